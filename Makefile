@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# make                 build/copper (one static binary) and build/slowfs
+# make FABRIC=shared   build/shared/copper, linked with the system's libfabric.so
+# make demo            4 nodes on this machine import a real package (installs what is missing; root)
+# make check           build and run every unit and system test (installs what is missing; root)
+# make unit            unit tests only            make system T="t0100"  chosen system tests only
+# make bench           the measurements behind the figures in the manual
+# make lint            layers, formatting habits, shell scripts
+# make install         DESTDIR and PREFIX (/usr/local)
+# MODE=debug|asan|tsan|fuzz|cov with any of these builds in build/MODE
+#
+# CFLAGS and LDFLAGS are the user's and come last. V=1 shows the commands.
+
+MODE ?= release
+FABRIC ?= static
+PREFIX ?= /usr/local
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+ifeq ($(MODE),release)
+BUILD := build$(if $(filter shared,$(FABRIC)),/shared)
+else
+BUILD := build/$(MODE)
+endif
+
+CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -DCOP_VERSION='"$(VERSION)"' -Iinternal -I/usr/include/fuse3
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror
+CFLAGS_ALL := -std=gnu11 -pthread -g -fno-omit-frame-pointer $(WARN)
+LDFLAGS_ALL := -pthread
+
+OPT_release := -O2
+OPT_debug := -O0
+OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+OPT_tsan := -O1 -fsanitize=thread
+OPT_cov := -O0 --coverage
+OPT_fuzz := -O1 -fsanitize=fuzzer-no-link,address,undefined
+ifeq ($(MODE),fuzz)
+CC := clang
+endif
+CFLAGS_ALL += $(OPT_$(MODE))
+LDFLAGS_ALL += $(OPT_$(MODE))
+
+# How the libraries are linked, and why: vendor/README.md
+LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium
+LIBS_STATIC := -static -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -luuid -latomic -ldl -lrt -Wl,--end-group
+LIBS_MIXED := -Wl,-Bstatic -lfuse3 -llz4 -lxxhash -lsodium -Wl,-Bdynamic -lfabric -ldl -lrt
+ifeq ($(MODE),release)
+LIBS := $(if $(filter shared,$(FABRIC)),$(LIBS_MIXED),$(LIBS_STATIC))
+else
+LIBS := $(LIBS_SHARED)
+endif
+
+SRC := $(filter-out %_test.c %_fuzz.c,$(wildcard internal/*/*.c))
+ifneq ($(MODE)$(FABRIC),releasestatic)
+SRC := $(filter-out internal/fabric/absent_providers.c,$(SRC))
+endif
+CMD_SRC := $(wildcard cmd/copper/*.c)
+SLOWFS_SRC := $(wildcard cmd/slowfs/*.c)
+TEST_SRC := $(filter %_test.c,$(wildcard internal/*/*.c))
+FUZZ_SRC := $(filter %_fuzz.c,$(wildcard internal/*/*.c))
+BENCH_SRC := $(wildcard scripts/bench/*.c)
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+OBJ := $(call obj,$(SRC))
+# Unit tests always link the shared libraries, so the objects that stand in for absent archives stay out.
+TEST_OBJ := $(filter-out %/absent_providers.o,$(OBJ))
+TESTS := $(patsubst internal/%.c,$(BUILD)/test/%,$(TEST_SRC))
+FUZZERS := $(patsubst internal/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
+ALL_OBJ := $(OBJ) $(call obj,$(CMD_SRC) $(SLOWFS_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
+
+ifndef V
+say = @echo "  $(1) $(2)";
+endif
+
+.PHONY: all demo check unit system soak bench bench-tools fuzz lint install clean help tests
+all: $(BUILD)/copper $(BUILD)/slowfs
+
+$(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC)) $(call obj,$(wildcard internal/base/*.c))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter-out %_test.o,$^) $(LIBS_SHARED)
+
+$(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(TEST_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SHARED) -lcmocka
+
+$(BUILD)/fuzz/%: $(BUILD)/obj/internal/%.o $(TEST_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_SHARED)
+
+$(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(TEST_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SHARED)
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
+
+-include $(ALL_OBJ:.o=.d)
+
+tests: $(TESTS)
+fuzz: $(FUZZERS)
+bench-tools: $(patsubst scripts/%.c,$(BUILD)/%,$(BENCH_SRC))
+
+unit: tests
+	scripts/check.sh --build $(BUILD) --unit-only
+
+system: all
+	scripts/check.sh --build $(BUILD) --system-only $(T)
+
+check:
+	scripts/install-deps.sh
+	scripts/check.sh
+
+demo:
+	scripts/install-deps.sh
+	$(MAKE) all
+	scripts/demo.sh
+
+soak: all
+	scripts/soak.sh
+
+bench: all bench-tools
+	scripts/bench/run.sh
+
+lint:
+	scripts/lint.sh
+
+install: all
+	install -D -m 755 build/copper $(DESTDIR)$(PREFIX)/bin/copper
+	for page in man/*.[157]; do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
+
+compile_commands.json: Makefile
+	bear -- $(MAKE) -B all tests
+
+clean:
+	rm -rf build compile_commands.json
+
+help:
+	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile

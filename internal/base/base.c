@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+int cop_err_set(struct cop_err *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (err) {
+		err->code = code;
+		va_start(ap, fmt);
+		vsnprintf(err->text, sizeof(err->text), fmt, ap);
+		va_end(ap);
+	}
+	return -code;
+}
+
+uint64_t cop_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * COP_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t cop_now_ms(void)
+{
+	return cop_now_ns() / COP_NS_PER_MS;
+}
+
+/* Reads digits from text and leaves *end at the first other byte. */
+static int parse_digits(const char *text, const char **end, uint64_t *out)
+{
+	uint64_t value = 0;
+	const char *p = text;
+
+	if (!isdigit((unsigned char)*p))
+		return -EINVAL;
+	for (; isdigit((unsigned char)*p); p++) {
+		uint64_t digit = (uint64_t)(*p - '0');
+
+		if (value > (UINT64_MAX - digit) / 10)
+			return -ERANGE;
+		value = value * 10 + digit;
+	}
+	*end = p;
+	*out = value;
+	return 0;
+}
+
+int cop_parse_u64(const char *text, uint64_t *out)
+{
+	const char *end;
+	uint64_t value;
+	int rc = parse_digits(text, &end, &value);
+
+	if (rc)
+		return rc;
+	if (*end)
+		return -EINVAL;
+	*out = value;
+	return 0;
+}
+
+int cop_parse_size(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "KMGT";
+	const char *end, *unit;
+	uint64_t value;
+	unsigned shift = 0;
+	int rc = parse_digits(text, &end, &value);
+
+	if (rc)
+		return rc;
+	if (*end && (unit = strchr(units, toupper((unsigned char)*end)))) {
+		shift = 10 * (unsigned)(unit - units + 1);
+		end++;
+		if (*end == 'i' || *end == 'I')
+			end++;
+	}
+	if (*end == 'B' || *end == 'b')
+		end++;
+	if (*end)
+		return -EINVAL;
+	if (shift && value > UINT64_MAX >> shift)
+		return -ERANGE;
+	*bytes = value << shift;
+	return 0;
+}
+
+char *cop_format_size(uint64_t bytes, char out[16])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	size_t u = 0;
+
+	while (value >= 1024 && u + 1 < COP_ARRAY_SIZE(units)) {
+		value /= 1024;
+		u++;
+	}
+	snprintf(out, 16, u ? "%.1f %s" : "%.0f %s", value, units[u]);
+	return out;
+}
+
+uint64_t cop_hash64(const void *data, size_t len, uint64_t seed)
+{
+	return XXH3_64bits_withSeed(data, len, seed);
+}
+
+
+int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	char short_name[16];
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(t, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		return -rc;
+	snprintf(short_name, sizeof(short_name), "%s", name);
+	pthread_setname_np(*t, short_name);
+	return 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* base: what every module uses and no policy: errors, clocks, sizes, hashes,
+ * intrusive lists, growing buffers, whole reads and writes, named threads.
+ * It knows nothing of trees, caches or FUSE.
+ *
+ * Return convention of the whole project: 0 or -errno, counts when natural.
+ */
+#ifndef COP_BASE_H
+#define COP_BASE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define COP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define COP_CONTAINER_OF(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+#define COP_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define COP_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define COP_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+#define COP_KIB ((size_t)1 << 10)
+#define COP_MIB ((size_t)1 << 20)
+#define COP_GIB ((uint64_t)1 << 30)
+#define COP_NS_PER_MS 1000000ULL
+#define COP_NS_PER_S 1000000000ULL
+
+/* ---- errors --------------------------------------------------------- */
+
+/* One sentence for a person: what happened, to what, and the way out.
+ * code is a positive errno value; 0 means no error was recorded. */
+struct cop_err {
+	int code;
+	char text[1024];
+};
+
+/* Fills err (which may be NULL) and returns -code, so that a function can end
+ * with `return cop_err_set(err, ENOENT, "...", ...)`. */
+int cop_err_set(struct cop_err *err, int code, const char *fmt, ...) COP_PRINTF(3, 4);
+
+/* ---- clocks: monotonic ---------------------------------------------- */
+
+uint64_t cop_now_ns(void);
+uint64_t cop_now_ms(void);
+
+/* ---- numbers as people write them ----------------------------------- */
+
+/* Decimal digits only; -EINVAL for anything else, -ERANGE past 64 bits. */
+int cop_parse_u64(const char *text, uint64_t *out);
+/* "4096", "64K", "16M", "2G", "1T" (binary; "KiB", "MB" and the like are accepted
+ * and mean the same); -EINVAL, -ERANGE. */
+int cop_parse_size(const char *text, uint64_t *bytes);
+/* "1.5 MiB"; out has at least 16 bytes. Returns out. */
+char *cop_format_size(uint64_t bytes, char out[16]);
+
+/* ---- hashes (XXH3) --------------------------------------------------- */
+
+uint64_t cop_hash64(const void *data, size_t len, uint64_t seed);
+
+/* ---- intrusive doubly linked list ------------------------------------ */
+
+struct cop_list {
+	struct cop_list *prev, *next;
+};
+
+static inline void cop_list_init(struct cop_list *l)
+{
+	l->prev = l->next = l;
+}
+static inline bool cop_list_empty(const struct cop_list *l)
+{
+	return l->next == l;
+}
+static inline void cop_list_push_back(struct cop_list *head, struct cop_list *item)
+{
+	item->prev = head->prev;
+	item->next = head;
+	head->prev->next = item;
+	head->prev = item;
+}
+static inline void cop_list_push_front(struct cop_list *head, struct cop_list *item)
+{
+	item->next = head->next;
+	item->prev = head;
+	head->next->prev = item;
+	head->next = item;
+}
+/* Leaves the item self-linked, so that removing twice is harmless. */
+static inline void cop_list_remove(struct cop_list *item)
+{
+	item->prev->next = item->next;
+	item->next->prev = item->prev;
+	cop_list_init(item);
+}
+/* First item removed from the list, or NULL. */
+static inline struct cop_list *cop_list_pop_front(struct cop_list *head)
+{
+	struct cop_list *item = head->next;
+
+	if (item == head)
+		return NULL;
+	cop_list_remove(item);
+	return item;
+}
+/* Moves everything in from to the end of head. */
+static inline void cop_list_splice(struct cop_list *head, struct cop_list *from)
+{
+	if (cop_list_empty(from))
+		return;
+	from->next->prev = head->prev;
+	head->prev->next = from->next;
+	from->prev->next = head;
+	head->prev = from->prev;
+	cop_list_init(from);
+}
+
+/* ---- growing byte buffer --------------------------------------------- */
+
+/* Zero-initialised is empty. data is always NUL-terminated past len once
+ * anything was appended. After a failed allocation `failed` is set, further
+ * appends do nothing, and the owner checks once at the end. */
+struct cop_buf {
+	char *data;
+	size_t len, cap;
+	bool failed;
+};
+
+void cop_buf_add(struct cop_buf *b, const void *data, size_t len);
+void cop_buf_str(struct cop_buf *b, const char *text);
+void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
+/* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+void cop_buf_json_str(struct cop_buf *b, const char *text, size_t len);
+void cop_buf_free(struct cop_buf *b);
+
+/* ---- files ------------------------------------------------------------ */
+
+/* Read or write exactly len bytes; a short read returns the count so far.
+ * Both retry EINTR. Return the count or -errno. */
+ssize_t cop_read_full(int fd, void *data, size_t len);
+ssize_t cop_write_full(int fd, const void *data, size_t len);
+/* A whole small file, NUL-terminated, at most max_bytes (-EFBIG past that); the
+ * caller frees *data. */
+int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len);
+/* Writes path whole or not at all: temporary name in the same folder, fsync is
+ * not done, rename. */
+int cop_write_file(const char *path, const void *data, size_t len, unsigned mode);
+
+/* ---- threads ----------------------------------------------------------- */
+
+/* Starts a thread with all signals blocked and a name of at most 15 bytes (cut).
+ * The caller joins it. Returns 0 or -errno. */
+int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg);
+
+#endif

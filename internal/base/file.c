@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+ssize_t cop_read_full(int fd, void *data, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = read(fd, (char *)data + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t cop_write_full(int fd, const void *data, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = write(fd, (const char *)data + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len)
+{
+	struct cop_buf b = {0};
+	char block[4096];
+	ssize_t n = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	cop_buf_add(&b, "", 0);
+	while (!rc && (n = cop_read_full(fd, block, sizeof(block))) > 0) {
+		if (b.len + (size_t)n > max_bytes)
+			rc = -EFBIG;
+		else
+			cop_buf_add(&b, block, (size_t)n);
+	}
+	if (n < 0)
+		rc = (int)n;
+	if (!rc && b.failed)
+		rc = -ENOMEM;
+	close(fd);
+	if (rc) {
+		cop_buf_free(&b);
+		return rc;
+	}
+	*data = b.data;
+	*len = b.len;
+	return 0;
+}
+
+int cop_write_file(const char *path, const void *data, size_t len, unsigned mode)
+{
+	char *tmp;
+	ssize_t n;
+	int fd, rc;
+
+	if (asprintf(&tmp, "%s.%d.XXXXXX", path, (int)getpid()) < 0)
+		return -ENOMEM;
+	fd = mkostemp(tmp, O_CLOEXEC);
+	if (fd < 0) {
+		rc = -errno;
+		free(tmp);
+		return rc;
+	}
+	n = cop_write_full(fd, data, len);
+	rc = n < 0 ? (int)n : 0;
+	if (!rc && fchmod(fd, mode))
+		rc = -errno;
+	if (close(fd) && !rc)
+		rc = -errno;
+	if (!rc && rename(tmp, path))
+		rc = -errno;
+	if (rc)
+		unlink(tmp);
+	free(tmp);
+	return rc;
+}

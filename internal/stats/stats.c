@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stats/stats.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const struct row {
+	const char *group, *name, *unit, *meaning;
+} rows[COP_COUNTERS] = {
+#define COP_COUNTER(id, group, name, unit, meaning) {group, name, unit, meaning},
+#include "stats/counters.def"
+#undef COP_COUNTER
+};
+
+void cop_stats_json(const struct cop_stats *s, struct cop_buf *out)
+{
+	for (unsigned c = 0; c < COP_COUNTERS; c++) {
+		bool first = c == 0 || strcmp(rows[c].group, rows[c - 1].group) != 0;
+
+		if (first)
+			cop_buf_printf(out, "%s\"%s\":{", c ? "}," : "", rows[c].group);
+		cop_buf_printf(out, "%s\"%s\":%" PRIu64, first ? "" : ",", rows[c].name,
+			cop_stats_get(s, c));
+	}
+	cop_buf_str(out, "}");
+}
+
+void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from)
+{
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_stats_add(into, c, cop_stats_get(from, c));
+}
+
+const char *cop_counter_group(enum cop_counter c)
+{
+	return rows[c].group;
+}
+
+const char *cop_counter_name(enum cop_counter c)
+{
+	return rows[c].name;
+}
+
+const char *cop_counter_unit(enum cop_counter c)
+{
+	return rows[c].unit;
+}
+
+const char *cop_counter_meaning(enum cop_counter c)
+{
+	return rows[c].meaning;
+}

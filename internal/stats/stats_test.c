@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <string.h>
+
+#include "stats/stats.h"
+
+static void counters_begin_at_zero_and_add_up(void **state)
+{
+	struct cop_stats s = {0};
+
+	(void)state;
+	assert_int_equal(cop_stats_get(&s, COP_ORIGIN_BYTES), 0);
+	cop_stats_add(&s, COP_ORIGIN_BYTES, 5);
+	cop_stats_add(&s, COP_ORIGIN_BYTES, UINT32_MAX);
+	assert_true(cop_stats_get(&s, COP_ORIGIN_BYTES) == 5ull + UINT32_MAX);
+	assert_int_equal(cop_stats_get(&s, COP_ORIGIN_OPERATIONS), 0);
+	cop_stats_add(NULL, COP_ORIGIN_BYTES, 5);
+}
+
+static void the_sum_has_every_counter(void **state)
+{
+	struct cop_stats a = {0}, b = {0};
+
+	(void)state;
+	for (unsigned c = 0; c < COP_COUNTERS; c++) {
+		cop_stats_add(&a, c, c);
+		cop_stats_add(&b, c, 1000);
+	}
+	cop_stats_sum(&a, &b);
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		assert_int_equal(cop_stats_get(&a, c), 1000 + c);
+	assert_int_equal(cop_stats_get(&b, 1), 1000);
+}
+
+static void json_is_groups_of_names_in_the_order_of_the_list(void **state)
+{
+	struct cop_stats s = {0};
+	struct cop_buf b = {0};
+	int depth = 0;
+
+	(void)state;
+	cop_stats_add(&s, COP_FUSE_LOOKUP, 12);
+	cop_stats_add(&s, COP_FABRIC_CORRUPT, UINT64_MAX);
+	cop_stats_json(&s, &b);
+	assert_ptr_equal(strstr(b.data, "\"fuse\":{\"lookup\":12,\"forget\":0,"), b.data);
+	assert_non_null(strstr(b.data, "},\"origin\":{\"operations\":0,"));
+	assert_non_null(strstr(b.data, "\"corrupt\":18446744073709551615}"));
+	for (size_t i = 0; i < b.len; i++) {
+		depth += (b.data[i] == '{') - (b.data[i] == '}');
+		assert_in_range(depth, 0, 1);
+	}
+	assert_int_equal(depth, 0);
+	assert_int_equal(b.data[b.len - 1], '}');
+	cop_buf_free(&b);
+}
+
+/* A group that appears twice would be a key that appears twice. */
+static void rows_are_unique_groups_stand_together_and_names_are_keys(void **state)
+{
+	(void)state;
+	for (unsigned c = 0; c < COP_COUNTERS; c++) {
+		bool left_group = false;
+
+		assert_true(strlen(cop_counter_unit(c)) > 0);
+		assert_true(strlen(cop_counter_meaning(c)) > 0);
+		for (const char *p = cop_counter_name(c); *p; p++)
+			assert_true(islower((unsigned char)*p) || *p == '_');
+		for (unsigned d = c + 1; d < COP_COUNTERS; d++) {
+			bool same = strcmp(cop_counter_group(c), cop_counter_group(d)) == 0;
+
+			assert_false(same && left_group);
+			assert_false(same && strcmp(cop_counter_name(c), cop_counter_name(d)) == 0);
+			left_group |= !same;
+		}
+	}
+}
+
+/* The keys that scripts read out of cache-stats --json. */
+static void the_keys_that_scripts_read_are_there(void **state)
+{
+	static const char *const keys[][2] = {{"fuse", "lookup"}, {"fuse", "getattr"},
+		{"fuse", "read"}, {"origin", "operations"}, {"origin", "bytes"},
+		{"fabric", "requests_sent"}, {"fabric", "requests_served"}, {"fabric", "bytes_in"},
+		{"fabric", "bytes_out"}, {"fabric", "retries"}, {"fabric", "failovers"},
+		{"fabric", "rejected"}};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(keys); i++) {
+		bool found = false;
+
+		for (unsigned c = 0; c < COP_COUNTERS; c++)
+			found |= strcmp(cop_counter_group(c), keys[i][0]) == 0 &&
+				strcmp(cop_counter_name(c), keys[i][1]) == 0;
+		assert_true(found);
+	}
+}
+
+static void *count(void *arg)
+{
+	for (int i = 0; i < 100000; i++)
+		cop_stats_add(arg, COP_CACHE_HITS, 1);
+	return NULL;
+}
+
+static void threads_lose_no_count(void **state)
+{
+	struct cop_stats s = {0};
+	pthread_t t[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(cop_thread_start(&t[i], "count", count, &s), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	assert_int_equal(cop_stats_get(&s, COP_CACHE_HITS), 400000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counters_begin_at_zero_and_add_up),
+		cmocka_unit_test(the_sum_has_every_counter),
+		cmocka_unit_test(json_is_groups_of_names_in_the_order_of_the_list),
+		cmocka_unit_test(rows_are_unique_groups_stand_together_and_names_are_keys),
+		cmocka_unit_test(the_keys_that_scripts_read_are_there),
+		cmocka_unit_test(threads_lose_no_count),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

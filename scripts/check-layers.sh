@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Checks what internal/LAYERS promises: modules include only what the table allows, private headers stay in their
+# module, every public header compiles alone, and every global symbol begins with cop_.
+#
+#   scripts/check-layers.sh [ROOT]
+set -u
+cd "${1:-$(dirname "$0")/..}" || exit 2
+faults=0
+
+fault() {
+	echo "check-layers: $*"
+	faults=$((faults + 1))
+}
+
+declare -A allowed
+read_layers() {
+	local line module
+	while IFS= read -r line; do
+		case $line in
+		'#'* | '') continue ;;
+		*:*) ;;
+		*)
+			fault "internal/LAYERS: not a row: $line"
+			continue
+			;;
+		esac
+		module=${line%%:*}
+		allowed[$module]=" $module ${line#*:} "
+	done <internal/LAYERS
+}
+
+# Rows may only name modules above them: then there is no cycle.
+check_order() {
+	local line module seen=' '
+	while IFS= read -r line; do
+		case $line in
+		'#'* | '') continue ;;
+		esac
+		module=${line%%:*}
+		for name in ${line#*:}; do
+			case $seen in
+			*" $name "*) ;;
+			*) fault "internal/LAYERS: $module names $name, which has no row above it" ;;
+			esac
+		done
+		seen="$seen$module "
+	done <internal/LAYERS
+}
+
+# The module of a file: internal/M/… or cmd. Tests may include the private headers of their own module.
+module_of() {
+	case $1 in
+	internal/*)
+		local rest=${1#internal/}
+		echo "${rest%%/*}"
+		;;
+	cmd/*) echo cmd ;;
+	esac
+}
+
+check_include() { # FILE INCLUDED
+	local module target header
+	module=$(module_of "$1")
+	header=$2
+	case $header in
+	*/*) target=${header%%/*} ;;
+	*) return 0 ;; # a private header beside the file
+	esac
+	[ -d "internal/$target" ] || return 0
+	case ${allowed[$module]:-} in
+	'') fault "$1: module $module has no row in internal/LAYERS" ;;
+	*" $target "*) ;;
+	*) fault "$1 includes $header, but $module may not use $target" ;;
+	esac
+	case $header in
+	*_priv.h) [ "$target" = "$module" ] || fault "$1 includes $header, private to $target" ;;
+	"$target/$target.h" | "$target"/*.def) ;;
+	*) [ "$target" = "$module" ] || fault "$1 includes $header, which is not the public header of $target" ;;
+	esac
+}
+
+# slowfs stands in for a file system and knows nothing of Copper.
+check_slowfs() { # FILE INCLUDED
+	case $1:$2 in
+	cmd/slowfs/*:base/base.h) ;;
+	cmd/slowfs/*:*/*) [ ! -d "internal/${2%%/*}" ] || fault "$1 includes $2, but slowfs may use base only" ;;
+	esac
+}
+
+check_includes() {
+	local file header
+	while IFS=: read -r file header; do
+		header=${header#*\"}
+		header=${header%%\"*}
+		check_include "$file" "$header"
+		check_slowfs "$file" "$header"
+	done < <(sources | xargs -r grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"')
+}
+
+sources() {
+	find internal cmd -name '*.[ch]' | LC_ALL=C sort
+}
+
+check_headers() {
+	local header module
+	for module in internal/*/; do
+		header=$module$(basename "$module").h
+		[ -e "$header" ] || continue
+		printf '#include "%s"\n' "${header#internal/}" |
+			cc -std=gnu11 -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal -I"${header%/*}" \
+				-I/usr/include/fuse3 -Wall -Wextra -Werror -fsyntax-only -x c - ||
+			fault "$header does not compile alone"
+	done
+}
+
+# Objects of the release build, if it was made; a fuzz target's entry point has its name from the library.
+check_symbols() {
+	local object name
+	[ -d build/obj ] || return 0
+	while read -r object; do
+		[ -e "$(source_of "$object")" ] || continue # left by a file that is gone
+		while read -r name; do
+			case $name in
+			cop_* | main | fi_*_ini | LLVMFuzzer* | _*) ;;
+			*) fault "$(source_of "$object") has the global symbol $name; make it static or cop_*" ;;
+			esac
+		done < <(nm -g --defined-only "$object" 2>/dev/null | awk 'NF == 3 { print $3 }')
+	done < <(find build/obj/internal build/obj/cmd -name '*.o' 2>/dev/null | LC_ALL=C sort)
+}
+
+source_of() {
+	local source=${1#build/obj/}
+	echo "${source%.o}.c"
+}
+
+read_layers
+check_order
+check_includes
+check_headers
+check_symbols
+[ "$faults" -eq 0 ]

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The habits that a tool can check: layers, lengths, licence lines, shell scripts, promises in comments.
+#
+#   scripts/lint.sh [ROOT]
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+cd "${1:-$here/..}" || exit 2
+most_function=90
+most_file=600
+faults=0
+
+fault() {
+	echo "lint: $*"
+	faults=$((faults + 1))
+}
+
+texts() { # every text file of ours; golden data and corpora are not ours to format
+	find Makefile README.md cmd internal scripts vendor man .ci -type f \
+		! -name '*.supp' ! -path '*/testdata/*' 2>/dev/null | LC_ALL=C sort
+}
+
+c_files() {
+	texts | grep -E '\.(c|h|def)$'
+}
+
+shell_files() {
+	local file
+	while read -r file; do
+		case $file in
+		*.sh) echo "$file" ;;
+		*.*) ;;
+		*) head -c 30 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$file" ;;
+		esac
+	done < <(texts)
+}
+
+check_lengths() {
+	local file lines
+	while read -r file; do
+		lines=$(wc -l <"$file")
+		[ "$lines" -le "$most_file" ] || fault "$file has $lines lines (at most $most_file)"
+	done < <(c_files)
+	# A function is from a brace in the first column to the next closing one there.
+	while read -r file; do
+		awk -v most="$most_function" -v file="$file" '
+			/^\{/ { start = NR }
+			/^\}/ {
+				if (start && NR - start - 1 > most)
+					printf "lint: %s:%d: a function of %d lines (at most %d)\n",
+						file, start, NR - start - 1, most
+				start = 0
+			}' "$file"
+	done < <(c_files | grep '\.c$')
+}
+
+check_licences() {
+	local file
+	while read -r file; do
+		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' ||
+			fault "$file has no SPDX line at its top"
+	done < <(c_files; shell_files | grep '\.sh$')
+}
+
+# Work that is left belongs into the issue tracker, not into the source.
+check_promises() {
+	local words='TO''DO|FIX''ME|XX''X|HA''CK|not yet imple''mented|not imple''mented yet|for n''ow,|st''ub'
+	texts | grep -E '\.(c|h|def|sh|md|[157])$|^Makefile$' |
+		xargs -r grep -nHEw -- "$words" && fault "words that promise later work"
+}
+
+check_spaces() {
+	c_files | xargs -r grep -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
+	c_files | xargs -r grep -nHE '^ +[^ *]' && fault "indented with spaces"
+}
+
+# The tree must build anywhere: it names no path of one machine.
+check_paths() {
+	texts | xargs -r grep -nHE '(^|[^[:alnum:]_.])/(work|home/[a-z]+|root)/' -- &&
+		fault "a path of one machine"
+}
+
+check_shell() {
+	local files
+	command -v shellcheck >/dev/null || {
+		echo "lint: no shellcheck here; scripts/install-deps.sh installs it" >&2
+		return 0
+	}
+	mapfile -t files < <(shell_files)
+	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is what some tests read.
+	shellcheck -x -P SCRIPTDIR -e SC2016,SC2002 "${files[@]}" || fault "shellcheck"
+}
+
+"$here/check-layers.sh" . || fault "layers"
+long=$(check_lengths)
+[ -z "$long" ] || {
+	echo "$long"
+	fault "too long"
+}
+check_licences
+check_promises
+check_spaces
+check_paths
+check_shell
+[ "$faults" -eq 0 ]
