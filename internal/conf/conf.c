@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/conf.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+/* Levels of log.h, which conf does not include. */
+enum { LEVEL_WARNING = 3, LEVEL_INFO = 4, LEVEL_OPEN = UINT_MAX };
+
+/* A chunk that fills the whole budget could never be replaced by the next one. */
+#define CHUNKS_MIN 4
+
+int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
+{
+	if (!conf->serve_only && !conf->mountpoint)
+		return cop_err_set(err, EINVAL, "MOUNTPOINT is missing");
+	if (conf->chunk & (conf->chunk - 1))
+		return cop_err_set(err, EINVAL, "--chunk: %llu bytes is not a power of two",
+			(unsigned long long)conf->chunk);
+	if (conf->cache_size && conf->cache_size < CHUNKS_MIN * conf->chunk)
+		return cop_err_set(err, EINVAL,
+			"--cache-size: %llu bytes hold fewer than %d chunks of %llu (--chunk)",
+			(unsigned long long)conf->cache_size, CHUNKS_MIN,
+			(unsigned long long)conf->chunk);
+	if (conf->insecure && conf->secret_file)
+		return cop_err_set(err, EINVAL,
+			"--insecure and --secret-file contradict each other: give one");
+	if (conf->address_source == COP_CONF_ADDRESS_FACILITY && !conf->address_book)
+		return cop_err_set(err, EINVAL,
+			"--address-source facility needs the book: give --address-book FILE");
+	if (conf->address_source == COP_CONF_ADDRESS_DISCOVER && conf->address_book)
+		return cop_err_set(err, EINVAL,
+			"--address-source discover asks the nodes: leave --address-book out");
+	conf->discover = !conf->address_book;
+	if (conf->log_level == LEVEL_OPEN)
+		conf->log_level = conf->job_dir ? LEVEL_INFO : LEVEL_WARNING;
+	return 0;
+}
+
+void cop_conf_init(struct cop_conf *conf, bool serve_only)
+{
+	cop_opt_defaults(serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf);
+}
+
+static void init(struct cop_conf *conf)
+{
+	*conf = (struct cop_conf){.rank = -1, .log_level = LEVEL_OPEN};
+}
+
+static void init_mount(void *into)
+{
+	init(into);
+}
+
+static void init_serve(void *into)
+{
+	struct cop_conf *conf = into;
+
+	init(conf);
+	conf->serve_only = true;
+}
+
+static int check(void *into, struct cop_err *err)
+{
+	return cop_conf_check(into, err);
+}
+
+/* In the order of enum cop_log_type. */
+static const struct cop_opt_word log_types[] = {
+	{"file", 0}, {"stdout", 1}, {"file_and_stdout", 2}, {"both", 2}, {NULL, 0}};
+
+static const struct cop_opt_word address_sources[] = {{"facility", COP_CONF_ADDRESS_FACILITY},
+	{"discover", COP_CONF_ADDRESS_DISCOVER}, {NULL, 0}};
+
+static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AUTO},
+	{"on", COP_CONF_COMPRESS_ON}, {"off", COP_CONF_COMPRESS_OFF}, {NULL, 0}};
+
+#define AT(field) .offset = offsetof(struct cop_conf, field)
+#define SECONDS(n) ((uint64_t)(n)*1000)
+
+/* Both tables share these rows; those of the mount alone stand at the end. */
+#define COMMON_ROWS                                                                                \
+	{.name = "hosts", AT(hosts), .kind = COP_OPT_STRING, .arg = "FILE|LIST",                   \
+		.help = "in rank order: n[1-4],login:7721",                        \
+		.shown = "scheduler's"},                                                           \
+	{.name = "rank", AT(rank), .kind = COP_OPT_I64, .arg = "I", .max = UINT32_MAX - 1,         \
+		.help = "this node's place among them, from 0", .shown = "found"},                 \
+	{.name = "port", AT(port), .kind = COP_OPT_U16, .arg = "N", .min = 1, .max = 65535,        \
+		.help = "where nodes meet before the fabric is up", .initial = "7720",             \
+		.rare = true},                                                                     \
+	{.name = "source", AT(source), .kind = COP_OPT_STRING, .arg = "DIR",                       \
+		.help = "the tree on the storage", .initial = "/"},                                \
+	{.name = "job-dir", .letter = 'd', AT(job_dir), .kind = COP_OPT_STRING, .arg = "DIR",      \
+		.help = "logs, tables and the job's secret go here"},                              \
+	{.name = "log-level", .letter = 'l', AT(log_level), .kind = COP_OPT_U32, .arg = "0-5",     \
+		.max = 5, .help = "none fatal error warning info debug",                           \
+		.shown = "3; 4 with -d"},                                                          \
+	{.name = "log-type", .letter = 't', AT(log_type), .kind = COP_OPT_ENUM, .arg = "TYPE",     \
+		.words = log_types, .help = "file, stdout or both", .initial = "file"},            \
+	{.name = "trees", .letter = 'T', AT(trees), .kind = COP_OPT_U32, .arg = "N", .max = 64,    \
+		.help = "trees, each with its own root; 0: automatic", .initial = "0"},    \
+	{.name = "fanout", .letter = 'k', AT(fanout), .kind = COP_OPT_U32, .arg = "N", .min = 1,   \
+		.max = 64, .help = "children of a node", .initial = "8"},                          \
+	{.name = "enoent-ttl-ms", .letter = 'E', AT(enoent_ttl_ms), .kind = COP_OPT_MS,            \
+		.arg = "MS", .help = "an absent name is checked again after", .initial = "2000"},  \
+	{.name = "net-type", .letter = 'n', AT(net_type), .kind = COP_OPT_STRING, .arg = "NET",    \
+		.help = "tcp, tcp://lo, cxi://cxi1, verbs, shm", .initial = "tcp"},                \
+	{.name = "address-book", .letter = 'F', AT(address_book), .kind = COP_OPT_STRING,          \
+		.arg = "FILE", .help = "the site's 'hostname address' lines"},                     \
+	{.name = "address-source", .letter = 'a', AT(address_source), .kind = COP_OPT_ENUM,        \
+		.arg = "WORD", .words = address_sources, .help = "facility or discover",           \
+		.shown = "discover without -F"},                                       \
+	{.name = "compress", AT(compress), .kind = COP_OPT_ENUM, .arg = "WORD", .words = compressions, \
+		.help = "chunks by LZ4: auto, on or off", .initial = "auto", .rare = true},        \
+	{.name = "runtime-dir", AT(runtime_dir), .kind = COP_OPT_STRING, .arg = "DIR",             \
+		.help = "the control socket stands here", .shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID", \
+		.rare = true},                                                                     \
+	{.letter = 's', .kind = COP_OPT_IGNORED, .hidden = true,                                   \
+		.help = "only old scripts give it"},                                               \
+	{.name = "cache-size", AT(cache_size), .kind = COP_OPT_SIZE, .arg = "SIZE",                \
+		.min = COP_CONF_CACHE_MIN, .max = UINT64_C(1) << 50,                               \
+		.help = "limit on cached bytes", .shown = "a tenth of memory"},                    \
+	{.name = "chunk", AT(chunk), .kind = COP_OPT_SIZE, .arg = "SIZE",                          \
+		.min = COP_CONF_CHUNK_MIN, .max = COP_CONF_CHUNK_MAX,                              \
+		.help = "files travel in pieces of this power of two", .initial = "1M",            \
+		.rare = true},                                                                     \
+	{.name = "secret-file", AT(secret_file), .kind = COP_OPT_STRING, .arg = "FILE",            \
+		.help = "what nodes prove to each other; mode 0600"},                              \
+	{.name = "insecure", AT(insecure), .kind = COP_OPT_FLAG,                                   \
+		.help = "start several nodes without a secret"},                                   \
+	{.name = "foreground", .letter = 'f', AT(foreground), .kind = COP_OPT_FLAG,                \
+		.help = "do not go to the background"},                                            \
+	{.name = "ready-timeout", AT(ready_timeout_ms), .kind = COP_OPT_DURATION, .arg = "TIME",   \
+		.min = 100, .max = SECONDS(86400), .help = "give up when a host is missing",       \
+		.initial = "120s"},                                                                \
+	{.name = "peer-timeout", AT(peer_timeout_ms), .kind = COP_OPT_DURATION, .arg = "TIME",     \
+		.min = 100, .max = SECONDS(3600), .help = "a node this silent is dead",            \
+		.initial = "3s", .rare = true},                                                    \
+	{.name = "origin-ops", AT(origin_ops), .kind = COP_OPT_U32, .arg = "N", .min = 1,          \
+		.max = 4096, .help = "a root's storage operations in flight", .initial = "64",     \
+		.rare = true},                                                                     \
+	{.name = "listing-max", AT(listing_max), .kind = COP_OPT_U32, .arg = "N", .min = 1,        \
+		.max = 262144, .help = "larger directories are asked name by name",                \
+		.initial = "65536", .rare = true},                                                 \
+	{.name = "keep-symlinks", AT(keep_symlinks), .kind = COP_OPT_FLAG,                         \
+		.help = "leave absolute links as they are", .rare = true}
+
+static const struct cop_opt mount_rows[] = {
+	COMMON_ROWS,
+	{.name = "view", .letter = 'v', AT(mountpoint), .kind = COP_OPT_STRING, .arg = "MOUNTPOINT",
+		.help = "another spelling of the mount point", .hidden = true},
+	{.name = "allow-other", AT(allow_other), .kind = COP_OPT_FLAG,
+		.help = "other users may use the mount", .rare = true},
+};
+
+static const struct cop_opt serve_rows[] = {COMMON_ROWS};
+
+static const struct cop_opt_operand mount_operands[] = {
+	{.name = "MOUNTPOINT", AT(mountpoint), .required = true}};
+
+const struct cop_opt_table cop_conf_mount_table = {
+	.command = "copper mount",
+	.summary = "join the job's tree, mount, return when ready",
+	COP_OPT_ROWS(mount_rows),
+	COP_OPT_OPERANDS(mount_operands),
+	.init = init_mount,
+	.check = check,
+};
+
+const struct cop_opt_table cop_conf_serve_table = {
+	.command = "copper serve",
+	.summary = "join the job's tree without a mount",
+	COP_OPT_ROWS(serve_rows),
+	.init = init_serve,
+	.check = check,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* conf: every setting of `copper mount` and `copper serve` in one struct, filled once from the
+ * command line by the option table, checked once, then const. It looks at nothing outside:
+ * whether a directory exists or a host answers is for whoever uses the setting. Strings point
+ * into argv. */
+#ifndef COP_CONF_H
+#define COP_CONF_H
+
+#include "base/base.h"
+#include "opt/opt.h"
+
+#define COP_CONF_CACHE_MIN (16 * COP_MIB)
+#define COP_CONF_CHUNK_MIN (64 * COP_KIB)
+#define COP_CONF_CHUNK_MAX (16 * COP_MIB)
+
+enum cop_conf_compress {
+	COP_CONF_COMPRESS_AUTO, /* on where chunks cross a TCP network */
+	COP_CONF_COMPRESS_ON,
+	COP_CONF_COMPRESS_OFF,
+};
+
+enum cop_conf_address_source {
+	COP_CONF_ADDRESS_AUTO, /* facility with --address-book, else discover */
+	COP_CONF_ADDRESS_FACILITY,
+	COP_CONF_ADDRESS_DISCOVER,
+};
+
+struct cop_conf {
+	const char *mountpoint;   /* NULL for serve */
+	const char *source;       /* the tree at the origin; "/" */
+	const char *hosts;        /* FILE or LIST; NULL: the scheduler's environment, else one node */
+	const char *job_dir;      /* may be NULL */
+	const char *net_type;     /* "tcp" */
+	const char *address_book; /* FILE or NULL */
+	const char *secret_file;  /* may be NULL */
+	const char *runtime_dir;  /* where the control socket stands; NULL: ctl's own choice */
+	int64_t rank;             /* -1: find out */
+	uint16_t port;            /* of the rendezvous; 7720 */
+	unsigned log_level;       /* enum cop_log_level; 4 with a job directory, else 3 */
+	unsigned log_type;        /* enum cop_log_type (conf does not include log) */
+	unsigned address_source;  /* enum cop_conf_address_source, as given */
+	unsigned compress;        /* enum cop_conf_compress */
+	uint32_t trees;           /* 0: automatic */
+	uint32_t fanout;          /* 8 */
+	uint32_t enoent_ttl_ms;   /* 2000 */
+	uint32_t peer_timeout_ms; /* 3000 */
+	uint32_t ready_timeout_ms; /* 120000 */
+	uint32_t origin_ops;      /* storage operations in flight; 64 */
+	uint32_t listing_max;     /* names in a listing; 65536 */
+	uint64_t cache_size;      /* bytes; 0: a tenth of RAM */
+	uint64_t chunk;           /* bytes, a power of two; 1 MiB */
+	bool foreground;
+	bool insecure;
+	bool allow_other;
+	bool keep_symlinks;
+	bool discover;            /* each node is asked for its address; settled by the check */
+	bool serve_only;          /* no mount */
+};
+
+/* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks
+ * a struct cop_conf. */
+extern const struct cop_opt_table cop_conf_mount_table;
+extern const struct cop_opt_table cop_conf_serve_table;
+
+/* Every default, unchecked: for tests and callers without a command line. */
+void cop_conf_init(struct cop_conf *conf, bool serve_only);
+
+/* What takes more than one option to know, and settles what was left open (log_level,
+ * discover). -EINVAL with a sentence that names the option and the way out. */
+int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
+
+#endif

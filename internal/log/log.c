@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A line is formatted on the stack and leaves in one write to a descriptor opened with
+ * O_APPEND, so lines of several threads never mix and no lock is held while writing. The lock
+ * guards two small things: which descriptors are in use (the last writer closes those that
+ * cop_log_open or cop_log_close replaced) and the table of repeats.
+ *
+ * Repeats: each format string may write BURST lines in WINDOW_MS; what is above is counted and
+ * told with the first line of a later window, or at close. Debug lines are not limited: who
+ * asks for them wants each. */
+#include "log/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log/log_priv.h"
+
+#define LINE_BYTES 6144
+#define REPEAT_SLOTS 64
+
+struct sink {
+	int fd[2];      /* -1: none */
+	bool owned;     /* fd[0] is a file that this module opened */
+	unsigned users; /* writers inside, and 1 for being the current one */
+};
+
+struct repeat {
+	uint64_t key;
+	uint64_t window_ms; /* when the window began */
+	uint32_t lines;     /* written in it */
+	uint64_t dropped;
+	char where[32];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sink unopened = {.fd = {STDERR_FILENO, -1}, .users = 1};
+static struct sink *current = &unopened;
+static struct repeat repeats[REPEAT_SLOTS];
+static _Atomic unsigned max_level = COP_LOG_WARNING;
+
+static const char *const level_names[] = {"None", "Fatal", "Error", "Warning", "Info", "Debug"};
+
+int cop_log_type_parse(const char *text, enum cop_log_type *type)
+{
+	if (!strcmp(text, "file"))
+		*type = COP_LOG_FILE;
+	else if (!strcmp(text, "stdout"))
+		*type = COP_LOG_STDOUT;
+	else if (!strcmp(text, "file_and_stdout") || !strcmp(text, "both"))
+		*type = COP_LOG_BOTH;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static struct sink *sink_get(void)
+{
+	struct sink *s;
+
+	pthread_mutex_lock(&lock);
+	s = current;
+	s->users++;
+	pthread_mutex_unlock(&lock);
+	return s;
+}
+
+static void sink_put(struct sink *s)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = --s->users == 0;
+	pthread_mutex_unlock(&lock);
+	if (!last)
+		return;
+	if (s->owned)
+		close(s->fd[0]);
+	free(s);
+}
+
+/* The static sink keeps a user for ever, so that it is never freed. */
+static void sink_install(struct sink *s)
+{
+	struct sink *old;
+
+	pthread_mutex_lock(&lock);
+	old = current;
+	current = s;
+	pthread_mutex_unlock(&lock);
+	if (old != &unopened)
+		sink_put(old);
+}
+
+/* A file that did not exist is created with the read and write permissions of its folder,
+ * whatever the umask says: who may list the job directory may read its logs. */
+static int open_file(const char *path)
+{
+	char *copy = strdup(path);
+	struct stat st;
+	int fd = -1, rc = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	if (stat(dirname(copy), &st)) {
+		rc = -errno;
+		goto out;
+	}
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		(void)!fchmod(fd, st.st_mode & 0666);
+	else if (errno == EEXIST)
+		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		rc = -errno;
+out:
+	free(copy);
+	return rc ? rc : fd;
+}
+
+int cop_log_open(enum cop_log_level level, enum cop_log_type type, const char *path,
+	struct cop_err *err)
+{
+	struct sink *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return cop_err_set(err, ENOMEM, "no memory for the log");
+	*s = (struct sink){.fd = {STDERR_FILENO, -1}, .users = 1};
+	if (type == COP_LOG_STDOUT) {
+		s->fd[0] = STDOUT_FILENO;
+	} else if (path) {
+		s->fd[0] = open_file(path);
+		if (s->fd[0] < 0) {
+			int code = -s->fd[0];
+
+			free(s);
+			return cop_err_set(err, code, "cannot open the log file %s: %s", path,
+				strerror(code));
+		}
+		s->owned = true;
+		s->fd[1] = type == COP_LOG_BOTH ? STDOUT_FILENO : -1;
+	}
+	atomic_store(&max_level, level);
+	sink_install(s);
+	return 0;
+}
+
+bool cop_log_on(enum cop_log_level level)
+{
+	return level > COP_LOG_NONE &&
+	       level <= atomic_load_explicit(&max_level, memory_order_relaxed);
+}
+
+/* Returns the bytes written into line, always with a newline at the end. */
+static size_t format(char line[LINE_BYTES], enum cop_log_level level, const char *where,
+	const char *fmt, va_list ap)
+{
+	size_t len, room = LINE_BYTES - 1; /* for the newline */
+	struct timespec ts;
+	struct tm tm;
+	int n;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	localtime_r(&ts.tv_sec, &tm);
+	len = strftime(line, room, "%Y-%m-%d %H-%M-%S", &tm);
+	len += (size_t)snprintf(line + len, room - len, ".%03ld [%s] (%.64s) ",
+		ts.tv_nsec / 1000000, level_names[level], where);
+	n = vsnprintf(line + len, room - len, fmt, ap);
+	if (n < 0)
+		n = 0;
+	if ((size_t)n >= room - len) {
+		n = (int)(room - len - 1);
+		memcpy(line + len + n - 3, "...", 3);
+	}
+	/* A name with a newline or a terminal's escape codes must not forge a line. */
+	for (char *p = line + len; n > 0; p++, len++, n--)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = ' ';
+	line[len++] = '\n';
+	return len;
+}
+
+static void put_line(const struct sink *s, enum cop_log_level level, const char *where,
+	const char *fmt, va_list ap)
+{
+	char line[LINE_BYTES];
+	size_t len = format(line, level, where, fmt, ap);
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(s->fd); i++)
+		if (s->fd[i] >= 0)
+			(void)!cop_write_full(s->fd[i], line, len);
+}
+
+static COP_PRINTF(4, 5) void put(const struct sink *s, enum cop_log_level level,
+	const char *where, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	put_line(s, level, where, fmt, ap);
+	va_end(ap);
+}
+
+/* Whether this line may be written; *dropped is how many before it were not. Two call sites
+ * that share a slot take it from each other: at worst a repeat is written that could have been
+ * counted. */
+static bool admit(const char *where, const char *fmt, uint64_t now_ms, struct repeat *before)
+{
+	uint64_t key = (uint64_t)(uintptr_t)fmt;
+	struct repeat *r = &repeats[cop_hash64(&key, sizeof(key), 0) % REPEAT_SLOTS];
+	bool ok = true;
+
+	*before = (struct repeat){0};
+	pthread_mutex_lock(&lock);
+	if (r->key != key || now_ms - r->window_ms >= COP_LOG_WINDOW_MS) {
+		*before = *r;
+		*r = (struct repeat){.key = key, .window_ms = now_ms};
+		snprintf(r->where, sizeof(r->where), "%s", where);
+	}
+	if (r->lines < COP_LOG_BURST) {
+		r->lines++;
+	} else {
+		r->dropped++;
+		ok = false;
+	}
+	pthread_mutex_unlock(&lock);
+	return ok;
+}
+
+static void tell_dropped(const struct sink *s, const struct repeat *r)
+{
+	if (r->dropped)
+		put(s, COP_LOG_WARNING, r->where, "similar lines not written count=%llu",
+			(unsigned long long)r->dropped);
+}
+
+void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)
+{
+	struct repeat before = {0};
+	struct sink *s;
+	va_list ap;
+
+	if (!cop_log_on(level))
+		return;
+	if (level < COP_LOG_DEBUG && !admit(where, fmt, cop_now_ms(), &before))
+		return;
+	s = sink_get();
+	tell_dropped(s, &before);
+	va_start(ap, fmt);
+	put_line(s, level, where, fmt, ap);
+	va_end(ap);
+	sink_put(s);
+}
+
+void cop_log_close(void)
+{
+	struct repeat last[REPEAT_SLOTS];
+	struct sink *s = sink_get();
+
+	pthread_mutex_lock(&lock);
+	memcpy(last, repeats, sizeof(last));
+	memset(repeats, 0, sizeof(repeats));
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(last); i++)
+		tell_dropped(s, &last[i]);
+	sink_put(s);
+	atomic_store(&max_level, COP_LOG_WARNING);
+	sink_install(&unopened);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* log: the one log of the process. Lines look like
+ *
+ *     2026-03-27 23-33-58.082 [Info] (where) text
+ *
+ * because sites grep for them (copper-formats(5)). Until cop_log_open is called, warnings
+ * and worse go to standard error. Repeats are limited and counted. Thread safe; never
+ * blocks on anything but the write itself; write errors are ignored (a full disk must not stop
+ * a mount). */
+#ifndef COP_LOG_H
+#define COP_LOG_H
+
+#include "base/base.h"
+
+enum cop_log_level {
+	COP_LOG_NONE,
+	COP_LOG_FATAL,
+	COP_LOG_ERROR,
+	COP_LOG_WARNING,
+	COP_LOG_INFO,
+	COP_LOG_DEBUG,
+};
+
+enum cop_log_type { COP_LOG_FILE, COP_LOG_STDOUT, COP_LOG_BOTH };
+
+/* "file", "stdout", "file_and_stdout", "both"; -EINVAL. */
+int cop_log_type_parse(const char *text, enum cop_log_type *type);
+
+/* path is the log file, created with its folder's permissions, or NULL where type is
+ * COP_LOG_STDOUT or there is no job directory (then nothing but stderr is written). */
+int cop_log_open(enum cop_log_level level, enum cop_log_type type, const char *path,
+	struct cop_err *err);
+void cop_log_close(void);
+bool cop_log_on(enum cop_log_level level);
+/* One event, one line, lower case, key=value. A newline in the text is written as a space. */
+void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)
+	COP_PRINTF(3, 4);
+
+#define cop_log(level, ...)                                                  \
+	do {                                                                 \
+		if (cop_log_on(level))                                       \
+			cop_log_write(level, __func__, __VA_ARGS__);         \
+	} while (0)
+#define cop_log_error(...) cop_log(COP_LOG_ERROR, __VA_ARGS__)
+#define cop_log_warn(...) cop_log(COP_LOG_WARNING, __VA_ARGS__)
+#define cop_log_info(...) cop_log(COP_LOG_INFO, __VA_ARGS__)
+#define cop_log_debug(...) cop_log(COP_LOG_DEBUG, __VA_ARGS__)
+
+#endif

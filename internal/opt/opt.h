@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* opt: the command line of one subcommand as one table. The table feeds parsing into the
+ * fields of a struct, --help, and the dump from which shell completion and the manual's
+ * synopsis are made. It knows no subcommand and no setting, and checks nothing that takes more
+ * than one option to know (that is the owner's check).
+ *
+ * A subcommand in five lines:
+ *
+ *     static const struct cop_opt rows[] = {
+ *             {.name = "local", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, local),
+ *                     .help = "this node only"}};
+ *     static const struct cop_opt_table table = {.command = "copper stop",
+ *             .summary = "stop the job's nodes", COP_OPT_ROWS(rows)};
+ *     ...
+ *     if (!cop_opt_start(&table, argc, argv, &args, &code))
+ *             return code;
+ */
+#ifndef COP_OPT_H
+#define COP_OPT_H
+
+#include "base/base.h"
+
+enum cop_opt_kind {
+	COP_OPT_FLAG,     /* bool: true when given; takes no value */
+	COP_OPT_STRING,   /* const char *, points into argv; never empty */
+	COP_OPT_U16,      /* uint16_t, min..max */
+	COP_OPT_U32,      /* uint32_t or unsigned, min..max */
+	COP_OPT_U64,      /* uint64_t, min..max */
+	COP_OPT_I64,      /* int64_t, 0..max: for a field whose -1 means "not given" */
+	COP_OPT_SIZE,     /* uint64_t bytes, as 64K or 2GiB */
+	COP_OPT_MS,       /* uint32_t milliseconds; a bare number is milliseconds */
+	COP_OPT_DURATION, /* uint32_t milliseconds; a bare number is seconds, or 500ms, 30s, 2m, 1h */
+	COP_OPT_CPUS,     /* const char *, checked to be a list such as 0-3,8 */
+	COP_OPT_ENUM,     /* unsigned: the value beside the word */
+	COP_OPT_IGNORED,  /* nothing: old scripts give it; takes no value; a note says so */
+};
+
+struct cop_opt_word {
+	const char *word; /* NULL ends the list */
+	unsigned value;
+};
+
+struct cop_opt {
+	const char *name; /* long name without dashes; NULL if there is only a letter */
+	char letter;      /* 0 if there is none */
+	enum cop_opt_kind kind;
+	size_t offset;    /* of the field in the struct that is filled */
+	const char *arg;  /* what the value is called in help: "DIR" */
+	const char *help; /* one line, lower case, no full stop */
+	const char *initial; /* the default, as a user would write it; NULL leaves the field as it is */
+	const char *shown;   /* the default in help, where it is not initial: "a tenth of RAM" */
+	uint64_t min, max;   /* numbers, sizes, times (ms); max 0 means no limit but the field's */
+	const struct cop_opt_word *words;
+	bool rare;   /* --help names it without explaining it; --help-all and the manual do */
+	bool hidden; /* not in help at all: another spelling, or ignored */
+};
+
+/* An argument that is not an option, by position. An option with the same offset is another
+ * spelling of it. */
+struct cop_opt_operand {
+	const char *name; /* "MOUNTPOINT" */
+	size_t offset;    /* of a const char * field */
+	bool required;
+};
+
+struct cop_opt_table {
+	const char *command; /* "copper mount" */
+	const char *summary; /* one line, no full stop */
+	const struct cop_opt *row;
+	size_t rows;
+	const struct cop_opt_operand *operand;
+	size_t operands;
+	void (*init)(void *into); /* before the defaults; NULL: the struct is the caller's as it is */
+	int (*check)(void *into, struct cop_err *err); /* after parsing; may be NULL */
+};
+#define COP_OPT_ROWS(array) .row = (array), .rows = COP_ARRAY_SIZE(array)
+#define COP_OPT_OPERANDS(array) .operand = (array), .operands = COP_ARRAY_SIZE(array)
+
+/* Runs init, then writes every default. Asserts that the table's own defaults parse. */
+void cop_opt_defaults(const struct cop_opt_table *t, void *into);
+
+enum cop_opt_ask { COP_OPT_ASK_NONE, COP_OPT_ASK_HELP, COP_OPT_ASK_HELP_ALL, COP_OPT_ASK_DUMP };
+
+/* Fills into (defaults first) from argv[1..argc-1] as getopt_long would read them: options and
+ * operands in any order, -kVALUE, -k VALUE, clusters of letters, --name=VALUE, --name VALUE,
+ * "--" ends the options, the last of two wins; names are not abbreviated. Then the table's
+ * check. Built in: -h/--help, --help-all, --dump-options: those stop parsing and set *ask.
+ * notes gets a line for each ignored option, and may be NULL. -EINVAL with a sentence that
+ * names the option, the value and the range. */
+int cop_opt_parse(const struct cop_opt_table *t, int argc, char **argv, void *into,
+	enum cop_opt_ask *ask, struct cop_buf *notes, struct cop_err *err);
+
+/* The whole dialogue: parse; help and the dump go to stdout, notes and errors to stderr. True:
+ * go on. False: leave with *exit_code (0 after help, 2 misused). */
+bool cop_opt_start(const struct cop_opt_table *t, int argc, char **argv, void *into, int *exit_code);
+/* Prints "copper mount: <text>" on stderr and returns 2, for what the subcommand itself finds
+ * wrong. */
+int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err);
+
+/* Help for an 80-column terminal. */
+void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out);
+/* One line a row, tab separated: "command" NAME SUMMARY; "operand" NAME required|optional;
+ * "option" --NAME -LETTER KIND ARG DEFAULT RANGE-OR-WORDS HELP, with "-" for what is absent. */
+void cop_opt_dump(const struct cop_opt_table *t, struct cop_buf *out);
+
+/* The candidate nearest to word (NULL-terminated list): the first that begins with it, else by
+ * edit distance, else by a common beginning of at least two letters; NULL if none is near. */
+const char *cop_opt_suggest(const char *word, const char *const *candidates);
+
+#endif
