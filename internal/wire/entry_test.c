@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "wire/wire.h"
+
+static const struct cop_attr link_attr = {
+	.ino = 7, .size = 3, .mtime_ns = -1, .mode = S_IFLNK | 0777, .nlink = 1, .reserved = 9};
+
+static void an_entry_comes_back_as_it_went_in(void **state)
+{
+	struct cop_attr got;
+	const char *target;
+	void *blob;
+	size_t len, target_len;
+
+	(void)state;
+	assert_int_equal(cop_entry_build(&link_attr, "a/b", 3, &blob, &len), 0);
+	assert_int_equal(cop_entry_check(blob, len), 0);
+	cop_entry_get(blob, &got, &target, &target_len);
+	assert_int_equal(got.ino, 7);
+	assert_int_equal(got.mtime_ns, -1);
+	assert_int_equal(got.reserved, 0);
+	assert_int_equal(got.version, cop_attr_version(&link_attr));
+	assert_int_equal(target_len, 3);
+	assert_memory_equal(target, "a/b", 3);
+	free(blob);
+}
+
+static void an_entry_without_a_target_has_none(void **state)
+{
+	struct cop_attr attr = {.mode = S_IFREG | 0644, .version = 5}, got;
+	const char *target = "x";
+	void *blob;
+	size_t len, target_len = 1;
+
+	(void)state;
+	assert_int_equal(cop_entry_build(&attr, NULL, 99, &blob, &len), 0);
+	assert_int_equal(cop_entry_check(blob, len), 0);
+	cop_entry_get(blob, &got, &target, &target_len);
+	assert_null(target);
+	assert_int_equal(target_len, 0);
+	assert_int_equal(got.version, 5);
+	got.version = 0;
+	cop_entry_get(blob, &got, NULL, NULL);
+	assert_int_equal(got.version, 5);
+	free(blob);
+}
+
+static void targets_that_are_too_long_or_have_a_nul_or_belong_to_a_file_are_refused(void **state)
+{
+	static char longest[4096];
+	struct cop_attr file = {.mode = S_IFREG};
+	void *blob;
+	size_t len;
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest));
+	assert_int_equal(cop_entry_build(&link_attr, longest, 4096, &blob, &len), -EINVAL);
+	assert_int_equal(cop_entry_build(&link_attr, "a\0b", 3, &blob, &len), -EINVAL);
+	assert_int_equal(cop_entry_build(&file, "a", 1, &blob, &len), -EINVAL);
+	assert_int_equal(cop_entry_build(&link_attr, longest, 4095, &blob, &len), 0);
+	assert_int_equal(cop_entry_check(blob, len), 0);
+	free(blob);
+}
+
+static void every_cut_of_an_entry_is_refused(void **state)
+{
+	char *blob, *cut;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(cop_entry_build(&link_attr, "ab", 2, (void **)&blob, &len), 0);
+	for (size_t n = 0; n < len; n++) {
+		cut = malloc(n + 1);
+		memcpy(cut, blob, n);
+		assert_int_equal(cop_entry_check(cut, n), -EBADMSG);
+		free(cut);
+	}
+	cut = calloc(1, len + 1);
+	memcpy(cut, blob, len);
+	assert_int_equal(cop_entry_check(cut, len + 1), -EBADMSG);
+	free(cut);
+	free(blob);
+}
+
+static void a_size_past_2_to_63_is_refused(void **state)
+{
+	struct cop_attr attr = {.mode = S_IFREG, .size = (uint64_t)1 << 63};
+	char *blob;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(cop_entry_build(&attr, NULL, 0, (void **)&blob, &len), -EINVAL);
+	attr.size--;
+	assert_int_equal(cop_entry_build(&attr, NULL, 0, (void **)&blob, &len), 0);
+	assert_int_equal(cop_entry_check(blob, len), 0);
+	blob[8 + offsetof(struct cop_attr, size) + 7] = (char)0x80;
+	assert_int_equal(cop_entry_check(blob, len), -EBADMSG);
+	free(blob);
+}
+
+static void the_version_moves_with_each_of_the_four_fields_and_with_no_other(void **state)
+{
+	struct cop_attr a = {.ino = 1, .size = 2, .mtime_ns = 3, .ctime_ns = 4}, b = a;
+	uint64_t version = cop_attr_version(&a);
+
+	(void)state;
+	assert_int_not_equal(version, 0);
+	b.atime_ns = 9;
+	b.mode = 9;
+	b.nlink = 9;
+	assert_int_equal(cop_attr_version(&b), version);
+	for (unsigned field = 0; field < 4; field++) {
+		b = a;
+		*(uint64_t *[]){&b.ino, &b.size, (uint64_t *)&b.mtime_ns,
+			(uint64_t *)&b.ctime_ns}[field] += 1;
+		assert_int_not_equal(cop_attr_version(&b), version);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_entry_comes_back_as_it_went_in),
+		cmocka_unit_test(an_entry_without_a_target_has_none),
+		cmocka_unit_test(
+			targets_that_are_too_long_or_have_a_nul_or_belong_to_a_file_are_refused),
+		cmocka_unit_test(every_cut_of_an_entry_is_refused),
+		cmocka_unit_test(a_size_past_2_to_63_is_refused),
+		cmocka_unit_test(the_version_moves_with_each_of_the_four_fields_and_with_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

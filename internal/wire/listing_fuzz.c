@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hostile blobs: whatever passes the check must be safe and sound to use. The first byte chooses: odd bytes are
+ * taken as a blob as they come; even ones describe a directory, which is built, damaged in a few places and
+ * checked, so that the fuzzer gets past the hashes. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "wire/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile uint8_t sink;
+
+static void touch(const void *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		sink ^= ((const uint8_t *)data)[i];
+}
+
+static void require(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void use_listing(const void *blob, uint64_t random)
+{
+	struct cop_listing_entry e, found;
+	struct cop_attr dir;
+	uint64_t before = 0;
+	uint32_t count = cop_listing_count(blob);
+
+	cop_listing_dir(blob, &dir);
+	require(dir.version != 0);
+	touch(&dir, sizeof(dir));
+	for (uint32_t i = 0; i < count; i++) {
+		cop_listing_at(blob, i, &e);
+		require(e.cookie > 2 && e.cookie > before && e.cookie < (uint64_t)1 << 63);
+		before = e.cookie;
+		touch(e.name, e.name_len);
+		touch(e.target, e.target_len);
+		require(cop_listing_find(blob, e.name, e.name_len, &found));
+		require(found.cookie == e.cookie);
+		require(cop_listing_seek(blob, e.cookie) == i + 1);
+	}
+	require(cop_listing_seek(blob, 0) == 0);
+	require(cop_listing_seek(blob, UINT64_MAX) == count);
+	require(cop_listing_seek(blob, random) <= count);
+	if (cop_listing_find(blob, (const char *)&random, sizeof(random), &found))
+		touch(found.name, found.name_len);
+	touch(&(uint32_t){cop_listing_flags(blob)}, 4);
+}
+
+/* A copy of exactly this length, so that the sanitizer sees every step past its end. */
+static void check_copy(const void *data, size_t len, uint64_t random)
+{
+	void *copy = malloc(len ? len : 1);
+	struct cop_attr attr;
+	const char *target;
+	size_t target_len;
+
+	require(copy != NULL);
+	memcpy(copy, data, len);
+	if (cop_listing_check(copy, len) == 0)
+		use_listing(copy, random);
+	if (cop_entry_check(copy, len) == 0) {
+		cop_entry_get(copy, &attr, &target, &target_len);
+		touch(&attr, sizeof(attr));
+		touch(target, target_len);
+	}
+	free(copy);
+}
+
+/* Names of 1 to 16 bytes from the input until it ends; the first 8 bytes damage the result. */
+static void build_and_damage(const uint8_t *data, size_t size, uint64_t random)
+{
+	struct cop_attr attr = {.mode = S_IFDIR | 0755, .ino = random};
+	struct cop_listing_builder b = {0};
+	const uint8_t *harm = data, *end = data + size;
+	void *blob;
+	size_t len;
+
+	for (data += 8; data < end && data + 2 + (*data & 15) < end; data += 3 + (size_t)(*data & 15)) {
+		size_t name_len = (size_t)(*data & 15) + 1;
+		uint8_t type = *data >> 4;
+		bool target = type == DT_LNK && (data[1] & 1);
+
+		attr.mode = DTTOIF(type);
+		attr.size = data[1];
+		cop_listing_add(&b, (const char *)data + 2, name_len, type,
+			data[1] & 2 ? &attr : NULL, target ? "target" : NULL, 6);
+	}
+	if (cop_listing_build(&b, &attr, 1, &blob, &len))
+		return;
+	check_copy(blob, len, random);
+	require(cop_listing_check(blob, len) == 0);
+	for (unsigned i = 0; i + 3 < 8; i += 4) {
+		size_t at = (size_t)harm[i] | (size_t)harm[i + 1] << 8;
+
+		((uint8_t *)blob)[at % len] ^= harm[i + 2];
+		check_copy(blob, len - (harm[i + 3] < len ? harm[i + 3] & ~7u : 0), random);
+	}
+	free(blob);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint64_t random = 0;
+
+	if (size < 17)
+		return 0;
+	memcpy(&random, data + 1, sizeof(random));
+	if (data[0] & 1)
+		check_copy(data + 1, size - 1, random);
+	else
+		build_and_damage(data + 9, size - 9, random);
+	return 0;
+}
