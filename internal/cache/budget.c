@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The byte budget: SIEVE eviction and the queue of flights that wait for room. */
+#include "cache/cache_priv.h"
+
+/* Moves the hand of one shard once around at most and takes out one object that nobody holds and that
+ * was not used since the hand last passed it. SIEVE: the hand goes from old to new. */
+static struct node *sieve_one(struct cop_cache *c, struct shard *s)
+{
+	struct cop_list *at = s->hand;
+	/* Twice around: the first time may only clear bits. */
+	size_t steps = 2 * s->count + 2;
+
+	while (steps-- && !cop_list_empty(&s->sieve)) {
+		struct node *n;
+
+		if (at == &s->sieve) {
+			at = at->prev;
+			continue;
+		}
+		n = COP_CONTAINER_OF(at, struct node, sieve);
+		at = at->prev;
+		if (atomic_load(&n->refs) > 1)
+			continue;
+		if (atomic_exchange_explicit(&n->visited, false, memory_order_relaxed))
+			continue;
+		s->hand = at;
+		cop_cache_unlink(c, s, n);
+		return n;
+	}
+	s->hand = at;
+	return NULL;
+}
+
+static bool evict_one(struct cop_cache *c)
+{
+	unsigned first = atomic_fetch_add(&c->evict_next, 1);
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &c->shard[(first + i) % SHARDS];
+		struct node *n;
+
+		pthread_mutex_lock(&s->lock);
+		n = sieve_one(c, s);
+		pthread_mutex_unlock(&s->lock);
+		if (n) {
+			cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
+			cop_stats_add(c->stats, COP_CACHE_EVICTED_BYTES, n->charged);
+			cop_cache_unref(c, n);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool cop_cache_make_room(struct cop_cache *c, size_t need)
+{
+	while (atomic_load(&c->used) + need > c->limit)
+		if (!evict_one(c))
+			return false;
+	return true;
+}
+
+void cop_cache_unreserve(struct cop_cache *c, struct node *n)
+{
+	atomic_fetch_sub(&c->flying, n->reserved);
+	if (n->local)
+		atomic_fetch_sub(&c->flying_local, n->reserved);
+	n->reserved = 0;
+}
+
+/* Whether a flight of this size may start now, apart from the bytes in use. */
+static bool share_left(struct cop_cache *c, size_t bytes, bool local)
+{
+	uint64_t all = atomic_load(&c->flying), mine = atomic_load(&c->flying_local);
+
+	if (all == 0)
+		return true;
+	if (local && mine + bytes > c->limit / 2)
+		return false;
+	return all + bytes <= c->limit / 4 * 3;
+}
+
+static bool reserve(struct cop_cache *c, struct node *n, size_t bytes, bool local)
+{
+	if (!share_left(c, bytes, local) || !cop_cache_make_room(c, bytes))
+		return false;
+	n->local = local;
+	n->reserved = bytes;
+	cop_cache_charge(c, n, bytes);
+	atomic_fetch_add(&c->flying, bytes);
+	if (local)
+		atomic_fetch_add(&c->flying_local, bytes);
+	return true;
+}
+
+bool cop_cache_spare(struct cop_cache *c, size_t bytes)
+{
+	return atomic_load(&c->room_waiting) == 0 && bytes < c->limit / 4 &&
+		share_left(c, bytes, true);
+}
+
+bool cop_cache_room_now(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
+{
+	bool ok;
+
+	if (atomic_load(&c->room_waiting))
+		return false;
+	/* The lock makes check and reservation one step. */
+	pthread_mutex_lock(&c->room_lock);
+	ok = reserve(c, node_of(flight), bytes, true);
+	pthread_mutex_unlock(&c->room_lock);
+	return ok;
+}
+
+void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
+	void (*start)(void *arg), void *arg)
+{
+	struct node *n = node_of(flight);
+	bool waits;
+
+	n->room_bytes = bytes;
+	n->room_start = start;
+	n->room_arg = arg;
+	pthread_mutex_lock(&c->room_lock);
+	waits = !cop_list_empty(&c->room[local]) || !reserve(c, n, bytes, local);
+	if (waits) {
+		cop_list_push_back(&c->room[local], &n->room);
+		atomic_fetch_add(&c->room_waiting, 1);
+	}
+	pthread_mutex_unlock(&c->room_lock);
+	if (!waits) {
+		start(arg);
+		return;
+	}
+	cop_stats_add(c->stats, COP_CACHE_WAITS, 1);
+	/* What blocked it may have gone between the look and the queueing. */
+	cop_cache_grant(c);
+}
+
+/* The first waiting flight of either queue that fits now, reserved and taken off; or NULL. */
+static struct node *grant_one(struct cop_cache *c)
+{
+	struct node *granted = NULL;
+
+	pthread_mutex_lock(&c->room_lock);
+	for (int local = 0; local < 2 && !granted; local++) {
+		struct node *n;
+
+		if (cop_list_empty(&c->room[local]))
+			continue;
+		n = COP_CONTAINER_OF(c->room[local].next, struct node, room);
+		if (reserve(c, n, n->room_bytes, local)) {
+			cop_list_remove(&n->room);
+			atomic_fetch_sub(&c->room_waiting, 1);
+			granted = n;
+		}
+	}
+	pthread_mutex_unlock(&c->room_lock);
+	return granted;
+}
+
+void cop_cache_grant(struct cop_cache *c)
+{
+	struct node *n;
+
+	while (atomic_load(&c->room_waiting) && (n = grant_one(c)))
+		n->room_start(n->room_arg);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cache/cache_priv.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_BUCKETS 64u
+
+static uint64_t key_hash(const struct cop_key *key)
+{
+	uint64_t seed = ((uint64_t)key->table << 8 | key->facet) + key->version * 0x9e3779b97f4a7c15ULL +
+		key->index * 0xc2b2ae3d27d4eb4fULL;
+
+	return cop_hash64(key->path, key->path_len, seed);
+}
+
+static bool key_is(const struct node *n, uint64_t hash, const struct cop_key *key)
+{
+	const struct cop_key *k = &n->obj.key;
+
+	return n->hash == hash && k->table == key->table && k->facet == key->facet &&
+		k->version == key->version && k->index == key->index &&
+		k->path_len == key->path_len && memcmp(k->path, key->path, key->path_len) == 0;
+}
+
+const char *cop_table_name(enum cop_table t)
+{
+	static const char *const names[COP_TABLES] = {"data", "tree", "metadata"};
+
+	return names[t];
+}
+
+struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats)
+{
+	struct cop_cache *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->limit = limit_bytes;
+	c->stats = stats;
+	pthread_mutex_init(&c->room_lock, NULL);
+	cop_list_init(&c->room[0]);
+	cop_list_init(&c->room[1]);
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &c->shard[i];
+
+		pthread_mutex_init(&s->lock, NULL);
+		cop_list_init(&s->sieve);
+		s->hand = &s->sieve;
+	}
+	for (unsigned i = 0; i < SHARDS; i++) {
+		c->shard[i].bucket = calloc(FIRST_BUCKETS, sizeof(struct node *));
+		c->shard[i].buckets = FIRST_BUCKETS;
+		if (!c->shard[i].bucket) {
+			cop_cache_free(c);
+			return NULL;
+		}
+	}
+	return c;
+}
+
+void cop_cache_free(struct cop_cache *c)
+{
+	if (!c)
+		return;
+	cop_cache_drop_under(c, "");
+	assert(atomic_load(&c->flights) == 0);
+	for (unsigned i = 0; i < SHARDS; i++) {
+		free(c->shard[i].bucket);
+		pthread_mutex_destroy(&c->shard[i].lock);
+	}
+	pthread_mutex_destroy(&c->room_lock);
+	free(c);
+}
+
+/* Doubles the buckets when chains grow; staying small is fine if memory is short. */
+static void maybe_grow(struct shard *s)
+{
+	size_t buckets = s->buckets * 2;
+	struct node **bucket;
+
+	if (s->count < s->buckets)
+		return;
+	bucket = calloc(buckets, sizeof(*bucket));
+	if (!bucket)
+		return;
+	for (size_t i = 0; i < s->buckets; i++) {
+		struct node *n, *next;
+
+		for (n = s->bucket[i]; n; n = next) {
+			next = n->next;
+			n->next = bucket[n->hash & (buckets - 1)];
+			bucket[n->hash & (buckets - 1)] = n;
+		}
+	}
+	free(s->bucket);
+	s->bucket = bucket;
+	s->buckets = buckets;
+}
+
+static struct node *lookup(struct shard *s, uint64_t hash, const struct cop_key *key)
+{
+	struct node *n = s->bucket[hash & (s->buckets - 1)];
+
+	while (n && !key_is(n, hash, key))
+		n = n->next;
+	return n;
+}
+
+void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes)
+{
+	n->charged += bytes;
+	atomic_fetch_add(&c->used, bytes);
+}
+
+/* A new flight, in the table, with the table's reference and the leader's. */
+static struct node *new_flight(struct cop_cache *c, struct shard *s, uint64_t hash,
+	const struct cop_key *key)
+{
+	struct node *n = calloc(1, sizeof(*n) + key->path_len + 1);
+
+	if (!n)
+		return NULL;
+	memcpy(n->path, key->path, key->path_len);
+	n->obj.key = *key;
+	n->obj.key.path = n->path;
+	n->hash = hash;
+	n->born_ms = cop_now_ms();
+	n->in_table = true;
+	atomic_init(&n->refs, 2);
+	cop_list_init(&n->sieve);
+	cop_list_init(&n->waiters);
+	cop_list_init(&n->room);
+	maybe_grow(s);
+	n->next = s->bucket[hash & (s->buckets - 1)];
+	s->bucket[hash & (s->buckets - 1)] = n;
+	s->count++;
+	cop_cache_charge(c, n, sizeof(*n) + key->path_len + 1);
+	atomic_fetch_add(&c->flights, 1);
+	return n;
+}
+
+int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
+	struct cop_obj **obj)
+{
+	uint64_t hash = key_hash(key);
+	struct shard *s = shard_of(c, hash);
+	struct node *n;
+	int found;
+
+	pthread_mutex_lock(&s->lock);
+	n = lookup(s, hash, key);
+	if (n && n->state == LANDED) {
+		atomic_store_explicit(&n->visited, true, memory_order_relaxed);
+		atomic_fetch_add(&n->refs, 1);
+		found = COP_FOUND_HIT;
+	} else {
+		found = n ? COP_FOUND_JOINED : COP_FOUND_LEAD;
+		if (!n)
+			n = new_flight(c, s, hash, key);
+		if (n && waiter)
+			cop_list_push_back(&n->waiters, &waiter->link);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!n)
+		return -ENOMEM;
+	cop_stats_add(c->stats, found == COP_FOUND_HIT ? COP_CACHE_HITS :
+		found == COP_FOUND_JOINED ? COP_CACHE_JOINS : COP_CACHE_MISSES, 1);
+	*obj = &n->obj;
+	return found;
+}
+
+bool cop_cache_has(struct cop_cache *c, const struct cop_key *key)
+{
+	uint64_t hash = key_hash(key);
+	struct shard *s = shard_of(c, hash);
+	bool has;
+
+	pthread_mutex_lock(&s->lock);
+	has = lookup(s, hash, key) != NULL;
+	pthread_mutex_unlock(&s->lock);
+	return has;
+}
+
+struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key)
+{
+	uint64_t hash = key_hash(key);
+	struct shard *s = shard_of(c, hash);
+	struct node *n;
+
+	pthread_mutex_lock(&s->lock);
+	n = lookup(s, hash, key);
+	if (n && n->state != LANDED)
+		n = NULL;
+	if (n)
+		atomic_fetch_add(&n->refs, 1);
+	pthread_mutex_unlock(&s->lock);
+	return n ? &n->obj : NULL;
+}
+
+struct cop_obj *cop_obj_get(struct cop_obj *obj)
+{
+	atomic_fetch_add(&node_of(obj)->refs, 1);
+	return obj;
+}
+
+void cop_cache_unref(struct cop_cache *c, struct node *n)
+{
+	if (atomic_fetch_sub(&n->refs, 1) != 1)
+		return;
+	atomic_fetch_sub(&c->used, n->charged);
+	free(n->obj.data);
+	free(n);
+}
+
+void cop_obj_put(struct cop_cache *c, struct cop_obj *obj)
+{
+	cop_cache_unref(c, node_of(obj));
+	cop_cache_grant(c);
+}
+
+void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n)
+{
+	struct node **p = &s->bucket[n->hash & (s->buckets - 1)];
+
+	while (*p != n)
+		p = &(*p)->next;
+	*p = n->next;
+	n->next = NULL;
+	n->in_table = false;
+	s->count--;
+	if (n->in_sieve) {
+		if (s->hand == &n->sieve)
+			s->hand = n->sieve.prev;
+		cop_list_remove(&n->sieve);
+		n->in_sieve = false;
+		atomic_fetch_sub(&c->bytes[n->obj.key.table], n->charged);
+		atomic_fetch_sub(&c->entries[n->obj.key.table], 1);
+	}
+}
+
+/* Under the lock: the flight becomes an object; its waiters move to *waiters. */
+static void settle(struct cop_cache *c, struct shard *s, struct node *n, bool keep,
+	struct cop_list *waiters)
+{
+	assert(n->state == FLYING);
+	n->state = LANDED;
+	cop_list_splice(waiters, &n->waiters);
+	if (!n->in_table)
+		return;
+	if (keep) {
+		n->in_sieve = true;
+		cop_list_push_front(&s->sieve, &n->sieve);
+		atomic_fetch_add(&c->bytes[n->obj.key.table], n->charged);
+		atomic_fetch_add(&c->entries[n->obj.key.table], 1);
+	} else {
+		cop_cache_unlink(c, s, n);
+		atomic_fetch_sub(&n->refs, 1);
+	}
+}
+
+/* The object takes what came, which may be larger or smaller than what was reserved for it; false if there is no room to keep it. */
+static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *l)
+{
+	size_t reserved = n->reserved, len = l->rc ? 0 : l->len;
+	bool room;
+
+	cop_cache_unreserve(c, n);
+	room = len <= reserved || cop_cache_make_room(c, len - reserved);
+	atomic_fetch_sub(&c->used, reserved);
+	n->charged -= reserved;
+	cop_cache_charge(c, n, len);
+	if (l->rc)
+		free(l->data);
+	n->obj.error = l->rc;
+	n->obj.data = l->rc ? NULL : l->data;
+	n->obj.len = len;
+	n->obj.sum = l->sum;
+	n->obj.packed = l->packed;
+	atomic_store(&n->obj.stamp_ms, cop_now_ms());
+	return room;
+}
+
+void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing)
+{
+	struct node *n = node_of(flight);
+	struct shard *s = shard_of(c, n->hash);
+	struct cop_list waiters, *w;
+	bool room = take(c, n, landing);
+
+	cop_list_init(&waiters);
+	pthread_mutex_lock(&s->lock);
+	settle(c, s, n, landing->keep && room, &waiters);
+	pthread_mutex_unlock(&s->lock);
+	atomic_fetch_sub(&c->flights, 1);
+	while ((w = cop_list_pop_front(&waiters))) {
+		struct cop_waiter *waiter = COP_CONTAINER_OF(w, struct cop_waiter, link);
+
+		waiter->landed(waiter, flight, landing->rc);
+	}
+	cop_obj_put(c, flight);
+}
+
+void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj)
+{
+	struct node *n = node_of(obj);
+	struct shard *s = shard_of(c, n->hash);
+	bool dropped;
+
+	pthread_mutex_lock(&s->lock);
+	dropped = n->in_table;
+	if (dropped)
+		cop_cache_unlink(c, s, n);
+	pthread_mutex_unlock(&s->lock);
+	if (dropped)
+		cop_obj_put(c, obj);
+}
+
+void cop_cache_forget(struct cop_cache *c, const struct cop_key *key)
+{
+	uint64_t hash = key_hash(key);
+	struct shard *s = shard_of(c, hash);
+	struct node *n;
+
+	pthread_mutex_lock(&s->lock);
+	n = lookup(s, hash, key);
+	if (n)
+		cop_cache_unlink(c, s, n);
+	pthread_mutex_unlock(&s->lock);
+	if (n)
+		cop_obj_put(c, &n->obj);
+}
+
+static bool under(const struct cop_key *key, const char *path, size_t len)
+{
+	if (len == 0)
+		return true;
+	return key->path_len >= len && memcmp(key->path, path, len) == 0 &&
+		(key->path_len == len || key->path[len] == '/');
+}
+
+/* Unlinks one matching object of the shard, or returns NULL. Flights leave the table and are not kept when they land. */
+static struct node *unlink_one(struct cop_cache *c, struct shard *s, size_t *bucket,
+	const char *path, size_t len)
+{
+	struct node *n;
+
+	for (; *bucket < s->buckets; (*bucket)++)
+		for (n = s->bucket[*bucket]; n; n = n->next)
+			if (under(&n->obj.key, path, len)) {
+				cop_cache_unlink(c, s, n);
+				return n;
+			}
+	return NULL;
+}
+
+size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
+{
+	size_t len = strlen(path), dropped = 0;
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &c->shard[i];
+		struct node *n, *list = NULL;
+		size_t bucket = 0;
+
+		pthread_mutex_lock(&s->lock);
+		while ((n = unlink_one(c, s, &bucket, path, len))) {
+			n->next = list;
+			list = n;
+		}
+		pthread_mutex_unlock(&s->lock);
+		while ((n = list)) {
+			list = n->next;
+			n->next = NULL;
+			cop_obj_put(c, &n->obj);
+			dropped++;
+		}
+	}
+	return dropped;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cache: the three tables of a node (data, tree, metadata), the flights that fill them, and the
+ * byte budget that bounds both. It knows no network, no storage and no FUSE: whoever is told to lead
+ * a flight brings the object, from wherever it comes.
+ *
+ * An object is immutable once it has landed and is shared by reference. There is at most one flight per
+ * key; everyone else who asks meanwhile joins it and is called when it lands. An error can be an
+ * object too (an absent name, a directory that may not be read).
+ *
+ * Every byte counts against the budget from allocation to the last reference: object headers, keys, data, and
+ * what flights have reserved. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list per shard, a bit
+ * for "used since the hand passed", no work on a hit but setting that bit. Objects that somebody holds are not evicted. A
+ * flight that finds no room waits in a FIFO until bytes are freed. */
+#ifndef COP_CACHE_H
+#define COP_CACHE_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "stats/stats.h"
+
+enum cop_table { COP_TABLE_DATA, COP_TABLE_TREE, COP_TABLE_METADATA, COP_TABLES };
+
+/* What is meant within one path of one table. */
+enum cop_facet {
+	COP_FACET_MAIN,  /* a chunk; a listing; an entry */
+	COP_FACET_NAMES, /* tree: all names of a directory that is too large for a listing */
+	COP_FACET_HOLES, /* metadata: where a sparse file has data */
+	COP_FACET_STATFS, /* metadata: statvfs of the source */
+	COP_FACET_CHECK, /* tree: whether a directory is still the same */
+};
+
+struct cop_key {
+	enum cop_table table;
+	enum cop_facet facet;
+	const char *path; /* relative to the source, no leading slash, NUL-terminated */
+	size_t path_len;
+	uint64_t version; /* of the file for data, else 0 */
+	uint64_t index;   /* of the chunk, else 0 */
+};
+
+struct cop_cache;
+
+/* Read-only for everybody but the leader of its flight. */
+struct cop_obj {
+	int error;        /* 0 or -errno, the object being the error */
+	void *data;       /* malloc'ed; owned by the object */
+	size_t len;
+	uint64_t sum;     /* XXH3-64 of data, for chunks */
+	bool packed;      /* data is a packed chunk (wire.h) */
+	_Atomic uint64_t stamp_ms; /* cop_now_ms() when it landed or was last found to be still true */
+	struct cop_key key; /* path points into the object */
+};
+
+/* Someone who waits for a flight; embedded in the waiter's own struct. */
+struct cop_waiter {
+	struct cop_list link;
+	/* Called once, on the thread that lands the flight, without any lock held. rc is obj->error. The
+	 * reference is the cache's: take one (cop_obj_get) to keep obj past the call. */
+	void (*landed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
+};
+
+enum cop_found {
+	COP_FOUND_HIT,    /* *obj is there, with a reference for the caller */
+	COP_FOUND_JOINED, /* a flight is under way; the waiter will be called */
+	COP_FOUND_LEAD,   /* a new flight: the caller leads it, holds a reference to *obj, and calls cop_cache_land once */
+};
+
+struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
+/* No flight may be open and no reference held. */
+void cop_cache_free(struct cop_cache *c);
+
+/* waiter may be NULL (nobody waits: then JOINED means that it is coming anyway). Returns enum cop_found or -ENOMEM. */
+int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
+	struct cop_obj **obj);
+/* Whether the key is there or flying; no reference, no effect on eviction. */
+bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
+
+/* The landed object with a reference, or NULL; no flight, no effect on eviction. */
+struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
+
+/* Asks for room for a flight of this many bytes, before its buffer is allocated. start(arg) is called once there is room: at
+ * once, or later on a thread that freed bytes. Local flights may fill half of the budget, flights for other nodes three
+ * quarters, so that nodes that wait for each other in different stripes cannot block each other. A flight larger than that
+ * share starts when it is alone. Always ends in start. */
+void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
+	void (*start)(void *arg), void *arg);
+/* The same, but now or not at all: false if there is no room, and then the caller still owes a landing. */
+bool cop_cache_room_now(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
+/* Whether read-ahead of this many bytes would start at once, as things stand. */
+bool cop_cache_spare(struct cop_cache *c, size_t bytes);
+
+/* How a flight ends. */
+struct cop_landing {
+	int rc;     /* 0 or -errno */
+	void *data; /* malloc'ed, the object's from now on; freed if rc is an error */
+	size_t len;
+	uint64_t sum;
+	bool packed;
+	bool keep;  /* later finds hit it; otherwise it is forgotten after this */
+};
+/* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
+void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing);
+
+struct cop_obj *cop_obj_get(struct cop_obj *obj);
+void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);
+
+/* Forgets this very object (if it is still the one in the table). */
+void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj);
+/* Forgets whatever object has this key. */
+void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
+/* Forgets what is cached under the path in all tables: the path itself and everything below, and
+ * for "" everything. Flights under way end as usual but are not kept. Returns how many objects. */
+size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
+
+struct cop_cache_usage {
+	struct {
+		uint64_t bytes, entries;
+	} table[COP_TABLES];
+	uint64_t limit_bytes, used_bytes; /* used: tables, flights and what is still referenced */
+	uint64_t flights, waiting_for_room;
+};
+void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
+/* Appends a JSON array of open flights, at most max: {"table":"data","path":"...","index":0,"ms":12,"waiters":3}. */
+void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);
+/* Invariants, for tests: sums agree with the objects, every listed object is in its bucket. */
+void cop_cache_check(struct cop_cache *c);
+const char *cop_table_name(enum cop_table t);
+
+#endif

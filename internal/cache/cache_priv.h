@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks: each shard has one, for its buckets, its SIEVE list and the states and waiters of its objects; the room lock
+ * guards the queues of flights that wait for room. A shard's lock may be taken under the room lock (to evict), never the
+ * other way round, and never two shards at once; none is held while a waiter or a start function is called. Byte sums are
+ * atomics; reservations change under the room lock only in growing, so that they never pass the limit. */
+#ifndef COP_CACHE_PRIV_H
+#define COP_CACHE_PRIV_H
+
+#include "cache/cache.h"
+
+#define SHARDS 16u
+
+enum state { FLYING, LANDED };
+
+struct node {
+	struct cop_obj obj; /* first: a cop_obj is the head of its node */
+	_Atomic uint32_t refs;
+	_Atomic bool visited;
+	enum state state;
+	bool in_table, in_sieve, local;
+	uint64_t hash;
+	uint64_t born_ms;
+	size_t charged;  /* bytes of this node in the budget */
+	size_t reserved; /* part of it that stands for a buffer that has not landed */
+	struct node *next; /* bucket chain */
+	struct cop_list sieve;
+	struct cop_list waiters;
+	struct cop_list room; /* in the queue for room */
+	size_t room_bytes;
+	void (*room_start)(void *arg);
+	void *room_arg;
+	char path[];
+};
+
+struct shard {
+	pthread_mutex_t lock;
+	struct node **bucket;
+	size_t buckets, count;
+	struct cop_list sieve; /* newest first */
+	struct cop_list *hand;
+};
+
+struct cop_cache {
+	struct shard shard[SHARDS];
+	struct cop_stats *stats;
+	uint64_t limit;
+	_Atomic uint64_t used;
+	_Atomic uint64_t flying; /* bytes reserved by flights */
+	_Atomic uint64_t flying_local;
+	_Atomic uint64_t bytes[COP_TABLES], entries[COP_TABLES];
+	_Atomic uint64_t flights;
+	_Atomic unsigned evict_next; /* shard where the next eviction starts */
+	pthread_mutex_t room_lock;
+	struct cop_list room[2]; /* flights for other nodes; local ones */
+	_Atomic uint64_t room_waiting;
+};
+
+static inline struct node *node_of(struct cop_obj *obj)
+{
+	return (struct node *)obj;
+}
+static inline struct shard *shard_of(struct cop_cache *c, uint64_t hash)
+{
+	return &c->shard[hash >> 60];
+}
+
+/* Evicts until need more bytes fit into the budget; false if they cannot. */
+bool cop_cache_make_room(struct cop_cache *c, size_t need);
+/* Starts waiting flights that fit now. */
+void cop_cache_grant(struct cop_cache *c);
+/* Takes n out of its shard's table and list; the lock is held. */
+void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
+void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
+/* Drops a reference without looking for flights that could start now. */
+void cop_cache_unref(struct cop_cache *c, struct node *n);
+/* A flight has landed: its reservation ends. */
+void cop_cache_unreserve(struct cop_cache *c, struct node *n);
+
+#endif

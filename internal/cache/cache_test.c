@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+
+struct test_waiter {
+	struct cop_waiter w;
+	int calls, rc;
+	struct cop_obj *obj;
+};
+
+static void note(struct cop_waiter *w, struct cop_obj *obj, int rc)
+{
+	struct test_waiter *t = COP_CONTAINER_OF(w, struct test_waiter, w);
+
+	t->calls++;
+	t->rc = rc;
+	t->obj = obj;
+}
+
+static struct cop_key chunk_key(const char *path, uint64_t index)
+{
+	return (struct cop_key){.table = COP_TABLE_DATA, .path = path, .path_len = strlen(path),
+		.version = 7, .index = index};
+}
+
+static struct cop_obj *lead(struct cop_cache *c, const char *path, uint64_t index)
+{
+	struct cop_key key = chunk_key(path, index);
+	struct cop_obj *obj;
+
+	assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_LEAD);
+	return obj;
+}
+
+static void put_bytes(struct cop_cache *c, const char *path, uint64_t index, size_t len)
+{
+	cop_cache_land(c, lead(c, path, index),
+		&(struct cop_landing){.data = calloc(1, len), .len = len, .keep = true});
+}
+
+static void count_start(void *arg)
+{
+	++*(int *)arg;
+}
+
+static uint64_t used(struct cop_cache *c)
+{
+	struct cop_cache_usage u;
+
+	cop_cache_usage(c, &u);
+	return u.used_bytes;
+}
+
+static void the_first_to_ask_leads_and_the_others_join(void **state)
+{
+	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
+	struct test_waiter a = {.w.landed = note}, b = {.w.landed = note};
+	struct cop_key key = chunk_key("d/f", 0);
+	struct cop_obj *flight, *obj;
+
+	(void)state;
+	assert_int_equal(cop_cache_find(c, &key, &a.w, &flight), COP_FOUND_LEAD);
+	assert_int_equal(cop_cache_find(c, &key, &b.w, &obj), COP_FOUND_JOINED);
+	cop_cache_check(c);
+	cop_cache_land(c, flight, &(struct cop_landing){.data = strdup("hello"), .len = 5, .sum = 42, .keep = true});
+	assert_int_equal(a.calls, 1);
+	assert_int_equal(b.calls, 1);
+	assert_ptr_equal(a.obj, b.obj);
+	assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_HIT);
+	assert_memory_equal(obj->data, "hello", 5);
+	assert_int_equal(obj->sum, 42);
+	cop_obj_put(c, obj);
+	cop_cache_check(c);
+	cop_cache_free(c);
+}
+
+static void keys_that_differ_in_one_part_are_different_objects(void **state)
+{
+	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
+	struct cop_key base = chunk_key("d/f", 1), key;
+	struct cop_obj *obj;
+
+	(void)state;
+	put_bytes(c, "d/f", 1, 10);
+	for (int i = 0; i < 5; i++) {
+		key = base;
+		if (i == 0)
+			key.table = COP_TABLE_TREE;
+		if (i == 1)
+			key.facet = COP_FACET_HOLES;
+		if (i == 2)
+			key.version++;
+		if (i == 3)
+			key.index++;
+		if (i == 4)
+			key.path_len--;
+		assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_LEAD);
+		cop_cache_land(c, obj, &(struct cop_landing){.rc = -ENOENT});
+	}
+	cop_cache_free(c);
+}
+
+static void an_error_can_be_kept_or_forgotten(void **state)
+{
+	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
+	struct test_waiter a = {.w.landed = note};
+	struct cop_key key = chunk_key("x", 0);
+	struct cop_obj *obj;
+
+	(void)state;
+	cop_cache_find(c, &key, &a.w, &obj);
+	cop_cache_land(c, obj, &(struct cop_landing){.rc = -EIO});
+	assert_int_equal(a.rc, -EIO);
+	assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_LEAD);
+	cop_cache_land(c, obj, &(struct cop_landing){.rc = -ENOENT, .keep = true});
+	assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_HIT);
+	assert_int_equal(obj->error, -ENOENT);
+	cop_obj_put(c, obj);
+	cop_cache_free(c);
+	assert_int_equal(a.calls, 1);
+}
+
+static void bytes_in_use_never_pass_the_limit(void **state)
+{
+	struct cop_cache *c = cop_cache_new(100000, NULL);
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		struct cop_obj *obj = lead(c, "file", (uint64_t)i);
+		int started = 0;
+
+		cop_cache_room(c, obj, 9000, true, count_start, &started);
+		assert_int_equal(started, 1);
+		assert_true(used(c) <= 100000);
+		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 9000), .len = 9000, .keep = true});
+		assert_true(used(c) <= 100000);
+	}
+	assert_true(used(c) > 80000);
+	cop_cache_check(c);
+	cop_cache_free(c);
+}
+
+static void an_object_that_is_used_survives_one_that_is_not(void **state)
+{
+	struct cop_cache *c = cop_cache_new(100000, NULL);
+	struct cop_key hot = chunk_key("hot", 0), cold = chunk_key("cold", 0);
+	struct cop_obj *obj;
+
+	(void)state;
+	put_bytes(c, "cold", 0, 1000);
+	put_bytes(c, "hot", 0, 1000);
+	for (int i = 0; i < 300; i++) {
+		if (cop_cache_find(c, &hot, NULL, &obj) == COP_FOUND_HIT)
+			cop_obj_put(c, obj);
+		else
+			fail_msg("evicted in round %d", i);
+		obj = lead(c, "stream", (uint64_t)i);
+		assert_true(cop_cache_room_now(c, obj, 2000));
+		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 2000), .len = 2000, .keep = true});
+	}
+	assert_false(cop_cache_has(c, &cold));
+	cop_cache_free(c);
+}
+
+static void a_held_object_is_not_evicted(void **state)
+{
+	struct cop_cache *c = cop_cache_new(50000, NULL);
+	struct cop_key key = chunk_key("held", 0);
+	struct cop_obj *held, *again;
+
+	(void)state;
+	put_bytes(c, "held", 0, 5000);
+	assert_int_equal(cop_cache_find(c, &key, NULL, &held), COP_FOUND_HIT);
+	for (int i = 0; i < 50; i++) {
+		struct cop_obj *obj = lead(c, "s", (uint64_t)i);
+
+		assert_true(cop_cache_room_now(c, obj, 5000));
+		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 5000), .len = 5000, .keep = true});
+	}
+	assert_int_equal(cop_cache_find(c, &key, NULL, &again), COP_FOUND_HIT);
+	assert_ptr_equal(held, again);
+	cop_obj_put(c, held);
+	cop_obj_put(c, again);
+	cop_cache_free(c);
+}
+
+static void flights_wait_for_room_in_order_and_all_start(void **state)
+{
+	struct cop_cache *c = cop_cache_new(100000, NULL);
+	struct cop_obj *obj[30];
+	int started[30] = {0}, landed = 0;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		obj[i] = lead(c, "f", (uint64_t)i);
+		cop_cache_room(c, obj[i], 20000, true, count_start, &started[i]);
+	}
+	assert_int_equal(started[0], 1);
+	assert_int_equal(started[1], 1);
+	assert_int_equal(started[29], 0);
+	for (int i = 0; i < 30; i++) {
+		assert_int_equal(started[i], 1);
+		cop_cache_land(c, obj[i], &(struct cop_landing){.data = calloc(1, 20000), .len = 20000, .keep = true});
+		assert_true(used(c) <= 100000);
+		landed++;
+	}
+	assert_int_equal(landed, 30);
+	cop_cache_free(c);
+}
+
+static void local_flights_leave_room_for_those_of_other_nodes(void **state)
+{
+	struct cop_cache *c = cop_cache_new(100000, NULL);
+	struct cop_obj *a = lead(c, "a", 0), *b = lead(c, "b", 0), *r = lead(c, "r", 0);
+	int sa = 0, sb = 0, sr = 0;
+
+	(void)state;
+	cop_cache_room(c, a, 40000, true, count_start, &sa);
+	cop_cache_room(c, b, 40000, true, count_start, &sb);
+	cop_cache_room(c, r, 30000, false, count_start, &sr);
+	assert_int_equal(sa, 1);
+	assert_int_equal(sb, 0);
+	assert_int_equal(sr, 1);
+	cop_cache_land(c, a, &(struct cop_landing){.rc = -EIO});
+	assert_int_equal(sb, 1);
+	cop_cache_land(c, b, &(struct cop_landing){.rc = -EIO});
+	cop_cache_land(c, r, &(struct cop_landing){.rc = -EIO});
+	assert_int_equal(used(c), 0);
+	cop_cache_free(c);
+}
+
+static void dropping_a_directory_takes_what_is_below_and_nothing_else(void **state)
+{
+	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
+	struct cop_key in = chunk_key("a/b/c", 0), out = chunk_key("a/bc", 0), fly = chunk_key("a/b", 0);
+	struct cop_obj *flight;
+
+	(void)state;
+	put_bytes(c, "a/b/c", 0, 10);
+	put_bytes(c, "a/bc", 0, 10);
+	flight = lead(c, "a/b", 0);
+	assert_int_equal(cop_cache_drop_under(c, "a/b"), 2);
+	assert_false(cop_cache_has(c, &in));
+	assert_true(cop_cache_has(c, &out));
+	cop_cache_land(c, flight, &(struct cop_landing){.data = calloc(1, 3), .len = 3, .keep = true});
+	assert_false(cop_cache_has(c, &fly));
+	cop_cache_check(c);
+	cop_cache_free(c);
+}
+
+static void *hammer(void *arg)
+{
+	struct cop_cache *c = arg;
+	unsigned seed = (unsigned)(uintptr_t)pthread_self();
+	char path[32];
+
+	for (int i = 0; i < 20000; i++) {
+		struct test_waiter *w = calloc(1, sizeof(*w));
+		struct cop_key key;
+		struct cop_obj *obj;
+
+		snprintf(path, sizeof(path), "p%d", rand_r(&seed) % 300);
+		key = chunk_key(path, 0);
+		switch (cop_cache_find(c, &key, NULL, &obj)) {
+		case COP_FOUND_HIT:
+			assert_int_equal(((char *)obj->data)[0], path[1]);
+			cop_obj_put(c, obj);
+			break;
+		case COP_FOUND_LEAD: {
+			char *data = calloc(1, 3000);
+			int started = 0;
+
+			data[0] = path[1];
+			cop_cache_room(c, obj, 3000, true, count_start, &started);
+			/* Two threads fly at most two at a time: there is always room. */
+			assert_int_equal(started, 1);
+			cop_cache_land(c, obj, &(struct cop_landing){.data = data, .len = 3000, .keep = true});
+			break;
+		}
+		}
+		if (i % 1000 == 0)
+			cop_cache_drop_under(c, "p7");
+		free(w);
+	}
+	return NULL;
+}
+
+static void threads_share_it(void **state)
+{
+	struct cop_cache *c = cop_cache_new(200000, NULL);
+	pthread_t t[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(cop_thread_start(&t[i], "hammer", hammer, c), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	cop_cache_check(c);
+	assert_true(used(c) <= 200000);
+	cop_cache_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_to_ask_leads_and_the_others_join),
+		cmocka_unit_test(keys_that_differ_in_one_part_are_different_objects),
+		cmocka_unit_test(an_error_can_be_kept_or_forgotten),
+		cmocka_unit_test(bytes_in_use_never_pass_the_limit),
+		cmocka_unit_test(an_object_that_is_used_survives_one_that_is_not),
+		cmocka_unit_test(a_held_object_is_not_evicted),
+		cmocka_unit_test(flights_wait_for_room_in_order_and_all_start),
+		cmocka_unit_test(local_flights_leave_room_for_those_of_other_nodes),
+		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
+		cmocka_unit_test(threads_share_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
