@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors kept between the reads of one file: a fixed table, by path and version. Descriptors are closed
+ * outside the lock, since close may wait for the storage. */
+#include "origin/origin_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void cop_origin_fds_init(struct cop_origin_fds *f)
+{
+	pthread_mutex_init(&f->lock, NULL);
+}
+
+/* Locked: empties the slot; the caller closes the descriptor it returns. */
+static int take_out(struct cop_origin_kept *s)
+{
+	int fd = s->fd;
+
+	free(s->path);
+	*s = (struct cop_origin_kept){0};
+	return fd;
+}
+
+void cop_origin_fds_fini(struct cop_origin_fds *f)
+{
+	for (unsigned i = 0; i < COP_ORIGIN_KEPT_FDS; i++)
+		if (f->slot[i].path)
+			close(take_out(&f->slot[i]));
+	pthread_mutex_destroy(&f->lock);
+}
+
+/* Locked. */
+static struct cop_origin_kept *find(struct cop_origin_fds *f, const char *path, uint64_t version)
+{
+	uint64_t hash = cop_hash64(path, strlen(path), version);
+
+	for (unsigned i = 0; i < COP_ORIGIN_KEPT_FDS; i++) {
+		struct cop_origin_kept *s = &f->slot[i];
+
+		if (s->path && !s->doomed && s->hash == hash && s->version == version &&
+		    strcmp(s->path, path) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+struct cop_origin_kept *cop_origin_fds_get(struct cop_origin_fds *f, const char *path,
+	uint64_t version)
+{
+	struct cop_origin_kept *found;
+
+	pthread_mutex_lock(&f->lock);
+	found = find(f, path, version);
+	if (found)
+		found->users++;
+	pthread_mutex_unlock(&f->lock);
+	return found;
+}
+
+void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, bool drop)
+{
+	int fd = -1;
+
+	pthread_mutex_lock(&f->lock);
+	slot->doomed |= drop;
+	slot->used_ms = cop_now_ms();
+	if (--slot->users == 0 && slot->doomed)
+		fd = take_out(slot);
+	pthread_mutex_unlock(&f->lock);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Locked: a free slot, else the one that was unused for longest, else NULL. */
+static struct cop_origin_kept *best_slot(struct cop_origin_fds *f)
+{
+	struct cop_origin_kept *best = NULL;
+
+	for (unsigned i = 0; i < COP_ORIGIN_KEPT_FDS; i++) {
+		struct cop_origin_kept *s = &f->slot[i];
+
+		if (!s->path)
+			return s;
+		if (!s->users && (!best || s->used_ms < best->used_ms))
+			best = s;
+	}
+	return best;
+}
+
+void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t version, int fd)
+{
+	struct cop_origin_kept *s;
+	char *copy = strdup(path);
+	int old = -1;
+
+	pthread_mutex_lock(&f->lock);
+	/* Parallel reads of one file open it several times; one descriptor is enough. */
+	s = copy && !find(f, path, version) ? best_slot(f) : NULL;
+	if (s) {
+		if (s->path)
+			old = take_out(s);
+		*s = (struct cop_origin_kept){.path = copy,
+			.hash = cop_hash64(path, strlen(path), version),
+			.version = version,
+			.used_ms = cop_now_ms(),
+			.fd = fd};
+	}
+	pthread_mutex_unlock(&f->lock);
+	if (!s) {
+		free(copy);
+		old = fd;
+	}
+	if (old >= 0)
+		close(old);
+}
+
+unsigned cop_origin_fds_tidy(struct cop_origin_fds *f)
+{
+	uint64_t now = cop_now_ms(), next = 0;
+	int old[COP_ORIGIN_KEPT_FDS];
+	unsigned n = 0;
+
+	pthread_mutex_lock(&f->lock);
+	for (unsigned i = 0; i < COP_ORIGIN_KEPT_FDS; i++) {
+		struct cop_origin_kept *s = &f->slot[i];
+		uint64_t left;
+
+		if (!s->path)
+			continue;
+		/* One in use stays; whoever uses it tidies again afterwards. */
+		left = s->used_ms + COP_ORIGIN_KEPT_MS;
+		left = left > now ? left - now : 0;
+		if (!s->users && !left)
+			old[n++] = take_out(s);
+		else if (!s->users && (!next || left < next))
+			next = left;
+	}
+	pthread_mutex_unlock(&f->lock);
+	while (n)
+		close(old[--n]);
+	return (unsigned)next;
+}

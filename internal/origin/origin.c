@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The public face, and the simple requests of the real origin. */
+#include "origin/origin_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static struct cop_origin_real *real(struct cop_origin *o)
+{
+	return COP_CONTAINER_OF(o, struct cop_origin_real, base);
+}
+
+/* ---- tasks ---- */
+
+int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin_real *o, const char *path,
+	cop_origin_done *done, void *arg)
+{
+	t->o = o;
+	t->done = done;
+	t->arg = arg;
+	t->path_error = path ? cop_origin_path_check(path) : 0;
+	if (!path || t->path_error)
+		return 0;
+	t->path = strdup(path);
+	return t->path ? 0 : -ENOMEM;
+}
+
+void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t len)
+{
+	/* Only what the storage said is an error of the storage. */
+	if (rc && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG && !t->path_error)
+		cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
+	free(t->path);
+	t->path = NULL;
+	t->done(t->arg, rc, data, len);
+}
+
+/* Submits a task that is all there is to its request. */
+static void submit_simple(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg,
+	void (*fn)(struct cop_origin_job *job, int rc))
+{
+	struct cop_origin_task *t = calloc(1, sizeof(*t));
+
+	if (!t || cop_origin_task_init(t, real(o), path, done, arg)) {
+		free(t);
+		done(arg, -ENOMEM, NULL, 0);
+		return;
+	}
+	t->job.fn = fn;
+	cop_origin_pool_submit(&t->o->pool, &t->job, false);
+}
+
+/* ---- one name ---- */
+
+static int read_entry(struct cop_origin_task *t, void **blob, size_t *len)
+{
+	struct cop_attr attr;
+	char *target = NULL;
+	size_t target_len = 0;
+	int fd = cop_origin_open_at(t->o, t->path, O_PATH), rc;
+
+	if (fd < 0)
+		return fd;
+	cop_stats_add(t->o->stats, COP_ORIGIN_STATS, 1);
+	rc = cop_origin_statx(t->o, fd, "", &attr, NULL);
+	if (!rc && S_ISLNK(attr.mode))
+		rc = cop_origin_readlink(t->o, fd, "", &target, &target_len);
+	if (!rc)
+		rc = cop_entry_build(&attr, target, target_len, blob, len);
+	free(target);
+	close(fd);
+	return rc;
+}
+
+static void stat_job(struct cop_origin_job *job, int rc)
+{
+	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	void *blob = NULL;
+	size_t len = 0;
+
+	if (!rc)
+		rc = t->path_error;
+	if (!rc)
+		rc = read_entry(t, &blob, &len);
+	cop_origin_task_end(t, rc, blob, len);
+	free(t);
+}
+
+static void real_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
+{
+	submit_simple(o, path, done, arg, stat_job);
+}
+
+/* ---- the file system ---- */
+
+static int read_statfs(struct cop_origin_real *o, struct cop_statfs **out)
+{
+	struct statvfs fs;
+
+	cop_origin_count(o);
+	if (fstatvfs(o->base.dirfd, &fs))
+		return -errno;
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	**out = (struct cop_statfs){.bsize = fs.f_bsize,
+		.frsize = fs.f_frsize,
+		.blocks = fs.f_blocks,
+		.bfree = fs.f_bfree,
+		.bavail = fs.f_bavail,
+		.files = fs.f_files,
+		.ffree = fs.f_ffree,
+		.favail = fs.f_favail,
+		.namemax = fs.f_namemax};
+	return 0;
+}
+
+static void statfs_job(struct cop_origin_job *job, int rc)
+{
+	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	struct cop_statfs *fs = NULL;
+
+	if (!rc)
+		rc = read_statfs(t->o, &fs);
+	cop_origin_task_end(t, rc, fs, fs ? sizeof(*fs) : 0);
+	free(t);
+}
+
+static void real_statfs(struct cop_origin *o, cop_origin_done *done, void *arg)
+{
+	submit_simple(o, NULL, done, arg, statfs_job);
+}
+
+/* ---- any other work ---- */
+
+struct run_job {
+	struct cop_origin_job job;
+	void (*fn)(void *arg, int rc);
+	void *arg;
+};
+
+static void run_job(struct cop_origin_job *job, int rc)
+{
+	struct run_job *r = COP_CONTAINER_OF(job, struct run_job, job);
+
+	r->fn(r->arg, rc);
+	free(r);
+}
+
+static void real_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg)
+{
+	struct run_job *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		fn(arg, -ENOMEM);
+		return;
+	}
+	*r = (struct run_job){.job = {.fn = run_job}, .fn = fn, .arg = arg};
+	cop_origin_pool_submit(&real(o)->pool, &r->job, false);
+}
+
+static void real_load(struct cop_origin *o, unsigned *queued, unsigned *running)
+{
+	struct cop_origin_pool *p = &real(o)->pool;
+
+	pthread_mutex_lock(&p->lock);
+	*queued = p->queued;
+	*running = p->running;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- opening and closing ---- */
+
+static void real_close(struct cop_origin *base)
+{
+	struct cop_origin_real *o = real(base);
+
+	cop_origin_pool_fini(&o->pool);
+	cop_origin_fds_fini(&o->fds);
+	pthread_mutex_destroy(&o->types.lock);
+	if (o->base.dirfd >= 0)
+		close(o->base.dirfd);
+	free(o);
+}
+
+static const struct cop_origin_ops real_ops = {
+	.close = real_close,
+	.list = cop_origin_real_list,
+	.stat = real_stat,
+	.read = cop_origin_real_read,
+	.holes = cop_origin_real_holes,
+	.statfs = real_statfs,
+	.run = real_run,
+	.load = real_load,
+};
+
+static int open_source(struct cop_origin_real *o, const char *source, struct cop_err *err)
+{
+	struct cop_attr attr;
+	int rc;
+
+	o->base.dirfd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (o->base.dirfd < 0 && errno == ENOTDIR)
+		return cop_err_set(err, ENOTDIR,
+			"the source %s is not a directory; give a directory to --source", source);
+	if (o->base.dirfd < 0)
+		return cop_err_set(err, errno, "cannot open the source %s: %m", source);
+	if (faccessat(o->base.dirfd, ".", X_OK, AT_EACCESS))
+		return cop_err_set(err, errno,
+			"cannot look into the source %s: %m; it must be readable by the user who "
+			"runs Copper",
+			source);
+	rc = cop_origin_statx(o, o->base.dirfd, "", &attr, &o->dev);
+	if (rc) {
+		errno = -rc;
+		return cop_err_set(err, errno, "cannot read the attributes of the source %s: %m",
+			source);
+	}
+	o->no_openat2 = !cop_origin_has_openat2(o->base.dirfd);
+	return 0;
+}
+
+static unsigned tidy(void *ctx)
+{
+	return cop_origin_fds_tidy(&((struct cop_origin_real *)ctx)->fds);
+}
+
+int cop_origin_open(const struct cop_origin_conf *conf, struct cop_origin **out,
+	struct cop_err *err)
+{
+	struct cop_origin_real *o = calloc(1, sizeof(*o));
+	int rc;
+
+	if (!o)
+		return cop_err_set(err, ENOMEM, "no memory for the origin");
+	o->base = (struct cop_origin){.ops = &real_ops, .dirfd = -1};
+	cop_origin_fds_init(&o->fds);
+	pthread_mutex_init(&o->types.lock, NULL);
+	o->listing_max = conf->listing_max ? conf->listing_max : 65536;
+	o->listing_attrs = conf->listing_attrs;
+	o->pool.tidy = tidy;
+	o->pool.tidy_ctx = o;
+	rc = cop_origin_pool_init(&o->pool, conf->max_ops ? conf->max_ops : 64);
+	if (rc)
+		cop_err_set(err, ENOMEM, "no memory for %u origin workers", conf->max_ops);
+	else
+		rc = open_source(o, conf->source, err);
+	/* Set last: looking at the source itself is not counted. */
+	o->stats = conf->stats;
+	if (rc) {
+		real_close(&o->base);
+		return rc;
+	}
+	*out = &o->base;
+	return 0;
+}
+
+/* ---- the public face ---- */
+
+void cop_origin_close(struct cop_origin *o)
+{
+	if (o)
+		o->ops->close(o);
+}
+
+void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
+{
+	o->ops->list(o, path, false, done, arg);
+}
+
+void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
+{
+	o->ops->list(o, path, true, done, arg);
+}
+
+void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
+{
+	o->ops->stat(o, path, done, arg);
+}
+
+void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
+{
+	o->ops->read(o, path, version, offset, iov, n_iov, done, arg);
+}
+
+void cop_origin_holes(struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done,
+	void *arg)
+{
+	o->ops->holes(o, path, version, done, arg);
+}
+
+void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg)
+{
+	o->ops->statfs(o, done, arg);
+}
+
+void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg)
+{
+	o->ops->run(o, fn, arg);
+}
+
+int cop_origin_dirfd(const struct cop_origin *o)
+{
+	return o->dirfd;
+}
+
+void cop_origin_load(struct cop_origin *o, unsigned *queued, unsigned *running)
+{
+	o->ops->load(o, queued, running);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside origin: the seam between the real and the fake one, the pool, the way from a path to a descriptor.
+ *
+ * Locks, never two at once and none held during a system call on the source or a callback:
+ * pool.lock (queue and workers), fds.lock (kept descriptors), types.lock (which devices are autofs). */
+#ifndef COP_ORIGIN_PRIV_H
+#define COP_ORIGIN_PRIV_H
+
+#include "origin/origin.h"
+
+#define COP_ORIGIN_PATH_MAX 4095
+#define COP_ORIGIN_KEPT_FDS 64
+#define COP_ORIGIN_KEPT_MS 2000
+#define COP_ORIGIN_IDLE_MS 30000
+
+/* ---- the seam: what the real and the fake origin do differently ---- */
+
+struct cop_origin_ops {
+	void (*close)(struct cop_origin *o);
+	void (*list)(struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done,
+		void *arg);
+	void (*stat)(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
+	void (*read)(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+		const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
+	void (*holes)(struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done,
+		void *arg);
+	void (*statfs)(struct cop_origin *o, cop_origin_done *done, void *arg);
+	void (*run)(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
+	void (*load)(struct cop_origin *o, unsigned *queued, unsigned *running);
+};
+
+struct cop_origin {
+	const struct cop_origin_ops *ops;
+	int dirfd; /* -1 in the fake */
+};
+
+/* ---- the pool ---- */
+
+/* A job is a member of what it works on. fn is called once: rc 0 on a worker, or -ECANCELED on the thread
+ * that closes or that submits while the pool closes, or another error if no thread could be had. */
+struct cop_origin_job {
+	struct cop_list link;
+	void (*fn)(struct cop_origin_job *job, int rc);
+};
+
+struct cop_origin_worker;
+
+struct cop_origin_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct cop_list queue;
+	unsigned max, threads, idle, queued, running;
+	bool stopping;
+	struct cop_origin_worker *worker; /* max of them */
+	unsigned idle_ms;
+	/* A worker without work calls this, unlocked; returns in how many ms it wants to be
+	 * called again, 0: not before there was more work. */
+	unsigned (*tidy)(void *ctx);
+	void *tidy_ctx;
+};
+
+int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
+/* Cancels what is queued, waits for what runs. The jobs that a running job submits meanwhile are cancelled. */
+void cop_origin_pool_fini(struct cop_origin_pool *p);
+/* urgent: before the jobs that wait already, for the parts of a job that was let in before. */
+void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);
+
+/* ---- descriptors that are kept between reads of one file ---- */
+
+struct cop_origin_kept {
+	char *path; /* NULL: free */
+	uint64_t hash, version;
+	uint64_t used_ms;
+	unsigned users;
+	int fd;
+	bool doomed; /* close when the last user is done */
+};
+
+struct cop_origin_fds {
+	pthread_mutex_t lock;
+	struct cop_origin_kept slot[COP_ORIGIN_KEPT_FDS];
+};
+
+void cop_origin_fds_init(struct cop_origin_fds *f);
+void cop_origin_fds_fini(struct cop_origin_fds *f);
+/* A slot of this path and version, held until put; NULL if there is none. */
+struct cop_origin_kept *cop_origin_fds_get(struct cop_origin_fds *f, const char *path,
+	uint64_t version);
+void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, bool drop);
+/* Keeps fd, or closes it if there is no room. */
+void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t version, int fd);
+/* Closes what was not used for COP_ORIGIN_KEPT_MS; returns in how many ms to come again, 0: nothing is kept. */
+unsigned cop_origin_fds_tidy(struct cop_origin_fds *f);
+
+/* ---- the real origin ---- */
+
+#define COP_ORIGIN_TYPES 64
+
+struct cop_origin_types {
+	pthread_mutex_t lock;
+	unsigned count;
+	struct {
+		uint64_t dev;
+		bool autofs;
+	} dev[COP_ORIGIN_TYPES];
+};
+
+struct cop_origin_real {
+	struct cop_origin base;
+	struct cop_origin_pool pool;
+	struct cop_origin_fds fds;
+	struct cop_origin_types types;
+	uint32_t listing_max, listing_attrs;
+	struct cop_stats *stats;
+	uint64_t dev;           /* of the source */
+	bool no_openat2;        /* an old kernel or a filter: component by component */
+	_Atomic bool no_noatime; /* O_NOATIME was refused once: others own the files */
+	_Atomic uint64_t stat_ns; /* what one statx of a child took lately */
+};
+
+/* Every request to the real origin begins with this. */
+struct cop_origin_task {
+	struct cop_origin_job job;
+	struct cop_origin_real *o;
+	cop_origin_done *done;
+	void *arg;
+	char *path;
+	int path_error; /* of a path that must not reach a system call */
+};
+
+/* Fills a task of a larger, malloc'ed object. path may be NULL. -ENOMEM. */
+int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin_real *o, const char *path,
+	cop_origin_done *done, void *arg);
+/* Counts, frees the path and calls done, which takes data. The caller frees the task's object after. */
+void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t len);
+
+/* One more system call that reaches the storage. */
+static inline void cop_origin_count(struct cop_origin_real *o)
+{
+	cop_stats_add(o->stats, COP_ORIGIN_OPERATIONS, 1);
+}
+
+/* 0, -EINVAL (leading, trailing or double slash, "." or ".." anywhere) or -ENAMETOOLONG. */
+int cop_origin_path_check(const char *path);
+/* A descriptor of what path names, never outside the source and never through a symlink; or -errno. */
+int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags);
+/* The same for reading, without touching the access time where that is allowed. */
+int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags);
+/* Whether this kernel lets us use openat2. */
+bool cop_origin_has_openat2(int dirfd);
+
+/* Attributes of name in fd, of fd itself if name is "". */
+int cop_origin_statx(struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr,
+	uint64_t *dev);
+/* The target of the symlink name in fd (malloc'ed), "" as above. */
+int cop_origin_readlink(struct cop_origin_real *o, int fd, const char *name, char **target,
+	size_t *len);
+/* Whether absent names may appear when asked for in the directory fd on this device. */
+bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev);
+
+/* list.c, read.c: rows of the real ops. */
+void cop_origin_real_list(struct cop_origin *o, const char *path, bool names_only,
+	cop_origin_done *done, void *arg);
+void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
+void cop_origin_real_holes(struct cop_origin *o, const char *path, uint64_t version,
+	cop_origin_done *done, void *arg);
+
+#endif

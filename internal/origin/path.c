@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a path to a descriptor and its attributes, never outside the source. Paths come from other nodes'
+ * requests: what could lead out is refused before any system call, and openat2 (or the walk component by component
+ * where there is none) refuses symlinks in any position. */
+#include "origin/origin_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+int cop_origin_path_check(const char *path)
+{
+	const char *p = path, *end;
+
+	if (!*path)
+		return 0;
+	if (strnlen(path, COP_ORIGIN_PATH_MAX + 1) > COP_ORIGIN_PATH_MAX)
+		return -ENAMETOOLONG;
+	for (;; p = end + 1) {
+		size_t len;
+
+		end = strchrnul(p, '/');
+		len = (size_t)(end - p);
+		if (len == 0 || (p[0] == '.' && (len == 1 || (len == 2 && p[1] == '.'))))
+			return -EINVAL;
+		if (len > 255)
+			return -ENAMETOOLONG;
+		if (!*end)
+			return 0;
+	}
+}
+
+static int openat2_beneath(int dirfd, const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)flags,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+bool cop_origin_has_openat2(int dirfd)
+{
+	int fd = openat2_beneath(dirfd, ".", O_PATH | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd != -ENOSYS && fd != -EPERM;
+}
+
+/* Without openat2: one O_PATH descriptor per component, none of which may be a symlink. */
+static int walk(struct cop_origin_real *o, const char *path, int flags)
+{
+	int dir = o->base.dirfd, fd;
+	char name[256];
+
+	for (;;) {
+		const char *end = strchrnul(path, '/');
+		size_t len = (size_t)(end - path);
+
+		memcpy(name, path, len);
+		name[len] = '\0';
+		cop_origin_count(o);
+		fd = openat(dir, len ? name : ".",
+			*end ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags);
+		if (fd < 0)
+			fd = -errno;
+		if (dir != o->base.dirfd)
+			close(dir);
+		if (fd < 0 || !*end)
+			return fd;
+		dir = fd;
+		path = end + 1;
+	}
+}
+
+int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
+{
+	flags |= O_NOFOLLOW | O_CLOEXEC;
+	if (o->no_openat2)
+		return walk(o, path, flags);
+	cop_origin_count(o);
+	return openat2_beneath(o->base.dirfd, *path ? path : ".", flags);
+}
+
+/* Only a file's owner may read it without moving its access time. Who is refused once most likely always is, so
+ * the second open is not paid again and again. */
+int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
+{
+	int fd;
+
+	flags |= O_RDONLY | O_NONBLOCK;
+	if (o->no_noatime)
+		return cop_origin_open_at(o, path, flags);
+	fd = cop_origin_open_at(o, path, flags | O_NOATIME);
+	if (fd != -EPERM)
+		return fd;
+	fd = cop_origin_open_at(o, path, flags);
+	if (fd >= 0)
+		o->no_noatime = true;
+	return fd;
+}
+
+static int64_t to_ns(const struct statx_timestamp *t)
+{
+	return t->tv_sec * (int64_t)COP_NS_PER_S + t->tv_nsec;
+}
+
+/* Inode numbers are unique per device only. Those of the source's own device stay as they are; others (mounts below the source)
+ * become a hash of both with the top bit set, where file systems hardly put numbers of their own. */
+static uint64_t tree_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino)
+{
+	const uint64_t both[2] = {dev, ino};
+
+	if (dev == o->dev && ino)
+		return ino;
+	return cop_hash64(both, sizeof(both), 0) | (uint64_t)1 << 63;
+}
+
+int cop_origin_statx(struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr,
+	uint64_t *dev)
+{
+	int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name ? 0 : AT_EMPTY_PATH);
+	struct statx st;
+	uint64_t on;
+
+	cop_origin_count(o);
+	if (statx(fd, name, flags, STATX_BASIC_STATS, &st))
+		return -errno;
+	on = makedev(st.stx_dev_major, st.stx_dev_minor);
+	*attr = (struct cop_attr){.ino = tree_ino(o, on, st.stx_ino),
+		.size = st.stx_size,
+		.blocks = st.stx_blocks,
+		.atime_ns = to_ns(&st.stx_atime),
+		.mtime_ns = to_ns(&st.stx_mtime),
+		.ctime_ns = to_ns(&st.stx_ctime),
+		.mode = st.stx_mode,
+		.nlink = st.stx_nlink,
+		.uid = st.stx_uid,
+		.gid = st.stx_gid,
+		.rdev_major = st.stx_rdev_major,
+		.rdev_minor = st.stx_rdev_minor,
+		.blksize = st.stx_blksize};
+	attr->version = cop_attr_version(attr);
+	if (dev)
+		*dev = on;
+	return 0;
+}
+
+int cop_origin_readlink(struct cop_origin_real *o, int fd, const char *name, char **target,
+	size_t *len)
+{
+	char text[COP_ORIGIN_PATH_MAX + 1];
+	ssize_t n;
+
+	cop_origin_count(o);
+	n = readlinkat(fd, name, text, sizeof(text));
+	if (n < 0)
+		return -errno;
+	if (n == (ssize_t)sizeof(text))
+		return -ENAMETOOLONG;
+	*target = malloc((size_t)n + 1);
+	if (!*target)
+		return -ENOMEM;
+	memcpy(*target, text, (size_t)n);
+	(*target)[n] = '\0';
+	*len = (size_t)n;
+	return 0;
+}
+
+/* autofs is a file system of its own, so one statfs per device is enough. */
+bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev)
+{
+	struct cop_origin_types *t = &o->types;
+	bool known = false, autofs = false;
+	struct statfs fs;
+
+	pthread_mutex_lock(&t->lock);
+	for (unsigned i = 0; i < t->count && !known; i++) {
+		known = t->dev[i].dev == dev;
+		autofs = known && t->dev[i].autofs;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (known)
+		return autofs;
+	cop_origin_count(o);
+	if (fstatfs(fd, &fs))
+		return true; /* not known: the cautious answer */
+	autofs = fs.f_type == AUTOFS_SUPER_MAGIC;
+	pthread_mutex_lock(&t->lock);
+	if (t->count < COP_ORIGIN_TYPES) {
+		t->dev[t->count].dev = dev;
+		t->dev[t->count++].autofs = autofs;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return autofs;
+}

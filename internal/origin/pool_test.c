@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "origin/origin_priv.h"
+
+struct counted {
+	struct cop_origin_job job;
+	struct cop_origin_pool *pool;
+	_Atomic int *now, *most, *done, *cancelled;
+	struct counted *next; /* submitted by this one */
+	unsigned us;
+};
+
+static void count(struct cop_origin_job *job, int rc)
+{
+	struct counted *c = COP_CONTAINER_OF(job, struct counted, job);
+	int now;
+
+	if (rc) {
+		assert_int_equal(rc, -ECANCELED);
+		(*c->cancelled)++;
+		return;
+	}
+	now = ++*c->now;
+	if (now > *c->most)
+		*c->most = now;
+	if (c->us)
+		usleep(c->us);
+	if (c->next)
+		cop_origin_pool_submit(c->pool, &c->next->job, true);
+	--*c->now;
+	++*c->done;
+}
+
+static _Atomic int now, most, done, cancelled;
+
+static void prepare(struct cop_origin_pool *p, unsigned max, struct counted *c, int n, unsigned us)
+{
+	now = most = done = cancelled = 0;
+	*p = (struct cop_origin_pool){0};
+	assert_int_equal(cop_origin_pool_init(p, max), 0);
+	for (int i = 0; i < n; i++)
+		c[i] = (struct counted){.job = {.fn = count}, .pool = p, .now = &now, .most = &most,
+			.done = &done, .cancelled = &cancelled, .us = us};
+}
+
+static void wait_until(_Atomic int *value, int wanted)
+{
+	for (int i = 0; i < 5000 && *value < wanted; i++)
+		usleep(1000);
+	assert_int_equal(*value, wanted);
+}
+
+static unsigned threads(struct cop_origin_pool *p)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&p->lock);
+	n = p->threads;
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
+static void no_thread_runs_before_there_is_work(void **state)
+{
+	struct cop_origin_pool p;
+
+	(void)state;
+	prepare(&p, 4, NULL, 0, 0);
+	assert_int_equal(threads(&p), 0);
+	cop_origin_pool_fini(&p);
+}
+
+static void never_more_jobs_run_than_the_limit(void **state)
+{
+	struct cop_origin_pool p;
+	struct counted c[60];
+
+	(void)state;
+	prepare(&p, 3, c, 60, 500);
+	for (int i = 0; i < 60; i++)
+		cop_origin_pool_submit(&p, &c[i].job, i % 2);
+	wait_until(&done, 60);
+	assert_true(most <= 3);
+	assert_true(most >= 2);
+	assert_true(threads(&p) <= 3);
+	cop_origin_pool_fini(&p);
+	assert_int_equal(cancelled, 0);
+}
+
+static void one_thread_is_enough_for_jobs_that_submit_jobs(void **state)
+{
+	struct cop_origin_pool p;
+	struct counted c[50];
+
+	(void)state;
+	prepare(&p, 1, c, 50, 0);
+	for (int i = 0; i < 49; i++)
+		c[i].next = &c[i + 1];
+	cop_origin_pool_submit(&p, &c[0].job, false);
+	wait_until(&done, 50);
+	assert_int_equal(most, 1);
+	cop_origin_pool_fini(&p);
+}
+
+static void threads_end_when_they_are_idle_and_come_back(void **state)
+{
+	struct cop_origin_pool p;
+	struct counted c[8];
+
+	(void)state;
+	prepare(&p, 4, c, 8, 2000);
+	p.idle_ms = 30;
+	for (int i = 0; i < 4; i++)
+		cop_origin_pool_submit(&p, &c[i].job, false);
+	wait_until(&done, 4);
+	for (int i = 0; i < 3000 && threads(&p); i++)
+		usleep(1000);
+	assert_int_equal(threads(&p), 0);
+	for (int i = 4; i < 8; i++)
+		cop_origin_pool_submit(&p, &c[i].job, false);
+	wait_until(&done, 8);
+	cop_origin_pool_fini(&p);
+}
+
+static void closing_cancels_what_waits_and_finishes_what_runs(void **state)
+{
+	struct cop_origin_pool p;
+	struct counted c[10];
+
+	(void)state;
+	prepare(&p, 1, c, 10, 50000);
+	for (int i = 0; i < 10; i++)
+		cop_origin_pool_submit(&p, &c[i].job, false);
+	wait_until(&now, 1);
+	cop_origin_pool_fini(&p);
+	assert_int_equal(done, 1);
+	assert_int_equal(cancelled, 9);
+}
+
+static void a_job_submitted_by_a_running_job_during_the_close_is_cancelled(void **state)
+{
+	struct cop_origin_pool p;
+	struct counted c[2];
+
+	(void)state;
+	prepare(&p, 2, c, 2, 50000);
+	c[0].next = &c[1];
+	cop_origin_pool_submit(&p, &c[0].job, false);
+	wait_until(&now, 1);
+	cop_origin_pool_fini(&p);
+	assert_int_equal(done, 1);
+	assert_int_equal(cancelled, 1);
+}
+
+static _Atomic int tidied;
+
+static unsigned tidy(void *ctx)
+{
+	(void)ctx;
+	return ++tidied < 3 ? 5 : 0;
+}
+
+static void an_idle_thread_tidies_until_nothing_is_left(void **state)
+{
+	struct cop_origin_pool p;
+	struct counted c[1];
+
+	(void)state;
+	tidied = 0;
+	prepare(&p, 1, c, 1, 0);
+	p.tidy = tidy;
+	cop_origin_pool_submit(&p, &c[0].job, false);
+	wait_until(&tidied, 3);
+	usleep(30000);
+	assert_int_equal(tidied, 3);
+	cop_origin_pool_fini(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_thread_runs_before_there_is_work),
+		cmocka_unit_test(never_more_jobs_run_than_the_limit),
+		cmocka_unit_test(one_thread_is_enough_for_jobs_that_submit_jobs),
+		cmocka_unit_test(threads_end_when_they_are_idle_and_come_back),
+		cmocka_unit_test(closing_cancels_what_waits_and_finishes_what_runs),
+		cmocka_unit_test(a_job_submitted_by_a_running_job_during_the_close_is_cancelled),
+		cmocka_unit_test(an_idle_thread_tidies_until_nothing_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

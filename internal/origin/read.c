@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes and holes of files. The version is looked at before and after, on the descriptor that is read, so bytes of two
+ * versions are never taken for one. */
+#include "origin/origin_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXTENTS_MAX 65536
+
+struct read_task {
+	struct cop_origin_task task;
+	uint64_t version, offset;
+	int n_iov;
+	struct iovec iov[];
+};
+
+/* An open file, either kept from an earlier read or opened for this one. */
+struct file {
+	int fd;
+	struct cop_origin_kept *kept;
+	uint64_t size;
+};
+
+/* Regular and of this version? A version of 0 is any. */
+static int check_file(struct cop_origin_real *o, struct file *f, uint64_t version)
+{
+	struct cop_attr attr;
+	int rc = cop_origin_statx(o, f->fd, "", &attr, NULL);
+
+	if (rc)
+		return rc;
+	if (S_ISDIR(attr.mode))
+		return -EISDIR;
+	if (!S_ISREG(attr.mode))
+		return -EINVAL;
+	f->size = attr.size;
+	return version && attr.version != version ? -ESTALE : 0;
+}
+
+static int open_file(struct read_task *r, struct file *f)
+{
+	struct cop_origin_task *t = &r->task;
+
+	*f = (struct file){.fd = -1};
+	if (r->version)
+		f->kept = cop_origin_fds_get(&t->o->fds, t->path, r->version);
+	f->fd = f->kept ? f->kept->fd : cop_origin_open_read(t->o, t->path, 0);
+	if (f->fd < 0)
+		return f->fd;
+	return check_file(t->o, f, r->version);
+}
+
+/* keep: more of the file is likely to be read. */
+static void close_file(struct read_task *r, struct file *f, bool keep)
+{
+	struct cop_origin_task *t = &r->task;
+
+	if (f->kept)
+		cop_origin_fds_put(&t->o->fds, f->kept, !keep);
+	else if (f->fd >= 0 && keep && r->version)
+		cop_origin_fds_keep(&t->o->fds, t->path, r->version, f->fd);
+	else if (f->fd >= 0)
+		close(f->fd);
+}
+
+/* Leaves in iov what is still to be filled; returns how many of its elements are used up. */
+static int advance(struct iovec *iov, int n_iov, size_t n)
+{
+	int used = 0;
+
+	while (used < n_iov && n >= iov[used].iov_len)
+		n -= iov[used++].iov_len;
+	if (used < n_iov) {
+		iov[used].iov_base = (char *)iov[used].iov_base + n;
+		iov[used].iov_len -= n;
+	}
+	return used;
+}
+
+/* Fills the buffers; fewer bytes only at the end of the file. */
+static int read_all(struct read_task *r, int fd, size_t *got)
+{
+	struct iovec *iov = r->iov;
+	int left = r->n_iov, used;
+
+	for (*got = 0, used = advance(iov, left, 0);;) {
+		ssize_t n;
+
+		iov += used;
+		left -= used;
+		if (!left)
+			return 0;
+		cop_origin_count(r->task.o);
+		n = preadv(fd, iov, left, (off_t)(r->offset + *got));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return 0;
+		n = COP_MAX(n, 0);
+		*got += (size_t)n;
+		used = advance(iov, left, (size_t)n);
+	}
+}
+
+static void read_job(struct cop_origin_job *job, int rc)
+{
+	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	struct read_task *r = COP_CONTAINER_OF(t, struct read_task, task);
+	struct file f = {.fd = -1};
+	size_t got = 0;
+
+	if (!rc)
+		rc = t->path_error;
+	if (!rc)
+		rc = open_file(r, &f);
+	if (!rc)
+		rc = read_all(r, f.fd, &got);
+	if (!rc && r->version)
+		rc = check_file(t->o, &f, r->version);
+	close_file(r, &f, !rc && r->offset + got < f.size);
+	if (!rc) {
+		cop_stats_add(t->o->stats, COP_ORIGIN_READS, 1);
+		cop_stats_add(t->o->stats, COP_ORIGIN_BYTES, got);
+	}
+	cop_origin_task_end(t, rc, NULL, rc ? 0 : got);
+	free(r);
+}
+
+static void submit_read(struct cop_origin *o, const char *path, struct read_task *r,
+	cop_origin_done *done, void *arg)
+{
+	struct cop_origin_real *real = COP_CONTAINER_OF(o, struct cop_origin_real, base);
+
+	if (!r || cop_origin_task_init(&r->task, real, path, done, arg)) {
+		free(r);
+		done(arg, -ENOMEM, NULL, 0);
+		return;
+	}
+	cop_origin_pool_submit(&real->pool, &r->task.job, false);
+}
+
+void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
+{
+	struct read_task *r;
+	uint64_t total = 0;
+
+	for (int i = 0; i < n_iov && total <= INT64_MAX; i++)
+		total += COP_MIN(iov[i].iov_len, (size_t)INT64_MAX);
+	if (n_iov < 0 || n_iov > IOV_MAX || offset > INT64_MAX || total > INT64_MAX - offset) {
+		done(arg, -EINVAL, NULL, 0);
+		return;
+	}
+	r = calloc(1, sizeof(*r) + (size_t)n_iov * sizeof(*iov));
+	if (r) {
+		r->task.job.fn = read_job;
+		r->version = version;
+		r->offset = offset;
+		r->n_iov = n_iov;
+		if (n_iov)
+			memcpy(r->iov, iov, (size_t)n_iov * sizeof(*iov));
+	}
+	submit_read(o, path, r, done, arg);
+}
+
+/* ---- holes ---- */
+
+/* The run of data at or after *at; 0 with start == end: there is none any more. */
+static int next_extent(struct cop_origin_real *o, const struct file *f, uint64_t at,
+	struct cop_extent *e)
+{
+	off_t start, end;
+
+	*e = (struct cop_extent){0};
+	if (at >= f->size)
+		return 0;
+	cop_origin_count(o);
+	start = lseek(f->fd, (off_t)at, SEEK_DATA);
+	if (start < 0 && errno == ENXIO)
+		return 0;
+	/* No such question on this file system: all the rest is data. */
+	if (start < 0 && (errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS)) {
+		*e = (struct cop_extent){at, f->size};
+		return 0;
+	}
+	if (start < 0)
+		return -errno;
+	cop_origin_count(o);
+	end = lseek(f->fd, start, SEEK_HOLE);
+	if (end < 0 && errno != ENXIO)
+		return -errno;
+	*e = (struct cop_extent){(uint64_t)start, end < 0 ? f->size : (uint64_t)end};
+	e->end = COP_MIN(e->end, f->size);
+	if (e->start < at || e->end <= e->start)
+		*e = (struct cop_extent){0};
+	return 0;
+}
+
+static int read_extents(struct cop_origin_real *o, const struct file *f, struct cop_buf *out)
+{
+	struct cop_extent e;
+	uint64_t at = 0;
+	int rc;
+
+	for (unsigned n = 0; n < EXTENTS_MAX; n++) {
+		rc = next_extent(o, f, at, &e);
+		if (rc || e.start == e.end)
+			return rc;
+		at = e.end;
+		if (n == EXTENTS_MAX - 1)
+			e.end = f->size;
+		cop_buf_add(out, &e, sizeof(e));
+		if (out->failed)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Opens for itself: seeking moves the offset of a descriptor, which others may hold. */
+static void holes_job(struct cop_origin_job *job, int rc)
+{
+	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	struct read_task *r = COP_CONTAINER_OF(t, struct read_task, task);
+	struct file f = {.fd = -1};
+	struct cop_buf out = {0};
+
+	if (!rc)
+		rc = t->path_error;
+	if (!rc) {
+		f.fd = cop_origin_open_read(t->o, t->path, 0);
+		rc = f.fd < 0 ? f.fd : check_file(t->o, &f, r->version);
+	}
+	if (!rc)
+		rc = read_extents(t->o, &f, &out);
+	if (!rc && r->version)
+		rc = check_file(t->o, &f, r->version);
+	if (f.fd >= 0)
+		close(f.fd);
+	if (rc)
+		cop_buf_free(&out);
+	cop_origin_task_end(t, rc, out.data, out.len);
+	free(r);
+}
+
+void cop_origin_real_holes(struct cop_origin *o, const char *path, uint64_t version,
+	cop_origin_done *done, void *arg)
+{
+	struct read_task *r = calloc(1, sizeof(*r));
+
+	if (r) {
+		r->task.job.fn = holes_job;
+		r->version = version;
+	}
+	submit_read(o, path, r, done, arg);
+}
