@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The public functions: each goes to the implementation behind the endpoint. */
+#include "fabric/fabric_priv.h"
+
+void cop_fabric_close(struct cop_fabric *f)
+{
+	if (f)
+		f->ops->close(f);
+}
+
+const char *cop_fabric_address(const struct cop_fabric *f)
+{
+	return f->address;
+}
+
+const char *cop_fabric_provider(const struct cop_fabric *f)
+{
+	return f->provider;
+}
+
+int cop_fabric_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg)
+{
+	return f->ops->post(f, fn, arg);
+}
+
+void cop_fabric_keep_ticking(struct cop_fabric *f, bool on)
+{
+	f->ops->keep_ticking(f, on);
+}
+
+int cop_fabric_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer)
+{
+	return f->ops->peer(f, address, peer);
+}
+
+void cop_fabric_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
+{
+	f->ops->peer_drop(f, peer);
+}
+
+int cop_fabric_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void *msg, size_t len,
+	cop_fabric_done *done, void *arg)
+{
+	return f->ops->send(f, peer, msg, len, done, arg);
+}
+
+int cop_fabric_write(struct cop_fabric *f, cop_fabric_peer_t peer, const void *buf, size_t len,
+	uint64_t remote_addr, uint64_t remote_key, cop_fabric_done *done, void *arg)
+{
+	return f->ops->write(f, peer, buf, len, remote_addr, remote_key, done, arg);
+}
+
+int cop_fabric_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,
+	uint64_t *addr, uint64_t *key)
+{
+	return f->ops->reg(f, buf, len, mr, addr, key);
+}
+
+void cop_fabric_unreg(struct cop_fabric_mr *mr)
+{
+	if (mr)
+		mr->fabric->ops->unreg(mr);
+}

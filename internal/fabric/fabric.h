@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fabric: one libfabric reliable-datagram endpoint (FI_EP_RDM, FI_MSG | FI_RMA) and the one
+ * thread that owns it, the progress thread. It moves messages and bytes between addresses; it
+ * knows nothing of ranks, requests, security or trees (that is rpc).
+ *
+ * The progress thread spins briefly, then sleeps on the completion queue's descriptor (after
+ * fi_trywait) and an eventfd; an idle endpoint uses no CPU. Functions marked [progress] may only be
+ * called on the progress thread, that is, inside a callback of this module. Nothing here
+ * ever blocks on a peer: a send that the provider cannot take yet waits in that peer's own queue,
+ * and one slow or dead peer never delays another.
+ *
+ * Two implementations stand behind the same functions (struct cop_fabric_ops in fabric_priv.h):
+ * libfabric, and an in-process fake for tests. */
+#ifndef COP_FABRIC_H
+#define COP_FABRIC_H
+
+#include "base/base.h"
+#include "stats/stats.h"
+
+/* The longest message, the sender's header included. Longer things go by RMA. */
+#define COP_FABRIC_MSG_MAX 16000
+
+struct cop_fabric;
+struct cop_fabric_mr;
+/* A peer's slot in the address table. */
+typedef uint64_t cop_fabric_peer_t;
+
+struct cop_fabric_events {
+	void *ctx;
+	/* A message arrived; msg is valid during the call only. Bytes from outside: hostile. */
+	void (*recv)(void *ctx, const void *msg, size_t len);
+	/* About every tick_ms while the thread is awake or has work, and at least every
+	 * tick_ms while cop_fabric_keep_ticking is on. now in cop_now_ms(). */
+	void (*tick)(void *ctx, uint64_t now_ms);
+};
+
+struct cop_fabric_conf {
+	const char *net_type; /* as users write it: "tcp", "tcp://lo", "shm", "cxi://cxi1", "verbs", "ofi+tcp" */
+	const char *host;     /* the local address or host name to bind to; NULL: the provider's choice */
+	const char *address;  /* a full address of an address book to bind to, or NULL */
+	unsigned tick_ms;     /* 100 if 0 */
+	struct cop_stats *stats; /* may be NULL */
+	struct cop_fabric_events events;
+};
+
+/* Opens the endpoint and starts the progress thread. On failure the sentence names the provider and
+ * lists those that are there. */
+int cop_fabric_open(const struct cop_fabric_conf *conf, struct cop_fabric **out,
+	struct cop_err *err);
+/* Joins the progress thread, closes everything. Outstanding operations are completed with
+ * -ECANCELED on the progress thread first. NULL is fine. */
+void cop_fabric_close(struct cop_fabric *f);
+
+/* This endpoint's address as it stands in address books: "ofi+tcp://127.0.0.11:34567",
+ * "ofi+cxi://0x00916600", "ofi+shm://...". Valid until close. */
+const char *cop_fabric_address(const struct cop_fabric *f);
+/* Provider name as libfabric gives it ("tcp;ofi_rxm"). */
+const char *cop_fabric_provider(const struct cop_fabric *f);
+/* The names of the providers that this build and machine have, for people. out is filled,
+ * comma separated. */
+void cop_fabric_list_providers(char *out, size_t size);
+
+/* Any thread: fn(arg) runs soon on the progress thread. Functions posted by one thread run in order.
+ * Returns -ESHUTDOWN once close began (fn does not run then). -ENOMEM. */
+int cop_fabric_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg);
+
+/* Waits, at most timeout_ms, until everything that was sent has been handed to the network; whether it has. Not on the progress thread;
+ * libfabric endpoints only. For a node that answers and ends. */
+bool cop_fabric_flush(struct cop_fabric *f, uint32_t timeout_ms);
+
+/* [progress] While on, tick is called at least every tick_ms even when nothing happens (callers have
+ * deadlines running). Off: the thread may sleep for ever. */
+void cop_fabric_keep_ticking(struct cop_fabric *f, bool on);
+
+/* [progress] Address text to peer; the same text gives the same peer. -EINVAL for text that is no
+ * address of this provider. */
+int cop_fabric_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer);
+/* [progress] Forgets a peer and its connection: its queued operations complete with -ECANCELED. A later
+ * cop_fabric_peer with the same text starts afresh. */
+void cop_fabric_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer);
+
+/* Called once on the progress thread: 0 or -errno (-ECANCELED, -EHOSTUNREACH, -EIO, ...). May be NULL
+ * for send. May run inside the call itself. */
+typedef void cop_fabric_done(void *arg, int rc);
+
+/* [progress] Sends msg (copied, at most COP_FABRIC_MSG_MAX). Messages to one peer arrive in order,
+ * at most once. Returns 0 (done will be called) or -errno (it will not). */
+int cop_fabric_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void *msg, size_t len,
+	cop_fabric_done *done, void *arg);
+
+/* [progress] Writes len bytes (any length; split as the provider's max_msg_size asks) from buf to the
+ * remote memory. buf must stay until done; done means that the bytes are placed at the target
+ * (FI_DELIVERY_COMPLETE), so a message sent after it tells the truth on every provider. */
+int cop_fabric_write(struct cop_fabric *f, cop_fabric_peer_t peer, const void *buf, size_t len,
+	uint64_t remote_addr, uint64_t remote_key, cop_fabric_done *done, void *arg);
+
+/* [progress] Opens memory for remote writes. addr and key are what the peer must be told (0-based
+ * offset unless the provider asked for FI_MR_VIRT_ADDR). Unreg ends remote access. */
+int cop_fabric_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,
+	uint64_t *addr, uint64_t *key);
+void cop_fabric_unreg(struct cop_fabric_mr *mr);
+
+/* ---- the fake: endpoints in one process, deterministic -------------------------------------- */
+
+/* A network of fake endpoints. cop_fabric_fake_open gives one with address "fake://NAME". Nothing moves but
+ * inside cop_fabric_fake_run, which plays the part of every progress thread on the
+ * caller's thread: it delivers what is queued, runs posted functions and ticks, until
+ * nothing is left to do, and returns how many events it ran (at most max_events). */
+struct cop_fabric_net;
+struct cop_fabric_net *cop_fabric_net_new(void);
+void cop_fabric_net_free(struct cop_fabric_net *net);
+int cop_fabric_fake_open(struct cop_fabric_net *net, const char *name,
+	const struct cop_fabric_conf *conf, struct cop_fabric **out);
+size_t cop_fabric_fake_run(struct cop_fabric_net *net, size_t max_events);
+/* Advances the fake clock given to tick and ticks every endpoint once per tick_ms. */
+void cop_fabric_fake_advance(struct cop_fabric_net *net, uint64_t ms);
+/* From now on nothing reaches or leaves this endpoint (a dead node: sends to it vanish). */
+void cop_fabric_fake_cut(struct cop_fabric_net *net, const char *name, bool cut);
+/* Called on every message before delivery, for tests that look at, change, drop (return false) or repeat
+ * messages. */
+void cop_fabric_fake_tap(struct cop_fabric_net *net,
+	bool (*tap)(void *arg, const char *from, const char *to, void *msg, size_t len), void *arg);
+
+#endif

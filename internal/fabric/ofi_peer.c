@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of peers: address text to slot, slot to the provider's address. An id is slot and
+ * generation, so that an id kept past the drop of its peer names nobody, never somebody else. */
+#include "fabric/ofi_priv.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cop_list *bucket_of(struct ofi *o, const char *address)
+{
+	return &o->buckets[cop_hash64(address, strlen(address), 0) % COP_OFI_BUCKETS];
+}
+
+static struct ofi_peer *find(struct ofi *o, const char *address)
+{
+	struct cop_list *head = bucket_of(o, address);
+
+	for (struct cop_list *i = head->next; i != head; i = i->next) {
+		struct ofi_peer *p = COP_CONTAINER_OF(i, struct ofi_peer, bucket);
+
+		if (strcmp(p->address, address) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+static int grow(struct ofi *o)
+{
+	uint32_t cap = o->peers_cap ? 2 * o->peers_cap : 64;
+	void *peers, *generation, *slots;
+
+	if (cap > COP_OFI_PEERS_MAX)
+		return -ENOSPC;
+	peers = realloc(o->peers, cap * sizeof(*o->peers));
+	if (!peers)
+		return -ENOMEM;
+	o->peers = peers;
+	generation = realloc(o->generation, cap * sizeof(*o->generation));
+	if (!generation)
+		return -ENOMEM;
+	o->generation = generation;
+	slots = realloc(o->free_slots, cap * sizeof(*o->free_slots));
+	if (!slots)
+		return -ENOMEM;
+	o->free_slots = slots;
+	memset(o->peers + o->peers_cap, 0, (cap - o->peers_cap) * sizeof(*o->peers));
+	memset(o->generation + o->peers_cap, 0, (cap - o->peers_cap) * sizeof(*o->generation));
+	o->peers_cap = cap;
+	return 0;
+}
+
+static int take_slot(struct ofi *o, uint32_t *slot)
+{
+	int rc;
+
+	if (o->free_count) {
+		*slot = o->free_slots[--o->free_count];
+		return 0;
+	}
+	if (o->peers_count == o->peers_cap && (rc = grow(o)))
+		return rc;
+	*slot = o->peers_count++;
+	return 0;
+}
+
+static int insert(struct ofi *o, const char *address, const void *raw, struct ofi_peer **out)
+{
+	struct ofi_peer *p = calloc(1, sizeof(*p));
+	uint32_t slot;
+	int rc;
+
+	if (!p)
+		return -ENOMEM;
+	rc = fi_av_insert(o->av, raw, 1, &p->addr, 0, NULL);
+	if (rc != 1) {
+		free(p);
+		return rc < 0 ? cop_fabric_ofi_errno(rc) : -EINVAL;
+	}
+	rc = take_slot(o, &slot);
+	if (rc) {
+		fi_av_remove(o->av, &p->addr, 1, 0);
+		free(p);
+		return rc;
+	}
+	p->id = (uint64_t)++o->generation[slot] << 32 | slot;
+	snprintf(p->address, sizeof(p->address), "%s", address);
+	cop_list_init(&p->busy);
+	cop_list_init(&p->sends);
+	cop_list_init(&p->writes);
+	cop_list_push_front(bucket_of(o, address), &p->bucket);
+	o->peers[slot] = p;
+	*out = p;
+	return 0;
+}
+
+/* Spellings of one address are one peer: the table is keyed by our own spelling. */
+int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer)
+{
+	struct ofi *o = cop_fabric_ofi_of(f);
+	char own[COP_FABRIC_TEXT_MAX];
+	_Alignas(16) unsigned char raw[COP_FABRIC_RAW_MAX] = {0};
+	struct ofi_peer *p;
+	size_t raw_len;
+	int rc;
+
+	assert(cop_fabric_ofi_on_thread(o));
+	if (o->stopping)
+		return -ESHUTDOWN;
+	rc = cop_fabric_address_parse(&o->naming, address, raw, &raw_len);
+	if (rc == 0)
+		rc = cop_fabric_address_print(&o->naming, raw, raw_len, own, sizeof(own));
+	if (rc)
+		return rc;
+	p = find(o, own);
+	if (!p) {
+		rc = insert(o, own, raw, &p);
+		if (rc)
+			return rc;
+	}
+	*peer = p->id;
+	return 0;
+}
+
+struct ofi_peer *cop_fabric_ofi_peer_get(struct ofi *o, cop_fabric_peer_t id)
+{
+	uint32_t slot = (uint32_t)id;
+
+	if (slot >= o->peers_count || !o->peers[slot] || o->peers[slot]->id != id)
+		return NULL;
+	return o->peers[slot];
+}
+
+void cop_fabric_ofi_peer_settle(struct ofi_peer *p)
+{
+	if (p->dropped && p->flying == 0)
+		free(p);
+}
+
+void cop_fabric_ofi_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
+{
+	struct ofi *o = cop_fabric_ofi_of(f);
+	struct ofi_peer *p = cop_fabric_ofi_peer_get(o, peer);
+	uint32_t slot = (uint32_t)peer;
+
+	assert(cop_fabric_ofi_on_thread(o));
+	if (!p)
+		return;
+	cop_list_remove(&p->bucket);
+	o->peers[slot] = NULL;
+	o->free_slots[o->free_count++] = slot;
+	/* Held like a flying operation, since done may do anything. */
+	p->flying++;
+	p->dropped = true;
+	if (o->av)
+		fi_av_remove(o->av, &p->addr, 1, 0);
+	cop_fabric_ofi_cancel(o, p, -ECANCELED);
+	p->flying--;
+	cop_fabric_ofi_peer_settle(p);
+}
+
+void cop_fabric_ofi_peers_fini(struct ofi *o)
+{
+	for (uint32_t i = 0; i < o->peers_count; i++)
+		free(o->peers[i]);
+	free(o->peers);
+	free(o->generation);
+	free(o->free_slots);
+}
