@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls: from the caller's thread to the wire and back. */
+#include "rpc/rpc_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cop_rpc_calls_any(const struct peer *p)
+{
+	return !cop_list_empty(&p->inflight) || !cop_list_empty(&p->waiting);
+}
+
+static void close_memory(struct call *c)
+{
+	if (c->mr)
+		cop_fabric_unreg(c->mr);
+	c->mr = NULL;
+}
+
+/* Off the wire: nothing can be written to its memory any more. */
+static void take_off(struct call *c)
+{
+	if (c->on_wire)
+		cop_rpc_idmap_remove(&c->peer->by_id, &c->by_id);
+	c->on_wire = false;
+	cop_list_remove(&c->at);
+	close_memory(c);
+}
+
+static void end_call(struct call *c, struct cop_rpc_result *result)
+{
+	bool taken = false;
+
+	result->body_taken = &taken;
+	c->ask.done(c->ask.arg, result);
+	if (!taken || result->in_landing)
+		free(c->body);
+	free(c);
+}
+
+static void fail(struct call *c, int rc)
+{
+	struct cop_rpc_result result = {.status = rc};
+
+	take_off(c);
+	end_call(c, &result);
+}
+
+void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc)
+{
+	struct cop_list all, *at;
+
+	(void)r;
+	cop_list_init(&all);
+	cop_list_splice(&all, &p->inflight);
+	cop_list_splice(&all, &p->waiting);
+	while ((at = cop_list_pop_front(&all)))
+		fail(COP_CONTAINER_OF(at, struct call, at), rc);
+}
+
+void cop_rpc_call_again(struct cop_rpc *r, struct call *c)
+{
+	take_off(c);
+	free(c->body);
+	c->body = NULL;
+	c->body_len = 0;
+	cop_list_push_front(&c->peer->waiting, &c->at);
+	cop_stats_add(r->conf.stats, COP_FABRIC_RETRIES, 1);
+	cop_log_debug("sent again rank=%u op=%u", c->peer->rank, c->ask.op);
+}
+
+/* ---- out ---- */
+
+static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
+{
+	uint8_t msg[COP_FRAME_OVERHEAD + MSG_REQUEST_FIXED + COP_RPC_PAYLOAD_MAX];
+	struct cop_frame f = {.type = COP_FRAME_REQUEST, .session = p->remote_sid,
+		.request = r->next_request++};
+	struct msg_request m = {.op = c->ask.op, .payload = c->payload,
+		.payload_len = c->ask.payload_len};
+	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
+	int rc;
+
+	if (c->mr) {
+		m.land_addr = c->addr;
+		m.land_key = c->key;
+		m.land_len = c->ask.landing_len;
+	}
+	cop_rpc_msg_put_request(&w, &m);
+	rc = cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
+	if (rc)
+		return rc;
+	cop_rpc_idmap_put(&p->by_id, &c->by_id, f.request);
+	return 0;
+}
+
+static int open_landing(struct cop_rpc *r, struct call *c)
+{
+	if (!c->ask.landing || c->mr)
+		return 0;
+	return cop_fabric_reg(r->fabric, c->ask.landing, c->ask.landing_len, &c->mr, &c->addr,
+		&c->key);
+}
+
+static void sent(struct cop_rpc *r, struct peer *p, struct call *c)
+{
+	c->on_wire = true;
+	c->checked_ms = r->now_ms;
+	cop_list_remove(&c->at);
+	cop_list_push_back(&p->inflight, &c->at);
+	if (!c->counted)
+		cop_stats_add(r->conf.stats, COP_FABRIC_REQUESTS_SENT, 1);
+	c->counted = true;
+}
+
+/* What fabric cannot take now is tried again at the next tick. */
+void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
+{
+	while (p->state == PEER_UP && p->by_id.count < PEER_WINDOW &&
+		!cop_list_empty(&p->waiting)) {
+		struct call *c = COP_CONTAINER_OF(p->waiting.next, struct call, at);
+		int rc = open_landing(r, c);
+
+		if (rc) {
+			fail(c, rc);
+			continue;
+		}
+		rc = send_request(r, p, c);
+		if (!rc) {
+			sent(r, p, c);
+		} else if (cop_rpc_is_for_later(rc)) {
+			return;
+		} else {
+			cop_log_debug("cannot send rank=%u reason=\"%s\"", p->rank, strerror(-rc));
+			cop_rpc_peer_dead(r, p, -EHOSTDOWN);
+		}
+	}
+}
+
+/* ---- back ---- */
+
+static int send_pull(struct cop_rpc *r, struct call *c, size_t len)
+{
+	struct peer *p = c->peer;
+	struct cop_frame f = {.type = COP_FRAME_PULL, .session = p->remote_sid,
+		.request = c->by_id.id};
+	struct msg_pull m = {.addr = c->addr, .key = c->key, .len = len};
+	uint8_t payload[24];
+	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
+
+	cop_rpc_msg_put_pull(&w, &m);
+	return cop_rpc_link_send_sealed(r, p->link, &p->keys.tx, &f, payload, cop_wr_len(&w));
+}
+
+/* Makes room for an announced body and asks for it. */
+static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
+{
+	int rc = m->body_len > COP_RPC_BODY_MAX ? -EMSGSIZE : 0;
+
+	if (c->body)
+		return;
+	close_memory(c);
+	c->body = rc ? NULL : malloc(m->body_len);
+	if (!rc && !c->body)
+		rc = -ENOMEM;
+	c->body_len = m->body_len;
+	if (!rc)
+		rc = cop_fabric_reg(r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key);
+	if (rc) {
+		send_pull(r, c, 0);
+		fail(c, rc);
+	} else if (send_pull(r, c, c->body_len)) {
+		cop_rpc_call_again(r, c);
+	}
+}
+
+static void *place_inline(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
+{
+	if (c->ask.landing && m->body_len <= c->ask.landing_len) {
+		result->in_landing = true;
+		return memcpy(c->ask.landing, m->body, m->body_len);
+	}
+	free(c->body);
+	c->body = malloc(m->body_len);
+	if (c->body)
+		memcpy(c->body, m->body, m->body_len);
+	return c->body;
+}
+
+/* A body that fabric wrote: into the buffer that was made for it, else into the landing buffer. */
+static void *place_landed(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
+{
+	if (c->body)
+		return c->body_len == m->body_len ? c->body : NULL;
+	if (!c->ask.landing || m->body_len > c->ask.landing_len)
+		return NULL;
+	result->in_landing = true;
+	return c->ask.landing;
+}
+
+static int place_body(struct cop_rpc *r, struct peer *p, struct call *c,
+	const struct msg_reply *m, struct cop_rpc_result *result)
+{
+	if (m->mode == MODE_FAILED)
+		return -EBADMSG;
+	if (!m->body_len)
+		return 0;
+	if (m->mode == MODE_INLINE) {
+		result->body = place_inline(c, m, result);
+		return result->body ? 0 : -ENOMEM;
+	}
+	result->body = place_landed(c, m, result);
+	if (!result->body)
+		return -EBADMSG;
+	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, m->body_len);
+	if (cop_hash64(result->body, m->body_len, p->keys.body_seed) == m->body_hash)
+		return 0;
+	cop_stats_add(r->conf.stats, COP_FABRIC_CORRUPT, 1);
+	cop_log_warn("body corrupt rank=%u bytes=%llu", p->rank, (unsigned long long)m->body_len);
+	return -EBADMSG;
+}
+
+void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_frame *f)
+{
+	struct idnode *n = cop_rpc_idmap_get(&p->by_id, f->request);
+	struct cop_rpc_result result = {0};
+	struct msg_reply m;
+	struct call *c;
+	int rc = cop_rpc_msg_get_reply(f, &m);
+
+	if (rc) {
+		cop_rpc_reject(r, "reply", p->rank, rc);
+		return;
+	}
+	/* An answer to a request that was sent again meanwhile. */
+	if (!n)
+		return;
+	c = COP_CONTAINER_OF(n, struct call, by_id);
+	if (m.mode == MODE_ANNOUNCE) {
+		pull(r, c, &m);
+		cop_rpc_calls_send(r, p);
+		return;
+	}
+	take_off(c);
+	rc = place_body(r, p, c, &m, &result);
+	if (rc) {
+		result = (struct cop_rpc_result){.status = rc};
+	} else {
+		result.status = m.status;
+		result.answered = true;
+		result.head = m.head;
+		result.head_len = m.head_len;
+		result.body_len = m.body_len;
+	}
+	end_call(c, &result);
+	cop_rpc_calls_send(r, p);
+}
+
+/* ---- in from any thread ---- */
+
+static void start(struct cop_rpc *r, struct item *item)
+{
+	struct call *c = COP_CONTAINER_OF(item, struct call, item);
+
+	cop_list_init(&c->at);
+	if (r->torn) {
+		fail(c, -ECANCELED);
+		return;
+	}
+	c->peer = cop_rpc_peer(r, c->ask.rank);
+	if (!c->peer) {
+		fail(c, -ENOMEM);
+		return;
+	}
+	c->started_ms = r->now_ms;
+	cop_list_push_back(&c->peer->waiting, &c->at);
+	cop_rpc_peer_work(r, c->peer);
+}
+
+void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
+{
+	struct cop_rpc_result result = {.status = -EINVAL};
+	struct call *c = NULL;
+	bool taken = false;
+
+	if (ask->rank < r->conf.nodes && ask->rank != r->conf.rank &&
+	    ask->payload_len <= COP_RPC_PAYLOAD_MAX) {
+		result.status = -ENOMEM;
+		c = calloc(1, sizeof(*c) + ask->payload_len);
+	}
+	if (c) {
+		c->item.run = start;
+		c->ask = *ask;
+		if (!ask->landing_len)
+			c->ask.landing = NULL;
+		if (ask->payload_len)
+			memcpy(c->payload, ask->payload, ask->payload_len);
+		if (cop_rpc_push(r, &c->item))
+			return;
+		result.status = -ECANCELED;
+	}
+	free(c);
+	result.body_taken = &taken;
+	ask->done(ask->arg, &result);
+}
+
+/* ---- addresses, from any thread ---- */
+
+struct resolved {
+	struct item item;
+	uint32_t rank;
+	bool known;
+	char address[];
+};
+
+static void run_resolved(struct cop_rpc *r, struct item *item)
+{
+	struct resolved *s = COP_CONTAINER_OF(item, struct resolved, item);
+	struct peer *p = r->peers[s->rank];
+
+	if (p && !r->torn)
+		cop_rpc_peer_resolved(r, p, s->known ? s->address : NULL);
+	free(s);
+}
+
+void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address)
+{
+	size_t len = address ? strlen(address) : 0;
+	struct resolved *s;
+
+	if (rank >= r->conf.nodes)
+		return;
+	s = calloc(1, sizeof(*s) + len + 1);
+	if (!s)
+		return;
+	s->item.run = run_resolved;
+	s->rank = rank;
+	s->known = address && len <= COP_HELLO_ADDRESS_MAX;
+	if (s->known)
+		memcpy(s->address, address, len);
+	if (!cop_rpc_push(r, &s->item))
+		free(s);
+}

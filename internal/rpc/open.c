@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rpc/rpc_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+void cop_rpc_ref(struct cop_rpc *r)
+{
+	atomic_fetch_add(&r->refs, 1);
+}
+
+void cop_rpc_unref(struct cop_rpc *r)
+{
+	if (atomic_fetch_sub(&r->refs, 1) != 1)
+		return;
+	pthread_mutex_destroy(&r->lock);
+	pthread_cond_destroy(&r->posters_gone);
+	free(r->peers);
+	free(r);
+}
+
+static struct cop_rpc *make(const struct cop_rpc_conf *conf, unsigned tick_ms)
+{
+	struct cop_rpc *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->conf = *conf;
+	if (!r->conf.peer_timeout_ms)
+		r->conf.peer_timeout_ms = 3000;
+	r->peers = calloc(conf->nodes ? conf->nodes : 1, sizeof(*r->peers));
+	if (!r->peers) {
+		free(r);
+		return NULL;
+	}
+	r->tick_cap_ms = COP_MAX(r->conf.peer_timeout_ms / 6, 2 * (tick_ms ? tick_ms : 100));
+	r->now_ms = 1;
+	r->next_request = 1;
+	r->refs = 1;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->posters_gone, NULL);
+	cop_list_init(&r->inbox);
+	cop_list_init(&r->peers_used);
+	cop_list_init(&r->active);
+	cop_list_init(&r->halves);
+	cop_list_init(&r->serving);
+	return r;
+}
+
+int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *fabric_conf,
+	struct cop_rpc **out, struct cop_err *err)
+{
+	struct cop_fabric_conf fc = *fabric_conf;
+	struct cop_fabric *fabric;
+	struct cop_rpc *r = make(conf, fc.tick_ms);
+	int rc;
+
+	if (!r)
+		return cop_err_set(err, ENOMEM, "out of memory for %u peers", conf->nodes);
+	fc.events = cop_rpc_events(r);
+	/* Bytes are counted here, where it is known that they were wanted. */
+	fc.stats = NULL;
+	rc = cop_fabric_open(&fc, &fabric, err);
+	if (rc) {
+		cop_rpc_unref(r);
+		return rc;
+	}
+	atomic_store_explicit(&r->fabric, fabric, memory_order_release);
+	*out = r;
+	return 0;
+}
+
+int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net,
+	const char *name, struct cop_rpc **out)
+{
+	struct cop_fabric_conf fc = {0};
+	struct cop_fabric *fabric;
+	struct cop_rpc *r = make(conf, 0);
+	int rc;
+
+	if (!r)
+		return -ENOMEM;
+	r->fake = true;
+	fc.events = cop_rpc_events(r);
+	rc = cop_fabric_fake_open(net, name, &fc, &fabric);
+	if (rc) {
+		cop_rpc_unref(r);
+		return rc;
+	}
+	atomic_store_explicit(&r->fabric, fabric, memory_order_release);
+	*out = r;
+	return 0;
+}
+
+struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r)
+{
+	return r->fabric;
+}
+
+/* Ends everything while fabric is still there: memory must be unregistered before it closes. */
+static void teardown(struct cop_rpc *r)
+{
+	struct cop_rpc *outer;
+	struct cop_list *at;
+	struct peer *p;
+
+	cop_rpc_enter(r, &outer);
+	r->torn = true;
+	while (cop_rpc_drain(r))
+		;
+	while ((at = cop_list_pop_front(&r->halves)))
+		cop_rpc_session_free(r, COP_CONTAINER_OF(at, struct session, at));
+	while ((at = cop_list_pop_front(&r->peers_used))) {
+		p = COP_CONTAINER_OF(at, struct peer, at);
+		cop_rpc_peer_free(r, p);
+	}
+	/* Not before no request belongs to a session any more: from now on replies are dropped on the thread
+	 * that makes them. */
+	pthread_mutex_lock(&r->lock);
+	r->closed = true;
+	pthread_mutex_unlock(&r->lock);
+	while (cop_rpc_drain(r))
+		;
+	cop_rpc_leave(r, outer);
+}
+
+struct closing {
+	struct cop_rpc *r;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool done;
+};
+
+static void teardown_posted(void *arg)
+{
+	struct closing *c = arg;
+
+	teardown(c->r);
+	pthread_mutex_lock(&c->lock);
+	c->done = true;
+	pthread_cond_signal(&c->cond);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* The progress thread runs every post, and close's own join would wait for it just as long. */
+static void teardown_there(struct cop_rpc *r)
+{
+	struct closing c = {.r = r, .lock = PTHREAD_MUTEX_INITIALIZER,
+		.cond = PTHREAD_COND_INITIALIZER};
+	struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
+
+	while (cop_fabric_post(r->fabric, teardown_posted, &c))
+		nanosleep(&pause, NULL);
+	pthread_mutex_lock(&c.lock);
+	while (!c.done)
+		pthread_cond_wait(&c.cond, &c.lock);
+	pthread_mutex_unlock(&c.lock);
+}
+
+void cop_rpc_close(struct cop_rpc *r)
+{
+	struct cop_rpc *outer;
+
+	if (!r)
+		return;
+	if (r->fake)
+		teardown(r);
+	else
+		teardown_there(r);
+	pthread_mutex_lock(&r->lock);
+	while (r->posting)
+		pthread_cond_wait(&r->posters_gone, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	cop_fabric_close(r->fabric);
+	/* The thread is gone: what its last completions left is run here. */
+	cop_rpc_enter(r, &outer);
+	while (cop_rpc_drain(r))
+		;
+	cop_rpc_leave(r, outer);
+	cop_rpc_unref(r);
+}

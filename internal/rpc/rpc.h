@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rpc: requests and replies between ranks over fabric: request ids, mutual authentication, replay
+ * protection, dead-peer detection, bulk bytes by RMA. It does not know what the operations mean, nor
+ * who is whose parent (that is coop).
+ *
+ * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES when it
+ * could not prove the job's secret, or -ECANCELED at close. A call has no deadline of its own: a peer
+ * that answers pings is alive, however long its storage takes. A peer that answers neither for peer_timeout_ms is dead;
+ * calls to it fail at once until a pause has passed (growing from 1 s to 10 s), then the next call tries it again with its
+ * address resolved afresh.
+ *
+ * Sessions: before the first request of a pair, the two prove the secret to each other by challenge and response
+ * (wire.h) and derive a key per direction; each message then carries a counter and a tag. What does not verify is
+ * dropped and counted (fabric.rejected). */
+#ifndef COP_RPC_H
+#define COP_RPC_H
+
+#include "base/base.h"
+#include "fabric/fabric.h"
+#include "stats/stats.h"
+#include "wire/wire.h"
+
+#define COP_RPC_HEAD_MAX 256           /* bytes of a reply's head */
+#define COP_RPC_PAYLOAD_MAX 8192       /* bytes of a request's payload */
+#define COP_RPC_BODY_MAX (64 * COP_MIB) /* bytes of a reply's body */
+
+struct cop_rpc;
+struct cop_rpc_req;
+
+struct cop_rpc_conf {
+	uint32_t rank, nodes;
+	struct cop_wire_secret secret; /* job secret; all zero with --insecure */
+	uint32_t peer_timeout_ms;      /* 3000 */
+	struct cop_stats *stats;
+	void *ctx; /* first argument of the callbacks below */
+	/* Progress thread. The address of this rank is wanted; answer, now or later and from any thread,
+	 * with cop_rpc_resolved. Must not block. */
+	void (*resolve)(void *ctx, uint32_t rank);
+	/* Progress thread. A request came from an authenticated peer; answer exactly once, now or later and from
+	 * any thread, with cop_rpc_reply. Must not block. */
+	void (*serve)(void *ctx, struct cop_rpc_req *req);
+};
+
+/* fabric_conf.events is filled by this function, and its stats are not used (rpc counts bytes itself); everything else is the
+ * caller's. */
+int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *fabric_conf,
+	struct cop_rpc **out, struct cop_err *err);
+/* The same over a fake network. */
+int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net, const char *name,
+	struct cop_rpc **out);
+/* Ends open calls with -ECANCELED; releases the bodies of unsent replies; requests that were not
+ * answered yet may still be answered (into nothing) until they are all gone: the caller stops whoever holds
+ * them before. */
+void cop_rpc_close(struct cop_rpc *r);
+struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r);
+
+/* Any thread. address NULL: could not be resolved now (calls waiting for it end with -EHOSTDOWN). */
+void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address);
+
+/* ---- calls -------------------------------------------------------------------------------------- */
+
+struct cop_rpc_result {
+	int status; /* 0 or -errno: the peer's own answer, or why there is none (see above) */
+	bool answered; /* the status is the peer's own */
+	const void *head;
+	size_t head_len;
+	/* Where the body is: the landing buffer of the call if one was given and it fitted;
+	 * else memory that is valid during done only, unless done takes it by setting *body_taken
+	 * (then done owns it and calls free()). NULL if the body is empty. */
+	void *body;
+	size_t body_len;
+	bool in_landing;
+	bool *body_taken;
+};
+
+/* Progress thread (or inside cop_rpc_call if it fails at once). */
+typedef void cop_rpc_done(void *arg, const struct cop_rpc_result *result);
+
+struct cop_rpc_call {
+	uint32_t rank;
+	uint8_t op;
+	const void *payload; /* copied */
+	size_t payload_len;
+	void *landing;       /* bulk bytes land here, by RMA; may be NULL. Stays until done. */
+	size_t landing_len;
+	cop_rpc_done *done;
+	void *arg;
+};
+
+/* Any thread. Ends in exactly one done. */
+void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call);
+
+/* ---- served requests ------------------------------------------------------------------------------ */
+
+uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q);
+uint8_t cop_rpc_req_op(const struct cop_rpc_req *q);
+/* Valid until the reply. */
+const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len);
+
+struct cop_rpc_answer {
+	int status; /* 0 or -errno */
+	const void *head; /* copied, at most COP_RPC_HEAD_MAX */
+	size_t head_len;
+	const void *body; /* not copied: stays until release is called (on any thread) */
+	size_t body_len;
+	void (*release)(void *arg); /* may be NULL */
+	void *release_arg;
+};
+
+/* Any thread; takes req. A body that is small travels inline; one that fits the caller's landing buffer is
+ * written there by RMA; any other is announced with its size and pulled by the caller into
+ * a buffer made for it. */
+void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer);
+
+/* ---- what is going on, for cache-stats -------------------------------------------------------------- */
+
+/* Appends a JSON array, one object per peer with something to say:
+ * {"rank":0,"state":"up|connecting|dead","calls":2,"oldest_ms":130,"waits_for":"answer|address|session"}. */
+void cop_rpc_peers_json(struct cop_rpc *r, struct cop_buf *out);
+
+#endif

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers that die, restart or lie, messages that are lost, changed or repeated. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rpc/rpc_testing.h"
+
+#define TIMEOUT 3000
+#define COPIES 64
+
+/* What the tap does to messages, and copies of what went by. */
+struct tap {
+	struct t_world *w;
+	uint8_t flip;   /* change messages of this type */
+	uint8_t drop;   /* drop messages of this type, this many */
+	unsigned drops;
+	uint8_t *spoil; /* flip a byte here when a REPLY passes */
+	size_t from_n1_to_evil;
+	struct {
+		size_t len;
+		uint8_t msg[COP_FABRIC_MSG_MAX];
+	} copy[COPIES];
+	unsigned copies;
+};
+
+static bool tap_message(void *arg, const char *from, const char *to, void *msg, size_t len)
+{
+	struct tap *t = arg;
+	uint8_t *m = msg;
+	uint8_t type = len > 5 ? m[5] : 0;
+
+	(void)from;
+	if (strstr(to, "evil"))
+		t->from_n1_to_evil++;
+	if (t->copies < COPIES) {
+		memcpy(t->copy[t->copies].msg, m, len);
+		t->copy[t->copies++].len = len;
+	}
+	if (type && t->flip == type)
+		m[len / 2] ^= 1;
+	if (type && t->drop == type && t->drops) {
+		t->drops--;
+		return false;
+	}
+	if (t->spoil && type == COP_FRAME_REPLY)
+		t->spoil[3] ^= 1;
+	return true;
+}
+
+static struct tap tap;
+
+static int setup(void **state)
+{
+	struct t_world *w = t_new();
+
+	memset(&tap, 0, sizeof(tap));
+	tap.w = w;
+	cop_fabric_fake_tap(w->net, tap_message, &tap);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	t_free(*state);
+	return 0;
+}
+
+/* ---- a stranger on the network ---- */
+
+static void ignore_msg(void *ctx, const void *msg, size_t len)
+{
+	(void)ctx, (void)msg, (void)len;
+}
+
+static void ignore_tick(void *ctx, uint64_t now_ms)
+{
+	(void)ctx, (void)now_ms;
+}
+
+static struct cop_fabric *open_evil(struct t_world *w)
+{
+	struct cop_fabric_conf fc = {.events = {.recv = ignore_msg, .tick = ignore_tick}};
+	struct cop_fabric *evil = NULL;
+
+	assert_int_equal(cop_fabric_fake_open(w->net, "evil", &fc, &evil), 0);
+	return evil;
+}
+
+struct shot {
+	struct cop_fabric *evil;
+	const char *to;
+	const void *msg;
+	size_t len;
+};
+
+static void shoot_posted(void *arg)
+{
+	struct shot *s = arg;
+	cop_fabric_peer_t peer;
+
+	assert_int_equal(cop_fabric_peer(s->evil, s->to, &peer), 0);
+	assert_int_equal(cop_fabric_send(s->evil, peer, s->msg, s->len, NULL, NULL), 0);
+}
+
+static void shoot(struct t_world *w, struct cop_fabric *evil, const char *to, const void *msg,
+	size_t len)
+{
+	struct shot s = {evil, to, msg, len};
+
+	assert_int_equal(cop_fabric_post(evil, shoot_posted, &s), 0);
+	t_run(w);
+}
+
+static struct t_result *connect(struct t_world *w, uint32_t from, uint32_t to)
+{
+	struct t_result *t = t_call(w, from, to, T_ECHO, "hi", 2);
+
+	t_run(w);
+	assert_int_equal(t->times, 1);
+	assert_int_equal(t->status, 0);
+	return t;
+}
+
+/* ---- secrets ---- */
+
+static void a_node_with_another_secret_is_not_served(void **state)
+{
+	static const struct cop_wire_secret other = {{1, 2, 4}};
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	t_close(w, 0);
+	assert_int_equal(t_open(w, 0, &other), 0);
+	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT + 200);
+	assert_int_equal(t->status, -EHOSTDOWN);
+	assert_false(t->answered);
+	assert_int_equal(w->node[1].served, 0);
+	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
+	assert_int_equal(w->node[1].rpc->half_count, 0);
+	/* Not one byte came back. */
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_BYTES_OUT), 0);
+}
+
+static void an_answer_without_the_secret_ends_in_eacces(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	tap.flip = COP_FRAME_WELCOME;
+	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT + 200);
+	assert_int_equal(t->status, -EACCES);
+	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
+	assert_int_equal(w->node[1].served, 0);
+}
+
+static void a_forged_answer_does_not_keep_the_true_one_out(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	tap.flip = COP_FRAME_WELCOME;
+	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	t_advance(w, 300);
+	assert_int_equal(t->times, 0);
+	tap.flip = 0;
+	assert_true(t_until(w, t, TIMEOUT) < 1000);
+	assert_int_equal(t->status, 0);
+}
+
+/* ---- a stranger ---- */
+
+static void a_stranger_gets_no_answer_and_costs_no_state(void **state)
+{
+	struct t_world *w = *state;
+	struct cop_fabric *evil = open_evil(w);
+	struct cop_wire_secret wrong = {{9}};
+	struct cop_hello h = {.from = 0, .to = 1, .session = 4, .address = "fake://evil",
+		.address_len = 11};
+	uint8_t msg[COP_HELLO_MAX];
+	size_t len = cop_hello_write(&wrong, &h, msg);
+	uint64_t before = t_stat(w, 1, COP_FABRIC_REJECTED);
+
+	for (size_t cut = 0; cut <= len; cut++)
+		shoot(w, evil, "fake://n1", msg, cut);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED) - before, len + 1);
+	assert_int_equal(tap.from_n1_to_evil, 0);
+	assert_int_equal(w->node[1].rpc->half_count, 0);
+	assert_null(w->node[1].rpc->peers[0]);
+	cop_fabric_close(evil);
+}
+
+static void replayed_messages_change_nothing(void **state)
+{
+	struct t_world *w = *state;
+	struct cop_fabric *evil = open_evil(w);
+	struct t_result *t;
+	unsigned copies;
+
+	connect(w, 0, 1);
+	t = t_call_body(w, 0, 1, 100000, NULL, 0);
+	t_run(w);
+	assert_int_equal(t->status, 0);
+	copies = tap.copies;
+	assert_true(copies >= 6);
+	for (int round = 0; round < 3; round++)
+		for (unsigned i = 0; i < copies; i++) {
+			shoot(w, evil, "fake://n0", tap.copy[i].msg, tap.copy[i].len);
+			shoot(w, evil, "fake://n1", tap.copy[i].msg, tap.copy[i].len);
+		}
+	assert_int_equal(w->node[1].served, 2);
+	assert_int_equal(w->result[0].times, 1);
+	assert_int_equal(w->result[1].times, 1);
+	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
+	connect(w, 0, 1);
+	cop_fabric_close(evil);
+}
+
+static void an_old_hello_does_not_disturb_a_later_session(void **state)
+{
+	struct t_world *w = *state;
+	struct cop_fabric *evil = open_evil(w);
+	struct t_result *t;
+
+	connect(w, 0, 1);
+	assert_int_equal(tap.copy[0].msg[5], COP_FRAME_HELLO);
+	t_close(w, 0);
+	assert_int_equal(t_open(w, 0, &t_secret), 0);
+	connect(w, 0, 1);
+	t = t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_run(w);
+	shoot(w, evil, "fake://n1", tap.copy[0].msg, tap.copy[0].len);
+	assert_int_equal(w->node[1].rpc->half_count, 1);
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	assert_int_equal(t->times, 1);
+	assert_int_equal(t->status, 0);
+	connect(w, 0, 1);
+	t_advance(w, 3 * TIMEOUT);
+	assert_int_equal(w->node[1].rpc->half_count, 0);
+	cop_fabric_close(evil);
+}
+
+static void garbage_with_the_right_session_id_ends_nothing(void **state)
+{
+	struct t_world *w = *state;
+	struct cop_fabric *evil = open_evil(w);
+	struct t_result *t;
+	uint8_t msg[200] = {0};
+	struct cop_frame_tx tx = {.key = {1}};
+
+	connect(w, 0, 1);
+	t = t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_run(w);
+	for (uint8_t type = COP_FRAME_WELCOME; type < COP_FRAME_TYPES; type++) {
+		struct cop_frame f = {.type = type, .session = w->node[0].rpc->peers[1]->sid,
+			.request = 1};
+		struct cop_wr wr = cop_frame_begin(msg, sizeof(msg), &f);
+		size_t len;
+
+		cop_wr_bytes(&wr, "payload of no meaning", 21);
+		len = cop_frame_seal(&tx, &wr);
+		shoot(w, evil, "fake://n0", msg, len);
+		f.session = w->node[1].rpc->peers[0]->in->sid;
+		wr = cop_frame_begin(msg, sizeof(msg), &f);
+		cop_wr_bytes(&wr, "payload of no meaning", 21);
+		len = cop_frame_seal(&tx, &wr);
+		shoot(w, evil, "fake://n1", msg, len);
+	}
+	assert_int_equal(t->times, 0);
+	assert_int_equal(w->node[1].served, 2);
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	assert_int_equal(t->status, 0);
+	cop_fabric_close(evil);
+}
+
+static void half_open_sessions_are_bounded(void **state)
+{
+	struct t_world *w = *state;
+	struct cop_fabric *evil = open_evil(w);
+	uint8_t msg[COP_HELLO_MAX];
+
+	for (unsigned i = 0; i < 2 * HALF_OPEN_MAX; i++) {
+		struct cop_hello h = {.from = 2, .to = 1, .session = 5 + i, .address = "fake://evil",
+			.address_len = 11, .nonce = {(uint8_t)i, (uint8_t)(i >> 8)}};
+		size_t len = cop_hello_write(&t_secret, &h, msg);
+
+		shoot(w, evil, "fake://n1", msg, len);
+		assert_true(w->node[1].rpc->half_count <= HALF_OPEN_MAX);
+	}
+	assert_int_equal(w->node[1].rpc->half_count, HALF_OPEN_MAX);
+	connect(w, 0, 1);
+	t_advance(w, 2 * TIMEOUT + 500);
+	assert_int_equal(w->node[1].rpc->half_count, 0);
+	cop_fabric_close(evil);
+}
+
+static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
+{
+	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
+	struct t_world *w = *state;
+	struct cop_fabric *evil = open_evil(w);
+	uint8_t msg[COP_HELLO_MAX];
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
+		struct cop_hello h = {.from = ranks[i][0], .to = ranks[i][1], .session = 5,
+			.address = "fake://evil", .address_len = 11};
+		size_t len = cop_hello_write(&t_secret, &h, msg);
+
+		shoot(w, evil, "fake://n1", msg, len);
+	}
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), COP_ARRAY_SIZE(ranks));
+	assert_int_equal(w->node[1].rpc->half_count, 0);
+	cop_fabric_close(evil);
+}
+
+/* ---- lost and changed messages ---- */
+
+static void a_changed_message_is_dropped_and_sent_again(void **state)
+{
+	static const uint8_t types[] = {COP_FRAME_REQUEST, COP_FRAME_REPLY};
+	struct t_world *w = *state;
+
+	connect(w, 0, 1);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(types); i++) {
+		struct t_result *t;
+
+		tap.flip = types[i];
+		t = t_call(w, 0, 1, T_ECHO, "again", 5);
+		t_run(w);
+		assert_int_equal(t->times, 0);
+		tap.flip = 0;
+		assert_true(t_until(w, t, TIMEOUT) <= TIMEOUT / 2);
+		assert_int_equal(t->times, 1);
+		assert_int_equal(t->status, 0);
+		assert_string_equal(t->head, "again");
+		assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), i + 1);
+	}
+	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_REQUESTS_SENT), 3);
+}
+
+static void a_lost_message_is_made_up_for(void **state)
+{
+	struct t_world *w = *state;
+	uint8_t *landing = malloc(100000);
+
+	assert_non_null(landing);
+	for (uint8_t type = COP_FRAME_HELLO; type < COP_FRAME_TYPES; type++) {
+		struct t_result *t, *u;
+
+		tap.drop = type;
+		tap.drops = 1;
+		t = t_call_body(w, 0, 1, 100000, NULL, 0);
+		u = t_call_body(w, 0, 1, 100000, landing, 100000);
+		/* A lost PULL is only noticed when the server lets go of the body. */
+		assert_true(t_until(w, t, PIN_MS + TIMEOUT) != UINT64_MAX);
+		assert_true(t_until(w, u, 10) == 0);
+		assert_int_equal(t->status, 0);
+		assert_int_equal(u->status, 0);
+		assert_true(t->body_hash == t_pattern_hash(100000));
+		assert_true(u->body_hash == t_pattern_hash(100000));
+		assert_int_equal(t->times + u->times, 2);
+		assert_int_equal(w->node[1].releases, w->node[1].bodies);
+	}
+	free(landing);
+}
+
+static void one_lost_call_among_many_is_found(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	connect(w, 0, 1);
+	tap.drop = COP_FRAME_REQUEST;
+	tap.drops = 1;
+	t = t_call(w, 0, 1, T_ECHO, "lost", 4);
+	t_run(w);
+	/* The peer is never silent, so silence cannot give the loss away. */
+	for (unsigned i = 0; i < 100 && !t->times; i++) {
+		connect(w, 0, 1);
+		t_advance(w, 100);
+	}
+	assert_int_equal(t->times, 1);
+	assert_int_equal(t->status, 0);
+	assert_true(w->ms <= TIMEOUT + 500);
+}
+
+static void corrupt_bytes_in_the_landing_buffer_are_noticed(void **state)
+{
+	struct t_world *w = *state;
+	uint8_t *landing = malloc(100000);
+	struct t_result *t;
+
+	assert_non_null(landing);
+	connect(w, 0, 1);
+	tap.spoil = landing;
+	t = t_call_body(w, 0, 1, 100000, landing, 100000);
+	t_run(w);
+	assert_int_equal(t->times, 1);
+	assert_int_equal(t->status, -EBADMSG);
+	assert_false(t->answered);
+	assert_int_equal(t->body_len, 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_CORRUPT), 1);
+	tap.spoil = NULL;
+	t = t_call_body(w, 0, 1, 100000, landing, 100000);
+	t_run(w);
+	assert_int_equal(t->status, 0);
+	free(landing);
+}
+
+static void a_body_that_nobody_pulls_is_let_go(void **state)
+{
+	struct t_world *w = *state;
+
+	tap.drop = COP_FRAME_PULL;
+	tap.drops = 1000;
+	t_call_body(w, 0, 1, 100000, NULL, 0);
+	t_run(w);
+	assert_int_equal(w->node[1].bodies, 1);
+	assert_int_equal(w->node[1].releases, 0);
+	cop_fabric_fake_cut(w->net, "n0", true);
+	t_advance(w, PIN_MS + 500);
+	assert_int_equal(w->node[1].releases, 1);
+}
+
+/* ---- life and death ---- */
+
+static void a_dead_peer_ends_calls_in_time(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *held, *fresh;
+	uint8_t landing[64];
+
+	connect(w, 0, 1);
+	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_run(w);
+	t_advance(w, 20000);
+	assert_int_equal(held->times, 0);
+	cop_fabric_fake_cut(w->net, "n1", true);
+	fresh = t_call_body(w, 0, 1, 10, landing, sizeof(landing));
+	assert_true(t_until(w, held, 2 * TIMEOUT) <= TIMEOUT + 200);
+	assert_int_equal(held->status, -EHOSTDOWN);
+	assert_false(held->answered);
+	assert_int_equal(fresh->times, 1);
+	assert_int_equal(fresh->status, -EHOSTDOWN);
+	/* While the pause runs there is no waiting. */
+	fresh = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	t_run(w);
+	assert_int_equal(fresh->times, 1);
+	assert_int_equal(fresh->status, -EHOSTDOWN);
+	assert_int_equal(w->node[0].resolves, 1);
+}
+
+static void a_peer_that_was_never_there_is_dead_too(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	cop_fabric_fake_cut(w->net, "n1", true);
+	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT + 200);
+	assert_int_equal(t->status, -EHOSTDOWN);
+}
+
+static void the_pause_before_the_next_try_grows_to_ten_seconds(void **state)
+{
+	static const uint64_t pauses[] = {1000, 2000, 4000, 8000, 10000, 10000};
+	struct t_world *w = *state;
+	struct cop_buf json = {0};
+
+	cop_fabric_fake_cut(w->net, "n1", true);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(pauses); i++) {
+		struct t_result *t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+
+		assert_true(t_until(w, t, 2 * TIMEOUT) >= TIMEOUT - 200);
+		assert_int_equal(t->status, -EHOSTDOWN);
+		assert_int_equal(w->node[0].resolves, i + 1);
+		t_advance(w, pauses[i] - 200);
+		t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+		assert_true(t_until(w, t, 100) == 0);
+		assert_int_equal(t->status, -EHOSTDOWN);
+		cop_rpc_peers_json(w->node[0].rpc, &json);
+		assert_non_null(strstr(json.data, "\"state\":\"dead\""));
+		cop_buf_free(&json);
+		t_advance(w, 300);
+	}
+	cop_fabric_fake_cut(w->net, "n1", false);
+	connect(w, 0, 1);
+}
+
+static void a_slow_peer_that_answers_pings_is_alive(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+	struct cop_buf json = {0};
+
+	connect(w, 0, 1);
+	t = t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_advance(w, 120000);
+	assert_int_equal(t->times, 0);
+	assert_int_equal(w->node[1].held_count, 1);
+	cop_rpc_peers_json(w->node[0].rpc, &json);
+	assert_non_null(strstr(json.data, "\"state\":\"up\",\"calls\":1,\"oldest_ms\":119900"));
+	assert_non_null(strstr(json.data, "\"waits_for\":\"answer\""));
+	cop_buf_free(&json);
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	assert_int_equal(t->times, 1);
+	assert_int_equal(t->status, 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+}
+
+static void a_peer_that_comes_back_is_used_again(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	connect(w, 0, 1);
+	cop_fabric_fake_cut(w->net, "n1", true);
+	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	t_until(w, t, 2 * TIMEOUT);
+	assert_int_equal(t->status, -EHOSTDOWN);
+	cop_fabric_fake_cut(w->net, "n1", false);
+	t_advance(w, 1100);
+	connect(w, 0, 1);
+	assert_int_equal(w->node[0].resolves, 2);
+}
+
+static void a_sign_of_life_ends_the_pause(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	cop_fabric_fake_cut(w->net, "n1", true);
+	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	t_until(w, t, 2 * TIMEOUT);
+	assert_int_equal(t->status, -EHOSTDOWN);
+	cop_fabric_fake_cut(w->net, "n1", false);
+	connect(w, 1, 0);
+	connect(w, 0, 1);
+}
+
+static void calls_to_a_restarted_peer_are_sent_again(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *held, *body;
+	uint8_t *landing = malloc(200000);
+
+	assert_non_null(landing);
+	connect(w, 0, 1);
+	held = t_call(w, 0, 1, T_HOLD, "a", 1);
+	t_run(w);
+	t_close(w, 1);
+	w->node[1].held_count = 0;
+	cop_rpc_reply(w->node[1].held[0], &(struct cop_rpc_answer){.status = 0});
+	assert_int_equal(t_open(w, 1, &t_secret), 0);
+	body = t_call_body(w, 0, 1, 200000, landing, 200000);
+	assert_true(t_until(w, body, 2 * TIMEOUT) < TIMEOUT);
+	assert_int_equal(body->status, 0);
+	assert_true(body->in_landing);
+	assert_true(body->body_hash == t_pattern_hash(200000));
+	assert_int_equal(held->times, 0);
+	assert_int_equal(w->node[1].held_count, 1);
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	assert_int_equal(held->times, 1);
+	assert_int_equal(held->status, 0);
+	assert_true(t_stat(w, 0, COP_FABRIC_RETRIES) >= 2);
+	free(landing);
+}
+
+static void a_restarted_caller_replaces_its_old_session(void **state)
+{
+	struct t_world *w = *state;
+
+	connect(w, 0, 1);
+	t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_call_body(w, 0, 1, 30, NULL, 0);
+	t_run(w);
+	t_close(w, 0);
+	assert_int_equal(t_open(w, 0, &t_secret), 0);
+	connect(w, 0, 1);
+	/* Into nothing. */
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	connect(w, 0, 1);
+	connect(w, 1, 0);
+	assert_int_equal(w->node[1].releases, w->node[1].bodies);
+}
+
+static void a_stopped_process_does_not_find_its_peers_dead(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+	struct cop_rpc *r = w->node[0].rpc;
+	struct cop_fabric_events e = cop_rpc_events(r);
+
+	connect(w, 0, 1);
+	t = t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_advance(w, 500);
+	/* One tick, a minute late. */
+	e.tick(e.ctx, r->last_tick_ms + 60000);
+	t_run(w);
+	assert_int_equal(t->times, 0);
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	assert_int_equal(t->status, 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_node_with_another_secret_is_not_served),
+		T(an_answer_without_the_secret_ends_in_eacces),
+		T(a_forged_answer_does_not_keep_the_true_one_out),
+		T(a_stranger_gets_no_answer_and_costs_no_state),
+		T(replayed_messages_change_nothing),
+		T(an_old_hello_does_not_disturb_a_later_session),
+		T(garbage_with_the_right_session_id_ends_nothing),
+		T(half_open_sessions_are_bounded),
+		T(a_hello_for_or_from_the_wrong_rank_is_refused),
+		T(a_changed_message_is_dropped_and_sent_again),
+		T(a_lost_message_is_made_up_for),
+		T(one_lost_call_among_many_is_found),
+		T(corrupt_bytes_in_the_landing_buffer_are_noticed),
+		T(a_body_that_nobody_pulls_is_let_go),
+		T(a_dead_peer_ends_calls_in_time),
+		T(a_peer_that_was_never_there_is_dead_too),
+		T(the_pause_before_the_next_try_grows_to_ten_seconds),
+		T(a_slow_peer_that_answers_pings_is_alive),
+		T(a_peer_that_comes_back_is_used_again),
+		T(a_sign_of_life_ends_the_pause),
+		T(calls_to_a_restarted_peer_are_sent_again),
+		T(a_restarted_caller_replaces_its_old_session),
+		T(a_stopped_process_does_not_find_its_peers_dead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How rpc works inside.
+ *
+ * Threads. All state lives on fabric's progress thread and needs no lock. Other threads come in through one
+ * inbox: a list of items under `lock`, which protects nothing else and under which nothing but
+ * list operations happens; the first item put into an empty inbox posts cop_rpc's drain to the progress
+ * thread. Every callback of fabric is bracketed by cop_rpc_enter and cop_rpc_leave; leave drains the
+ * inbox, so what a user's callback asks for (a call from inside serve, a reply from inside done) runs right
+ * after the event without a post, and never inside code that is walking a list.
+ *
+ * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick: a process that was
+ * stopped or starved does not wake up to find all its peers dead before it has read their messages.
+ *
+ * Sessions. A session belongs to the side that opened it, carries that side's requests, and the replies to them. Two nodes that call each
+ * other have two independent ones. struct peer holds the session that this node opened to a rank and points to
+ * the one which that rank opened to this node (struct session). A session id is made by the receiver of the messages that carry it:
+ * the low half is the other side's rank, the high half random, so that finding a session is arithmetic.
+ *
+ * A peer that restarted does not know our session any more and keeps silent, as to any stranger. After half the timeout in silence we send
+ * it a HELLO that names the session we hold; it answers only if it does not know that one. The answer is authenticated and
+ * fresh, so nobody else can end a live session. The calls under way are then sent again over the new session.
+ *
+ * Lost messages. A connection that breaks can lose messages without killing either side. A ping names the requests that have
+ * waited long, the pong tells which of them the server has never seen or has already answered; since messages of a
+ * pair arrive in order, those are lost and are sent again (requests are idempotent).
+ *
+ * Bodies by RMA are written in pieces of at most PIECE bytes, at most OUTSTANDING bytes at a time to one peer, so that a pong
+ * never stands behind more than that. */
+#ifndef COP_RPC_PRIV_H
+#define COP_RPC_PRIV_H
+
+#include <stdatomic.h>
+
+#include "log/log.h"
+#include "rpc/rpc.h"
+
+#define PEER_WINDOW 1024                  /* requests of one session on the wire */
+#define SERVED_MAX (2 * PEER_WINDOW)      /* the server's limit: pinned bodies of a lost PULL count too */
+#define HALF_OPEN_MAX 256
+#define PIECE COP_MIB
+#define OUTSTANDING (8 * COP_MIB)
+#define PIN_MS 30000                      /* a body waits so long to be pulled, or a write to advance */
+#define RESOLVE_MS 120000                 /* backstop: resolvers answer on their own */
+#define PAUSE_MIN_MS 1000
+#define PAUSE_MAX_MS 10000
+#define PING_IDS 128
+
+/* ---- id -> thing, chained, intrusive ---- */
+
+#define IDMAP_BUCKETS 64
+struct idnode {
+	struct idnode *next;
+	uint64_t id;
+};
+struct idmap {
+	struct idnode *bucket[IDMAP_BUCKETS];
+	uint32_t count;
+};
+void cop_rpc_idmap_put(struct idmap *m, struct idnode *n, uint64_t id);
+struct idnode *cop_rpc_idmap_get(const struct idmap *m, uint64_t id);
+void cop_rpc_idmap_remove(struct idmap *m, struct idnode *n);
+
+/* ---- work for the progress thread ---- */
+
+struct item {
+	struct cop_list at;
+	void (*run)(struct cop_rpc *r, struct item *item);
+};
+
+/* ---- an address, shared by the sessions over it ---- */
+
+struct link {
+	struct idnode by_text;
+	unsigned refs;
+	bool open; /* fpeer is valid; false after a reset, until the next send */
+	cop_fabric_peer_t fpeer;
+	size_t len;
+	char text[];
+};
+
+/* ---- a session that another node opened to this one ---- */
+
+struct session {
+	struct cop_list at; /* r->halves while half-open, r->serving while it has requests, else alone */
+	bool half;
+	uint32_t rank;
+	uint64_t sid, remote_sid;
+	struct cop_frame_keys keys;
+	struct link *link;
+	uint8_t nonce[COP_HELLO_NONCE]; /* of the HELLO that opened it */
+	uint8_t welcome[COP_WELCOME_LEN];
+	uint64_t made_ms, welcomed_ms, advanced_ms;
+	struct idmap by_id;
+	struct cop_list reqs;  /* every request by session_at */
+	struct cop_list ready; /* answers on their way out, by ready_at, first come first sent */
+	size_t outstanding;    /* bytes handed to fabric and not acknowledged */
+};
+
+/* ---- another node, as this one calls it ---- */
+
+enum peer_state { PEER_IDLE, PEER_RESOLVING, PEER_CONNECTING, PEER_UP, PEER_DEAD };
+
+/* A HELLO of ours that waits for its WELCOME: while connecting, or as a probe of a silent session. */
+struct greeting {
+	uint64_t sid; /* 0: none under way */
+	uint64_t sent_ms;
+	size_t len;
+	uint8_t hello[COP_HELLO_MAX];
+};
+
+struct peer {
+	struct cop_list at;     /* r->peers_used */
+	struct cop_list active; /* r->active while tick has something to look after */
+	uint32_t rank;
+	enum peer_state state;
+	uint64_t since_ms; /* of the state */
+	uint64_t heard_ms, pinged_ms;
+	uint64_t pause_ms; /* how long to stay dead; 0 after a success */
+	bool refused;      /* someone answered without knowing the secret */
+	struct link *link;
+	uint64_t sid, remote_sid; /* valid while PEER_UP */
+	struct cop_frame_keys keys;
+	struct greeting greeting;
+	struct idmap by_id;
+	struct cop_list inflight; /* calls on the wire, the one that was confirmed longest ago first */
+	struct cop_list waiting;  /* calls not on the wire */
+	struct session *in;
+};
+
+/* ---- one call ---- */
+
+struct call {
+	struct item item;
+	struct cop_list at; /* the peer's inflight or waiting */
+	struct idnode by_id;
+	struct peer *peer;
+	uint64_t started_ms, checked_ms;
+	bool counted, on_wire;
+	struct cop_rpc_call ask; /* payload points to the bytes below */
+	struct cop_fabric_mr *mr; /* the landing buffer's or the body's */
+	uint64_t addr, key;
+	void *body; /* made for an announced body */
+	size_t body_len;
+	uint8_t payload[];
+};
+
+/* ---- one served request ---- */
+
+enum req_state {
+	REQ_SERVING, /* with the user */
+	REQ_QUEUED,  /* answered, in the inbox */
+	REQ_READY,   /* in session->ready */
+	REQ_PINNED,  /* announced, waits for PULL */
+};
+
+struct cop_rpc_req {
+	struct item item;
+	struct cop_rpc *r;
+	struct session *session; /* NULL once it is gone */
+	struct cop_list session_at, ready_at;
+	struct idnode by_id;
+	enum req_state state;
+	uint32_t rank;
+	uint8_t op;
+	uint64_t body_seed;
+	uint64_t land_addr, land_key, land_len;
+	uint64_t since_ms;
+	struct cop_rpc_answer answer;
+	bool is_inline;
+	uint64_t body_hash;
+	size_t posted, acked; /* bytes of the body */
+	int write_rc;
+	uint8_t head[COP_RPC_HEAD_MAX];
+	size_t payload_len;
+	uint8_t payload[];
+};
+
+struct cop_rpc {
+	struct cop_rpc_conf conf;
+	struct cop_fabric *_Atomic fabric; /* NULL until open is through: events before that are ignored */
+	bool fake;
+	_Atomic uint64_t refs; /* the owner's and one per request not yet freed */
+	pthread_mutex_t lock;  /* inbox, posted, closed, posting */
+	pthread_cond_t posters_gone;
+	struct cop_list inbox;
+	bool posted, closed;
+	unsigned posting; /* threads inside cop_fabric_post */
+	/* progress thread */
+	bool torn; /* closing: events are ignored */
+	bool ticking;
+	uint64_t now_ms, last_tick_ms, tick_cap_ms;
+	uint64_t next_request, pings;
+	struct peer **peers; /* by rank */
+	struct cop_list peers_used, active, halves, serving;
+	unsigned half_count;
+	struct idmap links;
+	uint64_t warned_ms, unwarned; /* cop_now_ms of the last warning, refusals since */
+};
+
+/* ---- rpc.c: the frame that everything runs in; open.c ---- */
+
+/* False: not open yet or closing; then there is no leave. */
+bool cop_rpc_enter(struct cop_rpc *r, struct cop_rpc **outer);
+void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer);
+/* Whether the caller is inside an event of r. */
+bool cop_rpc_inside(const struct cop_rpc *r);
+/* Any thread. False: closed, the item was not taken. */
+bool cop_rpc_push(struct cop_rpc *r, struct item *item);
+/* Runs what is in the inbox now; whether there was anything. */
+bool cop_rpc_drain(struct cop_rpc *r);
+struct cop_fabric_events cop_rpc_events(struct cop_rpc *r);
+/* Runs item at the end of the current event, even while closing. */
+void cop_rpc_later(struct cop_rpc *r, struct item *item);
+void cop_rpc_ref(struct cop_rpc *r);
+void cop_rpc_unref(struct cop_rpc *r);
+/* Something has a deadline now. */
+void cop_rpc_wake(struct cop_rpc *r);
+/* Counts a refused message and warns now and then. */
+void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
+
+/* ---- link.c ---- */
+
+/* A reference to the link of an address; NULL: no such address, or no memory. */
+struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len);
+void cop_rpc_link_put(struct cop_rpc *r, struct link *l);
+/* Drops the connection; the next use makes a new one. What was queued on it ends with -ECANCELED. */
+void cop_rpc_link_reset(struct cop_rpc *r, struct link *l);
+int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
+/* After -ENOENT: another link to the same endpoint, by another spelling of its address, was reset. */
+int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
+int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t len);
+/* Whether a send that ended so may succeed later. */
+bool cop_rpc_is_for_later(int rc);
+/* A sealed message that is all payload bytes in hand. */
+int cop_rpc_link_send_sealed(struct cop_rpc *r, struct link *l, struct cop_frame_tx *tx,
+	const struct cop_frame *f, const void *payload, size_t len);
+
+/* ---- peer.c: sessions that this node opens ---- */
+
+struct peer *cop_rpc_peer(struct cop_rpc *r, uint32_t rank);
+/* A call was added to p->waiting. */
+void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p);
+void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address);
+void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len,
+	const struct cop_frame *f);
+/* Proof of life came from the other direction. */
+void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted);
+/* Every call of the peer ends with rc; it is not tried again until a pause has passed. */
+void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc);
+void cop_rpc_peer_pong(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
+void cop_rpc_peers_tick(struct cop_rpc *r);
+void cop_rpc_peer_free(struct cop_rpc *r, struct peer *p);
+/* A session id for messages of this rank that is in use nowhere. */
+uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
+
+/* ---- call.c ---- */
+
+/* Sends what waits, as far as the window and fabric allow. */
+void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p);
+void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
+/* Forgets what was done for the call so far and puts it in front of those that wait. */
+void cop_rpc_call_again(struct cop_rpc *r, struct call *c);
+/* Ends every call with rc. */
+void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc);
+bool cop_rpc_calls_any(const struct peer *p);
+
+/* ---- session.c: sessions that others open ---- */
+
+void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len);
+struct session *cop_rpc_half_find(struct cop_rpc *r, uint64_t sid);
+/* The other side has proved itself: the session replaces the one that this rank had before. -ENOMEM. */
+int cop_rpc_session_promote(struct cop_rpc *r, struct session *s);
+/* Requests under way are answered into nothing. */
+void cop_rpc_session_free(struct cop_rpc *r, struct session *s);
+void cop_rpc_sessions_tick(struct cop_rpc *r);
+
+/* ---- serve.c ---- */
+
+void cop_rpc_serve_frame(struct cop_rpc *r, struct session *s, const struct cop_frame *f);
+void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s);
+/* The session of every request is gone: what nobody holds is freed. */
+void cop_rpc_reqs_orphan(struct cop_rpc *r, struct session *s);
+
+/* ---- msg.c: payloads ---- */
+
+struct msg_request {
+	uint8_t op;
+	uint64_t land_addr, land_key, land_len;
+	const void *payload;
+	size_t payload_len;
+};
+enum msg_mode {
+	MODE_INLINE,   /* the body stands in the message */
+	MODE_LANDED,   /* it was written where the request or PULL said */
+	MODE_ANNOUNCE, /* it is this long: make room and send PULL */
+	MODE_FAILED,   /* it could not be written */
+	MODES
+};
+struct msg_reply {
+	int status;
+	uint8_t mode;
+	uint64_t body_len, body_hash;
+	const void *head, *body; /* body: MODE_INLINE */
+	size_t head_len;
+};
+struct msg_pull {
+	uint64_t addr, key, len; /* len 0: the caller does not want it any more */
+};
+#define MSG_REQUEST_FIXED 25
+#define MSG_REPLY_FIXED 23
+/* Bytes of head and body that one message holds. */
+#define MSG_INLINE_MAX (COP_FABRIC_MSG_MAX - COP_FRAME_OVERHEAD - MSG_REPLY_FIXED)
+void cop_rpc_msg_put_request(struct cop_wr *w, const struct msg_request *m);
+void cop_rpc_msg_put_reply(struct cop_wr *w, const struct msg_reply *m);
+void cop_rpc_msg_put_pull(struct cop_wr *w, const struct msg_pull *m);
+/* 0 or -EBADMSG: every length is in its limits. */
+int cop_rpc_msg_get_request(const struct cop_frame *f, struct msg_request *m);
+int cop_rpc_msg_get_reply(const struct cop_frame *f, struct msg_reply *m);
+int cop_rpc_msg_get_pull(const struct cop_frame *f, struct msg_pull *m);
+
+#endif

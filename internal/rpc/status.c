@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rpc/rpc_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define WAIT_MS 1000
+
+static uint64_t oldest(const struct cop_list *calls, uint64_t started, unsigned *count)
+{
+	for (const struct cop_list *at = calls->next; at != calls; at = at->next) {
+		const struct call *c = COP_CONTAINER_OF(at, struct call, at);
+
+		started = COP_MIN(started, c->started_ms);
+		++*count;
+	}
+	return started;
+}
+
+static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_buf *out)
+{
+	static const char *const states[] = {
+		[PEER_RESOLVING] = "connecting",
+		[PEER_CONNECTING] = "connecting",
+		[PEER_UP] = "up",
+		[PEER_DEAD] = "dead",
+	};
+	static const char *const waits[] = {
+		[PEER_RESOLVING] = "address",
+		[PEER_CONNECTING] = "session",
+		[PEER_UP] = "answer",
+		[PEER_DEAD] = "session",
+	};
+	unsigned calls = 0;
+	uint64_t started = oldest(&p->inflight, r->now_ms, &calls);
+
+	started = oldest(&p->waiting, started, &calls);
+	cop_buf_printf(out, "{\"rank\":%u,\"state\":\"%s\",\"calls\":%u,\"oldest_ms\":%llu", p->rank,
+		states[p->state], calls, (unsigned long long)(r->now_ms - started));
+	if (calls)
+		cop_buf_printf(out, ",\"waits_for\":\"%s\"", waits[p->state]);
+	cop_buf_str(out, "}");
+}
+
+static void snapshot(const struct cop_rpc *r, struct cop_buf *out)
+{
+	const char *comma = "";
+
+	cop_buf_str(out, "[");
+	for (const struct cop_list *at = r->peers_used.next; at != &r->peers_used; at = at->next) {
+		const struct peer *p = COP_CONTAINER_OF(at, struct peer, at);
+
+		if (p->state == PEER_IDLE)
+			continue;
+		cop_buf_str(out, comma);
+		comma = ",";
+		describe(r, p, out);
+	}
+	cop_buf_str(out, "]");
+}
+
+/* Shared by the thread that asks and the progress thread; the last one frees it, so that a thread
+ * that has waited long enough can leave. */
+struct question {
+	struct cop_rpc *r;
+	_Atomic int refs;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool done;
+	struct cop_buf text;
+};
+
+static struct question *ask(struct cop_rpc *r)
+{
+	struct question *q = calloc(1, sizeof(*q));
+	pthread_condattr_t attr;
+
+	if (!q)
+		return NULL;
+	q->r = r;
+	q->refs = 2;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&q->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return q;
+}
+
+static void put_down(struct question *q)
+{
+	if (atomic_fetch_sub(&q->refs, 1) != 1)
+		return;
+	cop_buf_free(&q->text);
+	pthread_cond_destroy(&q->cond);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+static void answer(void *arg)
+{
+	struct question *q = arg;
+	struct cop_buf text = {0};
+
+	snapshot(q->r, &text);
+	pthread_mutex_lock(&q->lock);
+	q->text = text;
+	q->done = true;
+	pthread_cond_signal(&q->cond);
+	pthread_mutex_unlock(&q->lock);
+	put_down(q);
+}
+
+static bool await(struct question *q)
+{
+	uint64_t until = cop_now_ns() + WAIT_MS * COP_NS_PER_MS;
+	struct timespec ts = {.tv_sec = (time_t)(until / COP_NS_PER_S),
+		.tv_nsec = (long)(until % COP_NS_PER_S)};
+	int rc = 0;
+
+	while (!q->done && !rc)
+		rc = pthread_cond_timedwait(&q->cond, &q->lock, &ts);
+	return q->done;
+}
+
+static bool snapshot_there(struct cop_rpc *r, struct cop_buf *out)
+{
+	struct question *q = ask(r);
+	bool done = false;
+
+	if (!q)
+		return false;
+	if (cop_fabric_post(r->fabric, answer, q)) {
+		put_down(q);
+	} else {
+		pthread_mutex_lock(&q->lock);
+		done = await(q);
+		if (done)
+			cop_buf_add(out, q->text.data, q->text.len);
+		pthread_mutex_unlock(&q->lock);
+	}
+	put_down(q);
+	return done;
+}
+
+void cop_rpc_peers_json(struct cop_rpc *r, struct cop_buf *out)
+{
+	/* A fake has no thread of its own: its caller is the progress thread. */
+	if (r->fake || cop_rpc_inside(r))
+		snapshot(r, out);
+	else if (!snapshot_there(r, out))
+		cop_buf_str(out, "[]");
+}
