@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client's side of one request. */
+#include "ctl/ctl_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define HEAD_MAX (COP_CTL_SAY_MAX + 64) /* the longest line before the reply's bytes */
+
+struct call {
+	int fd;
+	const char *path, *line;
+	uint32_t timeout_ms;
+	void (*progress)(void *ctx, const char *text);
+	void *ctx;
+	struct cop_err *err;
+	struct cop_buf in;
+	char last[80]; /* progress, for the sentence of a timeout */
+};
+
+static int timed_out(struct call *c)
+{
+	return cop_err_set(c->err, ETIMEDOUT,
+		"the Copper process at %s has said nothing for %u ms; it was asked to \"%.200s\"%s%s",
+		c->path, c->timeout_ms, c->line, c->last[0] ? " and last said: " : "", c->last);
+}
+
+static int went_away(struct call *c)
+{
+	return cop_err_set(c->err, ECONNRESET,
+		"the Copper process at %s went away before it answered \"%.200s\"; its log may say why",
+		c->path, c->line);
+}
+
+static int bad_reply(struct call *c)
+{
+	return cop_err_set(c->err, EBADMSG,
+		"what answers at %s is not a Copper process of this version", c->path);
+}
+
+/* A listener that someone else put there could tell us anything. */
+static int check_server(struct call *c)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return cop_err_set(c->err, errno, "cannot tell who listens at %s: %m", c->path);
+	if (geteuid() != 0 && cred.uid != geteuid() && cred.uid != 0)
+		return cop_err_set(c->err, EACCES,
+			"the process at %s belongs to user %u, not to you", c->path,
+			(unsigned)cred.uid);
+	return 0;
+}
+
+static int connect_failed(struct call *c, int code)
+{
+	errno = code;
+	switch (code) {
+	case ENOENT:
+		return cop_err_set(c->err, ENOENT,
+			"no Copper process listens at %s; it was not started on this machine, or was "
+			"stopped",
+			c->path);
+	case ECONNREFUSED:
+		return cop_err_set(c->err, ECONNREFUSED,
+			"the control socket %s was left over by a Copper process that has ended; the "
+			"next start replaces it",
+			c->path);
+	case EAGAIN:
+		return timed_out(c);
+	default:
+		return cop_err_set(c->err, code, "cannot reach the Copper process at %s: %m", c->path);
+	}
+}
+
+static int connect_server(struct call *c)
+{
+	struct timeval tv = {
+		.tv_sec = c->timeout_ms / 1000, .tv_usec = c->timeout_ms % 1000 * 1000};
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	if (strlen(c->path) >= sizeof(sa.sun_path))
+		return cop_err_set(c->err, ENAMETOOLONG, "%s is too long for a socket's path", c->path);
+	memcpy(sa.sun_path, c->path, strlen(c->path) + 1);
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (c->fd < 0)
+		return cop_err_set(c->err, errno, "cannot make a socket: %m");
+	/* A timeout of zero would be none. */
+	if (!c->timeout_ms)
+		tv.tv_usec = 1;
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	if (connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)))
+		return connect_failed(c, errno);
+	return check_server(c);
+}
+
+static int check_line(struct call *c)
+{
+	if (strlen(c->line) > COP_CTL_LINE_MAX || strchr(c->line, '\n'))
+		return cop_err_set(c->err, E2BIG,
+			"the request is too long for the control socket (4096 bytes, one line)");
+	return 0;
+}
+
+/* A server that refuses early may have closed its side: its reply is then still there to read. */
+static int send_line(struct call *c)
+{
+	size_t len = strlen(c->line), sent = 0;
+	struct cop_buf out = {0};
+	int rc = 0;
+
+	cop_buf_add(&out, c->line, len);
+	cop_buf_add(&out, "\n", 1);
+	if (out.failed)
+		rc = cop_err_set(c->err, ENOMEM, "no memory for the request");
+	while (!rc && sent < out.len) {
+		ssize_t n = send(c->fd, out.data + sent, out.len - sent, MSG_NOSIGNAL);
+
+		if (n > 0)
+			sent += (size_t)n;
+		else if (errno == EAGAIN)
+			rc = timed_out(c);
+		else if (errno == EPIPE || errno == ECONNRESET)
+			break;
+		else if (errno != EINTR)
+			rc = went_away(c);
+	}
+	cop_buf_free(&out);
+	return rc;
+}
+
+/* Appends what arrives. */
+static int receive(struct call *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLIN};
+	char block[16384];
+	uint64_t until = cop_now_ms() + c->timeout_ms, now;
+	ssize_t n;
+	int ready;
+
+	for (;;) {
+		now = cop_now_ms();
+		ready = poll(&p, 1, until > now ? (int)COP_MIN(until - now, (uint64_t)INT32_MAX) : 0);
+		if (ready > 0)
+			break;
+		if (ready == 0 && cop_now_ms() >= until)
+			return timed_out(c);
+		if (ready < 0 && errno != EINTR)
+			return cop_err_set(c->err, errno, "cannot wait for %s: %m", c->path);
+	}
+	n = recv(c->fd, block, sizeof(block), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0)
+		return went_away(c);
+	cop_buf_add(&c->in, block, (size_t)n);
+	return c->in.failed ? cop_err_set(c->err, ENOMEM, "no memory for the answer") : 0;
+}
+
+static void drop(struct cop_buf *b, size_t n)
+{
+	memmove(b->data, b->data + n, b->len - n + 1);
+	b->len -= n;
+}
+
+/* The next line, NUL-terminated, stands at the beginning of in; *len counts it with its end. */
+static int next_line(struct call *c, size_t *len)
+{
+	for (;;) {
+		char *end = c->in.len ? memchr(c->in.data, '\n', c->in.len) : NULL;
+		int rc;
+
+		if (end) {
+			*end = '\0';
+			*len = (size_t)(end - c->in.data) + 1;
+			return strlen(c->in.data) + 1 == *len ? 0 : bad_reply(c);
+		}
+		if (c->in.len > HEAD_MAX)
+			return bad_reply(c);
+		rc = receive(c);
+		if (rc)
+			return rc;
+	}
+}
+
+/* "status N LENGTH" */
+static int parse_status(struct call *c, const char *text, struct cop_ctl_reply *reply)
+{
+	uint64_t len;
+	int n = 0;
+
+	if (sscanf(text, "status %d %n", &reply->status, &n) != 1 || n == 0 ||
+	    cop_parse_u64(text + n, &len) || len > COP_CTL_REPLY_MAX)
+		return bad_reply(c);
+	reply->len = len;
+	return 0;
+}
+
+static int read_reply(struct call *c, struct cop_ctl_reply *reply)
+{
+	static const char progress[] = "progress ";
+	size_t len = 0;
+	int rc;
+
+	while (!(rc = next_line(c, &len)) &&
+	       strncmp(c->in.data, progress, sizeof(progress) - 1) == 0) {
+		const char *text = c->in.data + sizeof(progress) - 1;
+
+		snprintf(c->last, sizeof(c->last), "%s", text);
+		if (c->progress)
+			c->progress(c->ctx, text);
+		drop(&c->in, len);
+	}
+	if (!rc)
+		rc = parse_status(c, c->in.data, reply);
+	if (rc)
+		return rc;
+	drop(&c->in, len);
+	while (!rc && c->in.len < reply->len)
+		rc = receive(c);
+	if (!rc && c->in.len > reply->len)
+		rc = bad_reply(c);
+	return rc;
+}
+
+int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
+	void (*progress)(void *ctx, const char *text), void *ctx, struct cop_ctl_reply *reply,
+	struct cop_err *err)
+{
+	struct call c = {.fd = -1,
+		.path = path,
+		.line = line,
+		.timeout_ms = timeout_ms,
+		.progress = progress,
+		.ctx = ctx,
+		.err = err};
+	int rc = check_line(&c);
+
+	*reply = (struct cop_ctl_reply){0};
+	if (!rc)
+		rc = connect_server(&c);
+	if (!rc)
+		rc = send_line(&c);
+	if (!rc)
+		rc = read_reply(&c, reply);
+	if (c.fd >= 0)
+		close(c.fd);
+	if (rc) {
+		cop_buf_free(&c.in);
+		*reply = (struct cop_ctl_reply){0};
+		return rc;
+	}
+	reply->text = c.in.data;
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One client of the server. */
+#include "ctl/ctl_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd)
+{
+	struct cop_ctl_conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn) {
+		close(fd);
+		return NULL;
+	}
+	conn->ctl = c;
+	conn->fd = fd;
+	conn->refs = 1;
+	conn->deadline_ms = cop_now_ms() + COP_CTL_REQUEST_MS;
+	pthread_mutex_lock(&c->lock);
+	c->refs++;
+	pthread_mutex_unlock(&c->lock);
+	return conn;
+}
+
+void cop_ctl_conn_put(struct cop_ctl_conn *conn)
+{
+	struct cop_ctl *c = conn->ctl;
+	bool last;
+
+	pthread_mutex_lock(&c->lock);
+	last = --conn->refs == 0;
+	pthread_mutex_unlock(&c->lock);
+	if (!last)
+		return;
+	cop_buf_free(&conn->sending);
+	cop_buf_free(&conn->out);
+	free(conn);
+	cop_ctl_put(c);
+}
+
+void cop_ctl_conn_close(struct cop_ctl_conn *conn)
+{
+	pthread_mutex_lock(&conn->ctl->lock);
+	conn->gone = true;
+	pthread_mutex_unlock(&conn->ctl->lock);
+	if (conn->fd >= 0)
+		close(conn->fd);
+	conn->fd = -1;
+}
+
+/* ---- what any thread may do ---- */
+
+static void wake(struct cop_ctl *c)
+{
+	eventfd_write(c->wake_fd, 1);
+}
+
+void cop_ctl_say(struct cop_ctl_conn *conn, const char *text)
+{
+	char line[COP_CTL_SAY_MAX + 16];
+	int n = snprintf(line, sizeof(line), "progress %.*s", COP_CTL_SAY_MAX, text);
+
+	for (int i = 0; i < n; i++)
+		if (line[i] == '\n')
+			line[i] = ' ';
+	line[n] = '\n';
+	pthread_mutex_lock(&conn->ctl->lock);
+	if (!conn->gone && conn->out.len < COP_CTL_UNREAD_MAX)
+		cop_buf_add(&conn->out, line, (size_t)n + 1);
+	pthread_mutex_unlock(&conn->ctl->lock);
+	wake(conn->ctl);
+}
+
+/* Puts the reply behind what waits to be sent. A reply without memory closes the connection, which the client
+ * can tell from an answer. */
+static void queue_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len)
+{
+	pthread_mutex_lock(&conn->ctl->lock);
+	if (!conn->gone) {
+		cop_buf_printf(&conn->out, "status %d %zu\n", status, len);
+		cop_buf_add(&conn->out, text, len);
+	}
+	conn->final = true;
+	pthread_mutex_unlock(&conn->ctl->lock);
+}
+
+void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len)
+{
+	static const char too_long[] = "the answer is too long for the control socket";
+
+	if (len > COP_CTL_REPLY_MAX)
+		queue_reply(conn, 1, too_long, sizeof(too_long) - 1);
+	else
+		queue_reply(conn, status, text, len);
+	wake(conn->ctl);
+	cop_ctl_conn_put(conn);
+}
+
+/* ---- what only the thread does ---- */
+
+static void refuse(struct cop_ctl_conn *conn, const char *why)
+{
+	conn->asked = true;
+	conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
+	queue_reply(conn, 2, why, strlen(why));
+}
+
+static void ask_handler(struct cop_ctl_conn *conn)
+{
+	struct cop_ctl *c = conn->ctl;
+
+	conn->asked = true;
+	conn->deadline_ms = UINT64_MAX;
+	pthread_mutex_lock(&c->lock);
+	conn->refs++;
+	pthread_mutex_unlock(&c->lock);
+	c->handler(c->ctx, conn, conn->line);
+}
+
+void cop_ctl_conn_read(struct cop_ctl_conn *conn)
+{
+	size_t room = sizeof(conn->line) - conn->line_len;
+	ssize_t n = recv(conn->fd, conn->line + conn->line_len, room, MSG_DONTWAIT);
+	char *end;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		cop_ctl_conn_close(conn);
+		return;
+	}
+	end = memchr(conn->line + conn->line_len, '\n', (size_t)n);
+	conn->line_len += (size_t)n;
+	if (!end && conn->line_len == sizeof(conn->line)) {
+		refuse(conn, "the request is longer than 4096 bytes");
+	} else if (end) {
+		*end = '\0';
+		if (strlen(conn->line) != (size_t)(end - conn->line))
+			refuse(conn, "the request has a NUL byte");
+		else
+			ask_handler(conn);
+	}
+}
+
+/* Takes over what came since, once the last part is out. */
+static bool more_to_send(struct cop_ctl_conn *conn)
+{
+	bool failed;
+
+	if (conn->sent < conn->sending.len)
+		return true;
+	cop_buf_free(&conn->sending);
+	conn->sent = 0;
+	pthread_mutex_lock(&conn->ctl->lock);
+	conn->sending = conn->out;
+	conn->out = (struct cop_buf){0};
+	failed = conn->sending.failed;
+	pthread_mutex_unlock(&conn->ctl->lock);
+	if (failed)
+		cop_ctl_conn_close(conn);
+	return !failed && conn->sending.len > 0;
+}
+
+void cop_ctl_conn_write(struct cop_ctl_conn *conn)
+{
+	while (conn->fd >= 0 && more_to_send(conn)) {
+		ssize_t n = send(conn->fd, conn->sending.data + conn->sent,
+			conn->sending.len - conn->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n < 0) {
+			cop_ctl_conn_close(conn);
+			return;
+		}
+		conn->sent += (size_t)n;
+		conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
+	}
+	/* All that was said is read; the handler takes as long as it takes. */
+	if (conn->asked)
+		conn->deadline_ms = UINT64_MAX;
+}
+
+/* A reply that failed for want of memory counts as something to send: sending it closes the connection. */
+bool cop_ctl_conn_wants_write(struct cop_ctl_conn *conn)
+{
+	bool waiting;
+
+	if (conn->fd < 0)
+		return false;
+	pthread_mutex_lock(&conn->ctl->lock);
+	waiting = conn->out.len > 0 || conn->out.failed;
+	pthread_mutex_unlock(&conn->ctl->lock);
+	waiting |= conn->sent < conn->sending.len;
+	if (waiting && conn->asked && conn->deadline_ms == UINT64_MAX)
+		conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
+	return waiting;
+}
+
+bool cop_ctl_conn_replied(struct cop_ctl_conn *conn)
+{
+	bool final;
+
+	pthread_mutex_lock(&conn->ctl->lock);
+	final = conn->final;
+	pthread_mutex_unlock(&conn->ctl->lock);
+	return final;
+}
+
+/* Replied to and sent, or the client left before it asked, or after and the handler knows by now. */
+bool cop_ctl_conn_finished(struct cop_ctl_conn *conn)
+{
+	bool final = cop_ctl_conn_replied(conn);
+
+	if (conn->fd < 0)
+		return final || !conn->asked;
+	return final && !cop_ctl_conn_wants_write(conn);
+}

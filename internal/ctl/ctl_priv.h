@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside ctl. There is one lock, cop_ctl.lock. It protects the reference counts and what handlers and the server's thread
+ * both touch: `out`, `final` and `gone` of a connection, and `stopping`. Everything else of a connection belongs to the thread. No system
+ * call but the wake-up is made by the functions that any thread may call. */
+#ifndef COP_CTL_PRIV_H
+#define COP_CTL_PRIV_H
+
+#include "ctl/ctl.h"
+
+#define COP_CTL_REQUEST_MS 5000  /* for a request to arrive */
+#define COP_CTL_SEND_MS 30000    /* for a client to take some more of its reply */
+#define COP_CTL_FLUSH_MS 2000    /* for replies to get out at stop */
+#define COP_CTL_UNREAD_MAX 65536 /* bytes of progress that wait for a slow reader */
+#define COP_CTL_SAY_MAX 1024
+
+/* The listening socket and the two files that tell of it. */
+struct cop_ctl_socket {
+	int fd;
+	char path[COP_CTL_PATH_SIZE];
+	uint64_t dev, ino; /* of the socket's file: another one there is not ours to remove */
+};
+
+int cop_ctl_socket_open(struct cop_ctl_socket *s, const char *path, const char *key,
+	struct cop_err *err);
+void cop_ctl_socket_close(struct cop_ctl_socket *s);
+/* The folder is a directory of ours that nobody else can write to or look into. */
+int cop_ctl_dir_check(const char *dir, struct cop_err *err);
+/* A name of 16 hexadecimal digits and this ending. */
+bool cop_ctl_name_is(const char *name, const char *ending);
+/* The key's file beside the socket's. */
+void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE]);
+
+struct cop_ctl_conn {
+	struct cop_ctl *ctl;
+	int fd;        /* -1: closed */
+	unsigned refs; /* the thread's, and the handler's until it replied */
+	bool asked;    /* the handler has it */
+	char line[COP_CTL_LINE_MAX + 1];
+	size_t line_len;
+	uint64_t deadline_ms;
+	struct cop_buf sending; /* what the thread is sending */
+	size_t sent;
+	struct cop_buf out; /* what comes after that */
+	bool final;         /* the reply is in out */
+	bool gone;          /* the client is */
+};
+
+struct cop_ctl {
+	struct cop_ctl_socket socket;
+	int wake_fd;
+	pthread_t thread;
+	cop_ctl_handler *handler;
+	void *ctx;
+	pthread_mutex_t lock;
+	unsigned refs; /* the owner's and one per connection */
+	bool stopping;
+	/* The slot of a client that left stays taken until its handler replied: no more than this many
+	 * requests are ever open. */
+	struct cop_ctl_conn *conn[COP_CTL_CLIENTS];
+};
+
+/* A connection with one reference; NULL without memory. Takes fd either way. */
+struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd);
+void cop_ctl_conn_put(struct cop_ctl_conn *conn);
+/* On the thread: reads what there is and calls the handler when the line is whole. */
+void cop_ctl_conn_read(struct cop_ctl_conn *conn);
+/* On the thread: sends what can be sent. */
+void cop_ctl_conn_write(struct cop_ctl_conn *conn);
+/* On the thread: the client is gone. */
+void cop_ctl_conn_close(struct cop_ctl_conn *conn);
+/* There is something to send; nothing is left to do; the reply is under way. */
+bool cop_ctl_conn_wants_write(struct cop_ctl_conn *conn);
+bool cop_ctl_conn_finished(struct cop_ctl_conn *conn);
+bool cop_ctl_conn_replied(struct cop_ctl_conn *conn);
+void cop_ctl_put(struct cop_ctl *c);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the sockets are. */
+#include "ctl/ctl_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIST_MAX 1024
+#define DIGITS 16
+
+int cop_ctl_dir_check(const char *dir, struct cop_err *err)
+{
+	struct stat st;
+
+	if (lstat(dir, &st))
+		return cop_err_set(err, errno, "cannot look at the control directory %s: %m", dir);
+	if (!S_ISDIR(st.st_mode))
+		return cop_err_set(err, ENOTDIR,
+			"the control directory %s is not a directory; remove it", dir);
+	if (st.st_uid != geteuid())
+		return cop_err_set(err, EACCES,
+			"the control directory %s belongs to user %u, not to you; set XDG_RUNTIME_DIR "
+			"to a directory of yours",
+			dir, (unsigned)st.st_uid);
+	if (st.st_mode & 077)
+		return cop_err_set(err, EACCES,
+			"the control directory %s is open to others (mode %o); chmod 700 it", dir,
+			st.st_mode & 07777);
+	return 0;
+}
+
+static int make_dir(const char *dir, struct cop_err *err)
+{
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return cop_err_set(err, errno, "cannot make the control directory %s: %m", dir);
+	return cop_ctl_dir_check(dir, err);
+}
+
+static int put_dir(char *out, size_t size, struct cop_err *err, const char *dir, const char *rest)
+{
+	int n = snprintf(out, size, "%s%s", dir, rest);
+
+	if (n < 0 || (size_t)n >= size)
+		return cop_err_set(err, ENAMETOOLONG, "the control directory %s%s has too long a name",
+			dir, rest);
+	return make_dir(out, err);
+}
+
+/* Absolute, and a directory of ours: what the specification of XDG_RUNTIME_DIR demands. */
+static bool usable(const char *dir)
+{
+	struct stat st;
+
+	return dir && dir[0] == '/' && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+		st.st_uid == geteuid();
+}
+
+int cop_ctl_dir(const char *override, char *out, size_t size, struct cop_err *err)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char uid[24];
+
+	if (override)
+		return put_dir(out, size, err, override, "");
+	if (usable(runtime) && put_dir(out, size, NULL, runtime, "/copper") == 0)
+		return 0;
+	snprintf(uid, sizeof(uid), "%u", (unsigned)geteuid());
+	return put_dir(out, size, err, "/tmp/copper-", uid);
+}
+
+int cop_ctl_path(const char *dir, const char *key, char *out, size_t size)
+{
+	size_t len = strnlen(key, COP_CTL_KEY_MAX + 1);
+	int n;
+
+	if (len == 0 || len > COP_CTL_KEY_MAX)
+		return -EINVAL;
+	n = snprintf(out, size, "%s/%016" PRIx64 ".sock", dir, cop_hash64(key, len, 0));
+	return n < 0 || (size_t)n >= COP_MIN(size, (size_t)COP_CTL_PATH_SIZE) ? -ENAMETOOLONG : 0;
+}
+
+void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE])
+{
+	int stem = (int)strlen(path) - (int)strlen(".sock");
+
+	snprintf(out, COP_CTL_PATH_SIZE, "%.*s.key", stem, path);
+}
+
+bool cop_ctl_name_is(const char *name, const char *ending)
+{
+	return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, ending) == 0;
+}
+
+/* A key file tells the truth if its name is its text's hash, and matters if the socket is there. */
+static bool read_key(const char *dir, const char *name, char **key, char path[COP_CTL_PATH_SIZE])
+{
+	char *file = NULL;
+	struct stat st;
+	size_t len;
+	bool good = false;
+
+	if (asprintf(&file, "%s/%s", dir, name) < 0)
+		return false;
+	if (lstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+	    cop_read_file(file, COP_CTL_KEY_MAX, key, &len) == 0) {
+		good = strlen(*key) == len && cop_ctl_path(dir, *key, path, COP_CTL_PATH_SIZE) == 0 &&
+			strncmp(strrchr(path, '/') + 1, name, DIGITS) == 0 &&
+			lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+		if (!good)
+			free(*key);
+	}
+	free(file);
+	return good;
+}
+
+int cop_ctl_list(const char *dir, void (*found)(void *ctx, const char *key, const char *path),
+	void *ctx)
+{
+	char path[COP_CTL_PATH_SIZE], *key;
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	int count = 0;
+
+	if (!d)
+		return -errno;
+	while (count < LIST_MAX && (e = readdir(d))) {
+		if (!cop_ctl_name_is(e->d_name, ".key") || !read_key(dir, e->d_name, &key, path))
+			continue;
+		found(ctx, key, path);
+		free(key);
+		count++;
+	}
+	closedir(d);
+	return count;
+}

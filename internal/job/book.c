@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address books: "hostname address" lines. A book may be the site's, with thousands of hosts
+ * that are not in the job, so the job's hosts are the table and the book is read once. A host
+ * is found by its name as it stands, or, where the job and the book disagree on the domain, by
+ * its short name. Nodes that share a host name stand there as "name:port". */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job_priv.h"
+
+#define NAMED_MAX 8 /* missing hosts that are named */
+
+struct book {
+	const struct cop_job_hosts *hosts;
+	char **address;
+	unsigned *line;            /* of each host's address, 0: none yet */
+	bool *by_short;            /* it was found by its short name only */
+	struct cop_job_map exact;  /* name to rank; name and port to rank */
+	struct cop_job_map brief;  /* short name to rank */
+	bool *shared;              /* another host has the same name */
+	bool *vague;               /* another host has the same short name */
+};
+
+static size_t short_len(const char *name, size_t len)
+{
+	const char *dot = memchr(name, '.', len);
+
+	return dot ? (size_t)(dot - name) : len;
+}
+
+/* An IPv4 address has dots and no short form. */
+static bool has_short(const char *name, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (name[i] != '.' && !isdigit((unsigned char)name[i]))
+			return true;
+	return false;
+}
+
+/* Port 0 stands for "no port said" in the exact table. */
+static int book_init(struct book *b)
+{
+	uint32_t count = b->hosts->count;
+
+	b->line = calloc(count + 1, sizeof(*b->line));
+	b->by_short = calloc(count + 1, sizeof(*b->by_short));
+	b->shared = calloc(count + 1, sizeof(*b->shared));
+	b->vague = calloc(count + 1, sizeof(*b->vague));
+	if (!b->line || !b->by_short || !b->shared || !b->vague ||
+		cop_job_map_init(&b->exact, 2 * count) || cop_job_map_init(&b->brief, count))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct cop_job_host *h = &b->hosts->host[i];
+		size_t len = strlen(h->name), brief = short_len(h->name, len);
+		uint32_t other = cop_job_map_put(&b->exact, h->name, len, 0, i);
+
+		cop_job_map_put(&b->exact, h->name, len, h->port, i);
+		if (other != COP_JOB_ABSENT)
+			b->shared[i] = b->shared[other] = true;
+		if (!has_short(h->name, len))
+			continue;
+		other = cop_job_map_put(&b->brief, h->name, brief, 0, i);
+		if (other != COP_JOB_ABSENT)
+			b->vague[i] = b->vague[other] = true;
+	}
+	return 0;
+}
+
+static void book_fini(struct book *b)
+{
+	free(b->line);
+	free(b->by_short);
+	free(b->shared);
+	free(b->vague);
+	cop_job_map_fini(&b->exact);
+	cop_job_map_fini(&b->brief);
+}
+
+/* The host that a line's name means, or COP_JOB_ABSENT. */
+static uint32_t find_host(const struct book *b, const char *name, size_t len, uint16_t port,
+	bool *by_short)
+{
+	uint32_t i = cop_job_map_get(&b->exact, name, len, port);
+
+	*by_short = false;
+	if (i != COP_JOB_ABSENT || port || !has_short(name, len))
+		return i == COP_JOB_ABSENT || port || !b->shared[i] ? i : COP_JOB_ABSENT;
+	*by_short = true;
+	i = cop_job_map_get(&b->brief, name, short_len(name, len), 0);
+	if (i == COP_JOB_ABSENT || b->vague[i] || b->shared[i])
+		return COP_JOB_ABSENT;
+	/* n1.a is not n1.b: one of the two has to be short. */
+	return memchr(name, '.', len) && strchr(b->hosts->host[i].name, '.') ? COP_JOB_ABSENT : i;
+}
+
+/* Keeps the address of a host. The same name twice with two addresses leaves no way to know
+ * which is right. */
+static int keep(struct book *b, uint32_t i, bool by_short, const char *address, size_t len,
+	unsigned line, struct cop_err *err)
+{
+	const char *old = b->address[i];
+	char *copy;
+
+	if (old && by_short == b->by_short[i] && (strlen(old) != len || memcmp(old, address, len)))
+		return cop_err_set(err, EINVAL, "lines %u and %u give %s two addresses", b->line[i],
+			line, b->hosts->host[i].name);
+	if (old && by_short >= b->by_short[i])
+		return 0;
+	copy = strndup(address, len);
+	if (!copy)
+		return cop_err_set(err, ENOMEM, "no memory for the addresses");
+	free(b->address[i]);
+	b->address[i] = copy;
+	b->line[i] = line;
+	b->by_short[i] = by_short;
+	return 0;
+}
+
+/* Cuts "name address" in two; false unless there are two words, both well formed. */
+static bool cut(const char *text, size_t len, size_t *name_len, const char **address,
+	size_t *address_len)
+{
+	size_t n = 0, at;
+
+	while (n < len && !isspace((unsigned char)text[n]))
+		n++;
+	for (at = n; at < len && isspace((unsigned char)text[at]);)
+		at++;
+	*name_len = n;
+	*address = text + at;
+	*address_len = len - at;
+	return cop_job_address_ok(*address, *address_len);
+}
+
+static int take_line(struct book *b, const char *text, size_t len, unsigned line,
+	struct cop_err *err)
+{
+	size_t word_len, name_len, address_len;
+	struct cop_err why = {0};
+	const char *address;
+	bool by_short;
+	char quoted[64];
+	uint16_t port;
+	uint32_t i;
+
+	if (!cut(text, len, &word_len, &address, &address_len) ||
+		cop_job_split_port(text, word_len, 0, &name_len, &port, &why) ||
+		!cop_job_name_ok(text, name_len))
+		return cop_err_set(err, EINVAL, "line %u: '%s' is not 'hostname address'", line,
+			cop_job_quote(text, len, quoted));
+	i = find_host(b, text, name_len, port, &by_short);
+	return i == COP_JOB_ABSENT ? 0 : keep(b, i, by_short, address, address_len, line, err);
+}
+
+static int refuse_missing(const struct book *b, struct cop_err *err)
+{
+	const struct cop_job_hosts *h = b->hosts;
+	struct cop_buf names = {0};
+	uint32_t missing = 0;
+
+	for (uint32_t i = 0; i < h->count; i++) {
+		if (b->address[i] || missing++ >= NAMED_MAX)
+			continue;
+		cop_buf_printf(&names, "%s%.60s", missing > 1 ? ", " : "", h->host[i].name);
+		if (b->shared[i])
+			cop_buf_printf(&names, ":%u", h->host[i].port);
+	}
+	if (missing > NAMED_MAX)
+		cop_buf_printf(&names, " and %u more", missing - NAMED_MAX);
+	if (missing)
+		cop_err_set(err, ENOENT, "no address of %s",
+			names.failed || !names.data ? "some hosts" : names.data);
+	cop_buf_free(&names);
+	return missing ? -ENOENT : 0;
+}
+
+static int parse(struct book *b, const char *text, size_t len, struct cop_err *err)
+{
+	struct cop_job_lines lines = {.p = text, .end = text + len};
+	const char *line;
+	size_t line_len;
+	int rc = book_init(b);
+
+	if (rc)
+		return cop_err_set(err, -rc, "no memory for the addresses");
+	while (!rc && cop_job_lines_next(&lines, &line, &line_len))
+		rc = take_line(b, line, line_len, lines.number, err);
+	return rc ? rc : refuse_missing(b, err);
+}
+
+int cop_job_book_parse(const char *text, size_t len, const char *name,
+	const struct cop_job_hosts *hosts, char **address, struct cop_err *err)
+{
+	struct book b = {.hosts = hosts, .address = address};
+	struct cop_err why = {0};
+	int rc;
+
+	for (uint32_t i = 0; i < hosts->count; i++)
+		address[i] = NULL;
+	rc = parse(&b, text, len, &why);
+	book_fini(&b);
+	if (!rc)
+		return 0;
+	for (uint32_t i = 0; i < hosts->count; i++) {
+		free(address[i]);
+		address[i] = NULL;
+	}
+	return cop_err_set(err, -rc, "address book %s: %s", name, why.text);
+}
+
+int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, char **address,
+	struct cop_err *err)
+{
+	char *text;
+	size_t len;
+	int rc;
+
+	rc = cop_read_file(path, COP_JOB_FILE_MAX, &text, &len);
+	if (rc)
+		return cop_err_set(err, -rc, "cannot read the address book %s: %s", path,
+			strerror(-rc));
+	rc = cop_job_book_parse(text, len, path, hosts, address, err);
+	free(text);
+	return rc;
+}
+
+int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char *const *address,
+	struct cop_err *err)
+{
+	struct book b = {.hosts = hosts};
+	struct cop_buf text = {0};
+	int rc = book_init(&b);
+
+	for (uint32_t i = 0; !rc && i < hosts->count; i++) {
+		const struct cop_job_host *h = &hosts->host[i];
+
+		if (!address[i])
+			continue;
+		if (b.shared[i])
+			cop_buf_printf(&text, "%s:%u %s\n", h->name, h->port, address[i]);
+		else
+			cop_buf_printf(&text, "%s %s\n", h->name, address[i]);
+	}
+	if (!rc && text.failed)
+		rc = -ENOMEM;
+	if (!rc)
+		rc = cop_write_file(path, text.data ? text.data : "", text.len, 0644);
+	cop_buf_free(&text);
+	book_fini(&b);
+	return rc ? cop_err_set(err, -rc, "cannot write the address book %s: %s", path,
+			    strerror(-rc)) : 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where a host list comes from: --hosts or the scheduler. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "job/job_priv.h"
+
+void cop_job_hosts_free(struct cop_job_hosts *h)
+{
+	if (!h)
+		return;
+	for (uint32_t i = 0; i < h->count; i++)
+		free(h->host[i].name);
+	free(h->host);
+	free(h->origin);
+	*h = (struct cop_job_hosts){0};
+}
+
+static int grow(struct cop_job_builder *b)
+{
+	uint32_t capacity = b->capacity ? b->capacity * 2 : 16;
+	struct cop_job_host *host = realloc(b->hosts.host, capacity * sizeof(*host));
+
+	if (!host)
+		return -ENOMEM;
+	b->hosts.host = host;
+	b->capacity = capacity;
+	return 0;
+}
+
+int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len, uint16_t port)
+{
+	char *copy;
+
+	if (b->hosts.count >= COP_JOB_MAX_HOSTS)
+		return -E2BIG;
+	if (b->hosts.count == b->capacity && grow(b))
+		return -ENOMEM;
+	copy = strndup(name, len);
+	if (!copy)
+		return -ENOMEM;
+	b->hosts.host[b->hosts.count++] = (struct cop_job_host){.name = copy, .port = port};
+	return 0;
+}
+
+static int add_line(struct cop_job_builder *b, const char *text, size_t len, uint16_t default_port,
+	unsigned number, struct cop_err *err)
+{
+	struct cop_err why = {0};
+	char quoted[64];
+	size_t name_len;
+	uint16_t port;
+	int rc = cop_job_split_port(text, len, default_port, &name_len, &port, &why);
+
+	if (rc)
+		return cop_err_set(err, -rc, "line %u: %s", number, why.text);
+	if (!cop_job_name_ok(text, name_len))
+		return cop_err_set(err, EINVAL, "line %u: '%s' is not host or host:port", number,
+			cop_job_quote(text, len, quoted));
+	rc = cop_job_builder_add(b, text, name_len, port);
+	if (rc)
+		return cop_err_set(err, -rc, rc == -E2BIG ? "line %u: more than %d hosts" :
+							    "line %u: no memory for %d hosts",
+			number, COP_JOB_MAX_HOSTS);
+	return 0;
+}
+
+/* Numbers of the lines that the hosts stand on, or of their places in a LIST (line NULL). */
+static int refuse_double(const struct cop_job_host *h, uint32_t first, uint32_t second,
+	const unsigned *line, struct cop_err *err)
+{
+	return cop_err_set(err, EEXIST, "%s:%u stands there twice: %s %u and %u", h->name, h->port,
+		line ? "lines" : "places", line ? line[first] : first + 1,
+		line ? line[second] : second + 1);
+}
+
+static int check_doubles(const struct cop_job_hosts *h, const unsigned *line, struct cop_err *err)
+{
+	struct cop_job_map map;
+	int rc = cop_job_map_init(&map, h->count);
+
+	if (rc)
+		return cop_err_set(err, -rc, "no memory for %u hosts", h->count);
+	for (uint32_t i = 0; !rc && i < h->count; i++) {
+		const struct cop_job_host *host = &h->host[i];
+		uint32_t before = cop_job_map_put(&map, host->name, strlen(host->name), host->port, i);
+
+		if (before != COP_JOB_ABSENT)
+			rc = refuse_double(host, before, i, line, err);
+	}
+	cop_job_map_fini(&map);
+	return rc;
+}
+
+/* Keeps the first of each host, in order. */
+static int drop_doubles(struct cop_job_hosts *h, struct cop_err *err)
+{
+	struct cop_job_map map;
+	uint32_t kept = 0;
+	int rc = cop_job_map_init(&map, h->count);
+
+	if (rc)
+		return cop_err_set(err, -rc, "no memory for %u hosts", h->count);
+	for (uint32_t i = 0; i < h->count; i++) {
+		struct cop_job_host host = h->host[i];
+
+		if (cop_job_map_put(&map, host.name, strlen(host.name), host.port, i) ==
+			COP_JOB_ABSENT)
+			h->host[kept++] = host;
+		else
+			free(host.name);
+	}
+	h->count = kept;
+	cop_job_map_fini(&map);
+	return 0;
+}
+
+/* A host of 200 slots stands there 200 times in a row; that must not count against the limit. */
+static void drop_repeated(struct cop_job_hosts *h)
+{
+	struct cop_job_host *last = &h->host[h->count - 1];
+
+	if (h->count < 2 || strcmp(last->name, last[-1].name) || last->port != last[-1].port)
+		return;
+	free(last->name);
+	h->count--;
+}
+
+int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, bool once,
+	struct cop_job_builder *b, struct cop_err *err)
+{
+	struct cop_job_lines lines = {.p = text, .end = text + len};
+	unsigned *line = calloc(COP_JOB_MAX_HOSTS, sizeof(*line));
+	const char *word;
+	size_t word_len;
+	int rc = line ? 0 : cop_err_set(err, ENOMEM, "no memory for the host list");
+
+	while (!rc && cop_job_lines_next(&lines, &word, &word_len)) {
+		rc = add_line(b, word, word_len, default_port, lines.number, err);
+		if (!rc && once)
+			drop_repeated(&b->hosts);
+		else if (!rc)
+			line[b->hosts.count - 1] = lines.number;
+	}
+	if (!rc && !b->hosts.count)
+		rc = cop_err_set(err, EINVAL, "no host in it");
+	if (!rc)
+		rc = once ? drop_doubles(&b->hosts, err) : check_doubles(&b->hosts, line, err);
+	free(line);
+	return rc;
+}
+
+static int load_file(const char *path, uint16_t default_port, bool once, struct cop_job_builder *b,
+	struct cop_err *err)
+{
+	char *text;
+	size_t len;
+	int rc = cop_read_file(path, COP_JOB_FILE_MAX, &text, &len);
+
+	if (rc)
+		return cop_err_set(err, -rc, "cannot read it: %s", strerror(-rc));
+	rc = cop_job_lines_parse(text, len, default_port, once, b, err);
+	free(text);
+	return rc;
+}
+
+static int load_list(const char *text, uint16_t default_port, struct cop_job_builder *b,
+	struct cop_err *err)
+{
+	int rc;
+
+	if (!*text)
+		return cop_err_set(err, EINVAL, "no host in it");
+	rc = cop_job_list_expand(text, strlen(text), default_port, b, err);
+	return rc ? rc : check_doubles(&b->hosts, NULL, err);
+}
+
+/* Hands the list over with its origin, or puts the origin before the sentence of what went
+ * wrong. */
+static int finish(struct cop_job_builder *b, int rc, const char *origin, const struct cop_err *why,
+	struct cop_job_hosts *out, struct cop_err *err)
+{
+	if (!rc) {
+		b->hosts.origin = strdup(origin);
+		if (b->hosts.origin) {
+			*out = b->hosts;
+			return 0;
+		}
+		rc = -ENOMEM;
+	}
+	cop_job_hosts_free(&b->hosts);
+	return cop_err_set(err, -rc, "%s: %s", origin,
+		why->code ? why->text : "no memory for the host list");
+}
+
+/* A slash never stands in a LIST; a folder that happens to be called like a host is no host
+ * file. */
+static bool is_file(const char *text)
+{
+	struct stat st;
+
+	return strchr(text, '/') || (!stat(text, &st) && !S_ISDIR(st.st_mode));
+}
+
+int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_hosts *out,
+	struct cop_err *err)
+{
+	struct cop_job_builder b = {0};
+	struct cop_err why = {0};
+	char origin[300];
+	int rc;
+
+	*out = (struct cop_job_hosts){0};
+	snprintf(origin, sizeof(origin), "--hosts %.200s%s", text, strlen(text) > 200 ? "..." : "");
+	if (is_file(text))
+		rc = load_file(text, default_port, false, &b, &why);
+	else
+		rc = load_list(text, default_port, &b, &why);
+	return finish(&b, rc, origin, &why, out, err);
+}
+
+int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
+{
+	const char *list = getenv("SLURM_JOB_NODELIST"), *file = getenv("PBS_NODEFILE");
+	struct cop_job_builder b = {0};
+	struct cop_err why = {0};
+	int rc;
+
+	*out = (struct cop_job_hosts){0};
+	if (list && *list) {
+		rc = load_list(list, default_port, &b, &why);
+		return finish(&b, rc, "SLURM_JOB_NODELIST", &why, out, err);
+	}
+	if (file && *file) {
+		rc = load_file(file, default_port, true, &b, &why);
+		return finish(&b, rc, "PBS_NODEFILE", &why, out, err);
+	}
+	return 0;
+}

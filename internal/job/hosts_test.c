@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "job/job_priv.h"
+
+static char folder[] = "/tmp/cop_hosts_test.XXXXXX";
+static char path[64];
+static struct cop_job_hosts hosts;
+static struct cop_err err;
+
+static int make_folder(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/hosts", folder);
+	return 0;
+}
+
+static int drop_folder(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(folder);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	cop_job_hosts_free(&hosts);
+	unsetenv("SLURM_JOB_NODELIST");
+	unsetenv("PBS_NODEFILE");
+	return 0;
+}
+
+static int load(const char *text)
+{
+	cop_job_hosts_free(&hosts);
+	err = (struct cop_err){0};
+	return cop_job_hosts_load(text, 7720, &hosts, &err);
+}
+
+static int load_file(const char *content)
+{
+	assert_int_equal(cop_write_file(path, content, strlen(content), 0600), 0);
+	return load(path);
+}
+
+/* "a:1 b:2" */
+static void assert_hosts(const char *expected)
+{
+	struct cop_buf text = {0};
+
+	for (uint32_t i = 0; i < hosts.count; i++)
+		cop_buf_printf(&text, "%s%s:%u", i ? " " : "", hosts.host[i].name,
+			hosts.host[i].port);
+	assert_string_equal(text.data ? text.data : "", expected);
+	cop_buf_free(&text);
+}
+
+static void assert_refused(int rc, int code, const char *part)
+{
+	assert_int_equal(rc, -code);
+	assert_int_equal(err.code, code);
+	if (!strstr(err.text, part))
+		fail_msg("'%s' is not in '%s'", part, err.text);
+	assert_int_equal(hosts.count, 0);
+	assert_null(hosts.host);
+}
+
+static void an_empty_list_is_refused(void **state)
+{
+	(void)state;
+	assert_refused(load(""), EINVAL, "no host in it");
+	assert_refused(load(","), EINVAL, "between two commas");
+	assert_refused(load("a,,b"), EINVAL, "between two commas");
+	assert_refused(load("a,"), EINVAL, "between two commas");
+	assert_refused(load("[]"), EINVAL, "bracket");
+}
+
+static void a_hostile_range_is_refused_before_it_is_expanded(void **state)
+{
+	uint64_t start = cop_now_ms();
+
+	(void)state;
+	assert_refused(load("n[0-999999999]"), E2BIG, "means more than 200000 hosts");
+	assert_refused(load("n[0-999999999999999999]"), E2BIG, "200000");
+	assert_refused(load("n[0-99999999999999999999999]"), EINVAL, "bracket");
+	assert_refused(load("n[1-1000]m[1-1000]"), E2BIG, "200000");
+	assert_refused(load("a[0-999][0-999][0-999][0-999][0-999][0-999][0-999][0-999]"), E2BIG,
+		"200000");
+	assert_refused(load("a[1][1][1][1][1][1][1][1][1]"), EINVAL, "more than 8 brackets");
+	assert_refused(load("a[1-150000],b[1-150000]"), E2BIG, "with it there are more");
+	assert_true(cop_now_ms() - start < 2000);
+}
+
+static void malformed_brackets_are_refused(void **state)
+{
+	static const char *const bad[] = {"n[", "n]", "n[1", "n[1-", "n[1-]", "n[-1]", "n[2-1]",
+		"n[a]", "n[1,]", "n[1;2]", "n[1[2]]", "n[1-2-3]", "n[1 ]"};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++)
+		assert_refused(load(bad[i]), EINVAL, "'");
+}
+
+static void malformed_names_and_ports_are_refused(void **state)
+{
+	char name[300];
+
+	(void)state;
+	assert_refused(load("a b"), EINVAL, "a host name has");
+	assert_refused(load("-a"), EINVAL, "not a host name");
+	assert_refused(load("a:"), EINVAL, "1..65535");
+	assert_refused(load("a:0"), EINVAL, "1..65535");
+	assert_refused(load("a:65536"), EINVAL, "1..65535");
+	assert_refused(load("a:123456"), EINVAL, "1..65535");
+	assert_refused(load("a:7x"), EINVAL, "1..65535");
+	assert_refused(load(":7720"), EINVAL, "not a host name");
+	assert_refused(load("a\x1b[31m"), EINVAL, "?[31m");
+	memset(name, 'x', sizeof(name));
+	name[254] = '\0';
+	assert_refused(load(name), EINVAL, "not a host name");
+	name[253] = '\0';
+	assert_int_equal(load(name), 0);
+}
+
+static void ipv6_is_refused_with_a_sentence(void **state)
+{
+	(void)state;
+	assert_refused(load("[::1]:7720"), EINVAL, "IPv6");
+	assert_refused(load("fe80::1"), EINVAL, "IPv6");
+	assert_refused(load("[::1]"), EINVAL, "IPv6");
+}
+
+static void a_missing_file_is_not_taken_for_a_list(void **state)
+{
+	(void)state;
+	assert_refused(load("/nowhere/hosts"), ENOENT, "--hosts /nowhere/hosts: cannot read it");
+	assert_refused(load(folder), EISDIR, "directory");
+}
+
+static void the_same_host_twice_names_both_places(void **state)
+{
+	(void)state;
+	assert_refused(load("a,b,c,b"), EEXIST, "b:7720 stands there twice: places 2 and 4");
+	assert_refused(load("n[1-3],n2:7720"), EEXIST, "places 2 and 4");
+	assert_refused(load_file("a\n\n# c\nb\na:7720\n"), EEXIST,
+		"a:7720 stands there twice: lines 1 and 5");
+	assert_int_equal(load("a:1,a:2"), 0);
+	assert_hosts("a:1 a:2");
+}
+
+static void a_bad_line_is_named_by_its_number(void **state)
+{
+	(void)state;
+	assert_refused(load_file("a\nb c\n"), EINVAL, "line 2: 'b c' is not host or host:port");
+	assert_refused(load_file("# x\n\n\nn[1-4]\n"), EINVAL, "line 4");
+	assert_refused(load_file("a:99999\n"), EINVAL, "line 1: 'a:99999': a port");
+	assert_refused(load_file("\n  # nothing\n"), EINVAL, "no host in it");
+	assert_refused(load_file(""), EINVAL, "no host in it");
+}
+
+static void bytes_of_zero_in_a_file_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(cop_write_file(path, "a\0b\n", 4, 0600), 0);
+	assert_refused(load(path), EINVAL, "line 1: 'a?b'");
+}
+
+static void lists_expand_as_slurm_writes_them(void **state)
+{
+	(void)state;
+	assert_int_equal(load("n[1-4,7],login"), 0);
+	assert_hosts("n1:7720 n2:7720 n3:7720 n4:7720 n7:7720 login:7720");
+	assert_string_equal(hosts.origin, "--hosts n[1-4,7],login");
+	assert_int_equal(load("x[008-010]y"), 0);
+	assert_hosts("x008y:7720 x009y:7720 x010y:7720");
+	assert_int_equal(load("n[8-11]"), 0);
+	assert_hosts("n8:7720 n9:7720 n10:7720 n11:7720");
+	assert_int_equal(load("r[1-2]n[0-1].site:81"), 0);
+	assert_hosts("r1n0.site:81 r1n1.site:81 r2n0.site:81 r2n1.site:81");
+	assert_int_equal(load("n[007],[1-2]"), 0);
+	assert_hosts("n007:7720 1:7720 2:7720");
+	assert_int_equal(load(" a , 127.0.0.11:7721 "), 0);
+	assert_hosts("a:7720 127.0.0.11:7721");
+}
+
+static void the_largest_list_is_accepted(void **state)
+{
+	(void)state;
+	assert_int_equal(load("nid[000000-199999]"), 0);
+	assert_int_equal(hosts.count, COP_JOB_MAX_HOSTS);
+	assert_string_equal(hosts.host[199999].name, "nid199999");
+	assert_refused(load("nid[000000-200000]"), E2BIG, "200000");
+}
+
+static void files_hold_one_host_a_line(void **state)
+{
+	(void)state;
+	assert_int_equal(load_file("# the job\n\n a \r\nb:81 # relay\n\tc"), 0);
+	assert_hosts("a:7720 b:81 c:7720");
+}
+
+static void without_a_scheduler_there_are_no_hosts(void **state)
+{
+	(void)state;
+	assert_int_equal(cop_job_hosts_env(7720, &hosts, &err), 0);
+	assert_int_equal(hosts.count, 0);
+}
+
+static void slurm_comes_before_pbs(void **state)
+{
+	(void)state;
+	setenv("SLURM_JOB_NODELIST", "n[1-2]", 1);
+	setenv("PBS_NODEFILE", "/nowhere", 1);
+	assert_int_equal(cop_job_hosts_env(81, &hosts, &err), 0);
+	assert_hosts("n1:81 n2:81");
+	assert_string_equal(hosts.origin, "SLURM_JOB_NODELIST");
+}
+
+static void a_bad_environment_is_named(void **state)
+{
+	(void)state;
+	setenv("SLURM_JOB_NODELIST", "n[1", 1);
+	assert_refused(cop_job_hosts_env(81, &hosts, &err), EINVAL, "SLURM_JOB_NODELIST: ");
+	unsetenv("SLURM_JOB_NODELIST");
+	setenv("PBS_NODEFILE", "/nowhere", 1);
+	assert_refused(cop_job_hosts_env(81, &hosts, &err), ENOENT, "PBS_NODEFILE: ");
+}
+
+static void pbs_names_a_host_once_for_each_slot(void **state)
+{
+	(void)state;
+	assert_int_equal(cop_write_file(path, "b\nb\na\nb\na\n", 10, 0600), 0);
+	setenv("PBS_NODEFILE", path, 1);
+	assert_int_equal(cop_job_hosts_env(81, &hosts, &err), 0);
+	assert_hosts("b:81 a:81");
+}
+
+static void slots_do_not_count_as_hosts(void **state)
+{
+	struct cop_buf text = {0};
+
+	(void)state;
+	for (int i = 0; i < COP_JOB_MAX_HOSTS + 10; i++)
+		cop_buf_str(&text, i < COP_JOB_MAX_HOSTS ? "a\n" : "b\n");
+	assert_int_equal(cop_write_file(path, text.data, text.len, 0600), 0);
+	cop_buf_free(&text);
+	setenv("PBS_NODEFILE", path, 1);
+	assert_int_equal(cop_job_hosts_env(81, &hosts, &err), 0);
+	assert_hosts("a:81 b:81");
+}
+
+#define TEST(f) cmocka_unit_test_teardown(f, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_empty_list_is_refused),
+		TEST(a_hostile_range_is_refused_before_it_is_expanded),
+		TEST(malformed_brackets_are_refused),
+		TEST(malformed_names_and_ports_are_refused),
+		TEST(ipv6_is_refused_with_a_sentence),
+		TEST(a_missing_file_is_not_taken_for_a_list),
+		TEST(the_same_host_twice_names_both_places),
+		TEST(a_bad_line_is_named_by_its_number),
+		TEST(bytes_of_zero_in_a_file_are_refused),
+		TEST(lists_expand_as_slurm_writes_them),
+		TEST(the_largest_list_is_accepted),
+		TEST(files_hold_one_host_a_line),
+		TEST(without_a_scheduler_there_are_no_hosts),
+		TEST(slurm_comes_before_pbs),
+		TEST(a_bad_environment_is_named),
+		TEST(pbs_names_a_host_once_for_each_slot),
+		TEST(slots_do_not_count_as_hosts),
+	};
+
+	unsetenv("SLURM_JOB_NODELIST");
+	unsetenv("PBS_NODEFILE");
+	return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}

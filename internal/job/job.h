@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* job: what a node knows of its job before any message flows: who the hosts are and which one
+ * it is (a list, a file, the scheduler's environment), the job directory, the job's secret,
+ * address books, and the small authenticated TCP rendezvous by which nodes learn each other's
+ * fabric addresses. */
+#ifndef COP_JOB_H
+#define COP_JOB_H
+
+#include "base/base.h"
+
+#define COP_JOB_PORT 7720
+#define COP_JOB_MAX_HOSTS 200000
+
+/* One host: name (or address) and rendezvous port. */
+struct cop_job_host {
+	char *name;
+	uint16_t port;
+};
+
+struct cop_job_hosts {
+	struct cop_job_host *host;
+	uint32_t count;
+	char *origin; /* where the list came from, for messages: "--hosts FILE", "SLURM_JOB_NODELIST" */
+};
+
+/* text is a file's name if such a file exists, else a LIST: comma separated, Slurm's brackets
+ * (n[1-4,7],login, x[001-010]y), each with an optional :port (IPv6 in brackets is refused with
+ * a sentence). In a file: one a line, '#' comments and blank lines skipped; a bad line is
+ * named by its number. -ENOENT for a text that looks like a file name (it has a slash) and is
+ * not there; an empty list is an error; the same host:port twice is an error that names both
+ * lines. */
+int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_hosts *out,
+	struct cop_err *err);
+/* From the scheduler's environment: SLURM_JOB_NODELIST; PBS_NODEFILE (each host once, in
+ * order). out->count 0 if there is no scheduler. */
+int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
+void cop_job_hosts_free(struct cop_job_hosts *h);
+
+/* Which rank this machine is: want >= 0 is the user's word (range checked); else the
+ * environment (SLURM_NODEID, PALS_NODEID, PMIX_RANK, PMI_RANK, FLUX_TASK_RANK) when the hosts
+ * came from it; else the one host that is this machine by name (short or full) or local
+ * interface address. -ENOENT "... is not among the N hosts of ...", -EINVAL when several match
+ * (name --rank). */
+int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err);
+
+/* The secret's bytes (malloc'ed): from file (must be a regular file, owned by the user, no
+ * permission for others, else a sentence), else $COPPER_SECRET, else JOBDIR/secret, which rank
+ * 0 makes (0600, random, whole before it is visible) and the others wait for until timeout_ms,
+ * naming what they wait for. *secret NULL and 0 if none of the three is given. */
+int cop_job_secret(const char *file, const char *job_dir, uint32_t rank, uint32_t timeout_ms,
+	char **secret, size_t *len, struct cop_err *err);
+
+/* Makes JOBDIR, JOBDIR/logs (0700 if created). */
+int cop_job_dir_make(const char *job_dir, struct cop_err *err);
+
+/* ---- address books: "hostname address" lines ------------------------------------------------------------ */
+
+/* Fills address[rank] (malloc'ed strings) for every host, in the order of hosts. A host that
+ * is missing is named (up to 8, then a count), a bad line by its number. */
+int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, char **address,
+	struct cop_err *err);
+int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char *const *address,
+	struct cop_err *err);
+
+/* ---- rendezvous: "what is your fabric address?" over TCP ---------------------------------------------- */
+
+struct cop_rendezvous;
+
+/* Listens on hosts->host[rank] and answers askers that prove the secret (mac, a keyed hash)
+ * with this node's fabric address; bounded: 64 connections, 2 s each. -EADDRINUSE and so on
+ * with a sentence naming address and port. One named thread; sleeps when idle. */
+typedef void cop_rendezvous_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
+int cop_rendezvous_start(const struct cop_job_host *self, const char *fabric_address,
+	cop_rendezvous_mac *mac, void *mac_ctx, struct cop_rendezvous **out, struct cop_err *err);
+/* Joins the thread; asks that are open end with NULL, on the caller's thread. NULL is fine. A
+ * name lookup that runs is waited for. */
+void cop_rendezvous_stop(struct cop_rendezvous *r);
+/* Connections that did not prove the secret. */
+uint64_t cop_rendezvous_strangers(const struct cop_rendezvous *r);
+/* The port listened on, where self->port was 0 and the kernel chose. */
+uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
+
+/* Asks asynchronously, on the rendezvous thread; found is called once there, with the address
+ * (at most 255 bytes, checked against the secret) or NULL when nobody answered within
+ * timeout_ms; *why then says it in a sentence. Any thread; at most 1,024 at a time (-EBUSY). */
+typedef void cop_rendezvous_found(void *arg, const char *address, const char *why);
+int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host,
+	uint32_t timeout_ms, cop_rendezvous_found *found, void *arg);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_JOB_PRIV_H
+#define COP_JOB_PRIV_H
+
+#include "job/job.h"
+
+#define COP_JOB_NAME_MAX 253                  /* bytes of a host name (RFC 1035) */
+#define COP_JOB_FILE_MAX ((size_t)64 * COP_MIB) /* a host file or an address book */
+#define COP_JOB_ADDRESS_MAX 255               /* bytes of a fabric address */
+#define COP_JOB_SECRET_MAX 4096               /* bytes of a secret file */
+
+/* ---- hosts ------------------------------------------------------------------------ */
+
+/* A growing host list; capacity is private to it. */
+struct cop_job_builder {
+	struct cop_job_hosts hosts;
+	uint32_t capacity;
+};
+
+/* Letters, digits, dot, dash and underscore, not first a dash. */
+bool cop_job_name_ok(const char *name, size_t len);
+/* Appends a copy; -ENOMEM, -E2BIG past COP_JOB_MAX_HOSTS. */
+int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len, uint16_t port);
+/* Splits "name[:port]" (len bytes); -EINVAL with a sentence that begins with the text. */
+int cop_job_split_port(const char *text, size_t len, uint16_t default_port, size_t *name_len,
+	uint16_t *port, struct cop_err *err);
+/* Appends what a LIST (len bytes) means: commas, brackets, ports. */
+int cop_job_list_expand(const char *text, size_t len, uint16_t default_port,
+	struct cop_job_builder *b, struct cop_err *err);
+/* Appends the hosts of a file's text. A host that stands there twice is refused, or, with
+ * once, kept once (PBS names one per slot). */
+int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, bool once,
+	struct cop_job_builder *b, struct cop_err *err);
+
+/* ---- a table of texts ------------------------------------------------------------------ */
+
+/* Open addressing from text to number. Keys are not copied. */
+struct cop_job_map {
+	struct cop_job_slot *slot;
+	size_t mask;
+};
+#define COP_JOB_ABSENT UINT32_MAX
+/* Room for count keys. */
+int cop_job_map_init(struct cop_job_map *m, uint32_t count);
+void cop_job_map_fini(struct cop_job_map *m);
+/* The number kept for key and port, or COP_JOB_ABSENT. */
+uint32_t cop_job_map_get(const struct cop_job_map *m, const char *key, size_t len, uint16_t port);
+/* The number already there, which stays, or COP_JOB_ABSENT: now it is value. */
+uint32_t cop_job_map_put(struct cop_job_map *m, const char *key, size_t len, uint16_t port,
+	uint32_t value);
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+struct cop_job_lines {
+	const char *p, *end;
+	unsigned number; /* of the current line, from 1 */
+};
+/* The next line that holds more than white space and a comment, trimmed of both. */
+bool cop_job_lines_next(struct cop_job_lines *l, const char **text, size_t *len);
+/* For messages: at most 60 bytes of a hostile text, without control characters. */
+const char *cop_job_quote(const char *text, size_t len, char out[64]);
+
+/* The text parsers behind the functions on files, for tests and fuzzing. */
+int cop_job_book_parse(const char *text, size_t len, const char *name,
+	const struct cop_job_hosts *hosts, char **address, struct cop_err *err);
+
+/* A fabric address: 1..COP_JOB_ADDRESS_MAX visible ASCII bytes. */
+bool cop_job_address_ok(const char *text, size_t len);
+
+#endif

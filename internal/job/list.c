@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* LISTs of hosts: n[1-4,7],login,x[001-010]y[0-1]:7721
+ *
+ * An item is literals and brackets in turn; it means every combination, the last bracket
+ * running fastest. It is walked twice: first to check it and to multiply the counts, so that
+ * n[0-999999999] is refused before anything is allocated, then to write the names. As in Slurm
+ * the first number of a range gives the width that its numbers are padded to. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/job_priv.h"
+
+#define MAX_BRACKETS 8
+#define MAX_DIGITS 18 /* fits 64 bits with room to add */
+
+struct range {
+	uint64_t first, last;
+	int width;
+};
+
+/* The item being expanded, and the name so far. */
+struct item {
+	const char *end;
+	struct cop_job_builder *b;
+	uint16_t port;
+	char name[COP_JOB_NAME_MAX + 1];
+};
+
+static int refuse(struct cop_err *err, int code, const char *item, const char *end, const char *why)
+{
+	char quoted[64];
+
+	return cop_err_set(err, code, "'%s': %s",
+		cop_job_quote(item, (size_t)(end - item), quoted), why);
+}
+
+static bool read_number(const char **p, const char *end, uint64_t *out, int *digits)
+{
+	*out = 0;
+	for (*digits = 0; *p < end && isdigit((unsigned char)**p); ++*p) {
+		if (++*digits > MAX_DIGITS)
+			return false;
+		*out = *out * 10 + (uint64_t)(**p - '0');
+	}
+	return *digits > 0;
+}
+
+/* Reads one range and the comma or bracket behind it. Returns 1 if more follow in this
+ * bracket, 0 after the last one. */
+static int read_range(const char **p, const char *end, struct range *r)
+{
+	int digits;
+
+	if (!read_number(p, end, &r->first, &r->width))
+		return -EINVAL;
+	r->last = r->first;
+	if (*p < end && **p == '-') {
+		++*p;
+		if (!read_number(p, end, &r->last, &digits))
+			return -EINVAL;
+	}
+	if (*p == end || r->last < r->first)
+		return -EINVAL;
+	++*p;
+	return (*p)[-1] == ',' ? 1 : (*p)[-1] == ']' ? 0 : -EINVAL;
+}
+
+/* How many numbers a bracket means; *p stands behind '[' and is left behind ']'. */
+static int count_bracket(const char **p, const char *end, uint64_t *count)
+{
+	struct range r;
+	int more;
+
+	*count = 0;
+	do {
+		more = read_range(p, end, &r);
+		if (more < 0)
+			return more;
+		*count += r.last - r.first + 1;
+		if (*count > COP_JOB_MAX_HOSTS)
+			return -E2BIG;
+	} while (more);
+	return 0;
+}
+
+static bool is_literal(char c)
+{
+	return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_';
+}
+
+/* Checks the whole item (without its port) and counts its names. */
+static int count_item(const char *item, const char *end, uint64_t *count, struct cop_err *err)
+{
+	const char *p = item;
+	unsigned brackets = 0;
+	uint64_t n;
+	int rc;
+
+	*count = 1;
+	while (p < end) {
+		if (is_literal(*p)) {
+			p++;
+			continue;
+		}
+		if (*p++ != '[')
+			return refuse(err, EINVAL, item, end,
+				"a host name has letters, digits, dots, dashes and underscores");
+		if (++brackets > MAX_BRACKETS)
+			return refuse(err, EINVAL, item, end, "more than 8 brackets");
+		rc = count_bracket(&p, end, &n);
+		if (rc == -EINVAL)
+			return refuse(err, EINVAL, item, end,
+				"a bracket holds numbers and rising ranges, as [1-4,7]");
+		if (rc || (*count *= n) > COP_JOB_MAX_HOSTS)
+			return refuse(err, E2BIG, item, end, "means more than 200000 hosts");
+	}
+	return 0;
+}
+
+static int put_names(struct item *it, const char *p, size_t len);
+
+static int put_bracket(struct item *it, const char *p, size_t len)
+{
+	struct range r;
+	const char *next = p, *close = memchr(p, ']', (size_t)(it->end - p));
+	int more, rc = 0;
+
+	do {
+		more = read_range(&next, it->end, &r);
+		for (uint64_t v = r.first; !rc && v <= r.last; v++) {
+			int n = snprintf(it->name + len, sizeof(it->name) - len, "%0*llu", r.width,
+				(unsigned long long)v);
+
+			if ((size_t)n >= sizeof(it->name) - len)
+				return -ENAMETOOLONG;
+			rc = put_names(it, close + 1, len + (size_t)n);
+		}
+	} while (!rc && more > 0);
+	return rc;
+}
+
+/* Everything that the rest of the item, from p, makes of the name so far. */
+static int put_names(struct item *it, const char *p, size_t len)
+{
+	while (p < it->end && *p != '[') {
+		if (len >= COP_JOB_NAME_MAX)
+			return -ENAMETOOLONG;
+		it->name[len++] = *p++;
+	}
+	if (p < it->end)
+		return put_bracket(it, p + 1, len);
+	if (!cop_job_name_ok(it->name, len))
+		return -EINVAL;
+	return cop_job_builder_add(it->b, it->name, len, it->port);
+}
+
+int cop_job_split_port(const char *text, size_t len, uint16_t default_port, size_t *name_len,
+	uint16_t *port, struct cop_err *err)
+{
+	const char *end = text + len, *bracket = memrchr(text, ']', len);
+	const char *from = bracket ? bracket : text, *colon = memchr(from, ':', (size_t)(end - from));
+	uint64_t value = 0;
+
+	*port = default_port;
+	*name_len = len;
+	if (memchr(text, ':', len) != colon ||
+		(colon && memchr(colon + 1, ':', (size_t)(end - colon - 1))))
+		return refuse(err, EINVAL, text, end,
+			"IPv6 addresses are not understood here; give host names");
+	if (!colon)
+		return 0;
+	*name_len = (size_t)(colon - text);
+	if (end - colon < 2 || end - colon > 6)
+		return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
+	for (const char *p = colon + 1; p < end; p++) {
+		if (!isdigit((unsigned char)*p))
+			return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
+		value = value * 10 + (uint64_t)(*p - '0');
+	}
+	if (!value || value > UINT16_MAX)
+		return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
+	*port = (uint16_t)value;
+	return 0;
+}
+
+static int expand_item(const char *text, size_t len, uint16_t default_port,
+	struct cop_job_builder *b, struct cop_err *err)
+{
+	struct item it = {.b = b};
+	uint64_t count;
+	size_t name_len;
+	int rc;
+
+	if (!len)
+		return cop_err_set(err, EINVAL, "a name is missing between two commas");
+	rc = cop_job_split_port(text, len, default_port, &name_len, &it.port, err);
+	if (rc)
+		return rc;
+	it.end = text + name_len;
+	rc = count_item(text, it.end, &count, err);
+	if (rc)
+		return rc;
+	if (b->hosts.count + count > COP_JOB_MAX_HOSTS)
+		return refuse(err, E2BIG, text, it.end, "with it there are more than 200000 hosts");
+	rc = put_names(&it, text, 0);
+	if (rc == -ENOMEM)
+		return cop_err_set(err, ENOMEM, "no memory for the host list");
+	return rc ? refuse(err, EINVAL, text, it.end, "is not a host name of 1 to 253 bytes") : 0;
+}
+
+/* Where the item ends: at a comma outside brackets. */
+static const char *item_end(const char *p, const char *end)
+{
+	bool inside = false;
+
+	for (; p < end && (inside || *p != ','); p++)
+		inside = *p == '[' || (inside && *p != ']');
+	return p;
+}
+
+int cop_job_list_expand(const char *text, size_t len, uint16_t default_port,
+	struct cop_job_builder *b, struct cop_err *err)
+{
+	const char *p = text, *end = text + len;
+
+	for (;;) {
+		const char *stop = item_end(p, end), *first = p, *last = stop;
+		int rc;
+
+		while (first < last && isspace((unsigned char)*first))
+			first++;
+		while (first < last && isspace((unsigned char)last[-1]))
+			last--;
+		rc = expand_item(first, (size_t)(last - first), default_port, b, err);
+		if (rc || stop == end)
+			return rc;
+		p = stop + 1;
+	}
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which host of the list this machine is. No name service is asked: names are compared as
+ * text, addresses with those of the interfaces. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "job/job_priv.h"
+#include "log/log.h"
+
+struct machine {
+	char name[COP_JOB_NAME_MAX + 3];
+	struct ifaddrs *interfaces;
+};
+
+static int machine_init(struct machine *m, struct cop_err *err)
+{
+	if (gethostname(m->name, sizeof(m->name) - 1))
+		return cop_err_set(err, errno, "cannot tell this machine's name: %s", strerror(errno));
+	if (getifaddrs(&m->interfaces))
+		return cop_err_set(err, errno, "cannot list the network interfaces: %s",
+			strerror(errno));
+	return 0;
+}
+
+/* Equal in full, or the short form of one is the other: "n1" and "n1.cluster.org", never
+ * "n1.a" and "n1.b". */
+static bool same_name(const char *a, const char *b)
+{
+	size_t la = strcspn(a, "."), lb = strcspn(b, ".");
+
+	if (!strcasecmp(a, b))
+		return true;
+	return la && la == lb && !strncasecmp(a, b, la) && (!a[la] || !b[lb]);
+}
+
+static bool is_local_address(const struct machine *m, struct in_addr address)
+{
+	/* The whole of 127.0.0.0/8 is this machine, though the interface lists one. */
+	if ((ntohl(address.s_addr) >> 24) == 127)
+		return true;
+	for (const struct ifaddrs *i = m->interfaces; i; i = i->ifa_next) {
+		const struct sockaddr_in *in = (const void *)i->ifa_addr;
+
+		if (in && in->sin_family == AF_INET && in->sin_addr.s_addr == address.s_addr)
+			return true;
+	}
+	return false;
+}
+
+static bool is_here(const struct machine *m, const char *name)
+{
+	struct in_addr address;
+
+	if (inet_pton(AF_INET, name, &address) == 1)
+		return is_local_address(m, address);
+	return same_name(name, m->name) || !strcmp(name, "localhost");
+}
+
+/* How many hosts are this machine; *rank is the first. */
+static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < h->count; i++)
+		if (is_here(m, h->host[i].name) && !found++)
+			*rank = i;
+	return found;
+}
+
+static bool from_scheduler(const struct cop_job_hosts *h)
+{
+	return h->origin && (!strcmp(h->origin, "SLURM_JOB_NODELIST") ||
+				    !strcmp(h->origin, "PBS_NODEFILE"));
+}
+
+/* 1 and *rank if the scheduler says it, 0 if it does not. */
+static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_err *err)
+{
+	static const char *const names[] = {"SLURM_NODEID", "PALS_NODEID", "PMIX_RANK", "PMI_RANK",
+		"FLUX_TASK_RANK"};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
+		const char *text = getenv(names[i]);
+		uint64_t value;
+
+		if (!text || !*text)
+			continue;
+		if (cop_parse_u64(text, &value))
+			return cop_err_set(err, EINVAL, "%s is '%.40s', which is no rank", names[i],
+				text);
+		if (value >= h->count)
+			return cop_err_set(err, EINVAL,
+				"%s is %" PRIu64 ", but %s names %u hosts: start one copper on each "
+				"host, or name --hosts and --rank", names[i], value, h->origin, h->count);
+		*rank = (uint32_t)value;
+		return 1;
+	}
+	return 0;
+}
+
+/* A job step on some of the job's nodes counts them from 0 again, so the number may mean
+ * another host. Where the list itself says without doubt which host this is, it is right. */
+static void distrust(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
+{
+	uint32_t here = 0;
+
+	if (is_here(m, h->host[*rank].name) || find_here(h, m, &here) != 1)
+		return;
+	cop_log_warn("the scheduler's rank is another host rank=%u host=%s here=%u name=%s", *rank,
+		h->host[*rank].name, here, m->name);
+	*rank = here;
+}
+
+static int rank_here(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank,
+	struct cop_err *err)
+{
+	uint32_t found = find_here(h, m, rank);
+
+	if (found == 1)
+		return 0;
+	if (!found)
+		return cop_err_set(err, ENOENT, "%s is not among the %u hosts of %s: name --rank",
+			m->name, h->count, h->origin ? h->origin : "the list");
+	return cop_err_set(err, EINVAL, "%u of the %u hosts of %s are this machine: name --rank",
+		found, h->count, h->origin ? h->origin : "the list");
+}
+
+static int find_rank(const struct cop_job_hosts *h, uint32_t *rank, struct cop_err *err)
+{
+	struct machine m = {0};
+	int rc = machine_init(&m, err);
+
+	if (!rc && from_scheduler(h))
+		rc = rank_env(h, rank, err);
+	if (rc == 1) {
+		distrust(h, &m, rank);
+		rc = 0;
+	} else if (!rc) {
+		rc = rank_here(h, &m, rank, err);
+	}
+	if (m.interfaces)
+		freeifaddrs(m.interfaces);
+	return rc;
+}
+
+int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err)
+{
+	if (want >= 0 && want >= COP_MAX(h->count, 1u))
+		return cop_err_set(err, EINVAL, "--rank: %" PRId64 " is out of range 0..%u", want,
+			COP_MAX(h->count, 1u) - 1);
+	*rank = want >= 0 ? (uint32_t)want : 0;
+	/* Without a list there is one node. */
+	if (want >= 0 || !h->count)
+		return 0;
+	return find_rank(h, rank, err);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "job/job.h"
+#include "log/log.h"
+
+static const char *const variables[] = {"SLURM_JOB_NODELIST", "SLURM_NODEID", "PALS_NODEID",
+	"PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "PBS_NODEFILE"};
+static struct cop_job_hosts hosts;
+static struct cop_err err;
+static char here[256];
+static uint32_t rank;
+
+static int clean(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(variables); i++)
+		unsetenv(variables[i]);
+	cop_job_hosts_free(&hosts);
+	return 0;
+}
+
+static void given(const char *list)
+{
+	cop_job_hosts_free(&hosts);
+	assert_int_equal(cop_job_hosts_load(list, 7720, &hosts, NULL), 0);
+}
+
+static void slurm_says(const char *list)
+{
+	cop_job_hosts_free(&hosts);
+	setenv("SLURM_JOB_NODELIST", list, 1);
+	assert_int_equal(cop_job_hosts_env(7720, &hosts, NULL), 0);
+}
+
+static int find(int64_t want)
+{
+	err = (struct cop_err){0};
+	rank = 12345;
+	return cop_job_rank(&hosts, want, &rank, &err);
+}
+
+static void a_rank_out_of_range_is_named_with_the_range(void **state)
+{
+	(void)state;
+	given("a,b,c");
+	assert_int_equal(find(3), -EINVAL);
+	assert_string_equal(err.text, "--rank: 3 is out of range 0..2");
+	assert_int_equal(find(INT64_MAX), -EINVAL);
+	assert_int_equal(find(2), 0);
+	assert_int_equal(rank, 2);
+}
+
+static void without_hosts_there_is_rank_0_only(void **state)
+{
+	(void)state;
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 0);
+	assert_int_equal(find(0), 0);
+	assert_int_equal(find(1), -EINVAL);
+	assert_string_equal(err.text, "--rank: 1 is out of range 0..0");
+}
+
+static void a_machine_that_is_not_in_the_list_is_told_so(void **state)
+{
+	(void)state;
+	given("no-such-host-a,192.0.2.1");
+	assert_int_equal(find(-1), -ENOENT);
+	assert_non_null(strstr(err.text, "is not among the 2 hosts of --hosts no-such-host-a"));
+	assert_non_null(strstr(err.text, here));
+}
+
+static void several_hosts_on_this_machine_need_a_rank(void **state)
+{
+	(void)state;
+	given("127.0.0.11,127.0.0.12,192.0.2.1");
+	assert_int_equal(find(-1), -EINVAL);
+	assert_non_null(strstr(err.text, "2 of the 3 hosts"));
+	assert_non_null(strstr(err.text, "--rank"));
+}
+
+static void this_machine_is_found_by_its_name(void **state)
+{
+	char list[600];
+
+	(void)state;
+	snprintf(list, sizeof(list), "other,%s", here);
+	given(list);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+}
+
+static void this_machine_is_found_by_its_name_with_a_domain(void **state)
+{
+	char list[600];
+
+	(void)state;
+	if (strchr(here, '.'))
+		snprintf(list, sizeof(list), "other,x,%.*s", (int)strcspn(here, "."), here);
+	else
+		snprintf(list, sizeof(list), "other,x,%s.some.site", here);
+	given(list);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 2);
+}
+
+static void a_name_that_only_begins_alike_is_another_host(void **state)
+{
+	char list[600];
+
+	(void)state;
+	snprintf(list, sizeof(list), "%.*sx,y", (int)strcspn(here, "."), here);
+	given(list);
+	assert_int_equal(find(-1), -ENOENT);
+}
+
+static void this_machine_is_found_by_an_address(void **state)
+{
+	(void)state;
+	given("192.0.2.1,127.0.0.77");
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+	given("192.0.2.1,localhost");
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+}
+
+static void the_environment_counts_only_for_the_schedulers_list(void **state)
+{
+	(void)state;
+	setenv("SLURM_NODEID", "0", 1);
+	given("192.0.2.1,127.0.0.77");
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+	slurm_says("a,b,c");
+	setenv("SLURM_NODEID", "2", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 2);
+}
+
+static void variables_are_tried_in_order(void **state)
+{
+	(void)state;
+	slurm_says("a,b,c,d,e");
+	setenv("FLUX_TASK_RANK", "1", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+	setenv("PMI_RANK", "2", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 2);
+	setenv("PMIX_RANK", "3", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 3);
+	setenv("PALS_NODEID", "4", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 4);
+	setenv("SLURM_NODEID", "0", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 0);
+}
+
+static void a_bad_rank_in_the_environment_is_named(void **state)
+{
+	(void)state;
+	slurm_says("a,b");
+	setenv("SLURM_NODEID", "x", 1);
+	assert_int_equal(find(-1), -EINVAL);
+	assert_non_null(strstr(err.text, "SLURM_NODEID is 'x'"));
+	setenv("SLURM_NODEID", "2", 1);
+	assert_int_equal(find(-1), -EINVAL);
+	assert_non_null(strstr(err.text, "SLURM_NODEID is 2, but SLURM_JOB_NODELIST names 2 hosts"));
+}
+
+/* srun on the second node of the allocation says SLURM_NODEID=0. */
+static void a_name_without_doubt_beats_a_step_that_counts_from_0(void **state)
+{
+	char list[600];
+
+	(void)state;
+	snprintf(list, sizeof(list), "other,%s", here);
+	slurm_says(list);
+	setenv("SLURM_NODEID", "0", 1);
+	cop_log_open(COP_LOG_NONE, COP_LOG_FILE, NULL, NULL);
+	assert_int_equal(find(-1), 0);
+	cop_log_close();
+	assert_int_equal(rank, 1);
+}
+
+static void the_environment_tells_several_hosts_on_one_machine_apart(void **state)
+{
+	(void)state;
+	slurm_says("127.0.0.11,127.0.0.12,127.0.0.13");
+	setenv("SLURM_NODEID", "1", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, clean, clean)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_rank_out_of_range_is_named_with_the_range),
+		TEST(without_hosts_there_is_rank_0_only),
+		TEST(a_machine_that_is_not_in_the_list_is_told_so),
+		TEST(several_hosts_on_this_machine_need_a_rank),
+		TEST(this_machine_is_found_by_its_name),
+		TEST(this_machine_is_found_by_its_name_with_a_domain),
+		TEST(a_name_that_only_begins_alike_is_another_host),
+		TEST(this_machine_is_found_by_an_address),
+		TEST(the_environment_counts_only_for_the_schedulers_list),
+		TEST(variables_are_tried_in_order),
+		TEST(a_bad_rank_in_the_environment_is_named),
+		TEST(a_name_without_doubt_beats_a_step_that_counts_from_0),
+		TEST(the_environment_tells_several_hosts_on_one_machine_apart),
+	};
+
+	if (gethostname(here, sizeof(here) - 1))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The asking side. An ask tries, pauses, tries again until its deadline: the other node may
+ * start later, have all its connections taken, or not be in the name service yet. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "job/rdv_priv.h"
+
+static bool is_open(const struct rdv_ask *a)
+{
+	return a->fd >= 0;
+}
+
+static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
+{
+	if (!is_open(a))
+		return;
+	close(a->fd);
+	a->fd = -1;
+	r->open_asks--;
+}
+
+void cop_rdv_ask_end(struct cop_rendezvous *r, struct rdv_ask *a, const char *address,
+	const char *why)
+{
+	close_ask(r, a);
+	cop_rdv_resolve_drop(r, a);
+	cop_list_remove(&a->link);
+	pthread_mutex_lock(&r->lock);
+	r->asked--;
+	pthread_mutex_unlock(&r->lock);
+	a->found(a->arg, address, why);
+	free(a->name);
+	free(a);
+}
+
+static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
+{
+	char why[RDV_IDENTITY + sizeof(a->problem) + 80];
+
+	snprintf(why, sizeof(why), "%s gave no address within %llu ms: %s", a->identity,
+		(unsigned long long)a->timeout_ms, a->problem[0] ? a->problem : "no answer yet");
+	cop_rdv_ask_end(r, a, NULL, why);
+}
+
+/* This try failed. The ask goes to the end of the line: those that wait for a free connection
+ * come first. */
+static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
+{
+	close_ask(r, a);
+	cop_list_remove(&a->link);
+	cop_list_push_back(&r->asks, &a->link);
+	snprintf(a->problem, sizeof(a->problem), "%s", problem);
+	a->step = a->to.sin_port ? RDV_WAITS : RDV_NEEDS_NAME;
+	a->next_ms = now_ms + a->pause_ms;
+	a->pause_ms = COP_MIN(a->pause_ms * 2, (uint32_t)RDV_RETRY_MS_MOST);
+}
+
+/* Where the local host is an address, asks come from it, so that many nodes on one machine
+ * (127.0.0.x) look to each other as they would on many. */
+static int open_socket(const struct cop_rendezvous *r)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1, rc;
+
+	if (fd < 0)
+		return -errno;
+	/* The port is chosen at connect, when the other end is known: many more fit. */
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+	if (r->bind_asks && bind(fd, (const struct sockaddr *)&r->self, sizeof(r->self))) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+{
+	int fd = open_socket(r), rc;
+
+	if (fd < 0) {
+		retry(r, a, now_ms, strerror(-fd));
+		return;
+	}
+	a->fd = fd;
+	r->open_asks++;
+	a->out_done = a->in_len = 0;
+	a->attempt_end_ms = COP_MIN(now_ms + RDV_CONNECTION_MS, a->deadline_ms);
+	a->step = RDV_CONNECTS;
+	rc = cop_rdv_ask_build(&r->key, a->identity, a->nonce, a->out);
+	if (rc)
+		retry(r, a, now_ms, "no random numbers");
+	else if (connect(fd, (const struct sockaddr *)&a->to, sizeof(a->to)) && errno != EINPROGRESS)
+		retry(r, a, now_ms, strerror(errno));
+}
+
+static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+{
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	if (getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &error, &size))
+		error = errno;
+	if (error)
+		retry(r, a, now_ms, strerror(error));
+	else
+		a->step = RDV_SENDS;
+}
+
+static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+{
+	ssize_t n = send(a->fd, a->out + a->out_done, sizeof(a->out) - a->out_done, MSG_NOSIGNAL);
+
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (n < 0) {
+		retry(r, a, now_ms, strerror(errno));
+		return;
+	}
+	a->out_done += (size_t)n;
+	if (a->out_done == sizeof(a->out))
+		a->step = RDV_RECEIVES;
+}
+
+static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+{
+	ssize_t n = recv(a->fd, a->in + a->in_len, sizeof(a->in) - a->in_len, 0);
+	char address[COP_JOB_ADDRESS_MAX + 1];
+	int rc;
+
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (n <= 0) {
+		retry(r, a, now_ms, n ? strerror(errno) :
+			"it closed the connection without an answer (is the job's secret the same "
+			"there, and the host list?)");
+		return;
+	}
+	a->in_len += (size_t)n;
+	rc = cop_rdv_answer_check(&r->key, a->identity, a->nonce, a->in, a->in_len, address);
+	if (rc > 0)
+		cop_rdv_ask_end(r, a, address, NULL);
+	else if (rc < 0)
+		retry(r, a, now_ms, rc == -EACCES ?
+			"its answer does not prove the job's secret" :
+			"what answers there is not a rendezvous");
+}
+
+short cop_rdv_step_wants(const struct rdv_ask *a)
+{
+	if (!is_open(a))
+		return 0;
+	return a->step == RDV_RECEIVES ? POLLIN : POLLOUT;
+}
+
+uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool room)
+{
+	if (is_open(a))
+		return a->attempt_end_ms;
+	if (a->step == RDV_AT_RESOLVER || (a->step == RDV_WAITS && !room))
+		return a->deadline_ms;
+	return COP_MIN(a->next_ms, a->deadline_ms);
+}
+
+void cop_rdv_resolved(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+{
+	struct rdv_lookup *l = a->lookup;
+	char problem[sizeof(a->problem)];
+
+	a->lookup = NULL;
+	if (l->verdict) {
+		snprintf(problem, sizeof(problem), "its name is unknown: %s",
+			gai_strerror(l->verdict));
+		retry(r, a, now_ms, problem);
+	} else {
+		a->to = l->found;
+		a->to.sin_port = htons(a->port);
+		a->step = RDV_WAITS;
+		a->next_ms = now_ms;
+	}
+	cop_rdv_lookup_free(l);
+}
+
+static void go_on(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+{
+	switch (a->step) {
+	case RDV_CONNECTS:
+		finish_connect(r, a, now_ms);
+		break;
+	case RDV_SENDS:
+		send_ask(r, a, now_ms);
+		break;
+	default:
+		receive_answer(r, a, now_ms);
+	}
+}
+
+/* Each branch is the last thing done with the ask, which may be gone then. A passed deadline
+ * ends it whatever it does; an answer that is there already still counts. */
+void cop_rdv_step(struct cop_rendezvous *r, struct rdv_ask *a, short events, uint64_t now_ms)
+{
+	if (events)
+		go_on(r, a, now_ms);
+	else if (now_ms >= a->deadline_ms)
+		give_up(r, a);
+	else if (is_open(a) && now_ms >= a->attempt_end_ms)
+		retry(r, a, now_ms, "it did not answer");
+	else if (a->step == RDV_WAITS && now_ms >= a->next_ms && r->open_asks < RDV_OPEN_MAX)
+		start_try(r, a, now_ms);
+	else if (a->step == RDV_NEEDS_NAME && now_ms >= a->next_ms) {
+		a->step = RDV_AT_RESOLVER;
+		if (cop_rdv_resolve_give(r, a))
+			retry(r, a, now_ms, "no thread to look up its name");
+	}
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rendezvous' inside.
+ *
+ * One thread polls everything: the listener, at most RDV_SERVED_MAX connections of askers, at
+ * most RDV_OPEN_MAX connections of its own asks. Other threads reach it through two lists
+ * under the lock (new asks from cop_rendezvous_ask, names looked up by the resolver) and an
+ * eventfd. What is marked [thread] belongs to the thread and needs no lock. The lock is never
+ * held across a system call, a callback or the name service.
+ *
+ * A name is looked up by a second thread, the resolver, started with the first ask that needs
+ * it: the name service may take seconds, and askers must be answered meanwhile. */
+#ifndef COP_RDV_PRIV_H
+#define COP_RDV_PRIV_H
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+
+#include "job/job_priv.h"
+
+#define RDV_SERVED_MAX 64
+#define RDV_OPEN_MAX 64
+#define RDV_ASKS_MAX 1024
+#define RDV_CONNECTION_MS 2000
+#define RDV_RETRY_MS_FIRST 50
+#define RDV_RETRY_MS_MOST 500
+
+/* ---- messages (rdv_msg.c) --------------------------------------------------------------------------
+ *
+ *     ask      "COPR" version kind=1 0 0   nonce[32]  mac[32]
+ *     answer   "COPR" version kind=2 n 0   nonce[32]  mac[32]  address[n]
+ *
+ * The tag of an ask is over its kind, its nonce and the "name:port" of who is asked; that of an
+ * answer over these, the nonce of the ask, its own and the address: an answer cannot be replayed,
+ * nor can one host's answer be passed off as another's. */
+#define RDV_NONCE 32
+#define RDV_MAC 32
+#define RDV_HEAD 8
+#define RDV_ASK_BYTES (RDV_HEAD + RDV_NONCE + RDV_MAC)
+#define RDV_ANSWER_MAX (RDV_ASK_BYTES + COP_JOB_ADDRESS_MAX)
+
+struct rdv_key {
+	cop_rendezvous_mac *mac;
+	void *ctx;
+};
+
+/* Makes an ask of the host with this identity ("name:port"); its nonce is what checks the
+ * answer. */
+int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, uint8_t nonce[RDV_NONCE],
+	uint8_t out[RDV_ASK_BYTES]);
+/* The message's length once all of it is there, 0 while bytes are missing, -EBADMSG, -EACCES when
+ * the tag is wrong. */
+int cop_rdv_ask_check(const struct rdv_key *key, const char *identity, const uint8_t *data,
+	size_t len);
+/* Answers a checked ask. Returns the length or -errno. */
+int cop_rdv_answer_build(const struct rdv_key *key, const char *identity, const uint8_t *ask,
+	const char *address, uint8_t out[RDV_ANSWER_MAX]);
+/* As cop_rdv_ask_check; address is filled and terminated. */
+int cop_rdv_answer_check(const struct rdv_key *key, const char *identity,
+	const uint8_t nonce[RDV_NONCE], const uint8_t *data, size_t len,
+	char address[COP_JOB_ADDRESS_MAX + 1]);
+
+/* ---- state --------------------------------------------------------------------------------------------- */
+
+#define RDV_IDENTITY (COP_JOB_NAME_MAX + 8)
+
+/* A connection of an asker. [thread] */
+struct rdv_conn {
+	int fd; /* -1: free */
+	uint64_t deadline_ms;
+	uint8_t in[RDV_ASK_BYTES];
+	size_t in_len;
+	uint8_t out[RDV_ANSWER_MAX];
+	size_t out_len, out_done; /* out_len 0: still reading */
+};
+
+enum rdv_step {
+	RDV_NEEDS_NAME, /* no address yet; to be given to the resolver when its pause is over */
+	RDV_AT_RESOLVER,
+	RDV_WAITS, /* for its next try, or for a free connection */
+	RDV_CONNECTS,
+	RDV_SENDS,
+	RDV_RECEIVES,
+};
+
+struct rdv_ask {
+	struct cop_list link; /* in asks, or in new_asks before */
+	char *name;
+	uint16_t port;
+	char identity[RDV_IDENTITY];
+	uint64_t timeout_ms, deadline_ms, next_ms, attempt_end_ms;
+	uint32_t pause_ms;
+	enum rdv_step step;
+	struct sockaddr_in to;
+	struct rdv_lookup *lookup; /* while at the resolver */
+	int fd;
+	uint8_t nonce[RDV_NONCE];
+	uint8_t out[RDV_ASK_BYTES], in[RDV_ANSWER_MAX];
+	size_t out_done, in_len;
+	char problem[160]; /* what the last try ran into */
+	cop_rendezvous_found *found;
+	void *arg;
+};
+
+/* A name for the resolver. It outlives its ask only while it runs. */
+struct rdv_lookup {
+	struct cop_list link; /* in todo or done, under the lock */
+	struct rdv_ask *ask;  /* under the lock; NULL: nobody waits any more */
+	bool running;         /* under the lock */
+	char *name;
+	struct sockaddr_in found; /* port 0 */
+	int verdict;              /* 0 or a getaddrinfo code */
+};
+
+struct rdv_resolver {
+	pthread_t thread;
+	bool started; /* [thread] */
+	pthread_cond_t more;
+	struct cop_list todo, done; /* under the rendezvous' lock */
+};
+
+struct cop_rendezvous {
+	struct rdv_key key;
+	char address[COP_JOB_ADDRESS_MAX + 1];
+	char identity[RDV_IDENTITY];
+	struct sockaddr_in self; /* where asks come from; port 0 */
+	bool bind_asks;
+	uint16_t port;
+	int listen_fd, wake_fd;
+	pthread_t thread;
+	_Atomic uint64_t strangers;
+
+	pthread_mutex_t lock;
+	bool stopping;            /* under the lock */
+	uint32_t asked;           /* under the lock: asks that have not ended */
+	struct cop_list new_asks; /* under the lock */
+	struct rdv_resolver resolver;
+
+	struct cop_list asks;  /* [thread] */
+	uint32_t open_asks;    /* [thread] asks with a connection */
+	uint32_t served;       /* [thread] connections of askers */
+	uint64_t accept_after_ms; /* [thread] 0, or no descriptors were left: try again then */
+	struct rdv_conn conn[RDV_SERVED_MAX]; /* [thread] */
+};
+
+/* rdv_serve.c [thread]. accept takes what waits; serve goes on with one connection (events of
+ * poll, 0 for a check of its deadline). */
+void cop_rdv_accept(struct cop_rendezvous *r, uint64_t now_ms);
+void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, uint64_t now_ms);
+short cop_rdv_serve_wants(const struct rdv_conn *c);
+
+/* rdv_ask.c [thread]. step goes on with one ask and may free it. */
+void cop_rdv_step(struct cop_rendezvous *r, struct rdv_ask *a, short events, uint64_t now_ms);
+short cop_rdv_step_wants(const struct rdv_ask *a);
+/* When the ask has to be looked at again though nothing happened. */
+uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool room);
+/* Calls found and frees. */
+void cop_rdv_ask_end(struct cop_rendezvous *r, struct rdv_ask *a, const char *address,
+	const char *why);
+
+/* [thread] The resolver is done with this ask's name (lookup is freed there). */
+void cop_rdv_resolved(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms);
+
+/* rdv_resolve.c [thread]. drop: the ask ends before its lookup did. */
+int cop_rdv_resolve_give(struct cop_rendezvous *r, struct rdv_ask *a);
+void cop_rdv_resolve_drop(struct cop_rendezvous *r, struct rdv_ask *a);
+void cop_rdv_lookup_free(struct rdv_lookup *l);
+/* After the thread is gone. */
+void cop_rdv_resolve_stop(struct cop_rendezvous *r);
+/* Any thread. */
+void cop_rdv_wake(struct cop_rendezvous *r);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The answering side: read one ask, write one answer, close. Who does not prove the secret in
+ * RDV_CONNECTION_MS is closed without a byte and counted. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "job/rdv_priv.h"
+
+#define ACCEPT_PAUSE_MS 100
+
+static struct rdv_conn *free_conn(struct cop_rendezvous *r)
+{
+	for (size_t i = 0; i < RDV_SERVED_MAX; i++)
+		if (r->conn[i].fd < 0)
+			return &r->conn[i];
+	return NULL;
+}
+
+void cop_rdv_accept(struct cop_rendezvous *r, uint64_t now_ms)
+{
+	struct rdv_conn *c;
+
+	r->accept_after_ms = 0;
+	while ((c = free_conn(r))) {
+		int fd = accept4(r->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0 && errno == EAGAIN)
+			return;
+		if (fd < 0 && errno == ECONNABORTED)
+			continue; /* it left the backlog; the next may be well */
+		if (fd < 0) {
+			/* No descriptors or memory: it stays in the backlog, and poll would
+			 * say so at once again. */
+			r->accept_after_ms = now_ms + ACCEPT_PAUSE_MS;
+			return;
+		}
+		*c = (struct rdv_conn){.fd = fd, .deadline_ms = now_ms + RDV_CONNECTION_MS};
+		r->served++;
+	}
+}
+
+/* Counts before it closes, so that whoever saw the end of the connection sees the count too. */
+static void hang_up(struct cop_rendezvous *r, struct rdv_conn *c, bool stranger)
+{
+	if (stranger)
+		atomic_fetch_add_explicit(&r->strangers, 1, memory_order_relaxed);
+	close(c->fd);
+	c->fd = -1;
+	r->served--;
+}
+
+short cop_rdv_serve_wants(const struct rdv_conn *c)
+{
+	return c->out_len ? POLLOUT : POLLIN;
+}
+
+static void write_answer(struct cop_rendezvous *r, struct rdv_conn *c)
+{
+	ssize_t n = send(c->fd, c->out + c->out_done, c->out_len - c->out_done, MSG_NOSIGNAL);
+
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (n > 0)
+		c->out_done += (size_t)n;
+	if (n < 0 || c->out_done == c->out_len)
+		hang_up(r, c, false);
+}
+
+/* An answer is short enough for any socket buffer, so it is mostly gone in the same step. */
+static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
+{
+	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, 0);
+	int rc;
+
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (n <= 0) {
+		hang_up(r, c, true);
+		return;
+	}
+	c->in_len += (size_t)n;
+	rc = cop_rdv_ask_check(&r->key, r->identity, c->in, c->in_len);
+	if (!rc)
+		return;
+	if (rc < 0) {
+		hang_up(r, c, true);
+		return;
+	}
+	rc = cop_rdv_answer_build(&r->key, r->identity, c->in, r->address, c->out);
+	if (rc < 0) {
+		hang_up(r, c, false);
+		return;
+	}
+	c->out_len = (size_t)rc;
+	write_answer(r, c);
+}
+
+void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, uint64_t now_ms)
+{
+	if (events && c->out_len)
+		write_answer(r, c);
+	else if (events)
+		read_ask(r, c);
+	if (c->fd >= 0 && now_ms >= c->deadline_ms)
+		hang_up(r, c, !c->out_len);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "job/rdv_priv.h"
+
+#define BACKLOG 1024
+
+void cop_rdv_wake(struct cop_rendezvous *r)
+{
+	uint64_t one = 1;
+
+	(void)!write(r->wake_fd, &one, sizeof(one));
+}
+
+static bool parse_address(const char *name, uint16_t port, struct sockaddr_in *out)
+{
+	*out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+	return inet_pton(AF_INET, name, &out->sin_addr) == 1;
+}
+
+/* The asks whose names were looked up meanwhile. The pair stays together: an ask that ends
+ * takes its lookup out of the list. */
+static void take_resolved(struct cop_rendezvous *r, uint64_t now_ms)
+{
+	for (;;) {
+		struct cop_list *item;
+
+		pthread_mutex_lock(&r->lock);
+		item = cop_list_pop_front(&r->resolver.done);
+		pthread_mutex_unlock(&r->lock);
+		if (!item)
+			return;
+		cop_rdv_resolved(r, COP_CONTAINER_OF(item, struct rdv_lookup, link)->ask, now_ms);
+	}
+}
+
+/* Takes over what other threads left. False: the rendezvous is to stop. */
+static bool collect(struct cop_rendezvous *r)
+{
+	uint64_t count;
+	bool stopping;
+
+	(void)!read(r->wake_fd, &count, sizeof(count));
+	pthread_mutex_lock(&r->lock);
+	stopping = r->stopping;
+	cop_list_splice(&r->asks, &r->new_asks);
+	pthread_mutex_unlock(&r->lock);
+	if (!stopping)
+		take_resolved(r, cop_now_ms());
+	return !stopping;
+}
+
+/* The poll set of one round: whose each slot is stands beside it. */
+struct round {
+	struct pollfd set[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
+	void *owner[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
+	nfds_t used;
+	uint64_t wake_ms; /* when to look again at the latest */
+};
+
+static void add(struct round *w, int fd, short events, void *owner)
+{
+	w->set[w->used] = (struct pollfd){.fd = fd, .events = events};
+	w->owner[w->used++] = owner;
+}
+
+static void prepare(struct cop_rendezvous *r, struct round *w)
+{
+	bool accepting = r->served < RDV_SERVED_MAX && !r->accept_after_ms;
+	struct cop_list *item;
+
+	w->used = 0;
+	w->wake_ms = r->accept_after_ms ? r->accept_after_ms : UINT64_MAX;
+	add(w, r->wake_fd, POLLIN, NULL);
+	add(w, accepting ? r->listen_fd : -1, POLLIN, NULL);
+	for (size_t i = 0; i < RDV_SERVED_MAX; i++) {
+		struct rdv_conn *c = &r->conn[i];
+
+		if (c->fd < 0)
+			continue;
+		add(w, c->fd, cop_rdv_serve_wants(c), c);
+		w->wake_ms = COP_MIN(w->wake_ms, c->deadline_ms);
+	}
+	for (item = r->asks.next; item != &r->asks; item = item->next) {
+		struct rdv_ask *a = COP_CONTAINER_OF(item, struct rdv_ask, link);
+		uint64_t when = cop_rdv_step_when(a, r->open_asks < RDV_OPEN_MAX);
+
+		if (a->fd >= 0)
+			add(w, a->fd, cop_rdv_step_wants(a), a);
+		w->wake_ms = COP_MIN(w->wake_ms, when);
+	}
+}
+
+static int timeout_of(const struct round *w, uint64_t now_ms)
+{
+	if (w->wake_ms == UINT64_MAX)
+		return -1;
+	return w->wake_ms <= now_ms ? 0 : (int)COP_MIN(w->wake_ms - now_ms, (uint64_t)60000);
+}
+
+static bool is_conn(const struct cop_rendezvous *r, const void *owner)
+{
+	return (const char *)owner >= (const char *)r->conn &&
+	       (const char *)owner < (const char *)(r->conn + RDV_SERVED_MAX);
+}
+
+/* Asks whose time has come. A step may end its own ask or move it to the end; what it calls
+ * may only add others, through new_asks. So the next one stays. */
+static void step_timers(struct cop_rendezvous *r, uint64_t now_ms)
+{
+	struct cop_list *item, *next;
+
+	for (item = r->asks.next; item != &r->asks; item = next) {
+		next = item->next;
+		cop_rdv_step(r, COP_CONTAINER_OF(item, struct rdv_ask, link), 0, now_ms);
+	}
+	for (size_t i = 0; i < RDV_SERVED_MAX; i++)
+		if (r->conn[i].fd >= 0)
+			cop_rdv_serve(r, &r->conn[i], 0, now_ms);
+}
+
+static void run_round(struct cop_rendezvous *r, struct round *w)
+{
+	uint64_t now_ms = cop_now_ms();
+
+	for (nfds_t i = 2; i < w->used; i++) {
+		if (!w->set[i].revents)
+			continue;
+		if (is_conn(r, w->owner[i]))
+			cop_rdv_serve(r, w->owner[i], w->set[i].revents, now_ms);
+		else
+			cop_rdv_step(r, w->owner[i], w->set[i].revents, now_ms);
+	}
+	step_timers(r, now_ms);
+	if (w->set[1].revents || (r->accept_after_ms && now_ms >= r->accept_after_ms))
+		cop_rdv_accept(r, now_ms);
+}
+
+static void *run(void *arg)
+{
+	struct cop_rendezvous *r = arg;
+	struct round w;
+
+	while (collect(r)) {
+		prepare(r, &w);
+		if (poll(w.set, w.used, timeout_of(&w, cop_now_ms())) < 0)
+			continue; /* EINTR: signals are blocked here, but a debugger's are not */
+		run_round(r, &w);
+	}
+	return NULL;
+}
+
+static int listen_on(struct cop_rendezvous *r, const struct cop_job_host *self, struct cop_err *err)
+{
+	struct sockaddr_in at;
+	socklen_t size = sizeof(at);
+	int on = 1;
+
+	/* A host that is a name is reached over whichever network asks, so all of them are
+	 * listened on. What the name means to this machine itself is often a loopback address
+	 * that nobody else can reach. */
+	r->bind_asks = parse_address(self->name, self->port, &at);
+	r->self = at;
+	r->self.sin_port = 0;
+	r->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (r->listen_fd < 0)
+		return cop_err_set(err, errno, "no socket for the rendezvous: %s", strerror(errno));
+	setsockopt(r->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(r->listen_fd, (struct sockaddr *)&at, sizeof(at)) || listen(r->listen_fd, BACKLOG) ||
+		getsockname(r->listen_fd, (struct sockaddr *)&at, &size))
+		return cop_err_set(err, errno,
+			"cannot listen on %s port %u for the rendezvous: %s%s", self->name, self->port,
+			strerror(errno), errno == EADDRINUSE ? " (is another copper running here? "
+							       "choose another --port)" : "");
+	r->port = ntohs(at.sin_port);
+	return 0;
+}
+
+static void rendezvous_free(struct cop_rendezvous *r)
+{
+	if (r->listen_fd >= 0)
+		close(r->listen_fd);
+	if (r->wake_fd >= 0)
+		close(r->wake_fd);
+	pthread_cond_destroy(&r->resolver.more);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static struct cop_rendezvous *rendezvous_new(void)
+{
+	struct cop_rendezvous *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->listen_fd = r->wake_fd = -1;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->resolver.more, NULL);
+	cop_list_init(&r->new_asks);
+	cop_list_init(&r->resolver.done);
+	cop_list_init(&r->asks);
+	cop_list_init(&r->resolver.todo);
+	for (size_t i = 0; i < RDV_SERVED_MAX; i++)
+		r->conn[i].fd = -1;
+	return r;
+}
+
+int cop_rendezvous_start(const struct cop_job_host *self, const char *fabric_address,
+	cop_rendezvous_mac *mac, void *mac_ctx, struct cop_rendezvous **out, struct cop_err *err)
+{
+	struct cop_rendezvous *r;
+	int rc;
+
+	if (!cop_job_address_ok(fabric_address, strlen(fabric_address)))
+		return cop_err_set(err, EINVAL, "'%.60s' is not a fabric address of 1 to %d bytes",
+			fabric_address, COP_JOB_ADDRESS_MAX);
+	r = rendezvous_new();
+	if (!r)
+		return cop_err_set(err, ENOMEM, "no memory for the rendezvous");
+	r->key = (struct rdv_key){.mac = mac, .ctx = mac_ctx};
+	snprintf(r->address, sizeof(r->address), "%s", fabric_address);
+	rc = listen_on(r, self, err);
+	if (rc)
+		goto fail;
+	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", self->name, r->port);
+	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	rc = r->wake_fd < 0 ? -errno : cop_thread_start(&r->thread, "cop-rendezvous", run, r);
+	if (rc) {
+		cop_err_set(err, -rc, "cannot start the rendezvous: %s", strerror(-rc));
+		goto fail;
+	}
+	*out = r;
+	return 0;
+fail:
+	rendezvous_free(r);
+	return rc;
+}
+
+/* Runs on the caller's thread, after both threads are gone. A callback that asks again is
+ * refused. */
+static void end_all(struct cop_rendezvous *r)
+{
+	struct cop_list *item;
+
+	cop_list_splice(&r->asks, &r->new_asks);
+	while ((item = cop_list_pop_front(&r->asks)))
+		cop_rdv_ask_end(r, COP_CONTAINER_OF(item, struct rdv_ask, link), NULL,
+			"the rendezvous was stopped");
+	for (size_t i = 0; i < RDV_SERVED_MAX; i++)
+		if (r->conn[i].fd >= 0)
+			close(r->conn[i].fd);
+}
+
+void cop_rendezvous_stop(struct cop_rendezvous *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->stopping = true;
+	pthread_mutex_unlock(&r->lock);
+	cop_rdv_wake(r);
+	pthread_join(r->thread, NULL);
+	cop_rdv_resolve_stop(r);
+	end_all(r);
+	rendezvous_free(r);
+}
+
+uint64_t cop_rendezvous_strangers(const struct cop_rendezvous *r)
+{
+	return atomic_load_explicit(&r->strangers, memory_order_relaxed);
+}
+
+uint16_t cop_rendezvous_port(const struct cop_rendezvous *r)
+{
+	return r->port;
+}
+
+static struct rdv_ask *ask_new(const struct cop_job_host *host, uint32_t timeout_ms)
+{
+	struct rdv_ask *a = calloc(1, sizeof(*a));
+	uint64_t now_ms = cop_now_ms();
+
+	if (!a)
+		return NULL;
+	a->name = strdup(host->name);
+	if (!a->name) {
+		free(a);
+		return NULL;
+	}
+	cop_list_init(&a->link);
+	a->port = host->port;
+	snprintf(a->identity, sizeof(a->identity), "%.253s:%u", host->name, host->port);
+	a->fd = -1;
+	a->timeout_ms = timeout_ms;
+	a->next_ms = now_ms;
+	a->deadline_ms = now_ms + timeout_ms;
+	a->pause_ms = RDV_RETRY_MS_FIRST;
+	a->step = RDV_WAITS;
+	/* to.sin_port is 0 as long as the address is not known. */
+	if (!parse_address(host->name, host->port, &a->to)) {
+		a->to.sin_port = 0;
+		a->step = RDV_NEEDS_NAME;
+	}
+	return a;
+}
+
+/* Counts the ask in, unless there are too many. */
+static int admit(struct cop_rendezvous *r, struct rdv_ask *a)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->stopping)
+		rc = -ESHUTDOWN;
+	else if (r->asked >= RDV_ASKS_MAX)
+		rc = -EBUSY;
+	if (!rc) {
+		r->asked++;
+		cop_list_push_back(&r->new_asks, &a->link);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host,
+	uint32_t timeout_ms, cop_rendezvous_found *found, void *arg)
+{
+	struct rdv_ask *a = ask_new(host, timeout_ms);
+	int rc;
+
+	if (!a)
+		return -ENOMEM;
+	a->found = found;
+	a->arg = arg;
+	rc = admit(r, a);
+	if (rc) {
+		free(a->name);
+		free(a);
+		return rc;
+	}
+	cop_rdv_wake(r);
+	return 0;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "job/rdv_priv.h"
+
+/* Enough of a keyed hash for a test: four hashes, seeded by the key. */
+static void test_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
+{
+	for (uint64_t i = 0; i < 4; i++) {
+		uint64_t h = cop_hash64(data, len, *(uint64_t *)ctx + i);
+
+		memcpy(out + 8 * i, &h, 8);
+	}
+}
+
+static uint64_t ours = 1000, theirs = 2000;
+
+/* What found was told, by any number of asks. */
+struct result {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned calls, addresses;
+	char address[300], why[600];
+	struct cop_rendezvous *again; /* ask once more, from the callback */
+	struct cop_job_host *host;
+};
+
+static void result_init(struct result *x)
+{
+	*x = (struct result){0};
+	pthread_mutex_init(&x->lock, NULL);
+	pthread_cond_init(&x->changed, NULL);
+}
+
+static void found(void *arg, const char *address, const char *why)
+{
+	struct result *x = arg;
+	struct cop_rendezvous *again;
+
+	pthread_mutex_lock(&x->lock);
+	x->calls++;
+	x->addresses += address != NULL;
+	snprintf(x->address, sizeof(x->address), "%s", address ? address : "");
+	snprintf(x->why, sizeof(x->why), "%s", why ? why : "");
+	again = x->again;
+	x->again = NULL;
+	pthread_cond_signal(&x->changed);
+	pthread_mutex_unlock(&x->lock);
+	if (again)
+		(void)cop_rendezvous_ask(again, x->host, 5000, found, x);
+}
+
+static void await(struct result *x, unsigned calls)
+{
+	struct timespec end;
+	int rc = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 30;
+	pthread_mutex_lock(&x->lock);
+	while (!rc && x->calls < calls)
+		rc = pthread_cond_timedwait(&x->changed, &x->lock, &end);
+	pthread_mutex_unlock(&x->lock);
+	assert_int_equal(x->calls, calls);
+}
+
+static void nap(unsigned ms)
+{
+	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	nanosleep(&ts, NULL);
+}
+
+static struct cop_rendezvous *start(const char *name, uint16_t port, uint64_t *secret,
+	const char *address)
+{
+	struct cop_job_host self = {(char *)name, port};
+	struct cop_rendezvous *r = NULL;
+	struct cop_err err = {0};
+
+	if (cop_rendezvous_start(&self, address, test_mac, secret, &r, &err))
+		fail_msg("%s", err.text);
+	return r;
+}
+
+static struct cop_job_host host_of(const struct cop_rendezvous *r, const char *name)
+{
+	return (struct cop_job_host){(char *)name, cop_rendezvous_port(r)};
+}
+
+/* A port nobody listens on just now. */
+static uint16_t free_port(const char *name)
+{
+	struct cop_rendezvous *r = start(name, 0, &ours, "x");
+	uint16_t port = cop_rendezvous_port(r);
+
+	cop_rendezvous_stop(r);
+	return port;
+}
+
+static int plain_socket(const char *name, uint16_t port, bool listening)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	assert_true(fd >= 0);
+	assert_int_equal(inet_pton(AF_INET, name, &at.sin_addr), 1);
+	if (!listening) {
+		assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+		return fd;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	return fd;
+}
+
+static void an_address_that_is_none_is_refused(void **state)
+{
+	struct cop_job_host self = {(char *)"127.0.0.41", 0};
+	struct cop_rendezvous *r = NULL;
+	struct cop_err err = {0};
+
+	(void)state;
+	assert_int_equal(cop_rendezvous_start(&self, "", test_mac, &ours, &r, &err), -EINVAL);
+	assert_int_equal(cop_rendezvous_start(&self, "a b", test_mac, &ours, &r, &err), -EINVAL);
+	assert_null(r);
+	cop_rendezvous_stop(NULL);
+}
+
+static void a_port_in_use_is_named_with_its_address(void **state)
+{
+	struct cop_rendezvous *r = start("127.0.0.41", 0, &ours, "x"), *second = NULL;
+	struct cop_job_host self = host_of(r, "127.0.0.41");
+	struct cop_err err = {0};
+	char part[64];
+
+	(void)state;
+	assert_int_equal(cop_rendezvous_start(&self, "y", test_mac, &ours, &second, &err),
+		-EADDRINUSE);
+	snprintf(part, sizeof(part), "127.0.0.41 port %u", self.port);
+	assert_non_null(strstr(err.text, part));
+	cop_rendezvous_stop(r);
+}
+
+static void two_nodes_tell_each_other_their_addresses(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "ofi+tcp://127.0.0.41:1");
+	struct cop_rendezvous *b = start("127.0.0.42", 0, &ours, "ofi+cxi://0x00916600");
+	struct cop_job_host at_a = host_of(a, "127.0.0.41"), at_b = host_of(b, "127.0.0.42");
+	struct result x, y;
+
+	(void)state;
+	result_init(&x);
+	result_init(&y);
+	assert_int_equal(cop_rendezvous_ask(a, &at_b, 5000, found, &x), 0);
+	assert_int_equal(cop_rendezvous_ask(b, &at_a, 5000, found, &y), 0);
+	await(&x, 1);
+	await(&y, 1);
+	assert_string_equal(x.address, "ofi+cxi://0x00916600");
+	assert_string_equal(x.why, "");
+	assert_string_equal(y.address, "ofi+tcp://127.0.0.41:1");
+	assert_true(cop_rendezvous_strangers(a) == 0);
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(b);
+	assert_int_equal(x.calls, 1);
+}
+
+static void a_node_may_ask_itself(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "me");
+	struct cop_job_host at = host_of(a, "127.0.0.41");
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &at, 5000, found, &x), 0);
+	await(&x, 1);
+	assert_string_equal(x.address, "me");
+	cop_rendezvous_stop(a);
+}
+
+static void a_host_that_starts_late_is_still_found(void **state)
+{
+	uint16_t port = free_port("127.0.0.43");
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *b;
+	struct cop_job_host late = {(char *)"127.0.0.43", port};
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &late, 20000, found, &x), 0);
+	nap(300);
+	assert_int_equal(x.calls, 0);
+	b = start("127.0.0.43", port, &ours, "late");
+	await(&x, 1);
+	assert_string_equal(x.address, "late");
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(b);
+}
+
+static void a_host_that_never_starts_is_named_with_the_reason(void **state)
+{
+	struct cop_job_host absent = {(char *)"127.0.0.44", free_port("127.0.0.44")};
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	uint64_t begin = cop_now_ms(), took;
+	struct result x;
+	char part[64];
+
+	(void)state;
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &absent, 300, found, &x), 0);
+	await(&x, 1);
+	took = cop_now_ms() - begin;
+	assert_true(took >= 300 && took < 3000);
+	assert_int_equal(x.addresses, 0);
+	snprintf(part, sizeof(part), "127.0.0.44:%u gave no address within 300 ms: ", absent.port);
+	assert_int_equal(strncmp(x.why, part, strlen(part)), 0);
+	assert_non_null(strstr(x.why, "refused"));
+	cop_rendezvous_stop(a);
+}
+
+static void another_secret_gets_nothing_and_is_counted(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &theirs, "a");
+	struct cop_rendezvous *b = start("127.0.0.42", 0, &ours, "b");
+	struct cop_job_host at = host_of(b, "127.0.0.42");
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &at, 200, found, &x), 0);
+	await(&x, 1);
+	assert_int_equal(x.addresses, 0);
+	assert_non_null(strstr(x.why, "is the job's secret the same there"));
+	assert_true(cop_rendezvous_strangers(b) >= 1);
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(b);
+}
+
+/* 127.0.0.42 and 127.0.0.41 reach one listener on every address; the name that was asked for
+ * is not its own. */
+static void a_host_is_not_taken_for_another(void **state)
+{
+	struct cop_rendezvous *a = start("localhost", 0, &ours, "a");
+	struct cop_job_host other = host_of(a, "127.0.0.42"), same = host_of(a, "localhost");
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &other, 200, found, &x), 0);
+	await(&x, 1);
+	assert_int_equal(x.addresses, 0);
+	assert_int_equal(cop_rendezvous_ask(a, &same, 5000, found, &x), 0);
+	await(&x, 2);
+	assert_string_equal(x.address, "a");
+	cop_rendezvous_stop(a);
+}
+
+/* A label of over 63 bytes cannot exist, so no name server is asked. */
+static void an_unknown_name_is_said_to_be_one(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	char name[80] = "";
+	struct cop_job_host nobody = {name, 7720};
+	struct result x;
+
+	(void)state;
+	memset(name, 'x', 70);
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &nobody, 200, found, &x), 0);
+	await(&x, 1);
+	assert_non_null(strstr(x.why, "its name is unknown"));
+	cop_rendezvous_stop(a);
+}
+
+static void strangers_get_no_byte_and_are_counted(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	int fd = plain_socket("127.0.0.41", cop_rendezvous_port(a), false);
+	char answer[16];
+
+	(void)state;
+	assert_int_equal(send(fd, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+	assert_true(recv(fd, answer, sizeof(answer), 0) <= 0);
+	close(fd);
+	assert_true(cop_rendezvous_strangers(a) == 1);
+	cop_rendezvous_stop(a);
+}
+
+static void who_says_nothing_is_closed_after_two_seconds(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	uint64_t begin = cop_now_ms(), took;
+	int fd = plain_socket("127.0.0.41", cop_rendezvous_port(a), false);
+	char answer[16];
+
+	(void)state;
+	assert_int_equal(send(fd, "COPR", 4, MSG_NOSIGNAL), 4);
+	assert_int_equal(recv(fd, answer, sizeof(answer), 0), 0);
+	took = cop_now_ms() - begin;
+	assert_true(took >= 1900 && took < 6000);
+	assert_true(cop_rendezvous_strangers(a) == 1);
+	close(fd);
+	cop_rendezvous_stop(a);
+}
+
+static void silent_strangers_in_every_slot_only_delay_an_ask(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	struct cop_rendezvous *b = start("127.0.0.42", 0, &ours, "b");
+	struct cop_job_host at = host_of(b, "127.0.0.42");
+	int fd[RDV_SERVED_MAX + 16];
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
+		fd[i] = plain_socket("127.0.0.42", at.port, false);
+	nap(50);
+	assert_int_equal(cop_rendezvous_ask(a, &at, 20000, found, &x), 0);
+	await(&x, 1);
+	assert_string_equal(x.address, "b");
+	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(b);
+}
+
+static void asks_come_from_the_hosts_own_address(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	struct cop_job_host at = {(char *)"127.0.0.45", free_port("127.0.0.45")};
+	int fd = plain_socket("127.0.0.45", at.port, true), peer;
+	struct sockaddr_in from;
+	socklen_t size = sizeof(from);
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &at, 300, found, &x), 0);
+	peer = accept(fd, (struct sockaddr *)&from, &size);
+	assert_true(peer >= 0);
+	assert_int_equal(ntohl(from.sin_addr.s_addr), 0x7f000029);
+	assert_int_equal(send(peer, "SSH-2.0-x\r\n", 11, MSG_NOSIGNAL), 11);
+	await(&x, 1);
+	assert_non_null(strstr(x.why, "not a rendezvous"));
+	close(peer);
+	close(fd);
+	cop_rendezvous_stop(a);
+}
+
+static void asks_are_bounded_and_end_when_the_rendezvous_stops(void **state)
+{
+	struct cop_job_host absent = {(char *)"127.0.0.44", free_port("127.0.0.44")};
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	for (int i = 0; i < RDV_ASKS_MAX; i++)
+		assert_int_equal(cop_rendezvous_ask(a, &absent, 60000, found, &x), 0);
+	assert_int_equal(cop_rendezvous_ask(a, &absent, 60000, found, &x), -EBUSY);
+	nap(100);
+	cop_rendezvous_stop(a);
+	assert_int_equal(x.calls, RDV_ASKS_MAX);
+	assert_int_equal(x.addresses, 0);
+	assert_non_null(strstr(x.why, "stopped"));
+}
+
+static void names_that_wait_for_the_resolver_end_when_the_rendezvous_stops(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	char name[80] = "";
+	struct cop_job_host nobody = {name, 7720};
+	struct result x;
+
+	(void)state;
+	memset(name, 'x', 70);
+	result_init(&x);
+	for (int i = 0; i < 500; i++)
+		assert_int_equal(cop_rendezvous_ask(a, &nobody, i % 7, found, &x), 0);
+	nap(3);
+	cop_rendezvous_stop(a);
+	assert_int_equal(x.calls, 500);
+	assert_int_equal(x.addresses, 0);
+}
+
+static void a_thousand_asks_at_once_are_all_answered(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	struct cop_rendezvous *b = start("127.0.0.42", 0, &ours, "b");
+	struct cop_job_host at = host_of(b, "127.0.0.42");
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(cop_rendezvous_ask(a, &at, 20000, found, &x), 0);
+	await(&x, 1000);
+	assert_int_equal(x.addresses, 1000);
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(b);
+}
+
+static void found_may_ask_again(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	struct cop_job_host at = host_of(a, "127.0.0.41");
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	x.again = a;
+	x.host = &at;
+	assert_int_equal(cop_rendezvous_ask(a, &at, 5000, found, &x), 0);
+	await(&x, 2);
+	assert_int_equal(x.addresses, 2);
+	cop_rendezvous_stop(a);
+}
+
+static void an_idle_rendezvous_uses_no_cpu(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
+	struct timespec before, after;
+	int64_t used_ns;
+
+	(void)state;
+	nap(50);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	nap(500);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	used_ns = (after.tv_sec - before.tv_sec) * 1000000000LL + after.tv_nsec - before.tv_nsec;
+	assert_true(used_ns < 5000000);
+	cop_rendezvous_stop(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_address_that_is_none_is_refused),
+		cmocka_unit_test(a_port_in_use_is_named_with_its_address),
+		cmocka_unit_test(two_nodes_tell_each_other_their_addresses),
+		cmocka_unit_test(a_node_may_ask_itself),
+		cmocka_unit_test(a_host_that_starts_late_is_still_found),
+		cmocka_unit_test(a_host_that_never_starts_is_named_with_the_reason),
+		cmocka_unit_test(another_secret_gets_nothing_and_is_counted),
+		cmocka_unit_test(a_host_is_not_taken_for_another),
+		cmocka_unit_test(an_unknown_name_is_said_to_be_one),
+		cmocka_unit_test(strangers_get_no_byte_and_are_counted),
+		cmocka_unit_test(who_says_nothing_is_closed_after_two_seconds),
+		cmocka_unit_test(silent_strangers_in_every_slot_only_delay_an_ask),
+		cmocka_unit_test(asks_come_from_the_hosts_own_address),
+		cmocka_unit_test(asks_are_bounded_and_end_when_the_rendezvous_stops),
+		cmocka_unit_test(names_that_wait_for_the_resolver_end_when_the_rendezvous_stops),
+		cmocka_unit_test(a_thousand_asks_at_once_are_all_answered),
+		cmocka_unit_test(found_may_ask_again),
+		cmocka_unit_test(an_idle_rendezvous_uses_no_cpu),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

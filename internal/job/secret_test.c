@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "job/job.h"
+
+#define PROCESSES 24
+
+static char folder[64], file[128], shared[128];
+static struct cop_err err;
+static char *secret;
+static size_t len;
+
+static int setup(void **state)
+{
+	(void)state;
+	unsetenv("COPPER_SECRET");
+	snprintf(folder, sizeof(folder), "/tmp/cop_secret_test.XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(file, sizeof(file), "%s/given", folder);
+	snprintf(shared, sizeof(shared), "%s/secret", folder);
+	err = (struct cop_err){0};
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unsetenv("COPPER_SECRET");
+	free(secret);
+	secret = NULL;
+	unlink(file);
+	unlink(shared);
+	return rmdir(folder); /* fails if a temporary file was left */
+}
+
+static void write_file(const char *path, size_t bytes, unsigned mode)
+{
+	char *data = calloc(1, bytes + 1);
+
+	assert_non_null(data);
+	memset(data, 's', bytes);
+	assert_int_equal(cop_write_file(path, data, bytes, mode), 0);
+	free(data);
+}
+
+static int get(const char *path, const char *job_dir, uint32_t rank, uint32_t timeout_ms)
+{
+	free(secret);
+	return cop_job_secret(path, job_dir, rank, timeout_ms, &secret, &len, &err);
+}
+
+static void nothing_given_is_no_secret_and_no_error(void **state)
+{
+	(void)state;
+	assert_int_equal(get(NULL, NULL, 0, 0), 0);
+	assert_null(secret);
+	setenv("COPPER_SECRET", "", 1);
+	assert_int_equal(get(NULL, NULL, 3, 0), 0);
+	assert_null(secret);
+}
+
+static void a_missing_file_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(get(file, NULL, 0, 0), -ENOENT);
+	assert_non_null(strstr(err.text, file));
+	assert_null(secret);
+}
+
+static void a_file_open_to_others_is_refused_with_the_way_out(void **state)
+{
+	(void)state;
+	write_file(file, 32, 0640);
+	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_non_null(strstr(err.text, "mode 0640"));
+	assert_non_null(strstr(err.text, "chmod 600"));
+	assert_int_equal(chmod(file, 0604), 0);
+	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_int_equal(chmod(file, 0400), 0);
+	assert_int_equal(get(file, NULL, 0, 0), 0);
+}
+
+static void a_file_of_another_user_is_refused(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	write_file(file, 32, 0600);
+	assert_int_equal(chown(file, 65534, 65534), 0);
+	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_non_null(strstr(err.text, "belongs to user 65534"));
+}
+
+static void a_symbolic_link_is_refused(void **state)
+{
+	(void)state;
+	write_file(shared, 32, 0600);
+	assert_int_equal(symlink(shared, file), 0);
+	assert_int_equal(get(file, NULL, 0, 0), -ELOOP);
+	assert_non_null(strstr(err.text, "symbolic link"));
+}
+
+static void what_is_no_regular_file_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(get(folder, NULL, 0, 0), -EACCES);
+	assert_int_equal(mkfifo(file, 0600), 0);
+	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_non_null(strstr(err.text, "not a regular file"));
+}
+
+static void sizes_from_1_byte_to_4_kib_are_accepted(void **state)
+{
+	(void)state;
+	write_file(file, 0, 0600);
+	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	write_file(file, 4097, 0600);
+	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_non_null(strstr(err.text, "4097 bytes"));
+	write_file(file, 1, 0600);
+	assert_int_equal(get(file, NULL, 0, 0), 0);
+	assert_int_equal(len, 1);
+	write_file(file, 4096, 0600);
+	assert_int_equal(get(file, NULL, 0, 0), 0);
+	assert_int_equal(len, 4096);
+}
+
+static void a_file_comes_before_the_environment_and_that_before_the_job(void **state)
+{
+	(void)state;
+	write_file(file, 20, 0600);
+	setenv("COPPER_SECRET", "from the environment", 1);
+	assert_int_equal(get(file, folder, 0, 0), 0);
+	assert_string_equal(secret, "ssssssssssssssssssss");
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_string_equal(secret, "from the environment");
+	assert_int_equal(access(shared, F_OK), -1);
+	unsetenv("COPPER_SECRET");
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(len, 65);
+}
+
+static void an_environment_of_over_4_kib_is_refused(void **state)
+{
+	char text[4200];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	setenv("COPPER_SECRET", text, 1);
+	assert_int_equal(get(NULL, NULL, 0, 0), -EINVAL);
+	assert_null(secret);
+}
+
+static void rank_0_makes_a_private_random_secret(void **state)
+{
+	struct stat st;
+	char *first;
+
+	(void)state;
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(stat(shared, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(st.st_nlink, 1);
+	assert_int_equal(strspn(secret, "0123456789abcdef"), 64);
+	assert_string_equal(secret + 64, "\n");
+	first = strdup(secret);
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_string_equal(secret, first);
+	unlink(shared);
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_string_not_equal(secret, first);
+	free(first);
+}
+
+static void others_say_what_they_wait_for(void **state)
+{
+	uint64_t start = cop_now_ms(), took;
+
+	(void)state;
+	assert_int_equal(get(NULL, folder, 1, 150), -ETIMEDOUT);
+	took = cop_now_ms() - start;
+	assert_true(took >= 150 && took < 3000);
+	assert_non_null(strstr(err.text, "waited 150 ms for"));
+	assert_non_null(strstr(err.text, shared));
+	assert_non_null(strstr(err.text, "rank 0"));
+}
+
+static void a_secret_that_someone_planted_is_refused(void **state)
+{
+	(void)state;
+	write_file(shared, 32, 0644);
+	assert_int_equal(get(NULL, folder, 0, 0), -EACCES);
+	assert_int_equal(get(NULL, folder, 1, 100), -EACCES);
+	unlink(shared);
+	assert_int_equal(symlink("/nowhere/at/all", shared), 0);
+	assert_int_equal(get(NULL, folder, 0, 0), -ELOOP);
+}
+
+static void a_job_directory_that_cannot_be_written_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(get(NULL, "/proc", 0, 0), -ENOENT);
+	assert_non_null(strstr(err.text, "/proc/secret"));
+}
+
+/* One process of the race: tells the secret it got through the pipe. */
+static void contend(int start, int out, uint32_t rank)
+{
+	char byte, *mine = NULL;
+	size_t mine_len = 0;
+
+	(void)!read(start, &byte, 1);
+	if (cop_job_secret(NULL, folder, rank, 5000, &mine, &mine_len, NULL) || mine_len != 65)
+		_exit(1);
+	(void)!write(out, mine, mine_len);
+	free(mine);
+	_exit(0);
+}
+
+/* Half of them believe to be rank 0. */
+static void processes_that_race_agree_on_one_content(void **state)
+{
+	char seen[PROCESSES * 65 + 1];
+	int start[2], out[2], status;
+
+	(void)state;
+	assert_int_equal(pipe(start), 0);
+	assert_int_equal(pipe(out), 0);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid) {
+			close(start[1]);
+			contend(start[0], out[1], i % 2);
+		}
+	}
+	close(start[0]);
+	close(start[1]);
+	close(out[1]);
+	assert_int_equal(cop_read_full(out[0], seen, sizeof(seen)), PROCESSES * 65);
+	close(out[0]);
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+		assert_memory_equal(seen, seen + 65 * i, 65);
+	}
+}
+
+static void a_job_directory_is_made_with_what_is_above_it(void **state)
+{
+	char dir[128], logs[140], above[100];
+	struct stat st;
+
+	(void)state;
+	snprintf(above, sizeof(above), "%s/a", folder);
+	snprintf(dir, sizeof(dir), "%s/b", above);
+	snprintf(logs, sizeof(logs), "%s/logs", dir);
+	assert_int_equal(cop_job_dir_make(dir, &err), 0);
+	assert_int_equal(stat(logs, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(cop_job_dir_make(dir, &err), 0);
+	assert_int_equal(rmdir(logs), 0);
+	write_file(logs, 1, 0600);
+	assert_int_equal(cop_job_dir_make(dir, &err), -ENOTDIR);
+	assert_non_null(strstr(err.text, logs));
+	assert_int_equal(cop_job_dir_make("", &err), -EINVAL);
+	assert_int_equal(cop_job_dir_make("/proc/nothing", &err), -ENOENT);
+	unlink(logs);
+	rmdir(dir);
+	rmdir(above);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nothing_given_is_no_secret_and_no_error),
+		TEST(a_missing_file_is_named),
+		TEST(a_file_open_to_others_is_refused_with_the_way_out),
+		TEST(a_file_of_another_user_is_refused),
+		TEST(a_symbolic_link_is_refused),
+		TEST(what_is_no_regular_file_is_refused),
+		TEST(sizes_from_1_byte_to_4_kib_are_accepted),
+		TEST(a_file_comes_before_the_environment_and_that_before_the_job),
+		TEST(an_environment_of_over_4_kib_is_refused),
+		TEST(rank_0_makes_a_private_random_secret),
+		TEST(others_say_what_they_wait_for),
+		TEST(a_secret_that_someone_planted_is_refused),
+		TEST(a_job_directory_that_cannot_be_written_is_named),
+		TEST(processes_that_race_agree_on_one_content),
+		TEST(a_job_directory_is_made_with_what_is_above_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
