@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coop/coop_priv.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+
+struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
+{
+	struct cop_coop *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->conf = *conf;
+	for (uint32_t s = 0; s < conf->topo.stripes; s++)
+		atomic_init(&c->parent[s], cop_topo_parent(&conf->topo, s, conf->rank));
+	return c;
+}
+
+static void passed(void *arg)
+{
+	sem_post(arg);
+}
+
+void cop_coop_close(struct cop_coop *c)
+{
+	sem_t barrier;
+
+	atomic_store(&c->closing, true);
+	if (!c->conf.rpc)
+		return;
+	/* Callbacks of the progress thread that began before the store are over when this function runs. */
+	sem_init(&barrier, 0, 0);
+	if (cop_fabric_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
+		while (sem_wait(&barrier) && errno == EINTR)
+			;
+	sem_destroy(&barrier);
+}
+
+void cop_coop_free(struct cop_coop *c)
+{
+	free(c);
+}
+
+uint32_t cop_coop_parent(const struct cop_coop *c, uint32_t stripe)
+{
+	return atomic_load(&((struct cop_coop *)c)->parent[stripe]);
+}
+
+size_t cop_coop_chunk_bytes(const struct cop_coop *c)
+{
+	return c->conf.chunk_bytes;
+}
+
+size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t index)
+{
+	uint64_t chunk = c->conf.chunk_bytes;
+
+	/* Division, not multiplication: index may come from outside. */
+	if (index > size / chunk || (index == size / chunk && size % chunk == 0))
+		return 0;
+	return index == size / chunk ? size % chunk : chunk;
+}
+
+struct cop_key cop_coop_key(const struct cop_ask *ask)
+{
+	static const struct {
+		enum cop_table table;
+		enum cop_facet facet;
+	} of[COP_ASK_LAST + 1] = {
+		[COP_ASK_LISTING] = {COP_TABLE_TREE, COP_FACET_MAIN},
+		[COP_ASK_ENTRY] = {COP_TABLE_METADATA, COP_FACET_MAIN},
+		[COP_ASK_CHUNK] = {COP_TABLE_DATA, COP_FACET_MAIN},
+		[COP_ASK_NAMES] = {COP_TABLE_TREE, COP_FACET_NAMES},
+		[COP_ASK_HOLES] = {COP_TABLE_METADATA, COP_FACET_HOLES},
+		[COP_ASK_STATFS] = {COP_TABLE_METADATA, COP_FACET_STATFS},
+		[COP_ASK_CHECK] = {COP_TABLE_TREE, COP_FACET_CHECK},
+	};
+
+	return (struct cop_key){
+		.table = of[ask->kind].table,
+		.facet = of[ask->kind].facet,
+		.path = ask->path,
+		.path_len = strlen(ask->path),
+		.version = ask->version,
+		.index = ask->index,
+	};
+}
+
+/* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of them. */
+static uint32_t stripe_of(const struct cop_coop *c, const struct cop_ask *ask)
+{
+	uint32_t stripes = c->conf.topo.stripes;
+	size_t len = strlen(ask->path);
+	const char *slash;
+
+	if (stripes == 1)
+		return 0;
+	if (ask->kind == COP_ASK_CHUNK)
+		return (uint32_t)((cop_hash64(ask->path, len, 0) + ask->index) % stripes);
+	if (ask->kind == COP_ASK_ENTRY || ask->kind == COP_ASK_HOLES) {
+		slash = strrchr(ask->path, '/');
+		len = slash ? (size_t)(slash - ask->path) : 0;
+	}
+	return (uint32_t)(cop_hash64(ask->path, len, 0) % stripes);
+}
+
+/* How long the cached answer may stand before it is asked again: absence and refusals as long as the
+ * user said, statfs as well; what exists, and that a directory is too large for a listing, until it is invalidated. */
+static bool expired(const struct cop_coop *c, const struct cop_obj *obj)
+{
+	if (obj->error == -E2BIG || (!obj->error && obj->key.facet != COP_FACET_STATFS))
+		return false;
+	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms;
+}
+
+/* Whether an error is an answer that stays true for a while, or something that may pass. */
+static bool keeps(const struct flight *f, int rc)
+{
+	if (f->ask.kind == COP_ASK_CHECK)
+		return false;
+	if (rc == 0)
+		return true;
+	if (f->ask.kind == COP_ASK_CHUNK)
+		return false;
+	return rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -ENOTDIR ||
+		rc == -ELOOP || rc == -ENAMETOOLONG || rc == -E2BIG;
+}
+
+static void forget(struct cop_coop *c, enum cop_ask_kind kind, const char *path)
+{
+	struct cop_ask ask = {.kind = kind, .path = path};
+	struct cop_key key = cop_coop_key(&ask);
+
+	cop_cache_forget(c->conf.cache, &key);
+}
+
+/* A file is not what its directory said: the directory and the name are asked again next time. */
+void cop_coop_forget_name(struct cop_coop *c, const char *path)
+{
+	char dir[4096];
+	const char *slash = strrchr(path, '/');
+	size_t len = slash ? (size_t)(slash - path) : 0;
+
+	forget(c, COP_ASK_ENTRY, path);
+	memcpy(dir, path, len);
+	dir[len] = '\0';
+	forget(c, COP_ASK_LISTING, dir);
+}
+
+/* The listing of this directory if it is here and of this version, with a reference. */
+static struct cop_obj *listing_of(struct cop_coop *c, const char *path, uint64_t version)
+{
+	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = path};
+	struct cop_key key = cop_coop_key(&ask);
+	struct cop_obj *obj = cop_cache_peek(c->conf.cache, &key);
+	struct cop_attr dir;
+
+	if (!obj)
+		return NULL;
+	if (!obj->error) {
+		cop_listing_dir(obj->data, &dir);
+		if (dir.version == version)
+			return obj;
+	}
+	cop_obj_put(c->conf.cache, obj);
+	return NULL;
+}
+
+/* A check passed through this node: what it said is true of this node's listing too. */
+static void note_check(struct cop_coop *c, const struct cop_ask *ask, int rc)
+{
+	struct cop_obj *obj = listing_of(c, ask->path, ask->version);
+
+	if (!obj)
+		return;
+	if (rc == 0)
+		atomic_store(&obj->stamp_ms, cop_now_ms());
+	else
+		cop_cache_drop(c->conf.cache, obj);
+	cop_obj_put(c->conf.cache, obj);
+}
+
+void cop_coop_land(struct flight *f, const struct cop_landing *landing)
+{
+	struct cop_coop *c = f->coop;
+	struct cop_landing l = *landing;
+
+	if (f->buf != l.data)
+		free(f->buf);
+	if (l.rc && (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_HOLES))
+		cop_coop_forget_name(c, f->ask.path);
+	if (f->ask.kind == COP_ASK_CHECK)
+		note_check(c, &f->ask, l.rc);
+	l.keep = keeps(f, l.rc);
+	cop_cache_land(c->conf.cache, f->obj, &l);
+	free(f);
+}
+
+void cop_coop_fail(struct flight *f, int rc)
+{
+	cop_coop_land(f, &(struct cop_landing){.rc = rc});
+}
+
+static size_t room_for(const struct flight *f)
+{
+	switch (f->ask.kind) {
+	case COP_ASK_CHUNK:
+		return f->buf_len;
+	case COP_ASK_LISTING:
+	case COP_ASK_NAMES:
+		return LISTING_RESERVE;
+	default:
+		return ENTRY_RESERVE;
+	}
+}
+
+static void start(void *arg)
+{
+	struct flight *f = arg;
+
+	if (f->ask.kind == COP_ASK_CHUNK) {
+		f->buf = malloc(f->buf_len);
+		if (!f->buf) {
+			cop_coop_fail(f, -ENOMEM);
+			return;
+		}
+	}
+	f->hop = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank);
+	cop_coop_send(f);
+}
+
+void cop_coop_wait_for_room(struct flight *f)
+{
+	cop_cache_room(f->coop->conf.cache, f->obj, room_for(f), f->local, start, f);
+}
+
+/* The struct of a flight that the caller leads. On no memory the flight lands with that error. */
+static struct flight *new_flight(struct cop_coop *c, const struct cop_ask *ask,
+	struct cop_obj *obj, bool local)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (!f) {
+		cop_cache_land(c->conf.cache, obj, &(struct cop_landing){.rc = -ENOMEM});
+		return NULL;
+	}
+	f->coop = c;
+	f->obj = obj;
+	f->ask = *ask;
+	f->ask.path = obj->key.path;
+	f->local = local;
+	f->stripe = stripe_of(c, ask);
+	if (ask->kind == COP_ASK_CHUNK)
+		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
+	return f;
+}
+
+static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	bool local, struct cop_obj **obj)
+{
+	struct cop_key key = cop_coop_key(ask);
+	struct flight *f;
+	int found;
+
+	if (ask->kind == COP_ASK_CHUNK && cop_coop_chunk_len(c, ask->size, ask->index) == 0)
+		return -EINVAL;
+	if (atomic_load(&c->closing))
+		return -ESHUTDOWN;
+	for (;;) {
+		found = cop_cache_find(c->conf.cache, &key, waiter, obj);
+		if (found != COP_FOUND_HIT || !expired(c, *obj))
+			break;
+		cop_cache_drop(c->conf.cache, *obj);
+		cop_obj_put(c->conf.cache, *obj);
+	}
+	if (found == COP_FOUND_HIT)
+		return 1;
+	if (found < 0)
+		return found;
+	if (found == COP_FOUND_LEAD) {
+		f = new_flight(c, ask, *obj, local);
+		if (f)
+			cop_coop_wait_for_room(f);
+	}
+	return 0;
+}
+
+int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	struct cop_obj **obj)
+{
+	return get(c, ask, waiter, true, obj);
+}
+
+struct flight *cop_coop_lead_quiet(struct cop_coop *c, const struct cop_ask *ask)
+{
+	struct cop_key key = cop_coop_key(ask);
+	struct cop_obj *obj;
+	int found;
+
+	if (cop_cache_has(c->conf.cache, &key))
+		return NULL;
+	found = cop_cache_find(c->conf.cache, &key, NULL, &obj);
+	if (found == COP_FOUND_HIT)
+		cop_obj_put(c->conf.cache, obj);
+	return found == COP_FOUND_LEAD ? new_flight(c, ask, obj, true) : NULL;
+}
+
+void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask)
+{
+	size_t len = cop_coop_chunk_len(c, ask->size, ask->index);
+	struct flight *f;
+
+	if (len == 0 || !cop_cache_spare(c->conf.cache, len))
+		return;
+	f = cop_coop_lead_quiet(c, ask);
+	if (f)
+		cop_coop_wait_for_room(f);
+}
+
+bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check)
+{
+	struct cop_obj *obj = listing_of(c, check->path, check->version);
+	bool fresh;
+
+	if (!obj)
+		return false;
+	fresh = cop_now_ms() - atomic_load(&obj->stamp_ms) <= c->conf.enoent_ttl_ms;
+	cop_obj_put(c->conf.cache, obj);
+	return fresh;
+}
+
+/* ---- requests of children ---- */
+
+struct served {
+	struct cop_waiter waiter;
+	struct cop_coop *coop;
+	struct cop_rpc_req *req;
+};
+
+struct held {
+	struct cop_coop *coop;
+	struct cop_obj *obj;
+};
+
+static void release_held(void *arg)
+{
+	struct held *h = arg;
+
+	cop_obj_put(h->coop->conf.cache, h->obj);
+	free(h);
+}
+
+/* Takes the reference to obj. */
+static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *obj)
+{
+	struct cop_rpc_answer a = {.status = obj->error};
+	struct held *h = malloc(sizeof(*h));
+	uint8_t head[9];
+	struct cop_wr w = cop_wr_init(head, sizeof(head));
+
+	if (!h) {
+		cop_obj_put(c->conf.cache, obj);
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
+		return;
+	}
+	*h = (struct held){c, obj};
+	cop_wr_u64(&w, obj->sum);
+	cop_wr_u8(&w, obj->packed);
+	a.head = head;
+	a.head_len = cop_wr_len(&w);
+	a.body = obj->data;
+	a.body_len = obj->len;
+	a.release = release_held;
+	a.release_arg = h;
+	cop_rpc_reply(req, &a);
+}
+
+static void served_landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+{
+	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
+
+	(void)rc;
+	answer(s->coop, s->req, cop_obj_get(obj));
+	free(s);
+}
+
+/* The request's fields, checked; path has room for 4096 bytes. */
+static bool decode(uint8_t op, struct cop_rpc_req *req, char *path, struct cop_ask *ask)
+{
+	size_t len, path_len;
+	const void *payload = cop_rpc_req_payload(req, &len);
+	struct cop_rd r = cop_rd_init(payload, len);
+	const char *text;
+
+	ask->kind = (enum cop_ask_kind)op;
+	ask->version = cop_rd_u64(&r);
+	ask->size = cop_rd_u64(&r);
+	ask->index = cop_rd_u64(&r);
+	text = cop_rd_str(&r, &path_len);
+	if (!cop_rd_done(&r) || path_len > 4095 || (path_len && memchr(text, 0, path_len)))
+		return false;
+	if (path_len)
+		memcpy(path, text, path_len);
+	path[path_len] = '\0';
+	ask->path = path;
+	return true;
+}
+
+bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
+{
+	uint8_t op = cop_rpc_req_op(req);
+	char path[4096];
+	struct cop_ask ask;
+	struct cop_obj *obj;
+	struct served *s;
+	int rc;
+
+	if (op < 1 || op > COP_ASK_LAST)
+		return false;
+	if (!decode(op, req, path, &ask)) {
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EINVAL});
+		return true;
+	}
+	if (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask)) {
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
+		return true;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
+		return true;
+	}
+	s->waiter.landed = served_landed;
+	s->coop = c;
+	s->req = req;
+	rc = get(c, &ask, &s->waiter, false, &obj);
+	if (rc == 0)
+		return true;
+	free(s);
+	if (rc < 0)
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});
+	else
+		answer(c, req, obj);
+	return true;
+}

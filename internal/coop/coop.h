@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coop: the idea of Copper. An object that is not in this node's cache is asked from the parent in the
+ * object's tree; a root reads it from the origin. Everyone who wants it meanwhile joins the same flight; the
+ * moment it lands it goes to all of them, local readers and children alike.
+ *
+ * A parent that is dead is passed over for the next living ancestor; with none left this node reads
+ * the origin itself. Requests are idempotent and sent again. An application sees a pause, never
+ * an error, because a peer died. */
+#ifndef COP_COOP_H
+#define COP_COOP_H
+
+#include "cache/cache.h"
+#include "origin/origin.h"
+#include "rpc/rpc.h"
+#include "topo/topo.h"
+
+struct cop_coop;
+
+/* Also the rpc operations of this module: 1 up to COP_ASK_LAST. */
+enum cop_ask_kind {
+	COP_ASK_LISTING = 1, /* listing blob of a directory */
+	COP_ASK_ENTRY,       /* entry blob of one name */
+	COP_ASK_CHUNK,       /* bytes of a file */
+	COP_ASK_NAMES,       /* listing blob of a directory beyond listing_max, names only */
+	COP_ASK_HOLES,       /* array of struct cop_extent: where a sparse file has data */
+	COP_ASK_STATFS,      /* struct cop_statfs of the source */
+	COP_ASK_CHECK,       /* is the listing with this version (of the directory) still true? */
+};
+#define COP_ASK_LAST COP_ASK_CHECK
+
+struct cop_ask {
+	enum cop_ask_kind kind;
+	const char *path; /* relative to the source, NUL-terminated, at most 4095 bytes */
+	uint64_t version; /* of the file (chunk, holes) or of the directory (check) */
+	uint64_t size;    /* of the file (chunk) */
+	uint64_t index;   /* of the chunk */
+};
+
+struct cop_coop_conf {
+	struct cop_topo topo;
+	uint32_t rank;
+	size_t chunk_bytes;
+	uint32_t enoent_ttl_ms;
+	bool compress; /* chunks that this node reads from the origin are packed if that saves a tenth */
+	struct cop_cache *cache;
+	struct cop_origin *origin;
+	struct cop_rpc *rpc; /* NULL for a tree of one node */
+	struct cop_stats *stats;
+};
+
+struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf);
+/* From now on nothing new is asked of parents or the origin: it ends with -ESHUTDOWN. When this returns, the progress thread will not call the
+ * origin again, so the origin may be closed, then rpc. */
+void cop_coop_close(struct cop_coop *c);
+/* No flight may be open (origin and rpc are closed by then). */
+void cop_coop_free(struct cop_coop *c);
+
+/* 1: *obj is the answer, with a reference (obj->error may say that the answer is an error); 0: the waiter will be
+ * called once, on another thread or before this returns; -ENOMEM. Never blocks. */
+int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	struct cop_obj **obj);
+
+/* Whether the listing named by a COP_ASK_CHECK was found true within the ENOENT TTL, here. */
+bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);
+
+/* Fetches a chunk for nobody yet, if it is not there and memory is at hand. */
+void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);
+
+/* Forgets what this node knows of one name: its entry and the listing that holds it. */
+void cop_coop_forget_name(struct cop_coop *c, const char *path);
+
+/* A child's request; false (and nothing done) if the operation is not one of ours. */
+bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req);
+
+/* Bytes of one chunk of a file of this size. */
+size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t index);
+size_t cop_coop_chunk_bytes(const struct cop_coop *c);
+
+/* Which ancestor answers this node's requests in a stripe now: a rank, or COP_TOPO_NONE for the origin. */
+uint32_t cop_coop_parent(const struct cop_coop *c, uint32_t stripe);
+
+#endif

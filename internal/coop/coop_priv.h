@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* No lock of its own: the cache's flights are the only shared state. A flight's struct belongs to whoever acts on it: the
+ * leader, then the room queue, then the rpc call or the origin job, one after the other. */
+#ifndef COP_COOP_PRIV_H
+#define COP_COOP_PRIV_H
+
+#include "coop/coop.h"
+
+#define LISTING_RESERVE (64 * COP_KIB)
+#define ENTRY_RESERVE ((size_t)512)
+/* Chunks read from the origin by one job (4 MiB of 1 MiB chunks). */
+#define GROUP_MAX 4
+
+struct cop_coop {
+	struct cop_coop_conf conf;
+	_Atomic bool closing;
+	_Atomic uint32_t parent[64]; /* last ancestor that answered, per stripe; for reports */
+};
+
+struct flight {
+	struct cop_coop *coop;
+	struct cop_obj *obj;
+	struct cop_ask ask; /* path points into obj */
+	uint32_t stripe;
+	uint32_t hop;       /* the ancestor that is asked */
+	unsigned tries;     /* at this hop */
+	bool local;
+	void *buf;          /* where a chunk lands */
+	size_t buf_len;
+	struct flight *group[GROUP_MAX]; /* origin reads: the following chunks, read by the same job */
+	unsigned group_count;
+};
+
+/* Starts the flight when there is room for it. */
+void cop_coop_wait_for_room(struct flight *f);
+/* Asks the flight's hop, for the first time or again. */
+void cop_coop_send(struct flight *f);
+/* The flight's hop is this node's own origin. */
+void cop_coop_read_origin(struct flight *f);
+/* Ends the flight; frees it. The landing's data is malloc'ed or f->buf; keep is decided here. */
+void cop_coop_land(struct flight *f, const struct cop_landing *landing);
+void cop_coop_fail(struct flight *f, int rc);
+/* A new flight led by the caller, with its place in the cache but no room yet; NULL if it is there, flying or memory is
+ * short. */
+struct flight *cop_coop_lead_quiet(struct cop_coop *c, const struct cop_ask *ask);
+struct cop_key cop_coop_key(const struct cop_ask *ask);
+
+#endif

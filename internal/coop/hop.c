@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One step of a flight: ask the ancestor, judge its answer, go to the next one if it is dead. */
+#include "coop/coop_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+
+#define TRIES_PER_HOP 3
+
+static void next_ancestor(struct flight *f, int why)
+{
+	struct cop_coop *c = f->coop;
+	uint32_t dead = f->hop;
+
+	f->hop = cop_topo_parent(&c->conf.topo, f->stripe, f->hop);
+	f->tries = 0;
+	cop_stats_add(c->conf.stats, COP_FABRIC_RETRIES, 1);
+	if (atomic_exchange(&c->parent[f->stripe], f->hop) != f->hop) {
+		cop_stats_add(c->conf.stats, COP_FABRIC_FAILOVERS, 1);
+		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->stripe, dead,
+			strerror(-why), f->hop == COP_TOPO_NONE ? -1 : (int)f->hop);
+	}
+	cop_coop_send(f);
+}
+
+static bool chunk_sound(const struct flight *f, const struct cop_landing *l)
+{
+	if (l->data != f->buf || cop_hash64(l->data, l->len, 0) != l->sum)
+		return false;
+	return l->packed ? cop_pack_check(l->data, l->len, f->buf_len) == 0 : l->len == f->buf_len;
+}
+
+/* Whether what came is what was asked for. */
+static bool sound(const struct flight *f, const struct cop_landing *l)
+{
+	const void *data = l->data;
+	size_t len = l->len;
+
+	switch (f->ask.kind) {
+	case COP_ASK_CHUNK:
+		return chunk_sound(f, l);
+	case COP_ASK_LISTING:
+	case COP_ASK_NAMES:
+		return data && cop_listing_check(data, len) == 0;
+	case COP_ASK_ENTRY:
+		return data && cop_entry_check(data, len) == 0;
+	case COP_ASK_STATFS:
+		return len == sizeof(struct cop_statfs);
+	case COP_ASK_HOLES:
+		return len % sizeof(struct cop_extent) == 0;
+	case COP_ASK_CHECK:
+		return true;
+	}
+	return false;
+}
+
+/* The body as memory of our own; NULL if there is none or no memory. */
+static void *take_body(const struct cop_rpc_result *r, struct flight *f)
+{
+	void *copy;
+
+	if (r->in_landing)
+		return f->buf;
+	if (r->body_len == 0)
+		return NULL;
+	if (r->body_taken) {
+		*r->body_taken = true;
+		return r->body;
+	}
+	copy = malloc(r->body_len);
+	if (copy)
+		memcpy(copy, r->body, r->body_len);
+	return copy;
+}
+
+static void unsound(struct flight *f, void *data)
+{
+	if (data != f->buf)
+		free(data);
+	cop_stats_add(f->coop->conf.stats, COP_FABRIC_CORRUPT, 1);
+	cop_log_warn("unsound answer kind=%d rank=%u path=%s", f->ask.kind, f->hop, f->ask.path);
+	if (++f->tries < TRIES_PER_HOP)
+		cop_coop_send(f);
+	else
+		next_ancestor(f, -EBADMSG);
+}
+
+/* A packed chunk came into a buffer for an unpacked one. */
+static void shrink(struct flight *f, struct cop_landing *l)
+{
+	void *data = l->packed ? realloc(l->data, l->len) : NULL;
+
+	if (data)
+		f->buf = l->data = data;
+}
+
+static void took(struct flight *f, const struct cop_rpc_result *r)
+{
+	struct cop_rd head = cop_rd_init(r->head, r->head_len);
+	struct cop_landing l = {.len = r->body_len};
+
+	l.sum = cop_rd_u64(&head);
+	l.packed = cop_rd_u8(&head) && f->ask.kind == COP_ASK_CHUNK;
+	l.data = take_body(r, f);
+	if (!l.data && l.len) {
+		cop_coop_fail(f, -ENOMEM);
+	} else if (!sound(f, &l)) {
+		unsound(f, l.data);
+	} else {
+		atomic_store(&f->coop->parent[f->stripe], f->hop);
+		shrink(f, &l);
+		cop_coop_land(f, &l);
+	}
+}
+
+static void answered(void *arg, const struct cop_rpc_result *r)
+{
+	struct flight *f = arg;
+
+	if (!r->answered && r->status == -ECANCELED)
+		cop_coop_fail(f, -ESHUTDOWN);
+	else if (!r->answered && r->status == -EBADMSG)
+		unsound(f, NULL);
+	else if (!r->answered || r->status == -ESHUTDOWN || r->status == -ECANCELED)
+		next_ancestor(f, r->status);
+	else if (r->status)
+		cop_coop_fail(f, r->status);
+	else
+		took(f, r);
+}
+
+void cop_coop_send(struct flight *f)
+{
+	uint8_t payload[4096 + 64];
+	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
+	struct cop_rpc_call call = {.rank = f->hop, .op = (uint8_t)f->ask.kind, .payload = payload,
+		.done = answered, .arg = f};
+
+	if (atomic_load(&f->coop->closing)) {
+		cop_coop_fail(f, -ESHUTDOWN);
+		return;
+	}
+	if (f->hop == COP_TOPO_NONE || !f->coop->conf.rpc) {
+		cop_coop_read_origin(f);
+		return;
+	}
+	cop_wr_u64(&w, f->ask.version);
+	cop_wr_u64(&w, f->ask.size);
+	cop_wr_u64(&w, f->ask.index);
+	cop_wr_str(&w, f->ask.path, strlen(f->ask.path));
+	call.payload_len = cop_wr_len(&w);
+	if (f->ask.kind == COP_ASK_CHUNK) {
+		call.landing = f->buf;
+		call.landing_len = f->buf_len;
+	}
+	cop_rpc_call(f->coop->conf.rpc, &call);
+}

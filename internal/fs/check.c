@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a directory can be mounted on, said before anything starts. */
+#include "fs/fs_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The type of the topmost mount on exactly this path, or "". */
+static void mount_type(const char *path, char type[64])
+{
+	FILE *f = fopen("/proc/self/mounts", "re");
+	char line[8192], mount[PATH_BYTES], found[64];
+
+	type[0] = '\0';
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*s %4095s %63s", mount, found) == 2 && strcmp(mount, path) == 0)
+			strcpy(type, found);
+	if (f)
+		fclose(f);
+}
+
+static int check_type(const char *path, struct cop_err *err)
+{
+	char type[64];
+
+	mount_type(path, type);
+	if (strcmp(type, "fuse.copper") == 0)
+		return cop_err_set(err, EBUSY, "%s: a copper node is mounted there already; stop it with 'copper stop %s'", path, path);
+	if (strncmp(type, "fuse", 4) == 0)
+		return cop_err_set(err, EBUSY, "%s: a %s file system is mounted there already; choose another mount point", path, type);
+	return 0;
+}
+
+static int check_empty(const char *path, struct cop_err *err)
+{
+	DIR *dir = opendir(path);
+	struct dirent *d;
+	int rc = 0;
+
+	if (!dir)
+		return cop_err_set(err, errno, "%s: cannot be used as a mount point: %s", path, strerror(errno));
+	while (!rc && (d = readdir(dir)))
+		if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
+			rc = cop_err_set(err, ENOTEMPTY, "%s: is not empty (it holds '%s'), and a mount would hide that; choose an empty directory", path, d->d_name);
+	closedir(dir);
+	return rc;
+}
+
+static bool have_fusermount(void)
+{
+	const char *path = getenv("PATH");
+	char dirs[PATH_BYTES], file[PATH_BYTES + 32], *save, *dir;
+
+	snprintf(dirs, sizeof(dirs), "%s:/usr/bin:/bin", path ? path : "");
+	for (dir = strtok_r(dirs, ":", &save); dir; dir = strtok_r(NULL, ":", &save)) {
+		snprintf(file, sizeof(file), "%s/fusermount3", dir);
+		if (access(file, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int check_machine(struct cop_err *err)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return cop_err_set(err, ENOENT, "/dev/fuse is not there; load the kernel module ('modprobe fuse') or ask for it in this container");
+	if (fd < 0)
+		return cop_err_set(err, errno, "/dev/fuse cannot be opened: %s", strerror(errno));
+	close(fd);
+	if (geteuid() != 0 && !have_fusermount())
+		return cop_err_set(err, ENOENT, "fusermount3 is not installed, and only root can mount without it; install the package fuse3");
+	return 0;
+}
+
+int cop_fs_check(const char *mountpoint, struct cop_err *err)
+{
+	struct stat st;
+	int rc;
+
+	if (stat(mountpoint, &st)) {
+		if (errno == ENOTCONN)
+			return cop_err_set(err, ENOTCONN, "%s: a node that died left its mount there; take it away with 'copper stop %s'", mountpoint, mountpoint);
+		if (errno == ENOENT)
+			return cop_err_set(err, ENOENT, "%s: there is no such directory; make the mount point first ('mkdir -p %s')", mountpoint, mountpoint);
+		return cop_err_set(err, errno, "%s: %s", mountpoint, strerror(errno));
+	}
+	if (!S_ISDIR(st.st_mode))
+		return cop_err_set(err, ENOTDIR, "%s: is not a directory; a mount point is an empty directory", mountpoint);
+	if (geteuid() != 0 && access(mountpoint, W_OK))
+		return cop_err_set(err, EACCES, "%s: you may not write to it, and an ordinary user can only mount on a directory of their own; choose another mount point", mountpoint);
+	rc = check_type(mountpoint, err);
+	if (!rc)
+		rc = check_empty(mountpoint, err);
+	return rc ? rc : check_machine(err);
+}

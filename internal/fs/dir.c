@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Directory reads. The offset of a name is its cookie in the listing, which is the same in every version of the
+ * directory, so seekdir works and a directory that changes under a reader neither repeats nor skips other names. */
+#include "fs/fs_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The inode number of a name whose attributes are not known (libfuse's own value for it). */
+#define UNKNOWN_INO 0xffffffffu
+#define OFF_DOT 1
+#define OFF_DOTDOT 2
+
+struct fill {
+	struct op *op;
+	char *buf;
+	size_t used;
+};
+
+/* Adds one name; false when the buffer is full. e->ino is 0 where the kernel gets no inode. */
+static bool add(struct fill *f, const char *name, const struct fuse_entry_param *e, off_t off)
+{
+	struct op *op = f->op;
+	size_t left = op->size - f->used, need;
+
+	need = op->plus ? fuse_add_direntry_plus(op->req, f->buf + f->used, left, name, e, off) :
+		fuse_add_direntry(op->req, f->buf + f->used, left, name, &e->attr, off);
+	if (need > left)
+		return false;
+	f->used += need;
+	return true;
+}
+
+static bool add_dots(struct fill *f, const struct cop_attr *dir)
+{
+	struct op *op = f->op;
+	struct inode *parent = op->inode->parent;
+	struct fuse_entry_param e = {.attr.st_mode = S_IFDIR};
+
+	if (op->off < OFF_DOT) {
+		e.attr.st_ino = dir->ino;
+		if (!add(f, ".", &e, OFF_DOT))
+			return false;
+	}
+	if (op->off < OFF_DOTDOT) {
+		e.attr.st_ino = parent ? cop_fs_inode_attr(op->fs, parent).ino : dir->ino;
+		if (!add(f, "..", &e, OFF_DOTDOT))
+			return false;
+	}
+	return true;
+}
+
+/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a lookup would. */
+static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name)
+{
+	struct op *op = f->op;
+	struct fuse_entry_param e = {.attr.st_ino = UNKNOWN_INO, .attr.st_mode = (mode_t)le->type << 12};
+	struct cop_attr attr = le->attr;
+	struct inode *i = NULL;
+	bool target = !S_ISLNK(attr.mode) || le->target;
+
+	if (le->has_attr) {
+		cop_fs_shown(op->fs, op->inode, le->target, le->target_len, &attr);
+		cop_fs_stat(&attr, &e.attr);
+	}
+	if (op->plus && le->has_attr && target && !op->fs->n_places) {
+		i = cop_fs_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
+		if (i) {
+			e.ino = cop_fs_nodeid(op->fs, i);
+			e.attr_timeout = e.entry_timeout = CACHE_SECONDS;
+		}
+	}
+	if (add(f, name, &e, (off_t)le->cookie))
+		return true;
+	if (i)
+		cop_fs_inode_put(op->fs, i, 1);
+	return false;
+}
+
+static void fill(struct fill *f, const void *blob)
+{
+	uint32_t count = cop_listing_count(blob);
+	struct cop_listing_entry le;
+	struct cop_attr dir;
+	char name[256];
+
+	cop_listing_dir(blob, &dir);
+	if (!add_dots(f, &dir))
+		return;
+	for (uint32_t i = cop_listing_seek(blob, (uint64_t)f->op->off); i < count; i++) {
+		cop_listing_at(blob, i, &le);
+		memcpy(name, le.name, le.name_len);
+		name[le.name_len] = '\0';
+		if (!add_name(f, &le, name))
+			return;
+	}
+}
+
+static void with_names(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct fill f = {.op = op};
+
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	f.buf = malloc(op->size);
+	if (!f.buf) {
+		cop_fs_fail(op, -ENOMEM);
+		return;
+	}
+	fill(&f, obj->data);
+	fuse_reply_buf(op->req, f.buf, f.used);
+	free(f.buf);
+	cop_fs_op_free(op);
+}
+
+static void with_listing(struct op *op, struct cop_obj *obj, int rc)
+{
+	char path[PATH_BYTES];
+
+	if (rc != -E2BIG) {
+		with_names(op, obj, rc);
+		return;
+	}
+	rc = cop_fs_path(op->inode, "", 0, path);
+	if (rc < 0)
+		cop_fs_fail(op, rc);
+	else
+		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_NAMES, .path = path}, with_names);
+}
+
+static void readdir_op(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
+{
+	struct op *op = cop_fs_op(req, ino);
+	char path[PATH_BYTES];
+	int rc;
+
+	cop_fs_count(req, COP_FUSE_READDIR);
+	if (!op)
+		return;
+	op->size = size;
+	op->off = off;
+	op->plus = plus;
+	if (op->inode->place != PLACE_TREE) {
+		cop_fs_local_readdir(op);
+		return;
+	}
+	rc = cop_fs_path(op->inode, "", 0, path);
+	if (rc < 0)
+		cop_fs_fail(op, rc);
+	else
+		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path}, with_listing);
+}
+
+void cop_fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	(void)fi;
+	readdir_op(req, ino, size, off, false);
+}
+
+void cop_fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	(void)fi;
+	readdir_op(req, ino, size, off, true);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is negotiated with the kernel, and the table of operations. */
+#include "fs/fs_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_BACKGROUND 256
+
+static const struct {
+	unsigned cap;
+	const char *name;
+} caps[] = {
+	{FUSE_CAP_ASYNC_READ, "async_read"},
+	{FUSE_CAP_READDIRPLUS, "readdirplus"},
+	{FUSE_CAP_PARALLEL_DIROPS, "parallel_dirops"},
+	{FUSE_CAP_CACHE_SYMLINKS, "cache_symlinks"},
+	{FUSE_CAP_EXPLICIT_INVAL_DATA, "explicit_inval_data"},
+	{FUSE_CAP_NO_OPEN_SUPPORT, "no_open"},
+	{FUSE_CAP_NO_OPENDIR_SUPPORT, "no_opendir"},
+};
+
+/* READDIRPLUS without READDIRPLUS_AUTO: always. Without AUTO_INVAL_DATA, which would win over EXPLICIT_INVAL_DATA. Locks are left to
+ * the kernel, so that they work among the processes of the node. */
+static void init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct cop_fs *fs = userdata;
+
+	conn->want = 0;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
+		conn->want |= caps[i].cap & conn->capable;
+	if (fs->deliver_opens)
+		conn->want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
+	conn->max_background = MAX_BACKGROUND;
+	conn->congestion_threshold = MAX_BACKGROUND / 4 * 3;
+	conn->time_gran = 1;
+	fs->conn_caps = conn->want;
+	fs->proto_major = conn->proto_major;
+	fs->proto_minor = conn->proto_minor;
+}
+
+static void forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
+{
+	cop_fs_count(req, COP_FUSE_FORGET);
+	cop_fs_inode_put(cop_fs_of(req), cop_fs_inode(cop_fs_of(req), ino), nlookup);
+	fuse_reply_none(req);
+}
+
+static void forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	struct cop_fs *fs = cop_fs_of(req);
+
+	for (size_t i = 0; i < count; i++) {
+		cop_fs_count(req, COP_FUSE_FORGET);
+		cop_fs_inode_put(fs, cop_fs_inode(fs, forgets[i].ino), forgets[i].nlookup);
+	}
+	fuse_reply_none(req);
+}
+
+static void reply_attr(struct op *op, const struct cop_attr *attr)
+{
+	struct stat st;
+
+	cop_fs_stat(attr, &st);
+	fuse_reply_attr(op->req, &st, CACHE_SECONDS);
+	cop_fs_op_free(op);
+}
+
+static void with_root(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct cop_attr attr;
+
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	cop_entry_get(obj->data, &attr, NULL, NULL);
+	cop_fs_inode_set_attr(op->fs, op->inode, &attr);
+	reply_attr(op, &attr);
+}
+
+/* The kernel asks again only when its day is over or memory was short: what was known at the lookup is still what this mount
+ * shows. */
+static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct op *op = cop_fs_op(req, ino);
+	struct cop_attr attr;
+
+	(void)fi;
+	cop_fs_count(req, COP_FUSE_GETATTR);
+	if (!op)
+		return;
+	if (!op->inode->parent) {
+		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = ""}, with_root);
+	} else if (op->inode->place != PLACE_TREE) {
+		cop_fs_local_getattr(op);
+	} else {
+		attr = cop_fs_inode_attr(op->fs, op->inode);
+		reply_attr(op, &attr);
+	}
+}
+
+/* ENOSYS once: the kernel opens by itself from then on, and keeps pages. */
+static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct cop_fs *fs = cop_fs_of(req);
+
+	cop_fs_count(req, COP_FUSE_OPEN);
+	if (cop_fs_inode(fs, ino)->place == PLACE_LOCAL) {
+		struct op *op = cop_fs_op(req, ino);
+
+		if (op)
+			cop_fs_local_open(op, fi);
+	} else if (fs->conn_caps & FUSE_CAP_NO_OPEN_SUPPORT) {
+		fuse_reply_err(req, ENOSYS);
+	} else {
+		fi->keep_cache = 1;
+		fi->noflush = 1;
+		fuse_reply_open(req, fi);
+	}
+}
+
+static void release_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	cop_fs_count(req, COP_FUSE_RELEASE);
+	if (cop_fs_inode(cop_fs_of(req), ino)->place == PLACE_LOCAL)
+		cop_fs_local_release(req, fi);
+	else
+		fuse_reply_err(req, 0);
+}
+
+static void open_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct cop_fs *fs = cop_fs_of(req);
+
+	cop_fs_count(req, COP_FUSE_OPENDIR);
+	if (fs->conn_caps & FUSE_CAP_NO_OPENDIR_SUPPORT) {
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	fi->cache_readdir = fi->keep_cache = cop_fs_inode(fs, ino)->place == PLACE_TREE;
+	fuse_reply_open(req, fi);
+}
+
+static void release_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)fi;
+	cop_fs_count(req, COP_FUSE_RELEASEDIR);
+	fuse_reply_err(req, 0);
+}
+
+static void with_statfs(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct cop_statfs s;
+	struct statvfs v = {0};
+
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	memcpy(&s, obj->data, sizeof(s));
+	v.f_bsize = s.bsize;
+	v.f_frsize = s.frsize;
+	v.f_blocks = s.blocks;
+	v.f_bfree = s.bfree;
+	v.f_bavail = s.bavail;
+	v.f_files = s.files;
+	v.f_ffree = s.ffree;
+	v.f_favail = s.favail;
+	v.f_namemax = s.namemax;
+	fuse_reply_statfs(op->req, &v);
+	cop_fs_op_free(op);
+}
+
+static void statfs_fs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct op *op = cop_fs_op(req, ino);
+
+	cop_fs_count(req, COP_FUSE_STATFS);
+	if (op)
+		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_STATFS, .path = ""}, with_statfs);
+}
+
+/* Python asks isatty() of every file it opens; no file here is a terminal. */
+static void ioctl_file(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
+	unsigned flags, const void *in, size_t in_size, size_t out_size)
+{
+	(void)ino, (void)cmd, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size, (void)out_size;
+	cop_fs_count(req, COP_FUSE_IOCTL);
+	fuse_reply_err(req, ENOTTY);
+}
+
+static void getxattr_file(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	(void)ino, (void)name, (void)size;
+	cop_fs_count(req, COP_FUSE_GETXATTR);
+	fuse_reply_err(req, ENOSYS);
+}
+
+static void listxattr_file(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	(void)ino, (void)size;
+	cop_fs_count(req, COP_FUSE_LISTXATTR);
+	fuse_reply_err(req, ENOSYS);
+}
+
+const struct fuse_lowlevel_ops cop_fs_ops = {
+	.init = init,
+	.lookup = cop_fs_lookup,
+	.forget = forget,
+	.forget_multi = forget_multi,
+	.getattr = getattr,
+	.readlink = cop_fs_readlink,
+	.open = open_file,
+	.read = cop_fs_read,
+	.release = release_file,
+	.opendir = open_dir,
+	.readdir = cop_fs_readdir,
+	.readdirplus = cop_fs_readdirplus,
+	.releasedir = release_dir,
+	.statfs = statfs_fs,
+	.ioctl = ioctl_file,
+	.lseek = cop_fs_lseek,
+	.getxattr = getxattr_file,
+	.listxattr = listxattr_file,
+};
+
+void cop_fs_json(struct cop_fs *fs, struct cop_buf *out)
+{
+	const char *comma = "";
+
+	cop_buf_printf(out, "{\"protocol\":\"%u.%u\",\"inodes\":%llu,\"capabilities\":[", fs->proto_major,
+		fs->proto_minor, (unsigned long long)cop_fs_inode_count(fs));
+	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
+		if (fs->conn_caps & caps[i].cap) {
+			cop_buf_printf(out, "%s\"%s\"", comma, caps[i].name);
+			comma = ",";
+		}
+	cop_buf_str(out, "]}");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fs: the FUSE low-level front end. It turns kernel requests into questions to coop and answers each exactly once; a request that
+ * has to wait lives in a flight, no thread waits with it. Everything is read-only: what changes something is refused with
+ * EROFS, by the kernel already (mounted ro) and here.
+ *
+ * The settings that let the kernel answer by itself are those of Documentation/filesystems/fuse.rst and of the kernel's
+ * fs/fuse: entry and attribute timeouts of a day, absence as an entry with inode 0, open and opendir answered ENOSYS
+ * (FUSE_NO_OPEN_SUPPORT, FUSE_NO_OPENDIR_SUPPORT), READDIRPLUS always, cached symlinks, explicit invalidation. */
+#ifndef COP_FS_H
+#define COP_FS_H
+
+#include "coop/coop.h"
+
+struct cop_fs;
+
+struct cop_fs_conf {
+	const char *mountpoint; /* real path */
+	const char *source;     /* real path, as the root of the tree sees it */
+	bool keep_symlinks;     /* absolute links under the source stay as they are */
+	bool allow_other;
+	uint32_t enoent_ttl_ms;
+	unsigned workers;       /* 0: chosen by the number of processors */
+	struct cop_coop *coop;
+	struct cop_cache *cache;
+	struct cop_origin *origin; /* for pseudo file systems, which are read on the node itself */
+	struct cop_stats *stats;
+};
+
+/* Whether this can be a mount point and this machine can mount: a sentence if not (missing, not a directory, already mounted, dead
+ * mount, not empty, no /dev/fuse, no fusermount3). */
+int cop_fs_check(const char *mountpoint, struct cop_err *err);
+
+/* Mounts and starts to serve. */
+int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop_err *err);
+/* Unmounts: politely for grace_ms, then lazily, appending to holders (may be NULL) the processes that hold it, as "name[pid], ...";
+ * then joins the workers. Requests that wait in flights may still be answered until cop_fs_free. */
+void cop_fs_stop(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders);
+/* No flight may be open any more. NULL is fine. */
+void cop_fs_free(struct cop_fs *fs);
+/* A descriptor that becomes readable once the kernel has ended the connection (somebody unmounted it). */
+int cop_fs_gone_fd(const struct cop_fs *fs);
+
+/* The kernel forgets this path and what is below it ("" for all), soon. Open files stay what they are. */
+void cop_fs_invalidate(struct cop_fs *fs, const char *path);
+
+/* What was negotiated, and inodes held by the kernel: a JSON object. */
+void cop_fs_json(struct cop_fs *fs, struct cop_buf *out);
+
+/* Takes a dead mount away (a node that was killed leaves one behind). 0 or -errno. */
+int cop_fs_unmount_dead(const char *mountpoint);
+
+#endif

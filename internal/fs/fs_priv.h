@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks: each shard of the inode table has one, over its chains, the last reference of an inode and the attributes in it. None is held
+ * across a reply or a call to coop. */
+#ifndef COP_FS_PRIV_H
+#define COP_FS_PRIV_H
+
+#include <fuse_lowlevel.h>
+
+#include "fs/fs.h"
+#include "log/log.h"
+
+#define INODE_SHARDS 16u
+#define PATH_BYTES 4096
+/* A day: what exists is true until it is invalidated. */
+#define CACHE_SECONDS 86400.0
+#define READ_CHUNKS_MAX 20
+#define WORKERS_MAX 16u
+
+enum place {
+	PLACE_TREE,  /* served through the tree */
+	PLACE_LOCAL, /* a pseudo file system of this node, passed through */
+	PLACE_SELF,  /* the mount point itself, seen from inside: an empty directory */
+};
+
+struct inode {
+	struct inode *next;   /* chain */
+	struct inode *parent; /* a reference */
+	_Atomic uint64_t refs; /* kernel lookups, children, operations under way */
+	_Atomic uint64_t ahead; /* first chunk that read-ahead has not asked for */
+	uint64_t hash;
+	struct cop_attr attr;
+	bool in_table;
+	bool stale; /* its name means another version now: only who holds it reaches it */
+	uint8_t place;
+	uint16_t name_len;
+	char name[];
+};
+
+struct inode_shard {
+	pthread_mutex_t lock;
+	struct inode **chain;
+	size_t chains, count;
+};
+
+struct inode_table {
+	struct inode_shard shard[INODE_SHARDS];
+};
+
+struct cop_fs {
+	struct cop_fs_conf conf;
+	struct fuse_session *session;
+	pthread_t worker[WORKERS_MAX], notify_thread;
+	unsigned n_workers;
+	bool notifying, mounted;
+	_Atomic bool gone, stopping;
+	int gone_fd; /* eventfd */
+	uint32_t conn_caps; /* FUSE_CAP_* in use, for reports */
+	unsigned proto_major, proto_minor;
+	bool deliver_opens; /* pseudo file systems below: their files need direct reads, so opens are seen */
+	struct inode_table inodes;
+	struct inode *root;
+	struct place_path {
+		char *path; /* relative to the source */
+		enum place place;
+	} *places;
+	size_t n_places;
+	/* Names to invalidate in the kernel, done by a thread of its own: the kernel may wait for a request that a worker
+	 * should answer. Bounded; what does not fit is dropped, for the timeouts to catch. */
+	pthread_mutex_t notify_lock;
+	pthread_cond_t notify_wake;
+	struct cop_list notify;
+	unsigned notify_count;
+	bool notify_stop;
+};
+
+/* One request that may have to wait. */
+struct op {
+	struct cop_waiter waiter;
+	struct cop_fs *fs;
+	fuse_req_t req;
+	struct inode *inode; /* a reference */
+	void (*next)(struct op *op, struct cop_obj *obj, int rc);
+	size_t size;
+	off_t off;
+	uint64_t version;
+	int whence;
+	bool plus, checked;
+	unsigned n_chunks;
+	struct cop_obj *chunk[READ_CHUNKS_MAX];
+	uint16_t name_len;
+	char name[256];
+};
+
+/* ---- inode.c ---- */
+int cop_fs_inodes_init(struct cop_fs *fs);
+void cop_fs_inodes_fini(struct cop_fs *fs);
+struct inode *cop_fs_inode(struct cop_fs *fs, fuse_ino_t ino);
+fuse_ino_t cop_fs_nodeid(struct cop_fs *fs, struct inode *i);
+/* The inode of this name, found or made, with one more reference; NULL without memory. A regular file of another version gets a
+ * new inode, so that pages of two versions never stand under one. */
+struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const char *name,
+	size_t name_len, const struct cop_attr *attr, enum place place);
+/* The inode of this name if the kernel or an operation holds it, with a reference. */
+struct inode *cop_fs_inode_find(struct cop_fs *fs, struct inode *parent, const char *name, size_t len);
+void cop_fs_inode_ref(struct inode *i);
+void cop_fs_inode_put(struct cop_fs *fs, struct inode *i, uint64_t n);
+struct cop_attr cop_fs_inode_attr(struct cop_fs *fs, struct inode *i);
+void cop_fs_inode_set_attr(struct cop_fs *fs, struct inode *i, const struct cop_attr *attr);
+/* "" for the root; with a name, of that name below i. Length or -ENAMETOOLONG. */
+int cop_fs_path(const struct inode *i, const char *name, size_t name_len, char path[PATH_BYTES]);
+uint64_t cop_fs_inode_count(struct cop_fs *fs);
+/* Calls fn for every inode with the table's shard locked. */
+void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i), void *arg);
+
+/* ---- op.c ---- */
+struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino);
+void cop_fs_op_free(struct op *op);
+/* Asks coop; next is called once, now or later. */
+void cop_fs_ask(struct op *op, const struct cop_ask *ask,
+	void (*next)(struct op *op, struct cop_obj *obj, int rc));
+/* Replies and frees. */
+void cop_fs_fail(struct op *op, int rc);
+void cop_fs_stat(const struct cop_attr *attr, struct stat *st);
+struct cop_fs *cop_fs_of(fuse_req_t req);
+void cop_fs_count(fuse_req_t req, enum cop_counter c);
+
+/* ---- places.c: pseudo file systems and the mount point itself ---- */
+int cop_fs_places_find(struct cop_fs *fs);
+void cop_fs_places_free(struct cop_fs *fs);
+enum place cop_fs_place(const struct cop_fs *fs, const char *path);
+
+/* ---- local.c: passthrough on the node ---- */
+void cop_fs_local_lookup(struct op *op);
+void cop_fs_local_getattr(struct op *op);
+void cop_fs_local_readlink(struct op *op);
+void cop_fs_local_open(struct op *op, struct fuse_file_info *fi);
+void cop_fs_local_read(struct op *op, struct fuse_file_info *fi);
+void cop_fs_local_release(fuse_req_t req, struct fuse_file_info *fi);
+void cop_fs_local_readdir(struct op *op);
+
+/* ---- the operations ---- */
+void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+/* attr as the user sees it: a rewritten link target changes the size. */
+void cop_fs_shown(const struct cop_fs *fs, struct inode *parent, const char *target,
+	size_t target_len, struct cop_attr *attr);
+/* Target as the user sees it. Returns the length; out has PATH_BYTES. depth: directories between the root and the link. */
+size_t cop_fs_rewrite(const struct cop_fs *fs, unsigned depth, const char *target, size_t len,
+	char out[PATH_BYTES]);
+unsigned cop_fs_depth(const struct inode *dir);
+void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino);
+void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+void cop_fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void cop_fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+extern const struct fuse_lowlevel_ops cop_fs_ops;
+
+/* ---- notify.c ---- */
+int cop_fs_notify_start(struct cop_fs *fs);
+void cop_fs_notify_stop(struct cop_fs *fs);
+/* The file is not what its name promised: the kernel asks for the name again next time. */
+void cop_fs_forget_name(struct cop_fs *fs, struct inode *i);
+
+/* ---- umount.c ---- */
+int cop_fs_umount(const char *mountpoint, bool lazy);
+void cop_fs_holders(const char *mountpoint, struct cop_buf *out);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inodes that the kernel or an operation holds, by parent and name. An inode's address is its node id, so the kernel's
+ * reference is what keeps it valid. */
+#include "fs/fs_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_CHAINS 256u
+
+int cop_fs_inodes_init(struct cop_fs *fs)
+{
+	fs->root = calloc(1, sizeof(*fs->root) + 1);
+	if (!fs->root)
+		return -ENOMEM;
+	atomic_init(&fs->root->refs, 1);
+	for (unsigned i = 0; i < INODE_SHARDS; i++) {
+		struct inode_shard *s = &fs->inodes.shard[i];
+
+		pthread_mutex_init(&s->lock, NULL);
+		s->chains = FIRST_CHAINS;
+		s->chain = calloc(FIRST_CHAINS, sizeof(*s->chain));
+		if (!s->chain)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void cop_fs_inodes_fini(struct cop_fs *fs)
+{
+	for (unsigned i = 0; i < INODE_SHARDS; i++) {
+		struct inode_shard *s = &fs->inodes.shard[i];
+
+		for (size_t c = 0; s->chain && c < s->chains; c++)
+			while (s->chain[c]) {
+				struct inode *gone = s->chain[c];
+
+				s->chain[c] = gone->next;
+				free(gone);
+			}
+		free(s->chain);
+	}
+	free(fs->root);
+}
+
+struct inode *cop_fs_inode(struct cop_fs *fs, fuse_ino_t ino)
+{
+	return ino == FUSE_ROOT_ID ? fs->root : (struct inode *)(uintptr_t)ino;
+}
+
+fuse_ino_t cop_fs_nodeid(struct cop_fs *fs, struct inode *i)
+{
+	return i == fs->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)i;
+}
+
+static struct inode_shard *shard_of(struct cop_fs *fs, uint64_t hash)
+{
+	return &fs->inodes.shard[hash >> 60];
+}
+
+static uint64_t name_hash(const struct inode *parent, const char *name, size_t len)
+{
+	return cop_hash64(name, len, (uint64_t)(uintptr_t)parent);
+}
+
+static void maybe_grow(struct inode_shard *s)
+{
+	size_t chains = s->chains * 2;
+	struct inode **chain;
+
+	if (s->count < s->chains || !(chain = calloc(chains, sizeof(*chain))))
+		return;
+	for (size_t c = 0; c < s->chains; c++)
+		while (s->chain[c]) {
+			struct inode *i = s->chain[c];
+
+			s->chain[c] = i->next;
+			i->next = chain[i->hash & (chains - 1)];
+			chain[i->hash & (chains - 1)] = i;
+		}
+	free(s->chain);
+	s->chain = chain;
+	s->chains = chains;
+}
+
+static void unhash(struct inode_shard *s, struct inode *i)
+{
+	struct inode **p = &s->chain[i->hash & (s->chains - 1)];
+
+	while (*p != i)
+		p = &(*p)->next;
+	*p = i->next;
+	i->in_table = false;
+	s->count--;
+}
+
+static struct inode *find(struct inode_shard *s, uint64_t hash, const struct inode *parent,
+	const char *name, size_t len)
+{
+	struct inode *i = s->chain[hash & (s->chains - 1)];
+
+	while (i && (i->stale || i->hash != hash || i->parent != parent || i->name_len != len ||
+			memcmp(i->name, name, len) != 0))
+		i = i->next;
+	return i;
+}
+
+static struct inode *add(struct inode_shard *s, uint64_t hash, struct inode *parent,
+	const char *name, size_t len)
+{
+	struct inode *i = calloc(1, sizeof(*i) + len + 1);
+
+	if (!i)
+		return NULL;
+	memcpy(i->name, name, len);
+	i->name_len = (uint16_t)len;
+	i->hash = hash;
+	i->parent = parent;
+	i->in_table = true;
+	cop_fs_inode_ref(parent);
+	maybe_grow(s);
+	i->next = s->chain[hash & (s->chains - 1)];
+	s->chain[hash & (s->chains - 1)] = i;
+	s->count++;
+	return i;
+}
+
+struct inode *cop_fs_inode_find(struct cop_fs *fs, struct inode *parent, const char *name, size_t len)
+{
+	uint64_t hash = name_hash(parent, name, len);
+	struct inode_shard *s = shard_of(fs, hash);
+	struct inode *i;
+
+	pthread_mutex_lock(&s->lock);
+	i = find(s, hash, parent, name, len);
+	if (i)
+		cop_fs_inode_ref(i);
+	pthread_mutex_unlock(&s->lock);
+	return i;
+}
+
+struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const char *name,
+	size_t name_len, const struct cop_attr *attr, enum place place)
+{
+	uint64_t hash = name_hash(parent, name, name_len);
+	struct inode_shard *s = shard_of(fs, hash);
+	struct inode *i;
+	bool made;
+
+	pthread_mutex_lock(&s->lock);
+	i = find(s, hash, parent, name, name_len);
+	if (i && i->place != place) {
+		i->stale = true;
+		i = NULL;
+	}
+	if (i && place == PLACE_TREE && i->attr.version != attr->version &&
+	    (!S_ISDIR(attr->mode) || !S_ISDIR(i->attr.mode))) {
+		i->stale = true;
+		i = NULL;
+	}
+	made = !i;
+	if (!i)
+		i = add(s, hash, parent, name, name_len);
+	if (i) {
+		/* A file's attributes are those of its version for good, so its readers need no lock. */
+		if (made || S_ISDIR(attr->mode) || place != PLACE_TREE)
+			i->attr = *attr;
+		if (made)
+			i->place = (uint8_t)place;
+		cop_fs_inode_ref(i);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return i;
+}
+
+void cop_fs_inode_ref(struct inode *i)
+{
+	atomic_fetch_add(&i->refs, 1);
+}
+
+/* Drops n references; true if they were the last and the inode is out of the table. The last ones go under the lock, so that
+ * a lookup cannot find an inode that is about to be freed. */
+static bool drop(struct cop_fs *fs, struct inode *i, uint64_t n)
+{
+	struct inode_shard *s = shard_of(fs, i->hash);
+	uint64_t refs = atomic_load(&i->refs);
+	bool last;
+
+	while (refs > n)
+		if (atomic_compare_exchange_weak(&i->refs, &refs, refs - n))
+			return false;
+	pthread_mutex_lock(&s->lock);
+	last = atomic_fetch_sub(&i->refs, n) == n;
+	if (last && i->in_table)
+		unhash(s, i);
+	pthread_mutex_unlock(&s->lock);
+	return last;
+}
+
+void cop_fs_inode_put(struct cop_fs *fs, struct inode *i, uint64_t n)
+{
+	while (i && i != fs->root) {
+		struct inode *parent = i->parent;
+
+		if (!drop(fs, i, n))
+			return;
+		free(i);
+		i = parent;
+		n = 1;
+	}
+}
+
+struct cop_attr cop_fs_inode_attr(struct cop_fs *fs, struct inode *i)
+{
+	struct inode_shard *s = shard_of(fs, i->hash);
+	struct cop_attr attr;
+
+	pthread_mutex_lock(&s->lock);
+	attr = i->attr;
+	pthread_mutex_unlock(&s->lock);
+	return attr;
+}
+
+void cop_fs_inode_set_attr(struct cop_fs *fs, struct inode *i, const struct cop_attr *attr)
+{
+	struct inode_shard *s = shard_of(fs, i->hash);
+
+	pthread_mutex_lock(&s->lock);
+	i->attr = *attr;
+	pthread_mutex_unlock(&s->lock);
+}
+
+int cop_fs_path(const struct inode *i, const char *name, size_t name_len, char path[PATH_BYTES])
+{
+	size_t len = name_len, at;
+
+	for (const struct inode *p = i; p->parent; p = p->parent)
+		len += p->name_len + (len ? 1u : 0u);
+	if (len >= PATH_BYTES)
+		return -ENAMETOOLONG;
+	path[len] = '\0';
+	at = len - name_len;
+	memcpy(path + at, name, name_len);
+	for (; i->parent; i = i->parent) {
+		if (at < len)
+			path[--at] = '/';
+		at -= i->name_len;
+		memcpy(path + at, i->name, i->name_len);
+	}
+	return (int)len;
+}
+
+uint64_t cop_fs_inode_count(struct cop_fs *fs)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < INODE_SHARDS; i++) {
+		pthread_mutex_lock(&fs->inodes.shard[i].lock);
+		count += fs->inodes.shard[i].count;
+		pthread_mutex_unlock(&fs->inodes.shard[i].lock);
+	}
+	return count;
+}
+
+void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i), void *arg)
+{
+	for (unsigned i = 0; i < INODE_SHARDS; i++) {
+		struct inode_shard *s = &fs->inodes.shard[i];
+
+		pthread_mutex_lock(&s->lock);
+		for (size_t c = 0; c < s->chains; c++)
+			for (struct inode *n = s->chain[c]; n; n = n->next)
+				fn(arg, n);
+		pthread_mutex_unlock(&s->lock);
+	}
+}

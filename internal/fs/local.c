@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node itself, nothing cached, by the
+ * origin's workers since such files may block. /proc/self is the process that asks. */
+#include "fs/fs_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static int64_t ns_of(struct timespec ts)
+{
+	return (int64_t)ts.tv_sec * (int64_t)COP_NS_PER_S + ts.tv_nsec;
+}
+
+static void attr_of(const struct stat *st, struct cop_attr *a)
+{
+	*a = (struct cop_attr){
+		.ino = st->st_ino, .size = (uint64_t)st->st_size, .blocks = (uint64_t)st->st_blocks,
+		.atime_ns = ns_of(st->st_atim), .mtime_ns = ns_of(st->st_mtim), .ctime_ns = ns_of(st->st_ctim),
+		.version = 1, .mode = st->st_mode, .nlink = (uint32_t)st->st_nlink, .uid = st->st_uid,
+		.gid = st->st_gid, .rdev_major = major(st->st_rdev), .rdev_minor = minor(st->st_rdev),
+		.blksize = (uint32_t)st->st_blksize,
+	};
+}
+
+/* The mount point seen from inside: an empty directory of its own. */
+static void self_attr(const char *path, struct cop_attr *a)
+{
+	*a = (struct cop_attr){.ino = cop_hash64(path, strlen(path), 1), .version = 1,
+		.mode = S_IFDIR | 0555, .nlink = 2, .uid = getuid(), .gid = getgid(), .blksize = 4096};
+}
+
+static int path_of(struct op *op, char path[PATH_BYTES])
+{
+	int rc = cop_fs_path(op->inode, op->name, op->name_len, path);
+
+	return rc < 0 ? rc : 0;
+}
+
+static int stat_local(struct op *op, const char *path, struct cop_attr *a)
+{
+	struct stat st;
+
+	if (cop_fs_place(op->fs, path) == PLACE_SELF) {
+		size_t n = strlen(path);
+
+		for (size_t i = 0; i < op->fs->n_places; i++)
+			if (strlen(op->fs->places[i].path) == n && !strcmp(op->fs->places[i].path, path)) {
+				self_attr(path, a);
+				return 0;
+			}
+		return -ENOENT;
+	}
+	if (fstatat(cop_origin_dirfd(op->fs->conf.origin), path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
+		return -errno;
+	attr_of(&st, a);
+	return 0;
+}
+
+static void run(struct op *op, void (*job)(void *arg, int rc))
+{
+	cop_origin_run(op->fs->conf.origin, job, op);
+}
+
+static void lookup_job(void *arg, int rc)
+{
+	struct op *op = arg;
+	struct fuse_entry_param e = {0};
+	struct cop_attr attr;
+	char path[PATH_BYTES];
+	struct inode *i;
+
+	if (!rc)
+		rc = path_of(op, path);
+	if (!rc)
+		rc = stat_local(op, path, &attr);
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	i = cop_fs_inode_get(op->fs, op->inode, op->name, op->name_len, &attr, cop_fs_place(op->fs, path));
+	if (!i) {
+		cop_fs_fail(op, -ENOMEM);
+		return;
+	}
+	e.ino = cop_fs_nodeid(op->fs, i);
+	cop_fs_stat(&attr, &e.attr);
+	if (fuse_reply_entry(op->req, &e))
+		cop_fs_inode_put(op->fs, i, 1);
+	cop_fs_op_free(op);
+}
+
+void cop_fs_local_lookup(struct op *op)
+{
+	run(op, lookup_job);
+}
+
+static void getattr_job(void *arg, int rc)
+{
+	struct op *op = arg;
+	struct cop_attr attr;
+	struct stat st;
+	char path[PATH_BYTES];
+
+	if (!rc)
+		rc = path_of(op, path);
+	if (!rc)
+		rc = stat_local(op, path, &attr);
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	cop_fs_stat(&attr, &st);
+	fuse_reply_attr(op->req, &st, 0);
+	cop_fs_op_free(op);
+}
+
+void cop_fs_local_getattr(struct op *op)
+{
+	run(op, getattr_job);
+}
+
+static void readlink_job(void *arg, int rc)
+{
+	struct op *op = arg;
+	char path[PATH_BYTES], target[PATH_BYTES];
+	ssize_t n = 0;
+
+	if (!rc)
+		rc = path_of(op, path);
+	if (!rc && strcmp(op->inode->name, "self") == 0 && cop_fs_depth(op->inode) == 2)
+		n = snprintf(target, sizeof(target), "%d", (int)fuse_req_ctx(op->req)->pid);
+	else if (!rc)
+		n = readlinkat(cop_origin_dirfd(op->fs->conf.origin), path, target, sizeof(target) - 1);
+	if (n < 0)
+		rc = -errno;
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	target[n] = '\0';
+	fuse_reply_readlink(op->req, target);
+	cop_fs_op_free(op);
+}
+
+void cop_fs_local_readlink(struct op *op)
+{
+	run(op, readlink_job);
+}
+
+static void open_job(void *arg, int rc)
+{
+	struct op *op = arg;
+	struct fuse_file_info fi = {.flags = O_RDONLY};
+	char path[PATH_BYTES];
+	int fd = -1;
+
+	if (!rc)
+		rc = path_of(op, path);
+	if (!rc) {
+		fd = openat(cop_origin_dirfd(op->fs->conf.origin), path,
+			O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+		rc = fd < 0 ? -errno : 0;
+	}
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	fi.fh = (uint64_t)fd;
+	fi.direct_io = 1;
+	if (fuse_reply_open(op->req, &fi))
+		close(fd);
+	cop_fs_op_free(op);
+}
+
+void cop_fs_local_open(struct op *op, struct fuse_file_info *fi)
+{
+	(void)fi;
+	run(op, open_job);
+}
+
+static void read_job(void *arg, int rc)
+{
+	struct op *op = arg;
+	char *buf = rc ? NULL : malloc(op->size);
+	ssize_t n = -1;
+
+	if (!rc && !buf)
+		rc = -ENOMEM;
+	if (!rc && (n = pread((int)op->version, buf, op->size, op->off)) < 0)
+		rc = -errno;
+	if (rc) {
+		cop_fs_fail(op, rc);
+	} else {
+		fuse_reply_buf(op->req, buf, (size_t)n);
+		cop_fs_op_free(op);
+	}
+	free(buf);
+}
+
+/* The descriptor travels in version, which a local file has no other use for. */
+void cop_fs_local_read(struct op *op, struct fuse_file_info *fi)
+{
+	op->version = fi->fh;
+	run(op, read_job);
+}
+
+void cop_fs_local_release(fuse_req_t req, struct fuse_file_info *fi)
+{
+	close((int)fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+/* Fills buf from the directory stream; returns the bytes used. */
+static size_t fill(struct op *op, DIR *dir, char *buf)
+{
+	struct fuse_entry_param e = {0};
+	size_t used = 0, need;
+	struct dirent *d;
+
+	while ((d = readdir(dir))) {
+		e.attr.st_ino = d->d_ino;
+		e.attr.st_mode = (mode_t)d->d_type << 12;
+		need = op->plus ? fuse_add_direntry_plus(op->req, buf + used, op->size - used, d->d_name,
+				&e, d->d_off) :
+			fuse_add_direntry(op->req, buf + used, op->size - used, d->d_name, &e.attr, d->d_off);
+		if (need > op->size - used)
+			break;
+		used += need;
+	}
+	return used;
+}
+
+static void readdir_job(void *arg, int rc)
+{
+	struct op *op = arg;
+	char path[PATH_BYTES], *buf = NULL;
+	DIR *dir = NULL;
+	int fd = -1;
+
+	if (!rc)
+		rc = path_of(op, path);
+	if (!rc && op->inode->place == PLACE_LOCAL) {
+		fd = openat(cop_origin_dirfd(op->fs->conf.origin), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		dir = fd < 0 ? NULL : fdopendir(fd);
+		rc = dir ? 0 : -errno;
+	}
+	if (!rc && !(buf = malloc(op->size)))
+		rc = -ENOMEM;
+	if (rc) {
+		cop_fs_fail(op, rc);
+	} else {
+		if (dir && op->off)
+			seekdir(dir, op->off);
+		fuse_reply_buf(op->req, buf, dir ? fill(op, dir, buf) : 0);
+		cop_fs_op_free(op);
+	}
+	free(buf);
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+void cop_fs_local_readdir(struct op *op)
+{
+	run(op, readdir_job);
+}

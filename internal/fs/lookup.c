@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names and attributes. A lookup is answered by the directory's listing; where there is none, or it proves nothing,
+ * by the single entry. */
+#include "fs/fs_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void reply_entry(struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
+{
+	struct fuse_entry_param e = {.attr_timeout = CACHE_SECONDS, .entry_timeout = CACHE_SECONDS};
+	struct inode *i;
+
+	cop_fs_shown(op->fs, op->inode, target, target_len, attr);
+	i = cop_fs_inode_get(op->fs, op->inode, op->name, op->name_len, attr, PLACE_TREE);
+	if (!i) {
+		cop_fs_fail(op, -ENOMEM);
+		return;
+	}
+	e.ino = cop_fs_nodeid(op->fs, i);
+	cop_fs_stat(attr, &e.attr);
+	/* A request that was interrupted has no reply, so the kernel holds nothing. */
+	if (fuse_reply_entry(op->req, &e))
+		cop_fs_inode_put(op->fs, i, 1);
+	cop_fs_op_free(op);
+}
+
+/* Absent: an entry with inode 0, which the kernel remembers; an error it would not. */
+static void reply_absent(struct op *op, bool certain)
+{
+	struct fuse_entry_param e = {.ino = 0};
+
+	if (certain)
+		e.entry_timeout = op->fs->conf.enoent_ttl_ms / 1000.0;
+	cop_stats_add(op->fs->conf.stats, COP_FUSE_NEGATIVE, 1);
+	if (e.entry_timeout > 0)
+		fuse_reply_entry(op->req, &e);
+	else
+		fuse_reply_err(op->req, ENOENT);
+	cop_fs_op_free(op);
+}
+
+static void with_entry(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct cop_attr attr;
+	const char *target;
+	size_t target_len;
+
+	if (rc == -ENOENT) {
+		reply_absent(op, true);
+	} else if (rc) {
+		cop_fs_fail(op, rc);
+	} else {
+		cop_entry_get(obj->data, &attr, &target, &target_len);
+		reply_entry(op, &attr, target, target_len);
+	}
+}
+
+static void ask(struct op *op, enum cop_ask_kind kind, uint64_t version, bool with_name,
+	void (*next)(struct op *op, struct cop_obj *obj, int rc))
+{
+	char path[PATH_BYTES];
+	int rc = cop_fs_path(op->inode, op->name, with_name ? op->name_len : 0, path);
+
+	if (rc < 0)
+		cop_fs_fail(op, rc);
+	else
+		cop_fs_ask(op, &(struct cop_ask){.kind = kind, .path = path, .version = version}, next);
+}
+
+static void with_listing(struct op *op, struct cop_obj *obj, int rc);
+
+static void with_check(struct op *op, struct cop_obj *obj, int rc)
+{
+	(void)obj;
+	op->checked = true;
+	/* Still true: absent. Anything else: the listing was dropped, so this brings a new one. */
+	if (rc == 0)
+		reply_absent(op, true);
+	else
+		ask(op, COP_ASK_LISTING, 0, false, with_listing);
+}
+
+/* The listing says that the name is not there. It is believed for the ENOENT TTL, then the root is asked whether the directory
+ * is still the same. */
+static void listed_absent(struct op *op, struct cop_obj *obj)
+{
+	uint64_t age_ms = cop_now_ms() - atomic_load(&obj->stamp_ms);
+	struct cop_attr dir;
+
+	if (op->checked || age_ms <= op->fs->conf.enoent_ttl_ms) {
+		reply_absent(op, true);
+		return;
+	}
+	cop_listing_dir(obj->data, &dir);
+	ask(op, COP_ASK_CHECK, dir.version, false, with_check);
+}
+
+static void with_listing(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct cop_listing_entry e;
+
+	if (rc || !cop_listing_find(obj->data, op->name, op->name_len, &e)) {
+		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE))
+			listed_absent(op, obj);
+		else
+			ask(op, COP_ASK_ENTRY, 0, true, with_entry);
+	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target)) {
+		ask(op, COP_ASK_ENTRY, 0, true, with_entry);
+	} else {
+		reply_entry(op, &e.attr, e.target, e.target_len);
+	}
+}
+
+/* Names below a pseudo file system, and such a mount point itself, never reach the tree. */
+static bool is_local(struct op *op)
+{
+	char path[PATH_BYTES];
+
+	if (op->inode->place != PLACE_TREE)
+		return true;
+	return op->fs->n_places && cop_fs_path(op->inode, op->name, op->name_len, path) > 0 &&
+		cop_fs_place(op->fs, path) != PLACE_TREE;
+}
+
+void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct op *op = cop_fs_op(req, parent);
+	size_t len = strlen(name);
+
+	cop_fs_count(req, COP_FUSE_LOOKUP);
+	if (!op)
+		return;
+	if (len >= sizeof(op->name)) {
+		cop_fs_fail(op, -ENAMETOOLONG);
+		return;
+	}
+	memcpy(op->name, name, len);
+	op->name_len = (uint16_t)len;
+	if (is_local(op))
+		cop_fs_local_lookup(op);
+	else
+		ask(op, COP_ASK_LISTING, 0, false, with_listing);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all operations share: the struct that waits, asking, failing, attributes. */
+#include "fs/fs_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+
+struct cop_fs *cop_fs_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+void cop_fs_count(fuse_req_t req, enum cop_counter c)
+{
+	cop_stats_add(cop_fs_of(req)->conf.stats, c, 1);
+}
+
+struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino)
+{
+	struct op *op = calloc(1, sizeof(*op));
+
+	if (!op) {
+		fuse_reply_err(req, ENOMEM);
+		return NULL;
+	}
+	op->fs = cop_fs_of(req);
+	op->req = req;
+	op->inode = cop_fs_inode(op->fs, ino);
+	cop_fs_inode_ref(op->inode);
+	return op;
+}
+
+void cop_fs_op_free(struct op *op)
+{
+	for (unsigned i = 0; i < op->n_chunks; i++)
+		cop_obj_put(op->fs->conf.cache, op->chunk[i]);
+	cop_fs_inode_put(op->fs, op->inode, 1);
+	free(op);
+}
+
+static void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+{
+	struct op *op = COP_CONTAINER_OF(w, struct op, waiter);
+
+	op->next(op, obj, rc);
+}
+
+void cop_fs_ask(struct op *op, const struct cop_ask *ask,
+	void (*next)(struct op *op, struct cop_obj *obj, int rc))
+{
+	struct cop_cache *cache = op->fs->conf.cache;
+	struct cop_obj *obj;
+	int rc;
+
+	op->next = next;
+	op->waiter.landed = landed;
+	rc = cop_coop_get(op->fs->conf.coop, ask, &op->waiter, &obj);
+	if (rc == 0)
+		return;
+	if (rc < 0) {
+		next(op, NULL, rc);
+		return;
+	}
+	next(op, obj, obj->error);
+	cop_obj_put(cache, obj);
+}
+
+void cop_fs_fail(struct op *op, int rc)
+{
+	/* What only a node can know is an input or output error to a program. */
+	if (rc == -ESHUTDOWN || rc == -ECANCELED || rc == -EBADMSG || rc == -EHOSTDOWN)
+		rc = -EIO;
+	cop_stats_add(op->fs->conf.stats, COP_FUSE_ERRORS, 1);
+	fuse_reply_err(op->req, -rc);
+	cop_fs_op_free(op);
+}
+
+static struct timespec timespec_of(int64_t ns)
+{
+	int64_t billion = (int64_t)COP_NS_PER_S;
+	int64_t rest = ns % billion;
+
+	if (rest < 0)
+		rest += billion;
+	return (struct timespec){.tv_sec = (ns - rest) / billion, .tv_nsec = rest};
+}
+
+void cop_fs_stat(const struct cop_attr *attr, struct stat *st)
+{
+	*st = (struct stat){
+		.st_ino = attr->ino,
+		.st_mode = attr->mode,
+		.st_nlink = attr->nlink,
+		.st_uid = attr->uid,
+		.st_gid = attr->gid,
+		.st_rdev = makedev(attr->rdev_major, attr->rdev_minor),
+		.st_size = (off_t)attr->size,
+		.st_blksize = attr->blksize,
+		.st_blocks = (blkcnt_t)attr->blocks,
+		.st_atim = timespec_of(attr->atime_ns),
+		.st_mtim = timespec_of(attr->mtime_ns),
+		.st_ctim = timespec_of(attr->ctime_ns),
+	};
+}

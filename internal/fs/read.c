@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes of files: the chunks that a read touches, held until the reply went out, and read-ahead over the tree. */
+#include "fs/fs_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Files up to this size are fetched whole once a read has touched them, a window at a time. */
+#define WHOLE_FILE_MAX (256 * COP_MIB)
+#define WINDOW_CHUNKS 8
+
+/* The reply's pieces, in the chunks themselves or unpacked into *unpacked, which the caller frees. */
+static int collect(struct op *op, struct iovec *iov, char **unpacked)
+{
+	size_t chunk = cop_coop_chunk_bytes(op->fs->conf.coop);
+	size_t skip = (size_t)((uint64_t)op->off % chunk), left = op->size;
+	int rc = 0;
+
+	for (unsigned i = 0; i < op->n_chunks && !rc; i++) {
+		struct cop_obj *obj = op->chunk[i];
+		size_t n = COP_MIN(chunk - skip, left);
+
+		iov[i] = (struct iovec){(char *)obj->data + skip, n};
+		if (obj->packed && !*unpacked && !(*unpacked = malloc(op->size)))
+			return -ENOMEM;
+		if (obj->packed) {
+			iov[i].iov_base = *unpacked + (op->size - left);
+			rc = cop_pack_read(obj->data, skip, n, iov[i].iov_base);
+			if (rc)
+				cop_cache_drop(op->fs->conf.cache, obj);
+		}
+		left -= n;
+		skip = 0;
+	}
+	return rc;
+}
+
+static void reply(struct op *op)
+{
+	struct iovec iov[READ_CHUNKS_MAX];
+	char *unpacked = NULL;
+	int rc = collect(op, iov, &unpacked);
+
+	if (rc) {
+		cop_fs_fail(op, rc);
+	} else {
+		cop_stats_add(op->fs->conf.stats, COP_FUSE_READ_BYTES, op->size);
+		fuse_reply_iov(op->req, iov, (int)op->n_chunks);
+		cop_fs_op_free(op);
+	}
+	free(unpacked);
+}
+
+static void ask_next(struct op *op);
+
+static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
+{
+	if (rc) {
+		cop_fs_forget_name(op->fs, op->inode);
+		/* The name was there when it was opened: for a reader the file is not what it was. */
+		cop_fs_fail(op, rc == -ENOENT ? -ESTALE : rc);
+		return;
+	}
+	op->chunk[op->n_chunks++] = cop_obj_get(obj);
+	ask_next(op);
+}
+
+static void ask_next(struct op *op)
+{
+	size_t chunk = cop_coop_chunk_bytes(op->fs->conf.coop);
+	uint64_t first = (uint64_t)op->off / chunk;
+	uint64_t last = ((uint64_t)op->off + op->size - 1) / chunk;
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK, .version = op->inode->attr.version,
+		.size = op->inode->attr.size, .index = first + op->n_chunks};
+	char path[PATH_BYTES];
+	int rc;
+
+	if (ask.index > last) {
+		reply(op);
+		return;
+	}
+	rc = cop_fs_path(op->inode, "", 0, path);
+	ask.path = path;
+	if (rc < 0)
+		cop_fs_fail(op, rc);
+	else
+		cop_fs_ask(op, &ask, with_chunk);
+}
+
+/* Asks for the chunks after the one that is read. ahead only grows with the reader; a reader that
+ * jumps starts a new window where it lands. */
+static void read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index)
+{
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK, .version = i->attr.version, .size = i->attr.size};
+	uint64_t chunk = cop_coop_chunk_bytes(fs->conf.coop);
+	uint64_t ahead = atomic_load(&i->ahead), end = index + 1 + WINDOW_CHUNKS;
+	char path[PATH_BYTES];
+
+	if (i->attr.size <= chunk)
+		return;
+	if (ahead <= index || ahead > end)
+		ahead = index + 1;
+	/* Refill by halves, so that a window is asked for in few steps. */
+	if (ahead > index + 1 + WINDOW_CHUNKS / 2)
+		return;
+	atomic_store(&i->ahead, end);
+	if (cop_fs_path(i, "", 0, path) < 0)
+		return;
+	ask.path = path;
+	for (ask.index = ahead; ask.index < end && ask.index * chunk < i->attr.size; ask.index++)
+		cop_coop_ahead(fs->conf.coop, &ask);
+}
+
+void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	struct op *op = cop_fs_op(req, ino);
+	struct inode *i;
+	struct cop_fs *fs;
+	uint64_t first;
+
+	cop_fs_count(req, COP_FUSE_READ);
+	if (!op)
+		return;
+	i = op->inode;
+	fs = op->fs;
+	op->size = size;
+	op->off = off;
+	if (i->place == PLACE_LOCAL) {
+		cop_fs_local_read(op, fi);
+		return;
+	}
+	if (off < 0 || (uint64_t)off >= i->attr.size || size == 0) {
+		fuse_reply_buf(req, NULL, 0);
+		cop_fs_op_free(op);
+		return;
+	}
+	op->size = COP_MIN(size, i->attr.size - (uint64_t)off);
+	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_coop_chunk_bytes(fs->conf.coop));
+	first = (uint64_t)off / cop_coop_chunk_bytes(fs->conf.coop);
+	cop_fs_inode_ref(i);
+	ask_next(op);
+	read_ahead(fs, i, first);
+	cop_fs_inode_put(fs, i, 1);
+}
+
+/* ---- SEEK_DATA and SEEK_HOLE ---- */
+
+static void seek_in(struct op *op, const struct cop_extent *e, size_t n)
+{
+	uint64_t off = (uint64_t)op->off, size = op->inode->attr.size, found = size;
+
+	for (size_t i = 0; i < n; i++) {
+		if (e[i].end <= off)
+			continue;
+		if (op->whence == SEEK_DATA)
+			found = COP_MAX(off, e[i].start);
+		else
+			found = off < e[i].start ? off : e[i].end;
+		break;
+	}
+	if (op->whence == SEEK_HOLE && (n == 0 || e[n - 1].end <= off))
+		found = off;
+	if (op->whence == SEEK_DATA && found >= size) {
+		cop_fs_fail(op, -ENXIO);
+		return;
+	}
+	fuse_reply_lseek(op->req, (off_t)COP_MIN(found, size));
+	cop_fs_op_free(op);
+}
+
+static void with_holes(struct op *op, struct cop_obj *obj, int rc)
+{
+	if (rc)
+		cop_fs_fail(op, rc);
+	else
+		seek_in(op, obj->data, obj->len / sizeof(struct cop_extent));
+}
+
+/* ENOSYS would be simpler and would make the kernel treat every file of the mount as without holes; only files
+ * that are sparse ask the tree. */
+void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+{
+	struct op *op = cop_fs_op(req, ino);
+	char path[PATH_BYTES];
+	struct cop_attr *a;
+	int rc;
+
+	(void)fi;
+	cop_fs_count(req, COP_FUSE_LSEEK);
+	if (!op)
+		return;
+	a = &op->inode->attr;
+	op->off = off;
+	op->whence = whence;
+	if ((whence != SEEK_DATA && whence != SEEK_HOLE) || op->inode->place != PLACE_TREE) {
+		cop_fs_fail(op, -EINVAL);
+	} else if (off < 0 || (uint64_t)off >= a->size) {
+		cop_fs_fail(op, -ENXIO);
+	} else if (a->blocks * 512 >= a->size) {
+		seek_in(op, &(struct cop_extent){0, a->size}, 1);
+	} else if ((rc = cop_fs_path(op->inode, "", 0, path)) < 0) {
+		cop_fs_fail(op, rc);
+	} else {
+		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_HOLES, .path = path,
+			.version = a->version}, with_holes);
+	}
+}

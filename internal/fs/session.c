@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The session: worker threads, mount and unmount.
+ *
+ * The workers are a loop of our own around fuse_session_receive_buf, not libfuse's fuse_session_loop_mt: that one can only be ended by
+ * the kernel, and a mount that was detached lazily while files are open does not end. A worker in read(2) is woken by
+ * a signal without SA_RESTART, sent until the thread has ended, since it may arrive just before the read. */
+#include "fs/fs_priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define WAKE_SIGNAL SIGUSR2
+
+static void signal_gone(struct cop_fs *fs)
+{
+	uint64_t one = 1;
+
+	if (!atomic_exchange(&fs->gone, true) && write(fs->gone_fd, &one, sizeof(one)) < 0)
+		cop_log_error("cannot signal the end of the mount error=\"%s\"", strerror(errno));
+}
+
+static void *worker_main(void *arg)
+{
+	struct cop_fs *fs = arg;
+	struct fuse_buf buf = {0};
+	sigset_t wake;
+
+	sigemptyset(&wake);
+	sigaddset(&wake, WAKE_SIGNAL);
+	pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
+	while (!atomic_load(&fs->stopping)) {
+		int n = fuse_session_receive_buf(fs->session, &buf);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		fuse_session_process_buf(fs->session, &buf);
+	}
+	free(buf.mem);
+	signal_gone(fs);
+	return NULL;
+}
+
+static void on_wake(int sig)
+{
+	(void)sig;
+}
+
+static unsigned worker_count(const struct cop_fs_conf *conf)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (conf->workers)
+		return COP_MIN(conf->workers, WORKERS_MAX);
+	return cpus < 4 ? 2 : cpus < 32 ? 4 : 8;
+}
+
+static int start_workers(struct cop_fs *fs)
+{
+	struct sigaction sa = {.sa_handler = on_wake};
+	unsigned want = worker_count(&fs->conf);
+	char name[16];
+	int rc = 0;
+
+	sigaction(WAKE_SIGNAL, &sa, NULL);
+	while (!rc && fs->n_workers < want) {
+		snprintf(name, sizeof(name), "fuse-%u", fs->n_workers);
+		rc = cop_thread_start(&fs->worker[fs->n_workers], name, worker_main, fs);
+		if (!rc)
+			fs->n_workers++;
+	}
+	return rc;
+}
+
+static void stop_workers(struct cop_fs *fs)
+{
+	struct timespec wait;
+
+	atomic_store(&fs->stopping, true);
+	for (unsigned i = 0; i < fs->n_workers; i++)
+		do {
+			pthread_kill(fs->worker[i], WAKE_SIGNAL);
+			clock_gettime(CLOCK_REALTIME, &wait);
+			wait.tv_nsec += 10 * (long)COP_NS_PER_MS;
+			wait.tv_sec += wait.tv_nsec / (long)COP_NS_PER_S;
+			wait.tv_nsec %= (long)COP_NS_PER_S;
+		} while (pthread_timedjoin_np(fs->worker[i], NULL, &wait));
+	fs->n_workers = 0;
+}
+
+static int new_session(struct cop_fs *fs)
+{
+	char *argv[] = {"copper", "-o", "ro,nosuid,nodev,default_permissions,fsname=copper,subtype=copper",
+		"-o", "allow_other", NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(fs->conf.allow_other ? 5 : 3, argv);
+
+	fs->session = fuse_session_new(&args, &cop_fs_ops, sizeof(cop_fs_ops), fs);
+	fuse_opt_free_args(&args);
+	return fs->session ? 0 : -ENOMEM;
+}
+
+static int mount_session(struct cop_fs *fs, struct cop_err *err)
+{
+	errno = 0;
+	if (fuse_session_mount(fs->session, fs->conf.mountpoint))
+		return cop_err_set(err, errno ? errno : EIO, "%s: mounting failed: %s%s", fs->conf.mountpoint,
+			errno ? strerror(errno) : "fusermount3 refused", fs->conf.allow_other ?
+			" (--allow-other needs the line user_allow_other in /etc/fuse.conf)" : "");
+	fs->mounted = true;
+	return 0;
+}
+
+int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop_err *err)
+{
+	struct cop_fs *fs = calloc(1, sizeof(*fs));
+	int rc;
+
+	if (!fs)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	fs->conf = *conf;
+	fs->gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = fs->gone_fd < 0 ? -errno : cop_fs_inodes_init(fs);
+	if (!rc)
+		rc = cop_fs_places_find(fs);
+	if (!rc)
+		rc = new_session(fs);
+	if (!rc)
+		rc = cop_fs_notify_start(fs);
+	if (rc)
+		cop_err_set(err, -rc, "cannot set up the mount: %s", strerror(-rc));
+	else
+		rc = mount_session(fs, err);
+	if (!rc && (rc = start_workers(fs)))
+		cop_err_set(err, -rc, "cannot start a thread: %s", strerror(-rc));
+	if (rc) {
+		cop_fs_stop(fs, 0, NULL);
+		cop_fs_free(fs);
+		return rc;
+	}
+	*out = fs;
+	return 0;
+}
+
+/* Politely until the grace time is over, then lazily. */
+static void unmount(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
+{
+	uint64_t end = cop_now_ms() + grace_ms;
+	int rc;
+
+	while (!atomic_load(&fs->gone)) {
+		rc = cop_fs_umount(fs->conf.mountpoint, false);
+		if (rc == 0 || rc == -EINVAL || rc == -ENOENT)
+			return;
+		if (cop_now_ms() >= end)
+			break;
+		usleep(50000);
+	}
+	if (atomic_load(&fs->gone))
+		return;
+	if (holders)
+		cop_fs_holders(fs->conf.mountpoint, holders);
+	rc = cop_fs_umount(fs->conf.mountpoint, true);
+	if (rc)
+		cop_log_error("lazy unmount failed mountpoint=%s error=\"%s\"", fs->conf.mountpoint, strerror(-rc));
+}
+
+void cop_fs_stop(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
+{
+	if (!fs)
+		return;
+	if (fs->mounted)
+		unmount(fs, grace_ms, holders);
+	fs->mounted = false;
+	stop_workers(fs);
+	cop_fs_notify_stop(fs);
+}
+
+void cop_fs_free(struct cop_fs *fs)
+{
+	if (!fs)
+		return;
+	if (fs->session)
+		fuse_session_destroy(fs->session);
+	cop_fs_inodes_fini(fs);
+	cop_fs_places_free(fs);
+	if (fs->gone_fd >= 0)
+		close(fs->gone_fd);
+	free(fs);
+}
+
+int cop_fs_gone_fd(const struct cop_fs *fs)
+{
+	return fs->gone_fd;
+}
