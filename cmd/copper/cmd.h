@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cmd: the subcommands. Each takes its own words, argv[0] being its name, and returns the exit
+ * code: 0 done, 1 failed, 2 misused. Results go to stdout, everything else to stderr. */
+#ifndef COP_CMD_H
+#define COP_CMD_H
+
+struct cop_cmd {
+	const char *name;
+	const char *summary; /* one line, no full stop */
+	int (*run)(int argc, char **argv);
+};
+
+int cop_cmd_mount(int argc, char **argv);
+int cop_cmd_serve(int argc, char **argv);
+int cop_cmd_stop(int argc, char **argv);
+int cop_cmd_cache_stats(int argc, char **argv);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of subcommands. */
+#include <fuse_lowlevel.h>
+#include <lz4.h>
+#include <rdma/fabric.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/base.h"
+#include "cmd.h"
+#include "opt/opt.h"
+
+static const struct cop_cmd commands[] = {
+	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
+	{"serve", "the same without a mount (a root or a relay)", cop_cmd_serve},
+	{"stop", "stop every node of the job, or this one", cop_cmd_stop},
+	{"cache-stats", "what the nodes hold, asked, served and wait for", cop_cmd_cache_stats},
+};
+
+static const char usage[] = "usage: copper SUBCOMMAND [options] [arguments]\n";
+
+static int print_help(void)
+{
+	fputs(usage, stdout);
+	fputs("A shared tree, read once from the storage and served to every node of a job.\n\n",
+		stdout);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
+		printf("  %-13s%s\n", commands[i].name, commands[i].summary);
+	fputs("\n  copper help SUBCOMMAND or copper SUBCOMMAND --help: its options\n"
+	      "  copper --version: this program and the libraries in it\n",
+		stdout);
+	return fflush(stdout) ? 1 : 0;
+}
+
+static int print_version(void)
+{
+	uint32_t fabric = fi_version();
+	unsigned xxhash = XXH_versionNumber();
+
+	printf("copper %s\n", COP_VERSION);
+	printf("libfuse %s\n", fuse_pkgversion());
+	printf("libfabric %u.%u\n", FI_MAJOR(fabric), FI_MINOR(fabric));
+	printf("lz4 %s\n", LZ4_versionString());
+	printf("libsodium %s\n", sodium_version_string());
+	printf("xxhash %u.%u.%u\n", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
+	return fflush(stdout) ? 1 : 0;
+}
+
+static const struct cop_cmd *find(const char *name)
+{
+	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static int unknown(const char *word)
+{
+	const char *names[COP_ARRAY_SIZE(commands) + 4] = {NULL}, *near;
+	const char *what = word[0] == '-' ? "option" : "subcommand";
+	size_t n = 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
+		names[n++] = commands[i].name;
+	names[n++] = "help";
+	names[n++] = "--help";
+	names[n] = "--version";
+	near = cop_opt_suggest(word, names);
+	if (near)
+		fprintf(stderr, "copper: unknown %s '%s' (did you mean '%s'?)\n", what, word, near);
+	else
+		fprintf(stderr, "copper: unknown %s '%s' (see copper --help)\n", what, word);
+	return 2;
+}
+
+static int help_on(char *word)
+{
+	static char ask[] = "--help";
+	const struct cop_cmd *command = find(word);
+	char *argv[] = {word, ask, NULL};
+
+	return command ? command->run(2, argv) : unknown(word);
+}
+
+int main(int argc, char **argv)
+{
+	const struct cop_cmd *command;
+
+	if (argc < 2) {
+		fputs(usage, stderr);
+		fputs("copper: which subcommand? (see copper --help)\n", stderr);
+		return 2;
+	}
+	if (!strcmp(argv[1], "help") && argc > 2)
+		return help_on(argv[2]);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return print_help();
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
+		return print_version();
+	command = find(argv[1]);
+	return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+}

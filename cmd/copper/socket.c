@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "socket.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+
+int cop_cmd_realpath(const char *mountpoint, char *out)
+{
+	char copy[PATH_MAX], dir[PATH_MAX];
+	size_t len;
+
+	if (realpath(mountpoint, out))
+		return 0;
+	/* A dead mount cannot be looked at, but its parent can. */
+	if (errno != ENOTCONN && errno != ENOENT)
+		return -errno;
+	snprintf(copy, sizeof(copy), "%s", mountpoint);
+	for (len = strlen(copy); len > 1 && copy[len - 1] == '/'; len--)
+		copy[len - 1] = '\0';
+	snprintf(dir, sizeof(dir), "%s", copy);
+	if (!realpath(dirname(dir), out))
+		return -errno;
+	len = strlen(out);
+	snprintf(out + len, PATH_MAX - len, "%s%s", len > 1 ? "/" : "", basename(copy));
+	return 0;
+}
+
+struct search {
+	unsigned count;
+	char path[COP_CTL_PATH_SIZE];
+	struct cop_buf keys;
+};
+
+static void found(void *ctx, const char *key, const char *path)
+{
+	struct search *s = ctx;
+
+	snprintf(s->path, sizeof(s->path), "%s", path);
+	cop_buf_printf(&s->keys, "%s%s", s->count++ ? ", " : "", key);
+}
+
+static int the_only_one(const char *dir, char *path, struct cop_err *err)
+{
+	struct search s = {0};
+	int rc = 0;
+
+	cop_ctl_list(dir, found, &s);
+	if (s.count == 0)
+		rc = cop_err_set(err, ENOENT, "no copper node of this user runs here");
+	else if (s.count > 1)
+		rc = cop_err_set(err, EINVAL, "several copper nodes run here; name one of: %s", s.keys.data);
+	else
+		snprintf(path, COP_CTL_PATH_SIZE, "%s", s.path);
+	cop_buf_free(&s.keys);
+	return rc;
+}
+
+int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, struct cop_err *err)
+{
+	char dir[COP_CTL_PATH_SIZE], key[PATH_MAX];
+	int rc = cop_ctl_dir(runtime_dir, dir, sizeof(dir), err);
+
+	if (rc)
+		return rc;
+	if (!mountpoint)
+		return the_only_one(dir, path, err);
+	/* A node without a mount is named as it is listed. */
+	if (strncmp(mountpoint, "serve:", 6) == 0)
+		snprintf(key, sizeof(key), "%s", mountpoint);
+	else if ((rc = cop_cmd_realpath(mountpoint, key)))
+		return cop_err_set(err, -rc, "%s: %s", mountpoint, strerror(-rc));
+	rc = cop_ctl_path(dir, key, path, COP_CTL_PATH_SIZE);
+	return rc ? cop_err_set(err, -rc, "%s: the path of its control socket is too long", mountpoint) : 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* socket: finding the node that a command is meant for. */
+#ifndef COP_CMD_SOCKET_H
+#define COP_CMD_SOCKET_H
+
+#include "base/base.h"
+
+/* The control socket of the node at this mount point, or of the only node of this user if it is NULL. -ENOENT if there is
+ * none; -EINVAL, with their names, if there are several. path has COP_CTL_PATH_SIZE bytes. */
+int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, struct cop_err *err);
+/* The real path of a mount point, also of one whose node is dead. out has PATH_MAX bytes. */
+int cop_cmd_realpath(const char *mountpoint, char *out);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd.h"
+#include "ctl/ctl.h"
+#include "node/node.h"
+#include "opt/opt.h"
+#include "socket.h"
+
+struct args {
+	const char *mountpoint, *runtime_dir;
+	uint32_t timeout_ms;
+	bool local;
+};
+
+static const struct cop_opt rows[] = {
+	{.name = "local", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, local),
+		.help = "stop only the node here, not the whole job"},
+	{.name = "timeout", .kind = COP_OPT_DURATION, .offset = offsetof(struct args, timeout_ms), .arg = "TIME",
+		.initial = "60", .min = 1, .max = 3600000, .help = "give up after this long without a word (seconds)"},
+	{.name = "runtime-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, runtime_dir), .arg = "DIR",
+		.help = "where control sockets stand, as given to mount", .rare = true},
+};
+static const struct cop_opt_operand operands[] = {
+	{.name = "MOUNTPOINT", .offset = offsetof(struct args, mountpoint)},
+};
+static const struct cop_opt_table table = {.command = "copper stop",
+	.summary = "stop every node of the job: unmount, report, end", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands)};
+
+/* No node answers for this mount point. What a killed node left there is taken away; otherwise all is done already. */
+static int nobody_there(const struct args *a, const struct cop_err *why)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (a->mountpoint && stat(a->mountpoint, &st) && errno == ENOTCONN && cop_cmd_realpath(a->mountpoint, path) == 0) {
+		int rc = cop_node_unmount_dead(path);
+
+		if (rc) {
+			fprintf(stderr, "copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n", path, strerror(-rc));
+			return 1;
+		}
+		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away\n", path);
+		puts("stopped 0/0 nodes");
+		return 0;
+	}
+	fprintf(stderr, "copper stop: nothing to stop: %s\n", why->text);
+	puts("stopped 0/0 nodes");
+	return 0;
+}
+
+int cop_cmd_stop(int argc, char **argv)
+{
+	struct args a = {0};
+	struct cop_ctl_reply reply = {0};
+	struct cop_err err = {0};
+	char path[COP_CTL_PATH_SIZE], *rest;
+	int code, rc;
+
+	if (!cop_opt_start(&table, argc, argv, &a, &code))
+		return code;
+	rc = cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
+	if (rc == -EINVAL)
+		return cop_opt_misuse(&table, &err);
+	if (!rc)
+		rc = cop_ctl_call(path, a.local ? "stop local" : "stop", a.timeout_ms, NULL, NULL, &reply, &err);
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return nobody_there(&a, &err);
+	if (rc) {
+		fprintf(stderr, "copper stop: %s\n", err.text);
+		return 1;
+	}
+	/* The first line is the result; what follows are remarks on single nodes. */
+	rest = strchr(reply.text, '\n');
+	if (rest)
+		*rest++ = '\0';
+	puts(reply.text);
+	if (rest && *rest)
+		fprintf(stderr, "%s", rest);
+	free(reply.text);
+	return 0;
+}

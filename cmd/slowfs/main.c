@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "slowfs_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Each inode that the kernel remembers is a descriptor here. */
+static void raise_file_limit(void)
+{
+	struct rlimit most = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+
+	if (setrlimit(RLIMIT_NOFILE, &most) == 0 || getrlimit(RLIMIT_NOFILE, &most) < 0)
+		return;
+	most.rlim_cur = most.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &most);
+}
+
+static int open_source(
+	struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
+{
+	int fd, rc;
+	size_t len;
+
+	fs->source = realpath(o->source, NULL);
+	if (!fs->source)
+		return cop_err_set(err, errno, "source %s: %s", o->source, strerror(errno));
+	len = strlen(fs->source);
+	if (len == 1)
+		fs->source[0] = '\0';
+	fd = open(o->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return cop_err_set(err, errno, "source %s: %s", o->source, strerror(errno));
+	rc = cop_slowfs_inode_init(fs, fd);
+	if (rc) {
+		close(fd);
+		return cop_err_set(err, -rc, "source %s: %s", o->source, strerror(-rc));
+	}
+	return 0;
+}
+
+static int make_session(
+	struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	int rc = fuse_opt_add_arg(&args, "slowfs") |
+		fuse_opt_add_arg(&args, "-oro,nosuid,nodev,fsname=slowfs,subtype=slowfs") |
+		(o->allow_other ? fuse_opt_add_arg(&args, "-oallow_other,default_permissions") : 0);
+
+	if (!rc)
+		fs->session = fuse_session_new(&args, &cop_slowfs_ops, sizeof(cop_slowfs_ops), fs);
+	fuse_opt_free_args(&args);
+	if (!fs->session)
+		return cop_err_set(err, EINVAL, "libfuse refuses the session");
+	if (fuse_set_signal_handlers(fs->session))
+		return cop_err_set(err, EINVAL, "cannot set signal handlers");
+	if (fuse_session_mount(fs->session, o->mountpoint))
+		return cop_err_set(err, EINVAL, "cannot mount on %s", o->mountpoint);
+	return 0;
+}
+
+static int join(struct cop_slowfs *fs, struct cop_err *err)
+{
+	int rc = cop_slowfs_state_join(fs->share, &fs->mount_index);
+
+	if (!rc && fs->counters)
+		rc = cop_slowfs_state_join(fs->counters, &fs->counters_index);
+	if (rc)
+		return cop_err_set(err, -rc, "%d mounts share this file already",
+			COP_SLOWFS_MAX_MOUNTS);
+	return 0;
+}
+
+static void leave(struct cop_slowfs *fs)
+{
+	cop_slowfs_state_leave(fs->share, fs->mount_index);
+	if (fs->counters)
+		cop_slowfs_state_leave(fs->counters, fs->counters_index);
+}
+
+/* The timer slack is inherited by the threads of the loop: without it a sleep of 100 us takes 150. */
+static int serve(struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
+{
+	struct fuse_loop_config *loop = fuse_loop_cfg_create();
+	int rc;
+
+	if (!loop)
+		return cop_err_set(err, ENOMEM, "no memory");
+	fuse_loop_cfg_set_max_threads(loop, o->threads);
+	fuse_loop_cfg_set_idle_threads(loop, o->threads);
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	rc = fuse_session_loop_mt(fs->session, loop);
+	fuse_loop_cfg_destroy(loop);
+	if (rc < 0)
+		return cop_err_set(err, -rc, "serving ended: %s", strerror(-rc));
+	return 0;
+}
+
+static int run(const struct cop_slowfs_options *o, struct cop_err *err)
+{
+	struct cop_slowfs fs = {
+		.costs = o->costs, .cache_s = o->cache_s, .direct_io = o->direct_io};
+	int rc;
+
+	raise_file_limit();
+	rc = cop_slowfs_state_open(o->share ? o->share : o->counters, &fs.share, err);
+	if (!rc && o->share && o->counters)
+		rc = cop_slowfs_state_open(o->counters, &fs.counters, err);
+	if (!rc)
+		rc = open_source(&fs, o, err);
+	if (!rc)
+		rc = make_session(&fs, o, err);
+	if (!rc && fuse_daemonize(o->foreground))
+		rc = cop_err_set(err, EIO, "cannot go to the background");
+	if (!rc)
+		rc = join(&fs, err);
+	if (!rc) {
+		rc = serve(&fs, o, err);
+		leave(&fs);
+	}
+	if (fs.session) {
+		fuse_session_unmount(fs.session);
+		fuse_remove_signal_handlers(fs.session);
+		fuse_session_destroy(fs.session);
+	}
+	cop_slowfs_inode_fini(&fs);
+	free(fs.source);
+	cop_slowfs_state_close(fs.counters);
+	cop_slowfs_state_close(fs.share);
+	return rc;
+}
+
+/* --print, --reset and --fault; a file that is not there is only made by --fault, before the mount. */
+static int control(const struct cop_slowfs_options *o, struct cop_err *err)
+{
+	struct cop_slowfs_state *s = NULL;
+	struct cop_buf text = {0};
+	int rc;
+
+	if (o->mode != SLOWFS_FAULT && access(o->file, F_OK) < 0)
+		return cop_err_set(err, errno, "%s: %s", o->file, strerror(errno));
+	rc = cop_slowfs_state_open(o->file, &s, err);
+	if (rc)
+		return rc;
+	if (o->mode == SLOWFS_PRINT) {
+		cop_slowfs_state_print(s, &text);
+		if (text.failed || cop_write_full(STDOUT_FILENO, text.data, text.len) < 0)
+			rc = cop_err_set(err, EIO, "cannot print the counters");
+		cop_buf_free(&text);
+	} else if (o->mode == SLOWFS_RESET) {
+		cop_slowfs_state_reset(s);
+	} else {
+		rc = cop_slowfs_fault_set(s, o->fault, err);
+	}
+	cop_slowfs_state_close(s);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct cop_slowfs_options o;
+	struct cop_err err = {0};
+	int rc;
+
+	if (cop_slowfs_options_parse(argc, argv, &o, &err)) {
+		fprintf(stderr, "slowfs: %s\n", err.text);
+		return 2;
+	}
+	if (o.help) {
+		fputs(cop_slowfs_usage, stdout);
+		return 0;
+	}
+	rc = o.mode == SLOWFS_MOUNT ? run(&o, &err) : control(&o, &err);
+	if (rc)
+		fprintf(stderr, "slowfs: %s\n", err.text);
+	return rc ? 1 : 0;
+}

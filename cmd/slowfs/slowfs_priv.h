@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* slowfs: a read-only FUSE passthrough with the costs of a busy parallel file system, for tests and
+ * benchmarks: so many microseconds for each metadata operation and read, one bandwidth and a number of service
+ * slots shared by all mounts on a machine, exact counters, and faults that a script switches on and off.
+ *
+ * Time is reserved, not fought for: the shared state holds the moment at which each slot and the link
+ * become free. An operation takes the slot that is free first, adds its cost and sleeps until then. Arrivals are
+ * ordered by the state's lock, so service is first come, first served among all mounts, nobody waits on a
+ * condition, and a mount that is killed leaves nothing behind but a reservation that passes by itself.
+ *
+ * Lock order: the state's lock and the inode table's lock are never held together. */
+#ifndef COP_SLOWFS_PRIV_H
+#define COP_SLOWFS_PRIV_H
+
+#include <fuse_lowlevel.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+
+#define COP_SLOWFS_MAX_SLOTS 1024
+#define COP_SLOWFS_MAX_MOUNTS 64
+#define COP_SLOWFS_MAX_FAULTS 16
+#define COP_SLOWFS_PATH_MAX 4096
+
+enum cop_slowfs_counter {
+	SLOWFS_LOOKUP,
+	SLOWFS_GETATTR,
+	SLOWFS_READLINK,
+	SLOWFS_ACCESS,
+	SLOWFS_OPEN,
+	SLOWFS_OPENDIR,
+	SLOWFS_READDIR,
+	SLOWFS_READ,
+	SLOWFS_STATFS,
+	SLOWFS_LSEEK,
+	SLOWFS_IOCTL,
+	SLOWFS_RELEASE,
+	SLOWFS_RELEASEDIR,
+	SLOWFS_FORGET,
+	SLOWFS_NEGATIVE,
+	SLOWFS_ERRORS,
+	SLOWFS_BYTES,
+	SLOWFS_MAX_SERVED,
+	SLOWFS_MAX_OUTSTANDING,
+	SLOWFS_COUNTERS,
+};
+
+struct cop_slowfs_costs {
+	uint64_t meta_ns;
+	uint64_t read_ns;
+	uint64_t bytes_per_s; /* 0: not limited */
+	uint32_t slots;       /* 0: not limited */
+};
+
+struct cop_slowfs_inode {
+	struct cop_slowfs_inode *next;
+	uint64_t lookups;
+	dev_t dev;
+	ino_t ino;
+	int fd; /* O_PATH; pins the inode, so that (dev, ino) stays its own */
+};
+
+struct cop_slowfs_state;
+
+struct cop_slowfs {
+	struct cop_slowfs_costs costs;
+	double cache_s;
+	bool direct_io;
+	char *source; /* absolute, no link in it, no slash at its end */
+	/* share holds times, faults and the sum of all mounts; counters is NULL or what this mount did, without
+	 * max_served, which belongs to the slots. With --counters alone that file is the share. */
+	struct cop_slowfs_state *share, *counters;
+	uint32_t mount_index, counters_index;
+	struct fuse_session *session;
+	pthread_mutex_t lock; /* the inode table */
+	struct cop_slowfs_inode **bucket;
+	struct cop_slowfs_inode root;
+};
+
+/* ---- state.c: the mapped file ---- */
+
+/* Maps path, making it if need be; path NULL gives memory of this process. */
+int cop_slowfs_state_open(const char *path, struct cop_slowfs_state **out, struct cop_err *err);
+void cop_slowfs_state_close(struct cop_slowfs_state *s);
+/* Takes a place among the living mounts of s; the first one finds all slots free. -ENOSPC. */
+int cop_slowfs_state_join(struct cop_slowfs_state *s, uint32_t *index);
+void cop_slowfs_state_leave(struct cop_slowfs_state *s, uint32_t index);
+void cop_slowfs_state_count(
+	struct cop_slowfs_state *s, enum cop_slowfs_counter counter, uint64_t amount);
+void cop_slowfs_state_enter(struct cop_slowfs_state *s, uint32_t index);
+void cop_slowfs_state_exit(struct cop_slowfs_state *s, uint32_t index);
+/* Reserves a slot for cost_ns and then the link for bytes; returns the moment at which the operation is done. */
+uint64_t cop_slowfs_state_reserve(struct cop_slowfs_state *s, const struct cop_slowfs_costs *c,
+	uint64_t cost_ns, uint64_t bytes);
+/* `name value` lines. */
+void cop_slowfs_state_print(struct cop_slowfs_state *s, struct cop_buf *out);
+void cop_slowfs_state_reset(struct cop_slowfs_state *s);
+
+/* ---- fault.c ---- */
+
+enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_HANG };
+
+/* "eio=PATH", "hang=PATH" or "clear"; PATH counts from the root of the mount, and what is below it shares its fault. */
+int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err);
+/* path without slashes at either end. */
+enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char *path);
+bool cop_slowfs_fault_any(struct cop_slowfs_state *s);
+
+/* ---- serve.c: what every operation goes through ---- */
+
+/* Counts the operation, applies a fault, and waits for its cost. name NULL: the inode itself. Returns 0 or an errno
+ * value to reply with; in both cases cop_slowfs_done must follow, before the reply. */
+int cop_slowfs_begin(struct cop_slowfs *fs, fuse_req_t req, enum cop_slowfs_counter op,
+	fuse_ino_t ino, const char *name);
+/* The cost of bytes that were read: a read is charged here, after the bytes are known, not in cop_slowfs_begin. */
+void cop_slowfs_charge_read(struct cop_slowfs *fs, uint64_t bytes);
+void cop_slowfs_done(struct cop_slowfs *fs);
+void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, uint64_t amount);
+void cop_slowfs_reply_err(struct cop_slowfs *fs, fuse_req_t req, int code);
+
+/* ---- inode.c ---- */
+
+int cop_slowfs_inode_init(struct cop_slowfs *fs, int root_fd);
+void cop_slowfs_inode_fini(struct cop_slowfs *fs);
+struct cop_slowfs_inode *cop_slowfs_inode_at(struct cop_slowfs *fs, fuse_ino_t ino);
+/* Fills e and takes one lookup; 0 or an errno value. */
+int cop_slowfs_inode_lookup(struct cop_slowfs *fs, fuse_ino_t parent, const char *name,
+	struct fuse_entry_param *e);
+void cop_slowfs_inode_forget(struct cop_slowfs *fs, fuse_ino_t ino, uint64_t lookups);
+/* "/proc/self/fd/N", by which an O_PATH descriptor is opened or asked. */
+void cop_slowfs_inode_proc_path(struct cop_slowfs *fs, fuse_ino_t ino, char out[64]);
+
+/* ---- ops.c, ops_file.c ---- */
+
+extern const struct fuse_lowlevel_ops cop_slowfs_ops;
+
+void cop_slowfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void cop_slowfs_op_read(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void cop_slowfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void cop_slowfs_op_lseek(
+	fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+void cop_slowfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void cop_slowfs_op_readdir(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void cop_slowfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+
+/* ---- options.c ---- */
+
+enum cop_slowfs_mode { SLOWFS_MOUNT, SLOWFS_PRINT, SLOWFS_RESET, SLOWFS_FAULT };
+
+struct cop_slowfs_options {
+	enum cop_slowfs_mode mode;
+	const char *file, *fault; /* of --print, --reset, --fault */
+	const char *source, *mountpoint, *share, *counters;
+	struct cop_slowfs_costs costs;
+	double cache_s;
+	bool direct_io, allow_other, foreground, help;
+	uint32_t threads;
+};
+
+int cop_slowfs_options_parse(
+	int argc, char **argv, struct cop_slowfs_options *o, struct cop_err *err);
+extern const char cop_slowfs_usage[];
+
+#endif

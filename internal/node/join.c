@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Readiness: it flows up, the go flows down. Each node tells its parent which ranks are ready below it (with their
+ * addresses, from which the root makes the job's address book), and asks it for the go; the answer to that waits until the root has
+ * heard of everyone, or gives up and names who is missing. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RETRY_MS 200
+/* Others wait a little longer than the root, so that they hear its reason. */
+#define GRACE_MS 5000
+
+struct ready_item {
+	struct cop_list link;
+	uint32_t rank;
+	char address[];
+};
+
+struct go_waiter {
+	struct cop_list link;
+	struct cop_rpc_req *req;
+};
+
+int cop_node_join_init(struct cop_node *n)
+{
+	cop_list_init(&n->go_waiters);
+	cop_list_init(&n->ready_queue);
+	cop_list_init(&n->stop_requests);
+	pthread_mutex_init(&n->lock, NULL);
+	n->ready_rank = calloc(n->topo.nodes, 1);
+	n->ready_address = calloc(n->topo.nodes, sizeof(char *));
+	return n->ready_rank && n->ready_address ? 0 : -ENOMEM;
+}
+
+void cop_node_join_fini(struct cop_node *n)
+{
+	struct cop_list *l;
+
+	while ((l = cop_list_pop_front(&n->ready_queue)))
+		free(COP_CONTAINER_OF(l, struct ready_item, link));
+	while ((l = cop_list_pop_front(&n->go_waiters)))
+		free(COP_CONTAINER_OF(l, struct go_waiter, link));
+	for (uint32_t r = 0; n->ready_address && r < n->topo.nodes; r++)
+		free(n->ready_address[r]);
+	free(n->ready_address);
+	free(n->ready_rank);
+	pthread_mutex_destroy(&n->lock);
+}
+
+/* What all nodes of a job must agree on. */
+static uint64_t fingerprint(const struct cop_node *n)
+{
+	char text[4096 + 256];
+	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", COP_VERSION, n->topo.nodes,
+		n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
+
+	return cop_hash64(text, (size_t)len, 0);
+}
+
+static void answer_go(struct cop_node *n, struct cop_rpc_req *req)
+{
+	struct cop_rpc_answer a = {.status = n->ready ? 0 : -ETIMEDOUT, .body = n->abort_text,
+		.body_len = strlen(n->abort_text)};
+
+	cop_rpc_reply(req, &a);
+}
+
+/* The matter is settled: everyone who asked is told. abort_text does not change any more and outlives the replies. */
+static void settle(struct cop_node *n, bool ready, const char *why)
+{
+	struct cop_list waiters, *l;
+
+	cop_list_init(&waiters);
+	pthread_mutex_lock(&n->lock);
+	if (!n->ready && !n->aborted) {
+		n->ready = ready;
+		n->aborted = !ready;
+		snprintf(n->abort_text, sizeof(n->abort_text), "%s", why);
+		cop_list_splice(&waiters, &n->go_waiters);
+	}
+	pthread_mutex_unlock(&n->lock);
+	while ((l = cop_list_pop_front(&waiters))) {
+		struct go_waiter *w = COP_CONTAINER_OF(l, struct go_waiter, link);
+
+		answer_go(n, w->req);
+		free(w);
+	}
+	cop_node_wake(n);
+}
+
+/* ---- telling the parent ---- */
+
+static void send_ready(struct cop_node *n);
+
+static void requeue(struct cop_node *n, struct cop_list *items)
+{
+	cop_list_splice(items, &n->ready_queue);
+	cop_list_splice(&n->ready_queue, items);
+}
+
+struct ready_call {
+	struct cop_node *node;
+	struct cop_list items;
+};
+
+static void note_trouble(struct cop_node *n, int status)
+{
+	uint32_t parent = cop_topo_parent(&n->topo, 0, n->rank);
+
+	snprintf(n->trouble, sizeof(n->trouble), "%s (rank %" PRIu32 ", this node's parent): %s",
+		cop_node_host(n, parent), parent, status == -EACCES ?
+		"it holds another secret" : status == -EPROTO ?
+		"it was started with other options (--source, --fanout, --trees, --chunk, the host list or the version differ)" :
+		strerror(-status));
+}
+
+static void ready_told(void *arg, const struct cop_rpc_result *r)
+{
+	struct ready_call *c = arg;
+	struct cop_node *n = c->node;
+	struct cop_list *l;
+	bool again = r->status && r->status != -EPROTO;
+	char why[512];
+
+	pthread_mutex_lock(&n->lock);
+	n->ready_sending = false;
+	if (r->status)
+		note_trouble(n, r->status);
+	else
+		n->trouble[0] = '\0';
+	if (again)
+		requeue(n, &c->items);
+	pthread_mutex_unlock(&n->lock);
+	while ((l = cop_list_pop_front(&c->items)))
+		free(COP_CONTAINER_OF(l, struct ready_item, link));
+	free(c);
+	if (r->status == -EPROTO) {
+		snprintf(why, sizeof(why), "refused by %s", n->trouble);
+		settle(n, false, why);
+	} else if (!r->status) {
+		send_ready(n);
+	}
+	/* A failure is tried again by the main thread, RETRY_MS later. */
+}
+
+/* Sends what is queued, as much as one message holds. One message at a time. */
+static void send_ready(struct cop_node *n)
+{
+	uint8_t payload[COP_RPC_PAYLOAD_MAX];
+	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
+	struct ready_call *c = calloc(1, sizeof(*c));
+	struct cop_rpc_call call = {.rank = cop_topo_parent(&n->topo, 0, n->rank), .op = OP_READY,
+		.payload = payload, .done = ready_told, .arg = c};
+
+	if (!c)
+		return;
+	c->node = n;
+	cop_list_init(&c->items);
+	cop_wr_u64(&w, fingerprint(n));
+	pthread_mutex_lock(&n->lock);
+	while (!n->ready_sending && !cop_list_empty(&n->ready_queue)) {
+		struct ready_item *it = COP_CONTAINER_OF(n->ready_queue.next, struct ready_item, link);
+		size_t len = strlen(it->address);
+
+		if (cop_wr_len(&w) + len + 8 > sizeof(payload))
+			break;
+		cop_wr_u32(&w, it->rank);
+		cop_wr_str(&w, it->address, len);
+		cop_list_remove(&it->link);
+		cop_list_push_back(&c->items, &it->link);
+	}
+	if (!cop_list_empty(&c->items))
+		n->ready_sending = true;
+	pthread_mutex_unlock(&n->lock);
+	if (cop_list_empty(&c->items)) {
+		free(c);
+		return;
+	}
+	call.payload_len = cop_wr_len(&w);
+	cop_rpc_call(n->rpc, &call);
+}
+
+static void go_heard(void *arg, const struct cop_rpc_result *r)
+{
+	struct cop_node *n = arg;
+	char why[1024];
+
+	pthread_mutex_lock(&n->lock);
+	n->go_sending = false;
+	pthread_mutex_unlock(&n->lock);
+	if (r->answered && r->status == 0) {
+		settle(n, true, "");
+	} else if (r->answered && r->status == -ETIMEDOUT) {
+		snprintf(why, sizeof(why), "%.*s", (int)r->body_len, r->body ? (const char *)r->body : "");
+		settle(n, false, why);
+	}
+}
+
+static void ask_go(struct cop_node *n)
+{
+	struct cop_rpc_call call = {.rank = cop_topo_parent(&n->topo, 0, n->rank), .op = OP_GO,
+		.done = go_heard, .arg = n};
+	bool ask;
+
+	pthread_mutex_lock(&n->lock);
+	ask = !n->go_sending && !n->ready && !n->aborted;
+	n->go_sending |= ask;
+	pthread_mutex_unlock(&n->lock);
+	if (ask)
+		cop_rpc_call(n->rpc, &call);
+}
+
+/* ---- hearing of ready ranks ---- */
+
+static int note_ready(struct cop_node *n, uint32_t rank, const char *address, size_t len)
+{
+	bool root = cop_topo_root(&n->topo, 0) == n->rank;
+	struct ready_item *it;
+	int rc = 0;
+
+	if (root) {
+		if (!n->ready_rank[rank]) {
+			n->ready_rank[rank] = 1;
+			n->ready_count++;
+		}
+		free(n->ready_address[rank]);
+		n->ready_address[rank] = strndup(address, len);
+		return n->ready_address[rank] ? 0 : -ENOMEM;
+	}
+	it = calloc(1, sizeof(*it) + len + 1);
+	if (!it)
+		return -ENOMEM;
+	it->rank = rank;
+	memcpy(it->address, address, len);
+	cop_list_push_back(&n->ready_queue, &it->link);
+	return rc;
+}
+
+static void write_book(struct cop_node *n)
+{
+	char path[4200];
+	struct cop_err err = {0};
+
+	if (!n->job_dir[0] || !n->hosts.count)
+		return;
+	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", n->job_dir);
+	if (cop_job_book_write(path, &n->hosts, n->ready_address, &err))
+		cop_log_warn("address book not written: %s", err.text);
+}
+
+static void heard(struct cop_node *n)
+{
+	bool complete, root = cop_topo_root(&n->topo, 0) == n->rank;
+
+	pthread_mutex_lock(&n->lock);
+	complete = root && n->ready_count == n->topo.nodes && !n->ready && !n->aborted;
+	pthread_mutex_unlock(&n->lock);
+	if (complete) {
+		write_book(n);
+		settle(n, true, "");
+	} else if (!root) {
+		send_ready(n);
+	}
+}
+
+void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req)
+{
+	size_t len, text_len;
+	const void *payload = cop_rpc_req_payload(req, &len);
+	struct cop_rd r = cop_rd_init(payload, len);
+	int rc = cop_rd_u64(&r) == fingerprint(n) ? 0 : -EPROTO;
+
+	pthread_mutex_lock(&n->lock);
+	while (!rc && !r.bad && !cop_rd_done(&r)) {
+		uint32_t rank = cop_rd_u32(&r);
+		const char *address = cop_rd_str(&r, &text_len);
+
+		if (r.bad || rank >= n->topo.nodes || text_len > 512)
+			rc = -EINVAL;
+		else
+			rc = note_ready(n, rank, address, text_len);
+	}
+	pthread_mutex_unlock(&n->lock);
+	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});
+	if (!rc)
+		heard(n);
+}
+
+void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req)
+{
+	struct go_waiter *w = malloc(sizeof(*w));
+	bool settled;
+
+	if (!w) {
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
+		return;
+	}
+	w->req = req;
+	pthread_mutex_lock(&n->lock);
+	settled = n->ready || n->aborted;
+	if (!settled)
+		cop_list_push_back(&n->go_waiters, &w->link);
+	pthread_mutex_unlock(&n->lock);
+	if (settled) {
+		free(w);
+		answer_go(n, req);
+	}
+}
+
+/* ---- the main thread's part ---- */
+
+void cop_node_join(struct cop_node *n)
+{
+	const char *address = n->rpc ? cop_fabric_address(cop_rpc_fabric(n->rpc)) : "";
+
+	pthread_mutex_lock(&n->lock);
+	note_ready(n, n->rank, address, strlen(address));
+	pthread_mutex_unlock(&n->lock);
+	heard(n);
+	if (cop_topo_root(&n->topo, 0) != n->rank)
+		ask_go(n);
+}
+
+/* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". The lock is held. */
+static void missing_text(struct cop_node *n, struct cop_buf *out)
+{
+	uint32_t missing = n->topo.nodes - n->ready_count, named = 0;
+
+	cop_buf_printf(out, "%" PRIu32 " of %" PRIu32 " nodes not ready after %" PRIu32 " s: ", missing, n->topo.nodes,
+		n->conf->ready_timeout_ms / 1000);
+	for (uint32_t r = 0; r < n->topo.nodes && named < MISSING_NAMED; r++)
+		if (!n->ready_rank[r])
+			cop_buf_printf(out, "%s%s", named++ ? ", " : "", cop_node_host(n, r));
+	if (missing > named)
+		cop_buf_printf(out, " and %" PRIu32 " more", missing - named);
+}
+
+static void time_is_up(struct cop_node *n)
+{
+	struct cop_buf text = {0};
+
+	pthread_mutex_lock(&n->lock);
+	if (cop_topo_root(&n->topo, 0) == n->rank)
+		missing_text(n, &text);
+	else
+		cop_buf_printf(&text, "no go after %" PRIu32 " s; %s", n->conf->ready_timeout_ms / 1000, n->trouble[0] ?
+			n->trouble : "the parent answers, but the root does not");
+	pthread_mutex_unlock(&n->lock);
+	cop_log_info("timed out waiting for parent readiness: %s", text.data ? text.data : "");
+	settle(n, false, text.data ? text.data : "not ready in time");
+	cop_buf_free(&text);
+}
+
+static bool settled(struct cop_node *n)
+{
+	bool yes;
+
+	pthread_mutex_lock(&n->lock);
+	yes = n->ready || n->aborted;
+	pthread_mutex_unlock(&n->lock);
+	return yes || atomic_load(&n->stopping);
+}
+
+int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
+{
+	bool root = cop_topo_root(&n->topo, 0) == n->rank;
+	uint64_t deadline = cop_now_ms() + n->conf->ready_timeout_ms + (root ? 0 : GRACE_MS);
+	struct pollfd fds[2] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN}};
+
+	while (!settled(n)) {
+		uint64_t drain;
+
+		if (cop_now_ms() >= deadline)
+			time_is_up(n);
+		else if (poll(fds, 2, RETRY_MS) > 0 && fds[1].revents)
+			return cop_err_set(err, EINTR, "ended by a signal before the tree was ready");
+		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
+			continue;
+		if (!root && !settled(n)) {
+			send_ready(n);
+			ask_go(n);
+		}
+	}
+	if (n->ready)
+		return 0;
+	if (atomic_load(&n->stopping))
+		return cop_err_set(err, EINTR, "stopped before the tree was ready");
+	return cop_err_set(err, ETIMEDOUT, "the tree is not ready: %s", n->abort_text);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the user's command to a daemon that is ready: the command waits on a pipe until the node says that the tree is ready, or
+ * why it is not. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long the answers of a stop command that came in here may still take after this node has unmounted. */
+#define INITIATOR_MS 30000
+
+static int open_wakers(struct cop_node *n, struct cop_err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	n->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	n->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (n->signal_fd < 0 || n->wake_fd < 0)
+		return cop_err_set(err, errno, "cannot make a descriptor: %s", strerror(errno));
+	return 0;
+}
+
+/* Sleeps until somebody wants this node to end. */
+static void wait_for_the_end(struct cop_node *n)
+{
+	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN},
+		{.fd = n->fs ? cop_fs_gone_fd(n->fs) : -1, .events = POLLIN}};
+	uint64_t drain;
+
+	while (!atomic_load(&n->stopping)) {
+		if (poll(fds, 3, -1) < 0)
+			continue;
+		if (fds[1].revents || fds[2].revents) {
+			cop_log_info("ending reason=%s", fds[1].revents ? "signal" : "unmounted");
+			atomic_store(&n->stopping, true);
+		}
+		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
+			continue;
+	}
+}
+
+/* The answer to a stop command that came in at this node may still have to come from the root. */
+static void wait_for_initiators(struct cop_node *n)
+{
+	uint64_t end = cop_now_ms() + INITIATOR_MS, drain;
+	struct pollfd fd = {.fd = n->wake_fd, .events = POLLIN};
+
+	while (atomic_load(&n->initiators) && cop_now_ms() < end)
+		if (poll(&fd, 1, 100) > 0 && read(n->wake_fd, &drain, sizeof(drain)) < 0)
+			continue;
+}
+
+static void end(struct cop_node *n)
+{
+	struct cop_buf holders = {0};
+
+	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
+	if (holders.len)
+		cop_log_warn("unmounted lazily, held by %s", holders.data);
+	cop_node_stopped(n, holders.data);
+	cop_buf_free(&holders);
+	wait_for_initiators(n);
+}
+
+/* Says to whoever started the command how it went: one byte, then the sentence. */
+static void report(int fd, int rc, const struct cop_err *err)
+{
+	char kind = rc == 0 ? 'r' : 'e';
+
+	if (fd < 0)
+		return;
+	if (cop_write_full(fd, &kind, 1) == 1 && rc)
+		cop_write_full(fd, err->text, strlen(err->text));
+	close(fd);
+}
+
+static void detach_stdio(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+	if (chdir("/"))
+		cop_log_warn("cannot change to / error=\"%s\"", strerror(errno));
+}
+
+/* One node from start to stop. report_fd: -1 in the foreground. */
+static int run(const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
+{
+	struct cop_node *n = calloc(1, sizeof(*n));
+	int rc;
+
+	if (!n)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	n->conf = conf;
+	n->wake_fd = n->signal_fd = -1;
+	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", mountpoint);
+	rc = open_wakers(n, err);
+	if (!rc)
+		rc = cop_node_start(n, err);
+	/* Without a log of its own the node would say it twice. */
+	if (rc && n->logging)
+		cop_log_error("not started: %s", err->text);
+	report(report_fd, rc, err);
+	if (!rc) {
+		if (report_fd >= 0)
+			detach_stdio();
+		wait_for_the_end(n);
+	}
+	if (rc == 0 || atomic_load(&n->stopping))
+		end(n);
+	cop_node_stop(n);
+	if (n->wake_fd >= 0)
+		close(n->wake_fd);
+	if (n->signal_fd >= 0)
+		close(n->signal_fd);
+	free(n);
+	return rc;
+}
+
+/* The started process: waits for the node's word. */
+static int hear(int fd, pid_t pid, struct cop_err *err)
+{
+	char text[sizeof(err->text)] = "";
+	ssize_t n = cop_read_full(fd, text, sizeof(text) - 1);
+	int status = 0;
+
+	close(fd);
+	if (n > 0 && text[0] == 'r')
+		return 0;
+	waitpid(pid, &status, 0);
+	if (n > 1)
+		return cop_err_set(err, EIO, "%s", text + 1);
+	if (WIFSIGNALED(status))
+		return cop_err_set(err, EIO, "the node was ended by signal %d (%s) before it was ready", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return cop_err_set(err, EIO, "the node ended before it was ready");
+}
+
+static int daemonize(const struct cop_conf *conf, const char *mountpoint, struct cop_err *err)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return cop_err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0) {
+		int rc = cop_err_set(err, errno, "cannot start a process: %s", strerror(errno));
+
+		close(fds[0]);
+		close(fds[1]);
+		return rc;
+	}
+	if (pid) {
+		close(fds[1]);
+		return hear(fds[0], pid, err);
+	}
+	close(fds[0]);
+	setsid();
+	exit(run(conf, mountpoint, fds[1], err) ? 1 : 0);
+}
+
+/* A mount that a killed node of this user left behind is in the way and of no use. */
+static void take_dead_mount_away(const char *mountpoint)
+{
+	struct stat st;
+
+	if (stat(mountpoint, &st) && errno == ENOTCONN && cop_fs_unmount_dead(mountpoint) == 0)
+		fprintf(stderr, "copper: note: took the dead mount of an earlier node away from %s\n", mountpoint);
+}
+
+int cop_node_launch(const struct cop_conf *conf, struct cop_err *err)
+{
+	char mountpoint[PATH_MAX] = "";
+	int rc = 0;
+
+	if (!conf->serve_only) {
+		take_dead_mount_away(conf->mountpoint);
+		rc = cop_fs_check(conf->mountpoint, err);
+		if (rc)
+			return rc;
+		if (!realpath(conf->mountpoint, mountpoint))
+			return cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
+	}
+	if (conf->foreground)
+		return run(conf, mountpoint, -1, err);
+	return daemonize(conf, mountpoint, err);
+}
+
+int cop_node_unmount_dead(const char *mountpoint)
+{
+	return cop_fs_unmount_dead(mountpoint);
+}

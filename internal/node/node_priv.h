@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads: the main thread starts and stops everything and sleeps in between; join, gather and serve run on fabric's
+ * progress thread; control commands come on the ctl thread. `lock` guards the readiness state and the
+ * reasons to end; nothing is called under it. */
+#ifndef COP_NODE_PRIV_H
+#define COP_NODE_PRIV_H
+
+#include <stdatomic.h>
+
+#include "cache/cache.h"
+#include "coop/coop.h"
+#include "ctl/ctl.h"
+#include "fs/fs.h"
+#include "job/job.h"
+#include "log/log.h"
+#include "node/node.h"
+#include "origin/origin.h"
+#include "rpc/rpc.h"
+#include "stats/stats.h"
+#include "topo/topo.h"
+
+/* rpc operations of this module; coop's are below. */
+enum {
+	OP_READY = 32, /* ranks that are ready below and including the sender, with their addresses */
+	OP_GO,         /* answered when the tree is ready (0) or will not be (-ETIMEDOUT, body: why) */
+	OP_STOP,       /* stop the subtree, then yourself; the answer tells how many */
+	OP_STATS,      /* the statistics of the subtree */
+	OP_INVALIDATE, /* forget a path and what is below it (payload), first here, then in the subtree */
+};
+
+#define STOP_GRACE_MS 2000
+#define MISSING_NAMED 16
+
+/* What every node of a subtree is to do. */
+struct task {
+	uint8_t op;
+	const char *path; /* OP_INVALIDATE: relative to the source; else "" */
+};
+
+/* What a whole subtree answered. */
+struct gathered {
+	uint32_t nodes, dead;
+	struct cop_stats stats;
+	struct cop_cache_usage usage;
+	struct cop_buf text; /* JSON objects with commas between; for stop: sentences */
+};
+
+struct cop_node {
+	const struct cop_conf *conf;
+	char mountpoint[4096], source[4096], job_dir[4096]; /* absolute */
+	struct cop_job_hosts hosts;
+	char **book; /* address per rank, or NULL */
+	char *secret;
+	size_t secret_len;
+	struct cop_wire_secret wire_secret;
+	uint32_t rank;
+	struct cop_topo topo;
+	uint64_t cache_bytes, started_ms;
+	struct cop_stats stats;
+	struct cop_cache *cache;
+	struct cop_origin *origin;
+	struct cop_rpc *rpc;
+	struct cop_rendezvous *rendezvous;
+	struct cop_coop *coop;
+	struct cop_coop *_Atomic serving; /* coop while requests of children are served */
+	struct cop_fs *fs;
+	struct cop_ctl *ctl;
+	int wake_fd;   /* eventfd of the main thread */
+	int signal_fd;
+
+	pthread_mutex_t lock;
+	uint8_t *ready_rank; /* root: one byte per rank */
+	char **ready_address; /* root: as the nodes told them */
+	uint32_t ready_count;
+	bool ready, aborted, logging;
+	char abort_text[1024];
+	struct cop_list go_waiters;    /* requests to answer when it is settled */
+	struct cop_list ready_queue;   /* ranks still to be told to the parent */
+	bool ready_sending, go_sending;
+	char trouble[256];             /* why the parent was not reached */
+	struct cop_list stop_requests; /* who wants to know that this node has stopped */
+	_Atomic bool stopping;
+	bool stop_local;
+	_Atomic uint32_t initiators;   /* stop commands under way that started here */
+};
+
+void cop_node_wake(struct cop_node *n);
+const char *cop_node_host(const struct cop_node *n, uint32_t rank);
+
+/* ---- start.c ---- */
+int cop_node_start(struct cop_node *n, struct cop_err *err);
+void cop_node_stop(struct cop_node *n);
+
+/* ---- join.c ---- */
+int cop_node_join_init(struct cop_node *n);
+void cop_node_join_fini(struct cop_node *n);
+/* Tells the parent that this node is ready and asks for the go. */
+void cop_node_join(struct cop_node *n);
+/* Something to do for readiness now and then, on the main thread; returns when the wait is over: 1 ready, -errno. */
+int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
+void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
+void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
+
+/* ---- gather.c: one operation on every node of a subtree ---- */
+typedef void cop_node_gathered(void *arg, struct gathered *g);
+/* Asks the subtree of rank (or, if that node is dead, those of its children); done is called once, and may free nothing of g. */
+int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank, cop_node_gathered *done,
+	void *arg);
+/* The same for the subtrees of all children of this node, not itself. */
+int cop_node_gather_below(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
+void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g);
+
+/* ---- control.c: commands from the socket, and their rpc sides ---- */
+int cop_node_control_start(struct cop_node *n, struct cop_err *err);
+/* Does the operation here and below; done is called once. */
+void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
+void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req);
+/* Main thread, when the node has unmounted: answers everyone who asked for it. */
+void cop_node_stopped(struct cop_node *n, const char *holders);
+
+/* ---- status.c ---- */
+void cop_node_status(struct cop_node *n, struct cop_buf *out);
+void cop_node_own(struct cop_node *n, struct gathered *g);
+void cop_node_total_json(const struct gathered *g, struct cop_buf *out);
+void cop_node_table(struct cop_node *n, struct cop_buf *out);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A list of starts, mirrored by a list of stops. Every stop accepts what was never started. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+/* How long a node that has answered everyone may take to end: a read that hangs at the storage cannot be
+ * interrupted, and must not keep the process. */
+#define END_SECONDS 10
+#define FLUSH_MS 1000
+
+void cop_node_wake(struct cop_node *n)
+{
+	uint64_t one = 1;
+
+	if (write(n->wake_fd, &one, sizeof(one)) < 0)
+		cop_log_error("cannot wake the main thread error=\"%s\"", strerror(errno));
+}
+
+const char *cop_node_host(const struct cop_node *n, uint32_t rank)
+{
+	return rank < n->hosts.count ? n->hosts.host[rank].name : "localhost";
+}
+
+/* ---- who we are ---- */
+
+static int find_hosts(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *conf = n->conf;
+	int rc;
+
+	if (conf->hosts)
+		rc = cop_job_hosts_load(conf->hosts, conf->port, &n->hosts, err);
+	else
+		rc = cop_job_hosts_env(conf->port, &n->hosts, err);
+	if (rc)
+		return rc;
+	if (n->hosts.count == 0) {
+		if (conf->rank > 0)
+			return cop_err_set(err, EINVAL, "--rank %lld needs --hosts: without it this is a tree of one node", (long long)conf->rank);
+		return 0;
+	}
+	return cop_job_rank(&n->hosts, conf->rank, &n->rank, err);
+}
+
+static int find_secret(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *conf = n->conf;
+	int rc;
+
+	if (n->topo.nodes == 1 || conf->insecure)
+		return 0;
+	rc = cop_job_secret(conf->secret_file, conf->job_dir, n->rank, conf->ready_timeout_ms, &n->secret, &n->secret_len, err);
+	if (rc)
+		return rc;
+	if (!n->secret)
+		return cop_err_set(err, EINVAL, "several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR) in which the nodes keep one; --insecure does without");
+	if (cop_wire_secret_from(n->secret, n->secret_len, &n->wire_secret))
+		return cop_err_set(err, EINVAL, "the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
+	return 0;
+}
+
+static int find_topology(struct cop_node *n, struct cop_err *err)
+{
+	n->topo.nodes = n->hosts.count ? n->hosts.count : 1;
+	n->topo.fanout = n->conf->fanout;
+	n->topo.stripes = n->conf->trees ? n->conf->trees : 1;
+	return cop_topo_check(&n->topo, err);
+}
+
+static int find_source(struct cop_node *n, struct cop_err *err)
+{
+	if (!realpath(n->conf->source, n->source))
+		return cop_err_set(err, errno, "--source %s: %s", n->conf->source, strerror(errno));
+	return 0;
+}
+
+static int open_log(struct cop_node *n, struct cop_err *err)
+{
+	char path[4300], host[256] = "localhost";
+	int rc;
+
+	if (!n->conf->job_dir)
+		return cop_log_open(n->conf->log_level, n->conf->log_type, NULL, err);
+	rc = cop_job_dir_make(n->conf->job_dir, err);
+	if (rc)
+		return rc;
+	/* The node will leave its working directory. */
+	if (!realpath(n->conf->job_dir, n->job_dir))
+		return cop_err_set(err, errno, "%s: %s", n->conf->job_dir, strerror(errno));
+	gethostname(host, sizeof(host) - 1);
+	snprintf(path, sizeof(path), "%s/logs/%s-%d-output.log", n->job_dir,
+		n->hosts.count ? cop_node_host(n, n->rank) : host, (int)getpid());
+	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
+	n->logging = rc == 0;
+	return rc;
+}
+
+/* ---- the tables and the storage ---- */
+
+static uint64_t a_tenth_of_ram(void)
+{
+	struct sysinfo si;
+	uint64_t tenth = 256 * COP_MIB;
+
+	if (sysinfo(&si) == 0)
+		tenth = (uint64_t)si.totalram * si.mem_unit / 10;
+	return COP_MAX(tenth, 64 * COP_MIB);
+}
+
+static int open_cache(struct cop_node *n, struct cop_err *err)
+{
+	n->cache_bytes = n->conf->cache_size ? n->conf->cache_size : a_tenth_of_ram();
+	n->cache = cop_cache_new(n->cache_bytes, &n->stats);
+	return n->cache ? 0 : cop_err_set(err, ENOMEM, "out of memory for the cache");
+}
+
+static int open_origin(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_origin_conf conf = {.source = n->source, .max_ops = n->conf->origin_ops,
+		.listing_max = n->conf->listing_max, .listing_attrs = 1024, .stats = &n->stats};
+
+	return cop_origin_open(&conf, &n->origin, err);
+}
+
+/* ---- the network ---- */
+
+struct found {
+	struct cop_node *node;
+	uint32_t rank;
+};
+
+static void found(void *arg, const char *address, const char *why)
+{
+	struct found *f = arg;
+
+	if (!address)
+		cop_log_debug("no address rank=%u why=\"%s\"", f->rank, why ? why : "");
+	cop_rpc_resolved(f->node->rpc, f->rank, address);
+	free(f);
+}
+
+/* While the tree forms a peer may not be up yet, so it is asked for as long as that may take; later an absent answer means a
+ * dead node. */
+static void resolve(void *ctx, uint32_t rank)
+{
+	struct cop_node *n = ctx;
+	struct found *f;
+	uint32_t timeout_ms = n->conf->peer_timeout_ms;
+
+	if (n->book) {
+		cop_rpc_resolved(n->rpc, rank, n->book[rank]);
+		return;
+	}
+	pthread_mutex_lock(&n->lock);
+	if (!n->ready)
+		timeout_ms = n->conf->ready_timeout_ms;
+	pthread_mutex_unlock(&n->lock);
+	f = malloc(sizeof(*f));
+	if (!f) {
+		cop_rpc_resolved(n->rpc, rank, NULL);
+		return;
+	}
+	*f = (struct found){n, rank};
+	if (!n->rendezvous || cop_rendezvous_ask(n->rendezvous, &n->hosts.host[rank], timeout_ms, found, f))
+		found(f, NULL, "no rendezvous");
+}
+
+static void serve(void *ctx, struct cop_rpc_req *req)
+{
+	struct cop_node *n = ctx;
+	struct cop_coop *coop = atomic_load(&n->serving);
+
+	if (coop && cop_coop_serve(coop, req))
+		return;
+	switch (cop_rpc_req_op(req)) {
+	case OP_READY:
+		cop_node_serve_ready(n, req);
+		break;
+	case OP_GO:
+		cop_node_serve_go(n, req);
+		break;
+	case OP_STOP:
+	case OP_STATS:
+	case OP_INVALIDATE:
+		cop_node_serve_gather(n, req);
+		break;
+	default:
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = coop ? -EOPNOTSUPP : -ESHUTDOWN});
+	}
+}
+
+static int load_book(struct cop_node *n, struct cop_err *err)
+{
+	if (!n->conf->address_book || n->conf->discover)
+		return 0;
+	n->book = calloc(n->hosts.count, sizeof(char *));
+	if (!n->book)
+		return cop_err_set(err, ENOMEM, "out of memory for the address book");
+	return cop_job_book_load(n->conf->address_book, &n->hosts, n->book, err);
+}
+
+static int open_rpc(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret,
+		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve};
+	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .stats = &n->stats};
+	int rc;
+
+	if (n->topo.nodes == 1)
+		return 0;
+	rc = load_book(n, err);
+	if (rc)
+		return rc;
+	fabric.host = n->hosts.host[n->rank].name;
+	fabric.address = n->book ? n->book[n->rank] : NULL;
+	rc = cop_rpc_open(&conf, &fabric, &n->rpc, err);
+	if (!rc)
+		cop_log_info("server running at address: %s", cop_fabric_address(cop_rpc_fabric(n->rpc)));
+	return rc;
+}
+
+static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
+{
+	struct cop_node *n = ctx;
+
+	cop_wire_mac(&n->wire_secret, "rendezvous", data, len, out);
+}
+
+static int open_rendezvous(struct cop_node *n, struct cop_err *err)
+{
+	if (n->topo.nodes == 1 || n->book)
+		return 0;
+	return cop_rendezvous_start(&n->hosts.host[n->rank], cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n,
+		&n->rendezvous, err);
+}
+
+/* ---- the idea and its mount ---- */
+
+/* LZ4 packs about half a gigabyte a second on a core: worth it on a TCP network between machines, not on a faster fabric or
+ * within one machine. */
+static bool compresses(const struct cop_node *n)
+{
+	const char *address = n->rpc ? cop_fabric_address(cop_rpc_fabric(n->rpc)) : "";
+
+	if (n->conf->compress != COP_CONF_COMPRESS_AUTO)
+		return n->conf->compress == COP_CONF_COMPRESS_ON;
+	return strncmp(address, "ofi+tcp://", 10) == 0 && strncmp(address, "ofi+tcp://127.", 14) != 0;
+}
+
+static int open_coop(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_coop_conf conf = {.topo = n->topo, .rank = n->rank, .chunk_bytes = n->conf->chunk,
+		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .compress = compresses(n), .cache = n->cache,
+		.origin = n->origin, .rpc = n->rpc, .stats = &n->stats};
+
+	n->coop = cop_coop_new(&conf);
+	if (!n->coop)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	atomic_store(&n->serving, n->coop);
+	return 0;
+}
+
+static int open_fs(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_fs_conf conf = {.mountpoint = n->mountpoint, .source = n->source,
+		.keep_symlinks = n->conf->keep_symlinks, .allow_other = n->conf->allow_other,
+		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .coop = n->coop, .cache = n->cache, .origin = n->origin,
+		.stats = &n->stats};
+
+	if (n->conf->serve_only)
+		return 0;
+	return cop_fs_start(&conf, &n->fs, err);
+}
+
+static int join_tree(struct cop_node *n, struct cop_err *err)
+{
+	uint64_t began_ms = n->started_ms;
+	int rc;
+
+	cop_log_info("provider registration completed after %llu us", (unsigned long long)(cop_now_ms() - began_ms) * 1000);
+	cop_node_join(n);
+	rc = cop_node_join_wait(n, err);
+	if (!rc)
+		cop_log_info("parent readiness confirmed");
+	return rc;
+}
+
+static int init(struct cop_node *n, struct cop_err *err)
+{
+	n->started_ms = cop_now_ms();
+	return cop_node_join_init(n) ? cop_err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+int cop_node_start(struct cop_node *n, struct cop_err *err)
+{
+	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
+		find_hosts, find_topology, init, find_source, open_log, find_secret, open_cache, open_origin, open_rpc,
+		open_rendezvous, open_coop, open_fs, cop_node_control_start, join_tree,
+	};
+	int rc = 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(starts) && !rc; i++)
+		rc = starts[i](n, err);
+	return rc;
+}
+
+void cop_node_stop(struct cop_node *n)
+{
+	alarm(END_SECONDS);
+	if (n->ctl)
+		cop_ctl_stop(n->ctl);
+	cop_fs_stop(n->fs, 0, NULL);
+	atomic_store(&n->serving, NULL);
+	if (n->coop)
+		cop_coop_close(n->coop);
+	if (n->rpc)
+		cop_fabric_flush(cop_rpc_fabric(n->rpc), FLUSH_MS);
+	if (n->rendezvous)
+		cop_rendezvous_stop(n->rendezvous);
+	if (n->origin)
+		cop_origin_close(n->origin);
+	if (n->rpc)
+		cop_rpc_close(n->rpc);
+	cop_fs_free(n->fs);
+	cop_coop_free(n->coop);
+	cop_cache_free(n->cache);
+	if (n->ready_rank)
+		cop_node_join_fini(n);
+	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)
+		free(n->book[r]);
+	free(n->book);
+	if (n->secret)
+		explicit_bzero(n->secret, n->secret_len);
+	free(n->secret);
+	cop_job_hosts_free(&n->hosts);
+	cop_log_close();
+	alarm(0);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a node says of itself: the JSON of cache-stats, and the same as a table. */
+#include "node/node_priv.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static void tables_json(const struct cop_cache_usage *u, struct cop_buf *out)
+{
+	cop_buf_str(out, "\"tables\":{");
+	for (unsigned t = 0; t < COP_TABLES; t++)
+		cop_buf_printf(out, "%s\"%s\":{\"bytes\":%" PRIu64 ",\"entries\":%" PRIu64 "}", t ? "," : "",
+			cop_table_name(t), u->table[t].bytes, u->table[t].entries);
+	cop_buf_printf(out, "},\"budget\":{\"limit_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64
+		",\"remaining_bytes\":%" PRIu64 "}", u->limit_bytes, u->used_bytes,
+		u->limit_bytes > u->used_bytes ? u->limit_bytes - u->used_bytes : 0);
+}
+
+static void key_str(struct cop_buf *out, const char *key, const char *value)
+{
+	cop_buf_printf(out, ",\"%s\":", key);
+	cop_buf_json_str(out, value, strlen(value));
+}
+
+static void waiting_json(struct cop_node *n, const struct cop_cache_usage *u, struct cop_buf *out)
+{
+	unsigned queued = 0, running = 0;
+
+	cop_origin_load(n->origin, &queued, &running);
+	cop_buf_printf(out, ",\"waiting\":{\"flights\":%" PRIu64 ",\"for_room\":%" PRIu64
+		",\"origin_queued\":%u,\"origin_running\":%u,\"oldest\":", u->flights, u->waiting_for_room,
+		queued, running);
+	cop_cache_flights_json(n->cache, 16, out);
+	if (n->rpc) {
+		cop_buf_str(out, ",\"peers\":");
+		cop_rpc_peers_json(n->rpc, out);
+	}
+	cop_buf_str(out, "}");
+}
+
+void cop_node_status(struct cop_node *n, struct cop_buf *out)
+{
+	uint32_t parent = n->coop ? cop_coop_parent(n->coop, 0) : COP_TOPO_NONE;
+	struct cop_cache_usage u;
+	bool ready;
+
+	cop_cache_usage(n->cache, &u);
+	pthread_mutex_lock(&n->lock);
+	ready = n->ready;
+	pthread_mutex_unlock(&n->lock);
+	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"nodes\":%" PRIu32 ",\"ready\":%s,\"pid\":%d", n->rank,
+		n->topo.nodes, ready ? "true" : "false", (int)getpid());
+	key_str(out, "host", cop_node_host(n, n->rank));
+	key_str(out, "version", COP_VERSION);
+	key_str(out, "mountpoint", n->mountpoint);
+	key_str(out, "source", n->source);
+	key_str(out, "provider", n->rpc ? cop_fabric_provider(cop_rpc_fabric(n->rpc)) : "none");
+	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":", cop_now_ms() - n->started_ms);
+	if (parent == COP_TOPO_NONE)
+		cop_buf_str(out, "null,");
+	else
+		cop_buf_printf(out, "%" PRIu32 ",", parent);
+	tables_json(&u, out);
+	cop_buf_str(out, ",");
+	cop_stats_json(&n->stats, out);
+	waiting_json(n, &u, out);
+	if (n->fs) {
+		cop_buf_str(out, ",\"kernel\":");
+		cop_fs_json(n->fs, out);
+	}
+	cop_buf_str(out, "}");
+}
+
+void cop_node_own(struct cop_node *n, struct gathered *g)
+{
+	struct cop_cache_usage u;
+
+	cop_cache_usage(n->cache, &u);
+	g->nodes++;
+	cop_stats_sum(&g->stats, &n->stats);
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		g->usage.table[t].bytes += u.table[t].bytes;
+		g->usage.table[t].entries += u.table[t].entries;
+	}
+	g->usage.limit_bytes += u.limit_bytes;
+	g->usage.used_bytes += u.used_bytes;
+	if (g->text.len)
+		cop_buf_str(&g->text, ",");
+	cop_node_status(n, &g->text);
+}
+
+void cop_node_total_json(const struct gathered *g, struct cop_buf *out)
+{
+	cop_buf_printf(out, "{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",", g->nodes, g->dead);
+	tables_json(&g->usage, out);
+	cop_buf_str(out, ",");
+	cop_stats_json(&g->stats, out);
+	cop_buf_str(out, "}");
+}
+
+static void table_counters(const struct cop_stats *s, struct cop_buf *out)
+{
+	const char *group = "";
+
+	for (unsigned c = 0; c < COP_COUNTERS; c++) {
+		uint64_t v = cop_stats_get(s, c);
+
+		if (strcmp(group, cop_counter_group(c)) != 0) {
+			group = cop_counter_group(c);
+			cop_buf_printf(out, "%s\n", group);
+		}
+		if (v)
+			cop_buf_printf(out, "  %-18s %14" PRIu64 "  %s\n", cop_counter_name(c), v, cop_counter_meaning(c));
+	}
+}
+
+void cop_node_table(struct cop_node *n, struct cop_buf *out)
+{
+	struct cop_cache_usage u;
+	char a[16], b[16];
+
+	cop_cache_usage(n->cache, &u);
+	cop_buf_printf(out, "rank %" PRIu32 " of %" PRIu32 " on %s, pid %d\n", n->rank, n->topo.nodes,
+		cop_node_host(n, n->rank), (int)getpid());
+	cop_buf_printf(out, "%-10s %12s %10s\n", "table", "bytes", "entries");
+	for (unsigned t = 0; t < COP_TABLES; t++)
+		cop_buf_printf(out, "%-10s %12" PRIu64 " %10" PRIu64 "\n", cop_table_name(t), u.table[t].bytes,
+			u.table[t].entries);
+	cop_buf_printf(out, "budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
+		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights, u.waiting_for_room);
+	table_counters(&n->stats, out);
+}
