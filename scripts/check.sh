@@ -1,0 +1,208 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs tests and counts them. The last line is always `N passed, N failed, N skipped`.
+#
+#   scripts/check.sh                              everything that `make check` promises
+#   scripts/check.sh --build DIR --unit-only      unit tests of one build
+#   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
+#
+# Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and tsan; system tests with the
+# release build, and with the others those that say so in their `# modes:` line; replay of testdata/fuzz.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root" || exit 2
+passed=0
+failed=0
+skipped=0
+build=
+what=all
+names=()
+out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
+trap 'rm -rf "$out"' EXIT
+
+usage() {
+	sed -n '5,7s/^# *//p' "$0" >&2
+	exit 2
+}
+
+while [ $# -gt 0 ]; do
+	case $1 in
+	--build)
+		[ $# -ge 2 ] || usage
+		build=$2
+		shift
+		;;
+	--unit-only) what=unit ;;
+	--system-only) what=system ;;
+	-h | --help) usage ;;
+	-*) usage ;;
+	*) names+=("$1") ;;
+	esac
+	shift
+done
+
+mode_of() { # BUILD
+	case ${1##*/} in
+	asan | tsan | shared | debug | cov) echo "${1##*/}" ;;
+	*) echo release ;;
+	esac
+}
+
+now_ms() {
+	local t=${EPOCHREALTIME/[.,]/}
+	echo $((t / 1000))
+}
+
+result() { # STATUS MODE NAME MS OUTPUT
+	local word=ok reason=
+	case $1 in
+	0) passed=$((passed + 1)) ;;
+	77)
+		skipped=$((skipped + 1))
+		word=skip
+		reason=" $(sed -n 's/.*# SKIP \(.*\)/(\1)/p' "$5" | head -n 1)"
+		;;
+	*)
+		failed=$((failed + 1))
+		word=FAIL
+		;;
+	esac
+	printf '%-4s %-7s %-40s %5d.%d s%s\n' "$word" "$2" "$3" $(($4 / 1000)) $(($4 / 100 % 10)) "$reason"
+	if [ "$word" = FAIL ]; then
+		echo "---- output of $3 ($2), exit $1"
+		cat "$5"
+		echo "----"
+	fi
+}
+
+run() { # MODE NAME COMMAND…
+	local mode=$1 name=$2 begin status
+	shift 2
+	begin=$(now_ms)
+	"$@" >"$out/output" 2>&1 </dev/null
+	status=$?
+	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$out/output"
+	return "$status"
+}
+
+make_all() { # NAME ARGUMENT…
+	local name=$1
+	shift
+	run build "$name" make -j2 --no-print-directory "$@"
+}
+
+# The thread sanitizer of this compiler wants its shadow where newer kernels put random mappings.
+wrapped() { # MODE COMMAND…
+	local mode=$1
+	shift
+	case $mode in
+	tsan) setarch -R "$@" ;;
+	*) "$@" ;;
+	esac
+}
+
+unit_one() { # MODE PROGRAM
+	export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+	export LSAN_OPTIONS="suppressions=$root/scripts/lsan.supp:print_suppressions=0"
+	export TSAN_OPTIONS="suppressions=$root/scripts/tsan.supp:second_deadlock_stack=1"
+	wrapped "$1" timeout -k 5 180 "$2"
+}
+
+unit_tests() { # BUILD
+	local mode program
+	mode=$(mode_of "$1")
+	# The list comes from the sources: a program that is left over in build/ is not a test of this tree.
+	for program in internal/*/*_test.c; do
+		program=${program#internal/}
+		run "$mode" "unit ${program%.c}" unit_one "$mode" "$1/test/${program%.c}"
+	done
+}
+
+wanted_name() { # FILE
+	local name pattern
+	[ "${#names[@]}" -gt 0 ] || return 0
+	name=$(basename "$1" .sh)
+	for pattern in "${names[@]}"; do
+		# Patterns are meant to match.
+		# shellcheck disable=SC2053
+		[[ $name == $pattern || $name == $pattern-* ]] && return 0
+	done
+	return 1
+}
+
+has_mode() { # FILE MODE
+	local modes
+	modes=$(sed -n 's/^# modes: *//p' "$1" | head -n 1)
+	case " ${modes:-release} " in
+	*" $2 "*) return 0 ;;
+	esac
+	return 1
+}
+
+# With names given, or one build asked for, the test runs whatever its modes say.
+system_tests() { # BUILD [all]
+	local mode file
+	mode=$(mode_of "$1")
+	for file in scripts/t/t[0-9]*.sh; do
+		wanted_name "$file" || continue
+		[ "${2:-}" = all ] || has_mode "$file" "$mode" || continue
+		run "$mode" "$(basename "$file" .sh)" env BUILD="$root/${1#"$root"/}" bash "$file"
+	done
+}
+
+can_fuzz() {
+	command -v clang >/dev/null || return 1
+	echo 'int LLVMFuzzerTestOneInput(const char *p, long n); int LLVMFuzzerTestOneInput(const char *p, long n) { return !p && n; }' |
+		clang -fsanitize=fuzzer -x c - -o "$out/can-fuzz" 2>/dev/null
+}
+
+# Every stored input, and a fixed number of new ones from a fixed seed: the same run each time.
+fuzz_one() { # FUZZER CORPUS…
+	local fuzzer=$1
+	shift
+	rm -rf "$out/corpus"
+	mkdir "$out/corpus"
+	(cd "$out" && "$fuzzer" -runs=0 -rss_limit_mb=2048 corpus "$@" &&
+		"$fuzzer" -seed=1 -runs=5000 -max_total_time=10 -rss_limit_mb=2048 corpus "$@")
+}
+
+fuzz_tests() {
+	local source fuzzer module corpus
+	ls internal/*/*_fuzz.c >/dev/null 2>&1 || return 0
+	if ! can_fuzz; then
+		echo "1..0 # SKIP no clang with libFuzzer" >"$out/output"
+		result 77 fuzz replay 0 "$out/output"
+		return
+	fi
+	make_all fuzz MODE=fuzz fuzz || return
+	for source in internal/*/*_fuzz.c; do
+		fuzzer=${source#internal/}
+		module=${fuzzer%%/*}
+		corpus=()
+		[ ! -d "testdata/fuzz/$module" ] || corpus=("$root/testdata/fuzz/$module")
+		run fuzz "${fuzzer%.c}" fuzz_one "$root/build/fuzz/fuzz/${fuzzer%.c}" "${corpus[@]}"
+	done
+}
+
+everything() {
+	local mode
+	make_all release all tests
+	run lint lint scripts/lint.sh
+	unit_tests build
+	system_tests build
+	make_all shared FABRIC=shared all && system_tests build/shared
+	for mode in asan tsan; do
+		make_all "$mode" MODE="$mode" all tests || continue
+		unit_tests "build/$mode"
+		system_tests "build/$mode"
+	done
+	fuzz_tests
+}
+
+case $what in
+all) everything ;;
+unit) unit_tests "${build:-build}" ;;
+system) system_tests "${build:-build}" all ;;
+esac
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,218 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What every system test sources first. A test is a bash script that prints TAP:
+#
+#	#!/usr/bin/env bash
+#	# SPDX-License-Identifier: BSD-3-Clause
+#	# modes: release asan          which builds check.sh runs it with (default: release)
+#	# limit: 60                    seconds (default 120; three times that under a sanitizer)
+#	# user: yes                    it uses become_user
+#	# shellcheck source=harness.sh
+#	. "$(dirname "$0")/harness.sh"
+#	plan 2
+#	with_tree 4
+#	ok 'a file is the same on node 3' cmp "$SRC/hello" "$W/mnt/3/hello"
+#	without_tree
+#
+# Names: T the test's own directory, W where trees are set up (T, or the user's part of it), SRC the source, COPPER
+# and SLOWFS the binaries of BUILD. `BUILD=build/asan scripts/t/t0100-one-node.sh` runs one test alone; COP_KEEP=1 keeps T.
+# Whatever happens, supervise.sh stops, ends and unmounts what the test started, and fails it if something was left.
+set -u
+
+cop_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cop_t=$cop_root/scripts/t
+BUILD=${BUILD:-$cop_root/build}
+case $BUILD in
+/*) ;;
+*) BUILD=$PWD/$BUILD ;;
+esac
+case $BUILD in
+*/asan) cop_mode=asan ;;
+*/tsan) cop_mode=tsan ;;
+*/shared) cop_mode=shared ;;
+*) cop_mode=release ;;
+esac
+case $cop_mode in
+asan | tsan) cop_slower=3 ;;
+*) cop_slower=1 ;;
+esac
+
+if [ -z "${COP_TEST_DIR:-}" ]; then
+	# shellcheck source=supervise.sh
+	. "$cop_t/supervise.sh"
+	supervise "$@"
+fi
+
+T=$COP_TEST_DIR
+W=$T
+COPPER=${COPPER:-$BUILD/copper}
+SLOWFS=$BUILD/slowfs
+[ -x "$SLOWFS" ] || SLOWFS=$cop_root/build/slowfs
+PYTHON=/usr/bin/python3
+SRC=
+export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+cop_planned=
+cop_run=0
+cop_failed=0
+cop_tree=0
+cop_tree_number=0
+cop_port=
+cop_user=
+cop_as=()
+cop_slow=
+declare -A cop_killed=()
+
+# ---- TAP
+
+plan() {
+	cop_planned=$1
+	echo "1..$1"
+}
+
+skip_all() {
+	echo "1..0 # SKIP $1"
+	cop_planned=0
+	exit 77
+}
+
+# At most 40 lines of 400 characters: what a failed comparison holds may be megabytes.
+note() {
+	printf '%s\n' "$*" | cut -c -400 | head -n 40 | sed 's/^/# /'
+}
+
+bail() {
+	note "$*"
+	cop_failed=$((cop_failed + 1))
+	exit 1
+}
+
+pass() {
+	cop_run=$((cop_run + 1))
+	echo "ok $cop_run - $1"
+}
+
+fail() { # DESCRIPTION [EXPLANATION…]
+	local line
+	cop_run=$((cop_run + 1))
+	cop_failed=$((cop_failed + 1))
+	echo "not ok $cop_run - $1"
+	shift
+	for line in "$@"; do
+		note "$line"
+	done
+	return 1
+}
+
+ok() { # DESCRIPTION COMMAND…
+	local what=$1 status
+	shift
+	"$@" >"$T/.ok" 2>&1
+	status=$?
+	if [ "$status" -eq 0 ]; then
+		pass "$what"
+	else
+		fail "$what" "exit $status: $*" "$(tr -d '\0' <"$T/.ok")"
+	fi
+}
+
+is() { # DESCRIPTION GOT WANTED
+	if [ "$2" = "$3" ]; then
+		pass "$1"
+	else
+		fail "$1" "got:    $2" "wanted: $3"
+	fi
+}
+
+is_at_most() { # DESCRIPTION GOT MOST (decimals allowed)
+	if [ -n "$2" ] && awk -v a="$2" -v b="$3" 'BEGIN { exit !(a <= b) }'; then
+		pass "$1"
+	else
+		fail "$1" "got: $2" "at most: $3"
+	fi
+}
+
+matches() { # DESCRIPTION TEXT REGEX
+	if printf '%s\n' "$2" | grep -Eq -- "$3"; then
+		pass "$1"
+	else
+		fail "$1" "got: $2" "wanted: /$3/"
+	fi
+}
+
+# One point: the command ends with that exit status (`any` is 1 or 2), and says why on standard error in one line.
+fails_with() { # EXIT REGEX COMMAND…
+	local want=$1 regex=$2 status text lines
+	shift 2
+	timeout $((60 * cop_slower)) "$@" </dev/null >"$T/.out" 2>"$T/.err"
+	status=$?
+	text=$(tr -d '\0' <"$T/.err")
+	lines=$(grep -c . "$T/.err")
+	[ "$want" != any ] || [ "$status" -ne 1 ] || want=1
+	[ "$want" != any ] || want=2
+	if [ "$status" -eq "$want" ] && [ "$lines" -eq 1 ] && grep -Eq -- "$regex" "$T/.err"; then
+		pass "refused: $text"
+	else
+		fail "exit $want and one line like /$regex/" "$*" "exit $status, $lines lines: $text"
+	fi
+}
+
+wait_for() { # SECONDS COMMAND…
+	local end=$((SECONDS + $1 * cop_slower))
+	shift
+	while ! "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+# ---- an ordinary user
+
+# From here on trees belong to a new ordinary user, and W is a directory that this user owns.
+become_user() {
+	[ "$(id -u)" -eq 0 ] || return 0
+	cop_user=copper-test-$$
+	useradd --no-create-home --home-dir "$T/u" --shell /bin/sh --user-group "$cop_user" \
+		>/dev/null 2>&1 || skip_all "cannot add a user"
+	echo "$cop_user" >"$T/user"
+	W=$T/u
+	install -d -m 755 -o "$cop_user" -g "$cop_user" "$W"
+	install -d -m 700 -o "$cop_user" -g "$cop_user" "$W/run"
+	install -D -m 755 "$COPPER" "$T/bin/copper"
+	install -D -m 755 "$SLOWFS" "$T/bin/slowfs"
+	COPPER=$T/bin/copper
+	SLOWFS=$T/bin/slowfs
+	cop_as=(setpriv --reuid "$cop_user" --regid "$cop_user" --clear-groups
+		env HOME="$W" USER="$cop_user" LOGNAME="$cop_user" XDG_RUNTIME_DIR="$W/run")
+}
+
+# Where a function will not do, as in fails_with, the words of cop_as stand before the command.
+as_user() {
+	"${cop_as[@]}" "$@"
+}
+
+# ---- trees
+
+# shellcheck source=tree.sh
+. "$cop_t/tree.sh"
+
+# ---- the end
+
+finish() {
+	local status=$?
+	trap - EXIT
+	stop_quietly
+	if [ -n "$cop_planned" ] && [ "$cop_planned" -ne "$cop_run" ] && [ "$status" -ne 77 ]; then
+		echo "not ok - $cop_planned points were planned and $cop_run ran"
+		cop_failed=$((cop_failed + 1))
+	fi
+	[ "$status" -ne 0 ] && [ "$status" -ne 77 ] && [ "$cop_failed" -eq 0 ] &&
+		echo "not ok - the script ended with status $status"
+	if [ "$status" -eq 77 ]; then
+		exit 77
+	fi
+	[ "$cop_failed" -eq 0 ] && [ -n "$cop_planned" ] || exit 1
+	exit 0
+}
+trap finish EXIT

@@ -1,0 +1,168 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The outer half of every system test, sourced by harness.sh: runs the script once more as its own session with
+# a time limit, in a private directory, and afterwards ends, unmounts and reports whatever the test left behind.
+#
+# What a test started is known by its environment: COP_TEST_DIR is inherited by daemons too, and nobody else
+# has that value. Nothing is ever ended by its name.
+# shellcheck disable=SC2154
+
+header_value() { # KEY DEFAULT: the rest of a `# KEY: …` line of the script
+	local line
+	line=$(sed -n "s/^# $1: *//p" "$script" | head -n 1)
+	printf '%s' "${line:-$2}"
+}
+
+started_pids() {
+	grep -lzFx "COP_TEST_DIR=$test_dir" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
+}
+
+left_mounts() {
+	awk -v dir="$test_dir/" 'index($5, dir) == 1 { print $5 }' /proc/self/mountinfo | tac
+}
+
+describe_pids() {
+	local pid
+	for pid in $(started_pids); do
+		printf '#   %s: %s\n' "$pid" "$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
+		for task in "/proc/$pid/task"/*; do
+			printf '#     %s waits in %s\n' "$(cat "$task/comm" 2>/dev/null)" \
+				"$(cat "$task/wchan" 2>/dev/null)"
+		done
+	done
+}
+
+end_pids() { # SIGNAL SECONDS
+	local pids tries=$(($2 * 10))
+	while pids=$(started_pids) && [ -n "$pids" ] && [ "$tries" -gt 0 ]; do
+		# shellcheck disable=SC2086
+		kill "-$1" $pids 2>/dev/null
+		sleep 0.1
+		tries=$((tries - 1))
+	done
+}
+
+# Daemons need a moment to end after they were told to; more than that is a fault of theirs.
+await_clean() {
+	local tries=50
+	while [ "$tries" -gt 0 ]; do
+		[ -z "$(started_pids)" ] && [ -z "$(left_mounts)" ] && return 0
+		sleep 0.1
+		tries=$((tries - 1))
+	done
+	return 1
+}
+
+sweep() {
+	local mount
+	end_pids KILL 5
+	for mount in $(left_mounts); do
+		umount -l "$mount" 2>/dev/null || fusermount3 -u -z "$mount" 2>/dev/null
+	done
+	end_pids KILL 5
+	[ ! -e "$test_dir/user" ] || userdel "$(cat "$test_dir/user")" 2>/dev/null
+}
+
+show_logs() {
+	local file
+	for file in "$test_dir"/out.* "$test_dir"/job.*/logs/*-output.log "$test_dir"/u/out.* \
+		"$test_dir"/u/job.*/logs/*-output.log; do
+		[ -s "$file" ] || continue
+		echo "# --- ${file#"$test_dir"/}"
+		tail -n 40 "$file" | cut -c -400 | sed 's/^/#   /'
+	done
+}
+
+sanitizer_reports() {
+	local file found=1
+	for file in "$test_dir"/san/*; do
+		[ -s "$file" ] || continue
+		found=0
+		echo "not ok - a sanitizer reported: ${file##*/}"
+		head -n 100 "$file" | sed 's/^/# /'
+	done
+	return $found
+}
+
+remove_dir() {
+	[ -z "${COP_KEEP:-}" ] || {
+		echo "# kept: $test_dir"
+		return
+	}
+	chmod -R u+rwX "$test_dir" 2>/dev/null
+	rm -rf --one-file-system "$test_dir"
+}
+
+sanitizer_options() {
+	export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:log_path=$test_dir/san/asan"
+	export LSAN_OPTIONS="suppressions=$cop_root/scripts/lsan.supp:print_suppressions=0"
+	export UBSAN_OPTIONS="print_stacktrace=1:log_path=$test_dir/san/ubsan"
+	export TSAN_OPTIONS="suppressions=$cop_root/scripts/tsan.supp:log_path=$test_dir/san/tsan:second_deadlock_stack=1"
+}
+
+# Debian gives /dev/fuse to everyone; where a machine does not, the test gets a private mount namespace with
+# such a device, and nothing outside of it changes.
+namespace_for_user() {
+	[ -z "${COP_TEST_NAMESPACE:-}" ] && [ "$(id -u)" -eq 0 ] || return 0
+	[ -n "$(header_value user '')" ] && [ -e /dev/fuse ] || return 0
+	case $(stat -c %a /dev/fuse) in
+	*6) return 0 ;;
+	esac
+	COP_TEST_NAMESPACE=1 exec unshare --mount --propagation private bash "$script" "$@"
+}
+
+open_device() {
+	[ -n "${COP_TEST_NAMESPACE:-}" ] || return 0
+	mknod -m 666 "$test_dir/fuse" c 10 229 && chmod 666 "$test_dir/fuse" &&
+		mount --bind "$test_dir/fuse" /dev/fuse
+}
+
+judge() { # STATUS TIMED_OUT
+	local status=$1
+	[ "$status" -eq 0 ] || [ "$status" -eq 77 ] || status=1
+	if [ "$2" -eq 1 ]; then
+		echo "not ok - the test ends within $limit s"
+		status=1
+	fi
+	if [ "$status" -eq 1 ]; then
+		[ "$2" -eq 0 ] || describe_pids
+		show_logs
+	elif ! await_clean; then
+		echo "not ok - nothing is left running or mounted"
+		describe_pids
+		left_mounts | sed 's/^/#   still mounted: /'
+		show_logs
+		status=1
+	fi
+	sweep
+	! sanitizer_reports || status=1
+	remove_dir
+	exit "$status"
+}
+
+supervise() {
+	local body timer ended status wrap=()
+	script=$0
+	namespace_for_user "$@"
+	limit=$(($(header_value limit 120) * cop_slower))
+	test_dir=$(mktemp -d "${TMPDIR:-/tmp}/copper-test.XXXXXX") || exit 1
+	chmod 755 "$test_dir"
+	mkdir -m 1777 "$test_dir/san"
+	mkdir -m 700 "$test_dir/run"
+	trap 'judge 1 0' INT TERM HUP
+	open_device || echo "# no /dev/fuse for ordinary users"
+	sanitizer_options
+	[ "$cop_mode" != tsan ] || wrap=(setarch -R)
+	COP_TEST_DIR=$test_dir XDG_RUNTIME_DIR=$test_dir/run \
+		setsid "${wrap[@]}" bash "$script" "$@" </dev/null &
+	body=$!
+	sleep "$limit" &
+	timer=$!
+	wait -n -p ended "$body" "$timer"
+	status=$?
+	kill "$timer" 2>/dev/null
+	if [ "$ended" = "$timer" ]; then
+		judge 1 1
+	fi
+	judge "$status" 0
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The harness must notice what it is there to notice: a test that can't fail is a defect.
+# limit: 100
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 14
+
+# Runs a test made of the lines given, under the harness of its own; status and output are kept.
+inner() { # NAME, lines on standard input
+	{
+		echo '#!/usr/bin/env bash'
+		[ -z "${2:-}" ] || echo "# limit: $2"
+		echo ". '$cop_t/harness.sh'"
+		cat
+	} >"$T/$1.sh"
+	env -u COP_TEST_DIR -u XDG_RUNTIME_DIR TMPDIR="$T" BUILD="$BUILD" bash "$T/$1.sh" >"$T/$1.out" 2>&1
+	status=$?
+	output=$(cat "$T/$1.out")
+}
+
+inner good <<'EOT'
+plan 2
+ok 'true is true' true
+is 'one is one' 1 1
+EOT
+is 'a good test passes' $status 0
+
+inner bad <<'EOT'
+plan 1
+ok 'false is true' false
+EOT
+is 'a failed point fails the test' $status 1
+
+inner short <<'EOT'
+plan 2
+ok 'true is true' true
+EOT
+is 'a test that does not run what it planned fails' $status 1
+
+inner unplanned <<'EOT'
+ok 'true is true' true
+EOT
+is 'a test without a plan fails' $status 1
+
+inner skipped <<'EOT'
+skip_all 'no such machine'
+EOT
+is 'a skipped test says 77' $status 77
+matches 'and why' "$output" '# SKIP no such machine'
+
+inner slow 1 <<'EOT'
+plan 1
+sleep 60
+EOT
+is 'a test past its limit fails' $status 1
+matches 'and says so' "$output" 'not ok - the test ends within 1 s'
+
+inner daemon <<'EOT'
+plan 1
+(setsid sleep 61 >/dev/null 2>&1 &)
+ok 'true is true' true
+EOT
+is 'a daemon that is left behind fails the test' $status 1
+is 'and is ended' "$(pgrep -cfx 'sleep 61')" 0
+
+inner mounted <<'EOT'
+plan 1
+mkdir "$T/a" "$T/b"
+"$SLOWFS" "$T/a" "$T/b"
+echo "$T" >"$TMPDIR/where"
+ok 'true is true' true
+EOT
+is 'a mount that is left behind fails the test' $status 1
+is 'and is unmounted' "$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
+is 'and its directory is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
+
+inner refused <<'EOT'
+plan 3
+fails_with 3 nothing true
+fails_with 1 'one' sh -c 'echo one >&2; echo two >&2; exit 1'
+fails_with 1 'one' sh -c 'echo one >&2; exit 1'
+EOT
+is 'fails_with wants the status and a single line' "$(grep -c '^not ok' "$T/refused.out")" 2

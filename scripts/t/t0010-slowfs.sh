@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The stand-in for a parallel file system itself: what it shows, what it counts, what it costs, what it refuses.
+# modes: release asan tsan
+# limit: 60
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 30
+
+fresh() { # OPTION…: slowfs over $T/src again
+	without_slowfs
+	rm -f "$W/slow.state"
+	SRC=$T/src
+	with_slowfs "$@"
+}
+
+elapsed_ms() { # COMMAND…
+	local begin=${EPOCHREALTIME/./}
+	"$@" >/dev/null 2>&1
+	echo $(((${EPOCHREALTIME/./} - begin) / 1000))
+}
+
+bash "$cop_t/make-tree.sh" --many 50 "$T/src"
+fresh
+ok 'the odd tree is the same through it' diff -r --no-dereference "$T/src/plain" "$SRC/plain"
+list='%p %y %m %s %n %i %l %T@ %C@\n'
+(cd "$T/src" && find . -printf "$list" | sort) >"$T/want"
+(cd "$SRC" && find . -printf "$list" | sort) >"$T/got"
+ok 'every attribute is passed through' cmp "$T/want" "$T/got"
+is 'data past 4 GiB is there' "$(tail -c 4 "$SRC/big/over-4-gib")" "$(tail -c 4 "$T/src/big/over-4-gib")"
+is 'holes are seen' "$("$PYTHON" -c 'import os,sys; print(os.lseek(os.open(sys.argv[1], 0), 4096, os.SEEK_DATA))' "$SRC/big/over-4-gib")" \
+	"$("$PYTHON" -c 'import os,sys; print(os.lseek(os.open(sys.argv[1], 0), 4096, os.SEEK_DATA))' "$T/src/big/over-4-gib")"
+echo change >"$T/src/many/1"
+is 'a change at the source is seen at once' "$(cat "$SRC/many/1")" change
+matches 'writing is refused' "$(touch "$SRC/new" 2>&1)" 'Read-only'
+
+fresh --direct-io
+stat "$SRC/many" >/dev/null
+slow_reset
+stat "$SRC/many/1" "$SRC/many/2" >/dev/null
+is 'each path component is asked for anew' "$(slow_count lookup)" 4
+slow_reset
+[ ! -e "$SRC/none" ]
+is 'a missing name is counted as such' "$(slow_count negative)" 1
+head -c 1000000 /dev/urandom >"$T/src/million"
+slow_reset
+dd if="$SRC/million" of="$T/copy" bs=100000 status=none
+is 'bytes are counted exactly' "$(slow_count bytes)" 1000000
+is 'reads are counted exactly' "$(slow_count read)" 11
+is 'an open is counted' "$(slow_count open)" 1
+is 'a close is counted' "$(wait_for 5 eval '[ "$(slow_count release)" = 1 ]' && slow_count release)" 1
+
+fresh --cache-s 100
+stat "$SRC/many/1" >/dev/null
+slow_reset
+stat "$SRC/many/1" >/dev/null
+is 'with --cache-s the kernel answers again by itself' "$(slow_count lookup)$(slow_count getattr)" 00
+
+fresh --meta-us 20000
+cd "$SRC" || exit 1
+ms=$(elapsed_ms test -e none)
+cd / || exit 1
+is_at_most 'a lookup costs at least what was asked for' 20 "$ms"
+is_at_most 'a lookup costs little more' "$ms" $((60 * cop_slower))
+
+fresh --direct-io --read-us 50000 --slots 1
+slow_reset
+ms=$(elapsed_ms sh -c 'for i in 1 2 3 4 5 6 7 8; do cat "$0/many/$i" & done; wait' "$SRC")
+is_at_most 'one slot serves one after the other' 800 "$ms"
+is 'one slot never serves two' "$(slow_count max_served)" 1
+is_at_most 'many wait at once' 4 "$(slow_count max_outstanding)"
+
+fresh --direct-io --mb-per-s 10
+is_at_most 'a megabyte at 10 MB/s takes a tenth of a second' 100 "$(elapsed_ms cat "$SRC/million")"
+
+mkdir "$T/second"
+fresh --direct-io --meta-us 10000 --slots 1 --share "$T/share"
+"$SLOWFS" --direct-io --meta-us 10000 --slots 1 --share "$T/share" "$T/src" "$T/second"
+"$SLOWFS" --reset "$T/share"
+ms=$(elapsed_ms sh -c 'for i in 1 2 3 4 5; do test -e "$0/none$i"; done & for i in 1 2 3 4 5; do test -e "$1/none$i"; done; wait' "$SRC" "$T/second")
+is_at_most 'two mounts share one slot' 100 "$ms"
+is 'they share the counters' "$("$SLOWFS" --print "$T/share" | awk '$1 == "negative" { print $2 }')" 10
+is 'and have their own' "$(slow_count negative)" 5
+umount "$T/second"
+
+fresh
+slow_fault eio=/many/3
+matches 'a fault gives EIO' "$(cat "$SRC/many/3" 2>&1)" 'Input/output error'
+ok 'its neighbour has none' test -s "$SRC/many/30"
+slow_fault clear
+ok 'a cleared fault is gone' test -s "$SRC/many/3"
+slow_fault hang=many/4
+(
+	sleep 1
+	slow_fault clear
+) &
+is_at_most 'a hang lasts until it is cleared' 900 "$(elapsed_ms cat "$SRC/many/4")"
+wait
+slow_fault hang=many/4
+timeout -s KILL 0.5 cat "$SRC/many/4" >/dev/null 2>&1
+is 'a killed reader is let go' $? 137
+slow_fault clear
+
+fails_with 2 'SOURCE and MOUNTPOINT' "$SLOWFS" "$T/src"
+fails_with 1 'source .*none: No such' "$SLOWFS" "$T/none" "$T/second"
+fails_with 2 'not a number' "$SLOWFS" --slots many "$T/src" "$T/second"
+without_slowfs

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Nodes die while others read: readers wait, and never see an error, an empty file or a wrong byte.
+# modes: release asan
+# limit: 180
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 16
+
+SRC=$T/src
+numbered_files "$SRC/many" 400 100000
+checksums "$SRC" >"$T/want"
+with_slowfs --direct-io --meta-us 500 --read-us 1000 --slots 8
+
+# Reads everything on the nodes given, in the background; the verdict comes with await_readers.
+start_readers() { # RANK…
+	local rank
+	readers=()
+	for rank in "$@"; do
+		(checksums "$W/mnt/$rank" >"$T/got.$rank" 2>"$T/errors.$rank") &
+		readers+=("$rank:$!")
+	done
+}
+await_readers() { # WHAT
+	local reader
+	for reader in "${readers[@]}"; do
+		wait "${reader#*:}"
+		is "$1: node ${reader%%:*} reads everything right" \
+			"$(cat "$T/errors.${reader%%:*}"; cmp "$T/want" "$T/got.${reader%%:*}" 2>&1)" ''
+	done
+}
+
+# In a single tree of fan-out 2 some node is both parent and child; the nodes say themselves which.
+inner_node() {
+	local i parent
+	for ((i = 0; i < cop_tree; i++)); do
+		parent=$(node_stat "$i" parent)
+		if [ "$parent" != None ] && [ "$(node_stat "$parent" parent)" != None ]; then
+			echo "$parent"
+			return
+		fi
+	done
+}
+root_node() {
+	local i
+	for ((i = 0; i < cop_tree; i++)); do
+		[ "$(node_stat "$i" parent)" != None ] || { echo "$i"; return; }
+	done
+}
+all_but() { # RANK…
+	local i
+	for ((i = 0; i < cop_tree; i++)); do
+		case " $* " in
+		*" $i "*) ;;
+		*) echo "$i" ;;
+		esac
+	done
+}
+
+with_tree 7 --trees 1 --fanout 2 --peer-timeout 1
+inner=$(inner_node)
+mapfile -t others < <(all_but "$inner")
+start_readers "${others[@]}"
+sleep 0.4
+kill_node "$inner"
+await_readers "inner node $inner killed"
+is_at_most 'its children went to somebody else' 1 "$(tree_sum fabric.failovers)"
+ok 'what is left stops' without_tree
+
+with_tree 7 --trees 1 --fanout 2 --peer-timeout 1
+root=$(root_node)
+mapfile -t others < <(all_but "$root")
+start_readers "${others[0]}" "${others[3]}" "${others[5]}"
+sleep 0.4
+kill_node "$root"
+await_readers "root $root killed"
+ok 'what is left of it stops' without_tree
+
+with_tree 4 --trees 1 --peer-timeout 1
+ls -lR "$W/mnt/3" >/dev/null
+slow_fault hang=many/file00007
+timeout 60 cat "$W/mnt/3/many/file00007" >"$T/hung" &
+reader=$!
+sleep 4
+ok 'while the source hangs the reader waits' is_ours "$reader"
+is 'other files are served meanwhile' "$(cmp "$W/mnt/3/many/file00008" "$ORIGIN/many/file00008" 2>&1)" ''
+is 'nobody was taken for dead' "$(tree_sum fabric.failovers)" 0
+slow_fault clear
+wait "$reader"
+is 'then it gets the file' "$(cmp "$T/hung" "$ORIGIN/many/file00007" 2>&1)" ''

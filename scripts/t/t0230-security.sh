@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A node that does not know the secret is not let in; without any secret several nodes do not start.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 13
+
+start_pair() { # the second node may have another secret
+	prepare_tree 2
+	cop_tree=2
+	printf 'another secret of thirty-two bytes' >"$T/other"
+	chmod 600 "$T/other"
+	start_node 0 --ready-timeout 4 &
+	first=$!
+	SECRET=${other_secret:-$SECRET} start_node 1 --ready-timeout 4
+	status1=$?
+	wait "$first"
+	status0=$?
+}
+
+other_secret=$T/other start_pair
+is 'with a wrong secret the first node fails' "$status0" 1
+is 'and the second' "$status1" 1
+matches 'the missing host is named' "$(cat "$W/out.0")" '127\.0\.0\.12'
+is 'in one line' "$(grep -c . "$W/out.0")" 1
+is 'nothing is mounted' "$(mounts_left)" 0
+wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
+is 'nothing runs' "$(nodes_running)" 0
+cop_tree=0
+
+start_pair
+is 'with the same secret both start' "$status0$status1" 00
+without_tree
+
+prepare_tree 2
+mount_words=("$COPPER" mount --hosts "$HOSTS" --rank 0 --source "$SRC" --ready-timeout 3)
+fails_with any secret "${mount_words[@]}" "$W/mnt/0"
+cp "$SECRET" "$T/open"
+chmod 644 "$T/open"
+fails_with any "$T/open" "${mount_words[@]}" --secret-file "$T/open" "$W/mnt/0"
+fails_with any 'none' "${mount_words[@]}" --secret-file "$T/none" "$W/mnt/0"
+printf x >"$T/short"
+chmod 600 "$T/short"
+fails_with any 'secret' "${mount_words[@]}" --secret-file "$T/short" "$W/mnt/0"
+
+# A job directory alone is enough: rank 0 makes the secret there.
+cop_tree=2
+"$COPPER" mount --hosts "$HOSTS" --rank 1 --source "$SRC" -d "$JOB" "$W/mnt/1" >"$W/out.1" 2>&1 &
+"$COPPER" mount --hosts "$HOSTS" --rank 0 --source "$SRC" -d "$JOB" "$W/mnt/0" >"$W/out.0" 2>&1
+wait
+is 'a job directory is enough' "$(mounts_left)" 2
+is 'its secret is for the user alone' "$(stat -c %a "$JOB/secret")" 600

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Every mistake gets one sentence and leaves nothing behind.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 36
+
+SRC=$T/src
+small_tree "$SRC"
+mnt=$T/mnt/0
+mkdir -p "$mnt"
+mount_here=("$COPPER" mount --source "$SRC")
+
+"$COPPER" >"$T/.out" 2>"$T/.err"
+is 'without a subcommand: misuse' $? 2
+matches 'with the usage' "$(cat "$T/.err")" 'usage: copper'
+fails_with 2 'unknown.*mout.*mount' "$COPPER" mout
+fails_with 2 '' "$COPPER" mount
+fails_with 2 'no-such-option' "${mount_here[@]}" --no-such-option "$mnt"
+fails_with 2 'cache-size.*lots|lots.*cache-size' "${mount_here[@]}" --cache-size lots "$mnt"
+fails_with 2 'log-level|0-5|9' "${mount_here[@]}" -l 9 "$mnt"
+fails_with 2 'chunk' "${mount_here[@]}" --chunk 12345 "$mnt"
+fails_with 2 '' "${mount_here[@]}" "$mnt" "$T/another"
+
+fails_with any "$T/none" "${mount_here[@]}" "$T/none"
+echo text >"$T/file"
+fails_with any "$T/file.*director" "${mount_here[@]}" "$T/file"
+mkdir "$T/full"
+echo precious >"$T/full/data"
+fails_with any "$T/full.*not empty" "${mount_here[@]}" "$T/full"
+fails_with any 'source.*none' "$COPPER" mount --source "$T/none" "$mnt"
+fails_with any 'source.*file' "$COPPER" mount --source "$T/file" "$mnt"
+
+"${mount_here[@]}" "$mnt"
+fails_with any "$mnt.*already" "${mount_here[@]}" "$mnt"
+is 'what is mounted there goes on' "$(cat "$mnt/hello")" hello
+"$COPPER" stop "$mnt" >/dev/null
+
+prepare_tree 2
+several=("$COPPER" mount --source "$SRC" --secret-file "$SECRET" --ready-timeout 2)
+fails_with any "$T/no/hosts" "${several[@]}" --hosts "$T/no/hosts" "$mnt"
+: >"$T/hosts-empty"
+fails_with any 'hosts-empty' "${several[@]}" --hosts "$T/hosts-empty" "$mnt"
+printf '127.0.0.11:%s\n127.0.0.12:port\n' "$cop_port" >"$T/hosts-bad"
+fails_with any 'hosts-bad.*(line )?2' "${several[@]}" --hosts "$T/hosts-bad" "$mnt"
+printf '127.0.0.11:%s\n\0\1\2 garbage\n' "$cop_port" >"$T/hosts-binary"
+fails_with any 'hosts-binary.*(line )?2' "${several[@]}" --hosts "$T/hosts-binary" "$mnt"
+printf 'elsewhere-1\nelsewhere-2\n' >"$T/hosts-other"
+fails_with any 'not among the 2 hosts|rank' "${several[@]}" --hosts "$T/hosts-other" "$mnt"
+fails_with any 'rank.*(2|range)' "${several[@]}" --hosts "$HOSTS" --rank 2 "$mnt"
+fails_with any 'rank' "${several[@]}" --hosts "$HOSTS" --rank -1 "$mnt"
+fails_with 2 'port' "${several[@]}" --hosts "$HOSTS" --rank 0 --port 70000 "$mnt"
+fails_with any '127\.0\.0\.12' "${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
+
+"$PYTHON" -c '
+import socket, sys, time
+s = socket.socket()
+s.bind(("127.0.0.11", int(sys.argv[1])))
+s.listen()
+open(sys.argv[2], "w").close()
+time.sleep(60)' "$cop_port" "$T/listening" &
+listener=$!
+wait_for 5 test -e "$T/listening"
+fails_with any "127\.0\.0\.11.*$cop_port|port $cop_port" "${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
+kill "$listener"
+
+fails_with any 'carrier-pigeon.*tcp' "${several[@]}" --hosts "$HOSTS" --rank 0 -n carrier-pigeon "$mnt"
+
+# No FUSE, in a mount namespace of its own.
+fails_with any '/dev/fuse' unshare --mount --propagation private sh -c \
+	'mkdir "$0" && mount --bind "$0" /dev && exec "$@"' "$T/dev" "${mount_here[@]}" "$mnt"
+
+fails_with any 'node|stop' "$COPPER" cache-stats "$T/full"
+fails_with any '' "$COPPER" cache-stats --json "$mnt"
+is 'a full directory was left alone' "$(cat "$T/full/data")" precious
+is 'nothing is mounted' "$(mounts_left)" 0
+wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
+is 'nothing runs' "$(nodes_running)" 0
+
+# A node that was killed leaves a dead mount: stop takes it away, and so does the next mount in its place.
+with_tree 1
+kill_node 0
+"$COPPER" stop "$mnt" >/dev/null 2>&1
+is 'stop takes a dead mount away' "$(mounts_left)" 0
+with_tree 1
+kill_node 0
+"${mount_here[@]}" "$mnt" 2>/dev/null
+is 'a new node may take the place of a dead one' "$(cat "$mnt/hello")" hello
+"$COPPER" stop "$mnt" >/dev/null
+is 'with one mount there, not two' "$(mounts_left)" 0
+cop_tree=0

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# An ordinary user mounts, reads, stops, and is told what is wrong.
+# modes: release
+# user: yes
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 17
+
+become_user
+SRC=$T/src
+small_tree "$SRC"
+bash "$cop_t/make-tree.sh" "$SRC/odd"
+with_tree 3 --keep-symlinks
+mnt=$W/mnt/2
+ok 'the tree is the same' as_user diff -r --no-dereference -x over-4-gib -x fifo -x socket -x modes "$SRC" "$mnt"
+is 'a file of mode 000 is refused' "$(as_user cat "$mnt/odd/modes/file000" 2>&1 | sed 's/.*: //')" 'Permission denied'
+is 'a file for root alone is refused' "$(as_user cat "$mnt/odd/modes/file400" 2>&1 | sed 's/.*: //')" 'Permission denied'
+is 'a directory for root alone is refused' "$(as_user ls "$mnt/odd/modes/closed" 2>&1 | sed 's/.*: //')" 'Permission denied'
+is 'a directory that may be searched only: its file' "$(as_user cat "$mnt/odd/modes/search-only/file")" seen
+is 'its list is refused' "$(as_user ls "$mnt/odd/modes/search-only" 2>&1 | sed 's/.*: //')" 'Permission denied'
+is 'modes are those of the source' "$(as_user stat -c '%a %u' "$mnt/odd/modes/file4755")" "$(stat -c '%a %u' "$SRC/odd/modes/file4755")"
+ok 'the node runs as the user' test "$(stat -c %U "/proc/$(node_stat 0 pid)")" = "$cop_user"
+is 'another user does not see into the mount' "$(setpriv --reuid nobody --clear-groups ls "$mnt" 2>&1 | sed 's/.*: //')" 'Permission denied'
+sockets=$(find "$W/run" "$T/run" -type s 2>/dev/null)
+is 'the control sockets are for the user alone' "$(xargs -r stat -c '%a %U' <<<"$sockets" | sort -u)" "600 $cop_user"
+ok 'the tree stops' without_tree
+
+as_user mkdir -p "$W/mnt/0"
+here=("${cop_as[@]}" "$COPPER" mount --source "$SRC")
+fails_with any "$W/none" "${here[@]}" "$W/none"
+mkdir -m 755 "$T/of-root"
+fails_with any 'of-root' "${here[@]}" "$T/of-root"
+mkdir -m 700 "$T/private"
+fails_with any 'private' "${cop_as[@]}" "$COPPER" mount --source "$T/private" "$W/mnt/0"
+mkdir "$W/bin"
+fails_with any 'fusermount3' unshare --mount --propagation private sh -c \
+	'mount --bind /dev/null "$(readlink -f "$(command -v fusermount3)")" && exec "$@"' sh "${here[@]}" "$W/mnt/0"
+is 'nothing is mounted' "$(mounts_left)" 0
+wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
+is 'nothing runs' "$(nodes_running)" 0

@@ -1,0 +1,238 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by harness.sh: trees of nodes on this machine, one address of 127.0.0.0/8 each, and slowfs.
+# shellcheck disable=SC2154
+
+address_of() { # RANK
+	echo "127.0.$((($1 + 11) / 250)).$((($1 + 11) % 250))"
+}
+
+# A port that nobody listens on, below the range that the kernel gives out by itself.
+free_port() {
+	local port tries=50
+	while [ "$tries" -gt 0 ]; do
+		port=$((20000 + RANDOM % 10000))
+		if [ -z "$(ss -Hltn "sport = :$port")" ]; then
+			echo "$port"
+			return 0
+		fi
+		tries=$((tries - 1))
+	done
+	return 1
+}
+
+small_tree() { # DIR
+	mkdir -p "$1/dir/deeper" "$1/empty"
+	echo hello >"$1/hello"
+	: >"$1/nothing"
+	seq 1 20000 >"$1/dir/numbers"
+	head -c 3000000 /dev/urandom >"$1/dir/deeper/random"
+	ln -s dir/numbers "$1/link"
+	chmod -R a+rX "$1"
+}
+
+# Files whose content follows from their number, so that a reader can tell a wrong byte: DIR COUNT BYTES.
+numbered_files() {
+	mkdir -p "$1"
+	"$PYTHON" - "$1" "$2" "$3" <<'PY'
+import os, random, sys
+where, count, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+for i in range(count):
+    with open(os.path.join(where, "file%05d" % i), "wb") as f:
+        f.write(random.Random(i).randbytes(size))
+PY
+}
+
+checksums() { # DIR: relative names and sums of all regular files, in order
+	(cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum)
+}
+
+# The hosts, the secret and the directories of a tree of N nodes.
+prepare_tree() { # N
+	local i
+	[ -x "$COPPER" ] || bail "there is no $COPPER; run make"
+	if [ -z "$SRC" ]; then
+		SRC=$T/src
+		small_tree "$SRC"
+	fi
+	cop_tree_number=$((cop_tree_number + 1))
+	cop_port=$(free_port) || bail "no free port"
+	JOB=$W/job.$cop_tree_number
+	HOSTS=$W/hosts.$cop_tree_number
+	SECRET=$W/secret.$cop_tree_number
+	cop_killed=()
+	for ((i = 0; i < $1; i++)); do
+		echo "$(address_of "$i"):$cop_port"
+		as_user mkdir -p "$W/mnt/$i"
+	done >"$HOSTS"
+	(umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$SECRET")
+	chmod 644 "$HOSTS"
+	[ -z "$cop_user" ] || chown "$cop_user" "$SECRET" "$HOSTS"
+}
+
+# One node of a prepared tree; further options come last and win.
+start_node() { # RANK [OPTION…]
+	local rank=$1
+	shift
+	as_user timeout $((90 * cop_slower)) "$COPPER" mount --hosts "$HOSTS" --rank "$rank" \
+		--secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$rank" \
+		</dev/null >"$W/out.$rank" 2>&1
+}
+
+# Starts N nodes at once and returns when each is mounted; ends the test if one is not.
+with_tree() { # N [OPTION…]
+	local n=$1 i pids=() bad=()
+	shift
+	prepare_tree "$n"
+	cop_tree=$n
+	for ((i = 0; i < n; i++)); do
+		start_node "$i" "$@" &
+		pids+=($!)
+	done
+	for ((i = 0; i < n; i++)); do
+		wait "${pids[i]}" || bad+=("rank $i: exit $?: $(cat "$W/out.$i")")
+	done
+	if [ "${#bad[@]}" -gt 0 ]; then
+		fail "a tree of $n nodes starts" "${bad[@]}"
+		exit 1
+	fi
+}
+
+living_rank() {
+	local i
+	for ((i = 0; i < cop_tree; i++)); do
+		if [ -z "${cop_killed[$i]:-}" ]; then
+			echo "$i"
+			return 0
+		fi
+	done
+	return 1
+}
+
+is_mounted() { # DIR; a dead FUSE mount is one too
+	awk -v dir="$1" '$5 == dir { found = 1 } END { exit !found }' /proc/self/mountinfo
+}
+
+unmount_killed() {
+	local i
+	for i in "${!cop_killed[@]}"; do
+		! is_mounted "$W/mnt/$i" || umount -l "$W/mnt/$i"
+	done
+}
+
+# Stops the whole tree; 0 if every living node went and left no mount. What stop printed is in $W/out.stop.
+without_tree() {
+	local i rank status=0
+	rank=$(living_rank) || return 1
+	as_user timeout $((60 * cop_slower)) "$COPPER" stop "$W/mnt/$rank" >"$W/out.stop" 2>&1 || status=1
+	unmount_killed
+	for ((i = 0; i < cop_tree; i++)); do
+		if is_mounted "$W/mnt/$i"; then
+			note "node $i is still mounted"
+			status=1
+		fi
+	done
+	[ "$status" -eq 0 ] || note "$(cat "$W/out.stop")"
+	cop_tree=0
+	return "$status"
+}
+
+node_json() { # RANK
+	as_user timeout $((30 * cop_slower)) "$COPPER" cache-stats --json "$W/mnt/$1"
+}
+
+# One value of a JSON object on standard input, by its path: budget.used_bytes
+json_value() { # PATH
+	"$PYTHON" -c '
+import json, sys
+value = json.load(sys.stdin)
+for key in sys.argv[1].split("."):
+    value = value[int(key)] if isinstance(value, list) else value[key]
+print(json.dumps(value) if isinstance(value, (bool, dict, list)) else value)' "$1"
+}
+
+node_stat() { # RANK PATH
+	node_json "$1" | json_value "$2"
+}
+
+tree_sum() { # PATH: the sum over living nodes
+	local i sum=0
+	for ((i = 0; i < cop_tree; i++)); do
+		[ -n "${cop_killed[$i]:-}" ] || sum=$((sum + $(node_stat "$i" "$1")))
+	done
+	echo "$sum"
+}
+
+is_ours() { # PID
+	grep -qzFx "COP_TEST_DIR=$T" "/proc/$1/environ" 2>/dev/null
+}
+
+is_gone() { # PID; a process that nobody waited for yet has no environment left
+	! is_ours "$1"
+}
+
+# How many processes of this test run the copper binary.
+nodes_running() {
+	local pid count=0
+	while read -r pid; do
+		[ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$COPPER")" ] || count=$((count + 1))
+	done < <(grep -lzFx "COP_TEST_DIR=$T" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3)
+	echo "$count"
+}
+
+mounts_left() {
+	grep -c " $W/" /proc/self/mountinfo
+}
+
+kill_node() { # RANK
+	local pid
+	pid=$(node_stat "$1" pid) || bail "no pid of node $1"
+	is_ours "$pid" || bail "pid $pid of node $1 is not of this test"
+	kill -KILL "$pid"
+	cop_killed[$1]=$pid
+	wait_for 5 is_gone "$pid" || bail "node $1 survives SIGKILL"
+}
+
+# ---- slowfs
+
+# Puts slowfs over SRC: from here on SRC is the slow mount and ORIGIN the real directory.
+with_slowfs() { # [OPTION…]
+	if [ -z "$SRC" ]; then
+		SRC=$T/src
+		small_tree "$SRC"
+	fi
+	ORIGIN=$SRC
+	cop_slow=$W/slow
+	SLOW_STATE=$W/slow.state
+	as_user mkdir -p "$cop_slow"
+	as_user "$SLOWFS" --counters "$SLOW_STATE" "$@" "$SRC" "$cop_slow" || bail "slowfs does not mount"
+	SRC=$cop_slow
+}
+
+without_slowfs() {
+	[ -n "$cop_slow" ] || return 0
+	as_user "$SLOWFS" --fault "$SLOW_STATE" clear
+	umount "$cop_slow" || umount -l "$cop_slow"
+	SRC=$ORIGIN
+	cop_slow=
+}
+
+slow_count() { # NAME
+	as_user "$SLOWFS" --print "$SLOW_STATE" | awk -v name="$1" '$1 == name { print $2 }'
+}
+
+slow_reset() {
+	as_user "$SLOWFS" --reset "$SLOW_STATE"
+}
+
+slow_fault() { # eio=PATH | hang=PATH | clear
+	as_user "$SLOWFS" --fault "$SLOW_STATE" "$1"
+}
+
+# What an interrupted test may have left: quietly, because the test has its verdict already.
+stop_quietly() {
+	[ -z "$cop_slow" ] || as_user "$SLOWFS" --fault "$SLOW_STATE" clear
+	[ "$cop_tree" -eq 0 ] || without_tree >/dev/null 2>&1
+	unmount_killed
+	without_slowfs >/dev/null 2>&1
+}
