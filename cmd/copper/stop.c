@@ -22,7 +22,7 @@ static const struct cop_opt rows[] = {
 	{.name = "local", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, local),
 		.help = "stop only the node here, not the whole job"},
 	{.name = "timeout", .kind = COP_OPT_DURATION, .offset = offsetof(struct args, timeout_ms), .arg = "TIME",
-		.initial = "60", .min = 1, .max = 3600000, .help = "give up after this long without a word (seconds)"},
+		.initial = "60", .min = 1, .max = 3600000, .help = "give up after so long without a word"},
 	{.name = "runtime-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, runtime_dir), .arg = "DIR",
 		.help = "where control sockets stand, as given to mount", .rare = true},
 };

@@ -150,6 +150,8 @@ static const struct cop_opt mount_rows[] = {
 	COMMON_ROWS,
 	{.name = "view", .letter = 'v', AT(mountpoint), .kind = COP_OPT_STRING, .arg = "MOUNTPOINT",
 		.help = "another spelling of the mount point", .hidden = true},
+	{.name = "observe", AT(observe), .kind = COP_OPT_FLAG,
+		.help = "no kernel caching: every request is seen and counted; slow", .rare = true},
 	{.name = "allow-other", AT(allow_other), .kind = COP_OPT_FLAG,
 		.help = "other users may use the mount", .rare = true},
 };

@@ -53,6 +53,7 @@ struct cop_conf {
 	bool insecure;
 	bool allow_other;
 	bool keep_symlinks;
+	bool observe;             /* the kernel caches nothing: every request is seen */
 	bool discover;            /* each node is asked for its address; settled by the check */
 	bool serve_only;          /* no mount */
 };

@@ -195,6 +195,10 @@ void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 		cop_coop_forget_name(c, f->ask.path);
 	if (f->ask.kind == COP_ASK_CHECK)
 		note_check(c, &f->ask, l.rc);
+	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
+		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
+	else if (f->was_absent)
+		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
 	cop_cache_land(c->conf.cache, f->obj, &l);
 	free(f);
@@ -263,6 +267,7 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 	bool local, struct cop_obj **obj)
 {
 	struct cop_key key = cop_coop_key(ask);
+	bool was_absent = false;
 	struct flight *f;
 	int found;
 
@@ -274,17 +279,24 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 		found = cop_cache_find(c->conf.cache, &key, waiter, obj);
 		if (found != COP_FOUND_HIT || !expired(c, *obj))
 			break;
+		was_absent = ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT;
+		cop_stats_add(c->conf.stats, COP_ENOENT_EXPIRES, was_absent);
 		cop_cache_drop(c->conf.cache, *obj);
 		cop_obj_put(c->conf.cache, *obj);
 	}
-	if (found == COP_FOUND_HIT)
+	if (found == COP_FOUND_HIT) {
+		if (ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT)
+			cop_stats_add(c->conf.stats, COP_ENOENT_SERVES, 1);
 		return 1;
+	}
 	if (found < 0)
 		return found;
 	if (found == COP_FOUND_LEAD) {
 		f = new_flight(c, ask, *obj, local);
-		if (f)
+		if (f) {
+			f->was_absent = was_absent;
 			cop_coop_wait_for_room(f);
+		}
 	}
 	return 0;
 }

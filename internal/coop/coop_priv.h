@@ -25,6 +25,7 @@ struct flight {
 	uint32_t hop;       /* the ancestor that is asked */
 	unsigned tries;     /* at this hop */
 	bool local;
+	bool was_absent;    /* asked again after its absence was too old */
 	void *buf;          /* where a chunk lands */
 	size_t buf_len;
 	struct flight *group[GROUP_MAX]; /* origin reads: the following chunks, read by the same job */

@@ -69,7 +69,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 		i = cop_fs_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
 		if (i) {
 			e.ino = cop_fs_nodeid(op->fs, i);
-			e.attr_timeout = e.entry_timeout = CACHE_SECONDS;
+			e.attr_timeout = e.entry_timeout = cop_fs_cache_seconds(op->fs);
 		}
 	}
 	if (add(f, name, &e, (off_t)le->cookie))

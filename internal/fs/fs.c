@@ -29,8 +29,10 @@ static void init(void *userdata, struct fuse_conn_info *conn)
 	conn->want = 0;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
 		conn->want |= caps[i].cap & conn->capable;
-	if (fs->deliver_opens)
+	if (fs->deliver_opens || fs->conf.observe)
 		conn->want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
+	if (fs->conf.observe)
+		conn->want &= ~(unsigned)(FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS);
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = MAX_BACKGROUND / 4 * 3;
 	conn->time_gran = 1;
@@ -62,7 +64,7 @@ static void reply_attr(struct op *op, const struct cop_attr *attr)
 	struct stat st;
 
 	cop_fs_stat(attr, &st);
-	fuse_reply_attr(op->req, &st, CACHE_SECONDS);
+	fuse_reply_attr(op->req, &st, cop_fs_cache_seconds(op->fs));
 	cop_fs_op_free(op);
 }
 
@@ -114,7 +116,8 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	} else if (fs->conn_caps & FUSE_CAP_NO_OPEN_SUPPORT) {
 		fuse_reply_err(req, ENOSYS);
 	} else {
-		fi->keep_cache = 1;
+		fi->keep_cache = !fs->conf.observe;
+		fi->direct_io = fs->conf.observe;
 		fi->noflush = 1;
 		fuse_reply_open(req, fi);
 	}
@@ -138,7 +141,7 @@ static void open_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	fi->cache_readdir = fi->keep_cache = cop_fs_inode(fs, ino)->place == PLACE_TREE;
+	fi->cache_readdir = fi->keep_cache = !fs->conf.observe && cop_fs_inode(fs, ino)->place == PLACE_TREE;
 	fuse_reply_open(req, fi);
 }
 

@@ -18,6 +18,7 @@ struct cop_fs_conf {
 	const char *source;     /* real path, as the root of the tree sees it */
 	bool keep_symlinks;     /* absolute links under the source stay as they are */
 	bool allow_other;
+	bool observe;           /* the kernel caches nothing, so every request is seen */
 	uint32_t enoent_ttl_ms;
 	unsigned workers;       /* 0: chosen by the number of processors */
 	struct cop_coop *coop;

@@ -91,6 +91,12 @@ struct op {
 	char name[256];
 };
 
+/* How long the kernel may answer by itself. */
+static inline double cop_fs_cache_seconds(const struct cop_fs *fs)
+{
+	return fs->conf.observe ? 0 : CACHE_SECONDS;
+}
+
 /* ---- inode.c ---- */
 int cop_fs_inodes_init(struct cop_fs *fs);
 void cop_fs_inodes_fini(struct cop_fs *fs);
@@ -160,6 +166,8 @@ int cop_fs_notify_start(struct cop_fs *fs);
 void cop_fs_notify_stop(struct cop_fs *fs);
 /* The file is not what its name promised: the kernel asks for the name again next time. */
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i);
+/* The directory is another one than the kernel has read: it reads the names again next time. */
+void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir);
 
 /* ---- umount.c ---- */
 int cop_fs_umount(const char *mountpoint, bool lazy);

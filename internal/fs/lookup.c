@@ -8,7 +8,8 @@
 
 static void reply_entry(struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
 {
-	struct fuse_entry_param e = {.attr_timeout = CACHE_SECONDS, .entry_timeout = CACHE_SECONDS};
+	struct fuse_entry_param e = {.attr_timeout = cop_fs_cache_seconds(op->fs),
+		.entry_timeout = cop_fs_cache_seconds(op->fs)};
 	struct inode *i;
 
 	cop_fs_shown(op->fs, op->inode, target, target_len, attr);
@@ -30,7 +31,7 @@ static void reply_absent(struct op *op, bool certain)
 {
 	struct fuse_entry_param e = {.ino = 0};
 
-	if (certain)
+	if (certain && !op->fs->conf.observe)
 		e.entry_timeout = op->fs->conf.enoent_ttl_ms / 1000.0;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_NEGATIVE, 1);
 	if (e.entry_timeout > 0)
@@ -75,10 +76,13 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	(void)obj;
 	op->checked = true;
 	/* Still true: absent. Anything else: the listing was dropped, so this brings a new one. */
-	if (rc == 0)
+	if (rc == 0) {
 		reply_absent(op, true);
-	else
+	} else {
+		cop_fs_count(op->req, COP_ENOENT_CLEARS);
+		cop_fs_forget_names(op->fs, op->inode);
 		ask(op, COP_ASK_LISTING, 0, false, with_listing);
+	}
 }
 
 /* The listing says that the name is not there. It is believed for the ENOENT TTL, then the root is asked whether the directory
@@ -89,9 +93,11 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	struct cop_attr dir;
 
 	if (op->checked || age_ms <= op->fs->conf.enoent_ttl_ms) {
+		cop_fs_count(op->req, COP_ENOENT_SERVES);
 		reply_absent(op, true);
 		return;
 	}
+	cop_fs_count(op->req, COP_ENOENT_EXPIRES);
 	cop_listing_dir(obj->data, &dir);
 	ask(op, COP_ASK_CHECK, dir.version, false, with_check);
 }

@@ -101,6 +101,11 @@ void cop_fs_forget_name(struct cop_fs *fs, struct inode *i)
 		tell(fs, i->parent, i->name, i->name_len);
 }
 
+void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir)
+{
+	tell(fs, dir, "", 0);
+}
+
 /* ---- a path and everything below it ---- */
 
 struct children {

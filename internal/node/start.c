@@ -83,7 +83,7 @@ static int find_source(struct cop_node *n, struct cop_err *err)
 
 static int open_log(struct cop_node *n, struct cop_err *err)
 {
-	char path[4300], host[256] = "localhost";
+	char path[sizeof(n->job_dir) + 512], host[256] = "localhost";
 	int rc;
 
 	if (!n->conf->job_dir)
@@ -270,7 +270,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 static int open_fs(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_fs_conf conf = {.mountpoint = n->mountpoint, .source = n->source,
-		.keep_symlinks = n->conf->keep_symlinks, .allow_other = n->conf->allow_other,
+		.keep_symlinks = n->conf->keep_symlinks, .allow_other = n->conf->allow_other, .observe = n->conf->observe,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .coop = n->coop, .cache = n->cache, .origin = n->origin,
 		.stats = &n->stats};
 
