@@ -3,11 +3,14 @@
  * protection, dead-peer detection, bulk bytes by RMA. It does not know what the operations mean, nor
  * who is whose parent (that is coop).
  *
- * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES when it
- * could not prove the job's secret, or -ECANCELED at close. A call has no deadline of its own: a peer
+ * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES when something at its address
+ * answered and could not prove the job's secret (a peer that holds another secret does not answer at all: -EHOSTDOWN here, a
+ * warning and a count there), or -ECANCELED at close, or for one call -EINVAL, -ENOMEM, -EMSGSIZE (body over COP_RPC_BODY_MAX), -EBADMSG
+ * (the body could not be written or its checksum was wrong). A call has no deadline of its own: a peer
  * that answers pings is alive, however long its storage takes. A peer that answers neither for peer_timeout_ms is dead;
  * calls to it fail at once until a pause has passed (growing from 1 s to 10 s), then the next call tries it again with its
- * address resolved afresh.
+ * address resolved afresh. A sign of life from it ends the pause. Calls whose request or reply was lost, and calls to a peer that
+ * restarted, are sent again by rpc itself (fabric.retries): what is asked must be idempotent, and a server may see it twice.
  *
  * Sessions: before the first request of a pair, the two prove the secret to each other by challenge and response
  * (wire.h) and derive a key per direction; each message then carries a counter and a tag. What does not verify is
@@ -42,7 +45,7 @@ struct cop_rpc_conf {
 };
 
 /* fabric_conf.events is filled by this function, and its stats are not used (rpc counts bytes itself); everything else is the
- * caller's. */
+ * caller's. serve may be called before this returns. */
 int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *fabric_conf,
 	struct cop_rpc **out, struct cop_err *err);
 /* The same over a fake network. */

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How rpc works inside.
  *
- * Threads. All state lives on fabric's progress thread and needs no lock. Other threads come in through one
- * inbox: a list of items under `lock`, which protects nothing else and under which nothing but
- * list operations happens; the first item put into an empty inbox posts cop_rpc's drain to the progress
- * thread. Every callback of fabric is bracketed by cop_rpc_enter and cop_rpc_leave; leave drains the
- * inbox, so what a user's callback asks for (a call from inside serve, a reply from inside done) runs right
- * after the event without a post, and never inside code that is walking a list.
+ * Threads. All state lives on fabric's progress thread and needs no lock. Other threads come in
+ * through one inbox: a list of items under `lock`, which protects nothing else and under which
+ * nothing but list operations happens; the first item put into an empty inbox posts cop_rpc's
+ * drain to the progress thread. Every callback of fabric is bracketed by cop_rpc_enter and
+ * cop_rpc_leave; leave drains the inbox, so what a user's callback asks for (a call from inside
+ * serve, a reply from inside done) runs right after the event without a post, and never inside
+ * code that is walking a list.
  *
- * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick: a process that was
- * stopped or starved does not wake up to find all its peers dead before it has read their messages.
+ * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick:
+ * a process that was stopped or starved does not wake up to find all its peers dead before it
+ * has read their messages.
  *
- * Sessions. A session belongs to the side that opened it, carries that side's requests, and the replies to them. Two nodes that call each
- * other have two independent ones. struct peer holds the session that this node opened to a rank and points to
- * the one which that rank opened to this node (struct session). A session id is made by the receiver of the messages that carry it:
- * the low half is the other side's rank, the high half random, so that finding a session is arithmetic.
+ * Sessions. A session belongs to the side that opened it, carries that side's requests, and the
+ * replies to them. Two nodes that call each other have two independent ones. struct peer holds
+ * the session that this node opened to a rank and points to the one which that rank opened to
+ * this node (struct session). A session id is made by the receiver of the messages that carry
+ * it: the low half is the other side's rank, the high half random, so that finding a session is
+ * arithmetic.
  *
- * A peer that restarted does not know our session any more and keeps silent, as to any stranger. After half the timeout in silence we send
- * it a HELLO that names the session we hold; it answers only if it does not know that one. The answer is authenticated and
- * fresh, so nobody else can end a live session. The calls under way are then sent again over the new session.
+ * A peer that restarted does not know our session any more and keeps silent, as to any stranger.
+ * After half the timeout in silence we send it a HELLO that names the session we hold; it
+ * answers only if it does not know that one. The answer is authenticated and fresh, so nobody
+ * else can end a live session. The calls under way are then sent again over the new session.
  *
- * Lost messages. A connection that breaks can lose messages without killing either side. A ping names the requests that have
- * waited long, the pong tells which of them the server has never seen or has already answered; since messages of a
- * pair arrive in order, those are lost and are sent again (requests are idempotent).
+ * Lost messages. A connection that breaks can lose messages without killing either side. A ping
+ * names the requests that have waited long, the pong tells which of them the server has never
+ * seen or has already answered; since messages of a pair arrive in order, those are lost and are
+ * sent again (requests are idempotent).
  *
- * Bodies by RMA are written in pieces of at most PIECE bytes, at most OUTSTANDING bytes at a time to one peer, so that a pong
- * never stands behind more than that. */
+ * Bodies by RMA are written in pieces of at most PIECE bytes, at most OUTSTANDING bytes at a
+ * time to one peer, so that a pong never stands behind more than that. */
 #ifndef COP_RPC_PRIV_H
 #define COP_RPC_PRIV_H
 
@@ -100,7 +106,8 @@ struct session {
 
 enum peer_state { PEER_IDLE, PEER_RESOLVING, PEER_CONNECTING, PEER_UP, PEER_DEAD };
 
-/* A HELLO of ours that waits for its WELCOME: while connecting, or as a probe of a silent session. */
+/* A HELLO of ours that waits for its WELCOME: while connecting, or as a probe of a silent
+ * session. */
 struct greeting {
 	uint64_t sid; /* 0: none under way */
 	uint64_t sent_ms;
@@ -147,8 +154,7 @@ struct call {
 /* ---- one served request ---- */
 
 enum req_state {
-	REQ_SERVING, /* with the user */
-	REQ_QUEUED,  /* answered, in the inbox */
+	REQ_SERVING, /* with the user, or answered and in the inbox; other threads never touch the state */
 	REQ_READY,   /* in session->ready */
 	REQ_PINNED,  /* announced, waits for PULL */
 };
@@ -223,10 +229,12 @@ void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
 /* A reference to the link of an address; NULL: no such address, or no memory. */
 struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len);
 void cop_rpc_link_put(struct cop_rpc *r, struct link *l);
-/* Drops the connection; the next use makes a new one. What was queued on it ends with -ECANCELED. */
+/* Drops the connection; the next use makes a new one. What was queued on it ends with
+ * -ECANCELED. */
 void cop_rpc_link_reset(struct cop_rpc *r, struct link *l);
 int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
-/* After -ENOENT: another link to the same endpoint, by another spelling of its address, was reset. */
+/* After -ENOENT: another link to the same endpoint, by another spelling of its address, was
+ * reset. */
 int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
 int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t len);
 /* Whether a send that ended so may succeed later. */
@@ -268,7 +276,8 @@ bool cop_rpc_calls_any(const struct peer *p);
 
 void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len);
 struct session *cop_rpc_half_find(struct cop_rpc *r, uint64_t sid);
-/* The other side has proved itself: the session replaces the one that this rank had before. -ENOMEM. */
+/* The other side has proved itself: the session replaces the one that this rank had before.
+ * -ENOMEM. */
 int cop_rpc_session_promote(struct cop_rpc *r, struct session *s);
 /* Requests under way are answered into nothing. */
 void cop_rpc_session_free(struct cop_rpc *r, struct session *s);
@@ -278,8 +287,17 @@ void cop_rpc_sessions_tick(struct cop_rpc *r);
 
 void cop_rpc_serve_frame(struct cop_rpc *r, struct session *s, const struct cop_frame *f);
 void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s);
+
+/* ---- answer.c ---- */
+
 /* The session of every request is gone: what nobody holds is freed. */
-void cop_rpc_reqs_orphan(struct cop_rpc *r, struct session *s);
+void cop_rpc_reqs_orphan(struct session *s);
+/* The request is over: its body goes back to its owner. */
+void cop_rpc_req_free(struct cop_rpc_req *q);
+/* The answer may go out as soon as others leave room for it. */
+void cop_rpc_req_ready(struct cop_rpc_req *q);
+/* Sends what is ready, as far as fabric and the limit on outstanding bytes allow. */
+void cop_rpc_session_send(struct session *s);
 
 /* ---- msg.c: payloads ---- */
 

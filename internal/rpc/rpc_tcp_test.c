@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,16 @@ struct node {
 	uint8_t *body; /* what op 1 answers with */
 	_Atomic unsigned served, releases;
 };
+
+/* Requests that a thread of the user's answers, as a storage worker would. */
+static struct {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct cop_rpc_req *req[2000];
+	unsigned count;
+	bool over;
+} worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
 struct answer {
 	pthread_mutex_t lock;
@@ -44,6 +55,53 @@ static void release(void *arg)
 	n->releases++;
 }
 
+static void hand_over(struct cop_rpc_req *q)
+{
+	pthread_mutex_lock(&worker.lock);
+	assert_true(worker.count < COP_ARRAY_SIZE(worker.req));
+	worker.req[worker.count++] = q;
+	pthread_cond_signal(&worker.cond);
+	pthread_mutex_unlock(&worker.lock);
+}
+
+static void *work(void *arg)
+{
+	struct node *n = arg;
+	struct cop_rpc_req *q;
+
+	for (;;) {
+		struct cop_rpc_answer a = {.release = release, .release_arg = n};
+
+		pthread_mutex_lock(&worker.lock);
+		while (!worker.count && !worker.over)
+			pthread_cond_wait(&worker.cond, &worker.lock);
+		q = worker.count ? worker.req[--worker.count] : NULL;
+		pthread_mutex_unlock(&worker.lock);
+		if (!q)
+			return NULL;
+		if (cop_rpc_req_op(q) == 3) {
+			a.body = n->body;
+			a.body_len = BODY;
+		}
+		cop_rpc_reply(q, &a);
+	}
+}
+
+static void start_worker(struct node *n)
+{
+	worker.over = false;
+	assert_int_equal(cop_thread_start(&worker.thread, "worker", work, n), 0);
+}
+
+static void stop_worker(void)
+{
+	pthread_mutex_lock(&worker.lock);
+	worker.over = true;
+	pthread_cond_signal(&worker.cond);
+	pthread_mutex_unlock(&worker.lock);
+	pthread_join(worker.thread, NULL);
+}
+
 static void serve(void *ctx, struct cop_rpc_req *q)
 {
 	struct node *n = ctx;
@@ -51,6 +109,10 @@ static void serve(void *ctx, struct cop_rpc_req *q)
 	size_t len;
 
 	n->served++;
+	if (cop_rpc_req_op(q) >= 2) {
+		hand_over(q);
+		return;
+	}
 	a.head = cop_rpc_req_payload(q, &len);
 	a.head_len = len;
 	if (cop_rpc_req_op(q) == 1) {
@@ -264,6 +326,40 @@ static void a_node_that_went_away_is_dead_and_comes_back(void **state)
 	assert_int_equal(a.status, 0);
 }
 
+static void another_thread_may_answer(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	answer_init(&a);
+	start_worker(&nodes[1]);
+	for (unsigned i = 0; i < 1000; i++)
+		ask(0, 1, 2 + (i % 40 == 0), NULL, 0, &a);
+	await(&a, 1000);
+	assert_int_equal(a.status, 0);
+	stop_worker();
+	assert_int_equal(nodes[1].releases, 1000);
+}
+
+/* The requests are still with the worker when rpc closes, and are answered into nothing. */
+static void a_thread_may_answer_during_and_after_close(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	answer_init(&a);
+	for (unsigned i = 0; i < 1000; i++)
+		ask(0, 1, 2 + (i % 40 == 0), NULL, 0, &a);
+	while (nodes[1].served < 500)
+		sched_yield();
+	start_worker(&nodes[1]);
+	stop(1);
+	stop_worker();
+	assert_int_equal(nodes[1].releases, nodes[1].served);
+	stop(0);
+	await(&a, 1000);
+}
+
 static void *watch(void *arg)
 {
 	_Atomic bool *over = arg;
@@ -326,6 +422,8 @@ int main(void)
 		T(bulk_bytes_land_or_are_pulled),
 		T(many_threads_call_in_every_direction),
 		T(a_node_that_went_away_is_dead_and_comes_back),
+		T(another_thread_may_answer),
+		T(a_thread_may_answer_during_and_after_close),
 		T(the_state_can_be_read_while_calls_run),
 		T(close_with_calls_open_ends_them),
 	};

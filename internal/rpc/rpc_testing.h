@@ -289,6 +289,17 @@ static inline struct t_result *t_call(struct t_world *w, uint32_t from, uint32_t
 	return t;
 }
 
+/* A call that must succeed at once. */
+static inline struct t_result *t_connect(struct t_world *w, uint32_t from, uint32_t to)
+{
+	struct t_result *t = t_call(w, from, to, T_ECHO, "hi", 2);
+
+	t_run(w);
+	if (t->times != 1 || t->status)
+		abort();
+	return t;
+}
+
 static inline struct t_result *t_call_body(struct t_world *w, uint32_t from, uint32_t to,
 	uint32_t body_len, void *landing, size_t landing_len)
 {

@@ -1,263 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of other nodes and the answers to them. */
+/* Requests of other nodes, and what they say about them later. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A part of a body that fabric is writing. */
-struct piece {
-	struct item item;
-	struct cop_rpc_req *req;
-	size_t len;
-	int rc;
-};
-
-static void unlink_req(struct cop_rpc_req *q)
-{
-	struct session *s = q->session;
-
-	if (!s)
-		return;
-	cop_rpc_idmap_remove(&s->by_id, &q->by_id);
-	cop_list_remove(&q->session_at);
-	cop_list_remove(&q->ready_at);
-	q->session = NULL;
-}
-
-/* The request is over: the body goes back to its owner. */
-static void release(struct cop_rpc_req *q)
-{
-	struct cop_rpc *r = q->r;
-
-	unlink_req(q);
-	if (q->answer.release)
-		q->answer.release(q->answer.release_arg);
-	free(q);
-	cop_rpc_unref(r);
-}
-
-static bool is_being_written(const struct cop_rpc_req *q)
-{
-	return q->posted > q->acked;
-}
-
-void cop_rpc_reqs_orphan(struct cop_rpc *r, struct session *s)
-{
-	(void)r;
-	while (!cop_list_empty(&s->reqs)) {
-		struct cop_rpc_req *q =
-			COP_CONTAINER_OF(s->reqs.next, struct cop_rpc_req, session_at);
-
-		unlink_req(q);
-		if ((q->state == REQ_READY || q->state == REQ_PINNED) && !is_being_written(q))
-			release(q);
-	}
-}
-
-/* ---- answers out ---- */
-
-static int send_reply(struct cop_rpc_req *q, const struct msg_reply *m)
-{
-	struct session *s = q->session;
-	uint8_t msg[COP_FABRIC_MSG_MAX];
-	struct cop_frame f = {.type = COP_FRAME_REPLY, .session = s->remote_sid,
-		.request = q->by_id.id};
-	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
-
-	cop_rpc_msg_put_reply(&w, m);
-	return cop_rpc_link_send(q->r, s->link, msg, cop_frame_seal(&s->keys.tx, &w));
-}
-
-static struct msg_reply reply_of(const struct cop_rpc_req *q, enum msg_mode mode)
-{
-	return (struct msg_reply){.status = q->answer.status, .mode = (uint8_t)mode,
-		.body_len = q->answer.body_len, .body_hash = q->body_hash,
-		.head = q->head, .head_len = q->answer.head_len, .body = q->answer.body};
-}
-
-/* The last message of a request. */
-static int send_final(struct cop_rpc_req *q, enum msg_mode mode)
-{
-	struct msg_reply m = reply_of(q, mode);
-	int rc = send_reply(q, &m);
-
-	if (rc)
-		return rc;
-	cop_stats_add(q->r->conf.stats, COP_FABRIC_REQUESTS_SERVED, 1);
-	release(q);
-	return 0;
-}
-
-static int announce(struct cop_rpc_req *q)
-{
-	struct msg_reply m = reply_of(q, MODE_ANNOUNCE);
-	int rc;
-
-	m.head_len = 0;
-	rc = send_reply(q, &m);
-	if (rc)
-		return rc;
-	q->state = REQ_PINNED;
-	q->since_ms = q->r->now_ms;
-	cop_list_remove(&q->ready_at);
-	return 0;
-}
-
-static void send_ready(struct session *s);
-static int advance(struct cop_rpc_req *q);
-
-static void piece_ended(struct cop_rpc *r, struct item *item)
-{
-	struct piece *piece = COP_CONTAINER_OF(item, struct piece, item);
-	struct cop_rpc_req *q = piece->req;
-	struct session *s = q->session;
-
-	q->acked += piece->len;
-	if (piece->rc && !q->write_rc)
-		q->write_rc = piece->rc;
-	if (!s) {
-		if (!is_being_written(q))
-			release(q);
-	} else {
-		s->outstanding -= piece->len;
-		s->advanced_ms = r->now_ms;
-		if (!piece->rc)
-			cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_OUT, piece->len);
-		advance(q);
-		send_ready(s);
-	}
-	free(piece);
-}
-
-/* May run inside cop_fabric_write, hence the detour. */
-static void piece_done(void *arg, int rc)
-{
-	struct piece *piece = arg;
-	struct cop_rpc *r = piece->req->r, *outer;
-
-	piece->rc = rc;
-	cop_rpc_enter(r, &outer);
-	cop_rpc_later(r, &piece->item);
-	cop_rpc_leave(r, outer);
-}
-
-static int write_piece(struct cop_rpc_req *q, cop_fabric_peer_t fpeer)
-{
-	struct session *s = q->session;
-	struct piece *piece = calloc(1, sizeof(*piece));
-	const char *body = q->answer.body;
-	int rc;
-
-	if (!piece)
-		return -ENOMEM;
-	piece->item.run = piece_ended;
-	piece->req = q;
-	piece->len = COP_MIN(PIECE, q->answer.body_len - q->posted);
-	rc = cop_fabric_write(q->r->fabric, fpeer, body + q->posted, piece->len,
-		q->land_addr + q->posted, q->land_key, piece_done, piece);
-	if (rc == -ENOENT)
-		rc = cop_rpc_link_reopen(q->r, s->link, &fpeer) ? rc : -EAGAIN;
-	if (rc) {
-		free(piece);
-		return rc;
-	}
-	if (!s->outstanding)
-		s->advanced_ms = q->r->now_ms;
-	q->posted += piece->len;
-	s->outstanding += piece->len;
-	return 0;
-}
-
-/* Writes as much of the body as may be outstanding; with all of it placed, says so. -EAGAIN: not through yet. */
-static int write_body(struct cop_rpc_req *q)
-{
-	struct session *s = q->session;
-	cop_fabric_peer_t fpeer;
-	int rc = cop_rpc_link_open(q->r, s->link, &fpeer);
-
-	while (!rc && !q->write_rc && q->posted < q->answer.body_len &&
-		s->outstanding < OUTSTANDING)
-		rc = write_piece(q, fpeer);
-	if (rc && !cop_rpc_is_for_later(rc))
-		q->write_rc = rc;
-	if (q->write_rc && !is_being_written(q))
-		return send_final(q, MODE_FAILED);
-	if (q->acked == q->answer.body_len)
-		return send_final(q, MODE_LANDED);
-	return -EAGAIN;
-}
-
-static int advance(struct cop_rpc_req *q)
-{
-	if (q->is_inline)
-		return send_final(q, MODE_INLINE);
-	if (q->land_len >= q->answer.body_len)
-		return write_body(q);
-	return announce(q);
-}
-
-/* First come, first served. */
-static void send_ready(struct session *s)
-{
-	struct cop_list *at, *next;
-
-	for (at = s->ready.next; at != &s->ready; at = next) {
-		next = at->next;
-		if (s->outstanding >= OUTSTANDING)
-			return;
-		advance(COP_CONTAINER_OF(at, struct cop_rpc_req, ready_at));
-	}
-}
-
-static void make_ready(struct cop_rpc_req *q)
-{
-	struct session *s = q->session;
-
-	if (cop_list_empty(&s->ready))
-		s->advanced_ms = q->r->now_ms;
-	q->state = REQ_READY;
-	cop_list_push_back(&s->ready, &q->ready_at);
-	/* What fits a message does not queue behind bulk bytes. */
-	if (q->is_inline)
-		advance(q);
-	else
-		send_ready(s);
-}
-
-static void answered(struct cop_rpc *r, struct item *item)
-{
-	struct cop_rpc_req *q = COP_CONTAINER_OF(item, struct cop_rpc_req, item);
-
-	(void)r;
-	if (q->session)
-		make_ready(q);
-	else
-		release(q);
-}
-
-/* The answer is never lost for want of memory: the request carries all that is needed. */
-void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
-{
-	q->answer = *answer;
-	if (answer->head_len > COP_RPC_HEAD_MAX || answer->body_len > COP_RPC_BODY_MAX) {
-		q->answer.status = -EMSGSIZE;
-		q->answer.head_len = q->answer.body_len = 0;
-	}
-	if (q->answer.head_len)
-		memcpy(q->head, answer->head, q->answer.head_len);
-	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;
-	/* Here and not on the progress thread, which has other peers to serve. */
-	if (!q->is_inline)
-		q->body_hash = cop_hash64(answer->body, q->answer.body_len, q->body_seed);
-	q->item.run = answered;
-	q->state = REQ_QUEUED;
-	if (!cop_rpc_push(q->r, &q->item))
-		release(q);
-}
-
-/* ---- requests in ---- */
 
 uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q)
 {
@@ -329,7 +76,8 @@ static struct cop_rpc_req *find(struct session *s, uint64_t id)
 	return n ? COP_CONTAINER_OF(n, struct cop_rpc_req, by_id) : NULL;
 }
 
-/* A PULL that comes after the body was given up is no offence: the caller's next ping tells it to ask again. */
+/* A PULL that comes after the body was given up is no offence: the caller's next ping tells it
+ * to ask again. */
 static int pull(struct session *s, const struct cop_frame *f)
 {
 	struct cop_rpc_req *q = find(s, f->request);
@@ -339,7 +87,7 @@ static int pull(struct session *s, const struct cop_frame *f)
 	if (rc || !q || q->state != REQ_PINNED)
 		return rc;
 	if (!m.len) {
-		release(q);
+		cop_rpc_req_free(q);
 		return 0;
 	}
 	if (m.len != q->answer.body_len)
@@ -347,7 +95,7 @@ static int pull(struct session *s, const struct cop_frame *f)
 	q->land_addr = m.addr;
 	q->land_key = m.key;
 	q->land_len = m.len;
-	make_ready(q);
+	cop_rpc_req_ready(q);
 	return 0;
 }
 
@@ -389,13 +137,13 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s)
 {
 	struct cop_list *at, *next;
 
-	send_ready(s);
+	cop_rpc_session_send(s);
 	for (at = s->reqs.next; at != &s->reqs; at = next) {
 		struct cop_rpc_req *q = COP_CONTAINER_OF(at, struct cop_rpc_req, session_at);
 
 		next = at->next;
 		if (q->state == REQ_PINNED && r->now_ms - q->since_ms >= PIN_MS)
-			release(q);
+			cop_rpc_req_free(q);
 	}
 	if (!cop_list_empty(&s->ready) && r->now_ms - s->advanced_ms >= PIN_MS) {
 		cop_log_warn("peer takes no bytes rank=%u", s->rank);

@@ -24,7 +24,7 @@ void cop_rpc_session_free(struct cop_rpc *r, struct session *s)
 		r->half_count--;
 	else if (r->peers[s->rank] && r->peers[s->rank]->in == s)
 		r->peers[s->rank]->in = NULL;
-	cop_rpc_reqs_orphan(r, s);
+	cop_rpc_reqs_orphan(s);
 	cop_list_remove(&s->at);
 	cop_rpc_link_put(r, s->link);
 	free(s);
