@@ -41,6 +41,7 @@ CFLAGS_ALL += $(OPT_$(MODE))
 LDFLAGS_ALL += $(OPT_$(MODE))
 
 # How the libraries are linked, and why: vendor/README.md
+LIBS_SLOWFS := -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium
 LIBS_STATIC := -static -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -luuid -latomic -ldl -lrt -Wl,--end-group
 LIBS_MIXED := -Wl,-Bstatic -lfuse3 -llz4 -lxxhash -lsodium -Wl,-Bdynamic -lfabric -ldl -lrt
@@ -80,7 +81,7 @@ $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
 
 $(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC)) $(call obj,$(wildcard internal/base/*.c))
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter-out %_test.o,$^) $(LIBS_SHARED)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter-out %_test.o,$^) $(LIBS_SLOWFS)
 
 $(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(TEST_OBJ)
 	@mkdir -p $(@D)

@@ -92,7 +92,7 @@ static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AU
 	{.name = "source", AT(source), .kind = COP_OPT_STRING, .arg = "DIR",                       \
 		.help = "the tree on the storage", .initial = "/"},                                \
 	{.name = "job-dir", .letter = 'd', AT(job_dir), .kind = COP_OPT_STRING, .arg = "DIR",      \
-		.help = "logs, tables and the job's secret go here"},                              \
+		.help = "logs and the job's secret go here"},                              \
 	{.name = "log-level", .letter = 'l', AT(log_level), .kind = COP_OPT_U32, .arg = "0-5",     \
 		.max = 5, .help = "none fatal error warning info debug",                           \
 		.shown = "3; 4 with -d"},                                                          \

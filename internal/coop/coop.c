@@ -15,6 +15,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	if (!c)
 		return NULL;
 	c->conf = *conf;
+	c->started_ns = cop_now_ns();
 	for (uint32_t s = 0; s < conf->topo.stripes; s++)
 		atomic_init(&c->parent[s], cop_topo_parent(&conf->topo, s, conf->rank));
 	return c;

@@ -14,6 +14,8 @@
 struct cop_coop {
 	struct cop_coop_conf conf;
 	_Atomic bool closing;
+	uint64_t started_ns;
+	_Atomic bool heard[COP_ASK_LAST + 1]; /* an answer of this kind came from a parent */
 	_Atomic uint32_t parent[64]; /* last ancestor that answered, per stripe; for reports */
 };
 

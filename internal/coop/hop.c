@@ -88,6 +88,20 @@ static void unsound(struct flight *f, void *data)
 		next_ancestor(f, -EBADMSG);
 }
 
+/* The lines that sites grep for to see a node come to life, under the names that they know (copper-formats(5)). */
+static void note_first(struct flight *f)
+{
+	static const char *const names[COP_ASK_LAST + 1] = {
+		[COP_ASK_LISTING] = "readdir", [COP_ASK_ENTRY] = "lstat", [COP_ASK_CHUNK] = "readfile"};
+	struct cop_coop *c = f->coop;
+
+	if (!names[f->ask.kind] || atomic_load(&c->heard[f->ask.kind]) ||
+	    atomic_exchange(&c->heard[f->ask.kind], true))
+		return;
+	cop_log_info("first successful parent rpc_%s completed after %llu us since provider startup; path=%s",
+		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000, f->ask.path);
+}
+
 /* A packed chunk came into a buffer for an unpacked one. */
 static void shrink(struct flight *f, struct cop_landing *l)
 {
@@ -111,6 +125,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 		unsound(f, l.data);
 	} else {
 		atomic_store(&f->coop->parent[f->stripe], f->hop);
+		note_first(f);
 		shrink(f, &l);
 		cop_coop_land(f, &l);
 	}

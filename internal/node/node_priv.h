@@ -63,7 +63,7 @@ struct cop_node {
 	struct cop_rendezvous *rendezvous;
 	struct cop_coop *coop;
 	struct cop_coop *_Atomic serving; /* coop while requests of children are served */
-	struct cop_fs *fs;
+	struct cop_fs *_Atomic fs; /* commands may come before it is mounted */
 	struct cop_ctl *ctl;
 	int wake_fd;   /* eventfd of the main thread */
 	int signal_fd;

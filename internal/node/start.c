@@ -274,9 +274,11 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .coop = n->coop, .cache = n->cache, .origin = n->origin,
 		.stats = &n->stats};
 
-	if (n->conf->serve_only)
-		return 0;
-	return cop_fs_start(&conf, &n->fs, err);
+	struct cop_fs *fs = NULL;
+	int rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
+
+	n->fs = fs;
+	return rc;
 }
 
 static int join_tree(struct cop_node *n, struct cop_err *err)
@@ -298,11 +300,12 @@ static int init(struct cop_node *n, struct cop_err *err)
 	return cop_node_join_init(n) ? cop_err_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* The control socket comes before the mount: whoever sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
 		find_hosts, find_topology, init, find_source, open_log, find_secret, open_cache, open_origin, open_rpc,
-		open_rendezvous, open_coop, open_fs, cop_node_control_start, join_tree,
+		open_rendezvous, open_coop, cop_node_control_start, open_fs, join_tree,
 	};
 	int rc = 0;
 

@@ -4,7 +4,7 @@
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 14
+plan 16
 
 # Runs a test made of the lines given, under the harness of its own; status and output are kept.
 inner() { # NAME, lines on standard input
@@ -74,6 +74,20 @@ EOT
 is 'a mount that is left behind fails the test' $status 1
 is 'and is unmounted' "$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
 is 'and its directory is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
+
+inner sanitized <<'EOT'
+plan 1
+ok 'true is true' true
+echo 'a report' >"$T/san/asan.1"
+EOT
+is 'a report of a sanitizer fails the test' $status 1
+
+inner died <<'EOT'
+plan 1
+ok 'true is true' true
+kill -KILL $$
+EOT
+is 'a test that is killed fails' $status 1
 
 inner refused <<'EOT'
 plan 3

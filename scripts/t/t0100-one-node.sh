@@ -4,7 +4,7 @@
 # modes: release asan tsan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 22
+plan 23
 
 matches 'help names every subcommand' "$("$COPPER" --help | tr '\n' ' ')" 'mount.*stop.*cache-stats'
 ok 'the version is told' "$COPPER" --version
@@ -69,7 +69,8 @@ SRC=$T/src
 prepare_tree 1
 "$COPPER" mount --foreground --source "$SRC" "$W/mnt/0" >"$T/out.fg" 2>&1 &
 foreground=$!
-ok 'a node in the foreground mounts' wait_for 10 is_mounted "$W/mnt/0"
+ok 'a node in the foreground mounts' wait_for 10 node_json 0
+ok 'and is there' is_mounted "$W/mnt/0"
 "$COPPER" stop "$W/mnt/0" >/dev/null
 wait "$foreground"
 is 'and ends with 0 when it is stopped' $? 0
