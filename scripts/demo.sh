@@ -109,19 +109,22 @@ timed_or_die() { # NAME PREFIX
 	timed "$@" || die "the import below $2 failed: $(tail -n 3 "$dir/$1.out" "$dir/$1.err")"
 }
 
-# The same on every node at once.
-all_nodes() { # NAME
+# As many at once as there are nodes, each below the prefix that the function gives for its number.
+all_at_once() { # NAME FUNCTION
 	local i pids=() begin
 	begin=$(now_ms)
 	for ((i = 0; i < nodes; i++)); do
-		timed "$1.$i" "$dir/node$i" &
+		timed "$1.$i" "$("$2" "$i")" &
 		pids+=($!)
 	done
 	for ((i = 0; i < nodes; i++)); do
-		wait "${pids[i]}" || die "the import on node $i failed: $(tail -n 3 "$dir/$1.$i.out" "$dir/$1.$i.err")"
+		wait "${pids[i]}" || die "import $i failed: $(tail -n 3 "$dir/$1.$i.out" "$dir/$1.$i.err")"
 	done
 	echo $(($(now_ms) - begin)) >"$dir/$1.ms"
 }
+
+node_prefix() { echo "$dir/node$1"; }
+local_prefix() { echo /usr; }
 
 times_of() { # NAME
 	local i text=
@@ -220,7 +223,7 @@ start_nodes() {
 import_cold() {
 	title "3  The same import on all $nodes nodes at once, nothing cached anywhere"
 	say "\$ nodeI/bin/python3 -c 'import $modules'"
-	all_nodes cold
+	all_at_once cold node_prefix
 	origin_saw cold "$dir/copper.state"
 	"$copper" cache-stats --all "$dir/node0" >"$dir/cold.json" || die "no statistics"
 	times_of cold
@@ -229,10 +232,18 @@ import_cold() {
 import_warm() {
 	title "4  Once more on all $nodes nodes: now the kernels have what they need"
 	"$slowfs" --reset "$dir/copper.state"
-	all_nodes warm
+	all_at_once warm node_prefix
 	origin_saw warm "$dir/copper.state"
 	"$copper" cache-stats --all "$dir/node0" >"$dir/warm.json" || die "no statistics"
 	times_of warm
+}
+
+# What the machine itself needs for that many imports at once.
+import_local() {
+	title "5  For comparison: $nodes processes at once from the local disk, without any of this"
+	all_at_once local local_prefix
+	echo '0 0 0' >"$dir/local.origin"
+	times_of local
 }
 
 # Rows of the nodes, and 1 if the source was read by anyone but node 0, or a node missed its share.
@@ -255,15 +266,16 @@ PY
 }
 
 compare() {
-	title "5  What the slow file system saw"
+	title "6  What the slow file system saw"
 	printf '   %-38s %9s %10s %8s %8s\n' '' 'wall' 'metadata' 'reads' 'MB read'
 	origin_line 'direct: 1 process' direct
 	origin_line "Copper, cold: $nodes nodes at once" cold
 	origin_line "Copper, warm: $nodes nodes at once" warm
+	origin_line "local disk: $nodes processes at once" local
 	say "Direct, every further process costs it the first line once more. Through Copper the other nodes cost it"
-	say "nothing, because only node 0, the root of the tree, reads it. Copper fetches whole files, so that"
-	say "the bytes may exceed what one process happens to touch."
-	title "6  What each node was asked"
+	say "nothing, because only node 0, the root of the tree, reads it. Copper reads whole chunks of 1 MiB and"
+	say "ahead of the reader, so that the bytes may exceed what one process happens to touch."
+	title "7  What each node was asked"
 	asked || die "only node 0 may touch the slow file system, and no request may fail"
 	say "absent: lookups of names that do not exist; that is checked again after 2 s (--enoent-ttl-ms)."
 	say "ioctls: python's isatty() on each file that it opens, the one request that no cache can keep away."
@@ -271,7 +283,7 @@ compare() {
 
 stop_nodes() {
 	local answer
-	title "7  The end"
+	title "8  The end"
 	say "\$ copper stop node$((nodes - 1))"
 	answer=$("$copper" stop "$dir/node$((nodes - 1))" 2>&1) || die "stop failed: $answer"
 	say "$answer"
@@ -281,9 +293,13 @@ stop_nodes() {
 }
 
 verdict() {
-	awk -v n="$nodes" -v d="$(cat "$dir/direct.ms")" -v c="$(cat "$dir/cold.ms")" -v w="$(cat "$dir/warm.ms")" 'BEGIN {
-		printf "\n   1 process direct %.2f s;  %d nodes through Copper %.2f s cold, %.2f s warm\n",
-			d / 1000, n, c / 1000, w / 1000 }'
+	local name
+	for name in direct cold warm local; do
+		printf -v "$name" '%s' "$(seconds "$(cat "$dir/$name.ms")")"
+	done
+	# shellcheck disable=SC2154
+	printf '\n   direct, 1 process: %s   Copper, %d nodes: cold %s, warm %s   local disk, %d processes: %s\n' \
+		"$direct" "$nodes" "$cold" "$warm" "$nodes" "$local"
 }
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/copper-demo.XXXXXX") || exit 1
@@ -297,6 +313,7 @@ direct
 start_nodes
 import_cold
 import_warm
+import_local
 compare
 stop_nodes
 verdict

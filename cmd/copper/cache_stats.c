@@ -28,7 +28,7 @@ static const struct cop_opt rows[] = {
 	{.name = "watch", .kind = COP_OPT_U32, .offset = offsetof(struct args, watch_s), .arg = "SECONDS",
 		.min = 1, .max = 86400, .help = "again every so often, until interrupted"},
 	{.name = "invalidate", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, invalidate),
-		.help = "every node forgets PATH and what is below it, or all"},
+		.help = "every node forgets PATH and all below it, or all"},
 	{.name = "runtime-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, runtime_dir), .arg = "DIR",
 		.help = "where control sockets stand, as given to mount", .rare = true},
 };

@@ -99,17 +99,16 @@ bool cop_cache_spare(struct cop_cache *c, size_t bytes)
 		share_left(c, bytes, true);
 }
 
-bool cop_cache_room_now(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
+/* Both belong to one owner until they land, so nothing else looks at them; the sums do not change. */
+void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
-	bool ok;
+	struct node *f = node_of(from), *t = node_of(to);
 
-	if (atomic_load(&c->room_waiting))
-		return false;
-	/* The lock makes check and reservation one step. */
-	pthread_mutex_lock(&c->room_lock);
-	ok = reserve(c, node_of(flight), bytes, true);
-	pthread_mutex_unlock(&c->room_lock);
-	return ok;
+	f->reserved -= bytes;
+	f->charged -= bytes;
+	t->reserved += bytes;
+	t->charged += bytes;
+	t->local = f->local;
 }
 
 void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,

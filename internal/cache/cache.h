@@ -46,7 +46,7 @@ struct cop_obj {
 	int error;        /* 0 or -errno, the object being the error */
 	void *data;       /* malloc'ed; owned by the object */
 	size_t len;
-	uint64_t sum;     /* XXH3-64 of data, for chunks */
+	uint64_t sum;     /* keyed XXH3-64 of data, for chunks */
 	bool packed;      /* data is a packed chunk (wire.h) */
 	_Atomic uint64_t stamp_ms; /* cop_now_ms() when it landed or was last found to be still true */
 	struct cop_key key; /* path points into the object */
@@ -85,8 +85,8 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
  * share starts when it is alone. Always ends in start. */
 void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
-/* The same, but now or not at all: false if there is no room, and then the caller still owes a landing. */
-bool cop_cache_room_now(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
+/* Hands part of the room that one flight was given to another, for flights that are filled by one read. */
+void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes would start at once, as things stand. */
 bool cop_cache_spare(struct cop_cache *c, size_t bytes);
 

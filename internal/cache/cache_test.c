@@ -53,6 +53,15 @@ static void count_start(void *arg)
 	++*(int *)arg;
 }
 
+/* Room that must be there at once. */
+static void room(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
+{
+	int started = 0;
+
+	cop_cache_room(c, flight, bytes, true, count_start, &started);
+	assert_int_equal(started, 1);
+}
+
 static uint64_t used(struct cop_cache *c)
 {
 	struct cop_cache_usage u;
@@ -165,7 +174,7 @@ static void an_object_that_is_used_survives_one_that_is_not(void **state)
 		else
 			fail_msg("evicted in round %d", i);
 		obj = lead(c, "stream", (uint64_t)i);
-		assert_true(cop_cache_room_now(c, obj, 2000));
+		room(c, obj, 2000);
 		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 2000), .len = 2000, .keep = true});
 	}
 	assert_false(cop_cache_has(c, &cold));
@@ -184,7 +193,7 @@ static void a_held_object_is_not_evicted(void **state)
 	for (int i = 0; i < 50; i++) {
 		struct cop_obj *obj = lead(c, "s", (uint64_t)i);
 
-		assert_true(cop_cache_room_now(c, obj, 5000));
+		room(c, obj, 5000);
 		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 5000), .len = 5000, .keep = true});
 	}
 	assert_int_equal(cop_cache_find(c, &key, NULL, &again), COP_FOUND_HIT);
@@ -236,6 +245,25 @@ static void local_flights_leave_room_for_those_of_other_nodes(void **state)
 	cop_cache_land(c, b, &(struct cop_landing){.rc = -EIO});
 	cop_cache_land(c, r, &(struct cop_landing){.rc = -EIO});
 	assert_int_equal(used(c), 0);
+	cop_cache_free(c);
+}
+
+static void room_is_shared_without_changing_the_sums(void **state)
+{
+	struct cop_cache *c = cop_cache_new(100000, NULL);
+	struct cop_obj *a = lead(c, "f", 0), *b = lead(c, "f", 1);
+	uint64_t before;
+
+	(void)state;
+	room(c, a, 20000);
+	before = used(c);
+	cop_cache_share_room(a, b, 8000);
+	assert_int_equal(used(c), before);
+	cop_cache_land(c, b, &(struct cop_landing){.data = calloc(1, 8000), .len = 8000, .keep = true});
+	assert_int_equal(used(c), before);
+	cop_cache_land(c, a, &(struct cop_landing){.data = calloc(1, 12000), .len = 12000, .keep = true});
+	assert_int_equal(used(c), before);
+	cop_cache_check(c);
 	cop_cache_free(c);
 }
 
@@ -321,6 +349,7 @@ int main(void)
 		cmocka_unit_test(a_held_object_is_not_evicted),
 		cmocka_unit_test(flights_wait_for_room_in_order_and_all_start),
 		cmocka_unit_test(local_flights_leave_room_for_those_of_other_nodes),
+		cmocka_unit_test(room_is_shared_without_changing_the_sums),
 		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
 		cmocka_unit_test(threads_share_it),
 	};

@@ -15,6 +15,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	if (!c)
 		return NULL;
 	c->conf = *conf;
+	pthread_mutex_init(&c->group_lock, NULL);
 	c->started_ns = cop_now_ns();
 	for (uint32_t s = 0; s < conf->topo.stripes; s++)
 		atomic_init(&c->parent[s], cop_topo_parent(&conf->topo, s, conf->rank));
@@ -43,6 +44,8 @@ void cop_coop_close(struct cop_coop *c)
 
 void cop_coop_free(struct cop_coop *c)
 {
+	if (c)
+		pthread_mutex_destroy(&c->group_lock);
 	free(c);
 }
 
@@ -212,9 +215,13 @@ void cop_coop_fail(struct flight *f, int rc)
 
 static size_t room_for(const struct flight *f)
 {
+	size_t bytes = 0;
+
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
-		return f->buf_len;
+		for (unsigned i = 0; i < f->group_count; i++)
+			bytes += f->group[i]->buf_len;
+		return f->group_count ? bytes : f->buf_len;
 	case COP_ASK_LISTING:
 	case COP_ASK_NAMES:
 		return LISTING_RESERVE;
@@ -223,16 +230,51 @@ static size_t room_for(const struct flight *f)
 	}
 }
 
+bool cop_coop_is_root(const struct flight *f)
+{
+	return cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank) == COP_TOPO_NONE;
+}
+
+/* Buffers for the flight and, at a root, the rest of its group, which gets its part of the room. */
+static int make_buffers(struct flight *f)
+{
+	f->buf = malloc(f->buf_len);
+	if (!f->buf)
+		return -ENOMEM;
+	for (unsigned i = 0; i < f->group_count; i++) {
+		struct flight *g = f->group[i];
+
+		if (g == f)
+			continue;
+		cop_cache_share_room(f->obj, g->obj, g->buf_len);
+		g->buf = malloc(g->buf_len);
+		if (!g->buf)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The whole group, or the one flight. */
+static void fail_all(struct flight *f, int rc)
+{
+	struct flight **group = f->group;
+	unsigned count = f->group_count;
+
+	f->group = NULL;
+	for (unsigned i = 0; i < count; i++)
+		cop_coop_fail(group[i], rc);
+	if (!count)
+		cop_coop_fail(f, rc);
+	free(group);
+}
+
 static void start(void *arg)
 {
 	struct flight *f = arg;
 
-	if (f->ask.kind == COP_ASK_CHUNK) {
-		f->buf = malloc(f->buf_len);
-		if (!f->buf) {
-			cop_coop_fail(f, -ENOMEM);
-			return;
-		}
+	if (f->ask.kind == COP_ASK_CHUNK && make_buffers(f)) {
+		fail_all(f, -ENOMEM);
+		return;
 	}
 	f->hop = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank);
 	cop_coop_send(f);
@@ -243,16 +285,14 @@ void cop_coop_wait_for_room(struct flight *f)
 	cop_cache_room(f->coop->conf.cache, f->obj, room_for(f), f->local, start, f);
 }
 
-/* The struct of a flight that the caller leads. On no memory the flight lands with that error. */
+/* The struct of a flight that the caller leads; NULL without memory. */
 static struct flight *new_flight(struct cop_coop *c, const struct cop_ask *ask,
 	struct cop_obj *obj, bool local)
 {
 	struct flight *f = calloc(1, sizeof(*f));
 
-	if (!f) {
-		cop_cache_land(c->conf.cache, obj, &(struct cop_landing){.rc = -ENOMEM});
+	if (!f)
 		return NULL;
-	}
 	f->coop = c;
 	f->obj = obj;
 	f->ask = *ask;
@@ -264,10 +304,32 @@ static struct flight *new_flight(struct cop_coop *c, const struct cop_ask *ask,
 	return f;
 }
 
+/* Finds the object, joins its flight, or leads a new one: then *f is that flight, or NULL if it failed at once. */
+static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter, bool local,
+	struct cop_obj **obj, struct flight **f)
+{
+	bool grouped = ask->kind == COP_ASK_CHUNK && c->conf.topo.stripes == 1;
+	struct cop_key key = cop_coop_key(ask);
+	int found;
+
+	*f = NULL;
+	if (grouped)
+		pthread_mutex_lock(&c->group_lock);
+	found = cop_cache_find(c->conf.cache, &key, waiter, obj);
+	if (found == COP_FOUND_LEAD)
+		*f = new_flight(c, ask, *obj, local);
+	if (grouped && *f && cop_coop_is_root(*f))
+		cop_coop_gather(*f);
+	if (grouped)
+		pthread_mutex_unlock(&c->group_lock);
+	if (found == COP_FOUND_LEAD && !*f)
+		cop_cache_land(c->conf.cache, *obj, &(struct cop_landing){.rc = -ENOMEM});
+	return found;
+}
+
 static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj)
 {
-	struct cop_key key = cop_coop_key(ask);
 	bool was_absent = false;
 	struct flight *f;
 	int found;
@@ -277,7 +339,7 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 	if (atomic_load(&c->closing))
 		return -ESHUTDOWN;
 	for (;;) {
-		found = cop_cache_find(c->conf.cache, &key, waiter, obj);
+		found = find_or_lead(c, ask, waiter, local, obj, &f);
 		if (found != COP_FOUND_HIT || !expired(c, *obj))
 			break;
 		was_absent = ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT;
@@ -292,12 +354,9 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 	}
 	if (found < 0)
 		return found;
-	if (found == COP_FOUND_LEAD) {
-		f = new_flight(c, ask, *obj, local);
-		if (f) {
-			f->was_absent = was_absent;
-			cop_coop_wait_for_room(f);
-		}
+	if (f) {
+		f->was_absent = was_absent;
+		cop_coop_wait_for_room(f);
 	}
 	return 0;
 }
@@ -308,30 +367,33 @@ int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waite
 	return get(c, ask, waiter, true, obj);
 }
 
-struct flight *cop_coop_lead_quiet(struct cop_coop *c, const struct cop_ask *ask)
+struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local)
 {
 	struct cop_key key = cop_coop_key(ask);
+	struct flight *f;
 	struct cop_obj *obj;
-	int found;
 
-	if (cop_cache_has(c->conf.cache, &key))
+	if (cop_coop_chunk_len(c, ask->size, ask->index) == 0 || cop_cache_has(c->conf.cache, &key))
 		return NULL;
-	found = cop_cache_find(c->conf.cache, &key, NULL, &obj);
-	if (found == COP_FOUND_HIT)
-		cop_obj_put(c->conf.cache, obj);
-	return found == COP_FOUND_LEAD ? new_flight(c, ask, obj, true) : NULL;
+	/* Under group_lock nobody else leads chunks here, so this leads. */
+	if (cop_cache_find(c->conf.cache, &key, NULL, &obj) != COP_FOUND_LEAD)
+		return NULL;
+	f = new_flight(c, ask, obj, local);
+	if (!f)
+		cop_cache_land(c->conf.cache, obj, &(struct cop_landing){.rc = -ENOMEM});
+	return f;
 }
 
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask)
 {
 	size_t len = cop_coop_chunk_len(c, ask->size, ask->index);
-	struct flight *f;
+	struct cop_key key = cop_coop_key(ask);
+	struct cop_obj *obj;
 
-	if (len == 0 || !cop_cache_spare(c->conf.cache, len))
+	if (len == 0 || !cop_cache_spare(c->conf.cache, len) || cop_cache_has(c->conf.cache, &key))
 		return;
-	f = cop_coop_lead_quiet(c, ask);
-	if (f)
-		cop_coop_wait_for_room(f);
+	if (get(c, ask, NULL, true, &obj) == 1)
+		cop_obj_put(c->conf.cache, obj);
 }
 
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check)
@@ -387,6 +449,7 @@ static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *
 	a.head_len = cop_wr_len(&w);
 	a.body = obj->data;
 	a.body_len = obj->len;
+	a.has_sum = obj->key.table == COP_TABLE_DATA;
 	a.release = release_held;
 	a.release_arg = h;
 	cop_rpc_reply(req, &a);

@@ -42,6 +42,7 @@ struct cop_coop_conf {
 	size_t chunk_bytes;
 	uint32_t enoent_ttl_ms;
 	bool compress; /* chunks that this node reads from the origin are packed if that saves a tenth */
+	uint64_t sum_seed; /* of the checksums of chunks, the same on all nodes and secret: who does not know it cannot make bytes that pass */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc; /* NULL for a tree of one node */

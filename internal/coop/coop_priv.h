@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* No lock of its own: the cache's flights are the only shared state. A flight's struct belongs to whoever acts on it: the
- * leader, then the room queue, then the rpc call or the origin job, one after the other. */
+/* The cache's flights are the shared state. A flight's struct belongs to whoever acts on it: the leader, then the room
+ * queue, then the rpc call or the origin job, one after the other.
+ *
+ * One lock, group_lock, taken before the cache's: at a root it makes leading a chunk and leading the rest of its group one step,
+ * so that each group is read once, however many ask. */
 #ifndef COP_COOP_PRIV_H
 #define COP_COOP_PRIV_H
 
@@ -8,11 +11,13 @@
 
 #define LISTING_RESERVE (64 * COP_KIB)
 #define ENTRY_RESERVE ((size_t)512)
-/* Chunks read from the origin by one job (4 MiB of 1 MiB chunks). */
-#define GROUP_MAX 4
+/* What a root reads from the origin by one job, aligned: the chunks of this many bytes. */
+#define GROUP_BYTES (4 * COP_MIB)
+#define GROUP_MAX (GROUP_BYTES / (64 * COP_KIB))
 
 struct cop_coop {
 	struct cop_coop_conf conf;
+	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
 	_Atomic bool heard[COP_ASK_LAST + 1]; /* an answer of this kind came from a parent */
@@ -30,7 +35,7 @@ struct flight {
 	bool was_absent;    /* asked again after its absence was too old */
 	void *buf;          /* where a chunk lands */
 	size_t buf_len;
-	struct flight *group[GROUP_MAX]; /* origin reads: the following chunks, read by the same job */
+	struct flight **group; /* at a root: the flights that one read fills, this one among them, in order; NULL if it is alone */
 	unsigned group_count;
 };
 
@@ -43,9 +48,12 @@ void cop_coop_read_origin(struct flight *f);
 /* Ends the flight; frees it. The landing's data is malloc'ed or f->buf; keep is decided here. */
 void cop_coop_land(struct flight *f, const struct cop_landing *landing);
 void cop_coop_fail(struct flight *f, int rc);
-/* A new flight led by the caller, with its place in the cache but no room yet; NULL if it is there, flying or memory is
- * short. */
-struct flight *cop_coop_lead_quiet(struct cop_coop *c, const struct cop_ask *ask);
+/* A flight for somebody else's group: led, without room; NULL if the chunk is there, flying, or past the end. */
+struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local);
+/* Under group_lock: takes what is missing around f into one read, if memory is at hand. */
+void cop_coop_gather(struct flight *f);
+/* Whether this node reads this object from the origin by its place in the tree. */
+bool cop_coop_is_root(const struct flight *f);
 struct cop_key cop_coop_key(const struct cop_ask *ask);
 
 #endif

@@ -28,7 +28,7 @@ static void next_ancestor(struct flight *f, int why)
 
 static bool chunk_sound(const struct flight *f, const struct cop_landing *l)
 {
-	if (l->data != f->buf || cop_hash64(l->data, l->len, 0) != l->sum)
+	if (l->data != f->buf || cop_hash64(l->data, l->len, f->coop->conf.sum_seed) != l->sum)
 		return false;
 	return l->packed ? cop_pack_check(l->data, l->len, f->buf_len) == 0 : l->len == f->buf_len;
 }
@@ -170,6 +170,7 @@ void cop_coop_send(struct flight *f)
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
 		call.landing_len = f->buf_len;
+		call.checks_body = true;
 	}
 	cop_rpc_call(f->coop->conf.rpc, &call);
 }

@@ -39,66 +39,80 @@ static void land_chunk(struct flight *f, int rc, size_t got)
 		return;
 	}
 	l.packed = f->coop->conf.compress && cop_pack(f->buf, f->buf_len, &l.data, &l.len) == 0;
-	l.sum = cop_hash64(l.data, l.len, 0);
+	l.sum = cop_hash64(l.data, l.len, f->coop->conf.sum_seed);
 	cop_coop_land(f, &l);
 }
 
 static void group_read(void *arg, int rc, void *data, size_t len)
 {
-	struct flight *f = arg, *group[GROUP_MAX];
-	unsigned count = f->group_count;
+	struct flight *f = arg, *alone[1] = {f}, **group = f->group ? f->group : alone;
+	unsigned count = f->group ? f->group_count : 1;
 
 	(void)data;
-	memcpy(group, f->group, sizeof(group));
+	f->group = NULL;
 	for (unsigned i = 0; i < count; i++) {
 		size_t got = COP_MIN(len, group[i]->buf_len);
 
 		len -= got;
 		land_chunk(group[i], rc, got);
 	}
+	if (group != alone)
+		free(group);
 }
 
-/* Takes the chunks that follow into the same read, as long as nobody has them and memory is at hand. Only with
- * one tree: with several, the following chunks belong to other roots. */
-static void gather(struct flight *f)
+/* Leads the chunk beside the run [*first, *last] of f's group, in one direction; false if that ends there. */
+static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 {
-	struct cop_coop *c = f->coop;
 	struct cop_ask ask = f->ask;
+	size_t len;
 
-	f->group[0] = f;
-	f->group_count = 1;
-	while (c->conf.topo.stripes == 1 && f->group_count < GROUP_MAX) {
-		size_t len = cop_coop_chunk_len(c, ask.size, ++ask.index);
-		struct flight *g;
+	ask.index = index;
+	len = cop_coop_chunk_len(f->coop, ask.size, index);
+	if (len == 0 || !cop_cache_spare(f->coop->conf.cache, GROUP_BYTES))
+		return false;
+	*slot = cop_coop_lead_member(f->coop, &ask, f->local);
+	return *slot != NULL;
+}
 
-		if (len == 0 || !cop_cache_spare(c->conf.cache, len))
-			break;
-		g = cop_coop_lead_quiet(c, &ask);
-		if (!g)
-			break;
-		if (!cop_cache_room_now(c->conf.cache, g->obj, len)) {
-			/* Somebody may have joined already, so it flies all the same, on its own. */
-			cop_coop_wait_for_room(g);
-			break;
-		}
-		g->buf = malloc(len);
-		if (!g->buf) {
-			cop_coop_fail(g, -ENOMEM);
-			break;
-		}
-		f->group[f->group_count++] = g;
+void cop_coop_gather(struct flight *f)
+{
+	uint64_t per_group = COP_MAX(GROUP_BYTES / f->coop->conf.chunk_bytes, 1u);
+	uint64_t base = f->ask.index - f->ask.index % per_group, at;
+	struct flight *run[GROUP_MAX];
+	uint64_t first = f->ask.index - base, last = first;
+
+	if (per_group == 1 || f->ask.size <= f->coop->conf.chunk_bytes)
+		return;
+	run[first] = f;
+	while (first > 0 && extend(f, &run[first - 1], base + first - 1))
+		first--;
+	for (at = last + 1; at < per_group && extend(f, &run[at], base + at); at++)
+		last = at;
+	f->group_count = (unsigned)(last - first + 1);
+	f->group = f->group_count > 1 ? calloc(f->group_count, sizeof(*f->group)) : NULL;
+	if (f->group) {
+		memcpy(f->group, run + first, f->group_count * sizeof(*f->group));
+		return;
 	}
+	for (at = first; at <= last && f->group_count > 1; at++)
+		if (run[at] != f)
+			cop_coop_fail(run[at], -ENOMEM);
+	f->group_count = 0;
 }
 
 static void read_chunks(struct flight *f)
 {
+	unsigned count = f->group_count ? f->group_count : 1;
+	struct flight *first = f->group_count ? f->group[0] : f;
 	struct iovec iov[GROUP_MAX];
 
-	gather(f);
-	for (unsigned i = 0; i < f->group_count; i++)
-		iov[i] = (struct iovec){f->group[i]->buf, f->group[i]->buf_len};
+	for (unsigned i = 0; i < count; i++) {
+		struct flight *g = f->group_count ? f->group[i] : f;
+
+		iov[i] = (struct iovec){g->buf, g->buf_len};
+	}
 	cop_origin_read(f->coop->conf.origin, f->ask.path, f->ask.version,
-		f->ask.index * f->coop->conf.chunk_bytes, iov, (int)f->group_count, group_read, f);
+		first->ask.index * f->coop->conf.chunk_bytes, iov, (int)count, group_read, f);
 }
 
 void cop_coop_read_origin(struct flight *f)

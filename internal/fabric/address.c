@@ -172,14 +172,15 @@ static int print_cxi(const void *raw, size_t raw_len, char *out, size_t size)
 
 /* ---- strings and other bytes --------------------------------------------------------------- */
 
-/* shm's names are strings themselves: "fi_shm://123", or, named by the user, "fi_ns://...". */
+/* shm's names are strings themselves: "fi_shm://123", or, named by the user, "fi_ns://...". What begins
+ * with "fi_" stands as it is. */
 static int parse_str(const char *rest, void *raw, size_t *raw_len)
 {
 	int len;
 
-	if (*rest == '\0')
+	if (*rest == '\0' || strcmp(rest, "fi_shm://") == 0)
 		return -EINVAL;
-	len = snprintf(raw, COP_FABRIC_RAW_MAX, "%s%s", strstr(rest, "://") ? "" : "fi_shm://", rest);
+	len = snprintf(raw, COP_FABRIC_RAW_MAX, "%s%s", skip(rest, "fi_") ? "" : "fi_shm://", rest);
 	if (len < 0 || len >= COP_FABRIC_RAW_MAX)
 		return -EINVAL;
 	*raw_len = (size_t)len + 1;
@@ -193,7 +194,9 @@ static int print_str(const void *raw, size_t raw_len, char *out, size_t size)
 	if (raw_len == 0 || !memchr(text, '\0', raw_len))
 		return -EINVAL;
 	rest = skip(text, "fi_shm://");
-	return snprintf(out, size, "%s", rest ? rest : text);
+	if (!rest || skip(rest, "fi_"))
+		rest = text;
+	return snprintf(out, size, "%s", rest);
 }
 
 static int parse_raw(const struct cop_fabric_naming *n, const char *rest, void *raw, size_t *raw_len)

@@ -84,7 +84,11 @@ void cop_fabric_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer);
 typedef void cop_fabric_done(void *arg, int rc);
 
 /* [progress] Sends msg (copied, at most COP_FABRIC_MSG_MAX). Messages to one peer arrive in order,
- * at most once. Returns 0 (done will be called) or -errno (it will not). */
+ * at most once. Returns 0 (done will be called) or -errno (it will not; -ENOBUFS: the peer's queue is full).
+ *
+ * done with 0 means that the provider has taken the message, not that it arrived. When a connection breaks (a
+ * write with a key that is not open, a drop at either end, TCP itself) what was under way in it is lost, the next send
+ * connects again, and nobody is told: the caller notices by what is missing. */
 int cop_fabric_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void *msg, size_t len,
 	cop_fabric_done *done, void *arg);
 
@@ -95,7 +99,10 @@ int cop_fabric_write(struct cop_fabric *f, cop_fabric_peer_t peer, const void *b
 	uint64_t remote_addr, uint64_t remote_key, cop_fabric_done *done, void *arg);
 
 /* [progress] Opens memory for remote writes. addr and key are what the peer must be told (0-based
- * offset unless the provider asked for FI_MR_VIRT_ADDR). Unreg ends remote access. */
+ * offset unless the provider asked for FI_MR_VIRT_ADDR). Unreg ends remote access for writes that begin after it;
+ * the rest of a write that had begun may still land (the tcp provider checks the key once, at its
+ * head). So when the memory goes away while a peer may be writing to it, drop that peer first, in the
+ * same callback: that closes the connection the bytes come over. */
 int cop_fabric_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,
 	uint64_t *addr, uint64_t *key);
 void cop_fabric_unreg(struct cop_fabric_mr *mr);

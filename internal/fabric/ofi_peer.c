@@ -156,7 +156,7 @@ void cop_fabric_ofi_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
 	p->dropped = true;
 	if (o->av)
 		fi_av_remove(o->av, &p->addr, 1, 0);
-	cop_fabric_ofi_cancel(o, p, -ECANCELED);
+	cop_fabric_ofi_cancel(p, -ECANCELED);
 	p->flying--;
 	cop_fabric_ofi_peer_settle(p);
 }

@@ -141,6 +141,7 @@ struct ofi {
 	pthread_t self;
 	bool stopping; /* no new operations */
 	bool ticking;
+	uint64_t last_event_ns;
 	uint64_t next_tick_ms;
 	uint64_t next_due_ns; /* earliest next_try_ns of a busy peer, or 0 */
 	struct ofi_peer **peers;
@@ -203,7 +204,7 @@ void cop_fabric_ofi_pump_all(struct ofi *o, uint64_t now_ns);
 /* A flying operation landed. rc as for done. */
 void cop_fabric_ofi_landed(struct ofi *o, struct ofi_ctx *ctx, int rc);
 /* Ends everything queued for p. */
-void cop_fabric_ofi_cancel(struct ofi *o, struct ofi_peer *p, int rc);
+void cop_fabric_ofi_cancel(struct ofi_peer *p, int rc);
 
 /* ofi_mr.c */
 int cop_fabric_ofi_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,

@@ -18,8 +18,10 @@
 /* Sleeping for ever would be right if every provider woke its descriptor for every event. Looking once a
  * second costs nothing and turns a lost wake-up into a delay. */
 #define SLEEP_MAX_MS 1000
-/* A provider without a descriptor is looked at this often while idle. */
-#define NAP_MS 2
+/* A provider without a descriptor (shm) is looked at this often: soon after an event, and later. */
+#define NAP_MS 1
+#define NAP_LONG_MS 10
+#define NAP_LONG_AFTER_NS (50 * COP_NS_PER_MS)
 
 int cop_fabric_ofi_errno(long fi_err)
 {
@@ -200,7 +202,8 @@ static int sleep_ms(const struct ofi *o)
 	if (!cop_list_empty(&o->rx_idle))
 		ms = COP_MIN(ms, 1);
 	if (o->cq_fd < 0)
-		ms = COP_MIN(ms, NAP_MS);
+		ms = COP_MIN(ms, cop_now_ns() - o->last_event_ns < NAP_LONG_AFTER_NS ? NAP_MS :
+			NAP_LONG_MS);
 	return (int)ms;
 }
 
@@ -269,7 +272,7 @@ static void end_operations(struct ofi *o)
 {
 	for (uint32_t i = 0; i < o->peers_count; i++) {
 		if (o->peers[i])
-			cop_fabric_ofi_cancel(o, o->peers[i], -ECANCELED);
+			cop_fabric_ofi_cancel(o->peers[i], -ECANCELED);
 	}
 	cop_fabric_ofi_shut(o);
 	while (!cop_list_empty(&o->flying))
@@ -280,9 +283,9 @@ static void end_operations(struct ofi *o)
 void *cop_fabric_ofi_main(void *arg)
 {
 	struct ofi *o = arg;
-	uint64_t last_ns = cop_now_ns();
 
 	o->self = pthread_self();
+	o->last_event_ns = cop_now_ns();
 	o->next_tick_ms = cop_now_ms() + o->base.tick_ms;
 	while (!closing(o)) {
 		unsigned events = run_posted(o) + read_cq(o);
@@ -291,8 +294,8 @@ void *cop_fabric_ofi_main(void *arg)
 		cop_fabric_ofi_pump_all(o, now_ns);
 		tick(o);
 		if (events)
-			last_ns = now_ns;
-		else if (now_ns - last_ns > SPIN_NS)
+			o->last_event_ns = now_ns;
+		else if (now_ns - o->last_event_ns > SPIN_NS)
 			sleep_now(o);
 	}
 	run_posted(o);

@@ -190,7 +190,7 @@ static void pump_due(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 	p->flying++;
 	if (p->stuck_ns && now_ns - p->stuck_ns > COP_OFI_STUCK_MS * COP_NS_PER_MS) {
 		p->stuck_ns = 0;
-		cop_fabric_ofi_cancel(o, p, -EHOSTUNREACH);
+		cop_fabric_ofi_cancel(p, -EHOSTUNREACH);
 	}
 	if (!p->dropped && p->next_try_ns <= now_ns)
 		cop_fabric_ofi_pump(o, p, now_ns);
@@ -257,11 +257,11 @@ void cop_fabric_ofi_landed(struct ofi *o, struct ofi_ctx *ctx, int rc)
 	cop_fabric_ofi_peer_settle(p);
 }
 
-void cop_fabric_ofi_cancel(struct ofi *o, struct ofi_peer *p, int rc)
+void cop_fabric_ofi_cancel(struct ofi_peer *p, int rc)
 {
 	struct cop_list sends, writes, *i;
 
-	(void)o;
+	p->flying++; /* done may drop it */
 	cop_list_init(&sends);
 	cop_list_init(&writes);
 	cop_list_splice(&sends, &p->sends);
@@ -279,6 +279,8 @@ void cop_fabric_ofi_cancel(struct ofi *o, struct ofi_peer *p, int rc)
 		if (w->flying == 0)
 			finish_write(w);
 	}
+	p->flying--;
+	cop_fabric_ofi_peer_settle(p);
 }
 
 /* ---- the public calls ------------------------------------------------------------------------ */

@@ -170,11 +170,11 @@ static void messages_of_every_size_arrive_once_and_in_order(void **state)
 	struct sequence s = {.peer = peer_of(&a, cop_fabric_address(b.f))};
 
 	(void)state;
-	b.check = check_sequence;
+	look_with(&b, check_sequence);
 	on_thread(&a, send_sequence, &s);
 	assert_int_equal(s.rc, 0);
 	assert_true(reaches(&b.received, LENGTHS));
-	assert_true(reaches(&s.ends.good, LENGTHS));
+	assert_true(all_good(&s.ends, LENGTHS));
 	assert_int_equal(atomic_load(&b.bad), 0);
 	nap_ms(50);
 	assert_int_equal(atomic_load(&b.received), LENGTHS);
@@ -219,159 +219,7 @@ static void both_ends_may_connect_at_once(void **state)
 	}
 }
 
-/* ---- writes ---------------------------------------------------------------------------------- */
-
-static void write_sizes(struct node *from, struct node *to)
-{
-	static const size_t sizes[] = {1, 7, 4096, 65537, COP_MIB, COP_MIB + 1, 10 * COP_MIB};
-	size_t max = 10 * COP_MIB;
-	char *source = malloc(max), *target = malloc(max);
-	struct mem_call m = reg_mem(to, target, max);
-	cop_fabric_peer_t peer = peer_of(from, cop_fabric_address(to->f));
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(sizes); i++) {
-		size_t len = sizes[i], off = max - len;
-		struct ends ends = {0};
-
-		fill(source, len, i);
-		memset(target, 0, max);
-		assert_int_equal(write_to(from, peer, source, len, &m, off, &ends), 0);
-		assert_true(reaches(&ends.good, 1));
-		/* done means placed: no waiting here. */
-		assert_true(cop_hash64(target + off, len, 0) == cop_hash64(source, len, 0));
-		assert_true(off == 0 || target[off - 1] == 0);
-	}
-	unreg_mem(to, &m);
-	free(source);
-	free(target);
-}
-
-static void a_write_of_any_size_is_placed_when_done_is_called(void **state)
-{
-	(void)state;
-	write_sizes(&a, &b);
-}
-
-struct told {
-	const char *target;
-	uint64_t hash[64];
-};
-
-#define TOLD_LEN (300 * COP_KIB)
-
-static struct told told;
-
-static void check_told(struct node *n, const void *msg, size_t len)
-{
-	uint32_t i;
-
-	memcpy(&i, msg, sizeof(i));
-	if (len != sizeof(i) || cop_hash64(told.target + i * TOLD_LEN, TOLD_LEN, 0) != told.hash[i])
-		atomic_fetch_add(&n->bad, 1);
-}
-
-struct telling {
-	cop_fabric_peer_t peer;
-	uint32_t index;
-};
-
-static void tell(void *arg, int rc)
-{
-	struct telling *t = arg;
-
-	if (rc == 0)
-		cop_fabric_send(a.f, t->peer, &t->index, sizeof(t->index), NULL, NULL);
-}
-
-struct told_call {
-	struct telling *t;
-	const char *source;
-	const struct mem_call *m;
-};
-
-static void write_and_tell(void *arg)
-{
-	struct told_call *c = arg;
-
-	for (uint32_t i = 0; i < 64; i++)
-		cop_fabric_write(a.f, c->t[i].peer, c->source + i * TOLD_LEN, TOLD_LEN,
-			c->m->addr + i * TOLD_LEN, c->m->key, tell, &c->t[i]);
-}
-
-static void a_message_sent_after_a_write_tells_the_truth(void **state)
-{
-	char *source = malloc(64 * TOLD_LEN), *target = calloc(64, TOLD_LEN);
-	struct mem_call m = reg_mem(&b, target, 64 * TOLD_LEN);
-	struct telling t[64];
-	struct told_call c = {t, source, &m};
-	cop_fabric_peer_t peer = peer_of(&a, cop_fabric_address(b.f));
-
-	(void)state;
-	told.target = target;
-	fill(source, 64 * TOLD_LEN, 99);
-	for (uint32_t i = 0; i < 64; i++) {
-		told.hash[i] = cop_hash64(source + i * TOLD_LEN, TOLD_LEN, 0);
-		t[i] = (struct telling){peer, i};
-	}
-	b.check = check_told;
-	on_thread(&a, write_and_tell, &c);
-	assert_true(reaches(&b.received, 64));
-	assert_int_equal(atomic_load(&b.bad), 0);
-	unreg_mem(&b, &m);
-	free(source);
-	free(target);
-}
-
-static void an_empty_write_is_done_at_once(void **state)
-{
-	struct mem_call none = {0};
-	struct ends ends = {0};
-
-	(void)state;
-	assert_int_equal(write_to(&a, peer_of(&a, cop_fabric_address(b.f)), "", 0, &none, 0, &ends), 0);
-	assert_int_equal(atomic_load(&ends.good), 1);
-}
-
-static void registered_keys_are_not_guessable_from_one_another(void **state)
-{
-	char buf[64];
-	struct mem_call m[8];
-
-	(void)state;
-	for (size_t i = 0; i < 8; i++) {
-		m[i] = reg_mem(&a, buf, sizeof(buf));
-		for (size_t k = 0; k < i; k++) {
-			uint64_t diff = m[i].key ^ m[k].key;
-
-			assert_true(__builtin_popcountll(diff) > 4);
-		}
-	}
-	for (size_t i = 0; i < 8; i++)
-		unreg_mem(&a, &m[i]);
-}
-
-static void open_with_mr_mode(struct node *n, const char *host, int mr_mode)
-{
-	struct cop_fabric_conf conf = {.net_type = "tcp", .host = host, .tick_ms = 20,
-		.events = {.ctx = n, .recv = on_recv, .tick = on_tick}};
-
-	memset(n, 0, sizeof(*n));
-	assert_int_equal(cop_fabric_ofi_open(&conf, mr_mode, &n->f, NULL), 0);
-}
-
-/* FI_MR_BASIC is what tcp keeps of virtual addresses and provider keys when it is asked to. */
-static void a_provider_with_virtual_addresses_and_its_own_keys_is_honoured(void **state)
-{
-	struct node x, y;
-
-	(void)state;
-	open_with_mr_mode(&x, "127.0.0.13", FI_MR_BASIC);
-	open_with_mr_mode(&y, "127.0.0.14", FI_MR_BASIC);
-	assert_int_equal(cop_fabric_ofi_of(y.f)->info->domain_attr->mr_mode, FI_MR_BASIC);
-	write_sizes(&x, &y);
-	cop_fabric_close(x.f);
-	cop_fabric_close(y.f);
-}
+/* ---- registered messages ---------------------------------------------------------------------- */
 
 /* No provider here asks for FI_MR_LOCAL, but tcp does not mind; the flag is set behind its back. */
 static void force_local(void *arg)
@@ -391,18 +239,17 @@ static unsigned live_mrs(struct node *n)
 	return count;
 }
 
-static void local_buffers_are_registered_where_the_provider_asks_for_it(void **state)
+static void local_messages_are_registered_where_the_provider_asks_for_it(void **state)
 {
 	struct sequence s = {.peer = peer_of(&a, cop_fabric_address(b.f))};
 
 	(void)state;
 	on_thread(&a, force_local, &a);
-	b.check = check_sequence;
+	look_with(&b, check_sequence);
 	on_thread(&a, send_sequence, &s);
 	assert_true(reaches(&b.received, LENGTHS));
-	assert_true(reaches(&s.ends.good, LENGTHS));
+	assert_true(all_good(&s.ends, LENGTHS));
 	assert_int_equal(atomic_load(&b.bad), 0);
-	write_sizes(&a, &b);
 	assert_int_equal(live_mrs(&a), 0);
 }
 
@@ -532,12 +379,7 @@ int main(void)
 		WITH_PAIR(a_message_that_is_too_long_is_refused),
 		WITH_PAIR(a_node_can_send_to_itself),
 		WITH_PAIR(both_ends_may_connect_at_once),
-		WITH_PAIR(a_write_of_any_size_is_placed_when_done_is_called),
-		WITH_PAIR(a_message_sent_after_a_write_tells_the_truth),
-		WITH_PAIR(an_empty_write_is_done_at_once),
-		WITH_PAIR(registered_keys_are_not_guessable_from_one_another),
-		cmocka_unit_test(a_provider_with_virtual_addresses_and_its_own_keys_is_honoured),
-		WITH_PAIR(local_buffers_are_registered_where_the_provider_asks_for_it),
+		WITH_PAIR(local_messages_are_registered_where_the_provider_asks_for_it),
 		WITH_PAIR(an_idle_endpoint_sleeps),
 		WITH_PAIR(ticks_come_while_they_are_wanted),
 		WITH_PAIR(functions_posted_by_one_thread_run_in_order),

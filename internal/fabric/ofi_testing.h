@@ -114,6 +114,28 @@ static inline void on_thread(struct node *n, void (*fn)(void *arg), void *arg)
 	sem_destroy(&j.done);
 }
 
+typedef void check_fn(struct node *n, const void *msg, size_t len);
+
+struct check_call {
+	struct node *n;
+	check_fn *check;
+};
+
+static inline void call_check(void *arg)
+{
+	struct check_call *c = arg;
+
+	c->n->check = c->check;
+}
+
+/* From here on n looks at its messages with check. */
+static inline void look_with(struct node *n, check_fn *check)
+{
+	struct check_call c = {n, check};
+
+	on_thread(n, call_check, &c);
+}
+
 /* Counts the ends of operations. */
 struct ends {
 	_Atomic uint64_t all, good;
@@ -129,6 +151,12 @@ static inline void on_end(void *arg, int rc)
 	else
 		atomic_fetch_add(&e->good, 1);
 	atomic_fetch_add(&e->all, 1);
+}
+
+/* Whether count operations ended, all of them well. */
+static inline bool all_good(struct ends *e, uint64_t count)
+{
+	return reaches(&e->all, count) && atomic_load(&e->good) == count;
 }
 
 struct peer_call {
@@ -260,6 +288,30 @@ static inline void fill(void *buf, size_t len, uint64_t seed)
 		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 		p[i] = (unsigned char)(seed >> 56);
 	}
+}
+
+/* A connection that breaks takes with it what was under way, so the first messages after that may be
+ * lost; but soon one arrives again. */
+static inline void recovers(struct node *from, struct node *to)
+{
+	uint64_t before = atomic_load(&to->received), end = cop_now_ms() + WAIT_MS;
+
+	while (atomic_load(&to->received) == before) {
+		assert_true(cop_now_ms() < end);
+		assert_int_equal(send_to(from, peer_of(from, cop_fabric_address(to->f)), "hello", 5, 1,
+			NULL), 0);
+		nap_ms(20);
+	}
+}
+
+/* One message, which arrives within max_ms. */
+static inline void talks(struct node *from, struct node *to, unsigned max_ms)
+{
+	uint64_t before = atomic_load(&to->received), start = cop_now_ms();
+
+	assert_int_equal(send_to(from, peer_of(from, cop_fabric_address(to->f)), "hello", 5, 1, NULL), 0);
+	assert_true(reaches(&to->received, before + 1));
+	assert_in_range(cop_now_ms() - start, 0, max_ms);
 }
 
 #endif

@@ -13,10 +13,15 @@
 #define OFF_DOT 1
 #define OFF_DOTDOT 2
 
+/* A READDIRPLUS entry takes at least this many bytes of the reply. */
+#define PLUS_MIN 152
+
 struct fill {
 	struct op *op;
 	char *buf;
 	size_t used;
+	struct inode **given; /* READDIRPLUS: a reference of the kernel each */
+	size_t n_given, max_given;
 };
 
 /* Adds one name; false when the buffer is full. e->ino is 0 where the kernel gets no inode. */
@@ -65,15 +70,18 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 		cop_fs_shown(op->fs, op->inode, le->target, le->target_len, &attr);
 		cop_fs_stat(&attr, &e.attr);
 	}
-	if (op->plus && le->has_attr && target && !op->fs->n_places) {
+	if (op->plus && le->has_attr && target && !op->fs->n_places && f->n_given < f->max_given) {
 		i = cop_fs_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
 		if (i) {
 			e.ino = cop_fs_nodeid(op->fs, i);
-			e.attr_timeout = e.entry_timeout = cop_fs_cache_seconds(op->fs);
+			e.attr_timeout = e.entry_timeout = cop_fs_cache_seconds(op);
 		}
 	}
-	if (add(f, name, &e, (off_t)le->cookie))
+	if (add(f, name, &e, (off_t)le->cookie)) {
+		if (i)
+			f->given[f->n_given++] = i;
 		return true;
+	}
 	if (i)
 		cop_fs_inode_put(op->fs, i, 1);
 	return false;
@@ -98,23 +106,34 @@ static void fill(struct fill *f, const void *blob)
 	}
 }
 
+/* A reply that could not be delivered (the reader was killed) gave the kernel nothing. */
+static void reply(struct fill *f)
+{
+	struct op *op = f->op;
+
+	if (fuse_reply_buf(op->req, f->buf, f->used))
+		for (size_t i = 0; i < f->n_given; i++)
+			cop_fs_inode_put(op->fs, f->given[i], 1);
+	cop_fs_op_free(op);
+}
+
 static void with_names(struct op *op, struct cop_obj *obj, int rc)
 {
-	struct fill f = {.op = op};
+	struct fill f = {.op = op, .max_given = op->size / PLUS_MIN};
 
+	if (!rc) {
+		f.buf = malloc(op->size);
+		f.given = calloc(f.max_given + 1, sizeof(*f.given));
+		rc = f.buf && f.given ? 0 : -ENOMEM;
+	}
 	if (rc) {
 		cop_fs_fail(op, rc);
-		return;
+	} else {
+		fill(&f, obj->data);
+		reply(&f);
 	}
-	f.buf = malloc(op->size);
-	if (!f.buf) {
-		cop_fs_fail(op, -ENOMEM);
-		return;
-	}
-	fill(&f, obj->data);
-	fuse_reply_buf(op->req, f.buf, f.used);
 	free(f.buf);
-	cop_fs_op_free(op);
+	free(f.given);
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc)

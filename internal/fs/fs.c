@@ -64,7 +64,7 @@ static void reply_attr(struct op *op, const struct cop_attr *attr)
 	struct stat st;
 
 	cop_fs_stat(attr, &st);
-	fuse_reply_attr(op->req, &st, cop_fs_cache_seconds(op->fs));
+	fuse_reply_attr(op->req, &st, cop_fs_cache_seconds(op));
 	cop_fs_op_free(op);
 }
 

@@ -41,8 +41,9 @@ void cop_fs_free(struct cop_fs *fs);
 /* A descriptor that becomes readable once the kernel has ended the connection (somebody unmounted it). */
 int cop_fs_gone_fd(const struct cop_fs *fs);
 
-/* The kernel forgets this path and what is below it ("" for all), soon. Open files stay what they are. */
-void cop_fs_invalidate(struct cop_fs *fs, const char *path);
+/* The kernel forgets this path and what is below it ("" for all); told(arg) is called on another thread once it has. What a lookup that
+ * is under way brings after this call is not kept by the kernel. Open files stay what they are. */
+void cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *arg), void *arg);
 
 /* What was negotiated, and inodes held by the kernel: a JSON object. */
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out);

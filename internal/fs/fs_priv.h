@@ -27,6 +27,7 @@ struct inode {
 	struct inode *parent; /* a reference */
 	_Atomic uint64_t refs; /* kernel lookups, children, operations under way */
 	_Atomic uint64_t ahead; /* first chunk that read-ahead has not asked for */
+	_Atomic bool streamed;  /* the whole file was asked for once */
 	uint64_t hash;
 	struct cop_attr attr;
 	bool in_table;
@@ -64,6 +65,7 @@ struct cop_fs {
 		enum place place;
 	} *places;
 	size_t n_places;
+	_Atomic uint64_t epoch; /* counts invalidations: what was asked before one is not to be kept after it */
 	/* Names to invalidate in the kernel, done by a thread of its own: the kernel may wait for a request that a worker
 	 * should answer. Bounded; what does not fit is dropped, for the timeouts to catch. */
 	pthread_mutex_t notify_lock;
@@ -83,6 +85,7 @@ struct op {
 	size_t size;
 	off_t off;
 	uint64_t version;
+	uint64_t epoch; /* when it began */
 	int whence;
 	bool plus, checked;
 	unsigned n_chunks;
@@ -92,9 +95,9 @@ struct op {
 };
 
 /* How long the kernel may answer by itself. */
-static inline double cop_fs_cache_seconds(const struct cop_fs *fs)
+static inline double cop_fs_cache_seconds(const struct op *op)
 {
-	return fs->conf.observe ? 0 : CACHE_SECONDS;
+	return op->fs->conf.observe || op->epoch != atomic_load(&op->fs->epoch) ? 0 : CACHE_SECONDS;
 }
 
 /* ---- inode.c ---- */
@@ -160,6 +163,10 @@ void cop_fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 void cop_fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 extern const struct fuse_lowlevel_ops cop_fs_ops;
+
+/* ---- ahead.c ---- */
+/* A read has touched this chunk: asks for what will probably be read next. */
+void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index);
 
 /* ---- notify.c ---- */
 int cop_fs_notify_start(struct cop_fs *fs);

@@ -17,10 +17,18 @@ static int64_t ns_of(struct timespec ts)
 	return (int64_t)ts.tv_sec * (int64_t)COP_NS_PER_S + ts.tv_nsec;
 }
 
+/* Every pseudo file system numbers from 1, and the mount shows them under one device: the device is mixed in. */
+static uint64_t ino_of(dev_t dev, ino_t ino)
+{
+	uint64_t pair[2] = {dev, ino}, mixed = cop_hash64(pair, sizeof(pair), 2);
+
+	return mixed > 1 ? mixed : 2;
+}
+
 static void attr_of(const struct stat *st, struct cop_attr *a)
 {
 	*a = (struct cop_attr){
-		.ino = st->st_ino, .size = (uint64_t)st->st_size, .blocks = (uint64_t)st->st_blocks,
+		.ino = ino_of(st->st_dev, st->st_ino), .size = (uint64_t)st->st_size, .blocks = (uint64_t)st->st_blocks,
 		.atime_ns = ns_of(st->st_atim), .mtime_ns = ns_of(st->st_mtim), .ctime_ns = ns_of(st->st_ctim),
 		.version = 1, .mode = st->st_mode, .nlink = (uint32_t)st->st_nlink, .uid = st->st_uid,
 		.gid = st->st_gid, .rdev_major = major(st->st_rdev), .rdev_minor = minor(st->st_rdev),
@@ -125,6 +133,41 @@ void cop_fs_local_getattr(struct op *op)
 	run(op, getattr_job);
 }
 
+/* The process of a thread, from /proc/TID/status. */
+static int process_of(int tid)
+{
+	char path[64], *text, *line;
+	int tgid = tid;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	if (cop_read_file(path, 65536, &text, &len))
+		return tid;
+	line = strstr(text, "\nTgid:");
+	if (line)
+		tgid = atoi(line + 6);
+	free(text);
+	return tgid;
+}
+
+/* /proc/self and /proc/thread-self mean whoever asks. */
+static int self_target(struct op *op, char *target, size_t size)
+{
+	int tid = (int)fuse_req_ctx(op->req)->pid;
+
+	if (strcmp(op->inode->name, "self") == 0)
+		return snprintf(target, size, "%d", process_of(tid));
+	return snprintf(target, size, "%d/task/%d", process_of(tid), tid);
+}
+
+static bool is_self(const struct op *op)
+{
+	const char *name = op->inode->name;
+
+	return cop_fs_depth(op->inode) == 2 && (strcmp(name, "self") == 0 || strcmp(name, "thread-self") == 0) &&
+		strcmp(op->inode->parent->name, "proc") == 0;
+}
+
 static void readlink_job(void *arg, int rc)
 {
 	struct op *op = arg;
@@ -133,8 +176,8 @@ static void readlink_job(void *arg, int rc)
 
 	if (!rc)
 		rc = path_of(op, path);
-	if (!rc && strcmp(op->inode->name, "self") == 0 && cop_fs_depth(op->inode) == 2)
-		n = snprintf(target, sizeof(target), "%d", (int)fuse_req_ctx(op->req)->pid);
+	if (!rc && is_self(op))
+		n = self_target(op, target, sizeof(target));
 	else if (!rc)
 		n = readlinkat(cop_origin_dirfd(op->fs->conf.origin), path, target, sizeof(target) - 1);
 	if (n < 0)
@@ -222,9 +265,12 @@ static size_t fill(struct op *op, DIR *dir, char *buf)
 	struct fuse_entry_param e = {0};
 	size_t used = 0, need;
 	struct dirent *d;
+	struct stat st;
 
+	if (fstat(dirfd(dir), &st))
+		return 0;
 	while ((d = readdir(dir))) {
-		e.attr.st_ino = d->d_ino;
+		e.attr.st_ino = ino_of(st.st_dev, d->d_ino);
 		e.attr.st_mode = (mode_t)d->d_type << 12;
 		need = op->plus ? fuse_add_direntry_plus(op->req, buf + used, op->size - used, d->d_name,
 				&e, d->d_off) :

@@ -8,8 +8,7 @@
 
 static void reply_entry(struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
 {
-	struct fuse_entry_param e = {.attr_timeout = cop_fs_cache_seconds(op->fs),
-		.entry_timeout = cop_fs_cache_seconds(op->fs)};
+	struct fuse_entry_param e = {0};
 	struct inode *i;
 
 	cop_fs_shown(op->fs, op->inode, target, target_len, attr);
@@ -19,6 +18,8 @@ static void reply_entry(struct op *op, struct cop_attr *attr, const char *target
 		return;
 	}
 	e.ino = cop_fs_nodeid(op->fs, i);
+	/* After the inode is in the table: an invalidation from now on finds it there. */
+	e.attr_timeout = e.entry_timeout = cop_fs_cache_seconds(op);
 	cop_fs_stat(attr, &e.attr);
 	/* A request that was interrupted has no reply, so the kernel holds nothing. */
 	if (fuse_reply_entry(op->req, &e))
@@ -31,7 +32,7 @@ static void reply_absent(struct op *op, bool certain)
 {
 	struct fuse_entry_param e = {.ino = 0};
 
-	if (certain && !op->fs->conf.observe)
+	if (certain && cop_fs_cache_seconds(op) > 0)
 		e.entry_timeout = op->fs->conf.enoent_ttl_ms / 1000.0;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_NEGATIVE, 1);
 	if (e.entry_timeout > 0)

@@ -8,10 +8,14 @@
 
 #define QUEUE_MAX 4096
 
-/* A name below a directory, or with an empty name the directory's own attributes and cached names. */
+/* A name below a directory; with an empty name the directory's own attributes and cached names; with under set everything
+ * that is held at and below it. */
 struct note {
 	struct cop_list link;
 	struct inode *dir; /* a reference */
+	bool under;
+	void (*told)(void *arg);
+	void *arg;
 	size_t len;
 	char name[];
 };
@@ -29,21 +33,95 @@ static struct note *next_note(struct cop_fs *fs)
 	return l ? COP_CONTAINER_OF(l, struct note, link) : NULL;
 }
 
+/* ---- telling ---- */
+
+struct held {
+	struct inode *top;
+	struct inode **inode; /* references */
+	size_t count, size;
+};
+
+static bool is_below(const struct inode *i, const struct inode *top)
+{
+	while (i && i != top)
+		i = i->parent;
+	return i == top;
+}
+
+static void collect(void *arg, struct inode *i)
+{
+	struct held *h = arg;
+	size_t size = h->size ? 2 * h->size : 256;
+	struct inode **grown;
+
+	if (!is_below(i, h->top))
+		return;
+	if (h->count == h->size) {
+		grown = realloc(h->inode, size * sizeof(*grown));
+		if (!grown)
+			return;
+		h->inode = grown;
+		h->size = size;
+	}
+	cop_fs_inode_ref(i);
+	h->inode[h->count++] = i;
+}
+
+static int deepest_first(const void *a, const void *b)
+{
+	unsigned da = cop_fs_depth(*(struct inode *const *)a), db = cop_fs_depth(*(struct inode *const *)b);
+
+	return da < db ? 1 : da > db ? -1 : 0;
+}
+
+static void tell_inode(struct cop_fs *fs, struct inode *i)
+{
+	if (!i->parent || S_ISDIR(cop_fs_inode_attr(fs, i).mode))
+		fuse_lowlevel_notify_inval_inode(fs->session, cop_fs_nodeid(fs, i), 0, 0);
+	if (i->parent)
+		fuse_lowlevel_notify_inval_entry(fs->session, cop_fs_nodeid(fs, i->parent), i->name, i->name_len);
+}
+
+/* Every name that is held, the deepest first: forgetting a directory alone would leave what open files and working
+ * directories pin below it. */
+static void tell_under(struct cop_fs *fs, struct inode *top)
+{
+	struct held h = {.top = top};
+
+	cop_fs_inodes_each(fs, collect, &h);
+	qsort(h.inode, h.count, sizeof(*h.inode), deepest_first);
+	for (size_t k = 0; k < h.count; k++) {
+		if (h.inode[k] != top)
+			tell_inode(fs, h.inode[k]);
+		cop_fs_inode_put(fs, h.inode[k], 1);
+	}
+	free(h.inode);
+	tell_inode(fs, top);
+}
+
+static void tell_note(struct cop_fs *fs, struct note *n)
+{
+	fuse_ino_t dir = cop_fs_nodeid(fs, n->dir);
+
+	if (n->under)
+		tell_under(fs, n->dir);
+	else if (n->len)
+		fuse_lowlevel_notify_inval_entry(fs->session, dir, n->name, n->len);
+	else
+		fuse_lowlevel_notify_inval_inode(fs->session, dir, 0, 0);
+	cop_fs_inode_put(fs, n->dir, 1);
+	if (n->told)
+		n->told(n->arg);
+	free(n);
+}
+
 static void *notify_main(void *arg)
 {
 	struct cop_fs *fs = arg;
 	struct note *n;
 
-	while ((n = next_note(fs))) {
-		fuse_ino_t dir = cop_fs_nodeid(fs, n->dir);
-
-		if (n->len)
-			fuse_lowlevel_notify_inval_entry(fs->session, dir, n->name, n->len);
-		else
-			fuse_lowlevel_notify_inval_inode(fs->session, dir, 0, 0);
-		cop_fs_inode_put(fs, n->dir, 1);
-		free(n);
-	}
+	while ((n = next_note(fs)))
+		tell_note(fs, n);
 	return NULL;
 }
 
@@ -72,27 +150,50 @@ void cop_fs_notify_stop(struct cop_fs *fs)
 	fs->notifying = false;
 }
 
-static void tell(struct cop_fs *fs, struct inode *dir, const char *name, size_t len)
+/* ---- asking to tell ---- */
+
+static struct note *new_note(struct inode *dir, const char *name, size_t len)
 {
-	struct note *n = malloc(sizeof(*n) + len + 1);
+	struct note *n = calloc(1, sizeof(*n) + len + 1);
 
 	if (!n)
-		return;
+		return NULL;
 	cop_list_init(&n->link);
+	cop_fs_inode_ref(dir);
 	n->dir = dir;
 	n->len = len;
 	memcpy(n->name, name, len);
-	n->name[len] = '\0';
+	return n;
+}
+
+/* Takes the note. One that somebody waits for is always told; of the others at most QUEUE_MAX wait, for the timeouts catch what is
+ * dropped. */
+static void queue(struct cop_fs *fs, struct note *n)
+{
+	bool queued;
+
 	pthread_mutex_lock(&fs->notify_lock);
-	if (fs->notify_count < QUEUE_MAX && !fs->notify_stop) {
-		cop_fs_inode_ref(dir);
+	queued = !fs->notify_stop && (n->told || fs->notify_count < QUEUE_MAX);
+	if (queued) {
 		cop_list_push_back(&fs->notify, &n->link);
 		fs->notify_count++;
 		pthread_cond_signal(&fs->notify_wake);
-		n = NULL;
 	}
 	pthread_mutex_unlock(&fs->notify_lock);
+	if (queued)
+		return;
+	cop_fs_inode_put(fs, n->dir, 1);
+	if (n->told)
+		n->told(n->arg);
 	free(n);
+}
+
+static void tell(struct cop_fs *fs, struct inode *dir, const char *name, size_t len)
+{
+	struct note *n = new_note(dir, name, len);
+
+	if (n)
+		queue(fs, n);
 }
 
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i)
@@ -106,51 +207,44 @@ void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir)
 	tell(fs, dir, "", 0);
 }
 
-/* ---- a path and everything below it ---- */
-
-struct children {
-	struct cop_fs *fs;
-	struct cop_buf names; /* of the children of the root, each with its NUL */
-};
-
-static void note_child(void *arg, struct inode *i)
+/* The inode of the last part of the path that is held, with a reference; *rest is what follows it, "" if nothing does. */
+static struct inode *walk(struct cop_fs *fs, const char *path, const char **rest)
 {
-	struct children *c = arg;
+	struct inode *at = fs->root, *next;
 
-	if (i->parent == c->fs->root)
-		cop_buf_add(&c->names, i->name, i->name_len + 1u);
+	cop_fs_inode_ref(at);
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		next = cop_fs_inode_find(fs, at, path, len);
+		if (!next)
+			break;
+		cop_fs_inode_put(fs, at, 1);
+		at = next;
+		path += len;
+		path += strspn(path, "/");
+	}
+	*rest = path;
+	return at;
 }
 
-/* Forgetting a directory's name makes the kernel forget all names below it, so the root's children do for all. */
-static void tell_all(struct cop_fs *fs)
+void cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *arg), void *arg)
 {
-	struct children c = {.fs = fs};
+	const char *rest;
+	struct inode *at;
+	struct note *n;
 
-	cop_fs_inodes_each(fs, note_child, &c);
-	for (size_t at = 0; at < c.names.len; at += strlen(c.names.data + at) + 1)
-		tell(fs, fs->root, c.names.data + at, strlen(c.names.data + at));
-	tell(fs, fs->root, "", 0);
-	cop_buf_free(&c.names);
-}
-
-void cop_fs_invalidate(struct cop_fs *fs, const char *path)
-{
-	struct inode *dir = fs->root, *next;
-	const char *slash;
-
-	if (!*path) {
-		tell_all(fs);
-		return;
+	atomic_fetch_add(&fs->epoch, 1);
+	at = walk(fs, path, &rest);
+	/* A name that no inode stands for may be known as absent. */
+	n = new_note(at, rest, strcspn(rest, "/"));
+	if (n) {
+		n->under = !*rest;
+		n->told = told;
+		n->arg = arg;
+		queue(fs, n);
+	} else {
+		told(arg);
 	}
-	cop_fs_inode_ref(dir);
-	while (dir && (slash = strchr(path, '/')) && slash[1]) {
-		next = cop_fs_inode_find(fs, dir, path, (size_t)(slash - path));
-		cop_fs_inode_put(fs, dir, 1);
-		dir = next;
-		path = slash + 1;
-	}
-	if (!dir)
-		return;
-	tell(fs, dir, path, strcspn(path, "/"));
-	cop_fs_inode_put(fs, dir, 1);
+	cop_fs_inode_put(fs, at, 1);
 }

@@ -26,6 +26,7 @@ struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino)
 	}
 	op->fs = cop_fs_of(req);
 	op->req = req;
+	op->epoch = atomic_load(&op->fs->epoch);
 	op->inode = cop_fs_inode(op->fs, ino);
 	cop_fs_inode_ref(op->inode);
 	return op;

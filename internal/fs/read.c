@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of files: the chunks that a read touches, held until the reply went out, and read-ahead over the tree. */
+/* Bytes of files: the chunks that a read touches, held until the reply went out. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* Files up to this size are fetched whole once a read has touched them, a window at a time. */
-#define WHOLE_FILE_MAX (256 * COP_MIB)
-#define WINDOW_CHUNKS 8
 
 /* The reply's pieces, in the chunks themselves or unpacked into *unpacked, which the caller frees. */
 static int collect(struct op *op, struct iovec *iov, char **unpacked)
@@ -88,30 +84,6 @@ static void ask_next(struct op *op)
 		cop_fs_ask(op, &ask, with_chunk);
 }
 
-/* Asks for the chunks after the one that is read. ahead only grows with the reader; a reader that
- * jumps starts a new window where it lands. */
-static void read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index)
-{
-	struct cop_ask ask = {.kind = COP_ASK_CHUNK, .version = i->attr.version, .size = i->attr.size};
-	uint64_t chunk = cop_coop_chunk_bytes(fs->conf.coop);
-	uint64_t ahead = atomic_load(&i->ahead), end = index + 1 + WINDOW_CHUNKS;
-	char path[PATH_BYTES];
-
-	if (i->attr.size <= chunk)
-		return;
-	if (ahead <= index || ahead > end)
-		ahead = index + 1;
-	/* Refill by halves, so that a window is asked for in few steps. */
-	if (ahead > index + 1 + WINDOW_CHUNKS / 2)
-		return;
-	atomic_store(&i->ahead, end);
-	if (cop_fs_path(i, "", 0, path) < 0)
-		return;
-	ask.path = path;
-	for (ask.index = ahead; ask.index < end && ask.index * chunk < i->attr.size; ask.index++)
-		cop_coop_ahead(fs->conf.coop, &ask);
-}
-
 void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct op *op = cop_fs_op(req, ino);
@@ -140,7 +112,7 @@ void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 	first = (uint64_t)off / cop_coop_chunk_bytes(fs->conf.coop);
 	cop_fs_inode_ref(i);
 	ask_next(op);
-	read_ahead(fs, i, first);
+	cop_fs_read_ahead(fs, i, first);
 	cop_fs_inode_put(fs, i, 1);
 }
 

@@ -86,5 +86,7 @@ uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 typedef void cop_rendezvous_found(void *arg, const char *address, const char *why);
 int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host,
 	uint32_t timeout_ms, cop_rendezvous_found *found, void *arg);
+/* Asks that are open now end after timeout_ms at the latest: who has not come up by now is not about to. */
+void cop_rendezvous_hurry(struct cop_rendezvous *r, uint32_t timeout_ms);
 
 #endif

@@ -115,8 +115,14 @@ static bool is_conn(const struct cop_rendezvous *r, const void *owner)
  * may only add others, through new_asks. So the next one stays. */
 static void step_timers(struct cop_rendezvous *r, uint64_t now_ms)
 {
+	uint64_t hurry_ms = atomic_exchange(&r->hurry_ms, 0);
 	struct cop_list *item, *next;
 
+	for (item = r->asks.next; hurry_ms && item != &r->asks; item = item->next) {
+		struct rdv_ask *a = COP_CONTAINER_OF(item, struct rdv_ask, link);
+
+		a->deadline_ms = COP_MIN(a->deadline_ms, hurry_ms);
+	}
 	for (item = r->asks.next; item != &r->asks; item = next) {
 		next = item->next;
 		cop_rdv_step(r, COP_CONTAINER_OF(item, struct rdv_ask, link), 0, now_ms);
@@ -270,6 +276,12 @@ void cop_rendezvous_stop(struct cop_rendezvous *r)
 	cop_rdv_resolve_stop(r);
 	end_all(r);
 	rendezvous_free(r);
+}
+
+void cop_rendezvous_hurry(struct cop_rendezvous *r, uint32_t timeout_ms)
+{
+	atomic_store(&r->hurry_ms, cop_now_ms() + timeout_ms);
+	cop_rdv_wake(r);
 }
 
 uint64_t cop_rendezvous_strangers(const struct cop_rendezvous *r)

@@ -233,6 +233,24 @@ static void a_host_that_never_starts_is_named_with_the_reason(void **state)
 	cop_rendezvous_stop(a);
 }
 
+static void an_ask_that_is_hurried_does_not_wait_for_its_own_time(void **state)
+{
+	struct cop_rendezvous *r = start("127.0.0.1", 0, &ours, "a");
+	struct cop_job_host nobody = {(char *)"127.0.0.1", free_port("127.0.0.1")};
+	uint64_t began_ms = cop_now_ms();
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(r, &nobody, 600000, found, &x), 0);
+	nap(100);
+	cop_rendezvous_hurry(r, 200);
+	await(&x, 1);
+	assert_int_equal(x.addresses, 0);
+	assert_true(cop_now_ms() - began_ms >= 200);
+	cop_rendezvous_stop(r);
+}
+
 static void another_secret_gets_nothing_and_is_counted(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &theirs, "a");
@@ -457,6 +475,7 @@ int main(void)
 		cmocka_unit_test(a_node_may_ask_itself),
 		cmocka_unit_test(a_host_that_starts_late_is_still_found),
 		cmocka_unit_test(a_host_that_never_starts_is_named_with_the_reason),
+		cmocka_unit_test(an_ask_that_is_hurried_does_not_wait_for_its_own_time),
 		cmocka_unit_test(another_secret_gets_nothing_and_is_counted),
 		cmocka_unit_test(a_host_is_not_taken_for_another),
 		cmocka_unit_test(an_unknown_name_is_said_to_be_one),

@@ -19,6 +19,8 @@ struct doing {
 	void *arg;
 	struct cop_list link; /* in stop_requests */
 	struct gathered below;
+	struct task task;
+	char path[];
 };
 
 static void finish(struct doing *d)
@@ -66,22 +68,40 @@ static void stop_below(void *arg, struct gathered *g)
 	cop_node_wake(n);
 }
 
-/* Tables first, then the kernel, then the children: whoever asks again finds nothing old above. */
-static void forget_here(struct cop_node *n, const char *path)
+static void below(struct doing *d)
 {
-	size_t dropped = cop_cache_drop_under(n->cache, path);
+	cop_node_gathered *then = d->task.op == OP_STOP ? stop_below : d->task.op == OP_STATS ? stats_below :
+		invalidated_below;
+	struct gathered nothing = {0};
 
-	cop_coop_forget_name(n->coop, path);
-	if (n->fs)
-		cop_fs_invalidate(n->fs, path);
-	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);
+	if (cop_node_gather_below(d->node, &d->task, then, d))
+		then(d, &nothing);
+}
+
+static void kernel_told(void *arg)
+{
+	below(arg);
+}
+
+/* Tables first, then the kernel, then the children: whoever asks again finds nothing old above. */
+static void invalidate_here(struct doing *d)
+{
+	struct cop_node *n = d->node;
+	struct cop_fs *fs = n->fs;
+	size_t dropped = cop_cache_drop_under(n->cache, d->task.path);
+
+	cop_coop_forget_name(n->coop, d->task.path);
+	cop_log_info("invalidated path=\"%s\" objects=%zu", d->task.path, dropped);
+	if (fs)
+		cop_fs_invalidate(fs, d->task.path, kernel_told, d);
+	else
+		below(d);
 }
 
 void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg)
 {
-	cop_node_gathered *below = task->op == OP_STOP ? stop_below : task->op == OP_STATS ? stats_below :
-		invalidated_below;
-	struct doing *d = calloc(1, sizeof(*d));
+	size_t len = strlen(task->path) + 1;
+	struct doing *d = calloc(1, sizeof(*d) + len);
 	struct gathered nothing = {0};
 
 	if (!d) {
@@ -91,11 +111,13 @@ void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered 
 	d->node = n;
 	d->done = done;
 	d->arg = arg;
+	d->task.op = task->op;
+	d->task.path = memcpy(d->path, task->path, len);
 	cop_list_init(&d->link);
 	if (task->op == OP_INVALIDATE)
-		forget_here(n, task->path);
-	if (cop_node_gather_below(n, task, below, d))
-		below(d, &nothing);
+		invalidate_here(d);
+	else
+		below(d);
 }
 
 void cop_node_stopped(struct cop_node *n, const char *holders)
@@ -206,7 +228,9 @@ static void stop_command(struct cop_node *n, struct command *c, bool local)
 
 		n->stop_local = true;
 		if (d) {
-			*d = (struct doing){.node = n, .done = all_stopped, .arg = c};
+			d->node = n;
+			d->done = all_stopped;
+			d->arg = c;
 			cop_list_init(&d->link);
 			stop_below(d, &nothing);
 		}

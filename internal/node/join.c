@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Readiness: it flows up, the go flows down. Each node tells its parent which ranks are ready below it (with their
  * addresses, from which the root makes the job's address book), and asks it for the go; the answer to that waits until the root has
- * heard of everyone, or gives up and names who is missing. */
+ * heard of everyone, or gives up and names who is missing.
+ *
+ * A node that is restarted joins a tree that is ready already: its parent says so at once, or the next living ancestor; the root asks its
+ * children. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -91,6 +94,9 @@ static void settle(struct cop_node *n, bool ready, const char *why)
 		answer_go(n, w->req);
 		free(w);
 	}
+	/* Asks of the time when nodes were still coming up must not keep later requests waiting. */
+	if (n->rendezvous)
+		cop_rendezvous_hurry(n->rendezvous, n->conf->peer_timeout_ms / 2);
 	cop_node_wake(n);
 }
 
@@ -193,6 +199,8 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 
 	pthread_mutex_lock(&n->lock);
 	n->go_sending = false;
+	if (!r->answered)
+		n->go_rank = cop_topo_parent(&n->topo, 0, n->go_rank);
 	pthread_mutex_unlock(&n->lock);
 	if (r->answered && r->status == 0) {
 		settle(n, true, "");
@@ -204,16 +212,51 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 
 static void ask_go(struct cop_node *n)
 {
-	struct cop_rpc_call call = {.rank = cop_topo_parent(&n->topo, 0, n->rank), .op = OP_GO,
-		.done = go_heard, .arg = n};
+	struct cop_rpc_call call = {.op = OP_GO, .done = go_heard, .arg = n};
 	bool ask;
 
 	pthread_mutex_lock(&n->lock);
 	ask = !n->go_sending && !n->ready && !n->aborted;
 	n->go_sending |= ask;
+	/* From the parent up to the root, and again. */
+	if (n->go_rank == COP_TOPO_NONE)
+		n->go_rank = cop_topo_parent(&n->topo, 0, n->rank);
+	call.rank = n->go_rank;
 	pthread_mutex_unlock(&n->lock);
 	if (ask)
 		cop_rpc_call(n->rpc, &call);
+}
+
+static void state_heard(void *arg, const struct cop_rpc_result *r)
+{
+	struct cop_node *n = arg;
+
+	if (r->answered && r->status == 0) {
+		cop_log_info("the tree is ready already: this node was restarted");
+		settle(n, true, "");
+	}
+}
+
+/* The root was perhaps restarted. Children that are not up yet, or no more ready than this node, are no news. */
+static void ask_state(struct cop_node *n)
+{
+	uint32_t child[COP_TOPO_MAX_FANOUT], count = cop_topo_children(&n->topo, 0, n->rank, child);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct cop_rpc_call call = {.rank = child[i], .op = OP_STATE, .done = state_heard, .arg = n};
+
+		cop_rpc_call(n->rpc, &call);
+	}
+}
+
+void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req)
+{
+	bool ready;
+
+	pthread_mutex_lock(&n->lock);
+	ready = n->ready;
+	pthread_mutex_unlock(&n->lock);
+	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = ready ? 0 : -EAGAIN});
 }
 
 /* ---- hearing of ready ranks ---- */
@@ -322,9 +365,12 @@ void cop_node_join(struct cop_node *n)
 	pthread_mutex_lock(&n->lock);
 	note_ready(n, n->rank, address, strlen(address));
 	pthread_mutex_unlock(&n->lock);
+	n->go_rank = COP_TOPO_NONE;
 	heard(n);
 	if (cop_topo_root(&n->topo, 0) != n->rank)
 		ask_go(n);
+	else
+		ask_state(n);
 }
 
 /* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". The lock is held. */
@@ -371,15 +417,17 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank;
 	uint64_t deadline = cop_now_ms() + n->conf->ready_timeout_ms + (root ? 0 : GRACE_MS);
-	struct pollfd fds[2] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN}};
+	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN},
+		{.fd = n->report_fd}};
 
 	while (!settled(n)) {
 		uint64_t drain;
 
 		if (cop_now_ms() >= deadline)
 			time_is_up(n);
-		else if (poll(fds, 2, RETRY_MS) > 0 && fds[1].revents)
-			return cop_err_set(err, EINTR, "ended by a signal before the tree was ready");
+		else if (poll(fds, 3, RETRY_MS) > 0 && (fds[1].revents || fds[2].revents))
+			return cop_err_set(err, EINTR, "ended before the tree was ready, by %s",
+				fds[1].revents ? "a signal" : "the end of the command that started it");
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
 		if (!root && !settled(n)) {

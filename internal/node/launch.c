@@ -113,6 +113,7 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 		return cop_err_set(err, ENOMEM, "out of memory");
 	n->conf = conf;
 	n->wake_fd = n->signal_fd = -1;
+	n->report_fd = report_fd;
 	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", mountpoint);
 	rc = open_wakers(n, err);
 	if (!rc)
@@ -121,6 +122,7 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 	if (rc && n->logging)
 		cop_log_error("not started: %s", err->text);
 	report(report_fd, rc, err);
+	n->report_fd = -1;
 	if (!rc) {
 		if (report_fd >= 0)
 			detach_stdio();

@@ -23,6 +23,7 @@
 enum {
 	OP_READY = 32, /* ranks that are ready below and including the sender, with their addresses */
 	OP_GO,         /* answered when the tree is ready (0) or will not be (-ETIMEDOUT, body: why) */
+	OP_STATE,      /* is the tree ready already? 0 or -EAGAIN; for a root that was restarted */
 	OP_STOP,       /* stop the subtree, then yourself; the answer tells how many */
 	OP_STATS,      /* the statistics of the subtree */
 	OP_INVALIDATE, /* forget a path and what is below it (payload), first here, then in the subtree */
@@ -77,6 +78,8 @@ struct cop_node {
 	struct cop_list go_waiters;    /* requests to answer when it is settled */
 	struct cop_list ready_queue;   /* ranks still to be told to the parent */
 	bool ready_sending, go_sending;
+	uint32_t go_rank;              /* the ancestor that is asked for the go: the parent, or above it when that is dead */
+	int report_fd;                 /* whoever started this node listens there until it is ready; -1: nobody */
 	char trouble[256];             /* why the parent was not reached */
 	struct cop_list stop_requests; /* who wants to know that this node has stopped */
 	_Atomic bool stopping;
@@ -100,6 +103,7 @@ void cop_node_join(struct cop_node *n);
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
 void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
+void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
 
 /* ---- gather.c: one operation on every node of a subtree ---- */
 typedef void cop_node_gathered(void *arg, struct gathered *g);

@@ -152,7 +152,7 @@ static void resolve(void *ctx, uint32_t rank)
 {
 	struct cop_node *n = ctx;
 	struct found *f;
-	uint32_t timeout_ms = n->conf->peer_timeout_ms;
+	uint32_t timeout_ms = n->conf->peer_timeout_ms / 2;
 
 	if (n->book) {
 		cop_rpc_resolved(n->rpc, rank, n->book[rank]);
@@ -185,6 +185,9 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 		break;
 	case OP_GO:
 		cop_node_serve_go(n, req);
+		break;
+	case OP_STATE:
+		cop_node_serve_state(n, req);
 		break;
 	case OP_STOP:
 	case OP_STATS:
@@ -254,10 +257,21 @@ static bool compresses(const struct cop_node *n)
 	return strncmp(address, "ofi+tcp://", 10) == 0 && strncmp(address, "ofi+tcp://127.", 14) != 0;
 }
 
+static uint64_t sum_seed(const struct cop_node *n)
+{
+	uint8_t mac[32];
+	uint64_t seed;
+
+	cop_wire_mac(&n->wire_secret, "chunk sums", "", 0, mac);
+	memcpy(&seed, mac, sizeof(seed));
+	return seed;
+}
+
 static int open_coop(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_coop_conf conf = {.topo = n->topo, .rank = n->rank, .chunk_bytes = n->conf->chunk,
-		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .compress = compresses(n), .cache = n->cache,
+		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .compress = compresses(n),
+		.sum_seed = sum_seed(n), .cache = n->cache,
 		.origin = n->origin, .rpc = n->rpc, .stats = &n->stats};
 
 	n->coop = cop_coop_new(&conf);

@@ -248,7 +248,8 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;
 	/* Here and not on the progress thread, which has other peers to serve. */
 	if (!q->is_inline)
-		q->body_hash = cop_hash64(answer->body, q->answer.body_len, q->body_seed);
+		q->body_hash = answer->has_sum ? 0 :
+			cop_hash64(answer->body, q->answer.body_len, q->body_seed);
 	q->item.run = answered;
 	if (!cop_rpc_push(q->r, &q->item))
 		cop_rpc_req_free(q);

@@ -81,10 +81,43 @@ static void greet(struct cop_rpc *r, struct peer *p)
 	send_hello(r, p);
 }
 
+/* Calls on the wire wait again, in the order in which they were sent. */
+static void take_back(struct cop_rpc *r, struct peer *p)
+{
+	while (!cop_list_empty(&p->inflight)) {
+		struct cop_list *at = p->inflight.prev;
+
+		cop_rpc_call_again(r, COP_CONTAINER_OF(at, struct call, at));
+	}
+}
+
+/* A silent peer was looked up again and lives at another address now: it was restarted. */
+static void follow(struct cop_rpc *r, struct peer *p, const char *address)
+{
+	struct link *old = p->link, *link;
+
+	if (!p->asked_anew || !address || (strlen(address) == old->len && !memcmp(address, old->text, old->len)))
+		return;
+	link = cop_rpc_link_get(r, address, strlen(address));
+	if (!link)
+		return;
+	cop_log_info("peer has moved rank=%u address=%s", p->rank, address);
+	/* Before the calls' memory is taken back: nothing may land in it any more. */
+	cop_rpc_link_reset(r, old);
+	take_back(r, p);
+	p->link = link;
+	cop_rpc_link_put(r, old);
+	p->sid = p->greeting.sid = 0;
+	enter_state(r, p, PEER_CONNECTING);
+	greet(r, p);
+}
+
 void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address)
 {
 	struct link *old = p->link;
 
+	if (p->state == PEER_UP)
+		follow(r, p, address);
 	if (p->state != PEER_RESOLVING)
 		return;
 	p->link = address ? cop_rpc_link_get(r, address, strlen(address)) : NULL;
@@ -104,7 +137,6 @@ static void adopt(struct cop_rpc *r, struct peer *p, uint64_t remote_sid,
 	const struct cop_frame_keys *keys)
 {
 	bool again = p->state == PEER_UP;
-	struct cop_list *at;
 
 	p->sid = p->greeting.sid;
 	p->remote_sid = remote_sid;
@@ -114,11 +146,7 @@ static void adopt(struct cop_rpc *r, struct peer *p, uint64_t remote_sid,
 	p->pause_ms = 0;
 	enter_state(r, p, PEER_UP);
 	cop_log_debug("session up rank=%u again=%d", p->rank, again);
-	/* From the back, so that they wait in the order in which they were sent. */
-	while (!cop_list_empty(&p->inflight)) {
-		at = p->inflight.prev;
-		cop_rpc_call_again(r, COP_CONTAINER_OF(at, struct call, at));
-	}
+	take_back(r, p);
 	cop_rpc_calls_send(r, p);
 }
 
@@ -268,6 +296,12 @@ static void tick_up(struct cop_rpc *r, struct peer *p)
 	}
 	if (ping_is_due(r, p, silent))
 		ping(r, p);
+	if (silent < timeout / 2) {
+		p->asked_anew = false;
+	} else if (!p->asked_anew) {
+		p->asked_anew = true;
+		r->conf.resolve(r->conf.ctx, p->rank);
+	}
 	if (silent >= timeout / 2 && r->now_ms - p->greeting.sent_ms >= timeout / 4) {
 		if (p->greeting.sid)
 			send_hello(r, p);

@@ -36,7 +36,7 @@ struct cop_rpc_conf {
 	uint32_t peer_timeout_ms;      /* 3000 */
 	struct cop_stats *stats;
 	void *ctx; /* first argument of the callbacks below */
-	/* Progress thread. The address of this rank is wanted; answer, now or later and from any thread,
+	/* Progress thread. The address of this rank is wanted (of a silent peer again: it may have been restarted elsewhere); answer, now or later and from any thread,
 	 * with cop_rpc_resolved. Must not block. */
 	void (*resolve)(void *ctx, uint32_t rank);
 	/* Progress thread. A request came from an authenticated peer; answer exactly once, now or later and from
@@ -86,6 +86,7 @@ struct cop_rpc_call {
 	size_t payload_len;
 	void *landing;       /* bulk bytes land here, by RMA; may be NULL. Stays until done. */
 	size_t landing_len;
+	bool checks_body;    /* done checks the body itself, by a sum in the head that is keyed as well as rpc's own */
 	cop_rpc_done *done;
 	void *arg;
 };
@@ -106,6 +107,7 @@ struct cop_rpc_answer {
 	size_t head_len;
 	const void *body; /* not copied: stays until release is called (on any thread) */
 	size_t body_len;
+	bool has_sum; /* the caller gave checks_body: rpc makes no sum of its own */
 	void (*release)(void *arg); /* may be NULL */
 	void *release_arg;
 };

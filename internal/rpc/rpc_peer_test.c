@@ -45,7 +45,8 @@ static void a_dead_peer_ends_calls_in_time(void **state)
 	t_run(w);
 	assert_int_equal(fresh->times, 1);
 	assert_int_equal(fresh->status, -EHOSTDOWN);
-	assert_int_equal(w->node[0].resolves, 1);
+	/* At the start, and once more while it was silent. */
+	assert_int_equal(w->node[0].resolves, 2);
 }
 
 static void a_peer_that_was_never_there_is_dead_too(void **state)
@@ -121,7 +122,7 @@ static void a_peer_that_comes_back_is_used_again(void **state)
 	cop_fabric_fake_cut(w->net, "n1", false);
 	t_advance(w, 1100);
 	t_connect(w, 0, 1);
-	assert_int_equal(w->node[0].resolves, 2);
+	assert_int_equal(w->node[0].resolves, 3);
 }
 
 static void a_sign_of_life_ends_the_pause(void **state)
@@ -164,6 +165,25 @@ static void calls_to_a_restarted_peer_are_sent_again(void **state)
 	assert_int_equal(held->times, 1);
 	assert_int_equal(held->status, 0);
 	assert_true(t_stat(w, 0, COP_FABRIC_RETRIES) >= 2);
+	free(landing);
+}
+
+static void a_peer_that_was_restarted_elsewhere_is_followed(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *body;
+	uint8_t *landing = malloc(200000);
+
+	assert_non_null(landing);
+	t_connect(w, 0, 1);
+	cop_fabric_fake_cut(w->net, "n1", true);
+	t_close(w, 1);
+	w->node[1].lives = 1;
+	assert_int_equal(t_open(w, 1, &t_secret), 0);
+	body = t_call_body(w, 0, 1, 200000, landing, 200000);
+	assert_true(t_until(w, body, 2 * TIMEOUT) < TIMEOUT);
+	assert_int_equal(body->status, 0);
+	assert_true(body->body_hash == t_pattern_hash(200000));
 	free(landing);
 }
 
@@ -216,6 +236,7 @@ int main(void)
 		T(a_peer_that_comes_back_is_used_again),
 		T(a_sign_of_life_ends_the_pause),
 		T(calls_to_a_restarted_peer_are_sent_again),
+		T(a_peer_that_was_restarted_elsewhere_is_followed),
 		T(a_restarted_caller_replaces_its_old_session),
 		T(a_stopped_process_does_not_find_its_peers_dead),
 	};

@@ -25,6 +25,9 @@
  * answers only if it does not know that one. The answer is authenticated and fresh, so nobody
  * else can end a live session. The calls under way are then sent again over the new session.
  *
+ * It may have another address now: at the same time its address is resolved once more, and if that differs, the calls go there over
+ * a new session.
+ *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
  * names the requests that have waited long, the pong tells which of them the server has never
  * seen or has already answered; since messages of a pair arrive in order, those are lost and are
@@ -124,6 +127,7 @@ struct peer {
 	uint64_t heard_ms, pinged_ms;
 	uint64_t pause_ms; /* how long to stay dead; 0 after a success */
 	bool refused;      /* someone answered without knowing the secret */
+	bool asked_anew;   /* while UP and silent: its address was asked for again, it may live elsewhere now */
 	struct link *link;
 	uint64_t sid, remote_sid; /* valid while PEER_UP */
 	struct cop_frame_keys keys;

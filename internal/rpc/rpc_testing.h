@@ -38,6 +38,7 @@ struct t_node {
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
 	bool mute_resolver, no_address;
+	unsigned lives;     /* restarts at another address; part of the name */
 	uint32_t body_mask; /* bounds T_BODY if not 0 */
 	unsigned resolves, served, releases, bodies;
 	struct cop_rpc_req *held[T_HELD];
@@ -59,6 +60,13 @@ static inline void t_name(uint32_t rank, char name[16])
 	snprintf(name, 16, "n%u", rank);
 }
 
+static inline void t_address(const struct t_world *w, uint32_t rank, char text[32])
+{
+	unsigned lives = w->node[rank].lives;
+
+	snprintf(text, 32, lives ? "fake://n%u.%u" : "fake://n%u", rank, lives);
+}
+
 static inline void t_resolve(void *ctx, uint32_t rank)
 {
 	struct t_node *n = ctx;
@@ -67,7 +75,7 @@ static inline void t_resolve(void *ctx, uint32_t rank)
 	n->resolves++;
 	if (n->mute_resolver)
 		return;
-	snprintf(text, sizeof(text), "fake://n%u", rank);
+	t_address(n->w, rank, text);
 	cop_rpc_resolved(n->rpc, rank, n->no_address ? NULL : text);
 }
 
@@ -208,12 +216,12 @@ static inline int t_open(struct t_world *w, uint32_t rank, const struct cop_wire
 	struct cop_rpc_conf conf = {.rank = rank, .nodes = T_NODES, .secret = *secret,
 		.peer_timeout_ms = 3000, .stats = &n->stats, .ctx = n, .resolve = t_resolve,
 		.serve = t_serve};
-	char name[16];
+	char text[32];
 
 	n->w = w;
 	n->rank = rank;
-	t_name(rank, name);
-	return cop_rpc_open_fake(&conf, w->net, name, &n->rpc);
+	t_address(w, rank, text);
+	return cop_rpc_open_fake(&conf, w->net, text + strlen("fake://"), &n->rpc);
 }
 
 static inline struct t_world *t_new(void)

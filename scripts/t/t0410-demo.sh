@@ -42,7 +42,7 @@ done
 matches 'the root read the origin' "$text" '^ *node 0  cold( +[0-9]+){5} +[1-9][0-9]*$'
 matches 'every node was stopped' "$text" '^ *stopped 4/4 nodes$'
 matches 'the last line compares' "$(tail -n 1 "$T/out.demo")" \
-	'^ *1 process direct [0-9.]+ s;  4 nodes through Copper [0-9.]+ s cold, [0-9.]+ s warm$'
+	'^ *direct, 1 process: [0-9.]+ s   Copper, 4 nodes: cold [0-9.]+ s, warm [0-9.]+ s   local disk, 4 processes: [0-9.]+ s$'
 is 'no line is too wide for a terminal of 120' "$(awk 'length > 120' "$T/out.demo")" ''
 nothing_left 'after it'
 

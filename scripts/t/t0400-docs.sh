@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The manual agrees with the program, and what README shows works as it stands there.
+# modes: release
+# limit: 180
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+
+cd "$cop_root" || exit 1
+man=$cop_root/man
+mapfile -t subcommands < <("$COPPER" --help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | grep -v '^copper$')
+pages=("$man"/*.[157])
+blocks=$(grep -c '^```sh test$' README.md)
+plan $((1 + 6 * ${#subcommands[@]} + ${#pages[@]} + 7 + blocks))
+
+ok 'there are subcommands' test "${#subcommands[@]}" -ge 4
+
+# ---- options
+
+# Of the table: --name and -l, one a line. Of a page: the same, from the items of its lists.
+options_of_table() { # SUBCOMMAND
+	"$COPPER" "$1" --dump-options | awk -F '\t' '$1 == "option" { if ($2 != "--" && $2 != "-") print $2; if ($3 != "-") print $3 }'
+}
+options_of_page() { # FILE
+	sed -n '/^\.Sh OPTIONS/,/^\.Sh [^O]/p' "$1" | sed -n 's/^\.It //p' | tr ' ' '\n' |
+		awk 'fl { print "-" $0 } { fl = $0 == "Fl" }'
+}
+built_in='--help --help-all --dump-options -h'
+without_built_in() {
+	grep -vxF -e "${built_in// /$'\n'}"
+}
+for sub in "${subcommands[@]}"; do
+	page=$man/copper-$sub.1
+	ok "copper $sub has a page" test -s "$page"
+	options_of_table "$sub" | LC_ALL=C sort -u >"$T/table"
+	options_of_page "$page" 2>/dev/null | without_built_in | LC_ALL=C sort -u >"$T/page"
+	is "every option of copper $sub is in its page" "$(comm -23 "$T/table" "$T/page" | tr '\n' ' ')" ''
+	is "every option in the page of copper $sub is there" "$(comm -13 "$T/table" "$T/page" | tr '\n' ' ')" ''
+	"$COPPER" "$sub" --help >"$T/help" 2>&1
+	is "the help of copper $sub is at most 80 wide" "$(awk 'length > 80' "$T/help")" ''
+	is_at_most "and at most 24 high" "$(wc -l <"$T/help")" 24
+	matches "copper.1 refers to copper-$sub.1" "$(sed -n '/^\.Sh SEE ALSO/,$p' "$man/copper.1")" "^\\.Xr copper-$sub 1"
+done
+
+# ---- pages
+
+warnings() { # FILE
+	mandoc -T lint -W warning "$1" 2>&1 | sed "s|$man/||"
+	! command -v groff >/dev/null || groff -mandoc -ww -z -Tutf8 "$1" 2>&1
+}
+for page in "${pages[@]}"; do
+	if command -v mandoc >/dev/null; then
+		is "${page##*/} has no warnings" "$(warnings "$page")" ''
+	elif command -v groff >/dev/null; then
+		is "${page##*/} has no warnings" "$(groff -mandoc -ww -z -Tutf8 "$page" 2>&1)" ''
+	else
+		pass "${page##*/} # SKIP no mandoc or groff"
+	fi
+done
+
+# Pages of ours that others refer to.
+missing=
+while read -r name section; do
+	[ -s "$man/$name.$section" ] || missing="$missing $name($section)"
+done < <(sed -n 's/^\.Xr \(copper[a-z-]*\) \([0-9]\).*/\1 \2/p' "${pages[@]}" | sort -u)
+is 'pages refer to pages that are there' "$missing" ''
+
+# Each counter with its unit and its meaning, as the JSON has it.
+rows() {
+	sed -n 's/^COP_COUNTER([A-Z_0-9]*, "\([^"]*\)", "\([^"]*\)", "\([^"]*\)", "\([^"]*\)")$/\1.\2 \3: \4/p' internal/stats/counters.def
+}
+described() { # an item and the lines up to the next macro are one line
+	awk '/^\./ { if (item) print item; item = "" }
+		/^\.It Li [a-z]+\.[a-z_]+$/ { item = $3; next }
+		!/^\./ && item { item = item " " $0 }' "$man/copper-formats.5"
+}
+rows | sort >"$T/rows"
+described | sort >"$T/described"
+is 'every row of counters.def was understood' "$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/stats/counters.def)"
+is 'every counter is in copper-formats(5), with its meaning' "$(comm -23 "$T/rows" "$T/described")" ''
+is 'and no other is' "$(comm -13 "$T/rows" "$T/described")" ''
+
+# ---- README
+
+links() { # of a Markdown file: relative targets
+	grep -o '\](\([^)]*\))' "$1" | sed 's/^](//; s/)$//; s/#.*//' | grep -v -e '^[a-z]*:' -e '^$'
+}
+dead=
+for file in README.md vendor/README.md; do
+	while read -r link; do
+		[ -e "$(dirname "$file")/$link" ] || dead="$dead $file:$link"
+	done < <(links "$file")
+done
+is 'no relative link is dead' "$dead" ''
+is 'README has command blocks that are tested' "$([ "$blocks" -ge 3 ] && echo yes)" yes
+targets=$(grep -o '`\(sudo \)\?make [a-z][a-z]*\b' README.md | awk '{ print $NF }' | sort -u)
+unknown=
+for target in $targets; do
+	grep -Eq "^([a-z -]* )?$target( [a-z -]*)?:" Makefile || unknown="$unknown $target"
+done
+is 'every make target that README names exists' "$unknown" ''
+
+# Each block as a reader would run it, in a shell that stops at the first failure.
+mkdir "$T/bin" "$T/tmp"
+ln -s "$COPPER" "$T/bin/copper"
+for ((i = 1; i <= blocks; i++)); do
+	awk -v want="$i" '/^```sh test$/ { n++; on = n == want; next } /^```/ { on = 0 } on' README.md >"$T/block"
+	(cd "$T/tmp" && TMPDIR=$T/tmp PATH=$T/bin:$PATH timeout 60 bash -eu -o pipefail "$T/block") >"$T/out.block" 2>&1
+	status=$?
+	wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
+	if [ "$status" -eq 0 ] && [ -z "$(ls -A "$T/tmp")" ] && [ "$(nodes_running)" -eq 0 ]; then
+		pass "block $i of README works and leaves nothing"
+	else
+		fail "block $i of README works and leaves nothing" "exit $status, left: $(ls -A "$T/tmp")" "$(cat "$T/out.block")"
+		"$COPPER" stop >/dev/null 2>&1
+	fi
+done
