@@ -32,7 +32,10 @@ static void init(void *userdata, struct fuse_conn_info *conn)
 	if (fs->deliver_opens || fs->conf.observe)
 		conn->want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
 	if (fs->conf.observe)
-		conn->want &= ~(unsigned)(FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS);
+		conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS;
+	/* /proc/self is another link for everyone who reads it, and the setting is for the whole mount. */
+	if (fs->conf.observe || fs->deliver_opens)
+		conn->want &= ~(unsigned)FUSE_CAP_CACHE_SYMLINKS;
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = MAX_BACKGROUND / 4 * 3;
 	conn->time_gran = 1;

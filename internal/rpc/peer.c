@@ -187,7 +187,8 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 		[PEER_CONNECTING] = "connecting", [PEER_UP] = "up"};
 	uint64_t silent = r->now_ms - (p->state == PEER_UP ? p->heard_ms : p->since_ms);
 
-	cop_log_warn("peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
+	/* A peer that was there and is gone is news; one that is not up yet is not. */
+	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO, "peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
 		(unsigned long long)silent);
 	p->pause_ms = COP_MIN(pause, PAUSE_MAX_MS);
 	p->sid = p->greeting.sid = 0;
