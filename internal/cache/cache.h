@@ -120,6 +120,9 @@ struct cop_cache_usage {
 	uint64_t limit_bytes, used_bytes; /* used: tables, flights and what is still referenced */
 	uint64_t flights, waiting_for_room;
 };
+/* Calls fn for every landed object of a table, under the lock of its shard: fn must be quick and call nothing of the cache. */
+void cop_cache_each(struct cop_cache *c, enum cop_table table,
+	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
 /* Appends a JSON array of open flights, at most max: {"table":"data","path":"...","index":0,"ms":12,"waiters":3}. */
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);

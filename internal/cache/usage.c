@@ -17,6 +17,23 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->waiting_for_room = atomic_load(&c->room_waiting);
 }
 
+void cop_cache_each(struct cop_cache *c, enum cop_table table,
+	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg)
+{
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &c->shard[i];
+
+		pthread_mutex_lock(&s->lock);
+		for (struct cop_list *l = s->sieve.next; l != &s->sieve; l = l->next) {
+			struct node *n = COP_CONTAINER_OF(l, struct node, sieve);
+
+			if (n->obj.key.table == table)
+				fn(arg, &n->obj.key, n->charged);
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+}
+
 static unsigned count_list(const struct cop_list *head)
 {
 	unsigned count = 0;

@@ -32,6 +32,11 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (conf->address_source == COP_CONF_ADDRESS_DISCOVER && conf->address_book)
 		return cop_err_set(err, EINVAL,
 			"--address-source discover asks the nodes: leave --address-book out");
+	conf->profile |= conf->profile_top_n || conf->profile_paths_full;
+	if (conf->profile && !conf->job_dir)
+		return cop_err_set(err, EINVAL, "--profile writes its reports to the job directory: give --job-dir DIR");
+	if (conf->profile_interval_s && !conf->profile)
+		return cop_err_set(err, EINVAL, "--profile-snapshot-interval needs --profile, --profile-top-n or --profile-paths-full");
 	conf->discover = !conf->address_book;
 	if (conf->log_level == LEVEL_OPEN)
 		conf->log_level = conf->job_dir ? LEVEL_INFO : LEVEL_WARNING;
@@ -150,6 +155,14 @@ static const struct cop_opt mount_rows[] = {
 	COMMON_ROWS,
 	{.name = "view", .letter = 'v', AT(mountpoint), .kind = COP_OPT_STRING, .arg = "MOUNTPOINT",
 		.help = "another spelling of the mount point", .hidden = true},
+	{.name = "profile", .letter = 'P', AT(profile), .kind = COP_OPT_FLAG,
+		.help = "report operations in the job directory", .rare = true},
+	{.name = "profile-top-n", .letter = 'N', AT(profile_top_n), .kind = COP_OPT_U32, .arg = "N",
+		.min = 1, .max = 65536, .help = "and the N paths used most of each kind", .rare = true},
+	{.name = "profile-paths-full", .letter = 'A', AT(profile_paths_full), .kind = COP_OPT_FLAG,
+		.help = "and every path", .rare = true},
+	{.name = "profile-snapshot-interval", .letter = 'I', AT(profile_interval_s), .kind = COP_OPT_U32,
+		.arg = "SECONDS", .min = 1, .max = 86400, .help = "reports while it runs", .rare = true},
 	{.name = "observe", AT(observe), .kind = COP_OPT_FLAG,
 		.help = "no kernel caching: every request is seen and counted; slow", .rare = true},
 	{.name = "allow-other", AT(allow_other), .kind = COP_OPT_FLAG,

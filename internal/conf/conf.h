@@ -47,12 +47,16 @@ struct cop_conf {
 	uint32_t ready_timeout_ms; /* 120000 */
 	uint32_t origin_ops;      /* storage operations in flight; 64 */
 	uint32_t listing_max;     /* names in a listing; 65536 */
+	uint32_t profile_top_n;   /* paths per category in the reports; 0: none */
+	uint32_t profile_interval_s; /* a snapshot every so often; 0: only at the end */
 	uint64_t cache_size;      /* bytes; 0: a tenth of RAM */
 	uint64_t chunk;           /* bytes, a power of two; 1 MiB */
 	bool foreground;
 	bool insecure;
 	bool allow_other;
 	bool keep_symlinks;
+	bool profile;             /* operations; settled by the check: also with top_n or paths_full */
+	bool profile_paths_full;
 	bool observe;             /* the kernel caches nothing: every request is seen */
 	bool discover;            /* each node is asked for its address; settled by the check */
 	bool serve_only;          /* no mount */

@@ -153,7 +153,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 
 static void readdir_op(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
 {
-	struct op *op = cop_fs_op(req, ino);
+	struct op *op = cop_fs_op(req, ino, plus ? COP_PROF_OP_READDIRPLUS : COP_PROF_OP_READDIR);
 	char path[PATH_BYTES];
 	int rc;
 

@@ -25,13 +25,15 @@ static const struct {
 static void init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct cop_fs *fs = userdata;
+	bool paths = cop_prof_level(fs->conf.prof) >= COP_PROF_TOP;
 
 	conn->want = 0;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
 		conn->want |= caps[i].cap & conn->capable;
-	if (fs->deliver_opens || fs->conf.observe)
+	if (fs->deliver_opens || fs->conf.observe || paths)
 		conn->want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
-	if (fs->conf.observe)
+	/* Names that READDIRPLUS filled in are never looked up, so a profile of paths would not see their use. */
+	if (fs->conf.observe || paths)
 		conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS;
 	/* /proc/self is another link for everyone who reads it, and the setting is for the whole mount. */
 	if (fs->conf.observe || fs->deliver_opens)
@@ -88,7 +90,7 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
  * shows. */
 static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct op *op = cop_fs_op(req, ino);
+	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_GETATTR);
 	struct cop_attr attr;
 
 	(void)fi;
@@ -112,13 +114,15 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	cop_fs_count(req, COP_FUSE_OPEN);
 	if (cop_fs_inode(fs, ino)->place == PLACE_LOCAL) {
-		struct op *op = cop_fs_op(req, ino);
+		struct op *op = cop_fs_op(req, ino, COP_PROF_OP_OPEN);
 
 		if (op)
 			cop_fs_local_open(op, fi);
 	} else if (fs->conn_caps & FUSE_CAP_NO_OPEN_SUPPORT) {
+		cop_fs_profile(req, COP_PROF_OP_OPEN, COP_PROF_DONE);
 		fuse_reply_err(req, ENOSYS);
 	} else {
+		cop_fs_profile(req, COP_PROF_OP_OPEN, COP_PROF_DONE);
 		fi->keep_cache = !fs->conf.observe;
 		fi->direct_io = fs->conf.observe;
 		fi->noflush = 1;
@@ -129,6 +133,7 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void release_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	cop_fs_count(req, COP_FUSE_RELEASE);
+	cop_fs_profile(req, COP_PROF_OP_RELEASE, COP_PROF_DONE);
 	if (cop_fs_inode(cop_fs_of(req), ino)->place == PLACE_LOCAL)
 		cop_fs_local_release(req, fi);
 	else
@@ -140,6 +145,7 @@ static void open_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct cop_fs *fs = cop_fs_of(req);
 
 	cop_fs_count(req, COP_FUSE_OPENDIR);
+	cop_fs_profile(req, COP_PROF_OP_OPENDIR, COP_PROF_DONE);
 	if (fs->conn_caps & FUSE_CAP_NO_OPENDIR_SUPPORT) {
 		fuse_reply_err(req, ENOSYS);
 		return;
@@ -153,6 +159,7 @@ static void release_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	(void)ino;
 	(void)fi;
 	cop_fs_count(req, COP_FUSE_RELEASEDIR);
+	cop_fs_profile(req, COP_PROF_OP_RELEASEDIR, COP_PROF_DONE);
 	fuse_reply_err(req, 0);
 }
 
@@ -181,7 +188,7 @@ static void with_statfs(struct op *op, struct cop_obj *obj, int rc)
 
 static void statfs_fs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct op *op = cop_fs_op(req, ino);
+	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_STATFS);
 
 	cop_fs_count(req, COP_FUSE_STATFS);
 	if (op)
@@ -194,6 +201,7 @@ static void ioctl_file(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, 
 {
 	(void)ino, (void)cmd, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size, (void)out_size;
 	cop_fs_count(req, COP_FUSE_IOCTL);
+	cop_fs_profile(req, COP_PROF_OP_IOCTL, COP_PROF_DONE);
 	fuse_reply_err(req, ENOTTY);
 }
 
@@ -201,6 +209,7 @@ static void getxattr_file(fuse_req_t req, fuse_ino_t ino, const char *name, size
 {
 	(void)ino, (void)name, (void)size;
 	cop_fs_count(req, COP_FUSE_GETXATTR);
+	cop_fs_profile(req, COP_PROF_OP_GETXATTR, COP_PROF_DONE);
 	fuse_reply_err(req, ENOSYS);
 }
 
@@ -208,6 +217,7 @@ static void listxattr_file(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
 	(void)ino, (void)size;
 	cop_fs_count(req, COP_FUSE_LISTXATTR);
+	cop_fs_profile(req, COP_PROF_OP_LISTXATTR, COP_PROF_DONE);
 	fuse_reply_err(req, ENOSYS);
 }
 

@@ -10,6 +10,7 @@
 #define COP_FS_H
 
 #include "coop/coop.h"
+#include "prof/prof.h"
 
 struct cop_fs;
 
@@ -25,6 +26,7 @@ struct cop_fs_conf {
 	struct cop_cache *cache;
 	struct cop_origin *origin; /* for pseudo file systems, which are read on the node itself */
 	struct cop_stats *stats;
+	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less, so that each path is seen at least once */
 };
 
 /* Whether this can be a mount point and this machine can mount: a sentence if not (missing, not a directory, already mounted, dead

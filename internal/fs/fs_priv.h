@@ -86,6 +86,9 @@ struct op {
 	off_t off;
 	uint64_t version;
 	uint64_t epoch; /* when it began */
+	uint64_t start_ns; /* profiled only */
+	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
+	bool asked, missed;
 	int whence;
 	bool plus, checked;
 	unsigned n_chunks;
@@ -122,8 +125,13 @@ uint64_t cop_fs_inode_count(struct cop_fs *fs);
 void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i), void *arg);
 
 /* ---- op.c ---- */
-struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino);
+struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind);
+/* Counts it in the profile, if there is one. */
 void cop_fs_op_free(struct op *op);
+/* An absence that was too old, or turned out to be over. */
+void cop_fs_profile_ttl(struct op *op, enum cop_prof_ttl event);
+/* Counts an operation that is answered at once. */
+void cop_fs_profile(fuse_req_t req, enum cop_prof_op kind, enum cop_prof_outcome outcome);
 /* Asks coop; next is called once, now or later. */
 void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc));

@@ -34,6 +34,7 @@ static void reply_absent(struct op *op, bool certain)
 
 	if (certain && cop_fs_cache_seconds(op) > 0)
 		e.entry_timeout = op->fs->conf.enoent_ttl_ms / 1000.0;
+	op->outcome = COP_PROF_NEGATIVE;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_NEGATIVE, 1);
 	if (e.entry_timeout > 0)
 		fuse_reply_entry(op->req, &e);
@@ -81,6 +82,7 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 		reply_absent(op, true);
 	} else {
 		cop_fs_count(op->req, COP_ENOENT_CLEARS);
+		cop_fs_profile_ttl(op, COP_PROF_CLEAR);
 		cop_fs_forget_names(op->fs, op->inode);
 		ask(op, COP_ASK_LISTING, 0, false, with_listing);
 	}
@@ -99,6 +101,7 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 		return;
 	}
 	cop_fs_count(op->req, COP_ENOENT_EXPIRES);
+	cop_fs_profile_ttl(op, COP_PROF_EXPIRE);
 	cop_listing_dir(obj->data, &dir);
 	ask(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
@@ -132,7 +135,7 @@ static bool is_local(struct op *op)
 
 void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct op *op = cop_fs_op(req, parent);
+	struct op *op = cop_fs_op(req, parent, COP_PROF_OP_LOOKUP);
 	size_t len = strlen(name);
 
 	cop_fs_count(req, COP_FUSE_LOOKUP);

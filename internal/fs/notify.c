@@ -89,7 +89,8 @@ static void tell_under(struct cop_fs *fs, struct inode *top)
 	struct held h = {.top = top};
 
 	cop_fs_inodes_each(fs, collect, &h);
-	qsort(h.inode, h.count, sizeof(*h.inode), deepest_first);
+	if (h.count)
+		qsort(h.inode, h.count, sizeof(*h.inode), deepest_first);
 	for (size_t k = 0; k < h.count; k++) {
 		if (h.inode[k] != top)
 			tell_inode(fs, h.inode[k]);

@@ -16,7 +16,7 @@ void cop_fs_count(fuse_req_t req, enum cop_counter c)
 	cop_stats_add(cop_fs_of(req)->conf.stats, c, 1);
 }
 
-struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino)
+struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind)
 {
 	struct op *op = calloc(1, sizeof(*op));
 
@@ -27,13 +27,67 @@ struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino)
 	op->fs = cop_fs_of(req);
 	op->req = req;
 	op->epoch = atomic_load(&op->fs->epoch);
+	op->kind = (uint8_t)kind;
+	if (op->fs->conf.prof)
+		op->start_ns = cop_now_ns();
 	op->inode = cop_fs_inode(op->fs, ino);
 	cop_fs_inode_ref(op->inode);
 	return op;
 }
 
+void cop_fs_profile(fuse_req_t req, enum cop_prof_op kind, enum cop_prof_outcome outcome)
+{
+	cop_prof_op(cop_fs_of(req)->conf.prof, kind, outcome, 0);
+}
+
+/* The table that a path stands in by what was done with it. */
+static void profile_path(struct op *op, enum cop_prof_outcome outcome)
+{
+	struct cop_prof *prof = op->fs->conf.prof;
+	char path[PATH_BYTES];
+	int len = cop_fs_path(op->inode, op->name, op->name_len, path);
+
+	if (len < 0 || op->kind == COP_PROF_OP_STATFS)
+		return;
+	if (op->kind == COP_PROF_OP_READ)
+		cop_prof_read(prof, path, (size_t)len, outcome, (uint64_t)op->off, op->size);
+	else
+		cop_prof_path(prof, op->kind == COP_PROF_OP_READDIR || op->kind == COP_PROF_OP_READDIRPLUS ?
+				COP_PROF_TREE : COP_PROF_METADATA, path,
+			(size_t)len, outcome);
+	if (outcome == COP_PROF_NEGATIVE)
+		cop_prof_ttl(prof, path, (size_t)len, op->missed && !op->checked ? COP_PROF_STORE : COP_PROF_SERVE);
+}
+
+void cop_fs_profile_ttl(struct op *op, enum cop_prof_ttl event)
+{
+	struct cop_prof *prof = op->fs->conf.prof;
+	char path[PATH_BYTES];
+	int len;
+
+	if (cop_prof_level(prof) == COP_PROF_OFF)
+		return;
+	len = cop_fs_path(op->inode, op->name, op->name_len, path);
+	if (len >= 0)
+		cop_prof_ttl(prof, path, (size_t)len, event);
+}
+
+static void profile(struct op *op)
+{
+	struct cop_prof *prof = op->fs->conf.prof;
+	enum cop_prof_outcome outcome = (enum cop_prof_outcome)op->outcome;
+
+	if (outcome == COP_PROF_DONE && op->asked)
+		outcome = op->missed ? COP_PROF_MISS : COP_PROF_HIT;
+	cop_prof_op(prof, (enum cop_prof_op)op->kind, outcome, cop_now_ns() - op->start_ns);
+	if (cop_prof_level(prof) >= COP_PROF_TOP || outcome == COP_PROF_NEGATIVE)
+		profile_path(op, outcome);
+}
+
 void cop_fs_op_free(struct op *op)
 {
+	if (op->fs->conf.prof)
+		profile(op);
 	for (unsigned i = 0; i < op->n_chunks; i++)
 		cop_obj_put(op->fs->conf.cache, op->chunk[i]);
 	cop_fs_inode_put(op->fs, op->inode, 1);
@@ -44,6 +98,7 @@ static void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct op *op = COP_CONTAINER_OF(w, struct op, waiter);
 
+	op->missed = true;
 	op->next(op, obj, rc);
 }
 
@@ -56,6 +111,7 @@ void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 
 	op->next = next;
 	op->waiter.landed = landed;
+	op->asked = true;
 	rc = cop_coop_get(op->fs->conf.coop, ask, &op->waiter, &obj);
 	if (rc == 0)
 		return;
@@ -72,6 +128,7 @@ void cop_fs_fail(struct op *op, int rc)
 	/* What only a node can know is an input or output error to a program. */
 	if (rc == -ESHUTDOWN || rc == -ECANCELED || rc == -EBADMSG || rc == -EHOSTDOWN)
 		rc = -EIO;
+	op->outcome = rc == -ENOENT ? COP_PROF_NEGATIVE : COP_PROF_ERROR;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_ERRORS, 1);
 	fuse_reply_err(op->req, -rc);
 	cop_fs_op_free(op);

@@ -86,7 +86,7 @@ static void ask_next(struct op *op)
 
 void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	struct op *op = cop_fs_op(req, ino);
+	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_READ);
 	struct inode *i;
 	struct cop_fs *fs;
 	uint64_t first;
@@ -103,6 +103,7 @@ void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 		return;
 	}
 	if (off < 0 || (uint64_t)off >= i->attr.size || size == 0) {
+		op->size = 0;
 		fuse_reply_buf(req, NULL, 0);
 		cop_fs_op_free(op);
 		return;
@@ -153,7 +154,7 @@ static void with_holes(struct op *op, struct cop_obj *obj, int rc)
  * that are sparse ask the tree. */
 void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
-	struct op *op = cop_fs_op(req, ino);
+	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_LSEEK);
 	char path[PATH_BYTES];
 	struct cop_attr *a;
 	int rc;

@@ -114,7 +114,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 
 void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct op *op = cop_fs_op(req, ino);
+	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_READLINK);
 	char path[PATH_BYTES];
 	int rc;
 

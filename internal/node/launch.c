@@ -42,10 +42,16 @@ static void wait_for_the_end(struct cop_node *n)
 {
 	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN},
 		{.fd = n->fs ? cop_fs_gone_fd(n->fs) : -1, .events = POLLIN}};
-	uint64_t drain;
+	uint64_t every_ms = n->conf->profile_interval_s * 1000ULL, next_ms = cop_now_ms() + every_ms, drain;
 
 	while (!atomic_load(&n->stopping)) {
-		if (poll(fds, 3, -1) < 0)
+		uint64_t now_ms = cop_now_ms();
+
+		if (every_ms && now_ms >= next_ms) {
+			cop_node_profile_write(n, "runtime-snapshot");
+			next_ms = now_ms + every_ms;
+		}
+		if (poll(fds, 3, every_ms ? (int)(next_ms - now_ms) : -1) <= 0)
 			continue;
 		if (fds[1].revents || fds[2].revents) {
 			cop_log_info("ending reason=%s", fds[1].revents ? "signal" : "unmounted");
@@ -71,7 +77,9 @@ static void end(struct cop_node *n)
 {
 	struct cop_buf holders = {0};
 
+	cop_node_profile_write(n, "pre-destroy");
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
+	cop_node_profile_write(n, NULL);
 	if (holders.len)
 		cop_log_warn("unmounted lazily, held by %s", holders.data);
 	cop_node_stopped(n, holders.data);

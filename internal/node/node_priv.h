@@ -15,6 +15,7 @@
 #include "log/log.h"
 #include "node/node.h"
 #include "origin/origin.h"
+#include "prof/prof.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
 #include "topo/topo.h"
@@ -58,6 +59,7 @@ struct cop_node {
 	struct cop_topo topo;
 	uint64_t cache_bytes, started_ms;
 	struct cop_stats stats;
+	struct cop_prof *prof; /* NULL: nobody asked for one */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
@@ -121,6 +123,11 @@ void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered 
 void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req);
 /* Main thread, when the node has unmounted: answers everyone who asked for it. */
 void cop_node_stopped(struct cop_node *n, const char *holders);
+
+/* ---- profile.c ---- */
+int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
+/* The reports of this moment under a tag, or the final ones (NULL). */
+void cop_node_profile_write(struct cop_node *n, const char *tag);
 
 /* ---- status.c ---- */
 void cop_node_status(struct cop_node *n, struct cop_buf *out);

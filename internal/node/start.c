@@ -286,7 +286,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	struct cop_fs_conf conf = {.mountpoint = n->mountpoint, .source = n->source,
 		.keep_symlinks = n->conf->keep_symlinks, .allow_other = n->conf->allow_other, .observe = n->conf->observe,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .coop = n->coop, .cache = n->cache, .origin = n->origin,
-		.stats = &n->stats};
+		.stats = &n->stats, .prof = n->prof};
 
 	struct cop_fs *fs = NULL;
 	int rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
@@ -318,7 +318,8 @@ static int init(struct cop_node *n, struct cop_err *err)
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
-		find_hosts, find_topology, init, find_source, open_log, find_secret, open_cache, open_origin, open_rpc,
+		find_hosts, find_topology, init, find_source, open_log, find_secret, cop_node_profile_start, open_cache,
+		open_origin, open_rpc,
 		open_rendezvous, open_coop, cop_node_control_start, open_fs, join_tree,
 	};
 	int rc = 0;
@@ -348,6 +349,7 @@ void cop_node_stop(struct cop_node *n)
 	cop_fs_free(n->fs);
 	cop_coop_free(n->coop);
 	cop_cache_free(n->cache);
+	cop_prof_free(n->prof);
 	if (n->ready_rank)
 		cop_node_join_fini(n);
 	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The node's profile: made at the start, written at snapshots and at the end. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+int cop_node_profile_start(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *c = n->conf;
+	char host[256] = "localhost";
+	struct cop_prof_conf conf = {
+		.level = c->profile_paths_full ? COP_PROF_FULL : c->profile_top_n ? COP_PROF_TOP : COP_PROF_AGGREGATE,
+		.top_n = c->profile_top_n,
+		.job_dir = n->job_dir,
+		.host = host,
+		.pid = (int)getpid(),
+		.enoent_ttl_ms = c->enoent_ttl_ms,
+		.source = n->source,
+		.stats = &n->stats,
+	};
+
+	if (!c->profile)
+		return 0;
+	gethostname(host, sizeof(host) - 1);
+	if (n->hosts.count)
+		conf.host = cop_node_host(n, n->rank);
+	n->prof = cop_prof_new(&conf);
+	return n->prof ? 0 : cop_err_set(err, ENOMEM, "out of memory for the profile");
+}
+
+struct emitting {
+	cop_prof_emit *emit;
+	void *arg;
+};
+
+static void emit_one(void *arg, const struct cop_key *key, size_t bytes)
+{
+	struct emitting *e = arg;
+
+	e->emit(e->arg, key->path, key->path_len, bytes);
+}
+
+static void each(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void *arg)
+{
+	static const enum cop_table tables[COP_PROF_TABLES] = {[COP_PROF_METADATA] = COP_TABLE_METADATA,
+		[COP_PROF_DATA] = COP_TABLE_DATA, [COP_PROF_TREE] = COP_TABLE_TREE};
+	struct cop_node *n = ctx;
+	struct emitting e = {emit, arg};
+
+	cop_cache_each(n->cache, tables[table], emit_one, &e);
+}
+
+/* A report that cannot be written is no reason to stop anything. */
+void cop_node_profile_write(struct cop_node *n, const char *tag)
+{
+	struct cop_prof_sizes sizes = {n, each};
+	bool full = cop_prof_level(n->prof) == COP_PROF_FULL;
+	struct cop_err err = {0};
+
+	/* Old readers take every path of a table file for a used one, so sizes stand only beside the full paths. */
+	if (n->prof && cop_prof_snapshot(n->prof, tag, full ? &sizes : NULL, &err))
+		cop_log_error("profile not written: %s", err.text);
+}

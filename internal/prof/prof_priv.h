@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks: a shard of the path table has one, over insertion, growth and the ranges of its records; a shard of a Space-Saving summary has
+ * one, over all of it. No two are ever held together, and nothing is written or called back under one. */
+#ifndef COP_PROF_PRIV_H
+#define COP_PROF_PRIV_H
+
+#include <stdatomic.h>
+
+#include "prof/prof.h"
+
+/* The three tables and the remembered absences. */
+enum category {
+	CATEGORY_METADATA = COP_PROF_METADATA,
+	CATEGORY_DATA = COP_PROF_DATA,
+	CATEGORY_TREE = COP_PROF_TREE,
+	CATEGORY_TTL,
+	CATEGORIES
+};
+
+/* What is counted of a path: hits, misses, negatives; or stores, serves, expires, clears. */
+#define SLOTS 4
+#define SLOT_NONE (-1)
+#define PATH_LEN_MAX 65535u
+
+/* ---- hist.c: log-linear buckets ---- */
+
+#define HIST_SUB_BITS 5
+#define HIST_TOP_BIT 40 /* values from 2^40 on share the last bucket */
+#define HIST_SUB (1u << HIST_SUB_BITS)
+#define HIST_BUCKETS (2 * HIST_SUB + (HIST_TOP_BIT - HIST_SUB_BITS - 1) * HIST_SUB)
+
+unsigned cop_prof_hist_index(uint64_t value);
+/* The middle of bucket i. */
+uint64_t cop_prof_hist_value(unsigned i);
+/* The value below or at which permille of total lie; total is the sum of the buckets, max the largest value. */
+uint64_t cop_prof_hist_quantile(const uint64_t bucket[HIST_BUCKETS], uint64_t total,
+	unsigned permille, uint64_t max);
+
+/* ---- sums.c ---- */
+
+/* Threads share a shard by number, so that as a rule each has its own. */
+#define OP_SHARDS 16u
+
+struct op_cell {
+	_Atomic uint64_t outcome[COP_PROF_OUTCOMES]; /* DONE is not counted here */
+	_Atomic uint64_t latency_ns, max_ns;
+	_Atomic uint64_t bucket[HIST_BUCKETS];
+};
+struct op_shard {
+	struct op_cell op[COP_PROF_OPS];
+	_Atomic uint64_t ttl[COP_PROF_TTLS];
+};
+
+struct sum_op {
+	uint64_t outcome[COP_PROF_OUTCOMES];
+	uint64_t latency_ns, max_ns;
+	uint64_t bucket[HIST_BUCKETS];
+};
+struct cop_prof_sum {
+	uint64_t nodes;
+	uint64_t ttl[COP_PROF_TTLS];
+	struct sum_op op[COP_PROF_OPS];
+};
+
+struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
+void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
+/* All operations together; the quantiles stay 0. */
+void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out);
+
+/* ---- paths.c: the full table ---- */
+
+struct path_table;
+
+struct path_table *cop_prof_paths_new(uint64_t max_bytes);
+void cop_prof_paths_free(struct path_table *t);
+/* One event, or with SLOT_NONE only the touch; read (may be NULL): these bytes of it. */
+void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
+	int slot, const struct cop_prof_range *read);
+/* Events on paths for which there was no room. */
+uint64_t cop_prof_paths_dropped(const struct path_table *t);
+int cop_prof_paths_each_touch(struct path_table *t,
+	int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
+
+/* ---- ranges.c ---- */
+
+struct ranges {
+	struct cop_prof_range *range;
+	unsigned n, cap;
+};
+/* Adds [start, end); 0 or -ENOMEM, and then it stays as it was. */
+int cop_prof_ranges_add(struct ranges *r, uint64_t start, uint64_t end);
+
+/* ---- top.c: Space-Saving ---- */
+
+#define TOP_SHARDS 32u
+
+struct top_summary;
+
+/* Each shard of a category keeps this many counters. */
+uint32_t cop_prof_top_counters(uint32_t top_n);
+struct top_summary *cop_prof_top_new(uint32_t counters);
+void cop_prof_top_free(struct top_summary *t);
+void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot);
+/* The most that any count is too low by, a path that is not listed included. */
+uint64_t cop_prof_top_error(struct top_summary *t);
+
+/* ---- rows.c: what the writers see ---- */
+
+struct row {
+	const char *path; /* as counted; lives as long as the profile, or is own */
+	char *own;
+	uint32_t len;
+	uint64_t sequence; /* 0 at the top level */
+	uint64_t events;
+	uint64_t count[SLOTS];
+};
+struct rows {
+	struct row *row;
+	size_t n, cap;
+};
+
+int cop_prof_rows_push(struct rows *rows, const struct row *row);
+void cop_prof_rows_free(struct rows *rows);
+int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out);
+int cop_prof_top_rows(struct top_summary *t, struct rows *out);
+/* Every touched path of a category in the order of first touch; full level. */
+int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *out);
+/* The busiest paths, at most limit, most events first, equals in order of name. */
+int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out);
+
+/* ---- text.c ---- */
+
+/* A directory's name without slashes at its end; "/" is "". */
+char *cop_prof_root_dup(const char *source);
+/* Bytes as they are: root/path; without a root only the path. */
+void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path, size_t len);
+/* Newline as \n, backslash as \\. */
+void cop_prof_text_escaped(struct cop_buf *out, const char *text, size_t len);
+/* In double quotes, quotes doubled. */
+void cop_prof_text_csv(struct cop_buf *out, const char *text, size_t len);
+/* A code span that fits into a table's cell and holds no control bytes. */
+void cop_prof_text_markdown(struct cop_buf *out, const char *text, size_t len);
+/* Bytes outside [A-Za-z0-9_-] and extra become _; at most max bytes. NULL without memory. */
+char *cop_prof_text_reduce(const char *text, const char *extra, size_t max);
+
+/* ---- classes.c: path classes (copper-formats.5) and advice ---- */
+
+enum path_class {
+	CLASS_PYTHON_ZIP, CLASS_VIRTUAL_ENV, CLASS_HWCAPS, CLASS_MISSING_LIBRARY, CLASS_NEGATIVE,
+	CLASS_TORCH_NATIVE, CLASS_TORCH_PYTHON, CLASS_SITE_PACKAGES, CLASS_STDLIB, CLASS_BIN,
+	CLASS_SHARED_LIBRARY, CLASS_PREFIX,
+	CLASSES
+};
+/* path is whole, below the source. */
+enum path_class cop_prof_class(enum category c, const char *path, size_t len);
+const char *cop_prof_class_name(enum path_class class);
+/* Advice for the classes that were seen (bits). */
+void cop_prof_advice(struct cop_buf *out, unsigned seen, bool absences_served);
+
+/* ---- writers: each fills a whole file ---- */
+
+struct report {
+	const struct cop_prof *p;
+	const struct cop_prof_sum *sum;
+	const struct cop_prof_sizes *sizes;
+	const char *root;
+	const char *tag; /* NULL: final */
+	const char *top_paths_name; /* name of that file, for the summary */
+	bool with_top;
+	struct rows top[CATEGORIES]; /* for top paths and classes */
+};
+/* A file's name says what goes in: type is a category or a table where one is needed. */
+typedef int fill_fn(const struct report *r, unsigned type, struct cop_buf *out);
+
+fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency, cop_prof_fill_fabric,
+	cop_prof_fill_top_paths, cop_prof_fill_summary, cop_prof_fill_events, cop_prof_fill_sizes;
+
+/* ---- prof.c ---- */
+
+struct cop_prof {
+	enum cop_prof_level level;
+	uint32_t top_n, enoent_ttl_ms;
+	char *job_dir, *root;
+	char *stem; /* host-pid */
+	const struct cop_stats *stats;
+	struct op_shard *shards;
+	struct path_table *paths;                /* full level */
+	struct top_summary *top[CATEGORIES];     /* top level */
+};
+
+const char *cop_prof_category_name(enum category c);
+
+#endif

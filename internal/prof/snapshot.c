@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which files there are, what they are called and where they go. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "prof/prof_priv.h"
+
+#define TAG_BYTES 64
+
+enum wanted { ALWAYS, WITH_STATS, WITH_TOP, WITH_PATHS, WITH_SIZES };
+
+static const struct file {
+	const char *folder, *name;
+	enum wanted wanted;
+	fill_fn *fill;
+	unsigned type;
+} files[] = {
+	{"profiling", "profiling_operations.csv", ALWAYS, cop_prof_fill_operations, 0},
+	{"profiling", "profiling_aggregate.csv", ALWAYS, cop_prof_fill_aggregate, 0},
+	{"profiling", "profiling_latency.csv", ALWAYS, cop_prof_fill_latency, 0},
+	{"profiling", "profiling_fabric.csv", WITH_STATS, cop_prof_fill_fabric, 0},
+	{"profiling", "profiling_top_paths.csv", WITH_TOP, cop_prof_fill_top_paths, 0},
+	{"profiling", "profiling_summary.md", ALWAYS, cop_prof_fill_summary, 0},
+	{"tables", "data_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_DATA},
+	{"tables", "tree_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TREE},
+	{"tables", "md_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_METADATA},
+	{"tables", "md_ttl_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TTL},
+	{"tables", "data_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_DATA},
+	{"tables", "tree_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_TREE},
+	{"tables", "md_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_METADATA},
+};
+
+static bool is_wanted(const struct report *r, enum wanted w)
+{
+	switch (w) {
+	case ALWAYS:
+		return true;
+	case WITH_STATS:
+		return r->p->stats;
+	case WITH_TOP:
+		return r->p->top_n;
+	case WITH_PATHS:
+		return r->p->paths;
+	case WITH_SIZES:
+		return r->sizes;
+	}
+	return false;
+}
+
+static int no_memory(struct cop_err *err)
+{
+	return cop_err_set(err, ENOMEM, "no memory to write the profile; nothing that was counted is lost, try again later");
+}
+
+static int write_one(const struct report *r, const struct file *f, const char *path, struct cop_err *err)
+{
+	struct cop_buf text = {0};
+	int rc = f->fill(r, f->type, &text);
+
+	if (!rc && text.failed)
+		rc = -ENOMEM;
+	if (rc) {
+		no_memory(err);
+	} else {
+		rc = cop_write_file(path, text.data ? text.data : "", text.len, 0644);
+		if (rc)
+			cop_err_set(err, -rc, "cannot write %s: %s; the other files of this profile may be there, this one is not%s",
+				path, strerror(-rc),
+				rc == -ENOSPC || rc == -EDQUOT ? "; make room in the job directory" : "");
+	}
+	cop_buf_free(&text);
+	return rc;
+}
+
+/* Made on first use, so that a level without tables makes no such folder. */
+static int make_folder(const char *path, struct cop_err *err)
+{
+	char *copy = strdup(path);
+	int rc = 0;
+
+	if (!copy)
+		return no_memory(err);
+	for (char *slash = strchr(copy + 1, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(copy, 0755) && errno != EEXIST && errno != EROFS && errno != EACCES)
+			rc = -errno;
+		*slash = '/';
+	}
+	if (!rc && mkdir(copy, 0755) && errno != EEXIST)
+		rc = -errno;
+	free(copy);
+	if (rc)
+		cop_err_set(err, -rc, "cannot make %s for the profile: %s", path, strerror(-rc));
+	return rc;
+}
+
+static int write_file(const struct report *r, const struct file *f, struct cop_err *err)
+{
+	const char *tag = r->tag ? r->tag : "final";
+	char *folder = NULL, *path = NULL;
+	int rc;
+
+	if (asprintf(&folder, "%s/%s/%s", r->p->job_dir, f->folder, tag) < 0)
+		return no_memory(err);
+	if (asprintf(&path, "%s/%s%s%s-%s", folder, r->p->stem, r->tag ? "-" : "", r->tag ? r->tag : "",
+		    f->name) < 0) {
+		free(folder);
+		return no_memory(err);
+	}
+	rc = make_folder(folder, err);
+	if (!rc)
+		rc = write_one(r, f, path, err);
+	free(path);
+	free(folder);
+	return rc;
+}
+
+/* The first failure is the one reported. */
+static int write_all(const struct report *r, struct cop_err *err)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
+		struct cop_err one = {0};
+		int rc = is_wanted(r, files[i].wanted) ? write_file(r, &files[i], &one) : 0;
+
+		if (rc && !first) {
+			first = rc;
+			if (err)
+				*err = one;
+		}
+	}
+	return first;
+}
+
+static int choose_tag(const char *tag, char **out, struct cop_err *err)
+{
+	*out = NULL;
+	if (!tag || !*tag)
+		return 0;
+	*out = cop_prof_text_reduce(tag, "", TAG_BYTES);
+	if (!*out)
+		return no_memory(err);
+	if (strcmp(*out, "final") && strcmp(*out, "cluster"))
+		return 0;
+	free(*out);
+	*out = NULL;
+	return cop_err_set(err, EINVAL, "a snapshot cannot be tagged \"%s\": that folder is for other files; choose another tag",
+		tag);
+}
+
+/* With all paths at hand and no limit asked for, the classes are those of all of them. */
+static int gather_top(struct report *r)
+{
+	size_t limit = r->p->top_n ? r->p->top_n : SIZE_MAX;
+	int rc = 0;
+
+	r->with_top = r->p->top_n || r->p->paths;
+	for (unsigned c = 0; c < CATEGORIES && r->with_top && !rc; c++)
+		rc = cop_prof_rows_top(r->p, c, limit, &r->top[c]);
+	return rc;
+}
+
+int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof_sizes *sizes,
+	struct cop_err *err)
+{
+	struct report r = {.p = p, .sizes = sizes};
+	struct cop_prof_sum *sum;
+	char *clean, *name = NULL;
+	int rc;
+
+	if (cop_prof_level(p) == COP_PROF_OFF)
+		return 0;
+	if (!p->job_dir)
+		return cop_err_set(err, EINVAL, "there is no job directory for the profile; name one with --job-dir");
+	rc = choose_tag(tag, &clean, err);
+	if (rc)
+		return rc;
+	r.root = p->root;
+	r.tag = clean;
+	r.sum = sum = cop_prof_sum_new();
+	if (!sum || asprintf(&name, "%s%s%s-profiling_top_paths.csv", p->stem, clean ? "-" : "", clean ? clean : "") < 0) {
+		name = NULL;
+		rc = no_memory(err);
+		goto out;
+	}
+	r.top_paths_name = name;
+	cop_prof_sum_add(sum, p);
+	rc = gather_top(&r);
+	rc = rc ? no_memory(err) : write_all(&r, err);
+out:
+	for (unsigned c = 0; c < CATEGORIES; c++)
+		cop_prof_rows_free(&r.top[c]);
+	cop_prof_sum_free(sum);
+	free(name);
+	free(clean);
+	return rc;
+}
+
+int cop_prof_write_sizes(const char *dir, const char *prefix, const char *source,
+	const struct cop_prof_sizes *sizes, struct cop_err *err)
+{
+	char *root = source ? cop_prof_root_dup(source) : NULL;
+	struct report r = {.sizes = sizes, .root = root};
+	int rc = source && !root ? no_memory(err) : 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc; i++) {
+		char *path;
+
+		if (files[i].wanted != WITH_SIZES)
+			continue;
+		if (asprintf(&path, "%s/%s%s", dir, prefix, files[i].name) < 0) {
+			rc = no_memory(err);
+			break;
+		}
+		rc = write_one(&r, &files[i], path, err);
+		free(path);
+	}
+	free(root);
+	return rc;
+}

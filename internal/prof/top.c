@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The paths of one category that are used most, in bounded memory: the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, Efficient
+ * Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005). m counters; a path that has none takes over the
+ * smallest one, value and all. A counter is therefore too high by at most what it took over (error), which is at most
+ * N / m after N events, and any path with more than N / m events has a counter.
+ *
+ * Reported is counter - error, the events seen since the path took the counter: never too high, and split into outcomes exactly.
+ * Paths are spread over shards by hash; each shard is such a summary for its share of the paths. The smallest counter is the top
+ * of a binary heap. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prof/prof_priv.h"
+
+struct counter {
+	struct counter *next; /* chain */
+	uint64_t hash;
+	uint64_t value, error;
+	uint64_t count[SLOTS];
+	uint32_t at; /* in the heap */
+	uint32_t len, cap;
+	char *path;
+};
+
+struct shard {
+	_Alignas(64) pthread_mutex_t lock;
+	struct counter **heap, **chain;
+	uint32_t n;
+};
+
+struct top_summary {
+	struct shard shard[TOP_SHARDS];
+	uint32_t counters, chains; /* of each shard; chains is a power of two */
+};
+
+/* All shards together have far more than rows are asked for, so that those listed are hardly ever displaced. */
+uint32_t cop_prof_top_counters(uint32_t top_n)
+{
+	return COP_MIN(COP_MAX(top_n, 64u), 4096u);
+}
+
+struct top_summary *cop_prof_top_new(uint32_t counters)
+{
+	struct top_summary *t = aligned_alloc(64, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	memset(t, 0, sizeof(*t));
+	t->counters = counters;
+	for (t->chains = 1; t->chains < counters; t->chains *= 2)
+		;
+	for (unsigned i = 0; i < TOP_SHARDS; i++)
+		pthread_mutex_init(&t->shard[i].lock, NULL);
+	for (unsigned i = 0; i < TOP_SHARDS; i++) {
+		t->shard[i].heap = calloc(counters, sizeof(*t->shard[i].heap));
+		t->shard[i].chain = calloc(t->chains, sizeof(*t->shard[i].chain));
+		if (!t->shard[i].heap || !t->shard[i].chain) {
+			cop_prof_top_free(t);
+			return NULL;
+		}
+	}
+	return t;
+}
+
+void cop_prof_top_free(struct top_summary *t)
+{
+	if (!t)
+		return;
+	for (unsigned i = 0; i < TOP_SHARDS; i++) {
+		struct shard *s = &t->shard[i];
+
+		for (uint32_t k = 0; k < s->n; k++) {
+			free(s->heap[k]->path);
+			free(s->heap[k]);
+		}
+		free(s->heap);
+		free(s->chain);
+		pthread_mutex_destroy(&s->lock);
+	}
+	free(t);
+}
+
+static void place(struct shard *s, struct counter *k, uint32_t at)
+{
+	s->heap[at] = k;
+	k->at = at;
+}
+
+/* A counter that has grown goes down past smaller ones. */
+static void sift_down(struct shard *s, struct counter *k)
+{
+	uint32_t at = k->at;
+
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+
+		if (child + 1 < s->n && s->heap[child + 1]->value < s->heap[child]->value)
+			child++;
+		if (child >= s->n || s->heap[child]->value >= k->value)
+			break;
+		place(s, s->heap[child], at);
+		at = child;
+	}
+	place(s, k, at);
+}
+
+/* A new counter goes up past larger ones. */
+static void sift_up(struct shard *s, struct counter *k)
+{
+	uint32_t at = k->at;
+
+	while (at && s->heap[(at - 1) / 2]->value > k->value) {
+		place(s, s->heap[(at - 1) / 2], at);
+		at = (at - 1) / 2;
+	}
+	place(s, k, at);
+}
+
+static struct counter **chain_of(struct top_summary *t, struct shard *s, uint64_t hash)
+{
+	return &s->chain[hash & (t->chains - 1)];
+}
+
+static struct counter *find(struct top_summary *t, struct shard *s, uint64_t hash, const char *path,
+	size_t len)
+{
+	struct counter *k = *chain_of(t, s, hash);
+
+	while (k && !(k->hash == hash && k->len == len && memcmp(k->path, path, len) == 0))
+		k = k->next;
+	return k;
+}
+
+static void unchain(struct top_summary *t, struct shard *s, struct counter *k)
+{
+	struct counter **link = chain_of(t, s, k->hash);
+
+	while (*link != k)
+		link = &(*link)->next;
+	*link = k->next;
+}
+
+/* False without memory; then nothing has changed. */
+static bool name(struct counter *k, const char *path, size_t len)
+{
+	if (k->cap < len || !k->path) {
+		char *copy = malloc(len + 1);
+
+		if (!copy)
+			return false;
+		free(k->path);
+		k->path = copy;
+		k->cap = (uint32_t)len;
+	}
+	memcpy(k->path, path, len);
+	k->len = (uint32_t)len;
+	return true;
+}
+
+static struct counter *fresh(struct shard *s, const char *path, size_t len)
+{
+	struct counter *k = calloc(1, sizeof(*k));
+
+	if (!k || !name(k, path, len)) {
+		free(k);
+		return NULL;
+	}
+	place(s, k, s->n++);
+	sift_up(s, k);
+	return k;
+}
+
+static struct counter *take_over(struct top_summary *t, struct shard *s, const char *path, size_t len)
+{
+	struct counter *k = s->heap[0];
+
+	if (!name(k, path, len))
+		return NULL;
+	unchain(t, s, k);
+	k->error = k->value;
+	memset(k->count, 0, sizeof(k->count));
+	return k;
+}
+
+void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot)
+{
+	uint64_t hash = cop_hash64(path, len, 0);
+	struct shard *s = &t->shard[hash >> 59];
+	struct counter *k;
+
+	if (slot == SLOT_NONE || len > PATH_LEN_MAX)
+		return;
+	pthread_mutex_lock(&s->lock);
+	k = find(t, s, hash, path, len);
+	if (!k) {
+		k = s->n < t->counters ? fresh(s, path, len) : take_over(t, s, path, len);
+		if (k) {
+			k->hash = hash;
+			k->next = *chain_of(t, s, hash);
+			*chain_of(t, s, hash) = k;
+		}
+	}
+	if (k) {
+		k->value++;
+		k->count[slot]++;
+		sift_down(s, k);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t cop_prof_top_error(struct top_summary *t)
+{
+	uint64_t error = 0;
+
+	for (unsigned i = 0; i < TOP_SHARDS; i++) {
+		struct shard *s = &t->shard[i];
+
+		pthread_mutex_lock(&s->lock);
+		if (s->n == t->counters)
+			error = COP_MAX(error, s->heap[0]->value);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return error;
+}
+
+static int push_row(struct rows *out, const struct counter *k)
+{
+	struct row row = {.len = k->len, .own = malloc(k->len + 1u)};
+	int rc;
+
+	if (!row.own)
+		return -ENOMEM;
+	memcpy(row.own, k->path, k->len);
+	row.path = row.own;
+	row.events = k->value - k->error;
+	memcpy(row.count, k->count, sizeof(row.count));
+	rc = cop_prof_rows_push(out, &row);
+	if (rc)
+		free(row.own);
+	return rc;
+}
+
+int cop_prof_top_rows(struct top_summary *t, struct rows *out)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < TOP_SHARDS && !rc; i++) {
+		struct shard *s = &t->shard[i];
+
+		pthread_mutex_lock(&s->lock);
+		for (uint32_t k = 0; k < s->n && !rc; k++)
+			rc = push_row(out, s->heap[k]);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return rc;
+}
