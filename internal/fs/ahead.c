@@ -100,22 +100,25 @@ static void start_stream(struct cop_fs *fs, struct inode *i)
 
 /* ---- a window after each read ---- */
 
-/* ahead only grows with the reader; a reader that jumps starts a new window where it lands. */
+/* ahead is the chunk that a reader in order is expected at next, or the end of what was asked for. A reader that jumps gets no window
+ * until it reads on from there: random reads would fetch eight times what they use. */
 static void slide(struct cop_fs *fs, struct inode *i, uint64_t index)
 {
 	uint64_t ahead = atomic_load(&i->ahead), end = index + 1 + WINDOW_CHUNKS;
 	uint64_t chunk = cop_coop_chunk_bytes(fs->conf.coop);
 	char path[PATH_BYTES];
 
-	if (ahead <= index || ahead > end)
-		ahead = index + 1;
+	if (ahead < index || ahead > end) {
+		atomic_store(&i->ahead, index + 1);
+		return;
+	}
 	/* Refill by halves, so that a window is asked for in few steps. */
-	if (ahead > index + 1 + WINDOW_CHUNKS / 2)
+	if (ahead == index + 1 || ahead > index + 1 + WINDOW_CHUNKS / 2)
 		return;
 	atomic_store(&i->ahead, end);
 	if (cop_fs_path(i, "", 0, path) < 0)
 		return;
-	for (; ahead < end && ahead * chunk < i->attr.size; ahead++) {
+	for (ahead = COP_MAX(ahead, index + 1); ahead < end && ahead * chunk < i->attr.size; ahead++) {
 		struct cop_ask ask = chunk_of(i, path, ahead);
 
 		cop_coop_ahead(fs->conf.coop, &ask);

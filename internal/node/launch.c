@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -111,12 +112,21 @@ static void detach_stdio(void)
 		cop_log_warn("cannot change to / error=\"%s\"", strerror(errno));
 }
 
+/* Chunks come and go by the megabyte, from many threads. glibc would learn to take them from its arenas, where what is freed stays
+ * resident between what is not; as mappings of their own they go back to the system (mallopt(3)). */
+static void tame_malloc(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+	mallopt(M_ARENA_MAX, 4);
+}
+
 /* One node from start to stop. report_fd: -1 in the foreground. */
 static int run(const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
 {
 	struct cop_node *n = calloc(1, sizeof(*n));
 	int rc;
 
+	tame_malloc();
 	if (!n)
 		return cop_err_set(err, ENOMEM, "out of memory");
 	n->conf = conf;

@@ -5,7 +5,7 @@
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 32
+plan 34
 
 fresh() {
 	"$PYTHON" "$cop_t/t05_fresh.py" "$@"
@@ -37,7 +37,7 @@ everywhere() { # DESCRIPTION: every node shows the source as it is
 # ---- everything that can change, cached on every node
 
 SRC=$T/src
-mkdir -p "$SRC/a/deep/er" "$SRC/becomes-file" "$SRC/old-name/sub" "$SRC/gone"
+mkdir -p "$SRC/a/deep/er" "$SRC/busy" "$SRC/becomes-file" "$SRC/old-name/sub" "$SRC/gone"
 for name in replaced appended truncated emptied rewritten deleted chmodded linked becomes-dir a/deep/er/held; do
 	seq 1 3000 >"$SRC/a/${name#a/}"
 	touch -d '2020-02-02 02:02:02' "$SRC/a/${name#a/}"
@@ -46,8 +46,8 @@ seq 1 5000 >"$SRC/old-name/sub/file"
 echo x >"$SRC/gone/file"
 ln -s a/replaced "$SRC/link"
 ln -s a/nowhere "$SRC/dangling"
+echo v0 >"$SRC/busy/file"
 with_tree 3 --fanout 1
-pids=$(node_stat 0 pid)$(node_stat 1 pid)$(node_stat 2 pid)
 everywhere 'at first'
 
 # Node 2 holds one file open and stands in one directory, as programs do.
@@ -99,10 +99,10 @@ soon cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
 ok 'a file that a process holds open is the new one when it is opened anew' cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
 is 'and still what it was where it is open' "$(sha256sum <&5)" "$(seq 1 3000 | sha256sum)"
 everywhere 'after --invalidate'
-touch "$SRC/new-name/sub/appeared"
+touch "$SRC/old-name/sub/appeared"
 invalidate
 soon eval '[ "$(ls)" != file ]'
-is 'a directory that a process stands in shows what is there now' "$(ls)" "$(ls "$SRC/new-name/sub")"
+is 'a directory that a process stands in shows what is there now' "$(ls)" "$(ls "$SRC/old-name/sub")"
 exec 5<&-
 cd / || exit 1
 
@@ -121,7 +121,6 @@ is 'a single file too' "$(cat "$W"/mnt/{0,1,2}/becomes-file; stat -c %Y "$W/mnt/
 
 # ---- while programs read
 
-mkdir "$SRC/busy" && echo v0 >"$SRC/busy/file"
 readers=()
 for ranks in '0 1 2' '2 0 1'; do
 	(
@@ -137,11 +136,12 @@ old=0
 for i in $(seq 1 $((60 / cop_slower))); do
 	echo "v$i" >"$SRC/busy/new"
 	mv "$SRC/busy/new" "$SRC/busy/file"
-	invalidate || old=$((old + 1))
-	sleep 0.02
+	invalidate || note "round $i: $(cat "$T/out.invalidate")"
 	for rank in 0 1 2; do
-		[ "$(cat "$W/mnt/$rank/busy/file" 2>&1)" = "v$i" ] || {
+		shown=$(cat "$W/mnt/$rank/busy/file" 2>&1)
+		[ "$shown" = "v$i" ] || {
 			sleep 0.3
+			note "round $i: node $rank has $shown, then $(cat "$W/mnt/$rank/busy/file" 2>&1)"
 			[ "$(cat "$W/mnt/$rank/busy/file" 2>&1)" = "v$i" ] || old=$((old + 1))
 		}
 	done
@@ -168,14 +168,18 @@ for i in range(12000):
     os.rename(f"{sys.argv[2]}/.new", name)
 print(count)' "$@"
 }
-mkdir "$SRC"
+mkdir -p "$SRC/d"
 names old "$SRC" >/dev/null
-with_tree 2
+with_tree 2 --enoent-ttl-ms 600000
 is 'the kernel learns 12,000 names' "$(names count "$W/mnt/1")" 0
+is 'and two that are absent' "$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1 | grep -c 'No such')" 2
+echo late | tee "$SRC/late" >"$SRC/d/late"
 names newer "$SRC" >/dev/null
 invalidate
 soon eval '[ "$(names count "$W/mnt/1")" -eq 12000 ]'
 is 'after --invalidate all of them are new' "$(names count "$W/mnt/1")" 12000
+soon cat "$W/mnt/1/late" "$W/mnt/1/d/late"
+is 'and names that were absent are there' "$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1)" $'late\nlate'
 ok 'the tree stops' without_tree
 
 # ---- ten readers in the middle of a large file
@@ -186,7 +190,7 @@ SRC=$T/large
 mkdir -p "$SRC/d"
 : >"$T/states"
 with_tree 3 --fanout 1 --enoent-ttl-ms 100
-pids=$(node_stat 0 pid),$(node_stat 1 pid),$(node_stat 2 pid)
+living=$(tree_sum pid)
 head -c 9000000 /dev/zero >"$SRC/d/known"
 ls -l "$W"/mnt/{0,1,2}/d >/dev/null
 head -c 9000000 /dev/urandom >"$SRC/new" && mv "$SRC/new" "$SRC/d/known"
@@ -226,4 +230,4 @@ for rank in 0 1 2; do
 	soon cmp "$SRC/d/file" "$W/mnt/$rank/d/file"
 	ok "in the end node $rank has the last version" cmp "$SRC/d/file" "$W/mnt/$rank/d/file"
 done
-is 'all nodes live' "$(node_stat 0 pid),$(node_stat 1 pid),$(node_stat 2 pid)" "$pids"
+is 'all nodes live' "$(tree_sum pid)" "$living"

@@ -1,0 +1,215 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What every measurement sources first. A measurement is a bash script like a system test: it runs in a private directory
+# with a time limit, and supervise.sh ends and unmounts whatever it started:
+#
+#	#!/usr/bin/env bash
+#	# SPDX-License-Identifier: BSD-3-Clause
+#	# What is measured, against what, and why that is fair.
+#	# limit: 300
+#	# shellcheck source=lib.sh
+#	. "$(dirname "$0")/lib.sh"
+#	ours() { add ours "$(wall 1 true)"; }
+#	theirs() { add theirs "$(wall 1 true)"; }
+#	in_turn 10 ours theirs
+#	report 'doing nothing' s at_most 1.03 ours theirs
+#
+# Both sides are measured in turn in one run, because the machine is shared and its speed changes; what is judged is the ratio
+# of the medians, and a missed figure is not a failure of the script.
+set -u
+
+cop_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cop_t=$cop_root/scripts/t
+BUILD=${BUILD:-$cop_root/build}
+cop_mode=release
+cop_slower=1
+bench_name=$(basename "$0" .sh)
+
+if [ -z "${COP_TEST_DIR:-}" ]; then
+	# shellcheck source=../t/supervise.sh
+	. "$cop_t/supervise.sh"
+	supervise "$@"
+fi
+
+T=$COP_TEST_DIR
+W=$T
+SRC=
+COPPER=${COPPER:-$BUILD/copper}
+SLOWFS=${SLOWFS:-$BUILD/slowfs}
+BENCH=${BENCH:-$BUILD/bench}
+PYTHON=/usr/bin/python3
+export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8 TMPDIR=$T
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+cop_tree=0
+cop_tree_number=0
+cop_user=
+cop_slow=
+declare -A cop_killed=()
+
+note() {
+	printf '%s\n' "$*" | sed 's/^/# /' >&2
+}
+
+bail() {
+	note "$bench_name: $*"
+	exit 1
+}
+
+fail() { # what a tree that does not start calls
+	note "$bench_name: $*"
+}
+
+as_user() {
+	"$@"
+}
+
+wait_for() { # SECONDS COMMAND…
+	local end=$((SECONDS + $1))
+	shift
+	while ! "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+# shellcheck source=../t/tree.sh
+. "$cop_t/tree.sh"
+
+finish() {
+	local status=$?
+	trap - EXIT
+	stop_quietly
+	exit "$status"
+}
+trap finish EXIT
+
+for tool in "$COPPER" "$SLOWFS" "$BENCH/together"; do
+	[ -x "$tool" ] || bail "there is no $tool; run make all bench-tools"
+done
+
+# ---- samples
+
+# One more sample of a side, kept until the report.
+add() { # SIDE VALUE
+	[ -n "$2" ] || bail "no value for $1"
+	echo "$2" >>"$T/side.$1"
+}
+
+# Runs the functions that add a sample to their sides N times in turn: A B B A A B …, because the second of two may find
+# things warmer.
+in_turn() { # N FUNCTION FUNCTION
+	local turn
+	for ((turn = 0; turn < $1; turn++)); do
+		if [ $((turn % 2)) -eq 0 ]; then
+			"$2" && "$3"
+		else
+			"$3" && "$2"
+		fi || bail "a sample failed"
+	done
+}
+
+# Wall seconds until the last of N copies of a command has ended; the CPU seconds of all of them and the longest wait of
+# one are left in $T/together.
+together() { # N COMMAND…
+	"$BENCH/together" "$@" >"$T/together" || bail "$* failed"
+}
+wall() { # N COMMAND…
+	together "$@"
+	cut -d ' ' -f 1 "$T/together"
+}
+waiting() {
+	cut -d ' ' -f 3 "$T/together"
+}
+
+statistic() { # median|min|max SIDE
+	sort -g "$T/side.$2" | awk -v which="$1" '
+		{ v[NR] = $1 }
+		END {
+			middle = (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2
+			printf "%.9g\n", which == "min" ? v[1] : which == "max" ? v[NR] : middle
+		}'
+}
+
+# 1.234 s (1.200-1.400)
+shown() { # SIDE UNIT
+	awk -v unit="$2" -v m="$(statistic median "$1")" -v a="$(statistic min "$1")" -v b="$(statistic max "$1")" '
+		function text(x) {
+			if (unit == "s" && x < 0.001) return sprintf("%.1f us", x * 1e6)
+			if (unit == "s" && x < 0.1) return sprintf("%.2f ms", x * 1e3)
+			if (unit == "s") return sprintf("%.3f s", x)
+			if (unit == "B/s") return sprintf("%.2f GB/s", x / 1e9)
+			if (unit == "B") return sprintf("%.1f MiB", x / 1048576)
+			return x == int(x) ? sprintf("%d %s", x, unit) : sprintf("%.3g %s", x, unit)
+		}
+		BEGIN {
+			if (a == b) print text(m)
+			else printf "%s (%s - %s)\n", text(m), text(a), text(b)
+		}'
+}
+
+samples_json() { # SIDE
+	paste -sd, "$T/side.$1"
+}
+
+line() { # WHAT OURS THEIRS RATIO FIGURE VERDICT
+	printf '%s | %s | %s | %s | %s | %s\n' "$@"
+}
+
+# One line of the result. RULE is at_most, at_least or none; THEIRS may be -: then the figure is for the copper side itself.
+report() { # WHAT UNIT RULE FIGURE OURS THEIRS
+	local ratio theirs=- verdict=- figure=- json
+	ratio=$(statistic median "$5")
+	if [ "$6" != - ]; then
+		theirs="$(shown "$6" "$2")"
+		ratio=$(awk -v a="$ratio" -v b="$(statistic median "$6")" 'BEGIN { printf "%.4f", b ? a / b : 0 }')
+	fi
+	if [ "$3" != none ]; then
+		figure="${3/_/ } $4"
+		verdict=$(awk -v r="$ratio" -v f="$4" -v rule="$3" \
+			'BEGIN { print (rule == "at_most" ? r <= f : r >= f) ? "met" : "MISSED" }')
+	fi
+	json=$(printf '"bench":"%s","what":"%s","unit":"%s","rule":"%s","figure":%s,"ratio":%s,"verdict":"%s","copper":[%s]' \
+		"$bench_name" "$1" "$2" "$3" "${4/-/null}" "$ratio" "$verdict" "$(samples_json "$5")")
+	[ "$6" = - ] || json="$json,\"compared\":[$(samples_json "$6")]"
+	[ -z "${BENCH_OUT:-}" ] || echo "{$json,\"load\":$(cut -d ' ' -f 1 /proc/loadavg)}" >>"$BENCH_OUT"
+	[ "$6" != - ] || ratio=-
+	line "$1" "$(shown "$5" "$2")" "$theirs" "$ratio" "$figure" "$verdict"
+}
+
+# ---- an import of Debian's Python from a tree that looks like /usr
+
+if [ -d /usr/lib/python3/dist-packages/torch ]; then
+	module=torch
+else
+	module=numpy
+fi
+
+# The command, in the array `import`, for a root that may hold {} for the number of the copy.
+import_from() { # ROOT
+	import=(env -i PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONHOME="$1"
+		PYTHONPATH="$1/lib/python3/dist-packages" LD_LIBRARY_PATH="$1/lib/x86_64-linux-gnu"
+		"$1/bin/python3" -c "import $module")
+}
+
+import_wall() { # ROOT [COPIES]
+	local import
+	import_from "$1"
+	wall "${2:-1}" "${import[@]}"
+}
+
+# ---- other things
+
+pid_of() { # RANK
+	node_stat "$1" pid
+}
+
+# The page cache of one file, without touching anybody else's.
+forget_pages() { # FILE
+	dd if="$1" iflag=nocache count=0 status=none
+}
+
+# BYTES that nothing compresses.
+random_file() { # FILE MIB
+	mkdir -p "$(dirname "$1")"
+	head -c "$(($2 * 1048576))" /dev/urandom >"$1"
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Bytes passed on per CPU second of the middle node of a chain of three, which also keeps and checks them, beside a process that
+# receives chunks on one TCP socket and sends them on another. As in hop-bulk the third time is the like of it.
+# limit: 300
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+copper() {
+	"$BENCH/hop" relay 1073741824 1048576 >"$T/relay" || bail "hop failed"
+	add first "$(sed -n 1p "$T/relay")"
+	add third "$(sed -n 3p "$T/relay")"
+}
+tcp() {
+	add tcp "$("$BENCH/tcprelay" 1073741824 1048576)"
+}
+in_turn "${BENCH_PAIRS:-8}" copper tcp
+report 'bytes relayed per CPU second / raw TCP relay' B/s at_least 0.8 third tcp
+report 'the same into fresh memory / raw TCP relay' B/s at_least 0.8 first tcp

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# An import through the mount when everything was read before, beside the same import from the local disk's page cache.
+# limit: 300
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+SRC=/usr
+with_tree 1
+copper() {
+	add copper "$(import_wall "$W/mnt/0")"
+	add copper-cpu "$(cut -d ' ' -f 2 "$T/together")"
+}
+native() {
+	add native "$(import_wall /usr)"
+	add native-cpu "$(cut -d ' ' -f 2 "$T/together")"
+}
+import_wall /usr >/dev/null
+import_wall "$W/mnt/0" >/dev/null
+in_turn "${BENCH_PAIRS:-12}" copper native
+report "warm import $module, mount / native" s at_most 1.03 copper native
+report "the same in CPU time of the program alone" s none - copper-cpu native-cpu

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# 128 processes import a package at once, cold and warm: no error, and the source is asked as for one.
+# modes: release
+# limit: 120
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 14
+
+processes=128
+module=json,asyncio,xml.dom.minidom,unittest
+# An import of numpy takes about 30 MB, and two processors a while.
+if "$PYTHON" -c 'import numpy' 2>/dev/null && [ "$(awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)" -gt 8000 ]; then
+	module=numpy
+fi
+
+# The python of the mount, which finds everything below the mount.
+importer() { # MOUNT
+	local lib
+	lib=$1/lib/$(uname -m)-linux-gnu
+	env -i COP_TEST_DIR="$T" HOME="$T" PATH="$1/bin:/usr/bin:/bin" PYTHONHOME="$1" PYTHONDONTWRITEBYTECODE=1 \
+		OPENBLAS_NUM_THREADS=1 LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack:$1/lib" \
+		python3 -c "import $module, sys
+for name, m in sorted(sys.modules.items()):
+    file = getattr(m, '__file__', None)
+    assert not file or file.startswith(sys.argv[1]), file
+print('right')" "$1"
+}
+# All at once; what went wrong is in $T/bad.
+all_at_once() { # COUNT [RANK]
+	local i pids=()
+	rm -f "$T"/import.*
+	for ((i = 0; i < $1; i++)); do
+		importer "$W/mnt/${2:-0}" >"$T/import.$i" 2>&1 &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	grep -Lx right "$T"/import.* >"$T/bad"
+}
+asked() { # KEY…
+	local json key
+	json=$(node_json 0)
+	for key in "$@"; do
+		printf '%s=%s ' "$key" "$(json_value "$key" <<<"$json")"
+	done
+}
+origin=(origin.lists origin.stats origin.reads origin.bytes)
+
+SRC=/usr
+with_tree 1 --enoent-ttl-ms 600000
+all_at_once 1
+is "one process imports $module" "$(cat "$T/import.0")" right
+one=$(asked "${origin[@]}")
+note "one: $one $(asked fuse.lookup fuse.read cache.misses cache.joins)"
+ok 'the tree stops' without_tree
+
+with_tree 1 --enoent-ttl-ms 600000
+all_at_once $processes
+is "$processes at once, cold: none fails" "$(wc -l <"$T/bad") $(head -n 1 "$T/bad" | xargs -r tail -n 3)" '0 '
+note "all: $(asked "${origin[@]}" fuse.lookup fuse.read cache.misses cache.joins)"
+is 'the source was asked as for one' "$(asked "${origin[@]}")" "$one"
+is 'no request failed' "$(asked fuse.errors)" 'fuse.errors=0 '
+node_json 0 >"$T/before"
+all_at_once $processes
+is "$processes at once, warm: none fails" "$(wc -l <"$T/bad") $(head -n 1 "$T/bad" | xargs -r tail -n 3)" '0 '
+is 'the source is asked for nothing more' "$(asked "${origin[@]}")" "$one"
+is_at_most 'nor is the node, but for what the first may have skipped' \
+	"$("$PYTHON" "$cop_t/t05_stats.py" requests "$T/before" <(node_json 0))" 10
+ok 'the tree stops' without_tree
+
+# The same through a parent: one request for each object, however many wait for it.
+with_tree 2 --enoent-ttl-ms 600000
+all_at_once 16 1
+is '16 at once on a leaf: none fails' "$(wc -l <"$T/bad") $(head -n 1 "$T/bad" | xargs -r tail -n 3)" '0 '
+is 'the source was asked as for one' "$(asked "${origin[@]}")" "$one"
+sent=$(node_stat 1 fabric.requests_sent)
+note "the leaf sent $sent requests for $(node_stat 1 cache.misses) objects"
+is_at_most 'the leaf asked its parent once for each object' "$sent" $(($(node_stat 1 cache.misses) + 4))
+is 'no request failed' "$(node_stat 0 fuse.errors) $(node_stat 1 fuse.errors)" '0 0'
+ok 'the tree stops' without_tree
