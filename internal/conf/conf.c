@@ -102,7 +102,7 @@ static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AU
 		.max = 5, .help = "none fatal error warning info debug",                           \
 		.shown = "3; 4 with -d"},                                                          \
 	{.name = "log-type", .letter = 't', AT(log_type), .kind = COP_OPT_ENUM, .arg = "TYPE",     \
-		.words = log_types, .help = "file, stdout or both", .initial = "file"},            \
+		.words = log_types, .help = "file, stdout or both", .initial = "file", .rare = true},            \
 	{.name = "trees", .letter = 'T', AT(trees), .kind = COP_OPT_U32, .arg = "N", .max = 64,    \
 		.help = "trees, each with its own root; 0: automatic", .initial = "0"},    \
 	{.name = "fanout", .letter = 'k', AT(fanout), .kind = COP_OPT_U32, .arg = "N", .min = 1,   \
