@@ -34,11 +34,13 @@ OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 OPT_tsan := -O1 -fsanitize=thread
 OPT_cov := -O0 --coverage
 OPT_fuzz := -O1 -fsanitize=fuzzer-no-link,address,undefined
+# As a shared library beside libasan, libubsan ignores its log_path.
+LINK_asan := -static-libubsan
 ifeq ($(MODE),fuzz)
 CC := clang
 endif
 CFLAGS_ALL += $(OPT_$(MODE))
-LDFLAGS_ALL += $(OPT_$(MODE))
+LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 
 # How the libraries are linked, and why: vendor/README.md
 LIBS_SLOWFS := -lfuse3 -lxxhash
@@ -79,7 +81,7 @@ all: $(BUILD)/copper $(BUILD)/slowfs
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC)) $(call obj,$(wildcard internal/base/*.c))
+$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC) internal/fs/dirops.c) $(call obj,$(wildcard internal/base/*.c))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter-out %_test.o,$^) $(LIBS_SLOWFS)
 

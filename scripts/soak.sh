@@ -3,8 +3,9 @@
 # Random work on a tree of 7 nodes: readers that know every byte, nodes killed and started again, files replaced at
 # the source, small caches, invalidation, kernel caches dropped.
 #
-#   scripts/soak.sh [MINUTES [SEED]]     (10 minutes; BUILD=build/asan for another build; SOAK_TREES=T; SOAK_SPARE=RANK
-#                                        is never killed)
+#   scripts/soak.sh [MINUTES [SEED]]     10 minutes; BUILD=build/asan for another build
+#
+# To narrow a fault down: SOAK_TREES=T stripes, SOAK_DEAD=N nodes dead at a time at most (3), SOAK_SPARE=RANK never killed.
 #
 # It fails on a wrong byte, an error that has no excuse, a reader that does not move for 60 s, memory or descriptors that
 # keep growing, and on anything left mounted or running.
@@ -65,7 +66,7 @@ some_living_rank() {
 # A reader that had a file mapped when its node died ends by SIGBUS, 135 to the shell.
 kill_one() {
 	local rank status
-	[ "${#cop_killed[@]}" -lt 3 ] || return 0
+	[ "${#cop_killed[@]}" -lt "${SOAK_DEAD:-3}" ] || return 0
 	rank=$(some_living_rank)
 	[ "$rank" != "${SOAK_SPARE:-}" ] || return 0
 	: >"$STATE/down.$rank"

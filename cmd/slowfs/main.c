@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "fs/dirops.h"
+
 /* Each inode that the kernel remembers is a descriptor here. */
 static void raise_file_limit(void)
 {
@@ -62,7 +64,8 @@ static int make_session(
 		return cop_err_set(err, EINVAL, "cannot set signal handlers");
 	if (fuse_session_mount(fs->session, o->mountpoint))
 		return cop_err_set(err, EINVAL, "cannot mount on %s", o->mountpoint);
-	return 0;
+	/* Clients of a parallel file system look up many names of a directory at once. */
+	return cop_fs_parallel_dirops(fs->session);
 }
 
 static int join(struct cop_slowfs *fs, struct cop_err *err)

@@ -73,6 +73,7 @@ struct cop_fs {
 	struct cop_list notify;
 	unsigned notify_count;
 	bool notify_stop;
+	struct cop_buf root_absent; /* names that the kernel knows as absent in the root, each with its NUL; under notify_lock */
 };
 
 /* One request that may have to wait. */
@@ -181,6 +182,8 @@ int cop_fs_notify_start(struct cop_fs *fs);
 void cop_fs_notify_stop(struct cop_fs *fs);
 /* The file is not what its name promised: the kernel asks for the name again next time. */
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i);
+/* Remembers a name that is absent in the root, for invalidation; false if there is no room for it. */
+bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len);
 /* The directory is another one than the kernel has read: it reads the names again next time. */
 void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir);
 

@@ -32,6 +32,10 @@ static void reply_absent(struct op *op, bool certain)
 {
 	struct fuse_entry_param e = {.ino = 0};
 
+	/* The kernel can be told to forget a directory and all that it knows as absent there, but not the root: there it is told
+	 * name by name. Noted before the epoch is looked at, so that an invalidation sees the name or is seen. */
+	if (!op->inode->parent)
+		certain = certain && cop_fs_note_absent(op->fs, op->name, op->name_len);
 	if (certain && cop_fs_cache_seconds(op) > 0)
 		e.entry_timeout = op->fs->conf.enoent_ttl_ms / 1000.0;
 	op->outcome = COP_PROF_NEGATIVE;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define QUEUE_MAX 4096
+#define ROOT_ABSENT_MAX (64 * COP_KIB)
 
 /* A name below a directory; with an empty name the directory's own attributes and cached names; with under set everything
  * that is held at and below it. */
@@ -82,6 +83,35 @@ static void tell_inode(struct cop_fs *fs, struct inode *i)
 		fuse_lowlevel_notify_inval_entry(fs->session, cop_fs_nodeid(fs, i->parent), i->name, i->name_len);
 }
 
+bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len)
+{
+	struct cop_buf *b = &fs->root_absent;
+	bool noted = false;
+
+	pthread_mutex_lock(&fs->notify_lock);
+	for (size_t at = 0; at < b->len && !noted; at += strlen(b->data + at) + 1)
+		noted = strcmp(b->data + at, name) == 0;
+	if (!noted && b->len + len < ROOT_ABSENT_MAX) {
+		cop_buf_add(b, name, len + 1);
+		noted = !b->failed;
+	}
+	pthread_mutex_unlock(&fs->notify_lock);
+	return noted;
+}
+
+static void tell_root_absent(struct cop_fs *fs)
+{
+	struct cop_buf names;
+
+	pthread_mutex_lock(&fs->notify_lock);
+	names = fs->root_absent;
+	fs->root_absent = (struct cop_buf){0};
+	pthread_mutex_unlock(&fs->notify_lock);
+	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
+		fuse_lowlevel_notify_inval_entry(fs->session, FUSE_ROOT_ID, names.data + at, strlen(names.data + at));
+	cop_buf_free(&names);
+}
+
 /* Every name that is held, the deepest first: forgetting a directory alone would leave what open files and working
  * directories pin below it. */
 static void tell_under(struct cop_fs *fs, struct inode *top)
@@ -98,6 +128,8 @@ static void tell_under(struct cop_fs *fs, struct inode *top)
 	}
 	free(h.inode);
 	tell_inode(fs, top);
+	if (!top->parent)
+		tell_root_absent(fs);
 }
 
 static void tell_note(struct cop_fs *fs, struct note *n)

@@ -4,6 +4,7 @@
  * The workers are a loop of our own around fuse_session_receive_buf, not libfuse's fuse_session_loop_mt: that one can only be ended by
  * the kernel, and a mount that was detached lazily while files are open does not end. A worker in read(2) is woken by
  * a signal without SA_RESTART, sent until the thread has ended, since it may arrive just before the read. */
+#include "fs/dirops.h"
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -113,6 +114,8 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 			errno ? strerror(errno) : "fusermount3 refused", fs->conf.allow_other ?
 			" (--allow-other needs the line user_allow_other in /etc/fuse.conf)" : "");
 	fs->mounted = true;
+	if (cop_fs_parallel_dirops(fs->session))
+		cop_log_warn("lookups in one directory will queue up: no custom io in this libfuse");
 	return 0;
 }
 
@@ -187,6 +190,7 @@ void cop_fs_free(struct cop_fs *fs)
 		return;
 	if (fs->session)
 		fuse_session_destroy(fs->session);
+	cop_buf_free(&fs->root_absent);
 	cop_fs_inodes_fini(fs);
 	cop_fs_places_free(fs);
 	if (fs->gone_fd >= 0)
