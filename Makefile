@@ -81,7 +81,7 @@ all: $(BUILD)/copper $(BUILD)/slowfs
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC) internal/fs/dirops.c) $(call obj,$(wildcard internal/base/*.c))
+$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC) internal/dirops/dirops.c) $(call obj,$(wildcard internal/base/*.c))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter-out %_test.o,$^) $(LIBS_SLOWFS)
 

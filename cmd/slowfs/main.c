@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "fs/dirops.h"
+#include "dirops/dirops.h"
 
 /* Each inode that the kernel remembers is a descriptor here. */
 static void raise_file_limit(void)
@@ -65,7 +65,7 @@ static int make_session(
 	if (fuse_session_mount(fs->session, o->mountpoint))
 		return cop_err_set(err, EINVAL, "cannot mount on %s", o->mountpoint);
 	/* Clients of a parallel file system look up many names of a directory at once. */
-	return cop_fs_parallel_dirops(fs->session);
+	return cop_dirops_enable(fs->session);
 }
 
 static int join(struct cop_slowfs *fs, struct cop_err *err)

@@ -4,7 +4,7 @@
  * The workers are a loop of our own around fuse_session_receive_buf, not libfuse's fuse_session_loop_mt: that one can only be ended by
  * the kernel, and a mount that was detached lazily while files are open does not end. A worker in read(2) is woken by
  * a signal without SA_RESTART, sent until the thread has ended, since it may arrive just before the read. */
-#include "fs/dirops.h"
+#include "dirops/dirops.h"
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 			errno ? strerror(errno) : "fusermount3 refused", fs->conf.allow_other ?
 			" (--allow-other needs the line user_allow_other in /etc/fuse.conf)" : "");
 	fs->mounted = true;
-	if (cop_fs_parallel_dirops(fs->session))
+	if (cop_dirops_enable(fs->session))
 		cop_log_warn("lookups in one directory will queue up: no custom io in this libfuse");
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fs/dirops.h"
+#include "dirops/dirops.h"
 
 #include <linux/fuse.h>
 #include <stdatomic.h>
@@ -38,7 +38,7 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *userdata)
 	return read(fd, buf, len);
 }
 
-int cop_fs_parallel_dirops(struct fuse_session *session)
+int cop_dirops_enable(struct fuse_session *session)
 {
 	const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
 
