@@ -146,8 +146,8 @@ static void found(void *arg, const char *address, const char *why)
 	free(f);
 }
 
-/* While the tree forms a peer may not be up yet, so it is asked for as long as that may take; later an absent answer means a
- * dead node. */
+/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever needs it (join.c); but not without
+ * end, for this node may have been restarted while its parent is dead, and its own children wait for its answers. */
 static void resolve(void *ctx, uint32_t rank)
 {
 	struct cop_node *n = ctx;
@@ -160,7 +160,7 @@ static void resolve(void *ctx, uint32_t rank)
 	}
 	pthread_mutex_lock(&n->lock);
 	if (!n->ready)
-		timeout_ms = n->conf->ready_timeout_ms;
+		timeout_ms = n->conf->peer_timeout_ms;
 	pthread_mutex_unlock(&n->lock);
 	f = malloc(sizeof(*f));
 	if (!f) {
