@@ -6,6 +6,8 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
+# COP_LANES tests run at a time (default: one a processor, at most 4), but for those with an `# alone:` line.
+#
 # Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and tsan; system tests with the
 # release build, and with the others those that say so in their `# modes:` line; replay of testdata/fuzz.
 set -u
@@ -17,6 +19,10 @@ skipped=0
 build=
 what=all
 names=()
+processors=$(nproc)
+lanes=${COP_LANES:-$((processors < 4 ? processors : 4))}
+started=0
+declare -A running=() # PID -> MODE NAME BEGIN OUTPUT
 out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
 trap 'rm -rf "$out"' EXIT
 
@@ -75,14 +81,41 @@ result() { # STATUS MODE NAME MS OUTPUT
 	fi
 }
 
-run() { # MODE NAME COMMAND…
-	local mode=$1 name=$2 begin status
+# Starts a test beside those that run, as soon as a lane is free.
+launch() { # MODE NAME COMMAND…
+	local mode=$1 name=$2 output
 	shift 2
-	begin=$(now_ms)
-	"$@" >"$out/output" 2>&1 </dev/null
+	while [ "${#running[@]}" -ge "$lanes" ]; do
+		collect
+	done
+	started=$((started + 1))
+	output=$out/$started
+	"$@" >"$output" 2>&1 </dev/null &
+	running[$!]="$mode|$name|$(now_ms)|$output"
+}
+
+# Waits for one test to end.
+collect() {
+	local pid status mode name begin output
+	wait -n -p pid "${!running[@]}"
 	status=$?
-	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$out/output"
+	IFS='|' read -r mode name begin output <<<"${running[$pid]}"
+	unset "running[$pid]"
+	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$output"
+	rm -f "$output"
 	return "$status"
+}
+
+collect_all() {
+	while [ "${#running[@]}" -gt 0 ]; do
+		collect
+	done
+}
+
+run() { # MODE NAME COMMAND…
+	collect_all
+	launch "$@"
+	collect
 }
 
 make_all() { # NAME ARGUMENT…
@@ -114,8 +147,9 @@ unit_tests() { # BUILD
 	# The list comes from the sources: a program that is left over in build/ is not a test of this tree.
 	for program in internal/*/*_test.c; do
 		program=${program#internal/}
-		run "$mode" "unit ${program%.c}" unit_one "$mode" "$1/test/${program%.c}"
+		launch "$mode" "unit ${program%.c}" unit_one "$mode" "$1/test/${program%.c}"
 	done
+	collect_all
 }
 
 wanted_name() { # FILE
@@ -141,13 +175,16 @@ has_mode() { # FILE MODE
 
 # With names given, or one build asked for, the test runs whatever its modes say.
 system_tests() { # BUILD [all]
-	local mode file
+	local mode file how
 	mode=$(mode_of "$1")
 	for file in scripts/t/t[0-9]*.sh; do
 		wanted_name "$file" || continue
 		[ "${2:-}" = all ] || has_mode "$file" "$mode" || continue
-		run "$mode" "$(basename "$file" .sh)" env BUILD="$root/${1#"$root"/}" bash "$file"
+		how=launch
+		! grep -q '^# alone:' "$file" || how=run
+		"$how" "$mode" "$(basename "$file" .sh)" env BUILD="$root/${1#"$root"/}" bash "$file"
 	done
+	collect_all
 }
 
 can_fuzz() {
@@ -158,12 +195,11 @@ can_fuzz() {
 
 # Every stored input, and a fixed number of new ones from a fixed seed: the same run each time.
 fuzz_one() { # FUZZER CORPUS…
-	local fuzzer=$1
+	local fuzzer=$1 corpus
 	shift
-	rm -rf "$out/corpus"
-	mkdir "$out/corpus"
-	(cd "$out" && "$fuzzer" -runs=0 -rss_limit_mb=2048 corpus "$@" &&
-		"$fuzzer" -seed=1 -runs=5000 -max_total_time=10 -rss_limit_mb=2048 corpus "$@")
+	corpus=$(mktemp -d "$out/corpus.XXXXXX") || return 1
+	(cd "$corpus" && "$fuzzer" -runs=0 -rss_limit_mb=2048 . "$@" &&
+		"$fuzzer" -seed=1 -runs=5000 -max_total_time=10 -rss_limit_mb=2048 . "$@")
 }
 
 fuzz_tests() {
@@ -180,14 +216,15 @@ fuzz_tests() {
 		module=${fuzzer%%/*}
 		corpus=()
 		[ ! -d "testdata/fuzz/$module" ] || corpus=("$root/testdata/fuzz/$module")
-		run fuzz "${fuzzer%.c}" fuzz_one "$root/build/fuzz/fuzz/${fuzzer%.c}" "${corpus[@]}"
+		launch fuzz "${fuzzer%.c}" fuzz_one "$root/build/fuzz/fuzz/${fuzzer%.c}" "${corpus[@]}"
 	done
+	collect_all
 }
 
 everything() {
 	local mode
 	make_all release all tests
-	run lint lint scripts/lint.sh
+	launch lint lint scripts/lint.sh
 	unit_tests build
 	system_tests build
 	make_all shared FABRIC=shared all && system_tests build/shared

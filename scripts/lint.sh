@@ -89,7 +89,8 @@ check_shell() {
 	mapfile -t files < <(shell_files)
 	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is what some tests
 	# read. SC2015 and SC2155: style, not faults.
-	shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155 "${files[@]}" || fault "shellcheck"
+	printf '%s\0' "${files[@]}" |
+		xargs -0 -n 8 -P "$(nproc)" shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155 || fault "shellcheck"
 }
 
 "$here/check-layers.sh" . || fault "layers"

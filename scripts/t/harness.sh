@@ -6,6 +6,7 @@
 #	# SPDX-License-Identifier: BSD-3-Clause
 #	# modes: release asan          which builds check.sh runs it with (default: release)
 #	# limit: 60                    seconds (default 120; three times that under a sanitizer)
+#	# alone: why               nothing else runs beside it in check.sh
 #	# user: yes                    it uses become_user
 #	# shellcheck source=harness.sh
 #	. "$(dirname "$0")/harness.sh"

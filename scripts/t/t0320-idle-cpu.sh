@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A node that nobody asks uses no processor.
 # modes: release shared
+# alone: it measures
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 4
