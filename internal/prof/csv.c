@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "csv/csv.h"
 #include "prof/prof_priv.h"
 
 static double us(uint64_t ns)
@@ -103,7 +104,7 @@ static void top_row(const struct report *r, enum category c, const struct row *r
 	path->len = 0;
 	cop_prof_text_path(path, r->root, row->path, row->len);
 	cop_buf_printf(out, "%s,", cop_prof_category_name(c));
-	cop_prof_text_csv(out, path->data ? path->data : "", path->len);
+	cop_csv_quoted(out, path->data ? path->data : "", path->len);
 	if (c == CATEGORY_TTL)
 		cop_buf_printf(out, ",%" PRIu64 ",0,0,0,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
 			row->events, n[0], n[1], n[2], n[3]);

@@ -134,28 +134,8 @@ int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, s
 char *cop_prof_root_dup(const char *source);
 /* Bytes as they are: root/path; without a root only the path. */
 void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path, size_t len);
-/* Newline as \n, backslash as \\. */
-void cop_prof_text_escaped(struct cop_buf *out, const char *text, size_t len);
-/* In double quotes, quotes doubled. */
-void cop_prof_text_csv(struct cop_buf *out, const char *text, size_t len);
-/* A code span that fits into a table's cell and holds no control bytes. */
-void cop_prof_text_markdown(struct cop_buf *out, const char *text, size_t len);
 /* Bytes outside [A-Za-z0-9_-] and extra become _; at most max bytes. NULL without memory. */
 char *cop_prof_text_reduce(const char *text, const char *extra, size_t max);
-
-/* ---- classes.c: path classes (copper-formats.5) and advice ---- */
-
-enum path_class {
-	CLASS_PYTHON_ZIP, CLASS_VIRTUAL_ENV, CLASS_HWCAPS, CLASS_MISSING_LIBRARY, CLASS_NEGATIVE,
-	CLASS_TORCH_NATIVE, CLASS_TORCH_PYTHON, CLASS_SITE_PACKAGES, CLASS_STDLIB, CLASS_BIN,
-	CLASS_SHARED_LIBRARY, CLASS_PREFIX,
-	CLASSES
-};
-/* path is whole, below the source. */
-enum path_class cop_prof_class(enum category c, const char *path, size_t len);
-const char *cop_prof_class_name(enum path_class class);
-/* Advice for the classes that were seen (bits). */
-void cop_prof_advice(struct cop_buf *out, unsigned seen, bool absences_served);
 
 /* ---- writers: each fills a whole file ---- */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* profiling_summary.md: what one node did, for a person. */
+#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
+#include "pathclass/pathclass.h"
 #include "prof/prof_priv.h"
 
 static const char *mode(const struct cop_prof *p)
@@ -91,66 +92,38 @@ static void accuracy(const struct report *r, struct cop_buf *out)
 			cop_prof_paths_dropped(r->p->paths));
 }
 
-struct class_total {
-	enum path_class class;
-	uint64_t entries, events;
-	enum category category;
-	const struct row *example; /* the busiest of the first category that has one */
-};
-
-static int busiest(const void *a, const void *b)
+static int classify(const struct report *r, struct cop_pathclass_totals *total)
 {
-	const struct class_total *x = a, *y = b;
-
-	if (x->events != y->events)
-		return x->events > y->events ? -1 : 1;
-	return x->class < y->class ? -1 : 1;
-}
-
-static void classify(const struct report *r, struct cop_buf *path, struct class_total total[CLASSES])
-{
-	for (unsigned i = 0; i < CLASSES; i++)
-		total[i].class = i;
-	for (unsigned c = 0; c < CATEGORIES; c++)
-		for (size_t i = 0; i < r->top[c].n; i++) {
-			const struct row *row = &r->top[c].row[i];
-			struct class_total *one;
-
-			path->len = 0;
-			cop_prof_text_path(path, r->root, row->path, row->len);
-			one = &total[cop_prof_class(c, path->data ? path->data : "", path->len)];
-			one->entries++;
-			one->events += row->events;
-			if (!one->example)
-				one->example = row;
-		}
-}
-
-static void classes(const struct report *r, struct cop_buf *out)
-{
-	struct class_total total[CLASSES] = {0};
 	struct cop_buf path = {0};
-	unsigned seen = 0;
+	int rc = 0;
 
-	classify(r, &path, total);
-	qsort(total, CLASSES, sizeof(total[0]), busiest);
-	cop_buf_str(out, "\n## Path classes\n\n| Path Class | Entries | Total Events | Example |\n|---|---:|---:|---|\n");
-	for (unsigned i = 0; i < CLASSES; i++) {
-		if (!total[i].example)
-			continue;
-		seen |= 1u << total[i].class;
-		cop_buf_printf(out, "| `%s` | %" PRIu64 " | %" PRIu64 " | ", cop_prof_class_name(total[i].class),
-			total[i].entries, total[i].events);
-		path.len = 0;
-		cop_prof_text_path(&path, r->root, total[i].example->path, total[i].example->len);
-		cop_prof_text_markdown(out, path.data ? path.data : "", path.len);
-		cop_buf_str(out, " |\n");
-	}
-	cop_buf_str(out, "\n## What could be pruned\n\n"
-		"Hints drawn from the names above, for a staged clean-up; they prove nothing about what may be deleted.\n\n");
-	cop_prof_advice(out, seen, r->sum->ttl[COP_PROF_SERVE] > 0);
-	out->failed |= path.failed;
+	for (unsigned c = 0; c < CATEGORIES; c++)
+		for (size_t i = 0; i < r->top[c].n && !rc; i++) {
+			const struct row *row = &r->top[c].row[i];
+
+			path.len = 0;
+			cop_prof_text_path(&path, r->root, row->path, row->len);
+			rc = path.failed ? -ENOMEM : cop_pathclass_add(total, c == CATEGORY_TTL,
+				path.data ? path.data : "", path.len, row->events);
+		}
 	cop_buf_free(&path);
+	return rc;
+}
+
+static int classes(const struct report *r, struct cop_buf *out)
+{
+	struct cop_pathclass_totals total = {0};
+	int rc = classify(r, &total);
+
+	if (!rc) {
+		cop_buf_str(out, "\n## Path classes\n\n");
+		cop_pathclass_table(out, &total);
+		cop_buf_str(out, "\n## What could be pruned\n\n"
+			"Hints drawn from the names above, for a staged clean-up; they prove nothing about what may be deleted.\n\n");
+		cop_pathclass_advice(out, cop_pathclass_seen(&total), r->sum->ttl[COP_PROF_SERVE] > 0);
+	}
+	cop_pathclass_totals_free(&total);
+	return rc;
 }
 
 int cop_prof_fill_summary(const struct report *r, unsigned type, struct cop_buf *out)
@@ -166,7 +139,5 @@ int cop_prof_fill_summary(const struct report *r, unsigned type, struct cop_buf 
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		paths += r->top[c].n;
 	accuracy(r, out);
-	if (paths)
-		classes(r, out);
-	return 0;
+	return paths ? classes(r, out) : 0;
 }

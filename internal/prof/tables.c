@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "csv/csv.h"
 #include "prof/prof_priv.h"
 
 static const struct {
@@ -23,7 +24,7 @@ static void add_escaped(struct cop_buf *out, struct cop_buf *scratch, const char
 {
 	scratch->len = 0;
 	cop_prof_text_path(scratch, root, path, len);
-	cop_prof_text_escaped(out, scratch->data ? scratch->data : "", scratch->len);
+	cop_csv_escaped(out, scratch->data ? scratch->data : "", scratch->len);
 	out->failed |= scratch->failed;
 }
 

@@ -1,41 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What kind of path it is, by its name, and what that suggests for a smaller environment. */
 #include <string.h>
 
-#include "prof/prof_priv.h"
+#include "pathclass/pathclass.h"
 
-static const char *const names[CLASSES] = {
-	[CLASS_PYTHON_ZIP] = "python_zip_probe",
-	[CLASS_VIRTUAL_ENV] = "virtual_env_probe",
-	[CLASS_HWCAPS] = "glibc_hwcaps_probe",
-	[CLASS_MISSING_LIBRARY] = "missing_shared_library_probe",
-	[CLASS_NEGATIVE] = "negative_probe_path",
-	[CLASS_TORCH_NATIVE] = "torch_native_library",
-	[CLASS_TORCH_PYTHON] = "torch_python_package",
-	[CLASS_SITE_PACKAGES] = "python_site_packages",
-	[CLASS_STDLIB] = "python_stdlib",
-	[CLASS_BIN] = "environment_bin",
-	[CLASS_SHARED_LIBRARY] = "shared_library",
-	[CLASS_PREFIX] = "environment_prefix",
+static const char *const names[COP_PATHCLASSES] = {
+	[COP_PATHCLASS_PYTHON_ZIP] = "python_zip_probe",
+	[COP_PATHCLASS_VIRTUAL_ENV] = "virtual_env_probe",
+	[COP_PATHCLASS_HWCAPS] = "glibc_hwcaps_probe",
+	[COP_PATHCLASS_MISSING_LIBRARY] = "missing_shared_library_probe",
+	[COP_PATHCLASS_NEGATIVE] = "negative_probe_path",
+	[COP_PATHCLASS_TORCH_NATIVE] = "torch_native_library",
+	[COP_PATHCLASS_TORCH_PYTHON] = "torch_python_package",
+	[COP_PATHCLASS_SITE_PACKAGES] = "python_site_packages",
+	[COP_PATHCLASS_STDLIB] = "python_stdlib",
+	[COP_PATHCLASS_BIN] = "environment_bin",
+	[COP_PATHCLASS_SHARED_LIBRARY] = "shared_library",
+	[COP_PATHCLASS_PREFIX] = "environment_prefix",
 };
 
 /* The first row that fits decides; a row without words fits always. */
 static const struct rule {
 	bool absence; /* for remembered absences, else for the tables */
 	const char *contains, *ends;
-	enum path_class class;
+	enum cop_pathclass class;
 } rules[] = {
-	{true, "python", ".zip", CLASS_PYTHON_ZIP},
-	{true, NULL, "/pyvenv.cfg", CLASS_VIRTUAL_ENV},
-	{true, "glibc-hwcaps", NULL, CLASS_HWCAPS},
-	{true, ".so", NULL, CLASS_MISSING_LIBRARY},
-	{true, NULL, NULL, CLASS_NEGATIVE},
-	{false, "/site-packages/torch/lib/", NULL, CLASS_TORCH_NATIVE},
-	{false, "/site-packages/torch", NULL, CLASS_TORCH_PYTHON},
-	{false, "/site-packages", NULL, CLASS_SITE_PACKAGES},
-	{false, "/lib/python", NULL, CLASS_STDLIB},
-	{false, "/bin/", NULL, CLASS_BIN},
-	{false, ".so", NULL, CLASS_SHARED_LIBRARY},
+	{true, "python", ".zip", COP_PATHCLASS_PYTHON_ZIP},
+	{true, NULL, "/pyvenv.cfg", COP_PATHCLASS_VIRTUAL_ENV},
+	{true, "glibc-hwcaps", NULL, COP_PATHCLASS_HWCAPS},
+	{true, ".so", NULL, COP_PATHCLASS_MISSING_LIBRARY},
+	{true, NULL, NULL, COP_PATHCLASS_NEGATIVE},
+	{false, "/site-packages/torch/lib/", NULL, COP_PATHCLASS_TORCH_NATIVE},
+	{false, "/site-packages/torch", NULL, COP_PATHCLASS_TORCH_PYTHON},
+	{false, "/site-packages", NULL, COP_PATHCLASS_SITE_PACKAGES},
+	{false, "/lib/python", NULL, COP_PATHCLASS_STDLIB},
+	{false, "/bin/", NULL, COP_PATHCLASS_BIN},
+	{false, ".so", NULL, COP_PATHCLASS_SHARED_LIBRARY},
 };
 
 static bool fits(const struct rule *r, const char *path, size_t len)
@@ -47,38 +46,38 @@ static bool fits(const struct rule *r, const char *path, size_t len)
 	return tail <= len && (!tail || memcmp(path + len - tail, r->ends, tail) == 0);
 }
 
-enum path_class cop_prof_class(enum category c, const char *path, size_t len)
+enum cop_pathclass cop_pathclass_of(bool absence, const char *path, size_t len)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rules); i++)
-		if (rules[i].absence == (c == CATEGORY_TTL) && fits(&rules[i], path, len))
+		if (rules[i].absence == absence && fits(&rules[i], path, len))
 			return rules[i].class;
-	return CLASS_PREFIX;
+	return COP_PATHCLASS_PREFIX;
 }
 
-const char *cop_prof_class_name(enum path_class class)
+const char *cop_pathclass_name(enum cop_pathclass class)
 {
 	return names[class];
 }
 
 #define BIT(class) (1u << (class))
 #define ALWAYS (~0u)
-#define ABSENCES BIT(CLASSES)
+#define ABSENCES BIT(COP_PATHCLASSES)
 
 static const struct {
 	unsigned when; /* any of these was seen */
 	const char *text;
 } advice[] = {
 	{ALWAYS, "Leave the core of the environment alone: its root, `bin`, `lib`, `lib/python*` and `site-packages`."},
-	{BIT(CLASS_TORCH_NATIVE), "Torch's own shared libraries are in use: look for savings around them, not among them."},
-	{BIT(CLASS_TORCH_PYTHON) | BIT(CLASS_SITE_PACKAGES) | BIT(CLASS_STDLIB),
+	{BIT(COP_PATHCLASS_TORCH_NATIVE), "Torch's own shared libraries are in use: look for savings around them, not among them."},
+	{BIT(COP_PATHCLASS_TORCH_PYTHON) | BIT(COP_PATHCLASS_SITE_PACKAGES) | BIT(COP_PATHCLASS_STDLIB),
 		"Python packages and the standard library are in use: first take duplicate entries out of `PYTHONPATH` and "
 		"uninstall packages that the program does not need, and only then think about the interpreter's own tree."},
 	{ABSENCES, "The program keeps asking for names that do not exist. Look for duplicate and stale entries in `LD_LIBRARY_PATH`, "
 		"`PATH` and `PYTHONPATH`; leave the ENOENT TTL on."},
-	{BIT(CLASS_MISSING_LIBRARY),
+	{BIT(COP_PATHCLASS_MISSING_LIBRARY),
 		"The loader looks for shared libraries in folders that do not have them: a shorter `LD_LIBRARY_PATH`, without old "
 		"compilers and runtimes and without repetitions, is the cure with the least risk."},
-	{BIT(CLASS_PYTHON_ZIP) | BIT(CLASS_VIRTUAL_ENV) | BIT(CLASS_HWCAPS),
+	{BIT(COP_PATHCLASS_PYTHON_ZIP) | BIT(COP_PATHCLASS_VIRTUAL_ENV) | BIT(COP_PATHCLASS_HWCAPS),
 		"`python*.zip`, `pyvenv.cfg` and `glibc-hwcaps` are asked for by every Python and every loader at the start: that is normal and "
 		"not a fault of the program."},
 	{ALWAYS, "In this order: duplicate search entries, then those that do not exist, then stale ones, and last a reduced copy of "
@@ -86,7 +85,7 @@ static const struct {
 	{ALWAYS, "Try a reduced tree as a copy. That a path was not used in this run does not prove that no run needs it."},
 };
 
-void cop_prof_advice(struct cop_buf *out, unsigned seen, bool absences_served)
+void cop_pathclass_advice(struct cop_buf *out, unsigned seen, bool absences_served)
 {
 	if (absences_served)
 		seen |= ABSENCES;
