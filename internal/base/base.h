@@ -146,6 +146,8 @@ int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len);
 /* Writes path whole or not at all: temporary name in the same folder, fsync is
  * not done, rename. */
 int cop_write_file(const char *path, const void *data, size_t len, unsigned mode);
+/* Makes the directory path and what is missing above it; one that is there is as good. */
+int cop_make_dirs(const char *path, unsigned mode);
 
 /* ---- threads ----------------------------------------------------------- */
 

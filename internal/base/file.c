@@ -100,3 +100,34 @@ int cop_write_file(const char *path, const void *data, size_t len, unsigned mode
 	free(tmp);
 	return rc;
 }
+
+static int make_dir(const char *path, unsigned mode)
+{
+	struct stat st;
+
+	if (!mkdir(path, mode))
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	if (stat(path, &st))
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+/* What is above may be there and yet refuse mkdir otherwise than with EEXIST (read-only, automounted): whether that matters shows at
+ * the last part. */
+int cop_make_dirs(const char *path, unsigned mode)
+{
+	char *copy = strdup(path);
+	int rc = copy ? 0 : -ENOMEM;
+
+	for (char *slash = copy ? strchr(copy + !!*copy, '/') : NULL; slash && rc != -ENOTDIR; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		rc = make_dir(copy, mode);
+		*slash = '/';
+	}
+	if (copy && rc != -ENOTDIR)
+		rc = make_dir(copy, mode);
+	free(copy);
+	return rc;
+}

@@ -164,6 +164,27 @@ static void short_reads_are_put_together_and_the_end_gives_the_count(void **stat
 	assert_int_equal(cop_write_full(fd[0], got, 1), -EBADF);
 }
 
+static void missing_directories_are_made_and_those_that_are_there_are_fine(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(cop_make_dirs(in_dir("a/b//c"), 0755), 0);
+	assert_int_equal(stat(in_dir("a/b/c"), &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	assert_int_equal(cop_make_dirs(in_dir("a/b/c/"), 0755), 0);
+	assert_int_equal(cop_make_dirs("/", 0755), 0);
+	assert_int_equal(cop_make_dirs("", 0755), -ENOENT);
+	assert_int_equal(cop_write_file(in_dir("f"), "x", 1, 0644), 0);
+	assert_int_equal(cop_make_dirs(in_dir("f"), 0755), -ENOTDIR);
+	assert_int_equal(cop_make_dirs(in_dir("f/b"), 0755), -ENOTDIR);
+	assert_int_equal(unlink(in_dir("f")), 0);
+	assert_int_equal(rmdir(in_dir("a/b/c")), 0);
+	assert_int_equal(rmdir(in_dir("a/b")), 0);
+	assert_int_equal(rmdir(in_dir("a")), 0);
+	assert_int_equal(empty_dir(), 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -173,6 +194,7 @@ int main(void)
 		T(a_file_over_the_limit_is_refused),
 		T(errors_name_themselves_and_leave_nothing_behind),
 		T(a_file_is_replaced_by_rename),
+		T(missing_directories_are_made_and_those_that_are_there_are_fine),
 		T(short_reads_are_put_together_and_the_end_gives_the_count),
 	};
 

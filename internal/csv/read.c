@@ -26,7 +26,7 @@ static int bad(struct cop_csv *c, const char *why)
 	return -EBADMSG;
 }
 
-/* 1: there is more; 0: there is nothing more; -EBADMSG: no room for more. */
+/* 1: there is more; 0: nothing more; -errno. */
 static int refill(struct cop_csv *c)
 {
 	ssize_t n;
