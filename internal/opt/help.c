@@ -100,6 +100,7 @@ static void dump_row(const struct cop_opt *o, struct cop_buf *out)
 	static const char *const kinds[] = {
 		[COP_OPT_FLAG] = "flag",
 		[COP_OPT_STRING] = "string",
+		[COP_OPT_LIST] = "list",
 		[COP_OPT_U16] = "number",
 		[COP_OPT_U32] = "number",
 		[COP_OPT_U64] = "number",

@@ -23,6 +23,7 @@
 enum cop_opt_kind {
 	COP_OPT_FLAG,     /* bool: true when given; takes no value */
 	COP_OPT_STRING,   /* const char *, points into argv; never empty */
+	COP_OPT_LIST,     /* struct cop_opt_list: may be given again and again; none is empty */
 	COP_OPT_U16,      /* uint16_t, min..max */
 	COP_OPT_U32,      /* uint32_t or unsigned, min..max */
 	COP_OPT_U64,      /* uint64_t, min..max */
@@ -33,6 +34,12 @@ enum cop_opt_kind {
 	COP_OPT_CPUS,     /* const char *, checked to be a list such as 0-3,8 */
 	COP_OPT_ENUM,     /* unsigned: the value beside the word */
 	COP_OPT_IGNORED,  /* nothing: old scripts give it; takes no value; a note says so */
+};
+
+#define COP_OPT_LIST_MAX 64
+struct cop_opt_list {
+	const char *at[COP_OPT_LIST_MAX]; /* as they were given; they point into argv */
+	unsigned n;
 };
 
 struct cop_opt_word {

@@ -19,6 +19,7 @@ struct args {
 	int64_t rank;
 	unsigned color;
 	bool force, quiet;
+	struct cop_opt_list roots;
 };
 
 static const struct cop_opt_word colors[] = {{"red", 3}, {"green", 7}, {NULL, 0}};
@@ -47,6 +48,7 @@ static const struct cop_opt rows[] = {
 		.help = "a color", .initial = "red"},
 	{.name = "foreground", .letter = 'f', AT(force), .kind = COP_OPT_FLAG, .help = "stay"},
 	{.name = "quiet", .letter = 'q', AT(quiet), .kind = COP_OPT_FLAG, .help = "say nothing"},
+	{.name = "usage-root", .letter = 'r', AT(roots), .kind = COP_OPT_LIST, .arg = "DIR", .help = "a place"},
 	{.letter = 's', .kind = COP_OPT_IGNORED, .hidden = true, .help = "of no use"},
 };
 static const struct cop_opt_operand operands[] = {
@@ -272,6 +274,37 @@ static void the_last_of_two_wins(void **state)
 	assert_int_equal(got.fanout, 5);
 }
 
+static void a_list_keeps_all_in_their_order(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("x", NULL), 0);
+	assert_int_equal(got.roots.n, 0);
+	assert_int_equal(parse("--usage-root", "/b", "-r/a", "x", "--usage-root=/b", NULL), 0);
+	assert_int_equal(got.roots.n, 3);
+	assert_string_equal(got.roots.at[0], "/b");
+	assert_string_equal(got.roots.at[1], "/a");
+	assert_string_equal(got.roots.at[2], "/b");
+	REFUSED("--usage-root: the value is empty", "--usage-root=", "x");
+	REFUSED("--usage-root: DIR is missing", "x", "-r");
+}
+
+static void a_list_has_an_end(void **state)
+{
+	char *argv[COP_OPT_LIST_MAX + 4] = {(char *)"test", (char *)"x"};
+	int argc = 2;
+
+	(void)state;
+	while (argc < COP_OPT_LIST_MAX + 2)
+		argv[argc++] = (char *)"-ra";
+	assert_int_equal(cop_opt_parse(&table, argc, argv, &got, &ask, NULL, &err), 0);
+	assert_int_equal(got.roots.n, COP_OPT_LIST_MAX);
+	argv[1] = (char *)"x";
+	for (int i = 2; i < COP_OPT_LIST_MAX + 3; i++)
+		argv[i] = (char *)"-ra";
+	assert_int_equal(cop_opt_parse(&table, COP_OPT_LIST_MAX + 3, argv, &got, &ask, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "--usage-root: more than 64"));
+}
+
 static void an_ignored_option_leaves_a_note(void **state)
 {
 	(void)state;
@@ -387,6 +420,8 @@ int main(void)
 		cmocka_unit_test(options_and_operands_come_in_any_order),
 		cmocka_unit_test(two_dashes_end_the_options),
 		cmocka_unit_test(the_last_of_two_wins),
+		cmocka_unit_test(a_list_keeps_all_in_their_order),
+		cmocka_unit_test(a_list_has_an_end),
 		cmocka_unit_test(an_ignored_option_leaves_a_note),
 		cmocka_unit_test(the_tables_check_runs_last),
 		cmocka_unit_test(help_is_asked_for_in_two_ways_and_stops_the_walk),

@@ -231,10 +231,25 @@ static bool is_cpu_list(const char *p)
 	}
 }
 
+static int set_text(const struct cop_opt *o, const char *text, void *field, struct cop_err *err)
+{
+	struct cop_opt_list *list = field;
+	char label[64];
+
+	if (!*text)
+		return cop_err_set(err, EINVAL, "%s: the value is empty", cop_opt_label(o, label));
+	if (o->kind == COP_OPT_STRING)
+		*(const char **)field = text;
+	else if (list->n == COP_OPT_LIST_MAX)
+		return cop_err_set(err, EINVAL, "%s: more than %u of them", cop_opt_label(o, label), COP_OPT_LIST_MAX);
+	else
+		list->at[list->n++] = text;
+	return 0;
+}
+
 int cop_opt_set(const struct cop_opt *o, const char *text, void *into, struct cop_err *err)
 {
 	void *field = cop_opt_field(into, o->offset);
-	char label[64];
 
 	switch (o->kind) {
 	case COP_OPT_FLAG:
@@ -248,11 +263,8 @@ int cop_opt_set(const struct cop_opt *o, const char *text, void *into, struct co
 		*(const char **)field = text;
 		return 0;
 	case COP_OPT_STRING:
-		if (!*text)
-			return cop_err_set(err, EINVAL, "%s: the value is empty",
-				cop_opt_label(o, label));
-		*(const char **)field = text;
-		return 0;
+	case COP_OPT_LIST:
+		return set_text(o, text, field, err);
 	case COP_OPT_ENUM:
 		return set_enum(o, text, field, err);
 	default:
