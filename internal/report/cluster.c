@@ -99,7 +99,7 @@ static int insert(struct rows *rows, size_t at, const char *name)
 	return 0;
 }
 
-static int add_row(struct rows *rows, const struct row *from)
+int cop_report_cluster_row(struct rows *rows, const struct row *from)
 {
 	bool found;
 	size_t at = place(rows, from->name, &found);
@@ -119,12 +119,12 @@ int cop_report_cluster_metric(struct cop_report_cluster *c, const char *name, co
 	struct row row = {.name = (char *)name};
 	int rc = cop_report_number_parse(value, &row.sum, &row.decimal);
 
-	return rc ? rc : add_row(&c->metrics, &row);
+	return rc ? rc : cop_report_cluster_row(&c->metrics, &row);
 }
 
 int cop_report_cluster_op(struct cop_report_cluster *c, const char *name, const struct cop_report_op *op)
 {
-	return add_row(&c->ops, &(struct row){.name = (char *)name,
+	return cop_report_cluster_row(&c->ops, &(struct row){.name = (char *)name,
 		.count = {op->calls, op->hits, op->misses, op->negatives},
 		.sum = cop_report_number_of_double(op->latency_s)});
 }
@@ -163,9 +163,9 @@ int cop_report_cluster_merge(struct cop_report_cluster *into, const struct cop_r
 	if (!has_room(&into->metrics, &from->metrics) || !has_room(&into->ops, &from->ops))
 		return -ENOBUFS;
 	for (size_t i = 0; i < from->metrics.n && !rc; i++)
-		rc = add_row(&into->metrics, &from->metrics.row[i]);
+		rc = cop_report_cluster_row(&into->metrics, &from->metrics.row[i]);
 	for (size_t i = 0; i < from->ops.n && !rc; i++)
-		rc = add_row(&into->ops, &from->ops.row[i]);
+		rc = cop_report_cluster_row(&into->ops, &from->ops.row[i]);
 	if (!rc)
 		rc = cop_pathclass_merge(&into->classes, &from->classes);
 	into->absences_served |= from->absences_served;

@@ -46,4 +46,39 @@ int cop_report_cluster_classes(struct cop_report_cluster *c, const struct cop_pa
 int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir, const char *prefix,
 	const char *input, const char *coverage, struct cop_err *err);
 
+/* ---- aggregate: the cluster files from the files of the ranks -------------------------------------------------------------------- */
+
+#define COP_REPORT_NAMED_MAX 20 /* faults that are named; the rest is counted */
+
+struct cop_report_aggregate {
+	const char *job_dir, *prefix;
+	const char *const *usage_root; /* for the coverage table, before those that are inferred */
+	unsigned usage_roots;
+	/* Called now and then with how many ranks were read; NULL: never. */
+	void (*progress)(void *arg, uint64_t ranks);
+	void *arg;
+};
+
+enum cop_report_kind { COP_REPORT_AGGREGATE, COP_REPORT_OPERATIONS, COP_REPORT_TOP_PATHS, COP_REPORT_KINDS };
+
+struct cop_report_aggregated {
+	char *input, *output;             /* directories, absolute */
+	uint64_t files[COP_REPORT_KINDS]; /* used */
+	uint64_t faults;                  /* files that are missing or of no use */
+	struct cop_buf named;             /* the first of them by name, a line each, and how many more there are */
+	struct cop_report_cluster *cluster;
+};
+
+/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing, and writes JOBDIR/profiling/cluster. A file counts whole or not at
+ * all; what is read of it takes the same memory however many ranks there are (16 bytes of each are kept, to tell which were read).
+ * -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why), both with the likely causes; -EINVAL
+ * for a PREFIX that can't be one; -EEXIST if the cluster file that is there sums up more ranks than were found. out is filled as far
+ * as it got, and is the caller's to free, also after an error. */
+int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
+	struct cop_err *err);
+void cop_report_aggregated_free(struct cop_report_aggregated *a);
+/* The sums for a terminal, and as one JSON object with what was written. */
+void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
+void cop_report_aggregated_json(const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out);
+
 #endif

@@ -2,6 +2,7 @@
 #ifndef COP_REPORT_PRIV_H
 #define COP_REPORT_PRIV_H
 
+#include "csv/csv.h"
 #include "pathclass/pathclass.h"
 #include "report/report.h"
 
@@ -48,14 +49,89 @@ struct cop_report_cluster {
 int cop_report_cluster_merge(struct cop_report_cluster *into, const struct cop_report_cluster *from);
 /* Forgets what was added. */
 void cop_report_cluster_clear(struct cop_report_cluster *c);
+/* Adds to the row of that name. */
+int cop_report_cluster_row(struct rows *rows, const struct row *from);
 /* The row of a metric or an operation, or NULL. */
 const struct row *cop_report_rows_find(const struct rows *rows, const char *name);
 double cop_report_average_us(const struct row *op);
 
 /* ---- write.c ---- */
 
+/* -EINVAL if it cannot begin the name of a file. */
+int cop_report_check_prefix(const char *prefix, struct cop_err *err);
 /* notes: lines for the head of the summary, or NULL. */
 int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir, const char *prefix,
 	const char *input, const char *notes, const char *coverage, struct cop_err *err);
+
+/* ---- faults.c: what was wrong with which file ---- */
+
+/* The first COP_REPORT_NAMED_MAX by name, whatever the order they are met in, and a count of all. Any thread. */
+struct faults {
+	pthread_mutex_t lock;
+	struct fault {
+		char *name, *why;
+	} first[COP_REPORT_NAMED_MAX];
+	unsigned named;
+	uint64_t count;
+};
+
+void cop_report_faults_init(struct faults *f);
+void cop_report_faults_fini(struct faults *f);
+void cop_report_faults_add(struct faults *f, const char *name, const char *why);
+/* "NAME: WHY", a line each, and a line for those that are not named. */
+void cop_report_faults_list(const struct faults *f, struct cop_buf *out);
+
+/* ---- rank.c: the files of one rank ---- */
+
+#define RANK_NAME_MAX 256 /* a directory entry with its NUL */
+
+/* Whether name is <host>-<pid>-profiling_<kind>.csv; stem_len: that of <host>-<pid>. */
+bool cop_report_rank_name(const char *name, size_t *stem_len, enum cop_report_kind *kind);
+/* "profiling_aggregate.csv" */
+const char *cop_report_kind_name(enum cop_report_kind kind);
+
+/* What one thread needs to read files; zero is closed. */
+struct rank_reader {
+	struct cop_csv csv;
+	struct cop_report_cluster *file; /* of one file, until it is known to be whole */
+	int fd;
+	uint64_t bytes;
+};
+
+int cop_report_reader_open(struct rank_reader *r);
+void cop_report_reader_close(struct rank_reader *r);
+/* Reads one file of dir into r->file. 0; -ENOENT: it is not there; -ENOMEM; -EBADMSG: it is of no use, why says so, and what is in
+ * r->file is of none either. */
+int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum cop_report_kind kind,
+	struct cop_buf *why);
+/* The same from what the csv reader of r was opened for. */
+int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
+
+/* ---- seen.c ---- */
+
+/* The names that were met, 16 bytes each or less; zero but for the seed is empty. */
+struct seen {
+	uint64_t seed;
+	uint64_t *slot;
+	size_t slots, n;
+};
+
+/* 1: it is new; 0: it was there; -ENOMEM. */
+int cop_report_seen_add(struct seen *s, const char *name, size_t len);
+void cop_report_seen_free(struct seen *s);
+
+/* ---- ranks.c: all of them ---- */
+
+struct ranks_result {
+	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
+	struct faults faults;
+	struct cop_report_cluster *sums;
+};
+
+/* Reads every rank's files in dir. -ENOMEM, or what reading the directory failed with. */
+int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what,
+	struct ranks_result *out, struct cop_err *err);
+/* Also after an error. */
+void cop_report_ranks_fini(struct ranks_result *out);
 
 #endif

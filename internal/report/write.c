@@ -143,7 +143,7 @@ static int write_one(const struct output *o, const struct file *f, const char *d
 	return rc;
 }
 
-static int check_prefix(const char *prefix, struct cop_err *err)
+int cop_report_check_prefix(const char *prefix, struct cop_err *err)
 {
 	size_t len = strlen(prefix);
 
@@ -160,7 +160,7 @@ int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const cha
 	const char *input, const char *notes, const char *coverage, struct cop_err *err)
 {
 	const struct output o = {.c = c, .input = input, .notes = notes, .coverage = coverage};
-	int rc = check_prefix(prefix, err);
+	int rc = cop_report_check_prefix(prefix, err);
 
 	if (rc)
 		return rc;

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/report_priv.h"
+
+static int no_memory(struct cop_err *err)
+{
+	return cop_err_set(err, ENOMEM, "no memory to aggregate");
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* Where files are read and written. */
+static int choose_directories(const char *job_dir, struct cop_report_aggregated *out, struct cop_err *err)
+{
+	char *job = realpath(job_dir, NULL);
+	int rc = 0;
+
+	if (!job)
+		return cop_err_set(err, errno, "cannot read the job directory %s: %s", job_dir, strerror(errno));
+	if (!is_directory(job))
+		rc = cop_err_set(err, ENOTDIR, "%s is not a directory: name the job directory that was given to copper mount -d",
+			job_dir);
+	else if (asprintf(&out->input, "%s/profiling/final", job) < 0)
+		out->input = NULL;
+	else if (asprintf(&out->output, "%s/profiling/cluster", job) < 0)
+		out->output = NULL;
+	if (!rc && (!out->input || !out->output))
+		rc = no_memory(err);
+	if (!rc && !is_directory(out->input))
+		*strstr(out->input + strlen(job), "/profiling/final") = '\0';
+	free(job);
+	return rc;
+}
+
+/* How many ranks the cluster file that is there sums up; 0 if there is none that can be read. */
+static uint64_t ranks_there(const char *output, const char *prefix)
+{
+	char *path, *data = NULL, *at;
+	uint64_t ranks = 0;
+	size_t len;
+
+	if (asprintf(&path, "%s/%s-profiling_aggregate.csv", output, prefix) < 0)
+		return 0;
+	if (!access(path, R_OK) && !cop_read_file(path, COP_MIB, &data, &len)) {
+		at = strstr(data, "\nranks_with_aggregate_files,");
+		if (at)
+			ranks = strtoull(strchr(at, ',') + 1, NULL, 10);
+	}
+	free(data);
+	free(path);
+	return ranks;
+}
+
+/* The job may have summed itself up when it was stopped, and kept few files of its ranks, or none. */
+static void say_what_is_there(const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
+{
+	uint64_t ranks = ranks_there(a->output, prefix);
+
+	if (ranks)
+		cop_buf_printf(text, "\n  but %s/%s-profiling_aggregate.csv, -profiling_operations.csv and -profiling_summary.md are there: sums over "
+			"%" PRIu64 " ranks, as the job wrote them when it stopped, or an earlier copper aggregate", a->output, prefix, ranks);
+}
+
+static int nothing_found(const struct cop_report_aggregated *a, const char *prefix, bool useless, struct cop_err *err)
+{
+	struct cop_buf text = {0};
+
+	cop_buf_printf(&text, "failed to find profiling csv files under: %s\n", a->input);
+	cop_buf_str(&text, useless ? "  none of those that are there is of use: a full disk, or files that are not Copper's" :
+		"  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
+		"stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
+	say_what_is_there(a, prefix, &text);
+	cop_err_set(err, useless ? ENODATA : ENOENT, "%s", text.data ? text.data : "no memory");
+	cop_buf_free(&text);
+	return useless ? -ENODATA : -ENOENT;
+}
+
+/* Sums over part of a job must not replace those over all of it. */
+static int check_there(const struct cop_report_aggregated *a, const char *prefix, struct cop_err *err)
+{
+	uint64_t there = ranks_there(a->output, prefix), found = a->files[COP_REPORT_AGGREGATE];
+
+	if (there <= found)
+		return 0;
+	return cop_err_set(err, EEXIST, "%s/%s-profiling_aggregate.csv sums up %" PRIu64 " ranks, and files of %" PRIu64 " were found: it is left as "
+		"it is; give another PREFIX, or remove it", a->output, prefix, there, found);
+}
+
+static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
+{
+	if (!a->faults)
+		return;
+	cop_buf_printf(out, "- Files used: %" PRIu64 " of aggregates, %" PRIu64 " of operations, %" PRIu64 " of top paths\n",
+		a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS], a->files[COP_REPORT_TOP_PATHS]);
+	cop_buf_printf(out, "- Files missing or of no use: %" PRIu64 "\n", a->faults);
+	for (const char *line = a->named.data; line && *line;) {
+		size_t len = strcspn(line, "\n");
+
+		cop_buf_str(out, "  - ");
+		cop_csv_markdown(out, line, len);
+		cop_buf_str(out, "\n");
+		line += len + !!line[len];
+	}
+}
+
+static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out, struct cop_err *err)
+{
+	struct cop_buf head = {0};
+	int rc;
+
+	notes(out, &head);
+	rc = head.failed ? no_memory(err) : cop_report_cluster_write_noted(out->cluster, out->output, what->prefix, out->input,
+		head.data, NULL, err);
+	cop_buf_free(&head);
+	return rc;
+}
+
+int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
+	struct cop_err *err)
+{
+	struct ranks_result ranks = {0};
+	int rc;
+
+	*out = (struct cop_report_aggregated){0};
+	rc = cop_report_check_prefix(what->prefix, err);
+	if (!rc)
+		rc = choose_directories(what->job_dir, out, err);
+	if (rc)
+		return rc;
+	rc = cop_report_read_ranks(out->input, what, &ranks, err);
+	if (!rc) {
+		memcpy(out->files, ranks.files, sizeof(out->files));
+		out->faults = ranks.faults.count;
+		cop_report_faults_list(&ranks.faults, &out->named);
+		out->cluster = ranks.sums;
+		ranks.sums = NULL;
+	}
+	if (!rc && !(out->files[0] + out->files[1] + out->files[2]))
+		rc = nothing_found(out, what->prefix, ranks.found, err);
+	if (!rc)
+		rc = check_there(out, what->prefix, err);
+	if (!rc)
+		rc = write_all(what, out, err);
+	cop_report_ranks_fini(&ranks);
+	return rc;
+}
+
+void cop_report_aggregated_free(struct cop_report_aggregated *a)
+{
+	free(a->input);
+	free(a->output);
+	cop_buf_free(&a->named);
+	cop_report_cluster_free(a->cluster);
+	*a = (struct cop_report_aggregated){0};
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report_priv.h"
+
+void cop_report_faults_init(struct faults *f)
+{
+	*f = (struct faults){0};
+	pthread_mutex_init(&f->lock, NULL);
+}
+
+static void drop(struct fault *fault)
+{
+	free(fault->name);
+	free(fault->why);
+}
+
+void cop_report_faults_fini(struct faults *f)
+{
+	while (f->named)
+		drop(&f->first[--f->named]);
+	pthread_mutex_destroy(&f->lock);
+}
+
+/* Where a name belongs; COP_REPORT_NAMED_MAX: nowhere. */
+static unsigned place(const struct faults *f, const char *name)
+{
+	unsigned at = f->named;
+
+	while (at && strcmp(name, f->first[at - 1].name) < 0)
+		at--;
+	return at;
+}
+
+/* Without memory for its name a fault is counted all the same. */
+void cop_report_faults_add(struct faults *f, const char *name, const char *why)
+{
+	struct fault fault = {.name = strdup(name), .why = strdup(why)};
+	unsigned at;
+
+	pthread_mutex_lock(&f->lock);
+	f->count++;
+	at = fault.name && fault.why ? place(f, name) : COP_REPORT_NAMED_MAX;
+	if (at == COP_REPORT_NAMED_MAX) {
+		drop(&fault);
+	} else {
+		if (f->named == COP_REPORT_NAMED_MAX)
+			drop(&f->first[--f->named]);
+		memmove(f->first + at + 1, f->first + at, (f->named - at) * sizeof(fault));
+		f->first[at] = fault;
+		f->named++;
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* Names come from a directory that anybody may have written to: no byte of theirs steers a terminal. */
+static void print_name(struct cop_buf *out, const char *name)
+{
+	for (; *name; name++) {
+		unsigned char c = (unsigned char)*name;
+
+		if (c < 0x20 || c == 0x7f || c == '\\')
+			cop_buf_printf(out, "\\x%02x", c);
+		else
+			cop_buf_add(out, name, 1);
+	}
+}
+
+void cop_report_faults_list(const struct faults *f, struct cop_buf *out)
+{
+	for (unsigned i = 0; i < f->named; i++) {
+		print_name(out, f->first[i].name);
+		cop_buf_printf(out, ": %s\n", f->first[i].why);
+	}
+	if (f->count > f->named)
+		cop_buf_printf(out, "and %" PRIu64 " more\n", f->count - f->named);
+}

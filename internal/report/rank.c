@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files of one rank. They may come from Copper 1.0, from a later version, from a node that was killed while the disk was
+ * full, or from somebody who means harm: a file counts whole or not at all. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/report_priv.h"
+
+/* 65,536 paths of every category are below 100 MiB as a rule. */
+#define FILE_BYTES_MAX COP_GIB
+
+static const char *const aggregate_columns[] = {"metric", "value", NULL};
+static const char *const operations_columns[] = {"operation", "total_calls", "cache_hits", "cache_misses",
+	"negative_results", "avg_latency_us", "total_latency_s", NULL};
+static const char *const top_columns[] = {"category", "path", "total_events", "cache_hits", "cache_misses",
+	"negative_results", "ttl_stores", "ttl_serves", "ttl_expires", "ttl_clears", NULL};
+
+/* Adds a record. 0 or -errno, -EBADMSG with a word on why. */
+typedef int row_fn(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why);
+static row_fn aggregate_row, operations_row, top_row;
+
+static const struct kind {
+	const char *name;
+	const char *const *columns;
+	row_fn *row;
+	bool never_empty; /* a rank that did nothing has no operation and no path, but it has its metrics */
+} kinds[COP_REPORT_KINDS] = {
+	[COP_REPORT_AGGREGATE] = {"profiling_aggregate.csv", aggregate_columns, aggregate_row, true},
+	[COP_REPORT_OPERATIONS] = {"profiling_operations.csv", operations_columns, operations_row, false},
+	[COP_REPORT_TOP_PATHS] = {"profiling_top_paths.csv", top_columns, top_row, false},
+};
+
+const char *cop_report_kind_name(enum cop_report_kind kind)
+{
+	return kinds[kind].name;
+}
+
+/* A host may hold dashes and digits: what stands behind its last dash is the pid. */
+static bool is_stem(const char *text, size_t len)
+{
+	size_t digits = 0;
+
+	while (digits < len && isdigit((unsigned char)text[len - 1 - digits]))
+		digits++;
+	return digits && len > digits + 1 && text[len - 1 - digits] == '-';
+}
+
+bool cop_report_rank_name(const char *name, size_t *stem_len, enum cop_report_kind *kind)
+{
+	size_t len = strlen(name);
+
+	for (unsigned k = 0; k < COP_REPORT_KINDS; k++) {
+		size_t tail = strlen(kinds[k].name);
+
+		if (len <= tail + 1 || strcmp(name + len - tail, kinds[k].name) || name[len - tail - 1] != '-')
+			continue;
+		*stem_len = len - tail - 1;
+		*kind = k;
+		return is_stem(name, *stem_len);
+	}
+	return false;
+}
+
+static int bad(struct cop_buf *why, const char *text)
+{
+	cop_buf_str(why, text);
+	return -EBADMSG;
+}
+
+/* Why name can't be added; its rows are unique in a file. */
+static int check_name(const struct rows *rows, const char *name, struct cop_buf *why)
+{
+	if (!*name || strlen(name) > CLUSTER_NAME_BYTES)
+		return bad(why, "a row has no name, or one that is too long");
+	if (cop_report_rows_find(rows, name))
+		return bad(why, "a row is there twice");
+	return rows->n == CLUSTER_NAMES_MAX ? bad(why, "it has more rows than any version of Copper writes") : 0;
+}
+
+static int aggregate_row(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why)
+{
+	const char *name = r->field[0].text, *value = r->field[1].text;
+	int rc = check_name(&file->metrics, name, why);
+
+	if (rc)
+		return rc;
+	if (value[0] == '-' && isdigit((unsigned char)value[1]))
+		return bad(why, "a metric is negative");
+	rc = cop_report_cluster_metric(file, name, value);
+	return rc == -EINVAL ? 0 : rc; /* a description, as Copper 1.0 wrote them */
+}
+
+/* A count past 64 bits is the largest. */
+static bool take_count(const char *text, uint64_t *out)
+{
+	int rc = cop_parse_u64(text, out);
+
+	if (rc == -ERANGE)
+		*out = UINT64_MAX;
+	return !rc || rc == -ERANGE;
+}
+
+static int operations_row(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why)
+{
+	struct row row = {.name = (char *)r->field[0].text};
+	int rc = check_name(&file->ops, row.name, why);
+	bool decimal;
+
+	for (unsigned i = 0; i < COP_ARRAY_SIZE(row.count) && !rc; i++)
+		if (!take_count(r->field[1 + i].text, &row.count[i]))
+			return bad(why, "a count is not a number");
+	if (!rc && cop_report_number_parse(r->field[6].text, &row.sum, &decimal))
+		return bad(why, "a latency is not a number");
+	return rc ? rc : cop_report_cluster_row(&file->ops, &row);
+}
+
+static int top_row(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why)
+{
+	uint64_t counts[COP_REPORT_TOP_COUNTS];
+
+	for (unsigned i = 0; i < COP_REPORT_TOP_COUNTS; i++)
+		if (!take_count(r->field[2 + i].text, &counts[i]))
+			return bad(why, "a count is not a number");
+	return cop_report_cluster_top(file, r->field[0].text, r->field[1].text, r->field[1].len, counts);
+}
+
+/* A later version may have more columns behind those we know. */
+static bool is_header(const struct cop_csv_record *r, const char *const *columns)
+{
+	unsigned i = 0;
+
+	while (columns[i] && i < r->n && strcmp(r->field[i].text, columns[i]) == 0)
+		i++;
+	return !columns[i];
+}
+
+static int next(struct rank_reader *r, struct cop_csv_record *record, struct cop_buf *why)
+{
+	int rc = cop_csv_next(&r->csv, record);
+
+	if (rc == -EBADMSG) {
+		cop_buf_printf(why, "it is not a CSV file: line %llu: %s", (unsigned long long)r->csv.line, r->csv.why);
+	} else if (rc < 0 && rc != -ENOMEM) {
+		cop_buf_printf(why, "it cannot be read: %s", strerror(-rc));
+		rc = -EBADMSG;
+	} else if (rc > 0 && record->cut) {
+		return bad(why, "it is cut short: its last line has no end");
+	}
+	return rc;
+}
+
+int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why)
+{
+	const struct kind *k = &kinds[kind];
+	struct cop_csv_record record;
+	unsigned columns;
+	bool rows = false;
+	int rc = next(r, &record, why);
+
+	if (rc <= 0)
+		return rc ? rc : bad(why, "it is empty");
+	if (!is_header(&record, k->columns))
+		return bad(why, "its first line is not the header that is expected: another version wrote it, or it is something else");
+	columns = record.n;
+	while ((rc = next(r, &record, why)) > 0) {
+		rc = record.n == columns ? k->row(r->file, &record, why) : bad(why, "a line has not as many fields as the header");
+		if (rc == -EBADMSG)
+			cop_buf_printf(why, " (line %llu)", (unsigned long long)r->csv.line);
+		if (rc)
+			return rc;
+		rows = true;
+	}
+	return !rc && !rows && k->never_empty ? bad(why, "it holds a header and nothing else") : rc;
+}
+
+static ssize_t read_some(void *arg, void *data, size_t len)
+{
+	struct rank_reader *r = arg;
+	ssize_t n;
+
+	do
+		n = read(r->fd, data, len);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		r->bytes += (uint64_t)n;
+	return n < 0 ? -errno : r->bytes > FILE_BYTES_MAX ? -EFBIG : n;
+}
+
+int cop_report_reader_open(struct rank_reader *r)
+{
+	*r = (struct rank_reader){.fd = -1, .file = cop_report_cluster_new()};
+	return r->file ? cop_csv_open(&r->csv, read_some, r) : -ENOMEM;
+}
+
+void cop_report_reader_close(struct rank_reader *r)
+{
+	cop_report_cluster_free(r->file);
+	cop_csv_free(&r->csv);
+}
+
+/* O_NONBLOCK: a fifo would wait for a writer. */
+static int open_file(int dir, const char *name, struct cop_buf *why)
+{
+	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	if (fd < 0 || fstat(fd, &st)) {
+		cop_buf_printf(why, "it cannot be opened: %s", strerror(errno));
+	} else if (!S_ISREG(st.st_mode)) {
+		cop_buf_str(why, "it is not a regular file");
+	} else if ((uint64_t)st.st_size > FILE_BYTES_MAX) {
+		cop_buf_str(why, "it is larger than any that Copper writes");
+	} else {
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	return -EBADMSG;
+}
+
+int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum cop_report_kind kind,
+	struct cop_buf *why)
+{
+	int rc;
+
+	r->fd = open_file(dir, name, why);
+	if (r->fd < 0)
+		return r->fd;
+	r->bytes = 0;
+	cop_report_cluster_clear(r->file);
+	rc = cop_csv_open(&r->csv, read_some, r);
+	if (!rc)
+		rc = cop_report_read_csv(r, kind, why);
+	if (!rc && kind == COP_REPORT_AGGREGATE)
+		cop_report_cluster_ranks(r->file, 1);
+	close(r->fd);
+	return rc;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread walks the directory and hands the ranks over through a short queue; the others read their files. On a parallel file
+ * system the time is in waiting for opens, not in the sums, so that there are more of them than processors; each starts only
+ * when those before it do not keep up. The directory has tens of thousands of names that no two ranks share a file of, hence no
+ * list of them is kept.
+ *
+ * The lock covers the queue, the counts beside it and the sums: a file is read without it and added under it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/report_priv.h"
+
+#define READERS_MAX 32u
+#define QUEUE_MAX 256u
+#define LOOK_AGAIN_MS 200 /* how often progress is told */
+
+struct work {
+	pthread_mutex_t lock;
+	pthread_cond_t filled, emptied;
+	char queue[QUEUE_MAX][RANK_NAME_MAX]; /* a ring of <host>-<pid> */
+	unsigned first, waiting;
+	bool closed;
+	int failed;    /* the first -errno of any thread */
+	uint64_t read; /* ranks */
+	uint64_t told_ms;
+	int dir;
+	struct ranks_result *out;
+	struct faults no_top; /* a fault only if other ranks have them */
+	pthread_t reader[READERS_MAX];
+	unsigned readers;
+};
+
+/* Next rank into stem; false: there will be none. */
+static bool take(struct work *w, char stem[RANK_NAME_MAX])
+{
+	bool got;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->waiting && !w->closed)
+		pthread_cond_wait(&w->filled, &w->lock);
+	got = w->waiting;
+	if (got) {
+		strcpy(stem, w->queue[w->first]);
+		w->first = (w->first + 1) % QUEUE_MAX;
+		w->waiting--;
+		pthread_cond_signal(&w->emptied);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return got;
+}
+
+static void fail(struct work *w, int rc)
+{
+	pthread_mutex_lock(&w->lock);
+	if (!w->failed)
+		w->failed = rc;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static int add_file(struct work *w, const struct cop_report_cluster *file, enum cop_report_kind kind)
+{
+	int rc;
+
+	pthread_mutex_lock(&w->lock);
+	rc = cop_report_cluster_merge(w->out->sums, file);
+	w->out->files[kind] += rc == 0;
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+static void read_one(struct work *w, struct rank_reader *r, const char *name, enum cop_report_kind kind)
+{
+	struct cop_buf why = {0};
+	int rc = cop_report_read_file(r, w->dir, name, kind, &why);
+
+	if (!rc)
+		rc = add_file(w, r->file, kind);
+	if (rc == -ENOBUFS)
+		cop_buf_str(&why, "it has names that the others have not, and they are too many");
+	if (rc == -ENOMEM)
+		fail(w, rc);
+	else if (rc == -ENOENT)
+		cop_report_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults, name,
+			"it is missing, and other files of this rank are there");
+	else if (rc)
+		cop_report_faults_add(&w->out->faults, name, why.data ? why.data : strerror(-rc));
+	cop_buf_free(&why);
+}
+
+static void read_rank(struct work *w, struct rank_reader *r, const char *stem)
+{
+	for (unsigned k = 0; k < COP_REPORT_KINDS; k++) {
+		char name[RANK_NAME_MAX + 32];
+
+		snprintf(name, sizeof(name), "%s-%s", stem, cop_report_kind_name(k));
+		read_one(w, r, name, k);
+	}
+	pthread_mutex_lock(&w->lock);
+	w->read++;
+	pthread_cond_signal(&w->emptied);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void *read_ranks(void *arg)
+{
+	struct work *w = arg;
+	struct rank_reader r;
+	char stem[RANK_NAME_MAX];
+	int rc = cop_report_reader_open(&r);
+
+	if (rc)
+		fail(w, rc);
+	while (take(w, stem))
+		if (!rc)
+			read_rank(w, &r, stem);
+	cop_report_reader_close(&r);
+	return NULL;
+}
+
+/* With the lock held: waits for a change, and tells the progress now and then, without the lock. */
+static void wait_a_while(struct work *w, const struct cop_report_aggregate *what)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LOOK_AGAIN_MS * (long)COP_NS_PER_MS;
+	until.tv_sec += until.tv_nsec / (long)COP_NS_PER_S;
+	until.tv_nsec %= (long)COP_NS_PER_S;
+	pthread_cond_timedwait(&w->emptied, &w->lock, &until);
+	if (what->progress && cop_now_ms() - w->told_ms >= LOOK_AGAIN_MS) {
+		uint64_t read = w->read;
+
+		w->told_ms = cop_now_ms();
+		pthread_mutex_unlock(&w->lock);
+		what->progress(what->arg, read);
+		pthread_mutex_lock(&w->lock);
+	}
+}
+
+/* Another reader where there is none, or those that are there let the queue fill up. One is enough to go on. */
+static int add_reader(struct work *w)
+{
+	int rc = cop_thread_start(&w->reader[w->readers], "aggregate", read_ranks, w);
+
+	w->readers += rc == 0;
+	return w->readers ? 0 : rc;
+}
+
+static int put(struct work *w, const char *stem, size_t len, const struct cop_report_aggregate *what)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (!w->readers || (w->waiting >= 8 && w->readers < READERS_MAX))
+		rc = add_reader(w);
+	while (!rc && w->waiting == QUEUE_MAX)
+		wait_a_while(w, what);
+	if (!rc) {
+		char *slot = w->queue[(w->first + w->waiting) % QUEUE_MAX];
+
+		memcpy(slot, stem, len);
+		slot[len] = '\0';
+		w->waiting++;
+		w->out->found++;
+		pthread_cond_signal(&w->filled);
+		rc = w->failed;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+static int walk(struct work *w, DIR *d, const struct cop_report_aggregate *what)
+{
+	struct seen seen = {.seed = cop_now_ns()};
+	struct dirent *e;
+	int rc = 0;
+
+	while (!rc && (errno = 0, e = readdir(d))) {
+		enum cop_report_kind kind;
+		size_t len;
+
+		if (!cop_report_rank_name(e->d_name, &len, &kind))
+			continue;
+		rc = cop_report_seen_add(&seen, e->d_name, len);
+		if (rc > 0)
+			rc = put(w, e->d_name, len, what);
+	}
+	if (!rc)
+		rc = -errno;
+	cop_report_seen_free(&seen);
+	return rc;
+}
+
+static void finish(struct work *w, const struct cop_report_aggregate *what)
+{
+	pthread_mutex_lock(&w->lock);
+	w->closed = true;
+	pthread_cond_broadcast(&w->filled);
+	while (w->readers && w->read < w->out->found && !w->failed)
+		wait_a_while(w, what);
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < w->readers; i++)
+		pthread_join(w->reader[i], NULL);
+}
+
+/* Top paths are missing from a rank only if others have them: -N is no must. */
+static void settle_top(struct work *w)
+{
+	struct faults *all = &w->out->faults;
+
+	if (!w->out->files[COP_REPORT_TOP_PATHS])
+		return;
+	for (unsigned i = 0; i < w->no_top.named; i++)
+		cop_report_faults_add(all, w->no_top.first[i].name, w->no_top.first[i].why);
+	all->count += w->no_top.count - w->no_top.named;
+}
+
+static struct work *work_new(struct ranks_result *out)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	cop_report_faults_init(&out->faults);
+	out->sums = cop_report_cluster_new();
+	if (!w)
+		return NULL;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->filled, NULL);
+	pthread_cond_init(&w->emptied, NULL);
+	cop_report_faults_init(&w->no_top);
+	w->out = out;
+	return w;
+}
+
+static void work_free(struct work *w)
+{
+	if (!w)
+		return;
+	cop_report_faults_fini(&w->no_top);
+	pthread_cond_destroy(&w->filled);
+	pthread_cond_destroy(&w->emptied);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what, struct ranks_result *out,
+	struct cop_err *err)
+{
+	struct work *w = work_new(out);
+	DIR *d = opendir(dir);
+	int rc = 0;
+
+	if (!d) {
+		rc = cop_err_set(err, errno, "cannot read %s: %s", dir, strerror(errno));
+	} else if (!w || !out->sums) {
+		rc = cop_err_set(err, ENOMEM, "no memory to read %s", dir);
+	} else {
+		w->dir = dirfd(d);
+		rc = walk(w, d, what);
+		finish(w, what);
+		rc = rc ? rc : w->failed;
+		if (rc)
+			cop_err_set(err, -rc, "reading %s: %s", dir, strerror(-rc));
+		else
+			settle_top(w);
+	}
+	if (d)
+		closedir(d);
+	work_free(w);
+	return rc;
+}
+
+void cop_report_ranks_fini(struct ranks_result *out)
+{
+	cop_report_faults_fini(&out->faults);
+	cop_report_cluster_free(out->sums);
+}
