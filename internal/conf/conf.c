@@ -115,7 +115,7 @@ static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AU
 		.arg = "FILE", .help = "the site's 'hostname address' lines"},                     \
 	{.name = "address-source", .letter = 'a', AT(address_source), .kind = COP_OPT_ENUM,        \
 		.arg = "WORD", .words = address_sources, .help = "facility or discover",           \
-		.shown = "discover without -F"},                                       \
+		.shown = "discover without -F", .rare = true},                                  \
 	{.name = "compress", AT(compress), .kind = COP_OPT_ENUM, .arg = "WORD", .words = compressions, \
 		.help = "chunks by LZ4: auto, on or off", .initial = "auto", .rare = true},        \
 	{.name = "runtime-dir", AT(runtime_dir), .kind = COP_OPT_STRING, .arg = "DIR",             \
@@ -126,6 +126,9 @@ static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AU
 	{.name = "cache-size", AT(cache_size), .kind = COP_OPT_SIZE, .arg = "SIZE",                \
 		.min = COP_CONF_CACHE_MIN, .max = UINT64_C(1) << 50,                               \
 		.help = "limit on cached bytes", .shown = "a tenth of memory"},                    \
+	{.name = "max-cacheable-bytes", .letter = 'M', AT(max_cacheable), .kind = COP_OPT_SIZE,    \
+		.arg = "SIZE", .min = 1, .max = UINT64_C(1) << 62,                                 \
+		.help = "larger files are read past the tree", .shown = "none", .rare = true},     \
 	{.name = "chunk", AT(chunk), .kind = COP_OPT_SIZE, .arg = "SIZE",                          \
 		.min = COP_CONF_CHUNK_MIN, .max = COP_CONF_CHUNK_MAX,                              \
 		.help = "files travel in pieces of this power of two", .initial = "1M",            \

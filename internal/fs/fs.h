@@ -21,10 +21,11 @@ struct cop_fs_conf {
 	bool allow_other;
 	bool observe;           /* the kernel caches nothing, so every request is seen */
 	uint32_t enoent_ttl_ms;
+	uint64_t max_cacheable; /* bytes: larger files are read from the source by this node itself; 0: none are */
 	unsigned workers;       /* 0: chosen by the number of processors */
 	struct cop_coop *coop;
 	struct cop_cache *cache;
-	struct cop_origin *origin; /* for pseudo file systems, which are read on the node itself */
+	struct cop_origin *origin; /* for what is read on the node itself: pseudo file systems, files beyond max_cacheable */
 	struct cop_stats *stats;
 	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less, so that each path is seen at least once */
 };

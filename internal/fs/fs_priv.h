@@ -173,6 +173,11 @@ void cop_fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 extern const struct fuse_lowlevel_ops cop_fs_ops;
 
+/* ---- bypass.c: files that are read past the tree ---- */
+bool cop_fs_bypasses(const struct cop_fs *fs, const struct cop_attr *attr);
+/* size and off are set, and inside the file. */
+void cop_fs_bypass_read(struct op *op);
+
 /* ---- ahead.c ---- */
 /* A read has touched this chunk: asks for what will probably be read next. */
 void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index);

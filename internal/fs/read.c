@@ -109,6 +109,10 @@ void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 		return;
 	}
 	op->size = COP_MIN(size, i->attr.size - (uint64_t)off);
+	if (cop_fs_bypasses(fs, &i->attr)) {
+		cop_fs_bypass_read(op);
+		return;
+	}
 	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_coop_chunk_bytes(fs->conf.coop));
 	first = (uint64_t)off / cop_coop_chunk_bytes(fs->conf.coop);
 	cop_fs_inode_ref(i);

@@ -285,8 +285,8 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_fs_conf conf = {.mountpoint = n->mountpoint, .source = n->source,
 		.keep_symlinks = n->conf->keep_symlinks, .allow_other = n->conf->allow_other, .observe = n->conf->observe,
-		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .coop = n->coop, .cache = n->cache, .origin = n->origin,
-		.stats = &n->stats, .prof = n->prof};
+		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .max_cacheable = n->conf->max_cacheable,
+		.coop = n->coop, .cache = n->cache, .origin = n->origin, .stats = &n->stats, .prof = n->prof};
 
 	struct cop_fs *fs = NULL;
 	int rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
