@@ -149,6 +149,14 @@ int cop_write_file(const char *path, const void *data, size_t len, unsigned mode
 /* Makes the directory path and what is missing above it; one that is there is as good. */
 int cop_make_dirs(const char *path, unsigned mode);
 
+/* ---- processors -------------------------------------------------------- */
+
+/* Pins every thread of this process, and those that it starts later, to a list such as "0-3,8". -EINVAL with a sentence that
+ * names those that are not there or may not be used; then nothing has changed. */
+int cop_cpus_pin(const char *list, struct cop_err *err);
+/* Those that this thread may run on, as a list. */
+void cop_cpus_list(struct cop_buf *out);
+
 /* ---- threads ----------------------------------------------------------- */
 
 /* Starts a thread with all signals blocked and a name of at most 15 bytes (cut).

@@ -2,6 +2,8 @@
 /* The public functions: each goes to the implementation behind the endpoint. */
 #include "fabric/fabric_priv.h"
 
+#include <string.h>
+
 void cop_fabric_close(struct cop_fabric *f)
 {
 	if (f)
@@ -16,6 +18,30 @@ const char *cop_fabric_address(const struct cop_fabric *f)
 const char *cop_fabric_provider(const struct cop_fabric *f)
 {
 	return f->provider;
+}
+
+const char *cop_fabric_network(const struct cop_fabric *f)
+{
+	return f->network;
+}
+
+const char *cop_fabric_net_device(const char *net_type)
+{
+	const char *sep = net_type ? strstr(net_type, "://") : NULL;
+
+	return sep ? sep + 3 : "";
+}
+
+void cop_fabric_networks(const struct cop_fabric *f, struct cop_buf *out)
+{
+	if (f->ops->networks)
+		f->ops->networks(f, out);
+}
+
+void cop_fabric_near_cpus(const struct cop_fabric *f, struct cop_buf *out)
+{
+	if (f->ops->near_cpus)
+		f->ops->near_cpus(f, out);
 }
 
 int cop_fabric_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg)

@@ -56,6 +56,21 @@ void cop_fabric_close(struct cop_fabric *f);
 const char *cop_fabric_address(const struct cop_fabric *f);
 /* Provider name as libfabric gives it ("tcp;ofi_rxm"). */
 const char *cop_fabric_provider(const struct cop_fabric *f);
+/* ---- networks: what a provider can use on this machine, by the names that the system gives them (lo, eth0, cxi0, ...) ---- */
+
+#define COP_FABRIC_NETWORK_MAX 32   /* bytes of a name, its NUL included */
+#define COP_FABRIC_NETWORKS_MAX 16  /* networks of a machine; more are left out */
+
+/* The network that this endpoint is on; "" if it has no name. Valid until close. */
+const char *cop_fabric_network(const struct cop_fabric *f);
+/* "NAME ADDRESS\n" for each: the endpoint's own with its full address, the others as far as they are known without an endpoint. */
+void cop_fabric_networks(const struct cop_fabric *f, struct cop_buf *out);
+/* The processors near the card of this endpoint's network, as sysfs lists them ("0-13,104-117"); "" where the machine does not tell
+ * (no card, one memory node). */
+void cop_fabric_near_cpus(const struct cop_fabric *f, struct cop_buf *out);
+/* What stands after "://" in a net type: the network that was asked for, or "". */
+const char *cop_fabric_net_device(const char *net_type);
+
 /* The names of the providers that this build and machine have, for people. out is filled,
  * comma separated. */
 void cop_fabric_list_providers(char *out, size_t size);

@@ -23,6 +23,9 @@ struct cop_fabric_ops {
 	int (*reg)(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,
 		uint64_t *addr, uint64_t *key);
 	void (*unreg)(struct cop_fabric_mr *mr);
+	/* May be NULL: endpoints that are on no network of the machine. */
+	void (*networks)(const struct cop_fabric *f, struct cop_buf *out);
+	void (*near_cpus)(const struct cop_fabric *f, struct cop_buf *out);
 };
 
 /* First member of both implementations. */
@@ -33,6 +36,7 @@ struct cop_fabric {
 	unsigned tick_ms;
 	char address[COP_FABRIC_TEXT_MAX];
 	char provider[64];
+	char network[COP_FABRIC_NETWORK_MAX]; /* what the system calls the network it is on; "" if it has no name */
 };
 
 struct cop_fabric_mr {

@@ -5,8 +5,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +26,8 @@ static const struct cop_fabric_ops ofi_ops = {
 	.write = cop_fabric_ofi_write,
 	.reg = cop_fabric_ofi_reg,
 	.unreg = cop_fabric_ofi_unreg,
+	.networks = cop_fabric_ofi_networks,
+	.near_cpus = cop_fabric_ofi_near_cpus,
 };
 
 /* ---- what to ask for ------------------------------------------------------------------------- */
@@ -74,29 +74,28 @@ static struct fi_info *make_hints(const struct cop_fabric_net_type *net, const s
 	return h;
 }
 
-/* The numeric address of a network interface, so that "tcp://lo" binds where it says. */
-static bool interface_address(const char *name, char node[64])
-{
-	struct ifaddrs *list = NULL;
-	bool found = false;
-
-	if (getifaddrs(&list))
-		return false;
-	for (struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
-		struct sockaddr_in sin;
-
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || strcmp(i->ifa_name, name) != 0)
-			continue;
-		memcpy(&sin, i->ifa_addr, sizeof(sin));
-		found = inet_ntop(AF_INET, &sin.sin_addr, node, 64) != NULL;
-	}
-	freeifaddrs(list);
-	return found;
-}
-
 struct bind_to {
 	char node[COP_FABRIC_DEVICE_MAX], service[16];
 };
+
+/* An interface that the user names counts more than what the host's name happens to mean. */
+static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net, struct bind_to *b,
+	struct cop_err *err)
+{
+	const char *from = conf->host ? conf->host : net->device;
+	struct in6_addr numeric;
+	char address[64];
+
+	if (net->device[0] && cop_fabric_interface_address(net->device, conf->host, address))
+		from = address;
+	else if (net->device[0] && conf->host && inet_pton(AF_INET, net->device, &numeric) != 1 &&
+		inet_pton(AF_INET6, net->device, &numeric) != 1)
+		return cop_err_set(err, ENODEV, "net type \"%s\": this machine has no interface %s that is up and has an IPv4 address "
+			"(see 'ip address')", conf->net_type, net->device);
+	snprintf(b->node, sizeof(b->node), "%s", from);
+	snprintf(b->service, sizeof(b->service), "0");
+	return 0;
+}
 
 static int choose_bind(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net,
 	struct bind_to *b, struct cop_err *err)
@@ -110,19 +109,10 @@ static int choose_bind(const struct cop_fabric_conf *conf, const struct cop_fabr
 			"ofi+%s://%s", conf->address, net->scheme, net->scheme,
 			net->form == COP_FABRIC_FORM_CXI ? "0x00916600" : "10.0.0.1:7720");
 	}
-	if (conf->host && net->form == COP_FABRIC_FORM_IP)
-		from = conf->host;
-	if (net->form == COP_FABRIC_FORM_STR || *from == '\0')
+	if (net->form == COP_FABRIC_FORM_STR)
 		return 0;
-	if (net->form == COP_FABRIC_FORM_IP) {
-		char numeric[64];
-
-		snprintf(b->service, sizeof(b->service), "0");
-		if (from == net->device && interface_address(from, numeric)) {
-			snprintf(b->node, sizeof(b->node), "%s", numeric);
-			return 0;
-		}
-	}
+	if (net->form == COP_FABRIC_FORM_IP && (*from || conf->host))
+		return choose_ip(conf, net, b, err);
 	snprintf(b->node, sizeof(b->node), "%s", from);
 	return 0;
 }
@@ -315,6 +305,7 @@ static int start(struct ofi *o, const struct bind_to *b, int mr_mode, struct cop
 		(rc = start_rx(o)))
 		return rc;
 	snprintf(o->base.provider, sizeof(o->base.provider), "%s", o->info->fabric_attr->prov_name);
+	cop_fabric_ofi_name_network(o);
 	*out = &o->base;
 	rc = cop_thread_start(&o->thread, "cop-fabric", cop_fabric_ofi_main, o);
 	o->thread_started = rc == 0;

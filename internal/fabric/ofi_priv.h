@@ -177,6 +177,15 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 /* Closes what libfabric holds; after this no callback comes and no buffer is touched. Idempotent. */
 void cop_fabric_ofi_shut(struct ofi *o);
 
+/* ofi_networks.c */
+/* Finds the name of the network that the endpoint is on. */
+void cop_fabric_ofi_name_network(struct ofi *o);
+void cop_fabric_ofi_networks(const struct cop_fabric *f, struct cop_buf *out);
+void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out);
+/* The address of an interface that an endpoint of this host binds to: the host's own where it is numeric and in the interface's
+ * network, else the interface's. false: there is no such interface. */
+bool cop_fabric_interface_address(const char *name, const char *host, char node[64]);
+
 /* ofi_progress.c */
 void *cop_fabric_ofi_main(void *arg);
 int cop_fabric_ofi_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg);

@@ -67,6 +67,51 @@ static void an_interface_name_binds_to_its_address(void **state)
 	cop_fabric_close(n.f);
 }
 
+static void an_interface_counts_more_than_the_host_unless_the_host_is_in_its_network(void **state)
+{
+	struct cop_err err = {0};
+	struct node n = {0};
+
+	(void)state;
+	open_node(&n, "tcp://lo", "127.0.0.14", NULL);
+	assert_memory_equal(cop_fabric_address(n.f), "ofi+tcp://127.0.0.14:", 21);
+	cop_fabric_close(n.f);
+	open_node(&n, "tcp://lo", "192.0.2.77", NULL);
+	assert_memory_equal(cop_fabric_address(n.f), "ofi+tcp://127.0.0.1:", 20);
+	cop_fabric_close(n.f);
+	assert_int_equal(try_open(&n, "tcp://nosuch0", "127.0.0.14", NULL, &err), -ENODEV);
+	assert_non_null(strstr(err.text, "no interface nosuch0"));
+}
+
+static void an_endpoint_knows_its_network_and_tells_its_address_there(void **state)
+{
+	struct cop_buf all = {0}, cpus = {0};
+	struct node n;
+	char own[160];
+
+	(void)state;
+	open_node(&n, "tcp", "127.0.0.15", NULL);
+	assert_string_equal(cop_fabric_network(n.f), "lo");
+	cop_fabric_networks(n.f, &all);
+	snprintf(own, sizeof(own), "lo %s\n", cop_fabric_address(n.f));
+	assert_memory_equal(all.data, own, strlen(own));
+	assert_null(strstr(all.data + 1, "\nlo "));
+	/* The loopback has no card. */
+	cop_fabric_near_cpus(n.f, &cpus);
+	assert_int_equal(cpus.len, 0);
+	cop_buf_free(&all);
+	cop_fabric_close(n.f);
+}
+
+static void the_network_of_a_net_type_is_what_follows_its_scheme(void **state)
+{
+	(void)state;
+	assert_string_equal(cop_fabric_net_device("cxi://cxi1"), "cxi1");
+	assert_string_equal(cop_fabric_net_device("ofi+cxi://cxi1"), "cxi1");
+	assert_string_equal(cop_fabric_net_device("cxi"), "");
+	assert_string_equal(cop_fabric_net_device(NULL), "");
+}
+
 static void a_book_address_is_bound_to_as_it_stands(void **state)
 {
 	struct node n;
@@ -370,6 +415,9 @@ int main(void)
 		cmocka_unit_test(an_unknown_net_type_is_refused_with_the_providers_there_are),
 		cmocka_unit_test(a_host_that_is_not_of_this_machine_is_refused),
 		cmocka_unit_test(an_interface_name_binds_to_its_address),
+		cmocka_unit_test(an_interface_counts_more_than_the_host_unless_the_host_is_in_its_network),
+		cmocka_unit_test(an_endpoint_knows_its_network_and_tells_its_address_there),
+		cmocka_unit_test(the_network_of_a_net_type_is_what_follows_its_scheme),
 		cmocka_unit_test(a_book_address_is_bound_to_as_it_stands),
 		cmocka_unit_test(closing_nothing_is_fine),
 		WITH_PAIR(spellings_of_one_address_are_one_peer),

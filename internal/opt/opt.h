@@ -31,7 +31,7 @@ enum cop_opt_kind {
 	COP_OPT_SIZE,     /* uint64_t bytes, as 64K or 2GiB */
 	COP_OPT_MS,       /* uint32_t milliseconds; a bare number is milliseconds */
 	COP_OPT_DURATION, /* uint32_t milliseconds; a bare number is seconds, or 500ms, 30s, 2m, 1h */
-	COP_OPT_CPUS,     /* const char *, checked to be a list such as 0-3,8 */
+	COP_OPT_CPUS,     /* const char *, checked to be a list such as 0-3,8, or one of the words if there are any */
 	COP_OPT_ENUM,     /* unsigned: the value beside the word */
 	COP_OPT_IGNORED,  /* nothing: old scripts give it; takes no value; a note says so */
 };

@@ -74,8 +74,9 @@ static void tell_number(const struct cop_opt *o, uint64_t value, struct cop_buf 
 void cop_opt_range(const struct cop_opt *o, struct cop_buf *out)
 {
 	switch (o->kind) {
+	case COP_OPT_CPUS:
 	case COP_OPT_ENUM:
-		for (const struct cop_opt_word *w = o->words; w->word; w++)
+		for (const struct cop_opt_word *w = o->words; w && w->word; w++)
 			cop_buf_printf(out, "%s%s", w == o->words ? "" : ", ", w->word);
 		break;
 	case COP_OPT_U16:
@@ -247,6 +248,15 @@ static int set_text(const struct cop_opt *o, const char *text, void *field, stru
 	return 0;
 }
 
+static bool is_word(const struct cop_opt *o, const char *text)
+{
+	const struct cop_opt_word *w = o->words;
+
+	while (w && w->word && strcmp(w->word, text))
+		w++;
+	return w && w->word;
+}
+
 int cop_opt_set(const struct cop_opt *o, const char *text, void *into, struct cop_err *err)
 {
 	void *field = cop_opt_field(into, o->offset);
@@ -258,7 +268,7 @@ int cop_opt_set(const struct cop_opt *o, const char *text, void *into, struct co
 	case COP_OPT_IGNORED:
 		return 0;
 	case COP_OPT_CPUS:
-		if (!is_cpu_list(text))
+		if (!is_word(o, text) && !is_cpu_list(text))
 			return refuse(o, text, "a list of processors (such as 0-3,8)", err);
 		*(const char **)field = text;
 		return 0;

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel takes a list that is partly outside of the
+ * cpuset and quietly uses the rest; here that is an error, since whoever names processors means them. */
+#include "base/base.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPUS_MAX 65536
+#define WORD_BITS (8 * sizeof(unsigned long))
+
+/* As cpu_set_t, for any machine. */
+struct cpus {
+	unsigned long word[CPUS_MAX / WORD_BITS];
+};
+
+static bool has(const struct cpus *c, unsigned long cpu)
+{
+	return c->word[cpu / WORD_BITS] >> cpu % WORD_BITS & 1;
+}
+
+static void add(struct cpus *c, unsigned long cpu)
+{
+	c->word[cpu / WORD_BITS] |= 1UL << cpu % WORD_BITS;
+}
+
+/* Reads a number below CPUS_MAX and steps over it. */
+static bool number(const char **p, unsigned long *out)
+{
+	*out = 0;
+	if (!isdigit((unsigned char)**p))
+		return false;
+	for (; isdigit((unsigned char)**p) && *out < CPUS_MAX; (*p)++)
+		*out = *out * 10 + (unsigned long)(**p - '0');
+	return *out < CPUS_MAX;
+}
+
+static int parse(const char *text, struct cpus *c)
+{
+	unsigned long first, last;
+
+	*c = (struct cpus){0};
+	for (;; text++) {
+		if (!number(&text, &first))
+			return -EINVAL;
+		last = first;
+		if (*text == '-' && (text++, !number(&text, &last)))
+			return -EINVAL;
+		if (last < first)
+			return -EINVAL;
+		for (; first <= last; first++)
+			add(c, first);
+		if (*text != ',')
+			return *text == '\0' || strcmp(text, "\n") == 0 ? 0 : -EINVAL;
+	}
+}
+
+static void print(const struct cpus *c, struct cop_buf *out)
+{
+	const char *comma = "";
+
+	for (unsigned long i = 0, end; i < CPUS_MAX; i = end + 1) {
+		end = i;
+		if (!has(c, i))
+			continue;
+		while (end + 1 < CPUS_MAX && has(c, end + 1))
+			end++;
+		cop_buf_printf(out, end > i ? "%s%lu-%lu" : "%s%lu", comma, i, end);
+		comma = ",";
+	}
+}
+
+/* What is in a and not in b; whether there is any. */
+static bool beyond(const struct cpus *a, const struct cpus *b, struct cpus *rest)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(a->word); i++) {
+		rest->word[i] = a->word[i] & ~b->word[i];
+		any |= rest->word[i] != 0;
+	}
+	return any;
+}
+
+static int get(struct cpus *c)
+{
+	*c = (struct cpus){0};
+	return sched_getaffinity(0, sizeof(*c), (cpu_set_t *)c) ? -errno : 0;
+}
+
+static int set(pid_t thread, const struct cpus *c)
+{
+	return sched_setaffinity(thread, sizeof(*c), (const cpu_set_t *)c) ? -errno : 0;
+}
+
+static bool present(struct cpus *c)
+{
+	char *text;
+	size_t len;
+	bool known;
+
+	if (cop_read_file("/sys/devices/system/cpu/present", 65536, &text, &len))
+		return false;
+	known = parse(text, c) == 0;
+	free(text);
+	return known;
+}
+
+static int refuse(const struct cpus *rest, const struct cpus *those, const char *what, struct cop_err *err)
+{
+	struct cop_buf a = {0}, b = {0};
+
+	print(rest, &a);
+	print(those, &b);
+	cop_err_set(err, EINVAL, "processor %.200s %s %.200s", a.data ? a.data : "", what, b.data ? b.data : "");
+	cop_buf_free(&a);
+	cop_buf_free(&b);
+	return -EINVAL;
+}
+
+/* This thread on these processors, all of them, or as it was. */
+static int try(const struct cpus *want, struct cop_err *err)
+{
+	struct cpus was, is, rest;
+	int rc = get(&was);
+
+	if (rc)
+		return cop_err_set(err, -rc, "cannot read the processors of this process: %s", strerror(-rc));
+	if (present(&is) && beyond(want, &is, &rest))
+		return refuse(&rest, &is, "is not there: this machine has", err);
+	rc = set(0, want);
+	if (rc && rc != -EINVAL)
+		return cop_err_set(err, -rc, "cannot choose processors: %s", strerror(-rc));
+	if (!rc && !(rc = get(&is)) && !beyond(want, &is, &rest))
+		return 0;
+	/* All that the cpuset has. */
+	memset(&rest, 0xff, sizeof(rest));
+	set(0, &rest);
+	rc = get(&is);
+	set(0, &was);
+	beyond(want, &is, &rest);
+	return rc ? cop_err_set(err, -rc, "cannot read the processors of this process: %s", strerror(-rc)) :
+		refuse(&rest, &is, "may not be used here: offline, or outside of this job's cpuset, which has", err);
+}
+
+/* A thread that ends meanwhile is no loss. */
+static void set_all(const struct cpus *c)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (isdigit((unsigned char)d->d_name[0]))
+			set((pid_t)atoi(d->d_name), c);
+	if (dir)
+		closedir(dir);
+}
+
+int cop_cpus_pin(const char *list, struct cop_err *err)
+{
+	struct cpus want;
+	int rc = parse(list, &want);
+
+	if (rc)
+		return cop_err_set(err, EINVAL, "'%.60s' is not a list of processors (such as 0-3,8)", list);
+	rc = try(&want, err);
+	if (!rc)
+		set_all(&want);
+	return rc;
+}
+
+void cop_cpus_list(struct cop_buf *out)
+{
+	struct cpus c;
+
+	if (get(&c) == 0)
+		print(&c, out);
+}
