@@ -81,6 +81,8 @@ static const struct cop_opt_word address_sources[] = {{"facility", COP_CONF_ADDR
 static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AUTO},
 	{"on", COP_CONF_COMPRESS_ON}, {"off", COP_CONF_COMPRESS_OFF}, {NULL, 0}};
 
+static const struct cop_opt_word cpu_words[] = {{"near", 0}, {NULL, 0}};
+
 #define AT(field) .offset = offsetof(struct cop_conf, field)
 #define SECONDS(n) ((uint64_t)(n)*1000)
 
@@ -121,6 +123,9 @@ static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AU
 	{.name = "runtime-dir", AT(runtime_dir), .kind = COP_OPT_STRING, .arg = "DIR",             \
 		.help = "the control socket stands here", .shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID", \
 		.rare = true},                                                                     \
+	{.name = "cpus", .letter = 'b', AT(cpus), .kind = COP_OPT_CPUS, .arg = "LIST",             \
+		.words = cpu_words, .help = "all threads stay on these: 0-3,8; near: the network card's", \
+		.shown = "any", .rare = true},                                                     \
 	{.letter = 's', .kind = COP_OPT_IGNORED, .hidden = true,                                   \
 		.help = "only old scripts give it"},                                               \
 	{.name = "cache-size", AT(cache_size), .kind = COP_OPT_SIZE, .arg = "SIZE",                \

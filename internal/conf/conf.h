@@ -34,6 +34,7 @@ struct cop_conf {
 	const char *address_book; /* FILE or NULL */
 	const char *secret_file;  /* may be NULL */
 	const char *runtime_dir;  /* where the control socket stands; NULL: ctl's own choice */
+	const char *cpus;         /* list of processors, "near" or NULL */
 	int64_t rank;             /* -1: find out */
 	uint16_t port;            /* of the rendezvous; 7720 */
 	unsigned log_level;       /* enum cop_log_level; 4 with a job directory, else 3 */

@@ -22,6 +22,8 @@ struct book {
 	struct cop_job_map brief;  /* short name to rank */
 	bool *shared;              /* another host has the same name */
 	bool *vague;               /* another host has the same short name */
+	struct cop_job_column column; /* of a raw table */
+	bool found_column, is_table;
 };
 
 static size_t short_len(const char *name, size_t len)
@@ -135,6 +137,20 @@ static bool cut(const char *text, size_t len, size_t *name_len, const char **add
 	return cop_job_address_ok(*address, *address_len);
 }
 
+/* A row of a raw table: "name | address | NA". A host without an address on the network is as good as missing. */
+static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_len, const char **address, size_t *address_len)
+{
+	if (!b->found_column)
+		b->found_column = cop_job_column_find(&b->column, text, len);
+	for (*name_len = 0; text[*name_len] != '|' && !isspace((unsigned char)text[*name_len]);)
+		++*name_len;
+	b->is_table = true;
+	if (b->found_column && cop_job_column_cut(&b->column, text, len, address, address_len))
+		return cop_job_address_ok(*address, *address_len);
+	*address_len = 0;
+	return true;
+}
+
 static int take_line(struct book *b, const char *text, size_t len, unsigned line,
 	struct cop_err *err)
 {
@@ -146,13 +162,14 @@ static int take_line(struct book *b, const char *text, size_t len, unsigned line
 	uint16_t port;
 	uint32_t i;
 
-	if (!cut(text, len, &word_len, &address, &address_len) ||
+	if (!(memchr(text, '|', len) ? cut_row(b, text, len, &word_len, &address, &address_len) :
+		cut(text, len, &word_len, &address, &address_len)) ||
 		cop_job_split_port(text, word_len, 0, &name_len, &port, &why) ||
 		!cop_job_name_ok(text, name_len))
 		return cop_err_set(err, EINVAL, "line %u: '%s' is not 'hostname address'", line,
 			cop_job_quote(text, len, quoted));
 	i = find_host(b, text, name_len, port, &by_short);
-	return i == COP_JOB_ABSENT ? 0 : keep(b, i, by_short, address, address_len, line, err);
+	return i == COP_JOB_ABSENT || !address_len ? 0 : keep(b, i, by_short, address, address_len, line, err);
 }
 
 static int refuse_missing(const struct book *b, struct cop_err *err)
@@ -171,10 +188,21 @@ static int refuse_missing(const struct book *b, struct cop_err *err)
 	if (missing > NAMED_MAX)
 		cop_buf_printf(&names, " and %u more", missing - NAMED_MAX);
 	if (missing)
-		cop_err_set(err, ENOENT, "no address of %s",
-			names.failed || !names.data ? "some hosts" : names.data);
+		cop_err_set(err, ENOENT, "no address of %s%s%.40s",
+			names.failed || !names.data ? "some hosts" : names.data,
+			b->is_table && b->column.network ? " on " : "", b->is_table && b->column.network ? b->column.network : "");
 	cop_buf_free(&names);
 	return missing ? -ENOENT : 0;
+}
+
+/* The header of a raw table is its first line, as a comment. */
+static void find_header(struct book *b, const char *text, size_t len)
+{
+	const char *end = memchr(text, '\n', len);
+	size_t line_len = end ? (size_t)(end - text) : len;
+
+	if (len && *text == '#' && memchr(text, '|', line_len))
+		b->found_column = cop_job_column_find(&b->column, text, line_len);
 }
 
 static int parse(struct book *b, const char *text, size_t len, struct cop_err *err)
@@ -186,15 +214,16 @@ static int parse(struct book *b, const char *text, size_t len, struct cop_err *e
 
 	if (rc)
 		return cop_err_set(err, -rc, "no memory for the addresses");
+	find_header(b, text, len);
 	while (!rc && cop_job_lines_next(&lines, &line, &line_len))
 		rc = take_line(b, line, line_len, lines.number, err);
 	return rc ? rc : refuse_missing(b, err);
 }
 
 int cop_job_book_parse(const char *text, size_t len, const char *name,
-	const struct cop_job_hosts *hosts, char **address, struct cop_err *err)
+	const struct cop_job_hosts *hosts, const char *network, char **address, struct cop_err *err)
 {
-	struct book b = {.hosts = hosts, .address = address};
+	struct book b = {.hosts = hosts, .address = address, .column.network = network};
 	struct cop_err why = {0};
 	int rc;
 
@@ -211,7 +240,7 @@ int cop_job_book_parse(const char *text, size_t len, const char *name,
 	return cop_err_set(err, -rc, "address book %s: %s", name, why.text);
 }
 
-int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, char **address,
+int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const char *network, char **address,
 	struct cop_err *err)
 {
 	char *text;
@@ -222,7 +251,7 @@ int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, char 
 	if (rc)
 		return cop_err_set(err, -rc, "cannot read the address book %s: %s", path,
 			strerror(-rc));
-	rc = cop_job_book_parse(text, len, path, hosts, address, err);
+	rc = cop_job_book_parse(text, len, path, hosts, network, address, err);
 	free(text);
 	return rc;
 }

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cop_job_hosts hosts = {.host = host, .count = COP_ARRAY_SIZE(host)};
 	char *address[COP_ARRAY_SIZE(host)];
 	struct cop_err err = {0};
-	int rc = cop_job_book_parse((const char *)data, size, "fuzz", &hosts, address, &err);
+	int rc = cop_job_book_parse((const char *)data, size, "fuzz", &hosts, size % 2 ? "cxi1" : NULL, address, &err);
 
 	if ((rc != 0) != (err.code != 0))
 		abort();

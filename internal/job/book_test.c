@@ -45,7 +45,7 @@ static int parse(const char *text)
 {
 	drop_addresses();
 	err = (struct cop_err){0};
-	return cop_job_book_parse(text, strlen(text), "book", &hosts, address, &err);
+	return cop_job_book_parse(text, strlen(text), "book", &hosts, NULL, address, &err);
 }
 
 static void an_empty_book_names_who_is_missing(void **state)
@@ -166,7 +166,7 @@ static void a_missing_book_is_named(void **state)
 {
 	(void)state;
 	given("a");
-	assert_int_equal(cop_job_book_load("/nowhere/book", &hosts, address, &err), -ENOENT);
+	assert_int_equal(cop_job_book_load("/nowhere/book", &hosts, NULL, address, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nowhere/book"));
 }
 
@@ -186,7 +186,7 @@ static void what_is_written_can_be_read(void **state)
 	assert_int_equal(cop_read_file(path, 4096, &text, &len), 0);
 	assert_string_equal(text, "a:1 ofi+tcp://127.0.0.1:1\na:2 ofi+tcp://127.0.0.1:2\nb z\n");
 	free(text);
-	assert_int_equal(cop_job_book_load(path, &hosts, address, &err), 0);
+	assert_int_equal(cop_job_book_load(path, &hosts, NULL, address, &err), 0);
 	for (size_t i = 0; i < 3; i++)
 		assert_string_equal(address[i], known[i]);
 	assert_int_equal(unlink(path), 0);
@@ -204,7 +204,7 @@ static void a_book_of_a_site_is_read_in_a_moment(void **state)
 		cop_buf_printf(&text, "nid%05d ofi+cxi://0x%08x\n", i, i);
 	assert_false(text.failed);
 	start = cop_now_ms();
-	assert_int_equal(cop_job_book_parse(text.data, text.len, "b", &hosts, address, &err), 0);
+	assert_int_equal(cop_job_book_parse(text.data, text.len, "b", &hosts, NULL, address, &err), 0);
 	assert_true(cop_now_ms() - start < 100);
 	assert_string_equal(address[4660], "ofi+cxi://0x00001234");
 	cop_buf_free(&text);

@@ -57,10 +57,21 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err);
 
 /* Fills address[rank] (malloc'ed strings) for every host, in the order of hosts. A host that
  * is missing is named (up to 8, then a count), a bad line by its number. */
-int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, char **address,
+/* A line may also be one of a raw table (below): then the address stands in the column of this network, or in the first that
+ * has one if it is NULL or "". */
+int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const char *network, char **address,
 	struct cop_err *err);
 int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char *const *address,
 	struct cop_err *err);
+
+/* What the nodes told about themselves: "host | cxi0 | cxi1", a column for each network, NA where a host has none.
+ * networks[rank] is "NAME ADDRESS\n" lines, or NULL. */
+int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, char *const *networks,
+	struct cop_err *err);
+/* Whether a text may stand in networks. Hostile: it comes from other nodes. */
+bool cop_job_networks_ok(const char *text);
+/* The hosts, one a line. */
+int cop_job_node_file_write(const char *path, const struct cop_job_hosts *hosts, struct cop_err *err);
 
 /* ---- rendezvous: "what is your fabric address?" over TCP ---------------------------------------------- */
 

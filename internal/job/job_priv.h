@@ -62,7 +62,24 @@ const char *cop_job_quote(const char *text, size_t len, char out[64]);
 
 /* The text parsers behind the functions on files, for tests and fuzzing. */
 int cop_job_book_parse(const char *text, size_t len, const char *name,
-	const struct cop_job_hosts *hosts, char **address, struct cop_err *err);
+	const struct cop_job_hosts *hosts, const char *network, char **address, struct cop_err *err);
+
+/* ---- raw tables --------------------------------------------------------------------------- */
+
+#define COP_JOB_NETWORKS_MAX 64 /* columns */
+#define COP_JOB_NETWORK_MAX 32  /* bytes of a network's name, its NUL included */
+
+/* Which column of a table is wanted. */
+struct cop_job_column {
+	const char *network; /* "" or NULL: the first with an address */
+	unsigned at;         /* 0: the first with an address; beyond the limit: the table has none */
+};
+/* Finds the column by a table's first line, which may be a header; false if it does not tell and the next line is to be asked. */
+bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len);
+/* The address in a row, trimmed; false if it is NA or not there. */
+bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len, const char **address, size_t *address_len);
+/* "name", or "name:port" where hosts share the name, for each rank. */
+int cop_job_labels(const struct cop_job_hosts *hosts, bool **shared);
 
 /* A fabric address: 1..COP_JOB_ADDRESS_MAX visible ASCII bytes. */
 bool cop_job_address_ok(const char *text, size_t len);

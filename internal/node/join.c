@@ -18,10 +18,13 @@
 #define RETRY_MS 200
 /* Others wait a little longer than the root, so that they hear its reason. */
 #define GRACE_MS 5000
+/* Bytes of what a node tells of its networks. */
+#define READY_NETWORKS_MAX 4096
 
 struct ready_item {
 	struct cop_list link;
 	uint32_t rank;
+	const char *networks; /* behind the address */
 	char address[];
 };
 
@@ -38,7 +41,8 @@ int cop_node_join_init(struct cop_node *n)
 	pthread_mutex_init(&n->lock, NULL);
 	n->ready_rank = calloc(n->topo.nodes, 1);
 	n->ready_address = calloc(n->topo.nodes, sizeof(char *));
-	return n->ready_rank && n->ready_address ? 0 : -ENOMEM;
+	n->ready_networks = calloc(n->topo.nodes, sizeof(char *));
+	return n->ready_rank && n->ready_address && n->ready_networks ? 0 : -ENOMEM;
 }
 
 void cop_node_join_fini(struct cop_node *n)
@@ -51,6 +55,9 @@ void cop_node_join_fini(struct cop_node *n)
 		free(COP_CONTAINER_OF(l, struct go_waiter, link));
 	for (uint32_t r = 0; n->ready_address && r < n->topo.nodes; r++)
 		free(n->ready_address[r]);
+	for (uint32_t r = 0; n->ready_networks && r < n->topo.nodes; r++)
+		free(n->ready_networks[r]);
+	free(n->ready_networks);
 	free(n->ready_address);
 	free(n->ready_rank);
 	pthread_mutex_destroy(&n->lock);
@@ -172,12 +179,13 @@ static void send_ready(struct cop_node *n)
 	pthread_mutex_lock(&n->lock);
 	while (!n->ready_sending && !cop_list_empty(&n->ready_queue)) {
 		struct ready_item *it = COP_CONTAINER_OF(n->ready_queue.next, struct ready_item, link);
-		size_t len = strlen(it->address);
+		size_t len = strlen(it->address), more = strlen(it->networks);
 
-		if (cop_wr_len(&w) + len + 8 > sizeof(payload))
+		if (cop_wr_len(&w) + len + more + 16 > sizeof(payload))
 			break;
 		cop_wr_u32(&w, it->rank);
 		cop_wr_str(&w, it->address, len);
+		cop_wr_str(&w, it->networks, more);
 		cop_list_remove(&it->link);
 		cop_list_push_back(&c->items, &it->link);
 	}
@@ -261,40 +269,48 @@ void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req)
 
 /* ---- hearing of ready ranks ---- */
 
-static int note_ready(struct cop_node *n, uint32_t rank, const char *address, size_t len)
-{
-	bool root = cop_topo_root(&n->topo, 0) == n->rank;
-	struct ready_item *it;
-	int rc = 0;
+/* What one node tells: its address, and the networks of its machine as cop_fabric_networks gives them. */
+struct told {
+	uint32_t rank;
+	const char *address, *networks;
+	size_t address_len, networks_len;
+};
 
-	if (root) {
-		if (!n->ready_rank[rank]) {
-			n->ready_rank[rank] = 1;
-			n->ready_count++;
-		}
-		free(n->ready_address[rank]);
-		n->ready_address[rank] = strndup(address, len);
-		return n->ready_address[rank] ? 0 : -ENOMEM;
+static int keep_text(char **where, const char *text, size_t len)
+{
+	free(*where);
+	*where = strndup(text, len);
+	return *where ? 0 : -ENOMEM;
+}
+
+static int note_at_root(struct cop_node *n, const struct told *t)
+{
+	int rc = keep_text(&n->ready_address[t->rank], t->address, t->address_len);
+
+	if (!rc)
+		rc = keep_text(&n->ready_networks[t->rank], t->networks, t->networks_len);
+	if (!rc && !n->ready_rank[t->rank]) {
+		n->ready_rank[t->rank] = 1;
+		n->ready_count++;
 	}
-	it = calloc(1, sizeof(*it) + len + 1);
-	if (!it)
-		return -ENOMEM;
-	it->rank = rank;
-	memcpy(it->address, address, len);
-	cop_list_push_back(&n->ready_queue, &it->link);
 	return rc;
 }
 
-static void write_book(struct cop_node *n)
+static int note_ready(struct cop_node *n, const struct told *t)
 {
-	char path[4200];
-	struct cop_err err = {0};
+	struct ready_item *it;
 
-	if (!n->job_dir[0] || !n->hosts.count)
-		return;
-	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", n->job_dir);
-	if (cop_job_book_write(path, &n->hosts, n->ready_address, &err))
-		cop_log_warn("address book not written: %s", err.text);
+	if (cop_topo_root(&n->topo, 0) == n->rank)
+		return note_at_root(n, t);
+	it = calloc(1, sizeof(*it) + t->address_len + t->networks_len + 2);
+	if (!it)
+		return -ENOMEM;
+	it->rank = t->rank;
+	it->networks = it->address + t->address_len + 1;
+	memcpy(it->address, t->address, t->address_len);
+	memcpy(it->address + t->address_len + 1, t->networks, t->networks_len);
+	cop_list_push_back(&n->ready_queue, &it->link);
+	return 0;
 }
 
 static void heard(struct cop_node *n)
@@ -302,32 +318,47 @@ static void heard(struct cop_node *n)
 	bool complete, root = cop_topo_root(&n->topo, 0) == n->rank;
 
 	pthread_mutex_lock(&n->lock);
-	complete = root && n->ready_count == n->topo.nodes && !n->ready && !n->aborted;
+	complete = root && n->ready_count == n->topo.nodes;
+	pthread_mutex_unlock(&n->lock);
+	/* The main thread has files to write first. */
+	if (complete)
+		cop_node_wake(n);
+	else if (!root)
+		send_ready(n);
+}
+
+/* The root, when everyone is there: what the job directory keeps is written before the go. */
+static bool complete_root(struct cop_node *n)
+{
+	bool complete;
+
+	pthread_mutex_lock(&n->lock);
+	complete = cop_topo_root(&n->topo, 0) == n->rank && n->ready_count == n->topo.nodes && !n->ready && !n->aborted;
 	pthread_mutex_unlock(&n->lock);
 	if (complete) {
-		write_book(n);
+		cop_node_write_books(n);
 		settle(n, true, "");
-	} else if (!root) {
-		send_ready(n);
 	}
+	return complete;
 }
 
 void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req)
 {
-	size_t len, text_len;
+	size_t len;
 	const void *payload = cop_rpc_req_payload(req, &len);
 	struct cop_rd r = cop_rd_init(payload, len);
 	int rc = cop_rd_u64(&r) == fingerprint(n) ? 0 : -EPROTO;
 
 	pthread_mutex_lock(&n->lock);
 	while (!rc && !r.bad && !cop_rd_done(&r)) {
-		uint32_t rank = cop_rd_u32(&r);
-		const char *address = cop_rd_str(&r, &text_len);
+		struct told t = {.rank = cop_rd_u32(&r)};
 
-		if (r.bad || rank >= n->topo.nodes || text_len > 512)
+		t.address = cop_rd_str(&r, &t.address_len);
+		t.networks = cop_rd_str(&r, &t.networks_len);
+		if (r.bad || t.rank >= n->topo.nodes || t.address_len > 512 || t.networks_len > READY_NETWORKS_MAX)
 			rc = -EINVAL;
 		else
-			rc = note_ready(n, rank, address, text_len);
+			rc = note_ready(n, &t);
 	}
 	pthread_mutex_unlock(&n->lock);
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});
@@ -360,11 +391,20 @@ void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req)
 
 void cop_node_join(struct cop_node *n)
 {
-	const char *address = n->rpc ? cop_fabric_address(cop_rpc_fabric(n->rpc)) : "";
+	struct cop_buf networks = {0};
+	struct told t = {.rank = n->rank, .address = ""};
 
+	if (n->rpc) {
+		t.address = cop_fabric_address(cop_rpc_fabric(n->rpc));
+		cop_fabric_networks(cop_rpc_fabric(n->rpc), &networks);
+	}
+	t.address_len = strlen(t.address);
+	t.networks = networks.data && !networks.failed && networks.len <= READY_NETWORKS_MAX ? networks.data : "";
+	t.networks_len = strlen(t.networks);
 	pthread_mutex_lock(&n->lock);
-	note_ready(n, n->rank, address, strlen(address));
+	note_ready(n, &t);
 	pthread_mutex_unlock(&n->lock);
+	cop_buf_free(&networks);
 	n->go_rank = COP_TOPO_NONE;
 	heard(n);
 	if (cop_topo_root(&n->topo, 0) != n->rank)
@@ -423,6 +463,8 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 	while (!settled(n)) {
 		uint64_t drain;
 
+		if (complete_root(n))
+			break;
 		if (cop_now_ms() >= deadline)
 			time_is_up(n);
 		else if (poll(fds, 3, RETRY_MS) > 0 && (fds[1].revents || fds[2].revents))

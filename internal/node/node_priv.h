@@ -74,6 +74,7 @@ struct cop_node {
 	pthread_mutex_t lock;
 	uint8_t *ready_rank; /* root: one byte per rank */
 	char **ready_address; /* root: as the nodes told them */
+	char **ready_networks;
 	uint32_t ready_count;
 	bool ready, aborted, logging;
 	char abort_text[1024];
@@ -106,6 +107,11 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
 void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
+
+/* ---- books.c: address books ---- */
+int cop_node_load_book(struct cop_node *n, struct cop_err *err);
+/* Root, main thread, when everyone is ready: the hosts, their addresses and where those came from, into the job directory. */
+void cop_node_write_books(struct cop_node *n);
 
 /* ---- gather.c: one operation on every node of a subtree ---- */
 typedef void cop_node_gathered(void *arg, struct gathered *g);

@@ -102,6 +102,44 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
+/* ---- processors ---- */
+
+static bool near_card(const struct cop_node *n)
+{
+	return n->conf->cpus && strcmp(n->conf->cpus, "near") == 0;
+}
+
+/* First of all: threads are born on the processors of the one that starts them. */
+static int pin(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_err why = {0};
+	int rc = n->conf->cpus && !near_card(n) ? cop_cpus_pin(n->conf->cpus, &why) : 0;
+
+	return rc ? cop_err_set(err, -rc, "--cpus %s: %s", n->conf->cpus, why.text) : 0;
+}
+
+/* Which card it is shows when the endpoint is open. A machine that does not tell where its card is, is used as it is. */
+static int pin_near(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_buf cpus = {0};
+	struct cop_err why = {0};
+
+	(void)err;
+	if (!near_card(n))
+		return 0;
+	if (n->rpc)
+		cop_fabric_near_cpus(cop_rpc_fabric(n->rpc), &cpus);
+	if (!cpus.len)
+		cop_log_warn("--cpus near: not pinned, since nothing tells which processors are near network=%s",
+			n->rpc ? cop_fabric_network(cop_rpc_fabric(n->rpc)) : "none");
+	else if (cop_cpus_pin(cpus.data, &why))
+		cop_log_warn("--cpus near: not pinned: %s", why.text);
+	else
+		cop_log_info("pinned near network=%s cpus=%s", cop_fabric_network(cop_rpc_fabric(n->rpc)), cpus.data);
+	cop_buf_free(&cpus);
+	return 0;
+}
+
 /* ---- the tables and the storage ---- */
 
 static uint64_t a_tenth_of_ram(void)
@@ -199,16 +237,6 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	}
 }
 
-static int load_book(struct cop_node *n, struct cop_err *err)
-{
-	if (!n->conf->address_book || n->conf->discover)
-		return 0;
-	n->book = calloc(n->hosts.count, sizeof(char *));
-	if (!n->book)
-		return cop_err_set(err, ENOMEM, "out of memory for the address book");
-	return cop_job_book_load(n->conf->address_book, &n->hosts, n->book, err);
-}
-
 static int open_rpc(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret,
@@ -218,7 +246,7 @@ static int open_rpc(struct cop_node *n, struct cop_err *err)
 
 	if (n->topo.nodes == 1)
 		return 0;
-	rc = load_book(n, err);
+	rc = cop_node_load_book(n, err);
 	if (rc)
 		return rc;
 	fabric.host = n->hosts.host[n->rank].name;
@@ -318,9 +346,9 @@ static int init(struct cop_node *n, struct cop_err *err)
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
-		find_hosts, find_topology, init, find_source, open_log, find_secret, cop_node_profile_start, open_cache,
-		open_origin, open_rpc,
-		open_rendezvous, open_coop, cop_node_control_start, open_fs, join_tree,
+		pin, find_hosts, find_topology, init, find_source, open_log, find_secret, cop_node_profile_start, open_cache,
+		open_origin, open_rpc, pin_near, open_rendezvous,
+		open_coop, cop_node_control_start, open_fs, join_tree,
 	};
 	int rc = 0;
 

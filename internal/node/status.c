@@ -23,6 +23,15 @@ static void key_str(struct cop_buf *out, const char *key, const char *value)
 	cop_buf_json_str(out, value, strlen(value));
 }
 
+static void cpus_json(struct cop_buf *out)
+{
+	struct cop_buf cpus = {0};
+
+	cop_cpus_list(&cpus);
+	key_str(out, "cpus", cpus.data ? cpus.data : "");
+	cop_buf_free(&cpus);
+}
+
 static void waiting_json(struct cop_node *n, const struct cop_cache_usage *u, struct cop_buf *out)
 {
 	unsigned queued = 0, running = 0;
@@ -56,6 +65,8 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	key_str(out, "mountpoint", n->mountpoint);
 	key_str(out, "source", n->source);
 	key_str(out, "provider", n->rpc ? cop_fabric_provider(cop_rpc_fabric(n->rpc)) : "none");
+	key_str(out, "network", n->rpc ? cop_fabric_network(cop_rpc_fabric(n->rpc)) : "none");
+	cpus_json(out);
 	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":", cop_now_ms() - n->started_ms);
 	if (parent == COP_TOPO_NONE)
 		cop_buf_str(out, "null,");
@@ -123,7 +134,9 @@ void cop_node_table(struct cop_node *n, struct cop_buf *out)
 	cop_cache_usage(n->cache, &u);
 	cop_buf_printf(out, "rank %" PRIu32 " of %" PRIu32 " on %s, pid %d\n", n->rank, n->topo.nodes,
 		cop_node_host(n, n->rank), (int)getpid());
-	cop_buf_printf(out, "%-10s %12s %10s\n", "table", "bytes", "entries");
+	cop_buf_str(out, "processors ");
+	cop_cpus_list(out);
+	cop_buf_printf(out, "\n%-10s %12s %10s\n", "table", "bytes", "entries");
 	for (unsigned t = 0; t < COP_TABLES; t++)
 		cop_buf_printf(out, "%-10s %12" PRIu64 " %10" PRIu64 "\n", cop_table_name(t), u.table[t].bytes,
 			u.table[t].entries);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address books: the site's, from which this job's hosts are taken, and what the root leaves in the job directory of what it was told. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BOOK_MAX (64 * COP_MIB)
+
+int cop_node_load_book(struct cop_node *n, struct cop_err *err)
+{
+	if (!n->conf->address_book || n->conf->discover)
+		return 0;
+	n->book = calloc(n->hosts.count, sizeof(char *));
+	if (!n->book)
+		return cop_err_set(err, ENOMEM, "out of memory for the address book");
+	return cop_job_book_load(n->conf->address_book, &n->hosts, cop_fabric_net_device(n->conf->net_type), n->book, err);
+}
+
+/* The facility's book as it stands: two jobs that differ may have had different books. */
+static int copy_book(const char *from, const char *to, struct cop_err *err)
+{
+	char *text;
+	size_t len;
+	int rc = cop_read_file(from, BOOK_MAX, &text, &len);
+
+	if (rc)
+		return cop_err_set(err, -rc, "cannot read the address book %s: %s", from, strerror(-rc));
+	rc = cop_write_file(to, text, len, 0644);
+	free(text);
+	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", to, strerror(-rc)) : 0;
+}
+
+/* What other nodes told is believed only if it has the form. */
+static int write_table(struct cop_node *n, const char *path, struct cop_err *err)
+{
+	for (uint32_t r = 0; r < n->hosts.count; r++)
+		if (n->ready_networks[r] && !cop_job_networks_ok(n->ready_networks[r])) {
+			cop_log_warn("networks of a node not understood rank=%u", r);
+			n->ready_networks[r][0] = '\0';
+		}
+	return cop_job_table_write(path, &n->hosts, n->ready_networks, err);
+}
+
+/* Kept by files that others look for; a job runs without them. */
+void cop_node_write_books(struct cop_node *n)
+{
+	char path[sizeof(n->job_dir) + 64];
+	struct cop_err err = {0};
+
+	if (!n->job_dir[0] || !n->hosts.count)
+		return;
+	snprintf(path, sizeof(path), "%s/logs/node_file.txt", n->job_dir);
+	if (cop_job_node_file_write(path, &n->hosts, &err))
+		cop_log_warn("%s", err.text);
+	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", n->job_dir);
+	if (cop_job_book_write(path, &n->hosts, n->ready_address, &err))
+		cop_log_warn("%s", err.text);
+	snprintf(path, sizeof(path), "%s/logs/copper_address_book_full_output.txt", n->job_dir);
+	if (n->book ? copy_book(n->conf->address_book, path, &err) : write_table(n, path, &err))
+		cop_log_warn("%s", err.text);
+}
