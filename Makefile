@@ -101,6 +101,11 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
 
+# One file for processors that have it; base looks before it goes there.
+ifeq ($(firstword $(subst -, ,$(shell $(CC) -dumpmachine))),x86_64)
+$(BUILD)/obj/internal/base/hash_avx2.o: CFLAGS_ALL += -mavx2
+endif
+
 -include $(ALL_OBJ:.o=.d)
 
 tests: $(TESTS)

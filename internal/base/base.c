@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
 int cop_err_set(struct cop_err *err, int code, const char *fmt, ...)
 {
@@ -109,12 +108,6 @@ char *cop_format_size(uint64_t bytes, char out[16])
 	snprintf(out, 16, u ? "%.1f %s" : "%.0f %s", value, units[u]);
 	return out;
 }
-
-uint64_t cop_hash64(const void *data, size_t len, uint64_t seed)
-{
-	return XXH3_64bits_withSeed(data, len, seed);
-}
-
 
 int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg)
 {
