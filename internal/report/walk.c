@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/walk_priv.h"
+
+/* Threads wait for the storage more than for a processor. */
+#define THREADS 16u
+#define THREADS_MAX 64u
+#define TICK_NS 200000000L
+
+void cop_report_walk_fault(struct walk *walk, struct walk_dir *d, const char *path, int error)
+{
+	struct walk_tree *t = walk->tree;
+
+	d->state = WALK_FAILED;
+	d->error = error;
+	pthread_mutex_lock(&walk->lock);
+	t->unreadable++;
+	if (t->faults < WALK_NAMED && (t->fault[t->faults].path = strdup(path)))
+		t->fault[t->faults++].error = error;
+	pthread_mutex_unlock(&walk->lock);
+}
+
+/* Under the lock. The last in is the first out: what waits then is a path down the tree with its siblings, not a whole level. */
+static int push(struct walk *walk, const struct walk_task *task, size_t n)
+{
+	size_t cap = walk->cap ? walk->cap : 256;
+	struct walk_task *grown;
+
+	while (cap < walk->tasks + n)
+		cap *= 2;
+	if (cap > walk->cap) {
+		grown = reallocarray(walk->task, cap, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		walk->task = grown;
+		walk->cap = cap;
+	}
+	memcpy(walk->task + walk->tasks, task, n * sizeof(*task));
+	walk->tasks += n;
+	return 0;
+}
+
+/* Waits for a task; false: the walk is over. Under the lock. */
+static bool take(struct walk *walk, struct walk_task *task)
+{
+	while (!walk->tasks && walk->running && !walk->rc) {
+		walk->idle++;
+		pthread_cond_wait(&walk->more, &walk->lock);
+		walk->idle--;
+	}
+	if (walk->rc || !walk->tasks)
+		return false;
+	*task = walk->task[--walk->tasks];
+	walk->running++;
+	return true;
+}
+
+/* Under the lock: n tasks are there for others, or all is over. */
+static void wake(struct walk *walk, size_t n)
+{
+	if (walk->rc || (!walk->running && !walk->tasks)) {
+		pthread_cond_broadcast(&walk->more);
+		pthread_cond_signal(&walk->over);
+		return;
+	}
+	for (n = COP_MIN(n, walk->idle); n; n--)
+		pthread_cond_signal(&walk->more);
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct walk *walk = w->walk;
+	struct walk_task task;
+
+	pthread_mutex_lock(&walk->lock);
+	while (take(walk, &task)) {
+		int rc;
+
+		pthread_mutex_unlock(&walk->lock);
+		rc = cop_report_walk_do(w, &task);
+		pthread_mutex_lock(&walk->lock);
+		if (!rc && w->tasks)
+			rc = push(walk, w->task, w->tasks);
+		if (rc && !walk->rc)
+			walk->rc = rc;
+		walk->running--;
+		wake(walk, w->tasks ? w->tasks - 1 : 0);
+	}
+	walk->tree->files += w->files;
+	walk->tree->dirs += w->dirs;
+	walk->tree->bytes += w->bytes;
+	walk->tree->skipped += w->skipped;
+	pthread_mutex_unlock(&walk->lock);
+	return NULL;
+}
+
+/* ---- roots ---- */
+
+/* A root may be a link, or a file; from there on nothing is followed. */
+static int open_root(struct walk *walk, uint32_t i)
+{
+	const char *path = walk->conf->root[i];
+	struct walk_entry *e = &walk->tree->top.entry[i];
+	struct walk_root *r = &walk->root[i];
+	struct walk_task task = {0};
+	struct stat st;
+
+	*e = (struct walk_entry){.name = path, .len = (uint16_t)strlen(path)};
+	r->fd = -1;
+	if (stat(path, &st))
+		return lstat(path, &st) ? 0 : (e->type = IFTODT(st.st_mode), walk->tree->files++, 0);
+	e->type = IFTODT(st.st_mode);
+	if (e->type != DT_DIR) {
+		e->size = e->type == DT_REG ? (uint64_t)st.st_size : 0;
+		walk->tree->files++;
+		walk->tree->bytes += e->size;
+		return 0;
+	}
+	walk->tree->dirs++;
+	task.dir = cop_report_arena_alloc(walk->tree->arena, sizeof(*task.dir));
+	r->real = realpath(path, NULL);
+	if (!r->real)
+		r->real = strdup(path);
+	if (!task.dir || !r->real)
+		return -ENOMEM;
+	*task.dir = (struct walk_dir){.parent = &walk->tree->top, .in_parent = i, .fd = -1};
+	e->dir = task.dir;
+	r->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->fd < 0) {
+		cop_report_walk_fault(walk, task.dir, path, errno);
+		return 0;
+	}
+	return push(walk, &task, 1);
+}
+
+static int open_roots(struct walk *walk)
+{
+	const struct walk_conf *conf = walk->conf;
+	struct walk_dir *top = &walk->tree->top;
+	int rc = 0;
+
+	top->entry = cop_report_arena_alloc(walk->tree->arena, conf->roots * sizeof(*top->entry));
+	walk->root = calloc(conf->roots, sizeof(*walk->root));
+	if (!top->entry || !walk->root)
+		return -ENOMEM;
+	top->n = (uint32_t)conf->roots;
+	for (uint32_t i = 0; i < top->n; i++)
+		walk->root[i].fd = -1;
+	for (uint32_t i = 0; !rc && i < top->n; i++) {
+		size_t len = strlen(conf->root[i]);
+		char *copy = cop_report_arena_copy(walk->tree->arena, conf->root[i], len);
+
+		rc = !copy ? -ENOMEM : len > UINT16_MAX ? -ENAMETOOLONG : open_root(walk, i);
+		top->entry[i].name = copy;
+	}
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+/* The calling thread only watches. */
+static void watch(struct walk *walk)
+{
+	struct timespec until;
+
+	pthread_mutex_lock(&walk->lock);
+	while (!walk->rc && (walk->tasks || walk->running)) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += TICK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		if (pthread_cond_timedwait(&walk->over, &walk->lock, &until) != ETIMEDOUT || !walk->conf->tick)
+			continue;
+		pthread_mutex_unlock(&walk->lock);
+		walk->conf->tick(walk->conf->arg, atomic_load(&walk->entries));
+		pthread_mutex_lock(&walk->lock);
+	}
+	pthread_mutex_unlock(&walk->lock);
+}
+
+static int run(struct walk *walk, unsigned threads)
+{
+	struct worker *worker = calloc(threads, sizeof(*worker));
+	pthread_t *thread = calloc(threads, sizeof(*thread));
+	unsigned started = 0;
+	int rc = worker && thread ? 0 : -ENOMEM;
+
+	while (!rc && started < threads) {
+		worker[started].walk = walk;
+		worker[started].arena = &walk->tree->arena[started];
+		rc = cop_thread_start(&thread[started], "walk", work, &worker[started]);
+		started += !rc;
+	}
+	if (rc) {
+		pthread_mutex_lock(&walk->lock);
+		walk->rc = rc;
+		pthread_cond_broadcast(&walk->more);
+		pthread_mutex_unlock(&walk->lock);
+	}
+	watch(walk);
+	for (unsigned i = 0; i < started; i++) {
+		pthread_join(thread[i], NULL);
+		free(worker[i].buffer);
+		free(worker[i].entry);
+		free(worker[i].task);
+	}
+	free(worker);
+	free(thread);
+	return walk->rc ? walk->rc : rc;
+}
+
+/* Descriptors that tasks which were never done would have closed. */
+static void forget_tasks(struct walk *walk)
+{
+	for (size_t i = 0; i < walk->tasks; i++)
+		if (walk->task[i].n && atomic_fetch_sub(&walk->task[i].dir->tasks, 1) == 1)
+			close(walk->task[i].dir->fd);
+	free(walk->task);
+	for (size_t i = 0; walk->root && i < walk->conf->roots; i++) {
+		if (walk->root[i].fd >= 0)
+			close(walk->root[i].fd);
+		free(walk->root[i].real);
+	}
+	free(walk->root);
+}
+
+static int walk_roots(struct walk *walk, unsigned threads)
+{
+	pthread_condattr_t attr;
+	int rc;
+
+	pthread_mutex_init(&walk->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&walk->more, NULL);
+	pthread_cond_init(&walk->over, &attr);
+	pthread_condattr_destroy(&attr);
+	rc = cop_report_mounts_load(&walk->mounts);
+	if (!rc)
+		rc = open_roots(walk);
+	if (!rc)
+		rc = run(walk, threads);
+	forget_tasks(walk);
+	cop_report_mounts_free(&walk->mounts);
+	pthread_cond_destroy(&walk->over);
+	pthread_cond_destroy(&walk->more);
+	pthread_mutex_destroy(&walk->lock);
+	return rc;
+}
+
+static int explain(const struct walk_conf *conf, int rc, struct cop_err *err)
+{
+	if (rc == -E2BIG)
+		return cop_err_set(err, E2BIG, "there are more than %" PRIu64 " names below the usage roots; name smaller ones with "
+			"--usage-root, and leave out the home directory with --skip-home-inference", conf->max_entries);
+	return cop_err_set(err, -rc, "the usage roots cannot be walked: %s", strerror(-rc));
+}
+
+int cop_report_walk(const struct walk_conf *conf, struct walk_tree **out, struct cop_err *err)
+{
+	struct walk_conf mine = *conf;
+	struct walk walk = {.conf = &mine};
+	struct walk_tree *t = calloc(1, sizeof(*t));
+	int rc = -ENOMEM;
+
+	if (!mine.max_entries)
+		mine.max_entries = WALK_ENTRIES_MAX;
+	mine.threads = mine.threads ? COP_MIN(mine.threads, THREADS_MAX) : THREADS;
+	walk.tree = t;
+	if (t && (t->arena = calloc(mine.threads, sizeof(*t->arena)))) {
+		t->arenas = mine.threads;
+		rc = mine.roots ? walk_roots(&walk, mine.threads) : 0;
+	}
+	if (rc) {
+		cop_report_tree_free(t);
+		return explain(&mine, rc, err);
+	}
+	*out = t;
+	return 0;
+}
+
+void cop_report_tree_free(struct walk_tree *t)
+{
+	if (!t)
+		return;
+	for (unsigned i = 0; i < t->arenas; i++)
+		cop_report_arena_free(&t->arena[i]);
+	free(t->arena);
+	for (unsigned i = 0; i < t->faults; i++)
+		free(t->fault[i].path);
+	free(t);
+}

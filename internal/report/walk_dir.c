@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "report/walk_priv.h"
+
+#define BUFFER (128 * COP_KIB)
+#define STATS 256u /* attributes that one task reads */
+
+/* No component may be a link or leave the root, whatever replaced it since its name was read. */
+static int open_dir(int root, const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
+	long fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Puts the path of d below its root into w->path, which ends there: names are short, and a path that the kernel takes is too. */
+static const char *path_below(struct worker *w, const struct walk_dir *d, uint32_t *root)
+{
+	char *at = w->path + sizeof(w->path) - 1;
+
+	*at = '\0';
+	while (d->parent->parent) {
+		const struct walk_entry *e = &d->parent->entry[d->in_parent];
+
+		if ((size_t)(at - w->path) < e->len + 1u)
+			return NULL;
+		if (*at)
+			*--at = '/';
+		at -= e->len;
+		memcpy(at, e->name, e->len);
+		d = d->parent;
+	}
+	*root = d->in_parent;
+	return at;
+}
+
+static int reserve_task(struct worker *w)
+{
+	size_t cap = w->task_cap ? 2 * w->task_cap : 64;
+	struct walk_task *grown;
+
+	if (w->tasks < w->task_cap)
+		return 0;
+	grown = reallocarray(w->task, cap, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	w->task = grown;
+	w->task_cap = cap;
+	return 0;
+}
+
+static int add_task(struct worker *w, struct walk_dir *d, uint32_t from, uint32_t n)
+{
+	int rc = reserve_task(w);
+
+	if (!rc)
+		w->task[w->tasks++] = (struct walk_task){d, from, n};
+	return rc;
+}
+
+static int add_entry(struct worker *w, const char *name, uint8_t type)
+{
+	size_t len = strlen(name);
+	struct walk_entry *e;
+
+	if (w->n == w->cap) {
+		size_t cap = w->cap ? 2 * w->cap : 256;
+
+		e = reallocarray(w->entry, cap, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		w->entry = e;
+		w->cap = cap;
+	}
+	e = &w->entry[w->n];
+	*e = (struct walk_entry){.len = (uint16_t)len, .type = type};
+	e->name = cop_report_arena_copy(w->arena, name, len);
+	if (!e->name)
+		return -ENOMEM;
+	w->n++;
+	return 0;
+}
+
+/* The names in fd into w->entry. A positive result is an errno of the storage, a negative one ends the walk. */
+static int read_names(struct worker *w, int fd)
+{
+	uint64_t max = w->walk->conf->max_entries;
+	ssize_t got;
+	int rc = 0;
+
+	if (!w->buffer && !(w->buffer = malloc(BUFFER)))
+		return -ENOMEM;
+	w->n = 0;
+	while (!rc && (got = getdents64(fd, w->buffer, BUFFER)) > 0) {
+		size_t before = w->n;
+
+		for (ssize_t at = 0; !rc && at < got;) {
+			const struct dirent64 *d = (const void *)(w->buffer + at);
+
+			at += d->d_reclen;
+			if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+				rc = add_entry(w, d->d_name, d->d_type);
+		}
+		if (!rc && atomic_fetch_add(&w->walk->entries, w->n - before) + (w->n - before) > max)
+			rc = -E2BIG;
+	}
+	return rc ? rc : got < 0 ? errno : 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct walk_entry *)a)->name, ((const struct walk_entry *)b)->name);
+}
+
+/* A directory below d; it becomes a task unless another file system of this node is mounted there. */
+static int enter(struct worker *w, struct walk_dir *d, uint32_t i, const char *skip_in)
+{
+	struct walk_entry *e = &d->entry[i];
+	struct walk_dir *below = cop_report_arena_alloc(w->arena, sizeof(*below));
+
+	if (!below)
+		return -ENOMEM;
+	*below = (struct walk_dir){.parent = d, .in_parent = i, .fd = -1};
+	e->dir = below;
+	w->dirs++;
+	if (skip_in && cop_report_mounts_is(&w->walk->mounts, skip_in, strlen(skip_in), e->name, e->len)) {
+		below->state = WALK_SKIPPED;
+		w->skipped++;
+		return 0;
+	}
+	return add_task(w, below, 0, 0);
+}
+
+static void read_attributes(struct worker *w, struct walk_dir *d, uint32_t from, uint32_t n)
+{
+	const unsigned flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+	bool sizes = w->walk->conf->sizes;
+	struct statx st;
+
+	for (uint32_t i = from; i < from + n; i++) {
+		struct walk_entry *e = &d->entry[i];
+
+		if (e->type != DT_UNKNOWN && (e->type != DT_REG || !sizes))
+			continue;
+		if (statx(d->fd, e->name, (int)flags, STATX_TYPE | (sizes ? STATX_SIZE : 0), &st))
+			continue;
+		e->type = IFTODT(st.stx_mode);
+		if (e->type == DT_REG && sizes)
+			e->size = st.stx_size;
+		w->bytes += e->size;
+	}
+}
+
+/* Turns the entries whose type is known now into tasks and totals. */
+static int settle(struct worker *w, struct walk_dir *d, const char *skip_in)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < d->n; i++) {
+		if (d->entry[i].type == DT_DIR)
+			rc = enter(w, d, i, skip_in);
+		else
+			w->files++;
+	}
+	return rc;
+}
+
+/* Sizes of a large directory are read by whoever has time. */
+static int share_attributes(struct worker *w, struct walk_dir *d)
+{
+	uint32_t pieces = (d->n + STATS - 1) / STATS;
+	int rc = 0;
+
+	atomic_store(&d->tasks, pieces);
+	for (uint32_t i = 0; !rc && i < pieces; i++)
+		rc = add_task(w, d, i * STATS, COP_MIN(STATS, d->n - i * STATS));
+	return rc;
+}
+
+static int take_entries(struct worker *w, struct walk_dir *d)
+{
+	struct walk_entry *copy;
+
+	if (!w->n)
+		return 0;
+	copy = cop_report_arena_alloc(w->arena, w->n * sizeof(*copy));
+	if (!copy)
+		return -ENOMEM;
+	qsort(w->entry, w->n, sizeof(*w->entry), by_name);
+	memcpy(copy, w->entry, w->n * sizeof(*copy));
+	d->entry = copy;
+	d->n = (uint32_t)w->n;
+	return 0;
+}
+
+/* Types that the directory does not tell decide what is entered, so they are read first; sizes can wait. */
+static int read_entries(struct worker *w, struct walk_dir *d, const char *whole)
+{
+	bool sizes = w->walk->conf->sizes, unknown = false, shared = sizes && d->n > STATS;
+	int rc;
+
+	for (uint32_t i = 0; i < d->n; i++)
+		unknown |= d->entry[i].type == DT_UNKNOWN;
+	if (unknown || (sizes && !shared)) {
+		read_attributes(w, d, 0, d->n);
+		shared = false;
+	}
+	rc = settle(w, d, cop_report_mounts_in(&w->walk->mounts, whole, strlen(whole)) ? whole : NULL);
+	if (rc || !shared)
+		close(d->fd);
+	return !rc && shared ? share_attributes(w, d) : rc;
+}
+
+static int scan(struct worker *w, struct walk_dir *d)
+{
+	uint32_t root = 0;
+	const char *path = path_below(w, d, &root);
+	struct walk_root *r = &w->walk->root[root];
+	struct cop_buf whole = {0};
+	int rc;
+
+	d->fd = path ? open_dir(r->fd, path) : -ENAMETOOLONG;
+	cop_buf_printf(&whole, "%s%s%s", r->real, path && *path && r->real[1] ? "/" : "", path ? path : "");
+	if (whole.failed) {
+		rc = -ENOMEM;
+	} else if (d->fd < 0) {
+		cop_report_walk_fault(w->walk, d, whole.data, -d->fd);
+		rc = 0;
+	} else {
+		rc = read_names(w, d->fd);
+		if (rc > 0)
+			cop_report_walk_fault(w->walk, d, whole.data, rc);
+		rc = rc < 0 ? rc : take_entries(w, d);
+		if (rc)
+			close(d->fd);
+		else
+			rc = read_entries(w, d, whole.data);
+	}
+	cop_buf_free(&whole);
+	return rc;
+}
+
+int cop_report_walk_do(struct worker *w, const struct walk_task *task)
+{
+	w->tasks = 0;
+	if (!task->n)
+		return scan(w, task->dir);
+	read_attributes(w, task->dir, task->from, task->n);
+	if (atomic_fetch_sub(&task->dir->tasks, 1) == 1)
+		close(task->dir->fd);
+	return 0;
+}
