@@ -178,17 +178,19 @@ int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct
 	return !rc && !rows && k->never_empty ? bad(why, "it holds a header and nothing else") : rc;
 }
 
+/* Never past the size that the file had when it was opened: a network file system would ask its server whether there is more. */
 static ssize_t read_some(void *arg, void *data, size_t len)
 {
 	struct rank_reader *r = arg;
 	ssize_t n;
 
-	do
-		n = read(r->fd, data, len);
-	while (n < 0 && errno == EINTR);
+	len = COP_MIN(len, r->left);
+	if (!len)
+		return 0;
+	n = cop_read_full(r->fd, data, len);
 	if (n > 0)
-		r->bytes += (uint64_t)n;
-	return n < 0 ? -errno : r->bytes > FILE_BYTES_MAX ? -EFBIG : n;
+		r->left -= (uint64_t)n;
+	return n;
 }
 
 int cop_report_reader_open(struct rank_reader *r)
@@ -204,7 +206,7 @@ void cop_report_reader_close(struct rank_reader *r)
 }
 
 /* O_NONBLOCK: a fifo would wait for a writer. */
-static int open_file(int dir, const char *name, struct cop_buf *why)
+static int open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
@@ -218,6 +220,7 @@ static int open_file(int dir, const char *name, struct cop_buf *why)
 	} else if ((uint64_t)st.st_size > FILE_BYTES_MAX) {
 		cop_buf_str(why, "it is larger than any that Copper writes");
 	} else {
+		*size = (uint64_t)st.st_size;
 		return fd;
 	}
 	if (fd >= 0)
@@ -230,10 +233,9 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum 
 {
 	int rc;
 
-	r->fd = open_file(dir, name, why);
+	r->fd = open_file(dir, name, &r->left, why);
 	if (r->fd < 0)
 		return r->fd;
-	r->bytes = 0;
 	cop_report_cluster_clear(r->file);
 	rc = cop_csv_open(&r->csv, read_some, r);
 	if (!rc)

@@ -95,7 +95,7 @@ struct rank_reader {
 	struct cop_csv csv;
 	struct cop_report_cluster *file; /* of one file, until it is known to be whole */
 	int fd;
-	uint64_t bytes;
+	uint64_t left; /* of it */
 };
 
 int cop_report_reader_open(struct rank_reader *r);

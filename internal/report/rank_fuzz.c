@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A file of a rank: the first byte says which kind it is, the second how many bytes a read gives. What is
+ * refused is refused with a reason; what is taken twice must be twice as much. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report_priv.h"
+
+struct input {
+	const uint8_t *data;
+	size_t len, step;
+};
+
+static ssize_t give(void *arg, void *data, size_t len)
+{
+	struct input *in = arg;
+	size_t n = COP_MIN(COP_MIN(len, in->step), in->len);
+
+	memcpy(data, in->data, n);
+	in->data += n;
+	in->len -= n;
+	return (ssize_t)n;
+}
+
+static void check_double(const struct rows *once, const struct rows *twice)
+{
+	if (once->n != twice->n)
+		abort();
+	for (size_t i = 0; i < once->n; i++)
+		if (strcmp(once->row[i].name, twice->row[i].name) ||
+			twice->row[i].sum != cop_report_number_add(once->row[i].sum, once->row[i].sum))
+			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cop_report_cluster *twice = cop_report_cluster_new();
+	struct input in = {.data = data + 2, .len = size - 2};
+	struct rank_reader r;
+	struct cop_buf why = {0};
+	int rc;
+
+	if (size < 2 || !twice || cop_report_reader_open(&r)) {
+		cop_report_cluster_free(twice);
+		return 0;
+	}
+	in.step = data[1] + 1u;
+	if (cop_csv_open(&r.csv, give, &in))
+		abort();
+	rc = cop_report_read_csv(&r, data[0] % COP_REPORT_KINDS, &why);
+	if (rc && (rc != -EBADMSG || !why.len))
+		abort();
+	if (!rc) {
+		if (cop_report_cluster_merge(twice, r.file) || cop_report_cluster_merge(twice, r.file))
+			abort();
+		check_double(&r.file->metrics, &twice->metrics);
+		check_double(&r.file->ops, &twice->ops);
+	}
+	cop_buf_free(&why);
+	cop_report_reader_close(&r);
+	cop_report_cluster_free(twice);
+	return 0;
+}

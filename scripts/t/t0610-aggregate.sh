@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# copper aggregate: the cluster files are those worked out by hand, and those that an independent sum gives for a real job.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 35
+
+jobs=$cop_root/testdata/jobs
+HOME=$T/home # not of any test's paths
+export HOME
+
+aggregate() { # [OPTION…] JOBDIR [PREFIX]: exit status in $status, output in $T/out and $T/err
+	timeout $((60 * cop_slower)) "$COPPER" aggregate "$@" >"$T/out" 2>"$T/err" </dev/null
+	status=$?
+}
+
+# ---- jobs whose sums were worked out by hand
+
+# One point for each file. @INPUT@ stands for the directory that was read.
+golden() { # NAME PREFIX
+	local job=$T/$1 input file
+	cp -r "$jobs/$1/job" "$job"
+	input=$job/profiling/final
+	[ -d "$input" ] || input=$job
+	aggregate "$job" "$2"
+	is "$1: done" "$status" 0
+	for file in aggregate.csv operations.csv summary.md; do
+		sed "s|@INPUT@|$input|" "$jobs/$1/expected/$2-profiling_$file" >"$T/want"
+		ok "$1: $file, byte by byte" cmp "$T/want" "$job/profiling/cluster/$2-profiling_$file"
+	done
+}
+golden aggregate-v1 cluster
+is 'the last lines say what was written' "$(tail -n 3 "$T/out")" \
+	"$(printf "wrote $T/aggregate-v1/profiling/cluster/cluster-profiling_%s\n" aggregate.csv operations.csv summary.md)"
+is 'nothing is said on standard error' "$(cat "$T/err")" ''
+golden aggregate-ours 'run 1'
+golden aggregate-broken cluster
+is 'every file of no use is named, with the reason' "$(tail -n +2 "$T/err")" "$(cat "$jobs/aggregate-broken/expected/faults")"
+
+# What Python's csv module, as in scripts of Copper 1.0, reads of the cluster files.
+csv_sum() { # FILE KEY VALUE: of the row whose first column is KEY
+	"$PYTHON" -c 'import csv, sys
+print([row[sys.argv[3]] for row in csv.DictReader(open(sys.argv[1], newline="")) if sys.argv[2] in row.values()][0])' "$@"
+}
+is 'a reader of CSV finds the sums' "$(csv_sum "$T/aggregate-v1/profiling/cluster/cluster-profiling_operations.csv" getattr total_calls)" 39429
+
+# ---- nothing to read
+
+mkdir -p "$T/empty/profiling/final"
+aggregate "$T/empty"
+is 'an empty job directory is a failure' "$status" 1
+is 'of these words' "$(head -n 1 "$T/err")" "copper aggregate: failed to find profiling csv files under: $T/empty/profiling/final"
+is 'and nothing is written' "$(cat "$T/out"; ls "$T/empty/profiling")" final
+fails_with 1 'cannot read the job directory' "$COPPER" aggregate "$T/none"
+fails_with 2 'JOBDIR' "$COPPER" aggregate
+fails_with 2 'PREFIX' "$COPPER" aggregate "$T/empty" ../x
+fails_with 2 'usage-root' "$COPPER" aggregate "$T/empty" --usage-root
+mkfifo "$T/empty/profiling/final/h-1-profiling_aggregate.csv"
+ln -s /dev/zero "$T/empty/profiling/final/h-1-profiling_operations.csv"
+aggregate "$T/empty"
+is 'neither a fifo nor an endless device is read' "$status" 1
+matches 'and both are named' "$(tr '\n' ' ' <"$T/err")" 'h-1-profiling_aggregate.csv: it is not a regular file h-1-profiling_operations.csv: it is not'
+cp -r "$T/aggregate-v1" "$T/disk"
+if mount -t tmpfs -o size=16k,nr_inodes=64 none "$T/disk/profiling/cluster" 2>/dev/null; then
+	head -c 16384 /dev/zero >"$T/disk/profiling/cluster/full" 2>/dev/null
+	aggregate "$T/disk"
+	is 'a full disk is a failure' "$status" 1
+	matches 'that names the file and the way out' "$(cat "$T/err")" 'cannot write .*No space left on device; make room'
+	is 'and leaves no part of a file' "$(ls "$T/disk/profiling/cluster")" full
+	umount "$T/disk/profiling/cluster"
+else
+	for what in 1 2 3; do pass "a full disk, $what # SKIP no tmpfs here"; done
+fi
+
+# ---- 10,000 ranks: as much memory as ten take, but for a few bytes of each
+
+peak_kb() { # JOBDIR
+	"$PYTHON" -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' "$COPPER" aggregate "$1"
+}
+many=10000
+[ "$cop_mode" = release ] || many=1000
+"$PYTHON" "$cop_t/make-ranks.py" "$T/few/profiling/final" 10
+"$PYTHON" "$cop_t/make-ranks.py" "$T/many/profiling/final" "$many"
+few_kb=$(peak_kb "$T/few")
+is_at_most "$many ranks need at most 2 MiB more than ten" "$(peak_kb "$T/many")" \
+	$((few_kb + 2048 + (cop_slower - 1) * 32768))
+independent() { # JOBDIR: sums by Python, in integers, as the cluster files have them
+	"$PYTHON" - "$1" <<'PY'
+import csv, glob, sys
+from decimal import Decimal
+where = sys.argv[1] + "/profiling/final/*-profiling_"
+metrics, operations = {}, {}
+names = glob.glob(where + "aggregate.csv")
+for name in names:
+    for row in csv.DictReader(open(name, newline="")):
+        metrics[row["metric"]] = metrics.get(row["metric"], 0) + Decimal(row["value"])
+for name in glob.glob(where + "operations.csv"):
+    for row in csv.DictReader(open(name, newline="")):
+        sums = operations.setdefault(row["operation"], [0, 0, 0, 0, Decimal(0)])
+        for i, column in enumerate(["total_calls", "cache_hits", "cache_misses", "negative_results", "total_latency_s"]):
+            sums[i] += Decimal(row[column]) if i == 4 else int(row[column])
+print("ranks_with_aggregate_files,%d" % len(names))
+for name in sorted(metrics):
+    print("%s,%s" % (name, metrics[name]))
+for name in sorted(operations):
+    calls, hits, misses, negatives, seconds = operations[name]
+    print("%s,%d,%d,%d,%d,%.2f,%.6f" % (name, calls, hits, misses, negatives, float(seconds * 1000000) / calls, seconds))
+PY
+}
+cluster_rows() { # JOBDIR
+	tail -q -n +2 "$1"/profiling/cluster/cluster-profiling_{aggregate,operations}.csv
+}
+independent "$T/many" >"$T/want"
+cluster_rows "$T/many" >"$T/got"
+ok "the sums over $many ranks are what Python adds up" cmp "$T/want" "$T/got"
+
+# ---- a job of ours
+
+SRC=$T/src
+small_tree "$SRC"
+mkdir -p "$SRC/conda_env_x/lib/python3.11/site-packages" "$SRC/conda_env_x/bin"
+echo 'print("hi")' >"$SRC/conda_env_x/lib/python3.11/site-packages/mod.py"
+with_tree 2 -N 20
+for rank in 0 1; do
+	cat "$W/mnt/$rank/hello" "$W/mnt/$rank/dir/numbers" "$W/mnt/$rank/conda_env_x/lib/python3.11/site-packages/mod.py" >/dev/null
+	ls -lR "$W/mnt/$rank" >/dev/null
+	for i in 1 2 3; do cat "$W/mnt/$rank/conda_env_x/lib/libnone.so.$i" 2>/dev/null; done
+done
+without_tree || fail 'the tree stops'
+aggregate "$JOB"
+is 'a real job is aggregated' "$status$(cat "$T/err")" 0
+independent "$JOB" >"$T/want"
+cluster_rows "$JOB" >"$T/got"
+ok 'to what Python adds up' cmp "$T/want" "$T/got"
+is 'both nodes are in it' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/got")" 2
+matches 'the summary has the classes of its paths' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
+	'^\| `missing_shared_library_probe` \| [1-9]'
+aggregate --json "$JOB" again
+is 'JSON has the same sums' "$(json_value metrics.total_cache_hits <"$T/out")" \
+	"$(sed -n 's/^total_cache_hits,//p' "$T/got")"
