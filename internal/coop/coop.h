@@ -14,6 +14,9 @@
 #include "rpc/rpc.h"
 #include "topo/topo.h"
 
+/* What a root reads from the origin by one job: the missing ones of the chunks of so many bytes, aligned. */
+#define COP_COOP_GROUP_BYTES (4 * COP_MIB)
+
 struct cop_coop;
 
 /* Also the rpc operations of this module: 1 up to COP_ASK_LAST. */

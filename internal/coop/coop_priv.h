@@ -11,9 +11,7 @@
 
 #define LISTING_RESERVE (64 * COP_KIB)
 #define ENTRY_RESERVE ((size_t)512)
-/* What a root reads from the origin by one job, aligned: the chunks of this many bytes. */
-#define GROUP_BYTES (4 * COP_MIB)
-#define GROUP_MAX (GROUP_BYTES / (64 * COP_KIB))
+#define GROUP_MAX (COP_COOP_GROUP_BYTES / (64 * COP_KIB))
 
 struct cop_coop {
 	struct cop_coop_conf conf;

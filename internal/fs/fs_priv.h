@@ -26,8 +26,9 @@ struct inode {
 	struct inode *next;   /* chain */
 	struct inode *parent; /* a reference */
 	_Atomic uint64_t refs; /* kernel lookups, children, operations under way */
-	_Atomic uint64_t ahead; /* first chunk that read-ahead has not asked for */
-	_Atomic bool streamed;  /* the whole file was asked for once */
+	_Atomic uint64_t last, ahead; /* read-ahead: the chunk read last, the first one not asked for, */
+	_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
+	_Atomic bool whole;     /* all of it was asked for once */
 	uint64_t hash;
 	struct cop_attr attr;
 	bool in_table;
