@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes and holes of files. The version is looked at before and after, on the descriptor that is read, so bytes of two
- * versions are never taken for one. */
+/* Bytes and holes of files. The version is looked at after the read, on the descriptor that was read. That is enough: a version is
+ * known before its bytes are asked for and does not come back once the file has changed (its ctime moves on), so what has it
+ * afterwards had it all the time. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -51,9 +52,7 @@ static int open_file(struct read_task *r, struct file *f)
 	if (r->version)
 		f->kept = cop_origin_fds_get(&t->o->fds, t->path, r->version);
 	f->fd = f->kept ? f->kept->fd : cop_origin_open_read(t->o, t->path, 0);
-	if (f->fd < 0)
-		return f->fd;
-	return check_file(t->o, f, r->version);
+	return f->fd < 0 ? f->fd : 0;
 }
 
 /* keep: more of the file is likely to be read. */
@@ -108,6 +107,14 @@ static int read_all(struct read_task *r, int fd, size_t *got)
 	}
 }
 
+/* What is no regular file says so itself (EISDIR), cannot be read at an offset (ESPIPE), or is found out afterwards. */
+static int read_file(struct read_task *r, struct file *f, size_t *got)
+{
+	int rc = read_all(r, f->fd, got);
+
+	return rc && rc != -ESPIPE ? rc : check_file(r->task.o, f, r->version);
+}
+
 static void read_job(struct cop_origin_job *job, int rc)
 {
 	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
@@ -120,9 +127,7 @@ static void read_job(struct cop_origin_job *job, int rc)
 	if (!rc)
 		rc = open_file(r, &f);
 	if (!rc)
-		rc = read_all(r, f.fd, &got);
-	if (!rc && r->version)
-		rc = check_file(t->o, &f, r->version);
+		rc = read_file(r, &f, &got);
 	close_file(r, &f, !rc && r->offset + got < f.size);
 	if (!rc) {
 		cop_stats_add(t->o->stats, COP_ORIGIN_READS, 1);
