@@ -23,7 +23,9 @@ else
 BUILD := build/$(MODE)
 endif
 
-CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -DCOP_VERSION='"$(VERSION)"' -Iinternal -I/usr/include/fuse3
+LINKAGE := $(if $(filter release,$(MODE)),$(if $(filter shared,$(FABRIC)),shared libfabric,static),shared libraries)
+CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"' \
+	-Iinternal -I/usr/include/fuse3
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror
 CFLAGS_ALL := -std=gnu11 -pthread -g -fno-omit-frame-pointer $(WARN)
 LDFLAGS_ALL := -pthread

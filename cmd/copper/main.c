@@ -10,7 +10,14 @@
 
 #include "base/base.h"
 #include "cmd.h"
+#include "node/node.h"
 #include "opt/opt.h"
+
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
 
 static const struct cop_cmd commands[] = {
 	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
@@ -39,10 +46,15 @@ static int print_version(void)
 {
 	uint32_t fabric = fi_version();
 	unsigned xxhash = XXH_versionNumber();
+	char providers[512];
+
+	cop_node_providers(providers, sizeof(providers));
 
 	printf("copper %s\n", COP_VERSION);
+	printf("build %s, " COMPILER "\n", COP_BUILD);
 	printf("libfuse %s\n", fuse_pkgversion());
 	printf("libfabric %u.%u\n", FI_MAJOR(fabric), FI_MINOR(fabric));
+	printf("providers %s\n", providers[0] ? providers : "none");
 	printf("lz4 %s\n", LZ4_versionString());
 	printf("libsodium %s\n", sodium_version_string());
 	printf("xxhash %u.%u.%u\n", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);

@@ -5,6 +5,20 @@
 #include "conf/conf.h"
 #include "node/node.h"
 
+/* The result is what was asked for, so failed checks are not errors of this command. */
+static int check(const struct cop_conf *conf)
+{
+	struct cop_buf out = {0};
+	int failed = cop_node_check(conf, &out);
+
+	if (failed < 0)
+		fputs("copper mount: out of memory\n", stderr);
+	else
+		fputs(out.data, stdout);
+	cop_buf_free(&out);
+	return failed || fflush(stdout) ? 1 : 0;
+}
+
 static int launch(const struct cop_opt_table *table, int argc, char **argv)
 {
 	struct cop_conf conf;
@@ -13,6 +27,8 @@ static int launch(const struct cop_opt_table *table, int argc, char **argv)
 
 	if (!cop_opt_start(table, argc, argv, &conf, &code))
 		return code;
+	if (conf.check)
+		return check(&conf);
 	if (cop_node_launch(&conf, &err) == 0)
 		return 0;
 	fprintf(stderr, "%s: %s\n", table->command, err.text);

@@ -13,8 +13,10 @@ enum { LEVEL_WARNING = 3, LEVEL_INFO = 4, LEVEL_OPEN = UINT_MAX };
 
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 {
-	if (!conf->serve_only && !conf->mountpoint)
-		return cop_err_set(err, EINVAL, "MOUNTPOINT is missing");
+	if (!conf->serve_only && !conf->mountpoint && !conf->check)
+		return cop_err_set(err, EINVAL, "MOUNTPOINT is missing (see copper mount --help)");
+	if (conf->json && !conf->check)
+		return cop_err_set(err, EINVAL, "--json goes with --check; for a node that runs there is copper cache-stats --json");
 	if (conf->chunk & (conf->chunk - 1))
 		return cop_err_set(err, EINVAL, "--chunk: %llu bytes is not a power of two",
 			(unsigned long long)conf->chunk);
@@ -161,6 +163,9 @@ static const struct cop_opt_word cpu_words[] = {{"near", 0}, {NULL, 0}};
 
 static const struct cop_opt mount_rows[] = {
 	COMMON_ROWS,
+	{.name = "check", AT(check), .kind = COP_OPT_FLAG,
+		.help = "do not start: tell whether it would work here"},
+	{.name = "json", AT(json), .kind = COP_OPT_FLAG, .help = "what --check says, for scripts", .rare = true},
 	{.name = "view", .letter = 'v', AT(mountpoint), .kind = COP_OPT_STRING, .arg = "MOUNTPOINT",
 		.help = "another spelling of the mount point", .hidden = true},
 	{.name = "profile", .letter = 'P', AT(profile), .kind = COP_OPT_FLAG,
@@ -180,7 +185,7 @@ static const struct cop_opt mount_rows[] = {
 static const struct cop_opt serve_rows[] = {COMMON_ROWS};
 
 static const struct cop_opt_operand mount_operands[] = {
-	{.name = "MOUNTPOINT", AT(mountpoint), .required = true}};
+	{.name = "MOUNTPOINT", AT(mountpoint)}}; /* the check asks for it, unless --check is given */
 
 const struct cop_opt_table cop_conf_mount_table = {
 	.command = "copper mount",

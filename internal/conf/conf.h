@@ -53,6 +53,8 @@ struct cop_conf {
 	uint64_t cache_size;      /* bytes; 0: a tenth of RAM */
 	uint64_t max_cacheable;   /* bytes: larger files bypass the tree; 0: none do */
 	uint64_t chunk;           /* bytes, a power of two; 1 MiB */
+	bool check;               /* only look whether it would work */
+	bool json;                /* what the check says, for programs */
 	bool foreground;
 	bool insecure;
 	bool allow_other;

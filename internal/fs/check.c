@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* The type of the topmost mount on exactly this path, or "". */
@@ -65,7 +66,7 @@ static bool have_fusermount(void)
 	return false;
 }
 
-static int check_machine(struct cop_err *err)
+int cop_fs_check_machine(struct cop_err *err)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
@@ -98,5 +99,38 @@ int cop_fs_check(const char *mountpoint, struct cop_err *err)
 	rc = check_type(mountpoint, err);
 	if (!rc)
 		rc = check_empty(mountpoint, err);
-	return rc ? rc : check_machine(err);
+	return rc ? rc : cop_fs_check_machine(err);
+}
+
+int cop_fs_check_allow_other(struct cop_err *err)
+{
+	FILE *f = geteuid() ? fopen("/etc/fuse.conf", "re") : NULL;
+	char line[256], word[32], rest[2];
+	bool allowed = geteuid() == 0;
+
+	while (f && !allowed && fgets(line, sizeof(line), f))
+		allowed = sscanf(line, "%31s %1s", word, rest) == 1 && strcmp(word, "user_allow_other") == 0;
+	if (f)
+		fclose(f);
+	return allowed ? 0 : cop_err_set(err, EPERM, "--allow-other needs the line user_allow_other in /etc/fuse.conf; ask the administrator of this machine, or leave it out");
+}
+
+/* What the mount asks the kernel for, by the version that first had it (FUSE protocols 7.21 to 7.30). */
+void cop_fs_check_kernel(char release[65], struct cop_buf *lacks)
+{
+	static const struct {
+		unsigned major, minor;
+		const char *name;
+	} since[] = {{3, 9, "readdirplus"}, {3, 15, "no_open"}, {4, 7, "parallel_dirops"}, {4, 20, "cache_symlinks"},
+		{5, 1, "no_opendir"}, {5, 2, "explicit_inval_data"}};
+	unsigned major = 0, minor = 0;
+	struct utsname u;
+
+	release[0] = '\0';
+	if (uname(&u) || sscanf(u.release, "%u.%u", &major, &minor) != 2)
+		return;
+	snprintf(release, 65, "%s", u.release);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(since); i++)
+		if (major < since[i].major || (major == since[i].major && minor < since[i].minor))
+			cop_buf_printf(lacks, "%s%s", lacks->len ? ", " : "", since[i].name);
 }

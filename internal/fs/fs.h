@@ -34,6 +34,13 @@ struct cop_fs_conf {
  * mount, not empty, no /dev/fuse, no fusermount3). */
 int cop_fs_check(const char *mountpoint, struct cop_err *err);
 
+/* The last two of those: can this user mount here at all? */
+int cop_fs_check_machine(struct cop_err *err);
+/* Whether --allow-other will be let through. */
+int cop_fs_check_allow_other(struct cop_err *err);
+/* The running kernel, and the names of what it is too old for: without them more requests reach the node. */
+void cop_fs_check_kernel(char release[65], struct cop_buf *lacks);
+
 /* Mounts and starts to serve. */
 int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop_err *err);
 /* Unmounts: politely for grace_ms, then lazily, appending to holders (may be NULL) the processes that hold it, as "name[pid], ...";

@@ -95,6 +95,9 @@ const char *cop_node_host(const struct cop_node *n, uint32_t rank);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
+/* Steps of it that change nothing: the hosts and which of them this is; the bytes for the cache. */
+int cop_node_find_hosts(struct cop_node *n, struct cop_err *err);
+uint64_t cop_node_cache_bytes(const struct cop_conf *conf);
 void cop_node_stop(struct cop_node *n);
 
 /* ---- join.c ---- */

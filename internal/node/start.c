@@ -30,7 +30,7 @@ const char *cop_node_host(const struct cop_node *n, uint32_t rank)
 
 /* ---- who we are ---- */
 
-static int find_hosts(struct cop_node *n, struct cop_err *err)
+int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *conf = n->conf;
 	int rc;
@@ -142,11 +142,14 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 
 /* ---- the tables and the storage ---- */
 
-static uint64_t a_tenth_of_ram(void)
+/* A tenth of memory, unless the user says otherwise. */
+uint64_t cop_node_cache_bytes(const struct cop_conf *conf)
 {
 	struct sysinfo si;
 	uint64_t tenth = 256 * COP_MIB;
 
+	if (conf->cache_size)
+		return conf->cache_size;
 	if (sysinfo(&si) == 0)
 		tenth = (uint64_t)si.totalram * si.mem_unit / 10;
 	return COP_MAX(tenth, 64 * COP_MIB);
@@ -154,7 +157,7 @@ static uint64_t a_tenth_of_ram(void)
 
 static int open_cache(struct cop_node *n, struct cop_err *err)
 {
-	n->cache_bytes = n->conf->cache_size ? n->conf->cache_size : a_tenth_of_ram();
+	n->cache_bytes = cop_node_cache_bytes(n->conf);
 	n->cache = cop_cache_new(n->cache_bytes, &n->stats);
 	return n->cache ? 0 : cop_err_set(err, ENOMEM, "out of memory for the cache");
 }
@@ -346,7 +349,7 @@ static int init(struct cop_node *n, struct cop_err *err)
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
-		pin, find_hosts, find_topology, init, find_source, open_log, find_secret, cop_node_profile_start, open_cache,
+		pin, cop_node_find_hosts, find_topology, init, find_source, open_log, find_secret, cop_node_profile_start, open_cache,
 		open_origin, open_rpc, pin_near, open_rendezvous,
 		open_coop, cop_node_control_start, open_fs, join_tree,
 	};

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `copper mount --check`: everything that a start needs, looked at one by one with the functions that the start itself uses, so that
+ * the sentences are the same. Nothing is mounted or waited for, and nothing made but the folder of control sockets; the endpoint and the
+ * port are opened and closed again. A check that cannot be made because an earlier one failed is left out. */
+#include "node/check_priv.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
+{
+	static const char *const words[] = {"ok", "warning", "failed"};
+	char text[1200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	c->failed += state == CHECK_FAILED;
+	c->warnings += state == CHECK_WARNING;
+	if (!c->node->conf->json) {
+		cop_buf_printf(c->out, "%-8s %-12s %s\n", words[state], name, text);
+		return;
+	}
+	cop_buf_printf(c->out, "%s{\"name\":\"%s\",\"state\":\"%s\",\"text\":", c->count++ ? "," : "", name, words[state]);
+	cop_buf_json_str(c->out, text, strlen(text));
+	cop_buf_str(c->out, "}");
+}
+
+/* ---- the kernel and the mount ---- */
+
+static void check_fuse(struct check *c)
+{
+	struct cop_err err = {0};
+
+	if (c->node->conf->serve_only)
+		return;
+	if (cop_fs_check_machine(&err))
+		cop_check_say(c, "fuse", CHECK_FAILED, "%s", err.text);
+	else
+		cop_check_say(c, "fuse", CHECK_OK, "/dev/fuse opens, and %s", geteuid() ? "fusermount3 is there" : "this is root");
+	if (!c->node->conf->allow_other)
+		return;
+	if (cop_fs_check_allow_other(&err))
+		cop_check_say(c, "allow_other", CHECK_FAILED, "%s", err.text);
+	else
+		cop_check_say(c, "allow_other", CHECK_OK, "%s", geteuid() ? "/etc/fuse.conf has user_allow_other" : "root may");
+}
+
+static void check_kernel(struct check *c)
+{
+	struct cop_buf lacks = {0};
+	char release[65];
+
+	cop_fs_check_kernel(release, &lacks);
+	if (lacks.len)
+		cop_check_say(c, "kernel", CHECK_WARNING, "Linux %s is too old for %s, unless its vendor added them: it works, but more requests reach the node; 5.14 has all",
+			release, lacks.data);
+	else
+		cop_check_say(c, "kernel", CHECK_OK, "Linux %s has all that the mount asks for", release);
+	cop_buf_free(&lacks);
+}
+
+/* File systems that several machines share (statfs(2), and the sources of Lustre, GPFS and BeeGFS). */
+static const char *shared_type(const char *path)
+{
+	static const struct {
+		uint32_t magic;
+		const char *name;
+	} types[] = {{0x6969, "NFS"}, {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"}, {0x19830326, "BeeGFS"},
+		{0x00c36400, "Ceph"}, {0xfe534d42, "SMB"}, {0x5346414f, "AFS"}};
+	struct statfs fs;
+
+	if (statfs(path, &fs))
+		return NULL;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(types); i++)
+		if (types[i].magic == (uint32_t)fs.f_type)
+			return types[i].name;
+	return NULL;
+}
+
+static void check_mountpoint(struct check *c)
+{
+	const char *path = c->node->conf->mountpoint, *shared;
+	struct cop_err err = {0};
+
+	if (!path)
+		return;
+	shared = shared_type(path);
+	if (cop_fs_check(path, &err))
+		cop_check_say(c, "mountpoint", CHECK_FAILED, "%s", err.text);
+	else if (shared)
+		cop_check_say(c, "mountpoint", CHECK_WARNING, "%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
+			path, shared);
+	else
+		cop_check_say(c, "mountpoint", CHECK_OK, "%s is an empty directory", path);
+}
+
+static void check_source(struct check *c)
+{
+	struct cop_node *n = c->node;
+	struct cop_origin_conf conf = {.source = n->source, .max_ops = 1};
+	struct cop_origin *o = NULL;
+	struct cop_err err = {0};
+
+	if (!realpath(n->conf->source, n->source))
+		cop_check_say(c, "source", CHECK_FAILED, "--source %s: %s", n->conf->source, strerror(errno));
+	else if (cop_origin_open(&conf, &o, &err))
+		cop_check_say(c, "source", CHECK_FAILED, "%s", err.text);
+	else
+		cop_check_say(c, "source", CHECK_OK, "%s can be read%s", n->source, strcmp(n->source, "/") ? "" :
+			"; a --source without /proc and /tmp below it saves requests");
+	cop_origin_close(o);
+}
+
+/* ---- the job ---- */
+
+/* Cuts a path down to what is there. */
+static void cut_to_existing(char *path)
+{
+	while (access(path, F_OK) && errno == ENOENT) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash)
+			strcpy(path, ".");
+		else if (slash == path)
+			slash[1] = '\0';
+		else
+			*slash = '\0';
+	}
+}
+
+static void check_job_dir(struct check *c)
+{
+	const char *dir = c->node->conf->job_dir;
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!dir) {
+		cop_check_say(c, "job_dir", CHECK_OK, "none is given (-d): no log, no reports");
+		return;
+	}
+	snprintf(path, sizeof(path), "%s", dir);
+	cut_to_existing(path);
+	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		cop_check_say(c, "job_dir", CHECK_FAILED, "%s is not a directory; choose one that all nodes share", path);
+	else if (access(path, W_OK | X_OK))
+		cop_check_say(c, "job_dir", CHECK_FAILED, "%s: %s; choose a directory that you may write to and all nodes share", path, strerror(errno));
+	else
+		cop_check_say(c, "job_dir", CHECK_OK, strcmp(path, dir) ? "%s will be made" : "%s can be written", dir);
+}
+
+static void check_hosts(struct check *c)
+{
+	struct cop_node *n = c->node;
+	struct cop_err err = {0};
+
+	if (cop_node_find_hosts(n, &err)) {
+		cop_check_say(c, "hosts", CHECK_FAILED, "%s", err.text);
+		return;
+	}
+	c->nodes = n->hosts.count ? n->hosts.count : 1;
+	if (n->hosts.count == 0)
+		cop_check_say(c, "hosts", CHECK_OK, "no --hosts and no scheduler: a tree of one node");
+	else
+		cop_check_say(c, "hosts", CHECK_OK, "%u from %s; this is rank %u, %s", c->nodes, n->hosts.origin ? n->hosts.origin : "--hosts",
+			n->rank, cop_node_host(n, n->rank));
+}
+
+/* What rank 0 makes when it starts is not made here. */
+static bool will_be_made(const struct cop_conf *conf)
+{
+	char path[PATH_MAX];
+
+	if (conf->secret_file || (getenv("COPPER_SECRET") && *getenv("COPPER_SECRET")) || !conf->job_dir)
+		return false;
+	snprintf(path, sizeof(path), "%s/secret", conf->job_dir);
+	return access(path, F_OK) != 0;
+}
+
+static void check_secret(struct check *c)
+{
+	const struct cop_conf *conf = c->node->conf;
+	struct cop_node *n = c->node;
+	struct cop_err err = {0};
+
+	if (c->nodes <= 1)
+		return;
+	if (conf->insecure)
+		cop_check_say(c, "secret", CHECK_WARNING, "--insecure: whoever reaches the ports of this job can ask and answer");
+	else if (will_be_made(conf))
+		cop_check_say(c, "secret", CHECK_OK, "rank 0 will make %s/secret, which all nodes must see", conf->job_dir);
+	else if (cop_job_secret(conf->secret_file, conf->job_dir, n->rank ? n->rank : 1, 0, &n->secret, &n->secret_len, &err))
+		cop_check_say(c, "secret", CHECK_FAILED, "%s", err.text);
+	else if (!n->secret)
+		cop_check_say(c, "secret", CHECK_FAILED, "several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR)");
+	else if (cop_wire_secret_from(n->secret, n->secret_len, &n->wire_secret))
+		cop_check_say(c, "secret", CHECK_FAILED, "the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
+	else
+		cop_check_say(c, "secret", CHECK_OK, "there, and nobody else may read it");
+}
+
+static void check_control(struct check *c)
+{
+	char dir[COP_CTL_PATH_SIZE];
+	struct cop_err err = {0};
+
+	if (cop_ctl_dir(c->node->conf->runtime_dir, dir, sizeof(dir), &err))
+		cop_check_say(c, "runtime_dir", CHECK_FAILED, "%s", err.text);
+	else
+		cop_check_say(c, "runtime_dir", CHECK_OK, "control sockets stand in %s", dir);
+}
+
+static void check_cpus(struct check *c)
+{
+	const char *cpus = c->node->conf->cpus;
+	struct cop_buf now = {0};
+	struct cop_err err = {0};
+
+	cop_cpus_list(&now);
+	if (!cpus || strcmp(cpus, "near") == 0)
+		cop_check_say(c, "cpus", CHECK_OK, "the node may run on %s", now.data ? now.data : "any");
+	else if (cop_cpus_pin(cpus, &err))
+		cop_check_say(c, "cpus", CHECK_FAILED, "--cpus %s: %s", cpus, err.text);
+	else
+		cop_check_say(c, "cpus", CHECK_OK, "all threads will run on %s", cpus);
+	cop_buf_free(&now);
+}
+
+/* ---- all ---- */
+
+static void run(struct check *c)
+{
+	static void (*const checks[])(struct check *) = {
+		check_fuse, check_kernel, check_mountpoint, check_source, check_job_dir, check_hosts, check_secret,
+		cop_check_network, check_cpus, cop_check_memory, check_control,
+	};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(checks); i++)
+		checks[i](c);
+}
+
+static void release(struct cop_node *n)
+{
+	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)
+		free(n->book[r]);
+	free(n->book);
+	if (n->secret)
+		explicit_bzero(n->secret, n->secret_len);
+	free(n->secret);
+	cop_job_hosts_free(&n->hosts);
+	free(n);
+}
+
+int cop_node_check(const struct cop_conf *conf, struct cop_buf *out)
+{
+	struct cop_node *n = calloc(1, sizeof(*n));
+	struct check c = {.node = n, .out = out};
+
+	if (!n)
+		return -ENOMEM;
+	n->conf = conf;
+	if (conf->json)
+		cop_buf_str(out, "{\"checks\":[");
+	run(&c);
+	if (conf->json)
+		cop_buf_printf(out, "],\"warnings\":%u,\"failed\":%u,\"ok\":%s}\n", c.warnings, c.failed, c.failed ? "false" : "true");
+	else if (c.failed)
+		cop_buf_printf(out, "not ready: %u failed\n", c.failed);
+	else
+		cop_buf_printf(out, c.warnings ? "ready, with %u warnings\n" : "ready\n", c.warnings);
+	release(n);
+	return out->failed ? -ENOMEM : (int)c.failed;
+}

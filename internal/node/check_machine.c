@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --check: the network and the memory of this machine. */
+#include "node/check_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- network ---- */
+
+static void ignore_message(void *ctx, const void *msg, size_t len)
+{
+	(void)ctx, (void)msg, (void)len;
+}
+
+static void ignore_tick(void *ctx, uint64_t now_ms)
+{
+	(void)ctx, (void)now_ms;
+}
+
+static void fake_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
+{
+	(void)ctx, (void)data, (void)len;
+	memset(out, 0, 32);
+}
+
+static void check_book(struct check *c)
+{
+	struct cop_node *n = c->node;
+	struct cop_err err = {0};
+
+	if (!n->conf->address_book || !n->hosts.count)
+		return;
+	if (cop_node_load_book(n, &err)) {
+		cop_check_say(c, "address_book", CHECK_FAILED, "%s", err.text);
+		free(n->book);
+		n->book = NULL;
+	} else {
+		cop_check_say(c, "address_book", CHECK_OK, "%s has all %u hosts", n->conf->address_book, c->nodes);
+	}
+}
+
+/* Nobody asks here meanwhile: it is closed at once. */
+static void check_port(struct check *c, const char *address)
+{
+	struct cop_node *n = c->node;
+	struct cop_rendezvous *r = NULL;
+	struct cop_err err = {0};
+
+	if (c->nodes <= 1 || n->conf->address_book)
+		return;
+	if (cop_rendezvous_start(&n->hosts.host[n->rank], address, fake_mac, NULL, &r, &err))
+		cop_check_say(c, "port", CHECK_FAILED, "%s", err.text);
+	else
+		cop_check_say(c, "port", CHECK_OK, "TCP port %u is free; the other hosts must reach it", cop_rendezvous_port(r));
+	cop_rendezvous_stop(r);
+}
+
+/* An address that only this machine can reach, where the others do not run on it too. */
+static bool is_lonely(const struct check *c, const char *address)
+{
+	return c->nodes > 1 && strstr(address, "://127.") && strncmp(cop_node_host(c->node, c->node->rank), "127.", 4) != 0;
+}
+
+static void tell_address(struct check *c, const struct cop_fabric *f)
+{
+	const char *address = cop_fabric_address(f), *network = cop_fabric_network(f);
+	char have[512];
+
+	cop_fabric_list_providers(have, sizeof(have));
+	if (is_lonely(c, address))
+		cop_check_say(c, "network", CHECK_WARNING, "the address would be %s, which other machines cannot reach: this host's name means that here; name the interface, as -n tcp://eth0",
+			address);
+	else
+		cop_check_say(c, "network", CHECK_OK, "provider %s, network %s, address %s%s; providers here: %s", cop_fabric_provider(f),
+			*network ? network : "without a name", address, c->node->book ? "" : " (the port changes)", have);
+}
+
+void cop_node_providers(char *out, size_t size)
+{
+	cop_fabric_list_providers(out, size);
+}
+
+void cop_check_network(struct check *c)
+{
+	struct cop_node *n = c->node;
+	struct cop_fabric_conf conf = {.net_type = n->conf->net_type, .events = {NULL, ignore_message, ignore_tick}};
+	struct cop_fabric *f = NULL;
+	struct cop_err err = {0};
+
+	check_book(c);
+	if (n->hosts.count) {
+		conf.host = n->hosts.host[n->rank].name;
+		conf.address = n->book ? n->book[n->rank] : NULL;
+	}
+	if (cop_fabric_open(&conf, &f, &err)) {
+		cop_check_say(c, "network", c->nodes == 1 ? CHECK_WARNING : CHECK_FAILED, "%s%s", err.text,
+			c->nodes == 1 ? " (one node alone needs none)" : "");
+		return;
+	}
+	tell_address(c, f);
+	check_port(c, cop_fabric_address(f));
+	cop_fabric_close(f);
+}
+
+/* ---- memory ---- */
+
+static bool file_number(const char *path, const char *key, uint64_t *out)
+{
+	char *text, *at;
+	size_t len;
+	bool found;
+
+	if (cop_read_file(path, 65536, &text, &len))
+		return false;
+	at = *key ? strstr(text, key) : text;
+	found = at && sscanf(at + strlen(key), " %" SCNu64, out) == 1;
+	free(text);
+	return found;
+}
+
+/* The least of the limits of a control group and those above it (cgroups(7)): "max" is none. */
+static void least_limit(const char *root, char *path, const char *file, uint64_t *limit)
+{
+	char name[4400], *slash;
+	uint64_t bytes;
+
+	for (;;) {
+		snprintf(name, sizeof(name), "%s%s/%s", root, path, file);
+		if (file_number(name, "", &bytes) && bytes < *limit)
+			*limit = bytes;
+		slash = strrchr(path, '/');
+		if (!slash)
+			return;
+		*slash = '\0';
+	}
+}
+
+/* What the scheduler gives to this job. */
+static uint64_t group_limit(void)
+{
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[4200], path[4096];
+	uint64_t limit = UINT64_MAX;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "0::%4095[^\n]", path) == 1)
+			least_limit("/sys/fs/cgroup", path, "memory.max", &limit);
+		else if (sscanf(line, "%*u:memory:%4095[^\n]", path) == 1)
+			least_limit("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", &limit);
+	}
+	if (f)
+		fclose(f);
+	return limit;
+}
+
+void cop_check_memory(struct check *c)
+{
+	uint64_t cache = cop_node_cache_bytes(c->node->conf), available, limit = group_limit();
+	char want[16], have[16];
+
+	cop_format_size(cache, want);
+	if (cache > limit)
+		cop_check_say(c, "memory", CHECK_FAILED, "the cache may grow to %s, but this job may use %s in all: the system would end the node; give a smaller --cache-size, or ask for more memory",
+			want, cop_format_size(limit, have));
+	else if (!file_number("/proc/meminfo", "MemAvailable:", &available))
+		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s", want);
+	else if (cache > (available *= 1024))
+		cop_check_say(c, "memory", CHECK_WARNING, "the cache may grow to %s, and %s is available now: give a smaller --cache-size", want,
+			cop_format_size(available, have));
+	else
+		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s of %s available", want, cop_format_size(available, have));
+}
