@@ -83,18 +83,18 @@ static void home_counts_as_observed_only_by_itself(void **state)
 	struct roots r;
 
 	(void)state;
-	assert_int_equal(cop_report_roots_init(&r, "/home//me/"), 0);
-	see(&r, "/home/me/env/bin/python");
-	see(&r, "/home/me/env");
-	see(&r, "/home/me/a");
-	see(&r, "/home/meme/x");
+	assert_int_equal(cop_report_roots_init(&r, "/users//me/"), 0);
+	see(&r, "/users/me/env/bin/python");
+	see(&r, "/users/me/env");
+	see(&r, "/users/me/a");
+	see(&r, "/users/meme/x");
 	see(&r, "/home");
 	assert_false(r.home_observed);
-	assert_roots(r.children, "/home/me/a /home/me/env");
-	see(&r, "/home/me");
+	assert_roots(r.children, "/users/me/a /users/me/env");
+	see(&r, "/users/me");
 	assert_true(r.home_observed);
 	assert_int_equal(cop_report_roots_minimize(&r), 0);
-	assert_roots(r.all, "/home/me");
+	assert_roots(r.all, "/users/me");
 	cop_report_roots_free(&r);
 }
 
