@@ -61,8 +61,7 @@ static void name_rare(const struct cop_opt_table *t, struct cop_buf *out)
 
 		if (!o->rare || o->hidden)
 			continue;
-		len = snprintf(text, sizeof(text), "--%s%s%s", o->name, o->arg ? " " : "",
-			o->arg ? o->arg : "");
+		len = snprintf(text, sizeof(text), "--%s", o->name);
 		if (!any)
 			cop_buf_str(out, head);
 		any = true;
