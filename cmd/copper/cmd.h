@@ -14,6 +14,7 @@ int cop_cmd_mount(int argc, char **argv);
 int cop_cmd_serve(int argc, char **argv);
 int cop_cmd_stop(int argc, char **argv);
 int cop_cmd_aggregate(int argc, char **argv);
+int cop_cmd_paths(int argc, char **argv);
 int cop_cmd_cache_stats(int argc, char **argv);
 
 #endif

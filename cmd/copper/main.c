@@ -24,6 +24,7 @@ static const struct cop_cmd commands[] = {
 	{"serve", "the same without a mount (a root or a relay)", cop_cmd_serve},
 	{"stop", "stop every node of the job, or this one", cop_cmd_stop},
 	{"aggregate", "sum up the profiles of a job's ranks", cop_cmd_aggregate},
+	{"paths", "which paths of its environment a job used, and which not", cop_cmd_paths},
 	{"cache-stats", "what the nodes hold, asked, served and wait for", cop_cmd_cache_stats},
 };
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "opt/opt.h"
+#include "report/report.h"
+
+#define SILENT_MS 1000 /* less work than this shows no progress */
+
+struct args {
+	const char *job_dir, *output_dir;
+	struct cop_opt_list roots;
+	bool skip_home, json;
+};
+
+static const struct cop_opt rows[] = {
+	{.name = "usage-root", .kind = COP_OPT_LIST, .offset = offsetof(struct args, roots), .arg = "DIR",
+		.help = "look at the use of DIR; may be repeated"},
+	{.name = "output-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, output_dir), .arg = "DIR",
+		.shown = "JOBDIR/paths_dir", .help = "where the lists are written"},
+	{.name = "skip-home-inference", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, skip_home),
+		.help = "$HOME is no usage root"},
+	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),
+		.help = "the totals for scripts; keys are stable"},
+};
+static const struct cop_opt_operand operands[] = {
+	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true},
+};
+static const struct cop_opt_table table = {.command = "copper paths",
+	.summary = "which paths of its environment a job used, and which not", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands)};
+
+struct progress {
+	uint64_t start_ms;
+	bool shown;
+};
+
+static void show_progress(void *arg, uint64_t n, const char *what)
+{
+	struct progress *p = arg;
+
+	if (cop_now_ms() - p->start_ms < SILENT_MS)
+		return;
+	fprintf(stderr, "\r\033[Kcopper paths: %" PRIu64 " %s ", n, what);
+	p->shown = true;
+}
+
+static int print(const struct cop_report_pathed *p, bool json)
+{
+	struct cop_buf text = {0};
+	int rc;
+
+	if (json)
+		cop_report_pathed_json(p, &text);
+	else
+		cop_report_pathed_table(p, &text);
+	rc = text.failed || fputs(text.data, stdout) == EOF || fflush(stdout);
+	cop_buf_free(&text);
+	return rc;
+}
+
+static void print_notes(const struct cop_report_pathed *p)
+{
+	if (p->faults)
+		fprintf(stderr, "copper paths: %" PRIu64 " tables under %s are of no use or not whole:\n%s", p->faults, p->input,
+			p->named.data ? p->named.data : "");
+	if (p->notes.len)
+		fputs(p->notes.data, stderr);
+}
+
+int cop_cmd_paths(int argc, char **argv)
+{
+	struct args a = {0};
+	struct progress progress = {.start_ms = cop_now_ms()};
+	struct cop_report_pathed result;
+	struct cop_err err = {0};
+	int code, rc;
+
+	if (!cop_opt_start(&table, argc, argv, &a, &code))
+		return code;
+	rc = cop_report_paths(&(struct cop_report_paths){.job_dir = a.job_dir, .output_dir = a.output_dir, .usage_root = a.roots.at,
+		.usage_roots = a.roots.n, .home = a.skip_home ? NULL : getenv("HOME"),
+		.progress = isatty(2) ? show_progress : NULL, .arg = &progress}, &result, &err);
+	if (progress.shown)
+		fputs("\r\033[K", stderr);
+	print_notes(&result);
+	if (rc)
+		fprintf(stderr, "copper paths: %s\n", err.text);
+	else
+		rc = print(&result, a.json);
+	cop_report_pathed_free(&result);
+	return rc ? 1 : 0;
+}

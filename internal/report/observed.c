@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The directory is read by the caller's thread, some thousand names at a time; then threads read those files, since on a parallel file
+ * system the time is in waiting for opens. What a file lists is gathered without the lock and added under it, a batch at a time. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/observed_priv.h"
+
+#define NAMES 2048u
+#define FILE_MAX_BYTES (16 * COP_GIB)
+#define BATCH_BYTES (256 * COP_KIB)
+
+struct reading {
+	struct observed *o;
+	int dir;
+	char *name[NAMES];
+	unsigned n;
+	uint64_t found;
+	pthread_mutex_t lock; /* over o->set, o->files, o->paths and rc */
+	int rc;
+	void (*tick)(void *arg, uint64_t files);
+	void *arg;
+};
+
+/* One path of a batch; its bytes follow. */
+struct item {
+	uint64_t hash;
+	struct path_counts counts;
+	size_t len;
+};
+struct batch {
+	struct reading *r;
+	struct cop_buf items;
+};
+
+static int add_batch(struct batch *b)
+{
+	struct pathset *s = &b->r->o->set;
+	int rc = b->items.failed ? -ENOMEM : 0;
+
+	pthread_mutex_lock(&b->r->lock);
+	for (size_t at = 0; !rc && at < b->items.len;) {
+		struct item item;
+
+		memcpy(&item, b->items.data + at, sizeof(item));
+		at += sizeof(item);
+		rc = cop_report_pathset_add(s, b->items.data + at, item.len, item.hash, &item.counts);
+		at += item.len;
+	}
+	pthread_mutex_unlock(&b->r->lock);
+	b->items.len = 0;
+	return rc;
+}
+
+static int take_path(void *arg, const char *path, size_t len, const struct path_counts *c)
+{
+	struct batch *b = arg;
+	struct item item = {cop_report_pathset_hash(&b->r->o->set, path, len), *c, len};
+
+	cop_buf_add(&b->items, &item, sizeof(item));
+	cop_buf_add(&b->items, path, len);
+	return b->items.failed || b->items.len > BATCH_BYTES ? add_batch(b) : 0;
+}
+
+/* No more than the file had when it was opened, whoever still writes to it. */
+struct source {
+	int fd;
+	uint64_t left;
+};
+
+static ssize_t read_source(void *arg, void *data, size_t len)
+{
+	struct source *s = arg;
+	ssize_t got;
+
+	do
+		got = read(s->fd, data, COP_MIN(len, s->left));
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	s->left -= (uint64_t)got;
+	return got;
+}
+
+/* Looks before it opens: opening a pipe waits and opening a device may do things. NULL, or what is wrong. */
+static const char *open_table(int dir, const char *name, struct source *s)
+{
+	struct stat st;
+
+	s->fd = -1;
+	if (fstatat(dir, name, &st, 0))
+		return strerror(errno);
+	if (!S_ISREG(st.st_mode))
+		return "it is not a regular file";
+	s->fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (s->fd < 0 || fstat(s->fd, &st))
+		return strerror(errno);
+	if (!S_ISREG(st.st_mode))
+		return "it is not a regular file";
+	if ((uint64_t)st.st_size > FILE_MAX_BYTES)
+		return "it is larger than any table";
+	s->left = (uint64_t)st.st_size;
+	return NULL;
+}
+
+static const char *verdict_text(const struct table_result *t)
+{
+	switch (t->verdict) {
+	case TABLE_EMPTY:
+		return "it is empty";
+	case TABLE_NONE:
+		return "it is not a raw table";
+	case TABLE_CUT:
+		return "it is cut short; what is there is used";
+	default:
+		return t->odd ? "some of its lines are no paths and were passed over" : NULL;
+	}
+}
+
+static void read_one(void *arg, size_t i)
+{
+	struct reading *r = arg;
+	struct batch batch = {.r = r};
+	struct table_result table = {0};
+	struct source source;
+	const char *wrong = open_table(r->dir, r->name[i], &source);
+	int rc = 0;
+
+	if (!wrong)
+		rc = cop_report_table_read(read_source, &source, cop_report_table_kind(r->name[i]), take_path, &batch, &table);
+	if (!rc)
+		rc = add_batch(&batch);
+	if (!wrong)
+		wrong = rc ? strerror(-rc) : verdict_text(&table);
+	if (source.fd >= 0)
+		close(source.fd);
+	cop_buf_free(&batch.items);
+	if (wrong)
+		cop_report_faults_add(&r->o->faults, r->name[i], wrong);
+	pthread_mutex_lock(&r->lock);
+	r->o->paths += table.paths;
+	r->o->files += table.paths || (!wrong && table.verdict == TABLE_WHOLE);
+	if (rc == -ENOMEM)
+		r->rc = rc;
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void tell(void *arg)
+{
+	struct reading *r = arg;
+
+	r->tick(r->arg, r->found);
+}
+
+static int read_names(struct reading *r)
+{
+	int rc = r->n ? cop_report_parallel(r->n, read_one, r->tick ? tell : NULL, r) : 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		free(r->name[i]);
+	r->n = 0;
+	return rc ? rc : r->rc;
+}
+
+static bool is_table(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return end && end != name && strcmp(end, ".output") == 0;
+}
+
+static int read_all(struct reading *r, DIR *d)
+{
+	struct dirent *e;
+	int rc = 0;
+
+	r->dir = dirfd(d);
+	while (!rc && (errno = 0, e = readdir(d))) {
+		if (!is_table(e->d_name))
+			continue;
+		r->name[r->n] = strdup(e->d_name);
+		rc = r->name[r->n] ? 0 : -ENOMEM;
+		r->n += !rc;
+		r->found += !rc;
+		if (!rc && r->n == NAMES)
+			rc = read_names(r);
+	}
+	if (!rc && errno)
+		rc = -errno;
+	return read_names(r) ?: rc;
+}
+
+void cop_report_observed_init(struct observed *o)
+{
+	*o = (struct observed){0};
+	cop_report_faults_init(&o->faults);
+	o->set.seed = cop_now_ns() ^ (uintptr_t)o;
+}
+
+int cop_report_observed_read(struct observed *o, const char *dir, void (*tick)(void *arg, uint64_t files), void *arg)
+{
+	struct reading *r = calloc(1, sizeof(*r));
+	DIR *d = r ? opendir(dir) : NULL;
+	int rc = d ? 0 : r ? -errno : -ENOMEM;
+
+	if (!rc) {
+		r->o = o;
+		r->tick = tick;
+		r->arg = arg;
+		pthread_mutex_init(&r->lock, NULL);
+		rc = read_all(r, d);
+		pthread_mutex_destroy(&r->lock);
+	}
+	if (!rc && !o->files)
+		rc = r->found ? -ENODATA : -ENOENT;
+	if (d)
+		closedir(d);
+	free(r);
+	return rc;
+}
+
+void cop_report_observed_free(struct observed *o)
+{
+	cop_report_pathset_free(&o->set);
+	cop_report_faults_fini(&o->faults);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/usage_priv.h"
+
+#define BUFFER (256 * COP_KIB)
+
+int cop_report_out_open(struct out *o, const char *dir, const char *name)
+{
+	*o = (struct out){.fd = -1};
+	if (asprintf(&o->path, "%s/%s", dir, name) < 0)
+		o->path = NULL;
+	if (!o->path || asprintf(&o->tmp, "%s.%d.XXXXXX", o->path, (int)getpid()) < 0)
+		o->tmp = NULL;
+	o->data = malloc(BUFFER);
+	if (!o->path || !o->tmp || !o->data)
+		return o->rc = -ENOMEM;
+	o->fd = mkostemp(o->tmp, O_CLOEXEC);
+	if (o->fd < 0)
+		o->rc = -errno;
+	else if (fchmod(o->fd, 0644))
+		o->rc = -errno;
+	return o->rc;
+}
+
+static void flush(struct out *o)
+{
+	ssize_t n = o->rc ? 0 : cop_write_full(o->fd, o->data, o->len);
+
+	if (n < 0)
+		o->rc = (int)n;
+	o->len = 0;
+}
+
+void cop_report_out_add(struct out *o, const char *data, size_t len)
+{
+	while (len && !o->rc) {
+		size_t n = COP_MIN(len, BUFFER - o->len);
+
+		memcpy(o->data + o->len, data, n);
+		o->len += n;
+		data += n;
+		len -= n;
+		if (o->len == BUFFER)
+			flush(o);
+	}
+}
+
+int cop_report_out_finish(struct out *o)
+{
+	flush(o);
+	if (o->fd >= 0 && close(o->fd) && !o->rc)
+		o->rc = -errno;
+	if (o->fd < 0 && !o->rc)
+		o->rc = -EBADF;
+	o->fd = -1;
+	return o->rc;
+}
+
+int cop_report_out_close(struct out *o, bool keep)
+{
+	int rc = o->rc;
+
+	if (o->fd >= 0)
+		close(o->fd);
+	if (keep && !rc && rename(o->tmp, o->path))
+		rc = -errno;
+	if ((!keep || rc) && o->tmp)
+		unlink(o->tmp);
+	free(o->path);
+	free(o->tmp);
+	free(o->data);
+	*o = (struct out){.fd = -1};
+	return rc;
+}

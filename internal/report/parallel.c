@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <time.h>
+
+#include "report/observed_priv.h"
+
+/* They wait for the storage more than for a processor. */
+#define THREADS 16u
+#define TICK_NS 200000000L
+
+struct crew {
+	void (*fn)(void *arg, size_t i);
+	void *arg;
+	size_t n;
+	_Atomic size_t next;
+	pthread_mutex_t lock; /* over busy */
+	pthread_cond_t over;
+	unsigned busy;
+};
+
+static void *work(void *arg)
+{
+	struct crew *c = arg;
+	size_t i;
+
+	while ((i = atomic_fetch_add(&c->next, 1)) < c->n)
+		c->fn(c->arg, i);
+	pthread_mutex_lock(&c->lock);
+	if (!--c->busy)
+		pthread_cond_signal(&c->over);
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static void watch(struct crew *c, void (*tick)(void *arg))
+{
+	struct timespec until;
+
+	pthread_mutex_lock(&c->lock);
+	while (c->busy) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += TICK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		if (pthread_cond_timedwait(&c->over, &c->lock, &until) != ETIMEDOUT || !tick)
+			continue;
+		pthread_mutex_unlock(&c->lock);
+		tick(c->arg);
+		pthread_mutex_lock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+int cop_report_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg)
+{
+	struct crew c = {.fn = fn, .arg = arg, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
+	unsigned wanted = (unsigned)COP_MIN(n, THREADS), started;
+	pthread_t thread[THREADS];
+	pthread_condattr_t attr;
+	int rc = 0;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c.over, &attr);
+	pthread_condattr_destroy(&attr);
+	for (started = 0; started < wanted; started++) {
+		pthread_mutex_lock(&c.lock);
+		c.busy++;
+		pthread_mutex_unlock(&c.lock);
+		rc = cop_thread_start(&thread[started], "report", work, &c);
+		if (rc) {
+			pthread_mutex_lock(&c.lock);
+			c.busy--;
+			pthread_mutex_unlock(&c.lock);
+			break;
+		}
+	}
+	watch(&c, tick);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	pthread_cond_destroy(&c.over);
+	return started ? 0 : rc;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/usage_priv.h"
+
+static const char final_dir[] = "/tables/final";
+
+static int no_memory(struct cop_err *err)
+{
+	return cop_err_set(err, ENOMEM, "no memory for the paths of this job");
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* ---- 1: where to read and to write -------------------------------------------------------------------------------------------- */
+
+static int choose_directories(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+{
+	char *cwd;
+
+	out->job = realpath(what->job_dir, NULL);
+	if (!out->job)
+		return cop_err_set(err, errno, "cannot read the job directory %s: %s", what->job_dir, strerror(errno));
+	if (!is_directory(out->job))
+		return cop_err_set(err, ENOTDIR, "%s is not a directory: name the job directory that was given to copper mount -d",
+			what->job_dir);
+	if (asprintf(&out->input, "%s%s", out->job, final_dir) < 0)
+		out->input = NULL;
+	if (out->input && !is_directory(out->input))
+		out->input[strlen(out->job)] = '\0';
+	cwd = getcwd(NULL, 0);
+	if (what->output_dir)
+		out->output = cop_report_path_normal(cwd ? cwd : "/", what->output_dir);
+	else if (asprintf(&out->output, "%s/paths_dir", out->job) < 0)
+		out->output = NULL;
+	free(cwd);
+	return out->input && out->output ? 0 : no_memory(err);
+}
+
+/* ---- 2: what was observed ------------------------------------------------------------------------------------------------------ */
+
+/* Snapshots of a job that was not stopped can be read too, if they are named. */
+static void name_snapshots(const char *job, struct cop_buf *text)
+{
+	static const char *const tags[] = {"pre-destroy", "ioctl-snapshot", "runtime-snapshot"};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(tags); i++) {
+		char path[PATH_MAX];
+
+		if (snprintf(path, sizeof(path), "%s/tables/%s", job, tags[i]) < (int)sizeof(path) && is_directory(path))
+			cop_buf_printf(text, "\n  there is a snapshot from while it ran: copper paths %s", path);
+	}
+}
+
+static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_err *err)
+{
+	struct cop_buf text = {0};
+
+	if (rc == -ENOENT || rc == -ENODATA) {
+		cop_buf_printf(&text, "failed to find raw tables (*.output) under: %s\n", p->input);
+		cop_buf_str(&text, rc == -ENODATA ? "  none of those that are there is of use: a full disk, or files that are not Copper's" :
+			"  likely: the job was not started with full paths (copper mount -A); this is not its directory (-d); it was not "
+			"stopped yet (copper stop); or it died before it could write");
+		name_snapshots(p->job, &text);
+	} else {
+		cop_buf_printf(&text, "cannot read the raw tables in %s: %s", p->input, strerror(-rc));
+	}
+	cop_err_set(err, -rc, "%s", text.data ? text.data : "no memory");
+	cop_buf_free(&text);
+	return rc;
+}
+
+struct telling {
+	const struct cop_report_paths *what;
+	const char *of;
+};
+
+static void tell(void *arg, uint64_t n)
+{
+	struct telling *t = arg;
+
+	t->what->progress(t->what->arg, n, t->of);
+}
+
+static int read_observed(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+{
+	struct observed *seen = &out->usage->seen;
+	struct telling t = {what, "tables read"};
+	int rc = cop_report_observed_read(seen, out->input, what->progress ? tell : NULL, &t);
+
+	out->faults = seen->faults.count;
+	cop_report_faults_list(&seen->faults, &out->named);
+	if (seen->set.full)
+		cop_buf_printf(&out->notes, "the tables have more than %zu paths, or longer ones than a path can be; the rest was left out\n",
+			seen->set.n);
+	return rc ? nothing_found(out, rc, err) : 0;
+}
+
+/* ---- 3: usage roots ------------------------------------------------------------------------------------------------------------ */
+
+static bool any_below(const struct pathset *s, const char *root)
+{
+	for (size_t i = 0; i < s->slots; i++)
+		if (s->slot[i] && cop_report_path_below(s->slot[i]->text, s->slot[i]->len, root))
+			return true;
+	return false;
+}
+
+/* Tables have real paths. A root that was given through a link, below which nothing was observed, is taken for its real path. */
+static int give_root(struct cop_report_pathed *out, const char *root)
+{
+	struct roots *r = &out->usage->roots;
+	const struct pathset *s = &out->usage->seen.set;
+	size_t before = r->given.n;
+	char *real;
+	int rc = cop_report_roots_give(r, root);
+
+	if (rc || r->given.n == before || any_below(s, r->given.path[before]))
+		return rc;
+	real = realpath(r->given.path[before], NULL);
+	if (real && strcmp(real, r->given.path[before]) != 0 && any_below(s, real)) {
+		cop_buf_printf(&out->notes, "usage root %s is taken for %s, which it points to\n", root, real);
+		free(r->given.path[before]);
+		r->given.path[before] = real;
+		real = NULL;
+	}
+	free(real);
+	return 0;
+}
+
+/* The deepest directory that is above everything observed, to propose it. */
+static void propose_root(struct cop_report_pathed *out)
+{
+	const struct pathset *s = &out->usage->seen.set;
+	const char *common = NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < s->slots; i++) {
+		const struct observed_path *p = s->slot[i];
+		size_t n = 0, end = 0;
+
+		if (!p)
+			continue;
+		if (!common) {
+			common = p->text;
+			len = p->len;
+			continue;
+		}
+		for (; n < len && n < p->len && common[n] == p->text[n]; n++)
+			if (common[n] == '/')
+				end = n;
+		len = (n == len || common[n] == '/') && (n == p->len || p->text[n] == '/') ? n : end;
+	}
+	cop_buf_str(&out->notes, "no usage root: none was given, and no observed path suggests one");
+	if (len > 1)
+		cop_buf_printf(&out->notes, "; try --usage-root %.*s", (int)len, common);
+	else if (common)
+		cop_buf_str(&out->notes, "; name the directory of the environment with --usage-root");
+	cop_buf_str(&out->notes, "\n");
+}
+
+static int choose_roots(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+{
+	struct roots *r = &out->usage->roots;
+	const struct pathset *s = &out->usage->seen.set;
+	int rc = cop_report_roots_init(r, what->home);
+
+	for (unsigned i = 0; !rc && i < what->usage_roots; i++)
+		rc = give_root(out, what->usage_root[i]);
+	for (size_t i = 0; !rc && i < s->slots; i++)
+		if (s->slot[i])
+			rc = cop_report_roots_observe(r, s->slot[i]->text, s->slot[i]->len);
+	if (!rc)
+		rc = cop_report_roots_minimize(r);
+	if (!rc && !r->all.n)
+		propose_root(out);
+	if (!rc && r->all.full)
+		cop_buf_printf(&out->notes, "observed paths suggest more than %u usage roots; the rest was left out\n", ROOTS_MAX);
+	return rc ? no_memory(err) : 0;
+}
+
+/* ---- 4: what is there, and what of it was used ------------------------------------------------------------------------------------ */
+
+/* Roots that are suggested by a word in a path need not be there: /soft/conda_env of /soft/conda_env_torch. */
+static void note_absent_roots(struct cop_report_pathed *out)
+{
+	const struct walk_dir *top = &out->usage->use.tree->top;
+
+	for (uint32_t i = 0; i < top->n; i++)
+		if (!top->entry[i].type)
+			cop_buf_printf(&out->notes, "usage root %s is not there%s\n", top->entry[i].name,
+				strstr(top->entry[i].name, "/conda_env") ? ": if the environment's name goes on, name it with --usage-root" : "");
+}
+
+static void note_unreadable(struct cop_report_pathed *out)
+{
+	const struct walk_tree *t = out->usage->use.tree;
+
+	for (unsigned i = 0; i < t->faults; i++)
+		cop_buf_printf(&out->notes, "cannot read directory %s: %s\n", t->fault[i].path, strerror(t->fault[i].error));
+	if (t->unreadable > t->faults)
+		cop_buf_printf(&out->notes, "and %" PRIu64 " more directories\n", t->unreadable - t->faults);
+	if (t->skipped)
+		cop_buf_printf(&out->notes, "%" PRIu64 " mounts of node-local or pseudo file systems, or of Copper, were not entered\n", t->skipped);
+	if (out->usage->use.unknown)
+		cop_buf_printf(&out->notes, "%" PRIu64 " observed paths could not be looked at and are in no list\n", out->usage->use.unknown);
+}
+
+static int look_at_roots(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+{
+	struct cop_report_usage *u = out->usage;
+	struct telling t = {what, "names found"};
+	struct walk_conf conf = {.root = (const char *const *)u->roots.all.path, .roots = u->roots.all.n, .sizes = true,
+		.tick = what->progress ? tell : NULL, .arg = &t};
+	int rc = cop_report_walk(&conf, &u->use.tree, err);
+
+	if (rc)
+		return rc;
+	u->use.seen = &u->seen;
+	u->use.roots = &u->roots;
+	t.of = "observed paths looked at";
+	rc = cop_report_usage_find(&u->use, conf.tick, &t) ?: cop_report_prune(&u->use, &u->prune);
+	note_absent_roots(out);
+	note_unreadable(out);
+	return rc ? no_memory(err) : 0;
+}
+
+/* ---- 5: the files --------------------------------------------------------------------------------------------------------------- */
+
+static int write_all(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+{
+	struct cop_report_usage *u = out->usage;
+	int rc = cop_make_dirs(out->output, 0755);
+
+	(void)what;
+	if (rc)
+		return cop_err_set(err, -rc, "cannot make %s: %s; name another directory with --output-dir", out->output, strerror(-rc));
+	rc = cop_report_lists_write(&u->use, out->output, &u->lists, err);
+	if (rc)
+		return rc;
+	if (u->lists.odd_names)
+		cop_buf_printf(&out->notes, "%" PRIu64 " names have line ends in them: keep.nul and prune_candidates.nul have all names, the .txt files "
+			"leave these out\n", u->lists.odd_names);
+	return cop_report_paths_write(out, err);
+}
+
+typedef int step(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err);
+
+int cop_report_paths(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+{
+	static step *const steps[] = {choose_directories, read_observed, choose_roots, look_at_roots, write_all};
+	int rc;
+
+	*out = (struct cop_report_pathed){0};
+	out->usage = calloc(1, sizeof(*out->usage));
+	if (!out->usage)
+		return no_memory(err);
+	cop_report_observed_init(&out->usage->seen);
+	rc = 0;
+	for (size_t i = 0; !rc && i < COP_ARRAY_SIZE(steps); i++)
+		rc = steps[i](what, out, err);
+	return rc;
+}
+
+void cop_report_pathed_free(struct cop_report_pathed *p)
+{
+	struct cop_report_usage *u = p->usage;
+
+	if (u) {
+		cop_report_prune_free(&u->prune);
+		cop_report_lists_free(&u->lists);
+		cop_report_usage_free(&u->use);
+		cop_report_tree_free(u->use.tree);
+		cop_report_roots_free(&u->roots);
+		cop_report_observed_free(&u->seen);
+	}
+	free(u);
+	free(p->job);
+	free(p->input);
+	free(p->output);
+	cop_buf_free(&p->named);
+	cop_buf_free(&p->notes);
+	*p = (struct cop_report_pathed){0};
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a job used its environment: what it asked for, held against what is on disk now. */
+#ifndef COP_REPORT_USAGE_PRIV_H
+#define COP_REPORT_USAGE_PRIV_H
+
+#include "report/observed_priv.h"
+#include "report/roots_priv.h"
+
+/* A path that is not in the walk's tree, or not on disk. */
+struct path_ref {
+	const char *text;
+	uint32_t len;
+	uint8_t type; /* DT_…; of an absent one 0 */
+	uint64_t size;
+	const struct observed_path *from; /* may be NULL */
+};
+struct path_refs {
+	struct path_ref *ref;
+	size_t n, cap;
+};
+int cop_report_refs_add(struct path_refs *r, const struct path_ref *ref);
+/* In order of bytes, each once. */
+void cop_report_refs_sort(struct path_refs *r);
+
+struct usage {
+	const struct observed *seen;
+	struct roots *roots;
+	struct walk_tree *tree;
+	struct arena arena;
+	/* Each in order of bytes after cop_report_usage_find. */
+	struct path_refs missing;     /* observed below a root, not on disk */
+	struct path_refs beyond;      /* observed below a root and on disk, but not walked: through a link, or in a directory that can't be read */
+	struct path_refs keep_beyond; /* the same by their real names, where no directory that was read has them */
+	uint64_t elsewhere;           /* observed below no root */
+	uint64_t unknown;             /* could not be looked at, hence in no list */
+	struct path_refs links_out;   /* kept links that point out of the roots; size is meaningless */
+};
+/* Marks used entries of the tree and fills the lists. -ENOMEM. tick: how many paths were looked at on disk. */
+int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg);
+void cop_report_usage_free(struct usage *u);
+
+/* ---- keep.c ---- */
+
+/* Marks what a path that exists needs: itself, the directories above it, links on the way and what they point to. -ENOMEM. */
+int cop_report_keep(struct usage *u, const char *path, size_t len);
+
+/* ---- prune.c: what is worth looking at ---- */
+
+#define PRUNE_ROWS 20u
+
+struct unused_dir { /* nothing below it is kept, and something beside it is */
+	char *path;
+	uint64_t files, dirs, bytes; /* below it; dirs: itself too */
+};
+struct probed_name { /* absent in several directories */
+	const char *name;
+	size_t len;
+	uint64_t directories, probes;
+};
+struct vain_dir { /* names were asked for there, and none was found */
+	const char *path;
+	size_t len;
+	uint64_t names, probes;
+};
+struct prune {
+	struct unused_dir dir[PRUNE_ROWS]; /* the largest by bytes, then by names */
+	struct probed_name name[PRUNE_ROWS];
+	struct vain_dir vain[PRUNE_ROWS];
+	unsigned dirs, names, vains;
+	uint64_t all_dirs, all_names, all_vains;
+	struct cop_pathclass_totals classes;
+	bool absences;
+};
+/* -ENOMEM. */
+int cop_report_prune(const struct usage *u, struct prune *out);
+void cop_report_prune_free(struct prune *p);
+uint64_t cop_report_probes(const struct observed_path *p);
+
+/* ---- lists.c: the lists of paths ---- */
+
+struct path_total {
+	uint64_t paths, files, dirs, missing, bytes;
+};
+enum path_list { LIST_ALL, LIST_USED, LIST_UNUSED, LIST_MISSING, LIST_KEEP, LIST_PRUNE, LISTS };
+
+struct lists {
+	char *base; /* keep and prune are relative to it; NULL: there is no root on disk */
+	struct path_total total[LISTS];
+	uint64_t odd_names; /* of keep and prune: with a line end in it, hence only in keep.nul and prune_candidates.nul */
+};
+extern const char *const cop_report_list_name[LISTS];
+/* Writes all lists into dir, each whole or not at all. A sentence otherwise. */
+int cop_report_lists_write(const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
+void cop_report_lists_free(struct lists *l);
+
+/* ---- out.c: a file that is written bit by bit and appears whole ---- */
+
+struct out {
+	char *path, *tmp;
+	char *data;
+	size_t len;
+	int fd, rc; /* the first failure; writing goes on into nothing */
+};
+int cop_report_out_open(struct out *o, const char *dir, const char *name);
+void cop_report_out_add(struct out *o, const char *data, size_t len);
+/* Writes what is left; the file has its temporary name still. */
+int cop_report_out_finish(struct out *o);
+/* Gives it its name if it was finished without failure, else removes it. */
+int cop_report_out_close(struct out *o, bool keep);
+
+/* ---- paths.c ---- */
+
+struct cop_report_usage {
+	struct observed seen;
+	struct roots roots;
+	struct usage use;
+	struct lists lists;
+	struct prune prune;
+};
+
+/* ---- paths_write.c: roots_and_counts.txt and paths_summary.md ---- */
+
+int cop_report_paths_write(const struct cop_report_pathed *p, struct cop_err *err);
+/* "6.81%"; of nothing "0.00%". */
+void cop_report_percent(struct cop_buf *out, uint64_t part, uint64_t whole);
+/* The rsync command that makes a reduced copy; nothing if there is no root on disk. */
+void cop_report_rsync(const struct cop_report_pathed *p, struct cop_buf *out);
+
+#endif
