@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -11,14 +12,20 @@
 #define SILENT_MS 1000 /* less work than this shows no progress */
 
 struct args {
-	const char *job_dir, *prefix;
+	const char *job_dir, *prefix, *output_dir;
 	struct cop_opt_list roots;
-	bool json;
+	bool json, skip_home, no_coverage;
 };
 
 static const struct cop_opt rows[] = {
 	{.name = "usage-root", .kind = COP_OPT_LIST, .offset = offsetof(struct args, roots), .arg = "DIR",
 		.help = "say how much of DIR was used; may be repeated"},
+	{.name = "skip-home-inference", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, skip_home),
+		.help = "leave $HOME out, however much of it was used"},
+	{.name = "no-coverage", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, no_coverage),
+		.help = "say nothing of how much was used: no directory is walked"},
+	{.name = "output-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, output_dir), .arg = "DIR",
+		.help = "where the files go", .shown = "JOBDIR/profiling/cluster"},
 	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),
 		.help = "the sums for scripts; keys are stable"},
 };
@@ -34,13 +41,13 @@ struct progress {
 	bool shown;
 };
 
-static void show_progress(void *arg, uint64_t ranks)
+static void show_progress(void *arg, const char *what, uint64_t n)
 {
 	struct progress *p = arg;
 
 	if (cop_now_ms() - p->start_ms < SILENT_MS)
 		return;
-	fprintf(stderr, "\rcopper aggregate: %" PRIu64 " ranks read ", ranks);
+	fprintf(stderr, "\rcopper aggregate: %" PRIu64 " %s read\033[K", n, what);
 	p->shown = true;
 }
 
@@ -57,6 +64,8 @@ static int print(const struct cop_report_aggregated *a, const struct args *args)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names) && !args->json; i++)
 		cop_buf_printf(&text, "wrote %s/%s-%s\n", a->output, args->prefix, names[i]);
 	rc = text.failed || fputs(text.data, stdout) == EOF || fflush(stdout);
+	if (rc)
+		fprintf(stderr, "copper aggregate: cannot write to standard output; the cluster files are in %s\n", a->output);
 	cop_buf_free(&text);
 	return rc;
 }
@@ -66,8 +75,8 @@ static void print_faults(const struct cop_report_aggregated *a)
 {
 	if (!a->faults)
 		return;
-	fprintf(stderr, "copper aggregate: %" PRIu64 " files of ranks under %s are missing or of no use; the sums are without them:\n%s",
-		a->faults, a->input, a->named.data ? a->named.data : "");
+	fprintf(stderr, "copper aggregate: missing or of no use under %s: %" PRIu64 " of the ranks' files; the sums are without them:\n%s",
+		a->input, a->faults, a->named.data ? a->named.data : "");
 }
 
 int cop_cmd_aggregate(int argc, char **argv)
@@ -81,8 +90,10 @@ int cop_cmd_aggregate(int argc, char **argv)
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
 	a.prefix = a.prefix ? a.prefix : "cluster";
-	rc = cop_report_aggregate(&(struct cop_report_aggregate){.job_dir = a.job_dir, .prefix = a.prefix,
-		.usage_root = a.roots.at, .usage_roots = a.roots.n, .progress = isatty(2) ? show_progress : NULL, .arg = &progress},
+	rc = cop_report_aggregate(&(struct cop_report_aggregate){.job_dir = a.job_dir, .prefix = a.prefix, .output_dir = a.output_dir,
+		.usage_root = a.roots.at, .usage_roots = a.roots.n, .no_coverage = a.no_coverage,
+		.home = a.skip_home ? NULL : getenv("HOME"),
+		.progress = isatty(2) ? show_progress : NULL, .arg = &progress},
 		&result, &err);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/report_priv.h"
+#include "report/observed_priv.h"
 
 static int no_memory(struct cop_err *err)
 {
@@ -23,7 +23,7 @@ static bool is_directory(const char *path)
 }
 
 /* Where files are read and written. */
-static int choose_directories(const char *job_dir, struct cop_report_aggregated *out, struct cop_err *err)
+static int choose_directories(const char *job_dir, const char *output_dir, struct cop_report_aggregated *out, struct cop_err *err)
 {
 	char *job = realpath(job_dir, NULL);
 	int rc = 0;
@@ -35,7 +35,7 @@ static int choose_directories(const char *job_dir, struct cop_report_aggregated 
 			job_dir);
 	else if (asprintf(&out->input, "%s/profiling/final", job) < 0)
 		out->input = NULL;
-	else if (asprintf(&out->output, "%s/profiling/cluster", job) < 0)
+	else if (asprintf(&out->output, output_dir ? "%s" : "%s/profiling/cluster", output_dir ? output_dir : job) < 0)
 		out->output = NULL;
 	if (!rc && (!out->input || !out->output))
 		rc = no_memory(err);
@@ -116,28 +116,50 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	}
 }
 
-static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out, struct cop_err *err)
+/* tables/final, or the job directory itself, as with the files of the ranks. */
+static int cover(const struct cop_report_aggregate *what, const struct pathset *top, struct cop_buf *out, struct cop_err *err)
 {
-	struct cop_buf head = {0};
+	char *tables;
 	int rc;
 
+	if (what->no_coverage)
+		return 0;
+	if (asprintf(&tables, "%s/tables/final", what->job_dir) < 0)
+		return no_memory(err);
+	if (!is_directory(tables))
+		*strstr(tables + strlen(what->job_dir), "/tables/final") = '\0';
+	rc = cop_report_coverage(what, tables, top, out, err);
+	free(tables);
+	return rc;
+}
+
+static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out, const struct pathset *top,
+	struct cop_err *err)
+{
+	struct cop_buf head = {0}, coverage = {0};
+	int rc = cover(what, top, &coverage, err);
+
 	notes(out, &head);
-	rc = head.failed ? no_memory(err) : cop_report_cluster_write_noted(out->cluster, out->output, what->prefix, out->input,
-		head.data, NULL, err);
+	if (!rc && (head.failed || coverage.failed))
+		rc = no_memory(err);
+	if (!rc)
+		rc = cop_report_cluster_write_noted(out->cluster, out->output, what->prefix, out->input, head.data, coverage.data, err);
 	cop_buf_free(&head);
+	cop_buf_free(&coverage);
 	return rc;
 }
 
 int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	struct cop_err *err)
 {
-	struct ranks_result ranks = {0};
+	struct pathset top = {.seed = cop_now_ns()};
+	struct ranks_result ranks = {.top = what->no_coverage ? NULL : &top};
 	int rc;
 
 	*out = (struct cop_report_aggregated){0};
 	rc = cop_report_check_prefix(what->prefix, err);
 	if (!rc)
-		rc = choose_directories(what->job_dir, out, err);
+		rc = choose_directories(what->job_dir, what->output_dir, out, err);
 	if (rc)
 		return rc;
 	rc = cop_report_read_ranks(out->input, what, &ranks, err);
@@ -153,7 +175,8 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 	if (!rc)
 		rc = check_there(out, what->prefix, err);
 	if (!rc)
-		rc = write_all(what, out, err);
+		rc = write_all(what, out, &top, err);
+	cop_report_pathset_free(&top);
 	cop_report_ranks_fini(&ranks);
 	return rc;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "report/report_priv.h"
+#include "report/roots_priv.h"
 
 /* 65,536 paths of every category are below 100 MiB as a rule. */
 #define FILE_BYTES_MAX COP_GIB
@@ -21,7 +22,7 @@ static const char *const top_columns[] = {"category", "path", "total_events", "c
 	"negative_results", "ttl_stores", "ttl_serves", "ttl_expires", "ttl_clears", NULL};
 
 /* Adds a record. 0 or -errno, -EBADMSG with a word on why. */
-typedef int row_fn(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why);
+typedef int row_fn(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why);
 static row_fn aggregate_row, operations_row, top_row;
 
 static const struct kind {
@@ -82,16 +83,16 @@ static int check_name(const struct rows *rows, const char *name, struct cop_buf 
 	return rows->n == CLUSTER_NAMES_MAX ? bad(why, "it has more rows than any version of Copper writes") : 0;
 }
 
-static int aggregate_row(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why)
+static int aggregate_row(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
 {
 	const char *name = r->field[0].text, *value = r->field[1].text;
-	int rc = check_name(&file->metrics, name, why);
+	int rc = check_name(&to->file->metrics, name, why);
 
 	if (rc)
 		return rc;
 	if (value[0] == '-' && isdigit((unsigned char)value[1]))
 		return bad(why, "a metric is negative");
-	rc = cop_report_cluster_metric(file, name, value);
+	rc = cop_report_cluster_metric(to->file, name, value);
 	return rc == -EINVAL ? 0 : rc; /* a description, as Copper 1.0 wrote them */
 }
 
@@ -105,10 +106,10 @@ static bool take_count(const char *text, uint64_t *out)
 	return !rc || rc == -ERANGE;
 }
 
-static int operations_row(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why)
+static int operations_row(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
 {
 	struct row row = {.name = (char *)r->field[0].text};
-	int rc = check_name(&file->ops, row.name, why);
+	int rc = check_name(&to->file->ops, row.name, why);
 	bool decimal;
 
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(row.count) && !rc; i++)
@@ -116,17 +117,23 @@ static int operations_row(struct cop_report_cluster *file, const struct cop_csv_
 			return bad(why, "a count is not a number");
 	if (!rc && cop_report_number_parse(r->field[6].text, &row.sum, &decimal))
 		return bad(why, "a latency is not a number");
-	return rc ? rc : cop_report_cluster_row(&file->ops, &row);
+	return rc ? rc : cop_report_cluster_row(&to->file->ops, &row);
 }
 
-static int top_row(struct cop_report_cluster *file, const struct cop_csv_record *r, struct cop_buf *why)
+static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
 {
 	uint64_t counts[COP_REPORT_TOP_COUNTS];
+	const char *path = r->field[1].text;
+	size_t len = r->field[1].len;
+	int rc;
 
 	for (unsigned i = 0; i < COP_REPORT_TOP_COUNTS; i++)
 		if (!take_count(r->field[2 + i].text, &counts[i]))
 			return bad(why, "a count is not a number");
-	return cop_report_cluster_top(file, r->field[0].text, r->field[1].text, r->field[1].len, counts);
+	rc = cop_report_cluster_top(to->file, r->field[0].text, path, len, counts);
+	if (!rc && cop_report_path_is_normal(path, len))
+		cop_buf_add(&to->paths, path, len + 1);
+	return to->paths.failed ? -ENOMEM : rc;
 }
 
 /* A later version may have more columns behind those we know. */
@@ -168,7 +175,7 @@ int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct
 		return bad(why, "its first line is not the header that is expected: another version wrote it, or it is something else");
 	columns = record.n;
 	while ((rc = next(r, &record, why)) > 0) {
-		rc = record.n == columns ? k->row(r->file, &record, why) : bad(why, "a line has not as many fields as the header");
+		rc = record.n == columns ? k->row(r, &record, why) : bad(why, "a line has not as many fields as the header");
 		if (rc == -EBADMSG)
 			cop_buf_printf(why, " (line %llu)", (unsigned long long)r->csv.line);
 		if (rc)
@@ -202,6 +209,7 @@ int cop_report_reader_open(struct rank_reader *r)
 void cop_report_reader_close(struct rank_reader *r)
 {
 	cop_report_cluster_free(r->file);
+	cop_buf_free(&r->paths);
 	cop_csv_free(&r->csv);
 }
 
@@ -237,6 +245,7 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum 
 	if (r->fd < 0)
 		return r->fd;
 	cop_report_cluster_clear(r->file);
+	r->paths.len = 0;
 	rc = cop_csv_open(&r->csv, read_some, r);
 	if (!rc)
 		rc = cop_report_read_csv(r, kind, why);

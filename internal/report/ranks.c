@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report/report_priv.h"
+#include "report/observed_priv.h"
 
-#define READERS_MAX 32u
+#define READERS_MAX 64u
 #define QUEUE_MAX 256u
 #define LOOK_AGAIN_MS 200 /* how often progress is told */
 
@@ -63,12 +63,30 @@ static void fail(struct work *w, int rc)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static int add_file(struct work *w, const struct cop_report_cluster *file, enum cop_report_kind kind)
+static int add_paths(struct pathset *s, const struct cop_buf *paths)
+{
+	int rc = 0;
+
+	for (size_t at = 0, len; at < paths->len && !rc; at += len + 1) {
+		const char *path = paths->data + at;
+
+		len = strlen(path);
+		if (s->arena.bytes < RANKS_PATHS_BYTES)
+			rc = cop_report_pathset_add(s, path, len, cop_report_pathset_hash(s, path, len), &(struct path_counts){0});
+		else
+			s->full = true;
+	}
+	return rc;
+}
+
+static int add_file(struct work *w, const struct rank_reader *r, enum cop_report_kind kind)
 {
 	int rc;
 
 	pthread_mutex_lock(&w->lock);
-	rc = cop_report_cluster_merge(w->out->sums, file);
+	rc = cop_report_cluster_merge(w->out->sums, r->file);
+	if (!rc && w->out->top)
+		rc = add_paths(w->out->top, &r->paths);
 	w->out->files[kind] += rc == 0;
 	pthread_mutex_unlock(&w->lock);
 	return rc;
@@ -80,7 +98,7 @@ static void read_one(struct work *w, struct rank_reader *r, const char *name, en
 	int rc = cop_report_read_file(r, w->dir, name, kind, &why);
 
 	if (!rc)
-		rc = add_file(w, r->file, kind);
+		rc = add_file(w, r, kind);
 	if (rc == -ENOBUFS)
 		cop_buf_str(&why, "it has names that the others have not, and they are too many");
 	if (rc == -ENOMEM)
@@ -138,7 +156,7 @@ static void wait_a_while(struct work *w, const struct cop_report_aggregate *what
 
 		w->told_ms = cop_now_ms();
 		pthread_mutex_unlock(&w->lock);
-		what->progress(what->arg, read);
+		what->progress(what->arg, "ranks", read);
 		pthread_mutex_lock(&w->lock);
 	}
 }

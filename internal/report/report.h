@@ -52,10 +52,13 @@ int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir
 
 struct cop_report_aggregate {
 	const char *job_dir, *prefix;
+	const char *output_dir; /* NULL: JOBDIR/profiling/cluster */
 	const char *const *usage_root; /* for the coverage table, before those that are inferred */
 	unsigned usage_roots;
-	/* Called now and then with how many ranks were read; NULL: never. */
-	void (*progress)(void *arg, uint64_t ranks);
+	bool no_coverage; /* leave that table out: no directory is walked */
+	const char *home; /* whose use is looked at where it was observed; NULL: nobody's */
+	/* Called now and then with how many ranks were read, or names below the roots ("names"); NULL: never. */
+	void (*progress)(void *arg, const char *what, uint64_t n);
 	void *arg;
 };
 
@@ -69,7 +72,7 @@ struct cop_report_aggregated {
 	struct cop_report_cluster *cluster;
 };
 
-/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing, and writes JOBDIR/profiling/cluster. A file counts whole or not at
+/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing, and writes the cluster files. A file counts whole or not at
  * all; what is read of it takes the same memory however many ranks there are (16 bytes of each are kept, to tell which were read).
  * -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why), both with the likely causes; -EINVAL
  * for a PREFIX that can't be one; -EEXIST if the cluster file that is there sums up more ranks than were found. out is filled as far

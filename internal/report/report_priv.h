@@ -94,6 +94,7 @@ const char *cop_report_kind_name(enum cop_report_kind kind);
 struct rank_reader {
 	struct cop_csv csv;
 	struct cop_report_cluster *file; /* of one file, until it is known to be whole */
+	struct cop_buf paths;            /* the same: those that may be looked for on the disk, each with a NUL after it */
 	int fd;
 	uint64_t left; /* of it */
 };
@@ -122,8 +123,12 @@ void cop_report_seen_free(struct seen *s);
 
 /* ---- ranks.c: all of them ---- */
 
+#define RANKS_PATHS_BYTES (256 * COP_MIB)
+
+struct pathset;
 struct ranks_result {
 	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
+	struct pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up to RANKS_PATHS_BYTES */
 	struct faults faults;
 	struct cop_report_cluster *sums;
 };
@@ -133,5 +138,12 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 	struct ranks_result *out, struct cop_err *err);
 /* Also after an error. */
 void cop_report_ranks_fini(struct ranks_result *out);
+
+/* ---- coverage.c ---- */
+
+/* The path coverage table of the summary, for the paths in the raw tables of that folder, or those in top if there are none. Nothing
+ * is appended if there is no root. Walks the roots. */
+int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables, const struct pathset *top,
+	struct cop_buf *out, struct cop_err *err);
 
 #endif

@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 35
+plan 40
 
 jobs=$cop_root/testdata/jobs
 HOME=$T/home # not of any test's paths
@@ -44,6 +44,40 @@ csv_sum() { # FILE KEY VALUE: of the row whose first column is KEY
 print([row[sys.argv[3]] for row in csv.DictReader(open(sys.argv[1], newline="")) if sys.argv[2] in row.values()][0])' "$@"
 }
 is 'a reader of CSV finds the sums' "$(csv_sum "$T/aggregate-v1/profiling/cluster/cluster-profiling_operations.csv" getattr total_calls)" 39429
+
+# ---- how much of some directories was used, counted by hand
+
+env=$T/soft/conda_env
+mkdir -p "$env/bin" "$env/lib" "$env/empty" "$HOME/.local"
+touch "$env/bin/python" "$env/bin/other" "$env/lib/a.py" "$env/lib/b.py" "$env/lib/c.py" "$HOME/.local/used" "$HOME/not"
+cp -r "$jobs/aggregate-v1/job" "$T/cover"
+mkdir -p "$T/cover/tables/final"
+{
+	echo 'metadata {'
+	for path in "$env" "$env/bin/python" "$env/lib" "$env/lib/a.py" "$env/lib/none.so" "$HOME/.local/used" "$T/elsewhere"; do
+		printf '%s {\ncache hits: 1,\ncache misses: 0,\nneg: 0\n}\n' "$path"
+	done
+	echo '}'
+} >"$T/cover/tables/final/n1-1-md_table_cache_event.output"
+aggregate --usage-root "$env/lib/" --usage-root "$T/none" "$T/cover"
+sed 's/^| \([^ ]*\)\(.*\) \([^ ]*\) |$/| `\1`\2 `\3` |/; s/ `-` / /' >"$T/want" <<EOF
+| $env/lib | yes | 3 | 1 | 3 | 33.33% | 1 | 1 | 100.00% | 1 | $env/lib |
+| $T/none | no | 0 | 0 | 0 | n/a | 0 | 0 | n/a | 0 | - |
+| $env | yes | 5 | 2 | 5 | 40.00% | 2 | 4 | 50.00% | 1 | $env |
+| $HOME/.local | yes | 1 | 1 | 1 | 100.00% | 0 | 1 | 0.00% | 0 | $HOME/.local/used |
+EOF
+coverage_rows() {
+	sed -n '/^| Root/,$p' "$1/profiling/cluster/cluster-profiling_summary.md" | grep '^| `'
+}
+coverage_rows "$T/cover" | sed 's/|  |$/| |/' >"$T/got"
+ok 'the coverage table has what was counted by hand' diff "$T/want" "$T/got"
+aggregate --skip-home-inference "$T/cover"
+is 'without the home directory if that is asked for' "$(coverage_rows "$T/cover" | cut -d '`' -f 2)" "$env"
+aggregate --output-dir "$T/other/place" "$T/cover" x
+ok 'the files go where they are wanted' cmp "$T/other/place/x-profiling_aggregate.csv" \
+	"$T/cover/profiling/cluster/cluster-profiling_aggregate.csv"
+aggregate --no-coverage "$T/cover"
+is 'and without any' "$status$(grep -c Coverage "$T/cover/profiling/cluster/cluster-profiling_summary.md")" 00
 
 # ---- nothing to read
 
@@ -121,13 +155,13 @@ ok "the sums over $many ranks are what Python adds up" cmp "$T/want" "$T/got"
 
 SRC=$T/src
 small_tree "$SRC"
-mkdir -p "$SRC/conda_env_x/lib/python3.11/site-packages" "$SRC/conda_env_x/bin"
-echo 'print("hi")' >"$SRC/conda_env_x/lib/python3.11/site-packages/mod.py"
+mkdir -p "$SRC/conda_env/lib/python3.11/site-packages" "$SRC/conda_env/bin"
+echo 'print("hi")' >"$SRC/conda_env/lib/python3.11/site-packages/mod.py"
 with_tree 2 -N 20
 for rank in 0 1; do
-	cat "$W/mnt/$rank/hello" "$W/mnt/$rank/dir/numbers" "$W/mnt/$rank/conda_env_x/lib/python3.11/site-packages/mod.py" >/dev/null
+	cat "$W/mnt/$rank/hello" "$W/mnt/$rank/dir/numbers" "$W/mnt/$rank/conda_env/lib/python3.11/site-packages/mod.py" >/dev/null
 	ls -lR "$W/mnt/$rank" >/dev/null
-	for i in 1 2 3; do cat "$W/mnt/$rank/conda_env_x/lib/libnone.so.$i" 2>/dev/null; done
+	for i in 1 2 3; do cat "$W/mnt/$rank/conda_env/lib/libnone.so.$i" 2>/dev/null; done
 done
 without_tree || fail 'the tree stops'
 aggregate "$JOB"
@@ -138,6 +172,7 @@ ok 'to what Python adds up' cmp "$T/want" "$T/got"
 is 'both nodes are in it' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/got")" 2
 matches 'the summary has the classes of its paths' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
 	'^\| `missing_shared_library_probe` \| [1-9]'
+matches 'and how much of the environment was used' "$(coverage_rows "$JOB")" "^\| .$SRC/conda_env. \| yes \| "
 aggregate --json "$JOB" again
 is 'JSON has the same sums' "$(json_value metrics.total_cache_hits <"$T/out")" \
 	"$(sed -n 's/^total_cache_hits,//p' "$T/got")"

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# `copper aggregate` over the files of 10,000 ranks (three each, 80 top paths): from a local file system, and from a slow one that
+# takes 1 ms for a metadata operation or a read and serves 64 at once, where no attribute is remembered from turn to turn.
+# limit: 300
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+ranks=10000
+"$PYTHON" "$cop_t/make-ranks.py" "$T/job/profiling/final" "$ranks"
+for ((turn = 0; turn < ${BENCH_PAIRS:-5}; turn++)); do
+	add local "$(wall 1 "$COPPER" aggregate --no-coverage "$T/job")"
+done
+report "aggregate of $ranks ranks, local file system, seconds" s at_most 5 local -
+
+# slowfs keeps a descriptor for each file that the kernel knows: fewer ranks, if there may not be enough, and their time in proportion.
+slow=$((($(ulimit -Hn) - 200) / 3))
+[ "$slow" -lt "$ranks" ] || slow=$ranks
+ulimit -n "$(ulimit -Hn)"
+rm -r "$T/job"
+"$PYTHON" "$cop_t/make-ranks.py" "$T/slow.job/profiling/final" "$slow"
+SRC=$T/slow.job
+with_slowfs --meta-us 1000 --read-us 1000 --slots 64
+mkdir -p "$T/job/profiling"
+ln -s "$SRC/profiling/final" "$T/job/profiling/final"
+for ((turn = 0; turn < 3; turn++)); do
+	add slow "$(wall 1 "$COPPER" aggregate --no-coverage "$T/job" | awk -v n="$slow" -v of="$ranks" '{ print $1 * of / n }')"
+done
+report "aggregate of $ranks ranks, slow file system, seconds" s at_most 5 slow -
