@@ -7,7 +7,9 @@
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
 # make lint            layers, formatting habits, shell scripts
-# make install         DESTDIR and PREFIX (/usr/local)
+# make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
+# make uninstall       takes away what install with the same variables put there
+# make deb             a Debian package in build/
 # MODE=debug|asan|tsan|fuzz|cov with any of these builds in build/MODE
 #
 # CFLAGS and LDFLAGS are the user's and come last. V=1 shows the commands.
@@ -77,7 +79,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all demo check unit system soak bench bench-tools fuzz lint install clean help tests
+.PHONY: all demo check unit system soak bench bench-tools fuzz lint install uninstall deb clean help tests
 all: $(BUILD)/copper $(BUILD)/slowfs
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -138,9 +140,13 @@ bench: all bench-tools
 lint:
 	scripts/lint.sh
 
-install: all
-	install -D -m 755 build/copper $(DESTDIR)$(PREFIX)/bin/copper
-	for page in man/*.[157]; do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
+install: $(BUILD)/copper
+uninstall:
+install uninstall:
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" scripts/packaging/install.sh $@ $(BUILD)
+
+deb: $(BUILD)/copper
+	scripts/packaging/deb.sh $(BUILD) build
 
 compile_commands.json: Makefile
 	bear -- $(MAKE) -B all tests

@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Lmod modulefile of Copper; make install puts PREFIX and VERSION in.
+help([[
+Copper mounts a shared read-only tree on every node of a job and reads the
+storage once.  Start with: man copper
+]])
+whatis("Name: Copper")
+whatis("Version: @VERSION@")
+whatis("Category: tools, file systems")
+whatis("Description: a shared tree, read once from the storage and served to every node of a job")
+
+local prefix = "@PREFIX@"
+
+prepend_path("PATH", pathJoin(prefix, "bin"))
+prepend_path("MANPATH", pathJoin(prefix, "share/man"))
+-- MANPATH that ends empty goes on with the system's pages.
+append_path("MANPATH", "")
+setenv("COPPER_ROOT", prefix)

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Puts what users need below DESTDIR and PREFIX, takes it away again, or lists it. `make install` and `make uninstall` call it.
+#
+#   DESTDIR=DIR PREFIX=/usr/local scripts/packaging/install.sh install|uninstall|list BUILD
+#
+# Version and options are those that the program tells, not those of the checkout.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+verb=${1:-}
+build=${2:-}
+prefix=${PREFIX:-/usr/local}
+dest=${DESTDIR:-}$prefix
+
+case $verb:$build in
+install:?* | list:?*) program=$build/copper ;;
+uninstall:?*)
+	program=$dest/bin/copper
+	[ -x "$program" ] || {
+		echo "install.sh: nothing to take away: there is no $program; give the DESTDIR and PREFIX of the installation" >&2
+		exit 1
+	}
+	;;
+*)
+	sed -n '5s/^# *//p' "$0" >&2
+	exit 2
+	;;
+esac
+version=$("$program" --version | sed -n 's/^copper //p')
+
+# One file: where it comes from (- is standard input), where it goes, its mode.
+place() { # FILE PLACE MODE
+	local target=$dest/$2
+	case $verb in
+	list) echo "$prefix/$2" ;;
+	uninstall) rm -f "$target" ;;
+	install)
+		mkdir -p "${target%/*}"
+		if [ "$1" = - ]; then
+			cat >"$target"
+			chmod "$3" "$target"
+		else
+			install -m "$3" "$1" "$target"
+		fi
+		;;
+	esac
+}
+
+# A file that is made: nothing is run unless it is installed.
+generate() { # PLACE COMMAND...
+	local place=$1
+	shift
+	if [ "$verb" = install ]; then
+		"$@" | place - "$place" 644
+	else
+		place - "$place" 644 </dev/null
+	fi
+}
+
+modulefile() {
+	sed "s|@PREFIX@|$prefix|g; s|@VERSION@|$version|g" "$here/copper.lua"
+}
+
+place "$build/copper" bin/copper 755
+for script in scripts/launch_copper_*.sh scripts/stop_copper_*.sh; do
+	[ ! -e "$script" ] || place "$script" "bin/${script##*/}" 755
+done
+for page in man/*.[1-9]; do
+	place "$page" "share/man/man${page##*.}/${page##*/}" 644
+done
+for file in README.md LICENSE; do
+	place "$file" "share/doc/copper/$file" 644
+done
+generate share/bash-completion/completions/copper "$here/completion.sh" bash "$build/copper"
+generate share/zsh/site-functions/_copper "$here/completion.sh" zsh "$build/copper"
+generate "share/modulefiles/copper/$version.lua" modulefile
+
+# Folders that are ours alone.
+if [ "$verb" = uninstall ]; then
+	for dir in share/doc/copper share/modulefiles/copper; do
+		[ ! -d "$dest/$dir" ] || rmdir --ignore-fail-on-non-empty "$dest/$dir"
+	done
+fi
