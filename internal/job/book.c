@@ -168,6 +168,8 @@ static int take_line(struct book *b, const char *text, size_t len, unsigned line
 		!cop_job_name_ok(text, name_len))
 		return cop_err_set(err, EINVAL, "line %u: '%s' is not 'hostname address'", line,
 			cop_job_quote(text, len, quoted));
+	if (address_len == 2 && memcmp(address, "NA", 2) == 0)
+		return 0;
 	i = find_host(b, text, name_len, port, &by_short);
 	return i == COP_JOB_ABSENT || !address_len ? 0 : keep(b, i, by_short, address, address_len, line, err);
 }

@@ -59,6 +59,16 @@ static void an_empty_book_names_who_is_missing(void **state)
 	assert_null(address[1]);
 }
 
+static void a_host_whose_address_is_NA_is_missing(void **state)
+{
+	(void)state;
+	given("a,b");
+	assert_int_equal(parse("a NA\nb x\n"), -ENOENT);
+	assert_string_equal(err.text, "address book book: no address of a");
+	assert_int_equal(parse("a NA\nb x\na NAb\n"), 0);
+	assert_string_equal(address[0], "NAb");
+}
+
 static void at_most_8_missing_hosts_are_named(void **state)
 {
 	(void)state;
@@ -216,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_empty_book_names_who_is_missing),
+		TEST(a_host_whose_address_is_NA_is_missing),
 		TEST(at_most_8_missing_hosts_are_named),
 		TEST(a_bad_line_is_named_by_its_number),
 		TEST(an_address_has_at_most_255_bytes),
