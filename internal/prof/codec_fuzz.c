@@ -19,7 +19,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (cop_prof_decode(out.data, out.len, &twice))
 		abort();
-	cop_prof_merge(twice, s);
+	if (cop_prof_merge(twice, s))
+		abort();
+	out.len = 0;
+	cop_prof_encode(twice, &out);
+	cop_prof_sum_free(twice);
+	if (cop_prof_decode(out.data, out.len, &twice))
+		abort();
 	for (unsigned op = 0; op < COP_PROF_OPS; op++) {
 		struct cop_prof_op_sum one, two;
 

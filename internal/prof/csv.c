@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The CSV files of copper-formats.5. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "csv/csv.h"
@@ -9,11 +10,6 @@
 static double us(uint64_t ns)
 {
 	return (double)ns / 1e3;
-}
-
-static double seconds(uint64_t ns)
-{
-	return (double)ns / 1e9;
 }
 
 int cop_prof_fill_operations(const struct report *r, unsigned type, struct cop_buf *out)
@@ -27,10 +23,10 @@ int cop_prof_fill_operations(const struct report *r, unsigned type, struct cop_b
 		cop_prof_sum_op(r->sum, op, &s);
 		if (!s.calls)
 			continue;
-		cop_buf_printf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.2f,%.6f\n",
+		cop_buf_printf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.2f,%" PRIu64 ".%06" PRIu64 "\n",
 			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT], s.outcome[COP_PROF_MISS],
 			s.outcome[COP_PROF_NEGATIVE], us(s.latency_ns) / (double)s.calls,
-			seconds(s.latency_ns));
+			s.latency_us / 1000000, s.latency_us % 1000000);
 	}
 	return 0;
 }
@@ -51,13 +47,15 @@ int cop_prof_fill_latency(const struct report *r, unsigned type, struct cop_buf 
 	return 0;
 }
 
-int cop_prof_fill_aggregate(const struct report *r, unsigned type, struct cop_buf *out)
+int cop_prof_each_metric(const struct cop_prof_sum *s,
+	int (*fn)(void *arg, const char *metric, const char *value), void *arg)
 {
-	const uint64_t *ttl = r->sum->ttl;
+	const uint64_t *ttl = s->ttl;
 	struct cop_prof_op_sum all;
+	char text[32];
+	int rc = 0;
 
-	(void)type;
-	cop_prof_sum_all(r->sum, &all);
+	cop_prof_sum_all(s, &all);
 	const struct {
 		const char *metric;
 		uint64_t value;
@@ -74,11 +72,25 @@ int cop_prof_fill_aggregate(const struct report *r, unsigned type, struct cop_bu
 		{"estimated_repeated_metadata_lookups_avoided_by_ttl", ttl[COP_PROF_SERVE]},
 	};
 
-	cop_buf_str(out, "metric,value\n");
-	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++)
-		cop_buf_printf(out, "%s,%" PRIu64 "\n", rows[i].metric, rows[i].value);
-	cop_buf_printf(out, "total_measured_latency_seconds,%.6f\n", seconds(all.latency_ns));
+	for (size_t i = 0; i < COP_ARRAY_SIZE(rows) && !rc; i++) {
+		snprintf(text, sizeof(text), "%" PRIu64, rows[i].value);
+		rc = fn(arg, rows[i].metric, text);
+	}
+	snprintf(text, sizeof(text), "%" PRIu64 ".%06" PRIu64, all.latency_us / 1000000, all.latency_us % 1000000);
+	return rc ? rc : fn(arg, "total_measured_latency_seconds", text);
+}
+
+static int metric_row(void *arg, const char *metric, const char *value)
+{
+	cop_buf_printf(arg, "%s,%s\n", metric, value);
 	return 0;
+}
+
+int cop_prof_fill_aggregate(const struct report *r, unsigned type, struct cop_buf *out)
+{
+	(void)type;
+	cop_buf_str(out, "metric,value\n");
+	return cop_prof_each_metric(r->sum, metric_row, out);
 }
 
 /* Every counter of the two groups, as group_name, so that a new one is a new row. */
@@ -91,11 +103,12 @@ int cop_prof_fill_fabric(const struct report *r, unsigned type, struct cop_buf *
 
 		if (strcmp(group, "fabric") == 0 || strcmp(group, "origin") == 0)
 			cop_buf_printf(out, "%s_%s,%" PRIu64 "\n", group, cop_counter_name(c),
-				cop_stats_get(r->p->stats, c));
+				cop_stats_get(r->stats, c));
 	}
 	return 0;
 }
 
+/* In the sums of a job the uncertainty has a column of its own. */
 static void top_row(const struct report *r, enum category c, const struct row *row,
 	struct cop_buf *path, struct cop_buf *out)
 {
@@ -106,11 +119,14 @@ static void top_row(const struct report *r, enum category c, const struct row *r
 	cop_buf_printf(out, "%s,", cop_prof_category_name(c));
 	cop_csv_quoted(out, path->data ? path->data : "", path->len);
 	if (c == CATEGORY_TTL)
-		cop_buf_printf(out, ",%" PRIu64 ",0,0,0,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+		cop_buf_printf(out, ",%" PRIu64 ",0,0,0,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
 			row->events, n[0], n[1], n[2], n[3]);
 	else
-		cop_buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",0,0,0,0\n",
+		cop_buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",0,0,0,0",
 			row->events, n[0], n[1], n[2]);
+	if (r->cluster)
+		cop_buf_printf(out, ",%" PRIu64, r->sum->top[c].error);
+	cop_buf_str(out, "\n");
 }
 
 int cop_prof_fill_top_paths(const struct report *r, unsigned type, struct cop_buf *out)
@@ -118,10 +134,10 @@ int cop_prof_fill_top_paths(const struct report *r, unsigned type, struct cop_bu
 	struct cop_buf path = {0};
 
 	(void)type;
-	cop_buf_str(out, "category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,"
-		"ttl_serves,ttl_expires,ttl_clears\n");
+	cop_buf_printf(out, "category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,"
+		"ttl_serves,ttl_expires,ttl_clears%s\n", r->cluster ? ",too_low_by_at_most" : "");
 	for (unsigned c = 0; c < CATEGORIES; c++)
-		for (size_t i = 0; i < r->top[c].n && i < r->p->top_n; i++)
+		for (size_t i = 0; i < r->top[c].n && i < r->top_n; i++)
 			top_row(r, c, &r->top[c].row[i], &path, out);
 	out->failed |= path.failed;
 	cop_buf_free(&path);

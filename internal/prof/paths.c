@@ -246,6 +246,7 @@ static int push_row(struct rows *out, const struct record *r, enum category c)
 		row.count[i] = atomic_load_explicit(&((struct record *)r)->count[c][i], RELAXED);
 		row.events += row.count[i];
 	}
+	row.weight = row.events;
 	return cop_prof_rows_push(out, &row);
 }
 

@@ -11,6 +11,7 @@
 #define COP_PROF_H
 
 #include "base/base.h"
+#include "pathclass/pathclass.h"
 #include "stats/stats.h"
 
 #define COP_PROF_TOP_N_MAX 65536u
@@ -122,7 +123,7 @@ struct cop_prof_touch {
 int cop_prof_each_touch(struct cop_prof *p, int (*fn)(void *arg, const struct cop_prof_touch *touch),
 	void *arg);
 
-/* ---- sums: operations, histograms and TTL totals of one or many nodes --------------------------------------------------------- */
+/* ---- sums of one or many nodes: operations, histograms, TTL totals, classes and most used paths --------------------------------- */
 
 struct cop_prof_sum;
 
@@ -130,22 +131,37 @@ struct cop_prof_op_sum {
 	uint64_t calls;
 	uint64_t outcome[COP_PROF_OUTCOMES]; /* that of DONE is what the others leave of calls */
 	uint64_t latency_ns, max_ns;
+	uint64_t latency_us; /* the sum of what each node's files say */
 	uint64_t p50_ns, p90_ns, p99_ns, p999_ns;
 };
 
 /* Zero; NULL without memory (400 KiB). */
 struct cop_prof_sum *cop_prof_sum_new(void);
 void cop_prof_sum_free(struct cop_prof_sum *s);
-/* Adds one node: what p has counted up to now. */
-void cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p);
-/* Adds all of from. Sums stop at 2^64-1, so that the order of merging never matters. */
-void cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from);
+/* Adds one node: what p has counted up to now. -ENOMEM, and then nothing was added. */
+int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p);
+/* Adds all of from; -ENOMEM, and then nothing was added. Sums stop at 2^64-1, so that the order of merging never matters. Of the
+ * paths of each category the 4,096 used most stay (fewer if their names have over 1 MiB): as long as there are no more, they are
+ * exact and in any order the same; then a count is never too high, and too low by at most an error that is stated and that no order
+ * of merging makes larger than events / rows (Agarwal and others, Mergeable Summaries, PODS 2012; sketch.c). */
+int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from);
 void cop_prof_sum_op(const struct cop_prof_sum *s, enum cop_prof_op op, struct cop_prof_op_sum *out);
 uint64_t cop_prof_sum_ttl(const struct cop_prof_sum *s, enum cop_prof_ttl event);
 uint64_t cop_prof_sum_nodes(const struct cop_prof_sum *s);
+/* The rows of the nodes' top path files, by class. */
+const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_sum *s);
+/* The rows of profiling_aggregate.csv, until fn returns other than 0, which is returned. */
+int cop_prof_each_metric(const struct cop_prof_sum *s,
+	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
 
-/* As bytes: version, then only what is not zero; a few KiB as a rule. Never more than COP_PROF_ENCODED_MAX. */
-#define COP_PROF_ENCODED_MAX (1u << 20)
+/* Writes what only these sums know: DIR/<prefix>-profiling_latency.csv, -profiling_fabric.csv (with stats, of all nodes) and with
+ * top_n -profiling_top_paths.csv, below source. dir exists. */
+int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const char *prefix,
+	const char *source, uint32_t top_n, const struct cop_stats *stats, struct cop_err *err);
+
+/* As bytes: version, then only what is not zero: a few KiB as a rule, and some tens of bytes for each path. Never more than
+ * COP_PROF_ENCODED_MAX. */
+#define COP_PROF_ENCODED_MAX (8u << 20)
 void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out);
 /* The only bytes accepted are those that encode would write. -EBADMSG for others, -EPROTO for another version's. */
 int cop_prof_decode(const void *data, size_t len, struct cop_prof_sum **out);

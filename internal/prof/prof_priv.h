@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "pathclass/pathclass.h"
 #include "prof/prof.h"
 
 /* The three tables and the remembered absences. */
@@ -51,16 +52,59 @@ struct op_shard {
 	_Atomic uint64_t ttl[COP_PROF_TTLS];
 };
 
+/* latency_us: the sum over nodes of what each one writes into its own files, so that a sum of those files is the same to the digit. */
 struct sum_op {
 	uint64_t outcome[COP_PROF_OUTCOMES];
-	uint64_t latency_ns, max_ns;
+	uint64_t latency_ns, latency_us, max_ns;
 	uint64_t bucket[HIST_BUCKETS];
 };
+
+/* ---- sketch.c: the paths used most, over nodes ---- */
+
+/* Of each category; enough for every path of most programs. */
+#define SKETCH_ROWS 4096u
+#define SKETCH_BYTES COP_MIB /* of names */
+
+struct sketch_row {
+	uint64_t weight;
+	uint64_t count[SLOTS];
+	uint32_t at, len; /* in text */
+};
+/* Zero is empty. */
+struct sketch {
+	struct sketch_row *row; /* in order of name */
+	size_t n;
+	char *text;
+	size_t text_len;
+	uint64_t error;
+};
+
+void cop_prof_sketch_free(struct sketch *s);
+/* Down to the limits. -ENOMEM, and then it stays as it was. */
+int cop_prof_sketch_cut(struct sketch *s);
+/* Both in a third; -ENOMEM. */
+int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct sketch *out);
+struct rows;
+/* Sorts rows; those without an event are left out. -ENOMEM, -E2BIG. */
+int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out);
+int cop_prof_sketch_rows(const struct sketch *s, struct rows *out);
+
 struct cop_prof_sum {
 	uint64_t nodes;
 	uint64_t ttl[COP_PROF_TTLS];
+	uint64_t latency_us; /* as above, of all operations */
 	struct sum_op op[COP_PROF_OPS];
+	struct sketch top[CATEGORIES];
+	struct cop_pathclass_totals classes; /* of the rows in the top path files */
 };
+
+/* Sums stop at 2^64-1. */
+static inline uint64_t cop_prof_add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+/* Operations and absences of p alone. */
+void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
 
 struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
 void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
@@ -112,6 +156,7 @@ struct row {
 	uint32_t len;
 	uint64_t sequence; /* 0 at the top level */
 	uint64_t events;
+	uint64_t weight;   /* for sketch.c: events, less what the others of its shard are uncertain by */
 	uint64_t count[SLOTS];
 };
 struct rows {
@@ -125,6 +170,8 @@ int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out)
 int cop_prof_top_rows(struct top_summary *t, struct rows *out);
 /* Every touched path of a category in the order of first touch; full level. */
 int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *out);
+/* Only the busiest stay, at most limit, most events first, equals in order of name. */
+void cop_prof_rows_busiest(struct rows *rows, size_t limit);
 /* The busiest paths, at most limit, most events first, equals in order of name. */
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out);
 
@@ -144,6 +191,9 @@ struct report {
 	const struct cop_prof_sum *sum;
 	const struct cop_prof_sizes *sizes;
 	const char *root;
+	const struct cop_stats *stats;
+	uint32_t top_n;
+	bool cluster;    /* sums of a job, not one node: p is NULL */
 	const char *tag; /* NULL: final */
 	const char *top_paths_name; /* name of that file, for the summary */
 	bool with_top;

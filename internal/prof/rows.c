@@ -65,15 +65,21 @@ int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *ou
 	return rc;
 }
 
+void cop_prof_rows_busiest(struct rows *rows, size_t limit)
+{
+	size_t n = 0;
+
+	sort(rows, by_events);
+	while (n < rows->n && n < limit && rows->row[n].events)
+		n++;
+	cut(rows, n);
+}
+
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out)
 {
 	int rc = p->paths ? cop_prof_paths_rows(p->paths, c, out) :
 		p->top[c] ? cop_prof_top_rows(p->top[c], out) : 0;
-	size_t n = 0;
 
-	sort(out, by_events);
-	while (n < out->n && n < limit && out->row[n].events)
-		n++;
-	cut(out, n);
+	cop_prof_rows_busiest(out, limit);
 	return rc;
 }

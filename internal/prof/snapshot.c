@@ -17,20 +17,21 @@ static const struct file {
 	enum wanted wanted;
 	fill_fn *fill;
 	unsigned type;
+	bool of_sums; /* of a whole job, too */
 } files[] = {
-	{"profiling", "profiling_operations.csv", ALWAYS, cop_prof_fill_operations, 0},
-	{"profiling", "profiling_aggregate.csv", ALWAYS, cop_prof_fill_aggregate, 0},
-	{"profiling", "profiling_latency.csv", ALWAYS, cop_prof_fill_latency, 0},
-	{"profiling", "profiling_fabric.csv", WITH_STATS, cop_prof_fill_fabric, 0},
-	{"profiling", "profiling_top_paths.csv", WITH_TOP, cop_prof_fill_top_paths, 0},
-	{"profiling", "profiling_summary.md", ALWAYS, cop_prof_fill_summary, 0},
-	{"tables", "data_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_DATA},
-	{"tables", "tree_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TREE},
-	{"tables", "md_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_METADATA},
-	{"tables", "md_ttl_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TTL},
-	{"tables", "data_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_DATA},
-	{"tables", "tree_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_TREE},
-	{"tables", "md_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_METADATA},
+	{"profiling", "profiling_operations.csv", ALWAYS, cop_prof_fill_operations, 0, false},
+	{"profiling", "profiling_aggregate.csv", ALWAYS, cop_prof_fill_aggregate, 0, false},
+	{"profiling", "profiling_latency.csv", ALWAYS, cop_prof_fill_latency, 0, true},
+	{"profiling", "profiling_fabric.csv", WITH_STATS, cop_prof_fill_fabric, 0, true},
+	{"profiling", "profiling_top_paths.csv", WITH_TOP, cop_prof_fill_top_paths, 0, true},
+	{"profiling", "profiling_summary.md", ALWAYS, cop_prof_fill_summary, 0, false},
+	{"tables", "data_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_DATA, false},
+	{"tables", "tree_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TREE, false},
+	{"tables", "md_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_METADATA, false},
+	{"tables", "md_ttl_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TTL, false},
+	{"tables", "data_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_DATA, false},
+	{"tables", "tree_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_TREE, false},
+	{"tables", "md_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_METADATA, false},
 };
 
 static bool is_wanted(const struct report *r, enum wanted w)
@@ -39,11 +40,11 @@ static bool is_wanted(const struct report *r, enum wanted w)
 	case ALWAYS:
 		return true;
 	case WITH_STATS:
-		return r->p->stats;
+		return r->stats;
 	case WITH_TOP:
-		return r->p->top_n;
+		return r->top_n;
 	case WITH_PATHS:
-		return r->p->paths;
+		return r->p && r->p->paths;
 	case WITH_SIZES:
 		return r->sizes;
 	}
@@ -180,6 +181,8 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 	if (rc)
 		return rc;
 	r.root = p->root;
+	r.stats = p->stats;
+	r.top_n = p->top_n;
 	r.tag = clean;
 	r.sum = sum = cop_prof_sum_new();
 	if (!sum || asprintf(&name, "%s%s%s-profiling_top_paths.csv", p->stem, clean ? "-" : "", clean ? clean : "") < 0) {
@@ -188,7 +191,7 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 		goto out;
 	}
 	r.top_paths_name = name;
-	cop_prof_sum_add(sum, p);
+	cop_prof_sum_counts(sum, p);
 	rc = gather_top(&r);
 	rc = rc ? no_memory(err) : write_all(&r, err);
 out:
@@ -219,6 +222,56 @@ int cop_prof_write_sizes(const char *dir, const char *prefix, const char *source
 		rc = write_one(&r, &files[i], path, err);
 		free(path);
 	}
+	free(root);
+	return rc;
+}
+
+static int write_of_sums(const struct report *r, const struct file *f, const char *dir, const char *prefix,
+	struct cop_err *err)
+{
+	char *path;
+	int rc;
+
+	if (asprintf(&path, "%s/%s-%s", dir, prefix, f->name) < 0)
+		return no_memory(err);
+	rc = write_one(r, f, path, err);
+	free(path);
+	return rc;
+}
+
+/* As write_all. */
+static int write_sums(const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
+		struct cop_err one = {0};
+		int rc = files[i].of_sums && is_wanted(r, files[i].wanted) ?
+			write_of_sums(r, &files[i], dir, prefix, &one) : 0;
+
+		if (rc && !first) {
+			first = rc;
+			if (err)
+				*err = one;
+		}
+	}
+	return first;
+}
+
+int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const char *prefix,
+	const char *source, uint32_t top_n, const struct cop_stats *stats, struct cop_err *err)
+{
+	char *root = cop_prof_root_dup(source);
+	struct report r = {.sum = s, .stats = stats, .root = root, .top_n = top_n, .cluster = true};
+	int rc = root ? 0 : -ENOMEM;
+
+	for (unsigned c = 0; c < CATEGORIES && !rc && top_n; c++) {
+		rc = cop_prof_sketch_rows(&s->top[c], &r.top[c]);
+		cop_prof_rows_busiest(&r.top[c], top_n);
+	}
+	rc = rc ? no_memory(err) : write_sums(&r, dir, prefix, err);
+	for (unsigned c = 0; c < CATEGORIES; c++)
+		cop_prof_rows_free(&r.top[c]);
 	free(root);
 	return rc;
 }

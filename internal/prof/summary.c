@@ -35,11 +35,11 @@ static void operations(const struct report *r, struct cop_buf *out)
 		if (!s.calls)
 			continue;
 		cop_buf_printf(out, "| `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64
-			" | %.2f | %.2f | %.2f | %.6f |\n",
+			" | %.2f | %.2f | %.2f | %" PRIu64 ".%06" PRIu64 " |\n",
 			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT], s.outcome[COP_PROF_MISS],
 			s.outcome[COP_PROF_NEGATIVE], s.outcome[COP_PROF_ERROR],
 			(double)s.latency_ns / 1e3 / (double)s.calls, (double)s.p99_ns / 1e3,
-			(double)s.max_ns / 1e3, (double)s.latency_ns / 1e9);
+			(double)s.max_ns / 1e3, s.latency_us / 1000000, s.latency_us % 1000000);
 	}
 }
 
@@ -68,7 +68,8 @@ static void totals(const struct report *r, struct cop_buf *out)
 	cop_buf_str(out, "\n## Totals\n\n| Metric | Value |\n|---|---:|\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++)
 		cop_buf_printf(out, "| %s | %" PRIu64 " |\n", rows[i].metric, rows[i].value);
-	cop_buf_printf(out, "| Total measured latency (s) | %.6f |\n", (double)all.latency_ns / 1e9);
+	cop_buf_printf(out, "| Total measured latency (s) | %" PRIu64 ".%06" PRIu64 " |\n", all.latency_us / 1000000,
+		all.latency_us % 1000000);
 }
 
 /* What the path files do not say about themselves. */

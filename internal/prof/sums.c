@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counting operations, and adding up what shards and nodes have counted. The number of calls is not kept: it is the sum of
  * the buckets, so that the two never disagree. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "prof/prof_priv.h"
@@ -35,11 +36,6 @@ void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint
 	atomic_fetch_add_explicit(&cell->bucket[cop_prof_hist_index(latency_ns)], 1, RELAXED);
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 struct cop_prof_sum *cop_prof_sum_new(void)
 {
 	return calloc(1, sizeof(struct cop_prof_sum));
@@ -47,6 +43,11 @@ struct cop_prof_sum *cop_prof_sum_new(void)
 
 void cop_prof_sum_free(struct cop_prof_sum *s)
 {
+	if (!s)
+		return;
+	for (unsigned c = 0; c < CATEGORIES; c++)
+		cop_prof_sketch_free(&s->top[c]);
+	cop_pathclass_totals_free(&s->classes);
 	free(s);
 }
 
@@ -55,45 +56,152 @@ static void take_cell(struct sum_op *into, const struct op_cell *cell)
 	uint64_t max = atomic_load_explicit(&cell->max_ns, RELAXED);
 
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-		into->outcome[o] = add(into->outcome[o], atomic_load_explicit(&cell->outcome[o], RELAXED));
-	into->latency_ns = add(into->latency_ns, atomic_load_explicit(&cell->latency_ns, RELAXED));
+		into->outcome[o] = cop_prof_add(into->outcome[o], atomic_load_explicit(&cell->outcome[o], RELAXED));
+	into->latency_ns = cop_prof_add(into->latency_ns, atomic_load_explicit(&cell->latency_ns, RELAXED));
 	into->max_ns = COP_MAX(into->max_ns, max);
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		into->bucket[i] = add(into->bucket[i], atomic_load_explicit(&cell->bucket[i], RELAXED));
+		into->bucket[i] = cop_prof_add(into->bucket[i], atomic_load_explicit(&cell->bucket[i], RELAXED));
 }
 
-void cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p)
+/* Rounded as the files have it. */
+static uint64_t microseconds(uint64_t ns)
 {
-	if (!p || !p->shards)
-		return;
-	s->nodes = add(s->nodes, 1);
+	return ns / 1000 + (ns % 1000 >= 500);
+}
+
+void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
+{
+	uint64_t all_ns = 0;
+
+	s->nodes = 1;
 	for (unsigned i = 0; i < OP_SHARDS; i++) {
 		const struct op_shard *shard = &p->shards[i];
 
 		for (unsigned o = 0; o < COP_PROF_OPS; o++)
 			take_cell(&s->op[o], &shard->op[o]);
 		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-			s->ttl[e] = add(s->ttl[e], atomic_load_explicit(&shard->ttl[e], RELAXED));
+			s->ttl[e] = cop_prof_add(s->ttl[e], atomic_load_explicit(&shard->ttl[e], RELAXED));
 	}
+	for (unsigned o = 0; o < COP_PROF_OPS; o++) {
+		s->op[o].latency_us = microseconds(s->op[o].latency_ns);
+		all_ns = cop_prof_add(all_ns, s->op[o].latency_ns);
+	}
+	s->latency_us = microseconds(all_ns);
+}
+
+/* The rows that its top path files have, by class. */
+static int take_classes(struct cop_prof_sum *s, const struct cop_prof *p)
+{
+	struct cop_buf path = {0};
+	int rc = 0;
+
+	for (unsigned c = 0; c < CATEGORIES && !rc; c++) {
+		struct rows rows = {0};
+
+		rc = cop_prof_rows_top(p, c, p->top_n, &rows);
+		for (size_t i = 0; i < rows.n && !rc; i++) {
+			path.len = 0;
+			cop_prof_text_path(&path, p->root, rows.row[i].path, rows.row[i].len);
+			rc = path.failed ? -ENOMEM : cop_pathclass_add(&s->classes, c == CATEGORY_TTL,
+				path.data ? path.data : "", path.len, rows.row[i].events);
+		}
+		cop_prof_rows_free(&rows);
+	}
+	cop_buf_free(&path);
+	return rc;
+}
+
+static int take_top(struct cop_prof_sum *s, const struct cop_prof *p)
+{
+	int rc = 0;
+
+	for (unsigned c = 0; c < CATEGORIES && !rc; c++) {
+		struct rows rows = {0};
+		uint64_t error;
+
+		/* One more than there is room for: its weight is what the others lose. */
+		rc = p->paths ? cop_prof_rows_top(p, c, SKETCH_ROWS + 1, &rows) : cop_prof_top_rows(p->top[c], &rows);
+		error = p->paths ? cop_prof_paths_dropped(p->paths) : cop_prof_top_error(p->top[c]);
+		if (!rc)
+			rc = cop_prof_sketch_of(&rows, error, &s->top[c]);
+		cop_prof_rows_free(&rows);
+	}
+	return rc;
+}
+
+int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p)
+{
+	struct cop_prof_sum *one;
+	int rc = 0;
+
+	if (!p || !p->shards)
+		return 0;
+	one = cop_prof_sum_new();
+	if (!one)
+		return -ENOMEM;
+	cop_prof_sum_counts(one, p);
+	if (p->top_n)
+		rc = take_classes(one, p);
+	if (p->top_n && !rc)
+		rc = take_top(one, p);
+	if (!rc)
+		rc = cop_prof_merge(s, one);
+	cop_prof_sum_free(one);
+	return rc;
 }
 
 static void merge_op(struct sum_op *into, const struct sum_op *from)
 {
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-		into->outcome[o] = add(into->outcome[o], from->outcome[o]);
-	into->latency_ns = add(into->latency_ns, from->latency_ns);
+		into->outcome[o] = cop_prof_add(into->outcome[o], from->outcome[o]);
+	into->latency_ns = cop_prof_add(into->latency_ns, from->latency_ns);
+	into->latency_us = cop_prof_add(into->latency_us, from->latency_us);
 	into->max_ns = COP_MAX(into->max_ns, from->max_ns);
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		into->bucket[i] = add(into->bucket[i], from->bucket[i]);
+		into->bucket[i] = cop_prof_add(into->bucket[i], from->bucket[i]);
 }
 
-void cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
+/* What needs memory, beside the sums that it is going to replace. */
+static int merge_paths(const struct cop_prof_sum *into, const struct cop_prof_sum *from, struct sketch top[CATEGORIES],
+	struct cop_pathclass_totals *classes)
 {
-	into->nodes = add(into->nodes, from->nodes);
-	for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-		into->ttl[e] = add(into->ttl[e], from->ttl[e]);
-	for (unsigned o = 0; o < COP_PROF_OPS; o++)
-		merge_op(&into->op[o], &from->op[o]);
+	int rc = cop_pathclass_merge(classes, &into->classes);
+
+	if (!rc)
+		rc = cop_pathclass_merge(classes, &from->classes);
+	for (unsigned c = 0; c < CATEGORIES && !rc; c++)
+		rc = cop_prof_sketch_merge(&into->top[c], &from->top[c], &top[c]);
+	return rc;
+}
+
+int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
+{
+	struct cop_pathclass_totals classes = {0};
+	struct sketch top[CATEGORIES] = {0};
+	int rc = merge_paths(into, from, top, &classes);
+
+	if (!rc) {
+		into->nodes = cop_prof_add(into->nodes, from->nodes);
+		into->latency_us = cop_prof_add(into->latency_us, from->latency_us);
+		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
+			into->ttl[e] = cop_prof_add(into->ttl[e], from->ttl[e]);
+		for (unsigned o = 0; o < COP_PROF_OPS; o++)
+			merge_op(&into->op[o], &from->op[o]);
+		for (unsigned c = 0; c < CATEGORIES; c++) {
+			struct sketch old = into->top[c];
+
+			into->top[c] = top[c];
+			top[c] = old;
+		}
+		struct cop_pathclass_totals old = into->classes;
+
+		into->classes = classes;
+		classes = old;
+	}
+	for (unsigned c = 0; c < CATEGORIES; c++)
+		cop_prof_sketch_free(&top[c]);
+	cop_pathclass_totals_free(&classes);
+	return rc;
 }
 
 /* What has one of the other outcomes is not merely done. Counters of other threads may be a moment ahead of each other. */
@@ -102,7 +210,7 @@ static void settle_done(struct cop_prof_op_sum *out)
 	uint64_t others = 0;
 
 	for (unsigned o = COP_PROF_HIT; o < COP_PROF_OUTCOMES; o++)
-		others = add(others, out->outcome[o]);
+		others = cop_prof_add(others, out->outcome[o]);
 	out->outcome[COP_PROF_DONE] = out->calls > others ? out->calls - others : 0;
 }
 
@@ -110,9 +218,9 @@ void cop_prof_sum_op(const struct cop_prof_sum *s, enum cop_prof_op op, struct c
 {
 	const struct sum_op *from = &s->op[op];
 
-	*out = (struct cop_prof_op_sum){.latency_ns = from->latency_ns, .max_ns = from->max_ns};
+	*out = (struct cop_prof_op_sum){.latency_ns = from->latency_ns, .latency_us = from->latency_us, .max_ns = from->max_ns};
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		out->calls = add(out->calls, from->bucket[i]);
+		out->calls = cop_prof_add(out->calls, from->bucket[i]);
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
 		out->outcome[o] = from->outcome[o];
 	settle_done(out);
@@ -126,16 +234,16 @@ void cop_prof_sum_op(const struct cop_prof_sum *s, enum cop_prof_op op, struct c
 
 void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out)
 {
-	*out = (struct cop_prof_op_sum){0};
+	*out = (struct cop_prof_op_sum){.latency_us = s->latency_us};
 	for (unsigned op = 0; op < COP_PROF_OPS; op++) {
 		struct cop_prof_op_sum one;
 
 		cop_prof_sum_op(s, op, &one);
-		out->calls = add(out->calls, one.calls);
-		out->latency_ns = add(out->latency_ns, one.latency_ns);
+		out->calls = cop_prof_add(out->calls, one.calls);
+		out->latency_ns = cop_prof_add(out->latency_ns, one.latency_ns);
 		out->max_ns = COP_MAX(out->max_ns, one.max_ns);
 		for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-			out->outcome[o] = add(out->outcome[o], one.outcome[o]);
+			out->outcome[o] = cop_prof_add(out->outcome[o], one.outcome[o]);
 	}
 }
 
@@ -147,4 +255,9 @@ uint64_t cop_prof_sum_ttl(const struct cop_prof_sum *s, enum cop_prof_ttl event)
 uint64_t cop_prof_sum_nodes(const struct cop_prof_sum *s)
 {
 	return s->nodes;
+}
+
+const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_sum *s)
+{
+	return &s->classes;
 }

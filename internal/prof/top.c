@@ -224,7 +224,7 @@ uint64_t cop_prof_top_error(struct top_summary *t)
 	return error;
 }
 
-static int push_row(struct rows *out, const struct counter *k)
+static int push_row(struct rows *out, const struct counter *k, uint64_t smallest)
 {
 	struct row row = {.len = k->len, .own = malloc(k->len + 1u)};
 	int rc;
@@ -234,6 +234,7 @@ static int push_row(struct rows *out, const struct counter *k)
 	memcpy(row.own, k->path, k->len);
 	row.path = row.own;
 	row.events = k->value - k->error;
+	row.weight = k->value - smallest;
 	memcpy(row.count, k->count, sizeof(row.count));
 	rc = cop_prof_rows_push(out, &row);
 	if (rc)
@@ -250,7 +251,7 @@ int cop_prof_top_rows(struct top_summary *t, struct rows *out)
 
 		pthread_mutex_lock(&s->lock);
 		for (uint32_t k = 0; k < s->n && !rc; k++)
-			rc = push_row(out, s->heap[k]);
+			rc = push_row(out, s->heap[k], s->n == t->counters ? s->heap[0]->value : 0);
 		pthread_mutex_unlock(&s->lock);
 	}
 	return rc;
