@@ -4,7 +4,7 @@
  * rest is written.
  *
  *	"CPS" version, operations, buckets,            what the sender was built with
- *	nodes, stores, serves, expires, clears, latency in us, rows,
+ *	nodes, stores, serves, expires, clears, latency in us, rows of top paths asked for, rows,
  *	row: operation, hits, misses, negatives, errors, latency in ns, in us, maximum, n, n times (buckets skipped, count)
  *	for each category: error, n, n times (bytes as before, further bytes, these, weight, 4 counts)
  *	n, n times (class, entries, events, events of the example, its length, it)
@@ -132,6 +132,7 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	for (unsigned e = 0; e < COP_PROF_TTLS; e++)
 		put(out, s->ttl[e]);
 	put(out, s->latency_us);
+	put(out, s->top_n);
 	for (unsigned id = 0; id < COP_PROF_OPS; id++)
 		rows += row_used(&s->op[id]);
 	put(out, rows);
@@ -327,6 +328,7 @@ static int get_sum(struct reader *r, struct cop_prof_sum *s)
 	for (unsigned e = 0; e < COP_PROF_TTLS; e++)
 		s->ttl[e] = get(r);
 	s->latency_us = get(r);
+	s->top_n = get_at_most(r, COP_PROF_TOP_N_MAX);
 	get_rows(r, s);
 	for (unsigned c = 0; c < CATEGORIES && !rc; c++)
 		rc = get_sketch(r, &s->top[c]);

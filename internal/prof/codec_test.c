@@ -73,6 +73,7 @@ static struct cop_prof_sum *random_sum(uint64_t *seed)
 		s->op[op].bucket[HIST_BUCKETS - 1] = number(seed);
 	}
 	s->latency_us = number(seed);
+	s->top_n = number(seed) % (COP_PROF_TOP_N_MAX + 1);
 	random_paths(seed, s);
 	return s;
 }
@@ -237,7 +238,7 @@ static int decode(const char *bytes, size_t len)
 
 static void the_bytes_are_those_of_the_description(void **state)
 {
-	static const char one[] = HEAD "\1\0\2\0\0\x3\1\0" /* operation 0 */ "\1\0\0\0\xc8\1\x3\xc8\1\1\x64\1"
+	static const char one[] = HEAD "\1\0\2\0\0\x3\x14\1\0" /* operation 0 */ "\1\0\0\0\xc8\1\x3\xc8\1\1\x64\1"
 		/* metadata */ "\7\2\0\2ab\5\6\0\0\0\1\1c\1\0\2\0\0" "\0\0\0\0\0\0"
 		/* classes */ "\1\x0b\1\6\6\2ab";
 	struct cop_prof_sum *s = cop_prof_sum_new();
@@ -250,6 +251,7 @@ static void the_bytes_are_those_of_the_description(void **state)
 	assert_non_null(s);
 	s->nodes = 1;
 	s->latency_us = 3;
+	s->top_n = 20;
 	s->ttl[COP_PROF_SERVE] = 2;
 	s->op[0] = (struct sum_op){.outcome = {[COP_PROF_HIT] = 1}, .latency_ns = 200, .latency_us = 3, .max_ns = 200};
 	s->op[0].bucket[100] = 1;
@@ -262,7 +264,7 @@ static void the_bytes_are_those_of_the_description(void **state)
 	cop_prof_sum_free(s);
 }
 
-#define ZERO "\0\0\0\0\0\0" /* nodes, absences, latency */
+#define ZERO "\0\0\0\0\0\0\0" /* nodes, absences, latency, rows asked for */
 #define NO_PATHS "\0\0\0\0\0\0\0\0"
 #define TAIL NO_PATHS "\0"
 
@@ -280,10 +282,10 @@ static void forms_that_encode_never_writes_are_refused(void **state)
 {
 	(void)state;
 	/* a number that is not in its shortest form */
-	assert_int_equal(DECODE(HEAD "\x80\0\0\0\0\0\0\0" TAIL), -EBADMSG);
+	assert_int_equal(DECODE(HEAD "\x80\0\0\0\0\0\0\0\0" TAIL), -EBADMSG);
 	/* past 64 bits */
-	assert_int_equal(DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\2\0\0\0\0\0\0" TAIL), -EBADMSG);
-	assert_int_equal(DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\0\0\0\0\0" TAIL), 0);
+	assert_int_equal(DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\2\0\0\0\0\0\0\0" TAIL), -EBADMSG);
+	assert_int_equal(DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\0\0\0\0\0\0" TAIL), 0);
 	/* more rows than operations; an operation past the last; an empty row */
 	assert_int_equal(DECODE(HEAD ZERO "\x29" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\1\x28\1\0\0\0\1\1\1\0" TAIL), -EBADMSG);

@@ -104,6 +104,9 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 /* The three *_cache_size.output files alone, as DIR/<prefix>data_cache_size.output and so on; dir exists. */
 int cop_prof_write_sizes(const char *dir, const char *prefix, const char *source,
 	const struct cop_prof_sizes *sizes, struct cop_err *err);
+/* What such a file would hold. 0 or -ENOMEM. */
+int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
+	const struct cop_prof_sizes *sizes, struct cop_buf *out);
 
 /* ---- the order of first touches, for a manifest -------------------------------------------------------------------------------- */
 
@@ -154,10 +157,10 @@ const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_su
 int cop_prof_each_metric(const struct cop_prof_sum *s,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
 
-/* Writes what only these sums know: DIR/<prefix>-profiling_latency.csv, -profiling_fabric.csv (with stats, of all nodes) and with
- * top_n -profiling_top_paths.csv, below source. dir exists. */
+/* Writes what only these sums know: DIR/<prefix>-profiling_latency.csv, -profiling_fabric.csv (with stats, of all nodes) and where
+ * top paths were asked for -profiling_top_paths.csv, below source. dir exists. */
 int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const char *prefix,
-	const char *source, uint32_t top_n, const struct cop_stats *stats, struct cop_err *err);
+	const char *source, const struct cop_stats *stats, struct cop_err *err);
 
 /* As bytes: version, then only what is not zero: a few KiB as a rule, and some tens of bytes for each path. Never more than
  * COP_PROF_ENCODED_MAX. */

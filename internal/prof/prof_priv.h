@@ -93,6 +93,7 @@ struct cop_prof_sum {
 	uint64_t nodes;
 	uint64_t ttl[COP_PROF_TTLS];
 	uint64_t latency_us; /* as above, of all operations */
+	uint64_t top_n;      /* the most rows of top paths that a node was asked for */
 	struct sum_op op[COP_PROF_OPS];
 	struct sketch top[CATEGORIES];
 	struct cop_pathclass_totals classes; /* of the rows in the top path files */

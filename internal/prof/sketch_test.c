@@ -198,7 +198,7 @@ static void the_files_of_a_sum_hold_what_the_nodes_saw(void **state)
 		assert_int_equal(cop_prof_sum_add(s, p), 0);
 		cop_prof_free(p);
 	}
-	assert_int_equal(cop_prof_write_sums(s, job, "cluster", "/soft", 20, &stats, &err), 0);
+	assert_int_equal(cop_prof_write_sums(s, job, "cluster", "/soft", &stats, &err), 0);
 	check_names("", "cluster-profiling_fabric.csv cluster-profiling_latency.csv cluster-profiling_top_paths.csv ");
 	check_file("cluster-profiling_top_paths.csv",
 		"category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,"

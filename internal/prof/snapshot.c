@@ -259,19 +259,30 @@ static int write_sums(const struct report *r, const char *dir, const char *prefi
 }
 
 int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const char *prefix,
-	const char *source, uint32_t top_n, const struct cop_stats *stats, struct cop_err *err)
+	const char *source, const struct cop_stats *stats, struct cop_err *err)
 {
 	char *root = cop_prof_root_dup(source);
-	struct report r = {.sum = s, .stats = stats, .root = root, .top_n = top_n, .cluster = true};
+	struct report r = {.sum = s, .stats = stats, .root = root, .top_n = (uint32_t)s->top_n, .cluster = true};
 	int rc = root ? 0 : -ENOMEM;
 
-	for (unsigned c = 0; c < CATEGORIES && !rc && top_n; c++) {
+	for (unsigned c = 0; c < CATEGORIES && !rc && r.top_n; c++) {
 		rc = cop_prof_sketch_rows(&s->top[c], &r.top[c]);
-		cop_prof_rows_busiest(&r.top[c], top_n);
+		cop_prof_rows_busiest(&r.top[c], r.top_n);
 	}
 	rc = rc ? no_memory(err) : write_sums(&r, dir, prefix, err);
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		cop_prof_rows_free(&r.top[c]);
 	free(root);
 	return rc;
+}
+
+int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
+	const struct cop_prof_sizes *sizes, struct cop_buf *out)
+{
+	char *root = cop_prof_root_dup(source);
+	struct report r = {.sizes = sizes, .root = root};
+	int rc = root ? cop_prof_fill_sizes(&r, table, out) : -ENOMEM;
+
+	free(root);
+	return rc ? rc : out->failed ? -ENOMEM : 0;
 }

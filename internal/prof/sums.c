@@ -74,6 +74,7 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 	uint64_t all_ns = 0;
 
 	s->nodes = 1;
+	s->top_n = p->top_n;
 	for (unsigned i = 0; i < OP_SHARDS; i++) {
 		const struct op_shard *shard = &p->shards[i];
 
@@ -183,6 +184,7 @@ int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
 	if (!rc) {
 		into->nodes = cop_prof_add(into->nodes, from->nodes);
 		into->latency_us = cop_prof_add(into->latency_us, from->latency_us);
+		into->top_n = COP_MAX(into->top_n, from->top_n);
 		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
 			into->ttl[e] = cop_prof_add(into->ttl[e], from->ttl[e]);
 		for (unsigned o = 0; o < COP_PROF_OPS; o++)
