@@ -84,6 +84,8 @@ static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AU
 	{"on", COP_CONF_COMPRESS_ON}, {"off", COP_CONF_COMPRESS_OFF}, {NULL, 0}};
 
 static const struct cop_opt_word cpu_words[] = {{"near", 0}, {NULL, 0}};
+static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL},
+	{"root", COP_CONF_RANK_FILES_ROOT}, {"none", COP_CONF_RANK_FILES_NONE}, {NULL, 0}};
 
 #define AT(field) .offset = offsetof(struct cop_conf, field)
 #define SECONDS(n) ((uint64_t)(n)*1000)
@@ -176,6 +178,8 @@ static const struct cop_opt mount_rows[] = {
 		.help = "and every path", .rare = true},
 	{.name = "profile-snapshot-interval", .letter = 'I', AT(profile_interval_s), .kind = COP_OPT_U32,
 		.arg = "SECONDS", .min = 1, .max = 86400, .help = "reports while it runs", .rare = true},
+	{.name = "rank-files", AT(rank_files), .kind = COP_OPT_ENUM, .arg = "WORD", .words = rank_files,
+		.help = "reports of all nodes, of the root, none", .initial = "all", .rare = true},
 	{.name = "observe", AT(observe), .kind = COP_OPT_FLAG,
 		.help = "no kernel caching: every request is seen and counted; slow", .rare = true},
 	{.name = "allow-other", AT(allow_other), .kind = COP_OPT_FLAG,

@@ -25,6 +25,12 @@ enum cop_conf_address_source {
 	COP_CONF_ADDRESS_DISCOVER,
 };
 
+enum cop_conf_rank_files {
+	COP_CONF_RANK_FILES_ALL,
+	COP_CONF_RANK_FILES_ROOT, /* those of rank 0 */
+	COP_CONF_RANK_FILES_NONE,
+};
+
 struct cop_conf {
 	const char *mountpoint;   /* NULL for serve */
 	const char *source;       /* the tree at the origin; "/" */
@@ -50,6 +56,7 @@ struct cop_conf {
 	uint32_t listing_max;     /* names in a listing; 65536 */
 	uint32_t profile_top_n;   /* paths per category in the reports; 0: none */
 	uint32_t profile_interval_s; /* a snapshot every so often; 0: only at the end */
+	unsigned rank_files;      /* enum cop_conf_rank_files: whose reports are written */
 	uint64_t cache_size;      /* bytes; 0: a tenth of RAM */
 	uint64_t max_cacheable;   /* bytes: larger files bypass the tree; 0: none do */
 	uint64_t chunk;           /* bytes, a power of two; 1 MiB */

@@ -30,13 +30,20 @@ static void finish_one(struct gather *g)
 	if (atomic_fetch_sub(&g->pending, 1) != 1)
 		return;
 	g->done(g->arg, &g->result);
-	cop_buf_free(&g->result.text);
+	cop_node_gathered_free(&g->result);
 	free((char *)g->task.path);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
 }
 
-static void merge(struct gathered *into, const struct gathered *from, const char *text, size_t len)
+void cop_node_gathered_free(struct gathered *g)
+{
+	cop_buf_free(&g->text);
+	cop_prof_sum_free(g->prof);
+	*g = (struct gathered){0};
+}
+
+void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator)
 {
 	into->nodes += from->nodes;
 	into->dead += from->dead;
@@ -47,16 +54,28 @@ static void merge(struct gathered *into, const struct gathered *from, const char
 	}
 	into->usage.limit_bytes += from->usage.limit_bytes;
 	into->usage.used_bytes += from->usage.used_bytes;
-	if (!len)
+	if (from->text.len && into->text.len)
+		cop_buf_add(&into->text, &separator, 1);
+	cop_buf_add(&into->text, from->text.data ? from->text.data : "", from->text.len);
+	if (!from->prof)
 		return;
-	if (into->text.len)
-		cop_buf_str(&into->text, ",");
-	cop_buf_add(&into->text, text, len);
+	if (!into->prof)
+		into->prof = cop_prof_sum_new();
+	/* What is missing then can be told from the number of nodes in the sums. */
+	if (!into->prof || cop_prof_merge(into->prof, from->prof))
+		cop_log_error("no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
 }
 
-/* ---- the answer's body: fixed numbers, then the text ---- */
+static void add(struct gather *g, const struct gathered *part)
+{
+	pthread_mutex_lock(&g->lock);
+	cop_node_gathered_add(&g->result, part, g->task.op == OP_STATS ? ',' : '\n');
+	pthread_mutex_unlock(&g->lock);
+}
 
-#define NUMBERS (2 * 4 + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
+/* ---- the answer's body: fixed numbers, the text, the profile ---- */
+
+#define NUMBERS (3 * 4 + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
 
 static void encode(const struct gathered *g, uint8_t out[NUMBERS])
 {
@@ -72,11 +91,23 @@ static void encode(const struct gathered *g, uint8_t out[NUMBERS])
 	}
 	cop_wr_u64(&w, g->usage.limit_bytes);
 	cop_wr_u64(&w, g->usage.used_bytes);
+	cop_wr_u32(&w, (uint32_t)g->text.len);
 }
 
-static bool decode(const void *body, size_t len, struct gathered *g, const char **text, size_t *text_len)
+/* A profile that is not one is left out: the rest of the answer is as good as before. */
+static void decode_prof(const void *data, size_t len, struct gathered *g)
+{
+	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;
+
+	if (rc)
+		cop_log_error("sums that came from below cannot be used bytes=%zu error=\"%s\"", len, strerror(-rc));
+}
+
+static bool decode(const void *body, size_t len, struct gathered *g)
 {
 	struct cop_rd r = cop_rd_init(body, len);
+	const char *rest;
+	uint32_t text;
 
 	g->nodes = cop_rd_u32(&r);
 	g->dead = cop_rd_u32(&r);
@@ -88,26 +119,33 @@ static bool decode(const void *body, size_t len, struct gathered *g, const char 
 	}
 	g->usage.limit_bytes = cop_rd_u64(&r);
 	g->usage.used_bytes = cop_rd_u64(&r);
-	*text = cop_rd_rest(&r, text_len);
-	return !r.bad;
+	text = cop_rd_u32(&r);
+	rest = cop_rd_rest(&r, &len);
+	if (r.bad || text > len)
+		return false;
+	cop_buf_add(&g->text, rest, text);
+	decode_prof(rest + text, len - text, g);
+	return !g->text.failed;
 }
 
 void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g)
 {
 	struct cop_rpc_answer a = {.release = free};
-	uint8_t *body = malloc(NUMBERS + g->text.len);
+	struct cop_buf body = {0};
+	uint8_t numbers[NUMBERS];
 
-	if (!body || g->text.failed) {
-		free(body);
+	encode(g, numbers);
+	cop_buf_add(&body, numbers, NUMBERS);
+	cop_buf_add(&body, g->text.data ? g->text.data : "", g->text.len);
+	if (g->prof)
+		cop_prof_encode(g->prof, &body);
+	if (body.failed || g->text.failed) {
+		cop_buf_free(&body);
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
 		return;
 	}
-	encode(g, body);
-	if (g->text.len)
-		memcpy(body + NUMBERS, g->text.data, g->text.len);
-	a.body = body;
-	a.body_len = NUMBERS + g->text.len;
-	a.release_arg = body;
+	a.body = a.release_arg = body.data;
+	a.body_len = body.len;
 	cop_rpc_reply(req, &a);
 }
 
@@ -115,20 +153,23 @@ void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g)
 
 static void add_dead(struct gather *g, uint32_t rank)
 {
+	const char *host = cop_node_host(g->node, rank);
 	struct gathered dead = {.dead = 1};
-	struct cop_buf text = {0};
 
-	if (g->task.op == OP_STATS) {
-		cop_buf_printf(&text, "{\"rank\":%" PRIu32 ",\"host\":", rank);
-		cop_buf_json_str(&text, cop_node_host(g->node, rank), strlen(cop_node_host(g->node, rank)));
-		cop_buf_str(&text, ",\"dead\":true}");
-	} else {
-		cop_buf_printf(&text, "%s (rank %" PRIu32 ") did not answer", cop_node_host(g->node, rank), rank);
+	switch (g->task.op) {
+	case OP_STATS:
+		cop_buf_printf(&dead.text, "{\"rank\":%" PRIu32 ",\"host\":", rank);
+		cop_buf_json_str(&dead.text, host, strlen(host));
+		cop_buf_str(&dead.text, ",\"dead\":true}");
+		break;
+	case OP_TABLE:
+		cop_buf_printf(&dead.text, "%7" PRIu32 "  %-24s dead", rank, host);
+		break;
+	default:
+		cop_buf_printf(&dead.text, "%s (rank %" PRIu32 ") did not answer", host, rank);
 	}
-	pthread_mutex_lock(&g->lock);
-	merge(&g->result, &dead, text.data, text.len);
-	pthread_mutex_unlock(&g->lock);
-	cop_buf_free(&text);
+	add(g, &dead);
+	cop_node_gathered_free(&dead);
 }
 
 static void ask_children(struct gather *g, uint32_t rank)
@@ -145,17 +186,14 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	struct part *p = arg;
 	struct gather *g = p->g;
 	struct gathered part = {0};
-	const char *text;
-	size_t len;
 
-	if (r->status == 0 && decode(r->body, r->body_len, &part, &text, &len)) {
-		pthread_mutex_lock(&g->lock);
-		merge(&g->result, &part, text, len);
-		pthread_mutex_unlock(&g->lock);
+	if (r->status == 0 && decode(r->body, r->body_len, &part)) {
+		add(g, &part);
 	} else {
 		add_dead(g, p->rank);
 		ask_children(g, p->rank);
 	}
+	cop_node_gathered_free(&part);
 	free(p);
 	finish_one(g);
 }
@@ -165,9 +203,7 @@ static void self_done(void *arg, struct gathered *own)
 {
 	struct gather *g = arg;
 
-	pthread_mutex_lock(&g->lock);
-	merge(&g->result, own, own->text.data, own->text.len);
-	pthread_mutex_unlock(&g->lock);
+	add(g, own);
 	finish_one(g);
 }
 

@@ -38,6 +38,7 @@ int cop_node_join_init(struct cop_node *n)
 	cop_list_init(&n->go_waiters);
 	cop_list_init(&n->ready_queue);
 	cop_list_init(&n->stop_requests);
+	cop_list_init(&n->chores);
 	pthread_mutex_init(&n->lock, NULL);
 	n->ready_rank = calloc(n->topo.nodes, 1);
 	n->ready_address = calloc(n->topo.nodes, sizeof(char *));

@@ -49,7 +49,7 @@ static void wait_for_the_end(struct cop_node *n)
 		uint64_t now_ms = cop_now_ms();
 
 		if (every_ms && now_ms >= next_ms) {
-			cop_node_profile_write(n, "runtime-snapshot");
+			cop_node_profile_write(n, "runtime-snapshot", NULL);
 			next_ms = now_ms + every_ms;
 		}
 		if (poll(fds, 3, every_ms ? (int)(next_ms - now_ms) : -1) <= 0)
@@ -60,6 +60,7 @@ static void wait_for_the_end(struct cop_node *n)
 		}
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
+		cop_node_chores(n, false);
 	}
 }
 
@@ -69,18 +70,22 @@ static void wait_for_initiators(struct cop_node *n)
 	uint64_t end = cop_now_ms() + INITIATOR_MS, drain;
 	struct pollfd fd = {.fd = n->wake_fd, .events = POLLIN};
 
-	while (atomic_load(&n->initiators) && cop_now_ms() < end)
+	while (atomic_load(&n->initiators) && cop_now_ms() < end) {
 		if (poll(&fd, 1, 100) > 0 && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
+		cop_node_chores(n, false);
+	}
+	cop_node_chores(n, true);
 }
 
 static void end(struct cop_node *n)
 {
 	struct cop_buf holders = {0};
 
-	cop_node_profile_write(n, "pre-destroy");
+	cop_node_chores(n, false);
+	cop_node_profile_write(n, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
-	cop_node_profile_write(n, NULL);
+	cop_node_profile_write(n, NULL, NULL);
 	if (holders.len)
 		cop_log_warn("unmounted lazily, held by %s", holders.data);
 	cop_node_stopped(n, holders.data);

@@ -28,6 +28,8 @@ enum {
 	OP_STOP,       /* stop the subtree, then yourself; the answer tells how many */
 	OP_STATS,      /* the statistics of the subtree */
 	OP_INVALIDATE, /* forget a path and what is below it (payload), first here, then in the subtree */
+	OP_TABLE,      /* the statistics of the subtree, a line for each node */
+	OP_SNAPSHOT,   /* write the reports of this moment */
 };
 
 #define STOP_GRACE_MS 2000
@@ -44,7 +46,19 @@ struct gathered {
 	uint32_t nodes, dead;
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
-	struct cop_buf text; /* JSON objects with commas between; for stop: sentences */
+	struct cop_buf text; /* JSON objects with commas between; lines of a table, or sentences, with newlines */
+	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
+};
+void cop_node_gathered_free(struct gathered *g);
+/* Adds from, whose text and prof are left to the caller; separator: what stands between two texts. */
+void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator);
+
+struct cop_node;
+
+/* Something for the main thread, which may wait for a disk. */
+struct chore {
+	struct cop_list link;
+	void (*run)(struct cop_node *n, struct chore *c); /* frees c */
 };
 
 struct cop_node {
@@ -85,8 +99,12 @@ struct cop_node {
 	int report_fd;                 /* whoever started this node listens there until it is ready; -1: nobody */
 	char trouble[256];             /* why the parent was not reached */
 	struct cop_list stop_requests; /* who wants to know that this node has stopped */
+	struct gathered stop_result;   /* what the nodes below answered */
+	bool stop_asked, stop_answered; /* the nodes below were, once, whoever asks again; they have */
+	struct cop_list chores;
+	unsigned chore_count;
+	bool chores_closed;            /* the main thread takes no more */
 	_Atomic bool stopping;
-	bool stop_local;
 	_Atomic uint32_t initiators;   /* stop commands under way that started here */
 };
 
@@ -125,23 +143,80 @@ int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank, 
 int cop_node_gather_below(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
 void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g);
 
-/* ---- control.c: commands from the socket, and their rpc sides ---- */
-int cop_node_control_start(struct cop_node *n, struct cop_err *err);
+/* ---- operate.c: an operation on this node and everything below ---- */
+struct doing {
+	struct cop_node *node;
+	cop_node_gathered *done;
+	void *arg;
+	struct cop_list link; /* in stop_requests */
+	struct gathered below;
+	struct task task;
+	bool local;             /* stop: not the nodes below */
+	struct chore chore;     /* snapshot: this node's part, and */
+	struct gathered own;    /* what came of it; */
+	_Atomic unsigned parts; /* the last of both finishes */
+	char path[];
+};
 /* Does the operation here and below; done is called once. */
 void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
+struct doing *cop_node_doing(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
+void cop_node_finish(struct doing *d);
+/* The text and the profile of g go to d. */
+void cop_node_take(struct doing *d, struct gathered *g);
+
+/* ---- control.c: commands from the socket, and their rpc sides ---- */
+struct command {
+	struct cop_node *node;
+	struct cop_ctl_conn *conn;
+	struct chore chore;
+	struct gathered late; /* stop: sums that nobody above has written */
+};
+int cop_node_control_start(struct cop_node *n, struct cop_err *err);
 void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req);
-/* Main thread, when the node has unmounted: answers everyone who asked for it. */
+/* Frees b. */
+void cop_node_reply(struct cop_ctl_conn *conn, int status, struct cop_buf *b);
+
+/* ---- stop.c ---- */
+/* Asks the nodes below to stop, then this one does. */
+void cop_node_stop_here(struct doing *d);
+void cop_node_stop_command(struct cop_node *n, struct command *c, bool local);
+/* Main thread, when the node has unmounted: adds its counts to those from below, writes them if it is the root, and answers
+ * everyone who asked for it. */
 void cop_node_stopped(struct cop_node *n, const char *holders);
+
+/* ---- chore.c: what the main thread does for others ---- */
+/* Any thread; false when it takes no more, and then c is still the caller's. */
+bool cop_node_chore(struct cop_node *n, struct chore *c);
+/* Main thread: runs those that are there; close: and takes no more. */
+void cop_node_chores(struct cop_node *n, bool close);
 
 /* ---- profile.c ---- */
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
-/* The reports of this moment under a tag, or the final ones (NULL). */
-void cop_node_profile_write(struct cop_node *n, const char *tag);
+/* The reports of this moment under a tag, or the final ones (NULL). 0; -ENOENT: this node writes none; else it is logged, and err
+ * (may be NULL) has the sentence. */
+int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err);
+/* What the cache holds, for the writers of prof. */
+struct cop_prof_sizes cop_node_sizes(struct cop_node *n);
+
+/* ---- snapshot.c: reports when they are asked for ---- */
+void cop_node_snapshot_here(struct doing *d);
+void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local);
+void cop_node_sizes_command(struct cop_node *n, struct command *c);
+
+/* ---- cluster.c: the sums of the job ---- */
+/* Main thread. Adds what this node has counted. */
+void cop_node_cluster_add(struct cop_node *n, struct gathered *g);
+/* Main thread. Writes the files of the job; 0, or it is logged and err has the sentence. */
+int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct cop_err *err);
 
 /* ---- status.c ---- */
 void cop_node_status(struct cop_node *n, struct cop_buf *out);
-void cop_node_own(struct cop_node *n, struct gathered *g);
+void cop_node_own(struct cop_node *n, struct gathered *g, bool table);
 void cop_node_total_json(const struct gathered *g, struct cop_buf *out);
 void cop_node_table(struct cop_node *n, struct cop_buf *out);
+/* One line of the table of all nodes, without its end; the lines above and below all of them. */
+void cop_node_table_row(struct cop_node *n, struct cop_buf *out);
+void cop_node_table_head(struct cop_buf *out);
+void cop_node_table_total(const struct gathered *g, struct cop_buf *out);
 
 #endif

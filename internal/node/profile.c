@@ -51,14 +51,33 @@ static void each(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void
 	cop_cache_each(n->cache, tables[table], emit_one, &e);
 }
 
-/* A report that cannot be written is no reason to stop anything. */
-void cop_node_profile_write(struct cop_node *n, const char *tag)
+struct cop_prof_sizes cop_node_sizes(struct cop_node *n)
 {
-	struct cop_prof_sizes sizes = {n, each};
-	bool full = cop_prof_level(n->prof) == COP_PROF_FULL;
-	struct cop_err err = {0};
+	return (struct cop_prof_sizes){n, each};
+}
 
+/* With thousands of ranks their files are what a report costs. */
+static bool writes(const struct cop_node *n)
+{
+	return n->prof && (n->conf->rank_files == COP_CONF_RANK_FILES_ALL ||
+		(n->conf->rank_files == COP_CONF_RANK_FILES_ROOT && n->rank == 0));
+}
+
+/* A report that cannot be written is no reason to stop anything. */
+int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err)
+{
+	struct cop_prof_sizes sizes = cop_node_sizes(n);
+	bool full = cop_prof_level(n->prof) == COP_PROF_FULL;
+	struct cop_err own = {0};
+	int rc;
+
+	if (!writes(n))
+		return -ENOENT;
 	/* Old readers take every path of a table file for a used one, so sizes stand only beside the full paths. */
-	if (n->prof && cop_prof_snapshot(n->prof, tag, full ? &sizes : NULL, &err))
-		cop_log_error("profile not written: %s", err.text);
+	rc = cop_prof_snapshot(n->prof, tag, full ? &sizes : NULL, &own);
+	if (rc)
+		cop_log_error("profile not written: %s", own.text);
+	if (rc && err)
+		*err = own;
+	return rc == -ENOENT ? -EIO : rc;
 }

@@ -233,6 +233,8 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	case OP_STOP:
 	case OP_STATS:
 	case OP_INVALIDATE:
+	case OP_TABLE:
+	case OP_SNAPSHOT:
 		cop_node_serve_gather(n, req);
 		break;
 	default:
@@ -381,6 +383,7 @@ void cop_node_stop(struct cop_node *n)
 	cop_coop_free(n->coop);
 	cop_cache_free(n->cache);
 	cop_prof_free(n->prof);
+	cop_node_gathered_free(&n->stop_result);
 	if (n->ready_rank)
 		cop_node_join_fini(n);
 	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)

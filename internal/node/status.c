@@ -3,6 +3,7 @@
 #include "node/node_priv.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,7 +84,7 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	cop_buf_str(out, "}");
 }
 
-void cop_node_own(struct cop_node *n, struct gathered *g)
+void cop_node_own(struct cop_node *n, struct gathered *g, bool table)
 {
 	struct cop_cache_usage u;
 
@@ -97,8 +98,11 @@ void cop_node_own(struct cop_node *n, struct gathered *g)
 	g->usage.limit_bytes += u.limit_bytes;
 	g->usage.used_bytes += u.used_bytes;
 	if (g->text.len)
-		cop_buf_str(&g->text, ",");
-	cop_node_status(n, &g->text);
+		cop_buf_str(&g->text, table ? "\n" : ",");
+	if (table)
+		cop_node_table_row(n, &g->text);
+	else
+		cop_node_status(n, &g->text);
 }
 
 void cop_node_total_json(const struct gathered *g, struct cop_buf *out)
@@ -143,4 +147,56 @@ void cop_node_table(struct cop_node *n, struct cop_buf *out)
 	cop_buf_printf(out, "budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
 		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights, u.waiting_for_room);
 	table_counters(&n->stats, out);
+}
+
+/* ---- the table of all nodes ---- */
+
+static uint64_t requests(const struct cop_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		if (strcmp(cop_counter_group(c), "fuse") == 0 && strcmp(cop_counter_unit(c), "requests") == 0 &&
+		    c != COP_FUSE_FORGET)
+			sum += cop_stats_get(s, c);
+	return sum;
+}
+
+void cop_node_table_head(struct cop_buf *out)
+{
+	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s\n", "rank", "host", "cached", "full",
+		"requests", "to parent", "for children", "at origin", "failovers", "rejected");
+}
+
+static void table_line(const struct cop_cache_usage *u, const struct cop_stats *s, struct cop_buf *out)
+{
+	char used[16];
+
+	cop_buf_printf(out, " %10s %4" PRIu64 "%% %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %9" PRIu64 " %9" PRIu64,
+		cop_format_size(u->used_bytes, used), u->limit_bytes ? u->used_bytes * 100 / u->limit_bytes : 0, requests(s),
+		cop_stats_get(s, COP_FABRIC_REQUESTS_SENT), cop_stats_get(s, COP_FABRIC_REQUESTS_SERVED),
+		cop_stats_get(s, COP_ORIGIN_OPERATIONS), cop_stats_get(s, COP_FABRIC_FAILOVERS),
+		cop_stats_get(s, COP_FABRIC_REJECTED));
+}
+
+void cop_node_table_row(struct cop_node *n, struct cop_buf *out)
+{
+	struct cop_cache_usage u;
+
+	cop_cache_usage(n->cache, &u);
+	cop_buf_printf(out, "%7" PRIu32 "  %-24s", n->rank, cop_node_host(n, n->rank));
+	table_line(&u, &n->stats, out);
+}
+
+void cop_node_table_total(const struct gathered *g, struct cop_buf *out)
+{
+	char nodes[48];
+
+	if (g->dead)
+		snprintf(nodes, sizeof(nodes), "%" PRIu32 " nodes, %" PRIu32 " dead", g->nodes, g->dead);
+	else
+		snprintf(nodes, sizeof(nodes), "%" PRIu32 " nodes", g->nodes);
+	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
+	table_line(&g->usage, &g->stats, out);
+	cop_buf_str(out, "\n");
 }

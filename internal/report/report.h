@@ -45,6 +45,9 @@ int cop_report_cluster_classes(struct cop_report_cluster *c, const struct cop_pa
  * input: the directory that the summary names; coverage: text for its path coverage table, or NULL for none. */
 int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir, const char *prefix,
 	const char *input, const char *coverage, struct cop_err *err);
+/* The same with further lines for the head of the summary, or NULL. */
+int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir, const char *prefix,
+	const char *input, const char *notes, const char *coverage, struct cop_err *err);
 
 /* ---- aggregate: the cluster files from the files of the ranks -------------------------------------------------------------------- */
 

@@ -59,9 +59,6 @@ double cop_report_average_us(const struct row *op);
 
 /* -EINVAL if it cannot begin the name of a file. */
 int cop_report_check_prefix(const char *prefix, struct cop_err *err);
-/* notes: lines for the head of the summary, or NULL. */
-int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir, const char *prefix,
-	const char *input, const char *notes, const char *coverage, struct cop_err *err);
 
 /* ---- faults.c: what was wrong with which file ---- */
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cluster files, out of the sums that came up the tree: the same numbers that copper aggregate finds in the files of the nodes,
+ * and beside them what only the sums know: quantiles over all nodes, their counters, their most used paths. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "report/report.h"
+
+void cop_node_cluster_add(struct cop_node *n, struct gathered *g)
+{
+	cop_stats_sum(&g->stats, &n->stats);
+	if (!n->prof)
+		return;
+	if (!g->prof)
+		g->prof = cop_prof_sum_new();
+	if (!g->prof || cop_prof_sum_add(g->prof, n->prof))
+		cop_log_error("no memory for the sums: this node's counts are missing in them");
+}
+
+static int add_metric(void *arg, const char *metric, const char *value)
+{
+	return cop_report_cluster_metric(arg, metric, value);
+}
+
+static int fill(struct cop_report_cluster *c, const struct cop_prof_sum *s)
+{
+	int rc = cop_prof_each_metric(s, add_metric, c);
+
+	for (unsigned op = 0; op < COP_PROF_OPS && !rc; op++) {
+		struct cop_prof_op_sum sum;
+		struct cop_report_op row;
+
+		cop_prof_sum_op(s, op, &sum);
+		if (!sum.calls)
+			continue;
+		row = (struct cop_report_op){sum.calls, sum.outcome[COP_PROF_HIT], sum.outcome[COP_PROF_MISS],
+			sum.outcome[COP_PROF_NEGATIVE], (double)sum.latency_us / 1e6};
+		rc = cop_report_cluster_op(c, cop_prof_op_name(op), &row);
+	}
+	cop_report_cluster_ranks(c, cop_prof_sum_nodes(s));
+	if (!rc)
+		rc = cop_report_cluster_classes(c, cop_prof_sum_classes(s), cop_prof_sum_ttl(s, COP_PROF_SERVE) > 0);
+	return rc;
+}
+
+/* A line of the summary, where something is missing. */
+static void note(const struct cop_node *n, uint64_t nodes, char *out, size_t size)
+{
+	if (nodes < n->topo.nodes)
+		snprintf(out, size, "- Nodes of the job that are not in these sums: `%" PRIu64 "` (dead, stopped before, or started without a profile)\n",
+			n->topo.nodes - nodes);
+}
+
+static int write_files(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c,
+	struct cop_err *err)
+{
+	char dir[sizeof(n->job_dir) + 32], input[sizeof(n->job_dir) + 32], missing[160] = "";
+	int rc;
+
+	snprintf(dir, sizeof(dir), "%s/profiling/cluster", n->job_dir);
+	snprintf(input, sizeof(input), "%s/profiling/final", n->job_dir);
+	note(n, cop_prof_sum_nodes(g->prof), missing, sizeof(missing));
+	rc = cop_report_cluster_write_noted(c, dir, "cluster", input, *missing ? missing : NULL, NULL, err);
+	return rc ? rc : cop_prof_write_sums(g->prof, dir, "cluster", n->source, &g->stats, err);
+}
+
+int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct cop_err *err)
+{
+	struct cop_report_cluster *c;
+	int rc;
+
+	if (!*n->job_dir || !cop_prof_sum_nodes(g->prof))
+		return 0;
+	c = cop_report_cluster_new();
+	rc = c ? fill(c, g->prof) : -ENOMEM;
+	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files") : write_files(n, g, c, err);
+	cop_report_cluster_free(c);
+	if (rc)
+		cop_log_error("cluster files not written: %s", err->text);
+	else
+		cop_log_info("cluster files written nodes=%" PRIu64, cop_prof_sum_nodes(g->prof));
+	return rc;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a user asks for while the node runs and what may wait for a disk or take its time: the reports of this moment on
+ * every node, and what the cache holds. The main thread does it. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- reports, here and below at the same time ---- */
+
+static void part_done(struct doing *d)
+{
+	if (atomic_fetch_sub(&d->parts, 1) != 1)
+		return;
+	cop_node_gathered_add(&d->below, &d->own, '\n');
+	cop_node_finish(d);
+}
+
+static void write_here(struct cop_node *n, struct chore *c)
+{
+	struct doing *d = COP_CONTAINER_OF(c, struct doing, chore);
+	struct cop_err err = {0};
+	int rc = cop_node_profile_write(n, "ioctl-snapshot", &err);
+
+	if (!rc)
+		d->own.nodes = 1;
+	else if (rc != -ENOENT)
+		cop_buf_printf(&d->own.text, "%s: %s", cop_node_host(n, n->rank), err.text);
+	part_done(d);
+}
+
+static void written_below(void *arg, struct gathered *g)
+{
+	struct doing *d = arg;
+
+	cop_node_take(d, g);
+	part_done(d);
+}
+
+void cop_node_snapshot_here(struct doing *d)
+{
+	struct cop_node *n = d->node;
+	struct gathered nothing = {0};
+
+	atomic_init(&d->parts, 2);
+	d->chore.run = write_here;
+	if (!cop_node_chore(n, &d->chore)) {
+		cop_buf_printf(&d->own.text, "%s: is stopping, or has too much to write already", cop_node_host(n, n->rank));
+		part_done(d);
+	}
+	if (d->local || cop_node_gather_below(n, &d->task, written_below, d))
+		written_below(d, &nothing);
+}
+
+static void reply_written(struct command *c, const struct gathered *g, uint32_t of)
+{
+	struct cop_buf out = {0};
+	bool failed = g->dead || g->text.len || !g->nodes;
+
+	if (g->nodes || g->text.len)
+		cop_buf_printf(&out, "reports of %" PRIu32 "/%" PRIu32 " nodes written to %s/profiling/ioctl-snapshot\n", g->nodes, of,
+			c->node->job_dir);
+	else
+		cop_buf_str(&out, "no reports were written: the job was started without --profile, or with --rank-files none\n");
+	if (g->text.len)
+		cop_buf_printf(&out, "%s\n", g->text.data);
+	cop_node_reply(c->conn, failed ? -EIO : 0, &out);
+	free(c);
+}
+
+static void here_written(void *arg, struct gathered *g)
+{
+	reply_written(arg, g, 1);
+}
+
+static void all_written(void *arg, struct gathered *g)
+{
+	struct command *c = arg;
+
+	/* With root there is one file to be written, whoever was asked. */
+	reply_written(c, g, c->node->conf->rank_files == COP_CONF_RANK_FILES_ALL ? c->node->topo.nodes : 1);
+}
+
+void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local)
+{
+	struct task task = {.op = OP_SNAPSHOT, .path = ""};
+	struct gathered nothing = {0};
+	struct doing *d;
+
+	if (!local) {
+		if (cop_node_gather(n, &task, cop_topo_root(&n->topo, 0), all_written, c))
+			all_written(c, &nothing);
+		return;
+	}
+	d = cop_node_doing(n, &task, here_written, c);
+	if (!d) {
+		here_written(c, &nothing);
+		return;
+	}
+	d->local = true;
+	cop_node_snapshot_here(d);
+}
+
+/* ---- what the cache holds ---- */
+
+/* "budget LIMIT USED", then for each table "table NAME LENGTH" and the bytes of its file. */
+static void list_sizes(struct cop_node *n, struct chore *chore)
+{
+	static const struct {
+		const char *name;
+		enum cop_prof_table table;
+	} files[] = {{"data", COP_PROF_DATA}, {"tree", COP_PROF_TREE}, {"md", COP_PROF_METADATA}};
+	struct command *c = COP_CONTAINER_OF(chore, struct command, chore);
+	struct cop_prof_sizes sizes = cop_node_sizes(n);
+	struct cop_buf out = {0};
+	struct cop_cache_usage u;
+
+	cop_cache_usage(n->cache, &u);
+	cop_buf_printf(&out, "budget %" PRIu64 " %" PRIu64 "\n", u.limit_bytes, u.used_bytes);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
+		struct cop_buf text = {0};
+
+		out.failed |= cop_prof_sizes_text(files[i].table, n->source, &sizes, &text) != 0;
+		cop_buf_printf(&out, "table %s %zu\n", files[i].name, text.len);
+		cop_buf_add(&out, text.data ? text.data : "", text.len);
+		cop_buf_free(&text);
+	}
+	cop_node_reply(c->conn, 0, &out);
+	free(c);
+}
+
+void cop_node_sizes_command(struct cop_node *n, struct command *c)
+{
+	struct cop_buf out = {0};
+
+	c->chore.run = list_sizes;
+	if (cop_node_chore(n, &c->chore))
+		return;
+	cop_buf_str(&out, "the node is stopping\n");
+	cop_node_reply(c->conn, -ESHUTDOWN, &out);
+	free(c);
+}
