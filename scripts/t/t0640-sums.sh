@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What stop sums up the tree is what copper aggregate finds in the files of the nodes; --rank-files.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 21
+
+use() { # RANK: something different on each node
+	ls -R "$W/mnt/$1" >/dev/null
+	cat "$W/mnt/$1/dir/numbers" "$W/mnt/$1/hello" >/dev/null
+	cat "$W/mnt/$1/dir/deeper/random" >/dev/null
+	for i in $(seq 1 $((5 * $1 + 1))); do
+		[ ! -e "$W/mnt/$1/absent$i" ] || return 1
+		[ ! -e "$W/mnt/$1/dir/lib$i.so" ] || return 1
+	done
+}
+cluster() {
+	echo "$JOB/profiling/cluster/cluster-profiling_$1"
+}
+names() {
+	(cd "$JOB/profiling/cluster" 2>/dev/null && echo *)
+}
+
+# ---- seven nodes, each in a file of its own and all of them in the sums
+
+with_tree 7 -k 2 -N 20
+for i in 0 1 2 3 4 5 6; do
+	use "$i"
+done
+ok 'seven nodes stop' without_tree
+is 'the files of the job are there' "$(names)" \
+	'cluster-profiling_aggregate.csv cluster-profiling_fabric.csv cluster-profiling_latency.csv cluster-profiling_operations.csv cluster-profiling_summary.md cluster-profiling_top_paths.csv'
+is 'seven nodes are in them' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,7
+mv "$JOB/profiling/cluster" "$T/stop"
+ok 'copper aggregate reads the files of the nodes' "$COPPER" aggregate "$JOB"
+for name in aggregate.csv operations.csv; do
+	ok "and comes to the same $name, byte for byte" cmp "$T/stop/cluster-profiling_$name" "$(cluster "$name")"
+done
+until_coverage() { # only aggregate walks the trees that were used
+	sed '/^## Path Coverage/,$d' "$1" | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
+}
+is 'and to the same summary' "$(until_coverage "$T/stop/cluster-profiling_summary.md")" "$(until_coverage "$(cluster summary.md)")"
+"$PYTHON" - "$JOB/profiling/final" "$T/stop" >"$T/compare" <<'PY'
+import collections, csv, glob, sys
+final, cluster = sys.argv[1:]
+def rows(pattern):
+    for name in sorted(glob.glob(pattern)):
+        yield from csv.DictReader(open(name, newline="", errors="surrogateescape"))
+top = collections.defaultdict(lambda: [0] * 8)
+columns = "total_events cache_hits cache_misses negative_results ttl_stores ttl_serves ttl_expires ttl_clears".split()
+for r in rows(final + "/*-profiling_top_paths.csv"):
+    for i, c in enumerate(columns):
+        top[r["category"], r["path"]][i] += int(r[c])
+bad, busiest = [], 0
+for r in rows(cluster + "/*top_paths.csv"):
+    got = [int(r[c]) for c in columns]
+    want = top.get((r["category"], r["path"]))
+    # The nodes list the 20 that each used most; the sums know all.
+    if want is None or any(g < w for g, w in zip(got, want)) or r["too_low_by_at_most"] != "0":
+        bad.append((r, want))
+    busiest = max(busiest, got[0])
+print("top", bad[:3] if bad else "good", busiest == max(v[0] for v in top.values()))
+fabric = collections.Counter()
+for r in rows(final + "/*-profiling_fabric.csv"):
+    fabric[r["metric"]] += int(r["value"])
+got = {r["metric"]: int(r["value"]) for r in rows(cluster + "/*fabric.csv")}
+# Stopping itself takes messages, after the files of the first nodes.
+print("fabric", set(got) == set(fabric) and all(got[k] >= fabric[k] for k in got) and got["origin_operations"] == fabric["origin_operations"])
+calls = collections.Counter()
+worst = collections.defaultdict(float)
+for r in rows(final + "/*-profiling_latency.csv"):
+    calls[r["operation"]] += int(r["count"])
+    worst[r["operation"]] = max(worst[r["operation"]], float(r["max_us"]))
+good = True
+for r in rows(cluster + "/*latency.csv"):
+    good &= int(r["count"]) == calls[r["operation"]] and float(r["max_us"]) == worst[r["operation"]]
+    good &= float(r["p50_us"]) <= float(r["p90_us"]) <= float(r["p99_us"]) <= float(r["max_us"])
+print("latency", good and len(calls) > 3)
+PY
+is 'the most used paths are those of all nodes' "$(sed -n 's/^top //p' "$T/compare")" 'good True'
+is 'the counters are the sums of theirs' "$(sed -n 's/^fabric //p' "$T/compare")" True
+is 'the latencies are of all calls' "$(sed -n 's/^latency //p' "$T/compare")" True
+
+# ---- without a file of each node
+
+SUM=$(grep total_counted "$(cluster aggregate.csv)")
+with_tree 7 -k 2 -N 20 --rank-files none -I 1
+for i in 0 1 2 3 4 5 6; do
+	use "$i"
+done
+sleep 1.2
+"$COPPER" cache-stats --snapshot "$W/mnt/3" >"$T/.out" 2>&1
+is 'a snapshot that nobody writes is a failure' $? 1
+ok 'they stop' without_tree
+is 'only files of the whole job are left' "$(cd "$JOB/profiling" && echo *) $(ls "$JOB/tables" 2>&1 | grep -c 'No such')" 'cluster 1'
+matches 'with what all of them did' "$(cat "$(cluster aggregate.csv)")" 'ranks_with_aggregate_files,7'
+note "with files: $SUM, without: $(grep total_counted "$(cluster aggregate.csv)")"
+
+with_tree 3 -A --rank-files root
+use 2
+ok 'three nodes stop' without_tree
+is 'one of them has written' "$(cd "$JOB/profiling/final" && ls | sed 's/-[0-9]*-.*//' | sort -u) $(ls "$JOB/tables/final" | wc -l)" '127.0.0.11 7'
+is 'all of them are in the sums' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,3
+
+# ---- what is missing is said
+
+with_tree 7 -k 2 -P --peer-timeout 1
+use 4
+kill_node 1
+"$COPPER" stop "$W/mnt/4" >"$T/.out" 2>&1
+matches 'a node is dead' "$(cat "$T/.out")" '^stopped 6/7 nodes'
+is 'the others are in the sums' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,6
+matches 'and the summary says so' "$(cat "$(cluster summary.md)")" 'not in these sums: `1`'
+unmount_killed
+cop_tree=0
+with_tree 5 -k 2 -P --peer-timeout 1
+kill_node 0
+"$COPPER" stop "$W/mnt/2" >"$T/.out" 2>&1
+is 'with a dead root the node that was asked writes' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,4
+unmount_killed
+cop_tree=0
