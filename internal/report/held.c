@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading *_cache_size.output: "<path>: <bytes>" lines, then "Total bytes: N" and "total number of files: N" (or entries). A name may
+ * hold a colon and a blank, so that a line is read from its end. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/report_priv.h"
+
+#define LINE_MAX_BYTES (256 * COP_KIB)
+
+static const char *const names[COP_REPORT_HELD_TABLES] = {
+	[COP_REPORT_HELD_DATA] = "data_cache_size.output",
+	[COP_REPORT_HELD_TREE] = "tree_cache_size.output",
+	[COP_REPORT_HELD_METADATA] = "md_cache_size.output",
+};
+
+const char *cop_report_held_name(enum cop_report_held_table table)
+{
+	return names[table];
+}
+
+static void add(uint64_t *to, uint64_t n)
+{
+	if (__builtin_add_overflow(*to, n, to))
+		*to = UINT64_MAX;
+}
+
+/* What one file said so far. */
+struct reading {
+	uint64_t rows, bytes;
+	uint64_t total_bytes, total_entries;
+	bool has_bytes, has_entries;
+	const char *why;
+};
+
+/* The number that ends a line, after ": "; false if there is none. The line is cut before the colon. */
+static bool take_number(char *line, size_t *len, uint64_t *out)
+{
+	size_t at = *len;
+
+	while (at && line[at - 1] >= '0' && line[at - 1] <= '9')
+		at--;
+	line[*len] = '\0';
+	if (at < 2 || memcmp(line + at - 2, ": ", 2) || cop_parse_u64(line + at, out))
+		return false;
+	*len = at - 2;
+	line[*len] = '\0';
+	return true;
+}
+
+static void take_line(struct reading *r, char *line, size_t len)
+{
+	uint64_t n;
+
+	if (len && line[len - 1] == '\r')
+		len--;
+	if (!len)
+		return;
+	if (!take_number(line, &len, &n)) {
+		r->why = "a line has no number at its end";
+	} else if (line[0] == '/') {
+		r->rows++;
+		add(&r->bytes, n);
+	} else if (strcmp(line, "Total bytes") == 0) {
+		r->total_bytes = n;
+		r->has_bytes = true;
+	} else if (strcmp(line, "total number of files") == 0 || strcmp(line, "total number of entries") == 0) {
+		r->total_entries = n;
+		r->has_entries = true;
+	} else {
+		r->why = "a line is neither a path nor a total";
+	}
+}
+
+/* Whole lines at the start of data; what is left moves to the front. */
+static size_t take_lines(struct reading *r, char *data, size_t len, bool ended)
+{
+	char *at = data, *end;
+
+	while ((end = memchr(at, '\n', len - (size_t)(at - data)))) {
+		take_line(r, at, (size_t)(end - at));
+		at = end + 1;
+	}
+	len -= (size_t)(at - data);
+	memmove(data, at, len);
+	if (ended && len)
+		take_line(r, data, len);
+	return len;
+}
+
+static int read_all(struct reading *r, ssize_t (*read)(void *arg, void *data, size_t len), void *arg)
+{
+	char *data = malloc(LINE_MAX_BYTES + 1);
+	size_t len = 0;
+	ssize_t n = 0;
+	int rc = data ? 0 : -ENOMEM;
+
+	while (!rc && (n = read(arg, data + len, LINE_MAX_BYTES - len)) > 0) {
+		len = take_lines(r, data, len + (size_t)n, false);
+		if (len == LINE_MAX_BYTES) {
+			r->why = "a line is longer than any path";
+			rc = -EBADMSG;
+		}
+	}
+	if (!rc && n < 0)
+		rc = (int)n;
+	if (!rc)
+		take_lines(r, data, len, true);
+	free(data);
+	return rc;
+}
+
+/* Whether the file can be believed, and what is wrong with it. */
+static int judge(struct reading *r)
+{
+	bool whole = r->has_bytes && r->has_entries;
+
+	if (!whole && !r->rows) {
+		if (!r->why)
+			r->why = "it is empty";
+		return -EBADMSG;
+	}
+	if (!r->why && !whole)
+		r->why = "it is cut short: what its lines add up to is used";
+	if (!r->why && r->rows && (r->bytes != r->total_bytes || r->rows != r->total_entries))
+		r->why = "its lines do not add up to its totals: the totals are used";
+	return 0;
+}
+
+int cop_report_held_add(struct cop_report_held *u, enum cop_report_held_table table,
+	ssize_t (*read)(void *arg, void *data, size_t len), void *arg, const char **why)
+{
+	struct reading r = {0};
+	int rc = read_all(&r, read, arg);
+
+	if (!rc)
+		rc = judge(&r);
+	*why = r.why;
+	if (rc)
+		return rc;
+	add(&u->table[table].files, 1);
+	add(&u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
+	add(&u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
+	return 0;
+}
+
+/* ---- a directory of them ---- */
+
+static ssize_t read_fd(void *arg, void *data, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = read(*(const int *)arg, data, len);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* A fifo or a device is not opened to be read, whatever it is called. */
+static int open_regular(int dir, const char *name, int *fd)
+{
+	struct stat st;
+
+	*fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0)
+		return -errno;
+	if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
+		return 0;
+	close(*fd);
+	return -EBADMSG;
+}
+
+static int add_file(struct cop_report_held *u, struct faults *f, int dir, const char *name,
+	enum cop_report_held_table table)
+{
+	const char *why = NULL;
+	int fd, rc = open_regular(dir, name, &fd);
+
+	if (rc) {
+		cop_report_faults_add(f, name, rc == -EBADMSG ? "it is not a regular file" : strerror(-rc));
+		return 0;
+	}
+	rc = cop_report_held_add(u, table, read_fd, &fd, &why);
+	close(fd);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc || why)
+		cop_report_faults_add(f, name, why ? why : strerror(-rc));
+	return 0;
+}
+
+/* "host-4711-data_cache_size.output", or without anything before. */
+static bool is_ours(const char *name, enum cop_report_held_table *table)
+{
+	size_t len = strlen(name);
+
+	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++) {
+		size_t tail = strlen(names[t]);
+
+		if (len < tail || strcmp(name + len - tail, names[t]) || (len > tail && name[len - tail - 1] != '-'))
+			continue;
+		*table = t;
+		return true;
+	}
+	return false;
+}
+
+static int read_dir(struct cop_report_held *u, struct faults *f, const char *path, uint64_t *found)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	int rc = d ? 0 : -errno;
+
+	while (!rc && (errno = 0, entry = readdir(d))) {
+		enum cop_report_held_table table;
+
+		if (!is_ours(entry->d_name, &table))
+			continue;
+		++*found;
+		rc = add_file(u, f, dirfd(d), entry->d_name, table);
+	}
+	if (!rc && errno)
+		rc = -errno;
+	if (d)
+		closedir(d);
+	return rc;
+}
+
+static uint64_t usable(const struct cop_report_held *u)
+{
+	uint64_t files = 0;
+
+	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++)
+		add(&files, u->table[t].files);
+	return files;
+}
+
+int cop_report_held_read(struct cop_report_held *u, const char *dir, struct cop_err *err)
+{
+	struct faults f;
+	uint64_t found = 0;
+	char *final;
+	int rc;
+
+	if (asprintf(&final, "%s/tables/final", dir) < 0)
+		return cop_err_set(err, ENOMEM, "no memory to read %s", dir);
+	cop_report_faults_init(&f);
+	rc = read_dir(u, &f, dir, &found);
+	if (!rc && !found) {
+		rc = read_dir(u, &f, final, &found);
+		rc = rc == -ENOENT || rc == -ENOTDIR ? 0 : rc;
+	}
+	u->faults = f.count;
+	cop_report_faults_list(&f, &u->named);
+	cop_report_faults_fini(&f);
+	free(final);
+	if (rc)
+		return cop_err_set(err, -rc, "cannot read %s: %s", dir, strerror(-rc));
+	if (!found)
+		return cop_err_set(err, ENOENT, "no *_cache_size.output files in %s nor in its tables/final; a job writes them with --profile-paths-full, copper cache-stats with --output-dir", dir);
+	if (!usable(u))
+		return cop_err_set(err, ENODATA, "none of the *_cache_size.output files in %s can be used", dir);
+	return 0;
+}
+
+void cop_report_held_free(struct cop_report_held *u)
+{
+	cop_buf_free(&u->named);
+	*u = (struct cop_report_held){0};
+}
