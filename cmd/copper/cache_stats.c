@@ -5,31 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "ctl/ctl.h"
 #include "opt/opt.h"
 #include "socket.h"
+#include "usage.h"
+#include "watch.h"
 
 #define TIMEOUT_MS 30000
+/* Disks may be slow, and the nodes of a job many. */
+#define SNAPSHOT_TIMEOUT_MS 600000
 
 struct args {
-	const char *mountpoint, *runtime_dir;
+	const char *mountpoint, *runtime_dir, *from, *output_dir;
 	uint32_t watch_s;
 	const char *path;
-	bool json, all, invalidate;
+	bool json, table, all, invalidate, snapshot, local;
 };
 
+#define FLAG(field) .kind = COP_OPT_FLAG, .offset = offsetof(struct args, field)
+#define TEXT(field) .kind = COP_OPT_STRING, .offset = offsetof(struct args, field)
+
 static const struct cop_opt rows[] = {
-	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),
-		.help = "for scripts; keys are stable"},
-	{.name = "all", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, all),
-		.help = "every node of the job and their total, as JSON"},
+	{.name = "json", FLAG(json), .help = "for scripts; keys are stable"},
+	{.name = "all", FLAG(all), .help = "every node of the job, and their total"},
+	{.name = "table", FLAG(table), .help = "for people, also where --all would give JSON"},
 	{.name = "watch", .kind = COP_OPT_U32, .offset = offsetof(struct args, watch_s), .arg = "SECONDS",
 		.min = 1, .max = 86400, .help = "again every so often, until interrupted"},
-	{.name = "invalidate", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, invalidate),
-		.help = "every node forgets PATH and all below it, or all"},
-	{.name = "runtime-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, runtime_dir), .arg = "DIR",
+	{.name = "output-dir", TEXT(output_dir), .arg = "DIR", .help = "list what the caches hold, into files"},
+	{.name = "from", TEXT(from), .arg = "DIR", .help = "sum up such files; no node is asked"},
+	{.name = "snapshot", FLAG(snapshot), .help = "every node writes the reports of --profile now"},
+	{.name = "local", FLAG(local), .help = "with --snapshot: only the node here"},
+	{.name = "invalidate", FLAG(invalidate), .help = "every node forgets PATH and all below it, or all"},
+	{.name = "runtime-dir", TEXT(runtime_dir), .arg = "DIR",
 		.help = "where control sockets stand, as given to mount", .rare = true},
 };
 static const struct cop_opt_operand operands[] = {
@@ -40,22 +50,35 @@ static const struct cop_opt_table table = {.command = "copper cache-stats",
 	.summary = "what a running node holds, was asked and waits for", COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
-/* Asks the node and prints what it says. */
-static int ask(const char *path, const char *line)
+/* What the node says is the caller's to free; 1 when that was printed on standard error instead. */
+static int call(const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
 {
-	struct cop_ctl_reply reply = {0};
 	struct cop_err err = {0};
-	int status;
 
-	if (cop_ctl_call(path, line, TIMEOUT_MS, NULL, NULL, &reply, &err)) {
+	*reply = (struct cop_ctl_reply){0};
+	if (cop_ctl_call(path, line, timeout_ms, NULL, NULL, reply, &err)) {
 		fprintf(stderr, "copper cache-stats: %s\n", err.text);
 		return 1;
 	}
-	status = reply.status;
-	fputs(reply.text, status ? stderr : stdout);
-	fflush(stdout);
+	if (!reply->status)
+		return 0;
+	fputs(reply->text, stderr);
+	free(reply->text);
+	reply->text = NULL;
+	return 1;
+}
+
+/* Asks the node and prints what it says. */
+static int ask(const char *path, const char *line, uint32_t timeout_ms)
+{
+	struct cop_ctl_reply reply;
+	int rc;
+
+	if (call(path, line, timeout_ms, &reply))
+		return 1;
+	rc = fputs(reply.text, stdout) == EOF || fflush(stdout);
 	free(reply.text);
-	return status ? 1 : 0;
+	return rc ? 1 : 0;
 }
 
 /* PATH below the mount point, without "." and empty parts: as given from there, or as it looks through the mount. -EINVAL for
@@ -98,12 +121,83 @@ static int invalidate(const struct args *a, const char *path)
 		return 2;
 	}
 	snprintf(line, sizeof(line), "invalidate %s", below);
-	return ask(path, line);
+	return ask(path, line, TIMEOUT_MS);
 }
 
-static int show_once(const struct args *a, const char *path)
+/* A script that reads --all reads JSON; a person at a terminal does not. */
+static const char *command(const struct args *a)
 {
-	return ask(path, a->all ? "stats all" : a->json ? "stats" : "table");
+	bool plain = a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));
+
+	if (plain)
+		return a->all ? "table all" : "table";
+	return a->all ? "stats all" : "stats";
+}
+
+/* One round; *before is the text of the one before, and becomes that of this one. */
+static int watch_once(const struct args *a, const char *path, char **before, uint64_t elapsed_ms)
+{
+	const char *line = command(a);
+	struct cop_ctl_reply reply;
+	struct cop_buf out = {0};
+	int rc;
+
+	if (call(path, line, TIMEOUT_MS, &reply))
+		return 1;
+	if (strncmp(line, "table", 5) == 0) {
+		if (isatty(STDOUT_FILENO))
+			cop_buf_str(&out, "\033[H\033[2J");
+		(a->all ? cop_cmd_watch_all : cop_cmd_watch_table)(*before, reply.text, elapsed_ms, &out);
+	} else {
+		cop_buf_str(&out, reply.text);
+	}
+	rc = out.failed || fputs(out.data, stdout) == EOF || fflush(stdout);
+	cop_buf_free(&out);
+	free(*before);
+	*before = reply.text;
+	return rc ? 1 : 0;
+}
+
+static int watch(const struct args *a, const char *path)
+{
+	uint64_t last_ms = cop_now_ms(), now_ms = last_ms;
+	char *before = NULL;
+	int code;
+
+	while (!(code = watch_once(a, path, &before, now_ms - last_ms))) {
+		last_ms = now_ms;
+		nanosleep(&(struct timespec){.tv_sec = a->watch_s}, NULL);
+		now_ms = cop_now_ms();
+	}
+	free(before);
+	return code;
+}
+
+/* Options that do different things. */
+static int check(const struct args *a, struct cop_err *err)
+{
+	bool shows = a->all || a->table || a->watch_s, files = a->from || a->output_dir;
+
+	if (a->path && !a->invalidate)
+		return cop_err_set(err, EINVAL, "PATH '%s' goes with --invalidate", a->path);
+	if (a->local && !a->snapshot)
+		return cop_err_set(err, EINVAL, "--local goes with --snapshot");
+	if (a->from && a->mountpoint)
+		return cop_err_set(err, EINVAL, "--from reads files and asks no node: leave MOUNTPOINT out");
+	if (a->invalidate + a->snapshot + files + shows > 1 || (a->json && (a->table || a->invalidate || a->snapshot)))
+		return cop_err_set(err, EINVAL, "these options do different things: see copper cache-stats --help");
+	return 0;
+}
+
+static int run(const struct args *a, const char *path)
+{
+	if (a->invalidate)
+		return invalidate(a, path);
+	if (a->snapshot)
+		return ask(path, a->local ? "snapshot local" : "snapshot", SNAPSHOT_TIMEOUT_MS);
+	if (a->output_dir)
+		return cop_cmd_usage_ask(path, a->output_dir, a->json);
+	return a->watch_s ? watch(a, path) : ask(path, command(a), TIMEOUT_MS);
 }
 
 int cop_cmd_cache_stats(int argc, char **argv)
@@ -115,10 +209,10 @@ int cop_cmd_cache_stats(int argc, char **argv)
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
-	if (a.path && !a.invalidate) {
-		cop_err_set(&err, EINVAL, "PATH '%s' goes with --invalidate", a.path);
+	if (check(&a, &err))
 		return cop_opt_misuse(&table, &err);
-	}
+	if (a.from)
+		return cop_cmd_usage_from(a.from, a.output_dir, a.json);
 	rc = cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
 	if (rc == -EINVAL)
 		return cop_opt_misuse(&table, &err);
@@ -126,12 +220,5 @@ int cop_cmd_cache_stats(int argc, char **argv)
 		fprintf(stderr, "copper cache-stats: %s\n", err.text);
 		return 1;
 	}
-	if (a.invalidate)
-		return invalidate(&a, path);
-	code = show_once(&a, path);
-	while (!code && a.watch_s) {
-		nanosleep(&(struct timespec){.tv_sec = a.watch_s}, NULL);
-		code = show_once(&a, path);
-	}
-	return code;
+	return run(&a, path);
 }

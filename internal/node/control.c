@@ -67,8 +67,8 @@ static void all_table(void *arg, struct gathered *g)
 	struct cop_buf out = {0};
 
 	cop_node_table_head(&out);
-	cop_buf_add(&out, g->text.data ? g->text.data : "", g->text.len);
-	cop_buf_str(&out, "\n");
+	if (g->text.len)
+		cop_node_table_rows(g->text.data, &out);
 	cop_node_table_total(g, &out);
 	cop_node_reply(c->conn, 0, &out);
 	free(c);

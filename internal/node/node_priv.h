@@ -217,6 +217,8 @@ void cop_node_table(struct cop_node *n, struct cop_buf *out);
 /* One line of the table of all nodes, without its end; the lines above and below all of them. */
 void cop_node_table_row(struct cop_node *n, struct cop_buf *out);
 void cop_node_table_head(struct cop_buf *out);
+/* Cuts the rows at their line ends and adds them in order of rank. */
+void cop_node_table_rows(char *rows, struct cop_buf *out);
 void cop_node_table_total(const struct gathered *g, struct cop_buf *out);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -186,6 +187,32 @@ void cop_node_table_row(struct cop_node *n, struct cop_buf *out)
 	cop_cache_usage(n->cache, &u);
 	cop_buf_printf(out, "%7" PRIu32 "  %-24s", n->rank, cop_node_host(n, n->rank));
 	table_line(&u, &n->stats, out);
+}
+
+static int by_line(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Ranks are padded: in order of bytes is in order of rank. */
+void cop_node_table_rows(char *rows, struct cop_buf *out)
+{
+	size_t n = 0, lines = 1;
+	char **line, *save = NULL;
+
+	for (const char *c = rows; *c; c++)
+		lines += *c == '\n';
+	line = calloc(lines, sizeof(*line));
+	if (!line) {
+		out->failed = true;
+		return;
+	}
+	for (char *l = strtok_r(rows, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
+		line[n++] = l;
+	qsort(line, n, sizeof(*line), by_line);
+	for (size_t i = 0; i < n; i++)
+		cop_buf_printf(out, "%s\n", line[i]);
+	free(line);
 }
 
 void cop_node_table_total(const struct gathered *g, struct cop_buf *out)

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "usage.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "report/report.h"
+
+/* A node with a million objects needs some seconds to list them. */
+#define TIMEOUT_MS 120000
+
+static int failed(const struct cop_err *err)
+{
+	fprintf(stderr, "copper cache-stats: %s\n", err->text);
+	return 1;
+}
+
+/* The summary, and what was written. */
+static int print(const struct cop_report_held *u, bool json)
+{
+	struct cop_buf out = {0};
+	int rc;
+
+	if (json)
+		cop_report_held_json(u, &out);
+	else
+		cop_report_held_text(u, &out);
+	rc = out.failed || fputs(out.data, stdout) == EOF || fflush(stdout);
+	cop_buf_free(&out);
+	return rc ? 1 : 0;
+}
+
+static int write_summary(const struct cop_report_held *u, const char *dir, struct cop_err *err)
+{
+	int rc = cop_make_dirs(dir, 0755);
+
+	if (rc)
+		return cop_err_set(err, -rc, "cannot make %s: %s", dir, strerror(-rc));
+	return cop_report_held_write(u, dir, err);
+}
+
+int cop_cmd_usage_from(const char *from, const char *output_dir, bool json)
+{
+	struct cop_report_held u = {0};
+	struct cop_err err = {0};
+	int rc = cop_report_held_read(&u, from, &err), code;
+
+	if (u.named.len)
+		fprintf(stderr, "%s", u.named.data);
+	if (!rc && output_dir)
+		rc = write_summary(&u, output_dir, &err);
+	code = rc ? failed(&err) : print(&u, json);
+	cop_report_held_free(&u);
+	return code;
+}
+
+/* ---- the answer of a node: "budget LIMIT USED", then "table NAME LENGTH" and so many bytes, three times ---- */
+
+struct listing {
+	struct cop_report_held usage;
+	struct {
+		const char *text;
+		size_t len;
+	} table[COP_REPORT_HELD_TABLES];
+};
+
+struct input {
+	const char *text;
+	size_t left;
+};
+
+static ssize_t give(void *arg, void *data, size_t len)
+{
+	struct input *in = arg;
+	size_t n = COP_MIN(in->left, len);
+
+	memcpy(data, in->text, n);
+	in->text += n;
+	in->left -= n;
+	return (ssize_t)n;
+}
+
+static int take_table(struct listing *l, const char **at, const char *end)
+{
+	static const char *const names[COP_REPORT_HELD_TABLES] = {"data", "tree", "md"};
+	char name[8];
+	const char *why = NULL;
+	struct input in;
+	size_t len;
+	int n = 0;
+
+	if (sscanf(*at, "table %7s %zu%n", name, &len, &n) != 2 || (*at)[n] != '\n' || len > (size_t)(end - *at - n - 1))
+		return -EBADMSG;
+	*at += n + 1;
+	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++) {
+		if (strcmp(name, names[t]))
+			continue;
+		l->table[t].text = *at;
+		l->table[t].len = len;
+		in = (struct input){*at, len};
+		*at += len;
+		return cop_report_held_add(&l->usage, t, give, &in, &why) || why ? -EBADMSG : 0;
+	}
+	return -EBADMSG;
+}
+
+static int parse(const struct cop_ctl_reply *reply, struct listing *l)
+{
+	const char *at = reply->text, *end = at + reply->len;
+	int n = 0, rc = 0;
+
+	if (sscanf(at, "budget %" SCNu64 " %" SCNu64 "%n", &l->usage.limit_bytes, &l->usage.used_bytes, &n) != 2 || at[n] != '\n')
+		return -EBADMSG;
+	l->usage.has_budget = true;
+	at += n + 1;
+	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES && !rc; t++)
+		rc = take_table(l, &at, end);
+	return rc;
+}
+
+static int write_listing(const struct listing *l, const char *dir, struct cop_err *err)
+{
+	int rc = write_summary(&l->usage, dir, err);
+
+	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES && !rc; t++) {
+		char *path;
+
+		if (asprintf(&path, "%s/%s", dir, cop_report_held_name(t)) < 0)
+			return cop_err_set(err, ENOMEM, "no memory to write into %s", dir);
+		rc = cop_write_file(path, l->table[t].text, l->table[t].len, 0644);
+		if (rc)
+			cop_err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc));
+		free(path);
+	}
+	return rc;
+}
+
+int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
+{
+	struct cop_ctl_reply reply = {0};
+	struct listing l = {0};
+	struct cop_err err = {0};
+	int rc = cop_ctl_call(socket, "sizes", TIMEOUT_MS, NULL, NULL, &reply, &err);
+
+	if (!rc && reply.status)
+		rc = cop_err_set(&err, EIO, "%.*s", (int)strcspn(reply.text, "\n"), reply.text);
+	if (!rc && parse(&reply, &l))
+		rc = cop_err_set(&err, EBADMSG, "the node's answer is not understood; is it of another version?");
+	if (!rc)
+		rc = write_listing(&l, output_dir, &err);
+	rc = rc ? failed(&err) : print(&l.usage, json);
+	cop_report_held_free(&l.usage);
+	free(reply.text);
+	return rc;
+}
