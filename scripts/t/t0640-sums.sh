@@ -93,14 +93,14 @@ sleep 1.2
 "$COPPER" cache-stats --snapshot "$W/mnt/3" >"$T/.out" 2>&1
 is 'a snapshot that nobody writes is a failure' $? 1
 ok 'they stop' without_tree
-is 'only files of the whole job are left' "$(cd "$JOB/profiling" && echo *) $(ls "$JOB/tables" 2>&1 | grep -c 'No such')" 'cluster 1'
+is 'only files of the whole job are left' "$(cd "$JOB" && echo profiling/* tables*)" 'profiling/cluster tables*'
 matches 'with what all of them did' "$(cat "$(cluster aggregate.csv)")" 'ranks_with_aggregate_files,7'
 note "with files: $SUM, without: $(grep total_counted "$(cluster aggregate.csv)")"
 
 with_tree 3 -A --rank-files root
 use 2
 ok 'three nodes stop' without_tree
-is 'one of them has written' "$(cd "$JOB/profiling/final" && ls | sed 's/-[0-9]*-.*//' | sort -u) $(ls "$JOB/tables/final" | wc -l)" '127.0.0.11 7'
+is 'one of them has written' "$(cd "$JOB/profiling/final" && printf '%s\n' * | sed 's/-[0-9]*-.*//' | sort -u) $(find "$JOB/tables/final" -type f | wc -l)" '127.0.0.11 7'
 is 'all of them are in the sums' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,3
 
 # ---- what is missing is said
