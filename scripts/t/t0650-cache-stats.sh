@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# cache-stats for people: every node in a line, again and again, on a terminal and elsewhere; and what it refuses.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 19
+
+with_tree 4 -k 2 --peer-timeout 1
+M=$W/mnt/3
+cat "$M/hello" "$W/mnt/2/dir/numbers" >/dev/null
+
+"$COPPER" cache-stats --all --table "$M" >"$T/table"
+is 'every node has a line, in order of rank' "$(awk '$1 != "rank" { print $1, $2 }' "$T/table" | tr '\n' ' ')" \
+	'0 127.0.0.11 1 127.0.0.12 2 127.0.0.13 3 127.0.0.14 total 4 '
+is 'and none is wider than a terminal may be' "$(awk 'length > 132' "$T/table")" ''
+# requests: the sixth column of a node (1.5 MiB is two), the eighth of the total (4 nodes are two more)
+is 'the total is their sum' "$(awk '$1 == "total" { print $7 }' "$T/table")" "$(awk '$1 ~ /^[0-9]+$/ { n += $6 } END { print n }' "$T/table")"
+matches 'elsewhere --all is JSON' "$("$COPPER" cache-stats --all "$M")" '^{"nodes":'
+
+# Runs a command on a terminal for so many seconds and prints what came.
+on_terminal() { # SECONDS COMMAND…
+	timeout $((30 * cop_slower)) "$PYTHON" - "$@" <<'PY'
+import os, pty, select, signal, sys, time
+seconds, command = float(sys.argv[1]), sys.argv[2:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(command[0], command)
+out, end = b"", time.monotonic() + seconds
+while time.monotonic() < end:
+    if select.select([fd], [], [], 0.1)[0]:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        out += data
+try:
+    os.kill(pid, signal.SIGKILL)
+except ProcessLookupError:
+    pass
+os.waitpid(pid, 0)
+sys.stdout.buffer.write(out.replace(b"\r\n", b"\n"))
+PY
+}
+matches 'on a terminal --all is a table' "$(on_terminal 20 "$COPPER" cache-stats --all "$M" | head -n 1)" '^ *rank +host'
+on_terminal $((3 * cop_slower)) "$COPPER" cache-stats --watch 1 "$M" >"$T/redrawn"
+ok 'a terminal is cleared before each round' test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
+
+busy() {
+	local i
+	for i in $(seq 1 400); do
+		[ ! -e "$M/absent$i" ]
+		sleep 0.01
+	done
+}
+busy &
+timeout $((4 * cop_slower)) "$COPPER" cache-stats --watch 1 "$M" >"$T/watched"
+wait $!
+is 'elsewhere nothing is cleared' "$(grep -c $'\033' "$T/watched")" 0
+rates() {
+	awk '$1 == "lookup" && $3 ~ "/s$" { print $3 + 0 }' "$1"
+}
+is 'the first round has no rates' "$(awk '/^rank/ { round++ } round == 1 && /\/s /' "$T/watched")" ''
+ok 'later ones say what a counter grew by' test "$(rates "$T/watched" | sort -g | tail -n 1 | cut -d . -f 1)" -ge 5
+is_at_most 'and not by more than was done' "$(rates "$T/watched" | sort -g | tail -n 1)" 300
+timeout $((3 * cop_slower)) "$COPPER" cache-stats --all --table --watch 1 "$M" >"$T/watched"
+matches 'all nodes together, too' "$(cat "$T/watched")" '^ *per s  +[0-9]+\.[0-9] '
+
+kill_node 1
+wait_for 10 eval '"$COPPER" cache-stats --all --table "$M" | grep -q dead'
+matches 'a dead node is said to be' "$("$COPPER" cache-stats --all --table "$M")" '^ *1  127.0.0.12 +dead$'
+matches 'and counted' "$("$COPPER" cache-stats --all --table "$M")" '^ *total  3 nodes, 1 dead '
+
+fails_with 2 'do different things' "$COPPER" cache-stats --snapshot --invalidate "$M"
+fails_with 2 'do different things' "$COPPER" cache-stats --json --table "$M"
+fails_with 2 'leave MOUNTPOINT out' "$COPPER" cache-stats --from "$T" "$M"
+fails_with 1 'no \*_cache_size.output files in ' "$COPPER" cache-stats --from "$T"
+fails_with 1 'cannot (make|write) /proc/nothing' "$COPPER" cache-stats --output-dir /proc/nothing "$M"
+unmount_killed
+ok 'the tree stops' without_tree
