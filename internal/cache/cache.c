@@ -42,6 +42,7 @@ struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats)
 	c->limit = limit_bytes;
 	c->stats = stats;
 	pthread_mutex_init(&c->room_lock, NULL);
+	pthread_mutex_init(&c->pool.lock, NULL);
 	cop_list_init(&c->room[0]);
 	cop_list_init(&c->room[1]);
 	for (unsigned i = 0; i < SHARDS; i++) {
@@ -72,6 +73,8 @@ void cop_cache_free(struct cop_cache *c)
 		free(c->shard[i].bucket);
 		pthread_mutex_destroy(&c->shard[i].lock);
 	}
+	cop_cache_pool_free(&c->pool);
+	pthread_mutex_destroy(&c->pool.lock);
 	pthread_mutex_destroy(&c->room_lock);
 	free(c);
 }
@@ -212,7 +215,7 @@ void cop_cache_unref(struct cop_cache *c, struct node *n)
 	if (atomic_fetch_sub(&n->refs, 1) != 1)
 		return;
 	atomic_fetch_sub(&c->used, n->charged);
-	free(n->obj.data);
+	cop_cache_release(c, n->obj.data, n->obj.len);
 	free(n);
 }
 
@@ -274,7 +277,7 @@ static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *
 	n->charged -= reserved;
 	cop_cache_charge(c, n, len);
 	if (l->rc)
-		free(l->data);
+		cop_cache_release(c, l->data, l->len);
 	n->obj.error = l->rc;
 	n->obj.data = l->rc ? NULL : l->data;
 	n->obj.len = len;

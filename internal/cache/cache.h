@@ -67,6 +67,8 @@ enum cop_found {
 };
 
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
+/* Buffers of this size are worth keeping. Before any other thread uses the cache. */
+void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
 /* No flight may be open and no reference held. */
 void cop_cache_free(struct cop_cache *c);
 
@@ -94,13 +96,17 @@ bool cop_cache_spare(struct cop_cache *c, size_t bytes);
 struct cop_landing {
 	int rc;     /* 0 or -errno */
 	void *data; /* malloc'ed, the object's from now on; freed if rc is an error */
-	size_t len;
+	size_t len; /* how much was allocated, even then */
 	uint64_t sum;
 	bool packed;
 	bool keep;  /* later finds hit it; otherwise it is forgotten after this */
 };
 /* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
 void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing);
+
+/* malloc and free for what will land: not cleared, and a chunk's memory is used again. */
+void *cop_cache_alloc(struct cop_cache *c, size_t bytes);
+void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 
 struct cop_obj *cop_obj_get(struct cop_obj *obj);
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: each shard has one, for its buckets, its SIEVE list and the states and waiters of its objects; the room lock
- * guards the queues of flights that wait for room. A shard's lock may be taken under the room lock (to evict), never the
+ * guards the queues of flights that wait for room; the pool's lock is taken last. A shard's lock may be taken under the room lock (to evict), never the
  * other way round, and never two shards at once; none is held while a waiter or a start function is called. Byte sums are
  * atomics; reservations change under the room lock only in growing, so that they never pass the limit. */
 #ifndef COP_CACHE_PRIV_H
@@ -40,7 +40,18 @@ struct shard {
 	struct cop_list *hand;
 };
 
+#define POOL_MAX 16u
+
+/* Buffers of one chunk that are kept for the next ones (pool.c); beside the budget, at most a 32nd of it. */
+struct pool {
+	pthread_mutex_t lock;
+	size_t bytes;
+	unsigned max, count;
+	void *data[POOL_MAX];
+};
+
 struct cop_cache {
+	struct pool pool;
 	struct shard shard[SHARDS];
 	struct cop_stats *stats;
 	uint64_t limit;
@@ -73,6 +84,7 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
 void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
 /* Drops a reference without looking for flights that could start now. */
 void cop_cache_unref(struct cop_cache *c, struct node *n);
+void cop_cache_pool_free(struct pool *p);
 /* A flight has landed: its reservation ends. */
 void cop_cache_unreserve(struct cop_cache *c, struct node *n);
 

@@ -17,6 +17,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	c->conf = *conf;
 	pthread_mutex_init(&c->group_lock, NULL);
 	c->started_ns = cop_now_ns();
+	cop_cache_pool(conf->cache, conf->chunk_bytes);
 	for (uint32_t s = 0; s < conf->topo.stripes; s++)
 		atomic_init(&c->parent[s], cop_topo_parent(&conf->topo, s, conf->rank));
 	return c;
@@ -194,7 +195,7 @@ void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 	struct cop_landing l = *landing;
 
 	if (f->buf != l.data)
-		free(f->buf);
+		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
 	if (l.rc && (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_HOLES))
 		cop_coop_forget_name(c, f->ask.path);
 	if (f->ask.kind == COP_ASK_CHECK)
@@ -238,7 +239,7 @@ bool cop_coop_is_root(const struct flight *f)
 /* Buffers for the flight and, at a root, the rest of its group, which gets its part of the room. */
 static int make_buffers(struct flight *f)
 {
-	f->buf = malloc(f->buf_len);
+	f->buf = cop_cache_alloc(f->coop->conf.cache, f->buf_len);
 	if (!f->buf)
 		return -ENOMEM;
 	for (unsigned i = 0; i < f->group_count; i++) {
@@ -247,7 +248,7 @@ static int make_buffers(struct flight *f)
 		if (g == f)
 			continue;
 		cop_cache_share_room(f->obj, g->obj, g->buf_len);
-		g->buf = malloc(g->buf_len);
+		g->buf = cop_cache_alloc(f->coop->conf.cache, g->buf_len);
 		if (!g->buf)
 			return -ENOMEM;
 	}

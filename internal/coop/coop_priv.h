@@ -31,7 +31,7 @@ struct flight {
 	unsigned tries;     /* at this hop */
 	bool local;
 	bool was_absent;    /* asked again after its absence was too old */
-	void *buf;          /* where a chunk lands */
+	void *buf;          /* where a chunk lands, from cop_cache_alloc */
 	size_t buf_len;
 	struct flight **group; /* at a root: the flights that one read fills, this one among them, in order; NULL if it is alone */
 	unsigned group_count;
@@ -43,7 +43,7 @@ void cop_coop_wait_for_room(struct flight *f);
 void cop_coop_send(struct flight *f);
 /* The flight's hop is this node's own origin. */
 void cop_coop_read_origin(struct flight *f);
-/* Ends the flight; frees it. The landing's data is malloc'ed or f->buf; keep is decided here. */
+/* Ends the flight; frees it. The landing's data is malloc'ed or f->buf, which is released otherwise; keep is decided here. */
 void cop_coop_land(struct flight *f, const struct cop_landing *landing);
 void cop_coop_fail(struct flight *f, int rc);
 /* A flight for somebody else's group: led, without room; NULL if the chunk is there, flying, or past the end. */

@@ -102,13 +102,13 @@ static void note_first(struct flight *f)
 		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000, f->ask.path);
 }
 
-/* A packed chunk came into a buffer for an unpacked one. */
-static void shrink(struct flight *f, struct cop_landing *l)
+/* A packed chunk came into a buffer for an unpacked one. Without memory it stays there. */
+static void shrink(struct cop_landing *l)
 {
-	void *data = l->packed ? realloc(l->data, l->len) : NULL;
+	void *data = l->packed ? malloc(l->len) : NULL;
 
 	if (data)
-		f->buf = l->data = data;
+		l->data = memcpy(data, l->data, l->len);
 }
 
 static void took(struct flight *f, const struct cop_rpc_result *r)
@@ -126,7 +126,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	} else {
 		atomic_store(&f->coop->parent[f->stripe], f->hop);
 		note_first(f);
-		shrink(f, &l);
+		shrink(&l);
 		cop_coop_land(f, &l);
 	}
 }
