@@ -23,7 +23,7 @@ static const struct cop_opt rows[] = {
 	{.name = "skip-home-inference", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, skip_home),
 		.help = "leave $HOME out, however much of it was used"},
 	{.name = "no-coverage", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, no_coverage),
-		.help = "say nothing of how much was used: no directory is walked"},
+		.help = "leave out how much was used: walk no directory"},
 	{.name = "output-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, output_dir), .arg = "DIR",
 		.help = "where the files go", .shown = "JOBDIR/profiling/cluster"},
 	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),

@@ -246,27 +246,36 @@ static void print(struct coverage *c, struct cop_buf *out)
 	print_remarks(c, out);
 }
 
-static void tick(void *arg, uint64_t entries)
+static void tell(const struct cop_report_aggregate *what, const char *of, uint64_t n)
 {
-	const struct cop_report_aggregate *what = arg;
-
 	if (what->progress)
-		what->progress(what->arg, "names", entries);
+		what->progress(what->arg, of, n);
+}
+
+static void names_tick(void *arg, uint64_t entries)
+{
+	tell(arg, "names", entries);
 }
 
 static int walk_roots(struct coverage *c, const struct cop_report_aggregate *what, struct cop_err *err)
 {
 	return cop_report_walk(&(struct walk_conf){.root = (const char *const *)c->roots.all.path, .roots = c->roots.all.n,
-		.tick = tick, .arg = (void *)what}, &c->tree, err);
+		.tick = names_tick, .arg = (void *)what}, &c->tree, err);
+}
+
+static void tables_tick(void *arg, uint64_t files)
+{
+	tell(arg, "raw tables", files);
 }
 
 /* The raw tables list everything that the top paths list, where there are any. */
-static int gather(struct coverage *c, const char *tables, const struct pathset *top, struct observed *all)
+static int gather(struct coverage *c, const struct cop_report_aggregate *what, const char *tables, const struct pathset *top,
+	struct observed *all)
 {
 	int rc;
 
 	cop_report_observed_init(all);
-	rc = cop_report_observed_read(all, tables, NULL, NULL);
+	rc = cop_report_observed_read(all, tables, tables_tick, (void *)what);
 	c->faults = all->faults.count;
 	c->whole = rc == 0;
 	return rc == -ENOMEM ? rc : sort_paths(c, c->whole ? &all->set : top);
@@ -295,7 +304,7 @@ int cop_report_coverage(const struct cop_report_aggregate *what, const char *tab
 {
 	struct coverage c = {0};
 	struct observed all;
-	int rc = gather(&c, tables, top, &all);
+	int rc = gather(&c, what, tables, top, &all);
 
 	if (!rc)
 		rc = find_roots(&c, what);

@@ -60,8 +60,8 @@ struct cop_report_aggregate {
 	unsigned usage_roots;
 	bool no_coverage; /* leave that table out: no directory is walked */
 	const char *home; /* whose use is looked at where it was observed; NULL: nobody's */
-	/* Called now and then with how many ranks were read, or names below the roots ("names"); NULL: never. */
-	void (*progress)(void *arg, const char *what, uint64_t n);
+	/* Called now and then with how many ranks were read, or raw tables, or names below the roots (a word for that in of); NULL: never. */
+	void (*progress)(void *arg, const char *of, uint64_t n);
 	void *arg;
 };
 
