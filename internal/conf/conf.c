@@ -114,7 +114,8 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 	{.name = "fanout", .letter = 'k', AT(fanout), .kind = COP_OPT_U32, .arg = "N", .min = 1,   \
 		.max = 64, .help = "children of a node", .initial = "8"},                          \
 	{.name = "enoent-ttl-ms", .letter = 'E', AT(enoent_ttl_ms), .kind = COP_OPT_MS,            \
-		.arg = "MS", .help = "an absent name is checked again after", .initial = "2000"},  \
+		.arg = "MS", .help = "an absent name is checked again after", .initial = "2000",    \
+		.rare = true},                                                                     \
 	{.name = "net-type", .letter = 'n', AT(net_type), .kind = COP_OPT_STRING, .arg = "NET",    \
 		.help = "tcp, tcp://lo, cxi://cxi1, verbs, shm", .initial = "tcp"},                \
 	{.name = "address-book", .letter = 'F', AT(address_book), .kind = COP_OPT_STRING,          \
