@@ -77,7 +77,7 @@ struct cop_node {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_rendezvous *rendezvous;
+	struct cop_rendezvous *_Atomic rendezvous; /* the progress thread may look for it before it is there */
 	struct cop_coop *coop;
 	struct cop_coop *_Atomic serving; /* coop while requests of children are served */
 	struct cop_fs *_Atomic fs; /* commands may come before it is mounted */

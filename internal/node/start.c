@@ -271,10 +271,15 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 
 static int open_rendezvous(struct cop_node *n, struct cop_err *err)
 {
+	struct cop_rendezvous *rendezvous = NULL;
+	int rc;
+
 	if (n->topo.nodes == 1 || n->book)
 		return 0;
-	return cop_rendezvous_start(&n->hosts.host[n->rank], cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n,
-		&n->rendezvous, err);
+	rc = cop_rendezvous_start(&n->hosts.host[n->rank], cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n,
+		&rendezvous, err);
+	atomic_store(&n->rendezvous, rendezvous);
+	return rc;
 }
 
 /* ---- the idea and its mount ---- */

@@ -61,13 +61,15 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	fc.events = cop_rpc_events(r);
 	/* Bytes are counted here, where it is known that they were wanted. */
 	fc.stats = NULL;
+	/* Before the thread is there whose callbacks will read it. */
+	*out = r;
 	rc = cop_fabric_open(&fc, &fabric, err);
 	if (rc) {
+		*out = NULL;
 		cop_rpc_unref(r);
 		return rc;
 	}
 	atomic_store_explicit(&r->fabric, fabric, memory_order_release);
-	*out = r;
 	return 0;
 }
 

@@ -45,7 +45,7 @@ struct cop_rpc_conf {
 };
 
 /* fabric_conf.events is filled by this function, and its stats are not used (rpc counts bytes itself); everything else is the
- * caller's. serve may be called before this returns. */
+ * caller's. serve may be called before this returns; *out is set by then. */
 int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *fabric_conf,
 	struct cop_rpc **out, struct cop_err *err);
 /* The same over a fake network. */
