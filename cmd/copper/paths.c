@@ -14,7 +14,7 @@
 struct args {
 	const char *job_dir, *output_dir;
 	struct cop_opt_list roots;
-	bool skip_home, json;
+	bool skip_home, no_sizes, json;
 };
 
 static const struct cop_opt rows[] = {
@@ -24,6 +24,8 @@ static const struct cop_opt rows[] = {
 		.shown = "JOBDIR/paths_dir", .help = "where the lists are written"},
 	{.name = "skip-home-inference", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, skip_home),
 		.help = "$HOME is no usage root"},
+	{.name = "no-sizes", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, no_sizes),
+		.help = "leave out bytes: half the work of the storage"},
 	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),
 		.help = "the totals for scripts; keys are stable"},
 };
@@ -82,7 +84,7 @@ int cop_cmd_paths(int argc, char **argv)
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
 	rc = cop_report_paths(&(struct cop_report_paths){.job_dir = a.job_dir, .output_dir = a.output_dir, .usage_root = a.roots.at,
-		.usage_roots = a.roots.n, .home = a.skip_home ? NULL : getenv("HOME"),
+		.usage_roots = a.roots.n, .home = a.skip_home ? NULL : getenv("HOME"), .no_sizes = a.no_sizes,
 		.progress = isatty(2) ? show_progress : NULL, .arg = &progress}, &result, &err);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);

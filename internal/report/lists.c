@@ -41,7 +41,8 @@ static void count(struct path_total *t, uint8_t type, uint64_t bytes)
 	t->bytes += bytes;
 }
 
-static void put_escaped(struct writing *w, enum path_list list, const char *path, size_t len)
+/* Into one list, or the same line into two. */
+static void put_escaped(struct writing *w, enum path_list list, enum path_list other, const char *path, size_t len)
 {
 	if (memchr(path, '\n', len) || memchr(path, '\\', len)) {
 		w->escaped.len = 0;
@@ -55,6 +56,10 @@ static void put_escaped(struct writing *w, enum path_list list, const char *path
 	}
 	cop_report_out_add(&w->out[list], path, len);
 	cop_report_out_add(&w->out[list], "\n", 1);
+	if (other == list)
+		return;
+	cop_report_out_add(&w->out[other], path, len);
+	cop_report_out_add(&w->out[other], "\n", 1);
 }
 
 /* To rsync a line that begins with # or ; is a comment. The base itself is left out: to rsync "." would be all that is in it. */
@@ -89,7 +94,7 @@ static void put_beyond(struct writing *w, const char *path)
 		const struct path_ref *ref = &used->ref[w->beyond];
 
 		count(&w->l->total[LIST_USED], ref->type, ref->size);
-		put_escaped(w, LIST_USED, ref->text, ref->len);
+		put_escaped(w, LIST_USED, LIST_USED, ref->text, ref->len);
 	}
 	for (; w->keep_beyond < keep->n && (!path || strcmp(keep->ref[w->keep_beyond].text, path) < 0); w->keep_beyond++)
 		put_relative(w, LIST_KEEP, keep->ref[w->keep_beyond].text, keep->ref[w->keep_beyond].len);
@@ -105,8 +110,7 @@ static int put_entry(void *arg, const struct walk_entry *e, const char *path, si
 	count(&w->l->total[LIST_ALL], e->type, e->size);
 	count(&w->l->total[used], e->type, e->size);
 	count(&w->l->total[keep], e->type, e->size);
-	put_escaped(w, LIST_ALL, path, len);
-	put_escaped(w, used, path, len);
+	put_escaped(w, LIST_ALL, used, path, len);
 	put_relative(w, keep, path, len);
 	return w->out[LIST_ALL].rc;
 }
@@ -173,7 +177,7 @@ static int fill(struct writing *w)
 
 	for (size_t i = 0; i < w->u->missing.n; i++) {
 		count(&w->l->total[LIST_MISSING], DT_UNKNOWN, 0);
-		put_escaped(w, LIST_MISSING, w->u->missing.ref[i].text, w->u->missing.ref[i].len);
+		put_escaped(w, LIST_MISSING, LIST_MISSING, w->u->missing.ref[i].text, w->u->missing.ref[i].len);
 	}
 	rc = cop_report_tree_each(w->u->tree, put_entry, w);
 	put_beyond(w, NULL);

@@ -222,7 +222,7 @@ static int look_at_roots(const struct cop_report_paths *what, struct cop_report_
 {
 	struct cop_report_usage *u = out->usage;
 	struct telling t = {what, "names found"};
-	struct walk_conf conf = {.root = (const char *const *)u->roots.all.path, .roots = u->roots.all.n, .sizes = true,
+	struct walk_conf conf = {.root = (const char *const *)u->roots.all.path, .roots = u->roots.all.n, .sizes = !what->no_sizes,
 		.tick = what->progress ? tell : NULL, .arg = &t};
 	int rc = cop_report_walk(&conf, &u->use.tree, err);
 
@@ -244,12 +244,12 @@ static int write_all(const struct cop_report_paths *what, struct cop_report_path
 	struct cop_report_usage *u = out->usage;
 	int rc = cop_make_dirs(out->output, 0755);
 
-	(void)what;
 	if (rc)
 		return cop_err_set(err, -rc, "cannot make %s: %s; name another directory with --output-dir", out->output, strerror(-rc));
 	rc = cop_report_lists_write(&u->use, out->output, &u->lists, err);
 	if (rc)
 		return rc;
+	u->lists.sizes = !what->no_sizes;
 	if (u->lists.odd_names)
 		cop_buf_printf(&out->notes, "%" PRIu64 " names have line ends in them: keep.nul and prune_candidates.nul have all names, the .txt files "
 			"leave these out\n", u->lists.odd_names);

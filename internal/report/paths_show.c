@@ -30,15 +30,15 @@ static void plain(struct cop_buf *out, const char *text)
 	}
 }
 
-static void print_total(struct cop_buf *out, const char *label, const struct path_total *t)
+static void print_total(struct cop_buf *out, const char *label, const struct path_total *t, bool sizes)
 {
 	char size[16];
 
 	cop_buf_printf(out, "%-18s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12s\n", label, t->paths, t->files, t->dirs,
-		cop_format_size(t->bytes, size));
+		sizes ? cop_format_size(t->bytes, size) : "-");
 }
 
-static void print_unused(const struct prune *p, struct cop_buf *out)
+static void print_unused(const struct prune *p, bool sizes, struct cop_buf *out)
 {
 	char size[16];
 
@@ -46,7 +46,7 @@ static void print_unused(const struct prune *p, struct cop_buf *out)
 		return;
 	cop_buf_str(out, "\nlargest directories that nothing used needs:\n");
 	for (unsigned i = 0; i < p->dirs && i < 5; i++) {
-		cop_buf_printf(out, "%12s %9" PRIu64 " files  ", cop_format_size(p->dir[i].bytes, size), p->dir[i].files);
+		cop_buf_printf(out, "%12s %9" PRIu64 " files  ", sizes ? cop_format_size(p->dir[i].bytes, size) : "-", p->dir[i].files);
 		plain(out, p->dir[i].path);
 		cop_buf_str(out, "\n");
 	}
@@ -66,8 +66,8 @@ void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *
 	}
 	cop_buf_printf(out, "\n%-18s %12s %12s %12s %12s\n", "", "paths", "files", "directories", "bytes");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++)
-		print_total(out, rows[i].label, &u->lists.total[rows[i].list]);
-	print_unused(&u->prune, out);
+		print_total(out, rows[i].label, &u->lists.total[rows[i].list], u->lists.sizes);
+	print_unused(&u->prune, u->lists.sizes, out);
 	cop_buf_str(out, "\nlists and paths_summary.md are in ");
 	plain(out, p->output);
 	cop_buf_str(out, "\n");
@@ -84,26 +84,39 @@ static void json_text(struct cop_buf *out, const char *key, const char *text)
 	cop_buf_json_str(out, text, strlen(text));
 }
 
+/* Bytes, or null where they are not known. */
+static void json_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
+{
+	cop_buf_str(out, ",\"bytes\":");
+	if (l->sizes)
+		cop_buf_printf(out, "%" PRIu64, bytes);
+	else
+		cop_buf_str(out, "null");
+}
+
 static void json_totals(const struct lists *l, struct cop_buf *out)
 {
 	cop_buf_str(out, ",\"totals\":{");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++) {
 		const struct path_total *t = &l->total[rows[i].list];
 
-		cop_buf_printf(out, "%s\"%s\":{\"file\":\"%s\",\"paths\":%" PRIu64 ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
-			i ? "," : "", rows[i].key, cop_report_list_name[rows[i].list], t->paths, t->files, t->dirs, t->bytes);
+		cop_buf_printf(out, "%s\"%s\":{\"file\":\"%s\",\"paths\":%" PRIu64 ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64,
+			i ? "," : "", rows[i].key, cop_report_list_name[rows[i].list], t->paths, t->files, t->dirs);
+		json_bytes(out, l, t->bytes);
+		cop_buf_str(out, "}");
 	}
 	cop_buf_str(out, "}");
 }
 
-static void json_prune(const struct prune *p, struct cop_buf *out)
+static void json_prune(const struct prune *p, const struct lists *l, struct cop_buf *out)
 {
 	cop_buf_printf(out, ",\"unused_directories\":{\"count\":%" PRIu64 ",\"largest\":[", p->all_dirs);
 	for (unsigned i = 0; i < p->dirs; i++) {
 		cop_buf_str(out, i ? ",{" : "{");
 		json_text(out, "path", p->dir[i].path);
-		cop_buf_printf(out, ",\"bytes\":%" PRIu64 ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64 "}", p->dir[i].bytes, p->dir[i].files,
-			p->dir[i].dirs);
+		cop_buf_printf(out, ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64, p->dir[i].files, p->dir[i].dirs);
+		json_bytes(out, l, p->dir[i].bytes);
+		cop_buf_str(out, "}");
 	}
 	cop_buf_printf(out, "]},\"absent_names\":{\"count\":%" PRIu64 ",\"most\":[", p->all_names);
 	for (unsigned i = 0; i < p->names; i++) {
@@ -139,7 +152,7 @@ void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *o
 	}
 	cop_buf_str(out, "]");
 	json_totals(&u->lists, out);
-	json_prune(&u->prune, out);
+	json_prune(&u->prune, &u->lists, out);
 	if (u->lists.base) {
 		cop_buf_str(out, ",");
 		json_text(out, "base", u->lists.base);

@@ -29,6 +29,14 @@ void cop_report_percent(struct cop_buf *out, uint64_t part, uint64_t whole)
 	cop_buf_printf(out, "%.2f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
+void cop_report_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
+{
+	if (l->sizes)
+		cop_buf_printf(out, "%" PRIu64, bytes);
+	else
+		cop_buf_str(out, "-");
+}
+
 /* As one word of a shell's command line. */
 static void shell_word(struct cop_buf *out, const char *text)
 {
@@ -62,11 +70,11 @@ void cop_report_rsync(const struct cop_report_pathed *p, struct cop_buf *out)
 	free(from);
 }
 
-static void human(struct cop_buf *out, uint64_t bytes)
+static void human(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 {
 	char text[16];
 
-	cop_buf_str(out, cop_format_size(bytes, text));
+	cop_buf_str(out, l->sizes ? cop_format_size(bytes, text) : "-");
 }
 
 /* ---- roots_and_counts.txt ------------------------------------------------------------------------------------------------------- */
@@ -94,7 +102,7 @@ static void coverage(struct cop_buf *out, const char *code, const struct lists *
 		uint64_t part, whole;
 	} row[] = {{"files", used->files, all->files}, {"directories", used->dirs, all->dirs}, {"bytes of files", used->bytes, all->bytes}};
 
-	for (size_t i = 0; i < COP_ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; i < COP_ARRAY_SIZE(row) - !l->sizes; i++) {
 		cop_buf_printf(out, "- Observed %s: %s%" PRIu64 "%s of %s%" PRIu64 "%s (%s", row[i].what, code, row[i].part, code, code,
 			row[i].whole, code, code);
 		cop_report_percent(out, row[i].part, row[i].whole);
@@ -126,7 +134,8 @@ static void text_file(const struct cop_report_pathed *p, struct cop_buf *out)
 	cop_buf_printf(out, "Paths of job %s\n\nTables: %s\n\n", name && name[1] ? name + 1 : p->job, p->input);
 	text_roots(p, out);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(row); i++)
-		cop_buf_printf(out, "%s: %" PRIu64 "\n", row[i].what, row[i].n);
+		if (l->sizes || !strstr(row[i].what, "bytes"))
+			cop_buf_printf(out, "%s: %" PRIu64 "\n", row[i].what, row[i].n);
 	cop_buf_str(out, "\nCoverage estimates:\n");
 	coverage(out, "", l);
 	if (l->base) {
@@ -177,8 +186,10 @@ static void counts(const struct lists *l, struct cop_buf *out)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(meanings); i++) {
 		const struct path_total *t = &l->total[meanings[i].list];
 
-		cop_buf_printf(out, "| %s | `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n", meanings[i].meaning,
-			cop_report_list_name[meanings[i].list], t->paths, t->files, t->dirs, t->missing, t->bytes);
+		cop_buf_printf(out, "| %s | `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | ", meanings[i].meaning,
+			cop_report_list_name[meanings[i].list], t->paths, t->files, t->dirs, t->missing);
+		cop_report_bytes(out, l, t->bytes);
+		cop_buf_str(out, " |\n");
 	}
 	cop_buf_str(out, "\nFiles are all that is not a directory, links too; bytes are the sizes of regular files, each name counted.\n"
 		"\n## Coverage\n\n");
@@ -186,9 +197,9 @@ static void counts(const struct lists *l, struct cop_buf *out)
 	cop_buf_printf(out, "**%s**\n", warning);
 }
 
-static void unused(const struct prune *p, struct cop_buf *out)
+static void unused(const struct prune *p, const struct lists *l, struct cop_buf *out)
 {
-	cop_buf_printf(out, "\n## Largest directories that nothing used needs\n\n");
+	cop_buf_str(out, "\n## Largest directories that nothing used needs\n\n");
 	if (!p->dirs) {
 		cop_buf_str(out, "None.\n");
 		return;
@@ -200,8 +211,10 @@ static void unused(const struct prune *p, struct cop_buf *out)
 
 		cop_buf_str(out, "| ");
 		code(out, d->path);
-		cop_buf_printf(out, " | %" PRIu64 " | ", d->bytes);
-		human(out, d->bytes);
+		cop_buf_str(out, " | ");
+		cop_report_bytes(out, l, d->bytes);
+		cop_buf_str(out, " | ");
+		human(out, l, d->bytes);
 		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64 " |\n", d->files, d->dirs);
 	}
 }
@@ -210,7 +223,7 @@ static void searches(const struct prune *p, struct cop_buf *out)
 {
 	cop_buf_str(out, "\n## Names asked for in many directories and absent\n\n");
 	if (p->names)
-		cop_buf_printf(out, "Search paths that are longer than they need be. The first %u of %" PRIu64 " names; probes are counted over all ranks.\n\n"
+		cop_buf_printf(out, "Search paths that are longer than they need be (`__init__.*` is how Python looks for a package, and no fault). The first %u of %" PRIu64 " names; probes are counted over all ranks.\n\n"
 			"| Name | Directories | Probes |\n|---|---:|---:|\n", p->names, p->all_names);
 	else
 		cop_buf_str(out, "None.\n");
@@ -267,7 +280,7 @@ static void summary(const struct cop_report_pathed *p, struct cop_buf *out)
 {
 	head(p, out);
 	counts(&p->usage->lists, out);
-	unused(&p->usage->prune, out);
+	unused(&p->usage->prune, &p->usage->lists, out);
 	searches(&p->usage->prune, out);
 	links_out(&p->usage->use, out);
 	advice(p, out);

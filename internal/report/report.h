@@ -95,6 +95,7 @@ struct cop_report_paths {
 	const char *const *usage_root;
 	unsigned usage_roots;
 	const char *home; /* NULL: nothing is inferred from it */
+	bool no_sizes;    /* leave out bytes, which cost an operation of the storage for each file */
 	/* Called now and then with how many of what were looked at; NULL: never. */
 	void (*progress)(void *arg, uint64_t n, const char *what);
 	void *arg;

@@ -166,10 +166,12 @@ static int whole_lines(struct table *t, struct lines *l)
 	int rc = 0;
 
 	while (!rc && (line_end = memchr(at, '\n', (size_t)(end - at)))) {
-		if (l->skipping)
-			t->out->odd++;
-		else
+		if (!l->skipping && line_end - at < LINE_MAX_BYTES)
 			rc = one_line(t, at, (size_t)(line_end - at), true);
+		else if (!t->lines)
+			rc = -EBADMSG;
+		else
+			t->out->odd++;
 		l->skipping = false;
 		at = line_end + 1;
 	}
@@ -177,11 +179,9 @@ static int whole_lines(struct table *t, struct lines *l)
 	if (l->skipping || l->len >= LINE_MAX_BYTES) {
 		l->skipping = true;
 		l->len = 0;
-		if (!t->lines)
-			return -EBADMSG;
 	}
 	memmove(l->data, at, l->len);
-	return rc;
+	return rc ? rc : l->skipping && !t->lines ? -EBADMSG : 0;
 }
 
 static int all_lines(struct table *t, struct lines *l, cop_csv_read *read, void *arg)
@@ -197,7 +197,9 @@ static int all_lines(struct table *t, struct lines *l, cop_csv_read *read, void 
 	}
 	if (!rc && got < 0)
 		return (int)got;
-	if (!rc && l->len)
+	if (!rc && l->skipping)
+		t->out->odd++;
+	else if (!rc && l->len)
 		rc = one_line(t, l->data, l->len, false);
 	return rc ? rc : finish_path(t);
 }

@@ -86,6 +86,7 @@ enum path_list { LIST_ALL, LIST_USED, LIST_UNUSED, LIST_MISSING, LIST_KEEP, LIST
 struct lists {
 	char *base; /* keep and prune are relative to it; NULL: there is no root on disk */
 	struct path_total total[LISTS];
+	bool sizes;         /* bytes are known */
 	uint64_t odd_names; /* of keep and prune: with a line end in it, hence only in keep.nul and prune_candidates.nul */
 };
 extern const char *const cop_report_list_name[LISTS];
@@ -122,6 +123,8 @@ struct cop_report_usage {
 
 int cop_report_paths_write(const struct cop_report_pathed *p, struct cop_err *err);
 /* "6.81%"; of nothing "0.00%". */
+/* Bytes, or "-" where they are not known. */
+void cop_report_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes);
 void cop_report_percent(struct cop_buf *out, uint64_t part, uint64_t whole);
 /* The rsync command that makes a reduced copy; nothing if there is no root on disk. */
 void cop_report_rsync(const struct cop_report_pathed *p, struct cop_buf *out);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/observed_priv.h"
+#include "report/roots_priv.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+	const uint8_t *data;
+	size_t left, step;
+};
+
+/* In pieces, so that lines are cut anywhere. */
+static ssize_t give(void *arg, void *to, size_t len)
+{
+	struct input *in = arg;
+	size_t n = COP_MIN(COP_MIN(len, in->left), in->step);
+
+	memcpy(to, in->data, n);
+	in->data += n;
+	in->left -= n;
+	return (ssize_t)n;
+}
+
+static int take(void *arg, const char *path, size_t len, const struct path_counts *c)
+{
+	struct pathset *s = arg;
+
+	if (!len || len > PATHSET_LEN_MAX || !cop_report_path_is_normal(path, len))
+		abort();
+	if (cop_report_pathset_add(s, path, len, cop_report_pathset_hash(s, path, len), c))
+		return 0;
+	if (!cop_report_pathset_find(s, path, len))
+		abort();
+	return 0;
+}
+
+static void read_in_steps(const uint8_t *data, size_t size, size_t step, enum table_kind kind, struct pathset *s,
+	struct table_result *r)
+{
+	struct input in = {data, size, step};
+
+	if (cop_report_table_read(give, &in, kind, take, s, r))
+		abort();
+}
+
+/* Whatever is read, it is normal paths, each once, and the same however the bytes arrive. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct pathset one = {.seed = 1}, two = {.seed = 2};
+	struct table_result a, b;
+	enum table_kind kind;
+
+	if (!size)
+		return 0;
+	kind = data[0] % 3;
+	read_in_steps(data + 1, size - 1, SIZE_MAX, kind, &one, &a);
+	read_in_steps(data + 1, size - 1, 1 + data[0] / 3, kind, &two, &b);
+	if (one.n != two.n || a.paths != b.paths || a.odd != b.odd || a.verdict != b.verdict || one.n > a.paths)
+		abort();
+	for (size_t i = 0; i < one.slots; i++) {
+		const struct observed_path *p = one.slot[i], *q = p ? cop_report_pathset_find(&two, p->text, p->len) : NULL;
+
+		if (p && (!q || p->events != q->events || p->absent != q->absent || p->ttl != q->ttl))
+			abort();
+	}
+	cop_report_pathset_free(&one);
+	cop_report_pathset_free(&two);
+	return 0;
+}
