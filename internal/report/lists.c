@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of paths, all in one pass over the tree, which yields whole paths in order of bytes; what is not in the tree is merged in.
+/* The lists of paths, in passes over the tree, which yields whole paths in order of bytes; what is not in the tree is merged in.
  * Lists for people and scripts have newlines in names escaped as raw tables have them. keep.txt and prune_candidates.txt are for rsync
  * --files-from, which takes a line as it is and ends it at a newline or a carriage return: names with those stand only in keep.nul
  * and prune_candidates.nul, which have all names and are written if there is such a name. */
@@ -29,6 +29,7 @@ struct writing {
 	struct out nul[LISTS]; /* of keep and prune, if wanted */
 	bool with_nul;
 	size_t beyond, keep_beyond; /* so many of them are written */
+	int pass_rc[2];
 	struct cop_buf escaped;
 };
 
@@ -85,10 +86,10 @@ static void put_relative(struct writing *w, enum path_list list, const char *pat
 	}
 }
 
-/* What is used or kept but not in the tree, as far as it comes before path; NULL: all of it. */
+/* What is used but not in the tree, as far as it comes before path; NULL: all of it. */
 static void put_beyond(struct writing *w, const char *path)
 {
-	const struct path_refs *used = &w->u->beyond, *keep = &w->u->keep_beyond;
+	const struct path_refs *used = &w->u->beyond;
 
 	for (; w->beyond < used->n && (!path || strcmp(used->ref[w->beyond].text, path) < 0); w->beyond++) {
 		const struct path_ref *ref = &used->ref[w->beyond];
@@ -96,23 +97,37 @@ static void put_beyond(struct writing *w, const char *path)
 		count(&w->l->total[LIST_USED], ref->type, ref->size);
 		put_escaped(w, LIST_USED, LIST_USED, ref->text, ref->len);
 	}
+}
+
+static void put_keep_beyond(struct writing *w, const char *path)
+{
+	const struct path_refs *keep = &w->u->keep_beyond;
+
 	for (; w->keep_beyond < keep->n && (!path || strcmp(keep->ref[w->keep_beyond].text, path) < 0); w->keep_beyond++)
 		put_relative(w, LIST_KEEP, keep->ref[w->keep_beyond].text, keep->ref[w->keep_beyond].len);
 }
 
-static int put_entry(void *arg, const struct walk_entry *e, const char *path, size_t len)
+static int put_whole(void *arg, const struct walk_entry *e, const char *path, size_t len)
 {
 	struct writing *w = arg;
 	enum path_list used = e->flags & WALK_USED ? LIST_USED : LIST_UNUSED;
-	enum path_list keep = e->flags & WALK_KEEP ? LIST_KEEP : LIST_PRUNE;
 
 	put_beyond(w, path);
 	count(&w->l->total[LIST_ALL], e->type, e->size);
 	count(&w->l->total[used], e->type, e->size);
-	count(&w->l->total[keep], e->type, e->size);
 	put_escaped(w, LIST_ALL, used, path, len);
-	put_relative(w, keep, path, len);
 	return w->out[LIST_ALL].rc;
+}
+
+static int put_parts(void *arg, const struct walk_entry *e, const char *path, size_t len)
+{
+	struct writing *w = arg;
+	enum path_list keep = e->flags & WALK_KEEP ? LIST_KEEP : LIST_PRUNE;
+
+	put_keep_beyond(w, path);
+	count(&w->l->total[keep], e->type, e->size);
+	put_relative(w, keep, path, len);
+	return w->out[keep].rc;
 }
 
 /* ---- where keep and prune begin ---- */
@@ -171,6 +186,18 @@ static int open_all(struct writing *w, const char *dir)
 	return rc;
 }
 
+/* Two passes that share nothing that they write, on a thread each: composing and copying the lines is most of the work. */
+static void one_pass(void *arg, size_t i)
+{
+	struct writing *w = arg;
+
+	w->pass_rc[i] = cop_report_tree_each(w->u->tree, i ? put_parts : put_whole, w);
+	if (i)
+		put_keep_beyond(w, NULL);
+	else
+		put_beyond(w, NULL);
+}
+
 static int fill(struct writing *w)
 {
 	int rc;
@@ -179,10 +206,14 @@ static int fill(struct writing *w)
 		count(&w->l->total[LIST_MISSING], DT_UNKNOWN, 0);
 		put_escaped(w, LIST_MISSING, LIST_MISSING, w->u->missing.ref[i].text, w->u->missing.ref[i].len);
 	}
-	rc = cop_report_tree_each(w->u->tree, put_entry, w);
-	put_beyond(w, NULL);
-	for (unsigned i = 0; i < LISTS; i++)
-		rc = rc ?: cop_report_out_finish(&w->out[i]) ?: w->with_nul && nul_name[i] ? cop_report_out_finish(&w->nul[i]) : 0;
+	rc = cop_report_parallel(COP_ARRAY_SIZE(w->pass_rc), one_pass, NULL, w);
+	for (unsigned i = 0; i < COP_ARRAY_SIZE(w->pass_rc); i++)
+		rc = rc ? rc : w->pass_rc[i];
+	for (unsigned i = 0; i < LISTS; i++) {
+		rc = rc ? rc : cop_report_out_finish(&w->out[i]);
+		if (!rc && w->with_nul && nul_name[i])
+			rc = cop_report_out_finish(&w->nul[i]);
+	}
 	return rc;
 }
 

@@ -72,7 +72,7 @@ static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_e
 		cop_buf_printf(&text, "failed to find raw tables (*.output) under: %s\n", p->input);
 		cop_buf_str(&text, rc == -ENODATA ? "  none of those that are there is of use: a full disk, or files that are not Copper's" :
 			"  likely: the job was not started with full paths (copper mount -A); this is not its directory (-d); it was not "
-			"stopped yet (copper stop); or it died before it could write");
+			"stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 		name_snapshots(p->job, &text);
 	} else {
 		cop_buf_printf(&text, "cannot read the raw tables in %s: %s", p->input, strerror(-rc));
