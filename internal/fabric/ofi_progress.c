@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The progress thread. One turn of its loop runs posted functions, reads completions, hands over what waits
  * and ticks. After the last event it keeps turning for SPIN_NS, because an answer often comes at once and
- * a sleep costs more than that; then it sleeps on the completion queue's descriptor and an eventfd. */
+ * a sleep costs more than that, but lets others run between the turns: on a node whose processors are all busy it would only keep
+ * the application, or the peer that is to answer, from running. Then it sleeps on the completion queue's descriptor and an eventfd. */
 #include "fabric/ofi_priv.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -297,6 +299,8 @@ void *cop_fabric_ofi_main(void *arg)
 			o->last_event_ns = now_ns;
 		else if (now_ns - o->last_event_ns > SPIN_NS)
 			sleep_now(o);
+		else
+			sched_yield();
 	}
 	run_posted(o);
 	o->stopping = true;
