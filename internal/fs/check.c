@@ -82,9 +82,12 @@ int cop_fs_check_machine(struct cop_err *err)
 
 int cop_fs_check(const char *mountpoint, struct cop_err *err)
 {
+	unsigned off;
 	struct stat st;
-	int rc;
+	int rc = cop_fs_caps_parse(getenv("COPPER_DISABLE_CAPS"), &off, err);
 
+	if (rc)
+		return rc;
 	if (stat(mountpoint, &st)) {
 		if (errno == ENOTCONN)
 			return cop_err_set(err, ENOTCONN, "%s: a node that died left its mount there; take it away with 'copper stop %s'", mountpoint, mountpoint);

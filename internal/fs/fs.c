@@ -7,41 +7,17 @@
 
 #define MAX_BACKGROUND 256
 
-static const struct {
-	unsigned cap;
-	const char *name;
-} caps[] = {
-	{FUSE_CAP_ASYNC_READ, "async_read"},
-	{FUSE_CAP_READDIRPLUS, "readdirplus"},
-	{FUSE_CAP_PARALLEL_DIROPS, "parallel_dirops"},
-	{FUSE_CAP_CACHE_SYMLINKS, "cache_symlinks"},
-	{FUSE_CAP_EXPLICIT_INVAL_DATA, "explicit_inval_data"},
-	{FUSE_CAP_NO_OPEN_SUPPORT, "no_open"},
-	{FUSE_CAP_NO_OPENDIR_SUPPORT, "no_opendir"},
-};
-
 /* READDIRPLUS without READDIRPLUS_AUTO: always. Without AUTO_INVAL_DATA, which would win over EXPLICIT_INVAL_DATA. Locks are left to
  * the kernel, so that they work among the processes of the node. */
 static void init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct cop_fs *fs = userdata;
-	bool paths = cop_prof_level(fs->conf.prof) >= COP_PROF_TOP;
 
-	conn->want = 0;
-	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
-		conn->want |= caps[i].cap & conn->capable;
-	if (fs->deliver_opens || fs->conf.observe || paths)
-		conn->want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
-	/* Names that READDIRPLUS filled in are never looked up, so a profile of paths would not see their use. */
-	if (fs->conf.observe || paths)
-		conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS;
-	/* /proc/self is another link for everyone who reads it, and the setting is for the whole mount. */
-	if (fs->conf.observe || fs->deliver_opens)
-		conn->want &= ~(unsigned)FUSE_CAP_CACHE_SYMLINKS;
+	fs->conn_caps = cop_fs_caps_want(fs, conn->capable);
+	conn->want = fs->conn_caps & conn->capable;
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = MAX_BACKGROUND / 4 * 3;
 	conn->time_gran = 1;
-	fs->conn_caps = conn->want;
 	fs->proto_major = conn->proto_major;
 	fs->proto_minor = conn->proto_minor;
 }
@@ -244,14 +220,8 @@ const struct fuse_lowlevel_ops cop_fs_ops = {
 
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out)
 {
-	const char *comma = "";
-
 	cop_buf_printf(out, "{\"protocol\":\"%u.%u\",\"inodes\":%llu,\"capabilities\":[", fs->proto_major,
 		fs->proto_minor, (unsigned long long)cop_fs_inode_count(fs));
-	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
-		if (fs->conn_caps & caps[i].cap) {
-			cop_buf_printf(out, "%s\"%s\"", comma, caps[i].name);
-			comma = ",";
-		}
+	cop_fs_caps_json(fs->conn_caps, out);
 	cop_buf_str(out, "]}");
 }

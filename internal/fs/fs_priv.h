@@ -56,7 +56,8 @@ struct cop_fs {
 	bool notifying, mounted;
 	_Atomic bool gone, stopping;
 	int gone_fd; /* eventfd */
-	uint32_t conn_caps; /* FUSE_CAP_* in use, for reports */
+	unsigned conn_caps; /* FUSE_CAP_* and ours in use */
+	unsigned caps_off;  /* those that support switched off */
 	unsigned proto_major, proto_minor;
 	bool deliver_opens; /* pseudo file systems below: their files need direct reads, so opens are seen */
 	struct inode_table inodes;
@@ -125,6 +126,15 @@ int cop_fs_path(const struct inode *i, const char *name, size_t name_len, char p
 uint64_t cop_fs_inode_count(struct cop_fs *fs);
 /* Calls fn for every inode with the table's shard locked. */
 void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i), void *arg);
+
+/* ---- caps.c ---- */
+/* Beside the FUSE_CAP_* of libfuse: absence is told as an entry with inode 0, which the kernel remembers. */
+#define CAP_ABSENT_ENTRIES (1u << 31)
+/* Names with commas between them; NULL is none. -EINVAL with a sentence. */
+int cop_fs_caps_parse(const char *list, unsigned *off, struct cop_err *err);
+unsigned cop_fs_caps_want(const struct cop_fs *fs, unsigned capable);
+/* The names of those in use, for a JSON array. */
+void cop_fs_caps_json(unsigned in_use, struct cop_buf *out);
 
 /* ---- op.c ---- */
 struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind);

@@ -32,6 +32,7 @@ static void reply_absent(struct op *op, bool certain)
 {
 	struct fuse_entry_param e = {.ino = 0};
 
+	certain = certain && (op->fs->conn_caps & CAP_ABSENT_ENTRIES);
 	/* The kernel can be told to forget a directory and all that it knows as absent there, but not the root: there it is told
 	 * name by name. Noted before the epoch is looked at, so that an invalidation sees the name or is seen. */
 	if (!op->inode->parent)

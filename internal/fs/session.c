@@ -114,7 +114,7 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 			errno ? strerror(errno) : "fusermount3 refused", fs->conf.allow_other ?
 			" (--allow-other needs the line user_allow_other in /etc/fuse.conf)" : "");
 	fs->mounted = true;
-	if (cop_dirops_enable(fs->session))
+	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session))
 		cop_log_warn("lookups in one directory will queue up: no custom io in this libfuse");
 	return 0;
 }
@@ -126,6 +126,11 @@ int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop
 
 	if (!fs)
 		return cop_err_set(err, ENOMEM, "out of memory");
+	rc = cop_fs_caps_parse(getenv("COPPER_DISABLE_CAPS"), &fs->caps_off, err);
+	if (rc) {
+		free(fs);
+		return rc;
+	}
 	fs->conf = *conf;
 	fs->gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = fs->gone_fd < 0 ? -errno : cop_fs_inodes_init(fs);
