@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The reader. Each line stands for itself, so one that is not sound is passed over and the rest is used: a manifest that was cut short or
+ * written by a later version still helps. */
+#include <errno.h>
+#include <string.h>
+
+#include "manifest/manifest.h"
+#include "manifest/manifest_priv.h"
+
+/* One line without its newline. */
+struct line {
+	const char *p, *end;
+};
+
+static bool next_line(const char *data, size_t len, size_t *at, struct line *line)
+{
+	const char *start = data + *at, *nl;
+
+	if (*at >= len)
+		return false;
+	nl = memchr(start, '\n', len - *at);
+	*line = (struct line){start, nl ? nl : data + len};
+	*at = nl ? (size_t)(nl - data) + 1 : len;
+	return true;
+}
+
+static bool take_word(struct line *l, const char *word)
+{
+	size_t n = strlen(word);
+
+	if ((size_t)(l->end - l->p) < n || memcmp(l->p, word, n) != 0)
+		return false;
+	l->p += n;
+	return true;
+}
+
+/* Decimal digits, at least one; false past 64 bits. */
+static bool take_number(struct line *l, uint64_t *out)
+{
+	const char *begin = l->p;
+
+	for (*out = 0; l->p < l->end && *l->p >= '0' && *l->p <= '9'; l->p++) {
+		uint64_t digit = (uint64_t)(*l->p - '0');
+
+		if (*out > (UINT64_MAX - digit) / 10)
+			return false;
+		*out = *out * 10 + digit;
+	}
+	return l->p > begin;
+}
+
+static bool take_signed(struct line *l, int64_t *out)
+{
+	bool negative = take_word(l, "-");
+	uint64_t n;
+
+	if (!take_number(l, &n) || n > INT64_MAX)
+		return false;
+	*out = negative ? -(int64_t)n : (int64_t)n;
+	return true;
+}
+
+/* The rest of the line with \n and \\ taken back; -1 if it does not fit or ends in half an escape. */
+static ssize_t unescape(const struct line *l, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (const char *p = l->p; p < l->end; p++) {
+		char c = *p;
+
+		if (c == '\\') {
+			if (++p == l->end || (*p != 'n' && *p != '\\'))
+				return -1;
+			c = *p == 'n' ? '\n' : '\\';
+		}
+		if (n + 1 >= size)
+			return -1;
+		out[n++] = c;
+	}
+	out[n] = '\0';
+	return (ssize_t)n;
+}
+
+bool cop_manifest_path_ok(const char *path, size_t len)
+{
+	size_t part = 0;
+
+	if (len > COP_MANIFEST_PATH_MAX || memchr(path, '\0', len))
+		return false;
+	for (size_t i = 0; i <= len && len; i++) {
+		if (i < len && path[i] != '/')
+			continue;
+		if (i == part || i - part > 255 || (i - part == 1 && path[part] == '.') ||
+		    (i - part == 2 && path[part] == '.' && path[part + 1] == '.'))
+			return false;
+		part = i + 1;
+	}
+	return true;
+}
+
+/* ---- the head ---- */
+
+int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, struct cop_err *err)
+{
+	struct line line;
+	uint64_t version;
+	ssize_t n = -1;
+
+	*body = 0;
+	if (!next_line(data, len, body, &line) || !take_word(&line, MANIFEST_MAGIC " ") || !take_number(&line, &version) ||
+	    line.p != line.end)
+		return cop_err_set(err, EBADMSG, "it does not begin as a manifest does");
+	if (version != COP_MANIFEST_VERSION)
+		return cop_err_set(err, EPROTO, "it is of version %llu, and this copper knows version %d",
+			(unsigned long long)version, COP_MANIFEST_VERSION);
+	if (next_line(data, len, body, &line) && take_word(&line, "source "))
+		n = unescape(&line, source, COP_MANIFEST_PATH_MAX + 1);
+	if (n <= 0 || source[0] != '/' || memchr(source, '\0', (size_t)n))
+		return cop_err_set(err, EBADMSG, "its second line does not name a source");
+	return 0;
+}
+
+/* ---- items ---- */
+
+static bool take_ranges(struct line *l, struct cop_manifest_item *item)
+{
+	uint64_t start, end, last = 0;
+
+	if (take_word(l, "- "))
+		return true;
+	do {
+		if (item->ranges == COP_MANIFEST_RANGES_MAX || !take_number(l, &start) || !take_word(l, "-") ||
+		    !take_number(l, &end) || start >= end || (item->ranges && start <= last))
+			return false;
+		item->range[item->ranges++] = (struct cop_manifest_range){start, end};
+		last = end;
+	} while (take_word(l, ","));
+	return take_word(l, " ");
+}
+
+static bool take_fields(struct line *l, struct cop_manifest_item *item)
+{
+	*item = (struct cop_manifest_item){.kind = COP_MANIFEST_DIR};
+	if (take_word(l, "d "))
+		return true;
+	item->kind = COP_MANIFEST_NAME;
+	if (take_word(l, "n "))
+		return true;
+	item->kind = COP_MANIFEST_FILE;
+	return take_word(l, "f ") && take_number(l, &item->size) && take_word(l, " ") &&
+		take_signed(l, &item->mtime_ns) && take_word(l, " ") && take_ranges(l, item);
+}
+
+static bool take_item(struct cop_manifest_reader *r, struct line *l, struct cop_manifest_item *item)
+{
+	ssize_t n;
+
+	if ((size_t)(l->end - l->p) > COP_MANIFEST_LINE_MAX || !take_fields(l, item))
+		return false;
+	n = unescape(l, r->path, sizeof(r->path));
+	if (n == 1 && r->path[0] == '.') {
+		r->path[0] = '\0';
+		n = 0;
+	} else if (n <= 0 || !cop_manifest_path_ok(r->path, (size_t)n)) {
+		return false;
+	}
+	/* The source is a directory. */
+	if (n == 0 && item->kind != COP_MANIFEST_DIR)
+		return false;
+	item->path = r->path;
+	item->len = (size_t)n;
+	return true;
+}
+
+bool cop_manifest_next(struct cop_manifest_reader *r, struct cop_manifest_item *item)
+{
+	struct line line, rest;
+	uint64_t count;
+
+	while (next_line(r->data, r->len, &r->at, &line)) {
+		rest = line;
+		if (take_word(&rest, "end ") && take_number(&rest, &count) && rest.p == rest.end) {
+			r->ended = count == r->items && r->at == r->len;
+			continue;
+		}
+		rest = line;
+		if (take_item(r, &rest, item)) {
+			r->items++;
+			return true;
+		}
+		r->bad += line.p < line.end;
+	}
+	return false;
+}
+
+size_t cop_manifest_piece(const char *body, size_t len, size_t at)
+{
+	size_t n = len - COP_MIN(at, len);
+	const char *nl;
+
+	if (n <= COP_MANIFEST_PIECE)
+		return n;
+	nl = memrchr(body + at, '\n', COP_MANIFEST_PIECE);
+	return nl ? (size_t)(nl - (body + at)) + 1 : COP_MANIFEST_PIECE;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Items by kind and path, in a table of chains that doubles as it fills. Ranges take memory only for files that are not read from the
+ * start in one piece, so most items are one small allocation. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manifest/manifest.h"
+
+#define FIRST_CHAINS 256u
+/* The allocator's own, and two chain heads. */
+#define OVERHEAD 48
+
+struct record {
+	struct record *next;
+	uint64_t hash, order, size;
+	int64_t mtime_ns;
+	struct cop_manifest_range one, *more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
+	uint8_t kind, ranges;
+	uint16_t len;
+	char path[];
+};
+
+struct cop_manifest_set {
+	pthread_mutex_t lock;
+	struct record **chain;
+	size_t chains, count;
+	uint64_t bytes, max_bytes, dropped, order;
+};
+
+struct cop_manifest_set *cop_manifest_set_new(uint64_t max_bytes)
+{
+	struct cop_manifest_set *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->chain = calloc(FIRST_CHAINS, sizeof(*s->chain));
+	if (!s->chain) {
+		free(s);
+		return NULL;
+	}
+	s->chains = FIRST_CHAINS;
+	s->max_bytes = max_bytes;
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+void cop_manifest_set_free(struct cop_manifest_set *s)
+{
+	if (!s)
+		return;
+	for (size_t c = 0; c < s->chains; c++)
+		for (struct record *r = s->chain[c], *next; r; r = next) {
+			next = r->next;
+			free(r->more);
+			free(r);
+		}
+	free(s->chain);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* Without memory chains just become longer. */
+static void maybe_grow(struct cop_manifest_set *s)
+{
+	size_t chains = s->chains * 2;
+	struct record **chain;
+
+	if (s->count < s->chains || !(chain = calloc(chains, sizeof(*chain))))
+		return;
+	for (size_t c = 0; c < s->chains; c++)
+		for (struct record *r = s->chain[c], *next; r; r = next) {
+			next = r->next;
+			r->next = chain[r->hash & (chains - 1)];
+			chain[r->hash & (chains - 1)] = r;
+		}
+	free(s->chain);
+	s->chain = chain;
+	s->chains = chains;
+}
+
+static struct record *find(struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
+{
+	struct record *r = s->chain[hash & (s->chains - 1)];
+
+	while (r && !(r->hash == hash && r->kind == item->kind && r->len == item->len &&
+			memcmp(r->path, item->path, item->len) == 0))
+		r = r->next;
+	return r;
+}
+
+static struct record *insert(struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
+{
+	uint64_t bytes = sizeof(struct record) + item->len + 1 + OVERHEAD;
+	struct record *r = s->bytes + bytes <= s->max_bytes ? calloc(1, sizeof(*r) + item->len + 1) : NULL;
+
+	if (!r)
+		return NULL;
+	s->bytes += bytes;
+	r->hash = hash;
+	r->kind = (uint8_t)item->kind;
+	r->len = (uint16_t)item->len;
+	memcpy(r->path, item->path, item->len);
+	r->order = UINT64_MAX;
+	maybe_grow(s);
+	r->next = s->chain[hash & (s->chains - 1)];
+	s->chain[hash & (s->chains - 1)] = r;
+	s->count++;
+	return r;
+}
+
+static void load(const struct record *r, struct cop_manifest_item *item)
+{
+	*item = (struct cop_manifest_item){.kind = (enum cop_manifest_kind)r->kind, .path = r->path, .len = r->len,
+		.size = r->size, .mtime_ns = r->mtime_ns, .ranges = r->ranges};
+	if (r->ranges)
+		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
+}
+
+/* Without room for them, the ranges become the one that holds them all. */
+static void store(struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
+{
+	size_t bytes = COP_MANIFEST_RANGES_MAX * sizeof(*r->more);
+
+	if (item->ranges > 1 && !r->more && s->bytes + bytes <= s->max_bytes) {
+		r->more = malloc(bytes);
+		s->bytes += r->more ? bytes : 0;
+	}
+	r->ranges = (uint8_t)item->ranges;
+	if (r->more) {
+		memcpy(r->more, item->range, item->ranges * sizeof(*r->more));
+	} else if (item->ranges) {
+		r->one = (struct cop_manifest_range){item->range[0].start, item->range[item->ranges - 1].end};
+		r->ranges = 1;
+	}
+}
+
+static void merge(struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item, uint64_t order)
+{
+	struct cop_manifest_item both;
+
+	r->order = COP_MIN(r->order, order);
+	if (r->kind != COP_MANIFEST_FILE)
+		return;
+	r->size = item->size;
+	r->mtime_ns = item->mtime_ns;
+	/* Most reads go on where one ended, or repeat it. */
+	if (r->ranges == 1 && !r->more && item->ranges == 1 && item->range[0].start >= r->one.start &&
+	    item->range[0].start <= r->one.end) {
+		r->one.end = COP_MAX(r->one.end, item->range[0].end);
+		return;
+	}
+	load(r, &both);
+	for (unsigned i = 0; i < item->ranges; i++)
+		cop_manifest_range_add(&both, item->range[i].start, item->range[i].end);
+	store(s, r, &both);
+}
+
+int cop_manifest_set_add(struct cop_manifest_set *s, const struct cop_manifest_item *item, uint64_t order)
+{
+	uint64_t hash = cop_hash64(item->path, item->len, item->kind);
+	struct record *r;
+
+	if (!cop_manifest_path_ok(item->path, item->len) || (!item->len && item->kind != COP_MANIFEST_DIR))
+		return -EINVAL;
+	pthread_mutex_lock(&s->lock);
+	r = find(s, hash, item);
+	if (!r)
+		r = insert(s, hash, item);
+	if (r)
+		merge(s, r, item, order ? order : ++s->order);
+	else
+		s->dropped++;
+	pthread_mutex_unlock(&s->lock);
+	return r ? 0 : -ENOMEM;
+}
+
+size_t cop_manifest_set_count(struct cop_manifest_set *s)
+{
+	size_t n;
+
+	pthread_mutex_lock(&s->lock);
+	n = s->count;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+uint64_t cop_manifest_set_dropped(struct cop_manifest_set *s)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&s->lock);
+	n = s->dropped;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+/* A directory before what is in it, where they came at once. */
+static int by_order(const void *a, const void *b)
+{
+	const struct record *x = *(struct record *const *)a, *y = *(struct record *const *)b;
+	int names;
+
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	names = memcmp(x->path, y->path, COP_MIN(x->len, y->len));
+	if (names || x->len != y->len)
+		return names ? names : x->len < y->len ? -1 : 1;
+	return x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+/* Records live as long as the set, so pointers to them stay. */
+static struct record **sorted(struct cop_manifest_set *s, size_t *count)
+{
+	struct record **all;
+	size_t n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	all = calloc(s->count ? s->count : 1, sizeof(*all));
+	for (size_t c = 0; c < s->chains && all; c++)
+		for (struct record *r = s->chain[c]; r; r = r->next)
+			all[n++] = r;
+	if (all)
+		qsort(all, n, sizeof(*all), by_order);
+	pthread_mutex_unlock(&s->lock);
+	*count = n;
+	return all;
+}
+
+int cop_manifest_set_each(struct cop_manifest_set *s, int (*fn)(void *arg, struct cop_manifest_item *item), void *arg)
+{
+	size_t n;
+	struct record **all = sorted(s, &n);
+	struct cop_manifest_item item;
+	int rc = all ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		pthread_mutex_lock(&s->lock);
+		load(all[i], &item);
+		pthread_mutex_unlock(&s->lock);
+		rc = fn(arg, &item);
+	}
+	free(all);
+	return rc;
+}
+
+struct writing {
+	struct cop_buf *out;
+	uint64_t items;
+};
+
+static int write_one(void *arg, struct cop_manifest_item *item)
+{
+	struct writing *w = arg;
+
+	cop_manifest_add(w->out, item);
+	w->items++;
+	return w->out->failed ? -ENOMEM : 0;
+}
+
+int cop_manifest_set_write(struct cop_manifest_set *s, const char *source, struct cop_buf *out)
+{
+	struct writing w = {.out = out};
+	int rc;
+
+	cop_manifest_begin(out, source);
+	rc = cop_manifest_set_each(s, write_one, &w);
+	cop_manifest_end(out, w.items);
+	return rc ? rc : out->failed ? -ENOMEM : 0;
+}

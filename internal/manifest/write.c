@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <string.h>
+
+#include "manifest/manifest.h"
+#include "manifest/manifest_priv.h"
+
+static void add_escaped(struct cop_buf *out, const char *text, size_t len)
+{
+	size_t plain = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] != '\n' && text[i] != '\\')
+			continue;
+		cop_buf_add(out, text + plain, i - plain);
+		cop_buf_str(out, text[i] == '\n' ? "\\n" : "\\\\");
+		plain = i + 1;
+	}
+	cop_buf_add(out, text + plain, len - plain);
+}
+
+static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
+{
+	cop_buf_str(out, " ");
+	if (item->len)
+		add_escaped(out, item->path, item->len);
+	else
+		cop_buf_str(out, ".");
+	cop_buf_str(out, "\n");
+}
+
+void cop_manifest_begin(struct cop_buf *out, const char *source)
+{
+	cop_buf_printf(out, MANIFEST_MAGIC " %d\nsource ", COP_MANIFEST_VERSION);
+	add_escaped(out, source, strlen(source));
+	cop_buf_str(out, "\n");
+}
+
+void cop_manifest_add(struct cop_buf *out, const struct cop_manifest_item *item)
+{
+	if (item->kind != COP_MANIFEST_FILE) {
+		cop_buf_str(out, item->kind == COP_MANIFEST_DIR ? "d" : "n");
+		add_path(out, item);
+		return;
+	}
+	cop_buf_printf(out, "f %" PRIu64 " %" PRId64 " ", item->size, item->mtime_ns);
+	for (unsigned i = 0; i < item->ranges; i++)
+		cop_buf_printf(out, "%s%" PRIu64 "-%" PRIu64, i ? "," : "", item->range[i].start, item->range[i].end);
+	if (!item->ranges)
+		cop_buf_str(out, "-");
+	add_path(out, item);
+}
+
+void cop_manifest_end(struct cop_buf *out, uint64_t items)
+{
+	cop_buf_printf(out, "end %" PRIu64 "\n", items);
+}
