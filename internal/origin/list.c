@@ -244,7 +244,7 @@ static int start_batches(struct listing *l)
 		return -ENOMEM;
 	l->pending = n;
 	for (uint32_t i = 0; i < n; i++)
-		l->batch[i] = (struct batch){.job = {.fn = run_batch},
+		l->batch[i] = (struct batch){.job = {.fn = run_batch, .later = l->task.job.later},
 			.l = l,
 			.first = i * size,
 			.count = COP_MIN(size, l->count - i * size)};
@@ -361,10 +361,9 @@ static void list_job(struct cop_origin_job *job, int rc)
 void cop_origin_real_list(struct cop_origin *o, const char *path, bool names_only,
 	cop_origin_done *done, void *arg)
 {
-	struct cop_origin_real *r = COP_CONTAINER_OF(o, struct cop_origin_real, base);
 	struct listing *l = calloc(1, sizeof(*l));
 
-	if (!l || cop_origin_task_init(&l->task, r, path, done, arg)) {
+	if (!l || cop_origin_task_init(&l->task, o, path, done, arg)) {
 		free(l);
 		done(arg, -ENOMEM, NULL, 0);
 		return;
@@ -372,5 +371,5 @@ void cop_origin_real_list(struct cop_origin *o, const char *path, bool names_onl
 	l->fd = -1;
 	l->names_only = names_only;
 	l->task.job.fn = list_job;
-	cop_origin_pool_submit(&r->pool, &l->task.job, false);
+	cop_origin_pool_submit(&l->task.o->pool, &l->task.job, false);
 }

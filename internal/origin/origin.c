@@ -10,17 +10,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static struct cop_origin_real *real(struct cop_origin *o)
-{
-	return COP_CONTAINER_OF(o, struct cop_origin_real, base);
-}
-
 /* ---- tasks ---- */
 
-int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin_real *o, const char *path,
+int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const char *path,
 	cop_origin_done *done, void *arg)
 {
-	t->o = o;
+	t->o = cop_origin_real_of(o);
+	t->job.later = o->later;
 	t->done = done;
 	t->arg = arg;
 	t->path_error = path ? cop_origin_path_check(path) : 0;
@@ -46,7 +42,7 @@ static void submit_simple(struct cop_origin *o, const char *path, cop_origin_don
 {
 	struct cop_origin_task *t = calloc(1, sizeof(*t));
 
-	if (!t || cop_origin_task_init(t, real(o), path, done, arg)) {
+	if (!t || cop_origin_task_init(t, o, path, done, arg)) {
 		free(t);
 		done(arg, -ENOMEM, NULL, 0);
 		return;
@@ -160,13 +156,13 @@ static void real_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *
 		fn(arg, -ENOMEM);
 		return;
 	}
-	*r = (struct run_job){.job = {.fn = run_job}, .fn = fn, .arg = arg};
-	cop_origin_pool_submit(&real(o)->pool, &r->job, false);
+	*r = (struct run_job){.job = {.fn = run_job, .later = o->later}, .fn = fn, .arg = arg};
+	cop_origin_pool_submit(&cop_origin_real_of(o)->pool, &r->job, false);
 }
 
 static void real_load(struct cop_origin *o, unsigned *queued, unsigned *running)
 {
-	struct cop_origin_pool *p = &real(o)->pool;
+	struct cop_origin_pool *p = &cop_origin_real_of(o)->pool;
 
 	pthread_mutex_lock(&p->lock);
 	*queued = p->queued;
@@ -178,7 +174,7 @@ static void real_load(struct cop_origin *o, unsigned *queued, unsigned *running)
 
 static void real_close(struct cop_origin *base)
 {
-	struct cop_origin_real *o = real(base);
+	struct cop_origin_real *o = cop_origin_real_of(base);
 
 	cop_origin_pool_fini(&o->pool);
 	cop_origin_fds_fini(&o->fds);
@@ -239,6 +235,7 @@ int cop_origin_open(const struct cop_origin_conf *conf, struct cop_origin **out,
 	if (!o)
 		return cop_err_set(err, ENOMEM, "no memory for the origin");
 	o->base = (struct cop_origin){.ops = &real_ops, .dirfd = -1};
+	o->other = (struct cop_origin){.ops = &real_ops, .dirfd = -1, .later = true};
 	cop_origin_fds_init(&o->fds);
 	pthread_mutex_init(&o->types.lock, NULL);
 	o->listing_max = conf->listing_max ? conf->listing_max : 65536;
@@ -256,6 +253,7 @@ int cop_origin_open(const struct cop_origin_conf *conf, struct cop_origin **out,
 		real_close(&o->base);
 		return rc;
 	}
+	o->other.dirfd = o->base.dirfd;
 	*out = &o->base;
 	return 0;
 }
@@ -303,6 +301,12 @@ void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg)
 void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg)
 {
 	o->ops->run(o, fn, arg);
+}
+
+/* The fake has one order for all. */
+struct cop_origin *cop_origin_later(struct cop_origin *o)
+{
+	return o->dirfd >= 0 ? &cop_origin_real_of(o)->other : o;
 }
 
 int cop_origin_dirfd(const struct cop_origin *o)

@@ -68,6 +68,10 @@ void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg);
 /* Any other blocking work on the pool, under the same limit: fn(arg, 0), or fn(arg, -ECANCELED) at close. */
 void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
 
+/* The same origin under a handle for work that nobody waits for yet: its jobs start when no others wait, and hold at most three quarters of
+ * the operations in flight, so that who does wait finds a free one. Owned by the origin; not to be closed. */
+struct cop_origin *cop_origin_later(struct cop_origin *o);
+
 /* The source directory's descriptor (O_PATH), owned by the origin. */
 int cop_origin_dirfd(const struct cop_origin *o);
 

@@ -32,6 +32,7 @@ struct cop_origin_ops {
 struct cop_origin {
 	const struct cop_origin_ops *ops;
 	int dirfd; /* -1 in the fake */
+	bool later; /* the other handle of a real one (cop_origin_later) */
 };
 
 /* ---- the pool ---- */
@@ -41,6 +42,7 @@ struct cop_origin {
 struct cop_origin_job {
 	struct cop_list link;
 	void (*fn)(struct cop_origin_job *job, int rc);
+	bool later; /* nobody waits for it: after all the others, and never on all workers */
 };
 
 struct cop_origin_worker;
@@ -48,8 +50,8 @@ struct cop_origin_worker;
 struct cop_origin_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list queue;
-	unsigned max, threads, idle, queued, running;
+	struct cop_list queue, later;
+	unsigned max, threads, idle, queued, running, running_later;
 	bool stopping;
 	struct cop_origin_worker *worker; /* max of them */
 	unsigned idle_ms;
@@ -62,7 +64,7 @@ struct cop_origin_pool {
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
 /* Cancels what is queued, waits for what runs. The jobs that a running job submits meanwhile are cancelled. */
 void cop_origin_pool_fini(struct cop_origin_pool *p);
-/* urgent: before the jobs that wait already, for the parts of a job that was let in before. */
+/* urgent: before the jobs that wait already in its queue, for the parts of a job that was let in before. */
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);
 
 /* ---- descriptors that are kept between reads of one file ---- */
@@ -106,7 +108,7 @@ struct cop_origin_types {
 };
 
 struct cop_origin_real {
-	struct cop_origin base;
+	struct cop_origin base, other; /* other: what cop_origin_later gives out */
 	struct cop_origin_pool pool;
 	struct cop_origin_fds fds;
 	struct cop_origin_types types;
@@ -117,6 +119,12 @@ struct cop_origin_real {
 	_Atomic bool no_noatime; /* O_NOATIME was refused once: others own the files */
 	_Atomic uint64_t stat_ns; /* what one statx of a child took lately */
 };
+
+static inline struct cop_origin_real *cop_origin_real_of(struct cop_origin *o)
+{
+	return o->later ? COP_CONTAINER_OF(o, struct cop_origin_real, other) :
+		COP_CONTAINER_OF(o, struct cop_origin_real, base);
+}
 
 /* Every request to the real origin begins with this. */
 struct cop_origin_task {
@@ -129,7 +137,7 @@ struct cop_origin_task {
 };
 
 /* Fills a task of a larger, malloc'ed object. path may be NULL. -ENOMEM. */
-int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin_real *o, const char *path,
+int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const char *path,
 	cop_origin_done *done, void *arg);
 /* Counts, frees the path and calls done, which takes data. The caller frees the task's object after. */
 void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t len);

@@ -25,6 +25,7 @@ int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 	p->max = max;
 	p->idle_ms = COP_ORIGIN_IDLE_MS;
 	cop_list_init(&p->queue);
+	cop_list_init(&p->later);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -44,6 +45,18 @@ static void sleep_ms(struct cop_origin_pool *p, uint64_t ms)
 	p->idle--;
 }
 
+/* What nobody waits for runs on at most three quarters of the workers. */
+static bool may_run_later(const struct cop_origin_pool *p)
+{
+	return p->running_later < COP_MAX(p->max - p->max / 4, 1u);
+}
+
+/* Locked. Whether a free worker would find something. */
+static bool have_work(const struct cop_origin_pool *p)
+{
+	return !cop_list_empty(&p->queue) || (!cop_list_empty(&p->later) && may_run_later(p));
+}
+
 /* Locked; unlocks meanwhile. False: there was nothing to do for so long that the worker ends. */
 static bool wait_for_work(struct cop_origin_pool *p)
 {
@@ -58,16 +71,41 @@ static bool wait_for_work(struct cop_origin_pool *p)
 			tidy_ms = p->tidy(p->tidy_ctx);
 			pthread_mutex_lock(&p->lock);
 		}
-		if (!cop_list_empty(&p->queue))
+		if (have_work(p))
 			return true;
 		now = cop_now_ms();
 		if (p->stopping || (now >= end && !tidy_ms))
 			return false;
 		ms = now < end ? end - now : tidy_ms;
 		sleep_ms(p, tidy_ms ? COP_MIN(ms, tidy_ms) : ms);
-		if (!cop_list_empty(&p->queue))
+		if (have_work(p))
 			return true;
 	}
+}
+
+/* Locked. */
+static struct cop_origin_job *take_job(struct cop_origin_pool *p)
+{
+	struct cop_list *item = cop_list_pop_front(&p->queue);
+
+	if (!item && may_run_later(p))
+		item = cop_list_pop_front(&p->later);
+	return item ? COP_CONTAINER_OF(item, struct cop_origin_job, link) : NULL;
+}
+
+/* Runs one job; its struct is gone after it. */
+static void run_job(struct cop_origin_pool *p, struct cop_origin_job *job)
+{
+	bool later = job->later;
+
+	p->queued--;
+	p->running++;
+	p->running_later += later;
+	pthread_mutex_unlock(&p->lock);
+	job->fn(job, 0);
+	pthread_mutex_lock(&p->lock);
+	p->running--;
+	p->running_later -= later;
 }
 
 static void *work(void *arg)
@@ -77,19 +115,10 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	do {
-		struct cop_list *item;
+		struct cop_origin_job *job;
 
-		while ((item = cop_list_pop_front(&p->queue))) {
-			struct cop_origin_job *job =
-				COP_CONTAINER_OF(item, struct cop_origin_job, link);
-
-			p->queued--;
-			p->running++;
-			pthread_mutex_unlock(&p->lock);
-			job->fn(job, 0);
-			pthread_mutex_lock(&p->lock);
-			p->running--;
-		}
+		while ((job = take_job(p)))
+			run_job(p, job);
 	} while (wait_for_work(p));
 	p->threads--;
 	w->state = ENDED;
@@ -133,7 +162,7 @@ static void end_all(struct cop_list *jobs, int rc)
 
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent)
 {
-	struct cop_list failed;
+	struct cop_list failed, *queue = job->later ? &p->later : &p->queue;
 	int rc = 0;
 
 	cop_list_init(&failed);
@@ -144,9 +173,9 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		goto out;
 	}
 	if (urgent)
-		cop_list_push_front(&p->queue, &job->link);
+		cop_list_push_front(queue, &job->link);
 	else
-		cop_list_push_back(&p->queue, &job->link);
+		cop_list_push_back(queue, &job->link);
 	p->queued++;
 	if (p->queued > p->idle && p->threads < p->max)
 		rc = start_worker(p);
@@ -155,6 +184,7 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 	/* Fewer threads than wanted do the work all the same; none at all would never. */
 	if (rc && p->threads == 0) {
 		cop_list_splice(&failed, &p->queue);
+		cop_list_splice(&failed, &p->later);
 		p->queued = 0;
 	}
 out:
@@ -172,6 +202,7 @@ void cop_origin_pool_fini(struct cop_origin_pool *p)
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
 	cop_list_splice(&cancelled, &p->queue);
+	cop_list_splice(&cancelled, &p->later);
 	p->queued = 0;
 	pthread_cond_broadcast(&p->wake);
 	pthread_mutex_unlock(&p->lock);

@@ -161,6 +161,70 @@ static void a_job_submitted_by_a_running_job_during_the_close_is_cancelled(void 
 	assert_int_equal(cancelled, 1);
 }
 
+static void work_for_later_leaves_a_worker_free_for_who_waits(void **state)
+{
+	_Atomic int others = 0, most_of_others = 0, others_done = 0;
+	struct cop_origin_pool p;
+	struct counted c[9];
+
+	(void)state;
+	prepare(&p, 4, c, 9, 50000);
+	c[8].now = &others;
+	c[8].most = &most_of_others;
+	c[8].done = &others_done;
+	c[8].us = 0;
+	for (int i = 0; i < 8; i++) {
+		c[i].job.later = true;
+		cop_origin_pool_submit(&p, &c[i].job, i % 2);
+	}
+	wait_until(&now, 3);
+	usleep(10000);
+	cop_origin_pool_submit(&p, &c[8].job, false);
+	wait_until(&others_done, 1);
+	assert_true(done < 8);
+	wait_until(&done, 8);
+	assert_int_equal(most, 3);
+	cop_origin_pool_fini(&p);
+}
+
+static void one_worker_does_the_work_for_later_last(void **state)
+{
+	_Atomic int urgent = 0, most_urgent = 0, urgent_done = 0;
+	struct cop_origin_pool p;
+	struct counted c[4];
+
+	(void)state;
+	prepare(&p, 1, c, 4, 20000);
+	for (int i = 0; i < 3; i++)
+		c[i].job.later = true;
+	c[3].now = &urgent;
+	c[3].most = &most_urgent;
+	c[3].done = &urgent_done;
+	for (int i = 0; i < 4; i++)
+		cop_origin_pool_submit(&p, &c[i].job, false);
+	wait_until(&urgent_done, 1);
+	assert_true(done <= 1);
+	wait_until(&done, 3);
+	cop_origin_pool_fini(&p);
+}
+
+static void closing_cancels_work_for_later_too(void **state)
+{
+	struct cop_origin_pool p;
+	struct counted c[5];
+
+	(void)state;
+	prepare(&p, 1, c, 5, 50000);
+	for (int i = 0; i < 5; i++) {
+		c[i].job.later = i > 0;
+		cop_origin_pool_submit(&p, &c[i].job, false);
+	}
+	wait_until(&now, 1);
+	cop_origin_pool_fini(&p);
+	assert_int_equal(done, 1);
+	assert_int_equal(cancelled, 4);
+}
+
 static _Atomic int tidied;
 
 static unsigned tidy(void *ctx)
@@ -194,6 +258,9 @@ int main(void)
 		cmocka_unit_test(threads_end_when_they_are_idle_and_come_back),
 		cmocka_unit_test(closing_cancels_what_waits_and_finishes_what_runs),
 		cmocka_unit_test(a_job_submitted_by_a_running_job_during_the_close_is_cancelled),
+		cmocka_unit_test(work_for_later_leaves_a_worker_free_for_who_waits),
+		cmocka_unit_test(one_worker_does_the_work_for_later_last),
+		cmocka_unit_test(closing_cancels_work_for_later_too),
 		cmocka_unit_test(an_idle_thread_tidies_until_nothing_is_left),
 	};
 

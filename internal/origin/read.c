@@ -140,14 +140,12 @@ static void read_job(struct cop_origin_job *job, int rc)
 static void submit_read(struct cop_origin *o, const char *path, struct read_task *r,
 	cop_origin_done *done, void *arg)
 {
-	struct cop_origin_real *real = COP_CONTAINER_OF(o, struct cop_origin_real, base);
-
-	if (!r || cop_origin_task_init(&r->task, real, path, done, arg)) {
+	if (!r || cop_origin_task_init(&r->task, o, path, done, arg)) {
 		free(r);
 		done(arg, -ENOMEM, NULL, 0);
 		return;
 	}
-	cop_origin_pool_submit(&real->pool, &r->task.job, false);
+	cop_origin_pool_submit(&r->task.o->pool, &r->task.job, false);
 }
 
 void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
