@@ -99,6 +99,11 @@ bool cop_cache_spare(struct cop_cache *c, size_t bytes)
 		share_left(c, bytes, true);
 }
 
+bool cop_cache_roomy(struct cop_cache *c, size_t bytes)
+{
+	return cop_cache_spare(c, bytes) && atomic_load(&c->used) + bytes <= c->limit - c->limit / 8;
+}
+
 /* Both belong to one owner until they land, so nothing else looks at them; the sums do not change. */
 void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {

@@ -28,6 +28,7 @@ enum cop_facet {
 	COP_FACET_HOLES, /* metadata: where a sparse file has data */
 	COP_FACET_STATFS, /* metadata: statvfs of the source */
 	COP_FACET_CHECK, /* tree: whether a directory is still the same */
+	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
 };
 
 struct cop_key {
@@ -91,6 +92,8 @@ void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, b
 void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes would start at once, as things stand. */
 bool cop_cache_spare(struct cop_cache *c, size_t bytes);
+/* Whether this many bytes would fit with nothing evicted, nobody waiting for room, and an eighth of the budget left free. */
+bool cop_cache_roomy(struct cop_cache *c, size_t bytes);
 
 /* How a flight ends. */
 struct cop_landing {

@@ -83,6 +83,7 @@ struct cop_key cop_coop_key(const struct cop_ask *ask)
 		[COP_ASK_HOLES] = {COP_TABLE_METADATA, COP_FACET_HOLES},
 		[COP_ASK_STATFS] = {COP_TABLE_METADATA, COP_FACET_STATFS},
 		[COP_ASK_CHECK] = {COP_TABLE_TREE, COP_FACET_CHECK},
+		[COP_ASK_MANIFEST] = {COP_TABLE_METADATA, COP_FACET_MANIFEST},
 	};
 
 	return (struct cop_key){
@@ -102,7 +103,8 @@ static uint32_t stripe_of(const struct cop_coop *c, const struct cop_ask *ask)
 	size_t len = strlen(ask->path);
 	const char *slash;
 
-	if (stripes == 1)
+	/* Rank 0 is the root of the first stripe. */
+	if (stripes == 1 || ask->kind == COP_ASK_MANIFEST)
 		return 0;
 	if (ask->kind == COP_ASK_CHUNK)
 		return (uint32_t)((cop_hash64(ask->path, len, 0) + ask->index) % stripes);
@@ -225,6 +227,7 @@ static size_t room_for(const struct flight *f)
 		return f->group_count ? bytes : f->buf_len;
 	case COP_ASK_LISTING:
 	case COP_ASK_NAMES:
+	case COP_ASK_MANIFEST:
 		return LISTING_RESERVE;
 	default:
 		return ENTRY_RESERVE;
@@ -397,6 +400,13 @@ void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask)
 		cop_obj_put(c->conf.cache, obj);
 }
 
+struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask)
+{
+	struct cop_key key = cop_coop_key(ask);
+
+	return cop_cache_peek(c->conf.cache, &key);
+}
+
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check)
 {
 	struct cop_obj *obj = listing_of(c, check->path, check->version);
@@ -477,6 +487,7 @@ static bool decode(uint8_t op, struct cop_rpc_req *req, char *path, struct cop_a
 	ask->version = cop_rd_u64(&r);
 	ask->size = cop_rd_u64(&r);
 	ask->index = cop_rd_u64(&r);
+	ask->later = cop_rd_u8(&r);
 	text = cop_rd_str(&r, &path_len);
 	if (!cop_rd_done(&r) || path_len > 4095 || (path_len && memchr(text, 0, path_len)))
 		return false;

@@ -28,15 +28,17 @@ enum cop_ask_kind {
 	COP_ASK_HOLES,       /* array of struct cop_extent: where a sparse file has data */
 	COP_ASK_STATFS,      /* struct cop_statfs of the source */
 	COP_ASK_CHECK,       /* is the listing with this version (of the directory) still true? */
+	COP_ASK_MANIFEST,    /* a piece of the manifest that rank 0 was given: its index; -ENODATA past the last one */
 };
-#define COP_ASK_LAST COP_ASK_CHECK
+#define COP_ASK_LAST COP_ASK_MANIFEST
 
 struct cop_ask {
 	enum cop_ask_kind kind;
 	const char *path; /* relative to the source, NUL-terminated, at most 4095 bytes */
 	uint64_t version; /* of the file (chunk, holes) or of the directory (check) */
 	uint64_t size;    /* of the file (chunk) */
-	uint64_t index;   /* of the chunk */
+	uint64_t index;   /* of the chunk, of the piece */
+	bool later;       /* nobody waits for it yet: at the origin it goes behind what somebody waits for */
 };
 
 struct cop_coop_conf {
@@ -49,6 +51,9 @@ struct cop_coop_conf {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc; /* NULL for a tree of one node */
+	/* Gives a copy (malloc'ed) of a piece of the manifest, on a node that has one. May be NULL; quick. 0 or -errno. */
+	int (*manifest)(void *ctx, uint64_t index, void **data, size_t *len);
+	void *ctx;
 	struct cop_stats *stats;
 };
 
@@ -63,6 +68,9 @@ void cop_coop_free(struct cop_coop *c);
  * called once, on another thread or before this returns; -ENOMEM. Never blocks. */
 int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	struct cop_obj **obj);
+
+/* The object if it is here, landed, with a reference; else NULL. Asks nobody and counts nothing. */
+struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 
 /* Whether the listing named by a COP_ASK_CHECK was found true within the ENOENT TTL, here. */
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);

@@ -53,6 +53,8 @@ static bool sound(const struct flight *f, const struct cop_landing *l)
 		return len % sizeof(struct cop_extent) == 0;
 	case COP_ASK_CHECK:
 		return true;
+	case COP_ASK_MANIFEST:
+		return data && len <= COP_MIB;
 	}
 	return false;
 }
@@ -165,6 +167,7 @@ void cop_coop_send(struct flight *f)
 	cop_wr_u64(&w, f->ask.version);
 	cop_wr_u64(&w, f->ask.size);
 	cop_wr_u64(&w, f->ask.index);
+	cop_wr_u8(&w, f->ask.later);
 	cop_wr_str(&w, f->ask.path, strlen(f->ask.path));
 	call.payload_len = cop_wr_len(&w);
 	if (f->ask.kind == COP_ASK_CHUNK) {

@@ -100,7 +100,7 @@ void cop_coop_gather(struct flight *f)
 	f->group_count = 0;
 }
 
-static void read_chunks(struct flight *f)
+static void read_chunks(struct flight *f, struct cop_origin *o)
 {
 	unsigned count = f->group_count ? f->group_count : 1;
 	struct flight *first = f->group_count ? f->group[0] : f;
@@ -111,13 +111,23 @@ static void read_chunks(struct flight *f)
 
 		iov[i] = (struct iovec){g->buf, g->buf_len};
 	}
-	cop_origin_read(f->coop->conf.origin, f->ask.path, f->ask.version,
+	cop_origin_read(o, f->ask.path, f->ask.version,
 		first->ask.index * f->coop->conf.chunk_bytes, iov, (int)count, group_read, f);
+}
+
+static void own_manifest(struct flight *f)
+{
+	const struct cop_coop_conf *conf = &f->coop->conf;
+	struct cop_landing l = {.rc = -ENODATA};
+
+	if (conf->manifest)
+		l.rc = conf->manifest(conf->ctx, f->ask.index, &l.data, &l.len);
+	cop_coop_land(f, &l);
 }
 
 void cop_coop_read_origin(struct flight *f)
 {
-	struct cop_origin *o = f->coop->conf.origin;
+	struct cop_origin *o = f->ask.later ? cop_origin_later(f->coop->conf.origin) : f->coop->conf.origin;
 
 	switch (f->ask.kind) {
 	case COP_ASK_LISTING:
@@ -130,7 +140,7 @@ void cop_coop_read_origin(struct flight *f)
 		cop_origin_stat(o, f->ask.path, blob_read, f);
 		break;
 	case COP_ASK_CHUNK:
-		read_chunks(f);
+		read_chunks(f, o);
 		break;
 	case COP_ASK_HOLES:
 		cop_origin_holes(o, f->ask.path, f->ask.version, blob_read, f);
@@ -140,6 +150,9 @@ void cop_coop_read_origin(struct flight *f)
 		break;
 	case COP_ASK_CHECK:
 		cop_origin_stat(o, f->ask.path, checked, f);
+		break;
+	case COP_ASK_MANIFEST:
+		own_manifest(f);
 		break;
 	}
 }
