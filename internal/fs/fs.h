@@ -10,6 +10,7 @@
 #define COP_FS_H
 
 #include "coop/coop.h"
+#include "manifest/manifest.h"
 #include "prof/prof.h"
 
 struct cop_fs;
@@ -27,6 +28,7 @@ struct cop_fs_conf {
 	struct cop_cache *cache;
 	struct cop_origin *origin; /* for what is read on the node itself: pseudo file systems, files beyond max_cacheable */
 	struct cop_stats *stats;
+	struct cop_manifest_set *record; /* what was asked of coop, in the order of first need; may be NULL. Changes nothing else */
 	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less, so that each path is seen at least once */
 };
 

@@ -29,6 +29,7 @@ struct inode {
 	_Atomic uint64_t last, ahead; /* read-ahead: the chunk read last, the first one not asked for, */
 	_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
 	_Atomic bool whole;     /* all of it was asked for once */
+	_Atomic bool recorded;  /* a directory whose listing is in the record */
 	uint64_t hash;
 	struct cop_attr attr;
 	bool in_table;
@@ -147,6 +148,8 @@ void cop_fs_profile(fuse_req_t req, enum cop_prof_op kind, enum cop_prof_outcome
 /* Asks coop; next is called once, now or later. */
 void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc));
+/* Notes for the record that this was needed. */
+void cop_fs_record(struct op *op, const struct cop_ask *ask);
 /* Replies and frees. */
 void cop_fs_fail(struct op *op, int rc);
 void cop_fs_stat(const struct cop_attr *attr, struct stat *st);

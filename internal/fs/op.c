@@ -109,6 +109,8 @@ void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	struct cop_obj *obj;
 	int rc;
 
+	if (op->fs->conf.record)
+		cop_fs_record(op, ask);
 	op->next = next;
 	op->waiter.landed = landed;
 	op->asked = true;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The order in which things were needed first, as the kernel asks for them: it asks once, so this costs nothing that matters and changes no
+ * setting. Of a directory that the kernel has read with attributes (READDIRPLUS) the single names are not seen; its listing holds them. */
+#include "fs/fs_priv.h"
+
+#include <string.h>
+
+void cop_fs_record(struct op *op, const struct cop_ask *ask)
+{
+	struct cop_manifest_item item = {.path = ask->path};
+
+	switch (ask->kind) {
+	case COP_ASK_LISTING:
+		/* op->inode is the directory. */
+		if (atomic_exchange(&op->inode->recorded, true))
+			return;
+		item.kind = COP_MANIFEST_DIR;
+		break;
+	case COP_ASK_ENTRY:
+		if (!*ask->path)
+			return;
+		item.kind = COP_MANIFEST_NAME;
+		break;
+	case COP_ASK_CHUNK:
+		item.kind = COP_MANIFEST_FILE;
+		item.size = ask->size;
+		item.mtime_ns = op->inode->attr.mtime_ns;
+		cop_manifest_range_add(&item, (uint64_t)op->off, (uint64_t)op->off + op->size);
+		break;
+	default:
+		return;
+	}
+	item.len = strlen(ask->path);
+	cop_manifest_set_add(op->fs->conf.record, &item, 0);
+}
