@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "prefetch/prefetch_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "log/log.h"
+
+/* What a listing or an entry is taken to need when it is asked whether there is room. */
+#define SMALL_BYTES (64 * COP_KIB)
+
+static const unsigned lane_slots[LANES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
+
+/* ---- asking ---- */
+
+static void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+{
+	struct slot *s = COP_CONTAINER_OF(w, struct slot, waiter);
+	struct cop_prefetch *p = s->p;
+
+	s->obj = cop_obj_get(obj);
+	s->rc = rc;
+	pthread_mutex_lock(&p->lock);
+	cop_list_push_back(&p->landed, &s->link);
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void give_up(struct cop_prefetch *p, const char *why)
+{
+	p->over = true;
+	if (!p->why)
+		p->why = why;
+}
+
+/* True: the answer is in s already; false: it will come, or will not (p->over). */
+static bool ask(struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
+{
+	struct cop_obj *obj;
+	int rc;
+
+	s->bytes = bytes;
+	s->obj = cop_coop_peek(p->conf.coop, ask);
+	if (s->obj) {
+		s->rc = s->obj->error;
+		s->bytes = 0;
+		return true;
+	}
+	if (!cop_cache_roomy(p->conf.cache, bytes)) {
+		give_up(p, "the cache is nearly full, what is left is fetched when it is asked for");
+		return false;
+	}
+	s->waiter.landed = landed;
+	rc = cop_coop_get(p->conf.coop, ask, &s->waiter, &obj);
+	/* It may have landed already, so what is in s belongs to the waiter now. */
+	p->flying += rc == 0;
+	if (rc == 0)
+		return false;
+	s->obj = rc > 0 ? obj : NULL;
+	s->rc = rc > 0 ? obj->error : rc;
+	return true;
+}
+
+static void let_go(struct cop_prefetch *p, struct slot *s)
+{
+	if (s->obj)
+		cop_obj_put(p->conf.cache, s->obj);
+	s->obj = NULL;
+}
+
+static void done_with(struct cop_prefetch *p, struct slot *s)
+{
+	let_go(p, s);
+	cop_list_push_back(&p->free[s->lane], &s->link);
+}
+
+/* An answer for the counters: brought by this, there before, or no good. */
+static void count(struct cop_prefetch *p, const struct slot *s)
+{
+	struct cop_stats *stats = p->conf.stats;
+
+	if (s->rc && s->rc != -ENOENT) {
+		cop_stats_add(stats, COP_PREFETCH_FAILED, 1);
+	} else if (s->bytes == 0) {
+		cop_stats_add(stats, COP_PREFETCH_PRESENT, 1);
+	} else {
+		cop_stats_add(stats, COP_PREFETCH_OBJECTS, 1);
+		cop_stats_add(stats, COP_PREFETCH_BYTES, s->obj ? s->obj->len : 0);
+	}
+}
+
+/* ---- names ---- */
+
+static void ask_entry(struct cop_prefetch *p, struct slot *s);
+
+static void gone(struct cop_prefetch *p)
+{
+	cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
+}
+
+static void name_known(struct cop_prefetch *p, struct slot *s, const struct cop_attr *attr)
+{
+	if (s->item->kind == COP_MANIFEST_FILE)
+		cop_prefetch_file_ready(p, s->item, attr);
+	done_with(p, s);
+}
+
+static void with_entry(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_attr attr;
+
+	count(p, s);
+	if (s->rc) {
+		if (s->item->kind == COP_MANIFEST_FILE)
+			gone(p);
+		done_with(p, s);
+		return;
+	}
+	cop_entry_get(s->obj->data, &attr, NULL, NULL);
+	name_known(p, s, &attr);
+}
+
+/* As a lookup in fs: the listing answers, or where it proves nothing the single entry. */
+static void with_listing(struct cop_prefetch *p, struct slot *s)
+{
+	const char *path = cop_prefetch_path(p, s->item), *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	struct cop_listing_entry e;
+
+	if (s->rc == -ENOENT || s->rc == -ENOTDIR) {
+		gone(p);
+		done_with(p, s);
+	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
+		if (!s->rc && (cop_listing_flags(s->obj->data) & COP_LISTING_COMPLETE)) {
+			/* That a name is absent is something that a job may have asked for. */
+			if (s->item->kind == COP_MANIFEST_FILE)
+				gone(p);
+			done_with(p, s);
+		} else {
+			ask_entry(p, s);
+		}
+	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target)) {
+		ask_entry(p, s);
+	} else {
+		name_known(p, s, &e.attr);
+	}
+}
+
+static void ask_entry(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask entry = {.kind = COP_ASK_ENTRY, .path = cop_prefetch_path(p, s->item), .later = true};
+
+	let_go(p, s);
+	s->entry = true;
+	if (ask(p, s, &entry, SMALL_BYTES))
+		with_entry(p, s);
+	else if (p->over)
+		done_with(p, s);
+}
+
+/* ---- the lanes: each begins one thing, and says whether there was one ---- */
+
+static bool begin_listing(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask list = {.kind = COP_ASK_LISTING, .later = true};
+
+	while (p->next_listing < p->n_items && cop_prefetch_item(p, p->next_listing)->kind != COP_MANIFEST_DIR)
+		p->next_listing++;
+	if (p->next_listing == p->n_items)
+		return false;
+	s->item = cop_prefetch_item(p, p->next_listing++);
+	list.path = cop_prefetch_path(p, s->item);
+	atomic_fetch_add(&p->listings, 1);
+	if (ask(p, s, &list, SMALL_BYTES)) {
+		count(p, s);
+		done_with(p, s);
+	} else if (p->over) {
+		done_with(p, s);
+	}
+	return true;
+}
+
+static bool begin_name(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask list = {.kind = COP_ASK_LISTING, .later = true};
+	char dir[COP_MANIFEST_PATH_MAX + 1];
+	const char *path, *slash;
+
+	while (p->next_name < p->n_items && cop_prefetch_item(p, p->next_name)->kind == COP_MANIFEST_DIR)
+		p->next_name++;
+	if (p->next_name == p->n_items)
+		return false;
+	s->item = cop_prefetch_item(p, p->next_name++);
+	s->entry = false;
+	path = cop_prefetch_path(p, s->item);
+	slash = strrchr(path, '/');
+	memcpy(dir, path, slash ? (size_t)(slash - path) : 0);
+	dir[slash ? slash - path : 0] = '\0';
+	list.path = dir;
+	if (ask(p, s, &list, SMALL_BYTES))
+		with_listing(p, s);
+	else if (p->over)
+		done_with(p, s);
+	return true;
+}
+
+/* All that is named was asked for, and nothing that could name more is under way: then the rest. */
+static bool begin_rest(struct cop_prefetch *p)
+{
+	if (p->rest || p->flying || p->next_name < p->n_items)
+		return false;
+	p->rest = true;
+	p->at_file = 0;
+	p->at_range = 0;
+	p->at_chunk = 0;
+	return true;
+}
+
+static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask chunk;
+
+	if (!cop_prefetch_next_chunk(p, &chunk) && !(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
+		return false;
+	if (ask(p, s, &chunk, cop_coop_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
+		/* The rest of a file begins with what was asked for above. */
+		if (s->bytes || !p->rest)
+			count(p, s);
+		done_with(p, s);
+	} else if (p->over) {
+		done_with(p, s);
+	}
+	return true;
+}
+
+static bool (*const begin[LANES])(struct cop_prefetch *p, struct slot *s) = {
+	[LANE_LISTINGS] = begin_listing, [LANE_NAMES] = begin_name, [LANE_CHUNKS] = begin_chunk};
+
+static void finish(struct cop_prefetch *p, struct slot *s)
+{
+	p->flying--;
+	if (s->rc == -ESHUTDOWN) {
+		give_up(p, "the node stops");
+		done_with(p, s);
+	} else if (s->lane == LANE_NAMES && !s->entry) {
+		with_listing(p, s);
+	} else if (s->lane == LANE_NAMES) {
+		with_entry(p, s);
+	} else {
+		count(p, s);
+		done_with(p, s);
+	}
+}
+
+/* Fills the windows. */
+static void fill(struct cop_prefetch *p)
+{
+	for (unsigned lane = 0; lane < LANES; lane++)
+		while (!p->over && !cop_list_empty(&p->free[lane])) {
+			struct slot *s = COP_CONTAINER_OF(cop_list_pop_front(&p->free[lane]), struct slot, link);
+
+			if (begin[lane](p, s))
+				continue;
+			cop_list_push_front(&p->free[lane], &s->link);
+			break;
+		}
+}
+
+/* ---- the thread ---- */
+
+/* Waits for slots to land and takes them all; false when the node stops. */
+static bool wait_landed(struct cop_prefetch *p, struct cop_list *slots)
+{
+	bool stopping;
+
+	cop_list_init(slots);
+	pthread_mutex_lock(&p->lock);
+	while (!p->stopping && cop_list_empty(&p->landed))
+		pthread_cond_wait(&p->wake, &p->lock);
+	stopping = p->stopping;
+	if (!stopping)
+		cop_list_splice(slots, &p->landed);
+	pthread_mutex_unlock(&p->lock);
+	return !stopping;
+}
+
+/* Asks for the pieces one after the other, until there are no more. 0, or -errno. */
+static int load(struct cop_prefetch *p)
+{
+	struct slot *s = COP_CONTAINER_OF(p->free[LANE_CHUNKS].next, struct slot, link);
+	struct cop_ask piece = {.kind = COP_ASK_MANIFEST, .path = ""};
+	struct cop_list slots;
+	bool sound = true;
+
+	cop_list_remove(&s->link);
+	for (s->rc = 0; !s->rc && sound && !p->over; piece.index++) {
+		if (!ask(p, s, &piece, SMALL_BYTES) && !p->over) {
+			if (!wait_landed(p, &slots))
+				return -ESHUTDOWN;
+			p->flying--;
+		}
+		if (p->over)
+			break;
+		if (!s->rc)
+			sound = cop_prefetch_take_piece(p, s->obj->data, s->obj->len);
+		let_go(p, s);
+	}
+	cop_list_push_back(&p->free[LANE_CHUNKS], &s->link);
+	p->ready = calloc(p->n_items ? p->n_items : 1, sizeof(*p->ready));
+	if (!p->ready)
+		return -ENOMEM;
+	if (p->over || s->rc == -ENODATA)
+		return 0;
+	return sound ? s->rc : -ENOMEM;
+}
+
+static void set_state(struct cop_prefetch *p, int state)
+{
+	pthread_mutex_lock(&p->lock);
+	p->state = state;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void forget_manifest(struct cop_prefetch *p)
+{
+	cop_buf_free(&p->text);
+	cop_buf_free(&p->items);
+	cop_buf_free(&p->ranges);
+	free(p->ready);
+	p->ready = NULL;
+}
+
+/* Works until nothing is left or nothing more is to be asked for; false when the node stops. */
+static bool run(struct cop_prefetch *p)
+{
+	struct cop_list slots, *l;
+
+	for (fill(p); p->flying; fill(p)) {
+		if (!wait_landed(p, &slots))
+			return false;
+		while ((l = cop_list_pop_front(&slots)))
+			finish(p, COP_CONTAINER_OF(l, struct slot, link));
+	}
+	return true;
+}
+
+static void *work(void *arg)
+{
+	struct cop_prefetch *p = arg;
+	int rc = load(p);
+
+	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
+		p->why = "there is no manifest yet";
+	else if (rc && rc != -ESHUTDOWN)
+		give_up(p, "the manifest could not be had");
+	set_state(p, RUNNING);
+	if (!rc && !run(p))
+		rc = -ESHUTDOWN;
+	if (rc == -ESHUTDOWN)
+		give_up(p, "the node stops");
+	set_state(p, p->over ? STOPPED : DONE);
+	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s", p->over ? "stopped" : "done",
+		p->n_items, atomic_load(&p->listings), atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
+	forget_manifest(p);
+	return NULL;
+}
+
+int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out)
+{
+	struct cop_prefetch *p = calloc(1, sizeof(*p));
+	unsigned n = 0;
+	int rc;
+
+	if (!p)
+		return -ENOMEM;
+	p->conf = *conf;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->wake, NULL);
+	cop_list_init(&p->landed);
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		cop_list_init(&p->free[lane]);
+		for (unsigned i = 0; i < lane_slots[lane]; i++, n++) {
+			p->slot[n].p = p;
+			p->slot[n].lane = lane;
+			cop_list_push_back(&p->free[lane], &p->slot[n].link);
+		}
+	}
+	rc = cop_thread_start(&p->thread, "prefetch", work, p);
+	if (rc) {
+		p->stopping = true;
+		cop_prefetch_free(p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
+
+void cop_prefetch_stop(struct cop_prefetch *p)
+{
+	bool first;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	first = !p->stopping;
+	p->stopping = true;
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+	if (first)
+		pthread_join(p->thread, NULL);
+}
+
+/* What landed after the thread had gone still holds its reference. */
+void cop_prefetch_free(struct cop_prefetch *p)
+{
+	struct cop_list *l;
+
+	if (!p)
+		return;
+	cop_prefetch_stop(p);
+	while ((l = cop_list_pop_front(&p->landed)))
+		let_go(p, COP_CONTAINER_OF(l, struct slot, link));
+	pthread_cond_destroy(&p->wake);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* ---- reports ---- */
+
+static const char *state_of(struct cop_prefetch *p, const char **why)
+{
+	static const char *const names[] = {"loading", "running", "done", "stopped"};
+	const char *name;
+
+	*why = NULL;
+	if (!p)
+		return "off";
+	pthread_mutex_lock(&p->lock);
+	name = names[p->state];
+	if (p->state == DONE || p->state == STOPPED)
+		*why = p->why;
+	pthread_mutex_unlock(&p->lock);
+	return name;
+}
+
+void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out)
+{
+	const char *why, *state = state_of(p, &why);
+
+	cop_buf_printf(out, "{\"state\":\"%s\",\"why\":%s%s%s", state, why ? "\"" : "", why ? why : "null", why ? "\"" : "");
+	cop_buf_printf(out, ",\"items\":%" PRIu64 ",\"listings\":%" PRIu64 ",\"files\":%" PRIu64 "}",
+		p ? atomic_load(&p->count) : 0, p ? atomic_load(&p->listings) : 0, p ? atomic_load(&p->files) : 0);
+}
+
+void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out)
+{
+	const char *why, *state = state_of(p, &why);
+
+	cop_buf_printf(out, "prefetch   %s", state);
+	if (p)
+		cop_buf_printf(out, ", %" PRIu64 " lines of the manifest, %" PRIu64 " directories and %" PRIu64 " files asked for",
+			atomic_load(&p->count), atomic_load(&p->listings), atomic_load(&p->files));
+	if (why)
+		cop_buf_printf(out, ": %s", why);
+}

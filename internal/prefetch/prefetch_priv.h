@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread owns everything but what stands under `lock`: flights that land only put their slot on the list and wake it. So there is no order
+ * of locks, and a callback costs a few instructions on whichever thread it comes.
+ *
+ * Three lanes run side by side, each with a window of slots: listings in the order of the manifest; names, which wait for their directory's
+ * listing and give files their version; chunks of the files that have one. */
+#ifndef COP_PREFETCH_PRIV_H
+#define COP_PREFETCH_PRIV_H
+
+#include <stdatomic.h>
+
+#include "manifest/manifest.h"
+#include "prefetch/prefetch.h"
+
+enum lane { LANE_LISTINGS, LANE_NAMES, LANE_CHUNKS, LANES };
+
+#define SLOTS_LISTINGS 32u
+#define SLOTS_NAMES 32u
+#define SLOTS_CHUNKS 16u
+#define SLOTS (SLOTS_LISTINGS + SLOTS_NAMES + SLOTS_CHUNKS)
+
+struct item {
+	size_t path; /* offset in text */
+	size_t range; /* index of the first */
+	uint8_t kind, ranges;
+	uint64_t size;
+	int64_t mtime_ns;
+	uint64_t version, size_now; /* of a file once it is known */
+};
+
+struct slot {
+	struct cop_waiter waiter;
+	struct cop_list link; /* free, or landed */
+	struct cop_prefetch *p;
+	enum lane lane;
+	struct item *item;
+	bool entry;         /* what is asked for is the single entry */
+	bool piece;         /* or a piece of the manifest */
+	struct cop_obj *obj; /* landed: a reference, NULL without an answer */
+	int rc;
+	size_t bytes;
+};
+
+struct cop_prefetch {
+	struct cop_prefetch_conf conf;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct cop_list landed;  /* slots; under lock, as the next two */
+	bool stopping;
+	enum { LOADING, RUNNING, DONE, STOPPED } state; /* written by the thread, under lock */
+	const char *why;
+	struct cop_list free[LANES];
+	struct slot slot[SLOTS];
+	unsigned flying;
+	bool over; /* nothing more is to be asked for */
+
+	struct cop_buf text, items, ranges; /* of the manifest */
+	size_t n_items;
+	_Atomic uint64_t count, listings, files; /* for reports */
+	size_t next_listing, next_name; /* cursors: items */
+	struct item **ready;     /* files whose version is known, in that order */
+	size_t n_ready, at_file; /* at_file: whose chunks are asked for now */
+	unsigned at_range;
+	uint64_t at_chunk;
+	bool rest; /* what the manifest names is asked for; now the rest of those files */
+};
+
+/* ---- load.c ---- */
+
+/* Takes a piece of the manifest apart; false without memory or past the bounds. */
+bool cop_prefetch_take_piece(struct cop_prefetch *p, const char *data, size_t len);
+const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i);
+struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index);
+
+/* ---- chunks.c: which chunk comes next ---- */
+
+/* A file's version is known: its chunks may be asked for. */
+void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr);
+/* The next chunk to ask for; false if there is none now. */
+bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask);
+
+#endif

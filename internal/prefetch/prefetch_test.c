@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One node over a fake origin: the real cache and coop, and a manifest out of a string. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "prefetch/prefetch_priv.h"
+
+/* As large as what a root reads by one job, so that no chunk comes along with another. */
+#define CHUNK (4 * COP_MIB)
+#define WHOLE (6 * CHUNK)
+
+struct world {
+	struct cop_stats stats;
+	struct cop_cache *cache;
+	struct cop_origin *origin;
+	struct cop_coop *coop;
+	struct cop_prefetch *p;
+	struct cop_buf body;
+	int error; /* of every piece */
+	char report[512];
+};
+
+static int piece(void *ctx, uint64_t index, void **data, size_t *len)
+{
+	struct world *w = ctx;
+	size_t at = 0, n = 0;
+
+	if (w->error)
+		return w->error;
+	for (uint64_t i = 0; i <= index; i++, at += n)
+		if (!(n = cop_manifest_piece(w->body.data, w->body.len, at)))
+			return -ENODATA;
+	*data = malloc(n);
+	memcpy(*data, w->body.data + at - n, n);
+	*len = n;
+	return 0;
+}
+
+static struct world *open_world(uint64_t budget)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct cop_coop_conf conf = {.topo = {1, 8, 1}, .chunk_bytes = CHUNK, .enoent_ttl_ms = 60000, .stats = &w->stats,
+		.manifest = piece, .ctx = w};
+
+	w->cache = conf.cache = cop_cache_new(budget, &w->stats);
+	w->origin = conf.origin = cop_origin_fake_new();
+	w->coop = cop_coop_new(&conf);
+	return w;
+}
+
+static void put(struct world *w, const char *path, size_t len)
+{
+	char *data = calloc(1, len + 1);
+
+	cop_origin_fake_put(w->origin, path, S_IFREG | 0644, data, len);
+	free(data);
+}
+
+static void put_dir(struct world *w, const char *path)
+{
+	cop_origin_fake_put(w->origin, path, S_IFDIR | 0755, "", 0);
+}
+
+static void start(struct world *w, const char *body)
+{
+	struct cop_prefetch_conf conf = {.coop = w->coop, .cache = w->cache, .stats = &w->stats, .whole_file_max = WHOLE};
+
+	if (body)
+		cop_buf_str(&w->body, body);
+	assert_int_equal(cop_prefetch_start(&conf, &w->p), 0);
+}
+
+static bool ended(struct world *w)
+{
+	bool over;
+
+	pthread_mutex_lock(&w->p->lock);
+	over = w->p->state == DONE || w->p->state == STOPPED;
+	pthread_mutex_unlock(&w->p->lock);
+	return over;
+}
+
+/* Lets the origin answer until the prefetch has ended; what it says then is in w->report. */
+static void finish(struct world *w)
+{
+	struct cop_buf b = {0};
+
+	for (int i = 0; i < 20000 && !ended(w); i++)
+		if (!cop_origin_fake_run(w->origin, 1000))
+			usleep(500);
+	assert_true(ended(w));
+	cop_prefetch_json(w->p, &b);
+	snprintf(w->report, sizeof(w->report), "%s", b.data);
+	cop_buf_free(&b);
+}
+
+static void run(struct world *w, const char *body)
+{
+	start(w, body);
+	finish(w);
+}
+
+static void close_world(struct world *w)
+{
+	cop_prefetch_stop(w->p);
+	cop_coop_close(w->coop);
+	cop_origin_close(w->origin);
+	cop_prefetch_free(w->p);
+	cop_cache_check(w->cache);
+	cop_coop_free(w->coop);
+	cop_cache_free(w->cache);
+	cop_buf_free(&w->body);
+	free(w);
+}
+
+static uint64_t counter(struct world *w, enum cop_counter c)
+{
+	return cop_stats_get(&w->stats, c);
+}
+
+static bool has(struct world *w, enum cop_ask_kind kind, const char *path)
+{
+	struct cop_obj *obj = cop_coop_peek(w->coop, &(struct cop_ask){.kind = kind, .path = path});
+
+	if (obj)
+		cop_obj_put(w->cache, obj);
+	return obj;
+}
+
+/* Chunks of a file that are here, as the listing of its directory knows it: "011" has the second and the third. */
+static const char *chunks(struct world *w, const char *dir, const char *name)
+{
+	static char text[64];
+	struct cop_obj *list = cop_coop_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir}), *obj;
+	struct cop_listing_entry e;
+	char path[256];
+	size_t n = 0;
+
+	assert_non_null(list);
+	assert_true(cop_listing_find(list->data, name, strlen(name), &e));
+	snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", name);
+	for (; cop_coop_chunk_len(w->coop, e.attr.size, n); n++) {
+		obj = cop_coop_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_CHUNK, .path = path,
+			.version = e.attr.version, .size = e.attr.size, .index = n});
+		text[n] = obj ? '1' : '0';
+		if (obj)
+			cop_obj_put(w->cache, obj);
+	}
+	text[n] = '\0';
+	cop_obj_put(w->cache, list);
+	return text;
+}
+
+static void what_is_named_is_there_and_was_asked_for_once(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+	struct cop_origin_fake_counts c;
+
+	(void)state;
+	put_dir(w, "lib");
+	put(w, "lib/a", 100);
+	put(w, "lib/b", 100);
+	put_dir(w, "other");
+	run(w, "d .\nd lib\nf 100 0 0-100 lib/a\nn lib/b\nn lib/absent\nd lib\nf 100 0 0-100 lib/a\nend 7\n");
+	assert_true(has(w, COP_ASK_LISTING, "") && has(w, COP_ASK_LISTING, "lib"));
+	assert_false(has(w, COP_ASK_LISTING, "other"));
+	assert_string_equal(chunks(w, "lib", "a"), "1");
+	assert_string_equal(chunks(w, "lib", "b"), "0");
+	c = cop_origin_fake_counts(w->origin);
+	assert_int_equal(c.lists, 2);
+	assert_int_equal(c.reads, 1);
+	assert_int_equal(c.stats, 0);
+	assert_int_equal(counter(w, COP_PREFETCH_FAILED), 0);
+	assert_string_equal(w->report, "{\"state\":\"done\",\"why\":null,\"items\":7,\"listings\":3,\"files\":2}");
+	close_world(w);
+}
+
+static void ranges_are_asked_for_by_chunk_and_then_the_rest_of_the_file(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+
+	(void)state;
+	put(w, "f", 4 * CHUNK + 1);
+	put(w, "large", WHOLE + 1);
+	put(w, "unread", 2 * CHUNK);
+	/* The large one is beyond what a reader fetches whole. */
+	run(w, "d .\nf 16777217 0 4194304-4194305 f\nf 25165825 0 4194303-4194305,12582912-12582913,25165824-25165825 large\n"
+		"f 8388608 0 - unread\n");
+	assert_string_equal(chunks(w, "", "f"), "11111");
+	assert_string_equal(chunks(w, "", "large"), "1101001");
+	assert_string_equal(chunks(w, "", "unread"), "00");
+	assert_int_equal(counter(w, COP_PREFETCH_OBJECTS), 1 + 5 + 4);
+	assert_int_equal(counter(w, COP_PREFETCH_PRESENT), 0);
+	close_world(w);
+}
+
+static void a_stale_manifest_brings_what_is_there_now(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+
+	(void)state;
+	put(w, "grown", 2 * CHUNK + 1);
+	put(w, "shrunk", 10);
+	put_dir(w, "was-a-file");
+	put(w, "was-a-dir", 10);
+	run(w, "d .\nd gone\nd was-a-dir\nf 4096 0 0-4096 grown\nf 99999 0 0-8192,90000-99999 shrunk\nf 5 0 0-5 was-a-file\n"
+		"f 5 0 0-5 gone/x\nf 5 0 0-5 was-a-dir/x\nf 5 0 0-5 missing\n");
+	assert_string_equal(chunks(w, "", "grown"), "111");
+	assert_string_equal(chunks(w, "", "shrunk"), "1");
+	assert_int_equal(counter(w, COP_PREFETCH_CHANGED), 5);
+	assert_non_null(strstr(w->report, "\"state\":\"done\",\"why\":null"));
+	close_world(w);
+}
+
+static void where_a_directory_cannot_be_listed_names_are_asked_for_one_by_one(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+
+	(void)state;
+	put_dir(w, "closed");
+	put(w, "closed/f", 100);
+	cop_origin_fake_fail(w->origin, "closed", EACCES);
+	run(w, "d closed\nf 100 0 0-100 closed/f\nn closed/absent\n");
+	assert_true(has(w, COP_ASK_ENTRY, "closed/f") && has(w, COP_ASK_ENTRY, "closed/absent"));
+	assert_int_equal(cop_origin_fake_counts(w->origin).reads, 1);
+	assert_int_equal(counter(w, COP_PREFETCH_FAILED), 1);
+	close_world(w);
+}
+
+static void it_stops_before_anything_is_evicted(void **state)
+{
+	struct world *w = open_world(COP_MIB);
+	struct cop_cache_usage u;
+	char line[64];
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		snprintf(line, sizeof(line), "f%d", i);
+		put(w, line, 4096);
+		cop_buf_printf(&w->body, "f 4096 0 0-4096 f%d\n", i);
+	}
+	run(w, NULL);
+	assert_non_null(strstr(w->report, "{\"state\":\"stopped\",\"why\":\"the cache is nearly full"));
+	cop_cache_usage(w->cache, &u);
+	assert_true(u.used_bytes <= u.limit_bytes);
+	assert_true(u.used_bytes >= u.limit_bytes / 2);
+	assert_int_equal(counter(w, COP_CACHE_EVICTIONS), 0);
+	close_world(w);
+}
+
+static void no_more_is_under_way_than_the_windows_allow(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+	unsigned queued = 0, running, most = 0;
+	char name[64];
+
+	(void)state;
+	for (int i = 0; i < 500; i++) {
+		snprintf(name, sizeof(name), "d%d", i);
+		put_dir(w, name);
+		cop_buf_printf(&w->body, "d d%d\n", i);
+		snprintf(name, sizeof(name), "d%d/f", i);
+		put(w, name, 10);
+		cop_buf_printf(&w->body, "f 10 0 0-10 d%d/f\n", i);
+	}
+	start(w, NULL);
+	for (int i = 0; i < 20000 && !ended(w); i++) {
+		usleep(200);
+		cop_origin_load(w->origin, &queued, &running);
+		most = COP_MAX(most, queued);
+		cop_origin_fake_run(w->origin, 7);
+	}
+	finish(w);
+	assert_in_range(most, SLOTS_LISTINGS, SLOTS);
+	assert_int_equal(cop_origin_fake_counts(w->origin).lists, 500);
+	assert_int_equal(cop_origin_fake_counts(w->origin).reads, 500);
+	close_world(w);
+}
+
+static void without_a_manifest_there_is_nothing_to_do(void **state)
+{
+	struct world *w = open_world(COP_MIB);
+
+	(void)state;
+	w->error = -ENODATA;
+	run(w, NULL);
+	assert_non_null(strstr(w->report, "{\"state\":\"done\",\"why\":\"there is no manifest yet\""));
+	close_world(w);
+	w = open_world(COP_MIB);
+	w->error = -EIO;
+	run(w, NULL);
+	assert_non_null(strstr(w->report, "{\"state\":\"stopped\",\"why\":\"the manifest could not be had\""));
+	close_world(w);
+}
+
+static void garbage_does_nothing(void **state)
+{
+	struct world *w = open_world(COP_MIB);
+
+	(void)state;
+	run(w, "hello\nd ../..\nd /etc\nf x\n\\\n");
+	assert_int_equal(cop_origin_fake_counts(w->origin).lists, 0);
+	assert_non_null(strstr(w->report, "\"state\":\"done\""));
+	close_world(w);
+}
+
+static void a_long_manifest_comes_in_pieces(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+
+	(void)state;
+	put_dir(w, "d");
+	for (int i = 0; i < 20000; i++)
+		cop_buf_printf(&w->body, "n d/some-name-that-is-not-there-%d\n", i);
+	run(w, "f 5 0 0-5 d/last\n");
+	assert_true(w->body.len > 2 * COP_MANIFEST_PIECE);
+	assert_non_null(strstr(w->report, "\"items\":20001,"));
+	assert_int_equal(counter(w, COP_PREFETCH_CHANGED), 1);
+	close_world(w);
+}
+
+/* Also what lands after the thread has gone gives its reference back: close_world checks. */
+static void a_node_may_stop_in_the_middle(void **state)
+{
+	(void)state;
+	for (int turn = 0; turn < 20; turn++) {
+		struct world *w = open_world(COP_GIB);
+		char name[32];
+
+		for (int i = 0; i < 100; i++) {
+			snprintf(name, sizeof(name), "d%d", i);
+			put_dir(w, name);
+			cop_buf_printf(&w->body, "d %s\nn %s/x\n", name, name);
+		}
+		start(w, NULL);
+		for (int i = 0; i < turn; i++) {
+			usleep(100);
+			cop_origin_fake_run(w->origin, 3);
+		}
+		cop_prefetch_stop(w->p);
+		if (turn % 2)
+			cop_origin_fake_run(w->origin, 10);
+		close_world(w);
+	}
+}
+
+static void nobody_is_fine(void **state)
+{
+	struct cop_buf b = {0};
+
+	(void)state;
+	cop_prefetch_json(NULL, &b);
+	assert_string_equal(b.data, "{\"state\":\"off\",\"why\":null,\"items\":0,\"listings\":0,\"files\":0}");
+	cop_buf_free(&b);
+	cop_prefetch_stop(NULL);
+	cop_prefetch_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_named_is_there_and_was_asked_for_once),
+		cmocka_unit_test(ranges_are_asked_for_by_chunk_and_then_the_rest_of_the_file),
+		cmocka_unit_test(a_stale_manifest_brings_what_is_there_now),
+		cmocka_unit_test(where_a_directory_cannot_be_listed_names_are_asked_for_one_by_one),
+		cmocka_unit_test(it_stops_before_anything_is_evicted),
+		cmocka_unit_test(no_more_is_under_way_than_the_windows_allow),
+		cmocka_unit_test(without_a_manifest_there_is_nothing_to_do),
+		cmocka_unit_test(garbage_does_nothing),
+		cmocka_unit_test(a_long_manifest_comes_in_pieces),
+		cmocka_unit_test(a_node_may_stop_in_the_middle),
+		cmocka_unit_test(nobody_is_fine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
