@@ -161,6 +161,8 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 	{.name = "listing-max", AT(listing_max), .kind = COP_OPT_U32, .arg = "N", .min = 1,        \
 		.max = 262144, .help = "larger directories are asked name by name",                \
 		.initial = "65536", .rare = true},                                                 \
+	{.name = "prefetch", AT(prefetch), .kind = COP_OPT_STRING, .arg = "FILE|auto",             \
+		.help = "bring what a manifest names before it is asked for", .rare = true},       \
 	{.name = "keep-symlinks", AT(keep_symlinks), .kind = COP_OPT_FLAG,                         \
 		.help = "leave absolute links as they are", .rare = true}
 

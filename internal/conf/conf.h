@@ -39,6 +39,7 @@ struct cop_conf {
 	const char *net_type;     /* "tcp" */
 	const char *address_book; /* FILE or NULL */
 	const char *secret_file;  /* may be NULL */
+	const char *prefetch;     /* FILE, "auto" or NULL */
 	const char *runtime_dir;  /* where the control socket stands; NULL: ctl's own choice */
 	const char *cpus;         /* list of processors, "near" or NULL */
 	int64_t rank;             /* -1: find out */

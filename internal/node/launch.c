@@ -86,6 +86,7 @@ static void end(struct cop_node *n)
 	cop_node_profile_write(n, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
 	cop_node_profile_write(n, NULL, NULL);
+	cop_node_prefetch_save(n);
 	if (holders.len)
 		cop_log_warn("unmounted lazily, held by %s", holders.data);
 	cop_node_stopped(n, holders.data);

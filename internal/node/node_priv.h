@@ -15,6 +15,7 @@
 #include "log/log.h"
 #include "node/node.h"
 #include "origin/origin.h"
+#include "prefetch/prefetch.h"
 #include "prof/prof.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
@@ -74,6 +75,10 @@ struct cop_node {
 	uint64_t cache_bytes, started_ms;
 	struct cop_stats stats;
 	struct cop_prof *prof; /* NULL: nobody asked for one */
+	struct cop_manifest_set *record; /* what this node needed, for the next manifest; or NULL */
+	struct cop_buf manifest;   /* rank 0: what was given, whole */
+	size_t manifest_body;      /* where its items begin */
+	struct cop_prefetch *_Atomic prefetch; /* NULL: nobody asked for it, or it has not begun */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
@@ -208,6 +213,17 @@ void cop_node_sizes_command(struct cop_node *n, struct command *c);
 void cop_node_cluster_add(struct cop_node *n, struct gathered *g);
 /* Main thread. Writes the files of the job; 0, or it is logged and err has the sentence. */
 int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct cop_err *err);
+
+/* ---- prefetch.c ---- */
+/* Reads the manifest, if this is rank 0 and there is one. -errno with a sentence if the user named a file that cannot be read. */
+int cop_node_prefetch_load(struct cop_node *n, struct cop_err *err);
+/* What coop asks rank 0 for. */
+int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len);
+/* The tree is ready: begins. */
+void cop_node_prefetch_start(struct cop_node *n);
+/* Nothing was left to record: with --prefetch auto the manifest becomes that of this job. */
+void cop_node_prefetch_save(struct cop_node *n);
+void cop_node_prefetch_free(struct cop_node *n);
 
 /* ---- status.c ---- */
 void cop_node_status(struct cop_node *n, struct cop_buf *out);

@@ -310,7 +310,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 	struct cop_coop_conf conf = {.topo = n->topo, .rank = n->rank, .chunk_bytes = n->conf->chunk,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .compress = compresses(n),
 		.sum_seed = sum_seed(n), .cache = n->cache,
-		.origin = n->origin, .rpc = n->rpc, .stats = &n->stats};
+		.origin = n->origin, .rpc = n->rpc, .manifest = cop_node_prefetch_piece, .ctx = n, .stats = &n->stats};
 
 	n->coop = cop_coop_new(&conf);
 	if (!n->coop)
@@ -324,7 +324,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	struct cop_fs_conf conf = {.mountpoint = n->mountpoint, .source = n->source,
 		.keep_symlinks = n->conf->keep_symlinks, .allow_other = n->conf->allow_other, .observe = n->conf->observe,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .max_cacheable = n->conf->max_cacheable,
-		.coop = n->coop, .cache = n->cache, .origin = n->origin, .stats = &n->stats, .prof = n->prof};
+		.coop = n->coop, .cache = n->cache, .origin = n->origin, .stats = &n->stats, .record = n->record, .prof = n->prof};
 
 	struct cop_fs *fs = NULL;
 	int rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
@@ -341,8 +341,10 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	cop_log_info("provider registration completed after %llu us", (unsigned long long)(cop_now_ms() - began_ms) * 1000);
 	cop_node_join(n);
 	rc = cop_node_join_wait(n, err);
-	if (!rc)
+	if (!rc) {
 		cop_log_info("parent readiness confirmed");
+		cop_node_prefetch_start(n);
+	}
 	return rc;
 }
 
@@ -356,8 +358,8 @@ static int init(struct cop_node *n, struct cop_err *err)
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
-		pin, cop_node_find_hosts, find_topology, init, find_source, open_log, find_secret, cop_node_profile_start, open_cache,
-		open_origin, open_rpc, pin_near, open_rendezvous,
+		pin, cop_node_find_hosts, find_topology, init, find_source, open_log, cop_node_prefetch_load, find_secret,
+		cop_node_profile_start, open_cache, open_origin, open_rpc, pin_near, open_rendezvous,
 		open_coop, cop_node_control_start, open_fs, join_tree,
 	};
 	int rc = 0;
@@ -373,6 +375,7 @@ void cop_node_stop(struct cop_node *n)
 	if (n->ctl)
 		cop_ctl_stop(n->ctl);
 	cop_fs_stop(n->fs, 0, NULL);
+	cop_prefetch_stop(n->prefetch);
 	atomic_store(&n->serving, NULL);
 	if (n->coop)
 		cop_coop_close(n->coop);
@@ -385,6 +388,7 @@ void cop_node_stop(struct cop_node *n)
 	if (n->rpc)
 		cop_rpc_close(n->rpc);
 	cop_fs_free(n->fs);
+	cop_node_prefetch_free(n);
 	cop_coop_free(n->coop);
 	cop_cache_free(n->cache);
 	cop_prof_free(n->prof);

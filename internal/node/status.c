@@ -77,6 +77,8 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	tables_json(&u, out);
 	cop_buf_str(out, ",");
 	cop_stats_json(&n->stats, out);
+	cop_buf_str(out, ",\"prefetching\":");
+	cop_prefetch_json(n->prefetch, out);
 	waiting_json(n, &u, out);
 	if (n->fs) {
 		cop_buf_str(out, ",\"kernel\":");
@@ -147,6 +149,10 @@ void cop_node_table(struct cop_node *n, struct cop_buf *out)
 			u.table[t].entries);
 	cop_buf_printf(out, "budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
 		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights, u.waiting_for_room);
+	if (n->conf->prefetch) {
+		cop_prefetch_text(n->prefetch, out);
+		cop_buf_str(out, "\n");
+	}
 	table_counters(&n->stats, out);
 }
 
