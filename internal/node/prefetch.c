@@ -198,7 +198,7 @@ int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len)
 void cop_node_prefetch_start(struct cop_node *n)
 {
 	struct cop_prefetch_conf conf = {.coop = n->coop, .cache = n->cache, .stats = &n->stats,
-		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk)};
+		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk), .max_cacheable = n->conf->max_cacheable};
 	struct cop_prefetch *p = NULL;
 	int rc;
 

@@ -7,7 +7,7 @@
 
 void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr)
 {
-	if (!S_ISREG(attr->mode) || attr->size == 0)
+	if (!S_ISREG(attr->mode) || attr->size == 0 || (p->conf.max_cacheable && attr->size > p->conf.max_cacheable))
 		return;
 	i->version = attr->version;
 	i->size_now = attr->size;

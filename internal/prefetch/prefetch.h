@@ -19,6 +19,7 @@ struct cop_prefetch_conf {
 	struct cop_stats *stats;
 	/* A file of at most so many bytes is fetched whole by whoever reads it first, so in the end it is fetched whole here too. */
 	uint64_t whole_file_max;
+	uint64_t max_cacheable; /* larger files bypass the tree; 0: none do */
 };
 
 /* Starts a thread that asks coop for the manifest and works through it. -ENOMEM, or what keeps a thread from being started. */
