@@ -204,7 +204,7 @@ struct report {
 typedef int fill_fn(const struct report *r, unsigned type, struct cop_buf *out);
 
 fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency, cop_prof_fill_fabric,
-	cop_prof_fill_top_paths, cop_prof_fill_summary, cop_prof_fill_events, cop_prof_fill_sizes;
+	cop_prof_fill_top_paths, cop_prof_fill_first_touch, cop_prof_fill_summary, cop_prof_fill_events, cop_prof_fill_sizes;
 
 /* ---- prof.c ---- */
 

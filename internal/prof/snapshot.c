@@ -29,6 +29,7 @@ static const struct file {
 	{"tables", "tree_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TREE, false},
 	{"tables", "md_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_METADATA, false},
 	{"tables", "md_ttl_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TTL, false},
+	{"profiling", "profiling_first_touch.csv", WITH_PATHS, cop_prof_fill_first_touch, 0, false},
 	{"tables", "data_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_DATA, false},
 	{"tables", "tree_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_TREE, false},
 	{"tables", "md_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_METADATA, false},

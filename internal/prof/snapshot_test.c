@@ -69,7 +69,9 @@ static void each_level_has_its_files(void **state)
 	cop_prof_free(p);
 	p = profile(COP_PROF_FULL, 0);
 	snapshot(p, "", NULL);
-	check_names("profiling/final", aggregate);
+	check_names("profiling/final", "nid-01.site-4711-profiling_aggregate.csv nid-01.site-4711-profiling_first_touch.csv "
+		"nid-01.site-4711-profiling_latency.csv nid-01.site-4711-profiling_operations.csv "
+		"nid-01.site-4711-profiling_summary.md ");
 	check_names("tables/final", "nid-01.site-4711-data_table_cache_event.output "
 		"nid-01.site-4711-md_table_cache_event.output nid-01.site-4711-md_ttl_cache_event.output "
 		"nid-01.site-4711-tree_table_cache_event.output ");

@@ -89,6 +89,16 @@ static const char golden_ttl[] =
 	"/soft/bin/pyvenv.cfg {\nstores: 0,\nserves: 0,\nexpires: 0,\nclears: 1\n}\n"
 	"}\n";
 
+static const char golden_touch[] =
+	"order,table,path,ranges\n"
+	"0,source,\"/soft\",\n"
+	"1,metadata,\"/soft/lib/libz.so\",\n"
+	"2,metadata,\"/soft\",\n"
+	"3,metadata,\"/soft/denied\",\n"
+	"4,metadata,\"/soft/say \"\"hi\"\",\nback\\slash \xff\",\n"
+	"5,data,\"/soft/lib/libz.so\",0-4096\n"
+	"6,tree,\"/soft/lib\",\n";
+
 static void the_files_of_a_small_story_are_these(void **state)
 {
 	struct cop_prof *p = profile(COP_PROF_FULL, 3);
@@ -100,6 +110,7 @@ static void the_files_of_a_small_story_are_these(void **state)
 	check_file("profiling/final/nid-01.site-4711-profiling_aggregate.csv", golden_aggregate);
 	check_file("profiling/final/nid-01.site-4711-profiling_latency.csv", golden_latency);
 	check_file("profiling/final/nid-01.site-4711-profiling_top_paths.csv", golden_top);
+	check_file("profiling/final/nid-01.site-4711-profiling_first_touch.csv", golden_touch);
 	check_file("tables/final/nid-01.site-4711-md_table_cache_event.output", golden_md);
 	check_file("tables/final/nid-01.site-4711-md_ttl_cache_event.output", golden_ttl);
 	check_file("tables/final/nid-01.site-4711-data_table_cache_event.output",
