@@ -214,7 +214,7 @@ void cop_report_reader_close(struct rank_reader *r)
 }
 
 /* O_NONBLOCK: a fifo would wait for a writer. */
-static int open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why)
+int cop_report_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
@@ -241,7 +241,7 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum 
 {
 	int rc;
 
-	r->fd = open_file(dir, name, &r->left, why);
+	r->fd = cop_report_open_file(dir, name, &r->left, why);
 	if (r->fd < 0)
 		return r->fd;
 	cop_report_cluster_clear(r->file);

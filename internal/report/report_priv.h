@@ -96,6 +96,8 @@ struct rank_reader {
 	uint64_t left; /* of it */
 };
 
+/* A descriptor of a regular file and its size, which is one that can be; -ENOENT, or -EBADMSG and why says it. */
+int cop_report_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why);
 int cop_report_reader_open(struct rank_reader *r);
 void cop_report_reader_close(struct rank_reader *r);
 /* Reads one file of dir into r->file. 0; -ENOENT: it is not there; -ENOMEM; -EBADMSG: it is of no use, why says so, and what is in
