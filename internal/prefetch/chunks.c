@@ -7,6 +7,8 @@
 
 void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr)
 {
+	if (!S_ISREG(attr->mode))
+		cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
 	if (!S_ISREG(attr->mode) || attr->size == 0 || (p->conf.max_cacheable && attr->size > p->conf.max_cacheable))
 		return;
 	i->version = attr->version;

@@ -183,19 +183,29 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
+/* The source has no directory above it that would tell its attributes, and every mount asks for them. */
+static bool is_name(const struct cop_prefetch *p, const struct item *i)
+{
+	return i->kind != COP_MANIFEST_DIR || !*cop_prefetch_path(p, i);
+}
+
 static bool begin_name(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask list = {.kind = COP_ASK_LISTING, .later = true};
 	char dir[COP_MANIFEST_PATH_MAX + 1];
 	const char *path, *slash;
 
-	while (p->next_name < p->n_items && cop_prefetch_item(p, p->next_name)->kind == COP_MANIFEST_DIR)
+	while (p->next_name < p->n_items && !is_name(p, cop_prefetch_item(p, p->next_name)))
 		p->next_name++;
 	if (p->next_name == p->n_items)
 		return false;
 	s->item = cop_prefetch_item(p, p->next_name++);
 	s->entry = false;
 	path = cop_prefetch_path(p, s->item);
+	if (!*path) {
+		ask_entry(p, s);
+		return true;
+	}
 	slash = strrchr(path, '/');
 	memcpy(dir, path, slash ? (size_t)(slash - path) : 0);
 	dir[slash ? slash - path : 0] = '\0';
@@ -353,7 +363,7 @@ static void *work(void *arg)
 	int rc = load(p);
 
 	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
-		p->why = "there is no manifest yet";
+		p->why = "there is no manifest to work through";
 	else if (rc && rc != -ESHUTDOWN)
 		give_up(p, "the manifest could not be had");
 	set_state(p, RUNNING);

@@ -104,9 +104,10 @@ int cop_report_first_touch_read(struct first_touch *f, struct cop_csv *csv, stru
 {
 	static const char *const columns[FIELDS] = {"order", "table", "path", "ranges"};
 	struct cop_csv_record r;
+	uint64_t row = 0;
 	int rc;
 
-	for (uint64_t row = 0; (rc = cop_csv_next(csv, &r)) > 0; row++) {
+	for (; (rc = cop_csv_next(csv, &r)) > 0; row++) {
 		if (r.n < FIELDS || r.cut)
 			return bad(why, r.cut ? "it is cut short: its last line has no end" : "a line has not as many fields as it should");
 		for (unsigned i = 0; row == 0 && i < FIELDS; i++)
@@ -124,7 +125,7 @@ int cop_report_first_touch_read(struct first_touch *f, struct cop_csv *csv, stru
 		cop_buf_printf(why, "it is not a CSV file: line %" PRIu64 ": %s", csv->line, csv->why);
 	else if (rc < 0 && rc != -ENOMEM)
 		cop_buf_printf(why, "it cannot be read: %s", strerror(-rc));
-	else if (!rc && csv->line < 2)
-		return bad(why, "it is empty");
+	else if (!rc && row < 2)
+		return bad(why, row ? "it does not name its source" : "it is empty");
 	return rc;
 }

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A job records what it needs, the next one has it before it asks; a manifest that is stale or garbage does no harm.
+# modes: release asan tsan
+# limit: 120
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 43
+
+SRC=$T/src
+mkdir -p "$SRC"
+numbered_files "$SRC/small" 60 5000
+numbered_files "$SRC/large" 1 3000000
+head -c 20000000 /dev/urandom >"$SRC/large/more"
+mkdir -p "$SRC/deep/er/still" "$SRC/unused"
+echo found >"$SRC/deep/er/still/file"
+printf 'odd' >"$SRC/deep/er/a"$'\n''b\ c'
+ln -s still/file "$SRC/deep/er/link"
+echo unused >"$SRC/unused/file"
+export XDG_CACHE_HOME=$T/cache
+manifest=$T/.slow.copper-manifest
+with_slowfs --meta-us 200 --cache-s 3600
+
+# What the application does, on the nodes given; each must get every byte right.
+use() { # RANK…
+	local rank m
+	for rank in "$@"; do
+		m=$W/mnt/$rank
+		(cd "$m" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null |
+			sha256sum >"$T/sum.$rank") &
+	done
+	wait
+	for rank in "$@"; do
+		[ "$(cat "$T/sum.$rank")" = "$want" ] || return 1
+	done
+}
+rest() { # the sum of what the source holds now
+	(cd "$ORIGIN" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null | sha256sum)
+}
+prefetched() { # RANK…: all of them have ended
+	local rank
+	for rank in "$@"; do
+		case $(node_stat "$rank" prefetching.state) in
+		done | stopped) ;;
+		*) return 1 ;;
+		esac
+	done
+}
+state() { # RANK
+	node_stat "$1" prefetching.state
+}
+want=$(rest)
+
+# ---- a first job, and what it leaves
+
+with_tree 1 --prefetch auto
+wait_for 10 prefetched 0
+is 'without a manifest there is nothing to do' "$(state 0): $(node_stat 0 prefetching.why)" 'done: there is no manifest to work through'
+ok 'a job runs' use 0
+first=$(node_stat 0 origin.bytes)
+ok 'and stops' without_tree
+ok 'it leaves its manifest beside the source' test -f "$manifest"
+is 'which begins as one' "$(head -n 2 "$manifest")" "copper-manifest 1
+source $SRC"
+is 'says how many items it has' "$(tail -n 1 "$manifest")" "end $(grep -c '^[dnf] ' "$manifest")"
+ok 'names what was read' grep -q '^f 5000 [0-9]* 0-5000 small/file00007$' "$manifest"
+ok 'in names of any byte' grep -qF ' deep/er/a\nb\\ c' "$manifest"
+is 'and nothing else' "$(grep -c 'unused\|file00015' "$manifest")" 0
+is 'in the order of first need' "$(grep -n '^d' "$manifest" | cut -d ' ' -f 2 | head -n 2 | tr '\n' ' ')" '. small '
+is 'no temporary file is left' "$(find "$T" -maxdepth 1 -name '.slow*' | wc -l)" 1
+
+# ---- the second job, on four nodes
+
+cp "$manifest" "$T/given"
+slow_reset
+with_tree 4 --prefetch auto
+ok 'four nodes prefetch' wait_for 20 prefetched 0 1 2 3
+is 'all of it' "$(state 0) $(state 1) $(state 2) $(state 3)" 'done done done done'
+is 'nothing had changed or was refused' "$(tree_sum prefetch.changed) $(tree_sum prefetch.failed)" '0 0'
+before=$(tree_sum cache.misses)
+reads=$(slow_count read)
+ok 'the application gets what it asks for' use 0 1 2 3
+is_at_most 'which was there already' $(($(tree_sum cache.misses) - before)) 4
+is 'the storage read nothing for it' "$(($(slow_count read) - reads))" 0
+is 'and for all nodes together what one job read' "$(tree_sum origin.bytes)" "$first"
+is 'cache-stats tells it in words' "$(as_user "$COPPER" cache-stats "$W/mnt/2" | grep -c '^prefetch   done, [0-9]* lines')" 1
+ok 'the tree stops' without_tree
+ok 'and the manifest is as good as before' cmp "$T/given" "$manifest"
+
+# ---- a file that is given
+
+with_tree 2 --prefetch "$T/given"
+ok 'a manifest can be given' wait_for 20 prefetched 0 1
+is 'to all nodes' "$(state 1) $(($(node_stat 1 prefetch.objects) > 15))" 'done 1'
+ok 'stopping' without_tree
+rm "$manifest"
+with_tree 1 --prefetch "$T/given"
+ok 'stopping at once' without_tree
+ok 'one that is given is not written' test ! -e "$manifest"
+
+# ---- a stale one
+
+echo 'another content' >"$ORIGIN/small/file00001"
+head -c 2500000 /dev/urandom >"$ORIGIN/large/file00000"
+rm "$ORIGIN/small/file00002" "$ORIGIN/deep/er/link"
+mkdir "$ORIGIN/small/file00002"
+echo new >"$ORIGIN/deep/er/link"
+rm -r "$ORIGIN/unused"
+want=$(rest)
+without_slowfs
+with_slowfs --meta-us 200
+with_tree 4 --prefetch "$T/given"
+ok 'the application has right bytes while the prefetch runs' use 3 1
+ok 'a stale manifest is worked through' wait_for 20 prefetched 0 1 2 3
+ok 'the application has right bytes' use 0 2
+is 'what changed was seen' "$(node_stat 0 prefetch.changed)" 3
+ok 'stopping the four' without_tree
+
+# ---- memory
+
+with_tree 1 --prefetch "$T/given" --cache-size 16M --chunk 4M
+wait_for 20 prefetched 0
+is 'in a small cache it stops' "$(state 0): $(node_stat 0 prefetching.why | cut -d , -f 1)" 'stopped: the cache is nearly full'
+is 'with nothing evicted' "$(node_stat 0 cache.evictions)" 0
+ok 'and the application runs' use 0
+ok 'stopping the small one' without_tree
+
+# ---- a node dies meanwhile
+
+with_tree 4 --prefetch "$T/given" --peer-timeout 1 --trees 1 --fanout 1
+kill_node 2
+ok 'when a node dies meanwhile the others end' wait_for 30 prefetched 0 1 3
+ok 'and read right bytes' use 3 0
+ok 'stopping the living' without_tree
+
+# ---- files that are none
+
+head -c 5000 /dev/urandom >"$T/garbage"
+with_tree 2 --prefetch "$T/garbage"
+matches 'garbage is a warning' "$(cat "$W/out.0")" '^copper: warning: --prefetch .*garbage: this is no manifest'
+ok 'and no harm' use 0 1
+ok 'stopping after garbage' without_tree
+prepare_tree 1
+fails_with 1 'no-such-file: No such file or directory; .copper paths' "$COPPER" mount --source "$SRC" --prefetch "$T/no-such-file" "$W/mnt/0"
+fails_with 1 'Is a directory' "$COPPER" mount --source "$SRC" --prefetch "$T" "$W/mnt/0"
