@@ -4,6 +4,8 @@
 #ifndef COP_CMD_H
 #define COP_CMD_H
 
+#include <stdbool.h>
+
 struct cop_cmd {
 	const char *name;
 	const char *summary; /* one line, no full stop */
@@ -16,5 +18,8 @@ int cop_cmd_stop(int argc, char **argv);
 int cop_cmd_aggregate(int argc, char **argv);
 int cop_cmd_paths(int argc, char **argv);
 int cop_cmd_cache_stats(int argc, char **argv);
+
+/* The part of paths that writes a manifest. */
+int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json);
 
 #endif

@@ -12,7 +12,7 @@
 #define SILENT_MS 1000 /* less work than this shows no progress */
 
 struct args {
-	const char *job_dir, *output_dir;
+	const char *job_dir, *output_dir, *manifest;
 	struct cop_opt_list roots;
 	bool skip_home, no_sizes, json;
 };
@@ -26,6 +26,8 @@ static const struct cop_opt rows[] = {
 		.help = "$HOME is no usage root"},
 	{.name = "no-sizes", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, no_sizes),
 		.help = "leave out bytes: half the work of the storage"},
+	{.name = "manifest", .kind = COP_OPT_STRING, .offset = offsetof(struct args, manifest), .arg = "FILE",
+		.help = "write only FILE, for 'copper mount --prefetch'"},
 	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),
 		.help = "the totals for scripts; keys are stable"},
 };
@@ -83,6 +85,8 @@ int cop_cmd_paths(int argc, char **argv)
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
+	if (a.manifest)
+		return cop_cmd_paths_manifest(a.job_dir, a.manifest, a.json);
 	rc = cop_report_paths(&(struct cop_report_paths){.job_dir = a.job_dir, .output_dir = a.output_dir, .usage_root = a.roots.at,
 		.usage_roots = a.roots.n, .home = a.skip_home ? NULL : getenv("HOME"), .no_sizes = a.no_sizes,
 		.progress = isatty(2) ? show_progress : NULL, .arg = &progress}, &result, &err);

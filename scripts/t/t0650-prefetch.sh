@@ -5,7 +5,7 @@
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 43
+plan 49
 
 SRC=$T/src
 mkdir -p "$SRC"
@@ -97,6 +97,18 @@ rm "$manifest"
 with_tree 1 --prefetch "$T/given"
 ok 'stopping at once' without_tree
 ok 'one that is given is not written' test ! -e "$manifest"
+
+# ---- out of a profile
+
+with_tree 2 -A
+ok 'a job with a profile runs' use 0 1
+ok 'and stops with it' without_tree
+ok 'its manifest is made of its first touches' "$COPPER" paths "$JOB" --manifest "$T/profiled"
+is 'with the same files and bytes' "$(grep '^f' "$T/profiled" | LC_ALL=C sort)" "$(grep '^f' "$T/given" | LC_ALL=C sort)"
+with_tree 2 --prefetch "$T/profiled"
+wait_for 20 prefetched 0 1
+is 'it does the same' "$(state 1) $(node_stat 1 prefetch.changed) $(node_stat 1 prefetch.failed)" 'done 0 0'
+ok 'and the node stops' without_tree
 
 # ---- a stale one
 

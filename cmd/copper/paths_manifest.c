@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "report/report.h"
+
+/* What the user should know about the manifest, a line each. */
+static void print_notes(const struct cop_report_manifested *m)
+{
+	if (m->faults)
+		fprintf(stderr, "copper paths: %" PRIu64 " files under %s are of no use or not whole:\n%s", m->faults, m->input,
+			m->named.data ? m->named.data : "");
+	if (m->left_out)
+		fprintf(stderr, "copper paths: %" PRIu64 " items, those needed last, are left out: a manifest may not be larger\n", m->left_out);
+	if (m->unseen)
+		fprintf(stderr, "copper paths: the source of the job is not to be seen here, so the sizes in the manifest are guesses\n");
+}
+
+static int print(const struct cop_report_manifested *m, const char *file, bool json)
+{
+	char size[16];
+
+	if (json) {
+		struct cop_buf name = {0};
+
+		cop_buf_json_str(&name, file, strlen(file));
+		printf("{\"manifest\":%s,\"ranks\":%" PRIu64 ",\"items\":%" PRIu64 ",\"directories\":%" PRIu64 ",\"files\":%" PRIu64
+			",\"bytes\":%" PRIu64 ",\"gone\":%" PRIu64 ",\"left_out\":%" PRIu64 ",\"faults\":%" PRIu64 "}\n",
+			name.data ? name.data : "null", m->ranks, m->items, m->directories, m->files, m->bytes, m->gone, m->left_out, m->faults);
+		cop_buf_free(&name);
+	} else {
+		printf("%" PRIu64 " ranks: %" PRIu64 " directories, %" PRIu64 " names, %" PRIu64 " files of which %s were read",
+			m->ranks, m->directories, m->items - m->directories - m->files, m->files, cop_format_size(m->bytes, size));
+		printf("%s%.0" PRIu64 "%s\nwrote %s\n", m->gone ? "; " : "", m->gone, m->gone ? " files are gone" : "", file);
+	}
+	return fflush(stdout) ? 1 : 0;
+}
+
+int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json)
+{
+	struct cop_report_manifested m = {0};
+	struct cop_err err = {0};
+	int rc = cop_report_manifest(job_dir, file, &m, &err);
+
+	print_notes(&m);
+	if (rc)
+		fprintf(stderr, "copper paths: %s\n", err.text);
+	else
+		rc = print(&m, file, json);
+	cop_report_manifested_free(&m);
+	return rc ? 1 : 0;
+}
