@@ -112,7 +112,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 	{.name = "trees", .letter = 'T', AT(trees), .kind = COP_OPT_U32, .arg = "N", .max = 64,    \
 		.help = "trees, each with its own root; 0: automatic", .initial = "0"},    \
 	{.name = "fanout", .letter = 'k', AT(fanout), .kind = COP_OPT_U32, .arg = "N", .min = 1,   \
-		.max = 64, .help = "children of a node", .initial = "8"},                          \
+		.max = 64, .help = "children of a node", .initial = "8", .rare = true},            \
 	{.name = "enoent-ttl-ms", .letter = 'E', AT(enoent_ttl_ms), .kind = COP_OPT_MS,            \
 		.arg = "MS", .help = "an absent name is checked again after", .initial = "2000",    \
 		.rare = true},                                                                     \
