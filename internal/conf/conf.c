@@ -98,8 +98,8 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 	{.name = "rank", AT(rank), .kind = COP_OPT_I64, .arg = "I", .max = UINT32_MAX - 1,         \
 		.help = "this node's place among them, from 0", .shown = "found"},                 \
 	{.name = "port", AT(port), .kind = COP_OPT_U16, .arg = "N", .min = 1, .max = 65535,        \
-		.help = "where nodes meet before the fabric is up", .initial = "7720",             \
-		.rare = true},                                                                     \
+		.help = "where nodes meet before the fabric is up",                                \
+		.shown = "7720; from the job's id in a batch job", .rare = true},                                                                     \
 	{.name = "source", AT(source), .kind = COP_OPT_STRING, .arg = "DIR",                       \
 		.help = "the tree on the storage", .initial = "/"},                                \
 	{.name = "job-dir", .letter = 'd', AT(job_dir), .kind = COP_OPT_STRING, .arg = "DIR",      \

@@ -43,7 +43,7 @@ struct cop_conf {
 	const char *runtime_dir;  /* where the control socket stands; NULL: ctl's own choice */
 	const char *cpus;         /* list of processors, "near" or NULL */
 	int64_t rank;             /* -1: find out */
-	uint16_t port;            /* of the rendezvous; 7720 */
+	uint16_t port;            /* of the rendezvous; 0: as the hosts' source has it */
 	unsigned log_level;       /* enum cop_log_level; 4 with a job directory, else 3 */
 	unsigned log_type;        /* enum cop_log_type (conf does not include log) */
 	unsigned address_source;  /* enum cop_conf_address_source, as given */

@@ -81,7 +81,7 @@ static void the_defaults_are_those_of_the_manual(void **state)
 	assert_null(conf.hosts);
 	assert_null(conf.job_dir);
 	assert_true(conf.rank == -1);
-	assert_int_equal(conf.port, 7720);
+	assert_int_equal(conf.port, 0);
 	assert_int_equal(conf.trees, 0);
 	assert_int_equal(conf.fanout, 8);
 	assert_int_equal(conf.enoent_ttl_ms, 2000);

@@ -8,6 +8,8 @@
 
 #include "job/job_priv.h"
 
+#define SHARED_MAX 16 /* nodes of a job on one machine that get ports of their own */
+
 void cop_job_hosts_free(struct cop_job_hosts *h)
 {
 	if (!h)
@@ -222,6 +224,37 @@ int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_h
 	return finish(&b, rc, origin, &why, out, err);
 }
 
+/* Jobs that run at the same time have numbers near each other, so these are not hashed. PBS numbers the parts of an array
+ * "12[3].server". */
+static uint64_t job_number(void)
+{
+	static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID"};
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names) && !number; i++) {
+		const char *text = getenv(names[i]);
+		char *end;
+
+		if (!text)
+			continue;
+		number = strtoull(text, &end, 10);
+		if (number && *end == '[')
+			number += strtoull(end + 1, NULL, 10);
+	}
+	return number;
+}
+
+/* Nodes that share a machine are few, and near each other in the list. */
+static void choose_ports(struct cop_job_hosts *h)
+{
+	uint64_t number = job_number();
+
+	for (uint32_t i = 0; i < h->count; i++)
+		if (!h->host[i].port)
+			h->host[i].port = number ? (uint16_t)(COP_JOB_PORTS_FROM +
+				(number * SHARED_MAX + i % SHARED_MAX) % COP_JOB_PORTS) : COP_JOB_PORT;
+}
+
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
 {
 	const char *list = getenv("SLURM_JOB_NODELIST"), *file = getenv("PBS_NODEFILE");
@@ -232,11 +265,14 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 	*out = (struct cop_job_hosts){0};
 	if (list && *list) {
 		rc = load_list(list, default_port, &b, &why);
-		return finish(&b, rc, "SLURM_JOB_NODELIST", &why, out, err);
-	}
-	if (file && *file) {
+		rc = finish(&b, rc, "SLURM_JOB_NODELIST", &why, out, err);
+	} else if (file && *file) {
 		rc = load_file(file, default_port, true, &b, &why);
-		return finish(&b, rc, "PBS_NODEFILE", &why, out, err);
+		rc = finish(&b, rc, "PBS_NODEFILE", &why, out, err);
+	} else {
+		return 0;
 	}
-	return 0;
+	if (!rc)
+		choose_ports(out);
+	return rc;
 }

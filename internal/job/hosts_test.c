@@ -261,6 +261,61 @@ static void slots_do_not_count_as_hosts(void **state)
 	assert_hosts("a:81 b:81");
 }
 
+static void a_job_gets_ports_of_its_own_one_for_each_rank(void **state)
+{
+	struct cop_job_hosts one, two;
+
+	(void)state;
+	setenv("SLURM_JOB_NODELIST", "n[1-17],m:99", 1);
+	setenv("SLURM_JOB_ID", "4711", 1);
+	assert_int_equal(cop_job_hosts_env(0, &one, NULL), 0);
+	setenv("SLURM_JOB_ID", "4712", 1);
+	assert_int_equal(cop_job_hosts_env(0, &two, NULL), 0);
+	assert_int_equal(one.host[17].port, 99);
+	assert_int_equal(one.host[16].port, one.host[0].port);
+	for (uint32_t i = 0; i < 16; i++) {
+		assert_in_range(one.host[i].port, COP_JOB_PORTS_FROM, COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
+		for (uint32_t j = 0; j < 16; j++) {
+			assert_int_not_equal(one.host[i].port, two.host[j].port);
+			assert_true(i == j || one.host[i].port != one.host[j].port);
+		}
+	}
+	cop_job_hosts_free(&one);
+	cop_job_hosts_free(&two);
+	assert_int_equal(cop_job_hosts_env(7720, &one, NULL), 0);
+	assert_int_equal(one.host[3].port, 7720);
+	cop_job_hosts_free(&one);
+	unsetenv("SLURM_JOB_ID");
+	assert_int_equal(cop_job_hosts_env(0, &one, NULL), 0);
+	assert_int_equal(one.host[3].port, COP_JOB_PORT);
+	cop_job_hosts_free(&one);
+	unsetenv("SLURM_JOB_NODELIST");
+}
+
+static uint16_t port_of_pbs(const char *job)
+{
+	struct cop_job_hosts h;
+	uint16_t port;
+
+	setenv("SLURM_JOB_NODELIST", "n1", 1);
+	setenv("PBS_JOBID", job, 1);
+	assert_int_equal(cop_job_hosts_env(0, &h, NULL), 0);
+	port = h.host[0].port;
+	cop_job_hosts_free(&h);
+	unsetenv("SLURM_JOB_NODELIST");
+	unsetenv("PBS_JOBID");
+	return port;
+}
+
+static void parts_of_a_pbs_array_have_ports_of_their_own(void **state)
+{
+	(void)state;
+	assert_int_not_equal(port_of_pbs("12[1].server"), port_of_pbs("12[2].server"));
+	assert_int_equal(port_of_pbs("13.server"), port_of_pbs("13"));
+	assert_int_equal(port_of_pbs("server"), COP_JOB_PORT);
+	assert_in_range(port_of_pbs("99999999999999999999.server"), COP_JOB_PORTS_FROM, COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -283,6 +338,8 @@ int main(void)
 		TEST(a_bad_environment_is_named),
 		TEST(pbs_names_a_host_once_for_each_slot),
 		TEST(slots_do_not_count_as_hosts),
+		TEST(a_job_gets_ports_of_its_own_one_for_each_rank),
+		TEST(parts_of_a_pbs_array_have_ports_of_their_own),
 	};
 
 	unsetenv("SLURM_JOB_NODELIST");

@@ -9,6 +9,9 @@
 #include "base/base.h"
 
 #define COP_JOB_PORT 7720
+/* Ports of jobs: below those that the kernel gives out by itself. */
+#define COP_JOB_PORTS_FROM 20480
+#define COP_JOB_PORTS 8192
 #define COP_JOB_MAX_HOSTS 200000
 
 /* One host: name (or address) and rendezvous port. */
@@ -32,7 +35,8 @@ struct cop_job_hosts {
 int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_hosts *out,
 	struct cop_err *err);
 /* From the scheduler's environment: SLURM_JOB_NODELIST; PBS_NODEFILE (each host once, in
- * order). out->count 0 if there is no scheduler. */
+ * order). out->count 0 if there is no scheduler. With default_port 0 a host without a port gets one from the job's id and its
+ * rank: jobs that share a node do not meet each other's nodes, nor do nodes that share a machine. */
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 void cop_job_hosts_free(struct cop_job_hosts *h);
 

@@ -131,11 +131,31 @@ static int rank_here(const struct cop_job_hosts *h, const struct machine *m, uin
 		found, h->count, h->origin ? h->origin : "the list");
 }
 
+/* The launcher started another task of the same command on this machine before this one. */
+static bool is_second_task(void)
+{
+	static const char *const names[] = {"SLURM_LOCALID", "PALS_LOCAL_RANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+		"FLUX_TASK_LOCAL_ID"};
+	uint64_t value;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
+		const char *text = getenv(names[i]);
+
+		if (text && *text && !cop_parse_u64(text, &value))
+			return value > 0;
+	}
+	return false;
+}
+
 static int find_rank(const struct cop_job_hosts *h, uint32_t *rank, struct cop_err *err)
 {
 	struct machine m = {0};
+	uint32_t first;
 	int rc = machine_init(&m, err);
 
+	if (!rc && is_second_task() && find_here(h, &m, &first) <= 1)
+		rc = cop_err_set(err, EINVAL, "several copper were started on %s: start one copper on each host "
+			"(srun --ntasks-per-node=1, mpiexec -ppn 1, or mpirun --map-by ppr:1:node)", m.name);
 	if (!rc && from_scheduler(h))
 		rc = rank_env(h, rank, err);
 	if (rc == 1) {

@@ -15,7 +15,8 @@
 #include "log/log.h"
 
 static const char *const variables[] = {"SLURM_JOB_NODELIST", "SLURM_NODEID", "PALS_NODEID",
-	"PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "PBS_NODEFILE"};
+	"PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "PBS_NODEFILE", "SLURM_LOCALID", "PALS_LOCAL_RANKID",
+	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "FLUX_TASK_LOCAL_ID"};
 static struct cop_job_hosts hosts;
 static struct cop_err err;
 static char here[256];
@@ -205,6 +206,32 @@ static void the_environment_tells_several_hosts_on_one_machine_apart(void **stat
 	assert_int_equal(rank, 1);
 }
 
+/* mpiexec without -ppn 1 starts one on each core. */
+static void a_second_task_on_a_host_is_refused(void **state)
+{
+	(void)state;
+	slurm_says("a,b,c,d");
+	setenv("PMIX_RANK", "1", 1);
+	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+	assert_int_equal(find(-1), -EINVAL);
+	assert_non_null(strstr(err.text, "start one copper on each host"));
+	assert_int_equal(find(2), 0);
+	assert_int_equal(rank, 2);
+	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+}
+
+static void several_tasks_are_right_where_several_hosts_are_this_machine(void **state)
+{
+	(void)state;
+	slurm_says("127.0.0.11,127.0.0.12");
+	setenv("PMI_RANK", "1", 1);
+	setenv("MPI_LOCALRANKID", "1", 1);
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, clean, clean)
 
 int main(void)
@@ -223,6 +250,8 @@ int main(void)
 		TEST(a_bad_rank_in_the_environment_is_named),
 		TEST(a_name_without_doubt_beats_a_step_that_counts_from_0),
 		TEST(the_environment_tells_several_hosts_on_one_machine_apart),
+		TEST(a_second_task_on_a_host_is_refused),
+		TEST(several_tasks_are_right_where_several_hosts_are_this_machine),
 	};
 
 	if (gethostname(here, sizeof(here) - 1))

@@ -175,7 +175,7 @@ static void socket_key(const struct cop_node *n, char *key, size_t size)
 {
 	if (n->conf->serve_only)
 		snprintf(key, size, "serve:%s:%u", n->hosts.count ? n->hosts.host[n->rank].name : "localhost",
-			n->hosts.count ? n->hosts.host[n->rank].port : n->conf->port);
+			n->hosts.count ? n->hosts.host[n->rank].port : n->conf->port ? n->conf->port : COP_JOB_PORT);
 	else
 		snprintf(key, size, "%s", n->mountpoint);
 }

@@ -36,7 +36,7 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 	int rc;
 
 	if (conf->hosts)
-		rc = cop_job_hosts_load(conf->hosts, conf->port, &n->hosts, err);
+		rc = cop_job_hosts_load(conf->hosts, conf->port ? conf->port : COP_JOB_PORT, &n->hosts, err);
 	else
 		rc = cop_job_hosts_env(conf->port, &n->hosts, err);
 	if (rc)
