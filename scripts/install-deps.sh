@@ -11,11 +11,12 @@ libxxhash-dev libsodium-dev uuid-dev"
 checks="libcmocka-dev libfabric-bin clang libclang-rt-14-dev shellcheck"
 systems="python3 python3-numpy sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps
 coreutils passwd mount mandoc zsh lmod"
+launchers="slurmctld slurmd slurm-client munge mpich"
 
 packages() {
 	# The lists are words.
 	# shellcheck disable=SC2086
-	printf '%s\n' $build $checks $systems
+	printf '%s\n' $build $checks $systems $launchers
 }
 
 missing() {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdio.h>
 
 #include "cmd.h"
@@ -23,13 +24,25 @@ static int launch(const struct cop_opt_table *table, int argc, char **argv)
 {
 	struct cop_conf conf;
 	struct cop_err err = {0};
-	int code;
+	int code, rc = 0;
 
 	if (!cop_opt_start(table, argc, argv, &conf, &code))
 		return code;
 	if (conf.check)
 		return check(&conf);
-	if (cop_node_launch(&conf, &err) == 0)
+	switch (cop_node_how(&conf)) {
+	case COP_NODE_HERE:
+		rc = cop_node_launch(&conf, &err);
+		break;
+	case COP_NODE_BY_STEP:
+		rc = cop_node_launch_step(&conf, argv, &err);
+		break;
+	case COP_NODE_WOULD_DIE:
+		rc = cop_err_set(&err, EPERM, "Slurm would end this node together with the srun that starts it; "
+			"give the command without srun, or keep the step: srun --overlap ... %s --foreground ... &", table->command);
+		break;
+	}
+	if (!rc)
 		return 0;
 	fprintf(stderr, "%s: %s\n", table->command, err.text);
 	return 1;

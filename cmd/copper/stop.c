@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cmd.h"
 #include "ctl/ctl.h"
@@ -36,9 +35,8 @@ static const struct cop_opt_table table = {.command = "copper stop",
 static int nobody_there(const struct args *a, const struct cop_err *why)
 {
 	char path[PATH_MAX];
-	struct stat st;
 
-	if (a->mountpoint && stat(a->mountpoint, &st) && errno == ENOTCONN && cop_cmd_realpath(a->mountpoint, path) == 0) {
+	if (a->mountpoint && cop_node_is_dead(a->mountpoint) && cop_cmd_realpath(a->mountpoint, path) == 0) {
 		int rc = cop_node_unmount_dead(path);
 
 		if (rc) {

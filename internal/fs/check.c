@@ -88,9 +88,9 @@ int cop_fs_check(const char *mountpoint, struct cop_err *err)
 
 	if (rc)
 		return rc;
+	if (cop_fs_is_dead(mountpoint))
+		return cop_err_set(err, ENOTCONN, "%s: a node that died left its mount there; take it away with 'copper stop %s'", mountpoint, mountpoint);
 	if (stat(mountpoint, &st)) {
-		if (errno == ENOTCONN)
-			return cop_err_set(err, ENOTCONN, "%s: a node that died left its mount there; take it away with 'copper stop %s'", mountpoint, mountpoint);
 		if (errno == ENOENT)
 			return cop_err_set(err, ENOENT, "%s: there is no such directory; make the mount point first ('mkdir -p %s')", mountpoint, mountpoint);
 		return cop_err_set(err, errno, "%s: %s", mountpoint, strerror(errno));

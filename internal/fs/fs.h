@@ -62,5 +62,7 @@ void cop_fs_json(struct cop_fs *fs, struct cop_buf *out);
 
 /* Takes a dead mount away (a node that was killed leaves one behind). 0 or -errno. */
 int cop_fs_unmount_dead(const char *mountpoint);
+/* Whether a mount stands there whose node is gone. Attributes will not tell: the kernel keeps those of a dead mount, too. */
+bool cop_fs_is_dead(const char *mountpoint);
 
 #endif

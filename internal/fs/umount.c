@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,13 @@ int cop_fs_umount(const char *mountpoint, bool lazy)
 	if (errno != EPERM)
 		return -errno;
 	return run_fusermount(mountpoint, lazy);
+}
+
+bool cop_fs_is_dead(const char *mountpoint)
+{
+	struct statfs fs;
+
+	return statfs(mountpoint, &fs) && errno == ENOTCONN;
 }
 
 int cop_fs_unmount_dead(const char *mountpoint)

@@ -239,11 +239,16 @@ static void ask_go(struct cop_node *n)
 static void state_heard(void *arg, const struct cop_rpc_result *r)
 {
 	struct cop_node *n = arg;
+	bool news;
 
-	if (r->answered && r->status == 0) {
+	if (!r->answered || r->status)
+		return;
+	pthread_mutex_lock(&n->lock);
+	news = !n->ready && !n->aborted;
+	pthread_mutex_unlock(&n->lock);
+	if (news)
 		cop_log_info("the tree is ready already: this node was restarted");
-		settle(n, true, "");
-	}
+	settle(n, true, "");
 }
 
 /* The root was perhaps restarted. Children that are not up yet, or no more ready than this node, are no news. */

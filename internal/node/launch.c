@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +28,7 @@ static int open_wakers(struct cop_node *n, struct cop_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1); /* the gentle end that srun passes on: step.c */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	n->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -99,7 +99,9 @@ static void report(int fd, int rc, const struct cop_err *err)
 {
 	char kind = rc == 0 ? 'r' : 'e';
 
-	if (fd < 0)
+	if (cop_node_in_step())
+		cop_node_step_report(fd, rc, err);
+	if (fd < 0 || cop_node_in_step())
 		return;
 	if (cop_write_full(fd, &kind, 1) == 1 && rc)
 		cop_write_full(fd, err->text, strlen(err->text));
@@ -129,8 +131,9 @@ static void tame_malloc(void)
 /* One node from start to stop. report_fd: -1 in the foreground. */
 static int run(const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
 {
+	int guard = cop_node_guard_start(mountpoint), rc;
 	struct cop_node *n = calloc(1, sizeof(*n));
-	int rc;
+	struct cop_node_jobwatch *job;
 
 	tame_malloc();
 	if (!n)
@@ -150,11 +153,14 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 	if (!rc) {
 		if (report_fd >= 0)
 			detach_stdio();
+		job = cop_node_jobwatch_start(n);
 		wait_for_the_end(n);
+		cop_node_jobwatch_stop(job);
 	}
 	if (rc == 0 || atomic_load(&n->stopping))
 		end(n);
 	cop_node_stop(n);
+	cop_node_guard_end(guard);
 	if (n->wake_fd >= 0)
 		close(n->wake_fd);
 	if (n->signal_fd >= 0)
@@ -208,28 +214,40 @@ static int daemonize(const struct cop_conf *conf, const char *mountpoint, struct
 /* A mount that a killed node of this user left behind is in the way and of no use. */
 static void take_dead_mount_away(const char *mountpoint)
 {
-	struct stat st;
-
-	if (stat(mountpoint, &st) && errno == ENOTCONN && cop_fs_unmount_dead(mountpoint) == 0)
+	if (cop_fs_is_dead(mountpoint) && cop_fs_unmount_dead(mountpoint) == 0)
 		fprintf(stderr, "copper: note: took the dead mount of an earlier node away from %s\n", mountpoint);
+}
+
+static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], struct cop_err *err)
+{
+	int rc;
+
+	take_dead_mount_away(conf->mountpoint);
+	rc = cop_fs_check(conf->mountpoint, err);
+	if (rc)
+		return rc;
+	return realpath(conf->mountpoint, out) ? 0 : cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
 }
 
 int cop_node_launch(const struct cop_conf *conf, struct cop_err *err)
 {
+	int report_fd = cop_node_in_step() ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1, rc = 0;
 	char mountpoint[PATH_MAX] = "";
-	int rc = 0;
 
-	if (!conf->serve_only) {
-		take_dead_mount_away(conf->mountpoint);
-		rc = cop_fs_check(conf->mountpoint, err);
-		if (rc)
-			return rc;
-		if (!realpath(conf->mountpoint, mountpoint))
-			return cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
+	if (!conf->serve_only)
+		rc = check_mountpoint(conf, mountpoint, err);
+	if (rc) {
+		report(report_fd, rc, err);
+		return rc;
 	}
 	if (conf->foreground)
-		return run(conf, mountpoint, -1, err);
+		return run(conf, mountpoint, report_fd, err);
 	return daemonize(conf, mountpoint, err);
+}
+
+bool cop_node_is_dead(const char *mountpoint)
+{
+	return cop_fs_is_dead(mountpoint);
 }
 
 int cop_node_unmount_dead(const char *mountpoint)

@@ -19,6 +19,20 @@ int cop_node_check(const struct cop_conf *conf, struct cop_buf *out);
 /* The libfabric providers that this program has on this machine, with commas between, for people. */
 void cop_node_providers(char *out, size_t size);
 
+/* How nodes are to be started where this command runs. */
+enum cop_node_how {
+	COP_NODE_HERE,      /* cop_node_launch: this machine's */
+	COP_NODE_BY_STEP,   /* cop_node_launch_step: all of them, from the script or a shell of a Slurm job */
+	COP_NODE_WOULD_DIE, /* in the background it would be ended with the Slurm step that starts it */
+};
+enum cop_node_how cop_node_how(const struct cop_conf *conf);
+
+/* Starts every node of the Slurm job in a step of its own, by srun, with the options in argv (argv[0] is the subcommand), and returns when
+ * the tree is ready (0) or with -errno and a sentence. The step lasts until the nodes are stopped or the job ends. */
+int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_err *err);
+
+/* Whether a killed node left its mount there. */
+bool cop_node_is_dead(const char *mountpoint);
 /* Takes away the mount that a killed node left behind. 0 or -errno. */
 int cop_node_unmount_dead(const char *mountpoint);
 

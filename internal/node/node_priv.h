@@ -123,6 +123,23 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err);
 uint64_t cop_node_cache_bytes(const struct cop_conf *conf);
 void cop_node_stop(struct cop_node *n);
 
+/* ---- step.c: nodes in a Slurm step of their own ---- */
+bool cop_node_in_step(void);
+/* Says to the command that started the step how it went, as one line; closes fd. */
+void cop_node_step_report(int fd, int rc, const struct cop_err *err);
+
+/* ---- guard.c: who takes the mount away when this process is killed ---- */
+/* Before the first thread. What it returns is for cop_node_guard_end; -1: there is no guard. */
+int cop_node_guard_start(const char *mountpoint);
+/* The mount is gone; the guard has nothing left to do. */
+void cop_node_guard_end(int fd);
+
+/* ---- jobwatch.c: whether the Slurm job goes on ---- */
+struct cop_node_jobwatch;
+/* NULL where nothing has to be watched. Stop joins its thread; NULL is fine. */
+struct cop_node_jobwatch *cop_node_jobwatch_start(struct cop_node *n);
+void cop_node_jobwatch_stop(struct cop_node_jobwatch *w);
+
 /* ---- join.c ---- */
 int cop_node_join_init(struct cop_node *n);
 void cop_node_join_fini(struct cop_node *n);

@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 36
+plan 39
 
 SRC=$T/src
 small_tree "$SRC"
@@ -78,12 +78,24 @@ is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0
 
-# A node that was killed leaves a dead mount: stop takes it away, and so does the next mount in its place.
+# A node that is killed takes its mount along, by its guard. Without that a dead mount stays, of which the kernel still knows the
+# attributes: stop takes it away, and so does the next mount in its place.
+kill_guard() {
+	local pid
+	pid=$(pgrep --parent "$(node_stat 0 pid)" --exact cop-guard) && is_ours "$pid" && kill -KILL "$pid" && ls -la "$mnt" >/dev/null
+}
 with_tree 1
 kill_node 0
-"$COPPER" stop "$mnt" >/dev/null 2>&1
-is 'stop takes a dead mount away' "$(mounts_left)" 0
+wait_for 5 eval '[ "$(mounts_left)" -eq 0 ]'
+is 'a node that is killed leaves no mount' "$(mounts_left)" 0
 with_tree 1
+kill_guard
+kill_node 0
+is 'without its guard it does' "$(mounts_left)" 1
+matches 'stop takes a dead mount away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
+is 'and it is gone' "$(mounts_left)" 0
+with_tree 1
+kill_guard
 kill_node 0
 "${mount_here[@]}" "$mnt" 2>/dev/null
 is 'a new node may take the place of a dead one' "$(cat "$mnt/hello")" hello

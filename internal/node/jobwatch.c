@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where Slurm does not track processes by control groups, a node that srun started lives on when its step has ended, and nobody
+ * would end it with the job. So rank 0 asks squeue now and then whether the job still runs, and stops the tree if not.
+ * Nodes in a step of their own (step.c) need none of this. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EVERY_MS 15000
+#define SAID_MAX 4096
+
+extern char **environ;
+
+struct cop_node_jobwatch {
+	struct cop_node *node;
+	pthread_t thread;
+	int wake_fd;
+	char job[24];
+};
+
+static void job_stopped(void *arg, struct gathered *g)
+{
+	struct cop_node *n = arg;
+
+	(void)g;
+	atomic_fetch_sub(&n->initiators, 1);
+	cop_node_wake(n);
+}
+
+static void stop_the_tree(struct cop_node *n)
+{
+	cop_log_info("ending reason=\"the job is over\"");
+	atomic_fetch_add(&n->initiators, 1);
+	if (cop_node_gather(n, &(struct task){OP_STOP, ""}, n->rank, job_stopped, n) == 0)
+		return;
+	atomic_fetch_sub(&n->initiators, 1);
+	atomic_store(&n->stopping, true);
+	cop_node_wake(n);
+}
+
+static int spawn_squeue(struct cop_node_jobwatch *w, pid_t *pid, int *out_fd)
+{
+	char *argv[] = {"squeue", "--noheader", "--format=%T", "--jobs", w->job, NULL};
+	posix_spawn_file_actions_t files;
+	int fds[2], rc;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, fds[1], 1);
+	posix_spawn_file_actions_adddup2(&files, fds[1], 2);
+	rc = posix_spawnp(pid, argv[0], &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	close(fds[1]);
+	*out_fd = fds[0];
+	if (rc)
+		close(fds[0]);
+	return -rc;
+}
+
+/* Everything it says, until its end (true) or that of this node. */
+static bool hear(const struct cop_node_jobwatch *w, int fd, struct cop_buf *said)
+{
+	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
+	char data[512];
+	ssize_t n = 1;
+
+	while (n > 0 && said->len < SAID_MAX) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			return false;
+		n = read(fd, data, sizeof(data));
+		if (n > 0)
+			cop_buf_add(said, data, (size_t)n);
+	}
+	return true;
+}
+
+/* A job that is over is listed as such for a moment, then not at all. A controller that does not answer is no answer. */
+static bool says_over(const char *said, int status)
+{
+	static const char *const states[] = {"COMPLET", "CANCEL", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEM", "BOOT_FAIL", "DEADLINE",
+		"PREEMPTED"};
+
+	if (!WIFEXITED(status))
+		return false;
+	if (WEXITSTATUS(status))
+		return strstr(said, "Invalid job id") != NULL;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(states); i++)
+		if (strncmp(said, states[i], strlen(states[i])) == 0)
+			return true;
+	return !*said;
+}
+
+/* 1: it is over; 0: it is not; -errno: it cannot be asked for. */
+static int ask(struct cop_node_jobwatch *w)
+{
+	struct cop_buf said = {0};
+	int fd = -1, status = 0, rc;
+	pid_t pid;
+	bool all;
+
+	rc = spawn_squeue(w, &pid, &fd);
+	if (rc)
+		return rc;
+	all = hear(w, fd, &said);
+	close(fd);
+	if (!all)
+		kill(pid, SIGKILL);
+	if (waitpid(pid, &status, 0) == pid && all)
+		rc = says_over(said.data ? said.data : "", status);
+	cop_buf_free(&said);
+	return rc;
+}
+
+static void *watch(void *arg)
+{
+	struct cop_node_jobwatch *w = arg;
+	struct pollfd fd = {.fd = w->wake_fd, .events = POLLIN};
+	int rc = 0;
+
+	while (!rc && poll(&fd, 1, EVERY_MS) <= 0)
+		rc = ask(w);
+	if (rc > 0)
+		stop_the_tree(w->node);
+	return NULL;
+}
+
+struct cop_node_jobwatch *cop_node_jobwatch_start(struct cop_node *n)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+	struct cop_node_jobwatch *w;
+
+	/* In the foreground it is its launcher's to end. */
+	if (n->conf->foreground || n->rank || !getenv("SLURM_STEP_ID") || !job || !*job || strlen(job) >= sizeof(w->job) ||
+		strspn(job, "0123456789") != strlen(job))
+		return NULL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->node = n;
+	strcpy(w->job, job);
+	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->wake_fd >= 0 && cop_thread_start(&w->thread, "cop-jobwatch", watch, w) == 0)
+		return w;
+	if (w->wake_fd >= 0)
+		close(w->wake_fd);
+	free(w);
+	return NULL;
+}
+
+void cop_node_jobwatch_stop(struct cop_node_jobwatch *w)
+{
+	uint64_t one = 1;
+
+	if (!w)
+		return;
+	if (write(w->wake_fd, &one, sizeof(one)) < 0)
+		cop_log_error("cannot wake the watch of the job error=\"%s\"", strerror(errno));
+	pthread_join(w->thread, NULL);
+	close(w->wake_fd);
+	free(w);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Under Slurm the nodes live in a job step of their own.
+ *
+ * Slurm ends every process of a step when the step's command returns, so a node that goes to the background inside of
+ * `srun copper mount` would die with it wherever processes are tracked by control groups. A command that is given in
+ * the batch script (or in an interactive shell of the job) therefore starts
+ *
+ *     srun --overlap --ntasks-per-node=1 ... copper mount --foreground ...
+ *
+ * as a step that lasts until it is stopped or the job ends, and waits for what its nodes say: each writes one line on
+ * its standard output, which srun brings here. The step's processes are Slurm's: they end with the job. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define IN_STEP "COPPER_STEP" /* set for the nodes of the step */
+#define WORD "copper-step "   /* begins the line of a node */
+#define LINE_MAX_BYTES 2048
+/* The nodes give up after --ready-timeout and a little; srun may need a while to start them. */
+#define START_GRACE_MS 30000
+#define END_MS 10000
+#define ARGS_MAX 32 /* of srun */
+
+struct step {
+	pid_t srun;
+	int out_fd, err_fd, signal_fd;
+	off_t err_from; /* what srun says in this run begins here */
+	char line[LINE_MAX_BYTES];
+	size_t len;
+	bool ready;
+	char failure[LINE_MAX_BYTES]; /* the first node's that failed */
+};
+
+/* ---- whether ---- */
+
+static bool number_of(const char *name, uint64_t *value)
+{
+	const char *text = getenv(name);
+
+	return text && *text && cop_parse_u64(text, value) == 0;
+}
+
+/* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
+static bool in_a_step(void)
+{
+	uint64_t id;
+
+	return number_of("SLURM_STEP_ID", &id) && id < UINT32_MAX - 16;
+}
+
+static bool parent_is_slurmstepd(void)
+{
+	char path[64], *name = NULL;
+	size_t len;
+	bool yes;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)getppid());
+	if (cop_read_file(path, 4096, &name, &len))
+		return false;
+	yes = strncmp(name, "slurmstepd", 10) == 0;
+	free(name);
+	return yes;
+}
+
+/* slurmstepd makes a group for each step, and empties it when the command has returned. */
+static bool tracked_by_cgroup(void)
+{
+	char *text = NULL;
+	size_t len;
+	bool yes;
+
+	if (cop_read_file("/proc/self/cgroup", 65536, &text, &len))
+		return false;
+	yes = strstr(text, "/step_") != NULL;
+	free(text);
+	return yes;
+}
+
+enum cop_node_how cop_node_how(const struct cop_conf *conf)
+{
+	const char *list = getenv("SLURM_JOB_NODELIST");
+	uint64_t tasks, nodes;
+
+	if (conf->foreground || conf->hosts || conf->rank >= 0 || !list || !*list || getenv(IN_STEP))
+		return COP_NODE_HERE;
+	if (!in_a_step())
+		return COP_NODE_BY_STEP;
+	/* One task in a job of several nodes is a shell, not a launcher's task. */
+	if (number_of("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1 && number_of("SLURM_JOB_NUM_NODES", &nodes) && nodes > 1)
+		return COP_NODE_BY_STEP;
+	return tracked_by_cgroup() && parent_is_slurmstepd() ? COP_NODE_WOULD_DIE : COP_NODE_HERE;
+}
+
+/* ---- the nodes' side ---- */
+
+bool cop_node_in_step(void)
+{
+	return getenv(IN_STEP) != NULL;
+}
+
+void cop_node_step_report(int fd, int rc, const struct cop_err *err)
+{
+	const char *host = getenv("SLURMD_NODENAME");
+	struct cop_buf line = {0};
+
+	if (fd < 0)
+		return;
+	if (rc)
+		cop_buf_printf(&line, WORD "failed %s%s%.1500s\n", host ? host : "", host ? ": " : "", err->text);
+	else
+		cop_buf_str(&line, WORD "ready\n");
+	if (line.data)
+		cop_write_full(fd, line.data, line.len);
+	cop_buf_free(&line);
+	close(fd);
+}
+
+/* ---- starting srun ---- */
+
+/* What the job was given for its own tasks means nothing for the nodes, and would contradict their options. */
+static void clean_environment(void)
+{
+	static const char *const names[] = {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_VERBOSE",
+		"SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_HINT", "SLURM_LABELIO",
+		"SLURM_MPI_TYPE", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET",
+		"SLURM_OPEN_MODE", "SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS",
+		"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK", "SLURM_UNBUFFEREDIO",
+		"SLURM_WAIT"};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		unsetenv(names[i]);
+	setenv(IN_STEP, "1", 1);
+}
+
+/* One node's end must not end the others: their children go on without it. */
+static const char *const srun_args[] = {"srun", "--overlap", "--ntasks-per-node=1", "--job-name=copper", "--input=none",
+	"--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--export=ALL"};
+
+static char **build_args(uint32_t nodes, const char *exe, char **argv, char text[2][32])
+{
+	size_t n = 0, given = 0;
+	char **out;
+
+	while (argv[given])
+		given++;
+	out = calloc(ARGS_MAX + given + 1, sizeof(*out));
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(srun_args); i++)
+		out[n++] = (char *)srun_args[i];
+	snprintf(text[0], 32, "--nodes=%" PRIu32, nodes);
+	snprintf(text[1], 32, "--ntasks=%" PRIu32, nodes);
+	out[n++] = text[0];
+	out[n++] = text[1];
+	out[n++] = (char *)exe;
+	out[n++] = argv[0];
+	out[n++] = (char *)"--foreground";
+	for (size_t i = 1; i < given; i++)
+		out[n++] = argv[i];
+	return out;
+}
+
+static void become_srun(const struct step *s, int out_fd, char **args)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid();
+	clean_environment();
+	if (null >= 0)
+		dup2(null, 0);
+	dup2(out_fd, 1);
+	dup2(s->err_fd, 2);
+	execvp(args[0], args);
+	fprintf(stderr, "cannot run srun: %s\n", strerror(errno));
+	_exit(127);
+}
+
+/* srun outlives this command and must not hold its standard error; what it says goes to the logs. */
+static int open_err(struct step *s, const char *job_dir)
+{
+	char path[4200];
+	struct cop_err ignored;
+
+	s->err_fd = -1;
+	if (job_dir && cop_job_dir_make(job_dir, &ignored) == 0) {
+		snprintf(path, sizeof(path), "%.4000s/logs/srun-output.log", job_dir);
+		s->err_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	}
+	if (s->err_fd < 0)
+		s->err_fd = memfd_create("srun-output", MFD_CLOEXEC);
+	if (s->err_fd < 0)
+		return -errno;
+	s->err_from = lseek(s->err_fd, 0, SEEK_END);
+	return 0;
+}
+
+static int start_srun(struct step *s, const struct cop_conf *conf, uint32_t nodes, char **argv, struct cop_err *err)
+{
+	char exe[4096], text[2][32], **args;
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	int fds[2], rc;
+
+	if (n < 0)
+		return cop_err_set(err, errno, "cannot tell where the copper binary is: %s", strerror(errno));
+	exe[n] = '\0';
+	rc = open_err(s, conf->job_dir);
+	if (rc || pipe2(fds, O_CLOEXEC))
+		return cop_err_set(err, errno, "cannot make a descriptor: %s", strerror(errno));
+	args = build_args(nodes, exe, argv, text);
+	s->srun = args ? fork() : -1;
+	if (s->srun == 0)
+		become_srun(s, fds[1], args);
+	free(args);
+	close(fds[1]);
+	s->out_fd = fds[0];
+	return s->srun > 0 ? 0 : cop_err_set(err, errno, "cannot start srun: %s", strerror(errno));
+}
+
+/* ---- hearing what becomes of it ---- */
+
+static void take_line(struct step *s)
+{
+	const char *p = s->line;
+
+	s->line[s->len] = '\0';
+	s->len = 0;
+	if (strncmp(p, WORD, strlen(WORD))) {
+		puts(p); /* a node with --log-type stdout */
+		return;
+	}
+	p += strlen(WORD);
+	if (strcmp(p, "ready") == 0)
+		s->ready = true;
+	else if (strncmp(p, "failed ", 7) == 0 && !s->failure[0])
+		snprintf(s->failure, sizeof(s->failure), "%s", p + 7);
+}
+
+/* False at the end of the output. */
+static bool take_output(struct step *s)
+{
+	char data[4096];
+	ssize_t n = read(s->out_fd, data, sizeof(data));
+
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	for (ssize_t i = 0; i < n; i++) {
+		if (data[i] == '\n')
+			take_line(s);
+		else if (s->len < sizeof(s->line) - 1)
+			s->line[s->len++] = data[i];
+	}
+	return n > 0;
+}
+
+static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
+{
+	uint64_t deadline = cop_now_ms() + timeout_ms;
+	struct pollfd fds[2] = {{.fd = s->out_fd, .events = POLLIN}, {.fd = s->signal_fd, .events = POLLIN}};
+
+	while (!s->ready && !s->failure[0]) {
+		uint64_t now = cop_now_ms();
+
+		if (now >= deadline)
+			return cop_err_set(err, ETIMEDOUT, "srun did not start the nodes in %u s", timeout_ms / 1000);
+		if (poll(fds, 2, (int)(deadline - now)) <= 0)
+			continue;
+		if (fds[1].revents)
+			return cop_err_set(err, EINTR, "interrupted before the tree was ready");
+		if (fds[0].revents && !take_output(s))
+			break;
+	}
+	if (s->ready)
+		return 0;
+	if (s->failure[0])
+		return cop_err_set(err, EIO, "%s", s->failure);
+	return cop_err_set(err, EIO, "srun ended before the nodes were ready");
+}
+
+static void say_what_srun_said(const struct step *s)
+{
+	char data[4096];
+	ssize_t n;
+
+	n = pread(s->err_fd, data, sizeof(data) - 1, s->err_from);
+	if (n > 0 && write(STDERR_FILENO, data, (size_t)n) < 0)
+		return;
+}
+
+static bool ends_within(pid_t pid, uint64_t ms)
+{
+	uint64_t end = cop_now_ms() + ms;
+
+	while (waitpid(pid, NULL, WNOHANG) == 0) {
+		if (cop_now_ms() >= end)
+			return false;
+		poll(NULL, 0, 20);
+	}
+	return true;
+}
+
+/* srun passes SIGUSR1 on to the nodes, which unmount and end; on SIGTERM it has them killed. */
+static void end_srun(const struct step *s)
+{
+	kill(s->srun, SIGUSR1);
+	if (ends_within(s->srun, END_MS))
+		return;
+	kill(s->srun, SIGTERM);
+	ends_within(s->srun, END_MS);
+}
+
+static int block_signals(struct step *s)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signal_fd < 0 ? -errno : 0;
+}
+
+static void step_fini(struct step *s)
+{
+	if (s->out_fd >= 0)
+		close(s->out_fd);
+	if (s->err_fd >= 0)
+		close(s->err_fd);
+	if (s->signal_fd >= 0)
+		close(s->signal_fd);
+}
+
+int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_err *err)
+{
+	struct step s = {.out_fd = -1, .err_fd = -1, .signal_fd = -1};
+	struct cop_job_hosts hosts = {0};
+	int rc = cop_job_hosts_env(conf->port, &hosts, err);
+
+	if (rc)
+		return rc;
+	rc = block_signals(&s);
+	if (rc)
+		cop_err_set(err, -rc, "cannot make a descriptor: %s", strerror(-rc));
+	else
+		rc = start_srun(&s, conf, hosts.count, argv, err);
+	if (!rc) {
+		rc = listen_to(&s, conf->ready_timeout_ms + START_GRACE_MS, err);
+		if (rc) {
+			end_srun(&s);
+			if (!s.failure[0])
+				say_what_srun_said(&s);
+		}
+	}
+	step_fini(&s);
+	cop_job_hosts_free(&hosts);
+	return rc;
+}

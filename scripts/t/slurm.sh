@@ -1,0 +1,148 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by tests behind harness.sh: a real Slurm on this machine, from Debian's packages, with virtual nodes n1..nN. Each
+# slurmd has a mount namespace and a host name of its own, and in it
+#
+#	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount points, control sockets
+#	/etc/hosts         in which n1 is 127.0.1.1, n2 is 127.0.1.2, ...
+#
+# Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
+# shellcheck disable=SC2154
+
+slurm_nodes=()
+slurm_pids=()
+NODE_LOCAL=$T/local
+SLURM_CONF=$T/slurm/slurm.conf
+export SLURM_CONF
+
+slurm_conf() { # N: on standard output
+	local i addr=127.0.0.1 host
+	host=$(hostname)
+	cat <<-CONF
+		ClusterName=test
+		SlurmctldHost=localhost(127.0.0.1)
+		SlurmctldPort=$(free_port)
+		SlurmUser=root
+		AuthType=auth/munge
+		AuthInfo=socket=$T/slurm/munge.socket
+		CredType=cred/munge
+		MpiDefault=none
+		ProctrackType=proctrack/linuxproc
+		TaskPlugin=task/none
+		SwitchType=switch/none
+		SchedulerType=sched/builtin
+		SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
+		SelectType=select/cons_tres
+		SelectTypeParameters=CR_Core
+		SlurmdParameters=config_overrides
+		ReturnToService=2
+		KillWait=5
+		MailProg=/bin/true
+		SlurmctldPidFile=$T/slurm/ctld.pid
+		SlurmdPidFile=$T/slurm/%n.pid
+		SlurmdSpoolDir=$T/slurm/spool.%n
+		StateSaveLocation=$T/slurm/state
+		SlurmctldLogFile=$T/slurm/ctld.log
+		SlurmdLogFile=$T/slurm/%n.log
+	CONF
+	for ((i = 1; i <= $1; i++)); do
+		echo "NodeName=n$i NodeHostname=$host NodeAddr=$addr Port=$(free_port) CPUs=8 State=UNKNOWN"
+	done
+	echo "PartitionName=main Nodes=n[1-$1] Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4"
+}
+
+slurm_spawn() { # NAME COMMAND…
+	local name=$1
+	shift
+	setsid "$@" </dev/null >"$T/slurm/$name.out" 2>&1 &
+	slurm_pids+=($!)
+}
+
+# Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must go here, too.
+slurm_node='
+	hostname "$1" &&
+	mount -t tmpfs -o mode=755 node "$2" &&
+	mkdir -m 700 "$2/run" && mkdir "$2/mnt" "$2/other" &&
+	mount --bind "$3" /etc/hosts &&
+	exec slurmd -D -N "$1"'
+
+start_slurm() { # N
+	local i name
+	for name in munged slurmctld slurmd sbatch srun unshare nsenter; do
+		command -v "$name" >/dev/null || skip_all "no $name; scripts/install-deps.sh installs it"
+	done
+	[ "$(id -u)" -eq 0 ] || skip_all 'slurmd wants to be root'
+	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
+	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
+	slurm_conf "$1" >"$SLURM_CONF"
+	(umask 077 && head -c 1024 /dev/urandom >"$T/slurm/munge.key")
+	{
+		echo '127.0.0.1 localhost'
+		for ((i = 1; i <= $1; i++)); do
+			echo "127.0.1.$i n$i"
+		done
+	} >"$T/slurm/hosts"
+	slurm_spawn munged munged --foreground --force --key-file="$T/slurm/munge.key" --socket="$T/slurm/munge.socket" \
+		--pid-file="$T/slurm/munged.pid" --log-file="$T/slurm/munged.log" --seed-file="$T/slurm/munged.seed"
+	wait_for 10 test -S "$T/slurm/munge.socket" || bail "munged does not start" "$(cat "$T/slurm/munged.out")"
+	slurm_spawn ctld slurmctld -D
+	for ((i = 1; i <= $1; i++)); do
+		mkdir "$T/slurm/spool.n$i"
+		slurm_spawn "n$i" unshare --mount --propagation slave --uts bash -c "$slurm_node" slurmd "n$i" "$NODE_LOCAL" "$T/slurm/hosts"
+		slurm_nodes[i]=$!
+	done
+	wait_for 30 slurm_idle "$1" || bail "Slurm does not come up: $(sinfo 2>&1; tail -n 3 "$T"/slurm/*.out)"
+	export XDG_RUNTIME_DIR=$NODE_LOCAL/run
+}
+
+slurm_idle() { # N
+	[ "$(sinfo -h -N -t idle -o %N 2>/dev/null | wc -l)" -eq "$1" ]
+}
+
+# Runs a command where node I has its directories.
+on_node() { # I COMMAND…
+	local i=$1
+	shift
+	nsenter --target "${slurm_nodes[$i]}" --mount --uts "$@"
+}
+
+# How many copper mounts the nodes have, all together.
+slurm_mounts() {
+	local i sum=0
+	for i in "${!slurm_nodes[@]}"; do
+		sum=$((sum + $(on_node "$i" grep -c " $NODE_LOCAL/.* - fuse.copper " /proc/self/mountinfo)))
+	done
+	echo "$sum"
+}
+
+# Gives a script on standard input to sbatch and says the job's number. Its output goes to $T/out.NAME.
+submit() { # NAME NODES [SBATCH OPTION…]
+	local name=$1 nodes=$2
+	shift 2
+	{
+		echo '#!/bin/bash'
+		cat
+		echo 'echo "the script ends with $?"'
+	} >"$T/$name.sh"
+	sbatch --parsable --nodes="$nodes" --job-name="$name" --output="$T/out.$name" --open-mode=append "$@" "$T/$name.sh"
+}
+
+job_is_over() { # ID
+	case $(squeue -h -j "$1" -o %T 2>/dev/null) in
+	'') return 0 ;;
+	*) return 1 ;;
+	esac
+}
+
+stop_slurm() {
+	local pid
+	scancel --quiet --user root 2>/dev/null
+	wait_for 15 eval '[ -z "$(squeue -h 2>/dev/null)" ]'
+	for pid in $(printf '%s\n' "${slurm_pids[@]}" | tac); do
+		kill "$pid" 2>/dev/null
+	done
+	for pid in "${slurm_pids[@]}"; do
+		wait "$pid" 2>/dev/null
+	done
+	slurm_pids=()
+}

@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Batch scripts under a real Slurm of four virtual nodes: no host file, no address book, no waiting; jobs that are cancelled, that lack
+# a node, that share their nodes.
+# modes: release
+# limit: 150
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+# shellcheck source=slurm.sh
+. "$(dirname "$0")/slurm.sh"
+plan 36
+
+small_tree "$T/src"
+mkdir "$T/src/package"
+echo 'from package.part import where' >"$T/src/package/__init__.py"
+echo 'where = __file__' >"$T/src/package/part.py"
+SRC=$T/src
+MNT=$NODE_LOCAL/mnt
+OTHER=$NODE_LOCAL/other
+cat >"$T/import" <<'EOS'
+#!/bin/sh
+cd / && PYTHONPATH=$MNT exec python3 -c 'import socket, package; print("import", socket.gethostname(), package.where)'
+EOS
+chmod +x "$T/import"
+export COPPER SRC T MNT OTHER
+start_slurm 4
+
+nodes_gone() {
+	[ "$(slurm_mounts) $(nodes_running)" = '0 0' ]
+}
+imports() { # NAME: which nodes imported the package from the mount
+	grep "^import n[0-9] $MNT/package/part.py$" "$T/out.$1" | cut -d ' ' -f 2 | sort | tr '\n' ' '
+}
+said() { # NAME
+	cat "$T/out.$1"
+}
+
+# ---- in the batch script itself: the nodes get a step of their own
+
+id=$(submit plain 4 <<'EOS'
+"$COPPER" mount -d "$T/job.plain" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+srun --ntasks-per-node=1 "$T/import"
+squeue -h -s -o 'step %i %j'
+"$COPPER" cache-stats --all --json "$MNT" >"$T/stats.plain"
+"$COPPER" stop "$MNT"
+EOS
+)
+wait_for 40 job_is_over "$id"
+matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$'
+is 'all four nodes import a package from the mount' "$(imports plain)" 'n1 n2 n3 n4 '
+matches 'the nodes have a step of their own' "$(said plain)" "^step $id\\.[0-9]+ copper$"
+matches 'and stop' "$(said plain)" '^stopped 4/4 nodes$'
+is 'ranks are in the order of the node list' \
+	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$T/stats.plain")" \
+	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
+is 'the storage is asked by one of them' \
+	"$("$PYTHON" -c 'import json, sys; print([n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if n["origin"]["operations"]])' "$T/stats.plain")" \
+	'[0]'
+is 'there is one secret, for nobody else' "$(stat -c '%a %s' "$T"/job.plain/secret*)" '600 65'
+is 'each node has a log' "$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" 'n--output.log'
+wait_for 5 nodes_gone
+is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
+
+# ---- one task on each node, by srun
+
+id=$(submit by-srun 4 <<'EOS'
+srun --ntasks-per-node=1 "$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+srun --ntasks-per-node=1 "$T/import"
+"$COPPER" stop "$MNT"
+EOS
+)
+wait_for 40 job_is_over "$id"
+matches 'srun returns 0 when the tree is ready' "$(said by-srun)" '^mount ends with 0$'
+is 'the nodes live on behind it' "$(imports by-srun)" 'n1 n2 n3 n4 '
+matches 'until they are stopped' "$(said by-srun)" '^stopped 4/4 nodes$'
+wait_for 5 nodes_gone
+is 'nothing is left of it' "$(slurm_mounts) $(nodes_running)" '0 0'
+
+# ---- as a step that the script keeps
+
+id=$(submit kept 4 <<'EOS'
+srun --overlap --ntasks-per-node=1 "$COPPER" mount -f -d "$T/job.kept" --source "$SRC" "$MNT" &
+until "$COPPER" cache-stats --json "$MNT" 2>/dev/null | grep -q '"ready":true'; do sleep 0.1; done
+srun --overlap --ntasks-per-node=1 "$T/import"
+"$COPPER" stop "$MNT"
+wait
+EOS
+)
+wait_for 40 job_is_over "$id"
+is 'a step in the foreground works as well' "$(imports kept)" 'n1 n2 n3 n4 '
+
+# ---- two jobs on the same nodes, which are then cancelled
+
+one=$(submit one 4 <<'EOS'
+"$COPPER" mount -d "$T/job.one" --source "$SRC" "$MNT" && srun --ntasks-per-node=1 "$T/import" && touch "$T/one.ready"
+sleep 300
+EOS
+)
+two=$(submit two 4 <<'EOS'
+MNT=$OTHER
+srun --ntasks-per-node=1 "$COPPER" mount -d "$T/job.two" --source "$SRC" "$MNT" && cat "$MNT/hello" && touch "$T/two.ready"
+sleep 300
+EOS
+)
+wait_for 30 test -e "$T/one.ready" -a -e "$T/two.ready"
+ok 'two jobs share their nodes' test -e "$T/one.ready" -a -e "$T/two.ready"
+is 'with a mount each on each node' "$(slurm_mounts)" 8
+is 'both run at the same time' "$(squeue -h -o %T | sort | uniq -c | tr -s ' ')" ' 2 RUNNING'
+
+# A node that is killed takes its mount along, and nobody else.
+pid=$(on_node 3 "$COPPER" cache-stats --json "$MNT" | json_value pid)
+is_ours "$pid" || bail "pid $pid is not of this test"
+kill -KILL "$pid"
+wait_for 5 eval '[ "$(slurm_mounts)" -eq 7 ]'
+is 'a node that is killed leaves no mount' "$(slurm_mounts)" 7
+is 'and the others go on' "$(on_node 4 cat "$MNT/hello")" hello
+is 'the job too' "$(squeue -h -j "$one" -o %T)" RUNNING
+
+scancel "$one"
+wait_for 10 eval '[ "$(slurm_mounts)" -eq 4 ]'
+is 'a job that is cancelled leaves no mount' "$(slurm_mounts)" 4
+is 'and the other has what it had' "$(on_node 2 cat "$OTHER/hello")" hello
+scancel "$two"
+wait_for 25 nodes_gone
+is 'nodes that outlived their srun end with the job, too' "$(slurm_mounts) $(nodes_running)" '0 0'
+
+# ---- what goes wrong
+
+on_node 3 rmdir "$OTHER"
+id=$(submit no-dir 4 <<'EOS'
+SECONDS=0
+"$COPPER" mount -d "$T/job.no-dir" --source "$SRC" "$OTHER"
+echo "mount ends with $?"
+[ "$SECONDS" -lt 20 ] && echo quickly
+EOS
+)
+wait_for 60 job_is_over "$id"
+matches 'a node that cannot mount is named' "$(said no-dir)" "copper mount: n3: $OTHER: there is no such directory"
+matches 'and the command fails' "$(said no-dir)" '^mount ends with 1$'
+matches 'at once' "$(said no-dir)" '^quickly$'
+is 'in one line' "$(grep -c . "$T/out.no-dir")" 4
+wait_for 5 nodes_gone
+is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
+
+id=$(submit missing 4 <<'EOS'
+srun --nodes=3 --ntasks=3 --ntasks-per-node=1 "$COPPER" mount --ready-timeout 2 -d "$T/job.missing" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+EOS
+)
+wait_for 40 job_is_over "$id"
+matches 'a node that does not start is named' "$(said missing)" 'the tree is not ready: 1 of 4 nodes not ready after 2 s: n4'
+matches 'and srun fails' "$(said missing)" '^mount ends with 1$'
+
+id=$(submit crowd 4 <<'EOS'
+srun --ntasks-per-node=2 --ntasks=8 --overcommit "$COPPER" mount --ready-timeout 5 -d "$T/job.crowd" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+"$COPPER" stop "$MNT"
+EOS
+)
+wait_for 60 job_is_over "$id"
+matches 'two tasks on a node are one too many' "$(said crowd)" 'one copper on each host|mounted there already'
+wait_for 5 nodes_gone
+
+id=$(submit unknown 1 <<'EOS'
+PATH=/nowhere "$COPPER" mount -d "$T/job.unknown" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+EOS
+)
+wait_for 40 job_is_over "$id"
+matches 'without srun it says so' "$(said unknown)" 'cannot run srun: No such file or directory'
+matches 'and fails' "$(said unknown)" '^mount ends with 1$'
+
+# Where Slurm tracks processes by control groups, a node would die with its srun.
+id=$(submit doomed 2 <<'EOS'
+group=$(mktemp -d /sys/fs/cgroup/systemd/step_XXXXXX 2>/dev/null || mktemp -d /sys/fs/cgroup/step_XXXXXX 2>/dev/null) || exit
+mkdir "$group/step_0" && group=$group/step_0
+srun --ntasks-per-node=1 sh -c 'echo $$ >"$0/cgroup.procs" && exec "$COPPER" mount -d "$T/job.doomed" --source "$SRC" "$MNT"' "$group"
+echo "mount ends with $?"
+rmdir "$group" "$(dirname "$group")"
+EOS
+)
+wait_for 40 job_is_over "$id"
+if grep -q 'mount ends' "$T/out.doomed"; then
+	matches 'a node that Slurm would end with its srun says so' "$(said doomed)" 'Slurm would end this node together with the srun'
+else
+	pass 'a node that Slurm would end with its srun says so # SKIP no control groups to write to'
+fi
+
+wait_for 5 nodes_gone
+is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
+stop_slurm
+wait_for 5 eval '! ss -Hltn "sport = :$(sed -n "s/^SlurmctldPort=//p" "$SLURM_CONF")" | grep -q .'
+is 'Slurm is gone' "$(ss -Hltn "sport = :$(sed -n 's/^SlurmctldPort=//p' "$SLURM_CONF")" | wc -l)" 0
