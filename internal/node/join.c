@@ -131,7 +131,7 @@ static void note_trouble(struct cop_node *n, int status)
 		cop_node_host(n, parent), parent, status == -EACCES ?
 		"it holds another secret" : status == -EPROTO ?
 		"it was started with other options (--source, --fanout, --trees, --chunk, the host list or the version differ)" :
-		strerror(-status));
+		status == -EHOSTDOWN && n->no_address[0] ? n->no_address : strerror(-status));
 }
 
 static void ready_told(void *arg, const struct cop_rpc_result *r)
@@ -140,7 +140,7 @@ static void ready_told(void *arg, const struct cop_rpc_result *r)
 	struct cop_node *n = c->node;
 	struct cop_list *l;
 	bool again = r->status && r->status != -EPROTO;
-	char why[512];
+	char why[800];
 
 	pthread_mutex_lock(&n->lock);
 	n->ready_sending = false;

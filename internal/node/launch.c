@@ -187,6 +187,14 @@ static int hear(int fd, pid_t pid, struct cop_err *err)
 	return cop_err_set(err, EIO, "the node ended before it was ready");
 }
 
+/* A launcher may have left descriptors open by which it waits for its processes to end (mpiexec: PMI_FD). */
+static void close_inherited(int keep_fd)
+{
+	if (keep_fd > 3)
+		close_range(3, (unsigned)keep_fd - 1, 0);
+	close_range((unsigned)keep_fd + 1, ~0U, 0);
+}
+
 static int daemonize(const struct cop_conf *conf, const char *mountpoint, struct cop_err *err)
 {
 	int fds[2];
@@ -206,7 +214,7 @@ static int daemonize(const struct cop_conf *conf, const char *mountpoint, struct
 		close(fds[1]);
 		return hear(fds[0], pid, err);
 	}
-	close(fds[0]);
+	close_inherited(fds[1]);
 	setsid();
 	exit(run(conf, mountpoint, fds[1], err) ? 1 : 0);
 }

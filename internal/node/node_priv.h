@@ -102,7 +102,8 @@ struct cop_node {
 	bool ready_sending, go_sending;
 	uint32_t go_rank;              /* the ancestor that is asked for the go: the parent, or above it when that is dead */
 	int report_fd;                 /* whoever started this node listens there until it is ready; -1: nobody */
-	char trouble[256];             /* why the parent was not reached */
+	char trouble[640];             /* why the parent was not reached */
+	char no_address[400];          /* what became of the question for its address, where it has none */
 	struct cop_list stop_requests; /* who wants to know that this node has stopped */
 	struct gathered stop_result;   /* what the nodes below answered */
 	bool stop_asked, stop_answered; /* the nodes below were, once, whoever asks again; they have */

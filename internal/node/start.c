@@ -183,6 +183,11 @@ static void found(void *arg, const char *address, const char *why)
 
 	if (!address)
 		cop_log_debug("no address rank=%u why=\"%s\"", f->rank, why ? why : "");
+	if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
+		pthread_mutex_lock(&f->node->lock);
+		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s", address || !why ? "" : why);
+		pthread_mutex_unlock(&f->node->lock);
+	}
 	cop_rpc_resolved(f->node->rpc, f->rank, address);
 	free(f);
 }
