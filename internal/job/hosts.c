@@ -163,7 +163,8 @@ static int load_file(const char *path, uint16_t default_port, bool once, struct 
 	int rc = cop_read_file(path, COP_JOB_FILE_MAX, &text, &len);
 
 	if (rc)
-		return cop_err_set(err, -rc, "cannot read it: %s", strerror(-rc));
+		return cop_err_set(err, -rc, "cannot read %s: %s%s", path, strerror(-rc), once && rc == -ENOENT ?
+			" (only the first host of a PBS job has it: give a copy that all hosts can read, --hosts FILE)" : "");
 	rc = cop_job_lines_parse(text, len, default_port, once, b, err);
 	free(text);
 	return rc;

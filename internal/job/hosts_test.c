@@ -145,7 +145,7 @@ static void ipv6_is_refused_with_a_sentence(void **state)
 static void a_missing_file_is_not_taken_for_a_list(void **state)
 {
 	(void)state;
-	assert_refused(load("/nowhere/hosts"), ENOENT, "--hosts /nowhere/hosts: cannot read it");
+	assert_refused(load("/nowhere/hosts"), ENOENT, "--hosts /nowhere/hosts: cannot read");
 	assert_refused(load(folder), EISDIR, "directory");
 }
 

@@ -30,6 +30,8 @@
 /* The nodes give up after --ready-timeout and a little; srun may need a while to start them. */
 #define START_GRACE_MS 30000
 #define END_MS 10000
+/* The tree is ready when one says so; the others will have heard of it by then. */
+#define ALL_MS 5000
 #define ARGS_MAX 32 /* of srun */
 
 struct step {
@@ -38,7 +40,7 @@ struct step {
 	off_t err_from; /* what srun says in this run begins here */
 	char line[LINE_MAX_BYTES];
 	size_t len;
-	bool ready;
+	uint32_t nodes, ready; /* how many, and how many said so */
 	char failure[LINE_MAX_BYTES]; /* the first node's that failed */
 };
 
@@ -208,7 +210,7 @@ static int open_err(struct step *s, const char *job_dir)
 	return 0;
 }
 
-static int start_srun(struct step *s, const struct cop_conf *conf, uint32_t nodes, char **argv, struct cop_err *err)
+static int start_srun(struct step *s, const struct cop_conf *conf, char **argv, struct cop_err *err)
 {
 	char exe[4096], text[2][32], **args;
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -220,7 +222,7 @@ static int start_srun(struct step *s, const struct cop_conf *conf, uint32_t node
 	rc = open_err(s, conf->job_dir);
 	if (rc || pipe2(fds, O_CLOEXEC))
 		return cop_err_set(err, errno, "cannot make a descriptor: %s", strerror(errno));
-	args = build_args(nodes, exe, argv, text);
+	args = build_args(s->nodes, exe, argv, text);
 	s->srun = args ? fork() : -1;
 	if (s->srun == 0)
 		become_srun(s, fds[1], args);
@@ -244,7 +246,7 @@ static void take_line(struct step *s)
 	}
 	p += strlen(WORD);
 	if (strcmp(p, "ready") == 0)
-		s->ready = true;
+		s->ready++;
 	else if (strncmp(p, "failed ", 7) == 0 && !s->failure[0])
 		snprintf(s->failure, sizeof(s->failure), "%s", p + 7);
 }
@@ -271,20 +273,24 @@ static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
 	uint64_t deadline = cop_now_ms() + timeout_ms;
 	struct pollfd fds[2] = {{.fd = s->out_fd, .events = POLLIN}, {.fd = s->signal_fd, .events = POLLIN}};
 
-	while (!s->ready && !s->failure[0]) {
+	while (s->ready < s->nodes && !s->failure[0]) {
 		uint64_t now = cop_now_ms();
 
 		if (now >= deadline)
-			return cop_err_set(err, ETIMEDOUT, "srun did not start the nodes in %u s", timeout_ms / 1000);
+			break;
 		if (poll(fds, 2, (int)(deadline - now)) <= 0)
 			continue;
 		if (fds[1].revents)
 			return cop_err_set(err, EINTR, "interrupted before the tree was ready");
 		if (fds[0].revents && !take_output(s))
 			break;
+		if (s->ready)
+			deadline = COP_MIN(deadline, now + ALL_MS);
 	}
 	if (s->ready)
 		return 0;
+	if (cop_now_ms() >= deadline)
+		return cop_err_set(err, ETIMEDOUT, "srun did not start the nodes in %u s", timeout_ms / 1000);
 	if (s->failure[0])
 		return cop_err_set(err, EIO, "%s", s->failure);
 	return cop_err_set(err, EIO, "srun ended before the nodes were ready");
@@ -353,11 +359,12 @@ int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_er
 
 	if (rc)
 		return rc;
+	s.nodes = hosts.count;
 	rc = block_signals(&s);
 	if (rc)
 		cop_err_set(err, -rc, "cannot make a descriptor: %s", strerror(-rc));
 	else
-		rc = start_srun(&s, conf, hosts.count, argv, err);
+		rc = start_srun(&s, conf, argv, err);
 	if (!rc) {
 		rc = listen_to(&s, conf->ready_timeout_ms + START_GRACE_MS, err);
 		if (rc) {

@@ -63,7 +63,7 @@ modulefile() {
 }
 
 place "$build/copper" bin/copper 755
-for script in scripts/launch_copper_*.sh scripts/stop_copper_*.sh; do
+for script in scripts/launch_copper_*.sh scripts/stop_copper_*.sh scripts/copper_wrapper.sh; do
 	[ ! -e "$script" ] || place "$script" "bin/${script##*/}" 755
 done
 for page in man/*.[1-9]; do

@@ -1,0 +1,77 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by launch_copper_*.sh and stop_copper_*.sh: the letters that job scripts have used since Copper 1.0, and the copper that is meant.
+# They only translate: everything else is `copper mount` and `copper stop`.
+#
+#	-d DIR       the job's directory is DIR/JOBID (default ~/copper-logs)
+#	-v DIR       the mount point (default /tmp/USER/copper)
+#	-l -t -T -M -E -P -N -A -I -b -n     as copper mount has them
+#	-F FILE      the site's address book, with -a facility
+#	-a WORD      facility or discover (default discover; facility with -F)
+#	-s SECONDS   accepted, ignored: launch returns when the tree is ready
+#
+# What is written after -- is given to copper mount as it is.
+# shellcheck disable=SC2034 # log_dir and mnt are for the scripts that source this
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+mnt=/tmp/${USER:-$(id -un)}/copper
+log_dir=$HOME/copper-logs
+# Set by the script that sources this: the site's network.
+net_type=${net_type:-tcp}
+book=
+source_of_addresses=
+options=()
+
+die() { # STATUS TEXT…
+	local status=$1
+	shift
+	echo "${0##*/}: $*" >&2
+	exit "$status"
+}
+
+# COPPER names it; else the one of COPPER_ROOT, of this tree, or of PATH.
+find_copper() {
+	local file
+	for file in "${COPPER:-}" "${COPPER_ROOT:+$COPPER_ROOT/build/copper}" "$here/../build/copper" "$here/../bin/copper"; do
+		if [ -n "$file" ] && [ -x "$file" ]; then
+			echo "$file"
+			return
+		fi
+	done
+	command -v copper || die 1 "there is no copper here: set COPPER_ROOT, or load its module"
+}
+
+usage() {
+	sed -n 's/^#\t//p' "$here/copper_wrapper.sh" >&2
+	exit 2
+}
+
+read_letters() {
+	while getopts ':l:t:d:T:M:E:PN:AI:s:b:F:a:n:v:h' letter; do
+		case $letter in
+		d) log_dir=${OPTARG%/} ;;
+		v) mnt=$OPTARG ;;
+		s) ;;
+		n) net_type=$OPTARG ;;
+		F) book=$OPTARG ;;
+		a) source_of_addresses=$OPTARG ;;
+		P | A) options+=("-$letter") ;;
+		l | t | T | E | b) options+=("-$letter" "$OPTARG") ;;
+		# 0 meant none.
+		M | N | I) [ "$OPTARG" = 0 ] || options+=("-$letter" "$OPTARG") ;;
+		h) usage ;;
+		:) die 2 "-$OPTARG needs a value" ;;
+		*) die 2 "-$OPTARG is unknown (see -h)" ;;
+		esac
+	done
+	shift $((OPTIND - 1))
+	# -I alone made reports, too.
+	[[ " ${options[*]} " != *" -I "* ]] || options+=(-P)
+	case ${source_of_addresses:-${book:+facility}} in
+	facility) [ -n "$book" ] || die 2 "-a facility needs the book: -F FILE"
+		options+=(-F "$book") ;;
+	discover | '') ;;
+	*) die 2 "-a is facility or discover, not $source_of_addresses" ;;
+	esac
+	options+=(-n "$net_type" "$@")
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Starts Copper on every node of a Slurm job, and returns when the tree is ready. Its letters stand in copper_wrapper.sh.
+set -eu
+net_type=cxi://cxi1
+# shellcheck source=copper_wrapper.sh
+. "$(dirname "${BASH_SOURCE[0]}")/copper_wrapper.sh"
+read_letters "$@"
+
+[ -n "${SLURM_JOB_ID:-}" ] && [ -n "${SLURM_JOB_NODELIST:-}" ] ||
+	die 1 'there is no Slurm job here: SLURM_JOB_ID and SLURM_JOB_NODELIST are set in a job script'
+copper=$(find_copper)
+nodes=${SLURM_JOB_NUM_NODES:-$SLURM_NNODES}
+
+srun --overlap --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 mkdir -p "$mnt"
+exec "$copper" mount -d "$log_dir/$SLURM_JOB_ID" "${options[@]}" "$mnt"
