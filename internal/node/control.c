@@ -7,6 +7,7 @@
 #include "node/node_priv.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,16 @@ static void socket_key(const struct cop_node *n, char *key, size_t size)
 		snprintf(key, size, "%s", n->mountpoint);
 }
 
+static int start_when_free(struct cop_node *n, const char *path, const char *key, struct cop_err *err)
+{
+	uint64_t end = cop_now_ms() + COP_NODE_FREE_MS;
+	int rc;
+
+	while ((rc = cop_ctl_start(path, key, handle, n, &n->ctl, err)) == -EADDRINUSE && cop_now_ms() < end)
+		poll(NULL, 0, 50);
+	return rc;
+}
+
 int cop_node_control_start(struct cop_node *n, struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE], path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1];
@@ -191,5 +202,5 @@ int cop_node_control_start(struct cop_node *n, struct cop_err *err)
 	rc = cop_ctl_path(dir, key, path, sizeof(path));
 	if (rc)
 		return cop_err_set(err, -rc, "%s: the path of the control socket is too long; choose a shorter --runtime-dir", dir);
-	return cop_ctl_start(path, key, handle, n, &n->ctl, err);
+	return start_when_free(n, path, key, err);
 }

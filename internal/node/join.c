@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #define RETRY_MS 200
+/* The log says so often what is waited for. */
+#define NOT_YET_MS 10000
 /* Others wait a little longer than the root, so that they hear its reason. */
 #define GRACE_MS 5000
 /* Bytes of what a node tells of its networks. */
@@ -419,18 +421,24 @@ void cop_node_join(struct cop_node *n)
 		ask_state(n);
 }
 
-/* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". The lock is held. */
-static void missing_text(struct cop_node *n, struct cop_buf *out)
+/* "n2, n5, n7". The lock is held. */
+static void missing_names(struct cop_node *n, struct cop_buf *out)
 {
 	uint32_t missing = n->topo.nodes - n->ready_count, named = 0;
 
-	cop_buf_printf(out, "%" PRIu32 " of %" PRIu32 " nodes not ready after %" PRIu32 " s: ", missing, n->topo.nodes,
-		n->conf->ready_timeout_ms / 1000);
 	for (uint32_t r = 0; r < n->topo.nodes && named < MISSING_NAMED; r++)
 		if (!n->ready_rank[r])
 			cop_buf_printf(out, "%s%s", named++ ? ", " : "", cop_node_host(n, r));
 	if (missing > named)
 		cop_buf_printf(out, " and %" PRIu32 " more", missing - named);
+}
+
+/* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". The lock is held. */
+static void missing_text(struct cop_node *n, struct cop_buf *out)
+{
+	cop_buf_printf(out, "%" PRIu32 " of %" PRIu32 " nodes not ready after %" PRIu32 " s: ", n->topo.nodes - n->ready_count,
+		n->topo.nodes, n->conf->ready_timeout_ms / 1000);
+	missing_names(n, out);
 }
 
 static void time_is_up(struct cop_node *n)
@@ -459,12 +467,35 @@ static bool settled(struct cop_node *n)
 	return yes || atomic_load(&n->stopping);
 }
 
+/* For whoever reads the log while the command still waits: at first, and then now and then. */
+static void say_not_yet(struct cop_node *n, uint64_t *next_ms)
+{
+	struct cop_buf text = {0};
+	uint64_t now = cop_now_ms();
+
+	if (now < *next_ms)
+		return;
+	*next_ms = now + NOT_YET_MS;
+	pthread_mutex_lock(&n->lock);
+	if (cop_topo_root(&n->topo, 0) == n->rank)
+		missing_names(n, &text);
+	else
+		cop_buf_str(&text, n->trouble[0] ? n->trouble : n->no_address[0] ? n->no_address : "it waits for others");
+	pthread_mutex_unlock(&n->lock);
+	if (cop_topo_root(&n->topo, 0) == n->rank)
+		cop_log_info("nodes not ready yet: %s", text.data ? text.data : "");
+	else
+		cop_log_info("parent not ready yet: %s", text.data ? text.data : "");
+	cop_buf_free(&text);
+}
+
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank;
 	uint64_t deadline = cop_now_ms() + n->conf->ready_timeout_ms + (root ? 0 : GRACE_MS);
 	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN},
 		{.fd = n->report_fd}};
+	uint64_t say_ms = cop_now_ms() + RETRY_MS;
 
 	while (!settled(n)) {
 		uint64_t drain;
@@ -478,7 +509,10 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 				fds[1].revents ? "a signal" : "the end of the command that started it");
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
-		if (!root && !settled(n)) {
+		if (settled(n))
+			continue;
+		say_not_yet(n, &say_ms);
+		if (!root) {
 			send_ready(n);
 			ask_go(n);
 		}

@@ -34,6 +34,8 @@ enum {
 };
 
 #define STOP_GRACE_MS 2000
+/* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
+#define COP_NODE_FREE_MS 3000
 #define MISSING_NAMED 16
 
 /* What every node of a subtree is to do. */

@@ -3,6 +3,7 @@
 #include "node/node_priv.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,8 @@ static int open_rpc(struct cop_node *n, struct cop_err *err)
 	fabric.address = n->book ? n->book[n->rank] : NULL;
 	rc = cop_rpc_open(&conf, &fabric, &n->rpc, err);
 	if (!rc)
+		cop_log_info("provider=%s because of --net-type %s", cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
+	if (!rc)
 		cop_log_info("server running at address: %s", cop_fabric_address(cop_rpc_fabric(n->rpc)));
 	return rc;
 }
@@ -276,13 +279,15 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 
 static int open_rendezvous(struct cop_node *n, struct cop_err *err)
 {
+	uint64_t end = cop_now_ms() + COP_NODE_FREE_MS;
 	struct cop_rendezvous *rendezvous = NULL;
 	int rc;
 
 	if (n->topo.nodes == 1 || n->book)
 		return 0;
-	rc = cop_rendezvous_start(&n->hosts.host[n->rank], cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n,
-		&rendezvous, err);
+	while ((rc = cop_rendezvous_start(&n->hosts.host[n->rank], cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n,
+			&rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
+		poll(NULL, 0, 50);
 	atomic_store(&n->rendezvous, rendezvous);
 	return rc;
 }

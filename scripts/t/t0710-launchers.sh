@@ -6,7 +6,7 @@
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 28
+plan 34
 
 small_tree "$T/src"
 SRC=$T/src
@@ -104,6 +104,15 @@ fails_with 1 'the tree is not ready: .*127\.0\.0\.11.*secret' "$COPPER" mount --
 	--secret-file "$T/old-secret" -d "$T/job.twice" --ready-timeout 1 --source "$SRC" "$T/mnt/1"
 wait
 matches 'and the root names who is missing' "$(cat "$T/out.twice")" '1 of 2 nodes not ready after 8 s: 127\.0\.0\.12'
+lines() { # RANK: of its log, without times and what varies
+	sed -n 's/^[0-9-]* [0-9.-]* \[Info\] ([a-z_]*) //p' "$T/job.pbs/logs/127.0.0.1$(($1 + 1))"-*-output.log | sed 's/[0-9][0-9.]*/N/g'
+}
+for line in 'provider registration completed after N us' 'server running at address: ofi+tcp://N:N' 'parent readiness confirmed' \
+	'first successful parent rpc_readfile completed after N us since provider startup; path=hello'; do
+	matches "the log says: $line" "$(lines 1)" "^${line//+/[+]}\$"
+done
+matches 'and: parent not ready yet' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" '\[Info\] \([a-z_]*\) parent not ready yet'
+matches 'and: timed out' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" '\[Info\] \([a-z_]*\) timed out waiting for parent readiness'
 chmod 644 "$T/job.twice/secret"
 fails_with 1 "the secret file $T/job.twice/secret is open to others .*chmod 600" \
 	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --source "$SRC" "$T/mnt/0"
