@@ -164,7 +164,7 @@ static void fetch(struct node *n, const struct job *j, const struct cop_attr *at
 		x[i].waiter.landed = landed;
 		x[i].done = &room;
 		take(&room);
-		ask(n, &(struct cop_ask){COP_ASK_CHUNK, "file", attr->version, attr->size, i}, &x[i]);
+		ask(n, &(struct cop_ask){COP_ASK_CHUNK, "file", attr->version, attr->size, i, false}, &x[i]);
 	}
 	for (unsigned i = 0; i < WINDOW; i++)
 		take(&room);
