@@ -60,6 +60,28 @@ static void operations_to_a_peer_that_vanishes_end_and_others_go_on(void **state
 	free(target);
 }
 
+/* From a loopback address there is no way there, which connect says at once. */
+static void a_peer_without_a_route_can_be_dropped(void **state)
+{
+	static char msg[64];
+	cop_fabric_peer_t peer;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct ends ends = {0};
+		unsigned accepted = 0;
+
+		peer = peer_of(&a, "ofi+tcp://203.0.113.1:7720");
+		for (int k = 0; k < 3; k++)
+			accepted += send_to(&a, peer, msg, sizeof(msg), 1, &ends) == 0;
+		nap_ms(50);
+		drop_peer(&a, peer);
+		assert_true(reaches(&ends.all, accepted));
+		assert_int_equal(atomic_load(&ends.good), 0);
+	}
+	talks(&a, &c, 500);
+}
+
 static void a_peer_that_restarts_is_reachable(bool same_address, bool drop)
 {
 	char address[128];
@@ -406,6 +428,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_THREE(operations_to_a_peer_that_stands_still_end_when_it_is_dropped),
 		WITH_THREE(operations_to_a_peer_that_vanishes_end_and_others_go_on),
+		WITH_THREE(a_peer_without_a_route_can_be_dropped),
 		WITH_THREE(a_peer_that_restarts_elsewhere_is_reachable_there),
 		WITH_THREE(a_peer_that_restarts_at_its_address_is_reachable_after_a_drop),
 		WITH_THREE(a_peer_that_restarts_at_its_address_is_reachable_without_a_drop),

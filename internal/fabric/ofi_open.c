@@ -92,6 +92,8 @@ static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric
 		inet_pton(AF_INET6, net->device, &numeric) != 1)
 		return cop_err_set(err, ENODEV, "net type \"%s\": this machine has no interface %s that is up and has an IPv4 address "
 			"(see 'ip address')", conf->net_type, net->device);
+	else if (!net->device[0] && cop_fabric_outside_address(conf->host, address))
+		from = address;
 	snprintf(b->node, sizeof(b->node), "%s", from);
 	snprintf(b->service, sizeof(b->service), "0");
 	return 0;

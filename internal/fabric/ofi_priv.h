@@ -60,6 +60,7 @@ struct ofi_peer {
 	cop_fabric_peer_t id;
 	fi_addr_t addr;
 	bool dropped;
+	bool connected; /* as far as is known: the provider took the last operation */
 	struct cop_list bucket; /* by address text */
 	struct cop_list busy;   /* linked while something is queued */
 	struct cop_list sends, writes;
@@ -185,6 +186,9 @@ void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out);
 /* The address of an interface that an endpoint of this host binds to: the host's own where it is numeric and in the interface's
  * network, else the interface's. false: there is no such interface. */
 bool cop_fabric_interface_address(const char *name, const char *host, char node[64]);
+/* True where the host's name means 127.0.1.1 here, which other hosts cannot reach: then node is this machine's first address that
+ * they may. */
+bool cop_fabric_outside_address(const char *host, char node[64]);
 
 /* ofi_progress.c */
 void *cop_fabric_ofi_main(void *arg);

@@ -34,6 +34,7 @@ static void refused(struct ofi_peer *p, uint64_t now_ns)
 
 static void alive(struct ofi_peer *p)
 {
+	p->connected = true;
 	p->misses = 0;
 	p->stuck_ns = 0;
 	p->next_try_ns = 0;
@@ -84,8 +85,10 @@ static int post_send(struct ofi *o, struct ofi_peer *p, struct ofi_send *s)
 	int rc = cop_fabric_ofi_errno(fi_send(o->ep, s->msg, s->len, cop_fabric_ofi_desc(s->mr),
 		p->addr, &s->ctx));
 
-	if (rc)
+	if (rc) {
+		p->connected = false;
 		return rc;
+	}
 	o->flying_sends++;
 	p->sends_flying++;
 	flew(o, p, &s->ctx, s->len);
@@ -110,6 +113,7 @@ static int post_part(struct ofi *o, struct ofi_peer *p, struct ofi_write *w)
 	msg.context = &part->ctx;
 	rc = cop_fabric_ofi_errno(fi_writemsg(o->ep, &msg, o->write_flags));
 	if (rc) {
+		p->connected = false;
 		free(part);
 		return rc;
 	}
