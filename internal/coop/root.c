@@ -76,7 +76,7 @@ static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 
 void cop_coop_gather(struct flight *f)
 {
-	uint64_t per_group = COP_MAX(COP_COOP_GROUP_BYTES / f->coop->conf.chunk_bytes, 1u);
+	uint64_t per_group = COP_MIN(COP_MAX(COP_COOP_GROUP_BYTES / f->coop->conf.chunk_bytes, 1u), GROUP_MAX);
 	uint64_t base = f->ask.index - f->ask.index % per_group, at;
 	struct flight *run[GROUP_MAX];
 	uint64_t first = f->ask.index - base, last = first;

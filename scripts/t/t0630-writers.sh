@@ -24,7 +24,7 @@ use() {
 files() { # FOLDER: the names in it, without host and pid
 	(cd "$JOB/$1" 2>/dev/null && printf '%s\n' * | sed 's/^[0-9.]*-[0-9]*-//' | LC_ALL=C sort -u | tr '\n' ' ')
 }
-profiles="profiling_aggregate.csv profiling_fabric.csv profiling_latency.csv profiling_operations.csv profiling_summary.md profiling_top_paths.csv "
+profiles="profiling_aggregate.csv profiling_fabric.csv profiling_first_touch.csv profiling_latency.csv profiling_operations.csv profiling_summary.md profiling_top_paths.csv "
 tables="data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output tree_cache_size.output tree_table_cache_event.output "
 tagged() { # TAG NAMES
 	local name
