@@ -54,7 +54,7 @@ static void show_progress(void *arg, const char *what, uint64_t n)
 static int print(const struct cop_report_aggregated *a, const struct args *args)
 {
 	static const char *const names[] = {"profiling_aggregate.csv", "profiling_operations.csv", "profiling_summary.md"};
-	struct cop_buf text = {0};
+	struct cop_buf text = {0}, besides = {0};
 	int rc;
 
 	if (args->json)
@@ -63,9 +63,9 @@ static int print(const struct cop_report_aggregated *a, const struct args *args)
 		cop_report_aggregated_table(a, &text);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names) && !args->json; i++)
 		cop_buf_printf(&text, "wrote %s/%s-%s\n", a->output, args->prefix, names[i]);
-	rc = text.failed || fputs(text.data, stdout) == EOF || fflush(stdout);
-	if (rc)
-		fprintf(stderr, "copper aggregate: cannot write to standard output; the cluster files are in %s\n", a->output);
+	cop_buf_printf(&besides, "the cluster files are in %s", a->output);
+	rc = cop_cmd_print("copper aggregate", &text, besides.data);
+	cop_buf_free(&besides);
 	cop_buf_free(&text);
 	return rc;
 }

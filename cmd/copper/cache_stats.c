@@ -76,9 +76,9 @@ static int ask(const char *path, const char *line, uint32_t timeout_ms)
 
 	if (call(path, line, timeout_ms, &reply))
 		return 1;
-	rc = fputs(reply.text, stdout) == EOF || fflush(stdout);
+	rc = cop_cmd_print("copper cache-stats", &(struct cop_buf){.data = reply.text}, NULL);
 	free(reply.text);
-	return rc ? 1 : 0;
+	return rc;
 }
 
 /* PATH below the mount point, without "." and empty parts: as given from there, or as it looks through the mount. -EINVAL for
@@ -151,11 +151,11 @@ static int watch_once(const struct args *a, const char *path, char **before, uin
 	} else {
 		cop_buf_str(&out, reply.text);
 	}
-	rc = out.failed || fputs(out.data, stdout) == EOF || fflush(stdout);
+	rc = cop_cmd_print("copper cache-stats", &out, NULL);
 	cop_buf_free(&out);
 	free(*before);
 	*before = reply.text;
-	return rc ? 1 : 0;
+	return rc;
 }
 
 static int watch(const struct args *a, const char *path)

@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "base/base.h"
+
 struct cop_cmd {
 	const char *name;
 	const char *summary; /* one line, no full stop */
@@ -18,6 +20,9 @@ int cop_cmd_stop(int argc, char **argv);
 int cop_cmd_aggregate(int argc, char **argv);
 int cop_cmd_paths(int argc, char **argv);
 int cop_cmd_cache_stats(int argc, char **argv);
+
+/* Prints a command's result. 0, or 1 after having said that it cannot, and what is there all the same (NULL: nothing). */
+int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
 /* The part of paths that writes a manifest. */
 int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json);

@@ -12,12 +12,10 @@ static int check(const struct cop_conf *conf)
 	struct cop_buf out = {0};
 	int failed = cop_node_check(conf, &out);
 
-	if (failed < 0)
-		fputs("copper mount: out of memory\n", stderr);
-	else
-		fputs(out.data, stdout);
+	out.failed |= failed < 0;
+	failed |= cop_cmd_print("copper mount", &out, NULL);
 	cop_buf_free(&out);
-	return failed || fflush(stdout) ? 1 : 0;
+	return failed ? 1 : 0;
 }
 
 static int launch(const struct cop_opt_table *table, int argc, char **argv)

@@ -54,14 +54,16 @@ static void show_progress(void *arg, uint64_t n, const char *what)
 
 static int print(const struct cop_report_pathed *p, bool json)
 {
-	struct cop_buf text = {0};
+	struct cop_buf text = {0}, besides = {0};
 	int rc;
 
 	if (json)
 		cop_report_pathed_json(p, &text);
 	else
 		cop_report_pathed_table(p, &text);
-	rc = text.failed || fputs(text.data, stdout) == EOF || fflush(stdout);
+	cop_buf_printf(&besides, "the lists are in %s", p->output);
+	rc = cop_cmd_print("copper paths", &text, besides.data);
+	cop_buf_free(&besides);
 	cop_buf_free(&text);
 	return rc;
 }

@@ -20,22 +20,26 @@ static void print_notes(const struct cop_report_manifested *m)
 
 static int print(const struct cop_report_manifested *m, const char *file, bool json)
 {
+	struct cop_buf text = {0}, besides = {0};
 	char size[16];
+	int rc;
 
 	if (json) {
-		struct cop_buf name = {0};
-
-		cop_buf_json_str(&name, file, strlen(file));
-		printf("{\"manifest\":%s,\"ranks\":%" PRIu64 ",\"items\":%" PRIu64 ",\"directories\":%" PRIu64 ",\"files\":%" PRIu64
+		cop_buf_str(&text, "{\"manifest\":");
+		cop_buf_json_str(&text, file, strlen(file));
+		cop_buf_printf(&text, ",\"ranks\":%" PRIu64 ",\"items\":%" PRIu64 ",\"directories\":%" PRIu64 ",\"files\":%" PRIu64
 			",\"bytes\":%" PRIu64 ",\"gone\":%" PRIu64 ",\"left_out\":%" PRIu64 ",\"faults\":%" PRIu64 "}\n",
-			name.data ? name.data : "null", m->ranks, m->items, m->directories, m->files, m->bytes, m->gone, m->left_out, m->faults);
-		cop_buf_free(&name);
+			m->ranks, m->items, m->directories, m->files, m->bytes, m->gone, m->left_out, m->faults);
 	} else {
-		printf("%" PRIu64 " ranks: %" PRIu64 " directories, %" PRIu64 " names, %" PRIu64 " files of which %s were read",
+		cop_buf_printf(&text, "%" PRIu64 " ranks: %" PRIu64 " directories, %" PRIu64 " names, %" PRIu64 " files of which %s were read",
 			m->ranks, m->directories, m->items - m->directories - m->files, m->files, cop_format_size(m->bytes, size));
-		printf("%s%.0" PRIu64 "%s\nwrote %s\n", m->gone ? "; " : "", m->gone, m->gone ? " files are gone" : "", file);
+		cop_buf_printf(&text, "%s%.0" PRIu64 "%s\nwrote %s\n", m->gone ? "; " : "", m->gone, m->gone ? " files are gone" : "", file);
 	}
-	return fflush(stdout) ? 1 : 0;
+	cop_buf_printf(&besides, "the manifest is in %s", file);
+	rc = cop_cmd_print("copper paths", &text, besides.data);
+	cop_buf_free(&besides);
+	cop_buf_free(&text);
+	return rc;
 }
 
 int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json)

@@ -77,9 +77,11 @@ int cop_cmd_stop(int argc, char **argv)
 	rest = strchr(reply.text, '\n');
 	if (rest)
 		*rest++ = '\0';
-	puts(reply.text);
+	rc = puts(reply.text) == EOF || fflush(stdout);
+	if (rc)
+		fprintf(stderr, "copper stop: %s, but that cannot be written to standard output\n", reply.text);
 	if (rest && *rest)
 		fprintf(stderr, "%s", rest);
 	free(reply.text);
-	return 0;
+	return rc ? 1 : 0;
 }

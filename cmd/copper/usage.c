@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "ctl/ctl.h"
 #include "report/report.h"
 
@@ -29,9 +30,9 @@ static int print(const struct cop_report_held *u, bool json)
 		cop_report_held_json(u, &out);
 	else
 		cop_report_held_text(u, &out);
-	rc = out.failed || fputs(out.data, stdout) == EOF || fflush(stdout);
+	rc = cop_cmd_print("copper cache-stats", &out, NULL);
 	cop_buf_free(&out);
-	return rc ? 1 : 0;
+	return rc;
 }
 
 static int write_summary(const struct cop_report_held *u, const char *dir, struct cop_err *err)

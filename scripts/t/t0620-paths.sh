@@ -5,7 +5,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 64
+plan 65
 
 export HOME=$T/no-home
 paths() { # ARG…: standard output to $T/out, standard error to $T/err
@@ -124,6 +124,7 @@ ok 'so is a job directory that is not there' fails_first_line 1 'cannot read the
 ok 'or not a directory' fails_first_line 1 'is not a directory' "$T/useless/x.output"
 fails_with 2 'JOBDIR' "$COPPER" paths
 fails_with 2 'usage-root' "$COPPER" paths "$T/useless" --usage-root
+fails_with 1 'cannot write to standard output; the lists are in' sh -c 'exec "$@" >/dev/full' - "$COPPER" paths --json "$T/only" --usage-root "$T/only"
 mkdir -p "$T/early/tables/runtime-snapshot"
 paths "$T/early"
 matches 'snapshots are proposed' "$(cat "$T/err")" "copper paths $T/early/tables/runtime-snapshot"

@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 19
+plan 20
 
 with_tree 4 -k 2 --peer-timeout 1
 M=$W/mnt/3
@@ -73,6 +73,7 @@ wait_for 10 eval '"$COPPER" cache-stats --all --table "$M" | grep -q dead'
 matches 'a dead node is said to be' "$("$COPPER" cache-stats --all --table "$M")" '^ *1  127.0.0.12 +dead$'
 matches 'and counted' "$("$COPPER" cache-stats --all --table "$M")" '^ *total  3 nodes, 1 dead '
 
+fails_with 1 'cannot write to standard output' sh -c 'exec "$@" >/dev/full' - "$COPPER" cache-stats --json "$M"
 fails_with 2 'do different things' "$COPPER" cache-stats --snapshot --invalidate "$M"
 fails_with 2 'do different things' "$COPPER" cache-stats --json --table "$M"
 fails_with 2 'leave MOUNTPOINT out' "$COPPER" cache-stats --from "$T" "$M"
