@@ -133,17 +133,31 @@ static int cover(const struct cop_report_aggregate *what, const struct pathset *
 	return rc;
 }
 
+/* The way out for who looks at the job of somebody else. */
+static void name_other_place(int rc, struct cop_err *err)
+{
+	size_t len = strlen(err->text);
+
+	if (rc == -EACCES || rc == -EPERM || rc == -EROFS)
+		snprintf(err->text + len, sizeof(err->text) - len, "; --output-dir names another place");
+}
+
 static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out, const struct pathset *top,
 	struct cop_err *err)
 {
 	struct cop_buf head = {0}, coverage = {0};
+	struct cop_err why = {0};
 	int rc = cover(what, top, &coverage, err);
 
 	notes(out, &head);
 	if (!rc && (head.failed || coverage.failed))
 		rc = no_memory(err);
-	if (!rc)
-		rc = cop_report_cluster_write_noted(out->cluster, out->output, what->prefix, out->input, head.data, coverage.data, err);
+	if (!rc) {
+		rc = cop_report_cluster_write_noted(out->cluster, out->output, what->prefix, out->input, head.data, coverage.data, &why);
+		name_other_place(rc, &why);
+		if (rc && err)
+			*err = why;
+	}
 	cop_buf_free(&head);
 	cop_buf_free(&coverage);
 	return rc;

@@ -124,12 +124,6 @@ static int no_memory(struct cop_err *err)
 	return cop_err_set(err, ENOMEM, "no memory for the cluster files");
 }
 
-/* The way out for who looks at the job of somebody else. */
-static const char *elsewhere(int rc)
-{
-	return rc == -EACCES || rc == -EPERM || rc == -EROFS ? "; --output-dir names another place" : "";
-}
-
 static int write_one(const struct output *o, const struct file *f, const char *dir, const char *prefix,
 	struct cop_err *err)
 {
@@ -143,7 +137,7 @@ static int write_one(const struct output *o, const struct file *f, const char *d
 	rc = text.failed ? no_memory(err) : cop_write_file(path, text.data, text.len, 0644);
 	if (rc && !text.failed)
 		cop_err_set(err, -rc, "cannot write %s: %s%s", path, strerror(-rc),
-			rc == -ENOSPC || rc == -EDQUOT ? "; make room there and try again" : elsewhere(rc));
+			rc == -ENOSPC || rc == -EDQUOT ? "; make room there and try again" : "");
 	cop_buf_free(&text);
 	free(path);
 	return rc;
@@ -172,7 +166,7 @@ int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const cha
 		return rc;
 	rc = cop_make_dirs(dir, 0755);
 	if (rc)
-		return cop_err_set(err, -rc, "cannot make %s: %s%s", dir, strerror(-rc), elsewhere(rc));
+		return cop_err_set(err, -rc, "cannot make %s: %s", dir, strerror(-rc));
 	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc; i++)
 		rc = write_one(&o, &files[i], dir, prefix, err);
 	return rc;

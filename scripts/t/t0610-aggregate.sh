@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 41
+plan 42
 
 jobs=$cop_root/testdata/jobs
 HOME=$T/home # not of any test's paths
@@ -103,9 +103,12 @@ if mount -t tmpfs -o size=16k,nr_inodes=64 none "$T/disk/profiling/cluster" 2>/d
 	is 'a full disk is a failure' "$status" 1
 	matches 'that names the file and the way out' "$(cat "$T/err")" 'cannot write .*No space left on device; make room'
 	is 'and leaves no part of a file' "$(ls "$T/disk/profiling/cluster")" full
+	mount -o remount,ro "$T/disk/profiling/cluster"
+	aggregate "$T/disk"
+	matches 'where nothing may be written another place is proposed' "$(cat "$T/err")" 'Read-only file system; --output-dir names another place'
 	umount "$T/disk/profiling/cluster"
 else
-	for what in 1 2 3; do pass "a full disk, $what # SKIP no tmpfs here"; done
+	for what in 1 2 3 4; do pass "a full disk, $what # SKIP no tmpfs here"; done
 fi
 
 # ---- 10,000 ranks: as much memory as ten take, but for a few bytes of each

@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 21
+plan 23
 
 use() { # RANK: something different on each node
 	ls -R "$W/mnt/$1" >/dev/null
@@ -120,3 +120,19 @@ kill_node 0
 is 'with a dead root the node that was asked writes' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,4
 unmount_killed
 cop_tree=0
+
+# ---- nowhere to write
+
+if [ "$(id -u)" -eq 0 ]; then
+	unmount_killed
+	cop_tree=0
+	with_tree 1 -P
+	mkdir -p "$JOB/profiling/cluster"
+	mount -t tmpfs -o ro none "$JOB/profiling/cluster" || bail 'no tmpfs'
+	ok 'a node stops where the sums cannot be written' without_tree
+	is 'and says so, without an option that stop does not have' "$(sed -n 's/.*cluster-profiling_aggregate.csv: //p' "$W/out.stop")" 'Read-only file system'
+	umount "$JOB/profiling/cluster"
+else
+	pass 'nowhere to write # SKIP not root'
+	pass 'nowhere to write # SKIP not root'
+fi
