@@ -2,28 +2,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "csv/csv.h"
 #include "manifest/manifest.h"
 #include "manifest/manifest_priv.h"
-
-static void add_escaped(struct cop_buf *out, const char *text, size_t len)
-{
-	size_t plain = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] != '\n' && text[i] != '\\')
-			continue;
-		cop_buf_add(out, text + plain, i - plain);
-		cop_buf_str(out, text[i] == '\n' ? "\\n" : "\\\\");
-		plain = i + 1;
-	}
-	cop_buf_add(out, text + plain, len - plain);
-}
 
 static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
 {
 	cop_buf_str(out, " ");
 	if (item->len)
-		add_escaped(out, item->path, item->len);
+		cop_csv_escaped(out, item->path, item->len);
 	else
 		cop_buf_str(out, ".");
 	cop_buf_str(out, "\n");
@@ -32,7 +19,7 @@ static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
 void cop_manifest_begin(struct cop_buf *out, const char *source)
 {
 	cop_buf_printf(out, MANIFEST_MAGIC " %d\nsource ", COP_MANIFEST_VERSION);
-	add_escaped(out, source, strlen(source));
+	cop_csv_escaped(out, source, strlen(source));
 	cop_buf_str(out, "\n");
 }
 
