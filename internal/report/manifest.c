@@ -61,11 +61,11 @@ static int read_ranks(struct making *m, struct cop_err *err)
 	DIR *d = opendir(m->out->input);
 	const struct dirent *e;
 	uint64_t found = 0;
-	int rc = 0;
+	int rc = 0, failed = 0;
 
 	if (!d)
 		return cop_err_set(err, errno, "cannot read %s: %s", m->out->input, strerror(errno));
-	while (!rc && (e = readdir(d))) {
+	while (!rc && (errno = 0, e = readdir(d))) {
 		size_t len = strlen(e->d_name);
 
 		if (len <= strlen(SUFFIX) || strcmp(e->d_name + len - strlen(SUFFIX), SUFFIX) != 0)
@@ -73,7 +73,11 @@ static int read_ranks(struct making *m, struct cop_err *err)
 		found++;
 		rc = read_rank(m, dirfd(d), e->d_name);
 	}
+	if (!rc && errno)
+		failed = errno;
 	closedir(d);
+	if (failed)
+		return cop_err_set(err, failed, "cannot read %s: %s", m->out->input, strerror(failed));
 	if (rc)
 		return cop_err_set(err, ENOMEM, "no memory for the paths of %s", m->out->input);
 	if (!found)

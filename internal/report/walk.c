@@ -201,6 +201,8 @@ static int run(struct walk *walk, unsigned threads)
 		rc = cop_thread_start(&thread[started], "walk", work, &worker[started]);
 		started += !rc;
 	}
+	if (started)
+		rc = 0; /* where a user may have few threads, one is enough */
 	if (rc) {
 		pthread_mutex_lock(&walk->lock);
 		walk->rc = rc;

@@ -5,7 +5,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 65
+plan 66
 
 export HOME=$T/no-home
 paths() { # ARG…: standard output to $T/out, standard error to $T/err
@@ -125,6 +125,15 @@ ok 'or not a directory' fails_first_line 1 'is not a directory' "$T/useless/x.ou
 fails_with 2 'JOBDIR' "$COPPER" paths
 fails_with 2 'usage-root' "$COPPER" paths "$T/useless" --usage-root
 fails_with 1 'cannot write to standard output; the lists are in' sh -c 'exec "$@" >/dev/full' - "$COPPER" paths --json "$T/only" --usage-root "$T/only"
+if [ "$(id -u)" -eq 0 ]; then
+	# An id that nobody uses has no other threads that would count.
+	install -D -m 755 "$COPPER" "$T/few/copper"
+	install -d -m 777 "$T/few/out"
+	ok 'few threads are enough' setpriv --reuid 54321 --regid 54321 --clear-groups prlimit --nproc=4 \
+		"$T/few/copper" paths "$T/only" --usage-root "$T/only" --output-dir "$T/few/out"
+else
+	pass 'few threads # SKIP not root'
+fi
 mkdir -p "$T/early/tables/runtime-snapshot"
 paths "$T/early"
 matches 'snapshots are proposed' "$(cat "$T/err")" "copper paths $T/early/tables/runtime-snapshot"
