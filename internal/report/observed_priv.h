@@ -30,7 +30,7 @@ struct pathset {
 	struct arena arena;
 	struct observed_path **slot;
 	size_t slots, n;
-	uint64_t seed;
+	uint64_t seed; /* never changes */
 	bool full; /* a path was left out */
 };
 struct path_counts {

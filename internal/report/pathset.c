@@ -31,11 +31,11 @@ static struct observed_path **slot_of(const struct pathset *s, const char *text,
 	}
 }
 
+/* The seed stays as it is: threads hash without the lock that is held here. */
 static int grow(struct pathset *s)
 {
-	struct pathset bigger = *s;
+	struct pathset bigger = {.slots = s->slots ? 2 * s->slots : FIRST_SLOTS};
 
-	bigger.slots = s->slots ? 2 * s->slots : FIRST_SLOTS;
 	bigger.slot = calloc(bigger.slots, sizeof(*bigger.slot));
 	if (!bigger.slot)
 		return -ENOMEM;
@@ -43,7 +43,8 @@ static int grow(struct pathset *s)
 		if (s->slot[i])
 			*slot_of(&bigger, s->slot[i]->text, s->slot[i]->len, s->slot[i]->hash) = s->slot[i];
 	free(s->slot);
-	*s = bigger;
+	s->slot = bigger.slot;
+	s->slots = bigger.slots;
 	return 0;
 }
 
