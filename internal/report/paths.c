@@ -140,8 +140,8 @@ static int give_root(struct cop_report_pathed *out, const char *root)
 	return 0;
 }
 
-/* The deepest directory that is above everything observed, to propose it. */
-static void propose_root(struct cop_report_pathed *out)
+/* The deepest directory that is above everything observed. */
+static void name_common(struct cop_report_pathed *out)
 {
 	const struct pathset *s = &out->usage->seen.set;
 	const char *common = NULL;
@@ -163,12 +163,8 @@ static void propose_root(struct cop_report_pathed *out)
 				end = n;
 		len = (n == len || common[n] == '/') && (n == p->len || p->text[n] == '/') ? n : end;
 	}
-	cop_buf_str(&out->notes, "no usage root: none was given, and no observed path suggests one");
-	if (len > 1)
-		cop_buf_printf(&out->notes, "; try --usage-root %.*s", (int)len, common);
-	else if (common)
-		cop_buf_str(&out->notes, "; name the directory of the environment with --usage-root");
-	cop_buf_str(&out->notes, "\n");
+	if (common)
+		cop_buf_printf(&out->notes, "; all that was observed is below %.*s", len ? (int)len : 1, common);
 }
 
 static int choose_roots(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
@@ -184,8 +180,11 @@ static int choose_roots(const struct cop_report_paths *what, struct cop_report_p
 			rc = cop_report_roots_observe(r, s->slot[i]->text, s->slot[i]->len);
 	if (!rc)
 		rc = cop_report_roots_minimize(r);
-	if (!rc && !r->all.n)
-		propose_root(out);
+	if (!rc && !r->all.n) {
+		cop_buf_str(&out->notes, "no usage root: none was given, and no observed path suggests one");
+		name_common(out);
+		cop_buf_str(&out->notes, ": name the directory of the environment with --usage-root\n");
+	}
 	if (!rc && r->all.full)
 		cop_buf_printf(&out->notes, "observed paths suggest more than %u usage roots; the rest was left out\n", ROOTS_MAX);
 	return rc ? no_memory(err) : 0;
@@ -202,6 +201,16 @@ static void note_absent_roots(struct cop_report_pathed *out)
 		if (!top->entry[i].type)
 			cop_buf_printf(&out->notes, "usage root %s is not there%s\n", top->entry[i].name,
 				strstr(top->entry[i].name, "/conda_env") ? ": if the environment's name goes on, name it with --usage-root" : "");
+}
+
+/* Tables have paths of the source; a root that was named through a mount has none of them. */
+static void note_unused(struct cop_report_pathed *out)
+{
+	if (!out->usage->roots.all.n || !out->usage->seen.set.n || out->usage->use.elsewhere < out->usage->seen.set.n)
+		return;
+	cop_buf_str(&out->notes, "nothing that the job asked for is below a usage root");
+	name_common(out);
+	cop_buf_str(&out->notes, ": name roots as they are in the source, not through a mount\n");
 }
 
 static void note_unreadable(struct cop_report_pathed *out)
@@ -233,6 +242,7 @@ static int look_at_roots(const struct cop_report_paths *what, struct cop_report_
 	t.of = "observed paths looked at";
 	rc = cop_report_usage_find(&u->use, conf.tick, &t) ?: cop_report_prune(&u->use, &u->prune);
 	note_absent_roots(out);
+	note_unused(out);
 	note_unreadable(out);
 	return rc ? no_memory(err) : 0;
 }

@@ -2,9 +2,11 @@
 /* roots_and_counts.txt and paths_summary.md: the same numbers, for a terminal and for a browser. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "report/usage_priv.h"
 
@@ -248,6 +250,9 @@ static void searches(const struct prune *p, struct cop_buf *out)
 
 static void links_out(const struct usage *u, struct cop_buf *out)
 {
+	char target[PATH_MAX];
+	ssize_t n;
+
 	if (!u->links_out.n)
 		return;
 	cop_buf_printf(out, "\n## Links that lead out of the roots\n\nUsed, and what they point to is not below a root: a copy uses it where it is now. The first "
@@ -255,6 +260,11 @@ static void links_out(const struct usage *u, struct cop_buf *out)
 	for (size_t i = 0; i < u->links_out.n && i < PRUNE_ROWS; i++) {
 		cop_buf_str(out, "- ");
 		cop_csv_markdown(out, u->links_out.ref[i].text, u->links_out.ref[i].len);
+		n = readlink(u->links_out.ref[i].text, target, sizeof(target));
+		if (n > 0) {
+			cop_buf_str(out, " to ");
+			cop_csv_markdown(out, target, (size_t)n);
+		}
 		cop_buf_str(out, "\n");
 	}
 }

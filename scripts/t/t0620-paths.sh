@@ -5,7 +5,7 @@
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 66
+plan 68
 
 export HOME=$T/no-home
 paths() { # ARG…: standard output to $T/out, standard error to $T/err
@@ -134,6 +134,10 @@ if [ "$(id -u)" -eq 0 ]; then
 else
 	pass 'few threads # SKIP not root'
 fi
+paths "$T/only" --usage-root "$T/many.not"
+matches 'a root with nothing observed is told' "$(cat "$T/err")" "all that was observed is below $T/only.src: name roots as they are in the source"
+paths "$T/only"
+matches 'no root is told' "$(cat "$T/err")" "all that was observed is below $T/only.src: name the directory"
 mkdir -p "$T/early/tables/runtime-snapshot"
 paths "$T/early"
 matches 'snapshots are proposed' "$(cat "$T/err")" "copper paths $T/early/tables/runtime-snapshot"
@@ -142,7 +146,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	mount -t tmpfs -o size=16k,mode=777 none "$T/small" || bail 'no tmpfs'
 	mkdir "$T/many" "$T/small/out"
 	(cd "$T/many" && seq -f 'a_file_with_a_long_name_%06.0f' 1 5000 | xargs touch)
-	ok 'a full disk is a sentence' fails_first_line 1 'No space left' "$T/only" --usage-root "$T/many" --output-dir "$T/small/out"
+	ok 'a full disk is a sentence' fails_first_line 1 'No space left' "$T/only" --usage-root "$T/many" --usage-root "$T/only.src" --output-dir "$T/small/out"
 	is 'and leaves nothing half written' "$(ls -A "$T/small/out")" ''
 	umount "$T/small"
 else
