@@ -41,6 +41,7 @@ report "paths with sizes / find without them" s none - sizes find-names
 make_tree "$T/far" 2000
 SRC=$T/far/tree
 with_slowfs --meta-us 1000 --read-us 1000 --slots 64
+sed -i "s|^$T/far/tree|$SRC|" "$T/far/job/tables/final/"*
 slow_paths() { add slow "$(wall 1 "$COPPER" paths "$T/far/job" --usage-root "$SRC" --output-dir "$T/far/out")"; }
 slow_find() { add slow-find "$(wall 1 find "$SRC" -printf '%p %s\n')"; }
 slow_names() { add slow-names "$(wall 1 "$COPPER" paths "$T/far/job" --usage-root "$SRC" --output-dir "$T/far/out" --no-sizes)"; }

@@ -11,7 +11,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 all=(warm-import import-requests four-at-once memory origin-scale cold-slowfs cold-manifest cold-nodes
-	profile-cost hop-small hop-bulk relay ready idle warm-find read-cold book)
+	profile-cost hop-small hop-bulk relay ready idle warm-find read-cold book aggregate paths)
 names=()
 
 usage() {
