@@ -124,7 +124,7 @@ ok 'so is a job directory that is not there' fails_first_line 1 'cannot read the
 ok 'or not a directory' fails_first_line 1 'is not a directory' "$T/useless/x.output"
 fails_with 2 'JOBDIR' "$COPPER" paths
 fails_with 2 'usage-root' "$COPPER" paths "$T/useless" --usage-root
-fails_with 1 'cannot write to standard output; the lists are in' sh -c 'exec "$@" >/dev/full' - "$COPPER" paths --json "$T/only" --usage-root "$T/only"
+fails_with 1 'cannot write to standard output; the lists are in' sh -c 'exec "$@" >/dev/full' - "$COPPER" paths --json "$T/only" --usage-root "$T/only.src"
 if [ "$(id -u)" -eq 0 ]; then
 	# An id that nobody uses has no other threads that would count.
 	install -D -m 755 "$COPPER" "$T/few/copper"
