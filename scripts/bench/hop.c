@@ -164,7 +164,8 @@ static void fetch(struct node *n, const struct job *j, const struct cop_attr *at
 		x[i].waiter.landed = landed;
 		x[i].done = &room;
 		take(&room);
-		ask(n, &(struct cop_ask){COP_ASK_CHUNK, "file", attr->version, attr->size, i, false}, &x[i]);
+		ask(n, &(struct cop_ask){.kind = COP_ASK_CHUNK, .path = "file", .version = attr->version, .size = attr->size,
+			.index = i}, &x[i]);
 	}
 	for (unsigned i = 0; i < WINDOW; i++)
 		take(&room);

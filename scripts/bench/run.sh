@@ -10,7 +10,7 @@
 # made; a missed figure is not an error, because the machine may be busy with something else.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-all=(warm-import import-requests four-at-once memory origin-scale cold-slowfs cold-manifest cold-nodes
+all=(warm-import import-requests four-at-once many memory origin-scale cold-slowfs cold-manifest cold-nodes
 	profile-cost hop-small hop-bulk relay ready idle warm-find read-cold book aggregate paths)
 names=()
 

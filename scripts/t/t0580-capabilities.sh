@@ -38,16 +38,21 @@ holds() {
 same_tree() {
 	diff -r --no-dereference "$SRC" "$mnt"
 }
-# A file changes in place, one is new, one is gone; the kernel knew all three names.
+# A file changes in place, one is new, one is gone, a link points elsewhere; the kernel knew all four names.
+as_now() {
+	cmp "$SRC/changes" "$mnt/changes" && [ ! -e "$mnt/goes" ] && [ -e "$mnt/new" ] && [ "$(readlink "$mnt/points")" = dir ]
+}
 fresh() {
+	local status
 	cat "$mnt/changes" "$mnt/goes" >/dev/null
 	[ ! -e "$mnt/new" ] && [ "$(readlink "$mnt/points")" = hello ] || return 1
 	echo 'and longer than before' >>"$SRC/changes"
 	mv "$SRC/goes" "$SRC/new"
 	ln -sfn dir "$SRC/points"
 	"$COPPER" cache-stats --invalidate "$mnt" >/dev/null
-	cmp "$SRC/changes" "$mnt/changes" && [ ! -e "$mnt/goes" ] && [ -e "$mnt/new" ] && [ "$(readlink "$mnt/points")" = dir ]
-	local status=$?
+	# The kernel is told right after the node.
+	wait_for 3 as_now
+	status=$?
 	mv "$SRC/new" "$SRC/goes"
 	ln -sfn hello "$SRC/points"
 	return "$status"
