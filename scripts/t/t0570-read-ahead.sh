@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# How much of a file is fetched: small files whole, of large ones what is touched, ahead of a reader in order a window.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 12
+
+SRC=$T/src
+mkdir "$SRC"
+head -c $((4 << 20)) /dev/urandom >"$SRC/small"
+head -c $((64 << 20)) /dev/urandom >"$SRC/large"
+cp "$SRC/large" "$SRC/second"
+cp "$SRC/large" "$SRC/third"
+with_tree 2
+mnt=$W/mnt/1
+
+# Single pages, so that the kernel reads nothing ahead of its own.
+touch_mibs() { # FILE MIB…
+	"$PYTHON" - "$@" <<'PY'
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+for mib in sys.argv[2:]:
+    assert len(os.pread(fd, 4096, (int(mib) << 20) + 4096)) == 4096
+PY
+}
+# Chunks at a node once nothing is under way any more.
+chunks() { # RANK
+	local last=-1 now
+	now=$(node_stat "$1" tables.data.entries)
+	while [ "$now" != "$last" ]; do
+		sleep 0.3
+		last=$now
+		now=$(node_stat "$1" tables.data.entries)
+	done
+	echo "$now"
+}
+
+touch_mibs "$mnt/small" 2
+is 'one page of 4 MiB: all of it comes' "$(chunks 1)" 4
+is 'the root read it once' "$(node_stat 0 origin.reads)" 1
+touch_mibs "$mnt/large" 0
+is 'one page of 64 MiB: one chunk comes' "$(chunks 1)" 5
+is 'of which the root read a group' "$(chunks 0)" 8
+touch_mibs "$mnt/large" 63 10 2 40 20 50 30
+is 'jumps: the chunks that were touched' "$(chunks 1)" 12
+touch_mibs "$mnt/large" 0 63 10 2 40 20 50 30
+is 'the same again: nothing more' "$(chunks 1)" 12
+ok 'all of it is right' cmp "$SRC/large" "$mnt/large"
+is 'and there' "$(chunks 1)" 68
+touch_mibs "$mnt/second" 0 1 2
+is 'three chunks in order: two more ahead' "$(chunks 1)" $((68 + 3 + 2))
+touch_mibs "$mnt/third" 0 1 2 3 4 5
+is 'six in order: seven more, the window is eight' "$(chunks 1)" $((73 + 6 + 7))
+ok 'all of it is right' cmp "$SRC/third" "$mnt/third"
+ok 'the tree stops' without_tree
