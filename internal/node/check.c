@@ -69,7 +69,7 @@ static void check_kernel(struct check *c)
 }
 
 /* File systems that several machines share (statfs(2), and the sources of Lustre, GPFS and BeeGFS). */
-static const char *shared_type(const char *path)
+const char *cop_node_shared_type(const char *path)
 {
 	static const struct {
 		uint32_t magic;
@@ -93,7 +93,7 @@ static void check_mountpoint(struct check *c)
 
 	if (!path)
 		return;
-	shared = shared_type(path);
+	shared = cop_node_shared_type(path);
 	if (cop_fs_check(path, &err))
 		cop_check_say(c, "mountpoint", CHECK_FAILED, "%s", err.text);
 	else if (shared)

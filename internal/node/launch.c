@@ -226,12 +226,22 @@ static void take_dead_mount_away(const char *mountpoint)
 		fprintf(stderr, "copper: note: took the dead mount of an earlier node away from %s\n", mountpoint);
 }
 
+static void warn_of_shared(const struct cop_conf *conf)
+{
+	const char *type = cop_node_shared_type(conf->mountpoint);
+
+	if (type)
+		fprintf(stderr, "copper: warning: %s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp\n",
+			conf->mountpoint, type);
+}
+
 static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], struct cop_err *err)
 {
 	int rc;
 
 	take_dead_mount_away(conf->mountpoint);
 	rc = cop_fs_check(conf->mountpoint, err);
+	warn_of_shared(conf);
 	if (rc)
 		return rc;
 	return realpath(conf->mountpoint, out) ? 0 : cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));

@@ -119,6 +119,10 @@ struct cop_node {
 void cop_node_wake(struct cop_node *n);
 const char *cop_node_host(const struct cop_node *n, uint32_t rank);
 
+/* ---- check.c ---- */
+/* Of a file system that several machines share: its name; NULL for others. */
+const char *cop_node_shared_type(const char *path);
+
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
 /* Steps of it that change nothing: the hosts and which of them this is; the bytes for the cache. */

@@ -17,6 +17,8 @@ rm -rf "$SRC/odd/huge" "$SRC/odd/special" "$SRC/odd/big/over-4-gib"
 mnt=$W/mnt/0
 
 in_use() {
+	# Who looks at the root waits until the kernel and the node have agreed.
+	stat "$mnt" >"$T/.root"
 	node_json 0 | "$PYTHON" -c 'import json, sys; print(*json.load(sys.stdin)["kernel"]["capabilities"])'
 }
 without() { # LIST: those of this kernel that remain
