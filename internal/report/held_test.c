@@ -6,37 +6,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/dir_testing.h"
 #include "report/report.h"
-
-static char dir[64];
-
-static int make_dir(void **state)
-{
-	(void)state;
-	strcpy(dir, "/tmp/cop-held-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 static const char *in_dir(const char *name)
 {
@@ -169,7 +146,7 @@ static void sums_stop_at_the_largest_number(void **state)
 	cop_report_held_free(&u);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {

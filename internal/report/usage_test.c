@@ -7,7 +7,6 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,30 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/dir_testing.h"
 #include "report/usage_priv.h"
-
-static char dir[64];
-
-static int setup(void **state)
-{
-	(void)state;
-	strcpy(dir, "/tmp/copper-usage.XXXXXX");
-	return mkdtemp(dir) && chdir(dir) == 0 ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	return chdir("/") || nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
 
 /* "d NAME", "f NAME", "l NAME TARGET" */
 static void make(const char *const *what)
