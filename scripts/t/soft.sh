@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by tests behind harness.sh: a tree of software as sites have it on a parallel file system.
 
-# SOFT is DIR, with envs/torch in the layout of conda (an interpreter that finds its library next to itself), venvs/work (a venv whose base
+# SOFT is DIR, with envs/torch in the layout of conda (an interpreter that finds its library next to itself), venvs/train (a venv whose base
 # is that environment), a package in each, and train.py, which says on which host it runs and fails where something is read past the mount.
 make_soft() { # DIR
 	local version env
@@ -22,9 +22,9 @@ make_soft() { # DIR
 	ln -s site-packages "$env/lib/$version/dist-packages"
 	printf '#!%s\nimport sys\nprint("tool of", sys.prefix)\n' "$env/bin/python" >"$env/bin/tool"
 	chmod 755 "$env/bin/tool"
-	"$env/bin/python" -m venv --without-pip "$SOFT/venvs/work"
-	mkdir -p "$SOFT/venvs/work/lib/$version/site-packages/worklike"
-	echo 'where = __file__' >"$SOFT/venvs/work/lib/$version/site-packages/worklike/__init__.py"
+	"$env/bin/python" -m venv --without-pip "$SOFT/venvs/train"
+	mkdir -p "$SOFT/venvs/train/lib/$version/site-packages/worklike"
+	echo 'where = __file__' >"$SOFT/venvs/train/lib/$version/site-packages/worklike/__init__.py"
 	cat >"$SOFT/train.py" <<-PY
 		import json, socket, sys
 		import torchlike
