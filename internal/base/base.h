@@ -149,6 +149,21 @@ int cop_write_file(const char *path, const void *data, size_t len, unsigned mode
 /* Makes the directory path and what is missing above it; one that is there is as good. */
 int cop_make_dirs(const char *path, unsigned mode);
 
+/* ---- what is mounted --------------------------------------------------- */
+
+#define COP_MOUNT_TYPE_SIZE 64
+/* A directory on which something is mounted, and the type of it ("ext4", "fuse.sshfs"); both end with the call. Not 0 ends the walk. */
+typedef int cop_mount_visit(void *arg, const char *dir, const char *type);
+/* Each mount of a text as /proc/self/mountinfo (which it changes), in order; lines that are none are passed over. */
+int cop_mounts_parse(char *text, cop_mount_visit *visit, void *arg);
+/* Each mount that this process sees: what visit said, or -errno if they cannot be read. */
+int cop_mounts_each(cop_mount_visit *visit, void *arg);
+/* The type of the file system on which path lies, links followed; "" where it is not known. */
+int cop_mount_type(const char *path, char type[COP_MOUNT_TYPE_SIZE]);
+/* Whether every machine has such a file system for itself and in memory (proc, tmpfs); whether machines share it over a network. */
+bool cop_mount_is_pseudo(const char *type);
+bool cop_mount_is_shared(const char *type);
+
 /* ---- processors -------------------------------------------------------- */
 
 /* Pins every thread of this process, and those that it starts later, to a list such as "0-3,8". -EINVAL with a sentence that

@@ -1,44 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths of the source are pseudo file systems of this node, or the mount point itself. They are found once, at the start, in
- * /proc/self/mountinfo (proc(5)); what is mounted later is not seen. */
+/* Which paths of the source are pseudo file systems of this node, or the mount point itself. They are found once, at the start; what
+ * is mounted later is not seen. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PLACES_MAX 256
-
-static bool is_pseudo(const char *type)
-{
-	static const char *const types[] = {"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2",
-		"tmpfs", "ramfs", "mqueue", "hugetlbfs", "debugfs", "tracefs", "securityfs", "bpf", "pstore",
-		"configfs", "efivarfs", "binfmt_misc", "fusectl", "selinuxfs", "rpc_pipefs", "nsfs"};
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(types); i++)
-		if (strcmp(type, types[i]) == 0)
-			return true;
-	return false;
-}
-
-/* mountinfo writes space, tab, newline and backslash as \ooo. */
-static void unescape(char *s)
-{
-	char *out = s;
-
-	while (*s) {
-		unsigned code;
-
-		if (*s == '\\' && sscanf(s + 1, "%3o", &code) == 1) {
-			*out++ = (char)code;
-			s += 4;
-		} else {
-			*out++ = *s++;
-		}
-	}
-	*out = '\0';
-}
 
 /* path relative to the source if it lies strictly below, else NULL. */
 static const char *below(const char *source, const char *path)
@@ -65,39 +34,29 @@ static int add(struct cop_fs *fs, const char *relative, enum place place)
 	return p[fs->n_places++].path ? 0 : -ENOMEM;
 }
 
-static int add_mount(struct cop_fs *fs, char *line)
+static int add_mount(void *arg, const char *dir, const char *type)
 {
-	char *dash = strstr(line, " - "), type[64], mount[PATH_BYTES];
-	const char *relative;
+	struct cop_fs *fs = arg;
+	const char *relative = below(fs->conf.source, dir);
 
-	if (!dash || sscanf(dash, " - %63s", type) != 1 ||
-	    sscanf(line, "%*s %*s %*s %*s %4095s", mount) != 1)
-		return 0;
-	unescape(mount);
-	relative = below(fs->conf.source, mount);
-	if (!relative || strcmp(mount, fs->conf.mountpoint) == 0)
+	if (!relative || strcmp(dir, fs->conf.mountpoint) == 0)
 		return 0;
 	if (strcmp(type, "fuse.copper") == 0)
 		return add(fs, relative, PLACE_SELF);
-	return is_pseudo(type) ? add(fs, relative, PLACE_LOCAL) : 0;
+	return cop_mount_is_pseudo(type) ? add(fs, relative, PLACE_LOCAL) : 0;
 }
 
+/* Where /proc cannot be read, nothing is known to be mounted. */
 int cop_fs_places_find(struct cop_fs *fs)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
 	const char *self = below(fs->conf.source, fs->conf.mountpoint);
-	char *line = NULL;
-	size_t size = 0;
 	int rc = self ? add(fs, self, PLACE_SELF) : 0;
 
-	while (f && !rc && getline(&line, &size, f) > 0)
-		rc = add_mount(fs, line);
-	free(line);
-	if (f)
-		fclose(f);
+	if (!rc)
+		rc = cop_mounts_each(add_mount, fs);
 	for (size_t i = 0; i < fs->n_places; i++)
 		fs->deliver_opens |= fs->places[i].place == PLACE_LOCAL;
-	return rc;
+	return rc == -ENOMEM ? rc : 0;
 }
 
 void cop_fs_places_free(struct cop_fs *fs)

@@ -1,86 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Node-local file systems below a root are no part of a shared tree, and a mount of Copper would be the tree once more. They are known
- * from /proc/self/mountinfo (proc(5)), so that walking asks nothing more of the storage. */
+ * beforehand, so that walking asks nothing more of the storage. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/walk_priv.h"
 
-#define MOUNTINFO_MAX (64 * COP_MIB)
-
-static bool is_local(const char *type)
+int cop_report_mounts_add(void *arg, const char *dir, const char *type)
 {
-	static const char *const types[] = {"fuse.copper", "proc", "sysfs", "devtmpfs", "devpts", "cgroup",
-		"cgroup2", "tmpfs", "ramfs", "mqueue", "hugetlbfs", "debugfs", "tracefs", "securityfs", "bpf",
-		"pstore", "configfs", "efivarfs", "binfmt_misc", "fusectl", "selinuxfs", "rpc_pipefs", "nsfs"};
+	struct mounts *m = arg;
+	char **grown;
 
-	for (size_t i = 0; i < COP_ARRAY_SIZE(types); i++)
-		if (strcmp(type, types[i]) == 0)
-			return true;
-	return false;
-}
-
-/* Space, tab, newline and backslash stand as \ooo. */
-static void unescape(char *text)
-{
-	char *out = text;
-	unsigned code;
-
-	while (*text) {
-		if (*text == '\\' && strlen(text) >= 4 && sscanf(text + 1, "%3o", &code) == 1 && code < 256) {
-			*out++ = (char)code;
-			text += 4;
-		} else {
-			*out++ = *text++;
-		}
-	}
-	*out = '\0';
-}
-
-/* A line: id parent major:minor root MOUNTPOINT options [fields] - TYPE source options */
-static int add_line(struct mounts *m, char *line)
-{
-	char *dash = strstr(line, " - "), *save = NULL, *word = NULL, **grown, type[64];
-
-	if (!dash || sscanf(dash, " - %63s", type) != 1 || !is_local(type) || m->n == MOUNTS_MAX)
+	if (m->n == MOUNTS_MAX || (!cop_mount_is_pseudo(type) && strcmp(type, "fuse.copper")))
 		return 0;
-	*dash = '\0';
-	for (unsigned i = 0; i < 5; i++)
-		word = strtok_r(i ? NULL : line, " ", &save);
-	if (!word || word[0] != '/')
-		return 0;
-	unescape(word);
 	grown = reallocarray(m->path, m->n + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	m->path = grown;
-	grown[m->n] = strdup(word);
+	grown[m->n] = strdup(dir);
 	return grown[m->n] ? (m->n++, 0) : -ENOMEM;
-}
-
-int cop_report_mounts_parse(struct mounts *m, char *text)
-{
-	char *save = NULL;
-	int rc = 0;
-
-	for (char *line = strtok_r(text, "\n", &save); !rc && line; line = strtok_r(NULL, "\n", &save))
-		rc = add_line(m, line);
-	return rc;
 }
 
 int cop_report_mounts_load(struct mounts *m)
 {
-	char *text;
-	size_t len;
-	int rc = cop_read_file("/proc/self/mountinfo", MOUNTINFO_MAX, &text, &len);
+	int rc = cop_mounts_each(cop_report_mounts_add, m);
 
-	if (rc)
-		return rc == -ENOMEM ? rc : 0;
-	rc = cop_report_mounts_parse(m, text);
-	free(text);
-	return rc;
+	return rc == -ENOMEM ? rc : 0;
 }
 
 void cop_report_mounts_free(struct mounts *m)

@@ -111,8 +111,8 @@ struct mounts {
 	char **path; /* where a pseudo file system or Copper is mounted */
 	size_t n;
 };
-/* text: a file as /proc/self/mountinfo. -ENOMEM. */
-int cop_report_mounts_parse(struct mounts *m, char *text);
+/* A cop_mount_visit for a struct mounts. -ENOMEM. */
+int cop_report_mounts_add(void *m, const char *dir, const char *type);
 /* Those of this process; nothing if they cannot be read. */
 int cop_report_mounts_load(struct mounts *m);
 void cop_report_mounts_free(struct mounts *m);

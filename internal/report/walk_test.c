@@ -238,15 +238,12 @@ static void deep_trees_end_where_the_kernel_says(void **state)
 
 static void the_mounts_of_pseudo_file_systems_are_known(void **state)
 {
-	char text[] = "22 28 0:21 / /sys rw,nosuid - sysfs sysfs rw\n"
-		      "30 28 0:40 / /tmp/with\\040blank\\134 rw shared:1 - fuse.copper copper ro\n"
-		      "31 28 8:1 / /home rw - ext4 /dev/sda1 rw\n"
-		      "garbage - proc\n\n - \n32 - proc x\n33 1 1:1 / relative rw - proc p rw\n"
-		      "34 28 0:41 / /a/b/proc rw - proc proc rw";
+	static const char *const all[][2] = {{"/sys", "sysfs"}, {"/tmp/with blank\\", "fuse.copper"}, {"/home", "ext4"}, {"/a/b/proc", "proc"}};
 	struct mounts m = {0};
 
 	(void)state;
-	assert_int_equal(cop_report_mounts_parse(&m, text), 0);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++)
+		assert_int_equal(cop_report_mounts_add(&m, all[i][0], all[i][1]), 0);
 	assert_int_equal(m.n, 3);
 	assert_true(cop_report_mounts_in(&m, "/", 1));
 	assert_true(cop_report_mounts_is(&m, "/", 1, "sys", 3));
