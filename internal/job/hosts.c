@@ -256,6 +256,28 @@ static void choose_ports(struct cop_job_hosts *h)
 				(number * SHARED_MAX + i % SHARED_MAX) % COP_JOB_PORTS) : COP_JOB_PORT;
 }
 
+/* A launcher says that this is one of several, but no list says where the others are: each would be a tree of one node, and every
+ * one of them would ask the storage. */
+static int refuse_alone(struct cop_err *err)
+{
+	static const struct {
+		const char *name;
+		uint64_t most; /* that one process alone has */
+	} tells[] = {{"PMI_SIZE", 1}, {"OMPI_COMM_WORLD_SIZE", 1}, {"FLUX_JOB_SIZE", 1}, {"PMI_RANK", 0}, {"PMIX_RANK", 0},
+		{"PALS_NODEID", 0}, {"FLUX_TASK_RANK", 0}, {"SLURM_NODEID", 0}};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(tells); i++) {
+		const char *text = getenv(tells[i].name);
+		uint64_t value;
+
+		if (text && cop_parse_u64(text, &value) == 0 && value > tells[i].most)
+			return cop_err_set(err, EINVAL, "%s=%s says that this is one of several, but neither --hosts nor a job of Slurm or PBS in the "
+				"environment says on which hosts: give --hosts FILE|LIST (under Flux --hosts \"$(flux getattr hostlist)\"), or "
+				"--hosts localhost for a tree of one node on each", tells[i].name, text);
+	}
+	return 0;
+}
+
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
 {
 	const char *list = getenv("SLURM_JOB_NODELIST"), *file = getenv("PBS_NODEFILE");
@@ -271,7 +293,7 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 		rc = load_file(file, default_port, true, &b, &why);
 		rc = finish(&b, rc, "PBS_NODEFILE", &why, out, err);
 	} else {
-		return 0;
+		return refuse_alone(err);
 	}
 	if (!rc)
 		choose_ports(out);

@@ -218,6 +218,34 @@ static void without_a_scheduler_there_are_no_hosts(void **state)
 	assert_int_equal(hosts.count, 0);
 }
 
+/* Each would be a tree of its own. */
+static void one_of_several_without_a_list_is_refused(void **state)
+{
+	static const char *const tells[][2] = {{"PMI_SIZE", "2"}, {"OMPI_COMM_WORLD_SIZE", "64"}, {"FLUX_JOB_SIZE", "2"}, {"PMI_RANK", "1"},
+		{"PMIX_RANK", "3"}, {"PALS_NODEID", "1"}, {"FLUX_TASK_RANK", "1"}};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(tells); i++) {
+		setenv(tells[i][0], tells[i][1], 1);
+		assert_refused(cop_job_hosts_env(0, &hosts, &err), EINVAL, tells[i][0]);
+		assert_non_null(strstr(err.text, "--hosts localhost"));
+		unsetenv(tells[i][0]);
+	}
+}
+
+static void one_task_of_a_launcher_is_alone(void **state)
+{
+	static const char *const names[] = {"PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		setenv(names[i], i ? "1" : "0", 1);
+	assert_int_equal(cop_job_hosts_env(0, &hosts, &err), 0);
+	assert_int_equal(hosts.count, 0);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		unsetenv(names[i]);
+}
+
 static void slurm_comes_before_pbs(void **state)
 {
 	(void)state;
@@ -334,6 +362,8 @@ int main(void)
 		TEST(the_largest_list_is_accepted),
 		TEST(files_hold_one_host_a_line),
 		TEST(without_a_scheduler_there_are_no_hosts),
+		TEST(one_of_several_without_a_list_is_refused),
+		TEST(one_task_of_a_launcher_is_alone),
 		TEST(slurm_comes_before_pbs),
 		TEST(a_bad_environment_is_named),
 		TEST(pbs_names_a_host_once_for_each_slot),

@@ -35,7 +35,7 @@ struct cop_job_hosts {
 int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_hosts *out,
 	struct cop_err *err);
 /* From the scheduler's environment: SLURM_JOB_NODELIST; PBS_NODEFILE (each host once, in
- * order). out->count 0 if there is no scheduler. With default_port 0 a host without a port gets one from the job's id and its
+ * order). out->count 0 if there is no scheduler; -EINVAL if a launcher's variables say all the same that this is one of several processes. With default_port 0 a host without a port gets one from the job's id and its
  * rank: jobs that share a node do not meet each other's nodes, nor do nodes that share a machine. */
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 void cop_job_hosts_free(struct cop_job_hosts *h);
@@ -47,12 +47,26 @@ void cop_job_hosts_free(struct cop_job_hosts *h);
  * (name --rank). */
 int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err);
 
-/* The secret's bytes (malloc'ed): from file (must be a regular file, owned by the user, no
- * permission for others, else a sentence), else $COPPER_SECRET, else JOBDIR/secret, which rank
- * 0 makes (0600, random, whole before it is visible) and the others wait for until timeout_ms,
- * naming what they wait for. *secret NULL and 0 if none of the three is given. */
-int cop_job_secret(const char *file, const char *job_dir, uint32_t rank, uint32_t timeout_ms,
-	char **secret, size_t *len, struct cop_err *err);
+/* Where a secret may come from: file, else $COPPER_SECRET, else JOBDIR/secret; NULL where there is none. */
+struct cop_job_secret_from {
+	const char *file, *job_dir;
+	uint32_t rank, timeout_ms;
+};
+struct cop_job_secret {
+	char *data; /* NULL: none of the three is given */
+	size_t len;
+	char note[640]; /* what the user should know of it, a sentence, or "" */
+};
+/* A file must be a regular one, owned by the user, with no permission for others, else a sentence. Of JOBDIR rank 0 makes it (0600,
+ * random, whole before it is visible), in the place of one that another job of the scheduler left, and the others wait for it until
+ * timeout_ms, naming what they wait for. out is freed by cop_job_secret_free, which wipes it. */
+int cop_job_secret(const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
+void cop_job_secret_free(struct cop_job_secret *s);
+/* Whether rank 0 would make JOBDIR/secret now. */
+bool cop_job_secret_to_come(const char *job_dir);
+/* The whole tree has stopped: JOBDIR/secret, if it is this one and Copper made it outside of a scheduler's job, goes, for nothing
+ * would tell the next start that it is old. */
+void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s);
 
 /* Makes JOBDIR, JOBDIR/logs (0700 if created). */
 int cop_job_dir_make(const char *job_dir, struct cop_err *err);

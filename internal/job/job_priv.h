@@ -32,6 +32,12 @@ int cop_job_list_expand(const char *text, size_t len, uint16_t default_port,
 int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, bool once,
 	struct cop_job_builder *b, struct cop_err *err);
 
+/* ---- the secret ---------------------------------------------------------------------- */
+
+int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err);
+/* JOBDIR/secret; from->job_dir is given. */
+int cop_job_secret_shared(const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
+
 /* ---- a table of texts ------------------------------------------------------------------ */
 
 /* Open addressing from text to number. Keys are not copied. */

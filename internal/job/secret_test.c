@@ -18,16 +18,18 @@
 #include "job/job.h"
 
 #define PROCESSES 24
+#define MADE_BYTES 80 /* 64 digits, and the line that says who made it */
 
 static char folder[64], file[128], shared[128];
 static struct cop_err err;
-static char *secret;
-static size_t len;
+static struct cop_job_secret got;
 
 static int setup(void **state)
 {
 	(void)state;
 	unsetenv("COPPER_SECRET");
+	unsetenv("SLURM_JOB_ID");
+	unsetenv("PBS_JOBID");
 	snprintf(folder, sizeof(folder), "/tmp/cop_secret_test.XXXXXX");
 	if (!mkdtemp(folder))
 		return -1;
@@ -41,8 +43,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	unsetenv("COPPER_SECRET");
-	free(secret);
-	secret = NULL;
+	unsetenv("SLURM_JOB_ID");
+	cop_job_secret_free(&got);
 	unlink(file);
 	unlink(shared);
 	return rmdir(folder); /* fails if a temporary file was left */
@@ -60,18 +62,20 @@ static void write_file(const char *path, size_t bytes, unsigned mode)
 
 static int get(const char *path, const char *job_dir, uint32_t rank, uint32_t timeout_ms)
 {
-	free(secret);
-	return cop_job_secret(path, job_dir, rank, timeout_ms, &secret, &len, &err);
+	struct cop_job_secret_from from = {path, job_dir, rank, timeout_ms};
+
+	cop_job_secret_free(&got);
+	return cop_job_secret(&from, &got, &err);
 }
 
 static void nothing_given_is_no_secret_and_no_error(void **state)
 {
 	(void)state;
 	assert_int_equal(get(NULL, NULL, 0, 0), 0);
-	assert_null(secret);
+	assert_null(got.data);
 	setenv("COPPER_SECRET", "", 1);
 	assert_int_equal(get(NULL, NULL, 3, 0), 0);
-	assert_null(secret);
+	assert_null(got.data);
 }
 
 static void a_missing_file_is_named(void **state)
@@ -79,7 +83,7 @@ static void a_missing_file_is_named(void **state)
 	(void)state;
 	assert_int_equal(get(file, NULL, 0, 0), -ENOENT);
 	assert_non_null(strstr(err.text, file));
-	assert_null(secret);
+	assert_null(got.data);
 }
 
 static void a_file_open_to_others_is_refused_with_the_way_out(void **state)
@@ -134,10 +138,10 @@ static void sizes_from_1_byte_to_4_kib_are_accepted(void **state)
 	assert_non_null(strstr(err.text, "4097 bytes"));
 	write_file(file, 1, 0600);
 	assert_int_equal(get(file, NULL, 0, 0), 0);
-	assert_int_equal(len, 1);
+	assert_int_equal(got.len, 1);
 	write_file(file, 4096, 0600);
 	assert_int_equal(get(file, NULL, 0, 0), 0);
-	assert_int_equal(len, 4096);
+	assert_int_equal(got.len, 4096);
 }
 
 static void a_file_comes_before_the_environment_and_that_before_the_job(void **state)
@@ -146,13 +150,13 @@ static void a_file_comes_before_the_environment_and_that_before_the_job(void **s
 	write_file(file, 20, 0600);
 	setenv("COPPER_SECRET", "from the environment", 1);
 	assert_int_equal(get(file, folder, 0, 0), 0);
-	assert_string_equal(secret, "ssssssssssssssssssss");
+	assert_string_equal(got.data, "ssssssssssssssssssss");
 	assert_int_equal(get(NULL, folder, 0, 0), 0);
-	assert_string_equal(secret, "from the environment");
+	assert_string_equal(got.data, "from the environment");
 	assert_int_equal(access(shared, F_OK), -1);
 	unsetenv("COPPER_SECRET");
 	assert_int_equal(get(NULL, folder, 0, 0), 0);
-	assert_int_equal(len, 65);
+	assert_int_equal(got.len, MADE_BYTES);
 }
 
 static void an_environment_of_over_4_kib_is_refused(void **state)
@@ -164,7 +168,7 @@ static void an_environment_of_over_4_kib_is_refused(void **state)
 	text[sizeof(text) - 1] = '\0';
 	setenv("COPPER_SECRET", text, 1);
 	assert_int_equal(get(NULL, NULL, 0, 0), -EINVAL);
-	assert_null(secret);
+	assert_null(got.data);
 }
 
 static void rank_0_makes_a_private_random_secret(void **state)
@@ -177,14 +181,14 @@ static void rank_0_makes_a_private_random_secret(void **state)
 	assert_int_equal(stat(shared, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(st.st_nlink, 1);
-	assert_int_equal(strspn(secret, "0123456789abcdef"), 64);
-	assert_string_equal(secret + 64, "\n");
-	first = strdup(secret);
+	assert_int_equal(strspn(got.data, "0123456789abcdef"), 64);
+	assert_string_equal(got.data + 64, "\nmade by copper\n");
+	first = strdup(got.data);
 	assert_int_equal(get(NULL, folder, 0, 0), 0);
-	assert_string_equal(secret, first);
+	assert_string_equal(got.data, first);
 	unlink(shared);
 	assert_int_equal(get(NULL, folder, 0, 0), 0);
-	assert_string_not_equal(secret, first);
+	assert_string_not_equal(got.data, first);
 	free(first);
 }
 
@@ -222,24 +226,24 @@ static void a_job_directory_that_cannot_be_written_is_named(void **state)
 /* One process of the race: tells the secret it got through the pipe. */
 static void contend(int start, int out, uint32_t rank)
 {
-	char byte, *mine = NULL;
-	size_t mine_len = 0;
+	struct cop_job_secret_from from = {NULL, folder, rank, 5000};
+	struct cop_job_secret mine;
+	char byte;
 
 	(void)!read(start, &byte, 1);
-	if (cop_job_secret(NULL, folder, rank, 5000, &mine, &mine_len, NULL) || mine_len != 65)
+	if (cop_job_secret(&from, &mine, NULL) || mine.len < MADE_BYTES)
 		_exit(1);
-	(void)!write(out, mine, mine_len);
-	free(mine);
+	(void)!write(out, mine.data, 64);
+	cop_job_secret_free(&mine);
 	_exit(0);
 }
 
 /* Half of them believe to be rank 0. */
-static void processes_that_race_agree_on_one_content(void **state)
+static void race(void)
 {
-	char seen[PROCESSES * 65 + 1];
+	char seen[PROCESSES * 64 + 1];
 	int start[2], out[2], status;
 
-	(void)state;
 	assert_int_equal(pipe(start), 0);
 	assert_int_equal(pipe(out), 0);
 	for (uint32_t i = 0; i < PROCESSES; i++) {
@@ -254,13 +258,116 @@ static void processes_that_race_agree_on_one_content(void **state)
 	close(start[0]);
 	close(start[1]);
 	close(out[1]);
-	assert_int_equal(cop_read_full(out[0], seen, sizeof(seen)), PROCESSES * 65);
+	assert_int_equal(cop_read_full(out[0], seen, sizeof(seen)), PROCESSES * 64);
 	close(out[0]);
 	for (int i = 0; i < PROCESSES; i++) {
 		assert_true(wait(&status) > 0);
 		assert_int_equal(status, 0);
-		assert_memory_equal(seen, seen + 65 * i, 65);
+		assert_memory_equal(seen, seen + 64 * i, 64);
 	}
+}
+
+static void processes_that_race_agree_on_one_content(void **state)
+{
+	(void)state;
+	race();
+}
+
+/* ---- what an older job left */
+
+/* A secret in the folder as that job makes it; the caller frees its text. */
+static char *left_by(const char *job)
+{
+	char *text;
+
+	unlink(shared);
+	setenv("SLURM_JOB_ID", job, 1);
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_string_equal(got.note, "");
+	text = strdup(got.data);
+	assert_non_null(text);
+	return text;
+}
+
+static void the_secret_of_another_job_is_replaced_and_that_is_said(void **state)
+{
+	char *old = left_by("4711");
+
+	(void)state;
+	assert_non_null(strstr(old, "\nmade by copper for job 4711\n"));
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_string_equal(got.data, old);
+	setenv("SLURM_JOB_ID", "4712", 1);
+	assert_true(cop_job_secret_to_come(folder));
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_string_not_equal(got.data, old);
+	assert_non_null(strstr(got.note, "job 4711"));
+	assert_non_null(strstr(got.note, "4712"));
+	assert_false(cop_job_secret_to_come(folder));
+	assert_int_equal(get(NULL, folder, 3, 0), 0);
+	assert_string_equal(got.note, "");
+	free(old);
+}
+
+static void others_wait_until_it_is_replaced_and_say_whose_it_is(void **state)
+{
+	(void)state;
+	free(left_by("4711"));
+	setenv("SLURM_JOB_ID", "4712", 1);
+	assert_int_equal(get(NULL, folder, 1, 50), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "which is of job 4711 while this is job 4712"));
+	assert_null(got.data);
+}
+
+static void processes_that_replace_it_at_once_agree_on_one_content(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		free(left_by("4711"));
+		setenv("SLURM_JOB_ID", "4712", 1);
+		race();
+	}
+}
+
+static void a_jobs_name_cannot_leave_the_folder(void **state)
+{
+	(void)state;
+	free(left_by("4711"));
+	setenv("SLURM_JOB_ID", "../../x\ny/z", 1);
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_non_null(strstr(got.data, "\nmade by copper for job .._.._x_y_z\n"));
+}
+
+static void a_file_of_the_users_own_is_taken_in_every_job(void **state)
+{
+	(void)state;
+	write_file(shared, 32, 0600);
+	setenv("SLURM_JOB_ID", "4712", 1);
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(got.len, 32);
+	assert_string_equal(got.note, "");
+	cop_job_secret_retire(folder, &got);
+	assert_int_equal(access(shared, F_OK), 0);
+}
+
+/* Without a scheduler nothing tells an old one, so it ends with its tree; and one that is left is named. */
+static void without_a_scheduler_it_goes_with_the_tree(void **state)
+{
+	struct cop_job_secret first;
+
+	(void)state;
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_string_equal(got.note, "");
+	first = got;
+	got = (struct cop_job_secret){0};
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_non_null(strstr(got.note, "earlier start"));
+	cop_job_secret_retire(folder, &first);
+	assert_int_equal(access(shared, F_OK), -1);
+	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	cop_job_secret_retire(folder, &first);
+	assert_int_equal(access(shared, F_OK), 0);
+	cop_job_secret_free(&first);
 }
 
 static void a_job_directory_is_made_with_what_is_above_it(void **state)
@@ -306,6 +413,12 @@ int main(void)
 		TEST(a_secret_that_someone_planted_is_refused),
 		TEST(a_job_directory_that_cannot_be_written_is_named),
 		TEST(processes_that_race_agree_on_one_content),
+		TEST(the_secret_of_another_job_is_replaced_and_that_is_said),
+		TEST(others_wait_until_it_is_replaced_and_say_whose_it_is),
+		TEST(processes_that_replace_it_at_once_agree_on_one_content),
+		TEST(a_jobs_name_cannot_leave_the_folder),
+		TEST(a_file_of_the_users_own_is_taken_in_every_job),
+		TEST(without_a_scheduler_it_goes_with_the_tree),
 		TEST(a_job_directory_is_made_with_what_is_above_it),
 	};
 

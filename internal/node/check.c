@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
@@ -68,37 +67,28 @@ static void check_kernel(struct check *c)
 	cop_buf_free(&lacks);
 }
 
-/* File systems that several machines share (statfs(2), and the sources of Lustre, GPFS and BeeGFS). */
-const char *cop_node_shared_type(const char *path)
+bool cop_node_is_shared(const char *mountpoint, struct cop_err *why)
 {
-	static const struct {
-		uint32_t magic;
-		const char *name;
-	} types[] = {{0x6969, "NFS"}, {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"}, {0x19830326, "BeeGFS"},
-		{0x00c36400, "Ceph"}, {0xfe534d42, "SMB"}, {0x5346414f, "AFS"}};
-	struct statfs fs;
+	char type[COP_MOUNT_TYPE_SIZE];
 
-	if (statfs(path, &fs))
-		return NULL;
-	for (size_t i = 0; i < COP_ARRAY_SIZE(types); i++)
-		if (types[i].magic == (uint32_t)fs.f_type)
-			return types[i].name;
-	return NULL;
+	if (cop_mount_type(mountpoint, type) || !cop_mount_is_shared(type))
+		return false;
+	cop_err_set(why, EREMOTE, "%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
+		mountpoint, type);
+	return true;
 }
 
 static void check_mountpoint(struct check *c)
 {
-	const char *path = c->node->conf->mountpoint, *shared;
+	const char *path = c->node->conf->mountpoint;
 	struct cop_err err = {0};
 
 	if (!path)
 		return;
-	shared = cop_node_shared_type(path);
 	if (cop_fs_check(path, &err))
 		cop_check_say(c, "mountpoint", CHECK_FAILED, "%s", err.text);
-	else if (shared)
-		cop_check_say(c, "mountpoint", CHECK_WARNING, "%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
-			path, shared);
+	else if (cop_node_is_shared(path, &err))
+		cop_check_say(c, "mountpoint", CHECK_WARNING, "%s", err.text);
 	else
 		cop_check_say(c, "mountpoint", CHECK_OK, "%s is an empty directory", path);
 }
@@ -177,18 +167,16 @@ static void check_hosts(struct check *c)
 /* What rank 0 makes when it starts is not made here. */
 static bool will_be_made(const struct cop_conf *conf)
 {
-	char path[PATH_MAX];
+	const char *text = getenv("COPPER_SECRET");
 
-	if (conf->secret_file || (getenv("COPPER_SECRET") && *getenv("COPPER_SECRET")) || !conf->job_dir)
-		return false;
-	snprintf(path, sizeof(path), "%s/secret", conf->job_dir);
-	return access(path, F_OK) != 0;
+	return !conf->secret_file && !(text && *text) && conf->job_dir && cop_job_secret_to_come(conf->job_dir);
 }
 
 static void check_secret(struct check *c)
 {
 	const struct cop_conf *conf = c->node->conf;
 	struct cop_node *n = c->node;
+	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank ? n->rank : 1, 0};
 	struct cop_err err = {0};
 
 	if (c->nodes <= 1)
@@ -197,11 +185,11 @@ static void check_secret(struct check *c)
 		cop_check_say(c, "secret", CHECK_WARNING, "--insecure: whoever reaches the ports of this job can ask and answer");
 	else if (will_be_made(conf))
 		cop_check_say(c, "secret", CHECK_OK, "rank 0 will make %s/secret, which all nodes must see", conf->job_dir);
-	else if (cop_job_secret(conf->secret_file, conf->job_dir, n->rank ? n->rank : 1, 0, &n->secret, &n->secret_len, &err))
+	else if (cop_job_secret(&from, &n->secret, &err))
 		cop_check_say(c, "secret", CHECK_FAILED, "%s", err.text);
-	else if (!n->secret)
+	else if (!n->secret.data)
 		cop_check_say(c, "secret", CHECK_FAILED, "several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR)");
-	else if (cop_wire_secret_from(n->secret, n->secret_len, &n->wire_secret))
+	else if (cop_wire_secret_from(n->secret.data, n->secret.len, &n->wire_secret))
 		cop_check_say(c, "secret", CHECK_FAILED, "the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
 	else
 		cop_check_say(c, "secret", CHECK_OK, "there, and nobody else may read it");
@@ -252,9 +240,7 @@ static void release(struct cop_node *n)
 	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)
 		free(n->book[r]);
 	free(n->book);
-	if (n->secret)
-		explicit_bzero(n->secret, n->secret_len);
-	free(n->secret);
+	cop_job_secret_free(&n->secret);
 	cop_job_hosts_free(&n->hosts);
 	free(n);
 }

@@ -128,6 +128,22 @@ static void tame_malloc(void)
 	mallopt(M_ARENA_MAX, 4);
 }
 
+static void note(const char *text)
+{
+	fprintf(stderr, "copper: note: %s\n", text);
+	cop_log_info("note: %s", text);
+}
+
+/* It started, but perhaps not as it was meant. Who forgot to ask the scheduler for nodes gets what works on a machine of one's own
+ * too: that must not look like a tree of a job. */
+static void notes(const struct cop_node *n)
+{
+	if (n->hosts.count == 0)
+		note("a tree of one node, since there is no --hosts, and no job of Slurm or PBS in the environment (--hosts localhost: one node is meant)");
+	if (n->secret.note[0])
+		note(n->secret.note);
+}
+
 /* One node from start to stop. report_fd: -1 in the foreground. */
 static int run(const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
 {
@@ -148,6 +164,8 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 	/* Without a log of its own the node would say it twice. */
 	if (rc && n->logging)
 		cop_log_error("not started: %s", err->text);
+	if (!rc)
+		notes(n);
 	report(report_fd, rc, err);
 	n->report_fd = -1;
 	if (!rc) {
@@ -226,22 +244,15 @@ static void take_dead_mount_away(const char *mountpoint)
 		fprintf(stderr, "copper: note: took the dead mount of an earlier node away from %s\n", mountpoint);
 }
 
-static void warn_of_shared(const struct cop_conf *conf)
-{
-	const char *type = cop_node_shared_type(conf->mountpoint);
-
-	if (type)
-		fprintf(stderr, "copper: warning: %s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp\n",
-			conf->mountpoint, type);
-}
-
 static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], struct cop_err *err)
 {
+	struct cop_err shared = {0};
 	int rc;
 
 	take_dead_mount_away(conf->mountpoint);
 	rc = cop_fs_check(conf->mountpoint, err);
-	warn_of_shared(conf);
+	if (rc == 0 && cop_node_is_shared(conf->mountpoint, &shared))
+		fprintf(stderr, "copper: warning: %s\n", shared.text);
 	if (rc)
 		return rc;
 	return realpath(conf->mountpoint, out) ? 0 : cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));

@@ -69,8 +69,7 @@ struct cop_node {
 	char mountpoint[4096], source[4096], job_dir[4096]; /* absolute */
 	struct cop_job_hosts hosts;
 	char **book; /* address per rank, or NULL */
-	char *secret;
-	size_t secret_len;
+	struct cop_job_secret secret;
 	struct cop_wire_secret wire_secret;
 	uint32_t rank;
 	struct cop_topo topo;
@@ -120,8 +119,8 @@ void cop_node_wake(struct cop_node *n);
 const char *cop_node_host(const struct cop_node *n, uint32_t rank);
 
 /* ---- check.c ---- */
-/* Of a file system that several machines share: its name; NULL for others. */
-const char *cop_node_shared_type(const char *path);
+/* Whether it stands on a file system that machines share; why says so in a sentence, with the way out. */
+bool cop_node_is_shared(const char *mountpoint, struct cop_err *why);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);

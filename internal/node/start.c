@@ -53,16 +53,17 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 static int find_secret(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *conf = n->conf;
+	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank, conf->ready_timeout_ms};
 	int rc;
 
 	if (n->topo.nodes == 1 || conf->insecure)
 		return 0;
-	rc = cop_job_secret(conf->secret_file, conf->job_dir, n->rank, conf->ready_timeout_ms, &n->secret, &n->secret_len, err);
+	rc = cop_job_secret(&from, &n->secret, err);
 	if (rc)
 		return rc;
-	if (!n->secret)
+	if (!n->secret.data)
 		return cop_err_set(err, EINVAL, "several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR) in which the nodes keep one; --insecure does without");
-	if (cop_wire_secret_from(n->secret, n->secret_len, &n->wire_secret))
+	if (cop_wire_secret_from(n->secret.data, n->secret.len, &n->wire_secret))
 		return cop_err_set(err, EINVAL, "the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
 	return 0;
 }
@@ -408,9 +409,7 @@ void cop_node_stop(struct cop_node *n)
 	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)
 		free(n->book[r]);
 	free(n->book);
-	if (n->secret)
-		explicit_bzero(n->secret, n->secret_len);
-	free(n->secret);
+	cop_job_secret_free(&n->secret);
 	cop_job_hosts_free(&n->hosts);
 	cop_log_close();
 	alarm(0);

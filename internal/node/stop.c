@@ -86,6 +86,8 @@ void cop_node_stopped(struct cop_node *n, const char *holders)
 	/* Ended by a signal meanwhile, it has not what the nodes below counted. */
 	if (answered)
 		settle_sums(n, &all);
+	if (answered && n->rank == 0 && n->conf->job_dir)
+		cop_job_secret_retire(n->job_dir, &n->secret);
 	add_holders(n, holders, &all);
 	add_holders(n, holders, &own);
 	cop_list_init(&list);

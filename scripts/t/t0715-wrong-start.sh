@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Starts that would work, but not as their user means: no allocation, a mount point on a shared file system, a secret that an older job left.
+# modes: release
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
+plan 26
+
+SRC=$T/src
+small_tree "$SRC"
+export COPPER SRC T
+mkdir -p "$T"/mnt/{0,1}
+running() {
+	echo "$(nodes_running) $(mounts_left)"
+}
+
+# ---- no allocation
+
+timeout 40 mpiexec.hydra -launcher fork -n 2 sh -c 'exec "$COPPER" mount --source "$SRC" "$T/mnt/$PMI_RANK"' \
+	>"$T/out.mpi" 2>&1 </dev/null
+is 'two tasks of a launcher that know of no hosts are no two trees' "$?: $(running)" '1: 0 0'
+matches 'they are told why, and what to do' "$(cat "$T/out.mpi")" \
+	'^copper mount: PMI_SIZE=2 says that this is one of several, .*give --hosts FILE\|LIST .*--hosts localhost for a tree of one node on each$'
+matches 'so does the check' "$(PMI_RANK=1 "$COPPER" mount --check "$T/mnt/0" 2>&1)" '^failed +hosts +PMI_RANK=1 says'
+PMI_SIZE=2 "$COPPER" mount --hosts localhost --source "$SRC" "$T/mnt/0" >"$T/out.meant" 2>&1
+is 'who means a tree of one node says so, and hears nothing' "$?: $(cat "$T/out.meant")" '0: '
+"$COPPER" stop "$T/mnt/0" >/dev/null
+"$COPPER" serve --source "$SRC" >"$T/out.serve" 2>&1
+matches 'a relay that serves nobody says that it is alone' "$?: $(cat "$T/out.serve")" '^0: copper: note: a tree of one node, since there is no --hosts'
+"$COPPER" stop >/dev/null
+
+# ---- a mount point on a shared file system
+
+# shellcheck disable=SC2119
+with_slowfs
+mkdir "$ORIGIN/shared" "$T/local"
+"$COPPER" mount --hosts localhost --source "$ORIGIN" "$T/slow/shared" >"$T/out.shared" 2>&1
+matches 'a mount point on a shared file system is warned of' "$?: $(cat "$T/out.shared")" \
+	"^0: copper: warning: $T/slow/shared is on fuse\.slowfs, .*take a directory of the node itself, below /tmp$"
+is 'and works' "$(cat "$T/slow/shared/hello")" hello
+matches 'so is one in the check' "$("$COPPER" mount --check --source "$ORIGIN" "$T/slow/empty" 2>&1)" '^warning +mountpoint .* is on fuse\.slowfs'
+"$COPPER" stop "$T/slow/shared" >/dev/null
+"$COPPER" mount --hosts localhost --source "$SRC" "$T/local" >"$T/out.local" 2>&1
+is 'a source on one is what Copper is for' "$?: $(cat "$T/out.local")" '0: '
+"$COPPER" stop "$T/local" >/dev/null
+without_slowfs
+export SRC
+
+# ---- a secret of an older job
+
+address_of 0 >"$T/hosts"
+address_of 1 >>"$T/hosts"
+job() { # NUMBER RANK [OPTION…]
+	local number=$1 rank=$2
+	shift 2
+	PBS_NODEFILE=$T/hosts PBS_JOBID=$number PALS_NODEID=$rank timeout 60 \
+		"$COPPER" mount -d "$T/job" --source "$SRC" "$@" "$T/mnt/$rank" >"$T/out.$rank" 2>&1 </dev/null
+}
+both() { # NUMBER
+	local other status
+	job "$1" 1 &
+	other=$!
+	job "$1" 0
+	status=$?
+	wait "$other"
+	echo "$status $?"
+}
+pids_of_nodes() {
+	local rank
+	for rank in 0 1; do
+		node_stat "$rank" pid
+	done
+}
+is 'the first job starts' "$(both 4711.server): $(cat "$T"/out.[01])" '0 0: '
+first=$(cat "$T/job/secret")
+for pid in $(pids_of_nodes); do
+	is_ours "$pid" && kill -KILL "$pid"
+done
+wait_for 10 eval '[ "$(running)" = "0 0" ]'
+is 'killed, it leaves its secret' "$(stat -c '%a %s' "$T/job/secret")" "600 $(wc -c <"$T/job/secret")"
+fails_with 1 'waited 300 ms for rank 0 to replace .*/job/secret, which is of job 4711.server while this is job 4712.server' \
+	env PBS_NODEFILE="$T/hosts" PBS_JOBID=4712.server PALS_NODEID=1 "$COPPER" mount -d "$T/job" --source "$SRC" --ready-timeout 300ms "$T/mnt/1"
+matches 'the check knows that it will be replaced' "$(PBS_NODEFILE=$T/hosts PBS_JOBID=4712.server PALS_NODEID=0 \
+	"$COPPER" mount --check -d "$T/job" --source "$SRC" "$T/mnt/0" 2>&1)" '^ok +secret +rank 0 will make'
+is 'the next job starts in the same directory' "$(both 4712.server)" '0 0'
+matches 'and says what became of the secret' "$(cat "$T/out.0")" \
+	"^copper: note: $T/job/secret was of job 4711.server, which left it; this job, 4712.server, has a new one$"
+is 'only rank 0 does' "$(cat "$T/out.1")" ''
+isnt_first=$([ "$(cat "$T/job/secret")" = "$first" ] && echo the same || echo another)
+is 'it is another one' "$isnt_first" another
+is 'whose file is private, and the only one' "$(stat -c '%a' "$T"/job/secret*)" 600
+matches 'the whole tree stops' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
+
+# Without a scheduler nothing tells one job from the next.
+port=$(free_port)
+sed "s/$/:$port/" "$T/hosts" >"$T/hosts.plain"
+plain() {
+	local pids=() rank status=
+	for rank in 0 1; do
+		timeout 60 "$COPPER" mount --hosts "$T/hosts.plain" --rank "$rank" -d "$T/plain" --source "$SRC" "$T/mnt/$rank" \
+			>"$T/out.$rank" 2>&1 </dev/null &
+		pids+=($!)
+	done
+	for rank in "${pids[@]}"; do
+		wait "$rank"
+		status="$status$?"
+	done
+	echo "$status: $(cat "$T"/out.[01])"
+}
+is 'a tree without a scheduler starts' "$(plain)" '00: '
+"$COPPER" stop "$T/mnt/1" >/dev/null
+ok 'its secret ends with it' test ! -e "$T/plain/secret"
+is 'so that the next has its own' "$(plain)" '00: '
+for pid in $(pids_of_nodes); do
+	is_ours "$pid" && kill -KILL "$pid"
+done
+wait_for 10 eval '[ "$(running)" = "0 0" ]'
+first=$(cat "$T/plain/secret")
+matches 'one that a killed tree left is named' "$(plain)" \
+	"^00: copper: note: $T/plain/secret is there from an earlier start .*remove the file before a start to have a new one$"
+is 'and goes on' "$(cat "$T/plain/secret")" "$first"
+"$COPPER" stop "$T/mnt/0" >/dev/null
+ok 'until its tree stops' test ! -e "$T/plain/secret"
+
+wait_for 10 eval '[ "$(running)" = "0 0" ]'
+is 'nothing is left' "$(running)" '0 0'
