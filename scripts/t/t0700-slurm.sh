@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
-plan 36
+plan 37
 
 small_tree "$T/src"
 mkdir "$T/src/package"
@@ -57,7 +57,8 @@ is 'ranks are in the order of the node list' \
 is 'the storage is asked by one of them' \
 	"$("$PYTHON" -c 'import json, sys; print([n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if n["origin"]["operations"]])' "$T/stats.plain")" \
 	'[0]'
-is 'there is one secret, for nobody else' "$(stat -c '%a %s' "$T"/job.plain/secret*)" '600 65'
+is 'there is one secret, for nobody else' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
+matches 'made for this job' "$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
 is 'each node has a log' "$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" 'n--output.log'
 wait_for 5 nodes_gone
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
