@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <stdio.h>
 
 #include "cmd.h"
@@ -35,9 +34,8 @@ static int launch(const struct cop_opt_table *table, int argc, char **argv)
 	case COP_NODE_BY_STEP:
 		rc = cop_node_launch_step(&conf, argv, &err);
 		break;
-	case COP_NODE_WOULD_DIE:
-		rc = cop_err_set(&err, EPERM, "Slurm would end this node together with the srun that starts it; "
-			"give the command without srun, or keep the step: srun --overlap ... %s --foreground ... &", table->command);
+	case COP_NODE_BY_TASK_0:
+		rc = cop_node_await_step(&conf, &err);
 		break;
 	}
 	if (!rc)

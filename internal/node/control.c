@@ -191,16 +191,22 @@ static int start_when_free(struct cop_node *n, const char *path, const char *key
 	return rc;
 }
 
-int cop_node_control_start(struct cop_node *n, struct cop_err *err)
+int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE], char key[COP_CTL_KEY_MAX + 1], struct cop_err *err)
 {
-	char dir[COP_CTL_PATH_SIZE], path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1];
+	char dir[COP_CTL_PATH_SIZE];
 	int rc = cop_ctl_dir(n->conf->runtime_dir, dir, sizeof(dir), err);
 
 	if (rc)
 		return rc;
-	socket_key(n, key, sizeof(key));
-	rc = cop_ctl_path(dir, key, path, sizeof(path));
-	if (rc)
-		return cop_err_set(err, -rc, "%s: the path of the control socket is too long; choose a shorter --runtime-dir", dir);
-	return start_when_free(n, path, key, err);
+	socket_key(n, key, COP_CTL_KEY_MAX + 1);
+	rc = cop_ctl_path(dir, key, path, COP_CTL_PATH_SIZE);
+	return rc ? cop_err_set(err, -rc, "%s: the path of the control socket is too long; choose a shorter --runtime-dir", dir) : 0;
+}
+
+int cop_node_control_start(struct cop_node *n, struct cop_err *err)
+{
+	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1];
+	int rc = cop_node_socket(n, path, key, err);
+
+	return rc ? rc : start_when_free(n, path, key, err);
 }

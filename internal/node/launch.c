@@ -95,12 +95,14 @@ static void end(struct cop_node *n)
 }
 
 /* Says to whoever started the command how it went: one byte, then the sentence. */
-static void report(int fd, int rc, const struct cop_err *err)
+static void report(const struct cop_conf *conf, int fd, int rc, const struct cop_err *err)
 {
 	char kind = rc == 0 ? 'r' : 'e';
 
-	if (cop_node_in_step())
+	if (cop_node_in_step()) {
 		cop_node_step_report(fd, rc, err);
+		cop_node_step_tell(conf, rc ? err->text : NULL);
+	}
 	if (fd < 0 || cop_node_in_step())
 		return;
 	if (cop_write_full(fd, &kind, 1) == 1 && rc)
@@ -166,7 +168,7 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 		cop_log_error("not started: %s", err->text);
 	if (!rc)
 		notes(n);
-	report(report_fd, rc, err);
+	report(conf, report_fd, rc, err);
 	n->report_fd = -1;
 	if (!rc) {
 		if (report_fd >= 0)
@@ -266,7 +268,7 @@ int cop_node_launch(const struct cop_conf *conf, struct cop_err *err)
 	if (!conf->serve_only)
 		rc = check_mountpoint(conf, mountpoint, err);
 	if (rc) {
-		report(report_fd, rc, err);
+		report(conf, report_fd, rc, err);
 		return rc;
 	}
 	if (conf->foreground)

@@ -22,14 +22,17 @@ void cop_node_providers(char *out, size_t size);
 /* How nodes are to be started where this command runs. */
 enum cop_node_how {
 	COP_NODE_HERE,      /* cop_node_launch: this machine's */
-	COP_NODE_BY_STEP,   /* cop_node_launch_step: all of them, from the script or a shell of a Slurm job */
-	COP_NODE_WOULD_DIE, /* in the background it would be ended with the Slurm step that starts it */
+	COP_NODE_BY_STEP,   /* cop_node_launch_step: all of them, from the script, a shell or the first task of a Slurm job */
+	COP_NODE_BY_TASK_0, /* cop_node_await_step: the first task of this Slurm step starts all of them */
 };
 enum cop_node_how cop_node_how(const struct cop_conf *conf);
 
 /* Starts every node of the Slurm job in a step of its own, by srun, with the options in argv (argv[0] is the subcommand), and returns when
  * the tree is ready (0) or with -errno and a sentence. The step lasts until the nodes are stopped or the job ends. */
 int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_err *err);
+
+/* Waits for the node of this host, which task 0 starts: 0 when the tree is ready, or -errno and a sentence. */
+int cop_node_await_step(const struct cop_conf *conf, struct cop_err *err);
 
 /* Whether a killed node left its mount there. */
 bool cop_node_is_dead(const char *mountpoint);

@@ -36,6 +36,8 @@ enum {
 #define STOP_GRACE_MS 2000
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 #define COP_NODE_FREE_MS 3000
+/* The nodes of a Slurm step give up after --ready-timeout and a little; srun may need a while to start them. */
+#define COP_NODE_STEP_MS 30000
 #define MISSING_NAMED 16
 
 /* What every node of a subtree is to do. */
@@ -133,6 +135,8 @@ void cop_node_stop(struct cop_node *n);
 bool cop_node_in_step(void);
 /* Says to the command that started the step how it went, as one line; closes fd. */
 void cop_node_step_report(int fd, int rc, const struct cop_err *err);
+/* Says the same to a task of another step that waits on this host (step_wait.c); failure NULL: it is ready. */
+void cop_node_step_tell(const struct cop_conf *conf, const char *failure);
 
 /* ---- guard.c: who takes the mount away when this process is killed ---- */
 /* Before the first thread. What it returns is for cop_node_guard_end; -1: there is no guard. */
@@ -199,6 +203,8 @@ struct command {
 	struct chore chore;
 	struct gathered late; /* stop: sums that nobody above has written */
 };
+/* Where n's socket is, and what its name is made from; needs the hosts and the mount point. */
+int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE], char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
 int cop_node_control_start(struct cop_node *n, struct cop_err *err);
 void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req);
 /* Frees b. */

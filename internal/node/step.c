@@ -8,7 +8,11 @@
  *     srun --overlap --ntasks-per-node=1 ... copper mount --foreground ...
  *
  * as a step that lasts until it is stopped or the job ends, and waits for what its nodes say: each writes one line on
- * its standard output, which srun brings here. The step's processes are Slurm's: they end with the job. */
+ * its standard output, which srun brings here. The step's processes are Slurm's: they end with the job.
+ *
+ * `srun copper mount` itself runs on each node in a step that is about to end. Where that ends its processes, too, task 0 starts
+ * the step of the nodes, which goes on when its srun is killed with the step that it stood in, and the other tasks wait for
+ * the node of their host (step_wait.c). */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -27,8 +31,6 @@
 #define IN_STEP "COPPER_STEP" /* set for the nodes of the step */
 #define WORD "copper-step "   /* begins the line of a node */
 #define LINE_MAX_BYTES 2048
-/* The nodes give up after --ready-timeout and a little; srun may need a while to start them. */
-#define START_GRACE_MS 30000
 #define END_MS 10000
 /* The tree is ready when one says so; the others will have heard of it by then. */
 #define ALL_MS 5000
@@ -61,20 +63,6 @@ static bool in_a_step(void)
 	return number_of("SLURM_STEP_ID", &id) && id < UINT32_MAX - 16;
 }
 
-static bool parent_is_slurmstepd(void)
-{
-	char path[64], *name = NULL;
-	size_t len;
-	bool yes;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)getppid());
-	if (cop_read_file(path, 4096, &name, &len))
-		return false;
-	yes = strncmp(name, "slurmstepd", 10) == 0;
-	free(name);
-	return yes;
-}
-
 /* slurmstepd makes a group for each step, and empties it when the command has returned. */
 static bool tracked_by_cgroup(void)
 {
@@ -92,7 +80,7 @@ static bool tracked_by_cgroup(void)
 enum cop_node_how cop_node_how(const struct cop_conf *conf)
 {
 	const char *list = getenv("SLURM_JOB_NODELIST");
-	uint64_t tasks, nodes;
+	uint64_t tasks, nodes, task;
 
 	if (conf->foreground || conf->hosts || conf->rank >= 0 || !list || !*list || getenv(IN_STEP))
 		return COP_NODE_HERE;
@@ -101,7 +89,9 @@ enum cop_node_how cop_node_how(const struct cop_conf *conf)
 	/* One task in a job of several nodes is a shell, not a launcher's task. */
 	if (number_of("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1 && number_of("SLURM_JOB_NUM_NODES", &nodes) && nodes > 1)
 		return COP_NODE_BY_STEP;
-	return tracked_by_cgroup() && parent_is_slurmstepd() ? COP_NODE_WOULD_DIE : COP_NODE_HERE;
+	if (!tracked_by_cgroup())
+		return COP_NODE_HERE;
+	return number_of("SLURM_PROCID", &task) && task > 0 ? COP_NODE_BY_TASK_0 : COP_NODE_BY_STEP;
 }
 
 /* ---- the nodes' side ---- */
@@ -366,7 +356,7 @@ int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_er
 	else
 		rc = start_srun(&s, conf, argv, err);
 	if (!rc) {
-		rc = listen_to(&s, conf->ready_timeout_ms + START_GRACE_MS, err);
+		rc = listen_to(&s, conf->ready_timeout_ms + COP_NODE_STEP_MS, err);
 		if (rc) {
 			end_srun(&s);
 			if (!s.failure[0])

@@ -6,7 +6,7 @@
 #	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount points, control sockets
 #	/etc/hosts         in which n1 is 127.0.1.1, n2 is 127.0.1.2, ...
 #
-# Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
+# Processes are tracked as SLURM_TRACKS says (cgroup, linuxproc). Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
 # shellcheck disable=SC2154
 
 slurm_nodes=()
@@ -27,7 +27,7 @@ slurm_conf() { # N: on standard output
 		AuthInfo=socket=$T/slurm/munge.socket
 		CredType=cred/munge
 		MpiDefault=none
-		ProctrackType=proctrack/linuxproc
+		ProctrackType=proctrack/${SLURM_TRACKS:-linuxproc}
 		TaskPlugin=task/none
 		SwitchType=switch/none
 		SchedulerType=sched/builtin
@@ -75,6 +75,7 @@ start_slurm() { # N
 	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
 	slurm_conf "$1" >"$SLURM_CONF"
+	printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no >"$T/slurm/cgroup.conf"
 	(umask 077 && head -c 1024 /dev/urandom >"$T/slurm/munge.key")
 	{
 		echo '127.0.0.1 localhost'
@@ -145,4 +146,6 @@ stop_slurm() {
 		wait "$pid" 2>/dev/null
 	done
 	slurm_pids=()
+	rmdir /sys/fs/cgroup/freezer/slurm_n[1-9] 2>/dev/null
+	return 0
 }

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
-plan 37
+plan 36
 
 small_tree "$T/src"
 mkdir "$T/src/package"
@@ -58,7 +58,7 @@ is 'the storage is asked by one of them' \
 	"$("$PYTHON" -c 'import json, sys; print([n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if n["origin"]["operations"]])' "$T/stats.plain")" \
 	'[0]'
 is 'there is one secret, for nobody else' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
-matches 'made for this job' "$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
+matches 'which is made for this job' "$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
 is 'each node has a log' "$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" 'n--output.log'
 wait_for 5 nodes_gone
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
@@ -172,22 +172,6 @@ EOS
 wait_for 40 job_is_over "$id"
 matches 'without srun it says so' "$(said unknown)" 'cannot run srun: No such file or directory'
 matches 'and fails' "$(said unknown)" '^mount ends with 1$'
-
-# Where Slurm tracks processes by control groups, a node would die with its srun.
-id=$(submit doomed 2 <<'EOS'
-group=$(mktemp -d /sys/fs/cgroup/systemd/step_XXXXXX 2>/dev/null || mktemp -d /sys/fs/cgroup/step_XXXXXX 2>/dev/null) || exit
-mkdir "$group/step_0" && group=$group/step_0
-srun --ntasks-per-node=1 sh -c 'echo $$ >"$0/cgroup.procs" && exec "$COPPER" mount -d "$T/job.doomed" --source "$SRC" "$MNT"' "$group"
-echo "mount ends with $?"
-rmdir "$group" "$(dirname "$group")"
-EOS
-)
-wait_for 40 job_is_over "$id"
-if grep -q 'mount ends' "$T/out.doomed"; then
-	matches 'a node that Slurm would end with its srun says so' "$(said doomed)" 'Slurm would end this node together with the srun'
-else
-	pass 'a node that Slurm would end with its srun says so # SKIP no control groups to write to'
-fi
 
 wait_for 5 nodes_gone
 is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A real Slurm that tracks processes by control groups, as most sites do: when a step ends, every process that it started is killed.
+# modes: release
+# limit: 150
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+# shellcheck source=slurm.sh
+. "$(dirname "$0")/slurm.sh"
+[ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
+plan 23
+
+small_tree "$T/src"
+SRC=$T/src
+MNT=$NODE_LOCAL/mnt
+export COPPER SRC T MNT
+SLURM_TRACKS=cgroup
+start_slurm 4
+
+nodes_gone() {
+	[ "$(slurm_mounts) $(nodes_running)" = '0 0' ]
+}
+said() { # NAME
+	cat "$T/out.$1"
+}
+
+id=$(submit plain 4 <<'EOS'
+srun --ntasks-per-node=1 sh -c 'setsid sleep 300 >/dev/null 2>&1 </dev/null & sleep 0.2'
+pgrep -f "^sleep 300" | wc -l
+"$COPPER" mount -d "$T/job.plain" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+srun --ntasks-per-node=1 cat "$MNT/hello"
+"$COPPER" stop "$MNT"
+EOS
+)
+wait_for 40 job_is_over "$id"
+is 'Slurm does kill what a step leaves behind' "$(said plain | sed -n 1p)" 0
+matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$'
+is 'steps that end later leave the nodes alone' "$(said plain | grep -c '^hello$')" 4
+matches 'and stop finds all of them' "$(said plain)" '^stopped 4/4 nodes$'
+wait_for 5 nodes_gone
+is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
+
+# ---- by srun: the nodes get a step of their own, from inside of the one that ends
+
+id=$(submit by-srun 4 <<'EOS'
+srun --ntasks-per-node=1 "$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+squeue -h -s -o 'step %j %N'
+sleep 3
+srun --ntasks-per-node=1 cat "$MNT/hello"
+"$COPPER" cache-stats --all --json "$MNT" >"$T/stats.by-srun"
+"$COPPER" stop "$MNT"
+srun --ntasks-per-node=1 sh -c '"$COPPER" mount -d "$T/job.again" --source "$SRC" "$MNT"; echo "in a shell $?"'
+srun --ntasks-per-node=1 cat "$MNT/hello"
+touch "$T/again.ready"
+sleep 300
+EOS
+)
+wait_for 60 test -e "$T/again.ready"
+matches 'srun returns 0 when the tree is ready' "$(said by-srun)" '^mount ends with 0$'
+matches 'the nodes have a step of their own' "$(said by-srun)" '^step copper n\[1-4\]$'
+is 'without a word too many' "$(said by-srun | sed -n 1p)" 'mount ends with 0'
+is 'ranks are in the order of the node list' \
+	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$T/stats.by-srun")" \
+	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
+matches 'the nodes live on behind the step that started them, until they are stopped' "$(said by-srun)" '^stopped 4/4 nodes$'
+is 'a shell around the command makes no difference' "$(said by-srun | grep -c '^in a shell 0$')" 4
+is 'twice four programs read' "$(said by-srun | grep -c '^hello$')" 8
+is 'each node is mounted' "$(slurm_mounts)" 4
+scancel "$id"
+wait_for 25 nodes_gone
+is 'nodes that outlived their srun end with the job' "$(slurm_mounts) $(nodes_running)" '0 0'
+wait_for 40 job_is_over "$id"
+
+# ---- what goes wrong
+
+on_node 3 rmdir "$MNT"
+id=$(submit no-dir 4 <<'EOS'
+SECONDS=0
+srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 5 -d "$T/job.no-dir" --source "$SRC" "$MNT"
+echo "mount ends with $?"
+[ "$SECONDS" -lt 20 ] && echo quickly
+EOS
+)
+wait_for 60 job_is_over "$id"
+matches 'a node that cannot mount is named' "$(said no-dir)" "^copper mount: n3: $MNT: there is no such directory"
+matches 'on its own host, too' "$(said no-dir)" "^copper mount: $MNT: No such file or directory"
+is 'the others say what became of theirs' "$(said no-dir | grep -c '^copper mount: ')" 4
+matches 'and srun fails' "$(said no-dir)" '^mount ends with 1$'
+matches 'at once' "$(said no-dir)" '^quickly$'
+wait_for 5 nodes_gone
+is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
+on_node 3 mkdir "$MNT"
+
+id=$(submit no-task-0 4 <<'EOS'
+srun --ntasks-per-node=1 sh -c 'sleep 1; [ "$SLURM_PROCID" = 0 ] || exec "$COPPER" mount --ready-timeout 1 -d "$T/job.no-task-0" --source "$SRC" "$MNT"' &
+step=$!
+sleep 5
+scancel --name=no-task-0 "$SLURM_JOB_ID.0" || kill "$step"
+wait "$step"
+echo "srun ends with $?"
+EOS
+)
+wait_for 60 job_is_over "$id"
+ok 'tasks that wait for a task 0 that does nothing can be cancelled' grep -q '^srun ends with [1-9]' "$T/out.no-task-0"
+wait_for 5 nodes_gone
+is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
+stop_slurm
+ok 'nor of Slurm' eval '[ -z "$(echo /sys/fs/cgroup/freezer/slurm_n[1-4]/ | grep -v "\[")" ]'
