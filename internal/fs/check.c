@@ -73,7 +73,8 @@ int cop_fs_check_machine(struct cop_err *err)
 	if (fd < 0 && errno == ENOENT)
 		return cop_err_set(err, ENOENT, "/dev/fuse is not there; load the kernel module ('modprobe fuse') or ask for it in this container");
 	if (fd < 0)
-		return cop_err_set(err, errno, "/dev/fuse cannot be opened: %s", strerror(errno));
+		return cop_err_set(err, errno, "/dev/fuse cannot be opened: %s%s", strerror(errno), errno == EACCES ?
+			"; it must be open to ordinary users (mode 0666, as distributions have it): ask those who run this machine" : "");
 	close(fd);
 	if (geteuid() != 0 && !have_fusermount())
 		return cop_err_set(err, ENOENT, "fusermount3 is not installed, and only root can mount without it; install the package fuse3");

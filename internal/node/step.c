@@ -11,10 +11,10 @@
  * its standard output, which srun brings here. The step's processes are Slurm's: they end with the job.
  *
  * `srun copper mount` itself runs on each node in a step that is about to end. Where that ends its processes, too, task 0 starts
- * the step of the nodes, which goes on when its srun is killed with the step that it stood in, and the other tasks wait for
- * the node of their host (step_wait.c). */
+ * the step of the nodes, which goes on without its srun, and the other tasks wait for the node of their host (step_wait.c). */
 #include "node/node_priv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -318,6 +318,45 @@ static void end_srun(const struct step *s)
 	ends_within(s->srun, END_MS);
 }
 
+/* ---- leaving srun behind ---- */
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], *text = NULL, *end;
+	size_t len;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (cop_read_file(path, 4096, &text, &len))
+		return 0;
+	/* The name stands in parentheses and may hold anything. */
+	end = strrchr(text, ')');
+	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
+		parent = 0;
+	free(text);
+	return parent;
+}
+
+/* srun has a child that waits for it to die, and then cancels its step. When the step around them ends, Slurm kills both, and sometimes
+ * that child has time enough. So srun is stopped, the child is killed, and then srun: nobody is left to cancel anything. */
+static void abandon_srun(pid_t srun)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *e;
+
+	kill(srun, SIGSTOP);
+	while (proc && (e = readdir(proc))) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (pid > 0 && parent_of(pid) == srun)
+			kill(pid, SIGKILL);
+	}
+	if (proc)
+		closedir(proc);
+	kill(srun, SIGKILL);
+	waitpid(srun, NULL, 0);
+}
+
 static int block_signals(struct step *s)
 {
 	sigset_t set;
@@ -361,6 +400,8 @@ int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_er
 			end_srun(&s);
 			if (!s.failure[0])
 				say_what_srun_said(&s);
+		} else if (in_a_step()) {
+			abandon_srun(s.srun);
 		}
 	}
 	step_fini(&s);

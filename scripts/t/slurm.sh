@@ -6,7 +6,8 @@
 #	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount points, control sockets
 #	/etc/hosts         in which n1 is 127.0.1.1, n2 is 127.0.1.2, ...
 #
-# Processes are tracked as SLURM_TRACKS says (cgroup, linuxproc). Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
+# Processes are tracked as SLURM_TRACKS says (cgroup, linuxproc). After become_user jobs and $NODE_LOCAL are
+# that user's. Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
 # shellcheck disable=SC2154
 
 slurm_nodes=()
@@ -62,7 +63,7 @@ slurm_spawn() { # NAME COMMAND…
 slurm_node='
 	hostname "$1" &&
 	mount -t tmpfs -o mode=755 node "$2" &&
-	mkdir -m 700 "$2/run" && mkdir "$2/mnt" "$2/other" &&
+	mkdir -m 700 "$2/run" && mkdir "$2/mnt" "$2/other" && chown -R "$4" "$2" &&
 	mount --bind "$3" /etc/hosts &&
 	exec slurmd -D -N "$1"'
 
@@ -89,7 +90,7 @@ start_slurm() { # N
 	slurm_spawn ctld slurmctld -D
 	for ((i = 1; i <= $1; i++)); do
 		mkdir "$T/slurm/spool.n$i"
-		slurm_spawn "n$i" unshare --mount --propagation slave --uts bash -c "$slurm_node" slurmd "n$i" "$NODE_LOCAL" "$T/slurm/hosts"
+		slurm_spawn "n$i" unshare --mount --propagation slave --uts bash -c "$slurm_node" slurmd "n$i" "$NODE_LOCAL" "$T/slurm/hosts" "${cop_user:-root}"
 		slurm_nodes[i]=$!
 	done
 	wait_for 30 slurm_idle "$1" || bail "Slurm does not come up: $(sinfo 2>&1; tail -n 3 "$T"/slurm/*.out)"
@@ -116,7 +117,7 @@ slurm_mounts() {
 	echo "$sum"
 }
 
-# Gives a script on standard input to sbatch and says the job's number. Its output goes to $T/out.NAME.
+# Gives a script on standard input to sbatch and says the job's number. Its output goes to $W/out.NAME.
 submit() { # NAME NODES [SBATCH OPTION…]
 	local name=$1 nodes=$2
 	shift 2
@@ -125,7 +126,8 @@ submit() { # NAME NODES [SBATCH OPTION…]
 		cat
 		echo 'echo "the script ends with $?"'
 	} >"$T/$name.sh"
-	sbatch --parsable --nodes="$nodes" --job-name="$name" --output="$T/out.$name" --open-mode=append "$@" "$T/$name.sh"
+	sbatch ${cop_user:+--uid="$cop_user"} --parsable --nodes="$nodes" --job-name="$name" --output="$W/out.$name" --open-mode=append \
+		"$@" "$T/$name.sh"
 }
 
 job_is_over() { # ID

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A real Slurm that tracks processes by control groups, as most sites do: when a step ends, every process that it started is killed.
+# A real Slurm that tracks processes by control groups, as most sites do: when a step ends, every process that it started is killed. The
+# jobs are an ordinary user's.
 # modes: release
 # limit: 150
+# user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh
@@ -13,7 +15,8 @@ plan 23
 small_tree "$T/src"
 SRC=$T/src
 MNT=$NODE_LOCAL/mnt
-export COPPER SRC T MNT
+become_user
+export COPPER SRC W MNT
 SLURM_TRACKS=cgroup
 start_slurm 4
 
@@ -21,13 +24,13 @@ nodes_gone() {
 	[ "$(slurm_mounts) $(nodes_running)" = '0 0' ]
 }
 said() { # NAME
-	cat "$T/out.$1"
+	cat "$W/out.$1"
 }
 
 id=$(submit plain 4 <<'EOS'
 srun --ntasks-per-node=1 sh -c 'setsid sleep 300 >/dev/null 2>&1 </dev/null & sleep 0.2'
 pgrep -f "^sleep 300" | wc -l
-"$COPPER" mount -d "$T/job.plain" --source "$SRC" "$MNT"
+"$COPPER" mount -d "$W/job.plain" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 srun --ntasks-per-node=1 cat "$MNT/hello"
 "$COPPER" stop "$MNT"
@@ -44,25 +47,25 @@ is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 # ---- by srun: the nodes get a step of their own, from inside of the one that ends
 
 id=$(submit by-srun 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"
+srun --ntasks-per-node=1 "$COPPER" mount -d "$W/job.by-srun" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 squeue -h -s -o 'step %j %N'
 sleep 3
 srun --ntasks-per-node=1 cat "$MNT/hello"
-"$COPPER" cache-stats --all --json "$MNT" >"$T/stats.by-srun"
+"$COPPER" cache-stats --all --json "$MNT" >"$W/stats.by-srun"
 "$COPPER" stop "$MNT"
-srun --ntasks-per-node=1 sh -c '"$COPPER" mount -d "$T/job.again" --source "$SRC" "$MNT"; echo "in a shell $?"'
+srun --ntasks-per-node=1 sh -c '"$COPPER" mount -d "$W/job.again" --source "$SRC" "$MNT"; echo "in a shell $?"'
 srun --ntasks-per-node=1 cat "$MNT/hello"
-touch "$T/again.ready"
+touch "$W/again.ready"
 sleep 300
 EOS
 )
-wait_for 60 test -e "$T/again.ready"
+wait_for 60 test -e "$W/again.ready"
 matches 'srun returns 0 when the tree is ready' "$(said by-srun)" '^mount ends with 0$'
 matches 'the nodes have a step of their own' "$(said by-srun)" '^step copper n\[1-4\]$'
 is 'without a word too many' "$(said by-srun | sed -n 1p)" 'mount ends with 0'
 is 'ranks are in the order of the node list' \
-	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$T/stats.by-srun")" \
+	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$W/stats.by-srun")" \
 	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
 matches 'the nodes live on behind the step that started them, until they are stopped' "$(said by-srun)" '^stopped 4/4 nodes$'
 is 'a shell around the command makes no difference' "$(said by-srun | grep -c '^in a shell 0$')" 4
@@ -78,7 +81,7 @@ wait_for 40 job_is_over "$id"
 on_node 3 rmdir "$MNT"
 id=$(submit no-dir 4 <<'EOS'
 SECONDS=0
-srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 5 -d "$T/job.no-dir" --source "$SRC" "$MNT"
+srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 5 -d "$W/job.no-dir" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 [ "$SECONDS" -lt 20 ] && echo quickly
 EOS
@@ -94,7 +97,7 @@ is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
 on_node 3 mkdir "$MNT"
 
 id=$(submit no-task-0 4 <<'EOS'
-srun --ntasks-per-node=1 sh -c 'sleep 1; [ "$SLURM_PROCID" = 0 ] || exec "$COPPER" mount --ready-timeout 1 -d "$T/job.no-task-0" --source "$SRC" "$MNT"' &
+srun --ntasks-per-node=1 sh -c 'sleep 1; [ "$SLURM_PROCID" = 0 ] || exec "$COPPER" mount --ready-timeout 1 -d "$W/job.no-task-0" --source "$SRC" "$MNT"' &
 step=$!
 sleep 5
 scancel --name=no-task-0 "$SLURM_JOB_ID.0" || kill "$step"
@@ -103,7 +106,7 @@ echo "srun ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-ok 'tasks that wait for a task 0 that does nothing can be cancelled' grep -q '^srun ends with [1-9]' "$T/out.no-task-0"
+ok 'tasks that wait for a task 0 that does nothing can be cancelled' grep -q '^srun ends with [1-9]' "$W/out.no-task-0"
 wait_for 5 nodes_gone
 is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
