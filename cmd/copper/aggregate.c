@@ -70,9 +70,15 @@ static int print(const struct cop_report_aggregated *a, const struct args *args)
 	return rc;
 }
 
-/* What was wrong with single files, a line each. */
+/* What to know about the sums, and what was wrong with single files, a line each. */
 static void print_faults(const struct cop_report_aggregated *a)
 {
+	struct cop_buf mixed = {0};
+
+	cop_report_aggregated_mixed(a, &mixed);
+	if (mixed.data)
+		fprintf(stderr, "copper aggregate: %s\n", mixed.data);
+	cop_buf_free(&mixed);
 	if (!a->faults)
 		return;
 	fprintf(stderr, "copper aggregate: missing or of no use under %s: %" PRIu64 " of the ranks' files; the sums are without them:\n%s",

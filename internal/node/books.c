@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BOOK_MAX (64 * COP_MIB)
 
@@ -44,17 +45,31 @@ static int write_table(struct cop_node *n, const char *path, struct cop_err *err
 	return cop_job_table_write(path, &n->hosts, n->ready_networks, err);
 }
 
+/* A tree of one node without a host list has no addresses to tell. */
+static int write_alone(const char *path, struct cop_err *err)
+{
+	char line[258] = "localhost";
+	int rc;
+
+	gethostname(line, sizeof(line) - 2);
+	strcat(line, "\n");
+	rc = cop_write_file(path, line, strlen(line), 0644);
+	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+}
+
 /* Kept by files that others look for; a job runs without them. */
 void cop_node_write_books(struct cop_node *n)
 {
 	char path[sizeof(n->job_dir) + 64];
 	struct cop_err err = {0};
 
-	if (!n->job_dir[0] || !n->hosts.count)
+	if (!n->job_dir[0])
 		return;
 	snprintf(path, sizeof(path), "%s/logs/node_file.txt", n->job_dir);
-	if (cop_job_node_file_write(path, &n->hosts, &err))
+	if (n->hosts.count ? cop_job_node_file_write(path, &n->hosts, &err) : write_alone(path, &err))
 		cop_log_warn("%s", err.text);
+	if (!n->hosts.count)
+		return;
 	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", n->job_dir);
 	if (cop_job_book_write(path, &n->hosts, n->ready_address, &err))
 		cop_log_warn("%s", err.text);

@@ -3,7 +3,18 @@
 #include "node/node_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
+
+/* What they left stays, and copper aggregate cannot tell whose is whose. */
+static void warn_of_earlier_runs(const struct cop_node *n)
+{
+	char path[sizeof(n->job_dir) + 32];
+
+	snprintf(path, sizeof(path), "%s/profiling/final", n->job_dir);
+	if (n->rank == 0 && n->job_dir[0] && access(path, F_OK) == 0)
+		cop_log_warn("reports of an earlier run are in %s, and copper aggregate adds up both: give each run a job directory of its own", path);
+}
 
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err)
 {
@@ -25,6 +36,7 @@ int cop_node_profile_start(struct cop_node *n, struct cop_err *err)
 	gethostname(host, sizeof(host) - 1);
 	if (n->hosts.count)
 		conf.host = cop_node_host(n, n->rank);
+	warn_of_earlier_runs(n);
 	n->prof = cop_prof_new(&conf);
 	return n->prof ? 0 : cop_err_set(err, ENOMEM, "out of memory for the profile");
 }

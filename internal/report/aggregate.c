@@ -74,6 +74,24 @@ static void say_what_is_there(const struct cop_report_aggregated *a, const char 
 			"%" PRIu64 " ranks, as the job wrote them when it stopped, or an earlier copper aggregate", a->output, prefix, ranks);
 }
 
+/* A job that was killed has left its last snapshot, if it made any. */
+static void say_snapshots(const struct cop_report_aggregated *a, struct cop_buf *text)
+{
+	static const char *const tags[] = {"runtime-snapshot", "ioctl-snapshot", "pre-destroy", "pre-reset"};
+	size_t len = strlen(a->input), final = strlen("/profiling/final");
+	bool whole = len > final && strcmp(a->input + len - final, "/profiling/final") == 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(tags); i++) {
+		char *path;
+
+		if (asprintf(&path, "%.*s/profiling/%s", (int)(whole ? len - final : len), a->input, tags[i]) < 0)
+			return;
+		if (is_directory(path))
+			cop_buf_printf(text, "\n  but there is a snapshot: copper aggregate %s", path);
+		free(path);
+	}
+}
+
 static int nothing_found(const struct cop_report_aggregated *a, const char *prefix, bool useless, struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -83,6 +101,7 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 		"  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
 		"stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 	say_what_is_there(a, prefix, &text);
+	say_snapshots(a, &text);
 	cop_err_set(err, useless ? ENODATA : ENOENT, "%s", text.data ? text.data : "no memory");
 	cop_buf_free(&text);
 	return useless ? -ENODATA : -ENOENT;
@@ -99,8 +118,39 @@ static int check_there(const struct cop_report_aggregated *a, const char *prefix
 		"it is; give another PREFIX, or remove it", a->output, prefix, there, found);
 }
 
+/* The list of hosts that the job left, a line each. */
+static uint64_t nodes_of_job(const char *input)
+{
+	char *path, *data = NULL;
+	uint64_t lines = 0;
+	size_t len = 0;
+
+	if (asprintf(&path, "%s/../../logs/node_file.txt", input) < 0)
+		return 0;
+	if (cop_read_file(path, 16 * COP_MIB, &data, &len))
+		len = 0;
+	for (size_t i = 0; i < len; i++)
+		lines += data[i] == '\n';
+	free(data);
+	free(path);
+	return lines;
+}
+
+void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out)
+{
+	if (a->nodes && a->found > a->nodes)
+		cop_buf_printf(out, "%" PRIu64 " ranks left files in this job directory, and its last run had %" PRIu64 ": several runs, or nodes that were "
+			"started again, are added up", a->found, a->nodes);
+}
+
 static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 {
+	struct cop_buf mixed = {0};
+
+	cop_report_aggregated_mixed(a, &mixed);
+	if (mixed.data)
+		cop_buf_printf(out, "- %s\n", mixed.data);
+	cop_buf_free(&mixed);
 	if (!a->faults)
 		return;
 	cop_buf_printf(out, "- Files used: %" PRIu64 " of aggregates, %" PRIu64 " of operations, %" PRIu64 " of top paths\n",
@@ -183,6 +233,8 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 		cop_report_faults_list(&ranks.faults, &out->named);
 		out->cluster = ranks.sums;
 		ranks.sums = NULL;
+		out->found = ranks.found;
+		out->nodes = nodes_of_job(out->input);
 	}
 	if (!rc && !(out->files[0] + out->files[1] + out->files[2]))
 		rc = nothing_found(out, what->prefix, ranks.found, err);

@@ -146,6 +146,69 @@ static void the_folder_of_the_final_files_comes_first(void **state)
 	run_in_dir("test `ls profiling/cluster | wc -l` = 3");
 }
 
+static void put_tagged(const char *folder, const char *name, unsigned hits)
+{
+	char path[192], text[64];
+
+	snprintf(path, sizeof(path), "%s/%s-profiling_aggregate.csv", folder, name);
+	snprintf(text, sizeof(text), "metric,value\nhits,%u\n", hits);
+	put(path, text);
+}
+
+static int aggregate_below(const char *folder)
+{
+	size_t len = strlen(dir);
+	int rc;
+
+	snprintf(dir + len, sizeof(dir) - len, "/%s", folder);
+	rc = aggregate("cluster");
+	dir[len] = '\0';
+	return rc;
+}
+
+static void the_folder_of_a_snapshot_counts_each_rank_once(void **state)
+{
+	(void)state;
+	run_in_dir("mkdir -p profiling/final profiling/pre-reset profiling/odd");
+	put_tagged("profiling/pre-reset", "n-1-5-pre-reset", 3);
+	put_tagged("profiling/pre-reset", "n-1-6-pre-reset", 4);
+	put_tagged("profiling/pre-reset", "n-1-7-pre-destroy", 5);
+	assert_int_equal(aggregate("cluster"), -ENOENT);
+	assert_non_null(strstr(err.text, "there is a snapshot: copper aggregate /tmp/"));
+	assert_non_null(strstr(err.text, "/profiling/pre-reset"));
+	assert_int_equal(aggregate_below("profiling/pre-reset"), 0);
+	assert_int_equal(metric("hits"), 7);
+	put_tagged("profiling/pre-reset", "n-1-5", 100);
+	run_in_dir("rm -r profiling/pre-reset/profiling");
+	assert_int_equal(aggregate_below("profiling/pre-reset"), 0);
+	assert_int_equal(metric("hits"), 100);
+}
+
+static void several_runs_in_one_directory_are_noticed(void **state)
+{
+	struct cop_buf text = {0};
+
+	(void)state;
+	run_in_dir("mkdir -p profiling/final logs");
+	put_tagged("profiling/final", "n1-5", 1);
+	put_tagged("profiling/final", "n2-5", 1);
+	put("logs/node_file.txt", "n1\nn2\n");
+	assert_int_equal(aggregate("cluster"), 0);
+	cop_report_aggregated_mixed(&got, &text);
+	assert_int_equal(text.len, 0);
+	put_tagged("profiling/final", "n2-6", 1);
+	assert_int_equal(aggregate("cluster"), 0);
+	cop_report_aggregated_mixed(&got, &text);
+	assert_non_null(strstr(text.data, "3 ranks left files in this job directory, and its last run had 2: "));
+	assert_int_equal(metric("hits"), 3);
+	run_in_dir("grep -q '^- 3 ranks left files' profiling/cluster/cluster-profiling_summary.md");
+	cop_buf_free(&text);
+	run_in_dir("rm logs/node_file.txt");
+	assert_int_equal(aggregate("cluster"), 0);
+	cop_report_aggregated_mixed(&got, &text);
+	assert_int_equal(text.len, 0);
+}
+
 static void files_that_are_no_files_do_not_stop_it(void **state)
 {
 	(void)state;
@@ -223,7 +286,7 @@ static void a_table_and_json_show_the_sums(void **state)
 	assert_non_null(strstr(text.data, "\ntotal                           5            4          1          0       2.20        0.000\n"));
 	cop_buf_free(&text);
 	cop_report_aggregated_json(&got, "cluster", &text);
-	assert_non_null(strstr(text.data, "\"ranks\":1,\"files\":{\"aggregate\":1,\"operations\":2,\"top_paths\":1},\"unusable\":2,"
+	assert_non_null(strstr(text.data, "\"ranks\":1,\"files\":{\"aggregate\":1,\"operations\":2,\"top_paths\":1},\"unusable\":2,\"found\":2,\"job_nodes\":0,"
 		"\"metrics\":{\"hits\":1,\"seconds\":0.000001},\"operations\":{\"a\\u001b[31m\":{\"total_calls\":4,\"cache_hits\":3,"
 		"\"cache_misses\":1,\"negative_results\":0,\"avg_latency_us\":2.50,\"total_latency_s\":0.000010},"));
 	cop_buf_free(&text);
@@ -239,6 +302,8 @@ int main(void)
 		T(sums_over_more_ranks_are_not_replaced),
 		T(nothing_usable_is_a_failure_that_names_all),
 		T(the_folder_of_the_final_files_comes_first),
+		T(the_folder_of_a_snapshot_counts_each_rank_once),
+		T(several_runs_in_one_directory_are_noticed),
 		T(files_that_are_no_files_do_not_stop_it),
 		T(many_ranks_are_all_read_by_many_readers),
 		T(top_paths_are_missing_only_if_others_have_them),

@@ -42,7 +42,7 @@ const char *cop_report_kind_name(enum cop_report_kind kind)
 }
 
 /* A host may hold dashes and digits: what stands behind its last dash is the pid. */
-static bool is_stem(const char *text, size_t len)
+static bool is_host_and_pid(const char *text, size_t len)
 {
 	size_t digits = 0;
 
@@ -51,18 +51,27 @@ static bool is_stem(const char *text, size_t len)
 	return digits && len > digits + 1 && text[len - 1 - digits] == '-';
 }
 
-bool cop_report_rank_name(const char *name, size_t *stem_len, enum cop_report_kind *kind)
+/* Takes -<tail> from the end of the first *len bytes of name. */
+static bool take_tail(const char *name, size_t *len, const char *tail)
 {
-	size_t len = strlen(name);
+	size_t n = strlen(tail);
 
+	if (*len < n + 1 || memcmp(name + *len - n, tail, n) != 0 || name[*len - n - 1] != '-')
+		return false;
+	*len -= n + 1;
+	return true;
+}
+
+bool cop_report_rank_name(const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind)
+{
 	for (unsigned k = 0; k < COP_REPORT_KINDS; k++) {
-		size_t tail = strlen(kinds[k].name);
+		size_t len = strlen(name);
 
-		if (len <= tail + 1 || strcmp(name + len - tail, kinds[k].name) || name[len - tail - 1] != '-')
+		if (!take_tail(name, &len, kinds[k].name))
 			continue;
-		*stem_len = len - tail - 1;
+		*stem_len = len;
 		*kind = k;
-		return is_stem(name, *stem_len);
+		return (!*tag || take_tail(name, &len, tag)) && is_host_and_pid(name, len);
 	}
 	return false;
 }

@@ -38,15 +38,20 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static void check_name(const char *name, const char *want_stem, int want_kind)
+static void check_tagged(const char *name, const char *tag, const char *want_stem, int want_kind)
 {
 	enum cop_report_kind kind;
 	size_t len;
 
-	assert_true(cop_report_rank_name(name, &len, &kind));
+	assert_true(cop_report_rank_name(name, tag, &len, &kind));
 	assert_int_equal(len, strlen(want_stem));
 	assert_memory_equal(name, want_stem, len);
 	assert_int_equal(kind, want_kind);
+}
+
+static void check_name(const char *name, const char *want_stem, int want_kind)
+{
+	check_tagged(name, "", want_stem, want_kind);
 }
 
 static void names_are_taken_apart_from_the_right(void **state)
@@ -60,6 +65,22 @@ static void names_are_taken_apart_from_the_right(void **state)
 	check_name("h-1-profiling_aggregate.csv-2-profiling_aggregate.csv", "h-1-profiling_aggregate.csv-2", COP_REPORT_AGGREGATE);
 }
 
+static void names_of_a_snapshot_have_its_tag(void **state)
+{
+	enum cop_report_kind kind;
+	size_t len;
+
+	(void)state;
+	check_tagged("h-1-runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", "h-1-runtime-snapshot", COP_REPORT_AGGREGATE);
+	check_tagged("a-2-b-77-pre-destroy-profiling_top_paths.csv", "pre-destroy", "a-2-b-77-pre-destroy", COP_REPORT_TOP_PATHS);
+	check_tagged("h-1-2-profiling_aggregate.csv", "2", "h-1-2", COP_REPORT_AGGREGATE);
+	assert_false(cop_report_rank_name("h-1-pre-destroy-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name("h-1-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name("h-runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name("runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name("snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+}
+
 static void other_names_are_not_of_a_rank(void **state)
 {
 	static const char *const names[] = {"", ".", "profiling_aggregate.csv", "-profiling_aggregate.csv", "h-profiling_aggregate.csv",
@@ -71,7 +92,7 @@ static void other_names_are_not_of_a_rank(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
-		if (cop_report_rank_name(names[i], &len, &kind))
+		if (cop_report_rank_name(names[i], "", &len, &kind))
 			fail_msg("%s", names[i]);
 }
 
@@ -259,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(names_are_taken_apart_from_the_right),
+		T(names_of_a_snapshot_have_its_tag),
 		T(other_names_are_not_of_a_rank),
 		T(what_is_no_regular_file_is_refused_and_never_waited_for),
 		T(a_file_without_end_is_refused_before_it_is_read),

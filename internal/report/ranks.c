@@ -193,7 +193,26 @@ static int put(struct work *w, const char *stem, size_t len, const struct cop_re
 	return rc;
 }
 
-static int walk(struct work *w, DIR *d, const struct cop_report_aggregate *what)
+/* Final files are named without a tag, those of a snapshot with the name of their folder. A directory counts as the one or the other,
+ * so that no rank is in the sums twice. */
+static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
+{
+	const char *slash = strrchr(dir, '/');
+	enum cop_report_kind kind;
+	struct dirent *e;
+	size_t len;
+
+	snprintf(tag, RANK_NAME_MAX, "%s", slash ? slash + 1 : dir);
+	while ((errno = 0, e = readdir(d)) && *tag)
+		if (cop_report_rank_name(e->d_name, "", &len, &kind))
+			*tag = '\0';
+	if (!e && errno)
+		return -errno;
+	rewinddir(d);
+	return 0;
+}
+
+static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report_aggregate *what)
 {
 	struct seen seen = {.seed = cop_now_ns()};
 	struct dirent *e;
@@ -203,7 +222,7 @@ static int walk(struct work *w, DIR *d, const struct cop_report_aggregate *what)
 		enum cop_report_kind kind;
 		size_t len;
 
-		if (!cop_report_rank_name(e->d_name, &len, &kind))
+		if (!cop_report_rank_name(e->d_name, tag, &len, &kind))
 			continue;
 		rc = cop_report_seen_add(&seen, e->d_name, len);
 		if (rc > 0)
@@ -270,6 +289,7 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 	struct cop_err *err)
 {
 	struct work *w = work_new(out);
+	char tag[RANK_NAME_MAX];
 	DIR *d = opendir(dir);
 	int rc = 0;
 
@@ -279,7 +299,8 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 		rc = cop_err_set(err, ENOMEM, "no memory to read %s", dir);
 	} else {
 		w->dir = dirfd(d);
-		rc = walk(w, d, what);
+		rc = find_tag(d, dir, tag);
+		rc = rc ? rc : walk(w, d, tag, what);
 		finish(w, what);
 		rc = rc ? rc : w->failed;
 		if (rc)

@@ -72,17 +72,22 @@ struct cop_report_aggregated {
 	uint64_t files[COP_REPORT_KINDS]; /* used */
 	uint64_t faults;                  /* files that are missing or of no use */
 	struct cop_buf named;             /* the first of them by name, a line each, and how many more there are */
+	uint64_t found;                   /* ranks of which there is a file */
+	uint64_t nodes;                   /* that the last run in this job directory had, 0 where that is not known */
 	struct cop_report_cluster *cluster;
 };
 
-/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing, and writes the cluster files. A file counts whole or not at
- * all; what is read of it takes the same memory however many ranks there are (16 bytes of each are kept, to tell which were read).
+/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing (a folder of tagged files, too), and writes the cluster files. A file
+ * counts whole or not at all; what is read of it takes the same memory however many ranks there are (16 bytes of each are kept, to tell
+ * which were read).
  * -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why), both with the likely causes; -EINVAL
  * for a PREFIX that can't be one; -EEXIST if the cluster file that is there sums up more ranks than were found. out is filled as far
  * as it got, and is the caller's to free, also after an error. */
 int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	struct cop_err *err);
 void cop_report_aggregated_free(struct cop_report_aggregated *a);
+/* A sentence if there are more ranks than that run had nodes: the sums are of more than one run. */
+void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out);
 /* The sums for a terminal, and as one JSON object with what was written. */
 void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
 void cop_report_aggregated_json(const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out);

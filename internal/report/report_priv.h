@@ -82,8 +82,9 @@ void cop_report_faults_list(const struct faults *f, struct cop_buf *out);
 
 #define RANK_NAME_MAX 256 /* a directory entry with its NUL */
 
-/* Whether name is <host>-<pid>-profiling_<kind>.csv; stem_len: that of <host>-<pid>. */
-bool cop_report_rank_name(const char *name, size_t *stem_len, enum cop_report_kind *kind);
+/* Whether name is <host>-<pid>-profiling_<kind>.csv, or with a tag <host>-<pid>-<tag>-profiling_<kind>.csv; tag "": none. stem_len: all in
+ * front of -profiling_. */
+bool cop_report_rank_name(const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind);
 /* "profiling_aggregate.csv" */
 const char *cop_report_kind_name(enum cop_report_kind kind);
 

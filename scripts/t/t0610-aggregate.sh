@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 42
+plan 44
 
 jobs=$cop_root/testdata/jobs
 HOME=$T/home # not of any test's paths
@@ -177,6 +177,12 @@ is 'both nodes are in it' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/got"
 matches 'the summary has the classes of its paths' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
 	'^\| `missing_shared_library_probe` \| [1-9]'
 matches 'and how much of the environment was used' "$(coverage_rows "$JOB")" "^\| .$SRC/conda_env. \| yes \| "
+aggregate "$JOB/profiling/pre-destroy"
+is 'the folder of a snapshot is aggregated, too' "$status$(sed -n 1p "$T/out")" "02 ranks in $JOB/profiling/pre-destroy"
 aggregate --json "$JOB" again
 is 'JSON has the same sums' "$(json_value metrics.total_cache_hits <"$T/out")" \
 	"$(sed -n 's/^total_cache_hits,//p' "$T/got")"
+mkdir "$T/again"
+"$COPPER" mount -P -d "$JOB" --source "$SRC" "$T/again" && "$COPPER" stop "$T/again" >/dev/null
+aggregate "$JOB" mixed
+matches 'another run in the same directory is noticed' "$(cat "$T/err")" '3 ranks left files in this job directory, and its last run had 1: '
