@@ -6,7 +6,7 @@
 #	-d DIR       the job's directory is DIR/JOBID (default ~/copper-logs)
 #	-v DIR       the mount point (default /tmp/USER/copper)
 #	-l -t -T -M -E -P -N -A -I -b -n     as copper mount has them
-#	-F FILE      the site's address book, with -a facility
+#	-F FILE      the site's address book, with -a facility (default $facility_address_book, or the one in COPPER_ROOT/build)
 #	-a WORD      facility or discover (default discover; facility with -F)
 #	-s SECONDS   accepted, ignored: launch returns when the tree is ready
 #
@@ -16,8 +16,9 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mnt=/tmp/${USER:-$(id -un)}/copper
 log_dir=$HOME/copper-logs
-# Set by the script that sources this: the site's network.
+# Set by the script that sources this: the site's network, and what its address book is called.
 net_type=${net_type:-tcp}
+book_name=${book_name:-}
 book=
 source_of_addresses=
 options=()
@@ -39,6 +40,18 @@ find_copper() {
 		fi
 	done
 	command -v copper || die 1 "there is no copper here: set COPPER_ROOT, or load its module"
+}
+
+# Job scripts that say -a facility alone mean the book that the site has installed.
+find_book() {
+	local file
+	for file in "$book" "${facility_address_book:-}" "${COPPER_ROOT:-/nowhere}/build/$book_name"; do
+		if [ -n "$file" ] && { [ -f "$file" ] || [ "$file" = "$book" ]; }; then
+			options+=(-F "$file")
+			return
+		fi
+	done
+	echo "${0##*/}: there is no address book here (-F FILE): the nodes ask each other, as with -a discover" >&2
 }
 
 usage() {
@@ -68,8 +81,7 @@ read_letters() {
 	# -I alone made reports, too.
 	[[ " ${options[*]} " != *" -I "* ]] || options+=(-P)
 	case ${source_of_addresses:-${book:+facility}} in
-	facility) [ -n "$book" ] || die 2 "-a facility needs the book: -F FILE"
-		options+=(-F "$book") ;;
+	facility) find_book ;;
 	discover | '') ;;
 	*) die 2 "-a is facility or discover, not $source_of_addresses" ;;
 	esac

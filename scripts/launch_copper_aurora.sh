@@ -3,6 +3,7 @@
 # Starts Copper on every host of a PBS job, and returns when the tree is ready. Its letters stand in copper_wrapper.sh.
 set -eu
 net_type=cxi
+book_name=alcf_aurora_copper_addressbook.txt
 # shellcheck source=copper_wrapper.sh
 . "$(dirname "${BASH_SOURCE[0]}")/copper_wrapper.sh"
 read_letters "$@"
@@ -16,7 +17,9 @@ job=$log_dir/${PBS_JOBID%%.*}
 hosts=$job/logs/hosts
 mkdir -p "$job/logs"
 awk -v job="${PBS_JOBID%%[!0-9]*}" 'NF && !seen[$1]++ { print $1 ":" 20480 + (job * 16 + n++ % 16) % 8192 }' "$PBS_NODEFILE" >"$hosts"
-each=(mpiexec -n "$(wc -l <"$hosts")" -ppn 1)
+# PALS would bind a node to the first processor, which is the application's; -b says otherwise.
+each=(env PALS_CPU_BIND=none mpiexec -n "$(wc -l <"$hosts")" -ppn 1)
 
-"${each[@]}" mkdir -p "$mnt"
+# What is left of a mount that was killed cannot be made, and copper mount takes it away.
+"${each[@]}" mkdir -p "$mnt" || :
 exec "${each[@]}" "$copper" mount --hosts "$hosts" -d "$job" "${options[@]}" "$mnt"

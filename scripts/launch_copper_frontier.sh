@@ -3,6 +3,7 @@
 # Starts Copper on every node of a Slurm job, and returns when the tree is ready. Its letters stand in copper_wrapper.sh.
 set -eu
 net_type=cxi://cxi1
+book_name=olcf_frontier_copper_addressbook.txt
 # shellcheck source=copper_wrapper.sh
 . "$(dirname "${BASH_SOURCE[0]}")/copper_wrapper.sh"
 read_letters "$@"
@@ -12,5 +13,6 @@ read_letters "$@"
 copper=$(find_copper)
 nodes=${SLURM_JOB_NUM_NODES:-$SLURM_NNODES}
 
-srun --overlap --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 mkdir -p "$mnt"
+# What is left of a mount that was killed cannot be made, and copper mount takes it away.
+srun --overlap --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 mkdir -p "$mnt" || :
 exec "$copper" mount -d "$log_dir/$SLURM_JOB_ID" "${options[@]}" "$mnt"

@@ -28,8 +28,9 @@ const char *cop_fabric_network(const struct cop_fabric *f)
 const char *cop_fabric_net_device(const char *net_type)
 {
 	const char *sep = net_type ? strstr(net_type, "://") : NULL;
+	const char *card = net_type && !sep ? cop_fabric_bare_card(net_type) : NULL;
 
-	return sep ? sep + 3 : "";
+	return sep ? sep + 3 : card ? card : "";
 }
 
 void cop_fabric_networks(const struct cop_fabric *f, struct cop_buf *out)

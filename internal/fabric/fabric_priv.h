@@ -60,7 +60,9 @@ struct cop_fabric_net_type {
 	enum cop_fabric_form form;
 };
 
-/* "tcp", "tcp://lo", "ofi+tcp", "cxi://cxi1", "tcp;ofi_rxm"; NULL means "tcp". -EINVAL. */
+/* The card that the whole text is, behind "ofi+": "cxi1"; NULL for any other text. */
+const char *cop_fabric_bare_card(const char *text);
+/* "tcp", "tcp://lo", "ofi+tcp", "cxi://cxi1", "cxi1", "tcp;ofi_rxm"; NULL means "tcp". -EINVAL. */
 int cop_fabric_net_type_parse(const char *text, struct cop_fabric_net_type *out);
 /* libfabric reads its settings from the environment once, at its first use; this sets those that
  * this module relies on, unless the user did. Called before anything else of libfabric. */

@@ -286,16 +286,42 @@ static struct ofi *make(const struct cop_fabric_conf *conf)
 	return o;
 }
 
+/* Whether the list has the provider, alone or under the layer that it is asked for with. */
+static bool is_listed(const char *list, const char *provider)
+{
+	size_t len = strcspn(provider, ";");
+
+	for (const char *at = list; *at; at += strspn(at, ", ")) {
+		if (strncmp(at, provider, len) == 0 && strchr(";,", at[len]))
+			return true;
+		at += strcspn(at, ",");
+	}
+	return false;
+}
+
+/* What libfabric calls "no data available". */
+static const char *reason(bool listed, const struct bind_to *b, int rc)
+{
+	if (rc != -FI_ENODATA)
+		return fi_strerror(-rc);
+	if (!listed)
+		return "this libfabric has no such provider";
+	return b->node[0] ? "this machine has no such address or device" : "no network here that it can use";
+}
+
 static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const struct bind_to *b,
 	int rc, struct cop_err *err)
 {
 	char have[512];
+	bool listed;
 
 	cop_fabric_list_providers(have, sizeof(have));
+	listed = is_listed(have, o->net.provider);
 	return cop_err_set(err, -rc, "cannot open an endpoint for net type \"%s\" (provider %s%s%s%s%s): "
-		"%s; providers here: %s", conf->net_type ? conf->net_type : "tcp", o->net.provider,
+		"%s; providers here: %s%s", conf->net_type ? conf->net_type : "tcp", o->net.provider,
 		b->node[0] ? " on " : "", b->node, b->service[0] ? " port " : "", b->service,
-		fi_strerror(-rc), have[0] ? have : "none");
+		reason(listed, b, rc), have[0] ? have : "none", listed || !strstr(COP_BUILD, "static") ? "" :
+		" (this program is linked statically; one built with 'make FABRIC=shared' has those of the site)");
 }
 
 /* *out is there before the thread, whose callbacks may come at once. */

@@ -109,6 +109,8 @@ static void the_network_of_a_net_type_is_what_follows_its_scheme(void **state)
 	assert_string_equal(cop_fabric_net_device("cxi://cxi1"), "cxi1");
 	assert_string_equal(cop_fabric_net_device("ofi+cxi://cxi1"), "cxi1");
 	assert_string_equal(cop_fabric_net_device("cxi"), "");
+	assert_string_equal(cop_fabric_net_device("ofi+cxi1"), "cxi1");
+	assert_string_equal(cop_fabric_net_device("cxi1x"), "");
 	assert_string_equal(cop_fabric_net_device(NULL), "");
 }
 

@@ -54,6 +54,17 @@ static void fill_family(struct cop_fabric_net_type *out)
 	out->form = COP_FABRIC_FORM_RAW;
 }
 
+/* "cxi1", as job scripts of Copper 1.0 have it, is cxi://cxi1. */
+const char *cop_fabric_bare_card(const char *text)
+{
+	size_t digits;
+
+	if (strncmp(text, "ofi+", 4) == 0)
+		text += 4;
+	digits = strncmp(text, "cxi", 3) == 0 ? strspn(text + 3, "0123456789") : 0;
+	return digits && !text[3 + digits] ? text : NULL;
+}
+
 int cop_fabric_net_type_parse(const char *text, struct cop_fabric_net_type *out)
 {
 	const char *sep, *layer, *end;
@@ -69,6 +80,10 @@ int cop_fabric_net_type_parse(const char *text, struct cop_fabric_net_type *out)
 	/* "tcp;ofi_rxm" is what cop_fabric_provider prints; the layer is implied. */
 	layer = memchr(text, ';', (size_t)(end - text));
 	len = (size_t)((layer ? layer : end) - text);
+	if (cop_fabric_bare_card(text) && strlen(text) < sizeof(out->device)) {
+		snprintf(out->device, sizeof(out->device), "%s", text);
+		len = strlen("cxi");
+	}
 	if (len == 0 || len >= sizeof(out->scheme))
 		return -EINVAL;
 	memcpy(out->scheme, text, len);

@@ -9,7 +9,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 25
+plan 27
 
 scripts=$cop_root/scripts
 small_tree "$T/src"
@@ -77,7 +77,18 @@ fails_with 1 'launch_copper_aurora.sh: there is no PBS job here' "$scripts/launc
 fails_with 2 '-Z is unknown' "$launch" -Z
 fails_with 2 '-d needs a value' "$launch" -d
 fails_with 2 '-a is facility or discover, not dns' "$launch" -a dns
-fails_with 2 '-a facility needs the book: -F FILE' "$launch" -a facility
+# What the wrapper gives to copper mount, in a job whose srun does nothing.
+given() { # [VARIABLE=VALUE…] LETTERS…
+	env PATH="$T/nothing:$PATH" COPPER=/bin/echo SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 "$@" 2>&1
+}
+mkdir -p "$T/nothing" "$T/site/build"
+printf '#!/bin/sh\nexit 1\n' >"$T/nothing/srun"
+chmod +x "$T/nothing/srun"
+touch "$T/site/build/olcf_frontier_copper_addressbook.txt" "$T/other.book"
+matches '-a facility alone means the book of the site' "$(given COPPER_ROOT="$T/site" "$launch" -a facility)" \
+	"^mount -d $HOME/copper-logs/7 -F $T/site/build/olcf_frontier_copper_addressbook.txt -n cxi://cxi1 /tmp/.*/copper\$"
+matches 'or the one that its module names' "$(given facility_address_book="$T/other.book" "$launch" -a facility)" " -F $T/other.book "
+matches 'and without any the nodes find each other' "$(given "$launch" -a facility -n cxi | tr '\n' ' ')" 'there is no address book here .*-n cxi /'
 fails_with 1 'PBS_NODEFILE: cannot read .*only the first host of a PBS job has it.*--hosts FILE' \
 	env PBS_NODEFILE="$T/nowhere" "$COPPER" mount --source "$T/src" "$T/empty"
 matches '-h lists the letters' "$("$launch" -h 2>&1)" '^-v DIR .*mount point'
