@@ -171,6 +171,8 @@ bool cop_mount_is_shared(const char *type);
 int cop_cpus_pin(const char *list, struct cop_err *err);
 /* Those that this thread may run on, as a list. */
 void cop_cpus_list(struct cop_buf *out);
+/* Whether whoever started this thread left it no more than one core (two processors) of those that the cpuset has; then both lists. */
+bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 
 /* ---- threads ----------------------------------------------------------- */
 

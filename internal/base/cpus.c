@@ -123,6 +123,18 @@ static int refuse(const struct cpus *rest, const struct cpus *those, const char 
 	return -EINVAL;
 }
 
+/* All that the cpuset has. */
+static int get_cpuset(const struct cpus *was, struct cpus *out)
+{
+	int rc;
+
+	memset(out, 0xff, sizeof(*out));
+	set(0, out);
+	rc = get(out);
+	set(0, was);
+	return rc;
+}
+
 /* This thread on these processors, all of them, or as it was. */
 static int try(const struct cpus *want, struct cop_err *err)
 {
@@ -138,11 +150,7 @@ static int try(const struct cpus *want, struct cop_err *err)
 		return cop_err_set(err, -rc, "cannot choose processors: %s", strerror(-rc));
 	if (!rc && !(rc = get(&is)) && !beyond(want, &is, &rest))
 		return 0;
-	/* All that the cpuset has. */
-	memset(&rest, 0xff, sizeof(rest));
-	set(0, &rest);
-	rc = get(&is);
-	set(0, &was);
+	rc = get_cpuset(&was, &is);
 	beyond(want, &is, &rest);
 	return rc ? cop_err_set(err, -rc, "cannot read the processors of this process: %s", strerror(-rc)) :
 		refuse(&rest, &is, "may not be used here: offline, or outside of this job's cpuset, which has", err);
@@ -180,4 +188,20 @@ void cop_cpus_list(struct cop_buf *out)
 
 	if (get(&c) == 0)
 		print(&c, out);
+}
+
+bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset)
+{
+	struct cpus is, all, rest;
+	unsigned count = 0;
+
+	if (get(&is) || get_cpuset(&is, &all) || !beyond(&all, &is, &rest))
+		return false;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(is.word); i++)
+		count += (unsigned)__builtin_popcountll(is.word[i]);
+	if (count > 2)
+		return false;
+	print(&is, mine);
+	print(&all, cpuset);
+	return true;
 }

@@ -131,6 +131,29 @@ static void a_pinned_process_may_ask_for_other_processors(void **state)
 	cop_buf_free(&now);
 }
 
+static void a_thread_that_its_launcher_bound_to_one_core_knows(void **state)
+{
+	struct cop_buf all = {0}, mine = {0}, cpuset = {0};
+	char list[16];
+
+	(void)state;
+	if (count < 2)
+		skip();
+	cop_cpus_list(&all);
+	assert_false(cop_cpus_bound(&mine, &cpuset));
+	snprintf(list, sizeof(list), "%u", first);
+	assert_int_equal(cop_cpus_pin(list, NULL), 0);
+	assert_true(cop_cpus_bound(&mine, &cpuset));
+	assert_string_equal(mine.data, list);
+	assert_string_equal(cpuset.data, all.data);
+	cop_buf_free(&mine);
+	cop_cpus_list(&mine);
+	assert_string_equal(mine.data, list);
+	cop_buf_free(&all);
+	cop_buf_free(&mine);
+	cop_buf_free(&cpuset);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +162,7 @@ int main(void)
 		cmocka_unit_test_teardown(one_processor_is_all_that_a_pinned_process_has, back),
 		cmocka_unit_test_teardown(a_thread_that_runs_already_is_pinned_too, back),
 		cmocka_unit_test_teardown(a_pinned_process_may_ask_for_other_processors, back),
+		cmocka_unit_test_teardown(a_thread_that_its_launcher_bound_to_one_core_knows, back),
 	};
 
 	return cmocka_run_group_tests(tests, setup, back);

@@ -100,7 +100,7 @@ static void note_first(struct flight *f)
 	if (!names[f->ask.kind] || atomic_load(&c->heard[f->ask.kind]) ||
 	    atomic_exchange(&c->heard[f->ask.kind], true))
 		return;
-	cop_log_info("first successful parent rpc_%s completed after %llu us since provider startup; path=%s",
+	cop_log_info("first successful parent rpc_%s completed after %llu us since provider startup; path=/%s",
 		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000, f->ask.path);
 }
 

@@ -209,17 +209,23 @@ static void check_control(struct check *c)
 static void check_cpus(struct check *c)
 {
 	const char *cpus = c->node->conf->cpus;
-	struct cop_buf now = {0};
+	struct cop_buf now = {0}, all = {0};
 	struct cop_err err = {0};
+	bool bound = !cpus && cop_cpus_bound(&now, &all);
 
-	cop_cpus_list(&now);
-	if (!cpus || strcmp(cpus, "near") == 0)
+	if (!bound)
+		cop_cpus_list(&now);
+	if (bound)
+		cop_check_say(c, "cpus", CHECK_WARNING, "bound to %s of %s by what started this: if the application runs there, give -b LIST, or "
+			"start the node unbound (mpiexec or srun --cpu-bind=none)", now.data, all.data);
+	else if (!cpus || strcmp(cpus, "near") == 0)
 		cop_check_say(c, "cpus", CHECK_OK, "the node may run on %s", now.data ? now.data : "any");
 	else if (cop_cpus_pin(cpus, &err))
 		cop_check_say(c, "cpus", CHECK_FAILED, "--cpus %s: %s", cpus, err.text);
 	else
 		cop_check_say(c, "cpus", CHECK_OK, "all threads will run on %s", cpus);
 	cop_buf_free(&now);
+	cop_buf_free(&all);
 }
 
 /* ---- all ---- */

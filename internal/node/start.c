@@ -101,6 +101,8 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 		n->hosts.count ? cop_node_host(n, n->rank) : host, (int)getpid());
 	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
 	n->logging = rc == 0;
+	cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", COP_VERSION, COP_BUILD, n->rank, n->topo.nodes, n->source,
+		*n->mountpoint ? n->mountpoint : "none");
 	return rc;
 }
 
@@ -120,6 +122,18 @@ static int pin(struct cop_node *n, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "--cpus %s: %s", n->conf->cpus, why.text) : 0;
 }
 
+/* A task of mpiexec or srun may have been given the core of the first rank of the application, which both would then share. */
+static void tell_of_launcher(void)
+{
+	struct cop_buf mine = {0}, cpuset = {0};
+
+	if (cop_cpus_bound(&mine, &cpuset))
+		cop_log_warn("what started this node bound it to cpus=%s of %s: if the application runs there, give -b LIST, or start the node unbound "
+			"(mpiexec or srun --cpu-bind=none)", mine.data, cpuset.data);
+	cop_buf_free(&mine);
+	cop_buf_free(&cpuset);
+}
+
 /* Which card it is shows when the endpoint is open. A machine that does not tell where its card is, is used as it is. */
 static int pin_near(struct cop_node *n, struct cop_err *err)
 {
@@ -127,6 +141,8 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 	struct cop_err why = {0};
 
 	(void)err;
+	if (!n->conf->cpus)
+		tell_of_launcher();
 	if (!near_card(n))
 		return 0;
 	if (n->rpc)
