@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "ctl/ctl.h"
 
@@ -61,6 +65,33 @@ static int the_only_one(const char *dir, char *path, struct cop_err *err)
 	return rc;
 }
 
+/* A FUSE file system begins there. */
+static bool is_mounted(const char *path)
+{
+	char above[PATH_MAX + 4];
+	struct stat here, there;
+	struct statfs fs;
+
+	snprintf(above, sizeof(above), "%s/..", path);
+	return statfs(path, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC && stat(path, &here) == 0 && stat(above, &there) == 0 &&
+		here.st_dev != there.st_dev;
+}
+
+/* Whoever mistyped a name, or named a directory below the mount, is helped by those that are there. */
+static int nobody(const char *dir, const char *key, struct cop_err *err)
+{
+	struct search s = {0};
+
+	if (is_mounted(key))
+		return cop_err_set(err, EBUSY, "something is mounted at %s, and no copper node of this user answers for it in %s: it was started by "
+			"another user, in another container, or with another --runtime-dir", key, dir);
+	cop_ctl_list(dir, found, &s);
+	cop_err_set(err, ENOENT, "no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s", key,
+		s.count ? "; there are: " : "", s.count ? s.keys.data : "");
+	cop_buf_free(&s.keys);
+	return -ENOENT;
+}
+
 int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE], key[PATH_MAX];
@@ -76,5 +107,7 @@ int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, 
 	else if ((rc = cop_cmd_realpath(mountpoint, key)))
 		return cop_err_set(err, -rc, "%s: %s", mountpoint, strerror(-rc));
 	rc = cop_ctl_path(dir, key, path, COP_CTL_PATH_SIZE);
-	return rc ? cop_err_set(err, -rc, "%s: the path of its control socket is too long", mountpoint) : 0;
+	if (rc)
+		return cop_err_set(err, -rc, "%s: the path of its control socket is too long", mountpoint);
+	return access(path, F_OK) ? nobody(dir, key, err) : 0;
 }

@@ -18,8 +18,8 @@
 
 /* ---- where sockets are ------------------------------------------------------------------------- */
 
-/* The folder of the sockets: override if it is not NULL, else $XDG_RUNTIME_DIR/copper where that can be used, else
- * /tmp/copper-UID. It is made (0700) if it is missing, and refused if it is a symlink, someone else's or open to
+/* The folder of the sockets: override if it is not NULL, else $XDG_RUNTIME_DIR/copper where that can be used (not in
+ * /run/user, which comes and goes with logins), else /tmp/copper-UID. It is made (0700) if it is missing, and refused if it is a symlink, someone else's or open to
  * others: -EACCES, -ENOTDIR, -ENAMETOOLONG and so on with a sentence. */
 int cop_ctl_dir(const char *override, char *out, size_t size, struct cop_err *err);
 /* The socket that belongs to a key, which is a mount point's real path or "serve:HOST:PORT": dir/HASH.sock. The

@@ -13,6 +13,7 @@
 
 #define LIST_MAX 1024
 #define DIGITS 16
+#define LOGINS "/run/user/"
 
 int cop_ctl_dir_check(const char *dir, struct cop_err *err)
 {
@@ -52,12 +53,13 @@ static int put_dir(char *out, size_t size, struct cop_err *err, const char *dir,
 	return make_dir(out, err);
 }
 
-/* Absolute, and a directory of ours: what the specification of XDG_RUNTIME_DIR demands. */
+/* Absolute, and a directory of ours: what the specification of XDG_RUNTIME_DIR demands. That of a login (pam_systemd(8)) is none for a
+ * node: a job has none or another, and it is removed under a node that ssh started when that login ends. */
 static bool usable(const char *dir)
 {
 	struct stat st;
 
-	return dir && dir[0] == '/' && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+	return dir && strncmp(dir, LOGINS, strlen(LOGINS)) != 0 && dir[0] == '/' && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
 		st.st_uid == geteuid();
 }
 

@@ -113,6 +113,8 @@ static void the_runtime_folder_comes_before_tmp(void **state)
 	unsetenv("XDG_RUNTIME_DIR");
 }
 
+#define LOGIN "/run/user/64123"
+
 /* In a child with a user number that nobody has, so that /tmp/copper-UID is surely not in use. */
 static int fall_back(void)
 {
@@ -127,7 +129,10 @@ static int fall_back(void)
 	setenv("XDG_RUNTIME_DIR", "relative", 1);
 	if (cop_ctl_dir(NULL, out, sizeof(out), NULL) || strcmp(out, want))
 		return 3;
-	return rmdir(want) ? 4 : 0;
+	setenv("XDG_RUNTIME_DIR", LOGIN, 1);
+	if (cop_ctl_dir(NULL, out, sizeof(out), NULL) || strcmp(out, want))
+		return 4;
+	return rmdir(want) ? 5 : 0;
 }
 
 static void a_runtime_folder_of_someone_else_is_passed_over(void **state)
@@ -138,10 +143,14 @@ static void a_runtime_folder_of_someone_else_is_passed_over(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
+	mkdir("/run/user", 0755);
+	assert_int_equal(mkdir(LOGIN, 0700), 0);
 	pid = fork();
 	if (pid == 0)
-		_exit(fall_back());
+		_exit(chown(LOGIN, 64123, 64123) ? 9 : fall_back());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	rmdir(LOGIN "/copper");
+	assert_int_equal(rmdir(LOGIN), 0);
 	assert_int_equal(status, 0);
 }
 

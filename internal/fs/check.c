@@ -5,24 +5,27 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The type of the topmost mount on exactly this path, or "". */
+/* The type of the topmost mount on exactly this directory, or "". */
 static void mount_type(const char *path, char type[64])
 {
-	FILE *f = fopen("/proc/self/mounts", "re");
-	char line[8192], mount[PATH_BYTES], found[64];
+	char *whole = realpath(path, NULL), names[2 * PATH_BYTES];
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	struct mntent m;
 
 	type[0] = '\0';
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %4095s %63s", mount, found) == 2 && strcmp(mount, path) == 0)
-			strcpy(type, found);
+	while (f && whole && getmntent_r(f, &m, names, sizeof(names)))
+		if (strcmp(m.mnt_dir, whole) == 0)
+			snprintf(type, 64, "%s", m.mnt_type);
 	if (f)
-		fclose(f);
+		endmntent(f);
+	free(whole);
 }
 
 static int check_type(const char *path, struct cop_err *err)

@@ -117,6 +117,14 @@ static void distrust(const struct cop_job_hosts *h, const struct machine *m, uin
 	*rank = here;
 }
 
+/* The name of a file that is not there is the name of a host. */
+static const char *taken_for_a_host(const struct cop_job_hosts *h)
+{
+	const char *given = h->count == 1 && h->origin && strncmp(h->origin, "--hosts ", 8) == 0 ? h->origin + 8 : NULL;
+
+	return given && access(given, F_OK) ? " (there is no such file, so that is the name of a host)" : "";
+}
+
 static int rank_here(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank,
 	struct cop_err *err)
 {
@@ -125,9 +133,9 @@ static int rank_here(const struct cop_job_hosts *h, const struct machine *m, uin
 	if (found == 1)
 		return 0;
 	if (!found)
-		return cop_err_set(err, ENOENT, "%s is not among the %u hosts of %s: name --rank",
-			m->name, h->count, h->origin ? h->origin : "the list");
-	return cop_err_set(err, EINVAL, "%u of the %u hosts of %s are this machine: name --rank",
+		return cop_err_set(err, ENOENT, "%s is not among the %u hosts of %s%s: give --rank",
+			m->name, h->count, h->origin ? h->origin : "the list", taken_for_a_host(h));
+	return cop_err_set(err, EINVAL, "%u of the %u hosts of %s are this machine: give --rank",
 		found, h->count, h->origin ? h->origin : "the list");
 }
 

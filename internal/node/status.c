@@ -124,12 +124,13 @@ static void table_counters(const struct cop_stats *s, struct cop_buf *out)
 	for (unsigned c = 0; c < COP_COUNTERS; c++) {
 		uint64_t v = cop_stats_get(s, c);
 
+		if (!v)
+			continue;
 		if (strcmp(group, cop_counter_group(c)) != 0) {
 			group = cop_counter_group(c);
 			cop_buf_printf(out, "%s\n", group);
 		}
-		if (v)
-			cop_buf_printf(out, "  %-18s %14" PRIu64 "  %s\n", cop_counter_name(c), v, cop_counter_meaning(c));
+		cop_buf_printf(out, "  %-18s %14" PRIu64 "  %s\n", cop_counter_name(c), v, cop_counter_meaning(c));
 	}
 }
 

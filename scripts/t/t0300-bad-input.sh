@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 39
+plan 42
 
 SRC=$T/src
 small_tree "$SRC"
@@ -34,6 +34,8 @@ fails_with any 'source.*file' "$COPPER" mount --source "$T/file" "$mnt"
 
 "${mount_here[@]}" "$mnt"
 fails_with any "$mnt.*already" "${mount_here[@]}" "$mnt"
+fails_with any 'already' sh -c 'cd "${1%/*}" && shift && "$@"' - "$mnt" "${mount_here[@]}" "${mnt##*/}"
+fails_with 1 "no copper node .*there are: $mnt" "$COPPER" cache-stats "$mnt/dir"
 is 'what is mounted there goes on' "$(cat "$mnt/hello")" hello
 "$COPPER" stop "$mnt" >/dev/null
 
@@ -48,6 +50,7 @@ printf '127.0.0.11:%s\n\0\1\2 garbage\n' "$cop_port" >"$T/hosts-binary"
 fails_with any 'hosts-binary.*(line )?2' "${several[@]}" --hosts "$T/hosts-binary" "$mnt"
 printf 'elsewhere-1\nelsewhere-2\n' >"$T/hosts-other"
 fails_with any 'not among the 2 hosts|rank' "${several[@]}" --hosts "$T/hosts-other" "$mnt"
+fails_with 1 'hosts.txt [(]there is no such file' "${several[@]}" --hosts hosts.txt "$mnt"
 fails_with any 'rank.*(2|range)' "${several[@]}" --hosts "$HOSTS" --rank 2 "$mnt"
 fails_with any 'rank' "${several[@]}" --hosts "$HOSTS" --rank -1 "$mnt"
 fails_with 2 'port' "${several[@]}" --hosts "$HOSTS" --rank 0 --port 70000 "$mnt"
