@@ -26,8 +26,7 @@ BUILD := build/$(MODE)
 endif
 
 LINKAGE := $(if $(filter release,$(MODE)),$(if $(filter shared,$(FABRIC)),shared libfabric,static),shared libraries)
-CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"' \
-	-Iinternal -I/usr/include/fuse3
+CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal -I/usr/include/fuse3
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror
 CFLAGS_ALL := -std=gnu11 -pthread -g -fno-omit-frame-pointer $(WARN)
 LDFLAGS_ALL := -pthread
@@ -79,7 +78,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all demo check unit system soak bench bench-tools fuzz lint install uninstall deb clean help tests
+.PHONY: all demo check unit system soak bench bench-tools fuzz lint install uninstall deb clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -104,6 +103,13 @@ $(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(TEST_OBJ)
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
+
+# Another commit is another version, for this one object; nodes of different versions do not talk to each other.
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+$(BUILD)/obj/internal/base/version.o: $(BUILD)/version
+$(BUILD)/obj/internal/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
 
 # One file for processors that have it; base looks before it goes there.
 ifeq ($(firstword $(subst -, ,$(shell $(CC) -dumpmachine))),x86_64)

@@ -51,8 +51,8 @@ static int print_version(void)
 
 	cop_node_providers(providers, sizeof(providers));
 
-	printf("copper %s\n", COP_VERSION);
-	printf("build %s, " COMPILER "\n", COP_BUILD);
+	printf("copper %s\n", cop_version);
+	printf("build %s, " COMPILER "\n", cop_build);
 	printf("libfuse %s\n", fuse_pkgversion());
 	printf("libfabric %u.%u\n", FI_MAJOR(fabric), FI_MINOR(fabric));
 	printf("providers %s\n", providers[0] ? providers : "none");

@@ -164,6 +164,11 @@ int cop_mount_type(const char *path, char type[COP_MOUNT_TYPE_SIZE]);
 bool cop_mount_is_pseudo(const char *type);
 bool cop_mount_is_shared(const char *type);
 
+/* ---- this program ------------------------------------------------------- */
+
+extern const char cop_version[]; /* "v1.2-3-gabc", as git describe says it */
+extern const char cop_build[];   /* "release, static" */
+
 /* ---- processors -------------------------------------------------------- */
 
 /* Pins every thread of this process, and those that it starts later, to a list such as "0-3,8". -EINVAL with a sentence that

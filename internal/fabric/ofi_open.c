@@ -320,7 +320,7 @@ static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const s
 	return cop_err_set(err, -rc, "cannot open an endpoint for net type \"%s\" (provider %s%s%s%s%s): "
 		"%s; providers here: %s%s", conf->net_type ? conf->net_type : "tcp", o->net.provider,
 		b->node[0] ? " on " : "", b->node, b->service[0] ? " port " : "", b->service,
-		reason(listed, b, rc), have[0] ? have : "none", listed || !strstr(COP_BUILD, "static") ? "" :
+		reason(listed, b, rc), have[0] ? have : "none", listed || !strstr(cop_build, "static") ? "" :
 		" (this program is linked statically; one built with 'make FABRIC=shared' has those of the site)");
 }
 

@@ -70,7 +70,7 @@ void cop_node_join_fini(struct cop_node *n)
 static uint64_t fingerprint(const struct cop_node *n)
 {
 	char text[4096 + 256];
-	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", COP_VERSION, n->topo.nodes,
+	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version, n->topo.nodes,
 		n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
 
 	return cop_hash64(text, (size_t)len, 0);

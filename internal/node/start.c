@@ -101,7 +101,7 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 		n->hosts.count ? cop_node_host(n, n->rank) : host, (int)getpid());
 	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
 	n->logging = rc == 0;
-	cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", COP_VERSION, COP_BUILD, n->rank, n->topo.nodes, n->source,
+	cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", cop_version, cop_build, n->rank, n->topo.nodes, n->source,
 		*n->mountpoint ? n->mountpoint : "none");
 	return rc;
 }

@@ -63,7 +63,7 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"nodes\":%" PRIu32 ",\"ready\":%s,\"pid\":%d", n->rank,
 		n->topo.nodes, ready ? "true" : "false", (int)getpid());
 	key_str(out, "host", cop_node_host(n, n->rank));
-	key_str(out, "version", COP_VERSION);
+	key_str(out, "version", cop_version);
 	key_str(out, "mountpoint", n->mountpoint);
 	key_str(out, "source", n->source);
 	key_str(out, "provider", n->rpc ? cop_fabric_provider(cop_rpc_fabric(n->rpc)) : "none");
