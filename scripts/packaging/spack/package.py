@@ -30,6 +30,8 @@ class Copper(MakefilePackage):
         return [
             "FABRIC=shared",
             "VERSION={0}".format(self.version),
+            # Compilers that warn of more than the one that the project uses are no failure here.
+            "CFLAGS=-Wno-error",
             "CPPFLAGS=-I{0}".format(self.spec["libfuse"].prefix.include.fuse3),
             "LIBS=-lfuse3 -lfabric -llz4 -lxxhash -lsodium -ldl -lrt",
         ]
@@ -41,3 +43,6 @@ class Copper(MakefilePackage):
     @property
     def install_targets(self):
         return self.common_arguments() + ["PREFIX={0}".format(self.prefix), "install"]
+
+    def setup_run_environment(self, env):
+        env.set("COPPER_ROOT", self.prefix)
