@@ -75,7 +75,7 @@ struct cop_node {
 	struct cop_wire_secret wire_secret;
 	uint32_t rank;
 	struct cop_topo topo;
-	uint64_t cache_bytes, started_ms;
+	uint64_t cache_bytes, started_ns;
 	struct cop_stats stats;
 	struct cop_prof *prof; /* NULL: nobody asked for one */
 	struct cop_manifest_set *record; /* what this node needed, for the next manifest; or NULL */

@@ -83,7 +83,7 @@ static int find_source(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
-static int open_log(struct cop_node *n, struct cop_err *err)
+static int open_log_file(struct cop_node *n, struct cop_err *err)
 {
 	char path[sizeof(n->job_dir) + 512], host[256] = "localhost";
 	int rc;
@@ -101,8 +101,16 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 		n->hosts.count ? cop_node_host(n, n->rank) : host, (int)getpid());
 	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
 	n->logging = rc == 0;
-	cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", cop_version, cop_build, n->rank, n->topo.nodes, n->source,
-		*n->mountpoint ? n->mountpoint : "none");
+	return rc;
+}
+
+static int open_log(struct cop_node *n, struct cop_err *err)
+{
+	int rc = open_log_file(n, err);
+
+	if (!rc)
+		cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", cop_version, cop_build, n->rank, n->topo.nodes,
+			n->source, *n->mountpoint ? n->mountpoint : "none");
 	return rc;
 }
 
@@ -362,10 +370,9 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 
 static int join_tree(struct cop_node *n, struct cop_err *err)
 {
-	uint64_t began_ms = n->started_ms;
 	int rc;
 
-	cop_log_info("provider registration completed after %llu us", (unsigned long long)(cop_now_ms() - began_ms) * 1000);
+	cop_log_info("provider registration completed after %llu us", (unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
 	cop_node_join(n);
 	rc = cop_node_join_wait(n, err);
 	if (!rc) {
@@ -377,7 +384,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 
 static int init(struct cop_node *n, struct cop_err *err)
 {
-	n->started_ms = cop_now_ms();
+	n->started_ns = cop_now_ns();
 	return cop_node_join_init(n) ? cop_err_set(err, ENOMEM, "out of memory") : 0;
 }
 

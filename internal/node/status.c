@@ -69,7 +69,7 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	key_str(out, "provider", n->rpc ? cop_fabric_provider(cop_rpc_fabric(n->rpc)) : "none");
 	key_str(out, "network", n->rpc ? cop_fabric_network(cop_rpc_fabric(n->rpc)) : "none");
 	cpus_json(out);
-	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":", cop_now_ms() - n->started_ms);
+	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":", (uint64_t)((cop_now_ns() - n->started_ns) / COP_NS_PER_MS));
 	if (parent == COP_TOPO_NONE)
 		cop_buf_str(out, "null,");
 	else
