@@ -4,15 +4,13 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "ctl/ctl.h"
+#include "node/node.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)
 {
@@ -65,26 +63,19 @@ static int the_only_one(const char *dir, char *path, struct cop_err *err)
 	return rc;
 }
 
-/* A FUSE file system begins there. */
-static bool is_mounted(const char *path)
+static int is_copper_on(void *dir, const char *at, const char *type)
 {
-	char above[PATH_MAX + 4];
-	struct stat here, there;
-	struct statfs fs;
-
-	snprintf(above, sizeof(above), "%s/..", path);
-	return statfs(path, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC && stat(path, &here) == 0 && stat(above, &there) == 0 &&
-		here.st_dev != there.st_dev;
+	return strcmp(at, dir) == 0 && strcmp(type, "fuse.copper") == 0;
 }
 
 /* Whoever mistyped a name, or named a directory below the mount, is helped by those that are there. */
-static int nobody(const char *dir, const char *key, struct cop_err *err)
+static int nobody(const char *dir, char *key, struct cop_err *err)
 {
 	struct search s = {0};
 
-	if (is_mounted(key))
-		return cop_err_set(err, EBUSY, "something is mounted at %s, and no copper node of this user answers for it in %s: it was started by "
-			"another user, in another container, or with another --runtime-dir", key, dir);
+	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_node_is_dead(key))
+		return cop_err_set(err, EBUSY, "a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
+			"container, or with another --runtime-dir", key, dir);
 	cop_ctl_list(dir, found, &s);
 	cop_err_set(err, ENOENT, "no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s", key,
 		s.count ? "; there are: " : "", s.count ? s.keys.data : "");

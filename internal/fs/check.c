@@ -5,38 +5,38 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The type of the topmost mount on exactly this directory, or "". */
-static void mount_type(const char *path, char type[64])
-{
-	char *whole = realpath(path, NULL), names[2 * PATH_BYTES];
-	FILE *f = setmntent("/proc/self/mounts", "re");
-	struct mntent m;
+/* What is mounted on exactly this directory; of several the last covers the others. */
+struct on {
+	const char *dir;
+	char type[COP_MOUNT_TYPE_SIZE];
+};
 
-	type[0] = '\0';
-	while (f && whole && getmntent_r(f, &m, names, sizeof(names)))
-		if (strcmp(m.mnt_dir, whole) == 0)
-			snprintf(type, 64, "%s", m.mnt_type);
-	if (f)
-		endmntent(f);
-	free(whole);
+static int is_on(void *arg, const char *dir, const char *type)
+{
+	struct on *on = arg;
+
+	if (strcmp(dir, on->dir) == 0)
+		snprintf(on->type, sizeof(on->type), "%s", type);
+	return 0;
 }
 
 static int check_type(const char *path, struct cop_err *err)
 {
-	char type[64];
+	char *whole = realpath(path, NULL);
+	struct on on = {.dir = whole ? whole : path};
 
-	mount_type(path, type);
-	if (strcmp(type, "fuse.copper") == 0)
+	cop_mounts_each(is_on, &on);
+	free(whole);
+	if (strcmp(on.type, "fuse.copper") == 0)
 		return cop_err_set(err, EBUSY, "%s: a copper node is mounted there already; stop it with 'copper stop %s'", path, path);
-	if (strncmp(type, "fuse", 4) == 0)
-		return cop_err_set(err, EBUSY, "%s: a %s file system is mounted there already; choose another mount point", path, type);
+	if (strncmp(on.type, "fuse", 4) == 0)
+		return cop_err_set(err, EBUSY, "%s: a %s file system is mounted there already; choose another mount point", path, on.type);
 	return 0;
 }
 
