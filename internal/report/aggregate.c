@@ -25,7 +25,7 @@ static bool is_directory(const char *path)
 /* Where files are read and written. */
 static int choose_directories(const char *job_dir, const char *output_dir, struct cop_report_aggregated *out, struct cop_err *err)
 {
-	char *job = realpath(job_dir, NULL);
+	char *job = out->job = realpath(job_dir, NULL);
 	int rc = 0;
 
 	if (!job)
@@ -41,7 +41,6 @@ static int choose_directories(const char *job_dir, const char *output_dir, struc
 		rc = no_memory(err);
 	if (!rc && !is_directory(out->input))
 		*strstr(out->input + strlen(job), "/profiling/final") = '\0';
-	free(job);
 	return rc;
 }
 
@@ -74,24 +73,6 @@ static void say_what_is_there(const struct cop_report_aggregated *a, const char 
 			"%" PRIu64 " ranks, as the job wrote them when it stopped, or an earlier copper aggregate", a->output, prefix, ranks);
 }
 
-/* A job that was killed has left its last snapshot, if it made any. */
-static void say_snapshots(const struct cop_report_aggregated *a, struct cop_buf *text)
-{
-	static const char *const tags[] = {"runtime-snapshot", "ioctl-snapshot", "pre-destroy", "pre-reset"};
-	size_t len = strlen(a->input), final = strlen("/profiling/final");
-	bool whole = len > final && strcmp(a->input + len - final, "/profiling/final") == 0;
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(tags); i++) {
-		char *path;
-
-		if (asprintf(&path, "%.*s/profiling/%s", (int)(whole ? len - final : len), a->input, tags[i]) < 0)
-			return;
-		if (is_directory(path))
-			cop_buf_printf(text, "\n  but there is a snapshot: copper aggregate %s", path);
-		free(path);
-	}
-}
-
 static int nothing_found(const struct cop_report_aggregated *a, const char *prefix, bool useless, struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -101,7 +82,7 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 		"  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
 		"stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 	say_what_is_there(a, prefix, &text);
-	say_snapshots(a, &text);
+	cop_report_name_snapshots(a->job, "profiling", "copper aggregate", &text);
 	cop_err_set(err, useless ? ENODATA : ENOENT, "%s", text.data ? text.data : "no memory");
 	cop_buf_free(&text);
 	return useless ? -ENODATA : -ENOENT;
@@ -249,6 +230,7 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 
 void cop_report_aggregated_free(struct cop_report_aggregated *a)
 {
+	free(a->job);
 	free(a->input);
 	free(a->output);
 	cop_buf_free(&a->named);

@@ -174,7 +174,7 @@ static void the_folder_of_a_snapshot_counts_each_rank_once(void **state)
 	put_tagged("profiling/pre-reset", "n-1-6-pre-reset", 4);
 	put_tagged("profiling/pre-reset", "n-1-7-pre-destroy", 5);
 	assert_int_equal(aggregate("cluster"), -ENOENT);
-	assert_non_null(strstr(err.text, "there is a snapshot: copper aggregate /tmp/"));
+	assert_non_null(strstr(err.text, "there is a snapshot from while it ran: copper aggregate /tmp/"));
 	assert_non_null(strstr(err.text, "/profiling/pre-reset"));
 	assert_int_equal(aggregate_below("profiling/pre-reset"), 0);
 	assert_int_equal(metric("hits"), 7);

@@ -51,19 +51,6 @@ static int choose_directories(const struct cop_report_paths *what, struct cop_re
 
 /* ---- 2: what was observed ------------------------------------------------------------------------------------------------------ */
 
-/* Snapshots of a job that was not stopped can be read too, if they are named. */
-static void name_snapshots(const char *job, struct cop_buf *text)
-{
-	static const char *const tags[] = {"pre-destroy", "ioctl-snapshot", "runtime-snapshot"};
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(tags); i++) {
-		char path[PATH_MAX];
-
-		if (snprintf(path, sizeof(path), "%s/tables/%s", job, tags[i]) < (int)sizeof(path) && is_directory(path))
-			cop_buf_printf(text, "\n  there is a snapshot from while it ran: copper paths %s", path);
-	}
-}
-
 static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -73,7 +60,7 @@ static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_e
 		cop_buf_str(&text, rc == -ENODATA ? "  none of those that are there is of use: a full disk, or files that are not Copper's" :
 			"  likely: the job was not started with full paths (copper mount -A); this is not its directory (-d); it was not "
 			"stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
-		name_snapshots(p->job, &text);
+		cop_report_name_snapshots(p->job, "tables", "copper paths", &text);
 	} else {
 		cop_buf_printf(&text, "cannot read the raw tables in %s: %s", p->input, strerror(-rc));
 	}

@@ -68,7 +68,7 @@ struct cop_report_aggregate {
 enum cop_report_kind { COP_REPORT_AGGREGATE, COP_REPORT_OPERATIONS, COP_REPORT_TOP_PATHS, COP_REPORT_KINDS };
 
 struct cop_report_aggregated {
-	char *input, *output;             /* directories, absolute */
+	char *job, *input, *output;             /* directories, absolute */
 	uint64_t files[COP_REPORT_KINDS]; /* used */
 	uint64_t faults;                  /* files that are missing or of no use */
 	struct cop_buf named;             /* the first of them by name, a line each, and how many more there are */

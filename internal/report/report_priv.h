@@ -139,6 +139,11 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 /* Also after an error. */
 void cop_report_ranks_fini(struct ranks_result *out);
 
+/* ---- snapshots.c ---- */
+
+/* Appends a line for each tagged snapshot that a job left in its folder ("profiling", "tables"): the command that reads it. */
+void cop_report_name_snapshots(const char *job, const char *folder, const char *command, struct cop_buf *text);
+
 /* ---- coverage.c ---- */
 
 /* The path coverage table of the summary, for the paths in the raw tables of that folder, or those in top if there are none. Nothing
