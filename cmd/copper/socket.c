@@ -63,6 +63,23 @@ static int the_only_one(const char *dir, char *path, struct cop_err *err)
 	return rc;
 }
 
+int cop_cmd_only_mount(const char *runtime_dir, char *out)
+{
+	char dir[COP_CTL_PATH_SIZE];
+	struct search s = {0};
+	int rc = cop_ctl_dir(runtime_dir, dir, sizeof(dir), NULL);
+
+	if (rc)
+		return rc;
+	cop_ctl_list(dir, found, &s);
+	if (s.count == 1 && s.keys.data[0] == '/')
+		snprintf(out, PATH_MAX, "%s", s.keys.data);
+	else
+		rc = -ENOENT;
+	cop_buf_free(&s.keys);
+	return rc;
+}
+
 static int is_copper_on(void *dir, const char *at, const char *type)
 {
 	return strcmp(at, dir) == 0 && strcmp(type, "fuse.copper") == 0;

@@ -35,8 +35,9 @@ static const struct cop_opt_table table = {.command = "copper stop",
 static int nobody_there(const struct args *a, const struct cop_err *why)
 {
 	char path[PATH_MAX];
+	int found = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path) : cop_cmd_only_mount(a->runtime_dir, path);
 
-	if (a->mountpoint && cop_node_is_dead(a->mountpoint) && cop_cmd_realpath(a->mountpoint, path) == 0) {
+	if (found == 0 && cop_node_is_dead(path)) {
 		int rc = cop_node_unmount_dead(path);
 
 		if (rc) {

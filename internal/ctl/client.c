@@ -71,8 +71,8 @@ static int connect_failed(struct call *c, int code)
 			c->path);
 	case ECONNREFUSED:
 		return cop_err_set(c->err, ECONNREFUSED,
-			"the control socket %s was left over by a Copper process that has ended; the "
-			"next start replaces it",
+			"the control socket %s was left over by a Copper process that was killed; 'copper stop "
+			"MOUNTPOINT' takes away what it left, and so does the next start",
 			c->path);
 	case EAGAIN:
 		return timed_out(c);

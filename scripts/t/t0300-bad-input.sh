@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 42
+plan 43
 
 SRC=$T/src
 small_tree "$SRC"
@@ -97,6 +97,10 @@ kill_node 0
 is 'without its guard it does' "$(mounts_left)" 1
 matches 'stop takes a dead mount away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
 is 'and it is gone' "$(mounts_left)" 0
+with_tree 1
+kill_guard
+kill_node 0
+matches 'also where the only one is meant' "$("$COPPER" stop 2>&1)" 'the node there was dead'
 with_tree 1
 kill_guard
 kill_node 0
