@@ -273,24 +273,59 @@ static void a_message_longer_than_the_receive_buffers_harms_nobody(void **state)
 	talks(&a, &c, 2000);
 }
 
+/* A connection of somebody who knows nothing of the protocol. */
+static int stranger(const struct node *to, uint32_t host)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET};
+	struct timeval patience = {.tv_sec = WAIT_MS / 1000};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+	sin.sin_port = htons((uint16_t)atoi(strrchr(cop_fabric_address(to->f), ':') + 1));
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	return fd;
+}
+
 static void bytes_that_are_no_protocol_harm_nobody(void **state)
 {
 	char junk[512];
 
 	(void)state;
 	for (int i = 0; i < 20; i++) {
-		struct sockaddr_in sin = {.sin_family = AF_INET};
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		int fd = stranger(&b, 12);
 
-		sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 11);
-		sin.sin_port = htons((uint16_t)atoi(strrchr(cop_fabric_address(b.f), ':') + 1));
-		assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 		fill(junk, sizeof(junk), (uint64_t)i);
 		assert_true(send(fd, junk, sizeof(junk) - (size_t)i, MSG_NOSIGNAL) > 0);
 		nap_ms(5);
 		close(fd);
 		talks(&a, &b, 2000);
 	}
+}
+
+/* Whether the other side ends the connection as well, by FIN or RST. */
+static bool is_hung_up(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, 0);
+
+	return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+static void a_stranger_who_hangs_up_is_let_go(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len < 40; len += 13) {
+		int fd = stranger(&b, 12);
+
+		if (len)
+			assert_int_equal(send(fd, "what is this, a place to talk to strangers?", len, MSG_NOSIGNAL), len);
+		nap_ms(5);
+		shutdown(fd, SHUT_WR);
+		assert_true(is_hung_up(fd));
+		close(fd);
+	}
+	talks(&a, &b, 2000);
 }
 
 /* ---- many, and the end ----------------------------------------------------------------------- */
@@ -435,6 +470,7 @@ int main(void)
 		WITH_THREE(a_write_to_memory_that_is_not_open_harms_nobody),
 		WITH_THREE(a_message_longer_than_the_receive_buffers_harms_nobody),
 		WITH_THREE(bytes_that_are_no_protocol_harm_nobody),
+		WITH_THREE(a_stranger_who_hangs_up_is_let_go),
 		WITH_THREE(fifty_endpoints_can_talk_to_one),
 		WITH_THREE(closing_a_busy_endpoint_ends_every_operation),
 		WITH_THREE(a_flush_waits_for_what_was_sent),

@@ -165,8 +165,12 @@ static unsigned read_cq(struct ofi *o)
 	unsigned count = 0;
 
 	for (int i = 0; i < BATCHES_MAX; i++) {
-		ssize_t n = fi_cq_read(o->cq, entries, BATCH);
+		ssize_t n;
 
+		/* The tcp provider of libfabric 1.17 looks at errno where recv ended short without setting it: an EAGAIN of our own would
+		 * make it try a connection that its other end has closed again and again, for ever. */
+		errno = 0;
+		n = fi_cq_read(o->cq, entries, BATCH);
 		if (n == -FI_EAVAIL) {
 			read_error(o);
 			count++;
