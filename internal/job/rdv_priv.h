@@ -139,7 +139,6 @@ struct cop_rendezvous {
 
 	struct cop_list asks;  /* [thread] */
 	uint32_t open_asks;    /* [thread] asks with a connection */
-	uint32_t served;       /* [thread] connections of askers */
 	uint64_t accept_after_ms; /* [thread] 0, or no descriptors were left: try again then */
 	struct rdv_conn conn[RDV_SERVED_MAX]; /* [thread] */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The answering side: read one ask, write one answer, close. Who does not prove the secret in
- * RDV_CONNECTION_MS is closed without a byte and counted. */
+ * RDV_CONNECTION_MS, or before so many others came that its slot is needed, is closed without a byte and counted. A node says all
+ * that it has to say at once, so strangers cannot keep it out by holding every slot. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,37 +11,6 @@
 
 #define ACCEPT_PAUSE_MS 100
 
-static struct rdv_conn *free_conn(struct cop_rendezvous *r)
-{
-	for (size_t i = 0; i < RDV_SERVED_MAX; i++)
-		if (r->conn[i].fd < 0)
-			return &r->conn[i];
-	return NULL;
-}
-
-void cop_rdv_accept(struct cop_rendezvous *r, uint64_t now_ms)
-{
-	struct rdv_conn *c;
-
-	r->accept_after_ms = 0;
-	while ((c = free_conn(r))) {
-		int fd = accept4(r->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-		if (fd < 0 && errno == EAGAIN)
-			return;
-		if (fd < 0 && errno == ECONNABORTED)
-			continue; /* it left the backlog; the next may be well */
-		if (fd < 0) {
-			/* No descriptors or memory: it stays in the backlog, and poll would
-			 * say so at once again. */
-			r->accept_after_ms = now_ms + ACCEPT_PAUSE_MS;
-			return;
-		}
-		*c = (struct rdv_conn){.fd = fd, .deadline_ms = now_ms + RDV_CONNECTION_MS};
-		r->served++;
-	}
-}
-
 /* Counts before it closes, so that whoever saw the end of the connection sees the count too. */
 static void hang_up(struct cop_rendezvous *r, struct rdv_conn *c, bool stranger)
 {
@@ -48,7 +18,22 @@ static void hang_up(struct cop_rendezvous *r, struct rdv_conn *c, bool stranger)
 		atomic_fetch_add_explicit(&r->strangers, 1, memory_order_relaxed);
 	close(c->fd);
 	c->fd = -1;
-	r->served--;
+}
+
+/* A free slot, else that of the connection which has been silent for longest; NULL: all are being answered. */
+static struct rdv_conn *slot_for_new(struct cop_rendezvous *r)
+{
+	struct rdv_conn *silent = NULL;
+
+	for (size_t i = 0; i < RDV_SERVED_MAX; i++) {
+		struct rdv_conn *c = &r->conn[i];
+
+		if (c->fd < 0)
+			return c;
+		if (!c->out_len && (!silent || c->deadline_ms < silent->deadline_ms))
+			silent = c;
+	}
+	return silent;
 }
 
 short cop_rdv_serve_wants(const struct rdv_conn *c)
@@ -105,4 +90,37 @@ void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, u
 		read_ask(r, c);
 	if (c->fd >= 0 && now_ms >= c->deadline_ms)
 		hang_up(r, c, !c->out_len);
+}
+
+/* Who waited in the backlog has mostly said what it had to say, so it is read at once. */
+static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
+{
+	int fd = accept4(r->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct rdv_conn *c;
+
+	if (fd < 0 && errno == ECONNABORTED)
+		return true; /* it left the backlog; the next may be well */
+	if (fd < 0) {
+		/* No descriptors or memory: it stays in the backlog, and poll would
+		 * say so at once again. */
+		r->accept_after_ms = errno == EAGAIN ? 0 : now_ms + ACCEPT_PAUSE_MS;
+		return false;
+	}
+	c = slot_for_new(r);
+	if (!c) {
+		close(fd);
+		return false;
+	}
+	if (c->fd >= 0)
+		hang_up(r, c, true);
+	*c = (struct rdv_conn){.fd = fd, .deadline_ms = now_ms + RDV_CONNECTION_MS};
+	read_ask(r, c);
+	return true;
+}
+
+void cop_rdv_accept(struct cop_rendezvous *r, uint64_t now_ms)
+{
+	r->accept_after_ms = 0;
+	for (int i = 0; i < RDV_SERVED_MAX && accept_one(r, now_ms); i++)
+		;
 }

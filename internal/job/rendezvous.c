@@ -73,13 +73,12 @@ static void add(struct round *w, int fd, short events, void *owner)
 
 static void prepare(struct cop_rendezvous *r, struct round *w)
 {
-	bool accepting = r->served < RDV_SERVED_MAX && !r->accept_after_ms;
 	struct cop_list *item;
 
 	w->used = 0;
 	w->wake_ms = r->accept_after_ms ? r->accept_after_ms : UINT64_MAX;
 	add(w, r->wake_fd, POLLIN, NULL);
-	add(w, accepting ? r->listen_fd : -1, POLLIN, NULL);
+	add(w, r->accept_after_ms ? -1 : r->listen_fd, POLLIN, NULL);
 	for (size_t i = 0; i < RDV_SERVED_MAX; i++) {
 		struct rdv_conn *c = &r->conn[i];
 
