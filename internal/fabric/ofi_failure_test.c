@@ -328,6 +328,31 @@ static void a_stranger_who_hangs_up_is_let_go(void **state)
 	talks(&a, &b, 2000);
 }
 
+static void strangers_who_say_nothing_are_let_go(void **state)
+{
+	int fd[100];
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
+		fd[i] = stranger(&b, 12);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++) {
+		assert_true(is_hung_up(fd[i]));
+		close(fd[i]);
+	}
+	talks(&a, &b, 2000);
+}
+
+static void a_stranger_who_says_nothing_is_let_go(void **state)
+{
+	int fd = stranger(&b, 12);
+
+	(void)state;
+	talks(&a, &b, 2000);
+	assert_true(is_hung_up(fd));
+	close(fd);
+	talks(&a, &b, 2000);
+}
+
 /* ---- many, and the end ----------------------------------------------------------------------- */
 
 #define CROWD 50
@@ -471,6 +496,8 @@ int main(void)
 		WITH_THREE(a_message_longer_than_the_receive_buffers_harms_nobody),
 		WITH_THREE(bytes_that_are_no_protocol_harm_nobody),
 		WITH_THREE(a_stranger_who_hangs_up_is_let_go),
+		WITH_THREE(a_stranger_who_says_nothing_is_let_go),
+		WITH_THREE(strangers_who_say_nothing_are_let_go),
 		WITH_THREE(fifty_endpoints_can_talk_to_one),
 		WITH_THREE(closing_a_busy_endpoint_ends_every_operation),
 		WITH_THREE(a_flush_waits_for_what_was_sent),

@@ -334,6 +334,7 @@ static int start(struct ofi *o, const struct bind_to *b, int mr_mode, struct cop
 		return rc;
 	snprintf(o->base.provider, sizeof(o->base.provider), "%s", o->info->fabric_attr->prov_name);
 	cop_fabric_ofi_name_network(o);
+	cop_fabric_ofi_strangers_init(o);
 	*out = &o->base;
 	rc = cop_thread_start(&o->thread, "cop-fabric", cop_fabric_ofi_main, o);
 	o->thread_started = rc == 0;

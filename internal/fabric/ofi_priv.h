@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libfabric implementation: ofi_open.c makes the endpoint, ofi_progress.c is the thread that owns it,
- * ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered memory.
+ * ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered memory, ofi_strangers.c who connects and says
+ * nothing.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
  * protects the posted functions and the three flags beside them; it is held for a few
@@ -12,6 +13,7 @@
 #ifndef COP_FABRIC_OFI_PRIV_H
 #define COP_FABRIC_OFI_PRIV_H
 
+#include <dirent.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -155,6 +157,9 @@ struct ofi {
 	char *rx_slab;
 	struct ofi_mr *rx_mr;
 	struct cop_list rx_idle; /* receive buffers that could not be posted again yet */
+	DIR *own_fds; /* the descriptors of this process, or NULL */
+	uint64_t next_look_ms;
+	unsigned silent; /* connections without a word when last looked */
 	uint64_t keys[16];
 	unsigned keys_left;
 };
@@ -196,6 +201,11 @@ int cop_fabric_ofi_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg);
 void cop_fabric_ofi_keep_ticking(struct cop_fabric *f, bool on);
 void cop_fabric_ofi_close(struct cop_fabric *f);
 int cop_fabric_ofi_post_rx(struct ofi *o);
+
+/* ofi_strangers.c: called at every turn, looks now and then. init: once the endpoint has its name. */
+void cop_fabric_ofi_strangers_init(struct ofi *o);
+void cop_fabric_ofi_strangers(struct ofi *o);
+void cop_fabric_ofi_strangers_fini(struct ofi *o);
 
 /* ofi_peer.c */
 int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer);

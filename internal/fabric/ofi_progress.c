@@ -299,6 +299,7 @@ void *cop_fabric_ofi_main(void *arg)
 
 		cop_fabric_ofi_pump_all(o, now_ns);
 		tick(o);
+		cop_fabric_ofi_strangers(o);
 		if (events)
 			o->last_event_ns = now_ns;
 		else if (now_ns - o->last_event_ns > SPIN_NS)
@@ -328,6 +329,7 @@ void cop_fabric_ofi_close(struct cop_fabric *f)
 	while (!cop_list_empty(&o->mrs))
 		free(COP_CONTAINER_OF(cop_list_pop_front(&o->mrs), struct ofi_mr, link));
 	cop_fabric_ofi_peers_fini(o);
+	cop_fabric_ofi_strangers_fini(o);
 	free(o->rx);
 	free(o->rx_slab);
 	fi_freeinfo(o->info);

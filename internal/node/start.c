@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -382,9 +383,21 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
+/* Shells give 1024 for the sake of programs that use select. Here each child and each file at the storage takes one. */
+static void raise_file_limit(void)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_NOFILE, &most))
+		return;
+	most.rlim_cur = most.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &most);
+}
+
 static int init(struct cop_node *n, struct cop_err *err)
 {
 	n->started_ns = cop_now_ns();
+	raise_file_limit();
 	return cop_node_join_init(n) ? cop_err_set(err, ENOMEM, "out of memory") : 0;
 }
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections of strangers. Whoever reaches the port of a provider that runs over TCP can connect, and the provider keeps what it
+ * accepts for as long as the other end likes: a few hundred connections that say nothing would leave this process without
+ * descriptors. A node of the job sends its request with the connection. So now and then the sockets of this process that were accepted
+ * at that port are looked at, and those over which nothing came are shut down, which makes the provider close them. */
+#include "fabric/ofi_priv.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "log/log.h"
+
+/* The kernel's number for it, which linux/tcp.h does not have and netinet/tcp.h cannot be had with. */
+#define ESTABLISHED 1
+
+#define LOOK_MS 1000
+#define LOOK_OFTEN_MS 50
+#define SILENT_MS 2000
+/* With so many of them silent at once nobody is given that long. */
+#define SILENT_MAX 32u
+#define SILENT_MANY_MS 20
+
+static in_port_t port_of(const struct sockaddr_storage *at)
+{
+	if (at->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)at)->sin_port;
+	return at->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)at)->sin6_port : 0;
+}
+
+/* How long nothing came over an accepted connection at this port; -1: it is none, or something came. */
+static long silent_ms(int fd, in_port_t port)
+{
+	struct sockaddr_storage at;
+	socklen_t at_len = sizeof(at), len = sizeof(struct tcp_info);
+	struct tcp_info info = {0};
+
+	if (getsockname(fd, (struct sockaddr *)&at, &at_len) || port_of(&at) != port ||
+	    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return -1;
+	if (info.tcpi_state != ESTABLISHED || info.tcpi_bytes_received)
+		return -1;
+	return (long)info.tcpi_last_data_recv;
+}
+
+/* Shuts down who has been silent for too long; returns how many were silent. */
+static unsigned look(struct ofi *o, in_port_t port, long patience_ms)
+{
+	unsigned silent = 0, shut = 0;
+	struct dirent *e;
+
+	rewinddir(o->own_fds);
+	while ((e = readdir(o->own_fds))) {
+		int fd = atoi(e->d_name);
+		long ms = e->d_name[0] == '.' ? -1 : silent_ms(fd, port);
+
+		silent += ms >= 0;
+		if (ms >= patience_ms) {
+			shutdown(fd, SHUT_RDWR);
+			shut++;
+		}
+	}
+	if (shut)
+		cop_log_warn("connections without a word shut down count=%u", shut);
+	return silent;
+}
+
+void cop_fabric_ofi_strangers(struct ofi *o)
+{
+	const struct sockaddr_storage *own = (const void *)o->naming.own;
+	uint64_t now = cop_now_ms();
+
+	if (!o->own_fds || now < o->next_look_ms)
+		return;
+	o->silent = look(o, port_of(own), o->silent > SILENT_MAX ? SILENT_MANY_MS : SILENT_MS);
+	o->next_look_ms = now + (o->silent > SILENT_MAX ? LOOK_OFTEN_MS : LOOK_MS);
+}
+
+void cop_fabric_ofi_strangers_init(struct ofi *o)
+{
+	if (o->naming.form == COP_FABRIC_FORM_IP)
+		o->own_fds = opendir("/proc/self/fd");
+}
+
+void cop_fabric_ofi_strangers_fini(struct ofi *o)
+{
+	if (o->own_fds)
+		closedir(o->own_fds);
+}
