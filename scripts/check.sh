@@ -22,6 +22,8 @@ names=()
 processors=$(nproc)
 lanes=${COP_LANES:-$((processors < 4 ? processors : 4))}
 started=0
+# libinfinipath, which comes with Debian's libfabric, would leave a *.btr file in the current directory when a test aborts.
+export IPATH_NO_BACKTRACE=1
 declare -A running=() # PID -> MODE NAME BEGIN OUTPUT
 out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
 trap 'rm -rf "$out"' EXIT

@@ -51,7 +51,8 @@ SLOWFS=$BUILD/slowfs
 [ -x "$SLOWFS" ] || SLOWFS=$cop_root/build/slowfs
 PYTHON=/usr/bin/python3
 SRC=
-export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
+# The last one is for libinfinipath, which comes with libfabric.so and otherwise leaves a *.btr file where a program crashes.
+export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8 IPATH_NO_BACKTRACE=1
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 cop_planned=
