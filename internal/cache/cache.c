@@ -188,6 +188,20 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key)
 	return has;
 }
 
+bool cop_cache_hurry(struct cop_cache *c, const struct cop_key *key)
+{
+	uint64_t hash = key_hash(key);
+	struct shard *s = shard_of(c, hash);
+	struct node *n;
+	bool first;
+
+	pthread_mutex_lock(&s->lock);
+	n = lookup(s, hash, key);
+	first = n && n->state == FLYING && atomic_exchange(&n->obj.patient, false);
+	pthread_mutex_unlock(&s->lock);
+	return first;
+}
+
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key)
 {
 	uint64_t hash = key_hash(key);

@@ -49,6 +49,7 @@ struct cop_obj {
 	size_t len;
 	uint64_t sum;     /* keyed XXH3-64 of data, for chunks */
 	bool packed;      /* data is a packed chunk (wire.h) */
+	_Atomic bool patient; /* of a flight: so far nobody waits for it who is in a hurry; set by its leader at once */
 	_Atomic uint64_t stamp_ms; /* cop_now_ms() when it landed or was last found to be still true */
 	struct cop_key key; /* path points into the object */
 };
@@ -76,6 +77,8 @@ void cop_cache_free(struct cop_cache *c);
 /* waiter may be NULL (nobody waits: then JOINED means that it is coming anyway). Returns enum cop_found or -ENOMEM. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
+/* Somebody is in a hurry: true for the first one where a patient flight is under way. */
+bool cop_cache_hurry(struct cop_cache *c, const struct cop_key *key);
 /* Whether the key is there or flying; no reference, no effect on eviction. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 

@@ -97,7 +97,7 @@ struct cop_key cop_coop_key(const struct cop_ask *ask)
 }
 
 /* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of them. */
-static uint32_t stripe_of(const struct cop_coop *c, const struct cop_ask *ask)
+uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	uint32_t stripes = c->conf.topo.stripes;
 	size_t len = strlen(ask->path);
@@ -302,7 +302,8 @@ static struct flight *new_flight(struct cop_coop *c, const struct cop_ask *ask,
 	f->ask = *ask;
 	f->ask.path = obj->key.path;
 	f->local = local;
-	f->stripe = stripe_of(c, ask);
+	f->stripe = cop_coop_stripe(c, ask);
+	atomic_store(&obj->patient, ask->later);
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
 	return f;
@@ -358,6 +359,8 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 	}
 	if (found < 0)
 		return found;
+	if (found == COP_FOUND_JOINED && !ask->later)
+		cop_coop_hurry(c, ask);
 	if (f) {
 		f->was_absent = was_absent;
 		cop_coop_wait_for_room(f);
@@ -476,18 +479,21 @@ static void served_landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 }
 
 /* The request's fields, checked; path has room for 4096 bytes. */
-static bool decode(uint8_t op, struct cop_rpc_req *req, char *path, struct cop_ask *ask)
+static bool decode(uint8_t op, struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *hurry)
 {
 	size_t len, path_len;
 	const void *payload = cop_rpc_req_payload(req, &len);
 	struct cop_rd r = cop_rd_init(payload, len);
 	const char *text;
+	uint8_t when;
 
 	ask->kind = (enum cop_ask_kind)op;
 	ask->version = cop_rd_u64(&r);
 	ask->size = cop_rd_u64(&r);
 	ask->index = cop_rd_u64(&r);
-	ask->later = cop_rd_u8(&r);
+	when = cop_rd_u8(&r);
+	ask->later = when == ASK_LATER;
+	*hurry = when == ASK_HURRY;
 	text = cop_rd_str(&r, &path_len);
 	if (!cop_rd_done(&r) || path_len > 4095 || (path_len && memchr(text, 0, path_len)))
 		return false;
@@ -505,15 +511,18 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 	struct cop_ask ask;
 	struct cop_obj *obj;
 	struct served *s;
+	bool hurry;
 	int rc;
 
 	if (op < 1 || op > COP_ASK_LAST)
 		return false;
-	if (!decode(op, req, path, &ask)) {
+	if (!decode(op, req, path, &ask, &hurry)) {
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EINVAL});
 		return true;
 	}
-	if (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask)) {
+	if (hurry)
+		cop_coop_hurry(c, &ask);
+	if (hurry || (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask))) {
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
 		return true;
 	}

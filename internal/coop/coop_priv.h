@@ -13,6 +13,13 @@
 #define ENTRY_RESERVE ((size_t)512)
 #define GROUP_MAX (COP_COOP_GROUP_BYTES / (64 * COP_KIB))
 
+/* How a request says when it is wanted. */
+enum {
+	ASK_NOW,
+	ASK_LATER, /* nobody waits for it yet */
+	ASK_HURRY, /* it was asked for as later, and somebody waits now; the answer to this one is empty */
+};
+
 struct cop_coop {
 	struct cop_coop_conf conf;
 	pthread_mutex_t group_lock;
@@ -50,6 +57,12 @@ void cop_coop_fail(struct flight *f, int rc);
 struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local);
 /* Under group_lock: takes what is missing around f into one read, if memory is at hand. */
 void cop_coop_gather(struct flight *f);
+/* Where a flight that nobody waited for is under way, makes it one that somebody waits for, up to the origin. A hint: nothing depends
+ * on its arrival. */
+void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask);
+/* The request for the ancestor of a stripe. */
+size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size);
+uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask);
 /* Whether this node reads this object from the origin by its place in the tree. */
 bool cop_coop_is_root(const struct flight *f);
 struct cop_key cop_coop_key(const struct cop_ask *ask);

@@ -499,6 +499,35 @@ static void a_check_tells_whether_a_directory_is_still_the_same(void **state)
 	close_tree(t);
 }
 
+/* What node 2 prefetches through node 1 is under way at node 0's storage when a program on node 2 asks for it. */
+static void who_waits_for_what_was_prefetched_is_heard_at_the_origin(void **state)
+{
+	struct cop_ask later = {.kind = COP_ASK_ENTRY, .path = "f", .later = true}, now = {.kind = COP_ASK_ENTRY, .path = "f"};
+	struct tree *t = open_tree(3, 1, 1, 1 << 20);
+	struct asked prefetch, between, program[2];
+
+	(void)state;
+	put_file(t, "f", "x", 1);
+	ask(t, 2, later, &prefetch);
+	cop_fabric_fake_run(t->net, 100000);
+	ask(t, 1, later, &between);
+	cop_fabric_fake_run(t->net, 100000);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).hurries, 0);
+	for (int i = 0; i < 2; i++)
+		ask(t, 2, now, &program[i]);
+	cop_fabric_fake_run(t->net, 100000);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).hurries, 1);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 1);
+	settle(t);
+	assert_int_equal(prefetch.calls + between.calls + program[0].calls + program[1].calls, 4);
+	assert_int_equal(program[1].rc, 0);
+	forget(&prefetch);
+	forget(&between);
+	forget(&program[0]);
+	forget(&program[1]);
+	close_tree(t);
+}
+
 static void called(void *arg, const struct cop_rpc_result *r)
 {
 	*(int *)arg = r->status;
@@ -539,6 +568,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_is_kept_until_the_ttl_is_over),
 		cmocka_unit_test(a_file_that_changed_gives_estale_and_its_name_is_asked_again),
 		cmocka_unit_test(a_check_tells_whether_a_directory_is_still_the_same),
+		cmocka_unit_test(who_waits_for_what_was_prefetched_is_heard_at_the_origin),
 		cmocka_unit_test(a_malformed_request_is_refused),
 	};
 

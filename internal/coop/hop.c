@@ -9,6 +9,7 @@
 #include "log/log.h"
 
 #define TRIES_PER_HOP 3
+#define REQUEST_MAX (4096 + 64)
 
 static void next_ancestor(struct flight *f, int why)
 {
@@ -149,10 +150,21 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 		took(f, r);
 }
 
+size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size)
+{
+	struct cop_wr w = cop_wr_init(payload, size);
+
+	cop_wr_u64(&w, ask->version);
+	cop_wr_u64(&w, ask->size);
+	cop_wr_u64(&w, ask->index);
+	cop_wr_u8(&w, when);
+	cop_wr_str(&w, ask->path, strlen(ask->path));
+	return cop_wr_len(&w);
+}
+
 void cop_coop_send(struct flight *f)
 {
-	uint8_t payload[4096 + 64];
-	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
+	uint8_t payload[REQUEST_MAX];
 	struct cop_rpc_call call = {.rank = f->hop, .op = (uint8_t)f->ask.kind, .payload = payload,
 		.done = answered, .arg = f};
 
@@ -164,16 +176,36 @@ void cop_coop_send(struct flight *f)
 		cop_coop_read_origin(f);
 		return;
 	}
-	cop_wr_u64(&w, f->ask.version);
-	cop_wr_u64(&w, f->ask.size);
-	cop_wr_u64(&w, f->ask.index);
-	cop_wr_u8(&w, f->ask.later);
-	cop_wr_str(&w, f->ask.path, strlen(f->ask.path));
-	call.payload_len = cop_wr_len(&w);
+	call.payload_len = cop_coop_request(&f->ask, atomic_load(&f->obj->patient) ? ASK_LATER : ASK_NOW, payload, sizeof(payload));
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
 		call.landing_len = f->buf_len;
 		call.checks_body = true;
 	}
 	cop_rpc_call(f->coop->conf.rpc, &call);
+}
+
+/* ---- a prefetch that a program has caught up with ---- */
+
+static void ignore(void *arg, const struct cop_rpc_result *r)
+{
+	(void)arg;
+	(void)r;
+}
+
+void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask)
+{
+	uint32_t parent = atomic_load(&c->parent[cop_coop_stripe(c, ask)]);
+	uint8_t payload[REQUEST_MAX];
+	struct cop_rpc_call call = {.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};
+	struct cop_key key = cop_coop_key(ask);
+
+	if (!cop_cache_hurry(c->conf.cache, &key) || atomic_load(&c->closing))
+		return;
+	if (parent == COP_TOPO_NONE || !c->conf.rpc) {
+		cop_origin_hurry(c->conf.origin, ask->path, ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
+		return;
+	}
+	call.payload_len = cop_coop_request(ask, ASK_HURRY, payload, sizeof(payload));
+	cop_rpc_call(c->conf.rpc, &call);
 }

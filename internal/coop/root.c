@@ -127,7 +127,7 @@ static void own_manifest(struct flight *f)
 
 void cop_coop_read_origin(struct flight *f)
 {
-	struct cop_origin *o = f->ask.later ? cop_origin_later(f->coop->conf.origin) : f->coop->conf.origin;
+	struct cop_origin *o = atomic_load(&f->obj->patient) ? cop_origin_later(f->coop->conf.origin) : f->coop->conf.origin;
 
 	switch (f->ask.kind) {
 	case COP_ASK_LISTING:

@@ -244,7 +244,7 @@ static int start_batches(struct listing *l)
 		return -ENOMEM;
 	l->pending = n;
 	for (uint32_t i = 0; i < n; i++)
-		l->batch[i] = (struct batch){.job = {.fn = run_batch, .later = l->task.job.later},
+		l->batch[i] = (struct batch){.job = {.fn = run_batch, .later = l->task.job.later, .path = l->task.path, .to = UINT64_MAX},
 			.l = l,
 			.first = i * size,
 			.count = COP_MIN(size, l->count - i * size)};

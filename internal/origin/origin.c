@@ -23,6 +23,8 @@ int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const 
 	if (!path || t->path_error)
 		return 0;
 	t->path = strdup(path);
+	t->job.path = t->path;
+	t->job.to = UINT64_MAX;
 	return t->path ? 0 : -ENOMEM;
 }
 
@@ -160,6 +162,11 @@ static void real_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *
 	cop_origin_pool_submit(&cop_origin_real_of(o)->pool, &r->job, false);
 }
 
+static void real_hurry(struct cop_origin *o, const char *path, uint64_t offset)
+{
+	cop_origin_pool_hurry(&cop_origin_real_of(o)->pool, path, offset);
+}
+
 static void real_load(struct cop_origin *o, unsigned *queued, unsigned *running)
 {
 	struct cop_origin_pool *p = &cop_origin_real_of(o)->pool;
@@ -192,6 +199,7 @@ static const struct cop_origin_ops real_ops = {
 	.holes = cop_origin_real_holes,
 	.statfs = real_statfs,
 	.run = real_run,
+	.hurry = real_hurry,
 	.load = real_load,
 };
 
@@ -307,6 +315,11 @@ void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *a
 struct cop_origin *cop_origin_later(struct cop_origin *o)
 {
 	return o->dirfd >= 0 ? &cop_origin_real_of(o)->other : o;
+}
+
+void cop_origin_hurry(struct cop_origin *o, const char *path, uint64_t offset)
+{
+	o->ops->hurry(o, path, offset);
 }
 
 int cop_origin_dirfd(const struct cop_origin *o)

@@ -356,6 +356,13 @@ static void fake_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *
 	submit(o, &(struct fake_job){.fn = run_fn, .run = fn, .arg = arg}, "");
 }
 
+static void fake_hurry(struct cop_origin *o, const char *path, uint64_t offset)
+{
+	(void)path;
+	(void)offset;
+	fake(o)->counts.hurries++;
+}
+
 static void fake_load(struct cop_origin *o, unsigned *queued, unsigned *running)
 {
 	pthread_mutex_lock(&fake(o)->lock);
@@ -423,6 +430,7 @@ static const struct cop_origin_ops fake_ops = {
 	.holes = fake_holes,
 	.statfs = fake_statfs,
 	.run = fake_run,
+	.hurry = fake_hurry,
 	.load = fake_load,
 };
 

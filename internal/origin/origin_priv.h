@@ -26,6 +26,7 @@ struct cop_origin_ops {
 		void *arg);
 	void (*statfs)(struct cop_origin *o, cop_origin_done *done, void *arg);
 	void (*run)(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
+	void (*hurry)(struct cop_origin *o, const char *path, uint64_t offset);
 	void (*load)(struct cop_origin *o, unsigned *queued, unsigned *running);
 };
 
@@ -43,6 +44,8 @@ struct cop_origin_job {
 	struct cop_list link;
 	void (*fn)(struct cop_origin_job *job, int rc);
 	bool later; /* nobody waits for it: after all the others, and never on all workers */
+	const char *path; /* what it is about, NULL if that does not matter, and which bytes of it */
+	uint64_t from, to;
 };
 
 struct cop_origin_worker;
@@ -66,6 +69,8 @@ int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
 void cop_origin_pool_fini(struct cop_origin_pool *p);
 /* urgent: before the jobs that wait already in its queue, for the parts of a job that was let in before. */
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);
+/* Somebody waits for it now: jobs for later about this path and offset become jobs like any other. */
+void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t offset);
 
 /* ---- descriptors that are kept between reads of one file ---- */
 

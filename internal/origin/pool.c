@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 struct cop_origin_worker {
@@ -190,6 +191,34 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 out:
 	pthread_mutex_unlock(&p->lock);
 	end_all(&failed, rc);
+}
+
+static bool is_about(const struct cop_origin_job *job, const char *path, uint64_t offset)
+{
+	return job->path && offset >= job->from && offset < job->to && strcmp(job->path, path) == 0;
+}
+
+void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t offset)
+{
+	struct cop_list *item, *next;
+
+	pthread_mutex_lock(&p->lock);
+	for (item = p->later.next; item != &p->later; item = next) {
+		struct cop_origin_job *job = COP_CONTAINER_OF(item, struct cop_origin_job, link);
+
+		next = item->next;
+		if (!is_about(job, path, offset))
+			continue;
+		job->later = false;
+		cop_list_remove(item);
+		cop_list_push_back(&p->queue, item);
+		/* Those who sleep may sleep because this was for later. Without a new one those that run come to it. */
+		if (p->idle)
+			pthread_cond_signal(&p->wake);
+		else if (p->threads < p->max)
+			start_worker(p);
+	}
+	pthread_mutex_unlock(&p->lock);
 }
 
 void cop_origin_pool_fini(struct cop_origin_pool *p)

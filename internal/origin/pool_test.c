@@ -208,6 +208,33 @@ static void one_worker_does_the_work_for_later_last(void **state)
 	cop_origin_pool_fini(&p);
 }
 
+static void work_for_later_that_somebody_waits_for_now_comes_first(void **state)
+{
+	_Atomic int wanted = 0, most_wanted = 0, wanted_done = 0;
+	struct cop_origin_pool p;
+	struct counted c[9];
+
+	(void)state;
+	prepare(&p, 1, c, 9, 20000);
+	c[8].now = &wanted;
+	c[8].most = &most_wanted;
+	c[8].done = &wanted_done;
+	for (int i = 0; i < 9; i++) {
+		c[i].job.later = true;
+		c[i].job.path = i < 7 ? "other" : "file";
+		c[i].job.from = i < 8 ? 0 : 4096;
+		c[i].job.to = i < 8 ? 4096 : 8192;
+		cop_origin_pool_submit(&p, &c[i].job, false);
+	}
+	wait_until(&now, 1);
+	cop_origin_pool_hurry(&p, "file", 8192);
+	cop_origin_pool_hurry(&p, "file", 8191);
+	wait_until(&wanted_done, 1);
+	assert_true(done < 8);
+	wait_until(&done, 8);
+	cop_origin_pool_fini(&p);
+}
+
 static void closing_cancels_work_for_later_too(void **state)
 {
 	struct cop_origin_pool p;
@@ -260,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_job_submitted_by_a_running_job_during_the_close_is_cancelled),
 		cmocka_unit_test(work_for_later_leaves_a_worker_free_for_who_waits),
 		cmocka_unit_test(one_worker_does_the_work_for_later_last),
+		cmocka_unit_test(work_for_later_that_somebody_waits_for_now_comes_first),
 		cmocka_unit_test(closing_cancels_work_for_later_too),
 		cmocka_unit_test(an_idle_thread_tidies_until_nothing_is_left),
 	};

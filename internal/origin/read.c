@@ -16,7 +16,7 @@
 
 struct read_task {
 	struct cop_origin_task task;
-	uint64_t version, offset;
+	uint64_t version, offset, total;
 	int n_iov;
 	struct iovec iov[];
 };
@@ -145,6 +145,10 @@ static void submit_read(struct cop_origin *o, const char *path, struct read_task
 		done(arg, -ENOMEM, NULL, 0);
 		return;
 	}
+	if (r->n_iov) {
+		r->task.job.from = r->offset;
+		r->task.job.to = r->offset + r->total;
+	}
 	cop_origin_pool_submit(&r->task.o->pool, &r->task.job, false);
 }
 
@@ -165,6 +169,7 @@ void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t versi
 		r->task.job.fn = read_job;
 		r->version = version;
 		r->offset = offset;
+		r->total = total;
 		r->n_iov = n_iov;
 		if (n_iov)
 			memcpy(r->iov, iov, (size_t)n_iov * sizeof(*iov));
