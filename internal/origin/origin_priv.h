@@ -50,11 +50,18 @@ struct cop_origin_job {
 
 struct cop_origin_worker;
 
+#define COP_ORIGIN_HURRIED 32
+
 struct cop_origin_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct cop_list queue, later;
 	unsigned max, threads, idle, queued, running, running_later;
+	/* What somebody was in a hurry for last: of a directory that is being read, the parts are still to be submitted. */
+	struct {
+		uint64_t hash, offset;
+	} hurried[COP_ORIGIN_HURRIED];
+	unsigned hurries;
 	bool stopping;
 	struct cop_origin_worker *worker; /* max of them */
 	unsigned idle_ms;

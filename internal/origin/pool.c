@@ -161,13 +161,31 @@ static void end_all(struct cop_list *jobs, int rc)
 	}
 }
 
+static uint64_t hash_of(const char *path)
+{
+	return cop_hash64(path, strlen(path), 0);
+}
+
+/* Locked. Two paths with one hash: a job comes sooner than it had to. */
+static bool was_hurried(const struct cop_origin_pool *p, const struct cop_origin_job *job)
+{
+	uint64_t hash = job->path ? hash_of(job->path) : 0;
+
+	for (unsigned i = 0; job->path && i < COP_MIN(p->hurries, COP_ORIGIN_HURRIED); i++)
+		if (p->hurried[i].hash == hash && p->hurried[i].offset >= job->from && p->hurried[i].offset < job->to)
+			return true;
+	return false;
+}
+
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent)
 {
-	struct cop_list failed, *queue = job->later ? &p->later : &p->queue;
+	struct cop_list failed, *queue;
 	int rc = 0;
 
 	cop_list_init(&failed);
 	pthread_mutex_lock(&p->lock);
+	job->later = job->later && !was_hurried(p, job);
+	queue = job->later ? &p->later : &p->queue;
 	if (p->stopping) {
 		rc = -ECANCELED;
 		cop_list_push_back(&failed, &job->link);
@@ -201,8 +219,12 @@ static bool is_about(const struct cop_origin_job *job, const char *path, uint64_
 void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t offset)
 {
 	struct cop_list *item, *next;
+	unsigned slot;
 
 	pthread_mutex_lock(&p->lock);
+	slot = p->hurries++ % COP_ORIGIN_HURRIED;
+	p->hurried[slot].hash = hash_of(path);
+	p->hurried[slot].offset = offset;
 	for (item = p->later.next; item != &p->later; item = next) {
 		struct cop_origin_job *job = COP_CONTAINER_OF(item, struct cop_origin_job, link);
 

@@ -231,6 +231,10 @@ static void work_for_later_that_somebody_waits_for_now_comes_first(void **state)
 	cop_origin_pool_hurry(&p, "file", 8191);
 	wait_until(&wanted_done, 1);
 	assert_true(done < 8);
+	/* What comes of it later, as the parts of a directory do. */
+	cop_origin_pool_submit(&p, &c[8].job, false);
+	assert_false(c[8].job.later);
+	wait_until(&wanted_done, 2);
 	wait_until(&done, 8);
 	cop_origin_pool_fini(&p);
 }
