@@ -3,8 +3,8 @@
  * addresses, from which the root makes the job's address book), and asks it for the go; the answer to that waits until the root has
  * heard of everyone, or gives up and names who is missing.
  *
- * A node that is restarted joins a tree that is ready already: its parent says so at once, or the next living ancestor; the root asks its
- * children. */
+ * A node that is restarted joins a tree that is ready already: its parent says so at once, or the next living ancestor; the root, and who
+ * finds no ancestor alive, asks its own children and the root's. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -221,23 +221,6 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 	}
 }
 
-static void ask_go(struct cop_node *n)
-{
-	struct cop_rpc_call call = {.op = OP_GO, .done = go_heard, .arg = n};
-	bool ask;
-
-	pthread_mutex_lock(&n->lock);
-	ask = !n->go_sending && !n->ready && !n->aborted;
-	n->go_sending |= ask;
-	/* From the parent up to the root, and again. */
-	if (n->go_rank == COP_TOPO_NONE)
-		n->go_rank = cop_topo_parent(&n->topo, 0, n->rank);
-	call.rank = n->go_rank;
-	pthread_mutex_unlock(&n->lock);
-	if (ask)
-		cop_rpc_call(n->rpc, &call);
-}
-
 static void state_heard(void *arg, const struct cop_rpc_result *r)
 {
 	struct cop_node *n = arg;
@@ -253,16 +236,46 @@ static void state_heard(void *arg, const struct cop_rpc_result *r)
 	settle(n, true, "");
 }
 
-/* The root was perhaps restarted. Children that are not up yet, or no more ready than this node, are no news. */
-static void ask_state(struct cop_node *n)
+static void ask_children_of(struct cop_node *n, uint32_t rank)
 {
-	uint32_t child[COP_TOPO_MAX_FANOUT], count = cop_topo_children(&n->topo, 0, n->rank, child);
+	uint32_t child[COP_TOPO_MAX_FANOUT], count = cop_topo_children(&n->topo, 0, rank, child);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct cop_rpc_call call = {.rank = child[i], .op = OP_STATE, .done = state_heard, .arg = n};
 
-		cop_rpc_call(n->rpc, &call);
+		if (child[i] != n->rank)
+			cop_rpc_call(n->rpc, &call);
 	}
+}
+
+/* This node was perhaps restarted. Nodes that are not up yet, or no more ready than this one, are no news. */
+static void ask_state(struct cop_node *n)
+{
+	uint32_t root = cop_topo_root(&n->topo, 0);
+
+	ask_children_of(n, n->rank);
+	if (n->rank != root)
+		ask_children_of(n, root);
+}
+
+static void ask_go(struct cop_node *n)
+{
+	struct cop_rpc_call call = {.op = OP_GO, .done = go_heard, .arg = n};
+	bool ask, again;
+
+	pthread_mutex_lock(&n->lock);
+	ask = !n->go_sending && !n->ready && !n->aborted;
+	n->go_sending |= ask;
+	/* From the parent up to the root, and again. */
+	again = ask && n->go_rank == COP_TOPO_NONE;
+	if (again)
+		n->go_rank = cop_topo_parent(&n->topo, 0, n->rank);
+	call.rank = n->go_rank;
+	pthread_mutex_unlock(&n->lock);
+	if (ask)
+		cop_rpc_call(n->rpc, &call);
+	if (again)
+		ask_state(n);
 }
 
 void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req)
@@ -413,7 +426,7 @@ void cop_node_join(struct cop_node *n)
 	note_ready(n, &t);
 	pthread_mutex_unlock(&n->lock);
 	cop_buf_free(&networks);
-	n->go_rank = COP_TOPO_NONE;
+	n->go_rank = cop_topo_parent(&n->topo, 0, n->rank);
 	heard(n);
 	if (cop_topo_root(&n->topo, 0) != n->rank)
 		ask_go(n);

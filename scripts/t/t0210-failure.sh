@@ -5,7 +5,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 16
+plan 17
 
 SRC=$T/src
 numbered_files "$SRC/many" 400 100000
@@ -72,8 +72,15 @@ root=$(root_node)
 mapfile -t others < <(all_but "$root")
 start_readers "${others[0]}" "${others[3]}" "${others[5]}"
 sleep 0.4
+for child in "${others[@]}"; do
+	[ "$(node_stat "$child" parent)" != "$root" ] || break
+done
 kill_node "$root"
 await_readers "root $root killed"
+kill_node "$child"
+umount -l "$W/mnt/$child"
+unset "cop_killed[$child]"
+ok "its child $child starts again without it" start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout 20
 ok 'what is left of it stops' without_tree
 
 with_tree 4 --trees 1 --peer-timeout 1
