@@ -140,6 +140,9 @@ void cop_buf_free(struct cop_buf *b);
  * Both retry EINTR. Return the count or -errno. */
 ssize_t cop_read_full(int fd, void *data, size_t len);
 ssize_t cop_write_full(int fd, const void *data, size_t len);
+/* A descriptor to read the regular file name in dir (AT_FDCWD), with its size; -errno, of anything else -EISDIR or -EINVAL. Never waits
+ * and touches no device: for files in folders that others may write to. */
+int cop_open_regular(int dir, const char *name, uint64_t *size);
 /* A whole small file, NUL-terminated, at most max_bytes (-EFBIG past that); the
  * caller frees *data. */
 int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len);

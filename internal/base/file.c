@@ -43,6 +43,32 @@ ssize_t cop_write_full(int fd, const void *data, size_t len)
 	return (ssize_t)done;
 }
 
+static int regular_size(const struct stat *st, uint64_t *size)
+{
+	*size = (uint64_t)st->st_size;
+	if (S_ISDIR(st->st_mode))
+		return -EISDIR;
+	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
+}
+
+/* Looks before it opens: opening a fifo waits and opening a device may do things. And after: the name may mean something else by then. */
+int cop_open_regular(int dir, const char *name, uint64_t *size)
+{
+	struct stat st;
+	int fd, rc = fstatat(dir, name, &st, 0) ? -errno : regular_size(&st, size);
+
+	if (rc)
+		return rc;
+	fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	rc = fstat(fd, &st) ? -errno : regular_size(&st, size);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
 int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len)
 {
 	struct cop_buf b = {0};

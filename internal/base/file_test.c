@@ -185,6 +185,26 @@ static void missing_directories_are_made_and_those_that_are_there_are_fine(void 
 	assert_int_equal(empty_dir(), 0);
 }
 
+static void only_a_regular_file_is_opened_as_one(void **state)
+{
+	uint64_t size;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
+	assert_int_equal(symlink("fifo", in_dir("link")), 0);
+	assert_int_equal(cop_write_file(in_dir("file"), "abc", 3, 0600), 0);
+	assert_int_equal(cop_open_regular(AT_FDCWD, in_dir("fifo"), &size), -EINVAL);
+	assert_int_equal(cop_open_regular(AT_FDCWD, in_dir("link"), &size), -EINVAL);
+	assert_int_equal(cop_open_regular(AT_FDCWD, in_dir("."), &size), -EISDIR);
+	assert_int_equal(cop_open_regular(AT_FDCWD, in_dir("none"), &size), -ENOENT);
+	fd = cop_open_regular(AT_FDCWD, in_dir("file"), &size);
+	assert_true(fd >= 0);
+	assert_int_equal(size, 3);
+	close(fd);
+	assert_int_equal(unlink(in_dir("fifo")) | unlink(in_dir("link")) | unlink(in_dir("file")), 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -195,6 +215,7 @@ int main(void)
 		T(errors_name_themselves_and_leave_nothing_behind),
 		T(a_file_is_replaced_by_rename),
 		T(missing_directories_are_made_and_those_that_are_there_are_fine),
+		T(only_a_regular_file_is_opened_as_one),
 		T(short_reads_are_put_together_and_the_end_gives_the_count),
 	};
 

@@ -89,24 +89,18 @@ static bool find_auto(const struct cop_node *n, char path[PATH_MAX])
 
 static int read_text(const char *path, struct cop_buf *out)
 {
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint64_t size;
+	int fd = cop_open_regular(AT_FDCWD, path, &size), rc;
 	ssize_t got;
-	int rc = 0;
 
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st))
-		rc = -errno;
-	else if (!S_ISREG(st.st_mode))
-		rc = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	else if (st.st_size > (off_t)COP_MANIFEST_BYTES_MAX)
-		rc = -EFBIG;
-	out->cap = (size_t)st.st_size + 1;
+		return fd;
+	rc = size > COP_MANIFEST_BYTES_MAX ? -EFBIG : 0;
+	out->cap = (size_t)size + 1;
 	out->data = rc ? NULL : malloc(out->cap);
 	if (!rc && !out->data)
 		rc = -ENOMEM;
-	got = rc ? rc : cop_read_full(fd, out->data, (size_t)st.st_size);
+	got = rc ? rc : cop_read_full(fd, out->data, (size_t)size);
 	if (got >= 0) {
 		out->len = (size_t)got;
 		out->data[got] = '\0';

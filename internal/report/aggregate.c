@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -48,12 +49,16 @@ static int choose_directories(const char *job_dir, const char *output_dir, struc
 static uint64_t ranks_there(const char *output, const char *prefix)
 {
 	char *path, *data = NULL, *at;
-	uint64_t ranks = 0;
+	uint64_t ranks = 0, size;
 	size_t len;
+	int fd;
 
 	if (asprintf(&path, "%s/%s-profiling_aggregate.csv", output, prefix) < 0)
 		return 0;
-	if (!access(path, R_OK) && !cop_read_file(path, COP_MIB, &data, &len)) {
+	fd = cop_open_regular(AT_FDCWD, path, &size);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && !cop_read_file(path, COP_MIB, &data, &len)) {
 		at = strstr(data, "\nranks_with_aggregate_files,");
 		if (at)
 			ranks = strtoull(strchr(at, ',') + 1, NULL, 10);

@@ -162,28 +162,15 @@ static ssize_t read_fd(void *arg, void *data, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-/* A fifo or a device is not opened to be read, whatever it is called. */
-static int open_regular(int dir, const char *name, int *fd)
-{
-	struct stat st;
-
-	*fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (*fd < 0)
-		return -errno;
-	if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
-		return 0;
-	close(*fd);
-	return -EBADMSG;
-}
-
 static int add_file(struct cop_report_held *u, struct faults *f, int dir, const char *name,
 	enum cop_report_held_table table)
 {
 	const char *why = NULL;
-	int fd, rc = open_regular(dir, name, &fd);
+	uint64_t size;
+	int fd = cop_open_regular(dir, name, &size), rc;
 
-	if (rc) {
-		cop_report_faults_add(f, name, rc == -EBADMSG ? "it is not a regular file" : strerror(-rc));
+	if (fd < 0) {
+		cop_report_faults_add(f, name, fd == -EINVAL || fd == -EISDIR ? "it is not a regular file" : strerror(-fd));
 		return 0;
 	}
 	rc = cop_report_held_add(u, table, read_fd, &fd, &why);

@@ -88,25 +88,15 @@ static ssize_t read_source(void *arg, void *data, size_t len)
 	return got;
 }
 
-/* Looks before it opens: opening a pipe waits and opening a device may do things. NULL, or what is wrong. */
+/* NULL, or what is wrong. */
 static const char *open_table(int dir, const char *name, struct source *s)
 {
-	struct stat st;
-
-	s->fd = -1;
-	if (fstatat(dir, name, &st, 0))
-		return strerror(errno);
-	if (!S_ISREG(st.st_mode))
+	s->fd = cop_open_regular(dir, name, &s->left);
+	if (s->fd == -EINVAL || s->fd == -EISDIR)
 		return "it is not a regular file";
-	s->fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (s->fd < 0 || fstat(s->fd, &st))
-		return strerror(errno);
-	if (!S_ISREG(st.st_mode))
-		return "it is not a regular file";
-	if ((uint64_t)st.st_size > FILE_MAX_BYTES)
-		return "it is larger than any table";
-	s->left = (uint64_t)st.st_size;
-	return NULL;
+	if (s->fd < 0)
+		return strerror(-s->fd);
+	return s->left > FILE_MAX_BYTES ? "it is larger than any table" : NULL;
 }
 
 static const char *verdict_text(const struct table_result *t)

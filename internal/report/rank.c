@@ -222,26 +222,22 @@ void cop_report_reader_close(struct rank_reader *r)
 	cop_csv_free(&r->csv);
 }
 
-/* O_NONBLOCK: a fifo would wait for a writer. */
 int cop_report_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why)
 {
-	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
+	int fd = cop_open_regular(dir, name, size);
 
-	if (fd < 0 && errno == ENOENT)
-		return -ENOENT;
-	if (fd < 0 || fstat(fd, &st)) {
-		cop_buf_printf(why, "it cannot be opened: %s", strerror(errno));
-	} else if (!S_ISREG(st.st_mode)) {
+	if (fd == -ENOENT)
+		return fd;
+	if (fd == -EINVAL || fd == -EISDIR) {
 		cop_buf_str(why, "it is not a regular file");
-	} else if ((uint64_t)st.st_size > FILE_BYTES_MAX) {
+	} else if (fd < 0) {
+		cop_buf_printf(why, "it cannot be opened: %s", strerror(-fd));
+	} else if (*size > FILE_BYTES_MAX) {
 		cop_buf_str(why, "it is larger than any that Copper writes");
+		close(fd);
 	} else {
-		*size = (uint64_t)st.st_size;
 		return fd;
 	}
-	if (fd >= 0)
-		close(fd);
 	return -EBADMSG;
 }
 
