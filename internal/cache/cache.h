@@ -132,7 +132,8 @@ struct cop_cache_usage {
 	uint64_t limit_bytes, used_bytes; /* used: tables, flights and what is still referenced */
 	uint64_t flights, waiting_for_room;
 };
-/* Calls fn for every landed object of a table, under the lock of its shard: fn must be quick and call nothing of the cache. */
+/* Calls fn for every landed object of a table, without a lock. Objects that land meanwhile may be left out, as may, without memory, a
+ * sixteenth of them. */
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);

@@ -338,6 +338,37 @@ static void threads_share_it(void **state)
 	cop_cache_free(c);
 }
 
+struct visit {
+	struct cop_cache *c;
+	unsigned count;
+	uint64_t bytes;
+};
+
+static void forget_it(void *arg, const struct cop_key *key, size_t bytes)
+{
+	struct visit *v = arg;
+
+	cop_cache_forget(v->c, key);
+	v->count++;
+	v->bytes += bytes;
+}
+
+static void who_walks_the_objects_may_use_the_cache(void **state)
+{
+	struct visit v = {.c = cop_cache_new(1 << 20, NULL)};
+	struct cop_cache_usage u;
+
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++)
+		put_bytes(v.c, "f", i, 100);
+	cop_cache_usage(v.c, &u);
+	cop_cache_each(v.c, COP_TABLE_DATA, forget_it, &v);
+	assert_int_equal(v.count, 100);
+	assert_int_equal(v.bytes, u.table[COP_TABLE_DATA].bytes);
+	assert_int_equal(used(v.c), 0);
+	cop_cache_free(v.c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +382,7 @@ int main(void)
 		cmocka_unit_test(local_flights_leave_room_for_those_of_other_nodes),
 		cmocka_unit_test(room_is_shared_without_changing_the_sums),
 		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
+		cmocka_unit_test(who_walks_the_objects_may_use_the_cache),
 		cmocka_unit_test(threads_share_it),
 	};
 

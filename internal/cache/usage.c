@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 {
@@ -17,20 +18,45 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->waiting_for_room = atomic_load(&c->room_waiting);
 }
 
+/* The landed objects of one shard and table, each with a reference; NULL without memory, or if there is none. What lands between the
+ * two looks is left out. */
+static struct node **hold_shard(struct shard *s, enum cop_table table, size_t *held)
+{
+	struct node **all;
+	size_t count;
+
+	pthread_mutex_lock(&s->lock);
+	count = s->count;
+	pthread_mutex_unlock(&s->lock);
+	*held = 0;
+	all = count ? malloc(count * sizeof(*all)) : NULL;
+	if (!all)
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	for (struct cop_list *l = s->sieve.next; l != &s->sieve && *held < count; l = l->next) {
+		struct node *n = COP_CONTAINER_OF(l, struct node, sieve);
+
+		if (n->obj.key.table != table)
+			continue;
+		atomic_fetch_add(&n->refs, 1);
+		all[(*held)++] = n;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg)
 {
 	for (unsigned i = 0; i < SHARDS; i++) {
-		struct shard *s = &c->shard[i];
+		size_t held;
+		struct node **all = hold_shard(&c->shard[i], table, &held);
 
-		pthread_mutex_lock(&s->lock);
-		for (struct cop_list *l = s->sieve.next; l != &s->sieve; l = l->next) {
-			struct node *n = COP_CONTAINER_OF(l, struct node, sieve);
-
-			if (n->obj.key.table == table)
-				fn(arg, &n->obj.key, n->charged);
+		for (size_t k = 0; k < held; k++) {
+			fn(arg, &all[k]->obj.key, all[k]->charged);
+			cop_obj_put(c, &all[k]->obj);
 		}
-		pthread_mutex_unlock(&s->lock);
+		free(all);
 	}
 }
 
