@@ -8,6 +8,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "log/log.h"
@@ -68,12 +69,13 @@ static unsigned look(struct ofi *o, in_port_t port, long patience_ms)
 
 void cop_fabric_ofi_strangers(struct ofi *o)
 {
-	const struct sockaddr_storage *own = (const void *)o->naming.own;
+	struct sockaddr_storage own = {0};
 	uint64_t now = cop_now_ms();
 
 	if (!o->own_fds || now < o->next_look_ms)
 		return;
-	o->silent = look(o, port_of(own), o->silent > SILENT_MAX ? SILENT_MANY_MS : SILENT_MS);
+	memcpy(&own, o->naming.own, COP_MIN(sizeof(own), o->naming.own_len));
+	o->silent = look(o, port_of(&own), o->silent > SILENT_MAX ? SILENT_MANY_MS : SILENT_MS);
 	o->next_look_ms = now + (o->silent > SILENT_MAX ? LOOK_OFTEN_MS : LOOK_MS);
 }
 
