@@ -116,7 +116,7 @@ is_mounted() { # DIR; a dead FUSE mount is one too
 unmount_killed() {
 	local i
 	for i in "${!cop_killed[@]}"; do
-		! is_mounted "$W/mnt/$i" || umount -l "$W/mnt/$i"
+		! is_mounted "$W/mnt/$i" || umount -l "$W/mnt/$i" 2>/dev/null
 	done
 }
 
