@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #define RETRY_MS 200
+/* A tree that forms is ready before, and then nobody but the root has asked its children. */
+#define STATE_MS 2000
 /* The log says so often what is waited for. */
 #define NOT_YET_MS 10000
 /* Others wait a little longer than the root, so that they hear its reason. */
@@ -64,16 +66,6 @@ void cop_node_join_fini(struct cop_node *n)
 	free(n->ready_address);
 	free(n->ready_rank);
 	pthread_mutex_destroy(&n->lock);
-}
-
-/* What all nodes of a job must agree on. */
-static uint64_t fingerprint(const struct cop_node *n)
-{
-	char text[4096 + 256];
-	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version, n->topo.nodes,
-		n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
-
-	return cop_hash64(text, (size_t)len, 0);
 }
 
 static void answer_go(struct cop_node *n, struct cop_rpc_req *req)
@@ -130,10 +122,20 @@ static void note_trouble(struct cop_node *n, int status)
 	uint32_t parent = cop_topo_parent(&n->topo, 0, n->rank);
 
 	snprintf(n->trouble, sizeof(n->trouble), "%s (rank %" PRIu32 ", this node's parent): %s",
-		cop_node_host(n, parent), parent, status == -EACCES ?
-		"it holds another secret" : status == -EPROTO ?
-		"it was started with other options (--source, --fanout, --trees, --chunk, the host list or the version differ)" :
+		cop_node_host(n, parent), parent, status == -EACCES ? "it holds another secret" :
 		status == -EHOSTDOWN && n->no_address[0] ? n->no_address : strerror(-status));
+}
+
+/* Which of the two is wrong, nobody can tell. Its host's name may be another in its own list. */
+void cop_node_differs(void *arg, uint32_t rank)
+{
+	struct cop_node *n = arg;
+	char why[800];
+
+	snprintf(why, sizeof(why), "%s (rank %" PRIu32 ") was started with other options: --source, --fanout, --trees, --chunk, the host list or its order, or the version differ",
+		rank < n->topo.nodes ? cop_node_host(n, rank) : "a node", rank);
+	cop_log_warn("refused: %s", why);
+	settle(n, false, why);
 }
 
 static void ready_told(void *arg, const struct cop_rpc_result *r)
@@ -142,7 +144,6 @@ static void ready_told(void *arg, const struct cop_rpc_result *r)
 	struct cop_node *n = c->node;
 	struct cop_list *l;
 	bool again = r->status && r->status != -EPROTO;
-	char why[800];
 
 	pthread_mutex_lock(&n->lock);
 	n->ready_sending = false;
@@ -156,12 +157,10 @@ static void ready_told(void *arg, const struct cop_rpc_result *r)
 	while ((l = cop_list_pop_front(&c->items)))
 		free(COP_CONTAINER_OF(l, struct ready_item, link));
 	free(c);
-	if (r->status == -EPROTO) {
-		snprintf(why, sizeof(why), "refused by %s", n->trouble);
-		settle(n, false, why);
-	} else if (!r->status) {
+	if (r->status == -EPROTO)
+		cop_node_differs(n, cop_topo_parent(&n->topo, 0, n->rank));
+	else if (!r->status)
 		send_ready(n);
-	}
 	/* A failure is tried again by the main thread, RETRY_MS later. */
 }
 
@@ -178,7 +177,6 @@ static void send_ready(struct cop_node *n)
 		return;
 	c->node = n;
 	cop_list_init(&c->items);
-	cop_wr_u64(&w, fingerprint(n));
 	pthread_mutex_lock(&n->lock);
 	while (!n->ready_sending && !cop_list_empty(&n->ready_queue)) {
 		struct ready_item *it = COP_CONTAINER_OF(n->ready_queue.next, struct ready_item, link);
@@ -206,10 +204,12 @@ static void send_ready(struct cop_node *n)
 static void go_heard(void *arg, const struct cop_rpc_result *r)
 {
 	struct cop_node *n = arg;
+	uint32_t asked;
 	char why[1024];
 
 	pthread_mutex_lock(&n->lock);
 	n->go_sending = false;
+	asked = n->go_rank;
 	if (!r->answered)
 		n->go_rank = cop_topo_parent(&n->topo, 0, n->go_rank);
 	pthread_mutex_unlock(&n->lock);
@@ -218,14 +218,25 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 	} else if (r->answered && r->status == -ETIMEDOUT) {
 		snprintf(why, sizeof(why), "%.*s", (int)r->body_len, r->body ? (const char *)r->body : "");
 		settle(n, false, why);
+	} else if (r->status == -EPROTO) {
+		cop_node_differs(n, asked);
 	}
 }
 
+struct state_call {
+	struct cop_node *node;
+	uint32_t rank;
+};
+
 static void state_heard(void *arg, const struct cop_rpc_result *r)
 {
-	struct cop_node *n = arg;
+	struct state_call c = *(struct state_call *)arg;
+	struct cop_node *n = c.node;
 	bool news;
 
+	free(arg);
+	if (r->status == -EPROTO)
+		cop_node_differs(n, c.rank);
 	if (!r->answered || r->status)
 		return;
 	pthread_mutex_lock(&n->lock);
@@ -241,10 +252,13 @@ static void ask_children_of(struct cop_node *n, uint32_t rank)
 	uint32_t child[COP_TOPO_MAX_FANOUT], count = cop_topo_children(&n->topo, 0, rank, child);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct cop_rpc_call call = {.rank = child[i], .op = OP_STATE, .done = state_heard, .arg = n};
+		struct state_call *c = child[i] == n->rank ? NULL : malloc(sizeof(*c));
+		struct cop_rpc_call call = {.rank = child[i], .op = OP_STATE, .done = state_heard, .arg = c};
 
-		if (child[i] != n->rank)
-			cop_rpc_call(n->rpc, &call);
+		if (!c)
+			continue;
+		*c = (struct state_call){n, child[i]};
+		cop_rpc_call(n->rpc, &call);
 	}
 }
 
@@ -368,7 +382,7 @@ void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req)
 	size_t len;
 	const void *payload = cop_rpc_req_payload(req, &len);
 	struct cop_rd r = cop_rd_init(payload, len);
-	int rc = cop_rd_u64(&r) == fingerprint(n) ? 0 : -EPROTO;
+	int rc = 0;
 
 	pthread_mutex_lock(&n->lock);
 	while (!rc && !r.bad && !cop_rd_done(&r)) {
@@ -508,7 +522,7 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 	uint64_t deadline = cop_now_ms() + n->conf->ready_timeout_ms + (root ? 0 : GRACE_MS);
 	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN},
 		{.fd = n->report_fd}};
-	uint64_t say_ms = cop_now_ms() + RETRY_MS;
+	uint64_t say_ms = cop_now_ms() + RETRY_MS, state_ms = cop_now_ms() + STATE_MS;
 
 	while (!settled(n)) {
 		uint64_t drain;
@@ -525,6 +539,10 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 		if (settled(n))
 			continue;
 		say_not_yet(n, &say_ms);
+		if (cop_now_ms() >= state_ms) {
+			ask_children_of(n, n->rank);
+			state_ms = cop_now_ms() + STATE_MS;
+		}
 		if (!root) {
 			send_ready(n);
 			ask_go(n);

@@ -157,6 +157,8 @@ void cop_node_join_fini(struct cop_node *n);
 void cop_node_join(struct cop_node *n);
 /* Something to do for readiness now and then, on the main thread; returns when the wait is over: 1 ready, -errno. */
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
+/* Who was started with other options, so that nothing is asked of it nor served to it. While the tree forms that ends the matter. */
+void cop_node_differs(void *n, uint32_t rank);
 void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);

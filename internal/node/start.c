@@ -3,6 +3,7 @@
 #include "node/node_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,10 +275,28 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	}
 }
 
+/* What all nodes of a job must have been started with, since each computes from it who is whose parent and what is asked of whom. */
+static uint64_t terms(const struct cop_node *n)
+{
+	char text[sizeof(n->source) + 256];
+	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version, n->topo.nodes,
+		n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
+	uint64_t hash = cop_hash64(text, (size_t)len, 0);
+
+	for (uint32_t r = 0; r < n->hosts.count; r++) {
+		const struct cop_job_host *h = &n->hosts.host[r];
+
+		hash = cop_hash64(h->name, strlen(h->name) + 1, hash);
+		hash = cop_hash64(&h->port, sizeof(h->port), hash);
+	}
+	return hash;
+}
+
 static int open_rpc(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret,
-		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve};
+	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret, .terms = terms(n),
+		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve,
+		.differs = cop_node_differs};
 	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .stats = &n->stats};
 	int rc;
 

@@ -70,7 +70,7 @@ static void send_hello(struct cop_rpc *r, struct peer *p)
 static void greet(struct cop_rpc *r, struct peer *p)
 {
 	const char *self = cop_fabric_address(r->fabric);
-	struct cop_hello h = {.from = r->conf.rank, .to = p->rank, .address = self,
+	struct cop_hello h = {.from = r->conf.rank, .to = p->rank, .terms = r->conf.terms, .address = self,
 		.address_len = strlen(self)};
 
 	h.session = cop_rpc_make_sid(r, p->rank);
@@ -168,6 +168,10 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len,
 	}
 	rc = cop_welcome_read(&r->conf.secret, p->greeting.hello, p->greeting.len, msg, len,
 		&remote_sid, &keys);
+	if (rc == -EPROTO) {
+		cop_rpc_peer_dead(r, p, rc);
+		return;
+	}
 	if (rc) {
 		/* Anybody could have sent this, so the true answer is still waited for. */
 		p->refused |= rc == -EACCES;

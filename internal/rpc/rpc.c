@@ -187,7 +187,7 @@ static void client_frame(struct cop_rpc *r, struct peer *p, const struct cop_fra
 static void server_frame(struct cop_rpc *r, struct session *s, const void *msg, size_t len)
 {
 	struct cop_frame f;
-	int rc = cop_frame_open(&s->keys.rx, msg, len, &f);
+	int rc = s->refused ? -EPROTO : cop_frame_open(&s->keys.rx, msg, len, &f);
 
 	if (rc) {
 		cop_rpc_reject(r, "message", s->rank, rc);

@@ -4,7 +4,7 @@
  * who is whose parent (that is coop).
  *
  * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES when something at its address
- * answered and could not prove the job's secret (a peer that holds another secret does not answer at all: -EHOSTDOWN here, a
+ * answered and could not prove the job's secret, or -EPROTO when the peer was started with other terms (a peer that holds another secret does not answer at all: -EHOSTDOWN here, a
  * warning and a count there), or -ECANCELED at close, or for one call -EINVAL, -ENOMEM, -EMSGSIZE (body over COP_RPC_BODY_MAX), -EBADMSG
  * (the body could not be written or its checksum was wrong). A call has no deadline of its own: a peer
  * that answers pings is alive, however long its storage takes. A peer that answers neither for peer_timeout_ms is dead;
@@ -33,6 +33,7 @@ struct cop_rpc_req;
 struct cop_rpc_conf {
 	uint32_t rank, nodes;
 	struct cop_wire_secret secret; /* job secret; all zero with --insecure */
+	uint64_t terms;                /* a hash of what all nodes must have been started with; nothing is asked or served across a difference */
 	uint32_t peer_timeout_ms;      /* 3000 */
 	struct cop_stats *stats;
 	void *ctx; /* first argument of the callbacks below */
@@ -42,6 +43,8 @@ struct cop_rpc_conf {
 	/* Progress thread. A request came from an authenticated peer; answer exactly once, now or later and from
 	 * any thread, with cop_rpc_reply. Must not block. */
 	void (*serve)(void *ctx, struct cop_rpc_req *req);
+	/* Progress thread; may be NULL. A holder of the secret that says it is this rank (any number) came with other terms, and was refused. */
+	void (*differs)(void *ctx, uint32_t rank);
 };
 
 /* fabric_conf.events is filled by this function, and its stats are not used (rpc counts bytes itself); everything else is the

@@ -295,6 +295,69 @@ static void half_open_sessions_are_bounded(void **state)
 	cop_fabric_close(evil);
 }
 
+static void nodes_with_other_terms_refuse_each_other_at_once(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	t_close(w, 0);
+	w->node[0].terms = 7;
+	assert_int_equal(t_open(w, 0, &t_secret), 0);
+	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	t_run(w);
+	assert_int_equal(t->times, 1);
+	assert_int_equal(t->status, -EPROTO);
+	assert_false(t->answered);
+	assert_int_equal(w->node[1].served, 0);
+	assert_int_equal(w->node[1].differs, 1);
+	t = t_call(w, 1, 0, T_ECHO, NULL, 0);
+	t_run(w);
+	assert_int_equal(t->status, -EPROTO);
+	assert_int_equal(w->node[0].served, 0);
+	assert_int_equal(w->node[0].differs, 1);
+	t_advance(w, 3 * TIMEOUT);
+	assert_int_equal(w->node[0].rpc->half_count + w->node[1].rpc->half_count, 0);
+}
+
+static void a_peer_that_comes_back_with_other_terms_is_not_asked(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	t_connect(w, 1, 0);
+	t_close(w, 0);
+	w->node[0].terms = 7;
+	assert_int_equal(t_open(w, 0, &t_secret), 0);
+	t = t_call(w, 1, 0, T_ECHO, NULL, 0);
+	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT);
+	assert_int_equal(t->status, -EPROTO);
+	assert_false(t->answered);
+	/* In its first life. */
+	assert_int_equal(w->node[0].served, 1);
+}
+
+/* What is said of ranks by who has another host list is not believed, and answered all the same. */
+static void other_terms_are_answered_whatever_the_ranks(void **state)
+{
+	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
+	struct t_world *w = *state;
+	struct cop_fabric *evil = open_evil(w);
+	uint8_t msg[COP_HELLO_MAX];
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
+		struct cop_hello h = {.from = ranks[i][0], .to = ranks[i][1], .session = 5, .terms = 7,
+			.address = "fake://evil", .address_len = 11};
+		size_t len = cop_hello_write(&t_secret, &h, msg);
+
+		shoot(w, evil, "fake://n1", msg, len);
+	}
+	assert_int_equal(w->node[1].differs, COP_ARRAY_SIZE(ranks));
+	assert_int_equal(w->node[1].rpc->half_count, COP_ARRAY_SIZE(ranks));
+	t_advance(w, 3 * TIMEOUT);
+	assert_int_equal(w->node[1].rpc->half_count, 0);
+	cop_fabric_close(evil);
+}
+
 static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
 {
 	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
@@ -461,6 +524,9 @@ int main(void)
 		T(an_old_hello_does_not_disturb_a_later_session),
 		T(garbage_with_the_right_session_id_ends_nothing),
 		T(half_open_sessions_are_bounded),
+		T(nodes_with_other_terms_refuse_each_other_at_once),
+		T(a_peer_that_comes_back_with_other_terms_is_not_asked),
+		T(other_terms_are_answered_whatever_the_ranks),
 		T(a_hello_for_or_from_the_wrong_rank_is_refused),
 		T(a_changed_message_is_dropped_and_sent_again),
 		T(a_lost_message_is_made_up_for),

@@ -91,7 +91,7 @@ struct link {
 
 struct session {
 	struct cop_list at; /* r->halves while half-open, r->serving while it has requests, else alone */
-	bool half;
+	bool half, refused; /* refused: it stays half-open until its answer is surely out */
 	uint32_t rank;
 	uint64_t sid, remote_sid;
 	struct cop_frame_keys keys;

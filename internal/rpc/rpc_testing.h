@@ -39,6 +39,8 @@ struct t_node {
 	struct cop_stats stats;
 	bool mute_resolver, no_address;
 	unsigned lives;     /* restarts at another address; part of the name */
+	uint64_t terms;
+	unsigned differs;   /* how often somebody else had others */
 	uint32_t body_mask; /* bounds T_BODY if not 0 */
 	unsigned resolves, served, releases, bodies;
 	struct cop_rpc_req *held[T_HELD];
@@ -210,12 +212,20 @@ static inline void t_answer_held(struct t_node *n)
 	n->held_count = 0;
 }
 
+static inline void t_differs(void *ctx, uint32_t rank)
+{
+	struct t_node *n = ctx;
+
+	(void)rank;
+	n->differs++;
+}
+
 static inline int t_open(struct t_world *w, uint32_t rank, const struct cop_wire_secret *secret)
 {
 	struct t_node *n = &w->node[rank];
 	struct cop_rpc_conf conf = {.rank = rank, .nodes = T_NODES, .secret = *secret,
-		.peer_timeout_ms = 3000, .stats = &n->stats, .ctx = n, .resolve = t_resolve,
-		.serve = t_serve};
+		.terms = n->terms, .peer_timeout_ms = 3000, .stats = &n->stats, .ctx = n, .resolve = t_resolve,
+		.serve = t_serve, .differs = t_differs};
 	char text[32];
 
 	n->w = w;

@@ -54,7 +54,7 @@ static bool knows(struct cop_rpc *r, const struct cop_hello *h)
 /* A HELLO that came before: answered once more per tick while half-open, never again after. */
 static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 {
-	const struct peer *p = r->peers[h->from];
+	const struct peer *p = h->from < r->conf.nodes ? r->peers[h->from] : NULL;
 
 	if (p && p->in && !memcmp(p->in->nonce, h->nonce, sizeof(h->nonce))) {
 		cop_rpc_reject(r, "hello", h->from, -EALREADY);
@@ -80,6 +80,7 @@ static struct session *make(struct cop_rpc *r, const struct cop_hello *h, const 
 	if (!s)
 		return NULL;
 	s->half = true;
+	s->refused = h->terms != r->conf.terms;
 	s->rank = h->from;
 	s->remote_sid = h->session;
 	s->made_ms = r->now_ms;
@@ -87,8 +88,8 @@ static struct session *make(struct cop_rpc *r, const struct cop_hello *h, const 
 	cop_list_init(&s->at);
 	cop_list_init(&s->reqs);
 	cop_list_init(&s->ready);
-	s->sid = cop_rpc_make_sid(r, h->from);
-	if (cop_welcome_write(&r->conf.secret, hello, hello_len, s->sid, s->welcome, &s->keys))
+	s->sid = s->refused ? 0 : cop_rpc_make_sid(r, h->from);
+	if (cop_welcome_write(&r->conf.secret, hello, hello_len, s->refused ? 0 : s->sid, s->welcome, &s->keys))
 		s->link = cop_rpc_link_get(r, h->address, h->address_len);
 	if (!s->link) {
 		free(s);
@@ -97,19 +98,34 @@ static struct session *make(struct cop_rpc *r, const struct cop_hello *h, const 
 	return s;
 }
 
+/* Who was started with another host list may well mean another node, or be none of ours. */
+static int check_ranks(const struct cop_rpc *r, const struct cop_hello *h)
+{
+	if (h->terms == r->conf.terms && (h->to != r->conf.rank || h->from >= r->conf.nodes || h->from == r->conf.rank))
+		return -EADDRNOTAVAIL;
+	return 0;
+}
+
+static void differs(struct cop_rpc *r, uint32_t rank)
+{
+	cop_rpc_reject(r, "terms", rank, -EPROTO);
+	if (r->conf.differs)
+		r->conf.differs(r->conf.ctx, rank);
+}
+
 void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 {
 	struct cop_hello h;
 	struct session *s;
 	int rc = cop_hello_read(&r->conf.secret, msg, len, &h);
 
-	if (!rc && (h.to != r->conf.rank || h.from >= r->conf.nodes || h.from == r->conf.rank))
-		rc = -EADDRNOTAVAIL;
+	if (!rc)
+		rc = check_ranks(r, &h);
 	if (rc) {
 		cop_rpc_reject(r, "hello", rc == -EBADMSG ? UINT32_MAX : h.from, rc);
 		return;
 	}
-	if (knows(r, &h) || is_repeat(r, &h))
+	if ((h.terms == r->conf.terms && knows(r, &h)) || is_repeat(r, &h))
 		return;
 	s = make(r, &h, msg, len);
 	if (!s) {
@@ -123,6 +139,8 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 	cop_rpc_wake(r);
 	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
 	send_welcome(r, s);
+	if (s->refused)
+		differs(r, s->rank);
 }
 
 int cop_rpc_session_promote(struct cop_rpc *r, struct session *s)

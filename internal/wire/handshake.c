@@ -45,6 +45,7 @@ size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *
 	cop_wr_u32(&w, h->to);
 	cop_wr_u64(&w, h->session);
 	cop_wr_u64(&w, h->current);
+	cop_wr_u64(&w, h->terms);
 	cop_wr_bytes(&w, h->nonce, sizeof(h->nonce));
 	cop_wr_str(&w, h->address, h->address_len);
 	return finish(s, hello_context, NULL, 0, &w);
@@ -79,6 +80,7 @@ int cop_hello_read(const struct cop_wire_secret *s, const void *msg, size_t len,
 	h->to = cop_rd_u32(&r);
 	h->session = cop_rd_u64(&r);
 	h->current = cop_rd_u64(&r);
+	h->terms = cop_rd_u64(&r);
 	nonce = r.p;
 	for (size_t i = 0; i < sizeof(h->nonce) / 8; i++)
 		cop_rd_u64(&r);
@@ -139,11 +141,11 @@ int cop_welcome_read(const struct cop_wire_secret *s, const void *hello, size_t 
 	if (rc)
 		return rc;
 	id = cop_rd_u64(&r);
-	if (r.bad || !id || (size_t)(r.end - r.p) != COP_HELLO_NONCE)
+	if (r.bad || (size_t)(r.end - r.p) != COP_HELLO_NONCE)
 		return -EBADMSG;
 	rc = verify(s, welcome_context, hello, hello_len, msg, len);
-	if (rc)
-		return rc;
+	if (rc || !id)
+		return rc ? rc : -EPROTO;
 	*session = id;
 	make_keys(s, hello, hello_len, msg, len, true, keys);
 	return 0;

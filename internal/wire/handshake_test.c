@@ -19,7 +19,7 @@ struct pair {
 
 static struct cop_hello hello_of(uint32_t from, uint32_t to)
 {
-	struct cop_hello h = {.from = from, .to = to, .session = 77, .current = 5,
+	struct cop_hello h = {.from = from, .to = to, .session = 77, .current = 5, .terms = 1234567,
 		.address = "fake://a", .address_len = 8};
 
 	cop_wire_random(h.nonce, sizeof(h.nonce));
@@ -66,6 +66,7 @@ static void a_hello_says_who_and_where(void **state)
 	assert_int_equal(got.to, 4);
 	assert_int_equal(got.session, 77);
 	assert_int_equal(got.current, 5);
+	assert_int_equal(got.terms, 1234567);
 	assert_int_equal(got.address_len, 8);
 	assert_memory_equal(got.address, "fake://a", 8);
 	assert_memory_equal(got.nonce, h.nonce, sizeof(h.nonce));
@@ -220,6 +221,21 @@ static void a_welcome_under_another_secret_is_refused(void **state)
 		COP_WELCOME_LEN, &id, &keys), -EACCES);
 }
 
+static void a_refusal_is_told_from_an_answer(void **state)
+{
+	struct pair p;
+	struct cop_frame_keys keys;
+	uint64_t id = 1;
+
+	(void)state;
+	shake(&p);
+	assert_int_equal(cop_welcome_write(&secret, p.hello, p.hello_len, 0, p.welcome, &keys), COP_WELCOME_LEN);
+	assert_int_equal(read_welcome(&p, p.welcome), -EPROTO);
+	p.welcome[COP_WELCOME_LEN - 1] ^= 1;
+	assert_int_equal(cop_welcome_read(&secret, p.hello, p.hello_len, p.welcome, COP_WELCOME_LEN, &id, &keys), -EACCES);
+	assert_int_equal(id, 1);
+}
+
 static void a_reflected_message_is_refused(void **state)
 {
 	struct pair p;
@@ -284,6 +300,7 @@ int main(void)
 		cmocka_unit_test(a_welcome_cut_anywhere_is_refused),
 		cmocka_unit_test(a_welcome_to_another_hello_is_refused),
 		cmocka_unit_test(a_welcome_under_another_secret_is_refused),
+		cmocka_unit_test(a_refusal_is_told_from_an_answer),
 		cmocka_unit_test(a_reflected_message_is_refused),
 		cmocka_unit_test(every_field_of_the_hello_enters_the_keys),
 	};
