@@ -51,6 +51,9 @@ int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, st
 struct cop_job_secret_from {
 	const char *file, *job_dir;
 	uint32_t rank, timeout_ms;
+	/* While it waits: whether it is in vain, by a sentence. NULL: it waits to the end. */
+	bool (*in_vain)(void *ctx, struct cop_err *err);
+	void *ctx;
 };
 struct cop_job_secret {
 	char *data; /* NULL: none of the three is given */
@@ -70,6 +73,18 @@ void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s);
 
 /* Makes JOBDIR, JOBDIR/logs (0700 if created). */
 int cop_job_dir_make(const char *job_dir, struct cop_err *err);
+
+/* ---- a node that could not start says so, that the others need not wait for it ---------------------------- */
+
+/* Writes which and why into JOBDIR/logs; a later one replaces it. */
+void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text);
+/* Whether one did so in the start in which this node began. Both times are the file system's own: began_ns is cop_job_file_time of
+ * something that this node wrote there when it began. */
+bool cop_job_failure_read(const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size);
+/* Takes it away if it is this rank's, or whosever it is (-1). */
+void cop_job_failure_clear(const char *job_dir, int64_t rank);
+/* When the file was written, in ns since the epoch; 0 if that cannot be told. */
+int64_t cop_job_file_time(const char *path);
 
 /* ---- address books: "hostname address" lines ------------------------------------------------------------ */
 
@@ -108,6 +123,10 @@ void cop_rendezvous_stop(struct cop_rendezvous *r);
 uint64_t cop_rendezvous_strangers(const struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
+
+/* Who listens on this port of this machine, in the way of one who wants to at this host's address: "process 1234 (copper)", or "a process
+ * of user 1001". False if nobody is seen. */
+bool cop_job_port_holder(const char *host, uint16_t port, char *out, size_t size);
 
 /* Asks asynchronously, on the rendezvous thread; found is called once there, with the address
  * (at most 255 bytes, checked against the secret) or NULL when nobody answered within

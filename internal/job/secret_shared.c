@@ -167,9 +167,9 @@ static int too_late(const char *path, const char *job, const char *whose, uint32
 		"that all nodes share?", timeout_ms, path);
 }
 
-static int await(const char *path, const char *job, uint32_t timeout_ms, struct cop_job_secret *out, struct cop_err *err)
+static int await(const char *path, const char *job, const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err)
 {
-	uint64_t end = cop_now_ms() + timeout_ms, wait = POLL_MS_FIRST;
+	uint64_t end = cop_now_ms() + from->timeout_ms, wait = POLL_MS_FIRST;
 
 	for (;;) {
 		char whose[JOB_SIZE] = "";
@@ -180,7 +180,9 @@ static int await(const char *path, const char *job, uint32_t timeout_ms, struct 
 			return rc;
 		cop_job_secret_free(out);
 		if (now >= end)
-			return too_late(path, job, rc ? "" : whose, timeout_ms, err);
+			return too_late(path, job, rc ? "" : whose, from->timeout_ms, err);
+		if (from->in_vain && from->in_vain(from->ctx, err))
+			return -ECANCELED;
 		pause_ms(COP_MIN(wait, end - now));
 		wait = COP_MIN(wait * 2, (uint64_t)POLL_MS_MOST);
 	}
@@ -197,7 +199,7 @@ int cop_job_secret_shared(const struct cop_job_secret_from *from, struct cop_job
 	if (from->rank == 0)
 		rc = provide(path, job, note, sizeof(note), err);
 	if (!rc)
-		rc = await(path, job, from->timeout_ms, out, err);
+		rc = await(path, job, from, out, err);
 	free(path);
 	snprintf(out->note, sizeof(out->note), "%s", note);
 	return rc;

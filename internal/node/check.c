@@ -176,7 +176,7 @@ static void check_secret(struct check *c)
 {
 	const struct cop_conf *conf = c->node->conf;
 	struct cop_node *n = c->node;
-	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank ? n->rank : 1, 0};
+	struct cop_job_secret_from from = {.file = conf->secret_file, .job_dir = conf->job_dir, .rank = n->rank ? n->rank : 1};
 	struct cop_err err = {0};
 
 	if (c->nodes <= 1)

@@ -217,6 +217,7 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 		settle(n, true, "");
 	} else if (r->answered && r->status == -ETIMEDOUT) {
 		snprintf(why, sizeof(why), "%.*s", (int)r->body_len, r->body ? (const char *)r->body : "");
+		atomic_store(&n->no_news, true);
 		settle(n, false, why);
 	} else if (r->status == -EPROTO) {
 		cop_node_differs(n, asked);
@@ -372,6 +373,8 @@ static bool complete_root(struct cop_node *n)
 	pthread_mutex_unlock(&n->lock);
 	if (complete) {
 		cop_node_write_books(n);
+		if (n->began_ns)
+			cop_job_failure_clear(n->job_dir, -1);
 		settle(n, true, "");
 	}
 	return complete;
@@ -479,6 +482,7 @@ static void time_is_up(struct cop_node *n)
 		cop_buf_printf(&text, "no go after %" PRIu32 " s; %s", n->conf->ready_timeout_ms / 1000, n->trouble[0] ?
 			n->trouble : "the parent answers, but the root does not");
 	pthread_mutex_unlock(&n->lock);
+	atomic_store(&n->no_news, true);
 	cop_log_info("timed out waiting for parent readiness: %s", text.data ? text.data : "");
 	settle(n, false, text.data ? text.data : "not ready in time");
 	cop_buf_free(&text);
@@ -516,6 +520,19 @@ static void say_not_yet(struct cop_node *n, uint64_t *next_ms)
 	cop_buf_free(&text);
 }
 
+/* Of those above it is asked only when they do not answer. */
+static void listen_for_failures(struct cop_node *n)
+{
+	bool root = cop_topo_root(&n->topo, 0) == n->rank, ask;
+	char why[COP_NODE_WHY_SIZE];
+
+	pthread_mutex_lock(&n->lock);
+	ask = root || n->trouble[0];
+	pthread_mutex_unlock(&n->lock);
+	if (ask && cop_node_failure_heard(n, why))
+		settle(n, false, why);
+}
+
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank;
@@ -539,6 +556,7 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 		if (settled(n))
 			continue;
 		say_not_yet(n, &say_ms);
+		listen_for_failures(n);
 		if (cop_now_ms() >= state_ms) {
 			ask_children_of(n, n->rank);
 			state_ms = cop_now_ms() + STATE_MS;
@@ -552,5 +570,5 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 		return 0;
 	if (atomic_load(&n->stopping))
 		return cop_err_set(err, EINTR, "stopped before the tree was ready");
-	return cop_err_set(err, ETIMEDOUT, "the tree is not ready: %s", n->abort_text);
+	return cop_err_set(err, ETIMEDOUT, COP_NODE_NOT_READY "%s", n->abort_text);
 }

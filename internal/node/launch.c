@@ -166,6 +166,9 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 	/* Without a log of its own the node would say it twice. */
 	if (rc && n->logging)
 		cop_log_error("not started: %s", err->text);
+	/* Without this it does not know its rank. */
+	if (rc && n->ready_rank)
+		cop_node_failure_tell(n, err);
 	if (!rc)
 		notes(n);
 	report(conf, report_fd, rc, err);
@@ -260,6 +263,21 @@ static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], str
 	return realpath(conf->mountpoint, out) ? 0 : cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
 }
 
+/* Before there is a node: the others wait for it all the same. */
+static void tell_others(const struct cop_conf *conf, const struct cop_err *err)
+{
+	struct cop_node *n = calloc(1, sizeof(*n));
+	struct cop_err ignored;
+
+	if (n) {
+		n->conf = conf;
+		if (cop_node_find_hosts(n, &ignored) == 0)
+			cop_node_failure_tell(n, err);
+		cop_job_hosts_free(&n->hosts);
+	}
+	free(n);
+}
+
 int cop_node_launch(const struct cop_conf *conf, struct cop_err *err)
 {
 	int report_fd = cop_node_in_step() ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1, rc = 0;
@@ -268,6 +286,7 @@ int cop_node_launch(const struct cop_conf *conf, struct cop_err *err)
 	if (!conf->serve_only)
 		rc = check_mountpoint(conf, mountpoint, err);
 	if (rc) {
+		tell_others(conf, err);
 		report(conf, report_fd, rc, err);
 		return rc;
 	}

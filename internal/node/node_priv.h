@@ -99,6 +99,9 @@ struct cop_node {
 	char **ready_networks;
 	uint32_t ready_count;
 	bool ready, aborted, logging;
+	_Atomic bool no_news; /* why it does not start is nothing that the others should hear from it */
+	int64_t began_ns;            /* by the clock of the job directory; 0: it has none */
+	uint64_t failure_looked_ms;  /* when others' failures were last looked for */
 	char abort_text[1024];
 	struct cop_list go_waiters;    /* requests to answer when it is settled */
 	struct cop_list ready_queue;   /* ranks still to be told to the parent */
@@ -162,6 +165,19 @@ void cop_node_differs(void *n, uint32_t rank);
 void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
+
+/* ---- meet.c ---- */
+int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);
+
+/* ---- failure.c: nodes that could not start, as the job directory tells ---- */
+#define COP_NODE_WHY_SIZE 1024
+#define COP_NODE_NOT_READY "the tree is not ready: "
+/* This node has begun: its log is there. Its own word of an earlier start is taken back. */
+void cop_node_failure_begin(struct cop_node *n, const char *log_path);
+/* This node does not start. */
+void cop_node_failure_tell(struct cop_node *n, const struct cop_err *err);
+/* Main thread; looks every second. Whether another failed for which this one waits. */
+bool cop_node_failure_heard(struct cop_node *n, char why[COP_NODE_WHY_SIZE]);
 
 /* ---- books.c: address books ---- */
 int cop_node_load_book(struct cop_node *n, struct cop_err *err);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +51,19 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 	return cop_job_rank(&n->hosts, conf->rank, &n->rank, err);
 }
 
+/* Rank 0 makes it. */
+static bool no_secret_comes(void *ctx, struct cop_err *err)
+{
+	char why[COP_NODE_WHY_SIZE];
+
+	return cop_node_failure_heard(ctx, why) && cop_err_set(err, ECANCELED, "%s", why);
+}
+
 static int find_secret(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *conf = n->conf;
-	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank, conf->ready_timeout_ms};
+	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank, conf->ready_timeout_ms,
+		no_secret_comes, n};
 	int rc;
 
 	if (n->topo.nodes == 1 || conf->insecure)
@@ -103,6 +111,8 @@ static int open_log_file(struct cop_node *n, struct cop_err *err)
 		n->hosts.count ? cop_node_host(n, n->rank) : host, (int)getpid());
 	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
 	n->logging = rc == 0;
+	if (n->logging)
+		cop_node_failure_begin(n, path);
 	return rc;
 }
 
@@ -315,28 +325,6 @@ static int open_rpc(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
-{
-	struct cop_node *n = ctx;
-
-	cop_wire_mac(&n->wire_secret, "rendezvous", data, len, out);
-}
-
-static int open_rendezvous(struct cop_node *n, struct cop_err *err)
-{
-	uint64_t end = cop_now_ms() + COP_NODE_FREE_MS;
-	struct cop_rendezvous *rendezvous = NULL;
-	int rc;
-
-	if (n->topo.nodes == 1 || n->book)
-		return 0;
-	while ((rc = cop_rendezvous_start(&n->hosts.host[n->rank], cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n,
-			&rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
-		poll(NULL, 0, 50);
-	atomic_store(&n->rendezvous, rendezvous);
-	return rc;
-}
-
 /* ---- the idea and its mount ---- */
 
 /* LZ4 packs about half a gigabyte a second on a core: worth it on a TCP network between machines, not on a faster fabric or
@@ -425,7 +413,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
 		pin, cop_node_find_hosts, find_topology, init, find_source, open_log, cop_node_prefetch_load, find_secret,
-		cop_node_profile_start, open_cache, open_origin, open_rpc, pin_near, open_rendezvous,
+		cop_node_profile_start, open_cache, open_origin, open_rpc, pin_near, cop_node_open_rendezvous,
 		open_coop, cop_node_control_start, open_fs, join_tree,
 	};
 	int rc = 0;

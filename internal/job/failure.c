@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* JOBDIR/logs/not_started.txt: one line, the rank of the node that could not start last, and why. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/job_priv.h"
+
+#define NAME "%s/logs/not_started.txt"
+#define LINE_SIZE 1024
+/* Nodes of one start do not begin at the same moment; a start that failed so long ago was another. */
+#define SAME_START_NS (5LL * 1000 * 1000 * 1000)
+
+int64_t cop_job_file_time(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
+}
+
+void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text)
+{
+	struct cop_buf line = {0};
+	struct cop_err ignored;
+	char *path;
+
+	if (cop_job_dir_make(job_dir, &ignored) || asprintf(&path, NAME, job_dir) < 0)
+		return;
+	cop_buf_printf(&line, "%" PRIu32 " %s\n", rank, text);
+	if (line.data && !line.failed)
+		cop_write_file(path, line.data, line.len, 0600);
+	cop_buf_free(&line);
+	free(path);
+}
+
+/* The job directory may be open to others: what is not this user's is not believed. */
+static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st = {0};
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+		n = cop_read_full(fd, line, LINE_SIZE - 1);
+	*when = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
+	close(fd);
+	return n;
+}
+
+/* "RANK TEXT", without control characters. */
+static bool parse(char *line, size_t len, uint32_t *rank, char *text, size_t size)
+{
+	unsigned long value;
+	char *end;
+
+	line[len] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (*line < '0' || *line > '9')
+		return false;
+	value = strtoul(line, &end, 10);
+	if (*end != ' ' || value > UINT32_MAX)
+		return false;
+	for (char *c = end; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+	*rank = (uint32_t)value;
+	snprintf(text, size, "%s", end + 1);
+	return true;
+}
+
+bool cop_job_failure_read(const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size)
+{
+	char line[LINE_SIZE], *path;
+	int64_t when = 0;
+	ssize_t n;
+
+	if (asprintf(&path, NAME, job_dir) < 0)
+		return false;
+	n = read_own(path, line, &when);
+	free(path);
+	return n > 0 && when >= began_ns - SAME_START_NS && parse(line, (size_t)n, rank, text, size);
+}
+
+void cop_job_failure_clear(const char *job_dir, int64_t rank)
+{
+	char line[LINE_SIZE], *path;
+	uint32_t whose;
+
+	if (asprintf(&path, NAME, job_dir) < 0)
+		return;
+	if (rank < 0 || (cop_job_failure_read(job_dir, 0, &whose, line, sizeof(line)) && whose == rank))
+		unlink(path);
+	free(path);
+}

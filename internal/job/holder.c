@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who holds a port, as proc(5) tells: /proc/net/tcp names the socket and its user, and the process is the one that has this socket open.
+ * Of other users' processes the descriptors cannot be seen. */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job/job_priv.h"
+
+#define LISTENS 0x0a
+
+struct listener {
+	uint64_t inode;
+	unsigned uid;
+};
+
+/* Whether a socket at this address, in hexadecimal as the kernel prints it, is in the way of one at want (0: all addresses). */
+static bool in_the_way(const char *address, in_addr_t want)
+{
+	size_t len = strlen(address);
+	bool all = strspn(address, "0") == len;
+
+	return all || (len == 8 && (!want || strtoul(address, NULL, 16) == want));
+}
+
+static bool find_listener(const char *table, in_addr_t want, uint16_t port, struct listener *out)
+{
+	FILE *f = fopen(table, "re");
+	char line[512], address[40];
+	unsigned at, state;
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*d: %39[0-9A-F]:%x %*39[0-9A-F]:%*x %x %*s %*s %*s %u %*d %" SCNu64, address, &at, &state,
+				&out->uid, &out->inode) == 5 && state == LISTENS && at == port && in_the_way(address, want);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool has_open(const char *pid, uint64_t inode)
+{
+	char path[300], want[40], target[64];
+	struct dirent *e;
+	bool found = false;
+	DIR *d;
+
+	snprintf(want, sizeof(want), "socket:[%" PRIu64 "]", inode);
+	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d))) {
+		ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+
+		target[n > 0 ? n : 0] = '\0';
+		found = strcmp(target, want) == 0;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static void name_process(const char *pid, char *out, size_t size)
+{
+	char path[64], *name = NULL;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
+	if (cop_read_file(path, 256, &name, &len))
+		name = NULL;
+	if (name)
+		name[strcspn(name, "\n")] = '\0';
+	snprintf(out, size, "process %.20s (%s)", pid, name ? name : "?");
+	free(name);
+}
+
+bool cop_job_port_holder(const char *host, uint16_t port, char *out, size_t size)
+{
+	struct in_addr want = {0};
+	struct listener l;
+	struct dirent *e;
+	DIR *d;
+
+	if (inet_pton(AF_INET, host, &want) != 1)
+		want.s_addr = 0;
+	if (!find_listener("/proc/net/tcp", want.s_addr, port, &l) && !find_listener("/proc/net/tcp6", want.s_addr, port, &l))
+		return false;
+	snprintf(out, size, "a process of user %u", l.uid);
+	d = opendir("/proc");
+	while (d && (e = readdir(d))) {
+		if (!isdigit((unsigned char)e->d_name[0]) || !has_open(e->d_name, l.inode))
+			continue;
+		name_process(e->d_name, out, size);
+		break;
+	}
+	if (d)
+		closedir(d);
+	return true;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port at which a node tells its fabric address to the others, and what is said when it is taken. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TWIN_MS 1000
+
+static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
+{
+	struct cop_node *n = ctx;
+
+	cop_wire_mac(&n->wire_secret, "rendezvous", data, len, out);
+}
+
+static int start(struct cop_node *n, const struct cop_job_host *at, struct cop_rendezvous **out, struct cop_err *err)
+{
+	return cop_rendezvous_start(at, cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n, out, err);
+}
+
+struct answer {
+	sem_t come;
+	bool proved;
+};
+
+static void answered(void *arg, const char *address, const char *why)
+{
+	struct answer *a = arg;
+
+	(void)why;
+	a->proved = address != NULL;
+	sem_post(&a->come);
+}
+
+/* Whether this very node, of this job and list, runs already: only that one answers to its name and proves the secret. */
+static bool has_twin(struct cop_node *n)
+{
+	struct cop_job_host elsewhere = {.name = n->hosts.host[n->rank].name};
+	struct cop_rendezvous *r = NULL;
+	struct answer a = {.proved = false};
+	struct cop_err ignored;
+
+	if (start(n, &elsewhere, &r, &ignored))
+		return false;
+	sem_init(&a.come, 0, 0);
+	if (cop_rendezvous_ask(r, &n->hosts.host[n->rank], TWIN_MS, answered, &a) == 0)
+		while (sem_wait(&a.come) && errno == EINTR)
+			;
+	cop_rendezvous_stop(r);
+	sem_destroy(&a.come);
+	return a.proved;
+}
+
+static int port_is_taken(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_job_host *self = &n->hosts.host[n->rank];
+	char holder[200] = "a process that cannot be seen from here";
+
+	cop_job_port_holder(self->name, self->port, holder, sizeof(holder));
+	if (has_twin(n)) {
+		/* The others have the node that they wait for. */
+		atomic_store(&n->no_news, true);
+		return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s: start each node once, or stop that one first",
+			self->name, n->rank, holder);
+	}
+	return cop_err_set(err, EADDRINUSE, "cannot listen on %s port %u for the rendezvous: it is taken by %s; choose another --port, and where nodes share a machine "
+		"a port for each (--hosts host:port,...)", self->name, self->port, holder);
+}
+
+/* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
+int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err)
+{
+	uint64_t end = cop_now_ms() + COP_NODE_FREE_MS;
+	struct cop_rendezvous *rendezvous = NULL;
+	int rc;
+
+	if (n->topo.nodes == 1 || n->book)
+		return 0;
+	while ((rc = start(n, &n->hosts.host[n->rank], &rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
+		poll(NULL, 0, 50);
+	atomic_store(&n->rendezvous, rendezvous);
+	return rc == -EADDRINUSE ? port_is_taken(n, err) : rc;
+}
