@@ -7,6 +7,7 @@
 
 #include "cmd.h"
 #include "ctl/ctl.h"
+#include "ending.h"
 #include "node/node.h"
 #include "opt/opt.h"
 #include "socket.h"
@@ -57,8 +58,10 @@ int cop_cmd_stop(int argc, char **argv)
 {
 	struct args a = {0};
 	struct cop_ctl_reply reply = {0};
+	struct cop_cmd_ending ending = {0};
 	struct cop_err err = {0};
 	char path[COP_CTL_PATH_SIZE], *rest;
+	unsigned left;
 	int code, rc;
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
@@ -66,8 +69,10 @@ int cop_cmd_stop(int argc, char **argv)
 	rc = cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
 	if (rc == -EINVAL)
 		return cop_opt_misuse(&table, &err);
-	if (!rc)
+	if (!rc) {
+		cop_cmd_ending_begin(&ending, path, a.local);
 		rc = cop_ctl_call(path, a.local ? "stop local" : "stop", a.timeout_ms, NULL, NULL, &reply, &err);
+	}
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
 		return nobody_there(&a, &err);
 	if (rc) {
@@ -84,5 +89,8 @@ int cop_cmd_stop(int argc, char **argv)
 	if (rest && *rest)
 		fprintf(stderr, "%s", rest);
 	free(reply.text);
+	left = cop_cmd_ending_wait(&ending);
+	if (left)
+		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n", left);
 	return rc ? 1 : 0;
 }

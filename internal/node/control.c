@@ -2,7 +2,7 @@
 /* What a user can ask of a running node: commands on its control socket, and the same operations when they come
  * from another node.
  *
- *     stats [all] | table [all] | stop [local] | snapshot [local] | sizes | invalidate PATH
+ *     stats [all] | table [all] | stop [local] | snapshot [local] | sizes | process | invalidate PATH
  */
 #include "node/node_priv.h"
 
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- from another node ---- */
 
@@ -106,6 +107,24 @@ static void stats_command(struct cop_node *n, struct command *c, bool all)
 	free(c);
 }
 
+/* "TREE PID": what only the nodes of one tree have in common, and which process this is. */
+static void process_command(struct cop_node *n, struct command *c)
+{
+	struct cop_buf out = {0};
+	uint8_t tree[32];
+
+	if (n->topo.nodes > 1) {
+		cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
+		for (int i = 0; i < 16; i++)
+			cop_buf_printf(&out, "%02x", tree[i]);
+	} else {
+		cop_buf_str(&out, "-");
+	}
+	cop_buf_printf(&out, " %d\n", (int)getpid());
+	cop_node_reply(c->conn, 0, &out);
+	free(c);
+}
+
 static void all_invalidated(void *arg, struct gathered *g)
 {
 	struct command *c = arg;
@@ -158,6 +177,8 @@ static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 		cop_node_stop_command(n, c, more);
 	} else if (is_command(line, "snapshot", &more, "local")) {
 		cop_node_snapshot_command(n, c, more);
+	} else if (strcmp(line, "process") == 0) {
+		process_command(n, c);
 	} else if (strcmp(line, "sizes") == 0) {
 		cop_node_sizes_command(n, c);
 	} else if (strncmp(line, "invalidate ", 11) == 0) {

@@ -73,6 +73,7 @@ struct cop_node {
 	char **book; /* address per rank, or NULL */
 	struct cop_job_secret secret;
 	struct cop_wire_secret wire_secret;
+	uint64_t terms; /* what all nodes of the tree have in common */
 	uint32_t rank;
 	struct cop_topo topo;
 	uint64_t cache_bytes, started_ns;

@@ -304,7 +304,7 @@ static uint64_t terms(const struct cop_node *n)
 
 static int open_rpc(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret, .terms = terms(n),
+	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret,
 		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve,
 		.differs = cop_node_differs};
 	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .stats = &n->stats};
@@ -315,6 +315,7 @@ static int open_rpc(struct cop_node *n, struct cop_err *err)
 	rc = cop_node_load_book(n, err);
 	if (rc)
 		return rc;
+	conf.terms = n->terms = terms(n);
 	fabric.host = n->hosts.host[n->rank].name;
 	fabric.address = n->book ? n->book[n->rank] : NULL;
 	rc = cop_rpc_open(&conf, &fabric, &n->rpc, err);

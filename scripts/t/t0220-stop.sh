@@ -4,13 +4,14 @@
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 17
+plan 18
 
 with_tree 4
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'stop ends with 0' $? 0
 matches 'and counts the nodes' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
 is 'nothing is mounted after it' "$(mounts_left)" 0
+is 'nobody listens any more' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs after it' "$(nodes_running)" 0
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ending.h"
+
+#include <libgen.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+
+#define ASK_MS 1000
+#define WAIT_MS 5000
+
+/* "TREE PID"; false where nobody answers that. */
+static bool ask(const char *path, char tree[40], int *pid)
+{
+	struct cop_ctl_reply reply = {0};
+	bool known = cop_ctl_call(path, "process", ASK_MS, NULL, NULL, &reply, NULL) == 0 && reply.status == 0 &&
+		sscanf(reply.text, "%39s %d", tree, pid) == 2 && *pid > 1;
+
+	free(reply.text);
+	return known;
+}
+
+static void watch(struct cop_cmd_ending *e, int pid)
+{
+	int fd = e->count < COP_CMD_ENDING_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	if (fd >= 0)
+		e->fd[e->count++] = fd;
+}
+
+static void look(void *ctx, const char *key, const char *path)
+{
+	struct cop_cmd_ending *e = ctx;
+	char tree[40];
+	int pid;
+
+	(void)key;
+	if (strcmp(path, e->path) && ask(path, tree, &pid) && strcmp(tree, e->tree) == 0)
+		watch(e, pid);
+}
+
+void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local)
+{
+	char dir[COP_CTL_PATH_SIZE];
+	int pid;
+
+	*e = (struct cop_cmd_ending){.path = path};
+	if (!ask(path, e->tree, &pid))
+		return;
+	watch(e, pid);
+	snprintf(dir, sizeof(dir), "%s", path);
+	/* A node alone has no tree. */
+	if (!local && strcmp(e->tree, "-"))
+		cop_ctl_list(dirname(dir), look, e);
+}
+
+static bool is_gone(int fd, uint64_t end)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t now = cop_now_ms();
+
+	return poll(&p, 1, now < end ? (int)(end - now) : 0) == 1;
+}
+
+unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e)
+{
+	uint64_t end = cop_now_ms() + WAIT_MS;
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < e->count; i++) {
+		left += !is_gone(e->fd[i], end);
+		close(e->fd[i]);
+	}
+	e->count = 0;
+	return left;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes of this machine that a stop ends. Whoever starts a node right after it, or looks what is left, must not meet them. */
+#ifndef COP_CMD_ENDING_H
+#define COP_CMD_ENDING_H
+
+#include "base/base.h"
+
+#define COP_CMD_ENDING_MAX 64
+
+struct cop_cmd_ending {
+	int fd[COP_CMD_ENDING_MAX]; /* pidfd_open(2) */
+	unsigned count;
+	const char *path;
+	char tree[40];
+};
+
+/* Before the stop: the node at this control socket, and unless local those of its tree among the others beside it. */
+void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local);
+/* After it: waits until they are gone, for a few seconds at most. Closes what begin opened; returns how many are left. */
+unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e);
+
+#endif
