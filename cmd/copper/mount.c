@@ -6,13 +6,13 @@
 #include "node/node.h"
 
 /* The result is what was asked for, so failed checks are not errors of this command. */
-static int check(const struct cop_conf *conf)
+static int check(const struct cop_conf *conf, const char *command)
 {
 	struct cop_buf out = {0};
 	int failed = cop_node_check(conf, &out);
 
 	out.failed |= failed < 0;
-	failed |= cop_cmd_print("copper mount", &out, NULL);
+	failed |= cop_cmd_print(command, &out, NULL);
 	cop_buf_free(&out);
 	return failed ? 1 : 0;
 }
@@ -26,7 +26,7 @@ static int launch(const struct cop_opt_table *table, int argc, char **argv)
 	if (!cop_opt_start(table, argc, argv, &conf, &code))
 		return code;
 	if (conf.check)
-		return check(&conf);
+		return check(&conf, table->command);
 	switch (cop_node_how(&conf)) {
 	case COP_NODE_HERE:
 		rc = cop_node_launch(&conf, &err);

@@ -164,13 +164,13 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 	{.name = "prefetch", AT(prefetch), .kind = COP_OPT_STRING, .arg = "FILE|auto",             \
 		.help = "bring what a manifest names before it is asked for", .rare = true},       \
 	{.name = "keep-symlinks", AT(keep_symlinks), .kind = COP_OPT_FLAG,                         \
-		.help = "leave absolute links as they are", .rare = true}
+		.help = "leave absolute links as they are", .rare = true},                         \
+	{.name = "check", AT(check), .kind = COP_OPT_FLAG,                                         \
+		.help = "do not start: tell whether it would work here"},                          \
+	{.name = "json", AT(json), .kind = COP_OPT_FLAG, .help = "what --check says, for scripts", .rare = true}
 
 static const struct cop_opt mount_rows[] = {
 	COMMON_ROWS,
-	{.name = "check", AT(check), .kind = COP_OPT_FLAG,
-		.help = "do not start: tell whether it would work here"},
-	{.name = "json", AT(json), .kind = COP_OPT_FLAG, .help = "what --check says, for scripts", .rare = true},
 	{.name = "view", .letter = 'v', AT(mountpoint), .kind = COP_OPT_STRING, .arg = "MOUNTPOINT",
 		.help = "another spelling of the mount point", .hidden = true},
 	{.name = "profile", .letter = 'P', AT(profile), .kind = COP_OPT_FLAG,

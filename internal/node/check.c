@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `copper mount --check`: everything that a start needs, looked at one by one with the functions that the start itself uses, so that
+/* `copper mount --check`, `copper serve --check`: everything that a start needs, looked at one by one with the functions that the start itself uses, so that
  * the sentences are the same. Nothing is mounted or waited for, and nothing made but the folder of control sockets; the endpoint and the
  * port are opened and closed again. A check that cannot be made because an earlier one failed is left out. */
 #include "node/check_priv.h"
@@ -58,6 +58,8 @@ static void check_kernel(struct check *c)
 	struct cop_buf lacks = {0};
 	char release[65];
 
+	if (c->node->conf->serve_only)
+		return;
 	cop_fs_check_kernel(release, &lacks);
 	if (lacks.len)
 		cop_check_say(c, "kernel", CHECK_WARNING, "Linux %s is too old for %s, unless its vendor added them: it works, but more requests reach the node; 5.14 has all",

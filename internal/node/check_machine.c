@@ -48,11 +48,16 @@ static void check_port(struct check *c, const char *address)
 	struct cop_node *n = c->node;
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
+	char holder[200] = "";
+	int rc;
 
 	if (c->nodes <= 1 || n->conf->address_book)
 		return;
-	if (cop_rendezvous_start(&n->hosts.host[n->rank], address, fake_mac, NULL, &r, &err))
-		cop_check_say(c, "port", CHECK_FAILED, "%s", err.text);
+	rc = cop_rendezvous_start(&n->hosts.host[n->rank], address, fake_mac, NULL, &r, &err);
+	if (rc == -EADDRINUSE)
+		cop_job_port_holder(n->hosts.host[n->rank].name, n->hosts.host[n->rank].port, holder, sizeof(holder));
+	if (rc)
+		cop_check_say(c, "port", CHECK_FAILED, "%s%s%s", err.text, *holder ? "; it is taken by " : "", holder);
 	else
 		cop_check_say(c, "port", CHECK_OK, "TCP port %u is free; the other hosts must reach it", cop_rendezvous_port(r));
 	cop_rendezvous_stop(r);

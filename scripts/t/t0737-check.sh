@@ -5,7 +5,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 40
+plan 44
 
 check() { # OPTION...: the lines in $T/check, the exit status in $status
 	"${cop_as[@]}" timeout $((30 * cop_slower)) "$COPPER" mount --check "$@" >"$T/check" 2>"$T/check.err"
@@ -107,6 +107,16 @@ matches "allow_other: $(line allow_other)" "$status $(line allow_other)" '^1 fai
 printf '# x\nuser_allow_other\n' >"$T/fuse.conf"
 in_view "mount --bind $T/fuse.conf /etc/fuse.conf" --allow-other --source "$T/src" "$W/mnt"
 matches "allow_other: $(line allow_other)" "$status $(line allow_other)" '^0 ok '
+
+# ---- a node without a mount
+
+unshare --mount --propagation private bash -c 'mount --bind /dev/null /dev/fuse; exec "$@"' - \
+	"$COPPER" serve --check --source "$SRC" >"$T/check" 2>&1
+is 'serve needs no FUSE' "$? $(tail -n 1 "$T/check")" '0 ready'
+is 'nor asks for it' "$(line fuse)$(line kernel)$(line mountpoint)" ''
+"$COPPER" serve --check --hosts '127.0.0.11,127.0.0.12' --rank 0 --insecure --source /no-such-source >"$T/check" 2>&1
+is 'what is missing fails there, too' $? 1
+matches 'by name' "$(line source)" '^failed .*no-such-source'
 
 # ---- the rest
 
