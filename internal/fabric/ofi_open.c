@@ -315,6 +315,9 @@ static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const s
 	char have[512];
 	bool listed;
 
+	if (rc == -EADDRNOTAVAIL && b->node[0])
+		return cop_err_set(err, EADDRNOTAVAIL, "%s is no address of this machine: is this the right host for it in the host list or the address book, "
+			"and the right --rank?", b->node);
 	cop_fabric_list_providers(have, sizeof(have));
 	listed = is_listed(have, o->net.provider);
 	return cop_err_set(err, -rc, "cannot open an endpoint for net type \"%s\" (provider %s%s%s%s%s): "

@@ -4,6 +4,7 @@
  * those; all others hear it from the root, as the answer to their question for the go. When the tree is ready the file goes. */
 #include "node/node_priv.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,8 +26,15 @@ void cop_node_failure_begin(struct cop_node *n, const char *log_path)
 
 void cop_node_failure_tell(struct cop_node *n, const struct cop_err *err)
 {
+	char text[COP_NODE_WHY_SIZE];
+
+	/* Only a node that had started and waited for the others is interrupted. */
+	if (err->code == EINTR)
+		snprintf(text, sizeof(text), COP_NODE_NOT_READY "%.250s (rank %" PRIu32 ") %.700s", cop_node_host(n, n->rank), n->rank, err->text);
+	else
+		snprintf(text, sizeof(text), "%s", err->text);
 	if (n->hosts.count > 1 && n->conf->job_dir && !atomic_load(&n->no_news))
-		cop_job_failure_write(n->conf->job_dir, n->rank, err->text);
+		cop_job_failure_write(n->conf->job_dir, n->rank, text);
 }
 
 static bool is_above(const struct cop_node *n, uint32_t rank)

@@ -117,13 +117,14 @@ struct ready_call {
 	struct cop_list items;
 };
 
-static void note_trouble(struct cop_node *n, int status)
+/* The lock is held. */
+static void note_trouble(struct cop_node *n, uint32_t above, int status)
 {
-	uint32_t parent = cop_topo_parent(&n->topo, 0, n->rank);
+	bool parent = above == cop_topo_parent(&n->topo, 0, n->rank);
 
-	snprintf(n->trouble, sizeof(n->trouble), "%s (rank %" PRIu32 ", this node's parent): %s",
-		cop_node_host(n, parent), parent, status == -EACCES ? "it holds another secret" :
-		status == -EHOSTDOWN && n->no_address[0] ? n->no_address : strerror(-status));
+	snprintf(n->trouble, sizeof(n->trouble), "%s (rank %" PRIu32 ", %s): %s", cop_node_host(n, above), above,
+		parent ? "this node's parent" : "above this node", status == -EACCES ? "it holds another secret" :
+		status == -EHOSTDOWN && parent && n->no_address[0] ? n->no_address : strerror(-status));
 }
 
 /* Which of the two is wrong, nobody can tell. Its host's name may be another in its own list. */
@@ -148,7 +149,7 @@ static void ready_told(void *arg, const struct cop_rpc_result *r)
 	pthread_mutex_lock(&n->lock);
 	n->ready_sending = false;
 	if (r->status)
-		note_trouble(n, r->status);
+		note_trouble(n, cop_topo_parent(&n->topo, 0, n->rank), r->status);
 	else
 		n->trouble[0] = '\0';
 	if (again)
@@ -210,8 +211,10 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 	pthread_mutex_lock(&n->lock);
 	n->go_sending = false;
 	asked = n->go_rank;
-	if (!r->answered)
-		n->go_rank = cop_topo_parent(&n->topo, 0, n->go_rank);
+	if (!r->answered) {
+		note_trouble(n, asked, r->status);
+		n->go_rank = cop_topo_parent(&n->topo, 0, asked);
+	}
 	pthread_mutex_unlock(&n->lock);
 	if (r->answered && r->status == 0) {
 		settle(n, true, "");
@@ -520,16 +523,19 @@ static void say_not_yet(struct cop_node *n, uint64_t *next_ms)
 	cop_buf_free(&text);
 }
 
-/* Of those above it is asked only when they do not answer. */
+/* Of those above it is asked only when they do not answer. While all are being stopped, nobody fails. */
 static void listen_for_failures(struct cop_node *n)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank, ask;
 	char why[COP_NODE_WHY_SIZE];
 
 	pthread_mutex_lock(&n->lock);
-	ask = root || n->trouble[0];
+	ask = (root || n->trouble[0]) && !n->stop_asked;
 	pthread_mutex_unlock(&n->lock);
-	if (ask && cop_node_failure_heard(n, why))
+	/* Those further up are asked first: this node may have been started again, in a tree that lives. */
+	if (!ask)
+		n->failure_looked_ms = cop_now_ms();
+	else if (cop_node_failure_heard(n, why))
 		settle(n, false, why);
 }
 

@@ -114,6 +114,7 @@ struct cop_node {
 	struct cop_list stop_requests; /* who wants to know that this node has stopped */
 	struct gathered stop_result;   /* what the nodes below answered */
 	bool stop_asked, stop_answered; /* the nodes below were, once, whoever asks again; they have */
+	bool stopped;                  /* and this node too: stop_result has all of them and does not change any more */
 	struct cop_list chores;
 	unsigned chore_count;
 	bool chores_closed;            /* the main thread takes no more */

@@ -2,7 +2,7 @@
 /* Stopping a subtree: the nodes below first, then this one, whose main thread unmounts, adds what this node has counted to what came
  * from below, and answers. The sums of the whole job thus arrive at the root, which writes them; where the root is dead, the node
  * at which the command came in does. However often a node is asked, it asks those below once and gives everyone the same
- * answer, so that nothing is counted twice. */
+ * answer, so that nothing is counted twice; also when it has unmounted, for the one above it may have died with the first answer. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -20,10 +20,13 @@ static void stopped_below(void *arg, struct gathered *g)
 	struct cop_node *n = arg;
 
 	pthread_mutex_lock(&n->lock);
-	n->stop_result = *g;
-	n->stop_answered = true;
-	g->text = (struct cop_buf){0};
-	g->prof = NULL;
+	/* A signal may have ended this node before they answered. */
+	if (!n->stopped) {
+		n->stop_result = *g;
+		n->stop_answered = true;
+		g->text = (struct cop_buf){0};
+		g->prof = NULL;
+	}
 	pthread_mutex_unlock(&n->lock);
 	end_this_node(n);
 }
@@ -33,14 +36,21 @@ void cop_node_stop_here(struct doing *d)
 	struct cop_node *n = d->node;
 	struct gathered nothing = {0};
 	struct task task = {.op = OP_STOP, .path = ""};
-	bool first, now;
+	bool first, now, over;
 
 	pthread_mutex_lock(&n->lock);
 	first = !n->stop_asked && !d->local;
 	n->stop_asked |= first;
 	now = !n->stop_asked;
-	cop_list_push_back(&n->stop_requests, &d->link);
+	over = n->stopped;
+	if (!over)
+		cop_list_push_back(&n->stop_requests, &d->link);
 	pthread_mutex_unlock(&n->lock);
+	if (over) {
+		d->done(d->arg, d->local ? &(struct gathered){.nodes = 1} : &n->stop_result);
+		free(d);
+		return;
+	}
 	/* From here on d may be gone. */
 	if (first && cop_node_gather_below(n, &task, stopped_below, n))
 		stopped_below(n, &nothing);
@@ -93,14 +103,15 @@ void cop_node_stopped(struct cop_node *n, const char *holders)
 	cop_list_init(&list);
 	pthread_mutex_lock(&n->lock);
 	cop_list_splice(&list, &n->stop_requests);
+	n->stop_result = all;
+	n->stopped = true;
 	pthread_mutex_unlock(&n->lock);
 	while ((l = cop_list_pop_front(&list))) {
 		struct doing *d = COP_CONTAINER_OF(l, struct doing, link);
 
-		d->done(d->arg, d->local ? &own : &all);
+		d->done(d->arg, d->local ? &own : &n->stop_result);
 		free(d);
 	}
-	cop_node_gathered_free(&all);
 	cop_node_gathered_free(&own);
 }
 

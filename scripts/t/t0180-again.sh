@@ -6,7 +6,7 @@
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 44
+plan 47
 
 SRC=$T/src
 numbered_files "$SRC" 60 50000
@@ -19,7 +19,7 @@ with_tree 6 --trees 2 --fanout 2 --peer-timeout 1
 reads_on() { # RANK: again and again, with nothing kept, until told to end; what was wrong
 	until [ -e "$T/enough" ]; do
 		checksums "$W/mnt/$1" | cmp - "$T/want" || return
-		"$COPPER" cache-stats --invalidate "$W/mnt/$1" >/dev/null
+		"$COPPER" cache-stats --invalidate "$W/mnt/$1" >/dev/null 2>&1
 	done
 }
 for rank in 3 5; do
@@ -126,7 +126,36 @@ prepare_tree 4
 chain 0
 chain 1
 chain 3
+
+for rank in 0 1; do
+	start_node "$rank" &
+	pids[rank]=$!
+done
+wait_for 10 is_mounted "$W/mnt/0"
+"$COPPER" stop --local "$W/mnt/0" >/dev/null 2>&1
+wait "${pids[1]}"
+matches 'who was stopped before is told of, too' "$? $(cat "$W/out.1")" \
+	'^1 copper mount: the tree is not ready: 127\.0\.0\.11 \(rank 0\) stopped before the tree was ready'
+wait
 chain none
 ok 'what one said is not kept' test ! -e "$JOB/logs/not_started.txt"
 cop_tree=4
 ok 'the four stop' without_tree
+
+# ---- a place that is not free, or not here
+
+"$PYTHON" -c '
+import socket, sys, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("0.0.0.0", int(sys.argv[1])))
+s.listen()
+print(flush=True)
+time.sleep(60)' "$cop_port" >"$T/listens" &
+holder=$!
+wait_for 10 test -s "$T/listens"
+fails_with 1 "cannot listen on 127\.0\.0\.12 port $cop_port .* taken by process $holder \(python3[0-9.]*\); choose another --port" \
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" -d "$JOB" --source "$SRC" "$W/mnt/1"
+kill "$holder"
+fails_with 1 '192\.0\.2\.77 is no address of this machine: is this the right host .* --rank' \
+	"$COPPER" mount --hosts 192.0.2.77,127.0.0.12 --rank 0 -d "$JOB" --source "$SRC" "$W/mnt/1"

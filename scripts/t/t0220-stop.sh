@@ -4,7 +4,7 @@
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 18
+plan 21
 
 with_tree 4
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
@@ -52,4 +52,21 @@ is 'its mount is gone, the others are not' "$(mounts_left)" 3
 is 'the others still read' "$(cat "$W/mnt/3/hello")" hello
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'and stop' "$(mounts_left)" 0
+cop_tree=0
+
+# ---- the root dies while the answer to a stop is on its way through it
+
+with_tree 3 --peer-timeout 1
+held=$(node_stat 2 pid)
+kill -STOP "$held"
+timeout 60 "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>&1 &
+stop=$!
+ok 'the node that was asked unmounts' wait_for 10 eval '! is_mounted "$W/mnt/1"'
+kill_node 0
+wait "$stop"
+is 'the stop ends all the same' "$?" 0
+matches 'and tells who is missing' "$(cat "$T/.out")" '^stopped 1/3 nodes'
+kill -CONT "$held"
+"$COPPER" stop --local "$W/mnt/2" >/dev/null 2>&1
+unmount_killed
 cop_tree=0
