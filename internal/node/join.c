@@ -539,6 +539,16 @@ static void listen_for_failures(struct cop_node *n)
 		settle(n, false, why);
 }
 
+/* Those below, who asked for the go, hear why they will not get it. */
+static int interrupted(struct cop_node *n, const char *what, struct cop_err *err)
+{
+	char why[400];
+
+	snprintf(why, sizeof(why), "%.250s (rank %" PRIu32 ") %s", cop_node_host(n, n->rank), n->rank, what);
+	settle(n, false, why);
+	return cop_err_set(err, EINTR, "%s", what);
+}
+
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank;
@@ -555,8 +565,8 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 		if (cop_now_ms() >= deadline)
 			time_is_up(n);
 		else if (poll(fds, 3, RETRY_MS) > 0 && (fds[1].revents || fds[2].revents))
-			return cop_err_set(err, EINTR, "ended before the tree was ready, by %s",
-				fds[1].revents ? "a signal" : "the end of the command that started it");
+			return interrupted(n, fds[1].revents ? "ended before the tree was ready, by a signal" :
+				"ended before the tree was ready, by the end of the command that started it", err);
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
 		if (settled(n))
@@ -575,6 +585,6 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 	if (n->ready)
 		return 0;
 	if (atomic_load(&n->stopping))
-		return cop_err_set(err, EINTR, "stopped before the tree was ready");
+		return interrupted(n, "stopped before the tree was ready", err);
 	return cop_err_set(err, ETIMEDOUT, COP_NODE_NOT_READY "%s", n->abort_text);
 }
