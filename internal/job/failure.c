@@ -41,13 +41,14 @@ void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text)
 /* The job directory may be open to others: what is not this user's is not believed. */
 static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	uint64_t size;
+	int fd = cop_open_regular(AT_FDCWD, path, &size);
 	struct stat st = {0};
 	ssize_t n = -1;
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid())
 		n = cop_read_full(fd, line, LINE_SIZE - 1);
 	*when = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
 	close(fd);

@@ -4,7 +4,8 @@
  * heard of everyone, or gives up and names who is missing.
  *
  * A node that is restarted joins a tree that is ready already: its parent says so at once, or the next living ancestor; the root, and who
- * finds no ancestor alive, asks its own children and the root's. */
+ * finds no ancestor alive, asks its own children and the root's. Those above it may have been restarted as well, and wait, so it asks its
+ * children again now and then. */
 #include "node/node_priv.h"
 
 #include <errno.h>
