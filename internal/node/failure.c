@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A node that cannot start tells the others, who else would wait for it until the time is up. It may be that it has no network, or does
- * not even get so far; so it says so in the job directory. The root looks there, and whoever hears nothing from above, for one of
- * those; all others hear it from the root, as the answer to their question for the go. When the tree is ready the file goes. */
+ * not even get so far; so it says so in the job directory. The root looks there, and whoever hears nothing
+ * from above; all others hear it from the root, as the answer to their question for the go. When the tree is ready the file goes. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -37,15 +37,6 @@ void cop_node_failure_tell(struct cop_node *n, const struct cop_err *err)
 		cop_job_failure_write(n->conf->job_dir, n->rank, text);
 }
 
-static bool is_above(const struct cop_node *n, uint32_t rank)
-{
-	uint32_t at = n->rank;
-
-	while (at != rank && at != COP_TOPO_NONE)
-		at = cop_topo_parent(&n->topo, 0, at);
-	return at == rank && rank != n->rank;
-}
-
 /* That the tree is not ready is said by a node that was otherwise well. */
 static const char *of_the_tree(const char *text)
 {
@@ -54,13 +45,12 @@ static const char *of_the_tree(const char *text)
 	return strncmp(text, COP_NODE_NOT_READY, len) == 0 ? text + len : NULL;
 }
 
-/* A second process of a node that is ready fails, too, and nobody waits for that. */
+/* A second process of a node that is ready fails, too, and nobody waits for that. Whoever does not hear from above takes any word, for
+ * the last to speak is often not the one that failed first. */
 static bool is_missed(struct cop_node *n, uint32_t rank, const char *text)
 {
 	bool missed;
 
-	if (cop_topo_root(&n->topo, 0) != n->rank)
-		return is_above(n, rank);
 	pthread_mutex_lock(&n->lock);
 	missed = rank < n->topo.nodes && rank != n->rank && (!n->ready_rank[rank] || of_the_tree(text));
 	pthread_mutex_unlock(&n->lock);
