@@ -14,7 +14,7 @@
 #define NAME "%s/logs/not_started.txt"
 #define LINE_SIZE 1024
 /* Nodes of one start do not begin at the same moment; a start that failed so long ago was another. */
-#define SAME_START_NS (5LL * 1000 * 1000 * 1000)
+#define SAME_START_NS (1LL * 1000 * 1000 * 1000)
 
 int64_t cop_job_file_time(const char *path)
 {
