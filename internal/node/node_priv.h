@@ -162,9 +162,27 @@ void cop_node_join_fini(struct cop_node *n);
 void cop_node_join(struct cop_node *n);
 /* Something to do for readiness now and then, on the main thread; returns when the wait is over: 1 ready, -errno. */
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
+
+/* ---- ready.c: readiness, on its way up ---- */
+/* This node is ready; at the root that may complete the tree, for which the main thread is woken. */
+void cop_node_ready_begin(struct cop_node *n);
+void cop_node_ready_fini(struct cop_node *n);
+/* Tells the parent of the ranks that it was not told of, one message at a time; again after a failure. */
+void cop_node_ready_send(struct cop_node *n);
+void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
+
+/* ---- go.c: the go, on its way down ---- */
+void cop_node_go_fini(struct cop_node *n);
+void cop_node_settle(struct cop_node *n, bool ready, const char *why);
+/* Asks the next one above that answers, if no question is under way. */
+void cop_node_ask_go(struct cop_node *n);
+/* Whether the tree is ready already: of this node's and the root's children; of those of one rank. */
+void cop_node_ask_state(struct cop_node *n);
+void cop_node_ask_children(struct cop_node *n, uint32_t rank);
+/* Why the one above was not reached, for the log and for what is said in the end. The lock is held. */
+void cop_node_trouble(struct cop_node *n, uint32_t above, int status);
 /* Who was started with other options, so that nothing is asked of it nor served to it. While the tree forms that ends the matter. */
 void cop_node_differs(void *n, uint32_t rank);
-void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
 
