@@ -28,8 +28,12 @@ said() { # NAME
 }
 
 id=$(submit plain 4 <<'EOS'
-srun --ntasks-per-node=1 sh -c 'setsid sleep 300 >/dev/null 2>&1 </dev/null & sleep 0.2'
-pgrep -f "^sleep 300" | wc -l
+srun --ntasks-per-node=1 sh -c 'setsid sleep 98765 >/dev/null 2>&1 </dev/null & sleep 0.2'
+for try in 1 2 3 4 5 6 7 8 9 10; do
+	pgrep -u "$(id -u)" -f '^sleep 98765' >/dev/null || break
+	sleep 0.5
+done
+pgrep -u "$(id -u)" -f '^sleep 98765' | wc -l
 "$COPPER" mount -d "$W/job.plain" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 srun --ntasks-per-node=1 cat "$MNT/hello"
