@@ -61,7 +61,7 @@ slurm_spawn() { # NAME COMMAND…
 
 # Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must go here, too.
 slurm_node='
-	hostname "$1" &&
+	forget_other_tests && hostname "$1" &&
 	mount -t tmpfs -o mode=755 node "$2" &&
 	mkdir -m 700 "$2/run" && mkdir "$2/mnt" "$2/other" && chown -R "$4" "$2" &&
 	mount --bind "$3" /etc/hosts &&

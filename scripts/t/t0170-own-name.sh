@@ -11,6 +11,7 @@ small_tree "$T/src"
 (umask 077 && head -c 32 /dev/urandom | base64 >"$T/secret")
 
 host_main='
+	forget_other_tests
 	hostname "alpha$1"
 	ip link set lo up
 	mount --bind "$2" /etc/hosts

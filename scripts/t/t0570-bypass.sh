@@ -62,15 +62,23 @@ is 'or stays in the table' "$(node_stat 1 tables.data.bytes)" 0
 ok 'another leaf reads it too' cmp "$ORIGIN/dir/large" "$W/mnt/2/dir/large"
 is 'by itself' "$(node_stat 2 origin.bytes)" "$large"
 ok 'and so does the root' cmp "$ORIGIN/dir/large" "$W/mnt/0/dir/large"
-cat "$mnt/dir/large" >"$T/again"
-is 'a second reader is given the pages of the kernel' "$(node_stat 1 fuse.bypass_bytes)" "$large"
+# The kernel may have taken some of its pages back, and then asks for those again.
+for try in 1 2 3; do
+	before=$(node_stat 1 fuse.bypass_bytes)
+	cat "$mnt/dir/large" >"$T/again"
+	more=$(($(node_stat 1 fuse.bypass_bytes) - before))
+	[ "$more" -ne 0 ] || break
+	note "try $try read $more bytes again"
+done
+is 'a second reader is given the pages of the kernel' "$more" 0
 
 before=$(node_stat 1 origin.operations)
 ok 'a file of just the limit' cmp "$ORIGIN/dir/limit" "$mnt/dir/limit"
 ok 'and a small one' cmp "$ORIGIN/small" "$mnt/small"
 is 'come through the tree' "$(node_stat 1 origin.operations)" "$before"
+bypassed=$(node_stat 1 fuse.bypass_bytes)
 ok 'a file of one byte more' cmp "$ORIGIN/dir/beyond" "$mnt/dir/beyond"
-is 'does not' "$(node_stat 1 fuse.bypass_bytes)" $((large + limit + 1))
+is 'does not' $(($(node_stat 1 fuse.bypass_bytes) - bypassed)) $((limit + 1))
 ok 'a sparse file has its holes and its end' cmp "$ORIGIN/sparse" "$mnt/sparse"
 ok 'a large file can be mapped' "$PYTHON" -c '
 import mmap, sys
