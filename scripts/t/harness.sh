@@ -38,7 +38,17 @@ asan | tsan) cop_slower=3 ;;
 *) cop_slower=1 ;;
 esac
 
+# Who runs the tests may sit in a job of a scheduler, or have an environment that changes what programs print.
+for name in $(compgen -e); do
+	case $name in
+	SLURM_* | SBATCH_* | SRUN_* | PBS_* | PALS_* | PMI_* | PMIX_* | FLUX_* | OMPI_* | HYDRA_* | MPI* | COPPER_* | FI_* | PYTHON?*) unset "$name" ;;
+	esac
+done
+
 if [ -z "${COP_TEST_DIR:-}" ]; then
+	# Tests that run at the same time have each a lane: ports and numbers of jobs. check.sh gives them out; who runs one by hand has one
+	# that another hardly has.
+	export COP_LANE=${COP_LANE:-$((10 + $$ % 50))}
 	# shellcheck source=supervise.sh
 	. "$cop_t/supervise.sh"
 	supervise "$@"

@@ -21,6 +21,7 @@ slurm_conf() { # N: on standard output
 	host=$(hostname)
 	cat <<-CONF
 		ClusterName=test
+		FirstJobId=$((1 + 29 * COP_LANE))
 		SlurmctldHost=localhost(127.0.0.1)
 		SlurmctldPort=$(free_port)
 		SlurmUser=root

@@ -28,7 +28,7 @@ make_soft() { # DIR
 	cat >"$SOFT/train.py" <<-PY
 		import json, socket, sys
 		import torchlike
-		print("trained on", socket.gethostname(), "with", sys.prefix)
+		print("trained on %s with %s" % (socket.gethostname(), sys.prefix))
 		for path in (json.__file__, torchlike.where, sys.executable):
 		    if path.startswith("$SOFT/"):
 		        sys.exit(path + " was read past the mount")

@@ -19,7 +19,7 @@ MNT=$NODE_LOCAL/mnt
 OTHER=$NODE_LOCAL/other
 cat >"$T/import" <<'EOS'
 #!/bin/sh
-cd / && PYTHONPATH=$MNT exec python3 -c 'import socket, package; print("import", socket.gethostname(), package.where)'
+cd / && PYTHONPATH=$MNT exec python3 -c 'import socket, package; print("import %s %s" % (socket.gethostname(), package.where))'
 EOS
 chmod +x "$T/import"
 export COPPER SRC T MNT OTHER

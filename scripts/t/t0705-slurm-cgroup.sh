@@ -10,7 +10,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
-plan 23
+plan 26
 
 small_tree "$T/src"
 SRC=$T/src
@@ -84,10 +84,8 @@ wait_for 40 job_is_over "$id"
 
 on_node 3 rmdir "$MNT"
 id=$(submit no-dir 4 <<'EOS'
-SECONDS=0
 srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 5 -d "$W/job.no-dir" --source "$SRC" "$MNT"
 echo "mount ends with $?"
-[ "$SECONDS" -lt 20 ] && echo quickly
 EOS
 )
 wait_for 60 job_is_over "$id"
@@ -95,8 +93,18 @@ matches 'a node that cannot mount is named' "$(said no-dir)" "^copper mount: n3:
 matches 'on its own host, too' "$(said no-dir)" "^copper mount: $MNT: No such file or directory"
 is 'the others say what became of theirs' "$(said no-dir | grep -c '^copper mount: ')" 4
 matches 'and srun fails' "$(said no-dir)" '^mount ends with 1$'
-matches 'at once' "$(said no-dir)" '^quickly$'
+is 'none because its time was up' "$(said no-dir | grep -c 'no node was ready')" 0
 wait_for 5 nodes_gone
+is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
+id=$(submit late 4 <<'EOS'
+srun --ntasks-per-node=1 sh -c '[ "$SLURM_PROCID" != 3 ] || sleep 4; exec "$COPPER" mount --ready-timeout 60 -d "$W/job.late" --source "$SRC" "$MNT"'
+echo "mount ends with $?"
+EOS
+)
+wait_for 60 job_is_over "$id"
+matches 'a task that comes too late to hear it finds what its node said' "$(said late)" "^copper mount: .*n3.*there is no such directory.*
+mount ends with 1$"
+is 'it does not wait for another' "$(said late | grep -c 'no node was ready')" 0
 is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
 on_node 3 mkdir "$MNT"
 

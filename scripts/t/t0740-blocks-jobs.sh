@@ -52,7 +52,7 @@ trained() { # how many nodes ran the program from the mount
 }
 judge() { # STATUS WHERE
 	is "$2: the script works" "$1" 0 || note "$(cat "$T/out.block")"
-	is "$2: the program runs on all nodes, from the mount" "$(trained)" 4
+	is "$2: the program runs on all nodes, from the mount" "$(trained)" 4 || note "$(cat "$T/out.block")"
 	wait_for 10 gone
 	is "$2: nothing is left" "$(slurm_mounts) $(nodes_running)" '0 0' || clean
 }

@@ -7,12 +7,16 @@ address_of() { # RANK
 	echo "127.0.$((($1 + 11) / 250)).$((($1 + 11) % 250))"
 }
 
-# A port that nobody listens on, below the range that the kernel gives out by itself.
+# A port of this test's lane that nobody listens on and that was not given out before; all are below those of jobs (20480 on) and those
+# that the kernel gives out by itself.
 free_port() {
-	local port tries=50
+	local n port tries=150
+	n=$(cat "$T/.port" 2>/dev/null || echo $((RANDOM % 150)))
 	while [ "$tries" -gt 0 ]; do
-		port=$((20000 + RANDOM % 10000))
+		n=$(((n + 1) % 150))
+		port=$((10000 + 150 * COP_LANE + n))
 		if [ -z "$(ss -Hltn "sport = :$port")" ]; then
+			echo "$n" >"$T/.port"
 			echo "$port"
 			return 0
 		fi
