@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/not_started.txt: one line, the rank of the node that could not start last, and why. */
+/* JOBDIR/logs/not_started.txt: one line, the rank of the node that could not start last, and why. JOBDIR/logs/not_started-STEP.txt: one
+ * line, why the nodes that a Slurm step was to start did not. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include "job/job_priv.h"
 
 #define NAME "%s/logs/not_started.txt"
+#define STEP_NAME "%s/logs/not_started-%s.txt"
 #define LINE_SIZE 1024
 /* Nodes of one start do not begin at the same moment; a start that failed so long ago was another. */
 #define SAME_START_NS (1LL * 1000 * 1000 * 1000)
@@ -55,22 +57,28 @@ static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 	return n;
 }
 
-/* "RANK TEXT", without control characters. */
+/* One line without control characters. */
+static void make_plain(char line[LINE_SIZE], size_t len)
+{
+	line[len] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	for (char *c = line; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+}
+
+/* "RANK TEXT" */
 static bool parse(char *line, size_t len, uint32_t *rank, char *text, size_t size)
 {
 	unsigned long value;
 	char *end;
 
-	line[len] = '\0';
-	line[strcspn(line, "\n")] = '\0';
+	make_plain(line, len);
 	if (*line < '0' || *line > '9')
 		return false;
 	value = strtoul(line, &end, 10);
 	if (*end != ' ' || value > UINT32_MAX)
 		return false;
-	for (char *c = end; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = '?';
 	*rank = (uint32_t)value;
 	snprintf(text, size, "%s", end + 1);
 	return true;
@@ -99,4 +107,35 @@ void cop_job_failure_clear(const char *job_dir, int64_t rank)
 	if (rank < 0 || (cop_job_failure_read(job_dir, 0, &whose, line, sizeof(line)) && whose == rank))
 		unlink(path);
 	free(path);
+}
+
+/* ---- the nodes that a step was to start ---- */
+
+void cop_job_step_failure_write(const char *job_dir, const char *step, const char *text)
+{
+	char line[LINE_SIZE], *path;
+	struct cop_err ignored;
+
+	if (cop_job_dir_make(job_dir, &ignored) || asprintf(&path, STEP_NAME, job_dir, step) < 0)
+		return;
+	snprintf(line, sizeof(line), "%.1000s\n", text);
+	cop_write_file(path, line, strlen(line), 0600);
+	free(path);
+}
+
+bool cop_job_step_failure_read(const char *job_dir, const char *step, char *text, size_t size)
+{
+	char line[LINE_SIZE], *path;
+	int64_t when = 0;
+	ssize_t n;
+
+	if (asprintf(&path, STEP_NAME, job_dir, step) < 0)
+		return false;
+	n = read_own(path, line, &when);
+	free(path);
+	if (n <= 0)
+		return false;
+	make_plain(line, (size_t)n);
+	snprintf(text, size, "%s", line);
+	return true;
 }

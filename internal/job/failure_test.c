@@ -12,7 +12,7 @@
 #include "job/job_priv.h"
 
 static char dir[] = "/tmp/copper-failure-test-XXXXXX", path[sizeof(dir) + 32], logs[sizeof(dir) + 8];
-static char text[200];
+static char of_step[sizeof(dir) + 40], text[200];
 static uint32_t rank;
 
 static int setup(void **state)
@@ -25,6 +25,7 @@ static int setup(void **state)
 	assert_int_equal(cop_job_dir_make(dir, &err), 0);
 	snprintf(logs, sizeof(logs), "%s/logs", dir);
 	snprintf(path, sizeof(path), "%s/not_started.txt", logs);
+	snprintf(of_step, sizeof(of_step), "%s/not_started-4711.2.txt", logs);
 	rank = UINT32_MAX;
 	return 0;
 }
@@ -33,6 +34,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	unlink(path);
+	unlink(of_step);
 	rmdir(logs);
 	rmdir(dir);
 	return 0;
@@ -108,6 +110,25 @@ static void a_folder_or_a_pipe_is_not_read(void **state)
 	assert_false(heard(0));
 }
 
+static void the_tasks_of_a_step_read_what_its_first_wrote(void **state)
+{
+	char large[5000];
+
+	(void)state;
+	assert_false(cop_job_step_failure_read(dir, "4711.2", text, sizeof(text)));
+	cop_job_step_failure_write(dir, "4711.2", "n3: no\033[2J such\nthing");
+	assert_true(cop_job_step_failure_read(dir, "4711.2", text, sizeof(text)));
+	assert_string_equal(text, "n3: no?[2J such");
+	assert_false(cop_job_step_failure_read(dir, "4711.3", text, sizeof(text)));
+	memset(large, 'x', sizeof(large) - 1);
+	large[sizeof(large) - 1] = '\0';
+	cop_job_step_failure_write(dir, "4711.2", large);
+	assert_true(cop_job_step_failure_read(dir, "4711.2", text, sizeof(text)));
+	assert_int_equal(strspn(text, "x"), sizeof(text) - 1);
+	assert_int_equal(truncate(of_step, 0), 0);
+	assert_false(cop_job_step_failure_read(dir, "4711.2", text, sizeof(text)));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -117,6 +138,7 @@ int main(void)
 		T(a_node_takes_back_its_own_word_and_the_root_any),
 		T(what_is_not_such_a_line_is_not_heard),
 		T(a_folder_or_a_pipe_is_not_read),
+		T(the_tasks_of_a_step_read_what_its_first_wrote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,13 +142,9 @@ bool cop_node_in_step(void);
 void cop_node_step_report(int fd, int rc, const struct cop_err *err);
 /* Says the same to a task of another step that waits on this host (step_wait.c); failure NULL: it is ready. */
 void cop_node_step_tell(const struct cop_conf *conf, const char *failure);
-/* Removes what the node of this host has said to nobody. */
-void cop_node_step_forget(const struct cop_conf *conf);
-/* The step that this process is a task of, as "JOB.STEP"; 0 outside of one. */
+/* The step that this process is a task of, as "JOB.STEP"; false outside of one. */
 #define COP_NODE_STEP_NAME 48
-size_t cop_node_step_name(char name[COP_NODE_STEP_NAME]);
-/* In a node's process: the step whose tasks wait for the nodes; NULL where none do. */
-const char *cop_node_step_waiting(void);
+bool cop_node_step_name(char name[COP_NODE_STEP_NAME]);
 
 /* ---- guard.c: who takes the mount away when this process is killed ---- */
 /* Before the first thread. What it returns is for cop_node_guard_end; -1: there is no guard. */

@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define IN_STEP "COPPER_STEP" /* set for the nodes of the step: the step whose tasks wait for them, or "1" */
+#define IN_STEP "COPPER_STEP" /* set for the nodes of the step */
 #define WORD "copper-step "   /* begins the line of a node */
 #define LINE_MAX_BYTES 2048
 #define END_MS 10000
@@ -94,15 +94,14 @@ enum cop_node_how cop_node_how(const struct cop_conf *conf)
 	return number_of("SLURM_PROCID", &task) && task > 0 ? COP_NODE_BY_TASK_0 : COP_NODE_BY_STEP;
 }
 
-size_t cop_node_step_name(char name[COP_NODE_STEP_NAME])
+bool cop_node_step_name(char name[COP_NODE_STEP_NAME])
 {
 	uint64_t job, step;
-	int n;
 
 	if (!in_a_step() || !number_of("SLURM_JOB_ID", &job) || !number_of("SLURM_STEP_ID", &step))
-		return 0;
-	n = snprintf(name, COP_NODE_STEP_NAME, "%" PRIu64 ".%" PRIu64, job, step);
-	return n > 0 ? (size_t)n : 0;
+		return false;
+	snprintf(name, COP_NODE_STEP_NAME, "%" PRIu64 ".%" PRIu64, job, step);
+	return true;
 }
 
 /* ---- the nodes' side ---- */
@@ -110,13 +109,6 @@ size_t cop_node_step_name(char name[COP_NODE_STEP_NAME])
 bool cop_node_in_step(void)
 {
 	return getenv(IN_STEP) != NULL;
-}
-
-const char *cop_node_step_waiting(void)
-{
-	const char *step = getenv(IN_STEP);
-
-	return step && strchr(step, '.') ? step : NULL;
 }
 
 void cop_node_step_report(int fd, int rc, const struct cop_err *err)
@@ -147,12 +139,10 @@ static void clean_environment(void)
 		"SLURM_OPEN_MODE", "SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS",
 		"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK", "SLURM_UNBUFFEREDIO",
 		"SLURM_WAIT"};
-	char step[COP_NODE_STEP_NAME];
-	bool waited_for = cop_node_step_name(step) > 0;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
 		unsetenv(names[i]);
-	setenv(IN_STEP, waited_for ? step : "1", 1);
+	setenv(IN_STEP, "1", 1);
 }
 
 /* One node's end must not end the others: their children go on without it. */
@@ -377,6 +367,15 @@ static void abandon_srun(pid_t srun)
 	waitpid(srun, NULL, 0);
 }
 
+/* Those that wait for a node which does not get so far as to say something itself. */
+static void tell_tasks(const struct cop_conf *conf, const struct cop_err *err)
+{
+	char step[COP_NODE_STEP_NAME];
+
+	if (conf->job_dir && cop_node_step_name(step))
+		cop_job_step_failure_write(conf->job_dir, step, err->text);
+}
+
 static int block_signals(struct step *s)
 {
 	sigset_t set;
@@ -417,8 +416,8 @@ int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_er
 	if (!rc) {
 		rc = listen_to(&s, conf->ready_timeout_ms + COP_NODE_STEP_MS, err);
 		if (rc) {
+			tell_tasks(conf, err);
 			end_srun(&s);
-			cop_node_step_forget(conf);
 			if (!s.failure[0])
 				say_what_srun_said(&s);
 		} else if (in_a_step()) {

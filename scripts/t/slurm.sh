@@ -138,8 +138,20 @@ job_is_over() { # ID
 	esac
 }
 
+# The slurmstepds of the nodes. They have an environment of their own, by which nobody would know them, but are in the nodes' namespaces.
+slurm_steps() {
+	local file
+	for file in /proc/[0-9]*/exe; do
+		[[ $(readlink "$file" 2>/dev/null) == */slurmstepd ]] || continue
+		[[ " ${slurm_namespaces[*]} " != *" $(readlink "${file%exe}ns/mnt") "* ]] || basename "${file%/exe}"
+	done
+}
+
 stop_slurm() {
-	local pid
+	local pid slurm_namespaces=()
+	for pid in "${slurm_nodes[@]}"; do
+		slurm_namespaces+=("$(readlink "/proc/$pid/ns/mnt" || echo none)")
+	done
 	scancel --quiet --user root 2>/dev/null
 	wait_for 15 eval '[ -z "$(squeue -h 2>/dev/null)" ]'
 	for pid in $(printf '%s\n' "${slurm_pids[@]}" | tac); do
@@ -149,6 +161,9 @@ stop_slurm() {
 		wait "$pid" 2>/dev/null
 	done
 	slurm_pids=()
-	rmdir /sys/fs/cgroup/freezer/slurm_n[1-9] 2>/dev/null
+	for pid in $(slurm_steps); do
+		kill -KILL "$pid" 2>/dev/null
+	done
+	find /sys/fs/cgroup/freezer/slurm_n[1-9] -depth -type d -exec rmdir {} \; 2>/dev/null
 	return 0
 }
