@@ -55,6 +55,12 @@ void cop_fabric_keep_ticking(struct cop_fabric *f, bool on)
 	f->ops->keep_ticking(f, on);
 }
 
+void cop_fabric_admit(struct cop_fabric *f, const char *address)
+{
+	if (f->ops->admit)
+		f->ops->admit(f, address);
+}
+
 int cop_fabric_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer)
 {
 	return f->ops->peer(f, address, peer);

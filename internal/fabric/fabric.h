@@ -39,6 +39,7 @@ struct cop_fabric_conf {
 	const char *host;     /* the local address or host name to bind to; NULL: the provider's choice */
 	const char *address;  /* a full address of an address book to bind to, or NULL */
 	unsigned tick_ms;     /* 100 if 0 */
+	bool admitted_only;   /* who was not admitted cannot connect, where the provider runs over TCP (IPv4) */
 	struct cop_stats *stats; /* may be NULL */
 	struct cop_fabric_events events;
 };
@@ -93,6 +94,10 @@ int cop_fabric_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t
 /* [progress] Forgets a peer and its connection: its queued operations complete with -ECANCELED. A later
  * cop_fabric_peer with the same text starts afresh. */
 void cop_fabric_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer);
+
+/* Any thread. From now on the host of this address may connect, if conf.admitted_only kept it from that. Whoever is a peer
+ * (cop_fabric_peer) was admitted by that. A host that was admitted stays so. */
+void cop_fabric_admit(struct cop_fabric *f, const char *address);
 
 /* Called once on the progress thread: 0 or -errno (-ECANCELED, -EHOSTUNREACH, -EIO, ...). May be NULL
  * for send. May run inside the call itself. */

@@ -23,6 +23,7 @@ struct cop_fabric_ops {
 	int (*reg)(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,
 		uint64_t *addr, uint64_t *key);
 	void (*unreg)(struct cop_fabric_mr *mr);
+	void (*admit)(struct cop_fabric *f, const char *address); /* may be NULL */
 	/* May be NULL: endpoints that are on no network of the machine. */
 	void (*networks)(const struct cop_fabric *f, struct cop_buf *out);
 	void (*near_cpus)(const struct cop_fabric *f, struct cop_buf *out);

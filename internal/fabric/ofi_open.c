@@ -20,6 +20,7 @@ static const struct cop_fabric_ops ofi_ops = {
 	.close = cop_fabric_ofi_close,
 	.post = cop_fabric_ofi_post,
 	.keep_ticking = cop_fabric_ofi_keep_ticking,
+	.admit = cop_fabric_ofi_admit,
 	.peer = cop_fabric_ofi_peer,
 	.peer_drop = cop_fabric_ofi_peer_drop,
 	.send = cop_fabric_ofi_send,
@@ -239,6 +240,7 @@ static void shut_one(struct fid *fid)
 /* Memory first, because with FI_MR_ENDPOINT it hangs on the endpoint. */
 void cop_fabric_ofi_shut(struct ofi *o)
 {
+	cop_fabric_ofi_admit_fini(o);
 	for (struct cop_list *i = o->mrs.next; i != &o->mrs; i = i->next) {
 		struct ofi_mr *m = COP_CONTAINER_OF(i, struct ofi_mr, link);
 
@@ -270,8 +272,9 @@ static struct ofi *make(const struct cop_fabric_conf *conf)
 		free(o);
 		return NULL;
 	}
-	o->cq_fd = -1;
+	o->cq_fd = o->listener = -1;
 	pthread_mutex_init(&o->lock, NULL);
+	pthread_mutex_init(&o->admit_lock, NULL);
 	cop_list_init(&o->posts);
 	cop_list_init(&o->busy);
 	cop_list_init(&o->flying);
@@ -328,7 +331,7 @@ static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const s
 }
 
 /* *out is there before the thread, whose callbacks may come at once. */
-static int start(struct ofi *o, const struct bind_to *b, int mr_mode, struct cop_fabric **out)
+static int start(struct ofi *o, const struct cop_fabric_conf *conf, const struct bind_to *b, int mr_mode, struct cop_fabric **out)
 {
 	int rc;
 
@@ -337,6 +340,8 @@ static int start(struct ofi *o, const struct bind_to *b, int mr_mode, struct cop
 		return rc;
 	snprintf(o->base.provider, sizeof(o->base.provider), "%s", o->info->fabric_attr->prov_name);
 	cop_fabric_ofi_name_network(o);
+	if (conf->admitted_only)
+		cop_fabric_ofi_admit_init(o);
 	cop_fabric_ofi_strangers_init(o);
 	*out = &o->base;
 	rc = cop_thread_start(&o->thread, "cop-fabric", cop_fabric_ofi_main, o);
@@ -363,7 +368,7 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 		o->naming.scheme = o->net.scheme;
 		o->naming.form = o->net.form;
 		rc = choose_bind(conf, &o->net, &b, err);
-		if (rc == 0 && (rc = start(o, &b, mr_mode, out)))
+		if (rc == 0 && (rc = start(o, conf, &b, mr_mode, out)))
 			rc = fail(conf, o, &b, rc, err);
 	}
 	if (rc) {

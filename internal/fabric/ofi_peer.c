@@ -116,6 +116,7 @@ int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_pe
 		return rc;
 	p = find(o, own);
 	if (!p) {
+		cop_fabric_ofi_admit_raw(o, raw, raw_len);
 		rc = insert(o, own, raw, &p);
 		if (rc)
 			return rc;

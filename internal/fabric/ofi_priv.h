@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libfabric implementation: ofi_open.c makes the endpoint, ofi_progress.c is the thread that owns it,
- * ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered memory, ofi_strangers.c who connects and says
- * nothing.
+ * ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered memory, ofi_admit.c who may connect,
+ * ofi_strangers.c who connects and says nothing.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
  * protects the posted functions and the three flags beside them; it is held for a few
- * instructions, never over a call of libfabric, a callback or I/O. It is the only lock.
+ * instructions, never over a call of libfabric, a callback or I/O. The only other lock is admit_lock.
  *
  * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), flies while the
  * provider has it (list `flying` of the endpoint), and ends in done. A peer that was dropped lives
@@ -14,6 +14,7 @@
 #define COP_FABRIC_OFI_PRIV_H
 
 #include <dirent.h>
+#include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -37,6 +38,7 @@
 #define COP_OFI_PARTS_ALL 256
 #define COP_OFI_SENDS_PEER 64
 #define COP_OFI_SENDS_ALL 2048
+#define COP_OFI_ADMITTED_MAX 255
 #define COP_OFI_POSTS_MAX (1U << 20)
 /* After so long without a sign of life a peer's queued operations fail with -EHOSTUNREACH. */
 #define COP_OFI_STUCK_MS 30000
@@ -140,6 +142,11 @@ struct ofi {
 	unsigned posts_count;
 	bool asleep, closing;
 
+	pthread_mutex_t admit_lock;
+	int listener; /* under admit_lock: the provider's socket with the filter; -1: no filter */
+	unsigned admitted_count;
+	struct in_addr admitted[COP_OFI_ADMITTED_MAX];
+
 	/* Progress thread only. */
 	pthread_t self;
 	bool stopping; /* no new operations */
@@ -206,6 +213,12 @@ int cop_fabric_ofi_post_rx(struct ofi *o);
 void cop_fabric_ofi_strangers_init(struct ofi *o);
 void cop_fabric_ofi_strangers(struct ofi *o);
 void cop_fabric_ofi_strangers_fini(struct ofi *o);
+
+/* ofi_admit.c. init: once the endpoint has its name, and before the thread starts. */
+void cop_fabric_ofi_admit_init(struct ofi *o);
+void cop_fabric_ofi_admit_fini(struct ofi *o);
+void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len);
+void cop_fabric_ofi_admit(struct cop_fabric *f, const char *address);
 
 /* ofi_peer.c */
 int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer);

@@ -29,6 +29,7 @@ struct node {
 	/* When set, looks at each message instead of counting only. */
 	void (*check)(struct node *n, const void *msg, size_t len);
 	uint64_t next; /* for check */
+	bool admitted_only; /* for try_open */
 };
 
 static inline void nap_ms(unsigned ms)
@@ -73,7 +74,7 @@ static inline int try_open(struct node *n, const char *net, const char *host, co
 	struct cop_err *err)
 {
 	struct cop_fabric_conf conf = {.net_type = net, .host = host, .address = address,
-		.tick_ms = 20, .stats = &n->stats,
+		.tick_ms = 20, .admitted_only = n->admitted_only, .stats = &n->stats,
 		.events = {.ctx = n, .recv = on_recv, .tick = on_tick}};
 
 	return cop_fabric_open(&conf, &n->f, err);

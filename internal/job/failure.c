@@ -97,15 +97,42 @@ bool cop_job_failure_read(const char *job_dir, int64_t began_ns, uint32_t *rank,
 	return n > 0 && when >= began_ns - SAME_START_NS && parse(line, (size_t)n, rank, text, size);
 }
 
+static bool is_word_of(const char *path, int64_t rank)
+{
+	char line[LINE_SIZE], text[LINE_SIZE];
+	int64_t when;
+	uint32_t whose;
+	ssize_t n = read_own(path, line, &when);
+
+	return n > 0 && parse(line, (size_t)n, &whose, text, sizeof(text)) && whose == rank;
+}
+
+/* Another node may replace the word between the look and the removal, so it is looked at once more where nobody replaces it. */
+static void take_away(const char *path, int64_t rank)
+{
+	char *aside;
+
+	if (asprintf(&aside, "%s.%" PRId64 ".%d", path, rank, (int)getpid()) < 0)
+		return;
+	if (is_word_of(path, rank) && rename(path, aside) == 0) {
+		/* Where there is one again already, it is the later. */
+		if (!is_word_of(aside, rank))
+			(void)!link(aside, path);
+		unlink(aside);
+	}
+	free(aside);
+}
+
 void cop_job_failure_clear(const char *job_dir, int64_t rank)
 {
-	char line[LINE_SIZE], *path;
-	uint32_t whose;
+	char *path;
 
 	if (asprintf(&path, NAME, job_dir) < 0)
 		return;
-	if (rank < 0 || (cop_job_failure_read(job_dir, 0, &whose, line, sizeof(line)) && whose == rank))
+	if (rank < 0)
 		unlink(path);
+	else
+		take_away(path, rank);
 	free(path);
 }
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,32 @@ static void a_node_takes_back_its_own_word_and_the_root_any(void **state)
 	assert_false(heard(0));
 }
 
+static void *clear_6(void *arg)
+{
+	pthread_barrier_wait(arg);
+	cop_job_failure_clear(dir, 6);
+	return NULL;
+}
+
+static void a_word_that_comes_meanwhile_is_not_taken_away(void **state)
+{
+	pthread_barrier_t both;
+	pthread_t thread;
+
+	(void)state;
+	pthread_barrier_init(&both, NULL, 2);
+	for (int i = 0; i < 1000; i++) {
+		cop_job_failure_write(dir, 6, "no");
+		assert_int_equal(pthread_create(&thread, NULL, clear_6, &both), 0);
+		pthread_barrier_wait(&both);
+		cop_job_failure_write(dir, 7, "nor I");
+		pthread_join(thread, NULL);
+		assert_true(heard(0));
+		assert_int_equal(rank, 7);
+	}
+	pthread_barrier_destroy(&both);
+}
+
 static void what_is_not_such_a_line_is_not_heard(void **state)
 {
 	static const char *const bad[] = {"", "\n", "7", "7\n", "x no\n", "-1 no\n", "99999999999 no\n", " 7 no\n"};
@@ -136,6 +163,7 @@ int main(void)
 		T(what_one_node_says_another_reads),
 		T(of_an_earlier_start_nothing_is_heard),
 		T(a_node_takes_back_its_own_word_and_the_root_any),
+		T(a_word_that_comes_meanwhile_is_not_taken_away),
 		T(what_is_not_such_a_line_is_not_heard),
 		T(a_folder_or_a_pipe_is_not_read),
 		T(the_tasks_of_a_step_read_what_its_first_wrote),

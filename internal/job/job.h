@@ -113,12 +113,22 @@ int cop_job_node_file_write(const char *path, const struct cop_job_hosts *hosts,
 
 struct cop_rendezvous;
 
-/* Listens on hosts->host[rank] and answers askers that prove the secret (mac, a keyed hash)
- * with this node's fabric address; bounded: 64 connections, 2 s each. -EADDRINUSE and so on
- * with a sentence naming address and port. One named thread; sleeps when idle. */
+/* A keyed hash; the key is the job's secret. */
 typedef void cop_rendezvous_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
-int cop_rendezvous_start(const struct cop_job_host *self, const char *fabric_address,
-	cop_rendezvous_mac *mac, void *mac_ctx, struct cop_rendezvous **out, struct cop_err *err);
+/* The node of this fabric address has proved the secret and is about to be told ours. On the rendezvous thread; must not wait. */
+typedef void cop_rendezvous_met(void *ctx, const char *address);
+
+struct cop_rendezvous_conf {
+	const struct cop_job_host *self; /* where it listens; port 0: the kernel's choice */
+	const char *fabric_address;      /* what it tells, 1 to 255 bytes */
+	cop_rendezvous_mac *mac;
+	cop_rendezvous_met *met; /* may be NULL */
+	void *ctx;               /* of both */
+};
+
+/* Listens, and answers askers that prove the secret with this node's fabric address; bounded: 64 connections, 2 s each. -EADDRINUSE and
+ * so on with a sentence naming address and port. One named thread; sleeps when idle. What conf points to is copied. */
+int cop_rendezvous_start(const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err);
 /* Joins the thread; asks that are open end with NULL, on the caller's thread. NULL is fine. A
  * name lookup that runs is waited for. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);

@@ -93,8 +93,9 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 	a->out_done = a->in_len = 0;
 	a->attempt_end_ms = COP_MIN(now_ms + RDV_CONNECTION_MS, a->deadline_ms);
 	a->step = RDV_CONNECTS;
-	rc = cop_rdv_ask_build(&r->key, a->identity, a->nonce, a->out);
-	if (rc)
+	rc = cop_rdv_ask_build(&r->key, a->identity, r->address, a->nonce, a->out);
+	a->out_len = rc < 0 ? 0 : (size_t)rc;
+	if (rc < 0)
 		retry(r, a, now_ms, "no random numbers");
 	else if (connect(fd, (const struct sockaddr *)&a->to, sizeof(a->to)) && errno != EINPROGRESS)
 		retry(r, a, now_ms, strerror(errno));
@@ -115,7 +116,7 @@ static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 
 static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
-	ssize_t n = send(a->fd, a->out + a->out_done, sizeof(a->out) - a->out_done, MSG_NOSIGNAL);
+	ssize_t n = send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
 
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
@@ -124,7 +125,7 @@ static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_m
 		return;
 	}
 	a->out_done += (size_t)n;
-	if (a->out_done == sizeof(a->out))
+	if (a->out_done == a->out_len)
 		a->step = RDV_RECEIVES;
 }
 

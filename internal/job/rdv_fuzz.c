@@ -20,9 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const uint8_t nonce[RDV_NONCE];
 	struct rdv_key key = {.mac = zero_mac};
 	char address[COP_JOB_ADDRESS_MAX + 1] = "";
-	int rc = cop_rdv_ask_check(&key, "n1:7720", data, size);
+	int rc = cop_rdv_ask_check(&key, "n1:7720", data, size, address);
 
-	if (rc > 0 && (size_t)rc != size)
+	if (rc > 0 && ((size_t)rc != size || strlen(address) != data[6] || !address[0]))
 		abort();
 	rc = cop_rdv_answer_check(&key, "n1:7720", nonce, data, size, address);
 	if (rc > 0 && ((size_t)rc != size || strlen(address) != data[6] || !address[0]))

@@ -9,7 +9,7 @@
 
 enum { KIND_ASK = 1, KIND_ANSWER = 2 };
 
-static const uint8_t magic[5] = {'C', 'O', 'P', 'R', 1};
+static const uint8_t magic[5] = {'C', 'O', 'P', 'R', 2};
 
 /* What a tag is over, gathered. Each field but the last has a fixed length or is terminated,
  * so that no two meanings have the same bytes. */
@@ -21,116 +21,124 @@ struct tagged {
 	char address[COP_JOB_ADDRESS_MAX];
 };
 
-static void tag_ask(const struct rdv_key *key, const char *identity, const uint8_t *nonce,
+static void tag(const struct rdv_key *key, struct tagged *t, const char *identity, const void *address, size_t len, uint8_t out[RDV_MAC])
+{
+	memcpy(t->identity, identity, strnlen(identity, sizeof(t->identity)));
+	t->address_len = (uint8_t)len;
+	memcpy(t->address, address, len);
+	key->mac(key->ctx, t, sizeof(*t), out);
+}
+
+static void tag_ask(const struct rdv_key *key, const char *identity, const uint8_t *nonce, const void *address, size_t len,
 	uint8_t out[RDV_MAC])
 {
 	struct tagged t = {.kind = KIND_ASK};
 
 	memcpy(t.nonces[0], nonce, RDV_NONCE);
-	memcpy(t.identity, identity, strnlen(identity, sizeof(t.identity)));
-	key->mac(key->ctx, &t, sizeof(t), out);
+	tag(key, &t, identity, address, len, out);
 }
 
 static void tag_answer(const struct rdv_key *key, const char *identity, const uint8_t *asked,
 	const uint8_t *nonce, const void *address, size_t len, uint8_t out[RDV_MAC])
 {
-	struct tagged t = {.kind = KIND_ANSWER, .address_len = (uint8_t)len};
+	struct tagged t = {.kind = KIND_ANSWER};
 
 	memcpy(t.nonces[0], asked, RDV_NONCE);
 	memcpy(t.nonces[1], nonce, RDV_NONCE);
-	memcpy(t.identity, identity, strnlen(identity, sizeof(t.identity)));
-	memcpy(t.address, address, len);
-	key->mac(key->ctx, &t, sizeof(t), out);
+	tag(key, &t, identity, address, len, out);
 }
 
-static int put_head(uint8_t *out, uint8_t kind, uint8_t len)
-{
-	memset(out, 0, RDV_HEAD);
-	memcpy(out, magic, sizeof(magic));
-	out[5] = kind;
-	out[6] = len;
-	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? 0 : -EIO;
-}
-
-/* As much of a head as is there must be right: a stranger is known by its first bytes. */
-static int check_head(const uint8_t *data, size_t len, uint8_t kind)
-{
-	uint8_t want[RDV_HEAD] = {0};
-
-	memcpy(want, magic, sizeof(magic));
-	want[5] = kind;
-	if (kind == KIND_ANSWER && len > 6)
-		want[6] = data[6];
-	return memcmp(data, want, COP_MIN(len, sizeof(want))) ? -EBADMSG : 0;
-}
-
-int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, uint8_t nonce[RDV_NONCE],
-	uint8_t out[RDV_ASK_BYTES])
-{
-	int rc = put_head(out, KIND_ASK, 0);
-
-	if (rc)
-		return rc;
-	memcpy(nonce, out + RDV_HEAD, RDV_NONCE);
-	tag_ask(key, identity, nonce, out + RDV_HEAD + RDV_NONCE);
-	return 0;
-}
-
-int cop_rdv_ask_check(const struct rdv_key *key, const char *identity, const uint8_t *data,
-	size_t len)
-{
-	uint8_t tag[RDV_MAC];
-
-	if (check_head(data, len, KIND_ASK) || len > RDV_ASK_BYTES)
-		return -EBADMSG;
-	if (len < RDV_ASK_BYTES)
-		return 0;
-	tag_ask(key, identity, data + RDV_HEAD, tag);
-	if (sodium_memcmp(tag, data + RDV_HEAD + RDV_NONCE, RDV_MAC))
-		return -EACCES;
-	return RDV_ASK_BYTES;
-}
-
-int cop_rdv_answer_build(const struct rdv_key *key, const char *identity, const uint8_t *ask,
-	const char *address, uint8_t out[RDV_ANSWER_MAX])
+/* All but the tag. Returns the length of the address or -errno. */
+static int put(uint8_t *out, uint8_t kind, const char *address)
 {
 	size_t len = strlen(address);
-	int rc;
 
 	if (!cop_job_address_ok(address, len))
 		return -EINVAL;
-	rc = put_head(out, KIND_ANSWER, (uint8_t)len);
-	if (rc)
+	memset(out, 0, RDV_HEAD);
+	memcpy(out, magic, sizeof(magic));
+	out[5] = kind;
+	out[6] = (uint8_t)len;
+	memcpy(out + RDV_FIXED, address, len);
+	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? (int)len : -EIO;
+}
+
+/* As much of a head as is there must be right: a stranger is known by its first bytes. Returns the message's length once all of it is
+ * there, or 0. */
+static int check_form(const uint8_t *data, size_t len, uint8_t kind)
+{
+	uint8_t want[RDV_HEAD] = {0};
+	size_t whole;
+
+	memcpy(want, magic, sizeof(magic));
+	want[5] = kind;
+	if (len > 6)
+		want[6] = data[6];
+	if (memcmp(data, want, COP_MIN(len, sizeof(want))))
+		return -EBADMSG;
+	whole = len > 6 ? RDV_FIXED + (size_t)data[6] : RDV_MESSAGE_MAX;
+	return len > whole ? -EBADMSG : len < whole ? 0 : (int)len;
+}
+
+/* What is checked is the tag in the message; then the address is taken. */
+static int take(const uint8_t *data, int len, const uint8_t want[RDV_MAC], char address[COP_JOB_ADDRESS_MAX + 1])
+{
+	const char *text = (const char *)data + RDV_FIXED;
+	size_t n = (size_t)len - RDV_FIXED;
+
+	if (sodium_memcmp(want, data + RDV_HEAD + RDV_NONCE, RDV_MAC))
+		return -EACCES;
+	if (!cop_job_address_ok(text, n))
+		return -EBADMSG;
+	memcpy(address, text, n);
+	address[n] = '\0';
+	return len;
+}
+
+int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, const char *address, uint8_t nonce[RDV_NONCE],
+	uint8_t out[RDV_MESSAGE_MAX])
+{
+	int n = put(out, KIND_ASK, address);
+
+	if (n < 0)
+		return n;
+	memcpy(nonce, out + RDV_HEAD, RDV_NONCE);
+	tag_ask(key, identity, nonce, address, (size_t)n, out + RDV_HEAD + RDV_NONCE);
+	return RDV_FIXED + n;
+}
+
+int cop_rdv_ask_check(const struct rdv_key *key, const char *identity, const uint8_t *data,
+	size_t len, char address[COP_JOB_ADDRESS_MAX + 1])
+{
+	uint8_t want[RDV_MAC];
+	int rc = check_form(data, len, KIND_ASK);
+
+	if (rc <= 0)
 		return rc;
-	memcpy(out + RDV_ASK_BYTES, address, len);
-	tag_answer(key, identity, ask + RDV_HEAD, out + RDV_HEAD, address, len,
-		out + RDV_HEAD + RDV_NONCE);
-	return (int)(RDV_ASK_BYTES + len);
+	tag_ask(key, identity, data + RDV_HEAD, data + RDV_FIXED, len - RDV_FIXED, want);
+	return take(data, rc, want, address);
+}
+
+int cop_rdv_answer_build(const struct rdv_key *key, const char *identity, const uint8_t *ask,
+	const char *address, uint8_t out[RDV_MESSAGE_MAX])
+{
+	int n = put(out, KIND_ANSWER, address);
+
+	if (n < 0)
+		return n;
+	tag_answer(key, identity, ask + RDV_HEAD, out + RDV_HEAD, address, (size_t)n, out + RDV_HEAD + RDV_NONCE);
+	return RDV_FIXED + n;
 }
 
 int cop_rdv_answer_check(const struct rdv_key *key, const char *identity,
 	const uint8_t nonce[RDV_NONCE], const uint8_t *data, size_t len,
 	char address[COP_JOB_ADDRESS_MAX + 1])
 {
-	const uint8_t *text = data + RDV_ASK_BYTES;
-	uint8_t tag[RDV_MAC];
-	size_t n;
+	uint8_t want[RDV_MAC];
+	int rc = check_form(data, len, KIND_ANSWER);
 
-	if (check_head(data, len, KIND_ANSWER))
-		return -EBADMSG;
-	if (len < RDV_ASK_BYTES)
-		return 0;
-	n = data[6];
-	if (len > RDV_ASK_BYTES + n)
-		return -EBADMSG;
-	if (len < RDV_ASK_BYTES + n)
-		return 0;
-	tag_answer(key, identity, nonce, data + RDV_HEAD, text, n, tag);
-	if (sodium_memcmp(tag, data + RDV_HEAD + RDV_NONCE, RDV_MAC))
-		return -EACCES;
-	if (!cop_job_address_ok((const char *)text, n))
-		return -EBADMSG;
-	memcpy(address, text, n);
-	address[n] = '\0';
-	return (int)len;
+	if (rc <= 0)
+		return rc;
+	tag_answer(key, identity, nonce, data + RDV_HEAD, data + RDV_FIXED, len - RDV_FIXED, want);
+	return take(data, rc, want, address);
 }

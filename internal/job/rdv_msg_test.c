@@ -22,12 +22,16 @@ static void test_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 
 static uint64_t ours = 1000, theirs = 2000;
 static const struct rdv_key key = {test_mac, &ours}, other_key = {test_mac, &theirs};
-static uint8_t nonce[RDV_NONCE], ask[RDV_ASK_BYTES], answer[RDV_ANSWER_MAX];
+/* Where the ask comes from, and how long it is. */
+#define ASKER "ofi+tcp://127.0.0.7:70"
+#define ASK_BYTES (RDV_FIXED + sizeof(ASKER) - 1)
+
+static uint8_t nonce[RDV_NONCE], ask[RDV_MESSAGE_MAX], answer[RDV_MESSAGE_MAX];
 static char address[COP_JOB_ADDRESS_MAX + 1];
 
 static int build(const char *text)
 {
-	assert_int_equal(cop_rdv_ask_build(&key, "n1:7720", nonce, ask), 0);
+	assert_int_equal(cop_rdv_ask_build(&key, "n1:7720", ASKER, nonce, ask), ASK_BYTES);
 	return cop_rdv_answer_build(&key, "n1:7720", ask, text, answer);
 }
 
@@ -35,19 +39,23 @@ static void an_ask_is_incomplete_at_every_shorter_length(void **state)
 {
 	(void)state;
 	build("x");
-	for (size_t len = 0; len < RDV_ASK_BYTES; len++)
-		assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", ask, len), 0);
-	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", ask, RDV_ASK_BYTES), RDV_ASK_BYTES);
+	for (size_t len = 0; len < ASK_BYTES; len++)
+		assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", ask, len, address), 0);
+	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", ask, ASK_BYTES, address), ASK_BYTES);
+	assert_string_equal(address, ASKER);
+	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", ask, ASK_BYTES + 1, address), -EBADMSG);
 }
 
 static void an_ask_with_any_byte_changed_is_refused(void **state)
 {
 	(void)state;
 	build("x");
-	for (size_t i = 0; i < RDV_ASK_BYTES; i++) {
+	for (size_t i = 0; i < ASK_BYTES; i++) {
+		/* A longer length waits for bytes that never come. */
+		int want = i == 6 ? 0 : i < RDV_HEAD ? -EBADMSG : -EACCES;
+
 		ask[i] ^= 1;
-		assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", ask, RDV_ASK_BYTES),
-			i < RDV_HEAD ? -EBADMSG : -EACCES);
+		assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", ask, ASK_BYTES, address), want);
 		ask[i] ^= 1;
 	}
 }
@@ -55,8 +63,8 @@ static void an_ask_with_any_byte_changed_is_refused(void **state)
 static void a_stranger_is_known_by_the_first_wrong_byte(void **state)
 {
 	(void)state;
-	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"G", 1), -EBADMSG);
-	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"COPS", 4), -EBADMSG);
+	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"G", 1, address), -EBADMSG);
+	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"COPS", 4, address), -EBADMSG);
 	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, (const uint8_t *)"HTTP", 4,
 				 address), -EBADMSG);
 }
@@ -65,16 +73,16 @@ static void an_ask_with_another_secret_or_for_another_host_is_refused(void **sta
 {
 	(void)state;
 	build("x");
-	assert_int_equal(cop_rdv_ask_check(&other_key, "n1:7720", ask, RDV_ASK_BYTES), -EACCES);
-	assert_int_equal(cop_rdv_ask_check(&key, "n2:7720", ask, RDV_ASK_BYTES), -EACCES);
-	assert_int_equal(cop_rdv_ask_check(&key, "n1:7721", ask, RDV_ASK_BYTES), -EACCES);
+	assert_int_equal(cop_rdv_ask_check(&other_key, "n1:7720", ask, ASK_BYTES, address), -EACCES);
+	assert_int_equal(cop_rdv_ask_check(&key, "n2:7720", ask, ASK_BYTES, address), -EACCES);
+	assert_int_equal(cop_rdv_ask_check(&key, "n1:7721", ask, ASK_BYTES, address), -EACCES);
 }
 
 static void an_ask_is_no_answer(void **state)
 {
 	(void)state;
 	build("x");
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, ask, RDV_ASK_BYTES, address),
+	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, ask, ASK_BYTES, address),
 		-EBADMSG);
 }
 
@@ -83,7 +91,7 @@ static void an_answer_carries_the_address(void **state)
 	int len = build("ofi+cxi://0x00916600");
 
 	(void)state;
-	assert_int_equal(len, RDV_ASK_BYTES + 20);
+	assert_int_equal(len, RDV_FIXED + 20);
 	for (int i = 0; i < len; i++)
 		assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, answer, (size_t)i,
 					 address), 0);
@@ -137,9 +145,9 @@ static void an_address_that_is_none_is_not_sent(void **state)
 	assert_int_equal(build("a b"), -EINVAL);
 	assert_int_equal(build(text), -EINVAL);
 	text[255] = '\0';
-	assert_int_equal(build(text), RDV_ANSWER_MAX);
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, answer, RDV_ANSWER_MAX,
-				 address), RDV_ANSWER_MAX);
+	assert_int_equal(build(text), RDV_MESSAGE_MAX);
+	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, answer, RDV_MESSAGE_MAX,
+				 address), RDV_MESSAGE_MAX);
 	assert_string_equal(address, text);
 }
 

@@ -27,35 +27,35 @@
 
 /* ---- messages (rdv_msg.c) --------------------------------------------------------------------------
  *
- *     ask      "COPR" version kind=1 0 0   nonce[32]  mac[32]
+ *     ask      "COPR" version kind=1 n 0   nonce[32]  mac[32]  address[n]
  *     answer   "COPR" version kind=2 n 0   nonce[32]  mac[32]  address[n]
  *
- * The tag of an ask is over its kind, its nonce and the "name:port" of who is asked; that of an
- * answer over these, the nonce of the ask, its own and the address: an answer cannot be replayed,
- * nor can one host's answer be passed off as another's. */
+ * Each tells the fabric address of its sender. The tag of an ask is over its kind, its nonce, the "name:port" of who is asked and the
+ * address; that of an answer over these and the nonce of the ask: an answer cannot be replayed, nor can one host's answer be passed off as
+ * another's. An ask can be replayed, and does no more than it did. */
 #define RDV_NONCE 32
 #define RDV_MAC 32
 #define RDV_HEAD 8
-#define RDV_ASK_BYTES (RDV_HEAD + RDV_NONCE + RDV_MAC)
-#define RDV_ANSWER_MAX (RDV_ASK_BYTES + COP_JOB_ADDRESS_MAX)
+#define RDV_FIXED (RDV_HEAD + RDV_NONCE + RDV_MAC)
+#define RDV_MESSAGE_MAX (RDV_FIXED + COP_JOB_ADDRESS_MAX)
 
 struct rdv_key {
 	cop_rendezvous_mac *mac;
 	void *ctx;
 };
 
-/* Makes an ask of the host with this identity ("name:port"); its nonce is what checks the
- * answer. */
-int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, uint8_t nonce[RDV_NONCE],
-	uint8_t out[RDV_ASK_BYTES]);
-/* The message's length once all of it is there, 0 while bytes are missing, -EBADMSG, -EACCES when
- * the tag is wrong. */
+/* Makes an ask of the host with this identity ("name:port"), from a node with this address; its nonce is what checks the answer.
+ * Returns the length or -errno. */
+int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, const char *address, uint8_t nonce[RDV_NONCE],
+	uint8_t out[RDV_MESSAGE_MAX]);
+/* The message's length once all of it is there, and then its sender's address, terminated; 0 while bytes are missing, -EBADMSG, -EACCES
+ * when the tag is wrong. */
 int cop_rdv_ask_check(const struct rdv_key *key, const char *identity, const uint8_t *data,
-	size_t len);
+	size_t len, char address[COP_JOB_ADDRESS_MAX + 1]);
 /* Answers a checked ask. Returns the length or -errno. */
 int cop_rdv_answer_build(const struct rdv_key *key, const char *identity, const uint8_t *ask,
-	const char *address, uint8_t out[RDV_ANSWER_MAX]);
-/* As cop_rdv_ask_check; address is filled and terminated. */
+	const char *address, uint8_t out[RDV_MESSAGE_MAX]);
+/* As cop_rdv_ask_check. */
 int cop_rdv_answer_check(const struct rdv_key *key, const char *identity,
 	const uint8_t nonce[RDV_NONCE], const uint8_t *data, size_t len,
 	char address[COP_JOB_ADDRESS_MAX + 1]);
@@ -68,9 +68,9 @@ int cop_rdv_answer_check(const struct rdv_key *key, const char *identity,
 struct rdv_conn {
 	int fd; /* -1: free */
 	uint64_t deadline_ms;
-	uint8_t in[RDV_ASK_BYTES];
+	uint8_t in[RDV_MESSAGE_MAX];
 	size_t in_len;
-	uint8_t out[RDV_ANSWER_MAX];
+	uint8_t out[RDV_MESSAGE_MAX];
 	size_t out_len, out_done; /* out_len 0: still reading */
 };
 
@@ -95,8 +95,8 @@ struct rdv_ask {
 	struct rdv_lookup *lookup; /* while at the resolver */
 	int fd;
 	uint8_t nonce[RDV_NONCE];
-	uint8_t out[RDV_ASK_BYTES], in[RDV_ANSWER_MAX];
-	size_t out_done, in_len;
+	uint8_t out[RDV_MESSAGE_MAX], in[RDV_MESSAGE_MAX];
+	size_t out_len, out_done, in_len;
 	char problem[160]; /* what the last try ran into */
 	cop_rendezvous_found *found;
 	void *arg;
@@ -121,6 +121,7 @@ struct rdv_resolver {
 
 struct cop_rendezvous {
 	struct rdv_key key;
+	cop_rendezvous_met *met;
 	char address[COP_JOB_ADDRESS_MAX + 1];
 	char identity[RDV_IDENTITY];
 	struct sockaddr_in self; /* where asks come from; port 0 */

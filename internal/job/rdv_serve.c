@@ -57,6 +57,7 @@ static void write_answer(struct cop_rendezvous *r, struct rdv_conn *c)
 static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 {
 	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, 0);
+	char address[COP_JOB_ADDRESS_MAX + 1];
 	int rc;
 
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
@@ -66,13 +67,15 @@ static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 		return;
 	}
 	c->in_len += (size_t)n;
-	rc = cop_rdv_ask_check(&r->key, r->identity, c->in, c->in_len);
+	rc = cop_rdv_ask_check(&r->key, r->identity, c->in, c->in_len, address);
 	if (!rc)
 		return;
 	if (rc < 0) {
 		hang_up(r, c, true);
 		return;
 	}
+	if (r->met)
+		r->met(r->key.ctx, address);
 	rc = cop_rdv_answer_build(&r->key, r->identity, c->in, r->address, c->out);
 	if (rc < 0) {
 		hang_up(r, c, false);

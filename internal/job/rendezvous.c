@@ -217,24 +217,24 @@ static struct cop_rendezvous *rendezvous_new(void)
 	return r;
 }
 
-int cop_rendezvous_start(const struct cop_job_host *self, const char *fabric_address,
-	cop_rendezvous_mac *mac, void *mac_ctx, struct cop_rendezvous **out, struct cop_err *err)
+int cop_rendezvous_start(const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err)
 {
 	struct cop_rendezvous *r;
 	int rc;
 
-	if (!cop_job_address_ok(fabric_address, strlen(fabric_address)))
+	if (!cop_job_address_ok(conf->fabric_address, strlen(conf->fabric_address)))
 		return cop_err_set(err, EINVAL, "'%.60s' is not a fabric address of 1 to %d bytes",
-			fabric_address, COP_JOB_ADDRESS_MAX);
+			conf->fabric_address, COP_JOB_ADDRESS_MAX);
 	r = rendezvous_new();
 	if (!r)
 		return cop_err_set(err, ENOMEM, "no memory for the rendezvous");
-	r->key = (struct rdv_key){.mac = mac, .ctx = mac_ctx};
-	snprintf(r->address, sizeof(r->address), "%s", fabric_address);
-	rc = listen_on(r, self, err);
+	r->key = (struct rdv_key){.mac = conf->mac, .ctx = conf->ctx};
+	r->met = conf->met;
+	snprintf(r->address, sizeof(r->address), "%s", conf->fabric_address);
+	rc = listen_on(r, conf->self, err);
 	if (rc)
 		goto fail;
-	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", self->name, r->port);
+	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", conf->self->name, r->port);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rc = r->wake_fd < 0 ? -errno : cop_thread_start(&r->thread, "cop-rendezvous", run, r);
 	if (rc) {

@@ -84,6 +84,21 @@ static void nap(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
+static cop_rendezvous_met *on_met; /* of what open_at opens */
+static char last_met[64];          /* read when the asker has been answered */
+
+static void met(void *ctx, const char *address)
+{
+	(void)ctx;
+	snprintf(last_met, sizeof(last_met), "%s", address);
+}
+
+static int open_at(const struct cop_job_host *self, const char *address, uint64_t *secret, struct cop_rendezvous **out,
+	struct cop_err *err)
+{
+	return cop_rendezvous_start(&(struct cop_rendezvous_conf){self, address, test_mac, on_met, secret}, out, err);
+}
+
 static struct cop_rendezvous *start(const char *name, uint16_t port, uint64_t *secret,
 	const char *address)
 {
@@ -91,7 +106,7 @@ static struct cop_rendezvous *start(const char *name, uint16_t port, uint64_t *s
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
 
-	if (cop_rendezvous_start(&self, address, test_mac, secret, &r, &err))
+	if (open_at(&self, address, secret, &r, &err))
 		fail_msg("%s", err.text);
 	return r;
 }
@@ -135,8 +150,8 @@ static void an_address_that_is_none_is_refused(void **state)
 	struct cop_err err = {0};
 
 	(void)state;
-	assert_int_equal(cop_rendezvous_start(&self, "", test_mac, &ours, &r, &err), -EINVAL);
-	assert_int_equal(cop_rendezvous_start(&self, "a b", test_mac, &ours, &r, &err), -EINVAL);
+	assert_int_equal(open_at(&self, "", &ours, &r, &err), -EINVAL);
+	assert_int_equal(open_at(&self, "a b", &ours, &r, &err), -EINVAL);
 	assert_null(r);
 	cop_rendezvous_stop(NULL);
 }
@@ -149,7 +164,7 @@ static void a_port_in_use_is_named_with_its_address(void **state)
 	char part[64];
 
 	(void)state;
-	assert_int_equal(cop_rendezvous_start(&self, "y", test_mac, &ours, &second, &err),
+	assert_int_equal(open_at(&self, "y", &ours, &second, &err),
 		-EADDRINUSE);
 	snprintf(part, sizeof(part), "127.0.0.41 port %u", self.port);
 	assert_non_null(strstr(err.text, part));
@@ -177,6 +192,33 @@ static void two_nodes_tell_each_other_their_addresses(void **state)
 	cop_rendezvous_stop(a);
 	cop_rendezvous_stop(b);
 	assert_int_equal(x.calls, 1);
+}
+
+static void who_asks_is_known_when_it_is_answered(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "ofi+tcp://127.0.0.41:1"), *b, *other;
+	struct cop_job_host at_b;
+	struct result x, y;
+
+	(void)state;
+	result_init(&x);
+	result_init(&y);
+	on_met = met;
+	b = start("127.0.0.42", 0, &ours, "b");
+	on_met = NULL;
+	at_b = host_of(b, "127.0.0.42");
+	/* Who does not hold the secret was not met. */
+	other = start("127.0.0.44", 0, &theirs, "stranger");
+	assert_int_equal(cop_rendezvous_ask(other, &at_b, 300, found, &y), 0);
+	await(&y, 1);
+	assert_string_equal(last_met, "");
+	assert_int_equal(cop_rendezvous_ask(a, &at_b, 5000, found, &x), 0);
+	await(&x, 1);
+	assert_string_equal(x.address, "b");
+	assert_string_equal(last_met, "ofi+tcp://127.0.0.41:1");
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(b);
+	cop_rendezvous_stop(other);
 }
 
 static void a_node_may_ask_itself(void **state)
@@ -472,6 +514,7 @@ int main(void)
 		cmocka_unit_test(an_address_that_is_none_is_refused),
 		cmocka_unit_test(a_port_in_use_is_named_with_its_address),
 		cmocka_unit_test(two_nodes_tell_each_other_their_addresses),
+		cmocka_unit_test(who_asks_is_known_when_it_is_answered),
 		cmocka_unit_test(a_node_may_ask_itself),
 		cmocka_unit_test(a_host_that_starts_late_is_still_found),
 		cmocka_unit_test(a_host_that_never_starts_is_named_with_the_reason),

@@ -46,6 +46,7 @@ static void check_book(struct check *c)
 static void check_port(struct check *c, const char *address)
 {
 	struct cop_node *n = c->node;
+	struct cop_rendezvous_conf conf = {.fabric_address = address, .mac = fake_mac};
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
 	char holder[200] = "";
@@ -53,7 +54,8 @@ static void check_port(struct check *c, const char *address)
 
 	if (c->nodes <= 1 || n->conf->address_book)
 		return;
-	rc = cop_rendezvous_start(&n->hosts.host[n->rank], address, fake_mac, NULL, &r, &err);
+	conf.self = &n->hosts.host[n->rank];
+	rc = cop_rendezvous_start(&conf, &r, &err);
 	if (rc == -EADDRINUSE)
 		cop_job_port_holder(n->hosts.host[n->rank].name, n->hosts.host[n->rank].port, holder, sizeof(holder));
 	if (rc)

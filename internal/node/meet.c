@@ -18,9 +18,20 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 	cop_wire_mac(&n->wire_secret, "rendezvous", data, len, out);
 }
 
+/* It is about to connect. */
+static void met(void *ctx, const char *address)
+{
+	struct cop_node *n = ctx;
+
+	cop_fabric_admit(cop_rpc_fabric(n->rpc), address);
+}
+
 static int start(struct cop_node *n, const struct cop_job_host *at, struct cop_rendezvous **out, struct cop_err *err)
 {
-	return cop_rendezvous_start(at, cop_fabric_address(cop_rpc_fabric(n->rpc)), mac, n, out, err);
+	struct cop_rendezvous_conf conf = {.self = at, .fabric_address = cop_fabric_address(cop_rpc_fabric(n->rpc)), .mac = mac,
+		.met = met, .ctx = n};
+
+	return cop_rendezvous_start(&conf, out, err);
 }
 
 struct answer {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who may connect to an endpoint that takes only who was admitted. */
+#include "fabric/ofi_testing.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fabric/ofi_priv.h"
+
+#define QUITE_A_WHILE_MS 300
+
+static struct node a, b;
+
+static void open_closed(struct node *n, const char *host)
+{
+	struct cop_err err = {0};
+
+	memset(n, 0, sizeof(*n));
+	n->admitted_only = true;
+	if (try_open(n, "tcp", host, NULL, &err))
+		fail_msg("%s", err.text);
+}
+
+static int open_both(void **state)
+{
+	(void)state;
+	open_closed(&a, "127.0.0.11");
+	open_closed(&b, "127.0.0.12");
+	return 0;
+}
+
+static int close_both(void **state)
+{
+	(void)state;
+	cop_fabric_close(a.f);
+	cop_fabric_close(b.f);
+	return 0;
+}
+
+/* A connection from this host that is being made. */
+static int knock(const struct node *to, const char *from)
+{
+	struct sockaddr_in own = {.sin_family = AF_INET}, at = {.sin_family = AF_INET};
+	const char *address = cop_fabric_address(to->f) + strlen("ofi+tcp://");
+	char host[64];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(host, sizeof(host), "%.*s", (int)strcspn(address, ":"), address);
+	assert_int_equal(inet_pton(AF_INET, from, &own.sin_addr), 1);
+	assert_int_equal(inet_pton(AF_INET, host, &at.sin_addr), 1);
+	at.sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1));
+	assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)))
+		assert_int_equal(errno, EINPROGRESS);
+	return fd;
+}
+
+static bool is_let_in(const struct node *to, const char *from, int patience_ms)
+{
+	int fd = knock(to, from), error = 0;
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	socklen_t len = sizeof(error);
+	bool in = poll(&p, 1, patience_ms) > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && !error;
+
+	close(fd);
+	return in;
+}
+
+static void a_stranger_cannot_connect(void **state)
+{
+	(void)state;
+	assert_false(is_let_in(&a, "127.0.0.77", QUITE_A_WHILE_MS));
+	assert_false(is_let_in(&a, "127.0.0.12", QUITE_A_WHILE_MS));
+}
+
+static void who_is_admitted_can(void **state)
+{
+	(void)state;
+	cop_fabric_admit(a.f, "ofi+tcp://127.0.0.77:7720");
+	assert_true(is_let_in(&a, "127.0.0.77", WAIT_MS));
+	assert_false(is_let_in(&a, "127.0.0.78", QUITE_A_WHILE_MS));
+	/* What is no address of this provider admits nobody. */
+	cop_fabric_admit(a.f, "ofi+tcp://n78:1");
+	cop_fabric_admit(a.f, "ofi+cxi://0x00916600");
+	cop_fabric_admit(a.f, "");
+	assert_false(is_let_in(&a, "127.0.0.78", QUITE_A_WHILE_MS));
+	cop_fabric_admit(a.f, "ofi+tcp://127.0.0.78:1");
+	assert_true(is_let_in(&a, "127.0.0.77", WAIT_MS));
+	assert_true(is_let_in(&a, "127.0.0.78", WAIT_MS));
+}
+
+static void who_is_a_peer_was_admitted(void **state)
+{
+	(void)state;
+	cop_fabric_admit(b.f, cop_fabric_address(a.f));
+	talks(&a, &b, 2000);
+	talks(&b, &a, 2000);
+	assert_true(is_let_in(&a, "127.0.0.12", WAIT_MS));
+}
+
+/* The provider's connections come from the address that it tells, else nobody could be admitted by it. */
+static void a_connection_that_broke_is_made_again_from_both_sides(void **state)
+{
+	(void)state;
+	cop_fabric_admit(b.f, cop_fabric_address(a.f));
+	for (int i = 0; i < 3; i++) {
+		talks(&a, &b, 200);
+		drop_peer(&a, peer_of(&a, cop_fabric_address(b.f)));
+		recovers(&b, &a);
+		recovers(&a, &b);
+	}
+}
+
+static void as_many_as_fit_are_told_apart(void **state)
+{
+	char address[64];
+
+	(void)state;
+	for (int i = 0; i < COP_OFI_ADMITTED_MAX; i++) {
+		snprintf(address, sizeof(address), "ofi+tcp://127.0.3.%d:7720", i);
+		cop_fabric_admit(a.f, address);
+		cop_fabric_admit(a.f, address);
+	}
+	assert_true(is_let_in(&a, "127.0.3.1", WAIT_MS));
+	assert_true(is_let_in(&a, "127.0.3.254", WAIT_MS));
+	assert_false(is_let_in(&a, "127.0.4.1", QUITE_A_WHILE_MS));
+	/* More than that: better a stranger inside than a node of the job outside. */
+	cop_fabric_admit(a.f, "ofi+tcp://127.0.4.2:7720");
+	assert_true(is_let_in(&a, "127.0.4.2", WAIT_MS));
+	assert_true(is_let_in(&a, "127.0.4.1", WAIT_MS));
+	cop_fabric_admit(a.f, "ofi+tcp://127.0.4.3:7720");
+	talks(&b, &a, 2000);
+}
+
+static void other_providers_admit_everybody(void **state)
+{
+	struct node n = {.admitted_only = true};
+	struct cop_err err = {0};
+
+	(void)state;
+	assert_int_equal(try_open(&n, "shm", NULL, NULL, &err), 0);
+	cop_fabric_admit(n.f, "ofi+tcp://127.0.0.77:7720");
+	cop_fabric_close(n.f);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
+	const struct CMUnitTest tests[] = {
+		T(a_stranger_cannot_connect),
+		T(who_is_admitted_can),
+		T(who_is_a_peer_was_admitted),
+		T(a_connection_that_broke_is_made_again_from_both_sides),
+		T(as_many_as_fit_are_told_apart),
+		cmocka_unit_test(other_providers_admit_everybody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
