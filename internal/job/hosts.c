@@ -245,15 +245,23 @@ static uint64_t job_number(void)
 	return number;
 }
 
-/* Nodes that share a machine are few, and near each other in the list. */
+/* Nodes that share a machine are few, and near each other in the list. The second port is the first of a job whose number is far away. */
 static void choose_ports(struct cop_job_hosts *h)
 {
 	uint64_t number = job_number();
 
-	for (uint32_t i = 0; i < h->count; i++)
-		if (!h->host[i].port)
-			h->host[i].port = number ? (uint16_t)(COP_JOB_PORTS_FROM +
-				(number * SHARED_MAX + i % SHARED_MAX) % COP_JOB_PORTS) : COP_JOB_PORT;
+	for (uint32_t i = 0; i < h->count; i++) {
+		uint64_t place = number * SHARED_MAX + i % SHARED_MAX;
+
+		if (h->host[i].port)
+			continue;
+		if (!number) {
+			h->host[i].port = COP_JOB_PORT;
+			continue;
+		}
+		h->host[i].port = (uint16_t)(COP_JOB_PORTS_FROM + place % COP_JOB_PORTS);
+		h->host[i].second_port = (uint16_t)(COP_JOB_PORTS_FROM + (place + COP_JOB_PORTS / 2) % COP_JOB_PORTS);
+	}
 }
 
 /* A launcher says that this is one of several, but no list says where the others are: each would be a tree of one node, and every

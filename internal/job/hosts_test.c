@@ -300,11 +300,15 @@ static void a_job_gets_ports_of_its_own_one_for_each_rank(void **state)
 	setenv("SLURM_JOB_ID", "4712", 1);
 	assert_int_equal(cop_job_hosts_env(0, &two, NULL), 0);
 	assert_int_equal(one.host[17].port, 99);
+	assert_int_equal(one.host[17].second_port, 0);
 	assert_int_equal(one.host[16].port, one.host[0].port);
 	for (uint32_t i = 0; i < 16; i++) {
 		assert_in_range(one.host[i].port, COP_JOB_PORTS_FROM, COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
+		assert_in_range(one.host[i].second_port, COP_JOB_PORTS_FROM, COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
 		for (uint32_t j = 0; j < 16; j++) {
 			assert_int_not_equal(one.host[i].port, two.host[j].port);
+			assert_int_not_equal(one.host[i].second_port, one.host[j].port);
+			assert_int_not_equal(one.host[i].second_port, two.host[j].port);
 			assert_true(i == j || one.host[i].port != one.host[j].port);
 		}
 	}
@@ -312,6 +316,7 @@ static void a_job_gets_ports_of_its_own_one_for_each_rank(void **state)
 	cop_job_hosts_free(&two);
 	assert_int_equal(cop_job_hosts_env(7720, &one, NULL), 0);
 	assert_int_equal(one.host[3].port, 7720);
+	assert_int_equal(one.host[3].second_port, 0);
 	cop_job_hosts_free(&one);
 	unsetenv("SLURM_JOB_ID");
 	assert_int_equal(cop_job_hosts_env(0, &one, NULL), 0);

@@ -14,10 +14,11 @@
 #define COP_JOB_PORTS 8192
 #define COP_JOB_MAX_HOSTS 200000
 
-/* One host: name (or address) and rendezvous port. */
+/* One host: name (or address), rendezvous port, and the port that its node takes where that one is taken; 0: none, since somebody chose
+ * the first. */
 struct cop_job_host {
 	char *name;
-	uint16_t port;
+	uint16_t port, second_port;
 };
 
 struct cop_job_hosts {
@@ -120,6 +121,7 @@ typedef void cop_rendezvous_met(void *ctx, const char *address);
 
 struct cop_rendezvous_conf {
 	const struct cop_job_host *self; /* where it listens; port 0: the kernel's choice */
+	bool at_second_port;             /* there; askers look at both */
 	const char *fabric_address;      /* what it tells, 1 to 255 bytes */
 	cop_rendezvous_mac *mac;
 	cop_rendezvous_met *met; /* may be NULL */

@@ -50,16 +50,25 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 }
 
 /* This try failed. The ask goes to the end of the line: those that wait for a free connection
- * come first. */
+ * come first. That nobody listens at the second port is no news. */
 static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {
+	bool tried = is_open(a);
+
 	close_ask(r, a);
 	cop_list_remove(&a->link);
 	cop_list_push_back(&r->asks, &a->link);
-	snprintf(a->problem, sizeof(a->problem), "%s", problem);
+	if (!a->second || strcmp(problem, strerror(ECONNREFUSED)))
+		snprintf(a->problem, sizeof(a->problem), "%s", problem);
 	a->step = a->to.sin_port ? RDV_WAITS : RDV_NEEDS_NAME;
+	a->next_ms = now_ms;
+	a->second = tried && a->second_port && !a->second;
+	if (a->second)
+		return;
 	a->next_ms = now_ms + a->pause_ms;
 	a->pause_ms = COP_MIN(a->pause_ms * 2, (uint32_t)RDV_RETRY_MS_MOST);
+	if (tried)
+		a->patience_ms = COP_MIN(a->patience_ms * 2, (uint32_t)RDV_CONNECTION_MS);
 }
 
 /* Where the local host is an address, asks come from it, so that many nodes on one machine
@@ -91,8 +100,9 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 	a->fd = fd;
 	r->open_asks++;
 	a->out_done = a->in_len = 0;
-	a->attempt_end_ms = COP_MIN(now_ms + RDV_CONNECTION_MS, a->deadline_ms);
+	a->attempt_end_ms = COP_MIN(now_ms + a->patience_ms, a->deadline_ms);
 	a->step = RDV_CONNECTS;
+	a->to.sin_port = htons(a->second ? a->second_port : a->port);
 	rc = cop_rdv_ask_build(&r->key, a->identity, r->address, a->nonce, a->out);
 	a->out_len = rc < 0 ? 0 : (size_t)rc;
 	if (rc < 0)

@@ -22,6 +22,7 @@
 #define RDV_OPEN_MAX 64
 #define RDV_ASKS_MAX 1024
 #define RDV_CONNECTION_MS 2000
+#define RDV_PATIENCE_MS_FIRST 500
 #define RDV_RETRY_MS_FIRST 50
 #define RDV_RETRY_MS_MOST 500
 
@@ -86,10 +87,12 @@ enum rdv_step {
 struct rdv_ask {
 	struct cop_list link; /* in asks, or in new_asks before */
 	char *name;
-	uint16_t port;
+	uint16_t port, second_port;
+	bool second; /* this try is at the second port, at once after one at the first */
 	char identity[RDV_IDENTITY];
 	uint64_t timeout_ms, deadline_ms, next_ms, attempt_end_ms;
 	uint32_t pause_ms;
+	uint32_t patience_ms; /* with one try: short at first where there is a second port, for somebody else may sit at the first and be silent */
 	enum rdv_step step;
 	struct sockaddr_in to;
 	struct rdv_lookup *lookup; /* while at the resolver */

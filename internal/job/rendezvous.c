@@ -162,8 +162,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int listen_on(struct cop_rendezvous *r, const struct cop_job_host *self, struct cop_err *err)
+static int listen_on(struct cop_rendezvous *r, const struct cop_rendezvous_conf *conf, struct cop_err *err)
 {
+	const struct cop_job_host *self = conf->self;
+	uint16_t port = conf->at_second_port ? self->second_port : self->port;
 	struct sockaddr_in at;
 	socklen_t size = sizeof(at);
 	int on = 1;
@@ -171,7 +173,7 @@ static int listen_on(struct cop_rendezvous *r, const struct cop_job_host *self, 
 	/* A host that is a name is reached over whichever network asks, so all of them are
 	 * listened on. What the name means to this machine itself is often a loopback address
 	 * that nobody else can reach. */
-	r->bind_asks = parse_address(self->name, self->port, &at);
+	r->bind_asks = parse_address(self->name, port, &at);
 	r->self = at;
 	r->self.sin_port = 0;
 	r->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -181,7 +183,7 @@ static int listen_on(struct cop_rendezvous *r, const struct cop_job_host *self, 
 	if (bind(r->listen_fd, (struct sockaddr *)&at, sizeof(at)) || listen(r->listen_fd, BACKLOG) ||
 		getsockname(r->listen_fd, (struct sockaddr *)&at, &size))
 		return cop_err_set(err, errno,
-			"cannot listen on %s port %u for the rendezvous: %s%s", self->name, self->port,
+			"cannot listen on %s port %u for the rendezvous: %s%s", self->name, port,
 			strerror(errno), errno == EADDRINUSE ? " (is another copper running here? "
 							       "choose another --port)" : "");
 	r->port = ntohs(at.sin_port);
@@ -231,10 +233,11 @@ int cop_rendezvous_start(const struct cop_rendezvous_conf *conf, struct cop_rend
 	r->key = (struct rdv_key){.mac = conf->mac, .ctx = conf->ctx};
 	r->met = conf->met;
 	snprintf(r->address, sizeof(r->address), "%s", conf->fabric_address);
-	rc = listen_on(r, conf->self, err);
+	rc = listen_on(r, conf, err);
 	if (rc)
 		goto fail;
-	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", conf->self->name, r->port);
+	/* By the port that askers know. */
+	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", conf->self->name, conf->at_second_port ? conf->self->port : r->port);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rc = r->wake_fd < 0 ? -errno : cop_thread_start(&r->thread, "cop-rendezvous", run, r);
 	if (rc) {
@@ -307,12 +310,14 @@ static struct rdv_ask *ask_new(const struct cop_job_host *host, uint32_t timeout
 	}
 	cop_list_init(&a->link);
 	a->port = host->port;
+	a->second_port = host->second_port;
 	snprintf(a->identity, sizeof(a->identity), "%.253s:%u", host->name, host->port);
 	a->fd = -1;
 	a->timeout_ms = timeout_ms;
 	a->next_ms = now_ms;
 	a->deadline_ms = now_ms + timeout_ms;
 	a->pause_ms = RDV_RETRY_MS_FIRST;
+	a->patience_ms = host->second_port ? RDV_PATIENCE_MS_FIRST : RDV_CONNECTION_MS;
 	a->step = RDV_WAITS;
 	/* to.sin_port is 0 as long as the address is not known. */
 	if (!parse_address(host->name, host->port, &a->to)) {

@@ -96,13 +96,14 @@ static void met(void *ctx, const char *address)
 static int open_at(const struct cop_job_host *self, const char *address, uint64_t *secret, struct cop_rendezvous **out,
 	struct cop_err *err)
 {
-	return cop_rendezvous_start(&(struct cop_rendezvous_conf){self, address, test_mac, on_met, secret}, out, err);
+	return cop_rendezvous_start(&(struct cop_rendezvous_conf){.self = self, .fabric_address = address,
+		.mac = test_mac, .met = on_met, .ctx = secret}, out, err);
 }
 
 static struct cop_rendezvous *start(const char *name, uint16_t port, uint64_t *secret,
 	const char *address)
 {
-	struct cop_job_host self = {(char *)name, port};
+	struct cop_job_host self = {.name = (char *)name, .port = port};
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
 
@@ -113,7 +114,7 @@ static struct cop_rendezvous *start(const char *name, uint16_t port, uint64_t *s
 
 static struct cop_job_host host_of(const struct cop_rendezvous *r, const char *name)
 {
-	return (struct cop_job_host){(char *)name, cop_rendezvous_port(r)};
+	return (struct cop_job_host){.name = (char *)name, .port = cop_rendezvous_port(r)};
 }
 
 /* A port nobody listens on just now. */
@@ -145,7 +146,7 @@ static int plain_socket(const char *name, uint16_t port, bool listening)
 
 static void an_address_that_is_none_is_refused(void **state)
 {
-	struct cop_job_host self = {(char *)"127.0.0.41", 0};
+	struct cop_job_host self = {.name = (char *)"127.0.0.41", .port = 0};
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
 
@@ -235,11 +236,62 @@ static void a_node_may_ask_itself(void **state)
 	cop_rendezvous_stop(a);
 }
 
+/* b's first port is taken by somebody who answers nothing, says nonsense, or does not answer at all. */
+static void a_node_at_its_second_port_is_found(void **state)
+{
+	static const char *const noise[] = {NULL, "SSH-2.0-somebody else\r\n", ""};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(noise); i++) {
+		struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *b = NULL;
+		struct cop_job_host host = {.name = (char *)"127.0.0.42", .port = free_port("127.0.0.42"), .second_port = free_port("127.0.0.43")};
+		struct cop_rendezvous_conf conf = {.self = &host, .fabric_address = "b", .mac = test_mac, .ctx = &ours, .at_second_port = true};
+		int taken = plain_socket(host.name, host.port, true), fd = -1;
+		struct cop_err err = {0};
+		struct result x;
+
+		result_init(&x);
+		assert_int_equal(cop_rendezvous_start(&conf, &b, &err), 0);
+		assert_int_equal(cop_rendezvous_port(b), host.second_port);
+		assert_int_equal(cop_rendezvous_ask(a, &host, 10000, found, &x), 0);
+		if (noise[i]) {
+			fd = accept(taken, NULL, NULL);
+			assert_true(fd >= 0);
+			assert_int_equal(write(fd, noise[i], strlen(noise[i])), strlen(noise[i]));
+			if (!noise[i][0])
+				close(fd);
+		}
+		await(&x, 1);
+		assert_string_equal(x.address, "b");
+		if (noise[i] && noise[i][0])
+			close(fd);
+		close(taken);
+		cop_rendezvous_stop(a);
+		cop_rendezvous_stop(b);
+	}
+}
+
+static void what_is_said_of_the_first_port_stays(void **state)
+{
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *other = start("127.0.0.42", 0, &theirs, "other");
+	struct cop_job_host host = host_of(other, "127.0.0.42");
+	struct result x;
+
+	(void)state;
+	host.second_port = free_port("127.0.0.42");
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &host, 300, found, &x), 0);
+	await(&x, 1);
+	assert_non_null(strstr(x.why, "secret"));
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(other);
+}
+
 static void a_host_that_starts_late_is_still_found(void **state)
 {
 	uint16_t port = free_port("127.0.0.43");
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *b;
-	struct cop_job_host late = {(char *)"127.0.0.43", port};
+	struct cop_job_host late = {.name = (char *)"127.0.0.43", .port = port};
 	struct result x;
 
 	(void)state;
@@ -256,7 +308,7 @@ static void a_host_that_starts_late_is_still_found(void **state)
 
 static void a_host_that_never_starts_is_named_with_the_reason(void **state)
 {
-	struct cop_job_host absent = {(char *)"127.0.0.44", free_port("127.0.0.44")};
+	struct cop_job_host absent = {.name = (char *)"127.0.0.44", .port = free_port("127.0.0.44")};
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	uint64_t begin = cop_now_ms(), took;
 	struct result x;
@@ -278,7 +330,7 @@ static void a_host_that_never_starts_is_named_with_the_reason(void **state)
 static void an_ask_that_is_hurried_does_not_wait_for_its_own_time(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.1", 0, &ours, "a");
-	struct cop_job_host nobody = {(char *)"127.0.0.1", free_port("127.0.0.1")};
+	struct cop_job_host nobody = {.name = (char *)"127.0.0.1", .port = free_port("127.0.0.1")};
 	uint64_t began_ms = cop_now_ms();
 	struct result x;
 
@@ -335,7 +387,7 @@ static void an_unknown_name_is_said_to_be_one(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	char name[80] = "";
-	struct cop_job_host nobody = {name, 7720};
+	struct cop_job_host nobody = {.name = name, .port = 7720};
 	struct result x;
 
 	(void)state;
@@ -403,7 +455,7 @@ static void silent_strangers_in_every_slot_keep_nobody_out(void **state)
 static void asks_come_from_the_hosts_own_address(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
-	struct cop_job_host at = {(char *)"127.0.0.45", free_port("127.0.0.45")};
+	struct cop_job_host at = {.name = (char *)"127.0.0.45", .port = free_port("127.0.0.45")};
 	int fd = plain_socket("127.0.0.45", at.port, true), peer;
 	struct sockaddr_in from;
 	socklen_t size = sizeof(from);
@@ -425,7 +477,7 @@ static void asks_come_from_the_hosts_own_address(void **state)
 
 static void asks_are_bounded_and_end_when_the_rendezvous_stops(void **state)
 {
-	struct cop_job_host absent = {(char *)"127.0.0.44", free_port("127.0.0.44")};
+	struct cop_job_host absent = {.name = (char *)"127.0.0.44", .port = free_port("127.0.0.44")};
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	struct result x;
 
@@ -445,7 +497,7 @@ static void names_that_wait_for_the_resolver_end_when_the_rendezvous_stops(void 
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	char name[80] = "";
-	struct cop_job_host nobody = {name, 7720};
+	struct cop_job_host nobody = {.name = name, .port = 7720};
 	struct result x;
 
 	(void)state;
@@ -516,6 +568,8 @@ int main(void)
 		cmocka_unit_test(two_nodes_tell_each_other_their_addresses),
 		cmocka_unit_test(who_asks_is_known_when_it_is_answered),
 		cmocka_unit_test(a_node_may_ask_itself),
+		cmocka_unit_test(a_node_at_its_second_port_is_found),
+		cmocka_unit_test(what_is_said_of_the_first_port_stays),
 		cmocka_unit_test(a_host_that_starts_late_is_still_found),
 		cmocka_unit_test(a_host_that_never_starts_is_named_with_the_reason),
 		cmocka_unit_test(an_ask_that_is_hurried_does_not_wait_for_its_own_time),

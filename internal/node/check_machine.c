@@ -56,8 +56,12 @@ static void check_port(struct check *c, const char *address)
 		return;
 	conf.self = &n->hosts.host[n->rank];
 	rc = cop_rendezvous_start(&conf, &r, &err);
+	if (rc == -EADDRINUSE && conf.self->second_port) {
+		conf.at_second_port = true;
+		rc = cop_rendezvous_start(&conf, &r, &err);
+	}
 	if (rc == -EADDRINUSE)
-		cop_job_port_holder(n->hosts.host[n->rank].name, n->hosts.host[n->rank].port, holder, sizeof(holder));
+		cop_job_port_holder(conf.self->name, conf.at_second_port ? conf.self->second_port : conf.self->port, holder, sizeof(holder));
 	if (rc)
 		cop_check_say(c, "port", CHECK_FAILED, "%s%s%s", err.text, *holder ? "; it is taken by " : "", holder);
 	else

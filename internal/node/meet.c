@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TWIN_MS 1000
+#define TWIN_MS 1500
 
 static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 {
@@ -26,9 +26,9 @@ static void met(void *ctx, const char *address)
 	cop_fabric_admit(cop_rpc_fabric(n->rpc), address);
 }
 
-static int start(struct cop_node *n, const struct cop_job_host *at, struct cop_rendezvous **out, struct cop_err *err)
+static int start(struct cop_node *n, const struct cop_job_host *at, bool second, struct cop_rendezvous **out, struct cop_err *err)
 {
-	struct cop_rendezvous_conf conf = {.self = at, .fabric_address = cop_fabric_address(cop_rpc_fabric(n->rpc)), .mac = mac,
+	struct cop_rendezvous_conf conf = {.self = at, .at_second_port = second, .fabric_address = cop_fabric_address(cop_rpc_fabric(n->rpc)), .mac = mac,
 		.met = met, .ctx = n};
 
 	return cop_rendezvous_start(&conf, out, err);
@@ -56,7 +56,7 @@ static bool has_twin(struct cop_node *n)
 	struct answer a = {.proved = false};
 	struct cop_err ignored;
 
-	if (start(n, &elsewhere, &r, &ignored))
+	if (start(n, &elsewhere, false, &r, &ignored))
 		return false;
 	sem_init(&a.come, 0, 0);
 	if (cop_rendezvous_ask(r, &n->hosts.host[n->rank], TWIN_MS, answered, &a) == 0)
@@ -67,20 +67,47 @@ static bool has_twin(struct cop_node *n)
 	return a.proved;
 }
 
-static int port_is_taken(struct cop_node *n, struct cop_err *err)
+static const char *holder_of(const struct cop_job_host *self, uint16_t port, char out[200])
+{
+	snprintf(out, 200, "a process that cannot be seen from here");
+	cop_job_port_holder(self->name, port, out, 200);
+	return out;
+}
+
+static int refuse_twin(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_job_host *self = &n->hosts.host[n->rank];
-	char holder[200] = "a process that cannot be seen from here";
+	char holder[200];
 
-	cop_job_port_holder(self->name, self->port, holder, sizeof(holder));
-	if (has_twin(n)) {
-		/* The others have the node that they wait for. */
-		atomic_store(&n->no_news, true);
-		return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s: start each node once, or stop that one first",
-			self->name, n->rank, holder);
-	}
+	/* The others have the node that they wait for. */
+	atomic_store(&n->no_news, true);
+	return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s: start each node once, or stop that one first",
+		self->name, n->rank, holder_of(self, self->port, holder));
+}
+
+static int port_is_taken(const struct cop_job_host *self, uint16_t port, struct cop_err *err)
+{
+	char holder[200];
+
 	return cop_err_set(err, EADDRINUSE, "cannot listen on %s port %u for the rendezvous: it is taken by %s; choose another --port, and where nodes share a machine "
-		"a port for each (--hosts host:port,...)", self->name, self->port, holder);
+		"a port for each (--hosts host:port,...)", self->name, port, holder_of(self, port, holder));
+}
+
+/* A port that nobody chose may be another program's on this machine. */
+static int open_second(struct cop_node *n, struct cop_rendezvous **out, struct cop_err *err)
+{
+	const struct cop_job_host *self = &n->hosts.host[n->rank];
+	char holder[200];
+	int rc;
+
+	if (!self->second_port)
+		return port_is_taken(self, self->port, err);
+	rc = start(n, self, true, out, err);
+	if (rc == -EADDRINUSE)
+		return port_is_taken(self, self->second_port, err);
+	if (!rc)
+		cop_log_warn("rendezvous at port %u: port %u is taken by %s", self->second_port, self->port, holder_of(self, self->port, holder));
+	return rc;
 }
 
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
@@ -92,8 +119,10 @@ int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err)
 
 	if (n->topo.nodes == 1 || n->book)
 		return 0;
-	while ((rc = start(n, &n->hosts.host[n->rank], &rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
+	while ((rc = start(n, &n->hosts.host[n->rank], false, &rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
 		poll(NULL, 0, 50);
+	if (rc == -EADDRINUSE)
+		rc = has_twin(n) ? refuse_twin(n, err) : open_second(n, &rendezvous, err);
 	atomic_store(&n->rendezvous, rendezvous);
-	return rc == -EADDRINUSE ? port_is_taken(n, err) : rc;
+	return rc;
 }

@@ -36,12 +36,13 @@ stops() { # HOW
 
 # ---- mpiexec and a PBS job
 
+job=$((4000 + 29 * COP_LANE))
 SECONDS=0
-PBS_NODEFILE=$T/pbs PBS_JOBID=4711.server each_host sh -c \
+PBS_NODEFILE=$T/pbs PBS_JOBID=$job.server each_host sh -c \
 	'"$COPPER" mount -d "$T/job.pbs" --source "$SRC" "$T/mnt/$PMI_RANK"' >"$T/out.pbs" 2>&1
 is 'mpiexec returns 0 when the tree is ready' "$?: $(cat "$T/out.pbs")" '0: '
 is_at_most 'and does not wait for the nodes to end' "$SECONDS" $((10 * cop_slower))
-is 'each node has the port of its rank' "$(ss -Hltn | grep -c ":$(((4711 * 16) % 8192 + 20480 + 2)) ")" 1
+is 'each node has the port of its rank' "$(ss -Hltn | grep -c ":$(((job * 16) % 8192 + 20480 + 2)) ")" 1
 stops 'mpiexec'
 
 # ---- hosts with ports, without a scheduler
@@ -57,7 +58,7 @@ stops 'ports'
 
 variables=(PALS_NODEID PMIX_RANK FLUX_TASK_RANK PALS_NODEID)
 for i in 0 1 2 3; do
-	env PBS_NODEFILE="$T/pbs" PBS_JOBID=4712 "${variables[i]}=$i" timeout 40 \
+	env PBS_NODEFILE="$T/pbs" PBS_JOBID=$((job + 1)) "${variables[i]}=$i" timeout 40 \
 		"$COPPER" mount -d "$T/job.ranks" --source "$SRC" "$T/mnt/$i" >"$T/out.rank.$i" 2>&1 &
 	pids[i]=$!
 done

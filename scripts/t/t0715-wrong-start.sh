@@ -5,7 +5,7 @@
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 26
+plan 33
 
 SRC=$T/src
 small_tree "$SRC"
@@ -51,6 +51,8 @@ export SRC
 
 address_of 0 >"$T/hosts"
 address_of 1 >>"$T/hosts"
+number=$((5000 + 29 * COP_LANE))
+old=$number.server new=$((number + 1)).server
 job() { # NUMBER RANK [OPTION…]
 	local number=$1 rank=$2
 	shift 2
@@ -72,25 +74,62 @@ pids_of_nodes() {
 		node_stat "$rank" pid
 	done
 }
-is 'the first job starts' "$(both 4711.server): $(cat "$T"/out.[01])" '0 0: '
+is 'the first job starts' "$(both $old): $(cat "$T"/out.[01])" '0 0: '
 first=$(cat "$T/job/secret")
 for pid in $(pids_of_nodes); do
 	is_ours "$pid" && kill -KILL "$pid"
 done
 wait_for 10 eval '[ "$(running)" = "0 0" ]'
 is 'killed, it leaves its secret' "$(stat -c '%a %s' "$T/job/secret")" "600 $(wc -c <"$T/job/secret")"
-fails_with 1 'waited 300 ms for rank 0 to replace .*/job/secret, which is of job 4711.server while this is job 4712.server' \
-	env PBS_NODEFILE="$T/hosts" PBS_JOBID=4712.server PALS_NODEID=1 "$COPPER" mount -d "$T/job" --source "$SRC" --ready-timeout 300ms "$T/mnt/1"
-matches 'the check knows that it will be replaced' "$(PBS_NODEFILE=$T/hosts PBS_JOBID=4712.server PALS_NODEID=0 \
+fails_with 1 "waited 300 ms for rank 0 to replace .*/job/secret, which is of job $old while this is job $new" \
+	env PBS_NODEFILE="$T/hosts" PBS_JOBID=$new PALS_NODEID=1 "$COPPER" mount -d "$T/job" --source "$SRC" --ready-timeout 300ms "$T/mnt/1"
+matches 'the check knows that it will be replaced' "$(PBS_NODEFILE=$T/hosts PBS_JOBID=$new PALS_NODEID=0 \
 	"$COPPER" mount --check -d "$T/job" --source "$SRC" "$T/mnt/0" 2>&1)" '^ok +secret +rank 0 will make'
-is 'the next job starts in the same directory' "$(both 4712.server)" '0 0'
+is 'the next job starts in the same directory' "$(both $new)" '0 0'
 matches 'and says what became of the secret' "$(cat "$T/out.0")" \
-	"^copper: note: $T/job/secret was of job 4711.server, which left it; this job, 4712.server, has a new one$"
+	"^copper: note: $T/job/secret was of job $old, which left it; this job, $new, has a new one$"
 is 'only rank 0 does' "$(cat "$T/out.1")" ''
 isnt_first=$([ "$(cat "$T/job/secret")" = "$first" ] && echo the same || echo another)
 is 'it is another one' "$isnt_first" another
 is 'whose file is private, and the only one' "$(stat -c '%a' "$T"/job/secret*)" 600
 matches 'the whole tree stops' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
+
+# ---- the port that a job's number gives belongs to another program
+
+taken=()
+take() { # RANK PORT
+	"$PYTHON" -c '
+import socket, sys, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind((sys.argv[1], int(sys.argv[2])))
+s.listen()
+print(flush=True)
+time.sleep(100)' "$(address_of "$1")" "$2" >"$T/listens.${#taken[@]}" &
+	taken+=($!)
+	wait_for 10 test -s "$T/listens.$((${#taken[@]} - 1))"
+}
+port_of() { # RANK
+	echo $((20480 + ((number + 2) * 16 + $1) % 8192))
+}
+second_of() { # RANK
+	echo $((20480 + ((number + 2) * 16 + $1 + 4096) % 8192))
+}
+third=$((number + 2)).server
+take 0 "$(port_of 0)"
+take 1 "$(port_of 1)"
+is 'the nodes take another one' "$(both "$third")" '0 0'
+is 'and read' "$(cat "$T"/mnt/?/hello | sort | uniq -c | tr -s ' ')" ' 2 hello'
+ok 'the log says so' grep -q "rendezvous at port $(second_of 0): port $(port_of 0) is taken by process ${taken[0]} (python3" "$T"/job/logs/"$(address_of 0)"-*-output.log
+fails_with 1 "$(address_of 1) \(rank 1\) of this tree runs already" env PBS_NODEFILE="$T/hosts" PBS_JOBID="$third" PALS_NODEID=1 \
+	"$COPPER" mount -d "$T/job" --source "$SRC" "$T/local"
+matches 'and stop' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
+take 1 "$(second_of 1)"
+fails_with 1 "cannot listen on .* port $(second_of 1) .* taken by process ${taken[2]}" env PBS_NODEFILE="$T/hosts" PBS_JOBID="$third" PALS_NODEID=1 \
+	"$COPPER" mount -d "$T/job" --source "$SRC" "$T/mnt/1"
+matches 'the check says it, too' "$(PBS_NODEFILE=$T/hosts PBS_JOBID=$third PALS_NODEID=1 "$COPPER" mount --check -d "$T/job" --source "$SRC" "$T/mnt/1" 2>&1)" \
+	"^failed +port .* taken by process ${taken[2]}"
+kill "${taken[@]}"
 
 # Without a scheduler nothing tells one job from the next.
 port=$(free_port)
