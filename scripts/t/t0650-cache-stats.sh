@@ -45,7 +45,7 @@ sys.stdout.buffer.write(out.replace(b"\r\n", b"\n"))
 PY
 }
 matches 'on a terminal --all is a table' "$(on_terminal 20 "$COPPER" cache-stats --all "$M" | head -n 1)" '^ *rank +host'
-on_terminal $((3 * cop_slower)) "$COPPER" cache-stats --watch 1 "$M" >"$T/redrawn"
+on_terminal $((5 * cop_slower)) "$COPPER" cache-stats --watch 1 "$M" >"$T/redrawn"
 ok 'a terminal is cleared before each round' test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
 
 busy() {
