@@ -134,6 +134,15 @@ void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
 void cop_buf_json_str(struct cop_buf *b, const char *text, size_t len);
 void cop_buf_free(struct cop_buf *b);
 
+/* ---- byte ranges ------------------------------------------------------ */
+
+struct cop_range {
+	uint64_t start, end; /* end excluded */
+};
+/* Adds the bytes [start, end) to n ranges, which ascend and are apart from each other; r has room for max + 1. They are merged where they
+ * touch; past max the smallest gap is closed, and a few bytes too many are claimed. Returns how many there are then. */
+unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t start, uint64_t end);
+
 /* ---- files ------------------------------------------------------------ */
 
 /* Read or write exactly len bytes; a short read returns the count so far.

@@ -21,10 +21,6 @@ enum cop_manifest_kind {
 	COP_MANIFEST_KINDS
 };
 
-struct cop_manifest_range {
-	uint64_t start, end; /* bytes, end excluded */
-};
-
 struct cop_manifest_item {
 	enum cop_manifest_kind kind;
 	const char *path; /* relative to the source, NUL-terminated; "" is the source */
@@ -32,7 +28,7 @@ struct cop_manifest_item {
 	uint64_t size;    /* files: when it was needed; a reader that finds another one, or another mtime, knows that the file changed */
 	int64_t mtime_ns;
 	unsigned ranges;
-	struct cop_manifest_range range[COP_MANIFEST_RANGES_MAX]; /* rising, apart from each other */
+	struct cop_range range[COP_MANIFEST_RANGES_MAX]; /* rising, apart from each other */
 };
 
 /* Adds the bytes [start, end) to the item's ranges: merged where they touch; past the limit the smallest gap is closed. */

@@ -132,7 +132,7 @@ static bool take_ranges(struct line *l, struct cop_manifest_item *item)
 		if (item->ranges == COP_MANIFEST_RANGES_MAX || !take_number(l, &start) || !take_word(l, "-") ||
 		    !take_number(l, &end) || start >= end || (item->ranges && start <= last))
 			return false;
-		item->range[item->ranges++] = (struct cop_manifest_range){start, end};
+		item->range[item->ranges++] = (struct cop_range){start, end};
 		last = end;
 	} while (take_word(l, ","));
 	return take_word(l, " ");

@@ -15,7 +15,7 @@ struct record {
 	struct record *next;
 	uint64_t hash, order, size;
 	int64_t mtime_ns;
-	struct cop_manifest_range one, *more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
+	struct cop_range one, *more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
 	uint8_t kind, ranges;
 	uint16_t len;
 	char path[];
@@ -130,7 +130,7 @@ static void store(struct cop_manifest_set *s, struct record *r, const struct cop
 	if (r->more) {
 		memcpy(r->more, item->range, item->ranges * sizeof(*r->more));
 	} else if (item->ranges) {
-		r->one = (struct cop_manifest_range){item->range[0].start, item->range[item->ranges - 1].end};
+		r->one = (struct cop_range){item->range[0].start, item->range[item->ranges - 1].end};
 		r->ranges = 1;
 	}
 }

@@ -18,13 +18,13 @@ void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struc
 	p->ready[p->n_ready++] = i;
 }
 
-static const struct cop_manifest_range *range_of(const struct cop_prefetch *p, const struct item *i, unsigned index)
+static const struct cop_range *range_of(const struct cop_prefetch *p, const struct item *i, unsigned index)
 {
-	return (const struct cop_manifest_range *)(const void *)p->ranges.data + i->range + index;
+	return (const struct cop_range *)(const void *)p->ranges.data + i->range + index;
 }
 
 /* Of a file that grew, what was read to its end is wanted to its end. */
-static uint64_t end_of(const struct item *i, const struct cop_manifest_range *r)
+static uint64_t end_of(const struct item *i, const struct cop_range *r)
 {
 	return r->end >= i->size ? i->size_now : COP_MIN(r->end, i->size_now);
 }
@@ -35,7 +35,7 @@ static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *
 	uint64_t chunk = cop_coop_chunk_bytes(p->conf.coop);
 
 	for (; p->at_range < i->ranges; p->at_range++) {
-		const struct cop_manifest_range *r = range_of(p, i, p->at_range);
+		const struct cop_range *r = range_of(p, i, p->at_range);
 		uint64_t end = end_of(i, r);
 
 		p->at_chunk = COP_MAX(p->at_chunk, r->start / chunk);

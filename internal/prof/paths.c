@@ -196,7 +196,7 @@ static struct record *record(struct path_table *t, const char *path, size_t len,
 
 /* What begins at 0 and was read before, which is most of it, takes no lock. */
 static void note_range(struct path_table *t, struct shard *s, struct record *r,
-	const struct cop_prof_range *read)
+	const struct cop_range *read)
 {
 	unsigned cap;
 
@@ -213,7 +213,7 @@ static void note_range(struct path_table *t, struct shard *s, struct record *r,
 }
 
 void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
-	int slot, const struct cop_prof_range *read)
+	int slot, const struct cop_range *read)
 {
 	struct shard *s;
 	struct record *r = record(t, path, len, &s);
@@ -274,7 +274,7 @@ int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out)
 
 /* A copy, since fn runs without the lock. */
 static void copy_ranges(struct path_table *t, const struct row *row,
-	struct cop_prof_range out[COP_PROF_RANGES_MAX], unsigned *n)
+	struct cop_range out[COP_PROF_RANGES_MAX], unsigned *n)
 {
 	uint64_t hash = cop_hash64(row->path, row->len, 0);
 	struct shard *s = &t->shard[hash >> 58];
@@ -323,7 +323,7 @@ static int gather(struct path_table *t, struct cop_prof_touch **touches, size_t 
 int cop_prof_paths_each_touch(struct path_table *t,
 	int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg)
 {
-	struct cop_prof_range range[COP_PROF_RANGES_MAX];
+	struct cop_range range[COP_PROF_RANGES_MAX];
 	struct cop_prof_touch *touches;
 	size_t n;
 	int rc = gather(t, &touches, &n);

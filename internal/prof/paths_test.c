@@ -16,7 +16,7 @@ static void add_range(struct ranges *r, uint64_t start, uint64_t end)
 	assert_int_equal(cop_prof_ranges_add(r, start, end), 0);
 }
 
-static void check_ranges(const struct ranges *r, unsigned n, const struct cop_prof_range *want)
+static void check_ranges(const struct ranges *r, unsigned n, const struct cop_range *want)
 {
 	assert_int_equal(r->n, n);
 	assert_memory_equal(r->range, want, n * sizeof(*want));
@@ -41,16 +41,16 @@ static void ranges_that_touch_or_overlap_become_one(void **state)
 	add_range(&r, 10, 20);
 	add_range(&r, 30, 40);
 	add_range(&r, 50, 60);
-	check_ranges(&r, 3, (struct cop_prof_range[]){{10, 20}, {30, 40}, {50, 60}});
+	check_ranges(&r, 3, (struct cop_range[]){{10, 20}, {30, 40}, {50, 60}});
 	add_range(&r, 20, 25);
-	check_ranges(&r, 3, (struct cop_prof_range[]){{10, 25}, {30, 40}, {50, 60}});
+	check_ranges(&r, 3, (struct cop_range[]){{10, 25}, {30, 40}, {50, 60}});
 	add_range(&r, 24, 55);
-	check_ranges(&r, 1, (struct cop_prof_range[]){{10, 60}});
+	check_ranges(&r, 1, (struct cop_range[]){{10, 60}});
 	add_range(&r, 0, 5);
 	add_range(&r, 12, 13);
-	check_ranges(&r, 2, (struct cop_prof_range[]){{0, 5}, {10, 60}});
+	check_ranges(&r, 2, (struct cop_range[]){{0, 5}, {10, 60}});
 	add_range(&r, 5, 10);
-	check_ranges(&r, 1, (struct cop_prof_range[]){{0, 60}});
+	check_ranges(&r, 1, (struct cop_range[]){{0, 60}});
 	free(r.range);
 }
 
@@ -205,7 +205,7 @@ static void *touch_all(void *arg)
 	for (unsigned r = 0; r < ROUNDS; r++)
 		for (unsigned i = 0; i < PATHS; i++) {
 			unsigned k = (i * 7 + w->number * 501) % PATHS;
-			struct cop_prof_range read = {r * 100, r * 100 + 100};
+			struct cop_range read = {r * 100, r * 100 + 100};
 			int len = snprintf(path, sizeof(path), "some/where/%u", k);
 
 			cop_prof_paths_touch(w->t, CATEGORY_METADATA, path, (size_t)len, (int)(r % 3), NULL);

@@ -147,7 +147,7 @@ void cop_prof_path(struct cop_prof *p, enum cop_prof_table table, const char *pa
 void cop_prof_read(struct cop_prof *p, const char *path, size_t len, enum cop_prof_outcome outcome,
 	uint64_t offset, uint64_t bytes)
 {
-	struct cop_prof_range read = {offset, offset > UINT64_MAX - bytes ? UINT64_MAX : offset + bytes};
+	struct cop_range read = {offset, offset > UINT64_MAX - bytes ? UINT64_MAX : offset + bytes};
 
 	if (p && p->paths)
 		cop_prof_paths_touch(p->paths, CATEGORY_DATA, path, len, slot_of(outcome), &read);

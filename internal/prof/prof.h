@@ -110,15 +110,12 @@ int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
 
 /* ---- the order of first touches, for a manifest -------------------------------------------------------------------------------- */
 
-struct cop_prof_range {
-	uint64_t start, end; /* end excluded */
-};
 struct cop_prof_touch {
 	uint64_t sequence; /* over all tables, from 1, with gaps */
 	enum cop_prof_table table;
 	const char *path; /* as it was counted */
 	size_t len;
-	const struct cop_prof_range *range; /* data only; ascending */
+	const struct cop_range *range; /* data only; ascending */
 	unsigned ranges;
 };
 /* Calls fn for every path of every table in the order of first touch, until it returns other than 0, which is returned. Full

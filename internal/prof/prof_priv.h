@@ -120,7 +120,7 @@ struct path_table *cop_prof_paths_new(uint64_t max_bytes);
 void cop_prof_paths_free(struct path_table *t);
 /* One event, or with SLOT_NONE only the touch; read (may be NULL): these bytes of it. */
 void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
-	int slot, const struct cop_prof_range *read);
+	int slot, const struct cop_range *read);
 /* Events on paths for which there was no room. */
 uint64_t cop_prof_paths_dropped(const struct path_table *t);
 int cop_prof_paths_each_touch(struct path_table *t,
@@ -129,7 +129,7 @@ int cop_prof_paths_each_touch(struct path_table *t,
 /* ---- ranges.c ---- */
 
 struct ranges {
-	struct cop_prof_range *range;
+	struct cop_range *range;
 	unsigned n, cap;
 };
 /* Adds [start, end); 0 or -ENOMEM, and then it stays as it was. */
