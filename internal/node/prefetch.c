@@ -172,11 +172,12 @@ int cop_node_prefetch_load(struct cop_node *n, struct cop_err *err)
 int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len)
 {
 	struct cop_node *n = ctx;
-	const char *body = n->manifest.data + n->manifest_body;
 	size_t all = n->manifest.len - n->manifest_body, at = 0, size;
+	const char *body;
 
 	if (!n->manifest.data || index > COP_MANIFEST_BYTES_MAX / (COP_MANIFEST_PIECE / 2))
 		return -ENODATA;
+	body = n->manifest.data + n->manifest_body;
 	while ((size = cop_manifest_piece(body, all, at)) > 0 && index-- > 0)
 		at += size;
 	if (!size)
