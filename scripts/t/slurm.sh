@@ -147,6 +147,12 @@ slurm_steps() {
 	done
 }
 
+# A group cannot be removed until its last process is reaped.
+slurm_groups_gone() {
+	find /sys/fs/cgroup/freezer/slurm_n[1-9] -depth -type d -exec rmdir {} \; 2>/dev/null
+	! compgen -G '/sys/fs/cgroup/freezer/slurm_n[1-9]' >/dev/null
+}
+
 stop_slurm() {
 	local pid slurm_namespaces=()
 	for pid in "${slurm_nodes[@]}"; do
@@ -164,6 +170,6 @@ stop_slurm() {
 	for pid in $(slurm_steps); do
 		kill -KILL "$pid" 2>/dev/null
 	done
-	find /sys/fs/cgroup/freezer/slurm_n[1-9] -depth -type d -exec rmdir {} \; 2>/dev/null
+	wait_for 10 slurm_groups_gone
 	return 0
 }
