@@ -39,7 +39,7 @@ struct cop_fabric_conf {
 	const char *host;     /* the local address or host name to bind to; NULL: the provider's choice */
 	const char *address;  /* a full address of an address book to bind to, or NULL */
 	unsigned tick_ms;     /* 100 if 0 */
-	bool admitted_only;   /* who was not admitted cannot connect, where the provider runs over TCP (IPv4) */
+	bool admitted_only;   /* who was not admitted gets no connection, where the provider runs over TCP (IPv4) */
 	struct cop_stats *stats; /* may be NULL */
 	struct cop_fabric_events events;
 };

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who may connect at all. The tcp provider speaks with everyone who reaches its port, before anybody proves anything, and a stranger who
- * knows its protocol can end this process. So the kernel drops, by a filter on the listening socket, what does not come from
- * a host that was admitted: one that has proved the job's secret at the rendezvous, or that this node itself connects to. Nodes connect from
+ * knows its protocol can end this process. So it never gets to see a connection that does not come from a host that was
+ * admitted: one that has proved the job's secret at the rendezvous, or that this node itself connects to. Nodes connect from
  * the very address that they tell others (the provider binds to it).
+ *
+ * The provider calls accept(), which is ours: a stranger's connection is closed there, unread. Where the kernel lets us it drops strangers
+ * before that, by a filter on the listening socket; newer kernels (6.18 with stable fixes) want CAP_NET_ADMIN for one on TCP.
  *
  * Source: classic BPF on sockets, Documentation/networking/filter.rst of Linux. */
 #include "fabric/ofi_priv.h"
@@ -11,7 +14,6 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,13 +23,19 @@
 
 #define SOURCE_OF_IPV4 (SKF_NET_OFF + 12)
 
-/* Drops everything but packets from the admitted. A jump reaches 255 instructions far, which is why there are no more of them. */
+/* The endpoints that let in only the admitted. One lock for all of them, since accept() is told nothing but a descriptor. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ofi *guarded;
+
+/* Drops everything but packets from the admitted. */
 static int attach(const struct ofi *o)
 {
 	unsigned n = o->admitted_count;
-	struct sock_filter code[COP_OFI_ADMITTED_MAX + 3];
+	struct sock_filter code[COP_OFI_FILTER_MAX + 3];
 	struct sock_fprog prog = {.len = (unsigned short)(n + 3), .filter = code};
 
+	if (n > COP_OFI_FILTER_MAX)
+		return -E2BIG;
 	code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)SOURCE_OF_IPV4);
 	for (unsigned i = 0; i < n; i++)
 		code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(o->admitted[i].s_addr), (uint8_t)(n - i), 0);
@@ -36,14 +44,23 @@ static int attach(const struct ofi *o)
 	return setsockopt(o->listener, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ? -errno : 0;
 }
 
-/* Rather open to all than closed to a node of the job. */
-static void open_to_all(struct ofi *o, int rc)
+static void detach(struct ofi *o)
 {
 	int ignored = 0;
 
 	setsockopt(o->listener, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof(ignored));
-	o->listener = -1;
-	cop_log_warn("connections are taken from every host: %s", rc == -E2BIG ? "so many hosts fit no filter" : strerror(-rc));
+	o->filters = false;
+}
+
+/* An older filter would keep out who was admitted since. */
+static void filter(struct ofi *o)
+{
+	int rc = o->filters ? attach(o) : 0;
+
+	if (!rc)
+		return;
+	detach(o);
+	cop_log_info("strangers' connections are closed, not dropped: %s", rc == -E2BIG ? "so many hosts fit no filter" : strerror(-rc));
 }
 
 static bool is_admitted(const struct ofi *o, struct in_addr host)
@@ -54,22 +71,68 @@ static bool is_admitted(const struct ofi *o, struct in_addr host)
 	return false;
 }
 
+static void unguard(struct ofi *o)
+{
+	struct ofi **at = &guarded;
+
+	while (*at && *at != o)
+		at = &(*at)->guarded_next;
+	if (*at)
+		*at = o->guarded_next;
+	o->listener = -1;
+}
+
+/* Rather open to all than closed to a node of the job. */
+static void open_to_all(struct ofi *o)
+{
+	detach(o);
+	unguard(o);
+	cop_log_warn("connections are taken from every host: out of memory");
+}
+
 static void admit(struct ofi *o, struct in_addr host)
 {
-	int rc = 0;
+	struct in_addr *more;
 
-	pthread_mutex_lock(&o->admit_lock);
+	pthread_mutex_lock(&lock);
 	if (o->listener >= 0 && !is_admitted(o, host)) {
-		if (o->admitted_count == COP_OFI_ADMITTED_MAX) {
-			rc = -E2BIG;
-		} else {
+		more = realloc(o->admitted, (o->admitted_count + 1) * sizeof(*more));
+		if (more) {
+			o->admitted = more;
 			o->admitted[o->admitted_count++] = host;
-			rc = attach(o);
+			filter(o);
+		} else {
+			open_to_all(o);
 		}
 	}
-	if (rc)
-		open_to_all(o, rc);
-	pthread_mutex_unlock(&o->admit_lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool may_enter(int listener, int fd)
+{
+	struct sockaddr_in from = {0};
+	socklen_t len = sizeof(from);
+	bool may = true;
+
+	pthread_mutex_lock(&lock);
+	for (const struct ofi *o = guarded; o; o = o->guarded_next)
+		if (o->listener == listener)
+			may = getpeername(fd, (struct sockaddr *)&from, &len) == 0 && from.sin_family == AF_INET && is_admitted(o, from.sin_addr);
+	pthread_mutex_unlock(&lock);
+	return may;
+}
+
+/* In place of the C library's, for libfabric, whether it is linked statically or not. A name without cop_ for that reason. The provider goes on
+ * as it does when who connected has left again. */
+int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
+{
+	int fd = accept4(listener, at, len, 0);
+
+	if (fd < 0 || may_enter(listener, fd))
+		return fd;
+	close(fd);
+	errno = EAGAIN;
+	return -1;
 }
 
 void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len)
@@ -102,7 +165,8 @@ static bool listens_at(int fd, const struct sockaddr_in *own)
 	int listens = 0;
 
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens &&
-		getsockname(fd, (struct sockaddr *)&at, &at_len) == 0 && at.sin_family == AF_INET && at.sin_port == own->sin_port;
+		getsockname(fd, (struct sockaddr *)&at, &at_len) == 0 && at.sin_family == AF_INET && at.sin_port == own->sin_port &&
+		(at.sin_addr.s_addr == own->sin_addr.s_addr || !at.sin_addr.s_addr);
 }
 
 static int find_listener(const struct sockaddr_in *own)
@@ -122,28 +186,28 @@ static int find_listener(const struct sockaddr_in *own)
 void cop_fabric_ofi_admit_init(struct ofi *o)
 {
 	struct sockaddr_in own = {0};
-	struct pollfd waiting = {.events = POLLIN};
-	int rc;
 
 	memcpy(&own, o->naming.own, COP_MIN(sizeof(own), o->naming.own_len));
 	if (o->naming.form != COP_FABRIC_FORM_IP || own.sin_family != AF_INET)
 		return;
+	pthread_mutex_lock(&lock);
 	o->listener = find_listener(&own);
-	if (o->listener < 0)
-		return; /* not a provider over TCP */
-	rc = attach(o);
-	if (rc)
-		open_to_all(o, rc);
-	/* Who was quicker than that is a stranger: nobody has been told the address yet. */
-	waiting.fd = o->listener;
-	while (!rc && poll(&waiting, 1, 0) > 0 && (rc = accept4(o->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		rc = close(rc);
+	if (o->listener >= 0) { /* else it is not a provider over TCP */
+		o->guarded_next = guarded;
+		guarded = o;
+		o->filters = true;
+		filter(o);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 /* The provider is about to close the socket, and its number will be another's. */
 void cop_fabric_ofi_admit_fini(struct ofi *o)
 {
-	pthread_mutex_lock(&o->admit_lock);
-	o->listener = -1;
-	pthread_mutex_unlock(&o->admit_lock);
+	pthread_mutex_lock(&lock);
+	unguard(o);
+	free(o->admitted);
+	o->admitted = NULL;
+	o->admitted_count = 0;
+	pthread_mutex_unlock(&lock);
 }

@@ -274,7 +274,6 @@ static struct ofi *make(const struct cop_fabric_conf *conf)
 	}
 	o->cq_fd = o->listener = -1;
 	pthread_mutex_init(&o->lock, NULL);
-	pthread_mutex_init(&o->admit_lock, NULL);
 	cop_list_init(&o->posts);
 	cop_list_init(&o->busy);
 	cop_list_init(&o->flying);

@@ -5,7 +5,7 @@
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
  * protects the posted functions and the three flags beside them; it is held for a few
- * instructions, never over a call of libfabric, a callback or I/O. The only other lock is admit_lock.
+ * instructions, never over a call of libfabric, a callback or I/O. The only other lock is that of ofi_admit.c.
  *
  * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), flies while the
  * provider has it (list `flying` of the endpoint), and ends in done. A peer that was dropped lives
@@ -38,7 +38,8 @@
 #define COP_OFI_PARTS_ALL 256
 #define COP_OFI_SENDS_PEER 64
 #define COP_OFI_SENDS_ALL 2048
-#define COP_OFI_ADMITTED_MAX 255
+/* A jump of a filter reaches so far. */
+#define COP_OFI_FILTER_MAX 255
 #define COP_OFI_POSTS_MAX (1U << 20)
 /* After so long without a sign of life a peer's queued operations fail with -EHOSTUNREACH. */
 #define COP_OFI_STUCK_MS 30000
@@ -142,10 +143,12 @@ struct ofi {
 	unsigned posts_count;
 	bool asleep, closing;
 
-	pthread_mutex_t admit_lock;
-	int listener; /* under admit_lock: the provider's socket with the filter; -1: no filter */
+	/* Under ofi_admit.c's lock. */
+	struct ofi *guarded_next;
+	int listener; /* the provider's socket, at which only the admitted get in; -1: everybody does */
+	bool filters; /* the kernel drops the others */
 	unsigned admitted_count;
-	struct in_addr admitted[COP_OFI_ADMITTED_MAX];
+	struct in_addr *admitted;
 
 	/* Progress thread only. */
 	pthread_t self;

@@ -335,6 +335,5 @@ void cop_fabric_ofi_close(struct cop_fabric *f)
 	fi_freeinfo(o->info);
 	close(o->wake_fd);
 	pthread_mutex_destroy(&o->lock);
-	pthread_mutex_destroy(&o->admit_lock);
 	free(o);
 }
