@@ -4,15 +4,11 @@
  * admitted: one that has proved the job's secret at the rendezvous, or that this node itself connects to. Nodes connect from
  * the very address that they tell others (the provider binds to it).
  *
- * The provider calls accept(), which is ours: a stranger's connection is closed there, unread. Where the kernel lets us it drops strangers
- * before that, by a filter on the listening socket; newer kernels (6.18 with stable fixes) want CAP_NET_ADMIN for one on TCP.
- *
- * Source: classic BPF on sockets, Documentation/networking/filter.rst of Linux. */
+ * The provider calls accept(), which is ours: a stranger's connection is closed there, unread. A filter on the listening socket
+ * (SO_ATTACH_FILTER) would be the kernel's own way, but newer kernels let only root filter TCP. */
 #include "fabric/ofi_priv.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,47 +17,9 @@
 
 #include "log/log.h"
 
-#define SOURCE_OF_IPV4 (SKF_NET_OFF + 12)
-
 /* The endpoints that let in only the admitted. One lock for all of them, since accept() is told nothing but a descriptor. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ofi *guarded;
-
-/* Drops everything but packets from the admitted. */
-static int attach(const struct ofi *o)
-{
-	unsigned n = o->admitted_count;
-	struct sock_filter code[COP_OFI_FILTER_MAX + 3];
-	struct sock_fprog prog = {.len = (unsigned short)(n + 3), .filter = code};
-
-	if (n > COP_OFI_FILTER_MAX)
-		return -E2BIG;
-	code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)SOURCE_OF_IPV4);
-	for (unsigned i = 0; i < n; i++)
-		code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(o->admitted[i].s_addr), (uint8_t)(n - i), 0);
-	code[n + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
-	code[n + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
-	return setsockopt(o->listener, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ? -errno : 0;
-}
-
-static void detach(struct ofi *o)
-{
-	int ignored = 0;
-
-	setsockopt(o->listener, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof(ignored));
-	o->filters = false;
-}
-
-/* An older filter would keep out who was admitted since. */
-static void filter(struct ofi *o)
-{
-	int rc = o->filters ? attach(o) : 0;
-
-	if (!rc)
-		return;
-	detach(o);
-	cop_log_info("strangers' connections are closed, not dropped: %s", rc == -E2BIG ? "so many hosts fit no filter" : strerror(-rc));
-}
 
 static bool is_admitted(const struct ofi *o, struct in_addr host)
 {
@@ -82,14 +40,6 @@ static void unguard(struct ofi *o)
 	o->listener = -1;
 }
 
-/* Rather open to all than closed to a node of the job. */
-static void open_to_all(struct ofi *o)
-{
-	detach(o);
-	unguard(o);
-	cop_log_warn("connections are taken from every host: out of memory");
-}
-
 static void admit(struct ofi *o, struct in_addr host)
 {
 	struct in_addr *more;
@@ -100,9 +50,10 @@ static void admit(struct ofi *o, struct in_addr host)
 		if (more) {
 			o->admitted = more;
 			o->admitted[o->admitted_count++] = host;
-			filter(o);
 		} else {
-			open_to_all(o);
+			/* Rather open to all than closed to a node of the job. */
+			unguard(o);
+			cop_log_warn("connections are taken from every host: out of memory");
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -195,8 +146,6 @@ void cop_fabric_ofi_admit_init(struct ofi *o)
 	if (o->listener >= 0) { /* else it is not a provider over TCP */
 		o->guarded_next = guarded;
 		guarded = o;
-		o->filters = true;
-		filter(o);
 	}
 	pthread_mutex_unlock(&lock);
 }

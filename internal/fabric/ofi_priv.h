@@ -39,7 +39,6 @@
 #define COP_OFI_SENDS_PEER 64
 #define COP_OFI_SENDS_ALL 2048
 /* A jump of a filter reaches so far. */
-#define COP_OFI_FILTER_MAX 255
 #define COP_OFI_POSTS_MAX (1U << 20)
 /* After so long without a sign of life a peer's queued operations fail with -EHOSTUNREACH. */
 #define COP_OFI_STUCK_MS 30000
@@ -146,7 +145,6 @@ struct ofi {
 	/* Under ofi_admit.c's lock. */
 	struct ofi *guarded_next;
 	int listener; /* the provider's socket, at which only the admitted get in; -1: everybody does */
-	bool filters; /* the kernel drops the others */
 	unsigned admitted_count;
 	struct in_addr *admitted;
 

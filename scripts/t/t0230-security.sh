@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 18
+plan 19
 
 start_pair() { # the second node may have another secret
 	prepare_tree 2
@@ -33,24 +33,27 @@ start_pair
 is 'with the same secret both start' "$status0$status1" 00
 
 # The provider's own port, to which a stranger could speak the provider's own protocol.
-connects() { # FROM RANK: says whether the kernel lets a connection from this address in
+connects() { # FROM RANK: says what becomes of a connection from this address
 	"$PYTHON" - "$1" "$(sed -n "$(($2 + 1))s/.*ofi+tcp:..//p" "$JOB/logs/copper_address_book.txt")" <<'PY'
 import socket, sys
 s = socket.socket()
 s.bind((sys.argv[1], 0))
-s.settimeout(float(0.3 if sys.argv[1] == "127.0.0.99" else 20))
 host, port = sys.argv[2].rsplit(":", 1)
 try:
     s.connect((host, int(port)))
-    print("connected")
+    s.settimeout(20 if sys.argv[1] == "127.0.0.99" else 0.3)
+    print("closed" if s.recv(1) == b"" else "answered")
+except ConnectionError:
+    print("closed")
 except TimeoutError:
-    print("dropped")
+    print("open")
 PY
 }
-is 'a host of the job reaches the fabric of the root' "$(connects "$(address_of 1)" 0)" connected
-is 'and the root that of another node' "$(connects "$(address_of 0)" 1)" connected
-is 'a host that is not of the job does not' "$(connects 127.0.0.99 0)" dropped
-is 'nor that of another node' "$(connects 127.0.0.99 1)" dropped
+is 'a host of the job reaches the fabric of the root' "$(connects "$(address_of 1)" 0)" open
+is 'and the root that of another node' "$(connects "$(address_of 0)" 1)" open
+is 'a host that is not of the job does not' "$(connects 127.0.0.99 0)" closed
+is 'nor that of another node' "$(connects 127.0.0.99 1)" closed
+is 'it was not only its silence' "$(grep -l 'connections without a word' "$JOB"/logs/*.log)" ''
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 without_tree
 

@@ -25,7 +25,6 @@ is 'another user does not see into the mount' "$(setpriv --reuid nobody --clear-
 sockets=$(find "$W/run" "$T/run" -type s 2>/dev/null)
 is 'the control sockets are for the user alone' "$(xargs -r stat -c '%a %U' <<<"$sockets" | sort -u)" "600 $cop_user"
 
-# The kernel may let only root filter TCP; then the connection is closed before the provider sees it.
 stranger() { # says what becomes of a connection from a host that is not of the job
 	"$PYTHON" - "$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")" <<'PY'
 import socket, sys
