@@ -150,6 +150,16 @@ void cop_job_step_failure_write(const char *job_dir, const char *step, const cha
 	free(path);
 }
 
+void cop_job_step_failure_clear(const char *job_dir, const char *step)
+{
+	char *path;
+
+	if (asprintf(&path, STEP_NAME, job_dir, step) < 0)
+		return;
+	unlink(path);
+	free(path);
+}
+
 bool cop_job_step_failure_read(const char *job_dir, const char *step, char *text, size_t size)
 {
 	char line[LINE_SIZE], *path;

@@ -154,6 +154,11 @@ static void the_tasks_of_a_step_read_what_its_first_wrote(void **state)
 	assert_int_equal(strspn(text, "x"), sizeof(text) - 1);
 	assert_int_equal(truncate(of_step, 0), 0);
 	assert_false(cop_job_step_failure_read(dir, "4711.2", text, sizeof(text)));
+	cop_job_step_failure_write(dir, "4711.2", "n3 again");
+	cop_job_step_failure_clear(dir, "4711.3");
+	assert_true(cop_job_step_failure_read(dir, "4711.2", text, sizeof(text)));
+	cop_job_step_failure_clear(dir, "4711.2");
+	assert_false(cop_job_step_failure_read(dir, "4711.2", text, sizeof(text)));
 }
 
 int main(void)

@@ -96,11 +96,14 @@ enum cop_node_how cop_node_how(const struct cop_conf *conf)
 
 bool cop_node_step_name(char name[COP_NODE_STEP_NAME])
 {
-	uint64_t job, step;
+	uint64_t job, step, restarts;
+	int len;
 
 	if (!in_a_step() || !number_of("SLURM_JOB_ID", &job) || !number_of("SLURM_STEP_ID", &step))
 		return false;
-	snprintf(name, COP_NODE_STEP_NAME, "%" PRIu64 ".%" PRIu64, job, step);
+	len = snprintf(name, COP_NODE_STEP_NAME, "%" PRIu64 ".%" PRIu64, job, step);
+	if (number_of("SLURM_RESTART_COUNT", &restarts) && restarts)
+		snprintf(name + len, (size_t)(COP_NODE_STEP_NAME - len), ".%" PRIu64, restarts);
 	return true;
 }
 
@@ -367,13 +370,17 @@ static void abandon_srun(pid_t srun)
 	waitpid(srun, NULL, 0);
 }
 
-/* Those that wait for a node which does not get so far as to say something itself. */
+/* Those that wait for a node which does not get so far as to say something itself. err NULL: nothing yet. */
 static void tell_tasks(const struct cop_conf *conf, const struct cop_err *err)
 {
 	char step[COP_NODE_STEP_NAME];
 
-	if (conf->job_dir && cop_node_step_name(step))
+	if (!conf->job_dir || !cop_node_step_name(step))
+		return;
+	if (err)
 		cop_job_step_failure_write(conf->job_dir, step, err->text);
+	else
+		cop_job_step_failure_clear(conf->job_dir, step);
 }
 
 static int block_signals(struct step *s)
@@ -407,13 +414,16 @@ int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_er
 
 	if (rc)
 		return rc;
+	tell_tasks(conf, NULL);
 	s.nodes = hosts.count;
 	rc = block_signals(&s);
 	if (rc)
 		cop_err_set(err, -rc, "cannot make a descriptor: %s", strerror(-rc));
 	else
 		rc = start_srun(&s, conf, argv, err);
-	if (!rc) {
+	if (rc) {
+		tell_tasks(conf, err);
+	} else {
 		rc = listen_to(&s, conf->ready_timeout_ms + COP_NODE_STEP_MS, err);
 		if (rc) {
 			tell_tasks(conf, err);

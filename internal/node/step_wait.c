@@ -88,7 +88,8 @@ static bool word_of_task_0(const struct cop_conf *conf, char *text, size_t size)
 static int await(const struct cop_conf *conf, const struct place *p, int fd, struct cop_err *err)
 {
 	uint32_t timeout_ms = conf->ready_timeout_ms + COP_NODE_STEP_MS;
-	uint64_t now = cop_now_ms(), end = now + timeout_ms, look = now;
+	/* Task 0 takes away what it said of an earlier start in the same step, but may be a little later than this one. */
+	uint64_t now = cop_now_ms(), end = now + timeout_ms, look = now + LOOK_MS;
 	struct pollfd told = {.fd = fd, .events = POLLIN};
 	char text[sizeof(err->text)];
 

@@ -10,7 +10,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
-plan 25
+plan 27
 
 small_tree "$T/src"
 SRC=$T/src
@@ -105,7 +105,31 @@ wait_for 60 job_is_over "$id"
 is 'a task that comes too late to hear its node finds what task 0 said' "$(said late | grep -c "^[03]: copper mount: n3: $MNT: there is no such directory")" 2
 wait_for 5 nodes_gone
 is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
-on_node 3 mkdir "$MNT"
+on_node 3 install -d -o "$cop_user" "$MNT"
+
+# The others begin their second start when task 0 has begun its own.
+id=$(submit again 4 <<'EOS'
+cat >"$W/again" <<'SH'
+word="$W/job.again/logs/not_started-$SLURM_JOB_ID.$SLURM_STEP_ID.txt"
+"$COPPER" mount -d "$W/job.again" --source "$SRC/none" "$MNT"
+if [ "$SLURM_PROCID" = 0 ]; then
+	[ -e "$word" ] && echo word
+	touch "$W/said"
+else
+	while [ ! -e "$W/said" ] || [ -e "$word" ]; do sleep 0.2; done
+fi
+exec "$COPPER" mount -d "$W/job.again" --source "$SRC" "$MNT"
+SH
+srun --label --ntasks-per-node=1 sh "$W/again"
+echo "mount ends with $?"
+"$COPPER" stop "$MNT"
+EOS
+)
+wait_for 60 job_is_over "$id"
+is 'task 0 takes back its word of a start that failed when it starts again' \
+	"$(said again | grep -c '^[0-3]: copper mount: '), $(said again | grep -E '^(0: word|mount ends)' | tr '\n' ' ')" '4, 0: word mount ends with 0 '
+wait_for 5 nodes_gone
+is 'nothing is left then' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 id=$(submit no-task-0 4 <<'EOS'
 srun --ntasks-per-node=1 sh -c 'sleep 1; [ "$SLURM_PROCID" = 0 ] || exec "$COPPER" mount --ready-timeout 1 -d "$W/job.no-task-0" --source "$SRC" "$MNT"' &
