@@ -48,8 +48,9 @@ static void answered(void *arg, const char *address, const char *why)
 	sem_post(&a->come);
 }
 
-/* Whether this very node, of this job and list, runs already: only that one answers to its name and proves the secret. */
-static bool has_twin(struct cop_node *n)
+/* Whether this very node, of this job and list, runs already: only that one answers to its name and proves the secret. at is its host,
+ * with both ports or with one. */
+static bool has_twin(struct cop_node *n, const struct cop_job_host *at)
 {
 	struct cop_job_host elsewhere = {.name = n->hosts.host[n->rank].name};
 	struct cop_rendezvous *r = NULL;
@@ -59,7 +60,7 @@ static bool has_twin(struct cop_node *n)
 	if (start(n, &elsewhere, false, &r, &ignored))
 		return false;
 	sem_init(&a.come, 0, 0);
-	if (cop_rendezvous_ask(r, &n->hosts.host[n->rank], TWIN_MS, answered, &a) == 0)
+	if (cop_rendezvous_ask(r, at, TWIN_MS, answered, &a) == 0)
 		while (sem_wait(&a.come) && errno == EINTR)
 			;
 	cop_rendezvous_stop(r);
@@ -77,12 +78,14 @@ static const char *holder_of(const struct cop_job_host *self, uint16_t port, cha
 static int refuse_twin(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_job_host *self = &n->hosts.host[n->rank];
+	struct cop_job_host first = {.name = self->name, .port = self->port};
+	uint16_t port = self->second_port && !has_twin(n, &first) ? self->second_port : self->port;
 	char holder[200];
 
 	/* The others have the node that they wait for. */
 	atomic_store(&n->no_news, true);
 	return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s: start each node once, or stop that one first",
-		self->name, n->rank, holder_of(self, self->port, holder));
+		self->name, n->rank, holder_of(self, port, holder));
 }
 
 static int port_is_taken(const struct cop_job_host *self, uint16_t port, struct cop_err *err)
@@ -122,7 +125,7 @@ int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err)
 	while ((rc = start(n, &n->hosts.host[n->rank], false, &rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
 		poll(NULL, 0, 50);
 	if (rc == -EADDRINUSE)
-		rc = has_twin(n) ? refuse_twin(n, err) : open_second(n, &rendezvous, err);
+		rc = has_twin(n, &n->hosts.host[n->rank]) ? refuse_twin(n, err) : open_second(n, &rendezvous, err);
 	atomic_store(&n->rendezvous, rendezvous);
 	return rc;
 }

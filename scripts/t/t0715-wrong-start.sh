@@ -121,7 +121,7 @@ take 1 "$(port_of 1)"
 is 'the nodes take another one' "$(both "$third")" '0 0'
 is 'and read' "$(cat "$T"/mnt/?/hello | sort | uniq -c | tr -s ' ')" ' 2 hello'
 ok 'the log says so' grep -q "rendezvous at port $(second_of 0): port $(port_of 0) is taken by process ${taken[0]} (python3" "$T"/job/logs/"$(address_of 0)"-*-output.log
-fails_with 1 "$(address_of 1) \(rank 1\) of this tree runs already" env PBS_NODEFILE="$T/hosts" PBS_JOBID="$third" PALS_NODEID=1 \
+fails_with 1 "$(address_of 1) \(rank 1\) of this tree runs already, as process $(node_stat 1 pid) \(copper\)" env PBS_NODEFILE="$T/hosts" PBS_JOBID="$third" PALS_NODEID=1 \
 	"$COPPER" mount -d "$T/job" --source "$SRC" "$T/local"
 matches 'and stop' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
 take 1 "$(second_of 1)"
