@@ -141,19 +141,21 @@ static int make_dir(const char *path, unsigned mode)
 }
 
 /* What is above may be there and yet refuse mkdir otherwise than with EEXIST (read-only, automounted): whether that matters shows at
- * the last part. */
+ * the last part. Where that lacks what is above, the refusal is why. */
 int cop_make_dirs(const char *path, unsigned mode)
 {
 	char *copy = strdup(path);
-	int rc = copy ? 0 : -ENOMEM;
+	int rc = copy ? 0 : -ENOMEM, refused = 0;
 
 	for (char *slash = copy ? strchr(copy + !!*copy, '/') : NULL; slash && rc != -ENOTDIR; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		rc = make_dir(copy, mode);
+		if (rc != -ENOENT)
+			refused = rc;
 		*slash = '/';
 	}
 	if (copy && rc != -ENOTDIR)
 		rc = make_dir(copy, mode);
 	free(copy);
-	return rc;
+	return rc == -ENOENT && refused ? refused : rc;
 }

@@ -185,6 +185,21 @@ static void missing_directories_are_made_and_those_that_are_there_are_fine(void 
 	assert_int_equal(empty_dir(), 0);
 }
 
+static void the_directory_that_refuses_says_why_the_last_one_cannot_be_made(void **state)
+{
+	int rc;
+
+	(void)state;
+	assert_int_equal(chmod(dir, 0755) | mkdir(in_dir("closed"), 0755) | chmod(in_dir("closed"), 0555), 0);
+	if (!geteuid() && seteuid(65534))
+		skip();
+	rc = cop_make_dirs(in_dir("closed/a/b"), 0755);
+	if (geteuid() == 65534)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(rc, -EACCES);
+	assert_int_equal(empty_dir(), 1);
+}
+
 static void only_a_regular_file_is_opened_as_one(void **state)
 {
 	uint64_t size;
@@ -215,6 +230,7 @@ int main(void)
 		T(errors_name_themselves_and_leave_nothing_behind),
 		T(a_file_is_replaced_by_rename),
 		T(missing_directories_are_made_and_those_that_are_there_are_fine),
+		T(the_directory_that_refuses_says_why_the_last_one_cannot_be_made),
 		T(only_a_regular_file_is_opened_as_one),
 		T(short_reads_are_put_together_and_the_end_gives_the_count),
 	};
