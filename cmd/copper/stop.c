@@ -32,11 +32,14 @@ static const struct cop_opt_operand operands[] = {
 static const struct cop_opt_table table = {.command = "copper stop",
 	.summary = "stop every node of the job: unmount, report, end", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands)};
 
-/* No node answers for this mount point. What a killed node left there is taken away; otherwise all is done already. */
-static int nobody_there(const struct args *a, const struct cop_err *why)
+/* No node answers for this mount point. What a killed node left there is taken away (its socket, if that is not NULL, and its mount);
+ * otherwise all is done already. */
+static int nobody_there(const struct args *a, const char *socket, const struct cop_err *why)
 {
+	struct cop_err ignored;
 	char path[PATH_MAX];
 	int found = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path) : cop_cmd_only_mount(a->runtime_dir, path);
+	bool cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
 
 	if (found == 0 && cop_node_is_dead(path)) {
 		int rc = cop_node_unmount_dead(path);
@@ -49,7 +52,10 @@ static int nobody_there(const struct args *a, const struct cop_err *why)
 		puts("stopped 0/0 nodes");
 		return 0;
 	}
-	fprintf(stderr, "copper stop: nothing to stop: %s\n", why->text);
+	if (cleared)
+		fprintf(stderr, "copper stop: nothing to stop: the node here was killed; its control socket %s was taken away\n", socket);
+	else
+		fprintf(stderr, "copper stop: nothing to stop: %s\n", why->text);
 	puts("stopped 0/0 nodes");
 	return 0;
 }
@@ -74,7 +80,7 @@ int cop_cmd_stop(int argc, char **argv)
 		rc = cop_ctl_call(path, a.local ? "stop local" : "stop", a.timeout_ms, NULL, NULL, &reply, &err);
 	}
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
-		return nobody_there(&a, &err);
+		return nobody_there(&a, rc == -ECONNREFUSED ? path : NULL, &err);
 	if (rc) {
 		fprintf(stderr, "copper stop: %s\n", err.text);
 		return 1;

@@ -30,6 +30,8 @@ int cop_ctl_path(const char *dir, const char *key, char *out, size_t size);
  * how many, or -errno. */
 int cop_ctl_list(const char *dir, void (*found)(void *ctx, const char *key, const char *path),
 	void *ctx);
+/* Takes away what a killed process left at path (of cop_ctl_path). -EADDRINUSE if a living one listens there. */
+int cop_ctl_clear(const char *path, struct cop_err *err);
 
 /* ---- server ------------------------------------------------------------------------------------- */
 

@@ -122,6 +122,22 @@ out:
 	return rc;
 }
 
+int cop_ctl_clear(const char *path, struct cop_err *err)
+{
+	char key_path[COP_CTL_PATH_SIZE];
+	int folder = lock_folder(path, err), rc;
+
+	if (folder < 0)
+		return folder;
+	rc = clear_stale(path, err);
+	if (!rc) {
+		cop_ctl_key_path(path, key_path);
+		unlink(key_path);
+	}
+	close(folder);
+	return rc;
+}
+
 /* The files go first: whoever finds the socket finds it alive. */
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {

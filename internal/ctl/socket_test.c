@@ -72,6 +72,24 @@ static void a_socket_that_was_left_over_is_named_and_replaced(void **state)
 	expect_echo(s, "new");
 }
 
+static void a_socket_that_was_left_over_is_taken_away_and_a_living_one_is_not(void **state)
+{
+	struct server *s = *state;
+	struct cop_err err = {0};
+	char key_path[COP_CTL_PATH_SIZE];
+
+	assert_int_equal(cop_ctl_clear(s->path, &err), -EADDRINUSE);
+	expect_echo(s, "still there");
+	snprintf(key_path, sizeof(key_path), "%.*s.key", (int)strlen(s->path) - 5, s->path);
+	assert_int_equal(access(key_path, F_OK), 0);
+	assert_int_equal(unlink(s->path), 0);
+	leave_stale(s);
+	assert_int_equal(cop_ctl_clear(s->path, &err), 0);
+	assert_int_equal(access(s->path, F_OK), -1);
+	assert_int_equal(access(key_path, F_OK), -1);
+	assert_int_equal(cop_ctl_clear(s->path, &err), 0);
+}
+
 static void stop_leaves_files_that_are_not_its_own(void **state)
 {
 	struct server *s = *state;
@@ -178,6 +196,7 @@ int main(void)
 		T(the_socket_and_the_key_are_for_us_alone_and_go_at_stop),
 		T(a_living_socket_is_not_taken_over),
 		T(a_socket_that_was_left_over_is_named_and_replaced),
+		T(a_socket_that_was_left_over_is_taken_away_and_a_living_one_is_not),
 		T(stop_leaves_files_that_are_not_its_own),
 		T(of_many_that_start_over_a_dead_socket_exactly_one_succeeds),
 		T(folders_that_others_can_open_are_refused),
