@@ -57,6 +57,10 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 	uint16_t port;
 	int rc = cop_job_split_port(text, len, default_port, &name_len, &port, &why);
 
+	/* A bracket at the beginning is an IPv6 address. */
+	if (memchr(text, ',', len) || memchr(text + 1, '[', len - 1))
+		return cop_err_set(err, EINVAL, "line %u: '%s' is a list, but a file has one host on each line; a list is given as it is, "
+			"without a file", number, cop_job_quote(text, len, quoted));
 	if (rc)
 		return cop_err_set(err, -rc, "line %u: %s", number, why.text);
 	if (!cop_job_name_ok(text, name_len))

@@ -164,7 +164,9 @@ static void a_bad_line_is_named_by_its_number(void **state)
 {
 	(void)state;
 	assert_refused(load_file("a\nb c\n"), EINVAL, "line 2: 'b c' is not host or host:port");
-	assert_refused(load_file("# x\n\n\nn[1-4]\n"), EINVAL, "line 4");
+	assert_refused(load_file("# x\n\n\nn[1-4]\n"), EINVAL, "line 4: 'n[1-4]' is a list, but a file has one host on each line");
+	assert_refused(load_file("a:1,b:1\n"), EINVAL, "line 1: 'a:1,b:1' is a list");
+	assert_refused(load_file("[::1]:1\n"), EINVAL, "IPv6");
 	assert_refused(load_file("a:99999\n"), EINVAL, "line 1: 'a:99999': a port");
 	assert_refused(load_file("\n  # nothing\n"), EINVAL, "no host in it");
 	assert_refused(load_file(""), EINVAL, "no host in it");

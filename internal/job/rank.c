@@ -112,7 +112,7 @@ static void distrust(const struct cop_job_hosts *h, const struct machine *m, uin
 
 	if (is_here(m, h->host[*rank].name) || find_here(h, m, &here) != 1)
 		return;
-	cop_log_warn("the scheduler's rank is another host rank=%u host=%s here=%u name=%s", *rank,
+	cop_log_info("the scheduler's rank is another host rank=%u host=%s here=%u name=%s", *rank,
 		h->host[*rank].name, here, m->name);
 	*rank = here;
 }
