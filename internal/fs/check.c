@@ -101,11 +101,13 @@ int cop_fs_check(const char *mountpoint, struct cop_err *err)
 	}
 	if (!S_ISDIR(st.st_mode))
 		return cop_err_set(err, ENOTDIR, "%s: is not a directory; a mount point is an empty directory", mountpoint);
+	/* On a mount that is read-only nobody may write. */
+	rc = check_type(mountpoint, err);
+	if (rc)
+		return rc;
 	if (geteuid() != 0 && access(mountpoint, W_OK))
 		return cop_err_set(err, EACCES, "%s: you may not write to it, and an ordinary user can only mount on a directory of their own; choose another mount point", mountpoint);
-	rc = check_type(mountpoint, err);
-	if (!rc)
-		rc = check_empty(mountpoint, err);
+	rc = check_empty(mountpoint, err);
 	return rc ? rc : cop_fs_check_machine(err);
 }
 

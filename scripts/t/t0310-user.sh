@@ -5,7 +5,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 18
+plan 19
 
 become_user
 SRC=$T/src
@@ -42,6 +42,7 @@ PY
 	grep -ho 'connections without a word shut down' "$JOB"/logs/*.log
 }
 is 'a host that is not of the job is left out' "$(stranger)" 'left out'
+fails_with 1 "$mnt: a copper node is mounted there already; stop it" "${cop_as[@]}" "$COPPER" mount --source "$SRC" "$mnt"
 ok 'the tree stops' without_tree
 
 as_user mkdir -p "$W/mnt/0"
