@@ -31,6 +31,7 @@ static int open_wakers(struct cop_node *n, struct cop_err *err)
 	sigaddset(&set, SIGUSR1); /* the gentle end that srun passes on: step.c */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a log that has grown to ulimit -f is no reason to end */
 	n->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	n->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (n->signal_fd < 0 || n->wake_fd < 0)

@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 43
+plan 48
 
 SRC=$T/src
 small_tree "$SRC"
@@ -97,6 +97,12 @@ kill_node 0
 is 'without its guard it does' "$(mounts_left)" 1
 matches 'stop takes a dead mount away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
 is 'and it is gone' "$(mounts_left)" 0
+is 'with its control socket' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
+with_tree 1
+kill_node 0
+wait_for 5 eval '[ "$(mounts_left)" -eq 0 ]'
+matches 'a control socket without a mount is taken away, too' "$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*taken away'
+is 'and is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_guard
 kill_node 0
@@ -108,4 +114,15 @@ kill_node 0
 is 'a new node may take the place of a dead one' "$(cat "$mnt/hello")" hello
 "$COPPER" stop "$mnt" >/dev/null
 is 'with one mount there, not two' "$(mounts_left)" 0
+
+# A log that may not grow any more.
+(
+	ulimit -f 1
+	"${mount_here[@]}" -l 5 -d "$T/job.full" "$mnt"
+)
+cat "$mnt"/*/numbers >/dev/null
+"$COPPER" cache-stats --json "$mnt" >/dev/null
+cat "$mnt/dir/deeper/random" >"$T/copy"
+ok 'a node whose log has reached ulimit -f goes on' cmp "$T/copy" "$SRC/dir/deeper/random"
+matches 'until it is stopped' "$("$COPPER" stop "$mnt" 2>&1)" '^stopped 1/1 nodes$'
 cop_tree=0
