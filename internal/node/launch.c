@@ -141,6 +141,9 @@ static void note(const char *text)
  * too: that must not look like a tree of a job. */
 static void notes(const struct cop_node *n)
 {
+	if (n->report_fd >= 0 && n->rank == 0 && n->hosts.count > 1 && cop_node_ends_with_step())
+		note("Slurm ends these nodes with the job step in which they were started: without --hosts and --rank they get a step of their own; or keep "
+		     "them with --foreground");
 	if (n->hosts.count == 0)
 		note("a tree of one node, since there is no --hosts, and no job of Slurm or PBS in the environment (--hosts localhost: one node is meant)");
 	if (n->secret.note[0])

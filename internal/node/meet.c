@@ -84,7 +84,8 @@ static int refuse_twin(struct cop_node *n, struct cop_err *err)
 
 	/* The others have the node that they wait for. */
 	atomic_store(&n->no_news, true);
-	return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s: start each node once, or stop that one first",
+	return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s: start each node once, or stop that one first; "
+		"another tree in the same job needs a job directory (-d) of its own",
 		self->name, n->rank, holder_of(self, port, holder));
 }
 

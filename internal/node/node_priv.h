@@ -142,6 +142,8 @@ bool cop_node_in_step(void);
 void cop_node_step_report(int fd, int rc, const struct cop_err *err);
 /* Says the same to a task of another step that waits on this host (step_wait.c); failure NULL: it is ready. */
 void cop_node_step_tell(const struct cop_conf *conf, const char *failure);
+/* In a step that takes its processes along when it ends, and that is not the nodes' own. */
+bool cop_node_ends_with_step(void);
 /* The step that this process is a task of, as "JOB.STEP"; false outside of one. A job that was requeued has its steps anew, by the same
  * numbers: "JOB.STEP.RESTARTS" there. */
 #define COP_NODE_STEP_NAME 72

@@ -94,6 +94,11 @@ enum cop_node_how cop_node_how(const struct cop_conf *conf)
 	return number_of("SLURM_PROCID", &task) && task > 0 ? COP_NODE_BY_TASK_0 : COP_NODE_BY_STEP;
 }
 
+bool cop_node_ends_with_step(void)
+{
+	return !getenv(IN_STEP) && in_a_step() && tracked_by_cgroup();
+}
+
 bool cop_node_step_name(char name[COP_NODE_STEP_NAME])
 {
 	uint64_t job, step, restarts;
@@ -136,12 +141,15 @@ void cop_node_step_report(int fd, int rc, const struct cop_err *err)
 /* What the job was given for its own tasks means nothing for the nodes, and would contradict their options. */
 static void clean_environment(void)
 {
-	static const char *const names[] = {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_VERBOSE",
-		"SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_HINT", "SLURM_LABELIO",
-		"SLURM_MPI_TYPE", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET",
-		"SLURM_OPEN_MODE", "SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS",
-		"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK", "SLURM_UNBUFFEREDIO",
-		"SLURM_WAIT"};
+	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",
+		"SLURM_CPU_BIND_VERBOSE", "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_EXACT", "SLURM_EXCLUSIVE",
+		"SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GRES",
+		"SLURM_HINT", "SLURM_HOSTFILE", "SLURM_LABELIO", "SLURM_MEM_PER_GPU", "SLURM_MPI_TYPE", "SLURM_MULTI_PROG", "SLURM_NPROCS",
+		"SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET",
+		"SLURM_NTASKS_PER_TRES", "SLURM_OPEN_MODE", "SLURM_RESV_PORTS", "SLURM_STEP_GRES", "SLURM_STEP_ID", "SLURM_STEPID",
+		"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",
+		"SLURM_TASK_EPILOG", "SLURM_TASK_PROLOG", "SLURM_THREADS_PER_CORE", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
+		"SLURM_UNBUFFEREDIO", "SLURM_WAIT"};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
 		unsetenv(names[i]);

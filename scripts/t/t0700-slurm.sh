@@ -37,8 +37,9 @@ said() { # NAME
 
 # ---- in the batch script itself: the nodes get a step of their own
 
+# What a job asks for its own tasks, by GPU for example, is not for the nodes.
 id=$(submit plain 4 <<'EOS'
-"$COPPER" mount -d "$T/job.plain" --source "$SRC" "$MNT"
+SLURM_NTASKS_PER_GPU=1 SLURM_GPUS=4 "$COPPER" mount -d "$T/job.plain" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 srun --ntasks-per-node=1 "$T/import"
 squeue -h -s -o 'step %i %j'
