@@ -15,7 +15,7 @@
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mnt=/tmp/${USER:-$(id -un)}/copper
-log_dir=$HOME/copper-logs
+log_dir=${HOME:-~}/copper-logs
 # Set by the script that sources this: the site's network, and what its address book is called.
 net_type=${net_type:-tcp}
 book_name=${book_name:-}
@@ -75,7 +75,11 @@ read_letters() {
 		M | N | I) [ "$OPTARG" = 0 ] || options+=("-$letter" "$OPTARG") ;;
 		h) usage ;;
 		:) die 2 "-$OPTARG needs a value" ;;
-		*) die 2 "-$OPTARG is unknown (see -h)" ;;
+		\?)
+			[ "$OPTARG" = - ] || die 2 "-$OPTARG is unknown (see -h)"
+			[ "${*:OPTIND:1}" != --help ] || usage
+			die 2 "${*:OPTIND:1} is no letter: options of copper mount stand behind -- (see -h)"
+			;;
 		esac
 	done
 	shift $((OPTIND - 1))

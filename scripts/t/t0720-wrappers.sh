@@ -9,7 +9,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 27
+plan 29
 
 scripts=$cop_root/scripts
 small_tree "$T/src"
@@ -76,6 +76,7 @@ fails_with 1 'launch_copper_frontier.sh: there is no Slurm job here' "$launch" -
 fails_with 1 'launch_copper_aurora.sh: there is no PBS job here' "$scripts/launch_copper_aurora.sh" -v "$MNT"
 fails_with 2 '-Z is unknown' "$launch" -Z
 fails_with 2 '-d needs a value' "$launch" -d
+fails_with 2 '--source is no letter: options of copper mount stand behind --' "$launch" -v "$MNT" --source "$T/src"
 fails_with 2 '-a is facility or discover, not dns' "$launch" -a dns
 # What the wrapper gives to copper mount, in a job whose srun does nothing.
 given() { # [VARIABLE=VALUE…] LETTERS…
@@ -93,6 +94,8 @@ fails_with 1 'PBS_NODEFILE: cannot read .*only the first host of a PBS job has i
 	env PBS_NODEFILE="$T/nowhere" "$COPPER" mount --source "$T/src" "$T/empty"
 matches '-h lists the letters' "$("$launch" -h 2>&1)" '^-v DIR .*mount point'
 ok 'stop takes the letters of launch' "$scripts/stop_copper_aurora.sh" -d "$T/logs" -v "$T/empty" -l 1 -P -n cxi -b 1,2
+
+ok 'stop needs no HOME' env -u HOME "$scripts/stop_copper_frontier.sh" -v "$T/empty"
 
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
