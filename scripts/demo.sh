@@ -188,7 +188,7 @@ free_port() {
 	local port i tries=50
 	while [ "$tries" -gt 0 ]; do
 		tries=$((tries - 1))
-		port=$((20000 + RANDOM % 10000))
+		port=$((29000 + RANDOM % 3000))
 		for ((i = 0; i < nodes; i++)); do
 			! (exec 3<>"/dev/tcp/127.0.0.$((11 + i))/$port") 2>/dev/null || continue 2
 		done

@@ -59,6 +59,7 @@ fails_with any '127\.0\.0\.12' "${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
 "$PYTHON" -c '
 import socket, sys, time
 s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("127.0.0.11", int(sys.argv[1])))
 s.listen()
 open(sys.argv[2], "w").close()

@@ -10,7 +10,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
-plan 27
+plan 29
 
 small_tree "$T/src"
 SRC=$T/src
