@@ -72,6 +72,7 @@ wait_for() { # SECONDS COMMAND…
 	done
 }
 
+COP_LANE=60 # of ports; tests have others
 # shellcheck source=../t/tree.sh
 . "$cop_t/tree.sh"
 
