@@ -4,6 +4,7 @@
 # make FABRIC=shared   build/shared/copper, linked with the system's libfabric.so
 # make demo            4 nodes on this machine import a real package (installs what is missing; root)
 # make check           build and run every unit and system test (installs what is missing; root)
+#                      LOAD=20: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
 # make lint            layers, formatting habits, shell scripts
@@ -130,7 +131,7 @@ system: all
 
 check:
 	scripts/install-deps.sh
-	scripts/check.sh
+	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh
 
 demo:
 	scripts/install-deps.sh
