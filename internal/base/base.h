@@ -191,6 +191,12 @@ void cop_cpus_list(struct cop_buf *out);
 /* Whether whoever started this thread left it no more than one core (two processors) of those that the cpuset has; then both lists. */
 bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 
+/* ---- memory ------------------------------------------------------------ */
+
+/* The bytes that the control groups of this process leave to it, UINT64_MAX without a limit. root: "", or where a test has its own
+ * /proc and /sys. */
+uint64_t cop_memory_limit(const char *root);
+
 /* ---- threads ----------------------------------------------------------- */
 
 /* Starts a thread with all signals blocked and a name of at most 15 bytes (cut).

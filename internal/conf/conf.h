@@ -58,7 +58,7 @@ struct cop_conf {
 	uint32_t profile_top_n;   /* paths per category in the reports; 0: none */
 	uint32_t profile_interval_s; /* a snapshot every so often; 0: only at the end */
 	unsigned rank_files;      /* enum cop_conf_rank_files: whose reports are written */
-	uint64_t cache_size;      /* bytes; 0: a tenth of RAM */
+	uint64_t cache_size;      /* bytes; 0: a tenth of memory */
 	uint64_t max_cacheable;   /* bytes: larger files bypass the tree; 0: none do */
 	uint64_t chunk;           /* bytes, a power of two; 1 MiB */
 	bool check;               /* only look whether it would work */

@@ -132,55 +132,22 @@ static bool file_number(const char *path, const char *key, uint64_t *out)
 	return found;
 }
 
-/* The least of the limits of a control group and those above it (cgroups(7)): "max" is none. */
-static void least_limit(const char *root, char *path, const char *file, uint64_t *limit)
-{
-	char name[4400], *slash;
-	uint64_t bytes;
-
-	for (;;) {
-		snprintf(name, sizeof(name), "%s%s/%s", root, path, file);
-		if (file_number(name, "", &bytes) && bytes < *limit)
-			*limit = bytes;
-		slash = strrchr(path, '/');
-		if (!slash)
-			return;
-		*slash = '\0';
-	}
-}
-
-/* What the scheduler gives to this job. */
-static uint64_t group_limit(void)
-{
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[4200], path[4096];
-	uint64_t limit = UINT64_MAX;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "0::%4095[^\n]", path) == 1)
-			least_limit("/sys/fs/cgroup", path, "memory.max", &limit);
-		else if (sscanf(line, "%*u:memory:%4095[^\n]", path) == 1)
-			least_limit("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", &limit);
-	}
-	if (f)
-		fclose(f);
-	return limit;
-}
-
 void cop_check_memory(struct check *c)
 {
-	uint64_t cache = cop_node_cache_bytes(c->node->conf), available, limit = group_limit();
-	char want[16], have[16];
+	char note[COP_NODE_NOTE_SIZE], want[16], have[16];
+	uint64_t cache = cop_node_cache_bytes(c->node->conf, note), available, limit = cop_memory_limit("");
 
 	cop_format_size(cache, want);
-	if (cache > limit)
-		cop_check_say(c, "memory", CHECK_FAILED, "the cache may grow to %s, but this job may use %s in all: the system would end the node; give a smaller --cache-size, or ask for more memory",
-			want, cop_format_size(limit, have));
+	if (note[0])
+		cop_check_say(c, "memory", CHECK_WARNING, "%s", note);
 	else if (!file_number("/proc/meminfo", "MemAvailable:", &available))
 		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s", want);
 	else if (cache > (available *= 1024))
 		cop_check_say(c, "memory", CHECK_WARNING, "the cache may grow to %s, and %s is available now: give a smaller --cache-size", want,
 			cop_format_size(available, have));
+	else if (limit < available)
+		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s of the %s that this job may use in all", want,
+			cop_format_size(limit, have));
 	else
 		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s of %s available", want, cop_format_size(available, have));
 }

@@ -148,6 +148,8 @@ static void notes(const struct cop_node *n)
 		note("a tree of one node, since there is no --hosts, and no job of Slurm or PBS in the environment (--hosts localhost: one node is meant)");
 	if (n->secret.note[0])
 		note(n->secret.note);
+	if (n->cache_note[0])
+		note(n->cache_note);
 }
 
 /* One node from start to stop. report_fd: -1 in the foreground. */

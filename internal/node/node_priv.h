@@ -39,6 +39,7 @@ enum {
 /* The nodes of a Slurm step give up after --ready-timeout and a little; srun may need a while to start them. */
 #define COP_NODE_STEP_MS 30000
 #define MISSING_NAMED 16
+#define COP_NODE_NOTE_SIZE 256
 
 /* What every node of a subtree is to do. */
 struct task {
@@ -77,6 +78,7 @@ struct cop_node {
 	uint32_t rank;
 	struct cop_topo topo;
 	uint64_t cache_bytes, started_ns;
+	char cache_note[COP_NODE_NOTE_SIZE]; /* why that is less than the user asked for, or "" */
 	struct cop_stats stats;
 	struct cop_prof *prof; /* NULL: nobody asked for one */
 	struct cop_manifest_set *record; /* what this node needed, for the next manifest; or NULL */
@@ -131,10 +133,15 @@ bool cop_node_is_shared(const char *mountpoint, struct cop_err *why);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
-/* Steps of it that change nothing: the hosts and which of them this is; the bytes for the cache. */
+/* A step of it that changes nothing: the hosts and which of them this is. */
 int cop_node_find_hosts(struct cop_node *n, struct cop_err *err);
-uint64_t cop_node_cache_bytes(const struct cop_conf *conf);
 void cop_node_stop(struct cop_node *n);
+
+/* ---- memory.c: how large the cache may grow ---- */
+/* Bytes, by the memory of this machine and what the job may use of it. note: a sentence if that is less than the user asked for, else "". */
+uint64_t cop_node_cache_bytes(const struct cop_conf *conf, char note[COP_NODE_NOTE_SIZE]);
+/* The same where the machine has ram bytes, and the job may use limit of them. */
+uint64_t cop_node_cache_share(const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE]);
 
 /* ---- step.c: nodes in a Slurm step of their own ---- */
 bool cop_node_in_step(void);

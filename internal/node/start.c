@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* How long a node that has answered everyone may take to end: a read that hangs at the storage cannot be
@@ -180,22 +179,9 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 
 /* ---- the tables and the storage ---- */
 
-/* A tenth of memory, unless the user says otherwise. */
-uint64_t cop_node_cache_bytes(const struct cop_conf *conf)
-{
-	struct sysinfo si;
-	uint64_t tenth = 256 * COP_MIB;
-
-	if (conf->cache_size)
-		return conf->cache_size;
-	if (sysinfo(&si) == 0)
-		tenth = (uint64_t)si.totalram * si.mem_unit / 10;
-	return COP_MAX(tenth, 64 * COP_MIB);
-}
-
 static int open_cache(struct cop_node *n, struct cop_err *err)
 {
-	n->cache_bytes = cop_node_cache_bytes(n->conf);
+	n->cache_bytes = cop_node_cache_bytes(n->conf, n->cache_note);
 	n->cache = cop_cache_new(n->cache_bytes, &n->stats);
 	return n->cache ? 0 : cop_err_set(err, ENOMEM, "out of memory for the cache");
 }
