@@ -66,6 +66,7 @@ struct cop_fs {
 	struct place_path {
 		char *path; /* relative to the source */
 		enum place place;
+		bool proc;
 	} *places;
 	size_t n_places;
 	_Atomic uint64_t epoch; /* counts invalidations: what was asked before one is not to be kept after it */
@@ -160,6 +161,8 @@ void cop_fs_count(fuse_req_t req, enum cop_counter c);
 int cop_fs_places_find(struct cop_fs *fs);
 void cop_fs_places_free(struct cop_fs *fs);
 enum place cop_fs_place(const struct cop_fs *fs, const char *path);
+/* Whether it is inside a proc file system, which its root is not. */
+bool cop_fs_is_below_proc(const struct cop_fs *fs, const char *path);
 
 /* ---- local.c: passthrough on the node ---- */
 void cop_fs_local_lookup(struct op *op);

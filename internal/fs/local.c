@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node itself, nothing cached, by the
- * origin's workers since such files may block. /proc/self is the process that asks. */
+ * origin's workers since such files may block. /proc/self is the process that asks.
+ *
+ * The kernel checks the modes before it asks, which is enough for all of them but proc: who may read the maps of a process, or follow its
+ * cwd, is decided by who opens the file, and that is this node. So with --allow-other what is below /proc is only for the user of the node.
+ * Nothing of it outlives a request: names and attributes have no lifetime in the kernel and files are read past its pages, so what the one
+ * user was told is never shown to another. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>
@@ -43,11 +48,18 @@ static void self_attr(const char *path, struct cop_attr *a)
 		.mode = S_IFDIR | 0555, .nlink = 2, .uid = getuid(), .gid = getgid(), .blksize = 4096};
 }
 
+static bool is_owner(const struct op *op)
+{
+	return fuse_req_ctx(op->req)->uid == geteuid();
+}
+
 static int path_of(struct op *op, char path[PATH_BYTES])
 {
 	int rc = cop_fs_path(op->inode, op->name, op->name_len, path);
 
-	return rc < 0 ? rc : 0;
+	if (rc < 0)
+		return rc;
+	return cop_fs_is_below_proc(op->fs, path) && !is_owner(op) ? -EACCES : 0;
 }
 
 static int stat_local(struct op *op, const char *path, struct cop_attr *a)
@@ -282,6 +294,16 @@ static size_t fill(struct op *op, DIR *dir, char *buf)
 	return used;
 }
 
+/* The names in /proc are the processes. */
+static int list_path_of(struct op *op, char path[PATH_BYTES])
+{
+	char below[PATH_BYTES + 2];
+	int rc = path_of(op, path);
+
+	snprintf(below, sizeof(below), "%s/", rc ? "" : path);
+	return !rc && cop_fs_is_below_proc(op->fs, below) && !is_owner(op) ? -EACCES : rc;
+}
+
 static void readdir_job(void *arg, int rc)
 {
 	struct op *op = arg;
@@ -290,7 +312,7 @@ static void readdir_job(void *arg, int rc)
 	int fd = -1;
 
 	if (!rc)
-		rc = path_of(op, path);
+		rc = list_path_of(op, path);
 	if (!rc && op->inode->place == PLACE_LOCAL) {
 		fd = openat(cop_origin_dirfd(op->fs->conf.origin), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		dir = fd < 0 ? NULL : fdopendir(fd);

@@ -19,7 +19,7 @@ static const char *below(const char *source, const char *path)
 	return strncmp(path, source, n) == 0 && path[n] == '/' && path[n + 1] ? path + n + 1 : NULL;
 }
 
-static int add(struct cop_fs *fs, const char *relative, enum place place)
+static int add(struct cop_fs *fs, const char *relative, enum place place, bool proc)
 {
 	struct place_path *p;
 
@@ -31,6 +31,7 @@ static int add(struct cop_fs *fs, const char *relative, enum place place)
 	fs->places = p;
 	p[fs->n_places].path = strdup(relative);
 	p[fs->n_places].place = place;
+	p[fs->n_places].proc = proc;
 	return p[fs->n_places++].path ? 0 : -ENOMEM;
 }
 
@@ -42,15 +43,15 @@ static int add_mount(void *arg, const char *dir, const char *type)
 	if (!relative || strcmp(dir, fs->conf.mountpoint) == 0)
 		return 0;
 	if (strcmp(type, "fuse.copper") == 0)
-		return add(fs, relative, PLACE_SELF);
-	return cop_mount_is_pseudo(type) ? add(fs, relative, PLACE_LOCAL) : 0;
+		return add(fs, relative, PLACE_SELF, false);
+	return cop_mount_is_pseudo(type) ? add(fs, relative, PLACE_LOCAL, strcmp(type, "proc") == 0) : 0;
 }
 
 /* Where /proc cannot be read, nothing is known to be mounted. */
 int cop_fs_places_find(struct cop_fs *fs)
 {
 	const char *self = below(fs->conf.source, fs->conf.mountpoint);
-	int rc = self ? add(fs, self, PLACE_SELF) : 0;
+	int rc = self ? add(fs, self, PLACE_SELF, false) : 0;
 
 	if (!rc)
 		rc = cop_mounts_each(add_mount, fs);
@@ -64,6 +65,17 @@ void cop_fs_places_free(struct cop_fs *fs)
 	for (size_t i = 0; i < fs->n_places; i++)
 		free(fs->places[i].path);
 	free(fs->places);
+}
+
+bool cop_fs_is_below_proc(const struct cop_fs *fs, const char *path)
+{
+	for (size_t i = 0; i < fs->n_places; i++) {
+		size_t n = strlen(fs->places[i].path);
+
+		if (fs->places[i].proc && strncmp(path, fs->places[i].path, n) == 0 && path[n] == '/')
+			return true;
+	}
+	return false;
 }
 
 enum place cop_fs_place(const struct cop_fs *fs, const char *path)

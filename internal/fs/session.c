@@ -119,11 +119,25 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 	return 0;
 }
 
+/* Below such a source what local.c keeps to the user of the node would go through the tree. */
+static int check_source(const struct cop_fs_conf *conf, struct cop_err *err)
+{
+	char type[COP_MOUNT_TYPE_SIZE];
+
+	if (!conf->allow_other || cop_mount_type(conf->source, type) || strcmp(type, "proc"))
+		return 0;
+	return cop_err_set(err, EPERM, "--source %s is on a proc file system, of which other users would see what you may see; leave out --allow-other",
+		conf->source);
+}
+
 int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop_err *err)
 {
-	struct cop_fs *fs = calloc(1, sizeof(*fs));
-	int rc;
+	struct cop_fs *fs;
+	int rc = check_source(conf, err);
 
+	if (rc)
+		return rc;
+	fs = calloc(1, sizeof(*fs));
 	if (!fs)
 		return cop_err_set(err, ENOMEM, "out of memory");
 	rc = cop_fs_caps_parse(getenv("COPPER_DISABLE_CAPS"), &fs->caps_off, err);

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A mount for other users, too, of a source with a proc below it: what is in there is only for the user of the node, whose view it is.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+[ "$(id -u)" -eq 0 ] || skip_all 'only root can be two users'
+SRC=$T/src
+small_tree "$SRC"
+mkdir "$SRC/proc"
+mount -t proc proc "$SRC/proc" 2>/dev/null || skip_all 'proc cannot be mounted here'
+trap 'status=$?; umount -l "$SRC/proc"; (exit "$status"); finish' EXIT
+plan 20
+
+other() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+error_of() { # COMMAND…: what it says is wrong, "" if nothing
+	"$@" 2>&1 >/dev/null | sed 's/.*: //'
+}
+denied='Permission denied'
+
+with_tree 1 --allow-other
+mnt=$W/mnt/0
+own=$mnt/proc/$$
+is 'the owner reads of a process' "$(tr '\0' ' ' <"$own/cmdline")" "$(tr '\0' ' ' <"/proc/$$/cmdline")"
+is 'and follows its directory' "$(readlink "$own/cwd")" "$(readlink "/proc/$$/cwd")"
+ok 'and lists processes' test -n "$(ls "$mnt/proc")"
+is 'another user reads the files of the source' "$(other cat "$mnt/hello")" hello
+is 'and sees that there is a proc' "$(other stat -c %F "$mnt/proc")" directory
+exec 8<"$own/maps"
+for name in maps environ cmdline status; do
+	is "$name of a process, which the owner has just read: not for another" "$(cat "$own/$name" >/dev/null; error_of other cat "$own/$name")" "$denied"
+done
+exec 8<&-
+for name in cwd root exe; do
+	is "nor $name" "$(readlink "$own/$name" >/dev/null; other readlink "$own/$name"; echo $?)" 1
+done
+is 'nor that it is there' "$(error_of other stat "$own")" "$denied"
+is 'nor which there are' "$(error_of other ls "$mnt/proc")" "$denied"
+is 'nor what the machine tells' "$(error_of other cat "$mnt/proc/meminfo")" "$denied"
+is 'nor who asks' "$(other readlink "$mnt/proc/self"; echo $?)" 1
+is 'also not from inside of it' "$(cd "$own" && other sh -c 'cat maps; ls fd; readlink exe; ls .' 2>/dev/null)" ''
+
+# The kernel knows all of it while the owner looks at it.
+while [ ! -e "$T/enough" ]; do
+	cat "$own/maps" "$own/environ" && readlink "$own/cwd" && ls "$own"
+done >/dev/null 2>"$T/wrong" &
+owner=$!
+other "$PYTHON" - "$own" >"$T/got" <<'PY'
+import os, sys
+got = []
+def attempt(what, *args):
+    try:
+        got.append(what(*args))
+    except PermissionError:
+        pass
+for i in range(300):
+    attempt(open, sys.argv[1] + "/maps")
+    attempt(os.readlink, sys.argv[1] + "/cwd")
+    attempt(os.listdir, sys.argv[1])
+    attempt(os.stat, sys.argv[1] + "/fd")
+print(len(got))
+PY
+touch "$T/enough"
+wait "$owner"
+is 'nothing shows while the owner looks at it again and again' "$(cat "$T/got")" 0
+is 'who does not notice' "$(cat "$T/wrong")" ''
+without_tree
+
+fails_with 1 'is on a proc file system, .*--allow-other' "$COPPER" mount --allow-other --source /proc "$mnt"
