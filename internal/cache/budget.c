@@ -80,12 +80,20 @@ static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 	return all + bytes <= c->limit / 4 * 3;
 }
 
+/* Whether only local flights that have started keep this one from starting: then it waits for those, and is in nobody's way. */
+static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool local)
+{
+	uint64_t mine = atomic_load(&c->flying_local);
+
+	return local && mine && n->room_bytes <= c->limit / 2 && mine + n->room_bytes > c->limit / 2;
+}
+
 static bool reserve(struct cop_cache *c, struct node *n, size_t bytes, bool local)
 {
 	if (!share_left(c, bytes, local) || !cop_cache_make_room(c, bytes))
 		return false;
 	n->local = local;
-	n->reserved = bytes;
+	n->reserved += bytes;
 	cop_cache_charge(c, n, bytes);
 	atomic_fetch_add(&c->flying, bytes);
 	if (local)
@@ -116,6 +124,17 @@ void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes
 	t->local = f->local;
 }
 
+/* Under room_lock. Who comes after a time without waiting has no claim from that time. */
+static void queue(struct cop_cache *c, struct node *n, bool local)
+{
+	if (cop_list_empty(&c->room[local]))
+		c->granted[local] = cop_list_empty(&c->room[!local]) ? 0 : COP_MAX(c->granted[local], c->granted[!local]);
+	if (cop_list_empty(&c->room[!local]))
+		c->granted[!local] = c->granted[local];
+	cop_list_push_back(&c->room[local], &n->room);
+	atomic_fetch_add(&c->room_waiting, 1);
+}
+
 void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg)
 {
@@ -126,47 +145,66 @@ void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, b
 	n->room_start = start;
 	n->room_arg = arg;
 	pthread_mutex_lock(&c->room_lock);
-	waits = !cop_list_empty(&c->room[local]) || !reserve(c, n, bytes, local);
-	if (waits) {
-		cop_list_push_back(&c->room[local], &n->room);
-		atomic_fetch_add(&c->room_waiting, 1);
-	}
+	waits = atomic_load(&c->room_waiting) || !reserve(c, n, bytes, local);
+	if (waits)
+		queue(c, n, local);
 	pthread_mutex_unlock(&c->room_lock);
 	if (!waits) {
 		start(arg);
 		return;
 	}
 	cop_stats_add(c->stats, COP_CACHE_WAITS, 1);
-	/* What blocked it may have gone between the look and the queueing. */
+	/* What blocked it may have gone between the look and the queueing, or may block only those before it. */
 	cop_cache_grant(c);
 }
 
-/* The first waiting flight of either queue that fits now, reserved and taken off; or NULL. */
+/* Under room_lock: starts the first of a queue, if it fits. *blocks: it is to have what comes free, before the other queue. */
+static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
+{
+	struct node *n;
+
+	*blocks = false;
+	if (cop_list_empty(&c->room[local]))
+		return NULL;
+	n = COP_CONTAINER_OF(c->room[local].next, struct node, room);
+	if (!reserve(c, n, n->room_bytes, local)) {
+		/* Flights end by themselves. What is only held by readers may be held until one of the other queue has started. */
+		*blocks = !share_left(c, n->room_bytes, local) && !waits_for_its_own(c, n, local);
+		return NULL;
+	}
+	cop_list_remove(&n->room);
+	atomic_fetch_sub(&c->room_waiting, 1);
+	c->granted[local] += n->room_bytes;
+	return n;
+}
+
+/* A waiting flight that fits now, reserved and taken off; or NULL. The queue that got fewer bytes while both waited comes first, and if its
+ * first flight waits for others to land, the other queue does not take what they leave. */
 static struct node *grant_one(struct cop_cache *c)
 {
-	struct node *granted = NULL;
+	struct node *granted;
+	bool first, blocks;
 
 	pthread_mutex_lock(&c->room_lock);
-	for (int local = 0; local < 2 && !granted; local++) {
-		struct node *n;
-
-		if (cop_list_empty(&c->room[local]))
-			continue;
-		n = COP_CONTAINER_OF(c->room[local].next, struct node, room);
-		if (reserve(c, n, n->room_bytes, local)) {
-			cop_list_remove(&n->room);
-			atomic_fetch_sub(&c->room_waiting, 1);
-			granted = n;
-		}
-	}
+	first = c->granted[true] < c->granted[false];
+	granted = grant_from(c, first, &blocks);
+	if (!granted && !blocks)
+		granted = grant_from(c, !first, &blocks);
 	pthread_mutex_unlock(&c->room_lock);
 	return granted;
 }
 
+/* A flight that fails as it starts leaves room for the next one, and comes here again from below: the loop that started it goes on. */
 void cop_cache_grant(struct cop_cache *c)
 {
+	static __thread struct cop_cache *granting;
+	struct cop_cache *outer = granting;
 	struct node *n;
 
+	if (granting == c)
+		return;
+	granting = c;
 	while (atomic_load(&c->room_waiting) && (n = grant_one(c)))
 		n->room_start(n->room_arg);
+	granting = outer;
 }

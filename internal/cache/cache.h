@@ -88,7 +88,8 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 /* Asks for room for a flight of this many bytes, before its buffer is allocated. start(arg) is called once there is room: at
  * once, or later on a thread that freed bytes. Local flights may fill half of the budget, flights for other nodes three
  * quarters, so that nodes that wait for each other in different stripes cannot block each other. A flight larger than that
- * share starts when it is alone. Always ends in start. */
+ * share starts when it is alone. Where both kinds wait, each gets half of the bytes
+ * that come free. Always ends in start, which may run below another flight's. */
 void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
 /* Hands part of the room that one flight was given to another, for flights that are filled by one read. */

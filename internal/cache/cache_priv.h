@@ -63,6 +63,7 @@ struct cop_cache {
 	_Atomic unsigned evict_next; /* shard where the next eviction starts */
 	pthread_mutex_t room_lock;
 	struct cop_list room[2]; /* flights for other nodes; local ones */
+	uint64_t granted[2];     /* bytes that each queue was given while both had some waiting */
 	_Atomic uint64_t room_waiting;
 };
 
