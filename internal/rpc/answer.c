@@ -190,7 +190,7 @@ static int write_body(struct cop_rpc_req *q)
 static int advance(struct cop_rpc_req *q)
 {
 	if (q->is_inline)
-		return send_final(q, MODE_INLINE);
+		return send_final(q, q->answer.unable ? MODE_UNABLE : MODE_INLINE);
 	if (q->land_len >= q->answer.body_len)
 		return write_body(q);
 	return announce(q);
@@ -243,6 +243,8 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 		q->answer.status = -EMSGSIZE;
 		q->answer.head_len = q->answer.body_len = 0;
 	}
+	if (answer->unable)
+		q->answer.head_len = q->answer.body_len = 0;
 	if (q->answer.head_len)
 		memcpy(q->head, answer->head, q->answer.head_len);
 	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;

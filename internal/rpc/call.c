@@ -47,6 +47,14 @@ static void fail(struct call *c, int rc)
 	end_call(c, &result);
 }
 
+static void fail_too_long(struct call *c, uint64_t body_len)
+{
+	struct cop_rpc_result result = {.status = -EMSGSIZE, .body_len = body_len};
+
+	take_off(c);
+	end_call(c, &result);
+}
+
 void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc)
 {
 	struct cop_list all, *at;
@@ -156,15 +164,20 @@ static int send_pull(struct cop_rpc *r, struct call *c, size_t len)
 /* Makes room for an announced body and asks for it. */
 static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 {
-	int rc = m->body_len > COP_RPC_BODY_MAX ? -EMSGSIZE : 0;
+	size_t most = c->ask.body_max ? c->ask.body_max : COP_RPC_BODY_MAX;
+	int rc;
 
 	if (c->body)
 		return;
+	if (m->body_len > most) {
+		send_pull(r, c, 0);
+		fail_too_long(c, m->body_len);
+		return;
+	}
 	close_memory(c);
-	c->body = rc ? NULL : malloc(m->body_len);
-	if (!rc && !c->body)
-		rc = -ENOMEM;
+	c->body = malloc(m->body_len);
 	c->body_len = m->body_len;
+	rc = c->body ? 0 : -ENOMEM;
 	if (!rc)
 		rc = cop_fabric_reg(r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key);
 	if (rc) {
@@ -244,12 +257,13 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 		return;
 	}
 	take_off(c);
-	rc = place_body(r, p, c, &m, &result);
+	rc = m.mode == MODE_UNABLE ? 0 : place_body(r, p, c, &m, &result);
 	if (rc) {
 		result = (struct cop_rpc_result){.status = rc};
 	} else {
 		result.status = m.status;
 		result.answered = true;
+		result.unable = m.mode == MODE_UNABLE;
 		result.head = m.head;
 		result.head_len = m.head_len;
 		result.body_len = m.body_len;

@@ -54,6 +54,8 @@ int cop_rpc_msg_get_reply(const struct cop_frame *f, struct msg_reply *m)
 		return -EBADMSG;
 	if ((m->mode == MODE_LANDED || m->mode == MODE_ANNOUNCE) && !m->body_len)
 		return -EBADMSG;
+	if (m->mode == MODE_UNABLE && (m->body_len || !m->status))
+		return -EBADMSG;
 	return 0;
 }
 

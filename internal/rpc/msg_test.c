@@ -124,6 +124,20 @@ static void a_reply_of_no_known_form_is_refused(void **state)
 	}
 }
 
+static void a_server_that_was_unable_says_what_it_lacks_and_sends_no_body(void **state)
+{
+	struct msg_reply m = {.mode = MODE_UNABLE, .status = -ENOMEM}, got;
+
+	(void)state;
+	assert_int_equal(get_reply(put_reply(&m), &got), 0);
+	assert_int_equal(got.mode, MODE_UNABLE);
+	assert_int_equal(got.status, -ENOMEM);
+	m.body_len = 1;
+	assert_int_equal(get_reply(put_reply(&m), &got), -EBADMSG);
+	m = (struct msg_reply){.mode = MODE_UNABLE};
+	assert_int_equal(get_reply(put_reply(&m), &got), -EBADMSG);
+}
+
 static void a_head_over_the_limit_is_refused(void **state)
 {
 	static uint8_t head[COP_RPC_HEAD_MAX + 1];
@@ -175,6 +189,7 @@ int main(void)
 		cmocka_unit_test(the_largest_inline_reply_fits_a_message),
 		cmocka_unit_test(a_status_that_is_no_error_number_is_refused),
 		cmocka_unit_test(a_reply_of_no_known_form_is_refused),
+		cmocka_unit_test(a_server_that_was_unable_says_what_it_lacks_and_sends_no_body),
 		cmocka_unit_test(a_head_over_the_limit_is_refused),
 		cmocka_unit_test(a_pull_is_exactly_24_bytes),
 		cmocka_unit_test(ids_that_share_a_bucket_are_kept_apart),

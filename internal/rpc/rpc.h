@@ -5,7 +5,7 @@
  *
  * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES when something at its address
  * answered and could not prove the job's secret, or -EPROTO when the peer was started with other terms (a peer that holds another secret does not answer at all: -EHOSTDOWN here, a
- * warning and a count there), or -ECANCELED at close, or for one call -EINVAL, -ENOMEM, -EMSGSIZE (body over COP_RPC_BODY_MAX), -EBADMSG
+ * warning and a count there), or -ECANCELED at close, or for one call -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length stands in body_len), -EBADMSG
  * (the body could not be written or its checksum was wrong). A call has no deadline of its own: a peer
  * that answers pings is alive, however long its storage takes. A peer that answers neither for peer_timeout_ms is dead;
  * calls to it fail at once until a pause has passed (growing from 1 s to 10 s), then the next call tries it again with its
@@ -68,6 +68,7 @@ void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address);
 struct cop_rpc_result {
 	int status; /* 0 or -errno: the peer's own answer, or why there is none (see above) */
 	bool answered; /* the status is the peer's own */
+	bool unable;   /* and it says why the peer could not find an answer: somebody else may */
 	const void *head;
 	size_t head_len;
 	/* Where the body is: the landing buffer of the call if one was given and it fitted;
@@ -89,6 +90,7 @@ struct cop_rpc_call {
 	size_t payload_len;
 	void *landing;       /* bulk bytes land here, by RMA; may be NULL. Stays until done. */
 	size_t landing_len;
+	size_t body_max;     /* a longer body that fits no landing buffer is left where it is; 0: COP_RPC_BODY_MAX */
 	bool checks_body;    /* done checks the body itself, by a sum in the head that is keyed as well as rpc's own */
 	cop_rpc_done *done;
 	void *arg;
@@ -106,6 +108,7 @@ const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len);
 
 struct cop_rpc_answer {
 	int status; /* 0 or -errno */
+	bool unable; /* status is no answer but why there is none: this node lacks memory, descriptors or buffers, or ends. No head, no body. */
 	const void *head; /* copied, at most COP_RPC_HEAD_MAX */
 	size_t head_len;
 	const void *body; /* not copied: stays until release is called (on any thread) */

@@ -316,6 +316,7 @@ enum msg_mode {
 	MODE_LANDED,   /* it was written where the request or PULL said */
 	MODE_ANNOUNCE, /* it is this long: make room and send PULL */
 	MODE_FAILED,   /* it could not be written */
+	MODE_UNABLE,   /* there is no answer: the status says what the server lacks */
 	MODES
 };
 struct msg_reply {

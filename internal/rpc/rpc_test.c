@@ -48,7 +48,21 @@ static void an_error_of_the_peer_is_its_own_answer(void **state)
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, -EACCES);
 	assert_true(t->answered);
+	assert_false(t->unable);
 	assert_string_equal(t->head, "no");
+}
+
+static void a_peer_that_lacks_something_says_so_and_nothing_else(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t = t_call(w, 0, 1, T_UNABLE, NULL, 0);
+
+	t_run(w);
+	assert_int_equal(t->times, 1);
+	assert_int_equal(t->status, -EMFILE);
+	assert_true(t->answered);
+	assert_true(t->unable);
+	assert_int_equal(t->head_len, 0);
 }
 
 static void calls_that_cannot_be_are_refused_at_once(void **state)
@@ -173,6 +187,29 @@ static void a_body_over_the_limit_is_an_error(void **state)
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, -EMSGSIZE);
 	assert_int_equal(w->node[1].releases, 1);
+}
+
+static void a_body_that_is_longer_than_wanted_is_left_where_it_is(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t = t_next(w);
+	uint8_t want[4] = {0, 0, 4, 0}; /* 256 KiB */
+	struct cop_rpc_call c = {.rank = 1, .op = T_BODY, .payload = want, .payload_len = 4, .done = t_done, .arg = t,
+		.body_max = 256 * COP_KIB - 1};
+
+	cop_rpc_call(w->node[0].rpc, &c);
+	t_run(w);
+	assert_int_equal(t->times, 1);
+	assert_false(t->answered);
+	assert_int_equal(t->status, -EMSGSIZE);
+	assert_int_equal(t->body_len, 256 * COP_KIB);
+	assert_int_equal(w->node[1].releases, 1);
+	t = c.arg = t_next(w);
+	c.body_max++;
+	cop_rpc_call(w->node[0].rpc, &c);
+	t_run(w);
+	assert_int_equal(t->status, 0);
+	assert_int_equal(t->body_len, 256 * COP_KIB);
 }
 
 static void calls_wait_while_the_address_is_looked_up(void **state)
@@ -362,12 +399,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_call_is_answered),
 		T(an_error_of_the_peer_is_its_own_answer),
+		T(a_peer_that_lacks_something_says_so_and_nothing_else),
 		T(calls_that_cannot_be_are_refused_at_once),
 		T(a_body_of_any_size_lands_where_it_was_wanted),
 		T(a_body_without_a_landing_buffer_is_pulled),
 		T(a_body_larger_than_the_landing_buffer_is_pulled),
 		T(a_body_can_be_taken),
 		T(a_body_over_the_limit_is_an_error),
+		T(a_body_that_is_longer_than_wanted_is_left_where_it_is),
 		T(calls_wait_while_the_address_is_looked_up),
 		T(without_an_address_calls_end),
 		T(a_bad_address_ends_calls_too),

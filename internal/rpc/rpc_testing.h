@@ -20,12 +20,13 @@ enum {
 	T_HOLD,    /* kept until t_answer_held */
 	T_FAIL,    /* -EACCES with a head */
 	T_FORWARD, /* asks the next rank first */
+	T_UNABLE,  /* has no descriptor left */
 };
 
 struct t_result {
 	unsigned times;
 	int status;
-	bool answered, in_landing;
+	bool answered, unable, in_landing;
 	size_t head_len, body_len;
 	uint64_t body_hash;
 	char head[COP_RPC_HEAD_MAX + 1];
@@ -134,10 +135,11 @@ static inline void t_done(void *arg, const struct cop_rpc_result *r)
 	t->times++;
 	t->status = r->status;
 	t->answered = r->answered;
+	t->unable = r->unable;
 	t->in_landing = r->in_landing;
 	t->head_len = r->head_len;
 	t->body_len = r->body_len;
-	t->body_hash = r->body_len ? cop_hash64(r->body, r->body_len, 0) : 0;
+	t->body_hash = r->body ? cop_hash64(r->body, r->body_len, 0) : 0;
 	if (r->head_len)
 		memcpy(t->head, r->head, r->head_len);
 }
@@ -195,6 +197,11 @@ static inline void t_serve(void *ctx, struct cop_rpc_req *q)
 		break;
 	case T_FORWARD:
 		t_forward(n, q);
+		break;
+	case T_UNABLE:
+		a.status = -EMFILE;
+		a.unable = true;
+		cop_rpc_reply(q, &a);
 		break;
 	default:
 		a.status = -EACCES;

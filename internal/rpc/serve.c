@@ -47,6 +47,19 @@ static struct cop_rpc_req *make_req(struct cop_rpc *r, struct session *s,
 	return q;
 }
 
+/* Without memory for the request itself. If this is lost, the caller's next ping brings the request again. */
+static int refuse(struct cop_rpc *r, struct session *s, const struct cop_frame *f, int rc)
+{
+	struct cop_frame reply = {.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = f->request};
+	struct msg_reply m = {.status = rc, .mode = MODE_UNABLE};
+	uint8_t payload[MSG_REPLY_FIXED];
+	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
+
+	cop_rpc_msg_put_reply(&w, &m);
+	cop_rpc_link_send_sealed(r, s->link, &s->keys.tx, &reply, payload, cop_wr_len(&w));
+	return 0;
+}
+
 static int request(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 {
 	struct msg_request m;
@@ -58,10 +71,10 @@ static int request(struct cop_rpc *r, struct session *s, const struct cop_frame 
 	if (cop_rpc_idmap_get(&s->by_id, f->request))
 		return -EEXIST;
 	if (s->by_id.count >= SERVED_MAX)
-		return -ENOBUFS;
+		return refuse(r, s, f, -ENOBUFS);
 	q = make_req(r, s, &m, f->request);
 	if (!q)
-		return -ENOMEM;
+		return refuse(r, s, f, -ENOMEM);
 	if (cop_list_empty(&s->at))
 		cop_list_push_back(&r->serving, &s->at);
 	cop_rpc_wake(r);
