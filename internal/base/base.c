@@ -22,6 +22,11 @@ int cop_err_set(struct cop_err *err, int code, const char *fmt, ...)
 	return -code;
 }
 
+bool cop_is_shortage(int rc)
+{
+	return rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS;
+}
+
 uint64_t cop_now_ns(void)
 {
 	struct timespec ts;

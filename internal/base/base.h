@@ -40,6 +40,9 @@ struct cop_err {
  * with `return cop_err_set(err, ENOENT, "...", ...)`. */
 int cop_err_set(struct cop_err *err, int code, const char *fmt, ...) COP_PRINTF(3, 4);
 
+/* Whether this -errno says that a process lacks memory, descriptors or buffers, and nothing about what it was asked to do. */
+bool cop_is_shortage(int rc);
+
 /* ---- clocks: monotonic ---------------------------------------------- */
 
 uint64_t cop_now_ns(void);

@@ -123,7 +123,7 @@ void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes)
 static struct node *new_flight(struct cop_cache *c, struct shard *s, uint64_t hash,
 	const struct cop_key *key)
 {
-	struct node *n = calloc(1, sizeof(*n) + key->path_len + 1);
+	struct node *n = cop_cache_starves(c) ? NULL : calloc(1, sizeof(*n) + key->path_len + 1);
 
 	if (!n)
 		return NULL;

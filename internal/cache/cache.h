@@ -142,6 +142,8 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);
 /* Invariants, for tests: sums agree with the objects, every listed object is in its bucket. */
 void cop_cache_check(struct cop_cache *c);
+/* For tests: after so many more allocations (flights and buffers) there is no memory; negative: there is again. */
+void cop_cache_starve(struct cop_cache *c, int after);
 const char *cop_table_name(enum cop_table t);
 
 #endif

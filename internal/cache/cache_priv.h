@@ -60,6 +60,8 @@ struct cop_cache {
 	_Atomic uint64_t flying_local;
 	_Atomic uint64_t bytes[COP_TABLES], entries[COP_TABLES];
 	_Atomic uint64_t flights;
+	_Atomic bool starving;   /* for tests: allocations are counted down */
+	_Atomic int allocations; /* that are left */
 	_Atomic unsigned evict_next; /* shard where the next eviction starts */
 	pthread_mutex_t room_lock;
 	struct cop_list room[2]; /* flights for other nodes; local ones */
@@ -74,6 +76,12 @@ static inline struct node *node_of(struct cop_obj *obj)
 static inline struct shard *shard_of(struct cop_cache *c, uint64_t hash)
 {
 	return &c->shard[hash >> 60];
+}
+
+/* Whether a test wants this allocation to fail. */
+static inline bool cop_cache_starves(struct cop_cache *c)
+{
+	return atomic_load_explicit(&c->starving, memory_order_relaxed) && atomic_fetch_sub(&c->allocations, 1) <= 0;
 }
 
 /* Evicts until need more bytes fit into the budget; false if they cannot. */

@@ -59,8 +59,11 @@ static void populate(char *data, size_t bytes)
 
 void *cop_cache_alloc(struct cop_cache *c, size_t bytes)
 {
-	void *data = bytes == c->pool.bytes ? pop(&c->pool) : NULL;
+	void *data;
 
+	if (cop_cache_starves(c))
+		return NULL;
+	data = bytes == c->pool.bytes ? pop(&c->pool) : NULL;
 	if (data) {
 		ASAN_UNPOISON_MEMORY_REGION(data, bytes);
 		return data;

@@ -96,6 +96,12 @@ void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *o
 	cop_buf_str(out, "]");
 }
 
+void cop_cache_starve(struct cop_cache *c, int after)
+{
+	atomic_store(&c->allocations, after);
+	atomic_store(&c->starving, after >= 0);
+}
+
 void cop_cache_check(struct cop_cache *c)
 {
 	uint64_t bytes[COP_TABLES] = {0}, entries[COP_TABLES] = {0};

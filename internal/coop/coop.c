@@ -16,6 +16,8 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 		return NULL;
 	c->conf = *conf;
 	pthread_mutex_init(&c->group_lock, NULL);
+	pthread_mutex_init(&c->resting.lock, NULL);
+	c->resting.min_ms = REST_MIN_MS;
 	c->started_ns = cop_now_ns();
 	cop_cache_pool(conf->cache, conf->chunk_bytes);
 	for (uint32_t s = 0; s < conf->topo.stripes; s++)
@@ -45,8 +47,10 @@ void cop_coop_close(struct cop_coop *c)
 
 void cop_coop_free(struct cop_coop *c)
 {
-	if (c)
-		pthread_mutex_destroy(&c->group_lock);
+	if (!c)
+		return;
+	pthread_mutex_destroy(&c->resting.lock);
+	pthread_mutex_destroy(&c->group_lock);
 	free(c);
 }
 
@@ -198,9 +202,10 @@ void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 
 	if (f->buf != l.data)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
-	if (l.rc && (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_HOLES))
+	/* A failure of this node says nothing about the file. */
+	if (l.rc && !cop_coop_is_own(l.rc) && (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_HOLES))
 		cop_coop_forget_name(c, f->ask.path);
-	if (f->ask.kind == COP_ASK_CHECK)
+	if (f->ask.kind == COP_ASK_CHECK && !cop_coop_is_own(l.rc))
 		note_check(c, &f->ask, l.rc);
 	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
 		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
@@ -216,77 +221,9 @@ void cop_coop_fail(struct flight *f, int rc)
 	cop_coop_land(f, &(struct cop_landing){.rc = rc});
 }
 
-static size_t room_for(const struct flight *f)
-{
-	size_t bytes = 0;
-
-	switch (f->ask.kind) {
-	case COP_ASK_CHUNK:
-		for (unsigned i = 0; i < f->group_count; i++)
-			bytes += f->group[i]->buf_len;
-		return f->group_count ? bytes : f->buf_len;
-	case COP_ASK_LISTING:
-	case COP_ASK_NAMES:
-	case COP_ASK_MANIFEST:
-		return LISTING_RESERVE;
-	default:
-		return ENTRY_RESERVE;
-	}
-}
-
 bool cop_coop_is_root(const struct flight *f)
 {
 	return cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank) == COP_TOPO_NONE;
-}
-
-/* Buffers for the flight and, at a root, the rest of its group, which gets its part of the room. */
-static int make_buffers(struct flight *f)
-{
-	f->buf = cop_cache_alloc(f->coop->conf.cache, f->buf_len);
-	if (!f->buf)
-		return -ENOMEM;
-	for (unsigned i = 0; i < f->group_count; i++) {
-		struct flight *g = f->group[i];
-
-		if (g == f)
-			continue;
-		cop_cache_share_room(f->obj, g->obj, g->buf_len);
-		g->buf = cop_cache_alloc(f->coop->conf.cache, g->buf_len);
-		if (!g->buf)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* The whole group, or the one flight. */
-static void fail_all(struct flight *f, int rc)
-{
-	struct flight **group = f->group;
-	unsigned count = f->group_count;
-
-	f->group = NULL;
-	for (unsigned i = 0; i < count; i++)
-		cop_coop_fail(group[i], rc);
-	if (!count)
-		cop_coop_fail(f, rc);
-	free(group);
-}
-
-static void start(void *arg)
-{
-	struct flight *f = arg;
-
-	if (f->ask.kind == COP_ASK_CHUNK && make_buffers(f)) {
-		fail_all(f, -ENOMEM);
-		return;
-	}
-	f->hop = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank);
-	cop_coop_send(f);
-}
-
-void cop_coop_wait_for_room(struct flight *f)
-{
-	cop_cache_room(f->coop->conf.cache, f->obj, room_for(f), f->local, start, f);
 }
 
 /* The struct of a flight that the caller leads; NULL without memory. */
@@ -443,17 +380,23 @@ static void release_held(void *arg)
 	free(h);
 }
 
+/* Without an object, or with one that says what this node lacks. */
+static void answer_error(struct cop_rpc_req *req, int rc)
+{
+	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc, .unable = cop_coop_is_own(rc)});
+}
+
 /* Takes the reference to obj. */
 static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *obj)
 {
-	struct cop_rpc_answer a = {.status = obj->error};
+	struct cop_rpc_answer a = {.status = obj->error, .unable = cop_coop_is_own(obj->error)};
 	struct held *h = malloc(sizeof(*h));
 	uint8_t head[9];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
 
 	if (!h) {
 		cop_obj_put(c->conf.cache, obj);
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
+		answer_error(req, -ENOMEM);
 		return;
 	}
 	*h = (struct held){c, obj};
@@ -517,7 +460,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 	if (op < 1 || op > COP_ASK_LAST)
 		return false;
 	if (!decode(op, req, path, &ask, &hurry)) {
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EINVAL});
+		answer_error(req, -EINVAL);
 		return true;
 	}
 	if (hurry)
@@ -528,7 +471,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 	}
 	s = calloc(1, sizeof(*s));
 	if (!s) {
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
+		answer_error(req, -ENOMEM);
 		return true;
 	}
 	s->waiter.landed = served_landed;
@@ -539,7 +482,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 		return true;
 	free(s);
 	if (rc < 0)
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});
+		answer_error(req, rc);
 	else
 		answer(c, req, obj);
 	return true;

@@ -3,8 +3,8 @@
  * object's tree; a root reads it from the origin. Everyone who wants it meanwhile joins the same flight; the
  * moment it lands it goes to all of them, local readers and children alike.
  *
- * A parent that is dead is passed over for the next living ancestor; with none left this node reads
- * the origin itself. Requests are idempotent and sent again. An application sees a pause, never
+ * A parent that is dead, or that cannot answer for want of memory, descriptors or buffers, is passed over for the next living ancestor;
+ * with none left this node reads the origin itself. What a node lacks is an error to its own readers only. Requests are idempotent and sent again. An application sees a pause, never
  * an error, because a peer died. */
 #ifndef COP_COOP_H
 #define COP_COOP_H

@@ -20,8 +20,24 @@ enum {
 	ASK_HURRY, /* it was asked for as later, and somebody waits now; the answer to this one is empty */
 };
 
+#define RESTING_SLOTS 64
+#define REST_MIN_MS 1000
+#define REST_MAX_MS 10000
+
+/* Ancestors that live and could not answer for want of memory, descriptors or buffers (rest.c). */
+struct resting {
+	pthread_mutex_t lock;
+	_Atomic unsigned count; /* of the slots in use */
+	uint64_t min_ms;        /* the first pause */
+	struct {
+		uint32_t rank;
+		uint64_t until_ms, pause_ms; /* pause_ms 0: free */
+	} slot[RESTING_SLOTS];
+};
+
 struct cop_coop {
 	struct cop_coop_conf conf;
+	struct resting resting;
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
@@ -43,6 +59,17 @@ struct flight {
 	struct flight **group; /* at a root: the flights that one read fills, this one among them, in order; NULL if it is alone */
 	unsigned group_count;
 };
+
+/* Whether an error is this node's own or, from another node, that node's: no answer of the storage. */
+bool cop_coop_is_own(int rc);
+
+/* ---- rest.c ---- */
+
+/* The ancestor could not answer. It is not asked again until a pause has passed, which grows each time as that of a dead one. */
+void cop_coop_rest(struct cop_coop *c, uint32_t rank);
+bool cop_coop_rests(struct cop_coop *c, uint32_t rank);
+/* It answered. */
+void cop_coop_rested(struct cop_coop *c, uint32_t rank);
 
 /* Starts the flight when there is room for it. */
 void cop_coop_wait_for_room(struct flight *f);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step of a flight: ask the ancestor, judge its answer, go to the next one if it is dead. */
+/* One step of a flight: ask the ancestor, judge its answer, go to the next one if it is dead or could not answer. The way is up only
+ * and ends at this node's own origin, so a flight ends however many of them fail. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -134,20 +135,43 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	}
 }
 
+/* This node could not ask or could not take the answer. That is no ancestor's fault, and none can help. */
+static void ask_nobody(struct flight *f)
+{
+	cop_stats_add(f->coop->conf.stats, COP_FABRIC_RETRIES, 1);
+	f->hop = COP_TOPO_NONE;
+	cop_coop_send(f);
+}
+
+/* There is no answer. */
+static void unanswered(struct flight *f, int rc)
+{
+	if (rc == -ECANCELED)
+		cop_coop_fail(f, -ESHUTDOWN);
+	else if (rc == -EBADMSG)
+		unsound(f, NULL);
+	else if (cop_is_shortage(rc))
+		ask_nobody(f);
+	else
+		next_ancestor(f, rc);
+}
+
 static void answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct flight *f = arg;
 
-	if (!r->answered && r->status == -ECANCELED)
-		cop_coop_fail(f, -ESHUTDOWN);
-	else if (!r->answered && r->status == -EBADMSG)
-		unsound(f, NULL);
-	else if (!r->answered || r->status == -ESHUTDOWN || r->status == -ECANCELED)
+	if (!r->answered) {
+		unanswered(f, r->status);
+	} else if (r->unable || cop_coop_is_own(r->status)) {
+		cop_coop_rest(f->coop, f->hop);
 		next_ancestor(f, r->status);
-	else if (r->status)
-		cop_coop_fail(f, r->status);
-	else
-		took(f, r);
+	} else {
+		cop_coop_rested(f->coop, f->hop);
+		if (r->status)
+			cop_coop_fail(f, r->status);
+		else
+			took(f, r);
+	}
 }
 
 size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size)
@@ -165,17 +189,19 @@ size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, 
 void cop_coop_send(struct flight *f)
 {
 	uint8_t payload[REQUEST_MAX];
-	struct cop_rpc_call call = {.rank = f->hop, .op = (uint8_t)f->ask.kind, .payload = payload,
-		.done = answered, .arg = f};
+	struct cop_rpc_call call = {.op = (uint8_t)f->ask.kind, .payload = payload, .done = answered, .arg = f};
 
 	if (atomic_load(&f->coop->closing)) {
 		cop_coop_fail(f, -ESHUTDOWN);
 		return;
 	}
+	while (f->hop != COP_TOPO_NONE && cop_coop_rests(f->coop, f->hop))
+		f->hop = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->hop);
 	if (f->hop == COP_TOPO_NONE || !f->coop->conf.rpc) {
 		cop_coop_read_origin(f);
 		return;
 	}
+	call.rank = f->hop;
 	call.payload_len = cop_coop_request(&f->ask, atomic_load(&f->obj->patient) ? ASK_LATER : ASK_NOW, payload, sizeof(payload));
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;

@@ -115,29 +115,46 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 		close(old);
 }
 
-unsigned cop_origin_fds_tidy(struct cop_origin_fds *f)
+/* Closes what nobody uses and was not used for keep_ms; returns how many. *next: in how many ms the next one is that old, 0: there is none. */
+static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_t *next)
 {
-	uint64_t now = cop_now_ms(), next = 0;
+	uint64_t now = cop_now_ms();
 	int old[COP_ORIGIN_KEPT_FDS];
 	unsigned n = 0;
 
+	*next = 0;
 	pthread_mutex_lock(&f->lock);
 	for (unsigned i = 0; i < COP_ORIGIN_KEPT_FDS; i++) {
 		struct cop_origin_kept *s = &f->slot[i];
 		uint64_t left;
 
-		if (!s->path)
-			continue;
 		/* One in use stays; whoever uses it tidies again afterwards. */
-		left = s->used_ms + COP_ORIGIN_KEPT_MS;
+		if (!s->path || s->users)
+			continue;
+		left = s->used_ms + keep_ms;
 		left = left > now ? left - now : 0;
-		if (!s->users && !left)
+		if (!left)
 			old[n++] = take_out(s);
-		else if (!s->users && (!next || left < next))
-			next = left;
+		else if (!*next || left < *next)
+			*next = left;
 	}
 	pthread_mutex_unlock(&f->lock);
-	while (n)
-		close(old[--n]);
+	for (unsigned i = 0; i < n; i++)
+		close(old[i]);
+	return n;
+}
+
+unsigned cop_origin_fds_tidy(struct cop_origin_fds *f)
+{
+	uint64_t next;
+
+	close_unused(f, COP_ORIGIN_KEPT_MS, &next);
 	return (unsigned)next;
+}
+
+bool cop_origin_fds_drop(struct cop_origin_fds *f)
+{
+	uint64_t next;
+
+	return close_unused(f, 0, &next) > 0;
 }

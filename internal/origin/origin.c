@@ -31,7 +31,7 @@ int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const 
 void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t len)
 {
 	/* Only what the storage said is an error of the storage. */
-	if (rc && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG && !t->path_error)
+	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG && !t->path_error)
 		cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
 	free(t->path);
 	t->path = NULL;

@@ -105,6 +105,8 @@ void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, 
 void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t version, int fd);
 /* Closes what was not used for COP_ORIGIN_KEPT_MS; returns in how many ms to come again, 0: nothing is kept. */
 unsigned cop_origin_fds_tidy(struct cop_origin_fds *f);
+/* Closes all that is not in use; whether there was any. */
+bool cop_origin_fds_drop(struct cop_origin_fds *f);
 
 /* ---- the real origin ---- */
 

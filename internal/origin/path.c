@@ -82,13 +82,24 @@ static int walk(struct cop_origin_real *o, const char *path, int flags)
 	}
 }
 
-int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
+static int open_once(struct cop_origin_real *o, const char *path, int flags)
 {
-	flags |= O_NOFOLLOW | O_CLOEXEC;
 	if (o->no_openat2)
 		return walk(o, path, flags);
 	cop_origin_count(o);
 	return openat2_beneath(o->base.dirfd, *path ? path : ".", flags);
+}
+
+int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
+{
+	int fd;
+
+	flags |= O_NOFOLLOW | O_CLOEXEC;
+	fd = open_once(o, path, flags);
+	/* Descriptors that are only kept in case are not in the way of one that is needed. */
+	if ((fd == -EMFILE || fd == -ENFILE) && cop_origin_fds_drop(&o->fds))
+		fd = open_once(o, path, flags);
+	return fd;
 }
 
 /* Only a file's owner may read it without moving its access time. Who is refused once most likely always is, so

@@ -200,8 +200,9 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		rc = start_worker(p);
 	if (p->idle)
 		pthread_cond_signal(&p->wake);
-	/* Fewer threads than wanted do the work all the same; none at all would never. */
+	/* Fewer threads than wanted do the work all the same; none at all would never. What pthread_create calls EAGAIN is a shortage. */
 	if (rc && p->threads == 0) {
+		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->queue);
 		cop_list_splice(&failed, &p->later);
 		p->queued = 0;

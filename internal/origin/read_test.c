@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "origin/origin_testing.h"
@@ -362,9 +363,60 @@ static void a_source_that_cannot_be_used_is_named(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* A limit of descriptors so low that no more can be opened. */
+static struct rlimit no_more_descriptors(void)
+{
+	struct rlimit old, none;
+	int lowest = dup(0);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = old;
+	none.rlim_cur = (rlim_t)lowest;
+	close(lowest);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	return old;
+}
+
+static void descriptors_that_are_kept_are_given_up_for_one_that_is_needed(void **state)
+{
+	struct fixture *f = *state;
+	struct rlimit old;
+	struct cop_attr attr;
+	char out[64];
+
+	put_file(f, "a", "a text that is longer than what is read of it at first, so that its descriptor is kept");
+	put_file(f, "b", "short");
+	assert_int_equal(read_text(f, "a", version_of(f, "a"), 0, out), 63);
+	assert_int_equal(kept(f), 1);
+	old = no_more_descriptors();
+	assert_int_equal(ask_stat(f->o, "b", &attr, NULL), 0);
+	assert_int_equal(kept(f), 0);
+	setrlimit(RLIMIT_NOFILE, &old);
+}
+
+static void what_this_process_lacks_is_no_error_of_the_storage(void **state)
+{
+	struct fixture *f = *state;
+	struct rlimit old;
+	struct cop_attr attr;
+	int rc;
+
+	put_file(f, "b", "short");
+	/* A worker that is there already, since a new one needs memory only. */
+	assert_int_equal(ask_stat(f->o, "b", &attr, NULL), 0);
+	old = no_more_descriptors();
+	rc = ask_stat(f->o, "b", &attr, NULL);
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(rc, -EMFILE);
+	assert_true(cop_is_shortage(rc));
+	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_ERRORS), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(descriptors_that_are_kept_are_given_up_for_one_that_is_needed),
+		T(what_this_process_lacks_is_no_error_of_the_storage),
 		T(hostile_paths_are_refused_before_any_system_call),
 		T(symlinks_lead_nowhere_with_and_without_openat2),
 		T(a_read_fills_the_buffers_in_turn_and_stops_at_the_end),
