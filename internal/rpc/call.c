@@ -279,7 +279,7 @@ static void start(struct cop_rpc *r, struct item *item)
 	struct call *c = COP_CONTAINER_OF(item, struct call, item);
 
 	cop_list_init(&c->at);
-	if (r->torn) {
+	if (r->torn || r->quiet) {
 		fail(c, -ECANCELED);
 		return;
 	}

@@ -127,37 +127,41 @@ static void teardown(struct cop_rpc *r)
 	cop_rpc_leave(r, outer);
 }
 
-struct closing {
+struct errand {
 	struct cop_rpc *r;
+	void (*run)(struct cop_rpc *r);
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool done;
 };
 
-static void teardown_posted(void *arg)
+static void run_errand(void *arg)
 {
-	struct closing *c = arg;
+	struct errand *e = arg;
 
-	teardown(c->r);
-	pthread_mutex_lock(&c->lock);
-	c->done = true;
-	pthread_cond_signal(&c->cond);
-	pthread_mutex_unlock(&c->lock);
+	e->run(e->r);
+	pthread_mutex_lock(&e->lock);
+	e->done = true;
+	pthread_cond_signal(&e->cond);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* The progress thread runs every post, and close's own join would wait for it just as long. */
-static void teardown_there(struct cop_rpc *r)
+void cop_rpc_there(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 {
-	struct closing c = {.r = r, .lock = PTHREAD_MUTEX_INITIALIZER,
-		.cond = PTHREAD_COND_INITIALIZER};
+	struct errand e = {.r = r, .run = run, .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 	struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
 
-	while (cop_fabric_post(r->fabric, teardown_posted, &c))
+	if (r->fake) {
+		run(r);
+		return;
+	}
+	while (cop_fabric_post(r->fabric, run_errand, &e))
 		nanosleep(&pause, NULL);
-	pthread_mutex_lock(&c.lock);
-	while (!c.done)
-		pthread_cond_wait(&c.cond, &c.lock);
-	pthread_mutex_unlock(&c.lock);
+	pthread_mutex_lock(&e.lock);
+	while (!e.done)
+		pthread_cond_wait(&e.cond, &e.lock);
+	pthread_mutex_unlock(&e.lock);
 }
 
 void cop_rpc_close(struct cop_rpc *r)
@@ -166,10 +170,7 @@ void cop_rpc_close(struct cop_rpc *r)
 
 	if (!r)
 		return;
-	if (r->fake)
-		teardown(r);
-	else
-		teardown_there(r);
+	cop_rpc_there(r, teardown);
 	pthread_mutex_lock(&r->lock);
 	while (r->posting)
 		pthread_cond_wait(&r->posters_gone, &r->lock);

@@ -58,6 +58,9 @@ int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *ne
  * answered yet may still be answered (into nothing) until they are all gone: the caller stops whoever holds
  * them before. */
 void cop_rpc_close(struct cop_rpc *r);
+/* Ends the calls of this node with -ECANCELED, those under way and those to come; others are served as before. When it returns, no callback
+ * runs any more that began before it. Not on the progress thread. */
+void cop_rpc_quiet(struct cop_rpc *r);
 struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r);
 
 /* Any thread. address NULL: could not be resolved now (calls waiting for it end with -EHOSTDOWN). */

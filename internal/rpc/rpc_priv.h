@@ -197,6 +197,7 @@ struct cop_rpc {
 	unsigned posting; /* threads inside cop_fabric_post */
 	/* progress thread */
 	bool torn; /* closing: events are ignored */
+	bool quiet; /* calls are not made any more */
 	bool ticking;
 	uint64_t now_ms, last_tick_ms, tick_cap_ms;
 	uint64_t next_request, pings;
@@ -223,6 +224,8 @@ struct cop_fabric_events cop_rpc_events(struct cop_rpc *r);
 void cop_rpc_later(struct cop_rpc *r, struct item *item);
 void cop_rpc_ref(struct cop_rpc *r);
 void cop_rpc_unref(struct cop_rpc *r);
+/* Runs it on the progress thread, which is not the caller's, and returns when it is through; the fake's is the caller's. */
+void cop_rpc_there(struct cop_rpc *r, void (*run)(struct cop_rpc *r));
 /* Something has a deadline now. */
 void cop_rpc_wake(struct cop_rpc *r);
 /* Counts a refused message and warns now and then. */
