@@ -85,6 +85,12 @@ int cop_cmd_stop(int argc, char **argv)
 		fprintf(stderr, "copper stop: %s\n", err.text);
 		return 1;
 	}
+	if (reply.status == -ESHUTDOWN) {
+		cop_cmd_ending_wait(&ending);
+		free(reply.text);
+		cop_err_set(&err, ESHUTDOWN, "the node here was ending already");
+		return nobody_there(&a, NULL, &err);
+	}
 	/* The first line is the result; what follows are remarks on single nodes. */
 	rest = strchr(reply.text, '\n');
 	if (rest)

@@ -156,9 +156,8 @@ static bool is_command(const char *line, const char *name, bool *more, const cha
 	return *more || strcmp(line, name) == 0;
 }
 
-static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
+static void obey(struct cop_node *n, struct cop_ctl_conn *conn, char *line)
 {
-	struct cop_node *n = ctx;
 	struct command *c = calloc(1, sizeof(*c));
 	struct cop_buf out = {0};
 	bool more;
@@ -187,6 +186,19 @@ static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 		free(c);
 		cop_buf_printf(&out, "this node does not know the command '%s'; is it of another version?\n", line);
 		cop_node_reply(conn, -EINVAL, &out);
+	}
+}
+
+static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
+{
+	static const char ending[] = "the node here is ending\n";
+	struct cop_node *n = ctx;
+
+	if (cop_node_gate_enter(&n->gate, GATE_OPEN)) {
+		obey(n, conn, line);
+		cop_node_gate_leave(&n->gate);
+	} else {
+		cop_ctl_reply(conn, -ESHUTDOWN, ending, sizeof(ending) - 1);
 	}
 }
 

@@ -27,13 +27,17 @@ static void ask(struct gather *g, uint32_t rank);
 
 static void finish_one(struct gather *g)
 {
+	struct cop_node *n;
+
 	if (atomic_fetch_sub(&g->pending, 1) != 1)
 		return;
+	n = g->node;
 	g->done(g->arg, &g->result);
 	cop_node_gathered_free(&g->result);
 	free((char *)g->task.path);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
+	cop_node_gate_leave(&n->gate);
 }
 
 void cop_node_gathered_free(struct gathered *g)
@@ -249,6 +253,7 @@ static struct gather *new_gather(struct cop_node *n, const struct task *task, co
 	/* One for whoever starts it, so that it cannot finish before all are asked. */
 	atomic_init(&g->pending, 1);
 	pthread_mutex_init(&g->lock, NULL);
+	cop_node_gate_more(&n->gate);
 	return g;
 }
 

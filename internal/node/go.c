@@ -27,6 +27,7 @@ static void answer_go(struct cop_node *n, struct cop_rpc_req *req)
 /* The matter is settled: everyone who asked is told. abort_text does not change any more and outlives the replies. */
 void cop_node_settle(struct cop_node *n, bool ready, const char *why)
 {
+	struct cop_rendezvous *rendezvous = atomic_load(&n->rendezvous);
 	struct cop_list waiters, *l;
 
 	cop_list_init(&waiters);
@@ -45,8 +46,8 @@ void cop_node_settle(struct cop_node *n, bool ready, const char *why)
 		free(w);
 	}
 	/* Asks of the time when nodes were still coming up must not keep later requests waiting. */
-	if (n->rendezvous)
-		cop_rendezvous_hurry(n->rendezvous, n->conf->peer_timeout_ms / 2);
+	if (rendezvous)
+		cop_rendezvous_hurry(rendezvous, n->conf->peer_timeout_ms / 2);
 	cop_node_wake(n);
 }
 
@@ -82,7 +83,8 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 	pthread_mutex_lock(&n->lock);
 	n->go_sending = false;
 	asked = n->go_rank;
-	if (!r->answered) {
+	/* One that ends cannot know. */
+	if (!r->answered || r->status == -ESHUTDOWN) {
 		cop_node_trouble(n, asked, r->status);
 		n->go_rank = cop_topo_parent(&n->topo, 0, asked);
 	}
@@ -197,6 +199,22 @@ void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req)
 	if (settled) {
 		free(w);
 		answer_go(n, req);
+	}
+}
+
+void cop_node_go_leave(struct cop_node *n)
+{
+	struct cop_list waiters, *l;
+
+	cop_list_init(&waiters);
+	pthread_mutex_lock(&n->lock);
+	cop_list_splice(&waiters, &n->go_waiters);
+	pthread_mutex_unlock(&n->lock);
+	while ((l = cop_list_pop_front(&waiters))) {
+		struct go_waiter *w = COP_CONTAINER_OF(l, struct go_waiter, link);
+
+		cop_rpc_reply(w->req, &(struct cop_rpc_answer){.status = -ESHUTDOWN});
+		free(w);
 	}
 }
 

@@ -162,6 +162,16 @@ static int interrupted(struct cop_node *n, const char *what, struct cop_err *err
 	return cop_err_set(err, EINTR, "%s", what);
 }
 
+const char *cop_node_interrupted(const struct cop_node *n)
+{
+	struct pollfd fds[2] = {{.fd = n->signal_fd, .events = POLLIN}, {.fd = n->report_fd}};
+
+	if (poll(fds, 2, 0) <= 0)
+		return NULL;
+	return fds[0].revents ? "ended before the tree was ready, by a signal" :
+		"ended before the tree was ready, by the end of the command that started it";
+}
+
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank;
@@ -178,8 +188,8 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 		if (cop_now_ms() >= deadline)
 			time_is_up(n);
 		else if (poll(fds, 3, RETRY_MS) > 0 && (fds[1].revents || fds[2].revents))
-			return interrupted(n, fds[1].revents ? "ended before the tree was ready, by a signal" :
-				"ended before the tree was ready, by the end of the command that started it", err);
+			return interrupted(n, cop_node_interrupted(n), err);
+		cop_node_chores(n, false);
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
 		if (settled(n))

@@ -163,6 +163,7 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 	if (!n)
 		return cop_err_set(err, ENOMEM, "out of memory");
 	n->conf = conf;
+	cop_node_gate_init(&n->gate);
 	n->wake_fd = n->signal_fd = -1;
 	n->report_fd = report_fd;
 	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", mountpoint);

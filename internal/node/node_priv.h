@@ -59,6 +59,31 @@ void cop_node_gathered_free(struct gathered *g);
 /* Adds from, whose text and prof are left to the caller; separator: what stands between two texts. */
 void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator);
 
+/* ---- gate.c: who may come in, and who is inside ---- */
+enum {
+	GATE_STARTING = 1, /* not everything is there yet */
+	GATE_OPEN = 2,
+	GATE_CLOSED = 4,   /* the node ends, and things are about to be freed */
+};
+struct gate {
+	pthread_mutex_t lock; /* over the others */
+	pthread_cond_t empty;
+	unsigned state;
+	uint32_t inside;
+};
+void cop_node_gate_init(struct gate *g);
+void cop_node_gate_fini(struct gate *g);
+/* Any thread. Whether the caller is inside now, which it is not in another state than those. */
+bool cop_node_gate_enter(struct gate *g, unsigned when);
+/* One more, whatever the state: for who is inside and leaves something under way that ends later. */
+void cop_node_gate_more(struct gate *g);
+void cop_node_gate_leave(struct gate *g);
+void cop_node_gate_open(struct gate *g);
+/* It does not open again. */
+void cop_node_gate_close(struct gate *g);
+/* Returns when nobody is inside. */
+void cop_node_gate_drain(struct gate *g);
+
 struct cop_node;
 
 /* Something for the main thread, which may wait for a disk. */
@@ -89,9 +114,10 @@ struct cop_node {
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
 	struct cop_rendezvous *_Atomic rendezvous; /* the progress thread may look for it before it is there */
-	struct cop_coop *coop;
-	struct cop_coop *_Atomic serving; /* coop while requests of children are served */
-	struct cop_fs *_Atomic fs; /* commands may come before it is mounted */
+	struct gate gate;
+	struct cop_coop *_Atomic coop; /* requests may come before it is there; the gate is open when it is */
+	struct cop_fs *_Atomic fs;     /* commands may come before it is mounted */
+	_Atomic bool forgot_early;     /* a path was invalidated before there was a kernel to tell */
 	struct cop_ctl *ctl;
 	int wake_fd;   /* eventfd of the main thread */
 	int signal_fd;
@@ -143,6 +169,14 @@ uint64_t cop_node_cache_bytes(const struct cop_conf *conf, char note[COP_NODE_NO
 /* The same where the machine has ram bytes, and the job may use limit of them. */
 uint64_t cop_node_cache_share(const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE]);
 
+/* ---- net.c ---- */
+int cop_node_open_rpc(struct cop_node *n, struct cop_err *err);
+
+/* ---- leave.c ---- */
+/* Main thread, when the gate is closed and coop, too: everyone who waits for something of this node is answered. When it returns nothing is
+ * under way any more that could touch what is freed next. */
+void cop_node_leave(struct cop_node *n);
+
 /* ---- step.c: nodes in a Slurm step of their own ---- */
 bool cop_node_in_step(void);
 /* Says to the command that started the step how it went, as one line; closes fd. */
@@ -173,6 +207,8 @@ int cop_node_join_init(struct cop_node *n);
 void cop_node_join_fini(struct cop_node *n);
 /* Tells the parent that this node is ready and asks for the go. */
 void cop_node_join(struct cop_node *n);
+/* By what this start is interrupted, in words that follow a name; NULL: by nothing yet. */
+const char *cop_node_interrupted(const struct cop_node *n);
 /* Something to do for readiness now and then, on the main thread; returns when the wait is over: 1 ready, -errno. */
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
 
@@ -185,6 +221,8 @@ void cop_node_ready_send(struct cop_node *n);
 void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
 
 /* ---- go.c: the go, on its way down ---- */
+/* This node ends: who still waits for the go asks above it. */
+void cop_node_go_leave(struct cop_node *n);
 void cop_node_go_fini(struct cop_node *n);
 void cop_node_settle(struct cop_node *n, bool ready, const char *why);
 /* Asks the next one above that answers, if no question is under way. */
@@ -244,6 +282,8 @@ struct doing {
 void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
 struct doing *cop_node_doing(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
 void cop_node_finish(struct doing *d);
+/* The operation is over for d. */
+void cop_node_doing_free(struct doing *d);
 /* The text and the profile of g go to d. */
 void cop_node_take(struct doing *d, struct gathered *g);
 

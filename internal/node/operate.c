@@ -10,7 +10,15 @@ void cop_node_finish(struct doing *d)
 	d->done(d->arg, &d->below);
 	cop_node_gathered_free(&d->below);
 	cop_node_gathered_free(&d->own);
+	cop_node_doing_free(d);
+}
+
+void cop_node_doing_free(struct doing *d)
+{
+	struct cop_node *n = d->node;
+
 	free(d);
+	cop_node_gate_leave(&n->gate);
 }
 
 void cop_node_take(struct doing *d, struct gathered *g)
@@ -52,14 +60,26 @@ static void kernel_told(void *arg)
 	below(arg);
 }
 
-/* Tables first, then the kernel, then the children: whoever asks again finds nothing old above. */
+/* The mount, as far as the kernel can hold something of it. Who looks in vain leaves word for who makes it (start.c), and looks again: one of
+ * both sees the other. */
+static struct cop_fs *mounted(struct cop_node *n)
+{
+	if (!n->fs)
+		atomic_store(&n->forgot_early, true);
+	return n->fs;
+}
+
+/* Tables first, then the kernel, then the children: whoever asks again finds nothing old above. A node that starts may have none of them
+ * yet, and then holds nothing that is old. */
 static void invalidate_here(struct doing *d)
 {
 	struct cop_node *n = d->node;
-	struct cop_fs *fs = n->fs;
+	struct cop_coop *coop = n->coop;
+	struct cop_fs *fs = mounted(n);
 	size_t dropped = cop_cache_drop_under(n->cache, d->task.path);
 
-	cop_coop_forget_name(n->coop, d->task.path);
+	if (coop)
+		cop_coop_forget_name(coop, d->task.path);
 	cop_log_info("invalidated path=\"%s\" objects=%zu", d->task.path, dropped);
 	if (fs)
 		cop_fs_invalidate(fs, d->task.path, kernel_told, d);
@@ -80,6 +100,7 @@ struct doing *cop_node_doing(struct cop_node *n, const struct task *task, cop_no
 	d->task.op = task->op;
 	d->task.path = memcpy(d->path, task->path, len);
 	cop_list_init(&d->link);
+	cop_node_gate_more(&n->gate);
 	return d;
 }
 

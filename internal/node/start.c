@@ -53,8 +53,11 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 /* Rank 0 makes it. */
 static bool no_secret_comes(void *ctx, struct cop_err *err)
 {
+	const char *what = cop_node_interrupted(ctx);
 	char why[COP_NODE_WHY_SIZE];
 
+	if (what)
+		return cop_err_set(err, EINTR, "%s", what) != 0;
 	return cop_node_failure_heard(ctx, why) && cop_err_set(err, ECANCELED, "%s", why);
 }
 
@@ -194,126 +197,6 @@ static int open_origin(struct cop_node *n, struct cop_err *err)
 	return cop_origin_open(&conf, &n->origin, err);
 }
 
-/* ---- the network ---- */
-
-struct found {
-	struct cop_node *node;
-	uint32_t rank;
-};
-
-static void found(void *arg, const char *address, const char *why)
-{
-	struct found *f = arg;
-
-	if (!address)
-		cop_log_debug("no address rank=%u why=\"%s\"", f->rank, why ? why : "");
-	if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
-		pthread_mutex_lock(&f->node->lock);
-		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s", address || !why ? "" : why);
-		pthread_mutex_unlock(&f->node->lock);
-	}
-	cop_rpc_resolved(f->node->rpc, f->rank, address);
-	free(f);
-}
-
-/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever needs it (join.c); but not without
- * end, for this node may have been restarted while its parent is dead, and its own children wait for its answers. */
-static void resolve(void *ctx, uint32_t rank)
-{
-	struct cop_node *n = ctx;
-	struct found *f;
-	uint32_t timeout_ms = n->conf->peer_timeout_ms / 2;
-
-	if (n->book) {
-		cop_rpc_resolved(n->rpc, rank, n->book[rank]);
-		return;
-	}
-	pthread_mutex_lock(&n->lock);
-	if (!n->ready)
-		timeout_ms = n->conf->peer_timeout_ms;
-	pthread_mutex_unlock(&n->lock);
-	f = malloc(sizeof(*f));
-	if (!f) {
-		cop_rpc_resolved(n->rpc, rank, NULL);
-		return;
-	}
-	*f = (struct found){n, rank};
-	if (!n->rendezvous || cop_rendezvous_ask(n->rendezvous, &n->hosts.host[rank], timeout_ms, found, f))
-		found(f, NULL, "no rendezvous");
-}
-
-static void serve(void *ctx, struct cop_rpc_req *req)
-{
-	struct cop_node *n = ctx;
-	struct cop_coop *coop = atomic_load(&n->serving);
-
-	if (coop && cop_coop_serve(coop, req))
-		return;
-	switch (cop_rpc_req_op(req)) {
-	case OP_READY:
-		cop_node_serve_ready(n, req);
-		break;
-	case OP_GO:
-		cop_node_serve_go(n, req);
-		break;
-	case OP_STATE:
-		cop_node_serve_state(n, req);
-		break;
-	case OP_STOP:
-	case OP_STATS:
-	case OP_INVALIDATE:
-	case OP_TABLE:
-	case OP_SNAPSHOT:
-		cop_node_serve_gather(n, req);
-		break;
-	default:
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = coop ? -EOPNOTSUPP : -ESHUTDOWN});
-	}
-}
-
-/* What all nodes of a job must have been started with, since each computes from it who is whose parent and what is asked of whom. */
-static uint64_t terms(const struct cop_node *n)
-{
-	char text[sizeof(n->source) + 256];
-	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version, n->topo.nodes,
-		n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
-	uint64_t hash = cop_hash64(text, (size_t)len, 0);
-
-	for (uint32_t r = 0; r < n->hosts.count; r++) {
-		const struct cop_job_host *h = &n->hosts.host[r];
-
-		hash = cop_hash64(h->name, strlen(h->name) + 1, hash);
-		hash = cop_hash64(&h->port, sizeof(h->port), hash);
-	}
-	return hash;
-}
-
-static int open_rpc(struct cop_node *n, struct cop_err *err)
-{
-	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret,
-		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve,
-		.differs = cop_node_differs};
-	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .stats = &n->stats};
-	int rc;
-
-	if (n->topo.nodes == 1)
-		return 0;
-	rc = cop_node_load_book(n, err);
-	if (rc)
-		return rc;
-	conf.terms = n->terms = terms(n);
-	fabric.host = n->hosts.host[n->rank].name;
-	fabric.address = n->book ? n->book[n->rank] : NULL;
-	/* Others first come to the rendezvous, which a book makes needless. */
-	fabric.admitted_only = !n->book && !n->conf->insecure;
-	rc = cop_rpc_open(&conf, &fabric, &n->rpc, err);
-	if (!rc)
-		cop_log_info("provider=%s because of --net-type %s", cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
-	if (!rc)
-		cop_log_info("server running at address: %s", cop_fabric_address(cop_rpc_fabric(n->rpc)));
-	return rc;
-}
-
 /* ---- the idea and its mount ---- */
 
 /* LZ4 packs about half a gigabyte a second on a core: worth it on a TCP network between machines, not on a faster fabric or
@@ -344,11 +227,16 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.sum_seed = sum_seed(n), .cache = n->cache,
 		.origin = n->origin, .rpc = n->rpc, .manifest = cop_node_prefetch_piece, .ctx = n, .stats = &n->stats};
 
-	n->coop = cop_coop_new(&conf);
+	atomic_store(&n->coop, cop_coop_new(&conf));
 	if (!n->coop)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	atomic_store(&n->serving, n->coop);
+	cop_node_gate_open(&n->gate);
 	return 0;
+}
+
+static void forgotten(void *arg)
+{
+	(void)arg;
 }
 
 static int open_fs(struct cop_node *n, struct cop_err *err)
@@ -361,7 +249,10 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	struct cop_fs *fs = NULL;
 	int rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
 
-	n->fs = fs;
+	atomic_store(&n->fs, fs);
+	/* Programs may have looked at the mount already. */
+	if (fs && atomic_load(&n->forgot_early))
+		cop_fs_invalidate(fs, "", forgotten, NULL);
 	return rc;
 }
 
@@ -402,7 +293,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
 		pin, cop_node_find_hosts, find_topology, init, find_source, open_log, cop_node_prefetch_load, find_secret,
-		cop_node_profile_start, open_cache, open_origin, open_rpc, pin_near, cop_node_open_rendezvous,
+		cop_node_profile_start, open_cache, open_origin, cop_node_open_rpc, pin_near, cop_node_open_rendezvous,
 		open_coop, cop_node_control_start, open_fs, join_tree,
 	};
 	int rc = 0;
@@ -415,17 +306,15 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 void cop_node_stop(struct cop_node *n)
 {
 	alarm(END_SECONDS);
-	if (n->ctl)
-		cop_ctl_stop(n->ctl);
+	cop_node_gate_close(&n->gate);
 	cop_fs_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
-	atomic_store(&n->serving, NULL);
 	if (n->coop)
 		cop_coop_close(n->coop);
+	cop_node_leave(n);
+	cop_ctl_stop(n->ctl);
 	if (n->rpc)
 		cop_fabric_flush(cop_rpc_fabric(n->rpc), FLUSH_MS);
-	if (n->rendezvous)
-		cop_rendezvous_stop(n->rendezvous);
 	if (n->origin)
 		cop_origin_close(n->origin);
 	if (n->rpc)
@@ -443,6 +332,7 @@ void cop_node_stop(struct cop_node *n)
 	free(n->book);
 	cop_job_secret_free(&n->secret);
 	cop_job_hosts_free(&n->hosts);
+	cop_node_gate_fini(&n->gate);
 	cop_log_close();
 	alarm(0);
 }

@@ -48,7 +48,7 @@ void cop_node_stop_here(struct doing *d)
 	pthread_mutex_unlock(&n->lock);
 	if (over) {
 		d->done(d->arg, d->local ? &(struct gathered){.nodes = 1} : &n->stop_result);
-		free(d);
+		cop_node_doing_free(d);
 		return;
 	}
 	/* From here on d may be gone. */
@@ -110,7 +110,7 @@ void cop_node_stopped(struct cop_node *n, const char *holders)
 		struct doing *d = COP_CONTAINER_OF(l, struct doing, link);
 
 		d->done(d->arg, d->local ? &own : &n->stop_result);
-		free(d);
+		cop_node_doing_free(d);
 	}
 	cop_node_gathered_free(&own);
 }

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The node's end of the network: where other nodes are, and their requests, each of which comes in by the gate. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- addresses ---- */
+
+struct found {
+	struct cop_node *node;
+	uint32_t rank;
+};
+
+static void found(void *arg, const char *address, const char *why)
+{
+	struct found *f = arg;
+
+	if (!address)
+		cop_log_debug("no address rank=%u why=\"%s\"", f->rank, why ? why : "");
+	if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
+		pthread_mutex_lock(&f->node->lock);
+		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s", address || !why ? "" : why);
+		pthread_mutex_unlock(&f->node->lock);
+	}
+	cop_rpc_resolved(f->node->rpc, f->rank, address);
+	free(f);
+}
+
+/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever needs it (join.c); but not without
+ * end, for this node may have been restarted while its parent is dead, and its own children wait for its answers. */
+static void ask_rendezvous(struct cop_node *n, uint32_t rank)
+{
+	struct cop_rendezvous *rendezvous = atomic_load(&n->rendezvous);
+	struct found *f = malloc(sizeof(*f));
+	uint32_t timeout_ms = n->conf->peer_timeout_ms / 2;
+
+	pthread_mutex_lock(&n->lock);
+	if (!n->ready)
+		timeout_ms = n->conf->peer_timeout_ms;
+	pthread_mutex_unlock(&n->lock);
+	if (!f) {
+		cop_rpc_resolved(n->rpc, rank, NULL);
+		return;
+	}
+	*f = (struct found){n, rank};
+	if (!rendezvous || cop_rendezvous_ask(rendezvous, &n->hosts.host[rank], timeout_ms, found, f))
+		found(f, NULL, "no rendezvous");
+}
+
+static void resolve(void *ctx, uint32_t rank)
+{
+	struct cop_node *n = ctx;
+
+	if (n->book) {
+		cop_rpc_resolved(n->rpc, rank, n->book[rank]);
+	} else if (cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN)) {
+		ask_rendezvous(n, rank);
+		cop_node_gate_leave(&n->gate);
+	} else {
+		cop_rpc_resolved(n->rpc, rank, NULL);
+	}
+}
+
+/* ---- requests ---- */
+
+static void refuse(struct cop_rpc_req *req, int status)
+{
+	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = status});
+}
+
+/* What another node is served, and when. While this one starts it holds nothing that could be read, but it is a node of the tree; when
+ * it ends, whoever asks it to stop still gets the answer that the others got (stop.c). */
+static const struct {
+	void (*serve)(struct cop_node *n, struct cop_rpc_req *req);
+	unsigned when;
+} served[] = {
+	[OP_READY] = {cop_node_serve_ready, GATE_STARTING | GATE_OPEN},
+	[OP_GO] = {cop_node_serve_go, GATE_STARTING | GATE_OPEN},
+	[OP_STATE] = {cop_node_serve_state, GATE_STARTING | GATE_OPEN},
+	[OP_STOP] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN | GATE_CLOSED},
+	[OP_STATS] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
+	[OP_INVALIDATE] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
+	[OP_TABLE] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
+	[OP_SNAPSHOT] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
+};
+
+static bool is_own(uint8_t op)
+{
+	return op < COP_ARRAY_SIZE(served) && served[op].serve;
+}
+
+/* What is neither this module's nor coop's is of a version to come. */
+static void serve_inside(struct cop_node *n, struct cop_rpc_req *req)
+{
+	uint8_t op = cop_rpc_req_op(req);
+
+	if (is_own(op))
+		served[op].serve(n, req);
+	else if (!cop_coop_serve(n->coop, req))
+		refuse(req, -EOPNOTSUPP);
+}
+
+static void serve(void *ctx, struct cop_rpc_req *req)
+{
+	struct cop_node *n = ctx;
+	uint8_t op = cop_rpc_req_op(req);
+
+	if (cop_node_gate_enter(&n->gate, is_own(op) ? served[op].when : GATE_OPEN)) {
+		serve_inside(n, req);
+		cop_node_gate_leave(&n->gate);
+	} else {
+		refuse(req, -ESHUTDOWN);
+	}
+}
+
+static void differs(void *ctx, uint32_t rank)
+{
+	struct cop_node *n = ctx;
+
+	if (!cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN))
+		return;
+	cop_node_differs(n, rank);
+	cop_node_gate_leave(&n->gate);
+}
+
+/* ---- opening ---- */
+
+/* What all nodes of a job must have been started with, since each computes from it who is whose parent and what is asked of whom. */
+static uint64_t terms(const struct cop_node *n)
+{
+	char text[sizeof(n->source) + 256];
+	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version, n->topo.nodes,
+		n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
+	uint64_t hash = cop_hash64(text, (size_t)len, 0);
+
+	for (uint32_t r = 0; r < n->hosts.count; r++) {
+		const struct cop_job_host *h = &n->hosts.host[r];
+
+		hash = cop_hash64(h->name, strlen(h->name) + 1, hash);
+		hash = cop_hash64(&h->port, sizeof(h->port), hash);
+	}
+	return hash;
+}
+
+int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret,
+		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve,
+		.differs = differs};
+	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .stats = &n->stats};
+	int rc;
+
+	if (n->topo.nodes == 1)
+		return 0;
+	rc = cop_node_load_book(n, err);
+	if (rc)
+		return rc;
+	conf.terms = n->terms = terms(n);
+	fabric.host = n->hosts.host[n->rank].name;
+	fabric.address = n->book ? n->book[n->rank] : NULL;
+	/* Others first come to the rendezvous, which a book makes needless. */
+	fabric.admitted_only = !n->book && !n->conf->insecure;
+	rc = cop_rpc_open(&conf, &fabric, &n->rpc, err);
+	if (!rc)
+		cop_log_info("provider=%s because of --net-type %s", cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
+	if (!rc)
+		cop_log_info("server running at address: %s", cop_fabric_address(cop_rpc_fabric(n->rpc)));
+	return rc;
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Starts and stops in any order: whatever comes to a node while it starts or ends, it neither crashes nor leaves anybody without an answer.
+# modes: release asan tsan
+# limit: 180
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 19
+
+tree_loop() { # COMMAND…: again and again until $T/enough is there
+	while [ ! -e "$T/enough" ]; do
+		timeout $((60 * cop_slower)) "$@" >/dev/null 2>&1
+	done
+}
+
+# ---- rank 0 ends while the storage hangs, a child is silent, and everyone is asked for statistics
+
+with_slowfs
+with_tree 3 --fanout 2 --peer-timeout 20
+first=$(node_stat 0 pid)
+silent=$(node_stat 2 pid)
+slow_fault hang=dir/numbers
+cat "$W/mnt/1/dir/numbers" >"$T/read" 2>"$T/read.err" &
+reader=$!
+ok 'a read hangs at the storage' wait_for 20 eval '[ "$(node_stat 0 waiting.origin_running)" -ge 1 ]'
+kill -STOP "$silent"
+"$COPPER" cache-stats --all --json "$W/mnt/0" >"$T/stats.0" 2>&1 &
+stats0=$!
+"$COPPER" cache-stats --all --json "$W/mnt/1" >"$T/stats.1" 2>&1 &
+stats1=$!
+ok 'the silent child is asked' wait_for 20 eval 'node_stat 0 waiting.peers | grep -q "\"rank\": 2.*\"calls\": [1-9]"'
+kill -TERM "$first"
+ok 'whoever asked the node that ends is answered' wait_for 30 eval '! kill -0 "$stats0"'
+wait "$stats0"
+is 'by a table' "$?" 0
+matches 'in which it stands itself' "$(cat "$T/stats.0")" '"rank":0,"nodes":3,'
+slow_fault clear
+ok 'it ends' wait_for 30 is_gone "$first"
+cop_killed[0]=$first
+kill -CONT "$silent"
+wait "$stats1"
+matches 'who asked another node is answered, too' "$(json_value total.nodes <"$T/stats.1" 2>/dev/null || cat "$T/stats.1")" '^[123]$'
+wait "$reader"
+is 'the read that hung ends well' "$?" 0
+ok 'with the right bytes' cmp "$T/read" "$ORIGIN/dir/numbers"
+"$COPPER" stop "$W/mnt/1" >"$T/.out" 2>&1
+is 'nothing is mounted after it' "$(grep -c " $W/mnt/" /proc/self/mountinfo)" 0
+cop_tree=0
+without_slowfs
+
+# ---- nodes start and end in a tree that lives, while it is asked for everything at once
+
+with_tree 3 --fanout 1 --peer-timeout 2
+socket=$(grep -lxF "$W/mnt/1" "${XDG_RUNTIME_DIR:-/tmp/copper-$(id -u)}"/*.key "${XDG_RUNTIME_DIR:-/nowhere}"/copper/*.key 2>/dev/null | head -n 1)
+socket=${socket%.key}.sock
+rm -f "$T/enough"
+tree_loop "$COPPER" cache-stats --all "$W/mnt/0" &
+loops=($!)
+tree_loop "$COPPER" cache-stats --invalidate "$W/mnt/0" &
+loops+=($!)
+tree_loop "$COPPER" cache-stats --all --json "$W/mnt/2" &
+loops+=($!)
+tree_loop cat "$W/mnt/2/dir/numbers" &
+loops+=($!)
+bad=0
+for round in 1 2 3 4; do
+	pid=$(node_stat 1 pid) || bad=$round
+	if [ $((round % 2)) -eq 0 ]; then
+		"$COPPER" stop --local "$W/mnt/1" >/dev/null 2>&1
+	else
+		kill -TERM "$pid"
+	fi
+	wait_for 30 is_gone "$pid" || bad=$round
+	start_node 1 --fanout 1 --peer-timeout 2 || bad=$round
+done
+: >"$T/enough"
+wait "${loops[@]}"
+is 'a node that is asked all the while ends and starts again' "$bad" 0
+is 'and is one of the tree' "$("$COPPER" cache-stats --all --json "$W/mnt/0" | json_value total.nodes)" 3
+echo changed >"$SRC/hello"
+"$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null
+is 'that hears what is invalidated' "$(cat "$W/mnt/1/hello")" changed
+ok 'the tree stops' without_tree
+
+# ---- a start fails when others have asked the node already
+
+prepare_tree 3
+cop_tree=3
+# Somebody listens at its control socket, which it waits for a while: long enough for the one below it to find it.
+[ -S "$socket" ] && rm -f "$socket"
+"$PYTHON" - "$socket" <<'PY' &
+import os, socket, sys, time
+os.makedirs(os.path.dirname(sys.argv[1]), 0o700, exist_ok=True)
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(16)
+time.sleep(600)
+PY
+holder=$!
+ok 'a control socket is taken' wait_for 10 test -S "$socket"
+pids=()
+for i in 0 1 2; do
+	start_node "$i" --fanout 1 --ready-timeout 60 &
+	pids+=($!)
+done
+status=
+for i in 0 1 2; do
+	wait "${pids[i]}"
+	status+="$? "
+done
+is 'the tree does not start without that node' "$status" '1 1 1 '
+matches 'and says why' "$(cat "$W/out.2")" 'rank 1\) did not start|control socket|listens'
+kill "$holder"
+wait "$holder" 2>/dev/null
+rm -f "$socket"
+cop_tree=0
+
+# ---- a signal to a node that does not know its secret yet
+
+prepare_tree 2
+"$COPPER" mount --foreground --hosts "$HOSTS" --rank 1 --job-dir "$JOB" --source "$SRC" --ready-timeout 600 "$W/mnt/1" >"$T/.out" 2>&1 &
+waiting=$!
+ok 'a node waits for the secret' wait_for 20 eval 'ls "$JOB"/logs/*-output.log'
+sleep 0.5
+kill -TERM "$waiting"
+ok 'and ends when it is told to' wait_for 30 eval '! kill -0 "$waiting"'
+kill -KILL "$waiting" 2>/dev/null
+wait "$waiting" 2>/dev/null || :
