@@ -54,6 +54,29 @@ find_book() {
 	echo "${0##*/}: there is no address book here (-F FILE): the nodes ask each other, as with -a discover" >&2
 }
 
+# Starts the nodes. When they are there, says how long their addresses took, in the line that job scripts look for. Signals go to what
+# starts them.
+launch() { # JOBDIR COMMAND…
+	local book=$1/logs/copper_address_book.txt began status=0 took child
+	shift
+	began=$(date +%s)
+	"$@" <&0 &
+	child=$!
+	trap 'kill -TERM "$child" 2>/dev/null || :' TERM INT HUP
+	wait "$child" || status=$?
+	# A signal ends the wait, not what is waited for.
+	while kill -0 "$child" 2>/dev/null; do
+		status=0
+		wait "$child" || status=$?
+	done
+	[ "$status" -eq 0 ] || exit "$status"
+	[ ! -e "$book" ] || {
+		# The clock of the file system may be another.
+		took=$(($(stat -c %Y "$book") - began))
+		echo "prepared address book generation took $((took > 0 ? took : 0)) s"
+	}
+}
+
 usage() {
 	echo "usage: ${0##*/} [letters] [-- options of copper mount]" >&2
 	sed -n 's/^#\t//p' "$here/copper_wrapper.sh" >&2

@@ -22,4 +22,4 @@ each=(env PALS_CPU_BIND=none mpiexec -n "$(wc -l <"$hosts")" -ppn 1)
 
 # What is left of a mount that was killed cannot be made, and copper mount takes it away.
 "${each[@]}" mkdir -p "$mnt" || :
-exec "${each[@]}" "$copper" mount --hosts "$hosts" -d "$job" "${options[@]}" "$mnt"
+launch "$job" "${each[@]}" "$copper" mount --hosts "$hosts" -d "$job" "${options[@]}" "$mnt"

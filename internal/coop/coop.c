@@ -100,6 +100,15 @@ struct cop_key cop_coop_key(const struct cop_ask *ask)
 	};
 }
 
+const char *cop_coop_kind_name(enum cop_ask_kind kind)
+{
+	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "listing", [COP_ASK_ENTRY] = "entry",
+		[COP_ASK_CHUNK] = "chunk", [COP_ASK_NAMES] = "names", [COP_ASK_HOLES] = "holes", [COP_ASK_STATFS] = "statfs",
+		[COP_ASK_CHECK] = "check", [COP_ASK_MANIFEST] = "manifest"};
+
+	return names[kind];
+}
+
 /* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of them. */
 uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask)
 {
@@ -469,6 +478,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
 		return true;
 	}
+	cop_log_debug("serving kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(ask.kind), path, (unsigned long long)ask.index);
 	s = calloc(1, sizeof(*s));
 	if (!s) {
 		answer_error(req, -ENOMEM);

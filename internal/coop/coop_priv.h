@@ -41,7 +41,7 @@ struct cop_coop {
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
-	_Atomic bool heard[COP_ASK_LAST + 1]; /* an answer of this kind came from a parent */
+	_Atomic bool heard; /* an answer came from a parent */
 	_Atomic uint32_t parent[64]; /* last ancestor that answered, per stripe; for reports */
 };
 
@@ -89,6 +89,8 @@ void cop_coop_gather(struct flight *f);
 void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask);
 /* The request for the ancestor of a stripe. */
 size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size);
+/* For the log. */
+const char *cop_coop_kind_name(enum cop_ask_kind kind);
 uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask);
 /* Whether this node reads this object from the origin by its place in the tree. */
 bool cop_coop_is_root(const struct flight *f);

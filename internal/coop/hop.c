@@ -92,15 +92,14 @@ static void unsound(struct flight *f, void *data)
 		next_ancestor(f, -EBADMSG);
 }
 
-/* The lines that sites grep for to see a node come to life, under the names that they know (copper-formats(5)). */
+/* The one line that sites count to see every node come to life, under the names that they know (copper-formats(5)). */
 static void note_first(struct flight *f)
 {
 	static const char *const names[COP_ASK_LAST + 1] = {
 		[COP_ASK_LISTING] = "readdir", [COP_ASK_ENTRY] = "lstat", [COP_ASK_CHUNK] = "readfile"};
 	struct cop_coop *c = f->coop;
 
-	if (!names[f->ask.kind] || atomic_load(&c->heard[f->ask.kind]) ||
-	    atomic_exchange(&c->heard[f->ask.kind], true))
+	if (!names[f->ask.kind] || atomic_load(&c->heard) || atomic_exchange(&c->heard, true))
 		return;
 	cop_log_info("first successful parent rpc_%s completed after %llu us since provider startup; path=/%s",
 		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000, f->ask.path);
@@ -160,6 +159,8 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct flight *f = arg;
 
+	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu", cop_coop_kind_name(f->ask.kind), f->ask.path,
+		(unsigned long long)f->ask.index, f->hop, r->status, r->body_len);
 	if (!r->answered) {
 		unanswered(f, r->status);
 	} else if (r->unable || cop_coop_is_own(r->status)) {
@@ -202,6 +203,8 @@ void cop_coop_send(struct flight *f)
 		return;
 	}
 	call.rank = f->hop;
+	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u", cop_coop_kind_name(f->ask.kind), f->ask.path,
+		(unsigned long long)f->ask.index, f->hop);
 	call.payload_len = cop_coop_request(&f->ask, atomic_load(&f->obj->patient) ? ASK_LATER : ASK_NOW, payload, sizeof(payload));
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/log.h"
+
 static void blob_read(void *arg, int rc, void *data, size_t len)
 {
 	cop_coop_land(arg, &(struct cop_landing){.rc = rc, .data = data, .len = len});
@@ -129,6 +131,8 @@ void cop_coop_read_origin(struct flight *f)
 {
 	struct cop_origin *o = atomic_load(&f->obj->patient) ? cop_origin_later(f->coop->conf.origin) : f->coop->conf.origin;
 
+	cop_log_debug("reading the source kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(f->ask.kind), f->ask.path,
+		(unsigned long long)f->ask.index);
 	switch (f->ask.kind) {
 	case COP_ASK_LISTING:
 		cop_origin_list(o, f->ask.path, blob_read, f);

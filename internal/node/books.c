@@ -76,4 +76,6 @@ void cop_node_write_books(struct cop_node *n)
 	snprintf(path, sizeof(path), "%s/logs/copper_address_book_full_output.txt", n->job_dir);
 	if (n->book ? copy_book(n->conf->address_book, path, &err) : write_table(n, path, &err))
 		cop_log_warn("%s", err.text);
+	/* From the start of this node: most of it is waiting for the others to tell their addresses. */
+	cop_log_info("prepared address book generation took %llu s", (unsigned long long)(cop_now_ns() - n->started_ns) / 1000000000);
 }

@@ -164,7 +164,10 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 	fabric.address = n->book ? n->book[n->rank] : NULL;
 	/* Others first come to the rendezvous, which a book makes needless. */
 	fabric.admitted_only = !n->book && !n->conf->insecure;
+	cop_log_info("starting libfabric engine");
 	rc = cop_rpc_open(&conf, &fabric, &n->rpc, err);
+	if (!rc)
+		cop_log_info("engine started");
 	if (!rc)
 		cop_log_info("provider=%s because of --net-type %s", cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
 	if (!rc)

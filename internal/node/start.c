@@ -118,6 +118,18 @@ static int open_log_file(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
+/* What the node was told, in the lines that sites know (copper-formats(5)). */
+static void log_settings(const struct cop_conf *c)
+{
+	cop_log_info("user-facing log_level: %u", c->log_level);
+	cop_log_info("profile_metrics: %s", c->profile ? "enabled" : "disabled");
+	cop_log_info("profile_top_n: %" PRIu32, c->profile_top_n);
+	cop_log_info("profile_paths_full: %s", c->profile_paths_full ? "enabled" : "disabled");
+	cop_log_debug("fanout=%" PRIu32 " trees=%" PRIu32 " chunk=%" PRIu64 " cache_size=%" PRIu64 " enoent_ttl_ms=%" PRIu32
+		" max_cacheable=%" PRIu64 " peer_timeout_ms=%" PRIu32 " origin_ops=%" PRIu32 " (0: as the node finds fit)", c->fanout, c->trees, c->chunk,
+		c->cache_size, c->enoent_ttl_ms, c->max_cacheable, c->peer_timeout_ms, c->origin_ops);
+}
+
 static int open_log(struct cop_node *n, struct cop_err *err)
 {
 	int rc = open_log_file(n, err);
@@ -125,6 +137,8 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 	if (!rc)
 		cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", cop_version, cop_build, n->rank, n->topo.nodes,
 			n->source, *n->mountpoint ? n->mountpoint : "none");
+	if (!rc)
+		log_settings(n->conf);
 	return rc;
 }
 
@@ -258,13 +272,14 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 
 static int join_tree(struct cop_node *n, struct cop_err *err)
 {
+	uint64_t asked_ns = cop_now_ns();
 	int rc;
 
 	cop_log_info("provider registration completed after %llu us", (unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
 	cop_node_join(n);
 	rc = cop_node_join_wait(n, err);
 	if (!rc) {
-		cop_log_info("parent readiness confirmed");
+		cop_log_info("parent readiness confirmed after %llu us", (unsigned long long)(cop_now_ns() - asked_ns) / 1000);
 		cop_node_prefetch_start(n);
 	}
 	return rc;

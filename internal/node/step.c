@@ -210,7 +210,7 @@ static int open_err(struct step *s, const char *job_dir)
 
 	s->err_fd = -1;
 	if (job_dir && cop_job_dir_make(job_dir, &ignored) == 0) {
-		snprintf(path, sizeof(path), "%.4000s/logs/srun-output.log", job_dir);
+		snprintf(path, sizeof(path), "%.4000s/logs/srun.log", job_dir);
 		s->err_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	}
 	if (s->err_fd < 0)

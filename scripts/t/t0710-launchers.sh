@@ -106,8 +106,8 @@ matches 'and the root names who is missing' "$(cat "$T/out.twice")" '1 of 2 node
 lines() { # RANK: of its log, without times and what varies
 	sed -n 's/^[0-9-]* [0-9.-]* \[Info\] ([a-z_]*) //p' "$T/job.pbs/logs/127.0.0.1$(($1 + 1))"-*-output.log | sed 's/[0-9][0-9.]*/N/g'
 }
-for line in 'provider registration completed after N us' 'server running at address: ofi+tcp://N:N' 'parent readiness confirmed' \
-	'first successful parent rpc_readfile completed after N us since provider startup; path=/hello'; do
+for line in 'provider registration completed after N us' 'server running at address: ofi+tcp://N:N' 'parent readiness confirmed after N us' \
+	'first successful parent rpc_(lstat|readdir) completed after N us since provider startup; path=/'; do
 	matches "the log says: $line" "$(lines 1)" "^${line//+/[+]}\$"
 done
 matches 'and: parent not ready yet' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" '\[Info\] \([a-z_]*\) parent not ready yet'
