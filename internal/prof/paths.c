@@ -240,12 +240,13 @@ static int push_row(struct rows *out, const struct record *r, enum category c)
 	struct row row = {.path = r->path, .len = r->len};
 
 	row.sequence = atomic_load_explicit(&((struct record *)r)->sequence[c], RELAXED);
-	if (!row.sequence)
-		return 0;
 	for (unsigned i = 0; i < SLOTS; i++) {
 		row.count[i] = atomic_load_explicit(&((struct record *)r)->count[c][i], RELAXED);
 		row.events += row.count[i];
 	}
+	/* An event between the two steps of a take has no place in the order. */
+	if (!row.sequence && !row.events)
+		return 0;
 	row.weight = row.events;
 	return cop_prof_rows_push(out, &row);
 }
@@ -342,4 +343,121 @@ int cop_prof_paths_each_touch(struct path_table *t,
 	}
 	free(touches);
 	return rc;
+}
+
+/* ---- counting anew ---- */
+
+/* A record of each table, for one path. */
+struct pair {
+	struct record *from, *to;
+	struct shard *from_shard, *to_shard;
+};
+struct pairs {
+	struct pair *pair;
+	size_t n;
+};
+
+/* Records live as long as the table, so that they may be used without the lock from here on. */
+static int list_records(struct path_table *t, struct pairs *out)
+{
+	size_t cap = 0;
+
+	for (unsigned i = 0; i < PATH_SHARDS; i++) {
+		struct shard *s = &t->shard[i];
+		struct pair *grown;
+
+		pthread_mutex_lock(&s->lock);
+		cap += s->count;
+		grown = reallocarray(out->pair, cap + 1, sizeof(*grown));
+		if (grown) {
+			out->pair = grown;
+			for (size_t h = 0; h < atomic_load(&s->heads)->n; h++)
+				for (struct record *r = atomic_load(&atomic_load(&s->heads)->head[h]); r; r = atomic_load(&r->next))
+					out->pair[out->n++] = (struct pair){.from = r, .from_shard = s};
+		}
+		pthread_mutex_unlock(&s->lock);
+		if (!grown)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Both records of every path; those of `to` are made where they are missing. */
+static int pair_up(struct path_table *from, struct path_table *to, struct pairs *out)
+{
+	int rc = list_records(from, out);
+
+	for (size_t i = 0; i < out->n && !rc; i++) {
+		struct pair *p = &out->pair[i];
+
+		p->to = record(to, p->from->path, p->from->len, &p->to_shard);
+		rc = p->to ? 0 : -ENOMEM;
+	}
+	return rc;
+}
+
+static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
+{
+	uint64_t value = atomic_exchange_explicit(from, 0, RELAXED);
+
+	if (value)
+		atomic_fetch_add_explicit(to, value, RELAXED);
+}
+
+/* The order first: whoever counts later than that takes a new place in it. */
+static void move_counts(struct pair *p)
+{
+	for (unsigned c = 0; c < CATEGORIES; c++) {
+		uint64_t sequence = atomic_exchange(&p->from->sequence[c], 0);
+
+		if (sequence)
+			atomic_store(&p->to->sequence[c], sequence);
+		for (unsigned i = 0; i < SLOTS; i++)
+			move(&p->from->count[c][i], &p->to->count[c][i]);
+	}
+}
+
+static void move_ranges(struct path_table *from, struct path_table *to, struct pair *p)
+{
+	struct ranges ranges;
+
+	pthread_mutex_lock(&p->from_shard->lock);
+	ranges = p->from->ranges;
+	p->from->ranges = (struct ranges){0};
+	atomic_store_explicit(&p->from->read_from_0, 0, RELAXED);
+	pthread_mutex_unlock(&p->from_shard->lock);
+	atomic_fetch_sub_explicit(&from->bytes, ranges.cap * sizeof(*ranges.range), RELAXED);
+	for (unsigned i = 0; i < ranges.n; i++)
+		note_range(to, p->to_shard, p->to, &ranges.range[i]);
+	free(ranges.range);
+}
+
+static void move_all(struct path_table *from, struct path_table *to, struct pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		move_counts(&pairs->pair[i]);
+		move_ranges(from, to, &pairs->pair[i]);
+	}
+	move(&from->dropped, &to->dropped);
+}
+
+int cop_prof_paths_take(struct path_table *t, struct path_table *into)
+{
+	struct pairs pairs = {0};
+	int rc = pair_up(t, into, &pairs);
+
+	if (!rc)
+		move_all(t, into, &pairs);
+	free(pairs.pair);
+	return rc;
+}
+
+/* Every path was in t before, so that only the list itself can lack memory. */
+void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken)
+{
+	struct pairs pairs = {0};
+
+	if (!pair_up(taken, t, &pairs))
+		move_all(taken, t, &pairs);
+	free(pairs.pair);
 }

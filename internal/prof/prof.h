@@ -108,6 +108,15 @@ int cop_prof_write_sizes(const char *dir, const char *prefix, const char *source
 int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
 	const struct cop_prof_sizes *sizes, struct cop_buf *out);
 
+/* ---- counting anew ------------------------------------------------------------------------------------------------------------- */
+
+/* Moves everything that was counted into *out, a profile for cop_prof_snapshot and cop_prof_free alone; p goes on from zero. Others may
+ * count meanwhile: each event is in one of the two, none in neither. stats: those of p up to now, taken as well; they outlive *out.
+ * *out is NULL where nothing is counted. -ENOMEM, and then nothing has moved. One thread at a time. */
+int cop_prof_take(struct cop_prof *p, const struct cop_stats *stats, struct cop_prof **out);
+/* What could not be written is counted again. taken stays the caller's, empty; NULL is fine. */
+void cop_prof_put_back(struct cop_prof *p, struct cop_prof *taken);
+
 /* ---- the order of first touches, for a manifest -------------------------------------------------------------------------------- */
 
 struct cop_prof_touch {

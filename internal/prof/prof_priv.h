@@ -109,6 +109,8 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
 
 struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
 void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
+/* A maximum that others raise, too. */
+void cop_prof_raise(_Atomic uint64_t *max, uint64_t value);
 /* All operations together; the quantiles stay 0. */
 void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out);
 
@@ -125,6 +127,11 @@ void cop_prof_paths_touch(struct path_table *t, enum category c, const char *pat
 uint64_t cop_prof_paths_dropped(const struct path_table *t);
 int cop_prof_paths_each_touch(struct path_table *t,
 	int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
+
+/* Moves all events and ranges into an empty table; the paths stay, as if untouched. -ENOMEM, and then nothing has moved. */
+int cop_prof_paths_take(struct path_table *t, struct path_table *into);
+/* The reverse, beside what was counted since. */
+void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken);
 
 /* ---- ranges.c ---- */
 
@@ -146,6 +153,10 @@ uint32_t cop_prof_top_counters(uint32_t top_n);
 struct top_summary *cop_prof_top_new(uint32_t counters);
 void cop_prof_top_free(struct top_summary *t);
 void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot);
+/* Moves all counters into an empty summary of the same size. */
+void cop_prof_top_take(struct top_summary *t, struct top_summary *into);
+/* Adds what was taken to what was counted since; without memory for a path it is left out. */
+void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken);
 /* The most that any count is too low by, a path that is not listed included. */
 uint64_t cop_prof_top_error(struct top_summary *t);
 

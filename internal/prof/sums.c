@@ -18,7 +18,7 @@ struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS])
 	return &shards[number - 1];
 }
 
-static void raise_to(_Atomic uint64_t *max, uint64_t value)
+void cop_prof_raise(_Atomic uint64_t *max, uint64_t value)
 {
 	uint64_t old = atomic_load_explicit(max, RELAXED);
 
@@ -32,7 +32,7 @@ void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint
 	if (outcome != COP_PROF_DONE)
 		atomic_fetch_add_explicit(&cell->outcome[outcome], 1, RELAXED);
 	atomic_fetch_add_explicit(&cell->latency_ns, latency_ns, RELAXED);
-	raise_to(&cell->max_ns, latency_ns);
+	cop_prof_raise(&cell->max_ns, latency_ns);
 	atomic_fetch_add_explicit(&cell->bucket[cop_prof_hist_index(latency_ns)], 1, RELAXED);
 }
 

@@ -183,6 +183,22 @@ static struct counter *take_over(struct top_summary *t, struct shard *s, const c
 	return k;
 }
 
+/* The counter of a path, that it may have taken over just now; NULL without memory. The lock is held. */
+static struct counter *counter_of(struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
+{
+	struct counter *k = find(t, s, hash, path, len);
+
+	if (k)
+		return k;
+	k = s->n < t->counters ? fresh(s, path, len) : take_over(t, s, path, len);
+	if (k) {
+		k->hash = hash;
+		k->next = *chain_of(t, s, hash);
+		*chain_of(t, s, hash) = k;
+	}
+	return k;
+}
+
 void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot)
 {
 	uint64_t hash = cop_hash64(path, len, 0);
@@ -192,21 +208,55 @@ void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int
 	if (slot == SLOT_NONE || len > PATH_LEN_MAX)
 		return;
 	pthread_mutex_lock(&s->lock);
-	k = find(t, s, hash, path, len);
-	if (!k) {
-		k = s->n < t->counters ? fresh(s, path, len) : take_over(t, s, path, len);
-		if (k) {
-			k->hash = hash;
-			k->next = *chain_of(t, s, hash);
-			*chain_of(t, s, hash) = k;
-		}
-	}
+	k = counter_of(t, s, hash, path, len);
 	if (k) {
 		k->value++;
 		k->count[slot]++;
 		sift_down(s, k);
 	}
 	pthread_mutex_unlock(&s->lock);
+}
+
+void cop_prof_top_take(struct top_summary *t, struct top_summary *into)
+{
+	for (unsigned i = 0; i < TOP_SHARDS; i++) {
+		struct shard *s = &t->shard[i], *o = &into->shard[i];
+		struct counter **heap = o->heap, **chain = o->chain;
+
+		/* o is the caller's alone. */
+		pthread_mutex_lock(&s->lock);
+		o->heap = s->heap;
+		o->chain = s->chain;
+		o->n = s->n;
+		s->heap = heap;
+		s->chain = chain;
+		s->n = 0;
+		pthread_mutex_unlock(&s->lock);
+	}
+}
+
+/* Two summaries in one (Agarwal and others, Mergeable Summaries): a path that both know has the sums, its error included. */
+static void put_back_one(struct top_summary *t, struct shard *s, const struct counter *taken)
+{
+	struct counter *k;
+
+	pthread_mutex_lock(&s->lock);
+	k = counter_of(t, s, taken->hash, taken->path, taken->len);
+	if (k) {
+		k->value += taken->value;
+		k->error += taken->error;
+		for (unsigned i = 0; i < SLOTS; i++)
+			k->count[i] += taken->count[i];
+		sift_down(s, k);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken)
+{
+	for (unsigned i = 0; i < TOP_SHARDS; i++)
+		for (uint32_t k = 0; k < taken->shard[i].n; k++)
+			put_back_one(t, &t->shard[i], taken->shard[i].heap[k]);
 }
 
 uint64_t cop_prof_top_error(struct top_summary *t)

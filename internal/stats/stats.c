@@ -31,6 +31,12 @@ void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from)
 		cop_stats_add(into, c, cop_stats_get(from, c));
 }
 
+void cop_stats_take(struct cop_stats *from, struct cop_stats *into)
+{
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_stats_add(into, c, atomic_exchange_explicit(&from->value[c], 0, memory_order_relaxed));
+}
+
 const char *cop_counter_group(enum cop_counter c)
 {
 	return rows[c].group;

@@ -33,6 +33,8 @@ static inline uint64_t cop_stats_get(const struct cop_stats *s, enum cop_counter
 void cop_stats_json(const struct cop_stats *s, struct cop_buf *out);
 /* Adds every counter of `from` to `into`. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
+/* Moves every counter of `from` into `into`: one atomic step each, so that whoever counts meanwhile is in one of them. */
+void cop_stats_take(struct cop_stats *from, struct cop_stats *into);
 /* Row c of the list, for tables and manuals. */
 const char *cop_counter_group(enum cop_counter c);
 const char *cop_counter_name(enum cop_counter c);

@@ -38,6 +38,22 @@ static void the_sum_has_every_counter(void **state)
 	assert_int_equal(cop_stats_get(&b, 1), 1000);
 }
 
+static void what_is_taken_is_gone_and_nothing_else(void **state)
+{
+	struct cop_stats a = {0}, b = {0};
+
+	(void)state;
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_stats_add(&a, c, 7 + c);
+	cop_stats_add(&b, 1, 1000);
+	cop_stats_take(&a, &b);
+	cop_stats_add(&a, 2, 5);
+	for (unsigned c = 0; c < COP_COUNTERS; c++) {
+		assert_int_equal(cop_stats_get(&a, c), c == 2 ? 5 : 0);
+		assert_int_equal(cop_stats_get(&b, c), 7 + c + (c == 1 ? 1000 : 0));
+	}
+}
+
 static void json_is_groups_of_names_in_the_order_of_the_list(void **state)
 {
 	struct cop_stats s = {0};
@@ -126,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counters_begin_at_zero_and_add_up),
 		cmocka_unit_test(the_sum_has_every_counter),
+		cmocka_unit_test(what_is_taken_is_gone_and_nothing_else),
 		cmocka_unit_test(json_is_groups_of_names_in_the_order_of_the_list),
 		cmocka_unit_test(rows_are_unique_groups_stand_together_and_names_are_keys),
 		cmocka_unit_test(the_keys_that_scripts_read_are_there),
