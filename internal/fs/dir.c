@@ -57,20 +57,20 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 	return true;
 }
 
-/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a lookup would. */
+/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a lookup would where it succeeds. */
 static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name)
 {
 	struct op *op = f->op;
 	struct fuse_entry_param e = {.attr.st_ino = UNKNOWN_INO, .attr.st_mode = (mode_t)le->type << 12};
 	struct cop_attr attr = le->attr;
 	struct inode *i = NULL;
-	bool target = !S_ISLNK(attr.mode) || le->target;
+	bool looked_up = (!S_ISLNK(attr.mode) || le->target) && !cop_fs_is_old_ioctl(name, le->name_len);
 
 	if (le->has_attr) {
 		cop_fs_shown(op->fs, op->inode, le->target, le->target_len, &attr);
 		cop_fs_stat(&attr, &e.attr);
 	}
-	if (op->plus && le->has_attr && target && !op->fs->n_places && f->n_given < f->max_given) {
+	if (op->plus && le->has_attr && looked_up && !op->fs->n_places && f->n_given < f->max_given) {
 		i = cop_fs_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
 		if (i) {
 			e.ino = cop_fs_nodeid(op->fs, i);

@@ -175,6 +175,8 @@ void cop_fs_local_readdir(struct op *op);
 
 /* ---- the operations ---- */
 void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+/* The file by which programs of Copper 1.0 asked a mount for its counters: no lookup of it succeeds. */
+bool cop_fs_is_old_ioctl(const char *name, size_t len);
 /* attr as the user sees it: a rewritten link target changes the size. */
 void cop_fs_shown(const struct cop_fs *fs, struct inode *parent, const char *target,
 	size_t target_len, struct cop_attr *attr);

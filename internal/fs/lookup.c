@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "log/log.h"
+
 static void reply_entry(struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
 {
 	struct fuse_entry_param e = {0};
@@ -138,6 +140,20 @@ static bool is_local(struct op *op)
 		cop_fs_place(op->fs, path) != PLACE_TREE;
 }
 
+bool cop_fs_is_old_ioctl(const char *name, size_t len)
+{
+	static const char old[] = ".spec_ioctl_file";
+
+	return len == sizeof(old) - 1 && memcmp(name, old, len) == 0;
+}
+
+/* Copper 1.0's programs open this file in the mount and ask by ioctl. Nobody would answer, and they would take that for zeros. */
+static void refuse_old_ioctl(struct op *op)
+{
+	cop_log_warn("refused: the file of Copper 1.0's ioctls was opened; use copper cache-stats, --output-dir, --snapshot or --reset of it (copper-cache-stats(1))");
+	cop_fs_fail(op, -EOPNOTSUPP);
+}
+
 void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct op *op = cop_fs_op(req, parent, COP_PROF_OP_LOOKUP);
@@ -152,7 +168,9 @@ void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	memcpy(op->name, name, len);
 	op->name_len = (uint16_t)len;
-	if (is_local(op))
+	if (cop_fs_is_old_ioctl(name, len))
+		refuse_old_ioctl(op);
+	else if (is_local(op))
 		cop_fs_local_lookup(op);
 	else
 		ask(op, COP_ASK_LISTING, 0, false, with_listing);
