@@ -22,7 +22,7 @@ struct args {
 	const char *mountpoint, *runtime_dir, *from, *output_dir;
 	uint32_t watch_s;
 	const char *path;
-	bool json, table, all, invalidate, snapshot, local;
+	bool json, table, all, invalidate, snapshot, local, reset;
 };
 
 #define FLAG(field) .kind = COP_OPT_FLAG, .offset = offsetof(struct args, field)
@@ -38,6 +38,7 @@ static const struct cop_opt rows[] = {
 	{.name = "from", TEXT(from), .arg = "DIR", .help = "sum up such files; no node is asked"},
 	{.name = "snapshot", FLAG(snapshot), .help = "every node writes the reports of --profile now"},
 	{.name = "local", FLAG(local), .help = "with --snapshot: only the node here"},
+	{.name = "reset", FLAG(reset), .help = "keep pre-reset reports, then count from zero"},
 	{.name = "invalidate", FLAG(invalidate), .help = "every node forgets PATH and all below it, or all"},
 	{.name = "runtime-dir", TEXT(runtime_dir), .arg = "DIR",
 		.help = "where control sockets stand, as given to mount", .rare = true},
@@ -176,7 +177,7 @@ static int watch(const struct args *a, const char *path)
 /* Options that do different things. */
 static int check(const struct args *a, struct cop_err *err)
 {
-	bool shows = a->all || a->table || a->watch_s, files = a->from || a->output_dir;
+	bool shows = (a->all && !a->reset) || a->table || a->watch_s, files = a->from || a->output_dir;
 
 	if (a->path && !a->invalidate)
 		return cop_err_set(err, EINVAL, "PATH '%s' goes with --invalidate", a->path);
@@ -184,7 +185,8 @@ static int check(const struct args *a, struct cop_err *err)
 		return cop_err_set(err, EINVAL, "--local goes with --snapshot");
 	if (a->from && a->mountpoint)
 		return cop_err_set(err, EINVAL, "--from reads files and asks no node: leave MOUNTPOINT out");
-	if (a->invalidate + a->snapshot + files + shows > 1 || (a->json && (a->table || a->invalidate || a->snapshot)))
+	if (a->invalidate + a->snapshot + a->reset + files + shows > 1 ||
+	    (a->json && (a->table || a->invalidate || a->snapshot || a->reset)))
 		return cop_err_set(err, EINVAL, "these options do different things: see copper cache-stats --help");
 	return 0;
 }
@@ -195,6 +197,8 @@ static int run(const struct args *a, const char *path)
 		return invalidate(a, path);
 	if (a->snapshot)
 		return ask(path, a->local ? "snapshot local" : "snapshot", SNAPSHOT_TIMEOUT_MS);
+	if (a->reset)
+		return ask(path, a->all ? "reset all" : "reset", SNAPSHOT_TIMEOUT_MS);
 	if (a->output_dir)
 		return cop_cmd_usage_ask(path, a->output_dir, a->json);
 	return a->watch_s ? watch(a, path) : ask(path, command(a), TIMEOUT_MS);

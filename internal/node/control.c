@@ -2,7 +2,7 @@
 /* What a user can ask of a running node: commands on its control socket, and the same operations when they come
  * from another node.
  *
- *     stats [all] | table [all] | stop [local] | snapshot [local] | sizes | process | invalidate PATH
+ *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process | invalidate PATH
  */
 #include "node/node_priv.h"
 
@@ -176,6 +176,8 @@ static void obey(struct cop_node *n, struct cop_ctl_conn *conn, char *line)
 		cop_node_stop_command(n, c, more);
 	} else if (is_command(line, "snapshot", &more, "local")) {
 		cop_node_snapshot_command(n, c, more);
+	} else if (is_command(line, "reset", &more, "all")) {
+		cop_node_reset_command(n, c, more);
 	} else if (strcmp(line, "process") == 0) {
 		process_command(n, c);
 	} else if (strcmp(line, "sizes") == 0) {

@@ -86,6 +86,7 @@ static const struct {
 	[OP_INVALIDATE] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
 	[OP_TABLE] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
 	[OP_SNAPSHOT] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
+	[OP_RESET] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
 };
 
 static bool is_own(uint8_t op)

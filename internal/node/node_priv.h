@@ -31,6 +31,7 @@ enum {
 	OP_INVALIDATE, /* forget a path and what is below it (payload), first here, then in the subtree */
 	OP_TABLE,      /* the statistics of the subtree, a line for each node */
 	OP_SNAPSHOT,   /* write the reports of this moment */
+	OP_RESET,      /* the same, and count from zero; the payload tells one command from another */
 };
 
 #define STOP_GRACE_MS 2000
@@ -44,7 +45,7 @@ enum {
 /* What every node of a subtree is to do. */
 struct task {
 	uint8_t op;
-	const char *path; /* OP_INVALIDATE: relative to the source; else "" */
+	const char *path; /* OP_INVALIDATE: relative to the source; OP_RESET: of this one command; else "" */
 };
 
 /* What a whole subtree answered. */
@@ -85,6 +86,8 @@ void cop_node_gate_close(struct gate *g);
 void cop_node_gate_drain(struct gate *g);
 
 struct cop_node;
+
+#define COP_NODE_RESET_NAME 64
 
 /* Something for the main thread, which may wait for a disk. */
 struct chore {
@@ -143,6 +146,7 @@ struct cop_node {
 	struct gathered stop_result;   /* what the nodes below answered */
 	bool stop_asked, stop_answered; /* the nodes below were, once, whoever asks again; they have */
 	bool stopped;                  /* and this node too: stop_result has all of them and does not change any more */
+	char reset_done[COP_NODE_RESET_NAME]; /* main thread: the last OP_RESET that was done here */
 	struct cop_list chores;
 	unsigned chore_count;
 	bool chores_closed;            /* the main thread takes no more */
@@ -273,7 +277,7 @@ struct doing {
 	struct gathered below;
 	struct task task;
 	bool local;             /* stop: not the nodes below */
-	struct chore chore;     /* snapshot: this node's part, and */
+	struct chore chore;     /* snapshot, reset: this node's part, and */
 	struct gathered own;    /* what came of it; */
 	_Atomic unsigned parts; /* the last of both finishes */
 	char path[];
@@ -320,12 +324,16 @@ int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
 /* The reports of this moment under a tag, or the final ones (NULL). 0; -ENOENT: this node writes none; else it is logged, and err
  * (may be NULL) has the sentence. */
 int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err);
+/* Main thread. The reports of before under the tag pre-reset, where this node writes any, and every counter from zero. If they cannot be
+ * written, or without memory, the counters go on as they were, and err has the sentence. */
+int cop_node_profile_reset(struct cop_node *n, struct cop_err *err);
 /* What the cache holds, for the writers of prof. */
 struct cop_prof_sizes cop_node_sizes(struct cop_node *n);
 
 /* ---- snapshot.c: reports when they are asked for ---- */
 void cop_node_snapshot_here(struct doing *d);
 void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local);
+void cop_node_reset_command(struct cop_node *n, struct command *c, bool all);
 void cop_node_sizes_command(struct cop_node *n, struct command *c);
 
 /* ---- cluster.c: the sums of the job ---- */

@@ -115,7 +115,7 @@ void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered 
 		invalidate_here(d);
 	else if (task->op == OP_STOP)
 		cop_node_stop_here(d);
-	else if (task->op == OP_SNAPSHOT)
+	else if (task->op == OP_SNAPSHOT || task->op == OP_RESET)
 		cop_node_snapshot_here(d);
 	else
 		below(d);

@@ -75,21 +75,44 @@ static bool writes(const struct cop_node *n)
 		(n->conf->rank_files == COP_CONF_RANK_FILES_ROOT && n->rank == 0));
 }
 
-/* A report that cannot be written is no reason to stop anything. */
-int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err)
+static int write_profile(struct cop_node *n, struct cop_prof *p, const char *tag, struct cop_err *err)
 {
 	struct cop_prof_sizes sizes = cop_node_sizes(n);
-	bool full = cop_prof_level(n->prof) == COP_PROF_FULL;
+	bool full = cop_prof_level(p) == COP_PROF_FULL;
 	struct cop_err own = {0};
-	int rc;
-
-	if (!writes(n))
-		return -ENOENT;
 	/* Old readers take every path of a table file for a used one, so sizes stand only beside the full paths. */
-	rc = cop_prof_snapshot(n->prof, tag, full ? &sizes : NULL, &own);
+	int rc = cop_prof_snapshot(p, tag, full ? &sizes : NULL, &own);
+
 	if (rc)
 		cop_log_error("profile not written: %s", own.text);
 	if (rc && err)
 		*err = own;
 	return rc == -ENOENT ? -EIO : rc;
+}
+
+/* A report that cannot be written is no reason to stop anything. */
+int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err)
+{
+	return writes(n) ? write_profile(n, n->prof, tag, err) : -ENOENT;
+}
+
+int cop_node_profile_reset(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_stats before = {0};
+	struct cop_prof *taken;
+	int rc = cop_prof_take(n->prof, &before, &taken);
+
+	if (rc)
+		return cop_err_set(err, ENOMEM, "no memory to take the counters aside; they go on as they were");
+	cop_stats_take(&n->stats, &before);
+	if (writes(n))
+		rc = write_profile(n, taken, "pre-reset", err);
+	if (rc) {
+		cop_prof_put_back(n->prof, taken);
+		cop_stats_sum(&n->stats, &before);
+	} else {
+		cop_log_info("counters set to zero");
+	}
+	cop_prof_free(taken);
+	return rc;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user asks for while the node runs and what may wait for a disk or take its time: the reports of this moment on
- * every node, and what the cache holds. The main thread does it. */
+/* What a user asks for while the node runs and what may wait for a disk or take its time: the reports of this moment, or those and
+ * counters from zero, here or on every node; and what the cache holds. The main thread does it. */
 #include "node/node_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- reports, here and below at the same time ---- */
 
@@ -17,11 +19,21 @@ static void part_done(struct doing *d)
 	cop_node_finish(d);
 }
 
+/* A request may come twice, and a second reset would write the few counts since the first over all those before it. */
+static int reset_once(struct cop_node *n, const char *name, struct cop_err *err)
+{
+	int rc = strcmp(n->reset_done, name) ? cop_node_profile_reset(n, err) : 0;
+
+	if (!rc)
+		snprintf(n->reset_done, sizeof(n->reset_done), "%s", name);
+	return rc;
+}
+
 static void write_here(struct cop_node *n, struct chore *c)
 {
 	struct doing *d = COP_CONTAINER_OF(c, struct doing, chore);
 	struct cop_err err = {0};
-	int rc = cop_node_profile_write(n, "ioctl-snapshot", &err);
+	int rc = d->task.op == OP_RESET ? reset_once(n, d->task.path, &err) : cop_node_profile_write(n, "ioctl-snapshot", &err);
 
 	if (!rc)
 		d->own.nodes = 1;
@@ -96,6 +108,70 @@ void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local
 	d = cop_node_doing(n, &task, here_written, c);
 	if (!d) {
 		here_written(c, &nothing);
+		return;
+	}
+	d->local = true;
+	cop_node_snapshot_here(d);
+}
+
+/* ---- counting from zero ---- */
+
+/* Where the reports of before are. All nodes were started with the same options. */
+static void say_where(const struct cop_node *n, bool all, struct cop_buf *out)
+{
+	bool root = n->conf->rank_files == COP_CONF_RANK_FILES_ROOT;
+
+	if (!n->prof)
+		cop_buf_str(out, "no reports of before: the job was started without --profile\n");
+	else if (n->conf->rank_files == COP_CONF_RANK_FILES_NONE || (root && !all && n->rank != 0))
+		cop_buf_str(out, "no reports of before: --rank-files says so\n");
+	else
+		cop_buf_printf(out, "reports of before are in %s/profiling/pre-reset%s\n", n->job_dir,
+			root ? ": those of rank 0 (--rank-files root)" : "");
+}
+
+static void reply_reset(struct command *c, const struct gathered *g, uint32_t of, bool all)
+{
+	struct cop_buf out = {0};
+	bool failed = g->dead || g->text.len || !g->nodes;
+
+	cop_buf_printf(&out, "counters of %" PRIu32 "/%" PRIu32 " nodes set to zero\n", g->nodes, of);
+	if (g->nodes)
+		say_where(c->node, all, &out);
+	if (g->text.len)
+		cop_buf_printf(&out, "%s\n", g->text.data);
+	cop_node_reply(c->conn, failed ? -EIO : 0, &out);
+	free(c);
+}
+
+static void here_reset(void *arg, struct gathered *g)
+{
+	reply_reset(arg, g, 1, false);
+}
+
+static void all_reset(void *arg, struct gathered *g)
+{
+	struct command *c = arg;
+
+	reply_reset(c, g, c->node->topo.nodes, true);
+}
+
+void cop_node_reset_command(struct cop_node *n, struct command *c, bool all)
+{
+	char name[COP_NODE_RESET_NAME];
+	struct task task = {.op = OP_RESET, .path = name};
+	struct gathered nothing = {0};
+	struct doing *d;
+
+	snprintf(name, sizeof(name), "%" PRIu32 ".%" PRIu64, n->rank, cop_now_ns());
+	if (all) {
+		if (cop_node_gather(n, &task, cop_topo_root(&n->topo, 0), all_reset, c))
+			all_reset(c, &nothing);
+		return;
+	}
+	d = cop_node_doing(n, &task, here_reset, c);
+	if (!d) {
+		here_reset(c, &nothing);
 		return;
 	}
 	d->local = true;

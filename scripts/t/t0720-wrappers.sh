@@ -9,7 +9,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 29
+plan 32
 
 scripts=$cop_root/scripts
 small_tree "$T/src"
@@ -38,10 +38,12 @@ EOS
 )
 wait_for 60 job_is_over "$id"
 matches 'Frontier: launch ends with 0' "$(said frontier)" '^launch ends with 0$'
-is 'four nodes are ready' "$(sed -n 2p "$T/out.frontier")" 4
+matches 'and says how long the addresses took' "$(said frontier)" '^prepared address book generation took [0-9]+ s$'
+is 'four nodes are ready' "$(sed -n '/^launch ends/ { n; p }' "$T/out.frontier")" 4
 is 'all of them read' "$(grep -c '^hello$' "$T/out.frontier")" 4
 matches 'stop stops all' "$(said frontier)" '^stopped 4/4 nodes$'
 matches 'and ends with 0' "$(said frontier)" '^stop ends with 0$'
+is 'no other log has the name of a node' "$(find "$T/logs/$id/logs" -name '*output.log' | wc -l) $(cd "$T/logs/$id/logs" && echo srun*)" '4 srun.log'
 is 'each node reports' "$(find "$T/logs/$id/profiling/final" -name '*-profiling_operations.csv' | wc -l)" 4
 is 'with the paths used most' "$(find "$T/logs/$id/profiling/final" -name '*-profiling_top_paths.csv' | wc -l)" 4
 matches 'the reports are summed up' "$(said frontier)" '^aggregated$'
@@ -62,6 +64,7 @@ EOS
 )
 wait_for 60 job_is_over "$id"
 matches 'Aurora: launch ends with 0' "$(said aurora)" '^launch ends with 0$'
+matches 'Aurora: and says how long the addresses took' "$(said aurora)" '^prepared address book generation took [0-9]+ s$'
 is 'all nodes read' "$(grep -c '^hello$' "$T/out.aurora")" 4
 matches 'stop stops all of them' "$(said aurora)" '^stopped 4/4 nodes$'
 matches 'and ends with 0, too' "$(said aurora)" '^stop ends with 0$'
