@@ -196,6 +196,7 @@ static void run_batch(struct cop_origin_job *job, int rc)
 		}
 	}
 	if (done) {
+		cop_origin_took(o, begin);
 		each = (cop_now_ns() - begin) / done;
 		/* A running mean; that two batches may overwrite each other's does no harm. */
 		o->stat_ns = o->stat_ns ? (3 * o->stat_ns + each) / 4 : each;
@@ -259,6 +260,7 @@ static int start_batches(struct listing *l)
 
 static void start_pass(struct listing *l)
 {
+	uint64_t begin = cop_now_ns();
 	int64_t wanted;
 	int rc;
 
@@ -268,6 +270,7 @@ static void start_pass(struct listing *l)
 		rc = -errno;
 	if (!rc)
 		rc = read_names(l);
+	cop_origin_took(l->task.o, begin);
 	if (rc) {
 		end(l, rc, NULL, 0);
 		return;
@@ -324,8 +327,12 @@ static void finish_pass(struct listing *l)
 	size_t len = 0;
 	int rc = l->error;
 
-	if (!rc)
+	if (!rc) {
+		uint64_t begin = cop_now_ns();
+
 		rc = cop_origin_statx(l->task.o, l->fd, "", &after, NULL);
+		cop_origin_took(l->task.o, begin);
+	}
 	if (!rc) {
 		moved = after.version != l->before.version;
 		if (!moved || last)
@@ -349,7 +356,10 @@ static void list_job(struct cop_origin_job *job, int rc)
 	if (!rc)
 		rc = t->path_error;
 	if (!rc) {
+		uint64_t begin = cop_now_ns();
+
 		l->fd = cop_origin_open_read(t->o, t->path, O_DIRECTORY);
+		cop_origin_took(t->o, begin);
 		rc = l->fd < 0 ? l->fd : 0;
 	}
 	if (rc)

@@ -182,6 +182,7 @@ static void system_calls_are_counted_exactly(void **state)
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_OPERATIONS), 56);
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_LISTS), 1);
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_STATS), 50);
+	assert_true(cop_stats_get(&f->stats, COP_ORIGIN_TIME_US) > 0);
 	free(ask_list(f->o, "d", &rc));
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_OPERATIONS), 56 + 55);
 	assert_null(ask_list(f->o, "gone", &rc));

@@ -78,13 +78,16 @@ static int read_entry(struct cop_origin_task *t, void **blob, size_t *len)
 static void stat_job(struct cop_origin_job *job, int rc)
 {
 	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	uint64_t begin = cop_now_ns();
 	void *blob = NULL;
 	size_t len = 0;
 
 	if (!rc)
 		rc = t->path_error;
-	if (!rc)
+	if (!rc) {
 		rc = read_entry(t, &blob, &len);
+		cop_origin_took(t->o, begin);
+	}
 	cop_origin_task_end(t, rc, blob, len);
 	free(t);
 }
@@ -121,10 +124,13 @@ static int read_statfs(struct cop_origin_real *o, struct cop_statfs **out)
 static void statfs_job(struct cop_origin_job *job, int rc)
 {
 	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	uint64_t begin = cop_now_ns();
 	struct cop_statfs *fs = NULL;
 
-	if (!rc)
+	if (!rc) {
 		rc = read_statfs(t->o, &fs);
+		cop_origin_took(t->o, begin);
+	}
 	cop_origin_task_end(t, rc, fs, fs ? sizeof(*fs) : 0);
 	free(t);
 }

@@ -120,6 +120,8 @@ static void read_job(struct cop_origin_job *job, int rc)
 	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
 	struct read_task *r = COP_CONTAINER_OF(t, struct read_task, task);
 	struct file f = {.fd = -1};
+	uint64_t begin = cop_now_ns();
+	bool asks = !rc && !t->path_error;
 	size_t got = 0;
 
 	if (!rc)
@@ -129,6 +131,8 @@ static void read_job(struct cop_origin_job *job, int rc)
 	if (!rc)
 		rc = read_file(r, &f, &got);
 	close_file(r, &f, !rc && r->offset + got < f.size);
+	if (asks)
+		cop_origin_took(t->o, begin);
 	if (!rc) {
 		cop_stats_add(t->o->stats, COP_ORIGIN_READS, 1);
 		cop_stats_add(t->o->stats, COP_ORIGIN_BYTES, got);
@@ -236,6 +240,8 @@ static void holes_job(struct cop_origin_job *job, int rc)
 	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
 	struct read_task *r = COP_CONTAINER_OF(t, struct read_task, task);
 	struct file f = {.fd = -1};
+	uint64_t begin = cop_now_ns();
+	bool asks = !rc && !t->path_error;
 	struct cop_buf out = {0};
 
 	if (!rc)
@@ -250,6 +256,8 @@ static void holes_job(struct cop_origin_job *job, int rc)
 		rc = check_file(t->o, &f, r->version);
 	if (f.fd >= 0)
 		close(f.fd);
+	if (asks)
+		cop_origin_took(t->o, begin);
 	if (rc)
 		cop_buf_free(&out);
 	cop_origin_task_end(t, rc, out.data, out.len);
