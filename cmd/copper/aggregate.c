@@ -79,6 +79,9 @@ static void print_faults(const struct cop_report_aggregated *a)
 	if (mixed.data)
 		fprintf(stderr, "copper aggregate: %s\n", mixed.data);
 	cop_buf_free(&mixed);
+	if (a->doubts)
+		fprintf(stderr, "copper aggregate: %" PRIu64 " of the ranks' files under %s have values that are not taken as they stand; the rest of them "
+			"is in the sums:\n%s", a->doubts, a->input, a->doubted.data ? a->doubted.data : "");
 	if (!a->faults)
 		return;
 	fprintf(stderr, "copper aggregate: missing or of no use under %s: %" PRIu64 " of the ranks' files; the sums are without them:\n%s",

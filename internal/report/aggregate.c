@@ -129,6 +129,18 @@ void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct c
 			"started again, are added up", a->found, a->nodes);
 }
 
+static void list_lines(const struct cop_buf *text, struct cop_buf *out)
+{
+	for (const char *line = text->data; line && *line;) {
+		size_t len = strcspn(line, "\n");
+
+		cop_buf_str(out, "  - ");
+		cop_csv_markdown(out, line, len);
+		cop_buf_str(out, "\n");
+		line += len + !!line[len];
+	}
+}
+
 static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 {
 	struct cop_buf mixed = {0};
@@ -137,19 +149,16 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	if (mixed.data)
 		cop_buf_printf(out, "- %s\n", mixed.data);
 	cop_buf_free(&mixed);
+	if (a->doubts) {
+		cop_buf_printf(out, "- Files with values that are not taken as they stand: %" PRIu64 "\n", a->doubts);
+		list_lines(&a->doubted, out);
+	}
 	if (!a->faults)
 		return;
 	cop_buf_printf(out, "- Files used: %" PRIu64 " of aggregates, %" PRIu64 " of operations, %" PRIu64 " of top paths\n",
 		a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS], a->files[COP_REPORT_TOP_PATHS]);
 	cop_buf_printf(out, "- Files missing or of no use: %" PRIu64 "\n", a->faults);
-	for (const char *line = a->named.data; line && *line;) {
-		size_t len = strcspn(line, "\n");
-
-		cop_buf_str(out, "  - ");
-		cop_csv_markdown(out, line, len);
-		cop_buf_str(out, "\n");
-		line += len + !!line[len];
-	}
+	list_lines(&a->named, out);
 }
 
 /* tables/final, or the job directory itself, as with the files of the ranks. */
@@ -217,6 +226,8 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 		memcpy(out->files, ranks.files, sizeof(out->files));
 		out->faults = ranks.faults.count;
 		cop_report_faults_list(&ranks.faults, &out->named);
+		out->doubts = ranks.doubts.count;
+		cop_report_faults_list(&ranks.doubts, &out->doubted);
 		out->cluster = ranks.sums;
 		ranks.sums = NULL;
 		out->found = ranks.found;
@@ -239,6 +250,7 @@ void cop_report_aggregated_free(struct cop_report_aggregated *a)
 	free(a->input);
 	free(a->output);
 	cop_buf_free(&a->named);
+	cop_buf_free(&a->doubted);
 	cop_report_cluster_free(a->cluster);
 	*a = (struct cop_report_aggregated){0};
 }

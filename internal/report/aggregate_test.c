@@ -286,7 +286,7 @@ static void a_table_and_json_show_the_sums(void **state)
 	assert_non_null(strstr(text.data, "\ntotal                           5            4          1          0       2.20        0.000\n"));
 	cop_buf_free(&text);
 	cop_report_aggregated_json(&got, "cluster", &text);
-	assert_non_null(strstr(text.data, "\"ranks\":1,\"files\":{\"aggregate\":1,\"operations\":2,\"top_paths\":1},\"unusable\":2,\"found\":2,\"job_nodes\":0,"
+	assert_non_null(strstr(text.data, "\"ranks\":1,\"files\":{\"aggregate\":1,\"operations\":2,\"top_paths\":1},\"unusable\":2,\"doubtful\":0,\"found\":2,\"job_nodes\":0,"
 		"\"metrics\":{\"hits\":1,\"seconds\":0.000001},\"operations\":{\"a\\u001b[31m\":{\"total_calls\":4,\"cache_hits\":3,"
 		"\"cache_misses\":1,\"negative_results\":0,\"avg_latency_us\":2.50,\"total_latency_s\":0.000010},"));
 	cop_buf_free(&text);

@@ -117,9 +117,12 @@ int cop_report_cluster_row(struct rows *rows, const struct row *from)
 int cop_report_cluster_metric(struct cop_report_cluster *c, const char *name, const char *value)
 {
 	struct row row = {.name = (char *)name};
-	int rc = cop_report_number_parse(value, &row.sum, &row.decimal);
+	int cut = cop_report_number_parse(value, &row.sum, &row.decimal), rc;
 
-	return rc ? rc : cop_report_cluster_row(&c->metrics, &row);
+	if (cut < 0)
+		return cut;
+	rc = cop_report_cluster_row(&c->metrics, &row);
+	return rc ? rc : cut;
 }
 
 int cop_report_cluster_op(struct cop_report_cluster *c, const char *name, const struct cop_report_op *op)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading *_cache_size.output: "<path>: <bytes>" lines, then "Total bytes: N" and "total number of files: N" (or entries). A name may
- * hold a colon and a blank, so that a line is read from its end. */
-#include <dirent.h>
+/* Reading one list of sizes: "<path>: <bytes>" lines, then "Total bytes: N" and "total number of files: N" (or entries). A name may
+ * hold a colon and a blank, so that a line is read from its end. Copper 1.0 sets its totals between bars of =, and puts a sentence
+ * before the list of attributes. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "report/report_priv.h"
 
@@ -54,13 +50,23 @@ static bool take_number(char *line, size_t *len, uint64_t *out)
 	return true;
 }
 
+bool cop_report_held_ornament(const char *line, size_t len)
+{
+	static const char fixed[] = "all entries should be ";
+	size_t bar = 0;
+
+	while (bar < len && line[bar] == '=')
+		bar++;
+	return (bar > 3 && bar == len) || (len > sizeof(fixed) - 1 && memcmp(line, fixed, sizeof(fixed) - 1) == 0);
+}
+
 static void take_line(struct reading *r, char *line, size_t len)
 {
 	uint64_t n;
 
 	if (len && line[len - 1] == '\r')
 		len--;
-	if (!len)
+	if (!len || cop_report_held_ornament(line, len))
 		return;
 	if (!take_number(line, &len, &n)) {
 		r->why = "a line has no number at its end";
@@ -147,112 +153,6 @@ int cop_report_held_add(struct cop_report_held *u, enum cop_report_held_table ta
 	add(&u->table[table].files, 1);
 	add(&u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
 	add(&u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
-	return 0;
-}
-
-/* ---- a directory of them ---- */
-
-static ssize_t read_fd(void *arg, void *data, size_t len)
-{
-	ssize_t n;
-
-	do
-		n = read(*(const int *)arg, data, len);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
-}
-
-static int add_file(struct cop_report_held *u, struct faults *f, int dir, const char *name,
-	enum cop_report_held_table table)
-{
-	const char *why = NULL;
-	uint64_t size;
-	int fd = cop_open_regular(dir, name, &size), rc;
-
-	if (fd < 0) {
-		cop_report_faults_add(f, name, fd == -EINVAL || fd == -EISDIR ? "it is not a regular file" : strerror(-fd));
-		return 0;
-	}
-	rc = cop_report_held_add(u, table, read_fd, &fd, &why);
-	close(fd);
-	if (rc == -ENOMEM)
-		return rc;
-	if (rc || why)
-		cop_report_faults_add(f, name, why ? why : strerror(-rc));
-	return 0;
-}
-
-/* "host-4711-data_cache_size.output", or without anything before. */
-static bool is_ours(const char *name, enum cop_report_held_table *table)
-{
-	size_t len = strlen(name);
-
-	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++) {
-		size_t tail = strlen(names[t]);
-
-		if (len < tail || strcmp(name + len - tail, names[t]) || (len > tail && name[len - tail - 1] != '-'))
-			continue;
-		*table = t;
-		return true;
-	}
-	return false;
-}
-
-static int read_dir(struct cop_report_held *u, struct faults *f, const char *path, uint64_t *found)
-{
-	DIR *d = opendir(path);
-	struct dirent *entry;
-	int rc = d ? 0 : -errno;
-
-	while (!rc && (errno = 0, entry = readdir(d))) {
-		enum cop_report_held_table table;
-
-		if (!is_ours(entry->d_name, &table))
-			continue;
-		++*found;
-		rc = add_file(u, f, dirfd(d), entry->d_name, table);
-	}
-	if (!rc && errno)
-		rc = -errno;
-	if (d)
-		closedir(d);
-	return rc;
-}
-
-static uint64_t usable(const struct cop_report_held *u)
-{
-	uint64_t files = 0;
-
-	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++)
-		add(&files, u->table[t].files);
-	return files;
-}
-
-int cop_report_held_read(struct cop_report_held *u, const char *dir, struct cop_err *err)
-{
-	struct faults f;
-	uint64_t found = 0;
-	char *final;
-	int rc;
-
-	if (asprintf(&final, "%s/tables/final", dir) < 0)
-		return cop_err_set(err, ENOMEM, "no memory to read %s", dir);
-	cop_report_faults_init(&f);
-	rc = read_dir(u, &f, dir, &found);
-	if (!rc && !found) {
-		rc = read_dir(u, &f, final, &found);
-		rc = rc == -ENOENT || rc == -ENOTDIR ? 0 : rc;
-	}
-	u->faults = f.count;
-	cop_report_faults_list(&f, &u->named);
-	cop_report_faults_fini(&f);
-	free(final);
-	if (rc)
-		return cop_err_set(err, -rc, "cannot read %s: %s", dir, strerror(-rc));
-	if (!found)
-		return cop_err_set(err, ENOENT, "no *_cache_size.output files in %s nor in its tables/final; a job writes them with --profile-paths-full, copper cache-stats with --output-dir", dir);
-	if (!usable(u))
-		return cop_err_set(err, ENODATA, "none of the *_cache_size.output files in %s can be used", dir);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,81 @@ static void a_job_directory_is_read_where_its_tables_are(void **state)
 	cop_report_held_free(&u);
 }
 
+#define BAR "=============================================\n"
+
+static void the_lists_of_copper_1_0_are_nothing_to_complain_of(void **state)
+{
+	struct cop_report_held u;
+
+	(void)state;
+	put("h-1-data_cache_size.output", "/b: 5\n/a: 10\n" BAR "Total bytes: 15\ntotal number of files: 2\n" BAR);
+	put("h-1-tree_cache_size.output", BAR "Total bytes: 0\ntotal number of entries: 0\n" BAR);
+	put("h-1-md_cache_size.output", "all entries should be 144 bytes\n/a: 144\n" BAR "Total bytes: 144\ntotal number of entries: 1\n" BAR);
+	u = read_dir(0);
+	assert_int_equal(u.faults, 0);
+	assert_int_equal(u.table[COP_REPORT_HELD_DATA].bytes, 15);
+	assert_int_equal(u.table[COP_REPORT_HELD_METADATA].bytes, 144);
+	assert_int_equal(u.table[COP_REPORT_HELD_METADATA].entries, 1);
+	cop_report_held_free(&u);
+}
+
+static void put_total(const char *name, unsigned bytes)
+{
+	char text[96], *slash = strrchr(name, '/'), *folder = strndup(in_dir(name), strlen(dir) + 1 + (size_t)(slash - name));
+
+	assert_non_null(folder);
+	assert_int_equal(cop_make_dirs(folder, 0755), 0);
+	free(folder);
+	snprintf(text, sizeof(text), "Total bytes: %u\ntotal number of files: 1\n", bytes);
+	put(name, text);
+}
+
+static void check_data(uint64_t files, uint64_t bytes)
+{
+	struct cop_report_held u = read_dir(0);
+
+	assert_int_equal(u.table[COP_REPORT_HELD_DATA].files, files);
+	assert_int_equal(u.table[COP_REPORT_HELD_DATA].bytes, bytes);
+	assert_int_equal(u.faults, 0);
+	cop_report_held_free(&u);
+}
+
+static void lists_below_the_directory_count_too(void **state)
+{
+	(void)state;
+	put_total("one/data_cache_size.output", 1);
+	put_total("two/deep/er/data_cache_size.output", 20);
+	put_total("two/h-7-data_cache_size.output", 300);
+	assert_int_equal(symlink(".", in_dir("two/loop")), 0);
+	check_data(3, 321);
+}
+
+static void set_time(const char *name, time_t seconds)
+{
+	const struct timespec when[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+
+	assert_int_equal(utimensat(AT_FDCWD, in_dir(name), when, 0), 0);
+}
+
+static void a_node_counts_once_with_the_latest_that_is_known(void **state)
+{
+	(void)state;
+	put_total("tables/pre-destroy/n-1-5-pre-destroy-data_cache_size.output", 1);
+	put_total("tables/runtime-snapshot/n-1-5-runtime-snapshot-data_cache_size.output", 2);
+	set_time("tables/runtime-snapshot/n-1-5-runtime-snapshot-data_cache_size.output", 1000);
+	set_time("tables/pre-destroy/n-1-5-pre-destroy-data_cache_size.output", 900);
+	put_total("tables/mine/n-2-6-mine-data_cache_size.txt", 50);
+	check_data(2, 52);
+	put_total("tables/final/n-1-5-data_cache_size.txt", 4);
+	set_time("tables/final/n-1-5-data_cache_size.txt", 1);
+	check_data(2, 54);
+	/* What somebody wrote elsewhere into the job directory is a copy. */
+	put_total("held/data_cache_size.output", 1000);
+	check_data(2, 54);
+	put_total("tables/final/n-3-9-data_cache_size.output", 600);
+	check_data(3, 654);
+}
+
 static void what_is_wrong_is_named_and_the_rest_is_used(void **state)
 {
 	struct cop_report_held u;
@@ -154,6 +230,9 @@ int main(void)
 		T(an_empty_directory_is_a_sentence),
 		T(files_that_are_all_of_no_use_are_a_failure),
 		T(what_is_wrong_is_named_and_the_rest_is_used),
+		T(the_lists_of_copper_1_0_are_nothing_to_complain_of),
+		T(lists_below_the_directory_count_too),
+		T(a_node_counts_once_with_the_latest_that_is_known),
 		T(sums_stop_at_the_largest_number),
 		T(a_job_directory_is_read_where_its_tables_are),
 		T(files_of_many_ranks_and_of_both_versions_are_summed_up),

@@ -18,7 +18,7 @@ static cop_number_t power_of_ten(unsigned n)
 	return p;
 }
 
-/* value * 10^exponent, rounded, at most COP_NUMBER_MAX. */
+/* value * 10^exponent, rounded; above COP_NUMBER_MAX if it does not fit. */
 static cop_number_t scale(cop_number_t value, int exponent)
 {
 	if (exponent < -POWER_MAX)
@@ -26,15 +26,11 @@ static cop_number_t scale(cop_number_t value, int exponent)
 	if (exponent < 0) {
 		cop_number_t p = power_of_ten((unsigned)-exponent);
 
-		value = value / p + (value % p >= p / 2);
-		return COP_MIN(value, COP_NUMBER_MAX);
+		return value / p + (value % p >= p / 2);
 	}
-	for (; value && exponent > 0; exponent--) {
+	for (; value && value <= COP_NUMBER_MAX && exponent > 0; exponent--)
 		value *= 10;
-		if (value >= COP_NUMBER_MAX)
-			return COP_NUMBER_MAX;
-	}
-	return COP_MIN(value, COP_NUMBER_MAX);
+	return value;
 }
 
 /* Digits beyond those that fit count for the exponent only. */
@@ -82,8 +78,9 @@ int cop_report_number_parse(const char *text, cop_number_t *out, bool *decimal)
 		text = take_exponent(text + 1, &exponent);
 	if (!text || *text)
 		return -EINVAL;
-	*out = scale(value, exponent + 6);
-	return 0;
+	value = scale(value, exponent + 6);
+	*out = COP_MIN(value, COP_NUMBER_MAX);
+	return value > COP_NUMBER_MAX;
 }
 
 cop_number_t cop_report_number_add(cop_number_t a, cop_number_t b)

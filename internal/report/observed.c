@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -99,7 +101,7 @@ static const char *open_table(int dir, const char *name, struct source *s)
 	return s->left > FILE_MAX_BYTES ? "it is larger than any table" : NULL;
 }
 
-static const char *verdict_text(const struct table_result *t)
+static const char *verdict_text(const struct table_result *t, char text[80])
 {
 	switch (t->verdict) {
 	case TABLE_EMPTY:
@@ -109,6 +111,9 @@ static const char *verdict_text(const struct table_result *t)
 	case TABLE_CUT:
 		return "it is cut short; what is there is used";
 	default:
+		snprintf(text, 80, "a number is above 2^64-1 and taken for that (line %" PRIu64 ")", t->cut_line);
+		if (t->cut_line && !t->odd)
+			return text;
 		return t->odd ? "some of its lines are no paths and were passed over" : NULL;
 	}
 }
@@ -120,6 +125,7 @@ static void read_one(void *arg, size_t i)
 	struct table_result table = {0};
 	struct source source;
 	const char *wrong = open_table(r->dir, r->name[i], &source);
+	char text[80];
 	int rc = 0;
 
 	if (!wrong)
@@ -127,7 +133,7 @@ static void read_one(void *arg, size_t i)
 	if (!rc)
 		rc = add_batch(&batch);
 	if (!wrong)
-		wrong = rc ? strerror(-rc) : verdict_text(&table);
+		wrong = rc ? strerror(-rc) : verdict_text(&table, text);
 	if (source.fd >= 0)
 		close(source.fd);
 	cop_buf_free(&batch.items);
@@ -135,7 +141,7 @@ static void read_one(void *arg, size_t i)
 		cop_report_faults_add(&r->o->faults, r->name[i], wrong);
 	pthread_mutex_lock(&r->lock);
 	r->o->paths += table.paths;
-	r->o->files += table.paths || (!wrong && table.verdict == TABLE_WHOLE);
+	r->o->files += table.paths || ((!wrong || table.cut_line) && table.verdict == TABLE_WHOLE);
 	if (rc == -ENOMEM)
 		r->rc = rc;
 	pthread_mutex_unlock(&r->lock);

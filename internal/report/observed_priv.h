@@ -63,6 +63,7 @@ enum table_verdict {
 struct table_result {
 	enum table_verdict verdict;
 	uint64_t paths, odd; /* odd: lines that begin with a slash and are no path of a table */
+	uint64_t cut_line;   /* the first whose count is above 2^64-1 and taken for that; 0: none */
 };
 /* Reads a table through read (csv.h) to its end, in bounded memory. 0, -ENOMEM, or what read or take returned. */
 int cop_report_table_read(cop_csv_read *read, void *read_arg, enum table_kind kind, table_take *take, void *arg,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of one rank. They may come from Copper 1.0, from a later version, from a node that was killed while the disk was
- * full, or from somebody who means harm: a file counts whole or not at all. */
+ * full, or from somebody who means harm: one that is cut or malformed counts for nothing. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ const char *cop_report_kind_name(enum cop_report_kind kind)
 }
 
 /* A host may hold dashes and digits: what stands behind its last dash is the pid. */
-static bool is_host_and_pid(const char *text, size_t len)
+bool cop_report_is_host_and_pid(const char *text, size_t len)
 {
 	size_t digits = 0;
 
@@ -71,8 +71,34 @@ bool cop_report_rank_name(const char *name, const char *tag, size_t *stem_len, e
 			continue;
 		*stem_len = len;
 		*kind = k;
-		return (!*tag || take_tail(name, &len, tag)) && is_host_and_pid(name, len);
+		return (!*tag || take_tail(name, &len, tag)) && cop_report_is_host_and_pid(name, len);
 	}
+	return false;
+}
+
+static const char too_large[] = "a number is above 2^64-1 and taken for that";
+
+/* The file is used all the same; the first doubt names its line, the others are counted. */
+static void doubt(struct rank_reader *r, const char *what)
+{
+	if (!r->doubts++)
+		cop_buf_printf(&r->doubt, "%s (line %llu)", what, (unsigned long long)r->csv.line);
+}
+
+static void count_doubts(struct rank_reader *r)
+{
+	if (r->doubts > 1)
+		cop_buf_printf(&r->doubt, ", and %llu more", (unsigned long long)r->doubts - 1);
+}
+
+/* A count below zero is somebody's fault, and not all of the file's: its row says nothing. */
+static bool leaves_out(struct rank_reader *r, const struct cop_csv_record *record, unsigned first)
+{
+	for (unsigned i = first; i < record->n; i++)
+		if (record->field[i].text[0] == '-' && isdigit((unsigned char)record->field[i].text[1])) {
+			doubt(r, "a number is negative, and its row is left out");
+			return true;
+		}
 	return false;
 }
 
@@ -99,19 +125,23 @@ static int aggregate_row(struct rank_reader *to, const struct cop_csv_record *r,
 
 	if (rc)
 		return rc;
-	if (value[0] == '-' && isdigit((unsigned char)value[1]))
-		return bad(why, "a metric is negative");
+	if (leaves_out(to, r, 1))
+		return 0;
 	rc = cop_report_cluster_metric(to->file, name, value);
-	return rc == -EINVAL ? 0 : rc; /* a description, as Copper 1.0 wrote them */
+	if (rc > 0)
+		doubt(to, too_large);
+	return rc == -EINVAL || rc > 0 ? 0 : rc; /* what is no number is a description, as Copper 1.0 wrote them */
 }
 
 /* A count past 64 bits is the largest. */
-static bool take_count(const char *text, uint64_t *out)
+static bool take_count(struct rank_reader *r, const char *text, uint64_t *out)
 {
 	int rc = cop_parse_u64(text, out);
 
-	if (rc == -ERANGE)
+	if (rc == -ERANGE) {
+		doubt(r, too_large);
 		*out = UINT64_MAX;
+	}
 	return !rc || rc == -ERANGE;
 }
 
@@ -120,12 +150,17 @@ static int operations_row(struct rank_reader *to, const struct cop_csv_record *r
 	struct row row = {.name = (char *)r->field[0].text};
 	int rc = check_name(&to->file->ops, row.name, why);
 	bool decimal;
+	int cut = 0;
 
+	if (!rc && leaves_out(to, r, 1))
+		return 0;
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(row.count) && !rc; i++)
-		if (!take_count(r->field[1 + i].text, &row.count[i]))
+		if (!take_count(to, r->field[1 + i].text, &row.count[i]))
 			return bad(why, "a count is not a number");
-	if (!rc && cop_report_number_parse(r->field[6].text, &row.sum, &decimal))
+	if (!rc && (cut = cop_report_number_parse(r->field[6].text, &row.sum, &decimal)) < 0)
 		return bad(why, "a latency is not a number");
+	if (!rc && cut)
+		doubt(to, too_large);
 	return rc ? rc : cop_report_cluster_row(&to->file->ops, &row);
 }
 
@@ -136,8 +171,10 @@ static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struc
 	size_t len = r->field[1].len;
 	int rc;
 
+	if (leaves_out(to, r, 2))
+		return 0;
 	for (unsigned i = 0; i < COP_REPORT_TOP_COUNTS; i++)
-		if (!take_count(r->field[2 + i].text, &counts[i]))
+		if (!take_count(to, r->field[2 + i].text, &counts[i]))
 			return bad(why, "a count is not a number");
 	rc = cop_report_cluster_top(to->file, r->field[0].text, path, len, counts);
 	if (!rc && cop_report_path_is_normal(path, len))
@@ -219,6 +256,7 @@ void cop_report_reader_close(struct rank_reader *r)
 {
 	cop_report_cluster_free(r->file);
 	cop_buf_free(&r->paths);
+	cop_buf_free(&r->doubt);
 	cop_csv_free(&r->csv);
 }
 
@@ -250,12 +288,14 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum 
 	if (r->fd < 0)
 		return r->fd;
 	cop_report_cluster_clear(r->file);
-	r->paths.len = 0;
+	r->paths.len = r->doubt.len = 0;
+	r->doubts = 0;
 	rc = cop_csv_open(&r->csv, read_some, r);
 	if (!rc)
 		rc = cop_report_read_csv(r, kind, why);
 	if (!rc && kind == COP_REPORT_AGGREGATE)
 		cop_report_cluster_ranks(r->file, 1);
+	count_doubts(r);
 	close(r->fd);
 	return rc;
 }

@@ -192,18 +192,46 @@ static void a_rank_that_did_nothing_has_operations_and_paths_without_rows(void *
 	refuse_text(COP_REPORT_OPERATIONS, "\n\n", "it is empty");
 }
 
+static void doubted(const char *want)
+{
+	assert_string_equal(reader.doubt.data, want);
+}
+
+static void a_row_with_a_negative_number_is_left_out_and_said(void **state)
+{
+	(void)state;
+	read_text(COP_REPORT_AGGREGATE, "metric,value\na,12\nb,-4\nc,-0.5\nd,-e\ne,3\n");
+	assert_int_equal(reader.file->metrics.n, 2);
+	assert_int_equal(reader.doubts, 2);
+	doubted("a number is negative, and its row is left out (line 3), and 1 more");
+	read_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1,0,-2,0,1,1\nopen,1,0,0,0,1,1\nstat,1,0,0,0,1,-1\n");
+	assert_int_equal(reader.file->ops.n, 1);
+	assert_int_equal(reader.doubts, 2);
+	read_text(COP_REPORT_TOP_PATHS, TOP "data,\"/e/a\",-2,1,1,0,0,0,0,0\ndata,\"/e/b\",1,1,1,0,0,0,0,0\n");
+	assert_int_equal(reader.file->classes.of[COP_PATHCLASS_PREFIX].entries, 1);
+	doubted("a number is negative, and its row is left out (line 2)");
+	read_text(COP_REPORT_AGGREGATE, "metric,value\na,12\n");
+	assert_int_equal(reader.doubts, 0);
+}
+
 static void counts_beyond_64_bits_are_the_largest(void **state)
 {
 	const struct row *op;
 
 	(void)state;
+	read_text(COP_REPORT_AGGREGATE, "metric,value\na,18446744073709551615\n");
+	assert_int_equal(reader.doubts, 0);
+	read_text(COP_REPORT_AGGREGATE, "metric,value\na,18446744073709551616\n");
+	assert_true(cop_report_rows_find(&reader.file->metrics, "a")->sum == COP_NUMBER_MAX);
+	doubted("a number is above 2^64-1 and taken for that (line 2)");
 	read_text(COP_REPORT_OPERATIONS, OPERATIONS "read,18446744073709551616,18446744073709551615,0,007,1,1e30\r\n");
+	doubted("a number is above 2^64-1 and taken for that (line 2), and 1 more");
 	op = cop_report_rows_find(&reader.file->ops, "read");
 	assert_true(op->count[0] == UINT64_MAX && op->count[1] == UINT64_MAX && op->count[3] == 7);
 	assert_true(op->sum == COP_NUMBER_MAX);
 	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1.0,0,0,0,1,1\n", "a count is not a number (line 2)");
 	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,,0,0,0,1,1\n", "a count is not a number (line 2)");
-	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1,0,0,0,1,-1\n", "a latency is not a number (line 2)");
+	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1,0,0,0,1,x\n", "a latency is not a number (line 2)");
 }
 
 static void every_beginning_of_a_file_is_refused_or_has_whole_lines(void **state)
@@ -286,6 +314,7 @@ int main(void)
 		T(a_file_without_end_is_refused_before_it_is_read),
 		T(descriptions_are_passed_over),
 		T(a_rank_that_did_nothing_has_operations_and_paths_without_rows),
+		T(a_row_with_a_negative_number_is_left_out_and_said),
 		T(counts_beyond_64_bits_are_the_largest),
 		T(every_beginning_of_a_file_is_refused_or_has_whole_lines),
 		T(a_file_with_too_many_rows_is_refused),

@@ -108,6 +108,8 @@ static void read_one(struct work *w, struct rank_reader *r, const char *name, en
 			"it is missing, and other files of this rank are there");
 	else if (rc)
 		cop_report_faults_add(&w->out->faults, name, why.data ? why.data : strerror(-rc));
+	else if (r->doubts)
+		cop_report_faults_add(&w->out->doubts, name, r->doubt.data ? r->doubt.data : "a value is not taken as it stands");
 	cop_buf_free(&why);
 }
 
@@ -263,6 +265,7 @@ static struct work *work_new(struct ranks_result *out)
 	struct work *w = calloc(1, sizeof(*w));
 
 	cop_report_faults_init(&out->faults);
+	cop_report_faults_init(&out->doubts);
 	out->sums = cop_report_cluster_new();
 	if (!w)
 		return NULL;
@@ -317,5 +320,6 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 void cop_report_ranks_fini(struct ranks_result *out)
 {
 	cop_report_faults_fini(&out->faults);
+	cop_report_faults_fini(&out->doubts);
 	cop_report_cluster_free(out->sums);
 }

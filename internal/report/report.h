@@ -30,7 +30,8 @@ struct cop_report_cluster *cop_report_cluster_new(void);
 void cop_report_cluster_free(struct cop_report_cluster *c);
 /* n more ranks are in the sums. */
 void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n);
-/* Each adds to the row of that name; value is a number as a CSV file has it ("12", "0.250000"), -EINVAL if it is none. -ENOMEM;
+/* Each adds to the row of that name; value is a number as a CSV file has it ("12", "0.250000"), -EINVAL if it is none,
+ * 1 if it is above 2^64-1 and that was added in its place. -ENOMEM;
  * -ENOBUFS past 1,024 different names, or for a name that is empty or above 255 bytes. Sums stop at 2^64-1 and latencies are
  * rounded to microseconds row by row: the order of adding does not matter. Of a top path only its class is kept: a row for each
  * rank and path, as the files of the ranks have them, gives the table of Copper 1.0 (its "Entries" are rows). */
@@ -72,13 +73,15 @@ struct cop_report_aggregated {
 	uint64_t files[COP_REPORT_KINDS]; /* used */
 	uint64_t faults;                  /* files that are missing or of no use */
 	struct cop_buf named;             /* the first of them by name, a line each, and how many more there are */
+	uint64_t doubts;                  /* files that are used but for values that are negative, or cut to 2^64-1 */
+	struct cop_buf doubted;           /* as named */
 	uint64_t found;                   /* ranks of which there is a file */
 	uint64_t nodes;                   /* that the last run in this job directory had, 0 where that is not known */
 	struct cop_report_cluster *cluster;
 };
 
 /* Reads JOBDIR/profiling/final, or JOBDIR where that is missing (a folder of tagged files, too), and writes the cluster files. A file
- * counts whole or not at all; what is read of it takes the same memory however many ranks there are (16 bytes of each are kept, to tell
+ * that is not well-formed counts for nothing; in one that is, a row with a negative number is left out and a number above 2^64-1 is that; what is read of it takes the same memory however many ranks there are (16 bytes of each are kept, to tell
  * which were read).
  * -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why), both with the likely causes; -EINVAL
  * for a PREFIX that can't be one; -EEXIST if the cluster file that is there sums up more ranks than were found. out is filled as far
@@ -148,8 +151,9 @@ const char *cop_report_held_name(enum cop_report_held_table table);
  * added; -ENOMEM; or what read returned. why is text that stays. */
 int cop_report_held_add(struct cop_report_held *u, enum cop_report_held_table table,
 	ssize_t (*read)(void *arg, void *data, size_t len), void *arg, const char **why);
-/* Adds every file in dir whose name ends in one of the three, or where there is none in dir/tables/final. -ENOENT if there is none
- * there either, -ENODATA if all are of no use. */
+/* Adds every file in dir and below it whose name ends in one of the three, or in .txt in their place; of a job directory those below its
+ * tables. A node counts once, with what it held at its end, or else what was written last. -ENOENT if there is none, -ENODATA if all
+ * are of no use. */
 int cop_report_held_read(struct cop_report_held *u, const char *dir, struct cop_err *err);
 void cop_report_held_free(struct cop_report_held *u);
 /* cache_usage_summary.txt, cache_usage_summary.csv, and the same as one JSON object. */

@@ -14,7 +14,7 @@ typedef unsigned __int128 cop_number_t;
 #define COP_NUMBER_MAX ((cop_number_t)UINT64_MAX * COP_NUMBER_UNIT)
 
 /* "12", "0.250000", "1.5e-05" (what is below a millionth is rounded; what is too large is COP_NUMBER_MAX). decimal: it is not
- * written as an integer. -EINVAL for other text, negative numbers among them. */
+ * written as an integer. 0; 1: it was too large; -EINVAL for other text, negative numbers among them. */
 int cop_report_number_parse(const char *text, cop_number_t *out, bool *decimal);
 cop_number_t cop_report_number_add(cop_number_t a, cop_number_t b);
 cop_number_t cop_report_number_of_double(double value);
@@ -85,6 +85,8 @@ void cop_report_faults_list(const struct faults *f, struct cop_buf *out);
 /* Whether name is <host>-<pid>-profiling_<kind>.csv, or with a tag <host>-<pid>-<tag>-profiling_<kind>.csv; tag "": none. stem_len: all in
  * front of -profiling_. */
 bool cop_report_rank_name(const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind);
+/* Whether text is <host>-<pid>. */
+bool cop_report_is_host_and_pid(const char *text, size_t len);
 /* "profiling_aggregate.csv" */
 const char *cop_report_kind_name(enum cop_report_kind kind);
 
@@ -95,6 +97,8 @@ struct rank_reader {
 	struct cop_buf paths;            /* the same: those that may be looked for on the disk, each with a NUL after it */
 	int fd;
 	uint64_t left; /* of it */
+	struct cop_buf doubt; /* the first value that is not taken as it stands in a file that is used, and how many there are */
+	uint64_t doubts;
 };
 
 /* A descriptor of a regular file and its size, which is one that can be; -ENOENT, or -EBADMSG and why says it. */
@@ -107,6 +111,11 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum 
 	struct cop_buf *why);
 /* The same from what the csv reader of r was opened for. */
 int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
+
+/* ---- held.c ---- */
+
+/* A line of the lists of sizes of Copper 1.0 that says nothing: a bar, or what it writes before the attributes. */
+bool cop_report_held_ornament(const char *line, size_t len);
 
 /* ---- seen.c ---- */
 
@@ -129,7 +138,7 @@ struct pathset;
 struct ranks_result {
 	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
 	struct pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up to RANKS_PATHS_BYTES */
-	struct faults faults;
+	struct faults faults, doubts; /* doubts: files that are used but for single values */
 	struct cop_report_cluster *sums;
 };
 

@@ -108,8 +108,8 @@ void cop_report_aggregated_json(const struct cop_report_aggregated *a, const cha
 	cop_buf_str(out, ",\"prefix\":");
 	cop_buf_json_str(out, prefix, strlen(prefix));
 	cop_buf_printf(out, ",\"ranks\":%" PRIu64 ",\"files\":{\"aggregate\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"top_paths\":%" PRIu64
-		"},\"unusable\":%" PRIu64 ",\"found\":%" PRIu64 ",\"job_nodes\":%" PRIu64 ",\"metrics\":{", c->ranks, a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS],
-		a->files[COP_REPORT_TOP_PATHS], a->faults, a->found, a->nodes);
+		"},\"unusable\":%" PRIu64 ",\"doubtful\":%" PRIu64 ",\"found\":%" PRIu64 ",\"job_nodes\":%" PRIu64 ",\"metrics\":{", c->ranks, a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS],
+		a->files[COP_REPORT_TOP_PATHS], a->faults, a->doubts, a->found, a->nodes);
 	json_metrics(&c->metrics, out);
 	cop_buf_str(out, "},\"operations\":{");
 	json_operations(&c->ops, out);

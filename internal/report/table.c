@@ -8,7 +8,7 @@
  *	}
  *	}
  *
- * and a table of sizes has "/path: 123" lines and two totals. No path line can be taken for one of the other kind, since the one
+ * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. No path line can be taken for one of the other kind, since the one
  * ends in a brace and the other in a digit. */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,16 +98,21 @@ static int path_line(struct table *t, const char *line, size_t len, bool whole)
 }
 
 /* "word: 12," */
-static bool count_line(const char *line, size_t len, const char *word, uint64_t *sum)
+static bool count_line(struct table *t, const char *line, size_t len, const char *word, uint64_t *sum)
 {
 	size_t n = strlen(word);
 	uint64_t value = 0;
+	bool cut = false;
 
 	if (len <= n + 2 || memcmp(line, word, n) != 0 || memcmp(line + n, ": ", 2) != 0)
 		return false;
 	for (n += 2; n < len && line[n] >= '0' && line[n] <= '9'; n++)
 		if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, line[n] - '0', &value))
-			value = UINT64_MAX;
+			cut = true;
+	if (cut) {
+		value = UINT64_MAX;
+		t->out->cut_line = t->out->cut_line ? t->out->cut_line : t->lines;
+	}
 	if (__builtin_add_overflow(*sum, value, sum))
 		*sum = UINT64_MAX;
 	return true;
@@ -127,18 +132,18 @@ static void other_line(struct table *t, const char *line, size_t len)
 		t->totals = true;
 	else if (len > 11 && memcmp(line, "Total bytes", 11) == 0)
 		t->sizes = true;
-	else if (t->kind == TABLE_METADATA && count_line(line, len, "neg", &c->absent))
-		count_line(line, len, "neg", &c->events);
-	else if (t->kind == TABLE_METADATA && !count_line(line, len, "cache hits", &c->events))
-		count_line(line, len, "cache misses", &c->events);
-	else if (t->kind == TABLE_ABSENCES && !count_line(line, len, "stores", &c->ttl))
-		count_line(line, len, "serves", &c->ttl);
+	else if (t->kind == TABLE_METADATA && count_line(t, line, len, "neg", &c->absent))
+		count_line(t, line, len, "neg", &c->events);
+	else if (t->kind == TABLE_METADATA && !count_line(t, line, len, "cache hits", &c->events))
+		count_line(t, line, len, "cache misses", &c->events);
+	else if (t->kind == TABLE_ABSENCES && !count_line(t, line, len, "stores", &c->ttl))
+		count_line(t, line, len, "serves", &c->ttl);
 }
 
 /* Whether a table can begin like this. */
 static bool is_beginning(const char *line, size_t len)
 {
-	return len && (line[0] == '/' || line[len - 1] == '{' || (len > 11 && memcmp(line, "Total bytes", 11) == 0));
+	return len && (line[0] == '/' || cop_report_held_ornament(line, len) || line[len - 1] == '{' || (len > 11 && memcmp(line, "Total bytes", 11) == 0));
 }
 
 static int one_line(struct table *t, const char *line, size_t len, bool whole)

@@ -139,6 +139,30 @@ static void counts_stop_at_the_end_of_their_range(void **state)
 		"/a 18446744073709551615 18446744073709551615 0;", TABLE_WHOLE, 0);
 }
 
+static void the_first_count_past_that_range_is_named_by_its_line(void **state)
+{
+	static const char text[] = "t {\n/a {\ncache hits: 18446744073709551615,\nneg: 18446744073709551616\n}\n/b {\nneg: 99999999999999999999\n}\n}\n";
+	struct cop_buf got = {0};
+	struct table_result r;
+
+	(void)state;
+	r = read_text(text, sizeof(text) - 1, SIZE_MAX, TABLE_METADATA, &got);
+	assert_int_equal(r.cut_line, 4);
+	cop_buf_free(&got);
+	r = read_text(text, 40, SIZE_MAX, TABLE_METADATA, &got);
+	assert_int_equal(r.cut_line, 0);
+	cop_buf_free(&got);
+}
+
+static void what_copper_1_0_puts_around_its_lists_of_sizes_is_passed_over(void **state)
+{
+	(void)state;
+	assert_table("all entries should be 144 bytes\n/a: 144\n====================\nTotal bytes: 144\ntotal number of entries: 1\n"
+		"====================\n", TABLE_OTHER, "/a 0 0 0;", TABLE_WHOLE, 0);
+	assert_table("====================\nTotal bytes: 0\ntotal number of files: 0\n====================\n", TABLE_OTHER, "", TABLE_WHOLE, 0);
+	assert_table("all entries of a kind\n/a: 144\n", TABLE_OTHER, "", TABLE_NONE, 0);
+}
+
 static void a_line_longer_than_any_path_is_passed_over(void **state)
 {
 	static const size_t lens[] = {131134, 131200, 150000, 196000, 400000}, steps[] = {1000, 65536, SIZE_MAX};
@@ -289,6 +313,8 @@ int main(void)
 		cmocka_unit_test(a_table_that_is_cut_gives_what_is_certain),
 		cmocka_unit_test(line_ends_and_indents_of_others_are_read),
 		cmocka_unit_test(counts_stop_at_the_end_of_their_range),
+		cmocka_unit_test(the_first_count_past_that_range_is_named_by_its_line),
+		cmocka_unit_test(what_copper_1_0_puts_around_its_lists_of_sizes_is_passed_over),
 		cmocka_unit_test(a_line_longer_than_any_path_is_passed_over),
 		cmocka_unit_test(the_longest_path_with_every_byte_escaped_is_read),
 		cmocka_unit_test(a_reader_that_fails_is_heard),

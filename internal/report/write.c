@@ -101,6 +101,10 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 	cop_buf_str(out, "# Cluster Profiling Summary\n\n- Input directory: ");
 	cop_csv_markdown(out, o->input, strlen(o->input));
 	cop_buf_printf(out, "\n- Rank summaries aggregated: `%" PRIu64 "`\n", o->c->ranks);
+	/* Files of Copper 1.0, whose kernel answered nothing, have no such metric. */
+	if (cop_report_rows_find(&o->c->metrics, "storage_operations"))
+		cop_buf_str(out, "- Where the kernel answers repeats by itself (a job without `copper mount --observe`), counts, also those by path, are of "
+			"first uses.\n");
 	if (o->notes)
 		cop_buf_str(out, o->notes);
 	summary_metrics(o->c, out);
