@@ -142,6 +142,8 @@ static void getattr_job(void *arg, int rc)
 
 void cop_fs_local_getattr(struct op *op)
 {
+	/* The other file system is asked each time, as the storage is at a miss. */
+	op->asked = op->missed = true;
 	run(op, getattr_job);
 }
 

@@ -196,8 +196,12 @@ void cop_fs_stop(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	if (!fs)
 		return;
-	if (fs->mounted)
+	/* Counted here: libfuse says destroy only when the session is freed, long after the last report. What unmounting takes is up to
+	 * the programs that hold the mount, so that it is no latency of a request. */
+	if (fs->mounted) {
 		unmount(fs, grace_ms, holders);
+		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);
+	}
 	fs->mounted = false;
 	stop_workers(fs);
 	cop_fs_notify_stop(fs);
