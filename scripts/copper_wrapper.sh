@@ -51,7 +51,7 @@ find_book() {
 			return
 		fi
 	done
-	echo "${0##*/}: there is no address book here (-F FILE): the nodes ask each other, as with -a discover" >&2
+	die 1 "-a facility needs the book of the site, and there is none here: name it with -F FILE, or let the nodes ask each other with -a discover"
 }
 
 # Starts the nodes. When they are there, says how long their addresses took, in the line that job scripts look for. Signals go to what

@@ -9,7 +9,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 32
+plan 33
 
 scripts=$cop_root/scripts
 small_tree "$T/src"
@@ -92,7 +92,9 @@ touch "$T/site/build/olcf_frontier_copper_addressbook.txt" "$T/other.book"
 matches '-a facility alone means the book of the site' "$(given COPPER_ROOT="$T/site" "$launch" -a facility)" \
 	"^mount -d $HOME/copper-logs/7 -F $T/site/build/olcf_frontier_copper_addressbook.txt -n cxi://cxi1 /tmp/.*/copper\$"
 matches 'or the one that its module names' "$(given facility_address_book="$T/other.book" "$launch" -a facility)" " -F $T/other.book "
-matches 'and without any the nodes find each other' "$(given "$launch" -a facility -n cxi | tr '\n' ' ')" 'there is no address book here .*-n cxi /'
+given "$launch" -a facility -n cxi >"$T/out"
+is 'and without any it is an error' $? 1
+matches 'that names the way out' "$(cat "$T/out")" '-a facility needs the book of the site, .*-F FILE, .*-a discover$'
 fails_with 1 'PBS_NODEFILE: cannot read .*only the first host of a PBS job has it.*--hosts FILE' \
 	env PBS_NODEFILE="$T/nowhere" "$COPPER" mount --source "$T/src" "$T/empty"
 matches '-h lists the letters' "$("$launch" -h 2>&1)" '^-v DIR .*mount point'
