@@ -22,13 +22,17 @@ void cop_node_cluster_add(struct cop_node *n, struct gathered *g)
 
 static int add_metric(void *arg, const char *metric, const char *value)
 {
-	return cop_report_cluster_metric(arg, metric, value);
+	int rc = cop_report_cluster_metric(arg, metric, value);
+
+	return rc < 0 ? rc : 0;
 }
 
-static int fill(struct cop_report_cluster *c, const struct cop_prof_sum *s)
+static int fill(struct cop_report_cluster *c, const struct cop_prof_sum *s, const struct cop_stats *stats)
 {
 	int rc = cop_prof_each_metric(s, add_metric, c);
 
+	if (!rc)
+		rc = cop_prof_each_storage(stats, add_metric, c);
 	for (unsigned op = 0; op < COP_PROF_OPS && !rc; op++) {
 		struct cop_prof_op_sum sum;
 		struct cop_report_op row;
@@ -75,7 +79,7 @@ int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct 
 	if (!*n->job_dir || !cop_prof_sum_nodes(g->prof))
 		return 0;
 	c = cop_report_cluster_new();
-	rc = c ? fill(c, g->prof) : -ENOMEM;
+	rc = c ? fill(c, g->prof, &g->stats) : -ENOMEM;
 	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files") : write_files(n, g, c, err);
 	cop_report_cluster_free(c);
 	if (rc)

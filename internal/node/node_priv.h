@@ -321,6 +321,8 @@ void cop_node_chores(struct cop_node *n, bool close);
 
 /* ---- profile.c ---- */
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
+/* The tag of the reports that a user asks for: those have what the cache holds, too. */
+#define COP_NODE_ASKED_TAG "ioctl-snapshot"
 /* The reports of this moment under a tag, or the final ones (NULL). 0; -ENOENT: this node writes none; else it is logged, and err
  * (may be NULL) has the sentence. */
 int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err);

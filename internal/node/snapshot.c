@@ -33,7 +33,7 @@ static void write_here(struct cop_node *n, struct chore *c)
 {
 	struct doing *d = COP_CONTAINER_OF(c, struct doing, chore);
 	struct cop_err err = {0};
-	int rc = d->task.op == OP_RESET ? reset_once(n, d->task.path, &err) : cop_node_profile_write(n, "ioctl-snapshot", &err);
+	int rc = d->task.op == OP_RESET ? reset_once(n, d->task.path, &err) : cop_node_profile_write(n, COP_NODE_ASKED_TAG, &err);
 
 	if (!rc)
 		d->own.nodes = 1;

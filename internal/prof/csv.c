@@ -80,6 +80,25 @@ int cop_prof_each_metric(const struct cop_prof_sum *s,
 	return rc ? rc : fn(arg, "total_measured_latency_seconds", text);
 }
 
+int cop_prof_each_storage(const struct cop_stats *stats,
+	int (*fn)(void *arg, const char *metric, const char *value), void *arg)
+{
+	static const struct {
+		const char *metric;
+		enum cop_counter counter;
+	} rows[] = {{"storage_operations", COP_ORIGIN_OPERATIONS}, {"storage_bytes", COP_ORIGIN_BYTES}};
+	uint64_t us = cop_stats_get(stats, COP_ORIGIN_TIME_US);
+	char text[32];
+	int rc = 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(rows) && !rc; i++) {
+		snprintf(text, sizeof(text), "%" PRIu64, cop_stats_get(stats, rows[i].counter));
+		rc = fn(arg, rows[i].metric, text);
+	}
+	snprintf(text, sizeof(text), "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
+	return rc ? rc : fn(arg, "storage_time_seconds", text);
+}
+
 static int metric_row(void *arg, const char *metric, const char *value)
 {
 	cop_buf_printf(arg, "%s,%s\n", metric, value);
@@ -90,7 +109,8 @@ int cop_prof_fill_aggregate(const struct report *r, unsigned type, struct cop_bu
 {
 	(void)type;
 	cop_buf_str(out, "metric,value\n");
-	return cop_prof_each_metric(r->sum, metric_row, out);
+	cop_prof_each_metric(r->sum, metric_row, out);
+	return r->stats ? cop_prof_each_storage(r->stats, metric_row, out) : 0;
 }
 
 /* Every counter of the two groups, as group_name, so that a new one is a new row. */

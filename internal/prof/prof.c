@@ -80,6 +80,7 @@ struct cop_prof *cop_prof_new(const struct cop_prof_conf *conf)
 		p->level = COP_PROF_AGGREGATE;
 	p->enoent_ttl_ms = conf->enoent_ttl_ms;
 	p->stats = conf->stats;
+	p->observe = conf->observe;
 	if (p->level == COP_PROF_OFF)
 		return p;
 	if (!copy_strings(p, conf) || !make_counters(p, conf->max_path_bytes)) {

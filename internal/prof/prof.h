@@ -54,7 +54,8 @@ struct cop_prof_conf {
 	int pid;
 	uint32_t enoent_ttl_ms;
 	const char *source;     /* paths come relative to it and are written below it; NULL: they are written as they come */
-	const struct cop_stats *stats; /* outlives the profile; NULL: no profiling_fabric.csv */
+	const struct cop_stats *stats; /* outlives the profile; NULL: no profiling_fabric.csv, and nothing is said of the storage */
+	bool observe;                  /* the kernel keeps nothing, so that every use is counted */
 	uint64_t max_path_bytes;       /* memory for paths at the full level; 0: COP_PROF_PATH_BYTES */
 };
 
@@ -92,11 +93,13 @@ typedef void cop_prof_emit(void *arg, const char *path, size_t len, uint64_t byt
 struct cop_prof_sizes {
 	void *ctx;
 	void (*each)(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void *arg);
+	bool asked; /* for by a user: the files are *_cache_size.output, as Copper 1.0 writes them when it is asked */
 };
 
 /* Writes the files of the level into JOBDIR/profiling/<tag|final>/ and JOBDIR/tables/<tag|final>/, making the folders. tag NULL
  * or "": final; otherwise it is reduced to [A-Za-z0-9_-] and cut at 64 bytes; "final" and "cluster" are refused (-EINVAL).
- * sizes NULL: no *_cache_size.output. Readers of Copper 1.0 take every path in tables/final as used, those of sizes included.
+ * sizes NULL: no sizes. Readers of Copper 1.0 take each line of an *.output in tables/final that begins with a slash for a used path, and
+ * add up every *_cache_size.output that they find below a directory; so what was not asked for is *_cache_size.txt.
  * Each file is written whole or not at all; one that can't be written does not keep the others from being written; the
  * first failure is returned, with its sentence. Counting may go on meanwhile; several snapshots may run at once. */
 int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof_sizes *sizes,
@@ -161,6 +164,10 @@ uint64_t cop_prof_sum_nodes(const struct cop_prof_sum *s);
 const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_sum *s);
 /* The rows of profiling_aggregate.csv, until fn returns other than 0, which is returned. */
 int cop_prof_each_metric(const struct cop_prof_sum *s,
+	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
+
+/* What a node itself asked of the storage, or with the sums of many nodes all of them: rows of profiling_aggregate.csv behind those. */
+int cop_prof_each_storage(const struct cop_stats *stats,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
 
 /* Writes what only these sums know: DIR/<prefix>-profiling_latency.csv, -profiling_fabric.csv (with stats, of all nodes) and where

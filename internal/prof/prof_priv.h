@@ -225,6 +225,7 @@ struct cop_prof {
 	char *job_dir, *root;
 	char *stem; /* host-pid */
 	const struct cop_stats *stats;
+	bool observe;
 	struct op_shard *shards;
 	struct path_table *paths;                /* full level */
 	struct top_summary *top[CATEGORIES];     /* top level */

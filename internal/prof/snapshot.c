@@ -77,6 +77,17 @@ static int write_one(const struct report *r, const struct file *f, const char *p
 	return rc;
 }
 
+/* What Copper 1.0 wrote only when it was asked must not lie where its readers look. */
+static void name_of(const struct report *r, const struct file *f, char *out, size_t size)
+{
+	size_t stem = strlen(f->name) - strlen(".output");
+
+	if (f->wanted == WITH_SIZES && !r->sizes->asked)
+		snprintf(out, size, "%.*s.txt", (int)stem, f->name);
+	else
+		snprintf(out, size, "%s", f->name);
+}
+
 /* Made on first use, so that a level without tables makes no such folder. */
 static int make_folder(const char *path, struct cop_err *err)
 {
@@ -102,13 +113,14 @@ static int make_folder(const char *path, struct cop_err *err)
 static int write_file(const struct report *r, const struct file *f, struct cop_err *err)
 {
 	const char *tag = r->tag ? r->tag : "final";
-	char *folder = NULL, *path = NULL;
+	char *folder = NULL, *path = NULL, name[64];
 	int rc;
 
+	name_of(r, f, name, sizeof(name));
 	if (asprintf(&folder, "%s/%s/%s", r->p->job_dir, f->folder, tag) < 0)
 		return no_memory(err);
 	if (asprintf(&path, "%s/%s%s%s-%s", folder, r->p->stem, r->tag ? "-" : "", r->tag ? r->tag : "",
-		    f->name) < 0) {
+		    name) < 0) {
 		free(folder);
 		return no_memory(err);
 	}

@@ -11,22 +11,28 @@ static const char *mode(const struct cop_prof *p)
 	return p->level == COP_PROF_FULL ? "full-path" : p->level == COP_PROF_TOP ? "top-path" : "aggregate-only";
 }
 
+/* Headings, list and tables begin as those of Copper 1.0, which scripts look for; what is ours stands behind. */
 static void settings(const struct report *r, struct cop_buf *out)
 {
-	cop_buf_str(out, "# Copper profile of one node\n\n");
-	cop_buf_printf(out, "- Node: `%s`\n", r->p->stem);
+	cop_buf_str(out, "# Copper Profiling Summary\n\n");
 	cop_buf_printf(out, "- Profiling mode: `%s`\n", mode(r->p));
 	cop_buf_printf(out, "- Metadata ENOENT TTL (ms): `%" PRIu32 "`\n", r->p->enoent_ttl_ms);
 	cop_buf_printf(out, "- Top-path limit: `%" PRIu32 "`\n", r->p->top_n);
 	cop_buf_printf(out, "- Full path outputs enabled: `%s`\n", r->p->paths ? "yes" : "no");
-	cop_buf_printf(out, "- Snapshot tag: `%s`\n", r->tag ? r->tag : "final");
+	if (r->tag)
+		cop_buf_printf(out, "- Snapshot tag: `%s`\n", r->tag);
+	cop_buf_printf(out, "- Node: `%s`\n", r->p->stem);
+	cop_buf_str(out, r->p->observe ?
+		"- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n" :
+		"- The kernel answers repeats by itself, so that counts, also those by path, are of first uses; `copper mount --observe` has every "
+		"use counted.\n");
 }
 
 static void operations(const struct report *r, struct cop_buf *out)
 {
-	cop_buf_str(out, "\n## Operations\n\n"
-		"| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | Errors | Avg Latency (us) | "
-		"p99 (us) | Max (us) | Total Latency (s) |\n"
+	cop_buf_str(out, "\n## Aggregate Operation Metrics\n\n"
+		"| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | Avg Latency (us) | Total Latency (s) | "
+		"Errors | p99 (us) | Max (us) |\n"
 		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
 	for (unsigned op = 0; op < COP_PROF_OPS; op++) {
 		struct cop_prof_op_sum s;
@@ -34,12 +40,12 @@ static void operations(const struct report *r, struct cop_buf *out)
 		cop_prof_sum_op(r->sum, op, &s);
 		if (!s.calls)
 			continue;
-		cop_buf_printf(out, "| `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64
-			" | %.2f | %.2f | %.2f | %" PRIu64 ".%06" PRIu64 " |\n",
+		cop_buf_printf(out, "| `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.2f | %" PRIu64 ".%06" PRIu64
+			" | %" PRIu64 " | %.2f | %.2f |\n",
 			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT], s.outcome[COP_PROF_MISS],
-			s.outcome[COP_PROF_NEGATIVE], s.outcome[COP_PROF_ERROR],
-			(double)s.latency_ns / 1e3 / (double)s.calls, (double)s.p99_ns / 1e3,
-			(double)s.max_ns / 1e3, s.latency_us / 1000000, s.latency_us % 1000000);
+			s.outcome[COP_PROF_NEGATIVE], (double)s.latency_ns / 1e3 / (double)s.calls,
+			s.latency_us / 1000000, s.latency_us % 1000000, s.outcome[COP_PROF_ERROR],
+			(double)s.p99_ns / 1e3, (double)s.max_ns / 1e3);
 	}
 }
 
@@ -56,26 +62,41 @@ static void totals(const struct report *r, struct cop_buf *out)
 		{"Total cache hits", all.outcome[COP_PROF_HIT]},
 		{"Total cache misses", all.outcome[COP_PROF_MISS]},
 		{"Total negative results", all.outcome[COP_PROF_NEGATIVE]},
-		{"Requests answered with another error", all.outcome[COP_PROF_ERROR]},
-		{"Estimated operations that the storage was spared", all.outcome[COP_PROF_HIT]},
+		{"Estimated cache-served operations saved by Copper", all.outcome[COP_PROF_HIT]},
 		{"Metadata ENOENT TTL stores", r->sum->ttl[COP_PROF_STORE]},
 		{"Metadata ENOENT TTL serves", r->sum->ttl[COP_PROF_SERVE]},
 		{"Metadata ENOENT TTL expires", r->sum->ttl[COP_PROF_EXPIRE]},
 		{"Metadata ENOENT TTL clears on success/non-ENOENT", r->sum->ttl[COP_PROF_CLEAR]},
-		{"Estimated repeated lookups avoided by TTL", r->sum->ttl[COP_PROF_SERVE]},
+		{"Estimated repeated metadata lookups avoided by TTL", r->sum->ttl[COP_PROF_SERVE]},
 	};
 
-	cop_buf_str(out, "\n## Totals\n\n| Metric | Value |\n|---|---:|\n");
+	cop_buf_str(out, "\n## Derived High-Level Metrics\n\n| Metric | Value |\n|---|---:|\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++)
 		cop_buf_printf(out, "| %s | %" PRIu64 " |\n", rows[i].metric, rows[i].value);
-	cop_buf_printf(out, "| Total measured latency (s) | %" PRIu64 ".%06" PRIu64 " |\n", all.latency_us / 1000000,
-		all.latency_us % 1000000);
+	cop_buf_printf(out, "| Total measured latency across counted operations (s) | %" PRIu64 ".%06" PRIu64 " |\n",
+		all.latency_us / 1000000, all.latency_us % 1000000);
+	cop_buf_printf(out, "| Requests answered with another error | %" PRIu64 " |\n", all.outcome[COP_PROF_ERROR]);
+}
+
+/* Operations of the storage are not requests of the kernel, and most nodes have none. */
+static void storage(const struct report *r, struct cop_buf *out)
+{
+	uint64_t us;
+
+	if (!r->stats)
+		return;
+	us = cop_stats_get(r->stats, COP_ORIGIN_TIME_US);
+	cop_buf_str(out, "\n## Storage\n\nWhat this node itself asked of the storage, also for other nodes; its time is that of all operations, "
+		"which run beside each other.\n\n| Metric | Value |\n|---|---:|\n");
+	cop_buf_printf(out, "| Storage operations | %" PRIu64 " |\n| Storage bytes read | %" PRIu64 " |\n| Storage time (s) | %" PRIu64
+		".%06" PRIu64 " |\n", cop_stats_get(r->stats, COP_ORIGIN_OPERATIONS), cop_stats_get(r->stats, COP_ORIGIN_BYTES),
+		us / 1000000, us % 1000000);
 }
 
 /* What the path files do not say about themselves. */
 static void accuracy(const struct report *r, struct cop_buf *out)
 {
-	cop_buf_str(out, "\n## Paths\n\n");
+	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");
 	if (r->p->top_n)
 		cop_buf_printf(out, "- The %" PRIu32 " paths used most of each category are in `%s`.\n", r->p->top_n,
 			r->top_paths_name);
@@ -86,6 +107,8 @@ static void accuracy(const struct report *r, struct cop_buf *out)
 			cop_buf_printf(out, "- Counts of category `%s` are estimates: none is too high, and none is too low by more "
 				"than %" PRIu64 ".\n", cop_prof_category_name(c), error);
 	}
+	if (r->p->paths && r->p->top_n)
+		cop_buf_str(out, "\n## Full Path Outputs\n\n");
 	if (r->p->paths)
 		cop_buf_str(out, "- Every path is in the `*_cache_event.output` files under `tables`, in the order of first use.\n");
 	if (r->p->paths && cop_prof_paths_dropped(r->p->paths))
@@ -117,9 +140,9 @@ static int classes(const struct report *r, struct cop_buf *out)
 	int rc = classify(r, &total);
 
 	if (!rc) {
-		cop_buf_str(out, "\n## Path classes\n\n");
+		cop_buf_str(out, "\n## Path Class Heuristics\n\n");
 		cop_pathclass_table(out, &total);
-		cop_buf_str(out, "\n## What could be pruned\n\n"
+		cop_buf_str(out, "\n## Pruning Guidance\n\n"
 			"Hints drawn from the names above, for a staged clean-up; they prove nothing about what may be deleted.\n\n");
 		cop_pathclass_advice(out, cop_pathclass_seen(&total), r->sum->ttl[COP_PROF_SERVE] > 0);
 	}
@@ -135,6 +158,7 @@ int cop_prof_fill_summary(const struct report *r, unsigned type, struct cop_buf 
 	settings(r, out);
 	operations(r, out);
 	totals(r, out);
+	storage(r, out);
 	if (!r->with_top)
 		return 0;
 	for (unsigned c = 0; c < CATEGORIES; c++)

@@ -63,6 +63,7 @@ static struct cop_prof *make_taken(const struct cop_prof *p, const struct cop_st
 	t->top_n = p->top_n;
 	t->enoent_ttl_ms = p->enoent_ttl_ms;
 	t->stats = p->stats ? stats : NULL;
+	t->observe = p->observe;
 	t->job_dir = dup_or_null(p->job_dir, &failed);
 	t->root = dup_or_null(p->root, &failed);
 	t->stem = dup_or_null(p->stem, &failed);

@@ -142,7 +142,7 @@ static void a_node_without_events_writes_headers(void **state)
 		"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n");
 	check_file("tables/final/nid-01.site-4711-md_table_cache_event.output", "md_cache_event_table {\n}\n");
 	summary = read_job("profiling/final/nid-01.site-4711-profiling_summary.md");
-	assert_null(strstr(summary, "## Path classes"));
+	assert_null(strstr(summary, "## Path Class Heuristics"));
 	free(summary);
 	cop_prof_free(p);
 }
@@ -157,11 +157,15 @@ static void the_summary_tells_a_person_what_happened(void **state)
 	snapshot(p, "pre-destroy", NULL);
 	text = read_job("profiling/pre-destroy/nid-01.site-4711-pre-destroy-profiling_summary.md");
 	check_has(text, "- Profiling mode: `top-path`\n- Metadata ENOENT TTL (ms): `2000`\n- Top-path limit: `20`\n"
-		"- Full path outputs enabled: `no`\n- Snapshot tag: `pre-destroy`\n");
-	check_has(text, "| `lookup` | 4 | 2 | 0 | 1 | 1 | 0.05 | 0.06 | 0.06 | 0.000000 |\n");
+		"- Full path outputs enabled: `no`\n- Snapshot tag: `pre-destroy`\n- Node: `nid-01.site-4711`\n");
+	check_has(text, "are of first uses; `copper mount --observe` has every use counted.\n");
+	check_has(text, "## Aggregate Operation Metrics\n\n| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | "
+		"Avg Latency (us) | Total Latency (s) | Errors | p99 (us) | Max (us) |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+	check_has(text, "| `lookup` | 4 | 2 | 0 | 1 | 0.05 | 0.000000 | 1 | 0.06 | 0.06 |\n");
+	check_has(text, "## Derived High-Level Metrics\n\n| Metric | Value |\n|---|---:|\n");
 	check_has(text, "| Total counted FUSE operations | 8 |\n");
 	check_has(text, "| Metadata ENOENT TTL serves | 2 |\n");
-	check_has(text, "| Total measured latency (s) | 0.002010 |\n");
+	check_has(text, "| Total measured latency across counted operations (s) | 0.002010 |\n");
 	check_has(text, "`nid-01.site-4711-pre-destroy-profiling_top_paths.csv`");
 	check_has(text, "| Path Class | Entries | Total Events | Example |\n|---|---:|---:|---|\n"
 		"| `missing_shared_library_probe` | 1 | 4 | `/soft/lib/libq.so` |\n"
@@ -170,6 +174,7 @@ static void the_summary_tells_a_person_what_happened(void **state)
 		"| `virtual_env_probe` | 1 | 1 | `/soft/bin/pyvenv.cfg` |\n");
 	check_has(text, "LD_LIBRARY_PATH");
 	assert_null(strstr(text, "Torch"));
+	assert_null(strstr(text, "Storage"));
 	assert_null(strstr(text, "estimates:"));
 	free(text);
 	cop_prof_free(p);
@@ -197,6 +202,45 @@ static void the_summary_states_estimates_and_what_was_dropped(void **state)
 	text = read_job("profiling/final/nid-01.site-4711-profiling_summary.md");
 	check_has(text, "Counts of category `data` are estimates: none is too high, and none is too low by more than ");
 	assert_null(strstr(text, "category `tree`"));
+	free(text);
+	cop_prof_free(p);
+}
+
+static void the_final_summary_has_no_tag_and_says_whether_all_is_seen(void **state)
+{
+	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE, .job_dir = job, .host = "n", .pid = 1, .observe = true};
+	struct cop_prof *p = cop_prof_new(&conf);
+	char *text;
+
+	(void)state;
+	assert_non_null(p);
+	snapshot(p, NULL, NULL);
+	text = read_job("profiling/final/n-1-profiling_summary.md");
+	assert_ptr_equal(strstr(text, "# Copper Profiling Summary\n\n- Profiling mode: `aggregate-only`\n"), text);
+	assert_null(strstr(text, "Snapshot tag"));
+	check_has(text, "- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n");
+	free(text);
+	cop_prof_free(p);
+}
+
+static void the_part_of_the_storage_is_in_the_sums_and_in_the_summary(void **state)
+{
+	static struct cop_stats stats;
+	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE, .job_dir = job, .host = "n", .pid = 1, .stats = &stats};
+	struct cop_prof *p = cop_prof_new(&conf);
+	char *text;
+
+	(void)state;
+	assert_non_null(p);
+	cop_stats_add(&stats, COP_ORIGIN_OPERATIONS, 12);
+	cop_stats_add(&stats, COP_ORIGIN_BYTES, 4096);
+	cop_stats_add(&stats, COP_ORIGIN_TIME_US, 3000007);
+	snapshot(p, NULL, NULL);
+	text = read_job("profiling/final/n-1-profiling_aggregate.csv");
+	check_has(text, "total_measured_latency_seconds,0.000000\nstorage_operations,12\nstorage_bytes,4096\nstorage_time_seconds,3.000007\n");
+	free(text);
+	text = read_job("profiling/final/n-1-profiling_summary.md");
+	check_has(text, "| Storage operations | 12 |\n| Storage bytes read | 4096 |\n| Storage time (s) | 3.000007 |\n");
 	free(text);
 	cop_prof_free(p);
 }
@@ -240,16 +284,20 @@ static const char golden_sizes[] = "/soft/a: 1000\n/soft/b\\n: 12\nTotal bytes: 
 
 static void sizes_of_one_path_are_added_up(void **state)
 {
-	struct cop_prof_sizes sizes = {.ctx = "cache", .each = three_objects};
+	struct cop_prof_sizes sizes = {.ctx = "cache", .each = three_objects, .asked = true};
 	struct cop_prof *p = profile(COP_PROF_AGGREGATE, 0);
 
 	(void)state;
-	snapshot(p, NULL, &sizes);
-	check_file("tables/final/nid-01.site-4711-data_cache_size.output", golden_sizes);
-	check_file("tables/final/nid-01.site-4711-md_cache_size.output",
+	snapshot(p, "asked", &sizes);
+	check_file("tables/asked/nid-01.site-4711-asked-data_cache_size.output", golden_sizes);
+	check_file("tables/asked/nid-01.site-4711-asked-md_cache_size.output",
 		"/soft/a: 1000\n/soft/b\\n: 12\nTotal bytes: 1012\ntotal number of entries: 2\n");
-	check_file("tables/final/nid-01.site-4711-tree_cache_size.output",
+	check_file("tables/asked/nid-01.site-4711-asked-tree_cache_size.output",
 		"Total bytes: 0\ntotal number of entries: 0\n");
+	sizes.asked = false;
+	snapshot(p, NULL, &sizes);
+	check_file("tables/final/nid-01.site-4711-data_cache_size.txt", golden_sizes);
+	check_names("tables/final", "nid-01.site-4711-data_cache_size.txt nid-01.site-4711-md_cache_size.txt nid-01.site-4711-tree_cache_size.txt ");
 	cop_prof_free(p);
 	assert_int_equal(cop_prof_write_sizes(job, "", "/soft", &sizes, NULL), 0);
 	check_file("data_cache_size.output", golden_sizes);
@@ -264,6 +312,8 @@ int main(void)
 		T(the_top_level_writes_the_same_top_paths_as_the_full_one),
 		T(the_summary_tells_a_person_what_happened),
 		T(the_summary_states_estimates_and_what_was_dropped),
+		T(the_final_summary_has_no_tag_and_says_whether_all_is_seen),
+		T(the_part_of_the_storage_is_in_the_sums_and_in_the_summary),
 		T(fabric_rows_are_the_counters_of_fabric_and_origin),
 		T(sizes_of_one_path_are_added_up),
 	};

@@ -25,7 +25,9 @@ files() { # FOLDER: the names in it, without host and pid
 	(cd "$JOB/$1" 2>/dev/null && printf '%s\n' * | sed 's/^[0-9.]*-[0-9]*-//' | LC_ALL=C sort -u | tr '\n' ' ')
 }
 profiles="profiling_aggregate.csv profiling_fabric.csv profiling_first_touch.csv profiling_latency.csv profiling_operations.csv profiling_summary.md profiling_top_paths.csv "
-tables="data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output tree_cache_size.output tree_table_cache_event.output "
+# Sizes are *.output only where somebody asked for them.
+asked="data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output tree_cache_size.output tree_table_cache_event.output "
+tables=${asked//size.output/size.txt}
 tagged() { # TAG NAMES
 	local name
 	for name in $2; do
@@ -49,7 +51,7 @@ for top in sys.argv[1:]:
                     print(path, "has ragged rows")
             elif name.endswith("event.output") and not (text.split(b"\n")[0].endswith(b"{") and text.endswith(b"}\n")):
                 print(path, "has no end")
-            elif name.endswith("size.output") and b"\nTotal bytes: " not in b"\n" + text:
+            elif name.endswith(("size.output", "size.txt")) and b"\nTotal bytes: " not in b"\n" + text:
                 print(path, "has no total")
             elif not name.endswith((".csv", ".md", ".output", ".txt")):
                 print(path, "is a leftover")
@@ -65,7 +67,7 @@ use 1
 is 'a snapshot is written when it is asked for' $? 0
 is 'by both nodes' "$(cat "$T/.out")" "reports of 2/2 nodes written to $JOB/profiling/ioctl-snapshot"
 is 'with every profile' "$(files profiling/ioctl-snapshot)" "$(tagged ioctl-snapshot "$profiles")"
-is 'and every table' "$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$tables")"
+is 'and every table' "$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
 "$COPPER" cache-stats --output-dir "$T/lists/here" "$W/mnt/1" >"$T/usage" 2>&1
 is 'what the cache holds is listed' $? 0
 node_json 1 >"$T/json"
@@ -103,7 +105,7 @@ def table(name, cut):
 print("data", want - table(b"data_table_cache_event.output", b" {"))
 print("md", (want | {absent}) - table(b"md_table_cache_event.output", b" {"))
 print("ttl", {absent} - table(b"md_ttl_cache_event.output", b" {"))
-print("size", want - table(b"data_cache_size.output", b": "))
+print("size", want - table(b"data_cache_size.txt", b": "))
 top = set()
 for path in glob.glob(job + b"/profiling/final/127.0.0.12-*-profiling_top_paths.csv"):
     for row in csv.DictReader(open(path, newline="", errors="surrogateescape")):
