@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 15
+plan 18
 
 stats() {
 	"$PYTHON" "$cop_t/t05_stats.py" "$@"
@@ -17,7 +17,7 @@ for i in $(seq 1 50); do
 	echo "$i" >"$SRC/many/file$i"
 done
 cp /bin/true "$SRC/true"
-with_tree 2 --observe --enoent-ttl-ms 600000
+with_tree 2 --observe -P --enoent-ttl-ms 600000
 mnt=$W/mnt/1
 
 # 50 stats, 20 opens with a read to the end, 10 absent names, 5 lists, 3 links: always the same.
@@ -75,3 +75,9 @@ with open(sys.argv[1], "rb") as want, open(sys.argv[2], "rb") as f:
 matches 'a shared map reads, or is refused' \
 	"$("$PYTHON" "$cop_t/contract.py" shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" 2>&1 | tail -n 1)" '^$|Errno 19'
 ok 'the tree stops' without_tree
+unclassified() { # OPERATION: of node 1, what is neither hit nor miss nor absent, out of how many
+	awk -F , -v op="$1" '$1 == op { print $2 - $3 - $4 - $5 " of " ($2 > 200 ? "many" : $2) }' "$JOB"/profiling/final/127.0.0.12-*-profiling_operations.csv
+}
+is 'each getattr is a hit or a miss' "$(unclassified getattr)" '0 of many'
+is 'and so is each lookup, or its name is absent' "$(unclassified lookup)" '0 of many'
+matches 'the summary says that every use counts' "$(cat "$JOB"/profiling/final/127.0.0.12-*-profiling_summary.md)" '`--observe`.*counts.* are of every use\.$'
