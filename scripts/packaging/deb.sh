@@ -65,6 +65,7 @@ Architecture: $arch
 Maintainer: Copper <root@localhost>
 Installed-Size: $(du -sk "$root/usr" | cut -f 1)
 Depends: fuse3
+Suggests: python3
 Section: net
 Priority: optional
 Description: read a shared tree once and serve it to every node of a job

@@ -47,6 +47,18 @@ place() { # FILE PLACE MODE
 	esac
 }
 
+link() { # WHERE-TO PLACE
+	local target=$dest/$2
+	case $verb in
+	list) echo "$prefix/$2" ;;
+	uninstall) rm -f "$target" ;;
+	install)
+		mkdir -p "${target%/*}"
+		ln -sfn "$1" "$target"
+		;;
+	esac
+}
+
 # A file that is made: nothing is run unless it is installed.
 generate() { # PLACE COMMAND...
 	local place=$1
@@ -66,6 +78,21 @@ place "$build/copper" bin/copper 755
 for script in scripts/launch_copper_*.sh scripts/stop_copper_*.sh scripts/copper_wrapper.sh; do
 	[ ! -e "$script" ] || place "$script" "bin/${script##*/}" 755
 done
+# The commands of Copper 1.0, where its job scripts call them; a distribution has no such folders.
+place scripts/cu_fuse bin/cu_fuse 755
+old=scripts
+if [ "$prefix" = /usr ]; then
+	old=share/copper/scripts
+else
+	link ../bin/cu_fuse build/cu_fuse
+fi
+place scripts/copper1.py "$old/copper1.py" 644
+for script in aggregate_profiling.py path_usage_analysis.py; do
+	place "scripts/$script" "$old/$script" 755
+done
+for script in scripts/get_copper_stats_ioctl/*.py scripts/get_copper_stats_ioctl/*.sh; do
+	place "$script" "$old/${script#scripts/}" 755
+done
 for page in man/*.[1-9]; do
 	place "$page" "share/man/man${page##*.}/${page##*/}" 644
 done
@@ -78,7 +105,7 @@ generate "share/modulefiles/copper/$version.lua" modulefile
 
 # Folders that are ours alone.
 if [ "$verb" = uninstall ]; then
-	for dir in share/doc/copper share/modulefiles/copper; do
+	for dir in share/doc/copper share/modulefiles/copper "$old/get_copper_stats_ioctl" "$old" share/copper build; do
 		[ ! -d "$dest/$dir" ] || rmdir --ignore-fail-on-non-empty "$dest/$dir"
 	done
 fi

@@ -5,7 +5,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 44
+plan 88
 
 # ---- log lines
 
@@ -133,3 +133,98 @@ is 'a listing of its directory does not hang' "$(timeout 20 ls -a "$W/mnt/0/metr
 timeout 20 ls -la "$W/mnt/0/metrics" >"$T/.out" 2>&1
 fails_with 1 'Operation not supported' timeout 20 "$T/old-ioctl" "$W/mnt/0/metrics/.spec_ioctl_file"
 matches 'the log names what to use instead' "$(logs_of 0)" 'file of Copper 1.0.s ioctls was opened; use copper cache-stats'
+without_tree >/dev/null
+
+# ---- commands by their old names, from an installation
+
+DESTDIR=$T/dest PREFIX=/opt/copper "$cop_root/scripts/packaging/install.sh" install "$BUILD" >"$T/.out" 2>&1 || bail "$(cat "$T/.out")"
+old=$T/dest/opt/copper/scripts
+stats=$old/get_copper_stats_ioctl
+unset COPPER_ROOT
+# With no copper in the environment but the installed one.
+wrapped=(env -u COPPER PATH=/usr/bin:/bin HOME="$T/home")
+reported=$W/job.3 # by the second tree with profiles, stopped
+cp -r "$reported" "$T/copy"
+ok 'aggregate_profiling.py' "${wrapped[@]}" python3 "$old/aggregate_profiling.py" "$reported" mine --usage-root "$SRC"
+is 'it names what it has written' "$(grep '^wrote' "$T/.ok")" \
+	"$(printf "wrote $reported/profiling/cluster/mine-profiling_%s\n" aggregate.csv operations.csv summary.md)"
+"$COPPER" aggregate "$T/copy" mine --usage-root "$SRC" --skip-home-inference >/dev/null
+for name in aggregate.csv operations.csv; do
+	ok "and it is what copper aggregate writes: $name" cmp "$reported/profiling/cluster/mine-profiling_$name" "$T/copy/profiling/cluster/mine-profiling_$name"
+done
+ok 'run by itself, with a prefix of its own choice' "${wrapped[@]}" "$old/aggregate_profiling.py" "$reported"
+ok 'it writes cluster-*' test -s "$reported/profiling/cluster/cluster-profiling_aggregate.csv"
+mkdir "$T/nothing"
+"${wrapped[@]}" python3 "$old/aggregate_profiling.py" "$T/nothing" >"$T/.out" 2>&1
+is 'where there is nothing to sum up it fails' "$? $(grep -c 'failed to find profiling csv files under: ' "$T/.out")" '1 1'
+fails_with 1 'there is no copper here' env -u COPPER PATH=/usr/bin:/bin python3 -c "
+import sys; sys.path.insert(0, '$old'); import copper1; copper1.HERE = '/nowhere/at/all'; sys.argv = ['x']; copper1.find_copper()"
+
+ok 'path_usage_analysis.py' "${wrapped[@]}" python3 "$old/path_usage_analysis.py" "$reported" --usage-root "$SRC" --output-dir "$T/lists" --skip-home-inference
+is 'it names its six files' "$(grep '^wrote' "$T/.ok" | sed 's|.*/||' | tr '\n' ' ')" \
+	'all_possible_existing_paths.txt used_paths_existing.txt same_run_candidate_not_observed_existing_paths.txt missing_probe_paths.txt roots_and_counts.txt paths_summary.md '
+ok 'with what was used' grep -qx "$SRC/hello" "$T/lists/used_paths_existing.txt"
+(cd "$old" && "${wrapped[@]}" ./path_usage_analysis.py "$reported" >"$T/.out" 2>&1)
+ok 'by default beside the job' test -s "$reported/paths_dir/paths_summary.md"
+
+# ---- the counters of a node that runs
+
+prepare_tree 1
+VIEW_DIR=$W/mnt/0 "${wrapped[@]}" bash "$stats/get_cache_usage_summary.sh" "$T/none" >"$T/.out" 2>&1
+is 'where nothing runs the exit status says so' $? 1
+matches 'and a sentence' "$(cat "$T/.out")" 'no copper node'
+is 'and there is no table of zeros' "$(cd "$T/none" && echo *)" '*'
+with_tree 1 -A
+M=$W/mnt/0
+cat "$M/hello" "$M/dir/numbers" >/dev/null
+[ ! -e "$M/absent" ]
+export VIEW_DIR=$M
+ok 'get_cache_usage_summary.sh' "${wrapped[@]}" bash "$stats/get_cache_usage_summary.sh" "$T/usage"
+is 'it leaves every table' "$(cd "$T/usage" && echo *)" \
+	'cache_usage_summary.csv cache_usage_summary.txt data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output operation_cache_hit.output operation_cache_miss.output operation_cache_neg.output operation_count.output operation_time.output tree_cache_size.output tree_table_cache_event.output'
+is 'the summary has its form' "$(sed -n 3p "$T/usage/cache_usage_summary.txt" | tr -s ' ')" '| Table | Files Found | Used Bytes | Used Human | Entries |'
+is 'and what is held' "$(awk -F ' *[|] *' '$2 == "data" { print $3, $4, $6 }' "$T/usage/cache_usage_summary.txt")" \
+	"1 $(sed -n 's/^Total bytes: //p; s/^total number of files: //p' "$T/usage/data_cache_size.output" | tr '\n' ' ' | sed 's/ $//')"
+is 'the CSV, too' "$(head -n 1 "$T/usage/cache_usage_summary.csv")" table,files_found,used_bytes,used_human,entries
+is 'operations are counted' "$(sed -n 's/^open: \([0-9]*\),$/\1/p' "$T/usage/operation_count.output")" 2
+is 'and timed' "$(grep -cE '^[a-z_]+: [0-9]+ ms,?$' "$T/usage/operation_time.output")" "$(grep -cE '^[a-z_]+: [0-9]+,?$' "$T/usage/operation_count.output")"
+is 'absent names are in their file' "$(sed -n 's/^lookup: //p' "$T/usage/operation_cache_neg.output")" 1
+is 'paths with their events' "$(grep -c '^/.* {$' "$T/usage/data_table_cache_event.output")" 2
+SPEC_DEV_DIR=$T/spec "${wrapped[@]}" bash "$stats/run_ioctl.sh" 300 >"$T/.out" 2>&1
+is 'run_ioctl.sh 300' "$? $(cd "$T/spec" && echo *)" '0 operation_count.output'
+SPEC_DEV_VIEW=$M/some/metrics/.spec_ioctl_file "${wrapped[@]}" env -u VIEW_DIR python3 "$stats/ioctl.py" IOCTL_GET_MD_CACHE_SIZE "$T/spec" >"$T/.out" 2>&1
+is 'ioctl.py with a file in the mount' "$? $(cd "$T/spec" && echo *)" '0 md_cache_size.output operation_count.output'
+fails_with 1 '700: this is not read, and single counters are not cleared; copper cache-stats --reset' "${wrapped[@]}" bash "$stats/run_ioctl.sh" 700
+fails_with 1 'copper cache-stats --invalidate' "${wrapped[@]}" bash "$stats/run_ioctl.sh" 100
+matches 'reset_fs.sh' "$("${wrapped[@]}" bash "$stats/reset_fs.sh" 2>&1)" '^counters of 1/1 nodes set to zero$'
+is 'counts from zero' "$(json 0 "s['fuse']['open']")" 0
+is 'with the reports of before' "$(counted pre-reset open 2)" 2
+ok 'the tree of the commands stops' without_tree
+with_tree 1
+cat "$W/mnt/0/hello" >/dev/null
+export VIEW_DIR=$W/mnt/0
+"${wrapped[@]}" bash "$stats/get_all_metrics.sh" "$T/unprofiled" >"$T/.out" 2>&1
+is 'without a profile what is held and counted is read' "$? $(cd "$T/unprofiled" && echo *)" \
+	'0 data_cache_size.output md_cache_size.output operation_count.output tree_cache_size.output'
+matches 'and it says what is not, and why' "$(cat "$T/.out")" '^ioctl.py: not read: operation_time.output, .* started with -P '
+fails_with 1 'not read: operation_time.output: ' "${wrapped[@]}" python3 "$stats/ioctl.py" 400 "$T/unprofiled"
+ok 'this tree stops, too' without_tree
+unset VIEW_DIR
+
+# ---- cu_fuse
+
+cu_fuse=$T/dest/opt/copper/build/cu_fuse
+printf 'n1\nn1\nn2\nn2\n' >"$T/slots"
+is 'cu_fuse translates the options of launch_copper_*.sh of 1.0' "$(COPPER=/bin/echo "$cu_fuse" -f -tpath / -vpath /tmp/v -log_level 4 -log_type file \
+	-log_output_dir /tmp/j -net_type 'cxi://cxi1' -trees 1 -nf "$T/slots" -max_cacheable_byte_size 10485760 -md_enoent_ttl_ms 2000 -profile_metrics \
+	-profile_top_n 20 -profile_paths_full -profile_snapshot_interval_s 60 -facility_address_book /tmp/book -prefiltered_address_book 1 -s /tmp/v)" \
+	'mount --foreground --source / -l 4 -t file -d /tmp/j -n cxi://cxi1 -T 1 --hosts n1,n2 -M 10485760 -E 2000 -P -N 20 -A -P -I 60 -F /tmp/book /tmp/v'
+is '0 means none' "$(COPPER=/bin/echo "$cu_fuse" -max_cacheable_byte_size 0 -profile_top_n 0 -profile_snapshot_interval_s 0 -vpath /tmp/v)" 'mount /tmp/v'
+fails_with 2 '-frobnicate is unknown' "$cu_fuse" -frobnicate
+fails_with 2 '-tpath needs a value' "$cu_fuse" -tpath
+fails_with 2 'where to. give -vpath DIR' "$cu_fuse" -tpath /
+matches 'it lists them' "$("$cu_fuse" -h)" '^-profile_metrics -profile_top_n N '
+"${wrapped[@]}" "$cu_fuse" -tpath "$SRC" -vpath "$W/mnt/0" -log_output_dir "$T/job.cu" -profile_metrics -s "$W/mnt/0" -- --hosts localhost >"$T/.out" 2>&1
+is 'it mounts' "$? $(cat "$W/mnt/0/hello")" '0 hello'
+"${wrapped[@]}" "$T/dest/opt/copper/bin/copper" stop "$W/mnt/0" >"$T/.out" 2>&1
+ok 'and reports' test -s "$(echo "$T"/job.cu/profiling/final/*-profiling_operations.csv)"

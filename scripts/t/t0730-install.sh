@@ -5,7 +5,7 @@
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 45
+plan 48
 
 make_it() { # TARGET VARIABLE=VALUE...: the program as it was built, not built again
 	make -C "$cop_root" --no-print-directory -o "build/copper" "$@" >"$T/make" 2>&1 || {
@@ -34,6 +34,10 @@ mkdir "$T/mnt"
 small_tree "$T/src"
 ok 'the installed program mounts' "$at/bin/copper" mount --source "$T/src" "$T/mnt"
 ok 'and serves' cmp "$T/src/dir/numbers" "$T/mnt/dir/numbers"
+
+is 'the commands of Copper 1.0 are where job scripts call them' "$(cd "$at" && echo build/* scripts/*.py scripts/get_copper_stats_ioctl/*)" \
+	"build/cu_fuse $(cd "$cop_root" && echo scripts/aggregate_profiling.py scripts/copper1.py scripts/path_usage_analysis.py scripts/get_copper_stats_ioctl/*)"
+matches 'and run' "$(env -u COPPER "$at/build/cu_fuse" -vpath "$T/mnt" -- --check --source "$T/src" 2>&1)" 'mount'
 
 # ---- bash
 
@@ -149,6 +153,8 @@ if command -v dpkg-deb >/dev/null; then
 	ok 'it can be installed' dpkg --root="$T/root" --log=/dev/null --force-depends --force-not-root -i "$package"
 	matches 'it asks for what it needs' "$(dpkg-deb -f "$package" Depends)" '^fuse3$'
 	ok 'the program runs there' "$T/root/usr/bin/copper" mount --check --source "$T/src" "$T/mnt"
+	ok 'the commands of Copper 1.0 are there, too' test -x "$T/root/usr/share/copper/scripts/aggregate_profiling.py" -a -x "$T/root/usr/bin/cu_fuse" \
+		-a ! -e "$T/root/usr/scripts"
 	ok 'and goes away' dpkg --root="$T/root" --log=/dev/null --force-not-root --purge copper
 	is 'without a trace' "$(below "$T/root" | grep -v '^/var/lib/dpkg/')" ''
 	again=$(TMPDIR=$T "$deb" "$BUILD" "$T/again")
