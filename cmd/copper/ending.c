@@ -40,7 +40,7 @@ static void look(void *ctx, const char *key, const char *path)
 	int pid;
 
 	(void)key;
-	if (strcmp(path, e->path) && ask(path, tree, &pid) && strcmp(tree, e->tree) == 0)
+	if ((!e->path || strcmp(path, e->path)) && ask(path, tree, &pid) && strcmp(tree, e->tree) == 0)
 		watch(e, pid);
 }
 
@@ -57,6 +57,16 @@ void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local
 	/* A node alone has no tree. */
 	if (!local && strcmp(e->tree, "-"))
 		cop_ctl_list(dirname(dir), look, e);
+}
+
+void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, const char *tree)
+{
+	char dir[COP_CTL_PATH_SIZE];
+
+	*e = (struct cop_cmd_ending){0};
+	snprintf(e->tree, sizeof(e->tree), "%s", tree);
+	if (cop_ctl_dir(runtime_dir, dir, sizeof(dir), NULL) == 0)
+		cop_ctl_list(dir, look, e);
 }
 
 static bool is_gone(int fd, uint64_t end)

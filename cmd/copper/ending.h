@@ -16,6 +16,8 @@ struct cop_cmd_ending {
 
 /* Before the stop: the node at this control socket, and unless local those of its tree among the others beside it. */
 void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local);
+/* The same for all nodes of a tree that have a socket there; e->path stays NULL. */
+void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, const char *tree);
 /* After it: waits until they are gone, for a few seconds at most. Closes what begin opened; returns how many are left. */
 unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e);
 

@@ -11,9 +11,10 @@
 #include "node/node.h"
 #include "opt/opt.h"
 #include "socket.h"
+#include "stop_job.h"
 
 struct args {
-	const char *mountpoint, *runtime_dir;
+	const char *mountpoint, *runtime_dir, *job_dir, *secret_file;
 	uint32_t timeout_ms;
 	bool local;
 };
@@ -21,6 +22,10 @@ struct args {
 static const struct cop_opt rows[] = {
 	{.name = "local", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, local),
 		.help = "stop only the node here, not the whole job"},
+	{.name = "job-dir", .letter = 'd', .kind = COP_OPT_STRING, .offset = offsetof(struct args, job_dir), .arg = "DIR",
+		.help = "stop all nodes of this job directory, anywhere"},
+	{.name = "secret-file", .kind = COP_OPT_STRING, .offset = offsetof(struct args, secret_file), .arg = "FILE",
+		.help = "the secret that they have, if it was moved", .rare = true},
 	{.name = "timeout", .kind = COP_OPT_DURATION, .offset = offsetof(struct args, timeout_ms), .arg = "TIME",
 		.initial = "60", .min = 1, .max = 3600000, .help = "give up after so long without a word"},
 	{.name = "runtime-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, runtime_dir), .arg = "DIR",
@@ -29,8 +34,19 @@ static const struct cop_opt rows[] = {
 static const struct cop_opt_operand operands[] = {
 	{.name = "MOUNTPOINT", .offset = offsetof(struct args, mountpoint)},
 };
+static int check(void *args, struct cop_err *err)
+{
+	const struct args *a = args;
+
+	if (a->local && a->job_dir)
+		return cop_err_set(err, EINVAL, "--local stops one node here, --job-dir all of them: give one");
+	if (a->secret_file && !a->job_dir)
+		return cop_err_set(err, EINVAL, "--secret-file goes with --job-dir: a node on this machine is asked without it");
+	return 0;
+}
+
 static const struct cop_opt_table table = {.command = "copper stop",
-	.summary = "stop every node of the job: unmount, report, end", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands)};
+	.summary = "stop every node of the job: unmount, report, end", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands), .check = check};
 
 /* No node answers for this mount point. What a killed node left there is taken away (its socket, if that is not NULL, and its mount);
  * otherwise all is done already. */
@@ -72,7 +88,12 @@ int cop_cmd_stop(int argc, char **argv)
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
-	rc = cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
+	if (a.job_dir) {
+		code = cop_cmd_stop_job(&(struct cop_cmd_stop_job){a.job_dir, a.secret_file, a.runtime_dir, a.mountpoint, a.timeout_ms}, path);
+		if (!path[0])
+			return code;
+	}
+	rc = a.job_dir ? 0 : cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
 	if (rc == -EINVAL)
 		return cop_opt_misuse(&table, &err);
 	if (!rc) {

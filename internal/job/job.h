@@ -112,6 +112,26 @@ bool cop_job_networks_ok(const char *text);
 /* The hosts, one a line. */
 int cop_job_node_file_write(const char *path, const struct cop_job_hosts *hosts, struct cop_err *err);
 
+/* ---- the tree of a job directory, for commands that are none of its nodes ------------------------------ */
+
+struct cop_job_tree {
+	bool stopped;            /* all of it, by a command */
+	bool insecure, book;     /* no secret; addresses from a book, and no rendezvous */
+	uint64_t terms;          /* what all nodes have in common, as rpc has it */
+	uint32_t fanout, trees, peer_timeout_ms;
+	char net_type[128];
+	char secret_file[4096];  /* that was given; "" */
+	char source[4096];
+	char socket[108];        /* of a tree of one node, which is reached by nothing else; "" */
+	struct cop_job_hosts hosts; /* by rank */
+};
+
+/* JOBDIR/logs/copper_tree.txt, whole or not at all. */
+int cop_job_tree_write(const char *job_dir, const struct cop_job_tree *tree, struct cop_err *err);
+/* -ENOENT and so on, -EINVAL if it is not one, each with a sentence; then there is nothing to free. */
+int cop_job_tree_read(const char *job_dir, struct cop_job_tree *tree, struct cop_err *err);
+void cop_job_tree_free(struct cop_job_tree *tree);
+
 /* ---- rendezvous: "what is your fabric address?" over TCP ---------------------------------------------- */
 
 struct cop_rendezvous;

@@ -67,6 +67,7 @@ bool cop_job_lines_next(struct cop_job_lines *l, const char **text, size_t *len)
 const char *cop_job_quote(const char *text, size_t len, char out[64]);
 
 /* The text parsers behind the functions on files, for tests and fuzzing. */
+int cop_job_tree_parse(const char *text, size_t len, const char *name, struct cop_job_tree *tree, struct cop_err *err);
 int cop_job_book_parse(const char *text, size_t len, const char *name,
 	const struct cop_job_hosts *hosts, const char *network, char **address, struct cop_err *err);
 

@@ -57,6 +57,35 @@ static int write_alone(const char *path, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
+/* For commands that are none of the nodes (guest.c). Who is alone has a socket, which is reached on its own machine. */
+static int write_tree(struct cop_node *n, bool stopped, struct cop_err *err)
+{
+	struct cop_job_tree t = {.stopped = stopped, .insecure = n->conf->insecure, .book = n->book != NULL, .terms = n->terms,
+		.fanout = n->topo.fanout, .trees = n->topo.stripes, .peer_timeout_ms = n->conf->peer_timeout_ms, .hosts = n->hosts};
+	char key[COP_CTL_KEY_MAX + 1], name[256] = "localhost", file[sizeof(t.secret_file)];
+	struct cop_job_host alone = {.name = name, .port = COP_JOB_PORT};
+
+	snprintf(t.net_type, sizeof(t.net_type), "%s", n->conf->net_type);
+	snprintf(t.source, sizeof(t.source), "%s", n->source);
+	if (n->conf->secret_file && strlen(n->conf->secret_file) < sizeof(file) && realpath(n->conf->secret_file, file))
+		snprintf(t.secret_file, sizeof(t.secret_file), "%s", file);
+	if (n->topo.nodes == 1) {
+		gethostname(name, sizeof(name) - 1);
+		t.hosts = (struct cop_job_hosts){.host = &alone, .count = 1};
+		if (cop_node_socket(n, t.socket, key, err))
+			return -EINVAL;
+	}
+	return cop_job_tree_write(n->job_dir, &t, err);
+}
+
+void cop_node_write_tree(struct cop_node *n, bool stopped)
+{
+	struct cop_err err = {0};
+
+	if (n->job_dir[0] && write_tree(n, stopped, &err))
+		cop_log_warn("%s", err.text);
+}
+
 /* Kept by files that others look for; a job runs without them. */
 void cop_node_write_books(struct cop_node *n)
 {

@@ -223,6 +223,9 @@ static int start_when_free(struct cop_node *n, const char *path, const char *key
 
 	while ((rc = cop_ctl_start(path, key, handle, n, &n->ctl, err)) == -EADDRINUSE && cop_now_ms() < end)
 		poll(NULL, 0, 50);
+	if (rc == -EADDRINUSE)
+		cop_err_set(err, EADDRINUSE, "a copper node runs here as %s already (it listens at %s); end it with 'copper stop %s' before it is started again", key,
+			path, key);
 	return rc;
 }
 

@@ -170,7 +170,7 @@ static void add_dead(struct gather *g, uint32_t rank)
 		cop_buf_printf(&dead.text, "%7" PRIu32 "  %-24s dead", rank, host);
 		break;
 	default:
-		cop_buf_printf(&dead.text, "%s (rank %" PRIu32 ") did not answer", host, rank);
+		cop_buf_printf(&dead.text, NODE_SILENT_LINE, host, rank);
 	}
 	add(g, &dead);
 	cop_node_gathered_free(&dead);

@@ -59,10 +59,12 @@ void cop_node_join(struct cop_node *n)
 {
 	cop_node_ready_begin(n);
 	n->go_rank = cop_topo_parent(&n->topo, 0, n->rank);
-	if (cop_topo_root(&n->topo, 0) != n->rank)
+	if (cop_topo_root(&n->topo, 0) != n->rank) {
 		cop_node_ask_go(n);
-	else
-		cop_node_ask_state(n);
+		return;
+	}
+	cop_node_write_tree(n, false);
+	cop_node_ask_state(n);
 }
 
 /* ---- waiting ---- */

@@ -48,6 +48,19 @@ static void answered(void *arg, const char *address, const char *why)
 	sem_post(&a->come);
 }
 
+int cop_node_open_asking(struct cop_node *n, const char *address, struct cop_err *err)
+{
+	char name[64];
+	struct cop_job_host at = {.name = name};
+	struct cop_rendezvous *rendezvous = NULL;
+	int rc;
+
+	snprintf(name, sizeof(name), "%s", address);
+	rc = start(n, &at, false, &rendezvous, err);
+	atomic_store(&n->rendezvous, rendezvous);
+	return rc;
+}
+
 /* Whether this very node, of this job and list, runs already: only that one answers to its name and proves the secret. at is its host,
  * with both ports or with one. */
 static bool has_twin(struct cop_node *n, const struct cop_job_host *at)
@@ -84,9 +97,9 @@ static int refuse_twin(struct cop_node *n, struct cop_err *err)
 
 	/* The others have the node that they wait for. */
 	atomic_store(&n->no_news, true);
-	return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s: start each node once, or stop that one first; "
-		"another tree in the same job needs a job directory (-d) of its own",
-		self->name, n->rank, holder_of(self, port, holder));
+	return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s; end that tree with 'copper stop %s%s' before it is started again; "
+		"another tree in the same job needs a job directory (-d) of its own", self->name, n->rank, holder_of(self, port, holder),
+		n->job_dir[0] ? "-d " : "", n->job_dir[0] ? n->job_dir : "MOUNTPOINT");
 }
 
 static int port_is_taken(const struct cop_job_host *self, uint16_t port, struct cop_err *err)

@@ -21,7 +21,9 @@ static void found(void *arg, const char *address, const char *why)
 
 	if (!address)
 		cop_log_debug("no address rank=%u why=\"%s\"", f->rank, why ? why : "");
-	if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
+	if (f->node->guest) {
+		cop_node_guest_looked(f->node, f->rank, address != NULL);
+	} else if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
 		pthread_mutex_lock(&f->node->lock);
 		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s", address || !why ? "" : why);
 		pthread_mutex_unlock(&f->node->lock);
@@ -105,12 +107,20 @@ static void serve_inside(struct cop_node *n, struct cop_rpc_req *req)
 		refuse(req, -EOPNOTSUPP);
 }
 
+/* A command that is no node of the tree (guest.c) may stop it, and is itself asked for nothing. */
+static bool is_for(const struct cop_node *n, uint32_t rank, uint8_t op)
+{
+	return !n->guest && (rank < n->topo.nodes || op == OP_STOP);
+}
+
 static void serve(void *ctx, struct cop_rpc_req *req)
 {
 	struct cop_node *n = ctx;
 	uint8_t op = cop_rpc_req_op(req);
 
-	if (cop_node_gate_enter(&n->gate, is_own(op) ? served[op].when : GATE_OPEN)) {
+	if (!is_for(n, cop_rpc_req_rank(req), op)) {
+		refuse(req, -EPERM);
+	} else if (cop_node_gate_enter(&n->gate, is_own(op) ? served[op].when : GATE_OPEN)) {
 		serve_inside(n, req);
 		cop_node_gate_leave(&n->gate);
 	} else {
@@ -122,6 +132,9 @@ static void differs(void *ctx, uint32_t rank)
 {
 	struct cop_node *n = ctx;
 
+	/* A guest that knows an older tree is no reason not to start. */
+	if (n->guest || (rank >= n->topo.nodes && rank < n->topo.nodes + NODE_GUESTS))
+		return;
 	if (!cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN))
 		return;
 	cop_node_differs(n, rank);
@@ -147,12 +160,20 @@ static uint64_t terms(const struct cop_node *n)
 	return hash;
 }
 
-int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
+int cop_node_open_network(struct cop_node *n, const char *host, const char *address, struct cop_err *err)
 {
-	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes, .secret = n->wire_secret,
+	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes + NODE_GUESTS, .terms = n->terms, .secret = n->wire_secret,
 		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve,
 		.differs = differs};
-	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .stats = &n->stats};
+	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .host = host, .address = address, .stats = &n->stats};
+
+	/* Others first come to the rendezvous, which a book makes needless. */
+	fabric.admitted_only = !n->book && !n->conf->insecure;
+	return cop_rpc_open(&conf, &fabric, &n->rpc, err);
+}
+
+int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
+{
 	int rc;
 
 	if (n->topo.nodes == 1)
@@ -160,13 +181,9 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 	rc = cop_node_load_book(n, err);
 	if (rc)
 		return rc;
-	conf.terms = n->terms = terms(n);
-	fabric.host = n->hosts.host[n->rank].name;
-	fabric.address = n->book ? n->book[n->rank] : NULL;
-	/* Others first come to the rendezvous, which a book makes needless. */
-	fabric.admitted_only = !n->book && !n->conf->insecure;
+	n->terms = terms(n);
 	cop_log_info("starting libfabric engine");
-	rc = cop_rpc_open(&conf, &fabric, &n->rpc, err);
+	rc = cop_node_open_network(n, n->hosts.host[n->rank].name, n->book ? n->book[n->rank] : NULL, err);
 	if (!rc)
 		cop_log_info("engine started");
 	if (!rc)

@@ -5,6 +5,7 @@
 #ifndef COP_NODE_PRIV_H
 #define COP_NODE_PRIV_H
 
+#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "cache/cache.h"
@@ -41,6 +42,8 @@ enum {
 #define COP_NODE_STEP_MS 30000
 #define MISSING_NAMED 16
 #define COP_NODE_NOTE_SIZE 256
+/* How gather.c says it and guest.c reads it. */
+#define NODE_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
 
 /* What every node of a subtree is to do. */
 struct task {
@@ -122,6 +125,7 @@ struct cop_node {
 	struct cop_fs *_Atomic fs;     /* commands may come before it is mounted */
 	_Atomic bool forgot_early;     /* a path was invalidated before there was a kernel to tell */
 	struct cop_ctl *ctl;
+	struct guest *guest; /* not NULL: this is no node of the tree, but a command that speaks with it */
 	int wake_fd;   /* eventfd of the main thread */
 	int signal_fd;
 
@@ -174,7 +178,16 @@ uint64_t cop_node_cache_bytes(const struct cop_conf *conf, char note[COP_NODE_NO
 uint64_t cop_node_cache_share(const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE]);
 
 /* ---- net.c ---- */
+/* Ranks after those of the nodes, for commands that speak with a tree and are none of its nodes. */
+#define NODE_GUESTS 64
 int cop_node_open_rpc(struct cop_node *n, struct cop_err *err);
+/* The same with n's terms and book, at this host or this address of it. */
+int cop_node_open_network(struct cop_node *n, const char *host, const char *address, struct cop_err *err);
+
+/* ---- guest.c ---- */
+struct guest;
+/* The address of a rank was asked for; it was found, or not. */
+void cop_node_guest_looked(struct cop_node *n, uint32_t rank, bool found);
 
 /* ---- leave.c ---- */
 /* Main thread, when the gate is closed and coop, too: everyone who waits for something of this node is answered. When it returns nothing is
@@ -243,6 +256,8 @@ void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
 
 /* ---- meet.c ---- */
 int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);
+/* The same for who only asks, at this address of the machine. */
+int cop_node_open_asking(struct cop_node *n, const char *address, struct cop_err *err);
 
 /* ---- failure.c: nodes that could not start, as the job directory tells ---- */
 #define COP_NODE_WHY_SIZE 1024
@@ -258,6 +273,8 @@ bool cop_node_failure_heard(struct cop_node *n, char why[COP_NODE_WHY_SIZE]);
 int cop_node_load_book(struct cop_node *n, struct cop_err *err);
 /* Root, main thread, when everyone is ready: the hosts, their addresses and where those came from, into the job directory. */
 void cop_node_write_books(struct cop_node *n);
+/* Root, main thread: what a guest needs to know of the tree; when it forms, and when all of it has stopped. */
+void cop_node_write_tree(struct cop_node *n, bool stopped);
 
 /* ---- gather.c: one operation on every node of a subtree ---- */
 typedef void cop_node_gathered(void *arg, struct gathered *g);

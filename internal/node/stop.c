@@ -98,6 +98,8 @@ void cop_node_stopped(struct cop_node *n, const char *holders)
 		settle_sums(n, &all);
 	if (answered && n->rank == 0 && n->conf->job_dir)
 		cop_job_secret_retire(n->job_dir, &n->secret);
+	if (answered && n->rank == 0 && all.nodes == n->topo.nodes)
+		cop_node_write_tree(n, true);
 	add_holders(n, holders, &all);
 	add_holders(n, holders, &own);
 	cop_list_init(&list);

@@ -15,7 +15,7 @@ tree_loop() { # COMMAND…: again and again until $T/enough is there
 
 # ---- rank 0 ends while the storage hangs, a child is silent, and everyone is asked for statistics
 
-with_slowfs
+with_slowfs --meta-us 100
 with_tree 3 --fanout 2 --peer-timeout 20
 first=$(node_stat 0 pid)
 silent=$(node_stat 2 pid)
@@ -62,20 +62,20 @@ tree_loop "$COPPER" cache-stats --all --json "$W/mnt/2" &
 loops+=($!)
 tree_loop cat "$W/mnt/2/dir/numbers" &
 loops+=($!)
-bad=0
+lost=0
 for round in 1 2 3 4; do
-	pid=$(node_stat 1 pid) || bad=$round
+	pid=$(node_stat 1 pid) || lost=$round
 	if [ $((round % 2)) -eq 0 ]; then
 		"$COPPER" stop --local "$W/mnt/1" >/dev/null 2>&1
 	else
 		kill -TERM "$pid"
 	fi
-	wait_for 30 is_gone "$pid" || bad=$round
-	start_node 1 --fanout 1 --peer-timeout 2 || bad=$round
+	wait_for 30 is_gone "$pid" || lost=$round
+	start_node 1 --fanout 1 --peer-timeout 2 || lost=$round
 done
 : >"$T/enough"
 wait "${loops[@]}"
-is 'a node that is asked all the while ends and starts again' "$bad" 0
+is 'a node that is asked all the while ends and starts again' "$lost" 0
 is 'and is one of the tree' "$("$COPPER" cache-stats --all --json "$W/mnt/0" | json_value total.nodes)" 3
 echo changed >"$SRC/hello"
 "$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null

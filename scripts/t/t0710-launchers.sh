@@ -93,7 +93,7 @@ fails_with 1 'PMIX_RANK is 7, but PBS_NODEFILE names 2 hosts: start one copper o
 "$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --ready-timeout 8 --source "$SRC" "$T/mnt/0" \
 	>"$T/out.twice" 2>&1 &
 wait_for 10 eval 'ss -Hltn "src 127.0.0.11:$port" | grep -q .'
-fails_with 1 "127\.0\.0\.11 \(rank 0\) of this tree runs already, as process [0-9]+ \(copper\): start each node once" \
+fails_with 1 "127\.0\.0\.11 \(rank 0\) of this tree runs already, as process [0-9]+ \(copper\); end that tree with .copper stop -d" \
 	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --source "$SRC" "$T/mnt/1"
 
 # A secret that is not this job's, and one that is none any more.

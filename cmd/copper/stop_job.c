@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copper stop --job-dir: the nodes of a job directory, whether or not there is one on this machine. */
+#include "stop_job.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "ending.h"
+#include "socket.h"
+
+/* A node that was killed with its guard leaves its mount. */
+static int clear_mount(const char *mountpoint)
+{
+	char path[PATH_MAX];
+	int rc;
+
+	if (!mountpoint || cop_cmd_realpath(mountpoint, path) || !cop_node_is_dead(path))
+		return 0;
+	rc = cop_node_unmount_dead(path);
+	if (rc)
+		fprintf(stderr, "copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n", path, strerror(-rc));
+	else
+		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away\n", path);
+	return rc ? 1 : 0;
+}
+
+struct here {
+	const char *runtime_dir;
+	struct cop_cmd_ending ending;
+};
+
+static void known(void *arg, const char *tree)
+{
+	struct here *h = arg;
+
+	cop_cmd_ending_tree(&h->ending, h->runtime_dir, tree);
+}
+
+static int show(const struct cop_node_stopped_job *s)
+{
+	int rc = printf("stopped %u/%u nodes\n", s->stopped, s->of) < 0 || fflush(stdout);
+
+	if (rc)
+		fprintf(stderr, "copper stop: stopped %u/%u nodes, but that cannot be written to standard output\n", s->stopped, s->of);
+	fprintf(stderr, "%s", s->remarks.data ? s->remarks.data : "");
+	if (s->unknown)
+		fprintf(stderr, "copper stop: %u of %u nodes may still run; call it again, or where they are reached\n", s->unknown, s->of);
+	return rc || s->unknown ? 1 : 0;
+}
+
+int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
+{
+	struct here here = {.runtime_dir = what->runtime_dir};
+	struct cop_node_stopped_job result;
+	struct cop_err err = {0};
+	unsigned left;
+	int rc = cop_node_stop_job(&(struct cop_node_stop_job){.job_dir = what->job_dir, .secret_file = what->secret_file,
+		.timeout_ms = what->timeout_ms, .known = known, .arg = &here}, &result, &err), code = 1;
+
+	socket[0] = '\0';
+	if (rc == -EALREADY) {
+		fprintf(stderr, "copper stop: nothing to stop: %s\n", err.text);
+		puts("stopped 0/0 nodes");
+		code = 0;
+	} else if (rc) {
+		fprintf(stderr, "copper stop: %s\n", err.text);
+	} else if (result.socket[0]) {
+		memcpy(socket, result.socket, sizeof(result.socket));
+		code = 0;
+	} else {
+		code = show(&result);
+	}
+	left = cop_cmd_ending_wait(&here.ending);
+	if (left)
+		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n", left);
+	cop_buf_free(&result.remarks);
+	return clear_mount(what->mountpoint) | code;
+}

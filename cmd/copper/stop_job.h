@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_CMD_STOP_JOB_H
+#define COP_CMD_STOP_JOB_H
+
+#include "node/node.h"
+
+struct cop_cmd_stop_job {
+	const char *job_dir, *secret_file, *runtime_dir;
+	const char *mountpoint; /* a dead mount that is taken away; may be NULL */
+	uint32_t timeout_ms;
+};
+
+/* Stops the nodes of a job directory and says what came of it; the exit code. A tree of one node on this machine is left to the caller: its
+ * socket, else "". */
+int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108]);
+
+#endif

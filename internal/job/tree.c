@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* JOBDIR/logs/copper_tree.txt: what a command needs to know of a tree to speak with its nodes: "KEY VALUE" lines, the hosts last. It holds no
+ * secret, only where that is. Keys that are not known are of a later version, and passed over. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job_priv.h"
+
+#define TREE_MAX (64 * COP_MIB)
+
+static char *path_of(const char *job_dir)
+{
+	char *path;
+
+	return asprintf(&path, "%s/logs/copper_tree.txt", job_dir) < 0 ? NULL : path;
+}
+
+/* ---- writing ---- */
+
+static void add_text(struct cop_buf *out, const char *key, const char *value)
+{
+	/* A path may have any byte. */
+	if (*value && !strchr(value, '\n'))
+		cop_buf_printf(out, "%s %s\n", key, value);
+}
+
+static void print(const struct cop_job_tree *t, struct cop_buf *out)
+{
+	cop_buf_str(out, "# The nodes of this job directory, for 'copper stop --job-dir'.\n");
+	cop_buf_printf(out, "state %s\n", t->stopped ? "stopped" : "running");
+	cop_buf_printf(out, "terms %016" PRIx64 "\nfanout %" PRIu32 "\ntrees %" PRIu32 "\npeer_timeout_ms %" PRIu32 "\n", t->terms, t->fanout, t->trees,
+		t->peer_timeout_ms);
+	cop_buf_printf(out, "insecure %d\nbook %d\n", t->insecure, t->book);
+	add_text(out, "net_type", t->net_type);
+	add_text(out, "secret_file", t->secret_file);
+	add_text(out, "source", t->source);
+	add_text(out, "socket", t->socket);
+	for (uint32_t i = 0; i < t->hosts.count; i++) {
+		const struct cop_job_host *h = &t->hosts.host[i];
+
+		cop_buf_printf(out, "host %s %u %u\n", h->name, h->port, h->second_port);
+	}
+}
+
+int cop_job_tree_write(const char *job_dir, const struct cop_job_tree *t, struct cop_err *err)
+{
+	char *path = path_of(job_dir);
+	struct cop_buf out = {0};
+	int rc;
+
+	print(t, &out);
+	rc = out.failed || !path ? -ENOMEM : cop_write_file(path, out.data, out.len, 0644);
+	if (rc)
+		cop_err_set(err, -rc, "cannot write %s/logs/copper_tree.txt: %s", job_dir, strerror(-rc));
+	cop_buf_free(&out);
+	free(path);
+	return rc;
+}
+
+/* ---- reading ---- */
+
+struct value {
+	const char *text;
+	size_t len;
+};
+
+static bool take_number(struct value v, int base, uint64_t most, uint64_t *out)
+{
+	char text[24], *end;
+
+	if (!v.len || v.len >= sizeof(text))
+		return false;
+	memcpy(text, v.text, v.len);
+	text[v.len] = '\0';
+	if (strspn(text, base == 16 ? "0123456789abcdef" : "0123456789") != v.len)
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, base);
+	return !errno && *out <= most;
+}
+
+static bool take_u32(struct value v, uint32_t *out)
+{
+	uint64_t n;
+	bool ok = take_number(v, 10, UINT32_MAX, &n);
+
+	*out = ok ? (uint32_t)n : 0;
+	return ok;
+}
+
+static bool take_bool(struct value v, bool *out)
+{
+	uint64_t n;
+	bool ok = take_number(v, 10, 1, &n);
+
+	*out = ok && n;
+	return ok;
+}
+
+static bool take_text(struct value v, char *out, size_t size)
+{
+	if (v.len >= size || memchr(v.text, 0, v.len))
+		return false;
+	memcpy(out, v.text, v.len);
+	out[v.len] = '\0';
+	return true;
+}
+
+/* The first word of v, which is cut from it. */
+static struct value word(struct value *v)
+{
+	const char *space = memchr(v->text, ' ', v->len);
+	struct value w = {v->text, space ? (size_t)(space - v->text) : v->len};
+	size_t used = w.len + (space != NULL);
+
+	v->text += used;
+	v->len -= used;
+	return w;
+}
+
+static bool take_host(struct value v, struct cop_job_builder *b)
+{
+	struct value name = word(&v), first = word(&v);
+	uint64_t port, second;
+
+	if (!cop_job_name_ok(name.text, name.len) || !take_number(first, 10, UINT16_MAX, &port) || !port ||
+		!take_number(v, 10, UINT16_MAX, &second) || cop_job_builder_add(b, name.text, name.len, (uint16_t)port))
+		return false;
+	b->hosts.host[b->hosts.count - 1].second_port = (uint16_t)second;
+	return true;
+}
+
+static bool is(struct value key, const char *name)
+{
+	return key.len == strlen(name) && memcmp(key.text, name, key.len) == 0;
+}
+
+static bool take(struct cop_job_tree *t, struct cop_job_builder *b, struct value key, struct value v)
+{
+	if (is(key, "state")) {
+		t->stopped = is(v, "stopped");
+		return t->stopped || is(v, "running");
+	}
+	if (is(key, "terms"))
+		return take_number(v, 16, UINT64_MAX, &t->terms);
+	if (is(key, "fanout"))
+		return take_u32(v, &t->fanout);
+	if (is(key, "trees"))
+		return take_u32(v, &t->trees);
+	if (is(key, "peer_timeout_ms"))
+		return take_u32(v, &t->peer_timeout_ms) && t->peer_timeout_ms;
+	if (is(key, "insecure"))
+		return take_bool(v, &t->insecure);
+	if (is(key, "book"))
+		return take_bool(v, &t->book);
+	if (is(key, "net_type"))
+		return take_text(v, t->net_type, sizeof(t->net_type));
+	if (is(key, "secret_file"))
+		return take_text(v, t->secret_file, sizeof(t->secret_file));
+	if (is(key, "source"))
+		return take_text(v, t->source, sizeof(t->source));
+	if (is(key, "socket"))
+		return take_text(v, t->socket, sizeof(t->socket));
+	return !is(key, "host") || take_host(v, b);
+}
+
+/* The lines of a text that ends without one are cut off, and so is what they would have said. */
+int cop_job_tree_parse(const char *text, size_t len, const char *name, struct cop_job_tree *t, struct cop_err *err)
+{
+	struct cop_job_builder b = {0};
+	const char *end = text + len, *next;
+	unsigned number = 0;
+	bool ok = true;
+
+	*t = (struct cop_job_tree){.peer_timeout_ms = 3000};
+	for (; ok && text < end; text = next) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+		struct value line = {text, stop ? (size_t)(stop - text) : 0}, key;
+
+		number++;
+		ok = stop != NULL;
+		next = stop ? stop + 1 : end;
+		key = word(&line);
+		ok = ok && (!key.len || key.text[0] == '#' || take(t, &b, key, line));
+	}
+	t->hosts = b.hosts;
+	if (!ok)
+		cop_err_set(err, EINVAL, "%s: line %u is not one of a list of a tree's nodes", name, number);
+	else if (!t->hosts.count || !t->fanout || !t->trees || !t->net_type[0])
+		ok = cop_err_set(err, EINVAL, "%s is no list of a tree's nodes, or not a whole one", name) == 0;
+	if (!ok)
+		cop_job_tree_free(t);
+	return ok ? 0 : -EINVAL;
+}
+
+int cop_job_tree_read(const char *job_dir, struct cop_job_tree *t, struct cop_err *err)
+{
+	char *path = path_of(job_dir), *text = NULL;
+	size_t len = 0;
+	int rc = path ? cop_read_file(path, TREE_MAX, &text, &len) : -ENOMEM;
+
+	*t = (struct cop_job_tree){0};
+	if (rc)
+		cop_err_set(err, -rc, "cannot read %s/logs/copper_tree.txt: %s", job_dir, strerror(-rc));
+	else
+		rc = cop_job_tree_parse(text, len, path, t, err);
+	free(text);
+	free(path);
+	return rc;
+}
+
+void cop_job_tree_free(struct cop_job_tree *t)
+{
+	cop_job_hosts_free(&t->hosts);
+	*t = (struct cop_job_tree){0};
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Stopping by the job directory: with a dead node here, with none, with a dead root; and what it says where it cannot.
+# modes: release asan tsan
+# limit: 180
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 66
+
+stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as sockets tell
+	XDG_RUNTIME_DIR=$T/elsewhere timeout $((120 * cop_slower)) "$COPPER" stop "$@" >"$T/.out" 2>"$T/.err"
+}
+mkdir -m 700 "$T/elsewhere"
+
+all_gone() { # WHAT
+	ok "$1" wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
+	unmount_killed
+	is 'and no mount is left' "$(mounts_left)" 0
+	cop_tree=0
+}
+
+start_plain() { # N OPTION…: without the harness's secret
+	local n=$1 i pids=() status=0
+	shift
+	prepare_tree "$n"
+	cop_tree=$n
+	for ((i = 0; i < n; i++)); do
+		timeout $((90 * cop_slower)) "$COPPER" mount --hosts "$HOSTS" --rank "$i" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$i" \
+			</dev/null >"$W/out.$i" 2>&1 &
+		pids+=($!)
+	done
+	for ((i = 0; i < n; i++)); do
+		wait "${pids[i]}" || status=1
+	done
+	[ "$status" -eq 0 ] || bail "a tree does not start: $(cat "$W"/out.*)"
+}
+
+# ---- no node here
+
+with_tree 3 -P
+: >"$JOB/logs/node_file.txt"
+stop_job -d "$JOB"
+is 'a tree is stopped from where none of its nodes are' "$?" 0
+is 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
+is 'without a remark' "$(cat "$T/.err")" ''
+is 'the root has summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 3
+all_gone 'nothing runs'
+stop_job -d "$JOB"
+is 'once more is no failure' "$?" 0
+matches 'and says so' "$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
+matches 'and why' "$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
+
+# ---- the node here is dead, and it is the root
+
+with_tree 3 -P --peer-timeout 1
+kill_node 0
+"$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
+is 'with a dead root the others are stopped' "$?" 0
+is 'and counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
+matches 'the dead one is named' "$(cat "$T/.err")" '^127.0.0.11 \(rank 0\) does not run'
+is 'what the others counted is summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
+all_gone 'nothing runs'
+stop_job -d "$JOB"
+matches 'that is known afterwards' "$(cat "$T/.err")" 'stopped already'
+
+with_tree 5 --fanout 1 --peer-timeout 1
+for i in 0 1 3; do
+	kill_node "$i"
+done
+stop_job -d "$JOB"
+is 'a chain with gaps is stopped' "$?" 0
+is 'as far as it lives' "$(cat "$T/.out")" 'stopped 2/5 nodes'
+is 'the dead are named' "$(grep -c 'does not run' "$T/.err")" 3
+all_gone 'nothing runs'
+
+# ---- who does not answer may still run
+
+with_tree 3 --peer-timeout 1
+silent=$(node_stat 2 pid)
+kill -STOP "$silent"
+stop_job -d "$JOB"
+is 'a node that hangs is a failure' "$?" 1
+is 'of that one only' "$(cat "$T/.out")" 'stopped 2/3 nodes'
+matches 'and named' "$(cat "$T/.err")" '^127.0.0.13 \(rank 2\) did not answer and may still run'
+kill -CONT "$silent"
+stop_job -d "$JOB"
+is 'once more stops it' "$?" 0
+# It may have found the root's word when it woke up.
+matches 'if it has not ended by itself' "$(cat "$T/.out")" '^stopped [01]/3 nodes'
+all_gone 'nothing runs'
+
+# ---- the secret
+
+start_plain 2
+mv "$JOB/secret" "$T/secret"
+stop_job -d "$JOB"
+is 'without the secret nothing is stopped' "$?" 1
+matches 'and it is said what is missing' "$(cat "$T/.err")" "no secret, .*$JOB/secret.* --secret-file"
+head -c 32 /dev/urandom | base64 >"$T/other"
+chmod 600 "$T/other"
+stop_job -d "$JOB" --secret-file "$T/other" --timeout 20
+is 'nor with another one' "$?" 1
+is 'not one' "$(cat "$T/.out")" 'stopped 0/2 nodes'
+is 'each is named' "$(grep -c 'may still run: somebody listens' "$T/.err")" 2
+is 'and lives' "$(cat "$W/mnt/1/hello")" hello
+stop_job -d "$JOB" --secret-file "$T/secret"
+is 'with the right one all are stopped' "$?" 0
+all_gone 'nothing runs'
+
+start_plain 2
+stop_job -d "$JOB"
+is 'the secret of the job directory is found' "$(cat "$T/.out")" 'stopped 2/2 nodes'
+ok 'and goes with the tree' test ! -e "$JOB/secret"
+all_gone 'nothing runs'
+
+start_plain 2 --insecure
+stop_job -d "$JOB"
+is 'a tree without a secret needs none' "$(cat "$T/.out")" 'stopped 2/2 nodes'
+all_gone 'nothing runs'
+
+# ---- addresses from a book
+
+book_port=$(free_port)
+for i in 0 1; do
+	echo "$(address_of "$i") ofi+tcp://$(address_of "$i"):$book_port"
+done >"$T/book"
+start_plain 2 --address-book "$T/book" --peer-timeout 1
+kill_node 1
+stop_job -d "$JOB"
+is 'with an address book nobody has a rendezvous' "$?" 0
+is 'and is stopped' "$(cat "$T/.out")" 'stopped 1/2 nodes'
+all_gone 'nothing runs'
+
+# ---- a tree of one node
+
+prepare_tree 1
+"$COPPER" mount --source "$SRC" -d "$JOB" "$W/mnt/0" >/dev/null 2>&1
+stop_job -d "$JOB"
+is 'a node alone is stopped by its socket' "$?" 0
+is 'which the job directory knows' "$(cat "$T/.out")" 'stopped 1/1 nodes'
+all_gone 'nothing runs'
+
+# ---- starting again over a tree that lives
+
+with_tree 2
+cp "$JOB/logs/copper_tree.txt" "$T/tree"
+mkdir "$W/mnt/again"
+fails_with 1 "127.0.0.12 \(rank 1\) of this tree runs already, as process .*; end that tree with 'copper stop -d $JOB'" \
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$W/mnt/again"
+fails_with 1 "mounted there already; stop it with 'copper stop $W/mnt/1'" \
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$W/mnt/1"
+ok 'the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
+
+# ---- what cannot be
+
+fails_with 1 'no/such/dir: No such file' "$COPPER" stop -d /no/such/dir
+mkdir "$T/empty"
+fails_with 1 'is no job directory: it has no logs' "$COPPER" stop -d "$T/empty"
+mkdir "$T/empty/logs"
+fails_with 1 'copper_tree.txt is not there' "$COPPER" stop -d "$T/empty"
+: >"$T/empty/logs/copper_tree.txt"
+fails_with 1 'is no list of a tree.s nodes' "$COPPER" stop -d "$T/empty"
+sed 's/^host.*/host ;rm/' "$T/tree" >"$T/empty/logs/copper_tree.txt"
+fails_with 1 'line [0-9]+ is not one of a list' "$COPPER" stop -d "$T/empty"
+fails_with 2 'local stops one node here' "$COPPER" stop --local -d "$JOB"
+
+# ---- a list of an older tree in the same place is no harm to the tree that lives
+
+sed 's/^terms .*/terms 0123456789abcdef/' "$T/tree" >"$JOB/logs/copper_tree.txt"
+stop_job -d "$JOB" --timeout 20
+is 'who knows another tree stops nothing' "$?" 1
+ok 'and the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
+cp "$T/tree" "$JOB/logs/copper_tree.txt"
+stop_job -d "$JOB" "$W/mnt/1"
+is 'the right list stops it' "$(cat "$T/.out")" 'stopped 2/2 nodes'
+all_gone 'nothing runs'
