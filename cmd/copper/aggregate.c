@@ -73,7 +73,7 @@ static int print(const struct cop_report_aggregated *a, const struct args *args)
 /* What to know about the sums, and what was wrong with single files, a line each. */
 static void print_faults(const struct cop_report_aggregated *a)
 {
-	struct cop_buf mixed = {0};
+	struct cop_buf mixed = {0}, missing = {0};
 
 	cop_report_aggregated_mixed(a, &mixed);
 	if (mixed.data)
@@ -82,6 +82,10 @@ static void print_faults(const struct cop_report_aggregated *a)
 	if (a->doubts)
 		fprintf(stderr, "copper aggregate: %" PRIu64 " of the ranks' files under %s have values that are not taken as they stand; the rest of them "
 			"is in the sums:\n%s", a->doubts, a->input, a->doubted.data ? a->doubted.data : "");
+	cop_report_aggregated_missing(a, &missing);
+	if (missing.data)
+		fprintf(stderr, "copper aggregate: %s\n", missing.data);
+	cop_buf_free(&missing);
 	if (!a->faults)
 		return;
 	fprintf(stderr, "copper aggregate: missing or of no use under %s: %" PRIu64 " of the ranks' files; the sums are without them:\n%s",

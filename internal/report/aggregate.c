@@ -104,22 +104,24 @@ static int check_there(const struct cop_report_aggregated *a, const char *prefix
 		"it is; give another PREFIX, or remove it", a->output, prefix, there, found);
 }
 
-/* The list of hosts that the job left, a line each. */
-static uint64_t nodes_of_job(const char *input)
+/* The list of hosts that the job left. */
+static int load_nodes(const char *input, struct nodes *n)
 {
-	char *path, *data = NULL;
-	uint64_t lines = 0;
-	size_t len = 0;
+	char *path;
+	int rc;
 
 	if (asprintf(&path, "%s/../../logs/node_file.txt", input) < 0)
-		return 0;
-	if (cop_read_file(path, 16 * COP_MIB, &data, &len))
-		len = 0;
-	for (size_t i = 0; i < len; i++)
-		lines += data[i] == '\n';
-	free(data);
+		return -ENOMEM;
+	rc = cop_report_nodes_load(n, path);
 	free(path);
-	return lines;
+	return rc;
+}
+
+void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out)
+{
+	if (a->missing)
+		cop_buf_printf(out, "%" PRIu64 " of the %" PRIu64 " nodes of the job left no file at all, and the sums are without them: %s", a->missing, a->nodes,
+			a->missing_named.data ? a->missing_named.data : "");
 }
 
 void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out)
@@ -143,11 +145,15 @@ static void list_lines(const struct cop_buf *text, struct cop_buf *out)
 
 static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 {
-	struct cop_buf mixed = {0};
+	struct cop_buf mixed = {0}, missing = {0};
 
 	cop_report_aggregated_mixed(a, &mixed);
 	if (mixed.data)
 		cop_buf_printf(out, "- %s\n", mixed.data);
+	cop_report_aggregated_missing(a, &missing);
+	if (missing.data)
+		cop_buf_printf(out, "- %s\n", missing.data);
+	cop_buf_free(&missing);
 	cop_buf_free(&mixed);
 	if (a->doubts) {
 		cop_buf_printf(out, "- Files with values that are not taken as they stand: %" PRIu64 "\n", a->doubts);
@@ -212,7 +218,8 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 	struct cop_err *err)
 {
 	struct pathset top = {.seed = cop_now_ns()};
-	struct ranks_result ranks = {.top = what->no_coverage ? NULL : &top};
+	struct nodes nodes = {0};
+	struct ranks_result ranks = {.top = what->no_coverage ? NULL : &top, .nodes = &nodes};
 	int rc;
 
 	*out = (struct cop_report_aggregated){0};
@@ -221,7 +228,7 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 		rc = choose_directories(what->job_dir, what->output_dir, out, err);
 	if (rc)
 		return rc;
-	rc = cop_report_read_ranks(out->input, what, &ranks, err);
+	rc = load_nodes(out->input, &nodes) ? no_memory(err) : cop_report_read_ranks(out->input, what, &ranks, err);
 	if (!rc) {
 		memcpy(out->files, ranks.files, sizeof(out->files));
 		out->faults = ranks.faults.count;
@@ -231,7 +238,8 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 		out->cluster = ranks.sums;
 		ranks.sums = NULL;
 		out->found = ranks.found;
-		out->nodes = nodes_of_job(out->input);
+		out->nodes = nodes.lines;
+		out->missing = cop_report_nodes_missing(&nodes, &out->missing_named);
 	}
 	if (!rc && !(out->files[0] + out->files[1] + out->files[2]))
 		rc = nothing_found(out, what->prefix, ranks.found, err);
@@ -240,6 +248,7 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 	if (!rc)
 		rc = write_all(what, out, &top, err);
 	cop_report_pathset_free(&top);
+	cop_report_nodes_free(&nodes);
 	cop_report_ranks_fini(&ranks);
 	return rc;
 }
@@ -251,6 +260,7 @@ void cop_report_aggregated_free(struct cop_report_aggregated *a)
 	free(a->output);
 	cop_buf_free(&a->named);
 	cop_buf_free(&a->doubted);
+	cop_buf_free(&a->missing_named);
 	cop_report_cluster_free(a->cluster);
 	*a = (struct cop_report_aggregated){0};
 }

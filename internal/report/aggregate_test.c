@@ -209,6 +209,30 @@ static void several_runs_in_one_directory_are_noticed(void **state)
 	assert_int_equal(text.len, 0);
 }
 
+static void a_node_that_left_nothing_is_named(void **state)
+{
+	struct cop_buf text = {0}, json = {0};
+
+	(void)state;
+	run_in_dir("mkdir -p profiling/final logs");
+	put_tagged("profiling/final", "n1-5", 1);
+	put_tagged("profiling/final", "n3-5", 1);
+	put("logs/node_file.txt", "n1\nn2\nn3\n");
+	assert_int_equal(aggregate("cluster"), 0);
+	cop_report_aggregated_missing(&got, &text);
+	assert_string_equal(text.data, "1 of the 3 nodes of the job left no file at all, and the sums are without them: n2");
+	run_in_dir("grep -q '^- 1 of the 3 nodes of the job left no file at all, .*: n2$' profiling/cluster/cluster-profiling_summary.md");
+	cop_report_aggregated_json(&got, "cluster", &json);
+	assert_non_null(strstr(json.data, "},\"missing_nodes\":1,\"missing\":\"n2\"}\n"));
+	cop_buf_free(&json);
+	cop_buf_free(&text);
+	put_tagged("profiling/final", "n2-5", 1);
+	assert_int_equal(aggregate("cluster"), 0);
+	cop_report_aggregated_missing(&got, &text);
+	assert_int_equal(text.len, 0);
+	run_in_dir("! grep -q 'left no file' profiling/cluster/cluster-profiling_summary.md");
+}
+
 static void files_that_are_no_files_do_not_stop_it(void **state)
 {
 	(void)state;
@@ -304,6 +328,7 @@ int main(void)
 		T(the_folder_of_the_final_files_comes_first),
 		T(the_folder_of_a_snapshot_counts_each_rank_once),
 		T(several_runs_in_one_directory_are_noticed),
+		T(a_node_that_left_nothing_is_named),
 		T(files_that_are_no_files_do_not_stop_it),
 		T(many_ranks_are_all_read_by_many_readers),
 		T(top_paths_are_missing_only_if_others_have_them),

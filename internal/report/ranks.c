@@ -227,6 +227,8 @@ static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report
 		if (!cop_report_rank_name(e->d_name, tag, &len, &kind))
 			continue;
 		rc = cop_report_seen_add(&seen, e->d_name, len);
+		if (rc > 0 && w->out->nodes)
+			cop_report_nodes_met(w->out->nodes, e->d_name, len);
 		if (rc > 0)
 			rc = put(w, e->d_name, len, what);
 	}

@@ -77,6 +77,8 @@ struct cop_report_aggregated {
 	struct cop_buf doubted;           /* as named */
 	uint64_t found;                   /* ranks of which there is a file */
 	uint64_t nodes;                   /* that the last run in this job directory had, 0 where that is not known */
+	uint64_t missing;                 /* of those: nodes that left no file at all */
+	struct cop_buf missing_named;     /* the hosts of the first of them, with commas between, and how many more there are */
 	struct cop_report_cluster *cluster;
 };
 
@@ -91,6 +93,8 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 void cop_report_aggregated_free(struct cop_report_aggregated *a);
 /* A sentence if there are more ranks than that run had nodes: the sums are of more than one run. */
 void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out);
+/* A sentence if nodes of that run left no file: which. */
+void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out);
 /* The sums for a terminal, and as one JSON object with what was written. */
 void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
 void cop_report_aggregated_json(const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out);

@@ -130,6 +130,28 @@ struct seen {
 int cop_report_seen_add(struct seen *s, const char *name, size_t len);
 void cop_report_seen_free(struct seen *s);
 
+/* ---- nodes.c: those that the job had ---- */
+
+struct node_host;
+struct nodes {
+	uint64_t lines;  /* nodes */
+	char *text;
+	struct node_host *host;
+	size_t hosts;
+	uint32_t *slot;  /* two tables of mask + 1 */
+	size_t mask;
+	uint64_t seed;
+	bool met;        /* files name hosts as the list does */
+};
+
+/* Reads the list of hosts; where there is none that can be read, nothing is known. 0 or -ENOMEM. */
+int cop_report_nodes_load(struct nodes *n, const char *path);
+/* There are files of a rank <host>-<pid>. */
+void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len);
+/* How many nodes left none, and appends the first COP_REPORT_NAMED_MAX of their hosts and how many more there are. */
+uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names);
+void cop_report_nodes_free(struct nodes *n);
+
 /* ---- ranks.c: all of them ---- */
 
 #define RANKS_PATHS_BYTES (256 * COP_MIB)
@@ -139,6 +161,7 @@ struct ranks_result {
 	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
 	struct pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up to RANKS_PATHS_BYTES */
 	struct faults faults, doubts; /* doubts: files that are used but for single values */
+	struct nodes *nodes; /* the caller's, may be NULL: is told of each rank */
 	struct cop_report_cluster *sums;
 };
 

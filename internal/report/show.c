@@ -115,5 +115,7 @@ void cop_report_aggregated_json(const struct cop_report_aggregated *a, const cha
 	json_operations(&c->ops, out);
 	cop_buf_str(out, "},\"path_classes\":{");
 	json_classes(&c->classes, out);
-	cop_buf_str(out, "}}\n");
+	cop_buf_printf(out, "},\"missing_nodes\":%" PRIu64 ",\"missing\":", a->missing);
+	cop_buf_json_str(out, a->missing_named.data ? a->missing_named.data : "", a->missing_named.len);
+	cop_buf_str(out, "}\n");
 }

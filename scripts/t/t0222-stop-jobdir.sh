@@ -5,7 +5,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 66
+plan 67
 
 stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as sockets tell
 	XDG_RUNTIME_DIR=$T/elsewhere timeout $((120 * cop_slower)) "$COPPER" stop "$@" >"$T/.out" 2>"$T/.err"
@@ -59,6 +59,8 @@ is 'with a dead root the others are stopped' "$?" 0
 is 'and counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
 matches 'the dead one is named' "$(cat "$T/.err")" '^127.0.0.11 \(rank 0\) does not run'
 is 'what the others counted is summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
+"$COPPER" aggregate --no-coverage "$JOB" >"$T/.out" 2>&1
+matches 'whose files are missing altogether is named by aggregate' "$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
 all_gone 'nothing runs'
 stop_job -d "$JOB"
 matches 'that is known afterwards' "$(cat "$T/.err")" 'stopped already'
