@@ -48,6 +48,8 @@ static int check(void *args, struct cop_err *err)
 static const struct cop_opt_table table = {.command = "copper stop",
 	.summary = "stop every node of the job: unmount, report, end", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands), .check = check};
 
+#define OTHERS "; if others of its job go on, 'copper stop -d JOBDIR' stops them"
+
 /* No node answers for this mount point. What a killed node left there is taken away (its socket, if that is not NULL, and its mount);
  * otherwise all is done already. */
 static int nobody_there(const struct args *a, const char *socket, const struct cop_err *why)
@@ -64,12 +66,12 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 			fprintf(stderr, "copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n", path, strerror(-rc));
 			return 1;
 		}
-		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away\n", path);
+		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away" OTHERS "\n", path);
 		puts("stopped 0/0 nodes");
 		return 0;
 	}
 	if (cleared)
-		fprintf(stderr, "copper stop: nothing to stop: the node here was killed; its control socket %s was taken away\n", socket);
+		fprintf(stderr, "copper stop: nothing to stop: the node here was killed; its control socket %s was taken away" OTHERS "\n", socket);
 	else
 		fprintf(stderr, "copper stop: nothing to stop: %s\n", why->text);
 	puts("stopped 0/0 nodes");
