@@ -83,28 +83,25 @@ result() { # STATUS MODE NAME MS OUTPUT
 	fi
 }
 
-# Starts a test beside those that run, as soon as a lane is free.
+# Starts a test beside those that run, as soon as there is room.
 launch() { # MODE NAME COMMAND…
-	local mode=$1 name=$2 output lane=0
+	local mode=$1 name=$2 output
 	shift 2
 	while [ "${#running[@]}" -ge "$lanes" ]; do
 		collect
 	done
-	while [[ " ${running[*]} " == *"|lane $lane "* ]]; do
-		lane=$((lane + 1))
-	done
 	started=$((started + 1))
 	output=$out/$started
-	COP_LANE=$lane "$@" >"$output" 2>&1 </dev/null &
-	running[$!]="$mode|$name|$(now_ms)|$output|lane $lane"
+	"$@" >"$output" 2>&1 </dev/null &
+	running[$!]="$mode|$name|$(now_ms)|$output"
 }
 
 # Waits for one test to end.
 collect() {
-	local pid status mode name begin output lane
+	local pid status mode name begin output
 	wait -n -p pid "${!running[@]}"
 	status=$?
-	IFS='|' read -r mode name begin output lane <<<"${running[$pid]}"
+	IFS='|' read -r mode name begin output <<<"${running[$pid]}"
 	unset "running[$pid]"
 	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$output"
 	rm -f "$output"

@@ -25,7 +25,10 @@ cop_mode=release
 cop_slower=1
 bench_name=$(basename "$0" .sh)
 
+# shellcheck source=../t/patience.sh
+. "$cop_t/patience.sh"
 if [ -z "${COP_TEST_DIR:-}" ]; then
+	take_lane || { echo 'no lane is free: too many tests run on this machine' >&2; exit 1; }
 	# shellcheck source=../t/supervise.sh
 	. "$cop_t/supervise.sh"
 	supervise "$@"
@@ -63,16 +66,6 @@ as_user() {
 	"$@"
 }
 
-wait_for() { # SECONDS COMMAND…
-	local end=$((SECONDS + $1))
-	shift
-	while ! "$@" >/dev/null 2>&1; do
-		[ "$SECONDS" -lt "$end" ] || return 1
-		sleep 0.05
-	done
-}
-
-COP_LANE=60 # of ports; tests have others
 # shellcheck source=../t/tree.sh
 . "$cop_t/tree.sh"
 

@@ -32,34 +32,28 @@ describe_pids() {
 	done
 }
 
-end_pids() { # SIGNAL SECONDS
-	local pids tries=$(($2 * 10))
-	while pids=$(started_pids) && [ -n "$pids" ] && [ "$tries" -gt 0 ]; do
-		# shellcheck disable=SC2086
-		kill "-$1" $pids 2>/dev/null
-		sleep 0.1
-		tries=$((tries - 1))
-	done
+# Once more for those that were about to be started; true if none is left.
+killed() {
+	local pids
+	pids=$(started_pids)
+	[ -n "$pids" ] || return 0
+	# shellcheck disable=SC2086
+	kill -KILL $pids 2>/dev/null
+	return 1
 }
 
 # Daemons need a moment to end after they were told to; more than that is a fault of theirs.
-await_clean() {
-	local tries=50
-	while [ "$tries" -gt 0 ]; do
-		[ -z "$(started_pids)" ] && [ -z "$(left_mounts)" ] && return 0
-		sleep 0.1
-		tries=$((tries - 1))
-	done
-	return 1
+is_clean() {
+	[ -z "$(started_pids)" ] && [ -z "$(left_mounts)" ]
 }
 
 sweep() {
 	local mount
-	end_pids KILL 5
+	wait_for 5 killed
 	for mount in $(left_mounts); do
 		umount -l "$mount" 2>/dev/null || fusermount3 -u -z "$mount" 2>/dev/null
 	done
-	end_pids KILL 5
+	wait_for 5 killed
 	[ ! -e "$test_dir/user" ] || userdel "$(cat "$test_dir/user")" 2>/dev/null
 }
 
@@ -112,7 +106,7 @@ namespace_for_user() {
 }
 
 # A mount namespace keeps what was mounted when it was made, also when the test that mounted it has unmounted it: that test's slowfs
-# would not end. So whoever makes one that lasts calls this in it first.
+# would not end. So whoever makes one calls this in it first.
 forget_other_tests() {
 	awk -v own="$COP_TEST_DIR/" '/ - fuse\./ && $5 ~ /\/copper-test\./ && index($5, own) != 1 { print $5 }' /proc/self/mountinfo | tac |
 		while read -r mount; do
@@ -133,13 +127,13 @@ judge() { # STATUS TIMED_OUT
 	local status=$1
 	[ "$status" -eq 0 ] || [ "$status" -eq 77 ] || status=1
 	if [ "$2" -eq 1 ]; then
-		echo "not ok - the test ends within $limit s"
+		echo "not ok - the test ends within $((limit * cop_slower)) s"
 		status=1
 	fi
 	if [ "$status" -eq 1 ]; then
 		[ "$2" -eq 0 ] || describe_pids
 		show_logs
-	elif ! await_clean; then
+	elif ! wait_for 5 is_clean; then
 		echo "not ok - nothing is left running or mounted"
 		describe_pids
 		left_mounts | sed 's/^/#   still mounted: /'
@@ -156,7 +150,7 @@ supervise() {
 	local body timer ended status wrap=()
 	script=$0
 	namespace_for_user "$@"
-	limit=$(($(header_value limit 120) * cop_slower))
+	limit=$(($(header_value limit 120)))
 	test_dir=$(mktemp -d "${TMPDIR:-/tmp}/copper-test.XXXXXX") || exit 1
 	chmod 755 "$test_dir"
 	mkdir -m 1777 "$test_dir/san"
@@ -168,7 +162,7 @@ supervise() {
 	COP_TEST_DIR=$test_dir XDG_RUNTIME_DIR=$test_dir/run \
 		setsid "${wrap[@]}" bash "$script" "$@" </dev/null &
 	body=$!
-	sleep "$limit" &
+	COP_POLL_S=1 wait_for "$limit" false &
 	timer=$!
 	wait -n -p ended "$body" "$timer"
 	status=$?

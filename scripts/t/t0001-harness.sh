@@ -4,7 +4,7 @@
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 16
+plan 21
 
 # Runs a test made of the lines given, under the harness of its own; status and output are kept.
 inner() { # NAME, lines on standard input
@@ -58,11 +58,11 @@ matches 'and says so' "$output" 'not ok - the test ends within 1 s'
 
 inner daemon <<'EOT'
 plan 1
-(setsid sleep 61 >/dev/null 2>&1 &)
+setsid bash -c 'exec -a "daemon of $TMPDIR" sleep 600' >/dev/null 2>&1 &
 ok 'true is true' true
 EOT
 is 'a daemon that is left behind fails the test' $status 1
-is 'and is ended' "$(pgrep -cfx 'sleep 61')" 0
+is 'and is ended' "$(pgrep -cf "^daemon of $T")" 0
 
 inner mounted <<'EOT'
 plan 1
@@ -74,6 +74,41 @@ EOT
 is 'a mount that is left behind fails the test' $status 1
 is 'and is unmounted' "$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
 is 'and its directory is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
+
+# As a test does that makes a mount namespace while another test's slowfs is mounted.
+(wait_for 60 test -e "$T/mounted" && exec unshare --mount --propagation private sh -c 'touch "$0/pinned" && exec sleep 600' "$T") &
+inner pinned <<'EOT'
+plan 1
+with_slowfs
+touch "$TMPDIR/mounted"
+ok 'another namespace has the mount' wait_for 60 test -e "$TMPDIR/pinned"
+EOT
+is 'a slowfs ends that another namespace still has mounted' "$status $(grep '^#' <<<"$output")" '0 '
+kill $!
+wait $!
+
+# ---- counts of what the kernel may take back
+
+numbers() { # 5, 4, 3, ... each time one less
+	local n
+	n=$(($(cat "$T/number") - 1))
+	echo "$n" | tee "$T/number"
+}
+echo 6 >"$T/number"
+is 'least stops as soon as it is enough' "$(least 3 numbers) $(cat "$T/number")" '3 3'
+echo 6 >"$T/number"
+is 'and takes the best of thirty if it never is' "$(least -100 numbers) $(cat "$T/number")" '-24 -24'
+head -c 100000 /dev/urandom >"$T/page"
+resident() { # pages
+	fincore --noheadings --output PAGES "$T/page"
+}
+sync "$T/page"
+cat "$T/page" >"$T/.ok"
+hold_pages "$T/page"
+"$PYTHON" -c 'import os, sys; os.posix_fadvise(os.open(sys.argv[1], os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)' "$T/page"
+is 'pages that are held stay' "$(resident) $(cat "$T/held")" "$(printf '%5s' 25) 1 files, 25 pages"
+let_go
+is 'until they are let go' "${cop_holder:-none}" none
 
 inner sanitized <<'EOT'
 plan 1

@@ -78,7 +78,7 @@ prepare_tree() { # N
 start_node() { # RANK [OPTION…]
 	local rank=$1
 	shift
-	as_user timeout $((90 * cop_slower)) "$COPPER" mount --hosts "$HOSTS" --rank "$rank" \
+	as_user timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$rank" \
 		--secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$rank" \
 		</dev/null >"$W/out.$rank" 2>&1
 }
@@ -128,7 +128,7 @@ unmount_killed() {
 without_tree() {
 	local i rank status=0
 	rank=$(living_rank) || return 1
-	as_user timeout $((60 * cop_slower)) "$COPPER" stop "$W/mnt/$rank" >"$W/out.stop" 2>&1 || status=1
+	as_user timeout "$(patient 60)" "$COPPER" stop "$W/mnt/$rank" >"$W/out.stop" 2>&1 || status=1
 	unmount_killed
 	for ((i = 0; i < cop_tree; i++)); do
 		if is_mounted "$W/mnt/$i"; then
@@ -142,7 +142,7 @@ without_tree() {
 }
 
 node_json() { # RANK
-	as_user timeout $((30 * cop_slower)) "$COPPER" cache-stats --json "$W/mnt/$1"
+	as_user timeout "$(patient 30)" "$COPPER" cache-stats --json "$W/mnt/$1"
 }
 
 # One value of a JSON object on standard input, by its path: budget.used_bytes
@@ -175,13 +175,17 @@ is_gone() { # PID; a process that nobody waited for yet has no environment left
 	! is_ours "$1"
 }
 
-# How many processes of this test run the copper binary.
-nodes_running() {
-	local pid count=0
+# The processes of this test that run a program.
+processes_of() { # BINARY
+	local pid binary
+	binary=$(readlink -f "$1")
 	while read -r pid; do
-		[ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$COPPER")" ] || count=$((count + 1))
+		[ "$(readlink "/proc/$pid/exe")" != "$binary" ] || echo "$pid"
 	done < <(grep -lzFx "COP_TEST_DIR=$T" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3)
-	echo "$count"
+}
+
+nodes_running() { # how many
+	processes_of "$COPPER" | wc -l
 }
 
 mounts_left() {
@@ -213,10 +217,18 @@ with_slowfs() { # [OPTION…]
 	SRC=$cop_slow
 }
 
+# Somebody who made a mount namespace meanwhile has the mount in it until that ends, and slowfs would serve it so long; so it is told.
 without_slowfs() {
+	local pid
 	[ -n "$cop_slow" ] || return 0
 	as_user "$SLOWFS" --fault "$SLOW_STATE" clear
-	umount "$cop_slow" || umount -l "$cop_slow"
+	if umount "$cop_slow"; then
+		for pid in $(processes_of "$SLOWFS"); do
+			! grep -qzFx "$cop_slow" "/proc/$pid/cmdline" || kill "$pid" 2>/dev/null
+		done
+	else
+		umount -l "$cop_slow"
+	fi
 	SRC=$ORIGIN
 	cop_slow=
 }

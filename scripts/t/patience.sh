@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by harness.sh, supervise.sh and the measurements: what depends on who else uses this machine.
+#
+# Seconds here are those of a machine on which nobody waits for a processor: where ten want each of them, a second takes ten. So a limit
+# can be short enough to tell soon of what hangs, and nothing fails because the machine is busy.
+# shellcheck disable=SC2154
+
+cop_processors=$(nproc)
+
+# How many programs there are right now for each processor, at least one: in CROWD.
+look_around() {
+	local running
+	read -r _ _ _ running _ </proc/loadavg
+	CROWD=$(((${running%%/*} + cop_processors - 1) / cop_processors))
+	[ "$CROWD" -ge 1 ] || CROWD=1
+}
+
+# So many seconds by the clock on this machine now, for a command that has a limit of its own: timeout "$(patient 60)" …
+patient() { # SECONDS
+	look_around
+	echo $(($1 * cop_slower * CROWD))
+}
+
+# Ends with 0 as soon as the command does, and with 1 if it does not within that time; looks every COP_POLL_S.
+wait_for() { # SECONDS COMMAND…
+	local left=$(($1 * cop_slower * 1000000)) last=${EPOCHREALTIME/[.,]/} now
+	shift
+	while ! "$@" >/dev/null 2>&1; do
+		[ "$left" -gt 0 ] || return 1
+		sleep "${COP_POLL_S:-0.05}"
+		look_around
+		now=${EPOCHREALTIME/[.,]/}
+		left=$((left - (now - last) / CROWD))
+		last=$now
+	done
+}
+
+# Takes a lane that no other test on this machine has, of this checkout or another: ports and numbers of jobs. Whatever the test starts
+# keeps the lock, so that the lane is free when the last of it has ended. Who runs a test by hand may give it a lane.
+take_lane() {
+	local dir=/tmp/copper-lanes lock
+	[ -z "${COP_LANE:-}" ] || return 0
+	[ -d "$dir" ] || mkdir -m 1777 "$dir" 2>/dev/null
+	for ((COP_LANE = 0; COP_LANE < 65; COP_LANE++)); do
+		[ -e "$dir/$COP_LANE" ] || (umask 022 && : >"$dir/$COP_LANE") 2>/dev/null
+		{ exec {lock}<"$dir/$COP_LANE"; } 2>/dev/null || continue
+		if flock -n "$lock"; then
+			export COP_LANE
+			return 0
+		fi
+		exec {lock}<&-
+	done
+	return 1
+}
