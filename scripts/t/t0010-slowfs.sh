@@ -5,7 +5,7 @@
 # limit: 60
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 29
+plan 30
 
 fresh() { # OPTION…: slowfs over $T/src again
 	without_slowfs
@@ -52,9 +52,12 @@ is 'a close is counted' "$(wait_for 5 eval '[ "$(slow_count release)" = 1 ]' && 
 
 fresh --cache-s 100
 stat "$SRC/many/1" >/dev/null
-slow_reset
-stat "$SRC/many/1" >/dev/null
-is 'with --cache-s the kernel answers again by itself' "$(slow_count lookup)$(slow_count getattr)" 00
+asked_again() {
+	slow_reset
+	stat "$SRC/many/1" >/dev/null
+	echo $(($(slow_count lookup) + $(slow_count getattr)))
+}
+is 'with --cache-s the kernel answers again by itself' "$(least 0 asked_again)" 0
 
 fresh --meta-us 20000
 cd "$SRC" || exit 1
@@ -62,10 +65,10 @@ ms=$(elapsed_ms test -e none)
 cd / || exit 1
 is_at_most 'a lookup costs at least what was asked for' 20 "$ms"
 
-fresh --direct-io --read-us 50000 --slots 1
+fresh --direct-io --read-us 200000 --slots 1
 slow_reset
 ms=$(elapsed_ms sh -c 'for i in 1 2 3 4 5 6 7 8; do cat "$0/many/$i" & done; wait' "$SRC")
-is_at_most 'one slot serves one after the other' 800 "$ms"
+is_at_most 'one slot serves one after the other' 1600 "$ms"
 is 'one slot never serves two' "$(slow_count max_served)" 1
 is_at_most 'many wait at once' 4 "$(slow_count max_outstanding)"
 
@@ -89,12 +92,13 @@ ok 'its neighbour has none' test -s "$SRC/many/30"
 slow_fault clear
 ok 'a cleared fault is gone' test -s "$SRC/many/3"
 slow_fault hang=many/4
-(
-	sleep 1
-	slow_fault clear
-) &
-is_at_most 'a hang lasts until it is cleared' 900 "$(elapsed_ms cat "$SRC/many/4")"
-wait
+cat "$SRC/many/4" >"$T/hung" &
+hung=$!
+sleep 1
+ok 'a hang lasts' is_ours "$hung"
+slow_fault clear
+wait "$hung"
+is 'until it is cleared' "$(cat "$T/hung")" "$(cat "$T/src/many/4")"
 slow_fault hang=many/4
 timeout -s KILL 0.5 cat "$SRC/many/4" >/dev/null 2>&1
 is 'a killed reader is let go' $? 137

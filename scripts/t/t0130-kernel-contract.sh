@@ -28,16 +28,17 @@ ok 'SEEK_DATA and SEEK_HOLE are those of the source' contract same_holes \
 	"$SRC/odd/big/data-then-hole" "$mnt/odd/big/data-then-hole" "$SRC/odd/big/over-4-gib" "$mnt/odd/big/over-4-gib" \
 	"$SRC/dir/numbers" "$mnt/dir/numbers"
 for file in hole-only hole-middle data-then-hole; do
-	timeout 20 cp --sparse=auto "$mnt/odd/big/$file" "$T/copy"
+	timeout "$(patient 20)" cp --sparse=auto "$mnt/odd/big/$file" "$T/copy"
 	ok "cp copies $file" cmp "$T/copy" "$SRC/odd/big/$file"
 	is_at_most "and leaves the holes of $file" "$(stat -c %b "$T/copy")" "$(stat -c %b "$SRC/odd/big/$file")"
 done
 ok 'a shared map reads' contract shared_map "$SRC/dir/numbers" "$mnt/dir/numbers"
 ok 'exclusive flocks exclude each other' contract flock_excludes "$mnt/hello"
-(flock -x 9 && sleep 2) 9<"$mnt/hello" &
+flock -x "$mnt/hello" sh -c 'touch "$0/locked"; while [ ! -e "$0/enough" ]; do sleep 0.1; done' "$T" &
 holder=$!
-sleep 0.3
+wait_for 10 test -e "$T/locked"
 is 'flock -n of another process is refused' "$(flock -n -x "$mnt/hello" echo locked)" ''
+touch "$T/enough"
 wait "$holder"
 ok 'fcntl locks' contract posix_locks "$mnt/hello"
 ok 'df shows the size of the source' contract statfs "$SRC" "$mnt"
@@ -53,5 +54,5 @@ SRC=/
 with_tree 2
 mnt=$W/mnt/1
 matches '/proc/meminfo through --source /' "$(cat "$mnt/proc/meminfo")" '^MemTotal: '
-is 'a process sees itself' "$(timeout 10 sh -c 'read -r pid rest <"$0/proc/self/stat"; [ "$pid" -gt 0 ] && echo yes' "$mnt")" yes
-ok 'the mount inside the mount does not hang' timeout 10 sh -c 'ls "$0$0" >/dev/null; true' "$mnt"
+is 'a process sees itself' "$(timeout "$(patient 10)" sh -c 'read -r pid rest <"$0/proc/self/stat"; [ "$pid" -gt 0 ] && echo yes' "$mnt")" yes
+ok 'the mount inside the mount does not hang' timeout "$(patient 10)" sh -c 'ls "$0$0" >/dev/null; true' "$mnt"

@@ -73,12 +73,16 @@ matches 'EIO of the source is EIO here' "$(cat 2/fine 2>&1)" 'Input/output error
 slow_fault clear
 is 'and is not remembered' "$(cat 2/fine)" fine
 
-# Replaced again and again, and forgotten each time, while four nodes read.
+# Replaced again and again, and forgotten each time, while four nodes read: each at least once between two changes.
+: >"$T/reads"
+read_by_all() { # READS-BEFORE
+	[ "$(wc -c <"$T/reads")" -ge $(($1 + 8)) ]
+}
 (
 	for letter in B C D E F G; do
 		version $letter 20000000 >"$ORIGIN/new" && mv "$ORIGIN/new" "$ORIGIN/large"
 		"$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null 2>&1
-		sleep 0.2
+		wait_for 30 read_by_all "$(wc -c <"$T/reads")"
 	done
 ) &
 writer=$!
@@ -86,6 +90,7 @@ mixed=0
 whole=0
 while kill -0 "$writer" 2>/dev/null; do
 	for rank in 0 1 2 3; do
+		printf r >>"$T/reads"
 		cat "$rank/large" >"$T/read.$rank" 2>/dev/null || continue
 		if [ "$(stat -c %s "$T/read.$rank")" -eq 20000000 ] && [ "$(tr -s 'A-G' <"$T/read.$rank" | wc -c)" -eq 1 ]; then
 			whole=$((whole + 1))

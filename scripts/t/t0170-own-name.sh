@@ -16,7 +16,7 @@ host_main='
 	ip link set lo up
 	mount --bind "$2" /etc/hosts
 	echo ready >"$3"
-	exec sleep 100
+	exec sleep 1000
 '
 hosts=()
 for i in 0 1; do
@@ -39,8 +39,8 @@ done
 is 'the name of a host means 127.0.1.1 to itself' "$(on 0 getent ahostsv4 alpha0 | head -n 1 | cut -d ' ' -f 1)" 127.0.1.1
 
 for i in 0 1; do
-	on "$i" timeout 60 "$COPPER" mount --hosts alpha0,alpha1 --secret-file "$T/secret" -d "$T/job" --source "$T/src" \
-		--runtime-dir "$T/run.$i" --ready-timeout 20 "$T/mnt.$i" >"$T/out.$i" 2>&1 &
+	on "$i" timeout "$(patient 60)" "$COPPER" mount --hosts alpha0,alpha1 --secret-file "$T/secret" -d "$T/job" --source "$T/src" \
+		--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$T/mnt.$i" >"$T/out.$i" 2>&1 &
 	starts[i]=$!
 done
 for i in 0 1; do

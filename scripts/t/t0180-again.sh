@@ -35,7 +35,7 @@ again() { # RANK…
 	wait "${pids[@]}"
 	pids=()
 	for rank in "$@"; do
-		start_node "$rank" --trees 2 --fanout 2 --peer-timeout 1 --ready-timeout 20 &
+		start_node "$rank" --trees 2 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)" &
 		pids+=($!)
 	done
 	for rank in "$@"; do
@@ -62,7 +62,7 @@ matches 'and there were six' "$(cat "$W/out.stop")" '^stopped 6/6 nodes$'
 with_tree 3 --trees 1 --fanout 1
 for rank in 0 1; do
 	"$COPPER" stop --local "$W/mnt/$rank" >/dev/null
-	start_node "$rank" --trees 1 --fanout 1 --ready-timeout 20 &
+	start_node "$rank" --trees 1 --fanout 1 --ready-timeout "$(patient 20)" &
 	pids[rank]=$!
 done
 for rank in 0 1; do
@@ -107,7 +107,7 @@ chain() { # RANK-WITHOUT-MOUNT-POINT
 	local rank mnt status
 	for rank in 0 1 2 3; do
 		[ "$rank" = "$1" ] && mnt=$W/no-such-dir || mnt=$W/mnt/$rank
-		timeout $((90 * cop_slower)) "$COPPER" mount --hosts "$HOSTS" --rank "$rank" -d "$JOB" --source "$SRC" --trees 1 --fanout 1 "$mnt" \
+		timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$rank" -d "$JOB" --source "$SRC" --trees 1 --fanout 1 "$mnt" \
 			</dev/null >"$W/out.$rank" 2>&1 &
 		pids[rank]=$!
 	done
@@ -151,7 +151,7 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("0.0.0.0", int(sys.argv[1])))
 s.listen()
 print(flush=True)
-time.sleep(60)' "$cop_port" >"$T/listens" &
+time.sleep(1000)' "$cop_port" >"$T/listens" &
 holder=$!
 wait_for 10 test -s "$T/listens"
 fails_with 1 "cannot listen on 127\.0\.0\.12 port $cop_port .* taken by process $holder \(python3[0-9.]*\); choose another --port" \

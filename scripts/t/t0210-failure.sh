@@ -80,13 +80,13 @@ await_readers "root $root killed"
 kill_node "$child"
 umount -l "$W/mnt/$child"
 unset "cop_killed[$child]"
-ok "its child $child starts again without it" start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout 20
+ok "its child $child starts again without it" start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)"
 ok 'what is left of it stops' without_tree
 
 with_tree 4 --trees 1 --peer-timeout 1
 ls -lR "$W/mnt/3" >/dev/null
 slow_fault hang=many/file00007
-timeout 60 cat "$W/mnt/3/many/file00007" >"$T/hung" &
+timeout "$(patient 60)" cat "$W/mnt/3/many/file00007" >"$T/hung" &
 reader=$!
 sleep 4
 ok 'while the source hangs the reader waits' is_ours "$reader"

@@ -39,7 +39,7 @@ cop_tree=0
 
 with_tree 4 --peer-timeout 1
 kill_node 2
-timeout 60 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
+timeout "$(patient 60)" "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 matches 'after a death the living stop, and are counted' "$(cat "$T/.out")" '^stopped 3/4 nodes'
 unmount_killed
 is 'their mounts are gone' "$(mounts_left)" 0
@@ -59,7 +59,7 @@ cop_tree=0
 with_tree 3 --peer-timeout 1
 held=$(node_stat 2 pid)
 kill -STOP "$held"
-timeout 60 "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>&1 &
+timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>&1 &
 stop=$!
 ok 'the node that was asked unmounts' wait_for 10 eval '! is_mounted "$W/mnt/1"'
 kill_node 0

@@ -6,20 +6,20 @@
 . "$(dirname "$0")/harness.sh"
 plan 19
 
-start_pair() { # the second node may have another secret
+start_pair() { # SECONDS; the second node may have another secret
 	prepare_tree 2
 	cop_tree=2
 	printf 'another secret of thirty-two bytes' >"$T/other"
 	chmod 600 "$T/other"
-	start_node 0 --ready-timeout 4 &
+	start_node 0 --ready-timeout "$1" &
 	first=$!
-	SECRET=${other_secret:-$SECRET} start_node 1 --ready-timeout 4
+	SECRET=${other_secret:-$SECRET} start_node 1 --ready-timeout "$1"
 	status1=$?
 	wait "$first"
 	status0=$?
 }
 
-other_secret=$T/other start_pair
+other_secret=$T/other start_pair 4
 is 'with a wrong secret the first node fails' "$status0" 1
 is 'and the second' "$status1" 1
 matches 'the missing host is named' "$(cat "$W/out.0")" '127\.0\.0\.12'
@@ -29,7 +29,7 @@ wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0
 cop_tree=0
 
-start_pair
+start_pair 120
 is 'with the same secret both start' "$status0$status1" 00
 
 # The provider's own port, to which a stranger could speak the provider's own protocol.

@@ -63,7 +63,7 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("127.0.0.11", int(sys.argv[1])))
 s.listen()
 open(sys.argv[2], "w").close()
-time.sleep(60)' "$cop_port" "$T/listening" &
+time.sleep(1000)' "$cop_port" "$T/listening" &
 listener=$!
 wait_for 5 test -e "$T/listening"
 fails_with any "127\.0\.0\.11.*$cop_port|port $cop_port" "${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
@@ -72,7 +72,7 @@ kill "$listener"
 fails_with any 'carrier-pigeon.*tcp' "${several[@]}" --hosts "$HOSTS" --rank 0 -n carrier-pigeon "$mnt"
 
 # No FUSE, in a mount namespace of its own.
-fails_with any '/dev/fuse' unshare --mount --propagation private sh -c \
+fails_with any '/dev/fuse' "${cop_apart[@]}" sh -c \
 	'mkdir "$0" && mount --bind "$0" /dev && exec "$@"' "$T/dev" "${mount_here[@]}" "$mnt"
 
 fails_with any 'node|stop' "$COPPER" cache-stats "$T/full"

@@ -53,7 +53,7 @@ fails_with any 'of-root' "${here[@]}" "$T/of-root"
 mkdir -m 700 "$T/private"
 fails_with any 'private' "${cop_as[@]}" "$COPPER" mount --source "$T/private" "$W/mnt/0"
 mkdir "$W/bin"
-fails_with any 'fusermount3' unshare --mount --propagation private sh -c \
+fails_with any 'fusermount3' "${cop_apart[@]}" sh -c \
 	'mount --bind /dev/null "$(readlink -f "$(command -v fusermount3)")" && exec "$@"' sh "${here[@]}" "$W/mnt/0"
 is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'

@@ -76,7 +76,7 @@ texts() { # NUMBER…: with the test's directories in place of those that the te
 isolated=()
 ! unshare --net true 2>/dev/null || isolated=(unshare --net)
 run_block() { # COMMAND…: runs $T/block; its output is $T/out.block
-	(cd "$T/tmp" && "${isolated[@]}" bash -c 'ip link set lo up 2>/dev/null; exec "$@"' run timeout 60 "$@" bash -eu -o pipefail "$T/block") \
+	(cd "$T/tmp" && "${isolated[@]}" bash -c 'ip link set lo up 2>/dev/null; exec "$@"' run timeout "$(patient 60)" "$@" bash -eu -o pipefail "$T/block") \
 		</dev/null >"$T/out.block" 2>&1
 }
 left() {
@@ -172,7 +172,7 @@ while IFS=$'\t' read -r number file line kind; do
 		grep -q "$mnt/" "$T/trace" || { status=1; echo 'nothing read from the mount' >>"$T/out.block"; }
 	else
 		seconds=${kind#tree}
-		run_block ${seconds:+timeout -s INT$seconds}
+		run_block ${seconds:+timeout -s INT "$(patient "${seconds# }")"}
 		status=$?
 		[ -z "$seconds" ] || [ "$status" -ne 124 ] || status=0
 		[ -s "$T/out.block" ] || [ -z "$seconds" ] || status='1 and silence'

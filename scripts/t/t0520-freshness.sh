@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The source changes in every way, under readers too: one version whole or an error, and after --invalidate what is there now.
 # modes: release asan
-# limit: 100
+# limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 35
@@ -142,9 +142,8 @@ for i in $(seq 1 $((60 / cop_slower))); do
 	for rank in 0 1 2; do
 		shown=$(cat "$W/mnt/$rank/busy/file" 2>&1)
 		[ "$shown" = "v$i" ] || {
-			sleep 0.3
+			soon eval '[ "$(cat "$W/mnt/$rank/busy/file" 2>&1)" = "v$i" ]' || old=$((old + 1))
 			note "round $i: node $rank has $shown, then $(cat "$W/mnt/$rank/busy/file" 2>&1)"
-			[ "$(cat "$W/mnt/$rank/busy/file" 2>&1)" = "v$i" ] || old=$((old + 1))
 		}
 	done
 done

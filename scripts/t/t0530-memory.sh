@@ -3,7 +3,7 @@
 # The kernel takes its memory back while programs read: sums stay right, inodes are forgotten, the node stays small.
 # modes: release
 # alone: it drops the caches of the whole machine
-# limit: 100
+# limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 16
@@ -68,9 +68,13 @@ reader() { # ROUNDS OUT: how many of them were wrong
 }
 
 with_tree 2 --cache-size 32M
-reader 1 "$T/wrong"
+# Somebody else may have the kernel forget them at once.
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	reader 1 "$T/wrong"
+	held=$(node_stat 1 kernel.inodes)
+	[ "$held" -lt $((count - 10)) ] || break
+done
 is 'a tree is read' "$(cat "$T/wrong")" 0
-held=$(node_stat 1 kernel.inodes)
 is_at_most 'the kernel holds an inode for each file' $((count - 10)) "$held"
 exec 5<"$W/mnt/1/dir3/file00007"
 sum=$(sha256sum <"$SRC/dir3/file00007")

@@ -53,32 +53,38 @@ mnt=$W/mnt/1
 
 # ---- who reads what
 
+# By how much a figure of a node grows when it reads a file of which the kernel has nothing. The kernel may take pages back before they
+# are used, and then asks for them again: the least of several rounds is without that.
+grows() { # RANK KEY FILE
+	local before
+	drop_pages "$3"
+	before=$(node_stat "$1" "$2")
+	cat "$3" >"$T/.read"
+	echo $(($(node_stat "$1" "$2") - before))
+}
 ok 'a leaf reads a large file' cmp "$ORIGIN/dir/large" "$mnt/dir/large"
-is 'it read all of it from the source' "$(node_stat 1 origin.bytes)" "$large"
-is 'and counts that' "$(node_stat 1 fuse.bypass_bytes)" "$large"
+is 'it reads all of it from the source' "$(least "$large" grows 1 origin.bytes "$mnt/dir/large")" "$large"
+is 'and counts that' "$(least "$large" grows 1 fuse.bypass_bytes "$mnt/dir/large")" "$large"
 is_at_most 'in reads that are counted' 1 "$(node_stat 1 fuse.bypass_reads)"
 is 'nothing of it came from the parent' "$(node_stat 0 origin.bytes)" 0
 is 'or stays in the table' "$(node_stat 1 tables.data.bytes)" 0
 ok 'another leaf reads it too' cmp "$ORIGIN/dir/large" "$W/mnt/2/dir/large"
-is 'by itself' "$(node_stat 2 origin.bytes)" "$large"
+is 'by itself' "$(least "$large" grows 2 origin.bytes "$W/mnt/2/dir/large")" "$large"
 ok 'and so does the root' cmp "$ORIGIN/dir/large" "$W/mnt/0/dir/large"
-# The kernel may have taken some of its pages back, and then asks for those again.
-for try in 1 2 3; do
+again() {
+	local before
 	before=$(node_stat 1 fuse.bypass_bytes)
-	cat "$mnt/dir/large" >"$T/again"
-	more=$(($(node_stat 1 fuse.bypass_bytes) - before))
-	[ "$more" -ne 0 ] || break
-	note "try $try read $more bytes again"
-done
-is 'a second reader is given the pages of the kernel' "$more" 0
+	cat "$mnt/dir/large" >"$T/.read"
+	echo $(($(node_stat 1 fuse.bypass_bytes) - before))
+}
+is 'a second reader is given the pages of the kernel' "$(least 0 again)" 0
 
 before=$(node_stat 1 origin.operations)
 ok 'a file of just the limit' cmp "$ORIGIN/dir/limit" "$mnt/dir/limit"
 ok 'and a small one' cmp "$ORIGIN/small" "$mnt/small"
 is 'come through the tree' "$(node_stat 1 origin.operations)" "$before"
-bypassed=$(node_stat 1 fuse.bypass_bytes)
 ok 'a file of one byte more' cmp "$ORIGIN/dir/beyond" "$mnt/dir/beyond"
-is 'does not' $(($(node_stat 1 fuse.bypass_bytes) - bypassed)) $((limit + 1))
+is 'does not' "$(least $((limit + 1)) grows 1 fuse.bypass_bytes "$mnt/dir/beyond")" $((limit + 1))
 ok 'a sparse file has its holes and its end' cmp "$ORIGIN/sparse" "$mnt/sparse"
 ok 'a large file can be mapped' "$PYTHON" -c '
 import mmap, sys
@@ -119,10 +125,10 @@ for ((i = 0; i < 20; i++)); do
 	dd if="$mnt/hangs" of="$T/hangs.$i" bs=4k count=1 skip=$((i * 50)) status=none 2>>"$T/dd" &
 	hung[i]=$!
 done
-wait_for 5 eval '[ "$(node_stat 1 waiting.origin_running)" -ge 8 ]'
+wait_for 20 eval '[ "$(node_stat 1 waiting.origin_running)" -ge 8 ]'
 is 'many reads hang' $? 0
-ok 'and yet others are answered' timeout 10 cat "$mnt/dir/beyond" "$mnt/small"
-ok 'and other names' timeout 10 ls -l "$mnt/dir"
+ok 'and yet others are answered' timeout "$(patient 10)" cat "$mnt/dir/beyond" "$mnt/small"
+ok 'and other names' timeout "$(patient 10)" ls -l "$mnt/dir"
 slow_fault clear
 for pid in "${hung[@]}"; do
 	wait "$pid"

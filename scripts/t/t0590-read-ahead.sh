@@ -18,23 +18,29 @@ mnt=$W/mnt/1
 # Single pages, so that the kernel reads nothing ahead of its own; with a pause, since a read is answered before its
 # read-ahead is decided, which the next one may overtake.
 touch_mibs() { # FILE MIB…
-	"$PYTHON" - "$@" <<'PY'
+	look_around
+	"$PYTHON" - "$CROWD" "$@" <<'PY'
 import os, sys, time
-fd = os.open(sys.argv[1], os.O_RDONLY)
+fd = os.open(sys.argv[2], os.O_RDONLY)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
-for mib in sys.argv[2:]:
-    time.sleep(0.1)
+for mib in sys.argv[3:]:
+    time.sleep(0.1 * int(sys.argv[1]))
     assert len(os.pread(fd, 4096, (int(mib) << 20) + 4096)) == 4096
 PY
 }
-# Chunks at a node once nothing is under way any more.
+# Chunks at a node once nothing is under way any more: neither at it nor above it, twice in a row.
+at_rest() { # RANK
+	[ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights)" = '0 0' ] && now=$(node_stat "$1" tables.data.entries)
+}
 chunks() { # RANK
-	local last=-1 now
-	now=$(node_stat "$1" tables.data.entries)
+	local last=-1 now=
 	while [ "$now" != "$last" ]; do
-		sleep 0.3
+		look_around
+		sleep "$(awk -v crowd="$CROWD" 'BEGIN { print 0.3 * crowd }')"
 		last=$now
-		now=$(node_stat "$1" tables.data.entries)
+		until at_rest "$1"; do
+			sleep 0.1
+		done
 	done
 	echo "$now"
 }

@@ -11,7 +11,7 @@ HOME=$T/home # not of any test's paths
 export HOME
 
 aggregate() { # [OPTION…] JOBDIR [PREFIX]: exit status in $status, output in $T/out and $T/err
-	timeout $((60 * cop_slower)) "$COPPER" aggregate "$@" >"$T/out" 2>"$T/err" </dev/null
+	timeout "$(patient 60)" "$COPPER" aggregate "$@" >"$T/out" 2>"$T/err" </dev/null
 	status=$?
 }
 

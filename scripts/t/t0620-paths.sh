@@ -9,7 +9,7 @@ plan 68
 
 export HOME=$T/no-home
 paths() { # ARG…: standard output to $T/out, standard error to $T/err
-	timeout $((60 * cop_slower)) "$COPPER" paths "$@" </dev/null >"$T/out" 2>"$T/err"
+	timeout "$(patient 60)" "$COPPER" paths "$@" </dev/null >"$T/out" 2>"$T/err"
 }
 
 # ---- jobs worked out by hand: testdata/jobs/NAME has the job, the tree that it ran from, and what is expected

@@ -18,16 +18,16 @@ is 'and none is wider than a terminal may be' "$(awk 'length > 132' "$T/table")"
 is 'the total is their sum' "$(awk '$1 == "total" { print $7 }' "$T/table")" "$(awk '$1 ~ /^[0-9]+$/ { n += $6 } END { print n }' "$T/table")"
 matches 'elsewhere --all is JSON' "$("$COPPER" cache-stats --all "$M")" '^{"nodes":'
 
-# Runs a command on a terminal for so many seconds and prints what came.
-on_terminal() { # SECONDS COMMAND…
-	timeout $((30 * cop_slower)) "$PYTHON" - "$@" <<'PY'
+# Runs a command on a terminal until that word came twice, or so many seconds, and prints what came.
+on_terminal() { # SECONDS WORD COMMAND…
+	"$PYTHON" - "$(patient "$1")" "${@:2}" <<'PY'
 import os, pty, select, signal, sys, time
-seconds, command = float(sys.argv[1]), sys.argv[2:]
+seconds, word, command = float(sys.argv[1]), sys.argv[2].encode(), sys.argv[3:]
 pid, fd = pty.fork()
 if pid == 0:
     os.execv(command[0], command)
 out, end = b"", time.monotonic() + seconds
-while time.monotonic() < end:
+while time.monotonic() < end and out.count(word) < 3:
     if select.select([fd], [], [], 0.1)[0]:
         try:
             data = os.read(fd, 65536)
@@ -44,20 +44,26 @@ os.waitpid(pid, 0)
 sys.stdout.buffer.write(out.replace(b"\r\n", b"\n"))
 PY
 }
-matches 'on a terminal --all is a table' "$(on_terminal 20 "$COPPER" cache-stats --all "$M" | head -n 1)" '^ *rank +host'
-on_terminal $((5 * cop_slower)) "$COPPER" cache-stats --watch 1 "$M" >"$T/redrawn"
+matches 'on a terminal --all is a table' "$(on_terminal 20 'no such word' "$COPPER" cache-stats --all "$M" | head -n 1)" '^ *rank +host'
+on_terminal 20 'rank 3 of 4' "$COPPER" cache-stats --watch 1 "$M" >"$T/redrawn"
 ok 'a terminal is cleared before each round' test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
 
-busy() {
-	local i
-	for i in $(seq 1 400); do
-		[ ! -e "$M/absent$i" ]
-		sleep 0.01
-	done
+# Names that are absent, 100 a second at most, until told to end.
+"$PYTHON" -c '
+import os, sys, time
+i = 0
+while not os.path.exists(sys.argv[2]):
+    assert not os.path.exists(f"{sys.argv[1]}/absent{i}")
+    i += 1
+    time.sleep(0.01)' "$M" "$T/enough" &
+busy=$!
+watch() { # OPTION…: four rounds of it
+	"$COPPER" cache-stats --watch 1 "$@" "$M" >"$T/watched" &
+	wait_for 30 eval '[ "$(grep -c "^ *rank" "$T/watched")" -ge 4 ]'
+	kill $!
+	wait $!
 }
-busy &
-timeout $((4 * cop_slower)) "$COPPER" cache-stats --watch 1 "$M" >"$T/watched"
-wait $!
+watch
 is 'elsewhere nothing is cleared' "$(grep -c $'\033' "$T/watched")" 0
 rates() {
 	awk '$1 == "lookup" && $3 ~ "/s$" { print $3 + 0 }' "$1"
@@ -65,7 +71,9 @@ rates() {
 is 'the first round has no rates' "$(awk '/^rank/ { round++ } round == 1 && /\/s /' "$T/watched")" ''
 ok 'later ones say what a counter grew by' test "$(rates "$T/watched" | sort -g | tail -n 1 | cut -d . -f 1)" -ge 5
 is_at_most 'and not by more than was done' "$(rates "$T/watched" | sort -g | tail -n 1)" 300
-timeout $((3 * cop_slower)) "$COPPER" cache-stats --all --table --watch 1 "$M" >"$T/watched"
+watch --all --table
+touch "$T/enough"
+wait "$busy"
 matches 'all nodes together, too' "$(cat "$T/watched")" '^ *per s  +[0-9]+\.[0-9] '
 
 kill_node 1

@@ -86,7 +86,7 @@ hosts=n1:$(free_port),n2:$(free_port),n3:$(free_port),n4:$(free_port)
 export hosts
 # The step of the first node ends as soon as its command has returned, whether or not the last has heard that all are ready.
 id=$(submit hosts 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount --hosts "$hosts" --ready-timeout 5 -d "$W/job.hosts" --source "$SRC" "$MNT"
+srun --ntasks-per-node=1 "$COPPER" mount --hosts "$hosts" --ready-timeout 60 -d "$W/job.hosts" --source "$SRC" "$MNT"
 until srun --ntasks-per-node=1 sh -c '! cat "$MNT/hello"' >/dev/null 2>&1; do sleep 0.2; done
 srun --ntasks-per-node=1 "$COPPER" stop "$MNT"
 EOS
@@ -98,7 +98,7 @@ is 'stop takes away what is left of them' "$(slurm_mounts) $(nodes_running)" '0 
 
 on_node 3 rmdir "$MNT"
 id=$(submit no-dir 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 5 -d "$W/job.no-dir" --source "$SRC" "$MNT"
+srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 60 -d "$W/job.no-dir" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 EOS
 )

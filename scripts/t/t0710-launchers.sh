@@ -23,7 +23,7 @@ done <"$nodes" >"$T/pbs"
 
 # Hydra takes these addresses for four hosts, and starts a proxy on each: by fork, not by ssh.
 each_host() { # COMMAND…
-	timeout $((40 * cop_slower)) mpiexec.hydra -launcher fork -f "$nodes" -ppn 1 -n 4 "$@" </dev/null
+	timeout "$(patient 40)" mpiexec.hydra -launcher fork -f "$nodes" -ppn 1 -n 4 "$@" </dev/null
 }
 mounted() {
 	grep -c " $T/mnt/[0-9] .* - fuse.copper " /proc/self/mountinfo
@@ -56,7 +56,7 @@ stops 'ports'
 
 variables=(PALS_NODEID PMIX_RANK FLUX_TASK_RANK PALS_NODEID)
 for i in 0 1 2 3; do
-	env PBS_NODEFILE="$T/pbs" PBS_JOBID=$((job + 1)) "${variables[i]}=$i" timeout 40 \
+	env PBS_NODEFILE="$T/pbs" PBS_JOBID=$((job + 1)) "${variables[i]}=$i" timeout "$(patient 40)" \
 		"$COPPER" mount -d "$T/job.ranks" --source "$SRC" "$T/mnt/$i" >"$T/out.rank.$i" 2>&1 &
 	pids[i]=$!
 done
@@ -70,7 +70,7 @@ stops 'ranks'
 
 port=$(free_port)
 for i in 0 1 2 3; do
-	env -i PATH="$PATH" XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" COP_TEST_DIR="$T" timeout 40 "$COPPER" mount --hosts \
+	env -i PATH="$PATH" XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" COP_TEST_DIR="$T" timeout "$(patient 40)" "$COPPER" mount --hosts \
 		"127.0.0.[11-14]" --port "$port" --rank "$i" -d "$T/job.list" --source "$SRC" "$T/mnt/$i" >"$T/out.list.$i" 2>&1 &
 done
 wait
@@ -81,7 +81,7 @@ stops 'list'
 
 printf '%s\n' "$(hostname)" no-such-host >"$T/pbs.one"
 
-timeout 40 mpiexec.hydra -launcher fork -n 2 env PBS_NODEFILE="$T/pbs.one" sh -c \
+timeout "$(patient 40)" mpiexec.hydra -launcher fork -n 2 env PBS_NODEFILE="$T/pbs.one" sh -c \
 	'exec "$COPPER" mount --ready-timeout 2 -d "$T/job.wrong" --source "$SRC" "$T/mnt/$PMI_RANK"' >"$T/out.wrong" 2>&1 </dev/null
 matches 'a second task on a host is told how to start' "$(cat "$T/out.wrong")" \
 	"^copper mount: several copper were started on $(hostname): start one copper on each host .*-ppn 1"
@@ -90,7 +90,8 @@ fails_with 1 'PMIX_RANK is 7, but PBS_NODEFILE names 2 hosts: start one copper o
 
 
 # Two nodes with one host and port.
-"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --ready-timeout 8 --source "$SRC" "$T/mnt/0" \
+seconds=$(patient 8)
+"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --ready-timeout "$seconds" --source "$SRC" "$T/mnt/0" \
 	>"$T/out.twice" 2>&1 &
 wait_for 10 eval 'ss -Hltn "src 127.0.0.11:$port" | grep -q .'
 fails_with 1 "127\.0\.0\.11 \(rank 0\) of this tree runs already, as process [0-9]+ \(copper\); end that tree with .copper stop -d" \
@@ -102,7 +103,7 @@ chmod 600 "$T/old-secret"
 fails_with 1 'the tree is not ready: .*127\.0\.0\.11.*secret' "$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 1 \
 	--secret-file "$T/old-secret" -d "$T/job.twice" --ready-timeout 1 --source "$SRC" "$T/mnt/1"
 wait
-matches 'and the root names who is missing' "$(cat "$T/out.twice")" '1 of 2 nodes not ready after 8 s: 127\.0\.0\.12'
+matches 'and the root names who is missing' "$(cat "$T/out.twice")" "1 of 2 nodes not ready after $seconds s: 127\.0\.0\.12"
 lines() { # RANK: of its log, without times and what varies
 	sed -n 's/^[0-9-]* [0-9.-]* \[Info\] ([a-z_]*) //p' "$T/job.pbs/logs/127.0.0.1$(($1 + 1))"-*-output.log | sed 's/[0-9][0-9.]*/N/g'
 }

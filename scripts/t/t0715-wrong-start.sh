@@ -17,7 +17,7 @@ running() {
 
 # ---- no allocation
 
-timeout 40 mpiexec.hydra -launcher fork -n 2 sh -c 'exec "$COPPER" mount --source "$SRC" "$T/mnt/$PMI_RANK"' \
+timeout "$(patient 40)" mpiexec.hydra -launcher fork -n 2 sh -c 'exec "$COPPER" mount --source "$SRC" "$T/mnt/$PMI_RANK"' \
 	>"$T/out.mpi" 2>&1 </dev/null
 is 'two tasks of a launcher that know of no hosts are no two trees' "$?: $(running)" '1: 0 0'
 matches 'they are told why, and what to do' "$(cat "$T/out.mpi")" \
@@ -56,7 +56,7 @@ old=$number.server new=$((number + 1)).server
 job() { # NUMBER RANK [OPTION…]
 	local number=$1 rank=$2
 	shift 2
-	PBS_NODEFILE=$T/hosts PBS_JOBID=$number PALS_NODEID=$rank timeout 60 \
+	PBS_NODEFILE=$T/hosts PBS_JOBID=$number PALS_NODEID=$rank timeout "$(patient 60)" \
 		"$COPPER" mount -d "$T/job" --source "$SRC" "$@" "$T/mnt/$rank" >"$T/out.$rank" 2>&1 </dev/null
 }
 both() { # NUMBER
@@ -105,7 +105,7 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind((sys.argv[1], int(sys.argv[2])))
 s.listen()
 print(flush=True)
-time.sleep(100)' "$(address_of "$1")" "$2" >"$T/listens.${#taken[@]}" &
+time.sleep(1000)' "$(address_of "$1")" "$2" >"$T/listens.${#taken[@]}" &
 	taken+=($!)
 	wait_for 10 test -s "$T/listens.$((${#taken[@]} - 1))"
 }
@@ -137,7 +137,7 @@ sed "s/$/:$port/" "$T/hosts" >"$T/hosts.plain"
 plain() {
 	local pids=() rank status=
 	for rank in 0 1; do
-		timeout 60 "$COPPER" mount --hosts "$T/hosts.plain" --rank "$rank" -d "$T/plain" --source "$SRC" "$T/mnt/$rank" \
+		timeout "$(patient 60)" "$COPPER" mount --hosts "$T/hosts.plain" --rank "$rank" -d "$T/plain" --source "$SRC" "$T/mnt/$rank" \
 			>"$T/out.$rank" 2>&1 </dev/null &
 		pids+=($!)
 	done

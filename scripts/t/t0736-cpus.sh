@@ -48,7 +48,7 @@ matches 'and counts more' "$("$COPPER" cache-stats --json "$W/one" | json_value 
 # ---- near: the machine tells where the card is; here a card is made up, in a view of the file system that only this part has
 
 near() { # LIST
-	unshare --mount --propagation private bash -eu -s "$1" <<-'SH'
+	"${cop_apart[@]}" bash -eu -s "$1" <<-'SH'
 		mount -t tmpfs none /sys/class/net
 		mkdir -p /sys/class/net/lo/device
 		[ -z "$1" ] || echo "$1" >/sys/class/net/lo/device/local_cpulist

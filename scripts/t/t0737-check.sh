@@ -8,7 +8,7 @@
 plan 44
 
 check() { # OPTION...: the lines in $T/check, the exit status in $status
-	"${cop_as[@]}" timeout $((30 * cop_slower)) "$COPPER" mount --check "$@" >"$T/check" 2>"$T/check.err"
+	"${cop_as[@]}" timeout "$(patient 30)" "$COPPER" mount --check "$@" >"$T/check" 2>"$T/check.err"
 	status=$?
 }
 line() { # NAME: state and text
@@ -76,7 +76,7 @@ without_tree
 in_view() { # COMMANDS, then the options
 	local commands=$1
 	shift
-	unshare --mount --propagation private bash -c "$commands"' && exec "$@"' - "${cop_as[@]}" "$COPPER" mount --check "$@" >"$T/check" 2>&1
+	"${cop_apart[@]}" bash -c "$commands"' && exec "$@"' - "${cop_as[@]}" "$COPPER" mount --check "$@" >"$T/check" 2>&1
 	status=$?
 }
 in_view 'mount -t tmpfs none /dev' --source "$T/src"
@@ -110,7 +110,7 @@ matches "allow_other: $(line allow_other)" "$status $(line allow_other)" '^0 ok 
 
 # ---- a node without a mount
 
-unshare --mount --propagation private bash -c 'mount --bind /dev/null /dev/fuse; exec "$@"' - \
+"${cop_apart[@]}" bash -c 'mount --bind /dev/null /dev/fuse; exec "$@"' - \
 	"$COPPER" serve --check --source "$SRC" >"$T/check" 2>&1
 is 'serve needs no FUSE' "$? $(tail -n 1 "$T/check")" '0 ready'
 is 'nor asks for it' "$(line fuse)$(line kernel)$(line mountpoint)" ''

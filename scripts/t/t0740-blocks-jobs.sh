@@ -107,7 +107,7 @@ run_pbs() { # [VARIABLE=VALUE…]: runs $T/block on node 1
 	job_number=$((job_number + 1))
 	(cd "$T/cwd" && on_node 1 env PBS_NODEFILE="$T/nodefile" PBS_JOBID="$job_number.server" PBS_O_WORKDIR="$T/cwd" \
 		HYDRA_RMK=user HYDRA_HOST_FILE="$T/hostfile" HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC="$T/enter" "$@" \
-		timeout 60 bash -eu -o pipefail "$T/block") </dev/null >"$T/out.block" 2>&1
+		timeout "$(patient 60)" bash -eu -o pipefail "$T/block") </dev/null >"$T/out.block" 2>&1
 }
 printf 'n%d:1\n' 1 2 3 4 >"$T/hostfile"
 printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v mpiexec.hydra)" >"$T/bin/mpiexec" # it looks for its helpers beside itself
