@@ -196,6 +196,8 @@ void cop_node_leave(struct cop_node *n);
 
 /* ---- step.c: nodes in a Slurm step of their own ---- */
 bool cop_node_in_step(void);
+/* The number of the start of which this node is: one step may start its nodes several times. 0: not in a step, or it has none. */
+uint64_t cop_node_step_start(void);
 /* Says to the command that started the step how it went, as one line; closes fd. */
 void cop_node_step_report(int fd, int rc, const struct cop_err *err);
 /* Says the same to a task of another step that waits on this host (step_wait.c); failure NULL: it is ready. */

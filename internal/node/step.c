@@ -26,9 +26,10 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define IN_STEP "COPPER_STEP" /* set for the nodes of the step */
+#define IN_STEP "COPPER_STEP" /* set for the nodes of the step: the number of this start */
 #define WORD "copper-step "   /* begins the line of a node */
 #define LINE_MAX_BYTES 2048
 #define END_MS 10000
@@ -44,6 +45,7 @@ struct step {
 	size_t len;
 	uint32_t nodes, ready; /* how many, and how many said so */
 	char failure[LINE_MAX_BYTES]; /* the first node's that failed */
+	uint64_t start; /* no two of one step have the same */
 };
 
 /* ---- whether ---- */
@@ -119,6 +121,13 @@ bool cop_node_in_step(void)
 	return getenv(IN_STEP) != NULL;
 }
 
+uint64_t cop_node_step_start(void)
+{
+	uint64_t start;
+
+	return number_of(IN_STEP, &start) ? start : 0;
+}
+
 void cop_node_step_report(int fd, int rc, const struct cop_err *err)
 {
 	const char *host = getenv("SLURMD_NODENAME");
@@ -139,7 +148,7 @@ void cop_node_step_report(int fd, int rc, const struct cop_err *err)
 /* ---- starting srun ---- */
 
 /* What the job was given for its own tasks means nothing for the nodes, and would contradict their options. */
-static void clean_environment(void)
+static void clean_environment(uint64_t start)
 {
 	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",
 		"SLURM_CPU_BIND_VERBOSE", "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_EXACT", "SLURM_EXCLUSIVE",
@@ -151,9 +160,12 @@ static void clean_environment(void)
 		"SLURM_TASK_EPILOG", "SLURM_TASK_PROLOG", "SLURM_THREADS_PER_CORE", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
 		"SLURM_UNBUFFEREDIO", "SLURM_WAIT"};
 
+	char number[24];
+
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
 		unsetenv(names[i]);
-	setenv(IN_STEP, "1", 1);
+	snprintf(number, sizeof(number), "%" PRIu64, start);
+	setenv(IN_STEP, number, 1);
 }
 
 /* One node's end must not end the others: their children go on without it. */
@@ -192,7 +204,7 @@ static void become_srun(const struct step *s, int out_fd, char **args)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid();
-	clean_environment();
+	clean_environment(s->start);
 	if (null >= 0)
 		dup2(null, 0);
 	dup2(out_fd, 1);
@@ -378,15 +390,23 @@ static void abandon_srun(pid_t srun)
 	waitpid(srun, NULL, 0);
 }
 
+static uint64_t number_of_start(void)
+{
+	struct timespec now = {0};
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* Those that wait for a node which does not get so far as to say something itself. err NULL: nothing yet. */
-static void tell_tasks(const struct cop_conf *conf, const struct cop_err *err)
+static void tell_tasks(const struct cop_conf *conf, uint64_t start, const struct cop_err *err)
 {
 	char step[COP_NODE_STEP_NAME];
 
 	if (!conf->job_dir || !cop_node_step_name(step))
 		return;
 	if (err)
-		cop_job_step_failure_write(conf->job_dir, step, err->text);
+		cop_job_step_failure_write(conf->job_dir, step, start, err->text);
 	else
 		cop_job_step_failure_clear(conf->job_dir, step);
 }
@@ -416,13 +436,13 @@ static void step_fini(struct step *s)
 
 int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_err *err)
 {
-	struct step s = {.out_fd = -1, .err_fd = -1, .signal_fd = -1};
+	struct step s = {.out_fd = -1, .err_fd = -1, .signal_fd = -1, .start = number_of_start()};
 	struct cop_job_hosts hosts = {0};
 	int rc = cop_job_hosts_env(conf->port, &hosts, err);
 
 	if (rc)
 		return rc;
-	tell_tasks(conf, NULL);
+	tell_tasks(conf, s.start, NULL);
 	s.nodes = hosts.count;
 	rc = block_signals(&s);
 	if (rc)
@@ -430,11 +450,11 @@ int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_er
 	else
 		rc = start_srun(&s, conf, argv, err);
 	if (rc) {
-		tell_tasks(conf, err);
+		tell_tasks(conf, s.start, err);
 	} else {
 		rc = listen_to(&s, conf->ready_timeout_ms + COP_NODE_STEP_MS, err);
 		if (rc) {
-			tell_tasks(conf, err);
+			tell_tasks(conf, s.start, err);
 			end_srun(&s);
 			if (!s.failure[0])
 				say_what_srun_said(&s);

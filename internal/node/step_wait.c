@@ -2,10 +2,15 @@
 /* The tasks of a Slurm step that do not start the nodes: each waits for the node of its host, which task 0 brings up in a step of the
  * nodes' own (step.c). The node sends one datagram to HASH.wait, beside its control socket, when it knows how its start went: "ready" or
  * a sentence. It may have done so before the task listened, or have been killed before it could say anything; so its control socket is
- * asked as well, and task 0 leaves word of a failure in the job directory. */
+ * asked as well, and task 0 leaves word of a failure in the job directory.
+ *
+ * Tasks may start again after a failure, in the same step, and each as early or late as it likes: a task that is early finds the word of the
+ * start that it saw fail. So each start has a number, which goes with its word, and a task leaves the last that it heard of for its next
+ * start, in HASH.heard. */
 #include "node/node_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,8 +26,17 @@
 #define READY "ready"
 
 struct place {
-	char control[COP_CTL_PATH_SIZE];
+	char control[COP_CTL_PATH_SIZE], heard[COP_CTL_PATH_SIZE + 8];
 	struct sockaddr_un wait;
+};
+
+/* What a task waits by. */
+struct vigil {
+	const struct cop_conf *conf;
+	struct place p;
+	char step[COP_NODE_STEP_NAME]; /* empty where Slurm does not tell */
+	uint64_t heard;		       /* the start of which it has heard, that it failed; 0: of none */
+	int fd;
 };
 
 static int find_place(const struct cop_conf *conf, struct place *p, struct cop_err *err)
@@ -43,8 +57,12 @@ static int find_place(const struct cop_conf *conf, struct place *p, struct cop_e
 	free(n);
 	/* .wait is as long as .sock */
 	p->wait = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (!rc)
-		snprintf(p->wait.sun_path, sizeof(p->wait.sun_path), "%.*s.wait", (int)(strlen(p->control) - strlen(".sock")), p->control);
+	if (!rc) {
+		int stem = (int)(strlen(p->control) - strlen(".sock"));
+
+		snprintf(p->wait.sun_path, sizeof(p->wait.sun_path), "%.*s.wait", stem, p->control);
+		snprintf(p->heard, sizeof(p->heard), "%.*s.heard", stem, p->control);
+	}
 	return rc;
 }
 
@@ -52,12 +70,14 @@ static int find_place(const struct cop_conf *conf, struct place *p, struct cop_e
 
 void cop_node_step_tell(const struct cop_conf *conf, const char *failure)
 {
-	const char *text = failure ? failure : READY;
+	char text[sizeof(((struct cop_err *)NULL)->text) + 24] = READY;
 	struct place p;
 	int fd;
 
 	if (find_place(conf, &p, NULL))
 		return;
+	if (failure)
+		snprintf(text, sizeof(text), "%" PRIu64 " %s", cop_node_step_start(), failure);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	/* Nobody may wait. */
 	if (fd >= 0 && sendto(fd, text, strlen(text), 0, (struct sockaddr *)&p.wait, sizeof(p.wait)) < 0)
@@ -78,31 +98,85 @@ static bool is_ready(const char *control)
 	return ready;
 }
 
-static bool word_of_task_0(const struct cop_conf *conf, char *text, size_t size)
+/* "STEP START" */
+static uint64_t read_heard(const struct vigil *v)
 {
-	char step[COP_NODE_STEP_NAME];
+	size_t len, step = strlen(v->step);
+	char *text = NULL;
+	uint64_t start = 0;
 
-	return conf->job_dir && cop_node_step_name(step) && cop_job_step_failure_read(conf->job_dir, step, text, size);
+	if (!step || cop_read_file(v->p.heard, COP_NODE_STEP_NAME + 24, &text, &len))
+		return 0;
+	if (strncmp(text, v->step, step) == 0 && text[step] == ' ')
+		start = strtoull(text + step + 1, NULL, 10);
+	free(text);
+	return start;
 }
 
-static int await(const struct cop_conf *conf, const struct place *p, int fd, struct cop_err *err)
+static void write_heard(const struct vigil *v, uint64_t start)
 {
-	uint32_t timeout_ms = conf->ready_timeout_ms + COP_NODE_STEP_MS;
+	char text[COP_NODE_STEP_NAME + 24];
+
+	snprintf(text, sizeof(text), "%s %" PRIu64, v->step, start);
+	if (v->step[0] && start)
+		cop_write_file(v->p.heard, text, strlen(text), 0600);
+}
+
+/* A start that is said to have failed: whether it is news, which it is once. */
+static bool is_news(const struct vigil *v, uint64_t start)
+{
+	if (start && start == v->heard)
+		return false;
+	write_heard(v, start);
+	return true;
+}
+
+/* What the node of this host says: "ready" or "START sentence". True if it settles the matter, in *rc. */
+static bool hear_node(const struct vigil *v, int *rc, struct cop_err *err)
+{
+	char text[sizeof(err->text) + 24], *sentence;
+	ssize_t n = recv(v->fd, text, sizeof(text) - 1, 0);
+	uint64_t start;
+
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	*rc = 0;
+	if (strcmp(text, READY) == 0)
+		return true;
+	start = strtoull(text, &sentence, 10);
+	if (!is_news(v, start))
+		return false;
+	*rc = cop_err_set(err, EIO, "%s", sentence + (*sentence == ' '));
+	return true;
+}
+
+static bool hear_task_0(const struct vigil *v, int *rc, struct cop_err *err)
+{
+	char text[sizeof(err->text)];
+	uint64_t start;
+
+	if (!v->conf->job_dir || !v->step[0] || !cop_job_step_failure_read(v->conf->job_dir, v->step, &start, text, sizeof(text)) ||
+	    !is_news(v, start))
+		return false;
+	*rc = cop_err_set(err, EIO, "%s", text);
+	return true;
+}
+
+static int await(const struct vigil *v, struct cop_err *err)
+{
+	uint32_t timeout_ms = v->conf->ready_timeout_ms + COP_NODE_STEP_MS;
 	/* Task 0 takes away what it said of an earlier start in the same step, but may be a little later than this one. */
 	uint64_t now = cop_now_ms(), end = now + timeout_ms, look = now + LOOK_MS;
-	struct pollfd told = {.fd = fd, .events = POLLIN};
-	char text[sizeof(err->text)];
+	struct pollfd told = {.fd = v->fd, .events = POLLIN};
+	int rc;
 
-	while (!is_ready(p->control)) {
-		ssize_t n = poll(&told, 1, ASK_MS) > 0 ? recv(fd, text, sizeof(text) - 1, 0) : -1;
-
+	while (!is_ready(v->p.control)) {
+		if (poll(&told, 1, ASK_MS) > 0 && hear_node(v, &rc, err))
+			return rc;
 		now = cop_now_ms();
-		if (n >= 0) {
-			text[n] = '\0';
-			return strcmp(text, READY) == 0 ? 0 : cop_err_set(err, EIO, "%s", text);
-		}
-		if (now >= look && word_of_task_0(conf, text, sizeof(text)))
-			return cop_err_set(err, EIO, "%s", text);
+		if (now >= look && hear_task_0(v, &rc, err))
+			return rc;
 		look = now >= look ? now + LOOK_MS : look;
 		if (now >= end)
 			return cop_err_set(err, ETIMEDOUT, "no node was ready on this host in %u s; task 0 of this step starts all of them: did it run this command, and what does it say?",
@@ -113,19 +187,25 @@ static int await(const struct cop_conf *conf, const struct place *p, int fd, str
 
 int cop_node_await_step(const struct cop_conf *conf, struct cop_err *err)
 {
-	struct place p;
-	int rc = find_place(conf, &p, err), fd;
+	struct vigil v = {.conf = conf};
+	const char *path = v.p.wait.sun_path;
+	int rc = find_place(conf, &v.p, err);
 
 	if (rc)
 		return rc;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	unlink(p.wait.sun_path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&p.wait, sizeof(p.wait)))
-		rc = cop_err_set(err, errno, "cannot listen at %s: %s", p.wait.sun_path, strerror(errno));
+	if (!cop_node_step_name(v.step))
+		v.step[0] = '\0';
+	v.heard = read_heard(&v);
+	v.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	unlink(path);
+	if (v.fd < 0 || bind(v.fd, (struct sockaddr *)&v.p.wait, sizeof(v.p.wait)))
+		rc = cop_err_set(err, errno, "cannot listen at %s: %s", path, strerror(errno));
 	else
-		rc = await(conf, &p, fd, err);
-	unlink(p.wait.sun_path);
-	if (fd >= 0)
-		close(fd);
+		rc = await(&v, err);
+	unlink(path);
+	if (!rc)
+		unlink(v.p.heard);
+	if (v.fd >= 0)
+		close(v.fd);
 	return rc;
 }

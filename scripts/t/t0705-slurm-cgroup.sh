@@ -121,16 +121,18 @@ wait_for 5 nodes_gone
 is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
 on_node 3 install -d -o "$cop_user" "$MNT"
 
-# The others begin their second start when task 0 has begun its own.
+# The others begin their second start at once, when the word of the first is still there; task 0 begins its own when they have had the time
+# to read it again, which they do after five seconds.
 id=$(submit again 4 <<'EOS'
 cat >"$W/again" <<'SH'
 word="$W/job.again/logs/not_started-$SLURM_JOB_ID.$SLURM_STEP_ID.txt"
 "$COPPER" mount -d "$W/job.again" --source "$SRC/none" "$MNT"
 if [ "$SLURM_PROCID" = 0 ]; then
 	[ -e "$word" ] && echo word
-	touch "$W/said"
+	while [ ! -e "$W/failed.1" ] || [ ! -e "$W/failed.2" ] || [ ! -e "$W/failed.3" ]; do sleep 0.2; done
+	sleep 8
 else
-	while [ ! -e "$W/said" ] || [ -e "$word" ]; do sleep 0.2; done
+	touch "$W/failed.$SLURM_PROCID"
 fi
 exec "$COPPER" mount -d "$W/job.again" --source "$SRC" "$MNT"
 SH
@@ -140,7 +142,7 @@ echo "mount ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'task 0 takes back its word of a start that failed when it starts again' \
+is 'tasks that start again at once wait for the next start of task 0, and do not take its word of the last one for it' \
 	"$(said again | grep -c '^[0-3]: copper mount: '), $(said again | grep -E '^(0: word|mount ends)' | tr '\n' ' ')" '4, 0: word mount ends with 0 '
 wait_for 5 nodes_gone
 is 'nothing is left then' "$(slurm_mounts) $(nodes_running)" '0 0'
