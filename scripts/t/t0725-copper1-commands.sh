@@ -143,7 +143,7 @@ stats=$old/get_copper_stats_ioctl
 unset COPPER_ROOT
 # With no copper in the environment but the installed one.
 wrapped=(env -u COPPER PATH=/usr/bin:/bin HOME="$T/home")
-reported=$W/job.3 # by the second tree with profiles, stopped
+reported=$W/job.2 # of the tree at level 5, which ended
 cp -r "$reported" "$T/copy"
 ok 'aggregate_profiling.py' "${wrapped[@]}" python3 "$old/aggregate_profiling.py" "$reported" mine --usage-root "$SRC"
 is 'it names what it has written' "$(grep '^wrote' "$T/.ok")" \
