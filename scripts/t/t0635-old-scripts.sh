@@ -5,7 +5,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 42
+plan 44
 
 HOME=$T/home # not of any test's paths
 export HOME
@@ -150,3 +150,13 @@ is 'without a word here, too' "$(cat "$T/err")" ''
 is 'to what its own script finds' "$(for t in data tree metadata; do echo "$t $(value "$t.files") $(value "$t.bytes") $(value "$t.entries")"; done)" \
 	"$(old usage "$OLD")"
 is 'which is what was held' "$(value combined.bytes) $(value faults)" "$((500 + 80 + 2 * 5 * 144)) 0"
+
+# ---- the part of a slow storage
+
+with_slowfs --direct-io --meta-us 1000 --read-us 20000
+with_tree 2 -P
+cat "$W/mnt/1/bin/python3" "$W/mnt/1/lib/python3/site-packages/many"/*.py >/dev/null
+ok 'the tree over it stops' without_tree
+reads=$(cluster_counter reads)
+ok 'each of its reads is in the time of the storage' test "$reads" -ge 41 -a "$(cluster_counter time_us)" -ge $((reads * 20000))
+without_slowfs
