@@ -112,6 +112,32 @@ bool cop_cache_roomy(struct cop_cache *c, size_t bytes)
 	return cop_cache_spare(c, bytes) && atomic_load(&c->used) + bytes <= c->limit - c->limit / 8;
 }
 
+size_t cop_cache_largest(const struct cop_cache *c)
+{
+	return c->limit - c->limit / 8;
+}
+
+bool cop_cache_grow(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
+{
+	struct node *n = node_of(flight);
+	bool grown;
+
+	pthread_mutex_lock(&c->room_lock);
+	grown = bytes <= n->reserved || reserve(c, n, bytes - n->reserved, n->local);
+	pthread_mutex_unlock(&c->room_lock);
+	return grown;
+}
+
+void cop_cache_give_back(struct cop_cache *c, struct cop_obj *flight)
+{
+	struct node *n = node_of(flight);
+	size_t bytes = n->reserved;
+
+	cop_cache_unreserve(c, n);
+	n->charged -= bytes;
+	atomic_fetch_sub(&c->used, bytes);
+}
+
 /* Both belong to one owner until they land, so nothing else looks at them; the sums do not change. */
 void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {

@@ -88,10 +88,16 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 /* Asks for room for a flight of this many bytes, before its buffer is allocated. start(arg) is called once there is room: at
  * once, or later on a thread that freed bytes. Local flights may fill half of the budget, flights for other nodes three
  * quarters, so that nodes that wait for each other in different stripes cannot block each other. A flight larger than that
- * share starts when it is alone. Where both kinds wait, each gets half of the bytes
+ * share starts when it is alone; of more than cop_cache_largest, never. Where both kinds wait, each gets half of the bytes
  * that come free. Always ends in start, which may run below another flight's. */
 void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
+/* The most that any flight is ever given. */
+size_t cop_cache_largest(const struct cop_cache *c);
+/* More room for a flight that has some, if it is to be had now; else nothing changes. */
+bool cop_cache_grow(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
+/* Ends the room of a flight, which has no buffer and asks for room again. */
+void cop_cache_give_back(struct cop_cache *c, struct cop_obj *flight);
 /* Hands part of the room that one flight was given to another, for flights that are filled by one read. */
 void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes would start at once, as things stand. */

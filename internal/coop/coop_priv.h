@@ -9,6 +9,7 @@
 
 #include "coop/coop.h"
 
+/* What an answer is given room for before its length is known; most are shorter. */
 #define LISTING_RESERVE (64 * COP_KIB)
 #define ENTRY_RESERVE ((size_t)512)
 #define GROUP_MAX (COP_COOP_GROUP_BYTES / (64 * COP_KIB))
@@ -54,6 +55,7 @@ struct flight {
 	unsigned tries;     /* at this hop */
 	bool local;
 	bool was_absent;    /* asked again after its absence was too old */
+	size_t room;        /* bytes that an answer may have; a chunk's is its buffer's */
 	void *buf;          /* where a chunk lands, from cop_cache_alloc */
 	size_t buf_len;
 	struct flight **group; /* at a root: the flights that one read fills, this one among them, in order; NULL if it is alone */
@@ -71,8 +73,17 @@ bool cop_coop_rests(struct cop_coop *c, uint32_t rank);
 /* It answered. */
 void cop_coop_rested(struct cop_coop *c, uint32_t rank);
 
+/* ---- room.c ---- */
+
 /* Starts the flight when there is room for it. */
 void cop_coop_wait_for_room(struct flight *f);
+/* Whether the flight has room for an answer of this length, or gets it now. */
+bool cop_coop_has_room(struct flight *f, size_t len);
+/* It has not, and nothing of the answer is in memory any more: it waits for that room and asks again. Fails where there never will be. */
+void cop_coop_wait_for_more(struct flight *f, size_t len);
+
+/* ---- hop.c, root.c, coop.c ---- */
+
 /* Asks the flight's hop, for the first time or again. */
 void cop_coop_send(struct flight *f);
 /* The flight's hop is this node's own origin. */

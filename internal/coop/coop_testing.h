@@ -12,7 +12,7 @@
 
 #include "coop/coop_priv.h"
 
-#define NODES_MAX 16
+#define NODES_MAX 17
 #define CHUNK 4096u
 
 struct node {

@@ -121,6 +121,11 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 
 	l.sum = cop_rd_u64(&head);
 	l.packed = cop_rd_u8(&head) && f->ask.kind == COP_ASK_CHUNK;
+	/* What came inside the message may be longer than its room, too. */
+	if (!cop_coop_has_room(f, l.len)) {
+		cop_coop_wait_for_more(f, l.len);
+		return;
+	}
 	l.data = take_body(r, f);
 	if (!l.data && l.len) {
 		cop_coop_fail(f, -ENOMEM);
@@ -155,13 +160,26 @@ static void unanswered(struct flight *f, int rc)
 		next_ancestor(f, rc);
 }
 
+/* The answer is there and was not fetched. It is asked for again when there is room for it; one that never ends growing is not sound. */
+static void too_long(struct flight *f, size_t len)
+{
+	if (f->ask.kind == COP_ASK_CHUNK || len <= f->room || len > COP_RPC_BODY_MAX)
+		unsound(f, NULL);
+	else if (cop_coop_has_room(f, COP_MIN(len + len / 4, (size_t)COP_RPC_BODY_MAX)))
+		cop_coop_send(f);
+	else
+		cop_coop_wait_for_more(f, len);
+}
+
 static void answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct flight *f = arg;
 
 	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu", cop_coop_kind_name(f->ask.kind), f->ask.path,
 		(unsigned long long)f->ask.index, f->hop, r->status, r->body_len);
-	if (!r->answered) {
+	if (!r->answered && r->status == -EMSGSIZE) {
+		too_long(f, r->body_len);
+	} else if (!r->answered) {
 		unanswered(f, r->status);
 	} else if (r->unable || cop_coop_is_own(r->status)) {
 		cop_coop_rest(f->coop, f->hop);
@@ -206,6 +224,7 @@ void cop_coop_send(struct flight *f)
 	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u", cop_coop_kind_name(f->ask.kind), f->ask.path,
 		(unsigned long long)f->ask.index, f->hop);
 	call.payload_len = cop_coop_request(&f->ask, atomic_load(&f->obj->patient) ? ASK_LATER : ASK_NOW, payload, sizeof(payload));
+	call.body_max = f->room;
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
 		call.landing_len = f->buf_len;

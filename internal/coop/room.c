@@ -5,15 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static size_t room_for(const struct flight *f)
-{
-	size_t bytes = 0;
+#include "log/log.h"
 
+static size_t first_room(const struct flight *f)
+{
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
-		for (unsigned i = 0; i < f->group_count; i++)
-			bytes += f->group[i]->buf_len;
-		return f->group_count ? bytes : f->buf_len;
+		return f->buf_len;
 	case COP_ASK_LISTING:
 	case COP_ASK_NAMES:
 	case COP_ASK_MANIFEST:
@@ -21,6 +19,18 @@ static size_t room_for(const struct flight *f)
 	default:
 		return ENTRY_RESERVE;
 	}
+}
+
+/* Of the flight, or of its group, which starts as one. */
+static size_t room_for(struct flight *f)
+{
+	size_t bytes = 0;
+
+	if (!f->room)
+		f->room = first_room(f);
+	for (unsigned i = 0; i < f->group_count; i++)
+		bytes += f->group[i]->buf_len;
+	return f->group_count ? bytes : f->room;
 }
 
 /* Buffers for the flight and, at a root, the rest of its group, which gets its part of the room. */
@@ -71,4 +81,38 @@ static void start(void *arg)
 void cop_coop_wait_for_room(struct flight *f)
 {
 	cop_cache_room(f->coop->conf.cache, f->obj, room_for(f), f->local, start, f);
+}
+
+/* ---- answers longer than thought: listings of up to 64 MiB, extents ---- */
+
+/* Some more than is needed now, since a directory may grow while this waits: thus it asks again some thirty times at most. */
+static size_t with_margin(size_t len)
+{
+	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));
+}
+
+bool cop_coop_has_room(struct flight *f, size_t len)
+{
+	if (len <= f->room)
+		return true;
+	if (!cop_cache_grow(f->coop->conf.cache, f->obj, len))
+		return false;
+	f->room = len;
+	return true;
+}
+
+void cop_coop_wait_for_more(struct flight *f, size_t len)
+{
+	struct cop_cache *cache = f->coop->conf.cache;
+	size_t largest = cop_cache_largest(cache);
+
+	if (len > largest) {
+		cop_log_warn("no room ever kind=%d bytes=%zu path=/%s: give a larger --cache-size", f->ask.kind, len, f->ask.path);
+		cop_coop_fail(f, -ENOMEM);
+		return;
+	}
+	/* Holding nothing while it waits: flights that hold and wait could wait for each other. */
+	cop_cache_give_back(cache, f->obj);
+	f->room = COP_MIN(with_margin(len), largest);
+	cop_coop_wait_for_room(f);
 }

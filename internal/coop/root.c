@@ -8,9 +8,17 @@
 
 #include "log/log.h"
 
+/* What is longer than its room is let go and read again when there is room for it: how many such blobs wait has no bound. */
 static void blob_read(void *arg, int rc, void *data, size_t len)
 {
-	cop_coop_land(arg, &(struct cop_landing){.rc = rc, .data = data, .len = len});
+	struct flight *f = arg;
+
+	if (rc || cop_coop_has_room(f, len)) {
+		cop_coop_land(f, &(struct cop_landing){.rc = rc, .data = data, .len = len});
+		return;
+	}
+	free(data);
+	cop_coop_wait_for_more(f, len);
 }
 
 static void checked(void *arg, int rc, void *data, size_t len)
@@ -124,7 +132,7 @@ static void own_manifest(struct flight *f)
 
 	if (conf->manifest)
 		l.rc = conf->manifest(conf->ctx, f->ask.index, &l.data, &l.len);
-	cop_coop_land(f, &l);
+	blob_read(f, l.rc, l.data, l.len);
 }
 
 void cop_coop_read_origin(struct flight *f)

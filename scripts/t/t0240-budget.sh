@@ -5,7 +5,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 9
+plan 10
 
 SRC=$T/src
 count=200
@@ -13,6 +13,15 @@ count=200
 numbered_files "$SRC" $((count / 2)) 1000000
 head -c $((count * 500000)) /dev/urandom >"$SRC/large"
 checksums "$SRC" >"$T/want"
+# Listings of half a megabyte and more.
+"$PYTHON" - "$SRC" <<'PY'
+import os, sys
+for d in range(8):
+    os.mkdir(f"{sys.argv[1]}/names{d}")
+    for i in range(6000):
+        os.symlink("nowhere", f"{sys.argv[1]}/names{d}/a-name-that-is-rather-long-so-that-the-listing-is-too-{i}")
+PY
+names=$(find "$SRC"/names* | wc -l)
 with_tree 3 --cache-size 16M
 
 : >"$T/used"
@@ -29,6 +38,8 @@ readers=()
 for rank in 0 1 2; do
 	checksums "$W/mnt/$rank" >"$T/got.$rank" &
 	readers+=($!)
+	find "$W/mnt/$rank"/names* >"$T/names.$rank" &
+	readers+=($!)
 done
 wait "${readers[@]}"
 touch "$T/done"
@@ -36,6 +47,7 @@ wait "$watcher"
 for rank in 0 1 2; do
 	is "node $rank reads everything right" "$(cmp "$T/want" "$T/got.$rank" 2>&1)" ''
 done
+is 'every name is listed' "$(cat "$T"/names.? | wc -l)" $((3 * names))
 is 'the limit is the one asked for' "$(node_stat 0 budget.limit_bytes)" 16777216
 over=$("$PYTHON" -c '
 import json, sys
