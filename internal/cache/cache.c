@@ -12,7 +12,7 @@
 static uint64_t key_hash(const struct cop_key *key)
 {
 	uint64_t seed = ((uint64_t)key->table << 8 | key->facet) + key->version * 0x9e3779b97f4a7c15ULL +
-		key->index * 0xc2b2ae3d27d4eb4fULL;
+		key->index * 0xc2b2ae3d27d4eb4fULL + key->size * 0x165667b19e3779f9ULL;
 
 	return cop_hash64(key->path, key->path_len, seed);
 }
@@ -22,7 +22,7 @@ static bool key_is(const struct node *n, uint64_t hash, const struct cop_key *ke
 	const struct cop_key *k = &n->obj.key;
 
 	return n->hash == hash && k->table == key->table && k->facet == key->facet &&
-		k->version == key->version && k->index == key->index &&
+		k->version == key->version && k->size == key->size && k->index == key->index &&
 		k->path_len == key->path_len && memcmp(k->path, key->path, key->path_len) == 0;
 }
 

@@ -31,12 +31,14 @@ enum cop_facet {
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
 };
 
+/* All that an object depends on: what answers one question for a key answers every other one. */
 struct cop_key {
 	enum cop_table table;
 	enum cop_facet facet;
 	const char *path; /* relative to the source, no leading slash, NUL-terminated */
 	size_t path_len;
 	uint64_t version; /* of the file for data, else 0 */
+	uint64_t size;    /* of the file for data, as whoever asks knows it: with the index it says how long the chunk is; else 0 */
 	uint64_t index;   /* of the chunk, else 0 */
 };
 

@@ -74,58 +74,16 @@ size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t inde
 	return index == size / chunk ? size % chunk : chunk;
 }
 
-struct cop_key cop_coop_key(const struct cop_ask *ask)
+int cop_coop_chunk_part(const struct cop_obj *obj, size_t skip, size_t len, void *out, const void **data)
 {
-	static const struct {
-		enum cop_table table;
-		enum cop_facet facet;
-	} of[COP_ASK_LAST + 1] = {
-		[COP_ASK_LISTING] = {COP_TABLE_TREE, COP_FACET_MAIN},
-		[COP_ASK_ENTRY] = {COP_TABLE_METADATA, COP_FACET_MAIN},
-		[COP_ASK_CHUNK] = {COP_TABLE_DATA, COP_FACET_MAIN},
-		[COP_ASK_NAMES] = {COP_TABLE_TREE, COP_FACET_NAMES},
-		[COP_ASK_HOLES] = {COP_TABLE_METADATA, COP_FACET_HOLES},
-		[COP_ASK_STATFS] = {COP_TABLE_METADATA, COP_FACET_STATFS},
-		[COP_ASK_CHECK] = {COP_TABLE_TREE, COP_FACET_CHECK},
-		[COP_ASK_MANIFEST] = {COP_TABLE_METADATA, COP_FACET_MANIFEST},
-	};
-
-	return (struct cop_key){
-		.table = of[ask->kind].table,
-		.facet = of[ask->kind].facet,
-		.path = ask->path,
-		.path_len = strlen(ask->path),
-		.version = ask->version,
-		.index = ask->index,
-	};
-}
-
-const char *cop_coop_kind_name(enum cop_ask_kind kind)
-{
-	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "listing", [COP_ASK_ENTRY] = "entry",
-		[COP_ASK_CHUNK] = "chunk", [COP_ASK_NAMES] = "names", [COP_ASK_HOLES] = "holes", [COP_ASK_STATFS] = "statfs",
-		[COP_ASK_CHECK] = "check", [COP_ASK_MANIFEST] = "manifest"};
-
-	return names[kind];
-}
-
-/* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of them. */
-uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask)
-{
-	uint32_t stripes = c->conf.topo.stripes;
-	size_t len = strlen(ask->path);
-	const char *slash;
-
-	/* Rank 0 is the root of the first stripe. */
-	if (stripes == 1 || ask->kind == COP_ASK_MANIFEST)
-		return 0;
-	if (ask->kind == COP_ASK_CHUNK)
-		return (uint32_t)((cop_hash64(ask->path, len, 0) + ask->index) % stripes);
-	if (ask->kind == COP_ASK_ENTRY || ask->kind == COP_ASK_HOLES) {
-		slash = strrchr(ask->path, '/');
-		len = slash ? (size_t)(slash - ask->path) : 0;
+	if (obj->packed) {
+		*data = out;
+		return cop_pack_read(obj->data, skip, len, out);
 	}
-	return (uint32_t)(cop_hash64(ask->path, len, 0) % stripes);
+	if (skip > obj->len || len > obj->len - skip)
+		return -EBADMSG;
+	*data = (const char *)obj->data + skip;
+	return 0;
 }
 
 /* How long the cached answer may stand before it is asked again: absence and refusals as long as the
@@ -171,6 +129,40 @@ void cop_coop_forget_name(struct cop_coop *c, const char *path)
 	forget(c, COP_ASK_LISTING, dir);
 }
 
+static bool says(const struct cop_ask *ask, const struct cop_attr *attr)
+{
+	return attr->version == ask->version && (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
+}
+
+/* The file is not what the question says. Where that was learned from this node, what it says of the name goes, and is asked again
+ * next time. Somebody's wrong question proves nothing against it. */
+static void disprove(struct cop_coop *c, const struct cop_ask *ask)
+{
+	struct cop_ask entry = {.kind = COP_ASK_ENTRY, .path = ask->path}, list = {.kind = COP_ASK_LISTING};
+	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
+	size_t len = slash ? (size_t)(slash - ask->path) : 0;
+	struct cop_obj *obj = cop_coop_peek(c, &entry);
+	struct cop_listing_entry e;
+	struct cop_attr attr;
+	char dir[4096];
+
+	if (obj && !obj->error) {
+		cop_entry_get(obj->data, &attr, NULL, NULL);
+		if (says(ask, &attr))
+			cop_cache_drop(c->conf.cache, obj);
+	}
+	if (obj)
+		cop_obj_put(c->conf.cache, obj);
+	memcpy(dir, ask->path, len);
+	dir[len] = '\0';
+	list.path = dir;
+	obj = cop_coop_peek(c, &list);
+	if (obj && !obj->error && cop_listing_find(obj->data, name, strlen(name), &e) && e.has_attr && says(ask, &e.attr))
+		cop_cache_drop(c->conf.cache, obj);
+	if (obj)
+		cop_obj_put(c->conf.cache, obj);
+}
+
 /* The listing of this directory if it is here and of this version, with a reference. */
 static struct cop_obj *listing_of(struct cop_coop *c, const char *path, uint64_t version)
 {
@@ -213,7 +205,7 @@ void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
 	/* A failure of this node says nothing about the file. */
 	if (l.rc && !cop_coop_is_own(l.rc) && (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_HOLES))
-		cop_coop_forget_name(c, f->ask.path);
+		disprove(c, &f->ask);
 	if (f->ask.kind == COP_ASK_CHECK && !cop_coop_is_own(l.rc))
 		note_check(c, &f->ask, l.rc);
 	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
@@ -285,7 +277,7 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 	struct flight *f;
 	int found;
 
-	if (ask->kind == COP_ASK_CHUNK && cop_coop_chunk_len(c, ask->size, ask->index) == 0)
+	if (!cop_coop_is_proper(ask) || (ask->kind == COP_ASK_CHUNK && cop_coop_chunk_len(c, ask->size, ask->index) == 0))
 		return -EINVAL;
 	if (atomic_load(&c->closing))
 		return -ESHUTDOWN;
@@ -430,32 +422,6 @@ static void served_landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	free(s);
 }
 
-/* The request's fields, checked; path has room for 4096 bytes. */
-static bool decode(uint8_t op, struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *hurry)
-{
-	size_t len, path_len;
-	const void *payload = cop_rpc_req_payload(req, &len);
-	struct cop_rd r = cop_rd_init(payload, len);
-	const char *text;
-	uint8_t when;
-
-	ask->kind = (enum cop_ask_kind)op;
-	ask->version = cop_rd_u64(&r);
-	ask->size = cop_rd_u64(&r);
-	ask->index = cop_rd_u64(&r);
-	when = cop_rd_u8(&r);
-	ask->later = when == ASK_LATER;
-	*hurry = when == ASK_HURRY;
-	text = cop_rd_str(&r, &path_len);
-	if (!cop_rd_done(&r) || path_len > 4095 || (path_len && memchr(text, 0, path_len)))
-		return false;
-	if (path_len)
-		memcpy(path, text, path_len);
-	path[path_len] = '\0';
-	ask->path = path;
-	return true;
-}
-
 bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 {
 	uint8_t op = cop_rpc_req_op(req);
@@ -468,7 +434,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 
 	if (op < 1 || op > COP_ASK_LAST)
 		return false;
-	if (!decode(op, req, path, &ask, &hurry)) {
+	if (!cop_coop_decode(req, path, &ask, &hurry)) {
 		answer_error(req, -EINVAL);
 		return true;
 	}

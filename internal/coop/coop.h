@@ -84,6 +84,10 @@ void cop_coop_forget_name(struct cop_coop *c, const char *path);
 /* A child's request; false (and nothing done) if the operation is not one of ours. */
 bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req);
 
+/* Bytes skip..skip+len of a chunk that landed: *data points to them in the object or, if it is packed, to where they were unpacked: out, which
+ * has room for them. -EBADMSG where the chunk has not so many bytes, whatever it was asked for as; -ENOMEM. */
+int cop_coop_chunk_part(const struct cop_obj *obj, size_t skip, size_t len, void *out, const void **data);
+
 /* Bytes of one chunk of a file of this size. */
 size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t index);
 size_t cop_coop_chunk_bytes(const struct cop_coop *c);

@@ -106,5 +106,9 @@ uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask);
 /* Whether this node reads this object from the origin by its place in the tree. */
 bool cop_coop_is_root(const struct flight *f);
 struct cop_key cop_coop_key(const struct cop_ask *ask);
+/* Whether the fields are those that its kind has, the others 0. A version is never 0, which would be any. */
+bool cop_coop_is_proper(const struct cop_ask *ask);
+/* A child's request, checked; path has room for 4096 bytes. */
+bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *hurry);
 
 #endif

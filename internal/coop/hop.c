@@ -193,18 +193,6 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	}
 }
 
-size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size)
-{
-	struct cop_wr w = cop_wr_init(payload, size);
-
-	cop_wr_u64(&w, ask->version);
-	cop_wr_u64(&w, ask->size);
-	cop_wr_u64(&w, ask->index);
-	cop_wr_u8(&w, when);
-	cop_wr_str(&w, ask->path, strlen(ask->path));
-	return cop_wr_len(&w);
-}
-
 void cop_coop_send(struct flight *f)
 {
 	uint8_t payload[REQUEST_MAX];

@@ -121,7 +121,7 @@ static void read_chunks(struct flight *f, struct cop_origin *o)
 
 		iov[i] = (struct iovec){g->buf, g->buf_len};
 	}
-	cop_origin_read(o, f->ask.path, f->ask.version,
+	cop_origin_read(o, f->ask.path, f->ask.version, f->ask.size,
 		first->ask.index * f->coop->conf.chunk_bytes, iov, (int)count, group_read, f);
 }
 

@@ -16,16 +16,14 @@ static int collect(struct op *op, struct iovec *iov, char **unpacked)
 	for (unsigned i = 0; i < op->n_chunks && !rc; i++) {
 		struct cop_obj *obj = op->chunk[i];
 		size_t n = COP_MIN(chunk - skip, left);
+		const void *data = NULL;
 
-		iov[i] = (struct iovec){(char *)obj->data + skip, n};
 		if (obj->packed && !*unpacked && !(*unpacked = malloc(op->size)))
 			return -ENOMEM;
-		if (obj->packed) {
-			iov[i].iov_base = *unpacked + (op->size - left);
-			rc = cop_pack_read(obj->data, skip, n, iov[i].iov_base);
-			if (rc)
-				cop_cache_drop(op->fs->conf.cache, obj);
-		}
+		rc = cop_coop_chunk_part(obj, skip, n, *unpacked ? *unpacked + (op->size - left) : NULL, &data);
+		if (rc == -EBADMSG)
+			cop_cache_drop(op->fs->conf.cache, obj);
+		iov[i] = (struct iovec){(void *)(uintptr_t)data, n};
 		left -= n;
 		skip = 0;
 	}

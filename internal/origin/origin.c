@@ -295,10 +295,10 @@ void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *do
 	o->ops->stat(o, path, done, arg);
 }
 
-void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
 	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
 {
-	o->ops->read(o, path, version, offset, iov, n_iov, done, arg);
+	o->ops->read(o, path, version, size, offset, iov, n_iov, done, arg);
 }
 
 void cop_origin_holes(struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done,

@@ -50,10 +50,10 @@ void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *d
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
 /* Reads into the buffers in turn from offset. done gets data NULL and len = bytes read. The file must
- * be of this version (cop_attr.version) until after the read, else -ESTALE; a version of 0 is not
+ * be of this version (cop_attr.version) and size until after the read, else -ESTALE; with a version of 0 neither is
  * checked. Buffers stay the caller's, alive until done. -EISDIR, -EINVAL for anything but a regular file. A
  * file with several reads in a row keeps its descriptor (a small cache, at most 64, dropped after 2 s). */
-void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
 	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
 
 /* Where the file has data, by SEEK_DATA and SEEK_HOLE: data is an array of struct cop_extent (wire.h) in rising order, NULL and 0 for a file that is one

@@ -34,7 +34,7 @@ struct fake_job {
 	struct cop_list link;
 	void (*fn)(struct fake *f, struct fake_job *j, int rc);
 	char *path;
-	uint64_t version, offset;
+	uint64_t version, size, offset;
 	struct iovec *iov;
 	int n_iov;
 	bool names_only;
@@ -269,6 +269,8 @@ static void read_fn(struct fake *f, struct fake_job *j, int rc)
 
 	if (!rc)
 		rc = look_up_file(f, j, &n);
+	if (!rc && j->version && j->size != n->attr.size)
+		rc = -ESTALE;
 	for (int i = 0; !rc && i < j->n_iov && j->offset < n->len; i++) {
 		size_t len = COP_MIN(j->iov[i].iov_len, n->len - j->offset);
 
@@ -280,11 +282,12 @@ static void read_fn(struct fake *f, struct fake_job *j, int rc)
 	j->done(j->arg, rc, NULL, got);
 }
 
-static void fake_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+static void fake_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
 	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
 {
 	struct fake_job j = {.fn = read_fn,
 		.version = version,
+		.size = size,
 		.offset = offset,
 		.iov = calloc((size_t)n_iov + 1, sizeof(*iov)),
 		.n_iov = n_iov,

@@ -96,7 +96,7 @@ static void errors_are_those_of_the_real_one(void **state)
 	cop_origin_list(*state, "a/b/file", done, &g);
 	cop_origin_fake_run(*state, 1);
 	assert_int_equal(g.rc, -ENOTDIR);
-	cop_origin_read(*state, "a", 0, 0, NULL, 0, done, &g);
+	cop_origin_read(*state, "a", 0, 0, 0, NULL, 0, done, &g);
 	cop_origin_fake_run(*state, 1);
 	assert_int_equal(g.rc, -EISDIR);
 }
@@ -114,10 +114,10 @@ static void a_file_that_is_put_again_has_a_new_version_and_one_that_is_removed_n
 	assert_int_equal(stat_rc(*state, "a/b/file", &after), 0);
 	assert_int_equal(before.ino, after.ino);
 	assert_int_not_equal(before.version, after.version);
-	cop_origin_read(*state, "a/b/file", before.version, 0, iov, 2, done, &g);
+	cop_origin_read(*state, "a/b/file", before.version, before.size, 0, iov, 2, done, &g);
 	cop_origin_fake_run(*state, 1);
 	assert_int_equal(g.rc, -ESTALE);
-	cop_origin_read(*state, "a/b/file", after.version, 1, iov, 2, done, &g);
+	cop_origin_read(*state, "a/b/file", after.version, after.size, 1, iov, 2, done, &g);
 	cop_origin_fake_run(*state, 1);
 	assert_int_equal(g.rc, 0);
 	assert_int_equal(g.len, 5);

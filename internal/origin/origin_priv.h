@@ -20,7 +20,7 @@ struct cop_origin_ops {
 	void (*list)(struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done,
 		void *arg);
 	void (*stat)(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
-	void (*read)(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+	void (*read)(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
 		const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
 	void (*holes)(struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done,
 		void *arg);
@@ -189,7 +189,7 @@ bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev);
 /* list.c, read.c: rows of the real ops. */
 void cop_origin_real_list(struct cop_origin *o, const char *path, bool names_only,
 	cop_origin_done *done, void *arg);
-void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
 	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
 void cop_origin_real_holes(struct cop_origin *o, const char *path, uint64_t version,
 	cop_origin_done *done, void *arg);

@@ -120,16 +120,26 @@ static inline int ask_stat(struct cop_origin *o, const char *path, struct cop_at
 }
 
 /* Bytes read, or -errno. */
-static inline ssize_t ask_read(struct cop_origin *o, const char *path, uint64_t version,
+static inline ssize_t ask_read_of_size(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
 	uint64_t offset, const struct iovec *iov, int n_iov)
 {
 	struct answer *a = new_answer();
 	size_t len;
 	int rc;
 
-	cop_origin_read(o, path, version, offset, iov, n_iov, answered, a);
+	cop_origin_read(o, path, version, size, offset, iov, n_iov, answered, a);
 	assert_null(take_answer(a, &rc, &len));
 	return rc ? rc : (ssize_t)len;
+}
+
+/* The size is what it is now. */
+static inline ssize_t ask_read(struct cop_origin *o, const char *path, uint64_t version,
+	uint64_t offset, const struct iovec *iov, int n_iov)
+{
+	struct stat st = {.st_size = 0};
+
+	fstatat(cop_origin_dirfd(o), path, &st, AT_SYMLINK_NOFOLLOW);
+	return ask_read_of_size(o, path, version, (uint64_t)st.st_size, offset, iov, n_iov);
 }
 
 static inline struct cop_extent *ask_holes(struct cop_origin *o, const char *path, uint64_t version,

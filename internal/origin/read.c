@@ -16,7 +16,7 @@
 
 struct read_task {
 	struct cop_origin_task task;
-	uint64_t version, offset, total;
+	uint64_t version, size, offset, total; /* version and size as whoever asks knows them */
 	int n_iov;
 	struct iovec iov[];
 };
@@ -112,7 +112,9 @@ static int read_file(struct read_task *r, struct file *f, size_t *got)
 {
 	int rc = read_all(r, f->fd, got);
 
-	return rc && rc != -ESPIPE ? rc : check_file(r->task.o, f, r->version);
+	if (!rc || rc == -ESPIPE)
+		rc = check_file(r->task.o, f, r->version);
+	return !rc && r->version && f->size != r->size ? -ESTALE : rc;
 }
 
 static void read_job(struct cop_origin_job *job, int rc)
@@ -156,7 +158,7 @@ static void submit_read(struct cop_origin *o, const char *path, struct read_task
 	cop_origin_pool_submit(&r->task.o->pool, &r->task.job, false);
 }
 
-void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t offset,
+void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
 	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
 {
 	struct read_task *r;
@@ -172,6 +174,7 @@ void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t versi
 	if (r) {
 		r->task.job.fn = read_job;
 		r->version = version;
+		r->size = size;
 		r->offset = offset;
 		r->total = total;
 		r->n_iov = n_iov;

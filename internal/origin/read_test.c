@@ -363,6 +363,23 @@ static void a_source_that_cannot_be_used_is_named(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void a_wrong_size_is_stale(void **state)
+{
+	struct fixture *f = *state;
+	char out[64];
+	struct iovec iov = {out, sizeof(out)};
+	uint64_t version;
+
+	put_file(f, "a", "ten bytes!");
+	version = version_of(f, "a");
+	assert_int_equal(ask_read_of_size(f->o, "a", version, 10, 0, &iov, 1), 10);
+	for (uint64_t size = 0; size < 100; size++)
+		if (size != 10)
+			assert_int_equal(ask_read_of_size(f->o, "a", version, size, 0, &iov, 1), -ESTALE);
+	assert_int_equal(ask_read_of_size(f->o, "a", version, UINT64_MAX, 0, &iov, 1), -ESTALE);
+	assert_int_equal(ask_read_of_size(f->o, "a", 0, 99, 0, &iov, 1), 10);
+}
+
 /* A limit of descriptors so low that no more can be opened. */
 static struct rlimit no_more_descriptors(void)
 {
@@ -415,6 +432,7 @@ static void what_this_process_lacks_is_no_error_of_the_storage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(a_wrong_size_is_stale),
 		T(descriptors_that_are_kept_are_given_up_for_one_that_is_needed),
 		T(what_this_process_lacks_is_no_error_of_the_storage),
 		T(hostile_paths_are_refused_before_any_system_call),

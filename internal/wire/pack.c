@@ -116,7 +116,7 @@ int cop_pack_read(const void *blob, size_t off, size_t len, void *out)
 {
 	const struct head *h = blob;
 	char *scratch = NULL, *to = out;
-	int rc = 0;
+	int rc = off <= h->raw_len && len <= h->raw_len - off ? 0 : -EBADMSG;
 
 	while (len && !rc) {
 		size_t i = off / COP_PACK_BLOCK, skip = off % COP_PACK_BLOCK;

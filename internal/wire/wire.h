@@ -125,7 +125,7 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
 int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len);
 /* 0 if the blob can be read as raw_len bytes; -EBADMSG. */
 int cop_pack_check(const void *blob, size_t blob_len, size_t raw_len);
-/* Unpacks bytes off..off+len of a blob that was checked; they must lie inside it. -EBADMSG for damaged blocks, -ENOMEM. */
+/* Unpacks bytes off..off+len of a blob that was checked. -EBADMSG for damaged blocks and for bytes that it does not hold, -ENOMEM. */
 int cop_pack_read(const void *blob, size_t off, size_t len, void *out);
 
 /* ---- small fixed records, sent as they are (little endian, no padding) ------------------------------ */

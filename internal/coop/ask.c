@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a question is: its fields, its key in the cache, its tree, its bytes. No question changes what others get, since an answer is kept
+ * under a key that says all that it depends on: of two that ask differently about one thing, neither gets the other's answer. */
+#include "coop/coop_priv.h"
+
+#include <string.h>
+
+/* What a question of each kind depends on, beside the path. */
+static const struct kind {
+	enum cop_table table;
+	enum cop_facet facet;
+	bool version, size, index, no_path;
+} kinds[COP_ASK_LAST + 1] = {
+	[COP_ASK_LISTING] = {.table = COP_TABLE_TREE, .facet = COP_FACET_MAIN},
+	[COP_ASK_ENTRY] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_MAIN},
+	[COP_ASK_CHUNK] = {.table = COP_TABLE_DATA, .facet = COP_FACET_MAIN, .version = true, .size = true, .index = true},
+	[COP_ASK_NAMES] = {.table = COP_TABLE_TREE, .facet = COP_FACET_NAMES},
+	[COP_ASK_HOLES] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_HOLES, .version = true},
+	[COP_ASK_STATFS] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_STATFS, .no_path = true},
+	[COP_ASK_CHECK] = {.table = COP_TABLE_TREE, .facet = COP_FACET_CHECK, .version = true},
+	[COP_ASK_MANIFEST] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_MANIFEST, .index = true, .no_path = true},
+};
+
+struct cop_key cop_coop_key(const struct cop_ask *ask)
+{
+	const struct kind *k = &kinds[ask->kind];
+
+	return (struct cop_key){
+		.table = k->table,
+		.facet = k->facet,
+		.path = k->no_path ? "" : ask->path,
+		.path_len = k->no_path ? 0 : strlen(ask->path),
+		.version = k->version ? ask->version : 0,
+		.size = k->size ? ask->size : 0,
+		.index = k->index ? ask->index : 0,
+	};
+}
+
+bool cop_coop_is_proper(const struct cop_ask *ask)
+{
+	const struct kind *k = &kinds[ask->kind];
+
+	return (k->version ? ask->version != 0 : ask->version == 0) && (k->size || ask->size == 0) &&
+		(k->index || ask->index == 0) && (!k->no_path || !*ask->path);
+}
+
+const char *cop_coop_kind_name(enum cop_ask_kind kind)
+{
+	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "listing", [COP_ASK_ENTRY] = "entry",
+		[COP_ASK_CHUNK] = "chunk", [COP_ASK_NAMES] = "names", [COP_ASK_HOLES] = "holes", [COP_ASK_STATFS] = "statfs",
+		[COP_ASK_CHECK] = "check", [COP_ASK_MANIFEST] = "manifest"};
+
+	return names[kind];
+}
+
+/* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of them. */
+uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask)
+{
+	uint32_t stripes = c->conf.topo.stripes;
+	size_t len = strlen(ask->path);
+	const char *slash;
+
+	/* Rank 0 is the root of the first stripe. */
+	if (stripes == 1 || ask->kind == COP_ASK_MANIFEST)
+		return 0;
+	if (ask->kind == COP_ASK_CHUNK)
+		return (uint32_t)((cop_hash64(ask->path, len, 0) + ask->index) % stripes);
+	if (ask->kind == COP_ASK_ENTRY || ask->kind == COP_ASK_HOLES) {
+		slash = strrchr(ask->path, '/');
+		len = slash ? (size_t)(slash - ask->path) : 0;
+	}
+	return (uint32_t)(cop_hash64(ask->path, len, 0) % stripes);
+}
+
+/* ---- as bytes ---- */
+
+size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size)
+{
+	struct cop_wr w = cop_wr_init(payload, size);
+
+	cop_wr_u64(&w, ask->version);
+	cop_wr_u64(&w, ask->size);
+	cop_wr_u64(&w, ask->index);
+	cop_wr_u8(&w, when);
+	cop_wr_str(&w, ask->path, strlen(ask->path));
+	return cop_wr_len(&w);
+}
+
+bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *hurry)
+{
+	size_t len, path_len;
+	const void *payload = cop_rpc_req_payload(req, &len);
+	struct cop_rd r = cop_rd_init(payload, len);
+	const char *text;
+	uint8_t when;
+
+	ask->kind = (enum cop_ask_kind)cop_rpc_req_op(req);
+	ask->version = cop_rd_u64(&r);
+	ask->size = cop_rd_u64(&r);
+	ask->index = cop_rd_u64(&r);
+	when = cop_rd_u8(&r);
+	ask->later = when == ASK_LATER;
+	*hurry = when == ASK_HURRY;
+	text = cop_rd_str(&r, &path_len);
+	if (!cop_rd_done(&r) || when > ASK_HURRY || path_len > 4095 || (path_len && memchr(text, 0, path_len)))
+		return false;
+	if (path_len)
+		memcpy(path, text, path_len);
+	path[path_len] = '\0';
+	ask->path = path;
+	return cop_coop_is_proper(ask);
+}

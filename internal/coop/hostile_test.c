@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A leaf that holds the job's secret and asks wrongly: by the public protocol, with every field wrong in turn. Whatever it asks, and
+ * whenever, the others get what they would have got without it. Node 0 is the root, node 1 its child, node 2 the hostile one. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "coop/coop_testing.h"
+
+#define SIZE (2 * CHUNK + 1808)
+#define OTHER "0123456789abcdef0123456789abcdef"
+
+struct hostile {
+	struct tree *t;
+	struct cop_fabric *fabric;
+	struct cop_wire_secret secret;
+	uint8_t hello[COP_HELLO_MAX];
+	size_t hello_len;
+	struct cop_frame_keys keys;
+	uint64_t session, requests;
+	bool in;
+	unsigned replies;
+	uint8_t landing[2 * CHUNK];
+	struct cop_fabric_mr *mr;
+	uint64_t addr, key;
+	/* Posted work. */
+	const void *msg;
+	size_t len;
+};
+
+/* A request as it stands in its frame. */
+struct question {
+	uint8_t op;
+	uint64_t land_addr, land_key, land_len;
+	uint64_t version, size, index;
+	uint8_t when;
+	const char *path;
+	size_t path_len;
+};
+
+static void received(void *ctx, const void *msg, size_t len)
+{
+	struct hostile *h = ctx;
+	struct cop_frame f;
+
+	assert_int_equal(cop_frame_parse(msg, len, &f), 0);
+	if (f.type == COP_FRAME_WELCOME)
+		h->in = cop_welcome_read(&h->secret, h->hello, h->hello_len, msg, len, &h->session, &h->keys) == 0;
+	else if (f.type == COP_FRAME_REPLY)
+		h->replies++;
+}
+
+static void tick(void *ctx, uint64_t now_ms)
+{
+	(void)ctx, (void)now_ms;
+}
+
+static void send_posted(void *arg)
+{
+	struct hostile *h = arg;
+	cop_fabric_peer_t peer;
+
+	assert_int_equal(cop_fabric_peer(h->fabric, "fake://n1", &peer), 0);
+	cop_fabric_send(h->fabric, peer, h->msg, h->len, NULL, NULL);
+}
+
+static void shoot(struct hostile *h, const void *msg, size_t len)
+{
+	h->msg = msg;
+	h->len = len;
+	assert_int_equal(cop_fabric_post(h->fabric, send_posted, h), 0);
+	cop_fabric_fake_run(h->t->net, 100000);
+}
+
+static void ask_wrongly(struct hostile *h, const struct question *q)
+{
+	static uint8_t msg[COP_FABRIC_MSG_MAX];
+	struct cop_frame f = {.type = COP_FRAME_REQUEST, .session = h->session, .request = ++h->requests};
+	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
+
+	cop_wr_u8(&w, q->op);
+	cop_wr_u64(&w, q->land_addr);
+	cop_wr_u64(&w, q->land_key);
+	cop_wr_u64(&w, q->land_len);
+	cop_wr_u64(&w, q->version);
+	cop_wr_u64(&w, q->size);
+	cop_wr_u64(&w, q->index);
+	cop_wr_u8(&w, q->when);
+	cop_wr_str(&w, q->path, q->path_len);
+	shoot(h, msg, cop_frame_seal(&h->keys.tx, &w));
+}
+
+static void join(struct hostile *h, struct tree *t)
+{
+	struct cop_fabric_conf conf = {.events = {.ctx = h, .recv = received, .tick = tick}};
+	struct cop_hello hello = {.from = 2, .to = 1, .session = 7, .address = "fake://n2", .address_len = 9};
+
+	*h = (struct hostile){.t = t};
+	assert_int_equal(cop_fabric_fake_open(t->net, "n2", &conf, &h->fabric), 0);
+	assert_int_equal(cop_fabric_reg(h->fabric, h->landing, sizeof(h->landing), &h->mr, &h->addr, &h->key), 0);
+	h->hello_len = cop_hello_write(&h->secret, &hello, h->hello);
+	shoot(h, h->hello, h->hello_len);
+	assert_true(h->in);
+}
+
+static void leave(struct hostile *h)
+{
+	cop_fabric_unreg(h->mr);
+	cop_fabric_close(h->fabric);
+}
+
+/* Nodes 0 and 1 of three. */
+static struct tree *open_two(const uint8_t *data)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+
+	t->net = cop_fabric_net_new();
+	t->count = 3;
+	for (uint32_t r = 0; r < 2; r++)
+		open_node(t, r, 1, 1, 1 << 20);
+	t->count = 2;
+	put_file(t, "d/f", data, SIZE);
+	put_file(t, "d/other", OTHER, strlen(OTHER));
+	return t;
+}
+
+/* ---- what the others get ---- */
+
+struct right {
+	const uint8_t *data;
+	struct cop_attr file, dir;
+};
+
+static void check_chunks(struct tree *t, uint32_t rank, const struct right *right)
+{
+	struct asked a;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		size_t len = i < 2 ? CHUNK : SIZE - 2 * CHUNK;
+
+		ask(t, rank, chunk(&right->file, "d/f", i), &a);
+		settle(t);
+		assert_int_equal(a.calls, 1);
+		assert_int_equal(a.rc, 0);
+		assert_int_equal(a.obj->len, len);
+		assert_memory_equal(a.obj->data, right->data + i * CHUNK, len);
+		forget(&a);
+	}
+}
+
+static void take(struct tree *t, uint32_t rank, enum cop_ask_kind kind, const char *path, uint64_t version, struct asked *a)
+{
+	ask(t, rank, (struct cop_ask){.kind = kind, .path = path, .version = version}, a);
+	settle(t);
+	assert_int_equal(a->calls, 1);
+}
+
+static void check_metadata(struct tree *t, uint32_t rank, const struct right *right)
+{
+	static const enum cop_ask_kind lists[] = {COP_ASK_LISTING, COP_ASK_NAMES};
+	struct cop_extent whole = {0, SIZE};
+	struct asked a;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(lists); i++) {
+		take(t, rank, lists[i], "d", 0, &a);
+		assert_int_equal(a.rc, 0);
+		assert_int_equal(cop_listing_count(a.obj->data), 2);
+		forget(&a);
+	}
+	assert_true(attr_of(t, rank, "d/f").version == right->file.version);
+	take(t, rank, COP_ASK_HOLES, "d/f", right->file.version, &a);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(a.obj->len, sizeof(whole));
+	assert_memory_equal(a.obj->data, &whole, sizeof(whole));
+	forget(&a);
+	take(t, rank, COP_ASK_STATFS, "", 0, &a);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(a.obj->len, sizeof(struct cop_statfs));
+	forget(&a);
+	take(t, rank, COP_ASK_CHECK, "d", right->dir.version, &a);
+	assert_int_equal(a.rc, 0);
+	forget(&a);
+	take(t, rank, COP_ASK_MANIFEST, "", 0, &a);
+	assert_int_equal(a.rc, -ENODATA);
+	forget(&a);
+}
+
+/* A key says all that its object depends on, and nothing else. */
+static void check_key(void *arg, const struct cop_key *k, size_t bytes)
+{
+	bool whole = k->table == COP_TABLE_DATA, versioned = whole || k->facet == COP_FACET_HOLES;
+
+	(void)arg;
+	(void)bytes;
+	assert_true(versioned || (k->version == 0 && k->index == 0));
+	assert_true(k->facet != COP_FACET_STATFS || k->path_len == 0);
+}
+
+static void check_all(struct tree *t, const struct right *right)
+{
+	for (uint32_t r = 0; r < 2; r++) {
+		check_chunks(t, r, right);
+		check_metadata(t, r, right);
+		for (unsigned table = 0; table < COP_TABLES; table++)
+			cop_cache_each(t->node[r].cache, (enum cop_table)table, check_key, NULL);
+		cop_cache_check(t->node[r].cache);
+	}
+}
+
+static struct right what_is_right(struct tree *t, const uint8_t *data)
+{
+	struct right right = {.data = data};
+	struct asked a;
+
+	/* By one who reads the storage itself, so that the nodes know nothing yet. */
+	right.file = attr_of(t, 0, "d/f");
+	ask(t, 0, listing("d"), &a);
+	settle(t);
+	cop_listing_dir(a.obj->data, &right.dir);
+	forget(&a);
+	cop_cache_drop_under(t->node[0].cache, "");
+	return right;
+}
+
+/* ---- the questions ---- */
+
+static const uint64_t wrong_sizes[] = {0, 1, 17, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1, SIZE - 1, SIZE + 1, 3 * CHUNK,
+	3 * CHUNK + 1, 4 * CHUNK, COP_GIB, (uint64_t)INT64_MAX, UINT64_MAX - 1, UINT64_MAX};
+
+static struct question about_chunk(const struct right *right, uint64_t index)
+{
+	return (struct question){.op = COP_ASK_CHUNK, .version = right->file.version, .size = SIZE, .index = index, .path = "d/f", .path_len = 3};
+}
+
+typedef void scene(struct hostile *h, const struct right *right);
+
+/* A fresh tree, the hostile leaf's part, and then the others. */
+static void play(scene *part)
+{
+	uint8_t *data = malloc(SIZE);
+	struct hostile *h = malloc(sizeof(*h));
+	struct right right;
+	struct tree *t;
+
+	fill(data, SIZE);
+	t = open_two(data);
+	right = what_is_right(t, data);
+	join(h, t);
+	part(h, &right);
+	check_all(t, &right);
+	leave(h);
+	close_tree(t);
+	free(h);
+	free(data);
+}
+
+static void ask_with_wrong_sizes(struct hostile *h, const struct right *right)
+{
+	for (size_t i = 0; i < COP_ARRAY_SIZE(wrong_sizes); i++)
+		for (uint64_t index = 0; index < 4; index++) {
+			struct question q = about_chunk(right, index);
+
+			q.size = wrong_sizes[i];
+			ask_wrongly(h, &q);
+			settle(h->t);
+		}
+}
+
+static void a_wrong_size_is_nobodys_chunk(void **state)
+{
+	(void)state;
+	play(ask_with_wrong_sizes);
+}
+
+/* The others ask for the same chunk while the wrong question is on its way. */
+static void ask_and_be_joined(struct hostile *h, const struct right *right)
+{
+	for (size_t i = 0; i < COP_ARRAY_SIZE(wrong_sizes); i++)
+		for (uint64_t index = 0; index < 3; index++) {
+			struct question q = about_chunk(right, index);
+			struct asked a[2];
+
+			for (uint32_t r = 0; r < 2; r++)
+				cop_cache_drop_under(h->t->node[r].cache, "");
+			q.size = wrong_sizes[i];
+			ask_wrongly(h, &q);
+			for (uint32_t r = 0; r < 2; r++)
+				ask(h->t, r, chunk(&right->file, "d/f", index), &a[r]);
+			settle(h->t);
+			for (uint32_t r = 0; r < 2; r++) {
+				assert_int_equal(a[r].calls, 1);
+				assert_int_equal(a[r].rc, 0);
+				assert_int_equal(a[r].obj->len, cop_coop_chunk_len(h->t->node[r].coop, SIZE, index));
+				assert_memory_equal(a[r].obj->data, right->data + index * CHUNK, a[r].obj->len);
+				forget(&a[r]);
+			}
+		}
+}
+
+static void who_asks_at_the_same_time_is_not_drawn_in(void **state)
+{
+	(void)state;
+	play(ask_and_be_joined);
+}
+
+static const uint64_t odd[] = {0, 1, 2, 3, 255, 4096, (uint64_t)1 << 32, (uint64_t)1 << 52, INT64_MAX, UINT64_MAX / CHUNK, UINT64_MAX};
+
+static void ask_with_odd_numbers(struct hostile *h, const struct right *right)
+{
+	for (uint8_t op = 0; op <= COP_ASK_LAST + 2; op++)
+		for (size_t i = 0; i < COP_ARRAY_SIZE(odd); i++)
+			for (unsigned field = 0; field < 7; field++) {
+				struct question q = about_chunk(right, 1);
+
+				q.op = op;
+				q.path = op == COP_ASK_STATFS || op == COP_ASK_MANIFEST ? "" : op == COP_ASK_CHUNK || op == COP_ASK_HOLES ? "d/f" : "d";
+				q.path_len = strlen(q.path);
+				*(uint64_t *[]){&q.version, &q.size, &q.index, &q.land_addr, &q.land_key, &q.land_len, &q.size}[field] = odd[i];
+				q.when = field == 6 ? (uint8_t)odd[i] : 0;
+				ask_wrongly(h, &q);
+				settle(h->t);
+			}
+}
+
+static void every_number_may_be_odd(void **state)
+{
+	(void)state;
+	play(ask_with_odd_numbers);
+}
+
+static void ask_with_bad_paths(struct hostile *h, const struct right *right)
+{
+	static const char *const bad[] = {"", "/", "/d", "d/", "d//f", "./d/f", "d/./f", "d/../d/f", "..", "../../etc/passwd", "d/other", "d/none", "D/F",
+		"d/f/x", "d/f\0x", "\xff\xfe"};
+	char longest[4097];
+
+	memset(longest, 'n', sizeof(longest));
+	for (uint8_t op = 1; op <= COP_ASK_LAST; op++)
+		for (size_t i = 0; i <= COP_ARRAY_SIZE(bad); i++) {
+			struct question q = about_chunk(right, 0);
+
+			q.op = op;
+			q.path = i < COP_ARRAY_SIZE(bad) ? bad[i] : longest;
+			q.path_len = i == 14 ? 5 : i < COP_ARRAY_SIZE(bad) ? strlen(q.path) : sizeof(longest);
+			ask_wrongly(h, &q);
+			q.size = q.index = 0;
+			ask_wrongly(h, &q);
+			q.version = 0;
+			ask_wrongly(h, &q);
+			settle(h->t);
+		}
+}
+
+static void every_path_may_be_bad(void **state)
+{
+	(void)state;
+	play(ask_with_bad_paths);
+}
+
+/* What a node knows is not forgotten because somebody asks for a version that is not. */
+static void ask_for_what_never_was(struct hostile *h, const struct right *right)
+{
+	struct tree *t = h->t;
+	size_t before;
+
+	check_all(t, right);
+	before = cop_origin_fake_counts(t->node[0].origin).lists;
+	for (uint64_t version = 1; version < 40; version++) {
+		struct question q = about_chunk(right, 0);
+
+		q.version = version;
+		ask_wrongly(h, &q);
+		q.op = COP_ASK_HOLES;
+		q.size = 0;
+		ask_wrongly(h, &q);
+		q.op = COP_ASK_CHECK;
+		q.path_len = 1;
+		ask_wrongly(h, &q);
+		q = about_chunk(right, 0);
+		q.size = version;
+		ask_wrongly(h, &q);
+		settle(t);
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		struct cop_obj *obj = cop_coop_peek(t->node[r].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
+
+		assert_non_null(obj);
+		cop_obj_put(t->node[r].cache, obj);
+	}
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).lists, before);
+}
+
+static void nobody_forgets_for_a_wrong_question(void **state)
+{
+	(void)state;
+	play(ask_for_what_never_was);
+}
+
+/* Landing buffers that are not there, or too small, and bodies that nobody pulls. */
+static void ask_to_land_elsewhere(struct hostile *h, const struct right *right)
+{
+	for (uint64_t index = 0; index < 3; index++)
+		for (unsigned i = 0; i < 6; i++) {
+			struct question q = about_chunk(right, index);
+
+			q.land_addr = h->addr + (i == 1 ? sizeof(h->landing) - 1 : i == 2 ? (uint64_t)-1 : 0);
+			q.land_key = h->key + (i == 3);
+			q.land_len = i == 4 ? 1 : i == 5 ? UINT64_MAX : CHUNK;
+			ask_wrongly(h, &q);
+			settle(h->t);
+		}
+	assert_true(h->replies > 0);
+}
+
+static void bytes_land_where_nobody_waits(void **state)
+{
+	(void)state;
+	play(ask_to_land_elsewhere);
+}
+
+/* Whatever stands in the cache, a reader goes no further than its end. */
+static void a_reader_stays_inside_of_what_came(void **state)
+{
+	size_t sizes[] = {0, 1, 4095, 4096, 70000};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(sizes); i++)
+		for (int packed = 0; packed < 2; packed++) {
+			size_t len = sizes[i];
+			struct cop_obj obj = {.data = calloc(1, len + 1), .len = len};
+			char *out = malloc(100000);
+			const void *data;
+			void *blob;
+
+			if (packed && cop_pack(obj.data, len, &blob, &obj.len) == 0) {
+				free(obj.data);
+				obj.data = blob;
+				obj.packed = true;
+			}
+			assert_int_equal(cop_coop_chunk_part(&obj, 0, len, out, &data), 0);
+			assert_int_equal(cop_coop_chunk_part(&obj, len, 0, out, &data), 0);
+			assert_int_equal(cop_coop_chunk_part(&obj, 0, len + 1, out, &data), -EBADMSG);
+			assert_int_equal(cop_coop_chunk_part(&obj, len, 1, out, &data), -EBADMSG);
+			assert_int_equal(cop_coop_chunk_part(&obj, len + 1, 0, out, &data), -EBADMSG);
+			assert_int_equal(cop_coop_chunk_part(&obj, SIZE_MAX, 2, out, &data), -EBADMSG);
+			assert_int_equal(cop_coop_chunk_part(&obj, 1, SIZE_MAX, out, &data), -EBADMSG);
+			free(obj.data);
+			free(out);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wrong_size_is_nobodys_chunk),
+		cmocka_unit_test(who_asks_at_the_same_time_is_not_drawn_in),
+		cmocka_unit_test(every_number_may_be_odd),
+		cmocka_unit_test(every_path_may_be_bad),
+		cmocka_unit_test(nobody_forgets_for_a_wrong_question),
+		cmocka_unit_test(bytes_land_where_nobody_waits),
+		cmocka_unit_test(a_reader_stays_inside_of_what_came),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
