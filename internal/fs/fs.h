@@ -60,9 +60,12 @@ void cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *a
 /* What was negotiated, and inodes held by the kernel: a JSON object. */
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out);
 
-/* Takes a dead mount away (a node that was killed leaves one behind). 0 or -errno. */
+/* Takes a dead mount away (a node that was killed leaves one behind), whoever uses it. 0 or -errno. */
 int cop_fs_unmount_dead(const char *mountpoint);
-/* Whether a mount stands there whose node is gone. Attributes will not tell: the kernel keeps those of a dead mount, too. */
+/* The same if nobody has anything of it open, works in it or runs it; else -EBUSY. */
+int cop_fs_unmount_unused(const char *mountpoint);
+/* Whether a mount stands there whose node is gone. Attributes will not tell: the kernel keeps those of a dead mount, too. Of a node that is
+ * about to end it waits for that. */
 bool cop_fs_is_dead(const char *mountpoint);
 
 #endif

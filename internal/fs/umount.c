@@ -46,16 +46,26 @@ int cop_fs_umount(const char *mountpoint, bool lazy)
 	return run_fusermount(mountpoint, lazy);
 }
 
+/* A question that was asked while a killed process was still closing its descriptors is answered ECONNABORTED; the next one tells. */
 bool cop_fs_is_dead(const char *mountpoint)
 {
 	struct statfs fs;
+	int tries = 100, rc;
 
-	return statfs(mountpoint, &fs) && errno == ENOTCONN;
+	do
+		rc = statfs(mountpoint, &fs) ? errno : 0;
+	while ((rc == ECONNABORTED || rc == EINTR) && --tries);
+	return rc == ENOTCONN || rc == ECONNABORTED;
 }
 
 int cop_fs_unmount_dead(const char *mountpoint)
 {
 	return cop_fs_umount(mountpoint, true);
+}
+
+int cop_fs_unmount_unused(const char *mountpoint)
+{
+	return cop_fs_umount(mountpoint, false);
 }
 
 static bool link_is_under(int proc, const char *name, const char *mountpoint)
