@@ -78,6 +78,15 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	return 0;
 }
 
+/* The kernel may have cut the node's connection just before: such a node ends without its mount. */
+static void take_dead_away(const char *mountpoint)
+{
+	char path[PATH_MAX];
+
+	if (mountpoint && cop_cmd_realpath(mountpoint, path) == 0 && cop_node_is_dead(path))
+		cop_node_unmount_dead(path);
+}
+
 int cop_cmd_stop(int argc, char **argv)
 {
 	struct args a = {0};
@@ -125,6 +134,7 @@ int cop_cmd_stop(int argc, char **argv)
 		fprintf(stderr, "%s", rest);
 	free(reply.text);
 	left = cop_cmd_ending_wait(&ending);
+	take_dead_away(a.mountpoint);
 	if (left)
 		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n", left);
 	return rc ? 1 : 0;

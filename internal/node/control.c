@@ -107,7 +107,7 @@ static void stats_command(struct cop_node *n, struct command *c, bool all)
 	free(c);
 }
 
-/* "TREE PID": what only the nodes of one tree have in common, and which process this is. */
+/* "TREE PID": what only the nodes of one tree have in common, and the process with whose end all of this node is gone. */
 static void process_command(struct cop_node *n, struct command *c)
 {
 	struct cop_buf out = {0};
@@ -120,7 +120,7 @@ static void process_command(struct cop_node *n, struct command *c)
 	} else {
 		cop_buf_str(&out, "-");
 	}
-	cop_buf_printf(&out, " %d\n", (int)getpid());
+	cop_buf_printf(&out, " %d\n", (int)(n->guard.above ? n->guard.pid : getpid()));
 	cop_node_reply(c->conn, 0, &out);
 	free(c);
 }

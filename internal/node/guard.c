@@ -1,75 +1,261 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A FUSE mount outlives its process: after SIGKILL (the kernel short of memory, an impatient scheduler) it stays, and every
- * access fails with ENOTCONN. So a second process, forked before there are threads, waits for the end of the first one and
- * takes the mount away if that did not do it. It has a session of its own and ignores the signals that end the node. */
+/* A FUSE mount outlives its process: after SIGKILL (the kernel short of memory, an impatient scheduler) it stays, and what is not in the
+ * kernel's memory fails with ENOTCONN. That is what the programs of the job must see: without the mount there would be an empty
+ * directory, and a program that finds nothing may believe it. But it must not stay on the machine either. So a second process, which
+ * has no threads and does nothing as long as the node lives, takes the dead mount away
+ *
+ *   - at once when a signal ends it, as schedulers do with all processes of a job that is over;
+ *   - else when no program of the job is left that may look at it (audience.c), and none has anything of it open, so that it can be
+ *     unmounted without force.
+ *
+ * It ends as well when the mount is not there any more: `copper stop` and the next `copper mount` take it away without asking.
+ *
+ * Mostly it is a child of the node, in a session of its own, so that what ends the node's group leaves it. In a step of Slurm it is the
+ * other way round, and the node is the child: when the task that srun started has ended, Slurm kills whatever else the step has. */
 #include "node/node_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* The connection is cut when the last descriptor of the dead process is closed: that may take a moment. */
-#define TRIES 100
-#define PAUSE_US 20000
+/* How often it looks while somebody is there, who is waited for, and while nobody is. */
+#define SEEN_MS 30000
+#define UNSEEN_MS 1000
+/* A scheduler is asked seldom, and more seldom each time: the same may have happened on every machine of the job. */
+#define ASK_MS 15000
+/* How long the node waits for its guard to end. */
+#define END_MS 1000
 
-static void guard(int fd, const char *mountpoint)
+struct guard {
+	const char *mountpoint;
+	struct audience audience;
+	pid_t node;  /* where it is the child; else 0 */
+	int signal_fd, mounts_fd;
+	bool told;   /* a signal says that it is over */
+	uint64_t ask_ms, next_ask_ms;
+};
+
+static void end_signals(sigset_t *set)
 {
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1); /* the gentle end that srun passes on: step.c */
+}
+
+/* Descriptors of the node are not to be kept: 3 is its word, from here on. */
+static void take_over_descriptors(int word_fd)
+{
+	int null;
+
+	if (word_fd != 3)
+		dup2(word_fd, 3);
+	close_range(4, ~0U, 0);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+}
+
+static void set_up(struct guard *g, int word_fd)
+{
+	sigset_t set;
+
+	prctl(PR_SET_NAME, "cop-guard");
+	take_over_descriptors(word_fd);
+	end_signals(&set);
+	g->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	g->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (chdir("/"))
+		_exit(1);
+}
+
+static void hear_signals(struct guard *g)
+{
+	struct signalfd_siginfo info;
+
+	while (read(g->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		g->told = true;
+		if (g->node)
+			kill(g->node, (int)info.ssi_signo);
+	}
+}
+
+/* Whether the node has ended without a word. */
+static bool is_left_alone(struct guard *g)
+{
+	struct pollfd fds[2] = {{.fd = 3, .events = POLLIN}, {.fd = g->signal_fd, .events = POLLIN}};
 	char word;
 	ssize_t n;
 
-	setsid();
-	prctl(PR_SET_NAME, "cop-guard");
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGUSR1, SIG_IGN);
-	if (fd != 3)
-		dup2(fd, 3);
-	close_range(4, ~0U, 0);
-	for (int i = 0; i < 3; i++)
-		close(i);
-	if (chdir("/"))
-		_exit(1);
-	while ((n = read(3, &word, 1)) < 0 && errno == EINTR)
-		continue;
-	for (int i = 0; n == 0 && i < TRIES; i++) {
-		if (cop_fs_is_dead(mountpoint)) {
-			cop_fs_unmount_dead(mountpoint);
-			break;
-		}
-		usleep(PAUSE_US);
+	for (;;) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			hear_signals(g);
+		if (!fds[0].revents)
+			continue;
+		n = read(3, &word, 1);
+		if (n >= 0 || errno != EINTR)
+			return n == 0;
 	}
-	_exit(0);
 }
 
-int cop_node_guard_start(const char *mountpoint)
+/* Until a signal comes, this process (if it is not 0) has ended, or the time is over. False: the mount is not there any more. */
+static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 {
+	int pid_fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	struct pollfd fds[3] = {{.fd = g->signal_fd, .events = POLLIN}, {.fd = pid_fd, .events = POLLIN}, {.fd = g->mounts_fd, .events = POLLPRI}};
+	uint64_t now, end = cop_now_ms() + (pid && pid_fd < 0 ? UNSEEN_MS : ms);
+	bool there = true;
+
+	while (there && !g->told && !fds[1].revents && (now = cop_now_ms()) < end) {
+		if (poll(fds, 3, (int)(end - now)) <= 0)
+			continue;
+		if (fds[0].revents)
+			hear_signals(g);
+		if (fds[2].revents)
+			there = cop_fs_is_dead(g->mountpoint);
+	}
+	if (pid_fd >= 0)
+		close(pid_fd);
+	return there;
+}
+
+/* While a machine of a Slurm job has no program of it, only Slurm can tell whether it goes on. */
+static bool is_job_over(struct guard *g, uint64_t now)
+{
+	if (!g->audience.slurm_job || now < g->next_ask_ms)
+		return false;
+	g->next_ask_ms = now + g->ask_ms;
+	g->ask_ms *= 2;
+	return cop_node_job_is_over(g->audience.slurm_job, g->signal_fd);
+}
+
+/* In a step of Slurm nothing has to be found out: this process ends with it. */
+static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t *seen)
+{
+	uint64_t now = cop_now_ms();
+
+	if (g->node)
+		return false;
+	*seen = cop_node_audience_one(&g->audience);
+	if (!*seen)
+		return cop_node_audience_gone(&g->audience, now - *seen_ms) || is_job_over(g, now);
+	*seen_ms = now;
+	g->ask_ms = ASK_MS;
+	g->next_ask_ms = now + ASK_MS;
+	return cop_node_audience_tells_little(&g->audience, now - died_ms);
+}
+
+static void keep_dead_mount(struct guard *g)
+{
+	uint64_t died_ms = cop_now_ms(), seen_ms = died_ms;
+	pid_t seen = 0;
+
+	g->ask_ms = ASK_MS;
+	g->next_ask_ms = died_ms + ASK_MS;
+	cop_node_audience_begin(&g->audience);
+	while (cop_fs_is_dead(g->mountpoint)) {
+		hear_signals(g);
+		if (g->told) {
+			cop_fs_unmount_dead(g->mountpoint);
+			return;
+		}
+		if (is_over(g, died_ms, &seen_ms, &seen) && cop_fs_unmount_unused(g->mountpoint) == 0)
+			return;
+		if (!wait_a_while(g, seen, seen || g->node ? SEEN_MS : UNSEEN_MS))
+			return;
+	}
+}
+
+/* As the node itself would end. */
+static int status_of(pid_t node)
+{
+	int status = 0;
+
+	while (waitpid(node, &status, 0) < 0 && errno == EINTR)
+		continue;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void guard(struct guard *g, int word_fd)
+{
+	set_up(g, word_fd);
+	if (is_left_alone(g))
+		keep_dead_mount(g);
+	_exit(g->node ? status_of(g->node) : 0);
+}
+
+/* ---- the node's side ---- */
+
+/* This process goes on as the guard, and the node is its child. */
+static bool stands_above(const struct cop_conf *conf)
+{
+	return conf->foreground && (cop_node_in_step() || cop_node_ends_with_step());
+}
+
+struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const char *mountpoint)
+{
+	struct cop_node_guard none = {.fd = -1}, started = {.above = stands_above(conf)};
+	struct guard g = {.mountpoint = mountpoint};
+	sigset_t set, before;
 	int fds[2];
 	pid_t pid;
 
 	if (!*mountpoint || pipe2(fds, O_CLOEXEC))
-		return -1;
+		return none;
+	/* In the background this is a session of its own, and whoever gave the command waits above. */
+	cop_node_audience_init(&g.audience, getsid(conf->foreground ? 0 : getppid()));
+	end_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, &before);
 	pid = fork();
-	if (pid == 0) {
+	if (pid > 0 && started.above) {
+		g.node = pid;
 		close(fds[1]);
-		guard(fds[0], mountpoint);
+		guard(&g, fds[0]);
 	}
+	if (pid == 0 && !started.above) {
+		setsid();
+		close(fds[1]);
+		guard(&g, fds[0]);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fds[0]);
 	if (pid < 0) {
 		close(fds[1]);
-		return -1;
+		return none;
 	}
-	return fds[1];
+	if (started.above)
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+	started.fd = fds[1];
+	started.pid = started.above ? getppid() : pid;
+	return started;
 }
 
-void cop_node_guard_end(int fd)
+/* Who waits for the end of this process means that of its guard, too. */
+static void wait_for(pid_t pid)
 {
-	if (fd < 0)
+	uint64_t end = cop_now_ms() + END_MS;
+
+	while (waitpid(pid, NULL, WNOHANG) == 0 && cop_now_ms() < end)
+		poll(NULL, 0, 1);
+}
+
+void cop_node_guard_end(const struct cop_node_guard *g, bool left_dead)
+{
+	if (g->fd < 0)
 		return;
-	if (write(fd, "q", 1) != 1)
+	if (!left_dead && write(g->fd, "q", 1) != 1)
 		cop_log_debug("the guard of the mount is gone");
-	close(fd);
+	close(g->fd);
+	if (!left_dead && !g->above)
+		wait_for(g->pid);
 }

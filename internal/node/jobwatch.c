@@ -123,6 +123,21 @@ static int ask(struct cop_node_jobwatch *w)
 	return rc;
 }
 
+static bool is_number(const char *job)
+{
+	return *job && strlen(job) < sizeof(((struct cop_node_jobwatch *)0)->job) && strspn(job, "0123456789") == strlen(job);
+}
+
+bool cop_node_job_is_over(const char *job, int wake_fd)
+{
+	struct cop_node_jobwatch w = {.wake_fd = wake_fd};
+
+	if (!is_number(job))
+		return false;
+	strcpy(w.job, job);
+	return ask(&w) > 0;
+}
+
 static void *watch(void *arg)
 {
 	struct cop_node_jobwatch *w = arg;
@@ -142,8 +157,7 @@ struct cop_node_jobwatch *cop_node_jobwatch_start(struct cop_node *n)
 	struct cop_node_jobwatch *w;
 
 	/* In the foreground it is its launcher's to end. */
-	if (n->conf->foreground || n->rank || !getenv("SLURM_STEP_ID") || !job || !*job || strlen(job) >= sizeof(w->job) ||
-		strspn(job, "0123456789") != strlen(job))
+	if (n->conf->foreground || n->rank || !getenv("SLURM_STEP_ID") || !job || !is_number(job))
 		return NULL;
 	w = calloc(1, sizeof(*w));
 	if (!w)

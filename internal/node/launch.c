@@ -56,7 +56,8 @@ static void wait_for_the_end(struct cop_node *n)
 		if (poll(fds, 3, every_ms ? (int)(next_ms - now_ms) : -1) <= 0)
 			continue;
 		if (fds[1].revents || fds[2].revents) {
-			cop_log_info("ending reason=%s", fds[1].revents ? "signal" : "unmounted");
+			n->left_dead = !fds[1].revents && cop_fs_is_dead(n->mountpoint);
+			cop_log_info("ending reason=%s", fds[1].revents ? "signal" : n->left_dead ? "\"the FUSE connection was aborted\"" : "unmounted");
 			atomic_store(&n->stopping, true);
 		}
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
@@ -155,15 +156,18 @@ static void notes(const struct cop_node *n)
 /* One node from start to stop. report_fd: -1 in the foreground. */
 static int run(const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
 {
-	int guard = cop_node_guard_start(mountpoint), rc;
+	struct cop_node_guard guard = cop_node_guard_start(conf, mountpoint);
 	struct cop_node *n = calloc(1, sizeof(*n));
 	struct cop_node_jobwatch *job;
+	bool left_dead = false;
+	int rc;
 
 	tame_malloc();
 	if (!n)
 		return cop_err_set(err, ENOMEM, "out of memory");
 	n->conf = conf;
 	cop_node_gate_init(&n->gate);
+	n->guard = guard;
 	n->wake_fd = n->signal_fd = -1;
 	n->report_fd = report_fd;
 	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", mountpoint);
@@ -190,12 +194,13 @@ static int run(const struct cop_conf *conf, const char *mountpoint, int report_f
 	if (rc == 0 || atomic_load(&n->stopping))
 		end(n);
 	cop_node_stop(n);
-	cop_node_guard_end(guard);
+	left_dead = n->left_dead;
 	if (n->wake_fd >= 0)
 		close(n->wake_fd);
 	if (n->signal_fd >= 0)
 		close(n->signal_fd);
 	free(n);
+	cop_node_guard_end(&guard, left_dead);
 	return rc;
 }
 

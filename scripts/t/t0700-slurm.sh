@@ -111,12 +111,14 @@ ok 'two jobs share their nodes' test -e "$T/one.ready" -a -e "$T/two.ready"
 is 'with a mount each on each node' "$(slurm_mounts)" 8
 is 'both run at the same time' "$(squeue -h -o %T | sort | uniq -c | tr -s ' ')" ' 2 RUNNING'
 
-# A node that is killed takes its mount along, and nobody else.
+# A node that is killed takes nobody along, and its mount says that it is gone.
 pid=$(on_node 3 "$COPPER" cache-stats --json "$MNT" | json_value pid)
 is_ours "$pid" || bail "pid $pid is not of this test"
 kill -KILL "$pid"
-wait_for 5 eval '[ "$(slurm_mounts)" -eq 7 ]'
-is 'a node that is killed leaves no mount' "$(slurm_mounts)" 7
+wait_for 5 is_gone "$pid"
+sleep 2
+matches 'the mount of a node that is killed is no empty directory' "$(slurm_mounts) $(on_node 3 stat "$MNT/none" 2>&1)" \
+	'^8 .*Transport endpoint is not connected'
 is 'and the others go on' "$(on_node 4 cat "$MNT/hello")" hello
 is 'the job too' "$(squeue -h -j "$one" -o %T)" RUNNING
 

@@ -10,7 +10,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
-plan 29
+plan 30
 
 small_tree "$T/src"
 SRC=$T/src
@@ -75,6 +75,12 @@ matches 'the nodes live on behind the step that started them, until they are sto
 is 'a shell around the command makes no difference' "$(said by-srun | grep -c '^in a shell 0$')" 4
 is 'twice four programs read' "$(said by-srun | grep -c '^hello$')" 8
 is 'each node is mounted' "$(slurm_mounts)" 4
+pid=$(on_node 3 "${cop_as[@]}" "$COPPER" cache-stats --json --runtime-dir "$NODE_LOCAL/run/copper" "$MNT" | json_value pid)
+is_ours "$pid" && kill -KILL "$pid"
+wait_for 5 is_gone "$pid"
+sleep 3
+matches 'a node that is killed leaves its mount to the job' "$(slurm_mounts) $(on_node 3 setpriv --reuid "$cop_user" --regid 0 --clear-groups stat "$MNT/none" 2>&1)" \
+	'^4 .*Transport endpoint is not connected'
 scancel "$id"
 wait_for 25 nodes_gone
 is 'nodes that outlived their srun end with the job' "$(slurm_mounts) $(nodes_running)" '0 0'

@@ -74,12 +74,19 @@ pids_of_nodes() {
 		node_stat "$rank" pid
 	done
 }
+kill_both() {
+	local pid rank
+	for pid in $(pids_of_nodes); do
+		is_ours "$pid" && kill -KILL "$pid"
+	done
+	for rank in 0 1; do
+		umount -l "$T/mnt/$rank"
+	done
+	wait_for 10 eval '[ "$(running)" = "0 0" ]'
+}
 is 'the first job starts' "$(both $old): $(cat "$T"/out.[01])" '0 0: '
 first=$(cat "$T/job/secret")
-for pid in $(pids_of_nodes); do
-	is_ours "$pid" && kill -KILL "$pid"
-done
-wait_for 10 eval '[ "$(running)" = "0 0" ]'
+kill_both
 is 'killed, it leaves its secret' "$(stat -c '%a %s' "$T/job/secret")" "600 $(wc -c <"$T/job/secret")"
 fails_with 1 "waited 300 ms for rank 0 to replace .*/job/secret, which is of job $old while this is job $new" \
 	env PBS_NODEFILE="$T/hosts" PBS_JOBID=$new PALS_NODEID=1 "$COPPER" mount -d "$T/job" --source "$SRC" --ready-timeout 300ms "$T/mnt/1"
@@ -151,10 +158,7 @@ is 'a tree without a scheduler starts' "$(plain)" '00: '
 "$COPPER" stop "$T/mnt/1" >/dev/null
 ok 'its secret ends with it' test ! -e "$T/plain/secret"
 is 'so that the next has its own' "$(plain)" '00: '
-for pid in $(pids_of_nodes); do
-	is_ours "$pid" && kill -KILL "$pid"
-done
-wait_for 10 eval '[ "$(running)" = "0 0" ]'
+kill_both
 first=$(cat "$T/plain/secret")
 matches 'one that a killed tree left is named' "$(plain)" \
 	"^00: copper: note: $T/plain/secret is there from an earlier start .*remove the file before a start to have a new one$"
