@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ending.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,19 +11,21 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
+#include "node/node.h"
 
 #define ASK_MS 1000
 #define WAIT_MS 5000
 
-/* "TREE PID"; false where nobody answers that. */
-static bool ask(const char *path, char tree[40], int *pid)
+/* "TREE PID". -ECONNREFUSED: its process was killed; other errors where nobody answers that. */
+static int ask(const char *path, char tree[40], int *pid)
 {
 	struct cop_ctl_reply reply = {0};
-	bool known = cop_ctl_call(path, "process", ASK_MS, NULL, NULL, &reply, NULL) == 0 && reply.status == 0 &&
-		sscanf(reply.text, "%39s %d", tree, pid) == 2 && *pid > 1;
+	int rc = cop_ctl_call(path, "process", ASK_MS, NULL, NULL, &reply, NULL);
 
+	if (!rc && (reply.status || sscanf(reply.text, "%39s %d", tree, pid) != 2 || *pid <= 1))
+		rc = -EBADMSG;
 	free(reply.text);
-	return known;
+	return rc;
 }
 
 static void watch(struct cop_cmd_ending *e, int pid)
@@ -33,14 +36,31 @@ static void watch(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
+/* Of a tree that is to end nobody looks at a dead mount any more. */
+static void take_dead_away(const struct cop_cmd_ending *e, const char *key, const char *path)
+{
+	char tree[COP_CTL_NOTE_SIZE];
+
+	cop_ctl_noted(path, tree);
+	if (strcmp(tree, e->tree))
+		return;
+	if (cop_node_is_dead(key) && cop_node_unmount_dead(key) == 0)
+		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away\n", key);
+	cop_ctl_clear(path, NULL);
+}
+
 static void look(void *ctx, const char *key, const char *path)
 {
 	struct cop_cmd_ending *e = ctx;
 	char tree[40];
-	int pid;
+	int pid, rc;
 
-	(void)key;
-	if ((!e->path || strcmp(path, e->path)) && ask(path, tree, &pid) && strcmp(tree, e->tree) == 0)
+	if (e->path && strcmp(path, e->path) == 0)
+		return;
+	rc = ask(path, tree, &pid);
+	if (rc == -ECONNREFUSED)
+		take_dead_away(e, key, path);
+	else if (rc == 0 && strcmp(tree, e->tree) == 0)
 		watch(e, pid);
 }
 
@@ -50,7 +70,7 @@ void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local
 	int pid;
 
 	*e = (struct cop_cmd_ending){.path = path};
-	if (!ask(path, e->tree, &pid))
+	if (ask(path, e->tree, &pid))
 		return;
 	watch(e, pid);
 	snprintf(dir, sizeof(dir), "%s", path);

@@ -14,6 +14,7 @@
 #define COP_CTL_KEY_MAX 4351     /* bytes of a key */
 #define COP_CTL_CLIENTS 16       /* at a time; the others wait to be accepted */
 #define COP_CTL_PATH_SIZE 108    /* what a socket address can hold, NUL included */
+#define COP_CTL_NOTE_SIZE 128    /* bytes of a note, NUL included */
 #define COP_CTL_REPLY_MAX (256 * COP_MIB)
 
 /* ---- where sockets are ------------------------------------------------------------------------- */
@@ -30,6 +31,10 @@ int cop_ctl_path(const char *dir, const char *key, char *out, size_t size);
  * how many, or -errno. */
 int cop_ctl_list(const char *dir, void (*found)(void *ctx, const char *key, const char *path),
 	void *ctx);
+/* A few words beside the socket at path, which stay when its process is killed, until the socket is replaced or taken away. What was noted,
+ * "" if nothing. 0 or -errno. */
+int cop_ctl_note(const char *path, const char *words);
+void cop_ctl_noted(const char *path, char words[COP_CTL_NOTE_SIZE]);
 /* Takes away what a killed process left at path (of cop_ctl_path). -EADDRINUSE if a living one listens there. */
 int cop_ctl_clear(const char *path, struct cop_err *err);
 

@@ -13,7 +13,7 @@
 #define COP_CTL_UNREAD_MAX 65536 /* bytes of progress that wait for a slow reader */
 #define COP_CTL_SAY_MAX 1024
 
-/* The listening socket and the two files that tell of it. */
+/* The listening socket and the files that tell of it. */
 struct cop_ctl_socket {
 	int fd;
 	char path[COP_CTL_PATH_SIZE];
@@ -29,6 +29,8 @@ int cop_ctl_dir_check(const char *dir, struct cop_err *err);
 bool cop_ctl_name_is(const char *name, const char *ending);
 /* The key's file beside the socket's. */
 void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE]);
+/* The key and the note of a socket that is not there any more. */
+void cop_ctl_forget(const char *path);
 
 struct cop_ctl_conn {
 	struct cop_ctl *ctl;

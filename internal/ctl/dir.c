@@ -87,11 +87,48 @@ int cop_ctl_path(const char *dir, const char *key, char *out, size_t size)
 	return n < 0 || (size_t)n >= COP_MIN(size, (size_t)COP_CTL_PATH_SIZE) ? -ENAMETOOLONG : 0;
 }
 
-void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE])
+static void path_beside(const char *path, const char *ending, char out[COP_CTL_PATH_SIZE])
 {
 	int stem = (int)strlen(path) - (int)strlen(".sock");
 
-	snprintf(out, COP_CTL_PATH_SIZE, "%.*s.key", stem, path);
+	snprintf(out, COP_CTL_PATH_SIZE, "%.*s%s", stem, path, ending);
+}
+
+void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE])
+{
+	path_beside(path, ".key", out);
+}
+
+void cop_ctl_forget(const char *path)
+{
+	char beside[COP_CTL_PATH_SIZE];
+
+	path_beside(path, ".key", beside);
+	unlink(beside);
+	path_beside(path, ".note", beside);
+	unlink(beside);
+}
+
+int cop_ctl_note(const char *path, const char *words)
+{
+	char file[COP_CTL_PATH_SIZE];
+
+	path_beside(path, ".note", file);
+	return cop_write_file(file, words, strlen(words), 0600);
+}
+
+void cop_ctl_noted(const char *path, char words[COP_CTL_NOTE_SIZE])
+{
+	char file[COP_CTL_PATH_SIZE], *text;
+	struct stat st;
+	size_t len;
+
+	words[0] = '\0';
+	path_beside(path, ".note", file);
+	if (lstat(file, &st) || !S_ISREG(st.st_mode) || cop_read_file(file, COP_CTL_NOTE_SIZE - 1, &text, &len))
+		return;
+	memcpy(words, text, len + 1);
+	free(text);
 }
 
 bool cop_ctl_name_is(const char *name, const char *ending)

@@ -110,6 +110,7 @@ int cop_ctl_socket_open(struct cop_ctl_socket *s, const char *path, const char *
 	rc = clear_stale(path, err);
 	if (rc)
 		goto out;
+	cop_ctl_forget(path);
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	rc = s->fd < 0 ? cop_err_set(err, errno, "cannot make a socket: %m")
 		       : bind_socket(s, key, err);
@@ -124,16 +125,13 @@ out:
 
 int cop_ctl_clear(const char *path, struct cop_err *err)
 {
-	char key_path[COP_CTL_PATH_SIZE];
 	int folder = lock_folder(path, err), rc;
 
 	if (folder < 0)
 		return folder;
 	rc = clear_stale(path, err);
-	if (!rc) {
-		cop_ctl_key_path(path, key_path);
-		unlink(key_path);
-	}
+	if (!rc)
+		cop_ctl_forget(path);
 	close(folder);
 	return rc;
 }
@@ -141,7 +139,6 @@ int cop_ctl_clear(const char *path, struct cop_err *err)
 /* The files go first: whoever finds the socket finds it alive. */
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {
-	char key_path[COP_CTL_PATH_SIZE];
 	struct stat st;
 	int folder;
 
@@ -149,8 +146,7 @@ void cop_ctl_socket_close(struct cop_ctl_socket *s)
 		return;
 	folder = lock_folder(s->path, NULL);
 	if (lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino) {
-		cop_ctl_key_path(s->path, key_path);
-		unlink(key_path);
+		cop_ctl_forget(s->path);
 		unlink(s->path);
 	}
 	if (folder >= 0)

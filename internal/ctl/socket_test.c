@@ -90,6 +90,39 @@ static void a_socket_that_was_left_over_is_taken_away_and_a_living_one_is_not(vo
 	assert_int_equal(cop_ctl_clear(s->path, &err), 0);
 }
 
+static void a_note_stays_as_long_as_what_its_process_left(void **state)
+{
+	struct server *s = *state;
+	char words[COP_CTL_NOTE_SIZE], too_long[COP_CTL_NOTE_SIZE + 1];
+	struct cop_err err = {0};
+
+	cop_ctl_noted(s->path, words);
+	assert_string_equal(words, "");
+	assert_int_equal(cop_ctl_note(s->path, "one two"), 0);
+	cop_ctl_noted(s->path, words);
+	assert_string_equal(words, "one two");
+	assert_int_equal(unlink(s->path), 0);
+	leave_stale(s);
+	cop_ctl_noted(s->path, words);
+	assert_string_equal(words, "one two");
+	assert_int_equal(cop_ctl_clear(s->path, &err), 0);
+	cop_ctl_noted(s->path, words);
+	assert_string_equal(words, "");
+	memset(too_long, 'x', sizeof(too_long));
+	too_long[COP_CTL_NOTE_SIZE] = '\0';
+	assert_int_equal(cop_ctl_note(s->path, too_long), 0);
+	cop_ctl_noted(s->path, words);
+	assert_string_equal(words, "");
+	leave_stale(s);
+	cop_ctl_stop(s->ctl);
+	assert_int_equal(cop_ctl_start(s->path, "/mnt", handle, s, &s->ctl, &err), 0);
+	assert_int_equal(cop_ctl_note(s->path, "three"), 0);
+	cop_ctl_stop(s->ctl);
+	s->ctl = NULL;
+	cop_ctl_noted(s->path, words);
+	assert_string_equal(words, "");
+}
+
 static void stop_leaves_files_that_are_not_its_own(void **state)
 {
 	struct server *s = *state;
@@ -197,6 +230,7 @@ int main(void)
 		T(a_living_socket_is_not_taken_over),
 		T(a_socket_that_was_left_over_is_named_and_replaced),
 		T(a_socket_that_was_left_over_is_taken_away_and_a_living_one_is_not),
+		T(a_note_stays_as_long_as_what_its_process_left),
 		T(stop_leaves_files_that_are_not_its_own),
 		T(of_many_that_start_over_a_dead_socket_exactly_one_succeeds),
 		T(folders_that_others_can_open_are_refused),

@@ -107,19 +107,26 @@ static void stats_command(struct cop_node *n, struct command *c, bool all)
 	free(c);
 }
 
-/* "TREE PID": what only the nodes of one tree have in common, and the process with whose end all of this node is gone. */
+/* What only the nodes of one tree have in common; "-" of a node alone. */
+static void add_tree(const struct cop_node *n, struct cop_buf *out)
+{
+	uint8_t tree[32];
+
+	if (n->topo.nodes == 1) {
+		cop_buf_str(out, "-");
+		return;
+	}
+	cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
+	for (int i = 0; i < 16; i++)
+		cop_buf_printf(out, "%02x", tree[i]);
+}
+
+/* "TREE PID": the process is the one with whose end all of this node is gone. */
 static void process_command(struct cop_node *n, struct command *c)
 {
 	struct cop_buf out = {0};
-	uint8_t tree[32];
 
-	if (n->topo.nodes > 1) {
-		cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
-		for (int i = 0; i < 16; i++)
-			cop_buf_printf(&out, "%02x", tree[i]);
-	} else {
-		cop_buf_str(&out, "-");
-	}
+	add_tree(n, &out);
 	cop_buf_printf(&out, " %d\n", (int)(n->guard.above ? n->guard.pid : getpid()));
 	cop_node_reply(c->conn, 0, &out);
 	free(c);
@@ -244,7 +251,17 @@ int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE], char
 int cop_node_control_start(struct cop_node *n, struct cop_err *err)
 {
 	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1];
+	struct cop_buf tree = {0};
 	int rc = cop_node_socket(n, path, key, err);
 
-	return rc ? rc : start_when_free(n, path, key, err);
+	if (!rc)
+		rc = start_when_free(n, path, key, err);
+	if (rc)
+		return rc;
+	/* If this node is killed, a stop of its tree knows its mount by that. */
+	add_tree(n, &tree);
+	if (tree.failed || cop_ctl_note(path, tree.data))
+		cop_log_debug("no note beside the control socket");
+	cop_buf_free(&tree);
+	return 0;
 }

@@ -80,13 +80,24 @@ static void wait_for_initiators(struct cop_node *n)
 	cop_node_chores(n, true);
 }
 
+/* The kernel has ended the connection by itself: then nothing is unmounted below. */
+static bool is_cut(const struct cop_node *n)
+{
+	struct pollfd fd = {.fd = n->fs ? cop_fs_gone_fd(n->fs) : -1, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
 static void end(struct cop_node *n)
 {
 	struct cop_buf holders = {0};
+	bool cut = is_cut(n);
 
 	cop_node_chores(n, false);
 	cop_node_profile_write(n, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
+	if (cut && !n->left_dead && cop_fs_is_dead(n->mountpoint))
+		cop_fs_unmount_dead(n->mountpoint);
 	cop_node_profile_write(n, NULL, NULL);
 	cop_node_prefetch_save(n);
 	if (holders.len)

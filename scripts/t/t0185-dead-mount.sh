@@ -7,7 +7,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 54
+plan 58
 
 SRC=$T/src
 small_tree "$SRC"
@@ -46,6 +46,15 @@ killed() { # WHO
 	is "$1: with nothing left when stop returns" "$(nodes_running) $(mounts)" '0 0'
 }
 killed root
+
+with_tree 3 --peer-timeout 1
+kill_node 2
+matches 'one of three: stop of another takes it away' "$("$COPPER" stop "$W/mnt/0" 2>&1 | tr '\n' ' ')" \
+	"$W/mnt/2: the node there was dead; its mount was taken away.*stopped 2/3 nodes"
+is 'one of three: with the others' "$(mounts)" 0
+ok 'one of three: and the guard' wait_for 5 gone
+is 'one of three: and its control socket' "$(find "$XDG_RUNTIME_DIR" -name '*.*' | wc -l)" 0
+cop_tree=0
 
 # ---- as long as its own session, in which a script may run
 
