@@ -49,7 +49,7 @@ static inline void resolve(void *ctx, uint32_t rank)
 	char address[32];
 
 	snprintf(address, sizeof(address), "fake://%s", n->tree->node[rank].name);
-	cop_rpc_resolved(n->rpc, rank, address);
+	cop_rpc_resolved(n->rpc, rank, address, false);
 }
 
 static inline void serve(void *ctx, struct cop_rpc_req *req)

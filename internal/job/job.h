@@ -168,8 +168,10 @@ bool cop_job_port_holder(const char *host, uint16_t port, char *out, size_t size
 
 /* Asks asynchronously, on the rendezvous thread; found is called once there, with the address
  * (at most 255 bytes, checked against the secret) or NULL when nobody answered within
- * timeout_ms; *why then says it in a sentence. Any thread; at most 1,024 at a time (-EBUSY). */
-typedef void cop_rendezvous_found(void *arg, const char *address, const char *why);
+ * timeout_ms; *why then says it in a sentence. lives: it answered, or somebody listens there and keeps silent, as a process does that is
+ * stopped or gets no processor; a port that refuses, a host that is not reached and who closes the connection are no such sign. Any thread; at
+ * most 1,024 at a time (-EBUSY). */
+typedef void cop_rendezvous_found(void *arg, const char *address, bool lives, const char *why);
 int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host,
 	uint32_t timeout_ms, cop_rendezvous_found *found, void *arg);
 /* Asks that are open now end after timeout_ms at the latest: who has not come up by now is not about to. */

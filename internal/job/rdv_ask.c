@@ -12,9 +12,16 @@
 
 #include "job/rdv_priv.h"
 
+static const char no_answer[] = "it did not answer";
+
 static bool is_open(const struct rdv_ask *a)
 {
 	return a->fd >= 0;
+}
+
+static bool is_connected(const struct rdv_ask *a)
+{
+	return is_open(a) && (a->step == RDV_SENDS || a->step == RDV_RECEIVES);
 }
 
 static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
@@ -35,7 +42,7 @@ void cop_rdv_ask_end(struct cop_rendezvous *r, struct rdv_ask *a, const char *ad
 	pthread_mutex_lock(&r->lock);
 	r->asked--;
 	pthread_mutex_unlock(&r->lock);
-	a->found(a->arg, address, why);
+	a->found(a->arg, address, address || a->silent, why);
 	free(a->name);
 	free(a);
 }
@@ -44,6 +51,7 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	char why[RDV_IDENTITY + sizeof(a->problem) + 80];
 
+	a->silent |= is_connected(a);
 	snprintf(why, sizeof(why), "%s gave no address within %llu ms: %s", a->identity,
 		(unsigned long long)a->timeout_ms, a->problem[0] ? a->problem : "no answer yet");
 	cop_rdv_ask_end(r, a, NULL, why);
@@ -53,8 +61,9 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
  * come first. That nobody listens at the second port is no news. */
 static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {
-	bool tried = is_open(a);
+	bool tried = is_open(a), silent = tried && problem == no_answer && is_connected(a);
 
+	a->silent = silent || (a->second && a->silent);
 	close_ask(r, a);
 	cop_list_remove(&a->link);
 	cop_list_push_back(&r->asks, &a->link);
@@ -98,6 +107,9 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 		return;
 	}
 	a->fd = fd;
+	if (!a->tried)
+		a->deadline_ms = COP_MAX(a->deadline_ms, now_ms + RDV_FIRST_TRY_MS);
+	a->tried = true;
 	r->open_asks++;
 	a->out_done = a->in_len = 0;
 	a->attempt_end_ms = COP_MIN(now_ms + a->patience_ms, a->deadline_ms);
@@ -213,16 +225,20 @@ static void go_on(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 }
 
 /* Each branch is the last thing done with the ask, which may be gone then. A passed deadline
- * ends it whatever it does; an answer that is there already still counts. */
+ * ends it whatever it does, once it has tried; an answer that is there already still counts. */
 void cop_rdv_step(struct cop_rendezvous *r, struct rdv_ask *a, short events, uint64_t now_ms)
 {
+	bool may_try = a->step == RDV_WAITS && now_ms >= a->next_ms && r->open_asks < RDV_OPEN_MAX;
+
 	if (events)
 		go_on(r, a, now_ms);
+	else if (may_try && !a->tried)
+		start_try(r, a, now_ms);
 	else if (now_ms >= a->deadline_ms)
 		give_up(r, a);
 	else if (is_open(a) && now_ms >= a->attempt_end_ms)
-		retry(r, a, now_ms, "it did not answer");
-	else if (a->step == RDV_WAITS && now_ms >= a->next_ms && r->open_asks < RDV_OPEN_MAX)
+		retry(r, a, now_ms, no_answer);
+	else if (may_try)
 		start_try(r, a, now_ms);
 	else if (a->step == RDV_NEEDS_NAME && now_ms >= a->next_ms) {
 		a->step = RDV_AT_RESOLVER;

@@ -23,6 +23,7 @@
 #define RDV_ASKS_MAX 1024
 #define RDV_CONNECTION_MS 2000
 #define RDV_PATIENCE_MS_FIRST 500
+#define RDV_FIRST_TRY_MS 500 /* at least; on a busy machine the time of an ask may be over before this thread runs */
 #define RDV_RETRY_MS_FIRST 50
 #define RDV_RETRY_MS_MOST 500
 
@@ -101,6 +102,8 @@ struct rdv_ask {
 	uint8_t out[RDV_MESSAGE_MAX], in[RDV_MESSAGE_MAX];
 	size_t out_len, out_done, in_len;
 	char problem[160]; /* what the last try ran into */
+	bool tried;        /* at least once */
+	bool silent;       /* in the last try, at either port, the connection was taken and nothing said */
 	cop_rendezvous_found *found;
 	void *arg;
 };

@@ -39,10 +39,11 @@ struct answer {
 	bool proved;
 };
 
-static void answered(void *arg, const char *address, const char *why)
+static void answered(void *arg, const char *address, bool lives, const char *why)
 {
 	struct answer *a = arg;
 
+	(void)lives;
 	(void)why;
 	a->proved = address != NULL;
 	sem_post(&a->come);

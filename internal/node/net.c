@@ -15,12 +15,12 @@ struct found {
 	uint32_t rank;
 };
 
-static void found(void *arg, const char *address, const char *why)
+static void found(void *arg, const char *address, bool lives, const char *why)
 {
 	struct found *f = arg;
 
 	if (!address)
-		cop_log_debug("no address rank=%u why=\"%s\"", f->rank, why ? why : "");
+		cop_log_debug("no address rank=%u lives=%d why=\"%s\"", f->rank, lives, why ? why : "");
 	if (f->node->guest) {
 		cop_node_guest_looked(f->node, f->rank, address != NULL);
 	} else if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
@@ -28,7 +28,7 @@ static void found(void *arg, const char *address, const char *why)
 		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s", address || !why ? "" : why);
 		pthread_mutex_unlock(&f->node->lock);
 	}
-	cop_rpc_resolved(f->node->rpc, f->rank, address);
+	cop_rpc_resolved(f->node->rpc, f->rank, address, lives);
 	free(f);
 }
 
@@ -45,12 +45,12 @@ static void ask_rendezvous(struct cop_node *n, uint32_t rank)
 		timeout_ms = n->conf->peer_timeout_ms;
 	pthread_mutex_unlock(&n->lock);
 	if (!f) {
-		cop_rpc_resolved(n->rpc, rank, NULL);
+		cop_rpc_resolved(n->rpc, rank, NULL, false);
 		return;
 	}
 	*f = (struct found){n, rank};
 	if (!rendezvous || cop_rendezvous_ask(rendezvous, &n->hosts.host[rank], timeout_ms, found, f))
-		found(f, NULL, "no rendezvous");
+		found(f, NULL, false, "no rendezvous");
 }
 
 static void resolve(void *ctx, uint32_t rank)
@@ -58,12 +58,12 @@ static void resolve(void *ctx, uint32_t rank)
 	struct cop_node *n = ctx;
 
 	if (n->book) {
-		cop_rpc_resolved(n->rpc, rank, n->book[rank]);
+		cop_rpc_resolved(n->rpc, rank, n->book[rank], false);
 	} else if (cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN)) {
 		ask_rendezvous(n, rank);
 		cop_node_gate_leave(&n->gate);
 	} else {
-		cop_rpc_resolved(n->rpc, rank, NULL);
+		cop_rpc_resolved(n->rpc, rank, NULL, false);
 	}
 }
 

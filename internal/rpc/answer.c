@@ -49,7 +49,7 @@ void cop_rpc_reqs_orphan(struct session *s)
 			COP_CONTAINER_OF(s->reqs.next, struct cop_rpc_req, session_at);
 
 		unlink_req(q);
-		if ((q->state == REQ_READY || q->state == REQ_PINNED) && !is_being_written(q))
+		if (q->state != REQ_SERVING && !is_being_written(q))
 			cop_rpc_req_free(q);
 	}
 }
@@ -70,12 +70,12 @@ static int send_reply(struct cop_rpc_req *q, const struct msg_reply *m)
 
 static struct msg_reply reply_of(const struct cop_rpc_req *q, enum msg_mode mode)
 {
-	return (struct msg_reply){.status = q->answer.status, .mode = (uint8_t)mode,
+	return (struct msg_reply){.status = q->answer.status, .mode = (uint8_t)mode, .confirm = q->answer.confirm,
 		.body_len = q->answer.body_len, .body_hash = q->body_hash,
 		.head = q->head, .head_len = q->answer.head_len, .body = q->answer.body};
 }
 
-/* The last message of a request. */
+/* The last message of a request, which is over then unless its caller is to confirm that. */
 static int send_final(struct cop_rpc_req *q, enum msg_mode mode)
 {
 	struct msg_reply m = reply_of(q, mode);
@@ -84,7 +84,14 @@ static int send_final(struct cop_rpc_req *q, enum msg_mode mode)
 	if (rc)
 		return rc;
 	cop_stats_add(q->r->conf.stats, COP_FABRIC_REQUESTS_SERVED, 1);
-	cop_rpc_req_free(q);
+	if (!q->answer.confirm) {
+		cop_rpc_req_free(q);
+		return 0;
+	}
+	q->state = REQ_SENT;
+	q->final = mode;
+	q->since_ms = q->said_ms = q->r->now_ms;
+	cop_list_remove(&q->ready_at);
 	return 0;
 }
 
@@ -101,6 +108,17 @@ static int announce(struct cop_rpc_req *q)
 	q->since_ms = q->r->now_ms;
 	cop_list_remove(&q->ready_at);
 	return 0;
+}
+
+void cop_rpc_req_again(struct cop_rpc_req *q)
+{
+	struct msg_reply m = reply_of(q, q->state == REQ_SENT ? q->final : MODE_ANNOUNCE);
+
+	if (q->state == REQ_PINNED)
+		m.head_len = 0;
+	q->said_ms = q->r->now_ms;
+	if (q->state == REQ_PINNED || q->state == REQ_SENT)
+		send_reply(q, &m);
 }
 
 static int advance(struct cop_rpc_req *q);

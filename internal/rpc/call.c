@@ -148,42 +148,47 @@ void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 
 /* ---- back ---- */
 
-static int send_pull(struct cop_rpc *r, struct call *c, size_t len)
+static int send_pull(struct cop_rpc *r, struct peer *p, uint64_t id, const struct msg_pull *m)
 {
-	struct peer *p = c->peer;
-	struct cop_frame f = {.type = COP_FRAME_PULL, .session = p->remote_sid,
-		.request = c->by_id.id};
-	struct msg_pull m = {.addr = c->addr, .key = c->key, .len = len};
+	struct cop_frame f = {.type = COP_FRAME_PULL, .session = p->remote_sid, .request = id};
 	uint8_t payload[24];
 	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
 
-	cop_rpc_msg_put_pull(&w, &m);
+	cop_rpc_msg_put_pull(&w, m);
 	return cop_rpc_link_send_sealed(r, p->link, &p->keys.tx, &f, payload, cop_wr_len(&w));
 }
 
-/* Makes room for an announced body and asks for it. */
+/* The answer is here, or not wanted any more. A word that is lost is asked for again, by the answer that comes once more. */
+static void confirm(struct cop_rpc *r, struct peer *p, uint64_t id)
+{
+	send_pull(r, p, id, &(struct msg_pull){0});
+}
+
+static int make_room(struct cop_rpc *r, struct call *c, uint64_t len)
+{
+	close_memory(c);
+	c->body = malloc(len);
+	c->body_len = len;
+	return c->body ? cop_fabric_reg(r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key) : -ENOMEM;
+}
+
+/* Asks for an announced body. An announcement that comes again says that the first PULL was lost. */
 static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 {
 	size_t most = c->ask.body_max ? c->ask.body_max : COP_RPC_BODY_MAX;
 	int rc;
 
-	if (c->body)
-		return;
-	if (m->body_len > most) {
-		send_pull(r, c, 0);
+	if (!c->body && m->body_len > most) {
+		confirm(r, c->peer, c->by_id.id);
 		fail_too_long(c, m->body_len);
 		return;
 	}
-	close_memory(c);
-	c->body = malloc(m->body_len);
-	c->body_len = m->body_len;
-	rc = c->body ? 0 : -ENOMEM;
-	if (!rc)
-		rc = cop_fabric_reg(r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key);
+	rc = c->body ? 0 : make_room(r, c, m->body_len);
 	if (rc) {
-		send_pull(r, c, 0);
+		confirm(r, c->peer, c->by_id.id);
 		fail(c, rc);
-	} else if (send_pull(r, c, c->body_len)) {
+	} else if (c->body_len == m->body_len && send_pull(r, c->peer, c->by_id.id,
+			&(struct msg_pull){.addr = c->addr, .key = c->key, .len = c->body_len})) {
 		cop_rpc_call_again(r, c);
 	}
 }
@@ -247,9 +252,12 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 		cop_rpc_reject(r, "reply", p->rank, rc);
 		return;
 	}
-	/* An answer to a request that was sent again meanwhile. */
-	if (!n)
+	/* An answer to a request that was sent again meanwhile, or that came before. */
+	if (!n) {
+		if (m.confirm)
+			confirm(r, p, f->request);
 		return;
+	}
 	c = COP_CONTAINER_OF(n, struct call, by_id);
 	if (m.mode == MODE_ANNOUNCE) {
 		pull(r, c, &m);
@@ -269,6 +277,8 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 		result.body_len = m.body_len;
 	}
 	end_call(c, &result);
+	if (m.confirm)
+		confirm(r, p, f->request);
 	cop_rpc_calls_send(r, p);
 }
 
@@ -325,7 +335,7 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
 struct resolved {
 	struct item item;
 	uint32_t rank;
-	bool known;
+	bool known, lives;
 	char address[];
 };
 
@@ -335,11 +345,11 @@ static void run_resolved(struct cop_rpc *r, struct item *item)
 	struct peer *p = r->peers[s->rank];
 
 	if (p && !r->torn)
-		cop_rpc_peer_resolved(r, p, s->known ? s->address : NULL);
+		cop_rpc_peer_resolved(r, p, s->known ? s->address : NULL, s->lives);
 	free(s);
 }
 
-void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address)
+void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address, bool lives)
 {
 	size_t len = address ? strlen(address) : 0;
 	struct resolved *s;
@@ -351,6 +361,7 @@ void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address)
 		return;
 	s->item.run = run_resolved;
 	s->rank = rank;
+	s->lives = lives;
 	s->known = address && len <= COP_HELLO_ADDRESS_MAX;
 	if (s->known)
 		memcpy(s->address, address, len);

@@ -28,6 +28,7 @@ void cop_rpc_msg_put_reply(struct cop_wr *w, const struct msg_reply *m)
 {
 	cop_wr_u32(w, (uint32_t)-m->status);
 	cop_wr_u8(w, m->mode);
+	cop_wr_u8(w, m->confirm);
 	cop_wr_u64(w, m->body_len);
 	cop_wr_u64(w, m->body_hash);
 	cop_wr_str(w, m->head, m->head_len);
@@ -39,17 +40,20 @@ int cop_rpc_msg_get_reply(const struct cop_frame *f, struct msg_reply *m)
 {
 	struct cop_rd r = cop_rd_init(f->payload, f->payload_len);
 	uint32_t code = cop_rd_u32(&r);
+	uint8_t confirm;
 	size_t rest;
 
 	m->mode = cop_rd_u8(&r);
+	confirm = cop_rd_u8(&r);
 	m->body_len = cop_rd_u64(&r);
 	m->body_hash = cop_rd_u64(&r);
 	m->head = cop_rd_str(&r, &m->head_len);
 	m->body = cop_rd_rest(&r, &rest);
 	/* 4095 is the largest error number that Linux can return. */
-	if (!cop_rd_done(&r) || code > 4095 || m->mode >= MODES || m->head_len > COP_RPC_HEAD_MAX)
+	if (!cop_rd_done(&r) || code > 4095 || m->mode >= MODES || confirm > 1 || m->head_len > COP_RPC_HEAD_MAX)
 		return -EBADMSG;
 	m->status = -(int)code;
+	m->confirm = confirm;
 	if (rest != (m->mode == MODE_INLINE ? m->body_len : 0))
 		return -EBADMSG;
 	if ((m->mode == MODE_LANDED || m->mode == MODE_ANNOUNCE) && !m->body_len)

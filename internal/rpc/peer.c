@@ -91,12 +91,19 @@ static void take_back(struct cop_rpc *r, struct peer *p)
 	}
 }
 
+static void look_up(struct cop_rpc *r, struct peer *p)
+{
+	p->looked_up = true;
+	p->looked_up_ms = r->now_ms;
+	r->conf.resolve(r->conf.ctx, p->rank);
+}
+
 /* A silent peer was looked up again and lives at another address now: it was restarted. */
 static void follow(struct cop_rpc *r, struct peer *p, const char *address)
 {
 	struct link *old = p->link, *link;
 
-	if (!p->asked_anew || !address || (strlen(address) == old->len && !memcmp(address, old->text, old->len)))
+	if (!address || (strlen(address) == old->len && !memcmp(address, old->text, old->len)))
 		return;
 	link = cop_rpc_link_get(r, address, strlen(address));
 	if (!link)
@@ -112,13 +119,27 @@ static void follow(struct cop_rpc *r, struct peer *p, const char *address)
 	greet(r, p);
 }
 
-void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address)
+/* Silent for so long, and nobody saw it alive: it is dead. Whether somebody does is waited for. */
+static bool is_given_up(const struct cop_rpc *r, const struct peer *p, uint64_t silent)
+{
+	uint64_t timeout = r->conf.peer_timeout_ms;
+
+	return silent >= timeout && ((!p->lives && !p->looked_up) || silent >= COP_RPC_PATIENCE * timeout);
+}
+
+void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address, bool lives)
 {
 	struct link *old = p->link;
+	bool expected = p->looked_up;
 
-	if (p->state == PEER_UP)
+	p->looked_up = false;
+	p->lives = lives;
+	if (expected && (p->state == PEER_UP || p->state == PEER_CONNECTING))
 		follow(r, p, address);
 	if (p->state != PEER_RESOLVING)
+		return;
+	/* There, but too busy to say where: it is asked again. */
+	if (!address && lives && r->now_ms - p->since_ms < COP_RPC_PATIENCE * (uint64_t)r->conf.peer_timeout_ms)
 		return;
 	p->link = address ? cop_rpc_link_get(r, address, strlen(address)) : NULL;
 	cop_rpc_link_put(r, old);
@@ -196,7 +217,7 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 		(unsigned long long)silent);
 	p->pause_ms = COP_MIN(pause, PAUSE_MAX_MS);
 	p->sid = p->greeting.sid = 0;
-	p->refused = false;
+	p->refused = p->lives = false;
 	enter_state(r, p, PEER_DEAD);
 	/* The connection goes first, so that nothing lands any more when the calls' buffers are given back. */
 	cop_rpc_link_reset(r, p->link);
@@ -216,7 +237,7 @@ void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p)
 	}
 	if (p->state == PEER_IDLE || p->state == PEER_DEAD) {
 		enter_state(r, p, PEER_RESOLVING);
-		r->conf.resolve(r->conf.ctx, p->rank);
+		look_up(r, p);
 		return;
 	}
 	if (p->state != PEER_UP)
@@ -289,24 +310,29 @@ static bool ping_is_due(const struct cop_rpc *r, const struct peer *p, uint64_t 
 	return r->now_ms - first->checked_ms >= r->conf.peer_timeout_ms;
 }
 
+/* A silent peer may be slow, dead, or elsewhere. */
+static void look_again(struct cop_rpc *r, struct peer *p)
+{
+	if (!p->looked_up && r->now_ms - p->looked_up_ms >= r->conf.peer_timeout_ms / 2)
+		look_up(r, p);
+}
+
 static void tick_up(struct cop_rpc *r, struct peer *p)
 {
 	uint64_t silent = r->now_ms - p->heard_ms, timeout = r->conf.peer_timeout_ms;
 
 	if (!cop_rpc_calls_any(p))
 		return;
-	if (silent >= timeout) {
+	if (is_given_up(r, p, silent)) {
 		cop_rpc_peer_dead(r, p, -EHOSTDOWN);
 		return;
 	}
 	if (ping_is_due(r, p, silent))
 		ping(r, p);
-	if (silent < timeout / 2) {
-		p->asked_anew = false;
-	} else if (!p->asked_anew) {
-		p->asked_anew = true;
-		r->conf.resolve(r->conf.ctx, p->rank);
-	}
+	if (silent < timeout / 2)
+		p->lives = false;
+	else
+		look_again(r, p);
 	if (silent >= timeout / 2 && r->now_ms - p->greeting.sent_ms >= timeout / 4) {
 		if (p->greeting.sid)
 			send_hello(r, p);
@@ -316,18 +342,32 @@ static void tick_up(struct cop_rpc *r, struct peer *p)
 	cop_rpc_calls_send(r, p);
 }
 
+static void tick_connecting(struct cop_rpc *r, struct peer *p, uint64_t age)
+{
+	uint64_t timeout = r->conf.peer_timeout_ms;
+
+	if (is_given_up(r, p, age) || (p->refused && age >= timeout)) {
+		cop_rpc_peer_dead(r, p, p->refused ? -EACCES : -EHOSTDOWN);
+		return;
+	}
+	if (age >= timeout / 2)
+		look_again(r, p);
+	if (r->now_ms - p->greeting.sent_ms >= timeout / 6)
+		send_hello(r, p);
+}
+
 static void tick_peer(struct cop_rpc *r, struct peer *p)
 {
-	uint64_t age = r->now_ms - p->since_ms, timeout = r->conf.peer_timeout_ms;
+	uint64_t age = r->now_ms - p->since_ms;
 
 	if (p->state == PEER_UP)
 		tick_up(r, p);
 	else if (p->state == PEER_RESOLVING && age >= RESOLVE_MS)
 		cop_rpc_peer_dead(r, p, -EHOSTDOWN);
-	else if (p->state == PEER_CONNECTING && age >= timeout)
-		cop_rpc_peer_dead(r, p, p->refused ? -EACCES : -EHOSTDOWN);
-	else if (p->state == PEER_CONNECTING && r->now_ms - p->greeting.sent_ms >= timeout / 6)
-		send_hello(r, p);
+	else if (p->state == PEER_RESOLVING)
+		look_again(r, p);
+	else if (p->state == PEER_CONNECTING)
+		tick_connecting(r, p, age);
 }
 
 static bool needs_ticks(const struct cop_rpc *r, const struct peer *p)

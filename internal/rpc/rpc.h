@@ -7,7 +7,9 @@
  * answered and could not prove the job's secret, or -EPROTO when the peer was started with other terms (a peer that holds another secret does not answer at all: -EHOSTDOWN here, a
  * warning and a count there), or -ECANCELED at close, or for one call -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length stands in body_len), -EBADMSG
  * (the body could not be written or its checksum was wrong). A call has no deadline of its own: a peer
- * that answers pings is alive, however long its storage takes. A peer that answers neither for peer_timeout_ms is dead;
+ * that answers pings is alive, however long its storage takes. A peer that answers neither for half of peer_timeout_ms is looked up again;
+ * when peer_timeout_ms are over and the look-up has not found its process alive, it is dead. One whose process is there, on a machine that is
+ * too busy to let it answer, is asked and looked up for COP_RPC_PATIENCE times as long before it counts as dead;
  * calls to it fail at once until a pause has passed (growing from 1 s to 10 s), then the next call tries it again with its
  * address resolved afresh. A sign of life from it ends the pause. Calls whose request or reply was lost, and calls to a peer that
  * restarted, are sent again by rpc itself (fabric.retries): what is asked must be idempotent, and a server may see it twice.
@@ -25,6 +27,7 @@
 
 #define COP_RPC_HEAD_MAX 256           /* bytes of a reply's head */
 #define COP_RPC_PAYLOAD_MAX 8192       /* bytes of a request's payload */
+#define COP_RPC_PATIENCE 10            /* times peer_timeout_ms: how long a process that is there may be silent */
 #define COP_RPC_BODY_MAX (64 * COP_MIB) /* bytes of a reply's body */
 
 struct cop_rpc;
@@ -63,8 +66,9 @@ void cop_rpc_close(struct cop_rpc *r);
 void cop_rpc_quiet(struct cop_rpc *r);
 struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r);
 
-/* Any thread. address NULL: could not be resolved now (calls waiting for it end with -EHOSTDOWN). */
-void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address);
+/* Any thread. address NULL: could not be resolved now (calls waiting for it end with -EHOSTDOWN). lives: whoever looked it up saw, by another
+ * way than the fabric, that the process is there (it answered, or its kernel took a connection for it). */
+void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address, bool lives);
 
 /* ---- calls -------------------------------------------------------------------------------------- */
 
@@ -117,6 +121,7 @@ struct cop_rpc_answer {
 	const void *body; /* not copied: stays until release is called (on any thread) */
 	size_t body_len;
 	bool has_sum; /* the caller gave checks_body: rpc makes no sum of its own */
+	bool confirm; /* kept, and sent again, until the caller's rpc has said that it came: cop_rpc_unconfirmed */
 	void (*release)(void *arg); /* may be NULL */
 	void *release_arg;
 };
@@ -125,6 +130,10 @@ struct cop_rpc_answer {
  * written there by RMA; any other is announced with its size and pulled by the caller into
  * a buffer made for it. */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer);
+
+/* Any thread. How many ranks have not confirmed an answer of this node that was given with confirm; up to max of them into ranks. An
+ * answer that is never confirmed is given up after two minutes, and at once when its caller opens a new session. */
+unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max);
 
 /* ---- what is going on, for cache-stats -------------------------------------------------------------- */
 

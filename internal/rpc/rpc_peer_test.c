@@ -72,7 +72,8 @@ static void the_pause_before_the_next_try_grows_to_ten_seconds(void **state)
 
 		assert_true(t_until(w, t, 2 * TIMEOUT) >= TIMEOUT - 200);
 		assert_int_equal(t->status, -EHOSTDOWN);
-		assert_int_equal(w->node[0].resolves, i + 1);
+		/* To connect, and once more in the silence that followed. */
+		assert_int_equal(w->node[0].resolves, 2 * (i + 1));
 		t_advance(w, pauses[i] - 200);
 		t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 		assert_true(t_until(w, t, 100) == 0);
@@ -107,6 +108,78 @@ static void a_slow_peer_that_answers_pings_is_alive(void **state)
 	assert_int_equal(t->status, 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+}
+
+/* A process that was stopped, or gets no processor: it is seen to be there, and says nothing. */
+static void a_silent_peer_whose_process_is_there_is_waited_for(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *held, *fresh, *other;
+
+	t_connect(w, 0, 1);
+	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_run(w);
+	w->node[1].lives_on = w->node[2].lives_on = true;
+	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_fabric_fake_cut(w->net, "n2", true);
+	fresh = t_call(w, 0, 1, T_ECHO, "hi", 2);
+	other = t_call(w, 0, 2, T_ECHO, "hi", 2);
+	t_advance(w, (COP_RPC_PATIENCE - 1) * TIMEOUT);
+	assert_int_equal(held->times + fresh->times + other->times, 0);
+	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_fabric_fake_cut(w->net, "n2", false);
+	t_advance(w, TIMEOUT);
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	assert_int_equal(held->times + fresh->times + other->times, 3);
+	assert_int_equal(held->status, 0);
+	assert_int_equal(fresh->status, 0);
+	assert_int_equal(other->status, 0);
+}
+
+static void a_silent_peer_whose_process_goes_is_dead_at_once(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	t_connect(w, 0, 1);
+	w->node[1].lives_on = true;
+	cop_fabric_fake_cut(w->net, "n1", true);
+	t = t_call(w, 0, 1, T_ECHO, "hi", 2);
+	t_advance(w, 2 * TIMEOUT);
+	assert_int_equal(t->times, 0);
+	w->node[1].lives_on = false;
+	assert_true(t_until(w, t, TIMEOUT) <= TIMEOUT / 2 + 200);
+	assert_int_equal(t->status, -EHOSTDOWN);
+}
+
+static void patience_has_an_end(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	t_connect(w, 0, 1);
+	w->node[1].lives_on = true;
+	cop_fabric_fake_cut(w->net, "n1", true);
+	t = t_call(w, 0, 1, T_ECHO, "hi", 2);
+	assert_true(t_until(w, t, 2 * COP_RPC_PATIENCE * TIMEOUT) >= COP_RPC_PATIENCE * TIMEOUT - 200);
+	assert_int_equal(t->status, -EHOSTDOWN);
+}
+
+/* The look-up found somebody who was too busy to say where it is. */
+static void an_address_that_is_late_is_waited_for(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *t;
+
+	w->node[0].no_address = w->node[0].lives_on = true;
+	w->node[1].lives_on = true;
+	t = t_call(w, 0, 1, T_ECHO, "hi", 2);
+	t_advance(w, 2 * TIMEOUT);
+	assert_int_equal(t->times, 0);
+	w->node[0].no_address = false;
+	assert_true(t_until(w, t, TIMEOUT) != UINT64_MAX);
+	assert_int_equal(t->status, 0);
 }
 
 static void a_peer_that_comes_back_is_used_again(void **state)
@@ -233,6 +306,10 @@ int main(void)
 		T(a_peer_that_was_never_there_is_dead_too),
 		T(the_pause_before_the_next_try_grows_to_ten_seconds),
 		T(a_slow_peer_that_answers_pings_is_alive),
+		T(a_silent_peer_whose_process_is_there_is_waited_for),
+		T(a_silent_peer_whose_process_goes_is_dead_at_once),
+		T(patience_has_an_end),
+		T(an_address_that_is_late_is_waited_for),
 		T(a_peer_that_comes_back_is_used_again),
 		T(a_sign_of_life_ends_the_pause),
 		T(calls_to_a_restarted_peer_are_sent_again),

@@ -28,10 +28,16 @@
  * It may have another address now: at the same time its address is resolved once more, and if that differs, the calls go there over
  * a new session.
  *
+ * Dead or slow. Silence alone does not tell a process that is gone from one that gets no processor (stopped, or among a hundred others on a
+ * core). The look-up does: it goes to another thread of the peer, and the kernel of its machine takes the connection for a process that does not
+ * run, and refuses it when there is none. So a peer is dead when it was silent for the timeout and the look-up has found nobody, or when it was
+ * silent for COP_RPC_PATIENCE times the timeout. Where a look-up cannot tell (an address book), silence alone decides.
+ *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
  * names the requests that have waited long, the pong tells which of them the server has never
  * seen or has already answered; since messages of a pair arrive in order, those are lost and are
- * sent again (requests are idempotent).
+ * sent again (requests are idempotent). Of a request that the server has announced the body of, or answered and wants
+ * that confirmed, the server sends its last message again instead.
  *
  * Bodies by RMA are written in pieces of at most PIECE bytes, at most OUTSTANDING bytes at a
  * time to one peer, so that a pong never stands behind more than that. */
@@ -49,6 +55,8 @@
 #define PIECE COP_MIB
 #define OUTSTANDING (8 * COP_MIB)
 #define PIN_MS 30000                      /* a body waits so long to be pulled, or a write to advance */
+#define CONFIRM_MS 120000                 /* an answer waits so long for the word that it came, */
+#define SAY_AGAIN_MS 1000                 /* and is sent again so often */
 #define RESOLVE_MS 120000                 /* backstop: resolvers answer on their own */
 #define PAUSE_MIN_MS 1000
 #define PAUSE_MAX_MS 10000
@@ -127,7 +135,9 @@ struct peer {
 	uint64_t heard_ms, pinged_ms;
 	uint64_t pause_ms; /* how long to stay dead; 0 after a success */
 	bool refused;      /* someone answered without knowing the secret */
-	bool asked_anew;   /* while UP and silent: its address was asked for again, it may live elsewhere now */
+	bool looked_up;    /* its address was asked for, and no answer came yet */
+	bool lives;        /* silent as it is, the last look-up found its process there */
+	uint64_t looked_up_ms;
 	struct link *link;
 	uint64_t sid, remote_sid; /* valid while PEER_UP */
 	struct cop_frame_keys keys;
@@ -157,10 +167,20 @@ struct call {
 
 /* ---- one served request ---- */
 
+enum msg_mode {
+	MODE_INLINE,   /* the body stands in the message */
+	MODE_LANDED,   /* it was written where the request or PULL said */
+	MODE_ANNOUNCE, /* it is this long: make room and send PULL */
+	MODE_FAILED,   /* it could not be written */
+	MODE_UNABLE,   /* there is no answer: the status says what the server lacks */
+	MODES
+};
+
 enum req_state {
 	REQ_SERVING, /* with the user, or answered and in the inbox; other threads never touch the state */
 	REQ_READY,   /* in session->ready */
 	REQ_PINNED,  /* announced, waits for PULL */
+	REQ_SENT,    /* answered, waits for the caller's word that the answer came */
 };
 
 struct cop_rpc_req {
@@ -174,9 +194,10 @@ struct cop_rpc_req {
 	uint8_t op;
 	uint64_t body_seed;
 	uint64_t land_addr, land_key, land_len;
-	uint64_t since_ms;
+	uint64_t since_ms, said_ms; /* of the state; REQ_SENT: when the last message went out */
 	struct cop_rpc_answer answer;
 	bool is_inline;
+	enum msg_mode final; /* REQ_SENT: of the last message */
 	uint64_t body_hash;
 	size_t posted, acked; /* bytes of the body */
 	int write_rc;
@@ -255,7 +276,7 @@ int cop_rpc_link_send_sealed(struct cop_rpc *r, struct link *l, struct cop_frame
 struct peer *cop_rpc_peer(struct cop_rpc *r, uint32_t rank);
 /* A call was added to p->waiting. */
 void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p);
-void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address);
+void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address, bool lives);
 void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len,
 	const struct cop_frame *f);
 /* Proof of life came from the other direction. */
@@ -301,6 +322,8 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s);
 void cop_rpc_reqs_orphan(struct session *s);
 /* The request is over: its body goes back to its owner. */
 void cop_rpc_req_free(struct cop_rpc_req *q);
+/* The caller asks after a request whose announcement or answer it should have: it is sent again. */
+void cop_rpc_req_again(struct cop_rpc_req *q);
 /* The answer may go out as soon as others leave room for it. */
 void cop_rpc_req_ready(struct cop_rpc_req *q);
 /* Sends what is ready, as far as fabric and the limit on outstanding bytes allow. */
@@ -314,26 +337,19 @@ struct msg_request {
 	const void *payload;
 	size_t payload_len;
 };
-enum msg_mode {
-	MODE_INLINE,   /* the body stands in the message */
-	MODE_LANDED,   /* it was written where the request or PULL said */
-	MODE_ANNOUNCE, /* it is this long: make room and send PULL */
-	MODE_FAILED,   /* it could not be written */
-	MODE_UNABLE,   /* there is no answer: the status says what the server lacks */
-	MODES
-};
 struct msg_reply {
 	int status;
 	uint8_t mode;
+	bool confirm; /* the caller says when it has the answer, by a PULL of nothing */
 	uint64_t body_len, body_hash;
 	const void *head, *body; /* body: MODE_INLINE */
 	size_t head_len;
 };
 struct msg_pull {
-	uint64_t addr, key, len; /* len 0: the caller does not want it any more */
+	uint64_t addr, key, len; /* len 0: the caller has the answer, or does not want it any more */
 };
 #define MSG_REQUEST_FIXED 25
-#define MSG_REPLY_FIXED 23
+#define MSG_REPLY_FIXED 24
 /* Bytes of head and body that one message holds. */
 #define MSG_INLINE_MAX (COP_FABRIC_MSG_MAX - COP_FRAME_OVERHEAD - MSG_REPLY_FIXED)
 void cop_rpc_msg_put_request(struct cop_wr *w, const struct msg_request *m);

@@ -126,7 +126,7 @@ static void resolve(void *ctx, uint32_t rank)
 {
 	struct node *n = ctx;
 
-	cop_rpc_resolved(n->rpc, rank, n->address[rank]);
+	cop_rpc_resolved(n->rpc, rank, n->address[rank], false);
 }
 
 static void start(uint32_t rank)

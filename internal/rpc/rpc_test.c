@@ -228,7 +228,7 @@ static void calls_wait_while_the_address_is_looked_up(void **state)
 	assert_string_equal(json.data, "[{\"rank\":1,\"state\":\"connecting\",\"calls\":2,"
 		"\"oldest_ms\":4900,\"waits_for\":\"address\"}]");
 	cop_buf_free(&json);
-	cop_rpc_resolved(w->node[0].rpc, 1, "fake://n1");
+	cop_rpc_resolved(w->node[0].rpc, 1, "fake://n1", false);
 	t_run(w);
 	assert_int_equal(t->status + u->status, 0);
 	assert_int_equal(t->times + u->times, 2);
@@ -267,9 +267,9 @@ static void a_bad_address_ends_calls_too(void **state)
 	t_run(w);
 	memset(longer, 'x', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
-	cop_rpc_resolved(w->node[0].rpc, 7, "fake://n1");
-	cop_rpc_resolved(w->node[0].rpc, 2, "fake://n2");
-	cop_rpc_resolved(w->node[0].rpc, 1, longer);
+	cop_rpc_resolved(w->node[0].rpc, 7, "fake://n1", false);
+	cop_rpc_resolved(w->node[0].rpc, 2, "fake://n2", false);
+	cop_rpc_resolved(w->node[0].rpc, 1, longer, false);
 	t_run(w);
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, -EHOSTDOWN);

@@ -21,6 +21,7 @@ enum {
 	T_FAIL,    /* -EACCES with a head */
 	T_FORWARD, /* asks the next rank first */
 	T_UNABLE,  /* has no descriptor left */
+	T_KEEP,    /* as T_BODY, and the answer is to be confirmed */
 };
 
 struct t_result {
@@ -39,6 +40,7 @@ struct t_node {
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
 	bool mute_resolver, no_address;
+	bool lives_on; /* whoever looks it up sees its process, also while it is cut off */
 	unsigned lives;     /* restarts at another address; part of the name */
 	uint64_t terms;
 	unsigned differs;   /* how often somebody else had others */
@@ -79,7 +81,7 @@ static inline void t_resolve(void *ctx, uint32_t rank)
 	if (n->mute_resolver)
 		return;
 	t_address(n->w, rank, text);
-	cop_rpc_resolved(n->rpc, rank, n->no_address ? NULL : text);
+	cop_rpc_resolved(n->rpc, rank, n->no_address ? NULL : text, n->w->node[rank].lives_on);
 }
 
 static inline void *t_pattern(size_t len)
@@ -123,6 +125,7 @@ static inline void t_answer_body(struct t_node *n, struct cop_rpc_req *q, size_t
 	if (!b)
 		abort();
 	b->n = n;
+	a.confirm = cop_rpc_req_op(q) == T_KEEP;
 	a.body = b->data = t_pattern(len);
 	n->bodies++;
 	cop_rpc_reply(q, &a);
@@ -187,6 +190,7 @@ static inline void t_serve(void *ctx, struct cop_rpc_req *q)
 		cop_rpc_reply(q, &a);
 		break;
 	case T_BODY:
+	case T_KEEP:
 		len = cop_rd_u32(&rd);
 		t_answer_body(n, q, n->body_mask ? len & n->body_mask : len);
 		break;
@@ -325,18 +329,24 @@ static inline struct t_result *t_connect(struct t_world *w, uint32_t from, uint3
 	return t;
 }
 
-static inline struct t_result *t_call_body(struct t_world *w, uint32_t from, uint32_t to,
+static inline struct t_result *t_call_sized(struct t_world *w, uint32_t from, uint32_t to, uint8_t op,
 	uint32_t body_len, void *landing, size_t landing_len)
 {
 	uint8_t want[4];
 	struct cop_wr wr = cop_wr_init(want, sizeof(want));
 	struct t_result *t = t_next(w);
-	struct cop_rpc_call c = {.rank = to, .op = T_BODY, .payload = want, .payload_len = 4,
+	struct cop_rpc_call c = {.rank = to, .op = op, .payload = want, .payload_len = 4,
 		.landing = landing, .landing_len = landing_len, .done = t_done, .arg = t};
 
 	cop_wr_u32(&wr, body_len);
 	cop_rpc_call(w->node[from].rpc, &c);
 	return t;
+}
+
+static inline struct t_result *t_call_body(struct t_world *w, uint32_t from, uint32_t to,
+	uint32_t body_len, void *landing, size_t landing_len)
+{
+	return t_call_sized(w, from, to, T_BODY, body_len, landing, landing_len);
 }
 
 static inline uint64_t t_stat(struct t_world *w, uint32_t rank, enum cop_counter c)

@@ -89,7 +89,7 @@ static struct cop_rpc_req *find(struct session *s, uint64_t id)
 	return n ? COP_CONTAINER_OF(n, struct cop_rpc_req, by_id) : NULL;
 }
 
-/* A PULL that comes after the body was given up is no offence: the caller's next ping tells it
+/* A PULL that comes after the body was given up, or twice, is no offence: the caller's next ping tells it
  * to ask again. */
 static int pull(struct session *s, const struct cop_frame *f)
 {
@@ -97,12 +97,14 @@ static int pull(struct session *s, const struct cop_frame *f)
 	struct msg_pull m;
 	int rc = cop_rpc_msg_get_pull(f, &m);
 
-	if (rc || !q || q->state != REQ_PINNED)
+	if (rc || !q || (q->state != REQ_PINNED && q->state != REQ_SENT))
 		return rc;
 	if (!m.len) {
 		cop_rpc_req_free(q);
 		return 0;
 	}
+	if (q->state == REQ_SENT)
+		return 0;
 	if (m.len != q->answer.body_len)
 		return -EPROTO;
 	q->land_addr = m.addr;
@@ -124,8 +126,11 @@ static int ping(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 		return -EBADMSG;
 	while (rd.p < rd.end) {
 		uint64_t id = cop_rd_u64(&rd);
+		struct cop_rpc_req *q = find(s, id);
 
-		if (!cop_rpc_idmap_get(&s->by_id, id))
+		if (q)
+			cop_rpc_req_again(q);
+		else
 			cop_wr_u64(&w, id);
 	}
 	cop_rpc_link_send_sealed(r, s->link, &s->keys.tx, &pong, unknown, cop_wr_len(&w));
@@ -155,8 +160,11 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s)
 		struct cop_rpc_req *q = COP_CONTAINER_OF(at, struct cop_rpc_req, session_at);
 
 		next = at->next;
-		if (q->state == REQ_PINNED && r->now_ms - q->since_ms >= PIN_MS)
+		if ((q->state == REQ_PINNED && r->now_ms - q->since_ms >= PIN_MS) ||
+		    (q->state == REQ_SENT && r->now_ms - q->since_ms >= CONFIRM_MS))
 			cop_rpc_req_free(q);
+		else if (q->state == REQ_SENT && r->now_ms - q->said_ms >= SAY_AGAIN_MS)
+			cop_rpc_req_again(q);
 	}
 	if (!cop_list_empty(&s->ready) && r->now_ms - s->advanced_ms >= PIN_MS) {
 		cop_log_warn("peer takes no bytes rank=%u", s->rank);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which answers are not known to have come. */
+#include "rpc/rpc_priv.h"
+
+struct count {
+	struct item item;
+	uint32_t *ranks;
+	unsigned max, found;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool done;
+};
+
+static bool waits(const struct session *s)
+{
+	for (const struct cop_list *at = s->reqs.next; at != &s->reqs; at = at->next) {
+		const struct cop_rpc_req *q = COP_CONTAINER_OF(at, struct cop_rpc_req, session_at);
+
+		/* Until it is ready, its answer is another thread's. */
+		if (q->state != REQ_SERVING && q->answer.confirm)
+			return true;
+	}
+	return false;
+}
+
+static void count(struct cop_rpc *r, struct count *c)
+{
+	for (const struct cop_list *at = r->serving.next; at != &r->serving; at = at->next) {
+		const struct session *s = COP_CONTAINER_OF(at, struct session, at);
+
+		if (!waits(s))
+			continue;
+		if (c->found < c->max)
+			c->ranks[c->found] = s->rank;
+		c->found++;
+	}
+}
+
+static void run_count(struct cop_rpc *r, struct item *item)
+{
+	struct count *c = COP_CONTAINER_OF(item, struct count, item);
+
+	count(r, c);
+	pthread_mutex_lock(&c->lock);
+	c->done = true;
+	pthread_cond_signal(&c->cond);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Through the inbox, behind the answers that were given before. */
+unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max)
+{
+	struct count c = {.item.run = run_count, .ranks = ranks, .max = max, .lock = PTHREAD_MUTEX_INITIALIZER,
+		.cond = PTHREAD_COND_INITIALIZER};
+
+	if (r->fake || cop_rpc_inside(r)) {
+		count(r, &c);
+		return c.found;
+	}
+	if (!cop_rpc_push(r, &c.item))
+		return 0;
+	pthread_mutex_lock(&c.lock);
+	while (!c.done)
+		pthread_cond_wait(&c.cond, &c.lock);
+	pthread_mutex_unlock(&c.lock);
+	return c.found;
+}
