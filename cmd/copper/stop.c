@@ -95,7 +95,7 @@ int cop_cmd_stop(int argc, char **argv)
 	struct cop_err err = {0};
 	char path[COP_CTL_PATH_SIZE], *rest;
 	unsigned left;
-	int code, rc;
+	int code, rc, status;
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
@@ -132,10 +132,11 @@ int cop_cmd_stop(int argc, char **argv)
 		fprintf(stderr, "copper stop: %s, but that cannot be written to standard output\n", reply.text);
 	if (rest && *rest)
 		fprintf(stderr, "%s", rest);
+	status = reply.status;
 	free(reply.text);
 	left = cop_cmd_ending_wait(&ending);
 	take_dead_away(a.mountpoint);
 	if (left)
 		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n", left);
-	return rc ? 1 : 0;
+	return rc || status ? 1 : 0;
 }

@@ -50,24 +50,35 @@ static int fill(struct cop_report_cluster *c, const struct cop_prof_sum *s, cons
 	return rc;
 }
 
-/* A line of the summary, where something is missing. */
-static void note(const struct cop_node *n, uint64_t nodes, char *out, size_t size)
+/* Lines of the summary, where something is missing: how many, and who did not answer. */
+static void note(const struct cop_node *n, const struct gathered *g, struct cop_buf *out)
 {
+	uint64_t nodes = cop_prof_sum_nodes(g->prof);
+	uint32_t named = COP_MIN(g->missing, (uint32_t)MISSING_NAMED);
+
 	if (nodes < n->topo.nodes)
-		snprintf(out, size, "- Nodes of the job that are not in these sums: `%" PRIu64 "` (dead, stopped before, or started without a profile)\n",
+		cop_buf_printf(out, "- Nodes of the job that are not in these sums: `%" PRIu64 "` (dead, stopped before, or started without a profile)\n",
 			n->topo.nodes - nodes);
+	for (uint32_t i = 0; i < named; i++)
+		cop_buf_printf(out, "%s`%s` (rank %" PRIu32 ")", i ? ", " : "- Nodes that did not answer: ", cop_node_host(n, g->lost[i]), g->lost[i]);
+	if (g->missing > named)
+		cop_buf_printf(out, " and %" PRIu32 " more", g->missing - named);
+	if (named)
+		cop_buf_str(out, "\n");
 }
 
 static int write_files(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c,
 	struct cop_err *err)
 {
-	char dir[sizeof(n->job_dir) + 32], input[sizeof(n->job_dir) + 32], missing[160] = "";
+	char dir[sizeof(n->job_dir) + 32], input[sizeof(n->job_dir) + 32];
+	struct cop_buf missing = {0};
 	int rc;
 
 	snprintf(dir, sizeof(dir), "%s/profiling/cluster", n->job_dir);
 	snprintf(input, sizeof(input), "%s/profiling/final", n->job_dir);
-	note(n, cop_prof_sum_nodes(g->prof), missing, sizeof(missing));
-	rc = cop_report_cluster_write_noted(c, dir, "cluster", input, *missing ? missing : NULL, NULL, err);
+	note(n, g, &missing);
+	rc = cop_report_cluster_write_noted(c, dir, "cluster", input, missing.data, NULL, err);
+	cop_buf_free(&missing);
 	return rc ? rc : cop_prof_write_sums(g->prof, dir, "cluster", n->source, &g->stats, err);
 }
 

@@ -140,7 +140,7 @@ static void all_invalidated(void *arg, struct gathered *g)
 	cop_buf_printf(&out, "invalidated on %u/%u nodes\n", g->nodes, c->node->topo.nodes);
 	if (g->text.len)
 		cop_buf_printf(&out, "%s\n", g->text.data);
-	cop_node_reply(c->conn, g->dead ? -EHOSTDOWN : 0, &out);
+	cop_node_reply(c->conn, g->missing ? -EHOSTDOWN : 0, &out);
 	free(c);
 }
 

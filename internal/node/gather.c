@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An answer that cannot be read is asked for so often. */
+#define TRIES 3
+
 struct gather {
 	struct cop_node *node;
 	struct task task; /* its path is this struct's own */
@@ -21,9 +24,11 @@ struct gather {
 struct part {
 	struct gather *g;
 	uint32_t rank;
+	unsigned tries;
 };
 
 static void ask(struct gather *g, uint32_t rank);
+static void ask_again(struct gather *g, uint32_t rank, unsigned tries);
 
 static void finish_one(struct gather *g)
 {
@@ -40,36 +45,6 @@ static void finish_one(struct gather *g)
 	cop_node_gate_leave(&n->gate);
 }
 
-void cop_node_gathered_free(struct gathered *g)
-{
-	cop_buf_free(&g->text);
-	cop_prof_sum_free(g->prof);
-	*g = (struct gathered){0};
-}
-
-void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator)
-{
-	into->nodes += from->nodes;
-	into->dead += from->dead;
-	cop_stats_sum(&into->stats, &from->stats);
-	for (unsigned t = 0; t < COP_TABLES; t++) {
-		into->usage.table[t].bytes += from->usage.table[t].bytes;
-		into->usage.table[t].entries += from->usage.table[t].entries;
-	}
-	into->usage.limit_bytes += from->usage.limit_bytes;
-	into->usage.used_bytes += from->usage.used_bytes;
-	if (from->text.len && into->text.len)
-		cop_buf_add(&into->text, &separator, 1);
-	cop_buf_add(&into->text, from->text.data ? from->text.data : "", from->text.len);
-	if (!from->prof)
-		return;
-	if (!into->prof)
-		into->prof = cop_prof_sum_new();
-	/* What is missing then can be told from the number of nodes in the sums. */
-	if (!into->prof || cop_prof_merge(into->prof, from->prof))
-		cop_log_error("no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
-}
-
 static void add(struct gather *g, const struct gathered *part)
 {
 	pthread_mutex_lock(&g->lock);
@@ -77,104 +52,90 @@ static void add(struct gather *g, const struct gathered *part)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- the answer's body: fixed numbers, the text, the profile ---- */
-
-#define NUMBERS (3 * 4 + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
-
-static void encode(const struct gathered *g, uint8_t out[NUMBERS])
-{
-	struct cop_wr w = cop_wr_init(out, NUMBERS);
-
-	cop_wr_u32(&w, g->nodes);
-	cop_wr_u32(&w, g->dead);
-	for (unsigned c = 0; c < COP_COUNTERS; c++)
-		cop_wr_u64(&w, cop_stats_get(&g->stats, c));
-	for (unsigned t = 0; t < COP_TABLES; t++) {
-		cop_wr_u64(&w, g->usage.table[t].bytes);
-		cop_wr_u64(&w, g->usage.table[t].entries);
-	}
-	cop_wr_u64(&w, g->usage.limit_bytes);
-	cop_wr_u64(&w, g->usage.used_bytes);
-	cop_wr_u32(&w, (uint32_t)g->text.len);
-}
-
-/* A profile that is not one is left out: the rest of the answer is as good as before. */
-static void decode_prof(const void *data, size_t len, struct gathered *g)
-{
-	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;
-
-	if (rc)
-		cop_log_error("sums that came from below cannot be used bytes=%zu error=\"%s\"", len, strerror(-rc));
-}
-
-static bool decode(const void *body, size_t len, struct gathered *g)
-{
-	struct cop_rd r = cop_rd_init(body, len);
-	const char *rest;
-	uint32_t text;
-
-	g->nodes = cop_rd_u32(&r);
-	g->dead = cop_rd_u32(&r);
-	for (unsigned c = 0; c < COP_COUNTERS; c++)
-		cop_stats_add(&g->stats, c, cop_rd_u64(&r));
-	for (unsigned t = 0; t < COP_TABLES; t++) {
-		g->usage.table[t].bytes = cop_rd_u64(&r);
-		g->usage.table[t].entries = cop_rd_u64(&r);
-	}
-	g->usage.limit_bytes = cop_rd_u64(&r);
-	g->usage.used_bytes = cop_rd_u64(&r);
-	text = cop_rd_u32(&r);
-	rest = cop_rd_rest(&r, &len);
-	if (r.bad || text > len)
-		return false;
-	cop_buf_add(&g->text, rest, text);
-	decode_prof(rest + text, len - text, g);
-	return !g->text.failed;
-}
-
 void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g)
 {
-	struct cop_rpc_answer a = {.release = free};
+	/* Who answers a stop ends, and takes along what was not heard. */
+	struct cop_rpc_answer a = {.release = free, .confirm = cop_rpc_req_op(req) == OP_STOP};
 	struct cop_buf body = {0};
-	uint8_t numbers[NUMBERS];
 
-	encode(g, numbers);
-	cop_buf_add(&body, numbers, NUMBERS);
-	cop_buf_add(&body, g->text.data ? g->text.data : "", g->text.len);
-	if (g->prof)
-		cop_prof_encode(g->prof, &body);
-	if (body.failed || g->text.failed) {
-		cop_buf_free(&body);
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
-		return;
-	}
+	a.status = cop_node_gathered_encode(g, &body);
 	a.body = a.release_arg = body.data;
 	a.body_len = body.len;
 	cop_rpc_reply(req, &a);
 }
 
-/* ---- asking ---- */
+/* ---- nodes without an answer ---- */
 
-static void add_dead(struct gather *g, uint32_t rank)
+static void lost_json(const struct lost *l, struct cop_buf *out)
 {
-	const char *host = cop_node_host(g->node, rank);
-	struct gathered dead = {.dead = 1};
-
-	switch (g->task.op) {
-	case OP_STATS:
-		cop_buf_printf(&dead.text, "{\"rank\":%" PRIu32 ",\"host\":", rank);
-		cop_buf_json_str(&dead.text, host, strlen(host));
-		cop_buf_str(&dead.text, ",\"dead\":true}");
-		break;
-	case OP_TABLE:
-		cop_buf_printf(&dead.text, "%7" PRIu32 "  %-24s dead", rank, host);
-		break;
-	default:
-		cop_buf_printf(&dead.text, NODE_SILENT_LINE, host, rank);
+	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"host\":", l->rank);
+	cop_buf_json_str(out, l->host, strlen(l->host));
+	if (l->kind == LOST_DEAD) {
+		cop_buf_str(out, ",\"dead\":true}");
+		return;
 	}
-	add(g, &dead);
-	cop_node_gathered_free(&dead);
+	cop_buf_printf(out, ",\"%s\":true,\"reason\":", l->kind == LOST_REFUSED ? "refused" : "failed");
+	cop_buf_json_str(out, l->reason, strlen(l->reason));
+	cop_buf_printf(out, ",\"below\":%" PRIu32 "}", l->below);
 }
+
+static void lost_sentence(const struct lost *l, struct cop_buf *out)
+{
+	if (l->kind == LOST_DEAD)
+		cop_buf_printf(out, NODE_SILENT_LINE, l->host, l->rank);
+	else
+		cop_buf_printf(out, "%s (rank %" PRIu32 ") %s: %s", l->host, l->rank, l->kind == LOST_REFUSED ? "refused" : "failed", l->reason);
+	if (l->below)
+		cop_buf_printf(out, "; the %" PRIu32 " nodes below it are not counted either", l->below);
+}
+
+static void lost_row(const struct lost *l, struct cop_buf *out)
+{
+	static const char *const words[] = {[LOST_DEAD] = "dead", [LOST_REFUSED] = "refused", [LOST_FAILED] = "failed"};
+
+	cop_buf_printf(out, "%7" PRIu32 "  %-24s %s", l->rank, l->host, words[l->kind]);
+	if (l->kind != LOST_DEAD)
+		cop_buf_printf(out, ": %s", l->reason);
+	if (l->below)
+		cop_buf_printf(out, ", with the %" PRIu32 " nodes below it", l->below);
+}
+
+void cop_node_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out)
+{
+	if (op == OP_STATS)
+		lost_json(l, out);
+	else if (op == OP_TABLE)
+		lost_row(l, out);
+	else
+		lost_sentence(l, out);
+}
+
+/* The first of them by name, all of them by number. */
+static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct gathered *g)
+{
+	for (uint32_t r = rank; r < t->nodes && g->missing < MISSING_NAMED; r++)
+		if (cop_topo_below(t, 0, rank, r))
+			cop_node_gathered_lose(g, r);
+	g->missing = cop_topo_subtree(t, 0, rank);
+}
+
+static void lose(struct gather *g, uint32_t rank, enum lost_kind kind, bool with_below, const char *reason)
+{
+	struct lost l = {.kind = kind, .rank = rank, .host = cop_node_host(g->node, rank), .reason = reason};
+	struct gathered gone = {.dead = kind == LOST_DEAD, .refused = kind == LOST_REFUSED, .failed = kind == LOST_FAILED};
+
+	if (with_below)
+		lose_subtree(&g->node->topo, rank, &gone);
+	else
+		cop_node_gathered_lose(&gone, rank);
+	l.below = gone.missing - 1;
+	cop_node_lost_text(g->task.op, &l, &gone.text);
+	cop_log_warn("no answer op=%u rank=%" PRIu32 " reason=\"%s\"", g->task.op, rank, reason);
+	add(g, &gone);
+	cop_node_gathered_free(&gone);
+}
+
+/* ---- asking ---- */
 
 static void ask_children(struct gather *g, uint32_t rank)
 {
@@ -185,20 +146,58 @@ static void ask_children(struct gather *g, uint32_t rank)
 		ask(g, child[i]);
 }
 
+/* A node that has asked nobody below it: it is not there, takes us for strangers, ends, or has no room for a request. */
+static bool is_passed_over(struct gather *g, uint32_t rank, const struct cop_rpc_result *r)
+{
+	if (r->answered && r->status == -ESHUTDOWN)
+		lose(g, rank, LOST_FAILED, false, "it is ending");
+	else if (r->answered && r->unable)
+		lose(g, rank, LOST_FAILED, false, strerror(-r->status));
+	else if (!r->answered && r->status == -EHOSTDOWN)
+		lose(g, rank, LOST_DEAD, false, "it is dead");
+	else if (!r->answered && r->status == -EACCES)
+		lose(g, rank, LOST_REFUSED, false, "it holds another secret");
+	else if (!r->answered && r->status == -EPROTO)
+		lose(g, rank, LOST_REFUSED, false, "it was started with other options");
+	else
+		return false;
+	return true;
+}
+
+static const char *reason_of(int status)
+{
+	switch (status) {
+	case -EBADMSG:
+		return "its answer came damaged";
+	case -EMSGSIZE:
+		return "its answer is too long";
+	case -ECANCELED:
+		return "the node that asked it was ending";
+	default:
+		return strerror(-status);
+	}
+}
+
 static void answered(void *arg, const struct cop_rpc_result *r)
 {
-	struct part *p = arg;
-	struct gather *g = p->g;
+	struct part p = *(struct part *)arg;
+	struct gather *g = p.g;
 	struct gathered part = {0};
+	int rc = r->status ? r->status : cop_node_gathered_decode(r->body, r->body_len, &part);
 
-	if (r->status == 0 && decode(r->body, r->body_len, &part)) {
+	free(arg);
+	if (!rc) {
 		add(g, &part);
+	} else if (rc == -EBADMSG && p.tries < TRIES) {
+		/* What is asked may be asked twice. */
+		ask_again(g, p.rank, p.tries + 1);
+	} else if (is_passed_over(g, p.rank, r)) {
+		ask_children(g, p.rank);
 	} else {
-		add_dead(g, p->rank);
-		ask_children(g, p->rank);
+		/* It was asked, and has asked those below it: they have answered to it, and may be gone. */
+		lose(g, p.rank, LOST_FAILED, true, reason_of(rc));
 	}
 	cop_node_gathered_free(&part);
-	free(p);
 	finish_one(g);
 }
 
@@ -211,27 +210,31 @@ static void self_done(void *arg, struct gathered *own)
 	finish_one(g);
 }
 
-static void ask(struct gather *g, uint32_t rank)
+static void ask_again(struct gather *g, uint32_t rank, unsigned tries)
 {
 	struct cop_rpc_call call = {.rank = rank, .op = g->task.op, .payload = g->task.path,
 		.payload_len = strlen(g->task.path), .done = answered};
-	struct part *p;
+	struct part *p = g->node->rpc ? malloc(sizeof(*p)) : NULL;
 
 	atomic_fetch_add(&g->pending, 1);
-	if (rank == g->node->rank) {
-		cop_node_do(g->node, &g->task, self_done, g);
-		return;
-	}
-	p = malloc(sizeof(*p));
-	if (!p || !g->node->rpc) {
-		free(p);
-		add_dead(g, rank);
+	if (!p) {
+		lose(g, rank, LOST_FAILED, true, "out of memory");
 		finish_one(g);
 		return;
 	}
-	*p = (struct part){g, rank};
+	*p = (struct part){g, rank, tries};
 	call.arg = p;
 	cop_rpc_call(g->node->rpc, &call);
+}
+
+static void ask(struct gather *g, uint32_t rank)
+{
+	if (rank != g->node->rank) {
+		ask_again(g, rank, 1);
+		return;
+	}
+	atomic_fetch_add(&g->pending, 1);
+	cop_node_do(g->node, &g->task, self_done, g);
 }
 
 static struct gather *new_gather(struct cop_node *n, const struct task *task, cop_node_gathered *done,

@@ -397,6 +397,7 @@ static int ask_all(struct guest *g, struct cop_node_stopped_job *out, struct cop
 		return cop_err_set(err, ENOMEM, "out of memory");
 	await_all(g);
 	sort_lines(g, &out->remarks);
+	out->unknown += g->got.refused + g->got.failed;
 	ask_once_more(g);
 	write_sums(g, &out->remarks);
 	out->of = n->topo.nodes;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* How long the answers of a stop command that came in here may still take after this node has unmounted. */
-#define INITIATOR_MS 30000
+#define INITIATOR_MS 120000
 
 static int open_wakers(struct cop_node *n, struct cop_err *err)
 {
@@ -105,6 +105,7 @@ static void end(struct cop_node *n)
 	cop_node_stopped(n, holders.data);
 	cop_buf_free(&holders);
 	wait_for_initiators(n);
+	cop_node_confirmed(n);
 }
 
 /* Says to whoever started the command how it went: one byte, then the sentence. */

@@ -44,6 +44,7 @@ enum {
 #define COP_NODE_NOTE_SIZE 256
 /* How gather.c says it and guest.c reads it. */
 #define NODE_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
+#define ASKERS 16
 
 /* What every node of a subtree is to do. */
 struct task {
@@ -53,15 +54,28 @@ struct task {
 
 /* What a whole subtree answered. */
 struct gathered {
-	uint32_t nodes, dead;
+	uint32_t nodes;                 /* that have answered */
+	uint32_t dead, refused, failed; /* that have not, by what became of it */
+	uint32_t missing;               /* these and, with those that failed, the nodes below them: nothing is known of them */
+	uint32_t lost[MISSING_NAMED];   /* the first of the missing ranks */
+	uint32_t cut;                   /* of nodes: those whose part of the text was left out, since it did not fit */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
 	struct cop_buf text; /* JSON objects with commas between; lines of a table, or sentences, with newlines */
 	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
 };
+/* ---- gathered.c ---- */
+/* Bytes of a text: what a control socket carries in a reply, and a little room. */
+#define COP_NODE_TEXT_MAX (COP_CTL_REPLY_MAX - 16 * COP_MIB)
 void cop_node_gathered_free(struct gathered *g);
 /* Adds from, whose text and prof are left to the caller; separator: what stands between two texts. */
 void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator);
+/* One more rank is missing. */
+void cop_node_gathered_lose(struct gathered *g, uint32_t rank);
+/* The body of an answer, at most COP_RPC_BODY_MAX long, added to an empty out; and back into an empty g, which is the caller's to free also then:
+ * -EBADMSG, -ENOMEM. */
+int cop_node_gathered_encode(const struct gathered *g, struct cop_buf *out);
+int cop_node_gathered_decode(const void *body, size_t len, struct gathered *g);
 
 /* ---- gate.c: who may come in, and who is inside ---- */
 enum {
@@ -165,6 +179,12 @@ struct cop_node {
 	bool left_dead;                /* the kernel has cut the connection, and the mount is still there */
 	_Atomic bool stopping;
 	_Atomic uint32_t initiators;   /* stop commands under way that started here */
+	struct asker {
+		uint32_t rank;
+		uint64_t asked_ms;
+		_Atomic bool heard, gone;
+	} asker[ASKERS];             /* confirmed.c: who asked for the stop and has not said that it has the answer */
+	unsigned askers;
 };
 
 void cop_node_wake(struct cop_node *n);
@@ -315,6 +335,15 @@ int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank, 
 /* The same for the subtrees of all children of this node, not itself. */
 int cop_node_gather_below(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
 void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g);
+/* A node without an answer: dead; of another secret or other options; or it has failed, with a reason. */
+enum lost_kind { LOST_DEAD, LOST_REFUSED, LOST_FAILED };
+struct lost {
+	enum lost_kind kind;
+	uint32_t rank, below; /* below: how many nodes are missing with it */
+	const char *host, *reason;
+};
+/* Says so in the form of the operation's text. */
+void cop_node_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out);
 
 /* ---- operate.c: an operation on this node and everything below ---- */
 struct doing {
@@ -360,6 +389,10 @@ void cop_node_stop_command(struct cop_node *n, struct command *c, bool local);
 /* Main thread, when the node has unmounted: adds its counts to those from below, writes them if it is the root, and answers
  * everyone who asked for it. */
 void cop_node_stopped(struct cop_node *n, const char *holders);
+
+/* ---- confirmed.c ---- */
+/* Main thread, after cop_node_stopped: waits until whoever asked has the answer, or is gone. */
+void cop_node_confirmed(struct cop_node *n);
 
 /* ---- chore.c: what the main thread does for others ---- */
 /* Any thread; false when it takes no more, and then c is still the caller's. */

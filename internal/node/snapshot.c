@@ -68,7 +68,7 @@ void cop_node_snapshot_here(struct doing *d)
 static void reply_written(struct command *c, const struct gathered *g, uint32_t of)
 {
 	struct cop_buf out = {0};
-	bool failed = g->dead || g->text.len || !g->nodes;
+	bool failed = g->missing || g->text.len || !g->nodes;
 
 	if (g->nodes || g->text.len)
 		cop_buf_printf(&out, "reports of %" PRIu32 "/%" PRIu32 " nodes written to %s/profiling/ioctl-snapshot\n", g->nodes, of,
@@ -133,7 +133,7 @@ static void say_where(const struct cop_node *n, bool all, struct cop_buf *out)
 static void reply_reset(struct command *c, const struct gathered *g, uint32_t of, bool all)
 {
 	struct cop_buf out = {0};
-	bool failed = g->dead || g->text.len || !g->nodes;
+	bool failed = g->missing || g->text.len || !g->nodes;
 
 	cop_buf_printf(&out, "counters of %" PRIu32 "/%" PRIu32 " nodes set to zero\n", g->nodes, of);
 	if (g->nodes)

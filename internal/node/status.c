@@ -110,7 +110,8 @@ void cop_node_own(struct cop_node *n, struct gathered *g, bool table)
 
 void cop_node_total_json(const struct gathered *g, struct cop_buf *out)
 {
-	cop_buf_printf(out, "{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",", g->nodes, g->dead);
+	cop_buf_printf(out, "{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"refused\":%" PRIu32 ",\"failed\":%" PRIu32 ",\"missing\":%" PRIu32
+		",\"cut\":%" PRIu32 ",", g->nodes, g->dead, g->refused, g->failed, g->missing, g->cut);
 	tables_json(&g->usage, out);
 	cop_buf_str(out, ",");
 	cop_stats_json(&g->stats, out);
@@ -224,12 +225,16 @@ void cop_node_table_rows(char *rows, struct cop_buf *out)
 
 void cop_node_table_total(const struct gathered *g, struct cop_buf *out)
 {
-	char nodes[48];
+	const struct {
+		uint32_t count;
+		const char *word;
+	} others[] = {{g->dead, "dead"}, {g->refused, "refused"}, {g->failed, "failed"}, {g->cut, "not shown"}};
+	char nodes[160];
+	int len = snprintf(nodes, sizeof(nodes), "%" PRIu32 " nodes", g->nodes);
 
-	if (g->dead)
-		snprintf(nodes, sizeof(nodes), "%" PRIu32 " nodes, %" PRIu32 " dead", g->nodes, g->dead);
-	else
-		snprintf(nodes, sizeof(nodes), "%" PRIu32 " nodes", g->nodes);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(others); i++)
+		if (others[i].count)
+			len += snprintf(nodes + len, sizeof(nodes) - (size_t)len, ", %" PRIu32 " %s", others[i].count, others[i].word);
 	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
 	table_line(&g->usage, &g->stats, out);
 	cop_buf_str(out, "\n");

@@ -119,7 +119,7 @@ void cop_node_stopped(struct cop_node *n, const char *holders)
 
 /* ---- the command ---- */
 
-/* "stopped 4/4 nodes", then a line for each trouble. */
+/* "stopped 4/4 nodes", then a line for each trouble. A failure is a node that may run on, or whose counts are nowhere. */
 static void answer(struct command *c, const struct gathered *g, uint32_t of)
 {
 	struct cop_node *n = c->node;
@@ -128,7 +128,7 @@ static void answer(struct command *c, const struct gathered *g, uint32_t of)
 	cop_buf_printf(&out, "stopped %u/%u nodes\n", g->nodes, of);
 	if (g->text.len)
 		cop_buf_printf(&out, "%s\n", g->text.data);
-	cop_node_reply(c->conn, g->dead ? -EHOSTDOWN : 0, &out);
+	cop_node_reply(c->conn, g->missing || g->nodes < of ? -EHOSTDOWN : 0, &out);
 	cop_node_gathered_free(&c->late);
 	free(c);
 	atomic_fetch_sub(&n->initiators, 1);

@@ -74,6 +74,7 @@ cop_port=
 cop_user=
 cop_as=()
 cop_slow=
+cop_load=()
 cop_holder=
 # Words before a command that is to have a mount namespace of its own.
 # shellcheck disable=SC2034

@@ -4,7 +4,7 @@
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 21
+plan 24
 
 with_tree 4
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
@@ -40,7 +40,9 @@ cop_tree=0
 with_tree 4 --peer-timeout 1
 kill_node 2
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
-matches 'after a death the living stop, and are counted' "$(cat "$T/.out")" '^stopped 3/4 nodes'
+is 'after a death stop ends with 1' $? 1
+matches 'the living stop, and are counted' "$(cat "$T/.out")" '^stopped 3/4 nodes'
+matches 'and it is told who is missing' "$(cat "$T/.out")" '^127.0.0.13 \(rank 2\) did not answer$'
 unmount_killed
 is 'their mounts are gone' "$(mounts_left)" 0
 cop_tree=0
@@ -54,7 +56,7 @@ is 'the others still read' "$(cat "$W/mnt/3/hello")" hello
 is 'and stop' "$(mounts_left)" 0
 cop_tree=0
 
-# ---- the root dies while the answer to a stop is on its way through it
+# ---- the root dies while the answer to a stop is on its way through it, and another node says nothing for as long as it takes
 
 with_tree 3 --peer-timeout 1
 held=$(node_stat 2 pid)
@@ -64,8 +66,9 @@ stop=$!
 ok 'the node that was asked unmounts' wait_for 10 eval '! is_mounted "$W/mnt/1"'
 kill_node 0
 wait "$stop"
-is 'the stop ends all the same' "$?" 0
+is 'the stop ends all the same, with 1' "$?" 1
 matches 'and tells who is missing' "$(cat "$T/.out")" '^stopped 1/3 nodes'
+is 'by name' "$(grep -c 'did not answer' "$T/.out")" 2
 kill -CONT "$held"
 "$COPPER" stop --local "$W/mnt/2" >/dev/null 2>&1
 unmount_killed

@@ -124,11 +124,15 @@ unmount_killed() {
 	done
 }
 
-# Stops the whole tree; 0 if every living node went and left no mount. What stop printed is in $W/out.stop.
+# Stops the whole tree; 0 if every living node was counted and left no mount. What stop printed is in $W/out.stop; with dead nodes it
+# ends with 1.
 without_tree() {
-	local i rank status=0
+	local i rank status=0 dead=${#cop_killed[@]} code
 	rank=$(living_rank) || return 1
-	as_user timeout "$(patient 60)" "$COPPER" stop "$W/mnt/$rank" >"$W/out.stop" 2>&1 || status=1
+	as_user timeout "$(patient 60)" "$COPPER" stop "$W/mnt/$rank" >"$W/out.stop" 2>&1
+	code=$?
+	[ "$code" -eq $((dead > 0)) ] || status=1
+	[ "$dead" -eq 0 ] || grep -q "^stopped $((cop_tree - dead))/$cop_tree nodes" "$W/out.stop" || status=1
 	unmount_killed
 	for ((i = 0; i < cop_tree; i++)); do
 		if is_mounted "$W/mnt/$i"; then
@@ -247,8 +251,57 @@ slow_fault() { # eio=PATH | hang=PATH | clear
 
 # What an interrupted test may have left: quietly, because the test has its verdict already.
 stop_quietly() {
+	end_load
 	[ -z "$cop_slow" ] || as_user "$SLOWFS" --fault "$SLOW_STATE" clear
 	[ "$cop_tree" -eq 0 ] || without_tree >/dev/null 2>&1
 	unmount_killed
 	without_slowfs >/dev/null 2>&1
+}
+
+# ---- a busy machine
+
+# COUNT loops that take all processor time they get, each in a session of its own: the kernel shares out by sessions first (autogroup).
+begin_load() { # COUNT
+	local i
+	cop_load=()
+	for ((i = 0; i < $1; i++)); do
+		setsid bash -c 'while :; do :; done' &
+		cop_load+=($!)
+	done
+}
+
+end_load() {
+	[ "${#cop_load[@]}" -eq 0 ] || kill "${cop_load[@]}" 2>/dev/null
+	wait "${cop_load[@]}" 2>/dev/null
+	cop_load=()
+}
+
+# Small files in directories with names that do not pack: what a node counts by path is then long, and its sums do not fit one message.
+long_names() { # DIR COUNT
+	mkdir -p "$1"
+	"$PYTHON" - "$1" "$2" <<'PY'
+import os, random, sys
+for i in range(int(sys.argv[2])):
+    name = random.Random(i).randbytes(60).hex()
+    os.mkdir(os.path.join(sys.argv[1], name))
+    with open(os.path.join(sys.argv[1], name, "file-" + name), "w") as f:
+        f.write(name)
+PY
+}
+
+# Every file through the mounts of these nodes, at the same time.
+read_everything() { # RANK…
+	local rank pids=()
+	for rank; do
+		(cd "$W/mnt/$rank" && find . -type f -print0 | xargs -0 cat) >/dev/null &
+		pids+=($!)
+	done
+	for rank in "${pids[@]}"; do
+		wait "$rank" || fail 'every file can be read'
+	done
+}
+
+# A number of the cluster files that stop has written.
+cluster_value() { # METRIC
+	awk -F, -v metric="$1" '$1 == metric { print $2 }' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv"
 }

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a subtree answered: sums, and the form in which they travel up the tree.
+ *
+ * The text has a part of every node, so it is what grows with the job: it travels packed, and no longer than COP_NODE_TEXT_MAX. Parts that do not
+ * fit are left out and counted; the sums have them all the same. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cop_node_gathered_free(struct gathered *g)
+{
+	cop_buf_free(&g->text);
+	cop_prof_sum_free(g->prof);
+	*g = (struct gathered){0};
+}
+
+static void add_text(struct gathered *into, const struct gathered *from, char separator)
+{
+	if (!from->text.len)
+		return;
+	if (into->text.len + from->text.len >= COP_NODE_TEXT_MAX) {
+		into->cut += from->nodes;
+		return;
+	}
+	if (into->text.len)
+		cop_buf_add(&into->text, &separator, 1);
+	cop_buf_add(&into->text, from->text.data, from->text.len);
+}
+
+static void add_missing(struct gathered *into, const struct gathered *from)
+{
+	into->dead += from->dead;
+	into->refused += from->refused;
+	into->failed += from->failed;
+	for (uint32_t i = 0; i < from->missing && i < MISSING_NAMED && into->missing + i < MISSING_NAMED; i++)
+		into->lost[into->missing + i] = from->lost[i];
+	into->missing += from->missing;
+	into->cut += from->cut;
+}
+
+void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator)
+{
+	into->nodes += from->nodes;
+	add_missing(into, from);
+	cop_stats_sum(&into->stats, &from->stats);
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		into->usage.table[t].bytes += from->usage.table[t].bytes;
+		into->usage.table[t].entries += from->usage.table[t].entries;
+	}
+	into->usage.limit_bytes += from->usage.limit_bytes;
+	into->usage.used_bytes += from->usage.used_bytes;
+	add_text(into, from, separator);
+	if (!from->prof)
+		return;
+	if (!into->prof)
+		into->prof = cop_prof_sum_new();
+	/* What is missing then can be told from the number of nodes in the sums. */
+	if (!into->prof || cop_prof_merge(into->prof, from->prof))
+		cop_log_error("no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
+}
+
+void cop_node_gathered_lose(struct gathered *g, uint32_t rank)
+{
+	if (g->missing < MISSING_NAMED)
+		g->lost[g->missing] = rank;
+	g->missing++;
+}
+
+/* ---- the form in which it travels: fixed numbers, the text, the profile ---- */
+
+#define NUMBERS (4 * (8 + MISSING_NAMED) + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
+/* Shorter texts travel as they are. */
+#define PACK_MIN 4096
+
+static void put_numbers(const struct gathered *g, uint32_t text_len, uint32_t packed_len, uint8_t out[NUMBERS])
+{
+	struct cop_wr w = cop_wr_init(out, NUMBERS);
+
+	cop_wr_u32(&w, g->nodes);
+	cop_wr_u32(&w, g->dead);
+	cop_wr_u32(&w, g->refused);
+	cop_wr_u32(&w, g->failed);
+	cop_wr_u32(&w, g->cut);
+	cop_wr_u32(&w, g->missing);
+	for (unsigned i = 0; i < MISSING_NAMED; i++)
+		cop_wr_u32(&w, g->lost[i]);
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_wr_u64(&w, cop_stats_get(&g->stats, c));
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		cop_wr_u64(&w, g->usage.table[t].bytes);
+		cop_wr_u64(&w, g->usage.table[t].entries);
+	}
+	cop_wr_u64(&w, g->usage.limit_bytes);
+	cop_wr_u64(&w, g->usage.used_bytes);
+	cop_wr_u32(&w, text_len);
+	cop_wr_u32(&w, packed_len);
+}
+
+static void get_numbers(struct cop_rd *r, struct gathered *g, uint32_t *text_len, uint32_t *packed_len)
+{
+	g->nodes = cop_rd_u32(r);
+	g->dead = cop_rd_u32(r);
+	g->refused = cop_rd_u32(r);
+	g->failed = cop_rd_u32(r);
+	g->cut = cop_rd_u32(r);
+	g->missing = cop_rd_u32(r);
+	for (unsigned i = 0; i < MISSING_NAMED; i++)
+		g->lost[i] = cop_rd_u32(r);
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_stats_add(&g->stats, c, cop_rd_u64(r));
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		g->usage.table[t].bytes = cop_rd_u64(r);
+		g->usage.table[t].entries = cop_rd_u64(r);
+	}
+	g->usage.limit_bytes = cop_rd_u64(r);
+	g->usage.used_bytes = cop_rd_u64(r);
+	*text_len = cop_rd_u32(r);
+	*packed_len = cop_rd_u32(r);
+}
+
+static int encode(const struct gathered *g, bool with_text, struct cop_buf *out)
+{
+	size_t len = with_text ? g->text.len : 0, packed_len = 0;
+	uint8_t numbers[NUMBERS];
+	void *packed = NULL;
+	int rc = len >= PACK_MIN ? cop_pack(g->text.data, len, &packed, &packed_len) : -ENODATA;
+
+	if (rc && rc != -ENODATA)
+		return rc;
+	put_numbers(g, (uint32_t)len, (uint32_t)packed_len, numbers);
+	cop_buf_add(out, numbers, NUMBERS);
+	if (packed)
+		cop_buf_add(out, packed, packed_len);
+	else if (len)
+		cop_buf_add(out, g->text.data, len);
+	free(packed);
+	if (g->prof)
+		cop_prof_encode(g->prof, out);
+	return out->failed || g->text.failed ? -ENOMEM : 0;
+}
+
+/* Too long for an answer as it is, it goes without its text. */
+int cop_node_gathered_encode(const struct gathered *g, struct cop_buf *out)
+{
+	struct gathered bare = *g;
+	int rc = encode(g, true, out);
+
+	if (!rc && out->len > COP_RPC_BODY_MAX) {
+		cop_buf_free(out);
+		bare.cut = g->nodes;
+		rc = encode(&bare, false, out);
+	}
+	if (rc)
+		cop_buf_free(out);
+	return rc;
+}
+
+/* A profile that is not one is left out: the rest of the answer is as good as before. */
+static void decode_prof(const void *data, size_t len, struct gathered *g)
+{
+	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;
+
+	if (rc)
+		cop_log_error("sums that came from below cannot be used bytes=%zu error=\"%s\"", len, strerror(-rc));
+}
+
+static int unpack(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)
+{
+	int rc = len > COP_NODE_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
+	char *text;
+
+	if (rc)
+		return rc;
+	text = malloc(len + 1);
+	if (!text)
+		return -ENOMEM;
+	rc = cop_pack_read(packed, 0, len, text);
+	if (!rc)
+		cop_buf_add(out, text, len);
+	free(text);
+	return rc;
+}
+
+int cop_node_gathered_decode(const void *body, size_t len, struct gathered *g)
+{
+	struct cop_rd r = cop_rd_init(body, len);
+	uint32_t text_len, packed_len;
+	const char *rest;
+	size_t used;
+	int rc = 0;
+
+	get_numbers(&r, g, &text_len, &packed_len);
+	rest = cop_rd_rest(&r, &len);
+	used = packed_len ? packed_len : text_len;
+	if (r.bad || used > len)
+		return -EBADMSG;
+	if (packed_len)
+		rc = unpack(rest, packed_len, text_len, &g->text);
+	else
+		cop_buf_add(&g->text, rest, text_len);
+	if (!rc)
+		decode_prof(rest + used, len - used, g);
+	return rc ? rc : g->text.failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+
+#include <cmocka.h>
+
+#include "node/node_priv.h"
+
+#define NODES 10000
+#define FANOUT 8
+
+/* What a busy node says of itself: every counter has a large value of its own, sixteen reads wait, eight children ask. */
+static void add_row(uint32_t rank, struct cop_buf *out)
+{
+	struct cop_stats stats = {0};
+
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_stats_add(&stats, c, cop_hash64(&rank, sizeof(rank), c) >> 24);
+	cop_buf_printf(out, "{\"rank\":%u,\"nodes\":%u,\"ready\":true,\"pid\":%u,\"host\":\"x3004c0s%ub0n0.hsn.cm.example.org\",", rank, NODES, rank * 7 + 1000, rank);
+	cop_buf_str(out, "\"mountpoint\":\"/tmp/someone/copper\",\"source\":\"/\",\"provider\":\"cxi\",\"network\":\"cxi0\",\"cpus\":\"0-103\",");
+	cop_stats_json(&stats, out);
+	cop_buf_str(out, ",\"waiting\":{\"oldest\":[");
+	for (unsigned i = 0; i < 16; i++)
+		cop_buf_printf(out, "%s{\"table\":\"data\",\"path\":\"lus/flare/projects/someone/conda/envs/big/lib/python3.12/site-packages/torch/lib/libtorch_%016llx.so\",\"index\":%u,\"ms\":%u,\"waiters\":1}",
+			i ? "," : "", (unsigned long long)cop_hash64(&i, sizeof(i), rank), i, rank);
+	cop_buf_str(out, "],\"peers\":[");
+	for (unsigned i = 0; i < FANOUT; i++)
+		cop_buf_printf(out, "%s{\"rank\":%u,\"state\":\"up\",\"calls\":%u,\"oldest_ms\":130,\"waits_for\":\"answer\"}", i ? "," : "", rank * FANOUT + i, i);
+	cop_buf_str(out, "]}}");
+}
+
+/* As one hop does: the part is encoded below, decoded here and added. Returns the bytes on the wire. */
+static size_t hop(struct gathered *into, struct gathered *part)
+{
+	struct gathered there = {0};
+	struct cop_buf body = {0};
+	size_t len;
+
+	assert_int_equal(cop_node_gathered_encode(part, &body), 0);
+	len = body.len;
+	assert_true(len <= COP_RPC_BODY_MAX);
+	assert_int_equal(cop_node_gathered_decode(body.data, body.len, &there), 0);
+	cop_node_gathered_add(into, &there, ',');
+	cop_buf_free(&body);
+	cop_node_gathered_free(&there);
+	cop_node_gathered_free(part);
+	return len;
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (const char *at = text; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+static void the_statistics_of_ten_thousand_nodes_fit(void **state)
+{
+	struct gathered all = {0}, part = {0}, root = {0};
+	size_t wire;
+
+	(void)state;
+	for (uint32_t rank = 0; rank < NODES; rank++) {
+		struct gathered one = {.nodes = 1};
+
+		add_row(rank, &one.text);
+		cop_node_gathered_add(&part, &one, ',');
+		cop_node_gathered_free(&one);
+		if ((rank + 1) % (NODES / FANOUT) == 0)
+			hop(&all, &part);
+	}
+	/* The initiator may be any node: the whole goes over the wire once more. */
+	wire = hop(&root, &all);
+	assert_int_equal(root.nodes, NODES);
+	assert_int_equal(root.cut, 0);
+	assert_int_equal(count(root.text.data, "\"rank\":0,\"nodes\""), 1);
+	assert_int_equal(count(root.text.data, "{\"rank\":9999,\"nodes\""), 1);
+	assert_int_equal(count(root.text.data, "}{"), 0);
+	assert_int_equal(count(root.text.data, "\"mountpoint\":"), NODES);
+	assert_true(root.text.len + COP_MIB <= COP_CTL_REPLY_MAX);
+	print_message("%u rows: %zu bytes as text, %zu on the wire\n", NODES, root.text.len, wire);
+	cop_node_gathered_free(&root);
+}
+
+static void a_text_beyond_the_limit_is_left_out_and_counted(void **state)
+{
+	static char row[] = "{}";
+	struct gathered into = {.nodes = 7, .text = {.data = row, .len = COP_NODE_TEXT_MAX - 10}};
+	struct gathered part = {.nodes = 3, .text = {.data = row, .len = 10}};
+
+	(void)state;
+	cop_node_gathered_add(&into, &part, ',');
+	assert_int_equal(into.nodes, 10);
+	assert_int_equal(into.cut, 3);
+	assert_int_equal(into.text.len, COP_NODE_TEXT_MAX - 10);
+}
+
+static void an_answer_that_does_not_pack_goes_without_its_text(void **state)
+{
+	size_t len = COP_RPC_BODY_MAX + COP_MIB;
+	struct gathered g = {.nodes = 5, .dead = 1, .missing = 1, .lost = {3}}, back = {0};
+
+	(void)state;
+	g.text = (struct cop_buf){.data = malloc(len), .len = len};
+	assert_non_null(g.text.data);
+	for (uint64_t i = 0; i < len / 8; i++)
+		((uint64_t *)(void *)g.text.data)[i] = cop_hash64(&i, sizeof(i), 0);
+	hop(&back, &g);
+	assert_int_equal(back.nodes, 5);
+	assert_int_equal(back.cut, 5);
+	assert_int_equal(back.missing, 1);
+	assert_int_equal(back.lost[0], 3);
+	assert_int_equal(back.text.len, 0);
+	cop_node_gathered_free(&back);
+}
+
+static void the_missing_are_named_as_far_as_there_is_room(void **state)
+{
+	struct gathered into = {0}, part = {.dead = 1, .refused = 2, .failed = 3}, back = {0};
+
+	(void)state;
+	for (uint32_t r = 0; r < MISSING_NAMED - 1; r++)
+		cop_node_gathered_lose(&into, r);
+	for (uint32_t r = 100; r < 106; r++)
+		cop_node_gathered_lose(&part, r);
+	cop_node_gathered_add(&into, &part, ',');
+	hop(&back, &into);
+	assert_int_equal(back.missing, MISSING_NAMED - 1 + 6);
+	assert_int_equal(back.lost[0], 0);
+	assert_int_equal(back.lost[MISSING_NAMED - 1], 100);
+	assert_int_equal(back.dead, 1);
+	assert_int_equal(back.refused, 2);
+	assert_int_equal(back.failed, 3);
+	cop_node_gathered_free(&back);
+}
+
+static void a_body_that_is_none_is_refused(void **state)
+{
+	struct gathered g = {.nodes = 1}, back;
+	struct cop_buf body = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++)
+		cop_buf_str(&g.text, "the same again ");
+	assert_int_equal(cop_node_gathered_encode(&g, &body), 0);
+	for (size_t len = 0; len < body.len; len++) {
+		back = (struct gathered){0};
+		assert_int_equal(cop_node_gathered_decode(body.data, len, &back), -EBADMSG);
+		cop_node_gathered_free(&back);
+	}
+	cop_buf_free(&body);
+	cop_node_gathered_free(&g);
+}
+
+static void who_does_not_answer_is_told_by_its_kind(void **state)
+{
+	static const struct lost dead = {LOST_DEAD, 3, 0, "n3", "it is dead"}, failed = {LOST_FAILED, 4, 2, "n4", "its answer is too long"},
+		refused = {LOST_REFUSED, 5, 0, "n5", "it holds another secret"};
+	struct cop_buf out = {0};
+
+	(void)state;
+	cop_node_lost_text(OP_STATS, &dead, &out);
+	cop_node_lost_text(OP_STATS, &failed, &out);
+	cop_node_lost_text(OP_STATS, &refused, &out);
+	assert_string_equal(out.data, "{\"rank\":3,\"host\":\"n3\",\"dead\":true}"
+		"{\"rank\":4,\"host\":\"n4\",\"failed\":true,\"reason\":\"its answer is too long\",\"below\":2}"
+		"{\"rank\":5,\"host\":\"n5\",\"refused\":true,\"reason\":\"it holds another secret\",\"below\":0}");
+	cop_buf_free(&out);
+	cop_node_lost_text(OP_STOP, &dead, &out);
+	cop_buf_str(&out, "|");
+	cop_node_lost_text(OP_STOP, &failed, &out);
+	cop_buf_str(&out, "|");
+	cop_node_lost_text(OP_STOP, &refused, &out);
+	assert_string_equal(out.data, "n3 (rank 3) did not answer|n4 (rank 4) failed: its answer is too long; the 2 nodes below it are not counted either|"
+		"n5 (rank 5) refused: it holds another secret");
+	cop_buf_free(&out);
+	cop_node_lost_text(OP_TABLE, &failed, &out);
+	assert_string_equal(out.data, "      4  n4                       failed: its answer is too long, with the 2 nodes below it");
+	cop_buf_free(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_statistics_of_ten_thousand_nodes_fit),
+		cmocka_unit_test(a_text_beyond_the_limit_is_left_out_and_counted),
+		cmocka_unit_test(an_answer_that_does_not_pack_goes_without_its_text),
+		cmocka_unit_test(the_missing_are_named_as_far_as_there_is_room),
+		cmocka_unit_test(a_body_that_is_none_is_refused),
+		cmocka_unit_test(who_does_not_answer_is_told_by_its_kind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Stopping on a busy machine: the sums of every node arrive, however long they are and however late their nodes get a processor.
+# modes: release asan
+# limit: 300
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 12
+
+SRC=$T/src
+long_names "$SRC" 150
+
+# ---- the node above is late: it takes the answers long after they were given
+
+# --peer-timeout 1: it is silent for three times as long.
+with_tree 4 --peer-timeout 1 --fanout 1 -A -N 50
+read_everything 0 1 2 3
+late=$(node_stat 1 pid)
+child=$(node_stat 2 pid)
+"$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1 &
+stop=$!
+ok 'those below have unmounted' wait_for 30 eval '! is_mounted "$W/mnt/3" && ! is_mounted "$W/mnt/2"'
+kill -STOP "$late"
+sleep 3
+kill -CONT "$late"
+wait "$stop"
+is 'a stop past a node that was stopped for three seconds ends with 0' $? 0
+matches 'and has all of them' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
+is 'the sums have all of them' "$(cluster_value ranks_with_aggregate_files)" 4
+ok 'and nobody stays' wait_for 30 is_gone "$child"
+cop_tree=0
+
+# ---- busy loops
+
+begin_load 20
+for options in '-A -N 50' '-A -N 50 --rank-files root'; do
+	bad=0
+	sums=
+	for ((turn = 0; turn < 4; turn++)); do
+		# shellcheck disable=SC2086
+		with_tree 4 $options
+		read_everything 0 1 2 3
+		"$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1 || bad=$((bad + 1))
+		grep -qx 'stopped 4/4 nodes' "$T/.out" || note "$(cat "$T/.out")"
+		sums="$sums $(cluster_value ranks_with_aggregate_files)"
+		cop_tree=0
+	done
+	is "twenty busy loops, $options: every stop ends with 0" "$bad" 0
+	is 'and every sum has every node' "$sums" ' 4 4 4 4'
+done
+end_load
+
+# ---- a node that is really missing
+
+with_tree 4 --peer-timeout 1 -P
+kill_node 2
+"$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
+is 'a missing node is a failure' $? 1
+matches 'it is named' "$(cat "$T/.out")" '^127\.0\.0\.13 \(rank 2\) did not answer$'
+summary=$JOB/profiling/cluster/cluster-profiling_summary.md
+matches 'in the cluster summary, too' "$(cat "$summary")" '^- Nodes that did not answer: `127\.0\.0\.13` \(rank 2\)$'
+unmount_killed
+cop_tree=0
