@@ -140,6 +140,7 @@ demo:
 
 soak: all
 	scripts/soak.sh
+	scripts/soak-stop.sh
 
 bench: all bench-tools
 	scripts/bench/run.sh

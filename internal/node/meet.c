@@ -128,6 +128,21 @@ static int open_second(struct cop_node *n, struct cop_rendezvous **out, struct c
 	return rc;
 }
 
+/* With an address book nobody needs it to come to this node, but its children to see, when it says nothing, that it is there. */
+static void open_beside_book(struct cop_node *n)
+{
+	const struct cop_job_host *self = &n->hosts.host[n->rank];
+	struct cop_rendezvous *rendezvous = NULL;
+	struct cop_err err = {0};
+	int rc = start(n, self, false, &rendezvous, &err);
+
+	if (rc == -EADDRINUSE && self->second_port)
+		rc = start(n, self, true, &rendezvous, &err);
+	if (rc)
+		cop_log_info("no rendezvous, so others tell by its silence alone whether this node lives: %s", err.text);
+	atomic_store(&n->rendezvous, rendezvous);
+}
+
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err)
 {
@@ -135,8 +150,12 @@ int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err)
 	struct cop_rendezvous *rendezvous = NULL;
 	int rc;
 
-	if (n->topo.nodes == 1 || n->book)
+	if (n->topo.nodes == 1)
 		return 0;
+	if (n->book) {
+		open_beside_book(n);
+		return 0;
+	}
 	while ((rc = start(n, &n->hosts.host[n->rank], false, &rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
 		poll(NULL, 0, 50);
 	if (rc == -EADDRINUSE)

@@ -28,6 +28,8 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s", address || !why ? "" : why);
 		pthread_mutex_unlock(&f->node->lock);
 	}
+	if (!address && f->node->book)
+		address = f->node->book[f->rank];
 	cop_rpc_resolved(f->node->rpc, f->rank, address, lives);
 	free(f);
 }
@@ -53,17 +55,18 @@ static void ask_rendezvous(struct cop_node *n, uint32_t rank)
 		found(f, NULL, false, "no rendezvous");
 }
 
-static void resolve(void *ctx, uint32_t rank)
+/* A book has the address, and does not know who lives. */
+static void resolve(void *ctx, uint32_t rank, bool silent)
 {
 	struct cop_node *n = ctx;
 
-	if (n->book) {
+	if (n->book && !silent) {
 		cop_rpc_resolved(n->rpc, rank, n->book[rank], false);
 	} else if (cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN)) {
 		ask_rendezvous(n, rank);
 		cop_node_gate_leave(&n->gate);
 	} else {
-		cop_rpc_resolved(n->rpc, rank, NULL, false);
+		cop_rpc_resolved(n->rpc, rank, n->book ? n->book[rank] : NULL, false);
 	}
 }
 

@@ -95,7 +95,7 @@ static void look_up(struct cop_rpc *r, struct peer *p)
 {
 	p->looked_up = true;
 	p->looked_up_ms = r->now_ms;
-	r->conf.resolve(r->conf.ctx, p->rank);
+	r->conf.resolve(r->conf.ctx, p->rank, p->state != PEER_RESOLVING);
 }
 
 /* A silent peer was looked up again and lives at another address now: it was restarted. */

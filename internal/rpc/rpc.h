@@ -40,9 +40,9 @@ struct cop_rpc_conf {
 	uint32_t peer_timeout_ms;      /* 3000 */
 	struct cop_stats *stats;
 	void *ctx; /* first argument of the callbacks below */
-	/* Progress thread. The address of this rank is wanted (of a silent peer again: it may have been restarted elsewhere); answer, now or later and from any thread,
-	 * with cop_rpc_resolved. Must not block. */
-	void (*resolve)(void *ctx, uint32_t rank);
+	/* Progress thread. The address of this rank is wanted; silent: again, of a peer that says nothing and may have been restarted elsewhere, and whether
+	 * it lives. Answer, now or later and from any thread, with cop_rpc_resolved. Must not block. */
+	void (*resolve)(void *ctx, uint32_t rank, bool silent);
 	/* Progress thread. A request came from an authenticated peer; answer exactly once, now or later and from
 	 * any thread, with cop_rpc_reply. Must not block. */
 	void (*serve)(void *ctx, struct cop_rpc_req *req);

@@ -31,7 +31,7 @@
  * Dead or slow. Silence alone does not tell a process that is gone from one that gets no processor (stopped, or among a hundred others on a
  * core). The look-up does: it goes to another thread of the peer, and the kernel of its machine takes the connection for a process that does not
  * run, and refuses it when there is none. So a peer is dead when it was silent for the timeout and the look-up has found nobody, or when it was
- * silent for COP_RPC_PATIENCE times the timeout. Where a look-up cannot tell (an address book), silence alone decides.
+ * silent for COP_RPC_PATIENCE times the timeout. Where a look-up cannot tell, silence alone decides.
  *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
  * names the requests that have waited long, the pong tells which of them the server has never

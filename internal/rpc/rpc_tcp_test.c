@@ -122,10 +122,11 @@ static void serve(void *ctx, struct cop_rpc_req *q)
 	cop_rpc_reply(q, &a);
 }
 
-static void resolve(void *ctx, uint32_t rank)
+static void resolve(void *ctx, uint32_t rank, bool silent)
 {
 	struct node *n = ctx;
 
+	(void)silent;
 	cop_rpc_resolved(n->rpc, rank, n->address[rank], false);
 }
 

@@ -72,11 +72,12 @@ static inline void t_address(const struct t_world *w, uint32_t rank, char text[3
 	snprintf(text, 32, lives ? "fake://n%u.%u" : "fake://n%u", rank, lives);
 }
 
-static inline void t_resolve(void *ctx, uint32_t rank)
+static inline void t_resolve(void *ctx, uint32_t rank, bool silent)
 {
 	struct t_node *n = ctx;
 	char text[32];
 
+	(void)silent;
 	n->resolves++;
 	if (n->mute_resolver)
 		return;

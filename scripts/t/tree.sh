@@ -260,12 +260,13 @@ stop_quietly() {
 
 # ---- a busy machine
 
-# COUNT loops that take all processor time they get, each in a session of its own: the kernel shares out by sessions first (autogroup).
-begin_load() { # COUNT
+# COUNT loops that take all processor time they get, each in a session of its own: the kernel shares out by sessions first (autogroup). CPUS:
+# on these processors; all without.
+begin_load() { # COUNT [CPUS]
 	local i
 	cop_load=()
 	for ((i = 0; i < $1; i++)); do
-		setsid bash -c 'while :; do :; done' &
+		setsid taskset -c "${2:-0-1023}" bash -c 'while :; do :; done' &
 		cop_load+=($!)
 	done
 }

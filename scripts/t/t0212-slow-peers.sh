@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A node that is only slow is no dead node: its children wait for it, do not pass it over, and read nothing at the storage.
+# modes: release asan
+# limit: 300
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 17
+
+SRC=$T/src
+numbered_files "$SRC" 40 20000
+with_slowfs
+# Three times this is longer than any silence that counts by itself.
+with_tree 7 --fanout 2 --peer-timeout 1
+
+# 0 has the children 1 and 2, 1 has 3 and 4.
+slow=$(node_stat 1 pid)
+
+read_some() { # RANK FROM TO: the files of these numbers are as they should be
+	local i
+	for ((i = $2; i <= $3; i++)); do
+		cmp "$W/mnt/$1/$(printf 'file%05d' "$i")" "$ORIGIN/$(printf 'file%05d' "$i")" || return 1
+	done
+}
+
+leaf_origin() {
+	local rank sum=0
+	for rank in 3 4 5 6; do
+		sum=$((sum + $(node_stat "$rank" origin.operations)))
+	done
+	echo "$sum"
+}
+
+# ---- stopped for three seconds while it is asked
+
+read_some 3 0 0 && read_some 4 1 1
+kill -STOP "$slow"
+read_some 3 2 9 &
+first=$!
+read_some 4 2 9 &
+second=$!
+sleep 3
+ok 'those below wait' kill -0 "$first" "$second"
+kill -CONT "$slow"
+wait "$first"
+is 'what was asked while a node was stopped is answered' $? 0
+wait "$second"
+is 'on every child' $? 0
+is 'no child passed it over' "$(tree_sum fabric.failovers)" 0
+is 'no leaf has asked the storage' "$(leaf_origin)" 0
+matches 'and nobody is called dead' "$("$COPPER" cache-stats --all --json "$W/mnt/3" | json_value total.dead)" '^0$'
+
+# ---- asked for its statistics while it is stopped
+
+kill -STOP "$slow"
+"$COPPER" cache-stats --all --json "$W/mnt/0" >"$T/all.json" &
+asking=$!
+sleep 2
+kill -CONT "$slow"
+wait "$asking"
+is 'statistics of all wait for it, too' "$(json_value total.nodes <"$T/all.json") $(json_value total.missing <"$T/all.json")" '7 0'
+
+# ---- all on one processor, beside a hundred others
+
+for ((rank = 0; rank < 7; rank++)); do
+	taskset -apc 0 "$(node_stat "$rank" pid)" >/dev/null
+done
+begin_load 100 0
+readers=()
+for rank in 3 4 5 6; do
+	read_some "$rank" 10 19 &
+	readers+=($!)
+done
+bad=0
+for pid in "${readers[@]}"; do
+	wait "$pid" || bad=$((bad + 1))
+done
+end_load
+is 'a hundred busy loops on the processor of all nodes: everything is read' "$bad" 0
+is 'nobody is passed over' "$(tree_sum fabric.failovers)" 0
+is 'no leaf has asked the storage' "$(leaf_origin)" 0
+
+# ---- dead is dead
+
+kill_node 1
+ok 'the children of a node that was killed go on' read_some 3 20 24
+ok 'all of them' read_some 4 25 29
+is 'past it' "$(($(node_stat 3 fabric.failovers) > 0))" 1
+is 'and not to the storage' "$(leaf_origin)" 0
+cp "$JOB/logs/copper_address_book.txt" "$T/book"
+without_tree
+
+# ---- with an address book, which knows where everyone is and not who lives
+
+prepare_tree 7
+cop_tree=7
+for ((rank = 0; rank < 7; rank++)); do
+	start_node "$rank" --fanout 2 --peer-timeout 1 --address-book "$T/book" &
+done
+wait
+read_some 3 30 30
+slow=$(node_stat 1 pid)
+kill -STOP "$slow"
+read_some 3 31 34 &
+first=$!
+sleep 3
+kill -CONT "$slow"
+wait "$first"
+is 'with an address book: what was asked of a node that was stopped is answered' $? 0
+is 'and nobody passed it over' "$(tree_sum fabric.failovers)" 0
+kill_node 1
+ok 'and a dead one is' read_some 3 35 39
+without_tree
+without_slowfs
