@@ -40,6 +40,7 @@ for ((turn = 0; turn < stops; turn++)); do
 		note "stop $turn: $(cat "$T/.out")"
 	}
 	[ "$(cluster_value ranks_with_aggregate_files)" = 4 ] || sums=$((sums + 1))
+	# shellcheck disable=SC2034
 	cop_tree=0
 	rm -rf "$JOB"
 done

@@ -38,18 +38,18 @@ cop_tree=0
 
 begin_load 20
 for options in '-A -N 50' '-A -N 50 --rank-files root'; do
-	bad=0
+	wrong=0
 	sums=
 	for ((turn = 0; turn < 4; turn++)); do
 		# shellcheck disable=SC2086
 		with_tree 4 $options
 		read_everything 0 1 2 3
-		"$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1 || bad=$((bad + 1))
+		"$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1 || wrong=$((wrong + 1))
 		grep -qx 'stopped 4/4 nodes' "$T/.out" || note "$(cat "$T/.out")"
 		sums="$sums $(cluster_value ranks_with_aggregate_files)"
 		cop_tree=0
 	done
-	is "twenty busy loops, $options: every stop ends with 0" "$bad" 0
+	is "twenty busy loops, $options: every stop ends with 0" "$wrong" 0
 	is 'and every sum has every node' "$sums" ' 4 4 4 4'
 done
 end_load
