@@ -125,6 +125,7 @@ static void what_no_budget_holds_is_what_that_node_lacks(void **state)
 	settle_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ENOMEM);
+	forget(&a);
 	close_tree(t);
 }
 

@@ -182,7 +182,9 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	} else if (!r->answered) {
 		unanswered(f, r->status);
 	} else if (r->unable || cop_coop_is_own(r->status)) {
-		cop_coop_rest(f->coop, f->hop);
+		/* One that has not begun yet will answer the next time. */
+		if (r->unable)
+			cop_coop_rest(f->coop, f->hop);
 		next_ancestor(f, r->status);
 	} else {
 		cop_coop_rested(f->coop, f->hop);
