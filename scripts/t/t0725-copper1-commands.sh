@@ -160,7 +160,8 @@ is 'where there is nothing to sum up it fails' "$? $(grep -c 'failed to find pro
 fails_with 1 'there is no copper here' env -u COPPER PATH=/usr/bin:/bin python3 -c "
 import sys; sys.path.insert(0, '$old'); import copper1; copper1.HERE = '/nowhere/at/all'; sys.argv = ['x']; copper1.find_copper()"
 
-ok 'path_usage_analysis.py' "${wrapped[@]}" python3 "$old/path_usage_analysis.py" "$reported" --usage-root "$SRC" --output-dir "$T/lists" --skip-home-inference
+# The first tree with all paths: what the second one used before its counters were reset is in its pre-reset folder, not in final.
+ok 'path_usage_analysis.py' "${wrapped[@]}" python3 "$old/path_usage_analysis.py" "$W/job.2" --usage-root "$SRC" --output-dir "$T/lists" --skip-home-inference
 is 'it names its six files' "$(grep '^wrote' "$T/.ok" | sed 's|.*/||' | tr '\n' ' ')" \
 	'all_possible_existing_paths.txt used_paths_existing.txt same_run_candidate_not_observed_existing_paths.txt missing_probe_paths.txt roots_and_counts.txt paths_summary.md '
 ok 'with what was used' grep -qx "$SRC/hello" "$T/lists/used_paths_existing.txt"
