@@ -159,6 +159,30 @@ static void what_is_put_back_is_as_it_was(void **state)
 	cop_prof_free(p);
 }
 
+static void what_is_put_back_is_in_one_profile_only(void **state)
+{
+	static const enum cop_prof_level levels[] = {COP_PROF_TOP, COP_PROF_FULL};
+
+	(void)state;
+	for (size_t k = 0; k < COP_ARRAY_SIZE(levels); k++) {
+		struct cop_prof *p = profile(levels[k], 100), *taken;
+		struct total left = {0}, back = {0};
+
+		cop_prof_op(p, COP_PROF_OP_READ, COP_PROF_HIT, 5);
+		cop_prof_path(p, COP_PROF_DATA, "a", 1, COP_PROF_MISS);
+		assert_int_equal(cop_prof_take(p, NULL, &taken), 0);
+		cop_prof_path(p, COP_PROF_DATA, "a", 1, COP_PROF_MISS);
+		cop_prof_put_back(p, taken);
+		add_total(&left, taken);
+		add_total(&back, p);
+		assert_int_equal(left.calls + left.path_events, 0);
+		assert_int_equal(back.calls, 1);
+		assert_int_equal(back.path_events, 2);
+		cop_prof_free(taken);
+		cop_prof_free(p);
+	}
+}
+
 static void without_a_profile_there_is_nothing_to_take(void **state)
 {
 	struct cop_prof *taken = (void *)1;
@@ -175,6 +199,7 @@ int main(void)
 		T(nothing_is_lost_between_what_was_taken_and_what_came_later),
 		T(what_was_taken_is_written_as_a_profile),
 		T(what_is_put_back_is_as_it_was),
+		T(what_is_put_back_is_in_one_profile_only),
 		T(without_a_profile_there_is_nothing_to_take),
 	};
 

@@ -63,6 +63,15 @@ struct top_summary *cop_prof_top_new(uint32_t counters)
 	return t;
 }
 
+static void free_counters(struct shard *s)
+{
+	for (uint32_t k = 0; k < s->n; k++) {
+		free(s->heap[k]->path);
+		free(s->heap[k]);
+	}
+	s->n = 0;
+}
+
 void cop_prof_top_free(struct top_summary *t)
 {
 	if (!t)
@@ -70,10 +79,7 @@ void cop_prof_top_free(struct top_summary *t)
 	for (unsigned i = 0; i < TOP_SHARDS; i++) {
 		struct shard *s = &t->shard[i];
 
-		for (uint32_t k = 0; k < s->n; k++) {
-			free(s->heap[k]->path);
-			free(s->heap[k]);
-		}
+		free_counters(s);
 		free(s->heap);
 		free(s->chain);
 		pthread_mutex_destroy(&s->lock);
@@ -254,9 +260,14 @@ static void put_back_one(struct top_summary *t, struct shard *s, const struct co
 
 void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken)
 {
-	for (unsigned i = 0; i < TOP_SHARDS; i++)
-		for (uint32_t k = 0; k < taken->shard[i].n; k++)
-			put_back_one(t, &t->shard[i], taken->shard[i].heap[k]);
+	for (unsigned i = 0; i < TOP_SHARDS; i++) {
+		struct shard *s = &taken->shard[i];
+
+		for (uint32_t k = 0; k < s->n; k++)
+			put_back_one(t, &t->shard[i], s->heap[k]);
+		free_counters(s);
+		memset(s->chain, 0, taken->chains * sizeof(*s->chain));
+	}
 }
 
 uint64_t cop_prof_top_error(struct top_summary *t)
