@@ -40,7 +40,8 @@ struct cop_fabric_conf {
 	const char *address;  /* a full address of an address book to bind to, or NULL */
 	unsigned tick_ms;     /* 100 if 0 */
 	bool admitted_only;   /* who was not admitted gets no connection, where the provider runs over TCP (IPv4) */
-	struct cop_stats *stats; /* may be NULL */
+	struct cop_stats *stats; /* of the bytes; may be NULL */
+	struct cop_stats *rejected; /* of the connections that are refused; may be NULL */
 	struct cop_fabric_events events;
 };
 

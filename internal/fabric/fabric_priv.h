@@ -32,7 +32,7 @@ struct cop_fabric_ops {
 /* First member of both implementations. */
 struct cop_fabric {
 	const struct cop_fabric_ops *ops;
-	struct cop_stats *stats;
+	struct cop_stats *stats, *rejected;
 	struct cop_fabric_events events;
 	unsigned tick_ms;
 	char address[COP_FABRIC_TEXT_MAX];

@@ -8,6 +8,7 @@
  * (SO_ATTACH_FILTER) would be the kernel's own way, but newer kernels let only root filter TCP. */
 #include "fabric/ofi_priv.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -27,6 +28,20 @@ static bool is_admitted(const struct ofi *o, struct in_addr host)
 		if (o->admitted[i].s_addr == host.s_addr)
 			return true;
 	return false;
+}
+
+void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc)
+{
+	const char *why = rc == -ETIMEDOUT ? "it said nothing" : "its host has not proved the job's secret";
+	char text[INET6_ADDRSTRLEN] = "?";
+	struct sockaddr_in6 six;
+	struct sockaddr_in four;
+
+	memcpy(&four, from, sizeof(four));
+	memcpy(&six, from, sizeof(six));
+	inet_ntop(from->ss_family, from->ss_family == AF_INET6 ? (void *)&six.sin6_addr : (void *)&four.sin_addr, text, sizeof(text));
+	cop_stats_rejected(stats, rc, 1);
+	cop_log_refused("connection", why, text);
 }
 
 static void unguard(struct ofi *o)
@@ -61,15 +76,23 @@ static void admit(struct ofi *o, struct in_addr host)
 
 static bool may_enter(int listener, int fd)
 {
-	struct sockaddr_in from = {0};
-	socklen_t len = sizeof(from);
+	struct sockaddr_storage at = {0};
+	struct sockaddr_in from;
+	socklen_t len = sizeof(at);
+	struct cop_stats *stats = NULL;
 	bool may = true;
 
 	pthread_mutex_lock(&lock);
 	for (const struct ofi *o = guarded; o; o = o->guarded_next)
-		if (o->listener == listener)
-			may = getpeername(fd, (struct sockaddr *)&from, &len) == 0 && from.sin_family == AF_INET && is_admitted(o, from.sin_addr);
+		if (o->listener == listener) {
+			may = getpeername(fd, (struct sockaddr *)&at, &len) == 0 && at.ss_family == AF_INET;
+			memcpy(&from, &at, sizeof(from));
+			may = may && is_admitted(o, from.sin_addr);
+			stats = o->base.rejected;
+		}
 	pthread_mutex_unlock(&lock);
+	if (!may)
+		cop_fabric_ofi_refused(stats, &at, -EHOSTUNREACH);
 	return may;
 }
 

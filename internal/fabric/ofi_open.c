@@ -283,6 +283,7 @@ static struct ofi *make(const struct cop_fabric_conf *conf)
 		cop_list_init(&o->buckets[i]);
 	o->base.ops = &ofi_ops;
 	o->base.stats = conf->stats;
+	o->base.rejected = conf->rejected;
 	o->base.events = conf->events;
 	o->base.tick_ms = conf->tick_ms ? conf->tick_ms : 100;
 	return o;

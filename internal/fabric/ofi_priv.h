@@ -218,6 +218,8 @@ void cop_fabric_ofi_strangers_fini(struct ofi *o);
 /* ofi_admit.c. init: once the endpoint has its name, and before the thread starts. */
 void cop_fabric_ofi_admit_init(struct ofi *o);
 void cop_fabric_ofi_admit_fini(struct ofi *o);
+/* Counts and logs a connection that is refused: -ETIMEDOUT (silent), -EHOSTUNREACH (from a host that was not admitted). */
+void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc);
 void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len);
 void cop_fabric_ofi_admit(struct cop_fabric *f, const char *address);
 

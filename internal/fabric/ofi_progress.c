@@ -300,6 +300,7 @@ void *cop_fabric_ofi_main(void *arg)
 		cop_fabric_ofi_pump_all(o, now_ns);
 		tick(o);
 		cop_fabric_ofi_strangers(o);
+		cop_log_refused_due();
 		if (events)
 			o->last_event_ns = now_ns;
 		else if (now_ns - o->last_event_ns > SPIN_NS)

@@ -5,13 +5,12 @@
  * at that port are looked at, and those over which nothing came are shut down, which makes the provider close them. */
 #include "fabric/ofi_priv.h"
 
+#include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#include "log/log.h"
 
 /* The kernel's number for it, which linux/tcp.h does not have and netinet/tcp.h cannot be had with. */
 #define ESTABLISHED 1
@@ -45,10 +44,19 @@ static long silent_ms(int fd, in_port_t port)
 	return (long)info.tcpi_last_data_recv;
 }
 
+static void tell(const struct ofi *o, int fd)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+
+	getpeername(fd, (struct sockaddr *)&at, &len);
+	cop_fabric_ofi_refused(o->base.rejected, &at, -ETIMEDOUT);
+}
+
 /* Shuts down who has been silent for too long; returns how many were silent. */
 static unsigned look(struct ofi *o, in_port_t port, long patience_ms)
 {
-	unsigned silent = 0, shut = 0;
+	unsigned silent = 0;
 	struct dirent *e;
 
 	rewinddir(o->own_fds);
@@ -58,12 +66,10 @@ static unsigned look(struct ofi *o, in_port_t port, long patience_ms)
 
 		silent += ms >= 0;
 		if (ms >= patience_ms) {
+			tell(o, fd);
 			shutdown(fd, SHUT_RDWR);
-			shut++;
 		}
 	}
-	if (shut)
-		cop_log_warn("connections without a word shut down count=%u", shut);
 	return silent;
 }
 

@@ -141,14 +141,17 @@ struct cop_rendezvous;
 typedef void cop_rendezvous_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
 /* The node of this fabric address has proved the secret and is about to be told ours. On the rendezvous thread; must not wait. */
 typedef void cop_rendezvous_met(void *ctx, const char *address);
+/* Somebody was refused: -ETIMEDOUT (said nothing), -EBADMSG (something else), -EACCES (a wrong proof). On the rendezvous thread. */
+typedef void cop_rendezvous_refused(void *ctx, int rc);
 
 struct cop_rendezvous_conf {
 	const struct cop_job_host *self; /* where it listens; port 0: the kernel's choice */
 	bool at_second_port;             /* there; askers look at both */
 	const char *fabric_address;      /* what it tells, 1 to 255 bytes */
 	cop_rendezvous_mac *mac;
-	cop_rendezvous_met *met; /* may be NULL */
-	void *ctx;               /* of both */
+	cop_rendezvous_met *met;         /* may be NULL */
+	cop_rendezvous_refused *refused; /* may be NULL */
+	void *ctx;                       /* of all three */
 };
 
 /* Listens, and answers askers that prove the secret with this node's fabric address; bounded: 64 connections, 2 s each. -EADDRINUSE and

@@ -24,10 +24,13 @@ static bool is_connected(const struct rdv_ask *a)
 	return is_open(a) && (a->step == RDV_SENDS || a->step == RDV_RECEIVES);
 }
 
+/* The other side may have the connection before this one knows: it hears the ask all the same, and takes nobody for a stranger. */
 static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	if (!is_open(a))
 		return;
+	if (a->step != RDV_RECEIVES)
+		(void)!send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
 	close(a->fd);
 	a->fd = -1;
 	r->open_asks--;
@@ -98,6 +101,21 @@ static int open_socket(const struct cop_rendezvous *r)
 	return fd;
 }
 
+/* Also before the connection stands: then it is for later. */
+static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+{
+	ssize_t n = send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
+
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (n < 0) {
+		retry(r, a, now_ms, strerror(errno));
+		return;
+	}
+	a->out_done += (size_t)n;
+	a->step = a->out_done == a->out_len ? RDV_RECEIVES : RDV_SENDS;
+}
+
 static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
 	int fd = open_socket(r), rc;
@@ -121,6 +139,8 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 		retry(r, a, now_ms, "no random numbers");
 	else if (connect(fd, (const struct sockaddr *)&a->to, sizeof(a->to)) && errno != EINPROGRESS)
 		retry(r, a, now_ms, strerror(errno));
+	else
+		send_ask(r, a, now_ms);
 }
 
 static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
@@ -136,19 +156,12 @@ static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 		a->step = RDV_SENDS;
 }
 
-static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+/* Another program at that port is none of ours and means no harm; who answers as a node would means to be taken for one. */
+static void refuse_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, int rc)
 {
-	ssize_t n = send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
-
-	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-		return;
-	if (n < 0) {
-		retry(r, a, now_ms, strerror(errno));
-		return;
-	}
-	a->out_done += (size_t)n;
-	if (a->out_done == a->out_len)
-		a->step = RDV_RECEIVES;
+	if (rc == -EACCES)
+		cop_rdv_refused(r, "answer", a->to.sin_addr, rc);
+	retry(r, a, now_ms, rc == -EACCES ? "its answer does not prove the job's secret" : "what answers there is not a rendezvous");
 }
 
 static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
@@ -170,9 +183,7 @@ static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 	if (rc > 0)
 		cop_rdv_ask_end(r, a, address, NULL);
 	else if (rc < 0)
-		retry(r, a, now_ms, rc == -EACCES ?
-			"its answer does not prove the job's secret" :
-			"what answers there is not a rendezvous");
+		refuse_answer(r, a, now_ms, rc);
 }
 
 short cop_rdv_step_wants(const struct rdv_ask *a)

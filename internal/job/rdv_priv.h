@@ -69,6 +69,7 @@ int cop_rdv_answer_check(const struct rdv_key *key, const char *identity,
 /* A connection of an asker. [thread] */
 struct rdv_conn {
 	int fd; /* -1: free */
+	struct in_addr from;
 	uint64_t deadline_ms;
 	uint8_t in[RDV_MESSAGE_MAX];
 	size_t in_len;
@@ -128,6 +129,7 @@ struct rdv_resolver {
 struct cop_rendezvous {
 	struct rdv_key key;
 	cop_rendezvous_met *met;
+	cop_rendezvous_refused *refused;
 	char address[COP_JOB_ADDRESS_MAX + 1];
 	char identity[RDV_IDENTITY];
 	struct sockaddr_in self; /* where asks come from; port 0 */
@@ -149,6 +151,9 @@ struct cop_rendezvous {
 	uint64_t accept_after_ms; /* [thread] 0, or no descriptors were left: try again then */
 	struct rdv_conn conn[RDV_SERVED_MAX]; /* [thread] */
 };
+
+/* Counts and logs somebody who did not prove the secret. rc: as for cop_rendezvous_refused. */
+void cop_rdv_refused(struct cop_rendezvous *r, const char *what, struct in_addr from, int rc);
 
 /* rdv_serve.c [thread]. accept takes what waits; serve goes on with one connection (events of
  * poll, 0 for a check of its deadline). */

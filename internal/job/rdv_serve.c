@@ -11,13 +11,24 @@
 
 #define ACCEPT_PAUSE_MS 100
 
-/* Counts before it closes, so that whoever saw the end of the connection sees the count too. */
-static void hang_up(struct cop_rendezvous *r, struct rdv_conn *c, bool stranger)
+static void hang_up(struct rdv_conn *c)
 {
-	if (stranger)
-		atomic_fetch_add_explicit(&r->strangers, 1, memory_order_relaxed);
 	close(c->fd);
 	c->fd = -1;
+}
+
+/* Counts before it closes, so that whoever saw the end of the connection sees the count too. */
+static void refuse(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
+{
+	atomic_fetch_add_explicit(&r->strangers, 1, memory_order_relaxed);
+	cop_rdv_refused(r, "ask", c->from, rc);
+	hang_up(c);
+}
+
+/* It had its time, or went. */
+static int unfinished(const struct rdv_conn *c)
+{
+	return c->in_len ? -EBADMSG : -ETIMEDOUT;
 }
 
 /* A free slot, else that of the connection which has been silent for longest; NULL: all are being answered. */
@@ -41,7 +52,7 @@ short cop_rdv_serve_wants(const struct rdv_conn *c)
 	return c->out_len ? POLLOUT : POLLIN;
 }
 
-static void write_answer(struct cop_rendezvous *r, struct rdv_conn *c)
+static void write_answer(struct rdv_conn *c)
 {
 	ssize_t n = send(c->fd, c->out + c->out_done, c->out_len - c->out_done, MSG_NOSIGNAL);
 
@@ -50,7 +61,7 @@ static void write_answer(struct cop_rendezvous *r, struct rdv_conn *c)
 	if (n > 0)
 		c->out_done += (size_t)n;
 	if (n < 0 || c->out_done == c->out_len)
-		hang_up(r, c, false);
+		hang_up(c);
 }
 
 /* An answer is short enough for any socket buffer, so it is mostly gone in the same step. */
@@ -63,7 +74,7 @@ static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
 	if (n <= 0) {
-		hang_up(r, c, true);
+		refuse(r, c, unfinished(c));
 		return;
 	}
 	c->in_len += (size_t)n;
@@ -71,34 +82,40 @@ static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 	if (!rc)
 		return;
 	if (rc < 0) {
-		hang_up(r, c, true);
+		refuse(r, c, rc);
 		return;
 	}
 	if (r->met)
 		r->met(r->key.ctx, address);
 	rc = cop_rdv_answer_build(&r->key, r->identity, c->in, r->address, c->out);
 	if (rc < 0) {
-		hang_up(r, c, false);
+		hang_up(c);
 		return;
 	}
 	c->out_len = (size_t)rc;
-	write_answer(r, c);
+	write_answer(c);
 }
 
 void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, uint64_t now_ms)
 {
 	if (events && c->out_len)
-		write_answer(r, c);
+		write_answer(c);
 	else if (events)
 		read_ask(r, c);
-	if (c->fd >= 0 && now_ms >= c->deadline_ms)
-		hang_up(r, c, !c->out_len);
+	if (c->fd < 0 || now_ms < c->deadline_ms)
+		return;
+	if (c->out_len)
+		hang_up(c);
+	else
+		refuse(r, c, unfinished(c));
 }
 
 /* Who waited in the backlog has mostly said what it had to say, so it is read at once. */
 static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 {
-	int fd = accept4(r->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct sockaddr_in from = {0};
+	socklen_t from_len = sizeof(from);
+	int fd = accept4(r->listen_fd, (struct sockaddr *)&from, &from_len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct rdv_conn *c;
 
 	if (fd < 0 && errno == ECONNABORTED)
@@ -115,8 +132,8 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 		return false;
 	}
 	if (c->fd >= 0)
-		hang_up(r, c, true);
-	*c = (struct rdv_conn){.fd = fd, .deadline_ms = now_ms + RDV_CONNECTION_MS};
+		refuse(r, c, unfinished(c));
+	*c = (struct rdv_conn){.fd = fd, .from = from.sin_addr, .deadline_ms = now_ms + RDV_CONNECTION_MS};
 	read_ask(r, c);
 	return true;
 }

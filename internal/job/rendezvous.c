@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "job/rdv_priv.h"
+#include "log/log.h"
 
 #define BACKLOG 1024
 
@@ -17,6 +18,18 @@ void cop_rdv_wake(struct cop_rendezvous *r)
 	uint64_t one = 1;
 
 	(void)!write(r->wake_fd, &one, sizeof(one));
+}
+
+void cop_rdv_refused(struct cop_rendezvous *r, const char *what, struct in_addr from, int rc)
+{
+	const char *why = rc == -ETIMEDOUT ? "it said nothing" : rc == -EACCES ? "it does not prove the job's secret" :
+		"it is not of Copper";
+	char text[INET_ADDRSTRLEN] = "?";
+
+	inet_ntop(AF_INET, &from, text, sizeof(text));
+	cop_log_refused(what, why, text);
+	if (r->refused)
+		r->refused(r->key.ctx, rc);
 }
 
 static bool parse_address(const char *name, uint16_t port, struct sockaddr_in *out)
@@ -232,6 +245,7 @@ int cop_rendezvous_start(const struct cop_rendezvous_conf *conf, struct cop_rend
 		return cop_err_set(err, ENOMEM, "no memory for the rendezvous");
 	r->key = (struct rdv_key){.mac = conf->mac, .ctx = conf->ctx};
 	r->met = conf->met;
+	r->refused = conf->refused;
 	snprintf(r->address, sizeof(r->address), "%s", conf->fabric_address);
 	rc = listen_on(r, conf, err);
 	if (rc)

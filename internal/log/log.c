@@ -262,8 +262,10 @@ void cop_log_write(enum cop_log_level level, const char *where, const char *fmt,
 void cop_log_close(void)
 {
 	struct repeat last[REPEAT_SLOTS];
-	struct sink *s = sink_get();
+	struct sink *s;
 
+	cop_log_refused_end();
+	s = sink_get();
 	pthread_mutex_lock(&lock);
 	memcpy(last, repeats, sizeof(last));
 	memset(repeats, 0, sizeof(repeats));

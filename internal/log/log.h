@@ -36,6 +36,12 @@ bool cop_log_on(enum cop_log_level level);
 void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)
 	COP_PRINTF(3, 4);
 
+/* An attempt from outside was refused: what was tried, why not, from where. The first of its kind is a line at once, the others of ten
+ * seconds are one line with their number; so are those from more addresses than can be told apart. */
+void cop_log_refused(const char *what, const char *why, const char *from);
+/* Writes the numbers whose ten seconds are over; cheap. Whoever refuses calls it now and then. */
+void cop_log_refused_due(void);
+
 #define cop_log(level, ...)                                                  \
 	do {                                                                 \
 		if (cop_log_on(level))                                       \

@@ -180,6 +180,29 @@ static void repeats_are_limited_and_counted(void **state)
 	free(text);
 }
 
+static void attempts_are_told_by_address_and_summed(void **state)
+{
+	char *text, from[32];
+
+	(void)state;
+	assert_int_equal(cop_log_open(COP_LOG_INFO, COP_LOG_FILE, path, NULL), 0);
+	for (int i = 0; i < 800; i++)
+		cop_log_refused("ask", "not of the job", "10.1.2.3");
+	cop_log_refused("ask", "not of the job", "10.1.2.4");
+	for (int i = 0; i < 300; i++) {
+		snprintf(from, sizeof(from), "10.2.%d.%d", i / 200, i % 200);
+		cop_log_refused("ask", "not of the job", from);
+	}
+	cop_log_close();
+	text = content();
+	assert_int_equal(count_lines(text), COP_LOG_REFUSED_MAX + 2);
+	assert_non_null(strstr(text, "[Warning] (refused) refused what=ask from=10.1.2.3 why=\"not of the job\"\n"));
+	assert_non_null(strstr(text, "from=10.1.2.3 why=\"not of the job\" more=799\n"));
+	assert_non_null(strstr(text, "from=10.1.2.4 why=\"not of the job\"\n"));
+	assert_non_null(strstr(text, "refused from others more=286\n"));
+	free(text);
+}
+
 static void debug_lines_are_all_written(void **state)
 {
 	char *text;
@@ -288,6 +311,7 @@ int main(void)
 		TEST(a_name_with_a_newline_cannot_forge_a_line),
 		TEST(a_line_that_is_too_long_ends_in_dots),
 		TEST(repeats_are_limited_and_counted),
+		TEST(attempts_are_told_by_address_and_summed),
 		TEST(debug_lines_are_all_written),
 		TEST(a_new_file_takes_its_folders_permissions),
 		TEST(an_existing_file_is_appended_to),

@@ -26,10 +26,17 @@ static void met(void *ctx, const char *address)
 	cop_fabric_admit(cop_rpc_fabric(n->rpc), address);
 }
 
+static void refused(void *ctx, int rc)
+{
+	struct cop_node *n = ctx;
+
+	cop_stats_rejected(&n->stats, rc, 1);
+}
+
 static int start(struct cop_node *n, const struct cop_job_host *at, bool second, struct cop_rendezvous **out, struct cop_err *err)
 {
 	struct cop_rendezvous_conf conf = {.self = at, .at_second_port = second, .fabric_address = cop_fabric_address(cop_rpc_fabric(n->rpc)), .mac = mac,
-		.met = met, .ctx = n};
+		.met = met, .refused = refused, .ctx = n};
 
 	return cop_rendezvous_start(&conf, out, err);
 }

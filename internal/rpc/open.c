@@ -61,6 +61,7 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	fc.events = cop_rpc_events(r);
 	/* Bytes are counted here, where it is known that they were wanted. */
 	fc.stats = NULL;
+	fc.rejected = conf->stats;
 	/* Before the thread is there whose callbacks will read it. */
 	*out = r;
 	rc = cop_fabric_open(&fc, &fabric, err);

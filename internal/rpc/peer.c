@@ -183,8 +183,13 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len,
 	/* A HELLO that was sent twice may be answered twice. */
 	if (p && p->state == PEER_UP && p->sid == f->session)
 		return;
+	if (rank >= r->conf.nodes) {
+		cop_rpc_reject(r, "welcome", rank, -EBADMSG);
+		return;
+	}
+	/* Its peer was slow: the HELLO was given up, or another one has been answered. */
 	if (!p || !p->greeting.sid || p->greeting.sid != f->session) {
-		cop_rpc_reject(r, "welcome", rank, -ENOENT);
+		cop_rpc_drop(r, "welcome", rank, -ENOENT);
 		return;
 	}
 	rc = cop_welcome_read(&r->conf.secret, p->greeting.hello, p->greeting.len, msg, len,

@@ -3,10 +3,10 @@
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DRAIN_ROUNDS 4
-#define WARN_EVERY_MS 10000
 
 /* The rpc in whose event this thread is. */
 static __thread struct cop_rpc *current;
@@ -136,18 +136,46 @@ void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
 		post_drain(r);
 }
 
+/* Whoever was let in and is one of ours runs out of nothing but room. */
+static bool is_for_want_of_room(int rc)
+{
+	return rc == -ENOMEM || rc == -ENOBUFS;
+}
+
+static const char *reason(int rc)
+{
+	switch (rc) {
+	case -EBADMSG:
+		return "it has not the form";
+	case -EACCES:
+		return "it does not prove the job's secret";
+	case -EALREADY:
+		return "it came before";
+	case -EADDRNOTAVAIL:
+		return "it is of or for another rank";
+	default:
+		return "no node of this job says that";
+	}
+}
+
 void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc)
 {
-	uint64_t now = cop_now_ms();
+	char from[40] = "?";
 
-	cop_stats_add(r->conf.stats, COP_FABRIC_REJECTED, 1);
-	r->unwarned++;
-	if (r->warned_ms && now - r->warned_ms < WARN_EVERY_MS)
+	if (is_for_want_of_room(rc)) {
+		cop_rpc_drop(r, what, rank, rc);
 		return;
-	cop_log_warn("refused what=%s claimed_rank=%u reason=\"%s\" count=%llu", what, rank,
-		strerror(-rc), (unsigned long long)r->unwarned);
-	r->warned_ms = now;
-	r->unwarned = 0;
+	}
+	if (rank < r->conf.nodes)
+		snprintf(from, sizeof(from), "rank-%u-as-it-says", rank);
+	cop_stats_rejected(r->conf.stats, rc, 1);
+	cop_log_refused(what, reason(rc), from);
+}
+
+void cop_rpc_drop(struct cop_rpc *r, const char *what, uint32_t rank, int rc)
+{
+	cop_stats_add(r->conf.stats, COP_FABRIC_DROPPED, 1);
+	cop_log_debug("dropped what=%s rank=%u reason=\"%s\"", what, rank, strerror(-rc));
 }
 
 static void tick(void *ctx, uint64_t now_ms)
@@ -218,8 +246,11 @@ static void sealed(struct cop_rpc *r, const void *msg, size_t len, struct cop_fr
 		server_frame(r, p->in, msg, len);
 	} else if ((half = cop_rpc_half_find(r, f->session))) {
 		server_frame(r, half, msg, len);
+	} else if (rank < r->conf.nodes) {
+		/* The answer of a peer that was taken for dead, or a question to the process that was here before this one. */
+		cop_rpc_drop(r, "session", rank, -ENOENT);
 	} else {
-		cop_rpc_reject(r, "session", rank, -ENOENT);
+		cop_rpc_reject(r, "session", rank, -EBADMSG);
 	}
 }
 

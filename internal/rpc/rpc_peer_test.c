@@ -241,6 +241,33 @@ static void calls_to_a_restarted_peer_are_sent_again(void **state)
 	free(landing);
 }
 
+/* What is on its way when a node ends or is given up arrives where nobody knows it. */
+static void nodes_of_the_job_are_no_strangers_when_they_come_too_late(void **state)
+{
+	struct t_world *w = *state;
+	struct t_result *held, *again;
+
+	t_connect(w, 0, 1);
+	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
+	t_run(w);
+	cop_fabric_fake_cut(w->net, "n1", true);
+	t_until(w, held, 2 * TIMEOUT);
+	assert_int_equal(held->status, -EHOSTDOWN);
+	cop_fabric_fake_cut(w->net, "n1", false);
+	t_answer_held(&w->node[1]);
+	t_run(w);
+	assert_true(t_stat(w, 0, COP_FABRIC_DROPPED) > 0);
+	t_advance(w, 1100);
+	t_connect(w, 0, 1);
+	t_close(w, 1);
+	assert_int_equal(t_open(w, 1, &t_secret), 0);
+	again = t_call(w, 0, 1, T_ECHO, NULL, 0);
+	t_until(w, again, 2 * TIMEOUT);
+	assert_int_equal(again->status, 0);
+	assert_true(t_stat(w, 1, COP_FABRIC_DROPPED) > 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+}
+
 static void a_peer_that_was_restarted_elsewhere_is_followed(void **state)
 {
 	struct t_world *w = *state;
@@ -313,6 +340,7 @@ int main(void)
 		T(a_peer_that_comes_back_is_used_again),
 		T(a_sign_of_life_ends_the_pause),
 		T(calls_to_a_restarted_peer_are_sent_again),
+		T(nodes_of_the_job_are_no_strangers_when_they_come_too_late),
 		T(a_peer_that_was_restarted_elsewhere_is_followed),
 		T(a_restarted_caller_replaces_its_old_session),
 		T(a_stopped_process_does_not_find_its_peers_dead),

@@ -226,7 +226,6 @@ struct cop_rpc {
 	struct cop_list peers_used, active, halves, serving;
 	unsigned half_count;
 	struct idmap links;
-	uint64_t warned_ms, unwarned; /* cop_now_ms of the last warning, refusals since */
 };
 
 /* ---- rpc.c: the frame that everything runs in; open.c ---- */
@@ -249,8 +248,10 @@ void cop_rpc_unref(struct cop_rpc *r);
 void cop_rpc_there(struct cop_rpc *r, void (*run)(struct cop_rpc *r));
 /* Something has a deadline now. */
 void cop_rpc_wake(struct cop_rpc *r);
-/* Counts a refused message and warns now and then. */
+/* Counts and logs a message that is an attempt: not of this job, or not as its nodes speak. For want of memory or room it is dropped. */
 void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
+/* Counts a message of ours that comes too late or finds no room. */
+void cop_rpc_drop(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
 
 /* ---- link.c ---- */
 

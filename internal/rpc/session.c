@@ -129,7 +129,7 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 		return;
 	s = make(r, &h, msg, len);
 	if (!s) {
-		cop_rpc_reject(r, "address", h.from, -EADDRNOTAVAIL);
+		cop_rpc_drop(r, "address", h.from, -EADDRNOTAVAIL);
 		return;
 	}
 	if (r->half_count >= HALF_OPEN_MAX)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stats/stats.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,6 +12,30 @@ static const struct row {
 #include "stats/counters.def"
 #undef COP_COUNTER
 };
+
+static enum cop_counter kind_of(int rc)
+{
+	switch (rc) {
+	case -ETIMEDOUT:
+		return COP_FABRIC_REJECTED_SILENT;
+	case -EBADMSG:
+		return COP_FABRIC_REJECTED_FORM;
+	case -EACCES:
+		return COP_FABRIC_REJECTED_SECRET;
+	case -EALREADY:
+		return COP_FABRIC_REJECTED_REPLAY;
+	case -EHOSTUNREACH:
+		return COP_FABRIC_REJECTED_HOST;
+	default:
+		return COP_FABRIC_REJECTED_OTHER;
+	}
+}
+
+void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n)
+{
+	cop_stats_add(s, COP_FABRIC_REJECTED, n);
+	cop_stats_add(s, kind_of(rc), n);
+}
 
 void cop_stats_json(const struct cop_stats *s, struct cop_buf *out)
 {

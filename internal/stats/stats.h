@@ -29,6 +29,9 @@ static inline uint64_t cop_stats_get(const struct cop_stats *s, enum cop_counter
 	return atomic_load_explicit(&((struct cop_stats *)s)->value[c], memory_order_relaxed);
 }
 
+/* Counts n attempts from outside in fabric.rejected and by their kind, which follows from why they were refused: -ETIMEDOUT (silent),
+ * -EBADMSG (form), -EACCES (secret), -EALREADY (replay), -EHOSTUNREACH (host), anything else (other). */
+void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
 /* "fuse":{"lookup":0,...},"origin":{...},... : the groups, without the outer braces. */
 void cop_stats_json(const struct cop_stats *s, struct cop_buf *out);
 /* Adds every counter of `from` to `into`. */

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 
 #include "stats/stats.h"
@@ -117,6 +118,25 @@ static void the_keys_that_scripts_read_are_there(void **state)
 	}
 }
 
+static void the_kinds_of_what_was_rejected_add_up_to_it(void **state)
+{
+	static const int why[] = {-ETIMEDOUT, -EBADMSG, -EACCES, -EALREADY, -EHOSTUNREACH, -EPROTO};
+	struct cop_stats s = {0};
+	uint64_t sum = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(why); i++)
+		cop_stats_rejected(&s, why[i], i + 1);
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		if (strncmp(cop_counter_name(c), "rejected_", 9) == 0) {
+			assert_true(cop_stats_get(&s, c) > 0);
+			sum += cop_stats_get(&s, c);
+		}
+	assert_int_equal(sum, 21);
+	assert_int_equal(cop_stats_get(&s, COP_FABRIC_REJECTED), 21);
+	assert_int_equal(cop_stats_get(&s, COP_FABRIC_REJECTED_SECRET), 3);
+}
+
 static void *count(void *arg)
 {
 	for (int i = 0; i < 100000; i++)
@@ -144,6 +164,7 @@ int main(void)
 		cmocka_unit_test(the_sum_has_every_counter),
 		cmocka_unit_test(what_is_taken_is_gone_and_nothing_else),
 		cmocka_unit_test(json_is_groups_of_names_in_the_order_of_the_list),
+		cmocka_unit_test(the_kinds_of_what_was_rejected_add_up_to_it),
 		cmocka_unit_test(rows_are_unique_groups_stand_together_and_names_are_keys),
 		cmocka_unit_test(the_keys_that_scripts_read_are_there),
 		cmocka_unit_test(threads_lose_no_count),

@@ -53,7 +53,7 @@ is 'a host of the job reaches the fabric of the root' "$(connects "$(address_of 
 is 'and the root that of another node' "$(connects "$(address_of 0)" 1)" open
 is 'a host that is not of the job does not' "$(connects 127.0.0.99 0)" closed
 is 'nor that of another node' "$(connects 127.0.0.99 1)" closed
-is 'it was not only its silence' "$(grep -l 'connections without a word' "$JOB"/logs/*.log)" ''
+is 'it was not only its silence' "$(grep -l 'it said nothing' "$JOB"/logs/*.log)" ''
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 without_tree
 

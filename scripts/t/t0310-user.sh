@@ -39,7 +39,7 @@ try:
 except (TimeoutError, ConnectionError):
     print("left out")
 PY
-	grep -ho 'connections without a word shut down' "$JOB"/logs/*.log
+	grep -ho 'why="it said nothing"' "$JOB"/logs/*.log
 }
 is 'a host that is not of the job is left out' "$(stranger)" 'left out'
 fails_with 1 "$mnt: a copper node is mounted there already; stop it" "${cop_as[@]}" "$COPPER" mount --source "$SRC" "$mnt"

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is counted as somebody who tried to get in, and who never is. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "job/rdv_priv.h"
+
+static _Atomic int last;
+static _Atomic unsigned refusals;
+
+static void refused(void *ctx, int rc)
+{
+	(void)ctx;
+	atomic_store(&last, rc);
+	atomic_fetch_add(&refusals, 1);
+}
+
+static void test_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
+{
+	for (uint64_t i = 0; i < 4; i++) {
+		uint64_t h = cop_hash64(data, len, 7 + i);
+
+		memcpy(out + 8 * i, &h, 8);
+	}
+	(void)ctx;
+}
+
+static struct cop_rendezvous *start(const char *name, uint16_t port)
+{
+	struct cop_job_host self = {.name = (char *)name, .port = port};
+	struct cop_rendezvous *r = NULL;
+	struct cop_err err = {0};
+
+	if (cop_rendezvous_start(&(struct cop_rendezvous_conf){.self = &self, .fabric_address = name, .mac = test_mac,
+		.refused = refused}, &r, &err))
+		fail_msg("%s", err.text);
+	return r;
+}
+
+/* Says this and ends; returns once it has been let go. */
+static void says(const struct cop_rendezvous *r, const char *text)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(cop_rendezvous_port(r))};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char byte;
+
+	inet_pton(AF_INET, "127.0.0.41", &to.sin_addr);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+	shutdown(fd, SHUT_WR);
+	assert_true(recv(fd, &byte, 1, 0) <= 0);
+	close(fd);
+}
+
+static void strangers_are_told_by_what_they_say(void **state)
+{
+	struct cop_rendezvous *r = start("127.0.0.41", 0);
+
+	(void)state;
+	says(r, "GET / HTTP/1.0\r\n\r\n");
+	assert_int_equal(last, -EBADMSG);
+	says(r, "COPR");
+	assert_int_equal(last, -EBADMSG);
+	says(r, "");
+	assert_int_equal(last, -ETIMEDOUT);
+	assert_int_equal(refusals, 3);
+	cop_rendezvous_stop(r);
+}
+
+static void found(void *arg, const char *address, const char *why)
+{
+	(void)address;
+	(void)why;
+	atomic_fetch_add((_Atomic unsigned *)arg, 1);
+}
+
+/* The other side may have the connection before its asker knows, and the asker may end or lose patience at any moment. */
+static void an_asker_that_gives_up_is_no_stranger(void **state)
+{
+	struct cop_rendezvous *r = start("127.0.0.41", 0), *asker;
+	struct cop_job_host at = {.name = (char *)"127.0.0.41", .port = cop_rendezvous_port(r)};
+	const struct timespec a_little = {.tv_nsec = 50000000};
+	_Atomic unsigned ended = 0;
+	unsigned before = refusals;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		asker = start("127.0.0.42", 0);
+		assert_int_equal(cop_rendezvous_ask(asker, &at, (uint32_t)i % 2, found, &ended), 0);
+		cop_rendezvous_stop(asker);
+	}
+	assert_int_equal(ended, 200);
+	nanosleep(&a_little, NULL);
+	assert_int_equal(refusals, before);
+	cop_rendezvous_stop(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(strangers_are_told_by_what_they_say),
+		cmocka_unit_test(an_asker_that_gives_up_is_no_stranger),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

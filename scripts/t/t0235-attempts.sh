@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Who tries to get in leaves a trace: counted by kind, and logged with the address, however often it was.
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 16
+
+with_tree 3
+rdv=$(address_of 0):$cop_port
+
+# Connections to ADDRESS:PORT from FROM, one after the other; each says what the name means and waits for the end.
+attempts() { # KIND COUNT FROM ADDRESS
+	"$PYTHON" - "$@" <<'PY'
+import os, socket, sys
+kind, count, source, (host, port) = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4].rsplit(":", 1)
+address = b"ofi+tcp://127.0.0.99:7720"
+words = {
+    "noise": lambda: b"\x00" + os.urandom(63),
+    "short": lambda: b"COPR",
+    "silent": lambda: b"",
+    "wrong": lambda: b"COPR\x02\x01" + bytes([len(address), 0]) + os.urandom(64) + address,
+}
+for i in range(count):
+    with socket.socket() as s:
+        s.settimeout(30)
+        s.bind((source, 0))
+        try:
+            s.connect((host, int(port)))
+            s.sendall(words[kind]())
+            s.shutdown(socket.SHUT_WR)
+            s.recv(1)
+        except OSError:
+            pass
+PY
+}
+rejected() { # [KIND] RANK
+	node_stat "${2:-$1}" "fabric.rejected${2:+_$1}"
+}
+
+is 'a tree on its own counts nothing' "$(tree_sum fabric.rejected)" 0
+attempts noise 800 127.0.0.77 "$rdv"
+is '800 connections of noise are counted' "$(rejected form 0)" 800
+attempts short 75 127.0.0.77 "$rdv"
+attempts wrong 75 127.0.0.78 "$rdv"
+is 'and asks that are cut off' "$(rejected form 0)" 875
+is 'and asks with a wrong tag' "$(rejected secret 0)" 75
+attempts silent 10 127.0.0.79 "$rdv"
+is 'and silence' "$(rejected silent 0)" 10
+is 'and the sum of them' "$(rejected 0)" 960
+fabric=$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")
+attempts noise 20 127.0.0.80 "$fabric"
+wait_for 20 eval '[ "$(rejected host 0)" -eq 20 ]'
+is 'and the connections to the fabric of who is no host of the job' "$(rejected host 0)" 20
+is 'the other nodes have heard of none of it' "$(rejected 1)$(rejected 2)" 00
+for from in 77 78 79 80; do
+	matches "the log has 127.0.0.$from" "$(cat "$JOB"/logs/*.log)" "refused what=[a-z]* from=127\\.0\\.0\\.$from why="
+done
+ok 'the tree stops' without_tree
+is 'and the log how often each was' "$(sed -n 's/.*refused what=.* from=127.0.0.77 .*more=//p' "$JOB"/logs/*.log | awk '{ sum += $1 } END { print sum }')" 874
+
+# A node with another secret, and one that has none.
+printf 'another secret of thirty-two bytes' >"$T/other"
+chmod 600 "$T/other"
+without_it() { # NAME [OPTION…]: rank 0 with the secret, rank 1 with what the options say
+	local name=$1
+	shift
+	prepare_tree 2
+	start_node 0 --ready-timeout 5 &
+	timeout $((60 * cop_slower)) "$COPPER" mount --hosts "$HOSTS" --rank 1 --job-dir "$JOB" --source "$SRC" --ready-timeout 3 "$@" \
+		"$W/mnt/1" </dev/null >"$W/out.1" 2>&1
+	wait "$!"
+	matches "$name is in the log of the other" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" \
+		"refused what=ask from=$(address_of 1) why=\"it does not prove the job's secret\""
+}
+without_it 'a node with the wrong secret' --secret-file "$T/other"
+without_it 'a node without one' --insecure
