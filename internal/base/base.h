@@ -164,6 +164,31 @@ int cop_write_file(const char *path, const void *data, size_t len, unsigned mode
 /* Makes the directory path and what is missing above it; one that is there is as good. */
 int cop_make_dirs(const char *path, unsigned mode);
 
+/* ---- directories that are guarded (guard.c) ----------------------------- */
+
+/* From now on nothing below dir is opened, made or replaced through a symbolic link, whoever made it, nor in a directory that another user
+ * owns or may write to: by the functions of this header, by paths that begin with dir as it is written here. root counts as this user; a
+ * group may write if it is the user's own and has no other members. -EPERM with a sentence if dir is not such a directory itself, or is
+ * reached by another user's link. */
+int cop_guard(const char *dir, struct cop_err *err);
+/* 0 if the directory path, below a guarded one, is such a directory or is not there; else a sentence. */
+int cop_guard_check(const char *path, struct cop_err *err);
+
+/* Where a path leads, for the *at functions: a descriptor of the directory it lies in and its name there; AT_FDCWD and the path itself where
+ * nothing is guarded. nofollow is O_NOFOLLOW below a guarded directory, else 0. */
+struct cop_dir {
+	int fd;
+	const char *name; /* points into the path */
+	int nofollow;
+};
+/* -ELOOP, -EPERM and so on. To be followed by cop_dir_done in any case. */
+int cop_dir_of(const char *path, struct cop_dir *at);
+void cop_dir_done(struct cop_dir *at);
+/* A new file (0600) beside it, open for reading and writing; its name there, *tmp, is the caller's to free. */
+int cop_open_temp(const struct cop_dir *at, char **tmp);
+int cop_unlink(const char *path);
+int cop_rename(const char *from, const char *to);
+
 /* ---- what is mounted --------------------------------------------------- */
 
 #define COP_MOUNT_TYPE_SIZE 64

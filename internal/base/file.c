@@ -52,14 +52,14 @@ static int regular_size(const struct stat *st, uint64_t *size)
 }
 
 /* Looks before it opens: opening a fifo waits and opening a device may do things. And after: the name may mean something else by then. */
-int cop_open_regular(int dir, const char *name, uint64_t *size)
+static int open_regular(const struct cop_dir *at, uint64_t *size)
 {
 	struct stat st;
-	int fd, rc = fstatat(dir, name, &st, 0) ? -errno : regular_size(&st, size);
+	int fd, rc = fstatat(at->fd, at->name, &st, at->nofollow ? AT_SYMLINK_NOFOLLOW : 0) ? -errno : regular_size(&st, size);
 
 	if (rc)
 		return rc;
-	fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = openat(at->fd, at->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | at->nofollow);
 	if (fd < 0)
 		return -errno;
 	rc = fstat(fd, &st) ? -errno : regular_size(&st, size);
@@ -69,15 +69,42 @@ int cop_open_regular(int dir, const char *name, uint64_t *size)
 	return rc;
 }
 
+int cop_open_regular(int dir, const char *name, uint64_t *size)
+{
+	struct cop_dir at = {.fd = dir, .name = name};
+	int rc = 0;
+
+	if (dir != AT_FDCWD)
+		return open_regular(&at, size);
+	rc = cop_dir_of(name, &at);
+	if (!rc)
+		rc = open_regular(&at, size);
+	cop_dir_done(&at);
+	return rc;
+}
+
+static int open_to_read(const char *path)
+{
+	struct cop_dir at;
+	int rc = cop_dir_of(path, &at);
+
+	if (!rc) {
+		rc = openat(at.fd, at.name, O_RDONLY | O_CLOEXEC | at.nofollow);
+		rc = rc < 0 ? -errno : rc;
+	}
+	cop_dir_done(&at);
+	return rc;
+}
+
 int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len)
 {
 	struct cop_buf b = {0};
 	char block[4096];
 	ssize_t n = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	int fd = open_to_read(path), rc = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	cop_buf_add(&b, "", 0);
 	while (!rc && (n = cop_read_full(fd, block, sizeof(block))) > 0) {
 		if (b.len + (size_t)n > max_bytes)
@@ -99,45 +126,61 @@ int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len)
 	return 0;
 }
 
-int cop_write_file(const char *path, const void *data, size_t len, unsigned mode)
+static int fill(int fd, const void *data, size_t len, unsigned mode)
 {
-	char *tmp;
-	ssize_t n;
-	int fd, rc;
+	ssize_t n = cop_write_full(fd, data, len);
+	int rc = n < 0 ? (int)n : 0;
 
-	if (asprintf(&tmp, "%s.%d.XXXXXX", path, (int)getpid()) < 0)
-		return -ENOMEM;
-	fd = mkostemp(tmp, O_CLOEXEC);
-	if (fd < 0) {
-		rc = -errno;
-		free(tmp);
-		return rc;
-	}
-	n = cop_write_full(fd, data, len);
-	rc = n < 0 ? (int)n : 0;
 	if (!rc && fchmod(fd, mode))
 		rc = -errno;
 	if (close(fd) && !rc)
 		rc = -errno;
-	if (!rc && rename(tmp, path))
-		rc = -errno;
-	if (rc)
-		unlink(tmp);
-	free(tmp);
 	return rc;
+}
+
+int cop_write_file(const char *path, const void *data, size_t len, unsigned mode)
+{
+	struct cop_dir at;
+	char *tmp = NULL;
+	int rc = cop_dir_of(path, &at), fd;
+
+	if (!rc) {
+		fd = cop_open_temp(&at, &tmp);
+		rc = fd < 0 ? fd : fill(fd, data, len, mode);
+	}
+	if (!rc && renameat(at.fd, tmp, at.fd, at.name))
+		rc = -errno;
+	if (rc && tmp)
+		unlinkat(at.fd, tmp, 0);
+	free(tmp);
+	cop_dir_done(&at);
+	return rc;
+}
+
+static int make_dir_at(const struct cop_dir *at, const char *path, unsigned mode)
+{
+	struct stat st;
+
+	if (!mkdirat(at->fd, at->name, mode))
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	if (at->nofollow)
+		return cop_guard_check(path, NULL);
+	if (fstatat(at->fd, at->name, &st, 0))
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
 static int make_dir(const char *path, unsigned mode)
 {
-	struct stat st;
+	struct cop_dir at;
+	int rc = cop_dir_of(path, &at);
 
-	if (!mkdir(path, mode))
-		return 0;
-	if (errno != EEXIST)
-		return -errno;
-	if (stat(path, &st))
-		return -errno;
-	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	if (!rc)
+		rc = make_dir_at(&at, path, mode);
+	cop_dir_done(&at);
+	return rc;
 }
 
 /* What is above may be there and yet refuse mkdir otherwise than with EEXIST (read-only, automounted): whether that matters shows at

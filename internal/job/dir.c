@@ -6,6 +6,23 @@
 
 #include "job/job_priv.h"
 
+/* What nodes and reports make there. */
+static const char *const folders[] = {"logs", "profiling", "profiling/final", "profiling/cluster", "tables", "tables/final", "paths_dir"};
+
+int cop_job_dir_check(const char *job_dir, struct cop_err *err)
+{
+	char *path;
+	int rc = cop_guard(job_dir, err);
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(folders) && !rc; i++) {
+		if (asprintf(&path, "%s/%s", job_dir, folders[i]) < 0)
+			return cop_err_set(err, ENOMEM, "no memory for the job directory's name");
+		rc = cop_guard_check(path, err);
+		free(path);
+	}
+	return rc;
+}
+
 int cop_job_dir_make(const char *job_dir, struct cop_err *err)
 {
 	char *path;
@@ -13,9 +30,15 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err)
 
 	if (!*job_dir)
 		return cop_err_set(err, EINVAL, "the job directory's name is empty");
+	/* Every node of a job does this at once: a folder that is there is as good as one just made. */
+	rc = cop_make_dirs(job_dir, 0700);
+	if (rc)
+		return cop_err_set(err, -rc, "cannot make the job directory %s: %s", job_dir, strerror(-rc));
+	rc = cop_job_dir_check(job_dir, err);
+	if (rc)
+		return rc;
 	if (asprintf(&path, "%s/logs", job_dir) < 0)
 		return cop_err_set(err, ENOMEM, "no memory for the job directory's name");
-	/* Every node of a job does this at once: a folder that is there is as good as one just made. */
 	rc = cop_make_dirs(path, 0700);
 	free(path);
 	return rc ? cop_err_set(err, -rc, "cannot make %s/logs: %s", job_dir, strerror(-rc)) : 0;

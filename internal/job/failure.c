@@ -22,9 +22,14 @@
 
 int64_t cop_job_file_time(const char *path)
 {
+	struct cop_dir at;
 	struct stat st;
+	int rc = cop_dir_of(path, &at);
 
-	return stat(path, &st) ? 0 : st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
+	if (!rc)
+		rc = fstatat(at.fd, at.name, &st, at.nofollow ? AT_SYMLINK_NOFOLLOW : 0);
+	cop_dir_done(&at);
+	return rc ? 0 : st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
 }
 
 void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text)
@@ -109,6 +114,16 @@ static bool is_word_of(const char *path, int64_t rank)
 	return n > 0 && parse(line, (size_t)n, &whose, text, sizeof(text)) && whose == rank;
 }
 
+/* Both lie in the same folder. */
+static void link_back(const char *from, const char *to)
+{
+	struct cop_dir at;
+
+	if (cop_dir_of(to, &at) == 0)
+		(void)!linkat(at.fd, at.fd >= 0 ? strrchr(from, '/') + 1 : from, at.fd, at.name, 0);
+	cop_dir_done(&at);
+}
+
 /* Another node may replace the word between the look and the removal, so it is looked at once more where nobody replaces it. */
 static void take_away(const char *path, int64_t rank)
 {
@@ -116,11 +131,11 @@ static void take_away(const char *path, int64_t rank)
 
 	if (asprintf(&aside, "%s.%" PRId64 ".%d", path, rank, (int)getpid()) < 0)
 		return;
-	if (is_word_of(path, rank) && rename(path, aside) == 0) {
+	if (is_word_of(path, rank) && cop_rename(path, aside) == 0) {
 		/* Where there is one again already, it is the later. */
 		if (!is_word_of(aside, rank))
-			(void)!link(aside, path);
-		unlink(aside);
+			link_back(aside, path);
+		cop_unlink(aside);
 	}
 	free(aside);
 }
@@ -132,7 +147,7 @@ void cop_job_failure_clear(const char *job_dir, int64_t rank)
 	if (asprintf(&path, NAME, job_dir) < 0)
 		return;
 	if (rank < 0)
-		unlink(path);
+		cop_unlink(path);
 	else
 		take_away(path, rank);
 	free(path);
@@ -158,7 +173,7 @@ void cop_job_step_failure_clear(const char *job_dir, const char *step)
 
 	if (asprintf(&path, STEP_NAME, job_dir, step) < 0)
 		return;
-	unlink(path);
+	cop_unlink(path);
 	free(path);
 }
 

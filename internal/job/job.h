@@ -72,7 +72,10 @@ bool cop_job_secret_to_come(const char *job_dir);
  * would tell the next start that it is old. */
 void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s);
 
-/* Makes JOBDIR, JOBDIR/logs (0700 if created). */
+/* Whether JOBDIR, and what nodes and reports keep there if it is there, are this user's alone (cop_guard), else a sentence. From then on this
+ * process opens nothing through a link there. */
+int cop_job_dir_check(const char *job_dir, struct cop_err *err);
+/* The same, and makes JOBDIR, JOBDIR/logs (0700 if created). */
 int cop_job_dir_make(const char *job_dir, struct cop_err *err);
 
 /* ---- a node that could not start says so, that the others need not wait for it ---------------------------- */

@@ -55,13 +55,18 @@ static int read_open(int fd, const char *path, struct cop_job_secret *out, struc
 /* The checks are made on what was opened, not on the name, so that nobody can change it between. */
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), rc;
+	struct cop_dir at;
+	int rc = cop_dir_of(path, &at), fd = -1;
 
-	if (fd < 0 && errno == ELOOP)
+	if (!rc) {
+		fd = openat(at.fd, at.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		rc = fd < 0 ? -errno : 0;
+	}
+	cop_dir_done(&at);
+	if (rc == -ELOOP)
 		return cop_err_set(err, ELOOP, "the secret file %s is a symbolic link", path);
-	if (fd < 0)
-		return cop_err_set(err, errno, "cannot read the secret file %s: %s", path,
-			strerror(errno));
+	if (rc)
+		return cop_err_set(err, -rc, "cannot read the secret file %s: %s", path, strerror(-rc));
 	rc = read_open(fd, path, out, err);
 	close(fd);
 	return rc;

@@ -62,13 +62,13 @@ static bool is_stale(const struct cop_job_secret *s, const char *job, char whose
 
 /* Gives the whole file its name: link(2) never replaces; where a file system has no hard links, rename without replacing does the
  * same. 0, -EEXIST or another error. */
-static int publish(const char *tmp, const char *path)
+static int publish(const struct cop_dir *at, const char *tmp)
 {
-	if (!link(tmp, path))
+	if (!linkat(at->fd, tmp, at->fd, at->name, 0))
 		return 0;
 	if (errno == EEXIST)
 		return -EEXIST;
-	return renameat2(AT_FDCWD, tmp, AT_FDCWD, path, RENAME_NOREPLACE) ? -errno : 0;
+	return renameat2(at->fd, tmp, at->fd, at->name, RENAME_NOREPLACE) ? -errno : 0;
 }
 
 static int write_random(int fd, const char *job)
@@ -89,23 +89,30 @@ static int write_random(int fd, const char *job)
 	return n < 0 ? (int)n : 0;
 }
 
-/* A new secret by that name, unless there is something by it: -EEXIST then. mkostemp gives mode 0600 (less the umask). */
-static int make(const char *path, const char *job, struct cop_err *err)
+/* A new secret by that name, unless there is something by it: -EEXIST then. */
+static int make_at(const struct cop_dir *at, const char *job)
 {
-	char *tmp;
-	int fd, rc;
+	char *tmp = NULL;
+	int fd = cop_open_temp(at, &tmp), rc = fd < 0 ? fd : write_random(fd, job);
 
-	if (asprintf(&tmp, "%s.XXXXXX", path) < 0)
-		return cop_err_set(err, ENOMEM, NO_MEMORY);
-	fd = mkostemp(tmp, O_CLOEXEC);
-	rc = fd < 0 ? -errno : write_random(fd, job);
 	if (fd >= 0 && close(fd) && !rc)
 		rc = -errno;
 	if (!rc)
-		rc = publish(tmp, path);
+		rc = publish(at, tmp);
 	if (fd >= 0)
-		unlink(tmp);
+		unlinkat(at->fd, tmp, 0);
 	free(tmp);
+	return rc;
+}
+
+static int make(const char *path, const char *job, struct cop_err *err)
+{
+	struct cop_dir at;
+	int rc = cop_dir_of(path, &at);
+
+	if (!rc)
+		rc = make_at(&at, job);
+	cop_dir_done(&at);
 	return rc && rc != -EEXIST ? cop_err_set(err, -rc, "cannot make the job's secret %s: %s", path, strerror(-rc)) : rc;
 }
 
@@ -120,9 +127,9 @@ static int renew(const char *path, const char *job, struct cop_err *err)
 		return cop_err_set(err, ENOMEM, NO_MEMORY);
 	rc = make(claim, job, err);
 	if (rc == 0 && cop_job_secret_read(path, &now, NULL) == 0 && !is_stale(&now, job, whose))
-		unlink(claim);
-	else if (rc == 0 && rename(claim, path))
-		rc = cop_err_set(err, errno, "cannot replace the secret of an older job, %s: %s; remove it", path, strerror(errno));
+		cop_unlink(claim);
+	else if (rc == 0 && (rc = cop_rename(claim, path)))
+		cop_err_set(err, -rc, "cannot replace the secret of an older job, %s: %s; remove it", path, strerror(-rc));
 	cop_job_secret_free(&now);
 	free(claim);
 	return rc == -EEXIST ? 0 : rc;
@@ -228,7 +235,7 @@ void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s)
 	if (!made_for(s, job) || *job || asprintf(&path, "%s/secret", job_dir) < 0)
 		return;
 	if (cop_job_secret_read(path, &now, NULL) == 0 && now.len == s->len && memcmp(now.data, s->data, s->len) == 0)
-		unlink(path);
+		cop_unlink(path);
 	cop_job_secret_free(&now);
 	free(path);
 }

@@ -101,28 +101,31 @@ static void sink_install(struct sink *s)
 
 /* A file that did not exist is created with the read and write permissions of its folder,
  * whatever the umask says: who may list the job directory may read its logs. */
+static int open_in(const struct cop_dir *at, mode_t folder)
+{
+	int fd = openat(at->fd, at->name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		(void)!fchmod(fd, folder & 0666);
+	else if (errno == EEXIST)
+		fd = openat(at->fd, at->name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	return fd < 0 ? -errno : fd;
+}
+
 static int open_file(const char *path)
 {
+	struct cop_dir at;
 	char *copy = strdup(path);
 	struct stat st;
-	int fd = -1, rc = 0;
+	int rc = copy ? cop_dir_of(path, &at) : -ENOMEM;
 
 	if (!copy)
-		return -ENOMEM;
-	if (stat(dirname(copy), &st)) {
-		rc = -errno;
-		goto out;
-	}
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		(void)!fchmod(fd, st.st_mode & 0666);
-	else if (errno == EEXIST)
-		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		rc = -errno;
-out:
+		return rc;
+	if (!rc)
+		rc = (at.fd >= 0 ? fstat(at.fd, &st) : stat(dirname(copy), &st)) ? -errno : open_in(&at, st.st_mode);
+	cop_dir_done(&at);
 	free(copy);
-	return rc ? rc : fd;
+	return rc;
 }
 
 int cop_log_open(enum cop_log_level level, enum cop_log_type type, const char *path,

@@ -132,6 +132,7 @@ static void cut_to_existing(char *path)
 static void check_job_dir(struct check *c)
 {
 	const char *dir = c->node->conf->job_dir;
+	struct cop_err err = {0};
 	char path[PATH_MAX];
 	struct stat st;
 
@@ -145,6 +146,8 @@ static void check_job_dir(struct check *c)
 		cop_check_say(c, "job_dir", CHECK_FAILED, "%s is not a directory; choose one that all nodes share", path);
 	else if (access(path, W_OK | X_OK))
 		cop_check_say(c, "job_dir", CHECK_FAILED, "%s: %s; choose a directory that you may write to and all nodes share", path, strerror(errno));
+	else if (!strcmp(path, dir) && cop_job_dir_check(dir, &err))
+		cop_check_say(c, "job_dir", CHECK_FAILED, "%s", err.text);
 	else
 		cop_check_say(c, "job_dir", CHECK_OK, strcmp(path, dir) ? "%s will be made" : "%s can be written", dir);
 }

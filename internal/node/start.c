@@ -108,6 +108,9 @@ static int open_log_file(struct cop_node *n, struct cop_err *err)
 	/* The node will leave its working directory. */
 	if (!realpath(n->conf->job_dir, n->job_dir))
 		return cop_err_set(err, errno, "%s: %s", n->conf->job_dir, strerror(errno));
+	rc = cop_job_dir_check(n->job_dir, err);
+	if (rc)
+		return rc;
 	gethostname(host, sizeof(host) - 1);
 	snprintf(path, sizeof(path), "%s/logs/%s-%d-output.log", n->job_dir,
 		n->hosts.count ? cop_node_host(n, n->rank) : host, (int)getpid());

@@ -219,11 +219,14 @@ static int open_err(struct step *s, const char *job_dir)
 {
 	char path[4200];
 	struct cop_err ignored;
+	struct cop_dir at;
 
 	s->err_fd = -1;
 	if (job_dir && cop_job_dir_make(job_dir, &ignored) == 0) {
 		snprintf(path, sizeof(path), "%.4000s/logs/srun.log", job_dir);
-		s->err_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (cop_dir_of(path, &at) == 0)
+			s->err_fd = openat(at.fd, at.name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		cop_dir_done(&at);
 	}
 	if (s->err_fd < 0)
 		s->err_fd = memfd_create("srun-output", MFD_CLOEXEC);

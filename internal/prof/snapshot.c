@@ -91,23 +91,9 @@ static void name_of(const struct report *r, const struct file *f, char *out, siz
 /* Made on first use, so that a level without tables makes no such folder. */
 static int make_folder(const char *path, struct cop_err *err)
 {
-	char *copy = strdup(path);
-	int rc = 0;
+	int rc = cop_make_dirs(path, 0755);
 
-	if (!copy)
-		return no_memory(err);
-	for (char *slash = strchr(copy + 1, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(copy, 0755) && errno != EEXIST && errno != EROFS && errno != EACCES)
-			rc = -errno;
-		*slash = '/';
-	}
-	if (!rc && mkdir(copy, 0755) && errno != EEXIST)
-		rc = -errno;
-	free(copy);
-	if (rc)
-		cop_err_set(err, -rc, "cannot make %s for the profile: %s", path, strerror(-rc));
-	return rc;
+	return rc ? cop_err_set(err, -rc, "cannot make %s for the profile: %s", path, strerror(-rc)) : 0;
 }
 
 static int write_file(const struct report *r, const struct file *f, struct cop_err *err)

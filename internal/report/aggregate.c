@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "job/job.h"
 #include "report/observed_priv.h"
 
 static int no_memory(struct cop_err *err)
@@ -40,6 +41,8 @@ static int choose_directories(const char *job_dir, const char *output_dir, struc
 		out->output = NULL;
 	if (!rc && (!out->input || !out->output))
 		rc = no_memory(err);
+	if (!rc && !output_dir)
+		rc = cop_job_dir_check(job, err);
 	if (!rc && !is_directory(out->input))
 		*strstr(out->input + strlen(job), "/profiling/final") = '\0';
 	return rc;

@@ -254,7 +254,7 @@ static void remove_stale(const char *dir)
 			continue;
 		cop_buf_printf(&path, "%s/%s", dir, nul_name[i]);
 		if (!path.failed)
-			unlink(path.data);
+			cop_unlink(path.data);
 		cop_buf_free(&path);
 	}
 }

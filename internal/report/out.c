@@ -13,17 +13,18 @@
 
 int cop_report_out_open(struct out *o, const char *dir, const char *name)
 {
-	*o = (struct out){.fd = -1};
+	*o = (struct out){.fd = -1, .at = {.fd = -1}};
 	if (asprintf(&o->path, "%s/%s", dir, name) < 0)
 		o->path = NULL;
-	if (!o->path || asprintf(&o->tmp, "%s.%d.XXXXXX", o->path, (int)getpid()) < 0)
-		o->tmp = NULL;
 	o->data = malloc(BUFFER);
-	if (!o->path || !o->tmp || !o->data)
+	if (!o->path || !o->data)
 		return o->rc = -ENOMEM;
-	o->fd = mkostemp(o->tmp, O_CLOEXEC);
+	o->rc = cop_dir_of(o->path, &o->at);
+	if (o->rc)
+		return o->rc;
+	o->fd = cop_open_temp(&o->at, &o->tmp);
 	if (o->fd < 0)
-		o->rc = -errno;
+		o->rc = o->fd;
 	else if (fchmod(o->fd, 0644))
 		o->rc = -errno;
 	return o->rc;
@@ -69,13 +70,14 @@ int cop_report_out_close(struct out *o, bool keep)
 
 	if (o->fd >= 0)
 		close(o->fd);
-	if (keep && !rc && rename(o->tmp, o->path))
+	if (keep && !rc && renameat(o->at.fd, o->tmp, o->at.fd, o->at.name))
 		rc = -errno;
 	if ((!keep || rc) && o->tmp)
-		unlink(o->tmp);
+		unlinkat(o->at.fd, o->tmp, 0);
+	cop_dir_done(&o->at);
 	free(o->path);
 	free(o->tmp);
 	free(o->data);
-	*o = (struct out){.fd = -1};
+	*o = (struct out){.fd = -1, .at = {.fd = -1}};
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "job/job.h"
 #include "report/usage_priv.h"
 
 static const char final_dir[] = "/tables/final";
@@ -46,7 +47,9 @@ static int choose_directories(const struct cop_report_paths *what, struct cop_re
 	else if (asprintf(&out->output, "%s/paths_dir", out->job) < 0)
 		out->output = NULL;
 	free(cwd);
-	return out->input && out->output ? 0 : no_memory(err);
+	if (!out->input || !out->output)
+		return no_memory(err);
+	return what->output_dir ? 0 : cop_job_dir_check(out->job, err);
 }
 
 /* ---- 2: what was observed ------------------------------------------------------------------------------------------------------ */

@@ -97,7 +97,8 @@ void cop_report_lists_free(struct lists *l);
 /* ---- out.c: a file that is written bit by bit and appears whole ---- */
 
 struct out {
-	char *path, *tmp;
+	char *path, *tmp; /* tmp: its name there as long as it is not finished */
+	struct cop_dir at;
 	char *data;
 	size_t len;
 	int fd, rc; /* the first failure; writing goes on into nothing */

@@ -97,7 +97,7 @@ is 'neither a fifo nor an endless device is read' "$status" 1
 matches 'and both are named' "$(tr '\n' ' ' <"$T/err")" 'h-1-profiling_aggregate.csv: it is not a regular file h-1-profiling_operations.csv: it is not'
 fails_with 1 'cannot write to standard output; the cluster files are in' sh -c 'exec "$@" >/dev/full' - "$COPPER" aggregate --no-coverage "$T/aggregate-v1"
 cp -r "$T/aggregate-v1" "$T/disk"
-if mount -t tmpfs -o size=16k,nr_inodes=64 none "$T/disk/profiling/cluster" 2>/dev/null; then
+if mount -t tmpfs -o size=16k,nr_inodes=64,mode=755 none "$T/disk/profiling/cluster" 2>/dev/null; then
 	head -c 16384 /dev/zero >"$T/disk/profiling/cluster/full" 2>/dev/null
 	aggregate "$T/disk"
 	is 'a full disk is a failure' "$status" 1
