@@ -110,12 +110,14 @@ static int check_there(const struct cop_report_aggregated *a, const char *prefix
 /* The list of hosts that the job left. */
 static int load_nodes(const char *input, struct nodes *n)
 {
-	char *path;
+	char *path, *real;
 	int rc;
 
 	if (asprintf(&path, "%s/../../logs/node_file.txt", input) < 0)
 		return -ENOMEM;
-	rc = cop_report_nodes_load(n, path);
+	real = realpath(path, NULL);
+	rc = cop_report_nodes_load(n, real ? real : path);
+	free(real);
 	free(path);
 	return rc;
 }
