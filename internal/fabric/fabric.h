@@ -34,12 +34,19 @@ struct cop_fabric_events {
 	void (*tick)(void *ctx, uint64_t now_ms);
 };
 
+/* A keyed hash; the key is the job's secret. Any thread; must not wait. */
+typedef void cop_fabric_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
+
 struct cop_fabric_conf {
 	const char *net_type; /* as users write it: "tcp", "tcp://lo", "shm", "cxi://cxi1", "verbs", "ofi+tcp" */
 	const char *host;     /* the local address or host name to bind to; NULL: the provider's choice */
 	const char *address;  /* a full address of an address book to bind to, or NULL */
 	unsigned tick_ms;     /* 100 if 0 */
 	bool admitted_only;   /* who was not admitted gets no connection, where the provider runs over TCP (IPv4) */
+	/* Where the provider runs over TCP nobody gets a connection who does not have this key, and nobody is connected to who does not; NULL:
+	 * everybody. A provider that cannot be guarded so is used all the same, and the log says it. */
+	cop_fabric_mac *mac;
+	void *mac_ctx;
 	struct cop_stats *stats; /* of the bytes; may be NULL */
 	struct cop_stats *rejected; /* of the connections that are refused; may be NULL */
 	struct cop_fabric_events events;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may connect at all. The tcp provider speaks with everyone who reaches its port, before anybody proves anything, and a stranger who
+/* Which hosts may connect at all. The tcp provider speaks with everyone who reaches its port, before anybody proves anything, and a stranger who
  * knows its protocol can end this process. So it never gets to see a connection that does not come from a host that was
  * admitted: one that has proved the job's secret at the rendezvous, or that this node itself connects to. Nodes connect from
  * the very address that they tell others (the provider binds to it).
  *
- * The provider calls accept(), which is ours: a stranger's connection is closed there, unread. A filter on the listening socket
- * (SO_ATTACH_FILTER) would be the kernel's own way, but newer kernels let only root filter TCP. */
+ * The provider calls accept(), which is ours (guard_in.c): a stranger's connection is closed there, unread. A filter on the listening
+ * socket (SO_ATTACH_FILTER) would be the kernel's own way, but newer kernels let only root filter TCP. */
 #include "fabric/ofi_priv.h"
 
 #include <arpa/inet.h>
@@ -32,7 +32,8 @@ static bool is_admitted(const struct ofi *o, struct in_addr host)
 
 void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc)
 {
-	const char *why = rc == -ETIMEDOUT ? "it said nothing" : "its host has not proved the job's secret";
+	const char *why = rc == -ETIMEDOUT ? "it said nothing" : rc == -EHOSTUNREACH ? "its host has not proved the job's secret" :
+		rc == -EACCES ? "it does not prove the job's secret" : "it is not of Copper";
 	char text[INET6_ADDRSTRLEN] = "?";
 	struct sockaddr_in6 six;
 	struct sockaddr_in four;
@@ -66,15 +67,13 @@ static void admit(struct ofi *o, struct in_addr host)
 			o->admitted = more;
 			o->admitted[o->admitted_count++] = host;
 		} else {
-			/* Rather open to all than closed to a node of the job. */
-			unguard(o);
-			cop_log_warn("connections are taken from every host: out of memory");
+			cop_log_warn("a host of the job cannot connect: out of memory");
 		}
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-static bool may_enter(int listener, int fd)
+bool cop_fabric_ofi_may_enter(int listener, int fd)
 {
 	struct sockaddr_storage at = {0};
 	struct sockaddr_in from;
@@ -94,19 +93,6 @@ static bool may_enter(int listener, int fd)
 	if (!may)
 		cop_fabric_ofi_refused(stats, &at, -EHOSTUNREACH);
 	return may;
-}
-
-/* In place of the C library's, for libfabric, whether it is linked statically or not. A name without cop_ for that reason. The provider goes on
- * as it does when who connected has left again. */
-int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
-{
-	int fd = accept4(listener, at, len, 0);
-
-	if (fd < 0 || may_enter(listener, fd))
-		return fd;
-	close(fd);
-	errno = EAGAIN;
-	return -1;
 }
 
 void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len)
@@ -132,31 +118,6 @@ void cop_fabric_ofi_admit(struct cop_fabric *f, const char *address)
 
 /* ---- the listening socket ---- */
 
-static bool listens_at(int fd, const struct sockaddr_in *own)
-{
-	struct sockaddr_in at = {0};
-	socklen_t at_len = sizeof(at), len = sizeof(int);
-	int listens = 0;
-
-	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens &&
-		getsockname(fd, (struct sockaddr *)&at, &at_len) == 0 && at.sin_family == AF_INET && at.sin_port == own->sin_port &&
-		(at.sin_addr.s_addr == own->sin_addr.s_addr || !at.sin_addr.s_addr);
-}
-
-static int find_listener(const struct sockaddr_in *own)
-{
-	DIR *fds = opendir("/proc/self/fd");
-	struct dirent *e;
-	int found = -1;
-
-	while (fds && found < 0 && (e = readdir(fds)))
-		if (e->d_name[0] != '.' && listens_at(atoi(e->d_name), own))
-			found = atoi(e->d_name);
-	if (fds)
-		closedir(fds);
-	return found;
-}
-
 void cop_fabric_ofi_admit_init(struct ofi *o)
 {
 	struct sockaddr_in own = {0};
@@ -165,7 +126,7 @@ void cop_fabric_ofi_admit_init(struct ofi *o)
 	if (o->naming.form != COP_FABRIC_FORM_IP || own.sin_family != AF_INET)
 		return;
 	pthread_mutex_lock(&lock);
-	o->listener = find_listener(&own);
+	o->listener = o->listening;
 	if (o->listener >= 0) { /* else it is not a provider over TCP */
 		o->guarded_next = guarded;
 		guarded = o;

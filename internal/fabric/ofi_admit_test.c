@@ -119,7 +119,7 @@ static void a_stranger_is_closed_when_accepted(void **state)
 	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(listener, 8), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-	o = (struct ofi){.listener = -1, .naming = {.form = COP_FABRIC_FORM_IP, .own_len = sizeof(at)}};
+	o = (struct ofi){.listener = -1, .listening = listener, .naming = {.form = COP_FABRIC_FORM_IP, .own_len = sizeof(at)}};
 	memcpy(o.naming.own, &at, sizeof(at));
 	cop_fabric_ofi_admit_init(&o);
 	assert_int_equal(o.listener, listener);

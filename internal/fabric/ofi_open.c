@@ -249,6 +249,10 @@ void cop_fabric_ofi_shut(struct ofi *o)
 	}
 	shut_one(o->ep ? &o->ep->fid : NULL);
 	o->ep = NULL;
+	cop_fabric_guard_stop(o->guard);
+	o->guard = NULL;
+	if (o->key.mac)
+		cop_fabric_guard_forget(&o->key);
 	shut_one(o->av ? &o->av->fid : NULL);
 	o->av = NULL;
 	shut_one(o->cq ? &o->cq->fid : NULL);
@@ -272,7 +276,7 @@ static struct ofi *make(const struct cop_fabric_conf *conf)
 		free(o);
 		return NULL;
 	}
-	o->cq_fd = o->listener = -1;
+	o->cq_fd = o->listener = o->listening = -1;
 	pthread_mutex_init(&o->lock, NULL);
 	cop_list_init(&o->posts);
 	cop_list_init(&o->busy);
@@ -330,19 +334,70 @@ static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const s
 		" (this program is linked statically; one built with 'make FABRIC=shared' has those of the site)");
 }
 
-/* *out is there before the thread, whose callbacks may come at once. */
-static int start(struct ofi *o, const struct cop_fabric_conf *conf, const struct bind_to *b, int mr_mode, struct cop_fabric **out)
+/* The socket at which the provider listens is the one that is opened meanwhile. */
+static int prepare(struct ofi *o, const struct bind_to *b, int mr_mode)
 {
-	int rc;
+	int rc = get_info(o, b, mr_mode);
 
-	if ((rc = get_info(o, b, mr_mode)) || (rc = open_objects(o)) || (rc = read_name(o)) ||
-		(rc = start_rx(o)))
+	if (rc)
+		return rc;
+	cop_fabric_guard_watch(true);
+	rc = open_objects(o);
+	o->listening = cop_fabric_guard_watch(false);
+	if (rc || (rc = read_name(o)) || (rc = start_rx(o)))
 		return rc;
 	snprintf(o->base.provider, sizeof(o->base.provider), "%s", o->info->fabric_attr->prov_name);
 	cop_fabric_ofi_name_network(o);
+	return 0;
+}
+
+static bool is_on(const char *name)
+{
+	static const char *const words[] = {"1", "yes", "true", "on"};
+	const char *value = getenv(name);
+	bool on = false;
+
+	for (size_t i = 0; value && i < COP_ARRAY_SIZE(words); i++)
+		on |= strcasecmp(value, words[i]) == 0;
+	return on;
+}
+
+/* Through io_uring the provider takes connections without asking accept. */
+static bool can_be_guarded(const struct ofi *o)
+{
+	size_t len = strcspn(o->net.provider, ";");
+	bool tcp = len == 3 && (strncmp(o->net.provider, "tcp", 3) == 0 || strncmp(o->net.provider, "net", 3) == 0);
+
+	return tcp && !is_on("FI_TCP_IO_URING") && !is_on("FI_NET_IO_URING");
+}
+
+static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_err *err)
+{
+	int rc = 0;
+
+	if (conf->mac && can_be_guarded(o)) {
+		o->key = (struct cop_greet_key){conf->mac, conf->mac_ctx};
+		rc = o->listening < 0 ? -EPROTONOSUPPORT : cop_fabric_guard_start(o->listening, &o->key, conf->rejected, &o->guard);
+		if (rc)
+			return cop_err_set(err, -rc, "the port of libfabric's provider %s cannot be guarded (%s), and whoever reaches it could end this "
+				"process; use another --net-type, or --insecure if nobody else does", o->base.provider,
+				o->listening < 0 ? "it was not seen to listen" : strerror(-rc));
+	} else if (conf->mac && o->net.form == COP_FABRIC_FORM_IP) {
+		cop_log_warn("not guarded provider=%s: whoever reaches its port speaks with libfabric before any secret is asked for; close it to all "
+			"but the hosts of the job", o->base.provider);
+	}
 	if (conf->admitted_only)
 		cop_fabric_ofi_admit_init(o);
 	cop_fabric_ofi_strangers_init(o);
+	cop_fabric_guard_none(o->listening);
+	return 0;
+}
+
+/* *out is there before the thread, whose callbacks may come at once. */
+static int run(struct ofi *o, struct cop_fabric **out)
+{
+	int rc;
+
 	*out = &o->base;
 	rc = cop_thread_start(&o->thread, "cop-fabric", cop_fabric_ofi_main, o);
 	o->thread_started = rc == 0;
@@ -368,7 +423,9 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 		o->naming.scheme = o->net.scheme;
 		o->naming.form = o->net.form;
 		rc = choose_bind(conf, &o->net, &b, err);
-		if (rc == 0 && (rc = start(o, conf, &b, mr_mode, out)))
+		if (rc == 0 && (rc = prepare(o, &b, mr_mode)))
+			rc = fail(conf, o, &b, rc, err);
+		else if (rc == 0 && (rc = guard(o, conf, err)) == 0 && (rc = run(o, out)))
 			rc = fail(conf, o, &b, rc, err);
 	}
 	if (rc) {

@@ -117,7 +117,9 @@ int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_pe
 	p = find(o, own);
 	if (!p) {
 		cop_fabric_ofi_admit_raw(o, raw, raw_len);
-		rc = insert(o, own, raw, &p);
+		rc = o->key.mac ? cop_fabric_guard_peer(&o->key, o->base.rejected, raw, raw_len) : 0;
+		if (rc == 0)
+			rc = insert(o, own, raw, &p);
 		if (rc)
 			return rc;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libfabric implementation: ofi_open.c makes the endpoint, ofi_progress.c is the thread that owns it,
- * ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered memory, ofi_admit.c who may connect,
+ * ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered memory, ofi_admit.c which hosts may connect, guard_*.c who may at all,
  * ofi_strangers.c who connects and says nothing.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
@@ -23,6 +23,7 @@
 #include <rdma/fi_rma.h>
 
 #include "fabric/fabric_priv.h"
+#include "fabric/guard_priv.h"
 
 #define COP_OFI_RX_COUNT 64
 #define COP_OFI_RX_SIZE (16 * COP_KIB)
@@ -132,6 +133,9 @@ struct ofi {
 	struct fid_ep *ep;
 	int cq_fd; /* -1: the provider has no descriptor, the thread naps instead */
 	int wake_fd;
+	int listening; /* the provider's socket, or -1: it has none */
+	struct cop_greet_key key; /* mac NULL: nothing is guarded */
+	struct cop_guard_in *guard;
 	uint64_t write_flags;
 	size_t part_size;
 	pthread_t thread; /* for close, which joins it */
@@ -218,9 +222,12 @@ void cop_fabric_ofi_strangers_fini(struct ofi *o);
 /* ofi_admit.c. init: once the endpoint has its name, and before the thread starts. */
 void cop_fabric_ofi_admit_init(struct ofi *o);
 void cop_fabric_ofi_admit_fini(struct ofi *o);
-/* Counts and logs a connection that is refused: -ETIMEDOUT (silent), -EHOSTUNREACH (from a host that was not admitted). */
+/* Counts and logs a connection that is refused: -ETIMEDOUT (silent), -EHOSTUNREACH (from a host that was not admitted),
+ * -EBADMSG (no greeting), -EACCES (one that does not prove the secret). */
 void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc);
 void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len);
+/* Whether the host of this new connection was admitted there; else it is counted and logged. */
+bool cop_fabric_ofi_may_enter(int listener, int fd);
 void cop_fabric_ofi_admit(struct cop_fabric *f, const char *address);
 
 /* ofi_peer.c */

@@ -237,7 +237,7 @@ static void wake_up(struct ofi *o)
 
 static void sleep_now(struct ofi *o)
 {
-	struct pollfd fds[2] = {{.fd = o->wake_fd, .events = POLLIN},
+	struct pollfd fds[] = {{.fd = o->wake_fd, .events = POLLIN}, {.fd = cop_fabric_guard_fd(o->guard), .events = POLLIN},
 		{.fd = o->cq_fd, .events = POLLIN}};
 	struct fid *cq = &o->cq->fid;
 	int ms = sleep_ms(o);
@@ -246,7 +246,7 @@ static void sleep_now(struct ofi *o)
 		return;
 	/* The provider may have events that will not make the descriptor readable (fi_poll(3)). */
 	if (o->cq_fd < 0 || fi_trywait(o->fabric, &cq, 1) == FI_SUCCESS)
-		poll(fds, o->cq_fd < 0 ? 1 : 2, ms);
+		poll(fds, o->cq_fd < 0 ? 2 : 3, ms);
 	wake_up(o);
 }
 
@@ -299,6 +299,7 @@ void *cop_fabric_ofi_main(void *arg)
 
 		cop_fabric_ofi_pump_all(o, now_ns);
 		tick(o);
+		events += cop_fabric_guard_turn(o->guard);
 		cop_fabric_ofi_strangers(o);
 		cop_log_refused_due();
 		if (events)

@@ -87,7 +87,7 @@ void cop_fabric_ofi_strangers(struct ofi *o)
 
 void cop_fabric_ofi_strangers_init(struct ofi *o)
 {
-	if (o->naming.form == COP_FABRIC_FORM_IP)
+	if (o->naming.form == COP_FABRIC_FORM_IP && !o->guard)
 		o->own_fds = opendir("/proc/self/fd");
 }
 

@@ -163,6 +163,13 @@ static uint64_t terms(const struct cop_node *n)
 	return hash;
 }
 
+static void fabric_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
+{
+	struct cop_node *n = ctx;
+
+	cop_wire_mac(&n->wire_secret, "fabric port", data, len, out);
+}
+
 int cop_node_open_network(struct cop_node *n, const char *host, const char *address, struct cop_err *err)
 {
 	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes + NODE_GUESTS, .terms = n->terms, .secret = n->wire_secret,
@@ -172,6 +179,8 @@ int cop_node_open_network(struct cop_node *n, const char *host, const char *addr
 
 	/* Others first come to the rendezvous, which a book makes needless. */
 	fabric.admitted_only = !n->book && !n->conf->insecure;
+	fabric.mac = n->conf->insecure ? NULL : fabric_mac;
+	fabric.mac_ctx = n;
 	return cop_rpc_open(&conf, &fabric, &n->rpc, err);
 }
 

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The side that listens. What accept takes from the socket is held here, is sent a challenge, and goes on to the provider when it has
+ * answered. The provider asks only when its socket has something for it, so this process then connects to itself, and that
+ * connection, which accept knows, is what there is.
+ *
+ * One lock for all guards, since accept is told nothing but a descriptor. Sends and receives under it never wait, and the log takes few
+ * lines from here (cop_log_refused). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fabric/guard_priv.h"
+#include "fabric/ofi_priv.h"
+
+struct held {
+	int fd; /* -1: free */
+	uint64_t since_ms, number; /* of all that came */
+	struct sockaddr_storage from, at;
+	uint8_t challenge[COP_GREET_CHALLENGE];
+	uint8_t in[COP_GREET_ANSWER];
+	size_t in_len;
+};
+
+struct cop_guard_in {
+	struct cop_guard_in *next;
+	int listener, epoll_fd, knock_fd;
+	struct cop_greet_key key;
+	struct cop_stats *rejected;
+	struct sockaddr_storage own, knock;
+	_Atomic unsigned count; /* of held */
+	struct held held[COP_GUARD_HELD_MAX];
+	int passed[COP_GUARD_HELD_MAX]; /* in the order in which they proved themselves */
+	_Atomic unsigned passed_count;
+	uint64_t numbers;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cop_guard_in *guards;
+static __thread bool watching;
+static __thread int watched = -1;
+/* It is listened on and not known yet who may come in: nobody. */
+static int undecided = -1;
+
+int cop_fabric_guard_watch(bool on)
+{
+	int fd = watched;
+
+	watching = on;
+	if (on)
+		watched = -1;
+	return fd;
+}
+
+void cop_fabric_guard_none(int listener)
+{
+	pthread_mutex_lock(&lock);
+	if (undecided == listener)
+		undecided = -1;
+	pthread_mutex_unlock(&lock);
+}
+
+/* In place of the C library's, for libfabric, as the others here: names without cop_ for that reason. */
+int listen(int fd, int backlog)
+{
+	int rc;
+
+	if (watching) {
+		pthread_mutex_lock(&lock);
+		undecided = fd;
+		pthread_mutex_unlock(&lock);
+	}
+	rc = (int)syscall(SYS_listen, fd, backlog);
+	if (rc == 0 && watching)
+		watched = fd;
+	return rc;
+}
+
+/* ---- what is held: under the lock ---- */
+
+static void release(struct cop_guard_in *g, struct held *h)
+{
+	epoll_ctl(g->epoll_fd, EPOLL_CTL_DEL, h->fd, NULL);
+	h->fd = -1;
+	g->count--;
+}
+
+static void refuse(struct cop_guard_in *g, struct held *h, int rc)
+{
+	int fd = h->fd;
+
+	cop_fabric_ofi_refused(g->rejected, &h->from, rc);
+	release(g, h);
+	close(fd);
+}
+
+/* It left before it said anything: as a node does that found another connection meanwhile, or that was killed. */
+static void forget(struct cop_guard_in *g, struct held *h)
+{
+	int fd = h->fd;
+
+	release(g, h);
+	close(fd);
+}
+
+static int unfinished(const struct held *h)
+{
+	return h->in_len ? -EBADMSG : -ETIMEDOUT;
+}
+
+static struct held *slot(struct cop_guard_in *g)
+{
+	struct held *oldest = &g->held[0];
+
+	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++) {
+		if (g->held[i].fd < 0)
+			return &g->held[i];
+		if (g->held[i].number < oldest->number)
+			oldest = &g->held[i];
+	}
+	refuse(g, oldest, unfinished(oldest));
+	return oldest;
+}
+
+static void hold(struct cop_guard_in *g, int fd, const struct sockaddr_storage *from)
+{
+	struct held *h = slot(g);
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = h};
+	socklen_t len = sizeof(h->at);
+
+	*h = (struct held){.fd = fd, .since_ms = cop_now_ms(), .number = ++g->numbers, .from = *from};
+	if (getsockname(fd, (struct sockaddr *)&h->at, &len) || cop_fabric_greet_challenge(h->challenge) ||
+		sendto(fd, h->challenge, sizeof(h->challenge), MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) != sizeof(h->challenge) ||
+		epoll_ctl(g->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
+		h->fd = -1;
+		close(fd);
+		return;
+	}
+	g->count++;
+}
+
+/* ---- letting in ---- */
+
+/* An earlier knock that nobody took stays as good. */
+static void knock(struct cop_guard_in *g)
+{
+	socklen_t len = sizeof(g->knock);
+	int fd;
+
+	if (g->knock_fd >= 0)
+		return;
+	fd = socket(g->own.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	len = sizeof(g->own);
+	if ((syscall(SYS_connect, fd, &g->own, len) && errno != EINPROGRESS) || getsockname(fd, (struct sockaddr *)&g->knock, &len))
+		close(fd);
+	else
+		g->knock_fd = fd;
+}
+
+static bool same_port(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	struct sockaddr_in6 six[2];
+	struct sockaddr_in four[2];
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	memcpy(&six[0], a, sizeof(six[0]));
+	memcpy(&six[1], b, sizeof(six[1]));
+	memcpy(&four[0], a, sizeof(four[0]));
+	memcpy(&four[1], b, sizeof(four[1]));
+	if (a->ss_family == AF_INET6)
+		return six[0].sin6_port == six[1].sin6_port && memcmp(&six[0].sin6_addr, &six[1].sin6_addr, sizeof(six[0].sin6_addr)) == 0;
+	return four[0].sin_port == four[1].sin_port && four[0].sin_addr.s_addr == four[1].sin_addr.s_addr;
+}
+
+static bool is_knock(struct cop_guard_in *g, const struct sockaddr_storage *from)
+{
+	if (g->knock_fd < 0 || !same_port(&g->knock, from))
+		return false;
+	close(g->knock_fd);
+	g->knock_fd = -1;
+	return true;
+}
+
+static int take_passed(struct cop_guard_in *g)
+{
+	int fd = g->passed_count ? g->passed[0] : -1;
+
+	if (fd >= 0)
+		memmove(g->passed, g->passed + 1, --g->passed_count * sizeof(g->passed[0]));
+	return fd;
+}
+
+static struct cop_guard_in *guard_of(int listener)
+{
+	struct cop_guard_in *g = guards;
+
+	while (g && g->listener != listener)
+		g = g->next;
+	return g;
+}
+
+/* Under the lock: a connection for the provider, or -1. */
+static int accept_guarded(struct cop_guard_in *g)
+{
+	struct sockaddr_storage from = {0};
+	socklen_t len = sizeof(from);
+	int fd = take_passed(g);
+
+	if (fd >= 0)
+		return fd;
+	fd = accept4(g->listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (is_knock(g, &from) || !cop_fabric_ofi_may_enter(g->listener, fd))
+		close(fd);
+	else
+		hold(g, fd, &from);
+	errno = EAGAIN;
+	return -1;
+}
+
+/* The provider goes on as it does when who connected has left again. */
+int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
+{
+	struct cop_guard_in *g;
+	bool closed;
+	int fd, code;
+
+	pthread_mutex_lock(&lock);
+	g = guard_of(listener);
+	closed = listener == undecided;
+	errno = EAGAIN;
+	fd = g ? accept_guarded(g) : -1;
+	code = errno;
+	pthread_mutex_unlock(&lock);
+	if (!g && !closed) {
+		fd = accept4(listener, at, len, 0);
+		if (fd < 0 || cop_fabric_ofi_may_enter(listener, fd))
+			return fd;
+		close(fd);
+		fd = -1;
+		code = EAGAIN;
+	} else if (fd >= 0 && len) {
+		getpeername(fd, at, len);
+	}
+	errno = code;
+	return fd;
+}
+
+/* ---- going on ---- */
+
+/* It has answered. The proof goes before anything that the provider says. */
+static void pass(struct cop_guard_in *g, struct held *h)
+{
+	uint8_t proof[COP_GREET_PROOF];
+	int fd = h->fd, rc = cop_fabric_greet_check_answer(&g->key, h->challenge, &h->at, h->in, proof);
+
+	if (rc) {
+		refuse(g, h, rc);
+		return;
+	}
+	release(g, h);
+	if (g->passed_count == COP_GUARD_HELD_MAX || sendto(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) != sizeof(proof))
+		close(fd);
+	else
+		g->passed[g->passed_count++] = fd;
+}
+
+/* Takes no byte more than the answer: what follows is for the provider. */
+static void go_on(struct cop_guard_in *g, struct held *h)
+{
+	ssize_t n = recvfrom(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT, NULL, NULL);
+	const uint8_t magic[4] = {'C', 'O', 'P', 'G'};
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 && !h->in_len) {
+		forget(g, h);
+		return;
+	}
+	h->in_len += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || memcmp(h->in, magic, COP_MIN(h->in_len, sizeof(magic))))
+		refuse(g, h, -EBADMSG);
+	else if (h->in_len == sizeof(h->in))
+		pass(g, h);
+}
+
+static void drop_late(struct cop_guard_in *g)
+{
+	uint64_t now_ms = cop_now_ms();
+
+	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
+		if (g->held[i].fd >= 0 && now_ms - g->held[i].since_ms >= COP_GUARD_HELD_MS)
+			refuse(g, &g->held[i], unfinished(&g->held[i]));
+}
+
+bool cop_fabric_guard_turn(struct cop_guard_in *g)
+{
+	struct epoll_event events[32];
+	bool more;
+	int n;
+
+	if (!g || (!atomic_load_explicit(&g->count, memory_order_relaxed) && !g->passed_count))
+		return false;
+	pthread_mutex_lock(&lock);
+	n = epoll_wait(g->epoll_fd, events, (int)COP_ARRAY_SIZE(events), 0);
+	for (int i = 0; i < n; i++) {
+		struct held *h = events[i].data.ptr;
+
+		if (h->fd >= 0)
+			go_on(g, h);
+	}
+	drop_late(g);
+	more = g->passed_count > 0;
+	if (more)
+		knock(g);
+	pthread_mutex_unlock(&lock);
+	return more;
+}
+
+int cop_fabric_guard_fd(const struct cop_guard_in *g)
+{
+	return g ? g->epoll_fd : -1;
+}
+
+/* ---- start and stop ---- */
+
+int cop_fabric_guard_start(int listener, const struct cop_greet_key *key, struct cop_stats *rejected, struct cop_guard_in **out)
+{
+	struct cop_guard_in *g = calloc(1, sizeof(*g));
+	socklen_t len = sizeof(g->own);
+	int rc;
+
+	if (!g)
+		return -ENOMEM;
+	*g = (struct cop_guard_in){.listener = listener, .knock_fd = -1, .key = *key, .rejected = rejected};
+	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
+		g->held[i].fd = -1;
+	g->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (g->epoll_fd < 0 || getsockname(listener, (struct sockaddr *)&g->own, &len)) {
+		rc = -errno;
+		if (g->epoll_fd >= 0)
+			close(g->epoll_fd);
+		free(g);
+		return rc;
+	}
+	pthread_mutex_lock(&lock);
+	g->next = guards;
+	guards = g;
+	undecided = -1;
+	pthread_mutex_unlock(&lock);
+	*out = g;
+	return 0;
+}
+
+void cop_fabric_guard_stop(struct cop_guard_in *g)
+{
+	struct cop_guard_in **at = &guards;
+
+	if (!g)
+		return;
+	pthread_mutex_lock(&lock);
+	while (*at && *at != g)
+		at = &(*at)->next;
+	if (*at)
+		*at = g->next;
+	pthread_mutex_unlock(&lock);
+	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
+		if (g->held[i].fd >= 0)
+			close(g->held[i].fd);
+	while (g->passed_count)
+		close(take_passed(g));
+	if (g->knock_fd >= 0)
+		close(g->knock_fd);
+	close(g->epoll_fd);
+	free(g);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The side that connects. What the provider sends first on a connection that has not been greeted is kept back; once the challenge
+ * is there, the answer goes out and that behind it. Until the proof is there as well, recv says that nothing came.
+ *
+ * A descriptor is known by its number, and by the socket behind it: the provider may close it at any time, and the number is another's then. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fabric/guard_priv.h"
+#include "fabric/ofi_priv.h"
+
+/* What the provider says first has a head and at most 256 bytes. */
+#define KEPT_MAX 1024
+
+struct address {
+	struct address *next;
+	struct cop_greet_key key;
+	struct cop_stats *rejected;
+	unsigned char raw[sizeof(struct sockaddr_in6)];
+	size_t len;
+};
+
+struct greeting {
+	struct greeting *next;
+	int fd;
+	ino_t socket;
+	struct cop_greet_key key;
+	struct cop_stats *rejected;
+	struct sockaddr_storage to;
+	uint8_t challenge[COP_GREET_CHALLENGE], answer[COP_GREET_ANSWER], proof[COP_GREET_PROOF];
+	size_t challenge_len, proof_len;
+	bool answered, failed;
+	uint8_t kept[KEPT_MAX];
+	size_t kept_len;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct address *addresses;
+static struct greeting *greetings;
+static _Atomic unsigned under_way;
+
+/* ---- whom to greet ---- */
+
+int cop_fabric_guard_peer(const struct cop_greet_key *key, struct cop_stats *rejected, const void *raw, size_t raw_len)
+{
+	struct address *a;
+
+	if (raw_len > sizeof(a->raw))
+		return 0;
+	pthread_mutex_lock(&lock);
+	for (a = addresses; a && (a->len != raw_len || memcmp(a->raw, raw, raw_len) || a->key.ctx != key->ctx);)
+		a = a->next;
+	if (!a && (a = calloc(1, sizeof(*a)))) {
+		*a = (struct address){.next = addresses, .key = *key, .rejected = rejected, .len = raw_len};
+		memcpy(a->raw, raw, raw_len);
+		addresses = a;
+	}
+	pthread_mutex_unlock(&lock);
+	return a ? 0 : -ENOMEM;
+}
+
+/* Under the lock. */
+static void drop(struct greeting **at)
+{
+	struct greeting *g = *at;
+
+	*at = g->next;
+	free(g);
+	under_way--;
+}
+
+void cop_fabric_guard_forget(const struct cop_greet_key *key)
+{
+	pthread_mutex_lock(&lock);
+	for (struct address **at = &addresses; *at;) {
+		struct address *a = *at;
+
+		if (a->key.ctx == key->ctx) {
+			*at = a->next;
+			free(a);
+		} else {
+			at = &a->next;
+		}
+	}
+	for (struct greeting **at = &greetings; *at;)
+		if ((*at)->key.ctx == key->ctx)
+			drop(at);
+		else
+			at = &(*at)->next;
+	pthread_mutex_unlock(&lock);
+}
+
+static const struct address *address_of(const struct sockaddr *to, socklen_t len)
+{
+	struct address *a = addresses;
+	struct sockaddr_in want, have;
+
+	if (to->sa_family == AF_INET && len >= sizeof(want))
+		memcpy(&want, to, sizeof(want));
+	for (; a; a = a->next) {
+		memcpy(&have, a->raw, sizeof(have));
+		if (have.sin_family != to->sa_family)
+			continue;
+		if (to->sa_family == AF_INET ? have.sin_port == want.sin_port && have.sin_addr.s_addr == want.sin_addr.s_addr :
+			len >= a->len && memcmp(a->raw, to, a->len) == 0)
+			return a;
+	}
+	return NULL;
+}
+
+/* False: nothing may come over this connection. */
+static bool begin(int fd, const struct sockaddr *to, socklen_t len)
+{
+	const struct address *a;
+	struct greeting *g, **at;
+	struct stat st;
+
+	pthread_mutex_lock(&lock);
+	for (at = &greetings; *at;)
+		if ((*at)->fd == fd)
+			drop(at);
+		else
+			at = &(*at)->next;
+	a = address_of(to, len);
+	g = a && fstat(fd, &st) == 0 ? calloc(1, sizeof(*g)) : NULL;
+	if (g) {
+		*g = (struct greeting){.next = greetings, .fd = fd, .socket = st.st_ino, .key = a->key, .rejected = a->rejected};
+		memcpy(&g->to, to, COP_MIN(len, sizeof(g->to)));
+		greetings = g;
+		under_way++;
+	}
+	pthread_mutex_unlock(&lock);
+	return !a || g;
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
+{
+	int rc = (int)syscall(SYS_connect, fd, to.__sockaddr__, len), code = errno;
+
+	if ((rc == 0 || code == EINPROGRESS) && (to.__sockaddr__->sa_family == AF_INET || to.__sockaddr__->sa_family == AF_INET6))
+		if (!begin(fd, to.__sockaddr__, len)) {
+			shutdown(fd, SHUT_RDWR);
+			rc = -1;
+			code = ENOMEM;
+		}
+	errno = code;
+	return rc;
+}
+
+/* ---- the greeting: under the lock ---- */
+
+/* Takes what is there of a message of this length: 1 if it is whole, 0, or -errno. */
+static int take(int fd, uint8_t *in, size_t *have, size_t len)
+{
+	ssize_t n = *have < len ? recvfrom(fd, in + *have, len - *have, MSG_DONTWAIT, NULL, NULL) : 0;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0 && *have < len)
+		return -ECONNREFUSED;
+	*have += (size_t)n;
+	return *have == len;
+}
+
+/* The answer and what was kept, in one: the other side reads the former alone. */
+static int answer(struct greeting *g)
+{
+	struct iovec parts[] = {{g->answer, sizeof(g->answer)}, {g->kept, g->kept_len}};
+	struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+	int rc = cop_fabric_greet_answer(&g->key, g->challenge, &g->to, g->answer);
+
+	if (rc)
+		return rc;
+	g->answered = true;
+	return sendmsg(g->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)(sizeof(g->answer) + g->kept_len) ? 1 : -EPIPE;
+}
+
+/* 1: it is through; 0: not yet; or -errno, now and whenever it is asked again. */
+static int advance(struct greeting *g)
+{
+	int rc = 1;
+
+	if (g->failed)
+		return -ECONNREFUSED;
+
+	if (!g->answered) {
+		rc = take(g->fd, g->challenge, &g->challenge_len, sizeof(g->challenge));
+		if (rc == 1)
+			rc = answer(g);
+	}
+	if (rc == 1)
+		rc = take(g->fd, g->proof, &g->proof_len, sizeof(g->proof));
+	if (rc == 1)
+		rc = cop_fabric_greet_check_proof(&g->key, g->challenge, &g->to, g->answer, g->proof) ?: 1;
+	g->failed = rc < 0;
+	if (rc == -EACCES)
+		cop_fabric_ofi_refused(g->rejected, &g->to, rc);
+	return rc;
+}
+
+static struct greeting **find(int fd)
+{
+	struct greeting **at = &greetings;
+	struct stat st;
+
+	while (*at && (*at)->fd != fd)
+		at = &(*at)->next;
+	if (*at && (fstat(fd, &st) || st.st_ino != (*at)->socket)) {
+		drop(at);
+		return NULL;
+	}
+	return *at ? at : NULL;
+}
+
+static ssize_t fail(int rc)
+{
+	errno = rc == -EBADMSG || rc == -EACCES ? ECONNREFUSED : -rc;
+	return -1;
+}
+
+/* ---- in place of the C library's ---- */
+
+/* What comes after the answer, in a second part, need not wait for the proof: the provider goes on only when it has read an answer. */
+static ssize_t keep_back(struct greeting *g, const void *data, size_t len)
+{
+	if (g->answered)
+		return sendto(g->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	if (len > sizeof(g->kept) - g->kept_len)
+		return fail(-ENOBUFS);
+	memcpy(g->kept + g->kept_len, data, len);
+	g->kept_len += len;
+	return (ssize_t)len;
+}
+
+ssize_t send(int fd, const void *data, size_t len, int flags)
+{
+	struct greeting **at;
+	ssize_t n = 0;
+
+	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
+		return sendto(fd, data, len, flags, NULL, 0);
+	pthread_mutex_lock(&lock);
+	at = find(fd);
+	if (at)
+		n = keep_back(*at, data, len);
+	pthread_mutex_unlock(&lock);
+	return at ? n : sendto(fd, data, len, flags, NULL, 0);
+}
+
+ssize_t recv(int fd, void *data, size_t len, int flags)
+{
+	struct greeting **at;
+	int rc = 1;
+
+	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
+		return recvfrom(fd, data, len, flags, NULL, NULL);
+	pthread_mutex_lock(&lock);
+	at = find(fd);
+	if (at && (rc = advance(*at)) == 1)
+		drop(at);
+	pthread_mutex_unlock(&lock);
+	if (rc == 1)
+		return recvfrom(fd, data, len, flags, NULL, NULL);
+	return fail(rc ? rc : -EAGAIN);
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Whoever reaches libfabric's port without the secret does not speak with libfabric: also another user of the same host, also with an address
+# book. What it does not hear it cannot be ended by.
+# modes: release asan shared
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+[ "$(id -u)" -eq 0 ] || skip_all 'needs root, to play the other user'
+plan 16
+chmod 755 "$T"
+other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+
+# Speaks with ADDRESS from FROM and says what came back: HOW is what is said.
+cat >"$T/speak.py" <<'PY'
+import os, socket, struct, sys, time
+how, source, (host, port), words = sys.argv[1], sys.argv[2], sys.argv[3].rsplit(":", 1), sys.argv[4]
+s = socket.socket()
+s.settimeout(20)
+s.bind((source, 0))
+s.connect((host, int(port)))
+hello = open(words, "rb").read()
+acknowledgement = struct.pack("=BBHBBBBQ", 3, 0, 0, 2, 0, 16, 0, 16)
+try:
+    if how == "unguarded":
+        s.sendall(hello)
+        s.recv(1000)
+        s.sendall(acknowledgement)
+        print("closed" if not s.recv(1000) else "answered")
+        sys.exit()
+    challenge = s.recv(40, socket.MSG_WAITALL)
+    if challenge[:6] != b"COPG\x01\x01":
+        sys.exit("no challenge: %r" % challenge)
+    s.sendall({
+        "packet": hello + acknowledgement,
+        "greeting": b"COPG\x01\x02\0\0" + os.urandom(64) + hello + acknowledgement,
+        "echo": b"COPG\x01\x02\0\0" + challenge[8:] + challenge[8:] + hello,
+    }[how])
+    print("closed" if not s.recv(1000) else "answered")
+except ConnectionError:
+    print("closed")
+PY
+speak() { # HOW FROM ADDRESS
+	"${other[@]}" "$PYTHON" "$T/speak.py" "$@" "$T/hello"
+}
+
+# What a node without a secret says first to what it takes for another is what a stranger may say, too.
+prepare_tree 2
+cat >"$T/listen.py" <<'PY'
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind((sys.argv[1], int(sys.argv[2])))
+s.listen(5)
+s.settimeout(60)
+c = s.accept()[0]
+c.settimeout(60)
+open(sys.argv[3], "wb").write(c.recv(1000))
+PY
+ports=("$(free_port)" "$(free_port)")
+for rank in 0 1; do
+	echo "$(address_of "$rank") ofi+tcp://$(address_of "$rank"):${ports[rank]}"
+done >"$T/book"
+"$PYTHON" "$T/listen.py" "$(address_of 0)" "${ports[0]}" "$T/hello" &
+listener=$!
+timeout 60 "$COPPER" mount --hosts "$HOSTS" --rank 1 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 3 "$W/mnt/1" \
+	>/dev/null 2>&1
+wait "$listener"
+ok 'the words of a node are had' test -s "$T/hello"
+chmod 644 "$T/hello"
+
+# Without a guard they are heard: the packet behind them is what the guard is against. A newer libfabric may survive it.
+"$COPPER" mount --hosts "$HOSTS" --rank 0 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 20 "$W/mnt/0" >"$W/out.0" 2>&1 &
+first=$!
+"$COPPER" mount --hosts "$HOSTS" --rank 1 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 20 "$W/mnt/1" >"$W/out.1" 2>&1
+wait "$first"
+matches 'a node without a secret hears them' "$(speak unguarded 127.0.0.99 "$(address_of 0):${ports[0]}")" 'closed|answered'
+note "the node that was not guarded $(is_mounted "$W/mnt/0" && stat "$W/mnt/0" >/dev/null 2>&1 && echo lives on || echo died of it)"
+for rank in 0 1; do
+	timeout 60 "$COPPER" stop "$W/mnt/$rank" >/dev/null 2>&1
+	! is_mounted "$W/mnt/$rank" || umount -l "$W/mnt/$rank"
+done
+wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
+
+attacks() { # WHAT FROM ADDRESS
+	is "$1: the packet of another user is not heard" "$(speak packet "$2" "$3")" closed
+	is "$1: nor a greeting without the secret" "$(speak greeting "$2" "$3")" closed
+	is "$1: nor the challenge sent back" "$(speak echo "$2" "$3")" closed
+	is "$1: they are counted" "$(node_stat 0 fabric.rejected_form)$(node_stat 0 fabric.rejected_secret)" 12
+	matches "$1: and logged" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" "refused what=connection from=${2//./\\.} why=\"it does not prove the job's secret\""
+}
+with_tree 2
+attacks 'the rendezvous' "$(address_of 1)" "$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")"
+ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
+ok 'and stops' without_tree
+with_tree 2 --address-book "$T/book"
+attacks 'an address book' 127.0.0.99 "$(address_of 0):${ports[0]}"
+ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
+ok 'and stops' without_tree
