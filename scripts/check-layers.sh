@@ -124,7 +124,8 @@ check_symbols() {
 		while read -r name; do
 			case $name in
 			cop_* | main | fi_*_ini | LLVMFuzzer* | _*) ;;
-			accept) [ "$(source_of "$object")" = internal/fabric/ofi_admit.c ] || fault "$(source_of "$object") has an accept of its own" ;;
+			accept | listen) [ "$(source_of "$object")" = internal/fabric/guard_in.c ] || fault "$(source_of "$object") has $name of its own" ;;
+			connect | send | recv) [ "$(source_of "$object")" = internal/fabric/guard_out.c ] || fault "$(source_of "$object") has $name of its own" ;;
 			*) fault "$(source_of "$object") has the global symbol $name; make it static or cop_*" ;;
 			esac
 		done < <(nm -g --defined-only "$object" 2>/dev/null | awk 'NF == 3 { print $3 }')
