@@ -77,9 +77,10 @@ static void strangers_are_told_by_what_they_say(void **state)
 	cop_rendezvous_stop(r);
 }
 
-static void found(void *arg, const char *address, const char *why)
+static void found(void *arg, const char *address, bool lives, const char *why)
 {
 	(void)address;
+	(void)lives;
 	(void)why;
 	atomic_fetch_add((_Atomic unsigned *)arg, 1);
 }
