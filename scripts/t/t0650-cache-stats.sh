@@ -80,6 +80,7 @@ kill_node 1
 wait_for 10 eval '"$COPPER" cache-stats --all --table "$M" | grep -q dead'
 matches 'a dead node is said to be' "$("$COPPER" cache-stats --all --table "$M")" '^ *1  127.0.0.12 +dead$'
 matches 'and counted' "$("$COPPER" cache-stats --all --table "$M")" '^ *total  3 nodes, 1 dead '
+unmount_killed
 
 fails_with 1 'cannot write to standard output' sh -c 'exec "$@" >/dev/full' - "$COPPER" cache-stats --json "$M"
 fails_with 2 'do different things' "$COPPER" cache-stats --snapshot --invalidate "$M"
@@ -87,5 +88,4 @@ fails_with 2 'do different things' "$COPPER" cache-stats --json --table "$M"
 fails_with 2 'leave MOUNTPOINT out' "$COPPER" cache-stats --from "$T" "$M"
 fails_with 1 'no \*_cache_size.output files in ' "$COPPER" cache-stats --from "$T"
 fails_with 1 'cannot (make|write) /proc/nothing' "$COPPER" cache-stats --output-dir /proc/nothing "$M"
-unmount_killed
 ok 'the tree stops' without_tree
