@@ -19,7 +19,9 @@ warm() {
 native_warm() {
 	native native-warm
 }
+hold_what_was_read 0 1 2 3
 in_turn "${BENCH_PAIRS:-8}" warm native_warm
+let_go
 without_tree || bail "the tree does not stop"
 
 cold() {

@@ -14,6 +14,9 @@
 #	in_turn 10 ours theirs
 #	report 'doing nothing' s at_most 1.03 ours theirs
 #
+# Warm means that what is used again was used a moment ago, or is held: the kernel takes back pages that are a few seconds old on a machine
+# that has little memory, or is told to save it.
+#
 # Both sides are measured in turn in one run, because the machine is shared and its speed changes; what is judged is the ratio
 # of the medians, and a missed figure is not a failure of the script.
 set -u
@@ -47,6 +50,7 @@ cop_tree=0
 cop_tree_number=0
 cop_user=
 cop_slow=
+cop_holder=
 declare -A cop_killed=()
 
 note() {
@@ -66,12 +70,15 @@ as_user() {
 	"$@"
 }
 
+# shellcheck source=../t/kept.sh
+. "$cop_t/kept.sh"
 # shellcheck source=../t/tree.sh
 . "$cop_t/tree.sh"
 
 finish() {
 	local status=$?
 	trap - EXIT
+	let_go
 	stop_quietly
 	exit "$status"
 }

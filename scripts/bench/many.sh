@@ -21,6 +21,7 @@ theirs() {
 }
 import_wall /usr >/dev/null
 import_wall "$W/mnt/0" >/dev/null
+hold_what_was_read 0
 in_turn "${BENCH_PAIRS:-2}" ours theirs
 report "$processes processes import $module at once, warm, mount / native" s at_most 1.1 copper native
 report 'the same in CPU time of the programs alone' s none - copper-cpu native-cpu

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# `find -printf %s` over 50,000 files that were found before, beside the same on the local disk.
+# `find -printf %s` over 50,000 files that were found right before, beside the same on the local disk.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -15,13 +15,14 @@ find_in() { # DIR
 	wall 1 find "$1" -printf '%s %m\n'
 }
 copper() {
+	find_in "$W/mnt/0" >/dev/null
 	add copper "$(find_in "$W/mnt/0")"
 }
 native() {
+	find_in "$SRC" >/dev/null
 	add native "$(find_in "$SRC")"
 }
 add first "$(find_in "$W/mnt/0")"
-find_in "$SRC" >/dev/null
 in_turn "${BENCH_PAIRS:-10}" copper native
 report 'find over 50,000 warm files / native' s none - copper native
 report 'the first find over them' s none - first -

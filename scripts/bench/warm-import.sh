@@ -17,6 +17,7 @@ native() {
 }
 import_wall /usr >/dev/null
 import_wall "$W/mnt/0" >/dev/null
+hold_what_was_read 0
 in_turn "${BENCH_PAIRS:-12}" copper native
 report "warm import $module, mount / native" s at_most 1.03 copper native
 report 'the same in CPU time of the program alone' s none - copper-cpu native-cpu

@@ -177,40 +177,8 @@ fails_with() { # EXIT REGEX COMMAND…
 
 # ---- what the kernel keeps
 
-# What the kernel keeps of files it takes back when it likes, also what was read a moment ago. So a test that says that the kernel answers
-# by itself, and nobody is asked, takes the best of several rounds: a node that asks for too much, or keeps too little, does so in each.
-least() { # ENOUGH COMMAND…: the least number that the command prints; no further round once it is at most ENOUGH
-	local enough=$1 round number best=
-	shift
-	for ((round = 0; round < 30; round++)); do
-		number=$("$@") || return 1
-		[ -n "$best" ] && [ "$number" -ge "$best" ] || best=$number
-		[ "$best" -gt "$enough" ] || break
-	done
-	echo "$best"
-}
-
-# Of rounds that take long, more is needed: from here on the kernel keeps what it has of these files now, and their names (hold.py).
-hold_pages() { # FILE|DIR…
-	local before=${cop_holder:-}
-	"$PYTHON" "$cop_t/hold.py" "$@" >"$T/held" 2>&1 &
-	cop_holder=$!
-	wait_for 60 test -s "$T/held" || bail "hold.py: $(cat "$T/held")"
-	is_ours "$cop_holder" || bail "hold.py: $(cat "$T/held")"
-	let_go "$before"
-}
-let_go() { # [PID]
-	local pid=${1-${cop_holder:-}}
-	[ -n "$pid" ] || return 0
-	kill "$pid" 2>/dev/null
-	wait "$pid" 2>/dev/null
-	[ "$pid" != "${cop_holder:-}" ] || cop_holder=
-}
-
-# How often somebody had the kernel forget all names that are not in use, ever.
-times_forgotten() {
-	awk '$1 == "drop_slab" { print $2 }' /proc/vmstat
-}
+# shellcheck source=kept.sh
+. "$cop_t/kept.sh"
 
 # ---- an ordinary user
 

@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by harness.sh and the measurements: what the kernel keeps of files it takes back when it likes, also what was read a moment ago.
+# shellcheck disable=SC2154
+
+# So a test that says that the kernel answers by itself, and nobody is asked, takes the best of several rounds: a node that asks for too
+# much, or keeps too little, does so in each.
+least() { # ENOUGH COMMAND…: the least number that the command prints; no further round once it is at most ENOUGH
+	local enough=$1 round number best=
+	shift
+	for ((round = 0; round < 30; round++)); do
+		number=$("$@") || return 1
+		[ -n "$best" ] && [ "$number" -ge "$best" ] || best=$number
+		[ "$best" -gt "$enough" ] || break
+	done
+	echo "$best"
+}
+
+# Of rounds that take long, more is needed: from here on the kernel keeps what it has of these files now, and their names (hold.py).
+hold_pages() { # FILE|DIR…
+	local before=${cop_holder:-}
+	"$PYTHON" "$cop_t/hold.py" "$@" >"$T/held" 2>&1 &
+	cop_holder=$!
+	wait_for 60 test -s "$T/held" || bail "hold.py: $(cat "$T/held")"
+	is_ours "$cop_holder" || bail "hold.py: $(cat "$T/held")"
+	let_go "$before"
+}
+let_go() { # [PID]
+	local pid=${1-${cop_holder:-}}
+	[ -n "$pid" ] || return 0
+	kill "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	[ "$pid" != "${cop_holder:-}" ] || cop_holder=
+}
+
+# How often somebody had the kernel forget all names that are not in use, ever.
+times_forgotten() {
+	awk '$1 == "drop_slab" { print $2 }' /proc/vmstat
+}
+
+# The files that a node was asked for until now, in its mount and, for a comparison, in the source itself; in the mounts of other nodes, too.
+hold_what_was_read() { # RANK [RANK…]
+	local rank kept=() names
+	"$COPPER" cache-stats --output-dir "$T/lists" "$W/mnt/$1" >/dev/null || bail 'no list of what the node holds'
+	mapfile -t names < <(sed -n "s|^$SRC/\(.*\): [0-9]*\$|\1|p" "$T/lists/data_cache_size.output")
+	kept=("${names[@]/#/$SRC/}")
+	for rank in "$@"; do
+		kept+=("${names[@]/#/$W/mnt/$rank/}")
+	done
+	hold_pages "${kept[@]}"
+}
