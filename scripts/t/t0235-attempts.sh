@@ -50,7 +50,6 @@ is 'and silence' "$(rejected silent 0)" 10
 is 'and the sum of them' "$(rejected 0)" 960
 fabric=$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")
 attempts noise 20 127.0.0.80 "$fabric"
-# shellcheck disable=SC2016
 wait_for 20 eval '[ "$(rejected host 0)" -eq 20 ]'
 is 'and the connections to the fabric of who is no host of the job' "$(rejected host 0)" 20
 is 'the other nodes have heard of none of it' "$(rejected 1)$(rejected 2)" 00

@@ -79,7 +79,6 @@ for rank in 0 1; do
 	timeout 60 "$COPPER" stop "$W/mnt/$rank" >/dev/null 2>&1
 	! is_mounted "$W/mnt/$rank" || umount -l "$W/mnt/$rank"
 done
-# shellcheck disable=SC2016
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 
 attacks() { # WHAT FROM ADDRESS
