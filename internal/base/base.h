@@ -168,7 +168,7 @@ int cop_make_dirs(const char *path, unsigned mode);
 
 /* From now on nothing below dir is opened, made or replaced through a symbolic link, whoever made it, nor in a directory that another user
  * owns or may write to: by the functions of this header, by paths that begin with dir as it is written here. root counts as this user; a
- * group may write if it is the user's own and has no other members. -EPERM with a sentence if dir is not such a directory itself, or is
+ * group may write if it is the user's own: that of the process, with the user's number. -EPERM with a sentence if dir is not such a directory itself, or is
  * reached by another user's link. */
 int cop_guard(const char *dir, struct cop_err *err);
 /* 0 if the directory path, below a guarded one, is such a directory or is not there; else a sentence. */

@@ -39,7 +39,7 @@ for rank in 2 1 0; do
 done
 wait
 same_everywhere 'with a book' 2 1 0
-is 'nobody listens for a rendezvous' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 0
+is 'each node listens, so that the others can tell whether it lives' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 3
 ok 'and it stops' without_tree
 
 prepare_tree 2
