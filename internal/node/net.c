@@ -194,6 +194,8 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 	if (rc)
 		return rc;
 	n->terms = terms(n);
+	if (n->conf->insecure)
+		cop_log_warn("not guarded because of --insecure: whoever reaches the ports of this job can ask, answer and end nodes");
 	cop_log_info("starting libfabric engine");
 	rc = cop_node_open_network(n, n->hosts.host[n->rank].name, n->book ? n->book[n->rank] : NULL, err);
 	if (!rc)
