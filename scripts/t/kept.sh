@@ -40,12 +40,12 @@ times_forgotten() {
 
 # The files that a node was asked for until now, in its mount and, for a comparison, in the source itself; in the mounts of other nodes, too.
 hold_what_was_read() { # RANK [RANK…]
-	local rank kept=() names
+	local rank kept=() relative
 	"$COPPER" cache-stats --output-dir "$T/lists" "$W/mnt/$1" >/dev/null || bail 'no list of what the node holds'
-	mapfile -t names < <(sed -n "s|^$SRC/\(.*\): [0-9]*\$|\1|p" "$T/lists/data_cache_size.output")
-	kept=("${names[@]/#/$SRC/}")
+	mapfile -t relative < <(sed -n "s|^$SRC/\(.*\): [0-9]*\$|\1|p" "$T/lists/data_cache_size.output")
+	kept=("${relative[@]/#/$SRC/}")
 	for rank in "$@"; do
-		kept+=("${names[@]/#/$W/mnt/$rank/}")
+		kept+=("${relative[@]/#/$W/mnt/$rank/}")
 	done
 	hold_pages "${kept[@]}"
 }
