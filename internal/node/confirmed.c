@@ -34,14 +34,15 @@ static struct asker *asker_of(struct cop_node *n, uint32_t rank)
 	return &n->asker[n->askers++];
 }
 
-/* Whether it may still come for the answer. */
+/* Whether it may still come for the answer. A guest (guest.c) cannot be asked: it has no place where it could be looked up, and does not wait for
+ * long. */
 static bool is_there(struct cop_node *n, uint32_t rank)
 {
-	struct asker *a = asker_of(n, rank);
+	struct asker *a = rank < n->topo.nodes ? asker_of(n, rank) : NULL;
 	uint64_t now = cop_now_ms();
 
 	if (!a || atomic_load(&a->gone))
-		return a == NULL;
+		return !a && rank < n->topo.nodes;
 	if (!a->asked_ms || (atomic_load(&a->heard) && now - a->asked_ms >= DOUBT_MS)) {
 		a->asked_ms = now;
 		atomic_store(&a->heard, false);

@@ -60,7 +60,10 @@ static void resolve(void *ctx, uint32_t rank, bool silent)
 {
 	struct cop_node *n = ctx;
 
-	if (n->book && !silent) {
+	if (rank >= n->topo.nodes) {
+		/* A guest has no place. */
+		cop_rpc_resolved(n->rpc, rank, NULL, false);
+	} else if (n->book && !silent) {
 		cop_rpc_resolved(n->rpc, rank, n->book[rank], false);
 	} else if (cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN)) {
 		ask_rendezvous(n, rank);
