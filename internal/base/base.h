@@ -163,6 +163,8 @@ int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len);
 int cop_write_file(const char *path, const void *data, size_t len, unsigned mode);
 /* Makes the directory path and what is missing above it; one that is there is as good. */
 int cop_make_dirs(const char *path, unsigned mode);
+/* The same, and why not in a sentence; for guarded directories, what is wrong with which of them. */
+int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err);
 
 /* ---- directories that are guarded (guard.c) ----------------------------- */
 

@@ -202,3 +202,12 @@ int cop_make_dirs(const char *path, unsigned mode)
 	free(copy);
 	return rc == -ENOENT && refused ? refused : rc;
 }
+
+int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err)
+{
+	int rc = cop_make_dirs(path, mode), refused = rc ? cop_guard_check(path, err) : 0;
+
+	if (refused)
+		return refused;
+	return rc ? cop_err_set(err, -rc, "cannot make %s: %s", path, strerror(-rc)) : 0;
+}

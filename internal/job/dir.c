@@ -39,7 +39,7 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err)
 		return rc;
 	if (asprintf(&path, "%s/logs", job_dir) < 0)
 		return cop_err_set(err, ENOMEM, "no memory for the job directory's name");
-	rc = cop_make_dirs(path, 0700);
+	rc = cop_make_dirs_said(path, 0700, err);
 	free(path);
-	return rc ? cop_err_set(err, -rc, "cannot make %s/logs: %s", job_dir, strerror(-rc)) : 0;
+	return rc;
 }

@@ -91,9 +91,7 @@ static void name_of(const struct report *r, const struct file *f, char *out, siz
 /* Made on first use, so that a level without tables makes no such folder. */
 static int make_folder(const char *path, struct cop_err *err)
 {
-	int rc = cop_make_dirs(path, 0755);
-
-	return rc ? cop_err_set(err, -rc, "cannot make %s for the profile: %s", path, strerror(-rc)) : 0;
+	return cop_make_dirs_said(path, 0755, err);
 }
 
 static int write_file(const struct report *r, const struct file *f, struct cop_err *err)

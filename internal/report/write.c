@@ -168,9 +168,7 @@ int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const cha
 
 	if (rc)
 		return rc;
-	rc = cop_make_dirs(dir, 0755);
-	if (rc)
-		return cop_err_set(err, -rc, "cannot make %s: %s", dir, strerror(-rc));
+	rc = cop_make_dirs_said(dir, 0755, err);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc; i++)
 		rc = write_one(&o, &files[i], dir, prefix, err);
 	return rc;

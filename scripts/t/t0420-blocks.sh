@@ -172,7 +172,8 @@ while IFS=$'\t' read -r number file line kind; do
 		grep -q "$mnt/" "$T/trace" || { status=1; echo 'nothing read from the mount' >>"$T/out.block"; }
 	else
 		seconds=${kind#tree}
-		run_block ${seconds:+timeout -s INT "$(patient "${seconds# }")"}
+		[ -z "$seconds" ] || seconds=$(patient "${seconds# }")
+		run_block ${seconds:+timeout -s INT "$((seconds < 60 ? seconds : 60))"}
 		status=$?
 		[ -z "$seconds" ] || [ "$status" -ne 124 ] || status=0
 		[ -s "$T/out.block" ] || [ -z "$seconds" ] || status='1 and silence'

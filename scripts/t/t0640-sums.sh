@@ -128,7 +128,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	cop_tree=0
 	with_tree 1 -P
 	mkdir -p "$JOB/profiling/cluster"
-	mount -t tmpfs -o ro none "$JOB/profiling/cluster" || bail 'no tmpfs'
+	mount -t tmpfs -o ro,mode=700 none "$JOB/profiling/cluster" || bail 'no tmpfs'
 	ok 'a node stops where the sums cannot be written' without_tree
 	is 'and says so, without an option that stop does not have' "$(sed -n 's/.*cluster-profiling_aggregate.csv: //p' "$W/out.stop")" 'Read-only file system'
 	umount "$JOB/profiling/cluster"

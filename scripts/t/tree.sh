@@ -272,7 +272,8 @@ begin_load() { # COUNT [CPUS]
 }
 
 end_load() {
-	[ "${#cop_load[@]}" -eq 0 ] || kill "${cop_load[@]}" 2>/dev/null
+	[ "${#cop_load[@]}" -gt 0 ] || return 0
+	kill "${cop_load[@]}" 2>/dev/null
 	wait "${cop_load[@]}" 2>/dev/null
 	cop_load=()
 }
