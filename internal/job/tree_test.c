@@ -46,6 +46,7 @@ static void what_is_written_is_read(void **state)
 	snprintf(logs, sizeof(logs), "%s/logs", dir);
 	assert_int_equal(mkdir(logs, 0700), 0);
 	assert_int_equal(cop_job_tree_write(dir, &out, &err), 0);
+	cop_job_tree_free(&tree);
 	assert_int_equal(cop_job_tree_read(dir, &tree, &err), 0);
 	assert_true(tree.stopped && tree.insecure && tree.book);
 	assert_true(tree.terms == UINT64_MAX - 1);
@@ -62,6 +63,7 @@ static void what_is_written_is_read(void **state)
 	assert_int_equal(tree.hosts.host[1].second_port, 24577);
 	snprintf(file, sizeof(file), "%s/copper_tree.txt", logs);
 	assert_int_equal(unlink(file), 0);
+	cop_job_tree_free(&tree);
 	assert_int_equal(cop_job_tree_read(dir, &tree, &err), -ENOENT);
 	assert_non_null(strstr(err.text, file));
 	assert_int_equal(rmdir(logs) | rmdir(dir), 0);
@@ -79,6 +81,7 @@ static void a_path_with_a_newline_breaks_no_line(void **state)
 	snprintf(command, sizeof(command), "%s/logs", dir);
 	assert_int_equal(mkdir(command, 0700), 0);
 	assert_int_equal(cop_job_tree_write(dir, &out, &err), 0);
+	cop_job_tree_free(&tree);
 	assert_int_equal(cop_job_tree_read(dir, &tree, &err), 0);
 	assert_int_equal(tree.hosts.count, 1);
 	assert_string_equal(tree.source, "");

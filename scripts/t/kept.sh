@@ -19,6 +19,7 @@ least() { # ENOUGH COMMAND…: the least number that the command prints; no furt
 # Of rounds that take long, more is needed: from here on the kernel keeps what it has of these files now, and their names (hold.py).
 hold_pages() { # FILE|DIR…
 	local before=${cop_holder:-}
+	rm -f "$T/held"
 	"$PYTHON" "$cop_t/hold.py" "$@" >"$T/held" 2>&1 &
 	cop_holder=$!
 	wait_for 60 test -s "$T/held" || bail "hold.py: $(cat "$T/held")"

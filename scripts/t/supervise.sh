@@ -150,6 +150,7 @@ supervise() {
 	local body timer ended status wrap=()
 	script=$0
 	namespace_for_user "$@"
+	[ -z "$(header_value turn '')" ] || take_turn "$(header_value turn '')"
 	limit=$(($(header_value limit 120)))
 	test_dir=$(mktemp -d "${TMPDIR:-/tmp}/copper-test.XXXXXX") || exit 1
 	chmod 755 "$test_dir"

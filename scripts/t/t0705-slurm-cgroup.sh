@@ -5,6 +5,7 @@
 # modes: release
 # limit: 150
 # user: yes
+# turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh

@@ -4,6 +4,7 @@
 # Aurora's with MPICH's mpiexec over the same virtual nodes, and files as PBS writes them.
 # modes: release
 # limit: 100
+# turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh
