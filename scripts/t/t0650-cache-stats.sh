@@ -58,6 +58,7 @@ while not os.path.exists(sys.argv[2]):
     time.sleep(0.01)' "$M" "$T/enough" &
 busy=$!
 watch() { # OPTION…: four rounds of it
+	rm -f "$T/watched"
 	"$COPPER" cache-stats --watch 1 "$@" "$M" >"$T/watched" &
 	wait_for 30 eval '[ "$(grep -c "^ *rank" "$T/watched")" -ge 4 ]'
 	kill $!
