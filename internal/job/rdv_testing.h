@@ -91,12 +91,23 @@ static inline void nap(unsigned ms)
 }
 
 static cop_rendezvous_met *on_met; /* of what open_at opens */
-static char last_met[64];          /* read when the asker has been answered */
+static pthread_mutex_t met_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_met[64]; /* under met_lock: strangers may ask at any time */
 
 static inline void met(void *ctx, const char *address)
 {
 	(void)ctx;
+	pthread_mutex_lock(&met_lock);
 	snprintf(last_met, sizeof(last_met), "%s", address);
+	pthread_mutex_unlock(&met_lock);
+}
+
+static inline const char *whom_met(char out[64])
+{
+	pthread_mutex_lock(&met_lock);
+	memcpy(out, last_met, sizeof(last_met));
+	pthread_mutex_unlock(&met_lock);
+	return out;
 }
 
 static inline int open_at(const struct cop_job_host *self, const char *address, uint64_t *secret, struct cop_rendezvous **out,

@@ -54,12 +54,13 @@ static size_t hop(struct gathered *into, struct gathered *part)
 	return len;
 }
 
+/* Not by strstr, which the thread sanitizer has look at all that follows each time. */
 static size_t count(const char *text, const char *what)
 {
-	size_t n = 0;
+	size_t n = 0, len = strlen(what);
 
-	for (const char *at = text; (at = strstr(at, what)); at++)
-		n++;
+	for (const char *at = text; *at; at++)
+		n += *at == *what && strncmp(at, what, len) == 0;
 	return n;
 }
 
