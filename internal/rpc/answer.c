@@ -112,13 +112,16 @@ static int announce(struct cop_rpc_req *q)
 
 void cop_rpc_req_again(struct cop_rpc_req *q)
 {
-	struct msg_reply m = reply_of(q, q->state == REQ_SENT ? q->final : MODE_ANNOUNCE);
+	struct msg_reply m;
 
+	/* Until it is ready, its answer is another thread's. */
+	if (q->state != REQ_PINNED && q->state != REQ_SENT)
+		return;
+	m = reply_of(q, q->state == REQ_SENT ? q->final : MODE_ANNOUNCE);
 	if (q->state == REQ_PINNED)
 		m.head_len = 0;
 	q->said_ms = q->r->now_ms;
-	if (q->state == REQ_PINNED || q->state == REQ_SENT)
-		send_reply(q, &m);
+	send_reply(q, &m);
 }
 
 static int advance(struct cop_rpc_req *q);
