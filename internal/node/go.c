@@ -37,6 +37,8 @@ void cop_node_settle(struct cop_node *n, bool ready, const char *why)
 		n->aborted = !ready;
 		snprintf(n->abort_text, sizeof(n->abort_text), "%s", why);
 		cop_list_splice(&waiters, &n->go_waiters);
+		for (l = waiters.next; l != &waiters; l = l->next)
+			cop_node_came(n, cop_rpc_req_rank(COP_CONTAINER_OF(l, struct go_waiter, link)->req), true);
 	}
 	pthread_mutex_unlock(&n->lock);
 	while ((l = cop_list_pop_front(&waiters))) {
@@ -193,6 +195,7 @@ void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req)
 	w->req = req;
 	pthread_mutex_lock(&n->lock);
 	settled = n->ready || n->aborted;
+	cop_node_came(n, cop_rpc_req_rank(req), settled);
 	if (!settled)
 		cop_list_push_back(&n->go_waiters, &w->link);
 	pthread_mutex_unlock(&n->lock);

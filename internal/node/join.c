@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining the tree: readiness flows up (ready.c), the go flows down (go.c), and the main thread waits for the one or for a reason why it
+/* Joining the tree: readiness flows up (ready.c), the go flows down (go.c, told.c), and the main thread waits for the one or for a reason why it
  * will not come. Those above a node may have been restarted as well, and wait like it, so it asks its children again now and then. */
 #include "node/node_priv.h"
 

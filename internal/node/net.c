@@ -95,6 +95,7 @@ static const struct {
 	[OP_TABLE] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
 	[OP_SNAPSHOT] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
 	[OP_RESET] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
+	[OP_TOLD] = {cop_node_serve_told, GATE_STARTING | GATE_OPEN},
 };
 
 static bool is_own(uint8_t op)

@@ -33,6 +33,7 @@ enum {
 	OP_TABLE,      /* the statistics of the subtree, a line for each node */
 	OP_SNAPSHOT,   /* write the reports of this moment */
 	OP_RESET,      /* the same, and count from zero; the payload tells one command from another */
+	OP_TOLD,       /* from the parent: what became of the start (payload); answered when this node knows */
 };
 
 #define STOP_GRACE_MS 2000
@@ -164,6 +165,12 @@ struct cop_node {
 	struct cop_list go_waiters;    /* requests to answer when it is settled */
 	struct cop_list ready_queue;   /* ranks still to be told to the parent */
 	bool ready_sending, go_sending;
+	/* told.c: the nodes below, in the order of cop_topo_children. */
+	struct below {
+		struct cop_node *node;
+		bool came, answered;   /* it said that it is ready or asked for the go; which it has got here */
+		_Atomic bool unheard;  /* it was told, and has not answered */
+	} below[COP_TOPO_MAX_FANOUT];
 	uint32_t go_rank;              /* the ancestor that is asked for the go: the parent, or above it when that is dead */
 	int report_fd;                 /* whoever started this node listens there until it is ready; -1: nobody */
 	char trouble[640];             /* why the parent was not reached */
@@ -304,6 +311,13 @@ void cop_node_trouble(struct cop_node *n, uint32_t above, int status);
 void cop_node_differs(void *n, uint32_t rank);
 void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
+
+/* ---- told.c: what became of the start, said to those below ---- */
+/* This rank, if it stands right below this node, waits for this start; answered: and the answer to its question for the go is known. The lock is held. */
+void cop_node_came(struct cop_node *n, uint32_t rank, bool answered);
+/* Main thread, when it is settled: returns when each that came knows it, or is gone, or has not said so in time. */
+void cop_node_tell_below(struct cop_node *n);
+void cop_node_serve_told(struct cop_node *n, struct cop_rpc_req *req);
 
 /* ---- meet.c ---- */
 int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);

@@ -170,6 +170,8 @@ void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req)
 			rc = -EINVAL;
 		else
 			rc = note_ready(n, &t);
+		if (!rc)
+			cop_node_came(n, t.rank, false);
 	}
 	pthread_mutex_unlock(&n->lock);
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});

@@ -285,6 +285,9 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 		cop_log_info("parent readiness confirmed after %llu us", (unsigned long long)(cop_now_ns() - asked_ns) / 1000);
 		cop_node_prefetch_start(n);
 	}
+	/* Whoever was interrupted is being ended already. */
+	if (rc != -EINTR)
+		cop_node_tell_below(n);
 	return rc;
 }
 

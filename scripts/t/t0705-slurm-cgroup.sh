@@ -3,7 +3,7 @@
 # A real Slurm that tracks processes by control groups, as most sites do: when a step ends, every process that it started is killed. The
 # jobs are an ordinary user's.
 # modes: release
-# limit: 240
+# limit: 150
 # user: yes
 # turn: slurm-groups
 # shellcheck source=harness.sh
@@ -11,7 +11,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
-plan 30
+plan 31
 
 small_tree "$T/src"
 SRC=$T/src
@@ -91,15 +91,16 @@ wait_for 40 job_is_over "$id"
 
 hosts=n1:$(free_port),n2:$(free_port),n3:$(free_port),n4:$(free_port)
 export hosts
-# The step of the first node ends as soon as its command has returned, whether or not the others have heard that all are ready: those that
-# have not wait for it until their time is over.
+# Slurm ends the first node as soon as its command has returned, and that returns when the others have heard that all are ready.
 id=$(submit hosts 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount --hosts "$hosts" --ready-timeout 30 -d "$W/job.hosts" --source "$SRC" "$MNT"
+srun --ntasks-per-node=1 "$COPPER" mount --hosts "$hosts" --ready-timeout 60 -d "$W/job.hosts" --source "$SRC" "$MNT"
+echo "mount ends with $?"
 until srun --ntasks-per-node=1 sh -c '! cat "$MNT/hello"' >/dev/null 2>&1; do sleep 0.2; done
 srun --ntasks-per-node=1 "$COPPER" stop "$MNT"
 EOS
 )
-wait_for 90 job_is_over "$id"
+wait_for 40 job_is_over "$id"
+matches 'each node of a step that ends has heard that all are ready' "$(said hosts)" '^mount ends with 0$'
 is 'one of the nodes that the step will take along says so' "$(said hosts | grep -c '^copper: note: Slurm ends these nodes with the job step')" 1
 wait_for 5 nodes_gone
 is 'stop takes away what is left of them' "$(slurm_mounts) $(nodes_running)" '0 0'

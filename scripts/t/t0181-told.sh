@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What becomes of a node may depend on its command: Slurm and other launchers end every process that a command started as soon as it has
+# returned. So a node's command returns when those below the node have heard that the tree is ready, not before.
+# modes: release asan tsan
+# limit: 90
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 15
+
+begin() { # RANK [OPTION…]: in the background; returned.RANK appears when the command has returned
+	local rank=$1
+	rm -f "$T/returned.$rank"
+	(
+		start_node "$@"
+		echo $? >"$T/returned.$rank"
+	) &
+}
+log_of() { # RANK
+	cat "$JOB/logs/$(address_of "$1")"-*-output.log
+}
+waits_for_rank_2_alone() {
+	log_of 0 | grep -q 'nodes not ready yet: 127\.0\.0\.13$'
+}
+# Rank 1 has come to rank 0, and hears nothing from then on; then the last of the others comes.
+with_deaf_child() {
+	prepare_tree 3
+	cop_tree=3
+	begin 0
+	begin 1
+	wait_for 20 waits_for_rank_2_alone || bail 'rank 1 does not come to rank 0'
+	deaf=$(processes_of "$COPPER" | while read -r pid; do
+		[ "$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A 1 -x -e --rank | tail -n 1)" = 1 ] && echo "$pid"
+	done)
+	# shellcheck disable=SC2086
+	kill -STOP $deaf
+	begin 2
+	wait_for 20 test -s "$T/returned.2"
+}
+
+# ---- one that does not hear
+
+with_deaf_child
+is 'a node without nodes below it returns at once' "$(cat "$T/returned.2")" 0
+sleep 1
+ok 'the one above a node that has not heard does not' test ! -e "$T/returned.0"
+# shellcheck disable=SC2086
+kill -CONT $deaf
+wait_for 20 test -s "$T/returned.1"
+wait_for 20 test -s "$T/returned.0"
+is 'it does when that one has' "$(cat "$T/returned.0" "$T/returned.1" | tr '\n' ' ')" '0 0 '
+is 'and has nothing to complain of' "$(log_of 0 | grep -c 'has not said that it knows')" 0
+ok 'the tree is whole' cmp "$SRC/hello" "$W/mnt/1/hello"
+ok 'and stops' without_tree
+
+with_deaf_child
+wait_for 30 test -s "$T/returned.0"
+is 'nor does it wait for ever' "$(cat "$T/returned.0")" 0
+matches 'and says for whom' "$(log_of 0)" 'has not said that it knows .*rank=1 host=127\.0\.0\.12'
+# shellcheck disable=SC2086
+kill -CONT $deaf
+wait_for 20 test -s "$T/returned.1"
+is 'who comes to itself later is told then' "$(cat "$T/returned.1")" 0
+ok 'and stops with the others' without_tree
+
+# ---- a launcher that leaves nothing of what its command started
+
+# The command is the first process of a namespace of its own: with its end the kernel kills all others there.
+begin_doomed() { # RANK [OPTION…]
+	(
+		cop_as=(unshare --pid --fork)
+		start_node "$@"
+		echo $? >"$T/returned.$1"
+	) &
+}
+know=0
+for round in 1 2 3; do
+	prepare_tree 3
+	rm -f "$T"/returned.*
+	begin_doomed 0 --fanout 1 --ready-timeout 20
+	begin 2 --fanout 1 --ready-timeout 20
+	begin_doomed 1 --fanout 1 --ready-timeout 20
+	for rank in 0 1 2; do
+		wait_for 60 test -s "$T/returned.$rank"
+	done
+	[ "$(cat "$T"/returned.[012] | tr '\n' ' ')" = '0 0 0 ' ] && know=$((know + 1))
+	is "each has heard, in round $round" "$(cat "$W"/out.[012] | grep -v '^copper: note:')" ''
+	"$COPPER" stop --local "$W/mnt/2" >"$W/out.stop" 2>&1
+	umount -l "$W/mnt/0" "$W/mnt/1" 2>/dev/null
+done
+is 'and none returned with anything else than 0' "$know" 3
+ok 'nothing runs' wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
