@@ -49,6 +49,8 @@ static int show(const struct cop_node_stopped_job *s)
 	fprintf(stderr, "%s", s->remarks.data ? s->remarks.data : "");
 	if (s->unknown)
 		fprintf(stderr, "copper stop: %u of %u nodes may still run; call it again, or where they are reached\n", s->unknown, s->of);
+	else if (!s->stopped)
+		fprintf(stderr, "copper stop: no node of this job runs any more\n");
 	return rc || s->unknown ? 1 : 0;
 }
 

@@ -118,6 +118,8 @@ int cop_job_node_file_write(const char *path, const struct cop_job_hosts *hosts,
 
 /* ---- the tree of a job directory, for commands that are none of its nodes ------------------------------ */
 
+#define COP_JOB_TREE_LEFT 16
+
 struct cop_job_tree {
 	bool stopped;            /* all of it, by a command */
 	bool insecure, book;     /* no secret; addresses from a book, and no rendezvous */
@@ -128,6 +130,8 @@ struct cop_job_tree {
 	char source[4096];
 	char socket[108];        /* of a tree of one node, which is reached by nothing else; "" */
 	struct cop_job_hosts hosts; /* by rank */
+	uint32_t left[COP_JOB_TREE_LEFT]; /* ranks that did not answer a stop of all, while the others have stopped */
+	uint32_t left_count;              /* 0: there was no such stop, or they are too many to be told */
 };
 
 /* JOBDIR/logs/copper_tree.txt, whole or not at all. */

@@ -38,6 +38,8 @@ static void print(const struct cop_job_tree *t, struct cop_buf *out)
 	add_text(out, "secret_file", t->secret_file);
 	add_text(out, "source", t->source);
 	add_text(out, "socket", t->socket);
+	for (uint32_t i = 0; i < t->left_count; i++)
+		cop_buf_printf(out, "left %" PRIu32 "\n", t->left[i]);
 	for (uint32_t i = 0; i < t->hosts.count; i++) {
 		const struct cop_job_host *h = &t->hosts.host[i];
 
@@ -133,6 +135,11 @@ static bool take_host(struct value v, struct cop_job_builder *b)
 	return true;
 }
 
+static bool take_left(struct value v, struct cop_job_tree *t)
+{
+	return t->left_count < COP_JOB_TREE_LEFT && take_u32(v, &t->left[t->left_count++]);
+}
+
 static bool is(struct value key, const char *name)
 {
 	return key.len == strlen(name) && memcmp(key.text, name, key.len) == 0;
@@ -164,6 +171,8 @@ static bool take(struct cop_job_tree *t, struct cop_job_builder *b, struct value
 		return take_text(v, t->source, sizeof(t->source));
 	if (is(key, "socket"))
 		return take_text(v, t->socket, sizeof(t->socket));
+	if (is(key, "left"))
+		return take_left(v, t);
 	return !is(key, "host") || take_host(v, b);
 }
 

@@ -39,7 +39,7 @@ static void what_is_written_is_read(void **state)
 	struct cop_job_host host[] = {{n1, 7720, 0}, {n2, 20481, 24577}};
 	struct cop_job_tree out = {.stopped = true, .insecure = true, .book = true, .terms = UINT64_MAX - 1, .fanout = 3, .trees = 2,
 		.peer_timeout_ms = 1500, .net_type = "tcp://eth0", .secret_file = "/a secret/file", .source = "/lus/a b", .socket = "/run/x.sock",
-		.hosts = {.host = host, .count = 2}};
+		.hosts = {.host = host, .count = 2}, .left = {1, 0}, .left_count = 2};
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
@@ -61,6 +61,9 @@ static void what_is_written_is_read(void **state)
 	assert_string_equal(tree.hosts.host[1].name, "n2.site");
 	assert_int_equal(tree.hosts.host[1].port, 20481);
 	assert_int_equal(tree.hosts.host[1].second_port, 24577);
+	assert_int_equal(tree.left_count, 2);
+	assert_int_equal(tree.left[0], 1);
+	assert_int_equal(tree.left[1], 0);
 	snprintf(file, sizeof(file), "%s/copper_tree.txt", logs);
 	assert_int_equal(unlink(file), 0);
 	cop_job_tree_free(&tree);
@@ -110,7 +113,7 @@ static void later_keys_and_remarks_are_passed_over(void **state)
 static void bad_values_are_refused_by_their_line(void **state)
 {
 	static const char *const bad[] = {"state perhaps\n", "terms 12g4\n", "terms \n", "terms 10000000000000000\n", "fanout -1\n", "fanout 4294967296\n",
-		"trees 1 2\n", "peer_timeout_ms 0\n", "insecure 2\n", "book yes\n", "host\n", "host n1\n", "host n1 0 0\n", "host n1 65536 0\n",
+		"trees 1 2\n", "peer_timeout_ms 0\n", "insecure 2\n", "book yes\n", "left\n", "left 1 2\n", "left -1\n", "host\n", "host n1\n", "host n1 0 0\n", "host n1 65536 0\n",
 		"host n1 7720\n", "host -n1 7720 0\n", "host n;1 7720 0\n", "host n1 7720 0 1\n", "host n1 7720 0",
 		"net_type 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
 		"01234567890123456789012345678901234567890123456789\n"};
@@ -126,6 +129,21 @@ static void bad_values_are_refused_by_their_line(void **state)
 	}
 }
 
+static void more_are_left_than_there_is_room_for(void **state)
+{
+	struct cop_buf text = {0};
+
+	(void)state;
+	cop_buf_str(&text, LEAST "host n1 7720 0\n");
+	for (int i = 0; i < COP_JOB_TREE_LEFT; i++)
+		cop_buf_str(&text, "left 0\n");
+	assert_int_equal(parse(text.data), 0);
+	assert_int_equal(tree.left_count, COP_JOB_TREE_LEFT);
+	cop_buf_str(&text, "left 0\n");
+	assert_int_equal(parse(text.data), -EINVAL);
+	cop_buf_free(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +152,7 @@ int main(void)
 		cmocka_unit_test_teardown(what_is_missing_is_refused, teardown),
 		cmocka_unit_test_teardown(later_keys_and_remarks_are_passed_over, teardown),
 		cmocka_unit_test_teardown(bad_values_are_refused_by_their_line, teardown),
+		cmocka_unit_test_teardown(more_are_left_than_there_is_room_for, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

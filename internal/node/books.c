@@ -58,13 +58,15 @@ static int write_alone(const char *path, struct cop_err *err)
 }
 
 /* For commands that are none of the nodes (guest.c). Who is alone has a socket, which is reached on its own machine. */
-static int write_tree(struct cop_node *n, bool stopped, struct cop_err *err)
+static int write_tree(struct cop_node *n, const struct gathered *stopped, struct cop_err *err)
 {
-	struct cop_job_tree t = {.stopped = stopped, .insecure = n->conf->insecure, .book = n->book != NULL, .terms = n->terms,
+	struct cop_job_tree t = {.stopped = stopped && !stopped->missing, .insecure = n->conf->insecure, .book = n->book != NULL, .terms = n->terms,
 		.fanout = n->topo.fanout, .trees = n->topo.stripes, .peer_timeout_ms = n->conf->peer_timeout_ms, .hosts = n->hosts};
 	char key[COP_CTL_KEY_MAX + 1], name[256] = "localhost", file[sizeof(t.secret_file)];
 	struct cop_job_host alone = {.name = name, .port = COP_JOB_PORT};
 
+	for (uint32_t i = 0; stopped && i < stopped->missing; i++)
+		t.left[t.left_count++] = stopped->lost[i];
 	snprintf(t.net_type, sizeof(t.net_type), "%s", n->conf->net_type);
 	snprintf(t.source, sizeof(t.source), "%s", n->source);
 	if (n->conf->secret_file && strlen(n->conf->secret_file) < sizeof(file) && realpath(n->conf->secret_file, file))
@@ -78,11 +80,12 @@ static int write_tree(struct cop_node *n, bool stopped, struct cop_err *err)
 	return cop_job_tree_write(n->job_dir, &t, err);
 }
 
-void cop_node_write_tree(struct cop_node *n, bool stopped)
+void cop_node_write_tree(struct cop_node *n, const struct gathered *stopped)
 {
 	struct cop_err err = {0};
 
-	if (n->job_dir[0] && write_tree(n, stopped, &err))
+	_Static_assert(MISSING_NAMED <= COP_JOB_TREE_LEFT, "who is named is written");
+	if (n->job_dir[0] && (!stopped || stopped->missing <= MISSING_NAMED) && write_tree(n, stopped, &err))
 		cop_log_warn("%s", err.text);
 }
 

@@ -3,16 +3,12 @@
  * left in the job directory, and joins as a guest, with a rank behind those of the nodes and the job's secret; guests may ask for the
  * stop and for nothing else. The root is asked, and for each dead node those below it, as any node would (gather.c). Those that did not
  * answer whoever asked them are asked once more from here.
- *
- * A node that does not answer may be dead or out of reach. That it is dead is believed where its machine says that nobody listens at the node's
- * port; but so does many a firewall, hence only of this machine, or when others of the tree were reached. */
+ * Of those that do not answer at all gone.c says whether they run. */
 #include "node/node_priv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
-#include <poll.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROBE_MS 1000
 #define NAMED_MAX 20 /* nodes that are named; the others are counted */
 #define LOOKED_UP_MAX 8 /* hosts whose names are tried for a way to the tree */
 
@@ -29,6 +24,8 @@
 enum {
 	NODE_FINE,   /* nobody missed it */
 	NODE_SILENT, /* it did not answer whoever asked it */
+	NODE_LATE,   /* but then the one who asks here */
+	NODE_GONE,   /* and does not run */
 };
 
 struct guest {
@@ -41,7 +38,8 @@ struct guest {
 	sem_t come;           /* an answer to what is asked at this moment */
 	struct gathered got;
 	_Atomic uint32_t pending;
-	_Atomic uint32_t late; /* nodes that answered when they were asked once more */
+	uint32_t late;        /* nodes that answered when they were asked once more, */
+	struct gathered more; /* and what they counted */
 };
 
 void cop_node_guest_looked(struct cop_node *n, uint32_t rank, bool found)
@@ -53,27 +51,13 @@ void cop_node_guest_looked(struct cop_node *n, uint32_t rank, bool found)
 
 /* ---- who it is ---- */
 
-static bool address_of(const char *name, struct sockaddr_in *out)
-{
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list;
-
-	*out = (struct sockaddr_in){.sin_family = AF_INET};
-	if (inet_pton(AF_INET, name, &out->sin_addr) == 1)
-		return true;
-	if (getaddrinfo(name, NULL, &hints, &list))
-		return false;
-	out->sin_addr = ((struct sockaddr_in *)list->ai_addr)->sin_addr;
-	freeaddrinfo(list);
-	return true;
-}
-
 /* The address of this machine from which that one is reached; nothing is sent. */
 static bool way_to(const char *name, char text[INET_ADDRSTRLEN])
 {
 	struct sockaddr_in to, self;
 	socklen_t size = sizeof(self);
 	int fd = -1;
-	bool ok = address_of(name, &to);
+	bool ok = cop_node_address_of(name, &to);
 
 	to.sin_port = htons(9);
 	if (ok)
@@ -153,24 +137,31 @@ static int open_network(struct guest *g, const char *self, struct cop_err *err)
 	return rc;
 }
 
+static void tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE])
+{
+	uint8_t tree[32];
+
+	cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
+	for (int i = 0; i < 16; i++)
+		snprintf(out + 2 * i, 3, "%02x", tree[i]);
+}
+
 static int join(struct guest *g, const struct cop_node_stop_job *what, struct cop_err *err)
 {
 	struct cop_node *n = g->node;
-	char self[INET_ADDRSTRLEN];
-	int rc;
+	char self[INET_ADDRSTRLEN], tree[COP_NODE_TREE_SIZE];
+	int rc = find_way(g, self, err);
 
 	n->rank = n->topo.nodes + (uint32_t)(cop_wire_random64() % NODE_GUESTS);
 	n->terms = g->tree.terms;
-	rc = cop_topo_check(&n->topo, err);
-	if (!rc)
-		rc = find_secret(g, what, err);
 	if (!rc && cop_node_join_init(n))
 		rc = cop_err_set(err, ENOMEM, "out of memory");
-	if (!rc && g->tree.book)
-		rc = load_book(n, err);
 	if (!rc)
-		rc = find_way(g, self, err);
-	return rc ? rc : open_network(g, self, err);
+		rc = open_network(g, self, err);
+	tree_name(n, tree);
+	if (!rc && what->known)
+		what->known(what->arg, tree);
+	return rc;
 }
 
 /* ---- asking ---- */
@@ -262,8 +253,13 @@ static void heard(void *arg, const struct cop_rpc_result *r)
 
 	free(arg);
 	if (r->answered && !r->status) {
-		o.guest->state[o.rank] = NODE_FINE;
-		atomic_fetch_add(&o.guest->late, 1);
+		struct gathered part = {0};
+
+		o.guest->state[o.rank] = NODE_LATE;
+		o.guest->late++;
+		if (cop_node_gathered_decode(r->body, r->body_len, &part) == 0)
+			cop_node_gathered_add(&o.guest->more, &part, '\n');
+		cop_node_gathered_free(&part);
 	}
 	one_done(o.guest);
 }
@@ -287,90 +283,56 @@ static void ask_once_more(struct guest *g)
 
 /* ---- those that nobody reached ---- */
 
-static bool is_here(const struct sockaddr_in *at)
+static bool is_gone(struct guest *g, uint32_t rank, bool others, char why[COP_NODE_GONE_WHY])
 {
-	struct sockaddr_in self = {.sin_family = AF_INET, .sin_addr = at->sin_addr};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool here = fd >= 0 && bind(fd, (struct sockaddr *)&self, sizeof(self)) == 0;
+	struct cop_node_gone ask = {.rank = rank, .deadline_ms = g->deadline_ms, .others = others, .again = g->tree.left_count > 0};
 
-	if (fd >= 0)
-		close(fd);
-	return here;
+	return cop_node_is_gone(g->node, &ask, why);
 }
 
-/* 0: somebody listens there; -errno. */
-static int try_port(struct guest *g, struct sockaddr_in at, uint16_t port)
+/* Whether the rank is to be stopped: the last stop may have left a few. */
+static bool is_wanted(const struct guest *g, uint32_t rank)
 {
-	uint64_t now = cop_now_ms();
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
-	struct pollfd p = {.fd = fd, .events = POLLOUT};
-	socklen_t size = sizeof(error);
-
-	if (fd < 0)
-		return -errno;
-	at.sin_port = htons(port);
-	if (now >= g->deadline_ms)
-		error = ETIMEDOUT;
-	else if (connect(fd, (struct sockaddr *)&at, sizeof(at)) && errno != EINPROGRESS)
-		error = errno;
-	else if (poll(&p, 1, (int)COP_MIN(g->deadline_ms - now, (uint64_t)PROBE_MS)) <= 0)
-		error = ETIMEDOUT;
-	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
-		error = errno;
-	close(fd);
-	return -error;
+	for (uint32_t i = 0; i < g->tree.left_count; i++)
+		if (g->tree.left[i] == rank)
+			return true;
+	return !g->tree.left_count;
 }
 
-/* Where a rank listens: its rendezvous, or what the book says of it. */
-static bool places_of(const struct cop_node *n, uint32_t rank, char name[256], uint16_t port[2])
+/* Without a word to any node. */
+static bool is_nobody_left(struct guest *g)
 {
-	const struct cop_job_host *h = &n->hosts.host[rank];
+	char why[COP_NODE_GONE_WHY];
 
-	port[0] = h->port;
-	port[1] = h->second_port;
-	snprintf(name, 256, "%s", h->name);
-	return !n->book || (port[1] = 0, sscanf(n->book[rank], "ofi+tcp://%255[^:]:%hu", name, &port[0]) == 2);
+	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
+		if (is_wanted(g, r) && !is_gone(g, r, g->tree.left_count > 0, why))
+			return false;
+	return true;
 }
 
-/* Whether the rank is known not to run; why says so, or why not. */
-static bool is_gone(struct guest *g, uint32_t rank, bool others, char why[200])
+static void want(struct guest *g)
 {
-	struct sockaddr_in at;
-	uint16_t port[2];
-	char name[256];
-	int rc = 0;
-
-	if (!places_of(g->node, rank, name, port) || !address_of(name, &at)) {
-		snprintf(why, 200, "was not reached and may still run: it has no address that can be looked at from here");
-		return false;
-	}
-	for (int i = 0; i < 2 && port[i]; i++) {
-		rc = try_port(g, at, port[i]);
-		if (rc != -ECONNREFUSED)
-			break;
-	}
-	if (rc == -ECONNREFUSED && (others || is_here(&at))) {
-		snprintf(why, 200, "does not run: it was stopped before, or was killed");
-		return true;
-	}
-	if (rc)
-		snprintf(why, 200, "was not reached and may still run: port %u: %s", port[0], strerror(-rc));
-	else
-		snprintf(why, 200, "did not answer and may still run: somebody listens at port %u, who hangs, or is no node that holds this secret", port[0]);
-	return false;
+	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
+		g->state[r] = is_wanted(g, r) ? NODE_SILENT : NODE_FINE;
 }
 
+/* Those that are known not to run need no further stop. */
 static void judge(struct guest *g, struct cop_node_stopped_job *out)
 {
 	struct cop_node *n = g->node;
+	/* By this stop or by the one before. */
+	bool others = out->stopped > 0 || g->tree.left_count > 0;
 	uint32_t silent = 0;
 
 	for (uint32_t r = 0; r < n->topo.nodes; r++) {
-		char why[200];
+		char why[COP_NODE_GONE_WHY];
+		bool gone;
 
 		if (g->state[r] != NODE_SILENT)
 			continue;
-		out->unknown += !is_gone(g, r, out->stopped > 0, why);
+		gone = is_gone(g, r, others, why);
+		out->unknown += !gone;
+		g->state[r] = gone ? NODE_GONE : NODE_SILENT;
 		if (silent++ < NAMED_MAX)
 			cop_buf_printf(&out->remarks, "%s (rank %" PRIu32 ") %s\n", cop_node_host(n, r), r, why);
 	}
@@ -380,16 +342,44 @@ static void judge(struct guest *g, struct cop_node_stopped_job *out)
 
 /* ---- the whole ---- */
 
-/* The root is dead: nobody has written the sums. */
+/* Out of the list of those whose sums are missing. */
+static void unlose(struct gathered *got, uint32_t rank)
+{
+	uint32_t named = COP_MIN(got->missing, (uint32_t)MISSING_NAMED);
+
+	for (uint32_t i = 0; i < named; i++)
+		if (got->lost[i] == rank) {
+			memmove(got->lost + i, got->lost + i + 1, (named - i - 1) * sizeof(got->lost[0]));
+			got->missing--;
+			return;
+		}
+}
+
+/* Those that answered late have counted, too. One that passed on what others counted, who perhaps said it themselves, is left out
+ * with all of them, and then they are named as missing. */
+static void add_late(struct guest *g)
+{
+	if (!g->late || g->more.nodes != g->late || !g->more.prof)
+		return;
+	cop_node_gathered_add(&g->got, &(struct gathered){.stats = g->more.stats, .prof = g->more.prof}, '\n');
+	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
+		if (g->state[r] == NODE_LATE)
+			unlose(&g->got, r);
+}
+
+/* The root has written them, with the names of those that did not answer, unless it is dead. */
 static void write_sums(struct guest *g, struct cop_buf *remarks)
 {
 	struct cop_err err = {0};
 
+	if (!g->got.prof && g->state[cop_topo_root(&g->node->topo, 0)] == NODE_FINE)
+		return;
+	add_late(g);
 	if (g->got.prof && cop_node_cluster_write(g->node, &g->got, &err))
 		cop_buf_printf(remarks, "%s\n", err.text);
 }
 
-static int ask_all(struct guest *g, struct cop_node_stopped_job *out, struct cop_err *err)
+static int ask_tree(struct guest *g, struct cop_node_stopped_job *out, struct cop_err *err)
 {
 	struct cop_node *n = g->node;
 
@@ -400,31 +390,62 @@ static int ask_all(struct guest *g, struct cop_node_stopped_job *out, struct cop
 	out->unknown += g->got.refused + g->got.failed;
 	ask_once_more(g);
 	write_sums(g, &out->remarks);
-	out->of = n->topo.nodes;
-	out->stopped = g->got.nodes + atomic_load(&g->late);
-	judge(g, out);
 	return 0;
+}
+
+static int ask_all(struct guest *g, struct cop_node_stopped_job *out, struct cop_err *err)
+{
+	int rc = 0;
+
+	if (g->tree.left_count) {
+		want(g);
+		ask_once_more(g);
+	} else {
+		rc = ask_tree(g, out, err);
+	}
+	out->stopped = g->got.nodes + g->late;
+	if (!rc)
+		judge(g, out);
+	return rc;
 }
 
 /* No node of it is left that could, and the next start must not take this for a tree that runs. */
 static void mark_stopped(struct guest *g)
 {
-	struct cop_err ignored;
-
 	g->tree.stopped = true;
-	g->tree.hosts = g->node->hosts;
-	cop_job_tree_write(g->node->job_dir, &g->tree, &ignored);
-	g->tree.hosts = (struct cop_job_hosts){0};
+	g->tree.left_count = 0;
 	cop_job_secret_retire(g->node->job_dir, &g->node->secret);
 }
 
-static void tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE])
+/* Some may still run: the next stop need not look for the others, nor wonder that it does not find them. */
+static void mark_left(struct guest *g, const struct cop_node_stopped_job *out)
 {
-	uint8_t tree[32];
+	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
 
-	cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
-	for (int i = 0; i < 16; i++)
-		snprintf(out + 2 * i, 3, "%02x", tree[i]);
+	if (g->got.missing > MISSING_NAMED || !out->stopped)
+		return;
+	for (uint32_t i = 0; i < g->got.missing; i++) {
+		uint32_t rank = g->got.lost[i];
+
+		if (rank < g->node->topo.nodes && (g->state[rank] == NODE_SILENT || g->state[rank] == NODE_FINE))
+			left[count++] = rank;
+	}
+	memcpy(g->tree.left, left, count * sizeof(left[0]));
+	g->tree.left_count = count;
+}
+
+/* What became of it, for the next stop. */
+static void keep_word(struct guest *g, const struct cop_node_stopped_job *out)
+{
+	struct cop_err ignored;
+
+	if (!out->unknown)
+		mark_stopped(g);
+	else if (!g->tree.left_count)
+		mark_left(g, out);
+	g->tree.hosts = g->node->hosts;
+	cop_job_tree_write(g->node->job_dir, &g->tree, &ignored);
+	g->tree.hosts = (struct cop_job_hosts){0};
 }
 
 static void prepare(struct guest *g)
@@ -443,9 +464,23 @@ static void prepare(struct guest *g)
 	cop_node_gate_init(&n->gate);
 }
 
+/* Where nobody is left to be asked, no secret is needed. */
+static int stop_those_left(struct guest *g, const struct cop_node_stop_job *what, struct cop_node_stopped_job *out, struct cop_err *err)
+{
+	int rc = find_secret(g, what, err);
+
+	if ((rc || g->tree.left_count) && is_nobody_left(g)) {
+		want(g);
+		judge(g, out);
+		return 0;
+	}
+	if (!rc)
+		rc = join(g, what, err);
+	return rc ? rc : ask_all(g, out, err);
+}
+
 static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *what, struct cop_node_stopped_job *out, struct cop_err *err)
 {
-	char tree[COP_NODE_TREE_SIZE];
 	int rc;
 
 	prepare(g);
@@ -454,16 +489,16 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 	sem_init(&g->come, 0, 0);
 	/* What goes wrong on the way is said by who did not answer. */
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
-	rc = g->looked && g->state ? join(g, what, err) : cop_err_set(err, ENOMEM, "out of memory");
-	if (!rc) {
-		tree_name(g->node, tree);
-		if (what->known)
-			what->known(what->arg, tree);
-		rc = ask_all(g, out, err);
-	}
-	if (!rc && !out->unknown)
-		mark_stopped(g);
+	rc = g->looked && g->state ? cop_topo_check(&g->node->topo, err) : cop_err_set(err, ENOMEM, "out of memory");
+	if (!rc && g->tree.book)
+		rc = load_book(g->node, err);
+	out->of = g->node->topo.nodes;
+	if (!rc)
+		rc = stop_those_left(g, what, out, err);
+	if (!rc)
+		keep_word(g, out);
 	cop_node_gathered_free(&g->got);
+	cop_node_gathered_free(&g->more);
 	cop_node_stop(g->node);
 	sem_destroy(&g->come);
 	free((void *)g->looked);

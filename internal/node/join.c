@@ -63,7 +63,7 @@ void cop_node_join(struct cop_node *n)
 		cop_node_ask_go(n);
 		return;
 	}
-	cop_node_write_tree(n, false);
+	cop_node_write_tree(n, NULL);
 	cop_node_ask_state(n);
 }
 

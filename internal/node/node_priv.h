@@ -225,6 +225,20 @@ struct guest;
 /* The address of a rank was asked for; it was found, or not. */
 void cop_node_guest_looked(struct cop_node *n, uint32_t rank, bool found);
 
+/* ---- gone.c ---- */
+#define COP_NODE_GONE_WHY 200
+struct sockaddr_in;
+struct cop_node_gone {
+	uint32_t rank;
+	uint64_t deadline_ms;
+	bool others; /* nodes of the tree were reached, by this stop or the last one */
+	bool again;  /* the last one did not reach this rank */
+};
+/* An IPv4 address of a host, by its name or in figures. */
+bool cop_node_address_of(const char *name, struct sockaddr_in *out);
+/* Whether the rank is known not to run; why says so, or why not. Waits for a second at most. */
+bool cop_node_is_gone(const struct cop_node *n, const struct cop_node_gone *ask, char why[COP_NODE_GONE_WHY]);
+
 /* ---- leave.c ---- */
 /* Main thread, when the gate is closed and coop, too: everyone who waits for something of this node is answered. When it returns nothing is
  * under way any more that could touch what is freed next. */
@@ -338,8 +352,9 @@ bool cop_node_failure_heard(struct cop_node *n, char why[COP_NODE_WHY_SIZE]);
 int cop_node_load_book(struct cop_node *n, struct cop_err *err);
 /* Root, main thread, when everyone is ready: the hosts, their addresses and where those came from, into the job directory. */
 void cop_node_write_books(struct cop_node *n);
-/* Root, main thread: what a guest needs to know of the tree; when it forms, and when all of it has stopped. */
-void cop_node_write_tree(struct cop_node *n, bool stopped);
+/* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and what a stop of all has come to; where the
+ * root is dead, the node that was asked for that. Nothing if more are missing than are named. */
+void cop_node_write_tree(struct cop_node *n, const struct gathered *stopped);
 
 /* ---- gather.c: one operation on every node of a subtree ---- */
 typedef void cop_node_gathered(void *arg, struct gathered *g);

@@ -74,6 +74,16 @@ static void settle_sums(struct cop_node *n, struct gathered *g)
 	g->prof = NULL;
 }
 
+/* For a stop that comes later: nothing is left to do for it, or these ranks. Without the secret it could not stop them. */
+static void keep_word(struct cop_node *n, const struct gathered *all)
+{
+	if (all->nodes + all->missing != n->topo.nodes)
+		return;
+	cop_node_write_tree(n, all);
+	if (!all->missing && n->conf->job_dir)
+		cop_job_secret_retire(n->job_dir, &n->secret);
+}
+
 static void add_holders(struct cop_node *n, const char *holders, struct gathered *g)
 {
 	if (holders && *holders)
@@ -96,10 +106,8 @@ void cop_node_stopped(struct cop_node *n, const char *holders)
 	/* Ended by a signal meanwhile, it has not what the nodes below counted. */
 	if (answered)
 		settle_sums(n, &all);
-	if (answered && n->rank == 0 && n->conf->job_dir)
-		cop_job_secret_retire(n->job_dir, &n->secret);
-	if (answered && n->rank == 0 && all.nodes == n->topo.nodes)
-		cop_node_write_tree(n, true);
+	if (answered && n->rank == 0)
+		keep_word(n, &all);
 	add_holders(n, holders, &all);
 	add_holders(n, holders, &own);
 	cop_list_init(&list);
@@ -140,22 +148,31 @@ static void local_stopped(void *arg, struct gathered *g)
 	answer(arg, g, 1);
 }
 
-/* The root is dead: nobody above has written the sums. */
+/* The root is dead: nobody above has written the sums, nor which nodes are left. */
 static void write_late(struct cop_node *n, struct chore *chore)
 {
 	struct command *c = COP_CONTAINER_OF(chore, struct command, chore);
 	struct cop_err err = {0};
 
-	if (cop_node_cluster_write(n, &c->late, &err))
+	keep_word(n, &c->late);
+	if (c->late.prof && cop_node_cluster_write(n, &c->late, &err))
 		cop_buf_printf(&c->late.text, "%s%s: %s", c->late.text.len ? "\n" : "", cop_node_host(n, n->rank), err.text);
 	answer(c, &c->late, n->topo.nodes);
+}
+
+static bool is_without_root(const struct cop_node *n, const struct gathered *g)
+{
+	for (uint32_t i = 0; i < COP_MIN(g->missing, (uint32_t)MISSING_NAMED); i++)
+		if (g->lost[i] == cop_topo_root(&n->topo, 0))
+			return true;
+	return false;
 }
 
 static void all_stopped(void *arg, struct gathered *g)
 {
 	struct command *c = arg;
 
-	if (!g->prof) {
+	if (!g->prof && !is_without_root(c->node, g)) {
 		answer(c, g, c->node->topo.nodes);
 		return;
 	}
