@@ -47,9 +47,13 @@ CFLAGS_ALL += $(OPT_$(MODE))
 LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 
 # How the libraries are linked, and why: vendor/README.md
+comma := ,
+STATIC_ONLY := internal/fabric/absent_providers.c internal/base/static_link.c
 LIBS_SLOWFS := -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium
-LIBS_STATIC := -static -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -luuid -latomic -ldl -lrt -Wl,--end-group
+# Nothing is loaded at run time (internal/base/static_link.c).
+NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
+LIBS_STATIC := -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -luuid -latomic -ldl -lrt -Wl,--end-group
 LIBS_MIXED := -Wl,-Bstatic -lfuse3 -llz4 -lxxhash -lsodium -Wl,-Bdynamic -lfabric -ldl -lrt
 ifeq ($(MODE),release)
 LIBS := $(if $(filter shared,$(FABRIC)),$(LIBS_MIXED),$(LIBS_STATIC))
@@ -59,7 +63,7 @@ endif
 
 SRC := $(filter-out %_test.c %_fuzz.c,$(wildcard internal/*/*.c))
 ifneq ($(MODE)$(FABRIC),releasestatic)
-SRC := $(filter-out internal/fabric/absent_providers.c,$(SRC))
+SRC := $(filter-out $(STATIC_ONLY),$(SRC))
 endif
 CMD_SRC := $(wildcard cmd/copper/*.c)
 SLOWFS_SRC := $(wildcard cmd/slowfs/*.c)
@@ -69,8 +73,8 @@ BENCH_SRC := $(wildcard scripts/bench/*.c)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 OBJ := $(call obj,$(SRC))
-# Unit tests always link the shared libraries, so the objects that stand in for absent archives stay out.
-TEST_OBJ := $(filter-out %/absent_providers.o,$(OBJ))
+# Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
+TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ))
 TESTS := $(patsubst internal/%.c,$(BUILD)/test/%,$(TEST_SRC))
 FUZZERS := $(patsubst internal/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 ALL_OBJ := $(OBJ) $(call obj,$(CMD_SRC) $(SLOWFS_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
@@ -85,7 +89,7 @@ all: $(BUILD)/copper $(BUILD)/slowfs
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC) internal/dirops/dirops.c) $(call obj,$(wildcard internal/base/*.c))
+$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC) internal/dirops/dirops.c) $(call obj,$(filter-out $(STATIC_ONLY),$(wildcard internal/base/*.c)))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter-out %_test.o,$^) $(LIBS_SLOWFS)
 

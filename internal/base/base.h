@@ -211,6 +211,19 @@ bool cop_mount_is_shared(const char *type);
 extern const char cop_version[]; /* "v1.2-3-gabc", as git describe says it */
 extern const char cop_build[];   /* "release, static" */
 
+/* ---- names of hosts ----------------------------------------------------- */
+
+struct in_addr;
+
+/* What a host's own name means to itself where Debian's installer set it up, or where nobody else knows it: every machine's own. */
+#define COP_OWN_NAME_ADDRESS 0x7f000101u
+
+/* The IPv4 address of a host, from its text or else from the system's name service, which may take many seconds. 0, or
+ * -EHOSTUNREACH with a sentence that follows the host's name and a colon. */
+int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err);
+/* Equal in full, or the short form of one is the other: "n1" and "n1.cluster.org", never "n1.a" and "n1.b". */
+bool cop_same_host(const char *a, const char *b);
+
 /* ---- processors -------------------------------------------------------- */
 
 /* Pins every thread of this process, and those that it starts later, to a list such as "0-3,8". -EINVAL with a sentence that

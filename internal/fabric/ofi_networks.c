@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,29 +54,13 @@ bool cop_fabric_interface_address(const char *name, const char *host, char node[
 	return found;
 }
 
-/* Debian's installer lets a host's own name mean this address, which is every machine's own. */
-#define OWN_NAME_ADDRESS 0x7f000101u
-
-static bool means_itself(const char *host)
-{
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
-	struct sockaddr_in first;
-	struct in_addr numeric;
-
-	if (inet_pton(AF_INET, host, &numeric) == 1 || getaddrinfo(host, NULL, &hints, &list))
-		return false;
-	memcpy(&first, list->ai_addr, sizeof(first));
-	freeaddrinfo(list);
-	return first.sin_addr.s_addr == htonl(OWN_NAME_ADDRESS);
-}
-
-bool cop_fabric_outside_address(const char *host, char node[64])
+bool cop_fabric_outside_address(char node[64])
 {
 	struct in_addr addr, mask;
 	struct ifaddrs *list = NULL;
 	bool found = false;
 
-	if (!means_itself(host) || getifaddrs(&list))
+	if (getifaddrs(&list))
 		return false;
 	for (struct ifaddrs *i = list; i; i = i->ifa_next) {
 		bool running = i->ifa_flags & IFF_RUNNING;

@@ -79,6 +79,25 @@ struct bind_to {
 	char node[COP_FABRIC_DEVICE_MAX], service[16];
 };
 
+/* libfabric, too, would take a name, and look it up several times. What the host's name means here may be an address that other
+ * hosts cannot reach. */
+static int make_numeric(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net, struct bind_to *b, struct cop_err *err)
+{
+	struct in6_addr numeric;
+	struct in_addr found;
+	struct cop_err why = {0};
+
+	if (!b->node[0] || inet_pton(AF_INET, b->node, &numeric) == 1 || inet_pton(AF_INET6, b->node, &numeric) == 1)
+		return 0;
+	if (cop_host_address(b->node, &found, &why))
+		return cop_err_set(err, why.code, "cannot open an endpoint for net type \"%s\" on %s: %s", conf->net_type ? conf->net_type : "tcp",
+			b->node, why.text);
+	if (!net->device[0] && found.s_addr == htonl(COP_OWN_NAME_ADDRESS) && cop_fabric_outside_address(b->node))
+		return 0;
+	inet_ntop(AF_INET, &found, b->node, sizeof(b->node));
+	return 0;
+}
+
 /* An interface that the user names counts more than what the host's name happens to mean. */
 static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net, struct bind_to *b,
 	struct cop_err *err)
@@ -93,11 +112,9 @@ static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric
 		inet_pton(AF_INET6, net->device, &numeric) != 1)
 		return cop_err_set(err, ENODEV, "net type \"%s\": this machine has no interface %s that is up and has an IPv4 address "
 			"(see 'ip address')", conf->net_type, net->device);
-	else if (!net->device[0] && cop_fabric_outside_address(conf->host, address))
-		from = address;
 	snprintf(b->node, sizeof(b->node), "%s", from);
 	snprintf(b->service, sizeof(b->service), "0");
-	return 0;
+	return make_numeric(conf, net, b, err);
 }
 
 static int choose_bind(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net,
@@ -107,7 +124,7 @@ static int choose_bind(const struct cop_fabric_conf *conf, const struct cop_fabr
 
 	if (conf->address && net->form != COP_FABRIC_FORM_STR) {
 		if (cop_fabric_address_split(net, conf->address, b->node, b->service) == 0)
-			return 0;
+			return net->form == COP_FABRIC_FORM_IP ? make_numeric(conf, net, b, err) : 0;
 		return cop_err_set(err, EINVAL, "cannot bind to \"%s\": not an address of %s, such as "
 			"ofi+%s://%s", conf->address, net->scheme, net->scheme,
 			net->form == COP_FABRIC_FORM_CXI ? "0x00916600" : "10.0.0.1:7720");

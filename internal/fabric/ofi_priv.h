@@ -203,9 +203,8 @@ void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out);
 /* The address of an interface that an endpoint of this host binds to: the host's own where it is numeric and in the interface's
  * network, else the interface's. false: there is no such interface. */
 bool cop_fabric_interface_address(const char *name, const char *host, char node[64]);
-/* True where the host's name means 127.0.1.1 here, which other hosts cannot reach: then node is this machine's first address that
- * they may. */
-bool cop_fabric_outside_address(const char *host, char node[64]);
+/* This machine's first address that other hosts may reach; false where it has none. */
+bool cop_fabric_outside_address(char node[64]);
 
 /* ofi_progress.c */
 void *cop_fabric_ofi_main(void *arg);

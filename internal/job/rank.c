@@ -28,17 +28,6 @@ static int machine_init(struct machine *m, struct cop_err *err)
 	return 0;
 }
 
-/* Equal in full, or the short form of one is the other: "n1" and "n1.cluster.org", never
- * "n1.a" and "n1.b". */
-static bool same_name(const char *a, const char *b)
-{
-	size_t la = strcspn(a, "."), lb = strcspn(b, ".");
-
-	if (!strcasecmp(a, b))
-		return true;
-	return la && la == lb && !strncasecmp(a, b, la) && (!a[la] || !b[lb]);
-}
-
 static bool is_local_address(const struct machine *m, struct in_addr address)
 {
 	/* The whole of 127.0.0.0/8 is this machine, though the interface lists one. */
@@ -59,7 +48,7 @@ static bool is_here(const struct machine *m, const char *name)
 
 	if (inet_pton(AF_INET, name, &address) == 1)
 		return is_local_address(m, address);
-	return same_name(name, m->name) || !strcmp(name, "localhost");
+	return cop_same_host(name, m->name) || !strcmp(name, "localhost");
 }
 
 /* How many hosts are this machine; *rank is the first. */

@@ -205,13 +205,10 @@ uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool room)
 void cop_rdv_resolved(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
 	struct rdv_lookup *l = a->lookup;
-	char problem[sizeof(a->problem)];
 
 	a->lookup = NULL;
 	if (l->verdict) {
-		snprintf(problem, sizeof(problem), "its name is unknown: %s",
-			gai_strerror(l->verdict));
-		retry(r, a, now_ms, problem);
+		retry(r, a, now_ms, l->problem.text);
 	} else {
 		a->to = l->found;
 		a->to.sin_port = htons(a->port);

@@ -116,7 +116,8 @@ struct rdv_lookup {
 	bool running;         /* under the lock */
 	char *name;
 	struct sockaddr_in found; /* port 0 */
-	int verdict;              /* 0 or a getaddrinfo code */
+	int verdict;              /* 0, or why not */
+	struct cop_err problem;
 };
 
 struct rdv_resolver {

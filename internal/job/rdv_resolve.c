@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The resolver: one thread that asks the name service, one name after the other. */
 #include <errno.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +16,8 @@ void cop_rdv_lookup_free(struct rdv_lookup *l)
 
 static void look_up(struct rdv_lookup *l)
 {
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
-
-	l->verdict = getaddrinfo(l->name, NULL, &hints, &list);
-	if (!l->verdict) {
-		memcpy(&l->found, list->ai_addr, sizeof(l->found));
-		freeaddrinfo(list);
-	}
+	l->found.sin_family = AF_INET;
+	l->verdict = cop_host_address(l->name, &l->found.sin_addr, &l->problem);
 }
 
 /* The next name, or NULL when the rendezvous stops. */

@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,16 +15,8 @@
 
 bool cop_node_address_of(const char *name, struct sockaddr_in *out)
 {
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list;
-
 	*out = (struct sockaddr_in){.sin_family = AF_INET};
-	if (inet_pton(AF_INET, name, &out->sin_addr) == 1)
-		return true;
-	if (getaddrinfo(name, NULL, &hints, &list))
-		return false;
-	out->sin_addr = ((struct sockaddr_in *)list->ai_addr)->sin_addr;
-	freeaddrinfo(list);
-	return true;
+	return cop_host_address(name, &out->sin_addr, NULL) == 0;
 }
 
 static bool is_here(const struct sockaddr_in *at)

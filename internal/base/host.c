@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the name of a host means. The C library is asked, in one place: a program that is linked statically has its hosts file and
+ * its DNS and nothing else (static_link.c), one with a shared C library has all that the site set up in nsswitch.conf.
+ *
+ * A machine's own name is often known to nobody but a module of that C library (nss-myhostname), which a static program must not
+ * load. It then means here what Debian's installer lets it mean. */
+#include "base/base.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+bool cop_same_host(const char *a, const char *b)
+{
+	size_t la = strcspn(a, "."), lb = strcspn(b, ".");
+
+	if (!strcasecmp(a, b))
+		return true;
+	return la && la == lb && !strncasecmp(a, b, la) && (!a[la] || !b[lb]);
+}
+
+static bool means_here(const char *name, struct in_addr *out)
+{
+	char own[256] = "";
+
+	out->s_addr = htonl(INADDR_LOOPBACK);
+	if (!strcasecmp(name, "localhost"))
+		return true;
+	out->s_addr = htonl(COP_OWN_NAME_ADDRESS);
+	return !gethostname(own, sizeof(own) - 1) && cop_same_host(name, own);
+}
+
+static const char *who_was_asked(void)
+{
+	return strstr(cop_build, ", static") ? " (/etc/hosts and DNS were asked; for names that LDAP or others have, an address book: -F)" : "";
+}
+
+int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)
+{
+	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
+	struct sockaddr_in first;
+	int rc;
+
+	if (inet_pton(AF_INET, name, out) == 1)
+		return 0;
+	rc = getaddrinfo(name, NULL, &hints, &list);
+	if (rc == 0) {
+		memcpy(&first, list->ai_addr, sizeof(first));
+		freeaddrinfo(list);
+		*out = first.sin_addr;
+		return 0;
+	}
+	if (means_here(name, out))
+		return 0;
+	return cop_err_set(err, EHOSTUNREACH, "its name is unknown: %s%s", gai_strerror(rc), who_was_asked());
+}

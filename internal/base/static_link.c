@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A static program that loads a shared object at run time gets a second C library with it, the system's, and dies where that is another than
+ * its own. glibc does so for names (each module that nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric
+ * does for each provider in $FI_PROVIDER_PATH, which modulefiles of sites set; libfuse for modules of its high-level interface. Nothing
+ * that Copper does needs any of these, so none is ever loaded: the linker gives every reference to what follows (--wrap in the
+ * Makefile), from whatever archive, the functions of this file, which refuse. No code that maps a shared object is left in the
+ * program then.
+ *
+ * Names are looked up by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf says. Linked into the static
+ * binary only. */
+#include <features.h>
+#include <nss.h>
+#include <stddef.h>
+
+#if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 34)
+#error "glibc below 2.34 cannot look up a host name in a static program. Build this on Debian 12 or anything else with glibc 2.34: \
+the program runs on older systems, too. Or build one here that uses this system's libraries: make FABRIC=shared"
+#endif
+
+void *__wrap_dlopen(const char *file, int mode);
+void *__wrap___dlopen(const char *file, int mode);
+void *__wrap___libc_dlopen_mode(const char *file, int mode);
+void *__wrap_dlsym(void *handle, const char *name);
+void *__wrap___libc_dlsym(void *handle, const char *name);
+void *__wrap___libc_dlvsym(void *handle, const char *name, const char *version);
+int __wrap_dlclose(void *handle);
+int __wrap___libc_dlclose(void *handle);
+char *__wrap_dlerror(void);
+
+void *__wrap_dlopen(const char *file, int mode)
+{
+	(void)file, (void)mode;
+	return NULL;
+}
+
+void *__wrap___dlopen(const char *file, int mode)
+{
+	(void)file, (void)mode;
+	return NULL;
+}
+
+void *__wrap___libc_dlopen_mode(const char *file, int mode)
+{
+	(void)file, (void)mode;
+	return NULL;
+}
+
+void *__wrap_dlsym(void *handle, const char *name)
+{
+	(void)handle, (void)name;
+	return NULL;
+}
+
+void *__wrap___libc_dlsym(void *handle, const char *name)
+{
+	(void)handle, (void)name;
+	return NULL;
+}
+
+void *__wrap___libc_dlvsym(void *handle, const char *name, const char *version)
+{
+	(void)handle, (void)name, (void)version;
+	return NULL;
+}
+
+int __wrap_dlclose(void *handle)
+{
+	(void)handle;
+	return -1;
+}
+
+int __wrap___libc_dlclose(void *handle)
+{
+	(void)handle;
+	return -1;
+}
+
+char *__wrap_dlerror(void)
+{
+	static char why[] = "this program is linked statically and loads nothing";
+
+	return why;
+}
+
+#ifdef __GLIBC__
+/* Before main, and so before anybody asks. */
+static void __attribute__((constructor)) fix_services(void)
+{
+	static const char *const databases[] = {"services", "passwd", "group", "networks", "protocols"};
+
+	__nss_configure_lookup("hosts", "files dns");
+	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]); i++)
+		__nss_configure_lookup(databases[i], "files");
+}
+#endif
