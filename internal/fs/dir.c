@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The inode number of a name whose attributes are not known (libfuse's own value for it). */
+/* An inode number that is not known (libfuse's own value for it). */
 #define UNKNOWN_INO 0xffffffffu
 #define OFF_DOT 1
 #define OFF_DOTDOT 2
@@ -61,7 +61,7 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name)
 {
 	struct op *op = f->op;
-	struct fuse_entry_param e = {.attr.st_ino = UNKNOWN_INO, .attr.st_mode = (mode_t)le->type << 12};
+	struct fuse_entry_param e = {.attr.st_ino = le->ino ? le->ino : UNKNOWN_INO, .attr.st_mode = (mode_t)le->type << 12};
 	struct cop_attr attr = le->attr;
 	struct inode *i = NULL;
 	bool looked_up = (!S_ISLNK(attr.mode) || le->target) && !cop_fs_is_old_ioctl(name, le->name_len);

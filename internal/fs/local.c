@@ -17,11 +17,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-static int64_t ns_of(struct timespec ts)
-{
-	return (int64_t)ts.tv_sec * (int64_t)COP_NS_PER_S + ts.tv_nsec;
-}
-
 /* Every pseudo file system numbers from 1, and the mount shows them under one device: the device is mixed in. */
 static uint64_t ino_of(dev_t dev, ino_t ino)
 {
@@ -34,7 +29,9 @@ static void attr_of(const struct stat *st, struct cop_attr *a)
 {
 	*a = (struct cop_attr){
 		.ino = ino_of(st->st_dev, st->st_ino), .size = (uint64_t)st->st_size, .blocks = (uint64_t)st->st_blocks,
-		.atime_ns = ns_of(st->st_atim), .mtime_ns = ns_of(st->st_mtim), .ctime_ns = ns_of(st->st_ctim),
+		.atime_s = st->st_atim.tv_sec, .mtime_s = st->st_mtim.tv_sec, .ctime_s = st->st_ctim.tv_sec,
+		.atime_nsec = (uint32_t)st->st_atim.tv_nsec, .mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
+		.ctime_nsec = (uint32_t)st->st_ctim.tv_nsec,
 		.version = 1, .mode = st->st_mode, .nlink = (uint32_t)st->st_nlink, .uid = st->st_uid,
 		.gid = st->st_gid, .rdev_major = major(st->st_rdev), .rdev_minor = minor(st->st_rdev),
 		.blksize = (uint32_t)st->st_blksize,

@@ -136,16 +136,6 @@ void cop_fs_fail(struct op *op, int rc)
 	cop_fs_op_free(op);
 }
 
-static struct timespec timespec_of(int64_t ns)
-{
-	int64_t billion = (int64_t)COP_NS_PER_S;
-	int64_t rest = ns % billion;
-
-	if (rest < 0)
-		rest += billion;
-	return (struct timespec){.tv_sec = (ns - rest) / billion, .tv_nsec = rest};
-}
-
 void cop_fs_stat(const struct cop_attr *attr, struct stat *st)
 {
 	*st = (struct stat){
@@ -158,8 +148,8 @@ void cop_fs_stat(const struct cop_attr *attr, struct stat *st)
 		.st_size = (off_t)attr->size,
 		.st_blksize = attr->blksize,
 		.st_blocks = (blkcnt_t)attr->blocks,
-		.st_atim = timespec_of(attr->atime_ns),
-		.st_mtim = timespec_of(attr->mtime_ns),
-		.st_ctim = timespec_of(attr->ctime_ns),
+		.st_atim = {.tv_sec = attr->atime_s, .tv_nsec = attr->atime_nsec},
+		.st_mtim = {.tv_sec = attr->mtime_s, .tv_nsec = attr->mtime_nsec},
+		.st_ctim = {.tv_sec = attr->ctime_s, .tv_nsec = attr->ctime_nsec},
 	};
 }

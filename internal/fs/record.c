@@ -24,7 +24,8 @@ void cop_fs_record(struct op *op, const struct cop_ask *ask)
 	case COP_ASK_CHUNK:
 		item.kind = COP_MANIFEST_FILE;
 		item.size = ask->size;
-		item.mtime_ns = op->inode->attr.mtime_ns;
+		item.mtime_s = op->inode->attr.mtime_s;
+		item.mtime_nsec = op->inode->attr.mtime_nsec;
 		cop_manifest_range_add(&item, (uint64_t)op->off, (uint64_t)op->off + op->size);
 		break;
 	default:

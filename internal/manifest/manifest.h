@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define COP_MANIFEST_VERSION 1
+#define COP_MANIFEST_VERSION 2 /* what is written; 1 differs from it in the form of times, and is read */
 #define COP_MANIFEST_RANGES_MAX 16
 #define COP_MANIFEST_PATH_MAX 4095 /* bytes of a path */
 #define COP_MANIFEST_LINE_MAX (12 * COP_KIB) /* what is longer is passed over */
@@ -26,7 +26,8 @@ struct cop_manifest_item {
 	const char *path; /* relative to the source, NUL-terminated; "" is the source */
 	size_t len;
 	uint64_t size;    /* files: when it was needed; a reader that finds another one, or another mtime, knows that the file changed */
-	int64_t mtime_ns;
+	int64_t mtime_s;  /* seconds since the epoch, before it negative, */
+	uint32_t mtime_nsec; /* and nanoseconds after them */
 	unsigned ranges;
 	struct cop_range range[COP_MANIFEST_RANGES_MAX]; /* rising, apart from each other */
 };

@@ -18,7 +18,7 @@ static void check(const struct cop_manifest_item *i)
 
 static bool same(const struct cop_manifest_item *a, const struct cop_manifest_item *b)
 {
-	return a->kind == b->kind && a->size == b->size && a->mtime_ns == b->mtime_ns && a->len == b->len &&
+	return a->kind == b->kind && a->size == b->size && a->mtime_s == b->mtime_s && a->mtime_nsec == b->mtime_nsec && a->len == b->len &&
 		strcmp(a->path, b->path) == 0 && a->ranges == b->ranges &&
 		memcmp(a->range, b->range, a->ranges * sizeof(a->range[0])) == 0;
 }

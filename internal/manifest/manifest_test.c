@@ -22,7 +22,8 @@ static struct cop_manifest_item file(const char *path, uint64_t size, uint64_t s
 	struct cop_manifest_item i = item(COP_MANIFEST_FILE, path);
 
 	i.size = size;
-	i.mtime_ns = 1700000000123456789;
+	i.mtime_s = 1700000000;
+	i.mtime_nsec = 123456789;
 	cop_manifest_range_add(&i, start, end);
 	return i;
 }
@@ -189,7 +190,8 @@ static void numbers_survive_to_their_ends(void **state)
 	struct cop_manifest_reader r;
 
 	(void)state;
-	i.mtime_ns = -INT64_MAX;
+	i.mtime_s = INT64_MIN;
+	i.mtime_nsec = 0;
 	cop_manifest_range_add(&i, 7, UINT64_MAX);
 	cop_manifest_begin(&t.b, "/");
 	cop_manifest_add(&t.b, &i);
@@ -198,13 +200,63 @@ static void numbers_survive_to_their_ends(void **state)
 	read_head(&t);
 	r = reader(&t);
 	assert_true(cop_manifest_next(&r, &got));
-	assert_true(got.size == UINT64_MAX && got.mtime_ns == -INT64_MAX);
+	assert_true(got.size == UINT64_MAX && got.mtime_s == INT64_MIN && got.mtime_nsec == 0);
 	assert_ranges(&got, "0-1,7-18446744073709551615");
 	assert_true(cop_manifest_next(&r, &got));
 	assert_int_equal(got.ranges, 0);
 	assert_false(cop_manifest_next(&r, &got));
 	assert_false(r.ended);
 	cop_buf_free(&t.b);
+}
+
+/* The line of a file with this time, read and written again. */
+static void assert_time(const char *text, int64_t s, uint32_t nsec, const char *again)
+{
+	struct cop_manifest_reader r = {0};
+	struct cop_manifest_item i;
+	struct cop_buf in = {0}, out = {0};
+	char want[100];
+
+	cop_buf_printf(&in, "f 5 %s 0-5 x\n", text);
+	r.data = in.data;
+	r.len = in.len;
+	if (again) {
+		assert_true(cop_manifest_next(&r, &i));
+		assert_true(i.mtime_s == s && i.mtime_nsec == nsec);
+		cop_manifest_add(&out, &i);
+		snprintf(want, sizeof(want), "f 5 %s 0-5 x\n", again);
+		assert_string_equal(out.data, want);
+	} else {
+		assert_false(cop_manifest_next(&r, &i));
+		assert_int_equal(r.bad, 1);
+	}
+	cop_buf_free(&in);
+	cop_buf_free(&out);
+}
+
+static void times_are_decimal_seconds_and_those_of_version_1_nanoseconds(void **state)
+{
+	(void)state;
+	assert_time("0.000000000", 0, 0, "0.000000000");
+	assert_time("10413792000.123456789", 10413792000, 123456789, "10413792000.123456789");
+	assert_time("-0.250000000", -1, 750000000, "-0.250000000");
+	assert_time("-5.000000000", -5, 0, "-5.000000000");
+	assert_time("-5.000000001", -6, 999999999, "-5.000000001");
+	assert_time("9223372036854775807.999999999", INT64_MAX, 999999999, "9223372036854775807.999999999");
+	assert_time("-9223372036854775808.000000000", INT64_MIN, 0, "-9223372036854775808.000000000");
+	assert_time("-9223372036854775807.999999999", INT64_MIN, 1, "-9223372036854775807.999999999");
+	assert_time("1700000000123456789", 1700000000, 123456789, "1700000000.123456789");
+	assert_time("-1", -1, 999999999, "-0.000000001");
+	assert_time("-9223372036854775807", -9223372037, 145224193, "-9223372036.854775807");
+	assert_time("-0", 0, 0, "0.000000000");
+	assert_time("9223372036854775808.000000000", 0, 0, NULL);
+	assert_time("-9223372036854775808.000000001", 0, 0, NULL);
+	assert_time("18446744073709551616", 0, 0, NULL);
+	assert_time("1.5", 0, 0, NULL);
+	assert_time("1.0000000000", 0, 0, NULL);
+	assert_time("1.", 0, 0, NULL);
+	assert_time(".000000000", 0, 0, NULL);
+	assert_time("--1", 0, 0, NULL);
 }
 
 /* ---- what is not sound ---- */
@@ -235,7 +287,9 @@ static void what_does_not_begin_as_a_manifest_is_refused(void **state)
 	assert_int_equal(head_of("copper-manifest 1\nsource usr\n"), -EBADMSG);
 	assert_int_equal(head_of("copper-manifest 1\nsource \n"), -EBADMSG);
 	assert_int_equal(head_of("copper-manifest 1\nsource /\\x\n"), -EBADMSG);
-	assert_int_equal(head_of("copper-manifest 2\nsource /\n"), -EPROTO);
+	assert_int_equal(head_of("copper-manifest 2\nsource /\n"), 0);
+	assert_int_equal(head_of("copper-manifest 0\nsource /\n"), -EPROTO);
+	assert_int_equal(head_of("copper-manifest 3\nsource /\n"), -EPROTO);
 	assert_int_equal(head_of("copper-manifest 99999999999999999999\nsource /\n"), -EBADMSG);
 }
 
@@ -348,14 +402,14 @@ static void a_set_keeps_the_order_of_first_need_and_merges_what_comes_again(void
 	add(s, file("a", 200, 50, 60), 0);
 	add(s, item(COP_MANIFEST_DIR, ""), 0);
 	assert_int_equal(cop_manifest_set_count(s), 4);
-	assert_set(s, "copper-manifest 1\nsource /s\nd b\nn b\nf 200 1700000000123456789 0-20,50-60 a\nd .\nend 4\n");
+	assert_set(s, "copper-manifest 2\nsource /s\nd b\nn b\nf 200 1700000000.123456789 0-20,50-60 a\nd .\nend 4\n");
 	cop_manifest_set_free(s);
 }
 
 /* The union over ranks does not depend on the order in which they are read. */
 static void with_orders_given_the_least_one_holds(void **state)
 {
-	static const char want[] = "copper-manifest 1\nsource /s\nd x\nd y\nd a\nd z\nend 4\n";
+	static const char want[] = "copper-manifest 2\nsource /s\nd x\nd y\nd a\nd z\nend 4\n";
 
 	(void)state;
 	for (int turn = 0; turn < 2; turn++) {
@@ -447,6 +501,7 @@ int main(void)
 		cmocka_unit_test(ranges_hold_all_that_was_added),
 		cmocka_unit_test(only_relative_paths_without_dots_stand_in_a_manifest),
 		cmocka_unit_test(odd_names_survive_the_round_trip),
+		cmocka_unit_test(times_are_decimal_seconds_and_those_of_version_1_nanoseconds),
 		cmocka_unit_test(numbers_survive_to_their_ends),
 		cmocka_unit_test(what_does_not_begin_as_a_manifest_is_refused),
 		cmocka_unit_test(a_line_that_is_not_sound_is_passed_over),

@@ -49,14 +49,41 @@ static bool take_number(struct line *l, uint64_t *out)
 	return l->p > begin;
 }
 
-static bool take_signed(struct line *l, int64_t *out)
+/* Exactly nine digits. */
+static bool take_nanoseconds(struct line *l, uint32_t *out)
 {
-	bool negative = take_word(l, "-");
+	const char *begin = l->p;
 	uint64_t n;
 
-	if (!take_number(l, &n) || n > INT64_MAX)
+	if (!take_number(l, &n) || l->p - begin != 9)
 		return false;
-	*out = negative ? -(int64_t)n : (int64_t)n;
+	*out = (uint32_t)n;
+	return true;
+}
+
+/* Decimal seconds with all nine decimals; version 1 had a number of nanoseconds. */
+static bool take_time(struct line *l, struct cop_manifest_item *item)
+{
+	bool minus = take_word(l, "-");
+	uint64_t whole;
+	uint32_t nsec = 0;
+
+	if (!take_number(l, &whole))
+		return false;
+	if (!take_word(l, ".")) {
+		nsec = (uint32_t)(whole % COP_NS_PER_S);
+		whole /= COP_NS_PER_S;
+	} else if (!take_nanoseconds(l, &nsec)) {
+		return false;
+	}
+	if (whole > (uint64_t)INT64_MAX + (minus && !nsec))
+		return false;
+	if (minus && nsec) {
+		whole++;
+		nsec = (uint32_t)COP_NS_PER_S - nsec;
+	}
+	item->mtime_s = minus ? -1 - (int64_t)(whole - 1) : (int64_t)whole;
+	item->mtime_nsec = nsec;
 	return true;
 }
 
@@ -110,8 +137,8 @@ int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, 
 	if (!next_line(data, len, body, &line) || !take_word(&line, MANIFEST_MAGIC " ") || !take_number(&line, &version) ||
 	    line.p != line.end)
 		return cop_err_set(err, EBADMSG, "it does not begin as a manifest does");
-	if (version != COP_MANIFEST_VERSION)
-		return cop_err_set(err, EPROTO, "it is of version %llu, and this copper knows version %d",
+	if (version < 1 || version > COP_MANIFEST_VERSION)
+		return cop_err_set(err, EPROTO, "it is of version %llu, and this copper knows versions 1 to %d",
 			(unsigned long long)version, COP_MANIFEST_VERSION);
 	if (next_line(data, len, body, &line) && take_word(&line, "source "))
 		n = unescape(&line, source, COP_MANIFEST_PATH_MAX + 1);
@@ -148,7 +175,7 @@ static bool take_fields(struct line *l, struct cop_manifest_item *item)
 		return true;
 	item->kind = COP_MANIFEST_FILE;
 	return take_word(l, "f ") && take_number(l, &item->size) && take_word(l, " ") &&
-		take_signed(l, &item->mtime_ns) && take_word(l, " ") && take_ranges(l, item);
+		take_time(l, item) && take_word(l, " ") && take_ranges(l, item);
 }
 
 static bool take_item(struct cop_manifest_reader *r, struct line *l, struct cop_manifest_item *item)

@@ -14,8 +14,9 @@
 struct record {
 	struct record *next;
 	uint64_t hash, order, size;
-	int64_t mtime_ns;
+	int64_t mtime_s;
 	struct cop_range one, *more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
+	uint32_t mtime_nsec;
 	uint8_t kind, ranges;
 	uint16_t len;
 	char path[];
@@ -112,7 +113,7 @@ static struct record *insert(struct cop_manifest_set *s, uint64_t hash, const st
 static void load(const struct record *r, struct cop_manifest_item *item)
 {
 	*item = (struct cop_manifest_item){.kind = (enum cop_manifest_kind)r->kind, .path = r->path, .len = r->len,
-		.size = r->size, .mtime_ns = r->mtime_ns, .ranges = r->ranges};
+		.size = r->size, .mtime_s = r->mtime_s, .mtime_nsec = r->mtime_nsec, .ranges = r->ranges};
 	if (r->ranges)
 		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
 }
@@ -143,7 +144,8 @@ static void merge(struct cop_manifest_set *s, struct record *r, const struct cop
 	if (r->kind != COP_MANIFEST_FILE)
 		return;
 	r->size = item->size;
-	r->mtime_ns = item->mtime_ns;
+	r->mtime_s = item->mtime_s;
+	r->mtime_nsec = item->mtime_nsec;
 	/* Most reads go on where one ended, or repeat it. */
 	if (r->ranges == 1 && !r->more && item->ranges == 1 && item->range[0].start >= r->one.start &&
 	    item->range[0].start <= r->one.end) {

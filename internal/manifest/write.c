@@ -16,6 +16,19 @@ static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
 	cop_buf_str(out, "\n");
 }
 
+/* Decimal seconds. Of a time before the epoch the fraction counts towards it, as it stands after a minus sign. */
+static void add_time(struct cop_buf *out, int64_t s, uint32_t nsec)
+{
+	bool minus = s < 0;
+	uint64_t whole = minus ? 0 - (uint64_t)s : (uint64_t)s;
+
+	if (minus && nsec) {
+		whole--;
+		nsec = (uint32_t)COP_NS_PER_S - nsec;
+	}
+	cop_buf_printf(out, "%s%" PRIu64 ".%09" PRIu32 " ", minus ? "-" : "", whole, nsec);
+}
+
 void cop_manifest_begin(struct cop_buf *out, const char *source)
 {
 	cop_buf_printf(out, MANIFEST_MAGIC " %d\nsource ", COP_MANIFEST_VERSION);
@@ -30,7 +43,8 @@ void cop_manifest_add(struct cop_buf *out, const struct cop_manifest_item *item)
 		add_path(out, item);
 		return;
 	}
-	cop_buf_printf(out, "f %" PRIu64 " %" PRId64 " ", item->size, item->mtime_ns);
+	cop_buf_printf(out, "f %" PRIu64 " ", item->size);
+	add_time(out, item->mtime_s, item->mtime_nsec);
 	for (unsigned i = 0; i < item->ranges; i++)
 		cop_buf_printf(out, "%s%" PRIu64 "-%" PRIu64, i ? "," : "", item->range[i].start, item->range[i].end);
 	if (!item->ranges)

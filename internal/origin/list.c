@@ -21,11 +21,12 @@
 #define BATCH_NS COP_NS_PER_MS
 #define REREADS 3
 #define BLOCK (64 * COP_KIB)
-/* What fits no blob (wire.h) need not be read to its end: a record there takes 24 bytes and the name. */
+/* What fits no blob (wire.h) need not be read to its end: a record there takes 32 bytes and the name. */
 #define BLOB_MAX (64 * COP_MIB)
-#define RECORD_BYTES 24
+#define RECORD_BYTES 32
 
 struct child {
+	uint64_t ino;
 	uint32_t name; /* offset in names */
 	uint8_t name_len, type;
 	bool has_attr, gone;
@@ -107,7 +108,8 @@ static uint8_t known_type(uint8_t type)
 static int add_name(struct listing *l, const struct dirent64 *d)
 {
 	size_t len = strlen(d->d_name);
-	struct child c = {.name = (uint32_t)l->names.len,
+	struct child c = {.ino = cop_origin_ino(l->task.o, l->dev, d->d_ino),
+		.name = (uint32_t)l->names.len,
 		.name_len = (uint8_t)len,
 		.type = known_type(d->d_type)};
 
@@ -212,8 +214,22 @@ static uint32_t batch_size(const struct cop_origin_real *o)
 	return (uint32_t)COP_MIN(COP_MAX(n, BATCH_MIN), BATCH_MAX);
 }
 
+/* Such a name is taken for one whose type the directory does not tell. */
+static void mark_mounted(void *arg, const char *name)
+{
+	struct listing *l = arg;
+	size_t len = strlen(name);
+
+	for (uint32_t i = 0; i < l->count; i++) {
+		struct child *c = &children(l)[i];
+
+		if (c->name_len == len && memcmp(l->names.data + c->name, name, len) == 0)
+			c->type = DT_UNKNOWN;
+	}
+}
+
 /* Gives every child whose attributes are wanted a place for them; returns how many, or -ENOMEM. Past listing_attrs
- * those are the children whose type the file system does not tell. */
+ * those are the children of which the directory does not tell the type, or not the number since something is mounted there. */
 static int64_t want_attrs(struct listing *l)
 {
 	bool all = l->count <= l->task.o->listing_attrs;
@@ -221,6 +237,8 @@ static int64_t want_attrs(struct listing *l)
 
 	if (l->names_only)
 		return 0;
+	if (!all)
+		cop_origin_mounted(l->fd, mark_mounted, l);
 	for (uint32_t i = 0; i < l->count; i++)
 		wanted += all || children(l)[i].type == DT_UNKNOWN;
 	if (!wanted)
@@ -289,6 +307,8 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 	const char *name = l->names.data + c->name;
 	uint8_t type = attr ? known_type(IFTODT(attr->mode)) : c->type;
 
+	if (!attr)
+		return cop_listing_add_bare(b, name, c->name_len, type, c->ino);
 	return cop_listing_add(b, name, c->name_len, type, attr, type == DT_LNK ? c->target : NULL,
 		c->target_len);
 }

@@ -39,7 +39,8 @@ static void an_empty_directory_is_a_complete_empty_listing(void **state)
 	cop_listing_dir(l, &dir);
 	assert_int_equal(stat(f->source, &st), 0);
 	assert_int_equal(dir.ino, st.st_ino);
-	assert_int_equal(dir.mtime_ns, st.st_mtim.tv_sec * 1000000000L + st.st_mtim.tv_nsec);
+	assert_int_equal(dir.mtime_s, st.st_mtim.tv_sec);
+	assert_int_equal(dir.mtime_nsec, st.st_mtim.tv_nsec);
 	free(l);
 }
 
@@ -102,6 +103,7 @@ static void attributes_end_above_listing_attrs_and_listings_above_listing_max(vo
 {
 	struct fixture *f = *state;
 	struct cop_listing_entry e;
+	struct stat st;
 	void *l;
 	int rc;
 
@@ -116,6 +118,8 @@ static void attributes_end_above_listing_attrs_and_listings_above_listing_max(vo
 	l = ask_list(f->o, "eleven", &rc);
 	assert_true(cop_listing_find(l, "f9", 2, &e) && !e.has_attr && e.type == DT_REG);
 	free(l);
+	assert_int_equal(stat(in_source(f, "eleven/f9"), &st), 0);
+	assert_int_equal(e.ino, st.st_ino);
 	l = ask_list(f->o, "twenty", &rc);
 	assert_int_equal(cop_listing_count(l), 20);
 	free(l);
@@ -126,6 +130,8 @@ static void attributes_end_above_listing_attrs_and_listings_above_listing_max(vo
 	assert_int_equal(cop_listing_count(l), 21);
 	assert_int_equal(cop_listing_flags(l), COP_LISTING_COMPLETE);
 	assert_true(cop_listing_find(l, "f20", 3, &e) && !e.has_attr && e.type == DT_REG);
+	assert_int_equal(stat(in_source(f, "more/f20"), &st), 0);
+	assert_int_equal(e.ino, st.st_ino);
 	free(l);
 }
 
@@ -357,6 +363,14 @@ static int list_mounts(struct fixture *f)
 	l = ask_list(f->o, "m", &rc);
 	if (rc || !cop_listing_find(l, "inside", 6, &e) || e.attr.ino >> 63 != 1)
 		return 5;
+	free(l);
+	/* The same where a listing has no attributes. */
+	open_origin(f, 2, 100, 1);
+	put_files(f, "files", 2);
+	l = ask_list(f->o, "", &rc);
+	if (rc || !cop_listing_find(l, "files", 5, &e) || e.has_attr || !cop_listing_find(l, "m", 1, &e) || e.ino != attr.ino ||
+	    e.type != DT_DIR)
+		return 6;
 	free(l);
 	cop_origin_close(f->o);
 	return 0;

@@ -83,9 +83,9 @@ static void set_attr(struct fake *f, struct node *n, uint32_t mode, size_t len)
 	n->attr = (struct cop_attr){.ino = n->attr.ino ? n->attr.ino : now,
 		.size = len,
 		.blocks = (len + 511) / 512,
-		.atime_ns = (int64_t)(now * COP_NS_PER_S),
-		.mtime_ns = (int64_t)(now * COP_NS_PER_S),
-		.ctime_ns = (int64_t)(now * COP_NS_PER_S),
+		.atime_s = (int64_t)now,
+		.mtime_s = (int64_t)now,
+		.ctime_s = (int64_t)now,
 		.mode = mode,
 		.nlink = S_ISDIR(mode) ? 2 : 1,
 		.blksize = 4096};

@@ -177,9 +177,13 @@ int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 /* Whether this kernel lets us use openat2. */
 bool cop_origin_has_openat2(int dirfd);
 
+/* An inode number of a device as the tree shows it. */
+uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino);
 /* Attributes of name in fd, of fd itself if name is "". */
 int cop_origin_statx(struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr,
 	uint64_t *dev);
+/* Calls fn for the names in the directory fd on which this process sees something mounted; for none where that cannot be read. */
+void cop_origin_mounted(int fd, void (*fn)(void *arg, const char *name), void *arg);
 /* The target of the symlink name in fd (malloc'ed), "" as above. */
 int cop_origin_readlink(struct cop_origin_real *o, int fd, const char *name, char **target,
 	size_t *len);

@@ -120,14 +120,9 @@ int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 	return fd;
 }
 
-static int64_t to_ns(const struct statx_timestamp *t)
-{
-	return t->tv_sec * (int64_t)COP_NS_PER_S + t->tv_nsec;
-}
-
 /* Inode numbers are unique per device only. Those of the source's own device stay as they are; others (mounts below the source)
  * become a hash of both with the top bit set, where file systems hardly put numbers of their own. */
-static uint64_t tree_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino)
+uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino)
 {
 	const uint64_t both[2] = {dev, ino};
 
@@ -147,12 +142,15 @@ int cop_origin_statx(struct cop_origin_real *o, int fd, const char *name, struct
 	if (statx(fd, name, flags, STATX_BASIC_STATS, &st))
 		return -errno;
 	on = makedev(st.stx_dev_major, st.stx_dev_minor);
-	*attr = (struct cop_attr){.ino = tree_ino(o, on, st.stx_ino),
+	*attr = (struct cop_attr){.ino = cop_origin_ino(o, on, st.stx_ino),
 		.size = st.stx_size,
 		.blocks = st.stx_blocks,
-		.atime_ns = to_ns(&st.stx_atime),
-		.mtime_ns = to_ns(&st.stx_mtime),
-		.ctime_ns = to_ns(&st.stx_ctime),
+		.atime_s = st.stx_atime.tv_sec,
+		.mtime_s = st.stx_mtime.tv_sec,
+		.ctime_s = st.stx_ctime.tv_sec,
+		.atime_nsec = st.stx_atime.tv_nsec,
+		.mtime_nsec = st.stx_mtime.tv_nsec,
+		.ctime_nsec = st.stx_ctime.tv_nsec,
 		.mode = st.stx_mode,
 		.nlink = st.stx_nlink,
 		.uid = st.stx_uid,

@@ -13,7 +13,7 @@ void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struc
 		return;
 	i->version = attr->version;
 	i->size_now = attr->size;
-	if (attr->size != i->size || attr->mtime_ns != i->mtime_ns)
+	if (attr->size != i->size || attr->mtime_s != i->mtime_s || attr->mtime_nsec != i->mtime_nsec)
 		cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
 	p->ready[p->n_ready++] = i;
 }

@@ -23,8 +23,9 @@ struct item {
 	size_t path; /* offset in text */
 	size_t range; /* index of the first */
 	uint8_t kind, ranges;
+	uint32_t mtime_nsec;
+	int64_t mtime_s;
 	uint64_t size;
-	int64_t mtime_ns;
 	uint64_t version, size_now; /* of a file once it is known */
 };
 

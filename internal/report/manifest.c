@@ -100,7 +100,8 @@ static bool look(struct making *m, struct cop_manifest_item *item)
 	if (fstatat(m->source_fd, item->path, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return false;
 	item->size = (uint64_t)st.st_size;
-	item->mtime_ns = st.st_mtim.tv_sec * (int64_t)COP_NS_PER_S + st.st_mtim.tv_nsec;
+	item->mtime_s = st.st_mtim.tv_sec;
+	item->mtime_nsec = (uint32_t)st.st_mtim.tv_nsec;
 	return true;
 }
 

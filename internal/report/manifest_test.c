@@ -79,7 +79,7 @@ static void assert_manifest(const char *want)
 
 	snprintf(file, sizeof(file), "%s/out", dir);
 	assert_int_equal(cop_read_file(file, COP_MIB, &text, &len), 0);
-	snprintf(file, sizeof(file), "copper-manifest 1\nsource %s/env\n", dir);
+	snprintf(file, sizeof(file), "copper-manifest 2\nsource %s/env\n", dir);
 	assert_memory_equal(text, file, strlen(file));
 	body = text + strlen(file);
 	assert_string_equal(body, want);
@@ -94,8 +94,8 @@ static void the_order_is_that_of_the_rank_that_needed_it_first(void **state)
 	put_text("n2-2-profiling_first_touch.csv", HEAD "1,tree,\"%s/env\",\n2,data,\"%s/env/five\",0-5\n"
 		"3,data,\"%s/env/lib/ten\",3-4;8-10\n");
 	assert_int_equal(make(), 0);
-	assert_manifest("d .\nn lib\nd lib\nf 5 1700000000500000000 0-5 five\nn lib/ten\n"
-		"f 10 1700000000500000000 0-4,8-10 lib/ten\nend 6\n");
+	assert_manifest("d .\nn lib\nd lib\nf 5 1700000000.500000000 0-5 five\nn lib/ten\n"
+		"f 10 1700000000.500000000 0-4,8-10 lib/ten\nend 6\n");
 	assert_int_equal(got.ranks, 2);
 	assert_int_equal(got.items, 6);
 	assert_int_equal(got.directories, 2);
@@ -123,7 +123,7 @@ static void where_the_source_is_not_seen_everything_is_kept(void **state)
 	assert_int_equal(make(), 0);
 	assert_true(got.unseen);
 	assert_int_equal(got.files, 1);
-	run_in_dir("grep -qx 'f 9999 0 0-4096,9000-9999 f' out");
+	run_in_dir("grep -qx 'f 9999 0.000000000 0-4096,9000-9999 f' out");
 }
 
 static void a_file_of_no_use_is_named_and_the_rest_is_used(void **state)
@@ -143,7 +143,7 @@ static void a_file_of_no_use_is_named_and_the_rest_is_used(void **state)
 	assert_int_equal(got.ranks, 1);
 	assert_int_equal(got.faults, 10);
 	assert_non_null(strstr(got.named.data, "d-1-profiling_first_touch.csv: a path is not below its source\n"));
-	run_in_dir("grep -qx 'f 5 1700000000500000000 0-5 five' out");
+	run_in_dir("grep -qx 'f 5 1700000000.500000000 0-5 five' out");
 }
 
 static void the_errors_tell_the_way_out(void **state)

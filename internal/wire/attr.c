@@ -6,7 +6,7 @@
 
 uint64_t cop_attr_version(const struct cop_attr *a)
 {
-	const uint64_t fields[4] = {a->ino, a->size, (uint64_t)a->mtime_ns, (uint64_t)a->ctime_ns};
+	const uint64_t fields[6] = {a->ino, a->size, (uint64_t)a->mtime_s, a->mtime_nsec, (uint64_t)a->ctime_s, a->ctime_nsec};
 	uint64_t version = cop_hash64(fields, sizeof(fields), 0);
 
 	return version ? version : 1;
@@ -16,16 +16,16 @@ struct cop_attr cop_attr_clean(const struct cop_attr *a)
 {
 	struct cop_attr clean = *a;
 
-	clean.reserved = 0;
 	if (!clean.version)
 		clean.version = cop_attr_version(a);
 	return clean;
 }
 
-/* Sizes past 2^63 would turn negative in a struct stat. */
+/* Sizes past 2^63 would turn negative in a struct stat; a time has one form. */
 bool cop_attr_valid(const struct cop_attr *a)
 {
-	return a->version && !a->reserved && a->size <= INT64_MAX;
+	return a->version && a->size <= INT64_MAX && a->atime_nsec < COP_NS_PER_S && a->mtime_nsec < COP_NS_PER_S &&
+		a->ctime_nsec < COP_NS_PER_S;
 }
 
 bool cop_attr_target_valid(const char *target, size_t len)

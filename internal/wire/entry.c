@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_MAGIC 0x31544e45u /* "ENT1" */
+#define ENTRY_MAGIC 0x32544e45u /* "ENT2" */
 
 struct entry_head {
 	uint32_t magic;
 	uint32_t target_len;
 	struct cop_attr attr;
 };
-_Static_assert(sizeof(struct entry_head) == 96, "entry heads have no padding");
+_Static_assert(sizeof(struct entry_head) == 104, "entry heads have no padding");
 
 int cop_entry_build(const struct cop_attr *attr, const char *target, size_t target_len,
 	void **blob, size_t *len)

@@ -13,7 +13,7 @@
 #include "wire/wire.h"
 
 static const struct cop_attr link_attr = {
-	.ino = 7, .size = 3, .mtime_ns = -1, .mode = S_IFLNK | 0777, .nlink = 1, .reserved = 9};
+	.ino = 7, .size = 3, .mtime_s = -1, .mtime_nsec = 1, .mode = S_IFLNK | 0777, .nlink = 1};
 
 static void an_entry_comes_back_as_it_went_in(void **state)
 {
@@ -27,8 +27,8 @@ static void an_entry_comes_back_as_it_went_in(void **state)
 	assert_int_equal(cop_entry_check(blob, len), 0);
 	cop_entry_get(blob, &got, &target, &target_len);
 	assert_int_equal(got.ino, 7);
-	assert_int_equal(got.mtime_ns, -1);
-	assert_int_equal(got.reserved, 0);
+	assert_int_equal(got.mtime_s, -1);
+	assert_int_equal(got.mtime_nsec, 1);
 	assert_int_equal(got.version, cop_attr_version(&link_attr));
 	assert_int_equal(target_len, 3);
 	assert_memory_equal(target, "a/b", 3);
@@ -108,21 +108,47 @@ static void a_size_past_2_to_63_is_refused(void **state)
 	free(blob);
 }
 
-static void the_version_moves_with_each_of_the_four_fields_and_with_no_other(void **state)
+static void a_time_with_a_whole_second_of_nanoseconds_is_refused(void **state)
 {
-	struct cop_attr a = {.ino = 1, .size = 2, .mtime_ns = 3, .ctime_ns = 4}, b = a;
+	static const size_t at[] = {offsetof(struct cop_attr, atime_nsec), offsetof(struct cop_attr, mtime_nsec),
+		offsetof(struct cop_attr, ctime_nsec)};
+	struct cop_attr attr = {.atime_s = INT64_MIN, .mtime_s = INT64_MAX, .atime_nsec = 999999999, .mtime_nsec = 999999999,
+		.ctime_nsec = 999999999};
+	uint32_t second = 1000000000;
+	char *blob;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(cop_entry_build(&attr, NULL, 0, (void **)&blob, &len), 0);
+	assert_int_equal(cop_entry_check(blob, len), 0);
+	for (unsigned i = 0; i < COP_ARRAY_SIZE(at); i++) {
+		uint32_t good;
+
+		memcpy(&good, blob + 8 + at[i], sizeof(good));
+		memcpy(blob + 8 + at[i], &second, sizeof(second));
+		assert_int_equal(cop_entry_check(blob, len), -EBADMSG);
+		memcpy(blob + 8 + at[i], &good, sizeof(good));
+	}
+	free(blob);
+}
+
+static void the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_else(void **state)
+{
+	struct cop_attr a = {.ino = 1, .size = 2, .mtime_s = 3, .ctime_s = 4}, b = a;
 	uint64_t version = cop_attr_version(&a);
 
 	(void)state;
 	assert_int_not_equal(version, 0);
-	b.atime_ns = 9;
+	b.atime_s = b.atime_nsec = 9;
 	b.mode = 9;
 	b.nlink = 9;
 	assert_int_equal(cop_attr_version(&b), version);
-	for (unsigned field = 0; field < 4; field++) {
+	for (unsigned field = 0; field < 6; field++) {
 		b = a;
-		*(uint64_t *[]){&b.ino, &b.size, (uint64_t *)&b.mtime_ns,
-			(uint64_t *)&b.ctime_ns}[field] += 1;
+		if (field < 4)
+			*(uint64_t *[]){&b.ino, &b.size, (uint64_t *)&b.mtime_s, (uint64_t *)&b.ctime_s}[field] += 1;
+		else
+			*(field == 4 ? &b.mtime_nsec : &b.ctime_nsec) += 1;
 		assert_int_not_equal(cop_attr_version(&b), version);
 	}
 }
@@ -136,7 +162,8 @@ int main(void)
 			targets_that_are_too_long_or_have_a_nul_or_belong_to_a_file_are_refused),
 		cmocka_unit_test(every_cut_of_an_entry_is_refused),
 		cmocka_unit_test(a_size_past_2_to_63_is_refused),
-		cmocka_unit_test(the_version_moves_with_each_of_the_four_fields_and_with_no_other),
+		cmocka_unit_test(a_time_with_a_whole_second_of_nanoseconds_is_refused),
+		cmocka_unit_test(the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LISTING_MAGIC 0x3153494cu /* "LIS1" */
+#define LISTING_MAGIC 0x3253494cu /* "LIS2" */
 #define LISTING_MAX_BYTES (64 * COP_MIB)
 #define COOKIE_MIN 3
 #define REACH 256
@@ -38,6 +38,7 @@ struct listing_head {
 
 struct record {
 	uint64_t cookie;
+	uint64_t ino;
 	uint32_t name;   /* offset */
 	uint32_t attr;   /* offset; 0: none */
 	uint32_t target; /* offset; 0: none */
@@ -45,13 +46,13 @@ struct record {
 	uint8_t name_len;
 	uint8_t type;
 };
-_Static_assert(sizeof(struct listing_head) == 112, "listing heads have no padding");
-_Static_assert(sizeof(struct record) == 24, "records have no padding");
+_Static_assert(sizeof(struct listing_head) == 120, "listing heads have no padding");
+_Static_assert(sizeof(struct record) == 32, "records have no padding");
 
 /* One name in the builder's buffer: this, the attributes if any, the name, the target, zeros up
  * to a multiple of 8. */
 struct item {
-	uint64_t hash;
+	uint64_t hash, ino;
 	uint32_t size; /* of the whole item */
 	uint16_t target_len;
 	uint8_t name_len;
@@ -118,18 +119,19 @@ static bool item_valid(const struct item *it, const char *name, size_t name_len,
 	return !target_len || (it->type == DT_LNK && cop_attr_target_valid(target, target_len));
 }
 
-int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type,
-	const struct cop_attr *attr, const char *target, size_t target_len)
+/* it has type and inode number as they are without attributes. */
+static int add(struct cop_listing_builder *b, struct item it, const char *name, size_t name_len, const struct cop_attr *attr,
+	const char *target, size_t target_len)
 {
 	static const char zeros[8];
-	struct item it = {.type = type, .has_attr = attr != NULL};
 	struct cop_attr clean = {0};
 	size_t size;
 
-	if (!target)
-		target_len = 0;
-	if (attr)
+	if (attr) {
 		clean = cop_attr_clean(attr);
+		it.has_attr = 1;
+		it.ino = clean.ino;
+	}
 	if (clean.mode & S_IFMT)
 		it.type = IFTODT(clean.mode);
 	if (!item_valid(&it, name, name_len, attr ? &clean : NULL, target, target_len))
@@ -150,6 +152,17 @@ int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name
 	b->count++;
 	b->failed |= b->items.failed;
 	return b->failed ? -ENOMEM : 0;
+}
+
+int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type,
+	const struct cop_attr *attr, const char *target, size_t target_len)
+{
+	return add(b, (struct item){.type = type}, name, name_len, attr, target, target ? target_len : 0);
+}
+
+int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type, uint64_t ino)
+{
+	return add(b, (struct item){.type = type, .ino = ino}, name, name_len, NULL, NULL, 0);
 }
 
 /* The items in their final order, and the head with its offsets. */
@@ -203,6 +216,7 @@ static int fill(char *blob, const struct listing_head *h, const struct item **so
 		if (r->cookie - it->hash > REACH)
 			return -E2BIG;
 		next = r->cookie + 1;
+		r->ino = it->ino;
 		r->name_len = it->name_len;
 		r->type = it->type;
 		r->target_len = it->target_len;
@@ -283,7 +297,7 @@ static bool check_attr(struct walk *w, const struct record *r)
 		return false;
 	w->attr += sizeof(*a);
 	a = (const struct cop_attr *)(const void *)(w->blob + r->attr);
-	return cop_attr_valid(a) && (!(a->mode & S_IFMT) || IFTODT(a->mode) == r->type);
+	return cop_attr_valid(a) && a->ino == r->ino && (!(a->mode & S_IFMT) || IFTODT(a->mode) == r->type);
 }
 
 static bool check_target(struct walk *w, const struct record *r)
@@ -404,6 +418,7 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
 		.name = (const char *)blob + r->name,
 		.name_len = r->name_len,
 		.type = r->type,
+		.ino = r->ino,
 		.has_attr = r->attr != 0,
 		.target = r->target ? (const char *)blob + r->target : NULL,
 		.target_len = r->target_len};

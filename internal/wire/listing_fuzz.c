@@ -39,6 +39,7 @@ static void use_listing(const void *blob, uint64_t random)
 		cop_listing_at(blob, i, &e);
 		require(e.cookie > 2 && e.cookie > before && e.cookie < (uint64_t)1 << 63);
 		before = e.cookie;
+		require(!e.has_attr || e.ino == e.attr.ino);
 		touch(e.name, e.name_len);
 		touch(e.target, e.target_len);
 		require(cop_listing_find(blob, e.name, e.name_len, &found));
@@ -89,8 +90,11 @@ static void build_and_damage(const uint8_t *data, size_t size, uint64_t random)
 
 		attr.mode = DTTOIF(type);
 		attr.size = data[1];
-		cop_listing_add(&b, (const char *)data + 2, name_len, type,
-			data[1] & 2 ? &attr : NULL, target ? "target" : NULL, 6);
+		if (data[1] & 4)
+			cop_listing_add_bare(&b, (const char *)data + 2, name_len, type, random ^ data[1]);
+		else
+			cop_listing_add(&b, (const char *)data + 2, name_len, type, data[1] & 2 ? &attr : NULL,
+				target ? "target" : NULL, 6);
 	}
 	if (cop_listing_build(&b, &attr, 1, &blob, &len))
 		return;

@@ -10,9 +10,9 @@
 
 /* Blobs are used in place, so what stands in memory is what travels. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blobs are little endian in place");
-_Static_assert(sizeof(struct cop_attr) == 88, "attribute records have no padding");
+_Static_assert(sizeof(struct cop_attr) == 96, "attribute records have no padding");
 
-/* A copy fit for a blob: nothing reserved, a version in any case. */
+/* A copy fit for a blob: with a version in any case. */
 struct cop_attr cop_attr_clean(const struct cop_attr *a);
 /* Whether attributes from outside keep what cop_attr promises. */
 bool cop_attr_valid(const struct cop_attr *a);

@@ -42,20 +42,20 @@ size_t cop_wr_len(const struct cop_wr *w);
 
 /* ---- attributes, entries, listings -------------------------------------------------------------- */
 
-/* What stat(2) tells, as the root read it. Times in ns since the epoch. */
+/* What stat(2) tells, as the root read it. Times are seconds since the epoch, before it negative, and nanoseconds after them. */
 struct cop_attr {
 	uint64_t ino;      /* as the mount shows it: unique in the tree */
 	uint64_t size;     /* bytes */
 	uint64_t blocks;   /* 512-byte units */
-	int64_t atime_ns, mtime_ns, ctime_ns;
+	int64_t atime_s, mtime_s, ctime_s;
 	uint64_t version;  /* changes whenever ino, size, mtime or ctime change; never 0 */
+	uint32_t atime_nsec, mtime_nsec, ctime_nsec; /* 0 to 999999999 */
 	uint32_t mode, nlink, uid, gid;
 	uint32_t rdev_major, rdev_minor;
 	uint32_t blksize;
-	uint32_t reserved; /* 0 */
 };
 
-/* XXH3 of the four fields, 0 avoided. */
+/* XXH3 of those fields, 0 avoided. */
 uint64_t cop_attr_version(const struct cop_attr *a);
 
 /* An entry blob: the attributes of one name and, for a symlink, its target. */
@@ -81,6 +81,7 @@ struct cop_listing_entry {
 	const char *name; /* not terminated */
 	size_t name_len;
 	uint8_t type;     /* DT_* of dirent.h */
+	uint64_t ino;     /* as its attributes have it or would have it; 0: not known */
 	bool has_attr;
 	struct cop_attr attr; /* if has_attr */
 	const char *target;   /* symlinks, if it was read; else NULL */
@@ -96,6 +97,8 @@ struct cop_listing_builder {
 /* Copies. Names that are empty, ".", "..", contain a slash or NUL or are longer than 255 are refused (-EINVAL). */
 int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type,
 	const struct cop_attr *attr, const char *target, size_t target_len);
+/* The same without attributes: the inode number that they would have. */
+int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type, uint64_t ino);
 /* Allocates *blob; the caller frees. The builder is empty afterwards. -ENOMEM, -EEXIST for a name that came twice. */
 int cop_listing_build(struct cop_listing_builder *b, const struct cop_attr *dir, uint32_t flags,
 	void **blob, size_t *len);
