@@ -220,6 +220,20 @@ const struct fuse_lowlevel_ops cop_fs_ops = {
 	.lseek = cop_fs_lseek,
 	.getxattr = getxattr_file,
 	.listxattr = listxattr_file,
+	.mknod = cop_fs_mknod,
+	.mkdir = cop_fs_mkdir,
+	.unlink = cop_fs_unlink,
+	.rmdir = cop_fs_rmdir,
+	.symlink = cop_fs_symlink,
+	.rename = cop_fs_rename,
+	.link = cop_fs_link,
+	.setattr = cop_fs_setattr,
+	.create = cop_fs_create,
+	.write = cop_fs_write,
+	.setxattr = cop_fs_setxattr,
+	.removexattr = cop_fs_removexattr,
+	.fallocate = cop_fs_fallocate,
+	.copy_file_range = cop_fs_copy_file_range,
 };
 
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out)

@@ -211,6 +211,28 @@ bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len);
 /* The directory is another one than the kernel has read: it reads the names again next time. */
 void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir);
 
+/* The kernel's pages of a file are not its bytes. */
+void cop_fs_forget_pages(struct cop_fs *fs, struct inode *i);
+
+/* ---- change.c ---- */
+void cop_fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void cop_fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void cop_fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void cop_fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void cop_fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void cop_fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name, unsigned flags);
+void cop_fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name);
+void cop_fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi);
+void cop_fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi);
+void cop_fs_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi);
+void cop_fs_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags);
+void cop_fs_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+void cop_fs_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi);
+void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi, fuse_ino_t to, off_t to_off,
+	struct fuse_file_info *to_fi, size_t len, int flags);
+/* Answers the request if it is for an unnamed file, which libfuse would call unknown; false for any other. */
+bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf);
+
 /* ---- umount.c ---- */
 int cop_fs_umount(const char *mountpoint, bool lazy);
 void cop_fs_holders(const char *mountpoint, struct cop_buf *out);

@@ -240,6 +240,11 @@ void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir)
 	tell(fs, dir, "", 0);
 }
 
+void cop_fs_forget_pages(struct cop_fs *fs, struct inode *i)
+{
+	tell(fs, i, "", 0);
+}
+
 /* The inode of the last part of the path that is held, with a reference; *rest is what follows it, "" if nothing does. */
 static struct inode *walk(struct cop_fs *fs, const char *path, const char **rest)
 {

@@ -41,7 +41,8 @@ static void *worker_main(void *arg)
 			continue;
 		if (n <= 0)
 			break;
-		fuse_session_process_buf(fs->session, &buf);
+		if (!cop_fs_refuse_tmpfile(fs, &buf))
+			fuse_session_process_buf(fs->session, &buf);
 	}
 	free(buf.mem);
 	signal_gone(fs);
