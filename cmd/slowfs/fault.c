@@ -2,6 +2,7 @@
 #include "state_priv.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Copies path without slashes at either end. */
@@ -21,7 +22,7 @@ static int trim(const char *path, char out[COP_SLOWFS_PATH_MAX])
 	return 0;
 }
 
-static int add(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, const char *path,
+static int add(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, int64_t bytes, const char *path,
 	struct cop_err *err)
 {
 	char trimmed[COP_SLOWFS_PATH_MAX];
@@ -34,6 +35,7 @@ static int add(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, const cha
 	n = atomic_load(&s->faults_set);
 	if (n < COP_SLOWFS_MAX_FAULTS) {
 		s->fault[n].kind = kind;
+		s->fault[n].bytes = bytes;
 		memcpy(s->fault[n].path, trimmed, sizeof(trimmed));
 		atomic_store(&s->faults_set, n + 1);
 	}
@@ -44,6 +46,19 @@ static int add(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, const cha
 	return 0;
 }
 
+/* BYTES:PATH, with a sign or without. */
+static int add_size(struct cop_slowfs_state *s, const char *text, struct cop_err *err)
+{
+	char *end;
+	long long bytes;
+
+	errno = 0;
+	bytes = strtoll(text, &end, 10);
+	if (errno || end == text || *end != ':')
+		return cop_err_set(err, EINVAL, "'%s' is not BYTES:PATH", text);
+	return add(s, SLOWFS_SIZE, bytes, end + 1, err);
+}
+
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err)
 {
 	if (!strcmp(text, "clear")) {
@@ -51,11 +66,13 @@ int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct co
 		return 0;
 	}
 	if (!strncmp(text, "eio=", 4))
-		return add(s, SLOWFS_EIO, text + 4, err);
+		return add(s, SLOWFS_EIO, 0, text + 4, err);
 	if (!strncmp(text, "hang=", 5))
-		return add(s, SLOWFS_HANG, text + 5, err);
+		return add(s, SLOWFS_HANG, 0, text + 5, err);
+	if (!strncmp(text, "size=", 5))
+		return add_size(s, text + 5, err);
 	return cop_err_set(
-		err, EINVAL, "unknown fault '%s'; say eio=PATH, hang=PATH or clear", text);
+		err, EINVAL, "unknown fault '%s'; say eio=PATH, hang=PATH, size=BYTES:PATH or clear", text);
 }
 
 bool cop_slowfs_fault_any(struct cop_slowfs_state *s)
@@ -80,9 +97,23 @@ enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char
 	cop_slowfs_state_lock(s);
 	n = COP_MIN(atomic_load(&s->faults_set), (uint32_t)COP_SLOWFS_MAX_FAULTS);
 	for (uint32_t i = 0; i < n && found == SLOWFS_NO_FAULT; i++) {
-		if (covers(s->fault[i].path, path))
+		if (s->fault[i].kind != SLOWFS_SIZE && covers(s->fault[i].path, path))
 			found = s->fault[i].kind;
 	}
 	cop_slowfs_state_unlock(s);
 	return found;
+}
+
+int64_t cop_slowfs_fault_size(struct cop_slowfs_state *s, const char *path)
+{
+	int64_t bytes = 0;
+	uint32_t n;
+
+	cop_slowfs_state_lock(s);
+	n = COP_MIN(atomic_load(&s->faults_set), (uint32_t)COP_SLOWFS_MAX_FAULTS);
+	for (uint32_t i = 0; i < n && !bytes; i++)
+		if (s->fault[i].kind == SLOWFS_SIZE && covers(s->fault[i].path, path))
+			bytes = s->fault[i].bytes;
+	cop_slowfs_state_unlock(s);
+	return bytes;
 }

@@ -27,6 +27,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 	if (!rc)
 		rc = cop_slowfs_inode_lookup(fs, parent, name, &e);
+	if (!rc)
+		cop_slowfs_lie(fs, parent, name, &e.attr);
 	cop_slowfs_done(fs);
 	if (rc == ENOENT && fs->cache_s > 0) {
 		cop_slowfs_count(fs, SLOWFS_NEGATIVE, 1);
@@ -68,6 +70,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	(void)fi;
 	if (!rc && fstat(cop_slowfs_inode_at(fs, ino)->fd, &st) < 0)
 		rc = errno;
+	if (!rc)
+		cop_slowfs_lie(fs, ino, NULL, &st);
 	cop_slowfs_done(fs);
 	if (rc)
 		cop_slowfs_reply_err(fs, req, rc);

@@ -62,15 +62,34 @@ static int path_of(struct cop_slowfs *fs, fuse_ino_t ino, const char *name,
 	return 0;
 }
 
+/* False where no fault can be meant. */
+static bool faulty_path(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char path[2 * COP_SLOWFS_PATH_MAX])
+{
+	if (!cop_slowfs_fault_any(fs->share) &&
+		!(fs->counters && cop_slowfs_fault_any(fs->counters)))
+		return false;
+	return path_of(fs, ino, name, path) == 0;
+}
+
+void cop_slowfs_lie(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, struct stat *st)
+{
+	char path[2 * COP_SLOWFS_PATH_MAX];
+	int64_t bytes;
+
+	if (!S_ISREG(st->st_mode) || !faulty_path(fs, ino, name, path))
+		return;
+	bytes = cop_slowfs_fault_size(fs->share, path);
+	if (!bytes && fs->counters)
+		bytes = cop_slowfs_fault_size(fs->counters, path);
+	st->st_size = COP_MAX((int64_t)st->st_size + bytes, 0);
+}
+
 static enum cop_slowfs_fault fault_of(struct cop_slowfs *fs, fuse_ino_t ino, const char *name)
 {
 	char path[2 * COP_SLOWFS_PATH_MAX];
 	enum cop_slowfs_fault fault = SLOWFS_NO_FAULT;
 
-	if (!cop_slowfs_fault_any(fs->share) &&
-		!(fs->counters && cop_slowfs_fault_any(fs->counters)))
-		return SLOWFS_NO_FAULT;
-	if (path_of(fs, ino, name, path))
+	if (!faulty_path(fs, ino, name, path))
 		return SLOWFS_NO_FAULT;
 	fault = cop_slowfs_fault_of(fs->share, path);
 	if (fault == SLOWFS_NO_FAULT && fs->counters)

@@ -99,12 +99,14 @@ void cop_slowfs_state_reset(struct cop_slowfs_state *s);
 
 /* ---- fault.c ---- */
 
-enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_HANG };
+enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_HANG, SLOWFS_SIZE };
 
-/* "eio=PATH", "hang=PATH" or "clear"; PATH counts from the root of the mount, and what is below it shares its fault. */
+/* "eio=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH counts from the root of the mount, and what is below it shares its fault. */
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err);
-/* path without slashes at either end. */
+/* SLOWFS_EIO, SLOWFS_HANG or none; path without slashes at either end. */
 enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char *path);
+/* By how many bytes the size of the file is told wrong. */
+int64_t cop_slowfs_fault_size(struct cop_slowfs_state *s, const char *path);
 bool cop_slowfs_fault_any(struct cop_slowfs_state *s);
 
 /* ---- serve.c: what every operation goes through ---- */
@@ -116,6 +118,8 @@ int cop_slowfs_begin(struct cop_slowfs *fs, fuse_req_t req, enum cop_slowfs_coun
 /* The cost of bytes that were read: a read is charged here, after the bytes are known, not in cop_slowfs_begin. */
 void cop_slowfs_charge_read(struct cop_slowfs *fs, uint64_t bytes);
 void cop_slowfs_done(struct cop_slowfs *fs);
+/* Attributes as they are told. name as above. */
+void cop_slowfs_lie(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, struct stat *st);
 void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, uint64_t amount);
 void cop_slowfs_reply_err(struct cop_slowfs *fs, fuse_req_t req, int code);
 

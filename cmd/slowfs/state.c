@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const char magic[8] = "slowfs1";
+static const char magic[8] = "slowfs2";
 
 static const char *const counter_names[SLOWFS_COUNTERS] = {
 	[SLOWFS_LOOKUP] = "lookup",

@@ -12,6 +12,7 @@ struct mount {
 
 struct fault {
 	enum cop_slowfs_fault kind;
+	int64_t bytes; /* SLOWFS_SIZE */
 	char path[COP_SLOWFS_PATH_MAX];
 };
 

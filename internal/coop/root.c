@@ -41,9 +41,9 @@ static void land_chunk(struct flight *f, int rc, size_t got)
 {
 	struct cop_landing l = {.data = f->buf, .len = f->buf_len};
 
-	/* Fewer bytes than the version promises: the file is not that version any more. */
+	/* It was found to be of this version and size after the read: the storage contradicts itself. */
 	if (!rc && got != f->buf_len)
-		rc = -ESTALE;
+		rc = -EIO;
 	if (rc) {
 		cop_coop_fail(f, rc);
 		return;

@@ -25,9 +25,12 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	struct cop_stats *stats = op->fs->conf.stats;
 
 	free(data);
-	/* It was there when it was opened, and had these bytes: anything else is another file. */
-	if (rc == -ENOENT || (!rc && len < op->size))
+	/* It was there when it was opened: this is another file. */
+	if (rc == -ENOENT)
 		rc = -ESTALE;
+	/* It was found to be of this version and size after the read: the storage contradicts itself. */
+	else if (!rc && len < op->size)
+		rc = -EIO;
 	if (rc) {
 		cop_fs_forget_name(op->fs, op->inode);
 		cop_fs_fail(op, rc);

@@ -5,7 +5,7 @@
 # limit: 60
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 30
+plan 33
 
 fresh() { # OPTION…: slowfs over $T/src again
 	without_slowfs
@@ -103,6 +103,13 @@ slow_fault hang=many/4
 timeout -s KILL 0.5 cat "$SRC/many/4" >/dev/null 2>&1
 is 'a killed reader is let go' $? 137
 slow_fault clear
+real=$(stat -c %s "$SRC/many/5")
+slow_fault size=1000:many/5
+slow_fault size=-2:many/6
+is 'a size told too large' "$(stat -c %s "$SRC/many/5")" $((real + 1000))
+is 'and one told too small' "$(stat -c %s "$SRC/many/6")" $((real - 2))
+slow_fault clear
+is 'until that is cleared' "$(stat -c %s "$SRC/many/5")" "$real"
 
 fails_with 2 'SOURCE and MOUNTPOINT' "$SLOWFS" "$T/src"
 fails_with 1 'source .*none: No such' "$SLOWFS" "$T/none" "$T/second"

@@ -245,7 +245,7 @@ slow_reset() {
 	as_user "$SLOWFS" --reset "$SLOW_STATE"
 }
 
-slow_fault() { # eio=PATH | hang=PATH | clear
+slow_fault() { # eio=PATH | hang=PATH | size=BYTES:PATH | clear
 	as_user "$SLOWFS" --fault "$SLOW_STATE" "$1"
 }
 
