@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The habits that a tool can check: layers, lengths, licence lines, shell scripts, promises in comments.
+# The habits that a tool can check: layers, lengths, licence lines, shell scripts, promises in comments, what cppcheck finds in C.
 #
 #   scripts/lint.sh [ROOT]
 set -u
@@ -93,6 +93,19 @@ check_shell() {
 		xargs -0 -n 8 -P "$(nproc)" shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155 || fault "shellcheck"
 }
 
+# What it has looked at once it looks at again only after a change. Tests are left out: the sanitizers run them.
+check_c() {
+	local suppressions=$here/cppcheck.supp
+	command -v cppcheck >/dev/null || {
+		echo "lint: no cppcheck here; scripts/install-deps.sh installs it" >&2
+		return 0
+	}
+	mkdir -p build/cppcheck
+	find internal cmd -name '*.c' ! -name '*_test.c' ! -name '*_fuzz.c' | LC_ALL=C sort |
+		cppcheck --file-list=- --quiet -j "$(nproc)" --cppcheck-build-dir=build/cppcheck --std=c11 --enable=warning,performance,portability \
+			--suppressions-list="$suppressions" --error-exitcode=1 -D_GNU_SOURCE -D__linux__ -Iinternal >&2 || fault "cppcheck"
+}
+
 "$here/check-layers.sh" . || fault "layers"
 long=$(check_lengths)
 [ -z "$long" ] || {
@@ -104,4 +117,5 @@ check_promises
 check_spaces
 check_paths
 check_shell
+check_c
 [ "$faults" -eq 0 ]

@@ -70,7 +70,7 @@ static int check_above(const char *path, struct cop_err *err)
 	struct stat st;
 	int rc = copy ? 0 : cop_err_set(err, ENOMEM, "no memory for a path");
 
-	for (char *end = copy; !rc && end && *end;) {
+	for (char *end = copy; !rc && *end;) {
 		char cut;
 
 		end += strspn(end, "/");

@@ -3,6 +3,7 @@
  * and ends at this node's own origin, so a flight ends however many of them fail. */
 #include "coop/coop_priv.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,13 +106,15 @@ static void note_first(struct flight *f)
 		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000, f->ask.path);
 }
 
-/* A packed chunk came into a buffer for an unpacked one. Without memory it stays there. */
-static void shrink(struct cop_landing *l)
+/* A packed chunk came into the flight's buffer, for an unpacked one, which is given back when the chunk lands elsewhere. Without memory
+ * it stays there. */
+static void shrink(const struct flight *f, struct cop_landing *l)
 {
 	void *data = l->packed ? malloc(l->len) : NULL;
 
+	assert(!l->packed || l->data == f->buf); /* else it was not sound */
 	if (data)
-		l->data = memcpy(data, l->data, l->len);
+		l->data = memcpy(data, f->buf, l->len);
 }
 
 static void took(struct flight *f, const struct cop_rpc_result *r)
@@ -134,7 +137,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	} else {
 		atomic_store(&f->coop->parent[f->stripe], f->hop);
 		note_first(f);
-		shrink(&l);
+		shrink(f, &l);
 		cop_coop_land(f, &l);
 	}
 }

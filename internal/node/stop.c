@@ -34,7 +34,7 @@ static void stopped_below(void *arg, struct gathered *g)
 void cop_node_stop_here(struct doing *d)
 {
 	struct cop_node *n = d->node;
-	struct gathered nothing = {0};
+	struct gathered nothing = {0}, alone = {.nodes = 1};
 	struct task task = {.op = OP_STOP, .path = ""};
 	bool first, now, over;
 
@@ -47,7 +47,7 @@ void cop_node_stop_here(struct doing *d)
 		cop_list_push_back(&n->stop_requests, &d->link);
 	pthread_mutex_unlock(&n->lock);
 	if (over) {
-		d->done(d->arg, d->local ? &(struct gathered){.nodes = 1} : &n->stop_result);
+		d->done(d->arg, d->local ? &alone : &n->stop_result);
 		cop_node_doing_free(d);
 		return;
 	}

@@ -187,7 +187,7 @@ static bool is_header(const struct cop_csv_record *r, const char *const *columns
 {
 	unsigned i = 0;
 
-	while (columns[i] && i < r->n && strcmp(r->field[i].text, columns[i]) == 0)
+	while (i < r->n && columns[i] && strcmp(r->field[i].text, columns[i]) == 0)
 		i++;
 	return !columns[i];
 }
