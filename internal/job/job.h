@@ -111,6 +111,8 @@ int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char
  * networks[rank] is "NAME ADDRESS\n" lines, or NULL. */
 int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, char *const *networks,
 	struct cop_err *err);
+/* What that has written for the same hosts: networks is theirs by rank, the caller's to free; NULL where the table has no such row. 0 or -errno. */
+int cop_job_table_read(const char *path, const struct cop_job_hosts *hosts, char **networks);
 /* Whether a text may stand in networks. Hostile: it comes from other nodes. */
 bool cop_job_networks_ok(const char *text);
 /* The hosts, one a line. */

@@ -220,6 +220,81 @@ int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, cha
 	return write_whole(path, &out, rc, "the table of addresses", err);
 }
 
+/* ---- reading what was written ---- */
+
+/* The names of the columns, out of the header. */
+static bool read_header(const char *text, size_t len, struct columns *c)
+{
+	const char *name;
+	size_t name_len;
+
+	if (len < 6 || memcmp(text, "# host", 6))
+		return false;
+	for (c->count = 0; c->count < COP_JOB_NETWORKS_MAX && cell(text, len, c->count + 1, &name, &name_len); c->count++) {
+		if (!name_len || name_len >= COP_JOB_NETWORK_MAX)
+			return false;
+		memcpy(c->name[c->count], name, name_len);
+		c->name[c->count][name_len] = '\0';
+	}
+	return true;
+}
+
+static char *read_row(const char *text, size_t len, const char *label, const struct columns *c)
+{
+	struct cop_buf out = {0};
+	const char *at;
+	size_t at_len;
+
+	if (!cell(text, len, 0, &at, &at_len) || !is(at, at_len, label))
+		return NULL;
+	cop_buf_str(&out, "");
+	for (unsigned n = 0; n < c->count; n++)
+		if (cell(text, len, n + 1, &at, &at_len) && at_len && !is(at, at_len, "NA"))
+			cop_buf_printf(&out, "%s %.*s\n", c->name[n], (int)at_len, at);
+	if (!out.failed && out.data && cop_job_networks_ok(out.data))
+		return out.data;
+	cop_buf_free(&out);
+	return NULL;
+}
+
+/* Rows stand in the order of the hosts. */
+static void read_rows(const char *text, const struct cop_job_hosts *hosts, const bool *shared, char **networks)
+{
+	struct columns c = {0};
+	const char *end = strchr(text, '\n');
+
+	if (!end || !read_header(text, (size_t)(end - text), &c))
+		return;
+	for (uint32_t i = 0; i < hosts->count; i++) {
+		struct cop_buf label = {0};
+		const char *line = end + 1;
+
+		end = strchr(line, '\n');
+		if (!end)
+			return;
+		add_label(hosts, shared, i, &label);
+		networks[i] = label.data ? read_row(line, (size_t)(end - line), label.data, &c) : NULL;
+		cop_buf_free(&label);
+	}
+}
+
+int cop_job_table_read(const char *path, const struct cop_job_hosts *hosts, char **networks)
+{
+	char *text = NULL;
+	bool *shared = NULL;
+	size_t len;
+	int rc = cop_read_file(path, COP_JOB_FILE_MAX, &text, &len);
+
+	memset(networks, 0, hosts->count * sizeof(*networks));
+	if (!rc)
+		rc = cop_job_labels(hosts, &shared);
+	if (!rc)
+		read_rows(text, hosts, shared, networks);
+	free(shared);
+	free(text);
+	return rc;
+}
+
 int cop_job_node_file_write(const char *path, const struct cop_job_hosts *hosts, struct cop_err *err)
 {
 	struct cop_buf out = {0};

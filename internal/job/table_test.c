@@ -104,6 +104,55 @@ static void a_table_that_was_written_is_read_by_the_name_of_a_network(void **sta
 	free(text);
 }
 
+static void write_text(const char *text)
+{
+	assert_int_equal(cop_write_file(path, text, strlen(text), 0600), 0);
+}
+
+static void networks_are(const char *first, const char *second)
+{
+	char *networks[HOSTS_MAX];
+	const char *want[] = {first, second};
+
+	assert_int_equal(cop_job_table_read(path, &hosts, networks), 0);
+	for (int i = 0; i < 2; i++) {
+		if (want[i])
+			assert_string_equal(networks[i], want[i]);
+		else
+			assert_null(networks[i]);
+		free(networks[i]);
+	}
+}
+
+static void a_table_that_was_written_gives_back_what_the_nodes_told(void **state)
+{
+	char both[] = "cxi0 ofi+cxi://0x1\ncxi1 ofi+cxi://0x2\n", one[] = "cxi1 ofi+cxi://0x3\n";
+	char *told[] = {both, one}, *nothing[] = {none, NULL};
+
+	(void)state;
+	given("n1,n2");
+	assert_int_equal(cop_job_table_write(path, &hosts, told, &err), 0);
+	networks_are(both, one);
+	assert_int_equal(cop_job_table_write(path, &hosts, nothing, &err), 0);
+	networks_are("", "");
+}
+
+static void rows_that_are_not_as_they_were_written_are_left_out(void **state)
+{
+	static const char *const bad[] = {"", "# host", "# hosts | lo\n", "n1 | ofi+tcp://1:2\n", "# host |\nn1 | ofi+tcp://1:2\n",
+		"# host | lo\nn2 | ofi+tcp://1:2\n", "# host | lo\nn1 | ofi+tcp://1:2", "# host | lo\nn1 | a b\n",
+		"# host | 0123456789012345678901234567890123456789012345678901234567890123456789\nn1 | ofi+tcp://1:2\n"};
+
+	(void)state;
+	given("n1,n2");
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++) {
+		write_text(bad[i]);
+		networks_are(NULL, NULL);
+	}
+	write_text("# host | lo\nsomething else\nn2 | ofi+tcp://1:2\n");
+	networks_are(NULL, "lo ofi+tcp://1:2\n");
+}
+
 static void a_header_need_not_be_a_comment(void **state)
 {
 	(void)state;
@@ -219,6 +268,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_has_a_column_for_each_network_and_NA_where_there_is_none),
 		cmocka_unit_test(a_table_that_was_written_is_read_by_the_name_of_a_network),
+		cmocka_unit_test(a_table_that_was_written_gives_back_what_the_nodes_told),
+		cmocka_unit_test(rows_that_are_not_as_they_were_written_are_left_out),
 		cmocka_unit_test(a_header_need_not_be_a_comment),
 		cmocka_unit_test(without_a_header_the_number_of_a_network_is_its_column),
 		cmocka_unit_test(a_header_without_the_network_says_that_there_is_none),

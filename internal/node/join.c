@@ -207,6 +207,9 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 			cop_node_ask_go(n);
 		}
 	}
+	/* Who was started again has another address than before. */
+	if (n->ready && root && !n->books_written)
+		cop_node_write_books(n);
 	if (n->ready)
 		return 0;
 	if (atomic_load(&n->stopping))

@@ -157,6 +157,8 @@ struct cop_node {
 	char **ready_address; /* root: as the nodes told them */
 	char **ready_networks;
 	uint32_t ready_count;
+	bool books_written;  /* root, main thread: at least once */
+	bool books_old;      /* root: a node was started again, elsewhere */
 	bool ready, aborted, logging;
 	_Atomic bool no_news; /* why it does not start is nothing that the others should hear from it */
 	int64_t began_ns;            /* by the clock of the job directory; 0: it has none */
@@ -350,7 +352,8 @@ bool cop_node_failure_heard(struct cop_node *n, char why[COP_NODE_WHY_SIZE]);
 
 /* ---- books.c: address books ---- */
 int cop_node_load_book(struct cop_node *n, struct cop_err *err);
-/* Root, main thread, when everyone is ready: the hosts, their addresses and where those came from, into the job directory. */
+/* Root, main thread, when everyone is ready and when one was started again: the hosts, their addresses and where those came from, into the job
+ * directory. */
 void cop_node_write_books(struct cop_node *n);
 /* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and what a stop of all has come to; where the
  * root is dead, the node that was asked for that. Nothing if more are missing than are named. */

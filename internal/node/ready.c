@@ -111,8 +111,11 @@ static int keep_text(char **where, const char *text, size_t len)
 
 static int note_at_root(struct cop_node *n, const struct told *t)
 {
+	const char *was = n->ready_address[t->rank];
+	bool same = was && strlen(was) == t->address_len && memcmp(was, t->address, t->address_len) == 0;
 	int rc = keep_text(&n->ready_address[t->rank], t->address, t->address_len);
 
+	n->books_old |= n->ready && !same;
 	if (!rc)
 		rc = keep_text(&n->ready_networks[t->rank], t->networks, t->networks_len);
 	if (!rc && !n->ready_rank[t->rank]) {
@@ -139,16 +142,37 @@ static int note_ready(struct cop_node *n, const struct told *t)
 	return 0;
 }
 
+static void write_again(struct cop_node *n, struct chore *c)
+{
+	free(c);
+	cop_node_write_books(n);
+}
+
+/* Without memory for it the files are old. */
+static void renew_books(struct cop_node *n)
+{
+	struct chore *c = calloc(1, sizeof(*c));
+
+	if (c)
+		c->run = write_again;
+	if (c && !cop_node_chore(n, c))
+		free(c);
+}
+
 static void heard(struct cop_node *n)
 {
-	bool complete, root = cop_topo_root(&n->topo, 0) == n->rank;
+	bool complete, old, root = cop_topo_root(&n->topo, 0) == n->rank;
 
 	pthread_mutex_lock(&n->lock);
-	complete = root && n->ready_count == n->topo.nodes;
+	complete = root && !n->ready && n->ready_count == n->topo.nodes;
+	old = n->books_old;
+	n->books_old = false;
 	pthread_mutex_unlock(&n->lock);
 	/* The main thread has files to write first. */
 	if (complete)
 		cop_node_wake(n);
+	else if (old)
+		renew_books(n);
 	else if (!root)
 		cop_node_ready_send(n);
 }

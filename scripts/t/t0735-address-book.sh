@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 21
+plan 32
 
 hosts_of() {
 	cut -d : -f 1 "$HOSTS"
@@ -64,6 +64,44 @@ ok 'the whole of it is kept' cmp "$T/site" "$JOB/logs/copper_address_book_full_o
 is 'with the hosts beside it' "$(cat "$JOB/logs/node_file.txt")" "$(hosts_of)"
 ok 'and a file comes down' cmp "$SRC/dir/numbers" "$W/mnt/1/dir/numbers"
 without_tree
+
+# ---- nodes that are started again, at other addresses
+
+running_at() { # RANK: what the newest log of that node says
+	sed -n 's/.*server running at address: //p' "$(ls -t "$JOB/logs/$(address_of "$1")"-*-output.log | head -n 1)"
+}
+book_of() { # RANK…
+	local rank
+	for rank; do
+		sed -n "$((rank + 1))s/.* //p" "$JOB/logs/copper_address_book.txt"
+	done
+}
+is_in_book() { # RANK
+	[ "$(book_of "$1")" = "$(running_at "$1")" ]
+}
+table_is_book() {
+	awk -F ' \\| ' 'NR == 1 { for (c = 2; c <= NF; c++) if ($c == "lo") break } NR > 1 { print $1, $c }' \
+		"$JOB/logs/copper_address_book_full_output.txt" | cmp - "$JOB/logs/copper_address_book.txt"
+}
+again() { # RANK: it is killed, and comes back
+	kill_node "$1"
+	unset "cop_killed[$1]"
+	start_node "$1" --net-type tcp://lo --peer-timeout 1
+}
+with_tree 3 --net-type tcp://lo --peer-timeout 1
+was=$(book_of 0 1 2)
+ok 'a root that was killed starts again' again 0
+ok 'the book has its new address' is_in_book 0
+is 'in the place of the old one' "$(book_of 0 1 2 | grep -cFx "$was")" 2
+is 'and those of the others as before' "$(book_of 1 2)" "$(tail -n 2 <<<"$was")"
+ok 'so has the raw table' table_is_book
+ok 'another node that was killed starts again' again 2
+ok 'the root puts that into the book, too' wait_for 10 is_in_book 2
+ok 'and into the table' wait_for 10 table_is_book
+is 'nothing else has changed' "$(book_of 0 1)" "$(running_at 0)
+$(sed -n 2p <<<"$was")"
+ok 'a file comes down to it' cmp "$SRC/dir/numbers" "$W/mnt/2/dir/numbers"
+ok 'and all stop' without_tree
 
 # ---- what cannot be found is named
 
