@@ -14,6 +14,7 @@
 
 #include "fabric/guard_priv.h"
 #include "fabric/ofi_priv.h"
+#include "fabric/plain.h"
 
 struct held {
 	int fd; /* -1: free */
@@ -82,7 +83,7 @@ int listen(int fd, int backlog)
 
 static void release(struct cop_guard_in *g, struct held *h)
 {
-	epoll_ctl(g->epoll_fd, EPOLL_CTL_DEL, h->fd, NULL);
+	cop_plain_epoll(g->epoll_fd, EPOLL_CTL_DEL, h->fd, NULL);
 	h->fd = -1;
 	g->count--;
 }
@@ -93,7 +94,7 @@ static void refuse(struct cop_guard_in *g, struct held *h, int rc)
 
 	cop_fabric_ofi_refused(g->rejected, &h->from, rc);
 	release(g, h);
-	close(fd);
+	cop_plain_close(fd);
 }
 
 /* It left before it said anything: as a node does that found another connection meanwhile, or that was killed. */
@@ -102,7 +103,7 @@ static void forget(struct cop_guard_in *g, struct held *h)
 	int fd = h->fd;
 
 	release(g, h);
-	close(fd);
+	cop_plain_close(fd);
 }
 
 static int unfinished(const struct held *h)
@@ -132,10 +133,10 @@ static void hold(struct cop_guard_in *g, int fd, const struct sockaddr_storage *
 
 	*h = (struct held){.fd = fd, .since_ms = cop_now_ms(), .number = ++g->numbers, .from = *from};
 	if (getsockname(fd, (struct sockaddr *)&h->at, &len) || cop_fabric_greet_challenge(h->challenge) ||
-		sendto(fd, h->challenge, sizeof(h->challenge), MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) != sizeof(h->challenge) ||
-		epoll_ctl(g->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
+		cop_plain_send(fd, h->challenge, sizeof(h->challenge), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(h->challenge) ||
+		cop_plain_epoll(g->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
 		h->fd = -1;
-		close(fd);
+		cop_plain_close(fd);
 		return;
 	}
 	g->count++;
@@ -155,7 +156,7 @@ static void knock(struct cop_guard_in *g)
 	if (fd < 0)
 		return;
 	len = sizeof(g->own);
-	if ((syscall(SYS_connect, fd, &g->own, len) && errno != EINPROGRESS) || getsockname(fd, (struct sockaddr *)&g->knock, &len))
+	if ((cop_plain_connect(fd, (struct sockaddr *)&g->own, len) && errno != EINPROGRESS) || getsockname(fd, (struct sockaddr *)&g->knock, &len))
 		close(fd);
 	else
 		g->knock_fd = fd;
@@ -213,11 +214,11 @@ static int accept_guarded(struct cop_guard_in *g)
 
 	if (fd >= 0)
 		return fd;
-	fd = accept4(g->listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+	fd = cop_plain_accept(g->listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	if (is_knock(g, &from) || !cop_fabric_ofi_may_enter(g->listener, fd))
-		close(fd);
+		cop_plain_close(fd);
 	else
 		hold(g, fd, &from);
 	errno = EAGAIN;
@@ -239,10 +240,10 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 	code = errno;
 	pthread_mutex_unlock(&lock);
 	if (!g && !closed) {
-		fd = accept4(listener, at, len, 0);
+		fd = cop_plain_accept(listener, at.__sockaddr__, len, 0);
 		if (fd < 0 || cop_fabric_ofi_may_enter(listener, fd))
 			return fd;
-		close(fd);
+		cop_plain_close(fd);
 		fd = -1;
 		code = EAGAIN;
 	} else if (fd >= 0 && len) {
@@ -265,8 +266,8 @@ static void pass(struct cop_guard_in *g, struct held *h)
 		return;
 	}
 	release(g, h);
-	if (g->passed_count == COP_GUARD_HELD_MAX || sendto(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) != sizeof(proof))
-		close(fd);
+	if (g->passed_count == COP_GUARD_HELD_MAX || cop_plain_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(proof))
+		cop_plain_close(fd);
 	else
 		g->passed[g->passed_count++] = fd;
 }
@@ -274,7 +275,7 @@ static void pass(struct cop_guard_in *g, struct held *h)
 /* Takes no byte more than the answer: what follows is for the provider. */
 static void go_on(struct cop_guard_in *g, struct held *h)
 {
-	ssize_t n = recvfrom(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT, NULL, NULL);
+	ssize_t n = cop_plain_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
 	const uint8_t magic[4] = {'C', 'O', 'P', 'G'};
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -372,9 +373,9 @@ void cop_fabric_guard_stop(struct cop_guard_in *g)
 	pthread_mutex_unlock(&lock);
 	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
 		if (g->held[i].fd >= 0)
-			close(g->held[i].fd);
+			cop_plain_close(g->held[i].fd);
 	while (g->passed_count)
-		close(take_passed(g));
+		cop_plain_close(take_passed(g));
 	if (g->knock_fd >= 0)
 		close(g->knock_fd);
 	close(g->epoll_fd);

@@ -7,12 +7,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "fabric/guard_priv.h"
 #include "fabric/ofi_priv.h"
+#include "fabric/plain.h"
 
 /* What the provider says first has a head and at most 256 bytes. */
 #define KEPT_MAX 1024
@@ -28,7 +26,7 @@ struct address {
 struct greeting {
 	struct greeting *next;
 	int fd;
-	ino_t socket;
+	uint64_t socket; /* its inode */
 	struct cop_greet_key key;
 	struct cop_stats *rejected;
 	struct sockaddr_storage to;
@@ -118,7 +116,7 @@ static bool begin(int fd, const struct sockaddr *to, socklen_t len)
 {
 	const struct address *a;
 	struct greeting *g, **at;
-	struct stat st;
+	uint64_t inode;
 
 	pthread_mutex_lock(&lock);
 	for (at = &greetings; *at;)
@@ -127,9 +125,9 @@ static bool begin(int fd, const struct sockaddr *to, socklen_t len)
 		else
 			at = &(*at)->next;
 	a = address_of(to, len);
-	g = a && fstat(fd, &st) == 0 ? calloc(1, sizeof(*g)) : NULL;
+	g = a && cop_plain_inode(fd, &inode) == 0 ? calloc(1, sizeof(*g)) : NULL;
 	if (g) {
-		*g = (struct greeting){.next = greetings, .fd = fd, .socket = st.st_ino, .key = a->key, .rejected = a->rejected};
+		*g = (struct greeting){.next = greetings, .fd = fd, .socket = inode, .key = a->key, .rejected = a->rejected};
 		memcpy(&g->to, to, COP_MIN(len, sizeof(g->to)));
 		greetings = g;
 		under_way++;
@@ -140,7 +138,7 @@ static bool begin(int fd, const struct sockaddr *to, socklen_t len)
 
 int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 {
-	int rc = (int)syscall(SYS_connect, fd, to.__sockaddr__, len), code = errno;
+	int rc = cop_plain_connect(fd, to.__sockaddr__, len), code = errno;
 
 	if ((rc == 0 || code == EINPROGRESS) && (to.__sockaddr__->sa_family == AF_INET || to.__sockaddr__->sa_family == AF_INET6))
 		if (!begin(fd, to.__sockaddr__, len)) {
@@ -157,7 +155,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 /* Takes what is there of a message of this length: 1 if it is whole, 0, or -errno. */
 static int take(int fd, uint8_t *in, size_t *have, size_t len)
 {
-	ssize_t n = *have < len ? recvfrom(fd, in + *have, len - *have, MSG_DONTWAIT, NULL, NULL) : 0;
+	ssize_t n = *have < len ? cop_plain_recv(fd, in + *have, len - *have, MSG_DONTWAIT) : 0;
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
@@ -177,7 +175,7 @@ static int answer(struct greeting *g)
 	if (rc)
 		return rc;
 	g->answered = true;
-	return sendmsg(g->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)(sizeof(g->answer) + g->kept_len) ? 1 : -EPIPE;
+	return cop_plain_sendmsg(g->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)(sizeof(g->answer) + g->kept_len) ? 1 : -EPIPE;
 }
 
 /* 1: it is through; 0: not yet; or -errno, now and whenever it is asked again. */
@@ -206,11 +204,11 @@ static int advance(struct greeting *g)
 static struct greeting **find(int fd)
 {
 	struct greeting **at = &greetings;
-	struct stat st;
+	uint64_t inode;
 
 	while (*at && (*at)->fd != fd)
 		at = &(*at)->next;
-	if (*at && (fstat(fd, &st) || st.st_ino != (*at)->socket)) {
+	if (*at && (cop_plain_inode(fd, &inode) || inode != (*at)->socket)) {
 		drop(at);
 		return NULL;
 	}
@@ -229,24 +227,12 @@ static ssize_t fail(int rc)
 static ssize_t keep_back(struct greeting *g, const void *data, size_t len)
 {
 	if (g->answered)
-		return sendto(g->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+		return cop_plain_send(g->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (len > sizeof(g->kept) - g->kept_len)
 		return fail(-ENOBUFS);
 	memcpy(g->kept + g->kept_len, data, len);
 	g->kept_len += len;
 	return (ssize_t)len;
-}
-
-/* The calls of libfabric as they are. Straight to the kernel: the thread sanitizer leaves alone what libfabric does by itself (tsan.supp),
- * and would take these for this module's. */
-static ssize_t plain_send(int fd, const void *data, size_t len, int flags)
-{
-	return syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
-}
-
-static ssize_t plain_recv(int fd, void *data, size_t len, int flags)
-{
-	return syscall(SYS_recvfrom, fd, data, len, flags, NULL, NULL);
 }
 
 ssize_t send(int fd, const void *data, size_t len, int flags)
@@ -255,13 +241,13 @@ ssize_t send(int fd, const void *data, size_t len, int flags)
 	ssize_t n = 0;
 
 	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
-		return plain_send(fd, data, len, flags);
+		return cop_plain_send(fd, data, len, flags);
 	pthread_mutex_lock(&lock);
 	at = find(fd);
 	if (at)
 		n = keep_back(*at, data, len);
 	pthread_mutex_unlock(&lock);
-	return at ? n : plain_send(fd, data, len, flags);
+	return at ? n : cop_plain_send(fd, data, len, flags);
 }
 
 ssize_t recv(int fd, void *data, size_t len, int flags)
@@ -270,13 +256,13 @@ ssize_t recv(int fd, void *data, size_t len, int flags)
 	int rc = 1;
 
 	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
-		return plain_recv(fd, data, len, flags);
+		return cop_plain_recv(fd, data, len, flags);
 	pthread_mutex_lock(&lock);
 	at = find(fd);
 	if (at && (rc = advance(*at)) == 1)
 		drop(at);
 	pthread_mutex_unlock(&lock);
 	if (rc == 1)
-		return plain_recv(fd, data, len, flags);
+		return cop_plain_recv(fd, data, len, flags);
 	return fail(rc ? rc : -EAGAIN);
 }
