@@ -15,7 +15,7 @@ rounds=${COP_ROUNDS:-12}
 prepare_tree 1
 mnt=$W/mnt/0
 mount_here() {
-	timeout $((60 * cop_slower)) "$COPPER" mount --source "$SRC" --cache-size 128M "$mnt" </dev/null >"$W/out.0" 2>&1
+	timeout "$(patient 60)" "$COPPER" mount --source "$SRC" --cache-size 128M "$mnt" </dev/null >"$W/out.0" 2>&1
 }
 cop_tree=1
 mount_here || bail "$(cat "$W/out.0")"

@@ -8,7 +8,7 @@
 plan 67
 
 stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as sockets tell
-	XDG_RUNTIME_DIR=$T/elsewhere timeout $((120 * cop_slower)) "$COPPER" stop "$@" >"$T/.out" 2>"$T/.err"
+	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" stop "$@" >"$T/.out" 2>"$T/.err"
 }
 mkdir -m 700 "$T/elsewhere"
 
@@ -26,7 +26,7 @@ start_plain() { # N OPTION…: without the harness's secret
 	prepare_tree "$n"
 	cop_tree=$n
 	for ((i = 0; i < n; i++)); do
-		timeout $((90 * cop_slower)) "$COPPER" mount --hosts "$HOSTS" --rank "$i" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$i" \
+		timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$i" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$i" \
 			</dev/null >"$W/out.$i" 2>&1 &
 		pids+=($!)
 	done

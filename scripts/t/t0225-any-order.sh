@@ -9,7 +9,7 @@ plan 19
 
 tree_loop() { # COMMAND…: again and again until $T/enough is there
 	while [ ! -e "$T/enough" ]; do
-		timeout $((60 * cop_slower)) "$@" >/dev/null 2>&1
+		timeout "$(patient 60)" "$@" >/dev/null 2>&1
 	done
 }
 

@@ -67,7 +67,7 @@ without_it() { # NAME [OPTION…]: rank 0 with the secret, rank 1 with what the 
 	shift
 	prepare_tree 2
 	start_node 0 --ready-timeout 5 &
-	timeout $((60 * cop_slower)) "$COPPER" mount --hosts "$HOSTS" --rank 1 --job-dir "$JOB" --source "$SRC" --ready-timeout 3 "$@" \
+	timeout "$(patient 60)" "$COPPER" mount --hosts "$HOSTS" --rank 1 --job-dir "$JOB" --source "$SRC" --ready-timeout 3 "$@" \
 		"$W/mnt/1" </dev/null >"$W/out.1" 2>&1
 	wait "$!"
 	matches "$name is in the log of the other" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" \

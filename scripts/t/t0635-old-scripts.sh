@@ -13,7 +13,7 @@ old() { # WHAT DIRECTORY
 	"$PYTHON" "$cop_t/old_readers.py" "$@"
 }
 copper() { # ARG…: standard output to $T/out, standard error to $T/err
-	timeout $((60 * cop_slower)) "$COPPER" "$@" </dev/null >"$T/out" 2>"$T/err"
+	timeout "$(patient 60)" "$COPPER" "$@" </dev/null >"$T/out" 2>"$T/err"
 }
 value() { # KEY: of the JSON in $T/out
 	json_value "$1" <"$T/out"
