@@ -35,6 +35,11 @@ void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req)
 		memcpy(path, payload, len);
 	path[len] = '\0';
 	task.path = path;
+	/* It ends, and those below it are still to be asked: by who asked it. */
+	if (task.op == OP_STOP && cop_node_stopped_alone(n)) {
+		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ESHUTDOWN});
+		return;
+	}
 	cop_node_do(n, &task, answer_req, req);
 }
 

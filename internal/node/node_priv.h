@@ -417,6 +417,8 @@ void cop_node_reply(struct cop_ctl_conn *conn, int status, struct cop_buf *b);
 /* ---- stop.c ---- */
 /* Asks the nodes below to stop, then this one does. */
 void cop_node_stop_here(struct doing *d);
+/* It has stopped, and was not asked to pass that on. */
+bool cop_node_stopped_alone(struct cop_node *n);
 void cop_node_stop_command(struct cop_node *n, struct command *c, bool local);
 /* Main thread, when the node has unmounted: adds its counts to those from below, writes them if it is the root, and answers
  * everyone who asked for it. */

@@ -31,6 +31,16 @@ static void stopped_below(void *arg, struct gathered *g)
 	end_this_node(n);
 }
 
+bool cop_node_stopped_alone(struct cop_node *n)
+{
+	bool alone;
+
+	pthread_mutex_lock(&n->lock);
+	alone = n->stopped && !n->stop_asked;
+	pthread_mutex_unlock(&n->lock);
+	return alone;
+}
+
 void cop_node_stop_here(struct doing *d)
 {
 	struct cop_node *n = d->node;

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sums over all nodes, where one of them gives no answer: whether it is dead, refuses or has failed is told apart, in every form.
+# modes: release asan
+# limit: 120
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 24
+
+stats_of_all() { # RANK: in every form that does not end the nodes, at once, for what is to be seen may pass
+	local mnt=$W/mnt/$1 pids=()
+	timeout "$(patient 60)" "$COPPER" cache-stats --all --json "$mnt" >"$T/all.json" 2>&1 &
+	pids+=($!)
+	[ "${2:-}" = json ] || {
+		timeout "$(patient 60)" "$COPPER" cache-stats --all --table "$mnt" >"$T/all.table" 2>&1 &
+		pids+=($!)
+		timeout "$(patient 60)" "$COPPER" cache-stats --invalidate "$mnt" >"$T/all.forgot" 2>&1 &
+		pids+=($!)
+	}
+	wait "${pids[@]}"
+}
+row_of() { # RANK: of all.json; "counted" if it is a living node's
+	"$PYTHON" -c '
+import json, sys
+for node in json.load(open(sys.argv[1]))["nodes"]:
+    if node["rank"] == int(sys.argv[2]):
+        print("counted" if "pid" in node else json.dumps({k: v for k, v in node.items() if k != "rank"}))' "$T/all.json" "$1"
+}
+totals() { # of those without an answer: dead refused failed missing, after those that answered
+	"$PYTHON" -c '
+import json, sys
+total = json.load(open(sys.argv[1]))["total"]
+print(*(total[k] for k in ("nodes", "dead", "refused", "failed", "missing")))' "$T/all.json"
+}
+log_of_2() {
+	cat "$JOB/logs/$(address_of 2)"-*-output.log
+}
+# In the place of rank 2; it waits for its parent, which is dead, and while it does so others find it.
+stranger() { # OPTION…
+	rm -f "$JOB/logs/$(address_of 2)"-*-output.log
+	start_node 2 --peer-timeout 60 --ready-timeout 120 "$@" &
+	stranger=$!
+	wait_for 20 eval 'log_of_2 | grep -q "parent not ready yet"' || bail 'the stranger does not wait for its parent'
+}
+# ---- dead and refused
+
+SRC=$T/src
+small_tree "$SRC"
+mkdir "$T/elsewhere"
+of_three_one_lives() {
+	with_tree 3 --peer-timeout 1
+	kill_node 0
+	kill_node 2
+	unset 'cop_killed[2]'
+}
+of_three_one_lives
+refused='{"host": "127.0.0.13", "refused": true, "reason": "it was started with other options", "below": 0}'
+
+stranger --source "$T/elsewhere"
+stats_of_all 1 json
+is 'a node of other options refuses' "$(row_of 2)" "$refused"
+is 'one that was killed is dead' "$(row_of 0)" '{"host": "127.0.0.11", "dead": true}'
+is 'the living is counted' "$(row_of 1)" counted
+is 'the total has each in its place' "$(totals)" '1 1 1 0 2'
+wait "$stranger"
+is 'the stranger has heard as much, and does not start' "$? $(grep -c 'was started with other options' "$W/out.2")" '1 1'
+
+stranger --source "$T/elsewhere"
+# Rank 2 has just ended, and counts as dead for a while.
+is_refused_in_table() {
+	"$COPPER" cache-stats --all --table "$W/mnt/1" >"$T/all.table" 2>&1
+	grep -q refused "$T/all.table"
+}
+COP_POLL_S=1 wait_for 40 is_refused_in_table
+matches 'the table has a row for it' "$(cat "$T/all.table")" '^ +2 +127\.0\.0\.13 +refused: it was started with other options$'
+matches 'and one for the dead' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +dead$'
+matches 'and counts them below' "$(tail -n 1 "$T/all.table")" '1 dead.*1 refused'
+wait "$stranger"
+cop_killed[2]=$stranger
+ok 'the living stops' without_tree
+
+# To a node that has heard nothing of rank 2 since it was killed.
+of_three_one_lives
+stranger --source "$T/elsewhere"
+timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
+is 'a stop fails' "$? $(cat "$T/.out")" '1 stopped 1/3 nodes'
+is 'and says of each what became of it' "$(grep ' (rank ' "$T/.err" | sort)" '127.0.0.11 (rank 0) did not answer
+127.0.0.13 (rank 2) refused: it was started with other options'
+wait "$stranger"
+unmount_killed
+is 'no mount is left' "$(mounts_left)" 0
+cop_tree=0
+
+# ---- failed: it hears, and is not any more what could answer
+
+with_slowfs --meta-us 10
+with_tree 3 --fanout 1 --peer-timeout 1
+slow_fault hang=dir/numbers
+timeout "$(patient 60)" cat "$W/mnt/1/dir/numbers" >/dev/null 2>&1 &
+ok 'a read hangs at the storage' wait_for 20 eval '[ "$(node_stat 0 waiting.origin_running)" -ge 1 ]'
+timeout "$(patient 60)" "$COPPER" stop --local "$W/mnt/0" >"$T/local" 2>&1 &
+wait_for 20 eval 'stats_of_all 1 json; [ "$(row_of 0)" != counted ]'
+stats_of_all 1
+is 'a node that ends, and waits for the storage, has failed' "$(row_of 0)" '{"host": "127.0.0.11", "failed": true, "reason": "it is ending", "below": 0}'
+is 'those below it are asked directly' "$(row_of 1) $(row_of 2)" 'counted counted'
+is 'the total has it' "$(totals)" '2 0 0 1 1'
+matches 'so has the table' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
+matches 'and counts it' "$(tail -n 1 "$T/all.table")" '1 failed'
+matches 'who wants something forgotten hears it' "$(cat "$T/all.forgot")" '^127\.0\.0\.11 \(rank 0\) failed: it is ending$'
+matches 'and how many have' "$(cat "$T/all.forgot")" '^invalidated on 2/3 nodes$'
+timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
+is 'a stop passes it over, and stops those below it' "$? $(cat "$T/.out")" '1 stopped 2/3 nodes'
+matches 'and says so' "$(cat "$T/.err")" '^127\.0\.0\.11 \(rank 0\) (failed: it is ending|did not answer)$'
+slow_fault clear
+wait
+ok 'nothing runs' wait_for 20 eval '[ "$(processes_of "$COPPER" | wc -l)" -eq 0 ]'
+cop_tree=0
+is 'and no mount of a node is left' "$(mounts_left)" 1
+without_slowfs
