@@ -301,6 +301,8 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 	if (list && *list) {
 		rc = load_list(list, default_port, &b, &why);
 		rc = finish(&b, rc, "SLURM_JOB_NODELIST", &why, out, err);
+		if (!rc)
+			cop_job_slurm_addresses(out);
 	} else if (file && *file) {
 		rc = load_file(file, default_port, true, &b, &why);
 		rc = finish(&b, rc, "PBS_NODEFILE", &why, out, err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -327,6 +328,43 @@ static void a_job_gets_ports_of_its_own_one_for_each_rank(void **state)
 	unsetenv("SLURM_JOB_NODELIST");
 }
 
+static void assert_address(uint32_t i, const char *want)
+{
+	char text[INET_ADDRSTRLEN];
+
+	assert_string_equal(inet_ntop(AF_INET, &hosts.host[i].address, text, sizeof(text)), want);
+}
+
+/* What it does not tell, or tells of several slurmd on one machine, stays open. */
+static void slurm_tells_the_addresses_of_its_nodes(void **state)
+{
+	char more[80], conf[400];
+
+	(void)state;
+	snprintf(more, sizeof(more), "%s/more", folder);
+	snprintf(conf, sizeof(conf), "# NodeName=n1 NodeAddr=10.9.9.9\nClusterName=x\nnodename=n[1-2] CPUs=4 \\\n NODEADDR=10.0.0.[1-2] State=UP\n"
+		"NodeName=n3 NodeAddr=n3-ib\nNodeName=n4 NodeAddr=127.0.0.1\nNodeName=n[5-6] NodeAddr=10.0.0.5\nNodeName=n9 NodeAddr=10.0.0.9\n"
+		"Include more\nNodeName= NodeAddr=\nNodeName=n[ NodeAddr=10.0.0.7\nInclude hosts\n");
+	assert_int_equal(cop_write_file(path, conf, strlen(conf), 0600), 0);
+	assert_int_equal(cop_write_file(more, "NodeName=n7 NodeAddr=10.0.0.7 # last", 36, 0600), 0);
+	setenv("SLURM_CONF", path, 1);
+	setenv("SLURM_NODE_ALIASES", "n8:10.0.0.8:a,n10:[10.0.0.10]:b,n11:[fe80::1]:c,n12,:,n13:10.0.0.1333333333333333:d", 1);
+	setenv("SLURM_JOB_NODELIST", "n[1-13]", 1);
+	assert_int_equal(cop_job_hosts_env(80, &hosts, &err), 0);
+	for (uint32_t i = 0; i < 10; i++) {
+		static const char *const want[] = {"10.0.0.1", "10.0.0.2", "0.0.0.0", "0.0.0.0", "0.0.0.0", "0.0.0.0", "10.0.0.7", "10.0.0.8", "10.0.0.9",
+			"10.0.0.10"};
+
+		assert_address(i, want[i]);
+	}
+	assert_address(10, "0.0.0.0");
+	assert_address(11, "0.0.0.0");
+	assert_address(12, "0.0.0.0");
+	unsetenv("SLURM_CONF");
+	unsetenv("SLURM_NODE_ALIASES");
+	unlink(more);
+}
+
 static uint16_t port_of_pbs(const char *job)
 {
 	struct cop_job_hosts h;
@@ -375,6 +413,7 @@ int main(void)
 		TEST(a_bad_environment_is_named),
 		TEST(pbs_names_a_host_once_for_each_slot),
 		TEST(slots_do_not_count_as_hosts),
+		TEST(slurm_tells_the_addresses_of_its_nodes),
 		TEST(a_job_gets_ports_of_its_own_one_for_each_rank),
 		TEST(parts_of_a_pbs_array_have_ports_of_their_own),
 	};

@@ -6,6 +6,8 @@
 #ifndef COP_JOB_H
 #define COP_JOB_H
 
+#include <netinet/in.h>
+
 #include "base/base.h"
 
 #define COP_JOB_PORT 7720
@@ -15,10 +17,11 @@
 #define COP_JOB_MAX_HOSTS 200000
 
 /* One host: name (or address), rendezvous port, and the port that its node takes where that one is taken; 0: none, since somebody chose
- * the first. */
+ * the first. The address is the scheduler's, 0.0.0.0 where it tells none: then the name service has to be asked. */
 struct cop_job_host {
 	char *name;
 	uint16_t port, second_port;
+	struct in_addr address;
 };
 
 struct cop_job_hosts {

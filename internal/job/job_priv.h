@@ -32,6 +32,9 @@ int cop_job_list_expand(const char *text, size_t len, uint16_t default_port,
 int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, bool once,
 	struct cop_job_builder *b, struct cop_err *err);
 
+/* slurm.c: fills in the addresses that Slurm has for them on this machine. */
+void cop_job_slurm_addresses(struct cop_job_hosts *h);
+
 /* ---- the secret ---------------------------------------------------------------------- */
 
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err);

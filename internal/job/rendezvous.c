@@ -335,8 +335,9 @@ static struct rdv_ask *ask_new(const struct cop_job_host *host, uint32_t timeout
 	a->step = RDV_WAITS;
 	/* to.sin_port is 0 as long as the address is not known. */
 	if (!parse_address(host->name, host->port, &a->to)) {
-		a->to.sin_port = 0;
-		a->step = RDV_NEEDS_NAME;
+		a->to.sin_addr = host->address;
+		a->to.sin_port = host->address.s_addr ? htons(host->port) : 0;
+		a->step = host->address.s_addr ? RDV_WAITS : RDV_NEEDS_NAME;
 	}
 	return a;
 }

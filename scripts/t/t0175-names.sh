@@ -5,7 +5,7 @@
 # limit: 60
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 17
+plan 20
 
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 small_tree "$T/src"
@@ -100,6 +100,27 @@ for i in 1 2; do
 done
 ok 'a file comes' on cmp "$T/src/dir/numbers" "$T/mnt.2/dir/numbers"
 is 'the tree is stopped from outside by its names' "$(on "$COPPER" stop -d "$T/job" --secret-file "$T/secret" 2>&1)" 'stopped 2/2 nodes'
+
+# ---- nodes that only Slurm knows
+
+printf 'NodeName=x[1-2] NodeAddr=10.77.0.[1-2] CPUs=1\n' >"$T/slurm.conf"
+if on ip address add 10.77.0.2/24 dev outside 2>/dev/null; then
+	for i in 1 2; do
+		SLURM_JOB_NODELIST='x[1-2]' SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=$((i - 1)) SLURM_CONF=$T/slurm.conf on unshare --uts bash -c 'hostname "$0" && exec "$@"' \
+			"x$i" timeout "$(patient 60)" "$COPPER" mount --secret-file "$T/secret" -d "$T/slurm" --source "$T/src" \
+			--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$T/mnt.$i" >"$T/out.$i" 2>&1 &
+		starts[i]=$!
+	done
+	for i in 1 2; do
+		wait "${starts[i]}"
+		is "x$i finds its tree" "$? $(cat "$T/out.$i")" '0 '
+	done
+	is 'and the tree stops' "$(on "$COPPER" stop --runtime-dir "$T/run.1" "$T/mnt.1" 2>&1)" 'stopped 2/2 nodes'
+else
+	for i in 1 2 3; do
+		pass 'nodes that only Slurm knows # SKIP no veth here'
+	done
+fi
 
 # ---- and nothing was loaded
 

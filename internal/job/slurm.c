@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The addresses by which Slurm reaches its nodes, for names that no name service has to be asked for. Two sources, both on the node:
+ *
+ *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[10.0.0.2]:host", in jobs on nodes that were made for them (clouds)
+ *	slurm.conf           "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files that it includes
+ *
+ * The controller is not asked: ten thousand nodes would at once. Whatever is not understood is passed over, for the names remain.
+ * A loopback address is of several slurmd on one machine, which share it, and tells them from each other no more. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "job/job_priv.h"
+
+#define CONF_MAX (16 * COP_MIB)
+#define INCLUDES_MAX 16 /* files in all */
+#define NAMES_MAX (4u * COP_JOB_MAX_HOSTS)
+
+struct learning {
+	struct cop_job_hosts *hosts;
+	struct cop_job_map ranks; /* by name, port 0; of those with one name, which stand together, the first */
+	unsigned files, names; /* that were read */
+};
+
+static void learn(struct learning *l, const char *name, size_t len, const char *text)
+{
+	struct in_addr address;
+	uint32_t i = cop_job_map_get(&l->ranks, name, len, 0);
+
+	if (i == COP_JOB_ABSENT || inet_pton(AF_INET, text, &address) != 1 || (ntohl(address.s_addr) >> 24) == 127)
+		return;
+	for (; i < l->hosts->count && strlen(l->hosts->host[i].name) == len && memcmp(l->hosts->host[i].name, name, len) == 0; i++)
+		l->hosts->host[i].address = address;
+}
+
+/* ---- the environment ---- */
+
+static void learn_aliases(struct learning *l, const char *text)
+{
+	while (text && *text) {
+		size_t len = strcspn(text, ","), name = strcspn(text, ":,");
+		const char *at = text + name + (text[name] == ':');
+		char address[INET_ADDRSTRLEN] = "";
+
+		at += *at == '[';
+		snprintf(address, sizeof(address), "%.*s", (int)strcspn(at, "]:,"), at);
+		learn(l, text, name, address);
+		text += len + (text[len] == ',');
+	}
+}
+
+/* ---- slurm.conf ---- */
+
+static void learn_lists(struct learning *l, const char *names, size_t names_len, const char *addresses, size_t addresses_len)
+{
+	struct cop_job_builder n = {0}, a = {0};
+
+	if (l->names > NAMES_MAX)
+		return;
+	if (cop_job_list_expand(names, names_len, 0, &n, NULL) == 0 && cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0 &&
+		n.hosts.count == a.hosts.count)
+		for (uint32_t i = 0; i < n.hosts.count; i++)
+			learn(l, n.hosts.host[i].name, strlen(n.hosts.host[i].name), a.hosts.host[i].name);
+	l->names += n.hosts.count + 1;
+	cop_job_hosts_free(&n.hosts);
+	cop_job_hosts_free(&a.hosts);
+}
+
+/* What stands behind "Key=" on the line; NULL without it. */
+static const char *value_of(const char *line, size_t len, const char *key, size_t *value_len)
+{
+	size_t key_len = strlen(key);
+
+	for (const char *p = line, *end = line + len; p < end;) {
+		size_t word;
+
+		while (p < end && strchr(" \t\r", *p))
+			p++;
+		for (word = 0; p + word < end && !strchr(" \t\r", p[word]); word++)
+			;
+		if (word > key_len + 1 && p[key_len] == '=' && strncasecmp(p, key, key_len) == 0) {
+			*value_len = word - key_len - 1;
+			return p + key_len + 1;
+		}
+		p += word;
+	}
+	return NULL;
+}
+
+static void read_conf(struct learning *l, const char *path);
+
+static void include(struct learning *l, const char *from, const char *name, size_t len)
+{
+	const char *slash = strrchr(from, '/');
+	char path[4096];
+	int n;
+
+	while (len && strchr(" \t", *name))
+		name++, len--;
+	while (len && strchr(" \t\r", name[len - 1]))
+		len--;
+	n = *name == '/' || !slash ? snprintf(path, sizeof(path), "%.*s", (int)len, name)
+				   : snprintf(path, sizeof(path), "%.*s/%.*s", (int)(slash - from), from, (int)len, name);
+	if (len && n < (int)sizeof(path))
+		read_conf(l, path);
+}
+
+static void read_line(struct learning *l, const char *path, const char *line, size_t len)
+{
+	size_t names_len, addresses_len;
+	const char *names = value_of(line, len, "NodeName", &names_len), *addresses = value_of(line, len, "NodeAddr", &addresses_len);
+
+	if (names && addresses)
+		learn_lists(l, names, names_len, addresses, addresses_len);
+	else if (len > 8 && strncasecmp(line, "Include", 7) == 0 && strchr(" \t", line[7]))
+		include(l, path, line + 8, len - 8);
+}
+
+static void read_conf(struct learning *l, const char *path)
+{
+	struct cop_job_lines lines = {0};
+	const char *line;
+	size_t len;
+	char *text;
+
+	if (l->files == INCLUDES_MAX || cop_read_file(path, CONF_MAX, &text, &len))
+		return;
+	l->files++;
+	/* A line goes on behind a backslash. */
+	for (char *p = text; (p = strstr(p, "\\\n"));)
+		p[0] = p[1] = ' ';
+	lines.p = text;
+	lines.end = text + len;
+	while (cop_job_lines_next(&lines, &line, &len))
+		read_line(l, path, line, len);
+	free(text);
+}
+
+/* ---- both ---- */
+
+void cop_job_slurm_addresses(struct cop_job_hosts *h)
+{
+	/* The last two are where a slurmd keeps what the controller gave it. */
+	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/var/spool/slurmd/conf-cache/slurm.conf"};
+	struct learning l = {.hosts = h};
+	const char *conf = getenv("SLURM_CONF");
+
+	if (cop_job_map_init(&l.ranks, h->count))
+		return;
+	for (uint32_t i = 0; i < h->count; i++)
+		cop_job_map_put(&l.ranks, h->host[i].name, strlen(h->host[i].name), 0, i);
+	if (conf && *conf)
+		read_conf(&l, conf);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(places) && !l.files; i++)
+		read_conf(&l, places[i]);
+	learn_aliases(&l, getenv("SLURM_NODE_ALIASES"));
+	cop_job_map_fini(&l.ranks);
+}
