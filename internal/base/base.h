@@ -137,6 +137,21 @@ void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
 void cop_buf_json_str(struct cop_buf *b, const char *text, size_t len);
 void cop_buf_free(struct cop_buf *b);
 
+/* ---- random numbers that came lately ----------------------------------- */
+
+#define COP_RECENT 1024
+
+/* The last COP_RECENT of them, by their first 8 bytes; zeroed memory holds none. */
+struct cop_recent {
+	uint64_t first[COP_RECENT];
+	unsigned next;
+};
+
+bool cop_recent_has(const struct cop_recent *r, const void *number);
+void cop_recent_add(struct cop_recent *r, const void *number);
+/* As if it had not come. */
+void cop_recent_drop(struct cop_recent *r, const void *number);
+
 /* ---- byte ranges ------------------------------------------------------ */
 
 struct cop_range {

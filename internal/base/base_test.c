@@ -154,6 +154,27 @@ static void lists_keep_their_order(void **state)
 	assert_int_equal(pop(&a), 1);
 }
 
+static void the_last_of_many_numbers_are_known(void **state)
+{
+	static struct cop_recent r;
+	uint64_t n = 0;
+
+	(void)state;
+	assert_false(cop_recent_has(&r, &n));
+	for (n = 1; n <= 3 * COP_RECENT; n++) {
+		assert_false(cop_recent_has(&r, &n));
+		cop_recent_add(&r, &n);
+	}
+	for (n = 1; n <= 3 * COP_RECENT; n++)
+		assert_int_equal(cop_recent_has(&r, &n), n > 2 * COP_RECENT);
+	n = 3 * COP_RECENT - 7;
+	cop_recent_drop(&r, &n);
+	assert_false(cop_recent_has(&r, &n));
+	cop_recent_drop(&r, &n);
+	n++;
+	assert_true(cop_recent_has(&r, &n));
+}
+
 struct seen {
 	char name[32];
 	bool blocked;
@@ -199,6 +220,7 @@ int main(void)
 		cmocka_unit_test(sizes_are_written_as_people_read_them),
 		cmocka_unit_test(hashes_depend_on_bytes_length_and_seed),
 		cmocka_unit_test(lists_keep_their_order),
+		cmocka_unit_test(the_last_of_many_numbers_are_known),
 		cmocka_unit_test(a_thread_has_a_name_that_is_cut_and_no_signals),
 	};
 

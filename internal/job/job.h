@@ -153,7 +153,8 @@ struct cop_rendezvous;
 typedef void cop_rendezvous_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
 /* The node of this fabric address has proved the secret and is about to be told ours. On the rendezvous thread; must not wait. */
 typedef void cop_rendezvous_met(void *ctx, const char *address);
-/* Somebody was refused: -ETIMEDOUT (said nothing), -EBADMSG (something else), -EACCES (a wrong proof). On the rendezvous thread. */
+/* Somebody was refused: -ETIMEDOUT (said nothing), -EBADMSG (something else), -EACCES (a wrong proof), -EALREADY (it came before). On the rendezvous
+ * thread. */
 typedef void cop_rendezvous_refused(void *ctx, int rc);
 
 struct cop_rendezvous_conf {

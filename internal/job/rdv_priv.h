@@ -34,7 +34,7 @@
  *
  * Each tells the fabric address of its sender. The tag of an ask is over its kind, its nonce, the "name:port" of who is asked and the
  * address; that of an answer over these and the nonce of the ask: an answer cannot be replayed, nor can one host's answer be passed off as
- * another's. An ask can be replayed, and does no more than it did. */
+ * another's. An ask that came lately is refused; an older one, or one to the process that was here before, tells what it told then. */
 #define RDV_NONCE 32
 #define RDV_MAC 32
 #define RDV_HEAD 8
@@ -150,6 +150,7 @@ struct cop_rendezvous {
 	struct cop_list asks;  /* [thread] */
 	uint32_t open_asks;    /* [thread] asks with a connection */
 	uint64_t accept_after_ms; /* [thread] 0, or no descriptors were left: try again then */
+	struct cop_recent heard; /* [thread] the nonces of asks */
 	struct rdv_conn conn[RDV_SERVED_MAX]; /* [thread] */
 };
 

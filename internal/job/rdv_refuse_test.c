@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -47,19 +48,26 @@ static struct cop_rendezvous *start(const char *name, uint16_t port)
 	return r;
 }
 
-/* Says this and ends; returns once it has been let go. */
-static void says(const struct cop_rendezvous *r, const char *text)
+/* Says this and ends; returns once it has been let go, and how many bytes came back. */
+static ssize_t speaks(const struct cop_rendezvous *r, const void *data, size_t len)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(cop_rendezvous_port(r))};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char byte;
+	char answer[RDV_MESSAGE_MAX];
+	ssize_t n;
 
 	inet_pton(AF_INET, "127.0.0.41", &to.sin_addr);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+	assert_int_equal(send(fd, data, len, MSG_NOSIGNAL), len);
 	shutdown(fd, SHUT_WR);
-	assert_true(recv(fd, &byte, 1, 0) <= 0);
+	n = recv(fd, answer, sizeof(answer), MSG_WAITALL);
 	close(fd);
+	return COP_MAX(n, 0);
+}
+
+static void says(const struct cop_rendezvous *r, const char *text)
+{
+	assert_int_equal(speaks(r, text, strlen(text)), 0);
 }
 
 static void strangers_are_told_by_what_they_say(void **state)
@@ -74,6 +82,31 @@ static void strangers_are_told_by_what_they_say(void **state)
 	says(r, "");
 	assert_int_equal(last, -ETIMEDOUT);
 	assert_int_equal(refusals, 3);
+	cop_rendezvous_stop(r);
+}
+
+static void an_ask_is_answered_once(void **state)
+{
+	struct cop_rendezvous *r = start("127.0.0.41", 0);
+	struct rdv_key key = {.mac = test_mac};
+	uint8_t ask[2][RDV_MESSAGE_MAX], nonce[RDV_NONCE];
+	unsigned before = refusals;
+	char identity[64];
+	int len = 0;
+
+	(void)state;
+	snprintf(identity, sizeof(identity), "127.0.0.41:%u", cop_rendezvous_port(r));
+	for (int i = 0; i < 2; i++) {
+		len = cop_rdv_ask_build(&key, identity, "127.0.0.42", nonce, ask[i]);
+		assert_true(len > 0);
+		assert_true(speaks(r, ask[i], (size_t)len) > RDV_FIXED);
+	}
+	assert_int_equal(refusals, before);
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(speaks(r, ask[i % 2], (size_t)len), 0);
+		assert_int_equal(last, -EALREADY);
+	}
+	assert_int_equal(refusals, before + 6);
 	cop_rendezvous_stop(r);
 }
 
@@ -110,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strangers_are_told_by_what_they_say),
+		cmocka_unit_test(an_ask_is_answered_once),
 		cmocka_unit_test(an_asker_that_gives_up_is_no_stranger),
 	};
 

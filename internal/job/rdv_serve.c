@@ -81,10 +81,13 @@ static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 	rc = cop_rdv_ask_check(&r->key, r->identity, c->in, c->in_len, address);
 	if (!rc)
 		return;
+	if (rc > 0 && cop_recent_has(&r->heard, c->in + RDV_HEAD))
+		rc = -EALREADY;
 	if (rc < 0) {
 		refuse(r, c, rc);
 		return;
 	}
+	cop_recent_add(&r->heard, c->in + RDV_HEAD);
 	if (r->met)
 		r->met(r->key.ctx, address);
 	rc = cop_rdv_answer_build(&r->key, r->identity, c->in, r->address, c->out);

@@ -23,7 +23,7 @@ void cop_rdv_wake(struct cop_rendezvous *r)
 void cop_rdv_refused(struct cop_rendezvous *r, const char *what, struct in_addr from, int rc)
 {
 	const char *why = rc == -ETIMEDOUT ? "it said nothing" : rc == -EACCES ? "it does not prove the job's secret" :
-		"it is not of Copper";
+		rc == -EALREADY ? "it came before" : "it is not of Copper";
 	char text[INET_ADDRSTRLEN] = "?";
 
 	inet_ntop(AF_INET, &from, text, sizeof(text));

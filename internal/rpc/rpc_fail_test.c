@@ -9,9 +9,8 @@
 #include "rpc/rpc_testing.h"
 
 #define TIMEOUT 3000
-#define COPIES 64
 
-/* What the tap does to messages, and copies of what went by. */
+/* What the tap does to messages. */
 struct tap {
 	struct t_world *w;
 	uint8_t flip;   /* change messages of this type */
@@ -20,11 +19,6 @@ struct tap {
 	void (*on_request)(void *world);
 	uint8_t *spoil; /* flip a byte here when a REPLY passes */
 	size_t from_n1_to_evil;
-	struct {
-		size_t len;
-		uint8_t msg[COP_FABRIC_MSG_MAX];
-	} copy[COPIES];
-	unsigned copies;
 };
 
 static bool tap_message(void *arg, const char *from, const char *to, void *msg, size_t len)
@@ -36,10 +30,6 @@ static bool tap_message(void *arg, const char *from, const char *to, void *msg, 
 	(void)from;
 	if (strstr(to, "evil"))
 		t->from_n1_to_evil++;
-	if (t->copies < COPIES) {
-		memcpy(t->copy[t->copies].msg, m, len);
-		t->copy[t->copies++].len = len;
-	}
 	if (type && t->flip == type)
 		m[len / 2] ^= 1;
 	if (type && t->drop == type && t->drops) {
@@ -70,52 +60,6 @@ static int teardown(void **state)
 {
 	t_free(*state);
 	return 0;
-}
-
-/* ---- a stranger on the network ---- */
-
-static void ignore_msg(void *ctx, const void *msg, size_t len)
-{
-	(void)ctx, (void)msg, (void)len;
-}
-
-static void ignore_tick(void *ctx, uint64_t now_ms)
-{
-	(void)ctx, (void)now_ms;
-}
-
-static struct cop_fabric *open_evil(struct t_world *w)
-{
-	struct cop_fabric_conf fc = {.events = {.recv = ignore_msg, .tick = ignore_tick}};
-	struct cop_fabric *evil = NULL;
-
-	assert_int_equal(cop_fabric_fake_open(w->net, "evil", &fc, &evil), 0);
-	return evil;
-}
-
-struct shot {
-	struct cop_fabric *evil;
-	const char *to;
-	const void *msg;
-	size_t len;
-};
-
-static void shoot_posted(void *arg)
-{
-	struct shot *s = arg;
-	cop_fabric_peer_t peer;
-
-	assert_int_equal(cop_fabric_peer(s->evil, s->to, &peer), 0);
-	assert_int_equal(cop_fabric_send(s->evil, peer, s->msg, s->len, NULL, NULL), 0);
-}
-
-static void shoot(struct t_world *w, struct cop_fabric *evil, const char *to, const void *msg,
-	size_t len)
-{
-	struct shot s = {evil, to, msg, len};
-
-	assert_int_equal(cop_fabric_post(evil, shoot_posted, &s), 0);
-	t_run(w);
 }
 
 /* ---- secrets ---- */
@@ -171,7 +115,7 @@ static void a_forged_answer_does_not_keep_the_true_one_out(void **state)
 static void a_stranger_gets_no_answer_and_costs_no_state(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = open_evil(w);
+	struct cop_fabric *evil = t_evil(w);
 	struct cop_wire_secret wrong = {{9}};
 	struct cop_hello h = {.from = 0, .to = 1, .session = 4, .address = "fake://evil",
 		.address_len = 11};
@@ -180,7 +124,7 @@ static void a_stranger_gets_no_answer_and_costs_no_state(void **state)
 	uint64_t before = t_stat(w, 1, COP_FABRIC_REJECTED);
 
 	for (size_t cut = 0; cut <= len; cut++)
-		shoot(w, evil, "fake://n1", msg, cut);
+		t_shoot(w, evil, "fake://n1", msg, cut);
 	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED) - before, len + 1);
 	assert_int_equal(tap.from_n1_to_evil, 0);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
@@ -188,62 +132,10 @@ static void a_stranger_gets_no_answer_and_costs_no_state(void **state)
 	cop_fabric_close(evil);
 }
 
-static void replayed_messages_change_nothing(void **state)
-{
-	struct t_world *w = *state;
-	struct cop_fabric *evil = open_evil(w);
-	struct t_result *t;
-	unsigned copies;
-
-	t_connect(w, 0, 1);
-	t = t_call_body(w, 0, 1, 100000, NULL, 0);
-	t_run(w);
-	assert_int_equal(t->status, 0);
-	copies = tap.copies;
-	assert_true(copies >= 6);
-	for (int round = 0; round < 3; round++)
-		for (unsigned i = 0; i < copies; i++) {
-			shoot(w, evil, "fake://n0", tap.copy[i].msg, tap.copy[i].len);
-			shoot(w, evil, "fake://n1", tap.copy[i].msg, tap.copy[i].len);
-		}
-	assert_int_equal(w->node[1].served, 2);
-	assert_int_equal(w->result[0].times, 1);
-	assert_int_equal(w->result[1].times, 1);
-	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
-	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
-	t_connect(w, 0, 1);
-	cop_fabric_close(evil);
-}
-
-static void an_old_hello_does_not_disturb_a_later_session(void **state)
-{
-	struct t_world *w = *state;
-	struct cop_fabric *evil = open_evil(w);
-	struct t_result *t;
-
-	t_connect(w, 0, 1);
-	assert_int_equal(tap.copy[0].msg[5], COP_FRAME_HELLO);
-	t_close(w, 0);
-	assert_int_equal(t_open(w, 0, &t_secret), 0);
-	t_connect(w, 0, 1);
-	t = t_call(w, 0, 1, T_HOLD, NULL, 0);
-	t_run(w);
-	shoot(w, evil, "fake://n1", tap.copy[0].msg, tap.copy[0].len);
-	assert_int_equal(w->node[1].rpc->half_count, 1);
-	t_answer_held(&w->node[1]);
-	t_run(w);
-	assert_int_equal(t->times, 1);
-	assert_int_equal(t->status, 0);
-	t_connect(w, 0, 1);
-	t_advance(w, 3 * TIMEOUT);
-	assert_int_equal(w->node[1].rpc->half_count, 0);
-	cop_fabric_close(evil);
-}
-
 static void garbage_with_the_right_session_id_ends_nothing(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = open_evil(w);
+	struct cop_fabric *evil = t_evil(w);
 	struct t_result *t;
 	uint8_t msg[200] = {0};
 	struct cop_frame_tx tx = {.key = {1}};
@@ -259,12 +151,12 @@ static void garbage_with_the_right_session_id_ends_nothing(void **state)
 
 		cop_wr_bytes(&wr, "payload of no meaning", 21);
 		len = cop_frame_seal(&tx, &wr);
-		shoot(w, evil, "fake://n0", msg, len);
+		t_shoot(w, evil, "fake://n0", msg, len);
 		f.session = w->node[1].rpc->peers[0]->in->sid;
 		wr = cop_frame_begin(msg, sizeof(msg), &f);
 		cop_wr_bytes(&wr, "payload of no meaning", 21);
 		len = cop_frame_seal(&tx, &wr);
-		shoot(w, evil, "fake://n1", msg, len);
+		t_shoot(w, evil, "fake://n1", msg, len);
 	}
 	assert_int_equal(t->times, 0);
 	assert_int_equal(w->node[1].served, 2);
@@ -277,7 +169,7 @@ static void garbage_with_the_right_session_id_ends_nothing(void **state)
 static void half_open_sessions_are_bounded(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = open_evil(w);
+	struct cop_fabric *evil = t_evil(w);
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (unsigned i = 0; i < 2 * HALF_OPEN_MAX; i++) {
@@ -285,7 +177,7 @@ static void half_open_sessions_are_bounded(void **state)
 			.address_len = 11, .nonce = {(uint8_t)i, (uint8_t)(i >> 8)}};
 		size_t len = cop_hello_write(&t_secret, &h, msg);
 
-		shoot(w, evil, "fake://n1", msg, len);
+		t_shoot(w, evil, "fake://n1", msg, len);
 		assert_true(w->node[1].rpc->half_count <= HALF_OPEN_MAX);
 	}
 	assert_int_equal(w->node[1].rpc->half_count, HALF_OPEN_MAX);
@@ -341,7 +233,7 @@ static void other_terms_are_answered_whatever_the_ranks(void **state)
 {
 	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
 	struct t_world *w = *state;
-	struct cop_fabric *evil = open_evil(w);
+	struct cop_fabric *evil = t_evil(w);
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
@@ -349,7 +241,7 @@ static void other_terms_are_answered_whatever_the_ranks(void **state)
 			.address = "fake://evil", .address_len = 11};
 		size_t len = cop_hello_write(&t_secret, &h, msg);
 
-		shoot(w, evil, "fake://n1", msg, len);
+		t_shoot(w, evil, "fake://n1", msg, len);
 	}
 	assert_int_equal(w->node[1].differs, COP_ARRAY_SIZE(ranks));
 	assert_int_equal(w->node[1].rpc->half_count, COP_ARRAY_SIZE(ranks));
@@ -362,7 +254,7 @@ static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
 {
 	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
 	struct t_world *w = *state;
-	struct cop_fabric *evil = open_evil(w);
+	struct cop_fabric *evil = t_evil(w);
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
@@ -370,7 +262,7 @@ static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
 			.address = "fake://evil", .address_len = 11};
 		size_t len = cop_hello_write(&t_secret, &h, msg);
 
-		shoot(w, evil, "fake://n1", msg, len);
+		t_shoot(w, evil, "fake://n1", msg, len);
 	}
 	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), COP_ARRAY_SIZE(ranks));
 	assert_int_equal(w->node[1].rpc->half_count, 0);
@@ -568,8 +460,6 @@ int main(void)
 		T(an_answer_without_the_secret_ends_in_eacces),
 		T(a_forged_answer_does_not_keep_the_true_one_out),
 		T(a_stranger_gets_no_answer_and_costs_no_state),
-		T(replayed_messages_change_nothing),
-		T(an_old_hello_does_not_disturb_a_later_session),
 		T(garbage_with_the_right_session_id_ends_nothing),
 		T(half_open_sessions_are_bounded),
 		T(nodes_with_other_terms_refuse_each_other_at_once),

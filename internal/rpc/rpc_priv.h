@@ -25,6 +25,10 @@
  * answers only if it does not know that one. The answer is authenticated and fresh, so nobody
  * else can end a live session. The calls under way are then sent again over the new session.
  *
+ * A HELLO that opened a session before is refused by its nonce. To a process that was not there then it makes a half-open session,
+ * whose WELCOME goes to the address of the true sender, who did not ask. That such a one ends unused is counted (fabric.dropped), but for
+ * no attempt, since a node may be killed at this very point.
+ *
  * It may have another address now: at the same time its address is resolved once more, and if that differs, the calls go there over
  * a new session.
  *
@@ -225,6 +229,7 @@ struct cop_rpc {
 	struct peer **peers; /* by rank */
 	struct cop_list peers_used, active, halves, serving;
 	unsigned half_count;
+	struct cop_recent hellos; /* the nonces of those that sessions were opened by */
 	struct idmap links;
 };
 

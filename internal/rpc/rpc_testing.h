@@ -355,4 +355,52 @@ static inline uint64_t t_stat(struct t_world *w, uint32_t rank, enum cop_counter
 	return cop_stats_get(&w->node[rank].stats, c);
 }
 
+/* ---- a stranger on the network ---- */
+
+static inline void t_ignore_msg(void *ctx, const void *msg, size_t len)
+{
+	(void)ctx, (void)msg, (void)len;
+}
+
+static inline void t_ignore_tick(void *ctx, uint64_t now_ms)
+{
+	(void)ctx, (void)now_ms;
+}
+
+static inline struct cop_fabric *t_evil(struct t_world *w)
+{
+	struct cop_fabric_conf fc = {.events = {.recv = t_ignore_msg, .tick = t_ignore_tick}};
+	struct cop_fabric *evil = NULL;
+
+	if (cop_fabric_fake_open(w->net, "evil", &fc, &evil))
+		abort();
+	return evil;
+}
+
+struct t_shot {
+	struct cop_fabric *evil;
+	const char *to;
+	const void *msg;
+	size_t len;
+};
+
+static inline void t_shoot_posted(void *arg)
+{
+	struct t_shot *s = arg;
+	cop_fabric_peer_t peer;
+
+	if (cop_fabric_peer(s->evil, s->to, &peer) || cop_fabric_send(s->evil, peer, s->msg, s->len, NULL, NULL))
+		abort();
+}
+
+static inline void t_shoot(struct t_world *w, struct cop_fabric *evil, const char *to, const void *msg,
+	size_t len)
+{
+	struct t_shot s = {evil, to, msg, len};
+
+	if (cop_fabric_post(evil, t_shoot_posted, &s))
+		abort();
+	t_run(w);
+}
+
 #endif

@@ -54,12 +54,6 @@ static bool knows(struct cop_rpc *r, const struct cop_hello *h)
 /* A HELLO that came before: answered once more per tick while half-open, never again after. */
 static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 {
-	const struct peer *p = h->from < r->conf.nodes ? r->peers[h->from] : NULL;
-
-	if (p && p->in && !memcmp(p->in->nonce, h->nonce, sizeof(h->nonce))) {
-		cop_rpc_reject(r, "hello", h->from, -EALREADY);
-		return true;
-	}
 	for (struct cop_list *at = r->halves.next; at != &r->halves; at = at->next) {
 		struct session *s = COP_CONTAINER_OF(at, struct session, at);
 
@@ -69,7 +63,10 @@ static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 			send_welcome(r, s);
 		return true;
 	}
-	return false;
+	if (!cop_recent_has(&r->hellos, h->nonce))
+		return false;
+	cop_rpc_reject(r, "hello", h->from, -EALREADY);
+	return true;
 }
 
 static struct session *make(struct cop_rpc *r, const struct cop_hello *h, const void *hello,
@@ -154,6 +151,7 @@ int cop_rpc_session_promote(struct cop_rpc *r, struct session *s)
 	cop_list_remove(&s->at);
 	s->half = false;
 	r->half_count--;
+	cop_recent_add(&r->hellos, s->nonce);
 	p->in = s;
 	s->advanced_ms = r->now_ms;
 	cop_log_debug("session accepted rank=%u again=%d", s->rank, old != NULL);
@@ -161,6 +159,14 @@ int cop_rpc_session_promote(struct cop_rpc *r, struct session *s)
 		cop_rpc_session_free(r, old);
 	cop_rpc_peer_alive(r, p, old != NULL);
 	return 0;
+}
+
+/* Nobody said anything on it, nor on a later one. */
+static bool came_to_nothing(const struct cop_rpc *r, const struct session *s)
+{
+	const struct peer *p = s->rank < r->conf.nodes ? r->peers[s->rank] : NULL;
+
+	return !s->refused && (!p || !p->in || p->in->made_ms < s->made_ms);
 }
 
 void cop_rpc_sessions_tick(struct cop_rpc *r)
@@ -171,8 +177,11 @@ void cop_rpc_sessions_tick(struct cop_rpc *r)
 		struct session *s = COP_CONTAINER_OF(at, struct session, at);
 
 		next = at->next;
-		if (r->now_ms - s->made_ms >= 2 * (uint64_t)r->conf.peer_timeout_ms)
-			cop_rpc_session_free(r, s);
+		if (r->now_ms - s->made_ms < 2 * (uint64_t)r->conf.peer_timeout_ms)
+			continue;
+		if (came_to_nothing(r, s))
+			cop_rpc_drop(r, "hello", s->rank, -ETIMEDOUT);
+		cop_rpc_session_free(r, s);
 	}
 	for (at = r->serving.next; at != &r->serving; at = next) {
 		next = at->next;
