@@ -80,19 +80,19 @@ static int start_workers(struct cop_fs *fs)
 	return rc;
 }
 
+/* A signal that comes just before a worker waits for a request is lost, so it is sent again. Joining with a time would go by the wall clock. */
 static void stop_workers(struct cop_fs *fs)
 {
-	struct timespec wait;
+	const struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
 
 	atomic_store(&fs->stopping, true);
 	for (unsigned i = 0; i < fs->n_workers; i++)
-		do {
+		pthread_kill(fs->worker[i], WAKE_SIGNAL);
+	for (unsigned i = 0; i < fs->n_workers; i++)
+		while (pthread_tryjoin_np(fs->worker[i], NULL)) {
+			nanosleep(&pause, NULL);
 			pthread_kill(fs->worker[i], WAKE_SIGNAL);
-			clock_gettime(CLOCK_REALTIME, &wait);
-			wait.tv_nsec += 10 * (long)COP_NS_PER_MS;
-			wait.tv_sec += wait.tv_nsec / (long)COP_NS_PER_S;
-			wait.tv_nsec %= (long)COP_NS_PER_S;
-		} while (pthread_timedjoin_np(fs->worker[i], NULL, &wait));
+		}
 	fs->n_workers = 0;
 }
 

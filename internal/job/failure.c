@@ -32,6 +32,29 @@ int64_t cop_job_file_time(const char *path)
 	return rc ? 0 : st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
 }
 
+int64_t cop_job_dir_time(const char *job_dir)
+{
+	int64_t now = 0;
+	struct cop_dir at;
+	struct stat st;
+	char *path, *tmp = NULL;
+	int fd;
+
+	if (asprintf(&path, NAME, job_dir) < 0)
+		return 0;
+	fd = cop_dir_of(path, &at) ? -1 : cop_open_temp(&at, &tmp);
+	if (fd >= 0) {
+		if (fstat(fd, &st) == 0)
+			now = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
+		close(fd);
+		unlinkat(at.fd, tmp, 0);
+	}
+	free(tmp);
+	cop_dir_done(&at);
+	free(path);
+	return now;
+}
+
 void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text)
 {
 	struct cop_buf line = {0};

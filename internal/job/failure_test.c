@@ -75,6 +75,20 @@ static void of_an_earlier_start_nothing_is_heard(void **state)
 	assert_false(heard(then + 60000000000LL));
 }
 
+static void the_folders_own_time_is_that_of_what_is_written_there(void **state)
+{
+	int64_t before, after;
+
+	(void)state;
+	before = cop_job_dir_time(dir);
+	assert_true(before > 0);
+	cop_job_failure_write(dir, 7, "no");
+	after = cop_job_dir_time(dir);
+	assert_true(before <= cop_job_file_time(path) && cop_job_file_time(path) <= after);
+	assert_true(heard(before));
+	assert_int_equal(cop_job_dir_time("/nowhere/at/all"), 0);
+}
+
 static void a_node_takes_back_its_own_word_and_the_root_any(void **state)
 {
 	(void)state;
@@ -192,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(what_one_node_says_another_reads),
 		T(of_an_earlier_start_nothing_is_heard),
+		T(the_folders_own_time_is_that_of_what_is_written_there),
 		T(a_node_takes_back_its_own_word_and_the_root_any),
 		T(a_word_that_comes_meanwhile_is_not_taken_away),
 		T(what_is_not_such_a_line_is_not_heard),

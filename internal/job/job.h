@@ -98,6 +98,8 @@ bool cop_job_step_failure_read(const char *job_dir, const char *step, uint64_t *
 void cop_job_step_failure_clear(const char *job_dir, const char *step);
 /* When the file was written, in ns since the epoch; 0 if that cannot be told. */
 int64_t cop_job_file_time(const char *path);
+/* The file system's time now, by a file that is made in JOBDIR/logs and taken away again; 0: none can be. */
+int64_t cop_job_dir_time(const char *job_dir);
 
 /* ---- address books: "hostname address" lines ------------------------------------------------------------ */
 

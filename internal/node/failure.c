@@ -8,18 +8,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define LOOK_MS 1000
 
 void cop_node_failure_begin(struct cop_node *n, const char *log_path)
 {
-	struct timespec now = {0};
-
 	n->began_ns = cop_job_file_time(log_path);
-	/* Without a log of its own it goes by this machine's clock. */
-	if (!n->began_ns && clock_gettime(CLOCK_REALTIME, &now) == 0)
-		n->began_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+	/* Without a log of its own; this machine's clock may be another than the file system's. */
+	if (!n->began_ns)
+		n->began_ns = cop_job_dir_time(n->job_dir);
 	n->failure_looked_ms = cop_now_ms();
 	cop_job_failure_clear(n->job_dir, n->rank);
 }

@@ -169,16 +169,10 @@ static int join(struct guest *g, const struct cop_node_stop_job *what, struct co
 /* False: the time is up. */
 static bool await(struct guest *g)
 {
-	uint64_t now = cop_now_ms(), left = now < g->deadline_ms ? g->deadline_ms - now : 0;
-	struct timespec until;
+	struct timespec until = {.tv_sec = (time_t)(g->deadline_ms / 1000), .tv_nsec = (long)(g->deadline_ms % 1000 * COP_NS_PER_MS)};
 	int rc;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += (time_t)(left / 1000);
-	until.tv_nsec += (long)(left % 1000) * (long)COP_NS_PER_MS;
-	until.tv_sec += until.tv_nsec / (long)COP_NS_PER_S;
-	until.tv_nsec %= (long)COP_NS_PER_S;
-	while ((rc = sem_timedwait(&g->come, &until)) && errno == EINTR)
+	while ((rc = sem_clockwait(&g->come, CLOCK_MONOTONIC, &until)) && errno == EINTR)
 		;
 	return rc == 0;
 }

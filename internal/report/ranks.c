@@ -148,7 +148,7 @@ static void wait_a_while(struct work *w, const struct cop_report_aggregate *what
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += LOOK_AGAIN_MS * (long)COP_NS_PER_MS;
 	until.tv_sec += until.tv_nsec / (long)COP_NS_PER_S;
 	until.tv_nsec %= (long)COP_NS_PER_S;
@@ -265,6 +265,7 @@ static void settle_top(struct work *w)
 static struct work *work_new(struct ranks_result *out)
 {
 	struct work *w = calloc(1, sizeof(*w));
+	pthread_condattr_t attr;
 
 	cop_report_faults_init(&out->faults);
 	cop_report_faults_init(&out->doubts);
@@ -273,7 +274,10 @@ static struct work *work_new(struct ranks_result *out)
 		return NULL;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->filled, NULL);
-	pthread_cond_init(&w->emptied, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->emptied, &attr);
+	pthread_condattr_destroy(&attr);
 	cop_report_faults_init(&w->no_top);
 	w->out = out;
 	return w;

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Clocks that are wrong by hours, either way, and that jump while nodes run: nothing waits longer or shorter for it, and nothing is fresher or
+# older. The clock of the machine is not touched: a node gets another wall clock from a library, and another monotonic one from a namespace.
+# modes: shared
+# limit: 150
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+ldd "$COPPER" >/dev/null 2>&1 || skip_all 'a static program takes no library'
+plan 14
+
+cat >"$T/shift.c" <<'C'
+/* The wall clock, moved by as many seconds as the file COP_SHIFT says at this moment. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static long shift(void)
+{
+	char text[32] = "";
+	const char *path = getenv("COP_SHIFT");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd >= 0) {
+		(void)!read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	return atol(text);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int rc = (int)syscall(SYS_clock_gettime, clock, ts);
+
+	if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+		ts->tv_sec += shift();
+	return rc;
+}
+
+int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+	struct timespec ts;
+
+	(void)zone;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	tv->tv_sec = ts.tv_sec;
+	tv->tv_usec = ts.tv_nsec / 1000;
+	return 0;
+}
+
+time_t time(time_t *out)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	if (out)
+		*out = ts.tv_sec;
+	return ts.tv_sec;
+}
+C
+cc -O1 -shared -fPIC -o "$T/shift.so" "$T/shift.c" || bail 'the library cannot be made'
+
+set_clock() { # WHO SECONDS: whole or not at all, since it is read at any moment
+	echo "$2" >"$T/new-shift" && mv "$T/new-shift" "$T/shift.$1"
+}
+clock_of() { # WHO: what is run by as_user from here on has this clock
+	cop_as=(env LD_PRELOAD="$T/shift.so" COP_SHIFT="$T/shift.$1")
+}
+hours=$((10 * 3600))
+set_clock 0 $hours
+set_clock 1 -$hours
+set_clock 2 0
+set_clock ahead $hours
+set_clock behind -$hours
+
+# Starts the nodes of a tree, each with its clock; rank 2 has been up for a month, if it is asked.
+start_tree() { # [OPTION…]
+	local rank pids=()
+	prepare_tree 3
+	cop_tree=3
+	for rank in 0 1 2; do
+		clock_of "$rank"
+		[ "$rank" -ne 2 ] || ! unshare --time --monotonic 2592000 true 2>/dev/null ||
+			cop_as=(unshare --time --fork --monotonic 2592000 "${cop_as[@]}")
+		start_node "$rank" "$@" &
+		pids+=($!)
+	done
+	cop_as=()
+	for rank in 0 1 2; do
+		wait "${pids[rank]}" || bail "rank $rank: exit $?: $(cat "$W/out.$rank")"
+	done
+}
+jump() {
+	set_clock 0 -$hours
+	set_clock 1 $hours
+	set_clock 2 $((2 * hours))
+}
+
+start_tree -P -N 5 --enoent-ttl-ms 500
+pass 'nodes whose clocks differ by 20 hours form a tree'
+shown() { # RANK: how many hours its log is ahead, rounded
+	local line
+	line=$(head -n 1 "$JOB"/logs/"$(address_of "$1")"-*.log)
+	echo $((($(date -d "${line:0:10} $(echo "${line:11:8}" | tr - :)" +%s) - $(date +%s) + 360000 + 1800) / 3600 - 100))
+}
+is 'the log of each has its wall clock' "$(shown 0) $(shown 1) $(shown 2)" '10 -10 0'
+for rank in 0 1 2; do
+	[ ! -e "$W/mnt/$rank/late" ] || bail "a name that is not there"
+done
+read_everything 0 1 2
+jump
+echo late >"$SRC/late"
+for rank in 0 1 2; do
+	ok "an absence ends in its time on node $rank, though its clock jumps" wait_for 20 test -e "$W/mnt/$rank/late"
+done
+set_clock 0 $hours
+ok 'and what is read is the same' diff -r "$SRC" "$W/mnt/2"
+is 'the commands work at any hour' "$(clock_of behind; node_stat 1 nodes)$(clock_of ahead; node_stat 1 nodes)" 33
+rm "$SRC/late"
+
+# A guest waits for all nodes with a deadline; one that goes by the wall clock is over at once, or never.
+clock_of behind
+timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop -d "$JOB" --secret-file "$SECRET" >"$T/.out" 2>&1
+is 'a command whose clock is behind stops the tree' "$?" 0
+cop_as=()
+matches 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
+cop_tree=0
+wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
+is 'and nothing is left' "$(nodes_running)$(mounts_left)" 00
+
+start_tree
+clock_of ahead
+jump
+ok 'a clock that jumps is in the way of no stop' timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop "$W/mnt/1"
+cop_as=()
+cop_tree=0
+is 'and nothing is left' "$(wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'; nodes_running)" 0
+
+# What one node says in the job directory is of this start by the file system's clock alone.
+for who in ahead behind; do
+	prepare_tree 2
+	clock_of "$who"
+	start_node 0 --log-type stdout --ready-timeout 20 &
+	first=$!
+	cop_as=()
+	wait_for 20 test -d "$JOB/logs"
+	timeout "$(patient 60)" "$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$T/none" \
+		"$W/mnt/1" >"$W/out.1" 2>&1
+	wait "$first"
+	matches "a node whose clock is $who hears why another did not start" "$(cat "$W/out.0")" "$(address_of 1).*did not start.*none"
+done
