@@ -336,6 +336,72 @@ static void a_count_that_overflows_the_record_area_is_refused(void **state)
 	free(l.data);
 }
 
+static void add_file(struct cop_listing_builder *b, const char *name, uint64_t ino)
+{
+	struct cop_attr attr = {.ino = ino, .mode = S_IFREG | 0644, .size = 10};
+
+	assert_int_equal(cop_listing_add(b, name, strlen(name), DT_REG, &attr, NULL, 0), 0);
+}
+
+static void of_two_listings_the_known_names_stay_and_the_new_ones_come(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t ino;
+	} wanted[] = {{"replaced", 1}, {"deleted", 2}, {"new", 13}};
+	struct cop_attr moved = {.ino = 2, .mode = S_IFDIR | 0755, .mtime_s = 78}, dir;
+	struct cop_listing_builder old = {0}, new = {0};
+	struct cop_listing_entry e;
+	struct blob known, newer, both;
+
+	(void)state;
+	add_file(&old, "replaced", 1);
+	add_file(&old, "deleted", 2);
+	known = build(&old, 0);
+	add_file(&new, "replaced", 11);
+	add_file(&new, "new", 13);
+	assert_int_equal(cop_listing_build(&new, &moved, COP_LISTING_COMPLETE, (void **)&newer.data, &newer.len), 0);
+	assert_int_equal(cop_listing_merge(known.data, newer.data, (void **)&both.data, &both.len), 0);
+	assert_int_equal(cop_listing_check(both.data, both.len), 0);
+	assert_int_equal(cop_listing_count(both.data), 3);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(wanted); i++) {
+		assert_true(cop_listing_find(both.data, wanted[i].name, strlen(wanted[i].name), &e));
+		assert_int_equal(e.attr.ino, wanted[i].ino);
+	}
+	cop_listing_dir(both.data, &dir);
+	assert_int_equal(dir.mtime_s, 78);
+	assert_int_equal(cop_listing_flags(both.data), COP_LISTING_COMPLETE);
+	free(known.data);
+	free(newer.data);
+	free(both.data);
+}
+
+static struct blob numbered(unsigned from, unsigned to)
+{
+	struct cop_listing_builder b = {0};
+	char name[16];
+
+	for (; from < to; from++) {
+		snprintf(name, sizeof(name), "n%u", from);
+		add(&b, name, DT_REG);
+	}
+	return build(&b, 0);
+}
+
+static void names_that_come_and_go_do_not_add_up_for_ever(void **state)
+{
+	struct blob a = numbered(0, 60000), b = numbered(50000, 65536), c = numbered(5536, 65537), both;
+
+	(void)state;
+	assert_int_equal(cop_listing_merge(a.data, b.data, (void **)&both.data, &both.len), 0);
+	assert_int_equal(cop_listing_count(both.data), 65536);
+	free(both.data);
+	assert_int_equal(cop_listing_merge(a.data, c.data, (void **)&both.data, &both.len), -E2BIG);
+	free(a.data);
+	free(b.data);
+	free(c.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +419,8 @@ int main(void)
 		cmocka_unit_test(swapped_and_repeated_records_are_refused),
 		cmocka_unit_test(a_listing_with_a_short_name_table_is_refused),
 		cmocka_unit_test(a_count_that_overflows_the_record_area_is_refused),
+		cmocka_unit_test(of_two_listings_the_known_names_stay_and_the_new_ones_come),
+		cmocka_unit_test(names_that_come_and_go_do_not_add_up_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

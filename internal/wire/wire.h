@@ -103,6 +103,9 @@ int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t
 int cop_listing_build(struct cop_listing_builder *b, const struct cop_attr *dir, uint32_t flags,
 	void **blob, size_t *len);
 void cop_listing_builder_free(struct cop_listing_builder *b);
+/* The names of both with their attributes in the one that is known, where it has them; the directory's own attributes and flags are the newer
+ * one's. The caller frees *blob. -ENOMEM; -E2BIG where the names are too many (65,536) or too long for one listing. */
+int cop_listing_merge(const void *known, const void *newer, void **blob, size_t *len);
 
 /* 0 if every later cop_listing_* call on this blob (8-byte aligned) is safe and lookups in it are sound: all offsets inside, cookies strictly
  * rising and each within reach of its name's hash, names well formed; -EBADMSG. */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two listings of one directory as one. Who has seen the older one goes on with its names and attributes, so that what a program
+ * reads in a directory is of one version; of the newer one come the names that were not there, the attributes of the directory itself, and
+ * what absence means. */
+#include "wire/listing_priv.h"
+
+#include <errno.h>
+
+/* Names that are deleted again and again at the storage would add up. */
+#define MERGED_MAX 65536u
+
+static int add(struct cop_listing_builder *b, const struct cop_listing_entry *e)
+{
+	if (b->count == MERGED_MAX)
+		return -E2BIG;
+	if (!e->has_attr)
+		return cop_listing_add_bare(b, e->name, e->name_len, e->type, e->ino);
+	return cop_listing_add(b, e->name, e->name_len, e->type, &e->attr, e->target, e->target_len);
+}
+
+static int add_all(struct cop_listing_builder *b, const void *blob, const void *without)
+{
+	uint32_t count = cop_listing_count(blob);
+	struct cop_listing_entry e, other;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		cop_listing_at(blob, i, &e);
+		if (!without || !cop_listing_find(without, e.name, e.name_len, &other))
+			rc = add(b, &e);
+	}
+	return rc;
+}
+
+int cop_listing_merge(const void *known, const void *newer, void **blob, size_t *len)
+{
+	struct cop_listing_builder b = {0};
+	struct cop_attr dir;
+	int rc = add_all(&b, known, NULL);
+
+	if (!rc)
+		rc = add_all(&b, newer, known);
+	if (rc) {
+		cop_listing_builder_free(&b);
+		return rc;
+	}
+	cop_listing_dir(newer, &dir);
+	return cop_listing_build(&b, &dir, cop_listing_flags(newer), blob, len);
+}
