@@ -119,9 +119,7 @@ void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes)
 	atomic_fetch_add(&c->used, bytes);
 }
 
-/* A new flight, in the table, with the table's reference and the leader's. */
-static struct node *new_flight(struct cop_cache *c, struct shard *s, uint64_t hash,
-	const struct cop_key *key)
+static struct node *new_node(struct cop_cache *c, uint64_t hash, const struct cop_key *key)
 {
 	struct node *n = cop_cache_starves(c) ? NULL : calloc(1, sizeof(*n) + key->path_len + 1);
 
@@ -132,16 +130,32 @@ static struct node *new_flight(struct cop_cache *c, struct shard *s, uint64_t ha
 	n->obj.key.path = n->path;
 	n->hash = hash;
 	n->born_ms = cop_now_ms();
-	n->in_table = true;
-	atomic_init(&n->refs, 2);
 	cop_list_init(&n->sieve);
 	cop_list_init(&n->waiters);
 	cop_list_init(&n->room);
-	maybe_grow(s);
-	n->next = s->bucket[hash & (s->buckets - 1)];
-	s->bucket[hash & (s->buckets - 1)] = n;
-	s->count++;
 	cop_cache_charge(c, n, sizeof(*n) + key->path_len + 1);
+	return n;
+}
+
+static void enter(struct shard *s, struct node *n)
+{
+	maybe_grow(s);
+	n->in_table = true;
+	n->next = s->bucket[n->hash & (s->buckets - 1)];
+	s->bucket[n->hash & (s->buckets - 1)] = n;
+	s->count++;
+}
+
+/* A new flight, in the table, with the table's reference and the leader's. */
+static struct node *new_flight(struct cop_cache *c, struct shard *s, uint64_t hash,
+	const struct cop_key *key)
+{
+	struct node *n = new_node(c, hash, key);
+
+	if (!n)
+		return NULL;
+	atomic_init(&n->refs, 2);
+	enter(s, n);
 	atomic_fetch_add(&c->flights, 1);
 	return n;
 }
@@ -259,6 +273,14 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n)
 	}
 }
 
+static void keep_landed(struct cop_cache *c, struct shard *s, struct node *n)
+{
+	n->in_sieve = true;
+	cop_list_push_front(&s->sieve, &n->sieve);
+	atomic_fetch_add(&c->bytes[n->obj.key.table], n->charged);
+	atomic_fetch_add(&c->entries[n->obj.key.table], 1);
+}
+
 /* Under the lock: the flight becomes an object; its waiters move to *waiters. */
 static void settle(struct cop_cache *c, struct shard *s, struct node *n, bool keep,
 	struct cop_list *waiters)
@@ -269,10 +291,7 @@ static void settle(struct cop_cache *c, struct shard *s, struct node *n, bool ke
 	if (!n->in_table)
 		return;
 	if (keep) {
-		n->in_sieve = true;
-		cop_list_push_front(&s->sieve, &n->sieve);
-		atomic_fetch_add(&c->bytes[n->obj.key.table], n->charged);
-		atomic_fetch_add(&c->entries[n->obj.key.table], 1);
+		keep_landed(c, s, n);
 	} else {
 		cop_cache_unlink(c, s, n);
 		atomic_fetch_sub(&n->refs, 1);
@@ -319,6 +338,34 @@ void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct co
 		waiter->landed(waiter, flight, landing->rc);
 	}
 	cop_obj_put(c, flight);
+}
+
+void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len)
+{
+	struct node *was = node_of(obj), *n = cop_cache_make_room(c, len) ? new_node(c, was->hash, &obj->key) : NULL;
+	struct shard *s = shard_of(c, was->hash);
+	bool replaced;
+
+	if (!n) {
+		cop_cache_release(c, data, len);
+		return;
+	}
+	cop_cache_charge(c, n, len);
+	n->state = LANDED;
+	n->obj.data = data;
+	n->obj.len = len;
+	atomic_store(&n->obj.stamp_ms, cop_now_ms());
+	atomic_init(&n->refs, 1);
+	pthread_mutex_lock(&s->lock);
+	replaced = was->in_table;
+	if (replaced) {
+		cop_cache_unlink(c, s, was);
+		enter(s, n);
+		keep_landed(c, s, n);
+	}
+	pthread_mutex_unlock(&s->lock);
+	/* The table's reference to the one, or the only one to the other. */
+	cop_obj_put(c, replaced ? obj : &n->obj);
 }
 
 void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj)

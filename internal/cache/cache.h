@@ -29,6 +29,7 @@ enum cop_facet {
 	COP_FACET_STATFS, /* metadata: statvfs of the source */
 	COP_FACET_CHECK, /* tree: whether a directory is still the same */
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
+	COP_FACET_NEWER, /* tree: a directory that is not of this version any more */
 };
 
 /* All that an object depends on: what answers one question for a key answers every other one. */
@@ -53,6 +54,7 @@ struct cop_obj {
 	bool packed;      /* data is a packed chunk (wire.h) */
 	_Atomic bool patient; /* of a flight: so far nobody waits for it who is in a hurry; set by its leader at once */
 	_Atomic uint64_t stamp_ms; /* cop_now_ms() when it landed or was last found to be still true */
+	_Atomic bool disproved; /* the storage has said otherwise, and it is to be dropped */
 	struct cop_key key; /* path points into the object */
 };
 
@@ -118,6 +120,10 @@ struct cop_landing {
 };
 /* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
 void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing);
+
+/* Puts data (malloc'ed, the cache's from now on) in the place of a landed object, which the caller holds, in one step: who looks finds the
+ * one or the other. Where that object has no place any more, or there is no room, nothing changes and data is freed. */
+void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
 /* malloc and free for what will land: not cleared, and a chunk's memory is used again. */
 void *cop_cache_alloc(struct cop_cache *c, size_t bytes);

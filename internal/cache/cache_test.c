@@ -286,6 +286,35 @@ static void dropping_a_directory_takes_what_is_below_and_nothing_else(void **sta
 	cop_cache_free(c);
 }
 
+static void an_object_takes_the_place_of_another_only_where_that_is_still_there(void **state)
+{
+	struct cop_cache *c = cop_cache_new(4096, NULL);
+	struct cop_key key = chunk_key("f", 0);
+	struct cop_obj *was, *is;
+
+	(void)state;
+	put_bytes(c, "f", 0, 10);
+	was = cop_cache_peek(c, &key);
+	cop_cache_replace(c, was, calloc(1, 20), 20);
+	is = cop_cache_peek(c, &key);
+	assert_int_equal(is->len, 20);
+	assert_int_equal(was->len, 10);
+	cop_cache_check(c);
+	cop_cache_replace(c, is, calloc(1, 5000), 5000);
+	cop_cache_replace(c, was, calloc(1, 30), 30);
+	cop_obj_put(c, was);
+	was = cop_cache_peek(c, &key);
+	assert_ptr_equal(was, is);
+	cop_obj_put(c, was);
+	cop_cache_forget(c, &key);
+	cop_cache_replace(c, is, calloc(1, 30), 30);
+	assert_false(cop_cache_has(c, &key));
+	cop_obj_put(c, is);
+	cop_cache_check(c);
+	assert_int_equal(used(c), 0);
+	cop_cache_free(c);
+}
+
 static void *hammer(void *arg)
 {
 	struct cop_cache *c = arg;
@@ -382,6 +411,7 @@ int main(void)
 		cmocka_unit_test(local_flights_leave_room_for_those_of_other_nodes),
 		cmocka_unit_test(room_is_shared_without_changing_the_sums),
 		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
+		cmocka_unit_test(an_object_takes_the_place_of_another_only_where_that_is_still_there),
 		cmocka_unit_test(who_walks_the_objects_may_use_the_cache),
 		cmocka_unit_test(threads_share_it),
 	};
