@@ -19,6 +19,7 @@ static const struct kind {
 	[COP_ASK_STATFS] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_STATFS, .no_path = true},
 	[COP_ASK_CHECK] = {.table = COP_TABLE_TREE, .facet = COP_FACET_CHECK, .version = true},
 	[COP_ASK_MANIFEST] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_MANIFEST, .index = true, .no_path = true},
+	[COP_ASK_NEWER] = {.table = COP_TABLE_TREE, .facet = COP_FACET_NEWER, .version = true},
 };
 
 struct cop_key cop_coop_key(const struct cop_ask *ask)
@@ -48,7 +49,7 @@ const char *cop_coop_kind_name(enum cop_ask_kind kind)
 {
 	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "listing", [COP_ASK_ENTRY] = "entry",
 		[COP_ASK_CHUNK] = "chunk", [COP_ASK_NAMES] = "names", [COP_ASK_HOLES] = "holes", [COP_ASK_STATFS] = "statfs",
-		[COP_ASK_CHECK] = "check", [COP_ASK_MANIFEST] = "manifest"};
+		[COP_ASK_CHECK] = "check", [COP_ASK_MANIFEST] = "manifest", [COP_ASK_NEWER] = "newer"};
 
 	return names[kind];
 }

@@ -98,7 +98,7 @@ static bool expired(const struct cop_coop *c, const struct cop_obj *obj)
 /* Whether an error is an answer that stays true for a while, or something that may pass. */
 static bool keeps(const struct flight *f, int rc)
 {
-	if (f->ask.kind == COP_ASK_CHECK)
+	if (f->ask.kind == COP_ASK_CHECK || f->ask.kind == COP_ASK_NEWER)
 		return false;
 	if (rc == 0)
 		return true;
@@ -108,94 +108,6 @@ static bool keeps(const struct flight *f, int rc)
 		rc == -ELOOP || rc == -ENAMETOOLONG || rc == -E2BIG;
 }
 
-static void forget(struct cop_coop *c, enum cop_ask_kind kind, const char *path)
-{
-	struct cop_ask ask = {.kind = kind, .path = path};
-	struct cop_key key = cop_coop_key(&ask);
-
-	cop_cache_forget(c->conf.cache, &key);
-}
-
-/* A file is not what its directory said: the directory and the name are asked again next time. */
-void cop_coop_forget_name(struct cop_coop *c, const char *path)
-{
-	char dir[4096];
-	const char *slash = strrchr(path, '/');
-	size_t len = slash ? (size_t)(slash - path) : 0;
-
-	forget(c, COP_ASK_ENTRY, path);
-	memcpy(dir, path, len);
-	dir[len] = '\0';
-	forget(c, COP_ASK_LISTING, dir);
-}
-
-static bool says(const struct cop_ask *ask, const struct cop_attr *attr)
-{
-	return attr->version == ask->version && (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
-}
-
-/* The file is not what the question says. Where that was learned from this node, what it says of the name goes, and is asked again
- * next time. Somebody's wrong question proves nothing against it. */
-static void disprove(struct cop_coop *c, const struct cop_ask *ask)
-{
-	struct cop_ask entry = {.kind = COP_ASK_ENTRY, .path = ask->path}, list = {.kind = COP_ASK_LISTING};
-	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
-	size_t len = slash ? (size_t)(slash - ask->path) : 0;
-	struct cop_obj *obj = cop_coop_peek(c, &entry);
-	struct cop_listing_entry e;
-	struct cop_attr attr;
-	char dir[4096];
-
-	if (obj && !obj->error) {
-		cop_entry_get(obj->data, &attr, NULL, NULL);
-		if (says(ask, &attr))
-			cop_cache_drop(c->conf.cache, obj);
-	}
-	if (obj)
-		cop_obj_put(c->conf.cache, obj);
-	memcpy(dir, ask->path, len);
-	dir[len] = '\0';
-	list.path = dir;
-	obj = cop_coop_peek(c, &list);
-	if (obj && !obj->error && cop_listing_find(obj->data, name, strlen(name), &e) && e.has_attr && says(ask, &e.attr))
-		cop_cache_drop(c->conf.cache, obj);
-	if (obj)
-		cop_obj_put(c->conf.cache, obj);
-}
-
-/* The listing of this directory if it is here and of this version, with a reference. */
-static struct cop_obj *listing_of(struct cop_coop *c, const char *path, uint64_t version)
-{
-	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = path};
-	struct cop_key key = cop_coop_key(&ask);
-	struct cop_obj *obj = cop_cache_peek(c->conf.cache, &key);
-	struct cop_attr dir;
-
-	if (!obj)
-		return NULL;
-	if (!obj->error) {
-		cop_listing_dir(obj->data, &dir);
-		if (dir.version == version)
-			return obj;
-	}
-	cop_obj_put(c->conf.cache, obj);
-	return NULL;
-}
-
-/* A check passed through this node: what it said is true of this node's listing too. */
-static void note_check(struct cop_coop *c, const struct cop_ask *ask, int rc)
-{
-	struct cop_obj *obj = listing_of(c, ask->path, ask->version);
-
-	if (!obj)
-		return;
-	if (rc == 0)
-		atomic_store(&obj->stamp_ms, cop_now_ms());
-	else
-		cop_cache_drop(c->conf.cache, obj);
-	cop_obj_put(c->conf.cache, obj);
-}
-
 void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 {
 	struct cop_coop *c = f->coop;
@@ -203,11 +115,7 @@ void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 
 	if (f->buf != l.data)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
-	/* A failure of this node says nothing about the file. */
-	if (l.rc && !cop_coop_is_own(l.rc) && (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_HOLES))
-		disprove(c, &f->ask);
-	if (f->ask.kind == COP_ASK_CHECK && !cop_coop_is_own(l.rc))
-		note_check(c, &f->ask, l.rc);
+	cop_coop_learn(f, &l);
 	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
 		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
 	else if (f->was_absent)
@@ -281,6 +189,8 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 		return -EINVAL;
 	if (atomic_load(&c->closing))
 		return -ESHUTDOWN;
+	if (ask->kind == COP_ASK_NEWER && (*obj = cop_coop_listing_but(c, ask)))
+		return 1;
 	for (;;) {
 		found = find_or_lead(c, ask, waiter, local, obj, &f);
 		if (found != COP_FOUND_HIT || !expired(c, *obj))
@@ -350,7 +260,7 @@ struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask)
 
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check)
 {
-	struct cop_obj *obj = listing_of(c, check->path, check->version);
+	struct cop_obj *obj = cop_coop_listing_of(c, check->path, check->version);
 	bool fresh;
 
 	if (!obj)
@@ -366,6 +276,7 @@ struct served {
 	struct cop_waiter waiter;
 	struct cop_coop *coop;
 	struct cop_rpc_req *req;
+	struct cop_obj *obj; /* a reference, while the answer waits */
 };
 
 struct held {
@@ -413,13 +324,25 @@ static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *
 	cop_rpc_reply(req, &a);
 }
 
+static void answer_served(void *arg)
+{
+	struct served *s = arg;
+
+	answer(s->coop, s->req, s->obj);
+	free(s);
+}
+
+/* Who hears that a file is not what its name said asks for the directory again, so that is to be gone here by then. */
 static void served_landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
+	const struct cop_coop_conf *conf = &s->coop->conf;
 
-	(void)rc;
-	answer(s->coop, s->req, cop_obj_get(obj));
-	free(s);
+	s->obj = cop_obj_get(obj);
+	if (conf->forget_names && cop_coop_disproves(rc) && obj->key.version)
+		conf->forget_names(conf->ctx, NULL, answer_served, s);
+	else
+		answer_served(s);
 }
 
 bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)

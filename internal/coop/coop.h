@@ -29,13 +29,14 @@ enum cop_ask_kind {
 	COP_ASK_STATFS,      /* struct cop_statfs of the source */
 	COP_ASK_CHECK,       /* is the listing with this version (of the directory) still true? */
 	COP_ASK_MANIFEST,    /* a piece of the manifest that rank 0 was given: its index; -ENODATA past the last one */
+	COP_ASK_NEWER,       /* listing blob of a directory that is not of this version any more: known names as they were, and the new ones */
 };
-#define COP_ASK_LAST COP_ASK_MANIFEST
+#define COP_ASK_LAST COP_ASK_NEWER
 
 struct cop_ask {
 	enum cop_ask_kind kind;
 	const char *path; /* relative to the source, NUL-terminated, at most 4095 bytes */
-	uint64_t version; /* of the file (chunk, holes) or of the directory (check) */
+	uint64_t version; /* of the file (chunk, holes) or of the directory (check, newer) */
 	uint64_t size;    /* of the file (chunk) */
 	uint64_t index;   /* of the chunk, of the piece */
 	bool later;       /* nobody waits for it yet: at the origin it goes behind what somebody waits for */
@@ -53,6 +54,9 @@ struct cop_coop_conf {
 	struct cop_rpc *rpc; /* NULL for a tree of one node */
 	/* Gives a copy (malloc'ed) of a piece of the manifest, on a node that has one. May be NULL; quick. 0 or -errno. */
 	int (*manifest)(void *ctx, uint64_t index, void **data, size_t *len);
+	/* The kernel of this node forgets the names in a directory; then(arg) is called once it has, also all that it was asked before, on
+	 * another thread or before this returns. dir NULL: only what it was asked before. May be NULL: there is no kernel to tell. */
+	void (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
 	void *ctx;
 	struct cop_stats *stats;
 };
@@ -77,6 +81,9 @@ bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);
 
 /* Fetches a chunk for nobody yet, if it is not there and memory is at hand. */
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);
+
+/* Somebody read a file past the tree, and it is not of this version any more: the names in its directory are asked again. */
+void cop_coop_doubt(struct cop_coop *c, const char *path, uint64_t version);
 
 /* Forgets what this node knows of one name: its entry and the listing that holds it. */
 void cop_coop_forget_name(struct cop_coop *c, const char *path);

@@ -82,6 +82,17 @@ bool cop_coop_has_room(struct flight *f, size_t len);
 /* It has not, and nothing of the answer is in memory any more: it waits for that room and asks again. Fails where there never will be. */
 void cop_coop_wait_for_more(struct flight *f, size_t len);
 
+/* ---- names.c ---- */
+
+/* What a flight that ends says about names that are known here. Of a newer listing it makes one of both. */
+void cop_coop_learn(struct flight *f, struct cop_landing *l);
+/* Whether an error about a file's bytes says that the file is not what its name said. */
+bool cop_coop_disproves(int rc);
+/* The listing of this directory if it is here and of this version, with a reference; else NULL. */
+struct cop_obj *cop_coop_listing_of(struct cop_coop *c, const char *path, uint64_t version);
+/* If it is here and of another version than the question's. */
+struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *newer);
+
 /* ---- hop.c, root.c, coop.c ---- */
 
 /* Asks the flight's hop, for the first time or again. */

@@ -47,6 +47,7 @@ static bool sound(const struct flight *f, const struct cop_landing *l)
 		return chunk_sound(f, l);
 	case COP_ASK_LISTING:
 	case COP_ASK_NAMES:
+	case COP_ASK_NEWER:
 		return data && cop_listing_check(data, len) == 0;
 	case COP_ASK_ENTRY:
 		return data && cop_entry_check(data, len) == 0;

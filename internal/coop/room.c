@@ -14,6 +14,7 @@ static size_t first_room(const struct flight *f)
 		return f->buf_len;
 	case COP_ASK_LISTING:
 	case COP_ASK_NAMES:
+	case COP_ASK_NEWER:
 	case COP_ASK_MANIFEST:
 		return LISTING_RESERVE;
 	default:

@@ -143,6 +143,7 @@ void cop_coop_read_origin(struct flight *f)
 		(unsigned long long)f->ask.index);
 	switch (f->ask.kind) {
 	case COP_ASK_LISTING:
+	case COP_ASK_NEWER:
 		cop_origin_list(o, f->ask.path, blob_read, f);
 		break;
 	case COP_ASK_NAMES:

@@ -18,6 +18,14 @@ bool cop_fs_bypasses(const struct cop_fs *fs, const struct cop_attr *attr)
 	return fs->conf.max_cacheable && S_ISREG(attr->mode) && attr->size > fs->conf.max_cacheable;
 }
 
+static void doubt(struct op *op)
+{
+	char path[PATH_BYTES];
+
+	if (cop_fs_path(op->inode, "", 0, path) >= 0)
+		cop_coop_doubt(op->fs->conf.coop, path, op->inode->attr.version);
+}
+
 static void have_bytes(void *arg, int rc, void *data, size_t len)
 {
 	struct bypass *b = arg;
@@ -31,6 +39,8 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	/* It was found to be of this version and size after the read: the storage contradicts itself. */
 	else if (!rc && len < op->size)
 		rc = -EIO;
+	if (rc == -ESTALE)
+		doubt(op);
 	if (rc) {
 		cop_fs_forget_name(op->fs, op->inode);
 		cop_fs_fail(op, rc);

@@ -129,6 +129,7 @@ static void with_names(struct op *op, struct cop_obj *obj, int rc)
 	if (rc) {
 		cop_fs_fail(op, rc);
 	} else {
+		cop_fs_meet_names(op->fs, op->inode, obj->data);
 		fill(&f, obj->data);
 		reply(&f);
 	}

@@ -30,6 +30,7 @@ struct inode {
 	_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
 	_Atomic bool whole;     /* all of it was asked for once */
 	_Atomic bool recorded;  /* a directory whose listing is in the record */
+	_Atomic uint64_t names_version; /* a directory's, in the listing that its names were last taken from; 0: none */
 	uint64_t hash;
 	struct cop_attr attr;
 	bool in_table;
@@ -70,6 +71,7 @@ struct cop_fs {
 	} *places;
 	size_t n_places;
 	_Atomic uint64_t epoch; /* counts invalidations: what was asked before one is not to be kept after it */
+	_Atomic unsigned turning; /* directories whose names the kernel forgets before this node does: nothing is to be kept meanwhile */
 	/* Names to invalidate in the kernel, done by a thread of its own: the kernel may wait for a request that a worker
 	 * should answer. Bounded; what does not fit is dropped, for the timeouts to catch. */
 	pthread_mutex_t notify_lock;
@@ -105,7 +107,9 @@ struct op {
 /* How long the kernel may answer by itself. */
 static inline double cop_fs_cache_seconds(const struct op *op)
 {
-	return op->fs->conf.observe || op->epoch != atomic_load(&op->fs->epoch) ? 0 : CACHE_SECONDS;
+	const struct cop_fs *fs = op->fs;
+
+	return fs->conf.observe || atomic_load(&fs->turning) || op->epoch != atomic_load(&fs->epoch) ? 0 : CACHE_SECONDS;
 }
 
 /* ---- inode.c ---- */
@@ -213,6 +217,8 @@ void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir);
 
 /* The kernel's pages of a file are not its bytes. */
 void cop_fs_forget_pages(struct cop_fs *fs, struct inode *i);
+/* The kernel asks again for each name in it. */
+void cop_fs_expire_names(struct cop_fs *fs, struct inode *dir);
 
 /* ---- change.c ---- */
 void cop_fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
@@ -232,6 +238,10 @@ void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fu
 	struct fuse_file_info *to_fi, size_t len, int flags);
 /* Answers the request if it is for an unnamed file, which libfuse would call unknown; false for any other. */
 bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf);
+
+/* ---- names.c ---- */
+/* Names of this directory are to be taken from this listing. Where the kernel has other ones, it asks for all of them again. */
+void cop_fs_meet_names(struct cop_fs *fs, struct inode *dir, const void *blob);
 
 /* ---- umount.c ---- */
 int cop_fs_umount(const char *mountpoint, bool lazy);

@@ -84,14 +84,14 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 {
 	(void)obj;
 	op->checked = true;
-	/* Still true: absent. Anything else: the listing was dropped, so this brings a new one. */
-	if (rc == 0) {
+	/* Still true, or no directory any more: absent. Else its names may be others: a name that is known stays what it was. */
+	if (rc == 0 || rc == -ENOENT || rc == -ENOTDIR) {
 		reply_absent(op, true);
 	} else {
 		cop_fs_count(op->req, COP_ENOENT_CLEARS);
 		cop_fs_profile_ttl(op, COP_PROF_CLEAR);
 		cop_fs_forget_names(op->fs, op->inode);
-		ask(op, COP_ASK_LISTING, 0, false, with_listing);
+		ask(op, COP_ASK_NEWER, op->version, false, with_listing);
 	}
 }
 
@@ -110,6 +110,7 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	cop_fs_count(op->req, COP_ENOENT_EXPIRES);
 	cop_fs_profile_ttl(op, COP_PROF_EXPIRE);
 	cop_listing_dir(obj->data, &dir);
+	op->version = dir.version;
 	ask(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
@@ -117,6 +118,8 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 {
 	struct cop_listing_entry e;
 
+	if (!rc)
+		cop_fs_meet_names(op->fs, op->inode, obj->data);
 	if (rc || !cop_listing_find(obj->data, op->name, op->name_len, &e)) {
 		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE))
 			listed_absent(op, obj);

@@ -3,18 +3,26 @@
  * a worker has to answer. */
 #include "fs/fs_priv.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define QUEUE_MAX 4096
 #define ROOT_ABSENT_MAX (64 * COP_KIB)
 
-/* A name below a directory; with an empty name the directory's own attributes and cached names; with under set everything
- * that is held at and below it. */
+/* What the kernel is told. */
+enum about {
+	ABOUT_NAME,  /* one name below a directory */
+	ABOUT_DIR,   /* a directory's own attributes and its list; a file's, and its pages */
+	ABOUT_NAMES, /* all names in it beside */
+	ABOUT_UNDER, /* all that is held at and below it */
+	ABOUT_NOTHING,
+};
+
 struct note {
 	struct cop_list link;
 	struct inode *dir; /* a reference */
-	bool under;
+	enum about about;
 	void (*told)(void *arg);
 	void *arg;
 	size_t len;
@@ -38,6 +46,7 @@ static struct note *next_note(struct cop_fs *fs)
 
 struct held {
 	struct inode *top;
+	bool names; /* only those right below */
 	struct inode **inode; /* references */
 	size_t count, size;
 };
@@ -55,7 +64,7 @@ static void collect(void *arg, struct inode *i)
 	size_t size = h->size ? 2 * h->size : 256;
 	struct inode **grown;
 
-	if (!is_below(i, h->top))
+	if (h->names ? i->parent != h->top : !is_below(i, h->top))
 		return;
 	if (h->count == h->size) {
 		grown = realloc(h->inode, size * sizeof(*grown));
@@ -132,15 +141,45 @@ static void tell_under(struct cop_fs *fs, struct inode *top)
 		tell_root_absent(fs);
 }
 
+/* Not dropped but expired, where the kernel can (Linux 6.2): what is in use, a working directory above all, keeps its place in the tree
+ * if it is still the same. */
+static void expire(struct cop_fs *fs, struct inode *i)
+{
+	fuse_ino_t dir = cop_fs_nodeid(fs, i->parent);
+	int rc;
+
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 16)
+	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, i->name, i->name_len);
+#else
+	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, i->name, i->name_len, FUSE_LL_EXPIRE_ONLY);
+#endif
+	if (rc == -ENOSYS)
+		fuse_lowlevel_notify_inval_entry(fs->session, dir, i->name, i->name_len);
+}
+
+static void tell_names(struct cop_fs *fs, struct inode *dir)
+{
+	struct held h = {.top = dir, .names = true};
+
+	cop_fs_inodes_each(fs, collect, &h);
+	for (size_t k = 0; k < h.count; k++) {
+		expire(fs, h.inode[k]);
+		cop_fs_inode_put(fs, h.inode[k], 1);
+	}
+	free(h.inode);
+}
+
 static void tell_note(struct cop_fs *fs, struct note *n)
 {
 	fuse_ino_t dir = cop_fs_nodeid(fs, n->dir);
 
-	if (n->under)
+	if (n->about == ABOUT_UNDER)
 		tell_under(fs, n->dir);
-	else if (n->len)
+	if (n->about == ABOUT_NAME)
 		fuse_lowlevel_notify_inval_entry(fs->session, dir, n->name, n->len);
-	else
+	if (n->about == ABOUT_NAMES)
+		tell_names(fs, n->dir);
+	if (n->about == ABOUT_NAMES || n->about == ABOUT_DIR)
 		fuse_lowlevel_notify_inval_inode(fs->session, dir, 0, 0);
 	cop_fs_inode_put(fs, n->dir, 1);
 	if (n->told)
@@ -185,7 +224,7 @@ void cop_fs_notify_stop(struct cop_fs *fs)
 
 /* ---- asking to tell ---- */
 
-static struct note *new_note(struct inode *dir, const char *name, size_t len)
+static struct note *new_note(struct inode *dir, enum about about, const char *name, size_t len)
 {
 	struct note *n = calloc(1, sizeof(*n) + len + 1);
 
@@ -194,6 +233,7 @@ static struct note *new_note(struct inode *dir, const char *name, size_t len)
 	cop_list_init(&n->link);
 	cop_fs_inode_ref(dir);
 	n->dir = dir;
+	n->about = about;
 	n->len = len;
 	memcpy(n->name, name, len);
 	return n;
@@ -221,9 +261,9 @@ static void queue(struct cop_fs *fs, struct note *n)
 	free(n);
 }
 
-static void tell(struct cop_fs *fs, struct inode *dir, const char *name, size_t len)
+static void tell(struct cop_fs *fs, struct inode *dir, enum about about, const char *name, size_t len)
 {
-	struct note *n = new_note(dir, name, len);
+	struct note *n = new_note(dir, about, name, len);
 
 	if (n)
 		queue(fs, n);
@@ -232,17 +272,22 @@ static void tell(struct cop_fs *fs, struct inode *dir, const char *name, size_t 
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i)
 {
 	if (i->parent)
-		tell(fs, i->parent, i->name, i->name_len);
+		tell(fs, i->parent, ABOUT_NAME, i->name, i->name_len);
 }
 
 void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir)
 {
-	tell(fs, dir, "", 0);
+	tell(fs, dir, ABOUT_DIR, "", 0);
+}
+
+void cop_fs_expire_names(struct cop_fs *fs, struct inode *dir)
+{
+	tell(fs, dir, ABOUT_NAMES, "", 0);
 }
 
 void cop_fs_forget_pages(struct cop_fs *fs, struct inode *i)
 {
-	tell(fs, i, "", 0);
+	tell(fs, i, ABOUT_DIR, "", 0);
 }
 
 /* The inode of the last part of the path that is held, with a reference; *rest is what follows it, "" if nothing does. */
@@ -266,23 +311,69 @@ static struct inode *walk(struct cop_fs *fs, const char *path, const char **rest
 	return at;
 }
 
+/* Takes the reference to dir. */
+static void tell_and_then(struct cop_fs *fs, struct inode *dir, enum about about, const char *name, void (*then)(void *arg), void *arg)
+{
+	struct note *n = new_note(dir, about, name, strcspn(name, "/"));
+
+	if (n) {
+		n->told = then;
+		n->arg = arg;
+		queue(fs, n);
+	} else {
+		then(arg);
+	}
+	cop_fs_inode_put(fs, dir, 1);
+}
+
 void cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *arg), void *arg)
 {
 	const char *rest;
 	struct inode *at;
-	struct note *n;
 
 	atomic_fetch_add(&fs->epoch, 1);
 	at = walk(fs, path, &rest);
+	/* The nodes have forgotten the list that held the name, and so all names that stand in it. */
+	if (!*rest && at->parent)
+		tell(fs, at->parent, ABOUT_NAMES, "", 0);
+	else if (*rest && !strchr(rest, '/'))
+		tell(fs, at, ABOUT_NAMES, "", 0);
 	/* A name that no inode stands for may be known as absent. */
-	n = new_note(at, rest, strcspn(rest, "/"));
-	if (n) {
-		n->under = !*rest;
-		n->told = told;
-		n->arg = arg;
-		queue(fs, n);
-	} else {
-		told(arg);
+	tell_and_then(fs, at, *rest ? ABOUT_NAME : ABOUT_UNDER, rest, told, arg);
+}
+
+struct turn {
+	struct cop_fs *fs;
+	void (*then)(void *arg);
+	void *arg;
+};
+
+/* What began before this node forgot the names may still be answered by them, and is not kept. */
+static void turned(void *arg)
+{
+	struct turn *t = arg;
+
+	t->then(t->arg);
+	atomic_fetch_add(&t->fs->epoch, 1);
+	atomic_fetch_sub(&t->fs->turning, 1);
+	free(t);
+}
+
+void cop_fs_forget_in(struct cop_fs *fs, const char *dir, void (*then)(void *arg), void *arg)
+{
+	struct turn *t = dir ? malloc(sizeof(*t)) : NULL;
+	const char *rest = "";
+	struct inode *at;
+
+	if (!t) {
+		cop_fs_inode_ref(fs->root);
+		tell_and_then(fs, fs->root, ABOUT_NOTHING, "", then, arg);
+		return;
 	}
-	cop_fs_inode_put(fs, at, 1);
+	*t = (struct turn){fs, then, arg};
+	atomic_fetch_add(&fs->turning, 1);
+	atomic_fetch_add(&fs->epoch, 1);
+	at = walk(fs, dir, &rest);
+	/* Of a directory that the kernel does not hold it knows no name. */
+	tell_and_then(fs, at, *rest ? ABOUT_NOTHING : ABOUT_NAMES, "", turned, t);
 }

@@ -237,12 +237,24 @@ static uint64_t sum_seed(const struct cop_node *n)
 	return seed;
 }
 
+static void forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
+{
+	struct cop_node *n = ctx;
+	struct cop_fs *fs = atomic_load(&n->fs);
+
+	if (fs)
+		cop_fs_forget_in(fs, dir, then, arg);
+	else
+		then(arg);
+}
+
 static int open_coop(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_coop_conf conf = {.topo = n->topo, .rank = n->rank, .chunk_bytes = n->conf->chunk,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .compress = compresses(n),
 		.sum_seed = sum_seed(n), .cache = n->cache,
-		.origin = n->origin, .rpc = n->rpc, .manifest = cop_node_prefetch_piece, .ctx = n, .stats = &n->stats};
+		.origin = n->origin, .rpc = n->rpc, .manifest = cop_node_prefetch_piece, .forget_names = forget_names,
+		.ctx = n, .stats = &n->stats};
 
 	atomic_store(&n->coop, cop_coop_new(&conf));
 	if (!n->coop)

@@ -114,6 +114,8 @@ is 'or one that gets shorter' \
 
 # ---- a source in trouble
 
+# A directory in which a file turned out to be another one is read anew.
+ls -l "$mnt" >/dev/null
 slow_fault eio=/fails
 matches 'an error of the source is an error' "$(cat "$mnt/fails" 2>&1 >"$T/.out")" 'Input/output error'
 is 'and not an empty file' "$(stat -c %s "$mnt/fails")" "$large"
