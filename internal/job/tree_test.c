@@ -36,7 +36,7 @@ static int parse(const char *text)
 static void what_is_written_is_read(void **state)
 {
 	char n1[] = "n1", n2[] = "n2.site", dir[] = "/tmp/copper-tree.XXXXXX", logs[64], file[96];
-	struct cop_job_host host[] = {{n1, 7720, 0}, {n2, 20481, 24577}};
+	struct cop_job_host host[] = {{.name = n1, .port = 7720}, {.name = n2, .port = 20481, .second_port = 24577}};
 	struct cop_job_tree out = {.stopped = true, .insecure = true, .book = true, .terms = UINT64_MAX - 1, .fanout = 3, .trees = 2,
 		.peer_timeout_ms = 1500, .net_type = "tcp://eth0", .secret_file = "/a secret/file", .source = "/lus/a b", .socket = "/run/x.sock",
 		.hosts = {.host = host, .count = 2}, .left = {1, 0}, .left_count = 2};
@@ -75,7 +75,7 @@ static void what_is_written_is_read(void **state)
 static void a_path_with_a_newline_breaks_no_line(void **state)
 {
 	char n1[] = "n1", dir[] = "/tmp/copper-tree.XXXXXX", command[64];
-	struct cop_job_host host[] = {{n1, 7720, 0}};
+	struct cop_job_host host[] = {{.name = n1, .port = 7720}};
 	struct cop_job_tree out = {.fanout = 3, .trees = 1, .peer_timeout_ms = 1, .net_type = "tcp", .source = "/a\nhost evil 1 1",
 		.hosts = {.host = host, .count = 1}};
 
