@@ -198,7 +198,8 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_landing
 	copy = malloc(len);
 	if (!copy)
 		return -ENOMEM;
-	cop_cache_replace(cache, known, memcpy(copy, both, len), len);
+	memcpy(copy, both, len);
+	cop_cache_replace(cache, known, copy, len);
 	return 0;
 }
 

@@ -53,8 +53,9 @@ void cop_fs_free(struct cop_fs *fs);
 /* A descriptor that becomes readable once the kernel has ended the connection (somebody unmounted it). */
 int cop_fs_gone_fd(const struct cop_fs *fs);
 
-/* The kernel forgets this path, what is below it ("" for all) and the names beside it; told(arg) is called on another thread once it has. What a lookup that
- * is under way brings after this call is not kept by the kernel. Open files stay what they are. */
+/* The kernel forgets this path, what is below it ("" for all) and the names beside it; told(arg) is called on another
+ * thread once it has. What a lookup that is under way brings after this call is not kept by the kernel. Open files stay
+ * what they are. */
 void cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *arg), void *arg);
 
 /* The kernel asks again for each name in this directory, and for what is absent there once its TTL is over; then(arg) is called once it
