@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the name of a host means. The C library is asked, in one place: a program that is linked statically has its hosts file and
- * its DNS and nothing else (static_link.c), one with a shared C library has all that the site set up in nsswitch.conf.
+/* What the name of a host means. The C library is asked, in one place: a program that is linked statically has its
+ * hosts file and its DNS and nothing else (static_link.c), one with a shared C library has all that the site set up in
+ * nsswitch.conf.
  *
- * A machine's own name is often known to nobody but a module of that C library (nss-myhostname), which a static program must not
- * load. It then means here what Debian's installer lets it mean. */
+ * A machine's own name is often known to nobody but a module of that C library (nss-myhostname), which a static program
+ * must not load. It then means here what Debian's installer lets it mean. */
 #include "base/base.h"
 
 #include <arpa/inet.h>
@@ -36,7 +37,9 @@ static bool means_here(const char *name, struct in_addr *out)
 
 static const char *who_was_asked(void)
 {
-	return strstr(cop_build, ", static") ? " (/etc/hosts and DNS were asked; for names that LDAP or others have, an address book: -F)" : "";
+	if (!strstr(cop_build, ", static"))
+		return "";
+	return " (/etc/hosts and DNS were asked; for names that LDAP or others have, an address book: -F)";
 }
 
 int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)

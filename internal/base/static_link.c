@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A static program that loads a shared object at run time gets a second C library with it, the system's, and dies where that is another than
- * its own. glibc does so for names (each module that nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric
- * does for each provider in $FI_PROVIDER_PATH, which modulefiles of sites set; libfuse for modules of its high-level interface. Nothing
- * that Copper does needs any of these, so none is ever loaded: the linker gives every reference to what follows (--wrap in the
- * Makefile), from whatever archive, the functions of this file, which refuse. No code that maps a shared object is left in the
- * program then.
+/* A static program that loads a shared object at run time gets a second C library with it, the system's, and dies where
+ * that is another than its own. glibc does so for names (each module that nsswitch.conf lists), for character sets and
+ * for domain names beyond ASCII; libfabric does for each provider in $FI_PROVIDER_PATH, which modulefiles of sites set;
+ * libfuse for modules of its high-level interface. Nothing that Copper does needs any of these, so none is ever loaded:
+ * the linker gives every reference to what follows (--wrap in the Makefile), from whatever archive, the functions of
+ * this file, which refuse. No code that maps a shared object is left in the program then.
  *
- * Names are looked up by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf says. Linked into the static
- * binary only. */
+ * Names are looked up by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf says. Linked into the
+ * static binary only. */
 #include <features.h>
 #include <nss.h>
 #include <stddef.h>
 
 #if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 34)
-#error "glibc below 2.34 cannot look up a host name in a static program. Build this on Debian 12 or anything else with glibc 2.34: \
-the program runs on older systems, too. Or build one here that uses this system's libraries: make FABRIC=shared"
+#error "glibc below 2.34 cannot look up a host name in a static program. Build on Debian 12 or another system with \
+glibc 2.34: the program runs on older ones, too. Or build one for this system's libraries: make FABRIC=shared"
 #endif
 
 void *__wrap_dlopen(const char *file, int mode);

@@ -342,8 +342,9 @@ static void slurm_tells_the_addresses_of_its_nodes(void **state)
 
 	(void)state;
 	snprintf(more, sizeof(more), "%s/more", folder);
-	snprintf(conf, sizeof(conf), "# NodeName=n1 NodeAddr=10.9.9.9\nClusterName=x\nnodename=n[1-2] CPUs=4 \\\n NODEADDR=10.0.0.[1-2] State=UP\n"
-		"NodeName=n3 NodeAddr=n3-ib\nNodeName=n4 NodeAddr=127.0.0.1\nNodeName=n[5-6] NodeAddr=10.0.0.5\nNodeName=n9 NodeAddr=10.0.0.9\n"
+	snprintf(conf, sizeof(conf), "# NodeName=n1 NodeAddr=10.9.9.9\nClusterName=x\n"
+		"nodename=n[1-2] CPUs=4 \\\n NODEADDR=10.0.0.[1-2] State=UP\nNodeName=n3 NodeAddr=n3-ib\n"
+		"NodeName=n4 NodeAddr=127.0.0.1\nNodeName=n[5-6] NodeAddr=10.0.0.5\nNodeName=n9 NodeAddr=10.0.0.9\n"
 		"Include more\nNodeName= NodeAddr=\nNodeName=n[ NodeAddr=10.0.0.7\nInclude hosts\n");
 	assert_int_equal(cop_write_file(path, conf, strlen(conf), 0600), 0);
 	assert_int_equal(cop_write_file(more, "NodeName=n7 NodeAddr=10.0.0.7 # last", 36, 0600), 0);
@@ -352,8 +353,8 @@ static void slurm_tells_the_addresses_of_its_nodes(void **state)
 	setenv("SLURM_JOB_NODELIST", "n[1-13]", 1);
 	assert_int_equal(cop_job_hosts_env(80, &hosts, &err), 0);
 	for (uint32_t i = 0; i < 10; i++) {
-		static const char *const want[] = {"10.0.0.1", "10.0.0.2", "0.0.0.0", "0.0.0.0", "0.0.0.0", "0.0.0.0", "10.0.0.7", "10.0.0.8", "10.0.0.9",
-			"10.0.0.10"};
+		static const char *const want[] = {"10.0.0.1", "10.0.0.2", "0.0.0.0", "0.0.0.0", "0.0.0.0", "0.0.0.0",
+			"10.0.0.7", "10.0.0.8", "10.0.0.9", "10.0.0.10"};
 
 		assert_address(i, want[i]);
 	}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses by which Slurm reaches its nodes, for names that no name service has to be asked for. Two sources, both on the node:
+/* The addresses by which Slurm reaches its nodes, for names that no name service has to be asked for. Two sources, both
+ * on the node:
  *
  *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[10.0.0.2]:host", in jobs on nodes that were made for them (clouds)
  *	slurm.conf           "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files that it includes
  *
- * The controller is not asked: ten thousand nodes would at once. Whatever is not understood is passed over, for the names remain.
- * A loopback address is of several slurmd on one machine, which share it, and tells them from each other no more. */
+ * The controller is not asked: ten thousand nodes would at once. Whatever is not understood is passed over, for the
+ * names remain. A loopback address is of several slurmd on one machine, which share it, and tells them from each other
+ * no more. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +34,11 @@ static void learn(struct learning *l, const char *name, size_t len, const char *
 
 	if (i == COP_JOB_ABSENT || inet_pton(AF_INET, text, &address) != 1 || (ntohl(address.s_addr) >> 24) == 127)
 		return;
-	for (; i < l->hosts->count && strlen(l->hosts->host[i].name) == len && memcmp(l->hosts->host[i].name, name, len) == 0; i++)
-		l->hosts->host[i].address = address;
+	for (struct cop_job_host *h = l->hosts->host; i < l->hosts->count; i++) {
+		if (strlen(h[i].name) != len || memcmp(h[i].name, name, len))
+			break;
+		h[i].address = address;
+	}
 }
 
 /* ---- the environment ---- */
@@ -54,14 +59,15 @@ static void learn_aliases(struct learning *l, const char *text)
 
 /* ---- slurm.conf ---- */
 
-static void learn_lists(struct learning *l, const char *names, size_t names_len, const char *addresses, size_t addresses_len)
+static void learn_lists(struct learning *l, const char *names, size_t names_len, const char *addresses,
+	size_t addresses_len)
 {
 	struct cop_job_builder n = {0}, a = {0};
 
 	if (l->names > NAMES_MAX)
 		return;
-	if (cop_job_list_expand(names, names_len, 0, &n, NULL) == 0 && cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0 &&
-		n.hosts.count == a.hosts.count)
+	if (cop_job_list_expand(names, names_len, 0, &n, NULL) == 0 &&
+		cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0 && n.hosts.count == a.hosts.count)
 		for (uint32_t i = 0; i < n.hosts.count; i++)
 			learn(l, n.hosts.host[i].name, strlen(n.hosts.host[i].name), a.hosts.host[i].name);
 	l->names += n.hosts.count + 1;
@@ -111,7 +117,8 @@ static void include(struct learning *l, const char *from, const char *name, size
 static void read_line(struct learning *l, const char *path, const char *line, size_t len)
 {
 	size_t names_len, addresses_len;
-	const char *names = value_of(line, len, "NodeName", &names_len), *addresses = value_of(line, len, "NodeAddr", &addresses_len);
+	const char *names = value_of(line, len, "NodeName", &names_len);
+	const char *addresses = value_of(line, len, "NodeAddr", &addresses_len);
 
 	if (names && addresses)
 		learn_lists(l, names, names_len, addresses, addresses_len);
@@ -144,7 +151,8 @@ static void read_conf(struct learning *l, const char *path)
 void cop_job_slurm_addresses(struct cop_job_hosts *h)
 {
 	/* The last two are where a slurmd keeps what the controller gave it. */
-	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/var/spool/slurmd/conf-cache/slurm.conf"};
+	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
+		"/var/spool/slurmd/conf-cache/slurm.conf"};
 	struct learning l = {.hosts = h};
 	const char *conf = getenv("SLURM_CONF");
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Names of hosts on a machine whose nsswitch.conf lists modules that a static program must not load: the hosts file and DNS answer.
+# Names of hosts where nsswitch.conf lists modules that a static program must not load: the hosts file and DNS answer.
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh
@@ -49,8 +49,9 @@ wait_for 10 test -e "$T/up" || bail 'the name server does not start'
 on() { # COMMAND…
 	LD_LIBRARY_PATH=$T/lib FI_PROVIDER_PATH=$T/lib nsenter --target "$machine" --net --mount --uts "$@"
 }
+words=(--secret-file "$T/secret" --source "$T/src")
 check() { # RANK HOSTS: what --check says of it
-	on timeout "$(patient 30)" "$COPPER" serve --check --hosts "$2" --rank "$1" --secret-file "$T/secret" --source "$T/src" >"$T/check" 2>&1
+	on timeout "$(patient 30)" "$COPPER" serve --check --hosts "$2" --rank "$1" "${words[@]}" >"$T/check" 2>&1
 	status=$?
 }
 line() { # NAME
@@ -90,7 +91,7 @@ fi
 # ---- a tree
 
 for i in 1 2; do
-	on timeout "$(patient 60)" "$COPPER" mount --hosts n1:7720,n2:7730 --rank $((i - 1)) --secret-file "$T/secret" -d "$T/job" --source "$T/src" \
+	on timeout "$(patient 60)" "$COPPER" mount --hosts n1:7720,n2:7730 --rank $((i - 1)) "${words[@]}" -d "$T/job" \
 		--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$T/mnt.$i" >"$T/out.$i" 2>&1 &
 	starts[i]=$!
 done
@@ -99,15 +100,17 @@ for i in 1 2; do
 	is "n$i is part of a tree" "$? $(cat "$T/out.$i")" '0 '
 done
 ok 'a file comes' on cmp "$T/src/dir/numbers" "$T/mnt.2/dir/numbers"
-is 'the tree is stopped from outside by its names' "$(on "$COPPER" stop -d "$T/job" --secret-file "$T/secret" 2>&1)" 'stopped 2/2 nodes'
+is 'the tree is stopped from outside by its names' "$(on "$COPPER" stop -d "$T/job" --secret-file "$T/secret" 2>&1)" \
+	'stopped 2/2 nodes'
 
 # ---- nodes that only Slurm knows
 
 printf 'NodeName=x[1-2] NodeAddr=10.77.0.[1-2] CPUs=1\n' >"$T/slurm.conf"
 if on ip address add 10.77.0.2/24 dev outside 2>/dev/null; then
 	for i in 1 2; do
-		SLURM_JOB_NODELIST='x[1-2]' SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=$((i - 1)) SLURM_CONF=$T/slurm.conf on unshare --uts bash -c 'hostname "$0" && exec "$@"' \
-			"x$i" timeout "$(patient 60)" "$COPPER" mount --secret-file "$T/secret" -d "$T/slurm" --source "$T/src" \
+		SLURM_JOB_NODELIST='x[1-2]' SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=$((i - 1)) \
+			SLURM_CONF=$T/slurm.conf on unshare --uts bash -c 'hostname "$0" && exec "$@"' "x$i" \
+			timeout "$(patient 60)" "$COPPER" mount "${words[@]}" -d "$T/slurm" \
 			--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$T/mnt.$i" >"$T/out.$i" 2>&1 &
 		starts[i]=$!
 	done
