@@ -7,6 +7,7 @@
 #                      LOAD=20: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
+# make portability     the static binary on older and newer Debian releases (root, mmdebstrap)
 # make lint            layers, formatting habits, shell scripts
 # make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
 # make uninstall       takes away what install with the same variables put there
@@ -83,7 +84,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all demo check unit system soak bench bench-tools fuzz lint install uninstall deb clean help tests FORCE
+.PHONY: all demo check unit system soak portability bench bench-tools fuzz lint install uninstall deb clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -145,6 +146,9 @@ demo:
 soak: all
 	scripts/soak.sh
 	scripts/soak-stop.sh
+
+portability: $(BUILD)/copper
+	scripts/portability.sh
 
 bench: all bench-tools
 	scripts/bench/run.sh
