@@ -67,12 +67,14 @@ int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct co
 	}
 	if (!strncmp(text, "eio=", 4))
 		return add(s, SLOWFS_EIO, 0, text + 4, err);
+	if (!strncmp(text, "enoent=", 7))
+		return add(s, SLOWFS_ENOENT, 0, text + 7, err);
 	if (!strncmp(text, "hang=", 5))
 		return add(s, SLOWFS_HANG, 0, text + 5, err);
 	if (!strncmp(text, "size=", 5))
 		return add_size(s, text + 5, err);
 	return cop_err_set(
-		err, EINVAL, "unknown fault '%s'; say eio=PATH, hang=PATH, size=BYTES:PATH or clear", text);
+		err, EINVAL, "unknown fault '%s'; say eio=PATH, enoent=PATH, hang=PATH, size=BYTES:PATH or clear", text);
 }
 
 bool cop_slowfs_fault_any(struct cop_slowfs_state *s)

@@ -108,7 +108,7 @@ static int serve(struct cop_slowfs *fs, const struct cop_slowfs_options *o, stru
 static int run(const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	struct cop_slowfs fs = {
-		.costs = o->costs, .cache_s = o->cache_s, .direct_io = o->direct_io};
+		.costs = o->costs, .cache_s = o->cache_s, .tick_s = o->tick_s, .direct_io = o->direct_io};
 	int rc;
 
 	raise_file_limit();

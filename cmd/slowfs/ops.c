@@ -29,6 +29,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		rc = cop_slowfs_inode_lookup(fs, parent, name, &e);
 	if (!rc)
 		cop_slowfs_lie(fs, parent, name, &e.attr);
+	if (!rc)
+		cop_slowfs_round(fs, &e.attr);
 	cop_slowfs_done(fs);
 	if (rc == ENOENT && fs->cache_s > 0) {
 		cop_slowfs_count(fs, SLOWFS_NEGATIVE, 1);
@@ -73,10 +75,12 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	if (!rc)
 		cop_slowfs_lie(fs, ino, NULL, &st);
 	cop_slowfs_done(fs);
-	if (rc)
+	if (rc) {
 		cop_slowfs_reply_err(fs, req, rc);
-	else
-		fuse_reply_attr(req, &st, fs->cache_s);
+		return;
+	}
+	cop_slowfs_round(fs, &st);
+	fuse_reply_attr(req, &st, fs->cache_s);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)

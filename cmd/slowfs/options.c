@@ -11,15 +11,15 @@
 #define MAX_MB_PER_S 1000000ULL
 
 enum { OPT_META = 256, OPT_READ, OPT_MB, OPT_SLOTS, OPT_SHARE, OPT_COUNTERS, OPT_CACHE, OPT_DIRECT,
-	OPT_ALLOW, OPT_THREADS, OPT_PRINT, OPT_RESET, OPT_FAULT };
+	OPT_TICK, OPT_ALLOW, OPT_THREADS, OPT_PRINT, OPT_RESET, OPT_FAULT };
 
 const char cop_slowfs_usage[] =
 	"usage: slowfs [options] SOURCE MOUNTPOINT   mount SOURCE read-only with the costs of a busy file system\n"
 	"       slowfs --print FILE                  counters, one `name value` a line\n"
 	"       slowfs --reset FILE                  set them to zero\n"
-	"       slowfs --fault FILE WHAT             eio=PATH, hang=PATH (until cleared), size=BYTES:PATH (sizes of files\n"
-	"                                            are told wrong by so much) or clear; PATH counts from the mount's\n"
-	"                                            root and includes what is below it\n"
+	"       slowfs --fault FILE WHAT             eio=PATH, enoent=PATH, hang=PATH (until cleared), size=BYTES:PATH (sizes\n"
+	"                                            of files are told wrong by so much) or clear; PATH counts from the\n"
+	"                                            mount's root and includes what is below it\n"
 	"\n"
 	"  --meta-us N     cost of each metadata operation (lookup, getattr, readdir batch, readlink, open)\n"
 	"  --read-us N     cost of each read\n"
@@ -28,6 +28,7 @@ const char cop_slowfs_usage[] =
 	"  --share FILE    mounts with the same FILE share slots, bandwidth, counters and faults\n"
 	"  --counters FILE counters (and faults) of this mount alone\n"
 	"  --cache-s N     seconds that the kernel may keep names and attributes (0)\n"
+	"  --tick SECONDS  time stamps are shown rounded down to this (0: as they are)\n"
 	"  --direct-io     no page cache: every single read is charged and counted\n"
 	"  --allow-other   other users may use the mount; modes are checked by the kernel\n"
 	"  --threads N     most operations held at once (256)\n"
@@ -42,6 +43,7 @@ static const struct option long_options[] = {
 	{"share", required_argument, NULL, OPT_SHARE},
 	{"counters", required_argument, NULL, OPT_COUNTERS},
 	{"cache-s", required_argument, NULL, OPT_CACHE},
+	{"tick", required_argument, NULL, OPT_TICK},
 	{"direct-io", no_argument, NULL, OPT_DIRECT},
 	{"allow-other", no_argument, NULL, OPT_ALLOW},
 	{"threads", required_argument, NULL, OPT_THREADS},
@@ -68,7 +70,7 @@ static int number_option(int which, struct cop_slowfs_options *o, struct cop_err
 		uint64_t max;
 	} limits[] = {
 		{OPT_META, MAX_US}, {OPT_READ, MAX_US}, {OPT_MB, MAX_MB_PER_S},
-		{OPT_SLOTS, COP_SLOWFS_MAX_SLOTS}, {OPT_CACHE, 1000000}, {OPT_THREADS, MAX_THREADS},
+		{OPT_SLOTS, COP_SLOWFS_MAX_SLOTS}, {OPT_CACHE, 1000000}, {OPT_TICK, 3600}, {OPT_THREADS, MAX_THREADS},
 	};
 	uint64_t n = 0;
 	int rc = -EINVAL;
@@ -87,6 +89,8 @@ static int number_option(int which, struct cop_slowfs_options *o, struct cop_err
 		o->costs.slots = (uint32_t)n;
 	else if (which == OPT_CACHE)
 		o->cache_s = (double)n;
+	else if (which == OPT_TICK)
+		o->tick_s = (int64_t)n;
 	else
 		o->threads = COP_MAX(2U, (uint32_t)n);
 	return rc;

@@ -109,7 +109,7 @@ static int apply_fault(struct cop_slowfs *fs, fuse_req_t req, fuse_ino_t ino, co
 			return EIO;
 		sleep_until(cop_now_ns() + HANG_STEP_NS);
 	}
-	return fault == SLOWFS_EIO ? EIO : 0;
+	return fault == SLOWFS_EIO ? EIO : fault == SLOWFS_ENOENT ? ENOENT : 0;
 }
 
 int cop_slowfs_begin(struct cop_slowfs *fs, fuse_req_t req, enum cop_slowfs_counter op,
@@ -132,6 +132,21 @@ void cop_slowfs_charge_read(struct cop_slowfs *fs, uint64_t bytes)
 {
 	cop_slowfs_count(fs, SLOWFS_BYTES, bytes);
 	wait_until(fs, cop_slowfs_state_reserve(fs->share, &fs->costs, fs->costs.read_ns, bytes));
+}
+
+static void round_down(const struct cop_slowfs *fs, struct timespec *t)
+{
+	t->tv_sec -= ((t->tv_sec % fs->tick_s) + fs->tick_s) % fs->tick_s;
+	t->tv_nsec = 0;
+}
+
+void cop_slowfs_round(const struct cop_slowfs *fs, struct stat *st)
+{
+	if (!fs->tick_s)
+		return;
+	round_down(fs, &st->st_atim);
+	round_down(fs, &st->st_mtim);
+	round_down(fs, &st->st_ctim);
 }
 
 void cop_slowfs_done(struct cop_slowfs *fs)

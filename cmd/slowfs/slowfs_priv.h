@@ -66,6 +66,7 @@ struct cop_slowfs_state;
 struct cop_slowfs {
 	struct cop_slowfs_costs costs;
 	double cache_s;
+	int64_t tick_s; /* of the time stamps that are shown; 0: as they are */
 	bool direct_io;
 	char *source; /* absolute, no link in it, no slash at its end */
 	/* share holds times, faults and the sum of all mounts; counters is NULL or what this mount did, without
@@ -99,11 +100,12 @@ void cop_slowfs_state_reset(struct cop_slowfs_state *s);
 
 /* ---- fault.c ---- */
 
-enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_HANG, SLOWFS_SIZE };
+enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG, SLOWFS_SIZE };
 
-/* "eio=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH counts from the root of the mount, and what is below it shares its fault. */
+/* "eio=PATH", "enoent=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH counts from the root of the mount, and
+ * what is below it shares its fault. */
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err);
-/* SLOWFS_EIO, SLOWFS_HANG or none; path without slashes at either end. */
+/* SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG or none; path without slashes at either end. */
 enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char *path);
 /* By how many bytes the size of the file is told wrong. */
 int64_t cop_slowfs_fault_size(struct cop_slowfs_state *s, const char *path);
@@ -122,6 +124,9 @@ void cop_slowfs_done(struct cop_slowfs *fs);
 void cop_slowfs_lie(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, struct stat *st);
 void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, uint64_t amount);
 void cop_slowfs_reply_err(struct cop_slowfs *fs, fuse_req_t req, int code);
+
+/* Rounds the time stamps down to the tick, as a storage does that keeps no finer ones. */
+void cop_slowfs_round(const struct cop_slowfs *fs, struct stat *st);
 
 /* ---- inode.c ---- */
 
@@ -160,6 +165,7 @@ struct cop_slowfs_options {
 	const char *source, *mountpoint, *share, *counters;
 	struct cop_slowfs_costs costs;
 	double cache_s;
+	int64_t tick_s;
 	bool direct_io, allow_other, foreground, help;
 	uint32_t threads;
 };

@@ -5,7 +5,7 @@
 # limit: 60
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 33
+plan 35
 
 fresh() { # OPTION…: slowfs over $T/src again
 	without_slowfs
@@ -59,6 +59,13 @@ asked_again() {
 }
 is 'with --cache-s the kernel answers again by itself' "$(least 0 asked_again)" 0
 
+fresh --tick 10
+touch -d '2020-02-02 02:02:19.5' "$T/src/many/5"
+touch -d '1969-12-31 23:59:59.5 UTC' "$T/src/many/6"
+is 'with --tick all time stamps are rounded down to it' "$(stat -c '%.Y %X' "$SRC/many/5" "$SRC/many/6" | tr , .) $(($(stat -c %Z "$SRC/many/5") % 10))" \
+	"$(date -d '2020-02-02 02:02:10' +%s).000000000 $(date -d '2020-02-02 02:02:10' +%s)
+-10.000000000 -10 0"
+
 fresh --meta-us 20000
 cd "$SRC" || exit 1
 ms=$(elapsed_ms test -e none)
@@ -86,6 +93,9 @@ is 'and have their own' "$(slow_count negative)" 5
 umount "$T/second"
 
 fresh
+slow_fault enoent=/many/3
+ok 'a fault says that a name is not there' test ! -e "$SRC/many/3"
+slow_fault clear
 slow_fault eio=/many/3
 matches 'a fault gives EIO' "$(cat "$SRC/many/3" 2>&1)" 'Input/output error'
 ok 'its neighbour has none' test -s "$SRC/many/30"
