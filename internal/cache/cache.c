@@ -316,7 +316,8 @@ static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *
 	n->obj.len = len;
 	n->obj.sum = l->sum;
 	n->obj.packed = l->packed;
-	atomic_store(&n->obj.stamp_ms, cop_now_ms());
+	n->obj.landed_ms = cop_now_ms();
+	atomic_store(&n->obj.stamp_ms, n->obj.landed_ms);
 	return room;
 }
 

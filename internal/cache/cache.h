@@ -53,7 +53,8 @@ struct cop_obj {
 	uint64_t sum;     /* keyed XXH3-64 of data, for chunks */
 	bool packed;      /* data is a packed chunk (wire.h) */
 	_Atomic bool patient; /* of a flight: so far nobody waits for it who is in a hurry; set by its leader at once */
-	_Atomic uint64_t stamp_ms; /* cop_now_ms() when it landed or was last found to be still true */
+	uint64_t landed_ms; /* cop_now_ms() when it landed, */
+	_Atomic uint64_t stamp_ms; /* and when it landed or was last found to be still true */
 	_Atomic bool disproved; /* the storage has said otherwise, and it is to be dropped */
 	struct cop_key key; /* path points into the object */
 };

@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "log/log.h"
 
@@ -86,11 +87,35 @@ int cop_coop_chunk_part(const struct cop_obj *obj, size_t skip, size_t len, void
 	return 0;
 }
 
-/* How long the cached answer may stand before it is asked again: absence and refusals as long as the
- * user said, statfs as well; what exists, and that a directory is too large for a listing, until it is invalidated. */
+uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr)
+{
+	return COP_MAX(cop_attr_settle_ms(attr), (uint64_t)c->conf.enoent_ttl_ms);
+}
+
+bool cop_coop_believes(const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr)
+{
+	return !cop_version_is_young(attr->version) || S_ISDIR(attr->mode) ||
+		cop_now_ms() - obj->landed_ms <= cop_coop_young_ms(c, attr);
+}
+
+static bool is_old_entry(const struct cop_coop *c, const struct cop_obj *obj)
+{
+	struct cop_attr attr;
+
+	if (obj->key.table != COP_TABLE_METADATA || obj->key.facet != COP_FACET_MAIN)
+		return false;
+	cop_entry_get(obj->data, &attr, NULL, NULL);
+	return !cop_coop_believes(c, obj, &attr);
+}
+
+/* How long the cached answer may stand before it is asked again: absence and refusals as long as the user said, statfs
+ * as well; what exists, and that a directory is too large for a listing, until it is invalidated, but a young version
+ * only until it shows whether it was the last one. */
 static bool expired(const struct cop_coop *c, const struct cop_obj *obj)
 {
-	if (obj->error == -E2BIG || (!obj->error && obj->key.facet != COP_FACET_STATFS))
+	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
+		return is_old_entry(c, obj);
+	if (obj->error == -E2BIG)
 		return false;
 	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms;
 }

@@ -79,6 +79,13 @@ struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 /* Whether the listing named by a COP_ASK_CHECK was found true within the ENOENT TTL, here. */
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);
 
+/* How long attributes of a young version (wire.h) are believed after they landed: two ticks, or the ENOENT TTL if that
+ * is longer. */
+uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr);
+/* Whether attributes in this object are to be believed, or asked for again. Of a directory they are: what is in it has
+ * its listing. */
+bool cop_coop_believes(const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr);
+
 /* Fetches a chunk for nobody yet, if it is not there and memory is at hand. */
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);
 

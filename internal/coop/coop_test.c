@@ -430,6 +430,81 @@ static void when_bytes_are_gone_the_directory_is_new_as_a_whole(void **state)
 	}
 }
 
+static void a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again(void **state)
+{
+	struct tree *t = open_tree(3, 1, 1, 1 << 20);
+	struct cop_ask ask_check = {.kind = COP_ASK_CHECK, .path = "d"};
+	struct cop_attr dir;
+	struct asked a;
+
+	(void)state;
+	put_file(t, "d/f", "x", 1);
+	cop_origin_fake_young(t->node[0].origin, true);
+	ask(t, 2, listing("d"), &a);
+	settle(t);
+	cop_listing_dir(a.obj->data, &dir);
+	forget(&a);
+	ask_check.version = dir.version;
+	usleep(5000);
+	ask(t, 2, ask_check, &a);
+	settle(t);
+	assert_int_equal(a.rc, 0);
+	forget(&a);
+	cop_origin_fake_young(t->node[0].origin, false);
+	usleep(5000);
+	ask(t, 2, ask_check, &a);
+	settle(t);
+	assert_int_equal(a.rc, -ESTALE);
+	forget(&a);
+	ask(t, 2, newer(ask_check.version), &a);
+	settle(t);
+	cop_listing_dir(a.obj->data, &dir);
+	assert_int_not_equal(dir.version, ask_check.version);
+	assert_true(cop_version_same(dir.version, ask_check.version));
+	forget(&a);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).lists, 2);
+	close_tree(t);
+}
+
+/* The fake's stamps are of whole seconds. */
+static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_it(void **state)
+{
+	struct tree *t = open_tree(2, 1, 1, 1 << 20);
+	struct cop_attr young, old;
+	struct asked a;
+
+	(void)state;
+	put_file(t, "f", "one", 3);
+	cop_origin_fake_young(t->node[0].origin, true);
+	young = attr_of(t, 1, "f");
+	ask(t, 1, chunk(&young, "f", 0), &a);
+	settle(t);
+	assert_int_equal(a.rc, 0);
+	forget(&a);
+	cop_origin_fake_young(t->node[0].origin, false);
+	assert_int_equal(attr_of(t, 1, "f").version, young.version);
+	usleep(2050000);
+	old = attr_of(t, 1, "f");
+	assert_int_not_equal(old.version, young.version);
+	assert_true(cop_version_same(old.version, young.version));
+	ask(t, 1, chunk(&old, "f", 0), &a);
+	settle(t);
+	assert_int_equal(a.rc, 0);
+	forget(&a);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 2);
+	usleep(2050000);
+	assert_int_equal(attr_of(t, 1, "f").version, old.version);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 2);
+	/* Who has the file open still reads it. */
+	cop_cache_drop_under(t->node[0].cache, "");
+	cop_cache_drop_under(t->node[1].cache, "");
+	ask(t, 1, chunk(&young, "f", 0), &a);
+	settle(t);
+	assert_int_equal(a.rc, 0);
+	forget(&a);
+	close_tree(t);
+}
+
 /* What node 2 prefetches through node 1 is under way at node 0's storage when a program on node 2 asks for it. */
 static void who_waits_for_what_was_prefetched_is_heard_at_the_origin(void **state)
 {
@@ -503,6 +578,8 @@ int main(void)
 		cmocka_unit_test(who_is_behind_gets_what_the_parent_has_without_the_origin),
 		cmocka_unit_test(what_is_known_survives_a_directory_that_cannot_be_read),
 		cmocka_unit_test(when_bytes_are_gone_the_directory_is_new_as_a_whole),
+		cmocka_unit_test(a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again),
+		cmocka_unit_test(a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_it),
 		cmocka_unit_test(who_waits_for_what_was_prefetched_is_heard_at_the_origin),
 		cmocka_unit_test(a_malformed_request_is_refused),
 	};

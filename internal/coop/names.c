@@ -113,7 +113,7 @@ static void leave(struct cop_coop *c, const char *dir, struct cop_obj *obj)
 
 static bool says(const struct cop_ask *ask, const struct cop_attr *attr)
 {
-	return attr->version == ask->version && (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
+	return cop_version_same(attr->version, ask->version) && (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
 }
 
 /* The file is not what the question says. Where that was learned from this node, what it says of the name goes with the directory that

@@ -21,6 +21,8 @@ static void blob_read(void *arg, int rc, void *data, size_t len)
 	cop_coop_wait_for_more(f, len);
 }
 
+/* The version of a listing that was young is another one now, if the stamps are the same and old enough: it is read
+ * again, for what was made in the tick of the last change is not in it. */
 static void checked(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;

@@ -18,6 +18,7 @@
 
 struct fill {
 	struct op *op;
+	const struct cop_obj *obj; /* the listing */
 	char *buf;
 	size_t used;
 	struct inode **given; /* READDIRPLUS: a reference of the kernel each */
@@ -64,7 +65,8 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 	struct fuse_entry_param e = {.attr.st_ino = le->ino ? le->ino : UNKNOWN_INO, .attr.st_mode = (mode_t)le->type << 12};
 	struct cop_attr attr = le->attr;
 	struct inode *i = NULL;
-	bool looked_up = (!S_ISLNK(attr.mode) || le->target) && !cop_fs_is_old_ioctl(name, le->name_len);
+	bool looked_up = (!S_ISLNK(attr.mode) || le->target) && !cop_fs_is_old_ioctl(name, le->name_len) &&
+		cop_coop_believes(op->fs->conf.coop, f->obj, &attr);
 
 	if (le->has_attr) {
 		cop_fs_shown(op->fs, op->inode, le->target, le->target_len, &attr);
@@ -74,7 +76,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 		i = cop_fs_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
 		if (i) {
 			e.ino = cop_fs_nodeid(op->fs, i);
-			e.attr_timeout = e.entry_timeout = cop_fs_cache_seconds(op);
+			e.attr_timeout = e.entry_timeout = cop_fs_name_seconds(op, &attr);
 		}
 	}
 	if (add(f, name, &e, (off_t)le->cookie)) {
@@ -87,8 +89,9 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 	return false;
 }
 
-static void fill(struct fill *f, const void *blob)
+static void fill(struct fill *f)
 {
+	const void *blob = f->obj->data;
 	uint32_t count = cop_listing_count(blob);
 	struct cop_listing_entry le;
 	struct cop_attr dir;
@@ -119,7 +122,7 @@ static void reply(struct fill *f)
 
 static void with_names(struct op *op, struct cop_obj *obj, int rc)
 {
-	struct fill f = {.op = op, .max_given = op->size / PLUS_MIN};
+	struct fill f = {.op = op, .obj = obj, .max_given = op->size / PLUS_MIN};
 
 	if (!rc) {
 		f.buf = malloc(op->size);
@@ -130,7 +133,7 @@ static void with_names(struct op *op, struct cop_obj *obj, int rc)
 		cop_fs_fail(op, rc);
 	} else {
 		cop_fs_meet_names(op->fs, op->inode, obj->data);
-		fill(&f, obj->data);
+		fill(&f);
 		reply(&f);
 	}
 	free(f.buf);

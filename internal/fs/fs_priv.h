@@ -112,6 +112,16 @@ static inline double cop_fs_cache_seconds(const struct op *op)
 	return fs->conf.observe || atomic_load(&fs->turning) || op->epoch != atomic_load(&fs->epoch) ? 0 : CACHE_SECONDS;
 }
 
+/* The same for this name; one of a young version is asked for again soon. */
+static inline double cop_fs_name_seconds(const struct op *op, const struct cop_attr *attr)
+{
+	double most = cop_fs_cache_seconds(op);
+
+	if (!cop_version_is_young(attr->version) || S_ISDIR(attr->mode))
+		return most;
+	return COP_MIN(most, (double)cop_coop_young_ms(op->fs->conf.coop, attr) / 1000);
+}
+
 /* ---- inode.c ---- */
 int cop_fs_inodes_init(struct cop_fs *fs);
 void cop_fs_inodes_fini(struct cop_fs *fs);

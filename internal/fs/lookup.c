@@ -21,7 +21,7 @@ static void reply_entry(struct op *op, struct cop_attr *attr, const char *target
 	}
 	e.ino = cop_fs_nodeid(op->fs, i);
 	/* After the inode is in the table: an invalidation from now on finds it there. */
-	e.attr_timeout = e.entry_timeout = cop_fs_cache_seconds(op);
+	e.attr_timeout = e.entry_timeout = cop_fs_name_seconds(op, attr);
 	cop_fs_stat(attr, &e.attr);
 	/* A request that was interrupted has no reply, so the kernel holds nothing. */
 	if (fuse_reply_entry(op->req, &e))
@@ -125,7 +125,8 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 			listed_absent(op, obj);
 		else
 			ask(op, COP_ASK_ENTRY, 0, true, with_entry);
-	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target)) {
+	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target) ||
+		!cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
 		ask(op, COP_ASK_ENTRY, 0, true, with_entry);
 	} else {
 		reply_entry(op, &e.attr, e.target, e.target_len);

@@ -313,6 +313,8 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 		c->target_len);
 }
 
+/* A name that was read and then was not there: the directory changed. Where its stamps prove that it did not, one of the two answers was
+ * wrong, so the name stands in the listing without attributes, and whoever looks it up asks again. */
 static int assemble(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
@@ -323,7 +325,7 @@ static int assemble(struct listing *l, bool moved, void **blob, size_t *len)
 	for (uint32_t i = 0; i < l->count && !rc; i++) {
 		const struct child *c = &children(l)[i];
 
-		if (c->gone)
+		if (c->gone && (moved || cop_version_is_young(l->before.version)))
 			continue;
 		rc = add_child(l, &b, c);
 		if (rc == -EINVAL) {
@@ -354,7 +356,7 @@ static void finish_pass(struct listing *l)
 		cop_origin_took(l->task.o, begin);
 	}
 	if (!rc) {
-		moved = after.version != l->before.version;
+		moved = !cop_version_same(after.version, l->before.version);
 		if (!moved || last)
 			rc = assemble(l, moved, &blob, &len);
 		/* A name that came twice: the directory changed under the reader. */

@@ -67,7 +67,7 @@ static void a_listing_has_types_attributes_and_targets(void **state)
 	assert_int_equal(e.attr.ino, st.st_ino);
 	assert_int_equal(e.attr.nlink, st.st_nlink);
 	assert_int_equal(e.attr.mode, st.st_mode);
-	assert_int_equal(e.attr.version, cop_attr_version(&e.attr));
+	assert_true(cop_version_same(e.attr.version, cop_attr_version(&e.attr)));
 	assert_true(cop_listing_find(l, "link", 4, &e));
 	assert_int_equal(e.target_len, 10);
 	assert_memory_equal(e.target, "../nowhere", 10);
@@ -214,6 +214,34 @@ static void errors_come_back_as_the_system_gives_them(void **state)
 	assert_true(rc == -ELOOP || rc == -ENOTDIR);
 	ask_list(f->o, "..", &rc);
 	assert_int_equal(rc, -EINVAL);
+}
+
+static void a_directory_that_changed_in_this_tick_has_a_young_version(void **state)
+{
+	struct timespec times[2];
+	struct fixture *f = *state;
+	struct cop_attr young, old;
+	void *l;
+	int rc;
+
+	put_dir(f, "d");
+	clock_gettime(CLOCK_REALTIME, &times[0]);
+	times[0].tv_nsec = 0;
+	times[1] = times[0];
+	/* As a storage shows it that keeps seconds. */
+	assert_int_equal(utimensat(AT_FDCWD, in_source(f, "d"), times, 0), 0);
+	l = ask_list(f->o, "d", &rc);
+	cop_listing_dir(l, &young);
+	assert_true(cop_version_is_young(young.version));
+	assert_int_equal(cop_listing_flags(l), COP_LISTING_COMPLETE);
+	free(l);
+	while (clock_gettime(CLOCK_REALTIME, &times[0]), times[0].tv_sec < times[1].tv_sec + 2)
+		usleep(10000);
+	l = ask_list(f->o, "d", &rc);
+	cop_listing_dir(l, &old);
+	assert_false(cop_version_is_young(old.version));
+	assert_true(cop_version_same(old.version, young.version));
+	free(l);
 }
 
 /* ---- a directory that changes ---- */
@@ -448,6 +476,7 @@ int main(void)
 		T(a_slow_storage_gets_small_batches_and_the_same_listing),
 		T(system_calls_are_counted_exactly),
 		T(errors_come_back_as_the_system_gives_them),
+		T(a_directory_that_changed_in_this_tick_has_a_young_version),
 		T(a_directory_that_keeps_changing_is_not_called_complete),
 		T(an_ordinary_user_gets_what_the_modes_allow),
 		T(inode_numbers_of_mounts_below_the_source_do_not_collide),

@@ -37,7 +37,7 @@ typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
 
 /* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there
  * are at most listing_attrs children; statx of the children runs in parallel over the pool, in batches. Children whose
- * attributes could not be read (or that vanished: left out) stand without them. Errors as the system gives them: EACCES
+ * attributes could not be read stand without them; those that vanished are left out, if the directory may have changed meanwhile. Errors as the system gives them: EACCES
  * for a directory that may be searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The
  * listing carries the directory's own attributes, read before and after: if its mtime moved meanwhile
  * it is read again, at most 3 times (then without the complete flag). On autofs the complete flag is not set. */
@@ -92,6 +92,8 @@ void cop_origin_fake_put(struct cop_origin *o, const char *path, uint32_t mode,
 	const void *content, size_t len);
 /* Every job on this path ends with this error from now on; 0: no more. */
 void cop_origin_fake_fail(struct cop_origin *o, const char *path, int error);
+/* Whether versions that are asked for from now on are young (wire.h). */
+void cop_origin_fake_young(struct cop_origin *o, bool young);
 /* Finishes up to max jobs; returns how many. */
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
 /* Counts since new, by kind. */

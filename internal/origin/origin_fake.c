@@ -27,6 +27,7 @@ struct fake {
 	struct cop_list jobs, nodes;
 	unsigned queued;
 	uint64_t clock; /* also the next inode number */
+	bool young; /* whatever is asked for now */
 	struct cop_origin_fake_counts counts;
 };
 
@@ -141,6 +142,19 @@ void cop_origin_fake_fail(struct cop_origin *o, const char *path, int error)
 	make_node(fake(o), path, strlen(path))->error = error;
 }
 
+void cop_origin_fake_young(struct cop_origin *o, bool young)
+{
+	fake(o)->young = young;
+}
+
+static struct cop_attr attr_now(const struct fake *f, const struct node *n)
+{
+	struct cop_attr attr = n->attr;
+
+	attr.version |= f->young;
+	return attr;
+}
+
 /* What stands at path; 0 or the error that the real one would give. */
 static int look_up(struct fake *f, const char *path, struct node **out)
 {
@@ -192,6 +206,7 @@ static bool child_of(const struct node *n, const struct node *folder)
 static int build_listing(struct fake *f, const struct node *folder, bool names_only, void **blob,
 	size_t *len)
 {
+	struct cop_attr dir = attr_now(f, folder), attr;
 	struct cop_listing_builder b = {0};
 
 	for (struct cop_list *i = f->nodes.next; i != &f->nodes; i = i->next) {
@@ -199,11 +214,12 @@ static int build_listing(struct fake *f, const struct node *folder, bool names_o
 		const char *name = n->path + (*folder->path ? strlen(folder->path) + 1 : 0);
 		bool target = S_ISLNK(n->attr.mode) && !names_only;
 
+		attr = attr_now(f, n);
 		if (child_of(n, folder))
 			cop_listing_add(&b, name, strlen(name), IFTODT(n->attr.mode),
-				names_only ? NULL : &n->attr, target ? n->content : NULL, n->len);
+				names_only ? NULL : &attr, target ? n->content : NULL, n->len);
 	}
-	return cop_listing_build(&b, &folder->attr, COP_LISTING_COMPLETE, blob, len);
+	return cop_listing_build(&b, &dir, COP_LISTING_COMPLETE, blob, len);
 }
 
 static void list_fn(struct fake *f, struct fake_job *j, int rc)
@@ -233,6 +249,7 @@ static void fake_list(struct cop_origin *o, const char *path, bool names_only, c
 
 static void stat_fn(struct fake *f, struct fake_job *j, int rc)
 {
+	struct cop_attr attr = {0};
 	struct node *n = NULL;
 	void *blob = NULL;
 	size_t len = 0;
@@ -240,7 +257,9 @@ static void stat_fn(struct fake *f, struct fake_job *j, int rc)
 	if (!rc)
 		rc = look_up(f, j->path, &n);
 	if (!rc)
-		rc = cop_entry_build(&n->attr, S_ISLNK(n->attr.mode) ? n->content : NULL, n->len,
+		attr = attr_now(f, n);
+	if (!rc)
+		rc = cop_entry_build(&attr, S_ISLNK(n->attr.mode) ? n->content : NULL, n->len,
 			&blob, &len);
 	j->done(j->arg, rc, blob, len);
 }
@@ -259,7 +278,7 @@ static int look_up_file(struct fake *f, const struct fake_job *j, struct node **
 		return rc;
 	if (!S_ISREG((*n)->attr.mode))
 		return S_ISDIR((*n)->attr.mode) ? -EISDIR : S_ISLNK((*n)->attr.mode) ? -ELOOP : -EINVAL;
-	return j->version && j->version != (*n)->attr.version ? -ESTALE : 0;
+	return j->version && !cop_version_same(j->version, (*n)->attr.version) ? -ESTALE : 0;
 }
 
 static void read_fn(struct fake *f, struct fake_job *j, int rc)

@@ -7,9 +7,42 @@
 uint64_t cop_attr_version(const struct cop_attr *a)
 {
 	const uint64_t fields[6] = {a->ino, a->size, (uint64_t)a->mtime_s, a->mtime_nsec, (uint64_t)a->ctime_s, a->ctime_nsec};
-	uint64_t version = cop_hash64(fields, sizeof(fields), 0);
+	uint64_t version = cop_hash64(fields, sizeof(fields), 0) & ~(uint64_t)1;
 
-	return version ? version : 1;
+	return version ? version : 2;
+}
+
+/* The kernel's clock for time stamps ticks each 10 ms at most; file systems that keep less keep seconds or tenths of
+ * them. */
+static uint32_t tick_ms(uint32_t nsec)
+{
+	return nsec == 0 ? 1000 : nsec % (100 * COP_NS_PER_MS) == 0 ? 100 : 10;
+}
+
+/* A stamp that lies further ahead was not made by a clock, and can wait for ever to be past. */
+#define AHEAD_S 60
+
+static bool is_young(int64_t s, uint32_t nsec, int64_t now_ns)
+{
+	int64_t now_s = now_ns / (int64_t)COP_NS_PER_S, stamp_ns;
+
+	if (s < now_s - AHEAD_S || s >= now_s + AHEAD_S)
+		return false;
+	stamp_ns = s * (int64_t)COP_NS_PER_S + nsec;
+	return stamp_ns + 2 * (int64_t)tick_ms(nsec) * (int64_t)COP_NS_PER_MS > now_ns;
+}
+
+/* The change time is the one that nobody sets; some file systems have no true one. */
+uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns)
+{
+	bool young = is_young(a->ctime_s, a->ctime_nsec, now_ns) || is_young(a->mtime_s, a->mtime_nsec, now_ns);
+
+	return cop_attr_version(a) | young;
+}
+
+uint64_t cop_attr_settle_ms(const struct cop_attr *a)
+{
+	return 2 * (uint64_t)COP_MAX(tick_ms(a->ctime_nsec), tick_ms(a->mtime_nsec));
 }
 
 struct cop_attr cop_attr_clean(const struct cop_attr *a)

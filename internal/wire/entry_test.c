@@ -153,6 +153,52 @@ static void the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_e
 	}
 }
 
+#define S ((int64_t)COP_NS_PER_S)
+#define MS ((int64_t)COP_NS_PER_MS)
+
+static bool young(int64_t mtime_ns, int64_t ctime_ns, int64_t now_ns)
+{
+	struct cop_attr a = {.ino = 1, .mtime_s = mtime_ns / S, .mtime_nsec = (uint32_t)(mtime_ns % S),
+		.ctime_s = ctime_ns / S, .ctime_nsec = (uint32_t)(ctime_ns % S)};
+	uint64_t version = cop_attr_version_at(&a, now_ns);
+
+	assert_true(cop_version_same(version, cop_attr_version(&a)));
+	assert_false(cop_version_is_young(cop_attr_version(&a)));
+	return cop_version_is_young(version);
+}
+
+static void a_version_is_young_for_two_ticks_of_its_stamps(void **state)
+{
+	struct cop_attr odd = {.ino = 1, .mtime_s = INT64_MAX, .ctime_s = INT64_MIN};
+
+	(void)state;
+	/* Whole seconds, tenths, finer ones. */
+	assert_true(young(5 * S, 1000 * S, 1000 * S));
+	assert_true(young(5 * S, 1000 * S, 1002 * S - 1));
+	assert_false(young(5 * S, 1000 * S, 1002 * S));
+	assert_true(young(5 * S, 1000 * S + 300 * MS, 1000 * S + 499 * MS));
+	assert_false(young(5 * S, 1000 * S + 300 * MS, 1000 * S + 500 * MS));
+	assert_true(young(5 * S, 1000 * S + 1, 1000 * S + 20 * MS));
+	assert_false(young(5 * S, 1000 * S + 1, 1000 * S + 20 * MS + 1));
+	/* By either of them; a clock that is somewhat ahead; a stamp of no clock. */
+	assert_true(young(1000 * S, 5 * S, 1001 * S));
+	assert_true(young(5 * S, 1030 * S, 1000 * S));
+	assert_false(young(5 * S, 1060 * S, 1000 * S));
+	assert_int_equal(cop_attr_version_at(&odd, 1000 * S), cop_attr_version(&odd));
+}
+
+static void how_long_it_is_young_is_two_ticks(void **state)
+{
+	struct cop_attr a = {.mtime_s = 1, .mtime_nsec = 1, .ctime_s = 3};
+
+	(void)state;
+	assert_int_equal(cop_attr_settle_ms(&a), 2000);
+	a.ctime_nsec = (uint32_t)(200 * MS);
+	assert_int_equal(cop_attr_settle_ms(&a), 200);
+	a.ctime_nsec = 7;
+	assert_int_equal(cop_attr_settle_ms(&a), 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +210,8 @@ int main(void)
 		cmocka_unit_test(a_size_past_2_to_63_is_refused),
 		cmocka_unit_test(a_time_with_a_whole_second_of_nanoseconds_is_refused),
 		cmocka_unit_test(the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_else),
+		cmocka_unit_test(a_version_is_young_for_two_ticks_of_its_stamps),
+		cmocka_unit_test(how_long_it_is_young_is_two_ticks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

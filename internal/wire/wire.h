@@ -48,15 +48,35 @@ struct cop_attr {
 	uint64_t size;     /* bytes */
 	uint64_t blocks;   /* 512-byte units */
 	int64_t atime_s, mtime_s, ctime_s;
-	uint64_t version;  /* changes whenever ino, size, mtime or ctime change; never 0 */
+	uint64_t version;  /* changes whenever ino, size, mtime or ctime change; never 0; young or not */
 	uint32_t atime_nsec, mtime_nsec, ctime_nsec; /* 0 to 999999999 */
 	uint32_t mode, nlink, uid, gid;
 	uint32_t rdev_major, rdev_minor;
 	uint32_t blksize;
 };
 
-/* XXH3 of those fields, 0 avoided. */
+/* XXH3 of those fields; even, 0 avoided. */
 uint64_t cop_attr_version(const struct cop_attr *a);
+
+/* Time stamps tell two changes apart only if a tick of the storage lies between them. What is looked at less than two
+ * ticks after it changed may change again without showing it: its version is young, which is the odd one beside the
+ * version that it has afterwards. So what is learned later is never taken for what was learned then. (git's index
+ * calls such an entry racy.) */
+
+/* The version of attributes that were asked for at this moment, in ns since the epoch. */
+uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns);
+static inline bool cop_version_is_young(uint64_t version)
+{
+	return version & 1;
+}
+/* Whether both have the same stamps, young or not. */
+static inline bool cop_version_same(uint64_t a, uint64_t b)
+{
+	return (a | 1) == (b | 1);
+}
+/* The two ticks, in ms: from then on a version that was young is not. What a tick is, the stamps tell: where both are
+ * of whole seconds, a second. */
+uint64_t cop_attr_settle_ms(const struct cop_attr *a);
 
 /* An entry blob: the attributes of one name and, for a symlink, its target. */
 /* Allocates; the caller frees. -ENOMEM, -EINVAL for a target over 4095 bytes. */
