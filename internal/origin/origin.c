@@ -39,8 +39,8 @@ void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t l
 }
 
 /* Submits a task that is all there is to its request. */
-static void submit_simple(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg,
-	void (*fn)(struct cop_origin_job *job, int rc))
+static void submit_simple(struct cop_origin *o, const char *path, unsigned patience_ms, cop_origin_done *done,
+	void *arg, void (*fn)(struct cop_origin_job *job, int rc))
 {
 	struct cop_origin_task *t = calloc(1, sizeof(*t));
 
@@ -50,6 +50,7 @@ static void submit_simple(struct cop_origin *o, const char *path, cop_origin_don
 		return;
 	}
 	t->job.fn = fn;
+	t->job.patience_ms = patience_ms;
 	cop_origin_pool_submit(&t->o->pool, &t->job, false);
 }
 
@@ -94,7 +95,7 @@ static void stat_job(struct cop_origin_job *job, int rc)
 
 static void real_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
-	submit_simple(o, path, done, arg, stat_job);
+	submit_simple(o, path, COP_ORIGIN_ATTR_MS, done, arg, stat_job);
 }
 
 /* ---- the file system ---- */
@@ -137,7 +138,7 @@ static void statfs_job(struct cop_origin_job *job, int rc)
 
 static void real_statfs(struct cop_origin *o, cop_origin_done *done, void *arg)
 {
-	submit_simple(o, NULL, done, arg, statfs_job);
+	submit_simple(o, NULL, 0, done, arg, statfs_job);
 }
 
 /* ---- any other work ---- */
@@ -192,6 +193,7 @@ static void real_close(struct cop_origin *base)
 	cop_origin_pool_fini(&o->pool);
 	cop_origin_fds_fini(&o->fds);
 	pthread_mutex_destroy(&o->types.lock);
+	pthread_mutex_destroy(&o->unanswered.lock);
 	if (o->base.dirfd >= 0)
 		close(o->base.dirfd);
 	free(o);
@@ -252,6 +254,7 @@ int cop_origin_open(const struct cop_origin_conf *conf, struct cop_origin **out,
 	o->other = (struct cop_origin){.ops = &real_ops, .dirfd = -1, .later = true};
 	cop_origin_fds_init(&o->fds);
 	pthread_mutex_init(&o->types.lock, NULL);
+	pthread_mutex_init(&o->unanswered.lock, NULL);
 	o->listing_max = conf->listing_max ? conf->listing_max : 65536;
 	o->listing_attrs = conf->listing_attrs;
 	o->pool.tidy = tidy;

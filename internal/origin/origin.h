@@ -19,7 +19,7 @@ struct cop_origin;
 
 struct cop_origin_conf {
 	const char *source;
-	unsigned max_ops;       /* operations in flight = most worker threads; 64 */
+	unsigned max_ops;       /* operations in flight, by as many worker threads; 64. Up to as many again where some are not answered */
 	uint32_t listing_max;   /* names; a larger directory has no listing (-E2BIG) */
 	uint32_t listing_attrs; /* children up to which attributes are read with the listing; 1024 */
 	struct cop_stats *stats; /* origin.operations, origin.bytes; may be NULL */
@@ -35,12 +35,13 @@ void cop_origin_close(struct cop_origin *o);
 /* rc 0 or -errno. data (malloc'ed, 8-byte aligned) belongs to the callee, who frees it; NULL on error. */
 typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
 
-/* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there
- * are at most listing_attrs children; statx of the children runs in parallel over the pool, in batches. Children whose
- * attributes could not be read stand without them; those that vanished are left out, if the directory may have changed meanwhile. Errors as the system gives them: EACCES
- * for a directory that may be searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The
- * listing carries the directory's own attributes, read before and after: if its mtime moved meanwhile
- * it is read again, at most 3 times (then without the complete flag). On autofs the complete flag is not set. */
+/* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there are at most
+ * listing_attrs children; statx of the children runs in parallel over the pool, in batches. Children whose attributes
+ * could not be read, or did not come within a second although others did, stand without them; those that vanished are
+ * left out, if the directory may have changed meanwhile. Errors as the system gives them: EACCES for a directory that
+ * may be searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the directory's
+ * own attributes, read before and after: if its mtime moved meanwhile it is read again, at most 3 times (then without
+ * the complete flag). On autofs the complete flag is not set. */
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
 /* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if the blob passes 64 MiB). */

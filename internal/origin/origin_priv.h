@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside origin: the seam between the real and the fake one, the pool, the way from a path to a descriptor.
  *
- * Locks, never two at once and none held during a system call on the source or a callback:
- * pool.lock (queue and workers), fds.lock (kept descriptors), types.lock (which devices are autofs). */
+ * Locks, never two at once and none held during a system call on the source or a callback: pool.lock (queue, workers
+ * and alarms), fds.lock (kept descriptors), types.lock (which devices are autofs), unanswered.lock, and that of one
+ * pass over a directory (list_priv.h), under which unanswered.lock may be taken. */
 #ifndef COP_ORIGIN_PRIV_H
 #define COP_ORIGIN_PRIV_H
 
@@ -12,6 +13,10 @@
 #define COP_ORIGIN_KEPT_FDS 64
 #define COP_ORIGIN_KEPT_MS 2000
 #define COP_ORIGIN_IDLE_MS 30000
+#define COP_ORIGIN_CLOCK_MS 200
+/* How long the storage may take for attributes, and for anything else, before its answer is no longer counted on. */
+#define COP_ORIGIN_ATTR_MS 1000
+#define COP_ORIGIN_ANY_MS 5000
 
 /* ---- the seam: what the real and the fake origin do differently ---- */
 
@@ -46,9 +51,27 @@ struct cop_origin_job {
 	bool later; /* nobody waits for it: after all the others, and never on all workers */
 	const char *path; /* what it is about, NULL if that does not matter, and which bytes of it */
 	uint64_t from, to;
+	unsigned patience_ms; /* 0: COP_ORIGIN_ANY_MS */
 };
 
-struct cop_origin_worker;
+/* A job for a time that may come. */
+struct cop_origin_alarm {
+	struct cop_origin_job job;
+	uint64_t due_ms;
+	bool set;
+};
+
+/* A worker whose system call the storage has not answered for the patience of its job is lost until it comes back: it
+ * does not count against the limit, so that what hangs does not keep out what would be answered. At most max are lost
+ * at a time, so there are at most twice as many threads. */
+struct cop_origin_worker {
+	struct cop_origin_pool *pool;
+	pthread_t thread;
+	enum { COP_ORIGIN_FREE, COP_ORIGIN_ALIVE, COP_ORIGIN_ENDED } state; /* ended: only a join is missing */
+	_Atomic uint64_t since_ms; /* when its last system call began, or its job; 0: it has none */
+	unsigned patience_ms;
+	bool later, lost;
+};
 
 #define COP_ORIGIN_HURRIED 32
 
@@ -56,14 +79,18 @@ struct cop_origin_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct cop_list queue, later;
-	unsigned max, threads, idle, queued, running, running_later;
+	unsigned max, threads, idle, queued, running, running_later, lost, lost_later;
 	/* What somebody was in a hurry for last: of a directory that is being read, the parts are still to be submitted. */
 	struct {
 		uint64_t hash, offset;
 	} hurried[COP_ORIGIN_HURRIED];
 	unsigned hurries;
 	bool stopping;
-	struct cop_origin_worker *worker; /* max of them */
+	struct cop_origin_worker *worker; /* twice max of them */
+	struct cop_list alarms;
+	pthread_t clock; /* looks every COP_ORIGIN_CLOCK_MS while anything runs, and sleeps while nothing does */
+	pthread_cond_t tick;
+	bool has_clock, clock_sleeps;
 	unsigned idle_ms;
 	/* A worker without work calls this, unlocked; returns in how many ms it wants to be
 	 * called again, 0: not before there was more work. */
@@ -78,6 +105,21 @@ void cop_origin_pool_fini(struct cop_origin_pool *p);
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);
 /* Somebody waits for it now: jobs for later about this path and offset become jobs like any other. */
 void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t offset);
+
+/* Submits it as urgent in so many ms; at the close, or if it is too late for that, it ends with -ECANCELED. */
+void cop_origin_pool_alarm(struct cop_origin_pool *p, struct cop_origin_alarm *a, unsigned ms);
+/* True: it is not submitted and will not be. */
+bool cop_origin_pool_calm(struct cop_origin_pool *p, struct cop_origin_alarm *a);
+/* Whether, with so many more, most of the workers are lost. */
+bool cop_origin_pool_is_short(struct cop_origin_pool *p, unsigned more);
+/* The worker that calls this begins a system call. */
+void cop_origin_pool_alive(void);
+
+/* ---- clock.c, under the pool's lock ---- */
+
+void cop_origin_pool_need_clock(struct cop_origin_pool *p);
+/* Work has come: wakes a worker, or starts one where that is allowed. */
+int cop_origin_pool_call_worker(struct cop_origin_pool *p);
 
 /* ---- descriptors that are kept between reads of one file ---- */
 
@@ -121,11 +163,22 @@ struct cop_origin_types {
 	} dev[COP_ORIGIN_TYPES];
 };
 
+#define COP_ORIGIN_UNANSWERED 64
+
+/* Names whose attributes the storage was asked for and has not given, by hash: a listing that is read again does not
+ * wait for them. */
+struct cop_origin_unanswered {
+	pthread_mutex_t lock;
+	_Atomic unsigned count;
+	uint64_t name[COP_ORIGIN_UNANSWERED]; /* 0: free */
+};
+
 struct cop_origin_real {
 	struct cop_origin base, other; /* other: what cop_origin_later gives out */
 	struct cop_origin_pool pool;
 	struct cop_origin_fds fds;
 	struct cop_origin_types types;
+	struct cop_origin_unanswered unanswered;
 	uint32_t listing_max, listing_attrs;
 	struct cop_stats *stats;
 	uint64_t dev;           /* of the source */
@@ -159,6 +212,7 @@ void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t l
 /* One more system call that reaches the storage. */
 static inline void cop_origin_count(struct cop_origin_real *o)
 {
+	cop_origin_pool_alive();
 	cop_stats_add(o->stats, COP_ORIGIN_OPERATIONS, 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker pool. As many threads as jobs at hand, up to the limit, which is thereby the limit on operations
- * in flight; a thread without work for idle_ms ends. A job that is made of parts submits them and returns, and the
- * part that ends last goes on, so that one thread is enough for any job. */
+/* The worker pool. As many threads as jobs at hand, up to the limit, which is thereby the limit on operations in
+ * flight, but for those that the storage does not answer; a thread without work for idle_ms ends. A job that is made
+ * of parts submits them and returns, and the part that ends last goes on, so that one thread is enough for any job. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -10,27 +10,26 @@
 #include <string.h>
 #include <time.h>
 
-struct cop_origin_worker {
-	struct cop_origin_pool *pool;
-	pthread_t thread;
-	enum { FREE, ALIVE, ENDED } state; /* ENDED: only a join is missing */
-};
+/* Of the thread that runs. */
+static _Thread_local struct cop_origin_worker *me;
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 {
 	pthread_condattr_t attr;
 
-	p->worker = calloc(max, sizeof(*p->worker));
+	p->worker = calloc(2 * (size_t)max, sizeof(*p->worker));
 	if (!p->worker)
 		return -ENOMEM;
 	p->max = max;
 	p->idle_ms = COP_ORIGIN_IDLE_MS;
 	cop_list_init(&p->queue);
 	cop_list_init(&p->later);
+	cop_list_init(&p->alarms);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->wake, &attr);
+	pthread_cond_init(&p->tick, &attr);
 	pthread_condattr_destroy(&attr);
 	return 0;
 }
@@ -49,7 +48,7 @@ static void sleep_ms(struct cop_origin_pool *p, uint64_t ms)
 /* What nobody waits for runs on at most three quarters of the workers. */
 static bool may_run_later(const struct cop_origin_pool *p)
 {
-	return p->running_later < COP_MAX(p->max - p->max / 4, 1u);
+	return p->running_later - p->lost_later < COP_MAX(p->max - p->max / 4, 1u);
 }
 
 /* Locked. Whether a free worker would find something. */
@@ -94,19 +93,37 @@ static struct cop_origin_job *take_job(struct cop_origin_pool *p)
 	return item ? COP_CONTAINER_OF(item, struct cop_origin_job, link) : NULL;
 }
 
-/* Runs one job; its struct is gone after it. */
-static void run_job(struct cop_origin_pool *p, struct cop_origin_job *job)
+void cop_origin_pool_alive(void)
 {
-	bool later = job->later;
+	if (me)
+		atomic_store_explicit(&me->since_ms, cop_now_ms(), memory_order_relaxed);
+}
 
+/* Runs one job; its struct is gone after it. */
+static void run_job(struct cop_origin_pool *p, struct cop_origin_worker *w, struct cop_origin_job *job)
+{
+	w->later = job->later;
+	w->patience_ms = job->patience_ms ? job->patience_ms : COP_ORIGIN_ANY_MS;
 	p->queued--;
 	p->running++;
-	p->running_later += later;
+	p->running_later += w->later;
+	cop_origin_pool_need_clock(p);
 	pthread_mutex_unlock(&p->lock);
+	cop_origin_pool_alive();
 	job->fn(job, 0);
+	atomic_store(&w->since_ms, 0);
 	pthread_mutex_lock(&p->lock);
 	p->running--;
-	p->running_later -= later;
+	p->running_later -= w->later;
+	p->lost -= w->lost;
+	p->lost_later -= w->lost && w->later;
+	w->lost = false;
+}
+
+/* Locked. More work than the limit allows, since one that was lost came back. */
+static bool is_surplus(const struct cop_origin_pool *p)
+{
+	return p->threads - p->lost > p->max;
 }
 
 static void *work(void *arg)
@@ -114,15 +131,19 @@ static void *work(void *arg)
 	struct cop_origin_worker *w = arg;
 	struct cop_origin_pool *p = w->pool;
 
+	me = w;
 	pthread_mutex_lock(&p->lock);
 	do {
 		struct cop_origin_job *job;
 
-		while ((job = take_job(p)))
-			run_job(p, job);
-	} while (wait_for_work(p));
+		while (!is_surplus(p) && (job = take_job(p)))
+			run_job(p, w, job);
+	} while (!is_surplus(p) && wait_for_work(p));
+	/* It may have been woken for work that another one is to do. */
+	if (have_work(p) && p->idle)
+		pthread_cond_signal(&p->wake);
 	p->threads--;
-	w->state = ENDED;
+	w->state = COP_ORIGIN_ENDED;
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
@@ -134,19 +155,36 @@ static int start_worker(struct cop_origin_pool *p)
 	char name[16];
 	int rc;
 
-	while (w->state == ALIVE)
+	while (w->state == COP_ORIGIN_ALIVE)
 		w++;
-	if (w->state == ENDED)
+	if (w->state == COP_ORIGIN_ENDED)
 		pthread_join(w->thread, NULL);
 	w->pool = p;
-	w->state = ALIVE;
+	w->state = COP_ORIGIN_ALIVE;
+	w->lost = false;
 	p->threads++;
 	snprintf(name, sizeof(name), "origin-%u", (unsigned)(w - p->worker));
 	rc = cop_thread_start(&w->thread, name, work, w);
 	if (rc) {
-		w->state = FREE;
+		w->state = COP_ORIGIN_FREE;
 		p->threads--;
 	}
+	return rc;
+}
+
+static bool may_start(const struct cop_origin_pool *p)
+{
+	return p->threads - p->lost < p->max && p->threads < 2 * p->max;
+}
+
+int cop_origin_pool_call_worker(struct cop_origin_pool *p)
+{
+	int rc = 0;
+
+	if (p->queued > p->idle && may_start(p))
+		rc = start_worker(p);
+	if (p->idle)
+		pthread_cond_signal(&p->wake);
 	return rc;
 }
 
@@ -196,10 +234,7 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 	else
 		cop_list_push_back(queue, &job->link);
 	p->queued++;
-	if (p->queued > p->idle && p->threads < p->max)
-		rc = start_worker(p);
-	if (p->idle)
-		pthread_cond_signal(&p->wake);
+	rc = cop_origin_pool_call_worker(p);
 	/* Fewer threads than wanted do the work all the same; none at all would never. What pthread_create calls EAGAIN is a shortage. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
@@ -238,10 +273,51 @@ void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t
 		/* Those who sleep may sleep because this was for later. Without a new one those that run come to it. */
 		if (p->idle)
 			pthread_cond_signal(&p->wake);
-		else if (p->threads < p->max)
+		else if (may_start(p))
 			start_worker(p);
 	}
 	pthread_mutex_unlock(&p->lock);
+}
+
+void cop_origin_pool_alarm(struct cop_origin_pool *p, struct cop_origin_alarm *a, unsigned ms)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&p->lock);
+	stopping = p->stopping;
+	if (!stopping) {
+		a->due_ms = cop_now_ms() + ms;
+		a->set = true;
+		cop_list_push_back(&p->alarms, &a->job.link);
+		cop_origin_pool_need_clock(p);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (stopping)
+		a->job.fn(&a->job, -ECANCELED);
+}
+
+bool cop_origin_pool_calm(struct cop_origin_pool *p, struct cop_origin_alarm *a)
+{
+	bool was_set;
+
+	pthread_mutex_lock(&p->lock);
+	was_set = a->set;
+	if (was_set)
+		cop_list_remove(&a->job.link);
+	a->set = false;
+	pthread_mutex_unlock(&p->lock);
+	return was_set;
+}
+
+/* Locked. Everything that waits, its alarms as well. */
+static void take_all(struct cop_origin_pool *p, struct cop_list *jobs)
+{
+	for (struct cop_list *i = p->alarms.next; i != &p->alarms; i = i->next)
+		COP_CONTAINER_OF(COP_CONTAINER_OF(i, struct cop_origin_job, link), struct cop_origin_alarm, job)->set = false;
+	cop_list_splice(jobs, &p->queue);
+	cop_list_splice(jobs, &p->later);
+	cop_list_splice(jobs, &p->alarms);
+	p->queued = 0;
 }
 
 void cop_origin_pool_fini(struct cop_origin_pool *p)
@@ -253,21 +329,23 @@ void cop_origin_pool_fini(struct cop_origin_pool *p)
 	cop_list_init(&cancelled);
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
-	cop_list_splice(&cancelled, &p->queue);
-	cop_list_splice(&cancelled, &p->later);
-	p->queued = 0;
+	take_all(p, &cancelled);
 	pthread_cond_broadcast(&p->wake);
+	pthread_cond_broadcast(&p->tick);
 	pthread_mutex_unlock(&p->lock);
 	end_all(&cancelled, -ECANCELED);
-	for (unsigned i = 0; i < p->max; i++) {
+	if (p->has_clock)
+		pthread_join(p->clock, NULL);
+	for (unsigned i = 0; i < 2 * p->max; i++) {
 		bool started;
 
 		pthread_mutex_lock(&p->lock);
-		started = p->worker[i].state != FREE;
+		started = p->worker[i].state != COP_ORIGIN_FREE;
 		pthread_mutex_unlock(&p->lock);
 		if (started)
 			pthread_join(p->worker[i].thread, NULL);
 	}
+	pthread_cond_destroy(&p->tick);
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
 	free(p->worker);

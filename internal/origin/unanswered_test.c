@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A storage that does not answer for some names, or says wrongly that they are not there. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/stat.h>
+#include <sys/syscall.h>
+
+#include "origin/origin_testing.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+static bool hangs, denies;
+static unsigned hung, asked; /* now, and ever */
+
+static void set_hangs(bool on)
+{
+	pthread_mutex_lock(&lock);
+	hangs = on;
+	pthread_cond_broadcast(&released);
+	pthread_mutex_unlock(&lock);
+}
+
+static unsigned now_hung(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = hung;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static void wait_hung(unsigned n)
+{
+	for (int i = 0; i < 10000 && now_hung() != n; i++)
+		usleep(1000);
+	assert_int_equal(now_hung(), n);
+}
+
+/* In the place of the C library's. */
+int statx(int fd, const char *name, int flags, unsigned mask, struct statx *st)
+{
+	if (strncmp(name, "hung", 4) == 0) {
+		pthread_mutex_lock(&lock);
+		hung++;
+		asked++;
+		while (hangs)
+			pthread_cond_wait(&released, &lock);
+		hung--;
+		pthread_mutex_unlock(&lock);
+	}
+	if (strcmp(name, "denied") == 0 && denies) {
+		errno = ENOENT;
+		return -1;
+	}
+	return (int)syscall(SYS_statx, fd, name, flags, mask, st);
+}
+
+static int start(void **state)
+{
+	hangs = denies = false;
+	asked = 0;
+	return setup(state);
+}
+
+static int stop(void **state)
+{
+	set_hangs(false);
+	return teardown(state);
+}
+
+static void put_names(struct fixture *f, const char *word, int count)
+{
+	char path[64];
+
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "d/%s%d", word, i);
+		put_file(f, path, "x");
+	}
+}
+
+/* Of these names how many have attributes; all of them are there. */
+static int with_attr(const void *listing, const char *word, int count)
+{
+	struct cop_listing_entry e;
+	char name[32];
+	int n = 0;
+
+	for (int i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "%s%d", word, i);
+		assert_true(cop_listing_find(listing, name, strlen(name), &e));
+		assert_int_equal(e.type, DT_REG);
+		n += e.has_attr;
+	}
+	return n;
+}
+
+static void list_with_one_hung(struct fixture *f, unsigned max_ops, int least)
+{
+	void *l;
+	int rc;
+
+	open_origin(f, max_ops, 1000, 100);
+	put_dir(f, "d");
+	put_names(f, "hung", 1);
+	put_names(f, "f", 40);
+	set_hangs(true);
+	l = ask_list(f->o, "d", &rc);
+	assert_int_equal(rc, 0);
+	assert_true(with_attr(l, "f", 40) >= least);
+	assert_int_equal(with_attr(l, "hung", 1), 0);
+	assert_int_equal(cop_listing_flags(l), COP_LISTING_COMPLETE);
+	assert_int_equal(now_hung(), 1);
+	free(l);
+}
+
+static void a_name_that_is_not_answered_does_not_hold_its_directory(void **state)
+{
+	struct fixture *f = *state;
+	void *l;
+	int rc;
+
+	list_with_one_hung(f, 4, 40);
+	/* While it hangs it is not asked for again. */
+	l = ask_list(f->o, "d", &rc);
+	assert_int_equal(with_attr(l, "f", 40), 40);
+	assert_int_equal(with_attr(l, "hung", 1), 0);
+	free(l);
+	assert_int_equal(asked, 1);
+	set_hangs(false);
+	for (int i = 0; i < 10000 && real(f->o)->unanswered.count; i++)
+		usleep(1000);
+	l = ask_list(f->o, "d", &rc);
+	assert_int_equal(with_attr(l, "hung", 1), 1);
+	free(l);
+}
+
+static void nor_where_its_worker_is_the_only_one(void **state)
+{
+	struct fixture *f = *state;
+	struct cop_attr attr;
+
+	list_with_one_hung(f, 1, 0);
+	assert_int_equal(ask_stat(f->o, "d/f7", &attr, NULL), 0);
+}
+
+static void of_many_that_are_not_answered_the_listing_waits_for_a_few_only(void **state)
+{
+	struct fixture *f = *state;
+	void *l;
+	int rc;
+
+	open_origin(f, 2, 1000, 100);
+	put_dir(f, "d");
+	put_names(f, "hung", 90);
+	set_hangs(true);
+	l = ask_list(f->o, "d", &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(with_attr(l, "hung", 90), 0);
+	free(l);
+	assert_true(now_hung() <= 4);
+	set_hangs(false);
+	wait_hung(0);
+	l = ask_list(f->o, "d", &rc);
+	assert_int_equal(with_attr(l, "hung", 90), 90);
+	free(l);
+}
+
+static unsigned threads_of(struct cop_origin_pool *p)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&p->lock);
+	n = p->threads;
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
+static void hang_task(struct cop_origin_job *job, int rc)
+{
+	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	struct cop_attr attr;
+
+	if (!rc)
+		cop_origin_statx(t->o, t->o->base.dirfd, "hung", &attr, NULL);
+	free(t);
+}
+
+static void hang_a_worker(struct fixture *f)
+{
+	struct cop_origin_task *t = calloc(1, sizeof(*t));
+
+	t->o = real(f->o);
+	t->job.fn = hang_task;
+	t->job.patience_ms = COP_ORIGIN_ATTR_MS;
+	cop_origin_pool_submit(&t->o->pool, &t->job, false);
+}
+
+static void workers_that_are_not_answered_leave_their_places_to_others(void **state)
+{
+	struct fixture *f = *state;
+	struct cop_attr attr;
+
+	open_origin(f, 2, 1000, 100);
+	put_file(f, "file", "x");
+	set_hangs(true);
+	hang_a_worker(f);
+	hang_a_worker(f);
+	wait_hung(2);
+	assert_int_equal(ask_stat(f->o, "file", &attr, NULL), 0);
+	/* Twice as many and no more. */
+	for (int i = 0; i < 6; i++)
+		hang_a_worker(f);
+	wait_hung(4);
+	usleep(1500000);
+	assert_int_equal(now_hung(), 4);
+	assert_int_equal(threads_of(&real(f->o)->pool), 4);
+	/* Those that come back find that there are enough. */
+	set_hangs(false);
+	wait_hung(0);
+	assert_int_equal(ask_stat(f->o, "file", &attr, NULL), 0);
+	for (int i = 0; i < 10000 && threads_of(&real(f->o)->pool) > 2; i++)
+		usleep(1000);
+	assert_true(threads_of(&real(f->o)->pool) <= 2);
+	assert_int_equal(asked, 8);
+}
+
+/* ---- answers that contradict each other ---- */
+
+static void list_denied(struct fixture *f, bool young, struct cop_listing_entry *e, bool *found)
+{
+	struct timespec now[2];
+	void *l;
+	int rc;
+
+	put_dir(f, "d");
+	put_file(f, "d/denied", "x");
+	put_file(f, "d/other", "x");
+	clock_gettime(CLOCK_REALTIME, &now[0]);
+	now[0].tv_nsec = 0;
+	now[1] = now[0];
+	if (young)
+		assert_int_equal(utimensat(AT_FDCWD, in_source(f, "d"), now, 0), 0);
+	else
+		usleep(50000);
+	denies = true;
+	l = ask_list(f->o, "d", &rc);
+	assert_int_equal(cop_listing_flags(l), COP_LISTING_COMPLETE);
+	*found = cop_listing_find(l, "denied", 6, e);
+	free(l);
+}
+
+static void a_name_that_is_denied_where_nothing_changed_is_left_to_be_asked_for(void **state)
+{
+	struct cop_listing_entry e;
+	bool found;
+
+	list_denied(*state, false, &e, &found);
+	assert_true(found);
+	assert_false(e.has_attr);
+	assert_int_equal(e.type, DT_REG);
+}
+
+static void a_name_that_is_denied_where_something_may_have_changed_is_gone(void **state)
+{
+	struct cop_listing_entry e;
+	bool found;
+
+	list_denied(*state, true, &e, &found);
+	assert_false(found);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_name_that_is_not_answered_does_not_hold_its_directory),
+		T(nor_where_its_worker_is_the_only_one),
+		T(of_many_that_are_not_answered_the_listing_waits_for_a_few_only),
+		T(workers_that_are_not_answered_leave_their_places_to_others),
+		T(a_name_that_is_denied_where_nothing_changed_is_left_to_be_asked_for),
+		T(a_name_that_is_denied_where_something_may_have_changed_is_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
