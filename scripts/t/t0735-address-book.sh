@@ -68,6 +68,8 @@ without_tree
 # ---- nodes that are started again, at other addresses
 
 running_at() { # RANK: what the newest log of that node says
+	# Names of logs are ours: no newline in them.
+	# shellcheck disable=SC2012
 	sed -n 's/.*server running at address: //p' "$(ls -t "$JOB/logs/$(address_of "$1")"-*-output.log | head -n 1)"
 }
 book_of() { # RANK…
