@@ -355,6 +355,8 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	n->state = LANDED;
 	n->obj.data = data;
 	n->obj.len = len;
+	/* Part of it is as old as what it replaces. */
+	n->obj.landed_ms = obj->landed_ms;
 	atomic_store(&n->obj.stamp_ms, cop_now_ms());
 	atomic_init(&n->refs, 1);
 	pthread_mutex_lock(&s->lock);

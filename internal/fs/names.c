@@ -17,7 +17,7 @@ static bool is_another(struct cop_fs *fs, struct inode *dir, const struct cop_li
 	held = cop_fs_inode_attr(fs, i);
 	in_tree = i->place == PLACE_TREE;
 	cop_fs_inode_put(fs, i, 1);
-	return in_tree && held.version != e->attr.version && !(S_ISDIR(held.mode) && S_ISDIR(e->attr.mode));
+	return in_tree && !cop_version_same(held.version, e->attr.version) && !(S_ISDIR(held.mode) && S_ISDIR(e->attr.mode));
 }
 
 static bool contradicts(struct cop_fs *fs, struct inode *dir, const void *blob)
