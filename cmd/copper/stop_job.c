@@ -51,7 +51,7 @@ static int show(const struct cop_node_stopped_job *s)
 		fprintf(stderr, "copper stop: %u of %u nodes may still run; call it again, or where they are reached\n", s->unknown, s->of);
 	else if (!s->stopped)
 		fprintf(stderr, "copper stop: no node of this job runs any more\n");
-	return rc || s->unknown ? 1 : 0;
+	return rc || s->unknown || s->unwritten ? 1 : 0;
 }
 
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])

@@ -3,9 +3,13 @@
  * and beside them what only the sums know: quantiles over all nodes, their counters, their most used paths. */
 #include "node/node_priv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "report/report.h"
 
@@ -67,19 +71,62 @@ static void note(const struct cop_node *n, const struct gathered *g, struct cop_
 		cop_buf_str(out, "\n");
 }
 
-static int write_files(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c,
-	struct cop_err *err)
+static int write_into(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c, const char *dir, struct cop_err *err)
 {
-	char dir[sizeof(n->job_dir) + 32], input[sizeof(n->job_dir) + 32];
+	char input[sizeof(n->job_dir) + 32];
 	struct cop_buf missing = {0};
 	int rc;
 
-	snprintf(dir, sizeof(dir), "%s/profiling/cluster", n->job_dir);
 	snprintf(input, sizeof(input), "%s/profiling/final", n->job_dir);
 	note(n, g, &missing);
 	rc = cop_report_cluster_write_noted(c, dir, "cluster", input, missing.data, NULL, err);
 	cop_buf_free(&missing);
 	return rc ? rc : cop_prof_write_sums(g->prof, dir, "cluster", n->source, &g->stats, err);
+}
+
+/* A folder that this process made, with nothing but files in it. */
+static void clear_away(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(dir);
+}
+
+/* There are no sums anywhere else once the nodes have ended. */
+static void keep_elsewhere(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c, struct cop_err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct cop_err ignored = {0};
+	char dir[512], why[sizeof(err->text)], *end;
+
+	snprintf(why, sizeof(why), "%s", err->text);
+	/* What could not be done, without the advice behind it. */
+	end = strrchr(why, ';');
+	if (end)
+		*end = '\0';
+	if (snprintf(dir, sizeof(dir), "%s/copper-sums-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp") >= (int)sizeof(dir) || !mkdtemp(dir))
+		return;
+	if (write_into(n, g, c, dir, &ignored) == 0)
+		cop_err_set(err, err->code, "%.600s; the sums of %" PRIu64 " nodes are kept in %s on this host", why, cop_prof_sum_nodes(g->prof), dir);
+	else
+		clear_away(dir);
+}
+
+static int write_files(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c, struct cop_err *err)
+{
+	char dir[sizeof(n->job_dir) + 32];
+	int rc;
+
+	snprintf(dir, sizeof(dir), "%s/profiling/cluster", n->job_dir);
+	rc = write_into(n, g, c, dir, err);
+	if (rc && rc != -ENOMEM)
+		keep_elsewhere(n, g, c, err);
+	return rc;
 }
 
 int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct cop_err *err)

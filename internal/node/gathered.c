@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,21 @@ void cop_node_gathered_free(struct gathered *g)
 	cop_buf_free(&g->text);
 	cop_prof_sum_free(g->prof);
 	*g = (struct gathered){0};
+}
+
+void cop_node_gathered_unwritten(struct gathered *g, const char *host, const char *why)
+{
+	g->unwritten++;
+	snprintf(g->why_unwritten, sizeof(g->why_unwritten), "%.100s: %s", host, why);
+}
+
+void cop_node_gathered_say_unwritten(const struct gathered *g, struct cop_buf *out)
+{
+	if (!g->unwritten)
+		return;
+	cop_buf_printf(out, "%s\n", g->why_unwritten);
+	if (g->unwritten > 1)
+		cop_buf_printf(out, "of %" PRIu32 " nodes the final files are not all there; their logs say which\n", g->unwritten);
 }
 
 static void add_text(struct gathered *into, const struct gathered *from, char separator)
@@ -39,6 +55,9 @@ static void add_missing(struct gathered *into, const struct gathered *from)
 		into->lost[into->missing + i] = from->lost[i];
 	into->missing += from->missing;
 	into->cut += from->cut;
+	if (from->unwritten && !into->unwritten)
+		memcpy(into->why_unwritten, from->why_unwritten, sizeof(into->why_unwritten));
+	into->unwritten += from->unwritten;
 }
 
 void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator)
@@ -71,7 +90,7 @@ void cop_node_gathered_lose(struct gathered *g, uint32_t rank)
 
 /* ---- the form in which it travels: fixed numbers, the text, the profile ---- */
 
-#define NUMBERS (4 * (8 + MISSING_NAMED) + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
+#define NUMBERS (NODE_UNWRITTEN + 4 * (9 + MISSING_NAMED) + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
 /* Shorter texts travel as they are. */
 #define PACK_MIN 4096
 
@@ -85,6 +104,8 @@ static void put_numbers(const struct gathered *g, uint32_t text_len, uint32_t pa
 	cop_wr_u32(&w, g->failed);
 	cop_wr_u32(&w, g->cut);
 	cop_wr_u32(&w, g->missing);
+	cop_wr_u32(&w, g->unwritten);
+	cop_wr_bytes(&w, g->why_unwritten, sizeof(g->why_unwritten));
 	for (unsigned i = 0; i < MISSING_NAMED; i++)
 		cop_wr_u32(&w, g->lost[i]);
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
@@ -99,6 +120,21 @@ static void put_numbers(const struct gathered *g, uint32_t text_len, uint32_t pa
 	cop_wr_u32(&w, packed_len);
 }
 
+/* From another process: it ends, and is one line. */
+static void get_sentence(struct cop_rd *r, char out[NODE_UNWRITTEN])
+{
+	if ((size_t)(r->end - r->p) < NODE_UNWRITTEN) {
+		r->bad = true;
+		return;
+	}
+	memcpy(out, r->p, NODE_UNWRITTEN);
+	r->p += NODE_UNWRITTEN;
+	out[NODE_UNWRITTEN - 1] = '\0';
+	for (char *c = out; *c; c++)
+		if ((unsigned char)*c < ' ')
+			*c = '?';
+}
+
 static void get_numbers(struct cop_rd *r, struct gathered *g, uint32_t *text_len, uint32_t *packed_len)
 {
 	g->nodes = cop_rd_u32(r);
@@ -107,6 +143,8 @@ static void get_numbers(struct cop_rd *r, struct gathered *g, uint32_t *text_len
 	g->failed = cop_rd_u32(r);
 	g->cut = cop_rd_u32(r);
 	g->missing = cop_rd_u32(r);
+	g->unwritten = cop_rd_u32(r);
+	get_sentence(r, g->why_unwritten);
 	for (unsigned i = 0; i < MISSING_NAMED; i++)
 		g->lost[i] = cop_rd_u32(r);
 	for (unsigned c = 0; c < COP_COUNTERS; c++)

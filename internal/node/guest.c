@@ -362,7 +362,7 @@ static void add_late(struct guest *g)
 }
 
 /* The root has written them, with the names of those that did not answer, unless it is dead. */
-static void write_sums(struct guest *g, struct cop_buf *remarks)
+static void write_sums(struct guest *g)
 {
 	struct cop_err err = {0};
 
@@ -370,7 +370,7 @@ static void write_sums(struct guest *g, struct cop_buf *remarks)
 		return;
 	add_late(g);
 	if (g->got.prof && cop_node_cluster_write(g->node, &g->got, &err))
-		cop_buf_printf(remarks, "%s\n", err.text);
+		cop_node_gathered_unwritten(&g->got, "this host", err.text);
 }
 
 static int ask_tree(struct guest *g, struct cop_node_stopped_job *out, struct cop_err *err)
@@ -383,7 +383,9 @@ static int ask_tree(struct guest *g, struct cop_node_stopped_job *out, struct co
 	sort_lines(g, &out->remarks);
 	out->unknown += g->got.refused + g->got.failed;
 	ask_once_more(g);
-	write_sums(g, &out->remarks);
+	write_sums(g);
+	cop_node_gathered_say_unwritten(&g->got, &out->remarks);
+	out->unwritten = g->got.unwritten;
 	return 0;
 }
 

@@ -91,6 +91,7 @@ static bool is_cut(const struct cop_node *n)
 static void end(struct cop_node *n)
 {
 	struct cop_buf holders = {0};
+	struct cop_err unwritten = {0};
 	bool cut = is_cut(n);
 
 	cop_node_chores(n, false);
@@ -98,11 +99,11 @@ static void end(struct cop_node *n)
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
 	if (cut && !n->left_dead && cop_fs_is_dead(n->mountpoint))
 		cop_fs_unmount_dead(n->mountpoint);
-	cop_node_profile_write(n, NULL, NULL);
+	cop_node_profile_write(n, NULL, &unwritten);
 	cop_node_prefetch_save(n);
 	if (holders.len)
 		cop_log_warn("unmounted lazily, held by %s", holders.data);
-	cop_node_stopped(n, holders.data);
+	cop_node_stopped(n, holders.data, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_initiators(n);
 	cop_node_confirmed(n);

@@ -32,7 +32,7 @@ void cop_node_leave(struct cop_node *n)
 	stopped = n->stopped;
 	pthread_mutex_unlock(&n->lock);
 	if (!stopped)
-		cop_node_stopped(n, NULL);
+		cop_node_stopped(n, NULL, NULL);
 	cop_node_chores(n, true);
 	cop_node_gate_drain(&n->gate);
 }

@@ -46,6 +46,7 @@ struct cop_node_stop_job {
 };
 struct cop_node_stopped_job {
 	uint32_t stopped, of;   /* nodes */
+	uint32_t unwritten;     /* of those: final files that could not be written */
 	uint32_t unknown;       /* nodes that were not reached, and are not known to have ended */
 	struct cop_buf remarks; /* a line each; the caller's */
 	char socket[108];       /* not "": the tree is one node on this machine, to be asked there; nothing was done */

@@ -54,11 +54,14 @@ struct task {
 };
 
 /* What a whole subtree answered. */
+#define NODE_UNWRITTEN 384
 struct gathered {
 	uint32_t nodes;                 /* that have answered */
 	uint32_t dead, refused, failed; /* that have not, by what became of it */
 	uint32_t missing;               /* these and, with those that failed, the nodes below them: nothing is known of them */
 	uint32_t lost[MISSING_NAMED];   /* the first of the missing ranks */
+	uint32_t unwritten;             /* of nodes: those whose final files could not be written */
+	char why_unwritten[NODE_UNWRITTEN]; /* "HOST: sentence" of one of them */
 	uint32_t cut;                   /* of nodes: those whose part of the text was left out, since it did not fit */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
@@ -69,6 +72,10 @@ struct gathered {
 /* Bytes of a text: what a control socket carries in a reply, and a little room. */
 #define COP_NODE_TEXT_MAX (COP_CTL_REPLY_MAX - 16 * COP_MIB)
 void cop_node_gathered_free(struct gathered *g);
+/* The final files of this node are not there, because of why. */
+void cop_node_gathered_unwritten(struct gathered *g, const char *host, const char *why);
+/* Then a line that says so, and of how many. */
+void cop_node_gathered_say_unwritten(const struct gathered *g, struct cop_buf *out);
 /* Adds from, whose text and prof are left to the caller; separator: what stands between two texts. */
 void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator);
 /* One more rank is missing. */
@@ -422,7 +429,7 @@ bool cop_node_stopped_alone(struct cop_node *n);
 void cop_node_stop_command(struct cop_node *n, struct command *c, bool local);
 /* Main thread, when the node has unmounted: adds its counts to those from below, writes them if it is the root, and answers
  * everyone who asked for it. */
-void cop_node_stopped(struct cop_node *n, const char *holders);
+void cop_node_stopped(struct cop_node *n, const char *holders, const char *unwritten);
 
 /* ---- confirmed.c ---- */
 /* Main thread, after cop_node_stopped: waits until whoever asked has the answer, or is gone. */

@@ -70,16 +70,18 @@ void cop_node_stop_here(struct doing *d)
 
 /* ---- this node has unmounted ---- */
 
-/* The root takes the sums out of the answer. */
-static void settle_sums(struct cop_node *n, struct gathered *g)
+/* The root takes the sums out of the answer. counted: that files of this node are missing is known already. */
+static void settle_sums(struct cop_node *n, struct gathered *g, bool counted)
 {
 	struct cop_err err = {0};
 
 	cop_node_cluster_add(n, g);
 	if (!g->prof || n->rank != cop_topo_root(&n->topo, 0))
 		return;
-	if (cop_node_cluster_write(n, g, &err))
-		cop_buf_printf(&g->text, "%s%s: %s", g->text.len ? "\n" : "", cop_node_host(n, n->rank), err.text);
+	if (cop_node_cluster_write(n, g, &err)) {
+		g->unwritten -= counted;
+		cop_node_gathered_unwritten(g, cop_node_host(n, n->rank), err.text);
+	}
 	cop_prof_sum_free(g->prof);
 	g->prof = NULL;
 }
@@ -101,7 +103,7 @@ static void add_holders(struct cop_node *n, const char *holders, struct gathered
 			cop_node_host(n, n->rank), n->mountpoint, holders);
 }
 
-void cop_node_stopped(struct cop_node *n, const char *holders)
+void cop_node_stopped(struct cop_node *n, const char *holders, const char *unwritten)
 {
 	struct gathered all, own = {.nodes = 1};
 	struct cop_list list, *l;
@@ -113,9 +115,13 @@ void cop_node_stopped(struct cop_node *n, const char *holders)
 	answered = n->stop_answered;
 	pthread_mutex_unlock(&n->lock);
 	all.nodes++;
+	if (unwritten) {
+		cop_node_gathered_unwritten(&all, cop_node_host(n, n->rank), unwritten);
+		cop_node_gathered_unwritten(&own, cop_node_host(n, n->rank), unwritten);
+	}
 	/* Ended by a signal meanwhile, it has not what the nodes below counted. */
 	if (answered)
-		settle_sums(n, &all);
+		settle_sums(n, &all, unwritten);
 	if (answered && n->rank == 0)
 		keep_word(n, &all);
 	add_holders(n, holders, &all);
@@ -146,7 +152,8 @@ static void answer(struct command *c, const struct gathered *g, uint32_t of)
 	cop_buf_printf(&out, "stopped %u/%u nodes\n", g->nodes, of);
 	if (g->text.len)
 		cop_buf_printf(&out, "%s\n", g->text.data);
-	cop_node_reply(c->conn, g->missing || g->nodes < of ? -EHOSTDOWN : 0, &out);
+	cop_node_gathered_say_unwritten(g, &out);
+	cop_node_reply(c->conn, g->missing || g->nodes < of ? -EHOSTDOWN : g->unwritten ? -EIO : 0, &out);
 	cop_node_gathered_free(&c->late);
 	free(c);
 	atomic_fetch_sub(&n->initiators, 1);
@@ -166,7 +173,7 @@ static void write_late(struct cop_node *n, struct chore *chore)
 
 	keep_word(n, &c->late);
 	if (c->late.prof && cop_node_cluster_write(n, &c->late, &err))
-		cop_buf_printf(&c->late.text, "%s%s: %s", c->late.text.len ? "\n" : "", cop_node_host(n, n->rank), err.text);
+		cop_node_gathered_unwritten(&c->late, cop_node_host(n, n->rank), err.text);
 	answer(c, &c->late, n->topo.nodes);
 }
 

@@ -108,7 +108,7 @@ fabric_of() { # RANK
 }
 # Of the process that is there now.
 fabric_of_process() { # RANK
-	cat "$JOB/logs/$(address_of "$1")-$(node_stat "$1" pid)-output.log" | sed -n 's/.*server running at address: ofi+tcp:..//p'
+	sed -n 's/.*server running at address: ofi+tcp:..//p' "$JOB/logs/$(address_of "$1")-$(node_stat "$1" pid)-output.log"
 }
 # What was said to ADDRESS by RANK, or by who did so first.
 said_to() { # ADDRESS [RANK]
