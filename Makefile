@@ -8,6 +8,7 @@
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
 # make portability     the static binary on older and newer Debian releases (root, mmdebstrap)
+# make fuzz-run        each fuzz target for FUZZ_SECONDS (600), and what came of it (clang)
 # make lint            layers, formatting habits, shell scripts
 # make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
 # make uninstall       takes away what install with the same variables put there
@@ -84,7 +85,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all demo check unit system soak portability bench bench-tools fuzz lint install uninstall deb clean help tests FORCE
+.PHONY: all demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -152,6 +153,10 @@ portability: $(BUILD)/copper
 
 bench: all bench-tools
 	scripts/bench/run.sh
+
+fuzz-run:
+	$(MAKE) MODE=fuzz fuzz
+	scripts/fuzz-run.sh $(T)
 
 lint:
 	scripts/lint.sh
