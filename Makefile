@@ -145,8 +145,8 @@ demo:
 	scripts/demo.sh
 
 soak: all
-	scripts/soak.sh
-	scripts/soak-stop.sh
+	BUILD=$(BUILD) scripts/soak.sh $(or $(MINUTES),30)
+	BUILD=$(BUILD) scripts/soak-stop.sh
 
 portability: $(BUILD)/copper
 	scripts/portability.sh

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Random work on a tree of 7 nodes: readers that know every byte, nodes killed and started again, files replaced at
-# the source, small caches, invalidation, kernel caches dropped.
+# Random work on a tree of 12 nodes over a slow storage that stands still now and then: readers that know every byte, nodes killed, stopped
+# and started again, files replaced at the source, small caches, invalidation, kernel caches dropped.
 #
-#   scripts/soak.sh [MINUTES [SEED]]     10 minutes; BUILD=build/asan for another build
+#   scripts/soak.sh [MINUTES [SEED]]     30 minutes; BUILD=build/asan for another build
 #
-# To narrow a fault down: SOAK_TREES=T stripes, SOAK_DEAD=N nodes dead at a time at most (3), SOAK_SPARE=RANK never killed.
+# To narrow a fault down: SOAK_NODES=N nodes (12), SOAK_TREES=T stripes, SOAK_DEAD=N nodes dead at a time at most (3), SOAK_SPARE=RANK never killed.
 #
 # It fails on a wrong byte, an error that has no excuse, a reader that does not move for 60 s, memory or descriptors that
 # keep growing, and on anything left mounted or running.
 # limit: soak_limit
-case ${1:-10} in
+case ${1:-30} in
 *[!0-9]*)
 	echo "usage: soak.sh [MINUTES [SEED]]" >&2
 	exit 2
@@ -18,13 +18,13 @@ case ${1:-10} in
 esac
 # The supervisor's limit is arithmetic, and this is the value of its name.
 # shellcheck disable=SC2034
-soak_limit=$((${1:-10} * 60 + 300))
+soak_limit=$((${1:-30} * 60 + 600))
 # shellcheck source=t/harness.sh
 . "$(dirname "$0")/t/harness.sh"
 
-minutes=${1:-10}
+minutes=${1:-30}
 RANDOM=${2:-$$}
-nodes=7
+nodes=${SOAK_NODES:-12}
 cache_mib=48
 options=(--cache-size "${cache_mib}M" --peer-timeout 1 --trees "${SOAK_TREES:-2}" --fanout 2)
 worker=("$PYTHON" "$cop_root/scripts/soak.py")
@@ -33,7 +33,7 @@ mkdir -p "$STATE"
 declare -A reader=() events=()
 troubles=0
 turns=0
-plan 8
+plan 9
 
 trouble() {
 	troubles=$((troubles + 1))
@@ -64,21 +64,39 @@ some_living_rank() {
 
 # ---- what may happen
 
-# A reader that had a file mapped when its node died ends by SIGBUS, 135 to the shell.
-kill_one() {
+# A node goes, and its reader with it. One that had a file mapped then ends by SIGBUS, 135 to the shell.
+take_one() { # HOW
 	local rank status
 	[ "${#cop_killed[@]}" -lt "${SOAK_DEAD:-3}" ] || return 0
 	rank=$(some_living_rank)
 	[ "$rank" != "${SOAK_SPARE:-}" ] || return 0
 	: >"$STATE/down.$rank"
-	kill_node "$rank"
-	umount -l "$W/mnt/$rank"
+	"$1" "$rank"
 	wait "${reader[$rank]}" 2>/dev/null
 	status=$?
 	[ "$status" -eq 0 ] || [ "$status" -eq 135 ] ||
-		trouble "the reader of the killed node: exit $status: $(tail -n 1 "$T/out.reader.$rank")"
+		trouble "the reader of the node that went ($1): exit $status: $(tail -n 1 "$T/out.reader.$rank")"
 	unset "reader[$rank]"
-	did kill
+	did "$1"
+}
+
+killed_one() { # RANK
+	kill_node "$1"
+	umount -l "$W/mnt/$1"
+}
+
+stopped_one() { # RANK
+	timeout "$(patient 120)" "$COPPER" stop --local "$W/mnt/$1" >"$T/out.stop.one" 2>&1 ||
+		trouble "stop --local of node $1: exit $?: $(tail -n 1 "$T/out.stop.one")"
+	cop_killed[$1]=0
+}
+
+# The storage stands still for a few seconds, for everyone.
+stand_still() {
+	slow_fault "hang=/$1"
+	sleep $((1 + RANDOM % 4))
+	slow_fault clear
+	did stand
 }
 
 restart_one() {
@@ -97,7 +115,7 @@ restart_one() {
 }
 
 replace_some() {
-	"${worker[@]}" replace "$SRC" $((1 + RANDOM % 8)) || trouble 'the writer'
+	"${worker[@]}" replace "$ORIGIN" $((1 + RANDOM % 8)) || trouble 'the writer'
 	did replace
 }
 
@@ -126,7 +144,7 @@ check_fresh() {
 	invalidate
 	for ((rank = 0; rank < nodes; rank++)); do
 		is_living "$rank" || continue
-		timeout $((60 * cop_slower)) "${worker[@]}" fresh "$W/mnt/$rank" "$SRC" >"$T/out.fresh" 2>&1 ||
+		timeout $((60 * cop_slower)) "${worker[@]}" fresh "$W/mnt/$rank" "$ORIGIN" >"$T/out.fresh" 2>&1 ||
 			trouble "$(tail -n 1 "$T/out.fresh")"
 	done
 	did fresh
@@ -205,6 +223,7 @@ growing() { # COLUMN SLACK
 
 SRC=$T/src
 "${worker[@]}" make "$SRC" || bail 'cannot make the tree'
+with_slowfs --meta-us 200 --read-us 200 --slots 16
 with_tree "$nodes" "${options[@]}"
 for ((rank = 0; rank < nodes; rank++)); do
 	start_reader "$rank"
@@ -212,8 +231,10 @@ done
 note "seed ${2:-$$}, $minutes minutes"
 end=$((SECONDS + minutes * 60))
 while [ "$SECONDS" -lt "$end" ] && [ "$troubles" -lt 20 ]; do
-	case $((RANDOM % 16)) in
-	0 | 1) kill_one ;;
+	case $((RANDOM % 18)) in
+	0 | 1) take_one killed_one ;;
+	16) take_one stopped_one ;;
+	17) stand_still "$([ $((RANDOM % 2)) -eq 0 ] && echo moving || echo "stable/d0$((RANDOM % 10))")" ;;
 	2 | 3 | 4) restart_one ;;
 	5 | 6 | 7 | 8) replace_some ;;
 	9) invalidate ;;
@@ -235,10 +256,12 @@ read_by_all=$(cat "$STATE"/count.* | awk '{ sum += $1 } END { print sum + 0 }')
 note "events: $(for e in "${!events[@]}"; do echo "$e ${events[$e]},"; done | sort | paste -sd' ')  things read: $read_by_all"
 is 'no wrong byte, no error, no hang' "$troubles" 0
 is_at_most 'the readers did read' 100 "$read_by_all"
-is_at_most 'nodes were killed' 1 "${events[kill]:-0}"
+is_at_most 'nodes were killed' 1 "${events[killed_one]:-0}"
+is_at_most 'and stopped' 1 "${events[stopped_one]:-0}"
 is 'anonymous memory does not keep growing' "$(growing 4 8192)" ''
 is_at_most 'and stays by the budget' "$(awk '{ if ($4 > m) m = $4 } END { print m }' "$T/memory")" \
 	$(((cache_mib * 2 + 64) * 1024 * cop_slower))
 is 'descriptors do not keep growing' "$(growing 5 20)" ''
 ok 'the tree stops' without_tree
+without_slowfs
 is 'no node is left' "$(nodes_running) $(mounts_left)" '0 0'
