@@ -17,7 +17,7 @@ for i in {1..8}; do
 	mkdir "$SRC/many/hung$i"
 	echo late >"$SRC/many/hung$i/file"
 done
-with_slowfs
+with_slowfs --cache-s 0
 
 # A reader who takes no longer than a storage that is a little slow. Alone it takes a second.
 answered() { # COMMAND…
