@@ -172,6 +172,8 @@ posing=($!)
 posing+=($!)
 wait_for 20 test -e "$T/posing.1" -a -e "$T/posing.2"
 echo new >"$SRC/new"
+# A name that was absent a moment ago stays so for the ENOENT TTL.
+wait_for 30 test -e "$W/mnt/1/new"
 is 'who plays the root is not asked for anything' "$(cat "$W/mnt/1/new")" new
 wait_for 30 eval '[ "$(rejected 1 secret)" -gt "$before" ]'
 ok 'and is counted' test "$(rejected 1 secret)" -gt "$before"
