@@ -74,4 +74,9 @@ int cop_fs_unmount_unused(const char *mountpoint);
  * about to end it waits for that. */
 bool cop_fs_is_dead(const char *mountpoint);
 
+/* The number of the FUSE connection behind a mount, as the kernel's control file system names it; 0: no such mount. Asks the kernel alone. */
+unsigned cop_fs_connection(const char *mountpoint);
+/* Ends a connection whose process was killed and cannot end: its requests fail, and the mount is dead. Root's, or the user's own. */
+int cop_fs_abort(unsigned connection);
+
 #endif

@@ -8,6 +8,9 @@
  *   - else when no program of the job is left that may look at it (audience.c), and none has anything of it open, so that it can be
  *     unmounted without force.
  *
+ * A node that was killed while it told the kernel of a change may be unable to end: the kernel waits for an answer of this very node
+ * (fs/abort.c). Then this process ends the connection.
+ *
  * It ends as well when the mount is not there any more: `copper stop` and the next `copper mount` take it away without asking.
  *
  * Mostly it is a child of the node, in a session of its own, so that what ends the node's group leaves it. In a step of Slurm it is the
@@ -18,7 +21,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -30,6 +35,9 @@
 #define UNSEEN_MS 1000
 /* A scheduler is asked seldom, and more seldom each time: the same may have happened on every machine of the job. */
 #define ASK_MS 15000
+/* How often it looks whether the node was killed and cannot end, and how many times in a row that is to be so. */
+#define LOOK_MS 5000
+#define LOOKS 2
 /* How long the node waits for its guard to end. */
 #define END_MS 1000
 
@@ -37,6 +45,8 @@ struct guard {
 	const char *mountpoint;
 	struct audience audience;
 	pid_t node;  /* where it is the child; else 0 */
+	pid_t watched; /* the node */
+	unsigned connection, ended_looks;
 	int signal_fd, mounts_fd;
 	bool told;   /* a signal says that it is over */
 	uint64_t ask_ms, next_ask_ms;
@@ -88,6 +98,31 @@ static void hear_signals(struct guard *g)
 	}
 }
 
+/* Whether the process has ended, though some of its threads may not have. */
+static bool has_ended(pid_t pid)
+{
+	char path[64], *text, *state;
+	bool ended;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (cop_read_file(path, 64 * COP_KIB, &text, &len))
+		return false;
+	state = strrchr(text, ')');
+	ended = state && (strncmp(state, ") Z", 3) == 0 || strncmp(state, ") X", 3) == 0);
+	free(text);
+	return ended;
+}
+
+static void look_after(struct guard *g)
+{
+	if (!g->connection)
+		g->connection = cop_fs_connection(g->mountpoint);
+	g->ended_looks = has_ended(g->watched) ? g->ended_looks + 1 : 0;
+	if (g->ended_looks >= LOOKS && g->connection)
+		cop_fs_abort(g->connection);
+}
+
 /* Whether the node has ended without a word. */
 static bool is_left_alone(struct guard *g)
 {
@@ -96,7 +131,11 @@ static bool is_left_alone(struct guard *g)
 	ssize_t n;
 
 	for (;;) {
-		if (poll(fds, 2, -1) < 0)
+		int events = poll(fds, 2, LOOK_MS);
+
+		if (events == 0)
+			look_after(g);
+		if (events <= 0)
 			continue;
 		if (fds[1].revents)
 			hear_signals(g);
@@ -205,7 +244,7 @@ static bool stands_above(const struct cop_conf *conf)
 struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const char *mountpoint)
 {
 	struct cop_node_guard none = {.fd = -1}, started = {.above = stands_above(conf)};
-	struct guard g = {.mountpoint = mountpoint};
+	struct guard g = {.mountpoint = mountpoint, .watched = getpid()};
 	sigset_t set, before;
 	int fds[2];
 	pid_t pid;
@@ -218,7 +257,7 @@ struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const ch
 	sigprocmask(SIG_BLOCK, &set, &before);
 	pid = fork();
 	if (pid > 0 && started.above) {
-		g.node = pid;
+		g.node = g.watched = pid;
 		close(fds[1]);
 		guard(&g, fds[0]);
 	}
