@@ -198,7 +198,7 @@ become_user() {
 	COPPER=$T/bin/copper
 	SLOWFS=$T/bin/slowfs
 	cop_as=(setpriv --reuid "$cop_user" --regid "$cop_user" --clear-groups
-		env HOME="$W" USER="$cop_user" LOGNAME="$cop_user" XDG_RUNTIME_DIR="$W/run")
+		env HOME="$W" USER="$cop_user" LOGNAME="$cop_user" XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
 }
 
 # Where a function will not do, as in fails_with, the words of cop_as stand before the command.
