@@ -129,7 +129,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	TMPDIR=$T with_tree 1 -P
 	mkdir -p "$JOB/profiling/cluster"
 	mount -t tmpfs -o ro,mode=700 none "$JOB/profiling/cluster" || bail 'no tmpfs'
-	ok 'a node stops where the sums cannot be written, which ends with 1' without_tree 1
+	ok 'a node stops where the sums cannot be written, which ends with 1' without_tree_and_reports
 	matches 'and says so, without an option that stop does not have, and where they are' \
 		"$(sed -n 's/.*cluster-profiling_aggregate.csv: //p' "$W/out.stop")" "^Read-only file system; the sums of 1 nodes are kept in $T/copper-sums-[^/]* on this host$"
 	umount "$JOB/profiling/cluster"

@@ -125,13 +125,13 @@ unmount_killed() {
 }
 
 # Stops the whole tree; 0 if every living node was counted and left no mount. What stop printed is in $W/out.stop; with dead nodes it
-# ends with 1, as it does where the reports cannot be written: then with 1 as the argument.
-without_tree() { # [STATUS]
+# ends with 1.
+without_tree() {
 	local i rank status=0 dead=${#cop_killed[@]} code
 	rank=$(living_rank) || return 1
 	as_user timeout "$(patient 60)" "$COPPER" stop "$W/mnt/$rank" >"$W/out.stop" 2>&1
 	code=$?
-	[ "$code" -eq "${1:-$((dead > 0))}" ] || status=1
+	[ "$code" -eq "${cop_stop_ends:-$((dead > 0))}" ] || status=1
 	[ "$dead" -eq 0 ] || grep -q "^stopped $((cop_tree - dead))/$cop_tree nodes" "$W/out.stop" || status=1
 	unmount_killed
 	for ((i = 0; i < cop_tree; i++)); do
@@ -143,6 +143,12 @@ without_tree() { # [STATUS]
 	[ "$status" -eq 0 ] || note "$(cat "$W/out.stop")"
 	cop_tree=0
 	return "$status"
+}
+
+# The same where the reports cannot be written, of which stop says so and ends with 1.
+without_tree_and_reports() {
+	local cop_stop_ends=1
+	without_tree
 }
 
 node_json() { # RANK
