@@ -9,7 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <semaphore.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,9 @@ struct guest {
 	uint64_t deadline_ms;
 	_Atomic bool *looked; /* by rank: it was asked from here */
 	uint8_t *state;
-	sem_t come;           /* an answer to what is asked at this moment */
+	pthread_mutex_t lock; /* over come */
+	pthread_cond_t wake;
+	bool come;            /* the answer to what is asked at this moment */
 	struct gathered got;
 	_Atomic uint32_t pending;
 	uint32_t late;        /* nodes that answered when they were asked once more, */
@@ -166,25 +168,49 @@ static int join(struct guest *g, const struct cop_node_stop_job *what, struct co
 
 /* ---- asking ---- */
 
-/* False: the time is up. */
-static bool await(struct guest *g)
+static void init_answer(struct guest *g)
 {
-	struct timespec until = {.tv_sec = (time_t)(g->deadline_ms / 1000), .tv_nsec = (long)(g->deadline_ms % 1000 * COP_NS_PER_MS)};
-	int rc;
+	pthread_condattr_t attr;
 
-	while ((rc = sem_clockwait(&g->come, CLOCK_MONOTONIC, &until)) && errno == EINTR)
-		;
-	return rc == 0;
+	pthread_mutex_init(&g->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&g->wake, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void answer_came(struct guest *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->come = true;
+	pthread_cond_signal(&g->wake);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* until NULL: however long it takes. False: the time is up. */
+static bool await(struct guest *g, const struct timespec *until)
+{
+	bool came;
+	int rc = 0;
+
+	pthread_mutex_lock(&g->lock);
+	while (!g->come && !rc)
+		rc = until ? pthread_cond_timedwait(&g->wake, &g->lock, until) : pthread_cond_wait(&g->wake, &g->lock);
+	came = g->come;
+	g->come = false;
+	pthread_mutex_unlock(&g->lock);
+	return came;
 }
 
 /* What is asked for still is taken back when the time is up, and then the answer comes at once. */
 static void await_all(struct guest *g)
 {
-	if (await(g))
+	struct timespec until = {.tv_sec = (time_t)(g->deadline_ms / 1000), .tv_nsec = (long)(g->deadline_ms % 1000 * COP_NS_PER_MS)};
+
+	if (await(g, &until))
 		return;
 	cop_rpc_quiet(g->node->rpc);
-	while (sem_wait(&g->come) && errno == EINTR)
-		;
+	await(g, NULL);
 }
 
 static void stopped(void *arg, struct gathered *got)
@@ -194,7 +220,7 @@ static void stopped(void *arg, struct gathered *got)
 	g->got = *got;
 	got->text = (struct cop_buf){0};
 	got->prof = NULL;
-	sem_post(&g->come);
+	answer_came(g);
 }
 
 /* "HOST (rank N) did not answer" */
@@ -238,7 +264,7 @@ struct once_more {
 static void one_done(struct guest *g)
 {
 	if (atomic_fetch_sub(&g->pending, 1) == 1)
-		sem_post(&g->come);
+		answer_came(g);
 }
 
 static void heard(void *arg, const struct cop_rpc_result *r)
@@ -482,7 +508,7 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 	prepare(g);
 	g->looked = calloc(g->node->topo.nodes, sizeof(*g->looked));
 	g->state = calloc(g->node->topo.nodes, 1);
-	sem_init(&g->come, 0, 0);
+	init_answer(g);
 	/* What goes wrong on the way is said by who did not answer. */
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
 	rc = g->looked && g->state ? cop_topo_check(&g->node->topo, err) : cop_err_set(err, ENOMEM, "out of memory");
@@ -496,7 +522,8 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 	cop_node_gathered_free(&g->got);
 	cop_node_gathered_free(&g->more);
 	cop_node_stop(g->node);
-	sem_destroy(&g->come);
+	pthread_cond_destroy(&g->wake);
+	pthread_mutex_destroy(&g->lock);
 	free((void *)g->looked);
 	free(g->state);
 	return rc;
