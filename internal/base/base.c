@@ -130,3 +130,18 @@ int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *
 	pthread_setname_np(*t, short_name);
 	return 0;
 }
+
+void cop_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+struct timespec cop_moment(uint64_t now_ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(now_ns / COP_NS_PER_S), .tv_nsec = (long)(now_ns % COP_NS_PER_S)};
+}

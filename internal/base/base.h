@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #define COP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define COP_CONTAINER_OF(ptr, type, member) \
@@ -260,5 +261,9 @@ uint64_t cop_memory_limit(const char *root);
 /* Starts a thread with all signals blocked and a name of at most 15 bytes (cut).
  * The caller joins it. Returns 0 or -errno. */
 int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg);
+/* A condition whose timed waits end by the clock of cop_now_ns, whatever becomes of the wall clock. */
+void cop_cond_init(pthread_cond_t *cond);
+/* That moment, for such a wait. */
+struct timespec cop_moment(uint64_t now_ns);
 
 #endif

@@ -170,13 +170,8 @@ static int join(struct guest *g, const struct cop_node_stop_job *what, struct co
 
 static void init_answer(struct guest *g)
 {
-	pthread_condattr_t attr;
-
 	pthread_mutex_init(&g->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&g->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	cop_cond_init(&g->wake);
 }
 
 static void answer_came(struct guest *g)
@@ -205,7 +200,7 @@ static bool await(struct guest *g, const struct timespec *until)
 /* What is asked for still is taken back when the time is up, and then the answer comes at once. */
 static void await_all(struct guest *g)
 {
-	struct timespec until = {.tv_sec = (time_t)(g->deadline_ms / 1000), .tv_nsec = (long)(g->deadline_ms % 1000 * COP_NS_PER_MS)};
+	struct timespec until = cop_moment(g->deadline_ms * COP_NS_PER_MS);
 
 	if (await(g, &until))
 		return;

@@ -50,14 +50,13 @@ static void submit_due(struct cop_origin_pool *p, uint64_t now)
 
 static void wait_for_tick(struct cop_origin_pool *p)
 {
-	uint64_t until = cop_now_ns() + COP_ORIGIN_CLOCK_MS * COP_NS_PER_MS;
-	struct timespec ts = {.tv_sec = (time_t)(until / COP_NS_PER_S), .tv_nsec = (long)(until % COP_NS_PER_S)};
+	struct timespec until = cop_moment(cop_now_ns() + COP_ORIGIN_CLOCK_MS * COP_NS_PER_MS);
 
 	p->clock_sleeps = !p->running && cop_list_empty(&p->alarms);
 	if (p->clock_sleeps)
 		pthread_cond_wait(&p->tick, &p->lock);
 	else
-		pthread_cond_timedwait(&p->tick, &p->lock, &ts);
+		pthread_cond_timedwait(&p->tick, &p->lock, &until);
 	p->clock_sleeps = false;
 }
 

@@ -15,8 +15,6 @@ static _Thread_local struct cop_origin_worker *me;
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 {
-	pthread_condattr_t attr;
-
 	p->worker = calloc(2 * (size_t)max, sizeof(*p->worker));
 	if (!p->worker)
 		return -ENOMEM;
@@ -26,22 +24,17 @@ int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 	cop_list_init(&p->later);
 	cop_list_init(&p->alarms);
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->wake, &attr);
-	pthread_cond_init(&p->tick, &attr);
-	pthread_condattr_destroy(&attr);
+	cop_cond_init(&p->wake);
+	cop_cond_init(&p->tick);
 	return 0;
 }
 
 static void sleep_ms(struct cop_origin_pool *p, uint64_t ms)
 {
-	uint64_t until = cop_now_ns() + ms * COP_NS_PER_MS;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until / COP_NS_PER_S), .tv_nsec = (long)(until % COP_NS_PER_S)};
+	struct timespec until = cop_moment(cop_now_ns() + ms * COP_NS_PER_MS);
 
 	p->idle++;
-	pthread_cond_timedwait(&p->wake, &p->lock, &ts);
+	pthread_cond_timedwait(&p->wake, &p->lock, &until);
 	p->idle--;
 }
 

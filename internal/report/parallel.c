@@ -38,10 +38,7 @@ static void watch(struct crew *c, void (*tick)(void *arg))
 
 	pthread_mutex_lock(&c->lock);
 	while (c->busy) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += TICK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000L;
-		until.tv_nsec %= 1000000000L;
+		until = cop_moment(cop_now_ns() + TICK_NS);
 		if (pthread_cond_timedwait(&c->over, &c->lock, &until) != ETIMEDOUT || !tick)
 			continue;
 		pthread_mutex_unlock(&c->lock);
@@ -56,13 +53,9 @@ int cop_report_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(
 	struct crew c = {.fn = fn, .arg = arg, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
 	unsigned wanted = (unsigned)COP_MIN(n, THREADS), started;
 	pthread_t thread[THREADS];
-	pthread_condattr_t attr;
 	int rc = 0;
 
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c.over, &attr);
-	pthread_condattr_destroy(&attr);
+	cop_cond_init(&c.over);
 	for (started = 0; started < wanted; started++) {
 		pthread_mutex_lock(&c.lock);
 		c.busy++;

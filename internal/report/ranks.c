@@ -146,12 +146,8 @@ static void *read_ranks(void *arg)
 /* With the lock held: waits for a change, and tells the progress now and then, without the lock. */
 static void wait_a_while(struct work *w, const struct cop_report_aggregate *what)
 {
-	struct timespec until;
+	struct timespec until = cop_moment(cop_now_ns() + LOOK_AGAIN_MS * COP_NS_PER_MS);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOOK_AGAIN_MS * (long)COP_NS_PER_MS;
-	until.tv_sec += until.tv_nsec / (long)COP_NS_PER_S;
-	until.tv_nsec %= (long)COP_NS_PER_S;
 	pthread_cond_timedwait(&w->emptied, &w->lock, &until);
 	if (what->progress && cop_now_ms() - w->told_ms >= LOOK_AGAIN_MS) {
 		uint64_t read = w->read;
@@ -265,7 +261,6 @@ static void settle_top(struct work *w)
 static struct work *work_new(struct ranks_result *out)
 {
 	struct work *w = calloc(1, sizeof(*w));
-	pthread_condattr_t attr;
 
 	cop_report_faults_init(&out->faults);
 	cop_report_faults_init(&out->doubts);
@@ -274,10 +269,7 @@ static struct work *work_new(struct ranks_result *out)
 		return NULL;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->filled, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->emptied, &attr);
-	pthread_condattr_destroy(&attr);
+	cop_cond_init(&w->emptied);
 	cop_report_faults_init(&w->no_top);
 	w->out = out;
 	return w;

@@ -175,10 +175,7 @@ static void watch(struct walk *walk)
 
 	pthread_mutex_lock(&walk->lock);
 	while (!walk->rc && (walk->tasks || walk->running)) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += TICK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000L;
-		until.tv_nsec %= 1000000000L;
+		until = cop_moment(cop_now_ns() + TICK_NS);
 		if (pthread_cond_timedwait(&walk->over, &walk->lock, &until) != ETIMEDOUT || !walk->conf->tick)
 			continue;
 		pthread_mutex_unlock(&walk->lock);
@@ -238,15 +235,11 @@ static void forget_tasks(struct walk *walk)
 
 static int walk_roots(struct walk *walk, unsigned threads)
 {
-	pthread_condattr_t attr;
 	int rc;
 
 	pthread_mutex_init(&walk->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&walk->more, NULL);
-	pthread_cond_init(&walk->over, &attr);
-	pthread_condattr_destroy(&attr);
+	cop_cond_init(&walk->over);
 	rc = cop_report_mounts_load(&walk->mounts);
 	if (!rc)
 		rc = open_roots(walk);

@@ -74,17 +74,13 @@ struct question {
 static struct question *ask(struct cop_rpc *r)
 {
 	struct question *q = calloc(1, sizeof(*q));
-	pthread_condattr_t attr;
 
 	if (!q)
 		return NULL;
 	q->r = r;
 	q->refs = 2;
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&q->cond, &attr);
-	pthread_condattr_destroy(&attr);
+	cop_cond_init(&q->cond);
 	return q;
 }
 
@@ -114,13 +110,11 @@ static void answer(void *arg)
 
 static bool await(struct question *q)
 {
-	uint64_t until = cop_now_ns() + WAIT_MS * COP_NS_PER_MS;
-	struct timespec ts = {.tv_sec = (time_t)(until / COP_NS_PER_S),
-		.tv_nsec = (long)(until % COP_NS_PER_S)};
+	struct timespec until = cop_moment(cop_now_ns() + WAIT_MS * COP_NS_PER_MS);
 	int rc = 0;
 
 	while (!q->done && !rc)
-		rc = pthread_cond_timedwait(&q->cond, &q->lock, &ts);
+		rc = pthread_cond_timedwait(&q->cond, &q->lock, &until);
 	return q->done;
 }
 
