@@ -20,22 +20,6 @@ all_gone() { # WHAT
 	cop_tree=0
 }
 
-start_plain() { # N OPTION…: without the harness's secret
-	local n=$1 i pids=() status=0
-	shift
-	prepare_tree "$n"
-	cop_tree=$n
-	for ((i = 0; i < n; i++)); do
-		timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$i" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$i" \
-			</dev/null >"$W/out.$i" 2>&1 &
-		pids+=($!)
-	done
-	for ((i = 0; i < n; i++)); do
-		wait "${pids[i]}" || status=1
-	done
-	[ "$status" -eq 0 ] || bail "a tree does not start: $(cat "$W"/out.*)"
-}
-
 # ---- no node here
 
 with_tree 3 -P

@@ -76,10 +76,11 @@ prepare_tree() { # N
 
 # One node of a prepared tree; further options come last and win.
 start_node() { # RANK [OPTION…]
-	local rank=$1
+	local rank=$1 secret=(--secret-file "$SECRET")
 	shift
+	[ -z "${cop_plain:-}" ] || secret=()
 	as_user timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$rank" \
-		--secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$rank" \
+		"${secret[@]}" --job-dir "$JOB" --source "$SRC" "$@" "$W/mnt/$rank" \
 		</dev/null >"$W/out.$rank" 2>&1
 }
 
@@ -100,6 +101,12 @@ with_tree() { # N [OPTION…]
 		fail "a tree of $n nodes starts" "${bad[@]}"
 		exit 1
 	fi
+}
+
+# The same without the harness's secret: the job directory brings one.
+start_plain() { # N [OPTION…]
+	local cop_plain=yes
+	with_tree "$@"
 }
 
 living_rank() {
