@@ -301,6 +301,18 @@ static struct cop_ask newer(uint64_t version)
 	return (struct cop_ask){.kind = COP_ASK_NEWER, .path = "d", .version = version};
 }
 
+/* The version of the directory "d", after this node has been asked for its listing. */
+static uint64_t listed(struct tree *t, uint32_t rank)
+{
+	uint64_t version;
+	struct asked a;
+
+	asked_for(t, rank, listing("d"), 0, &a);
+	version = dir_version(&a);
+	forget(&a);
+	return version;
+}
+
 static void a_check_tells_whether_a_directory_is_still_the_same(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 1 << 20);
@@ -309,9 +321,7 @@ static void a_check_tells_whether_a_directory_is_still_the_same(void **state)
 
 	(void)state;
 	put_file(t, "d/f", "x", 1);
-	asked_for(t, 2, listing("d"), 0, &a);
-	version = dir_version(&a);
-	forget(&a);
+	version = listed(t, 2);
 	usleep(5000);
 	asked_for(t, 2, check(version), 0, &a);
 	forget(&a);
@@ -366,9 +376,7 @@ static void who_is_behind_gets_what_the_parent_has_without_the_origin(void **sta
 
 	(void)state;
 	put_file(t, "d/f", "old", 3);
-	asked_for(t, 2, listing("d"), 0, &a);
-	version = dir_version(&a);
-	forget(&a);
+	version = listed(t, 2);
 	put_file(t, "d/g", "g", 1);
 	asked_for(t, 1, newer(version), 0, &a);
 	forget(&a);
@@ -388,9 +396,7 @@ static void what_is_known_survives_a_directory_that_cannot_be_read(void **state)
 
 	(void)state;
 	put_file(t, "d/f", "old", 3);
-	asked_for(t, 2, listing("d"), 0, &a);
-	version = dir_version(&a);
-	forget(&a);
+	version = listed(t, 2);
 	cop_origin_fake_fail(t->node[0].origin, "d", EIO);
 	asked_for(t, 2, newer(version), -EIO, &a);
 	forget(&a);
