@@ -8,7 +8,7 @@ set -eu
 
 build="gcc make pkg-config git file libc6-dev libfuse3-dev fuse3 libfabric-dev libfabric1 liblz4-dev
 libxxhash-dev libsodium-dev uuid-dev"
-checks="libcmocka-dev libfabric-bin clang libclang-rt-14-dev shellcheck cppcheck"
+checks="libcmocka-dev libfabric-bin clang clang-format libclang-rt-14-dev shellcheck cppcheck"
 systems="python3 python3-numpy sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps
 coreutils passwd mount mandoc groff-base hostname zsh lmod"
 launchers="slurmctld slurmd slurm-client munge mpich"

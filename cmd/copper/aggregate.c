@@ -18,15 +18,28 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	{.name = "usage-root", .kind = COP_OPT_LIST, .offset = offsetof(struct args, roots), .arg = "DIR",
+	{.name = "usage-root",
+		.kind = COP_OPT_LIST,
+		.offset = offsetof(struct args, roots),
+		.arg = "DIR",
 		.help = "say how much of DIR was used; may be repeated"},
-	{.name = "skip-home-inference", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, skip_home),
+	{.name = "skip-home-inference",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, skip_home),
 		.help = "leave $HOME out, however much of it was used"},
-	{.name = "no-coverage", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, no_coverage),
+	{.name = "no-coverage",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, no_coverage),
 		.help = "leave out how much was used: walk no directory"},
-	{.name = "output-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, output_dir), .arg = "DIR",
-		.help = "where the files go", .shown = "JOBDIR/profiling/cluster"},
-	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),
+	{.name = "output-dir",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, output_dir),
+		.arg = "DIR",
+		.help = "where the files go",
+		.shown = "JOBDIR/profiling/cluster"},
+	{.name = "json",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, json),
 		.help = "the sums for scripts; keys are stable"},
 };
 static const struct cop_opt_operand operands[] = {
@@ -34,7 +47,9 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PREFIX", .offset = offsetof(struct args, prefix)},
 };
 static const struct cop_opt_table table = {.command = "copper aggregate",
-	.summary = "sum up the profiles of a job's ranks", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands)};
+	.summary = "sum up the profiles of a job's ranks",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands)};
 
 struct progress {
 	uint64_t start_ms;
@@ -53,7 +68,8 @@ static void show_progress(void *arg, const char *what, uint64_t n)
 
 static int print(const struct cop_report_aggregated *a, const struct args *args)
 {
-	static const char *const names[] = {"profiling_aggregate.csv", "profiling_operations.csv", "profiling_summary.md"};
+	static const char *const names[] = {
+		"profiling_aggregate.csv", "profiling_operations.csv", "profiling_summary.md"};
 	struct cop_buf text = {0}, besides = {0};
 	int rc;
 
@@ -80,15 +96,20 @@ static void print_faults(const struct cop_report_aggregated *a)
 		fprintf(stderr, "copper aggregate: %s\n", mixed.data);
 	cop_buf_free(&mixed);
 	if (a->doubts)
-		fprintf(stderr, "copper aggregate: %" PRIu64 " of the ranks' files under %s have values that are not taken as they stand; the rest of them "
-			"is in the sums:\n%s", a->doubts, a->input, a->doubted.data ? a->doubted.data : "");
+		fprintf(stderr,
+			"copper aggregate: %" PRIu64
+			" of the ranks' files under %s have values that are not taken as they stand; the rest of them "
+			"is in the sums:\n%s",
+			a->doubts, a->input, a->doubted.data ? a->doubted.data : "");
 	cop_report_aggregated_missing(a, &missing);
 	if (missing.data)
 		fprintf(stderr, "copper aggregate: %s\n", missing.data);
 	cop_buf_free(&missing);
 	if (!a->faults)
 		return;
-	fprintf(stderr, "copper aggregate: missing or of no use under %s: %" PRIu64 " of the ranks' files; the sums are without them:\n%s",
+	fprintf(stderr,
+		"copper aggregate: missing or of no use under %s: %" PRIu64
+		" of the ranks' files; the sums are without them:\n%s",
 		a->input, a->faults, a->named.data ? a->named.data : "");
 }
 
@@ -103,10 +124,15 @@ int cop_cmd_aggregate(int argc, char **argv)
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
 	a.prefix = a.prefix ? a.prefix : "cluster";
-	rc = cop_report_aggregate(&(struct cop_report_aggregate){.job_dir = a.job_dir, .prefix = a.prefix, .output_dir = a.output_dir,
-		.usage_root = a.roots.at, .usage_roots = a.roots.n, .no_coverage = a.no_coverage,
-		.home = a.skip_home ? NULL : getenv("HOME"),
-		.progress = isatty(2) ? show_progress : NULL, .arg = &progress},
+	rc = cop_report_aggregate(&(struct cop_report_aggregate){.job_dir = a.job_dir,
+					  .prefix = a.prefix,
+					  .output_dir = a.output_dir,
+					  .usage_root = a.roots.at,
+					  .usage_roots = a.roots.n,
+					  .no_coverage = a.no_coverage,
+					  .home = a.skip_home ? NULL : getenv("HOME"),
+					  .progress = isatty(2) ? show_progress : NULL,
+					  .arg = &progress},
 		&result, &err);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);

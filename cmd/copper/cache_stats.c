@@ -32,27 +32,44 @@ static const struct cop_opt rows[] = {
 	{.name = "json", FLAG(json), .help = "for scripts; keys are stable"},
 	{.name = "all", FLAG(all), .help = "every node of the job, and their total"},
 	{.name = "table", FLAG(table), .help = "for people, also where --all would give JSON"},
-	{.name = "watch", .kind = COP_OPT_U32, .offset = offsetof(struct args, watch_s), .arg = "SECONDS",
-		.min = 1, .max = 86400, .help = "again every so often, until interrupted"},
-	{.name = "output-dir", TEXT(output_dir), .arg = "DIR", .help = "list what the caches hold, into files"},
+	{.name = "watch",
+		.kind = COP_OPT_U32,
+		.offset = offsetof(struct args, watch_s),
+		.arg = "SECONDS",
+		.min = 1,
+		.max = 86400,
+		.help = "again every so often, until interrupted"},
+	{.name = "output-dir",
+		TEXT(output_dir),
+		.arg = "DIR",
+		.help = "list what the caches hold, into files"},
 	{.name = "from", TEXT(from), .arg = "DIR", .help = "sum up such files; no node is asked"},
-	{.name = "snapshot", FLAG(snapshot), .help = "every node writes the reports of --profile now"},
+	{.name = "snapshot",
+		FLAG(snapshot),
+		.help = "every node writes the reports of --profile now"},
 	{.name = "local", FLAG(local), .help = "with --snapshot: only the node here"},
 	{.name = "reset", FLAG(reset), .help = "keep pre-reset reports, then count from zero"},
-	{.name = "invalidate", FLAG(invalidate), .help = "every node forgets PATH and all below it, or all"},
-	{.name = "runtime-dir", TEXT(runtime_dir), .arg = "DIR",
-		.help = "where control sockets stand, as given to mount", .rare = true},
+	{.name = "invalidate",
+		FLAG(invalidate),
+		.help = "every node forgets PATH and all below it, or all"},
+	{.name = "runtime-dir",
+		TEXT(runtime_dir),
+		.arg = "DIR",
+		.help = "where control sockets stand, as given to mount",
+		.rare = true},
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "MOUNTPOINT", .offset = offsetof(struct args, mountpoint)},
 	{.name = "PATH", .offset = offsetof(struct args, path)},
 };
 static const struct cop_opt_table table = {.command = "copper cache-stats",
-	.summary = "what a running node holds, was asked and waits for", COP_OPT_ROWS(rows),
+	.summary = "what a running node holds, was asked and waits for",
+	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
 /* What the node says is the caller's to free; 1 when that was printed on standard error instead. */
-static int call(const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
+static int call(
+	const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
 {
 	struct cop_err err = {0};
 
@@ -82,7 +99,8 @@ static int ask(const char *path, const char *line, uint32_t timeout_ms)
 	return rc;
 }
 
-/* PATH below the mount point, without "." and empty parts: as given from there, or as it looks through the mount. -EINVAL for
+/* PATH below the mount point, without "." and empty parts: as given from there, or as it looks
+ * through the mount. -EINVAL for
  * "..", newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX bytes. */
 static int path_below(const struct args *a, char *out)
 {
@@ -117,7 +135,8 @@ static int invalidate(const struct args *a, const char *path)
 	char below[COP_CTL_LINE_MAX], line[COP_CTL_LINE_MAX + 16];
 
 	if (path_below(a, below)) {
-		fprintf(stderr, "copper cache-stats: --invalidate: '%s' is not a path below the mount point; give it as seen from there, without '..'\n",
+		fprintf(stderr,
+			"copper cache-stats: --invalidate: '%s' is not a path below the mount point; give it as seen from there, without '..'\n",
 			a->path);
 		return 2;
 	}
@@ -148,7 +167,8 @@ static int watch_once(const struct args *a, const char *path, char **before, uin
 	if (strncmp(line, "table", 5) == 0) {
 		if (isatty(STDOUT_FILENO))
 			cop_buf_str(&out, "\033[H\033[2J");
-		(a->all ? cop_cmd_watch_all : cop_cmd_watch_table)(*before, reply.text, elapsed_ms, &out);
+		(a->all ? cop_cmd_watch_all : cop_cmd_watch_table)(
+			*before, reply.text, elapsed_ms, &out);
 	} else {
 		cop_buf_str(&out, reply.text);
 	}
@@ -177,17 +197,20 @@ static int watch(const struct args *a, const char *path)
 /* Options that do different things. */
 static int check(const struct args *a, struct cop_err *err)
 {
-	bool shows = (a->all && !a->reset) || a->table || a->watch_s, files = a->from || a->output_dir;
+	bool shows = (a->all && !a->reset) || a->table || a->watch_s,
+	     files = a->from || a->output_dir;
 
 	if (a->path && !a->invalidate)
 		return cop_err_set(err, EINVAL, "PATH '%s' goes with --invalidate", a->path);
 	if (a->local && !a->snapshot)
 		return cop_err_set(err, EINVAL, "--local goes with --snapshot");
 	if (a->from && a->mountpoint)
-		return cop_err_set(err, EINVAL, "--from reads files and asks no node: leave MOUNTPOINT out");
+		return cop_err_set(
+			err, EINVAL, "--from reads files and asks no node: leave MOUNTPOINT out");
 	if (a->invalidate + a->snapshot + a->reset + files + shows > 1 ||
-	    (a->json && (a->table || a->invalidate || a->snapshot || a->reset)))
-		return cop_err_set(err, EINVAL, "these options do different things: see copper cache-stats --help");
+		(a->json && (a->table || a->invalidate || a->snapshot || a->reset)))
+		return cop_err_set(err, EINVAL,
+			"these options do different things: see copper cache-stats --help");
 	return 0;
 }
 

@@ -21,7 +21,8 @@ int cop_cmd_aggregate(int argc, char **argv);
 int cop_cmd_paths(int argc, char **argv);
 int cop_cmd_cache_stats(int argc, char **argv);
 
-/* Prints a command's result. 0, or 1 after having said that it cannot, and what is there all the same (NULL: nothing). */
+/* Prints a command's result. 0, or 1 after having said that it cannot, and what is there all the
+ * same (NULL: nothing). */
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
 /* The part of paths that writes a manifest. */

@@ -36,7 +36,8 @@ static void watch(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
-/* Of a tree that is to end nobody looks at a dead mount any more. Nodes alone have no tree in common. */
+/* Of a tree that is to end nobody looks at a dead mount any more. Nodes alone have no tree in
+ * common. */
 static void take_dead_away(const struct cop_cmd_ending *e, const char *key, const char *path)
 {
 	char tree[COP_CTL_NOTE_SIZE];
@@ -45,7 +46,9 @@ static void take_dead_away(const struct cop_cmd_ending *e, const char *key, cons
 	if (!tree[0] || strcmp(tree, "-") == 0 || strcmp(tree, e->tree))
 		return;
 	if (cop_node_is_dead(key) && cop_node_unmount_dead(key) == 0)
-		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away\n", key);
+		fprintf(stderr,
+			"copper stop: %s: the node there was dead; its mount was taken away\n",
+			key);
 	cop_ctl_clear(path, NULL);
 }
 

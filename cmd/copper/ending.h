@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes of this machine that a stop ends. Whoever starts a node right after it, or looks what is left, must not meet them. */
+/* The processes of this machine that a stop ends. Whoever starts a node right after it, or looks
+ * what is left, must not meet them. */
 #ifndef COP_CMD_ENDING_H
 #define COP_CMD_ENDING_H
 
@@ -14,11 +15,13 @@ struct cop_cmd_ending {
 	char tree[40];
 };
 
-/* Before the stop: the node at this control socket, and unless local those of its tree among the others beside it. */
+/* Before the stop: the node at this control socket, and unless local those of its tree among the
+ * others beside it. */
 void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local);
 /* The same for all nodes of a tree that have a socket there; e->path stays NULL. */
 void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, const char *tree);
-/* After it: waits until they are gone, for a few seconds at most. Closes what begin opened; returns how many are left. */
+/* After it: waits until they are gone, for a few seconds at most. Closes what begin opened; returns
+ * how many are left. */
 unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e);
 
 #endif

@@ -18,24 +18,42 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	{.name = "usage-root", .kind = COP_OPT_LIST, .offset = offsetof(struct args, roots), .arg = "DIR",
+	{.name = "usage-root",
+		.kind = COP_OPT_LIST,
+		.offset = offsetof(struct args, roots),
+		.arg = "DIR",
 		.help = "look at the use of DIR; may be repeated"},
-	{.name = "output-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, output_dir), .arg = "DIR",
-		.shown = "JOBDIR/paths_dir", .help = "where the lists are written"},
-	{.name = "skip-home-inference", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, skip_home),
+	{.name = "output-dir",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, output_dir),
+		.arg = "DIR",
+		.shown = "JOBDIR/paths_dir",
+		.help = "where the lists are written"},
+	{.name = "skip-home-inference",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, skip_home),
 		.help = "$HOME is no usage root"},
-	{.name = "no-sizes", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, no_sizes),
+	{.name = "no-sizes",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, no_sizes),
 		.help = "leave out bytes: half the work of the storage"},
-	{.name = "manifest", .kind = COP_OPT_STRING, .offset = offsetof(struct args, manifest), .arg = "FILE",
+	{.name = "manifest",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, manifest),
+		.arg = "FILE",
 		.help = "write only FILE, for 'copper mount --prefetch'"},
-	{.name = "json", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, json),
+	{.name = "json",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, json),
 		.help = "the totals for scripts; keys are stable"},
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true},
 };
 static const struct cop_opt_table table = {.command = "copper paths",
-	.summary = "which paths of its environment a job used, and which not", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands)};
+	.summary = "which paths of its environment a job used, and which not",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands)};
 
 struct progress {
 	uint64_t start_ms;
@@ -71,8 +89,9 @@ static int print(const struct cop_report_pathed *p, bool json)
 static void print_notes(const struct cop_report_pathed *p)
 {
 	if (p->faults)
-		fprintf(stderr, "copper paths: %" PRIu64 " tables under %s are of no use or not whole:\n%s", p->faults, p->input,
-			p->named.data ? p->named.data : "");
+		fprintf(stderr,
+			"copper paths: %" PRIu64 " tables under %s are of no use or not whole:\n%s",
+			p->faults, p->input, p->named.data ? p->named.data : "");
 	if (p->notes.len)
 		fputs(p->notes.data, stderr);
 }
@@ -89,9 +108,15 @@ int cop_cmd_paths(int argc, char **argv)
 		return code;
 	if (a.manifest)
 		return cop_cmd_paths_manifest(a.job_dir, a.manifest, a.json);
-	rc = cop_report_paths(&(struct cop_report_paths){.job_dir = a.job_dir, .output_dir = a.output_dir, .usage_root = a.roots.at,
-		.usage_roots = a.roots.n, .home = a.skip_home ? NULL : getenv("HOME"), .no_sizes = a.no_sizes,
-		.progress = isatty(2) ? show_progress : NULL, .arg = &progress}, &result, &err);
+	rc = cop_report_paths(&(struct cop_report_paths){.job_dir = a.job_dir,
+				      .output_dir = a.output_dir,
+				      .usage_root = a.roots.at,
+				      .usage_roots = a.roots.n,
+				      .home = a.skip_home ? NULL : getenv("HOME"),
+				      .no_sizes = a.no_sizes,
+				      .progress = isatty(2) ? show_progress : NULL,
+				      .arg = &progress},
+		&result, &err);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);
 	print_notes(&result);

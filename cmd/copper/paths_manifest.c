@@ -10,12 +10,17 @@
 static void print_notes(const struct cop_report_manifested *m)
 {
 	if (m->faults)
-		fprintf(stderr, "copper paths: %" PRIu64 " files under %s are of no use or not whole:\n%s", m->faults, m->input,
-			m->named.data ? m->named.data : "");
+		fprintf(stderr,
+			"copper paths: %" PRIu64 " files under %s are of no use or not whole:\n%s",
+			m->faults, m->input, m->named.data ? m->named.data : "");
 	if (m->left_out)
-		fprintf(stderr, "copper paths: %" PRIu64 " items, those needed last, are left out: a manifest may not be larger\n", m->left_out);
+		fprintf(stderr,
+			"copper paths: %" PRIu64
+			" items, those needed last, are left out: a manifest may not be larger\n",
+			m->left_out);
 	if (m->unseen)
-		fprintf(stderr, "copper paths: the source of the job is not to be seen here, so the sizes in the manifest are guesses\n");
+		fprintf(stderr,
+			"copper paths: the source of the job is not to be seen here, so the sizes in the manifest are guesses\n");
 }
 
 static int print(const struct cop_report_manifested *m, const char *file, bool json)
@@ -27,13 +32,20 @@ static int print(const struct cop_report_manifested *m, const char *file, bool j
 	if (json) {
 		cop_buf_str(&text, "{\"manifest\":");
 		cop_buf_json_str(&text, file, strlen(file));
-		cop_buf_printf(&text, ",\"ranks\":%" PRIu64 ",\"items\":%" PRIu64 ",\"directories\":%" PRIu64 ",\"files\":%" PRIu64
-			",\"bytes\":%" PRIu64 ",\"gone\":%" PRIu64 ",\"left_out\":%" PRIu64 ",\"faults\":%" PRIu64 "}\n",
-			m->ranks, m->items, m->directories, m->files, m->bytes, m->gone, m->left_out, m->faults);
+		cop_buf_printf(&text,
+			",\"ranks\":%" PRIu64 ",\"items\":%" PRIu64 ",\"directories\":%" PRIu64
+			",\"files\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"gone\":%" PRIu64
+			",\"left_out\":%" PRIu64 ",\"faults\":%" PRIu64 "}\n",
+			m->ranks, m->items, m->directories, m->files, m->bytes, m->gone,
+			m->left_out, m->faults);
 	} else {
-		cop_buf_printf(&text, "%" PRIu64 " ranks: %" PRIu64 " directories, %" PRIu64 " names, %" PRIu64 " files of which %s were read",
-			m->ranks, m->directories, m->items - m->directories - m->files, m->files, cop_format_size(m->bytes, size));
-		cop_buf_printf(&text, "%s%.0" PRIu64 "%s\nwrote %s\n", m->gone ? "; " : "", m->gone, m->gone ? " files are gone" : "", file);
+		cop_buf_printf(&text,
+			"%" PRIu64 " ranks: %" PRIu64 " directories, %" PRIu64 " names, %" PRIu64
+			" files of which %s were read",
+			m->ranks, m->directories, m->items - m->directories - m->files, m->files,
+			cop_format_size(m->bytes, size));
+		cop_buf_printf(&text, "%s%.0" PRIu64 "%s\nwrote %s\n", m->gone ? "; " : "", m->gone,
+			m->gone ? " files are gone" : "", file);
 	}
 	cop_buf_printf(&besides, "the manifest is in %s", file);
 	rc = cop_cmd_print("copper paths", &text, besides.data);

@@ -6,9 +6,11 @@
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides)
 {
 	if (text->failed)
-		fprintf(stderr, "%s: out of memory%s%s\n", command, besides ? "; " : "", besides ? besides : "");
+		fprintf(stderr, "%s: out of memory%s%s\n", command, besides ? "; " : "",
+			besides ? besides : "");
 	else if ((text->data && fputs(text->data, stdout) == EOF) || fflush(stdout))
-		fprintf(stderr, "%s: cannot write to standard output%s%s\n", command, besides ? "; " : "", besides ? besides : "");
+		fprintf(stderr, "%s: cannot write to standard output%s%s\n", command,
+			besides ? "; " : "", besides ? besides : "");
 	else
 		return 0;
 	return 1;

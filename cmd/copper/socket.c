@@ -56,7 +56,8 @@ static int the_only_one(const char *dir, char *path, struct cop_err *err)
 	if (s.count == 0)
 		rc = cop_err_set(err, ENOENT, "no copper node of this user runs here");
 	else if (s.count > 1)
-		rc = cop_err_set(err, EINVAL, "several copper nodes run here; name one of: %s", s.keys.data);
+		rc = cop_err_set(
+			err, EINVAL, "several copper nodes run here; name one of: %s", s.keys.data);
 	else
 		snprintf(path, COP_CTL_PATH_SIZE, "%s", s.path);
 	cop_buf_free(&s.keys);
@@ -85,17 +86,21 @@ static int is_copper_on(void *dir, const char *at, const char *type)
 	return strcmp(at, dir) == 0 && strcmp(type, "fuse.copper") == 0;
 }
 
-/* Whoever mistyped a name, or named a directory below the mount, is helped by those that are there. */
+/* Whoever mistyped a name, or named a directory below the mount, is helped by those that are there.
+ */
 static int nobody(const char *dir, char *key, struct cop_err *err)
 {
 	struct search s = {0};
 
 	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_node_is_dead(key))
-		return cop_err_set(err, EBUSY, "a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
-			"container, or with another --runtime-dir", key, dir);
+		return cop_err_set(err, EBUSY,
+			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
+			"container, or with another --runtime-dir",
+			key, dir);
 	cop_ctl_list(dir, found, &s);
-	cop_err_set(err, ENOENT, "no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s", key,
-		s.count ? "; there are: " : "", s.count ? s.keys.data : "");
+	cop_err_set(err, ENOENT,
+		"no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s",
+		key, s.count ? "; there are: " : "", s.count ? s.keys.data : "");
 	cop_buf_free(&s.keys);
 	return -ENOENT;
 }
@@ -116,6 +121,7 @@ int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, 
 		return cop_err_set(err, -rc, "%s: %s", mountpoint, strerror(-rc));
 	rc = cop_ctl_path(dir, key, path, COP_CTL_PATH_SIZE);
 	if (rc)
-		return cop_err_set(err, -rc, "%s: the path of its control socket is too long", mountpoint);
+		return cop_err_set(
+			err, -rc, "%s: the path of its control socket is too long", mountpoint);
 	return access(path, F_OK) ? nobody(dir, key, err) : 0;
 }

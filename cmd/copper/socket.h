@@ -5,10 +5,13 @@
 
 #include "base/base.h"
 
-/* The control socket of the node at this mount point, or of the only node of this user if it is NULL. -ENOENT if there is
- * none; -EINVAL, with their names, if there are several. path has COP_CTL_PATH_SIZE bytes. */
-int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, struct cop_err *err);
-/* The mount point of the only node that has a socket here, whether or not it answers, into out of PATH_MAX bytes. -ENOENT. */
+/* The control socket of the node at this mount point, or of the only node of this user if it is
+ * NULL. -ENOENT if there is none; -EINVAL, with their names, if there are several. path has
+ * COP_CTL_PATH_SIZE bytes. */
+int cop_cmd_socket(
+	const char *mountpoint, const char *runtime_dir, char *path, struct cop_err *err);
+/* The mount point of the only node that has a socket here, whether or not it answers, into out of
+ * PATH_MAX bytes. -ENOENT. */
 int cop_cmd_only_mount(const char *runtime_dir, char *out);
 /* The real path of a mount point, also of one whose node is dead. out has PATH_MAX bytes. */
 int cop_cmd_realpath(const char *mountpoint, char *out);

@@ -20,16 +20,36 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	{.name = "local", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, local),
+	{.name = "local",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, local),
 		.help = "stop only the node here, not the whole job"},
-	{.name = "job-dir", .letter = 'd', .kind = COP_OPT_STRING, .offset = offsetof(struct args, job_dir), .arg = "DIR",
+	{.name = "job-dir",
+		.letter = 'd',
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, job_dir),
+		.arg = "DIR",
 		.help = "stop all nodes of this job directory, anywhere"},
-	{.name = "secret-file", .kind = COP_OPT_STRING, .offset = offsetof(struct args, secret_file), .arg = "FILE",
-		.help = "the secret that they have, if it was moved", .rare = true},
-	{.name = "timeout", .kind = COP_OPT_DURATION, .offset = offsetof(struct args, timeout_ms), .arg = "TIME",
-		.initial = "60", .min = 1, .max = 3600000, .help = "give up after so long without a word"},
-	{.name = "runtime-dir", .kind = COP_OPT_STRING, .offset = offsetof(struct args, runtime_dir), .arg = "DIR",
-		.help = "where control sockets stand, as given to mount", .rare = true},
+	{.name = "secret-file",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, secret_file),
+		.arg = "FILE",
+		.help = "the secret that they have, if it was moved",
+		.rare = true},
+	{.name = "timeout",
+		.kind = COP_OPT_DURATION,
+		.offset = offsetof(struct args, timeout_ms),
+		.arg = "TIME",
+		.initial = "60",
+		.min = 1,
+		.max = 3600000,
+		.help = "give up after so long without a word"},
+	{.name = "runtime-dir",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, runtime_dir),
+		.arg = "DIR",
+		.help = "where control sockets stand, as given to mount",
+		.rare = true},
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "MOUNTPOINT", .offset = offsetof(struct args, mountpoint)},
@@ -39,39 +59,53 @@ static int check(void *args, struct cop_err *err)
 	const struct args *a = args;
 
 	if (a->local && a->job_dir)
-		return cop_err_set(err, EINVAL, "--local stops one node here, --job-dir all of them: give one");
+		return cop_err_set(err, EINVAL,
+			"--local stops one node here, --job-dir all of them: give one");
 	if (a->secret_file && !a->job_dir)
-		return cop_err_set(err, EINVAL, "--secret-file goes with --job-dir: a node on this machine is asked without it");
+		return cop_err_set(err, EINVAL,
+			"--secret-file goes with --job-dir: a node on this machine is asked without it");
 	return 0;
 }
 
 static const struct cop_opt_table table = {.command = "copper stop",
-	.summary = "stop every node of the job: unmount, report, end", COP_OPT_ROWS(rows), COP_OPT_OPERANDS(operands), .check = check};
+	.summary = "stop every node of the job: unmount, report, end",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands),
+	.check = check};
 
 #define OTHERS "; if others of its job go on, 'copper stop -d JOBDIR' stops them"
 
-/* No node answers for this mount point. What a killed node left there is taken away (its socket, if that is not NULL, and its mount);
- * otherwise all is done already. */
+/* No node answers for this mount point. What a killed node left there is taken away (its socket, if
+ * that is not NULL, and its mount); otherwise all is done already. */
 static int nobody_there(const struct args *a, const char *socket, const struct cop_err *why)
 {
 	struct cop_err ignored;
 	char path[PATH_MAX];
-	int found = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path) : cop_cmd_only_mount(a->runtime_dir, path);
+	int found = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path)
+				  : cop_cmd_only_mount(a->runtime_dir, path);
 	bool cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
 
 	if (found == 0 && cop_node_is_dead(path)) {
 		int rc = cop_node_unmount_dead(path);
 
 		if (rc) {
-			fprintf(stderr, "copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n", path, strerror(-rc));
+			fprintf(stderr,
+				"copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n",
+				path, strerror(-rc));
 			return 1;
 		}
-		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away" OTHERS "\n", path);
+		fprintf(stderr,
+			"copper stop: %s: the node there was dead; its mount was taken away" OTHERS
+			"\n",
+			path);
 		puts("stopped 0/0 nodes");
 		return 0;
 	}
 	if (cleared)
-		fprintf(stderr, "copper stop: nothing to stop: the node here was killed; its control socket %s was taken away" OTHERS "\n", socket);
+		fprintf(stderr,
+			"copper stop: nothing to stop: the node here was killed; its control socket %s was taken away" OTHERS
+			"\n",
+			socket);
 	else
 		fprintf(stderr, "copper stop: nothing to stop: %s\n", why->text);
 	puts("stopped 0/0 nodes");
@@ -100,7 +134,9 @@ int cop_cmd_stop(int argc, char **argv)
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
 	if (a.job_dir) {
-		code = cop_cmd_stop_job(&(struct cop_cmd_stop_job){a.job_dir, a.secret_file, a.runtime_dir, a.mountpoint, a.timeout_ms}, path);
+		code = cop_cmd_stop_job(&(struct cop_cmd_stop_job){a.job_dir, a.secret_file,
+						a.runtime_dir, a.mountpoint, a.timeout_ms},
+			path);
 		if (!path[0])
 			return code;
 	}
@@ -109,7 +145,8 @@ int cop_cmd_stop(int argc, char **argv)
 		return cop_opt_misuse(&table, &err);
 	if (!rc) {
 		cop_cmd_ending_begin(&ending, path, a.local);
-		rc = cop_ctl_call(path, a.local ? "stop local" : "stop", a.timeout_ms, NULL, NULL, &reply, &err);
+		rc = cop_ctl_call(path, a.local ? "stop local" : "stop", a.timeout_ms, NULL, NULL,
+			&reply, &err);
 	}
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
 		return nobody_there(&a, rc == -ECONNREFUSED ? path : NULL, &err);
@@ -129,7 +166,8 @@ int cop_cmd_stop(int argc, char **argv)
 		*rest++ = '\0';
 	rc = puts(reply.text) == EOF || fflush(stdout);
 	if (rc)
-		fprintf(stderr, "copper stop: %s, but that cannot be written to standard output\n", reply.text);
+		fprintf(stderr, "copper stop: %s, but that cannot be written to standard output\n",
+			reply.text);
 	if (rest && *rest)
 		fprintf(stderr, "%s", rest);
 	status = reply.status;
@@ -137,6 +175,7 @@ int cop_cmd_stop(int argc, char **argv)
 	left = cop_cmd_ending_wait(&ending);
 	take_dead_away(a.mountpoint);
 	if (left)
-		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n", left);
+		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n",
+			left);
 	return rc || status ? 1 : 0;
 }

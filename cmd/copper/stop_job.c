@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper stop --job-dir: the nodes of a job directory, whether or not there is one on this machine. */
+/* copper stop --job-dir: the nodes of a job directory, whether or not there is one on this machine.
+ */
 #include "stop_job.h"
 
 #include <errno.h>
@@ -22,9 +23,13 @@ static int clear_mount(const char *mountpoint)
 		return 0;
 	rc = cop_node_unmount_dead(path);
 	if (rc)
-		fprintf(stderr, "copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n", path, strerror(-rc));
+		fprintf(stderr,
+			"copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n",
+			path, strerror(-rc));
 	else
-		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was taken away\n", path);
+		fprintf(stderr,
+			"copper stop: %s: the node there was dead; its mount was taken away\n",
+			path);
 	return rc ? 1 : 0;
 }
 
@@ -45,10 +50,14 @@ static int show(const struct cop_node_stopped_job *s)
 	int rc = printf("stopped %u/%u nodes\n", s->stopped, s->of) < 0 || fflush(stdout);
 
 	if (rc)
-		fprintf(stderr, "copper stop: stopped %u/%u nodes, but that cannot be written to standard output\n", s->stopped, s->of);
+		fprintf(stderr,
+			"copper stop: stopped %u/%u nodes, but that cannot be written to standard output\n",
+			s->stopped, s->of);
 	fprintf(stderr, "%s", s->remarks.data ? s->remarks.data : "");
 	if (s->unknown)
-		fprintf(stderr, "copper stop: %u of %u nodes may still run; call it again, or where they are reached\n", s->unknown, s->of);
+		fprintf(stderr,
+			"copper stop: %u of %u nodes may still run; call it again, or where they are reached\n",
+			s->unknown, s->of);
 	else if (!s->stopped)
 		fprintf(stderr, "copper stop: no node of this job runs any more\n");
 	return rc || s->unknown || s->unwritten ? 1 : 0;
@@ -60,8 +69,13 @@ int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
 	struct cop_node_stopped_job result;
 	struct cop_err err = {0};
 	unsigned left;
-	int rc = cop_node_stop_job(&(struct cop_node_stop_job){.job_dir = what->job_dir, .secret_file = what->secret_file,
-		.timeout_ms = what->timeout_ms, .known = known, .arg = &here}, &result, &err), code = 1;
+	int rc = cop_node_stop_job(&(struct cop_node_stop_job){.job_dir = what->job_dir,
+					   .secret_file = what->secret_file,
+					   .timeout_ms = what->timeout_ms,
+					   .known = known,
+					   .arg = &here},
+		    &result, &err),
+	    code = 1;
 
 	socket[0] = '\0';
 	if (rc == -EALREADY) {
@@ -78,7 +92,8 @@ int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
 	}
 	left = cop_cmd_ending_wait(&here.ending);
 	if (left)
-		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n", left);
+		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n",
+			left);
 	cop_buf_free(&result.remarks);
 	return clear_mount(what->mountpoint) | code;
 }

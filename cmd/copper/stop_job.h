@@ -10,8 +10,8 @@ struct cop_cmd_stop_job {
 	uint32_t timeout_ms;
 };
 
-/* Stops the nodes of a job directory and says what came of it; the exit code. A tree of one node on this machine is left to the caller: its
- * socket, else "". */
+/* Stops the nodes of a job directory and says what came of it; the exit code. A tree of one node on
+ * this machine is left to the caller: its socket, else "". */
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108]);
 
 #endif

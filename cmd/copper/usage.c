@@ -59,7 +59,8 @@ int cop_cmd_usage_from(const char *from, const char *output_dir, bool json)
 	return code;
 }
 
-/* ---- the answer of a node: "budget LIMIT USED", then "table NAME LENGTH" and so many bytes, three times ---- */
+/* ---- the answer of a node: "budget LIMIT USED", then "table NAME LENGTH" and so many bytes, three
+ * times ---- */
 
 struct listing {
 	struct cop_report_held usage;
@@ -94,7 +95,8 @@ static int take_table(struct listing *l, const char **at, const char *end)
 	size_t len;
 	int n = 0;
 
-	if (sscanf(*at, "table %7s %zu%n", name, &len, &n) != 2 || (*at)[n] != '\n' || len > (size_t)(end - *at - n - 1))
+	if (sscanf(*at, "table %7s %zu%n", name, &len, &n) != 2 || (*at)[n] != '\n' ||
+		len > (size_t)(end - *at - n - 1))
 		return -EBADMSG;
 	*at += n + 1;
 	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++) {
@@ -114,7 +116,9 @@ static int parse(const struct cop_ctl_reply *reply, struct listing *l)
 	const char *at = reply->text, *end = at + reply->len;
 	int n = 0, rc = 0;
 
-	if (sscanf(at, "budget %" SCNu64 " %" SCNu64 "%n", &l->usage.limit_bytes, &l->usage.used_bytes, &n) != 2 || at[n] != '\n')
+	if (sscanf(at, "budget %" SCNu64 " %" SCNu64 "%n", &l->usage.limit_bytes,
+		    &l->usage.used_bytes, &n) != 2 ||
+		at[n] != '\n')
 		return -EBADMSG;
 	l->usage.has_budget = true;
 	at += n + 1;
@@ -150,7 +154,8 @@ int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
 	if (!rc && reply.status)
 		rc = cop_err_set(&err, EIO, "%.*s", (int)strcspn(reply.text, "\n"), reply.text);
 	if (!rc && parse(&reply, &l))
-		rc = cop_err_set(&err, EBADMSG, "the node's answer is not understood; is it of another version?");
+		rc = cop_err_set(&err, EBADMSG,
+			"the node's answer is not understood; is it of another version?");
 	if (!rc)
 		rc = write_listing(&l, output_dir, &err);
 	rc = rc ? failed(&err) : print(&l.usage, json);

@@ -60,7 +60,8 @@ static double per_second(uint64_t before, uint64_t now, uint64_t elapsed_ms)
 	return now < before || !elapsed_ms ? 0 : (double)(now - before) * 1000 / (double)elapsed_ms;
 }
 
-void cop_cmd_watch_table(const char *before, const char *now, uint64_t elapsed_ms, struct cop_buf *out)
+void cop_cmd_watch_table(
+	const char *before, const char *now, uint64_t elapsed_ms, struct cop_buf *out)
 {
 	struct line l, group = {"", 0};
 
@@ -76,8 +77,10 @@ void cop_cmd_watch_table(const char *before, const char *now, uint64_t elapsed_m
 			continue;
 		}
 		if (before)
-			snprintf(rate, sizeof(rate), "%.1f/s", per_second(find(before, &group, name), value, elapsed_ms));
-		cop_buf_printf(out, "%.*s %14s%.*s\n", (int)end, l.text, rate, (int)(l.len - end), l.text + end);
+			snprintf(rate, sizeof(rate), "%.1f/s",
+				per_second(find(before, &group, name), value, elapsed_ms));
+		cop_buf_printf(out, "%.*s %14s%.*s\n", (int)end, l.text, rate, (int)(l.len - end),
+			l.text + end);
 	}
 }
 
@@ -98,7 +101,8 @@ static bool find_total(const char *table, struct line *out)
 	return found;
 }
 
-/* The numbers at the end of a line, the last first: requests, to parent, for children, at origin, failovers, rejected. */
+/* The numbers at the end of a line, the last first: requests, to parent, for children, at origin,
+ * failovers, rejected. */
 #define NUMBERS 6
 
 static bool numbers(const struct line *l, uint64_t value[NUMBERS], size_t *first)
@@ -124,7 +128,8 @@ static bool numbers(const struct line *l, uint64_t value[NUMBERS], size_t *first
 	return true;
 }
 
-void cop_cmd_watch_all(const char *before, const char *now, uint64_t elapsed_ms, struct cop_buf *out)
+void cop_cmd_watch_all(
+	const char *before, const char *now, uint64_t elapsed_ms, struct cop_buf *out)
 {
 	static const int width[NUMBERS] = {9, 9, 10, 12, 12, 12};
 	struct line was, is;
@@ -132,8 +137,8 @@ void cop_cmd_watch_all(const char *before, const char *now, uint64_t elapsed_ms,
 	size_t first;
 
 	cop_buf_str(out, now);
-	if (!before || !find_total(before, &was) || !find_total(now, &is) || !numbers(&was, a, &first) ||
-	    !numbers(&is, b, &first))
+	if (!before || !find_total(before, &was) || !find_total(now, &is) ||
+		!numbers(&was, a, &first) || !numbers(&is, b, &first))
 		return;
 	cop_buf_printf(out, "%7s  %-41s", "per s", "");
 	for (unsigned i = NUMBERS; i--;)

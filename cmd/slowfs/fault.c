@@ -22,8 +22,8 @@ static int trim(const char *path, char out[COP_SLOWFS_PATH_MAX])
 	return 0;
 }
 
-static int add(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, int64_t bytes, const char *path,
-	struct cop_err *err)
+static int add(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, int64_t bytes,
+	const char *path, struct cop_err *err)
 {
 	char trimmed[COP_SLOWFS_PATH_MAX];
 	uint32_t n;
@@ -73,8 +73,9 @@ int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct co
 		return add(s, SLOWFS_HANG, 0, text + 5, err);
 	if (!strncmp(text, "size=", 5))
 		return add_size(s, text + 5, err);
-	return cop_err_set(
-		err, EINVAL, "unknown fault '%s'; say eio=PATH, enoent=PATH, hang=PATH, size=BYTES:PATH or clear", text);
+	return cop_err_set(err, EINVAL,
+		"unknown fault '%s'; say eio=PATH, enoent=PATH, hang=PATH, size=BYTES:PATH or clear",
+		text);
 }
 
 bool cop_slowfs_fault_any(struct cop_slowfs_state *s)

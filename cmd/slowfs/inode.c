@@ -97,12 +97,11 @@ static struct cop_slowfs_inode *get_or_add(struct cop_slowfs *fs, int fd, const 
 	return found;
 }
 
-int cop_slowfs_inode_lookup(struct cop_slowfs *fs, fuse_ino_t parent, const char *name,
-	struct fuse_entry_param *e)
+int cop_slowfs_inode_lookup(
+	struct cop_slowfs *fs, fuse_ino_t parent, const char *name, struct fuse_entry_param *e)
 {
 	struct cop_slowfs_inode *found;
-	int fd = openat(cop_slowfs_inode_at(fs, parent)->fd, name,
-		O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(cop_slowfs_inode_at(fs, parent)->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		return errno;

@@ -51,7 +51,8 @@ static int make_session(
 	struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	int rc = fuse_opt_add_arg(&args, "slowfs") |
+	int rc =
+		fuse_opt_add_arg(&args, "slowfs") |
 		fuse_opt_add_arg(&args, "-oro,nosuid,nodev,fsname=slowfs,subtype=slowfs") |
 		(o->allow_other ? fuse_opt_add_arg(&args, "-oallow_other,default_permissions") : 0);
 
@@ -75,8 +76,8 @@ static int join(struct cop_slowfs *fs, struct cop_err *err)
 	if (!rc && fs->counters)
 		rc = cop_slowfs_state_join(fs->counters, &fs->counters_index);
 	if (rc)
-		return cop_err_set(err, -rc, "%d mounts share this file already",
-			COP_SLOWFS_MAX_MOUNTS);
+		return cop_err_set(
+			err, -rc, "%d mounts share this file already", COP_SLOWFS_MAX_MOUNTS);
 	return 0;
 }
 
@@ -87,7 +88,8 @@ static void leave(struct cop_slowfs *fs)
 		cop_slowfs_state_leave(fs->counters, fs->counters_index);
 }
 
-/* The timer slack is inherited by the threads of the loop: without it a sleep of 100 us takes 150. */
+/* The timer slack is inherited by the threads of the loop: without it a sleep of 100 us takes 150.
+ */
 static int serve(struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	struct fuse_loop_config *loop = fuse_loop_cfg_create();
@@ -107,8 +109,10 @@ static int serve(struct cop_slowfs *fs, const struct cop_slowfs_options *o, stru
 
 static int run(const struct cop_slowfs_options *o, struct cop_err *err)
 {
-	struct cop_slowfs fs = {
-		.costs = o->costs, .cache_s = o->cache_s, .tick_s = o->tick_s, .direct_io = o->direct_io};
+	struct cop_slowfs fs = {.costs = o->costs,
+		.cache_s = o->cache_s,
+		.tick_s = o->tick_s,
+		.direct_io = o->direct_io};
 	int rc;
 
 	raise_file_limit();
@@ -139,7 +143,8 @@ static int run(const struct cop_slowfs_options *o, struct cop_err *err)
 	return rc;
 }
 
-/* --print, --reset and --fault; a file that is not there is only made by --fault, before the mount. */
+/* --print, --reset and --fault; a file that is not there is only made by --fault, before the mount.
+ */
 static int control(const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	struct cop_slowfs_state *s = NULL;

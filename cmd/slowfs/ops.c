@@ -9,8 +9,8 @@
 
 #define MAX_BACKGROUND 256
 
-/* A question costs each time it is asked. The kernel must not ask for attributes of its own accord with every
- * read, as it does with AUTO_INVAL_DATA, or a read would be charged twice. */
+/* A question costs each time it is asked. The kernel must not ask for attributes of its own accord
+ * with every read, as it does with AUTO_INVAL_DATA, or a read would be charged twice. */
 static void op_init(void *data, struct fuse_conn_info *conn)
 {
 	(void)data;

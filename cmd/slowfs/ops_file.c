@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel lets one reader at a time use an open directory. The lock says so to whoever reads this, and to the
- * thread sanitizer, which does not see the order that the kernel keeps. */
+/* The kernel lets one reader at a time use an open directory. The lock says so to whoever reads
+ * this, and to the thread sanitizer, which does not see the order that the kernel keeps. */
 struct open_dir {
 	pthread_mutex_t lock;
 	DIR *dir;
@@ -156,7 +156,8 @@ void cop_slowfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info
 		close_dir(d);
 }
 
-/* Packs entries from the place off until data is full; an entry that does not fit is kept for the next batch. */
+/* Packs entries from the place off until data is full; an entry that does not fit is kept for the
+ * next batch. */
 static ssize_t fill(fuse_req_t req, struct open_dir *d, off_t off, char *data, size_t size)
 {
 	size_t used = 0;
@@ -175,8 +176,8 @@ static ssize_t fill(fuse_req_t req, struct open_dir *d, off_t off, char *data, s
 			return used || !errno ? (ssize_t)used : -errno;
 		st.st_ino = d->unsent->d_ino;
 		st.st_mode = (mode_t)d->unsent->d_type << 12;
-		need = fuse_add_direntry(req, data + used, size - used, d->unsent->d_name, &st,
-			d->unsent->d_off);
+		need = fuse_add_direntry(
+			req, data + used, size - used, d->unsent->d_name, &st, d->unsent->d_off);
 		if (need > size - used)
 			return (ssize_t)used;
 		used += need;

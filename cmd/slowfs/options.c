@@ -10,8 +10,22 @@
 #define MAX_US 3600000000ULL
 #define MAX_MB_PER_S 1000000ULL
 
-enum { OPT_META = 256, OPT_READ, OPT_MB, OPT_SLOTS, OPT_SHARE, OPT_COUNTERS, OPT_CACHE, OPT_DIRECT,
-	OPT_TICK, OPT_ALLOW, OPT_THREADS, OPT_PRINT, OPT_RESET, OPT_FAULT };
+enum {
+	OPT_META = 256,
+	OPT_READ,
+	OPT_MB,
+	OPT_SLOTS,
+	OPT_SHARE,
+	OPT_COUNTERS,
+	OPT_CACHE,
+	OPT_DIRECT,
+	OPT_TICK,
+	OPT_ALLOW,
+	OPT_THREADS,
+	OPT_PRINT,
+	OPT_RESET,
+	OPT_FAULT
+};
 
 const char cop_slowfs_usage[] =
 	"usage: slowfs [options] SOURCE MOUNTPOINT   mount SOURCE read-only with the costs of a busy file system\n"
@@ -69,8 +83,13 @@ static int number_option(int which, struct cop_slowfs_options *o, struct cop_err
 		int which;
 		uint64_t max;
 	} limits[] = {
-		{OPT_META, MAX_US}, {OPT_READ, MAX_US}, {OPT_MB, MAX_MB_PER_S},
-		{OPT_SLOTS, COP_SLOWFS_MAX_SLOTS}, {OPT_CACHE, 1000000}, {OPT_TICK, 3600}, {OPT_THREADS, MAX_THREADS},
+		{OPT_META, MAX_US},
+		{OPT_READ, MAX_US},
+		{OPT_MB, MAX_MB_PER_S},
+		{OPT_SLOTS, COP_SLOWFS_MAX_SLOTS},
+		{OPT_CACHE, 1000000},
+		{OPT_TICK, 3600},
+		{OPT_THREADS, MAX_THREADS},
 	};
 	uint64_t n = 0;
 	int rc = -EINVAL;
@@ -124,7 +143,8 @@ static int option(int which, struct cop_slowfs_options *o, struct cop_err *err)
 		o->help = true;
 		return 0;
 	case '?':
-		return cop_err_set(err, EINVAL, "unknown option, or one without its value; see slowfs --help");
+		return cop_err_set(
+			err, EINVAL, "unknown option, or one without its value; see slowfs --help");
 	default:
 		return number_option(which, o, err);
 	}
@@ -148,7 +168,8 @@ int cop_slowfs_options_parse(
 	if (argc - optind != want)
 		return cop_err_set(err, EINVAL, "%s; see slowfs --help",
 			want == 2 ? "SOURCE and MOUNTPOINT are wanted"
-			: want ? "one fault is wanted after the file" : "too many words");
+			: want    ? "one fault is wanted after the file"
+				  : "too many words");
 	if (o->mode == SLOWFS_MOUNT) {
 		o->source = argv[optind];
 		o->mountpoint = argv[optind + 1];

@@ -37,10 +37,10 @@ void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, ui
 		cop_slowfs_state_count(fs->counters, counter, amount);
 }
 
-/* Where ino/name is, from the root of the mount and without slashes at either end. The kernel knows where an O_PATH
- * descriptor is today, so no name has to be kept here. */
-static int path_of(struct cop_slowfs *fs, fuse_ino_t ino, const char *name,
-	char out[2 * COP_SLOWFS_PATH_MAX])
+/* Where ino/name is, from the root of the mount and without slashes at either end. The kernel knows
+ * where an O_PATH descriptor is today, so no name has to be kept here. */
+static int path_of(
+	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char out[2 * COP_SLOWFS_PATH_MAX])
 {
 	char proc[64], path[COP_SLOWFS_PATH_MAX];
 	size_t skip = strlen(fs->source);
@@ -63,7 +63,8 @@ static int path_of(struct cop_slowfs *fs, fuse_ino_t ino, const char *name,
 }
 
 /* False where no fault can be meant. */
-static bool faulty_path(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char path[2 * COP_SLOWFS_PATH_MAX])
+static bool faulty_path(
+	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char path[2 * COP_SLOWFS_PATH_MAX])
 {
 	if (!cop_slowfs_fault_any(fs->share) &&
 		!(fs->counters && cop_slowfs_fault_any(fs->counters)))

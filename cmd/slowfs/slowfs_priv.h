@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* slowfs: a read-only FUSE passthrough with the costs of a busy parallel file system, for tests and
- * benchmarks: so many microseconds for each metadata operation and read, one bandwidth and a number of service
- * slots shared by all mounts on a machine, exact counters, and faults that a script switches on and off.
+ * benchmarks: so many microseconds for each metadata operation and read, one bandwidth and a number
+ * of service slots shared by all mounts on a machine, exact counters, and faults that a script
+ * switches on and off.
  *
- * Time is reserved, not fought for: the shared state holds the moment at which each slot and the link
- * become free. An operation takes the slot that is free first, adds its cost and sleeps until then. Arrivals are
- * ordered by the state's lock, so service is first come, first served among all mounts, nobody waits on a
- * condition, and a mount that is killed leaves nothing behind but a reservation that passes by itself.
+ * Time is reserved, not fought for: the shared state holds the moment at which each slot and the
+ * link become free. An operation takes the slot that is free first, adds its cost and sleeps until
+ * then. Arrivals are ordered by the state's lock, so service is first come, first served among all
+ * mounts, nobody waits on a condition, and a mount that is killed leaves nothing behind but a
+ * reservation that passes by itself.
  *
  * Lock order: the state's lock and the inode table's lock are never held together. */
 #ifndef COP_SLOWFS_PRIV_H
@@ -69,8 +71,9 @@ struct cop_slowfs {
 	int64_t tick_s; /* of the time stamps that are shown; 0: as they are */
 	bool direct_io;
 	char *source; /* absolute, no link in it, no slash at its end */
-	/* share holds times, faults and the sum of all mounts; counters is NULL or what this mount did, without
-	 * max_served, which belongs to the slots. With --counters alone that file is the share. */
+	/* share holds times, faults and the sum of all mounts; counters is NULL or what this mount
+	 * did, without max_served, which belongs to the slots. With --counters alone that file is
+	 * the share. */
 	struct cop_slowfs_state *share, *counters;
 	uint32_t mount_index, counters_index;
 	struct fuse_session *session;
@@ -91,7 +94,8 @@ void cop_slowfs_state_count(
 	struct cop_slowfs_state *s, enum cop_slowfs_counter counter, uint64_t amount);
 void cop_slowfs_state_enter(struct cop_slowfs_state *s, uint32_t index);
 void cop_slowfs_state_exit(struct cop_slowfs_state *s, uint32_t index);
-/* Reserves a slot for cost_ns and then the link for bytes; returns the moment at which the operation is done. */
+/* Reserves a slot for cost_ns and then the link for bytes; returns the moment at which the
+ * operation is done. */
 uint64_t cop_slowfs_state_reserve(struct cop_slowfs_state *s, const struct cop_slowfs_costs *c,
 	uint64_t cost_ns, uint64_t bytes);
 /* `name value` lines. */
@@ -102,8 +106,8 @@ void cop_slowfs_state_reset(struct cop_slowfs_state *s);
 
 enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG, SLOWFS_SIZE };
 
-/* "eio=PATH", "enoent=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH counts from the root of the mount, and
- * what is below it shares its fault. */
+/* "eio=PATH", "enoent=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH counts from the root
+ * of the mount, and what is below it shares its fault. */
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err);
 /* SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG or none; path without slashes at either end. */
 enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char *path);
@@ -113,11 +117,13 @@ bool cop_slowfs_fault_any(struct cop_slowfs_state *s);
 
 /* ---- serve.c: what every operation goes through ---- */
 
-/* Counts the operation, applies a fault, and waits for its cost. name NULL: the inode itself. Returns 0 or an errno
- * value to reply with; in both cases cop_slowfs_done must follow, before the reply. */
+/* Counts the operation, applies a fault, and waits for its cost. name NULL: the inode itself.
+ * Returns 0 or an errno value to reply with; in both cases cop_slowfs_done must follow, before the
+ * reply. */
 int cop_slowfs_begin(struct cop_slowfs *fs, fuse_req_t req, enum cop_slowfs_counter op,
 	fuse_ino_t ino, const char *name);
-/* The cost of bytes that were read: a read is charged here, after the bytes are known, not in cop_slowfs_begin. */
+/* The cost of bytes that were read: a read is charged here, after the bytes are known, not in
+ * cop_slowfs_begin. */
 void cop_slowfs_charge_read(struct cop_slowfs *fs, uint64_t bytes);
 void cop_slowfs_done(struct cop_slowfs *fs);
 /* Attributes as they are told. name as above. */
@@ -134,8 +140,8 @@ int cop_slowfs_inode_init(struct cop_slowfs *fs, int root_fd);
 void cop_slowfs_inode_fini(struct cop_slowfs *fs);
 struct cop_slowfs_inode *cop_slowfs_inode_at(struct cop_slowfs *fs, fuse_ino_t ino);
 /* Fills e and takes one lookup; 0 or an errno value. */
-int cop_slowfs_inode_lookup(struct cop_slowfs *fs, fuse_ino_t parent, const char *name,
-	struct fuse_entry_param *e);
+int cop_slowfs_inode_lookup(
+	struct cop_slowfs *fs, fuse_ino_t parent, const char *name, struct fuse_entry_param *e);
 void cop_slowfs_inode_forget(struct cop_slowfs *fs, fuse_ino_t ino, uint64_t lookups);
 /* "/proc/self/fd/N", by which an O_PATH descriptor is opened or asked. */
 void cop_slowfs_inode_proc_path(struct cop_slowfs *fs, fuse_ino_t ino, char out[64]);

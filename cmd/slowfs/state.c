@@ -33,7 +33,8 @@ static const char *const counter_names[SLOWFS_COUNTERS] = {
 	[SLOWFS_MAX_OUTSTANDING] = "max_outstanding",
 };
 
-/* A process that died inside left simple values behind, each whole by itself: nothing needs repair. */
+/* A process that died inside left simple values behind, each whole by itself: nothing needs repair.
+ */
 void cop_slowfs_state_lock(struct cop_slowfs_state *s)
 {
 	if (pthread_mutex_lock(&s->lock) == EOWNERDEAD)
@@ -61,7 +62,8 @@ static int init_lock(struct cop_slowfs_state *s)
 	return -rc;
 }
 
-/* The caller holds the file's flock, so that one process lays out a new file and the others find it whole. */
+/* The caller holds the file's flock, so that one process lays out a new file and the others find it
+ * whole. */
 static int map_file(int fd, const char *path, struct cop_slowfs_state **out, struct cop_err *err)
 {
 	struct cop_slowfs_state *s;
@@ -91,8 +93,8 @@ static int map_file(int fd, const char *path, struct cop_slowfs_state **out, str
 
 static int map_memory(struct cop_slowfs_state **out, struct cop_err *err)
 {
-	struct cop_slowfs_state *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct cop_slowfs_state *s =
+		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int rc;
 
 	if (s == MAP_FAILED)

@@ -18,12 +18,14 @@ struct fault {
 
 struct cop_slowfs_state {
 	char magic[8];
-	pthread_mutex_t lock; /* robust, among processes; guards everything but count and faults_set */
+	pthread_mutex_t
+		lock; /* robust, among processes; guards everything but count and faults_set */
 	uint64_t link_free_ns;
 	uint64_t slot_free_ns[COP_SLOWFS_MAX_SLOTS];
 	struct mount mounts[COP_SLOWFS_MAX_MOUNTS];
 	_Atomic uint64_t count[SLOWFS_COUNTERS];
-	_Atomic uint32_t faults_set; /* how many of fault[] hold; read without the lock on every operation */
+	_Atomic uint32_t
+		faults_set; /* how many of fault[] hold; read without the lock on every operation */
 	struct fault fault[COP_SLOWFS_MAX_FAULTS];
 };
 

@@ -143,5 +143,6 @@ void cop_cond_init(pthread_cond_t *cond)
 
 struct timespec cop_moment(uint64_t now_ns)
 {
-	return (struct timespec){.tv_sec = (time_t)(now_ns / COP_NS_PER_S), .tv_nsec = (long)(now_ns % COP_NS_PER_S)};
+	return (struct timespec){.tv_sec = (time_t)(now_ns / COP_NS_PER_S),
+		.tv_nsec = (long)(now_ns % COP_NS_PER_S)};
 }

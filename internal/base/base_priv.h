@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XXH3 of long inputs, compiled twice: the library's build is for the oldest processor of the architecture, ours for one with
- * AVX2, which is 1.6 times as fast. The results are the same, so nodes of different make agree. */
+/* XXH3 of long inputs, compiled twice: the library's build is for the oldest processor of the
+ * architecture, ours for one with AVX2, which is 1.6 times as fast. The results are the same, so
+ * nodes of different make agree. */
 #ifndef COP_BASE_PRIV_H
 #define COP_BASE_PRIV_H
 

@@ -44,7 +44,8 @@ static void the_clock_does_not_go_back(void **state)
 
 static void numbers_are_decimal_digits_and_nothing_else(void **state)
 {
-	static const char *const bad[] = {"", " 1", "1 ", "+1", "-1", "0x10", "1.5", "1e3", "a", "\n"};
+	static const char *const bad[] = {
+		"", " 1", "1 ", "+1", "-1", "0x10", "1.5", "1e3", "a", "\n"};
 	uint64_t v = 7;
 
 	(void)state;
@@ -69,8 +70,8 @@ static void sizes_have_binary_units_in_any_spelling(void **state)
 	} good[] = {{"0", 0}, {"4096", 4096}, {"64K", 65536}, {"64k", 65536}, {"64KB", 65536},
 		{"64KiB", 65536}, {"16M", 16 << 20}, {"2G", 2ull << 30}, {"1T", 1ull << 40},
 		{"5B", 5}, {"16777215T", 16777215ull << 40}};
-	static const char *const bad[] = {"", "K", "1KK", "1 K", "1.5G", "-1", "1P", "1Kx", "1BB",
-		"1iB"};
+	static const char *const bad[] = {
+		"", "K", "1KK", "1 K", "1.5G", "-1", "1P", "1Kx", "1BB", "1iB"};
 	uint64_t v = 7;
 
 	(void)state;

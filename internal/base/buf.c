@@ -65,8 +65,11 @@ void cop_buf_printf(struct cop_buf *b, const char *fmt, ...)
  * (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF). */
 static size_t utf8_len(const unsigned char *p, size_t left)
 {
-	size_t need = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 :
-		*p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+	size_t need = *p < 0x80                 ? 1
+		      : *p >= 0xc2 && *p < 0xe0 ? 2
+		      : *p >= 0xe0 && *p < 0xf0 ? 3
+		      : *p >= 0xf0 && *p < 0xf5 ? 4
+						: 0;
 
 	if (!need || need > left)
 		return 0;
@@ -74,7 +77,7 @@ static size_t utf8_len(const unsigned char *p, size_t left)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
 	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
+		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
 		return 0;
 	return need;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel takes a list that is partly outside of the
- * cpuset and quietly uses the rest; here that is an error, since whoever names processors means them. */
+/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel takes a
+ * list that is partly outside of the cpuset and quietly uses the rest; here that is an error, since
+ * whoever names processors means them. */
 #include "base/base.h"
 
 #include <ctype.h>
@@ -111,13 +112,15 @@ static bool present(struct cpus *c)
 	return known;
 }
 
-static int refuse(const struct cpus *rest, const struct cpus *those, const char *what, struct cop_err *err)
+static int refuse(
+	const struct cpus *rest, const struct cpus *those, const char *what, struct cop_err *err)
 {
 	struct cop_buf a = {0}, b = {0};
 
 	print(rest, &a);
 	print(those, &b);
-	cop_err_set(err, EINVAL, "processor %.200s %s %.200s", a.data ? a.data : "", what, b.data ? b.data : "");
+	cop_err_set(err, EINVAL, "processor %.200s %s %.200s", a.data ? a.data : "", what,
+		b.data ? b.data : "");
 	cop_buf_free(&a);
 	cop_buf_free(&b);
 	return -EINVAL;
@@ -142,7 +145,8 @@ static int try(const struct cpus *want, struct cop_err *err)
 	int rc = get(&was);
 
 	if (rc)
-		return cop_err_set(err, -rc, "cannot read the processors of this process: %s", strerror(-rc));
+		return cop_err_set(
+			err, -rc, "cannot read the processors of this process: %s", strerror(-rc));
 	if (present(&is) && beyond(want, &is, &rest))
 		return refuse(&rest, &is, "is not there: this machine has", err);
 	rc = set(0, want);
@@ -152,8 +156,11 @@ static int try(const struct cpus *want, struct cop_err *err)
 		return 0;
 	rc = get_cpuset(&was, &is);
 	beyond(want, &is, &rest);
-	return rc ? cop_err_set(err, -rc, "cannot read the processors of this process: %s", strerror(-rc)) :
-		refuse(&rest, &is, "may not be used here: offline, or outside of this job's cpuset, which has", err);
+	return rc ? cop_err_set(err, -rc, "cannot read the processors of this process: %s",
+			    strerror(-rc))
+		  : refuse(&rest, &is,
+			    "may not be used here: offline, or outside of this job's cpuset, which has",
+			    err);
 }
 
 /* A thread that ends meanwhile is no loss. */
@@ -175,7 +182,8 @@ int cop_cpus_pin(const char *list, struct cop_err *err)
 	int rc = parse(list, &want);
 
 	if (rc)
-		return cop_err_set(err, EINVAL, "'%.60s' is not a list of processors (such as 0-3,8)", list);
+		return cop_err_set(
+			err, EINVAL, "'%.60s' is not a list of processors (such as 0-3,8)", list);
 	rc = try(&want, err);
 	if (!rc)
 		set_all(&want);

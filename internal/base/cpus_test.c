@@ -47,8 +47,9 @@ static void refused(const char *list, const char *why)
 
 static void what_is_no_list_is_refused(void **state)
 {
-	static const char *const bad[] = {"", ",", "0,", ",0", "-", "0-", "-1", "1-0", "0,,1", "a", "0 ", " 0", "0x1", "65536",
-		"99999999999999999999", "0-99999999999999999999", "0\n\n"};
+	static const char *const bad[] = {"", ",", "0,", ",0", "-", "0-", "-1", "1-0", "0,,1", "a",
+		"0 ", " 0", "0x1", "65536", "99999999999999999999", "0-99999999999999999999",
+		"0\n\n"};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++)
@@ -60,7 +61,8 @@ static void a_processor_that_is_not_there_is_named_and_nothing_changes(void **st
 	char list[64];
 
 	(void)state;
-	refused("65000-65002,65535", "processor 65000-65002,65535 is not there: this machine has 0");
+	refused("65000-65002,65535",
+		"processor 65000-65002,65535 is not there: this machine has 0");
 	snprintf(list, sizeof(list), "%u,65000", first);
 	refused(list, "processor 65000 is not there");
 }
@@ -158,7 +160,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_is_no_list_is_refused, back),
-		cmocka_unit_test_teardown(a_processor_that_is_not_there_is_named_and_nothing_changes, back),
+		cmocka_unit_test_teardown(
+			a_processor_that_is_not_there_is_named_and_nothing_changes, back),
 		cmocka_unit_test_teardown(one_processor_is_all_that_a_pinned_process_has, back),
 		cmocka_unit_test_teardown(a_thread_that_runs_already_is_pinned_too, back),
 		cmocka_unit_test_teardown(a_pinned_process_may_ask_for_other_processors, back),

@@ -51,11 +51,14 @@ static int regular_size(const struct stat *st, uint64_t *size)
 	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
-/* Looks before it opens: opening a fifo waits and opening a device may do things. And after: the name may mean something else by then. */
+/* Looks before it opens: opening a fifo waits and opening a device may do things. And after: the
+ * name may mean something else by then. */
 static int open_regular(const struct cop_dir *at, uint64_t *size)
 {
 	struct stat st;
-	int fd, rc = fstatat(at->fd, at->name, &st, at->nofollow ? AT_SYMLINK_NOFOLLOW : 0) ? -errno : regular_size(&st, size);
+	int fd, rc = fstatat(at->fd, at->name, &st, at->nofollow ? AT_SYMLINK_NOFOLLOW : 0)
+			     ? -errno
+			     : regular_size(&st, size);
 
 	if (rc)
 		return rc;
@@ -183,14 +186,16 @@ static int make_dir(const char *path, unsigned mode)
 	return rc;
 }
 
-/* What is above may be there and yet refuse mkdir otherwise than with EEXIST (read-only, automounted): whether that matters shows at
- * the last part. Where that lacks what is above, the refusal is why. */
+/* What is above may be there and yet refuse mkdir otherwise than with EEXIST (read-only,
+ * automounted): whether that matters shows at the last part. Where that lacks what is above, the
+ * refusal is why. */
 int cop_make_dirs(const char *path, unsigned mode)
 {
 	char *copy = strdup(path);
 	int rc = copy ? 0 : -ENOMEM, refused = 0;
 
-	for (char *slash = copy ? strchr(copy + !!*copy, '/') : NULL; slash && rc != -ENOTDIR; slash = strchr(slash + 1, '/')) {
+	for (char *slash = copy ? strchr(copy + !!*copy, '/') : NULL; slash && rc != -ENOTDIR;
+		slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		rc = make_dir(copy, mode);
 		if (rc != -ENOENT)

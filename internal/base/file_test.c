@@ -190,7 +190,9 @@ static void the_directory_that_refuses_says_why_the_last_one_cannot_be_made(void
 	int rc;
 
 	(void)state;
-	assert_int_equal(chmod(dir, 0755) | mkdir(in_dir("closed"), 0755) | chmod(in_dir("closed"), 0555), 0);
+	assert_int_equal(
+		chmod(dir, 0755) | mkdir(in_dir("closed"), 0755) | chmod(in_dir("closed"), 0555),
+		0);
 	if (!geteuid() && seteuid(65534))
 		skip();
 	rc = cop_make_dirs(in_dir("closed/a/b"), 0755);
@@ -217,7 +219,8 @@ static void only_a_regular_file_is_opened_as_one(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(size, 3);
 	close(fd);
-	assert_int_equal(unlink(in_dir("fifo")) | unlink(in_dir("link")) | unlink(in_dir("file")), 0);
+	assert_int_equal(
+		unlink(in_dir("fifo")) | unlink(in_dir("link")) | unlink(in_dir("file")), 0);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories in which only this user's files count. A program that writes by path into a directory where somebody else may rename or
- * make things writes wherever that one likes: a link called logs is enough. So below a guarded directory each part of a path is opened on
- * its own, in the one before it, and never a link (openat(2), O_NOFOLLOW; openat2(2) would do it in one call, but is younger than kernels
- * that sites run); and each must be of a user who can do anything here anyway. */
+/* Directories in which only this user's files count. A program that writes by path into a directory
+ * where somebody else may rename or make things writes wherever that one likes: a link called logs
+ * is enough. So below a guarded directory each part of a path is opened on its own, in the one
+ * before it, and never a link (openat(2), O_NOFOLLOW; openat2(2) would do it in one call, but is
+ * younger than kernels that sites run); and each must be of a user who can do anything here anyway.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,8 +33,9 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* The group that many systems give each user, with nobody else in it, has the user's number (useradd(8), USERGROUPS_ENAB of login.defs(5)).
- * Its name and its members only the name service knows, which a static program must not load. */
+/* The group that many systems give each user, with nobody else in it, has the user's number
+ * (useradd(8), USERGROUPS_ENAB of login.defs(5)). Its name and its members only the name service
+ * knows, which a static program must not load. */
 static bool is_own_group(gid_t gid)
 {
 	return gid == getegid() && gid == geteuid();
@@ -41,12 +44,15 @@ static bool is_own_group(gid_t gid)
 /* The bits of the group are the most that a list of users may do, where there is one. */
 static bool group_may_write(int fd, const struct stat *st)
 {
-	return (st->st_mode & S_IWGRP) && (!is_own_group(st->st_gid) || fgetxattr(fd, "system.posix_acl_access", NULL, 0) > 0);
+	return (st->st_mode & S_IWGRP) &&
+	       (!is_own_group(st->st_gid) || fgetxattr(fd, "system.posix_acl_access", NULL, 0) > 0);
 }
 
 static int refuse_owner(uid_t uid, const char *path, int len, struct cop_err *err)
 {
-	return cop_err_set(err, EPERM, "%.*s belongs to user %u, who could change what is written there: " WAY_OUT, len, path, uid);
+	return cop_err_set(err, EPERM,
+		"%.*s belongs to user %u, who could change what is written there: " WAY_OUT, len,
+		path, uid);
 }
 
 static int check(int fd, const char *path, int len, struct cop_err *err)
@@ -58,8 +64,9 @@ static int check(int fd, const char *path, int len, struct cop_err *err)
 	if (!is_trusted(st.st_uid))
 		return refuse_owner(st.st_uid, path, len, err);
 	if ((st.st_mode & S_IWOTH) || group_may_write(fd, &st))
-		return cop_err_set(err, EPERM, "others may write to %.*s (mode %04o), and could change what is written there: chmod go-w it, or "
-			WAY_OUT, len, path, st.st_mode & 07777);
+		return cop_err_set(err, EPERM,
+			"others may write to %.*s (mode %04o), and could change what is written there: chmod go-w it, or " WAY_OUT,
+			len, path, st.st_mode & 07777);
 	return 0;
 }
 
@@ -78,7 +85,8 @@ static int check_above(const char *path, struct cop_err *err)
 		cut = *end;
 		*end = '\0';
 		if (lstat(copy, &st) == 0 && S_ISLNK(st.st_mode) && !is_trusted(st.st_uid))
-			rc = cop_err_set(err, EPERM, "%s is a symbolic link of user %u: " WAY_OUT, copy, st.st_uid);
+			rc = cop_err_set(err, EPERM, "%s is a symbolic link of user %u: " WAY_OUT,
+				copy, st.st_uid);
 		*end = cut;
 	}
 	free(copy);
@@ -137,7 +145,8 @@ static size_t guarded_part(const char *path)
 	for (unsigned i = 0; i < guarded.count; i++) {
 		size_t len = strlen(guarded.dir[i]);
 
-		if (strncmp(path, guarded.dir[i], len) == 0 && path[len] == '/' && path[len + strspn(path + len, "/")] && len > found)
+		if (strncmp(path, guarded.dir[i], len) == 0 && path[len] == '/' &&
+			path[len + strspn(path + len, "/")] && len > found)
 			found = len;
 	}
 	pthread_mutex_unlock(&guarded.lock);
@@ -154,16 +163,19 @@ static int step(int dir, const char *path, const char *part, size_t len, struct 
 	memcpy(name, part, len);
 	name[len] = '\0';
 	if (strcmp(name, "..") == 0)
-		return cop_err_set(err, EINVAL, "%s leads out of a directory that is guarded", path);
+		return cop_err_set(
+			err, EINVAL, "%s leads out of a directory that is guarded", path);
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
 		struct stat st;
 
 		rc = errno;
 		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
-			return cop_err_set(err, ELOOP, "%.*s is a symbolic link, through which nothing is written: remove it",
+			return cop_err_set(err, ELOOP,
+				"%.*s is a symbolic link, through which nothing is written: remove it",
 				(int)(part + len - path), path);
-		return cop_err_set(err, rc, "%.*s: %s", (int)(part + len - path), path, strerror(rc));
+		return cop_err_set(
+			err, rc, "%.*s: %s", (int)(part + len - path), path, strerror(rc));
 	}
 	rc = check(fd, path, (int)(part + len - path), err);
 	if (!rc)
@@ -179,7 +191,9 @@ static int walk(const char *path, size_t from, bool last, const char **name, str
 	char *root = strndup(path, from);
 	int fd = root ? open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, next;
 
-	next = fd < 0 ? cop_err_set(err, root ? errno : ENOMEM, "%.*s: %s", (int)from, path, strerror(errno)) : check(fd, path, (int)from, err);
+	next = fd < 0 ? cop_err_set(err, root ? errno : ENOMEM, "%.*s: %s", (int)from, path,
+				strerror(errno))
+		      : check(fd, path, (int)from, err);
 	free(root);
 	while (fd >= 0 && next >= 0 && *part) {
 		size_t len = strcspn(part, "/"), slashes = strspn(part + len, "/");

@@ -31,7 +31,8 @@ static const char *at(const char *name)
 static int make(void **state)
 {
 	(void)state;
-	if (!mkdtemp(top) || mkdir(at("job"), 0700) || mkdir(at("job/logs"), 0700) || mkdir(at("there"), 0700))
+	if (!mkdtemp(top) || mkdir(at("job"), 0700) || mkdir(at("job/logs"), 0700) ||
+		mkdir(at("there"), 0700))
 		return -1;
 	return symlink(at("there"), at("job/link")) || symlink(at("job"), at("way"));
 }

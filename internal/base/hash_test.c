@@ -17,7 +17,8 @@ static const uint64_t seeds[] = {0, 1, 0x9e3779b97f4a7c15ULL};
 /* Every length around the steps of the algorithm, at every alignment; the lengths of chunks. */
 static void compare(uint64_t (*hash)(const void *data, size_t len, uint64_t seed))
 {
-	static const size_t long_ones[] = {65536, 100000, COP_MIB - 1, COP_MIB, COP_MIB + 1, 3 * COP_MIB - 64};
+	static const size_t long_ones[] = {
+		65536, 100000, COP_MIB - 1, COP_MIB, COP_MIB + 1, 3 * COP_MIB - 64};
 	unsigned char *bytes = malloc(MOST);
 
 	assert_non_null(bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the name of a host means. The C library is asked, in one place: a program that is linked statically has its
- * hosts file and its DNS and nothing else (static_link.c), one with a shared C library has all that the site set up in
- * nsswitch.conf.
+/* What the name of a host means. The C library is asked, in one place: a program that is linked
+ * statically has its hosts file and its DNS and nothing else (static_link.c), one with a shared C
+ * library has all that the site set up in nsswitch.conf.
  *
- * A machine's own name is often known to nobody but a module of that C library (nss-myhostname), which a static program
- * must not load. It then means here what Debian's installer lets it mean. */
+ * A machine's own name is often known to nobody but a module of that C library (nss-myhostname),
+ * which a static program must not load. It then means here what Debian's installer lets it mean. */
 #include "base/base.h"
 
 #include <arpa/inet.h>
@@ -59,5 +59,6 @@ int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)
 	}
 	if (means_here(name, out))
 		return 0;
-	return cop_err_set(err, EHOSTUNREACH, "its name is unknown: %s%s", gai_strerror(rc), who_was_asked());
+	return cop_err_set(
+		err, EHOSTUNREACH, "its name is unknown: %s%s", gai_strerror(rc), who_was_asked());
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much memory the control groups leave to this process: the least of the limits of its group and of all above it (cgroups(7)), in
- * version 2 (memory.max, and memory.high, past which the kernel slows a group down) as in version 1, which may stand side by side. In a
- * container /proc/self/cgroup may name a path that is not there: then what is mounted is the container's own group. */
+/* How much memory the control groups leave to this process: the least of the limits of its group
+ * and of all above it (cgroups(7)), in version 2 (memory.max, and memory.high, past which the
+ * kernel slows a group down) as in version 1, which may stand side by side. In a container
+ * /proc/self/cgroup may name a path that is not there: then what is mounted is the container's own
+ * group. */
 #include "base/base_priv.h"
 
 #include <inttypes.h>
@@ -23,7 +25,8 @@ static void one_limit(const char *path, uint64_t *least)
 	free(text);
 }
 
-static void least_limit(const char *root, const char *mount, const char *group, const char *file, uint64_t *least)
+static void least_limit(
+	const char *root, const char *mount, const char *group, const char *file, uint64_t *least)
 {
 	char dir[4096], path[8400], *slash;
 
@@ -46,7 +49,8 @@ static void limits_of_line(const char *root, const char *line, uint64_t *least)
 	if (sscanf(line, "0::%4095[^\n]", group) == 1) {
 		least_limit(root, "/sys/fs/cgroup", group, "memory.max", least);
 		least_limit(root, "/sys/fs/cgroup", group, "memory.high", least);
-	} else if (sscanf(line, "%*u:%255[^:\n]:%4095[^\n]", controllers, group) == 2 && strcmp(controllers, "memory") == 0) {
+	} else if (sscanf(line, "%*u:%255[^:\n]:%4095[^\n]", controllers, group) == 2 &&
+		   strcmp(controllers, "memory") == 0) {
 		least_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", least);
 	}
 }

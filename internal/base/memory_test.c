@@ -68,8 +68,10 @@ static void the_least_limit_of_all_groups_above_counts_in_version_2(void **state
 static void version_1_counts_beside_version_2(void **state)
 {
 	(void)state;
-	put("proc/self/cgroup", "9:name=systemd:/x\n5:devices:/slurm/uid_1/job_7\n4:memory:/slurm/uid_1/job_7\n0::/\n");
-	put("sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes", "9223372036854771712\n");
+	put("proc/self/cgroup",
+		"9:name=systemd:/x\n5:devices:/slurm/uid_1/job_7\n4:memory:/slurm/uid_1/job_7\n0::/\n");
+	put("sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes",
+		"9223372036854771712\n");
 	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
 	assert_true(cop_memory_limit(root) == 9223372036854771712ULL);
 	put("sys/fs/cgroup/memory/slurm/uid_1/memory.limit_in_bytes", "4096000\n");
@@ -90,10 +92,16 @@ static void a_container_that_sees_only_its_own_group_finds_its_limit(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(without_control_groups_there_is_no_limit, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(the_least_limit_of_all_groups_above_counts_in_version_2, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(version_1_counts_beside_version_2, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(a_container_that_sees_only_its_own_group_finds_its_limit, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(
+			without_control_groups_there_is_no_limit, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(
+			the_least_limit_of_all_groups_above_counts_in_version_2, make_root,
+			remove_root),
+		cmocka_unit_test_setup_teardown(
+			version_1_counts_beside_version_2, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(
+			a_container_that_sees_only_its_own_group_finds_its_limit, make_root,
+			remove_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is mounted where, read out of /proc/self/mountinfo (proc(5)), so that nothing is asked of the file systems themselves: one that
- * does not answer is named all the same. */
+/* What is mounted where, read out of /proc/self/mountinfo (proc(5)), so that nothing is asked of
+ * the file systems themselves: one that does not answer is named all the same. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -21,26 +21,29 @@ static bool among(const char *type, const char *const *types, size_t n)
 
 bool cop_mount_is_pseudo(const char *type)
 {
-	static const char *const types[] = {"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2",
-		"tmpfs", "ramfs", "mqueue", "hugetlbfs", "debugfs", "tracefs", "securityfs", "bpf", "pstore",
-		"configfs", "efivarfs", "binfmt_misc", "fusectl", "selinuxfs", "rpc_pipefs", "nsfs"};
+	static const char *const types[] = {"proc", "sysfs", "devtmpfs", "devpts", "cgroup",
+		"cgroup2", "tmpfs", "ramfs", "mqueue", "hugetlbfs", "debugfs", "tracefs",
+		"securityfs", "bpf", "pstore", "configfs", "efivarfs", "binfmt_misc", "fusectl",
+		"selinuxfs", "rpc_pipefs", "nsfs"};
 
 	return among(type, types, COP_ARRAY_SIZE(types));
 }
 
-/* Programs that serve a file system through FUSE mostly bring it from elsewhere (sshfs, dfuse, glusterfs); these do not. */
+/* Programs that serve a file system through FUSE mostly bring it from elsewhere (sshfs, dfuse,
+ * glusterfs); these do not. */
 static bool is_fuse_of_elsewhere(const char *type)
 {
-	static const char *const local[] = {"fuse.copper", "fuse.fuse-overlayfs", "fuse.squashfuse", "fuse.squashfuse_ll",
-		"fuse.lxcfs", "fuse.portal", "fuse.gvfsd-fuse", "fuse.snapfuse"};
+	static const char *const local[] = {"fuse.copper", "fuse.fuse-overlayfs", "fuse.squashfuse",
+		"fuse.squashfuse_ll", "fuse.lxcfs", "fuse.portal", "fuse.gvfsd-fuse",
+		"fuse.snapfuse"};
 
 	return strncmp(type, "fuse.", 5) == 0 && !among(type, local, COP_ARRAY_SIZE(local));
 }
 
 bool cop_mount_is_shared(const char *type)
 {
-	static const char *const types[] = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "pvfs2",
-		"panfs", "wekafs", "dvs", "gfs2", "ocfs2"};
+	static const char *const types[] = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph",
+		"cifs", "smb3", "afs", "pvfs2", "panfs", "wekafs", "dvs", "gfs2", "ocfs2"};
 
 	return among(type, types, COP_ARRAY_SIZE(types)) || is_fuse_of_elsewhere(type);
 }
@@ -52,7 +55,8 @@ static void unescape(char *text)
 	unsigned code;
 
 	while (*text) {
-		if (*text == '\\' && strlen(text) >= 4 && sscanf(text + 1, "%3o", &code) == 1 && code < 256) {
+		if (*text == '\\' && strlen(text) >= 4 && sscanf(text + 1, "%3o", &code) == 1 &&
+			code < 256) {
 			*out++ = (char)code;
 			text += 4;
 		} else {
@@ -83,7 +87,8 @@ int cop_mounts_parse(char *text, cop_mount_visit *visit, void *arg)
 	char *save = NULL;
 	int rc = 0;
 
-	for (char *line = strtok_r(text, "\n", &save); !rc && line; line = strtok_r(NULL, "\n", &save))
+	for (char *line = strtok_r(text, "\n", &save); !rc && line;
+		line = strtok_r(NULL, "\n", &save))
 		rc = visit_line(line, visit, arg);
 	return rc;
 }

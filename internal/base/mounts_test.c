@@ -40,7 +40,8 @@ static void lines_of_mountinfo_are_read_and_garbage_is_passed_over(void **state)
 
 static void a_visit_may_end_the_walk(void **state)
 {
-	char text[] = "1 0 8:1 / / rw - ext4 a rw\n2 1 8:1 / /home rw - xfs b rw\n3 1 8:1 / /usr rw - xfs c rw\n";
+	char text[] =
+		"1 0 8:1 / / rw - ext4 a rw\n2 1 8:1 / /home rw - xfs b rw\n3 1 8:1 / /usr rw - xfs c rw\n";
 	struct cop_buf seen = {0};
 
 	(void)state;
@@ -65,15 +66,18 @@ static void the_type_below_proc_is_proc(void **state)
 
 static void what_machines_share_is_told_from_what_each_has(void **state)
 {
-	static const char *const shared[] = {"nfs4", "lustre", "gpfs", "dvs", "fuse.sshfs", "fuse.dfuse"};
-	static const char *const own[] = {"ext4", "xfs", "tmpfs", "overlay", "fuse.copper", "fuse.squashfuse", "fuseblk", ""};
+	static const char *const shared[] = {
+		"nfs4", "lustre", "gpfs", "dvs", "fuse.sshfs", "fuse.dfuse"};
+	static const char *const own[] = {
+		"ext4", "xfs", "tmpfs", "overlay", "fuse.copper", "fuse.squashfuse", "fuseblk", ""};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(shared); i++)
 		assert_true(cop_mount_is_shared(shared[i]) && !cop_mount_is_pseudo(shared[i]));
 	for (size_t i = 0; i < COP_ARRAY_SIZE(own); i++)
 		assert_false(cop_mount_is_shared(own[i]));
-	assert_true(cop_mount_is_pseudo("proc") && cop_mount_is_pseudo("tmpfs") && !cop_mount_is_pseudo("ext4"));
+	assert_true(cop_mount_is_pseudo("proc") && cop_mount_is_pseudo("tmpfs") &&
+		    !cop_mount_is_pseudo("ext4"));
 }
 
 int main(void)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A static program that loads a shared object at run time gets a second C library with it, the system's, and dies where
- * that is another than its own. glibc does so for names (each module that nsswitch.conf lists), for character sets and
- * for domain names beyond ASCII; libfabric does for each provider in $FI_PROVIDER_PATH, which modulefiles of sites set;
- * libfuse for modules of its high-level interface. Nothing that Copper does needs any of these, so none is ever loaded:
- * the linker gives every reference to what follows (--wrap in the Makefile), from whatever archive, the functions of
- * this file, which refuse. No code that maps a shared object is left in the program then.
+/* A static program that loads a shared object at run time gets a second C library with it, the
+ * system's, and dies where that is another than its own. glibc does so for names (each module that
+ * nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric does for
+ * each provider in $FI_PROVIDER_PATH, which modulefiles of sites set; libfuse for modules of its
+ * high-level interface. Nothing that Copper does needs any of these, so none is ever loaded: the
+ * linker gives every reference to what follows (--wrap in the Makefile), from whatever archive, the
+ * functions of this file, which refuse. No code that maps a shared object is left in the program
+ * then.
  *
- * Names are looked up by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf says. Linked into the
- * static binary only. */
+ * Names are looked up by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf
+ * says. Linked into the static binary only. */
 #include <features.h>
 #include <nss.h>
 #include <stddef.h>
@@ -86,7 +88,8 @@ char *__wrap_dlerror(void)
 /* Before main, and so before anybody asks. */
 static void __attribute__((constructor)) fix_services(void)
 {
-	static const char *const databases[] = {"services", "passwd", "group", "networks", "protocols"};
+	static const char *const databases[] = {
+		"services", "passwd", "group", "networks", "protocols"};
 
 	__nss_configure_lookup("hosts", "files dns");
 	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]); i++)

@@ -2,8 +2,8 @@
 /* The byte budget: SIEVE eviction and the queue of flights that wait for room. */
 #include "cache/cache_priv.h"
 
-/* Moves the hand of one shard once around at most and takes out one object that nobody holds and that
- * was not used since the hand last passed it. SIEVE: the hand goes from old to new. */
+/* Moves the hand of one shard once around at most and takes out one object that nobody holds and
+ * that was not used since the hand last passed it. SIEVE: the hand goes from old to new. */
 static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 {
 	struct cop_list *at = s->hand;
@@ -80,12 +80,14 @@ static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 	return all + bytes <= c->limit / 4 * 3;
 }
 
-/* Whether only local flights that have started keep this one from starting: then it waits for those, and is in nobody's way. */
+/* Whether only local flights that have started keep this one from starting: then it waits for
+ * those, and is in nobody's way. */
 static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool local)
 {
 	uint64_t mine = atomic_load(&c->flying_local);
 
-	return local && mine && n->room_bytes <= c->limit / 2 && mine + n->room_bytes > c->limit / 2;
+	return local && mine && n->room_bytes <= c->limit / 2 &&
+	       mine + n->room_bytes > c->limit / 2;
 }
 
 static bool reserve(struct cop_cache *c, struct node *n, size_t bytes, bool local)
@@ -104,12 +106,13 @@ static bool reserve(struct cop_cache *c, struct node *n, size_t bytes, bool loca
 bool cop_cache_spare(struct cop_cache *c, size_t bytes)
 {
 	return atomic_load(&c->room_waiting) == 0 && bytes < c->limit / 4 &&
-		share_left(c, bytes, true);
+	       share_left(c, bytes, true);
 }
 
 bool cop_cache_roomy(struct cop_cache *c, size_t bytes)
 {
-	return cop_cache_spare(c, bytes) && atomic_load(&c->used) + bytes <= c->limit - c->limit / 8;
+	return cop_cache_spare(c, bytes) &&
+	       atomic_load(&c->used) + bytes <= c->limit - c->limit / 8;
 }
 
 size_t cop_cache_largest(const struct cop_cache *c)
@@ -138,7 +141,8 @@ void cop_cache_give_back(struct cop_cache *c, struct cop_obj *flight)
 	atomic_fetch_sub(&c->used, bytes);
 }
 
-/* Both belong to one owner until they land, so nothing else looks at them; the sums do not change. */
+/* Both belong to one owner until they land, so nothing else looks at them; the sums do not change.
+ */
 void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
 	struct node *f = node_of(from), *t = node_of(to);
@@ -154,7 +158,9 @@ void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes
 static void queue(struct cop_cache *c, struct node *n, bool local)
 {
 	if (cop_list_empty(&c->room[local]))
-		c->granted[local] = cop_list_empty(&c->room[!local]) ? 0 : COP_MAX(c->granted[local], c->granted[!local]);
+		c->granted[local] = cop_list_empty(&c->room[!local])
+					    ? 0
+					    : COP_MAX(c->granted[local], c->granted[!local]);
 	if (cop_list_empty(&c->room[!local]))
 		c->granted[!local] = c->granted[local];
 	cop_list_push_back(&c->room[local], &n->room);
@@ -180,11 +186,13 @@ void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, b
 		return;
 	}
 	cop_stats_add(c->stats, COP_CACHE_WAITS, 1);
-	/* What blocked it may have gone between the look and the queueing, or may block only those before it. */
+	/* What blocked it may have gone between the look and the queueing, or may block only those
+	 * before it. */
 	cop_cache_grant(c);
 }
 
-/* Under room_lock: starts the first of a queue, if it fits. *blocks: it is to have what comes free, before the other queue. */
+/* Under room_lock: starts the first of a queue, if it fits. *blocks: it is to have what comes free,
+ * before the other queue. */
 static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 {
 	struct node *n;
@@ -194,7 +202,8 @@ static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 		return NULL;
 	n = COP_CONTAINER_OF(c->room[local].next, struct node, room);
 	if (!reserve(c, n, n->room_bytes, local)) {
-		/* Flights end by themselves. What is only held by readers may be held until one of the other queue has started. */
+		/* Flights end by themselves. What is only held by readers may be held until one of
+		 * the other queue has started. */
 		*blocks = !share_left(c, n->room_bytes, local) && !waits_for_its_own(c, n, local);
 		return NULL;
 	}
@@ -204,8 +213,9 @@ static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 	return n;
 }
 
-/* A waiting flight that fits now, reserved and taken off; or NULL. The queue that got fewer bytes while both waited comes first, and if its
- * first flight waits for others to land, the other queue does not take what they leave. */
+/* A waiting flight that fits now, reserved and taken off; or NULL. The queue that got fewer bytes
+ * while both waited comes first, and if its first flight waits for others to land, the other queue
+ * does not take what they leave. */
 static struct node *grant_one(struct cop_cache *c)
 {
 	struct node *granted;
@@ -220,7 +230,8 @@ static struct node *grant_one(struct cop_cache *c)
 	return granted;
 }
 
-/* A flight that fails as it starts leaves room for the next one, and comes here again from below: the loop that started it goes on. */
+/* A flight that fails as it starts leaves room for the next one, and comes here again from below:
+ * the loop that started it goes on. */
 void cop_cache_grant(struct cop_cache *c)
 {
 	static __thread struct cop_cache *granting;

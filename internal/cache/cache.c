@@ -11,8 +11,9 @@
 
 static uint64_t key_hash(const struct cop_key *key)
 {
-	uint64_t seed = ((uint64_t)key->table << 8 | key->facet) + key->version * 0x9e3779b97f4a7c15ULL +
-		key->index * 0xc2b2ae3d27d4eb4fULL + key->size * 0x165667b19e3779f9ULL;
+	uint64_t seed = ((uint64_t)key->table << 8 | key->facet) +
+			key->version * 0x9e3779b97f4a7c15ULL + key->index * 0xc2b2ae3d27d4eb4fULL +
+			key->size * 0x165667b19e3779f9ULL;
 
 	return cop_hash64(key->path, key->path_len, seed);
 }
@@ -22,8 +23,8 @@ static bool key_is(const struct node *n, uint64_t hash, const struct cop_key *ke
 	const struct cop_key *k = &n->obj.key;
 
 	return n->hash == hash && k->table == key->table && k->facet == key->facet &&
-		k->version == key->version && k->size == key->size && k->index == key->index &&
-		k->path_len == key->path_len && memcmp(k->path, key->path, key->path_len) == 0;
+	       k->version == key->version && k->size == key->size && k->index == key->index &&
+	       k->path_len == key->path_len && memcmp(k->path, key->path, key->path_len) == 0;
 }
 
 const char *cop_table_name(enum cop_table t)
@@ -147,8 +148,8 @@ static void enter(struct shard *s, struct node *n)
 }
 
 /* A new flight, in the table, with the table's reference and the leader's. */
-static struct node *new_flight(struct cop_cache *c, struct shard *s, uint64_t hash,
-	const struct cop_key *key)
+static struct node *new_flight(
+	struct cop_cache *c, struct shard *s, uint64_t hash, const struct cop_key *key)
 {
 	struct node *n = new_node(c, hash, key);
 
@@ -184,8 +185,11 @@ int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_wa
 	pthread_mutex_unlock(&s->lock);
 	if (!n)
 		return -ENOMEM;
-	cop_stats_add(c->stats, found == COP_FOUND_HIT ? COP_CACHE_HITS :
-		found == COP_FOUND_JOINED ? COP_CACHE_JOINS : COP_CACHE_MISSES, 1);
+	cop_stats_add(c->stats,
+		found == COP_FOUND_HIT      ? COP_CACHE_HITS
+		: found == COP_FOUND_JOINED ? COP_CACHE_JOINS
+					    : COP_CACHE_MISSES,
+		1);
 	*obj = &n->obj;
 	return found;
 }
@@ -282,8 +286,8 @@ static void keep_landed(struct cop_cache *c, struct shard *s, struct node *n)
 }
 
 /* Under the lock: the flight becomes an object; its waiters move to *waiters. */
-static void settle(struct cop_cache *c, struct shard *s, struct node *n, bool keep,
-	struct cop_list *waiters)
+static void settle(
+	struct cop_cache *c, struct shard *s, struct node *n, bool keep, struct cop_list *waiters)
 {
 	assert(n->state == FLYING);
 	n->state = LANDED;
@@ -298,7 +302,8 @@ static void settle(struct cop_cache *c, struct shard *s, struct node *n, bool ke
 	}
 }
 
-/* The object takes what came, which may be larger or smaller than what was reserved for it; false if there is no room to keep it. */
+/* The object takes what came, which may be larger or smaller than what was reserved for it; false
+ * if there is no room to keep it. */
 static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *l)
 {
 	size_t reserved = n->reserved, len = l->rc ? 0 : l->len;
@@ -343,7 +348,8 @@ void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct co
 
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len)
 {
-	struct node *was = node_of(obj), *n = cop_cache_make_room(c, len) ? new_node(c, was->hash, &obj->key) : NULL;
+	struct node *was = node_of(obj),
+		    *n = cop_cache_make_room(c, len) ? new_node(c, was->hash, &obj->key) : NULL;
 	struct shard *s = shard_of(c, was->hash);
 	bool replaced;
 
@@ -406,12 +412,13 @@ static bool under(const struct cop_key *key, const char *path, size_t len)
 	if (len == 0)
 		return true;
 	return key->path_len >= len && memcmp(key->path, path, len) == 0 &&
-		(key->path_len == len || key->path[len] == '/');
+	       (key->path_len == len || key->path[len] == '/');
 }
 
-/* Unlinks one matching object of the shard, or returns NULL. Flights leave the table and are not kept when they land. */
-static struct node *unlink_one(struct cop_cache *c, struct shard *s, size_t *bucket,
-	const char *path, size_t len)
+/* Unlinks one matching object of the shard, or returns NULL. Flights leave the table and are not
+ * kept when they land. */
+static struct node *unlink_one(
+	struct cop_cache *c, struct shard *s, size_t *bucket, const char *path, size_t len)
 {
 	struct node *n;
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cache: the three tables of a node (data, tree, metadata), the flights that fill them, and the
- * byte budget that bounds both. It knows no network, no storage and no FUSE: whoever is told to lead
- * a flight brings the object, from wherever it comes.
+ * byte budget that bounds both. It knows no network, no storage and no FUSE: whoever is told to
+ * lead a flight brings the object, from wherever it comes.
  *
- * An object is immutable once it has landed and is shared by reference. There is at most one flight per
- * key; everyone else who asks meanwhile joins it and is called when it lands. An error can be an
- * object too (an absent name, a directory that may not be read).
+ * An object is immutable once it has landed and is shared by reference. There is at most one flight
+ * per key; everyone else who asks meanwhile joins it and is called when it lands. An error can be
+ * an object too (an absent name, a directory that may not be read).
  *
- * Every byte counts against the budget from allocation to the last reference: object headers, keys, data, and
- * what flights have reserved. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list per shard, a bit
- * for "used since the hand passed", no work on a hit but setting that bit. Objects that somebody holds are not evicted. A
- * flight that finds no room waits in a FIFO until bytes are freed. */
+ * Every byte counts against the budget from allocation to the last reference: object headers, keys,
+ * data, and what flights have reserved. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list
+ * per shard, a bit for "used since the hand passed", no work on a hit but setting that bit. Objects
+ * that somebody holds are not evicted. A flight that finds no room waits in a FIFO until bytes are
+ * freed. */
 #ifndef COP_CACHE_H
 #define COP_CACHE_H
 
@@ -23,13 +24,13 @@ enum cop_table { COP_TABLE_DATA, COP_TABLE_TREE, COP_TABLE_METADATA, COP_TABLES 
 
 /* What is meant within one path of one table. */
 enum cop_facet {
-	COP_FACET_MAIN,  /* a chunk; a listing; an entry */
-	COP_FACET_NAMES, /* tree: all names of a directory that is too large for a listing */
-	COP_FACET_HOLES, /* metadata: where a sparse file has data */
-	COP_FACET_STATFS, /* metadata: statvfs of the source */
-	COP_FACET_CHECK, /* tree: whether a directory is still the same */
+	COP_FACET_MAIN,     /* a chunk; a listing; an entry */
+	COP_FACET_NAMES,    /* tree: all names of a directory that is too large for a listing */
+	COP_FACET_HOLES,    /* metadata: where a sparse file has data */
+	COP_FACET_STATFS,   /* metadata: statvfs of the source */
+	COP_FACET_CHECK,    /* tree: whether a directory is still the same */
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
-	COP_FACET_NEWER, /* tree: a directory that is not of this version any more */
+	COP_FACET_NEWER,    /* tree: a directory that is not of this version any more */
 };
 
 /* All that an object depends on: what answers one question for a key answers every other one. */
@@ -39,38 +40,42 @@ struct cop_key {
 	const char *path; /* relative to the source, no leading slash, NUL-terminated */
 	size_t path_len;
 	uint64_t version; /* of the file for data, else 0 */
-	uint64_t size;    /* of the file for data, as whoever asks knows it: with the index it says how long the chunk is; else 0 */
-	uint64_t index;   /* of the chunk, else 0 */
+	uint64_t size; /* of the file for data, as whoever asks knows it: with the index it says how
+			  long the chunk is; else 0 */
+	uint64_t index; /* of the chunk, else 0 */
 };
 
 struct cop_cache;
 
 /* Read-only for everybody but the leader of its flight. */
 struct cop_obj {
-	int error;        /* 0 or -errno, the object being the error */
-	void *data;       /* malloc'ed; owned by the object */
+	int error;  /* 0 or -errno, the object being the error */
+	void *data; /* malloc'ed; owned by the object */
 	size_t len;
-	uint64_t sum;     /* keyed XXH3-64 of data, for chunks */
-	bool packed;      /* data is a packed chunk (wire.h) */
-	_Atomic bool patient; /* of a flight: so far nobody waits for it who is in a hurry; set by its leader at once */
-	uint64_t landed_ms; /* cop_now_ms() when it landed, */
+	uint64_t sum;         /* keyed XXH3-64 of data, for chunks */
+	bool packed;          /* data is a packed chunk (wire.h) */
+	_Atomic bool patient; /* of a flight: so far nobody waits for it who is in a hurry; set by
+				 its leader at once */
+	uint64_t landed_ms;   /* cop_now_ms() when it landed, */
 	_Atomic uint64_t stamp_ms; /* and when it landed or was last found to be still true */
-	_Atomic bool disproved; /* the storage has said otherwise, and it is to be dropped */
-	struct cop_key key; /* path points into the object */
+	_Atomic bool disproved;    /* the storage has said otherwise, and it is to be dropped */
+	struct cop_key key;        /* path points into the object */
 };
 
 /* Someone who waits for a flight; embedded in the waiter's own struct. */
 struct cop_waiter {
 	struct cop_list link;
-	/* Called once, on the thread that lands the flight, without any lock held. rc is obj->error. The
-	 * reference is the cache's: take one (cop_obj_get) to keep obj past the call. */
+	/* Called once, on the thread that lands the flight, without any lock held. rc is
+	 * obj->error. The reference is the cache's: take one (cop_obj_get) to keep obj past the
+	 * call. */
 	void (*landed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
 };
 
 enum cop_found {
 	COP_FOUND_HIT,    /* *obj is there, with a reference for the caller */
 	COP_FOUND_JOINED, /* a flight is under way; the waiter will be called */
-	COP_FOUND_LEAD,   /* a new flight: the caller leads it, holds a reference to *obj, and calls cop_cache_land once */
+	COP_FOUND_LEAD,   /* a new flight: the caller leads it, holds a reference to *obj, and calls
+			     cop_cache_land once */
 };
 
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
@@ -79,7 +84,8 @@ void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
 /* No flight may be open and no reference held. */
 void cop_cache_free(struct cop_cache *c);
 
-/* waiter may be NULL (nobody waits: then JOINED means that it is coming anyway). Returns enum cop_found or -ENOMEM. */
+/* waiter may be NULL (nobody waits: then JOINED means that it is coming anyway). Returns enum
+ * cop_found or -ENOMEM. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
 /* Somebody is in a hurry: true for the first one where a patient flight is under way. */
@@ -90,11 +96,12 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 /* The landed object with a reference, or NULL; no flight, no effect on eviction. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
-/* Asks for room for a flight of this many bytes, before its buffer is allocated. start(arg) is called once there is room: at
- * once, or later on a thread that freed bytes. Local flights may fill half of the budget, flights for other nodes three
- * quarters, so that nodes that wait for each other in different stripes cannot block each other. A flight larger than that
- * share starts when it is alone; of more than cop_cache_largest, never. Where both kinds wait, each gets half of the bytes
- * that come free. Always ends in start, which may run below another flight's. */
+/* Asks for room for a flight of this many bytes, before its buffer is allocated. start(arg) is
+ * called once there is room: at once, or later on a thread that freed bytes. Local flights may fill
+ * half of the budget, flights for other nodes three quarters, so that nodes that wait for each
+ * other in different stripes cannot block each other. A flight larger than that share starts when
+ * it is alone; of more than cop_cache_largest, never. Where both kinds wait, each gets half of the
+ * bytes that come free. Always ends in start, which may run below another flight's. */
 void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
 /* The most that any flight is ever given. */
@@ -103,11 +110,13 @@ size_t cop_cache_largest(const struct cop_cache *c);
 bool cop_cache_grow(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
 /* Ends the room of a flight, which has no buffer and asks for room again. */
 void cop_cache_give_back(struct cop_cache *c, struct cop_obj *flight);
-/* Hands part of the room that one flight was given to another, for flights that are filled by one read. */
+/* Hands part of the room that one flight was given to another, for flights that are filled by one
+ * read. */
 void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes would start at once, as things stand. */
 bool cop_cache_spare(struct cop_cache *c, size_t bytes);
-/* Whether this many bytes would fit with nothing evicted, nobody waiting for room, and an eighth of the budget left free. */
+/* Whether this many bytes would fit with nothing evicted, nobody waiting for room, and an eighth of
+ * the budget left free. */
 bool cop_cache_roomy(struct cop_cache *c, size_t bytes);
 
 /* How a flight ends. */
@@ -117,13 +126,14 @@ struct cop_landing {
 	size_t len; /* how much was allocated, even then */
 	uint64_t sum;
 	bool packed;
-	bool keep;  /* later finds hit it; otherwise it is forgotten after this */
+	bool keep; /* later finds hit it; otherwise it is forgotten after this */
 };
 /* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
 void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing);
 
-/* Puts data (malloc'ed, the cache's from now on) in the place of a landed object, which the caller holds, in one step: who looks finds the
- * one or the other. Where that object has no place any more, or there is no room, nothing changes and data is freed. */
+/* Puts data (malloc'ed, the cache's from now on) in the place of a landed object, which the caller
+ * holds, in one step: who looks finds the one or the other. Where that object has no place any
+ * more, or there is no room, nothing changes and data is freed. */
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
 /* malloc and free for what will land: not cleared, and a chunk's memory is used again. */
@@ -148,16 +158,18 @@ struct cop_cache_usage {
 	uint64_t limit_bytes, used_bytes; /* used: tables, flights and what is still referenced */
 	uint64_t flights, waiting_for_room;
 };
-/* Calls fn for every landed object of a table, without a lock. Objects that land meanwhile may be left out, as may, without memory, a
- * sixteenth of them. */
+/* Calls fn for every landed object of a table, without a lock. Objects that land meanwhile may be
+ * left out, as may, without memory, a sixteenth of them. */
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
-/* Appends a JSON array of open flights, at most max: {"table":"data","path":"...","index":0,"ms":12,"waiters":3}. */
+/* Appends a JSON array of open flights, at most max:
+ * {"table":"data","path":"...","index":0,"ms":12,"waiters":3}. */
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);
 /* Invariants, for tests: sums agree with the objects, every listed object is in its bucket. */
 void cop_cache_check(struct cop_cache *c);
-/* For tests: after so many more allocations (flights and buffers) there is no memory; negative: there is again. */
+/* For tests: after so many more allocations (flights and buffers) there is no memory; negative:
+ * there is again. */
 void cop_cache_starve(struct cop_cache *c, int after);
 const char *cop_table_name(enum cop_table t);
 

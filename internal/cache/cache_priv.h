@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: each shard has one, for its buckets, its SIEVE list and the states and waiters of its objects; the room lock
- * guards the queues of flights that wait for room; the pool's lock is taken last. A shard's lock may be taken under the room lock (to evict), never the
- * other way round, and never two shards at once; none is held while a waiter or a start function is called. Byte sums are
- * atomics; reservations change under the room lock only in growing, so that they never pass the limit. */
+/* Locks: each shard has one, for its buckets, its SIEVE list and the states and waiters of its
+ * objects; the room lock guards the queues of flights that wait for room; the pool's lock is taken
+ * last. A shard's lock may be taken under the room lock (to evict), never the other way round, and
+ * never two shards at once; none is held while a waiter or a start function is called. Byte sums
+ * are atomics; reservations change under the room lock only in growing, so that they never pass the
+ * limit. */
 #ifndef COP_CACHE_PRIV_H
 #define COP_CACHE_PRIV_H
 
@@ -20,8 +22,8 @@ struct node {
 	bool in_table, in_sieve, local;
 	uint64_t hash;
 	uint64_t born_ms;
-	size_t charged;  /* bytes of this node in the budget */
-	size_t reserved; /* part of it that stands for a buffer that has not landed */
+	size_t charged;    /* bytes of this node in the budget */
+	size_t reserved;   /* part of it that stands for a buffer that has not landed */
 	struct node *next; /* bucket chain */
 	struct cop_list sieve;
 	struct cop_list waiters;
@@ -42,7 +44,8 @@ struct shard {
 
 #define POOL_MAX 16u
 
-/* Buffers of one chunk that are kept for the next ones (pool.c); beside the budget, at most a 32nd of it. */
+/* Buffers of one chunk that are kept for the next ones (pool.c); beside the budget, at most a 32nd
+ * of it. */
 struct pool {
 	pthread_mutex_t lock;
 	size_t bytes;
@@ -60,8 +63,8 @@ struct cop_cache {
 	_Atomic uint64_t flying_local;
 	_Atomic uint64_t bytes[COP_TABLES], entries[COP_TABLES];
 	_Atomic uint64_t flights;
-	_Atomic bool starving;   /* for tests: allocations are counted down */
-	_Atomic int allocations; /* that are left */
+	_Atomic bool starving;       /* for tests: allocations are counted down */
+	_Atomic int allocations;     /* that are left */
 	_Atomic unsigned evict_next; /* shard where the next eviction starts */
 	pthread_mutex_t room_lock;
 	struct cop_list room[2]; /* flights for other nodes; local ones */
@@ -81,7 +84,8 @@ static inline struct shard *shard_of(struct cop_cache *c, uint64_t hash)
 /* Whether a test wants this allocation to fail. */
 static inline bool cop_cache_starves(struct cop_cache *c)
 {
-	return atomic_load_explicit(&c->starving, memory_order_relaxed) && atomic_fetch_sub(&c->allocations, 1) <= 0;
+	return atomic_load_explicit(&c->starving, memory_order_relaxed) &&
+	       atomic_fetch_sub(&c->allocations, 1) <= 0;
 }
 
 /* Evicts until need more bytes fit into the budget; false if they cannot. */

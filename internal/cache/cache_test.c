@@ -29,8 +29,11 @@ static void note(struct cop_waiter *w, struct cop_obj *obj, int rc)
 
 static struct cop_key chunk_key(const char *path, uint64_t index)
 {
-	return (struct cop_key){.table = COP_TABLE_DATA, .path = path, .path_len = strlen(path),
-		.version = 7, .index = index};
+	return (struct cop_key){.table = COP_TABLE_DATA,
+		.path = path,
+		.path_len = strlen(path),
+		.version = 7,
+		.index = index};
 }
 
 static struct cop_obj *lead(struct cop_cache *c, const char *path, uint64_t index)
@@ -81,7 +84,8 @@ static void the_first_to_ask_leads_and_the_others_join(void **state)
 	assert_int_equal(cop_cache_find(c, &key, &a.w, &flight), COP_FOUND_LEAD);
 	assert_int_equal(cop_cache_find(c, &key, &b.w, &obj), COP_FOUND_JOINED);
 	cop_cache_check(c);
-	cop_cache_land(c, flight, &(struct cop_landing){.data = strdup("hello"), .len = 5, .sum = 42, .keep = true});
+	cop_cache_land(c, flight,
+		&(struct cop_landing){.data = strdup("hello"), .len = 5, .sum = 42, .keep = true});
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(b.calls, 1);
 	assert_ptr_equal(a.obj, b.obj);
@@ -151,7 +155,8 @@ static void bytes_in_use_never_pass_the_limit(void **state)
 		cop_cache_room(c, obj, 9000, true, count_start, &started);
 		assert_int_equal(started, 1);
 		assert_true(used(c) <= 100000);
-		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 9000), .len = 9000, .keep = true});
+		cop_cache_land(c, obj,
+			&(struct cop_landing){.data = calloc(1, 9000), .len = 9000, .keep = true});
 		assert_true(used(c) <= 100000);
 	}
 	assert_true(used(c) > 80000);
@@ -175,7 +180,8 @@ static void an_object_that_is_used_survives_one_that_is_not(void **state)
 			fail_msg("evicted in round %d", i);
 		obj = lead(c, "stream", (uint64_t)i);
 		room(c, obj, 2000);
-		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 2000), .len = 2000, .keep = true});
+		cop_cache_land(c, obj,
+			&(struct cop_landing){.data = calloc(1, 2000), .len = 2000, .keep = true});
 	}
 	assert_false(cop_cache_has(c, &cold));
 	cop_cache_free(c);
@@ -194,7 +200,8 @@ static void a_held_object_is_not_evicted(void **state)
 		struct cop_obj *obj = lead(c, "s", (uint64_t)i);
 
 		room(c, obj, 5000);
-		cop_cache_land(c, obj, &(struct cop_landing){.data = calloc(1, 5000), .len = 5000, .keep = true});
+		cop_cache_land(c, obj,
+			&(struct cop_landing){.data = calloc(1, 5000), .len = 5000, .keep = true});
 	}
 	assert_int_equal(cop_cache_find(c, &key, NULL, &again), COP_FOUND_HIT);
 	assert_ptr_equal(held, again);
@@ -219,7 +226,9 @@ static void flights_wait_for_room_in_order_and_all_start(void **state)
 	assert_int_equal(started[29], 0);
 	for (int i = 0; i < 30; i++) {
 		assert_int_equal(started[i], 1);
-		cop_cache_land(c, obj[i], &(struct cop_landing){.data = calloc(1, 20000), .len = 20000, .keep = true});
+		cop_cache_land(c, obj[i],
+			&(struct cop_landing){
+				.data = calloc(1, 20000), .len = 20000, .keep = true});
 		assert_true(used(c) <= 100000);
 		landed++;
 	}
@@ -259,9 +268,11 @@ static void room_is_shared_without_changing_the_sums(void **state)
 	before = used(c);
 	cop_cache_share_room(a, b, 8000);
 	assert_int_equal(used(c), before);
-	cop_cache_land(c, b, &(struct cop_landing){.data = calloc(1, 8000), .len = 8000, .keep = true});
+	cop_cache_land(
+		c, b, &(struct cop_landing){.data = calloc(1, 8000), .len = 8000, .keep = true});
 	assert_int_equal(used(c), before);
-	cop_cache_land(c, a, &(struct cop_landing){.data = calloc(1, 12000), .len = 12000, .keep = true});
+	cop_cache_land(
+		c, a, &(struct cop_landing){.data = calloc(1, 12000), .len = 12000, .keep = true});
 	assert_int_equal(used(c), before);
 	cop_cache_check(c);
 	cop_cache_free(c);
@@ -270,7 +281,8 @@ static void room_is_shared_without_changing_the_sums(void **state)
 static void dropping_a_directory_takes_what_is_below_and_nothing_else(void **state)
 {
 	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
-	struct cop_key in = chunk_key("a/b/c", 0), out = chunk_key("a/bc", 0), fly = chunk_key("a/b", 0);
+	struct cop_key in = chunk_key("a/b/c", 0), out = chunk_key("a/bc", 0),
+		       fly = chunk_key("a/b", 0);
 	struct cop_obj *flight;
 
 	(void)state;
@@ -280,7 +292,8 @@ static void dropping_a_directory_takes_what_is_below_and_nothing_else(void **sta
 	assert_int_equal(cop_cache_drop_under(c, "a/b"), 2);
 	assert_false(cop_cache_has(c, &in));
 	assert_true(cop_cache_has(c, &out));
-	cop_cache_land(c, flight, &(struct cop_landing){.data = calloc(1, 3), .len = 3, .keep = true});
+	cop_cache_land(
+		c, flight, &(struct cop_landing){.data = calloc(1, 3), .len = 3, .keep = true});
 	assert_false(cop_cache_has(c, &fly));
 	cop_cache_check(c);
 	cop_cache_free(c);
@@ -341,7 +354,8 @@ static void *hammer(void *arg)
 			cop_cache_room(c, obj, 3000, true, count_start, &started);
 			/* Two threads fly at most two at a time: there is always room. */
 			assert_int_equal(started, 1);
-			cop_cache_land(c, obj, &(struct cop_landing){.data = data, .len = 3000, .keep = true});
+			cop_cache_land(c, obj,
+				&(struct cop_landing){.data = data, .len = 3000, .keep = true});
 			break;
 		}
 		}
@@ -411,7 +425,8 @@ int main(void)
 		cmocka_unit_test(local_flights_leave_room_for_those_of_other_nodes),
 		cmocka_unit_test(room_is_shared_without_changing_the_sums),
 		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
-		cmocka_unit_test(an_object_takes_the_place_of_another_only_where_that_is_still_there),
+		cmocka_unit_test(
+			an_object_takes_the_place_of_another_only_where_that_is_still_there),
 		cmocka_unit_test(who_walks_the_objects_may_use_the_cache),
 		cmocka_unit_test(threads_share_it),
 	};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for chunks. As mappings of their own (launch.c) they go back to the system when they are freed, and a new one costs a fault for
- * each page, five times what copying its bytes does. So a few that come free are kept for the next ones, and a new one gets its
- * pages by one call, which costs a third less. Huge pages would be cheaper still where they are at hand; where a
- * host takes free ones back from its virtual machines they cost up to three times as much (tried). */
+/* Memory for chunks. As mappings of their own (launch.c) they go back to the system when they are
+ * freed, and a new one costs a fault for each page, five times what copying its bytes does. So a
+ * few that come free are kept for the next ones, and a new one gets its pages by one call, which
+ * costs a third less. Huge pages would be cheaper still where they are at hand; where a host takes
+ * free ones back from its virtual machines they cost up to three times as much (tried). */
 #include "cache/cache_priv.h"
 
 #include <stdlib.h>

@@ -21,7 +21,11 @@
 
 static struct cop_obj *lead(struct cop_cache *c, const char *path, uint64_t index)
 {
-	struct cop_key key = {.table = COP_TABLE_DATA, .path = path, .path_len = strlen(path), .version = 7, .index = index};
+	struct cop_key key = {.table = COP_TABLE_DATA,
+		.path = path,
+		.path_len = strlen(path),
+		.version = 7,
+		.index = index};
 	struct cop_obj *obj;
 
 	assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_LEAD);
@@ -38,7 +42,8 @@ static uint64_t used(struct cop_cache *c)
 
 /* ---- streams that always want more ---- */
 
-/* Flights that have started land in the order in which they did, as if one link brought them all. */
+/* Flights that have started land in the order in which they did, as if one link brought them all.
+ */
 struct link {
 	struct cop_cache *c;
 	unsigned started, landed;
@@ -77,7 +82,8 @@ static void want(struct stream *s)
 	cop_cache_room(s->link->c, w->obj, s->bytes, s->local, started, w);
 }
 
-static void begin(struct stream *s, struct link *l, unsigned number, bool local, size_t bytes, unsigned depth)
+static void begin(
+	struct stream *s, struct link *l, unsigned number, bool local, size_t bytes, unsigned depth)
 {
 	*s = (struct stream){.link = l, .local = local, .bytes = bytes};
 	snprintf(s->name, sizeof(s->name), "s%u", number);
@@ -112,15 +118,18 @@ static void drain(struct link *l, const struct stream *s, unsigned n)
 	cop_cache_free(l->c);
 }
 
-/* children: how many of the streams are other nodes'. Returns the share of bytes that the others got, in percent. */
-static unsigned share_of_local(unsigned children, size_t child_bytes, size_t local_bytes, unsigned local_depth)
+/* children: how many of the streams are other nodes'. Returns the share of bytes that the others
+ * got, in percent. */
+static unsigned share_of_local(
+	unsigned children, size_t child_bytes, size_t local_bytes, unsigned local_depth)
 {
 	struct link l = {.c = cop_cache_new(LIMIT, NULL)};
 	struct stream s[STREAMS];
 	uint64_t of_local = 0, all = 0;
 
 	for (unsigned i = 0; i < STREAMS; i++)
-		begin(&s[i], &l, i, i >= children, i < children ? child_bytes : local_bytes, i < children ? 16 : local_depth);
+		begin(&s[i], &l, i, i >= children, i < children ? child_bytes : local_bytes,
+			i < children ? 16 : local_depth);
 	for (unsigned i = 0; i < 5000; i++)
 		assert_true(land_one(&l, true));
 	for (unsigned i = 0; i < STREAMS; i++) {

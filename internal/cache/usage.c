@@ -18,8 +18,8 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->waiting_for_room = atomic_load(&c->room_waiting);
 }
 
-/* The landed objects of one shard and table, each with a reference; NULL without memory, or if there is none. What lands between the
- * two looks is left out. */
+/* The landed objects of one shard and table, each with a reference; NULL without memory, or if
+ * there is none. What lands between the two looks is left out. */
 static struct node **hold_shard(struct shard *s, enum cop_table table, size_t *held)
 {
 	struct node **all;
@@ -87,8 +87,10 @@ void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *o
 				cop_buf_printf(out, "%s{\"table\":\"%s\",\"path\":", comma,
 					cop_table_name(n->obj.key.table));
 				cop_buf_json_str(out, n->obj.key.path, n->obj.key.path_len);
-				cop_buf_printf(out, ",\"index\":%" PRIu64 ",\"ms\":%" PRIu64 ",\"waiters\":%u}",
-					n->obj.key.index, now - n->born_ms, count_list(&n->waiters));
+				cop_buf_printf(out,
+					",\"index\":%" PRIu64 ",\"ms\":%" PRIu64 ",\"waiters\":%u}",
+					n->obj.key.index, now - n->born_ms,
+					count_list(&n->waiters));
 				comma = ",";
 			}
 		pthread_mutex_unlock(&s->lock);

@@ -16,7 +16,8 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (!conf->serve_only && !conf->mountpoint && !conf->check)
 		return cop_err_set(err, EINVAL, "MOUNTPOINT is missing (see copper mount --help)");
 	if (conf->json && !conf->check)
-		return cop_err_set(err, EINVAL, "--json goes with --check; for a node that runs there is copper cache-stats --json");
+		return cop_err_set(err, EINVAL,
+			"--json goes with --check; for a node that runs there is copper cache-stats --json");
 	if (conf->chunk & (conf->chunk - 1))
 		return cop_err_set(err, EINVAL, "--chunk: %llu bytes is not a power of two",
 			(unsigned long long)conf->chunk);
@@ -36,9 +37,11 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 			"--address-source discover asks the nodes: leave --address-book out");
 	conf->profile |= conf->profile_top_n || conf->profile_paths_full;
 	if (conf->profile && !conf->job_dir)
-		return cop_err_set(err, EINVAL, "--profile writes its reports to the job directory: give --job-dir DIR");
+		return cop_err_set(err, EINVAL,
+			"--profile writes its reports to the job directory: give --job-dir DIR");
 	if (conf->profile_interval_s && !conf->profile)
-		return cop_err_set(err, EINVAL, "--profile-snapshot-interval needs --profile, --profile-top-n or --profile-paths-full");
+		return cop_err_set(err, EINVAL,
+			"--profile-snapshot-interval needs --profile, --profile-top-n or --profile-paths-full");
 	conf->discover = !conf->address_book;
 	if (conf->log_level == LEVEL_OPEN)
 		conf->log_level = conf->job_dir ? LEVEL_INFO : LEVEL_WARNING;
@@ -92,107 +95,292 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 
 /* Both tables share these rows; those of the mount alone stand at the end. */
 #define COMMON_ROWS                                                                                \
-	{.name = "hosts", AT(hosts), .kind = COP_OPT_STRING, .arg = "FILE|LIST",                   \
-		.help = "in rank order: n[1-4],login:7721",                        \
+	{.name = "hosts",                                                                          \
+		AT(hosts),                                                                         \
+		.kind = COP_OPT_STRING,                                                            \
+		.arg = "FILE|LIST",                                                                \
+		.help = "in rank order: n[1-4],login:7721",                                        \
 		.shown = "scheduler's"},                                                           \
-	{.name = "rank", AT(rank), .kind = COP_OPT_I64, .arg = "I", .max = UINT32_MAX - 1,         \
-		.help = "this node's place among them, from 0", .shown = "found"},                 \
-	{.name = "port", AT(port), .kind = COP_OPT_U16, .arg = "N", .min = 1, .max = 65535,        \
-		.help = "where nodes meet before the fabric is up",                                \
-		.shown = "7720; from the job's id in a batch job", .rare = true},                                                                     \
-	{.name = "source", AT(source), .kind = COP_OPT_STRING, .arg = "DIR",                       \
-		.help = "the tree on the storage", .initial = "/"},                                \
-	{.name = "job-dir", .letter = 'd', AT(job_dir), .kind = COP_OPT_STRING, .arg = "DIR",      \
-		.help = "logs and the job's secret go here"},                              \
-	{.name = "log-level", .letter = 'l', AT(log_level), .kind = COP_OPT_U32, .arg = "0-5",     \
-		.max = 5, .help = "none fatal error warning info debug",                           \
-		.shown = "3; 4 with -d"},                                                          \
-	{.name = "log-type", .letter = 't', AT(log_type), .kind = COP_OPT_ENUM, .arg = "TYPE",     \
-		.words = log_types, .help = "file, stdout or both", .initial = "file", .rare = true},            \
-	{.name = "trees", .letter = 'T', AT(trees), .kind = COP_OPT_U32, .arg = "N", .max = 64,    \
-		.help = "trees, each with its own root; 0: automatic", .initial = "0"},    \
-	{.name = "fanout", .letter = 'k', AT(fanout), .kind = COP_OPT_U32, .arg = "N", .min = 1,   \
-		.max = 64, .help = "children of a node", .initial = "8", .rare = true},            \
-	{.name = "enoent-ttl-ms", .letter = 'E', AT(enoent_ttl_ms), .kind = COP_OPT_MS,            \
-		.arg = "MS", .help = "an absent name is checked again after", .initial = "2000",    \
-		.rare = true},                                                                     \
-	{.name = "net-type", .letter = 'n', AT(net_type), .kind = COP_OPT_STRING, .arg = "NET",    \
-		.help = "tcp, tcp://lo, cxi://cxi1, verbs, shm", .initial = "tcp"},                \
-	{.name = "address-book", .letter = 'F', AT(address_book), .kind = COP_OPT_STRING,          \
-		.arg = "FILE", .help = "the site's 'hostname address' lines"},                     \
-	{.name = "address-source", .letter = 'a', AT(address_source), .kind = COP_OPT_ENUM,        \
-		.arg = "WORD", .words = address_sources, .help = "facility or discover",           \
-		.shown = "discover without -F", .rare = true},                                  \
-	{.name = "compress", AT(compress), .kind = COP_OPT_ENUM, .arg = "WORD", .words = compressions, \
-		.help = "chunks by LZ4: auto, on or off", .initial = "auto", .rare = true},        \
-	{.name = "runtime-dir", AT(runtime_dir), .kind = COP_OPT_STRING, .arg = "DIR",             \
-		.help = "the control socket stands here", .shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID", \
-		.rare = true},                                                                     \
-	{.name = "cpus", .letter = 'b', AT(cpus), .kind = COP_OPT_CPUS, .arg = "LIST",             \
-		.words = cpu_words, .help = "all threads stay on these: 0-3,8; near: the network card's", \
-		.shown = "any", .rare = true},                                                     \
-	{.letter = 's', .kind = COP_OPT_IGNORED, .hidden = true,                                   \
-		.help = "only old scripts give it"},                                               \
-	{.name = "cache-size", AT(cache_size), .kind = COP_OPT_SIZE, .arg = "SIZE",                \
-		.min = COP_CONF_CACHE_MIN, .max = UINT64_C(1) << 50,                               \
-		.help = "limit on cached bytes", .shown = "a tenth of memory"},                    \
-	{.name = "max-cacheable-bytes", .letter = 'M', AT(max_cacheable), .kind = COP_OPT_SIZE,    \
-		.arg = "SIZE", .min = 1, .max = UINT64_C(1) << 62,                                 \
-		.help = "larger files are read past the tree", .shown = "none", .rare = true},     \
-	{.name = "chunk", AT(chunk), .kind = COP_OPT_SIZE, .arg = "SIZE",                          \
-		.min = COP_CONF_CHUNK_MIN, .max = COP_CONF_CHUNK_MAX,                              \
-		.help = "files travel in pieces of this power of two", .initial = "1M",            \
-		.rare = true},                                                                     \
-	{.name = "secret-file", AT(secret_file), .kind = COP_OPT_STRING, .arg = "FILE",            \
-		.help = "what nodes prove to each other; mode 0600"},                              \
-	{.name = "insecure", AT(insecure), .kind = COP_OPT_FLAG,                                   \
-		.help = "start several nodes without a secret"},                                   \
-	{.name = "foreground", .letter = 'f', AT(foreground), .kind = COP_OPT_FLAG,                \
-		.help = "do not go to the background"},                                            \
-	{.name = "ready-timeout", AT(ready_timeout_ms), .kind = COP_OPT_DURATION, .arg = "TIME",   \
-		.min = 100, .max = SECONDS(86400), .help = "give up when a host is missing",       \
-		.initial = "120s"},                                                                \
-	{.name = "peer-timeout", AT(peer_timeout_ms), .kind = COP_OPT_DURATION, .arg = "TIME",     \
-		.min = 100, .max = SECONDS(3600), .help = "a node this silent is dead",            \
-		.initial = "3s", .rare = true},                                                    \
-	{.name = "origin-ops", AT(origin_ops), .kind = COP_OPT_U32, .arg = "N", .min = 1,          \
-		.max = 4096, .help = "a root's storage operations in flight", .initial = "64",     \
-		.rare = true},                                                                     \
-	{.name = "listing-max", AT(listing_max), .kind = COP_OPT_U32, .arg = "N", .min = 1,        \
-		.max = 262144, .help = "larger directories are asked name by name",                \
-		.initial = "65536", .rare = true},                                                 \
-	{.name = "prefetch", AT(prefetch), .kind = COP_OPT_STRING, .arg = "FILE|auto",             \
-		.help = "bring what a manifest names before it is asked for", .rare = true},       \
-	{.name = "keep-symlinks", AT(keep_symlinks), .kind = COP_OPT_FLAG,                         \
-		.help = "leave absolute links as they are", .rare = true},                         \
-	{.name = "check", AT(check), .kind = COP_OPT_FLAG,                                         \
-		.help = "do not start: tell whether it would work here"},                          \
-	{.name = "json", AT(json), .kind = COP_OPT_FLAG, .help = "what --check says, for scripts", .rare = true}
+		{.name = "rank",                                                                   \
+			AT(rank),                                                                  \
+			.kind = COP_OPT_I64,                                                       \
+			.arg = "I",                                                                \
+			.max = UINT32_MAX - 1,                                                     \
+			.help = "this node's place among them, from 0",                            \
+			.shown = "found"},                                                         \
+		{.name = "port",                                                                   \
+			AT(port),                                                                  \
+			.kind = COP_OPT_U16,                                                       \
+			.arg = "N",                                                                \
+			.min = 1,                                                                  \
+			.max = 65535,                                                              \
+			.help = "where nodes meet before the fabric is up",                        \
+			.shown = "7720; from the job's id in a batch job",                         \
+			.rare = true},                                                             \
+		{.name = "source",                                                                 \
+			AT(source),                                                                \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "DIR",                                                              \
+			.help = "the tree on the storage",                                         \
+			.initial = "/"},                                                           \
+		{.name = "job-dir",                                                                \
+			.letter = 'd',                                                             \
+			AT(job_dir),                                                               \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "DIR",                                                              \
+			.help = "logs and the job's secret go here"},                              \
+		{.name = "log-level",                                                              \
+			.letter = 'l',                                                             \
+			AT(log_level),                                                             \
+			.kind = COP_OPT_U32,                                                       \
+			.arg = "0-5",                                                              \
+			.max = 5,                                                                  \
+			.help = "none fatal error warning info debug",                             \
+			.shown = "3; 4 with -d"},                                                  \
+		{.name = "log-type",                                                               \
+			.letter = 't',                                                             \
+			AT(log_type),                                                              \
+			.kind = COP_OPT_ENUM,                                                      \
+			.arg = "TYPE",                                                             \
+			.words = log_types,                                                        \
+			.help = "file, stdout or both",                                            \
+			.initial = "file",                                                         \
+			.rare = true},                                                             \
+		{.name = "trees",                                                                  \
+			.letter = 'T',                                                             \
+			AT(trees),                                                                 \
+			.kind = COP_OPT_U32,                                                       \
+			.arg = "N",                                                                \
+			.max = 64,                                                                 \
+			.help = "trees, each with its own root; 0: automatic",                     \
+			.initial = "0"},                                                           \
+		{.name = "fanout",                                                                 \
+			.letter = 'k',                                                             \
+			AT(fanout),                                                                \
+			.kind = COP_OPT_U32,                                                       \
+			.arg = "N",                                                                \
+			.min = 1,                                                                  \
+			.max = 64,                                                                 \
+			.help = "children of a node",                                              \
+			.initial = "8",                                                            \
+			.rare = true},                                                             \
+		{.name = "enoent-ttl-ms",                                                          \
+			.letter = 'E',                                                             \
+			AT(enoent_ttl_ms),                                                         \
+			.kind = COP_OPT_MS,                                                        \
+			.arg = "MS",                                                               \
+			.help = "an absent name is checked again after",                           \
+			.initial = "2000",                                                         \
+			.rare = true},                                                             \
+		{.name = "net-type",                                                               \
+			.letter = 'n',                                                             \
+			AT(net_type),                                                              \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "NET",                                                              \
+			.help = "tcp, tcp://lo, cxi://cxi1, verbs, shm",                           \
+			.initial = "tcp"},                                                         \
+		{.name = "address-book",                                                           \
+			.letter = 'F',                                                             \
+			AT(address_book),                                                          \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "FILE",                                                             \
+			.help = "the site's 'hostname address' lines"},                            \
+		{.name = "address-source",                                                         \
+			.letter = 'a',                                                             \
+			AT(address_source),                                                        \
+			.kind = COP_OPT_ENUM,                                                      \
+			.arg = "WORD",                                                             \
+			.words = address_sources,                                                  \
+			.help = "facility or discover",                                            \
+			.shown = "discover without -F",                                            \
+			.rare = true},                                                             \
+		{.name = "compress",                                                               \
+			AT(compress),                                                              \
+			.kind = COP_OPT_ENUM,                                                      \
+			.arg = "WORD",                                                             \
+			.words = compressions,                                                     \
+			.help = "chunks by LZ4: auto, on or off",                                  \
+			.initial = "auto",                                                         \
+			.rare = true},                                                             \
+		{.name = "runtime-dir",                                                            \
+			AT(runtime_dir),                                                           \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "DIR",                                                              \
+			.help = "the control socket stands here",                                  \
+			.shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID",                     \
+			.rare = true},                                                             \
+		{.name = "cpus",                                                                   \
+			.letter = 'b',                                                             \
+			AT(cpus),                                                                  \
+			.kind = COP_OPT_CPUS,                                                      \
+			.arg = "LIST",                                                             \
+			.words = cpu_words,                                                        \
+			.help = "all threads stay on these: 0-3,8; near: the network card's",      \
+			.shown = "any",                                                            \
+			.rare = true},                                                             \
+		{.letter = 's',                                                                    \
+			.kind = COP_OPT_IGNORED,                                                   \
+			.hidden = true,                                                            \
+			.help = "only old scripts give it"},                                       \
+		{.name = "cache-size",                                                             \
+			AT(cache_size),                                                            \
+			.kind = COP_OPT_SIZE,                                                      \
+			.arg = "SIZE",                                                             \
+			.min = COP_CONF_CACHE_MIN,                                                 \
+			.max = UINT64_C(1) << 50,                                                  \
+			.help = "limit on cached bytes",                                           \
+			.shown = "a tenth of memory"},                                             \
+		{.name = "max-cacheable-bytes",                                                    \
+			.letter = 'M',                                                             \
+			AT(max_cacheable),                                                         \
+			.kind = COP_OPT_SIZE,                                                      \
+			.arg = "SIZE",                                                             \
+			.min = 1,                                                                  \
+			.max = UINT64_C(1) << 62,                                                  \
+			.help = "larger files are read past the tree",                             \
+			.shown = "none",                                                           \
+			.rare = true},                                                             \
+		{.name = "chunk",                                                                  \
+			AT(chunk),                                                                 \
+			.kind = COP_OPT_SIZE,                                                      \
+			.arg = "SIZE",                                                             \
+			.min = COP_CONF_CHUNK_MIN,                                                 \
+			.max = COP_CONF_CHUNK_MAX,                                                 \
+			.help = "files travel in pieces of this power of two",                     \
+			.initial = "1M",                                                           \
+			.rare = true},                                                             \
+		{.name = "secret-file",                                                            \
+			AT(secret_file),                                                           \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "FILE",                                                             \
+			.help = "what nodes prove to each other; mode 0600"},                      \
+		{.name = "insecure",                                                               \
+			AT(insecure),                                                              \
+			.kind = COP_OPT_FLAG,                                                      \
+			.help = "start several nodes without a secret"},                           \
+		{.name = "foreground",                                                             \
+			.letter = 'f',                                                             \
+			AT(foreground),                                                            \
+			.kind = COP_OPT_FLAG,                                                      \
+			.help = "do not go to the background"},                                    \
+		{.name = "ready-timeout",                                                          \
+			AT(ready_timeout_ms),                                                      \
+			.kind = COP_OPT_DURATION,                                                  \
+			.arg = "TIME",                                                             \
+			.min = 100,                                                                \
+			.max = SECONDS(86400),                                                     \
+			.help = "give up when a host is missing",                                  \
+			.initial = "120s"},                                                        \
+		{.name = "peer-timeout",                                                           \
+			AT(peer_timeout_ms),                                                       \
+			.kind = COP_OPT_DURATION,                                                  \
+			.arg = "TIME",                                                             \
+			.min = 100,                                                                \
+			.max = SECONDS(3600),                                                      \
+			.help = "a node this silent is dead",                                      \
+			.initial = "3s",                                                           \
+			.rare = true},                                                             \
+		{.name = "origin-ops",                                                             \
+			AT(origin_ops),                                                            \
+			.kind = COP_OPT_U32,                                                       \
+			.arg = "N",                                                                \
+			.min = 1,                                                                  \
+			.max = 4096,                                                               \
+			.help = "a root's storage operations in flight",                           \
+			.initial = "64",                                                           \
+			.rare = true},                                                             \
+		{.name = "listing-max",                                                            \
+			AT(listing_max),                                                           \
+			.kind = COP_OPT_U32,                                                       \
+			.arg = "N",                                                                \
+			.min = 1,                                                                  \
+			.max = 262144,                                                             \
+			.help = "larger directories are asked name by name",                       \
+			.initial = "65536",                                                        \
+			.rare = true},                                                             \
+		{.name = "prefetch",                                                               \
+			AT(prefetch),                                                              \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "FILE|auto",                                                        \
+			.help = "bring what a manifest names before it is asked for",              \
+			.rare = true},                                                             \
+		{.name = "keep-symlinks",                                                          \
+			AT(keep_symlinks),                                                         \
+			.kind = COP_OPT_FLAG,                                                      \
+			.help = "leave absolute links as they are",                                \
+			.rare = true},                                                             \
+		{.name = "check",                                                                  \
+			AT(check),                                                                 \
+			.kind = COP_OPT_FLAG,                                                      \
+			.help = "do not start: tell whether it would work here"},                  \
+	{                                                                                          \
+		.name = "json", AT(json), .kind = COP_OPT_FLAG,                                    \
+		.help = "what --check says, for scripts", .rare = true                             \
+	}
 
 static const struct cop_opt mount_rows[] = {
 	COMMON_ROWS,
-	{.name = "view", .letter = 'v', AT(mountpoint), .kind = COP_OPT_STRING, .arg = "MOUNTPOINT",
-		.help = "another spelling of the mount point", .hidden = true},
-	{.name = "profile", .letter = 'P', AT(profile), .kind = COP_OPT_FLAG,
-		.help = "report operations in the job directory", .rare = true},
-	{.name = "profile-top-n", .letter = 'N', AT(profile_top_n), .kind = COP_OPT_U32, .arg = "N",
-		.min = 1, .max = 65536, .help = "and the N paths used most of each kind", .rare = true},
-	{.name = "profile-paths-full", .letter = 'A', AT(profile_paths_full), .kind = COP_OPT_FLAG,
-		.help = "and every path", .rare = true},
-	{.name = "profile-snapshot-interval", .letter = 'I', AT(profile_interval_s), .kind = COP_OPT_U32,
-		.arg = "SECONDS", .min = 1, .max = 86400, .help = "reports while it runs", .rare = true},
-	{.name = "rank-files", AT(rank_files), .kind = COP_OPT_ENUM, .arg = "WORD", .words = rank_files,
-		.help = "reports of all nodes, of the root, none", .initial = "all", .rare = true},
-	{.name = "observe", AT(observe), .kind = COP_OPT_FLAG,
-		.help = "no kernel caching: every request is seen and counted; slow", .rare = true},
-	{.name = "allow-other", AT(allow_other), .kind = COP_OPT_FLAG,
-		.help = "other users may use the mount", .rare = true},
+	{.name = "view",
+		.letter = 'v',
+		AT(mountpoint),
+		.kind = COP_OPT_STRING,
+		.arg = "MOUNTPOINT",
+		.help = "another spelling of the mount point",
+		.hidden = true},
+	{.name = "profile",
+		.letter = 'P',
+		AT(profile),
+		.kind = COP_OPT_FLAG,
+		.help = "report operations in the job directory",
+		.rare = true},
+	{.name = "profile-top-n",
+		.letter = 'N',
+		AT(profile_top_n),
+		.kind = COP_OPT_U32,
+		.arg = "N",
+		.min = 1,
+		.max = 65536,
+		.help = "and the N paths used most of each kind",
+		.rare = true},
+	{.name = "profile-paths-full",
+		.letter = 'A',
+		AT(profile_paths_full),
+		.kind = COP_OPT_FLAG,
+		.help = "and every path",
+		.rare = true},
+	{.name = "profile-snapshot-interval",
+		.letter = 'I',
+		AT(profile_interval_s),
+		.kind = COP_OPT_U32,
+		.arg = "SECONDS",
+		.min = 1,
+		.max = 86400,
+		.help = "reports while it runs",
+		.rare = true},
+	{.name = "rank-files",
+		AT(rank_files),
+		.kind = COP_OPT_ENUM,
+		.arg = "WORD",
+		.words = rank_files,
+		.help = "reports of all nodes, of the root, none",
+		.initial = "all",
+		.rare = true},
+	{.name = "observe",
+		AT(observe),
+		.kind = COP_OPT_FLAG,
+		.help = "no kernel caching: every request is seen and counted; slow",
+		.rare = true},
+	{.name = "allow-other",
+		AT(allow_other),
+		.kind = COP_OPT_FLAG,
+		.help = "other users may use the mount",
+		.rare = true},
 };
 
 static const struct cop_opt serve_rows[] = {COMMON_ROWS};
 
-static const struct cop_opt_operand mount_operands[] = {
-	{.name = "MOUNTPOINT", AT(mountpoint)}}; /* the check asks for it, unless --check is given */
+static const struct cop_opt_operand mount_operands[] = {{.name = "MOUNTPOINT",
+	AT(mountpoint)}}; /* the check asks for it, unless --check is given */
 
 const struct cop_opt_table cop_conf_mount_table = {
 	.command = "copper mount",

@@ -32,46 +32,46 @@ enum cop_conf_rank_files {
 };
 
 struct cop_conf {
-	const char *mountpoint;   /* NULL for serve */
-	const char *source;       /* the tree at the origin; "/" */
-	const char *hosts;        /* FILE or LIST; NULL: the scheduler's environment, else one node */
-	const char *job_dir;      /* may be NULL */
-	const char *net_type;     /* "tcp" */
-	const char *address_book; /* FILE or NULL */
-	const char *secret_file;  /* may be NULL */
-	const char *prefetch;     /* FILE, "auto" or NULL */
-	const char *runtime_dir;  /* where the control socket stands; NULL: ctl's own choice */
-	const char *cpus;         /* list of processors, "near" or NULL */
-	int64_t rank;             /* -1: find out */
-	uint16_t port;            /* of the rendezvous; 0: as the hosts' source has it */
-	unsigned log_level;       /* enum cop_log_level; 4 with a job directory, else 3 */
-	unsigned log_type;        /* enum cop_log_type (conf does not include log) */
-	unsigned address_source;  /* enum cop_conf_address_source, as given */
-	unsigned compress;        /* enum cop_conf_compress */
-	uint32_t trees;           /* 0: automatic */
-	uint32_t fanout;          /* 8 */
-	uint32_t enoent_ttl_ms;   /* 2000 */
-	uint32_t peer_timeout_ms; /* 3000 */
-	uint32_t ready_timeout_ms; /* 120000 */
-	uint32_t origin_ops;      /* storage operations in flight; 64 */
-	uint32_t listing_max;     /* names in a listing; 65536 */
-	uint32_t profile_top_n;   /* paths per category in the reports; 0: none */
+	const char *mountpoint; /* NULL for serve */
+	const char *source;     /* the tree at the origin; "/" */
+	const char *hosts;      /* FILE or LIST; NULL: the scheduler's environment, else one node */
+	const char *job_dir;    /* may be NULL */
+	const char *net_type;   /* "tcp" */
+	const char *address_book;    /* FILE or NULL */
+	const char *secret_file;     /* may be NULL */
+	const char *prefetch;        /* FILE, "auto" or NULL */
+	const char *runtime_dir;     /* where the control socket stands; NULL: ctl's own choice */
+	const char *cpus;            /* list of processors, "near" or NULL */
+	int64_t rank;                /* -1: find out */
+	uint16_t port;               /* of the rendezvous; 0: as the hosts' source has it */
+	unsigned log_level;          /* enum cop_log_level; 4 with a job directory, else 3 */
+	unsigned log_type;           /* enum cop_log_type (conf does not include log) */
+	unsigned address_source;     /* enum cop_conf_address_source, as given */
+	unsigned compress;           /* enum cop_conf_compress */
+	uint32_t trees;              /* 0: automatic */
+	uint32_t fanout;             /* 8 */
+	uint32_t enoent_ttl_ms;      /* 2000 */
+	uint32_t peer_timeout_ms;    /* 3000 */
+	uint32_t ready_timeout_ms;   /* 120000 */
+	uint32_t origin_ops;         /* storage operations in flight; 64 */
+	uint32_t listing_max;        /* names in a listing; 65536 */
+	uint32_t profile_top_n;      /* paths per category in the reports; 0: none */
 	uint32_t profile_interval_s; /* a snapshot every so often; 0: only at the end */
-	unsigned rank_files;      /* enum cop_conf_rank_files: whose reports are written */
-	uint64_t cache_size;      /* bytes; 0: a tenth of memory */
-	uint64_t max_cacheable;   /* bytes: larger files bypass the tree; 0: none do */
-	uint64_t chunk;           /* bytes, a power of two; 1 MiB */
-	bool check;               /* only look whether it would work */
-	bool json;                /* what the check says, for programs */
+	unsigned rank_files;         /* enum cop_conf_rank_files: whose reports are written */
+	uint64_t cache_size;         /* bytes; 0: a tenth of memory */
+	uint64_t max_cacheable;      /* bytes: larger files bypass the tree; 0: none do */
+	uint64_t chunk;              /* bytes, a power of two; 1 MiB */
+	bool check;                  /* only look whether it would work */
+	bool json;                   /* what the check says, for programs */
 	bool foreground;
 	bool insecure;
 	bool allow_other;
 	bool keep_symlinks;
-	bool profile;             /* operations; settled by the check: also with top_n or paths_full */
+	bool profile; /* operations; settled by the check: also with top_n or paths_full */
 	bool profile_paths_full;
-	bool observe;             /* the kernel caches nothing: every request is seen */
-	bool discover;            /* each node is asked for its address; settled by the check */
-	bool serve_only;          /* no mount */
+	bool observe;    /* the kernel caches nothing: every request is seen */
+	bool discover;   /* each node is asked for its address; settled by the check */
+	bool serve_only; /* no mount */
 };
 
 /* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command lines of mount and serve, a word a line: what is accepted passes the check again as it is. */
+/* Command lines of mount and serve, a word a line: what is accepted passes the check again as it
+ * is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ static int split(char *text, char *word[WORDS_MAX + 1])
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct cop_opt_table *table = size && data[0] & 1 ? &cop_conf_serve_table : &cop_conf_mount_table;
+	const struct cop_opt_table *table =
+		size && data[0] & 1 ? &cop_conf_serve_table : &cop_conf_mount_table;
 	char *text = size ? strndup((const char *)data + 1, size - 1) : NULL, *word[WORDS_MAX + 1];
 	struct cop_conf conf = {0};
 	struct cop_buf notes = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a question is: its fields, its key in the cache, its tree, its bytes. No question changes what others get, since an answer is kept
- * under a key that says all that it depends on: of two that ask differently about one thing, neither gets the other's answer. */
+/* What a question is: its fields, its key in the cache, its tree, its bytes. No question changes
+ * what others get, since an answer is kept under a key that says all that it depends on: of two
+ * that ask differently about one thing, neither gets the other's answer. */
 #include "coop/coop_priv.h"
 
 #include <string.h>
@@ -13,12 +14,21 @@ static const struct kind {
 } kinds[COP_ASK_LAST + 1] = {
 	[COP_ASK_LISTING] = {.table = COP_TABLE_TREE, .facet = COP_FACET_MAIN},
 	[COP_ASK_ENTRY] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_MAIN},
-	[COP_ASK_CHUNK] = {.table = COP_TABLE_DATA, .facet = COP_FACET_MAIN, .version = true, .size = true, .index = true},
+	[COP_ASK_CHUNK] = {.table = COP_TABLE_DATA,
+		.facet = COP_FACET_MAIN,
+		.version = true,
+		.size = true,
+		.index = true},
 	[COP_ASK_NAMES] = {.table = COP_TABLE_TREE, .facet = COP_FACET_NAMES},
 	[COP_ASK_HOLES] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_HOLES, .version = true},
-	[COP_ASK_STATFS] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_STATFS, .no_path = true},
+	[COP_ASK_STATFS] = {.table = COP_TABLE_METADATA,
+		.facet = COP_FACET_STATFS,
+		.no_path = true},
 	[COP_ASK_CHECK] = {.table = COP_TABLE_TREE, .facet = COP_FACET_CHECK, .version = true},
-	[COP_ASK_MANIFEST] = {.table = COP_TABLE_METADATA, .facet = COP_FACET_MANIFEST, .index = true, .no_path = true},
+	[COP_ASK_MANIFEST] = {.table = COP_TABLE_METADATA,
+		.facet = COP_FACET_MANIFEST,
+		.index = true,
+		.no_path = true},
 	[COP_ASK_NEWER] = {.table = COP_TABLE_TREE, .facet = COP_FACET_NEWER, .version = true},
 };
 
@@ -41,20 +51,28 @@ bool cop_coop_is_proper(const struct cop_ask *ask)
 {
 	const struct kind *k = &kinds[ask->kind];
 
-	return (k->version ? ask->version != 0 : ask->version == 0) && (k->size || ask->size == 0) &&
-		(k->index || ask->index == 0) && (!k->no_path || !*ask->path);
+	return (k->version ? ask->version != 0 : ask->version == 0) &&
+	       (k->size || ask->size == 0) && (k->index || ask->index == 0) &&
+	       (!k->no_path || !*ask->path);
 }
 
 const char *cop_coop_kind_name(enum cop_ask_kind kind)
 {
-	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "listing", [COP_ASK_ENTRY] = "entry",
-		[COP_ASK_CHUNK] = "chunk", [COP_ASK_NAMES] = "names", [COP_ASK_HOLES] = "holes", [COP_ASK_STATFS] = "statfs",
-		[COP_ASK_CHECK] = "check", [COP_ASK_MANIFEST] = "manifest", [COP_ASK_NEWER] = "newer"};
+	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "listing",
+		[COP_ASK_ENTRY] = "entry",
+		[COP_ASK_CHUNK] = "chunk",
+		[COP_ASK_NAMES] = "names",
+		[COP_ASK_HOLES] = "holes",
+		[COP_ASK_STATFS] = "statfs",
+		[COP_ASK_CHECK] = "check",
+		[COP_ASK_MANIFEST] = "manifest",
+		[COP_ASK_NEWER] = "newer"};
 
 	return names[kind];
 }
 
-/* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of them. */
+/* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of
+ * them. */
 uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	uint32_t stripes = c->conf.topo.stripes;
@@ -103,7 +121,8 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 	ask->later = when == ASK_LATER;
 	*hurry = when == ASK_HURRY;
 	text = cop_rd_str(&r, &path_len);
-	if (!cop_rd_done(&r) || when > ASK_HURRY || path_len > 4095 || (path_len && memchr(text, 0, path_len)))
+	if (!cop_rd_done(&r) || when > ASK_HURRY || path_len > 4095 ||
+		(path_len && memchr(text, 0, path_len)))
 		return false;
 	if (path_len)
 		memcpy(path, text, path_len);

@@ -38,7 +38,8 @@ void cop_coop_close(struct cop_coop *c)
 	atomic_store(&c->closing, true);
 	if (!c->conf.rpc)
 		return;
-	/* Callbacks of the progress thread that began before the store are over when this function runs. */
+	/* Callbacks of the progress thread that began before the store are over when this function
+	 * runs. */
 	sem_init(&barrier, 0, 0);
 	if (cop_fabric_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
 		while (sem_wait(&barrier) && errno == EINTR)
@@ -75,7 +76,8 @@ size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t inde
 	return index == size / chunk ? size % chunk : chunk;
 }
 
-int cop_coop_chunk_part(const struct cop_obj *obj, size_t skip, size_t len, void *out, const void **data)
+int cop_coop_chunk_part(
+	const struct cop_obj *obj, size_t skip, size_t len, void *out, const void **data)
 {
 	if (obj->packed) {
 		*data = out;
@@ -92,10 +94,11 @@ uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr
 	return COP_MAX(cop_attr_settle_ms(attr), (uint64_t)c->conf.enoent_ttl_ms);
 }
 
-bool cop_coop_believes(const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr)
+bool cop_coop_believes(
+	const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr)
 {
 	return !cop_version_is_young(attr->version) || S_ISDIR(attr->mode) ||
-		cop_now_ms() - obj->landed_ms <= cop_coop_young_ms(c, attr);
+	       cop_now_ms() - obj->landed_ms <= cop_coop_young_ms(c, attr);
 }
 
 static bool is_old_entry(const struct cop_coop *c, const struct cop_obj *obj)
@@ -108,9 +111,9 @@ static bool is_old_entry(const struct cop_coop *c, const struct cop_obj *obj)
 	return !cop_coop_believes(c, obj, &attr);
 }
 
-/* How long the cached answer may stand before it is asked again: absence and refusals as long as the user said, statfs
- * as well; what exists, and that a directory is too large for a listing, until it is invalidated, but a young version
- * only until it shows whether it was the last one. */
+/* How long the cached answer may stand before it is asked again: absence and refusals as long as
+ * the user said, statfs as well; what exists, and that a directory is too large for a listing,
+ * until it is invalidated, but a young version only until it shows whether it was the last one. */
 static bool expired(const struct cop_coop *c, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
@@ -129,8 +132,8 @@ static bool keeps(const struct flight *f, int rc)
 		return true;
 	if (f->ask.kind == COP_ASK_CHUNK)
 		return false;
-	return rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -ENOTDIR ||
-		rc == -ELOOP || rc == -ENAMETOOLONG || rc == -E2BIG;
+	return rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -ENOTDIR || rc == -ELOOP ||
+	       rc == -ENAMETOOLONG || rc == -E2BIG;
 }
 
 void cop_coop_land(struct flight *f, const struct cop_landing *landing)
@@ -161,8 +164,8 @@ bool cop_coop_is_root(const struct flight *f)
 }
 
 /* The struct of a flight that the caller leads; NULL without memory. */
-static struct flight *new_flight(struct cop_coop *c, const struct cop_ask *ask,
-	struct cop_obj *obj, bool local)
+static struct flight *new_flight(
+	struct cop_coop *c, const struct cop_ask *ask, struct cop_obj *obj, bool local)
 {
 	struct flight *f = calloc(1, sizeof(*f));
 
@@ -180,9 +183,10 @@ static struct flight *new_flight(struct cop_coop *c, const struct cop_ask *ask,
 	return f;
 }
 
-/* Finds the object, joins its flight, or leads a new one: then *f is that flight, or NULL if it failed at once. */
-static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter, bool local,
-	struct cop_obj **obj, struct flight **f)
+/* Finds the object, joins its flight, or leads a new one: then *f is that flight, or NULL if it
+ * failed at once. */
+static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	bool local, struct cop_obj **obj, struct flight **f)
 {
 	bool grouped = ask->kind == COP_ASK_CHUNK && c->conf.topo.stripes == 1;
 	struct cop_key key = cop_coop_key(ask);
@@ -203,14 +207,15 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	return found;
 }
 
-static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
-	bool local, struct cop_obj **obj)
+static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter, bool local,
+	struct cop_obj **obj)
 {
 	bool was_absent = false;
 	struct flight *f;
 	int found;
 
-	if (!cop_coop_is_proper(ask) || (ask->kind == COP_ASK_CHUNK && cop_coop_chunk_len(c, ask->size, ask->index) == 0))
+	if (!cop_coop_is_proper(ask) ||
+		(ask->kind == COP_ASK_CHUNK && cop_coop_chunk_len(c, ask->size, ask->index) == 0))
 		return -EINVAL;
 	if (atomic_load(&c->closing))
 		return -ESHUTDOWN;
@@ -357,7 +362,8 @@ static void answer_served(void *arg)
 	free(s);
 }
 
-/* Who hears that a file is not what its name said asks for the directory again, so that is to be gone here by then. */
+/* Who hears that a file is not what its name said asks for the directory again, so that is to be
+ * gone here by then. */
 static void served_landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
@@ -392,7 +398,8 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
 		return true;
 	}
-	cop_log_debug("serving kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(ask.kind), path, (unsigned long long)ask.index);
+	cop_log_debug("serving kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(ask.kind), path,
+		(unsigned long long)ask.index);
 	s = calloc(1, sizeof(*s));
 	if (!s) {
 		answer_error(req, -ENOMEM);

@@ -150,7 +150,8 @@ static void count(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	++*c->count;
 }
 
-static void begin(struct tree *t, uint32_t rank, const struct cop_attr *attr, const char *path, uint64_t index, struct counted *c)
+static void begin(struct tree *t, uint32_t rank, const struct cop_attr *attr, const char *path,
+	uint64_t index, struct counted *c)
 {
 	struct cop_ask what = chunk(attr, path, index);
 	struct cop_obj *obj;
@@ -167,7 +168,8 @@ static void step(struct tree *t)
 	check_budgets(t);
 }
 
-/* Node 1 stands between the root and eight children that want more than it can hold at a time, and has a reader of its own. */
+/* Node 1 stands between the root and eight children that want more than it can hold at a time, and
+ * has a reader of its own. */
 static void eight_busy_children_and_a_local_reader_all_get_on(void **state)
 {
 	static struct counted wanted[CHILDREN][EACH], own[READS];
@@ -187,7 +189,8 @@ static void eight_busy_children_and_a_local_reader_all_get_on(void **state)
 	}
 	for (unsigned i = 0; i < CHILDREN * EACH; i++) {
 		wanted[i % CHILDREN][i / CHILDREN].count = &of_children;
-		begin(t, FIRST_CHILD + i % CHILDREN, &attr[i % CHILDREN], path[i % CHILDREN], i / CHILDREN, &wanted[i % CHILDREN][i / CHILDREN]);
+		begin(t, FIRST_CHILD + i % CHILDREN, &attr[i % CHILDREN], path[i % CHILDREN],
+			i / CHILDREN, &wanted[i % CHILDREN][i / CHILDREN]);
 	}
 	for (unsigned n = 0; n < READS; n++) {
 		own[n].count = &of_reader;
@@ -196,7 +199,8 @@ static void eight_busy_children_and_a_local_reader_all_get_on(void **state)
 			step(t);
 		assert_int_equal(of_reader, n + 1);
 	}
-	/* The reader has all it wanted while the children are still at it, and they got on meanwhile. */
+	/* The reader has all it wanted while the children are still at it, and they got on
+	 * meanwhile. */
 	assert_in_range(of_children, READS, CHILDREN * EACH * 3 / 4);
 	settle(t);
 	assert_int_equal(of_children, CHILDREN * EACH);
@@ -208,7 +212,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(listings_are_charged_before_they_are_kept),
-		cmocka_unit_test(a_long_listing_costs_the_storage_no_second_reading_where_there_is_room),
+		cmocka_unit_test(
+			a_long_listing_costs_the_storage_no_second_reading_where_there_is_room),
 		cmocka_unit_test(what_no_budget_holds_is_what_that_node_lacks),
 		cmocka_unit_test(eight_busy_children_and_a_local_reader_all_get_on),
 	};

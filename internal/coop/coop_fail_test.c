@@ -55,7 +55,8 @@ static void what_a_root_lacks_makes_its_child_read_the_storage(void **state)
 
 static void what_a_storage_says_reaches_the_reader_from_the_root_alone(void **state)
 {
-	static const int errors[] = {EIO, EACCES, ENOENT, ENOTDIR, ELOOP, ENOSPC, EAGAIN, EINTR, ETIMEDOUT, ENODEV, EHOSTDOWN};
+	static const int errors[] = {EIO, EACCES, ENOENT, ENOTDIR, ELOOP, ENOSPC, EAGAIN, EINTR,
+		ETIMEDOUT, ENODEV, EHOSTDOWN};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(errors); i++) {
@@ -87,7 +88,8 @@ static void a_node_without_memory_is_passed_over(void **state)
 			assert_int_equal(a.rc, 0);
 			assert_memory_equal(a.obj->data, "hello", 5);
 			forget(&a);
-			assert_int_equal(cop_origin_fake_counts(t->node[poor ? 0 : 1].origin).reads, poor || after < 2);
+			assert_int_equal(cop_origin_fake_counts(t->node[poor ? 0 : 1].origin).reads,
+				poor || after < 2);
 			assert_int_equal(cop_origin_fake_counts(t->node[3].origin).reads, 0);
 			cop_cache_starve(t->node[poor].cache, -1);
 			close_tree(t);
@@ -170,7 +172,8 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 	(void)attr_of(t, 2, "d/f");
 	/* A slow machine may have let the pause pass. */
 	if (cop_coop_rests(t->node[2].coop, 1))
-		assert_int_equal(cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent);
+		assert_int_equal(
+			cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent);
 	usleep(150000);
 	assert_int_equal(ask_and_forget(t, 2, listing("e")), 0);
 	assert_int_equal(cop_coop_parent(t->node[2].coop, 0), 1);
@@ -203,7 +206,8 @@ static void pauses_grow_once_for_what_fails_together(void **state)
 	close_tree(t);
 }
 
-/* The root cannot say whether the directory is still the same: that is no reason to forget its listing. */
+/* The root cannot say whether the directory is still the same: that is no reason to forget its
+ * listing. */
 static void a_check_that_nobody_could_make_proves_nothing(void **state)
 {
 	struct tree *t = open_chain();
@@ -222,7 +226,8 @@ static void a_check_that_nobody_could_make_proves_nothing(void **state)
 	for (uint32_t r = 0; r < 2; r++)
 		cop_origin_fake_fail(t->node[r].origin, "d", EMFILE);
 	assert_int_equal(ask_and_forget(t, 1, check), -EMFILE);
-	obj = cop_coop_peek(t->node[1].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
+	obj = cop_coop_peek(
+		t->node[1].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
 	assert_non_null(obj);
 	cop_obj_put(t->node[1].cache, obj);
 	close_tree(t);
@@ -236,7 +241,8 @@ int main(void)
 		cmocka_unit_test(a_node_without_memory_is_passed_over),
 		cmocka_unit_test(only_its_own_programs_see_what_a_node_lacks),
 		cmocka_unit_test(of_those_who_wait_for_one_flight_the_child_goes_elsewhere),
-		cmocka_unit_test(where_everybody_lacks_something_the_reader_hears_what_its_own_node_does),
+		cmocka_unit_test(
+			where_everybody_lacks_something_the_reader_hears_what_its_own_node_does),
 		cmocka_unit_test(an_ancestor_that_recovers_is_asked_again_after_a_pause),
 		cmocka_unit_test(pauses_grow_once_for_what_fails_together),
 		cmocka_unit_test(a_check_that_nobody_could_make_proves_nothing),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache's flights are the shared state. A flight's struct belongs to whoever acts on it: the leader, then the room
- * queue, then the rpc call or the origin job, one after the other.
+/* The cache's flights are the shared state. A flight's struct belongs to whoever acts on it: the
+ * leader, then the room queue, then the rpc call or the origin job, one after the other.
  *
- * One lock, group_lock, taken before the cache's: at a root it makes leading a chunk and leading the rest of its group one step,
- * so that each group is read once, however many ask. */
+ * One lock, group_lock, taken before the cache's: at a root it makes leading a chunk and leading
+ * the rest of its group one step, so that each group is read once, however many ask. */
 #ifndef COP_COOP_PRIV_H
 #define COP_COOP_PRIV_H
 
@@ -18,7 +18,8 @@
 enum {
 	ASK_NOW,
 	ASK_LATER, /* nobody waits for it yet */
-	ASK_HURRY, /* it was asked for as later, and somebody waits now; the answer to this one is empty */
+	ASK_HURRY, /* it was asked for as later, and somebody waits now; the answer to this one is
+		      empty */
 };
 
 #define RESTING_SLOTS 64
@@ -42,7 +43,7 @@ struct cop_coop {
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
-	_Atomic bool heard; /* an answer came from a parent */
+	_Atomic bool heard;          /* an answer came from a parent */
 	_Atomic uint32_t parent[64]; /* last ancestor that answered, per stripe; for reports */
 };
 
@@ -51,23 +52,26 @@ struct flight {
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
 	uint32_t stripe;
-	uint32_t hop;       /* the ancestor that is asked */
-	unsigned tries;     /* at this hop */
+	uint32_t hop;   /* the ancestor that is asked */
+	unsigned tries; /* at this hop */
 	bool local;
-	bool was_absent;    /* asked again after its absence was too old */
-	size_t room;        /* bytes that an answer may have; a chunk's is its buffer's */
-	void *buf;          /* where a chunk lands, from cop_cache_alloc */
+	bool was_absent; /* asked again after its absence was too old */
+	size_t room;     /* bytes that an answer may have; a chunk's is its buffer's */
+	void *buf;       /* where a chunk lands, from cop_cache_alloc */
 	size_t buf_len;
-	struct flight **group; /* at a root: the flights that one read fills, this one among them, in order; NULL if it is alone */
+	struct flight **group; /* at a root: the flights that one read fills, this one among them,
+				  in order; NULL if it is alone */
 	unsigned group_count;
 };
 
-/* Whether an error is this node's own or, from another node, that node's: no answer of the storage. */
+/* Whether an error is this node's own or, from another node, that node's: no answer of the storage.
+ */
 bool cop_coop_is_own(int rc);
 
 /* ---- rest.c ---- */
 
-/* The ancestor could not answer. It is not asked again until a pause has passed, which grows each time as that of a dead one. */
+/* The ancestor could not answer. It is not asked again until a pause has passed, which grows each
+ * time as that of a dead one. */
 void cop_coop_rest(struct cop_coop *c, uint32_t rank);
 bool cop_coop_rests(struct cop_coop *c, uint32_t rank);
 /* It answered. */
@@ -79,12 +83,14 @@ void cop_coop_rested(struct cop_coop *c, uint32_t rank);
 void cop_coop_wait_for_room(struct flight *f);
 /* Whether the flight has room for an answer of this length, or gets it now. */
 bool cop_coop_has_room(struct flight *f, size_t len);
-/* It has not, and nothing of the answer is in memory any more: it waits for that room and asks again. Fails where there never will be. */
+/* It has not, and nothing of the answer is in memory any more: it waits for that room and asks
+ * again. Fails where there never will be. */
 void cop_coop_wait_for_more(struct flight *f, size_t len);
 
 /* ---- names.c ---- */
 
-/* What a flight that ends says about names that are known here. Of a newer listing it makes one of both. */
+/* What a flight that ends says about names that are known here. Of a newer listing it makes one of
+ * both. */
 void cop_coop_learn(struct flight *f, struct cop_landing *l);
 /* Whether an error about a file's bytes says that the file is not what its name said. */
 bool cop_coop_disproves(int rc);
@@ -99,15 +105,17 @@ struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *n
 void cop_coop_send(struct flight *f);
 /* The flight's hop is this node's own origin. */
 void cop_coop_read_origin(struct flight *f);
-/* Ends the flight; frees it. The landing's data is malloc'ed or f->buf, which is released otherwise; keep is decided here. */
+/* Ends the flight; frees it. The landing's data is malloc'ed or f->buf, which is released
+ * otherwise; keep is decided here. */
 void cop_coop_land(struct flight *f, const struct cop_landing *landing);
 void cop_coop_fail(struct flight *f, int rc);
-/* A flight for somebody else's group: led, without room; NULL if the chunk is there, flying, or past the end. */
+/* A flight for somebody else's group: led, without room; NULL if the chunk is there, flying, or
+ * past the end. */
 struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local);
 /* Under group_lock: takes what is missing around f into one read, if memory is at hand. */
 void cop_coop_gather(struct flight *f);
-/* Where a flight that nobody waited for is under way, makes it one that somebody waits for, up to the origin. A hint: nothing depends
- * on its arrival. */
+/* Where a flight that nobody waited for is under way, makes it one that somebody waits for, up to
+ * the origin. A hint: nothing depends on its arrival. */
 void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask);
 /* The request for the ancestor of a stripe. */
 size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size);
@@ -117,7 +125,8 @@ uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask);
 /* Whether this node reads this object from the origin by its place in the tree. */
 bool cop_coop_is_root(const struct flight *f);
 struct cop_key cop_coop_key(const struct cop_ask *ask);
-/* Whether the fields are those that its kind has, the others 0. A version is never 0, which would be any. */
+/* Whether the fields are those that its kind has, the others 0. A version is never 0, which would
+ * be any. */
 bool cop_coop_is_proper(const struct cop_ask *ask);
 /* A child's request, checked; path has room for 4096 bytes. */
 bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *hurry);

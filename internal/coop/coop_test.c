@@ -65,7 +65,9 @@ static void read_whole(struct tree *t, uint32_t rank, const struct cop_attr *att
 		assert_int_equal(a.rc, 0);
 		assert_int_equal(a.obj->packed, compress);
 		if (compress)
-			assert_int_equal(cop_pack_read(a.obj->data, 0, COP_MIN(CHUNK, len - i * CHUNK), plain), 0);
+			assert_int_equal(cop_pack_read(a.obj->data, 0,
+						 COP_MIN(CHUNK, len - i * CHUNK), plain),
+				0);
 		else
 			memcpy(plain, a.obj->data, COP_MIN(CHUNK, len - i * CHUNK));
 		assert_memory_equal(plain, data + i * CHUNK, COP_MIN(CHUNK, len - i * CHUNK));
@@ -337,7 +339,8 @@ static void a_check_tells_whether_a_directory_is_still_the_same(void **state)
 }
 
 /* Node 3 asks through node 1; nodes 2 and 4 know nothing. */
-static void of_a_directory_that_changed_known_names_stay_and_new_ones_come_on_every_node(void **state)
+static void of_a_directory_that_changed_known_names_stay_and_new_ones_come_on_every_node(
+	void **state)
 {
 	struct tree *t = open_tree(5, 2, 1, 1 << 20);
 	uint64_t version, old, now;
@@ -511,10 +514,12 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 	close_tree(t);
 }
 
-/* What node 2 prefetches through node 1 is under way at node 0's storage when a program on node 2 asks for it. */
+/* What node 2 prefetches through node 1 is under way at node 0's storage when a program on node 2
+ * asks for it. */
 static void who_waits_for_what_was_prefetched_is_heard_at_the_origin(void **state)
 {
-	struct cop_ask later = {.kind = COP_ASK_ENTRY, .path = "f", .later = true}, now = {.kind = COP_ASK_ENTRY, .path = "f"};
+	struct cop_ask later = {.kind = COP_ASK_ENTRY, .path = "f", .later = true},
+		       now = {.kind = COP_ASK_ENTRY, .path = "f"};
 	struct tree *t = open_tree(3, 1, 1, 1 << 20);
 	struct asked prefetch, between, program[2];
 
@@ -553,8 +558,12 @@ static void a_malformed_request_is_refused(void **state)
 
 	(void)state;
 	for (size_t len = 0; len < 40; len++) {
-		struct cop_rpc_call call = {.rank = 0, .op = COP_ASK_CHUNK, .payload = payload, .payload_len = len,
-			.done = called, .arg = &status};
+		struct cop_rpc_call call = {.rank = 0,
+			.op = COP_ASK_CHUNK,
+			.payload = payload,
+			.payload_len = len,
+			.done = called,
+			.arg = &status};
 
 		status = 1;
 		payload[24] = 200; /* a path longer than what follows */
@@ -580,12 +589,15 @@ int main(void)
 		cmocka_unit_test(a_refusal_is_kept_until_the_ttl_is_over),
 		cmocka_unit_test(a_file_that_changed_gives_estale_and_its_name_is_asked_again),
 		cmocka_unit_test(a_check_tells_whether_a_directory_is_still_the_same),
-		cmocka_unit_test(of_a_directory_that_changed_known_names_stay_and_new_ones_come_on_every_node),
+		cmocka_unit_test(
+			of_a_directory_that_changed_known_names_stay_and_new_ones_come_on_every_node),
 		cmocka_unit_test(who_is_behind_gets_what_the_parent_has_without_the_origin),
 		cmocka_unit_test(what_is_known_survives_a_directory_that_cannot_be_read),
 		cmocka_unit_test(when_bytes_are_gone_the_directory_is_new_as_a_whole),
-		cmocka_unit_test(a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again),
-		cmocka_unit_test(a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_it),
+		cmocka_unit_test(
+			a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again),
+		cmocka_unit_test(
+			a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_it),
 		cmocka_unit_test(who_waits_for_what_was_prefetched_is_heard_at_the_origin),
 		cmocka_unit_test(a_malformed_request_is_refused),
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trees of nodes in one process, for the tests of this folder: fake fabric, fake origins, the real rpc, cache and coop. */
+/* Trees of nodes in one process, for the tests of this folder: fake fabric, fake origins, the real
+ * rpc, cache and coop. */
 #ifndef COP_COOP_TESTING_H
 #define COP_COOP_TESTING_H
 
@@ -61,13 +62,22 @@ static inline void serve(void *ctx, struct cop_rpc_req *req)
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
 
-static inline void open_node(struct tree *t, uint32_t rank, uint32_t fanout, uint32_t stripes, uint64_t budget)
+static inline void open_node(
+	struct tree *t, uint32_t rank, uint32_t fanout, uint32_t stripes, uint64_t budget)
 {
 	struct node *n = &t->node[rank];
-	struct cop_rpc_conf rpc = {.rank = rank, .nodes = t->count, .peer_timeout_ms = 3000, .stats = &n->stats,
-		.ctx = n, .resolve = resolve, .serve = serve};
-	struct cop_coop_conf conf = {.topo = {t->count, fanout, stripes}, .rank = rank, .chunk_bytes = CHUNK,
-		.enoent_ttl_ms = 1, .stats = &n->stats};
+	struct cop_rpc_conf rpc = {.rank = rank,
+		.nodes = t->count,
+		.peer_timeout_ms = 3000,
+		.stats = &n->stats,
+		.ctx = n,
+		.resolve = resolve,
+		.serve = serve};
+	struct cop_coop_conf conf = {.topo = {t->count, fanout, stripes},
+		.rank = rank,
+		.chunk_bytes = CHUNK,
+		.enoent_ttl_ms = 1,
+		.stats = &n->stats};
 
 	n->tree = t;
 	n->rank = rank;
@@ -83,7 +93,8 @@ static inline void open_node(struct tree *t, uint32_t rank, uint32_t fanout, uin
 	assert_non_null(n->coop);
 }
 
-static inline struct tree *open_tree(uint32_t count, uint32_t fanout, uint32_t stripes, uint64_t budget)
+static inline struct tree *open_tree(
+	uint32_t count, uint32_t fanout, uint32_t stripes, uint64_t budget)
 {
 	struct tree *t = calloc(1, sizeof(*t));
 
@@ -186,8 +197,11 @@ static inline struct cop_attr attr_of(struct tree *t, uint32_t rank, const char 
 
 static inline struct cop_ask chunk(const struct cop_attr *attr, const char *path, uint64_t index)
 {
-	return (struct cop_ask){.kind = COP_ASK_CHUNK, .path = path, .version = attr->version,
-		.size = attr->size, .index = index};
+	return (struct cop_ask){.kind = COP_ASK_CHUNK,
+		.path = path,
+		.version = attr->version,
+		.size = attr->size,
+		.index = index};
 }
 
 static inline size_t origin_jobs(struct tree *t)

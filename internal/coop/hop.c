@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step of a flight: ask the ancestor, judge its answer, go to the next one if it is dead or could not answer. The way is up only
- * and ends at this node's own origin, so a flight ends however many of them fail. */
+/* One step of a flight: ask the ancestor, judge its answer, go to the next one if it is dead or
+ * could not answer. The way is up only and ends at this node's own origin, so a flight ends however
+ * many of them fail. */
 #include "coop/coop_priv.h"
 
 #include <assert.h>
@@ -23,8 +24,8 @@ static void next_ancestor(struct flight *f, int why)
 	cop_stats_add(c->conf.stats, COP_FABRIC_RETRIES, 1);
 	if (atomic_exchange(&c->parent[f->stripe], f->hop) != f->hop) {
 		cop_stats_add(c->conf.stats, COP_FABRIC_FAILOVERS, 1);
-		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->stripe, dead,
-			strerror(-why), f->hop == COP_TOPO_NONE ? -1 : (int)f->hop);
+		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->stripe,
+			dead, strerror(-why), f->hop == COP_TOPO_NONE ? -1 : (int)f->hop);
 	}
 	cop_coop_send(f);
 }
@@ -94,21 +95,25 @@ static void unsound(struct flight *f, void *data)
 		next_ancestor(f, -EBADMSG);
 }
 
-/* The one line that sites count to see every node come to life, under the names that they know (copper-formats(5)). */
+/* The one line that sites count to see every node come to life, under the names that they know
+ * (copper-formats(5)). */
 static void note_first(struct flight *f)
 {
-	static const char *const names[COP_ASK_LAST + 1] = {
-		[COP_ASK_LISTING] = "readdir", [COP_ASK_ENTRY] = "lstat", [COP_ASK_CHUNK] = "readfile"};
+	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "readdir",
+		[COP_ASK_ENTRY] = "lstat",
+		[COP_ASK_CHUNK] = "readfile"};
 	struct cop_coop *c = f->coop;
 
 	if (!names[f->ask.kind] || atomic_load(&c->heard) || atomic_exchange(&c->heard, true))
 		return;
-	cop_log_info("first successful parent rpc_%s completed after %llu us since provider startup; path=/%s",
-		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000, f->ask.path);
+	cop_log_info(
+		"first successful parent rpc_%s completed after %llu us since provider startup; path=/%s",
+		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000,
+		f->ask.path);
 }
 
-/* A packed chunk came into the flight's buffer, for an unpacked one, which is given back when the chunk lands elsewhere. Without memory
- * it stays there. */
+/* A packed chunk came into the flight's buffer, for an unpacked one, which is given back when the
+ * chunk lands elsewhere. Without memory it stays there. */
 static void shrink(const struct flight *f, struct cop_landing *l)
 {
 	void *data = l->packed ? malloc(l->len) : NULL;
@@ -143,7 +148,8 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	}
 }
 
-/* This node could not ask or could not take the answer. That is no ancestor's fault, and none can help. */
+/* This node could not ask or could not take the answer. That is no ancestor's fault, and none can
+ * help. */
 static void ask_nobody(struct flight *f)
 {
 	cop_stats_add(f->coop->conf.stats, COP_FABRIC_RETRIES, 1);
@@ -164,7 +170,8 @@ static void unanswered(struct flight *f, int rc)
 		next_ancestor(f, rc);
 }
 
-/* The answer is there and was not fetched. It is asked for again when there is room for it; one that never ends growing is not sound. */
+/* The answer is there and was not fetched. It is asked for again when there is room for it; one
+ * that never ends growing is not sound. */
 static void too_long(struct flight *f, size_t len)
 {
 	if (f->ask.kind == COP_ASK_CHUNK || len <= f->room || len > COP_RPC_BODY_MAX)
@@ -179,8 +186,9 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct flight *f = arg;
 
-	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu", cop_coop_kind_name(f->ask.kind), f->ask.path,
-		(unsigned long long)f->ask.index, f->hop, r->status, r->body_len);
+	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu",
+		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
+		f->hop, r->status, r->body_len);
 	if (!r->answered && r->status == -EMSGSIZE) {
 		too_long(f, r->body_len);
 	} else if (!r->answered) {
@@ -202,7 +210,8 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 void cop_coop_send(struct flight *f)
 {
 	uint8_t payload[REQUEST_MAX];
-	struct cop_rpc_call call = {.op = (uint8_t)f->ask.kind, .payload = payload, .done = answered, .arg = f};
+	struct cop_rpc_call call = {
+		.op = (uint8_t)f->ask.kind, .payload = payload, .done = answered, .arg = f};
 
 	if (atomic_load(&f->coop->closing)) {
 		cop_coop_fail(f, -ESHUTDOWN);
@@ -215,9 +224,11 @@ void cop_coop_send(struct flight *f)
 		return;
 	}
 	call.rank = f->hop;
-	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u", cop_coop_kind_name(f->ask.kind), f->ask.path,
-		(unsigned long long)f->ask.index, f->hop);
-	call.payload_len = cop_coop_request(&f->ask, atomic_load(&f->obj->patient) ? ASK_LATER : ASK_NOW, payload, sizeof(payload));
+	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u",
+		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
+		f->hop);
+	call.payload_len = cop_coop_request(&f->ask,
+		atomic_load(&f->obj->patient) ? ASK_LATER : ASK_NOW, payload, sizeof(payload));
 	call.body_max = f->room;
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
@@ -239,13 +250,15 @@ void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask)
 {
 	uint32_t parent = atomic_load(&c->parent[cop_coop_stripe(c, ask)]);
 	uint8_t payload[REQUEST_MAX];
-	struct cop_rpc_call call = {.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};
+	struct cop_rpc_call call = {
+		.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};
 	struct cop_key key = cop_coop_key(ask);
 
 	if (!cop_cache_hurry(c->conf.cache, &key) || atomic_load(&c->closing))
 		return;
 	if (parent == COP_TOPO_NONE || !c->conf.rpc) {
-		cop_origin_hurry(c->conf.origin, ask->path, ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
+		cop_origin_hurry(c->conf.origin, ask->path,
+			ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
 		return;
 	}
 	call.payload_len = cop_coop_request(ask, ASK_HURRY, payload, sizeof(payload));

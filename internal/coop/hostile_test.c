@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A leaf that holds the job's secret and asks wrongly: by the public protocol, with every field wrong in turn. Whatever it asks, and
- * whenever, the others get what they would have got without it. Node 0 is the root, node 1 its child, node 2 the hostile one. */
+/* A leaf that holds the job's secret and asks wrongly: by the public protocol, with every field
+ * wrong in turn. Whatever it asks, and whenever, the others get what they would have got without
+ * it. Node 0 is the root, node 1 its child, node 2 the hostile one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,7 +48,8 @@ static void received(void *ctx, const void *msg, size_t len)
 
 	assert_int_equal(cop_frame_parse(msg, len, &f), 0);
 	if (f.type == COP_FRAME_WELCOME)
-		h->in = cop_welcome_read(&h->secret, h->hello, h->hello_len, msg, len, &h->session, &h->keys) == 0;
+		h->in = cop_welcome_read(&h->secret, h->hello, h->hello_len, msg, len, &h->session,
+				&h->keys) == 0;
 	else if (f.type == COP_FRAME_REPLY)
 		h->replies++;
 }
@@ -77,7 +79,8 @@ static void shoot(struct hostile *h, const void *msg, size_t len)
 static void ask_wrongly(struct hostile *h, const struct question *q)
 {
 	static uint8_t msg[COP_FABRIC_MSG_MAX];
-	struct cop_frame f = {.type = COP_FRAME_REQUEST, .session = h->session, .request = ++h->requests};
+	struct cop_frame f = {
+		.type = COP_FRAME_REQUEST, .session = h->session, .request = ++h->requests};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
 
 	cop_wr_u8(&w, q->op);
@@ -95,11 +98,14 @@ static void ask_wrongly(struct hostile *h, const struct question *q)
 static void join(struct hostile *h, struct tree *t)
 {
 	struct cop_fabric_conf conf = {.events = {.ctx = h, .recv = received, .tick = tick}};
-	struct cop_hello hello = {.from = 2, .to = 1, .session = 7, .address = "fake://n2", .address_len = 9};
+	struct cop_hello hello = {
+		.from = 2, .to = 1, .session = 7, .address = "fake://n2", .address_len = 9};
 
 	*h = (struct hostile){.t = t};
 	assert_int_equal(cop_fabric_fake_open(t->net, "n2", &conf, &h->fabric), 0);
-	assert_int_equal(cop_fabric_reg(h->fabric, h->landing, sizeof(h->landing), &h->mr, &h->addr, &h->key), 0);
+	assert_int_equal(cop_fabric_reg(h->fabric, h->landing, sizeof(h->landing), &h->mr, &h->addr,
+				 &h->key),
+		0);
 	h->hello_len = cop_hello_write(&h->secret, &hello, h->hello);
 	shoot(h, h->hello, h->hello_len);
 	assert_true(h->in);
@@ -150,7 +156,8 @@ static void check_chunks(struct tree *t, uint32_t rank, const struct right *righ
 	}
 }
 
-static void take(struct tree *t, uint32_t rank, enum cop_ask_kind kind, const char *path, uint64_t version, struct asked *a)
+static void take(struct tree *t, uint32_t rank, enum cop_ask_kind kind, const char *path,
+	uint64_t version, struct asked *a)
 {
 	ask(t, rank, (struct cop_ask){.kind = kind, .path = path, .version = version}, a);
 	settle(t);
@@ -226,12 +233,18 @@ static struct right what_is_right(struct tree *t, const uint8_t *data)
 
 /* ---- the questions ---- */
 
-static const uint64_t wrong_sizes[] = {0, 1, 17, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1, SIZE - 1, SIZE + 1, 3 * CHUNK,
-	3 * CHUNK + 1, 4 * CHUNK, COP_GIB, (uint64_t)INT64_MAX, UINT64_MAX - 1, UINT64_MAX};
+static const uint64_t wrong_sizes[] = {0, 1, 17, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK,
+	2 * CHUNK + 1, SIZE - 1, SIZE + 1, 3 * CHUNK, 3 * CHUNK + 1, 4 * CHUNK, COP_GIB,
+	(uint64_t)INT64_MAX, UINT64_MAX - 1, UINT64_MAX};
 
 static struct question about_chunk(const struct right *right, uint64_t index)
 {
-	return (struct question){.op = COP_ASK_CHUNK, .version = right->file.version, .size = SIZE, .index = index, .path = "d/f", .path_len = 3};
+	return (struct question){.op = COP_ASK_CHUNK,
+		.version = right->file.version,
+		.size = SIZE,
+		.index = index,
+		.path = "d/f",
+		.path_len = 3};
 }
 
 typedef void scene(struct hostile *h, const struct right *right);
@@ -292,8 +305,10 @@ static void ask_and_be_joined(struct hostile *h, const struct right *right)
 			for (uint32_t r = 0; r < 2; r++) {
 				assert_int_equal(a[r].calls, 1);
 				assert_int_equal(a[r].rc, 0);
-				assert_int_equal(a[r].obj->len, cop_coop_chunk_len(h->t->node[r].coop, SIZE, index));
-				assert_memory_equal(a[r].obj->data, right->data + index * CHUNK, a[r].obj->len);
+				assert_int_equal(a[r].obj->len,
+					cop_coop_chunk_len(h->t->node[r].coop, SIZE, index));
+				assert_memory_equal(
+					a[r].obj->data, right->data + index * CHUNK, a[r].obj->len);
 				forget(&a[r]);
 			}
 		}
@@ -305,7 +320,8 @@ static void who_asks_at_the_same_time_is_not_drawn_in(void **state)
 	play(ask_and_be_joined);
 }
 
-static const uint64_t odd[] = {0, 1, 2, 3, 255, 4096, (uint64_t)1 << 32, (uint64_t)1 << 52, INT64_MAX, UINT64_MAX / CHUNK, UINT64_MAX};
+static const uint64_t odd[] = {0, 1, 2, 3, 255, 4096, (uint64_t)1 << 32, (uint64_t)1 << 52,
+	INT64_MAX, UINT64_MAX / CHUNK, UINT64_MAX};
 
 static void ask_with_odd_numbers(struct hostile *h, const struct right *right)
 {
@@ -315,9 +331,12 @@ static void ask_with_odd_numbers(struct hostile *h, const struct right *right)
 				struct question q = about_chunk(right, 1);
 
 				q.op = op;
-				q.path = op == COP_ASK_STATFS || op == COP_ASK_MANIFEST ? "" : op == COP_ASK_CHUNK || op == COP_ASK_HOLES ? "d/f" : "d";
+				q.path = op == COP_ASK_STATFS || op == COP_ASK_MANIFEST ? ""
+					 : op == COP_ASK_CHUNK || op == COP_ASK_HOLES   ? "d/f"
+											: "d";
 				q.path_len = strlen(q.path);
-				*(uint64_t *[]){&q.version, &q.size, &q.index, &q.land_addr, &q.land_key, &q.land_len, &q.size}[field] = odd[i];
+				*(uint64_t *[]){&q.version, &q.size, &q.index, &q.land_addr,
+					&q.land_key, &q.land_len, &q.size}[field] = odd[i];
 				q.when = field == 6 ? (uint8_t)odd[i] : 0;
 				ask_wrongly(h, &q);
 				settle(h->t);
@@ -332,8 +351,9 @@ static void every_number_may_be_odd(void **state)
 
 static void ask_with_bad_paths(struct hostile *h, const struct right *right)
 {
-	static const char *const bad[] = {"", "/", "/d", "d/", "d//f", "./d/f", "d/./f", "d/../d/f", "..", "../../etc/passwd", "d/other", "d/none", "D/F",
-		"d/f/x", "d/f\0x", "\xff\xfe"};
+	static const char *const bad[] = {"", "/", "/d", "d/", "d//f", "./d/f", "d/./f", "d/../d/f",
+		"..", "../../etc/passwd", "d/other", "d/none", "D/F", "d/f/x", "d/f\0x",
+		"\xff\xfe"};
 	char longest[4097];
 
 	memset(longest, 'n', sizeof(longest));
@@ -343,7 +363,9 @@ static void ask_with_bad_paths(struct hostile *h, const struct right *right)
 
 			q.op = op;
 			q.path = i < COP_ARRAY_SIZE(bad) ? bad[i] : longest;
-			q.path_len = i == 14 ? 5 : i < COP_ARRAY_SIZE(bad) ? strlen(q.path) : sizeof(longest);
+			q.path_len = i == 14                   ? 5
+				     : i < COP_ARRAY_SIZE(bad) ? strlen(q.path)
+							       : sizeof(longest);
 			ask_wrongly(h, &q);
 			q.size = q.index = 0;
 			ask_wrongly(h, &q);
@@ -384,7 +406,8 @@ static void ask_for_what_never_was(struct hostile *h, const struct right *right)
 		settle(t);
 	}
 	for (uint32_t r = 0; r < 2; r++) {
-		struct cop_obj *obj = cop_coop_peek(t->node[r].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
+		struct cop_obj *obj = cop_coop_peek(
+			t->node[r].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
 
 		assert_non_null(obj);
 		cop_obj_put(t->node[r].cache, obj);
@@ -405,7 +428,9 @@ static void ask_to_land_elsewhere(struct hostile *h, const struct right *right)
 		for (unsigned i = 0; i < 6; i++) {
 			struct question q = about_chunk(right, index);
 
-			q.land_addr = h->addr + (i == 1 ? sizeof(h->landing) - 1 : i == 2 ? (uint64_t)-1 : 0);
+			q.land_addr = h->addr + (i == 1          ? sizeof(h->landing) - 1
+							: i == 2 ? (uint64_t)-1
+								 : 0);
 			q.land_key = h->key + (i == 3);
 			q.land_len = i == 4 ? 1 : i == 5 ? UINT64_MAX : CHUNK;
 			ask_wrongly(h, &q);
@@ -441,11 +466,15 @@ static void a_reader_stays_inside_of_what_came(void **state)
 			}
 			assert_int_equal(cop_coop_chunk_part(&obj, 0, len, out, &data), 0);
 			assert_int_equal(cop_coop_chunk_part(&obj, len, 0, out, &data), 0);
-			assert_int_equal(cop_coop_chunk_part(&obj, 0, len + 1, out, &data), -EBADMSG);
+			assert_int_equal(
+				cop_coop_chunk_part(&obj, 0, len + 1, out, &data), -EBADMSG);
 			assert_int_equal(cop_coop_chunk_part(&obj, len, 1, out, &data), -EBADMSG);
-			assert_int_equal(cop_coop_chunk_part(&obj, len + 1, 0, out, &data), -EBADMSG);
-			assert_int_equal(cop_coop_chunk_part(&obj, SIZE_MAX, 2, out, &data), -EBADMSG);
-			assert_int_equal(cop_coop_chunk_part(&obj, 1, SIZE_MAX, out, &data), -EBADMSG);
+			assert_int_equal(
+				cop_coop_chunk_part(&obj, len + 1, 0, out, &data), -EBADMSG);
+			assert_int_equal(
+				cop_coop_chunk_part(&obj, SIZE_MAX, 2, out, &data), -EBADMSG);
+			assert_int_equal(
+				cop_coop_chunk_part(&obj, 1, SIZE_MAX, out, &data), -EBADMSG);
 			free(obj.data);
 			free(out);
 		}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What becomes of a directory's names when the storage says something else.
  *
- * A program that has read some files of a directory shall not read others there of another version. So what is known of a directory
- * stays as it is, here and on all nodes that ask through this one: of a newer listing come only the names that are new. That
- * ends where the bytes of what is known can not be had any more. Then the directory is the newer one as a whole: the kernel forgets its
+ * A program that has read some files of a directory shall not read others there of another version.
+ * So what is known of a directory stays as it is, here and on all nodes that ask through this one:
+ * of a newer listing come only the names that are new. That ends where the bytes of what is known
+ * can not be had any more. Then the directory is the newer one as a whole: the kernel forgets its
  * names first, then this node does, and only then does the node hear of it that had asked. */
 #include "coop/coop_priv.h"
 
@@ -52,7 +53,8 @@ static struct cop_obj *peek(struct cop_coop *c, enum cop_ask_kind kind, const ch
 	return obj;
 }
 
-static struct cop_obj *listing_where(struct cop_coop *c, const char *path, uint64_t version, bool same)
+static struct cop_obj *listing_where(
+	struct cop_coop *c, const char *path, uint64_t version, bool same)
 {
 	struct cop_obj *obj = peek(c, COP_ASK_LISTING, path);
 	struct cop_attr dir;
@@ -99,7 +101,8 @@ static void leave(struct cop_coop *c, const char *dir, struct cop_obj *obj)
 	struct leaving *l = NULL;
 
 	if (!atomic_exchange(&obj->disproved, true)) {
-		cop_log_info("names forgotten path=\"/%s\" why=\"the storage has another version\"", dir);
+		cop_log_info("names forgotten path=\"/%s\" why=\"the storage has another version\"",
+			dir);
 		l = c->conf.forget_names ? malloc(sizeof(*l)) : NULL;
 		if (l) {
 			*l = (struct leaving){c, obj};
@@ -113,11 +116,13 @@ static void leave(struct cop_coop *c, const char *dir, struct cop_obj *obj)
 
 static bool says(const struct cop_ask *ask, const struct cop_attr *attr)
 {
-	return cop_version_same(attr->version, ask->version) && (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
+	return cop_version_same(attr->version, ask->version) &&
+	       (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
 }
 
-/* The file is not what the question says. Where that was learned from this node, what it says of the name goes with the directory that
- * it stands in, and is asked again next time. Somebody's wrong question proves nothing against it. */
+/* The file is not what the question says. Where that was learned from this node, what it says of
+ * the name goes with the directory that it stands in, and is asked again next time. Somebody's
+ * wrong question proves nothing against it. */
 static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 {
 	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
@@ -135,7 +140,8 @@ static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 		cop_obj_put(c->conf.cache, entry);
 	}
 	if (list) {
-		if (cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr && says(ask, &e.attr))
+		if (cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr &&
+			says(ask, &e.attr))
 			leave(c, dir, cop_obj_get(list));
 		cop_obj_put(c->conf.cache, list);
 	}
@@ -155,8 +161,9 @@ void cop_coop_doubt(struct cop_coop *c, const char *path, uint64_t version)
 		cop_obj_put(c->conf.cache, obj);
 }
 
-/* Bytes are not those of the version that was asked for. With several trees they came on another way than the name: the question goes
- * on to the tree of the directory, as one about holes, which depends on the version alone. */
+/* Bytes are not those of the version that was asked for. With several trees they came on another
+ * way than the name: the question goes on to the tree of the directory, as one about holes, which
+ * depends on the version alone. */
 static void bytes_gone(struct flight *f)
 {
 	struct cop_coop *c = f->coop;
@@ -186,7 +193,9 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_landing
 	struct cop_cache *cache = f->coop->conf.cache;
 	void *both, *copy;
 	size_t len;
-	int rc = atomic_load(&known->disproved) ? -ESTALE : cop_listing_merge(known->data, l->data, &both, &len);
+	int rc = atomic_load(&known->disproved)
+			 ? -ESTALE
+			 : cop_listing_merge(known->data, l->data, &both, &len);
 
 	if (rc)
 		return rc;
@@ -203,7 +212,8 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_landing
 	return 0;
 }
 
-/* What is known may have become another listing while this one was under way, so it is looked up now. */
+/* What is known may have become another listing while this one was under way, so it is looked up
+ * now. */
 static void take_newer(struct flight *f, struct cop_landing *l)
 {
 	struct cop_coop *c = f->coop;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which ancestors are passed over for a while although they live. A fixed table, by rank: of two that share a slot the later one
- * is remembered, and asking the other one once more costs a round trip. */
+/* Which ancestors are passed over for a while although they live. A fixed table, by rank: of two
+ * that share a slot the later one is remembered, and asking the other one once more costs a round
+ * trip. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ bool cop_coop_rests(struct cop_coop *c, uint32_t rank)
 	if (!atomic_load(&r->count))
 		return false;
 	pthread_mutex_lock(&r->lock);
-	rests = r->slot[i].pause_ms && r->slot[i].rank == rank && cop_now_ms() < r->slot[i].until_ms;
+	rests = r->slot[i].pause_ms && r->slot[i].rank == rank &&
+		cop_now_ms() < r->slot[i].until_ms;
 	pthread_mutex_unlock(&r->lock);
 	return rests;
 }

@@ -86,7 +86,8 @@ void cop_coop_wait_for_room(struct flight *f)
 
 /* ---- answers longer than thought: listings of up to 64 MiB, extents ---- */
 
-/* Some more than is needed now, since a directory may grow while this waits: thus it asks again some thirty times at most. */
+/* Some more than is needed now, since a directory may grow while this waits: thus it asks again
+ * some thirty times at most. */
 static size_t with_margin(size_t len)
 {
 	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));
@@ -108,7 +109,8 @@ void cop_coop_wait_for_more(struct flight *f, size_t len)
 	size_t largest = cop_cache_largest(cache);
 
 	if (len > largest) {
-		cop_log_warn("no room ever kind=%d bytes=%zu path=/%s: give a larger --cache-size", f->ask.kind, len, f->ask.path);
+		cop_log_warn("no room ever kind=%d bytes=%zu path=/%s: give a larger --cache-size",
+			f->ask.kind, len, f->ask.path);
 		cop_coop_fail(f, -ENOMEM);
 		return;
 	}

@@ -8,7 +8,8 @@
 
 #include "log/log.h"
 
-/* What is longer than its room is let go and read again when there is room for it: how many such blobs wait has no bound. */
+/* What is longer than its room is let go and read again when there is room for it: how many such
+ * blobs wait has no bound. */
 static void blob_read(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
@@ -21,8 +22,8 @@ static void blob_read(void *arg, int rc, void *data, size_t len)
 	cop_coop_wait_for_more(f, len);
 }
 
-/* The version of a listing that was young is another one now, if the stamps are the same and old enough: it is read
- * again, for what was made in the tick of the last change is not in it. */
+/* The version of a listing that was young is another one now, if the stamps are the same and old
+ * enough: it is read again, for what was made in the tick of the last change is not in it. */
 static void checked(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
@@ -37,13 +38,14 @@ static void checked(void *arg, int rc, void *data, size_t len)
 	cop_coop_fail(f, rc);
 }
 
-/* One chunk of a group has its bytes, or the group failed. Packing and the checksum happen here, on the origin's worker, once for the
- * whole tree. */
+/* One chunk of a group has its bytes, or the group failed. Packing and the checksum happen here, on
+ * the origin's worker, once for the whole tree. */
 static void land_chunk(struct flight *f, int rc, size_t got)
 {
 	struct cop_landing l = {.data = f->buf, .len = f->buf_len};
 
-	/* It was found to be of this version and size after the read: the storage contradicts itself. */
+	/* It was found to be of this version and size after the read: the storage contradicts
+	 * itself. */
 	if (!rc && got != f->buf_len)
 		rc = -EIO;
 	if (rc) {
@@ -72,7 +74,8 @@ static void group_read(void *arg, int rc, void *data, size_t len)
 		free(group);
 }
 
-/* Leads the chunk beside the run [*first, *last] of f's group, in one direction; false if that ends there. */
+/* Leads the chunk beside the run [*first, *last] of f's group, in one direction; false if that ends
+ * there. */
 static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 {
 	struct cop_ask ask = f->ask;
@@ -88,7 +91,8 @@ static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 
 void cop_coop_gather(struct flight *f)
 {
-	uint64_t per_group = COP_MIN(COP_MAX(COP_COOP_GROUP_BYTES / f->coop->conf.chunk_bytes, 1u), GROUP_MAX);
+	uint64_t per_group =
+		COP_MIN(COP_MAX(COP_COOP_GROUP_BYTES / f->coop->conf.chunk_bytes, 1u), GROUP_MAX);
 	uint64_t base = f->ask.index - f->ask.index % per_group, at;
 	struct flight *run[GROUP_MAX];
 	uint64_t first = f->ask.index - base, last = first;
@@ -139,10 +143,12 @@ static void own_manifest(struct flight *f)
 
 void cop_coop_read_origin(struct flight *f)
 {
-	struct cop_origin *o = atomic_load(&f->obj->patient) ? cop_origin_later(f->coop->conf.origin) : f->coop->conf.origin;
+	struct cop_origin *o = atomic_load(&f->obj->patient)
+				       ? cop_origin_later(f->coop->conf.origin)
+				       : f->coop->conf.origin;
 
-	cop_log_debug("reading the source kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(f->ask.kind), f->ask.path,
-		(unsigned long long)f->ask.index);
+	cop_log_debug("reading the source kind=%s path=\"/%s\" index=%llu",
+		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index);
 	switch (f->ask.kind) {
 	case COP_ASK_LISTING:
 	case COP_ASK_NEWER:

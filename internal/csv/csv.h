@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* csv: names of any byte in text files and back: CSV fields, lines of raw tables, cells of Markdown; and CSV records out of bytes
- * that nobody vouches for. Pure: it opens no file and knows no column. */
+/* csv: names of any byte in text files and back: CSV fields, lines of raw tables, cells of
+ * Markdown; and CSV records out of bytes that nobody vouches for. Pure: it opens no file and knows
+ * no column. */
 #ifndef COP_CSV_H
 #define COP_CSV_H
 
 #include "base/base.h"
 
-/* ---- writing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* In double quotes, quotes doubled. */
 void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len);
@@ -14,12 +15,13 @@ void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len);
 void cop_csv_field(struct cop_buf *out, const char *text, size_t len);
 /* A line of a raw table: newline as \n, backslash as \\. */
 void cop_csv_escaped(struct cop_buf *out, const char *text, size_t len);
-/* Undoes that in place and returns the new length; a backslash before anything else stays, as Copper 1.0 wrote it. */
+/* Undoes that in place and returns the new length; a backslash before anything else stays, as
+ * Copper 1.0 wrote it. */
 size_t cop_csv_unescape(char *text, size_t len);
 /* A code span that fits into a table's cell and holds no control bytes. */
 void cop_csv_markdown(struct cop_buf *out, const char *text, size_t len);
 
-/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 #define COP_CSV_FIELDS_MAX 16
 #define COP_CSV_RECORD_MAX (256 * COP_KIB)
@@ -51,8 +53,9 @@ struct cop_csv_record {
 /* -ENOMEM. One reader may be opened again for another input without freeing it. */
 int cop_csv_open(struct cop_csv *c, cop_csv_read *read, void *arg);
 void cop_csv_free(struct cop_csv *c);
-/* 1: a record; 0: the end; -EBADMSG: not CSV, see why; else what read returned. Empty lines are passed over; a line ends with LF or
- * CR LF (RFC 4180); a quoted field may hold line ends; no field holds a NUL byte. */
+/* 1: a record; 0: the end; -EBADMSG: not CSV, see why; else what read returned. Empty lines are
+ * passed over; a line ends with LF or CR LF (RFC 4180); a quoted field may hold line ends; no field
+ * holds a NUL byte. */
 int cop_csv_next(struct cop_csv *c, struct cop_csv_record *out);
 
 #endif

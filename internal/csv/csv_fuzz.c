@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first byte says how many bytes a read gives at most; whatever is read must be the same with reads of any size, and what is
- * written again as CSV must be read as the same. */
+/* The first byte says how many bytes a read gives at most; whatever is read must be the same with
+ * reads of any size, and what is written again as CSV must be read as the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,10 +52,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc_parts = read_all((const char *)data + 1, size - 1, data[0] + 1u, &parts);
 
 	/* A fault far ahead may be met before the records in front of it are given out. */
-	if (rc != rc_parts || (!rc && (whole.len != parts.len || (whole.len && memcmp(whole.data, parts.data, whole.len)))))
+	if (rc != rc_parts ||
+		(!rc && (whole.len != parts.len ||
+				(whole.len && memcmp(whole.data, parts.data, whole.len)))))
 		abort();
-	if (!rc && whole.len && (read_all(whole.data, whole.len, SIZE_MAX, &again) || again.len != whole.len ||
-		memcmp(again.data, whole.data, whole.len)))
+	if (!rc && whole.len &&
+		(read_all(whole.data, whole.len, SIZE_MAX, &again) || again.len != whole.len ||
+			memcmp(again.data, whole.data, whole.len)))
 		abort();
 	cop_buf_free(&whole);
 	cop_buf_free(&parts);

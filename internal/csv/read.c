@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A record is looked for first, in what was read so far, and then taken apart in place: undoing quotes only ever shortens. */
+/* A record is looked for first, in what was read so far, and then taken apart in place: undoing
+ * quotes only ever shortens. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,8 @@ static int refill(struct cop_csv *c)
 	return n > 0;
 }
 
-/* Finds the line end of the next record, at start + *end. 1: there is one; 0: only the end of the input. */
+/* Finds the line end of the next record, at start + *end. 1: there is one; 0: only the end of the
+ * input. */
 static int find_end(struct cop_csv *c, size_t *end)
 {
 	bool quoted = false;

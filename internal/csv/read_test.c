@@ -26,7 +26,8 @@ static ssize_t give(void *arg, void *data, size_t len)
 	return (ssize_t)n;
 }
 
-/* The records as [a|b] one after the other, "cut" after one without a line end, the fault at the end. */
+/* The records as [a|b] one after the other, "cut" after one without a line end, the fault at the
+ * end. */
 static void check_steps(const char *text, size_t len, size_t step, const char *want)
 {
 	struct input in = {.text = text, .len = len, .step = step};
@@ -92,8 +93,10 @@ static void what_is_no_csv_is_refused_with_its_line(void **state)
 	CHECK("\"a\"b,\"\"\n", "1:there is text after a closing quote");
 	CHECK("\"a\nb\"\n\"c\"d\n", "[a\nb]3:there is text after a closing quote");
 	check_bytes("a\0b\n", 4, "1:it holds a NUL byte, which no text does");
-	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n", "[1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16]");
-	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,\n", "1:a line has more fields than any that Copper writes");
+	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n",
+		"[1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16]");
+	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,\n",
+		"1:a line has more fields than any that Copper writes");
 }
 
 static void a_line_without_end_takes_no_memory_without_end(void **state)
@@ -103,7 +106,8 @@ static void a_line_without_end_takes_no_memory_without_end(void **state)
 	(void)state;
 	assert_non_null(text);
 	memset(text, 'x', COP_CSV_RECORD_MAX + 2);
-	check_steps(text, COP_CSV_RECORD_MAX + 2, SIZE_MAX, "1:a line is longer than any that Copper writes");
+	check_steps(text, COP_CSV_RECORD_MAX + 2, SIZE_MAX,
+		"1:a line is longer than any that Copper writes");
 	text[0] = text[COP_CSV_RECORD_MAX - 1] = '\n';
 	memset(text + 1, '\n', 5);
 	memset(text + 6, ',', 3);

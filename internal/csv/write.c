@@ -48,7 +48,8 @@ size_t cop_csv_unescape(char *text, size_t len)
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		bool pair = text[i] == '\\' && i + 1 < len && (text[i + 1] == 'n' || text[i + 1] == '\\');
+		bool pair = text[i] == '\\' && i + 1 < len &&
+			    (text[i + 1] == 'n' || text[i + 1] == '\\');
 
 		text[n++] = !pair ? text[i] : text[i + 1] == 'n' ? '\n' : '\\';
 		i += pair;

@@ -77,7 +77,8 @@ static int connect_failed(struct call *c, int code)
 	case EAGAIN:
 		return timed_out(c);
 	default:
-		return cop_err_set(c->err, code, "cannot reach the Copper process at %s: %m", c->path);
+		return cop_err_set(
+			c->err, code, "cannot reach the Copper process at %s: %m", c->path);
 	}
 }
 
@@ -88,7 +89,8 @@ static int connect_server(struct call *c)
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 
 	if (strlen(c->path) >= sizeof(sa.sun_path))
-		return cop_err_set(c->err, ENAMETOOLONG, "%s is too long for a socket's path", c->path);
+		return cop_err_set(
+			c->err, ENAMETOOLONG, "%s is too long for a socket's path", c->path);
 	memcpy(sa.sun_path, c->path, strlen(c->path) + 1);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
@@ -148,7 +150,8 @@ static int receive(struct call *c)
 
 	for (;;) {
 		now = cop_now_ms();
-		ready = poll(&p, 1, until > now ? (int)COP_MIN(until - now, (uint64_t)INT32_MAX) : 0);
+		ready = poll(
+			&p, 1, until > now ? (int)COP_MIN(until - now, (uint64_t)INT32_MAX) : 0);
 		if (ready > 0)
 			break;
 		if (ready == 0 && cop_now_ms() >= until)
@@ -198,7 +201,7 @@ static int parse_status(struct call *c, const char *text, struct cop_ctl_reply *
 	int n = 0;
 
 	if (sscanf(text, "status %d %n", &reply->status, &n) != 1 || n == 0 ||
-	    cop_parse_u64(text + n, &len) || len > COP_CTL_REPLY_MAX)
+		cop_parse_u64(text + n, &len) || len > COP_CTL_REPLY_MAX)
 		return bad_reply(c);
 	reply->len = len;
 	return 0;
@@ -211,7 +214,7 @@ static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 	int rc;
 
 	while (!(rc = next_line(c, &len)) &&
-	       strncmp(c->in.data, progress, sizeof(progress) - 1) == 0) {
+		strncmp(c->in.data, progress, sizeof(progress) - 1) == 0) {
 		const char *text = c->in.data + sizeof(progress) - 1;
 
 		snprintf(c->last, sizeof(c->last), "%s", text);

@@ -133,7 +133,8 @@ static void replies_in_bad_form_are_refused(void **state)
 
 static void a_server_that_goes_away_is_an_error_and_says_so(void **state)
 {
-	static const char *const cut[] = {"", "prog", "progress x\n", "status 0 5", "status 0 5\nabc"};
+	static const char *const cut[] = {
+		"", "prog", "progress x\n", "status 0 5", "status 0 5\nabc"};
 	struct cop_ctl_reply reply;
 	struct cop_err err = {0};
 

@@ -77,8 +77,8 @@ void cop_ctl_say(struct cop_ctl_conn *conn, const char *text)
 	wake(conn->ctl);
 }
 
-/* Puts the reply behind what waits to be sent. A reply without memory closes the connection, which the client
- * can tell from an answer. */
+/* Puts the reply behind what waits to be sent. A reply without memory closes the connection, which
+ * the client can tell from an answer. */
 static void queue_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len)
 {
 	pthread_mutex_lock(&conn->ctl->lock);
@@ -187,7 +187,8 @@ void cop_ctl_conn_write(struct cop_ctl_conn *conn)
 		conn->deadline_ms = UINT64_MAX;
 }
 
-/* A reply that failed for want of memory counts as something to send: sending it closes the connection. */
+/* A reply that failed for want of memory counts as something to send: sending it closes the
+ * connection. */
 bool cop_ctl_conn_wants_write(struct cop_ctl_conn *conn)
 {
 	bool waiting;
@@ -213,7 +214,8 @@ bool cop_ctl_conn_replied(struct cop_ctl_conn *conn)
 	return final;
 }
 
-/* Replied to and sent, or the client left before it asked, or after and the handler knows by now. */
+/* Replied to and sent, or the client left before it asked, or after and the handler knows by now.
+ */
 bool cop_ctl_conn_finished(struct cop_ctl_conn *conn)
 {
 	bool final = cop_ctl_conn_replied(conn);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client of the control socket sends, in pieces: the first byte says how long they are. The handler sees at most one line, whole. */
+/* What a client of the control socket sends, in pieces: the first byte says how long they are. The
+ * handler sees at most one line, whole. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +22,8 @@ static void handler(void *ctx, struct cop_ctl_conn *conn, char *line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct cop_ctl c = {.wake_fd = -1, .handler = handler, .lock = PTHREAD_MUTEX_INITIALIZER, .refs = 1};
+	static struct cop_ctl c = {
+		.wake_fd = -1, .handler = handler, .lock = PTHREAD_MUTEX_INITIALIZER, .refs = 1};
 	struct cop_ctl_conn *conn;
 	size_t piece, at = 1;
 	int fd[2];
@@ -32,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	conn = cop_ctl_conn_new(&c, fd[0]);
 	if (!conn)
 		abort();
-	for (piece = (size_t)data[0] * 32 + 1; at < size && conn->fd >= 0 && !conn->asked; at += piece) {
+	for (piece = (size_t)data[0] * 32 + 1; at < size && conn->fd >= 0 && !conn->asked;
+		at += piece) {
 		if (send(fd[1], data + at, COP_MIN(piece, size - at), MSG_NOSIGNAL) < 0)
 			abort();
 		cop_ctl_conn_read(conn);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside ctl. There is one lock, cop_ctl.lock. It protects the reference counts and what handlers and the server's thread
- * both touch: `out`, `final` and `gone` of a connection, and `stopping`. Everything else of a connection belongs to the thread. No system
- * call but the wake-up is made by the functions that any thread may call. */
+/* Inside ctl. There is one lock, cop_ctl.lock. It protects the reference counts and what handlers
+ * and the server's thread both touch: `out`, `final` and `gone` of a connection, and `stopping`.
+ * Everything else of a connection belongs to the thread. No system call but the wake-up is made by
+ * the functions that any thread may call. */
 #ifndef COP_CTL_PRIV_H
 #define COP_CTL_PRIV_H
 
@@ -20,8 +21,8 @@ struct cop_ctl_socket {
 	uint64_t dev, ino; /* of the socket's file: another one there is not ours to remove */
 };
 
-int cop_ctl_socket_open(struct cop_ctl_socket *s, const char *path, const char *key,
-	struct cop_err *err);
+int cop_ctl_socket_open(
+	struct cop_ctl_socket *s, const char *path, const char *key, struct cop_err *err);
 void cop_ctl_socket_close(struct cop_ctl_socket *s);
 /* The folder is a directory of ours that nobody else can write to or look into. */
 int cop_ctl_dir_check(const char *dir, struct cop_err *err);
@@ -56,8 +57,8 @@ struct cop_ctl {
 	pthread_mutex_t lock;
 	unsigned refs; /* the owner's and one per connection */
 	bool stopping;
-	/* The slot of a client that left stays taken until its handler replied: no more than this many
-	 * requests are ever open. */
+	/* The slot of a client that left stays taken until its handler replied: no more than this
+	 * many requests are ever open. */
 	struct cop_ctl_conn *conn[COP_CTL_CLIENTS];
 };
 

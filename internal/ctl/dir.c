@@ -48,19 +48,20 @@ static int put_dir(char *out, size_t size, struct cop_err *err, const char *dir,
 	int n = snprintf(out, size, "%s%s", dir, rest);
 
 	if (n < 0 || (size_t)n >= size)
-		return cop_err_set(err, ENAMETOOLONG, "the control directory %s%s has too long a name",
-			dir, rest);
+		return cop_err_set(err, ENAMETOOLONG,
+			"the control directory %s%s has too long a name", dir, rest);
 	return make_dir(out, err);
 }
 
-/* Absolute, and a directory of ours: what the specification of XDG_RUNTIME_DIR demands. That of a login (pam_systemd(8)) is none for a
- * node: a job has none or another, and it is removed under a node that ssh started when that login ends. */
+/* Absolute, and a directory of ours: what the specification of XDG_RUNTIME_DIR demands. That of a
+ * login (pam_systemd(8)) is none for a node: a job has none or another, and it is removed under a
+ * node that ssh started when that login ends. */
 static bool usable(const char *dir)
 {
 	struct stat st;
 
-	return dir && strncmp(dir, LOGINS, strlen(LOGINS)) != 0 && dir[0] == '/' && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
-		st.st_uid == geteuid();
+	return dir && strncmp(dir, LOGINS, strlen(LOGINS)) != 0 && dir[0] == '/' &&
+	       stat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
 int cop_ctl_dir(const char *override, char *out, size_t size, struct cop_err *err)
@@ -125,7 +126,8 @@ void cop_ctl_noted(const char *path, char words[COP_CTL_NOTE_SIZE])
 
 	words[0] = '\0';
 	path_beside(path, ".note", file);
-	if (lstat(file, &st) || !S_ISREG(st.st_mode) || cop_read_file(file, COP_CTL_NOTE_SIZE - 1, &text, &len))
+	if (lstat(file, &st) || !S_ISREG(st.st_mode) ||
+		cop_read_file(file, COP_CTL_NOTE_SIZE - 1, &text, &len))
 		return;
 	memcpy(words, text, len + 1);
 	free(text);
@@ -147,10 +149,11 @@ static bool read_key(const char *dir, const char *name, char **key, char path[CO
 	if (asprintf(&file, "%s/%s", dir, name) < 0)
 		return false;
 	if (lstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
-	    cop_read_file(file, COP_CTL_KEY_MAX, key, &len) == 0) {
-		good = strlen(*key) == len && cop_ctl_path(dir, *key, path, COP_CTL_PATH_SIZE) == 0 &&
-			strncmp(strrchr(path, '/') + 1, name, DIGITS) == 0 &&
-			lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+		cop_read_file(file, COP_CTL_KEY_MAX, key, &len) == 0) {
+		good = strlen(*key) == len &&
+		       cop_ctl_path(dir, *key, path, COP_CTL_PATH_SIZE) == 0 &&
+		       strncmp(strrchr(path, '/') + 1, name, DIGITS) == 0 &&
+		       lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 		if (!good)
 			free(*key);
 	}
@@ -158,8 +161,8 @@ static bool read_key(const char *dir, const char *name, char **key, char path[CO
 	return good;
 }
 
-int cop_ctl_list(const char *dir, void (*found)(void *ctx, const char *key, const char *path),
-	void *ctx)
+int cop_ctl_list(
+	const char *dir, void (*found)(void *ctx, const char *key, const char *path), void *ctx)
 {
 	char path[COP_CTL_PATH_SIZE], *key;
 	DIR *d = opendir(dir);

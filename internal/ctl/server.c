@@ -120,8 +120,7 @@ static void serve(struct cop_ctl_conn *conn, short events)
 /* Sleeps until something happens or until_ms, and serves it. */
 static void turn(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 {
-	struct pollfd p[COP_CTL_CLIENTS + 2] = {
-		{.fd = c->wake_fd, .events = POLLIN},
+	struct pollfd p[COP_CTL_CLIENTS + 2] = {{.fd = c->wake_fd, .events = POLLIN},
 		{.fd = accepting && free_slot(c) >= 0 ? c->socket.fd : -1, .events = POLLIN}};
 	uint64_t now = cop_now_ms();
 	eventfd_t value;

@@ -251,7 +251,7 @@ static void an_idle_server_uses_no_processor_time(void **state)
 	usleep(300000);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
 	assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec <
-		30000000L);
+		    30000000L);
 	cop_ctl_reply(take_kept(s), 0, "", 0);
 	close(fd);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening socket. Whoever looks whether a socket is alive and replaces or removes it holds a lock on the
- * folder, so that two starting processes cannot both find one dead and the second remove the first's. */
+/* The listening socket. Whoever looks whether a socket is alive and replaces or removes it holds a
+ * lock on the folder, so that two starting processes cannot both find one dead and the second
+ * remove the first's. */
 #include "ctl/ctl_priv.h"
 
 #include <errno.h>
@@ -31,7 +32,8 @@ static int lock_folder(const char *path, struct cop_err *err)
 		return cop_err_set(err, errno, "cannot open the control directory %s: %m", dir);
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
 		if (errno != EWOULDBLOCK || cop_now_ms() > until) {
-			rc = cop_err_set(err, errno, "cannot lock the control directory %s: %m", dir);
+			rc = cop_err_set(
+				err, errno, "cannot lock the control directory %s: %m", dir);
 			close(fd);
 			return rc;
 		}
@@ -48,7 +50,8 @@ static struct sockaddr_un address_of(const char *path)
 	return sa;
 }
 
-/* 0 if nobody listens at path and nothing stands there any more. A full backlog is a sign of life. */
+/* 0 if nobody listens at path and nothing stands there any more. A full backlog is a sign of life.
+ */
 static int clear_stale(const char *path, struct cop_err *err)
 {
 	struct sockaddr_un sa = address_of(path);
@@ -94,8 +97,8 @@ static int bind_socket(struct cop_ctl_socket *s, const char *key, struct cop_err
 	return 0;
 }
 
-int cop_ctl_socket_open(struct cop_ctl_socket *s, const char *path, const char *key,
-	struct cop_err *err)
+int cop_ctl_socket_open(
+	struct cop_ctl_socket *s, const char *path, const char *key, struct cop_err *err)
 {
 	const char *name = strrchr(path, '/');
 	int folder, rc;

@@ -8,7 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Whether INIT was answered. A process has one session; its first message to the kernel is that answer. */
+/* Whether INIT was answered. A process has one session; its first message to the kernel is that
+ * answer. */
 static atomic_bool answered;
 
 static void set_bit_in_init(const struct iovec *iov, int count)
@@ -17,7 +18,7 @@ static void set_bit_in_init(const struct iovec *iov, int count)
 	struct fuse_init_out *init;
 
 	if (count != 2 || iov[0].iov_len != sizeof(*head) || head->error ||
-	    iov[1].iov_len < offsetof(struct fuse_init_out, max_background))
+		iov[1].iov_len < offsetof(struct fuse_init_out, max_background))
 		return;
 	init = iov[1].iov_base;
 	if (init->major == FUSE_KERNEL_VERSION && init->minor >= 25)
@@ -27,7 +28,8 @@ static void set_bit_in_init(const struct iovec *iov, int count)
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
 	(void)userdata;
-	if (!atomic_load_explicit(&answered, memory_order_relaxed) && !atomic_exchange(&answered, true))
+	if (!atomic_load_explicit(&answered, memory_order_relaxed) &&
+		!atomic_exchange(&answered, true))
 		set_bit_in_init(iov, count);
 	return writev(fd, iov, count);
 }

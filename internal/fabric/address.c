@@ -4,8 +4,8 @@
  * without "ofi+", are understood as well.
  *
  * A cxi address is one 32-bit number, 9 bits of process id below 20 bits of NIC address (fi_cxi(7),
- * struct cxip_addr). Versions of the provider differ in what stands in the bits above and in the bytes
- * after it, so those are taken from this endpoint's own address: one job runs one version. */
+ * struct cxip_addr). Versions of the provider differ in what stands in the bits above and in the
+ * bytes after it, so those are taken from this endpoint's own address: one job runs one version. */
 #include "fabric/fabric_priv.h"
 
 #include <arpa/inet.h>
@@ -47,7 +47,7 @@ static const char *skip_scheme(const char *scheme, enum cop_fabric_form form, co
 	return skip(rest, "://");
 }
 
-/* ---- IP ------------------------------------------------------------------------------------ */
+/* ---- IP ---- */
 
 /* "1.2.3.4:5" or "[::1]:5" into its two parts. */
 static int split_host_port(const char *text, char node[64], char service[16])
@@ -107,7 +107,8 @@ static int print_ip(const void *raw, size_t raw_len, char *out, size_t size)
 
 	if (raw_len == sizeof(sin)) {
 		memcpy(&sin, raw, sizeof(sin));
-		if (sin.sin_family != AF_INET || !inet_ntop(AF_INET, &sin.sin_addr, host, sizeof(host)))
+		if (sin.sin_family != AF_INET ||
+			!inet_ntop(AF_INET, &sin.sin_addr, host, sizeof(host)))
 			return -EINVAL;
 		return snprintf(out, size, "%s:%u", host, ntohs(sin.sin_port));
 	}
@@ -120,7 +121,7 @@ static int print_ip(const void *raw, size_t raw_len, char *out, size_t size)
 	return snprintf(out, size, "[%s]:%u", host, ntohs(sin6.sin6_port));
 }
 
-/* ---- cxi ----------------------------------------------------------------------------------- */
+/* ---- cxi ---- */
 
 /* "0x00916600": 1 to 16 hexadecimal digits, the upper half of 16 unused. */
 static int parse_cxi_number(const char *rest, uint32_t *out)
@@ -145,7 +146,8 @@ static int parse_cxi_number(const char *rest, uint32_t *out)
 	return 0;
 }
 
-static int parse_cxi(const struct cop_fabric_naming *n, const char *rest, void *raw, size_t *raw_len)
+static int parse_cxi(
+	const struct cop_fabric_naming *n, const char *rest, void *raw, size_t *raw_len)
 {
 	uint32_t own, value;
 	int rc = parse_cxi_number(rest, &value);
@@ -170,10 +172,10 @@ static int print_cxi(const void *raw, size_t raw_len, char *out, size_t size)
 	return snprintf(out, size, "0x%08" PRIx32, value & CXI_MASK);
 }
 
-/* ---- strings and other bytes --------------------------------------------------------------- */
+/* ---- strings and other bytes ---- */
 
-/* shm's names are strings themselves: "fi_shm://123", or, named by the user, "fi_ns://...". What begins
- * with "fi_" stands as it is. */
+/* shm's names are strings themselves: "fi_shm://123", or, named by the user, "fi_ns://...". What
+ * begins with "fi_" stands as it is. */
 static int parse_str(const char *rest, void *raw, size_t *raw_len)
 {
 	int len;
@@ -199,7 +201,8 @@ static int print_str(const void *raw, size_t raw_len, char *out, size_t size)
 	return snprintf(out, size, "%s", rest);
 }
 
-static int parse_raw(const struct cop_fabric_naming *n, const char *rest, void *raw, size_t *raw_len)
+static int parse_raw(
+	const struct cop_fabric_naming *n, const char *rest, void *raw, size_t *raw_len)
 {
 	unsigned char *out = raw;
 	size_t len;
@@ -230,10 +233,10 @@ static int print_raw(const unsigned char *raw, size_t raw_len, char *out, size_t
 	return (int)(2 + 2 * raw_len);
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all ---- */
 
-int cop_fabric_address_print(const struct cop_fabric_naming *n, const void *raw, size_t raw_len,
-	char *out, size_t size)
+int cop_fabric_address_print(
+	const struct cop_fabric_naming *n, const void *raw, size_t raw_len, char *out, size_t size)
 {
 	int head = snprintf(out, size, "ofi+%s://", n->scheme), rc = -EINVAL;
 
@@ -260,8 +263,8 @@ int cop_fabric_address_print(const struct cop_fabric_naming *n, const void *raw,
 	return (size_t)rc < size ? 0 : -ENAMETOOLONG;
 }
 
-int cop_fabric_address_parse(const struct cop_fabric_naming *n, const char *text, void *raw,
-	size_t *raw_len)
+int cop_fabric_address_parse(
+	const struct cop_fabric_naming *n, const char *text, void *raw, size_t *raw_len)
 {
 	const char *rest;
 
@@ -283,8 +286,8 @@ int cop_fabric_address_parse(const struct cop_fabric_naming *n, const char *text
 	return -EINVAL;
 }
 
-int cop_fabric_address_split(const struct cop_fabric_net_type *net, const char *text, char node[64],
-	char service[16])
+int cop_fabric_address_split(
+	const struct cop_fabric_net_type *net, const char *text, char node[64], char service[16])
 {
 	const char *rest = skip_scheme(net->scheme, net->form, text);
 	uint32_t value;

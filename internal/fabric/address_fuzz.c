@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address books are files of other people: what parses must print, and print what parses the same. */
+/* Address books are files of other people: what parses must print, and print what parses the same.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		enum cop_fabric_form form;
 		size_t own_len;
 	} kinds[] = {
-		{"tcp", COP_FABRIC_FORM_IP, 16}, {"tcp", COP_FABRIC_FORM_IP, 28},
-		{"shm", COP_FABRIC_FORM_STR, 14}, {"cxi", COP_FABRIC_FORM_CXI, 8},
+		{"tcp", COP_FABRIC_FORM_IP, 16},
+		{"tcp", COP_FABRIC_FORM_IP, 28},
+		{"shm", COP_FABRIC_FORM_STR, 14},
+		{"cxi", COP_FABRIC_FORM_CXI, 8},
 		{"opx", COP_FABRIC_FORM_RAW, 8},
 	};
 	struct cop_fabric_net_type net;
@@ -44,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	for (size_t i = 0; i < COP_ARRAY_SIZE(kinds); i++) {
-		struct cop_fabric_naming n = {.scheme = kinds[i].scheme, .form = kinds[i].form,
+		struct cop_fabric_naming n = {.scheme = kinds[i].scheme,
+			.form = kinds[i].form,
 			.own_len = kinds[i].own_len};
 
 		check(&n, text);

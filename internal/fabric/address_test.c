@@ -12,7 +12,8 @@
 
 #include "fabric/fabric_priv.h"
 
-static struct cop_fabric_naming naming(const char *scheme, enum cop_fabric_form form, size_t own_len)
+static struct cop_fabric_naming naming(
+	const char *scheme, enum cop_fabric_form form, size_t own_len)
 {
 	struct cop_fabric_naming n = {.scheme = scheme, .form = form, .own_len = own_len};
 
@@ -188,8 +189,8 @@ static void other_addresses_are_hexadecimal_bytes(void **state)
 static void text_without_end_is_refused(void **state)
 {
 	char text[4096];
-	static const enum cop_fabric_form forms[] = {COP_FABRIC_FORM_IP, COP_FABRIC_FORM_STR,
-		COP_FABRIC_FORM_CXI, COP_FABRIC_FORM_RAW};
+	static const enum cop_fabric_form forms[] = {
+		COP_FABRIC_FORM_IP, COP_FABRIC_FORM_STR, COP_FABRIC_FORM_CXI, COP_FABRIC_FORM_RAW};
 
 	(void)state;
 	memset(text, '1', sizeof(text) - 1);
@@ -205,7 +206,8 @@ static void text_without_end_is_refused(void **state)
 static void a_binary_address_that_does_not_fit_its_form_is_refused(void **state)
 {
 	struct cop_fabric_naming ip = naming("tcp", COP_FABRIC_FORM_IP, 16),
-		str = naming("shm", COP_FABRIC_FORM_STR, 4), cxi = naming("cxi", COP_FABRIC_FORM_CXI, 4);
+				 str = naming("shm", COP_FABRIC_FORM_STR, 4),
+				 cxi = naming("cxi", COP_FABRIC_FORM_CXI, 4);
 	unsigned char raw[64];
 	char out[COP_FABRIC_TEXT_MAX];
 	struct sockaddr_in sin = {.sin_family = AF_INET};
@@ -230,13 +232,15 @@ static void a_book_address_splits_into_what_to_bind_to(void **state)
 	assert_int_equal(cop_fabric_net_type_parse("tcp", &tcp), 0);
 	assert_int_equal(cop_fabric_net_type_parse("cxi://cxi1", &cxi), 0);
 	assert_int_equal(cop_fabric_net_type_parse("shm", &shm), 0);
-	assert_int_equal(cop_fabric_address_split(&tcp, "ofi+tcp://127.0.0.11:7720", node, service), 0);
+	assert_int_equal(
+		cop_fabric_address_split(&tcp, "ofi+tcp://127.0.0.11:7720", node, service), 0);
 	assert_string_equal(node, "127.0.0.11");
 	assert_string_equal(service, "7720");
 	assert_int_equal(cop_fabric_address_split(&cxi, "ofi+cxi://0x0091660c", node, service), 0);
 	assert_string_equal(node, "0x48b3");
 	assert_string_equal(service, "12");
-	assert_int_equal(cop_fabric_address_split(&cxi, "ofi+tcp://127.0.0.11:1", node, service), -EINVAL);
+	assert_int_equal(
+		cop_fabric_address_split(&cxi, "ofi+tcp://127.0.0.11:1", node, service), -EINVAL);
 	assert_int_equal(cop_fabric_address_split(&shm, "ofi+shm://12", node, service), -EINVAL);
 }
 
@@ -274,7 +278,8 @@ static void a_net_type_that_cannot_be_one_is_refused(void **state)
 {
 	struct cop_fabric_net_type t;
 	char longest[400];
-	static const char *const bad[] = {"", "ofi+", "://lo", "TCP", "tcp lo", "^tcp", "tcp,shm", ";x"};
+	static const char *const bad[] = {
+		"", "ofi+", "://lo", "TCP", "tcp lo", "^tcp", "tcp,shm", ";x"};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++)

@@ -38,24 +38,28 @@ struct cop_fabric_events {
 typedef void cop_fabric_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
 
 struct cop_fabric_conf {
-	const char *net_type; /* as users write it: "tcp", "tcp://lo", "shm", "cxi://cxi1", "verbs", "ofi+tcp" */
-	const char *host;     /* the local address or host name to bind to; NULL: the provider's choice */
-	const char *address;  /* a full address of an address book to bind to, or NULL */
-	unsigned tick_ms;     /* 100 if 0 */
-	bool admitted_only;   /* who was not admitted gets no connection, where the provider runs over TCP (IPv4) */
-	/* Where the provider runs over TCP nobody gets a connection who does not have this key, and nobody is connected to who does not; NULL:
-	 * everybody. A provider that cannot be guarded so is used all the same, and the log says it. */
+	const char *net_type; /* as users write it: "tcp", "tcp://lo", "shm", "cxi://cxi1", "verbs",
+				 "ofi+tcp" */
+	const char
+		*host; /* the local address or host name to bind to; NULL: the provider's choice */
+	const char *address; /* a full address of an address book to bind to, or NULL */
+	unsigned tick_ms;    /* 100 if 0 */
+	bool admitted_only; /* who was not admitted gets no connection, where the provider runs over
+			       TCP (IPv4) */
+	/* Where the provider runs over TCP nobody gets a connection who does not have this key, and
+	 * nobody is connected to who does not; NULL: everybody. A provider that cannot be guarded
+	 * so is used all the same, and the log says it. */
 	cop_fabric_mac *mac;
 	void *mac_ctx;
-	struct cop_stats *stats; /* of the bytes; may be NULL */
+	struct cop_stats *stats;    /* of the bytes; may be NULL */
 	struct cop_stats *rejected; /* of the connections that are refused; may be NULL */
 	struct cop_fabric_events events;
 };
 
 /* Opens the endpoint and starts the progress thread. On failure the sentence names the provider and
  * lists those that are there. */
-int cop_fabric_open(const struct cop_fabric_conf *conf, struct cop_fabric **out,
-	struct cop_err *err);
+int cop_fabric_open(
+	const struct cop_fabric_conf *conf, struct cop_fabric **out, struct cop_err *err);
 /* Joins the progress thread, closes everything. Outstanding operations are completed with
  * -ECANCELED on the progress thread first. NULL is fine. */
 void cop_fabric_close(struct cop_fabric *f);
@@ -65,17 +69,19 @@ void cop_fabric_close(struct cop_fabric *f);
 const char *cop_fabric_address(const struct cop_fabric *f);
 /* Provider name as libfabric gives it ("tcp;ofi_rxm"). */
 const char *cop_fabric_provider(const struct cop_fabric *f);
-/* ---- networks: what a provider can use on this machine, by the names that the system gives them (lo, eth0, cxi0, ...) ---- */
+/* ---- networks: what a provider can use on this machine, by the names that the system gives them
+ * (lo, eth0, cxi0, ...) ---- */
 
-#define COP_FABRIC_NETWORK_MAX 32   /* bytes of a name, its NUL included */
-#define COP_FABRIC_NETWORKS_MAX 16  /* networks of a machine; more are left out */
+#define COP_FABRIC_NETWORK_MAX 32  /* bytes of a name, its NUL included */
+#define COP_FABRIC_NETWORKS_MAX 16 /* networks of a machine; more are left out */
 
 /* The network that this endpoint is on; "" if it has no name. Valid until close. */
 const char *cop_fabric_network(const struct cop_fabric *f);
-/* "NAME ADDRESS\n" for each: the endpoint's own with its full address, the others as far as they are known without an endpoint. */
+/* "NAME ADDRESS\n" for each: the endpoint's own with its full address, the others as far as they
+ * are known without an endpoint. */
 void cop_fabric_networks(const struct cop_fabric *f, struct cop_buf *out);
-/* The processors near the card of this endpoint's network, as sysfs lists them ("0-13,104-117"); "" where the machine does not tell
- * (no card, one memory node). */
+/* The processors near the card of this endpoint's network, as sysfs lists them ("0-13,104-117"); ""
+ * where the machine does not tell (no card, one memory node). */
 void cop_fabric_near_cpus(const struct cop_fabric *f, struct cop_buf *out);
 /* What stands after "://" in a net type: the network that was asked for, or "". */
 const char *cop_fabric_net_device(const char *net_type);
@@ -84,61 +90,65 @@ const char *cop_fabric_net_device(const char *net_type);
  * comma separated. */
 void cop_fabric_list_providers(char *out, size_t size);
 
-/* Any thread: fn(arg) runs soon on the progress thread. Functions posted by one thread run in order.
- * Returns -ESHUTDOWN once close began (fn does not run then). -ENOMEM. */
+/* Any thread: fn(arg) runs soon on the progress thread. Functions posted by one thread run in
+ * order. Returns -ESHUTDOWN once close began (fn does not run then). -ENOMEM. */
 int cop_fabric_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg);
 
-/* Waits, at most timeout_ms, until everything that was sent has been handed to the network; whether it has. Not on the progress thread;
- * libfabric endpoints only. For a node that answers and ends. */
+/* Waits, at most timeout_ms, until everything that was sent has been handed to the network; whether
+ * it has. Not on the progress thread; libfabric endpoints only. For a node that answers and ends.
+ */
 bool cop_fabric_flush(struct cop_fabric *f, uint32_t timeout_ms);
 
-/* [progress] While on, tick is called at least every tick_ms even when nothing happens (callers have
- * deadlines running). Off: the thread may sleep for ever. */
+/* [progress] While on, tick is called at least every tick_ms even when nothing happens (callers
+ * have deadlines running). Off: the thread may sleep for ever. */
 void cop_fabric_keep_ticking(struct cop_fabric *f, bool on);
 
 /* [progress] Address text to peer; the same text gives the same peer. -EINVAL for text that is no
  * address of this provider. */
 int cop_fabric_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer);
-/* [progress] Forgets a peer and its connection: its queued operations complete with -ECANCELED. A later
- * cop_fabric_peer with the same text starts afresh. */
+/* [progress] Forgets a peer and its connection: its queued operations complete with -ECANCELED. A
+ * later cop_fabric_peer with the same text starts afresh. */
 void cop_fabric_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer);
 
-/* Any thread. From now on the host of this address may connect, if conf.admitted_only kept it from that. Whoever is a peer
- * (cop_fabric_peer) was admitted by that. A host that was admitted stays so. */
+/* Any thread. From now on the host of this address may connect, if conf.admitted_only kept it from
+ * that. Whoever is a peer (cop_fabric_peer) was admitted by that. A host that was admitted stays
+ * so. */
 void cop_fabric_admit(struct cop_fabric *f, const char *address);
 
-/* Called once on the progress thread: 0 or -errno (-ECANCELED, -EHOSTUNREACH, -EIO, ...). May be NULL
- * for send. May run inside the call itself. */
+/* Called once on the progress thread: 0 or -errno (-ECANCELED, -EHOSTUNREACH, -EIO, ...). May be
+ * NULL for send. May run inside the call itself. */
 typedef void cop_fabric_done(void *arg, int rc);
 
 /* [progress] Sends msg (copied, at most COP_FABRIC_MSG_MAX). Messages to one peer arrive in order,
- * at most once. Returns 0 (done will be called) or -errno (it will not; -ENOBUFS: the peer's queue is full).
+ * at most once. Returns 0 (done will be called) or -errno (it will not; -ENOBUFS: the peer's queue
+ * is full).
  *
- * done with 0 means that the provider has taken the message, not that it arrived. When a connection breaks (a
- * write with a key that is not open, a drop at either end, TCP itself) what was under way in it is lost, the next send
- * connects again, and nobody is told: the caller notices by what is missing. */
+ * done with 0 means that the provider has taken the message, not that it arrived. When a connection
+ * breaks (a write with a key that is not open, a drop at either end, TCP itself) what was under way
+ * in it is lost, the next send connects again, and nobody is told: the caller notices by what is
+ * missing. */
 int cop_fabric_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void *msg, size_t len,
 	cop_fabric_done *done, void *arg);
 
-/* [progress] Writes len bytes (any length; split as the provider's max_msg_size asks) from buf to the
- * remote memory. buf must stay until done; done means that the bytes are placed at the target
+/* [progress] Writes len bytes (any length; split as the provider's max_msg_size asks) from buf to
+ * the remote memory. buf must stay until done; done means that the bytes are placed at the target
  * (FI_DELIVERY_COMPLETE), so a message sent after it tells the truth on every provider. */
 int cop_fabric_write(struct cop_fabric *f, cop_fabric_peer_t peer, const void *buf, size_t len,
 	uint64_t remote_addr, uint64_t remote_key, cop_fabric_done *done, void *arg);
 
 /* [progress] Opens memory for remote writes. addr and key are what the peer must be told (0-based
- * offset unless the provider asked for FI_MR_VIRT_ADDR). Unreg ends remote access for writes that begin after it;
- * the rest of a write that had begun may still land (the tcp provider checks the key once, at its
- * head). So when the memory goes away while a peer may be writing to it, drop that peer first, in the
- * same callback: that closes the connection the bytes come over. */
+ * offset unless the provider asked for FI_MR_VIRT_ADDR). Unreg ends remote access for writes that
+ * begin after it; the rest of a write that had begun may still land (the tcp provider checks the
+ * key once, at its head). So when the memory goes away while a peer may be writing to it, drop that
+ * peer first, in the same callback: that closes the connection the bytes come over. */
 int cop_fabric_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,
 	uint64_t *addr, uint64_t *key);
 void cop_fabric_unreg(struct cop_fabric_mr *mr);
 
-/* ---- the fake: endpoints in one process, deterministic -------------------------------------- */
+/* ---- the fake: endpoints in one process, deterministic ---- */
 
-/* A network of fake endpoints. cop_fabric_fake_open gives one with address "fake://NAME". Nothing moves but
- * inside cop_fabric_fake_run, which plays the part of every progress thread on the
+/* A network of fake endpoints. cop_fabric_fake_open gives one with address "fake://NAME". Nothing
+ * moves but inside cop_fabric_fake_run, which plays the part of every progress thread on the
  * caller's thread: it delivers what is queued, runs posted functions and ticks, until
  * nothing is left to do, and returns how many events it ran (at most max_events). */
 struct cop_fabric_net;
@@ -151,8 +161,8 @@ size_t cop_fabric_fake_run(struct cop_fabric_net *net, size_t max_events);
 void cop_fabric_fake_advance(struct cop_fabric_net *net, uint64_t ms);
 /* From now on nothing reaches or leaves this endpoint (a dead node: sends to it vanish). */
 void cop_fabric_fake_cut(struct cop_fabric_net *net, const char *name, bool cut);
-/* Called on every message before delivery, for tests that look at, change, drop (return false) or repeat
- * messages. */
+/* Called on every message before delivery, for tests that look at, change, drop (return false) or
+ * repeat messages. */
 void cop_fabric_fake_tap(struct cop_fabric_net *net,
 	bool (*tap)(void *arg, const char *from, const char *to, void *msg, size_t len), void *arg);
 

@@ -18,7 +18,7 @@ static struct fake *find(struct cop_fabric_net *net, const char *name)
 	return NULL;
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 int cop_fabric_fake_push(struct cop_fabric_net *net, struct event *e)
 {
@@ -104,7 +104,7 @@ void cop_fabric_fake_cancel(struct fake *f, const cop_fabric_peer_t *peer)
 	}
 }
 
-/* ---- delivery -------------------------------------------------------------------------------- */
+/* ---- delivery ---- */
 
 static void deliver_send(struct cop_fabric_net *net, struct event *e, struct fake *to)
 {
@@ -169,7 +169,7 @@ size_t cop_fabric_fake_run(struct cop_fabric_net *net, size_t max_events)
 	return count;
 }
 
-/* ---- the network ----------------------------------------------------------------------------- */
+/* ---- the network ---- */
 
 struct cop_fabric_net *cop_fabric_net_new(void)
 {
@@ -190,7 +190,8 @@ void cop_fabric_net_free(struct cop_fabric_net *net)
 	if (!net)
 		return;
 	while (!cop_list_empty(&net->endpoints))
-		cop_fabric_fake_close(&COP_CONTAINER_OF(net->endpoints.next, struct fake, link)->base);
+		cop_fabric_fake_close(
+			&COP_CONTAINER_OF(net->endpoints.next, struct fake, link)->base);
 	pthread_mutex_destroy(&net->lock);
 	free(net);
 }
@@ -232,7 +233,8 @@ static struct fake *first_due(struct cop_fabric_net *net, uint64_t target_ms)
 	for (struct cop_list *i = net->endpoints.next; i != &net->endpoints; i = i->next) {
 		struct fake *f = COP_CONTAINER_OF(i, struct fake, link);
 
-		if (f->next_tick_ms <= target_ms && (!first || f->next_tick_ms < first->next_tick_ms))
+		if (f->next_tick_ms <= target_ms &&
+			(!first || f->next_tick_ms < first->next_tick_ms))
 			first = f;
 	}
 	return first;

@@ -141,8 +141,8 @@ static int fake_write(struct cop_fabric *base, cop_fabric_peer_t peer, const voi
 	return cop_fabric_fake_push(f->net, e);
 }
 
-/* Addresses begin at a number that is neither 0 nor the buffer's own, so that whoever does not pass them on
- * is found out. */
+/* Addresses begin at a number that is neither 0 nor the buffer's own, so that whoever does not pass
+ * them on is found out. */
 static int fake_reg(struct cop_fabric *base, void *buf, size_t len, struct cop_fabric_mr **mr,
 	uint64_t *addr, uint64_t *key)
 {

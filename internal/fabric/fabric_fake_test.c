@@ -61,7 +61,8 @@ static struct cop_stats stats_a, stats_b;
 
 static struct cop_fabric *open_one(const char *name, unsigned tick_ms, struct cop_stats *stats)
 {
-	struct cop_fabric_conf conf = {.tick_ms = tick_ms, .stats = stats,
+	struct cop_fabric_conf conf = {.tick_ms = tick_ms,
+		.stats = stats,
 		.events = {.ctx = (void *)(uintptr_t)name, .recv = on_recv, .tick = on_tick}};
 	struct cop_fabric *f;
 
@@ -102,7 +103,8 @@ static cop_fabric_peer_t peer(struct cop_fabric *f, const char *address)
 
 static void say(struct cop_fabric *f, cop_fabric_peer_t p, const char *text)
 {
-	assert_int_equal(cop_fabric_send(f, p, text, strlen(text), on_done, (void *)(uintptr_t)text), 0);
+	assert_int_equal(
+		cop_fabric_send(f, p, text, strlen(text), on_done, (void *)(uintptr_t)text), 0);
 }
 
 static void an_endpoint_is_known_by_its_name(void **state)
@@ -210,8 +212,9 @@ static void dropping_a_peer_cancels_what_waits_for_it(void **state)
 
 static void write_one(const char *data, uint64_t addr, uint64_t key)
 {
-	assert_int_equal(cop_fabric_write(a, peer(a, "fake://b"), data, strlen(data), addr, key, on_done,
-		"w"), 0);
+	assert_int_equal(cop_fabric_write(a, peer(a, "fake://b"), data, strlen(data), addr, key,
+				 on_done, "w"),
+		0);
 }
 
 static void a_write_lands_where_the_key_opens_memory(void **state)

@@ -37,14 +37,15 @@ struct cop_fabric {
 	unsigned tick_ms;
 	char address[COP_FABRIC_TEXT_MAX];
 	char provider[64];
-	char network[COP_FABRIC_NETWORK_MAX]; /* what the system calls the network it is on; "" if it has no name */
+	char network[COP_FABRIC_NETWORK_MAX]; /* what the system calls the network it is on; "" if
+						 it has no name */
 };
 
 struct cop_fabric_mr {
 	struct cop_fabric *fabric;
 };
 
-/* ---- net types (providers.c) --------------------------------------------------------------- */
+/* ---- net types (providers.c) ---- */
 
 /* How a provider's addresses look in binary. */
 enum cop_fabric_form {
@@ -55,8 +56,8 @@ enum cop_fabric_form {
 };
 
 struct cop_fabric_net_type {
-	char scheme[32];   /* "tcp", as in "ofi+tcp://" */
-	char provider[64]; /* "tcp;ofi_rxm", as fi_getinfo is asked */
+	char scheme[32];                    /* "tcp", as in "ofi+tcp://" */
+	char provider[64];                  /* "tcp;ofi_rxm", as fi_getinfo is asked */
 	char device[COP_FABRIC_DEVICE_MAX]; /* "lo", "cxi1", "127.0.0.11" or empty */
 	enum cop_fabric_form form;
 };
@@ -69,7 +70,7 @@ int cop_fabric_net_type_parse(const char *text, struct cop_fabric_net_type *out)
  * this module relies on, unless the user did. Called before anything else of libfabric. */
 void cop_fabric_prepare_env(void);
 
-/* ---- address text (address.c) -------------------------------------------------------------- */
+/* ---- address text (address.c) ---- */
 
 struct cop_fabric_naming {
 	const char *scheme;
@@ -81,14 +82,14 @@ struct cop_fabric_naming {
 };
 
 /* Binary address to book text. -EINVAL, -ENAMETOOLONG. */
-int cop_fabric_address_print(const struct cop_fabric_naming *n, const void *raw, size_t raw_len,
-	char *out, size_t size);
+int cop_fabric_address_print(
+	const struct cop_fabric_naming *n, const void *raw, size_t raw_len, char *out, size_t size);
 /* Text to binary; raw has COP_FABRIC_RAW_MAX bytes. Host names are refused: looking one up
  * could block. -EINVAL. */
-int cop_fabric_address_parse(const struct cop_fabric_naming *n, const char *text, void *raw,
-	size_t *raw_len);
+int cop_fabric_address_parse(
+	const struct cop_fabric_naming *n, const char *text, void *raw, size_t *raw_len);
 /* The parts of an address text to bind to, as fi_getinfo's node and service. -EINVAL. */
-int cop_fabric_address_split(const struct cop_fabric_net_type *net, const char *text, char node[64],
-	char service[16]);
+int cop_fabric_address_split(
+	const struct cop_fabric_net_type *net, const char *text, char node[64], char service[16]);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake network. One queue of events in the order in which they were caused is all there is, so a
- * run is a function of the calls made. `lock` protects that queue alone (functions may be posted from any
- * thread); everything else belongs to the thread that runs the network, and no callback is called under it.
+/* The fake network. One queue of events in the order in which they were caused is all there is, so
+ * a run is a function of the calls made. `lock` protects that queue alone (functions may be posted
+ * from any thread); everything else belongs to the thread that runs the network, and no callback is
+ * called under it.
  *
- * What a dead node looks like: a message to or from an endpoint that is cut is done and lost, as bytes in
- * a socket are; a write never ends until its peer is dropped or the writer closes.
+ * What a dead node looks like: a message to or from an endpoint that is cut is done and lost, as
+ * bytes in a socket are; a write never ends until its peer is dropped or the writer closes.
  *
- * fabric_fake.c is the network and what runs it, fabric_fake_ops.c what an endpoint can be asked. */
+ * fabric_fake.c is the network and what runs it, fabric_fake_ops.c what an endpoint can be asked.
+ */
 #ifndef COP_FABRIC_FAKE_PRIV_H
 #define COP_FABRIC_FAKE_PRIV_H
 
@@ -81,8 +83,8 @@ extern const struct cop_fabric_ops cop_fabric_fake_ops;
 int cop_fabric_fake_push(struct cop_fabric_net *net, struct event *e);
 /* Calls done unless it was called already. */
 void cop_fabric_fake_end(struct event *e, int rc);
-/* Takes the events of f out of the queue, those to one peer or (NULL) all with the posted functions,
- * and ends them: functions run, operations are cancelled. */
+/* Takes the events of f out of the queue, those to one peer or (NULL) all with the posted
+ * functions, and ends them: functions run, operations are cancelled. */
 void cop_fabric_fake_cancel(struct fake *f, const cop_fabric_peer_t *peer);
 void cop_fabric_fake_close(struct cop_fabric *base);
 

@@ -31,8 +31,8 @@ struct tagged {
 	uint8_t address[16];
 };
 
-static void tag(const struct cop_greet_key *key, uint8_t kind, const uint8_t *challenge, const uint8_t *answer,
-	const struct sockaddr_storage *at, uint8_t out[COP_GREET_MAC])
+static void tag(const struct cop_greet_key *key, uint8_t kind, const uint8_t *challenge,
+	const uint8_t *answer, const struct sockaddr_storage *at, uint8_t out[COP_GREET_MAC])
 {
 	struct tagged t = {.kind = kind};
 	struct sockaddr_in6 six;
@@ -53,11 +53,13 @@ static void tag(const struct cop_greet_key *key, uint8_t kind, const uint8_t *ch
 int cop_fabric_greet_challenge(uint8_t out[COP_GREET_CHALLENGE])
 {
 	head(KIND_CHALLENGE, out);
-	return getrandom(out + COP_GREET_HEAD, COP_GREET_NONCE, GRND_NONBLOCK) == COP_GREET_NONCE ? 0 : -EIO;
+	return getrandom(out + COP_GREET_HEAD, COP_GREET_NONCE, GRND_NONBLOCK) == COP_GREET_NONCE
+		       ? 0
+		       : -EIO;
 }
 
-int cop_fabric_greet_answer(const struct cop_greet_key *key, const uint8_t *challenge, const struct sockaddr_storage *at,
-	uint8_t out[COP_GREET_ANSWER])
+int cop_fabric_greet_answer(const struct cop_greet_key *key, const uint8_t *challenge,
+	const struct sockaddr_storage *at, uint8_t out[COP_GREET_ANSWER])
 {
 	if (!has_head(KIND_CHALLENGE, challenge))
 		return -EBADMSG;
@@ -68,8 +70,8 @@ int cop_fabric_greet_answer(const struct cop_greet_key *key, const uint8_t *chal
 	return 0;
 }
 
-int cop_fabric_greet_check_answer(const struct cop_greet_key *key, const uint8_t *challenge, const struct sockaddr_storage *at,
-	const uint8_t *answer, uint8_t proof[COP_GREET_PROOF])
+int cop_fabric_greet_check_answer(const struct cop_greet_key *key, const uint8_t *challenge,
+	const struct sockaddr_storage *at, const uint8_t *answer, uint8_t proof[COP_GREET_PROOF])
 {
 	uint8_t want[COP_GREET_MAC];
 
@@ -83,8 +85,8 @@ int cop_fabric_greet_check_answer(const struct cop_greet_key *key, const uint8_t
 	return 0;
 }
 
-int cop_fabric_greet_check_proof(const struct cop_greet_key *key, const uint8_t *challenge, const struct sockaddr_storage *at,
-	const uint8_t *answer, const uint8_t *proof)
+int cop_fabric_greet_check_proof(const struct cop_greet_key *key, const uint8_t *challenge,
+	const struct sockaddr_storage *at, const uint8_t *answer, const uint8_t *proof)
 {
 	uint8_t want[COP_GREET_MAC];
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side that listens. What accept takes from the socket is held here, is sent a challenge, and goes on to the provider when it has
- * answered. The provider asks only when its socket has something for it, so this process then connects to itself, and that
- * connection, which accept knows, is what there is.
+/* The side that listens. What accept takes from the socket is held here, is sent a challenge, and
+ * goes on to the provider when it has answered. The provider asks only when its socket has
+ * something for it, so this process then connects to itself, and that connection, which accept
+ * knows, is what there is.
  *
- * One lock for all guards, since accept is told nothing but a descriptor. Sends and receives under it never wait, and the log takes few
- * lines from here (cop_log_refused). */
+ * One lock for all guards, since accept is told nothing but a descriptor. Sends and receives under
+ * it never wait, and the log takes few lines from here (cop_log_refused). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "fabric/plain.h"
 
 struct held {
-	int fd; /* -1: free */
+	int fd;                    /* -1: free */
 	uint64_t since_ms, number; /* of all that came */
 	struct sockaddr_storage from, at;
 	uint8_t challenge[COP_GREET_CHALLENGE];
@@ -63,7 +64,8 @@ void cop_fabric_guard_none(int listener)
 	pthread_mutex_unlock(&lock);
 }
 
-/* In place of the C library's, for libfabric, as the others here: names without cop_ for that reason. */
+/* In place of the C library's, for libfabric, as the others here: names without cop_ for that
+ * reason. */
 int listen(int fd, int backlog)
 {
 	int rc;
@@ -97,7 +99,8 @@ static void refuse(struct cop_guard_in *g, struct held *h, int rc)
 	cop_plain_close(fd);
 }
 
-/* It left before it said anything: as a node does that found another connection meanwhile, or that was killed. */
+/* It left before it said anything: as a node does that found another connection meanwhile, or that
+ * was killed. */
 static void forget(struct cop_guard_in *g, struct held *h)
 {
 	int fd = h->fd;
@@ -131,9 +134,12 @@ static void hold(struct cop_guard_in *g, int fd, const struct sockaddr_storage *
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = h};
 	socklen_t len = sizeof(h->at);
 
-	*h = (struct held){.fd = fd, .since_ms = cop_now_ms(), .number = ++g->numbers, .from = *from};
-	if (getsockname(fd, (struct sockaddr *)&h->at, &len) || cop_fabric_greet_challenge(h->challenge) ||
-		cop_plain_send(fd, h->challenge, sizeof(h->challenge), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(h->challenge) ||
+	*h = (struct held){
+		.fd = fd, .since_ms = cop_now_ms(), .number = ++g->numbers, .from = *from};
+	if (getsockname(fd, (struct sockaddr *)&h->at, &len) ||
+		cop_fabric_greet_challenge(h->challenge) ||
+		cop_plain_send(fd, h->challenge, sizeof(h->challenge),
+			MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(h->challenge) ||
 		cop_plain_epoll(g->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
 		h->fd = -1;
 		cop_plain_close(fd);
@@ -156,7 +162,8 @@ static void knock(struct cop_guard_in *g)
 	if (fd < 0)
 		return;
 	len = sizeof(g->own);
-	if ((cop_plain_connect(fd, (struct sockaddr *)&g->own, len) && errno != EINPROGRESS) || getsockname(fd, (struct sockaddr *)&g->knock, &len))
+	if ((cop_plain_connect(fd, (struct sockaddr *)&g->own, len) && errno != EINPROGRESS) ||
+		getsockname(fd, (struct sockaddr *)&g->knock, &len))
 		close(fd);
 	else
 		g->knock_fd = fd;
@@ -174,8 +181,10 @@ static bool same_port(const struct sockaddr_storage *a, const struct sockaddr_st
 	memcpy(&four[0], a, sizeof(four[0]));
 	memcpy(&four[1], b, sizeof(four[1]));
 	if (a->ss_family == AF_INET6)
-		return six[0].sin6_port == six[1].sin6_port && memcmp(&six[0].sin6_addr, &six[1].sin6_addr, sizeof(six[0].sin6_addr)) == 0;
-	return four[0].sin_port == four[1].sin_port && four[0].sin_addr.s_addr == four[1].sin_addr.s_addr;
+		return six[0].sin6_port == six[1].sin6_port &&
+		       memcmp(&six[0].sin6_addr, &six[1].sin6_addr, sizeof(six[0].sin6_addr)) == 0;
+	return four[0].sin_port == four[1].sin_port &&
+	       four[0].sin_addr.s_addr == four[1].sin_addr.s_addr;
 }
 
 static bool is_knock(struct cop_guard_in *g, const struct sockaddr_storage *from)
@@ -259,14 +268,17 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 static void pass(struct cop_guard_in *g, struct held *h)
 {
 	uint8_t proof[COP_GREET_PROOF];
-	int fd = h->fd, rc = cop_fabric_greet_check_answer(&g->key, h->challenge, &h->at, h->in, proof);
+	int fd = h->fd,
+	    rc = cop_fabric_greet_check_answer(&g->key, h->challenge, &h->at, h->in, proof);
 
 	if (rc) {
 		refuse(g, h, rc);
 		return;
 	}
 	release(g, h);
-	if (g->passed_count == COP_GUARD_HELD_MAX || cop_plain_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(proof))
+	if (g->passed_count == COP_GUARD_HELD_MAX ||
+		cop_plain_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+			sizeof(proof))
 		cop_plain_close(fd);
 	else
 		g->passed[g->passed_count++] = fd;
@@ -275,7 +287,8 @@ static void pass(struct cop_guard_in *g, struct held *h)
 /* Takes no byte more than the answer: what follows is for the provider. */
 static void go_on(struct cop_guard_in *g, struct held *h)
 {
-	ssize_t n = cop_plain_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
+	ssize_t n =
+		cop_plain_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
 	const uint8_t magic[4] = {'C', 'O', 'P', 'G'};
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -331,7 +344,8 @@ int cop_fabric_guard_fd(const struct cop_guard_in *g)
 
 /* ---- start and stop ---- */
 
-int cop_fabric_guard_start(int listener, const struct cop_greet_key *key, struct cop_stats *rejected, struct cop_guard_in **out)
+int cop_fabric_guard_start(int listener, const struct cop_greet_key *key,
+	struct cop_stats *rejected, struct cop_guard_in **out)
 {
 	struct cop_guard_in *g = calloc(1, sizeof(*g));
 	socklen_t len = sizeof(g->own);
@@ -339,7 +353,8 @@ int cop_fabric_guard_start(int listener, const struct cop_greet_key *key, struct
 
 	if (!g)
 		return -ENOMEM;
-	*g = (struct cop_guard_in){.listener = listener, .knock_fd = -1, .key = *key, .rejected = rejected};
+	*g = (struct cop_guard_in){
+		.listener = listener, .knock_fd = -1, .key = *key, .rejected = rejected};
 	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
 		g->held[i].fd = -1;
 	g->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

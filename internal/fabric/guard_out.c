@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side that connects. What the provider sends first on a connection that has not been greeted is kept back; once the challenge
- * is there, the answer goes out and that behind it. Until the proof is there as well, recv says that nothing came.
+/* The side that connects. What the provider sends first on a connection that has not been greeted
+ * is kept back; once the challenge is there, the answer goes out and that behind it. Until the
+ * proof is there as well, recv says that nothing came.
  *
- * A descriptor is known by its number, and by the socket behind it: the provider may close it at any time, and the number is another's then. */
+ * A descriptor is known by its number, and by the socket behind it: the provider may close it at
+ * any time, and the number is another's then. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -44,17 +46,20 @@ static _Atomic unsigned under_way;
 
 /* ---- whom to greet ---- */
 
-int cop_fabric_guard_peer(const struct cop_greet_key *key, struct cop_stats *rejected, const void *raw, size_t raw_len)
+int cop_fabric_guard_peer(const struct cop_greet_key *key, struct cop_stats *rejected,
+	const void *raw, size_t raw_len)
 {
 	struct address *a;
 
 	if (raw_len > sizeof(a->raw))
 		return 0;
 	pthread_mutex_lock(&lock);
-	for (a = addresses; a && (a->len != raw_len || memcmp(a->raw, raw, raw_len) || a->key.ctx != key->ctx);)
+	for (a = addresses;
+		a && (a->len != raw_len || memcmp(a->raw, raw, raw_len) || a->key.ctx != key->ctx);)
 		a = a->next;
 	if (!a && (a = calloc(1, sizeof(*a)))) {
-		*a = (struct address){.next = addresses, .key = *key, .rejected = rejected, .len = raw_len};
+		*a = (struct address){
+			.next = addresses, .key = *key, .rejected = rejected, .len = raw_len};
 		memcpy(a->raw, raw, raw_len);
 		addresses = a;
 	}
@@ -104,8 +109,9 @@ static const struct address *address_of(const struct sockaddr *to, socklen_t len
 		memcpy(&have, a->raw, sizeof(have));
 		if (have.sin_family != to->sa_family)
 			continue;
-		if (to->sa_family == AF_INET ? have.sin_port == want.sin_port && have.sin_addr.s_addr == want.sin_addr.s_addr :
-			len >= a->len && memcmp(a->raw, to, a->len) == 0)
+		if (to->sa_family == AF_INET ? have.sin_port == want.sin_port &&
+						       have.sin_addr.s_addr == want.sin_addr.s_addr
+					     : len >= a->len && memcmp(a->raw, to, a->len) == 0)
 			return a;
 	}
 	return NULL;
@@ -127,7 +133,11 @@ static bool begin(int fd, const struct sockaddr *to, socklen_t len)
 	a = address_of(to, len);
 	g = a && cop_plain_inode(fd, &inode) == 0 ? calloc(1, sizeof(*g)) : NULL;
 	if (g) {
-		*g = (struct greeting){.next = greetings, .fd = fd, .socket = inode, .key = a->key, .rejected = a->rejected};
+		*g = (struct greeting){.next = greetings,
+			.fd = fd,
+			.socket = inode,
+			.key = a->key,
+			.rejected = a->rejected};
 		memcpy(&g->to, to, COP_MIN(len, sizeof(g->to)));
 		greetings = g;
 		under_way++;
@@ -140,7 +150,8 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 {
 	int rc = cop_plain_connect(fd, to.__sockaddr__, len), code = errno;
 
-	if ((rc == 0 || code == EINPROGRESS) && (to.__sockaddr__->sa_family == AF_INET || to.__sockaddr__->sa_family == AF_INET6))
+	if ((rc == 0 || code == EINPROGRESS) &&
+		(to.__sockaddr__->sa_family == AF_INET || to.__sockaddr__->sa_family == AF_INET6))
 		if (!begin(fd, to.__sockaddr__, len)) {
 			shutdown(fd, SHUT_RDWR);
 			rc = -1;
@@ -175,7 +186,10 @@ static int answer(struct greeting *g)
 	if (rc)
 		return rc;
 	g->answered = true;
-	return cop_plain_sendmsg(g->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)(sizeof(g->answer) + g->kept_len) ? 1 : -EPIPE;
+	return cop_plain_sendmsg(g->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+			       (ssize_t)(sizeof(g->answer) + g->kept_len)
+		       ? 1
+		       : -EPIPE;
 }
 
 /* 1: it is through; 0: not yet; or -errno, now and whenever it is asked again. */
@@ -194,7 +208,9 @@ static int advance(struct greeting *g)
 	if (rc == 1)
 		rc = take(g->fd, g->proof, &g->proof_len, sizeof(g->proof));
 	if (rc == 1)
-		rc = cop_fabric_greet_check_proof(&g->key, g->challenge, &g->to, g->answer, g->proof) ?: 1;
+		rc = cop_fabric_greet_check_proof(
+			     &g->key, g->challenge, &g->to, g->answer, g->proof)
+			     ?: 1;
 	g->failed = rc < 0;
 	if (rc == -EACCES)
 		cop_fabric_ofi_refused(g->rejected, &g->to, rc);
@@ -223,7 +239,8 @@ static ssize_t fail(int rc)
 
 /* ---- in place of the C library's ---- */
 
-/* What comes after the answer, in a second part, need not wait for the proof: the provider goes on only when it has read an answer. */
+/* What comes after the answer, in a second part, need not wait for the proof: the provider goes on
+ * only when it has read an answer. */
 static ssize_t keep_back(struct greeting *g, const void *data, size_t len)
 {
 	if (g->answered)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guard of a port at which libfabric listens: nothing that comes over a connection reaches libfabric before the other end has proved
- * the job's secret, whatever its host and user.
+/* The guard of a port at which libfabric listens: nothing that comes over a connection reaches
+ * libfabric before the other end has proved the job's secret, whatever its host and user.
  *
  *     who listens    "COPG" version kind=1 0 0   nonce[32]
  *     who connects   "COPG" version kind=2 0 0   nonce[32]  mac[32]
  *     who listens    "COPG" version kind=3 0 0   mac[32]
  *
- * Each mac is over its kind, both nonces and the address at which is listened, as each side sees it: no greeting can be used again, and
- * none that was made for one port opens another. What libfabric says comes behind these, so they cost one way there and back.
+ * Each mac is over its kind, both nonces and the address at which is listened, as each side sees
+ * it: no greeting can be used again, and none that was made for one port opens another. What
+ * libfabric says comes behind these, so they cost one way there and back.
  *
- * libfabric knows nothing of it. It calls listen, accept, connect, send and recv, and those are ours (guard_in.c, guard_out.c): accept
- * keeps what comes in until it has proved itself, and says meanwhile that there is nothing; send keeps the first words back on a
- * connection that is being made, and recv says that nothing came until the greeting is through. The provider is fit for both, since
- * its sockets do not block. */
+ * libfabric knows nothing of it. It calls listen, accept, connect, send and recv, and those are
+ * ours (guard_in.c, guard_out.c): accept keeps what comes in until it has proved itself, and says
+ * meanwhile that there is nothing; send keeps the first words back on a connection that is being
+ * made, and recv says that nothing came until the greeting is through. The provider is fit for
+ * both, since its sockets do not block. */
 #ifndef COP_FABRIC_GUARD_PRIV_H
 #define COP_FABRIC_GUARD_PRIV_H
 
@@ -28,7 +30,8 @@
 #define COP_GREET_ANSWER (COP_GREET_HEAD + COP_GREET_NONCE + COP_GREET_MAC)
 #define COP_GREET_PROOF (COP_GREET_HEAD + COP_GREET_MAC)
 
-/* Connections that have not proved themselves yet, at one port. With more of them the oldest goes. */
+/* Connections that have not proved themselves yet, at one port. With more of them the oldest goes.
+ */
 #define COP_GUARD_HELD_MAX 256
 #define COP_GUARD_HELD_MS 10000
 
@@ -42,25 +45,27 @@ struct cop_greet_key {
 /* 0 or -EIO: no random numbers. */
 int cop_fabric_greet_challenge(uint8_t out[COP_GREET_CHALLENGE]);
 /* at: where is listened. -EBADMSG: that is no challenge. -EIO. */
-int cop_fabric_greet_answer(const struct cop_greet_key *key, const uint8_t *challenge, const struct sockaddr_storage *at,
-	uint8_t out[COP_GREET_ANSWER]);
+int cop_fabric_greet_answer(const struct cop_greet_key *key, const uint8_t *challenge,
+	const struct sockaddr_storage *at, uint8_t out[COP_GREET_ANSWER]);
 /* 0, -EBADMSG or -EACCES. proof is what to say to who gave the answer. */
-int cop_fabric_greet_check_answer(const struct cop_greet_key *key, const uint8_t *challenge, const struct sockaddr_storage *at,
-	const uint8_t *answer, uint8_t proof[COP_GREET_PROOF]);
+int cop_fabric_greet_check_answer(const struct cop_greet_key *key, const uint8_t *challenge,
+	const struct sockaddr_storage *at, const uint8_t *answer, uint8_t proof[COP_GREET_PROOF]);
 /* 0, -EBADMSG or -EACCES. */
-int cop_fabric_greet_check_proof(const struct cop_greet_key *key, const uint8_t *challenge, const struct sockaddr_storage *at,
-	const uint8_t *answer, const uint8_t *proof);
+int cop_fabric_greet_check_proof(const struct cop_greet_key *key, const uint8_t *challenge,
+	const struct sockaddr_storage *at, const uint8_t *answer, const uint8_t *proof);
 
 /* ---- the guard of one endpoint (guard_in.c) ---- */
 
 struct cop_guard_in;
 
-/* What this thread's calls of listen open from here on is noted, until the call with false; then the descriptor of the last one, or -1. */
+/* What this thread's calls of listen open from here on is noted, until the call with false; then
+ * the descriptor of the last one, or -1. */
 int cop_fabric_guard_watch(bool on);
 /* Until this or cop_fabric_guard_start nobody is let in there. */
 void cop_fabric_guard_none(int listener);
 /* Guards the listening socket. -errno: then the endpoint must not be opened. */
-int cop_fabric_guard_start(int listener, const struct cop_greet_key *key, struct cop_stats *rejected, struct cop_guard_in **out);
+int cop_fabric_guard_start(int listener, const struct cop_greet_key *key,
+	struct cop_stats *rejected, struct cop_guard_in **out);
 /* Before the provider closes its socket. */
 void cop_fabric_guard_stop(struct cop_guard_in *g);
 /* Goes on with what is held. Never waits. Whether something was let in. */
@@ -71,7 +76,8 @@ int cop_fabric_guard_fd(const struct cop_guard_in *g);
 /* ---- connections that this process makes (guard_out.c) ---- */
 
 /* Those to this address are greeted with this key. -ENOMEM. */
-int cop_fabric_guard_peer(const struct cop_greet_key *key, struct cop_stats *rejected, const void *raw, size_t raw_len);
+int cop_fabric_guard_peer(const struct cop_greet_key *key, struct cop_stats *rejected,
+	const void *raw, size_t raw_len);
 /* Forgets every address of this key. */
 void cop_fabric_guard_forget(const struct cop_greet_key *key);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guard of libfabric's port: who has the key comes through, who has not is not heard, and holds nobody up. */
+/* The guard of libfabric's port: who has the key comes through, who has not is not heard, and holds
+ * nobody up. */
 #include "fabric/ofi_testing.h"
 
 #include <arpa/inet.h>
@@ -32,8 +33,14 @@ static void test_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 
 static void open_keyed(struct keyed *k, const char *host, const char *address, uint64_t key)
 {
-	struct cop_fabric_conf conf = {.net_type = "tcp", .host = host, .address = address, .tick_ms = 20, .mac = test_mac, .mac_ctx = k,
-		.rejected = &k->rejected, .events = {.ctx = &k->n, .recv = on_recv, .tick = on_tick}};
+	struct cop_fabric_conf conf = {.net_type = "tcp",
+		.host = host,
+		.address = address,
+		.tick_ms = 20,
+		.mac = test_mac,
+		.mac_ctx = k,
+		.rejected = &k->rejected,
+		.events = {.ctx = &k->n, .recv = on_recv, .tick = on_tick}};
 	struct cop_err err = {0};
 
 	*k = (struct keyed){.key = key};
@@ -59,7 +66,8 @@ static int close_both(void **state)
 
 static uint64_t rejected(void)
 {
-	return cop_stats_get(&a.rejected, COP_FABRIC_REJECTED) + cop_stats_get(&b.rejected, COP_FABRIC_REJECTED);
+	return cop_stats_get(&a.rejected, COP_FABRIC_REJECTED) +
+	       cop_stats_get(&b.rejected, COP_FABRIC_REJECTED);
 }
 
 static void who_has_the_key_speaks_both_ways_and_again(void **state)
@@ -133,7 +141,8 @@ static int stranger_to(struct keyed *k)
 static void a_greeting_serves_once(void **state)
 {
 	const struct cop_greet_key key = {test_mac, &a};
-	uint8_t challenge[2][COP_GREET_CHALLENGE], answer[COP_GREET_ANSWER], proof[COP_GREET_PROOF], byte;
+	uint8_t challenge[2][COP_GREET_CHALLENGE], answer[COP_GREET_ANSWER], proof[COP_GREET_PROOF],
+		byte;
 	struct sockaddr_storage at = {0}, elsewhere = {0};
 	struct sockaddr_in to = address_of(&a), other = address_of(&b);
 	int fd = stranger_to(&a);
@@ -141,16 +150,20 @@ static void a_greeting_serves_once(void **state)
 	(void)state;
 	memcpy(&at, &to, sizeof(to));
 	memcpy(&elsewhere, &other, sizeof(other));
-	assert_int_equal(recv(fd, challenge[0], sizeof(challenge[0]), MSG_WAITALL), sizeof(challenge[0]));
+	assert_int_equal(
+		recv(fd, challenge[0], sizeof(challenge[0]), MSG_WAITALL), sizeof(challenge[0]));
 	assert_int_equal(cop_fabric_greet_answer(&key, challenge[0], &at, answer), 0);
-	assert_int_equal(cop_fabric_greet_check_answer(&key, challenge[0], &elsewhere, answer, proof), -EACCES);
+	assert_int_equal(
+		cop_fabric_greet_check_answer(&key, challenge[0], &elsewhere, answer, proof),
+		-EACCES);
 	assert_int_equal(send(fd, answer, sizeof(answer), MSG_NOSIGNAL), sizeof(answer));
 	assert_int_equal(recv(fd, proof, sizeof(proof), MSG_WAITALL), sizeof(proof));
 	assert_int_equal(cop_fabric_greet_check_proof(&key, challenge[0], &at, answer, proof), 0);
 	assert_int_equal(rejected(), 0);
 	close(fd);
 	fd = stranger_to(&a);
-	assert_int_equal(recv(fd, challenge[1], sizeof(challenge[1]), MSG_WAITALL), sizeof(challenge[1]));
+	assert_int_equal(
+		recv(fd, challenge[1], sizeof(challenge[1]), MSG_WAITALL), sizeof(challenge[1]));
 	assert_memory_not_equal(challenge[0], challenge[1], sizeof(challenge[0]));
 	assert_int_equal(send(fd, answer, sizeof(answer), MSG_NOSIGNAL), sizeof(answer));
 	assert_true(recv(fd, &byte, 1, 0) <= 0);

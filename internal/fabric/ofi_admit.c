@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which hosts may connect at all. The tcp provider speaks with everyone who reaches its port, before anybody proves anything, and a stranger who
- * knows its protocol can end this process. So it never gets to see a connection that does not come from a host that was
- * admitted: one that has proved the job's secret at the rendezvous, or that this node itself connects to. Nodes connect from
- * the very address that they tell others (the provider binds to it).
+/* Which hosts may connect at all. The tcp provider speaks with everyone who reaches its port,
+ * before anybody proves anything, and a stranger who knows its protocol can end this process. So it
+ * never gets to see a connection that does not come from a host that was admitted: one that has
+ * proved the job's secret at the rendezvous, or that this node itself connects to. Nodes connect
+ * from the very address that they tell others (the provider binds to it).
  *
- * The provider calls accept(), which is ours (guard_in.c): a stranger's connection is closed there, unread. A filter on the listening
- * socket (SO_ATTACH_FILTER) would be the kernel's own way, but newer kernels let only root filter TCP. */
+ * The provider calls accept(), which is ours (guard_in.c): a stranger's connection is closed there,
+ * unread. A filter on the listening socket (SO_ATTACH_FILTER) would be the kernel's own way, but
+ * newer kernels let only root filter TCP. */
 #include "fabric/ofi_priv.h"
 
 #include <arpa/inet.h>
@@ -18,7 +20,8 @@
 
 #include "log/log.h"
 
-/* The endpoints that let in only the admitted. One lock for all of them, since accept() is told nothing but a descriptor. */
+/* The endpoints that let in only the admitted. One lock for all of them, since accept() is told
+ * nothing but a descriptor. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ofi *guarded;
 
@@ -32,15 +35,19 @@ static bool is_admitted(const struct ofi *o, struct in_addr host)
 
 void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc)
 {
-	const char *why = rc == -ETIMEDOUT ? "it said nothing" : rc == -EHOSTUNREACH ? "its host has not proved the job's secret" :
-		rc == -EACCES ? "it does not prove the job's secret" : "it is not of Copper";
+	const char *why = rc == -ETIMEDOUT      ? "it said nothing"
+			  : rc == -EHOSTUNREACH ? "its host has not proved the job's secret"
+			  : rc == -EACCES       ? "it does not prove the job's secret"
+						: "it is not of Copper";
 	char text[INET6_ADDRSTRLEN] = "?";
 	struct sockaddr_in6 six;
 	struct sockaddr_in four;
 
 	memcpy(&four, from, sizeof(four));
 	memcpy(&six, from, sizeof(six));
-	inet_ntop(from->ss_family, from->ss_family == AF_INET6 ? (void *)&six.sin6_addr : (void *)&four.sin_addr, text, sizeof(text));
+	inet_ntop(from->ss_family,
+		from->ss_family == AF_INET6 ? (void *)&six.sin6_addr : (void *)&four.sin_addr, text,
+		sizeof(text));
 	cop_stats_rejected(stats, rc, 1);
 	cop_log_refused("connection", why, text);
 }
@@ -84,7 +91,8 @@ bool cop_fabric_ofi_may_enter(int listener, int fd)
 	pthread_mutex_lock(&lock);
 	for (const struct ofi *o = guarded; o; o = o->guarded_next)
 		if (o->listener == listener) {
-			may = getpeername(fd, (struct sockaddr *)&at, &len) == 0 && at.ss_family == AF_INET;
+			may = getpeername(fd, (struct sockaddr *)&at, &len) == 0 &&
+			      at.ss_family == AF_INET;
 			memcpy(&from, &at, sizeof(from));
 			may = may && is_admitted(o, from.sin_addr);
 			stats = o->base.rejected;

@@ -70,7 +70,8 @@ static void who_is_a_peer_was_admitted(void **state)
 	talks(&b, &a, 2000);
 }
 
-/* The provider's connections come from the address that it tells, else nobody could be admitted by it. */
+/* The provider's connections come from the address that it tells, else nobody could be admitted by
+ * it. */
 static void a_connection_that_broke_is_made_again_from_both_sides(void **state)
 {
 	(void)state;
@@ -119,7 +120,9 @@ static void a_stranger_is_closed_when_accepted(void **state)
 	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(listener, 8), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-	o = (struct ofi){.listener = -1, .listening = listener, .naming = {.form = COP_FABRIC_FORM_IP, .own_len = sizeof(at)}};
+	o = (struct ofi){.listener = -1,
+		.listening = listener,
+		.naming = {.form = COP_FABRIC_FORM_IP, .own_len = sizeof(at)}};
 	memcpy(o.naming.own, &at, sizeof(at));
 	cop_fabric_ofi_admit_init(&o);
 	assert_int_equal(o.listener, listener);

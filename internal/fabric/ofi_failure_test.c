@@ -30,7 +30,7 @@ static int close_three(void **state)
 	return 0;
 }
 
-/* ---- peers that go away ---------------------------------------------------------------------- */
+/* ---- peers that go away ---- */
 
 static void operations_to_a_peer_that_vanishes_end_and_others_go_on(void **state)
 {
@@ -205,7 +205,7 @@ static void operations_to_a_peer_that_stands_still_end_when_it_is_dropped(void *
 	talks(&a, &b, 200);
 }
 
-/* ---- hostile peers --------------------------------------------------------------------------- */
+/* ---- hostile peers ---- */
 
 static void a_write_to_memory_that_is_not_open_harms_nobody(void **state)
 {
@@ -319,7 +319,9 @@ static void a_stranger_who_hangs_up_is_let_go(void **state)
 		int fd = stranger(&b, 12);
 
 		if (len)
-			assert_int_equal(send(fd, "what is this, a place to talk to strangers?", len, MSG_NOSIGNAL), len);
+			assert_int_equal(send(fd, "what is this, a place to talk to strangers?",
+						 len, MSG_NOSIGNAL),
+				len);
 		nap_ms(5);
 		shutdown(fd, SHUT_WR);
 		assert_true(is_hung_up(fd));
@@ -353,7 +355,7 @@ static void a_stranger_who_says_nothing_is_let_go(void **state)
 	talks(&a, &b, 2000);
 }
 
-/* ---- many, and the end ----------------------------------------------------------------------- */
+/* ---- many, and the end ---- */
 
 #define CROWD 50
 
@@ -365,7 +367,8 @@ static void fifty_endpoints_can_talk_to_one(void **state)
 	(void)state;
 	for (int i = 0; i < CROWD; i++) {
 		open_node(&crowd[i], "tcp", "127.0.0.17", NULL);
-		send_to(&crowd[i], peer_of(&crowd[i], cop_fabric_address(a.f)), "hello", 5, 20, &ends);
+		send_to(&crowd[i], peer_of(&crowd[i], cop_fabric_address(a.f)), "hello", 5, 20,
+			&ends);
 	}
 	assert_true(reaches(&a.received, 20 * CROWD));
 	for (int i = 0; i < CROWD; i++)
@@ -384,7 +387,7 @@ static void closing_a_busy_endpoint_ends_every_operation(void **state)
 	char *source = calloc(1, len), *target = calloc(1, len);
 	struct mem_call m = reg_mem(&b, target, len);
 	cop_fabric_peer_t to_b = peer_of(&a, cop_fabric_address(b.f)),
-		absent = peer_of(&a, "ofi+tcp://127.0.0.15:9");
+			  absent = peer_of(&a, "ofi+tcp://127.0.0.15:9");
 	struct ends ends = {0};
 	struct mem_call left;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory. Which of the FI_MR_* bits hold is the provider's choice (fi_mr(3)); each is honoured here
- * and nowhere else. Keys that are ours to choose are random: whoever has not been told one cannot
- * guess it. */
+/* Registered memory. Which of the FI_MR_* bits hold is the provider's choice (fi_mr(3)); each is
+ * honoured here and nowhere else. Keys that are ours to choose are random: whoever has not been
+ * told one cannot guess it. */
 #include "fabric/ofi_priv.h"
 
 #include <assert.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-/* Providers refuse a key that is in use; with 64 random bits that does not happen, with the 16 of some
- * it may. */
+/* Providers refuse a key that is in use; with 64 random bits that does not happen, with the 16 of
+ * some it may. */
 #define KEY_TRIES 16
 
 static int next_key(struct ofi *o, uint64_t *key)
@@ -87,8 +87,9 @@ int cop_fabric_ofi_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_f
 		cop_fabric_ofi_unreg(&m->base);
 		return -ENOKEY;
 	}
-	*addr = o->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) ?
-		(uint64_t)(uintptr_t)buf : 0;
+	*addr = o->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)
+			? (uint64_t)(uintptr_t)buf
+			: 0;
 	*mr = &m->base;
 	return 0;
 }
@@ -104,8 +105,8 @@ void cop_fabric_ofi_unreg(struct cop_fabric_mr *mr)
 	free(m);
 }
 
-int cop_fabric_ofi_reg_local(struct ofi *o, const void *buf, size_t len, uint64_t access,
-	struct ofi_mr **mr)
+int cop_fabric_ofi_reg_local(
+	struct ofi *o, const void *buf, size_t len, uint64_t access, struct ofi_mr **mr)
 {
 	*mr = NULL;
 	if (!(o->info->domain_attr->mr_mode & FI_MR_LOCAL))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which networks this machine has for the provider, which of them the endpoint is on, and which processors are near its card. IP
- * networks are the interfaces that are up; others are the domains that the provider offers. */
+/* Which networks this machine has for the provider, which of them the endpoint is on, and which
+ * processors are near its card. IP networks are the interfaces that are up; others are the domains
+ * that the provider offers. */
 #include "fabric/ofi_priv.h"
 
 #include <arpa/inet.h>
@@ -11,13 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- IP ------------------------------------------------------------------------------------ */
+/* ---- IP ---- */
 
 static bool is_ip4(const struct ifaddrs *i, struct in_addr *addr, struct in_addr *mask)
 {
 	struct sockaddr_in sin;
 
-	if (!(i->ifa_flags & IFF_UP) || !i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !i->ifa_netmask)
+	if (!(i->ifa_flags & IFF_UP) || !i->ifa_addr || i->ifa_addr->sa_family != AF_INET ||
+		!i->ifa_netmask)
 		return false;
 	memcpy(&sin, i->ifa_addr, sizeof(sin));
 	*addr = sin.sin_addr;
@@ -65,7 +67,8 @@ bool cop_fabric_outside_address(char node[64])
 	for (struct ifaddrs *i = list; i; i = i->ifa_next) {
 		bool running = i->ifa_flags & IFF_RUNNING;
 
-		if (!is_ip4(i, &addr, &mask) || (i->ifa_flags & IFF_LOOPBACK) || (found && !running))
+		if (!is_ip4(i, &addr, &mask) || (i->ifa_flags & IFF_LOOPBACK) ||
+			(found && !running))
 			continue;
 		found = inet_ntop(AF_INET, &addr, node, 64) != NULL;
 		if (running)
@@ -114,8 +117,10 @@ static void list_ip(const struct ofi *o, struct cop_buf *out)
 
 	if (getifaddrs(&list))
 		return;
-	for (struct ifaddrs *i = list; i && count < COP_FABRIC_NETWORKS_MAX && !out->failed; i = i->ifa_next) {
-		if (!is_ip4(i, &addr, &mask) || is_listed(out, i->ifa_name) || !inet_ntop(AF_INET, &addr, text, sizeof(text)))
+	for (struct ifaddrs *i = list; i && count < COP_FABRIC_NETWORKS_MAX && !out->failed;
+		i = i->ifa_next) {
+		if (!is_ip4(i, &addr, &mask) || is_listed(out, i->ifa_name) ||
+			!inet_ntop(AF_INET, &addr, text, sizeof(text)))
 			continue;
 		cop_buf_printf(out, "%s ofi+%s://%s\n", i->ifa_name, o->net.scheme, text);
 		count++;
@@ -123,7 +128,7 @@ static void list_ip(const struct ofi *o, struct cop_buf *out)
 	freeifaddrs(list);
 }
 
-/* ---- others: the provider's domains ---------------------------------------------------------- */
+/* ---- others: the provider's domains ---- */
 
 static void list_domains(const struct ofi *o, struct cop_buf *out)
 {
@@ -138,12 +143,16 @@ static void list_domains(const struct ofi *o, struct cop_buf *out)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = ~(FI_MR_BASIC | FI_MR_SCALABLE);
 	hints->fabric_attr->prov_name = strdup(o->net.provider);
-	if (hints->fabric_attr->prov_name && fi_getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &list) == 0)
-		for (struct fi_info *i = list; i && count < COP_FABRIC_NETWORKS_MAX && !out->failed; i = i->next) {
+	if (hints->fabric_attr->prov_name &&
+		fi_getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &list) == 0)
+		for (struct fi_info *i = list; i && count < COP_FABRIC_NETWORKS_MAX && !out->failed;
+			i = i->next) {
 			const char *name = i->domain_attr->name;
 
-			if (!name || strlen(name) >= COP_FABRIC_NETWORK_MAX || is_listed(out, name) || !i->src_addr ||
-				cop_fabric_address_print(&o->naming, i->src_addr, i->src_addrlen, text, sizeof(text)))
+			if (!name || strlen(name) >= COP_FABRIC_NETWORK_MAX ||
+				is_listed(out, name) || !i->src_addr ||
+				cop_fabric_address_print(&o->naming, i->src_addr, i->src_addrlen,
+					text, sizeof(text)))
 				continue;
 			cop_buf_printf(out, "%s %s\n", name, text);
 			count++;
@@ -152,7 +161,7 @@ static void list_domains(const struct ofi *o, struct cop_buf *out)
 	fi_freeinfo(hints);
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- both ---- */
 
 void cop_fabric_ofi_name_network(struct ofi *o)
 {
@@ -175,7 +184,7 @@ void cop_fabric_ofi_networks(const struct cop_fabric *f, struct cop_buf *out)
 		list_domains(o, out);
 }
 
-/* ---- the card -------------------------------------------------------------------------------- */
+/* ---- the card ---- */
 
 static bool add_file(const char *path, struct cop_buf *out)
 {
@@ -190,11 +199,13 @@ static bool add_file(const char *path, struct cop_buf *out)
 	return len > 0;
 }
 
-/* The card as libfabric knows it, else the device behind the network's name, or the bus that a virtual one hangs on. */
+/* The card as libfabric knows it, else the device behind the network's name, or the bus that a
+ * virtual one hangs on. */
 void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out)
 {
 	static const char *const places[] = {"/sys/class/net/%s/device/local_cpulist",
-		"/sys/class/net/%s/device/../local_cpulist", "/sys/class/cxi/%s/device/local_cpulist"};
+		"/sys/class/net/%s/device/../local_cpulist",
+		"/sys/class/cxi/%s/device/local_cpulist"};
 	const struct ofi *o = COP_CONTAINER_OF(f, struct ofi, base);
 	const struct fi_bus_attr *bus = o->info->nic ? o->info->nic->bus_attr : NULL;
 	char path[160];
@@ -202,8 +213,8 @@ void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out)
 	if (bus && bus->bus_type == FI_BUS_PCI) {
 		const struct fi_pci_attr *pci = &bus->attr.pci;
 
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.%x/local_cpulist", pci->domain_id, pci->bus_id,
-			pci->device_id, pci->function_id);
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.%x/local_cpulist",
+			pci->domain_id, pci->bus_id, pci->device_id, pci->function_id);
 		if (add_file(path, out))
 			return;
 	}
@@ -212,7 +223,8 @@ void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(places); i++) {
 		size_t len = (size_t)(strstr(places[i], "%s") - places[i]);
 
-		snprintf(path, sizeof(path), "%.*s%s%s", (int)len, places[i], f->network, places[i] + len + 2);
+		snprintf(path, sizeof(path), "%.*s%s%s", (int)len, places[i], f->network,
+			places[i] + len + 2);
 		if (add_file(path, out))
 			return;
 	}

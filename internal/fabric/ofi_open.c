@@ -31,14 +31,14 @@ static const struct cop_fabric_ops ofi_ops = {
 	.near_cpus = cop_fabric_ofi_near_cpus,
 };
 
-/* ---- what to ask for ------------------------------------------------------------------------- */
+/* ---- what to ask for ---- */
 
 /* A write must be placed when it completes. FI_DELIVERY_COMPLETE says so; a provider without it
  * (verbs) says the same by delivering sends after writes in order (FI_ORDER_SAW).
  *
  * Over tcp rxm can hand everything through, without a protocol and bounce buffers of its own
- * (FI_PROTO_RXM_TCP): 1.5 MiB of resident memory for an endpoint instead of 70, and a first message after 3 ms
- * instead of 18 (libfabric 1.17). Only tcp has that protocol. */
+ * (FI_PROTO_RXM_TCP): 1.5 MiB of resident memory for an endpoint instead of 70, and a first message
+ * after 3 ms instead of 18 (libfabric 1.17). Only tcp has that protocol. */
 static const struct demand {
 	uint64_t op_flags, order;
 	uint32_t protocol;
@@ -48,8 +48,8 @@ static const struct demand {
 	{FI_TRANSMIT_COMPLETE, FI_ORDER_SAS | FI_ORDER_SAW, FI_PROTO_UNSPEC},
 };
 
-static struct fi_info *make_hints(const struct cop_fabric_net_type *net, const struct demand *d,
-	int mr_mode)
+static struct fi_info *make_hints(
+	const struct cop_fabric_net_type *net, const struct demand *d, int mr_mode)
 {
 	struct fi_info *h = fi_allocinfo();
 
@@ -79,28 +79,32 @@ struct bind_to {
 	char node[COP_FABRIC_DEVICE_MAX], service[16];
 };
 
-/* libfabric, too, would take a name, and look it up several times. What the host's name means here may be an address that other
- * hosts cannot reach. */
-static int make_numeric(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net, struct bind_to *b, struct cop_err *err)
+/* libfabric, too, would take a name, and look it up several times. What the host's name means here
+ * may be an address that other hosts cannot reach. */
+static int make_numeric(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net,
+	struct bind_to *b, struct cop_err *err)
 {
 	struct in6_addr numeric;
 	struct in_addr found;
 	struct cop_err why = {0};
 
-	if (!b->node[0] || inet_pton(AF_INET, b->node, &numeric) == 1 || inet_pton(AF_INET6, b->node, &numeric) == 1)
+	if (!b->node[0] || inet_pton(AF_INET, b->node, &numeric) == 1 ||
+		inet_pton(AF_INET6, b->node, &numeric) == 1)
 		return 0;
 	if (cop_host_address(b->node, &found, &why))
-		return cop_err_set(err, why.code, "cannot open an endpoint for net type \"%s\" on %s: %s", conf->net_type ? conf->net_type : "tcp",
-			b->node, why.text);
-	if (!net->device[0] && found.s_addr == htonl(COP_OWN_NAME_ADDRESS) && cop_fabric_outside_address(b->node))
+		return cop_err_set(err, why.code,
+			"cannot open an endpoint for net type \"%s\" on %s: %s",
+			conf->net_type ? conf->net_type : "tcp", b->node, why.text);
+	if (!net->device[0] && found.s_addr == htonl(COP_OWN_NAME_ADDRESS) &&
+		cop_fabric_outside_address(b->node))
 		return 0;
 	inet_ntop(AF_INET, &found, b->node, sizeof(b->node));
 	return 0;
 }
 
 /* An interface that the user names counts more than what the host's name happens to mean. */
-static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net, struct bind_to *b,
-	struct cop_err *err)
+static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net,
+	struct bind_to *b, struct cop_err *err)
 {
 	const char *from = conf->host ? conf->host : net->device;
 	struct in6_addr numeric;
@@ -109,9 +113,11 @@ static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric
 	if (net->device[0] && cop_fabric_interface_address(net->device, conf->host, address))
 		from = address;
 	else if (net->device[0] && conf->host && inet_pton(AF_INET, net->device, &numeric) != 1 &&
-		inet_pton(AF_INET6, net->device, &numeric) != 1)
-		return cop_err_set(err, ENODEV, "net type \"%s\": this machine has no interface %s that is up and has an IPv4 address "
-			"(see 'ip address')", conf->net_type, net->device);
+		 inet_pton(AF_INET6, net->device, &numeric) != 1)
+		return cop_err_set(err, ENODEV,
+			"net type \"%s\": this machine has no interface %s that is up and has an IPv4 address "
+			"(see 'ip address')",
+			conf->net_type, net->device);
 	snprintf(b->node, sizeof(b->node), "%s", from);
 	snprintf(b->service, sizeof(b->service), "0");
 	return make_numeric(conf, net, b, err);
@@ -124,9 +130,12 @@ static int choose_bind(const struct cop_fabric_conf *conf, const struct cop_fabr
 
 	if (conf->address && net->form != COP_FABRIC_FORM_STR) {
 		if (cop_fabric_address_split(net, conf->address, b->node, b->service) == 0)
-			return net->form == COP_FABRIC_FORM_IP ? make_numeric(conf, net, b, err) : 0;
-		return cop_err_set(err, EINVAL, "cannot bind to \"%s\": not an address of %s, such as "
-			"ofi+%s://%s", conf->address, net->scheme, net->scheme,
+			return net->form == COP_FABRIC_FORM_IP ? make_numeric(conf, net, b, err)
+							       : 0;
+		return cop_err_set(err, EINVAL,
+			"cannot bind to \"%s\": not an address of %s, such as "
+			"ofi+%s://%s",
+			conf->address, net->scheme, net->scheme,
 			net->form == COP_FABRIC_FORM_CXI ? "0x00916600" : "10.0.0.1:7720");
 	}
 	if (net->form == COP_FABRIC_FORM_STR)
@@ -141,7 +150,8 @@ static int ask(const struct cop_fabric_net_type *net, const struct demand *d, in
 	const struct bind_to *b, struct fi_info **list)
 {
 	struct fi_info *hints = make_hints(net, d, mr_mode);
-	const char *node = b->node[0] ? b->node : NULL, *service = b->service[0] ? b->service : NULL;
+	const char *node = b->node[0] ? b->node : NULL,
+		   *service = b->service[0] ? b->service : NULL;
 	int rc;
 
 	if (!hints)
@@ -151,8 +161,8 @@ static int ask(const struct cop_fabric_net_type *net, const struct demand *d, in
 		hints->domain_attr->name = strdup(node);
 		node = service = NULL;
 	}
-	rc = cop_fabric_ofi_errno(fi_getinfo(API_VERSION, node, service,
-		node || service ? FI_SOURCE : 0, hints, list));
+	rc = cop_fabric_ofi_errno(fi_getinfo(
+		API_VERSION, node, service, node || service ? FI_SOURCE : 0, hints, list));
 	fi_freeinfo(hints);
 	return rc;
 }
@@ -175,12 +185,12 @@ static int get_info(struct ofi *o, const struct bind_to *b, int mr_mode)
 	return rc;
 }
 
-/* ---- objects --------------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 static int open_cq(struct ofi *o)
 {
-	struct fi_cq_attr attr = {.size = CQ_SIZE, .format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_FD};
+	struct fi_cq_attr attr = {
+		.size = CQ_SIZE, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
 	int rc = fi_cq_open(o->domain, &attr, &o->cq, NULL);
 
 	o->cq_fd = -1;
@@ -222,8 +232,8 @@ static int read_name(struct ofi *o)
 	if (rc)
 		return cop_fabric_ofi_errno(rc);
 	o->naming.own_len = len;
-	return cop_fabric_address_print(&o->naming, o->naming.own, len, o->base.address,
-		sizeof(o->base.address));
+	return cop_fabric_address_print(
+		&o->naming, o->naming.own, len, o->base.address, sizeof(o->base.address));
 }
 
 static int start_rx(struct ofi *o)
@@ -234,8 +244,8 @@ static int start_rx(struct ofi *o)
 	o->rx_slab = calloc(COP_OFI_RX_COUNT, COP_OFI_RX_SIZE);
 	if (!o->rx || !o->rx_slab)
 		return -ENOMEM;
-	rc = cop_fabric_ofi_reg_local(o, o->rx_slab, COP_OFI_RX_COUNT * COP_OFI_RX_SIZE, FI_RECV,
-		&o->rx_mr);
+	rc = cop_fabric_ofi_reg_local(
+		o, o->rx_slab, COP_OFI_RX_COUNT * COP_OFI_RX_SIZE, FI_RECV, &o->rx_mr);
 	for (size_t i = 0; i < COP_OFI_RX_COUNT; i++) {
 		o->rx[i].buf = o->rx_slab + i * COP_OFI_RX_SIZE;
 		o->rx[i].ctx.kind = OFI_RX;
@@ -280,7 +290,7 @@ void cop_fabric_ofi_shut(struct ofi *o)
 	o->fabric = NULL;
 }
 
-/* ---- open ------------------------------------------------------------------------------------ */
+/* ---- open ---- */
 
 static struct ofi *make(const struct cop_fabric_conf *conf)
 {
@@ -330,7 +340,8 @@ static const char *reason(bool listed, const struct bind_to *b, int rc)
 		return fi_strerror(-rc);
 	if (!listed)
 		return "this libfabric has no such provider";
-	return b->node[0] ? "this machine has no such address or device" : "no network here that it can use";
+	return b->node[0] ? "this machine has no such address or device"
+			  : "no network here that it can use";
 }
 
 static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const struct bind_to *b,
@@ -340,15 +351,21 @@ static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const s
 	bool listed;
 
 	if (rc == -EADDRNOTAVAIL && b->node[0])
-		return cop_err_set(err, EADDRNOTAVAIL, "%s is no address of this machine: is this the right host for it in the host list or the address book, "
-			"and the right --rank?", b->node);
+		return cop_err_set(err, EADDRNOTAVAIL,
+			"%s is no address of this machine: is this the right host for it in the host list or the address book, "
+			"and the right --rank?",
+			b->node);
 	cop_fabric_list_providers(have, sizeof(have));
 	listed = is_listed(have, o->net.provider);
-	return cop_err_set(err, -rc, "cannot open an endpoint for net type \"%s\" (provider %s%s%s%s%s): "
-		"%s; providers here: %s%s", conf->net_type ? conf->net_type : "tcp", o->net.provider,
-		b->node[0] ? " on " : "", b->node, b->service[0] ? " port " : "", b->service,
-		reason(listed, b, rc), have[0] ? have : "none", listed || !strstr(cop_build, "static") ? "" :
-		" (this program is linked statically; one built with 'make FABRIC=shared' has those of the site)");
+	return cop_err_set(err, -rc,
+		"cannot open an endpoint for net type \"%s\" (provider %s%s%s%s%s): "
+		"%s; providers here: %s%s",
+		conf->net_type ? conf->net_type : "tcp", o->net.provider, b->node[0] ? " on " : "",
+		b->node, b->service[0] ? " port " : "", b->service, reason(listed, b, rc),
+		have[0] ? have : "none",
+		listed || !strstr(cop_build, "static")
+			? ""
+			: " (this program is linked statically; one built with 'make FABRIC=shared' has those of the site)");
 }
 
 /* The socket at which the provider listens is the one that is opened meanwhile. */
@@ -383,7 +400,8 @@ static bool is_on(const char *name)
 static bool can_be_guarded(const struct ofi *o)
 {
 	size_t len = strcspn(o->net.provider, ";");
-	bool tcp = len == 3 && (strncmp(o->net.provider, "tcp", 3) == 0 || strncmp(o->net.provider, "net", 3) == 0);
+	bool tcp = len == 3 && (strncmp(o->net.provider, "tcp", 3) == 0 ||
+				       strncmp(o->net.provider, "net", 3) == 0);
 
 	return tcp && !is_on("FI_TCP_IO_URING") && !is_on("FI_NET_IO_URING");
 }
@@ -394,14 +412,20 @@ static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_e
 
 	if (conf->mac && can_be_guarded(o)) {
 		o->key = (struct cop_greet_key){conf->mac, conf->mac_ctx};
-		rc = o->listening < 0 ? -EPROTONOSUPPORT : cop_fabric_guard_start(o->listening, &o->key, conf->rejected, &o->guard);
+		rc = o->listening < 0 ? -EPROTONOSUPPORT
+				      : cop_fabric_guard_start(
+						o->listening, &o->key, conf->rejected, &o->guard);
 		if (rc)
-			return cop_err_set(err, -rc, "the port of libfabric's provider %s cannot be guarded (%s), and whoever reaches it could end this "
-				"process; use another --net-type, or --insecure if nobody else does", o->base.provider,
+			return cop_err_set(err, -rc,
+				"the port of libfabric's provider %s cannot be guarded (%s), and whoever reaches it could end this "
+				"process; use another --net-type, or --insecure if nobody else does",
+				o->base.provider,
 				o->listening < 0 ? "it was not seen to listen" : strerror(-rc));
 	} else if (conf->mac && o->net.form == COP_FABRIC_FORM_IP) {
-		cop_log_warn("not guarded provider=%s: whoever reaches its port speaks with libfabric before any secret is asked for; close it to all "
-			"but the hosts of the job", o->base.provider);
+		cop_log_warn(
+			"not guarded provider=%s: whoever reaches its port speaks with libfabric before any secret is asked for; close it to all "
+			"but the hosts of the job",
+			o->base.provider);
 	}
 	if (conf->admitted_only)
 		cop_fabric_ofi_admit_init(o);
@@ -431,11 +455,14 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 	cop_fabric_prepare_env();
 	o = make(conf);
 	if (!o)
-		return cop_err_set(err, ENOMEM, "cannot open an endpoint: out of memory or of descriptors");
+		return cop_err_set(
+			err, ENOMEM, "cannot open an endpoint: out of memory or of descriptors");
 	rc = cop_fabric_net_type_parse(conf->net_type, &o->net);
 	if (rc) {
-		rc = cop_err_set(err, EINVAL, "\"%s\" is no net type; write a provider, such as tcp, shm or "
-			"cxi, and where it matters the device, such as tcp://eth0", conf->net_type);
+		rc = cop_err_set(err, EINVAL,
+			"\"%s\" is no net type; write a provider, such as tcp, shm or "
+			"cxi, and where it matters the device, such as tcp://eth0",
+			conf->net_type);
 	} else {
 		o->naming.scheme = o->net.scheme;
 		o->naming.form = o->net.form;
@@ -454,8 +481,10 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 	return 0;
 }
 
-int cop_fabric_open(const struct cop_fabric_conf *conf, struct cop_fabric **out, struct cop_err *err)
+int cop_fabric_open(
+	const struct cop_fabric_conf *conf, struct cop_fabric **out, struct cop_err *err)
 {
-	return cop_fabric_ofi_open(conf, FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-		FI_MR_PROV_KEY | FI_MR_ENDPOINT, out, err);
+	return cop_fabric_ofi_open(conf,
+		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT,
+		out, err);
 }

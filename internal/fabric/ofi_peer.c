@@ -117,7 +117,8 @@ int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_pe
 	p = find(o, own);
 	if (!p) {
 		cop_fabric_ofi_admit_raw(o, raw, raw_len);
-		rc = o->key.mac ? cop_fabric_guard_peer(&o->key, o->base.rejected, raw, raw_len) : 0;
+		rc = o->key.mac ? cop_fabric_guard_peer(&o->key, o->base.rejected, raw, raw_len)
+				: 0;
 		if (rc == 0)
 			rc = insert(o, own, raw, &p);
 		if (rc)
@@ -157,9 +158,10 @@ void cop_fabric_ofi_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
 	/* Held like a flying operation, since done may do anything. */
 	p->flying++;
 	p->dropped = true;
-	/* Where a connection could not be made (no route, a host that is switched off), rxm of libfabric 1.17 keeps one without an
-	 * endpoint, and removing its address ends the process. The address stays then: the next peer of that address finds it.
-	 * With operations under way there is an endpoint, and removal is what ends them. */
+	/* Where a connection could not be made (no route, a host that is switched off), rxm of
+	 * libfabric 1.17 keeps one without an endpoint, and removing its address ends the process.
+	 * The address stays then: the next peer of that address finds it. With operations under way
+	 * there is an endpoint, and removal is what ends them. */
 	if (o->av && (p->connected || p->sends_flying || p->parts))
 		fi_av_remove(o->av, &p->addr, 1, 0);
 	cop_fabric_ofi_cancel(p, -ECANCELED);

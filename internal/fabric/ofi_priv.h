@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The libfabric implementation: ofi_open.c makes the endpoint, ofi_progress.c is the thread that owns it,
- * ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered memory, ofi_admit.c which hosts may connect, guard_*.c who may at all,
- * ofi_strangers.c who connects and says nothing.
+/* The libfabric implementation: ofi_open.c makes the endpoint, ofi_progress.c is the thread that
+ * owns it, ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered
+ * memory, ofi_admit.c which hosts may connect, guard_*.c who may at all, ofi_strangers.c who
+ * connects and says nothing.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
  * protects the posted functions and the three flags beside them; it is held for a few
- * instructions, never over a call of libfabric, a callback or I/O. The only other lock is that of ofi_admit.c.
+ * instructions, never over a call of libfabric, a callback or I/O. The only other lock is that of
+ * ofi_admit.c.
  *
  * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), flies while the
  * provider has it (list `flying` of the endpoint), and ends in done. A peer that was dropped lives
@@ -32,8 +34,9 @@
 /* Queued operations per peer; past that send and write answer -ENOBUFS. */
 #define COP_OFI_QUEUE_MAX 8192
 /* Operations inside the provider. Writes go in parts so that messages to the same peer never wait
- * behind more than COP_OFI_PARTS_PEER parts. A peer that has none there may always have one, so that peers
- * that stand still and fill the limits of the endpoint slow others down but never stop them. */
+ * behind more than COP_OFI_PARTS_PEER parts. A peer that has none there may always have one, so
+ * that peers that stand still and fill the limits of the endpoint slow others down but never stop
+ * them. */
 #define COP_OFI_PART_SIZE COP_MIB
 #define COP_OFI_PARTS_PEER 16
 #define COP_OFI_PARTS_ALL 256
@@ -65,7 +68,7 @@ struct ofi_peer {
 	cop_fabric_peer_t id;
 	fi_addr_t addr;
 	bool dropped;
-	bool connected; /* as far as is known: the provider took the last operation */
+	bool connected;         /* as far as is known: the provider took the last operation */
 	struct cop_list bucket; /* by address text */
 	struct cop_list busy;   /* linked while something is queued */
 	struct cop_list sends, writes;
@@ -133,7 +136,7 @@ struct ofi {
 	struct fid_ep *ep;
 	int cq_fd; /* -1: the provider has no descriptor, the thread naps instead */
 	int wake_fd;
-	int listening; /* the provider's socket, or -1: it has none */
+	int listening;            /* the provider's socket, or -1: it has none */
 	struct cop_greet_key key; /* mac NULL: nothing is guarded */
 	struct cop_guard_in *guard;
 	uint64_t write_flags;
@@ -148,7 +151,8 @@ struct ofi {
 
 	/* Under ofi_admit.c's lock. */
 	struct ofi *guarded_next;
-	int listener; /* the provider's socket, at which only the admitted get in; -1: everybody does */
+	int listener; /* the provider's socket, at which only the admitted get in; -1: everybody
+			 does */
 	unsigned admitted_count;
 	struct in_addr *admitted;
 
@@ -169,7 +173,7 @@ struct ofi {
 	char *rx_slab;
 	struct ofi_mr *rx_mr;
 	struct cop_list rx_idle; /* receive buffers that could not be posted again yet */
-	DIR *own_fds; /* the descriptors of this process, or NULL */
+	DIR *own_fds;            /* the descriptors of this process, or NULL */
 	uint64_t next_look_ms;
 	unsigned silent; /* connections without a word when last looked */
 	uint64_t keys[16];
@@ -192,7 +196,8 @@ int cop_fabric_ofi_errno(long fi_err);
 /* mr_mode: the FI_MR_* bits offered to the provider. Tests narrow them. */
 int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct cop_fabric **out,
 	struct cop_err *err);
-/* Closes what libfabric holds; after this no callback comes and no buffer is touched. Idempotent. */
+/* Closes what libfabric holds; after this no callback comes and no buffer is touched. Idempotent.
+ */
 void cop_fabric_ofi_shut(struct ofi *o);
 
 /* ofi_networks.c */
@@ -200,8 +205,9 @@ void cop_fabric_ofi_shut(struct ofi *o);
 void cop_fabric_ofi_name_network(struct ofi *o);
 void cop_fabric_ofi_networks(const struct cop_fabric *f, struct cop_buf *out);
 void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out);
-/* The address of an interface that an endpoint of this host binds to: the host's own where it is numeric and in the interface's
- * network, else the interface's. false: there is no such interface. */
+/* The address of an interface that an endpoint of this host binds to: the host's own where it is
+ * numeric and in the interface's network, else the interface's. false: there is no such interface.
+ */
 bool cop_fabric_interface_address(const char *name, const char *host, char node[64]);
 /* This machine's first address that other hosts may reach; false where it has none. */
 bool cop_fabric_outside_address(char node[64]);
@@ -213,7 +219,8 @@ void cop_fabric_ofi_keep_ticking(struct cop_fabric *f, bool on);
 void cop_fabric_ofi_close(struct cop_fabric *f);
 int cop_fabric_ofi_post_rx(struct ofi *o);
 
-/* ofi_strangers.c: called at every turn, looks now and then. init: once the endpoint has its name. */
+/* ofi_strangers.c: called at every turn, looks now and then. init: once the endpoint has its name.
+ */
 void cop_fabric_ofi_strangers_init(struct ofi *o);
 void cop_fabric_ofi_strangers(struct ofi *o);
 void cop_fabric_ofi_strangers_fini(struct ofi *o);
@@ -221,8 +228,8 @@ void cop_fabric_ofi_strangers_fini(struct ofi *o);
 /* ofi_admit.c. init: once the endpoint has its name, and before the thread starts. */
 void cop_fabric_ofi_admit_init(struct ofi *o);
 void cop_fabric_ofi_admit_fini(struct ofi *o);
-/* Counts and logs a connection that is refused: -ETIMEDOUT (silent), -EHOSTUNREACH (from a host that was not admitted),
- * -EBADMSG (no greeting), -EACCES (one that does not prove the secret). */
+/* Counts and logs a connection that is refused: -ETIMEDOUT (silent), -EHOSTUNREACH (from a host
+ * that was not admitted), -EBADMSG (no greeting), -EACCES (one that does not prove the secret). */
 void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc);
 void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len);
 /* Whether the host of this new connection was admitted there; else it is counted and logged. */
@@ -257,8 +264,8 @@ int cop_fabric_ofi_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_f
 void cop_fabric_ofi_unreg(struct cop_fabric_mr *mr);
 /* Memory that this side sends from or receives into: NULL where the provider does not ask for
  * FI_MR_LOCAL. */
-int cop_fabric_ofi_reg_local(struct ofi *o, const void *buf, size_t len, uint64_t access,
-	struct ofi_mr **mr);
+int cop_fabric_ofi_reg_local(
+	struct ofi *o, const void *buf, size_t len, uint64_t access, struct ofi_mr **mr);
 static inline void *cop_fabric_ofi_desc(const struct ofi_mr *mr)
 {
 	return mr ? fi_mr_desc(mr->mr) : NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The progress thread. One turn of its loop runs posted functions, reads completions, hands over what waits
- * and ticks. After the last event it keeps turning for SPIN_NS, because an answer often comes at once and
- * a sleep costs more than that, but lets others run between the turns: on a node whose processors are all busy it would only keep
- * the application, or the peer that is to answer, from running. Then it sleeps on the completion queue's descriptor and an eventfd. */
+/* The progress thread. One turn of its loop runs posted functions, reads completions, hands over
+ * what waits and ticks. After the last event it keeps turning for SPIN_NS, because an answer often
+ * comes at once and a sleep costs more than that, but lets others run between the turns: on a node
+ * whose processors are all busy it would only keep the application, or the peer that is to answer,
+ * from running. Then it sleeps on the completion queue's descriptor and an eventfd. */
 #include "fabric/ofi_priv.h"
 
 #include <assert.h>
@@ -17,8 +18,8 @@
 #define SPIN_NS 20000
 #define BATCH 32
 #define BATCHES_MAX 8
-/* Sleeping for ever would be right if every provider woke its descriptor for every event. Looking once a
- * second costs nothing and turns a lost wake-up into a delay. */
+/* Sleeping for ever would be right if every provider woke its descriptor for every event. Looking
+ * once a second costs nothing and turns a lost wake-up into a delay. */
 #define SLEEP_MAX_MS 1000
 /* A provider without a descriptor (shm) is looked at this often: soon after an event, and later. */
 #define NAP_MS 1
@@ -33,7 +34,7 @@ int cop_fabric_ofi_errno(long fi_err)
 	return fi_err < -255 ? -EIO : (int)fi_err;
 }
 
-/* ---- posted functions ------------------------------------------------------------------------ */
+/* ---- posted functions ---- */
 
 static void wake(struct ofi *o)
 {
@@ -104,7 +105,7 @@ void cop_fabric_ofi_keep_ticking(struct cop_fabric *f, bool on)
 	o->ticking = on;
 }
 
-/* ---- completions ----------------------------------------------------------------------------- */
+/* ---- completions ---- */
 
 static int post_one_rx(struct ofi *o, struct ofi_rx *rx)
 {
@@ -146,8 +147,8 @@ static void completed(struct ofi *o, struct ofi_ctx *ctx, size_t len, int rc)
 		cop_list_push_back(&o->rx_idle, &ctx->link);
 }
 
-/* An error belongs to one operation or, without context, to a connection whose operations report for
- * themselves. It never ends the loop. */
+/* An error belongs to one operation or, without context, to a connection whose operations report
+ * for themselves. It never ends the loop. */
 static void read_error(struct ofi *o)
 {
 	struct fi_cq_err_entry e = {0};
@@ -167,8 +168,9 @@ static unsigned read_cq(struct ofi *o)
 	for (int i = 0; i < BATCHES_MAX; i++) {
 		ssize_t n;
 
-		/* The tcp provider of libfabric 1.17 looks at errno where recv ended short without setting it: an EAGAIN of our own would
-		 * make it try a connection that its other end has closed again and again, for ever. */
+		/* The tcp provider of libfabric 1.17 looks at errno where recv ended short without
+		 * setting it: an EAGAIN of our own would make it try a connection that its other
+		 * end has closed again and again, for ever. */
 		errno = 0;
 		n = fi_cq_read(o->cq, entries, BATCH);
 		if (n == -FI_EAVAIL) {
@@ -187,7 +189,7 @@ static unsigned read_cq(struct ofi *o)
 	return count;
 }
 
-/* ---- sleep ----------------------------------------------------------------------------------- */
+/* ---- sleep ---- */
 
 static bool has_work(const struct ofi *o)
 {
@@ -208,8 +210,8 @@ static int sleep_ms(const struct ofi *o)
 	if (!cop_list_empty(&o->rx_idle))
 		ms = COP_MIN(ms, 1);
 	if (o->cq_fd < 0)
-		ms = COP_MIN(ms, cop_now_ns() - o->last_event_ns < NAP_LONG_AFTER_NS ? NAP_MS :
-			NAP_LONG_MS);
+		ms = COP_MIN(ms,
+			cop_now_ns() - o->last_event_ns < NAP_LONG_AFTER_NS ? NAP_MS : NAP_LONG_MS);
 	return (int)ms;
 }
 
@@ -237,7 +239,8 @@ static void wake_up(struct ofi *o)
 
 static void sleep_now(struct ofi *o)
 {
-	struct pollfd fds[] = {{.fd = o->wake_fd, .events = POLLIN}, {.fd = cop_fabric_guard_fd(o->guard), .events = POLLIN},
+	struct pollfd fds[] = {{.fd = o->wake_fd, .events = POLLIN},
+		{.fd = cop_fabric_guard_fd(o->guard), .events = POLLIN},
 		{.fd = o->cq_fd, .events = POLLIN}};
 	struct fid *cq = &o->cq->fid;
 	int ms = sleep_ms(o);
@@ -250,7 +253,7 @@ static void sleep_now(struct ofi *o)
 	wake_up(o);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 static void tick(struct ofi *o)
 {
@@ -282,8 +285,8 @@ static void end_operations(struct ofi *o)
 	}
 	cop_fabric_ofi_shut(o);
 	while (!cop_list_empty(&o->flying))
-		cop_fabric_ofi_landed(o, COP_CONTAINER_OF(o->flying.next, struct ofi_ctx, link),
-			-ECANCELED);
+		cop_fabric_ofi_landed(
+			o, COP_CONTAINER_OF(o->flying.next, struct ofi_ctx, link), -ECANCELED);
 }
 
 void *cop_fabric_ofi_main(void *arg)

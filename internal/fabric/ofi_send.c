@@ -40,8 +40,8 @@ static void alive(struct ofi_peer *p)
 	p->next_try_ns = 0;
 }
 
-/* Runs done, which may do anything, drop of the peer included: the caller holds the peer by its flying
- * count wherever it goes on using it. */
+/* Runs done, which may do anything, drop of the peer included: the caller holds the peer by its
+ * flying count wherever it goes on using it. */
 static void finish_send(struct ofi_send *s, int rc)
 {
 	if (s->mr)
@@ -69,7 +69,7 @@ static void unqueue_write(struct ofi_write *w)
 	cop_list_remove(&w->link);
 }
 
-/* ---- handing over ---------------------------------------------------------------------------- */
+/* ---- handing over ---- */
 
 static void flew(struct ofi *o, struct ofi_peer *p, struct ofi_ctx *ctx, size_t len)
 {
@@ -82,8 +82,8 @@ static void flew(struct ofi *o, struct ofi_peer *p, struct ofi_ctx *ctx, size_t 
 /* 0 handed over, -EAGAIN, or another -errno. */
 static int post_send(struct ofi *o, struct ofi_peer *p, struct ofi_send *s)
 {
-	int rc = cop_fabric_ofi_errno(fi_send(o->ep, s->msg, s->len, cop_fabric_ofi_desc(s->mr),
-		p->addr, &s->ctx));
+	int rc = cop_fabric_ofi_errno(
+		fi_send(o->ep, s->msg, s->len, cop_fabric_ofi_desc(s->mr), p->addr, &s->ctx));
 
 	if (rc) {
 		p->connected = false;
@@ -128,12 +128,13 @@ static int post_part(struct ofi *o, struct ofi_peer *p, struct ofi_write *w)
 static bool may_send(const struct ofi *o, const struct ofi_peer *p)
 {
 	return p->sends_flying == 0 ||
-		(p->sends_flying < COP_OFI_SENDS_PEER && o->flying_sends < COP_OFI_SENDS_ALL);
+	       (p->sends_flying < COP_OFI_SENDS_PEER && o->flying_sends < COP_OFI_SENDS_ALL);
 }
 
 static bool may_write(const struct ofi *o, const struct ofi_peer *p)
 {
-	return p->parts == 0 || (p->parts < COP_OFI_PARTS_PEER && o->flying_parts < COP_OFI_PARTS_ALL);
+	return p->parts == 0 ||
+	       (p->parts < COP_OFI_PARTS_PEER && o->flying_parts < COP_OFI_PARTS_ALL);
 }
 
 static int pump_sends(struct ofi *o, struct ofi_peer *p)
@@ -221,7 +222,7 @@ void cop_fabric_ofi_pump_all(struct ofi *o, uint64_t now_ns)
 		pump_due(o, COP_CONTAINER_OF(i, struct ofi_peer, busy), now_ns);
 }
 
-/* ---- landing --------------------------------------------------------------------------------- */
+/* ---- landing ---- */
 
 static void part_landed(struct ofi *o, struct ofi_part *part, int rc)
 {
@@ -287,7 +288,7 @@ void cop_fabric_ofi_cancel(struct ofi_peer *p, int rc)
 	cop_fabric_ofi_peer_settle(p);
 }
 
-/* ---- the public calls ------------------------------------------------------------------------ */
+/* ---- the public calls ---- */
 
 static int start(struct ofi *o, cop_fabric_peer_t id, struct ofi_peer **p)
 {
@@ -315,8 +316,8 @@ static int inject(struct ofi *o, struct ofi_peer *p, const void *msg, size_t len
 	return rc;
 }
 
-static int make_send(struct ofi *o, struct ofi_peer *p, const void *msg, size_t len,
-	struct ofi_send **out)
+static int make_send(
+	struct ofi *o, struct ofi_peer *p, const void *msg, size_t len, struct ofi_send **out)
 {
 	struct ofi_send *s = malloc(sizeof(*s) + len);
 	int rc;
@@ -389,8 +390,15 @@ int cop_fabric_ofi_write(struct cop_fabric *f, cop_fabric_peer_t peer, const voi
 		free(w);
 		return rc;
 	}
-	*w = (struct ofi_write){.peer = p, .buf = buf, .len = len, .addr = remote_addr,
-		.key = remote_key, .queued = true, .mr = w->mr, .done = done, .arg = arg};
+	*w = (struct ofi_write){.peer = p,
+		.buf = buf,
+		.len = len,
+		.addr = remote_addr,
+		.key = remote_key,
+		.queued = true,
+		.mr = w->mr,
+		.done = done,
+		.arg = arg};
 	cop_list_push_back(&p->writes, &w->link);
 	p->queued++;
 	mark_busy(o, p);

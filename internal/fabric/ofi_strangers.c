@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of strangers. Whoever reaches the port of a provider that runs over TCP can connect, and the provider keeps what it
- * accepts for as long as the other end likes: a few hundred connections that say nothing would leave this process without
- * descriptors. A node of the job sends its request with the connection. So now and then the sockets of this process that were accepted
- * at that port are looked at, and those over which nothing came are shut down, which makes the provider close them. */
+/* Connections of strangers. Whoever reaches the port of a provider that runs over TCP can connect,
+ * and the provider keeps what it accepts for as long as the other end likes: a few hundred
+ * connections that say nothing would leave this process without descriptors. A node of the job
+ * sends its request with the connection. So now and then the sockets of this process that were
+ * accepted at that port are looked at, and those over which nothing came are shut down, which makes
+ * the provider close them. */
 #include "fabric/ofi_priv.h"
 
 #include <errno.h>
@@ -12,7 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The kernel's number for it, which linux/tcp.h does not have and netinet/tcp.h cannot be had with. */
+/* The kernel's number for it, which linux/tcp.h does not have and netinet/tcp.h cannot be had with.
+ */
 #define ESTABLISHED 1
 
 #define LOOK_MS 1000
@@ -29,7 +32,8 @@ static in_port_t port_of(const struct sockaddr_storage *at)
 	return at->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)at)->sin6_port : 0;
 }
 
-/* How long nothing came over an accepted connection at this port; -1: it is none, or something came. */
+/* How long nothing came over an accepted connection at this port; -1: it is none, or something
+ * came. */
 static long silent_ms(int fd, in_port_t port)
 {
 	struct sockaddr_storage at;
@@ -37,7 +41,7 @@ static long silent_ms(int fd, in_port_t port)
 	struct tcp_info info = {0};
 
 	if (getsockname(fd, (struct sockaddr *)&at, &at_len) || port_of(&at) != port ||
-	    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
 		return -1;
 	if (info.tcpi_state != ESTABLISHED || info.tcpi_bytes_received)
 		return -1;

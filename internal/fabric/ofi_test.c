@@ -24,7 +24,7 @@ static int close_pair(void **state)
 	return 0;
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static void an_address_names_the_host_it_was_bound_to(void **state)
 {
@@ -134,7 +134,7 @@ static void closing_nothing_is_fine(void **state)
 	cop_fabric_close(NULL);
 }
 
-/* ---- peers ----------------------------------------------------------------------------------- */
+/* ---- peers ---- */
 
 static void spellings_of_one_address_are_one_peer(void **state)
 {
@@ -176,13 +176,15 @@ static void a_dropped_peer_id_names_nobody(void **state)
 	assert_true(reaches(&b.received, 1));
 }
 
-/* ---- messages -------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 #define LENGTHS 2000
 
 static size_t length_of(uint64_t i)
 {
-	return i < 100 ? 1 + i : i % 7 == 0 ? COP_FABRIC_MSG_MAX : 1 + i * 7919 % COP_FABRIC_MSG_MAX;
+	return i < 100      ? 1 + i
+	       : i % 7 == 0 ? COP_FABRIC_MSG_MAX
+			    : 1 + i * 7919 % COP_FABRIC_MSG_MAX;
 }
 
 static void check_sequence(struct node *n, const void *msg, size_t len)
@@ -266,7 +268,7 @@ static void both_ends_may_connect_at_once(void **state)
 	}
 }
 
-/* ---- registered messages ---------------------------------------------------------------------- */
+/* ---- registered messages ---- */
 
 /* No provider here asks for FI_MR_LOCAL, but tcp does not mind; the flag is set behind its back. */
 static void force_local(void *arg)
@@ -300,7 +302,7 @@ static void local_messages_are_registered_where_the_provider_asks_for_it(void **
 	assert_int_equal(live_mrs(&a), 0);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 static void cpu_of_thread(void *arg)
 {
@@ -309,7 +311,7 @@ static void cpu_of_thread(void *arg)
 
 	getrusage(RUSAGE_THREAD, &u);
 	*seconds = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-		(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+		   (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static void an_idle_endpoint_sleeps(void **state)
@@ -403,7 +405,8 @@ static void functions_posted_by_one_thread_run_in_order(void **state)
 	(void)state;
 	memset(&posted, 0, sizeof(posted));
 	for (int i = 0; i < POSTERS; i++)
-		assert_int_equal(cop_thread_start(&threads[i], "poster", post_many, (void *)(intptr_t)i), 0);
+		assert_int_equal(
+			cop_thread_start(&threads[i], "poster", post_many, (void *)(intptr_t)i), 0);
 	for (int i = 0; i < POSTERS; i++)
 		pthread_join(threads[i], NULL);
 	on_thread(&a, read_posted, &count);
@@ -419,7 +422,8 @@ int main(void)
 		cmocka_unit_test(an_unknown_net_type_is_refused_with_the_providers_there_are),
 		cmocka_unit_test(a_host_that_is_not_of_this_machine_is_refused),
 		cmocka_unit_test(an_interface_name_binds_to_its_address),
-		cmocka_unit_test(an_interface_counts_more_than_the_host_unless_the_host_is_in_its_network),
+		cmocka_unit_test(
+			an_interface_counts_more_than_the_host_unless_the_host_is_in_its_network),
 		cmocka_unit_test(an_endpoint_knows_its_network_and_tells_its_address_there),
 		cmocka_unit_test(the_network_of_a_net_type_is_what_follows_its_scheme),
 		cmocka_unit_test(a_book_address_is_bound_to_as_it_stands),

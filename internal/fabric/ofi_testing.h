@@ -28,7 +28,7 @@ struct node {
 	_Atomic uint64_t received, bytes, bad, ticks;
 	/* When set, looks at each message instead of counting only. */
 	void (*check)(struct node *n, const void *msg, size_t len);
-	uint64_t next; /* for check */
+	uint64_t next;      /* for check */
 	bool admitted_only; /* for try_open */
 };
 
@@ -70,11 +70,15 @@ static inline void on_tick(void *ctx, uint64_t now_ms)
 	atomic_fetch_add(&n->ticks, 1);
 }
 
-static inline int try_open(struct node *n, const char *net, const char *host, const char *address,
-	struct cop_err *err)
+static inline int try_open(
+	struct node *n, const char *net, const char *host, const char *address, struct cop_err *err)
 {
-	struct cop_fabric_conf conf = {.net_type = net, .host = host, .address = address,
-		.tick_ms = 20, .admitted_only = n->admitted_only, .stats = &n->stats,
+	struct cop_fabric_conf conf = {.net_type = net,
+		.host = host,
+		.address = address,
+		.tick_ms = 20,
+		.admitted_only = n->admitted_only,
+		.stats = &n->stats,
 		.events = {.ctx = n, .recv = on_recv, .tick = on_tick}};
 
 	return cop_fabric_open(&conf, &n->f, err);
@@ -212,7 +216,8 @@ static inline void call_send(void *arg)
 	struct send_call *c = arg;
 
 	for (unsigned i = 0; i < c->count && c->rc == 0; i++)
-		c->rc = cop_fabric_send(c->f, c->peer, c->msg, c->len, c->ends ? on_end : NULL, c->ends);
+		c->rc = cop_fabric_send(
+			c->f, c->peer, c->msg, c->len, c->ends ? on_end : NULL, c->ends);
 }
 
 static inline int send_to(struct node *n, cop_fabric_peer_t peer, const void *msg, size_t len,
@@ -274,8 +279,13 @@ static inline void unreg_mem(struct node *n, struct mem_call *c)
 static inline int write_to(struct node *n, cop_fabric_peer_t peer, void *buf, size_t len,
 	const struct mem_call *target, size_t off, struct ends *ends)
 {
-	struct mem_call c = {.f = n->f, .peer = peer, .buf = buf, .len = len,
-		.addr = target->addr + off, .key = target->key, .ends = ends};
+	struct mem_call c = {.f = n->f,
+		.peer = peer,
+		.buf = buf,
+		.len = len,
+		.addr = target->addr + off,
+		.key = target->key,
+		.ends = ends};
 
 	on_thread(n, call_write, &c);
 	return c.rc;
@@ -291,16 +301,17 @@ static inline void fill(void *buf, size_t len, uint64_t seed)
 	}
 }
 
-/* A connection that breaks takes with it what was under way, so the first messages after that may be
- * lost; but soon one arrives again. */
+/* A connection that breaks takes with it what was under way, so the first messages after that may
+ * be lost; but soon one arrives again. */
 static inline void recovers(struct node *from, struct node *to)
 {
 	uint64_t before = atomic_load(&to->received), end = cop_now_ms() + WAIT_MS;
 
 	while (atomic_load(&to->received) == before) {
 		assert_true(cop_now_ms() < end);
-		assert_int_equal(send_to(from, peer_of(from, cop_fabric_address(to->f)), "hello", 5, 1,
-			NULL), 0);
+		assert_int_equal(send_to(from, peer_of(from, cop_fabric_address(to->f)), "hello", 5,
+					 1, NULL),
+			0);
 		nap_ms(20);
 	}
 }
@@ -310,7 +321,8 @@ static inline void talks(struct node *from, struct node *to, unsigned max_ms)
 {
 	uint64_t before = atomic_load(&to->received), start = cop_now_ms();
 
-	assert_int_equal(send_to(from, peer_of(from, cop_fabric_address(to->f)), "hello", 5, 1, NULL), 0);
+	assert_int_equal(
+		send_to(from, peer_of(from, cop_fabric_address(to->f)), "hello", 5, 1, NULL), 0);
 	assert_true(reaches(&to->received, before + 1));
 	assert_in_range(cop_now_ms() - start, 0, max_ms);
 }

@@ -30,7 +30,8 @@ static void start_writing(void *arg)
 {
 	(void)arg;
 	if (cop_fabric_peer(n.f, order.address, &target_peer) ||
-		cop_fabric_write(n.f, target_peer, source, LEN, order.addr, order.key, write_again, NULL))
+		cop_fabric_write(
+			n.f, target_peer, source, LEN, order.addr, order.key, write_again, NULL))
 		_exit(1);
 }
 
@@ -157,8 +158,8 @@ static void memory_stays_as_it_is_once_peer_and_key_are_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(memory_stays_as_it_is_once_peer_and_key_are_gone,
-			fork_writer, join_writer),
+		cmocka_unit_test_setup_teardown(
+			memory_stays_as_it_is_once_peer_and_key_are_gone, fork_writer, join_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,7 +130,8 @@ static void an_empty_write_is_done_at_once(void **state)
 	struct ends ends = {0};
 
 	(void)state;
-	assert_int_equal(write_to(&a, peer_of(&a, cop_fabric_address(b.f)), "", 0, &none, 0, &ends), 0);
+	assert_int_equal(
+		write_to(&a, peer_of(&a, cop_fabric_address(b.f)), "", 0, &none, 0, &ends), 0);
 	assert_int_equal(atomic_load(&ends.good), 1);
 }
 
@@ -154,7 +155,9 @@ static void registered_keys_are_not_guessable_from_one_another(void **state)
 
 static void open_with_mr_mode(struct node *n, const char *host, int mr_mode)
 {
-	struct cop_fabric_conf conf = {.net_type = "tcp", .host = host, .tick_ms = 20,
+	struct cop_fabric_conf conf = {.net_type = "tcp",
+		.host = host,
+		.tick_ms = 20,
 		.events = {.ctx = n, .recv = on_recv, .tick = on_tick}};
 
 	memset(n, 0, sizeof(*n));

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* System calls on descriptors that are libfabric's, or become or were its own: straight to the kernel. The thread sanitizer leaves alone what
- * libfabric does by itself (tsan.supp), so it does not see libfabric close a descriptor, and takes what was done with it for a race with
- * whoever opens the next one of that number. So it is to know nothing of these descriptors from here either. */
+/* System calls on descriptors that are libfabric's, or become or were its own: straight to the
+ * kernel. The thread sanitizer leaves alone what libfabric does by itself (tsan.supp), so it does
+ * not see libfabric close a descriptor, and takes what was done with it for a race with whoever
+ * opens the next one of that number. So it is to know nothing of these descriptors from here
+ * either. */
 #ifndef COP_FABRIC_PLAIN_H
 #define COP_FABRIC_PLAIN_H
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ending a FUSE connection from outside (Documentation/filesystems/fuse.rst, "Aborting a filesystem connection").
+/* Ending a FUSE connection from outside (Documentation/filesystems/fuse.rst, "Aborting a filesystem
+ * connection").
  *
- * The kernel ends a connection when the last descriptor of it is closed. A thread that tells the kernel of a changed name
- * waits there for the directory's lock, which a lookup holds until it is answered. If the process is killed meanwhile,
- * nobody answers, so the thread never leaves the kernel, the descriptor stays open, and every program that
- * looks at the mount waits for ever, beyond the reach of any signal. */
+ * The kernel ends a connection when the last descriptor of it is closed. A thread that tells the
+ * kernel of a changed name waits there for the directory's lock, which a lookup holds until it is
+ * answered. If the process is killed meanwhile, nobody answers, so the thread never leaves the
+ * kernel, the descriptor stays open, and every program that looks at the mount waits for ever,
+ * beyond the reach of any signal. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -27,7 +29,9 @@ unsigned cop_fs_connection(const char *mountpoint)
 	struct statx st;
 
 	if (cop_mounts_each(is_ours_at, (void *)mountpoint) != 1 ||
-		statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) ||
+		statx(AT_FDCWD, mountpoint,
+			AT_STATX_DONT_SYNC | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE,
+			&st) ||
 		st.stx_dev_major)
 		return 0;
 	return st.stx_dev_minor;

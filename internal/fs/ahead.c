@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Read-ahead over the tree. A file that the root reads by one operation is fetched whole by its first read. Of larger ones only what is
- * touched, because most of them are shared libraries, mapped and used here and there: an import of torch touches 330 MiB of chunks
- * in files of 503. A reader that goes on in order gets a window ahead of it, which doubles with each chunk up to WINDOW_MAX. */
+/* Read-ahead over the tree. A file that the root reads by one operation is fetched whole by its
+ * first read. Of larger ones only what is touched, because most of them are shared libraries,
+ * mapped and used here and there: an import of torch touches 330 MiB of chunks in files of 503. A
+ * reader that goes on in order gets a window ahead of it, which doubles with each chunk up to
+ * WINDOW_MAX. */
 #include "fs/fs_priv.h"
 
 #define WINDOW_MAX 8u
 
 static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, uint64_t end)
 {
-	struct cop_ask ask = {.kind = COP_ASK_CHUNK, .version = i->attr.version, .size = i->attr.size};
+	struct cop_ask ask = {
+		.kind = COP_ASK_CHUNK, .version = i->attr.version, .size = i->attr.size};
 	uint64_t chunk = cop_coop_chunk_bytes(fs->conf.coop);
 	char path[PATH_BYTES];
 
@@ -19,8 +22,8 @@ static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, u
 		cop_coop_ahead(fs->conf.coop, &ask);
 }
 
-/* How many chunks to keep ahead of a reader that is at index now; 0: leave things as they are. Readers race here, and requests of one reader
- * overtake each other; what is lost is a guess. */
+/* How many chunks to keep ahead of a reader that is at index now; 0: leave things as they are.
+ * Readers race here, and requests of one reader overtake each other; what is lost is a guess. */
 static unsigned window_at(struct inode *i, uint64_t index)
 {
 	uint64_t last = atomic_load(&i->last);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files larger than --max-cacheable-bytes: their bytes never enter the tree. Each node reads them from the source itself, on a worker
- * of the origin, straight into the reply; the origin checks that the file is still of the version that its name promised. Nothing is
- * kept but the kernel's pages. What is in memory at once is bounded by the reads that the kernel has outstanding. */
+/* Files larger than --max-cacheable-bytes: their bytes never enter the tree. Each node reads them
+ * from the source itself, on a worker of the origin, straight into the reply; the origin checks
+ * that the file is still of the version that its name promised. Nothing is kept but the kernel's
+ * pages. What is in memory at once is bounded by the reads that the kernel has outstanding. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -36,7 +37,8 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	/* It was there when it was opened: this is another file. */
 	if (rc == -ENOENT)
 		rc = -ESTALE;
-	/* It was found to be of this version and size after the read: the storage contradicts itself. */
+	/* It was found to be of this version and size after the read: the storage contradicts
+	 * itself. */
 	else if (!rc && len < op->size)
 		rc = -EIO;
 	if (rc == -ESTALE)
@@ -67,6 +69,6 @@ void cop_fs_bypass_read(struct op *op)
 	b->op = op;
 	op->asked = op->missed = true;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_BYPASS_READS, 1);
-	cop_origin_read(op->fs->conf.origin, path, op->inode->attr.version, op->inode->attr.size, (uint64_t)op->off,
-		&(struct iovec){b->data, op->size}, 1, have_bytes, b);
+	cop_origin_read(op->fs->conf.origin, path, op->inode->attr.version, op->inode->attr.size,
+		(uint64_t)op->off, &(struct iovec){b->data, op->size}, 1, have_bytes, b);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of the kernel (FUSE_INIT). Each of these is an optimisation: where the kernel or libfuse lacks it, or support switched
- * it off with COPPER_DISABLE_CAPS to find out what disturbs a program, the mount shows the same and asks the node more often. */
+/* What is asked of the kernel (FUSE_INIT). Each of these is an optimisation: where the kernel or
+ * libfuse lacks it, or support switched it off with COPPER_DISABLE_CAPS to find out what disturbs a
+ * program, the mount shows the same and asks the node more often. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ int cop_fs_caps_parse(const char *list, unsigned *off, struct cop_err *err)
 		if (!cap) {
 			for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
 				cop_buf_printf(&known, "%s%s", i ? ", " : "", caps[i].name);
-			cop_err_set(err, EINVAL, "COPPER_DISABLE_CAPS: no capability is called \"%.*s\"; there are %s",
+			cop_err_set(err, EINVAL,
+				"COPPER_DISABLE_CAPS: no capability is called \"%.*s\"; there are %s",
 				(int)COP_MIN(len, 64u), at, known.failed ? "others" : known.data);
 			cop_buf_free(&known);
 			return -EINVAL;
@@ -59,10 +61,12 @@ unsigned cop_fs_caps_want(const struct cop_fs *fs, unsigned capable)
 		want |= caps[i].cap & (capable | CAP_ABSENT_ENTRIES);
 	if (fs->deliver_opens || fs->conf.observe || paths)
 		want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
-	/* Names that READDIRPLUS filled in are never looked up, so a profile of paths would not see their use. */
+	/* Names that READDIRPLUS filled in are never looked up, so a profile of paths would not see
+	 * their use. */
 	if (fs->conf.observe || paths)
 		want &= ~(unsigned)FUSE_CAP_READDIRPLUS;
-	/* /proc/self is another link for everyone who reads it, and the setting is for the whole mount. */
+	/* /proc/self is another link for everyone who reads it, and the setting is for the whole
+	 * mount. */
 	if (fs->conf.observe || fs->deliver_opens)
 		want &= ~(unsigned)FUSE_CAP_CACHE_SYMLINKS;
 	if (fs->conf.observe)

@@ -27,7 +27,8 @@ static void a_list_names_what_is_off(void **state)
 
 static void an_unknown_name_is_refused_with_those_there_are(void **state)
 {
-	static const char *const bad[] = {"x", "no_open2", "no_ope", ",", "no_open,,no_opendir", "no_open ", "NO_OPEN"};
+	static const char *const bad[] = {
+		"x", "no_open2", "no_ope", ",", "no_open,,no_opendir", "no_open ", "NO_OPEN"};
 	struct cop_err err;
 	char text[4096];
 	unsigned off;
@@ -51,7 +52,8 @@ static void what_the_kernel_lacks_or_support_took_away_is_not_wanted(void **stat
 
 	(void)state;
 	assert_int_equal(cop_fs_caps_want(&fs, 0), CAP_ABSENT_ENTRIES);
-	assert_int_equal(cop_fs_caps_want(&fs, FUSE_CAP_READDIRPLUS | FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS),
+	assert_int_equal(cop_fs_caps_want(&fs,
+				 FUSE_CAP_READDIRPLUS | FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS),
 		FUSE_CAP_ASYNC_READ | CAP_ABSENT_ENTRIES);
 	fs.deliver_opens = true;
 	assert_int_equal(cop_fs_caps_want(&fs, FUSE_CAP_NO_OPEN_SUPPORT), CAP_ABSENT_ENTRIES);

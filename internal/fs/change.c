@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What would change the tree. The kernel refuses it on a mount that is read-only, so that it comes here only after root has mounted
- * the tree again for writing; the answer is the same. */
+/* What would change the tree. The kernel refuses it on a mount that is read-only, so that it comes
+ * here only after root has mounted the tree again for writing; the answer is the same. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -48,7 +48,8 @@ void cop_fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const
 	refuse(req, COP_PROF_OP_SYMLINK);
 }
 
-void cop_fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name, unsigned flags)
+void cop_fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+	const char *new_name, unsigned flags)
 {
 	(void)parent, (void)name, (void)new_parent, (void)new_name, (void)flags;
 	refuse(req, COP_PROF_OP_RENAME);
@@ -60,20 +61,24 @@ void cop_fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const ch
 	refuse(req, COP_PROF_OP_LINK);
 }
 
-void cop_fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
+void cop_fs_setattr(
+	fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
 {
 	(void)ino, (void)attr, (void)to_set, (void)fi;
 	refuse(req, COP_PROF_OP_SETATTR);
 }
 
-void cop_fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+void cop_fs_create(
+	fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
 	(void)parent, (void)name, (void)mode, (void)fi;
 	refuse(req, COP_PROF_OP_CREATE);
 }
 
-/* The kernel takes back the pages of a write(2) that failed, but not those that were written to through a shared mapping. */
-void cop_fs_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
+/* The kernel takes back the pages of a write(2) that failed, but not those that were written to
+ * through a shared mapping. */
+void cop_fs_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+	struct fuse_file_info *fi)
 {
 	struct cop_fs *fs = cop_fs_of(req);
 
@@ -83,7 +88,8 @@ void cop_fs_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
 	refuse(req, COP_PROF_OP_WRITE);
 }
 
-void cop_fs_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
+void cop_fs_setxattr(
+	fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
 {
 	(void)ino, (void)name, (void)value, (void)size, (void)flags;
 	refuse(req, COP_PROF_OP_SETXATTR);
@@ -95,14 +101,15 @@ void cop_fs_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	refuse(req, COP_PROF_OP_REMOVEXATTR);
 }
 
-void cop_fs_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
+void cop_fs_fallocate(
+	fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
 {
 	(void)ino, (void)mode, (void)off, (void)len, (void)fi;
 	refuse(req, COP_PROF_OP_FALLOCATE);
 }
 
-void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi, fuse_ino_t to, off_t to_off,
-	struct fuse_file_info *to_fi, size_t len, int flags)
+void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi,
+	fuse_ino_t to, off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags)
 {
 	(void)ino, (void)off, (void)fi, (void)to, (void)to_off, (void)to_fi, (void)len, (void)flags;
 	refuse(req, COP_PROF_OP_COPY_FILE_RANGE);
@@ -121,6 +128,7 @@ bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf)
 	out.unique = in.unique;
 	/* It fails when the caller is gone, who needs no answer then. */
 	if (write(fuse_session_fd(fs->session), &out, sizeof(out)) < 0)
-		cop_log_debug("no answer to the request for a temporary file error=\"%s\"", strerror(errno));
+		cop_log_debug("no answer to the request for a temporary file error=\"%s\"",
+			strerror(errno));
 	return true;
 }

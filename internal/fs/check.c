@@ -34,9 +34,13 @@ static int check_type(const char *path, struct cop_err *err)
 	cop_mounts_each(is_on, &on);
 	free(whole);
 	if (strcmp(on.type, "fuse.copper") == 0)
-		return cop_err_set(err, EBUSY, "%s: a copper node is mounted there already; stop it with 'copper stop %s'", path, path);
+		return cop_err_set(err, EBUSY,
+			"%s: a copper node is mounted there already; stop it with 'copper stop %s'",
+			path, path);
 	if (strncmp(on.type, "fuse", 4) == 0)
-		return cop_err_set(err, EBUSY, "%s: a %s file system is mounted there already; choose another mount point", path, on.type);
+		return cop_err_set(err, EBUSY,
+			"%s: a %s file system is mounted there already; choose another mount point",
+			path, on.type);
 	return 0;
 }
 
@@ -47,10 +51,13 @@ static int check_empty(const char *path, struct cop_err *err)
 	int rc = 0;
 
 	if (!dir)
-		return cop_err_set(err, errno, "%s: cannot be used as a mount point: %s", path, strerror(errno));
+		return cop_err_set(err, errno, "%s: cannot be used as a mount point: %s", path,
+			strerror(errno));
 	while (!rc && (d = readdir(dir)))
 		if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
-			rc = cop_err_set(err, ENOTEMPTY, "%s: is not empty (it holds '%s'), and a mount would hide that; choose an empty directory", path, d->d_name);
+			rc = cop_err_set(err, ENOTEMPTY,
+				"%s: is not empty (it holds '%s'), and a mount would hide that; choose an empty directory",
+				path, d->d_name);
 	closedir(dir);
 	return rc;
 }
@@ -74,13 +81,17 @@ int cop_fs_check_machine(struct cop_err *err)
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT)
-		return cop_err_set(err, ENOENT, "/dev/fuse is not there; load the kernel module ('modprobe fuse') or ask for it in this container");
+		return cop_err_set(err, ENOENT,
+			"/dev/fuse is not there; load the kernel module ('modprobe fuse') or ask for it in this container");
 	if (fd < 0)
-		return cop_err_set(err, errno, "/dev/fuse cannot be opened: %s%s", strerror(errno), errno == EACCES ?
-			"; it must be open to ordinary users (mode 0666, as distributions have it): ask those who run this machine" : "");
+		return cop_err_set(err, errno, "/dev/fuse cannot be opened: %s%s", strerror(errno),
+			errno == EACCES
+				? "; it must be open to ordinary users (mode 0666, as distributions have it): ask those who run this machine"
+				: "");
 	close(fd);
 	if (geteuid() != 0 && !have_fusermount())
-		return cop_err_set(err, ENOENT, "fusermount3 is not installed, and only root can mount without it; install the package fuse3");
+		return cop_err_set(err, ENOENT,
+			"fusermount3 is not installed, and only root can mount without it; install the package fuse3");
 	return 0;
 }
 
@@ -93,20 +104,27 @@ int cop_fs_check(const char *mountpoint, struct cop_err *err)
 	if (rc)
 		return rc;
 	if (cop_fs_is_dead(mountpoint))
-		return cop_err_set(err, ENOTCONN, "%s: a node that died left its mount there; take it away with 'copper stop %s'", mountpoint, mountpoint);
+		return cop_err_set(err, ENOTCONN,
+			"%s: a node that died left its mount there; take it away with 'copper stop %s'",
+			mountpoint, mountpoint);
 	if (stat(mountpoint, &st)) {
 		if (errno == ENOENT)
-			return cop_err_set(err, ENOENT, "%s: there is no such directory; make the mount point first ('mkdir -p %s')", mountpoint, mountpoint);
+			return cop_err_set(err, ENOENT,
+				"%s: there is no such directory; make the mount point first ('mkdir -p %s')",
+				mountpoint, mountpoint);
 		return cop_err_set(err, errno, "%s: %s", mountpoint, strerror(errno));
 	}
 	if (!S_ISDIR(st.st_mode))
-		return cop_err_set(err, ENOTDIR, "%s: is not a directory; a mount point is an empty directory", mountpoint);
+		return cop_err_set(err, ENOTDIR,
+			"%s: is not a directory; a mount point is an empty directory", mountpoint);
 	/* On a mount that is read-only nobody may write. */
 	rc = check_type(mountpoint, err);
 	if (rc)
 		return rc;
 	if (geteuid() != 0 && access(mountpoint, W_OK))
-		return cop_err_set(err, EACCES, "%s: you may not write to it, and an ordinary user can only mount on a directory of their own; choose another mount point", mountpoint);
+		return cop_err_set(err, EACCES,
+			"%s: you may not write to it, and an ordinary user can only mount on a directory of their own; choose another mount point",
+			mountpoint);
 	rc = check_empty(mountpoint, err);
 	return rc ? rc : cop_fs_check_machine(err);
 }
@@ -118,20 +136,24 @@ int cop_fs_check_allow_other(struct cop_err *err)
 	bool allowed = geteuid() == 0;
 
 	while (f && !allowed && fgets(line, sizeof(line), f))
-		allowed = sscanf(line, "%31s %1s", word, rest) == 1 && strcmp(word, "user_allow_other") == 0;
+		allowed = sscanf(line, "%31s %1s", word, rest) == 1 &&
+			  strcmp(word, "user_allow_other") == 0;
 	if (f)
 		fclose(f);
-	return allowed ? 0 : cop_err_set(err, EPERM, "--allow-other needs the line user_allow_other in /etc/fuse.conf; ask the administrator of this machine, or leave it out");
+	return allowed ? 0
+		       : cop_err_set(err, EPERM,
+				 "--allow-other needs the line user_allow_other in /etc/fuse.conf; ask the administrator of this machine, or leave it out");
 }
 
-/* What the mount asks the kernel for, by the version that first had it (FUSE protocols 7.21 to 7.30). */
+/* What the mount asks the kernel for, by the version that first had it (FUSE protocols 7.21
+ * to 7.30). */
 void cop_fs_check_kernel(char release[65], struct cop_buf *lacks)
 {
 	static const struct {
 		unsigned major, minor;
 		const char *name;
-	} since[] = {{3, 9, "readdirplus"}, {3, 15, "no_open"}, {4, 7, "parallel_dirops"}, {4, 20, "cache_symlinks"},
-		{5, 1, "no_opendir"}, {5, 2, "explicit_inval_data"}};
+	} since[] = {{3, 9, "readdirplus"}, {3, 15, "no_open"}, {4, 7, "parallel_dirops"},
+		{4, 20, "cache_symlinks"}, {5, 1, "no_opendir"}, {5, 2, "explicit_inval_data"}};
 	unsigned major = 0, minor = 0;
 	struct utsname u;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directory reads. The offset of a name is its cookie in the listing, which is the same in every version of the
- * directory, so seekdir works and a directory that changes under a reader neither repeats nor skips other names. */
+/* Directory reads. The offset of a name is its cookie in the listing, which is the same in every
+ * version of the directory, so seekdir works and a directory that changes under a reader neither
+ * repeats nor skips other names. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>
@@ -31,8 +32,8 @@ static bool add(struct fill *f, const char *name, const struct fuse_entry_param 
 	struct op *op = f->op;
 	size_t left = op->size - f->used, need;
 
-	need = op->plus ? fuse_add_direntry_plus(op->req, f->buf + f->used, left, name, e, off) :
-		fuse_add_direntry(op->req, f->buf + f->used, left, name, &e->attr, off);
+	need = op->plus ? fuse_add_direntry_plus(op->req, f->buf + f->used, left, name, e, off)
+			: fuse_add_direntry(op->req, f->buf + f->used, left, name, &e->attr, off);
 	if (need > left)
 		return false;
 	f->used += need;
@@ -58,21 +59,25 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 	return true;
 }
 
-/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a lookup would where it succeeds. */
+/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a lookup would where it
+ * succeeds. */
 static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name)
 {
 	struct op *op = f->op;
-	struct fuse_entry_param e = {.attr.st_ino = le->ino ? le->ino : UNKNOWN_INO, .attr.st_mode = (mode_t)le->type << 12};
+	struct fuse_entry_param e = {.attr.st_ino = le->ino ? le->ino : UNKNOWN_INO,
+		.attr.st_mode = (mode_t)le->type << 12};
 	struct cop_attr attr = le->attr;
 	struct inode *i = NULL;
-	bool looked_up = (!S_ISLNK(attr.mode) || le->target) && !cop_fs_is_old_ioctl(name, le->name_len) &&
-		cop_coop_believes(op->fs->conf.coop, f->obj, &attr);
+	bool looked_up = (!S_ISLNK(attr.mode) || le->target) &&
+			 !cop_fs_is_old_ioctl(name, le->name_len) &&
+			 cop_coop_believes(op->fs->conf.coop, f->obj, &attr);
 
 	if (le->has_attr) {
 		cop_fs_shown(op->fs, op->inode, le->target, le->target_len, &attr);
 		cop_fs_stat(&attr, &e.attr);
 	}
-	if (op->plus && le->has_attr && looked_up && !op->fs->n_places && f->n_given < f->max_given) {
+	if (op->plus && le->has_attr && looked_up && !op->fs->n_places &&
+		f->n_given < f->max_given) {
 		i = cop_fs_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
 		if (i) {
 			e.ino = cop_fs_nodeid(op->fs, i);
@@ -175,17 +180,19 @@ static void readdir_op(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, b
 	if (rc < 0)
 		cop_fs_fail(op, rc);
 	else
-		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path}, with_listing);
+		cop_fs_ask(
+			op, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path}, with_listing);
 }
 
-void cop_fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+void cop_fs_readdir(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	(void)fi;
 	readdir_op(req, ino, size, off, false);
 }
 
-void cop_fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-	struct fuse_file_info *fi)
+void cop_fs_readdirplus(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	(void)fi;
 	readdir_op(req, ino, size, off, true);

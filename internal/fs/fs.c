@@ -7,8 +7,9 @@
 
 #define MAX_BACKGROUND 256
 
-/* READDIRPLUS without READDIRPLUS_AUTO: always. Without AUTO_INVAL_DATA, which would win over EXPLICIT_INVAL_DATA. Locks are left to
- * the kernel, so that they work among the processes of the node. */
+/* READDIRPLUS without READDIRPLUS_AUTO: always. Without AUTO_INVAL_DATA, which would win over
+ * EXPLICIT_INVAL_DATA. Locks are left to the kernel, so that they work among the processes of the
+ * node. */
 static void init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct cop_fs *fs = userdata;
@@ -64,8 +65,8 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	reply_attr(op, &attr);
 }
 
-/* The kernel asks again only when its day is over or memory was short: what was known at the lookup is still what this mount
- * shows. */
+/* The kernel asks again only when its day is over or memory was short: what was known at the lookup
+ * is still what this mount shows. */
 static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_GETATTR);
@@ -80,7 +81,8 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	} else if (op->inode->place != PLACE_TREE) {
 		cop_fs_local_getattr(op);
 	} else {
-		/* The answer is the inode, which no table has to be asked for: a hit all the same. */
+		/* The answer is the inode, which no table has to be asked for: a hit all the same.
+		 */
 		op->asked = true;
 		attr = cop_fs_inode_attr(op->fs, op->inode);
 		reply_attr(op, &attr);
@@ -103,7 +105,8 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, ENOSYS);
 	} else {
 		cop_fs_profile(req, COP_PROF_OP_OPEN, COP_PROF_DONE);
-		/* Not direct_io to observe: shared mappings would fail. Each open drops the pages, so its reads are seen. */
+		/* Not direct_io to observe: shared mappings would fail. Each open drops the pages,
+		 * so its reads are seen. */
 		fi->keep_cache = !fs->conf.observe;
 		fi->noflush = 1;
 		fuse_reply_open(req, fi);
@@ -130,7 +133,8 @@ static void open_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	fi->cache_readdir = fi->keep_cache = !fs->conf.observe && cop_fs_inode(fs, ino)->place == PLACE_TREE;
+	fi->cache_readdir = fi->keep_cache =
+		!fs->conf.observe && cop_fs_inode(fs, ino)->place == PLACE_TREE;
 	fuse_reply_open(req, fi);
 }
 
@@ -176,10 +180,11 @@ static void statfs_fs(fuse_req_t req, fuse_ino_t ino)
 }
 
 /* Python asks isatty() of every file it opens; no file here is a terminal. */
-static void ioctl_file(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
-	unsigned flags, const void *in, size_t in_size, size_t out_size)
+static void ioctl_file(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
+	struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size, size_t out_size)
 {
-	(void)ino, (void)cmd, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size, (void)out_size;
+	(void)ino, (void)cmd, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size,
+		(void)out_size;
 	cop_fs_count(req, COP_FUSE_IOCTL);
 	cop_fs_profile(req, COP_PROF_OP_IOCTL, COP_PROF_DONE);
 	fuse_reply_err(req, ENOTTY);
@@ -238,8 +243,8 @@ const struct fuse_lowlevel_ops cop_fs_ops = {
 
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out)
 {
-	cop_buf_printf(out, "{\"protocol\":\"%u.%u\",\"inodes\":%llu,\"capabilities\":[", fs->proto_major,
-		fs->proto_minor, (unsigned long long)cop_fs_inode_count(fs));
+	cop_buf_printf(out, "{\"protocol\":\"%u.%u\",\"inodes\":%llu,\"capabilities\":[",
+		fs->proto_major, fs->proto_minor, (unsigned long long)cop_fs_inode_count(fs));
 	cop_fs_caps_json(fs->conn_caps, out);
 	cop_buf_str(out, "]}");
 }

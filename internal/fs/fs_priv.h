@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: each shard of the inode table has one, over its chains, the last reference of an inode and the attributes in it. None is held
- * across a reply or a call to coop. */
+/* Locks: each shard of the inode table has one, over its chains, the last reference of an inode and
+ * the attributes in it. None is held across a reply or a call to coop. */
 #ifndef COP_FS_PRIV_H
 #define COP_FS_PRIV_H
 
@@ -23,14 +23,16 @@ enum place {
 };
 
 struct inode {
-	struct inode *next;   /* chain */
-	struct inode *parent; /* a reference */
+	struct inode *next;    /* chain */
+	struct inode *parent;  /* a reference */
 	_Atomic uint64_t refs; /* kernel lookups, children, operations under way */
-	_Atomic uint64_t last, ahead; /* read-ahead: the chunk read last, the first one not asked for, */
+	_Atomic uint64_t last,
+		ahead;          /* read-ahead: the chunk read last, the first one not asked for, */
 	_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
 	_Atomic bool whole;     /* all of it was asked for once */
 	_Atomic bool recorded;  /* a directory whose listing is in the record */
-	_Atomic uint64_t names_version; /* a directory's, in the listing that its names were last taken from; 0: none */
+	_Atomic uint64_t names_version; /* a directory's, in the listing that its names were last
+					   taken from; 0: none */
 	uint64_t hash;
 	struct cop_attr attr;
 	bool in_table;
@@ -57,29 +59,34 @@ struct cop_fs {
 	unsigned n_workers;
 	bool notifying, mounted;
 	_Atomic bool gone, stopping;
-	int gone_fd; /* eventfd */
+	int gone_fd;        /* eventfd */
 	unsigned conn_caps; /* FUSE_CAP_* and ours in use */
 	unsigned caps_off;  /* those that support switched off */
 	unsigned proto_major, proto_minor;
-	bool deliver_opens; /* pseudo file systems below: their files need direct reads, so opens are seen */
+	bool deliver_opens; /* pseudo file systems below: their files need direct reads, so opens
+			       are seen */
 	struct inode_table inodes;
 	struct inode *root;
 	struct place_path {
 		char *path; /* relative to the source */
 		enum place place;
 		bool proc;
-	} *places;
+	} * places;
 	size_t n_places;
-	_Atomic uint64_t epoch; /* counts invalidations: what was asked before one is not to be kept after it */
-	_Atomic unsigned turning; /* directories whose names the kernel forgets before this node does: nothing is to be kept meanwhile */
-	/* Names to invalidate in the kernel, done by a thread of its own: the kernel may wait for a request that a worker
-	 * should answer. Bounded; what does not fit is dropped, for the timeouts to catch. */
+	_Atomic uint64_t epoch; /* counts invalidations: what was asked before one is not to be kept
+				   after it */
+	_Atomic unsigned turning; /* directories whose names the kernel forgets before this node
+				     does: nothing is to be kept meanwhile */
+	/* Names to invalidate in the kernel, done by a thread of its own: the kernel may wait for a
+	 * request that a worker should answer. Bounded; what does not fit is dropped, for the
+	 * timeouts to catch. */
 	pthread_mutex_t notify_lock;
 	pthread_cond_t notify_wake;
 	struct cop_list notify;
 	unsigned notify_count;
 	bool notify_stop;
-	struct cop_buf root_absent; /* names that the kernel knows as absent in the root, each with its NUL; under notify_lock */
+	struct cop_buf root_absent; /* names that the kernel knows as absent in the root, each with
+				       its NUL; under notify_lock */
 };
 
 /* One request that may have to wait. */
@@ -92,8 +99,8 @@ struct op {
 	size_t size;
 	off_t off;
 	uint64_t version;
-	uint64_t epoch; /* when it began */
-	uint64_t start_ns; /* profiled only */
+	uint64_t epoch;        /* when it began */
+	uint64_t start_ns;     /* profiled only */
 	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
 	bool asked, missed;
 	int whence;
@@ -109,7 +116,9 @@ static inline double cop_fs_cache_seconds(const struct op *op)
 {
 	const struct cop_fs *fs = op->fs;
 
-	return fs->conf.observe || atomic_load(&fs->turning) || op->epoch != atomic_load(&fs->epoch) ? 0 : CACHE_SECONDS;
+	return fs->conf.observe || atomic_load(&fs->turning) || op->epoch != atomic_load(&fs->epoch)
+		       ? 0
+		       : CACHE_SECONDS;
 }
 
 /* The same for this name; one of a young version is asked for again soon. */
@@ -127,12 +136,13 @@ int cop_fs_inodes_init(struct cop_fs *fs);
 void cop_fs_inodes_fini(struct cop_fs *fs);
 struct inode *cop_fs_inode(struct cop_fs *fs, fuse_ino_t ino);
 fuse_ino_t cop_fs_nodeid(struct cop_fs *fs, struct inode *i);
-/* The inode of this name, found or made, with one more reference; NULL without memory. A regular file of another version gets a
- * new inode, so that pages of two versions never stand under one. */
+/* The inode of this name, found or made, with one more reference; NULL without memory. A regular
+ * file of another version gets a new inode, so that pages of two versions never stand under one. */
 struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const char *name,
 	size_t name_len, const struct cop_attr *attr, enum place place);
 /* The inode of this name if the kernel or an operation holds it, with a reference. */
-struct inode *cop_fs_inode_find(struct cop_fs *fs, struct inode *parent, const char *name, size_t len);
+struct inode *cop_fs_inode_find(
+	struct cop_fs *fs, struct inode *parent, const char *name, size_t len);
 void cop_fs_inode_ref(struct inode *i);
 void cop_fs_inode_put(struct cop_fs *fs, struct inode *i, uint64_t n);
 struct cop_attr cop_fs_inode_attr(struct cop_fs *fs, struct inode *i);
@@ -144,7 +154,8 @@ uint64_t cop_fs_inode_count(struct cop_fs *fs);
 void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i), void *arg);
 
 /* ---- caps.c ---- */
-/* Beside the FUSE_CAP_* of libfuse: absence is told as an entry with inode 0, which the kernel remembers. */
+/* Beside the FUSE_CAP_* of libfuse: absence is told as an entry with inode 0, which the kernel
+ * remembers. */
 #define CAP_ABSENT_ENTRIES (1u << 31)
 /* Names with commas between them; NULL is none. -EINVAL with a sentence. */
 int cop_fs_caps_parse(const char *list, unsigned *off, struct cop_err *err);
@@ -189,21 +200,24 @@ void cop_fs_local_readdir(struct op *op);
 
 /* ---- the operations ---- */
 void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
-/* The file by which programs of Copper 1.0 asked a mount for its counters: no lookup of it succeeds. */
+/* The file by which programs of Copper 1.0 asked a mount for its counters: no lookup of it
+ * succeeds. */
 bool cop_fs_is_old_ioctl(const char *name, size_t len);
 /* attr as the user sees it: a rewritten link target changes the size. */
 void cop_fs_shown(const struct cop_fs *fs, struct inode *parent, const char *target,
 	size_t target_len, struct cop_attr *attr);
-/* Target as the user sees it. Returns the length; out has PATH_BYTES. depth: directories between the root and the link. */
+/* Target as the user sees it. Returns the length; out has PATH_BYTES. depth: directories between
+ * the root and the link. */
 size_t cop_fs_rewrite(const struct cop_fs *fs, unsigned depth, const char *target, size_t len,
 	char out[PATH_BYTES]);
 unsigned cop_fs_depth(const struct inode *dir);
 void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino);
 void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
-void cop_fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void cop_fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-	struct fuse_file_info *fi);
+void cop_fs_readdir(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void cop_fs_readdirplus(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 extern const struct fuse_lowlevel_ops cop_fs_ops;
 
 /* ---- bypass.c: files that are read past the tree ---- */
@@ -220,7 +234,8 @@ int cop_fs_notify_start(struct cop_fs *fs);
 void cop_fs_notify_stop(struct cop_fs *fs);
 /* The file is not what its name promised: the kernel asks for the name again next time. */
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i);
-/* Remembers a name that is absent in the root, for invalidation; false if there is no room for it. */
+/* Remembers a name that is absent in the root, for invalidation; false if there is no room for it.
+ */
 bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len);
 /* The directory is another one than the kernel has read: it reads the names again next time. */
 void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir);
@@ -236,21 +251,29 @@ void cop_fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mo
 void cop_fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void cop_fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
 void cop_fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
-void cop_fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent, const char *new_name, unsigned flags);
+void cop_fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+	const char *new_name, unsigned flags);
 void cop_fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name);
-void cop_fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi);
-void cop_fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi);
-void cop_fs_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi);
-void cop_fs_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags);
+void cop_fs_setattr(
+	fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi);
+void cop_fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	struct fuse_file_info *fi);
+void cop_fs_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+	struct fuse_file_info *fi);
+void cop_fs_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+	size_t size, int flags);
 void cop_fs_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
-void cop_fs_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi);
-void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi, fuse_ino_t to, off_t to_off,
-	struct fuse_file_info *to_fi, size_t len, int flags);
-/* Answers the request if it is for an unnamed file, which libfuse would call unknown; false for any other. */
+void cop_fs_fallocate(
+	fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi);
+void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi,
+	fuse_ino_t to, off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags);
+/* Answers the request if it is for an unnamed file, which libfuse would call unknown; false for any
+ * other. */
 bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf);
 
 /* ---- names.c ---- */
-/* Names of this directory are to be taken from this listing. Where the kernel has other ones, it asks for all of them again. */
+/* Names of this directory are to be taken from this listing. Where the kernel has other ones, it
+ * asks for all of them again. */
 void cop_fs_meet_names(struct cop_fs *fs, struct inode *dir, const void *blob);
 
 /* ---- umount.c ---- */

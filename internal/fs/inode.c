@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inodes that the kernel or an operation holds, by parent and name. An inode's address is its node id, so the kernel's
- * reference is what keeps it valid. */
+/* The inodes that the kernel or an operation holds, by parent and name. An inode's address is its
+ * node id, so the kernel's reference is what keeps it valid. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -101,13 +101,13 @@ static struct inode *find(struct inode_shard *s, uint64_t hash, const struct ino
 	struct inode *i = s->chain[hash & (s->chains - 1)];
 
 	while (i && (i->stale || i->hash != hash || i->parent != parent || i->name_len != len ||
-			memcmp(i->name, name, len) != 0))
+			    memcmp(i->name, name, len) != 0))
 		i = i->next;
 	return i;
 }
 
-static struct inode *add(struct inode_shard *s, uint64_t hash, struct inode *parent,
-	const char *name, size_t len)
+static struct inode *add(
+	struct inode_shard *s, uint64_t hash, struct inode *parent, const char *name, size_t len)
 {
 	struct inode *i = calloc(1, sizeof(*i) + len + 1);
 
@@ -126,7 +126,8 @@ static struct inode *add(struct inode_shard *s, uint64_t hash, struct inode *par
 	return i;
 }
 
-struct inode *cop_fs_inode_find(struct cop_fs *fs, struct inode *parent, const char *name, size_t len)
+struct inode *cop_fs_inode_find(
+	struct cop_fs *fs, struct inode *parent, const char *name, size_t len)
 {
 	uint64_t hash = name_hash(parent, name, len);
 	struct inode_shard *s = shard_of(fs, hash);
@@ -155,7 +156,7 @@ struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const ch
 		i = NULL;
 	}
 	if (i && place == PLACE_TREE && i->attr.version != attr->version &&
-	    (!S_ISDIR(attr->mode) || !S_ISDIR(i->attr.mode))) {
+		(!S_ISDIR(attr->mode) || !S_ISDIR(i->attr.mode))) {
 		i->stale = true;
 		i = NULL;
 	}
@@ -163,7 +164,8 @@ struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const ch
 	if (!i)
 		i = add(s, hash, parent, name, name_len);
 	if (i) {
-		/* A file's attributes are those of its version for good, so its readers need no lock. */
+		/* A file's attributes are those of its version for good, so its readers need no
+		 * lock. */
 		if (made || S_ISDIR(attr->mode) || place != PLACE_TREE)
 			i->attr = *attr;
 		if (made)
@@ -179,8 +181,8 @@ void cop_fs_inode_ref(struct inode *i)
 	atomic_fetch_add(&i->refs, 1);
 }
 
-/* Drops n references; true if they were the last and the inode is out of the table. The last ones go under the lock, so that
- * a lookup cannot find an inode that is about to be freed. */
+/* Drops n references; true if they were the last and the inode is out of the table. The last ones
+ * go under the lock, so that a lookup cannot find an inode that is about to be freed. */
 static bool drop(struct cop_fs *fs, struct inode *i, uint64_t n)
 {
 	struct inode_shard *s = shard_of(fs, i->hash);

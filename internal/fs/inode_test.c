@@ -26,8 +26,8 @@ static void free_fs(struct cop_fs *fs)
 	free(fs);
 }
 
-static struct inode *get(struct cop_fs *fs, struct inode *dir, const char *name, uint32_t mode,
-	uint64_t version)
+static struct inode *get(
+	struct cop_fs *fs, struct inode *dir, const char *name, uint32_t mode, uint64_t version)
 {
 	struct cop_attr attr = {.mode = mode, .version = version, .ino = version};
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node itself, nothing cached, by the
- * origin's workers since such files may block. /proc/self is the process that asks.
+/* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node
+ * itself, nothing cached, by the origin's workers since such files may block. /proc/self is the
+ * process that asks.
  *
- * The kernel checks the modes before it asks, which is enough for all of them but proc: who may read the maps of a process, or follow its
- * cwd, is decided by who opens the file, and that is this node. So with --allow-other what is below /proc is only for the user of the node.
- * Nothing of it outlives a request: names and attributes have no lifetime in the kernel and files are read past its pages, so what the one
- * user was told is never shown to another. */
+ * The kernel checks the modes before it asks, which is enough for all of them but proc: who may
+ * read the maps of a process, or follow its cwd, is decided by who opens the file, and that is this
+ * node. So with --allow-other what is below /proc is only for the user of the node. Nothing of it
+ * outlives a request: names and attributes have no lifetime in the kernel and files are read past
+ * its pages, so what the one user was told is never shown to another. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>
@@ -17,7 +19,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Every pseudo file system numbers from 1, and the mount shows them under one device: the device is mixed in. */
+/* Every pseudo file system numbers from 1, and the mount shows them under one device: the device is
+ * mixed in. */
 static uint64_t ino_of(dev_t dev, ino_t ino)
 {
 	uint64_t pair[2] = {dev, ino}, mixed = cop_hash64(pair, sizeof(pair), 2);
@@ -28,12 +31,22 @@ static uint64_t ino_of(dev_t dev, ino_t ino)
 static void attr_of(const struct stat *st, struct cop_attr *a)
 {
 	*a = (struct cop_attr){
-		.ino = ino_of(st->st_dev, st->st_ino), .size = (uint64_t)st->st_size, .blocks = (uint64_t)st->st_blocks,
-		.atime_s = st->st_atim.tv_sec, .mtime_s = st->st_mtim.tv_sec, .ctime_s = st->st_ctim.tv_sec,
-		.atime_nsec = (uint32_t)st->st_atim.tv_nsec, .mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
+		.ino = ino_of(st->st_dev, st->st_ino),
+		.size = (uint64_t)st->st_size,
+		.blocks = (uint64_t)st->st_blocks,
+		.atime_s = st->st_atim.tv_sec,
+		.mtime_s = st->st_mtim.tv_sec,
+		.ctime_s = st->st_ctim.tv_sec,
+		.atime_nsec = (uint32_t)st->st_atim.tv_nsec,
+		.mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
 		.ctime_nsec = (uint32_t)st->st_ctim.tv_nsec,
-		.version = 1, .mode = st->st_mode, .nlink = (uint32_t)st->st_nlink, .uid = st->st_uid,
-		.gid = st->st_gid, .rdev_major = major(st->st_rdev), .rdev_minor = minor(st->st_rdev),
+		.version = 1,
+		.mode = st->st_mode,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.rdev_major = major(st->st_rdev),
+		.rdev_minor = minor(st->st_rdev),
 		.blksize = (uint32_t)st->st_blksize,
 	};
 }
@@ -41,8 +54,13 @@ static void attr_of(const struct stat *st, struct cop_attr *a)
 /* The mount point seen from inside: an empty directory of its own. */
 static void self_attr(const char *path, struct cop_attr *a)
 {
-	*a = (struct cop_attr){.ino = cop_hash64(path, strlen(path), 1), .version = 1,
-		.mode = S_IFDIR | 0555, .nlink = 2, .uid = getuid(), .gid = getgid(), .blksize = 4096};
+	*a = (struct cop_attr){.ino = cop_hash64(path, strlen(path), 1),
+		.version = 1,
+		.mode = S_IFDIR | 0555,
+		.nlink = 2,
+		.uid = getuid(),
+		.gid = getgid(),
+		.blksize = 4096};
 }
 
 static bool is_owner(const struct op *op)
@@ -67,13 +85,15 @@ static int stat_local(struct op *op, const char *path, struct cop_attr *a)
 		size_t n = strlen(path);
 
 		for (size_t i = 0; i < op->fs->n_places; i++)
-			if (strlen(op->fs->places[i].path) == n && !strcmp(op->fs->places[i].path, path)) {
+			if (strlen(op->fs->places[i].path) == n &&
+				!strcmp(op->fs->places[i].path, path)) {
 				self_attr(path, a);
 				return 0;
 			}
 		return -ENOENT;
 	}
-	if (fstatat(cop_origin_dirfd(op->fs->conf.origin), path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
+	if (fstatat(cop_origin_dirfd(op->fs->conf.origin), path, &st,
+		    AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
 		return -errno;
 	attr_of(&st, a);
 	return 0;
@@ -100,7 +120,8 @@ static void lookup_job(void *arg, int rc)
 		cop_fs_fail(op, rc);
 		return;
 	}
-	i = cop_fs_inode_get(op->fs, op->inode, op->name, op->name_len, &attr, cop_fs_place(op->fs, path));
+	i = cop_fs_inode_get(
+		op->fs, op->inode, op->name, op->name_len, &attr, cop_fs_place(op->fs, path));
 	if (!i) {
 		cop_fs_fail(op, -ENOMEM);
 		return;
@@ -175,8 +196,9 @@ static bool is_self(const struct op *op)
 {
 	const char *name = op->inode->name;
 
-	return cop_fs_depth(op->inode) == 2 && (strcmp(name, "self") == 0 || strcmp(name, "thread-self") == 0) &&
-		strcmp(op->inode->parent->name, "proc") == 0;
+	return cop_fs_depth(op->inode) == 2 &&
+	       (strcmp(name, "self") == 0 || strcmp(name, "thread-self") == 0) &&
+	       strcmp(op->inode->parent->name, "proc") == 0;
 }
 
 static void readlink_job(void *arg, int rc)
@@ -190,7 +212,8 @@ static void readlink_job(void *arg, int rc)
 	if (!rc && is_self(op))
 		n = self_target(op, target, sizeof(target));
 	else if (!rc)
-		n = readlinkat(cop_origin_dirfd(op->fs->conf.origin), path, target, sizeof(target) - 1);
+		n = readlinkat(
+			cop_origin_dirfd(op->fs->conf.origin), path, target, sizeof(target) - 1);
 	if (n < 0)
 		rc = -errno;
 	if (rc) {
@@ -283,9 +306,10 @@ static size_t fill(struct op *op, DIR *dir, char *buf)
 	while ((d = readdir(dir))) {
 		e.attr.st_ino = ino_of(st.st_dev, d->d_ino);
 		e.attr.st_mode = (mode_t)d->d_type << 12;
-		need = op->plus ? fuse_add_direntry_plus(op->req, buf + used, op->size - used, d->d_name,
-				&e, d->d_off) :
-			fuse_add_direntry(op->req, buf + used, op->size - used, d->d_name, &e.attr, d->d_off);
+		need = op->plus ? fuse_add_direntry_plus(op->req, buf + used, op->size - used,
+					  d->d_name, &e, d->d_off)
+				: fuse_add_direntry(op->req, buf + used, op->size - used, d->d_name,
+					  &e.attr, d->d_off);
 		if (need > op->size - used)
 			break;
 		used += need;
@@ -313,7 +337,8 @@ static void readdir_job(void *arg, int rc)
 	if (!rc)
 		rc = list_path_of(op, path);
 	if (!rc && op->inode->place == PLACE_LOCAL) {
-		fd = openat(cop_origin_dirfd(op->fs->conf.origin), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = openat(cop_origin_dirfd(op->fs->conf.origin), path,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		dir = fd < 0 ? NULL : fdopendir(fd);
 		rc = dir ? 0 : -errno;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names and attributes. A lookup is answered by the directory's listing; where there is none, or it proves nothing,
- * by the single entry. */
+/* Names and attributes. A lookup is answered by the directory's listing; where there is none, or it
+ * proves nothing, by the single entry. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -35,8 +35,9 @@ static void reply_absent(struct op *op, bool certain)
 	struct fuse_entry_param e = {.ino = 0};
 
 	certain = certain && (op->fs->conn_caps & CAP_ABSENT_ENTRIES);
-	/* The kernel can be told to forget a directory and all that it knows as absent there, but not the root: there it is told
-	 * name by name. Noted before the epoch is looked at, so that an invalidation sees the name or is seen. */
+	/* The kernel can be told to forget a directory and all that it knows as absent there, but
+	 * not the root: there it is told name by name. Noted before the epoch is looked at, so that
+	 * an invalidation sees the name or is seen. */
 	if (!op->inode->parent)
 		certain = certain && cop_fs_note_absent(op->fs, op->name, op->name_len);
 	if (certain && cop_fs_cache_seconds(op) > 0)
@@ -75,7 +76,8 @@ static void ask(struct op *op, enum cop_ask_kind kind, uint64_t version, bool wi
 	if (rc < 0)
 		cop_fs_fail(op, rc);
 	else
-		cop_fs_ask(op, &(struct cop_ask){.kind = kind, .path = path, .version = version}, next);
+		cop_fs_ask(op, &(struct cop_ask){.kind = kind, .path = path, .version = version},
+			next);
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc);
@@ -84,7 +86,8 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 {
 	(void)obj;
 	op->checked = true;
-	/* Still true, or no directory any more: absent. Else its names may be others: a name that is known stays what it was. */
+	/* Still true, or no directory any more: absent. Else its names may be others: a name that
+	 * is known stays what it was. */
 	if (rc == 0 || rc == -ENOENT || rc == -ENOTDIR) {
 		reply_absent(op, true);
 	} else {
@@ -95,8 +98,8 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* The listing says that the name is not there. It is believed for the ENOENT TTL, then the root is asked whether the directory
- * is still the same. */
+/* The listing says that the name is not there. It is believed for the ENOENT TTL, then the root is
+ * asked whether the directory is still the same. */
 static void listed_absent(struct op *op, struct cop_obj *obj)
 {
 	uint64_t age_ms = cop_now_ms() - atomic_load(&obj->stamp_ms);
@@ -126,7 +129,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 		else
 			ask(op, COP_ASK_ENTRY, 0, true, with_entry);
 	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target) ||
-		!cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
+		   !cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
 		ask(op, COP_ASK_ENTRY, 0, true, with_entry);
 	} else {
 		reply_entry(op, &e.attr, e.target, e.target_len);
@@ -141,7 +144,7 @@ static bool is_local(struct op *op)
 	if (op->inode->place != PLACE_TREE)
 		return true;
 	return op->fs->n_places && cop_fs_path(op->inode, op->name, op->name_len, path) > 0 &&
-		cop_fs_place(op->fs, path) != PLACE_TREE;
+	       cop_fs_place(op->fs, path) != PLACE_TREE;
 }
 
 bool cop_fs_is_old_ioctl(const char *name, size_t len)
@@ -151,10 +154,12 @@ bool cop_fs_is_old_ioctl(const char *name, size_t len)
 	return len == sizeof(old) - 1 && memcmp(name, old, len) == 0;
 }
 
-/* Copper 1.0's programs open this file in the mount and ask by ioctl. Nobody would answer, and they would take that for zeros. */
+/* Copper 1.0's programs open this file in the mount and ask by ioctl. Nobody would answer, and they
+ * would take that for zeros. */
 static void refuse_old_ioctl(struct op *op)
 {
-	cop_log_warn("refused: the file of Copper 1.0's ioctls was opened; use copper cache-stats, --output-dir, --snapshot or --reset of it (copper-cache-stats(1))");
+	cop_log_warn(
+		"refused: the file of Copper 1.0's ioctls was opened; use copper cache-stats, --output-dir, --snapshot or --reset of it (copper-cache-stats(1))");
 	cop_fs_fail(op, -EOPNOTSUPP);
 }
 

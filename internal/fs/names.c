@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list that was evicted is fetched again, and may be another one by then: of names that the kernel got from the one before, this node
- * has kept nothing but their inodes. */
+/* A list that was evicted is fetched again, and may be another one by then: of names that the
+ * kernel got from the one before, this node has kept nothing but their inodes. */
 #include "fs/fs_priv.h"
 
 #include <sys/stat.h>
 
-/* Whether the kernel holds this name as another file. A directory stays what it is, whatever is in it. */
+/* Whether the kernel holds this name as another file. A directory stays what it is, whatever is in
+ * it. */
 static bool is_another(struct cop_fs *fs, struct inode *dir, const struct cop_listing_entry *e)
 {
 	struct inode *i = e->has_attr ? cop_fs_inode_find(fs, dir, e->name, e->name_len) : NULL;
@@ -17,7 +18,8 @@ static bool is_another(struct cop_fs *fs, struct inode *dir, const struct cop_li
 	held = cop_fs_inode_attr(fs, i);
 	in_tree = i->place == PLACE_TREE;
 	cop_fs_inode_put(fs, i, 1);
-	return in_tree && !cop_version_same(held.version, e->attr.version) && !(S_ISDIR(held.mode) && S_ISDIR(e->attr.mode));
+	return in_tree && !cop_version_same(held.version, e->attr.version) &&
+	       !(S_ISDIR(held.mode) && S_ISDIR(e->attr.mode));
 }
 
 static bool contradicts(struct cop_fs *fs, struct inode *dir, const void *blob)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telling the kernel to forget. A thread of its own does it, since an invalidation may wait in the kernel for a request that
- * a worker has to answer. */
+/* Telling the kernel to forget. A thread of its own does it, since an invalidation may wait in the
+ * kernel for a request that a worker has to answer. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static struct note *next_note(struct cop_fs *fs)
 
 struct held {
 	struct inode *top;
-	bool names; /* only those right below */
+	bool names;           /* only those right below */
 	struct inode **inode; /* references */
 	size_t count, size;
 };
@@ -79,7 +79,8 @@ static void collect(void *arg, struct inode *i)
 
 static int deepest_first(const void *a, const void *b)
 {
-	unsigned da = cop_fs_depth(*(struct inode *const *)a), db = cop_fs_depth(*(struct inode *const *)b);
+	unsigned da = cop_fs_depth(*(struct inode *const *)a),
+		 db = cop_fs_depth(*(struct inode *const *)b);
 
 	return da < db ? 1 : da > db ? -1 : 0;
 }
@@ -89,7 +90,8 @@ static void tell_inode(struct cop_fs *fs, struct inode *i)
 	if (!i->parent || S_ISDIR(cop_fs_inode_attr(fs, i).mode))
 		fuse_lowlevel_notify_inval_inode(fs->session, cop_fs_nodeid(fs, i), 0, 0);
 	if (i->parent)
-		fuse_lowlevel_notify_inval_entry(fs->session, cop_fs_nodeid(fs, i->parent), i->name, i->name_len);
+		fuse_lowlevel_notify_inval_entry(
+			fs->session, cop_fs_nodeid(fs, i->parent), i->name, i->name_len);
 }
 
 bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len)
@@ -117,12 +119,13 @@ static void tell_root_absent(struct cop_fs *fs)
 	fs->root_absent = (struct cop_buf){0};
 	pthread_mutex_unlock(&fs->notify_lock);
 	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
-		fuse_lowlevel_notify_inval_entry(fs->session, FUSE_ROOT_ID, names.data + at, strlen(names.data + at));
+		fuse_lowlevel_notify_inval_entry(
+			fs->session, FUSE_ROOT_ID, names.data + at, strlen(names.data + at));
 	cop_buf_free(&names);
 }
 
-/* Every name that is held, the deepest first: forgetting a directory alone would leave what open files and working
- * directories pin below it. */
+/* Every name that is held, the deepest first: forgetting a directory alone would leave what open
+ * files and working directories pin below it. */
 static void tell_under(struct cop_fs *fs, struct inode *top)
 {
 	struct held h = {.top = top};
@@ -141,8 +144,8 @@ static void tell_under(struct cop_fs *fs, struct inode *top)
 		tell_root_absent(fs);
 }
 
-/* Not dropped but expired, where the kernel can (Linux 6.2): what is in use, a working directory above all, keeps its place in the tree
- * if it is still the same. */
+/* Not dropped but expired, where the kernel can (Linux 6.2): what is in use, a working directory
+ * above all, keeps its place in the tree if it is still the same. */
 static void expire(struct cop_fs *fs, struct inode *i)
 {
 	fuse_ino_t dir = cop_fs_nodeid(fs, i->parent);
@@ -151,7 +154,8 @@ static void expire(struct cop_fs *fs, struct inode *i)
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 16)
 	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, i->name, i->name_len);
 #else
-	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, i->name, i->name_len, FUSE_LL_EXPIRE_ONLY);
+	rc = fuse_lowlevel_notify_expire_entry(
+		fs->session, dir, i->name, i->name_len, FUSE_LL_EXPIRE_ONLY);
 #endif
 	if (rc == -ENOSYS)
 		fuse_lowlevel_notify_inval_entry(fs->session, dir, i->name, i->name_len);
@@ -239,8 +243,8 @@ static struct note *new_note(struct inode *dir, enum about about, const char *na
 	return n;
 }
 
-/* Takes the note. One that somebody waits for is always told; of the others at most QUEUE_MAX wait, for the timeouts catch what is
- * dropped. */
+/* Takes the note. One that somebody waits for is always told; of the others at most QUEUE_MAX wait,
+ * for the timeouts catch what is dropped. */
 static void queue(struct cop_fs *fs, struct note *n)
 {
 	bool queued;
@@ -261,7 +265,8 @@ static void queue(struct cop_fs *fs, struct note *n)
 	free(n);
 }
 
-static void tell(struct cop_fs *fs, struct inode *dir, enum about about, const char *name, size_t len)
+static void tell(
+	struct cop_fs *fs, struct inode *dir, enum about about, const char *name, size_t len)
 {
 	struct note *n = new_note(dir, about, name, len);
 
@@ -290,7 +295,8 @@ void cop_fs_forget_pages(struct cop_fs *fs, struct inode *i)
 	tell(fs, i, ABOUT_DIR, "", 0);
 }
 
-/* The inode of the last part of the path that is held, with a reference; *rest is what follows it, "" if nothing does. */
+/* The inode of the last part of the path that is held, with a reference; *rest is what follows it,
+ * "" if nothing does. */
 static struct inode *walk(struct cop_fs *fs, const char *path, const char **rest)
 {
 	struct inode *at = fs->root, *next;
@@ -312,7 +318,8 @@ static struct inode *walk(struct cop_fs *fs, const char *path, const char **rest
 }
 
 /* Takes the reference to dir. */
-static void tell_and_then(struct cop_fs *fs, struct inode *dir, enum about about, const char *name, void (*then)(void *arg), void *arg)
+static void tell_and_then(struct cop_fs *fs, struct inode *dir, enum about about, const char *name,
+	void (*then)(void *arg), void *arg)
 {
 	struct note *n = new_note(dir, about, name, strcspn(name, "/"));
 
@@ -333,7 +340,8 @@ void cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *a
 
 	atomic_fetch_add(&fs->epoch, 1);
 	at = walk(fs, path, &rest);
-	/* The nodes have forgotten the list that held the name, and so all names that stand in it. */
+	/* The nodes have forgotten the list that held the name, and so all names that stand in it.
+	 */
 	if (!*rest && at->parent)
 		tell(fs, at->parent, ABOUT_NAMES, "", 0);
 	else if (*rest && !strchr(rest, '/'))

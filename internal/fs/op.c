@@ -52,11 +52,14 @@ static void profile_path(struct op *op, enum cop_prof_outcome outcome)
 	if (op->kind == COP_PROF_OP_READ)
 		cop_prof_read(prof, path, (size_t)len, outcome, (uint64_t)op->off, op->size);
 	else
-		cop_prof_path(prof, op->kind == COP_PROF_OP_READDIR || op->kind == COP_PROF_OP_READDIRPLUS ?
-				COP_PROF_TREE : COP_PROF_METADATA, path,
-			(size_t)len, outcome);
+		cop_prof_path(prof,
+			op->kind == COP_PROF_OP_READDIR || op->kind == COP_PROF_OP_READDIRPLUS
+				? COP_PROF_TREE
+				: COP_PROF_METADATA,
+			path, (size_t)len, outcome);
 	if (outcome == COP_PROF_NEGATIVE)
-		cop_prof_ttl(prof, path, (size_t)len, op->missed && !op->checked ? COP_PROF_STORE : COP_PROF_SERVE);
+		cop_prof_ttl(prof, path, (size_t)len,
+			op->missed && !op->checked ? COP_PROF_STORE : COP_PROF_SERVE);
 }
 
 void cop_fs_profile_ttl(struct op *op, enum cop_prof_ttl event)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths of the source are pseudo file systems of this node, or the mount point itself. They are found once, at the start; what
- * is mounted later is not seen. */
+/* Which paths of the source are pseudo file systems of this node, or the mount point itself. They
+ * are found once, at the start; what is mounted later is not seen. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -44,7 +44,8 @@ static int add_mount(void *arg, const char *dir, const char *type)
 		return 0;
 	if (strcmp(type, "fuse.copper") == 0)
 		return add(fs, relative, PLACE_SELF, false);
-	return cop_mount_is_pseudo(type) ? add(fs, relative, PLACE_LOCAL, strcmp(type, "proc") == 0) : 0;
+	return cop_mount_is_pseudo(type) ? add(fs, relative, PLACE_LOCAL, strcmp(type, "proc") == 0)
+					 : 0;
 }
 
 /* Where /proc cannot be read, nothing is known to be mounted. */
@@ -72,7 +73,8 @@ bool cop_fs_is_below_proc(const struct cop_fs *fs, const char *path)
 	for (size_t i = 0; i < fs->n_places; i++) {
 		size_t n = strlen(fs->places[i].path);
 
-		if (fs->places[i].proc && strncmp(path, fs->places[i].path, n) == 0 && path[n] == '/')
+		if (fs->places[i].proc && strncmp(path, fs->places[i].path, n) == 0 &&
+			path[n] == '/')
 			return true;
 	}
 	return false;
@@ -87,7 +89,8 @@ enum place cop_fs_place(const struct cop_fs *fs, const char *path)
 		const char *p = fs->places[i].path;
 		size_t n = strlen(p);
 
-		if (n > longest && strncmp(path, p, n) == 0 && (path[n] == '\0' || path[n] == '/')) {
+		if (n > longest && strncmp(path, p, n) == 0 &&
+			(path[n] == '\0' || path[n] == '/')) {
 			found = fs->places[i].place;
 			longest = n;
 		}

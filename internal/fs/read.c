@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The reply's pieces, in the chunks themselves or unpacked into *unpacked, which the caller frees. */
+/* The reply's pieces, in the chunks themselves or unpacked into *unpacked, which the caller frees.
+ */
 static int collect(struct op *op, struct iovec *iov, char **unpacked)
 {
 	size_t chunk = cop_coop_chunk_bytes(op->fs->conf.coop);
@@ -20,7 +21,8 @@ static int collect(struct op *op, struct iovec *iov, char **unpacked)
 
 		if (obj->packed && !*unpacked && !(*unpacked = malloc(op->size)))
 			return -ENOMEM;
-		rc = cop_coop_chunk_part(obj, skip, n, *unpacked ? *unpacked + (op->size - left) : NULL, &data);
+		rc = cop_coop_chunk_part(
+			obj, skip, n, *unpacked ? *unpacked + (op->size - left) : NULL, &data);
 		if (rc == -EBADMSG)
 			cop_cache_drop(op->fs->conf.cache, obj);
 		iov[i] = (struct iovec){(void *)(uintptr_t)data, n};
@@ -52,7 +54,8 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 {
 	if (rc) {
 		cop_fs_forget_name(op->fs, op->inode);
-		/* The name was there when it was opened: for a reader the file is not what it was. */
+		/* The name was there when it was opened: for a reader the file is not what it was.
+		 */
 		cop_fs_fail(op, rc == -ENOENT ? -ESTALE : rc);
 		return;
 	}
@@ -65,8 +68,10 @@ static void ask_next(struct op *op)
 	size_t chunk = cop_coop_chunk_bytes(op->fs->conf.coop);
 	uint64_t first = (uint64_t)op->off / chunk;
 	uint64_t last = ((uint64_t)op->off + op->size - 1) / chunk;
-	struct cop_ask ask = {.kind = COP_ASK_CHUNK, .version = op->inode->attr.version,
-		.size = op->inode->attr.size, .index = first + op->n_chunks};
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
+		.version = op->inode->attr.version,
+		.size = op->inode->attr.size,
+		.index = first + op->n_chunks};
 	char path[PATH_BYTES];
 	int rc;
 
@@ -152,8 +157,8 @@ static void with_holes(struct op *op, struct cop_obj *obj, int rc)
 		seek_in(op, obj->data, obj->len / sizeof(struct cop_extent));
 }
 
-/* ENOSYS would be simpler and would make the kernel treat every file of the mount as without holes; only files
- * that are sparse ask the tree. */
+/* ENOSYS would be simpler and would make the kernel treat every file of the mount as without holes;
+ * only files that are sparse ask the tree. */
 void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
 	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_LSEEK);
@@ -177,7 +182,9 @@ void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct 
 	} else if ((rc = cop_fs_path(op->inode, "", 0, path)) < 0) {
 		cop_fs_fail(op, rc);
 	} else {
-		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_HOLES, .path = path,
-			.version = a->version}, with_holes);
+		cop_fs_ask(op,
+			&(struct cop_ask){
+				.kind = COP_ASK_HOLES, .path = path, .version = a->version},
+			with_holes);
 	}
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The session: worker threads, mount and unmount.
  *
- * The workers are a loop of our own around fuse_session_receive_buf, not libfuse's fuse_session_loop_mt: that one can only be ended by
- * the kernel, and a mount that was detached lazily while files are open does not end. A worker in read(2) is woken by
- * a signal without SA_RESTART, sent until the thread has ended, since it may arrive just before the read. */
+ * The workers are a loop of our own around fuse_session_receive_buf, not libfuse's
+ * fuse_session_loop_mt: that one can only be ended by the kernel, and a mount that was detached
+ * lazily while files are open does not end. A worker in read(2) is woken by a signal without
+ * SA_RESTART, sent until the thread has ended, since it may arrive just before the read. */
 #include "dirops/dirops.h"
 #include "fs/fs_priv.h"
 
@@ -80,7 +81,8 @@ static int start_workers(struct cop_fs *fs)
 	return rc;
 }
 
-/* A signal that comes just before a worker waits for a request is lost, so it is sent again. Joining with a time would go by the wall clock. */
+/* A signal that comes just before a worker waits for a request is lost, so it is sent again.
+ * Joining with a time would go by the wall clock. */
 static void stop_workers(struct cop_fs *fs)
 {
 	const struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
@@ -98,8 +100,9 @@ static void stop_workers(struct cop_fs *fs)
 
 static int new_session(struct cop_fs *fs)
 {
-	char *argv[] = {"copper", "-o", "ro,nosuid,nodev,default_permissions,fsname=copper,subtype=copper",
-		"-o", "allow_other", NULL};
+	char *argv[] = {"copper", "-o",
+		"ro,nosuid,nodev,default_permissions,fsname=copper,subtype=copper", "-o",
+		"allow_other", NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(fs->conf.allow_other ? 5 : 3, argv);
 
 	fs->session = fuse_session_new(&args, &cop_fs_ops, sizeof(cop_fs_ops), fs);
@@ -111,12 +114,15 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 {
 	errno = 0;
 	if (fuse_session_mount(fs->session, fs->conf.mountpoint))
-		return cop_err_set(err, errno ? errno : EIO, "%s: mounting failed: %s%s", fs->conf.mountpoint,
-			errno ? strerror(errno) : "fusermount3 refused", fs->conf.allow_other ?
-			" (--allow-other needs the line user_allow_other in /etc/fuse.conf)" : "");
+		return cop_err_set(err, errno ? errno : EIO, "%s: mounting failed: %s%s",
+			fs->conf.mountpoint, errno ? strerror(errno) : "fusermount3 refused",
+			fs->conf.allow_other
+				? " (--allow-other needs the line user_allow_other in /etc/fuse.conf)"
+				: "");
 	fs->mounted = true;
 	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session))
-		cop_log_warn("lookups in one directory will queue up: no custom io in this libfuse");
+		cop_log_warn(
+			"lookups in one directory will queue up: no custom io in this libfuse");
 	return 0;
 }
 
@@ -127,7 +133,8 @@ static int check_source(const struct cop_fs_conf *conf, struct cop_err *err)
 
 	if (!conf->allow_other || cop_mount_type(conf->source, type) || strcmp(type, "proc"))
 		return 0;
-	return cop_err_set(err, EPERM, "--source %s is on a proc file system, of which other users would see what you may see; leave out --allow-other",
+	return cop_err_set(err, EPERM,
+		"--source %s is on a proc file system, of which other users would see what you may see; leave out --allow-other",
 		conf->source);
 }
 
@@ -190,15 +197,17 @@ static void unmount(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holder
 		cop_fs_holders(fs->conf.mountpoint, holders);
 	rc = cop_fs_umount(fs->conf.mountpoint, true);
 	if (rc)
-		cop_log_error("lazy unmount failed mountpoint=%s error=\"%s\"", fs->conf.mountpoint, strerror(-rc));
+		cop_log_error("lazy unmount failed mountpoint=%s error=\"%s\"", fs->conf.mountpoint,
+			strerror(-rc));
 }
 
 void cop_fs_stop(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	if (!fs)
 		return;
-	/* Counted here: libfuse says destroy only when the session is freed, long after the last report. What unmounting takes is up to
-	 * the programs that hold the mount, so that it is no latency of a request. */
+	/* Counted here: libfuse says destroy only when the session is freed, long after the last
+	 * report. What unmounting takes is up to the programs that hold the mount, so that it is no
+	 * latency of a request. */
 	if (fs->mounted) {
 		unmount(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);

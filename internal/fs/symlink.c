@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symbolic links. An absolute target under the source is shown as a relative one, so that it stays inside the mount wherever that
- * is (also below a chroot). */
+/* Symbolic links. An absolute target under the source is shown as a relative one, so that it stays
+ * inside the mount wherever that is (also below a chroot). */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@ unsigned cop_fs_depth(const struct inode *dir)
 	return depth;
 }
 
-/* What follows the source in an absolute target ("" or "/..."), or NULL if it does not point there. */
+/* What follows the source in an absolute target ("" or "/..."), or NULL if it does not point there.
+ */
 static const char *below_source(const struct cop_fs *fs, const char *target, size_t len)
 {
 	size_t n = strlen(fs->conf.source);
@@ -106,7 +107,8 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 {
 	struct cop_listing_entry e;
 
-	if (!rc && cop_listing_find(obj->data, op->inode->name, op->inode->name_len, &e) && e.target)
+	if (!rc && cop_listing_find(obj->data, op->inode->name, op->inode->name_len, &e) &&
+		e.target)
 		reply_target(op, e.target, e.target_len);
 	else
 		ask_entry(op);
@@ -133,5 +135,6 @@ void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino)
 	if (rc < 0)
 		cop_fs_fail(op, rc);
 	else
-		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path}, with_listing);
+		cop_fs_ask(
+			op, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path}, with_listing);
 }

@@ -9,7 +9,8 @@
 
 #include "fs/fs_priv.h"
 
-static void expect(const char *source, bool keep, unsigned depth, const char *target, const char *shown)
+static void expect(
+	const char *source, bool keep, unsigned depth, const char *target, const char *shown)
 {
 	struct cop_fs fs = {.conf = {.source = source, .keep_symlinks = keep}};
 	char out[PATH_BYTES];

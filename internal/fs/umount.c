@@ -46,7 +46,8 @@ int cop_fs_umount(const char *mountpoint, bool lazy)
 	return run_fusermount(mountpoint, lazy);
 }
 
-/* A question that was asked while a killed process was still closing its descriptors is answered ECONNABORTED; the next one tells. */
+/* A question that was asked while a killed process was still closing its descriptors is answered
+ * ECONNABORTED; the next one tells. */
 bool cop_fs_is_dead(const char *mountpoint)
 {
 	struct statfs fs;
@@ -98,13 +99,14 @@ static bool any_link_is_under(int proc, const char *dir_name, const char *mountp
 	return found;
 }
 
-/* By working directory, root, program, open files and mappings (/proc/PID/map_files needs privileges, so mappings
- * of others show only through exe). */
+/* By working directory, root, program, open files and mappings (/proc/PID/map_files needs
+ * privileges, so mappings of others show only through exe). */
 static bool holds(int proc, const char *mountpoint)
 {
 	return link_is_under(proc, "cwd", mountpoint) || link_is_under(proc, "root", mountpoint) ||
-		link_is_under(proc, "exe", mountpoint) || any_link_is_under(proc, "fd", mountpoint) ||
-		any_link_is_under(proc, "map_files", mountpoint);
+	       link_is_under(proc, "exe", mountpoint) ||
+	       any_link_is_under(proc, "fd", mountpoint) ||
+	       any_link_is_under(proc, "map_files", mountpoint);
 }
 
 static void add_holder(int proc, const char *pid, struct cop_buf *out)

@@ -16,12 +16,12 @@
 struct book {
 	const struct cop_job_hosts *hosts;
 	char **address;
-	unsigned *line;            /* of each host's address, 0: none yet */
-	bool *by_short;            /* it was found by its short name only */
-	struct cop_job_map exact;  /* name to rank; name and port to rank */
-	struct cop_job_map brief;  /* short name to rank */
-	bool *shared;              /* another host has the same name */
-	bool *vague;               /* another host has the same short name */
+	unsigned *line;               /* of each host's address, 0: none yet */
+	bool *by_short;               /* it was found by its short name only */
+	struct cop_job_map exact;     /* name to rank; name and port to rank */
+	struct cop_job_map brief;     /* short name to rank */
+	bool *shared;                 /* another host has the same name */
+	bool *vague;                  /* another host has the same short name */
 	struct cop_job_column column; /* of a raw table */
 	bool found_column, is_table;
 };
@@ -82,8 +82,8 @@ static void book_fini(struct book *b)
 }
 
 /* The host that a line's name means, or COP_JOB_ABSENT. */
-static uint32_t find_host(const struct book *b, const char *name, size_t len, uint16_t port,
-	bool *by_short)
+static uint32_t find_host(
+	const struct book *b, const char *name, size_t len, uint16_t port, bool *by_short)
 {
 	uint32_t i = cop_job_map_get(&b->exact, name, len, port);
 
@@ -122,8 +122,8 @@ static int keep(struct book *b, uint32_t i, bool by_short, const char *address, 
 }
 
 /* Cuts "name address" in two; false unless there are two words, both well formed. */
-static bool cut(const char *text, size_t len, size_t *name_len, const char **address,
-	size_t *address_len)
+static bool cut(
+	const char *text, size_t len, size_t *name_len, const char **address, size_t *address_len)
 {
 	size_t n = 0, at;
 
@@ -137,8 +137,10 @@ static bool cut(const char *text, size_t len, size_t *name_len, const char **add
 	return cop_job_address_ok(*address, *address_len);
 }
 
-/* A row of a raw table: "name | address | NA". A host without an address on the network is as good as missing. */
-static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_len, const char **address, size_t *address_len)
+/* A row of a raw table: "name | address | NA". A host without an address on the network is as good
+ * as missing. */
+static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_len,
+	const char **address, size_t *address_len)
 {
 	if (!b->found_column)
 		b->found_column = cop_job_column_find(&b->column, text, len);
@@ -151,8 +153,8 @@ static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_l
 	return true;
 }
 
-static int take_line(struct book *b, const char *text, size_t len, unsigned line,
-	struct cop_err *err)
+static int take_line(
+	struct book *b, const char *text, size_t len, unsigned line, struct cop_err *err)
 {
 	size_t word_len, name_len, address_len;
 	struct cop_err why = {0};
@@ -162,8 +164,8 @@ static int take_line(struct book *b, const char *text, size_t len, unsigned line
 	uint16_t port;
 	uint32_t i;
 
-	if (!(memchr(text, '|', len) ? cut_row(b, text, len, &word_len, &address, &address_len) :
-		cut(text, len, &word_len, &address, &address_len)) ||
+	if (!(memchr(text, '|', len) ? cut_row(b, text, len, &word_len, &address, &address_len)
+				     : cut(text, len, &word_len, &address, &address_len)) ||
 		cop_job_split_port(text, word_len, 0, &name_len, &port, &why) ||
 		!cop_job_name_ok(text, name_len))
 		return cop_err_set(err, EINVAL, "line %u: '%s' is not 'hostname address'", line,
@@ -171,7 +173,9 @@ static int take_line(struct book *b, const char *text, size_t len, unsigned line
 	if (address_len == 2 && memcmp(address, "NA", 2) == 0)
 		return 0;
 	i = find_host(b, text, name_len, port, &by_short);
-	return i == COP_JOB_ABSENT || !address_len ? 0 : keep(b, i, by_short, address, address_len, line, err);
+	return i == COP_JOB_ABSENT || !address_len
+		       ? 0
+		       : keep(b, i, by_short, address, address_len, line, err);
 }
 
 static int refuse_missing(const struct book *b, struct cop_err *err)
@@ -192,7 +196,8 @@ static int refuse_missing(const struct book *b, struct cop_err *err)
 	if (missing)
 		cop_err_set(err, ENOENT, "no address of %s%s%.40s",
 			names.failed || !names.data ? "some hosts" : names.data,
-			b->is_table && b->column.network ? " on " : "", b->is_table && b->column.network ? b->column.network : "");
+			b->is_table && b->column.network ? " on " : "",
+			b->is_table && b->column.network ? b->column.network : "");
 	cop_buf_free(&names);
 	return missing ? -ENOENT : 0;
 }
@@ -242,8 +247,8 @@ int cop_job_book_parse(const char *text, size_t len, const char *name,
 	return cop_err_set(err, -rc, "address book %s: %s", name, why.text);
 }
 
-int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const char *network, char **address,
-	struct cop_err *err)
+int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const char *network,
+	char **address, struct cop_err *err)
 {
 	char *text;
 	size_t len;
@@ -251,8 +256,8 @@ int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const
 
 	rc = cop_read_file(path, COP_JOB_FILE_MAX, &text, &len);
 	if (rc)
-		return cop_err_set(err, -rc, "cannot read the address book %s: %s", path,
-			strerror(-rc));
+		return cop_err_set(
+			err, -rc, "cannot read the address book %s: %s", path, strerror(-rc));
 	rc = cop_job_book_parse(text, len, path, hosts, network, address, err);
 	free(text);
 	return rc;
@@ -281,6 +286,7 @@ int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char
 		rc = cop_write_file(path, text.data ? text.data : "", text.len, 0644);
 	cop_buf_free(&text);
 	book_fini(&b);
-	return rc ? cop_err_set(err, -rc, "cannot write the address book %s: %s", path,
-			    strerror(-rc)) : 0;
+	return rc ? cop_err_set(
+			    err, -rc, "cannot write the address book %s: %s", path, strerror(-rc))
+		  : 0;
 }

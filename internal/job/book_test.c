@@ -81,8 +81,8 @@ static void at_most_8_missing_hosts_are_named(void **state)
 
 static void a_bad_line_is_named_by_its_number(void **state)
 {
-	static const char *const bad[] = {"a", "a x y", "a: x", "a:0 x", "::1 x", "a/b x",
-		"a \x01", "-a x", "a \xc3\xa4"};
+	static const char *const bad[] = {
+		"a", "a x y", "a: x", "a:0 x", "::1 x", "a/b x", "a \x01", "-a x", "a \xc3\xa4"};
 
 	(void)state;
 	given("a");
@@ -124,7 +124,8 @@ static void addresses_come_in_the_order_of_the_hosts_as_they_are(void **state)
 	(void)state;
 	given("x4000c0s1b0n0,x4000c0s0b0n0");
 	assert_int_equal(parse("# Aurora\n\nx4000c0s0b0n0 ofi+cxi://0x00916600\r\n"
-			       "other ofi+cxi://0x1\n  x4000c0s1b0n0\tofi+cxi://0x0060e600"), 0);
+			       "other ofi+cxi://0x1\n  x4000c0s1b0n0\tofi+cxi://0x0060e600"),
+		0);
 	assert_string_equal(address[0], "ofi+cxi://0x0060e600");
 	assert_string_equal(address[1], "ofi+cxi://0x00916600");
 }
@@ -184,8 +185,8 @@ static void a_missing_book_is_named(void **state)
 static void what_is_written_can_be_read(void **state)
 {
 	char path[] = "/tmp/cop_book_test.XXXXXX", *text;
-	char *known[] = {(char *)"ofi+tcp://127.0.0.1:1", (char *)"ofi+tcp://127.0.0.1:2",
-		(char *)"z"};
+	char *known[] = {
+		(char *)"ofi+tcp://127.0.0.1:1", (char *)"ofi+tcp://127.0.0.1:2", (char *)"z"};
 	size_t len;
 	int fd = mkstemp(path);
 
@@ -213,10 +214,12 @@ static uint64_t parse_ns(const struct cop_buf *text, unsigned lines)
 	snprintf(list, sizeof(list), "nid[00000-%05u]", lines - 1);
 	given(list);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-	assert_int_equal(cop_job_book_parse(text->data, text->len, "b", &hosts, NULL, address, &err), 0);
+	assert_int_equal(
+		cop_job_book_parse(text->data, text->len, "b", &hosts, NULL, address, &err), 0);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
 	assert_string_equal(address[460], "ofi+cxi://0x000001cc");
-	return (uint64_t)(after.tv_sec - before.tv_sec) * COP_NS_PER_S + (uint64_t)after.tv_nsec - (uint64_t)before.tv_nsec;
+	return (uint64_t)(after.tv_sec - before.tv_sec) * COP_NS_PER_S + (uint64_t)after.tv_nsec -
+	       (uint64_t)before.tv_nsec;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -232,7 +235,8 @@ static void ten_times_the_hosts_do_not_take_ten_times_as_long(void **state)
 	for (int i = BOOK_LINES - 1; i >= 0; i--)
 		cop_buf_printf(&text, "nid%05d ofi+cxi://0x%08x\n", i, i);
 	assert_false(text.failed);
-	/* A neighbour on the processor empties its caches now and then: the least of some rounds is the parser's own time. */
+	/* A neighbour on the processor empties its caches now and then: the least of some rounds is
+	 * the parser's own time. */
 	for (int round = 0; round < 10 && many >= 6 * few; round++) {
 		few = least(few, parse_ns(&text, BOOK_LINES / 10));
 		teardown(state);

@@ -7,7 +7,8 @@
 #include "job/job_priv.h"
 
 /* What nodes and reports make there. */
-static const char *const folders[] = {"logs", "profiling", "profiling/final", "profiling/cluster", "tables", "tables/final", "paths_dir"};
+static const char *const folders[] = {"logs", "profiling", "profiling/final", "profiling/cluster",
+	"tables", "tables/final", "paths_dir"};
 
 int cop_job_dir_check(const char *job_dir, struct cop_err *err)
 {
@@ -30,10 +31,12 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err)
 
 	if (!*job_dir)
 		return cop_err_set(err, EINVAL, "the job directory's name is empty");
-	/* Every node of a job does this at once: a folder that is there is as good as one just made. */
+	/* Every node of a job does this at once: a folder that is there is as good as one just
+	 * made. */
 	rc = cop_make_dirs(job_dir, 0700);
 	if (rc)
-		return cop_err_set(err, -rc, "cannot make the job directory %s: %s", job_dir, strerror(-rc));
+		return cop_err_set(
+			err, -rc, "cannot make the job directory %s: %s", job_dir, strerror(-rc));
 	rc = cop_job_dir_check(job_dir, err);
 	if (rc)
 		return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/not_started.txt: one line, the rank of the node that could not start last, and why. JOBDIR/logs/not_started-STEP.txt: one
- * line, why the nodes that a Slurm step was to start did not, and one with the number of that start. */
+/* JOBDIR/logs/not_started.txt: one line, the rank of the node that could not start last, and why.
+ * JOBDIR/logs/not_started-STEP.txt: one line, why the nodes that a Slurm step was to start did not,
+ * and one with the number of that start. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +18,8 @@
 #define LINE_SIZE 1024
 #define START "start "
 #define STEP_TEXT_MAX 960 /* the number has room behind it */
-/* Nodes of one start do not begin at the same moment; a start that failed so long ago was another. */
+/* Nodes of one start do not begin at the same moment; a start that failed so long ago was another.
+ */
 #define SAME_START_NS (1LL * 1000 * 1000 * 1000)
 
 int64_t cop_job_file_time(const char *path)
@@ -114,7 +116,8 @@ static bool parse(char *line, size_t len, uint32_t *rank, char *text, size_t siz
 	return true;
 }
 
-bool cop_job_failure_read(const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size)
+bool cop_job_failure_read(
+	const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size)
 {
 	char line[LINE_SIZE], *path;
 	int64_t when = 0;
@@ -124,7 +127,8 @@ bool cop_job_failure_read(const char *job_dir, int64_t began_ns, uint32_t *rank,
 		return false;
 	n = read_own(path, line, &when);
 	free(path);
-	return n > 0 && when >= began_ns - SAME_START_NS && parse(line, (size_t)n, rank, text, size);
+	return n > 0 && when >= began_ns - SAME_START_NS &&
+	       parse(line, (size_t)n, rank, text, size);
 }
 
 static bool is_word_of(const char *path, int64_t rank)
@@ -147,7 +151,8 @@ static void link_back(const char *from, const char *to)
 	cop_dir_done(&at);
 }
 
-/* Another node may replace the word between the look and the removal, so it is looked at once more where nobody replaces it. */
+/* Another node may replace the word between the look and the removal, so it is looked at once more
+ * where nobody replaces it. */
 static void take_away(const char *path, int64_t rank)
 {
 	char *aside;
@@ -178,14 +183,16 @@ void cop_job_failure_clear(const char *job_dir, int64_t rank)
 
 /* ---- the nodes that a step was to start ---- */
 
-void cop_job_step_failure_write(const char *job_dir, const char *step, uint64_t start, const char *text)
+void cop_job_step_failure_write(
+	const char *job_dir, const char *step, uint64_t start, const char *text)
 {
 	char line[LINE_SIZE], *path;
 	struct cop_err ignored;
 
 	if (cop_job_dir_make(job_dir, &ignored) || asprintf(&path, STEP_NAME, job_dir, step) < 0)
 		return;
-	snprintf(line, sizeof(line), "%.*s\n" START "%" PRIu64 "\n", (int)COP_MIN(strcspn(text, "\n"), (size_t)STEP_TEXT_MAX), text, start);
+	snprintf(line, sizeof(line), "%.*s\n" START "%" PRIu64 "\n",
+		(int)COP_MIN(strcspn(text, "\n"), (size_t)STEP_TEXT_MAX), text, start);
 	cop_write_file(path, line, strlen(line), 0600);
 	free(path);
 }
@@ -200,7 +207,8 @@ void cop_job_step_failure_clear(const char *job_dir, const char *step)
 	free(path);
 }
 
-bool cop_job_step_failure_read(const char *job_dir, const char *step, uint64_t *start, char *text, size_t size)
+bool cop_job_step_failure_read(
+	const char *job_dir, const char *step, uint64_t *start, char *text, size_t size)
 {
 	char line[LINE_SIZE], *path, *second;
 	int64_t when = 0;

@@ -12,7 +12,8 @@
 
 #include "job/job_priv.h"
 
-static char dir[] = "/tmp/copper-failure-test-XXXXXX", path[sizeof(dir) + 32], logs[sizeof(dir) + 8];
+static char dir[] = "/tmp/copper-failure-test-XXXXXX", path[sizeof(dir) + 32],
+	    logs[sizeof(dir) + 8];
 static char of_step[sizeof(dir) + 40], text[200];
 static uint32_t rank;
 static uint64_t start;
@@ -130,7 +131,8 @@ static void a_word_that_comes_meanwhile_is_not_taken_away(void **state)
 
 static void what_is_not_such_a_line_is_not_heard(void **state)
 {
-	static const char *const bad[] = {"", "\n", "7", "7\n", "x no\n", "-1 no\n", "99999999999 no\n", " 7 no\n"};
+	static const char *const bad[] = {
+		"", "\n", "7", "7\n", "x no\n", "-1 no\n", "99999999999 no\n", " 7 no\n"};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who holds a port, as proc(5) tells: /proc/net/tcp names the socket and its user, and the process is the one that has this socket open.
- * Of other users' processes the descriptors cannot be seen. */
+/* Who holds a port, as proc(5) tells: /proc/net/tcp names the socket and its user, and the process
+ * is the one that has this socket open. Of other users' processes the descriptors cannot be seen.
+ */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -19,7 +20,8 @@ struct listener {
 	unsigned uid;
 };
 
-/* Whether a socket at this address, in hexadecimal as the kernel prints it, is in the way of one at want (0: all addresses). */
+/* Whether a socket at this address, in hexadecimal as the kernel prints it, is in the way of one at
+ * want (0: all addresses). */
 static bool in_the_way(const char *address, in_addr_t want)
 {
 	size_t len = strlen(address);
@@ -36,8 +38,10 @@ static bool find_listener(const char *table, in_addr_t want, uint16_t port, stru
 	bool found = false;
 
 	while (f && !found && fgets(line, sizeof(line), f))
-		found = sscanf(line, "%*d: %39[0-9A-F]:%x %*39[0-9A-F]:%*x %x %*s %*s %*s %u %*d %" SCNu64, address, &at, &state,
-				&out->uid, &out->inode) == 5 && state == LISTENS && at == port && in_the_way(address, want);
+		found = sscanf(line,
+				"%*d: %39[0-9A-F]:%x %*39[0-9A-F]:%*x %x %*s %*s %*s %u %*d %" SCNu64,
+				address, &at, &state, &out->uid, &out->inode) == 5 &&
+			state == LISTENS && at == port && in_the_way(address, want);
 	if (f)
 		fclose(f);
 	return found;
@@ -87,7 +91,8 @@ bool cop_job_port_holder(const char *host, uint16_t port, char *out, size_t size
 
 	if (inet_pton(AF_INET, host, &want) != 1)
 		want.s_addr = 0;
-	if (!find_listener("/proc/net/tcp", want.s_addr, port, &l) && !find_listener("/proc/net/tcp6", want.s_addr, port, &l))
+	if (!find_listener("/proc/net/tcp", want.s_addr, port, &l) &&
+		!find_listener("/proc/net/tcp6", want.s_addr, port, &l))
 		return false;
 	snprintf(out, size, "a process of user %u", l.uid);
 	d = opendir("/proc");

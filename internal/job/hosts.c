@@ -59,8 +59,10 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 
 	/* A bracket at the beginning is an IPv6 address. */
 	if (memchr(text, ',', len) || memchr(text + 1, '[', len - 1))
-		return cop_err_set(err, EINVAL, "line %u: '%s' is a list, but a file has one host on each line; a list is given as it is, "
-			"without a file", number, cop_job_quote(text, len, quoted));
+		return cop_err_set(err, EINVAL,
+			"line %u: '%s' is a list, but a file has one host on each line; a list is given as it is, "
+			"without a file",
+			number, cop_job_quote(text, len, quoted));
 	if (rc)
 		return cop_err_set(err, -rc, "line %u: %s", number, why.text);
 	if (!cop_job_name_ok(text, name_len))
@@ -68,8 +70,9 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 			cop_job_quote(text, len, quoted));
 	rc = cop_job_builder_add(b, text, name_len, port);
 	if (rc)
-		return cop_err_set(err, -rc, rc == -E2BIG ? "line %u: more than %d hosts" :
-							    "line %u: no memory for %d hosts",
+		return cop_err_set(err, -rc,
+			rc == -E2BIG ? "line %u: more than %d hosts"
+				     : "line %u: no memory for %d hosts",
 			number, COP_JOB_MAX_HOSTS);
 	return 0;
 }
@@ -92,7 +95,8 @@ static int check_doubles(const struct cop_job_hosts *h, const unsigned *line, st
 		return cop_err_set(err, -rc, "no memory for %u hosts", h->count);
 	for (uint32_t i = 0; !rc && i < h->count; i++) {
 		const struct cop_job_host *host = &h->host[i];
-		uint32_t before = cop_job_map_put(&map, host->name, strlen(host->name), host->port, i);
+		uint32_t before =
+			cop_job_map_put(&map, host->name, strlen(host->name), host->port, i);
 
 		if (before != COP_JOB_ABSENT)
 			rc = refuse_double(host, before, i, line, err);
@@ -167,15 +171,17 @@ static int load_file(const char *path, uint16_t default_port, bool once, struct 
 	int rc = cop_read_file(path, COP_JOB_FILE_MAX, &text, &len);
 
 	if (rc)
-		return cop_err_set(err, -rc, "cannot read %s: %s%s", path, strerror(-rc), once && rc == -ENOENT ?
-			" (only the first host of a PBS job has it: give a copy that all hosts can read, --hosts FILE)" : "");
+		return cop_err_set(err, -rc, "cannot read %s: %s%s", path, strerror(-rc),
+			once && rc == -ENOENT
+				? " (only the first host of a PBS job has it: give a copy that all hosts can read, --hosts FILE)"
+				: "");
 	rc = cop_job_lines_parse(text, len, default_port, once, b, err);
 	free(text);
 	return rc;
 }
 
-static int load_list(const char *text, uint16_t default_port, struct cop_job_builder *b,
-	struct cop_err *err)
+static int load_list(
+	const char *text, uint16_t default_port, struct cop_job_builder *b, struct cop_err *err)
 {
 	int rc;
 
@@ -199,8 +205,8 @@ static int finish(struct cop_job_builder *b, int rc, const char *origin, const s
 		rc = -ENOMEM;
 	}
 	cop_job_hosts_free(&b->hosts);
-	return cop_err_set(err, -rc, "%s: %s", origin,
-		why->code ? why->text : "no memory for the host list");
+	return cop_err_set(
+		err, -rc, "%s: %s", origin, why->code ? why->text : "no memory for the host list");
 }
 
 /* A slash never stands in a LIST; a folder that happens to be called like a host is no host
@@ -212,8 +218,8 @@ static bool is_file(const char *text)
 	return strchr(text, '/') || (!stat(text, &st) && !S_ISDIR(st.st_mode));
 }
 
-int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_hosts *out,
-	struct cop_err *err)
+int cop_job_hosts_load(
+	const char *text, uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
 {
 	struct cop_job_builder b = {0};
 	struct cop_err why = {0};
@@ -229,8 +235,8 @@ int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_h
 	return finish(&b, rc, origin, &why, out, err);
 }
 
-/* Jobs that run at the same time have numbers near each other, so these are not hashed. PBS numbers the parts of an array
- * "12[3].server". */
+/* Jobs that run at the same time have numbers near each other, so these are not hashed. PBS numbers
+ * the parts of an array "12[3].server". */
 static uint64_t job_number(void)
 {
 	static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID"};
@@ -249,7 +255,8 @@ static uint64_t job_number(void)
 	return number;
 }
 
-/* Nodes that share a machine are few, and near each other in the list. The second port is the first of a job whose number is far away. */
+/* Nodes that share a machine are few, and near each other in the list. The second port is the first
+ * of a job whose number is far away. */
 static void choose_ports(struct cop_job_hosts *h)
 {
 	uint64_t number = job_number();
@@ -264,28 +271,32 @@ static void choose_ports(struct cop_job_hosts *h)
 			continue;
 		}
 		h->host[i].port = (uint16_t)(COP_JOB_PORTS_FROM + place % COP_JOB_PORTS);
-		h->host[i].second_port = (uint16_t)(COP_JOB_PORTS_FROM + (place + COP_JOB_PORTS / 2) % COP_JOB_PORTS);
+		h->host[i].second_port = (uint16_t)(COP_JOB_PORTS_FROM +
+						    (place + COP_JOB_PORTS / 2) % COP_JOB_PORTS);
 	}
 }
 
-/* A launcher says that this is one of several, but no list says where the others are: each would be a tree of one node, and every
- * one of them would ask the storage. */
+/* A launcher says that this is one of several, but no list says where the others are: each would be
+ * a tree of one node, and every one of them would ask the storage. */
 static int refuse_alone(struct cop_err *err)
 {
 	static const struct {
 		const char *name;
 		uint64_t most; /* that one process alone has */
-	} tells[] = {{"PMI_SIZE", 1}, {"OMPI_COMM_WORLD_SIZE", 1}, {"FLUX_JOB_SIZE", 1}, {"PMI_RANK", 0}, {"PMIX_RANK", 0},
-		{"PALS_NODEID", 0}, {"FLUX_TASK_RANK", 0}, {"SLURM_NODEID", 0}};
+	} tells[] = {{"PMI_SIZE", 1}, {"OMPI_COMM_WORLD_SIZE", 1}, {"FLUX_JOB_SIZE", 1},
+		{"PMI_RANK", 0}, {"PMIX_RANK", 0}, {"PALS_NODEID", 0}, {"FLUX_TASK_RANK", 0},
+		{"SLURM_NODEID", 0}};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(tells); i++) {
 		const char *text = getenv(tells[i].name);
 		uint64_t value;
 
 		if (text && cop_parse_u64(text, &value) == 0 && value > tells[i].most)
-			return cop_err_set(err, EINVAL, "%s=%s says that this is one of several, but neither --hosts nor a job of Slurm or PBS in the "
+			return cop_err_set(err, EINVAL,
+				"%s=%s says that this is one of several, but neither --hosts nor a job of Slurm or PBS in the "
 				"environment says on which hosts: give --hosts FILE|LIST (under Flux --hosts \"$(flux getattr hostlist)\"), or "
-				"--hosts localhost for a tree of one node on each", tells[i].name, text);
+				"--hosts localhost for a tree of one node on each",
+				tells[i].name, text);
 	}
 	return 0;
 }

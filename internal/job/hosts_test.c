@@ -64,8 +64,8 @@ static void assert_hosts(const char *expected)
 	struct cop_buf text = {0};
 
 	for (uint32_t i = 0; i < hosts.count; i++)
-		cop_buf_printf(&text, "%s%s:%u", i ? " " : "", hosts.host[i].name,
-			hosts.host[i].port);
+		cop_buf_printf(
+			&text, "%s%s:%u", i ? " " : "", hosts.host[i].name, hosts.host[i].port);
 	assert_string_equal(text.data ? text.data : "", expected);
 	cop_buf_free(&text);
 }
@@ -93,13 +93,14 @@ static void an_empty_list_is_refused(void **state)
 static void a_hostile_range_is_refused_before_it_is_expanded(void **state)
 {
 	(void)state;
-	/* The list that was expanded first would be of gigabytes: the time limit of the test ends it. */
+	/* The list that was expanded first would be of gigabytes: the time limit of the test ends
+	 * it. */
 	assert_refused(load("n[0-999999999]"), E2BIG, "means more than 200000 hosts");
 	assert_refused(load("n[0-999999999999999999]"), E2BIG, "200000");
 	assert_refused(load("n[0-99999999999999999999999]"), EINVAL, "bracket");
 	assert_refused(load("n[1-1000]m[1-1000]"), E2BIG, "200000");
-	assert_refused(load("a[0-999][0-999][0-999][0-999][0-999][0-999][0-999][0-999]"), E2BIG,
-		"200000");
+	assert_refused(
+		load("a[0-999][0-999][0-999][0-999][0-999][0-999][0-999][0-999]"), E2BIG, "200000");
 	assert_refused(load("a[1][1][1][1][1][1][1][1][1]"), EINVAL, "more than 8 brackets");
 	assert_refused(load("a[1-150000],b[1-150000]"), E2BIG, "with it there are more");
 }
@@ -165,7 +166,8 @@ static void a_bad_line_is_named_by_its_number(void **state)
 {
 	(void)state;
 	assert_refused(load_file("a\nb c\n"), EINVAL, "line 2: 'b c' is not host or host:port");
-	assert_refused(load_file("# x\n\n\nn[1-4]\n"), EINVAL, "line 4: 'n[1-4]' is a list, but a file has one host on each line");
+	assert_refused(load_file("# x\n\n\nn[1-4]\n"), EINVAL,
+		"line 4: 'n[1-4]' is a list, but a file has one host on each line");
 	assert_refused(load_file("a:1,b:1\n"), EINVAL, "line 1: 'a:1,b:1' is a list");
 	assert_refused(load_file("[::1]:1\n"), EINVAL, "IPv6");
 	assert_refused(load_file("a:99999\n"), EINVAL, "line 1: 'a:99999': a port");
@@ -224,8 +226,9 @@ static void without_a_scheduler_there_are_no_hosts(void **state)
 /* Each would be a tree of its own. */
 static void one_of_several_without_a_list_is_refused(void **state)
 {
-	static const char *const tells[][2] = {{"PMI_SIZE", "2"}, {"OMPI_COMM_WORLD_SIZE", "64"}, {"FLUX_JOB_SIZE", "2"}, {"PMI_RANK", "1"},
-		{"PMIX_RANK", "3"}, {"PALS_NODEID", "1"}, {"FLUX_TASK_RANK", "1"}};
+	static const char *const tells[][2] = {{"PMI_SIZE", "2"}, {"OMPI_COMM_WORLD_SIZE", "64"},
+		{"FLUX_JOB_SIZE", "2"}, {"PMI_RANK", "1"}, {"PMIX_RANK", "3"}, {"PALS_NODEID", "1"},
+		{"FLUX_TASK_RANK", "1"}};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(tells); i++) {
@@ -306,8 +309,10 @@ static void a_job_gets_ports_of_its_own_one_for_each_rank(void **state)
 	assert_int_equal(one.host[17].second_port, 0);
 	assert_int_equal(one.host[16].port, one.host[0].port);
 	for (uint32_t i = 0; i < 16; i++) {
-		assert_in_range(one.host[i].port, COP_JOB_PORTS_FROM, COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
-		assert_in_range(one.host[i].second_port, COP_JOB_PORTS_FROM, COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
+		assert_in_range(one.host[i].port, COP_JOB_PORTS_FROM,
+			COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
+		assert_in_range(one.host[i].second_port, COP_JOB_PORTS_FROM,
+			COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
 		for (uint32_t j = 0; j < 16; j++) {
 			assert_int_not_equal(one.host[i].port, two.host[j].port);
 			assert_int_not_equal(one.host[i].second_port, one.host[j].port);
@@ -342,19 +347,22 @@ static void slurm_tells_the_addresses_of_its_nodes(void **state)
 
 	(void)state;
 	snprintf(more, sizeof(more), "%s/more", folder);
-	snprintf(conf, sizeof(conf), "# NodeName=n1 NodeAddr=10.9.9.9\nClusterName=x\n"
+	snprintf(conf, sizeof(conf),
+		"# NodeName=n1 NodeAddr=10.9.9.9\nClusterName=x\n"
 		"nodename=n[1-2] CPUs=4 \\\n NODEADDR=10.0.0.[1-2] State=UP\nNodeName=n3 NodeAddr=n3-ib\n"
 		"NodeName=n4 NodeAddr=127.0.0.1\nNodeName=n[5-6] NodeAddr=10.0.0.5\nNodeName=n9 NodeAddr=10.0.0.9\n"
 		"Include more\nNodeName= NodeAddr=\nNodeName=n[ NodeAddr=10.0.0.7\nInclude hosts\n");
 	assert_int_equal(cop_write_file(path, conf, strlen(conf), 0600), 0);
 	assert_int_equal(cop_write_file(more, "NodeName=n7 NodeAddr=10.0.0.7 # last", 36, 0600), 0);
 	setenv("SLURM_CONF", path, 1);
-	setenv("SLURM_NODE_ALIASES", "n8:10.0.0.8:a,n10:[10.0.0.10]:b,n11:[fe80::1]:c,n12,:,n13:10.0.0.1333333333333333:d", 1);
+	setenv("SLURM_NODE_ALIASES",
+		"n8:10.0.0.8:a,n10:[10.0.0.10]:b,n11:[fe80::1]:c,n12,:,n13:10.0.0.1333333333333333:d",
+		1);
 	setenv("SLURM_JOB_NODELIST", "n[1-13]", 1);
 	assert_int_equal(cop_job_hosts_env(80, &hosts, &err), 0);
 	for (uint32_t i = 0; i < 10; i++) {
-		static const char *const want[] = {"10.0.0.1", "10.0.0.2", "0.0.0.0", "0.0.0.0", "0.0.0.0", "0.0.0.0",
-			"10.0.0.7", "10.0.0.8", "10.0.0.9", "10.0.0.10"};
+		static const char *const want[] = {"10.0.0.1", "10.0.0.2", "0.0.0.0", "0.0.0.0",
+			"0.0.0.0", "0.0.0.0", "10.0.0.7", "10.0.0.8", "10.0.0.9", "10.0.0.10"};
 
 		assert_address(i, want[i]);
 	}
@@ -387,7 +395,8 @@ static void parts_of_a_pbs_array_have_ports_of_their_own(void **state)
 	assert_int_not_equal(port_of_pbs("12[1].server"), port_of_pbs("12[2].server"));
 	assert_int_equal(port_of_pbs("13.server"), port_of_pbs("13"));
 	assert_int_equal(port_of_pbs("server"), COP_JOB_PORT);
-	assert_in_range(port_of_pbs("99999999999999999999.server"), COP_JOB_PORTS_FROM, COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
+	assert_in_range(port_of_pbs("99999999999999999999.server"), COP_JOB_PORTS_FROM,
+		COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
 }
 
 #define TEST(f) cmocka_unit_test_teardown(f, teardown)

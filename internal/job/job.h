@@ -16,8 +16,9 @@
 #define COP_JOB_PORTS 8192
 #define COP_JOB_MAX_HOSTS 200000
 
-/* One host: name (or address), rendezvous port, and the port that its node takes where that one is taken; 0: none, since somebody chose
- * the first. The address is the scheduler's, 0.0.0.0 where it tells none: then the name service has to be asked. */
+/* One host: name (or address), rendezvous port, and the port that its node takes where that one is
+ * taken; 0: none, since somebody chose the first. The address is the scheduler's, 0.0.0.0 where it
+ * tells none: then the name service has to be asked. */
 struct cop_job_host {
 	char *name;
 	uint16_t port, second_port;
@@ -27,7 +28,8 @@ struct cop_job_host {
 struct cop_job_hosts {
 	struct cop_job_host *host;
 	uint32_t count;
-	char *origin; /* where the list came from, for messages: "--hosts FILE", "SLURM_JOB_NODELIST" */
+	char *origin; /* where the list came from, for messages: "--hosts FILE",
+			 "SLURM_JOB_NODELIST" */
 };
 
 /* text is a file's name if such a file exists, else a LIST: comma separated, Slurm's brackets
@@ -36,11 +38,13 @@ struct cop_job_hosts {
  * named by its number. -ENOENT for a text that looks like a file name (it has a slash) and is
  * not there; an empty list is an error; the same host:port twice is an error that names both
  * lines. */
-int cop_job_hosts_load(const char *text, uint16_t default_port, struct cop_job_hosts *out,
-	struct cop_err *err);
+int cop_job_hosts_load(
+	const char *text, uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 /* From the scheduler's environment: SLURM_JOB_NODELIST; PBS_NODEFILE (each host once, in
- * order). out->count 0 if there is no scheduler; -EINVAL if a launcher's variables say all the same that this is one of several processes. With default_port 0 a host without a port gets one from the job's id and its
- * rank: jobs that share a node do not meet each other's nodes, nor do nodes that share a machine. */
+ * order). out->count 0 if there is no scheduler; -EINVAL if a launcher's variables say all the same
+ * that this is one of several processes. With default_port 0 a host without a port gets one from
+ * the job's id and its rank: jobs that share a node do not meet each other's nodes, nor do nodes
+ * that share a machine. */
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 void cop_job_hosts_free(struct cop_job_hosts *h);
 
@@ -51,7 +55,8 @@ void cop_job_hosts_free(struct cop_job_hosts *h);
  * (name --rank). */
 int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err);
 
-/* Where a secret may come from: file, else $COPPER_SECRET, else JOBDIR/secret; NULL where there is none. */
+/* Where a secret may come from: file, else $COPPER_SECRET, else JOBDIR/secret; NULL where there is
+ * none. */
 struct cop_job_secret_from {
 	const char *file, *job_dir;
 	uint32_t rank, timeout_ms;
@@ -64,99 +69,111 @@ struct cop_job_secret {
 	size_t len;
 	char note[640]; /* what the user should know of it, a sentence, or "" */
 };
-/* A file must be a regular one, owned by the user, with no permission for others, else a sentence. Of JOBDIR rank 0 makes it (0600,
- * random, whole before it is visible), in the place of one that another job of the scheduler left, and the others wait for it until
- * timeout_ms, naming what they wait for. out is freed by cop_job_secret_free, which wipes it. */
-int cop_job_secret(const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
+/* A file must be a regular one, owned by the user, with no permission for others, else a sentence.
+ * Of JOBDIR rank 0 makes it (0600, random, whole before it is visible), in the place of one that
+ * another job of the scheduler left, and the others wait for it until timeout_ms, naming what they
+ * wait for. out is freed by cop_job_secret_free, which wipes it. */
+int cop_job_secret(
+	const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
 void cop_job_secret_free(struct cop_job_secret *s);
 /* Whether rank 0 would make JOBDIR/secret now. */
 bool cop_job_secret_to_come(const char *job_dir);
-/* The whole tree has stopped: JOBDIR/secret, if it is this one and Copper made it outside of a scheduler's job, goes, for nothing
- * would tell the next start that it is old. */
+/* The whole tree has stopped: JOBDIR/secret, if it is this one and Copper made it outside of a
+ * scheduler's job, goes, for nothing would tell the next start that it is old. */
 void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s);
 
-/* Whether JOBDIR, and what nodes and reports keep there if it is there, are this user's alone (cop_guard), else a sentence. From then on this
- * process opens nothing through a link there. */
+/* Whether JOBDIR, and what nodes and reports keep there if it is there, are this user's alone
+ * (cop_guard), else a sentence. From then on this process opens nothing through a link there. */
 int cop_job_dir_check(const char *job_dir, struct cop_err *err);
 /* The same, and makes JOBDIR, JOBDIR/logs (0700 if created). */
 int cop_job_dir_make(const char *job_dir, struct cop_err *err);
 
-/* ---- a node that could not start says so, that the others need not wait for it ---------------------------- */
+/* ---- a node that could not start says so, that the others need not wait for it ---- */
 
 /* Writes which and why into JOBDIR/logs; a later one replaces it. */
 void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text);
-/* Whether one did so in the start in which this node began. Both times are the file system's own: began_ns is cop_job_file_time of
- * something that this node wrote there when it began. */
-bool cop_job_failure_read(const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size);
+/* Whether one did so in the start in which this node began. Both times are the file system's own:
+ * began_ns is cop_job_file_time of something that this node wrote there when it began. */
+bool cop_job_failure_read(
+	const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size);
 /* Takes it away if it is this rank's, or whosever it is (-1). */
 void cop_job_failure_clear(const char *job_dir, int64_t rank);
-/* The same of the nodes that the first task of a Slurm step was to start, for the other tasks of that step ("JOB.STEP"). It has no time: a
- * task may come late. So the first task takes it away before it starts nodes again, and each of its starts has a number of its own, by which
- * a task knows what it has heard already; 0 if the file does not tell. */
-void cop_job_step_failure_write(const char *job_dir, const char *step, uint64_t start, const char *text);
-bool cop_job_step_failure_read(const char *job_dir, const char *step, uint64_t *start, char *text, size_t size);
+/* The same of the nodes that the first task of a Slurm step was to start, for the other tasks of
+ * that step ("JOB.STEP"). It has no time: a task may come late. So the first task takes it away
+ * before it starts nodes again, and each of its starts has a number of its own, by which a task
+ * knows what it has heard already; 0 if the file does not tell. */
+void cop_job_step_failure_write(
+	const char *job_dir, const char *step, uint64_t start, const char *text);
+bool cop_job_step_failure_read(
+	const char *job_dir, const char *step, uint64_t *start, char *text, size_t size);
 void cop_job_step_failure_clear(const char *job_dir, const char *step);
 /* When the file was written, in ns since the epoch; 0 if that cannot be told. */
 int64_t cop_job_file_time(const char *path);
-/* The file system's time now, by a file that is made in JOBDIR/logs and taken away again; 0: none can be. */
+/* The file system's time now, by a file that is made in JOBDIR/logs and taken away again; 0: none
+ * can be. */
 int64_t cop_job_dir_time(const char *job_dir);
 
-/* ---- address books: "hostname address" lines ------------------------------------------------------------ */
+/* ---- address books: "hostname address" lines ---- */
 
 /* Fills address[rank] (malloc'ed strings) for every host, in the order of hosts. A host that
  * is missing is named (up to 8, then a count), a bad line by its number. */
-/* A line may also be one of a raw table (below): then the address stands in the column of this network, or in the first that
- * has one if it is NULL or "". */
-int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const char *network, char **address,
-	struct cop_err *err);
+/* A line may also be one of a raw table (below): then the address stands in the column of this
+ * network, or in the first that has one if it is NULL or "". */
+int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const char *network,
+	char **address, struct cop_err *err);
 int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char *const *address,
 	struct cop_err *err);
 
-/* What the nodes told about themselves: "host | cxi0 | cxi1", a column for each network, NA where a host has none.
- * networks[rank] is "NAME ADDRESS\n" lines, or NULL. */
+/* What the nodes told about themselves: "host | cxi0 | cxi1", a column for each network, NA where a
+ * host has none. networks[rank] is "NAME ADDRESS\n" lines, or NULL. */
 int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, char *const *networks,
 	struct cop_err *err);
-/* What that has written for the same hosts: networks is theirs by rank, the caller's to free; NULL where the table has no such row. 0 or -errno. */
+/* What that has written for the same hosts: networks is theirs by rank, the caller's to free; NULL
+ * where the table has no such row. 0 or -errno. */
 int cop_job_table_read(const char *path, const struct cop_job_hosts *hosts, char **networks);
 /* Whether a text may stand in networks. Hostile: it comes from other nodes. */
 bool cop_job_networks_ok(const char *text);
 /* The hosts, one a line. */
-int cop_job_node_file_write(const char *path, const struct cop_job_hosts *hosts, struct cop_err *err);
+int cop_job_node_file_write(
+	const char *path, const struct cop_job_hosts *hosts, struct cop_err *err);
 
-/* ---- the tree of a job directory, for commands that are none of its nodes ------------------------------ */
+/* ---- the tree of a job directory, for commands that are none of its nodes ---- */
 
 #define COP_JOB_TREE_LEFT 16
 
 struct cop_job_tree {
-	bool stopped;            /* all of it, by a command */
-	bool insecure, book;     /* no secret; addresses from a book, and no rendezvous */
-	uint64_t terms;          /* what all nodes have in common, as rpc has it */
+	bool stopped;        /* all of it, by a command */
+	bool insecure, book; /* no secret; addresses from a book, and no rendezvous */
+	uint64_t terms;      /* what all nodes have in common, as rpc has it */
 	uint32_t fanout, trees, peer_timeout_ms;
 	char net_type[128];
-	char secret_file[4096];  /* that was given; "" */
+	char secret_file[4096]; /* that was given; "" */
 	char source[4096];
-	char socket[108];        /* of a tree of one node, which is reached by nothing else; "" */
-	struct cop_job_hosts hosts; /* by rank */
-	uint32_t left[COP_JOB_TREE_LEFT]; /* ranks that did not answer a stop of all, while the others have stopped */
-	uint32_t left_count;              /* 0: there was no such stop, or they are too many to be told */
+	char socket[108]; /* of a tree of one node, which is reached by nothing else; "" */
+	struct cop_job_hosts hosts;       /* by rank */
+	uint32_t left[COP_JOB_TREE_LEFT]; /* ranks that did not answer a stop of all, while the
+					     others have stopped */
+	uint32_t left_count; /* 0: there was no such stop, or they are too many to be told */
 };
 
 /* JOBDIR/logs/copper_tree.txt, whole or not at all. */
 int cop_job_tree_write(const char *job_dir, const struct cop_job_tree *tree, struct cop_err *err);
-/* -ENOENT and so on, -EINVAL if it is not one, each with a sentence; then there is nothing to free. */
+/* -ENOENT and so on, -EINVAL if it is not one, each with a sentence; then there is nothing to free.
+ */
 int cop_job_tree_read(const char *job_dir, struct cop_job_tree *tree, struct cop_err *err);
 void cop_job_tree_free(struct cop_job_tree *tree);
 
-/* ---- rendezvous: "what is your fabric address?" over TCP ---------------------------------------------- */
+/* ---- rendezvous: "what is your fabric address?" over TCP ---- */
 
 struct cop_rendezvous;
 
 /* A keyed hash; the key is the job's secret. */
 typedef void cop_rendezvous_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
-/* The node of this fabric address has proved the secret and is about to be told ours. On the rendezvous thread; must not wait. */
+/* The node of this fabric address has proved the secret and is about to be told ours. On the
+ * rendezvous thread; must not wait. */
 typedef void cop_rendezvous_met(void *ctx, const char *address);
-/* Somebody was refused: -ETIMEDOUT (said nothing), -EBADMSG (something else), -EACCES (a wrong proof), -EALREADY (it came before). On the rendezvous
- * thread. */
+/* Somebody was refused: -ETIMEDOUT (said nothing), -EBADMSG (something else), -EACCES (a wrong
+ * proof), -EALREADY (it came before). On the rendezvous thread. */
 typedef void cop_rendezvous_refused(void *ctx, int rc);
 
 struct cop_rendezvous_conf {
@@ -169,9 +186,11 @@ struct cop_rendezvous_conf {
 	void *ctx;                       /* of all three */
 };
 
-/* Listens, and answers askers that prove the secret with this node's fabric address; bounded: 64 connections, 2 s each. -EADDRINUSE and
- * so on with a sentence naming address and port. One named thread; sleeps when idle. What conf points to is copied. */
-int cop_rendezvous_start(const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err);
+/* Listens, and answers askers that prove the secret with this node's fabric address; bounded: 64
+ * connections, 2 s each. -EADDRINUSE and so on with a sentence naming address and port. One named
+ * thread; sleeps when idle. What conf points to is copied. */
+int cop_rendezvous_start(
+	const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err);
 /* Joins the thread; asks that are open end with NULL, on the caller's thread. NULL is fine. A
  * name lookup that runs is waited for. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);
@@ -180,19 +199,21 @@ uint64_t cop_rendezvous_strangers(const struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 
-/* Who listens on this port of this machine, in the way of one who wants to at this host's address: "process 1234 (copper)", or "a process
- * of user 1001". False if nobody is seen. */
+/* Who listens on this port of this machine, in the way of one who wants to at this host's address:
+ * "process 1234 (copper)", or "a process of user 1001". False if nobody is seen. */
 bool cop_job_port_holder(const char *host, uint16_t port, char *out, size_t size);
 
 /* Asks asynchronously, on the rendezvous thread; found is called once there, with the address
  * (at most 255 bytes, checked against the secret) or NULL when nobody answered within
- * timeout_ms; *why then says it in a sentence. lives: it answered, or somebody listens there and keeps silent, as a process does that is
- * stopped or gets no processor; a port that refuses, a host that is not reached and who closes the connection are no such sign. Any thread; at
- * most 1,024 at a time (-EBUSY). */
+ * timeout_ms; *why then says it in a sentence. lives: it answered, or somebody listens there and
+ * keeps silent, as a process does that is stopped or gets no processor; a port that refuses, a host
+ * that is not reached and who closes the connection are no such sign. Any thread; at most 1,024 at
+ * a time (-EBUSY). */
 typedef void cop_rendezvous_found(void *arg, const char *address, bool lives, const char *why);
 int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host,
 	uint32_t timeout_ms, cop_rendezvous_found *found, void *arg);
-/* Asks that are open now end after timeout_ms at the latest: who has not come up by now is not about to. */
+/* Asks that are open now end after timeout_ms at the latest: who has not come up by now is not
+ * about to. */
 void cop_rendezvous_hurry(struct cop_rendezvous *r, uint32_t timeout_ms);
 
 #endif

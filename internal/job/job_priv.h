@@ -4,12 +4,12 @@
 
 #include "job/job.h"
 
-#define COP_JOB_NAME_MAX 253                  /* bytes of a host name (RFC 1035) */
+#define COP_JOB_NAME_MAX 253                    /* bytes of a host name (RFC 1035) */
 #define COP_JOB_FILE_MAX ((size_t)64 * COP_MIB) /* a host file or an address book */
-#define COP_JOB_ADDRESS_MAX 255               /* bytes of a fabric address */
-#define COP_JOB_SECRET_MAX 4096               /* bytes of a secret file */
+#define COP_JOB_ADDRESS_MAX 255                 /* bytes of a fabric address */
+#define COP_JOB_SECRET_MAX 4096                 /* bytes of a secret file */
 
-/* ---- hosts ------------------------------------------------------------------------ */
+/* ---- hosts ---- */
 
 /* A growing host list; capacity is private to it. */
 struct cop_job_builder {
@@ -35,13 +35,14 @@ int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, boo
 /* slurm.c: fills in the addresses that Slurm has for them on this machine. */
 void cop_job_slurm_addresses(struct cop_job_hosts *h);
 
-/* ---- the secret ---------------------------------------------------------------------- */
+/* ---- the secret ---- */
 
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err);
 /* JOBDIR/secret; from->job_dir is given. */
-int cop_job_secret_shared(const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
+int cop_job_secret_shared(
+	const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
 
-/* ---- a table of texts ------------------------------------------------------------------ */
+/* ---- a table of texts ---- */
 
 /* Open addressing from text to number. Keys are not copied. */
 struct cop_job_map {
@@ -55,10 +56,10 @@ void cop_job_map_fini(struct cop_job_map *m);
 /* The number kept for key and port, or COP_JOB_ABSENT. */
 uint32_t cop_job_map_get(const struct cop_job_map *m, const char *key, size_t len, uint16_t port);
 /* The number already there, which stays, or COP_JOB_ABSENT: now it is value. */
-uint32_t cop_job_map_put(struct cop_job_map *m, const char *key, size_t len, uint16_t port,
-	uint32_t value);
+uint32_t cop_job_map_put(
+	struct cop_job_map *m, const char *key, size_t len, uint16_t port, uint32_t value);
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 struct cop_job_lines {
 	const char *p, *end;
@@ -70,11 +71,13 @@ bool cop_job_lines_next(struct cop_job_lines *l, const char **text, size_t *len)
 const char *cop_job_quote(const char *text, size_t len, char out[64]);
 
 /* The text parsers behind the functions on files, for tests and fuzzing. */
-int cop_job_tree_parse(const char *text, size_t len, const char *name, struct cop_job_tree *tree, struct cop_err *err);
+int cop_job_tree_parse(const char *text, size_t len, const char *name, struct cop_job_tree *tree,
+	struct cop_err *err);
 int cop_job_book_parse(const char *text, size_t len, const char *name,
-	const struct cop_job_hosts *hosts, const char *network, char **address, struct cop_err *err);
+	const struct cop_job_hosts *hosts, const char *network, char **address,
+	struct cop_err *err);
 
-/* ---- raw tables --------------------------------------------------------------------------- */
+/* ---- raw tables ---- */
 
 #define COP_JOB_NETWORKS_MAX 64 /* columns */
 #define COP_JOB_NETWORK_MAX 32  /* bytes of a network's name, its NUL included */
@@ -82,12 +85,14 @@ int cop_job_book_parse(const char *text, size_t len, const char *name,
 /* Which column of a table is wanted. */
 struct cop_job_column {
 	const char *network; /* "" or NULL: the first with an address */
-	unsigned at;         /* 0: the first with an address; beyond the limit: the table has none */
+	unsigned at; /* 0: the first with an address; beyond the limit: the table has none */
 };
-/* Finds the column by a table's first line, which may be a header; false if it does not tell and the next line is to be asked. */
+/* Finds the column by a table's first line, which may be a header; false if it does not tell and
+ * the next line is to be asked. */
 bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len);
 /* The address in a row, trimmed; false if it is NA or not there. */
-bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len, const char **address, size_t *address_len);
+bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len,
+	const char **address, size_t *address_len);
 /* "name", or "name:port" where hosts share the name, for each rank. */
 int cop_job_labels(const struct cop_job_hosts *hosts, bool **shared);
 

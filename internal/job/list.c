@@ -32,8 +32,8 @@ static int refuse(struct cop_err *err, int code, const char *item, const char *e
 {
 	char quoted[64];
 
-	return cop_err_set(err, code, "'%s': %s",
-		cop_job_quote(item, (size_t)(end - item), quoted), why);
+	return cop_err_set(
+		err, code, "'%s': %s", cop_job_quote(item, (size_t)(end - item), quoted), why);
 }
 
 static bool read_number(const char **p, const char *end, uint64_t *out, int *digits)
@@ -160,7 +160,8 @@ int cop_job_split_port(const char *text, size_t len, uint16_t default_port, size
 	uint16_t *port, struct cop_err *err)
 {
 	const char *end = text + len, *bracket = memrchr(text, ']', len);
-	const char *from = bracket ? bracket : text, *colon = memchr(from, ':', (size_t)(end - from));
+	const char *from = bracket ? bracket : text,
+		   *colon = memchr(from, ':', (size_t)(end - from));
 	uint64_t value = 0;
 
 	*port = default_port;

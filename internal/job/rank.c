@@ -21,10 +21,11 @@ struct machine {
 static int machine_init(struct machine *m, struct cop_err *err)
 {
 	if (gethostname(m->name, sizeof(m->name) - 1))
-		return cop_err_set(err, errno, "cannot tell this machine's name: %s", strerror(errno));
+		return cop_err_set(
+			err, errno, "cannot tell this machine's name: %s", strerror(errno));
 	if (getifaddrs(&m->interfaces))
-		return cop_err_set(err, errno, "cannot list the network interfaces: %s",
-			strerror(errno));
+		return cop_err_set(
+			err, errno, "cannot list the network interfaces: %s", strerror(errno));
 	return 0;
 }
 
@@ -64,15 +65,15 @@ static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m
 
 static bool from_scheduler(const struct cop_job_hosts *h)
 {
-	return h->origin && (!strcmp(h->origin, "SLURM_JOB_NODELIST") ||
-				    !strcmp(h->origin, "PBS_NODEFILE"));
+	return h->origin &&
+	       (!strcmp(h->origin, "SLURM_JOB_NODELIST") || !strcmp(h->origin, "PBS_NODEFILE"));
 }
 
 /* 1 and *rank if the scheduler says it, 0 if it does not. */
 static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_err *err)
 {
-	static const char *const names[] = {"SLURM_NODEID", "PALS_NODEID", "PMIX_RANK", "PMI_RANK",
-		"FLUX_TASK_RANK"};
+	static const char *const names[] = {
+		"SLURM_NODEID", "PALS_NODEID", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK"};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
 		const char *text = getenv(names[i]);
@@ -81,12 +82,14 @@ static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_er
 		if (!text || !*text)
 			continue;
 		if (cop_parse_u64(text, &value))
-			return cop_err_set(err, EINVAL, "%s is '%.40s', which is no rank", names[i],
-				text);
+			return cop_err_set(
+				err, EINVAL, "%s is '%.40s', which is no rank", names[i], text);
 		if (value >= h->count)
 			return cop_err_set(err, EINVAL,
-				"%s is %" PRIu64 ", but %s names %u hosts: start one copper on each "
-				"host, or name --hosts and --rank", names[i], value, h->origin, h->count);
+				"%s is %" PRIu64
+				", but %s names %u hosts: start one copper on each "
+				"host, or name --hosts and --rank",
+				names[i], value, h->origin, h->count);
 		*rank = (uint32_t)value;
 		return 1;
 	}
@@ -109,13 +112,17 @@ static void distrust(const struct cop_job_hosts *h, const struct machine *m, uin
 /* The name of a file that is not there is the name of a host. */
 static const char *taken_for_a_host(const struct cop_job_hosts *h)
 {
-	const char *given = h->count == 1 && h->origin && strncmp(h->origin, "--hosts ", 8) == 0 ? h->origin + 8 : NULL;
+	const char *given = h->count == 1 && h->origin && strncmp(h->origin, "--hosts ", 8) == 0
+				    ? h->origin + 8
+				    : NULL;
 
-	return given && access(given, F_OK) ? " (there is no such file, so that is the name of a host)" : "";
+	return given && access(given, F_OK)
+		       ? " (there is no such file, so that is the name of a host)"
+		       : "";
 }
 
-static int rank_here(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank,
-	struct cop_err *err)
+static int rank_here(
+	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank, struct cop_err *err)
 {
 	uint32_t found = find_here(h, m, rank);
 
@@ -131,8 +138,8 @@ static int rank_here(const struct cop_job_hosts *h, const struct machine *m, uin
 /* The launcher started another task of the same command on this machine before this one. */
 static bool is_second_task(void)
 {
-	static const char *const names[] = {"SLURM_LOCALID", "PALS_LOCAL_RANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-		"FLUX_TASK_LOCAL_ID"};
+	static const char *const names[] = {"SLURM_LOCALID", "PALS_LOCAL_RANKID",
+		"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "FLUX_TASK_LOCAL_ID"};
 	uint64_t value;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
@@ -151,8 +158,10 @@ static int find_rank(const struct cop_job_hosts *h, uint32_t *rank, struct cop_e
 	int rc = machine_init(&m, err);
 
 	if (!rc && is_second_task() && find_here(h, &m, &first) <= 1)
-		rc = cop_err_set(err, EINVAL, "several copper were started on %s: start one copper on each host "
-			"(srun --ntasks-per-node=1, mpiexec -ppn 1, or mpirun --map-by ppr:1:node)", m.name);
+		rc = cop_err_set(err, EINVAL,
+			"several copper were started on %s: start one copper on each host "
+			"(srun --ntasks-per-node=1, mpiexec -ppn 1, or mpirun --map-by ppr:1:node)",
+			m.name);
 	if (!rc && from_scheduler(h))
 		rc = rank_env(h, rank, err);
 	if (rc == 1) {

@@ -15,8 +15,8 @@
 #include "log/log.h"
 
 static const char *const variables[] = {"SLURM_JOB_NODELIST", "SLURM_NODEID", "PALS_NODEID",
-	"PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "PBS_NODEFILE", "SLURM_LOCALID", "PALS_LOCAL_RANKID",
-	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "FLUX_TASK_LOCAL_ID"};
+	"PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "PBS_NODEFILE", "SLURM_LOCALID",
+	"PALS_LOCAL_RANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "FLUX_TASK_LOCAL_ID"};
 static struct cop_job_hosts hosts;
 static struct cop_err err;
 static char here[256];
@@ -179,7 +179,8 @@ static void a_bad_rank_in_the_environment_is_named(void **state)
 	assert_non_null(strstr(err.text, "SLURM_NODEID is 'x'"));
 	setenv("SLURM_NODEID", "2", 1);
 	assert_int_equal(find(-1), -EINVAL);
-	assert_non_null(strstr(err.text, "SLURM_NODEID is 2, but SLURM_JOB_NODELIST names 2 hosts"));
+	assert_non_null(
+		strstr(err.text, "SLURM_NODEID is 2, but SLURM_JOB_NODELIST names 2 hosts"));
 }
 
 /* srun on the second node of the allocation says SLURM_NODEID=0. */

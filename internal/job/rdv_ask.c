@@ -24,7 +24,8 @@ static bool is_connected(const struct rdv_ask *a)
 	return is_open(a) && (a->step == RDV_SENDS || a->step == RDV_RECEIVES);
 }
 
-/* The other side may have the connection before this one knows: it hears the ask all the same, and takes nobody for a stranger. */
+/* The other side may have the connection before this one knows: it hears the ask all the same, and
+ * takes nobody for a stranger. */
 static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	if (!is_open(a))
@@ -36,8 +37,8 @@ static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 	r->open_asks--;
 }
 
-void cop_rdv_ask_end(struct cop_rendezvous *r, struct rdv_ask *a, const char *address,
-	const char *why)
+void cop_rdv_ask_end(
+	struct cop_rendezvous *r, struct rdv_ask *a, const char *address, const char *why)
 {
 	close_ask(r, a);
 	cop_rdv_resolve_drop(r, a);
@@ -137,7 +138,8 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 	a->out_len = rc < 0 ? 0 : (size_t)rc;
 	if (rc < 0)
 		retry(r, a, now_ms, "no random numbers");
-	else if (connect(fd, (const struct sockaddr *)&a->to, sizeof(a->to)) && errno != EINPROGRESS)
+	else if (connect(fd, (const struct sockaddr *)&a->to, sizeof(a->to)) &&
+		 errno != EINPROGRESS)
 		retry(r, a, now_ms, strerror(errno));
 	else
 		send_ask(r, a, now_ms);
@@ -156,12 +158,15 @@ static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 		a->step = RDV_SENDS;
 }
 
-/* Another program at that port is none of ours and means no harm; who answers as a node would means to be taken for one. */
+/* Another program at that port is none of ours and means no harm; who answers as a node would means
+ * to be taken for one. */
 static void refuse_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, int rc)
 {
 	if (rc == -EACCES)
 		cop_rdv_refused(r, "answer", a->to.sin_addr, rc);
-	retry(r, a, now_ms, rc == -EACCES ? "its answer does not prove the job's secret" : "what answers there is not a rendezvous");
+	retry(r, a, now_ms,
+		rc == -EACCES ? "its answer does not prove the job's secret"
+			      : "what answers there is not a rendezvous");
 }
 
 static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
@@ -173,9 +178,10 @@ static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
 	if (n <= 0) {
-		retry(r, a, now_ms, n ? strerror(errno) :
-			"it closed the connection without an answer (is the job's secret the same "
-			"there, and the host list?)");
+		retry(r, a, now_ms,
+			n ? strerror(errno)
+			  : "it closed the connection without an answer (is the job's secret the same "
+			    "there, and the host list?)");
 		return;
 	}
 	a->in_len += (size_t)n;

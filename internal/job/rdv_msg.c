@@ -21,7 +21,8 @@ struct tagged {
 	char address[COP_JOB_ADDRESS_MAX];
 };
 
-static void tag(const struct rdv_key *key, struct tagged *t, const char *identity, const void *address, size_t len, uint8_t out[RDV_MAC])
+static void tag(const struct rdv_key *key, struct tagged *t, const char *identity,
+	const void *address, size_t len, uint8_t out[RDV_MAC])
 {
 	memcpy(t->identity, identity, strnlen(identity, sizeof(t->identity)));
 	t->address_len = (uint8_t)len;
@@ -29,8 +30,8 @@ static void tag(const struct rdv_key *key, struct tagged *t, const char *identit
 	key->mac(key->ctx, t, sizeof(*t), out);
 }
 
-static void tag_ask(const struct rdv_key *key, const char *identity, const uint8_t *nonce, const void *address, size_t len,
-	uint8_t out[RDV_MAC])
+static void tag_ask(const struct rdv_key *key, const char *identity, const uint8_t *nonce,
+	const void *address, size_t len, uint8_t out[RDV_MAC])
 {
 	struct tagged t = {.kind = KIND_ASK};
 
@@ -63,8 +64,8 @@ static int put(uint8_t *out, uint8_t kind, const char *address)
 	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? (int)len : -EIO;
 }
 
-/* As much of a head as is there must be right: a stranger is known by its first bytes. Returns the message's length once all of it is
- * there, or 0. */
+/* As much of a head as is there must be right: a stranger is known by its first bytes. Returns the
+ * message's length once all of it is there, or 0. */
 static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 {
 	uint8_t want[RDV_HEAD] = {0};
@@ -81,7 +82,8 @@ static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 }
 
 /* What is checked is the tag in the message; then the address is taken. */
-static int take(const uint8_t *data, int len, const uint8_t want[RDV_MAC], char address[COP_JOB_ADDRESS_MAX + 1])
+static int take(const uint8_t *data, int len, const uint8_t want[RDV_MAC],
+	char address[COP_JOB_ADDRESS_MAX + 1])
 {
 	const char *text = (const char *)data + RDV_FIXED;
 	size_t n = (size_t)len - RDV_FIXED;
@@ -95,8 +97,8 @@ static int take(const uint8_t *data, int len, const uint8_t want[RDV_MAC], char 
 	return len;
 }
 
-int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, const char *address, uint8_t nonce[RDV_NONCE],
-	uint8_t out[RDV_MESSAGE_MAX])
+int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, const char *address,
+	uint8_t nonce[RDV_NONCE], uint8_t out[RDV_MESSAGE_MAX])
 {
 	int n = put(out, KIND_ASK, address);
 
@@ -126,7 +128,8 @@ int cop_rdv_answer_build(const struct rdv_key *key, const char *identity, const 
 
 	if (n < 0)
 		return n;
-	tag_answer(key, identity, ask + RDV_HEAD, out + RDV_HEAD, address, (size_t)n, out + RDV_HEAD + RDV_NONCE);
+	tag_answer(key, identity, ask + RDV_HEAD, out + RDV_HEAD, address, (size_t)n,
+		out + RDV_HEAD + RDV_NONCE);
 	return RDV_FIXED + n;
 }
 

@@ -63,17 +63,21 @@ static void an_ask_with_any_byte_changed_is_refused(void **state)
 static void a_stranger_is_known_by_the_first_wrong_byte(void **state)
 {
 	(void)state;
-	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"G", 1, address), -EBADMSG);
-	assert_int_equal(cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"COPS", 4, address), -EBADMSG);
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, (const uint8_t *)"HTTP", 4,
-				 address), -EBADMSG);
+	assert_int_equal(
+		cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"G", 1, address), -EBADMSG);
+	assert_int_equal(
+		cop_rdv_ask_check(&key, "n1:7720", (const uint8_t *)"COPS", 4, address), -EBADMSG);
+	assert_int_equal(
+		cop_rdv_answer_check(&key, "n1:7720", nonce, (const uint8_t *)"HTTP", 4, address),
+		-EBADMSG);
 }
 
 static void an_ask_with_another_secret_or_for_another_host_is_refused(void **state)
 {
 	(void)state;
 	build("x");
-	assert_int_equal(cop_rdv_ask_check(&other_key, "n1:7720", ask, ASK_BYTES, address), -EACCES);
+	assert_int_equal(
+		cop_rdv_ask_check(&other_key, "n1:7720", ask, ASK_BYTES, address), -EACCES);
 	assert_int_equal(cop_rdv_ask_check(&key, "n2:7720", ask, ASK_BYTES, address), -EACCES);
 	assert_int_equal(cop_rdv_ask_check(&key, "n1:7721", ask, ASK_BYTES, address), -EACCES);
 }
@@ -82,8 +86,8 @@ static void an_ask_is_no_answer(void **state)
 {
 	(void)state;
 	build("x");
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, ask, ASK_BYTES, address),
-		-EBADMSG);
+	assert_int_equal(
+		cop_rdv_answer_check(&key, "n1:7720", nonce, ask, ASK_BYTES, address), -EBADMSG);
 }
 
 static void an_answer_carries_the_address(void **state)
@@ -93,10 +97,11 @@ static void an_answer_carries_the_address(void **state)
 	(void)state;
 	assert_int_equal(len, RDV_FIXED + 20);
 	for (int i = 0; i < len; i++)
-		assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, answer, (size_t)i,
-					 address), 0);
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, answer, (size_t)len, address),
-		len);
+		assert_int_equal(
+			cop_rdv_answer_check(&key, "n1:7720", nonce, answer, (size_t)i, address),
+			0);
+	assert_int_equal(
+		cop_rdv_answer_check(&key, "n1:7720", nonce, answer, (size_t)len, address), len);
 	assert_string_equal(address, "ofi+cxi://0x00916600");
 }
 
@@ -114,8 +119,9 @@ static void an_answer_with_any_byte_changed_is_refused(void **state)
 		assert_true(rc < 0 || (i == 6 && rc == 0));
 		answer[i] ^= 1;
 	}
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, answer, (size_t)len + 1,
-				 address), -EBADMSG);
+	assert_int_equal(
+		cop_rdv_answer_check(&key, "n1:7720", nonce, answer, (size_t)len + 1, address),
+		-EBADMSG);
 }
 
 static void an_answer_to_another_question_is_refused(void **state)
@@ -128,8 +134,8 @@ static void an_answer_to_another_question_is_refused(void **state)
 	memcpy(old, nonce, sizeof(old));
 	len = build("x");
 	assert_memory_not_equal(old, nonce, sizeof(old));
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", old, answer, (size_t)len, address),
-		-EACCES);
+	assert_int_equal(
+		cop_rdv_answer_check(&key, "n1:7720", old, answer, (size_t)len, address), -EACCES);
 	assert_int_equal(cop_rdv_answer_check(&key, "n2:7720", nonce, answer, (size_t)len, address),
 		-EACCES);
 }
@@ -146,8 +152,9 @@ static void an_address_that_is_none_is_not_sent(void **state)
 	assert_int_equal(build(text), -EINVAL);
 	text[255] = '\0';
 	assert_int_equal(build(text), RDV_MESSAGE_MAX);
-	assert_int_equal(cop_rdv_answer_check(&key, "n1:7720", nonce, answer, RDV_MESSAGE_MAX,
-				 address), RDV_MESSAGE_MAX);
+	assert_int_equal(
+		cop_rdv_answer_check(&key, "n1:7720", nonce, answer, RDV_MESSAGE_MAX, address),
+		RDV_MESSAGE_MAX);
 	assert_string_equal(address, text);
 }
 

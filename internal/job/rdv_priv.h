@@ -23,18 +23,23 @@
 #define RDV_ASKS_MAX 1024
 #define RDV_CONNECTION_MS 2000
 #define RDV_PATIENCE_MS_FIRST 500
-#define RDV_FIRST_TRY_MS 500 /* at least; on a busy machine the time of an ask may be over before this thread runs */
+#define RDV_FIRST_TRY_MS                                                                           \
+	500 /* at least; on a busy machine the time of an ask may be over before this thread runs  \
+	     */
 #define RDV_RETRY_MS_FIRST 50
 #define RDV_RETRY_MS_MOST 500
 
-/* ---- messages (rdv_msg.c) --------------------------------------------------------------------------
+/* ---- messages (rdv_msg.c)
+ * --------------------------------------------------------------------------
  *
  *     ask      "COPR" version kind=1 n 0   nonce[32]  mac[32]  address[n]
  *     answer   "COPR" version kind=2 n 0   nonce[32]  mac[32]  address[n]
  *
- * Each tells the fabric address of its sender. The tag of an ask is over its kind, its nonce, the "name:port" of who is asked and the
- * address; that of an answer over these and the nonce of the ask: an answer cannot be replayed, nor can one host's answer be passed off as
- * another's. An ask that came lately is refused; an older one, or one to the process that was here before, tells what it told then. */
+ * Each tells the fabric address of its sender. The tag of an ask is over its kind, its nonce, the
+ * "name:port" of who is asked and the address; that of an answer over these and the nonce of the
+ * ask: an answer cannot be replayed, nor can one host's answer be passed off as another's. An ask
+ * that came lately is refused; an older one, or one to the process that was here before, tells what
+ * it told then. */
 #define RDV_NONCE 32
 #define RDV_MAC 32
 #define RDV_HEAD 8
@@ -46,12 +51,12 @@ struct rdv_key {
 	void *ctx;
 };
 
-/* Makes an ask of the host with this identity ("name:port"), from a node with this address; its nonce is what checks the answer.
- * Returns the length or -errno. */
-int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, const char *address, uint8_t nonce[RDV_NONCE],
-	uint8_t out[RDV_MESSAGE_MAX]);
-/* The message's length once all of it is there, and then its sender's address, terminated; 0 while bytes are missing, -EBADMSG, -EACCES
- * when the tag is wrong. */
+/* Makes an ask of the host with this identity ("name:port"), from a node with this address; its
+ * nonce is what checks the answer. Returns the length or -errno. */
+int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, const char *address,
+	uint8_t nonce[RDV_NONCE], uint8_t out[RDV_MESSAGE_MAX]);
+/* The message's length once all of it is there, and then its sender's address, terminated; 0 while
+ * bytes are missing, -EBADMSG, -EACCES when the tag is wrong. */
 int cop_rdv_ask_check(const struct rdv_key *key, const char *identity, const uint8_t *data,
 	size_t len, char address[COP_JOB_ADDRESS_MAX + 1]);
 /* Answers a checked ask. Returns the length or -errno. */
@@ -62,7 +67,7 @@ int cop_rdv_answer_check(const struct rdv_key *key, const char *identity,
 	const uint8_t nonce[RDV_NONCE], const uint8_t *data, size_t len,
 	char address[COP_JOB_ADDRESS_MAX + 1]);
 
-/* ---- state --------------------------------------------------------------------------------------------- */
+/* ---- state ---- */
 
 #define RDV_IDENTITY (COP_JOB_NAME_MAX + 8)
 
@@ -94,7 +99,8 @@ struct rdv_ask {
 	char identity[RDV_IDENTITY];
 	uint64_t timeout_ms, deadline_ms, next_ms, attempt_end_ms;
 	uint32_t pause_ms;
-	uint32_t patience_ms; /* with one try: short at first where there is a second port, for somebody else may sit at the first and be silent */
+	uint32_t patience_ms; /* with one try: short at first where there is a second port, for
+				 somebody else may sit at the first and be silent */
 	enum rdv_step step;
 	struct sockaddr_in to;
 	struct rdv_lookup *lookup; /* while at the resolver */
@@ -104,7 +110,8 @@ struct rdv_ask {
 	size_t out_len, out_done, in_len;
 	char problem[160]; /* what the last try ran into */
 	bool tried;        /* at least once */
-	bool silent;       /* in the last try, at either port, the connection was taken and nothing said */
+	bool silent; /* in the last try, at either port, the connection was taken and nothing said
+		      */
 	cop_rendezvous_found *found;
 	void *arg;
 };
@@ -147,10 +154,10 @@ struct cop_rendezvous {
 	struct cop_list new_asks; /* under the lock */
 	struct rdv_resolver resolver;
 
-	struct cop_list asks;  /* [thread] */
-	uint32_t open_asks;    /* [thread] asks with a connection */
+	struct cop_list asks;     /* [thread] */
+	uint32_t open_asks;       /* [thread] asks with a connection */
 	uint64_t accept_after_ms; /* [thread] 0, or no descriptors were left: try again then */
-	struct cop_recent heard; /* [thread] the nonces of asks */
+	struct cop_recent heard;  /* [thread] the nonces of asks */
 	struct rdv_conn conn[RDV_SERVED_MAX]; /* [thread] */
 };
 
@@ -169,8 +176,8 @@ short cop_rdv_step_wants(const struct rdv_ask *a);
 /* When the ask has to be looked at again though nothing happened. */
 uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool room);
 /* Calls found and frees. */
-void cop_rdv_ask_end(struct cop_rendezvous *r, struct rdv_ask *a, const char *address,
-	const char *why);
+void cop_rdv_ask_end(
+	struct cop_rendezvous *r, struct rdv_ask *a, const char *address, const char *why);
 
 /* [thread] The resolver is done with this ask's name (lookup is freed there). */
 void cop_rdv_resolved(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms);

@@ -42,8 +42,11 @@ static struct cop_rendezvous *start(const char *name, uint16_t port)
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
 
-	if (cop_rendezvous_start(&(struct cop_rendezvous_conf){.self = &self, .fabric_address = name, .mac = test_mac,
-		.refused = refused}, &r, &err))
+	if (cop_rendezvous_start(&(struct cop_rendezvous_conf){.self = &self,
+					 .fabric_address = name,
+					 .mac = test_mac,
+					 .refused = refused},
+		    &r, &err))
 		fail_msg("%s", err.text);
 	return r;
 }
@@ -118,7 +121,8 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 	atomic_fetch_add((_Atomic unsigned *)arg, 1);
 }
 
-/* The other side may have the connection before its asker knows, and the asker may end or lose patience at any moment. */
+/* The other side may have the connection before its asker knows, and the asker may end or lose
+ * patience at any moment. */
 static void an_asker_that_gives_up_is_no_stranger(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.41", 0), *asker;

@@ -29,7 +29,8 @@ static struct rdv_lookup *next_lookup(struct cop_rendezvous *r)
 	while (!r->stopping && cop_list_empty(&r->resolver.todo))
 		pthread_cond_wait(&r->resolver.more, &r->lock);
 	if (!r->stopping) {
-		l = COP_CONTAINER_OF(cop_list_pop_front(&r->resolver.todo), struct rdv_lookup, link);
+		l = COP_CONTAINER_OF(
+			cop_list_pop_front(&r->resolver.todo), struct rdv_lookup, link);
 		l->running = true;
 	}
 	pthread_mutex_unlock(&r->lock);

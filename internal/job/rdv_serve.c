@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The answering side: read one ask, write one answer, close. Who does not prove the secret in
- * RDV_CONNECTION_MS, or before so many others came that its slot is needed, is closed without a byte and counted. A node says all
- * that it has to say at once, so strangers cannot keep it out by holding every slot. */
+ * RDV_CONNECTION_MS, or before so many others came that its slot is needed, is closed without a
+ * byte and counted. A node says all that it has to say at once, so strangers cannot keep it out by
+ * holding every slot. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,7 +32,8 @@ static int unfinished(const struct rdv_conn *c)
 	return c->in_len ? -EBADMSG : -ETIMEDOUT;
 }
 
-/* A free slot, else that of the connection which has been silent for longest; NULL: all are being answered. */
+/* A free slot, else that of the connection which has been silent for longest; NULL: all are being
+ * answered. */
 static struct rdv_conn *slot_for_new(struct cop_rendezvous *r)
 {
 	struct rdv_conn *silent = NULL;
@@ -118,7 +120,8 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	struct sockaddr_in from = {0};
 	socklen_t from_len = sizeof(from);
-	int fd = accept4(r->listen_fd, (struct sockaddr *)&from, &from_len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(
+		r->listen_fd, (struct sockaddr *)&from, &from_len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct rdv_conn *c;
 
 	if (fd < 0 && errno == ECONNABORTED)
@@ -136,7 +139,8 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 	}
 	if (c->fd >= 0)
 		refuse(r, c, unfinished(c));
-	*c = (struct rdv_conn){.fd = fd, .from = from.sin_addr, .deadline_ms = now_ms + RDV_CONNECTION_MS};
+	*c = (struct rdv_conn){
+		.fd = fd, .from = from.sin_addr, .deadline_ms = now_ms + RDV_CONNECTION_MS};
 	read_ask(r, c);
 	return true;
 }

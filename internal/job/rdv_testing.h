@@ -110,15 +110,19 @@ static inline const char *whom_met(char out[64])
 	return out;
 }
 
-static inline int open_at(const struct cop_job_host *self, const char *address, uint64_t *secret, struct cop_rendezvous **out,
-	struct cop_err *err)
+static inline int open_at(const struct cop_job_host *self, const char *address, uint64_t *secret,
+	struct cop_rendezvous **out, struct cop_err *err)
 {
-	return cop_rendezvous_start(&(struct cop_rendezvous_conf){.self = self, .fabric_address = address,
-		.mac = test_mac, .met = on_met, .ctx = secret}, out, err);
+	return cop_rendezvous_start(&(struct cop_rendezvous_conf){.self = self,
+					    .fabric_address = address,
+					    .mac = test_mac,
+					    .met = on_met,
+					    .ctx = secret},
+		out, err);
 }
 
-static inline struct cop_rendezvous *start(const char *name, uint16_t port, uint64_t *secret,
-	const char *address)
+static inline struct cop_rendezvous *start(
+	const char *name, uint16_t port, uint64_t *secret, const char *address)
 {
 	struct cop_job_host self = {.name = (char *)name, .port = port};
 	struct cop_rendezvous *r = NULL;

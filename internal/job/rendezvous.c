@@ -22,8 +22,10 @@ void cop_rdv_wake(struct cop_rendezvous *r)
 
 void cop_rdv_refused(struct cop_rendezvous *r, const char *what, struct in_addr from, int rc)
 {
-	const char *why = rc == -ETIMEDOUT ? "it said nothing" : rc == -EACCES ? "it does not prove the job's secret" :
-		rc == -EALREADY ? "it came before" : "it is not of Copper";
+	const char *why = rc == -ETIMEDOUT  ? "it said nothing"
+			  : rc == -EACCES   ? "it does not prove the job's secret"
+			  : rc == -EALREADY ? "it came before"
+					    : "it is not of Copper";
 	char text[INET_ADDRSTRLEN] = "?";
 
 	inet_ntop(AF_INET, &from, text, sizeof(text));
@@ -175,7 +177,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int listen_on(struct cop_rendezvous *r, const struct cop_rendezvous_conf *conf, struct cop_err *err)
+static int listen_on(
+	struct cop_rendezvous *r, const struct cop_rendezvous_conf *conf, struct cop_err *err)
 {
 	const struct cop_job_host *self = conf->self;
 	uint16_t port = conf->at_second_port ? self->second_port : self->port;
@@ -193,12 +196,15 @@ static int listen_on(struct cop_rendezvous *r, const struct cop_rendezvous_conf 
 	if (r->listen_fd < 0)
 		return cop_err_set(err, errno, "no socket for the rendezvous: %s", strerror(errno));
 	setsockopt(r->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(r->listen_fd, (struct sockaddr *)&at, sizeof(at)) || listen(r->listen_fd, BACKLOG) ||
+	if (bind(r->listen_fd, (struct sockaddr *)&at, sizeof(at)) ||
+		listen(r->listen_fd, BACKLOG) ||
 		getsockname(r->listen_fd, (struct sockaddr *)&at, &size))
 		return cop_err_set(err, errno,
 			"cannot listen on %s port %u for the rendezvous: %s%s", self->name, port,
-			strerror(errno), errno == EADDRINUSE ? " (is another copper running here? "
-							       "choose another --port)" : "");
+			strerror(errno),
+			errno == EADDRINUSE ? " (is another copper running here? "
+					      "choose another --port)"
+					    : "");
 	r->port = ntohs(at.sin_port);
 	return 0;
 }
@@ -232,7 +238,8 @@ static struct cop_rendezvous *rendezvous_new(void)
 	return r;
 }
 
-int cop_rendezvous_start(const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err)
+int cop_rendezvous_start(
+	const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err)
 {
 	struct cop_rendezvous *r;
 	int rc;
@@ -251,7 +258,8 @@ int cop_rendezvous_start(const struct cop_rendezvous_conf *conf, struct cop_rend
 	if (rc)
 		goto fail;
 	/* By the port that askers know. */
-	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", conf->self->name, conf->at_second_port ? conf->self->port : r->port);
+	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", conf->self->name,
+		conf->at_second_port ? conf->self->port : r->port);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rc = r->wake_fd < 0 ? -errno : cop_thread_start(&r->thread, "cop-rendezvous", run, r);
 	if (rc) {

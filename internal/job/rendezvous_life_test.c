@@ -2,11 +2,14 @@
 /* What an ask tells of the process that it went to. */
 #include "job/rdv_testing.h"
 
-/* The kernel takes connections for a process that is stopped; where there is no process it refuses them. */
+/* The kernel takes connections for a process that is stopped; where there is no process it refuses
+ * them. */
 static void a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none(void **state)
 {
-	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *b = start("127.0.0.42", 0, &ours, "b");
-	struct cop_job_host at = {.name = (char *)"127.0.0.45", .port = free_port("127.0.0.45")}, there = host_of(b, "127.0.0.42");
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"),
+			      *b = start("127.0.0.42", 0, &ours, "b");
+	struct cop_job_host at = {.name = (char *)"127.0.0.45", .port = free_port("127.0.0.45")},
+			    there = host_of(b, "127.0.0.42");
 	int fd = plain_socket("127.0.0.45", at.port, true);
 	struct result x;
 
@@ -35,7 +38,8 @@ static void a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none
 /* On a busy machine the time of an ask may be over before anybody looks at it. */
 static void an_ask_whose_time_is_over_is_tried_all_the_same(void **state)
 {
-	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *b = start("127.0.0.42", 0, &ours, "b");
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"),
+			      *b = start("127.0.0.42", 0, &ours, "b");
 	struct cop_job_host there = host_of(b, "127.0.0.42");
 	struct result x;
 
@@ -51,7 +55,8 @@ static void an_ask_whose_time_is_over_is_tried_all_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none),
+		cmocka_unit_test(
+			a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none),
 		cmocka_unit_test(an_ask_whose_time_is_over_is_tried_all_the_same),
 	};
 

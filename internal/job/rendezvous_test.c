@@ -24,8 +24,7 @@ static void a_port_in_use_is_named_with_its_address(void **state)
 	char part[64];
 
 	(void)state;
-	assert_int_equal(open_at(&self, "y", &ours, &second, &err),
-		-EADDRINUSE);
+	assert_int_equal(open_at(&self, "y", &ours, &second, &err), -EADDRINUSE);
 	snprintf(part, sizeof(part), "127.0.0.41 port %u", self.port);
 	assert_non_null(strstr(err.text, part));
 	cop_rendezvous_stop(r);
@@ -57,7 +56,8 @@ static void two_nodes_tell_each_other_their_addresses(void **state)
 static void who_asks_is_known_when_it_is_answered(void **state)
 {
 	char seen[64];
-	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "ofi+tcp://127.0.0.41:1"), *b, *other;
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "ofi+tcp://127.0.0.41:1"), *b,
+			      *other;
 	struct cop_job_host at_b;
 	struct result x, y;
 
@@ -96,7 +96,8 @@ static void a_node_may_ask_itself(void **state)
 	cop_rendezvous_stop(a);
 }
 
-/* b's first port is taken by somebody who answers nothing, says nonsense, or does not answer at all. */
+/* b's first port is taken by somebody who answers nothing, says nonsense, or does not answer at
+ * all. */
 static void a_node_at_its_second_port_is_found(void **state)
 {
 	static const char *const noise[] = {NULL, "SSH-2.0-somebody else\r\n", ""};
@@ -104,8 +105,14 @@ static void a_node_at_its_second_port_is_found(void **state)
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(noise); i++) {
 		struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *b = NULL;
-		struct cop_job_host host = {.name = (char *)"127.0.0.42", .port = free_port("127.0.0.42"), .second_port = free_port("127.0.0.43")};
-		struct cop_rendezvous_conf conf = {.self = &host, .fabric_address = "b", .mac = test_mac, .ctx = &ours, .at_second_port = true};
+		struct cop_job_host host = {.name = (char *)"127.0.0.42",
+			.port = free_port("127.0.0.42"),
+			.second_port = free_port("127.0.0.43")};
+		struct cop_rendezvous_conf conf = {.self = &host,
+			.fabric_address = "b",
+			.mac = test_mac,
+			.ctx = &ours,
+			.at_second_port = true};
 		int taken = plain_socket(host.name, host.port, true), fd = -1;
 		struct cop_err err = {0};
 		struct result x;
@@ -133,7 +140,8 @@ static void a_node_at_its_second_port_is_found(void **state)
 
 static void what_is_said_of_the_first_port_stays(void **state)
 {
-	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"), *other = start("127.0.0.42", 0, &theirs, "other");
+	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"),
+			      *other = start("127.0.0.42", 0, &theirs, "other");
 	struct cop_job_host host = host_of(other, "127.0.0.42");
 	struct result x;
 
@@ -168,7 +176,8 @@ static void a_host_that_starts_late_is_still_found(void **state)
 
 static void a_host_that_never_starts_is_named_with_the_reason(void **state)
 {
-	struct cop_job_host absent = {.name = (char *)"127.0.0.44", .port = free_port("127.0.0.44")};
+	struct cop_job_host absent = {
+		.name = (char *)"127.0.0.44", .port = free_port("127.0.0.44")};
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	uint64_t begin = cop_now_ms(), took;
 	struct result x;
@@ -337,7 +346,8 @@ static void asks_come_from_the_hosts_own_address(void **state)
 
 static void asks_are_bounded_and_end_when_the_rendezvous_stops(void **state)
 {
-	struct cop_job_host absent = {.name = (char *)"127.0.0.44", .port = free_port("127.0.0.44")};
+	struct cop_job_host absent = {
+		.name = (char *)"127.0.0.44", .port = free_port("127.0.0.44")};
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	struct result x;
 

@@ -15,15 +15,17 @@ static int check_file(const char *path, const struct stat *st, struct cop_err *e
 	if (!S_ISREG(st->st_mode))
 		return cop_err_set(err, EACCES, "the secret file %s is not a regular file", path);
 	if (st->st_uid != geteuid())
-		return cop_err_set(err, EACCES, "the secret file %s belongs to user %u, not to you (%u)",
-			path, st->st_uid, geteuid());
+		return cop_err_set(err, EACCES,
+			"the secret file %s belongs to user %u, not to you (%u)", path, st->st_uid,
+			geteuid());
 	if (st->st_mode & 077)
 		return cop_err_set(err, EACCES,
 			"the secret file %s is open to others (mode %04o): chmod 600 it", path,
 			st->st_mode & 07777);
 	if (!st->st_size || st->st_size > COP_JOB_SECRET_MAX)
-		return cop_err_set(err, EACCES, "the secret file %s has %lld bytes: 1 to %d are allowed",
-			path, (long long)st->st_size, COP_JOB_SECRET_MAX);
+		return cop_err_set(err, EACCES,
+			"the secret file %s has %lld bytes: 1 to %d are allowed", path,
+			(long long)st->st_size, COP_JOB_SECRET_MAX);
 	return 0;
 }
 
@@ -35,15 +37,15 @@ static int read_open(int fd, const char *path, struct cop_job_secret *out, struc
 	int rc;
 
 	if (fstat(fd, &st))
-		return cop_err_set(err, errno, "cannot read the secret file %s: %s", path,
-			strerror(errno));
+		return cop_err_set(
+			err, errno, "cannot read the secret file %s: %s", path, strerror(errno));
 	rc = check_file(path, &st, err);
 	if (rc)
 		return rc;
 	n = cop_read_full(fd, data, sizeof(data));
 	if (n <= 0)
-		return cop_err_set(err, n ? (int)-n : EIO, "cannot read the secret file %s: %s", path,
-			n ? strerror((int)-n) : "it became empty");
+		return cop_err_set(err, n ? (int)-n : EIO, "cannot read the secret file %s: %s",
+			path, n ? strerror((int)-n) : "it became empty");
 	out->data = calloc(1, (size_t)n + 1);
 	if (!out->data)
 		return cop_err_set(err, ENOMEM, "no memory for the secret");
@@ -66,7 +68,8 @@ int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop
 	if (rc == -ELOOP)
 		return cop_err_set(err, ELOOP, "the secret file %s is a symbolic link", path);
 	if (rc)
-		return cop_err_set(err, -rc, "cannot read the secret file %s: %s", path, strerror(-rc));
+		return cop_err_set(
+			err, -rc, "cannot read the secret file %s: %s", path, strerror(-rc));
 	rc = read_open(fd, path, out, err);
 	close(fd);
 	return rc;
@@ -77,7 +80,8 @@ static int read_env(const char *text, struct cop_job_secret *out, struct cop_err
 	size_t len = strlen(text);
 
 	if (len > COP_JOB_SECRET_MAX)
-		return cop_err_set(err, EINVAL, "COPPER_SECRET has %zu bytes: 1 to %d are allowed", len, COP_JOB_SECRET_MAX);
+		return cop_err_set(err, EINVAL, "COPPER_SECRET has %zu bytes: 1 to %d are allowed",
+			len, COP_JOB_SECRET_MAX);
 	out->data = strdup(text);
 	if (!out->data)
 		return cop_err_set(err, ENOMEM, "no memory for the secret");
@@ -85,7 +89,8 @@ static int read_env(const char *text, struct cop_job_secret *out, struct cop_err
 	return 0;
 }
 
-int cop_job_secret(const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err)
+int cop_job_secret(
+	const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err)
 {
 	const char *text = getenv("COPPER_SECRET");
 

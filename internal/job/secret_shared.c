@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/secret: how the nodes that share a folder agree on one secret, and how the one of an older job is told from theirs.
+/* JOBDIR/secret: how the nodes that share a folder agree on one secret, and how the one of an older
+ * job is told from theirs.
  *
- * Rank 0 makes the file, whole before it is visible, and the others wait for it. Its second line says for which job of the scheduler it
- * was made. A file of another job is what that job left when it was killed: rank 0 makes a new one in its place, and to the others it is
- * as if there were none. Two processes may both be rank 0 (two trees of one job), so the new file first gets the name JOBDIR/secret.JOB,
- * which only one of them can make; that one looks again, and gives it the right name if the old one is still there. A file
- * without such a line is the user's own, and is taken as it is. */
+ * Rank 0 makes the file, whole before it is visible, and the others wait for it. Its second line
+ * says for which job of the scheduler it was made. A file of another job is what that job left when
+ * it was killed: rank 0 makes a new one in its place, and to the others it is as if there were
+ * none. Two processes may both be rank 0 (two trees of one job), so the new file first gets the
+ * name JOBDIR/secret.JOB, which only one of them can make; that one looks again, and gives it the
+ * right name if the old one is still there. A file without such a line is the user's own, and is
+ * taken as it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -35,7 +38,8 @@ static void this_job(char job[JOB_SIZE])
 
 	snprintf(job, JOB_SIZE, "%s", slurm && *slurm ? slurm : pbs ? pbs : "");
 	for (char *c = job; *c; c++)
-		if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-[]", *c))
+		if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-[]",
+			    *c))
 			*c = '_';
 }
 
@@ -60,8 +64,8 @@ static bool is_stale(const struct cop_job_secret *s, const char *job, char whose
 
 /* ---- making ---- */
 
-/* Gives the whole file its name: link(2) never replaces; where a file system has no hard links, rename without replacing does the
- * same. 0, -EEXIST or another error. */
+/* Gives the whole file its name: link(2) never replaces; where a file system has no hard links,
+ * rename without replacing does the same. 0, -EEXIST or another error. */
 static int publish(const struct cop_dir *at, const char *tmp)
 {
 	if (!linkat(at->fd, tmp, at->fd, at->name, 0))
@@ -82,7 +86,8 @@ static int write_random(int fd, const char *job)
 		return -EIO;
 	for (size_t i = 0; i < sizeof(raw); i++)
 		snprintf(text + 2 * i, 3, "%02x", raw[i]);
-	len += snprintf(text + len, sizeof(text) - (size_t)len, "\n" MADE "%s%s\n", *job ? FOR : "", job);
+	len += snprintf(
+		text + len, sizeof(text) - (size_t)len, "\n" MADE "%s%s\n", *job ? FOR : "", job);
 	n = cop_write_full(fd, text, (size_t)len);
 	explicit_bzero(raw, sizeof(raw));
 	explicit_bzero(text, sizeof(text));
@@ -113,10 +118,13 @@ static int make(const char *path, const char *job, struct cop_err *err)
 	if (!rc)
 		rc = make_at(&at, job);
 	cop_dir_done(&at);
-	return rc && rc != -EEXIST ? cop_err_set(err, -rc, "cannot make the job's secret %s: %s", path, strerror(-rc)) : rc;
+	return rc && rc != -EEXIST ? cop_err_set(err, -rc, "cannot make the job's secret %s: %s",
+					     path, strerror(-rc))
+				   : rc;
 }
 
-/* Puts a new one in the place of another job's. Whoever cannot claim it waits for the one who did. */
+/* Puts a new one in the place of another job's. Whoever cannot claim it waits for the one who did.
+ */
 static int renew(const char *path, const char *job, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};
@@ -129,7 +137,9 @@ static int renew(const char *path, const char *job, struct cop_err *err)
 	if (rc == 0 && cop_job_secret_read(path, &now, NULL) == 0 && !is_stale(&now, job, whose))
 		cop_unlink(claim);
 	else if (rc == 0 && (rc = cop_rename(claim, path)))
-		cop_err_set(err, -rc, "cannot replace the secret of an older job, %s: %s; remove it", path, strerror(-rc));
+		cop_err_set(err, -rc,
+			"cannot replace the secret of an older job, %s: %s; remove it", path,
+			strerror(-rc));
 	cop_job_secret_free(&now);
 	free(claim);
 	return rc == -EEXIST ? 0 : rc;
@@ -147,10 +157,13 @@ static int provide(const char *path, const char *job, char *note, size_t size, s
 		return rc == -EEXIST ? 0 : rc;
 	}
 	if (rc == 0 && is_stale(&now, job, whose)) {
-		snprintf(note, size, "%s was of job %s, which left it; this job, %s, has a new one", path, whose, job);
+		snprintf(note, size, "%s was of job %s, which left it; this job, %s, has a new one",
+			path, whose, job);
 		rc = renew(path, job, err);
 	} else if (rc == 0 && made_for(&now, whose) && !*whose) {
-		snprintf(note, size, "%s is there from an earlier start and goes on to be used; if no node of that one runs any more, remove the file before a start to have a new one", path);
+		snprintf(note, size,
+			"%s is there from an earlier start and goes on to be used; if no node of that one runs any more, remove the file before a start to have a new one",
+			path);
 	}
 	cop_job_secret_free(&now);
 	return rc;
@@ -160,21 +173,28 @@ static int provide(const char *path, const char *job, char *note, size_t size, s
 
 static void pause_ms(uint64_t ms)
 {
-	struct timespec ts = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)};
+	struct timespec ts = {
+		.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)};
 
 	nanosleep(&ts, NULL);
 }
 
-static int too_late(const char *path, const char *job, const char *whose, uint32_t timeout_ms, struct cop_err *err)
+static int too_late(const char *path, const char *job, const char *whose, uint32_t timeout_ms,
+	struct cop_err *err)
 {
 	if (*whose)
-		return cop_err_set(err, ETIMEDOUT, "waited %u ms for rank 0 to replace %s, which is of job %s while this is job %s: did rank 0 start, "
-			"and has each of the jobs that run at once a job directory of its own?", timeout_ms, path, whose, job);
-	return cop_err_set(err, ETIMEDOUT, "waited %u ms for %s, which rank 0 makes: did it start, and is the job directory on a file system "
-		"that all nodes share?", timeout_ms, path);
+		return cop_err_set(err, ETIMEDOUT,
+			"waited %u ms for rank 0 to replace %s, which is of job %s while this is job %s: did rank 0 start, "
+			"and has each of the jobs that run at once a job directory of its own?",
+			timeout_ms, path, whose, job);
+	return cop_err_set(err, ETIMEDOUT,
+		"waited %u ms for %s, which rank 0 makes: did it start, and is the job directory on a file system "
+		"that all nodes share?",
+		timeout_ms, path);
 }
 
-static int await(const char *path, const char *job, const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err)
+static int await(const char *path, const char *job, const struct cop_job_secret_from *from,
+	struct cop_job_secret *out, struct cop_err *err)
 {
 	uint64_t end = cop_now_ms() + from->timeout_ms, wait = POLL_MS_FIRST;
 
@@ -195,7 +215,8 @@ static int await(const char *path, const char *job, const struct cop_job_secret_
 	}
 }
 
-int cop_job_secret_shared(const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err)
+int cop_job_secret_shared(
+	const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err)
 {
 	char *path, job[JOB_SIZE], note[sizeof(out->note)] = "";
 	int rc = 0;
@@ -234,7 +255,8 @@ void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s)
 
 	if (!made_for(s, job) || *job || asprintf(&path, "%s/secret", job_dir) < 0)
 		return;
-	if (cop_job_secret_read(path, &now, NULL) == 0 && now.len == s->len && memcmp(now.data, s->data, s->len) == 0)
+	if (cop_job_secret_read(path, &now, NULL) == 0 && now.len == s->len &&
+		memcmp(now.data, s->data, s->len) == 0)
 		cop_unlink(path);
 	cop_job_secret_free(&now);
 	free(path);

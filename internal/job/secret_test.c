@@ -62,7 +62,8 @@ static void write_file(const char *path, size_t bytes, unsigned mode)
 
 static int get(const char *path, const char *job_dir, uint32_t rank, uint32_t timeout_ms)
 {
-	struct cop_job_secret_from from = {.file = path, .job_dir = job_dir, .rank = rank, .timeout_ms = timeout_ms};
+	struct cop_job_secret_from from = {
+		.file = path, .job_dir = job_dir, .rank = rank, .timeout_ms = timeout_ms};
 
 	cop_job_secret_free(&got);
 	return cop_job_secret(&from, &got, &err);
@@ -226,7 +227,8 @@ static void a_job_directory_that_cannot_be_written_is_named(void **state)
 /* One process of the race: tells the secret it got through the pipe. */
 static void contend(int start, int out, uint32_t rank)
 {
-	struct cop_job_secret_from from = {.file = NULL, .job_dir = folder, .rank = rank, .timeout_ms = 5000};
+	struct cop_job_secret_from from = {
+		.file = NULL, .job_dir = folder, .rank = rank, .timeout_ms = 5000};
 	struct cop_job_secret mine;
 	char byte;
 
@@ -350,7 +352,8 @@ static void a_file_of_the_users_own_is_taken_in_every_job(void **state)
 	assert_int_equal(access(shared, F_OK), 0);
 }
 
-/* Without a scheduler nothing tells an old one, so it ends with its tree; and one that is left is named. */
+/* Without a scheduler nothing tells an old one, so it ends with its tree; and one that is left is
+ * named. */
 static void without_a_scheduler_it_goes_with_the_tree(void **state)
 {
 	struct cop_job_secret first;

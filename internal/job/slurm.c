@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses by which Slurm reaches its nodes, for names that no name service has to be asked for. Two sources, both
- * on the node:
+/* The addresses by which Slurm reaches its nodes, for names that no name service has to be asked
+ *for. Two sources, both on the node:
  *
- *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[10.0.0.2]:host", in jobs on nodes that were made for them (clouds)
- *	slurm.conf           "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files that it includes
+ *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[10.0.0.2]:host", in jobs on nodes that were made
+ *for them (clouds) slurm.conf           "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files
+ *that it includes
  *
- * The controller is not asked: ten thousand nodes would at once. Whatever is not understood is passed over, for the
- * names remain. A loopback address is of several slurmd on one machine, which share it, and tells them from each other
- * no more. */
+ * The controller is not asked: ten thousand nodes would at once. Whatever is not understood is
+ *passed over, for the names remain. A loopback address is of several slurmd on one machine, which
+ *share it, and tells them from each other no more. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +24,9 @@
 
 struct learning {
 	struct cop_job_hosts *hosts;
-	struct cop_job_map ranks; /* by name, port 0; of those with one name, which stand together, the first */
-	unsigned files, names; /* that were read */
+	struct cop_job_map ranks; /* by name, port 0; of those with one name, which stand together,
+				     the first */
+	unsigned files, names;    /* that were read */
 };
 
 static void learn(struct learning *l, const char *name, size_t len, const char *text)
@@ -32,7 +34,8 @@ static void learn(struct learning *l, const char *name, size_t len, const char *
 	struct in_addr address;
 	uint32_t i = cop_job_map_get(&l->ranks, name, len, 0);
 
-	if (i == COP_JOB_ABSENT || inet_pton(AF_INET, text, &address) != 1 || (ntohl(address.s_addr) >> 24) == 127)
+	if (i == COP_JOB_ABSENT || inet_pton(AF_INET, text, &address) != 1 ||
+		(ntohl(address.s_addr) >> 24) == 127)
 		return;
 	for (struct cop_job_host *h = l->hosts->host; i < l->hosts->count; i++) {
 		if (strlen(h[i].name) != len || memcmp(h[i].name, name, len))
@@ -59,17 +62,19 @@ static void learn_aliases(struct learning *l, const char *text)
 
 /* ---- slurm.conf ---- */
 
-static void learn_lists(struct learning *l, const char *names, size_t names_len, const char *addresses,
-	size_t addresses_len)
+static void learn_lists(struct learning *l, const char *names, size_t names_len,
+	const char *addresses, size_t addresses_len)
 {
 	struct cop_job_builder n = {0}, a = {0};
 
 	if (l->names > NAMES_MAX)
 		return;
 	if (cop_job_list_expand(names, names_len, 0, &n, NULL) == 0 &&
-		cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0 && n.hosts.count == a.hosts.count)
+		cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0 &&
+		n.hosts.count == a.hosts.count)
 		for (uint32_t i = 0; i < n.hosts.count; i++)
-			learn(l, n.hosts.host[i].name, strlen(n.hosts.host[i].name), a.hosts.host[i].name);
+			learn(l, n.hosts.host[i].name, strlen(n.hosts.host[i].name),
+				a.hosts.host[i].name);
 	l->names += n.hosts.count + 1;
 	cop_job_hosts_free(&n.hosts);
 	cop_job_hosts_free(&a.hosts);
@@ -109,7 +114,8 @@ static void include(struct learning *l, const char *from, const char *name, size
 	while (len && strchr(" \t\r", name[len - 1]))
 		len--;
 	n = *name == '/' || !slash ? snprintf(path, sizeof(path), "%.*s", (int)len, name)
-				   : snprintf(path, sizeof(path), "%.*s/%.*s", (int)(slash - from), from, (int)len, name);
+				   : snprintf(path, sizeof(path), "%.*s/%.*s", (int)(slash - from),
+					     from, (int)len, name);
 	if (len && n < (int)sizeof(path))
 		read_conf(l, path);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Discovery's raw table, kept as provenance beside the job's address book, and readable as a site's book:
+/* Discovery's raw table, kept as provenance beside the job's address book, and readable as a site's
+ * book:
  *
  *     # host | cxi0 | cxi1
  *     n1 | ofi+cxi://0x00916600 | NA
@@ -61,7 +62,8 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 	c->at = 0;
 	if (!c->network || !*c->network)
 		return true;
-	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, &name, &name_len); n++) {
+	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, &name, &name_len);
+		n++) {
 		if (is(name, name_len, c->network)) {
 			c->at = n;
 			return true;
@@ -74,11 +76,14 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 	return true;
 }
 
-bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len, const char **address, size_t *address_len)
+bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len,
+	const char **address, size_t *address_len)
 {
 	if (c->at)
-		return cell(text, len, c->at, address, address_len) && *address_len && !is(*address, *address_len, "NA");
-	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, address, address_len); n++)
+		return cell(text, len, c->at, address, address_len) && *address_len &&
+		       !is(*address, *address_len, "NA");
+	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, address, address_len);
+		n++)
 		if (*address_len && !is(*address, *address_len, "NA"))
 			return true;
 	return false;
@@ -101,7 +106,8 @@ int cop_job_labels(const struct cop_job_hosts *hosts, bool **shared)
 	return !rc && *shared ? 0 : -ENOMEM;
 }
 
-static void add_label(const struct cop_job_hosts *hosts, const bool *shared, uint32_t i, struct cop_buf *out)
+static void add_label(
+	const struct cop_job_hosts *hosts, const bool *shared, uint32_t i, struct cop_buf *out)
 {
 	cop_buf_str(out, hosts->host[i].name);
 	if (shared[i])
@@ -111,7 +117,8 @@ static void add_label(const struct cop_job_hosts *hosts, const bool *shared, uin
 /* ---- writing ---- */
 
 /* The next "NAME ADDRESS\n"; false at the end or at anything else. */
-static bool next_network(const char **text, char name[COP_JOB_NETWORK_MAX], const char **address, size_t *address_len)
+static bool next_network(const char **text, char name[COP_JOB_NETWORK_MAX], const char **address,
+	size_t *address_len)
 {
 	size_t len = strcspn(*text, " \n");
 
@@ -125,7 +132,8 @@ static bool next_network(const char **text, char name[COP_JOB_NETWORK_MAX], cons
 	*address = *text + len + 1;
 	*address_len = strcspn(*address, "\n");
 	*text = *address + *address_len;
-	if (**text != '\n' || !cop_job_address_ok(*address, *address_len) || memchr(*address, '|', *address_len))
+	if (**text != '\n' || !cop_job_address_ok(*address, *address_len) ||
+		memchr(*address, '|', *address_len))
 		return false;
 	(*text)++;
 	return true;
@@ -185,7 +193,8 @@ static void add_cell(const char *text, const char *wanted, struct cop_buf *out)
 	cop_buf_str(out, "NA");
 }
 
-static int write_whole(const char *path, struct cop_buf *text, int rc, const char *what, struct cop_err *err)
+static int write_whole(
+	const char *path, struct cop_buf *text, int rc, const char *what, struct cop_err *err)
 {
 	if (!rc && text->failed)
 		rc = -ENOMEM;
@@ -230,7 +239,9 @@ static bool read_header(const char *text, size_t len, struct columns *c)
 
 	if (len < 6 || memcmp(text, "# host", 6))
 		return false;
-	for (c->count = 0; c->count < COP_JOB_NETWORKS_MAX && cell(text, len, c->count + 1, &name, &name_len); c->count++) {
+	for (c->count = 0;
+		c->count < COP_JOB_NETWORKS_MAX && cell(text, len, c->count + 1, &name, &name_len);
+		c->count++) {
 		if (!name_len || name_len >= COP_JOB_NETWORK_MAX)
 			return false;
 		memcpy(c->name[c->count], name, name_len);
@@ -258,7 +269,8 @@ static char *read_row(const char *text, size_t len, const char *label, const str
 }
 
 /* Rows stand in the order of the hosts. */
-static void read_rows(const char *text, const struct cop_job_hosts *hosts, const bool *shared, char **networks)
+static void read_rows(
+	const char *text, const struct cop_job_hosts *hosts, const bool *shared, char **networks)
 {
 	struct columns c = {0};
 	const char *end = strchr(text, '\n');
@@ -273,7 +285,8 @@ static void read_rows(const char *text, const struct cop_job_hosts *hosts, const
 		if (!end)
 			return;
 		add_label(hosts, shared, i, &label);
-		networks[i] = label.data ? read_row(line, (size_t)(end - line), label.data, &c) : NULL;
+		networks[i] =
+			label.data ? read_row(line, (size_t)(end - line), label.data, &c) : NULL;
 		cop_buf_free(&label);
 	}
 }
@@ -295,7 +308,8 @@ int cop_job_table_read(const char *path, const struct cop_job_hosts *hosts, char
 	return rc;
 }
 
-int cop_job_node_file_write(const char *path, const struct cop_job_hosts *hosts, struct cop_err *err)
+int cop_job_node_file_write(
+	const char *path, const struct cop_job_hosts *hosts, struct cop_err *err)
 {
 	struct cop_buf out = {0};
 	bool *shared;

@@ -67,8 +67,9 @@ static void file_is(const char *want)
 	free(text);
 }
 
-static char none[] = "", cxi[] = "cxi1 ofi+cxi://0x2\ncxi0 ofi+cxi://0x1\n", ten[] = "cxi10 ofi+cxi://0xa\ncxi2 ofi+cxi://0x3\n",
-	lo[] = "lo ofi+tcp://127.0.0.1:5\n";
+static char none[] = "", cxi[] = "cxi1 ofi+cxi://0x2\ncxi0 ofi+cxi://0x1\n",
+	    ten[] = "cxi10 ofi+cxi://0xa\ncxi2 ofi+cxi://0x3\n",
+	    lo[] = "lo ofi+tcp://127.0.0.1:5\n";
 
 static void a_table_has_a_column_for_each_network_and_NA_where_there_is_none(void **state)
 {
@@ -139,8 +140,9 @@ static void a_table_that_was_written_gives_back_what_the_nodes_told(void **state
 
 static void rows_that_are_not_as_they_were_written_are_left_out(void **state)
 {
-	static const char *const bad[] = {"", "# host", "# hosts | lo\n", "n1 | ofi+tcp://1:2\n", "# host |\nn1 | ofi+tcp://1:2\n",
-		"# host | lo\nn2 | ofi+tcp://1:2\n", "# host | lo\nn1 | ofi+tcp://1:2", "# host | lo\nn1 | a b\n",
+	static const char *const bad[] = {"", "# host", "# hosts | lo\n", "n1 | ofi+tcp://1:2\n",
+		"# host |\nn1 | ofi+tcp://1:2\n", "# host | lo\nn2 | ofi+tcp://1:2\n",
+		"# host | lo\nn1 | ofi+tcp://1:2", "# host | lo\nn1 | a b\n",
 		"# host | 0123456789012345678901234567890123456789012345678901234567890123456789\nn1 | ofi+tcp://1:2\n"};
 
 	(void)state;
@@ -157,7 +159,9 @@ static void a_header_need_not_be_a_comment(void **state)
 {
 	(void)state;
 	given("n1");
-	assert_int_equal(parse("hostname | hsn0 | hsn1\nn1 | tcp://10.0.0.1:1 | tcp://10.0.0.2:1\n", "hsn1"), 0);
+	assert_int_equal(
+		parse("hostname | hsn0 | hsn1\nn1 | tcp://10.0.0.1:1 | tcp://10.0.0.2:1\n", "hsn1"),
+		0);
 	assert_string_equal(address[0], "tcp://10.0.0.2:1");
 }
 
@@ -181,14 +185,18 @@ static void a_header_without_the_network_says_that_there_is_none(void **state)
 {
 	(void)state;
 	given("n1");
-	assert_int_equal(parse("# host | eth0 | lo\nn1 | ofi+tcp://10.0.0.1:1 | ofi+tcp://127.0.0.1:1\n", "cxi1"), -ENOENT);
+	assert_int_equal(
+		parse("# host | eth0 | lo\nn1 | ofi+tcp://10.0.0.1:1 | ofi+tcp://127.0.0.1:1\n",
+			"cxi1"),
+		-ENOENT);
 	assert_string_equal(err.text, "address book book: no address of n1 on cxi1");
 	assert_int_equal(parse("host | eth0\nn1 | ofi+tcp://10.0.0.1:1\n", "cxi0"), -ENOENT);
 }
 
 static void a_host_without_an_address_on_the_network_is_missing(void **state)
 {
-	static const char text[] = "# host | cxi0 | cxi1\nn1 | ofi+cxi://0x1 | NA\nn2 | NA | ofi+cxi://0x2\n";
+	static const char text[] =
+		"# host | cxi0 | cxi1\nn1 | ofi+cxi://0x1 | NA\nn2 | NA | ofi+cxi://0x2\n";
 
 	(void)state;
 	given("n1,n2");
@@ -204,7 +212,8 @@ static void a_row_with_a_bad_cell_is_named_by_its_number(void **state)
 	(void)state;
 	given("n1");
 	assert_int_equal(parse("\nn1 | a b |\n", NULL), -EINVAL);
-	assert_string_equal(err.text, "address book book: line 2: 'n1 | a b |' is not 'hostname address'");
+	assert_string_equal(
+		err.text, "address book book: line 2: 'n1 | a b |' is not 'hostname address'");
 	assert_int_equal(parse("| ofi+cxi://0x1\n", NULL), -EINVAL);
 }
 
@@ -219,8 +228,9 @@ static void lines_and_rows_may_stand_in_one_book(void **state)
 
 static void what_a_node_tells_of_its_networks_is_checked(void **state)
 {
-	static const char *const bad[] = {"lo", "lo ", "lo \n", "lo a", " a\n", "lo a b\n", "lo a\nx", "l|o a\n", "lo a|b\n",
-		"#lo a\n", "lo\ta\n", "\n", "lo \x01\n", "name-of-thirty-two-bytes-or-more a\n"};
+	static const char *const bad[] = {"lo", "lo ", "lo \n", "lo a", " a\n", "lo a b\n",
+		"lo a\nx", "l|o a\n", "lo a|b\n", "#lo a\n", "lo\ta\n", "\n", "lo \x01\n",
+		"name-of-thirty-two-bytes-or-more a\n"};
 
 	(void)state;
 	assert_true(cop_job_networks_ok(""));

@@ -32,8 +32,8 @@ void cop_job_map_fini(struct cop_job_map *m)
 }
 
 /* The slot of the key, or the free one where it would stand: at least half of them are free. */
-static struct cop_job_slot *probe(const struct cop_job_map *m, const char *key, size_t len,
-	uint16_t port)
+static struct cop_job_slot *probe(
+	const struct cop_job_map *m, const char *key, size_t len, uint16_t port)
 {
 	size_t i = cop_hash64(key, len, port) & m->mask;
 
@@ -52,8 +52,8 @@ uint32_t cop_job_map_get(const struct cop_job_map *m, const char *key, size_t le
 	return s->key ? s->value : COP_JOB_ABSENT;
 }
 
-uint32_t cop_job_map_put(struct cop_job_map *m, const char *key, size_t len, uint16_t port,
-	uint32_t value)
+uint32_t cop_job_map_put(
+	struct cop_job_map *m, const char *key, size_t len, uint16_t port, uint32_t value)
 {
 	struct cop_job_slot *s = probe(m, key, len, port);
 

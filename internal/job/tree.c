@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/copper_tree.txt: what a command needs to know of a tree to speak with its nodes: "KEY VALUE" lines, the hosts last. It holds no
- * secret, only where that is. Keys that are not known are of a later version, and passed over. */
+/* JOBDIR/logs/copper_tree.txt: what a command needs to know of a tree to speak with its nodes: "KEY
+ * VALUE" lines, the hosts last. It holds no secret, only where that is. Keys that are not known are
+ * of a later version, and passed over. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,8 +32,10 @@ static void print(const struct cop_job_tree *t, struct cop_buf *out)
 {
 	cop_buf_str(out, "# The nodes of this job directory, for 'copper stop --job-dir'.\n");
 	cop_buf_printf(out, "state %s\n", t->stopped ? "stopped" : "running");
-	cop_buf_printf(out, "terms %016" PRIx64 "\nfanout %" PRIu32 "\ntrees %" PRIu32 "\npeer_timeout_ms %" PRIu32 "\n", t->terms, t->fanout, t->trees,
-		t->peer_timeout_ms);
+	cop_buf_printf(out,
+		"terms %016" PRIx64 "\nfanout %" PRIu32 "\ntrees %" PRIu32
+		"\npeer_timeout_ms %" PRIu32 "\n",
+		t->terms, t->fanout, t->trees, t->peer_timeout_ms);
 	cop_buf_printf(out, "insecure %d\nbook %d\n", t->insecure, t->book);
 	add_text(out, "net_type", t->net_type);
 	add_text(out, "secret_file", t->secret_file);
@@ -56,7 +59,8 @@ int cop_job_tree_write(const char *job_dir, const struct cop_job_tree *t, struct
 	print(t, &out);
 	rc = out.failed || !path ? -ENOMEM : cop_write_file(path, out.data, out.len, 0644);
 	if (rc)
-		cop_err_set(err, -rc, "cannot write %s/logs/copper_tree.txt: %s", job_dir, strerror(-rc));
+		cop_err_set(err, -rc, "cannot write %s/logs/copper_tree.txt: %s", job_dir,
+			strerror(-rc));
 	cop_buf_free(&out);
 	free(path);
 	return rc;
@@ -128,8 +132,9 @@ static bool take_host(struct value v, struct cop_job_builder *b)
 	struct value name = word(&v), first = word(&v);
 	uint64_t port, second;
 
-	if (!cop_job_name_ok(name.text, name.len) || !take_number(first, 10, UINT16_MAX, &port) || !port ||
-		!take_number(v, 10, UINT16_MAX, &second) || cop_job_builder_add(b, name.text, name.len, (uint16_t)port))
+	if (!cop_job_name_ok(name.text, name.len) || !take_number(first, 10, UINT16_MAX, &port) ||
+		!port || !take_number(v, 10, UINT16_MAX, &second) ||
+		cop_job_builder_add(b, name.text, name.len, (uint16_t)port))
 		return false;
 	b->hosts.host[b->hosts.count - 1].second_port = (uint16_t)second;
 	return true;
@@ -145,7 +150,8 @@ static bool is(struct value key, const char *name)
 	return key.len == strlen(name) && memcmp(key.text, name, key.len) == 0;
 }
 
-static bool take(struct cop_job_tree *t, struct cop_job_builder *b, struct value key, struct value v)
+static bool take(
+	struct cop_job_tree *t, struct cop_job_builder *b, struct value key, struct value v)
 {
 	if (is(key, "state")) {
 		t->stopped = is(v, "stopped");
@@ -177,7 +183,8 @@ static bool take(struct cop_job_tree *t, struct cop_job_builder *b, struct value
 }
 
 /* The lines of a text that ends without one are cut off, and so is what they would have said. */
-int cop_job_tree_parse(const char *text, size_t len, const char *name, struct cop_job_tree *t, struct cop_err *err)
+int cop_job_tree_parse(
+	const char *text, size_t len, const char *name, struct cop_job_tree *t, struct cop_err *err)
 {
 	struct cop_job_builder b = {0};
 	const char *end = text + len, *next;
@@ -197,9 +204,11 @@ int cop_job_tree_parse(const char *text, size_t len, const char *name, struct co
 	}
 	t->hosts = b.hosts;
 	if (!ok)
-		cop_err_set(err, EINVAL, "%s: line %u is not one of a list of a tree's nodes", name, number);
+		cop_err_set(err, EINVAL, "%s: line %u is not one of a list of a tree's nodes", name,
+			number);
 	else if (!t->hosts.count || !t->fanout || !t->trees || !t->net_type[0])
-		ok = cop_err_set(err, EINVAL, "%s is no list of a tree's nodes, or not a whole one", name) == 0;
+		ok = cop_err_set(err, EINVAL, "%s is no list of a tree's nodes, or not a whole one",
+			     name) == 0;
 	if (!ok)
 		cop_job_tree_free(t);
 	return ok ? 0 : -EINVAL;
@@ -213,7 +222,8 @@ int cop_job_tree_read(const char *job_dir, struct cop_job_tree *t, struct cop_er
 
 	*t = (struct cop_job_tree){0};
 	if (rc)
-		cop_err_set(err, -rc, "cannot read %s/logs/copper_tree.txt: %s", job_dir, strerror(-rc));
+		cop_err_set(err, -rc, "cannot read %s/logs/copper_tree.txt: %s", job_dir,
+			strerror(-rc));
 	else
 		rc = cop_job_tree_parse(text, len, path, t, err);
 	free(text);

@@ -36,10 +36,22 @@ static int parse(const char *text)
 static void what_is_written_is_read(void **state)
 {
 	char n1[] = "n1", n2[] = "n2.site", dir[] = "/tmp/copper-tree.XXXXXX", logs[64], file[96];
-	struct cop_job_host host[] = {{.name = n1, .port = 7720}, {.name = n2, .port = 20481, .second_port = 24577}};
-	struct cop_job_tree out = {.stopped = true, .insecure = true, .book = true, .terms = UINT64_MAX - 1, .fanout = 3, .trees = 2,
-		.peer_timeout_ms = 1500, .net_type = "tcp://eth0", .secret_file = "/a secret/file", .source = "/lus/a b", .socket = "/run/x.sock",
-		.hosts = {.host = host, .count = 2}, .left = {1, 0}, .left_count = 2};
+	struct cop_job_host host[] = {
+		{.name = n1, .port = 7720}, {.name = n2, .port = 20481, .second_port = 24577}};
+	struct cop_job_tree out = {.stopped = true,
+		.insecure = true,
+		.book = true,
+		.terms = UINT64_MAX - 1,
+		.fanout = 3,
+		.trees = 2,
+		.peer_timeout_ms = 1500,
+		.net_type = "tcp://eth0",
+		.secret_file = "/a secret/file",
+		.source = "/lus/a b",
+		.socket = "/run/x.sock",
+		.hosts = {.host = host, .count = 2},
+		.left = {1, 0},
+		.left_count = 2};
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
@@ -76,7 +88,11 @@ static void a_path_with_a_newline_breaks_no_line(void **state)
 {
 	char n1[] = "n1", dir[] = "/tmp/copper-tree.XXXXXX", command[64];
 	struct cop_job_host host[] = {{.name = n1, .port = 7720}};
-	struct cop_job_tree out = {.fanout = 3, .trees = 1, .peer_timeout_ms = 1, .net_type = "tcp", .source = "/a\nhost evil 1 1",
+	struct cop_job_tree out = {.fanout = 3,
+		.trees = 1,
+		.peer_timeout_ms = 1,
+		.net_type = "tcp",
+		.source = "/a\nhost evil 1 1",
 		.hosts = {.host = host, .count = 1}};
 
 	(void)state;
@@ -112,9 +128,12 @@ static void later_keys_and_remarks_are_passed_over(void **state)
 
 static void bad_values_are_refused_by_their_line(void **state)
 {
-	static const char *const bad[] = {"state perhaps\n", "terms 12g4\n", "terms \n", "terms 10000000000000000\n", "fanout -1\n", "fanout 4294967296\n",
-		"trees 1 2\n", "peer_timeout_ms 0\n", "insecure 2\n", "book yes\n", "left\n", "left 1 2\n", "left -1\n", "host\n", "host n1\n", "host n1 0 0\n", "host n1 65536 0\n",
-		"host n1 7720\n", "host -n1 7720 0\n", "host n;1 7720 0\n", "host n1 7720 0 1\n", "host n1 7720 0",
+	static const char *const bad[] = {"state perhaps\n", "terms 12g4\n", "terms \n",
+		"terms 10000000000000000\n", "fanout -1\n", "fanout 4294967296\n", "trees 1 2\n",
+		"peer_timeout_ms 0\n", "insecure 2\n", "book yes\n", "left\n", "left 1 2\n",
+		"left -1\n", "host\n", "host n1\n", "host n1 0 0\n", "host n1 65536 0\n",
+		"host n1 7720\n", "host -n1 7720 0\n", "host n;1 7720 0\n", "host n1 7720 0 1\n",
+		"host n1 7720 0",
 		"net_type 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
 		"01234567890123456789012345678901234567890123456789\n"};
 

@@ -108,7 +108,8 @@ static int open_in(const struct cop_dir *at, mode_t folder)
 	if (fd >= 0)
 		(void)!fchmod(fd, folder & 0666);
 	else if (errno == EEXIST)
-		fd = openat(at->fd, at->name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+		fd = openat(at->fd, at->name,
+			O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -122,14 +123,16 @@ static int open_file(const char *path)
 	if (!copy)
 		return rc;
 	if (!rc)
-		rc = (at.fd >= 0 ? fstat(at.fd, &st) : stat(dirname(copy), &st)) ? -errno : open_in(&at, st.st_mode);
+		rc = (at.fd >= 0 ? fstat(at.fd, &st) : stat(dirname(copy), &st))
+			     ? -errno
+			     : open_in(&at, st.st_mode);
 	cop_dir_done(&at);
 	free(copy);
 	return rc;
 }
 
-int cop_log_open(enum cop_log_level level, enum cop_log_type type, const char *path,
-	struct cop_err *err)
+int cop_log_open(
+	enum cop_log_level level, enum cop_log_type type, const char *path, struct cop_err *err)
 {
 	struct sink *s = calloc(1, sizeof(*s));
 
@@ -144,8 +147,8 @@ int cop_log_open(enum cop_log_level level, enum cop_log_type type, const char *p
 			int code = -s->fd[0];
 
 			free(s);
-			return cop_err_set(err, code, "cannot open the log file %s: %s", path,
-				strerror(code));
+			return cop_err_set(
+				err, code, "cannot open the log file %s: %s", path, strerror(code));
 		}
 		s->owned = true;
 		s->fd[1] = type == COP_LOG_BOTH ? STDOUT_FILENO : -1;
@@ -201,8 +204,8 @@ static void put_line(const struct sink *s, enum cop_log_level level, const char 
 			(void)!cop_write_full(s->fd[i], line, len);
 }
 
-static COP_PRINTF(4, 5) void put(const struct sink *s, enum cop_log_level level,
-	const char *where, const char *fmt, ...)
+static COP_PRINTF(4, 5) void put(
+	const struct sink *s, enum cop_log_level level, const char *where, const char *fmt, ...)
 {
 	va_list ap;
 

@@ -28,24 +28,25 @@ int cop_log_type_parse(const char *text, enum cop_log_type *type);
 
 /* path is the log file, created with its folder's permissions, or NULL where type is
  * COP_LOG_STDOUT or there is no job directory (then nothing but stderr is written). */
-int cop_log_open(enum cop_log_level level, enum cop_log_type type, const char *path,
-	struct cop_err *err);
+int cop_log_open(
+	enum cop_log_level level, enum cop_log_type type, const char *path, struct cop_err *err);
 void cop_log_close(void);
 bool cop_log_on(enum cop_log_level level);
 /* One event, one line, lower case, key=value. A newline in the text is written as a space. */
 void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)
 	COP_PRINTF(3, 4);
 
-/* An attempt from outside was refused: what was tried, why not, from where. The first of its kind is a line at once, the others of ten
- * seconds are one line with their number; so are those from more addresses than can be told apart. */
+/* An attempt from outside was refused: what was tried, why not, from where. The first of its kind
+ * is a line at once, the others of ten seconds are one line with their number; so are those from
+ * more addresses than can be told apart. */
 void cop_log_refused(const char *what, const char *why, const char *from);
 /* Writes the numbers whose ten seconds are over; cheap. Whoever refuses calls it now and then. */
 void cop_log_refused_due(void);
 
-#define cop_log(level, ...)                                                  \
-	do {                                                                 \
-		if (cop_log_on(level))                                       \
-			cop_log_write(level, __func__, __VA_ARGS__);         \
+#define cop_log(level, ...)                                                                        \
+	do {                                                                                       \
+		if (cop_log_on(level))                                                             \
+			cop_log_write(level, __func__, __VA_ARGS__);                               \
 	} while (0)
 #define cop_log_error(...) cop_log(COP_LOG_ERROR, __VA_ARGS__)
 #define cop_log_warn(...) cop_log(COP_LOG_WARNING, __VA_ARGS__)

@@ -123,9 +123,10 @@ static void a_line_looks_as_sites_grep_for_it(void **state)
 	cop_log_debug("not at this level");
 	text = content();
 	assert_int_equal(count_lines(text), 1);
-	assert_int_equal(sscanf(text, "%4d-%2d-%2d %2d-%2d-%2d.%3d [%15[A-Za-z]] (%15[a-z]) %63[^\n]",
-				 &year, &month, &day, &hour, &minute, &second, &ms, level, where,
-				 rest), 10);
+	assert_int_equal(
+		sscanf(text, "%4d-%2d-%2d %2d-%2d-%2d.%3d [%15[A-Za-z]] (%15[a-z]) %63[^\n]", &year,
+			&month, &day, &hour, &minute, &second, &ms, level, where, rest),
+		10);
 	assert_string_equal(level, "Info");
 	assert_string_equal(where, "start");
 	assert_string_equal(rest, "server running at address: ofi+tcp://x");
@@ -196,7 +197,8 @@ static void attempts_are_told_by_address_and_summed(void **state)
 	cop_log_close();
 	text = content();
 	assert_int_equal(count_lines(text), COP_LOG_REFUSED_MAX + 2);
-	assert_non_null(strstr(text, "[Warning] (refused) refused what=ask from=10.1.2.3 why=\"not of the job\"\n"));
+	assert_non_null(strstr(text,
+		"[Warning] (refused) refused what=ask from=10.1.2.3 why=\"not of the job\"\n"));
 	assert_non_null(strstr(text, "from=10.1.2.3 why=\"not of the job\" more=799\n"));
 	assert_non_null(strstr(text, "from=10.1.2.4 why=\"not of the job\"\n"));
 	assert_non_null(strstr(text, "refused from others more=286\n"));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attempts from outside. Whoever tries may try a thousand times in a second and from any number of addresses, and the log must neither
- * grow with it nor be silent about it. So there is one window of time for all of them, and a table of what was tried in it: a new entry is a
- * line, a repetition a number, and what finds the table full is one number for all. */
+/* Attempts from outside. Whoever tries may try a thousand times in a second and from any number of
+ * addresses, and the log must neither grow with it nor be silent about it. So there is one window
+ * of time for all of them, and a table of what was tried in it: a new entry is a line, a repetition
+ * a number, and what finds the table full is one number for all. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,8 @@ void cop_log_refused(const char *what, const char *why, const char *from)
 	first = note(what, why, from);
 	pthread_mutex_unlock(&window.lock);
 	if (first)
-		cop_log_write(COP_LOG_WARNING, "refused", "refused what=%s from=%s why=\"%s\"", what, from, why);
+		cop_log_write(COP_LOG_WARNING, "refused", "refused what=%s from=%s why=\"%s\"",
+			what, from, why);
 }
 
 void cop_log_refused_due(void)
@@ -81,7 +83,8 @@ void cop_log_refused_end(void)
 	pthread_mutex_unlock(&window.lock);
 	for (unsigned i = 0; i < count; i++)
 		if (attempt[i].more)
-			cop_log_write(COP_LOG_WARNING, "refused", "refused what=%s from=%s why=\"%s\" more=%llu", attempt[i].what,
+			cop_log_write(COP_LOG_WARNING, "refused",
+				"refused what=%s from=%s why=\"%s\" more=%llu", attempt[i].what,
 				attempt[i].from, attempt[i].why, attempt[i].more);
 	if (others)
 		cop_log_write(COP_LOG_WARNING, "refused", "refused from others more=%llu", others);

@@ -9,18 +9,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct cop_manifest_item *i)
 {
-	if (i->len != strlen(i->path) || !cop_manifest_path_ok(i->path, i->len) || i->ranges > COP_MANIFEST_RANGES_MAX)
+	if (i->len != strlen(i->path) || !cop_manifest_path_ok(i->path, i->len) ||
+		i->ranges > COP_MANIFEST_RANGES_MAX)
 		abort();
 	for (unsigned k = 0; k < i->ranges; k++)
-		if (i->range[k].start >= i->range[k].end || (k && i->range[k].start <= i->range[k - 1].end))
+		if (i->range[k].start >= i->range[k].end ||
+			(k && i->range[k].start <= i->range[k - 1].end))
 			abort();
 }
 
 static bool same(const struct cop_manifest_item *a, const struct cop_manifest_item *b)
 {
-	return a->kind == b->kind && a->size == b->size && a->mtime_s == b->mtime_s && a->mtime_nsec == b->mtime_nsec && a->len == b->len &&
-		strcmp(a->path, b->path) == 0 && a->ranges == b->ranges &&
-		memcmp(a->range, b->range, a->ranges * sizeof(a->range[0])) == 0;
+	return a->kind == b->kind && a->size == b->size && a->mtime_s == b->mtime_s &&
+	       a->mtime_nsec == b->mtime_nsec && a->len == b->len &&
+	       strcmp(a->path, b->path) == 0 && a->ranges == b->ranges &&
+	       memcmp(a->range, b->range, a->ranges * sizeof(a->range[0])) == 0;
 }
 
 static void read_again(const struct cop_manifest_item *item)
@@ -49,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Exactly its size, so that reading past it is seen. */
 	if (size)
 		memcpy(text, data, size);
-	if (cop_manifest_head(text, size, source, &body, NULL) == 0 && (body > size || source[0] != '/'))
+	if (cop_manifest_head(text, size, source, &body, NULL) == 0 &&
+		(body > size || source[0] != '/'))
 		abort();
 	while (cop_manifest_next(&r, &item)) {
 		check(&item);

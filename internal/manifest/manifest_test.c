@@ -34,8 +34,8 @@ static void assert_ranges(const struct cop_manifest_item *i, const char *want)
 
 	cop_buf_str(&b, "");
 	for (unsigned k = 0; k < i->ranges; k++)
-		cop_buf_printf(&b, "%s%llu-%llu", k ? "," : "", (unsigned long long)i->range[k].start,
-			(unsigned long long)i->range[k].end);
+		cop_buf_printf(&b, "%s%llu-%llu", k ? "," : "",
+			(unsigned long long)i->range[k].start, (unsigned long long)i->range[k].end);
 	assert_string_equal(b.data ? b.data : "", want);
 	cop_buf_free(&b);
 }
@@ -113,8 +113,10 @@ static void ranges_hold_all_that_was_added(void **state)
 
 static void only_relative_paths_without_dots_stand_in_a_manifest(void **state)
 {
-	static const char *const good[] = {"", "a", "a/b", "...", ".a/b.", "a\nb", "\xff\\", "lib/python3/..x"};
-	static const char *const bad[] = {"/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b"};
+	static const char *const good[] = {
+		"", "a", "a/b", "...", ".a/b.", "a\nb", "\xff\\", "lib/python3/..x"};
+	static const char *const bad[] = {
+		"/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b"};
 	char name[300];
 
 	(void)state;
@@ -150,7 +152,8 @@ static struct cop_manifest_reader reader(const struct text *t)
 
 static void odd_names_survive_the_round_trip(void **state)
 {
-	static const char *const names[] = {"a b", "a\nb", "\\n", "\\", "n\\", "\xff\xfe", "end 1", "d x", "-", "...", " ", "\r", "\t#"};
+	static const char *const names[] = {"a b", "a\nb", "\\n", "\\", "n\\", "\xff\xfe", "end 1",
+		"d x", "-", "...", " ", "\r", "\t#"};
 	struct text t = {0};
 	struct cop_manifest_reader r;
 	struct cop_manifest_item i;
@@ -242,9 +245,12 @@ static void times_are_decimal_seconds_and_those_of_version_1_nanoseconds(void **
 	assert_time("-0.250000000", -1, 750000000, "-0.250000000");
 	assert_time("-5.000000000", -5, 0, "-5.000000000");
 	assert_time("-5.000000001", -6, 999999999, "-5.000000001");
-	assert_time("9223372036854775807.999999999", INT64_MAX, 999999999, "9223372036854775807.999999999");
-	assert_time("-9223372036854775808.000000000", INT64_MIN, 0, "-9223372036854775808.000000000");
-	assert_time("-9223372036854775807.999999999", INT64_MIN, 1, "-9223372036854775807.999999999");
+	assert_time("9223372036854775807.999999999", INT64_MAX, 999999999,
+		"9223372036854775807.999999999");
+	assert_time(
+		"-9223372036854775808.000000000", INT64_MIN, 0, "-9223372036854775808.000000000");
+	assert_time(
+		"-9223372036854775807.999999999", INT64_MIN, 1, "-9223372036854775807.999999999");
 	assert_time("1700000000123456789", 1700000000, 123456789, "1700000000.123456789");
 	assert_time("-1", -1, 999999999, "-0.000000001");
 	assert_time("-9223372036854775807", -9223372037, 145224193, "-9223372036.854775807");
@@ -295,7 +301,8 @@ static void what_does_not_begin_as_a_manifest_is_refused(void **state)
 
 static void a_line_that_is_not_sound_is_passed_over(void **state)
 {
-	static const char body[] = "d good\nd /bad\nd ..\nd \nd\nx y\nf 1 2 0-1 f\nf 1 2 1-0 f\nf 1 2 0-2,1-3 f\nf 1 2 0-1,f\n"
+	static const char body[] =
+		"d good\nd /bad\nd ..\nd \nd\nx y\nf 1 2 0-1 f\nf 1 2 1-0 f\nf 1 2 0-2,1-3 f\nf 1 2 0-1,f\n"
 		"f -1 2 0-1 f\nf 1 2 0-1\nf 1 - - f\nn a\\\nn a\\x\nn .\n\nn last";
 	struct cop_manifest_reader r = {.data = body, .len = sizeof(body) - 1};
 	struct cop_manifest_item i;
@@ -402,7 +409,8 @@ static void a_set_keeps_the_order_of_first_need_and_merges_what_comes_again(void
 	add(s, file("a", 200, 50, 60), 0);
 	add(s, item(COP_MANIFEST_DIR, ""), 0);
 	assert_int_equal(cop_manifest_set_count(s), 4);
-	assert_set(s, "copper-manifest 2\nsource /s\nd b\nn b\nf 200 1700000000.123456789 0-20,50-60 a\nd .\nend 4\n");
+	assert_set(s,
+		"copper-manifest 2\nsource /s\nd b\nn b\nf 200 1700000000.123456789 0-20,50-60 a\nd .\nend 4\n");
 	cop_manifest_set_free(s);
 }
 

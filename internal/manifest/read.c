@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reader. Each line stands for itself, so one that is not sound is passed over and the rest is used: a manifest that was cut short or
- * written by a later version still helps. */
+/* The reader. Each line stands for itself, so one that is not sound is passed over and the rest is
+ * used: a manifest that was cut short or written by a later version still helps. */
 #include <errno.h>
 #include <string.h>
 
@@ -87,7 +87,8 @@ static bool take_time(struct line *l, struct cop_manifest_item *item)
 	return true;
 }
 
-/* The rest of the line with \n and \\ taken back; -1 if it does not fit or ends in half an escape. */
+/* The rest of the line with \n and \\ taken back; -1 if it does not fit or ends in half an escape.
+ */
 static ssize_t unescape(const struct line *l, char *out, size_t size)
 {
 	size_t n = 0;
@@ -118,7 +119,7 @@ bool cop_manifest_path_ok(const char *path, size_t len)
 		if (i < len && path[i] != '/')
 			continue;
 		if (i == part || i - part > 255 || (i - part == 1 && path[part] == '.') ||
-		    (i - part == 2 && path[part] == '.' && path[part + 1] == '.'))
+			(i - part == 2 && path[part] == '.' && path[part + 1] == '.'))
 			return false;
 		part = i + 1;
 	}
@@ -134,11 +135,12 @@ int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, 
 	ssize_t n = -1;
 
 	*body = 0;
-	if (!next_line(data, len, body, &line) || !take_word(&line, MANIFEST_MAGIC " ") || !take_number(&line, &version) ||
-	    line.p != line.end)
+	if (!next_line(data, len, body, &line) || !take_word(&line, MANIFEST_MAGIC " ") ||
+		!take_number(&line, &version) || line.p != line.end)
 		return cop_err_set(err, EBADMSG, "it does not begin as a manifest does");
 	if (version < 1 || version > COP_MANIFEST_VERSION)
-		return cop_err_set(err, EPROTO, "it is of version %llu, and this copper knows versions 1 to %d",
+		return cop_err_set(err, EPROTO,
+			"it is of version %llu, and this copper knows versions 1 to %d",
 			(unsigned long long)version, COP_MANIFEST_VERSION);
 	if (next_line(data, len, body, &line) && take_word(&line, "source "))
 		n = unescape(&line, source, COP_MANIFEST_PATH_MAX + 1);
@@ -156,8 +158,9 @@ static bool take_ranges(struct line *l, struct cop_manifest_item *item)
 	if (take_word(l, "- "))
 		return true;
 	do {
-		if (item->ranges == COP_MANIFEST_RANGES_MAX || !take_number(l, &start) || !take_word(l, "-") ||
-		    !take_number(l, &end) || start >= end || (item->ranges && start <= last))
+		if (item->ranges == COP_MANIFEST_RANGES_MAX || !take_number(l, &start) ||
+			!take_word(l, "-") || !take_number(l, &end) || start >= end ||
+			(item->ranges && start <= last))
 			return false;
 		item->range[item->ranges++] = (struct cop_range){start, end};
 		last = end;
@@ -175,7 +178,7 @@ static bool take_fields(struct line *l, struct cop_manifest_item *item)
 		return true;
 	item->kind = COP_MANIFEST_FILE;
 	return take_word(l, "f ") && take_number(l, &item->size) && take_word(l, " ") &&
-		take_time(l, item) && take_word(l, " ") && take_ranges(l, item);
+	       take_time(l, item) && take_word(l, " ") && take_ranges(l, item);
 }
 
 static bool take_item(struct cop_manifest_reader *r, struct line *l, struct cop_manifest_item *item)

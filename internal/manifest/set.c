@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Items by kind and path, in a table of chains that doubles as it fills. Ranges take memory only for files that are not read from the
- * start in one piece, so most items are one small allocation. */
+/* Items by kind and path, in a table of chains that doubles as it fills. Ranges take memory only
+ * for files that are not read from the start in one piece, so most items are one small allocation.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@ struct record {
 	struct record *next;
 	uint64_t hash, order, size;
 	int64_t mtime_s;
-	struct cop_range one, *more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
+	struct cop_range one,
+		*more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
 	uint32_t mtime_nsec;
 	uint8_t kind, ranges;
 	uint16_t len;
@@ -80,20 +82,23 @@ static void maybe_grow(struct cop_manifest_set *s)
 	s->chains = chains;
 }
 
-static struct record *find(struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
+static struct record *find(
+	struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
 {
 	struct record *r = s->chain[hash & (s->chains - 1)];
 
 	while (r && !(r->hash == hash && r->kind == item->kind && r->len == item->len &&
-			memcmp(r->path, item->path, item->len) == 0))
+			    memcmp(r->path, item->path, item->len) == 0))
 		r = r->next;
 	return r;
 }
 
-static struct record *insert(struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
+static struct record *insert(
+	struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
 {
 	uint64_t bytes = sizeof(struct record) + item->len + 1 + OVERHEAD;
-	struct record *r = s->bytes + bytes <= s->max_bytes ? calloc(1, sizeof(*r) + item->len + 1) : NULL;
+	struct record *r =
+		s->bytes + bytes <= s->max_bytes ? calloc(1, sizeof(*r) + item->len + 1) : NULL;
 
 	if (!r)
 		return NULL;
@@ -112,14 +117,20 @@ static struct record *insert(struct cop_manifest_set *s, uint64_t hash, const st
 
 static void load(const struct record *r, struct cop_manifest_item *item)
 {
-	*item = (struct cop_manifest_item){.kind = (enum cop_manifest_kind)r->kind, .path = r->path, .len = r->len,
-		.size = r->size, .mtime_s = r->mtime_s, .mtime_nsec = r->mtime_nsec, .ranges = r->ranges};
+	*item = (struct cop_manifest_item){.kind = (enum cop_manifest_kind)r->kind,
+		.path = r->path,
+		.len = r->len,
+		.size = r->size,
+		.mtime_s = r->mtime_s,
+		.mtime_nsec = r->mtime_nsec,
+		.ranges = r->ranges};
 	if (r->ranges)
 		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
 }
 
 /* Without room for them, the ranges become the one that holds them all. */
-static void store(struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
+static void store(
+	struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
 {
 	size_t bytes = COP_MANIFEST_RANGES_MAX * sizeof(*r->more);
 
@@ -131,12 +142,14 @@ static void store(struct cop_manifest_set *s, struct record *r, const struct cop
 	if (r->more) {
 		memcpy(r->more, item->range, item->ranges * sizeof(*r->more));
 	} else if (item->ranges) {
-		r->one = (struct cop_range){item->range[0].start, item->range[item->ranges - 1].end};
+		r->one =
+			(struct cop_range){item->range[0].start, item->range[item->ranges - 1].end};
 		r->ranges = 1;
 	}
 }
 
-static void merge(struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item, uint64_t order)
+static void merge(struct cop_manifest_set *s, struct record *r,
+	const struct cop_manifest_item *item, uint64_t order)
 {
 	struct cop_manifest_item both;
 
@@ -147,8 +160,8 @@ static void merge(struct cop_manifest_set *s, struct record *r, const struct cop
 	r->mtime_s = item->mtime_s;
 	r->mtime_nsec = item->mtime_nsec;
 	/* Most reads go on where one ended, or repeat it. */
-	if (r->ranges == 1 && !r->more && item->ranges == 1 && item->range[0].start >= r->one.start &&
-	    item->range[0].start <= r->one.end) {
+	if (r->ranges == 1 && !r->more && item->ranges == 1 &&
+		item->range[0].start >= r->one.start && item->range[0].start <= r->one.end) {
 		r->one.end = COP_MAX(r->one.end, item->range[0].end);
 		return;
 	}
@@ -158,12 +171,14 @@ static void merge(struct cop_manifest_set *s, struct record *r, const struct cop
 	store(s, r, &both);
 }
 
-int cop_manifest_set_add(struct cop_manifest_set *s, const struct cop_manifest_item *item, uint64_t order)
+int cop_manifest_set_add(
+	struct cop_manifest_set *s, const struct cop_manifest_item *item, uint64_t order)
 {
 	uint64_t hash = cop_hash64(item->path, item->len, item->kind);
 	struct record *r;
 
-	if (!cop_manifest_path_ok(item->path, item->len) || (!item->len && item->kind != COP_MANIFEST_DIR))
+	if (!cop_manifest_path_ok(item->path, item->len) ||
+		(!item->len && item->kind != COP_MANIFEST_DIR))
 		return -EINVAL;
 	pthread_mutex_lock(&s->lock);
 	r = find(s, hash, item);
@@ -229,7 +244,8 @@ static struct record **sorted(struct cop_manifest_set *s, size_t *count)
 	return all;
 }
 
-int cop_manifest_set_each(struct cop_manifest_set *s, int (*fn)(void *arg, struct cop_manifest_item *item), void *arg)
+int cop_manifest_set_each(
+	struct cop_manifest_set *s, int (*fn)(void *arg, struct cop_manifest_item *item), void *arg)
 {
 	size_t n;
 	struct record **all = sorted(s, &n);

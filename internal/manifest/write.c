@@ -16,7 +16,8 @@ static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
 	cop_buf_str(out, "\n");
 }
 
-/* Decimal seconds. Of a time before the epoch the fraction counts towards it, as it stands after a minus sign. */
+/* Decimal seconds. Of a time before the epoch the fraction counts towards it, as it stands after a
+ * minus sign. */
 static void add_time(struct cop_buf *out, int64_t s, uint32_t nsec)
 {
 	bool minus = s < 0;
@@ -46,7 +47,8 @@ void cop_manifest_add(struct cop_buf *out, const struct cop_manifest_item *item)
 	cop_buf_printf(out, "f %" PRIu64 " ", item->size);
 	add_time(out, item->mtime_s, item->mtime_nsec);
 	for (unsigned i = 0; i < item->ranges; i++)
-		cop_buf_printf(out, "%s%" PRIu64 "-%" PRIu64, i ? "," : "", item->range[i].start, item->range[i].end);
+		cop_buf_printf(out, "%s%" PRIu64 "-%" PRIu64, i ? "," : "", item->range[i].start,
+			item->range[i].end);
 	if (!item->ranges)
 		cop_buf_str(out, "-");
 	add_path(out, item);

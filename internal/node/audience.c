@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may still look at the mount of a node that died: the programs of its job on this machine. Which those are:
+/* Who may still look at the mount of a node that died: the programs of its job on this machine.
+ * Which those are:
  *
- *   - where a scheduler started the node, the processes that have the job's number in their environment (environ(5)); between two of
- *     its launches a machine of the job may have none;
+ *   - where a scheduler started the node, the processes that have the job's number in their
+ * environment (environ(5)); between two of its launches a machine of the job may have none;
  *   - else those of the session in which the command was given (setsid(2)): a shell, or a script;
- *   - else, where that session was only there for the command (ssh, pdsh), all of this user's. On a machine where the user has other
- *     business that tells little, so it holds for a day.
+ *   - else, where that session was only there for the command (ssh, pdsh), all of this user's. On a
+ * machine where the user has other business that tells little, so it holds for a day.
  *
  * Nodes and guards, of whatever job, do not count: they look at nothing. */
 #include "node/node_priv.h"
@@ -30,7 +31,9 @@ static void find_job(struct audience *a)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names) && !a->mark[0]; i++) {
 		const char *id = getenv(names[i]);
 
-		if (!id || !*id || snprintf(a->mark, sizeof(a->mark), "%s=%s", names[i], id) >= (int)sizeof(a->mark))
+		if (!id || !*id ||
+			snprintf(a->mark, sizeof(a->mark), "%s=%s", names[i], id) >=
+				(int)sizeof(a->mark))
 			a->mark[0] = '\0';
 		else if (i == 0)
 			a->slurm_job = a->mark + strlen(names[i]) + 1;
@@ -99,7 +102,8 @@ pid_t cop_node_audience_one(const struct audience *a)
 	pid_t found = 0;
 
 	while (proc && !found && (d = readdir(proc)))
-		if (isdigit((unsigned char)d->d_name[0]) && belongs(a, d->d_name) && is_program(a, d->d_name))
+		if (isdigit((unsigned char)d->d_name[0]) && belongs(a, d->d_name) &&
+			is_program(a, d->d_name))
 			found = (pid_t)atoi(d->d_name);
 	if (proc)
 		closedir(proc);

@@ -33,7 +33,8 @@ static void put_pid(int fd)
 		_exit(1);
 }
 
-/* A program with this word in its environment, in a session of its own; it ends when it is killed. */
+/* A program with this word in its environment, in a session of its own; it ends when it is killed.
+ */
 static pid_t start(const char *word)
 {
 	char *argv[] = {"sleep", "600", NULL}, *envp[] = {(char *)word, NULL};
@@ -176,10 +177,14 @@ static void nodes_and_guards_do_not_count_nor_who_has_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(programs_of_a_scheduler_s_job_are_known_by_their_environment, no_job),
-		cmocka_unit_test_setup(the_next_program_of_a_job_may_come_within_ten_minutes, no_job),
+		cmocka_unit_test_setup(
+			programs_of_a_scheduler_s_job_are_known_by_their_environment, no_job),
+		cmocka_unit_test_setup(
+			the_next_program_of_a_job_may_come_within_ten_minutes, no_job),
 		cmocka_unit_test_setup(without_a_job_it_is_the_session_and_then_nobody, no_job),
-		cmocka_unit_test_setup(a_session_that_was_only_for_the_command_leaves_all_of_the_user_for_a_day, no_job),
+		cmocka_unit_test_setup(
+			a_session_that_was_only_for_the_command_leaves_all_of_the_user_for_a_day,
+			no_job),
 		cmocka_unit_test_setup(nodes_and_guards_do_not_count_nor_who_has_ended, no_job),
 	};
 

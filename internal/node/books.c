@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address books: the site's, from which this job's hosts are taken, and what the root leaves in the job directory of what it was told. */
+/* Address books: the site's, from which this job's hosts are taken, and what the root leaves in the
+ * job directory of what it was told. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@ int cop_node_load_book(struct cop_node *n, struct cop_err *err)
 	n->book = calloc(n->hosts.count, sizeof(char *));
 	if (!n->book)
 		return cop_err_set(err, ENOMEM, "out of memory for the address book");
-	return cop_job_book_load(n->conf->address_book, &n->hosts, cop_fabric_net_device(n->conf->net_type), n->book, err);
+	return cop_job_book_load(n->conf->address_book, &n->hosts,
+		cop_fabric_net_device(n->conf->net_type), n->book, err);
 }
 
 /* The facility's book as it stands: two jobs that differ may have had different books. */
@@ -28,7 +30,8 @@ static int copy_book(const char *from, const char *to, struct cop_err *err)
 	int rc = cop_read_file(from, BOOK_MAX, &text, &len);
 
 	if (rc)
-		return cop_err_set(err, -rc, "cannot read the address book %s: %s", from, strerror(-rc));
+		return cop_err_set(
+			err, -rc, "cannot read the address book %s: %s", from, strerror(-rc));
 	rc = cop_write_file(to, text, len, 0644);
 	free(text);
 	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", to, strerror(-rc)) : 0;
@@ -79,8 +82,10 @@ static void fill(char **into, char **from, uint32_t count)
 	}
 }
 
-/* A root that was started again knows itself, and who was started again as well; the others are where its books of before say. */
-static int fill_from_files(struct cop_node *n, struct known *k, const char *book, const char *table, struct cop_err *err)
+/* A root that was started again knows itself, and who was started again as well; the others are
+ * where its books of before say. */
+static int fill_from_files(struct cop_node *n, struct known *k, const char *book, const char *table,
+	struct cop_err *err)
 {
 	char **was = k->missing ? calloc(k->count, sizeof(char *)) : NULL;
 	int rc;
@@ -122,11 +127,18 @@ static int write_alone(const char *path, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
-/* For commands that are none of the nodes (guest.c). Who is alone has a socket, which is reached on its own machine. */
+/* For commands that are none of the nodes (guest.c). Who is alone has a socket, which is reached on
+ * its own machine. */
 static int write_tree(struct cop_node *n, const struct gathered *stopped, struct cop_err *err)
 {
-	struct cop_job_tree t = {.stopped = stopped && !stopped->missing, .insecure = n->conf->insecure, .book = n->book != NULL, .terms = n->terms,
-		.fanout = n->topo.fanout, .trees = n->topo.stripes, .peer_timeout_ms = n->conf->peer_timeout_ms, .hosts = n->hosts};
+	struct cop_job_tree t = {.stopped = stopped && !stopped->missing,
+		.insecure = n->conf->insecure,
+		.book = n->book != NULL,
+		.terms = n->terms,
+		.fanout = n->topo.fanout,
+		.trees = n->topo.stripes,
+		.peer_timeout_ms = n->conf->peer_timeout_ms,
+		.hosts = n->hosts};
 	char key[COP_CTL_KEY_MAX + 1], name[256] = "localhost", file[sizeof(t.secret_file)];
 	struct cop_job_host alone = {.name = name, .port = COP_JOB_PORT};
 
@@ -134,7 +146,8 @@ static int write_tree(struct cop_node *n, const struct gathered *stopped, struct
 		t.left[t.left_count++] = stopped->lost[i];
 	snprintf(t.net_type, sizeof(t.net_type), "%s", n->conf->net_type);
 	snprintf(t.source, sizeof(t.source), "%s", n->source);
-	if (n->conf->secret_file && strlen(n->conf->secret_file) < sizeof(file) && realpath(n->conf->secret_file, file))
+	if (n->conf->secret_file && strlen(n->conf->secret_file) < sizeof(file) &&
+		realpath(n->conf->secret_file, file))
 		snprintf(t.secret_file, sizeof(t.secret_file), "%s", file);
 	if (n->topo.nodes == 1) {
 		gethostname(name, sizeof(name) - 1);
@@ -150,7 +163,8 @@ void cop_node_write_tree(struct cop_node *n, const struct gathered *stopped)
 	struct cop_err err = {0};
 
 	_Static_assert(MISSING_NAMED <= COP_JOB_TREE_LEFT, "who is named is written");
-	if (n->job_dir[0] && (!stopped || stopped->missing <= MISSING_NAMED) && write_tree(n, stopped, &err))
+	if (n->job_dir[0] && (!stopped || stopped->missing <= MISSING_NAMED) &&
+		write_tree(n, stopped, &err))
 		cop_log_warn("%s", err.text);
 }
 
@@ -165,7 +179,8 @@ static int write_addresses(struct cop_node *n, struct known *k, struct cop_err *
 	if (!rc)
 		rc = cop_job_book_write(book, &n->hosts, k->address, err);
 	if (!rc)
-		rc = n->book ? copy_book(n->conf->address_book, table, err) : write_table(n, k, table, err);
+		rc = n->book ? copy_book(n->conf->address_book, table, err)
+			     : write_table(n, k, table, err);
 	return rc;
 }
 
@@ -180,7 +195,8 @@ void cop_node_write_books(struct cop_node *n)
 	if (!n->job_dir[0])
 		return;
 	snprintf(path, sizeof(path), "%s/logs/node_file.txt", n->job_dir);
-	if (n->hosts.count ? cop_job_node_file_write(path, &n->hosts, &err) : write_alone(path, &err))
+	if (n->hosts.count ? cop_job_node_file_write(path, &n->hosts, &err)
+			   : write_alone(path, &err))
 		cop_log_warn("%s", err.text);
 	if (!n->hosts.count)
 		return;
@@ -189,6 +205,8 @@ void cop_node_write_books(struct cop_node *n)
 	else if (write_addresses(n, &known, &err))
 		cop_log_warn("%s", err.text);
 	known_fini(&known);
-	/* From the start of this node: most of it is waiting for the others to tell their addresses. */
-	cop_log_info("prepared address book generation took %llu s", (unsigned long long)(cop_now_ns() - n->started_ns) / 1000000000);
+	/* From the start of this node: most of it is waiting for the others to tell their
+	 * addresses. */
+	cop_log_info("prepared address book generation took %llu s",
+		(unsigned long long)(cop_now_ns() - n->started_ns) / 1000000000);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `copper mount --check`, `copper serve --check`: everything that a start needs, looked at one by one with the functions that the start itself uses, so that
- * the sentences are the same. Nothing is mounted or waited for, and nothing made but the folder of control sockets; the endpoint and the
- * port are opened and closed again. A check that cannot be made because an earlier one failed is left out. */
+/* `copper mount --check`, `copper serve --check`: everything that a start needs, looked at one by
+ * one with the functions that the start itself uses, so that the sentences are the same. Nothing is
+ * mounted or waited for, and nothing made but the folder of control sockets; the endpoint and the
+ * port are opened and closed again. A check that cannot be made because an earlier one failed is
+ * left out. */
 #include "node/check_priv.h"
 
 #include <errno.h>
@@ -28,7 +30,9 @@ void cop_check_say(struct check *c, const char *name, enum check_state state, co
 		cop_buf_printf(c->out, "%-8s %-12s %s\n", words[state], name, text);
 		return;
 	}
-	cop_buf_printf(c->out, "%s{\"name\":\"%s\",\"state\":\"%s\",\"text\":", c->count++ ? "," : "", name, words[state]);
+	cop_buf_printf(c->out,
+		"%s{\"name\":\"%s\",\"state\":\"%s\",\"text\":", c->count++ ? "," : "", name,
+		words[state]);
 	cop_buf_json_str(c->out, text, strlen(text));
 	cop_buf_str(c->out, "}");
 }
@@ -44,13 +48,15 @@ static void check_fuse(struct check *c)
 	if (cop_fs_check_machine(&err))
 		cop_check_say(c, "fuse", CHECK_FAILED, "%s", err.text);
 	else
-		cop_check_say(c, "fuse", CHECK_OK, "/dev/fuse opens, and %s", geteuid() ? "fusermount3 is there" : "this is root");
+		cop_check_say(c, "fuse", CHECK_OK, "/dev/fuse opens, and %s",
+			geteuid() ? "fusermount3 is there" : "this is root");
 	if (!c->node->conf->allow_other)
 		return;
 	if (cop_fs_check_allow_other(&err))
 		cop_check_say(c, "allow_other", CHECK_FAILED, "%s", err.text);
 	else
-		cop_check_say(c, "allow_other", CHECK_OK, "%s", geteuid() ? "/etc/fuse.conf has user_allow_other" : "root may");
+		cop_check_say(c, "allow_other", CHECK_OK, "%s",
+			geteuid() ? "/etc/fuse.conf has user_allow_other" : "root may");
 }
 
 static void check_kernel(struct check *c)
@@ -62,10 +68,12 @@ static void check_kernel(struct check *c)
 		return;
 	cop_fs_check_kernel(release, &lacks);
 	if (lacks.len)
-		cop_check_say(c, "kernel", CHECK_WARNING, "Linux %s is too old for %s, unless its vendor added them: it works, but more requests reach the node; 5.14 has all",
+		cop_check_say(c, "kernel", CHECK_WARNING,
+			"Linux %s is too old for %s, unless its vendor added them: it works, but more requests reach the node; 5.14 has all",
 			release, lacks.data);
 	else
-		cop_check_say(c, "kernel", CHECK_OK, "Linux %s has all that the mount asks for", release);
+		cop_check_say(
+			c, "kernel", CHECK_OK, "Linux %s has all that the mount asks for", release);
 	cop_buf_free(&lacks);
 }
 
@@ -75,7 +83,8 @@ bool cop_node_is_shared(const char *mountpoint, struct cop_err *why)
 
 	if (cop_mount_type(mountpoint, type) || !cop_mount_is_shared(type))
 		return false;
-	cop_err_set(why, EREMOTE, "%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
+	cop_err_set(why, EREMOTE,
+		"%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
 		mountpoint, type);
 	return true;
 }
@@ -103,12 +112,15 @@ static void check_source(struct check *c)
 	struct cop_err err = {0};
 
 	if (!realpath(n->conf->source, n->source))
-		cop_check_say(c, "source", CHECK_FAILED, "--source %s: %s", n->conf->source, strerror(errno));
+		cop_check_say(c, "source", CHECK_FAILED, "--source %s: %s", n->conf->source,
+			strerror(errno));
 	else if (cop_origin_open(&conf, &o, &err))
 		cop_check_say(c, "source", CHECK_FAILED, "%s", err.text);
 	else
-		cop_check_say(c, "source", CHECK_OK, "%s can be read%s", n->source, strcmp(n->source, "/") ? "" :
-			"; a --source without /proc and /tmp below it saves requests");
+		cop_check_say(c, "source", CHECK_OK, "%s can be read%s", n->source,
+			strcmp(n->source, "/")
+				? ""
+				: "; a --source without /proc and /tmp below it saves requests");
 	cop_origin_close(o);
 }
 
@@ -143,13 +155,17 @@ static void check_job_dir(struct check *c)
 	snprintf(path, sizeof(path), "%s", dir);
 	cut_to_existing(path);
 	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-		cop_check_say(c, "job_dir", CHECK_FAILED, "%s is not a directory; choose one that all nodes share", path);
+		cop_check_say(c, "job_dir", CHECK_FAILED,
+			"%s is not a directory; choose one that all nodes share", path);
 	else if (access(path, W_OK | X_OK))
-		cop_check_say(c, "job_dir", CHECK_FAILED, "%s: %s; choose a directory that you may write to and all nodes share", path, strerror(errno));
+		cop_check_say(c, "job_dir", CHECK_FAILED,
+			"%s: %s; choose a directory that you may write to and all nodes share",
+			path, strerror(errno));
 	else if (!strcmp(path, dir) && cop_job_dir_check(dir, &err))
 		cop_check_say(c, "job_dir", CHECK_FAILED, "%s", err.text);
 	else
-		cop_check_say(c, "job_dir", CHECK_OK, strcmp(path, dir) ? "%s will be made" : "%s can be written", dir);
+		cop_check_say(c, "job_dir", CHECK_OK,
+			strcmp(path, dir) ? "%s will be made" : "%s can be written", dir);
 }
 
 static void check_hosts(struct check *c)
@@ -163,10 +179,12 @@ static void check_hosts(struct check *c)
 	}
 	c->nodes = n->hosts.count ? n->hosts.count : 1;
 	if (n->hosts.count == 0)
-		cop_check_say(c, "hosts", CHECK_OK, "no --hosts and no scheduler: a tree of one node");
+		cop_check_say(
+			c, "hosts", CHECK_OK, "no --hosts and no scheduler: a tree of one node");
 	else
-		cop_check_say(c, "hosts", CHECK_OK, "%u from %s; this is rank %u, %s", c->nodes, n->hosts.origin ? n->hosts.origin : "--hosts",
-			n->rank, cop_node_host(n, n->rank));
+		cop_check_say(c, "hosts", CHECK_OK, "%u from %s; this is rank %u, %s", c->nodes,
+			n->hosts.origin ? n->hosts.origin : "--hosts", n->rank,
+			cop_node_host(n, n->rank));
 }
 
 /* What rank 0 makes when it starts is not made here. */
@@ -174,28 +192,34 @@ static bool will_be_made(const struct cop_conf *conf)
 {
 	const char *text = getenv("COPPER_SECRET");
 
-	return !conf->secret_file && !(text && *text) && conf->job_dir && cop_job_secret_to_come(conf->job_dir);
+	return !conf->secret_file && !(text && *text) && conf->job_dir &&
+	       cop_job_secret_to_come(conf->job_dir);
 }
 
 static void check_secret(struct check *c)
 {
 	const struct cop_conf *conf = c->node->conf;
 	struct cop_node *n = c->node;
-	struct cop_job_secret_from from = {.file = conf->secret_file, .job_dir = conf->job_dir, .rank = n->rank ? n->rank : 1};
+	struct cop_job_secret_from from = {
+		.file = conf->secret_file, .job_dir = conf->job_dir, .rank = n->rank ? n->rank : 1};
 	struct cop_err err = {0};
 
 	if (c->nodes <= 1)
 		return;
 	if (conf->insecure)
-		cop_check_say(c, "secret", CHECK_WARNING, "--insecure: whoever reaches the ports of this job can ask and answer");
+		cop_check_say(c, "secret", CHECK_WARNING,
+			"--insecure: whoever reaches the ports of this job can ask and answer");
 	else if (will_be_made(conf))
-		cop_check_say(c, "secret", CHECK_OK, "rank 0 will make %s/secret, which all nodes must see", conf->job_dir);
+		cop_check_say(c, "secret", CHECK_OK,
+			"rank 0 will make %s/secret, which all nodes must see", conf->job_dir);
 	else if (cop_job_secret(&from, &n->secret, &err))
 		cop_check_say(c, "secret", CHECK_FAILED, "%s", err.text);
 	else if (!n->secret.data)
-		cop_check_say(c, "secret", CHECK_FAILED, "several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR)");
+		cop_check_say(c, "secret", CHECK_FAILED,
+			"several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR)");
 	else if (cop_wire_secret_from(n->secret.data, n->secret.len, &n->wire_secret))
-		cop_check_say(c, "secret", CHECK_FAILED, "the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
+		cop_check_say(c, "secret", CHECK_FAILED,
+			"the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
 	else
 		cop_check_say(c, "secret", CHECK_OK, "there, and nobody else may read it");
 }
@@ -221,10 +245,13 @@ static void check_cpus(struct check *c)
 	if (!bound)
 		cop_cpus_list(&now);
 	if (bound)
-		cop_check_say(c, "cpus", CHECK_WARNING, "bound to %s of %s by what started this: if the application runs there, give -b LIST, or "
-			"start the node unbound (mpiexec or srun --cpu-bind=none)", now.data, all.data);
+		cop_check_say(c, "cpus", CHECK_WARNING,
+			"bound to %s of %s by what started this: if the application runs there, give -b LIST, or "
+			"start the node unbound (mpiexec or srun --cpu-bind=none)",
+			now.data, all.data);
 	else if (!cpus || strcmp(cpus, "near") == 0)
-		cop_check_say(c, "cpus", CHECK_OK, "the node may run on %s", now.data ? now.data : "any");
+		cop_check_say(
+			c, "cpus", CHECK_OK, "the node may run on %s", now.data ? now.data : "any");
 	else if (cop_cpus_pin(cpus, &err))
 		cop_check_say(c, "cpus", CHECK_FAILED, "--cpus %s: %s", cpus, err.text);
 	else
@@ -238,8 +265,17 @@ static void check_cpus(struct check *c)
 static void run(struct check *c)
 {
 	static void (*const checks[])(struct check *) = {
-		check_fuse, check_kernel, check_mountpoint, check_source, check_job_dir, check_hosts, check_secret,
-		cop_check_network, check_cpus, cop_check_memory, check_control,
+		check_fuse,
+		check_kernel,
+		check_mountpoint,
+		check_source,
+		check_job_dir,
+		check_hosts,
+		check_secret,
+		cop_check_network,
+		check_cpus,
+		cop_check_memory,
+		check_control,
 	};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(checks); i++)
@@ -268,11 +304,13 @@ int cop_node_check(const struct cop_conf *conf, struct cop_buf *out)
 		cop_buf_str(out, "{\"checks\":[");
 	run(&c);
 	if (conf->json)
-		cop_buf_printf(out, "],\"warnings\":%u,\"failed\":%u,\"ok\":%s}\n", c.warnings, c.failed, c.failed ? "false" : "true");
+		cop_buf_printf(out, "],\"warnings\":%u,\"failed\":%u,\"ok\":%s}\n", c.warnings,
+			c.failed, c.failed ? "false" : "true");
 	else if (c.failed)
 		cop_buf_printf(out, "not ready: %u failed\n", c.failed);
 	else
-		cop_buf_printf(out, c.warnings ? "ready, with %u warnings\n" : "ready\n", c.warnings);
+		cop_buf_printf(
+			out, c.warnings ? "ready, with %u warnings\n" : "ready\n", c.warnings);
 	release(n);
 	return out->failed ? -ENOMEM : (int)c.failed;
 }

@@ -38,7 +38,8 @@ static void check_book(struct check *c)
 		free(n->book);
 		n->book = NULL;
 	} else {
-		cop_check_say(c, "address_book", CHECK_OK, "%s has all %u hosts", n->conf->address_book, c->nodes);
+		cop_check_say(c, "address_book", CHECK_OK, "%s has all %u hosts",
+			n->conf->address_book, c->nodes);
 	}
 }
 
@@ -61,18 +62,24 @@ static void check_port(struct check *c, const char *address)
 		rc = cop_rendezvous_start(&conf, &r, &err);
 	}
 	if (rc == -EADDRINUSE)
-		cop_job_port_holder(conf.self->name, conf.at_second_port ? conf.self->second_port : conf.self->port, holder, sizeof(holder));
+		cop_job_port_holder(conf.self->name,
+			conf.at_second_port ? conf.self->second_port : conf.self->port, holder,
+			sizeof(holder));
 	if (rc)
-		cop_check_say(c, "port", CHECK_FAILED, "%s%s%s", err.text, *holder ? "; it is taken by " : "", holder);
+		cop_check_say(c, "port", CHECK_FAILED, "%s%s%s", err.text,
+			*holder ? "; it is taken by " : "", holder);
 	else
-		cop_check_say(c, "port", CHECK_OK, "TCP port %u is free; the other hosts must reach it", cop_rendezvous_port(r));
+		cop_check_say(c, "port", CHECK_OK,
+			"TCP port %u is free; the other hosts must reach it",
+			cop_rendezvous_port(r));
 	cop_rendezvous_stop(r);
 }
 
 /* An address that only this machine can reach, where the others do not run on it too. */
 static bool is_lonely(const struct check *c, const char *address)
 {
-	return c->nodes > 1 && strstr(address, "://127.") && strncmp(cop_node_host(c->node, c->node->rank), "127.", 4) != 0;
+	return c->nodes > 1 && strstr(address, "://127.") &&
+	       strncmp(cop_node_host(c->node, c->node->rank), "127.", 4) != 0;
 }
 
 static void tell_address(struct check *c, const struct cop_fabric *f)
@@ -82,11 +89,14 @@ static void tell_address(struct check *c, const struct cop_fabric *f)
 
 	cop_fabric_list_providers(have, sizeof(have));
 	if (is_lonely(c, address))
-		cop_check_say(c, "network", CHECK_WARNING, "the address would be %s, which other machines cannot reach: this host's name means that here; name the interface, as -n tcp://eth0",
+		cop_check_say(c, "network", CHECK_WARNING,
+			"the address would be %s, which other machines cannot reach: this host's name means that here; name the interface, as -n tcp://eth0",
 			address);
 	else
-		cop_check_say(c, "network", CHECK_OK, "provider %s, network %s, address %s%s; providers here: %s", cop_fabric_provider(f),
-			*network ? network : "without a name", address, c->node->book ? "" : " (the port changes)", have);
+		cop_check_say(c, "network", CHECK_OK,
+			"provider %s, network %s, address %s%s; providers here: %s",
+			cop_fabric_provider(f), *network ? network : "without a name", address,
+			c->node->book ? "" : " (the port changes)", have);
 }
 
 void cop_node_providers(char *out, size_t size)
@@ -97,7 +107,8 @@ void cop_node_providers(char *out, size_t size)
 void cop_check_network(struct check *c)
 {
 	struct cop_node *n = c->node;
-	struct cop_fabric_conf conf = {.net_type = n->conf->net_type, .events = {NULL, ignore_message, ignore_tick}};
+	struct cop_fabric_conf conf = {
+		.net_type = n->conf->net_type, .events = {NULL, ignore_message, ignore_tick}};
 	struct cop_fabric *f = NULL;
 	struct cop_err err = {0};
 
@@ -107,8 +118,8 @@ void cop_check_network(struct check *c)
 		conf.address = n->book ? n->book[n->rank] : NULL;
 	}
 	if (cop_fabric_open(&conf, &f, &err)) {
-		cop_check_say(c, "network", c->nodes == 1 ? CHECK_WARNING : CHECK_FAILED, "%s%s", err.text,
-			c->nodes == 1 ? " (one node alone needs none)" : "");
+		cop_check_say(c, "network", c->nodes == 1 ? CHECK_WARNING : CHECK_FAILED, "%s%s",
+			err.text, c->nodes == 1 ? " (one node alone needs none)" : "");
 		return;
 	}
 	tell_address(c, f);
@@ -135,7 +146,8 @@ static bool file_number(const char *path, const char *key, uint64_t *out)
 void cop_check_memory(struct check *c)
 {
 	char note[COP_NODE_NOTE_SIZE], want[16], have[16];
-	uint64_t cache = cop_node_cache_bytes(c->node->conf, note), available, limit = cop_memory_limit("");
+	uint64_t cache = cop_node_cache_bytes(c->node->conf, note), available,
+		 limit = cop_memory_limit("");
 
 	cop_format_size(cache, want);
 	if (note[0])
@@ -143,11 +155,14 @@ void cop_check_memory(struct check *c)
 	else if (!file_number("/proc/meminfo", "MemAvailable:", &available))
 		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s", want);
 	else if (cache > (available *= 1024))
-		cop_check_say(c, "memory", CHECK_WARNING, "the cache may grow to %s, and %s is available now: give a smaller --cache-size", want,
-			cop_format_size(available, have));
+		cop_check_say(c, "memory", CHECK_WARNING,
+			"the cache may grow to %s, and %s is available now: give a smaller --cache-size",
+			want, cop_format_size(available, have));
 	else if (limit < available)
-		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s of the %s that this job may use in all", want,
+		cop_check_say(c, "memory", CHECK_OK,
+			"the cache may grow to %s of the %s that this job may use in all", want,
 			cop_format_size(limit, have));
 	else
-		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s of %s available", want, cop_format_size(available, have));
+		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s of %s available",
+			want, cop_format_size(available, have));
 }

@@ -15,7 +15,8 @@ struct check {
 };
 
 /* One line, or one JSON object. */
-void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...) COP_PRINTF(4, 5);
+void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
+	COP_PRINTF(4, 5);
 
 /* check_machine.c */
 void cop_check_network(struct check *c);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What may wait for a disk is done by the main thread, which has nothing else to do while the node lives. */
+/* What may wait for a disk is done by the main thread, which has nothing else to do while the node
+ * lives. */
 #include "node/node_priv.h"
 
-/* Clients of the control socket and requests of other nodes are bounded already; this is what they may have here together. */
+/* Clients of the control socket and requests of other nodes are bounded already; this is what they
+ * may have here together. */
 #define CHORES_MAX 256
 
 bool cop_node_chore(struct cop_node *n, struct chore *c)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cluster files, out of the sums that came up the tree: the same numbers that copper aggregate finds in the files of the nodes,
- * and beside them what only the sums know: quantiles over all nodes, their counters, their most used paths. */
+/* The cluster files, out of the sums that came up the tree: the same numbers that copper aggregate
+ * finds in the files of the nodes, and beside them what only the sums know: quantiles over all
+ * nodes, their counters, their most used paths. */
 #include "node/node_priv.h"
 
 #include <dirent.h>
@@ -31,7 +32,8 @@ static int add_metric(void *arg, const char *metric, const char *value)
 	return rc < 0 ? rc : 0;
 }
 
-static int fill(struct cop_report_cluster *c, const struct cop_prof_sum *s, const struct cop_stats *stats)
+static int fill(
+	struct cop_report_cluster *c, const struct cop_prof_sum *s, const struct cop_stats *stats)
 {
 	int rc = cop_prof_each_metric(s, add_metric, c);
 
@@ -44,13 +46,15 @@ static int fill(struct cop_report_cluster *c, const struct cop_prof_sum *s, cons
 		cop_prof_sum_op(s, op, &sum);
 		if (!sum.calls)
 			continue;
-		row = (struct cop_report_op){sum.calls, sum.outcome[COP_PROF_HIT], sum.outcome[COP_PROF_MISS],
-			sum.outcome[COP_PROF_NEGATIVE], (double)sum.latency_us / 1e6};
+		row = (struct cop_report_op){sum.calls, sum.outcome[COP_PROF_HIT],
+			sum.outcome[COP_PROF_MISS], sum.outcome[COP_PROF_NEGATIVE],
+			(double)sum.latency_us / 1e6};
 		rc = cop_report_cluster_op(c, cop_prof_op_name(op), &row);
 	}
 	cop_report_cluster_ranks(c, cop_prof_sum_nodes(s));
 	if (!rc)
-		rc = cop_report_cluster_classes(c, cop_prof_sum_classes(s), cop_prof_sum_ttl(s, COP_PROF_SERVE) > 0);
+		rc = cop_report_cluster_classes(
+			c, cop_prof_sum_classes(s), cop_prof_sum_ttl(s, COP_PROF_SERVE) > 0);
 	return rc;
 }
 
@@ -61,17 +65,22 @@ static void note(const struct cop_node *n, const struct gathered *g, struct cop_
 	uint32_t named = COP_MIN(g->missing, (uint32_t)MISSING_NAMED);
 
 	if (nodes < n->topo.nodes)
-		cop_buf_printf(out, "- Nodes of the job that are not in these sums: `%" PRIu64 "` (dead, stopped before, or started without a profile)\n",
+		cop_buf_printf(out,
+			"- Nodes of the job that are not in these sums: `%" PRIu64
+			"` (dead, stopped before, or started without a profile)\n",
 			n->topo.nodes - nodes);
 	for (uint32_t i = 0; i < named; i++)
-		cop_buf_printf(out, "%s`%s` (rank %" PRIu32 ")", i ? ", " : "- Nodes that did not answer: ", cop_node_host(n, g->lost[i]), g->lost[i]);
+		cop_buf_printf(out, "%s`%s` (rank %" PRIu32 ")",
+			i ? ", " : "- Nodes that did not answer: ", cop_node_host(n, g->lost[i]),
+			g->lost[i]);
 	if (g->missing > named)
 		cop_buf_printf(out, " and %" PRIu32 " more", g->missing - named);
 	if (named)
 		cop_buf_str(out, "\n");
 }
 
-static int write_into(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c, const char *dir, struct cop_err *err)
+static int write_into(struct cop_node *n, const struct gathered *g,
+	const struct cop_report_cluster *c, const char *dir, struct cop_err *err)
 {
 	char input[sizeof(n->job_dir) + 32];
 	struct cop_buf missing = {0};
@@ -98,7 +107,8 @@ static void clear_away(const char *dir)
 }
 
 /* There are no sums anywhere else once the nodes have ended. */
-static void keep_elsewhere(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c, struct cop_err *err)
+static void keep_elsewhere(struct cop_node *n, const struct gathered *g,
+	const struct cop_report_cluster *c, struct cop_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
 	struct cop_err ignored = {0};
@@ -109,15 +119,20 @@ static void keep_elsewhere(struct cop_node *n, const struct gathered *g, const s
 	end = strrchr(why, ';');
 	if (end)
 		*end = '\0';
-	if (snprintf(dir, sizeof(dir), "%s/copper-sums-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp") >= (int)sizeof(dir) || !mkdtemp(dir))
+	if (snprintf(dir, sizeof(dir), "%s/copper-sums-XXXXXX",
+		    tmp && *tmp == '/' ? tmp : "/tmp") >= (int)sizeof(dir) ||
+		!mkdtemp(dir))
 		return;
 	if (write_into(n, g, c, dir, &ignored) == 0)
-		cop_err_set(err, err->code, "%.600s; the sums of %" PRIu64 " nodes are kept in %s on this host", why, cop_prof_sum_nodes(g->prof), dir);
+		cop_err_set(err, err->code,
+			"%.600s; the sums of %" PRIu64 " nodes are kept in %s on this host", why,
+			cop_prof_sum_nodes(g->prof), dir);
 	else
 		clear_away(dir);
 }
 
-static int write_files(struct cop_node *n, const struct gathered *g, const struct cop_report_cluster *c, struct cop_err *err)
+static int write_files(struct cop_node *n, const struct gathered *g,
+	const struct cop_report_cluster *c, struct cop_err *err)
 {
 	char dir[sizeof(n->job_dir) + 32];
 	int rc;
@@ -138,7 +153,8 @@ int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct 
 		return 0;
 	c = cop_report_cluster_new();
 	rc = c ? fill(c, g->prof, &g->stats) : -ENOMEM;
-	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files") : write_files(n, g, c, err);
+	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files")
+		: write_files(n, g, c, err);
 	cop_report_cluster_free(c);
 	if (rc)
 		cop_log_error("cluster files not written: %s", err->text);

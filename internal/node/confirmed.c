@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a node that has answered a stop: its answer has the sums of all below it, and they end with it. So it stays until the one that asked
- * has said that it holds them. One that says nothing is asked whether it is there at all: what asks for its state finds out who is dead, and who
- * only gets no processor (rpc). In the place of the dead the next living ancestor asks, as soon as it finds out too: that is waited for. */
+/* The end of a node that has answered a stop: its answer has the sums of all below it, and they end
+ * with it. So it stays until the one that asked has said that it holds them. One that says nothing
+ * is asked whether it is there at all: what asks for its state finds out who is dead, and who only
+ * gets no processor (rpc). In the place of the dead the next living ancestor asks, as soon as it
+ * finds out too: that is waited for. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -34,8 +36,8 @@ static struct asker *asker_of(struct cop_node *n, uint32_t rank)
 	return &n->asker[n->askers++];
 }
 
-/* Whether it may still come for the answer. A guest (guest.c) cannot be asked: it has no place where it could be looked up, and does not wait for
- * long. */
+/* Whether it may still come for the answer. A guest (guest.c) cannot be asked: it has no place
+ * where it could be looked up, and does not wait for long. */
 static bool is_there(struct cop_node *n, uint32_t rank)
 {
 	struct asker *a = rank < n->topo.nodes ? asker_of(n, rank) : NULL;
@@ -46,7 +48,9 @@ static bool is_there(struct cop_node *n, uint32_t rank)
 	if (!a->asked_ms || (atomic_load(&a->heard) && now - a->asked_ms >= DOUBT_MS)) {
 		a->asked_ms = now;
 		atomic_store(&a->heard, false);
-		cop_rpc_call(n->rpc, &(struct cop_rpc_call){.rank = rank, .op = OP_STATE, .done = heard, .arg = a});
+		cop_rpc_call(
+			n->rpc, &(struct cop_rpc_call){
+					.rank = rank, .op = OP_STATE, .done = heard, .arg = a});
 	}
 	return true;
 }
@@ -62,12 +66,14 @@ static unsigned count_there(struct cop_node *n, const uint32_t *rank, unsigned c
 
 void cop_node_confirmed(struct cop_node *n)
 {
-	uint64_t began = cop_now_ms(), now = began, there = began, orphan_ms = 2 * (uint64_t)n->conf->peer_timeout_ms;
+	uint64_t began = cop_now_ms(), now = began, there = began,
+		 orphan_ms = 2 * (uint64_t)n->conf->peer_timeout_ms;
 	unsigned count = 0;
 	uint32_t rank[ASKERS];
 	int look_ms = LOOK_MS_FIRST;
 
-	while (n->rpc && (count = cop_rpc_unconfirmed(n->rpc, rank, ASKERS)) && now - began < CONFIRM_MS && now - there < orphan_ms) {
+	while (n->rpc && (count = cop_rpc_unconfirmed(n->rpc, rank, ASKERS)) &&
+		now - began < CONFIRM_MS && now - there < orphan_ms) {
 		poll(NULL, 0, look_ms);
 		look_ms = COP_MIN(2 * look_ms, LOOK_MS_MOST);
 		now = cop_now_ms();
@@ -75,5 +81,8 @@ void cop_node_confirmed(struct cop_node *n)
 			there = now;
 	}
 	if (count)
-		cop_log_warn("whoever asked for the stop has not said that the answer came rank=%" PRIu32 " waited_ms=%" PRIu64, rank[0], now - began);
+		cop_log_warn(
+			"whoever asked for the stop has not said that the answer came rank=%" PRIu32
+			" waited_ms=%" PRIu64,
+			rank[0], now - began);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user can ask of a running node: commands on its control socket, and the same operations when they come
- * from another node.
+/* What a user can ask of a running node: commands on its control socket, and the same operations
+ * when they come from another node.
  *
- *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process | invalidate PATH
+ *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process |
+ * invalidate PATH
  */
 #include "node/node_priv.h"
 
@@ -87,7 +88,8 @@ static void table_command(struct cop_node *n, struct command *c, bool all)
 	struct cop_buf out = {0};
 
 	if (all) {
-		if (cop_node_gather(n, &(struct task){OP_TABLE, ""}, cop_topo_root(&n->topo, 0), all_table, c))
+		if (cop_node_gather(n, &(struct task){OP_TABLE, ""}, cop_topo_root(&n->topo, 0),
+			    all_table, c))
 			all_table(c, &nothing);
 		return;
 	}
@@ -102,7 +104,8 @@ static void stats_command(struct cop_node *n, struct command *c, bool all)
 	struct cop_buf out = {0};
 
 	if (all) {
-		if (cop_node_gather(n, &(struct task){OP_STATS, ""}, cop_topo_root(&n->topo, 0), all_stats, c))
+		if (cop_node_gather(n, &(struct task){OP_STATS, ""}, cop_topo_root(&n->topo, 0),
+			    all_stats, c))
 			all_stats(c, &nothing);
 		return;
 	}
@@ -155,7 +158,8 @@ static void invalidate_command(struct cop_node *n, struct command *c, const char
 
 	while (*path == '/')
 		path++;
-	if (cop_node_gather(n, &(struct task){OP_INVALIDATE, path}, cop_topo_root(&n->topo, 0), all_invalidated, c))
+	if (cop_node_gather(n, &(struct task){OP_INVALIDATE, path}, cop_topo_root(&n->topo, 0),
+		    all_invalidated, c))
 		all_invalidated(c, &nothing);
 }
 
@@ -164,7 +168,8 @@ static bool is_command(const char *line, const char *name, bool *more, const cha
 {
 	size_t len = strlen(name);
 
-	*more = strncmp(line, name, len) == 0 && line[len] == ' ' && strcmp(line + len + 1, with) == 0;
+	*more = strncmp(line, name, len) == 0 && line[len] == ' ' &&
+		strcmp(line + len + 1, with) == 0;
 	return *more || strcmp(line, name) == 0;
 }
 
@@ -198,7 +203,9 @@ static void obey(struct cop_node *n, struct cop_ctl_conn *conn, char *line)
 		invalidate_command(n, c, line + 11);
 	} else {
 		free(c);
-		cop_buf_printf(&out, "this node does not know the command '%s'; is it of another version?\n", line);
+		cop_buf_printf(&out,
+			"this node does not know the command '%s'; is it of another version?\n",
+			line);
 		cop_node_reply(conn, -EINVAL, &out);
 	}
 }
@@ -222,26 +229,33 @@ static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 static void socket_key(const struct cop_node *n, char *key, size_t size)
 {
 	if (n->conf->serve_only)
-		snprintf(key, size, "serve:%s:%u", n->hosts.count ? n->hosts.host[n->rank].name : "localhost",
-			n->hosts.count ? n->hosts.host[n->rank].port : n->conf->port ? n->conf->port : COP_JOB_PORT);
+		snprintf(key, size, "serve:%s:%u",
+			n->hosts.count ? n->hosts.host[n->rank].name : "localhost",
+			n->hosts.count  ? n->hosts.host[n->rank].port
+			: n->conf->port ? n->conf->port
+					: COP_JOB_PORT);
 	else
 		snprintf(key, size, "%s", n->mountpoint);
 }
 
-static int start_when_free(struct cop_node *n, const char *path, const char *key, struct cop_err *err)
+static int start_when_free(
+	struct cop_node *n, const char *path, const char *key, struct cop_err *err)
 {
 	uint64_t end = cop_now_ms() + COP_NODE_FREE_MS;
 	int rc;
 
-	while ((rc = cop_ctl_start(path, key, handle, n, &n->ctl, err)) == -EADDRINUSE && cop_now_ms() < end)
+	while ((rc = cop_ctl_start(path, key, handle, n, &n->ctl, err)) == -EADDRINUSE &&
+		cop_now_ms() < end)
 		poll(NULL, 0, 50);
 	if (rc == -EADDRINUSE)
-		cop_err_set(err, EADDRINUSE, "a copper node runs here as %s already (it listens at %s); end it with 'copper stop %s' before it is started again", key,
-			path, key);
+		cop_err_set(err, EADDRINUSE,
+			"a copper node runs here as %s already (it listens at %s); end it with 'copper stop %s' before it is started again",
+			key, path, key);
 	return rc;
 }
 
-int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE], char key[COP_CTL_KEY_MAX + 1], struct cop_err *err)
+int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
+	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE];
 	int rc = cop_ctl_dir(n->conf->runtime_dir, dir, sizeof(dir), err);
@@ -250,7 +264,10 @@ int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE], char
 		return rc;
 	socket_key(n, key, COP_CTL_KEY_MAX + 1);
 	rc = cop_ctl_path(dir, key, path, COP_CTL_PATH_SIZE);
-	return rc ? cop_err_set(err, -rc, "%s: the path of the control socket is too long; choose a shorter --runtime-dir", dir) : 0;
+	return rc ? cop_err_set(err, -rc,
+			    "%s: the path of the control socket is too long; choose a shorter --runtime-dir",
+			    dir)
+		  : 0;
 }
 
 int cop_node_control_start(struct cop_node *n, struct cop_err *err)

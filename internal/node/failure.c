@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that cannot start tells the others, who else would wait for it until the time is up. It may be that it has no network, or does
- * not even get so far; so it says so in the job directory. The root looks there, and whoever hears nothing
- * from above; all others hear it from the root, as the answer to their question for the go. When the tree is ready the file goes. */
+/* A node that cannot start tells the others, who else would wait for it until the time is up. It
+ * may be that it has no network, or does not even get so far; so it says so in the job directory.
+ * The root looks there, and whoever hears nothing from above; all others hear it from the root, as
+ * the answer to their question for the go. When the tree is ready the file goes. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ void cop_node_failure_tell(struct cop_node *n, const struct cop_err *err)
 
 	/* Only a node that had started and waited for the others is interrupted. */
 	if (err->code == EINTR)
-		snprintf(text, sizeof(text), COP_NODE_NOT_READY "%.250s (rank %" PRIu32 ") %.700s", cop_node_host(n, n->rank), n->rank, err->text);
+		snprintf(text, sizeof(text), COP_NODE_NOT_READY "%.250s (rank %" PRIu32 ") %.700s",
+			cop_node_host(n, n->rank), n->rank, err->text);
 	else
 		snprintf(text, sizeof(text), "%s", err->text);
 	if (n->hosts.count > 1 && n->conf->job_dir && !atomic_load(&n->no_news))
@@ -42,14 +44,15 @@ static const char *of_the_tree(const char *text)
 	return strncmp(text, COP_NODE_NOT_READY, len) == 0 ? text + len : NULL;
 }
 
-/* A second process of a node that is ready fails, too, and nobody waits for that. Whoever does not hear from above takes any word, for
- * the last to speak is often not the one that failed first. */
+/* A second process of a node that is ready fails, too, and nobody waits for that. Whoever does not
+ * hear from above takes any word, for the last to speak is often not the one that failed first. */
 static bool is_missed(struct cop_node *n, uint32_t rank, const char *text)
 {
 	bool missed;
 
 	pthread_mutex_lock(&n->lock);
-	missed = rank < n->topo.nodes && rank != n->rank && (!n->ready_rank[rank] || of_the_tree(text));
+	missed = rank < n->topo.nodes && rank != n->rank &&
+		 (!n->ready_rank[rank] || of_the_tree(text));
 	pthread_mutex_unlock(&n->lock);
 	return missed;
 }
@@ -63,14 +66,17 @@ bool cop_node_failure_heard(struct cop_node *n, char why[COP_NODE_WHY_SIZE])
 	if (!n->began_ns || now - n->failure_looked_ms < LOOK_MS)
 		return false;
 	n->failure_looked_ms = now;
-	if (!cop_job_failure_read(n->job_dir, n->began_ns, &rank, text, sizeof(text)) || !is_missed(n, rank, text))
+	if (!cop_job_failure_read(n->job_dir, n->began_ns, &rank, text, sizeof(text)) ||
+		!is_missed(n, rank, text))
 		return false;
 	if (of_the_tree(text))
 		snprintf(why, COP_NODE_WHY_SIZE, "%s", of_the_tree(text));
 	else
-		snprintf(why, COP_NODE_WHY_SIZE, "%.250s (rank %" PRIu32 ") did not start: %s", cop_node_host(n, rank), rank, text);
-	/* What the root has heard it says again, as its own word: those below the node that did not start may not reach it before it
-	 * ends, and the word of a root is taken back before the next start asks for it. */
+		snprintf(why, COP_NODE_WHY_SIZE, "%.250s (rank %" PRIu32 ") did not start: %s",
+			cop_node_host(n, rank), rank, text);
+	/* What the root has heard it says again, as its own word: those below the node that did not
+	 * start may not reach it before it ends, and the word of a root is taken back before the
+	 * next start asks for it. */
 	atomic_store(&n->no_news, cop_topo_root(&n->topo, 0) != n->rank);
 	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The gate in front of everything that comes to a node from outside: requests of other nodes, commands, questions of rpc. It knows how far
- * the node has come, and counts who is inside. What is freed at the end is freed when the gate is closed and nobody is inside. */
+/* The gate in front of everything that comes to a node from outside: requests of other nodes,
+ * commands, questions of rpc. It knows how far the node has come, and counts who is inside. What is
+ * freed at the end is freed when the gate is closed and nobody is inside. */
 #include "node/node_priv.h"
 
 void cop_node_gate_init(struct gate *g)

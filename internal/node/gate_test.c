@@ -157,7 +157,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_state_lets_in_what_is_for_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_stays_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_empty_gate_is_drained_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(nobody_is_inside_when_it_is_drained, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			nobody_is_inside_when_it_is_drained, setup, teardown),
 		cmocka_unit_test(an_invalidation_may_come_before_there_is_anything_to_forget),
 	};
 

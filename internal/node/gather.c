@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One operation on every node of a subtree, answers summed on the way up. A dead node is passed over: its children
- * are asked directly, so that one node less is one node less. */
+/* One operation on every node of a subtree, answers summed on the way up. A dead node is passed
+ * over: its children are asked directly, so that one node less is one node less. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -74,7 +74,8 @@ static void lost_json(const struct lost *l, struct cop_buf *out)
 		cop_buf_str(out, ",\"dead\":true}");
 		return;
 	}
-	cop_buf_printf(out, ",\"%s\":true,\"reason\":", l->kind == LOST_REFUSED ? "refused" : "failed");
+	cop_buf_printf(
+		out, ",\"%s\":true,\"reason\":", l->kind == LOST_REFUSED ? "refused" : "failed");
 	cop_buf_json_str(out, l->reason, strlen(l->reason));
 	cop_buf_printf(out, ",\"below\":%" PRIu32 "}", l->below);
 }
@@ -84,14 +85,17 @@ static void lost_sentence(const struct lost *l, struct cop_buf *out)
 	if (l->kind == LOST_DEAD)
 		cop_buf_printf(out, NODE_SILENT_LINE, l->host, l->rank);
 	else
-		cop_buf_printf(out, "%s (rank %" PRIu32 ") %s: %s", l->host, l->rank, l->kind == LOST_REFUSED ? "refused" : "failed", l->reason);
+		cop_buf_printf(out, "%s (rank %" PRIu32 ") %s: %s", l->host, l->rank,
+			l->kind == LOST_REFUSED ? "refused" : "failed", l->reason);
 	if (l->below)
-		cop_buf_printf(out, "; the %" PRIu32 " nodes below it are not counted either", l->below);
+		cop_buf_printf(
+			out, "; the %" PRIu32 " nodes below it are not counted either", l->below);
 }
 
 static void lost_row(const struct lost *l, struct cop_buf *out)
 {
-	static const char *const words[] = {[LOST_DEAD] = "dead", [LOST_REFUSED] = "refused", [LOST_FAILED] = "failed"};
+	static const char *const words[] = {
+		[LOST_DEAD] = "dead", [LOST_REFUSED] = "refused", [LOST_FAILED] = "failed"};
 
 	cop_buf_printf(out, "%7" PRIu32 "  %-24s %s", l->rank, l->host, words[l->kind]);
 	if (l->kind != LOST_DEAD)
@@ -119,10 +123,14 @@ static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct gathere
 	g->missing = cop_topo_subtree(t, 0, rank);
 }
 
-static void lose(struct gather *g, uint32_t rank, enum lost_kind kind, bool with_below, const char *reason)
+static void lose(
+	struct gather *g, uint32_t rank, enum lost_kind kind, bool with_below, const char *reason)
 {
-	struct lost l = {.kind = kind, .rank = rank, .host = cop_node_host(g->node, rank), .reason = reason};
-	struct gathered gone = {.dead = kind == LOST_DEAD, .refused = kind == LOST_REFUSED, .failed = kind == LOST_FAILED};
+	struct lost l = {
+		.kind = kind, .rank = rank, .host = cop_node_host(g->node, rank), .reason = reason};
+	struct gathered gone = {.dead = kind == LOST_DEAD,
+		.refused = kind == LOST_REFUSED,
+		.failed = kind == LOST_FAILED};
 
 	if (with_below)
 		lose_subtree(&g->node->topo, rank, &gone);
@@ -146,7 +154,8 @@ static void ask_children(struct gather *g, uint32_t rank)
 		ask(g, child[i]);
 }
 
-/* A node that has asked nobody below it: it is not there, takes us for strangers, ends, or has no room for a request. */
+/* A node that has asked nobody below it: it is not there, takes us for strangers, ends, or has no
+ * room for a request. */
 static bool is_passed_over(struct gather *g, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)
@@ -194,7 +203,8 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	} else if (is_passed_over(g, p.rank, r)) {
 		ask_children(g, p.rank);
 	} else {
-		/* It was asked, and has asked those below it: they have answered to it, and may be gone. */
+		/* It was asked, and has asked those below it: they have answered to it, and may be
+		 * gone. */
 		lose(g, p.rank, LOST_FAILED, true, reason_of(rc));
 	}
 	cop_node_gathered_free(&part);
@@ -212,8 +222,11 @@ static void self_done(void *arg, struct gathered *own)
 
 static void ask_again(struct gather *g, uint32_t rank, unsigned tries)
 {
-	struct cop_rpc_call call = {.rank = rank, .op = g->task.op, .payload = g->task.path,
-		.payload_len = strlen(g->task.path), .done = answered};
+	struct cop_rpc_call call = {.rank = rank,
+		.op = g->task.op,
+		.payload = g->task.path,
+		.payload_len = strlen(g->task.path),
+		.done = answered};
 	struct part *p = g->node->rpc ? malloc(sizeof(*p)) : NULL;
 
 	atomic_fetch_add(&g->pending, 1);
@@ -237,8 +250,8 @@ static void ask(struct gather *g, uint32_t rank)
 	cop_node_do(g->node, &g->task, self_done, g);
 }
 
-static struct gather *new_gather(struct cop_node *n, const struct task *task, cop_node_gathered *done,
-	void *arg)
+static struct gather *new_gather(
+	struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg)
 {
 	struct gather *g = calloc(1, sizeof(*g));
 
@@ -260,8 +273,8 @@ static struct gather *new_gather(struct cop_node *n, const struct task *task, co
 	return g;
 }
 
-int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank, cop_node_gathered *done,
-	void *arg)
+int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank,
+	cop_node_gathered *done, void *arg)
 {
 	struct gather *g = new_gather(n, task, done, arg);
 
@@ -272,7 +285,8 @@ int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank, 
 	return 0;
 }
 
-int cop_node_gather_below(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg)
+int cop_node_gather_below(
+	struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg)
 {
 	struct gather *g = new_gather(n, task, done, arg);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a subtree answered: sums, and the form in which they travel up the tree.
  *
- * The text has a part of every node, so it is what grows with the job: it travels packed, and no longer than COP_NODE_TEXT_MAX. Parts that do not
- * fit are left out and counted; the sums have them all the same. */
+ * The text has a part of every node, so it is what grows with the job: it travels packed, and no
+ * longer than COP_NODE_TEXT_MAX. Parts that do not fit are left out and counted; the sums have them
+ * all the same. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -30,7 +31,10 @@ void cop_node_gathered_say_unwritten(const struct gathered *g, struct cop_buf *o
 		return;
 	cop_buf_printf(out, "%s\n", g->why_unwritten);
 	if (g->unwritten > 1)
-		cop_buf_printf(out, "of %" PRIu32 " nodes the final files are not all there; their logs say which\n", g->unwritten);
+		cop_buf_printf(out,
+			"of %" PRIu32
+			" nodes the final files are not all there; their logs say which\n",
+			g->unwritten);
 }
 
 static void add_text(struct gathered *into, const struct gathered *from, char separator)
@@ -51,7 +55,8 @@ static void add_missing(struct gathered *into, const struct gathered *from)
 	into->dead += from->dead;
 	into->refused += from->refused;
 	into->failed += from->failed;
-	for (uint32_t i = 0; i < from->missing && i < MISSING_NAMED && into->missing + i < MISSING_NAMED; i++)
+	for (uint32_t i = 0;
+		i < from->missing && i < MISSING_NAMED && into->missing + i < MISSING_NAMED; i++)
 		into->lost[into->missing + i] = from->lost[i];
 	into->missing += from->missing;
 	into->cut += from->cut;
@@ -78,7 +83,8 @@ void cop_node_gathered_add(struct gathered *into, const struct gathered *from, c
 		into->prof = cop_prof_sum_new();
 	/* What is missing then can be told from the number of nodes in the sums. */
 	if (!into->prof || cop_prof_merge(into->prof, from->prof))
-		cop_log_error("no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
+		cop_log_error(
+			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
 }
 
 void cop_node_gathered_lose(struct gathered *g, uint32_t rank)
@@ -94,7 +100,8 @@ void cop_node_gathered_lose(struct gathered *g, uint32_t rank)
 /* Shorter texts travel as they are. */
 #define PACK_MIN 4096
 
-static void put_numbers(const struct gathered *g, uint32_t text_len, uint32_t packed_len, uint8_t out[NUMBERS])
+static void put_numbers(
+	const struct gathered *g, uint32_t text_len, uint32_t packed_len, uint8_t out[NUMBERS])
 {
 	struct cop_wr w = cop_wr_init(out, NUMBERS);
 
@@ -135,7 +142,8 @@ static void get_sentence(struct cop_rd *r, char out[NODE_UNWRITTEN])
 			*c = '?';
 }
 
-static void get_numbers(struct cop_rd *r, struct gathered *g, uint32_t *text_len, uint32_t *packed_len)
+static void get_numbers(
+	struct cop_rd *r, struct gathered *g, uint32_t *text_len, uint32_t *packed_len)
 {
 	g->nodes = cop_rd_u32(r);
 	g->dead = cop_rd_u32(r);
@@ -202,7 +210,8 @@ static void decode_prof(const void *data, size_t len, struct gathered *g)
 	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;
 
 	if (rc)
-		cop_log_error("sums that came from below cannot be used bytes=%zu error=\"%s\"", len, strerror(-rc));
+		cop_log_error("sums that came from below cannot be used bytes=%zu error=\"%s\"",
+			len, strerror(-rc));
 }
 
 static int unpack(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node below says of its subtree, from whoever has the secret: as bytes, or (first byte) as the rest of an answer whose numbers are right. */
+/* What a node below says of its subtree, from whoever has the secret: as bytes, or (first byte) as
+ * the rest of an answer whose numbers are right. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ static void goes_on(const struct gathered *g)
 	cop_node_gathered_add(&sum, g, '\n');
 	cop_node_gathered_say_unwritten(&sum, &lines);
 	if (cop_node_gathered_encode(&sum, &out) == 0)
-		if (cop_node_gathered_decode(out.data, out.len, &again) || again.nodes != sum.nodes || again.unwritten != sum.unwritten)
+		if (cop_node_gathered_decode(out.data, out.len, &again) ||
+			again.nodes != sum.nodes || again.unwritten != sum.unwritten)
 			abort();
 	cop_buf_free(&lines);
 	cop_buf_free(&out);

@@ -16,27 +16,35 @@
 #define NODES 10000
 #define FANOUT 8
 
-/* What a busy node says of itself: every counter has a large value of its own, sixteen reads wait, eight children ask. */
+/* What a busy node says of itself: every counter has a large value of its own, sixteen reads wait,
+ * eight children ask. */
 static void add_row(uint32_t rank, struct cop_buf *out)
 {
 	struct cop_stats stats = {0};
 
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(&stats, c, cop_hash64(&rank, sizeof(rank), c) >> 24);
-	cop_buf_printf(out, "{\"rank\":%u,\"nodes\":%u,\"ready\":true,\"pid\":%u,\"host\":\"x3004c0s%ub0n0.hsn.cm.example.org\",", rank, NODES, rank * 7 + 1000, rank);
-	cop_buf_str(out, "\"mountpoint\":\"/tmp/someone/copper\",\"source\":\"/\",\"provider\":\"cxi\",\"network\":\"cxi0\",\"cpus\":\"0-103\",");
+	cop_buf_printf(out,
+		"{\"rank\":%u,\"nodes\":%u,\"ready\":true,\"pid\":%u,\"host\":\"x3004c0s%ub0n0.hsn.cm.example.org\",",
+		rank, NODES, rank * 7 + 1000, rank);
+	cop_buf_str(out,
+		"\"mountpoint\":\"/tmp/someone/copper\",\"source\":\"/\",\"provider\":\"cxi\",\"network\":\"cxi0\",\"cpus\":\"0-103\",");
 	cop_stats_json(&stats, out);
 	cop_buf_str(out, ",\"waiting\":{\"oldest\":[");
 	for (unsigned i = 0; i < 16; i++)
-		cop_buf_printf(out, "%s{\"table\":\"data\",\"path\":\"lus/flare/projects/someone/conda/envs/big/lib/python3.12/site-packages/torch/lib/libtorch_%016llx.so\",\"index\":%u,\"ms\":%u,\"waiters\":1}",
+		cop_buf_printf(out,
+			"%s{\"table\":\"data\",\"path\":\"lus/flare/projects/someone/conda/envs/big/lib/python3.12/site-packages/torch/lib/libtorch_%016llx.so\",\"index\":%u,\"ms\":%u,\"waiters\":1}",
 			i ? "," : "", (unsigned long long)cop_hash64(&i, sizeof(i), rank), i, rank);
 	cop_buf_str(out, "],\"peers\":[");
 	for (unsigned i = 0; i < FANOUT; i++)
-		cop_buf_printf(out, "%s{\"rank\":%u,\"state\":\"up\",\"calls\":%u,\"oldest_ms\":130,\"waits_for\":\"answer\"}", i ? "," : "", rank * FANOUT + i, i);
+		cop_buf_printf(out,
+			"%s{\"rank\":%u,\"state\":\"up\",\"calls\":%u,\"oldest_ms\":130,\"waits_for\":\"answer\"}",
+			i ? "," : "", rank * FANOUT + i, i);
 	cop_buf_str(out, "]}}");
 }
 
-/* As one hop does: the part is encoded below, decoded here and added. Returns the bytes on the wire. */
+/* As one hop does: the part is encoded below, decoded here and added. Returns the bytes on the
+ * wire. */
 static size_t hop(struct gathered *into, struct gathered *part)
 {
 	struct gathered there = {0};
@@ -164,15 +172,17 @@ static void a_body_that_is_none_is_refused(void **state)
 
 static void who_does_not_answer_is_told_by_its_kind(void **state)
 {
-	static const struct lost dead = {LOST_DEAD, 3, 0, "n3", "it is dead"}, failed = {LOST_FAILED, 4, 2, "n4", "its answer is too long"},
-		refused = {LOST_REFUSED, 5, 0, "n5", "it holds another secret"};
+	static const struct lost dead = {LOST_DEAD, 3, 0, "n3", "it is dead"},
+				 failed = {LOST_FAILED, 4, 2, "n4", "its answer is too long"},
+				 refused = {LOST_REFUSED, 5, 0, "n5", "it holds another secret"};
 	struct cop_buf out = {0};
 
 	(void)state;
 	cop_node_lost_text(OP_STATS, &dead, &out);
 	cop_node_lost_text(OP_STATS, &failed, &out);
 	cop_node_lost_text(OP_STATS, &refused, &out);
-	assert_string_equal(out.data, "{\"rank\":3,\"host\":\"n3\",\"dead\":true}"
+	assert_string_equal(out.data,
+		"{\"rank\":3,\"host\":\"n3\",\"dead\":true}"
 		"{\"rank\":4,\"host\":\"n4\",\"failed\":true,\"reason\":\"its answer is too long\",\"below\":2}"
 		"{\"rank\":5,\"host\":\"n5\",\"refused\":true,\"reason\":\"it holds another secret\",\"below\":0}");
 	cop_buf_free(&out);
@@ -181,11 +191,13 @@ static void who_does_not_answer_is_told_by_its_kind(void **state)
 	cop_node_lost_text(OP_STOP, &failed, &out);
 	cop_buf_str(&out, "|");
 	cop_node_lost_text(OP_STOP, &refused, &out);
-	assert_string_equal(out.data, "n3 (rank 3) did not answer|n4 (rank 4) failed: its answer is too long; the 2 nodes below it are not counted either|"
+	assert_string_equal(out.data,
+		"n3 (rank 3) did not answer|n4 (rank 4) failed: its answer is too long; the 2 nodes below it are not counted either|"
 		"n5 (rank 5) refused: it holds another secret");
 	cop_buf_free(&out);
 	cop_node_lost_text(OP_TABLE, &failed, &out);
-	assert_string_equal(out.data, "      4  n4                       failed: its answer is too long, with the 2 nodes below it");
+	assert_string_equal(out.data,
+		"      4  n4                       failed: its answer is too long, with the 2 nodes below it");
 	cop_buf_free(&out);
 }
 

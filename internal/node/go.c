@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The go, on its way down: each node asks its parent for it, and that answers when the root has heard of everyone, or gives up.
+/* The go, on its way down: each node asks its parent for it, and that answers when the root has
+ * heard of everyone, or gives up.
  *
- * A node that is restarted joins a tree that is ready already: its parent says so at once, or the next living ancestor; the root, and who
- * finds no ancestor alive, asks its own children and the root's. */
+ * A node that is restarted joins a tree that is ready already: its parent says so at once, or the
+ * next living ancestor; the root, and who finds no ancestor alive, asks its own children and the
+ * root's. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -18,13 +20,15 @@ struct go_waiter {
 
 static void answer_go(struct cop_node *n, struct cop_rpc_req *req)
 {
-	struct cop_rpc_answer a = {.status = n->ready ? 0 : -ETIMEDOUT, .body = n->abort_text,
+	struct cop_rpc_answer a = {.status = n->ready ? 0 : -ETIMEDOUT,
+		.body = n->abort_text,
 		.body_len = strlen(n->abort_text)};
 
 	cop_rpc_reply(req, &a);
 }
 
-/* The matter is settled: everyone who asked is told. abort_text does not change any more and outlives the replies. */
+/* The matter is settled: everyone who asked is told. abort_text does not change any more and
+ * outlives the replies. */
 void cop_node_settle(struct cop_node *n, bool ready, const char *why)
 {
 	struct cop_rendezvous *rendezvous = atomic_load(&n->rendezvous);
@@ -38,7 +42,9 @@ void cop_node_settle(struct cop_node *n, bool ready, const char *why)
 		snprintf(n->abort_text, sizeof(n->abort_text), "%s", why);
 		cop_list_splice(&waiters, &n->go_waiters);
 		for (l = waiters.next; l != &waiters; l = l->next)
-			cop_node_came(n, cop_rpc_req_rank(COP_CONTAINER_OF(l, struct go_waiter, link)->req), true);
+			cop_node_came(n,
+				cop_rpc_req_rank(COP_CONTAINER_OF(l, struct go_waiter, link)->req),
+				true);
 	}
 	pthread_mutex_unlock(&n->lock);
 	while ((l = cop_list_pop_front(&waiters))) {
@@ -59,9 +65,11 @@ void cop_node_trouble(struct cop_node *n, uint32_t above, int status)
 {
 	bool parent = above == cop_topo_parent(&n->topo, 0, n->rank);
 
-	snprintf(n->trouble, sizeof(n->trouble), "%s (rank %" PRIu32 ", %s): %s", cop_node_host(n, above), above,
-		parent ? "this node's parent" : "above this node", status == -EACCES ? "it holds another secret" :
-		status == -EHOSTDOWN && parent && n->no_address[0] ? n->no_address : strerror(-status));
+	snprintf(n->trouble, sizeof(n->trouble), "%s (rank %" PRIu32 ", %s): %s",
+		cop_node_host(n, above), above, parent ? "this node's parent" : "above this node",
+		status == -EACCES                                    ? "it holds another secret"
+		: status == -EHOSTDOWN && parent && n->no_address[0] ? n->no_address
+								     : strerror(-status));
 }
 
 /* Which of the two is wrong, nobody can tell. Its host's name may be another in its own list. */
@@ -70,7 +78,9 @@ void cop_node_differs(void *arg, uint32_t rank)
 	struct cop_node *n = arg;
 	char why[800];
 
-	snprintf(why, sizeof(why), "%s (rank %" PRIu32 ") was started with other options: --source, --fanout, --trees, --chunk, the host list or its order, or the version differ",
+	snprintf(why, sizeof(why),
+		"%s (rank %" PRIu32
+		") was started with other options: --source, --fanout, --trees, --chunk, the host list or its order, or the version differ",
 		rank < n->topo.nodes ? cop_node_host(n, rank) : "a node", rank);
 	cop_log_warn("refused: %s", why);
 	cop_node_settle(n, false, why);
@@ -94,7 +104,8 @@ static void go_heard(void *arg, const struct cop_rpc_result *r)
 	if (r->answered && r->status == 0) {
 		cop_node_settle(n, true, "");
 	} else if (r->answered && r->status == -ETIMEDOUT) {
-		snprintf(why, sizeof(why), "%.*s", (int)r->body_len, r->body ? (const char *)r->body : "");
+		snprintf(why, sizeof(why), "%.*s", (int)r->body_len,
+			r->body ? (const char *)r->body : "");
 		atomic_store(&n->no_news, true);
 		cop_node_settle(n, false, why);
 	} else if (r->status == -EPROTO) {
@@ -132,7 +143,8 @@ void cop_node_ask_children(struct cop_node *n, uint32_t rank)
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct state_call *c = child[i] == n->rank ? NULL : malloc(sizeof(*c));
-		struct cop_rpc_call call = {.rank = child[i], .op = OP_STATE, .done = state_heard, .arg = c};
+		struct cop_rpc_call call = {
+			.rank = child[i], .op = OP_STATE, .done = state_heard, .arg = c};
 
 		if (!c)
 			continue;
@@ -141,7 +153,8 @@ void cop_node_ask_children(struct cop_node *n, uint32_t rank)
 	}
 }
 
-/* This node was perhaps restarted. Nodes that are not up yet, or no more ready than this one, are no news. */
+/* This node was perhaps restarted. Nodes that are not up yet, or no more ready than this one, are
+ * no news. */
 void cop_node_ask_state(struct cop_node *n)
 {
 	uint32_t root = cop_topo_root(&n->topo, 0);

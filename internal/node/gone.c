@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a node that does not answer is dead or out of reach. That it is dead is believed where its machine says that nobody listens at the
- * node's port; but so does many a firewall, hence only of this machine, or when others of the tree were reached. */
+/* Whether a node that does not answer is dead or out of reach. That it is dead is believed where
+ * its machine says that nobody listens at the node's port; but so does many a firewall, hence only
+ * of this machine, or when others of the tree were reached. */
 #include "node/node_priv.h"
 
 #include <arpa/inet.h>
@@ -61,10 +62,12 @@ static bool places_of(const struct cop_node *n, uint32_t rank, char name[256], u
 	port[0] = h->port;
 	port[1] = h->second_port;
 	snprintf(name, 256, "%s", h->name);
-	return !n->book || (port[1] = 0, sscanf(n->book[rank], "ofi+tcp://%255[^:]:%hu", name, &port[0]) == 2);
+	return !n->book ||
+	       (port[1] = 0, sscanf(n->book[rank], "ofi+tcp://%255[^:]:%hu", name, &port[0]) == 2);
 }
 
-bool cop_node_is_gone(const struct cop_node *n, const struct cop_node_gone *ask, char why[COP_NODE_GONE_WHY])
+bool cop_node_is_gone(
+	const struct cop_node *n, const struct cop_node_gone *ask, char why[COP_NODE_GONE_WHY])
 {
 	struct sockaddr_in at;
 	uint16_t port[2];
@@ -72,7 +75,8 @@ bool cop_node_is_gone(const struct cop_node *n, const struct cop_node_gone *ask,
 	int rc = 0;
 
 	if (!places_of(n, ask->rank, name, port) || !cop_node_address_of(name, &at)) {
-		snprintf(why, COP_NODE_GONE_WHY, "was not reached and may still run: it has no address that can be looked at from here");
+		snprintf(why, COP_NODE_GONE_WHY,
+			"was not reached and may still run: it has no address that can be looked at from here");
 		return false;
 	}
 	for (int i = 0; i < 2 && port[i]; i++) {
@@ -81,12 +85,17 @@ bool cop_node_is_gone(const struct cop_node *n, const struct cop_node_gone *ask,
 			break;
 	}
 	if (rc == -ECONNREFUSED && (ask->others || is_here(&at))) {
-		snprintf(why, COP_NODE_GONE_WHY, "%sdoes not run: it was stopped before, or was killed", ask->again ? "did not answer the last stop, and " : "");
+		snprintf(why, COP_NODE_GONE_WHY,
+			"%sdoes not run: it was stopped before, or was killed",
+			ask->again ? "did not answer the last stop, and " : "");
 		return true;
 	}
 	if (rc)
-		snprintf(why, COP_NODE_GONE_WHY, "was not reached and may still run: port %u: %s", port[0], strerror(-rc));
+		snprintf(why, COP_NODE_GONE_WHY, "was not reached and may still run: port %u: %s",
+			port[0], strerror(-rc));
 	else
-		snprintf(why, COP_NODE_GONE_WHY, "did not answer and may still run: somebody listens at port %u, who hangs, or is no node that holds this secret", port[0]);
+		snprintf(why, COP_NODE_GONE_WHY,
+			"did not answer and may still run: somebody listens at port %u, who hangs, or is no node that holds this secret",
+			port[0]);
 	return false;
 }

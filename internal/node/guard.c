@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A FUSE mount outlives its process: after SIGKILL (the kernel short of memory, an impatient scheduler) it stays, and what is not in the
- * kernel's memory fails with ENOTCONN. That is what the programs of the job must see: without the mount there would be an empty
- * directory, and a program that finds nothing may believe it. But it must not stay on the machine either. So a second process, which
- * has no threads and does nothing as long as the node lives, takes the dead mount away
+/* A FUSE mount outlives its process: after SIGKILL (the kernel short of memory, an impatient
+ * scheduler) it stays, and what is not in the kernel's memory fails with ENOTCONN. That is what the
+ * programs of the job must see: without the mount there would be an empty directory, and a program
+ * that finds nothing may believe it. But it must not stay on the machine either. So a second
+ * process, which has no threads and does nothing as long as the node lives, takes the dead mount
+ * away
  *
  *   - at once when a signal ends it, as schedulers do with all processes of a job that is over;
- *   - else when no program of the job is left that may look at it (audience.c), and none has anything of it open, so that it can be
- *     unmounted without force.
+ *   - else when no program of the job is left that may look at it (audience.c), and none has
+ * anything of it open, so that it can be unmounted without force.
  *
- * A node that was killed while it told the kernel of a change may be unable to end: the kernel waits for an answer of this very node
- * (fs/abort.c). Then this process ends the connection.
+ * A node that was killed while it told the kernel of a change may be unable to end: the kernel
+ * waits for an answer of this very node (fs/abort.c). Then this process ends the connection.
  *
- * It ends as well when the mount is not there any more: `copper stop` and the next `copper mount` take it away without asking.
+ * It ends as well when the mount is not there any more: `copper stop` and the next `copper mount`
+ * take it away without asking.
  *
- * Mostly it is a child of the node, in a session of its own, so that what ends the node's group leaves it. In a step of Slurm it is the
- * other way round, and the node is the child: when the task that srun started has ended, Slurm kills whatever else the step has. */
+ * Mostly it is a child of the node, in a session of its own, so that what ends the node's group
+ * leaves it. In a step of Slurm it is the other way round, and the node is the child: when the task
+ * that srun started has ended, Slurm kills whatever else the step has. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -33,9 +37,11 @@
 /* How often it looks while somebody is there, who is waited for, and while nobody is. */
 #define SEEN_MS 30000
 #define UNSEEN_MS 1000
-/* A scheduler is asked seldom, and more seldom each time: the same may have happened on every machine of the job. */
+/* A scheduler is asked seldom, and more seldom each time: the same may have happened on every
+ * machine of the job. */
 #define ASK_MS 15000
-/* How often it looks whether the node was killed and cannot end, and how many times in a row that is to be so. */
+/* How often it looks whether the node was killed and cannot end, and how many times in a row that
+ * is to be so. */
 #define LOOK_MS 5000
 #define LOOKS 2
 /* How long the node waits for its guard to end. */
@@ -44,11 +50,11 @@
 struct guard {
 	const char *mountpoint;
 	struct audience audience;
-	pid_t node;  /* where it is the child; else 0 */
+	pid_t node;    /* where it is the child; else 0 */
 	pid_t watched; /* the node */
 	unsigned connection, ended_looks;
 	int signal_fd, mounts_fd;
-	bool told;   /* a signal says that it is over */
+	bool told; /* a signal says that it is over */
 	uint64_t ask_ms, next_ask_ms;
 };
 
@@ -126,7 +132,8 @@ static void look_after(struct guard *g)
 /* Whether the node has ended without a word. */
 static bool is_left_alone(struct guard *g)
 {
-	struct pollfd fds[2] = {{.fd = 3, .events = POLLIN}, {.fd = g->signal_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {
+		{.fd = 3, .events = POLLIN}, {.fd = g->signal_fd, .events = POLLIN}};
 	char word;
 	ssize_t n;
 
@@ -147,11 +154,13 @@ static bool is_left_alone(struct guard *g)
 	}
 }
 
-/* Until a signal comes, this process (if it is not 0) has ended, or the time is over. False: the mount is not there any more. */
+/* Until a signal comes, this process (if it is not 0) has ended, or the time is over. False: the
+ * mount is not there any more. */
 static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 {
 	int pid_fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-	struct pollfd fds[3] = {{.fd = g->signal_fd, .events = POLLIN}, {.fd = pid_fd, .events = POLLIN}, {.fd = g->mounts_fd, .events = POLLPRI}};
+	struct pollfd fds[3] = {{.fd = g->signal_fd, .events = POLLIN},
+		{.fd = pid_fd, .events = POLLIN}, {.fd = g->mounts_fd, .events = POLLPRI}};
 	uint64_t now, end = cop_now_ms() + (pid && pid_fd < 0 ? UNSEEN_MS : ms);
 	bool there = true;
 
@@ -208,7 +217,8 @@ static void keep_dead_mount(struct guard *g)
 			cop_fs_unmount_dead(g->mountpoint);
 			return;
 		}
-		if (is_over(g, died_ms, &seen_ms, &seen) && cop_fs_unmount_unused(g->mountpoint) == 0)
+		if (is_over(g, died_ms, &seen_ms, &seen) &&
+			cop_fs_unmount_unused(g->mountpoint) == 0)
 			return;
 		if (!wait_a_while(g, seen, seen || g->node ? SEEN_MS : UNSEEN_MS))
 			return;
@@ -251,7 +261,8 @@ struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const ch
 
 	if (!*mountpoint || pipe2(fds, O_CLOEXEC))
 		return none;
-	/* In the background this is a session of its own, and whoever gave the command waits above. */
+	/* In the background this is a session of its own, and whoever gave the command waits above.
+	 */
 	cop_node_audience_init(&g.audience, getsid(conf->foreground ? 0 : getppid()));
 	end_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, &before);

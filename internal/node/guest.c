@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A command that stops a tree from outside: it is none of the nodes, so it needs none of them on its machine. It knows them by what the root
- * left in the job directory, and joins as a guest, with a rank behind those of the nodes and the job's secret; guests may ask for the
- * stop and for nothing else. The root is asked, and for each dead node those below it, as any node would (gather.c). Those that did not
- * answer whoever asked them are asked once more from here.
- * Of those that do not answer at all gone.c says whether they run. */
+/* A command that stops a tree from outside: it is none of the nodes, so it needs none of them on
+ * its machine. It knows them by what the root left in the job directory, and joins as a guest, with
+ * a rank behind those of the nodes and the job's secret; guests may ask for the stop and for
+ * nothing else. The root is asked, and for each dead node those below it, as any node would
+ * (gather.c). Those that did not answer whoever asked them are asked once more from here. Of those
+ * that do not answer at all gone.c says whether they run. */
 #include "node/node_priv.h"
 
 #include <arpa/inet.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMED_MAX 20 /* nodes that are named; the others are counted */
+#define NAMED_MAX 20    /* nodes that are named; the others are counted */
 #define LOOKED_UP_MAX 8 /* hosts whose names are tried for a way to the tree */
 
 /* What is known of a rank. */
@@ -37,7 +38,7 @@ struct guest {
 	uint8_t *state;
 	pthread_mutex_t lock; /* over come */
 	pthread_cond_t wake;
-	bool come;            /* the answer to what is asked at this moment */
+	bool come; /* the answer to what is asked at this moment */
 	struct gathered got;
 	_Atomic uint32_t pending;
 	uint32_t late;        /* nodes that answered when they were asked once more, */
@@ -64,14 +65,16 @@ static bool way_to(const char *name, char text[INET_ADDRSTRLEN])
 	to.sin_port = htons(9);
 	if (ok)
 		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	ok = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && getsockname(fd, (struct sockaddr *)&self, &size) == 0 &&
-		inet_ntop(AF_INET, &self.sin_addr, text, INET_ADDRSTRLEN);
+	ok = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
+	     getsockname(fd, (struct sockaddr *)&self, &size) == 0 &&
+	     inet_ntop(AF_INET, &self.sin_addr, text, INET_ADDRSTRLEN);
 	if (fd >= 0)
 		close(fd);
 	return ok;
 }
 
-/* The nodes answer to this address. What a machine's own name means to itself is often a loopback address, which the others do not reach. */
+/* The nodes answer to this address. What a machine's own name means to itself is often a loopback
+ * address, which the others do not reach. */
 static int find_way(struct guest *g, char self[INET_ADDRSTRLEN], struct cop_err *err)
 {
 	const struct cop_job_hosts *h = &g->node->hosts;
@@ -88,11 +91,14 @@ static int find_way(struct guest *g, char self[INET_ADDRSTRLEN], struct cop_err 
 	}
 	if (found)
 		return 0;
-	return cop_err_set(err, EHOSTUNREACH, "the hosts of the tree (%s, ...) are not known on this machine, or there is no way to them: stop it from a machine that "
-		"reaches them", h->host[0].name);
+	return cop_err_set(err, EHOSTUNREACH,
+		"the hosts of the tree (%s, ...) are not known on this machine, or there is no way to them: stop it from a machine that "
+		"reaches them",
+		h->host[0].name);
 }
 
-/* What its nodes had is taken as they took it; what the scheduler's job here is called does not matter. */
+/* What its nodes had is taken as they took it; what the scheduler's job here is called does not
+ * matter. */
 static int find_secret(struct guest *g, const struct cop_node_stop_job *what, struct cop_err *err)
 {
 	const char *text = getenv("COPPER_SECRET");
@@ -106,10 +112,13 @@ static int find_secret(struct guest *g, const struct cop_node_stop_job *what, st
 	if (!from.file && !(text && *text))
 		from.file = g->tree.secret_file[0] ? g->tree.secret_file : path;
 	if (cop_job_secret(&from, &g->node->secret, &why))
-		return cop_err_set(err, EACCES, "no secret, and without it the nodes of %s obey nobody: %s; give --secret-file FILE, or $COPPER_SECRET, as they have it",
+		return cop_err_set(err, EACCES,
+			"no secret, and without it the nodes of %s obey nobody: %s; give --secret-file FILE, or $COPPER_SECRET, as they have it",
 			what->job_dir, why.text);
 	if (cop_wire_secret_from(g->node->secret.data, g->node->secret.len, &g->node->wire_secret))
-		return cop_err_set(err, EACCES, "%s: it is shorter than 16 bytes, and so not the secret of the nodes", from.file ? from.file : "$COPPER_SECRET");
+		return cop_err_set(err, EACCES,
+			"%s: it is shorter than 16 bytes, and so not the secret of the nodes",
+			from.file ? from.file : "$COPPER_SECRET");
 	return 0;
 }
 
@@ -190,7 +199,8 @@ static bool await(struct guest *g, const struct timespec *until)
 
 	pthread_mutex_lock(&g->lock);
 	while (!g->come && !rc)
-		rc = until ? pthread_cond_timedwait(&g->wake, &g->lock, until) : pthread_cond_wait(&g->wake, &g->lock);
+		rc = until ? pthread_cond_timedwait(&g->wake, &g->lock, until)
+			   : pthread_cond_wait(&g->wake, &g->lock);
 	came = g->come;
 	g->come = false;
 	pthread_mutex_unlock(&g->lock);
@@ -228,8 +238,10 @@ static bool says_silent(const struct cop_node *n, const char *line, size_t len, 
 	if (!at)
 		return false;
 	*rank = (uint32_t)strtoul(at + sizeof(word) - 1, NULL, 10);
-	return *rank < n->topo.nodes && (size_t)snprintf(expected, sizeof(expected), NODE_SILENT_LINE, cop_node_host(n, *rank), *rank) == len &&
-		memcmp(expected, line, len) == 0;
+	return *rank < n->topo.nodes &&
+	       (size_t)snprintf(expected, sizeof(expected), NODE_SILENT_LINE,
+		       cop_node_host(n, *rank), *rank) == len &&
+	       memcmp(expected, line, len) == 0;
 }
 
 /* Takes those lines out of what was answered, and leaves the others as remarks. */
@@ -283,8 +295,11 @@ static void ask_once_more(struct guest *g)
 {
 	atomic_init(&g->pending, 1);
 	for (uint32_t r = 0; r < g->node->topo.nodes; r++) {
-		struct once_more *o = g->state[r] != NODE_SILENT || atomic_load(&g->looked[r]) ? NULL : malloc(sizeof(*o));
-		struct cop_rpc_call call = {.rank = r, .op = OP_STOP, .payload = "", .done = heard, .arg = o};
+		struct once_more *o = g->state[r] != NODE_SILENT || atomic_load(&g->looked[r])
+					      ? NULL
+					      : malloc(sizeof(*o));
+		struct cop_rpc_call call = {
+			.rank = r, .op = OP_STOP, .payload = "", .done = heard, .arg = o};
 
 		if (!o)
 			continue;
@@ -300,7 +315,10 @@ static void ask_once_more(struct guest *g)
 
 static bool is_gone(struct guest *g, uint32_t rank, bool others, char why[COP_NODE_GONE_WHY])
 {
-	struct cop_node_gone ask = {.rank = rank, .deadline_ms = g->deadline_ms, .others = others, .again = g->tree.left_count > 0};
+	struct cop_node_gone ask = {.rank = rank,
+		.deadline_ms = g->deadline_ms,
+		.others = others,
+		.again = g->tree.left_count > 0};
 
 	return cop_node_is_gone(g->node, &ask, why);
 }
@@ -349,7 +367,8 @@ static void judge(struct guest *g, struct cop_node_stopped_job *out)
 		out->unknown += !gone;
 		g->state[r] = gone ? NODE_GONE : NODE_SILENT;
 		if (silent++ < NAMED_MAX)
-			cop_buf_printf(&out->remarks, "%s (rank %" PRIu32 ") %s\n", cop_node_host(n, r), r, why);
+			cop_buf_printf(&out->remarks, "%s (rank %" PRIu32 ") %s\n",
+				cop_node_host(n, r), r, why);
 	}
 	if (silent > NAMED_MAX)
 		cop_buf_printf(&out->remarks, "and %" PRIu32 " more nodes\n", silent - NAMED_MAX);
@@ -364,19 +383,21 @@ static void unlose(struct gathered *got, uint32_t rank)
 
 	for (uint32_t i = 0; i < named; i++)
 		if (got->lost[i] == rank) {
-			memmove(got->lost + i, got->lost + i + 1, (named - i - 1) * sizeof(got->lost[0]));
+			memmove(got->lost + i, got->lost + i + 1,
+				(named - i - 1) * sizeof(got->lost[0]));
 			got->missing--;
 			return;
 		}
 }
 
-/* Those that answered late have counted, too. One that passed on what others counted, who perhaps said it themselves, is left out
- * with all of them, and then they are named as missing. */
+/* Those that answered late have counted, too. One that passed on what others counted, who perhaps
+ * said it themselves, is left out with all of them, and then they are named as missing. */
 static void add_late(struct guest *g)
 {
 	if (!g->late || g->more.nodes != g->late || !g->more.prof)
 		return;
-	cop_node_gathered_add(&g->got, &(struct gathered){.stats = g->more.stats, .prof = g->more.prof}, '\n');
+	cop_node_gathered_add(
+		&g->got, &(struct gathered){.stats = g->more.stats, .prof = g->more.prof}, '\n');
 	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
 		if (g->state[r] == NODE_LATE)
 			unlose(&g->got, r);
@@ -434,7 +455,8 @@ static void mark_stopped(struct guest *g)
 	cop_job_secret_retire(g->node->job_dir, &g->node->secret);
 }
 
-/* Some may still run: the next stop need not look for the others, nor wonder that it does not find them. */
+/* Some may still run: the next stop need not look for the others, nor wonder that it does not find
+ * them. */
 static void mark_left(struct guest *g, const struct cop_node_stopped_job *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
@@ -444,7 +466,8 @@ static void mark_left(struct guest *g, const struct cop_node_stopped_job *out)
 	for (uint32_t i = 0; i < g->got.missing; i++) {
 		uint32_t rank = g->got.lost[i];
 
-		if (rank < g->node->topo.nodes && (g->state[rank] == NODE_SILENT || g->state[rank] == NODE_FINE))
+		if (rank < g->node->topo.nodes &&
+			(g->state[rank] == NODE_SILENT || g->state[rank] == NODE_FINE))
 			left[count++] = rank;
 	}
 	memcpy(g->tree.left, left, count * sizeof(left[0]));
@@ -469,20 +492,24 @@ static void prepare(struct guest *g)
 {
 	struct cop_node *n = g->node;
 
-	g->conf = (struct cop_conf){.net_type = g->tree.net_type, .insecure = g->tree.insecure, .peer_timeout_ms = g->tree.peer_timeout_ms,
+	g->conf = (struct cop_conf){.net_type = g->tree.net_type,
+		.insecure = g->tree.insecure,
+		.peer_timeout_ms = g->tree.peer_timeout_ms,
 		.job_dir = n->job_dir};
 	n->conf = &g->conf;
 	n->guest = g;
 	n->wake_fd = n->signal_fd = n->report_fd = -1;
 	n->hosts = g->tree.hosts;
 	g->tree.hosts = (struct cop_job_hosts){0};
-	n->topo = (struct cop_topo){.nodes = n->hosts.count, .fanout = g->tree.fanout, .stripes = g->tree.trees};
+	n->topo = (struct cop_topo){
+		.nodes = n->hosts.count, .fanout = g->tree.fanout, .stripes = g->tree.trees};
 	snprintf(n->source, sizeof(n->source), "%s", g->tree.source);
 	cop_node_gate_init(&n->gate);
 }
 
 /* Where nobody is left to be asked, no secret is needed. */
-static int stop_those_left(struct guest *g, const struct cop_node_stop_job *what, struct cop_node_stopped_job *out, struct cop_err *err)
+static int stop_those_left(struct guest *g, const struct cop_node_stop_job *what,
+	struct cop_node_stopped_job *out, struct cop_err *err)
 {
 	int rc = find_secret(g, what, err);
 
@@ -496,7 +523,8 @@ static int stop_those_left(struct guest *g, const struct cop_node_stop_job *what
 	return rc ? rc : ask_all(g, out, err);
 }
 
-static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *what, struct cop_node_stopped_job *out, struct cop_err *err)
+static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *what,
+	struct cop_node_stopped_job *out, struct cop_err *err)
 {
 	int rc;
 
@@ -506,7 +534,8 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 	init_answer(g);
 	/* What goes wrong on the way is said by who did not answer. */
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
-	rc = g->looked && g->state ? cop_topo_check(&g->node->topo, err) : cop_err_set(err, ENOMEM, "out of memory");
+	rc = g->looked && g->state ? cop_topo_check(&g->node->topo, err)
+				   : cop_err_set(err, ENOMEM, "out of memory");
 	if (!rc && g->tree.book)
 		rc = load_book(g->node, err);
 	out->of = g->node->topo.nodes;
@@ -525,14 +554,16 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 }
 
 /* A tree of one node has no port. */
-static int name_socket(const struct cop_job_tree *t, struct cop_node_stopped_job *out, struct cop_err *err)
+static int name_socket(
+	const struct cop_job_tree *t, struct cop_node_stopped_job *out, struct cop_err *err)
 {
 	char name[256] = "";
 
 	gethostname(name, sizeof(name) - 1);
 	if (strcmp(name, t->hosts.host[0].name))
-		return cop_err_set(err, EHOSTUNREACH, "the tree of this job directory is one node on %s, which is reached there only: run copper stop on %s", t->hosts.host[0].name,
-			t->hosts.host[0].name);
+		return cop_err_set(err, EHOSTUNREACH,
+			"the tree of this job directory is one node on %s, which is reached there only: run copper stop on %s",
+			t->hosts.host[0].name, t->hosts.host[0].name);
 	snprintf(out->socket, sizeof(out->socket), "%s", t->socket);
 	return 0;
 }
@@ -545,12 +576,17 @@ static int no_tree(const char *job_dir, int rc, struct cop_err *err)
 		return rc;
 	snprintf(path, sizeof(path), "%s/logs", job_dir);
 	if (access(path, F_OK))
-		return cop_err_set(err, EINVAL, "%s is no job directory: it has no logs; name the one that was given to copper mount -d", job_dir);
-	return cop_err_set(err, EINVAL, "%s/logs/copper_tree.txt is not there: no node of rank 0 was started with this job directory, or one of an older version; stop the nodes on "
-		"their hosts", job_dir);
+		return cop_err_set(err, EINVAL,
+			"%s is no job directory: it has no logs; name the one that was given to copper mount -d",
+			job_dir);
+	return cop_err_set(err, EINVAL,
+		"%s/logs/copper_tree.txt is not there: no node of rank 0 was started with this job directory, or one of an older version; stop the nodes on "
+		"their hosts",
+		job_dir);
 }
 
-int cop_node_stop_job(const struct cop_node_stop_job *what, struct cop_node_stopped_job *out, struct cop_err *err)
+int cop_node_stop_job(
+	const struct cop_node_stop_job *what, struct cop_node_stopped_job *out, struct cop_err *err)
 {
 	struct guest *g = calloc(1, sizeof(*g));
 	int rc;
@@ -563,11 +599,15 @@ int cop_node_stop_job(const struct cop_node_stop_job *what, struct cop_node_stop
 		return cop_err_set(err, ENOMEM, "out of memory");
 	}
 	g->deadline_ms = cop_now_ms() + what->timeout_ms;
-	rc = realpath(what->job_dir, g->node->job_dir) ? 0 : cop_err_set(err, errno, "%s: %s", what->job_dir, strerror(errno));
+	rc = realpath(what->job_dir, g->node->job_dir)
+		     ? 0
+		     : cop_err_set(err, errno, "%s: %s", what->job_dir, strerror(errno));
 	if (!rc)
-		rc = no_tree(what->job_dir, cop_job_tree_read(g->node->job_dir, &g->tree, err), err);
+		rc = no_tree(
+			what->job_dir, cop_job_tree_read(g->node->job_dir, &g->tree, err), err);
 	if (!rc && g->tree.stopped)
-		rc = cop_err_set(err, EALREADY, "the tree of %s was stopped already", what->job_dir);
+		rc = cop_err_set(
+			err, EALREADY, "the tree of %s was stopped already", what->job_dir);
 	else if (!rc && g->tree.socket[0])
 		rc = name_socket(&g->tree, out, err);
 	else if (!rc)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where Slurm does not track processes by control groups, a node that srun started lives on when its step has ended, and nobody
- * would end it with the job. So rank 0 asks squeue now and then whether the job still runs, and stops the tree if not.
- * Nodes in a step of their own (step.c) need none of this. */
+/* Where Slurm does not track processes by control groups, a node that srun started lives on when
+ * its step has ended, and nobody would end it with the job. So rank 0 asks squeue now and then
+ * whether the job still runs, and stops the tree if not. Nodes in a step of their own (step.c) need
+ * none of this. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -86,11 +87,12 @@ static bool hear(const struct cop_node_jobwatch *w, int fd, struct cop_buf *said
 	return true;
 }
 
-/* A job that is over is listed as such for a moment, then not at all. A controller that does not answer is no answer. */
+/* A job that is over is listed as such for a moment, then not at all. A controller that does not
+ * answer is no answer. */
 static bool says_over(const char *said, int status)
 {
-	static const char *const states[] = {"COMPLET", "CANCEL", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEM", "BOOT_FAIL", "DEADLINE",
-		"PREEMPTED"};
+	static const char *const states[] = {"COMPLET", "CANCEL", "FAILED", "TIMEOUT", "NODE_FAIL",
+		"OUT_OF_MEM", "BOOT_FAIL", "DEADLINE", "PREEMPTED"};
 
 	if (!WIFEXITED(status))
 		return false;
@@ -125,7 +127,8 @@ static int ask(struct cop_node_jobwatch *w)
 
 static bool is_number(const char *job)
 {
-	return *job && strlen(job) < sizeof(((struct cop_node_jobwatch *)0)->job) && strspn(job, "0123456789") == strlen(job);
+	return *job && strlen(job) < sizeof(((struct cop_node_jobwatch *)0)->job) &&
+	       strspn(job, "0123456789") == strlen(job);
 }
 
 bool cop_node_job_is_over(const char *job, int wake_fd)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining the tree: readiness flows up (ready.c), the go flows down (go.c, told.c), and the main thread waits for the one or for a reason why it
- * will not come. Those above a node may have been restarted as well, and wait like it, so it asks its children again now and then. */
+/* Joining the tree: readiness flows up (ready.c), the go flows down (go.c, told.c), and the main
+ * thread waits for the one or for a reason why it will not come. Those above a node may have been
+ * restarted as well, and wait like it, so it asks its children again now and then. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -44,7 +45,8 @@ static bool complete_root(struct cop_node *n)
 	bool complete;
 
 	pthread_mutex_lock(&n->lock);
-	complete = cop_topo_root(&n->topo, 0) == n->rank && n->ready_count == n->topo.nodes && !n->ready && !n->aborted;
+	complete = cop_topo_root(&n->topo, 0) == n->rank && n->ready_count == n->topo.nodes &&
+		   !n->ready && !n->aborted;
 	pthread_mutex_unlock(&n->lock);
 	if (complete) {
 		cop_node_write_books(n);
@@ -84,8 +86,8 @@ static void missing_names(struct cop_node *n, struct cop_buf *out)
 /* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". The lock is held. */
 static void missing_text(struct cop_node *n, struct cop_buf *out)
 {
-	cop_buf_printf(out, "%" PRIu32 " of %" PRIu32 " nodes not ready after %" PRIu32 " s: ", n->topo.nodes - n->ready_count,
-		n->topo.nodes, n->conf->ready_timeout_ms / 1000);
+	cop_buf_printf(out, "%" PRIu32 " of %" PRIu32 " nodes not ready after %" PRIu32 " s: ",
+		n->topo.nodes - n->ready_count, n->topo.nodes, n->conf->ready_timeout_ms / 1000);
 	missing_names(n, out);
 }
 
@@ -97,8 +99,9 @@ static void time_is_up(struct cop_node *n)
 	if (cop_topo_root(&n->topo, 0) == n->rank)
 		missing_text(n, &text);
 	else
-		cop_buf_printf(&text, "no go after %" PRIu32 " s; %s", n->conf->ready_timeout_ms / 1000, n->trouble[0] ?
-			n->trouble : "the parent answers, but the root does not");
+		cop_buf_printf(&text, "no go after %" PRIu32 " s; %s",
+			n->conf->ready_timeout_ms / 1000,
+			n->trouble[0] ? n->trouble : "the parent answers, but the root does not");
 	pthread_mutex_unlock(&n->lock);
 	atomic_store(&n->no_news, true);
 	cop_log_info("timed out waiting for parent readiness: %s", text.data ? text.data : "");
@@ -129,7 +132,9 @@ static void say_not_yet(struct cop_node *n, uint64_t *next_ms)
 	if (cop_topo_root(&n->topo, 0) == n->rank)
 		missing_names(n, &text);
 	else
-		cop_buf_str(&text, n->trouble[0] ? n->trouble : n->no_address[0] ? n->no_address : "it waits for others");
+		cop_buf_str(&text, n->trouble[0]      ? n->trouble
+				   : n->no_address[0] ? n->no_address
+						      : "it waits for others");
 	pthread_mutex_unlock(&n->lock);
 	if (cop_topo_root(&n->topo, 0) == n->rank)
 		cop_log_info("nodes not ready yet: %s", text.data ? text.data : "");
@@ -138,7 +143,8 @@ static void say_not_yet(struct cop_node *n, uint64_t *next_ms)
 	cop_buf_free(&text);
 }
 
-/* Of those above it is asked only when they do not answer. While all are being stopped, nobody fails. */
+/* Of those above it is asked only when they do not answer. While all are being stopped, nobody
+ * fails. */
 static void listen_for_failures(struct cop_node *n)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank, ask;
@@ -147,7 +153,8 @@ static void listen_for_failures(struct cop_node *n)
 	pthread_mutex_lock(&n->lock);
 	ask = (root || n->trouble[0]) && !n->stop_asked;
 	pthread_mutex_unlock(&n->lock);
-	/* Those further up are asked first: this node may have been started again, in a tree that lives. */
+	/* Those further up are asked first: this node may have been started again, in a tree that
+	 * lives. */
 	if (!ask)
 		n->failure_looked_ms = cop_now_ms();
 	else if (cop_node_failure_heard(n, why))
@@ -159,7 +166,8 @@ static int interrupted(struct cop_node *n, const char *what, struct cop_err *err
 {
 	char why[400];
 
-	snprintf(why, sizeof(why), "%.250s (rank %" PRIu32 ") %s", cop_node_host(n, n->rank), n->rank, what);
+	snprintf(why, sizeof(why), "%.250s (rank %" PRIu32 ") %s", cop_node_host(n, n->rank),
+		n->rank, what);
 	cop_node_settle(n, false, why);
 	return cop_err_set(err, EINTR, "%s", what);
 }
@@ -170,16 +178,17 @@ const char *cop_node_interrupted(const struct cop_node *n)
 
 	if (poll(fds, 2, 0) <= 0)
 		return NULL;
-	return fds[0].revents ? "ended before the tree was ready, by a signal" :
-		"ended before the tree was ready, by the end of the command that started it";
+	return fds[0].revents
+		       ? "ended before the tree was ready, by a signal"
+		       : "ended before the tree was ready, by the end of the command that started it";
 }
 
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank;
 	uint64_t deadline = cop_now_ms() + n->conf->ready_timeout_ms + (root ? 0 : GRACE_MS);
-	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN},
-		{.fd = n->report_fd}};
+	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN},
+		{.fd = n->signal_fd, .events = POLLIN}, {.fd = n->report_fd}};
 	uint64_t say_ms = cop_now_ms() + RETRY_MS, state_ms = cop_now_ms() + STATE_MS;
 
 	while (!settled(n)) {

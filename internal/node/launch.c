@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the user's command to a daemon that is ready: the command waits on a pipe until the node says that the tree is ready, or
- * why it is not. */
+/* From the user's command to a daemon that is ready: the command waits on a pipe until the node
+ * says that the tree is ready, or why it is not. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long the answers of a stop command that came in here may still take after this node has unmounted. */
+/* How long the answers of a stop command that came in here may still take after this node has
+ * unmounted. */
 #define INITIATOR_MS 120000
 
 static int open_wakers(struct cop_node *n, struct cop_err *err)
@@ -42,9 +43,11 @@ static int open_wakers(struct cop_node *n, struct cop_err *err)
 /* Sleeps until somebody wants this node to end. */
 static void wait_for_the_end(struct cop_node *n)
 {
-	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN},
+	struct pollfd fds[3] = {{.fd = n->wake_fd, .events = POLLIN},
+		{.fd = n->signal_fd, .events = POLLIN},
 		{.fd = n->fs ? cop_fs_gone_fd(n->fs) : -1, .events = POLLIN}};
-	uint64_t every_ms = n->conf->profile_interval_s * 1000ULL, next_ms = cop_now_ms() + every_ms, drain;
+	uint64_t every_ms = n->conf->profile_interval_s * 1000ULL,
+		 next_ms = cop_now_ms() + every_ms, drain;
 
 	while (!atomic_load(&n->stopping)) {
 		uint64_t now_ms = cop_now_ms();
@@ -57,7 +60,10 @@ static void wait_for_the_end(struct cop_node *n)
 			continue;
 		if (fds[1].revents || fds[2].revents) {
 			n->left_dead = !fds[1].revents && cop_fs_is_dead(n->mountpoint);
-			cop_log_info("ending reason=%s", fds[1].revents ? "signal" : n->left_dead ? "\"the FUSE connection was aborted\"" : "unmounted");
+			cop_log_info("ending reason=%s",
+				fds[1].revents ? "signal"
+				: n->left_dead ? "\"the FUSE connection was aborted\""
+					       : "unmounted");
 			atomic_store(&n->stopping, true);
 		}
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
@@ -137,8 +143,9 @@ static void detach_stdio(void)
 		cop_log_warn("cannot change to / error=\"%s\"", strerror(errno));
 }
 
-/* Chunks come and go by the megabyte, from many threads. glibc would learn to take them from its arenas, where what is freed stays
- * resident between what is not; as mappings of their own they go back to the system (mallopt(3)). */
+/* Chunks come and go by the megabyte, from many threads. glibc would learn to take them from its
+ * arenas, where what is freed stays resident between what is not; as mappings of their own they go
+ * back to the system (mallopt(3)). */
 static void tame_malloc(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
@@ -151,8 +158,8 @@ static void note(const char *text)
 	cop_log_info("note: %s", text);
 }
 
-/* It started, but perhaps not as it was meant. Who forgot to ask the scheduler for nodes gets what works on a machine of one's own
- * too: that must not look like a tree of a job. */
+/* It started, but perhaps not as it was meant. Who forgot to ask the scheduler for nodes gets what
+ * works on a machine of one's own too: that must not look like a tree of a job. */
 static void notes(const struct cop_node *n)
 {
 	if (n->report_fd >= 0 && n->rank == 0 && n->hosts.count > 1 && cop_node_ends_with_step())
@@ -167,7 +174,8 @@ static void notes(const struct cop_node *n)
 }
 
 /* One node from start to stop. report_fd: -1 in the foreground. */
-static int run(const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
+static int run(
+	const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
 {
 	struct cop_node_guard guard = cop_node_guard_start(conf, mountpoint);
 	struct cop_node *n = calloc(1, sizeof(*n));
@@ -231,11 +239,14 @@ static int hear(int fd, pid_t pid, struct cop_err *err)
 	if (n > 1)
 		return cop_err_set(err, EIO, "%s", text + 1);
 	if (WIFSIGNALED(status))
-		return cop_err_set(err, EIO, "the node was ended by signal %d (%s) before it was ready", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		return cop_err_set(err, EIO,
+			"the node was ended by signal %d (%s) before it was ready",
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
 	return cop_err_set(err, EIO, "the node ended before it was ready");
 }
 
-/* A launcher may have left descriptors open by which it waits for its processes to end (mpiexec: PMI_FD). */
+/* A launcher may have left descriptors open by which it waits for its processes to end (mpiexec:
+ * PMI_FD). */
 static void close_inherited(int keep_fd)
 {
 	if (keep_fd > 3)
@@ -271,7 +282,9 @@ static int daemonize(const struct cop_conf *conf, const char *mountpoint, struct
 static void take_dead_mount_away(const char *mountpoint)
 {
 	if (cop_fs_is_dead(mountpoint) && cop_fs_unmount_dead(mountpoint) == 0)
-		fprintf(stderr, "copper: note: took the dead mount of an earlier node away from %s\n", mountpoint);
+		fprintf(stderr,
+			"copper: note: took the dead mount of an earlier node away from %s\n",
+			mountpoint);
 }
 
 static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], struct cop_err *err)
@@ -285,7 +298,9 @@ static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], str
 		fprintf(stderr, "copper: warning: %s\n", shared.text);
 	if (rc)
 		return rc;
-	return realpath(conf->mountpoint, out) ? 0 : cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
+	return realpath(conf->mountpoint, out)
+		       ? 0
+		       : cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
 }
 
 /* Before there is a node: the others wait for it all the same. */

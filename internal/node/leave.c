@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leaving the tree. Three kinds of things may be under way when a node ends: what came from others and is worked on by a thread at this
- * moment; what waits for answers of other nodes; what waits for this node itself (its main thread, the go, its end). The first end by
- * themselves, the second when this node takes its questions back, the third are answered here. The gate counts all of them. */
+/* Leaving the tree. Three kinds of things may be under way when a node ends: what came from others
+ * and is worked on by a thread at this moment; what waits for answers of other nodes; what waits
+ * for this node itself (its main thread, the go, its end). The first end by themselves, the second
+ * when this node takes its questions back, the third are answered here. The gate counts all of
+ * them. */
 #include "node/node_priv.h"
 
 #define FLUSH_MS 1000
 
-/* rpc's threads may be in the rendezvous at this moment, but come to it by n only: when the questions are taken back, none is there any more. */
+/* rpc's threads may be in the rendezvous at this moment, but come to it by n only: when the
+ * questions are taken back, none is there any more. */
 static void take_back(struct cop_node *n)
 {
 	struct cop_rendezvous *rendezvous = atomic_exchange(&n->rendezvous, NULL);
 
 	if (!n->rpc)
 		return;
-	/* Answers that are on their way may share a connection with a question whose bytes must not come any more. */
+	/* Answers that are on their way may share a connection with a question whose bytes must not
+	 * come any more. */
 	cop_fabric_flush(cop_rpc_fabric(n->rpc), FLUSH_MS);
 	cop_rpc_quiet(n->rpc);
 	cop_rendezvous_stop(rendezvous);

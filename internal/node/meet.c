@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port at which a node tells its fabric address to the others, and what is said when it is taken. */
+/* The port at which a node tells its fabric address to the others, and what is said when it is
+ * taken. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -33,10 +34,16 @@ static void refused(void *ctx, int rc)
 	cop_stats_rejected(&n->stats, rc, 1);
 }
 
-static int start(struct cop_node *n, const struct cop_job_host *at, bool second, struct cop_rendezvous **out, struct cop_err *err)
+static int start(struct cop_node *n, const struct cop_job_host *at, bool second,
+	struct cop_rendezvous **out, struct cop_err *err)
 {
-	struct cop_rendezvous_conf conf = {.self = at, .at_second_port = second, .fabric_address = cop_fabric_address(cop_rpc_fabric(n->rpc)), .mac = mac,
-		.met = met, .refused = refused, .ctx = n};
+	struct cop_rendezvous_conf conf = {.self = at,
+		.at_second_port = second,
+		.fabric_address = cop_fabric_address(cop_rpc_fabric(n->rpc)),
+		.mac = mac,
+		.met = met,
+		.refused = refused,
+		.ctx = n};
 
 	return cop_rendezvous_start(&conf, out, err);
 }
@@ -69,8 +76,8 @@ int cop_node_open_asking(struct cop_node *n, const char *address, struct cop_err
 	return rc;
 }
 
-/* Whether this very node, of this job and list, runs already: only that one answers to its name and proves the secret. at is its host,
- * with both ports or with one. */
+/* Whether this very node, of this job and list, runs already: only that one answers to its name and
+ * proves the secret. at is its host, with both ports or with one. */
 static bool has_twin(struct cop_node *n, const struct cop_job_host *at)
 {
 	struct cop_job_host elsewhere = {.name = n->hosts.host[n->rank].name};
@@ -105,17 +112,21 @@ static int refuse_twin(struct cop_node *n, struct cop_err *err)
 
 	/* The others have the node that they wait for. */
 	atomic_store(&n->no_news, true);
-	return cop_err_set(err, EADDRINUSE, "%s (rank %u) of this tree runs already, as %s; end that tree with 'copper stop %s%s' before it is started again; "
-		"another tree in the same job needs a job directory (-d) of its own", self->name, n->rank, holder_of(self, port, holder),
-		n->job_dir[0] ? "-d " : "", n->job_dir[0] ? n->job_dir : "MOUNTPOINT");
+	return cop_err_set(err, EADDRINUSE,
+		"%s (rank %u) of this tree runs already, as %s; end that tree with 'copper stop %s%s' before it is started again; "
+		"another tree in the same job needs a job directory (-d) of its own",
+		self->name, n->rank, holder_of(self, port, holder), n->job_dir[0] ? "-d " : "",
+		n->job_dir[0] ? n->job_dir : "MOUNTPOINT");
 }
 
 static int port_is_taken(const struct cop_job_host *self, uint16_t port, struct cop_err *err)
 {
 	char holder[200];
 
-	return cop_err_set(err, EADDRINUSE, "cannot listen on %s port %u for the rendezvous: it is taken by %s; choose another --port, and where nodes share a machine "
-		"a port for each (--hosts host:port,...)", self->name, port, holder_of(self, port, holder));
+	return cop_err_set(err, EADDRINUSE,
+		"cannot listen on %s port %u for the rendezvous: it is taken by %s; choose another --port, and where nodes share a machine "
+		"a port for each (--hosts host:port,...)",
+		self->name, port, holder_of(self, port, holder));
 }
 
 /* A port that nobody chose may be another program's on this machine. */
@@ -131,11 +142,13 @@ static int open_second(struct cop_node *n, struct cop_rendezvous **out, struct c
 	if (rc == -EADDRINUSE)
 		return port_is_taken(self, self->second_port, err);
 	if (!rc)
-		cop_log_warn("rendezvous at port %u: port %u is taken by %s", self->second_port, self->port, holder_of(self, self->port, holder));
+		cop_log_warn("rendezvous at port %u: port %u is taken by %s", self->second_port,
+			self->port, holder_of(self, self->port, holder));
 	return rc;
 }
 
-/* With an address book nobody needs it to come to this node, but its children to see, when it says nothing, that it is there. */
+/* With an address book nobody needs it to come to this node, but its children to see, when it says
+ * nothing, that it is there. */
 static void open_beside_book(struct cop_node *n)
 {
 	const struct cop_job_host *self = &n->hosts.host[n->rank];
@@ -146,7 +159,9 @@ static void open_beside_book(struct cop_node *n)
 	if (rc == -EADDRINUSE && self->second_port)
 		rc = start(n, self, true, &rendezvous, &err);
 	if (rc)
-		cop_log_info("no rendezvous, so others tell by its silence alone whether this node lives: %s", err.text);
+		cop_log_info(
+			"no rendezvous, so others tell by its silence alone whether this node lives: %s",
+			err.text);
 	atomic_store(&n->rendezvous, rendezvous);
 }
 
@@ -163,10 +178,12 @@ int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err)
 		open_beside_book(n);
 		return 0;
 	}
-	while ((rc = start(n, &n->hosts.host[n->rank], false, &rendezvous, err)) == -EADDRINUSE && cop_now_ms() < end)
+	while ((rc = start(n, &n->hosts.host[n->rank], false, &rendezvous, err)) == -EADDRINUSE &&
+		cop_now_ms() < end)
 		poll(NULL, 0, 50);
 	if (rc == -EADDRINUSE)
-		rc = has_twin(n, &n->hosts.host[n->rank]) ? refuse_twin(n, err) : open_second(n, &rendezvous, err);
+		rc = has_twin(n, &n->hosts.host[n->rank]) ? refuse_twin(n, err)
+							  : open_second(n, &rendezvous, err);
 	atomic_store(&n->rendezvous, rendezvous);
 	return rc;
 }

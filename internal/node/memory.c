@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bytes that the cache may grow to. A node that outgrows what its job may use is killed, or something of the job is. */
+/* The bytes that the cache may grow to. A node that outgrows what its job may use is killed, or
+ * something of the job is. */
 #include "node/node_priv.h"
 
 #include <stdio.h>
@@ -23,7 +24,8 @@ static uint64_t tenth(uint64_t memory)
 	return COP_MAX(memory / 10, COP_MIN(COMMON_LEAST, memory / 4));
 }
 
-uint64_t cop_node_cache_share(const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE])
+uint64_t cop_node_cache_share(
+	const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE])
 {
 	uint64_t least = COP_MAX(COP_CONF_CACHE_MIN, LEAST_CHUNKS * conf->chunk), bytes;
 	char want[16], may[16], get[16];
@@ -34,8 +36,10 @@ uint64_t cop_node_cache_share(const struct cop_conf *conf, uint64_t ram, uint64_
 	if (conf->cache_size <= limit)
 		return conf->cache_size;
 	bytes = COP_MIN(conf->cache_size, COP_MAX(limit / 2, least));
-	snprintf(note, COP_NODE_NOTE_SIZE, "--cache-size %s is more than the %s that this job may use in all (the limit of its control group): the cache "
-		"may grow to %s; for more, ask for more memory", cop_format_size(conf->cache_size, want), cop_format_size(limit, may),
+	snprintf(note, COP_NODE_NOTE_SIZE,
+		"--cache-size %s is more than the %s that this job may use in all (the limit of its control group): the cache "
+		"may grow to %s; for more, ask for more memory",
+		cop_format_size(conf->cache_size, want), cop_format_size(limit, may),
 		cop_format_size(bytes, get));
 	return bytes;
 }

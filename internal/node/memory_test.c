@@ -46,7 +46,8 @@ static void what_the_user_asks_for_is_given_up_to_the_limit(void **state)
 	assert_true(share(900 * COP_MIB, COP_MIB, 100 * COP_MIB, NO_LIMIT) == 900 * COP_MIB);
 	assert_string_equal(note, "");
 	assert_true(share(901 * COP_MIB, COP_MIB, 10000 * COP_MIB, 900 * COP_MIB) == 450 * COP_MIB);
-	assert_non_null(strstr(note, "--cache-size 901.0 MiB is more than the 900.0 MiB that this job may use"));
+	assert_non_null(strstr(
+		note, "--cache-size 901.0 MiB is more than the 900.0 MiB that this job may use"));
 	assert_true(share(17 * COP_MIB, COP_MIB, 10000 * COP_MIB, COP_MIB) == 16 * COP_MIB);
 }
 

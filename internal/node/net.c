@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The node's end of the network: where other nodes are, and their requests, each of which comes in by the gate. */
+/* The node's end of the network: where other nodes are, and their requests, each of which comes in
+ * by the gate. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -20,12 +21,14 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 	struct found *f = arg;
 
 	if (!address)
-		cop_log_debug("no address rank=%u lives=%d why=\"%s\"", f->rank, lives, why ? why : "");
+		cop_log_debug(
+			"no address rank=%u lives=%d why=\"%s\"", f->rank, lives, why ? why : "");
 	if (f->node->guest) {
 		cop_node_guest_looked(f->node, f->rank, address != NULL);
 	} else if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
 		pthread_mutex_lock(&f->node->lock);
-		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s", address || !why ? "" : why);
+		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s",
+			address || !why ? "" : why);
 		pthread_mutex_unlock(&f->node->lock);
 	}
 	if (!address && f->node->book)
@@ -34,8 +37,9 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 	free(f);
 }
 
-/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever needs it (join.c); but not without
- * end, for this node may have been restarted while its parent is dead, and its own children wait for its answers. */
+/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever
+ * needs it (join.c); but not without end, for this node may have been restarted while its parent is
+ * dead, and its own children wait for its answers. */
 static void ask_rendezvous(struct cop_node *n, uint32_t rank)
 {
 	struct cop_rendezvous *rendezvous = atomic_load(&n->rendezvous);
@@ -51,7 +55,8 @@ static void ask_rendezvous(struct cop_node *n, uint32_t rank)
 		return;
 	}
 	*f = (struct found){n, rank};
-	if (!rendezvous || cop_rendezvous_ask(rendezvous, &n->hosts.host[rank], timeout_ms, found, f))
+	if (!rendezvous ||
+		cop_rendezvous_ask(rendezvous, &n->hosts.host[rank], timeout_ms, found, f))
 		found(f, NULL, false, "no rendezvous");
 }
 
@@ -80,8 +85,9 @@ static void refuse(struct cop_rpc_req *req, int status)
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = status});
 }
 
-/* What another node is served, and when. While this one starts it holds nothing that could be read, but it is a node of the tree; when
- * it ends, whoever asks it to stop still gets the answer that the others got (stop.c). */
+/* What another node is served, and when. While this one starts it holds nothing that could be read,
+ * but it is a node of the tree; when it ends, whoever asks it to stop still gets the answer that
+ * the others got (stop.c). */
 static const struct {
 	void (*serve)(struct cop_node *n, struct cop_rpc_req *req);
 	unsigned when;
@@ -150,12 +156,13 @@ static void differs(void *ctx, uint32_t rank)
 
 /* ---- opening ---- */
 
-/* What all nodes of a job must have been started with, since each computes from it who is whose parent and what is asked of whom. */
+/* What all nodes of a job must have been started with, since each computes from it who is whose
+ * parent and what is asked of whom. */
 static uint64_t terms(const struct cop_node *n)
 {
 	char text[sizeof(n->source) + 256];
-	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version, n->topo.nodes,
-		n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
+	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version,
+		n->topo.nodes, n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
 	uint64_t hash = cop_hash64(text, (size_t)len, 0);
 
 	for (uint32_t r = 0; r < n->hosts.count; r++) {
@@ -174,12 +181,23 @@ static void fabric_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 	cop_wire_mac(&n->wire_secret, "fabric port", data, len, out);
 }
 
-int cop_node_open_network(struct cop_node *n, const char *host, const char *address, struct cop_err *err)
+int cop_node_open_network(
+	struct cop_node *n, const char *host, const char *address, struct cop_err *err)
 {
-	struct cop_rpc_conf conf = {.rank = n->rank, .nodes = n->topo.nodes + NODE_GUESTS, .terms = n->terms, .secret = n->wire_secret,
-		.peer_timeout_ms = n->conf->peer_timeout_ms, .stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve,
+	struct cop_rpc_conf conf = {.rank = n->rank,
+		.nodes = n->topo.nodes + NODE_GUESTS,
+		.terms = n->terms,
+		.secret = n->wire_secret,
+		.peer_timeout_ms = n->conf->peer_timeout_ms,
+		.stats = &n->stats,
+		.ctx = n,
+		.resolve = resolve,
+		.serve = serve,
 		.differs = differs};
-	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type, .host = host, .address = address, .stats = &n->stats};
+	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type,
+		.host = host,
+		.address = address,
+		.stats = &n->stats};
 
 	/* Others first come to the rendezvous, which a book makes needless. */
 	fabric.admitted_only = !n->book && !n->conf->insecure;
@@ -199,14 +217,18 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 		return rc;
 	n->terms = terms(n);
 	if (n->conf->insecure)
-		cop_log_warn("not guarded because of --insecure: whoever reaches the ports of this job can ask, answer and end nodes");
+		cop_log_warn(
+			"not guarded because of --insecure: whoever reaches the ports of this job can ask, answer and end nodes");
 	cop_log_info("starting libfabric engine");
-	rc = cop_node_open_network(n, n->hosts.host[n->rank].name, n->book ? n->book[n->rank] : NULL, err);
+	rc = cop_node_open_network(
+		n, n->hosts.host[n->rank].name, n->book ? n->book[n->rank] : NULL, err);
 	if (!rc)
 		cop_log_info("engine started");
 	if (!rc)
-		cop_log_info("provider=%s because of --net-type %s", cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
+		cop_log_info("provider=%s because of --net-type %s",
+			cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
 	if (!rc)
-		cop_log_info("server running at address: %s", cop_fabric_address(cop_rpc_fabric(n->rpc)));
+		cop_log_info("server running at address: %s",
+			cop_fabric_address(cop_rpc_fabric(n->rpc)));
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads: the main thread starts and stops everything and sleeps in between; join, gather and serve run on fabric's
- * progress thread; control commands come on the ctl thread. `lock` guards the readiness state and the
- * reasons to end; nothing is called under it. */
+/* Threads: the main thread starts and stops everything and sleeps in between; join, gather and
+ * serve run on fabric's progress thread; control commands come on the ctl thread. `lock` guards the
+ * readiness state and the reasons to end; nothing is called under it. */
 #ifndef COP_NODE_PRIV_H
 #define COP_NODE_PRIV_H
 
@@ -24,22 +24,26 @@
 
 /* rpc operations of this module; coop's are below. */
 enum {
-	OP_READY = 32, /* ranks that are ready below and including the sender, with their addresses */
-	OP_GO,         /* answered when the tree is ready (0) or will not be (-ETIMEDOUT, body: why) */
-	OP_STATE,      /* is the tree ready already? 0 or -EAGAIN; for a root that was restarted */
-	OP_STOP,       /* stop the subtree, then yourself; the answer tells how many */
-	OP_STATS,      /* the statistics of the subtree */
-	OP_INVALIDATE, /* forget a path and what is below it (payload), first here, then in the subtree */
+	OP_READY =
+		32, /* ranks that are ready below and including the sender, with their addresses */
+	OP_GO,      /* answered when the tree is ready (0) or will not be (-ETIMEDOUT, body: why) */
+	OP_STATE,   /* is the tree ready already? 0 or -EAGAIN; for a root that was restarted */
+	OP_STOP,    /* stop the subtree, then yourself; the answer tells how many */
+	OP_STATS,   /* the statistics of the subtree */
+	OP_INVALIDATE, /* forget a path and what is below it (payload), first here, then in the
+			  subtree */
 	OP_TABLE,      /* the statistics of the subtree, a line for each node */
 	OP_SNAPSHOT,   /* write the reports of this moment */
-	OP_RESET,      /* the same, and count from zero; the payload tells one command from another */
-	OP_TOLD,       /* from the parent: what became of the start (payload); answered when this node knows */
+	OP_RESET, /* the same, and count from zero; the payload tells one command from another */
+	OP_TOLD,  /* from the parent: what became of the start (payload); answered when this node
+		     knows */
 };
 
 #define STOP_GRACE_MS 2000
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 #define COP_NODE_FREE_MS 3000
-/* The nodes of a Slurm step give up after --ready-timeout and a little; srun may need a while to start them. */
+/* The nodes of a Slurm step give up after --ready-timeout and a little; srun may need a while to
+ * start them. */
 #define COP_NODE_STEP_MS 30000
 #define MISSING_NAMED 16
 #define COP_NODE_NOTE_SIZE 256
@@ -50,7 +54,8 @@ enum {
 /* What every node of a subtree is to do. */
 struct task {
 	uint8_t op;
-	const char *path; /* OP_INVALIDATE: relative to the source; OP_RESET: of this one command; else "" */
+	const char *path; /* OP_INVALIDATE: relative to the source; OP_RESET: of this one command;
+			     else "" */
 };
 
 /* What a whole subtree answered. */
@@ -58,14 +63,17 @@ struct task {
 struct gathered {
 	uint32_t nodes;                 /* that have answered */
 	uint32_t dead, refused, failed; /* that have not, by what became of it */
-	uint32_t missing;               /* these and, with those that failed, the nodes below them: nothing is known of them */
-	uint32_t lost[MISSING_NAMED];   /* the first of the missing ranks */
-	uint32_t unwritten;             /* of nodes: those whose final files could not be written */
+	uint32_t missing; /* these and, with those that failed, the nodes below them: nothing is
+			     known of them */
+	uint32_t lost[MISSING_NAMED]; /* the first of the missing ranks */
+	uint32_t unwritten;           /* of nodes: those whose final files could not be written */
 	char why_unwritten[NODE_UNWRITTEN]; /* "HOST: sentence" of one of them */
-	uint32_t cut;                   /* of nodes: those whose part of the text was left out, since it did not fit */
+	uint32_t
+		cut; /* of nodes: those whose part of the text was left out, since it did not fit */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
-	struct cop_buf text; /* JSON objects with commas between; lines of a table, or sentences, with newlines */
+	struct cop_buf text; /* JSON objects with commas between; lines of a table, or sentences,
+				with newlines */
 	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
 };
 /* ---- gathered.c ---- */
@@ -76,12 +84,13 @@ void cop_node_gathered_free(struct gathered *g);
 void cop_node_gathered_unwritten(struct gathered *g, const char *host, const char *why);
 /* Then a line that says so, and of how many. */
 void cop_node_gathered_say_unwritten(const struct gathered *g, struct cop_buf *out);
-/* Adds from, whose text and prof are left to the caller; separator: what stands between two texts. */
+/* Adds from, whose text and prof are left to the caller; separator: what stands between two texts.
+ */
 void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator);
 /* One more rank is missing. */
 void cop_node_gathered_lose(struct gathered *g, uint32_t rank);
-/* The body of an answer, at most COP_RPC_BODY_MAX long, added to an empty out; and back into an empty g, which is the caller's to free also then:
- * -EBADMSG, -ENOMEM. */
+/* The body of an answer, at most COP_RPC_BODY_MAX long, added to an empty out; and back into an
+ * empty g, which is the caller's to free also then: -EBADMSG, -ENOMEM. */
 int cop_node_gathered_encode(const struct gathered *g, struct cop_buf *out);
 int cop_node_gathered_decode(const void *body, size_t len, struct gathered *g);
 
@@ -89,7 +98,7 @@ int cop_node_gathered_decode(const void *body, size_t len, struct gathered *g);
 enum {
 	GATE_STARTING = 1, /* not everything is there yet */
 	GATE_OPEN = 2,
-	GATE_CLOSED = 4,   /* the node ends, and things are about to be freed */
+	GATE_CLOSED = 4, /* the node ends, and things are about to be freed */
 };
 struct gate {
 	pthread_mutex_t lock; /* over the others */
@@ -101,7 +110,8 @@ void cop_node_gate_init(struct gate *g);
 void cop_node_gate_fini(struct gate *g);
 /* Any thread. Whether the caller is inside now, which it is not in another state than those. */
 bool cop_node_gate_enter(struct gate *g, unsigned when);
-/* One more, whatever the state: for who is inside and leaves something under way that ends later. */
+/* One more, whatever the state: for who is inside and leaves something under way that ends later.
+ */
 void cop_node_gate_more(struct gate *g);
 void cop_node_gate_leave(struct gate *g);
 void cop_node_gate_open(struct gate *g);
@@ -122,7 +132,7 @@ struct chore {
 
 /* The second process of a node: guard.c. */
 struct cop_node_guard {
-	int fd;     /* -1: there is none */
+	int fd; /* -1: there is none */
 	pid_t pid;
 	bool above; /* it is this process's parent, and ends after it */
 };
@@ -140,66 +150,76 @@ struct cop_node {
 	uint64_t cache_bytes, started_ns;
 	char cache_note[COP_NODE_NOTE_SIZE]; /* why that is less than the user asked for, or "" */
 	struct cop_stats stats;
-	struct cop_prof *prof; /* NULL: nobody asked for one */
+	struct cop_prof *prof;           /* NULL: nobody asked for one */
 	struct cop_manifest_set *record; /* what this node needed, for the next manifest; or NULL */
-	struct cop_buf manifest;   /* rank 0: what was given, whole */
-	size_t manifest_body;      /* where its items begin */
+	struct cop_buf manifest;         /* rank 0: what was given, whole */
+	size_t manifest_body;            /* where its items begin */
 	struct cop_prefetch *_Atomic prefetch; /* NULL: nobody asked for it, or it has not begun */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_rendezvous *_Atomic rendezvous; /* the progress thread may look for it before it is there */
+	struct cop_rendezvous
+		*_Atomic rendezvous; /* the progress thread may look for it before it is there */
 	struct gate gate;
-	struct cop_coop *_Atomic coop; /* requests may come before it is there; the gate is open when it is */
-	struct cop_fs *_Atomic fs;     /* commands may come before it is mounted */
-	_Atomic bool forgot_early;     /* a path was invalidated before there was a kernel to tell */
+	struct cop_coop *_Atomic
+		coop; /* requests may come before it is there; the gate is open when it is */
+	struct cop_fs *_Atomic fs; /* commands may come before it is mounted */
+	_Atomic bool forgot_early; /* a path was invalidated before there was a kernel to tell */
 	struct cop_ctl *ctl;
-	struct guest *guest; /* not NULL: this is no node of the tree, but a command that speaks with it */
+	struct guest *guest; /* not NULL: this is no node of the tree, but a command that speaks
+				with it */
 	struct cop_node_guard guard;
-	int wake_fd;   /* eventfd of the main thread */
+	int wake_fd; /* eventfd of the main thread */
 	int signal_fd;
 
 	pthread_mutex_t lock;
-	uint8_t *ready_rank; /* root: one byte per rank */
+	uint8_t *ready_rank;  /* root: one byte per rank */
 	char **ready_address; /* root: as the nodes told them */
 	char **ready_networks;
 	uint32_t ready_count;
-	bool books_written;  /* root, main thread: at least once */
-	bool books_old;      /* root: a node was started again, elsewhere */
+	bool books_written; /* root, main thread: at least once */
+	bool books_old;     /* root: a node was started again, elsewhere */
 	bool ready, aborted, logging;
-	_Atomic bool no_news; /* why it does not start is nothing that the others should hear from it */
-	int64_t began_ns;            /* by the clock of the job directory; 0: it has none */
-	uint64_t failure_looked_ms;  /* when others' failures were last looked for */
+	_Atomic bool
+		no_news;  /* why it does not start is nothing that the others should hear from it */
+	int64_t began_ns; /* by the clock of the job directory; 0: it has none */
+	uint64_t failure_looked_ms; /* when others' failures were last looked for */
 	char abort_text[1024];
-	struct cop_list go_waiters;    /* requests to answer when it is settled */
-	struct cop_list ready_queue;   /* ranks still to be told to the parent */
+	struct cop_list go_waiters;  /* requests to answer when it is settled */
+	struct cop_list ready_queue; /* ranks still to be told to the parent */
 	bool ready_sending, go_sending;
 	/* told.c: the nodes below, in the order of cop_topo_children. */
 	struct below {
 		struct cop_node *node;
-		bool came, answered;   /* it said that it is ready or asked for the go; which it has got here */
-		_Atomic bool unheard;  /* it was told, and has not answered */
+		bool came, answered;  /* it said that it is ready or asked for the go; which it has
+					 got here */
+		_Atomic bool unheard; /* it was told, and has not answered */
 	} below[COP_TOPO_MAX_FANOUT];
-	uint32_t go_rank;              /* the ancestor that is asked for the go: the parent, or above it when that is dead */
-	int report_fd;                 /* whoever started this node listens there until it is ready; -1: nobody */
-	char trouble[640];             /* why the parent was not reached */
-	char no_address[400];          /* what became of the question for its address, where it has none */
+	uint32_t go_rank; /* the ancestor that is asked for the go: the parent, or above it when
+			     that is dead */
+	int report_fd; /* whoever started this node listens there until it is ready; -1: nobody */
+	char trouble[640];    /* why the parent was not reached */
+	char no_address[400]; /* what became of the question for its address, where it has none */
 	struct cop_list stop_requests; /* who wants to know that this node has stopped */
 	struct gathered stop_result;   /* what the nodes below answered */
-	bool stop_asked, stop_answered; /* the nodes below were, once, whoever asks again; they have */
-	bool stopped;                  /* and this node too: stop_result has all of them and does not change any more */
-	char reset_done[COP_NODE_RESET_NAME]; /* main thread: the last OP_RESET that was done here */
+	bool stop_asked,
+		stop_answered; /* the nodes below were, once, whoever asks again; they have */
+	bool stopped; /* and this node too: stop_result has all of them and does not change any more
+		       */
+	char reset_done[COP_NODE_RESET_NAME]; /* main thread: the last OP_RESET that was done here
+					       */
 	struct cop_list chores;
 	unsigned chore_count;
-	bool chores_closed;            /* the main thread takes no more */
-	bool left_dead;                /* the kernel has cut the connection, and the mount is still there */
+	bool chores_closed; /* the main thread takes no more */
+	bool left_dead;     /* the kernel has cut the connection, and the mount is still there */
 	_Atomic bool stopping;
-	_Atomic uint32_t initiators;   /* stop commands under way that started here */
+	_Atomic uint32_t initiators; /* stop commands under way that started here */
 	struct asker {
 		uint32_t rank;
 		uint64_t asked_ms;
 		_Atomic bool heard, gone;
-	} asker[ASKERS];             /* confirmed.c: who asked for the stop and has not said that it has the answer */
+	} asker[ASKERS]; /* confirmed.c: who asked for the stop and has not said that it has the
+			    answer */
 	unsigned askers;
 };
 
@@ -207,7 +227,8 @@ void cop_node_wake(struct cop_node *n);
 const char *cop_node_host(const struct cop_node *n, uint32_t rank);
 
 /* ---- check.c ---- */
-/* Whether it stands on a file system that machines share; why says so in a sentence, with the way out. */
+/* Whether it stands on a file system that machines share; why says so in a sentence, with the way
+ * out. */
 bool cop_node_is_shared(const char *mountpoint, struct cop_err *why);
 
 /* ---- start.c ---- */
@@ -217,17 +238,20 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err);
 void cop_node_stop(struct cop_node *n);
 
 /* ---- memory.c: how large the cache may grow ---- */
-/* Bytes, by the memory of this machine and what the job may use of it. note: a sentence if that is less than the user asked for, else "". */
+/* Bytes, by the memory of this machine and what the job may use of it. note: a sentence if that is
+ * less than the user asked for, else "". */
 uint64_t cop_node_cache_bytes(const struct cop_conf *conf, char note[COP_NODE_NOTE_SIZE]);
 /* The same where the machine has ram bytes, and the job may use limit of them. */
-uint64_t cop_node_cache_share(const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE]);
+uint64_t cop_node_cache_share(
+	const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE]);
 
 /* ---- net.c ---- */
 /* Ranks after those of the nodes, for commands that speak with a tree and are none of its nodes. */
 #define NODE_GUESTS 64
 int cop_node_open_rpc(struct cop_node *n, struct cop_err *err);
 /* The same with n's terms and book, at this host or this address of it. */
-int cop_node_open_network(struct cop_node *n, const char *host, const char *address, struct cop_err *err);
+int cop_node_open_network(
+	struct cop_node *n, const char *host, const char *address, struct cop_err *err);
 
 /* ---- guest.c ---- */
 struct guest;
@@ -246,25 +270,29 @@ struct cop_node_gone {
 /* An IPv4 address of a host, by its name or in figures. */
 bool cop_node_address_of(const char *name, struct sockaddr_in *out);
 /* Whether the rank is known not to run; why says so, or why not. Waits for a second at most. */
-bool cop_node_is_gone(const struct cop_node *n, const struct cop_node_gone *ask, char why[COP_NODE_GONE_WHY]);
+bool cop_node_is_gone(
+	const struct cop_node *n, const struct cop_node_gone *ask, char why[COP_NODE_GONE_WHY]);
 
 /* ---- leave.c ---- */
-/* Main thread, when the gate is closed and coop, too: everyone who waits for something of this node is answered. When it returns nothing is
- * under way any more that could touch what is freed next. */
+/* Main thread, when the gate is closed and coop, too: everyone who waits for something of this node
+ * is answered. When it returns nothing is under way any more that could touch what is freed next.
+ */
 void cop_node_leave(struct cop_node *n);
 
 /* ---- step.c: nodes in a Slurm step of their own ---- */
 bool cop_node_in_step(void);
-/* The number of the start of which this node is: one step may start its nodes several times. 0: not in a step, or it has none. */
+/* The number of the start of which this node is: one step may start its nodes several times. 0: not
+ * in a step, or it has none. */
 uint64_t cop_node_step_start(void);
 /* Says to the command that started the step how it went, as one line; closes fd. */
 void cop_node_step_report(int fd, int rc, const struct cop_err *err);
-/* Says the same to a task of another step that waits on this host (step_wait.c); failure NULL: it is ready. */
+/* Says the same to a task of another step that waits on this host (step_wait.c); failure NULL: it
+ * is ready. */
 void cop_node_step_tell(const struct cop_conf *conf, const char *failure);
 /* In a step that takes its processes along when it ends, and that is not the nodes' own. */
 bool cop_node_ends_with_step(void);
-/* The step that this process is a task of, as "JOB.STEP"; false outside of one. A job that was requeued has its steps anew, by the same
- * numbers: "JOB.STEP.RESTARTS" there. */
+/* The step that this process is a task of, as "JOB.STEP"; false outside of one. A job that was
+ * requeued has its steps anew, by the same numbers: "JOB.STEP.RESTARTS" there. */
 #define COP_NODE_STEP_NAME 72
 bool cop_node_step_name(char name[COP_NODE_STEP_NAME]);
 
@@ -282,14 +310,16 @@ void cop_node_audience_init(struct audience *a, pid_t session);
 void cop_node_audience_begin(struct audience *a);
 /* One of them, 0: there is none now. */
 pid_t cop_node_audience_one(const struct audience *a);
-/* Whether none will come any more, when none was seen for so long; whether one that is there need not mean anything, so long after the death. */
+/* Whether none will come any more, when none was seen for so long; whether one that is there need
+ * not mean anything, so long after the death. */
 bool cop_node_audience_gone(const struct audience *a, uint64_t unseen_ms);
 bool cop_node_audience_tells_little(const struct audience *a, uint64_t dead_ms);
 
 /* ---- guard.c: what becomes of the mount when this process is killed ---- */
 /* Before the first thread. */
 struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const char *mountpoint);
-/* This node ends. left_dead: its mount is still there, and now the guard's; else the guard has ended when this returns. */
+/* This node ends. left_dead: its mount is still there, and now the guard's; else the guard has
+ * ended when this returns. */
 void cop_node_guard_end(const struct cop_node_guard *g, bool left_dead);
 
 /* ---- jobwatch.c: whether the Slurm job goes on ---- */
@@ -307,14 +337,17 @@ void cop_node_join_fini(struct cop_node *n);
 void cop_node_join(struct cop_node *n);
 /* By what this start is interrupted, in words that follow a name; NULL: by nothing yet. */
 const char *cop_node_interrupted(const struct cop_node *n);
-/* Something to do for readiness now and then, on the main thread; returns when the wait is over: 1 ready, -errno. */
+/* Something to do for readiness now and then, on the main thread; returns when the wait is over: 1
+ * ready, -errno. */
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
 
 /* ---- ready.c: readiness, on its way up ---- */
-/* This node is ready; at the root that may complete the tree, for which the main thread is woken. */
+/* This node is ready; at the root that may complete the tree, for which the main thread is woken.
+ */
 void cop_node_ready_begin(struct cop_node *n);
 void cop_node_ready_fini(struct cop_node *n);
-/* Tells the parent of the ranks that it was not told of, one message at a time; again after a failure. */
+/* Tells the parent of the ranks that it was not told of, one message at a time; again after a
+ * failure. */
 void cop_node_ready_send(struct cop_node *n);
 void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
 
@@ -325,20 +358,25 @@ void cop_node_go_fini(struct cop_node *n);
 void cop_node_settle(struct cop_node *n, bool ready, const char *why);
 /* Asks the next one above that answers, if no question is under way. */
 void cop_node_ask_go(struct cop_node *n);
-/* Whether the tree is ready already: of this node's and the root's children; of those of one rank. */
+/* Whether the tree is ready already: of this node's and the root's children; of those of one rank.
+ */
 void cop_node_ask_state(struct cop_node *n);
 void cop_node_ask_children(struct cop_node *n, uint32_t rank);
-/* Why the one above was not reached, for the log and for what is said in the end. The lock is held. */
+/* Why the one above was not reached, for the log and for what is said in the end. The lock is held.
+ */
 void cop_node_trouble(struct cop_node *n, uint32_t above, int status);
-/* Who was started with other options, so that nothing is asked of it nor served to it. While the tree forms that ends the matter. */
+/* Who was started with other options, so that nothing is asked of it nor served to it. While the
+ * tree forms that ends the matter. */
 void cop_node_differs(void *n, uint32_t rank);
 void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
 void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
 
 /* ---- told.c: what became of the start, said to those below ---- */
-/* This rank, if it stands right below this node, waits for this start; answered: and the answer to its question for the go is known. The lock is held. */
+/* This rank, if it stands right below this node, waits for this start; answered: and the answer to
+ * its question for the go is known. The lock is held. */
 void cop_node_came(struct cop_node *n, uint32_t rank, bool answered);
-/* Main thread, when it is settled: returns when each that came knows it, or is gone, or has not said so in time. */
+/* Main thread, when it is settled: returns when each that came knows it, or is gone, or has not
+ * said so in time. */
 void cop_node_tell_below(struct cop_node *n);
 void cop_node_serve_told(struct cop_node *n, struct cop_rpc_req *req);
 
@@ -359,22 +397,26 @@ bool cop_node_failure_heard(struct cop_node *n, char why[COP_NODE_WHY_SIZE]);
 
 /* ---- books.c: address books ---- */
 int cop_node_load_book(struct cop_node *n, struct cop_err *err);
-/* Root, main thread, when everyone is ready and when one was started again: the hosts, their addresses and where those came from, into the job
- * directory. */
+/* Root, main thread, when everyone is ready and when one was started again: the hosts, their
+ * addresses and where those came from, into the job directory. */
 void cop_node_write_books(struct cop_node *n);
-/* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and what a stop of all has come to; where the
- * root is dead, the node that was asked for that. Nothing if more are missing than are named. */
+/* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and
+ * what a stop of all has come to; where the root is dead, the node that was asked for that. Nothing
+ * if more are missing than are named. */
 void cop_node_write_tree(struct cop_node *n, const struct gathered *stopped);
 
 /* ---- gather.c: one operation on every node of a subtree ---- */
 typedef void cop_node_gathered(void *arg, struct gathered *g);
-/* Asks the subtree of rank (or, if that node is dead, those of its children); done is called once, and may free nothing of g. */
-int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank, cop_node_gathered *done,
-	void *arg);
+/* Asks the subtree of rank (or, if that node is dead, those of its children); done is called once,
+ * and may free nothing of g. */
+int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank,
+	cop_node_gathered *done, void *arg);
 /* The same for the subtrees of all children of this node, not itself. */
-int cop_node_gather_below(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
+int cop_node_gather_below(
+	struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
 void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g);
-/* A node without an answer: dead; of another secret or other options; or it has failed, with a reason. */
+/* A node without an answer: dead; of another secret or other options; or it has failed, with a
+ * reason. */
 enum lost_kind { LOST_DEAD, LOST_REFUSED, LOST_FAILED };
 struct lost {
 	enum lost_kind kind;
@@ -400,7 +442,8 @@ struct doing {
 };
 /* Does the operation here and below; done is called once. */
 void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
-struct doing *cop_node_doing(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
+struct doing *cop_node_doing(
+	struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
 void cop_node_finish(struct doing *d);
 /* The operation is over for d. */
 void cop_node_doing_free(struct doing *d);
@@ -415,7 +458,8 @@ struct command {
 	struct gathered late; /* stop: sums that nobody above has written */
 };
 /* Where n's socket is, and what its name is made from; needs the hosts and the mount point. */
-int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE], char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
+int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
+	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
 int cop_node_control_start(struct cop_node *n, struct cop_err *err);
 void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req);
 /* Frees b. */
@@ -427,8 +471,8 @@ void cop_node_stop_here(struct doing *d);
 /* It has stopped, and was not asked to pass that on. */
 bool cop_node_stopped_alone(struct cop_node *n);
 void cop_node_stop_command(struct cop_node *n, struct command *c, bool local);
-/* Main thread, when the node has unmounted: adds its counts to those from below, writes them if it is the root, and answers
- * everyone who asked for it. */
+/* Main thread, when the node has unmounted: adds its counts to those from below, writes them if it
+ * is the root, and answers everyone who asked for it. */
 void cop_node_stopped(struct cop_node *n, const char *holders, const char *unwritten);
 
 /* ---- confirmed.c ---- */
@@ -445,11 +489,12 @@ void cop_node_chores(struct cop_node *n, bool close);
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
 /* The tag of the reports that a user asks for: those have what the cache holds, too. */
 #define COP_NODE_ASKED_TAG "ioctl-snapshot"
-/* The reports of this moment under a tag, or the final ones (NULL). 0; -ENOENT: this node writes none; else it is logged, and err
- * (may be NULL) has the sentence. */
+/* The reports of this moment under a tag, or the final ones (NULL). 0; -ENOENT: this node writes
+ * none; else it is logged, and err (may be NULL) has the sentence. */
 int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err);
-/* Main thread. The reports of before under the tag pre-reset, where this node writes any, and every counter from zero. If they cannot be
- * written, or without memory, the counters go on as they were, and err has the sentence. */
+/* Main thread. The reports of before under the tag pre-reset, where this node writes any, and every
+ * counter from zero. If they cannot be written, or without memory, the counters go on as they were,
+ * and err has the sentence. */
 int cop_node_profile_reset(struct cop_node *n, struct cop_err *err);
 /* What the cache holds, for the writers of prof. */
 struct cop_prof_sizes cop_node_sizes(struct cop_node *n);
@@ -467,7 +512,8 @@ void cop_node_cluster_add(struct cop_node *n, struct gathered *g);
 int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct cop_err *err);
 
 /* ---- prefetch.c ---- */
-/* Reads the manifest, if this is rank 0 and there is one. -errno with a sentence if the user named a file that cannot be read. */
+/* Reads the manifest, if this is rank 0 and there is one. -errno with a sentence if the user named
+ * a file that cannot be read. */
 int cop_node_prefetch_load(struct cop_node *n, struct cop_err *err);
 /* What coop asks rank 0 for. */
 int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len);

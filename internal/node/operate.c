@@ -60,8 +60,8 @@ static void kernel_told(void *arg)
 	below(arg);
 }
 
-/* The mount, as far as the kernel can hold something of it. Who looks in vain leaves word for who makes it (start.c), and looks again: one of
- * both sees the other. */
+/* The mount, as far as the kernel can hold something of it. Who looks in vain leaves word for who
+ * makes it (start.c), and looks again: one of both sees the other. */
 static struct cop_fs *mounted(struct cop_node *n)
 {
 	if (!n->fs)
@@ -69,8 +69,8 @@ static struct cop_fs *mounted(struct cop_node *n)
 	return n->fs;
 }
 
-/* Tables first, then the kernel, then the children: whoever asks again finds nothing old above. A node that starts may have none of them
- * yet, and then holds nothing that is old. */
+/* Tables first, then the kernel, then the children: whoever asks again finds nothing old above. A
+ * node that starts may have none of them yet, and then holds nothing that is old. */
 static void invalidate_here(struct doing *d)
 {
 	struct cop_node *n = d->node;
@@ -87,7 +87,8 @@ static void invalidate_here(struct doing *d)
 		below(d);
 }
 
-struct doing *cop_node_doing(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg)
+struct doing *cop_node_doing(
+	struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg)
 {
 	size_t len = strlen(task->path) + 1;
 	struct doing *d = calloc(1, sizeof(*d) + len);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the manifest of --prefetch comes from and where that of the next job goes. Rank 0 alone reads and writes the file; the other nodes ask
- * it for its text through the tree.
+/* Where the manifest of --prefetch comes from and where that of the next job goes. Rank 0 alone
+ * reads and writes the file; the other nodes ask it for its text through the tree.
  *
- * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or where this user may not write there
- * the user's own $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; of two the newer one. Beside the source only the file of this user or of the
- * source's owner is read. */
+ * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or where
+ * this user may not write there the user's own $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; of
+ * two the newer one. Beside the source only the file of this user or of the source's owner is read.
+ */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -37,13 +38,15 @@ static bool beside(const struct cop_node *n, char path[PATH_MAX])
 {
 	const char *name = source_name(n);
 
-	return *name && snprintf(path, PATH_MAX, "%.*s.%s" SUFFIX, (int)(name - n->source), n->source, name) < PATH_MAX;
+	return *name && snprintf(path, PATH_MAX, "%.*s.%s" SUFFIX, (int)(name - n->source),
+				n->source, name) < PATH_MAX;
 }
 
 /* In the cache directory of this user; makes the directories if asked to. */
 static bool in_cache(const struct cop_node *n, bool make, char path[PATH_MAX])
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *name = source_name(n);
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"),
+		   *name = source_name(n);
 	uint64_t hash = cop_hash64(n->source, strlen(n->source), 0);
 	char dir[PATH_MAX];
 	int len = -1;
@@ -59,7 +62,8 @@ static bool in_cache(const struct cop_node *n, bool make, char path[PATH_MAX])
 	strcat(dir, "/copper");
 	if (make && mkdir(dir, 0700) && errno != EEXIST)
 		return false;
-	return snprintf(path, PATH_MAX, "%s/%.100s-%016" PRIx64 SUFFIX, dir, *name ? name : "root", hash) < PATH_MAX;
+	return snprintf(path, PATH_MAX, "%s/%.100s-%016" PRIx64 SUFFIX, dir, *name ? name : "root",
+		       hash) < PATH_MAX;
 }
 
 /* A regular file of this user or of the source's owner; its time, or -1. */
@@ -130,11 +134,15 @@ static void check_manifest(struct cop_node *n, const char *path)
 	struct cop_err err = {0};
 
 	if (cop_manifest_head(n->manifest.data, n->manifest.len, source, &n->manifest_body, &err)) {
-		snprintf(text, sizeof(text), "this is no manifest that can be used: %s; nothing is prefetched", err.text);
+		snprintf(text, sizeof(text),
+			"this is no manifest that can be used: %s; nothing is prefetched",
+			err.text);
 		warn(n, path, text);
 		drop_manifest(n);
 	} else if (strcmp(source, n->source) != 0) {
-		snprintf(text, sizeof(text), "it was made for %s; what has the same names below %s is prefetched", source, n->source);
+		snprintf(text, sizeof(text),
+			"it was made for %s; what has the same names below %s is prefetched",
+			source, n->source);
 		warn(n, path, text);
 	}
 }
@@ -161,14 +169,19 @@ int cop_node_prefetch_load(struct cop_node *n, struct cop_err *err)
 		return 0;
 	}
 	if (rc == -EFBIG)
-		return cop_err_set(err, EFBIG, "--prefetch %s: it is larger than a manifest may be (%zu MiB)", path, COP_MANIFEST_BYTES_MAX / COP_MIB);
+		return cop_err_set(err, EFBIG,
+			"--prefetch %s: it is larger than a manifest may be (%zu MiB)", path,
+			COP_MANIFEST_BYTES_MAX / COP_MIB);
 	if (rc)
-		return cop_err_set(err, -rc, "--prefetch %s: %s; 'copper paths JOBDIR --manifest FILE' writes one, and 'auto' needs none", path, strerror(-rc));
+		return cop_err_set(err, -rc,
+			"--prefetch %s: %s; 'copper paths JOBDIR --manifest FILE' writes one, and 'auto' needs none",
+			path, strerror(-rc));
 	check_manifest(n, path);
 	return 0;
 }
 
-/* Pieces are cut where lines end, so the index alone does not say where one begins; there are few. */
+/* Pieces are cut where lines end, so the index alone does not say where one begins; there are few.
+ */
 int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len)
 {
 	struct cop_node *n = ctx;
@@ -192,8 +205,11 @@ int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len)
 
 void cop_node_prefetch_start(struct cop_node *n)
 {
-	struct cop_prefetch_conf conf = {.coop = n->coop, .cache = n->cache, .stats = &n->stats,
-		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk), .max_cacheable = n->conf->max_cacheable};
+	struct cop_prefetch_conf conf = {.coop = n->coop,
+		.cache = n->cache,
+		.stats = &n->stats,
+		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk),
+		.max_cacheable = n->conf->max_cacheable};
 	struct cop_prefetch *p = NULL;
 	int rc;
 
@@ -214,7 +230,8 @@ void cop_node_prefetch_free(struct cop_node *n)
 
 /* ---- writing ---- */
 
-/* Beside the source, or in the user's cache directory. One that stands in the other place is then older. */
+/* Beside the source, or in the user's cache directory. One that stands in the other place is then
+ * older. */
 static int write_auto(const struct cop_node *n, const struct cop_buf *text, char path[PATH_MAX])
 {
 	int rc = beside(n, path) ? cop_write_file(path, text->data, text->len, 0644) : -ENOENT;
@@ -237,8 +254,11 @@ void cop_node_prefetch_save(struct cop_node *n)
 	if (!rc)
 		rc = write_auto(n, &text, path);
 	if (rc)
-		cop_log_warn("the manifest for the next job was not written path=\"%s\" error=\"%s\"", path, strerror(-rc));
+		cop_log_warn(
+			"the manifest for the next job was not written path=\"%s\" error=\"%s\"",
+			path, strerror(-rc));
 	else
-		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu", path, cop_manifest_set_count(n->record));
+		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu",
+			path, cop_manifest_set_count(n->record));
 	cop_buf_free(&text);
 }

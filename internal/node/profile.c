@@ -22,10 +22,12 @@ static bool has_files(const char *path)
 	return found;
 }
 
-/* Scripts look for these from the start on, whatever will be in them. One node is enough: the others make what they miss. */
+/* Scripts look for these from the start on, whatever will be in them. One node is enough: the
+ * others make what they miss. */
 static void make_folders(const struct cop_node *n)
 {
-	static const char *const folders[] = {"tables/final", "profiling/final", "profiling/cluster"};
+	static const char *const folders[] = {
+		"tables/final", "profiling/final", "profiling/cluster"};
 	char path[sizeof(n->job_dir) + 32];
 	int rc;
 
@@ -46,7 +48,9 @@ static void warn_of_earlier_runs(const struct cop_node *n)
 
 	snprintf(path, sizeof(path), "%s/profiling/final", n->job_dir);
 	if (n->rank == 0 && n->job_dir[0] && has_files(path))
-		cop_log_warn("reports of an earlier run are in %s, and copper aggregate adds up both: give each run a job directory of its own", path);
+		cop_log_warn(
+			"reports of an earlier run are in %s, and copper aggregate adds up both: give each run a job directory of its own",
+			path);
 }
 
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err)
@@ -54,7 +58,9 @@ int cop_node_profile_start(struct cop_node *n, struct cop_err *err)
 	const struct cop_conf *c = n->conf;
 	char host[256] = "localhost";
 	struct cop_prof_conf conf = {
-		.level = c->profile_paths_full ? COP_PROF_FULL : c->profile_top_n ? COP_PROF_TOP : COP_PROF_AGGREGATE,
+		.level = c->profile_paths_full ? COP_PROF_FULL
+			 : c->profile_top_n    ? COP_PROF_TOP
+					       : COP_PROF_AGGREGATE,
 		.top_n = c->profile_top_n,
 		.job_dir = n->job_dir,
 		.host = host,
@@ -91,8 +97,10 @@ static void emit_one(void *arg, const struct cop_key *key, size_t bytes)
 
 static void each(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void *arg)
 {
-	static const enum cop_table tables[COP_PROF_TABLES] = {[COP_PROF_METADATA] = COP_TABLE_METADATA,
-		[COP_PROF_DATA] = COP_TABLE_DATA, [COP_PROF_TREE] = COP_TABLE_TREE};
+	static const enum cop_table tables[COP_PROF_TABLES] = {
+		[COP_PROF_METADATA] = COP_TABLE_METADATA,
+		[COP_PROF_DATA] = COP_TABLE_DATA,
+		[COP_PROF_TREE] = COP_TABLE_TREE};
 	struct cop_node *n = ctx;
 	struct emitting e = {emit, arg};
 
@@ -107,18 +115,21 @@ struct cop_prof_sizes cop_node_sizes(struct cop_node *n)
 /* With thousands of ranks their files are what a report costs. */
 static bool writes(const struct cop_node *n)
 {
-	return n->prof && (n->conf->rank_files == COP_CONF_RANK_FILES_ALL ||
-		(n->conf->rank_files == COP_CONF_RANK_FILES_ROOT && n->rank == 0));
+	return n->prof &&
+	       (n->conf->rank_files == COP_CONF_RANK_FILES_ALL ||
+		       (n->conf->rank_files == COP_CONF_RANK_FILES_ROOT && n->rank == 0));
 }
 
-static int write_profile(struct cop_node *n, struct cop_prof *p, const char *tag, struct cop_err *err)
+static int write_profile(
+	struct cop_node *n, struct cop_prof *p, const char *tag, struct cop_err *err)
 {
 	struct cop_prof_sizes sizes = cop_node_sizes(n);
 	bool full = cop_prof_level(p) == COP_PROF_FULL;
 	struct cop_err own = {0};
 	int rc;
 
-	/* Whoever asks may want to know the sizes, at whatever level; unasked they stand beside the full paths. */
+	/* Whoever asks may want to know the sizes, at whatever level; unasked they stand beside the
+	 * full paths. */
 	sizes.asked = tag && strcmp(tag, COP_NODE_ASKED_TAG) == 0;
 	rc = cop_prof_snapshot(p, tag, full || sizes.asked ? &sizes : NULL, &own);
 	if (rc)
@@ -141,7 +152,8 @@ int cop_node_profile_reset(struct cop_node *n, struct cop_err *err)
 	int rc = cop_prof_take(n->prof, &before, &taken);
 
 	if (rc)
-		return cop_err_set(err, ENOMEM, "no memory to take the counters aside; they go on as they were");
+		return cop_err_set(err, ENOMEM,
+			"no memory to take the counters aside; they go on as they were");
 	cop_stats_take(&n->stats, &before);
 	if (writes(n))
 		rc = write_profile(n, taken, "pre-reset", err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Readiness, on its way up: which ranks are ready in and below this node, with their addresses, from which the root makes the job's
- * address book. */
+/* Readiness, on its way up: which ranks are ready in and below this node, with their addresses,
+ * from which the root makes the job's address book. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -62,8 +62,11 @@ void cop_node_ready_send(struct cop_node *n)
 	uint8_t payload[COP_RPC_PAYLOAD_MAX];
 	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
 	struct ready_call *c = calloc(1, sizeof(*c));
-	struct cop_rpc_call call = {.rank = cop_topo_parent(&n->topo, 0, n->rank), .op = OP_READY,
-		.payload = payload, .done = ready_told, .arg = c};
+	struct cop_rpc_call call = {.rank = cop_topo_parent(&n->topo, 0, n->rank),
+		.op = OP_READY,
+		.payload = payload,
+		.done = ready_told,
+		.arg = c};
 
 	if (!c)
 		return;
@@ -71,7 +74,8 @@ void cop_node_ready_send(struct cop_node *n)
 	cop_list_init(&c->items);
 	pthread_mutex_lock(&n->lock);
 	while (!n->ready_sending && !cop_list_empty(&n->ready_queue)) {
-		struct ready_item *it = COP_CONTAINER_OF(n->ready_queue.next, struct ready_item, link);
+		struct ready_item *it =
+			COP_CONTAINER_OF(n->ready_queue.next, struct ready_item, link);
 		size_t len = strlen(it->address), more = strlen(it->networks);
 
 		if (cop_wr_len(&w) + len + more + 16 > sizeof(payload))
@@ -95,7 +99,8 @@ void cop_node_ready_send(struct cop_node *n)
 
 /* ---- hearing of ready ranks ---- */
 
-/* What one node tells: its address, and the networks of its machine as cop_fabric_networks gives them. */
+/* What one node tells: its address, and the networks of its machine as cop_fabric_networks gives
+ * them. */
 struct told {
 	uint32_t rank;
 	const char *address, *networks;
@@ -112,7 +117,8 @@ static int keep_text(char **where, const char *text, size_t len)
 static int note_at_root(struct cop_node *n, const struct told *t)
 {
 	const char *was = n->ready_address[t->rank];
-	bool same = was && strlen(was) == t->address_len && memcmp(was, t->address, t->address_len) == 0;
+	bool same = was && strlen(was) == t->address_len &&
+		    memcmp(was, t->address, t->address_len) == 0;
 	int rc = keep_text(&n->ready_address[t->rank], t->address, t->address_len);
 
 	n->books_old |= n->ready && !same;
@@ -190,7 +196,8 @@ void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req)
 
 		t.address = cop_rd_str(&r, &t.address_len);
 		t.networks = cop_rd_str(&r, &t.networks_len);
-		if (r.bad || t.rank >= n->topo.nodes || t.address_len > 512 || t.networks_len > READY_NETWORKS_MAX)
+		if (r.bad || t.rank >= n->topo.nodes || t.address_len > 512 ||
+			t.networks_len > READY_NETWORKS_MAX)
 			rc = -EINVAL;
 		else
 			rc = note_ready(n, &t);
@@ -213,7 +220,9 @@ void cop_node_ready_begin(struct cop_node *n)
 		cop_fabric_networks(cop_rpc_fabric(n->rpc), &networks);
 	}
 	t.address_len = strlen(t.address);
-	t.networks = networks.data && !networks.failed && networks.len <= READY_NETWORKS_MAX ? networks.data : "";
+	t.networks = networks.data && !networks.failed && networks.len <= READY_NETWORKS_MAX
+			     ? networks.data
+			     : "";
 	t.networks_len = strlen(t.networks);
 	pthread_mutex_lock(&n->lock);
 	note_ready(n, &t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user asks for while the node runs and what may wait for a disk or take its time: the reports of this moment, or those and
- * counters from zero, here or on every node; and what the cache holds. The main thread does it. */
+/* What a user asks for while the node runs and what may wait for a disk or take its time: the
+ * reports of this moment, or those and counters from zero, here or on every node; and what the
+ * cache holds. The main thread does it. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ static void part_done(struct doing *d)
 	cop_node_finish(d);
 }
 
-/* A request may come twice, and a second reset would write the few counts since the first over all those before it. */
+/* A request may come twice, and a second reset would write the few counts since the first over all
+ * those before it. */
 static int reset_once(struct cop_node *n, const char *name, struct cop_err *err)
 {
 	int rc = strcmp(n->reset_done, name) ? cop_node_profile_reset(n, err) : 0;
@@ -33,7 +35,8 @@ static void write_here(struct cop_node *n, struct chore *c)
 {
 	struct doing *d = COP_CONTAINER_OF(c, struct doing, chore);
 	struct cop_err err = {0};
-	int rc = d->task.op == OP_RESET ? reset_once(n, d->task.path, &err) : cop_node_profile_write(n, COP_NODE_ASKED_TAG, &err);
+	int rc = d->task.op == OP_RESET ? reset_once(n, d->task.path, &err)
+					: cop_node_profile_write(n, COP_NODE_ASKED_TAG, &err);
 
 	if (!rc)
 		d->own.nodes = 1;
@@ -58,7 +61,8 @@ void cop_node_snapshot_here(struct doing *d)
 	atomic_init(&d->parts, 2);
 	d->chore.run = write_here;
 	if (!cop_node_chore(n, &d->chore)) {
-		cop_buf_printf(&d->own.text, "%s: is stopping, or has too much to write already", cop_node_host(n, n->rank));
+		cop_buf_printf(&d->own.text, "%s: is stopping, or has too much to write already",
+			cop_node_host(n, n->rank));
 		part_done(d);
 	}
 	if (d->local || cop_node_gather_below(n, &d->task, written_below, d))
@@ -71,10 +75,13 @@ static void reply_written(struct command *c, const struct gathered *g, uint32_t 
 	bool failed = g->missing || g->text.len || !g->nodes;
 
 	if (g->nodes || g->text.len)
-		cop_buf_printf(&out, "reports of %" PRIu32 "/%" PRIu32 " nodes written to %s/profiling/ioctl-snapshot\n", g->nodes, of,
-			c->node->job_dir);
+		cop_buf_printf(&out,
+			"reports of %" PRIu32 "/%" PRIu32
+			" nodes written to %s/profiling/ioctl-snapshot\n",
+			g->nodes, of, c->node->job_dir);
 	else
-		cop_buf_str(&out, "no reports were written: the job was started without --profile, or with --rank-files none\n");
+		cop_buf_str(&out,
+			"no reports were written: the job was started without --profile, or with --rank-files none\n");
 	if (g->text.len)
 		cop_buf_printf(&out, "%s\n", g->text.data);
 	cop_node_reply(c->conn, failed ? -EIO : 0, &out);
@@ -91,7 +98,8 @@ static void all_written(void *arg, struct gathered *g)
 	struct command *c = arg;
 
 	/* With root there is one file to be written, whoever was asked. */
-	reply_written(c, g, c->node->conf->rank_files == COP_CONF_RANK_FILES_ALL ? c->node->topo.nodes : 1);
+	reply_written(c, g,
+		c->node->conf->rank_files == COP_CONF_RANK_FILES_ALL ? c->node->topo.nodes : 1);
 }
 
 void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local)
@@ -126,8 +134,8 @@ static void say_where(const struct cop_node *n, bool all, struct cop_buf *out)
 	else if (n->conf->rank_files == COP_CONF_RANK_FILES_NONE || (root && !all && n->rank != 0))
 		cop_buf_str(out, "no reports of before: --rank-files says so\n");
 	else
-		cop_buf_printf(out, "reports of before are in %s/profiling/pre-reset%s\n", n->job_dir,
-			root ? ": those of rank 0 (--rank-files root)" : "");
+		cop_buf_printf(out, "reports of before are in %s/profiling/pre-reset%s\n",
+			n->job_dir, root ? ": those of rank 0 (--rank-files root)" : "");
 }
 
 static void reply_reset(struct command *c, const struct gathered *g, uint32_t of, bool all)
@@ -135,7 +143,8 @@ static void reply_reset(struct command *c, const struct gathered *g, uint32_t of
 	struct cop_buf out = {0};
 	bool failed = g->missing || g->text.len || !g->nodes;
 
-	cop_buf_printf(&out, "counters of %" PRIu32 "/%" PRIu32 " nodes set to zero\n", g->nodes, of);
+	cop_buf_printf(
+		&out, "counters of %" PRIu32 "/%" PRIu32 " nodes set to zero\n", g->nodes, of);
 	if (g->nodes)
 		say_where(c->node, all, &out);
 	if (g->text.len)

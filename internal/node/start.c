@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* How long a node that has answered everyone may take to end: a read that hangs at the storage cannot be
- * interrupted, and must not keep the process. */
+/* How long a node that has answered everyone may take to end: a read that hangs at the storage
+ * cannot be interrupted, and must not keep the process. */
 #define END_SECONDS 10
 #define FLUSH_MS 1000
 
@@ -37,14 +37,17 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 	int rc;
 
 	if (conf->hosts)
-		rc = cop_job_hosts_load(conf->hosts, conf->port ? conf->port : COP_JOB_PORT, &n->hosts, err);
+		rc = cop_job_hosts_load(
+			conf->hosts, conf->port ? conf->port : COP_JOB_PORT, &n->hosts, err);
 	else
 		rc = cop_job_hosts_env(conf->port, &n->hosts, err);
 	if (rc)
 		return rc;
 	if (n->hosts.count == 0) {
 		if (conf->rank > 0)
-			return cop_err_set(err, EINVAL, "--rank %lld needs --hosts: without it this is a tree of one node", (long long)conf->rank);
+			return cop_err_set(err, EINVAL,
+				"--rank %lld needs --hosts: without it this is a tree of one node",
+				(long long)conf->rank);
 		return 0;
 	}
 	return cop_job_rank(&n->hosts, conf->rank, &n->rank, err);
@@ -64,8 +67,8 @@ static bool no_secret_comes(void *ctx, struct cop_err *err)
 static int find_secret(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *conf = n->conf;
-	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank, conf->ready_timeout_ms,
-		no_secret_comes, n};
+	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank,
+		conf->ready_timeout_ms, no_secret_comes, n};
 	int rc;
 
 	if (n->topo.nodes == 1 || conf->insecure)
@@ -74,9 +77,11 @@ static int find_secret(struct cop_node *n, struct cop_err *err)
 	if (rc)
 		return rc;
 	if (!n->secret.data)
-		return cop_err_set(err, EINVAL, "several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR) in which the nodes keep one; --insecure does without");
+		return cop_err_set(err, EINVAL,
+			"several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR) in which the nodes keep one; --insecure does without");
 	if (cop_wire_secret_from(n->secret.data, n->secret.len, &n->wire_secret))
-		return cop_err_set(err, EINVAL, "the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
+		return cop_err_set(err, EINVAL,
+			"the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
 	return 0;
 }
 
@@ -128,9 +133,12 @@ static void log_settings(const struct cop_conf *c)
 	cop_log_info("profile_metrics: %s", c->profile ? "enabled" : "disabled");
 	cop_log_info("profile_top_n: %" PRIu32, c->profile_top_n);
 	cop_log_info("profile_paths_full: %s", c->profile_paths_full ? "enabled" : "disabled");
-	cop_log_debug("fanout=%" PRIu32 " trees=%" PRIu32 " chunk=%" PRIu64 " cache_size=%" PRIu64 " enoent_ttl_ms=%" PRIu32
-		" max_cacheable=%" PRIu64 " peer_timeout_ms=%" PRIu32 " origin_ops=%" PRIu32 " (0: as the node finds fit)", c->fanout, c->trees, c->chunk,
-		c->cache_size, c->enoent_ttl_ms, c->max_cacheable, c->peer_timeout_ms, c->origin_ops);
+	cop_log_debug("fanout=%" PRIu32 " trees=%" PRIu32 " chunk=%" PRIu64 " cache_size=%" PRIu64
+		      " enoent_ttl_ms=%" PRIu32 " max_cacheable=%" PRIu64
+		      " peer_timeout_ms=%" PRIu32 " origin_ops=%" PRIu32
+		      " (0: as the node finds fit)",
+		c->fanout, c->trees, c->chunk, c->cache_size, c->enoent_ttl_ms, c->max_cacheable,
+		c->peer_timeout_ms, c->origin_ops);
 }
 
 static int open_log(struct cop_node *n, struct cop_err *err)
@@ -138,8 +146,9 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 	int rc = open_log_file(n, err);
 
 	if (!rc)
-		cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", cop_version, cop_build, n->rank, n->topo.nodes,
-			n->source, *n->mountpoint ? n->mountpoint : "none");
+		cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", cop_version,
+			cop_build, n->rank, n->topo.nodes, n->source,
+			*n->mountpoint ? n->mountpoint : "none");
 	if (!rc)
 		log_settings(n->conf);
 	return rc;
@@ -161,19 +170,23 @@ static int pin(struct cop_node *n, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "--cpus %s: %s", n->conf->cpus, why.text) : 0;
 }
 
-/* A task of mpiexec or srun may have been given the core of the first rank of the application, which both would then share. */
+/* A task of mpiexec or srun may have been given the core of the first rank of the application,
+ * which both would then share. */
 static void tell_of_launcher(void)
 {
 	struct cop_buf mine = {0}, cpuset = {0};
 
 	if (cop_cpus_bound(&mine, &cpuset))
-		cop_log_warn("what started this node bound it to cpus=%s of %s: if the application runs there, give -b LIST, or start the node unbound "
-			"(mpiexec or srun --cpu-bind=none)", mine.data, cpuset.data);
+		cop_log_warn(
+			"what started this node bound it to cpus=%s of %s: if the application runs there, give -b LIST, or start the node unbound "
+			"(mpiexec or srun --cpu-bind=none)",
+			mine.data, cpuset.data);
 	cop_buf_free(&mine);
 	cop_buf_free(&cpuset);
 }
 
-/* Which card it is shows when the endpoint is open. A machine that does not tell where its card is, is used as it is. */
+/* Which card it is shows when the endpoint is open. A machine that does not tell where its card is,
+ * is used as it is. */
 static int pin_near(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_buf cpus = {0};
@@ -187,12 +200,14 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 	if (n->rpc)
 		cop_fabric_near_cpus(cop_rpc_fabric(n->rpc), &cpus);
 	if (!cpus.len)
-		cop_log_warn("--cpus near: not pinned, since nothing tells which processors are near network=%s",
+		cop_log_warn(
+			"--cpus near: not pinned, since nothing tells which processors are near network=%s",
 			n->rpc ? cop_fabric_network(cop_rpc_fabric(n->rpc)) : "none");
 	else if (cop_cpus_pin(cpus.data, &why))
 		cop_log_warn("--cpus near: not pinned: %s", why.text);
 	else
-		cop_log_info("pinned near network=%s cpus=%s", cop_fabric_network(cop_rpc_fabric(n->rpc)), cpus.data);
+		cop_log_info("pinned near network=%s cpus=%s",
+			cop_fabric_network(cop_rpc_fabric(n->rpc)), cpus.data);
 	cop_buf_free(&cpus);
 	return 0;
 }
@@ -208,23 +223,27 @@ static int open_cache(struct cop_node *n, struct cop_err *err)
 
 static int open_origin(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_origin_conf conf = {.source = n->source, .max_ops = n->conf->origin_ops,
-		.listing_max = n->conf->listing_max, .listing_attrs = 1024, .stats = &n->stats};
+	struct cop_origin_conf conf = {.source = n->source,
+		.max_ops = n->conf->origin_ops,
+		.listing_max = n->conf->listing_max,
+		.listing_attrs = 1024,
+		.stats = &n->stats};
 
 	return cop_origin_open(&conf, &n->origin, err);
 }
 
 /* ---- the idea and its mount ---- */
 
-/* LZ4 packs about half a gigabyte a second on a core: worth it on a TCP network between machines, not on a faster fabric or
- * within one machine. */
+/* LZ4 packs about half a gigabyte a second on a core: worth it on a TCP network between machines,
+ * not on a faster fabric or within one machine. */
 static bool compresses(const struct cop_node *n)
 {
 	const char *address = n->rpc ? cop_fabric_address(cop_rpc_fabric(n->rpc)) : "";
 
 	if (n->conf->compress != COP_CONF_COMPRESS_AUTO)
 		return n->conf->compress == COP_CONF_COMPRESS_ON;
-	return strncmp(address, "ofi+tcp://", 10) == 0 && strncmp(address, "ofi+tcp://127.", 14) != 0;
+	return strncmp(address, "ofi+tcp://", 10) == 0 &&
+	       strncmp(address, "ofi+tcp://127.", 14) != 0;
 }
 
 static uint64_t sum_seed(const struct cop_node *n)
@@ -250,11 +269,19 @@ static void forget_names(void *ctx, const char *dir, void (*then)(void *arg), vo
 
 static int open_coop(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_coop_conf conf = {.topo = n->topo, .rank = n->rank, .chunk_bytes = n->conf->chunk,
-		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .compress = compresses(n),
-		.sum_seed = sum_seed(n), .cache = n->cache,
-		.origin = n->origin, .rpc = n->rpc, .manifest = cop_node_prefetch_piece, .forget_names = forget_names,
-		.ctx = n, .stats = &n->stats};
+	struct cop_coop_conf conf = {.topo = n->topo,
+		.rank = n->rank,
+		.chunk_bytes = n->conf->chunk,
+		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
+		.compress = compresses(n),
+		.sum_seed = sum_seed(n),
+		.cache = n->cache,
+		.origin = n->origin,
+		.rpc = n->rpc,
+		.manifest = cop_node_prefetch_piece,
+		.forget_names = forget_names,
+		.ctx = n,
+		.stats = &n->stats};
 
 	atomic_store(&n->coop, cop_coop_new(&conf));
 	if (!n->coop)
@@ -270,10 +297,19 @@ static void forgotten(void *arg)
 
 static int open_fs(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_fs_conf conf = {.mountpoint = n->mountpoint, .source = n->source,
-		.keep_symlinks = n->conf->keep_symlinks, .allow_other = n->conf->allow_other, .observe = n->conf->observe,
-		.enoent_ttl_ms = n->conf->enoent_ttl_ms, .max_cacheable = n->conf->max_cacheable,
-		.coop = n->coop, .cache = n->cache, .origin = n->origin, .stats = &n->stats, .record = n->record, .prof = n->prof};
+	struct cop_fs_conf conf = {.mountpoint = n->mountpoint,
+		.source = n->source,
+		.keep_symlinks = n->conf->keep_symlinks,
+		.allow_other = n->conf->allow_other,
+		.observe = n->conf->observe,
+		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
+		.max_cacheable = n->conf->max_cacheable,
+		.coop = n->coop,
+		.cache = n->cache,
+		.origin = n->origin,
+		.stats = &n->stats,
+		.record = n->record,
+		.prof = n->prof};
 
 	struct cop_fs *fs = NULL;
 	int rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
@@ -290,11 +326,13 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	uint64_t asked_ns = cop_now_ns();
 	int rc;
 
-	cop_log_info("provider registration completed after %llu us", (unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
+	cop_log_info("provider registration completed after %llu us",
+		(unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
 	cop_node_join(n);
 	rc = cop_node_join_wait(n, err);
 	if (!rc) {
-		cop_log_info("parent readiness confirmed after %llu us", (unsigned long long)(cop_now_ns() - asked_ns) / 1000);
+		cop_log_info("parent readiness confirmed after %llu us",
+			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
 		cop_node_prefetch_start(n);
 	}
 	/* Whoever was interrupted is being ended already. */
@@ -303,7 +341,8 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-/* Shells give 1024 for the sake of programs that use select. Here each child and each file at the storage takes one. */
+/* Shells give 1024 for the sake of programs that use select. Here each child and each file at the
+ * storage takes one. */
 static void raise_file_limit(void)
 {
 	struct rlimit most;
@@ -325,9 +364,24 @@ static int init(struct cop_node *n, struct cop_err *err)
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
-		pin, cop_node_find_hosts, find_topology, init, find_source, open_log, cop_node_prefetch_load, find_secret,
-		cop_node_profile_start, open_cache, open_origin, cop_node_open_rpc, pin_near, cop_node_open_rendezvous,
-		open_coop, cop_node_control_start, open_fs, join_tree,
+		pin,
+		cop_node_find_hosts,
+		find_topology,
+		init,
+		find_source,
+		open_log,
+		cop_node_prefetch_load,
+		find_secret,
+		cop_node_profile_start,
+		open_cache,
+		open_origin,
+		cop_node_open_rpc,
+		pin_near,
+		cop_node_open_rendezvous,
+		open_coop,
+		cop_node_control_start,
+		open_fs,
+		join_tree,
 	};
 	int rc = 0;
 

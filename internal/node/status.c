@@ -12,10 +12,12 @@ static void tables_json(const struct cop_cache_usage *u, struct cop_buf *out)
 {
 	cop_buf_str(out, "\"tables\":{");
 	for (unsigned t = 0; t < COP_TABLES; t++)
-		cop_buf_printf(out, "%s\"%s\":{\"bytes\":%" PRIu64 ",\"entries\":%" PRIu64 "}", t ? "," : "",
-			cop_table_name(t), u->table[t].bytes, u->table[t].entries);
-	cop_buf_printf(out, "},\"budget\":{\"limit_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64
-		",\"remaining_bytes\":%" PRIu64 "}", u->limit_bytes, u->used_bytes,
+		cop_buf_printf(out, "%s\"%s\":{\"bytes\":%" PRIu64 ",\"entries\":%" PRIu64 "}",
+			t ? "," : "", cop_table_name(t), u->table[t].bytes, u->table[t].entries);
+	cop_buf_printf(out,
+		"},\"budget\":{\"limit_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64
+		",\"remaining_bytes\":%" PRIu64 "}",
+		u->limit_bytes, u->used_bytes,
 		u->limit_bytes > u->used_bytes ? u->limit_bytes - u->used_bytes : 0);
 }
 
@@ -39,9 +41,10 @@ static void waiting_json(struct cop_node *n, const struct cop_cache_usage *u, st
 	unsigned queued = 0, running = 0;
 
 	cop_origin_load(n->origin, &queued, &running);
-	cop_buf_printf(out, ",\"waiting\":{\"flights\":%" PRIu64 ",\"for_room\":%" PRIu64
-		",\"origin_queued\":%u,\"origin_running\":%u,\"oldest\":", u->flights, u->waiting_for_room,
-		queued, running);
+	cop_buf_printf(out,
+		",\"waiting\":{\"flights\":%" PRIu64 ",\"for_room\":%" PRIu64
+		",\"origin_queued\":%u,\"origin_running\":%u,\"oldest\":",
+		u->flights, u->waiting_for_room, queued, running);
 	cop_cache_flights_json(n->cache, 16, out);
 	if (n->rpc) {
 		cop_buf_str(out, ",\"peers\":");
@@ -60,8 +63,8 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	pthread_mutex_lock(&n->lock);
 	ready = n->ready;
 	pthread_mutex_unlock(&n->lock);
-	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"nodes\":%" PRIu32 ",\"ready\":%s,\"pid\":%d", n->rank,
-		n->topo.nodes, ready ? "true" : "false", (int)getpid());
+	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"nodes\":%" PRIu32 ",\"ready\":%s,\"pid\":%d",
+		n->rank, n->topo.nodes, ready ? "true" : "false", (int)getpid());
 	key_str(out, "host", cop_node_host(n, n->rank));
 	key_str(out, "version", cop_version);
 	key_str(out, "mountpoint", n->mountpoint);
@@ -69,7 +72,8 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	key_str(out, "provider", n->rpc ? cop_fabric_provider(cop_rpc_fabric(n->rpc)) : "none");
 	key_str(out, "network", n->rpc ? cop_fabric_network(cop_rpc_fabric(n->rpc)) : "none");
 	cpus_json(out);
-	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":", (uint64_t)((cop_now_ns() - n->started_ns) / COP_NS_PER_MS));
+	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":",
+		(uint64_t)((cop_now_ns() - n->started_ns) / COP_NS_PER_MS));
 	if (parent == COP_TOPO_NONE)
 		cop_buf_str(out, "null,");
 	else
@@ -110,8 +114,10 @@ void cop_node_own(struct cop_node *n, struct gathered *g, bool table)
 
 void cop_node_total_json(const struct gathered *g, struct cop_buf *out)
 {
-	cop_buf_printf(out, "{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"refused\":%" PRIu32 ",\"failed\":%" PRIu32 ",\"missing\":%" PRIu32
-		",\"cut\":%" PRIu32 ",", g->nodes, g->dead, g->refused, g->failed, g->missing, g->cut);
+	cop_buf_printf(out,
+		"{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"refused\":%" PRIu32
+		",\"failed\":%" PRIu32 ",\"missing\":%" PRIu32 ",\"cut\":%" PRIu32 ",",
+		g->nodes, g->dead, g->refused, g->failed, g->missing, g->cut);
 	tables_json(&g->usage, out);
 	cop_buf_str(out, ",");
 	cop_stats_json(&g->stats, out);
@@ -131,7 +137,8 @@ static void table_counters(const struct cop_stats *s, struct cop_buf *out)
 			group = cop_counter_group(c);
 			cop_buf_printf(out, "%s\n", group);
 		}
-		cop_buf_printf(out, "  %-18s %14" PRIu64 "  %s\n", cop_counter_name(c), v, cop_counter_meaning(c));
+		cop_buf_printf(out, "  %-18s %14" PRIu64 "  %s\n", cop_counter_name(c), v,
+			cop_counter_meaning(c));
 	}
 }
 
@@ -141,16 +148,18 @@ void cop_node_table(struct cop_node *n, struct cop_buf *out)
 	char a[16], b[16];
 
 	cop_cache_usage(n->cache, &u);
-	cop_buf_printf(out, "rank %" PRIu32 " of %" PRIu32 " on %s, pid %d\n", n->rank, n->topo.nodes,
-		cop_node_host(n, n->rank), (int)getpid());
+	cop_buf_printf(out, "rank %" PRIu32 " of %" PRIu32 " on %s, pid %d\n", n->rank,
+		n->topo.nodes, cop_node_host(n, n->rank), (int)getpid());
 	cop_buf_str(out, "processors ");
 	cop_cpus_list(out);
 	cop_buf_printf(out, "\n%-10s %12s %10s\n", "table", "bytes", "entries");
 	for (unsigned t = 0; t < COP_TABLES; t++)
-		cop_buf_printf(out, "%-10s %12" PRIu64 " %10" PRIu64 "\n", cop_table_name(t), u.table[t].bytes,
-			u.table[t].entries);
-	cop_buf_printf(out, "budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
-		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights, u.waiting_for_room);
+		cop_buf_printf(out, "%-10s %12" PRIu64 " %10" PRIu64 "\n", cop_table_name(t),
+			u.table[t].bytes, u.table[t].entries);
+	cop_buf_printf(out,
+		"budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
+		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights,
+		u.waiting_for_room);
 	if (n->conf->prefetch) {
 		cop_prefetch_text(n->prefetch, out);
 		cop_buf_str(out, "\n");
@@ -165,25 +174,31 @@ static uint64_t requests(const struct cop_stats *s)
 	uint64_t sum = 0;
 
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
-		if (strcmp(cop_counter_group(c), "fuse") == 0 && strcmp(cop_counter_unit(c), "requests") == 0 &&
-		    c != COP_FUSE_FORGET)
+		if (strcmp(cop_counter_group(c), "fuse") == 0 &&
+			strcmp(cop_counter_unit(c), "requests") == 0 && c != COP_FUSE_FORGET)
 			sum += cop_stats_get(s, c);
 	return sum;
 }
 
 void cop_node_table_head(struct cop_buf *out)
 {
-	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s\n", "rank", "host", "cached", "full",
-		"requests", "to parent", "for children", "at origin", "failovers", "rejected");
+	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s\n", "rank", "host",
+		"cached", "full", "requests", "to parent", "for children", "at origin", "failovers",
+		"rejected");
 }
 
-static void table_line(const struct cop_cache_usage *u, const struct cop_stats *s, struct cop_buf *out)
+static void table_line(
+	const struct cop_cache_usage *u, const struct cop_stats *s, struct cop_buf *out)
 {
 	char used[16];
 
-	cop_buf_printf(out, " %10s %4" PRIu64 "%% %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %9" PRIu64 " %9" PRIu64,
-		cop_format_size(u->used_bytes, used), u->limit_bytes ? u->used_bytes * 100 / u->limit_bytes : 0, requests(s),
-		cop_stats_get(s, COP_FABRIC_REQUESTS_SENT), cop_stats_get(s, COP_FABRIC_REQUESTS_SERVED),
+	cop_buf_printf(out,
+		" %10s %4" PRIu64 "%% %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64
+		" %9" PRIu64 " %9" PRIu64,
+		cop_format_size(u->used_bytes, used),
+		u->limit_bytes ? u->used_bytes * 100 / u->limit_bytes : 0, requests(s),
+		cop_stats_get(s, COP_FABRIC_REQUESTS_SENT),
+		cop_stats_get(s, COP_FABRIC_REQUESTS_SERVED),
 		cop_stats_get(s, COP_ORIGIN_OPERATIONS), cop_stats_get(s, COP_FABRIC_FAILOVERS),
 		cop_stats_get(s, COP_FABRIC_REJECTED));
 }
@@ -228,13 +243,15 @@ void cop_node_table_total(const struct gathered *g, struct cop_buf *out)
 	const struct {
 		uint32_t count;
 		const char *word;
-	} others[] = {{g->dead, "dead"}, {g->refused, "refused"}, {g->failed, "failed"}, {g->cut, "not shown"}};
+	} others[] = {{g->dead, "dead"}, {g->refused, "refused"}, {g->failed, "failed"},
+		{g->cut, "not shown"}};
 	char nodes[160];
 	int len = snprintf(nodes, sizeof(nodes), "%" PRIu32 " nodes", g->nodes);
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(others); i++)
 		if (others[i].count)
-			len += snprintf(nodes + len, sizeof(nodes) - (size_t)len, ", %" PRIu32 " %s", others[i].count, others[i].word);
+			len += snprintf(nodes + len, sizeof(nodes) - (size_t)len,
+				", %" PRIu32 " %s", others[i].count, others[i].word);
 	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
 	table_line(&g->usage, &g->stats, out);
 	cop_buf_str(out, "\n");

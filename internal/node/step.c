@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Under Slurm the nodes live in a job step of their own.
  *
- * Slurm ends every process of a step when the step's command returns, so a node that goes to the background inside of
- * `srun copper mount` would die with it wherever processes are tracked by control groups. A command that is given in
- * the batch script (or in an interactive shell of the job) therefore starts
+ * Slurm ends every process of a step when the step's command returns, so a node that goes to the
+ * background inside of `srun copper mount` would die with it wherever processes are tracked by
+ * control groups. A command that is given in the batch script (or in an interactive shell of the
+ * job) therefore starts
  *
  *     srun --overlap --ntasks-per-node=1 ... copper mount --foreground ...
  *
- * as a step that lasts until it is stopped or the job ends, and waits for what its nodes say: each writes one line on
- * its standard output, which srun brings here. The step's processes are Slurm's: they end with the job.
+ * as a step that lasts until it is stopped or the job ends, and waits for what its nodes say: each
+ * writes one line on its standard output, which srun brings here. The step's processes are Slurm's:
+ * they end with the job.
  *
- * `srun copper mount` itself runs on each node in a step that is about to end. Where that ends its processes, too, task 0 starts
- * the step of the nodes, which goes on without its srun, and the other tasks wait for the node of their host (step_wait.c). */
+ * `srun copper mount` itself runs on each node in a step that is about to end. Where that ends its
+ * processes, too, task 0 starts the step of the nodes, which goes on without its srun, and the
+ * other tasks wait for the node of their host (step_wait.c). */
 #include "node/node_priv.h"
 
 #include <dirent.h>
@@ -43,9 +46,9 @@ struct step {
 	off_t err_from; /* what srun says in this run begins here */
 	char line[LINE_MAX_BYTES];
 	size_t len;
-	uint32_t nodes, ready; /* how many, and how many said so */
+	uint32_t nodes, ready;        /* how many, and how many said so */
 	char failure[LINE_MAX_BYTES]; /* the first node's that failed */
-	uint64_t start; /* no two of one step have the same */
+	uint64_t start;               /* no two of one step have the same */
 };
 
 /* ---- whether ---- */
@@ -84,12 +87,14 @@ enum cop_node_how cop_node_how(const struct cop_conf *conf)
 	const char *list = getenv("SLURM_JOB_NODELIST");
 	uint64_t tasks, nodes, task;
 
-	if (conf->foreground || conf->hosts || conf->rank >= 0 || !list || !*list || getenv(IN_STEP))
+	if (conf->foreground || conf->hosts || conf->rank >= 0 || !list || !*list ||
+		getenv(IN_STEP))
 		return COP_NODE_HERE;
 	if (!in_a_step())
 		return COP_NODE_BY_STEP;
 	/* One task in a job of several nodes is a shell, not a launcher's task. */
-	if (number_of("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1 && number_of("SLURM_JOB_NUM_NODES", &nodes) && nodes > 1)
+	if (number_of("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1 &&
+		number_of("SLURM_JOB_NUM_NODES", &nodes) && nodes > 1)
 		return COP_NODE_BY_STEP;
 	if (!tracked_by_cgroup())
 		return COP_NODE_HERE;
@@ -136,7 +141,8 @@ void cop_node_step_report(int fd, int rc, const struct cop_err *err)
 	if (fd < 0)
 		return;
 	if (rc)
-		cop_buf_printf(&line, WORD "failed %s%s%.1500s\n", host ? host : "", host ? ": " : "", err->text);
+		cop_buf_printf(&line, WORD "failed %s%s%.1500s\n", host ? host : "",
+			host ? ": " : "", err->text);
 	else
 		cop_buf_str(&line, WORD "ready\n");
 	if (line.data)
@@ -147,18 +153,23 @@ void cop_node_step_report(int fd, int rc, const struct cop_err *err)
 
 /* ---- starting srun ---- */
 
-/* What the job was given for its own tasks means nothing for the nodes, and would contradict their options. */
+/* What the job was given for its own tasks means nothing for the nodes, and would contradict their
+ * options. */
 static void clean_environment(uint64_t start)
 {
-	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",
-		"SLURM_CPU_BIND_VERBOSE", "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_EXACT", "SLURM_EXCLUSIVE",
-		"SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GRES",
-		"SLURM_HINT", "SLURM_HOSTFILE", "SLURM_LABELIO", "SLURM_MEM_PER_GPU", "SLURM_MPI_TYPE", "SLURM_MULTI_PROG", "SLURM_NPROCS",
-		"SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET",
-		"SLURM_NTASKS_PER_TRES", "SLURM_OPEN_MODE", "SLURM_RESV_PORTS", "SLURM_STEP_GRES", "SLURM_STEP_ID", "SLURM_STEPID",
-		"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",
-		"SLURM_TASK_EPILOG", "SLURM_TASK_PROLOG", "SLURM_THREADS_PER_CORE", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
-		"SLURM_UNBUFFEREDIO", "SLURM_WAIT"};
+	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST",
+		"SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_VERBOSE", "SLURM_CPUS_PER_GPU",
+		"SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_EXACT", "SLURM_EXCLUSIVE",
+		"SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK",
+		"SLURM_GPU_BIND", "SLURM_GRES", "SLURM_HINT", "SLURM_HOSTFILE", "SLURM_LABELIO",
+		"SLURM_MEM_PER_GPU", "SLURM_MPI_TYPE", "SLURM_MULTI_PROG", "SLURM_NPROCS",
+		"SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU",
+		"SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_TRES",
+		"SLURM_OPEN_MODE", "SLURM_RESV_PORTS", "SLURM_STEP_GRES", "SLURM_STEP_ID",
+		"SLURM_STEPID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES",
+		"SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",
+		"SLURM_TASK_EPILOG", "SLURM_TASK_PROLOG", "SLURM_THREADS_PER_CORE",
+		"SLURM_TRES_BIND", "SLURM_TRES_PER_TASK", "SLURM_UNBUFFEREDIO", "SLURM_WAIT"};
 
 	char number[24];
 
@@ -169,8 +180,9 @@ static void clean_environment(uint64_t start)
 }
 
 /* One node's end must not end the others: their children go on without it. */
-static const char *const srun_args[] = {"srun", "--overlap", "--ntasks-per-node=1", "--job-name=copper", "--input=none",
-	"--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--export=ALL"};
+static const char *const srun_args[] = {"srun", "--overlap", "--ntasks-per-node=1",
+	"--job-name=copper", "--input=none", "--mpi=none", "--cpu-bind=none",
+	"--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--export=ALL"};
 
 static char **build_args(uint32_t nodes, const char *exe, char **argv, char text[2][32])
 {
@@ -214,7 +226,8 @@ static void become_srun(const struct step *s, int out_fd, char **args)
 	_exit(127);
 }
 
-/* srun outlives this command and must not hold its standard error; what it says goes to the logs. */
+/* srun outlives this command and must not hold its standard error; what it says goes to the logs.
+ */
 static int open_err(struct step *s, const char *job_dir)
 {
 	char path[4200];
@@ -225,7 +238,8 @@ static int open_err(struct step *s, const char *job_dir)
 	if (job_dir && cop_job_dir_make(job_dir, &ignored) == 0) {
 		snprintf(path, sizeof(path), "%.4000s/logs/srun.log", job_dir);
 		if (cop_dir_of(path, &at) == 0)
-			s->err_fd = openat(at.fd, at.name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+			s->err_fd = openat(at.fd, at.name,
+				O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 		cop_dir_done(&at);
 	}
 	if (s->err_fd < 0)
@@ -243,7 +257,8 @@ static int start_srun(struct step *s, const struct cop_conf *conf, char **argv, 
 	int fds[2], rc;
 
 	if (n < 0)
-		return cop_err_set(err, errno, "cannot tell where the copper binary is: %s", strerror(errno));
+		return cop_err_set(
+			err, errno, "cannot tell where the copper binary is: %s", strerror(errno));
 	exe[n] = '\0';
 	rc = open_err(s, conf->job_dir);
 	if (rc || pipe2(fds, O_CLOEXEC))
@@ -297,7 +312,8 @@ static bool take_output(struct step *s)
 static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
 {
 	uint64_t deadline = cop_now_ms() + timeout_ms;
-	struct pollfd fds[2] = {{.fd = s->out_fd, .events = POLLIN}, {.fd = s->signal_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {
+		{.fd = s->out_fd, .events = POLLIN}, {.fd = s->signal_fd, .events = POLLIN}};
 
 	while (s->ready < s->nodes && !s->failure[0]) {
 		uint64_t now = cop_now_ms();
@@ -316,7 +332,8 @@ static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
 	if (s->ready)
 		return 0;
 	if (cop_now_ms() >= deadline)
-		return cop_err_set(err, ETIMEDOUT, "srun did not start the nodes in %u s", timeout_ms / 1000);
+		return cop_err_set(
+			err, ETIMEDOUT, "srun did not start the nodes in %u s", timeout_ms / 1000);
 	if (s->failure[0])
 		return cop_err_set(err, EIO, "%s", s->failure);
 	return cop_err_set(err, EIO, "srun ended before the nodes were ready");
@@ -373,8 +390,9 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-/* srun has a child that waits for it to die, and then cancels its step. When the step around them ends, Slurm kills both, and sometimes
- * that child has time enough. So srun is stopped, the child is killed, and then srun: nobody is left to cancel anything. */
+/* srun has a child that waits for it to die, and then cancels its step. When the step around them
+ * ends, Slurm kills both, and sometimes that child has time enough. So srun is stopped, the child
+ * is killed, and then srun: nobody is left to cancel anything. */
 static void abandon_srun(pid_t srun)
 {
 	DIR *proc = opendir("/proc");
@@ -401,7 +419,8 @@ static uint64_t number_of_start(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Those that wait for a node which does not get so far as to say something itself. err NULL: nothing yet. */
+/* Those that wait for a node which does not get so far as to say something itself. err NULL:
+ * nothing yet. */
 static void tell_tasks(const struct cop_conf *conf, uint64_t start, const struct cop_err *err)
 {
 	char step[COP_NODE_STEP_NAME];

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tasks of a Slurm step that do not start the nodes: each waits for the node of its host, which task 0 brings up in a step of the
- * nodes' own (step.c). The node sends one datagram to HASH.wait, beside its control socket, when it knows how its start went: "ready" or
- * a sentence. It may have done so before the task listened, or have been killed before it could say anything; so its control socket is
- * asked as well, and task 0 leaves word of a failure in the job directory.
+/* The tasks of a Slurm step that do not start the nodes: each waits for the node of its host, which
+ * task 0 brings up in a step of the nodes' own (step.c). The node sends one datagram to HASH.wait,
+ * beside its control socket, when it knows how its start went: "ready" or a sentence. It may have
+ * done so before the task listened, or have been killed before it could say anything; so its
+ * control socket is asked as well, and task 0 leaves word of a failure in the job directory.
  *
- * Tasks may start again after a failure, in the same step, and each as early or late as it likes: a task that is early finds the word of the
- * start that it saw fail. So each start has a number, which goes with its word, and a task leaves the last that it heard of for its next
- * start, in HASH.heard. */
+ * Tasks may start again after a failure, in the same step, and each as early or late as it likes: a
+ * task that is early finds the word of the start that it saw fail. So each start has a number,
+ * which goes with its word, and a task leaves the last that it heard of for its next start, in
+ * HASH.heard. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -35,7 +37,7 @@ struct vigil {
 	const struct cop_conf *conf;
 	struct place p;
 	char step[COP_NODE_STEP_NAME]; /* empty where Slurm does not tell */
-	uint64_t heard;		       /* the start of which it has heard, that it failed; 0: of none */
+	uint64_t heard; /* the start of which it has heard, that it failed; 0: of none */
 	int fd;
 };
 
@@ -80,7 +82,8 @@ void cop_node_step_tell(const struct cop_conf *conf, const char *failure)
 		snprintf(text, sizeof(text), "%" PRIu64 " %s", cop_node_step_start(), failure);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	/* Nobody may wait. */
-	if (fd >= 0 && sendto(fd, text, strlen(text), 0, (struct sockaddr *)&p.wait, sizeof(p.wait)) < 0)
+	if (fd >= 0 &&
+		sendto(fd, text, strlen(text), 0, (struct sockaddr *)&p.wait, sizeof(p.wait)) < 0)
 		cop_log_debug("nobody waits for the node socket=%s", p.wait.sun_path);
 	if (fd >= 0)
 		close(fd);
@@ -91,8 +94,8 @@ void cop_node_step_tell(const struct cop_conf *conf, const char *failure)
 static bool is_ready(const char *control)
 {
 	struct cop_ctl_reply reply = {0};
-	bool ready = cop_ctl_call(control, "stats", ANSWER_MS, NULL, NULL, &reply, NULL) == 0 && reply.text &&
-		strstr(reply.text, "\"ready\":true");
+	bool ready = cop_ctl_call(control, "stats", ANSWER_MS, NULL, NULL, &reply, NULL) == 0 &&
+		     reply.text && strstr(reply.text, "\"ready\":true");
 
 	free(reply.text);
 	return ready;
@@ -131,7 +134,8 @@ static bool is_news(const struct vigil *v, uint64_t start)
 	return true;
 }
 
-/* What the node of this host says: "ready" or "START sentence". True if it settles the matter, in *rc. */
+/* What the node of this host says: "ready" or "START sentence". True if it settles the matter, in
+ * *rc. */
 static bool hear_node(const struct vigil *v, int *rc, struct cop_err *err)
 {
 	char text[sizeof(err->text) + 24], *sentence;
@@ -156,8 +160,9 @@ static bool hear_task_0(const struct vigil *v, int *rc, struct cop_err *err)
 	char text[sizeof(err->text)];
 	uint64_t start;
 
-	if (!v->conf->job_dir || !v->step[0] || !cop_job_step_failure_read(v->conf->job_dir, v->step, &start, text, sizeof(text)) ||
-	    !is_news(v, start))
+	if (!v->conf->job_dir || !v->step[0] ||
+		!cop_job_step_failure_read(v->conf->job_dir, v->step, &start, text, sizeof(text)) ||
+		!is_news(v, start))
 		return false;
 	*rc = cop_err_set(err, EIO, "%s", text);
 	return true;
@@ -166,7 +171,8 @@ static bool hear_task_0(const struct vigil *v, int *rc, struct cop_err *err)
 static int await(const struct vigil *v, struct cop_err *err)
 {
 	uint32_t timeout_ms = v->conf->ready_timeout_ms + COP_NODE_STEP_MS;
-	/* Task 0 takes away what it said of an earlier start in the same step, but may be a little later than this one. */
+	/* Task 0 takes away what it said of an earlier start in the same step, but may be a little
+	 * later than this one. */
 	uint64_t now = cop_now_ms(), end = now + timeout_ms, look = now + LOOK_MS;
 	struct pollfd told = {.fd = v->fd, .events = POLLIN};
 	int rc;
@@ -179,7 +185,8 @@ static int await(const struct vigil *v, struct cop_err *err)
 			return rc;
 		look = now >= look ? now + LOOK_MS : look;
 		if (now >= end)
-			return cop_err_set(err, ETIMEDOUT, "no node was ready on this host in %u s; task 0 of this step starts all of them: did it run this command, and what does it say?",
+			return cop_err_set(err, ETIMEDOUT,
+				"no node was ready on this host in %u s; task 0 of this step starts all of them: did it run this command, and what does it say?",
 				timeout_ms / 1000);
 	}
 	return 0;

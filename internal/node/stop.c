@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stopping a subtree: the nodes below first, then this one, whose main thread unmounts, adds what this node has counted to what came
- * from below, and answers. The sums of the whole job thus arrive at the root, which writes them; where the root is dead, the node
- * at which the command came in does. However often a node is asked, it asks those below once and gives everyone the same
- * answer, so that nothing is counted twice; also when it has unmounted, for the one above it may have died with the first answer. */
+/* Stopping a subtree: the nodes below first, then this one, whose main thread unmounts, adds what
+ * this node has counted to what came from below, and answers. The sums of the whole job thus arrive
+ * at the root, which writes them; where the root is dead, the node at which the command came in
+ * does. However often a node is asked, it asks those below once and gives everyone the same answer,
+ * so that nothing is counted twice; also when it has unmounted, for the one above it may have died
+ * with the first answer. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -70,7 +72,8 @@ void cop_node_stop_here(struct doing *d)
 
 /* ---- this node has unmounted ---- */
 
-/* The root takes the sums out of the answer. counted: that files of this node are missing is known already. */
+/* The root takes the sums out of the answer. counted: that files of this node are missing is known
+ * already. */
 static void settle_sums(struct cop_node *n, struct gathered *g, bool counted)
 {
 	struct cop_err err = {0};
@@ -86,7 +89,8 @@ static void settle_sums(struct cop_node *n, struct gathered *g, bool counted)
 	g->prof = NULL;
 }
 
-/* For a stop that comes later: nothing is left to do for it, or these ranks. Without the secret it could not stop them. */
+/* For a stop that comes later: nothing is left to do for it, or these ranks. Without the secret it
+ * could not stop them. */
 static void keep_word(struct cop_node *n, const struct gathered *all)
 {
 	if (all->nodes + all->missing != n->topo.nodes)
@@ -99,8 +103,8 @@ static void keep_word(struct cop_node *n, const struct gathered *all)
 static void add_holders(struct cop_node *n, const char *holders, struct gathered *g)
 {
 	if (holders && *holders)
-		cop_buf_printf(&g->text, "%s%s: %s was unmounted lazily, still held by %s", g->text.len ? "\n" : "",
-			cop_node_host(n, n->rank), n->mountpoint, holders);
+		cop_buf_printf(&g->text, "%s%s: %s was unmounted lazily, still held by %s",
+			g->text.len ? "\n" : "", cop_node_host(n, n->rank), n->mountpoint, holders);
 }
 
 void cop_node_stopped(struct cop_node *n, const char *holders, const char *unwritten)
@@ -143,7 +147,8 @@ void cop_node_stopped(struct cop_node *n, const char *holders, const char *unwri
 
 /* ---- the command ---- */
 
-/* "stopped 4/4 nodes", then a line for each trouble. A failure is a node that may run on, or whose counts are nowhere. */
+/* "stopped 4/4 nodes", then a line for each trouble. A failure is a node that may run on, or whose
+ * counts are nowhere. */
 static void answer(struct command *c, const struct gathered *g, uint32_t of)
 {
 	struct cop_node *n = c->node;
@@ -153,7 +158,11 @@ static void answer(struct command *c, const struct gathered *g, uint32_t of)
 	if (g->text.len)
 		cop_buf_printf(&out, "%s\n", g->text.data);
 	cop_node_gathered_say_unwritten(g, &out);
-	cop_node_reply(c->conn, g->missing || g->nodes < of ? -EHOSTDOWN : g->unwritten ? -EIO : 0, &out);
+	cop_node_reply(c->conn,
+		g->missing || g->nodes < of ? -EHOSTDOWN
+		: g->unwritten              ? -EIO
+					    : 0,
+		&out);
 	cop_node_gathered_free(&c->late);
 	free(c);
 	atomic_fetch_sub(&n->initiators, 1);

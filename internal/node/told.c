@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What became of the start, said to the nodes below by the one above them. They ask for it (go.c), but a launcher may end this node as soon as
- * its command has returned, as Slurm does with all processes of a step, and a question that comes a moment later finds nobody. So the
- * command returns when each node below that has come to this one in this start has said that it knows. One that came and died, or hangs,
- * is waited for no longer than a limit. */
+/* What became of the start, said to the nodes below by the one above them. They ask for it (go.c),
+ * but a launcher may end this node as soon as its command has returned, as Slurm does with all
+ * processes of a step, and a question that comes a moment later finds nobody. So the command
+ * returns when each node below that has come to this one in this start has said that it knows. One
+ * that came and died, or hangs, is waited for no longer than a limit. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -62,8 +63,12 @@ static void tell(struct cop_node *n, const uint32_t *child, uint32_t count)
 	cop_wr_str(&w, n->abort_text, strlen(n->abort_text));
 	for (uint32_t i = 0; i < count; i++) {
 		struct below *b = &n->below[i];
-		struct cop_rpc_call call = {.rank = child[i], .op = OP_TOLD, .payload = payload, .payload_len = cop_wr_len(&w),
-			.done = heard, .arg = b};
+		struct cop_rpc_call call = {.rank = child[i],
+			.op = OP_TOLD,
+			.payload = payload,
+			.payload_len = cop_wr_len(&w),
+			.done = heard,
+			.arg = b};
 
 		if (!is_to_hear(n, b))
 			continue;
@@ -85,17 +90,21 @@ static void complain(const struct cop_node *n, const uint32_t *child, uint32_t c
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (atomic_load(&n->below[i].unheard))
-			cop_log_warn("a node below has not said that it knows what became of the start rank=%" PRIu32 " host=%s", child[i],
-				cop_node_host(n, child[i]));
+			cop_log_warn(
+				"a node below has not said that it knows what became of the start rank=%" PRIu32
+				" host=%s",
+				child[i], cop_node_host(n, child[i]));
 }
 
 /* A signal that comes meanwhile is left for who waits for the end. */
 static void await(struct cop_node *n, uint32_t count)
 {
 	uint64_t now = cop_now_ms(), end = now + (n->ready ? READY_MS : FAILED_MS), drain;
-	struct pollfd fds[2] = {{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {
+		{.fd = n->wake_fd, .events = POLLIN}, {.fd = n->signal_fd, .events = POLLIN}};
 
-	for (; !all_heard(n, count) && now < end && !atomic_load(&n->stopping); now = cop_now_ms()) {
+	for (; !all_heard(n, count) && now < end && !atomic_load(&n->stopping);
+		now = cop_now_ms()) {
 		if (poll(fds, 2, (int)(end - now)) <= 0)
 			continue;
 		if (fds[1].revents)
@@ -108,7 +117,8 @@ static void await(struct cop_node *n, uint32_t count)
 
 void cop_node_tell_below(struct cop_node *n)
 {
-	uint32_t child[COP_TOPO_MAX_FANOUT], count = n->rpc ? cop_topo_children(&n->topo, 0, n->rank, child) : 0;
+	uint32_t child[COP_TOPO_MAX_FANOUT],
+		count = n->rpc ? cop_topo_children(&n->topo, 0, n->rank, child) : 0;
 
 	tell(n, child, count);
 	await(n, count);
@@ -129,7 +139,9 @@ void cop_node_serve_told(struct cop_node *n, struct cop_rpc_req *req)
 	bool ready = cop_rd_u8(&r);
 	const char *why = cop_rd_str(&r, &why_len);
 	char text[sizeof(n->abort_text)];
-	int rc = cop_rpc_req_rank(req) != cop_topo_parent(&n->topo, 0, n->rank) ? -EPERM : r.bad || why_len >= sizeof(text) ? -EINVAL : 0;
+	int rc = cop_rpc_req_rank(req) != cop_topo_parent(&n->topo, 0, n->rank) ? -EPERM
+		 : r.bad || why_len >= sizeof(text)                             ? -EINVAL
+										: 0;
 
 	if (!rc) {
 		snprintf(text, sizeof(text), "%.*s", (int)why_len, why);

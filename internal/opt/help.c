@@ -40,8 +40,8 @@ static void explain(const struct cop_opt *o, struct cop_buf *out)
 	int len = spelling(o, left, sizeof(left));
 	const char *value = shown_default(o);
 
-	cop_buf_printf(out, "  %-*s%s%s", HELP_COLUMN - 2, left,
-		len >= HELP_COLUMN - 2 ? " " : "", o->help);
+	cop_buf_printf(out, "  %-*s%s%s", HELP_COLUMN - 2, left, len >= HELP_COLUMN - 2 ? " " : "",
+		o->help);
 	if (value)
 		cop_buf_printf(out, " (%s)", value);
 	cop_buf_str(out, "\n");
@@ -116,8 +116,8 @@ static void dump_row(const struct cop_opt *o, struct cop_buf *out)
 
 	cop_opt_range(o, &range);
 	cop_buf_printf(out, "option\t%s%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o->name ? "--" : "-",
-		o->name ? o->name : "", letter, kinds[o->kind],
-		or_dash(o->arg), or_dash(shown_default(o)), or_dash(range.data), o->help);
+		o->name ? o->name : "", letter, kinds[o->kind], or_dash(o->arg),
+		or_dash(shown_default(o)), or_dash(range.data), o->help);
 	out->failed |= range.failed;
 	cop_buf_free(&range);
 }

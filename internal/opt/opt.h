@@ -30,10 +30,12 @@ enum cop_opt_kind {
 	COP_OPT_I64,      /* int64_t, 0..max: for a field whose -1 means "not given" */
 	COP_OPT_SIZE,     /* uint64_t bytes, as 64K or 2GiB */
 	COP_OPT_MS,       /* uint32_t milliseconds; a bare number is milliseconds */
-	COP_OPT_DURATION, /* uint32_t milliseconds; a bare number is seconds, or 500ms, 30s, 2m, 1h */
-	COP_OPT_CPUS,     /* const char *, checked to be a list such as 0-3,8, or one of the words if there are any */
-	COP_OPT_ENUM,     /* unsigned: the value beside the word */
-	COP_OPT_IGNORED,  /* nothing: old scripts give it; takes no value; a note says so */
+	COP_OPT_DURATION, /* uint32_t milliseconds; a bare number is seconds, or 500ms, 30s, 2m, 1h
+			   */
+	COP_OPT_CPUS,    /* const char *, checked to be a list such as 0-3,8, or one of the words if
+			    there are any */
+	COP_OPT_ENUM,    /* unsigned: the value beside the word */
+	COP_OPT_IGNORED, /* nothing: old scripts give it; takes no value; a note says so */
 };
 
 #define COP_OPT_LIST_MAX 64
@@ -54,9 +56,10 @@ struct cop_opt {
 	size_t offset;    /* of the field in the struct that is filled */
 	const char *arg;  /* what the value is called in help: "DIR" */
 	const char *help; /* one line, lower case, no full stop */
-	const char *initial; /* the default, as a user would write it; NULL leaves the field as it is */
-	const char *shown;   /* the default in help, where it is not initial: "a tenth of RAM" */
-	uint64_t min, max;   /* numbers, sizes, times (ms); max 0 means no limit but the field's */
+	const char *
+		initial; /* the default, as a user would write it; NULL leaves the field as it is */
+	const char *shown; /* the default in help, where it is not initial: "a tenth of RAM" */
+	uint64_t min, max; /* numbers, sizes, times (ms); max 0 means no limit but the field's */
 	const struct cop_opt_word *words;
 	bool rare;   /* --help names it without explaining it; --help-all and the manual do */
 	bool hidden; /* not in help at all: another spelling, or ignored */
@@ -77,7 +80,8 @@ struct cop_opt_table {
 	size_t rows;
 	const struct cop_opt_operand *operand;
 	size_t operands;
-	void (*init)(void *into); /* before the defaults; NULL: the struct is the caller's as it is */
+	void (*init)(
+		void *into); /* before the defaults; NULL: the struct is the caller's as it is */
 	int (*check)(void *into, struct cop_err *err); /* after parsing; may be NULL */
 };
 #define COP_OPT_ROWS(array) .row = (array), .rows = COP_ARRAY_SIZE(array)
@@ -99,7 +103,8 @@ int cop_opt_parse(const struct cop_opt_table *t, int argc, char **argv, void *in
 
 /* The whole dialogue: parse; help and the dump go to stdout, notes and errors to stderr. True:
  * go on. False: leave with *exit_code (0 after help, 2 misused). */
-bool cop_opt_start(const struct cop_opt_table *t, int argc, char **argv, void *into, int *exit_code);
+bool cop_opt_start(
+	const struct cop_opt_table *t, int argc, char **argv, void *into, int *exit_code);
 /* Prints "copper mount: <text>" on stderr and returns 2, for what the subcommand itself finds
  * wrong. */
 int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err);

@@ -26,29 +26,81 @@ static const struct cop_opt_word colors[] = {{"red", 3}, {"green", 7}, {NULL, 0}
 
 #define AT(field) .offset = offsetof(struct args, field)
 static const struct cop_opt rows[] = {
-	{.name = "place", .letter = 'v', AT(place), .kind = COP_OPT_STRING, .hidden = true,
+	{.name = "place",
+		.letter = 'v',
+		AT(place),
+		.kind = COP_OPT_STRING,
+		.hidden = true,
 		.help = "another spelling"},
-	{.name = "name", .letter = 'n', AT(name), .kind = COP_OPT_STRING, .arg = "NAME",
-		.help = "a name", .initial = "tcp"},
-	{.name = "cpus", .letter = 'b', AT(cpus), .kind = COP_OPT_CPUS, .arg = "LIST",
+	{.name = "name",
+		.letter = 'n',
+		AT(name),
+		.kind = COP_OPT_STRING,
+		.arg = "NAME",
+		.help = "a name",
+		.initial = "tcp"},
+	{.name = "cpus",
+		.letter = 'b',
+		AT(cpus),
+		.kind = COP_OPT_CPUS,
+		.arg = "LIST",
 		.help = "processors"},
-	{.name = "port", .letter = 'p', AT(port), .kind = COP_OPT_U16, .min = 1, .initial = "7720",
-		.help = "a port", .arg = "N"},
-	{.name = "fanout", .letter = 'k', AT(fanout), .kind = COP_OPT_U32, .min = 1, .max = 64,
-		.initial = "8", .help = "children", .arg = "N"},
-	{.name = "enoent-ttl-ms", .letter = 'E', AT(ttl_ms), .kind = COP_OPT_MS, .initial = "2000",
-		.help = "time to live", .arg = "MS"},
-	{.name = "wait", AT(wait_ms), .kind = COP_OPT_DURATION, .max = 3600000, .initial = "120",
-		.help = "patience", .arg = "TIME", .rare = true},
+	{.name = "port",
+		.letter = 'p',
+		AT(port),
+		.kind = COP_OPT_U16,
+		.min = 1,
+		.initial = "7720",
+		.help = "a port",
+		.arg = "N"},
+	{.name = "fanout",
+		.letter = 'k',
+		AT(fanout),
+		.kind = COP_OPT_U32,
+		.min = 1,
+		.max = 64,
+		.initial = "8",
+		.help = "children",
+		.arg = "N"},
+	{.name = "enoent-ttl-ms",
+		.letter = 'E',
+		AT(ttl_ms),
+		.kind = COP_OPT_MS,
+		.initial = "2000",
+		.help = "time to live",
+		.arg = "MS"},
+	{.name = "wait",
+		AT(wait_ms),
+		.kind = COP_OPT_DURATION,
+		.max = 3600000,
+		.initial = "120",
+		.help = "patience",
+		.arg = "TIME",
+		.rare = true},
 	{.name = "big", AT(big), .kind = COP_OPT_U64, .help = "a count", .arg = "N"},
-	{.name = "size", AT(size), .kind = COP_OPT_SIZE, .min = 65536, .max = 16 * COP_MIB,
-		.help = "bytes", .arg = "SIZE"},
+	{.name = "size",
+		AT(size),
+		.kind = COP_OPT_SIZE,
+		.min = 65536,
+		.max = 16 * COP_MIB,
+		.help = "bytes",
+		.arg = "SIZE"},
 	{.name = "rank", AT(rank), .kind = COP_OPT_I64, .max = 99, .help = "place", .arg = "I"},
-	{.name = "color", AT(color), .kind = COP_OPT_ENUM, .words = colors, .arg = "WORD",
-		.help = "a color", .initial = "red"},
+	{.name = "color",
+		AT(color),
+		.kind = COP_OPT_ENUM,
+		.words = colors,
+		.arg = "WORD",
+		.help = "a color",
+		.initial = "red"},
 	{.name = "foreground", .letter = 'f', AT(force), .kind = COP_OPT_FLAG, .help = "stay"},
 	{.name = "quiet", .letter = 'q', AT(quiet), .kind = COP_OPT_FLAG, .help = "say nothing"},
-	{.name = "usage-root", .letter = 'r', AT(roots), .kind = COP_OPT_LIST, .arg = "DIR", .help = "a place"},
+	{.name = "usage-root",
+		.letter = 'r',
+		AT(roots),
+		.kind = COP_OPT_LIST,
+		.arg = "DIR",
+		.help = "a place"},
 	{.letter = 's', .kind = COP_OPT_IGNORED, .hidden = true, .help = "of no use"},
 };
 static const struct cop_opt_operand operands[] = {
@@ -98,10 +150,10 @@ static int parse(const char *first, ...)
 	return cop_opt_parse(&table, argc, argv, &got, &ask, &notes, &err);
 }
 
-#define REFUSED(sentence, ...)                                      \
-	do {                                                        \
-		assert_int_equal(parse(__VA_ARGS__, NULL), -EINVAL); \
-		assert_string_equal(err.text, sentence);            \
+#define REFUSED(sentence, ...)                                                                     \
+	do {                                                                                       \
+		assert_int_equal(parse(__VA_ARGS__, NULL), -EINVAL);                               \
+		assert_string_equal(err.text, sentence);                                           \
 	} while (0)
 
 static void a_missing_operand_is_named(void **state)
@@ -203,9 +255,10 @@ static void defaults_come_from_the_table(void **state)
 static void every_kind_is_written_to_its_field(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("--name=n", "--cpus=0-3,8", "--port=1", "--fanout=64",
-				 "--enoent-ttl-ms=0", "--wait=500ms", "--big=18446744073709551615",
-				 "--size=1MiB", "--rank=7", "--color=green", "--foreground", "x", NULL),
+	assert_int_equal(
+		parse("--name=n", "--cpus=0-3,8", "--port=1", "--fanout=64", "--enoent-ttl-ms=0",
+			"--wait=500ms", "--big=18446744073709551615", "--size=1MiB", "--rank=7",
+			"--color=green", "--foreground", "x", NULL),
 		0);
 	assert_string_equal(got.name, "n");
 	assert_string_equal(got.cpus, "0-3,8");
@@ -301,7 +354,8 @@ static void a_list_has_an_end(void **state)
 	argv[1] = (char *)"x";
 	for (int i = 2; i < COP_OPT_LIST_MAX + 3; i++)
 		argv[i] = (char *)"-ra";
-	assert_int_equal(cop_opt_parse(&table, COP_OPT_LIST_MAX + 3, argv, &got, &ask, NULL, &err), -EINVAL);
+	assert_int_equal(
+		cop_opt_parse(&table, COP_OPT_LIST_MAX + 3, argv, &got, &ask, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "--usage-root: more than 64"));
 }
 
@@ -373,8 +427,7 @@ static void the_dump_has_a_line_of_eight_columns_for_each_row(void **state)
 
 	(void)state;
 	cop_opt_dump(&table, &text);
-	assert_non_null(strstr(text.data,
-		"option\t--fanout\t-k\tnumber\tN\t8\t1..64\tchildren\n"));
+	assert_non_null(strstr(text.data, "option\t--fanout\t-k\tnumber\tN\t8\t1..64\tchildren\n"));
 	for (line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		unsigned tabs = 0;
 
@@ -399,7 +452,8 @@ static void suggestions_prefer_the_nearest_word(void **state)
 	assert_string_equal(cop_opt_suggest("cache", words), "cache-stats");
 	assert_null(cop_opt_suggest("", words));
 	assert_null(cop_opt_suggest("x", words));
-	assert_null(cop_opt_suggest("a-very-long-word-that-is-longer-than-any-option-we-have", words));
+	assert_null(
+		cop_opt_suggest("a-very-long-word-that-is-longer-than-any-option-we-have", words));
 }
 
 int main(void)

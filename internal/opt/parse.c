@@ -11,7 +11,7 @@
 struct walk {
 	const struct cop_opt_table *table;
 	char **argv;
-	int argc, next; /* next: index of the next word */
+	int argc, next;  /* next: index of the next word */
 	size_t operands; /* seen */
 	void *into;
 	enum cop_opt_ask ask;
@@ -36,7 +36,8 @@ static const struct cop_opt *row_of_letter(const struct cop_opt_table *t, char l
 	return NULL;
 }
 
-static const struct cop_opt *row_of_name(const struct cop_opt_table *t, const char *name, size_t len)
+static const struct cop_opt *row_of_name(
+	const struct cop_opt_table *t, const char *name, size_t len)
 {
 	for (size_t i = 0; i < t->rows; i++) {
 		const char *n = t->row[i].name;
@@ -66,10 +67,10 @@ static int unknown_name(struct walk *w, const char *name, size_t len)
 	}
 	free(names);
 	if (near)
-		return cop_err_set(w->err, EINVAL, "unknown option '--%s' (did you mean '--%s'?)",
-			word, near);
-	return cop_err_set(w->err, EINVAL, "unknown option '--%s' (see %s --help)", word,
-		t->command);
+		return cop_err_set(
+			w->err, EINVAL, "unknown option '--%s' (did you mean '--%s'?)", word, near);
+	return cop_err_set(
+		w->err, EINVAL, "unknown option '--%s' (see %s --help)", word, t->command);
 }
 
 static int missing_value(struct walk *w, const struct cop_opt *o)
@@ -113,8 +114,8 @@ static int walk_long(struct walk *w, const char *name)
 	if (!o)
 		return unknown_name(w, name, len);
 	if (cop_opt_lone(o))
-		return name[len] ? cop_err_set(w->err, EINVAL, "--%s: takes no value", o->name) :
-				   take_lone(w, o);
+		return name[len] ? cop_err_set(w->err, EINVAL, "--%s: takes no value", o->name)
+				 : take_lone(w, o);
 	return name[len] ? cop_opt_set(o, name + len + 1, w->into, w->err) : take_next(w, o);
 }
 
@@ -133,8 +134,8 @@ static int walk_letters(struct walk *w, const char *letters)
 			return cop_err_set(w->err, EINVAL, "unknown option '-%c' (see %s --help)",
 				*letters, w->table->command);
 		if (!cop_opt_lone(o))
-			return letters[1] ? cop_opt_set(o, letters + 1, w->into, w->err) :
-					    take_next(w, o);
+			return letters[1] ? cop_opt_set(o, letters + 1, w->into, w->err)
+					  : take_next(w, o);
 		rc = take_lone(w, o);
 		if (rc)
 			return rc;
@@ -155,8 +156,8 @@ static int walk_operand(struct walk *w, const char *text)
 	w->operands++;
 	field = cop_opt_field(w->into, p->offset);
 	if (*field && strcmp(*field, text))
-		return cop_err_set(w->err, EINVAL, "%s is given twice: '%s' and '%s'", p->name,
-			*field, text);
+		return cop_err_set(
+			w->err, EINVAL, "%s is given twice: '%s' and '%s'", p->name, *field, text);
 	*field = text;
 	return 0;
 }

@@ -159,10 +159,10 @@ static int set_number(const struct cop_opt *o, const char *text, void *field, st
 
 	if (rc == -EINVAL)
 		return refuse(o, text,
-			o->kind == COP_OPT_SIZE     ? "a size (such as 64K or 2G)" :
-			o->kind == COP_OPT_MS       ? "a number of milliseconds" :
-			o->kind == COP_OPT_DURATION ? "a time (such as 30, 500ms or 2m)" :
-						      "a number",
+			o->kind == COP_OPT_SIZE       ? "a size (such as 64K or 2G)"
+			: o->kind == COP_OPT_MS       ? "a number of milliseconds"
+			: o->kind == COP_OPT_DURATION ? "a time (such as 30, 500ms or 2m)"
+						      : "a number",
 			err);
 	if (rc || value < o->min || value > limit_of(o))
 		return refuse_range(o, text, err);
@@ -242,7 +242,8 @@ static int set_text(const struct cop_opt *o, const char *text, void *field, stru
 	if (o->kind == COP_OPT_STRING)
 		*(const char **)field = text;
 	else if (list->n == COP_OPT_LIST_MAX)
-		return cop_err_set(err, EINVAL, "%s: more than %u of them", cop_opt_label(o, label), COP_OPT_LIST_MAX);
+		return cop_err_set(err, EINVAL, "%s: more than %u of them", cop_opt_label(o, label),
+			COP_OPT_LIST_MAX);
 	else
 		list->at[list->n++] = text;
 	return 0;

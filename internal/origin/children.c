@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attributes of a directory's children, in batches over the pool; the batch that ends last goes on with the
- * listing. Nobody waits for anybody, so one worker is enough.
+/* The attributes of a directory's children, in batches over the pool; the batch that ends last goes
+ * on with the listing. Nobody waits for anybody, so one worker is enough.
  *
- * How many names a batch has follows from what a statx took lately: about a millisecond of work, since on a slow file
- * system 32 names one after another make a lookup wait that long, and on a fast one a handover costs more than a
- * statx. (30 names at 1 ms per operation: 11 ms; in batches of 32 always: 69 ms.)
+ * How many names a batch has follows from what a statx took lately: about a millisecond of work,
+ * since on a slow file system 32 names one after another make a lookup wait that long, and on a
+ * fast one a handover costs more than a statx. (30 names at 1 ms per operation: 11 ms; in batches
+ * of 32 always: 69 ms.)
  *
- * One inode may hang (its server is down) while all others answer. After a second its worker is left alone, another
- * one takes the rest of its batch, and the listing goes out without these attributes. Where most workers hang, as when
- * a whole server is down, a listing takes one of them only and goes out as it is when that hangs. Where the storage is
- * slow as a whole, what did come says so, and the wait is longer. A name that is not answered is remembered until it
- * is: a listing that is read meanwhile does not ask for it. */
+ * One inode may hang (its server is down) while all others answer. After a second its worker is
+ * left alone, another one takes the rest of its batch, and the listing goes out without these
+ * attributes. Where most workers hang, as when a whole server is down, a listing takes one of them
+ * only and goes out as it is when that hangs. Where the storage is slow as a whole, what did come
+ * says so, and the wait is longer. A name that is not answered is remembered until it is: a listing
+ * that is read meanwhile does not ask for it. */
 #include "origin/list_priv.h"
 
 #include <dirent.h>
@@ -187,9 +189,11 @@ static void run_batch(struct cop_origin_job *job, int rc)
 static bool is_late(const struct pass *p, const struct batch *b)
 {
 	uint64_t usual_ms = p->l->task.o->stat_ns / COP_NS_PER_MS;
-	uint64_t patience = COP_MAX(SLOWER * COP_MAX(p->slowest_ms, usual_ms), (uint64_t)COP_ORIGIN_ATTR_MS);
+	uint64_t patience =
+		COP_MAX(SLOWER * COP_MAX(p->slowest_ms, usual_ms), (uint64_t)COP_ORIGIN_ATTR_MS);
 
-	return b->child && cop_now_ms() >= b->since_ms + COP_MIN(patience, (uint64_t)PATIENCE_MAX_MS);
+	return b->child &&
+	       cop_now_ms() >= b->since_ms + COP_MIN(patience, (uint64_t)PATIENCE_MAX_MS);
 }
 
 static unsigned count_late(struct pass *p)
@@ -212,7 +216,8 @@ static void leave(struct pass *p, struct batch *b)
 	p->gave_up = true;
 }
 
-/* Leaves the child that this batch waits for, if it is late: true, and another worker takes the rest. */
+/* Leaves the child that this batch waits for, if it is late: true, and another worker takes the
+ * rest. */
 static bool leave_late(struct pass *p, struct batch *b)
 {
 	bool rest = false;
@@ -265,10 +270,12 @@ static void go_on(struct pass *p)
 		cop_origin_pool_alarm(&p->l->task.o->pool, &p->alarm, COP_ORIGIN_CLOCK_MS);
 }
 
-/* Where most workers wait for answers, or one name after the other has none, more of them would not help. */
+/* Where most workers wait for answers, or one name after the other has none, more of them would not
+ * help. */
 static void look(struct cop_origin_job *job, int rc)
 {
-	struct pass *p = COP_CONTAINER_OF(COP_CONTAINER_OF(job, struct cop_origin_alarm, job), struct pass, alarm);
+	struct pass *p = COP_CONTAINER_OF(
+		COP_CONTAINER_OF(job, struct cop_origin_alarm, job), struct pass, alarm);
 	struct cop_origin_pool *pool = &p->l->task.o->pool;
 	unsigned late = count_late(p);
 	bool last = false;
@@ -309,8 +316,8 @@ static void mark_mounted(void *arg, const char *name)
 	}
 }
 
-/* Past listing_attrs those are wanted of which the directory does not tell the type, or not the number since something is
- * mounted there. */
+/* Past listing_attrs those are wanted of which the directory does not tell the type, or not the
+ * number since something is mounted there. */
 static uint32_t count_wanted(struct pass *p, bool all)
 {
 	uint32_t wanted = 0;
@@ -323,8 +330,8 @@ static uint32_t count_wanted(struct pass *p, bool all)
 	return wanted;
 }
 
-/* Gives every child whose attributes are wanted a place for them, but for those that the storage has been asked for and has
- * not answered; returns how many, or -ENOMEM. */
+/* Gives every child whose attributes are wanted a place for them, but for those that the storage
+ * has been asked for and has not answered; returns how many, or -ENOMEM. */
 static int64_t want_attrs(struct pass *p)
 {
 	struct cop_origin_real *o = p->l->task.o;
@@ -340,7 +347,8 @@ static int64_t want_attrs(struct pass *p)
 		struct child *c = &cop_origin_children(p)[i];
 
 		if ((all || c->type == DT_UNKNOWN) &&
-			!(atomic_load(&o->unanswered.count) && is_unanswered(&o->unanswered, name_key(p, c))))
+			!(atomic_load(&o->unanswered.count) &&
+				is_unanswered(&o->unanswered, name_key(p, c))))
 			c->attr = &p->attrs[wanted++];
 	}
 	return wanted;
@@ -363,14 +371,18 @@ int cop_origin_read_children(struct pass *p)
 	p->batches = p->pending = n;
 	p->refs += n + 1;
 	for (uint32_t i = 0; i < n; i++)
-		p->batch[i] = (struct batch){.job = {.fn = run_batch, .later = l->task.job.later, .path = l->path, .to = UINT64_MAX,
-				.patience_ms = COP_ORIGIN_ATTR_MS},
+		p->batch[i] = (struct batch){.job = {.fn = run_batch,
+						     .later = l->task.job.later,
+						     .path = l->path,
+						     .to = UINT64_MAX,
+						     .patience_ms = COP_ORIGIN_ATTR_MS},
 			.p = p,
 			.next = i * size,
 			.end = COP_MIN((i + 1) * size, p->count)};
 	p->alarm.job = (struct cop_origin_job){.fn = look};
 	cop_origin_pool_alarm(&o->pool, &p->alarm, COP_ORIGIN_ATTR_MS);
-	/* Before the jobs that wait in the pool. The first one is run here, and not done yet, so the pass stays. */
+	/* Before the jobs that wait in the pool. The first one is run here, and not done yet, so
+	 * the pass stays. */
 	for (uint32_t i = n - 1; i > 0; i--)
 		cop_origin_pool_submit(&o->pool, &p->batch[i].job, true);
 	run_batch(&p->batch[0].job, 0);

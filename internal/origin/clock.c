@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pool's clock: finds the workers that the storage does not answer, lets others work in their place, and submits
- * what was set for a time. A thread of its own, since all workers may hang. It never waits for anything but the next
- * look. */
+/* The pool's clock: finds the workers that the storage does not answer, lets others work in their
+ * place, and submits what was set for a time. A thread of its own, since all workers may hang. It
+ * never waits for anything but the next look. */
 #include "origin/origin_priv.h"
 
 #include <time.h>
@@ -12,7 +12,9 @@ static void count_lost(struct cop_origin_pool *p, uint64_t now)
 	p->lost = p->lost_later = 0;
 	for (unsigned i = 0; i < 2 * p->max; i++) {
 		struct cop_origin_worker *w = &p->worker[i];
-		uint64_t since = w->state == COP_ORIGIN_ALIVE ? atomic_load_explicit(&w->since_ms, memory_order_relaxed) : 0;
+		uint64_t since = w->state == COP_ORIGIN_ALIVE
+					 ? atomic_load_explicit(&w->since_ms, memory_order_relaxed)
+					 : 0;
 
 		w->lost = since && now > since + w->patience_ms && p->lost < p->max;
 		p->lost += w->lost;

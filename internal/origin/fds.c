@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors kept between the reads of one file: a fixed table, by path and version. Descriptors are closed
- * outside the lock, since close may wait for the storage. */
+/* Descriptors kept between the reads of one file: a fixed table, by path and version. Descriptors
+ * are closed outside the lock, since close may wait for the storage. */
 #include "origin/origin_priv.h"
 
 #include <stdlib.h>
@@ -39,14 +39,14 @@ static struct cop_origin_kept *find(struct cop_origin_fds *f, const char *path, 
 		struct cop_origin_kept *s = &f->slot[i];
 
 		if (s->path && !s->doomed && s->hash == hash && s->version == version &&
-		    strcmp(s->path, path) == 0)
+			strcmp(s->path, path) == 0)
 			return s;
 	}
 	return NULL;
 }
 
-struct cop_origin_kept *cop_origin_fds_get(struct cop_origin_fds *f, const char *path,
-	uint64_t version)
+struct cop_origin_kept *cop_origin_fds_get(
+	struct cop_origin_fds *f, const char *path, uint64_t version)
 {
 	struct cop_origin_kept *found;
 
@@ -115,7 +115,8 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 		close(old);
 }
 
-/* Closes what nobody uses and was not used for keep_ms; returns how many. *next: in how many ms the next one is that old, 0: there is none. */
+/* Closes what nobody uses and was not used for keep_ms; returns how many. *next: in how many ms the
+ * next one is that old, 0: there is none. */
 static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_t *next)
 {
 	uint64_t now = cop_now_ms();

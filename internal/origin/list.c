@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories. One pass reads the names, then the attributes of the children (children.c); who ends that compares the
- * directory's attributes with those from before the pass and either answers or, when the directory moved meanwhile,
- * begins another pass on its own thread. */
+/* Directories. One pass reads the names, then the attributes of the children (children.c); who ends
+ * that compares the directory's attributes with those from before the pass and either answers or,
+ * when the directory moved meanwhile, begins another pass on its own thread. */
 #include "origin/list_priv.h"
 
 #include <dirent.h>
@@ -14,7 +14,8 @@
 
 #define REREADS 3
 #define BLOCK (64 * COP_KIB)
-/* What fits no blob (wire.h) need not be read to its end: a record there takes 32 bytes and the name. */
+/* What fits no blob (wire.h) need not be read to its end: a record there takes 32 bytes and the
+ * name. */
 #define BLOB_MAX (64 * COP_MIB)
 #define RECORD_BYTES 32
 
@@ -113,7 +114,7 @@ static int add_name(struct pass *p, const struct dirent64 *d)
 		return 0;
 	}
 	if ((!p->l->names_only && p->count >= p->l->task.o->listing_max) ||
-	    p->names.len + len + (p->count + 1) * RECORD_BYTES > BLOB_MAX)
+		p->names.len + len + (p->count + 1) * RECORD_BYTES > BLOB_MAX)
 		return -E2BIG;
 	cop_buf_add(&p->names, d->d_name, len);
 	cop_buf_add(&p->children, &c, sizeof(c));
@@ -187,17 +188,18 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 
 	if (!attr)
 		return cop_listing_add_bare(b, name, c->name_len, type, c->ino);
-	return cop_listing_add(b, name, c->name_len, type, attr, type == DT_LNK ? c->target : NULL,
-		c->target_len);
+	return cop_listing_add(
+		b, name, c->name_len, type, attr, type == DT_LNK ? c->target : NULL, c->target_len);
 }
 
-/* A name that was read and then was not there: the directory changed. Where its stamps prove that it did not, one of
- * the two answers was wrong, so the name stands in the listing without attributes, and whoever looks it up asks again. */
+/* A name that was read and then was not there: the directory changed. Where its stamps prove that
+ * it did not, one of the two answers was wrong, so the name stands in the listing without
+ * attributes, and whoever looks it up asks again. */
 static int assemble(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
-	bool complete = !moved && !l->pass->left_out &&
-		!cop_origin_is_autofs(l->task.o, l->fd, l->dev);
+	bool complete =
+		!moved && !l->pass->left_out && !cop_origin_is_autofs(l->task.o, l->fd, l->dev);
 	int rc = 0;
 
 	for (uint32_t i = 0; i < l->pass->count && !rc; i++) {
@@ -270,8 +272,8 @@ static void list_job(struct cop_origin_job *job, int rc)
 		start_pass(l);
 }
 
-void cop_origin_real_list(struct cop_origin *o, const char *path, bool names_only,
-	cop_origin_done *done, void *arg)
+void cop_origin_real_list(
+	struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done, void *arg)
 {
 	struct listing *l = calloc(1, sizeof(*l));
 

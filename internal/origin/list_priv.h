@@ -23,13 +23,14 @@ struct batch {
 	struct cop_origin_job job;
 	struct pass *p;
 	uint32_t next, end;
-	struct child *child; /* whose attributes it waits for, and since when; NULL: none, or it waits no longer */
+	struct child *child; /* whose attributes it waits for, and since when; NULL: none, or it
+				waits no longer */
 	uint64_t since_ms;
 };
 
-/* The lock is over what the workers of the batches share. A worker that hangs may come back when the listing has gone
- * out long ago, so the pass stays for it, and so does what it needs of the listing: the directory's descriptor and
- * path. */
+/* The lock is over what the workers of the batches share. A worker that hangs may come back when
+ * the listing has gone out long ago, so the pass stays for it, and so does what it needs of the
+ * listing: the directory's descriptor and path. */
 struct pass {
 	pthread_mutex_t lock;
 	struct listing *l; /* a reference */
@@ -41,7 +42,7 @@ struct pass {
 	struct batch *batch;
 	uint32_t batches, pending; /* pending: not done */
 	struct cop_origin_alarm alarm;
-	unsigned looks;      /* at which somebody was given up */
+	unsigned looks; /* at which somebody was given up */
 	bool over, gave_up;
 	int error;
 	uint64_t slowest_ms; /* of the attributes that came */
@@ -49,7 +50,7 @@ struct pass {
 
 struct listing {
 	struct cop_origin_task task;
-	char *path; /* the task's, which ends before the last worker may be back */
+	char *path;            /* the task's, which ends before the last worker may be back */
 	_Atomic unsigned refs; /* until it has gone out, and each pass */
 	bool names_only;
 	int fd;
@@ -68,8 +69,8 @@ void cop_origin_listing_put(struct listing *l);
 void cop_origin_pass_put(struct pass *p);
 /* All attributes of the pass are there that will be: on a worker, once. */
 void cop_origin_pass_done(struct listing *l);
-/* Begins to read the attributes that are wanted: 1, and cop_origin_pass_done is called, maybe before this returns; 0:
- * none are; -ENOMEM. */
+/* Begins to read the attributes that are wanted: 1, and cop_origin_pass_done is called, maybe
+ * before this returns; 0: none are; -ENOMEM. */
 int cop_origin_read_children(struct pass *p);
 
 #endif

@@ -396,8 +396,8 @@ static int list_mounts(struct fixture *f)
 	open_origin(f, 2, 100, 1);
 	put_files(f, "files", 2);
 	l = ask_list(f->o, "", &rc);
-	if (rc || !cop_listing_find(l, "files", 5, &e) || e.has_attr || !cop_listing_find(l, "m", 1, &e) || e.ino != attr.ino ||
-	    e.type != DT_DIR)
+	if (rc || !cop_listing_find(l, "files", 5, &e) || e.has_attr ||
+		!cop_listing_find(l, "m", 1, &e) || e.ino != attr.ino || e.type != DT_DIR)
 		return 6;
 	free(l);
 	cop_origin_close(f->o);

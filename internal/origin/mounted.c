@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of a directory on which something is mounted. The directory itself tells the inode number and the type of what is covered
- * there; what a lookup finds is told by its attributes alone. */
+/* Names of a directory on which something is mounted. The directory itself tells the inode number
+ * and the type of what is covered there; what a lookup finds is told by its attributes alone. */
 #include "origin/origin_priv.h"
 
 #include <limits.h>
@@ -20,7 +20,8 @@ static int visit(void *arg, const char *dir, const char *type)
 	struct search *s = arg;
 
 	(void)type;
-	if (strncmp(dir, s->dir, s->len) == 0 && dir[s->len] == '/' && dir[s->len + 1] && !strchr(dir + s->len + 1, '/'))
+	if (strncmp(dir, s->dir, s->len) == 0 && dir[s->len] == '/' && dir[s->len + 1] &&
+		!strchr(dir + s->len + 1, '/'))
 		s->fn(s->arg, dir + s->len + 1);
 	return 0;
 }

@@ -31,7 +31,8 @@ int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const 
 void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t len)
 {
 	/* Only what the storage said is an error of the storage. */
-	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG && !t->path_error)
+	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG &&
+		!t->path_error)
 		cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
 	free(t->path);
 	t->path = NULL;
@@ -39,8 +40,8 @@ void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t l
 }
 
 /* Submits a task that is all there is to its request. */
-static void submit_simple(struct cop_origin *o, const char *path, unsigned patience_ms, cop_origin_done *done,
-	void *arg, void (*fn)(struct cop_origin_job *job, int rc))
+static void submit_simple(struct cop_origin *o, const char *path, unsigned patience_ms,
+	cop_origin_done *done, void *arg, void (*fn)(struct cop_origin_job *job, int rc))
 {
 	struct cop_origin_task *t = calloc(1, sizeof(*t));
 
@@ -230,8 +231,8 @@ static int open_source(struct cop_origin_real *o, const char *source, struct cop
 	rc = cop_origin_statx(o, o->base.dirfd, "", &attr, &o->dev);
 	if (rc) {
 		errno = -rc;
-		return cop_err_set(err, errno, "cannot read the attributes of the source %s: %m",
-			source);
+		return cop_err_set(
+			err, errno, "cannot read the attributes of the source %s: %m", source);
 	}
 	o->no_openat2 = !cop_origin_has_openat2(o->base.dirfd);
 	return 0;
@@ -242,8 +243,8 @@ static unsigned tidy(void *ctx)
 	return cop_origin_fds_tidy(&((struct cop_origin_real *)ctx)->fds);
 }
 
-int cop_origin_open(const struct cop_origin_conf *conf, struct cop_origin **out,
-	struct cop_err *err)
+int cop_origin_open(
+	const struct cop_origin_conf *conf, struct cop_origin **out, struct cop_err *err)
 {
 	struct cop_origin_real *o = calloc(1, sizeof(*o));
 	int rc;
@@ -298,14 +299,14 @@ void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *do
 	o->ops->stat(o, path, done, arg);
 }
 
-void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
-	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
+void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
+	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
 {
 	o->ops->read(o, path, version, size, offset, iov, n_iov, done, arg);
 }
 
-void cop_origin_holes(struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done,
-	void *arg)
+void cop_origin_holes(
+	struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done, void *arg)
 {
 	o->ops->holes(o, path, version, done, arg);
 }

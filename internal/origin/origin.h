@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* origin: reads the source tree (the parallel file system). A pool of worker threads with a limit on operations in
- * flight does directory reads, attribute reads and file reads; answers come back by callback on
- * a worker. Only roots of trees call it. It never caches, and never follows a path out of the
- * source: paths are resolved with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS).
+/* origin: reads the source tree (the parallel file system). A pool of worker threads with a limit
+ * on operations in flight does directory reads, attribute reads and file reads; answers come back
+ * by callback on a worker. Only roots of trees call it. It never caches, and never follows a path
+ * out of the source: paths are resolved with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+ * RESOLVE_NO_MAGICLINKS).
  *
  * Paths are relative to the source, without a leading slash; "" is the source itself. */
 #ifndef COP_ORIGIN_H
@@ -19,62 +20,71 @@ struct cop_origin;
 
 struct cop_origin_conf {
 	const char *source;
-	unsigned max_ops;       /* operations in flight, by as many worker threads; 64. Up to as many again where some are not answered */
-	uint32_t listing_max;   /* names; a larger directory has no listing (-E2BIG) */
-	uint32_t listing_attrs; /* children up to which attributes are read with the listing; 1024 */
+	unsigned max_ops;     /* operations in flight, by as many worker threads; 64. Up to as many
+				 again where some are not answered */
+	uint32_t listing_max; /* names; a larger directory has no listing (-E2BIG) */
+	uint32_t
+		listing_attrs; /* children up to which attributes are read with the listing; 1024 */
 	struct cop_stats *stats; /* origin.operations, origin.bytes; may be NULL */
 };
 
-/* Opens the source and starts no thread yet (workers start as they are needed and end after 30 s without
- * work). -ENOENT, -ENOTDIR, -EACCES with a sentence. */
-int cop_origin_open(const struct cop_origin_conf *conf, struct cop_origin **out,
-	struct cop_err *err);
+/* Opens the source and starts no thread yet (workers start as they are needed and end after 30 s
+ * without work). -ENOENT, -ENOTDIR, -EACCES with a sentence. */
+int cop_origin_open(
+	const struct cop_origin_conf *conf, struct cop_origin **out, struct cop_err *err);
 /* Queued jobs end with -ECANCELED, running ones are waited for; joins the workers. */
 void cop_origin_close(struct cop_origin *o);
 
-/* rc 0 or -errno. data (malloc'ed, 8-byte aligned) belongs to the callee, who frees it; NULL on error. */
+/* rc 0 or -errno. data (malloc'ed, 8-byte aligned) belongs to the callee, who frees it; NULL on
+ * error. */
 typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
 
-/* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there are at most
- * listing_attrs children; statx of the children runs in parallel over the pool, in batches. Children whose attributes
- * could not be read, or did not come within a second although others did, stand without them; those that vanished are
- * left out, if the directory may have changed meanwhile. Errors as the system gives them: EACCES for a directory that
- * may be searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the directory's
- * own attributes, read before and after: if its mtime moved meanwhile it is read again, at most 3 times (then without
- * the complete flag). On autofs the complete flag is not set. */
+/* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there
+ * are at most listing_attrs children; statx of the children runs in parallel over the pool, in
+ * batches. Children whose attributes could not be read, or did not come within a second although
+ * others did, stand without them; those that vanished are left out, if the directory may have
+ * changed meanwhile. Errors as the system gives them: EACCES for a directory that may be searched
+ * but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the directory's
+ * own attributes, read before and after: if its mtime moved meanwhile it is read again, at most 3
+ * times (then without the complete flag). On autofs the complete flag is not set. */
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
-/* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if the blob passes 64 MiB). */
+/* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if
+ * the blob passes 64 MiB). */
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
 /* An entry blob (wire.h) of one name: attributes and link target, or -ENOENT and so on. */
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
-/* Reads into the buffers in turn from offset. done gets data NULL and len = bytes read. The file must
- * be of this version (cop_attr.version) and size until after the read, else -ESTALE; with a version of 0 neither is
- * checked. Buffers stay the caller's, alive until done. -EISDIR, -EINVAL for anything but a regular file. A
- * file with several reads in a row keeps its descriptor (a small cache, at most 64, dropped after 2 s). */
-void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
-	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
+/* Reads into the buffers in turn from offset. done gets data NULL and len = bytes read. The file
+ * must be of this version (cop_attr.version) and size until after the read, else -ESTALE; with a
+ * version of 0 neither is checked. Buffers stay the caller's, alive until done. -EISDIR, -EINVAL
+ * for anything but a regular file. A file with several reads in a row keeps its descriptor (a small
+ * cache, at most 64, dropped after 2 s). */
+void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
+	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
 
-/* Where the file has data, by SEEK_DATA and SEEK_HOLE: data is an array of struct cop_extent (wire.h) in rising order, NULL and 0 for a file that is one
- * hole. At most 65,536 extents: the last one then reaches to the end of the file. -ESTALE as for reads. A file system without SEEK_HOLE
- * gives one extent. */
-void cop_origin_holes(struct cop_origin *o, const char *path, uint64_t version,
-	cop_origin_done *done, void *arg);
+/* Where the file has data, by SEEK_DATA and SEEK_HOLE: data is an array of struct cop_extent
+ * (wire.h) in rising order, NULL and 0 for a file that is one hole. At most 65,536 extents: the
+ * last one then reaches to the end of the file. -ESTALE as for reads. A file system without
+ * SEEK_HOLE gives one extent. */
+void cop_origin_holes(
+	struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done, void *arg);
 
 /* statvfs of the source: data is a struct cop_statfs (wire.h). */
 void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg);
 
-/* Any other blocking work on the pool, under the same limit: fn(arg, 0), or fn(arg, -ECANCELED) at close. */
+/* Any other blocking work on the pool, under the same limit: fn(arg, 0), or fn(arg, -ECANCELED) at
+ * close. */
 void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
 
-/* The same origin under a handle for work that nobody waits for yet: its jobs start when no others wait, and hold at most three quarters of
- * the operations in flight, so that who does wait finds a free one. Owned by the origin; not to be closed. */
+/* The same origin under a handle for work that nobody waits for yet: its jobs start when no others
+ * wait, and hold at most three quarters of the operations in flight, so that who does wait finds a
+ * free one. Owned by the origin; not to be closed. */
 struct cop_origin *cop_origin_later(struct cop_origin *o);
 
-/* Somebody waits now for what was asked for under that handle: requests for this path, and reads that hold this offset of it, that
- * have not begun go where all others wait. */
+/* Somebody waits now for what was asked for under that handle: requests for this path, and reads
+ * that hold this offset of it, that have not begun go where all others wait. */
 void cop_origin_hurry(struct cop_origin *o, const char *path, uint64_t offset);
 
 /* The source directory's descriptor (O_PATH), owned by the origin. */
@@ -83,14 +93,14 @@ int cop_origin_dirfd(const struct cop_origin *o);
 /* Jobs queued and running, for cache-stats. */
 void cop_origin_load(struct cop_origin *o, unsigned *queued, unsigned *running);
 
-/* ---- the fake: a tree in memory, for tests ------------------------------------------------------------ */
+/* ---- the fake: a tree in memory, for tests ---- */
 
 /* Jobs wait until cop_origin_fake_run lets them finish, in order, on the caller's thread. */
 struct cop_origin *cop_origin_fake_new(void);
 /* mode's type bits say what it is; content is a file's bytes or a link's target. Replaces what
  * stood there (with a new version). NULL content of a file: removed. */
-void cop_origin_fake_put(struct cop_origin *o, const char *path, uint32_t mode,
-	const void *content, size_t len);
+void cop_origin_fake_put(
+	struct cop_origin *o, const char *path, uint32_t mode, const void *content, size_t len);
 /* Every job on this path ends with this error from now on; 0: no more. */
 void cop_origin_fake_fail(struct cop_origin *o, const char *path, int error);
 /* Whether versions that are asked for from now on are young (wire.h). */

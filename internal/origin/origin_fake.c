@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake origin: a tree in memory, whose jobs wait until a test lets them finish. Requests are counted when they are
- * asked, not when they finish. Times come from a counter, so every run is the same. The folders above a
- * path that is put are made as needed. */
+/* The fake origin: a tree in memory, whose jobs wait until a test lets them finish. Requests are
+ * counted when they are asked, not when they finish. Times come from a counter, so every run is the
+ * same. The folders above a path that is put are made as needed. */
 #include "origin/origin_priv.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ struct fake {
 	struct cop_list jobs, nodes;
 	unsigned queued;
 	uint64_t clock; /* also the next inode number */
-	bool young; /* whatever is asked for now */
+	bool young;     /* whatever is asked for now */
 	struct cop_origin_fake_counts counts;
 };
 
@@ -115,8 +115,8 @@ static void touch_parent(struct fake *f, const char *path)
 	set_attr(f, n, S_IFDIR | 0755, 4096);
 }
 
-void cop_origin_fake_put(struct cop_origin *o, const char *path, uint32_t mode,
-	const void *content, size_t len)
+void cop_origin_fake_put(
+	struct cop_origin *o, const char *path, uint32_t mode, const void *content, size_t len)
 {
 	struct fake *f = fake(o);
 	struct node *n = make_node(f, path, strlen(path));
@@ -174,7 +174,9 @@ static int look_up(struct fake *f, const char *path, struct node **out)
 			;
 		n = find_any(f, path, len);
 		if (n && !n->gone)
-			return S_ISLNK(n->attr.mode) ? -ELOOP : S_ISDIR(n->attr.mode) ? -ENOENT : -ENOTDIR;
+			return S_ISLNK(n->attr.mode)   ? -ELOOP
+			       : S_ISDIR(n->attr.mode) ? -ENOENT
+						       : -ENOTDIR;
 	}
 	return -ENOENT;
 }
@@ -200,11 +202,11 @@ static void submit(struct cop_origin *o, const struct fake_job *job, const char 
 static bool child_of(const struct node *n, const struct node *folder)
 {
 	return *n->path && !n->gone && parent_len(n->path) == strlen(folder->path) &&
-		strncmp(n->path, folder->path, strlen(folder->path)) == 0;
+	       strncmp(n->path, folder->path, strlen(folder->path)) == 0;
 }
 
-static int build_listing(struct fake *f, const struct node *folder, bool names_only, void **blob,
-	size_t *len)
+static int build_listing(
+	struct fake *f, const struct node *folder, bool names_only, void **blob, size_t *len)
 {
 	struct cop_attr dir = attr_now(f, folder), attr;
 	struct cop_listing_builder b = {0};
@@ -237,8 +239,8 @@ static void list_fn(struct fake *f, struct fake_job *j, int rc)
 	j->done(j->arg, rc, blob, len);
 }
 
-static void fake_list(struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done,
-	void *arg)
+static void fake_list(
+	struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done, void *arg)
 {
 	fake(o)->counts.lists++;
 	submit(o,
@@ -259,8 +261,8 @@ static void stat_fn(struct fake *f, struct fake_job *j, int rc)
 	if (!rc)
 		attr = attr_now(f, n);
 	if (!rc)
-		rc = cop_entry_build(&attr, S_ISLNK(n->attr.mode) ? n->content : NULL, n->len,
-			&blob, &len);
+		rc = cop_entry_build(
+			&attr, S_ISLNK(n->attr.mode) ? n->content : NULL, n->len, &blob, &len);
 	j->done(j->arg, rc, blob, len);
 }
 
@@ -277,7 +279,9 @@ static int look_up_file(struct fake *f, const struct fake_job *j, struct node **
 	if (rc)
 		return rc;
 	if (!S_ISREG((*n)->attr.mode))
-		return S_ISDIR((*n)->attr.mode) ? -EISDIR : S_ISLNK((*n)->attr.mode) ? -ELOOP : -EINVAL;
+		return S_ISDIR((*n)->attr.mode)   ? -EISDIR
+		       : S_ISLNK((*n)->attr.mode) ? -ELOOP
+						  : -EINVAL;
 	return j->version && !cop_version_same(j->version, (*n)->attr.version) ? -ESTALE : 0;
 }
 
@@ -301,8 +305,8 @@ static void read_fn(struct fake *f, struct fake_job *j, int rc)
 	j->done(j->arg, rc, NULL, got);
 }
 
-static void fake_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
-	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
+static void fake_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
+	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
 {
 	struct fake_job j = {.fn = read_fn,
 		.version = version,
@@ -336,11 +340,10 @@ static void holes_fn(struct fake *f, struct fake_job *j, int rc)
 	j->done(j->arg, rc, e, e ? sizeof(*e) : 0);
 }
 
-static void fake_holes(struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done,
-	void *arg)
+static void fake_holes(
+	struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done, void *arg)
 {
-	submit(o,
-		&(struct fake_job){.fn = holes_fn, .version = version, .done = done, .arg = arg},
+	submit(o, &(struct fake_job){.fn = holes_fn, .version = version, .done = done, .arg = arg},
 		path);
 }
 

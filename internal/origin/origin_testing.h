@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the real origin share: a scratch source, and requests that wait for their answer. Each
- * test runs in a fresh source, removed after. */
+/* What the tests of the real origin share: a scratch source, and requests that wait for their
+ * answer. Each test runs in a fresh source, removed after. */
 #ifndef COP_ORIGIN_TESTING_H
 #define COP_ORIGIN_TESTING_H
 
@@ -97,7 +97,8 @@ static inline void *ask_names(struct cop_origin *o, const char *path, int *rc)
 }
 
 /* target, if given, has room for 4096 bytes. */
-static inline int ask_stat(struct cop_origin *o, const char *path, struct cop_attr *attr, char *target)
+static inline int ask_stat(
+	struct cop_origin *o, const char *path, struct cop_attr *attr, char *target)
 {
 	struct answer *a = new_answer();
 	const char *text;
@@ -120,8 +121,8 @@ static inline int ask_stat(struct cop_origin *o, const char *path, struct cop_at
 }
 
 /* Bytes read, or -errno. */
-static inline ssize_t ask_read_of_size(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
-	uint64_t offset, const struct iovec *iov, int n_iov)
+static inline ssize_t ask_read_of_size(struct cop_origin *o, const char *path, uint64_t version,
+	uint64_t size, uint64_t offset, const struct iovec *iov, int n_iov)
 {
 	struct answer *a = new_answer();
 	size_t len;
@@ -142,8 +143,8 @@ static inline ssize_t ask_read(struct cop_origin *o, const char *path, uint64_t 
 	return ask_read_of_size(o, path, version, (uint64_t)st.st_size, offset, iov, n_iov);
 }
 
-static inline struct cop_extent *ask_holes(struct cop_origin *o, const char *path, uint64_t version,
-	int *rc, size_t *count)
+static inline struct cop_extent *ask_holes(
+	struct cop_origin *o, const char *path, uint64_t version, int *rc, size_t *count)
 {
 	struct answer *a = new_answer();
 	void *data;
@@ -182,8 +183,8 @@ static inline void put_dir(const struct fixture *f, const char *path)
 	assert_int_equal(mkdir(in_source(f, path), 0755), 0);
 }
 
-static inline void open_origin(struct fixture *f, unsigned max_ops, uint32_t listing_max,
-	uint32_t listing_attrs)
+static inline void open_origin(
+	struct fixture *f, unsigned max_ops, uint32_t listing_max, uint32_t listing_attrs)
 {
 	struct cop_origin_conf conf = {.source = f->source,
 		.max_ops = max_ops,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a path to a descriptor and its attributes, never outside the source. Paths come from other nodes'
- * requests: what could lead out is refused before any system call, and openat2 (or the walk component by component
- * where there is none) refuses symlinks in any position. */
+/* From a path to a descriptor and its attributes, never outside the source. Paths come from other
+ * nodes' requests: what could lead out is refused before any system call, and openat2 (or the walk
+ * component by component where there is none) refuses symlinks in any position. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -103,8 +103,8 @@ int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
 	return fd;
 }
 
-/* Only a file's owner may read it without moving its access time. Who is refused once most likely always is, so
- * the second open is not paid again and again. */
+/* Only a file's owner may read it without moving its access time. Who is refused once most likely
+ * always is, so the second open is not paid again and again. */
 int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 {
 	int fd;
@@ -121,8 +121,9 @@ int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 	return fd;
 }
 
-/* Inode numbers are unique per device only. Those of the source's own device stay as they are; others (mounts below the source)
- * become a hash of both with the top bit set, where file systems hardly put numbers of their own. */
+/* Inode numbers are unique per device only. Those of the source's own device stay as they are;
+ * others (mounts below the source) become a hash of both with the top bit set, where file systems
+ * hardly put numbers of their own. */
 uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino)
 {
 	const uint64_t both[2] = {dev, ino};
@@ -140,10 +141,10 @@ static int64_t wall_ns(void)
 	return ts.tv_sec * (int64_t)COP_NS_PER_S + ts.tv_nsec;
 }
 
-/* Whether it is young is asked of the clock first: what changes during the call is then not taken for older than it
- * is. */
-int cop_origin_statx(struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr,
-	uint64_t *dev)
+/* Whether it is young is asked of the clock first: what changes during the call is then not taken
+ * for older than it is. */
+int cop_origin_statx(
+	struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr, uint64_t *dev)
 {
 	int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name ? 0 : AT_EMPTY_PATH);
 	int64_t now_ns = wall_ns();
@@ -176,8 +177,8 @@ int cop_origin_statx(struct cop_origin_real *o, int fd, const char *name, struct
 	return 0;
 }
 
-int cop_origin_readlink(struct cop_origin_real *o, int fd, const char *name, char **target,
-	size_t *len)
+int cop_origin_readlink(
+	struct cop_origin_real *o, int fd, const char *name, char **target, size_t *len)
 {
 	char text[COP_ORIGIN_PATH_MAX + 1];
 	ssize_t n;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker pool. As many threads as jobs at hand, up to the limit, which is thereby the limit on operations in
- * flight, but for those that the storage does not answer; a thread without work for idle_ms ends. A job that is made
- * of parts submits them and returns, and the part that ends last goes on, so that one thread is enough for any job. */
+/* The worker pool. As many threads as jobs at hand, up to the limit, which is thereby the limit on
+ * operations in flight, but for those that the storage does not answer; a thread without work for
+ * idle_ms ends. A job that is made of parts submits them and returns, and the part that ends last
+ * goes on, so that one thread is enough for any job. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -93,7 +94,8 @@ void cop_origin_pool_alive(void)
 }
 
 /* Runs one job; its struct is gone after it. */
-static void run_job(struct cop_origin_pool *p, struct cop_origin_worker *w, struct cop_origin_job *job)
+static void run_job(
+	struct cop_origin_pool *p, struct cop_origin_worker *w, struct cop_origin_job *job)
 {
 	w->later = job->later;
 	w->patience_ms = job->patience_ms ? job->patience_ms : COP_ORIGIN_ANY_MS;
@@ -203,7 +205,8 @@ static bool was_hurried(const struct cop_origin_pool *p, const struct cop_origin
 	uint64_t hash = job->path ? hash_of(job->path) : 0;
 
 	for (unsigned i = 0; job->path && i < COP_MIN(p->hurries, COP_ORIGIN_HURRIED); i++)
-		if (p->hurried[i].hash == hash && p->hurried[i].offset >= job->from && p->hurried[i].offset < job->to)
+		if (p->hurried[i].hash == hash && p->hurried[i].offset >= job->from &&
+			p->hurried[i].offset < job->to)
 			return true;
 	return false;
 }
@@ -228,7 +231,8 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		cop_list_push_back(queue, &job->link);
 	p->queued++;
 	rc = cop_origin_pool_call_worker(p);
-	/* Fewer threads than wanted do the work all the same; none at all would never. What pthread_create calls EAGAIN is a shortage. */
+	/* Fewer threads than wanted do the work all the same; none at all would never. What
+	 * pthread_create calls EAGAIN is a shortage. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->queue);
@@ -263,7 +267,8 @@ void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t
 		job->later = false;
 		cop_list_remove(item);
 		cop_list_push_back(&p->queue, item);
-		/* Those who sleep may sleep because this was for later. Without a new one those that run come to it. */
+		/* Those who sleep may sleep because this was for later. Without a new one those
+		 * that run come to it. */
 		if (p->idle)
 			pthread_cond_signal(&p->wake);
 		else if (may_start(p))
@@ -306,7 +311,9 @@ bool cop_origin_pool_calm(struct cop_origin_pool *p, struct cop_origin_alarm *a)
 static void take_all(struct cop_origin_pool *p, struct cop_list *jobs)
 {
 	for (struct cop_list *i = p->alarms.next; i != &p->alarms; i = i->next)
-		COP_CONTAINER_OF(COP_CONTAINER_OF(i, struct cop_origin_job, link), struct cop_origin_alarm, job)->set = false;
+		COP_CONTAINER_OF(COP_CONTAINER_OF(i, struct cop_origin_job, link),
+			struct cop_origin_alarm, job)
+			->set = false;
 	cop_list_splice(jobs, &p->queue);
 	cop_list_splice(jobs, &p->later);
 	cop_list_splice(jobs, &p->alarms);

@@ -48,8 +48,13 @@ static void prepare(struct cop_origin_pool *p, unsigned max, struct counted *c, 
 	*p = (struct cop_origin_pool){0};
 	assert_int_equal(cop_origin_pool_init(p, max), 0);
 	for (int i = 0; i < n; i++)
-		c[i] = (struct counted){.job = {.fn = count}, .pool = p, .now = &now, .most = &most,
-			.done = &done, .cancelled = &cancelled, .us = us};
+		c[i] = (struct counted){.job = {.fn = count},
+			.pool = p,
+			.now = &now,
+			.most = &most,
+			.done = &done,
+			.cancelled = &cancelled,
+			.us = us};
 }
 
 static void wait_until(_Atomic int *value, int wanted)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes and holes of files. The version is looked at after the read, on the descriptor that was read. That is enough:
- * a version is known before its bytes are asked for and does not come back once the file has changed (its ctime moves
- * on), so what has it afterwards had it all the time. Of a young version (wire.h) that is not sure, and its bytes are
- * given all the same: whoever asks for the name later gets another version, and asks for its bytes anew. */
+/* Bytes and holes of files. The version is looked at after the read, on the descriptor that was
+ * read. That is enough: a version is known before its bytes are asked for and does not come back
+ * once the file has changed (its ctime moves on), so what has it afterwards had it all the time. Of
+ * a young version (wire.h) that is not sure, and its bytes are given all the same: whoever asks for
+ * the name later gets another version, and asks for its bytes anew. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -108,7 +109,8 @@ static int read_all(struct read_task *r, int fd, size_t *got)
 	}
 }
 
-/* What is no regular file says so itself (EISDIR), cannot be read at an offset (ESPIPE), or is found out afterwards. */
+/* What is no regular file says so itself (EISDIR), cannot be read at an offset (ESPIPE), or is
+ * found out afterwards. */
 static int read_file(struct read_task *r, struct file *f, size_t *got)
 {
 	int rc = read_all(r, f->fd, got);
@@ -159,8 +161,8 @@ static void submit_read(struct cop_origin *o, const char *path, struct read_task
 	cop_origin_pool_submit(&r->task.o->pool, &r->task.job, false);
 }
 
-void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size, uint64_t offset,
-	const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
+void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
+	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
 {
 	struct read_task *r;
 	uint64_t total = 0;
@@ -188,8 +190,8 @@ void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t versi
 /* ---- holes ---- */
 
 /* The run of data at or after *at; 0 with start == end: there is none any more. */
-static int next_extent(struct cop_origin_real *o, const struct file *f, uint64_t at,
-	struct cop_extent *e)
+static int next_extent(
+	struct cop_origin_real *o, const struct file *f, uint64_t at, struct cop_extent *e)
 {
 	off_t start, end;
 
@@ -268,8 +270,8 @@ static void holes_job(struct cop_origin_job *job, int rc)
 	free(r);
 }
 
-void cop_origin_real_holes(struct cop_origin *o, const char *path, uint64_t version,
-	cop_origin_done *done, void *arg)
+void cop_origin_real_holes(
+	struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done, void *arg)
 {
 	struct read_task *r = calloc(1, sizeof(*r));
 

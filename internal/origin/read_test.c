@@ -11,8 +11,8 @@
 
 #include "origin/origin_testing.h"
 
-static ssize_t read_text(struct fixture *f, const char *path, uint64_t version, uint64_t offset,
-	char out[64])
+static ssize_t read_text(
+	struct fixture *f, const char *path, uint64_t version, uint64_t offset, char out[64])
 {
 	struct iovec iov = {out, 63};
 	ssize_t n = ask_read(f->o, path, version, offset, &iov, 1);
@@ -131,8 +131,8 @@ static void a_large_read_over_many_buffers_is_whole(void **state)
 	assert_int_equal(cop_write_full(fd, want, size), size);
 	close(fd);
 	for (int i = 0; i < 100; i++)
-		iov[i] = (struct iovec){got + size / 100 * (size_t)i,
-			i < 99 ? size / 100 : size - size / 100 * 99};
+		iov[i] = (struct iovec){
+			got + size / 100 * (size_t)i, i < 99 ? size / 100 : size - size / 100 * 99};
 	assert_int_equal(ask_read(f->o, "big", version_of(f, "big"), 0, iov, 100), size);
 	assert_memory_equal(want, got, size);
 	free(want);
@@ -167,7 +167,8 @@ static void another_version_is_stale(void **state)
 	assert_int_equal(read_text(f, "x", 0, 0, out), 5);
 }
 
-/* A file replaced by rename while its descriptor is kept: never the old bytes under the new version, nor the other way. */
+/* A file replaced by rename while its descriptor is kept: never the old bytes under the new
+ * version, nor the other way. */
 static void a_kept_descriptor_never_mixes_versions(void **state)
 {
 	struct fixture *f = *state;
@@ -244,7 +245,8 @@ static void *hammer(void *arg)
 	for (uint64_t i = 0; i < 300; i++) {
 		ssize_t n = read_text(h->f, "x", h->version, i % 200, out);
 
-		if (n != (ssize_t)COP_MIN(63, 200 - i % 200) || out[0] != (char)('a' + i % 200 % 26))
+		if (n != (ssize_t)COP_MIN(63, 200 - i % 200) ||
+			out[0] != (char)('a' + i % 200 % 26))
 			h->bad++;
 	}
 	return NULL;
@@ -375,7 +377,8 @@ static void a_wrong_size_is_stale(void **state)
 	assert_int_equal(ask_read_of_size(f->o, "a", version, 10, 0, &iov, 1), 10);
 	for (uint64_t size = 0; size < 100; size++)
 		if (size != 10)
-			assert_int_equal(ask_read_of_size(f->o, "a", version, size, 0, &iov, 1), -ESTALE);
+			assert_int_equal(
+				ask_read_of_size(f->o, "a", version, size, 0, &iov, 1), -ESTALE);
 	assert_int_equal(ask_read_of_size(f->o, "a", version, UINT64_MAX, 0, &iov, 1), -ESTALE);
 	assert_int_equal(ask_read_of_size(f->o, "a", 0, 99, 0, &iov, 1), 10);
 }
@@ -401,7 +404,8 @@ static void descriptors_that_are_kept_are_given_up_for_one_that_is_needed(void *
 	struct cop_attr attr;
 	char out[64];
 
-	put_file(f, "a", "a text that is longer than what is read of it at first, so that its descriptor is kept");
+	put_file(f, "a",
+		"a text that is longer than what is read of it at first, so that its descriptor is kept");
 	put_file(f, "b", "short");
 	assert_int_equal(read_text(f, "a", version_of(f, "a"), 0, out), 63);
 	assert_int_equal(kept(f), 1);

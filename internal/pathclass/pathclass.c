@@ -67,12 +67,16 @@ static const struct {
 	unsigned when; /* any of these was seen */
 	const char *text;
 } advice[] = {
-	{ALWAYS, "Leave the core of the environment alone: its root, `bin`, `lib`, `lib/python*` and `site-packages`."},
-	{BIT(COP_PATHCLASS_TORCH_NATIVE), "Torch's own shared libraries are in use: look for savings around them, not among them."},
-	{BIT(COP_PATHCLASS_TORCH_PYTHON) | BIT(COP_PATHCLASS_SITE_PACKAGES) | BIT(COP_PATHCLASS_STDLIB),
+	{ALWAYS,
+		"Leave the core of the environment alone: its root, `bin`, `lib`, `lib/python*` and `site-packages`."},
+	{BIT(COP_PATHCLASS_TORCH_NATIVE),
+		"Torch's own shared libraries are in use: look for savings around them, not among them."},
+	{BIT(COP_PATHCLASS_TORCH_PYTHON) | BIT(COP_PATHCLASS_SITE_PACKAGES) |
+			BIT(COP_PATHCLASS_STDLIB),
 		"Python packages and the standard library are in use: first take duplicate entries out of `PYTHONPATH` and "
 		"uninstall packages that the program does not need, and only then think about the interpreter's own tree."},
-	{ABSENCES, "The program keeps asking for names that do not exist. Look for duplicate and stale entries in `LD_LIBRARY_PATH`, "
+	{ABSENCES,
+		"The program keeps asking for names that do not exist. Look for duplicate and stale entries in `LD_LIBRARY_PATH`, "
 		"`PATH` and `PYTHONPATH`; leave the ENOENT TTL on."},
 	{BIT(COP_PATHCLASS_MISSING_LIBRARY),
 		"The loader looks for shared libraries in folders that do not have them: a shorter `LD_LIBRARY_PATH`, without old "
@@ -80,9 +84,11 @@ static const struct {
 	{BIT(COP_PATHCLASS_PYTHON_ZIP) | BIT(COP_PATHCLASS_VIRTUAL_ENV) | BIT(COP_PATHCLASS_HWCAPS),
 		"`python*.zip`, `pyvenv.cfg` and `glibc-hwcaps` are asked for by every Python and every loader at the start: that is normal and "
 		"not a fault of the program."},
-	{ALWAYS, "In this order: duplicate search entries, then those that do not exist, then stale ones, and last a reduced copy of "
+	{ALWAYS,
+		"In this order: duplicate search entries, then those that do not exist, then stale ones, and last a reduced copy of "
 		"the tree."},
-	{ALWAYS, "Try a reduced tree as a copy. That a path was not used in this run does not prove that no run needs it."},
+	{ALWAYS,
+		"Try a reduced tree as a copy. That a path was not used in this run does not prove that no run needs it."},
 };
 
 void cop_pathclass_advice(struct cop_buf *out, unsigned seen, bool absences_served)

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pathclass: what kind of path it is, by its name, and what that suggests for a smaller environment. Pure: it looks at no file,
- * and proves nothing about what may be deleted. */
+/* pathclass: what kind of path it is, by its name, and what that suggests for a smaller
+ * environment. Pure: it looks at no file, and proves nothing about what may be deleted. */
 #ifndef COP_PATHCLASS_H
 #define COP_PATHCLASS_H
 
 #include "base/base.h"
 
 enum cop_pathclass {
-	COP_PATHCLASS_PYTHON_ZIP, COP_PATHCLASS_VIRTUAL_ENV, COP_PATHCLASS_HWCAPS,
-	COP_PATHCLASS_MISSING_LIBRARY, COP_PATHCLASS_NEGATIVE,
-	COP_PATHCLASS_TORCH_NATIVE, COP_PATHCLASS_TORCH_PYTHON, COP_PATHCLASS_SITE_PACKAGES,
-	COP_PATHCLASS_STDLIB, COP_PATHCLASS_BIN, COP_PATHCLASS_SHARED_LIBRARY, COP_PATHCLASS_PREFIX,
+	COP_PATHCLASS_PYTHON_ZIP,
+	COP_PATHCLASS_VIRTUAL_ENV,
+	COP_PATHCLASS_HWCAPS,
+	COP_PATHCLASS_MISSING_LIBRARY,
+	COP_PATHCLASS_NEGATIVE,
+	COP_PATHCLASS_TORCH_NATIVE,
+	COP_PATHCLASS_TORCH_PYTHON,
+	COP_PATHCLASS_SITE_PACKAGES,
+	COP_PATHCLASS_STDLIB,
+	COP_PATHCLASS_BIN,
+	COP_PATHCLASS_SHARED_LIBRARY,
+	COP_PATHCLASS_PREFIX,
 	COP_PATHCLASSES
 };
 
@@ -20,16 +28,17 @@ const char *cop_pathclass_name(enum cop_pathclass class);
 /* Advice for the classes that were seen (bits), as a Markdown list. */
 void cop_pathclass_advice(struct cop_buf *out, unsigned seen, bool absences_served);
 
-/* ---- totals: rows of top paths by class ---------------------------------------------------------------------------------------- */
+/* ---- totals: rows of top paths by class ---- */
 
 struct cop_pathclass_total {
 	uint64_t entries, events; /* rows, and what they counted */
 	uint64_t most;            /* events of the example */
-	char *example;            /* the row with most events, of equals the first by bytes; NULL: no row */
+	char *example; /* the row with most events, of equals the first by bytes; NULL: no row */
 	size_t example_len;
 };
 
-/* Zero is empty. Sums stop at 2^64-1, so that neither the order of adding nor that of merging matters. */
+/* Zero is empty. Sums stop at 2^64-1, so that neither the order of adding nor that of merging
+ * matters. */
 struct cop_pathclass_totals {
 	struct cop_pathclass_total of[COP_PATHCLASSES];
 };

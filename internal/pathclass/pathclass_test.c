@@ -11,7 +11,8 @@
 
 static void check_class(bool absence, const char *path, const char *want)
 {
-	assert_string_equal(cop_pathclass_name(cop_pathclass_of(absence, path, strlen(path))), want);
+	assert_string_equal(
+		cop_pathclass_name(cop_pathclass_of(absence, path, strlen(path))), want);
 }
 
 static void absences_are_classed_by_what_was_looked_for(void **state)
@@ -30,7 +31,8 @@ static void absences_are_classed_by_what_was_looked_for(void **state)
 static void the_first_class_that_fits_wins(void **state)
 {
 	(void)state;
-	check_class(false, "/e/lib/python3/site-packages/torch/lib/libc10.so", "torch_native_library");
+	check_class(
+		false, "/e/lib/python3/site-packages/torch/lib/libc10.so", "torch_native_library");
 	check_class(false, "/e/lib/python3/site-packages/torch/nn.py", "torch_python_package");
 	check_class(false, "/e/lib/python3/site-packages/torch/lib", "torch_python_package");
 	check_class(false, "/e/lib/python3/site-packages", "python_site_packages");
@@ -64,7 +66,8 @@ static void totals_do_not_depend_on_the_order_of_rows(void **state)
 	static const struct {
 		const char *path;
 		uint64_t events;
-	} rows[] = {{"/e/bin/b", 5}, {"/e/bin/a", 5}, {"/e/bin/aa", 5}, {"/e/bin/z", 4}, {"/e/bin/y", UINT64_MAX - 1}};
+	} rows[] = {{"/e/bin/b", 5}, {"/e/bin/a", 5}, {"/e/bin/aa", 5}, {"/e/bin/z", 4},
+		{"/e/bin/y", UINT64_MAX - 1}};
 
 	(void)state;
 	for (unsigned last = 4; last <= 5; last++)
@@ -75,8 +78,10 @@ static void totals_do_not_depend_on_the_order_of_rows(void **state)
 			for (unsigned i = 0; i < last; i++) {
 				unsigned row = (turn + i) % last;
 
-				assert_int_equal(cop_pathclass_add(i % 2 ? &half : &whole, false, rows[row].path,
-					strlen(rows[row].path), rows[row].events), 0);
+				assert_int_equal(cop_pathclass_add(i % 2 ? &half : &whole, false,
+							 rows[row].path, strlen(rows[row].path),
+							 rows[row].events),
+					0);
 			}
 			assert_int_equal(cop_pathclass_merge(&whole, &half), 0);
 			assert_int_equal(bin->entries, last);
@@ -98,7 +103,8 @@ static void the_busiest_class_stands_first(void **state)
 	assert_int_equal(cop_pathclass_add(&t, true, "/e/libm.so|\n", 12, 7), 0);
 	assert_int_equal(cop_pathclass_add(&t, false, "/e/bin/python", 13, 1), 0);
 	cop_pathclass_table(&b, &t);
-	assert_string_equal(b.data, "| Path Class | Entries | Total Events | Example |\n|---|---:|---:|---|\n"
+	assert_string_equal(b.data,
+		"| Path Class | Entries | Total Events | Example |\n|---|---:|---:|---|\n"
 		"| `missing_shared_library_probe` | 1 | 7 | `/e/libm.so\\|\\n` |\n"
 		"| `environment_bin` | 1 | 1 | `/e/bin/python` |\n"
 		"| `environment_prefix` | 1 | 1 | `/e/x` |\n");

@@ -13,7 +13,8 @@ static void add(uint64_t *to, uint64_t n)
 		*to = UINT64_MAX;
 }
 
-static bool is_better(const struct cop_pathclass_total *than, const char *path, size_t len, uint64_t events)
+static bool is_better(
+	const struct cop_pathclass_total *than, const char *path, size_t len, uint64_t events)
 {
 	int order;
 
@@ -23,7 +24,8 @@ static bool is_better(const struct cop_pathclass_total *than, const char *path, 
 	return order < 0 || (!order && len < than->example_len);
 }
 
-static int take_example(struct cop_pathclass_total *t, const char *path, size_t len, uint64_t events)
+static int take_example(
+	struct cop_pathclass_total *t, const char *path, size_t len, uint64_t events)
 {
 	char *grown;
 
@@ -44,7 +46,8 @@ int cop_pathclass_add_total(struct cop_pathclass_totals *t, enum cop_pathclass c
 	const struct cop_pathclass_total *total)
 {
 	struct cop_pathclass_total *one = &t->of[class];
-	int rc = total->example ? take_example(one, total->example, total->example_len, total->most) : 0;
+	int rc = total->example ? take_example(one, total->example, total->example_len, total->most)
+				: 0;
 
 	if (rc)
 		return rc;
@@ -53,8 +56,8 @@ int cop_pathclass_add_total(struct cop_pathclass_totals *t, enum cop_pathclass c
 	return 0;
 }
 
-int cop_pathclass_add(struct cop_pathclass_totals *t, bool absence, const char *path, size_t len,
-	uint64_t events)
+int cop_pathclass_add(
+	struct cop_pathclass_totals *t, bool absence, const char *path, size_t len, uint64_t events)
 {
 	struct cop_pathclass_total *one = &t->of[cop_pathclass_of(absence, path, len)];
 	int rc = take_example(one, path, len, events);
@@ -89,7 +92,7 @@ unsigned cop_pathclass_seen(const struct cop_pathclass_totals *t)
 static int busiest(const void *a, const void *b)
 {
 	const struct cop_pathclass_total *x = *(const struct cop_pathclass_total *const *)a,
-		*y = *(const struct cop_pathclass_total *const *)b;
+					 *y = *(const struct cop_pathclass_total *const *)b;
 
 	if (x->events != y->events)
 		return x->events > y->events ? -1 : 1;
@@ -105,10 +108,11 @@ void cop_pathclass_table(struct cop_buf *out, const struct cop_pathclass_totals 
 		if (t->of[i].example)
 			row[n++] = &t->of[i];
 	qsort(row, n, sizeof(row[0]), busiest);
-	cop_buf_str(out, "| Path Class | Entries | Total Events | Example |\n|---|---:|---:|---|\n");
+	cop_buf_str(
+		out, "| Path Class | Entries | Total Events | Example |\n|---|---:|---:|---|\n");
 	for (size_t i = 0; i < n; i++) {
-		cop_buf_printf(out, "| `%s` | %" PRIu64 " | %" PRIu64 " | ", cop_pathclass_name(row[i] - t->of),
-			row[i]->entries, row[i]->events);
+		cop_buf_printf(out, "| `%s` | %" PRIu64 " | %" PRIu64 " | ",
+			cop_pathclass_name(row[i] - t->of), row[i]->entries, row[i]->events);
 		cop_csv_markdown(out, row[i]->example, row[i]->example_len);
 		cop_buf_str(out, " |\n");
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which chunk comes next: those that the manifest names, file after file as their versions become known, and after all of them the rest of
- * the files that their first reader would fetch whole. */
+/* Which chunk comes next: those that the manifest names, file after file as their versions become
+ * known, and after all of them the rest of the files that their first reader would fetch whole. */
 #include <sys/stat.h>
 
 #include "prefetch/prefetch_priv.h"
@@ -9,16 +9,19 @@ void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struc
 {
 	if (!S_ISREG(attr->mode))
 		cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
-	if (!S_ISREG(attr->mode) || attr->size == 0 || (p->conf.max_cacheable && attr->size > p->conf.max_cacheable))
+	if (!S_ISREG(attr->mode) || attr->size == 0 ||
+		(p->conf.max_cacheable && attr->size > p->conf.max_cacheable))
 		return;
 	i->version = attr->version;
 	i->size_now = attr->size;
-	if (attr->size != i->size || attr->mtime_s != i->mtime_s || attr->mtime_nsec != i->mtime_nsec)
+	if (attr->size != i->size || attr->mtime_s != i->mtime_s ||
+		attr->mtime_nsec != i->mtime_nsec)
 		cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
 	p->ready[p->n_ready++] = i;
 }
 
-static const struct cop_range *range_of(const struct cop_prefetch *p, const struct item *i, unsigned index)
+static const struct cop_range *range_of(
+	const struct cop_prefetch *p, const struct item *i, unsigned index)
 {
 	return (const struct cop_range *)(const void *)p->ranges.data + i->range + index;
 }
@@ -51,7 +54,8 @@ static bool is_streamed(const struct cop_prefetch *p, const struct item *i)
 {
 	struct cop_cache_usage u;
 
-	if (i->size_now <= cop_coop_chunk_bytes(p->conf.coop) || i->size_now > p->conf.whole_file_max || !i->ranges)
+	if (i->size_now <= cop_coop_chunk_bytes(p->conf.coop) ||
+		i->size_now > p->conf.whole_file_max || !i->ranges)
 		return false;
 	cop_cache_usage(p->conf.cache, &u);
 	return i->size_now <= u.limit_bytes / 4;
@@ -73,8 +77,12 @@ bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask)
 		const struct item *i = p->ready[p->at_file];
 
 		if (p->rest ? rest_chunk(p, i, &index) : named_chunk(p, i, &index)) {
-			*ask = (struct cop_ask){.kind = COP_ASK_CHUNK, .path = cop_prefetch_path(p, i), .version = i->version,
-				.size = i->size_now, .index = index, .later = true};
+			*ask = (struct cop_ask){.kind = COP_ASK_CHUNK,
+				.path = cop_prefetch_path(p, i),
+				.version = i->version,
+				.size = i->size_now,
+				.index = index,
+				.later = true};
 			return true;
 		}
 		p->at_file++;

@@ -16,8 +16,13 @@ const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i
 
 static void add(struct cop_prefetch *p, const struct cop_manifest_item *m)
 {
-	struct item i = {.kind = (uint8_t)m->kind, .path = p->text.len, .ranges = (uint8_t)m->ranges,
-		.range = p->ranges.len / sizeof(m->range[0]), .size = m->size, .mtime_s = m->mtime_s, .mtime_nsec = m->mtime_nsec};
+	struct item i = {.kind = (uint8_t)m->kind,
+		.path = p->text.len,
+		.ranges = (uint8_t)m->ranges,
+		.range = p->ranges.len / sizeof(m->range[0]),
+		.size = m->size,
+		.mtime_s = m->mtime_s,
+		.mtime_nsec = m->mtime_nsec};
 
 	cop_buf_add(&p->text, m->path, m->len + 1);
 	cop_buf_add(&p->ranges, m->range, m->ranges * sizeof(m->range[0]));

@@ -50,7 +50,8 @@ static bool ask(struct cop_prefetch *p, struct slot *s, const struct cop_ask *as
 		return true;
 	}
 	if (!cop_cache_roomy(p->conf.cache, bytes)) {
-		give_up(p, "the cache is nearly full, what is left is fetched when it is asked for");
+		give_up(p,
+			"the cache is nearly full, what is left is fetched when it is asked for");
 		return false;
 	}
 	s->waiter.landed = landed;
@@ -151,7 +152,8 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 
 static void ask_entry(struct cop_prefetch *p, struct slot *s)
 {
-	struct cop_ask entry = {.kind = COP_ASK_ENTRY, .path = cop_prefetch_path(p, s->item), .later = true};
+	struct cop_ask entry = {
+		.kind = COP_ASK_ENTRY, .path = cop_prefetch_path(p, s->item), .later = true};
 
 	let_go(p, s);
 	s->entry = true;
@@ -167,7 +169,8 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask list = {.kind = COP_ASK_LISTING, .later = true};
 
-	while (p->next_listing < p->n_items && cop_prefetch_item(p, p->next_listing)->kind != COP_MANIFEST_DIR)
+	while (p->next_listing < p->n_items &&
+		cop_prefetch_item(p, p->next_listing)->kind != COP_MANIFEST_DIR)
 		p->next_listing++;
 	if (p->next_listing == p->n_items)
 		return false;
@@ -183,7 +186,8 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* The source has no directory above it that would tell its attributes, and every mount asks for them. */
+/* The source has no directory above it that would tell its attributes, and every mount asks for
+ * them. */
 static bool is_name(const struct cop_prefetch *p, const struct item *i)
 {
 	return i->kind != COP_MANIFEST_DIR || !*cop_prefetch_path(p, i);
@@ -233,7 +237,8 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask chunk;
 
-	if (!cop_prefetch_next_chunk(p, &chunk) && !(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
+	if (!cop_prefetch_next_chunk(p, &chunk) &&
+		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
 		return false;
 	if (ask(p, s, &chunk, cop_coop_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
 		/* The rest of a file begins with what was asked for above. */
@@ -270,7 +275,8 @@ static void fill(struct cop_prefetch *p)
 {
 	for (unsigned lane = 0; lane < LANES; lane++)
 		while (!p->over && !cop_list_empty(&p->free[lane])) {
-			struct slot *s = COP_CONTAINER_OF(cop_list_pop_front(&p->free[lane]), struct slot, link);
+			struct slot *s = COP_CONTAINER_OF(
+				cop_list_pop_front(&p->free[lane]), struct slot, link);
 
 			if (begin[lane](p, s))
 				continue;
@@ -372,8 +378,9 @@ static void *work(void *arg)
 	if (rc == -ESHUTDOWN)
 		give_up(p, "the node stops");
 	set_state(p, p->over ? STOPPED : DONE);
-	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s", p->over ? "stopped" : "done",
-		p->n_items, atomic_load(&p->listings), atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
+	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
+		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
+		atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
 	forget_manifest(p);
 	return NULL;
 }
@@ -460,9 +467,12 @@ void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out)
 {
 	const char *why, *state = state_of(p, &why);
 
-	cop_buf_printf(out, "{\"state\":\"%s\",\"why\":%s%s%s", state, why ? "\"" : "", why ? why : "null", why ? "\"" : "");
-	cop_buf_printf(out, ",\"items\":%" PRIu64 ",\"listings\":%" PRIu64 ",\"files\":%" PRIu64 "}",
-		p ? atomic_load(&p->count) : 0, p ? atomic_load(&p->listings) : 0, p ? atomic_load(&p->files) : 0);
+	cop_buf_printf(out, "{\"state\":\"%s\",\"why\":%s%s%s", state, why ? "\"" : "",
+		why ? why : "null", why ? "\"" : "");
+	cop_buf_printf(out,
+		",\"items\":%" PRIu64 ",\"listings\":%" PRIu64 ",\"files\":%" PRIu64 "}",
+		p ? atomic_load(&p->count) : 0, p ? atomic_load(&p->listings) : 0,
+		p ? atomic_load(&p->files) : 0);
 }
 
 void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out)
@@ -471,7 +481,9 @@ void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out)
 
 	cop_buf_printf(out, "prefetch   %s", state);
 	if (p)
-		cop_buf_printf(out, ", %" PRIu64 " lines of the manifest, %" PRIu64 " directories and %" PRIu64 " files asked for",
+		cop_buf_printf(out,
+			", %" PRIu64 " lines of the manifest, %" PRIu64 " directories and %" PRIu64
+			" files asked for",
 			atomic_load(&p->count), atomic_load(&p->listings), atomic_load(&p->files));
 	if (why)
 		cop_buf_printf(out, ": %s", why);

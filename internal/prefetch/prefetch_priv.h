@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread owns everything but what stands under `lock`: flights that land only put their slot on the list and wake it. So there is no order
- * of locks, and a callback costs a few instructions on whichever thread it comes.
+/* One thread owns everything but what stands under `lock`: flights that land only put their slot on
+ * the list and wake it. So there is no order of locks, and a callback costs a few instructions on
+ * whichever thread it comes.
  *
- * Three lanes run side by side, each with a window of slots: listings in the order of the manifest; names, which wait for their directory's
- * listing and give files their version; chunks of the files that have one. */
+ * Three lanes run side by side, each with a window of slots: listings in the order of the manifest;
+ * names, which wait for their directory's listing and give files their version; chunks of the files
+ * that have one. */
 #ifndef COP_PREFETCH_PRIV_H
 #define COP_PREFETCH_PRIV_H
 
@@ -20,7 +22,7 @@ enum lane { LANE_LISTINGS, LANE_NAMES, LANE_CHUNKS, LANES };
 #define SLOTS (SLOTS_LISTINGS + SLOTS_NAMES + SLOTS_CHUNKS)
 
 struct item {
-	size_t path; /* offset in text */
+	size_t path;  /* offset in text */
 	size_t range; /* index of the first */
 	uint8_t kind, ranges;
 	uint32_t mtime_nsec;
@@ -35,8 +37,8 @@ struct slot {
 	struct cop_prefetch *p;
 	enum lane lane;
 	struct item *item;
-	bool entry;         /* what is asked for is the single entry */
-	bool piece;         /* or a piece of the manifest */
+	bool entry;          /* what is asked for is the single entry */
+	bool piece;          /* or a piece of the manifest */
 	struct cop_obj *obj; /* landed: a reference, NULL without an answer */
 	int rc;
 	size_t bytes;
@@ -47,7 +49,7 @@ struct cop_prefetch {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list landed;  /* slots; under lock, as the next two */
+	struct cop_list landed; /* slots; under lock, as the next two */
 	bool stopping;
 	enum { LOADING, RUNNING, DONE, STOPPED } state; /* written by the thread, under lock */
 	const char *why;
@@ -59,9 +61,9 @@ struct cop_prefetch {
 	struct cop_buf text, items, ranges; /* of the manifest */
 	size_t n_items;
 	_Atomic uint64_t count, listings, files; /* for reports */
-	size_t next_listing, next_name; /* cursors: items */
-	struct item **ready;     /* files whose version is known, in that order */
-	size_t n_ready, at_file; /* at_file: whose chunks are asked for now */
+	size_t next_listing, next_name;          /* cursors: items */
+	struct item **ready;                     /* files whose version is known, in that order */
+	size_t n_ready, at_file;                 /* at_file: whose chunks are asked for now */
 	unsigned at_range;
 	uint64_t at_chunk;
 	bool rest; /* what the manifest names is asked for; now the rest of those files */

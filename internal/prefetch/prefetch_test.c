@@ -49,8 +49,12 @@ static int piece(void *ctx, uint64_t index, void **data, size_t *len)
 static struct world *open_world(uint64_t budget)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct cop_coop_conf conf = {.topo = {1, 8, 1}, .chunk_bytes = CHUNK, .enoent_ttl_ms = 60000, .stats = &w->stats,
-		.manifest = piece, .ctx = w};
+	struct cop_coop_conf conf = {.topo = {1, 8, 1},
+		.chunk_bytes = CHUNK,
+		.enoent_ttl_ms = 60000,
+		.stats = &w->stats,
+		.manifest = piece,
+		.ctx = w};
 
 	w->cache = conf.cache = cop_cache_new(budget, &w->stats);
 	w->origin = conf.origin = cop_origin_fake_new();
@@ -73,7 +77,8 @@ static void put_dir(struct world *w, const char *path)
 
 static void start(struct world *w, const char *body)
 {
-	struct cop_prefetch_conf conf = {.coop = w->coop, .cache = w->cache, .stats = &w->stats, .whole_file_max = WHOLE};
+	struct cop_prefetch_conf conf = {
+		.coop = w->coop, .cache = w->cache, .stats = &w->stats, .whole_file_max = WHOLE};
 
 	if (body)
 		cop_buf_str(&w->body, body);
@@ -137,11 +142,14 @@ static bool has(struct world *w, enum cop_ask_kind kind, const char *path)
 	return obj;
 }
 
-/* Chunks of a file that are here, as the listing of its directory knows it: "011" has the second and the third. */
+/* Chunks of a file that are here, as the listing of its directory knows it: "011" has the second
+ * and the third. */
 static const char *chunks(struct world *w, const char *dir, const char *name)
 {
 	static char text[64];
-	struct cop_obj *list = cop_coop_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir}), *obj;
+	struct cop_obj *list = cop_coop_peek(
+			       w->coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir}),
+		       *obj;
 	struct cop_listing_entry e;
 	char path[256];
 	size_t n = 0;
@@ -150,8 +158,11 @@ static const char *chunks(struct world *w, const char *dir, const char *name)
 	assert_true(cop_listing_find(list->data, name, strlen(name), &e));
 	snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", name);
 	for (; cop_coop_chunk_len(w->coop, e.attr.size, n); n++) {
-		obj = cop_coop_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_CHUNK, .path = path,
-			.version = e.attr.version, .size = e.attr.size, .index = n});
+		obj = cop_coop_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_CHUNK,
+						     .path = path,
+						     .version = e.attr.version,
+						     .size = e.attr.size,
+						     .index = n});
 		text[n] = obj ? '1' : '0';
 		if (obj)
 			cop_obj_put(w->cache, obj);
@@ -182,7 +193,8 @@ static void what_is_named_is_there_and_was_asked_for_once(void **state)
 	/* That of the source itself. */
 	assert_int_equal(c.stats, 1);
 	assert_int_equal(counter(w, COP_PREFETCH_FAILED), 0);
-	assert_string_equal(w->report, "{\"state\":\"done\",\"why\":null,\"items\":7,\"listings\":3,\"files\":2}");
+	assert_string_equal(w->report,
+		"{\"state\":\"done\",\"why\":null,\"items\":7,\"listings\":3,\"files\":2}");
 	close_world(w);
 }
 
@@ -196,7 +208,7 @@ static void ranges_are_asked_for_by_chunk_and_then_the_rest_of_the_file(void **s
 	put(w, "unread", 2 * CHUNK);
 	/* The large one is beyond what a reader fetches whole. */
 	run(w, "d .\nf 16777217 0 4194304-4194305 f\nf 25165825 0 4194303-4194305,12582912-12582913,25165824-25165825 large\n"
-		"f 8388608 0 - unread\n");
+	       "f 8388608 0 - unread\n");
 	assert_string_equal(chunks(w, "", "f"), "11111");
 	assert_string_equal(chunks(w, "", "large"), "1101001");
 	assert_string_equal(chunks(w, "", "unread"), "00");
@@ -215,7 +227,7 @@ static void a_stale_manifest_brings_what_is_there_now(void **state)
 	put_dir(w, "was-a-file");
 	put(w, "was-a-dir", 10);
 	run(w, "d .\nd gone\nd was-a-dir\nf 4096 0 0-4096 grown\nf 99999 0 0-8192,90000-99999 shrunk\nf 5 0 0-5 was-a-file\n"
-		"f 5 0 0-5 gone/x\nf 5 0 0-5 was-a-dir/x\nf 5 0 0-5 missing\n");
+	       "f 5 0 0-5 gone/x\nf 5 0 0-5 was-a-dir/x\nf 5 0 0-5 missing\n");
 	assert_string_equal(chunks(w, "", "grown"), "111");
 	assert_string_equal(chunks(w, "", "shrunk"), "1");
 	assert_int_equal(counter(w, COP_PREFETCH_CHANGED), 6);
@@ -251,7 +263,8 @@ static void it_stops_before_anything_is_evicted(void **state)
 		cop_buf_printf(&w->body, "f 4096 0 0-4096 f%d\n", i);
 	}
 	run(w, NULL);
-	assert_non_null(strstr(w->report, "{\"state\":\"stopped\",\"why\":\"the cache is nearly full"));
+	assert_non_null(
+		strstr(w->report, "{\"state\":\"stopped\",\"why\":\"the cache is nearly full"));
 	cop_cache_usage(w->cache, &u);
 	assert_true(u.used_bytes <= u.limit_bytes);
 	assert_true(u.used_bytes >= u.limit_bytes / 2);
@@ -295,12 +308,14 @@ static void without_a_manifest_there_is_nothing_to_do(void **state)
 	(void)state;
 	w->error = -ENODATA;
 	run(w, NULL);
-	assert_non_null(strstr(w->report, "{\"state\":\"done\",\"why\":\"there is no manifest to work through\""));
+	assert_non_null(strstr(
+		w->report, "{\"state\":\"done\",\"why\":\"there is no manifest to work through\""));
 	close_world(w);
 	w = open_world(COP_MIB);
 	w->error = -EIO;
 	run(w, NULL);
-	assert_non_null(strstr(w->report, "{\"state\":\"stopped\",\"why\":\"the manifest could not be had\""));
+	assert_non_null(strstr(
+		w->report, "{\"state\":\"stopped\",\"why\":\"the manifest could not be had\""));
 	close_world(w);
 }
 
@@ -361,7 +376,8 @@ static void nobody_is_fine(void **state)
 
 	(void)state;
 	cop_prefetch_json(NULL, &b);
-	assert_string_equal(b.data, "{\"state\":\"off\",\"why\":null,\"items\":0,\"listings\":0,\"files\":0}");
+	assert_string_equal(
+		b.data, "{\"state\":\"off\",\"why\":null,\"items\":0,\"listings\":0,\"files\":0}");
 	cop_buf_free(&b);
 	cop_prefetch_stop(NULL);
 	cop_prefetch_free(NULL);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums as bytes. Numbers are LEB128 in their shortest form; rows, buckets, names and classes stand in ascending order and none is
- * empty: a sum has exactly one encoding, and decoding accepts nothing else. Of a name that begins as the one before, only the
- * rest is written.
+/* Sums as bytes. Numbers are LEB128 in their shortest form; rows, buckets, names and classes stand
+ *in ascending order and none is empty: a sum has exactly one encoding, and decoding accepts nothing
+ *else. Of a name that begins as the one before, only the rest is written.
  *
  *	"CPS" version, operations, buckets,            what the sender was built with
  *	nodes, stores, serves, expires, clears, latency in us, rows of top paths asked for, rows,
- *	row: operation, hits, misses, negatives, errors, latency in ns, in us, maximum, n, n times (buckets skipped, count)
- *	for each category: error, n, n times (bytes as before, further bytes, these, weight, 4 counts)
- *	n, n times (class, entries, events, events of the example, its length, it)
+ *	row: operation, hits, misses, negatives, errors, latency in ns, in us, maximum, n, n times
+ *(buckets skipped, count) for each category: error, n, n times (bytes as before, further bytes,
+ *these, weight, 4 counts) n, n times (class, entries, events, events of the example, its length,
+ *it)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +18,11 @@
 
 #define EXAMPLE_MAX (2 * PATH_LEN_MAX) /* a source and a path */
 
-_Static_assert(COP_PROF_OPS * (HIST_BUCKETS * 12 + 90) + CATEGORIES * (SKETCH_BYTES + SKETCH_ROWS * 60) +
-	COP_PATHCLASSES * (EXAMPLE_MAX + 50) + 200 <= COP_PROF_ENCODED_MAX, "a full sum fits");
+_Static_assert(COP_PROF_OPS *(HIST_BUCKETS * 12 + 90) +
+			       CATEGORIES * (SKETCH_BYTES + SKETCH_ROWS * 60) +
+			       COP_PATHCLASSES * (EXAMPLE_MAX + 50) + 200 <=
+		       COP_PROF_ENCODED_MAX,
+	"a full sum fits");
 
 static const unsigned char magic[] = {'C', 'P', 'S', 2};
 
@@ -42,7 +46,8 @@ static unsigned used_buckets(const struct sum_op *op)
 	return used;
 }
 
-/* Whether anything was counted: sums taken while others count may have an outcome without its call. */
+/* Whether anything was counted: sums taken while others count may have an outcome without its call.
+ */
 static bool row_used(const struct sum_op *op)
 {
 	uint64_t any = op->latency_ns | op->latency_us | op->max_ns;
@@ -242,7 +247,8 @@ static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 		return;
 	}
 	/* Ascending, and not a byte more written than needed. */
-	if (before && (!more || (same < before->len && (unsigned char)rest[0] <= (unsigned char)was[same]))) {
+	if (before && (!more || (same < before->len &&
+					(unsigned char)rest[0] <= (unsigned char)was[same]))) {
 		r->bad = true;
 		return;
 	}
@@ -271,7 +277,8 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 	}
 }
 
-/* -ENOMEM. Memory is taken for what can be in the bytes that are there, and given back what is not needed. */
+/* -ENOMEM. Memory is taken for what can be in the bytes that are there, and given back what is not
+ * needed. */
 static int get_sketch(struct reader *r, struct sketch *s)
 {
 	uint64_t rows;

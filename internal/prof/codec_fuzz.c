@@ -6,7 +6,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever is accepted is what encode would have written, and merging it with itself is no accident either. */
+/* Whatever is accepted is what encode would have written, and merging it with itself is no accident
+ * either. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cop_prof_sum *s, *twice;
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cop_prof_sum_op(s, op, &one);
 		cop_prof_sum_op(twice, op, &two);
 		if (two.calls < one.calls || two.max_ns != one.max_ns || one.p50_ns > one.p99_ns ||
-		    one.p999_ns > one.max_ns)
+			one.p999_ns > one.max_ns)
 			abort();
 	}
 	cop_prof_sum_free(twice);

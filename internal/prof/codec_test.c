@@ -32,7 +32,9 @@ static void random_paths(uint64_t *seed, struct cop_prof_sum *s)
 		struct rows rows = {0};
 
 		for (unsigned k = 0; k < 40; k++) {
-			struct row row = {.len = k < 2 ? k * PATH_LEN_MAX : 4, .own = malloc(PATH_LEN_MAX), .events = 1};
+			struct row row = {.len = k < 2 ? k * PATH_LEN_MAX : 4,
+				.own = malloc(PATH_LEN_MAX),
+				.events = 1};
 
 			if (next_random(seed) % 3) {
 				free(row.own);
@@ -45,7 +47,8 @@ static void random_paths(uint64_t *seed, struct cop_prof_sum *s)
 			row.count[k % SLOTS] = 1 + number(seed) % 1000000;
 			row.weight = row.count[k % SLOTS] / 2;
 			assert_int_equal(cop_prof_rows_push(&rows, &row), 0);
-			cop_pathclass_add(&s->classes, c == CATEGORY_TTL, row.path, row.len, number(seed));
+			cop_pathclass_add(
+				&s->classes, c == CATEGORY_TTL, row.path, row.len, number(seed));
 		}
 		assert_int_equal(cop_prof_sketch_of(&rows, number(seed) % 100, &s->top[c]), 0);
 		cop_prof_rows_free(&rows);
@@ -116,15 +119,18 @@ static void a_sum_survives_encoding(void **state)
 		assert_memory_equal(s->ttl, back->ttl, sizeof(s->ttl));
 		assert_true(s->nodes == back->nodes && s->latency_us == back->latency_us);
 		for (unsigned c = 0; c < CATEGORIES; c++) {
-			assert_true(s->top[c].n == back->top[c].n && s->top[c].error == back->top[c].error);
+			assert_true(s->top[c].n == back->top[c].n &&
+				    s->top[c].error == back->top[c].error);
 			assert_memory_equal(s->top[c].text, back->top[c].text, s->top[c].text_len);
-			assert_memory_equal(s->top[c].row, back->top[c].row, s->top[c].n * sizeof(*s->top[c].row));
+			assert_memory_equal(s->top[c].row, back->top[c].row,
+				s->top[c].n * sizeof(*s->top[c].row));
 		}
 		for (unsigned i = 0; i < COP_PATHCLASSES; i++) {
 			assert_true(s->classes.of[i].entries == back->classes.of[i].entries);
 			assert_true(s->classes.of[i].events == back->classes.of[i].events);
 			assert_true(s->classes.of[i].most == back->classes.of[i].most);
-			assert_true(s->classes.of[i].example_len == back->classes.of[i].example_len);
+			assert_true(
+				s->classes.of[i].example_len == back->classes.of[i].example_len);
 		}
 		cop_prof_sum_free(s);
 		cop_prof_sum_free(back);
@@ -137,7 +143,8 @@ static void merging_is_associative_and_commutative(void **state)
 
 	(void)state;
 	for (unsigned k = 0; k < 50; k++) {
-		struct cop_prof_sum *a = random_sum(&seed), *b = random_sum(&seed), *c = random_sum(&seed);
+		struct cop_prof_sum *a = random_sum(&seed), *b = random_sum(&seed),
+				    *c = random_sum(&seed);
 		struct cop_prof_sum *left = copy(a), *right = copy(b), *turned = copy(c);
 
 		assert_int_equal(cop_prof_merge(left, b), 0);
@@ -164,7 +171,8 @@ static void fill_sketch(struct sketch *s)
 	uint64_t seed = 5;
 
 	for (unsigned k = 0; k < SKETCH_ROWS; k++) {
-		struct row row = {.len = SKETCH_BYTES / SKETCH_ROWS, .own = malloc(SKETCH_BYTES / SKETCH_ROWS)};
+		struct row row = {.len = SKETCH_BYTES / SKETCH_ROWS,
+			.own = malloc(SKETCH_BYTES / SKETCH_ROWS)};
 
 		assert_non_null(row.own);
 		for (unsigned i = 0; i < row.len; i++)
@@ -238,9 +246,11 @@ static int decode(const char *bytes, size_t len)
 
 static void the_bytes_are_those_of_the_description(void **state)
 {
-	static const char one[] = HEAD "\1\0\2\0\0\x3\x14\1\0" /* operation 0 */ "\1\0\0\0\xc8\1\x3\xc8\1\1\x64\1"
-		/* metadata */ "\7\2\0\2ab\5\6\0\0\0\1\1c\1\0\2\0\0" "\0\0\0\0\0\0"
-		/* classes */ "\1\x0b\1\6\6\2ab";
+	static const char one[] =
+		HEAD "\1\0\2\0\0\x3\x14\1\0" /* operation 0 */ "\1\0\0\0\xc8\1\x3\xc8\1\1\x64\1"
+		     /* metadata */ "\7\2\0\2ab\5\6\0\0\0\1\1c\1\0\2\0\0"
+		     "\0\0\0\0\0\0"
+		     /* classes */ "\1\x0b\1\6\6\2ab";
 	struct cop_prof_sum *s = cop_prof_sum_new();
 	struct row row[] = {{.path = "ac", .len = 2, .events = 2, .weight = 1, .count = {0, 2}},
 		{.path = "ab", .len = 2, .events = 6, .weight = 5, .count = {6}}};
@@ -253,7 +263,8 @@ static void the_bytes_are_those_of_the_description(void **state)
 	s->latency_us = 3;
 	s->top_n = 20;
 	s->ttl[COP_PROF_SERVE] = 2;
-	s->op[0] = (struct sum_op){.outcome = {[COP_PROF_HIT] = 1}, .latency_ns = 200, .latency_us = 3, .max_ns = 200};
+	s->op[0] = (struct sum_op){
+		.outcome = {[COP_PROF_HIT] = 1}, .latency_ns = 200, .latency_us = 3, .max_ns = 200};
 	s->op[0].bucket[100] = 1;
 	assert_int_equal(cop_prof_sketch_of(&rows, 7, &s->top[0]), 0);
 	assert_int_equal(cop_pathclass_add(&s->classes, false, "ab", 2, 6), 0);
@@ -284,8 +295,10 @@ static void forms_that_encode_never_writes_are_refused(void **state)
 	/* a number that is not in its shortest form */
 	assert_int_equal(DECODE(HEAD "\x80\0\0\0\0\0\0\0\0" TAIL), -EBADMSG);
 	/* past 64 bits */
-	assert_int_equal(DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\2\0\0\0\0\0\0\0" TAIL), -EBADMSG);
-	assert_int_equal(DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\0\0\0\0\0\0" TAIL), 0);
+	assert_int_equal(
+		DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\2\0\0\0\0\0\0\0" TAIL), -EBADMSG);
+	assert_int_equal(
+		DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\0\0\0\0\0\0" TAIL), 0);
 	/* more rows than operations; an operation past the last; an empty row */
 	assert_int_equal(DECODE(HEAD ZERO "\x29" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\1\x28\1\0\0\0\1\1\1\0" TAIL), -EBADMSG);
@@ -303,21 +316,36 @@ static void forms_that_encode_never_writes_are_refused(void **state)
 
 static void paths_that_encode_never_writes_are_refused(void **state)
 {
-#define PATHS(n, rows) HEAD ZERO "\0" "\0" n rows "\0\0\0\0\0\0" "\0"
+#define PATHS(n, rows)                                                                             \
+	HEAD ZERO "\0"                                                                             \
+		  "\0" n rows "\0\0\0\0\0\0"                                                       \
+		  "\0"
 	(void)state;
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\1\1\0\0\0")), 0);
-	assert_int_equal(DECODE(PATHS("\2", "\0\1a\1\1\0\0\0" "\1\1a\1\1\0\0\0")), 0);
-	assert_int_equal(DECODE(PATHS("\2", "\0\0\1\1\0\0\0" "\0\1a\1\1\0\0\0")), 0);
+	assert_int_equal(DECODE(PATHS("\2", "\0\1a\1\1\0\0\0"
+					    "\1\1a\1\1\0\0\0")),
+		0);
+	assert_int_equal(DECODE(PATHS("\2", "\0\0\1\1\0\0\0"
+					    "\0\1a\1\1\0\0\0")),
+		0);
 	/* no event; more weight than events */
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\0\0\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\2\1\0\0\0")), -EBADMSG);
 	/* bytes of the name before the first; more of them than it has */
 	assert_int_equal(DECODE(PATHS("\1", "\1\1a\1\1\0\0\0")), -EBADMSG);
-	assert_int_equal(DECODE(PATHS("\2", "\0\1a\1\1\0\0\0" "\2\1a\1\1\0\0\0")), -EBADMSG);
+	assert_int_equal(DECODE(PATHS("\2", "\0\1a\1\1\0\0\0"
+					    "\2\1a\1\1\0\0\0")),
+		-EBADMSG);
 	/* the same name twice, a smaller one, one that shares more than it says */
-	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0" "\1\0\1\1\0\0\0")), -EBADMSG);
-	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0" "\0\1a\1\1\0\0\0")), -EBADMSG);
-	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0" "\0\2ba\1\1\0\0\0")), -EBADMSG);
+	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0"
+					    "\1\0\1\1\0\0\0")),
+		-EBADMSG);
+	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0"
+					    "\0\1a\1\1\0\0\0")),
+		-EBADMSG);
+	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0"
+					    "\0\2ba\1\1\0\0\0")),
+		-EBADMSG);
 	/* more rows than there may be, and than there are bytes; a name past the end */
 	assert_int_equal(DECODE(PATHS("\x81\x20", "\0\1a\1\1\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\x80\x20", "\0\1a\1\1\0\0\0")), -EBADMSG);

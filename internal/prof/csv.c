@@ -15,7 +15,8 @@ static double us(uint64_t ns)
 int cop_prof_fill_operations(const struct report *r, unsigned type, struct cop_buf *out)
 {
 	(void)type;
-	cop_buf_str(out, "operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,"
+	cop_buf_str(out,
+		"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,"
 		"total_latency_s\n");
 	for (unsigned op = 0; op < COP_PROF_OPS; op++) {
 		struct cop_prof_op_sum s;
@@ -23,10 +24,13 @@ int cop_prof_fill_operations(const struct report *r, unsigned type, struct cop_b
 		cop_prof_sum_op(r->sum, op, &s);
 		if (!s.calls)
 			continue;
-		cop_buf_printf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.2f,%" PRIu64 ".%06" PRIu64 "\n",
-			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT], s.outcome[COP_PROF_MISS],
-			s.outcome[COP_PROF_NEGATIVE], us(s.latency_ns) / (double)s.calls,
-			s.latency_us / 1000000, s.latency_us % 1000000);
+		cop_buf_printf(out,
+			"%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.2f,%" PRIu64
+			".%06" PRIu64 "\n",
+			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT],
+			s.outcome[COP_PROF_MISS], s.outcome[COP_PROF_NEGATIVE],
+			us(s.latency_ns) / (double)s.calls, s.latency_us / 1000000,
+			s.latency_us % 1000000);
 	}
 	return 0;
 }
@@ -76,7 +80,8 @@ int cop_prof_each_metric(const struct cop_prof_sum *s,
 		snprintf(text, sizeof(text), "%" PRIu64, rows[i].value);
 		rc = fn(arg, rows[i].metric, text);
 	}
-	snprintf(text, sizeof(text), "%" PRIu64 ".%06" PRIu64, all.latency_us / 1000000, all.latency_us % 1000000);
+	snprintf(text, sizeof(text), "%" PRIu64 ".%06" PRIu64, all.latency_us / 1000000,
+		all.latency_us % 1000000);
 	return rc ? rc : fn(arg, "total_measured_latency_seconds", text);
 }
 
@@ -86,7 +91,8 @@ int cop_prof_each_storage(const struct cop_stats *stats,
 	static const struct {
 		const char *metric;
 		enum cop_counter counter;
-	} rows[] = {{"storage_operations", COP_ORIGIN_OPERATIONS}, {"storage_bytes", COP_ORIGIN_BYTES}};
+	} rows[] = {
+		{"storage_operations", COP_ORIGIN_OPERATIONS}, {"storage_bytes", COP_ORIGIN_BYTES}};
 	uint64_t us = cop_stats_get(stats, COP_ORIGIN_TIME_US);
 	char text[32];
 	int rc = 0;
@@ -139,7 +145,8 @@ static void top_row(const struct report *r, enum category c, const struct row *r
 	cop_buf_printf(out, "%s,", cop_prof_category_name(c));
 	cop_csv_quoted(out, path->data ? path->data : "", path->len);
 	if (c == CATEGORY_TTL)
-		cop_buf_printf(out, ",%" PRIu64 ",0,0,0,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+		cop_buf_printf(out,
+			",%" PRIu64 ",0,0,0,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
 			row->events, n[0], n[1], n[2], n[3]);
 	else
 		cop_buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",0,0,0,0",
@@ -154,8 +161,10 @@ int cop_prof_fill_top_paths(const struct report *r, unsigned type, struct cop_bu
 	struct cop_buf path = {0};
 
 	(void)type;
-	cop_buf_printf(out, "category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,"
-		"ttl_serves,ttl_expires,ttl_clears%s\n", r->cluster ? ",too_low_by_at_most" : "");
+	cop_buf_printf(out,
+		"category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,"
+		"ttl_serves,ttl_expires,ttl_clears%s\n",
+		r->cluster ? ",too_low_by_at_most" : "");
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		for (size_t i = 0; i < r->top[c].n && i < r->top_n; i++)
 			top_row(r, c, &r->top[c].row[i], &path, out);

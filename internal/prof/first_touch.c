@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of first touch of every path, and the bytes that were read of it: what `copper paths --manifest` makes a manifest of. */
+/* The order of first touch of every path, and the bytes that were read of it: what `copper paths
+ * --manifest` makes a manifest of. */
 #include <inttypes.h>
 
 #include "csv/csv.h"
@@ -16,11 +17,13 @@ static int add_touch(void *arg, const struct cop_prof_touch *touch)
 
 	f->path.len = 0;
 	cop_prof_text_path(&f->path, f->r->root, touch->path, touch->len);
-	cop_buf_printf(f->out, "%" PRIu64 ",%s,", touch->sequence, cop_prof_category_name((enum category)touch->table));
+	cop_buf_printf(f->out, "%" PRIu64 ",%s,", touch->sequence,
+		cop_prof_category_name((enum category)touch->table));
 	cop_csv_quoted(f->out, f->path.data ? f->path.data : "", f->path.len);
 	cop_buf_str(f->out, ",");
 	for (unsigned i = 0; i < touch->ranges; i++)
-		cop_buf_printf(f->out, "%s%" PRIu64 "-%" PRIu64, i ? ";" : "", touch->range[i].start, touch->range[i].end);
+		cop_buf_printf(f->out, "%s%" PRIu64 "-%" PRIu64, i ? ";" : "",
+			touch->range[i].start, touch->range[i].end);
 	cop_buf_str(f->out, "\n");
 	return 0;
 }

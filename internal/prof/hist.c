@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values below 64 have a bucket each. From there on every power of two is cut into 32 buckets of equal width, so a bucket is at most
- * 1/32 of its values wide and its middle at most 1/64 away from any of them. */
+/* Values below 64 have a bucket each. From there on every power of two is cut into 32 buckets of
+ * equal width, so a bucket is at most 1/32 of its values wide and its middle at most 1/64 away from
+ * any of them. */
 #include "prof/prof_priv.h"
 
 unsigned cop_prof_hist_index(uint64_t value)
@@ -13,7 +14,7 @@ unsigned cop_prof_hist_index(uint64_t value)
 	if (bit >= HIST_TOP_BIT)
 		return HIST_BUCKETS - 1;
 	return 2 * HIST_SUB + (bit - HIST_SUB_BITS - 1) * HIST_SUB +
-		(unsigned)((value >> (bit - HIST_SUB_BITS)) & (HIST_SUB - 1));
+	       (unsigned)((value >> (bit - HIST_SUB_BITS)) & (HIST_SUB - 1));
 }
 
 uint64_t cop_prof_hist_value(unsigned i)
@@ -27,8 +28,8 @@ uint64_t cop_prof_hist_value(unsigned i)
 	return ((uint64_t)(HIST_SUB + i % HIST_SUB) << shift) + (1ull << (shift - 1));
 }
 
-uint64_t cop_prof_hist_quantile(const uint64_t bucket[HIST_BUCKETS], uint64_t total,
-	unsigned permille, uint64_t max)
+uint64_t cop_prof_hist_quantile(
+	const uint64_t bucket[HIST_BUCKETS], uint64_t total, unsigned permille, uint64_t max)
 {
 	uint64_t rank = total / 1000 * permille + (total % 1000 * permille + 999) / 1000, seen = 0;
 

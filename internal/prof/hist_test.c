@@ -43,8 +43,10 @@ static void no_value_is_further_than_a_64th_from_its_bucket(void **state)
 
 		v = v * 6364136223846793005ull + 1442695040888963407ull;
 		mid = cop_prof_hist_value(cop_prof_hist_index(v >> (24 + k % 40)));
-		assert_true((mid > v >> (24 + k % 40) ? mid - (v >> (24 + k % 40)) : (v >> (24 + k % 40)) - mid) * 64 <=
-			(v >> (24 + k % 40)));
+		assert_true((mid > v >> (24 + k % 40) ? mid - (v >> (24 + k % 40))
+						      : (v >> (24 + k % 40)) - mid) *
+				    64 <=
+			    (v >> (24 + k % 40)));
 	}
 	/* The ends of an octave are the worst. */
 	for (unsigned bit = 6; bit < 40; bit++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every path that was seen. Records are only ever added and live as long as the table, so finding one takes no lock: a reader
- * walks the chain it sees. While a shard grows, records move to chains of the new array one at a time; a reader in the old one may
- * miss its record then, but never walks in a circle, since every next pointer leads to a record that moved earlier or has not
- * moved at all. Who finds nothing looks again under the lock before inserting. Arrays that were outgrown are kept, for
- * readers that are still in them; together they are smaller than the one in use. */
+/* Every path that was seen. Records are only ever added and live as long as the table, so finding
+ * one takes no lock: a reader walks the chain it sees. While a shard grows, records move to chains
+ * of the new array one at a time; a reader in the old one may miss its record then, but never walks
+ * in a circle, since every next pointer leads to a record that moved earlier or has not moved at
+ * all. Who finds nothing looks again under the lock before inserting. Arrays that were outgrown are
+ * kept, for readers that are still in them; together they are smaller than the one in use. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ struct record {
 	uint64_t hash;
 	_Atomic uint64_t sequence[CATEGORIES]; /* of the first touch, 0 before it */
 	_Atomic uint64_t count[CATEGORIES][SLOTS];
-	_Atomic uint64_t read_from_0; /* bytes [0, this) are in ranges, for readers without the lock */
+	_Atomic uint64_t
+		read_from_0; /* bytes [0, this) are in ranges, for readers without the lock */
 	struct ranges ranges;
 	uint32_t len;
 	char path[];
@@ -127,12 +129,14 @@ static void push(struct heads *h, struct record *r)
 /* Without memory chains just become longer. */
 static void grow(struct shard *s)
 {
-	struct heads *old = atomic_load_explicit(&s->heads, RELAXED), *h = heads_new(old->n * 2, old);
+	struct heads *old = atomic_load_explicit(&s->heads, RELAXED),
+		     *h = heads_new(old->n * 2, old);
 
 	if (!h)
 		return;
 	for (size_t i = 0; i < old->n; i++)
-		for (struct record *r = atomic_load_explicit(&old->head[i], RELAXED), *next; r; r = next) {
+		for (struct record *r = atomic_load_explicit(&old->head[i], RELAXED), *next; r;
+			r = next) {
 			next = atomic_load_explicit(&r->next, RELAXED);
 			push(h, r);
 		}
@@ -147,8 +151,8 @@ static bool reserve(struct path_table *t, uint64_t bytes)
 	return false;
 }
 
-static struct record *insert(struct path_table *t, struct shard *s, uint64_t hash, const char *path,
-	size_t len)
+static struct record *insert(
+	struct path_table *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
 	/* Its two heads (the array and those outgrown) and the allocator's own are its as well. */
 	uint64_t bytes = sizeof(struct record) + len + 48;
@@ -177,7 +181,8 @@ static struct record *insert(struct path_table *t, struct shard *s, uint64_t has
 	return there;
 }
 
-static struct record *record(struct path_table *t, const char *path, size_t len, struct shard **shard)
+static struct record *record(
+	struct path_table *t, const char *path, size_t len, struct shard **shard)
 {
 	uint64_t hash;
 	struct record *r = NULL;
@@ -195,8 +200,8 @@ static struct record *record(struct path_table *t, const char *path, size_t len,
 }
 
 /* What begins at 0 and was read before, which is most of it, takes no lock. */
-static void note_range(struct path_table *t, struct shard *s, struct record *r,
-	const struct cop_range *read)
+static void note_range(
+	struct path_table *t, struct shard *s, struct record *r, const struct cop_range *read)
 {
 	unsigned cap;
 
@@ -258,7 +263,7 @@ static int shard_rows(struct shard *s, enum category c, struct rows *out)
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; !rc && i < atomic_load(&s->heads)->n; i++)
 		for (struct record *r = atomic_load(&atomic_load(&s->heads)->head[i]); r && !rc;
-		     r = atomic_load(&r->next))
+			r = atomic_load(&r->next))
 			rc = push_row(out, r, c);
 	pthread_mutex_unlock(&s->lock);
 	return rc;
@@ -321,8 +326,8 @@ static int gather(struct path_table *t, struct cop_prof_touch **touches, size_t 
 	return *touches ? 0 : -ENOMEM;
 }
 
-int cop_prof_paths_each_touch(struct path_table *t,
-	int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg)
+int cop_prof_paths_each_touch(
+	struct path_table *t, int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg)
 {
 	struct cop_range range[COP_PROF_RANGES_MAX];
 	struct cop_prof_touch *touches;
@@ -372,8 +377,11 @@ static int list_records(struct path_table *t, struct pairs *out)
 		if (grown) {
 			out->pair = grown;
 			for (size_t h = 0; h < atomic_load(&s->heads)->n; h++)
-				for (struct record *r = atomic_load(&atomic_load(&s->heads)->head[h]); r; r = atomic_load(&r->next))
-					out->pair[out->n++] = (struct pair){.from = r, .from_shard = s};
+				for (struct record *r =
+						atomic_load(&atomic_load(&s->heads)->head[h]);
+					r; r = atomic_load(&r->next))
+					out->pair[out->n++] =
+						(struct pair){.from = r, .from_shard = s};
 		}
 		pthread_mutex_unlock(&s->lock);
 		if (!grown)

@@ -102,7 +102,8 @@ static void ranges_cover_all_that_was_added(void **state)
 			assert_true(!read[b] || (i < r.n && r.range[i].start <= b));
 		}
 		for (unsigned i = 0; i + 1 < r.n; i++)
-			assert_true(r.range[i].start < r.range[i].end && r.range[i].end < r.range[i + 1].start);
+			assert_true(r.range[i].start < r.range[i].end &&
+				    r.range[i].end < r.range[i + 1].start);
 		free(r.range);
 	}
 }
@@ -110,7 +111,8 @@ static void ranges_cover_all_that_was_added(void **state)
 static const struct row *row_of(const struct rows *rows, const char *path)
 {
 	for (size_t i = 0; i < rows->n; i++)
-		if (rows->row[i].len == strlen(path) && !memcmp(rows->row[i].path, path, strlen(path)))
+		if (rows->row[i].len == strlen(path) &&
+			!memcmp(rows->row[i].path, path, strlen(path)))
 			return &rows->row[i];
 	return NULL;
 }
@@ -208,7 +210,8 @@ static void *touch_all(void *arg)
 			struct cop_range read = {r * 100, r * 100 + 100};
 			int len = snprintf(path, sizeof(path), "some/where/%u", k);
 
-			cop_prof_paths_touch(w->t, CATEGORY_METADATA, path, (size_t)len, (int)(r % 3), NULL);
+			cop_prof_paths_touch(
+				w->t, CATEGORY_METADATA, path, (size_t)len, (int)(r % 3), NULL);
 			cop_prof_paths_touch(w->t, CATEGORY_DATA, path, (size_t)len, 0, &read);
 		}
 	return NULL;
@@ -242,7 +245,8 @@ static void no_event_is_lost_among_many_threads(void **state)
 	assert_non_null(t);
 	for (unsigned i = 0; i < THREADS; i++) {
 		worker[i] = (struct worker){.t = t, .number = i};
-		assert_int_equal(cop_thread_start(&worker[i].thread, "touch", touch_all, &worker[i]), 0);
+		assert_int_equal(
+			cop_thread_start(&worker[i].thread, "touch", touch_all, &worker[i]), 0);
 	}
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(cop_prof_paths_rows(t, CATEGORY_DATA, &rows), 0);

@@ -57,7 +57,8 @@ static bool make_counters(struct cop_prof *p, uint64_t max_path_bytes)
 	if (!p->shards)
 		return false;
 	if (p->level == COP_PROF_FULL) {
-		p->paths = cop_prof_paths_new(max_path_bytes ? max_path_bytes : COP_PROF_PATH_BYTES);
+		p->paths =
+			cop_prof_paths_new(max_path_bytes ? max_path_bytes : COP_PROF_PATH_BYTES);
 		return p->paths;
 	}
 	for (unsigned c = 0; c < CATEGORIES && p->level == COP_PROF_TOP; c++) {
@@ -109,8 +110,8 @@ enum cop_prof_level cop_prof_level(const struct cop_prof *p)
 	return p ? p->level : COP_PROF_OFF;
 }
 
-void cop_prof_op(struct cop_prof *p, enum cop_prof_op op, enum cop_prof_outcome outcome,
-	uint64_t latency_ns)
+void cop_prof_op(
+	struct cop_prof *p, enum cop_prof_op op, enum cop_prof_outcome outcome, uint64_t latency_ns)
 {
 	if (p && p->shards)
 		cop_prof_op_count(&cop_prof_op_shard(p->shards)->op[op], outcome, latency_ns);
@@ -160,12 +161,13 @@ void cop_prof_ttl(struct cop_prof *p, const char *path, size_t len, enum cop_pro
 {
 	if (!p || !p->shards)
 		return;
-	atomic_fetch_add_explicit(&cop_prof_op_shard(p->shards)->ttl[event], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(
+		&cop_prof_op_shard(p->shards)->ttl[event], 1, memory_order_relaxed);
 	count_path(p, CATEGORY_TTL, path, len, (int)event);
 }
 
-int cop_prof_each_touch(struct cop_prof *p, int (*fn)(void *arg, const struct cop_prof_touch *touch),
-	void *arg)
+int cop_prof_each_touch(
+	struct cop_prof *p, int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg)
 {
 	return p && p->paths ? cop_prof_paths_each_touch(p->paths, fn, arg) : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: a shard of the path table has one, over insertion, growth and the ranges of its records; a shard of a Space-Saving summary has
- * one, over all of it. No two are ever held together, and nothing is written or called back under one. */
+/* Locks: a shard of the path table has one, over insertion, growth and the ranges of its records; a
+ * shard of a Space-Saving summary has one, over all of it. No two are ever held together, and
+ * nothing is written or called back under one. */
 #ifndef COP_PROF_PRIV_H
 #define COP_PROF_PRIV_H
 
@@ -33,9 +34,10 @@ enum category {
 unsigned cop_prof_hist_index(uint64_t value);
 /* The middle of bucket i. */
 uint64_t cop_prof_hist_value(unsigned i);
-/* The value below or at which permille of total lie; total is the sum of the buckets, max the largest value. */
-uint64_t cop_prof_hist_quantile(const uint64_t bucket[HIST_BUCKETS], uint64_t total,
-	unsigned permille, uint64_t max);
+/* The value below or at which permille of total lie; total is the sum of the buckets, max the
+ * largest value. */
+uint64_t cop_prof_hist_quantile(
+	const uint64_t bucket[HIST_BUCKETS], uint64_t total, unsigned permille, uint64_t max);
 
 /* ---- sums.c ---- */
 
@@ -52,7 +54,8 @@ struct op_shard {
 	_Atomic uint64_t ttl[COP_PROF_TTLS];
 };
 
-/* latency_us: the sum over nodes of what each one writes into its own files, so that a sum of those files is the same to the digit. */
+/* latency_us: the sum over nodes of what each one writes into its own files, so that a sum of those
+ * files is the same to the digit. */
 struct sum_op {
 	uint64_t outcome[COP_PROF_OUTCOMES];
 	uint64_t latency_ns, latency_us, max_ns;
@@ -125,10 +128,11 @@ void cop_prof_paths_touch(struct path_table *t, enum category c, const char *pat
 	int slot, const struct cop_range *read);
 /* Events on paths for which there was no room. */
 uint64_t cop_prof_paths_dropped(const struct path_table *t);
-int cop_prof_paths_each_touch(struct path_table *t,
-	int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
+int cop_prof_paths_each_touch(
+	struct path_table *t, int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
 
-/* Moves all events and ranges into an empty table; the paths stay, as if untouched. -ENOMEM, and then nothing has moved. */
+/* Moves all events and ranges into an empty table; the paths stay, as if untouched. -ENOMEM, and
+ * then nothing has moved. */
 int cop_prof_paths_take(struct path_table *t, struct path_table *into);
 /* The reverse, beside what was counted since. */
 void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken);
@@ -168,7 +172,8 @@ struct row {
 	uint32_t len;
 	uint64_t sequence; /* 0 at the top level */
 	uint64_t events;
-	uint64_t weight;   /* for sketch.c: events, less what the others of its shard are uncertain by */
+	uint64_t weight; /* for sketch.c: events, less what the others of its shard are uncertain by
+			  */
 	uint64_t count[SLOTS];
 };
 struct rows {
@@ -205,8 +210,8 @@ struct report {
 	const char *root;
 	const struct cop_stats *stats;
 	uint32_t top_n;
-	bool cluster;    /* sums of a job, not one node: p is NULL */
-	const char *tag; /* NULL: final */
+	bool cluster;               /* sums of a job, not one node: p is NULL */
+	const char *tag;            /* NULL: final */
 	const char *top_paths_name; /* name of that file, for the summary */
 	bool with_top;
 	struct rows top[CATEGORIES]; /* for top paths and classes */
@@ -214,8 +219,9 @@ struct report {
 /* A file's name says what goes in: type is a category or a table where one is needed. */
 typedef int fill_fn(const struct report *r, unsigned type, struct cop_buf *out);
 
-fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency, cop_prof_fill_fabric,
-	cop_prof_fill_top_paths, cop_prof_fill_first_touch, cop_prof_fill_summary, cop_prof_fill_events, cop_prof_fill_sizes;
+fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency,
+	cop_prof_fill_fabric, cop_prof_fill_top_paths, cop_prof_fill_first_touch,
+	cop_prof_fill_summary, cop_prof_fill_events, cop_prof_fill_sizes;
 
 /* ---- prof.c ---- */
 
@@ -227,8 +233,8 @@ struct cop_prof {
 	const struct cop_stats *stats;
 	bool observe;
 	struct op_shard *shards;
-	struct path_table *paths;                /* full level */
-	struct top_summary *top[CATEGORIES];     /* top level */
+	struct path_table *paths;            /* full level */
+	struct top_summary *top[CATEGORIES]; /* top level */
 };
 
 const char *cop_prof_category_name(enum category c);

@@ -77,8 +77,9 @@ void cop_prof_rows_busiest(struct rows *rows, size_t limit)
 
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out)
 {
-	int rc = p->paths ? cop_prof_paths_rows(p->paths, c, out) :
-		p->top[c] ? cop_prof_top_rows(p->top[c], out) : 0;
+	int rc = p->paths    ? cop_prof_paths_rows(p->paths, c, out)
+		 : p->top[c] ? cop_prof_top_rows(p->top[c], out)
+			     : 0;
 
 	cop_prof_rows_busiest(out, limit);
 	return rc;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paths of one category that are used most, over many nodes and in bounded memory: summaries of Misra and Gries, merged as in
- * Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries, PODS 2012. A node's Space-Saving summary becomes one by
- * taking its smallest counter off all of them (there, section 3), the table of a full profile is one without error.
+/* The paths of one category that are used most, over many nodes and in bounded memory: summaries of
+ *Misra and Gries, merged as in Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries,
+ *PODS 2012. A node's Space-Saving summary becomes one by taking its smallest counter off all of
+ *them (there, section 3), the table of a full profile is one without error.
  *
- * Merging adds up the weights of equal paths. Where there are then too many, the k heaviest stay, the weight of the next one is taken
- * off theirs and goes to the error. Each such step takes that much off k + 1 rows, so that in any order and shape of merging
+ * Merging adds up the weights of equal paths. Where there are then too many, the k heaviest stay,
+ *the weight of the next one is taken off theirs and goes to the error. Each such step takes that
+ *much off k + 1 rows, so that in any order and shape of merging
  *
- *	error * m <= events - sum of weights,		m: the fewest rows that a summary on the way was cut to
+ *	error * m <= events - sum of weights,		m: the fewest rows that a summary on the way
+ *was cut to
  *
- * and a path with more than events / m events is listed. Beside its weight a row keeps what was really seen of its path while it
- * was listed: that is never too high, at least the weight, and too low by at most the error.
+ * and a path with more than events / m events is listed. Beside its weight a row keeps what was
+ *really seen of its path while it was listed: that is never too high, at least the weight, and too
+ *low by at most the error.
  *
- * Rows stand in order of name, so that equal summaries have equal bytes, and so that merging is one walk over both. */
+ * Rows stand in order of name, so that equal summaries have equal bytes, and so that merging is one
+ *walk over both. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,8 +145,11 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 	if (rc)
 		return rc;
 	while (i < a->n || k < b->n) {
-		const struct sketch_row *x = i < a->n ? &a->row[i] : NULL, *y = k < b->n ? &b->row[k] : NULL;
-		int order = !x ? 1 : !y ? -1 : compare(a->text + x->at, x->len, b->text + y->at, y->len);
+		const struct sketch_row *x = i < a->n ? &a->row[i] : NULL,
+					*y = k < b->n ? &b->row[k] : NULL;
+		int order = !x   ? 1
+			    : !y ? -1
+				 : compare(a->text + x->at, x->len, b->text + y->at, y->len);
 
 		append(out, order <= 0 ? x : y, order <= 0 ? a->text + x->at : b->text + y->at);
 		i += order <= 0;
@@ -208,7 +216,8 @@ int cop_prof_sketch_rows(const struct sketch *s, struct rows *out)
 
 	for (size_t i = 0; i < s->n && !rc; i++) {
 		const struct sketch_row *from = &s->row[i];
-		struct row row = {.path = s->text + from->at, .len = from->len, .weight = from->weight};
+		struct row row = {
+			.path = s->text + from->at, .len = from->len, .weight = from->weight};
 
 		for (unsigned slot = 0; slot < SLOTS; slot++) {
 			row.count[slot] = from->count[slot];

@@ -30,7 +30,8 @@ static uint64_t next_random(uint64_t *seed)
 }
 
 /* What one node asked for: a few paths often, many once or twice; all is added to exact. */
-static struct cop_prof_sum *a_node(enum cop_prof_level level, unsigned node, unsigned events, uint64_t exact[KEYS])
+static struct cop_prof_sum *a_node(
+	enum cop_prof_level level, unsigned node, unsigned events, uint64_t exact[KEYS])
 {
 	struct cop_prof *p = profile(level, 20);
 	struct cop_prof_sum *s = cop_prof_sum_new();
@@ -44,7 +45,8 @@ static struct cop_prof_sum *a_node(enum cop_prof_level level, unsigned node, uns
 		for (unsigned narrow = (unsigned)next_random(&seed) % 6; narrow; narrow--)
 			key /= 4;
 		exact[key]++;
-		cop_prof_path(p, COP_PROF_DATA, path, name(key, path), i % 3 ? COP_PROF_HIT : COP_PROF_MISS);
+		cop_prof_path(p, COP_PROF_DATA, path, name(key, path),
+			i % 3 ? COP_PROF_HIT : COP_PROF_MISS);
 	}
 	assert_int_equal(cop_prof_sum_add(s, p), 0);
 	cop_prof_free(p);
@@ -134,7 +136,8 @@ static void while_all_paths_fit_the_sum_of_parts_is_that_of_the_whole(void **sta
 		if (!all->top[c].n)
 			continue;
 		assert_memory_equal(parts->top[c].text, all->top[c].text, all->top[c].text_len);
-		assert_memory_equal(parts->top[c].row, all->top[c].row, all->top[c].n * sizeof(*all->top[c].row));
+		assert_memory_equal(parts->top[c].row, all->top[c].row,
+			all->top[c].n * sizeof(*all->top[c].row));
 	}
 	cop_prof_free(whole);
 	cop_prof_sum_free(parts);
@@ -199,7 +202,8 @@ static void the_files_of_a_sum_hold_what_the_nodes_saw(void **state)
 		cop_prof_free(p);
 	}
 	assert_int_equal(cop_prof_write_sums(s, job, "cluster", "/soft", &stats, &err), 0);
-	check_names("", "cluster-profiling_fabric.csv cluster-profiling_latency.csv cluster-profiling_top_paths.csv ");
+	check_names("",
+		"cluster-profiling_fabric.csv cluster-profiling_latency.csv cluster-profiling_top_paths.csv ");
 	check_file("cluster-profiling_top_paths.csv",
 		"category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,"
 		"ttl_clears,too_low_by_at_most\n"

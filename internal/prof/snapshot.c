@@ -25,14 +25,19 @@ static const struct file {
 	{"profiling", "profiling_fabric.csv", WITH_STATS, cop_prof_fill_fabric, 0, true},
 	{"profiling", "profiling_top_paths.csv", WITH_TOP, cop_prof_fill_top_paths, 0, true},
 	{"profiling", "profiling_summary.md", ALWAYS, cop_prof_fill_summary, 0, false},
-	{"tables", "data_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_DATA, false},
-	{"tables", "tree_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TREE, false},
-	{"tables", "md_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_METADATA, false},
-	{"tables", "md_ttl_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TTL, false},
+	{"tables", "data_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_DATA,
+		false},
+	{"tables", "tree_table_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TREE,
+		false},
+	{"tables", "md_table_cache_event.output", WITH_PATHS, cop_prof_fill_events,
+		CATEGORY_METADATA, false},
+	{"tables", "md_ttl_cache_event.output", WITH_PATHS, cop_prof_fill_events, CATEGORY_TTL,
+		false},
 	{"profiling", "profiling_first_touch.csv", WITH_PATHS, cop_prof_fill_first_touch, 0, false},
 	{"tables", "data_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_DATA, false},
 	{"tables", "tree_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_TREE, false},
-	{"tables", "md_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_METADATA, false},
+	{"tables", "md_cache_size.output", WITH_SIZES, cop_prof_fill_sizes, COP_PROF_METADATA,
+		false},
 };
 
 static bool is_wanted(const struct report *r, enum wanted w)
@@ -54,10 +59,12 @@ static bool is_wanted(const struct report *r, enum wanted w)
 
 static int no_memory(struct cop_err *err)
 {
-	return cop_err_set(err, ENOMEM, "no memory to write the profile; nothing that was counted is lost, try again later");
+	return cop_err_set(err, ENOMEM,
+		"no memory to write the profile; nothing that was counted is lost, try again later");
 }
 
-static int write_one(const struct report *r, const struct file *f, const char *path, struct cop_err *err)
+static int write_one(
+	const struct report *r, const struct file *f, const char *path, struct cop_err *err)
 {
 	struct cop_buf text = {0};
 	int rc = f->fill(r, f->type, &text);
@@ -69,9 +76,11 @@ static int write_one(const struct report *r, const struct file *f, const char *p
 	} else {
 		rc = cop_write_file(path, text.data ? text.data : "", text.len, 0644);
 		if (rc)
-			cop_err_set(err, -rc, "cannot write %s: %s; the other files of this profile may be there, this one is not%s",
+			cop_err_set(err, -rc,
+				"cannot write %s: %s; the other files of this profile may be there, this one is not%s",
 				path, strerror(-rc),
-				rc == -ENOSPC || rc == -EDQUOT ? "; make room in the job directory" : "");
+				rc == -ENOSPC || rc == -EDQUOT ? "; make room in the job directory"
+							       : "");
 	}
 	cop_buf_free(&text);
 	return rc;
@@ -103,8 +112,8 @@ static int write_file(const struct report *r, const struct file *f, struct cop_e
 	name_of(r, f, name, sizeof(name));
 	if (asprintf(&folder, "%s/%s/%s", r->p->job_dir, f->folder, tag) < 0)
 		return no_memory(err);
-	if (asprintf(&path, "%s/%s%s%s-%s", folder, r->p->stem, r->tag ? "-" : "", r->tag ? r->tag : "",
-		    name) < 0) {
+	if (asprintf(&path, "%s/%s%s%s-%s", folder, r->p->stem, r->tag ? "-" : "",
+		    r->tag ? r->tag : "", name) < 0) {
 		free(folder);
 		return no_memory(err);
 	}
@@ -146,7 +155,8 @@ static int choose_tag(const char *tag, char **out, struct cop_err *err)
 		return 0;
 	free(*out);
 	*out = NULL;
-	return cop_err_set(err, EINVAL, "a snapshot cannot be tagged \"%s\": that folder is for other files; choose another tag",
+	return cop_err_set(err, EINVAL,
+		"a snapshot cannot be tagged \"%s\": that folder is for other files; choose another tag",
 		tag);
 }
 
@@ -173,7 +183,8 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 	if (cop_prof_level(p) == COP_PROF_OFF)
 		return 0;
 	if (!p->job_dir)
-		return cop_err_set(err, EINVAL, "there is no job directory for the profile; name one with --job-dir");
+		return cop_err_set(err, EINVAL,
+			"there is no job directory for the profile; name one with --job-dir");
 	rc = choose_tag(tag, &clean, err);
 	if (rc)
 		return rc;
@@ -182,7 +193,8 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 	r.top_n = p->top_n;
 	r.tag = clean;
 	r.sum = sum = cop_prof_sum_new();
-	if (!sum || asprintf(&name, "%s%s%s-profiling_top_paths.csv", p->stem, clean ? "-" : "", clean ? clean : "") < 0) {
+	if (!sum || asprintf(&name, "%s%s%s-profiling_top_paths.csv", p->stem, clean ? "-" : "",
+			    clean ? clean : "") < 0) {
 		name = NULL;
 		rc = no_memory(err);
 		goto out;
@@ -223,8 +235,8 @@ int cop_prof_write_sizes(const char *dir, const char *prefix, const char *source
 	return rc;
 }
 
-static int write_of_sums(const struct report *r, const struct file *f, const char *dir, const char *prefix,
-	struct cop_err *err)
+static int write_of_sums(const struct report *r, const struct file *f, const char *dir,
+	const char *prefix, struct cop_err *err)
 {
 	char *path;
 	int rc;
@@ -237,14 +249,16 @@ static int write_of_sums(const struct report *r, const struct file *f, const cha
 }
 
 /* As write_all. */
-static int write_sums(const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
+static int write_sums(
+	const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
 {
 	int first = 0;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
 		struct cop_err one = {0};
-		int rc = files[i].of_sums && is_wanted(r, files[i].wanted) ?
-			write_of_sums(r, &files[i], dir, prefix, &one) : 0;
+		int rc = files[i].of_sums && is_wanted(r, files[i].wanted)
+				 ? write_of_sums(r, &files[i], dir, prefix, &one)
+				 : 0;
 
 		if (rc && !first) {
 			first = rc;
@@ -259,7 +273,11 @@ int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const cha
 	const char *source, const struct cop_stats *stats, struct cop_err *err)
 {
 	char *root = cop_prof_root_dup(source);
-	struct report r = {.sum = s, .stats = stats, .root = root, .top_n = (uint32_t)s->top_n, .cluster = true};
+	struct report r = {.sum = s,
+		.stats = stats,
+		.root = root,
+		.top_n = (uint32_t)s->top_n,
+		.cluster = true};
 	int rc = root ? 0 : -ENOMEM;
 
 	for (unsigned c = 0; c < CATEGORIES && !rc && r.top_n; c++) {

@@ -51,7 +51,8 @@ static void without_a_job_directory_the_sentence_names_the_option(void **state)
 static void each_level_has_its_files(void **state)
 {
 	struct cop_prof *p = profile(COP_PROF_AGGREGATE, 5);
-	static const char aggregate[] = "nid-01.site-4711-profiling_aggregate.csv nid-01.site-4711-profiling_latency.csv "
+	static const char aggregate[] =
+		"nid-01.site-4711-profiling_aggregate.csv nid-01.site-4711-profiling_latency.csv "
 		"nid-01.site-4711-profiling_operations.csv nid-01.site-4711-profiling_summary.md ";
 
 	(void)state;
@@ -62,17 +63,20 @@ static void each_level_has_its_files(void **state)
 	cop_prof_free(p);
 	p = profile(COP_PROF_TOP, 5);
 	snapshot(p, "top", NULL);
-	check_names("profiling/top", "nid-01.site-4711-top-profiling_aggregate.csv nid-01.site-4711-top-profiling_latency.csv "
+	check_names("profiling/top",
+		"nid-01.site-4711-top-profiling_aggregate.csv nid-01.site-4711-top-profiling_latency.csv "
 		"nid-01.site-4711-top-profiling_operations.csv nid-01.site-4711-top-profiling_summary.md "
 		"nid-01.site-4711-top-profiling_top_paths.csv ");
 	check_names("tables", "none");
 	cop_prof_free(p);
 	p = profile(COP_PROF_FULL, 0);
 	snapshot(p, "", NULL);
-	check_names("profiling/final", "nid-01.site-4711-profiling_aggregate.csv nid-01.site-4711-profiling_first_touch.csv "
+	check_names("profiling/final",
+		"nid-01.site-4711-profiling_aggregate.csv nid-01.site-4711-profiling_first_touch.csv "
 		"nid-01.site-4711-profiling_latency.csv nid-01.site-4711-profiling_operations.csv "
 		"nid-01.site-4711-profiling_summary.md ");
-	check_names("tables/final", "nid-01.site-4711-data_table_cache_event.output "
+	check_names("tables/final",
+		"nid-01.site-4711-data_table_cache_event.output "
 		"nid-01.site-4711-md_table_cache_event.output nid-01.site-4711-md_ttl_cache_event.output "
 		"nid-01.site-4711-tree_table_cache_event.output ");
 	cop_prof_free(p);
@@ -104,13 +108,15 @@ static void a_tag_stays_inside_its_folder(void **state)
 
 static void a_host_cannot_lead_out_of_the_folder(void **state)
 {
-	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE, .job_dir = job, .host = "../../n", .pid = 1};
+	struct cop_prof_conf conf = {
+		.level = COP_PROF_AGGREGATE, .job_dir = job, .host = "../../n", .pid = 1};
 	struct cop_prof *p = cop_prof_new(&conf);
 
 	(void)state;
 	assert_non_null(p);
 	snapshot(p, NULL, NULL);
-	check_names("profiling/final", "_._.._n-1-profiling_aggregate.csv _._.._n-1-profiling_latency.csv "
+	check_names("profiling/final",
+		"_._.._n-1-profiling_aggregate.csv _._.._n-1-profiling_latency.csv "
 		"_._.._n-1-profiling_operations.csv _._.._n-1-profiling_summary.md ");
 	cop_prof_free(p);
 }
@@ -120,7 +126,8 @@ static void fill(struct cop_prof *p)
 	char path[64];
 
 	for (unsigned i = 0; i < 5000; i++)
-		cop_prof_path(p, COP_PROF_METADATA, path, (size_t)snprintf(path, sizeof(path), "some/folder/file-%u", i),
+		cop_prof_path(p, COP_PROF_METADATA, path,
+			(size_t)snprintf(path, sizeof(path), "some/folder/file-%u", i),
 			COP_PROF_MISS);
 }
 
@@ -128,7 +135,8 @@ static void fill(struct cop_prof *p)
 static void check_partial(struct cop_prof *p, int code)
 {
 	struct cop_err err = {0};
-	const char *names = "nid-01.site-4711-data_table_cache_event.output nid-01.site-4711-md_ttl_cache_event.output "
+	const char *names =
+		"nid-01.site-4711-data_table_cache_event.output nid-01.site-4711-md_ttl_cache_event.output "
 		"nid-01.site-4711-tree_table_cache_event.output ";
 
 	assert_int_equal(cop_prof_snapshot(p, NULL, NULL, &err), -code);
@@ -137,7 +145,8 @@ static void check_partial(struct cop_prof *p, int code)
 	check_has(err.text, strerror(code));
 	assert_null(strchr(err.text, '\n'));
 	check_names("tables/final", names);
-	check_names("profiling/final", "nid-01.site-4711-profiling_aggregate.csv nid-01.site-4711-profiling_latency.csv "
+	check_names("profiling/final",
+		"nid-01.site-4711-profiling_aggregate.csv nid-01.site-4711-profiling_latency.csv "
 		"nid-01.site-4711-profiling_operations.csv nid-01.site-4711-profiling_summary.md ");
 }
 
@@ -159,14 +168,15 @@ static void a_file_past_the_size_limit_leaves_no_half_of_it(void **state)
 	cop_prof_free(p);
 }
 
-/* In a namespace of its own, so that no mount stays behind; where that is not allowed, the test above has to do. */
+/* In a namespace of its own, so that no mount stays behind; where that is not allowed, the test
+ * above has to do. */
 static void a_full_disk_leaves_no_half_file_and_a_sentence(void **state)
 {
 	struct cop_prof *p;
 
 	(void)state;
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", job, "tmpfs", 0, "size=64k"))
+		mount("none", job, "tmpfs", 0, "size=64k"))
 		skip();
 	p = profile(COP_PROF_FULL, 0);
 	fill(p);
@@ -177,7 +187,8 @@ static void a_full_disk_leaves_no_half_file_and_a_sentence(void **state)
 
 static void a_job_directory_that_cannot_be_written_is_named(void **state)
 {
-	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE, .job_dir = "/proc/nowhere", .host = "n", .pid = 1};
+	struct cop_prof_conf conf = {
+		.level = COP_PROF_AGGREGATE, .job_dir = "/proc/nowhere", .host = "n", .pid = 1};
 	struct cop_prof *p = cop_prof_new(&conf);
 	struct cop_err err = {0};
 

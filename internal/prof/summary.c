@@ -8,10 +8,13 @@
 
 static const char *mode(const struct cop_prof *p)
 {
-	return p->level == COP_PROF_FULL ? "full-path" : p->level == COP_PROF_TOP ? "top-path" : "aggregate-only";
+	return p->level == COP_PROF_FULL  ? "full-path"
+	       : p->level == COP_PROF_TOP ? "top-path"
+					  : "aggregate-only";
 }
 
-/* Headings, list and tables begin as those of Copper 1.0, which scripts look for; what is ours stands behind. */
+/* Headings, list and tables begin as those of Copper 1.0, which scripts look for; what is ours
+ * stands behind. */
 static void settings(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, "# Copper Profiling Summary\n\n");
@@ -22,15 +25,17 @@ static void settings(const struct report *r, struct cop_buf *out)
 	if (r->tag)
 		cop_buf_printf(out, "- Snapshot tag: `%s`\n", r->tag);
 	cop_buf_printf(out, "- Node: `%s`\n", r->p->stem);
-	cop_buf_str(out, r->p->observe ?
-		"- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n" :
-		"- The kernel answers repeats by itself, so that counts, also those by path, are of first uses; `copper mount --observe` has every "
-		"use counted.\n");
+	cop_buf_str(out,
+		r->p->observe
+			? "- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n"
+			: "- The kernel answers repeats by itself, so that counts, also those by path, are of first uses; `copper mount --observe` has every "
+			  "use counted.\n");
 }
 
 static void operations(const struct report *r, struct cop_buf *out)
 {
-	cop_buf_str(out, "\n## Aggregate Operation Metrics\n\n"
+	cop_buf_str(out,
+		"\n## Aggregate Operation Metrics\n\n"
 		"| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | Avg Latency (us) | Total Latency (s) | "
 		"Errors | p99 (us) | Max (us) |\n"
 		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
@@ -40,12 +45,14 @@ static void operations(const struct report *r, struct cop_buf *out)
 		cop_prof_sum_op(r->sum, op, &s);
 		if (!s.calls)
 			continue;
-		cop_buf_printf(out, "| `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.2f | %" PRIu64 ".%06" PRIu64
-			" | %" PRIu64 " | %.2f | %.2f |\n",
-			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT], s.outcome[COP_PROF_MISS],
-			s.outcome[COP_PROF_NEGATIVE], (double)s.latency_ns / 1e3 / (double)s.calls,
-			s.latency_us / 1000000, s.latency_us % 1000000, s.outcome[COP_PROF_ERROR],
-			(double)s.p99_ns / 1e3, (double)s.max_ns / 1e3);
+		cop_buf_printf(out,
+			"| `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64
+			" | %.2f | %" PRIu64 ".%06" PRIu64 " | %" PRIu64 " | %.2f | %.2f |\n",
+			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT],
+			s.outcome[COP_PROF_MISS], s.outcome[COP_PROF_NEGATIVE],
+			(double)s.latency_ns / 1e3 / (double)s.calls, s.latency_us / 1000000,
+			s.latency_us % 1000000, s.outcome[COP_PROF_ERROR], (double)s.p99_ns / 1e3,
+			(double)s.max_ns / 1e3);
 	}
 }
 
@@ -73,9 +80,12 @@ static void totals(const struct report *r, struct cop_buf *out)
 	cop_buf_str(out, "\n## Derived High-Level Metrics\n\n| Metric | Value |\n|---|---:|\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++)
 		cop_buf_printf(out, "| %s | %" PRIu64 " |\n", rows[i].metric, rows[i].value);
-	cop_buf_printf(out, "| Total measured latency across counted operations (s) | %" PRIu64 ".%06" PRIu64 " |\n",
+	cop_buf_printf(out,
+		"| Total measured latency across counted operations (s) | %" PRIu64 ".%06" PRIu64
+		" |\n",
 		all.latency_us / 1000000, all.latency_us % 1000000);
-	cop_buf_printf(out, "| Requests answered with another error | %" PRIu64 " |\n", all.outcome[COP_PROF_ERROR]);
+	cop_buf_printf(out, "| Requests answered with another error | %" PRIu64 " |\n",
+		all.outcome[COP_PROF_ERROR]);
 }
 
 /* Operations of the storage are not requests of the kernel, and most nodes have none. */
@@ -86,11 +96,14 @@ static void storage(const struct report *r, struct cop_buf *out)
 	if (!r->stats)
 		return;
 	us = cop_stats_get(r->stats, COP_ORIGIN_TIME_US);
-	cop_buf_str(out, "\n## Storage\n\nWhat this node itself asked of the storage, also for other nodes; its time is that of all operations, "
+	cop_buf_str(out,
+		"\n## Storage\n\nWhat this node itself asked of the storage, also for other nodes; its time is that of all operations, "
 		"which run beside each other.\n\n| Metric | Value |\n|---|---:|\n");
-	cop_buf_printf(out, "| Storage operations | %" PRIu64 " |\n| Storage bytes read | %" PRIu64 " |\n| Storage time (s) | %" PRIu64
-		".%06" PRIu64 " |\n", cop_stats_get(r->stats, COP_ORIGIN_OPERATIONS), cop_stats_get(r->stats, COP_ORIGIN_BYTES),
-		us / 1000000, us % 1000000);
+	cop_buf_printf(out,
+		"| Storage operations | %" PRIu64 " |\n| Storage bytes read | %" PRIu64
+		" |\n| Storage time (s) | %" PRIu64 ".%06" PRIu64 " |\n",
+		cop_stats_get(r->stats, COP_ORIGIN_OPERATIONS),
+		cop_stats_get(r->stats, COP_ORIGIN_BYTES), us / 1000000, us % 1000000);
 }
 
 /* What the path files do not say about themselves. */
@@ -98,21 +111,27 @@ static void accuracy(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");
 	if (r->p->top_n)
-		cop_buf_printf(out, "- The %" PRIu32 " paths used most of each category are in `%s`.\n", r->p->top_n,
-			r->top_paths_name);
+		cop_buf_printf(out,
+			"- The %" PRIu32 " paths used most of each category are in `%s`.\n",
+			r->p->top_n, r->top_paths_name);
 	for (unsigned c = 0; c < CATEGORIES; c++) {
 		uint64_t error = r->p->top[c] ? cop_prof_top_error(r->p->top[c]) : 0;
 
 		if (error)
-			cop_buf_printf(out, "- Counts of category `%s` are estimates: none is too high, and none is too low by more "
-				"than %" PRIu64 ".\n", cop_prof_category_name(c), error);
+			cop_buf_printf(out,
+				"- Counts of category `%s` are estimates: none is too high, and none is too low by more "
+				"than %" PRIu64 ".\n",
+				cop_prof_category_name(c), error);
 	}
 	if (r->p->paths && r->p->top_n)
 		cop_buf_str(out, "\n## Full Path Outputs\n\n");
 	if (r->p->paths)
-		cop_buf_str(out, "- Every path is in the `*_cache_event.output` files under `tables`, in the order of first use.\n");
+		cop_buf_str(out,
+			"- Every path is in the `*_cache_event.output` files under `tables`, in the order of first use.\n");
 	if (r->p->paths && cop_prof_paths_dropped(r->p->paths))
-		cop_buf_printf(out, "- The memory for paths was used up: %" PRIu64 " events are missing from the path files.\n",
+		cop_buf_printf(out,
+			"- The memory for paths was used up: %" PRIu64
+			" events are missing from the path files.\n",
 			cop_prof_paths_dropped(r->p->paths));
 }
 
@@ -127,8 +146,10 @@ static int classify(const struct report *r, struct cop_pathclass_totals *total)
 
 			path.len = 0;
 			cop_prof_text_path(&path, r->root, row->path, row->len);
-			rc = path.failed ? -ENOMEM : cop_pathclass_add(total, c == CATEGORY_TTL,
-				path.data ? path.data : "", path.len, row->events);
+			rc = path.failed
+				     ? -ENOMEM
+				     : cop_pathclass_add(total, c == CATEGORY_TTL,
+					       path.data ? path.data : "", path.len, row->events);
 		}
 	cop_buf_free(&path);
 	return rc;
@@ -142,9 +163,11 @@ static int classes(const struct report *r, struct cop_buf *out)
 	if (!rc) {
 		cop_buf_str(out, "\n## Path Class Heuristics\n\n");
 		cop_pathclass_table(out, &total);
-		cop_buf_str(out, "\n## Pruning Guidance\n\n"
+		cop_buf_str(out,
+			"\n## Pruning Guidance\n\n"
 			"Hints drawn from the names above, for a staged clean-up; they prove nothing about what may be deleted.\n\n");
-		cop_pathclass_advice(out, cop_pathclass_seen(&total), r->sum->ttl[COP_PROF_SERVE] > 0);
+		cop_pathclass_advice(
+			out, cop_pathclass_seen(&total), r->sum->ttl[COP_PROF_SERVE] > 0);
 	}
 	cop_pathclass_totals_free(&total);
 	return rc;

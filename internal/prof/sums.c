@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counting operations, and adding up what shards and nodes have counted. The number of calls is not kept: it is the sum of
- * the buckets, so that the two never disagree. */
+/* Counting operations, and adding up what shards and nodes have counted. The number of calls is not
+ * kept: it is the sum of the buckets, so that the two never disagree. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ void cop_prof_raise(_Atomic uint64_t *max, uint64_t value)
 	uint64_t old = atomic_load_explicit(max, RELAXED);
 
 	while (old < value &&
-	       !atomic_compare_exchange_weak_explicit(max, &old, value, RELAXED, RELAXED))
+		!atomic_compare_exchange_weak_explicit(max, &old, value, RELAXED, RELAXED))
 		;
 }
 
@@ -56,11 +56,14 @@ static void take_cell(struct sum_op *into, const struct op_cell *cell)
 	uint64_t max = atomic_load_explicit(&cell->max_ns, RELAXED);
 
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-		into->outcome[o] = cop_prof_add(into->outcome[o], atomic_load_explicit(&cell->outcome[o], RELAXED));
-	into->latency_ns = cop_prof_add(into->latency_ns, atomic_load_explicit(&cell->latency_ns, RELAXED));
+		into->outcome[o] = cop_prof_add(
+			into->outcome[o], atomic_load_explicit(&cell->outcome[o], RELAXED));
+	into->latency_ns =
+		cop_prof_add(into->latency_ns, atomic_load_explicit(&cell->latency_ns, RELAXED));
 	into->max_ns = COP_MAX(into->max_ns, max);
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		into->bucket[i] = cop_prof_add(into->bucket[i], atomic_load_explicit(&cell->bucket[i], RELAXED));
+		into->bucket[i] = cop_prof_add(
+			into->bucket[i], atomic_load_explicit(&cell->bucket[i], RELAXED));
 }
 
 /* Rounded as the files have it. */
@@ -81,7 +84,8 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 		for (unsigned o = 0; o < COP_PROF_OPS; o++)
 			take_cell(&s->op[o], &shard->op[o]);
 		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-			s->ttl[e] = cop_prof_add(s->ttl[e], atomic_load_explicit(&shard->ttl[e], RELAXED));
+			s->ttl[e] = cop_prof_add(
+				s->ttl[e], atomic_load_explicit(&shard->ttl[e], RELAXED));
 	}
 	for (unsigned o = 0; o < COP_PROF_OPS; o++) {
 		s->op[o].latency_us = microseconds(s->op[o].latency_ns);
@@ -103,8 +107,10 @@ static int take_classes(struct cop_prof_sum *s, const struct cop_prof *p)
 		for (size_t i = 0; i < rows.n && !rc; i++) {
 			path.len = 0;
 			cop_prof_text_path(&path, p->root, rows.row[i].path, rows.row[i].len);
-			rc = path.failed ? -ENOMEM : cop_pathclass_add(&s->classes, c == CATEGORY_TTL,
-				path.data ? path.data : "", path.len, rows.row[i].events);
+			rc = path.failed ? -ENOMEM
+					 : cop_pathclass_add(&s->classes, c == CATEGORY_TTL,
+						   path.data ? path.data : "", path.len,
+						   rows.row[i].events);
 		}
 		cop_prof_rows_free(&rows);
 	}
@@ -121,7 +127,8 @@ static int take_top(struct cop_prof_sum *s, const struct cop_prof *p)
 		uint64_t error;
 
 		/* One more than there is room for: its weight is what the others lose. */
-		rc = p->paths ? cop_prof_rows_top(p, c, SKETCH_ROWS + 1, &rows) : cop_prof_top_rows(p->top[c], &rows);
+		rc = p->paths ? cop_prof_rows_top(p, c, SKETCH_ROWS + 1, &rows)
+			      : cop_prof_top_rows(p->top[c], &rows);
 		error = p->paths ? cop_prof_paths_dropped(p->paths) : cop_prof_top_error(p->top[c]);
 		if (!rc)
 			rc = cop_prof_sketch_of(&rows, error, &s->top[c]);
@@ -163,8 +170,8 @@ static void merge_op(struct sum_op *into, const struct sum_op *from)
 }
 
 /* What needs memory, beside the sums that it is going to replace. */
-static int merge_paths(const struct cop_prof_sum *into, const struct cop_prof_sum *from, struct sketch top[CATEGORIES],
-	struct cop_pathclass_totals *classes)
+static int merge_paths(const struct cop_prof_sum *into, const struct cop_prof_sum *from,
+	struct sketch top[CATEGORIES], struct cop_pathclass_totals *classes)
 {
 	int rc = cop_pathclass_merge(classes, &into->classes);
 
@@ -206,7 +213,8 @@ int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
 	return rc;
 }
 
-/* What has one of the other outcomes is not merely done. Counters of other threads may be a moment ahead of each other. */
+/* What has one of the other outcomes is not merely done. Counters of other threads may be a moment
+ * ahead of each other. */
 static void settle_done(struct cop_prof_op_sum *out)
 {
 	uint64_t others = 0;
@@ -220,7 +228,9 @@ void cop_prof_sum_op(const struct cop_prof_sum *s, enum cop_prof_op op, struct c
 {
 	const struct sum_op *from = &s->op[op];
 
-	*out = (struct cop_prof_op_sum){.latency_ns = from->latency_ns, .latency_us = from->latency_us, .max_ns = from->max_ns};
+	*out = (struct cop_prof_op_sum){.latency_ns = from->latency_ns,
+		.latency_us = from->latency_us,
+		.max_ns = from->max_ns};
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
 		out->calls = cop_prof_add(out->calls, from->bucket[i]);
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)

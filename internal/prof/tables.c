@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The raw tables (*.output of copper-formats.5): what happened to each path, in the order of first touch, and how many bytes each
- * holds, in order of name. */
+/* The raw tables (*.output of copper-formats.5): what happened to each path, in the order of first
+ * touch, and how many bytes each holds, in order of name. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,7 +83,8 @@ static int by_name(const void *a, const void *b)
 	return order ? order : x->len < y->len ? -1 : x->len > y->len;
 }
 
-static void write_sizes(const struct report *r, const struct rows *rows, bool files, struct cop_buf *out)
+static void write_sizes(
+	const struct report *r, const struct rows *rows, bool files, struct cop_buf *out)
 {
 	struct cop_buf scratch = {0};
 	uint64_t all = 0, paths = 0, bytes = 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counting anew: what was counted moves, number by number, into a profile of its own, from which it is written. Every number is taken
- * in one atomic step, so each event is in exactly one of the two profiles; those who count meanwhile wait for nothing that they did
- * not wait for before. An operation that ends at this moment may have its outcome in the one and its latency in the other. */
+/* Counting anew: what was counted moves, number by number, into a profile of its own, from which it
+ * is written. Every number is taken in one atomic step, so each event is in exactly one of the two
+ * profiles; those who count meanwhile wait for nothing that they did not wait for before. An
+ * operation that ends at this moment may have its outcome in the one and its latency in the other.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -25,8 +25,8 @@ void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path,
 
 static bool word_byte(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-		c == '-';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-';
 }
 
 char *cop_prof_text_reduce(const char *text, const char *extra, size_t max)

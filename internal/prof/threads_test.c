@@ -48,9 +48,11 @@ static void snapshots_run_while_others_count(void **state)
 		pthread_t counter[3], writer[2];
 
 		for (unsigned i = 0; i < 3; i++)
-			assert_int_equal(cop_thread_start(&counter[i], "count", keep_counting, &c), 0);
+			assert_int_equal(
+				cop_thread_start(&counter[i], "count", keep_counting, &c), 0);
 		for (unsigned i = 0; i < 2; i++)
-			assert_int_equal(cop_thread_start(&writer[i], "snapshot", take_snapshots, &c), 0);
+			assert_int_equal(
+				cop_thread_start(&writer[i], "snapshot", take_snapshots, &c), 0);
 		for (unsigned i = 0; i < 2; i++)
 			pthread_join(writer[i], NULL);
 		c.stop = true;

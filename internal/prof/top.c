@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paths of one category that are used most, in bounded memory: the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, Efficient
- * Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005). m counters; a path that has none takes over the
- * smallest one, value and all. A counter is therefore too high by at most what it took over (error), which is at most
- * N / m after N events, and any path with more than N / m events has a counter.
+/* The paths of one category that are used most, in bounded memory: the Space-Saving algorithm
+ * (Metwally, Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data
+ * Streams, ICDT 2005). m counters; a path that has none takes over the smallest one, value and all.
+ * A counter is therefore too high by at most what it took over (error), which is at most N / m
+ * after N events, and any path with more than N / m events has a counter.
  *
- * Reported is counter - error, the events seen since the path took the counter: never too high, and split into outcomes exactly.
- * Paths are spread over shards by hash; each shard is such a summary for its share of the paths. The smallest counter is the top
- * of a binary heap. */
+ * Reported is counter - error, the events seen since the path took the counter: never too high, and
+ * split into outcomes exactly. Paths are spread over shards by hash; each shard is such a summary
+ * for its share of the paths. The smallest counter is the top of a binary heap. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,8 @@ struct top_summary {
 	uint32_t counters, chains; /* of each shard; chains is a power of two */
 };
 
-/* All shards together have far more than rows are asked for, so that those listed are hardly ever displaced. */
+/* All shards together have far more than rows are asked for, so that those listed are hardly ever
+ * displaced. */
 uint32_t cop_prof_top_counters(uint32_t top_n)
 {
 	return COP_MIN(COP_MAX(top_n, 64u), 4096u);
@@ -128,8 +130,8 @@ static struct counter **chain_of(struct top_summary *t, struct shard *s, uint64_
 	return &s->chain[hash & (t->chains - 1)];
 }
 
-static struct counter *find(struct top_summary *t, struct shard *s, uint64_t hash, const char *path,
-	size_t len)
+static struct counter *find(
+	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
 	struct counter *k = *chain_of(t, s, hash);
 
@@ -177,7 +179,8 @@ static struct counter *fresh(struct shard *s, const char *path, size_t len)
 	return k;
 }
 
-static struct counter *take_over(struct top_summary *t, struct shard *s, const char *path, size_t len)
+static struct counter *take_over(
+	struct top_summary *t, struct shard *s, const char *path, size_t len)
 {
 	struct counter *k = s->heap[0];
 
@@ -189,8 +192,10 @@ static struct counter *take_over(struct top_summary *t, struct shard *s, const c
 	return k;
 }
 
-/* The counter of a path, that it may have taken over just now; NULL without memory. The lock is held. */
-static struct counter *counter_of(struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
+/* The counter of a path, that it may have taken over just now; NULL without memory. The lock is
+ * held. */
+static struct counter *counter_of(
+	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
 	struct counter *k = find(t, s, hash, path, len);
 
@@ -241,7 +246,8 @@ void cop_prof_top_take(struct top_summary *t, struct top_summary *into)
 	}
 }
 
-/* Two summaries in one (Agarwal and others, Mergeable Summaries): a path that both know has the sums, its error included. */
+/* Two summaries in one (Agarwal and others, Mergeable Summaries): a path that both know has the
+ * sums, its error included. */
 static void put_back_one(struct top_summary *t, struct shard *s, const struct counter *taken)
 {
 	struct counter *k;

@@ -81,8 +81,8 @@ static void feed(struct top_summary *t, uint64_t exact[KEYS], unsigned events)
 	}
 }
 
-static void check_shard_guarantee(struct top_summary *t, const uint64_t exact[KEYS], uint32_t counters,
-	const struct rows *rows)
+static void check_shard_guarantee(struct top_summary *t, const uint64_t exact[KEYS],
+	uint32_t counters, const struct rows *rows)
 {
 	uint64_t total[TOP_SHARDS] = {0}, worst = 0;
 	bool listed[KEYS] = {false};
@@ -120,7 +120,8 @@ static void counts_are_never_too_high_and_too_low_by_at_most_the_stated_error(vo
 			uint64_t want = exact[key_of(&rows.row[i])];
 			const uint64_t *n = rows.row[i].count;
 
-			assert_true(rows.row[i].events <= want && want - rows.row[i].events <= error);
+			assert_true(
+				rows.row[i].events <= want && want - rows.row[i].events <= error);
 			assert_int_equal(n[0] + n[1] + n[2], rows.row[i].events);
 		}
 		check_shard_guarantee(t, exact, counters[c], &rows);

@@ -43,27 +43,26 @@ static const char golden_operations[] =
 	"init,1,0,0,0,0.00,0.000000\n"
 	"mkdir,1,0,0,1,0.00,0.000000\n";
 
-static const char golden_aggregate[] =
-	"metric,value\n"
-	"total_counted_fuse_operations,8\n"
-	"total_cache_hits,3\n"
-	"total_cache_misses,1\n"
-	"total_negative_results,2\n"
-	"estimated_cache_served_operations_saved_by_copper,3\n"
-	"metadata_enoent_ttl_stores,1\n"
-	"metadata_enoent_ttl_serves,2\n"
-	"metadata_enoent_ttl_expires,1\n"
-	"metadata_enoent_ttl_clears_on_success_or_non_enoent,1\n"
-	"estimated_repeated_metadata_lookups_avoided_by_ttl,2\n"
-	"total_measured_latency_seconds,0.002010\n";
+static const char golden_aggregate[] = "metric,value\n"
+				       "total_counted_fuse_operations,8\n"
+				       "total_cache_hits,3\n"
+				       "total_cache_misses,1\n"
+				       "total_negative_results,2\n"
+				       "estimated_cache_served_operations_saved_by_copper,3\n"
+				       "metadata_enoent_ttl_stores,1\n"
+				       "metadata_enoent_ttl_serves,2\n"
+				       "metadata_enoent_ttl_expires,1\n"
+				       "metadata_enoent_ttl_clears_on_success_or_non_enoent,1\n"
+				       "estimated_repeated_metadata_lookups_avoided_by_ttl,2\n"
+				       "total_measured_latency_seconds,0.002010\n";
 
-/* 10,000 lies in the bucket from 9,984 that is 256 wide; 2,000,000 is the maximum, which its bucket's middle is above. */
-static const char golden_latency[] =
-	"operation,count,p50_us,p90_us,p99_us,p999_us,max_us\n"
-	"lookup,4,0.05,0.06,0.06,0.06,0.06\n"
-	"read,2,10.11,2000.00,2000.00,2000.00,2000.00\n"
-	"init,1,0.00,0.00,0.00,0.00,0.00\n"
-	"mkdir,1,0.00,0.00,0.00,0.00,0.00\n";
+/* 10,000 lies in the bucket from 9,984 that is 256 wide; 2,000,000 is the maximum, which its
+ * bucket's middle is above. */
+static const char golden_latency[] = "operation,count,p50_us,p90_us,p99_us,p999_us,max_us\n"
+				     "lookup,4,0.05,0.06,0.06,0.06,0.06\n"
+				     "read,2,10.11,2000.00,2000.00,2000.00,2000.00\n"
+				     "init,1,0.00,0.00,0.00,0.00,0.00\n"
+				     "mkdir,1,0.00,0.00,0.00,0.00,0.00\n";
 
 static const char golden_top[] =
 	"category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,ttl_clears\n"
@@ -89,15 +88,14 @@ static const char golden_ttl[] =
 	"/soft/bin/pyvenv.cfg {\nstores: 0,\nserves: 0,\nexpires: 0,\nclears: 1\n}\n"
 	"}\n";
 
-static const char golden_touch[] =
-	"order,table,path,ranges\n"
-	"0,source,\"/soft\",\n"
-	"1,metadata,\"/soft/lib/libz.so\",\n"
-	"2,metadata,\"/soft\",\n"
-	"3,metadata,\"/soft/denied\",\n"
-	"4,metadata,\"/soft/say \"\"hi\"\",\nback\\slash \xff\",\n"
-	"5,data,\"/soft/lib/libz.so\",0-4096\n"
-	"6,tree,\"/soft/lib\",\n";
+static const char golden_touch[] = "order,table,path,ranges\n"
+				   "0,source,\"/soft\",\n"
+				   "1,metadata,\"/soft/lib/libz.so\",\n"
+				   "2,metadata,\"/soft\",\n"
+				   "3,metadata,\"/soft/denied\",\n"
+				   "4,metadata,\"/soft/say \"\"hi\"\",\nback\\slash \xff\",\n"
+				   "5,data,\"/soft/lib/libz.so\",0-4096\n"
+				   "6,tree,\"/soft/lib\",\n";
 
 static void the_files_of_a_small_story_are_these(void **state)
 {
@@ -140,7 +138,8 @@ static void a_node_without_events_writes_headers(void **state)
 	snapshot(p, NULL, NULL);
 	check_file("profiling/final/nid-01.site-4711-profiling_operations.csv",
 		"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n");
-	check_file("tables/final/nid-01.site-4711-md_table_cache_event.output", "md_cache_event_table {\n}\n");
+	check_file("tables/final/nid-01.site-4711-md_table_cache_event.output",
+		"md_cache_event_table {\n}\n");
 	summary = read_job("profiling/final/nid-01.site-4711-profiling_summary.md");
 	assert_null(strstr(summary, "## Path Class Heuristics"));
 	free(summary);
@@ -156,10 +155,12 @@ static void the_summary_tells_a_person_what_happened(void **state)
 	play(p);
 	snapshot(p, "pre-destroy", NULL);
 	text = read_job("profiling/pre-destroy/nid-01.site-4711-pre-destroy-profiling_summary.md");
-	check_has(text, "- Profiling mode: `top-path`\n- Metadata ENOENT TTL (ms): `2000`\n- Top-path limit: `20`\n"
+	check_has(text,
+		"- Profiling mode: `top-path`\n- Metadata ENOENT TTL (ms): `2000`\n- Top-path limit: `20`\n"
 		"- Full path outputs enabled: `no`\n- Snapshot tag: `pre-destroy`\n- Node: `nid-01.site-4711`\n");
 	check_has(text, "are of first uses; `copper mount --observe` has every use counted.\n");
-	check_has(text, "## Aggregate Operation Metrics\n\n| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | "
+	check_has(text,
+		"## Aggregate Operation Metrics\n\n| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | "
 		"Avg Latency (us) | Total Latency (s) | Errors | p99 (us) | Max (us) |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
 	check_has(text, "| `lookup` | 4 | 2 | 0 | 1 | 0.05 | 0.000000 | 1 | 0.06 | 0.06 |\n");
 	check_has(text, "## Derived High-Level Metrics\n\n| Metric | Value |\n|---|---:|\n");
@@ -168,10 +169,10 @@ static void the_summary_tells_a_person_what_happened(void **state)
 	check_has(text, "| Total measured latency across counted operations (s) | 0.002010 |\n");
 	check_has(text, "`nid-01.site-4711-pre-destroy-profiling_top_paths.csv`");
 	check_has(text, "| Path Class | Entries | Total Events | Example |\n|---|---:|---:|---|\n"
-		"| `missing_shared_library_probe` | 1 | 4 | `/soft/lib/libq.so` |\n"
-		"| `shared_library` | 2 | 3 | `/soft/lib/libz.so` |\n"
-		"| `environment_prefix` | 3 | 3 | `/soft` |\n"
-		"| `virtual_env_probe` | 1 | 1 | `/soft/bin/pyvenv.cfg` |\n");
+			"| `missing_shared_library_probe` | 1 | 4 | `/soft/lib/libq.so` |\n"
+			"| `shared_library` | 2 | 3 | `/soft/lib/libz.so` |\n"
+			"| `environment_prefix` | 3 | 3 | `/soft` |\n"
+			"| `virtual_env_probe` | 1 | 1 | `/soft/bin/pyvenv.cfg` |\n");
 	check_has(text, "LD_LIBRARY_PATH");
 	assert_null(strstr(text, "Torch"));
 	assert_null(strstr(text, "Storage"));
@@ -182,7 +183,8 @@ static void the_summary_tells_a_person_what_happened(void **state)
 
 static void the_summary_states_estimates_and_what_was_dropped(void **state)
 {
-	struct cop_prof_conf conf = {.level = COP_PROF_FULL, .job_dir = job, .host = "n", .pid = 1, .max_path_bytes = 1};
+	struct cop_prof_conf conf = {
+		.level = COP_PROF_FULL, .job_dir = job, .host = "n", .pid = 1, .max_path_bytes = 1};
 	struct cop_prof *p = cop_prof_new(&conf);
 	char path[32], *text;
 
@@ -197,10 +199,12 @@ static void the_summary_states_estimates_and_what_was_dropped(void **state)
 	cop_prof_free(p);
 	p = profile(COP_PROF_TOP, 1);
 	for (unsigned i = 0; i < 40000; i++)
-		cop_prof_path(p, COP_PROF_DATA, path, (size_t)snprintf(path, sizeof(path), "f%u", i), COP_PROF_MISS);
+		cop_prof_path(p, COP_PROF_DATA, path,
+			(size_t)snprintf(path, sizeof(path), "f%u", i), COP_PROF_MISS);
 	snapshot(p, NULL, NULL);
 	text = read_job("profiling/final/nid-01.site-4711-profiling_summary.md");
-	check_has(text, "Counts of category `data` are estimates: none is too high, and none is too low by more than ");
+	check_has(text,
+		"Counts of category `data` are estimates: none is too high, and none is too low by more than ");
 	assert_null(strstr(text, "category `tree`"));
 	free(text);
 	cop_prof_free(p);
@@ -208,7 +212,11 @@ static void the_summary_states_estimates_and_what_was_dropped(void **state)
 
 static void the_final_summary_has_no_tag_and_says_whether_all_is_seen(void **state)
 {
-	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE, .job_dir = job, .host = "n", .pid = 1, .observe = true};
+	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE,
+		.job_dir = job,
+		.host = "n",
+		.pid = 1,
+		.observe = true};
 	struct cop_prof *p = cop_prof_new(&conf);
 	char *text;
 
@@ -216,9 +224,12 @@ static void the_final_summary_has_no_tag_and_says_whether_all_is_seen(void **sta
 	assert_non_null(p);
 	snapshot(p, NULL, NULL);
 	text = read_job("profiling/final/n-1-profiling_summary.md");
-	assert_ptr_equal(strstr(text, "# Copper Profiling Summary\n\n- Profiling mode: `aggregate-only`\n"), text);
+	assert_ptr_equal(
+		strstr(text, "# Copper Profiling Summary\n\n- Profiling mode: `aggregate-only`\n"),
+		text);
 	assert_null(strstr(text, "Snapshot tag"));
-	check_has(text, "- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n");
+	check_has(text,
+		"- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n");
 	free(text);
 	cop_prof_free(p);
 }
@@ -226,7 +237,11 @@ static void the_final_summary_has_no_tag_and_says_whether_all_is_seen(void **sta
 static void the_part_of_the_storage_is_in_the_sums_and_in_the_summary(void **state)
 {
 	static struct cop_stats stats;
-	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE, .job_dir = job, .host = "n", .pid = 1, .stats = &stats};
+	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE,
+		.job_dir = job,
+		.host = "n",
+		.pid = 1,
+		.stats = &stats};
 	struct cop_prof *p = cop_prof_new(&conf);
 	char *text;
 
@@ -237,10 +252,12 @@ static void the_part_of_the_storage_is_in_the_sums_and_in_the_summary(void **sta
 	cop_stats_add(&stats, COP_ORIGIN_TIME_US, 3000007);
 	snapshot(p, NULL, NULL);
 	text = read_job("profiling/final/n-1-profiling_aggregate.csv");
-	check_has(text, "total_measured_latency_seconds,0.000000\nstorage_operations,12\nstorage_bytes,4096\nstorage_time_seconds,3.000007\n");
+	check_has(text,
+		"total_measured_latency_seconds,0.000000\nstorage_operations,12\nstorage_bytes,4096\nstorage_time_seconds,3.000007\n");
 	free(text);
 	text = read_job("profiling/final/n-1-profiling_summary.md");
-	check_has(text, "| Storage operations | 12 |\n| Storage bytes read | 4096 |\n| Storage time (s) | 3.000007 |\n");
+	check_has(text,
+		"| Storage operations | 12 |\n| Storage bytes read | 4096 |\n| Storage time (s) | 3.000007 |\n");
 	free(text);
 	cop_prof_free(p);
 }
@@ -248,7 +265,11 @@ static void the_part_of_the_storage_is_in_the_sums_and_in_the_summary(void **sta
 static void fabric_rows_are_the_counters_of_fabric_and_origin(void **state)
 {
 	static struct cop_stats stats;
-	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE, .job_dir = job, .host = "n", .pid = 1, .stats = &stats};
+	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE,
+		.job_dir = job,
+		.host = "n",
+		.pid = 1,
+		.stats = &stats};
 	struct cop_prof *p = cop_prof_new(&conf);
 	char *text;
 
@@ -280,7 +301,8 @@ static void three_objects(void *ctx, enum cop_prof_table table, cop_prof_emit *e
 	emit(arg, "b\n", 2, 7);
 }
 
-static const char golden_sizes[] = "/soft/a: 1000\n/soft/b\\n: 12\nTotal bytes: 1012\ntotal number of files: 2\n";
+static const char golden_sizes[] =
+	"/soft/a: 1000\n/soft/b\\n: 12\nTotal bytes: 1012\ntotal number of files: 2\n";
 
 static void sizes_of_one_path_are_added_up(void **state)
 {
@@ -297,11 +319,13 @@ static void sizes_of_one_path_are_added_up(void **state)
 	sizes.asked = false;
 	snapshot(p, NULL, &sizes);
 	check_file("tables/final/nid-01.site-4711-data_cache_size.txt", golden_sizes);
-	check_names("tables/final", "nid-01.site-4711-data_cache_size.txt nid-01.site-4711-md_cache_size.txt nid-01.site-4711-tree_cache_size.txt ");
+	check_names("tables/final",
+		"nid-01.site-4711-data_cache_size.txt nid-01.site-4711-md_cache_size.txt nid-01.site-4711-tree_cache_size.txt ");
 	cop_prof_free(p);
 	assert_int_equal(cop_prof_write_sizes(job, "", "/soft", &sizes, NULL), 0);
 	check_file("data_cache_size.output", golden_sizes);
-	check_names("", "data_cache_size.output md_cache_size.output profiling tables tree_cache_size.output ");
+	check_names("",
+		"data_cache_size.output md_cache_size.output profiling tables tree_cache_size.output ");
 }
 
 int main(void)

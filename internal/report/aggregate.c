@@ -25,19 +25,23 @@ static bool is_directory(const char *path)
 }
 
 /* Where files are read and written. */
-static int choose_directories(const char *job_dir, const char *output_dir, struct cop_report_aggregated *out, struct cop_err *err)
+static int choose_directories(const char *job_dir, const char *output_dir,
+	struct cop_report_aggregated *out, struct cop_err *err)
 {
 	char *job = out->job = realpath(job_dir, NULL);
 	int rc = 0;
 
 	if (!job)
-		return cop_err_set(err, errno, "cannot read the job directory %s: %s", job_dir, strerror(errno));
+		return cop_err_set(err, errno, "cannot read the job directory %s: %s", job_dir,
+			strerror(errno));
 	if (!is_directory(job))
-		rc = cop_err_set(err, ENOTDIR, "%s is not a directory: name the job directory that was given to copper mount -d",
+		rc = cop_err_set(err, ENOTDIR,
+			"%s is not a directory: name the job directory that was given to copper mount -d",
 			job_dir);
 	else if (asprintf(&out->input, "%s/profiling/final", job) < 0)
 		out->input = NULL;
-	else if (asprintf(&out->output, output_dir ? "%s" : "%s/profiling/cluster", output_dir ? output_dir : job) < 0)
+	else if (asprintf(&out->output, output_dir ? "%s" : "%s/profiling/cluster",
+			 output_dir ? output_dir : job) < 0)
 		out->output = NULL;
 	if (!rc && (!out->input || !out->output))
 		rc = no_memory(err);
@@ -71,24 +75,31 @@ static uint64_t ranks_there(const char *output, const char *prefix)
 	return ranks;
 }
 
-/* The job may have summed itself up when it was stopped, and kept few files of its ranks, or none. */
-static void say_what_is_there(const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
+/* The job may have summed itself up when it was stopped, and kept few files of its ranks, or none.
+ */
+static void say_what_is_there(
+	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
 {
 	uint64_t ranks = ranks_there(a->output, prefix);
 
 	if (ranks)
-		cop_buf_printf(text, "\n  but %s/%s-profiling_aggregate.csv, -profiling_operations.csv and -profiling_summary.md are there: sums over "
-			"%" PRIu64 " ranks, as the job wrote them when it stopped, or an earlier copper aggregate", a->output, prefix, ranks);
+		cop_buf_printf(text,
+			"\n  but %s/%s-profiling_aggregate.csv, -profiling_operations.csv and -profiling_summary.md are there: sums over "
+			"%" PRIu64
+			" ranks, as the job wrote them when it stopped, or an earlier copper aggregate",
+			a->output, prefix, ranks);
 }
 
-static int nothing_found(const struct cop_report_aggregated *a, const char *prefix, bool useless, struct cop_err *err)
+static int nothing_found(const struct cop_report_aggregated *a, const char *prefix, bool useless,
+	struct cop_err *err)
 {
 	struct cop_buf text = {0};
 
 	cop_buf_printf(&text, "failed to find profiling csv files under: %s\n", a->input);
-	cop_buf_str(&text, useless ? "  none of those that are there is of use: a full disk, or files that are not Copper's" :
-		"  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
-		"stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
+	cop_buf_str(&text,
+		useless ? "  none of those that are there is of use: a full disk, or files that are not Copper's"
+			: "  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
+			  "stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 	say_what_is_there(a, prefix, &text);
 	cop_report_name_snapshots(a->job, "profiling", "copper aggregate", &text);
 	cop_err_set(err, useless ? ENODATA : ENOENT, "%s", text.data ? text.data : "no memory");
@@ -97,14 +108,18 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 }
 
 /* Sums over part of a job must not replace those over all of it. */
-static int check_there(const struct cop_report_aggregated *a, const char *prefix, struct cop_err *err)
+static int check_there(
+	const struct cop_report_aggregated *a, const char *prefix, struct cop_err *err)
 {
 	uint64_t there = ranks_there(a->output, prefix), found = a->files[COP_REPORT_AGGREGATE];
 
 	if (there <= found)
 		return 0;
-	return cop_err_set(err, EEXIST, "%s/%s-profiling_aggregate.csv sums up %" PRIu64 " ranks, and files of %" PRIu64 " were found: it is left as "
-		"it is; give another PREFIX, or remove it", a->output, prefix, there, found);
+	return cop_err_set(err, EEXIST,
+		"%s/%s-profiling_aggregate.csv sums up %" PRIu64 " ranks, and files of %" PRIu64
+		" were found: it is left as "
+		"it is; give another PREFIX, or remove it",
+		a->output, prefix, there, found);
 }
 
 /* The list of hosts that the job left. */
@@ -125,15 +140,21 @@ static int load_nodes(const char *input, struct nodes *n)
 void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out)
 {
 	if (a->missing)
-		cop_buf_printf(out, "%" PRIu64 " of the %" PRIu64 " nodes of the job left no file at all, and the sums are without them: %s", a->missing, a->nodes,
-			a->missing_named.data ? a->missing_named.data : "");
+		cop_buf_printf(out,
+			"%" PRIu64 " of the %" PRIu64
+			" nodes of the job left no file at all, and the sums are without them: %s",
+			a->missing, a->nodes, a->missing_named.data ? a->missing_named.data : "");
 }
 
 void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out)
 {
 	if (a->nodes && a->found > a->nodes)
-		cop_buf_printf(out, "%" PRIu64 " ranks left files in this job directory, and its last run had %" PRIu64 ": several runs, or nodes that were "
-			"started again, are added up", a->found, a->nodes);
+		cop_buf_printf(out,
+			"%" PRIu64
+			" ranks left files in this job directory, and its last run had %" PRIu64
+			": several runs, or nodes that were "
+			"started again, are added up",
+			a->found, a->nodes);
 }
 
 static void list_lines(const struct cop_buf *text, struct cop_buf *out)
@@ -161,19 +182,25 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	cop_buf_free(&missing);
 	cop_buf_free(&mixed);
 	if (a->doubts) {
-		cop_buf_printf(out, "- Files with values that are not taken as they stand: %" PRIu64 "\n", a->doubts);
+		cop_buf_printf(out,
+			"- Files with values that are not taken as they stand: %" PRIu64 "\n",
+			a->doubts);
 		list_lines(&a->doubted, out);
 	}
 	if (!a->faults)
 		return;
-	cop_buf_printf(out, "- Files used: %" PRIu64 " of aggregates, %" PRIu64 " of operations, %" PRIu64 " of top paths\n",
-		a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS], a->files[COP_REPORT_TOP_PATHS]);
+	cop_buf_printf(out,
+		"- Files used: %" PRIu64 " of aggregates, %" PRIu64 " of operations, %" PRIu64
+		" of top paths\n",
+		a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS],
+		a->files[COP_REPORT_TOP_PATHS]);
 	cop_buf_printf(out, "- Files missing or of no use: %" PRIu64 "\n", a->faults);
 	list_lines(&a->named, out);
 }
 
 /* tables/final, or the job directory itself, as with the files of the ranks. */
-static int cover(const struct cop_report_aggregate *what, const struct pathset *top, struct cop_buf *out, struct cop_err *err)
+static int cover(const struct cop_report_aggregate *what, const struct pathset *top,
+	struct cop_buf *out, struct cop_err *err)
 {
 	char *tables;
 	int rc;
@@ -195,11 +222,12 @@ static void name_other_place(int rc, struct cop_err *err)
 	size_t len = strlen(err->text);
 
 	if (rc == -EACCES || rc == -EPERM || rc == -EROFS)
-		snprintf(err->text + len, sizeof(err->text) - len, "; --output-dir names another place");
+		snprintf(err->text + len, sizeof(err->text) - len,
+			"; --output-dir names another place");
 }
 
-static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out, const struct pathset *top,
-	struct cop_err *err)
+static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
+	const struct pathset *top, struct cop_err *err)
 {
 	struct cop_buf head = {0}, coverage = {0};
 	struct cop_err why = {0};
@@ -209,7 +237,8 @@ static int write_all(const struct cop_report_aggregate *what, struct cop_report_
 	if (!rc && (head.failed || coverage.failed))
 		rc = no_memory(err);
 	if (!rc) {
-		rc = cop_report_cluster_write_noted(out->cluster, out->output, what->prefix, out->input, head.data, coverage.data, &why);
+		rc = cop_report_cluster_write_noted(out->cluster, out->output, what->prefix,
+			out->input, head.data, coverage.data, &why);
 		name_other_place(rc, &why);
 		if (rc && err)
 			*err = why;
@@ -233,7 +262,8 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 		rc = choose_directories(what->job_dir, what->output_dir, out, err);
 	if (rc)
 		return rc;
-	rc = load_nodes(out->input, &nodes) ? no_memory(err) : cop_report_read_ranks(out->input, what, &ranks, err);
+	rc = load_nodes(out->input, &nodes) ? no_memory(err)
+					    : cop_report_read_ranks(out->input, what, &ranks, err);
 	if (!rc) {
 		memcpy(out->files, ranks.files, sizeof(out->files));
 		out->faults = ranks.faults.count;

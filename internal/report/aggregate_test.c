@@ -14,8 +14,10 @@
 
 #include "report/report_priv.h"
 
-#define OPERATIONS "operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n"
-#define TOP "category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,ttl_clears\n"
+#define OPERATIONS                                                                                 \
+	"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n"
+#define TOP                                                                                        \
+	"category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,ttl_clears\n"
 
 static char dir[64];
 static struct cop_report_aggregated got;
@@ -50,7 +52,8 @@ static int aggregate(const char *prefix)
 {
 	cop_report_aggregated_free(&got);
 	err = (struct cop_err){0};
-	return cop_report_aggregate(&(struct cop_report_aggregate){.job_dir = dir, .prefix = prefix}, &got, &err);
+	return cop_report_aggregate(
+		&(struct cop_report_aggregate){.job_dir = dir, .prefix = prefix}, &got, &err);
 }
 
 static void put(const char *name, const char *text)
@@ -102,7 +105,8 @@ static void what_the_job_wrote_itself_is_pointed_at(void **state)
 {
 	(void)state;
 	run_in_dir("mkdir -p profiling/cluster profiling/final");
-	put("profiling/cluster/cluster-profiling_aggregate.csv", "metric,value\nranks_with_aggregate_files,64\nhits,1\n");
+	put("profiling/cluster/cluster-profiling_aggregate.csv",
+		"metric,value\nranks_with_aggregate_files,64\nhits,1\n");
 	assert_int_equal(aggregate("cluster"), -ENOENT);
 	assert_non_null(strstr(err.text, "sums over 64 ranks"));
 }
@@ -111,7 +115,8 @@ static void sums_over_more_ranks_are_not_replaced(void **state)
 {
 	(void)state;
 	run_in_dir("mkdir -p profiling/cluster");
-	put("profiling/cluster/cluster-profiling_aggregate.csv", "metric,value\nranks_with_aggregate_files,2\nhits,1\n");
+	put("profiling/cluster/cluster-profiling_aggregate.csv",
+		"metric,value\nranks_with_aggregate_files,2\nhits,1\n");
 	put_rank(1, "");
 	assert_int_equal(aggregate("cluster"), -EEXIST);
 	assert_non_null(strstr(err.text, "2 ranks, and files of 1 were found"));
@@ -174,7 +179,8 @@ static void the_folder_of_a_snapshot_counts_each_rank_once(void **state)
 	put_tagged("profiling/pre-reset", "n-1-6-pre-reset", 4);
 	put_tagged("profiling/pre-reset", "n-1-7-pre-destroy", 5);
 	assert_int_equal(aggregate("cluster"), -ENOENT);
-	assert_non_null(strstr(err.text, "there is a snapshot from while it ran: copper aggregate /tmp/"));
+	assert_non_null(
+		strstr(err.text, "there is a snapshot from while it ran: copper aggregate /tmp/"));
 	assert_non_null(strstr(err.text, "/profiling/pre-reset"));
 	assert_int_equal(aggregate_below("profiling/pre-reset"), 0);
 	assert_int_equal(metric("hits"), 7);
@@ -199,9 +205,11 @@ static void several_runs_in_one_directory_are_noticed(void **state)
 	put_tagged("profiling/final", "n2-6", 1);
 	assert_int_equal(aggregate("cluster"), 0);
 	cop_report_aggregated_mixed(&got, &text);
-	assert_non_null(strstr(text.data, "3 ranks left files in this job directory, and its last run had 2: "));
+	assert_non_null(strstr(
+		text.data, "3 ranks left files in this job directory, and its last run had 2: "));
 	assert_int_equal(metric("hits"), 3);
-	run_in_dir("grep -q '^- 3 ranks left files' profiling/cluster/cluster-profiling_summary.md");
+	run_in_dir(
+		"grep -q '^- 3 ranks left files' profiling/cluster/cluster-profiling_summary.md");
 	cop_buf_free(&text);
 	run_in_dir("rm logs/node_file.txt");
 	assert_int_equal(aggregate("cluster"), 0);
@@ -220,8 +228,10 @@ static void a_node_that_left_nothing_is_named(void **state)
 	put("logs/node_file.txt", "n1\nn2\nn3\n");
 	assert_int_equal(aggregate("cluster"), 0);
 	cop_report_aggregated_missing(&got, &text);
-	assert_string_equal(text.data, "1 of the 3 nodes of the job left no file at all, and the sums are without them: n2");
-	run_in_dir("grep -q '^- 1 of the 3 nodes of the job left no file at all, .*: n2$' profiling/cluster/cluster-profiling_summary.md");
+	assert_string_equal(text.data,
+		"1 of the 3 nodes of the job left no file at all, and the sums are without them: n2");
+	run_in_dir(
+		"grep -q '^- 1 of the 3 nodes of the job left no file at all, .*: n2$' profiling/cluster/cluster-profiling_summary.md");
 	cop_report_aggregated_json(&got, "cluster", &json);
 	assert_non_null(strstr(json.data, "},\"missing_nodes\":1,\"missing\":\"n2\"}\n"));
 	cop_buf_free(&json);
@@ -238,7 +248,8 @@ static void files_that_are_no_files_do_not_stop_it(void **state)
 	(void)state;
 	alarm(30);
 	put_rank(1, "");
-	run_in_dir("mkfifo a-1-profiling_aggregate.csv; ln -s /dev/zero b-1-profiling_operations.csv; mkdir c-1-profiling_top_paths.csv; "
+	run_in_dir(
+		"mkfifo a-1-profiling_aggregate.csv; ln -s /dev/zero b-1-profiling_operations.csv; mkdir c-1-profiling_top_paths.csv; "
 		"ln -s nowhere d-1-profiling_aggregate.csv; truncate -s 2T e-1-profiling_aggregate.csv");
 	assert_int_equal(aggregate("cluster"), 0);
 	assert_int_equal(got.files[COP_REPORT_AGGREGATE], 1);
@@ -306,11 +317,14 @@ static void a_table_and_json_show_the_sums(void **state)
 	assert_int_equal(aggregate("cluster"), 0);
 	cop_report_aggregated_table(&got, &text);
 	assert_null(strchr(text.data, '\x1b'));
-	assert_non_null(strstr(text.data, "\nlookup                          1            1          0          0       1.00        0.000\n"));
-	assert_non_null(strstr(text.data, "\ntotal                           5            4          1          0       2.20        0.000\n"));
+	assert_non_null(strstr(text.data,
+		"\nlookup                          1            1          0          0       1.00        0.000\n"));
+	assert_non_null(strstr(text.data,
+		"\ntotal                           5            4          1          0       2.20        0.000\n"));
 	cop_buf_free(&text);
 	cop_report_aggregated_json(&got, "cluster", &text);
-	assert_non_null(strstr(text.data, "\"ranks\":1,\"files\":{\"aggregate\":1,\"operations\":2,\"top_paths\":1},\"unusable\":2,\"doubtful\":0,\"found\":2,\"job_nodes\":0,"
+	assert_non_null(strstr(text.data,
+		"\"ranks\":1,\"files\":{\"aggregate\":1,\"operations\":2,\"top_paths\":1},\"unusable\":2,\"doubtful\":0,\"found\":2,\"job_nodes\":0,"
 		"\"metrics\":{\"hits\":1,\"seconds\":0.000001},\"operations\":{\"a\\u001b[31m\":{\"total_calls\":4,\"cache_hits\":3,"
 		"\"cache_misses\":1,\"negative_results\":0,\"avg_latency_us\":2.50,\"total_latency_s\":0.000010},"));
 	cop_buf_free(&text);

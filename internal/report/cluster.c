@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums by name. All of them stop at 2^64-1 and latencies are whole microseconds, so that neither the order in which ranks are added
- * nor how they were grouped before can be told from the result. */
+/* Sums by name. All of them stop at 2^64-1 and latencies are whole microseconds, so that neither
+ * the order in which ranks are added nor how they were grouped before can be told from the result.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,15 +126,17 @@ int cop_report_cluster_metric(struct cop_report_cluster *c, const char *name, co
 	return rc ? rc : cut;
 }
 
-int cop_report_cluster_op(struct cop_report_cluster *c, const char *name, const struct cop_report_op *op)
+int cop_report_cluster_op(
+	struct cop_report_cluster *c, const char *name, const struct cop_report_op *op)
 {
-	return cop_report_cluster_row(&c->ops, &(struct row){.name = (char *)name,
-		.count = {op->calls, op->hits, op->misses, op->negatives},
-		.sum = cop_report_number_of_double(op->latency_s)});
+	return cop_report_cluster_row(
+		&c->ops, &(struct row){.name = (char *)name,
+				 .count = {op->calls, op->hits, op->misses, op->negatives},
+				 .sum = cop_report_number_of_double(op->latency_s)});
 }
 
-int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, const char *path, size_t len,
-	const uint64_t counts[COP_REPORT_TOP_COUNTS])
+int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, const char *path,
+	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS])
 {
 	bool absence = strcmp(category, "metadata_ttl") == 0;
 	int rc = cop_pathclass_add(&c->classes, absence, path, len, counts[COP_REPORT_TOP_EVENTS]);
@@ -142,8 +145,8 @@ int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, c
 	return rc;
 }
 
-int cop_report_cluster_classes(struct cop_report_cluster *c, const struct cop_pathclass_totals *rows,
-	bool absences_served)
+int cop_report_cluster_classes(
+	struct cop_report_cluster *c, const struct cop_pathclass_totals *rows, bool absences_served)
 {
 	c->absences_served |= absences_served;
 	return cop_pathclass_merge(&c->classes, rows);

@@ -50,7 +50,7 @@ static void check(const char *name, const char *want)
 	free(got);
 }
 
-static struct cop_report_cluster *new(void)
+static struct cop_report_cluster *new (void)
 {
 	struct cop_report_cluster *c = cop_report_cluster_new();
 
@@ -62,20 +62,22 @@ static void write_in_dir(const struct cop_report_cluster *c, const char *prefix)
 {
 	struct cop_err err = {0};
 
-	assert_int_equal(cop_report_cluster_write(c, dir, prefix, "/job/profiling/final", NULL, &err), 0);
+	assert_int_equal(
+		cop_report_cluster_write(c, dir, prefix, "/job/profiling/final", NULL, &err), 0);
 	assert_int_equal(err.code, 0);
 }
 
 static void an_empty_cluster_has_headers_only(void **state)
 {
-	struct cop_report_cluster *c = new();
+	struct cop_report_cluster *c = new ();
 
 	(void)state;
 	write_in_dir(c, "x");
 	check("x-profiling_aggregate.csv", "metric,value\nranks_with_aggregate_files,0\n");
 	check("x-profiling_operations.csv",
 		"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n");
-	check("x-profiling_summary.md", "# Cluster Profiling Summary\n\n"
+	check("x-profiling_summary.md",
+		"# Cluster Profiling Summary\n\n"
 		"- Input directory: `/job/profiling/final`\n- Rank summaries aggregated: `0`\n\n"
 		"## Aggregate Metrics\n\n| Metric | Value |\n|---|---:|\n| Ranks with aggregate files | 0 |\n\n"
 		"## Operation Totals\n\n"
@@ -86,8 +88,9 @@ static void an_empty_cluster_has_headers_only(void **state)
 
 static void rows_are_sums_in_order_of_name(void **state)
 {
-	struct cop_report_cluster *c = new();
-	const struct cop_report_op read = {.calls = 3, .hits = 2, .misses = 1, .latency_s = 0.000001};
+	struct cop_report_cluster *c = new ();
+	const struct cop_report_op read = {
+		.calls = 3, .hits = 2, .misses = 1, .latency_s = 0.000001};
 	const struct cop_report_op lookup = {.calls = UINT64_MAX, .negatives = 4, .latency_s = 1.5};
 
 	(void)state;
@@ -103,7 +106,8 @@ static void rows_are_sums_in_order_of_name(void **state)
 	assert_int_equal(cop_report_cluster_op(c, "lookup", &lookup), 0);
 	assert_int_equal(cop_report_cluster_op(c, "lookup", &lookup), 0);
 	write_in_dir(c, "x");
-	check("x-profiling_aggregate.csv", "metric,value\nranks_with_aggregate_files,2\na,18014398509481986\n"
+	check("x-profiling_aggregate.csv",
+		"metric,value\nranks_with_aggregate_files,2\na,18014398509481986\n"
 		"\"b,\"\"c\",18446744073709551615\nc,1.250000\n");
 	check("x-profiling_operations.csv",
 		"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n"
@@ -114,7 +118,7 @@ static void rows_are_sums_in_order_of_name(void **state)
 
 static void what_is_no_number_or_no_name_is_refused(void **state)
 {
-	struct cop_report_cluster *c = new();
+	struct cop_report_cluster *c = new ();
 	char name[300];
 
 	(void)state;
@@ -136,7 +140,7 @@ static void what_is_no_number_or_no_name_is_refused(void **state)
 
 static void too_many_names_are_merged_not_at_all(void **state)
 {
-	struct cop_report_cluster *into = new(), *from = new();
+	struct cop_report_cluster *into = new (), *from = new ();
 	char name[16];
 
 	(void)state;
@@ -166,24 +170,31 @@ static void add_rank(struct cop_report_cluster *c, unsigned rank)
 	cop_report_cluster_ranks(c, 1);
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(words); i++) {
 		uint64_t n = (rank * 2654435761u + i * 40503u) % 100003;
-		const struct cop_report_op op = {.calls = n, .hits = rank == 7 ? UINT64_MAX - 5 : n / 2,
-			.misses = n % 3, .negatives = i, .latency_s = (double)n / 1e6};
+		const struct cop_report_op op = {.calls = n,
+			.hits = rank == 7 ? UINT64_MAX - 5 : n / 2,
+			.misses = n % 3,
+			.negatives = i,
+			.latency_s = (double)n / 1e6};
 		const uint64_t top[COP_REPORT_TOP_COUNTS] = {n % 5, 0, 0, 0, 0, n % 7};
 
 		if ((rank + i) % 4 == 0)
 			continue;
-		snprintf(value, sizeof(value), i == 3 ? "%u.%06u" : "%u", (unsigned)n, (unsigned)(n * 7 % 1000000));
+		snprintf(value, sizeof(value), i == 3 ? "%u.%06u" : "%u", (unsigned)n,
+			(unsigned)(n * 7 % 1000000));
 		assert_int_equal(cop_report_cluster_metric(c, words[i], value), 0);
 		assert_int_equal(cop_report_cluster_op(c, words[i], &op), 0);
 		snprintf(value, sizeof(value), "/e/%s/%u", i % 2 ? "bin" : "lib/python3", rank % 3);
-		assert_int_equal(cop_report_cluster_top(c, i == 4 ? "metadata_ttl" : "data", value, strlen(value), top), 0);
+		assert_int_equal(cop_report_cluster_top(c, i == 4 ? "metadata_ttl" : "data", value,
+					 strlen(value), top),
+			0);
 	}
 }
 
 static void aggregates_of_parts_are_the_aggregate_of_the_whole(void **state)
 {
-	static const char *const names[] = {"profiling_aggregate.csv", "profiling_operations.csv", "profiling_summary.md"};
-	struct cop_report_cluster *whole = new();
+	static const char *const names[] = {
+		"profiling_aggregate.csv", "profiling_operations.csv", "profiling_summary.md"};
+	struct cop_report_cluster *whole = new ();
 	const unsigned ranks = 24;
 
 	(void)state;
@@ -191,7 +202,7 @@ static void aggregates_of_parts_are_the_aggregate_of_the_whole(void **state)
 		add_rank(whole, r);
 	write_in_dir(whole, "whole");
 	for (unsigned parts = 1; parts <= ranks; parts += 3) {
-		struct cop_report_cluster *sum = new(), *part = new();
+		struct cop_report_cluster *sum = new (), *part = new ();
 
 		for (unsigned p = parts; p-- > 0;) {
 			for (unsigned r = ranks; r-- > 0;)
@@ -218,18 +229,21 @@ static void aggregates_of_parts_are_the_aggregate_of_the_whole(void **state)
 
 static void classes_and_advice_follow_the_operations(void **state)
 {
-	struct cop_report_cluster *c = new();
-	const uint64_t busy[COP_REPORT_TOP_COUNTS] = {9, 8, 1}, absent[COP_REPORT_TOP_COUNTS] = {5, 0, 0, 0, 1, 4};
+	struct cop_report_cluster *c = new ();
+	const uint64_t busy[COP_REPORT_TOP_COUNTS] = {9, 8, 1},
+		       absent[COP_REPORT_TOP_COUNTS] = {5, 0, 0, 0, 1, 4};
 	struct cop_err err = {0};
 	char *got;
 
 	(void)state;
 	assert_int_equal(cop_report_cluster_top(c, "data", "/e/bin/python", 13, busy), 0);
 	assert_int_equal(cop_report_cluster_top(c, "metadata_ttl", "/e/libm.so.6", 12, absent), 0);
-	assert_int_equal(cop_report_cluster_write(c, dir, "x", "in", "nothing to cover\n", &err), 0);
+	assert_int_equal(
+		cop_report_cluster_write(c, dir, "x", "in", "nothing to cover\n", &err), 0);
 	got = content("x-profiling_summary.md");
-	assert_non_null(strstr(got, "\n| `environment_bin` | 1 | 9 | `/e/bin/python` |\n"
-		"| `missing_shared_library_probe` | 1 | 5 | `/e/libm.so.6` |\n"));
+	assert_non_null(
+		strstr(got, "\n| `environment_bin` | 1 | 9 | `/e/bin/python` |\n"
+			    "| `missing_shared_library_probe` | 1 | 5 | `/e/libm.so.6` |\n"));
 	assert_non_null(strstr(got, "## Pruning Guidance"));
 	assert_non_null(strstr(got, "leave the ENOENT TTL on"));
 	assert_non_null(strstr(got, "\n\n## Path Coverage Analysis\n\nnothing to cover\n"));
@@ -239,7 +253,7 @@ static void classes_and_advice_follow_the_operations(void **state)
 
 static void files_that_cannot_be_written_are_named(void **state)
 {
-	struct cop_report_cluster *c = new();
+	struct cop_report_cluster *c = new ();
 	struct cop_err err = {0};
 	char path[128];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of some directories the job was seen to use. The roots are walked once, those below others with them; each observed path
- * is then looked up in what was found and counted at every root above it. */
+/* How much of some directories the job was seen to use. The roots are walked once, those below
+ * others with them; each observed path is then looked up in what was found and counted at every
+ * root above it. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +39,8 @@ struct coverage {
 
 static int by_bytes(const void *a, const void *b)
 {
-	const struct observed_path *x = *(const struct observed_path *const *)a, *y = *(const struct observed_path *const *)b;
+	const struct observed_path *x = *(const struct observed_path *const *)a,
+				   *y = *(const struct observed_path *const *)b;
 	int order = memcmp(x->text, y->text, COP_MIN(x->len, y->len));
 
 	return order ? order : x->len < y->len ? -1 : x->len > y->len;
@@ -110,7 +112,7 @@ static int find_roots(struct coverage *c, const struct cop_report_aggregate *wha
 	return 0;
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------------------------------ */
+/* ---- counting ---- */
 
 static void count_below(const struct walk_entry *e, struct counts *total)
 {
@@ -124,7 +126,8 @@ static void count_totals(struct coverage *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		struct cover *row = &c->row[i];
-		const struct walk_entry *e = cop_report_tree_find(c->tree, row->root, strlen(row->root), NULL);
+		const struct walk_entry *e =
+			cop_report_tree_find(c->tree, row->root, strlen(row->root), NULL);
 
 		row->exists = e;
 		if (e)
@@ -134,7 +137,8 @@ static void count_totals(struct coverage *c)
 
 enum state { IS_MISSING, IS_FILE, IS_DIR };
 
-/* The walk does not follow links and may have been refused somewhere: where it knows nothing the file system is asked. */
+/* The walk does not follow links and may have been refused somewhere: where it knows nothing the
+ * file system is asked. */
 static enum state state_of(const struct coverage *c, const struct observed_path *p)
 {
 	bool absent;
@@ -173,7 +177,8 @@ static void count_path(struct coverage *c, const struct observed_path *p)
 	bool known = false;
 
 	for (size_t n = p->len; n; n--) {
-		struct cover *row = n == p->len || n == 1 || p->text[n] == '/' ? row_of(c, p->text, n) : NULL;
+		struct cover *row =
+			n == p->len || n == 1 || p->text[n] == '/' ? row_of(c, p->text, n) : NULL;
 
 		if (!row)
 			continue;
@@ -185,11 +190,13 @@ static void count_path(struct coverage *c, const struct observed_path *p)
 		if (!known)
 			state = state_of(c, p);
 		known = true;
-		*(state == IS_MISSING ? &row->missing : state == IS_DIR ? &row->used.dirs : &row->used.files) += 1;
+		*(state == IS_MISSING     ? &row->missing
+			: state == IS_DIR ? &row->used.dirs
+					  : &row->used.files) += 1;
 	}
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 static void print_share(struct cop_buf *out, uint64_t used, uint64_t total)
 {
@@ -201,7 +208,8 @@ static void print_share(struct cop_buf *out, uint64_t used, uint64_t total)
 
 static void print_rows(struct coverage *c, struct cop_buf *out)
 {
-	cop_buf_str(out, "| Root | Exists | Observed Paths | Observed Files | Total Files | File Coverage | Observed Dirs | Total Dirs | "
+	cop_buf_str(out,
+		"| Root | Exists | Observed Paths | Observed Files | Total Files | File Coverage | Observed Dirs | Total Dirs | "
 		"Dir Coverage | Missing Probe Paths | Example |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
 	qsort(c->row, c->n, sizeof(*c->row), by_place);
 	for (size_t i = 0; i < c->n; i++) {
@@ -209,8 +217,8 @@ static void print_rows(struct coverage *c, struct cop_buf *out)
 
 		cop_buf_str(out, "| ");
 		cop_csv_markdown(out, r->root, strlen(r->root));
-		cop_buf_printf(out, " | %s | %" PRIu64 " | %" PRIu64 " | %" PRIu64, r->exists ? "yes" : "no", r->observed, r->used.files,
-			r->total.files);
+		cop_buf_printf(out, " | %s | %" PRIu64 " | %" PRIu64 " | %" PRIu64,
+			r->exists ? "yes" : "no", r->observed, r->used.files, r->total.files);
 		print_share(out, r->used.files, r->total.files);
 		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64, r->used.dirs, r->total.dirs);
 		print_share(out, r->used.dirs, r->total.dirs);
@@ -227,21 +235,32 @@ static void print_remarks(const struct coverage *c, struct cop_buf *out)
 
 	cop_buf_str(out, "\n");
 	if (c->left_out || c->roots.conda.full || c->roots.children.full)
-		cop_buf_str(out, "There are more roots than this table has room for; name those that matter with `--usage-root`.\n\n");
+		cop_buf_str(out,
+			"There are more roots than this table has room for; name those that matter with `--usage-root`.\n\n");
 	if (c->faults)
-		cop_buf_printf(out, "%" PRIu64 " of the raw tables were cut short or of no use; `copper paths` names them.\n\n", c->faults);
+		cop_buf_printf(out,
+			"%" PRIu64
+			" of the raw tables were cut short or of no use; `copper paths` names them.\n\n",
+			c->faults);
 	if (c->full)
-		cop_buf_str(out, "More paths were observed than there is memory for: the observed figures are too low.\n\n");
+		cop_buf_str(out,
+			"More paths were observed than there is memory for: the observed figures are too low.\n\n");
 	if (t->unreadable)
-		cop_buf_printf(out, "%" PRIu64 " directories below the roots could not be read, and their totals are too low.\n\n", t->unreadable);
-	cop_buf_str(out, "This is what was seen, and proves nothing about what may be deleted: another run may need what this one did not.\n");
+		cop_buf_printf(out,
+			"%" PRIu64
+			" directories below the roots could not be read, and their totals are too low.\n\n",
+			t->unreadable);
+	cop_buf_str(out,
+		"This is what was seen, and proves nothing about what may be deleted: another run may need what this one did not.\n");
 }
 
 static void print(struct coverage *c, struct cop_buf *out)
 {
-	cop_buf_str(out, c->whole ? "How much of some directories the job used, by all paths in `tables/final`, against what is there now.\n\n" :
-		"How much of some directories the job used, by the paths used most of each rank (start it with `-A` for all of them), against "
-		"what is there now.\n\n");
+	cop_buf_str(out,
+		c->whole
+			? "How much of some directories the job used, by all paths in `tables/final`, against what is there now.\n\n"
+			: "How much of some directories the job used, by the paths used most of each rank (start it with `-A` for all of them), against "
+			  "what is there now.\n\n");
 	print_rows(c, out);
 	print_remarks(c, out);
 }
@@ -257,10 +276,14 @@ static void names_tick(void *arg, uint64_t entries)
 	tell(arg, "names", entries);
 }
 
-static int walk_roots(struct coverage *c, const struct cop_report_aggregate *what, struct cop_err *err)
+static int walk_roots(
+	struct coverage *c, const struct cop_report_aggregate *what, struct cop_err *err)
 {
-	return cop_report_walk(&(struct walk_conf){.root = (const char *const *)c->roots.all.path, .roots = c->roots.all.n,
-		.tick = names_tick, .arg = (void *)what}, &c->tree, err);
+	return cop_report_walk(&(struct walk_conf){.root = (const char *const *)c->roots.all.path,
+				       .roots = c->roots.all.n,
+				       .tick = names_tick,
+				       .arg = (void *)what},
+		&c->tree, err);
 }
 
 static void tables_tick(void *arg, uint64_t files)
@@ -269,8 +292,8 @@ static void tables_tick(void *arg, uint64_t files)
 }
 
 /* The raw tables list everything that the top paths list, where there are any. */
-static int gather(struct coverage *c, const struct cop_report_aggregate *what, const char *tables, const struct pathset *top,
-	struct observed *all)
+static int gather(struct coverage *c, const struct cop_report_aggregate *what, const char *tables,
+	const struct pathset *top, struct observed *all)
 {
 	int rc;
 
@@ -281,7 +304,8 @@ static int gather(struct coverage *c, const struct cop_report_aggregate *what, c
 	return rc == -ENOMEM ? rc : sort_paths(c, c->whole ? &all->set : top);
 }
 
-static int fill(struct coverage *c, const struct cop_report_aggregate *what, struct cop_buf *out, struct cop_err *err)
+static int fill(struct coverage *c, const struct cop_report_aggregate *what, struct cop_buf *out,
+	struct cop_err *err)
 {
 	int rc = walk_roots(c, what, err);
 
@@ -299,8 +323,8 @@ static int fill(struct coverage *c, const struct cop_report_aggregate *what, str
 	return 0;
 }
 
-int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables, const struct pathset *top,
-	struct cop_buf *out, struct cop_err *err)
+int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables,
+	const struct pathset *top, struct cop_buf *out, struct cop_err *err)
 {
 	struct coverage c = {0};
 	struct observed all;
@@ -309,7 +333,8 @@ int cop_report_coverage(const struct cop_report_aggregate *what, const char *tab
 	if (!rc)
 		rc = find_roots(&c, what);
 	if (rc)
-		cop_err_set(err, -rc, "looking for the directories that were used: %s", strerror(-rc));
+		cop_err_set(
+			err, -rc, "looking for the directories that were used: %s", strerror(-rc));
 	else if (c.n)
 		rc = fill(&c, what, out, err);
 	if (c.tree)

@@ -55,7 +55,8 @@ void cop_report_faults_add(struct faults *f, const char *name, const char *why)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Names come from a directory that anybody may have written to: no byte of theirs steers a terminal. */
+/* Names come from a directory that anybody may have written to: no byte of theirs steers a
+ * terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {
 	for (; *name; name++) {

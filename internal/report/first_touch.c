@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* profiling_first_touch.csv of one rank. Ranks do not share a clock, so what is compared is how many things a rank had touched before: the
- * least of that over the ranks is the order. */
+/* profiling_first_touch.csv of one rank. Ranks do not share a clock, so what is compared is how
+ * many things a rank had touched before: the least of that over the ranks is the order. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,11 +29,14 @@ static int take_source(struct first_touch *f, const char *path, size_t len, stru
 		f->source_len = len;
 		return f->source ? 0 : -ENOMEM;
 	}
-	return len == f->source_len && memcmp(path, f->source, len) == 0 ? 0 : bad(why, "it is of another source than the ranks before it");
+	return len == f->source_len && memcmp(path, f->source, len) == 0
+		       ? 0
+		       : bad(why, "it is of another source than the ranks before it");
 }
 
 /* Below the source; false for what is not. */
-static bool relative(const struct first_touch *f, const char *path, size_t len, struct cop_manifest_item *item)
+static bool relative(
+	const struct first_touch *f, const char *path, size_t len, struct cop_manifest_item *item)
 {
 	if (len < f->source_len || memcmp(path, f->source, f->source_len) != 0)
 		return false;
@@ -53,7 +56,8 @@ static bool take_ranges(const char *text, struct cop_manifest_item *item)
 		unsigned long long start, end;
 		int n = 0;
 
-		if (text[strspn(text, "0123456789-;")] || sscanf(text, "%20llu-%20llu%n", &start, &end, &n) != 2 || start >= end)
+		if (text[strspn(text, "0123456789-;")] ||
+			sscanf(text, "%20llu-%20llu%n", &start, &end, &n) != 2 || start >= end)
 			return false;
 		cop_manifest_range_add(item, start, end);
 		text += n;
@@ -66,16 +70,19 @@ static bool take_ranges(const char *text, struct cop_manifest_item *item)
 }
 
 /* The directory that a name was looked up in: its listing answers. */
-static int add_directory(struct first_touch *f, const struct cop_manifest_item *name, uint64_t order)
+static int add_directory(
+	struct first_touch *f, const struct cop_manifest_item *name, uint64_t order)
 {
 	const char *slash = name->len ? memrchr(name->path, '/', name->len) : NULL;
-	struct cop_manifest_item dir = {.kind = COP_MANIFEST_DIR, .path = name->path,
+	struct cop_manifest_item dir = {.kind = COP_MANIFEST_DIR,
+		.path = name->path,
 		.len = slash ? (size_t)(slash - name->path) : 0};
 
 	return cop_manifest_set_add(f->set, &dir, order);
 }
 
-static int add_row(struct first_touch *f, const struct cop_csv_record *r, uint64_t row, struct cop_buf *why)
+static int add_row(
+	struct first_touch *f, const struct cop_csv_record *r, uint64_t row, struct cop_buf *why)
 {
 	struct cop_manifest_item item = {.kind = COP_MANIFEST_NAME};
 	const char *table = r->field[1].text;
@@ -109,20 +116,24 @@ int cop_report_first_touch_read(struct first_touch *f, struct cop_csv *csv, stru
 
 	for (; (rc = cop_csv_next(csv, &r)) > 0; row++) {
 		if (r.n < FIELDS || r.cut)
-			return bad(why, r.cut ? "it is cut short: its last line has no end" : "a line has not as many fields as it should");
+			return bad(why, r.cut ? "it is cut short: its last line has no end"
+					      : "a line has not as many fields as it should");
 		for (unsigned i = 0; row == 0 && i < FIELDS; i++)
 			if (strcmp(r.field[i].text, columns[i]) != 0)
-				return bad(why, "its first line is not the header that is expected");
+				return bad(
+					why, "its first line is not the header that is expected");
 		if (row == 1)
-			rc = strcmp(r.field[1].text, "source") == 0 ? take_source(f, r.field[2].text, r.field[2].len, why) :
-				bad(why, "it does not name its source");
+			rc = strcmp(r.field[1].text, "source") == 0
+				     ? take_source(f, r.field[2].text, r.field[2].len, why)
+				     : bad(why, "it does not name its source");
 		else if (row > 1)
 			rc = add_row(f, &r, row, why);
 		if (rc < 0)
 			return rc;
 	}
 	if (rc == -EBADMSG)
-		cop_buf_printf(why, "it is not a CSV file: line %" PRIu64 ": %s", csv->line, csv->why);
+		cop_buf_printf(
+			why, "it is not a CSV file: line %" PRIu64 ": %s", csv->line, csv->why);
 	else if (rc < 0 && rc != -ENOMEM)
 		cop_buf_printf(why, "it cannot be read: %s", strerror(-rc));
 	else if (!rc && row < 2)

@@ -27,7 +27,8 @@ static ssize_t read_some(void *arg, void *data, size_t len)
 static int check(void *arg, struct cop_manifest_item *item)
 {
 	(void)arg;
-	if (!cop_manifest_path_ok(item->path, item->len) || (!item->len && item->kind != COP_MANIFEST_DIR))
+	if (!cop_manifest_path_ok(item->path, item->len) ||
+		(!item->len && item->kind != COP_MANIFEST_DIR))
 		abort();
 	return 0;
 }

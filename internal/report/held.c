@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading one list of sizes: "<path>: <bytes>" lines, then "Total bytes: N" and "total number of files: N" (or entries). A name may
- * hold a colon and a blank, so that a line is read from its end. Copper 1.0 sets its totals between bars of =, and puts a sentence
- * before the list of attributes. */
+/* Reading one list of sizes: "<path>: <bytes>" lines, then "Total bytes: N" and "total number of
+ * files: N" (or entries). A name may hold a colon and a blank, so that a line is read from its end.
+ * Copper 1.0 sets its totals between bars of =, and puts a sentence before the list of attributes.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ struct reading {
 	const char *why;
 };
 
-/* The number that ends a line, after ": "; false if there is none. The line is cut before the colon. */
+/* The number that ends a line, after ": "; false if there is none. The line is cut before the
+ * colon. */
 static bool take_number(char *line, size_t *len, uint64_t *out)
 {
 	size_t at = *len;
@@ -57,7 +59,8 @@ bool cop_report_held_ornament(const char *line, size_t len)
 
 	while (bar < len && line[bar] == '=')
 		bar++;
-	return (bar > 3 && bar == len) || (len > sizeof(fixed) - 1 && memcmp(line, fixed, sizeof(fixed) - 1) == 0);
+	return (bar > 3 && bar == len) ||
+	       (len > sizeof(fixed) - 1 && memcmp(line, fixed, sizeof(fixed) - 1) == 0);
 }
 
 static void take_line(struct reading *r, char *line, size_t len)
@@ -76,7 +79,8 @@ static void take_line(struct reading *r, char *line, size_t len)
 	} else if (strcmp(line, "Total bytes") == 0) {
 		r->total_bytes = n;
 		r->has_bytes = true;
-	} else if (strcmp(line, "total number of files") == 0 || strcmp(line, "total number of entries") == 0) {
+	} else if (strcmp(line, "total number of files") == 0 ||
+		   strcmp(line, "total number of entries") == 0) {
 		r->total_entries = n;
 		r->has_entries = true;
 	} else {
@@ -100,7 +104,8 @@ static size_t take_lines(struct reading *r, char *data, size_t len, bool ended)
 	return len;
 }
 
-static int read_all(struct reading *r, ssize_t (*read)(void *arg, void *data, size_t len), void *arg)
+static int read_all(
+	struct reading *r, ssize_t (*read)(void *arg, void *data, size_t len), void *arg)
 {
 	char *data = malloc(LINE_MAX_BYTES + 1);
 	size_t len = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding lists of sizes below a directory. A job may have left several of one node: those of its end, of the moment before, of each
- * snapshot. Each node counts once, with the latest that is known of it. */
+/* Finding lists of sizes below a directory. A job may have left several of one node: those of its
+ * end, of the moment before, of each snapshot. Each node counts once, with the latest that is known
+ * of it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +30,17 @@ struct finds {
 
 /* ---- names ---- */
 
-/* "host-4711-data_cache_size.output", or without anything before; .txt where Copper wrote it unasked. len: all in front of the table. */
+/* "host-4711-data_cache_size.output", or without anything before; .txt where Copper wrote it
+ * unasked. len: all in front of the table. */
 static bool is_list(const char *name, enum cop_report_held_table *table, size_t *len)
 {
 	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++) {
 		const char *dot = strrchr(name, '.'), *want = cop_report_held_name(t);
-		size_t stem = strlen(want) - strlen(".output"), all = dot ? (size_t)(dot - name) : 0;
+		size_t stem = strlen(want) - strlen(".output"),
+		       all = dot ? (size_t)(dot - name) : 0;
 
-		if (!dot || (strcmp(dot, ".output") && strcmp(dot, ".txt")) || all < stem || memcmp(dot - stem, want, stem))
+		if (!dot || (strcmp(dot, ".output") && strcmp(dot, ".txt")) || all < stem ||
+			memcmp(dot - stem, want, stem))
 			continue;
 		if (all > stem && name[all - stem - 1] != '-')
 			continue;
@@ -50,7 +54,8 @@ static bool is_list(const char *name, enum cop_report_held_table *table, size_t 
 /* Takes -<tag> from the end of a name. */
 static bool take_tag(const char *name, size_t *len, const char *tag, size_t tag_len)
 {
-	if (!tag_len || *len <= tag_len || name[*len - tag_len - 1] != '-' || memcmp(name + *len - tag_len, tag, tag_len))
+	if (!tag_len || *len <= tag_len || name[*len - tag_len - 1] != '-' ||
+		memcmp(name + *len - tag_len, tag, tag_len))
 		return false;
 	*len -= tag_len + 1;
 	return true;
@@ -59,7 +64,8 @@ static bool take_tag(const char *name, size_t *len, const char *tag, size_t tag_
 /* The tag is the name of the folder, or one of those that Copper uses. */
 static void find_node(struct found *f, size_t base, size_t len)
 {
-	static const char *const tags[] = {"pre-destroy", "runtime-snapshot", "ioctl-snapshot", "pre-reset"};
+	static const char *const tags[] = {
+		"pre-destroy", "runtime-snapshot", "ioctl-snapshot", "pre-reset"};
 	const char *name = f->path + base;
 	size_t folder = base ? base - 1 : 0;
 
@@ -75,7 +81,8 @@ static void find_node(struct found *f, size_t base, size_t len)
 
 /* ---- looking ---- */
 
-static int add_find(struct finds *all, const char *path, size_t base, enum cop_report_held_table table, size_t len)
+static int add_find(struct finds *all, const char *path, size_t base,
+	enum cop_report_held_table table, size_t len)
 {
 	struct found f = {.path = strdup(path), .table = table};
 
@@ -117,7 +124,9 @@ static bool has_tables(int dir)
 /* path: of the directory, empty for the one that was named. */
 static int look(struct finds *all, struct cop_buf *path, unsigned depth)
 {
-	int fd = openat(all->root, path->len ? path->data : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), rc = 0;
+	int fd = openat(all->root, path->len ? path->data : ".",
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
+	    rc = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	size_t len = path->len, list_len;
 	bool only_tables;
@@ -140,7 +149,8 @@ static int look(struct finds *all, struct cop_buf *path, unsigned depth)
 		if (path->failed)
 			rc = -ENOMEM;
 		else if (is_list(e->d_name, &table, &list_len))
-			rc = add_find(all, path->data, path->len - strlen(e->d_name), table, list_len);
+			rc = add_find(
+				all, path->data, path->len - strlen(e->d_name), table, list_len);
 		else if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && depth < DEPTH_MAX &&
 			 (!only_tables || strcmp(e->d_name, "tables") == 0) && is_directory(fd, e))
 			rc = look(all, path, depth + 1);
@@ -177,10 +187,11 @@ static int64_t written_ns(const struct finds *all, const struct found *f)
 static bool same(const struct found *a, const struct found *b)
 {
 	return a->node_len && a->node_len == b->node_len && a->table == b->table &&
-		memcmp(a->path + a->node, b->path + b->node, a->node_len) == 0;
+	       memcmp(a->path + a->node, b->path + b->node, a->node_len) == 0;
 }
 
-/* Of the files from first on that are of one node and table, that of its end, or else the latest; *next: behind them. */
+/* Of the files from first on that are of one node and table, that of its end, or else the latest;
+ * *next: behind them. */
 static const struct found *choose(const struct finds *all, size_t first, size_t *next)
 {
 	const struct found *best = &all->file[first];
@@ -221,7 +232,9 @@ static int add_file(struct cop_report_held *u, struct finds *all, const struct f
 	int fd = cop_open_regular(all->root, file->path, &size), rc;
 
 	if (fd < 0) {
-		cop_report_faults_add(&all->faults, file->path, fd == -EINVAL || fd == -EISDIR ? "it is not a regular file" : strerror(-fd));
+		cop_report_faults_add(&all->faults, file->path,
+			fd == -EINVAL || fd == -EISDIR ? "it is not a regular file"
+						       : strerror(-fd));
 		return 0;
 	}
 	rc = cop_report_held_add(u, file->table, read_fd, &fd, &why);
@@ -276,9 +289,12 @@ int cop_report_held_read(struct cop_report_held *u, const char *dir, struct cop_
 	if (rc)
 		return cop_err_set(err, -rc, "cannot read %s: %s", dir, strerror(-rc));
 	if (!all.n)
-		return cop_err_set(err, ENOENT, "no *_cache_size.output files in %s nor below it; copper cache-stats writes them with --snapshot or "
-			"--output-dir while a job runs, a job with --profile-paths-full writes *_cache_size.txt at its end", dir);
+		return cop_err_set(err, ENOENT,
+			"no *_cache_size.output files in %s nor below it; copper cache-stats writes them with --snapshot or "
+			"--output-dir while a job runs, a job with --profile-paths-full writes *_cache_size.txt at its end",
+			dir);
 	if (!usable(u))
-		return cop_err_set(err, ENODATA, "none of the *_cache_size files in %s can be used", dir);
+		return cop_err_set(
+			err, ENODATA, "none of the *_cache_size files in %s can be used", dir);
 	return 0;
 }

@@ -31,9 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *why_a = NULL, *why_b = NULL;
 	int rc = cop_report_held_add(&whole, COP_REPORT_HELD_TREE, give, &a, &why_a);
 
-	if (rc != cop_report_held_add(&bits, COP_REPORT_HELD_TREE, give, &b, &why_b) || why_a != why_b)
+	if (rc != cop_report_held_add(&bits, COP_REPORT_HELD_TREE, give, &b, &why_b) ||
+		why_a != why_b)
 		abort();
-	if (memcmp(whole.table, bits.table, sizeof(whole.table)) || (rc && !why_a) || (rc && whole.table[COP_REPORT_HELD_TREE].files))
+	if (memcmp(whole.table, bits.table, sizeof(whole.table)) || (rc && !why_a) ||
+		(rc && whole.table[COP_REPORT_HELD_TREE].files))
 		abort();
 	return 0;
 }

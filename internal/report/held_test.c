@@ -58,8 +58,10 @@ static void files_of_many_ranks_and_of_both_versions_are_summed_up(void **state)
 	struct cop_buf csv = {0}, text = {0};
 
 	(void)state;
-	put("n1-12-data_cache_size.output", "/a: b: 7: 10\n/c\\nd: 5\nTotal bytes: 15\ntotal number of files: 2\n");
-	put("n-2-7-ioctl-snapshot-data_cache_size.output", "Total bytes: 100\ntotal number of files: 3\n");
+	put("n1-12-data_cache_size.output",
+		"/a: b: 7: 10\n/c\\nd: 5\nTotal bytes: 15\ntotal number of files: 2\n");
+	put("n-2-7-ioctl-snapshot-data_cache_size.output",
+		"Total bytes: 100\ntotal number of files: 3\n");
 	put("tree_cache_size.output", "/: 1\r\nTotal bytes: 1\r\ntotal number of entries: 1\r\n");
 	put("md_cache_size.output", "/x: 1023\nTotal bytes: 1024\ntotal number of entries: 1\n");
 	u = read_dir(0);
@@ -69,12 +71,14 @@ static void files_of_many_ranks_and_of_both_versions_are_summed_up(void **state)
 	u.limit_bytes = 1 << 20;
 	u.used_bytes = 2048;
 	cop_report_held_csv(&u, &csv);
-	assert_string_equal(csv.data, "table,files_found,used_bytes,used_human,entries\n"
+	assert_string_equal(csv.data,
+		"table,files_found,used_bytes,used_human,entries\n"
 		"data,2,115,115 B,5\ntree,1,1,1 B,1\nmetadata,1,1024,1.0 KiB,1\ncombined,4,1140,1.1 KiB,7\n"
 		"budget_limit,0,1048576,1.0 MiB,0\nbudget_used,0,2048,2.0 KiB,0\nbudget_remaining,0,1046528,1022.0 KiB,0\n");
 	csv.len = 0;
 	cop_report_held_json(&u, &csv);
-	assert_string_equal(csv.data, "{\"data\":{\"files\":2,\"bytes\":115,\"entries\":5},\"tree\":{\"files\":1,\"bytes\":1,\"entries\":1},"
+	assert_string_equal(csv.data,
+		"{\"data\":{\"files\":2,\"bytes\":115,\"entries\":5},\"tree\":{\"files\":1,\"bytes\":1,\"entries\":1},"
 		"\"metadata\":{\"files\":1,\"bytes\":1024,\"entries\":1},\"combined\":{\"files\":4,\"bytes\":1140,\"entries\":7},"
 		"\"budget_limit\":1048576,\"budget_used\":2048,\"budget_remaining\":1046528,\"faults\":1}\n");
 	cop_report_held_text(&u, &text);
@@ -90,7 +94,8 @@ static void a_job_directory_is_read_where_its_tables_are(void **state)
 
 	(void)state;
 	assert_int_equal(cop_make_dirs(in_dir("tables/final"), 0755), 0);
-	put("tables/final/n1-1-tree_cache_size.output", "/a: 3\nTotal bytes: 3\ntotal number of entries: 1\n");
+	put("tables/final/n1-1-tree_cache_size.output",
+		"/a: 3\nTotal bytes: 3\ntotal number of entries: 1\n");
 	u = read_dir(0);
 	assert_int_equal(u.table[COP_REPORT_HELD_TREE].bytes, 3);
 	assert_int_equal(u.faults, 0);
@@ -104,9 +109,11 @@ static void the_lists_of_copper_1_0_are_nothing_to_complain_of(void **state)
 	struct cop_report_held u;
 
 	(void)state;
-	put("h-1-data_cache_size.output", "/b: 5\n/a: 10\n" BAR "Total bytes: 15\ntotal number of files: 2\n" BAR);
+	put("h-1-data_cache_size.output",
+		"/b: 5\n/a: 10\n" BAR "Total bytes: 15\ntotal number of files: 2\n" BAR);
 	put("h-1-tree_cache_size.output", BAR "Total bytes: 0\ntotal number of entries: 0\n" BAR);
-	put("h-1-md_cache_size.output", "all entries should be 144 bytes\n/a: 144\n" BAR "Total bytes: 144\ntotal number of entries: 1\n" BAR);
+	put("h-1-md_cache_size.output", "all entries should be 144 bytes\n/a: 144\n" BAR
+					"Total bytes: 144\ntotal number of entries: 1\n" BAR);
 	u = read_dir(0);
 	assert_int_equal(u.faults, 0);
 	assert_int_equal(u.table[COP_REPORT_HELD_DATA].bytes, 15);
@@ -117,7 +124,8 @@ static void the_lists_of_copper_1_0_are_nothing_to_complain_of(void **state)
 
 static void put_total(const char *name, unsigned bytes)
 {
-	char text[96], *slash = strrchr(name, '/'), *folder = strndup(in_dir(name), strlen(dir) + 1 + (size_t)(slash - name));
+	char text[96], *slash = strrchr(name, '/'),
+		       *folder = strndup(in_dir(name), strlen(dir) + 1 + (size_t)(slash - name));
 
 	assert_non_null(folder);
 	assert_int_equal(cop_make_dirs(folder, 0755), 0);
@@ -180,7 +188,8 @@ static void what_is_wrong_is_named_and_the_rest_is_used(void **state)
 	put("1-data_cache_size.output", "");
 	put("2-data_cache_size.output", "not a file of ours\n");
 	put("3-data_cache_size.output", "/a: 10\n/b: 20\n/c: 3");
-	put("4-data_cache_size.output", "/a: 99999999999999999999\nTotal bytes: 5\ntotal number of files: 1\n");
+	put("4-data_cache_size.output",
+		"/a: 99999999999999999999\nTotal bytes: 5\ntotal number of files: 1\n");
 	assert_int_equal(mkfifo(in_dir("5-data_cache_size.output"), 0600), 0);
 	assert_int_equal(mkdir(in_dir("6-data_cache_size.output"), 0700), 0);
 	assert_int_equal(symlink("/dev/zero", in_dir("7-data_cache_size.output")), 0);
@@ -192,7 +201,8 @@ static void what_is_wrong_is_named_and_the_rest_is_used(void **state)
 	assert_int_equal(u.faults, 8);
 	assert_non_null(strstr(u.named.data, "1-data_cache_size.output: it is empty\n"));
 	assert_non_null(strstr(u.named.data, "3-data_cache_size.output: it is cut short"));
-	assert_non_null(strstr(u.named.data, "5-data_cache_size.output: it is not a regular file\n"));
+	assert_non_null(
+		strstr(u.named.data, "5-data_cache_size.output: it is not a regular file\n"));
 	cop_report_held_free(&u);
 }
 
@@ -215,7 +225,8 @@ static void sums_stop_at_the_largest_number(void **state)
 	struct cop_report_held u;
 
 	(void)state;
-	put("1-md_cache_size.output", "Total bytes: 18446744073709551615\ntotal number of entries: 1\n");
+	put("1-md_cache_size.output",
+		"Total bytes: 18446744073709551615\ntotal number of entries: 1\n");
 	put("2-md_cache_size.output", "Total bytes: 5\ntotal number of entries: 1\n");
 	u = read_dir(0);
 	assert_true(u.table[COP_REPORT_HELD_METADATA].bytes == UINT64_MAX);

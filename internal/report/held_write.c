@@ -30,17 +30,22 @@ static unsigned fill(const struct cop_report_held *u, struct held_row row[ROWS_M
 	unsigned n = 0;
 
 	for (; n < COP_REPORT_HELD_TABLES; n++) {
-		row[n] = (struct held_row){tables[n], false, u->table[n].files, u->table[n].bytes, u->table[n].entries};
+		row[n] = (struct held_row){tables[n], false, u->table[n].files, u->table[n].bytes,
+			u->table[n].entries};
 		add(&sum.files, row[n].files);
 		add(&sum.bytes, row[n].bytes);
 		add(&sum.entries, row[n].entries);
 	}
 	row[n++] = sum;
 	if (u->has_budget) {
-		row[n++] = (struct held_row){.name = "budget_limit", .budget = true, .bytes = u->limit_bytes};
-		row[n++] = (struct held_row){.name = "budget_used", .budget = true, .bytes = u->used_bytes};
-		row[n++] = (struct held_row){.name = "budget_remaining", .budget = true,
-			.bytes = u->limit_bytes > u->used_bytes ? u->limit_bytes - u->used_bytes : 0};
+		row[n++] = (struct held_row){
+			.name = "budget_limit", .budget = true, .bytes = u->limit_bytes};
+		row[n++] = (struct held_row){
+			.name = "budget_used", .budget = true, .bytes = u->used_bytes};
+		row[n++] = (struct held_row){.name = "budget_remaining",
+			.budget = true,
+			.bytes = u->limit_bytes > u->used_bytes ? u->limit_bytes - u->used_bytes
+								: 0};
 	}
 	return n;
 }
@@ -53,8 +58,9 @@ void cop_report_held_csv(const struct cop_report_held *u, struct cop_buf *out)
 
 	cop_buf_str(out, "table,files_found,used_bytes,used_human,entries\n");
 	for (unsigned i = 0; i < n; i++)
-		cop_buf_printf(out, "%s,%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 "\n", row[i].name, row[i].files, row[i].bytes,
-			cop_format_size(row[i].bytes, human), row[i].entries);
+		cop_buf_printf(out, "%s,%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 "\n", row[i].name,
+			row[i].files, row[i].bytes, cop_format_size(row[i].bytes, human),
+			row[i].entries);
 }
 
 void cop_report_held_text(const struct cop_report_held *u, struct cop_buf *out)
@@ -67,10 +73,11 @@ void cop_report_held_text(const struct cop_report_held *u, struct cop_buf *out)
 	for (unsigned i = 0; i < n; i++) {
 		cop_format_size(row[i].bytes, human);
 		if (row[i].budget)
-			cop_buf_printf(out, "%-17s %8s %12s %20" PRIu64 "  %s\n", row[i].name, "", "", row[i].bytes, human);
+			cop_buf_printf(out, "%-17s %8s %12s %20" PRIu64 "  %s\n", row[i].name, "",
+				"", row[i].bytes, human);
 		else
-			cop_buf_printf(out, "%-17s %8" PRIu64 " %12" PRIu64 " %20" PRIu64 "  %s\n", row[i].name,
-				row[i].files, row[i].entries, row[i].bytes, human);
+			cop_buf_printf(out, "%-17s %8" PRIu64 " %12" PRIu64 " %20" PRIu64 "  %s\n",
+				row[i].name, row[i].files, row[i].entries, row[i].bytes, human);
 	}
 }
 
@@ -84,12 +91,16 @@ void cop_report_held_json(const struct cop_report_held *u, struct cop_buf *out)
 		if (row[i].budget)
 			cop_buf_printf(out, ",\"%s\":%" PRIu64, row[i].name, row[i].bytes);
 		else
-			cop_buf_printf(out, "%s\"%s\":{\"files\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"entries\":%" PRIu64 "}",
-				i ? "," : "", row[i].name, row[i].files, row[i].bytes, row[i].entries);
+			cop_buf_printf(out,
+				"%s\"%s\":{\"files\":%" PRIu64 ",\"bytes\":%" PRIu64
+				",\"entries\":%" PRIu64 "}",
+				i ? "," : "", row[i].name, row[i].files, row[i].bytes,
+				row[i].entries);
 	cop_buf_printf(out, ",\"faults\":%" PRIu64 "}\n", u->faults);
 }
 
-static int write_one(const char *dir, const char *name, const struct cop_buf *text, struct cop_err *err)
+static int write_one(
+	const char *dir, const char *name, const struct cop_buf *text, struct cop_err *err)
 {
 	char *path;
 	int rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reduced copy runs only if what it has is whole: the directories above each file, and for each link what it points to. Paths are
- * followed here through the tree as the kernel would: ".." is the directory above the one that was reached, not the word before. */
+/* A reduced copy runs only if what it has is whole: the directories above each file, and for each
+ * link what it points to. Paths are followed here through the tree as the kernel would: ".." is the
+ * directory above the one that was reached, not the word before. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -43,7 +44,8 @@ static void path_of(const struct walk_entry *e, const struct walk_dir *d, struct
 	cop_buf_add(out, e->name, e->len);
 }
 
-/* Begins an absolute path; false: no root is above it. Only here ".." is taken by its words, since what is above a root is not known. */
+/* Begins an absolute path; false: no root is above it. Only here ".." is taken by its words, since
+ * what is above a root is not known. */
 static bool begin(struct step *s, const char *path)
 {
 	char *normal = cop_report_path_normal("/", path);
@@ -63,7 +65,8 @@ static bool begin(struct step *s, const char *path)
 	return s->entry;
 }
 
-static int remember(struct usage *u, struct path_refs *in, const char *path, size_t len, uint8_t type)
+static int remember(
+	struct usage *u, struct path_refs *in, const char *path, size_t len, uint8_t type)
 {
 	struct path_ref ref = {.len = (uint32_t)len, .type = type};
 
@@ -95,7 +98,8 @@ static int follow(struct step *s)
 			memcpy(s->path + 1, next.data, next.len + 1);
 			s->len = next.len + 1;
 			s->at = 0;
-			s->entry = s->dir->parent ? &s->dir->parent->entry[s->dir->in_parent] : NULL;
+			s->entry =
+				s->dir->parent ? &s->dir->parent->entry[s->dir->in_parent] : NULL;
 			s->dir = s->dir->parent;
 		}
 	} else {
@@ -117,7 +121,8 @@ static bool go_up(struct step *s)
 	return true;
 }
 
-/* A link that leaves its root by "..": perhaps into another root, so it is begun anew as an absolute path. */
+/* A link that leaves its root by "..": perhaps into another root, so it is begun anew as an
+ * absolute path. */
 static int leave(struct step *s, const char *rest)
 {
 	struct cop_buf here = {0}, next = {0};
@@ -143,7 +148,9 @@ static int not_found(struct step *s, const char *name)
 	if (d && d->state == WALK_FAILED) {
 		path_of(s->entry, s->dir, &path);
 		cop_buf_printf(&path, "/%s", name);
-		rc = path.failed ? -ENOMEM : remember(s->u, &s->u->keep_beyond, path.data, path.len, DT_UNKNOWN);
+		rc = path.failed
+			     ? -ENOMEM
+			     : remember(s->u, &s->u->keep_beyond, path.data, path.len, DT_UNKNOWN);
 		cop_buf_free(&path);
 	}
 	s->entry = NULL;

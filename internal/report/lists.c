@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of paths, in passes over the tree, which yields whole paths in order of bytes; what is not in the tree is merged in.
- * Lists for people and scripts have newlines in names escaped as raw tables have them. keep.txt and prune_candidates.txt are for rsync
- * --files-from, which takes a line as it is and ends it at a newline or a carriage return: names with those stand only in keep.nul
- * and prune_candidates.nul, which have all names and are written if there is such a name. */
+/* The lists of paths, in passes over the tree, which yields whole paths in order of bytes; what is
+ * not in the tree is merged in. Lists for people and scripts have newlines in names escaped as raw
+ * tables have them. keep.txt and prune_candidates.txt are for rsync
+ * --files-from, which takes a line as it is and ends it at a newline or a carriage return: names
+ * with those stand only in keep.nul and prune_candidates.nul, which have all names and are written
+ * if there is such a name. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +21,8 @@ const char *const cop_report_list_name[LISTS] = {
 	[LIST_KEEP] = "keep.txt",
 	[LIST_PRUNE] = "prune_candidates.txt",
 };
-static const char *const nul_name[LISTS] = {[LIST_KEEP] = "keep.nul", [LIST_PRUNE] = "prune_candidates.nul"};
+static const char *const nul_name[LISTS] = {
+	[LIST_KEEP] = "keep.nul", [LIST_PRUNE] = "prune_candidates.nul"};
 
 struct writing {
 	const struct usage *u;
@@ -43,7 +46,8 @@ static void count(struct path_total *t, uint8_t type, uint64_t bytes)
 }
 
 /* Into one list, or the same line into two. */
-static void put_escaped(struct writing *w, enum path_list list, enum path_list other, const char *path, size_t len)
+static void put_escaped(
+	struct writing *w, enum path_list list, enum path_list other, const char *path, size_t len)
 {
 	if (memchr(path, '\n', len) || memchr(path, '\\', len)) {
 		w->escaped.len = 0;
@@ -63,7 +67,8 @@ static void put_escaped(struct writing *w, enum path_list list, enum path_list o
 	cop_report_out_add(&w->out[other], "\n", 1);
 }
 
-/* To rsync a line that begins with # or ; is a comment. The base itself is left out: to rsync "." would be all that is in it. */
+/* To rsync a line that begins with # or ; is a comment. The base itself is left out: to rsync "."
+ * would be all that is in it. */
 static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
 {
 	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;
@@ -91,7 +96,8 @@ static void put_beyond(struct writing *w, const char *path)
 {
 	const struct path_refs *used = &w->u->beyond;
 
-	for (; w->beyond < used->n && (!path || strcmp(used->ref[w->beyond].text, path) < 0); w->beyond++) {
+	for (; w->beyond < used->n && (!path || strcmp(used->ref[w->beyond].text, path) < 0);
+		w->beyond++) {
 		const struct path_ref *ref = &used->ref[w->beyond];
 
 		count(&w->l->total[LIST_USED], ref->type, ref->size);
@@ -103,8 +109,11 @@ static void put_keep_beyond(struct writing *w, const char *path)
 {
 	const struct path_refs *keep = &w->u->keep_beyond;
 
-	for (; w->keep_beyond < keep->n && (!path || strcmp(keep->ref[w->keep_beyond].text, path) < 0); w->keep_beyond++)
-		put_relative(w, LIST_KEEP, keep->ref[w->keep_beyond].text, keep->ref[w->keep_beyond].len);
+	for (; w->keep_beyond < keep->n &&
+		(!path || strcmp(keep->ref[w->keep_beyond].text, path) < 0);
+		w->keep_beyond++)
+		put_relative(w, LIST_KEEP, keep->ref[w->keep_beyond].text,
+			keep->ref[w->keep_beyond].len);
 }
 
 static int put_whole(void *arg, const struct walk_entry *e, const char *path, size_t len)
@@ -159,7 +168,8 @@ static int find_base(struct writing *w)
 		if (!first) {
 			const char *slash = strrchr(e->name, '/');
 
-			base = strndup(e->name, e->dir ? e->len : COP_MAX((size_t)(slash - e->name), 1u));
+			base = strndup(
+				e->name, e->dir ? e->len : COP_MAX((size_t)(slash - e->name), 1u));
 			first = e;
 		} else if (base) {
 			base[common_directory(base, e->name)] = '\0';
@@ -186,7 +196,8 @@ static int open_all(struct writing *w, const char *dir)
 	return rc;
 }
 
-/* Two passes that share nothing that they write, on a thread each: composing and copying the lines is most of the work. */
+/* Two passes that share nothing that they write, on a thread each: composing and copying the lines
+ * is most of the work. */
 static void one_pass(void *arg, size_t i)
 {
 	struct writing *w = arg;
@@ -204,7 +215,8 @@ static int fill(struct writing *w)
 
 	for (size_t i = 0; i < w->u->missing.n; i++) {
 		count(&w->l->total[LIST_MISSING], DT_UNKNOWN, 0);
-		put_escaped(w, LIST_MISSING, LIST_MISSING, w->u->missing.ref[i].text, w->u->missing.ref[i].len);
+		put_escaped(w, LIST_MISSING, LIST_MISSING, w->u->missing.ref[i].text,
+			w->u->missing.ref[i].len);
 	}
 	rc = cop_report_parallel(COP_ARRAY_SIZE(w->pass_rc), one_pass, NULL, w);
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(w->pass_rc); i++)
@@ -217,7 +229,8 @@ static int fill(struct writing *w)
 	return rc;
 }
 
-/* Names are given only when all is written, so that the lists of one run do not mix with those of another. */
+/* Names are given only when all is written, so that the lists of one run do not mix with those of
+ * another. */
 static int close_all(struct writing *w, bool keep)
 {
 	int rc = 0;
@@ -240,7 +253,8 @@ static int write_once(struct writing *w, const char *dir)
 	for (unsigned i = 0; i < LISTS; i++)
 		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
 	rc = open_all(w, dir) ?: fill(w);
-	/* Whether a name needs the other form is known only at the end; it is rare, so that all is written once more then. */
+	/* Whether a name needs the other form is known only at the end; it is rare, so that all is
+	 * written once more then. */
 	closed = close_all(w, !rc && (!w->l->odd_names || w->with_nul));
 	return rc ?: closed;
 }
@@ -259,7 +273,8 @@ static void remove_stale(const char *dir)
 	}
 }
 
-int cop_report_lists_write(const struct usage *u, const char *dir, struct lists *out, struct cop_err *err)
+int cop_report_lists_write(
+	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err)
 {
 	struct writing *w = calloc(1, sizeof(*w));
 	int rc = w ? 0 : -ENOMEM;
@@ -279,7 +294,9 @@ int cop_report_lists_write(const struct usage *u, const char *dir, struct lists 
 	if (w)
 		cop_buf_free(&w->escaped);
 	free(w);
-	return rc ? cop_err_set(err, -rc, "cannot write the lists of paths into %s: %s", dir, strerror(-rc)) : 0;
+	return rc ? cop_err_set(err, -rc, "cannot write the lists of paths into %s: %s", dir,
+			    strerror(-rc))
+		  : 0;
 }
 
 void cop_report_lists_free(struct lists *l)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job's manifest from the order of first touch in the files of its ranks. Memory grows with distinct paths, not with ranks. */
+/* A job's manifest from the order of first touch in the files of its ranks. Memory grows with
+ * distinct paths, not with ranks. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +65,8 @@ static int read_ranks(struct making *m, struct cop_err *err)
 	int rc = 0, failed = 0;
 
 	if (!d)
-		return cop_err_set(err, errno, "cannot read %s: %s", m->out->input, strerror(errno));
+		return cop_err_set(
+			err, errno, "cannot read %s: %s", m->out->input, strerror(errno));
 	while (!rc && (errno = 0, e = readdir(d))) {
 		size_t len = strlen(e->d_name);
 
@@ -77,11 +79,13 @@ static int read_ranks(struct making *m, struct cop_err *err)
 		failed = errno;
 	closedir(d);
 	if (failed)
-		return cop_err_set(err, failed, "cannot read %s: %s", m->out->input, strerror(failed));
+		return cop_err_set(
+			err, failed, "cannot read %s: %s", m->out->input, strerror(failed));
 	if (rc)
 		return cop_err_set(err, ENOMEM, "no memory for the paths of %s", m->out->input);
 	if (!found)
-		return cop_err_set(err, ENOENT, "no *%s under %s: the order in which a job touches its paths is written by 'copper mount -A', when the job is stopped",
+		return cop_err_set(err, ENOENT,
+			"no *%s under %s: the order in which a job touches its paths is written by 'copper mount -A', when the job is stopped",
 			&SUFFIX[1], m->out->input);
 	return 0;
 }
@@ -124,7 +128,8 @@ static int write_item(void *arg, struct cop_manifest_item *item)
 	out->directories += item->kind == COP_MANIFEST_DIR;
 	out->files += file;
 	for (unsigned i = 0; i < item->ranges; i++)
-		out->bytes += COP_MIN(item->range[i].end, item->size) - COP_MIN(item->range[i].start, item->size);
+		out->bytes += COP_MIN(item->range[i].end, item->size) -
+			      COP_MIN(item->range[i].start, item->size);
 	return m->text.failed ? -ENOMEM : 0;
 }
 
@@ -133,8 +138,10 @@ static int write_manifest(struct making *m, const char *file, struct cop_err *er
 	int rc;
 
 	if (!m->out->ranks || !m->touched.source)
-		return cop_err_set(err, ENODATA, "none of the files under %s can be used", m->out->input);
-	m->source_fd = open(*m->touched.source ? m->touched.source : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return cop_err_set(
+			err, ENODATA, "none of the files under %s can be used", m->out->input);
+	m->source_fd = open(
+		*m->touched.source ? m->touched.source : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	m->out->unseen = m->source_fd < 0;
 	cop_manifest_begin(&m->text, *m->touched.source ? m->touched.source : "/");
 	rc = cop_manifest_set_each(m->touched.set, write_item, m);
@@ -160,9 +167,11 @@ static int find_input(const char *job_dir, char **input, struct cop_err *err)
 	return 0;
 }
 
-int cop_report_manifest(const char *job_dir, const char *file, struct cop_report_manifested *out, struct cop_err *err)
+int cop_report_manifest(const char *job_dir, const char *file, struct cop_report_manifested *out,
+	struct cop_err *err)
 {
-	struct making m = {.out = out, .source_fd = -1, .touched.set = cop_manifest_set_new(SET_BYTES)};
+	struct making m = {
+		.out = out, .source_fd = -1, .touched.set = cop_manifest_set_new(SET_BYTES)};
 	int rc = find_input(job_dir, &out->input, err);
 
 	cop_report_faults_init(&m.faults);

@@ -37,7 +37,8 @@ static int setup(void **state)
 	err = (struct cop_err){0};
 	if (!mkdtemp(dir))
 		return -1;
-	run_in_dir("mkdir -p env/lib profiling/final && printf 0123456789 >env/lib/ten && printf 12345 >env/five && "
+	run_in_dir(
+		"mkdir -p env/lib profiling/final && printf 0123456789 >env/lib/ten && printf 12345 >env/five && "
 		"touch -d @1700000000.5 env/lib/ten env/five");
 	return 0;
 }
@@ -89,13 +90,15 @@ static void assert_manifest(const char *want)
 static void the_order_is_that_of_the_rank_that_needed_it_first(void **state)
 {
 	(void)state;
-	put_text("n-1-1-profiling_first_touch.csv", HEAD "1,metadata,\"%s/env/lib\",\n7,metadata,\"%s/env/lib/ten\",\n"
-		"8,data,\"%s/env/lib/ten\",0-4\n");
-	put_text("n2-2-profiling_first_touch.csv", HEAD "1,tree,\"%s/env\",\n2,data,\"%s/env/five\",0-5\n"
-		"3,data,\"%s/env/lib/ten\",3-4;8-10\n");
+	put_text("n-1-1-profiling_first_touch.csv",
+		HEAD "1,metadata,\"%s/env/lib\",\n7,metadata,\"%s/env/lib/ten\",\n"
+		     "8,data,\"%s/env/lib/ten\",0-4\n");
+	put_text("n2-2-profiling_first_touch.csv",
+		HEAD "1,tree,\"%s/env\",\n2,data,\"%s/env/five\",0-5\n"
+		     "3,data,\"%s/env/lib/ten\",3-4;8-10\n");
 	assert_int_equal(make(), 0);
 	assert_manifest("d .\nn lib\nd lib\nf 5 1700000000.500000000 0-5 five\nn lib/ten\n"
-		"f 10 1700000000.500000000 0-4,8-10 lib/ten\nend 6\n");
+			"f 10 1700000000.500000000 0-4,8-10 lib/ten\nend 6\n");
 	assert_int_equal(got.ranks, 2);
 	assert_int_equal(got.items, 6);
 	assert_int_equal(got.directories, 2);
@@ -108,7 +111,8 @@ static void the_order_is_that_of_the_rank_that_needed_it_first(void **state)
 static void files_that_are_gone_are_left_out_and_names_that_were_absent_are_not(void **state)
 {
 	(void)state;
-	put_text("n-1-profiling_first_touch.csv", HEAD "1,metadata,\"%s/env/absent\",\n2,data,\"%s/env/gone\",0-4\n"
+	put_text("n-1-profiling_first_touch.csv", HEAD
+		"1,metadata,\"%s/env/absent\",\n2,data,\"%s/env/gone\",0-4\n"
 		"3,data,\"%s/env/lib\",0-4\n4,later,\"%s/env/x\",\n5,metadata,\"%s/env\",\n6,metadata,\"%s/env/a\nb\"\"c\",\n");
 	assert_int_equal(make(), 0);
 	assert_manifest("d .\nn absent\nn a\\nb\"c\nend 3\n");
@@ -118,7 +122,8 @@ static void files_that_are_gone_are_left_out_and_names_that_were_absent_are_not(
 static void where_the_source_is_not_seen_everything_is_kept(void **state)
 {
 	(void)state;
-	put_text("n-1-profiling_first_touch.csv", "order,table,path,ranges\n0,source,\"/no/such/source\",\n"
+	put_text("n-1-profiling_first_touch.csv",
+		"order,table,path,ranges\n0,source,\"/no/such/source\",\n"
 		"1,data,\"/no/such/source/f\",0-4096;9000-9999\n");
 	assert_int_equal(make(), 0);
 	assert_true(got.unseen);
@@ -137,12 +142,15 @@ static void a_file_of_no_use_is_named_and_the_rest_is_used(void **state)
 	put_text("f-1-profiling_first_touch.csv", HEAD "1,data,\"%s/env/five\",5-5\n");
 	put_text("g-1-profiling_first_touch.csv", HEAD "1,data,\"%s/env/five\",0-x\n");
 	put_text("h-1-profiling_first_touch.csv", HEAD "1,data,\"%s/env/five");
-	put_text("i-1-profiling_first_touch.csv", "order,table,path,ranges\n1,data,\"%s/env/five\",0-5\n");
-	run_in_dir("mkfifo profiling/final/j-1-profiling_first_touch.csv && mkdir profiling/final/k-1-profiling_first_touch.csv");
+	put_text("i-1-profiling_first_touch.csv",
+		"order,table,path,ranges\n1,data,\"%s/env/five\",0-5\n");
+	run_in_dir(
+		"mkfifo profiling/final/j-1-profiling_first_touch.csv && mkdir profiling/final/k-1-profiling_first_touch.csv");
 	assert_int_equal(make(), 0);
 	assert_int_equal(got.ranks, 1);
 	assert_int_equal(got.faults, 10);
-	assert_non_null(strstr(got.named.data, "d-1-profiling_first_touch.csv: a path is not below its source\n"));
+	assert_non_null(strstr(
+		got.named.data, "d-1-profiling_first_touch.csv: a path is not below its source\n"));
 	run_in_dir("grep -qx 'f 5 1700000000.500000000 0-5 five' out");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Node-local file systems below a root are no part of a shared tree, and a mount of Copper would be the tree once more. They are known
- * beforehand, so that walking asks nothing more of the storage. */
+/* Node-local file systems below a root are no part of a shared tree, and a mount of Copper would be
+ * the tree once more. They are known beforehand, so that walking asks nothing more of the storage.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,8 @@ bool cop_report_mounts_in(const struct mounts *m, const char *dir, size_t len)
 	return false;
 }
 
-bool cop_report_mounts_is(const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len)
+bool cop_report_mounts_is(
+	const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		const char *rest = rest_of(m->path[i], dir, dir_len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which nodes the job had, as its list of hosts says, and of which of them there is a file. A line is a host, or host:port where several
- * nodes share one; a rank's files tell the host, so that of nodes that share a host it is known how many are missing, not which. */
+/* Which nodes the job had, as its list of hosts says, and of which of them there is a file. A line
+ * is a host, or host:port where several nodes share one; a rank's files tell the host, so that of
+ * nodes that share a host it is known how many are missing, not which. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +30,8 @@ static size_t short_len(const char *name, size_t len)
 	return len;
 }
 
-/* The slot of a name in one of the two tables, whole names or short ones; its host, or UINT32_MAX in a free slot. */
+/* The slot of a name in one of the two tables, whole names or short ones; its host, or UINT32_MAX
+ * in a free slot. */
 static uint32_t *slot_of(const struct nodes *n, bool brief, const char *name, size_t len)
 {
 	uint32_t *table = n->slot + (brief ? n->mask + 1 : 0);
@@ -38,7 +40,8 @@ static uint32_t *slot_of(const struct nodes *n, bool brief, const char *name, si
 	for (;; i = (i + 1) & n->mask) {
 		const struct node_host *h = table[i] == UINT32_MAX ? NULL : &n->host[table[i]];
 
-		if (!h || ((brief ? short_len(h->name, h->len) : h->len) == len && memcmp(h->name, name, len) == 0))
+		if (!h || ((brief ? short_len(h->name, h->len) : h->len) == len &&
+				  memcmp(h->name, name, len) == 0))
 			return &table[i];
 	}
 }
@@ -95,7 +98,8 @@ int cop_report_nodes_load(struct nodes *n, const char *path)
 	for (size_t i = 0; i < len; i++)
 		n->lines += n->text[i] == '\n';
 	rc = make_room(n, n->lines);
-	for (char *line = n->text, *end; !rc && (end = memchr(line, '\n', (size_t)(n->text + len - line))); line = end + 1) {
+	for (char *line = n->text, *end;
+		!rc && (end = memchr(line, '\n', (size_t)(n->text + len - line))); line = end + 1) {
 		const char *colon = memchr(line, ':', (size_t)(end - line));
 		size_t name = (size_t)((colon ? colon : end) - line);
 
@@ -145,7 +149,8 @@ uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names)
 			continue;
 		cop_buf_printf(names, "%s%.*s", hosts++ ? ", " : "", (int)h->len, h->name);
 		if (h->wanted > 1)
-			cop_buf_printf(names, " (%" PRIu32 " of its %" PRIu32 " nodes)", one, h->wanted);
+			cop_buf_printf(
+				names, " (%" PRIu32 " of its %" PRIu32 " nodes)", one, h->wanted);
 		named += one;
 	}
 	if (missing > named)

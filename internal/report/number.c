@@ -34,7 +34,8 @@ static cop_number_t scale(cop_number_t value, int exponent)
 }
 
 /* Digits beyond those that fit count for the exponent only. */
-static const char *take_digits(const char *text, cop_number_t *value, unsigned *kept, int *exponent, bool fraction)
+static const char *take_digits(
+	const char *text, cop_number_t *value, unsigned *kept, int *exponent, bool fraction)
 {
 	for (; isdigit((unsigned char)*text); text++) {
 		bool room = *kept < DIGITS_MAX;

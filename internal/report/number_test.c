@@ -80,8 +80,8 @@ static void exponents_are_numbers_too(void **state)
 
 static void text_is_no_number(void **state)
 {
-	static const char *const texts[] = {"", " 1", "1 ", "-1", "+1", ".5", "1e", "1e+", "1.5.2", "0x10", "nan", "inf",
-		"12MB", "1_000", "full-path"};
+	static const char *const texts[] = {"", " 1", "1 ", "-1", "+1", ".5", "1e", "1e+", "1.5.2",
+		"0x10", "nan", "inf", "12MB", "1_000", "full-path"};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(texts); i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The directory is read by the caller's thread, some thousand names at a time; then threads read those files, since on a parallel file
- * system the time is in waiting for opens. What a file lists is gathered without the lock and added under it, a batch at a time. */
+/* The directory is read by the caller's thread, some thousand names at a time; then threads read
+ * those files, since on a parallel file system the time is in waiting for opens. What a file lists
+ * is gathered without the lock and added under it, a batch at a time. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,8 @@ static int add_batch(struct batch *b)
 
 		memcpy(&item, b->items.data + at, sizeof(item));
 		at += sizeof(item);
-		rc = cop_report_pathset_add(s, b->items.data + at, item.len, item.hash, &item.counts);
+		rc = cop_report_pathset_add(
+			s, b->items.data + at, item.len, item.hash, &item.counts);
 		at += item.len;
 	}
 	pthread_mutex_unlock(&b->r->lock);
@@ -111,7 +113,8 @@ static const char *verdict_text(const struct table_result *t, char text[80])
 	case TABLE_CUT:
 		return "it is cut short; what is there is used";
 	default:
-		snprintf(text, 80, "a number is above 2^64-1 and taken for that (line %" PRIu64 ")", t->cut_line);
+		snprintf(text, 80, "a number is above 2^64-1 and taken for that (line %" PRIu64 ")",
+			t->cut_line);
 		if (t->cut_line && !t->odd)
 			return text;
 		return t->odd ? "some of its lines are no paths and were passed over" : NULL;
@@ -129,7 +132,8 @@ static void read_one(void *arg, size_t i)
 	int rc = 0;
 
 	if (!wrong)
-		rc = cop_report_table_read(read_source, &source, cop_report_table_kind(r->name[i]), take_path, &batch, &table);
+		rc = cop_report_table_read(read_source, &source, cop_report_table_kind(r->name[i]),
+			take_path, &batch, &table);
 	if (!rc)
 		rc = add_batch(&batch);
 	if (!wrong)
@@ -199,7 +203,8 @@ void cop_report_observed_init(struct observed *o)
 	o->set.seed = cop_now_ns() ^ (uintptr_t)o;
 }
 
-int cop_report_observed_read(struct observed *o, const char *dir, void (*tick)(void *arg, uint64_t files), void *arg)
+int cop_report_observed_read(
+	struct observed *o, const char *dir, void (*tick)(void *arg, uint64_t files), void *arg)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 	DIR *d = r ? opendir(dir) : NULL;

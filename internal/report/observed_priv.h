@@ -8,9 +8,10 @@
 
 /* ---- parallel.c ---- */
 
-/* Calls fn(arg, i) for each i < n on a few threads, and tick (may be NULL) every so often on the caller's. -ENOMEM or -EAGAIN if not
- * even one thread starts; then nothing was called. */
-int cop_report_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg);
+/* Calls fn(arg, i) for each i < n on a few threads, and tick (may be NULL) every so often on the
+ * caller's. -ENOMEM or -EAGAIN if not even one thread starts; then nothing was called. */
+int cop_report_parallel(
+	size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg);
 
 /* ---- pathset.c ---- */
 
@@ -21,7 +22,8 @@ int cop_report_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(
 struct observed_path {
 	uint64_t hash;
 	uint64_t events; /* of the metadata table, all ranks together; sums stop at 2^64-1 */
-	uint64_t absent; /* those that found nothing; from the table of absences where that has more */
+	uint64_t absent; /* those that found nothing; from the table of absences where that has more
+			  */
 	uint64_t ttl;
 	uint32_t len;
 	char text[]; /* NUL-terminated, as it is on disk */
@@ -31,15 +33,17 @@ struct pathset {
 	struct observed_path **slot;
 	size_t slots, n;
 	uint64_t seed; /* never changes */
-	bool full; /* a path was left out */
+	bool full;     /* a path was left out */
 };
 struct path_counts {
 	uint64_t events, absent, ttl;
 };
 /* Adds the counts to the path's own. 0 also when the set is full; -ENOMEM. */
-int cop_report_pathset_add(struct pathset *s, const char *text, size_t len, uint64_t hash, const struct path_counts *c);
+int cop_report_pathset_add(struct pathset *s, const char *text, size_t len, uint64_t hash,
+	const struct path_counts *c);
 uint64_t cop_report_pathset_hash(const struct pathset *s, const char *text, size_t len);
-const struct observed_path *cop_report_pathset_find(const struct pathset *s, const char *text, size_t len);
+const struct observed_path *cop_report_pathset_find(
+	const struct pathset *s, const char *text, size_t len);
 void cop_report_pathset_free(struct pathset *s);
 
 /* ---- table.c: one raw table ---- */
@@ -51,7 +55,8 @@ enum table_kind {
 };
 enum table_kind cop_report_table_kind(const char *name);
 
-/* Takes one path, its escapes undone, and the counts that followed it. Not 0 ends the reading and is passed on. */
+/* Takes one path, its escapes undone, and the counts that followed it. Not 0 ends the reading and
+ * is passed on. */
 typedef int table_take(void *arg, const char *path, size_t len, const struct path_counts *c);
 
 enum table_verdict {
@@ -65,9 +70,10 @@ struct table_result {
 	uint64_t paths, odd; /* odd: lines that begin with a slash and are no path of a table */
 	uint64_t cut_line;   /* the first whose count is above 2^64-1 and taken for that; 0: none */
 };
-/* Reads a table through read (csv.h) to its end, in bounded memory. 0, -ENOMEM, or what read or take returned. */
-int cop_report_table_read(cop_csv_read *read, void *read_arg, enum table_kind kind, table_take *take, void *arg,
-	struct table_result *out);
+/* Reads a table through read (csv.h) to its end, in bounded memory. 0, -ENOMEM, or what read or
+ * take returned. */
+int cop_report_table_read(cop_csv_read *read, void *read_arg, enum table_kind kind,
+	table_take *take, void *arg, struct table_result *out);
 
 /* ---- observed.c ---- */
 
@@ -77,9 +83,10 @@ struct observed {
 	struct faults faults;
 };
 void cop_report_observed_init(struct observed *o);
-/* Reads every *.output in dir. -ENOENT if there is none, -ENODATA if none can be used; -ENOMEM; or why the directory cannot be
- * read. tick: how many files were read. Free it also after an error. */
-int cop_report_observed_read(struct observed *o, const char *dir, void (*tick)(void *arg, uint64_t files), void *arg);
+/* Reads every *.output in dir. -ENOENT if there is none, -ENODATA if none can be used; -ENOMEM; or
+ * why the directory cannot be read. tick: how many files were read. Free it also after an error. */
+int cop_report_observed_read(
+	struct observed *o, const char *dir, void (*tick)(void *arg, uint64_t files), void *arg);
 void cop_report_observed_free(struct observed *o);
 
 #endif

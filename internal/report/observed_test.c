@@ -43,7 +43,9 @@ static void many_ranks_are_read_at_once(void **state)
 
 		cop_buf_str(&text, "md_cache_event_table {\n");
 		for (unsigned k = 0; k < OWN + SHARED; k++)
-			cop_buf_printf(&text, "/%u/%u {\ncache hits: 1,\ncache misses: 1,\nneg: 1\n}\n", k < OWN ? i : RANKS, k);
+			cop_buf_printf(&text,
+				"/%u/%u {\ncache hits: 1,\ncache misses: 1,\nneg: 1\n}\n",
+				k < OWN ? i : RANKS, k);
 		cop_buf_str(&text, "}\n");
 		snprintf(name, sizeof(name), "host-%u-md_table_cache_event.output", i);
 		put(name, text.data);
@@ -73,7 +75,9 @@ static void only_tables_count(void **state)
 	cop_report_observed_free(read_dir(-ENOENT));
 	put("x.output", "nothing\n");
 	assert_int_equal(mkfifo("pipe.output", 0600), 0);
-	assert_int_equal(symlink("/dev/zero", "zero.output") | symlink("nowhere", "gone.output") | mkdir("dir.output", 0700), 0);
+	assert_int_equal(symlink("/dev/zero", "zero.output") | symlink("nowhere", "gone.output") |
+				 mkdir("dir.output", 0700),
+		0);
 	o = read_dir(-ENODATA);
 	assert_int_equal(o->faults.count, 5);
 	cop_report_observed_free(o);

@@ -48,7 +48,8 @@ static void watch(struct crew *c, void (*tick)(void *arg))
 	pthread_mutex_unlock(&c->lock);
 }
 
-int cop_report_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg)
+int cop_report_parallel(
+	size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg)
 {
 	struct crew c = {.fn = fn, .arg = arg, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
 	unsigned wanted = (unsigned)COP_MIN(n, THREADS), started;

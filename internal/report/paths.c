@@ -25,17 +25,20 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* ---- 1: where to read and to write -------------------------------------------------------------------------------------------- */
+/* ---- 1: where to read and to write ---- */
 
-static int choose_directories(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+static int choose_directories(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
 	char *cwd;
 
 	out->job = realpath(what->job_dir, NULL);
 	if (!out->job)
-		return cop_err_set(err, errno, "cannot read the job directory %s: %s", what->job_dir, strerror(errno));
+		return cop_err_set(err, errno, "cannot read the job directory %s: %s",
+			what->job_dir, strerror(errno));
 	if (!is_directory(out->job))
-		return cop_err_set(err, ENOTDIR, "%s is not a directory: name the job directory that was given to copper mount -d",
+		return cop_err_set(err, ENOTDIR,
+			"%s is not a directory: name the job directory that was given to copper mount -d",
 			what->job_dir);
 	if (asprintf(&out->input, "%s%s", out->job, final_dir) < 0)
 		out->input = NULL;
@@ -52,7 +55,7 @@ static int choose_directories(const struct cop_report_paths *what, struct cop_re
 	return what->output_dir ? 0 : cop_job_dir_check(out->job, err);
 }
 
-/* ---- 2: what was observed ------------------------------------------------------------------------------------------------------ */
+/* ---- 2: what was observed ---- */
 
 static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_err *err)
 {
@@ -60,12 +63,15 @@ static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_e
 
 	if (rc == -ENOENT || rc == -ENODATA) {
 		cop_buf_printf(&text, "failed to find raw tables (*.output) under: %s\n", p->input);
-		cop_buf_str(&text, rc == -ENODATA ? "  none of those that are there is of use: a full disk, or files that are not Copper's" :
-			"  likely: the job was not started with full paths (copper mount -A); this is not its directory (-d); it was not "
-			"stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
+		cop_buf_str(&text,
+			rc == -ENODATA
+				? "  none of those that are there is of use: a full disk, or files that are not Copper's"
+				: "  likely: the job was not started with full paths (copper mount -A); this is not its directory (-d); it was not "
+				  "stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 		cop_report_name_snapshots(p->job, "tables", "copper paths", &text);
 	} else {
-		cop_buf_printf(&text, "cannot read the raw tables in %s: %s", p->input, strerror(-rc));
+		cop_buf_printf(
+			&text, "cannot read the raw tables in %s: %s", p->input, strerror(-rc));
 	}
 	cop_err_set(err, -rc, "%s", text.data ? text.data : "no memory");
 	cop_buf_free(&text);
@@ -84,7 +90,8 @@ static void tell(void *arg, uint64_t n)
 	t->what->progress(t->what->arg, n, t->of);
 }
 
-static int read_observed(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+static int read_observed(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
 	struct observed *seen = &out->usage->seen;
 	struct telling t = {what, "tables read"};
@@ -93,12 +100,13 @@ static int read_observed(const struct cop_report_paths *what, struct cop_report_
 	out->faults = seen->faults.count;
 	cop_report_faults_list(&seen->faults, &out->named);
 	if (seen->set.full)
-		cop_buf_printf(&out->notes, "the tables have more than %zu paths, or longer ones than a path can be; the rest was left out\n",
+		cop_buf_printf(&out->notes,
+			"the tables have more than %zu paths, or longer ones than a path can be; the rest was left out\n",
 			seen->set.n);
 	return rc ? nothing_found(out, rc, err) : 0;
 }
 
-/* ---- 3: usage roots ------------------------------------------------------------------------------------------------------------ */
+/* ---- 3: usage roots ---- */
 
 static bool any_below(const struct pathset *s, const char *root)
 {
@@ -108,7 +116,8 @@ static bool any_below(const struct pathset *s, const char *root)
 	return false;
 }
 
-/* Tables have real paths. A root that was given through a link, below which nothing was observed, is taken for its real path. */
+/* Tables have real paths. A root that was given through a link, below which nothing was observed,
+ * is taken for its real path. */
 static int give_root(struct cop_report_pathed *out, const char *root)
 {
 	struct roots *r = &out->usage->roots;
@@ -121,7 +130,8 @@ static int give_root(struct cop_report_pathed *out, const char *root)
 		return rc;
 	real = realpath(r->given.path[before], NULL);
 	if (real && strcmp(real, r->given.path[before]) != 0 && any_below(s, real)) {
-		cop_buf_printf(&out->notes, "usage root %s is taken for %s, which it points to\n", root, real);
+		cop_buf_printf(&out->notes, "usage root %s is taken for %s, which it points to\n",
+			root, real);
 		free(r->given.path[before]);
 		r->given.path[before] = real;
 		real = NULL;
@@ -151,13 +161,16 @@ static void name_common(struct cop_report_pathed *out)
 		for (; n < len && n < p->len && common[n] == p->text[n]; n++)
 			if (common[n] == '/')
 				end = n;
-		len = (n == len || common[n] == '/') && (n == p->len || p->text[n] == '/') ? n : end;
+		len = (n == len || common[n] == '/') && (n == p->len || p->text[n] == '/') ? n
+											   : end;
 	}
 	if (common)
-		cop_buf_printf(&out->notes, "; all that was observed is below %.*s", len ? (int)len : 1, common);
+		cop_buf_printf(&out->notes, "; all that was observed is below %.*s",
+			len ? (int)len : 1, common);
 }
 
-static int choose_roots(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+static int choose_roots(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
 	struct roots *r = &out->usage->roots;
 	const struct pathset *s = &out->usage->seen.set;
@@ -171,32 +184,41 @@ static int choose_roots(const struct cop_report_paths *what, struct cop_report_p
 	if (!rc)
 		rc = cop_report_roots_minimize(r);
 	if (!rc && !r->all.n) {
-		cop_buf_str(&out->notes, "no usage root: none was given, and no observed path suggests one");
+		cop_buf_str(&out->notes,
+			"no usage root: none was given, and no observed path suggests one");
 		name_common(out);
-		cop_buf_str(&out->notes, ": name the directory of the environment with --usage-root\n");
+		cop_buf_str(
+			&out->notes, ": name the directory of the environment with --usage-root\n");
 	}
 	if (!rc && r->all.full)
-		cop_buf_printf(&out->notes, "observed paths suggest more than %u usage roots; the rest was left out\n", ROOTS_MAX);
+		cop_buf_printf(&out->notes,
+			"observed paths suggest more than %u usage roots; the rest was left out\n",
+			ROOTS_MAX);
 	return rc ? no_memory(err) : 0;
 }
 
-/* ---- 4: what is there, and what of it was used ------------------------------------------------------------------------------------ */
+/* ---- 4: what is there, and what of it was used ---- */
 
-/* Roots that are suggested by a word in a path need not be there: /soft/conda_env of /soft/conda_env_torch. */
+/* Roots that are suggested by a word in a path need not be there: /soft/conda_env of
+ * /soft/conda_env_torch. */
 static void note_absent_roots(struct cop_report_pathed *out)
 {
 	const struct walk_dir *top = &out->usage->use.tree->top;
 
 	for (uint32_t i = 0; i < top->n; i++)
 		if (!top->entry[i].type)
-			cop_buf_printf(&out->notes, "usage root %s is not there%s\n", top->entry[i].name,
-				strstr(top->entry[i].name, "/conda_env") ? ": if the environment's name goes on, name it with --usage-root" : "");
+			cop_buf_printf(&out->notes, "usage root %s is not there%s\n",
+				top->entry[i].name,
+				strstr(top->entry[i].name, "/conda_env")
+					? ": if the environment's name goes on, name it with --usage-root"
+					: "");
 }
 
 /* Tables have paths of the source; a root that was named through a mount has none of them. */
 static void note_unused(struct cop_report_pathed *out)
 {
-	if (!out->usage->roots.all.n || !out->usage->seen.set.n || out->usage->use.elsewhere < out->usage->seen.set.n)
+	if (!out->usage->roots.all.n || !out->usage->seen.set.n ||
+		out->usage->use.elsewhere < out->usage->seen.set.n)
 		return;
 	cop_buf_str(&out->notes, "nothing that the job asked for is below a usage root");
 	name_common(out);
@@ -208,21 +230,32 @@ static void note_unreadable(struct cop_report_pathed *out)
 	const struct walk_tree *t = out->usage->use.tree;
 
 	for (unsigned i = 0; i < t->faults; i++)
-		cop_buf_printf(&out->notes, "cannot read directory %s: %s\n", t->fault[i].path, strerror(t->fault[i].error));
+		cop_buf_printf(&out->notes, "cannot read directory %s: %s\n", t->fault[i].path,
+			strerror(t->fault[i].error));
 	if (t->unreadable > t->faults)
-		cop_buf_printf(&out->notes, "and %" PRIu64 " more directories\n", t->unreadable - t->faults);
+		cop_buf_printf(&out->notes, "and %" PRIu64 " more directories\n",
+			t->unreadable - t->faults);
 	if (t->skipped)
-		cop_buf_printf(&out->notes, "%" PRIu64 " mounts of node-local or pseudo file systems, or of Copper, were not entered\n", t->skipped);
+		cop_buf_printf(&out->notes,
+			"%" PRIu64
+			" mounts of node-local or pseudo file systems, or of Copper, were not entered\n",
+			t->skipped);
 	if (out->usage->use.unknown)
-		cop_buf_printf(&out->notes, "%" PRIu64 " observed paths could not be looked at and are in no list\n", out->usage->use.unknown);
+		cop_buf_printf(&out->notes,
+			"%" PRIu64 " observed paths could not be looked at and are in no list\n",
+			out->usage->use.unknown);
 }
 
-static int look_at_roots(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+static int look_at_roots(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
 	struct cop_report_usage *u = out->usage;
 	struct telling t = {what, "names found"};
-	struct walk_conf conf = {.root = (const char *const *)u->roots.all.path, .roots = u->roots.all.n, .sizes = !what->no_sizes,
-		.tick = what->progress ? tell : NULL, .arg = &t};
+	struct walk_conf conf = {.root = (const char *const *)u->roots.all.path,
+		.roots = u->roots.all.n,
+		.sizes = !what->no_sizes,
+		.tick = what->progress ? tell : NULL,
+		.arg = &t};
 	int rc = cop_report_walk(&conf, &u->use.tree, err);
 
 	if (rc)
@@ -237,30 +270,39 @@ static int look_at_roots(const struct cop_report_paths *what, struct cop_report_
 	return rc ? no_memory(err) : 0;
 }
 
-/* ---- 5: the files --------------------------------------------------------------------------------------------------------------- */
+/* ---- 5: the files ---- */
 
-static int write_all(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+static int write_all(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
 	struct cop_report_usage *u = out->usage;
 	int rc = cop_make_dirs(out->output, 0755);
 
 	if (rc)
-		return cop_err_set(err, -rc, "cannot make %s: %s; name another directory with --output-dir", out->output, strerror(-rc));
+		return cop_err_set(err, -rc,
+			"cannot make %s: %s; name another directory with --output-dir", out->output,
+			strerror(-rc));
 	rc = cop_report_lists_write(&u->use, out->output, &u->lists, err);
 	if (rc)
 		return rc;
 	u->lists.sizes = !what->no_sizes;
 	if (u->lists.odd_names)
-		cop_buf_printf(&out->notes, "%" PRIu64 " names have line ends in them: keep.nul and prune_candidates.nul have all names, the .txt files "
-			"leave these out\n", u->lists.odd_names);
+		cop_buf_printf(&out->notes,
+			"%" PRIu64
+			" names have line ends in them: keep.nul and prune_candidates.nul have all names, the .txt files "
+			"leave these out\n",
+			u->lists.odd_names);
 	return cop_report_paths_write(out, err);
 }
 
-typedef int step(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err);
+typedef int step(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err);
 
-int cop_report_paths(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+int cop_report_paths(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
-	static step *const steps[] = {choose_directories, read_observed, choose_roots, look_at_roots, write_all};
+	static step *const steps[] = {
+		choose_directories, read_observed, choose_roots, look_at_roots, write_all};
 	int rc;
 
 	*out = (struct cop_report_pathed){0};

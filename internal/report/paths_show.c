@@ -30,12 +30,13 @@ static void plain(struct cop_buf *out, const char *text)
 	}
 }
 
-static void print_total(struct cop_buf *out, const char *label, const struct path_total *t, bool sizes)
+static void print_total(
+	struct cop_buf *out, const char *label, const struct path_total *t, bool sizes)
 {
 	char size[16];
 
-	cop_buf_printf(out, "%-18s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12s\n", label, t->paths, t->files, t->dirs,
-		sizes ? cop_format_size(t->bytes, size) : "-");
+	cop_buf_printf(out, "%-18s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12s\n", label,
+		t->paths, t->files, t->dirs, sizes ? cop_format_size(t->bytes, size) : "-");
 }
 
 static void print_unused(const struct prune *p, bool sizes, struct cop_buf *out)
@@ -46,7 +47,8 @@ static void print_unused(const struct prune *p, bool sizes, struct cop_buf *out)
 		return;
 	cop_buf_str(out, "\nlargest directories that nothing used needs:\n");
 	for (unsigned i = 0; i < p->dirs && i < 5; i++) {
-		cop_buf_printf(out, "%12s %9" PRIu64 " files  ", sizes ? cop_format_size(p->dir[i].bytes, size) : "-", p->dir[i].files);
+		cop_buf_printf(out, "%12s %9" PRIu64 " files  ",
+			sizes ? cop_format_size(p->dir[i].bytes, size) : "-", p->dir[i].files);
 		plain(out, p->dir[i].path);
 		cop_buf_str(out, "\n");
 	}
@@ -64,7 +66,8 @@ void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *
 		plain(out, u->roots.all.path[i]);
 		cop_buf_str(out, u->use.tree->top.entry[i].type ? "\n" : " (not there)\n");
 	}
-	cop_buf_printf(out, "\n%-18s %12s %12s %12s %12s\n", "", "paths", "files", "directories", "bytes");
+	cop_buf_printf(
+		out, "\n%-18s %12s %12s %12s %12s\n", "", "paths", "files", "directories", "bytes");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++)
 		print_total(out, rows[i].label, &u->lists.total[rows[i].list], u->lists.sizes);
 	print_unused(&u->prune, u->lists.sizes, out);
@@ -75,7 +78,8 @@ void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *
 		return;
 	cop_buf_str(out, "a reduced copy to try: ");
 	cop_report_rsync(p, out);
-	cop_buf_str(out, "\nThis proves nothing about deleting: another run may need what this one did not.\n");
+	cop_buf_str(out,
+		"\nThis proves nothing about deleting: another run may need what this one did not.\n");
 }
 
 static void json_text(struct cop_buf *out, const char *key, const char *text)
@@ -100,8 +104,11 @@ static void json_totals(const struct lists *l, struct cop_buf *out)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++) {
 		const struct path_total *t = &l->total[rows[i].list];
 
-		cop_buf_printf(out, "%s\"%s\":{\"file\":\"%s\",\"paths\":%" PRIu64 ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64,
-			i ? "," : "", rows[i].key, cop_report_list_name[rows[i].list], t->paths, t->files, t->dirs);
+		cop_buf_printf(out,
+			"%s\"%s\":{\"file\":\"%s\",\"paths\":%" PRIu64 ",\"files\":%" PRIu64
+			",\"directories\":%" PRIu64,
+			i ? "," : "", rows[i].key, cop_report_list_name[rows[i].list], t->paths,
+			t->files, t->dirs);
 		json_bytes(out, l, t->bytes);
 		cop_buf_str(out, "}");
 	}
@@ -110,11 +117,13 @@ static void json_totals(const struct lists *l, struct cop_buf *out)
 
 static void json_prune(const struct prune *p, const struct lists *l, struct cop_buf *out)
 {
-	cop_buf_printf(out, ",\"unused_directories\":{\"count\":%" PRIu64 ",\"largest\":[", p->all_dirs);
+	cop_buf_printf(
+		out, ",\"unused_directories\":{\"count\":%" PRIu64 ",\"largest\":[", p->all_dirs);
 	for (unsigned i = 0; i < p->dirs; i++) {
 		cop_buf_str(out, i ? ",{" : "{");
 		json_text(out, "path", p->dir[i].path);
-		cop_buf_printf(out, ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64, p->dir[i].files, p->dir[i].dirs);
+		cop_buf_printf(out, ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64,
+			p->dir[i].files, p->dir[i].dirs);
 		json_bytes(out, l, p->dir[i].bytes);
 		cop_buf_str(out, "}");
 	}
@@ -122,13 +131,16 @@ static void json_prune(const struct prune *p, const struct lists *l, struct cop_
 	for (unsigned i = 0; i < p->names; i++) {
 		cop_buf_str(out, i ? ",{\"name\":" : "{\"name\":");
 		cop_buf_json_str(out, p->name[i].name, p->name[i].len);
-		cop_buf_printf(out, ",\"directories\":%" PRIu64 ",\"probes\":%" PRIu64 "}", p->name[i].directories, p->name[i].probes);
+		cop_buf_printf(out, ",\"directories\":%" PRIu64 ",\"probes\":%" PRIu64 "}",
+			p->name[i].directories, p->name[i].probes);
 	}
-	cop_buf_printf(out, "]},\"directories_in_vain\":{\"count\":%" PRIu64 ",\"most\":[", p->all_vains);
+	cop_buf_printf(
+		out, "]},\"directories_in_vain\":{\"count\":%" PRIu64 ",\"most\":[", p->all_vains);
 	for (unsigned i = 0; i < p->vains; i++) {
 		cop_buf_str(out, i ? ",{\"path\":" : "{\"path\":");
 		cop_buf_json_str(out, p->vain[i].path, p->vain[i].len);
-		cop_buf_printf(out, ",\"names\":%" PRIu64 ",\"probes\":%" PRIu64 "}", p->vain[i].names, p->vain[i].probes);
+		cop_buf_printf(out, ",\"names\":%" PRIu64 ",\"probes\":%" PRIu64 "}",
+			p->vain[i].names, p->vain[i].probes);
 	}
 	cop_buf_str(out, "]}");
 }
@@ -142,9 +154,13 @@ void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *o
 	json_text(out, "input", p->input);
 	cop_buf_str(out, ",");
 	json_text(out, "output", p->output);
-	cop_buf_printf(out, ",\"tables\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"observed\":%zu,\"elsewhere\":%" PRIu64 ",\"unknown\":%" PRIu64
-		",\"unreadable_directories\":%" PRIu64 ",\"mounts_not_entered\":%" PRIu64 ",\"links_out\":%zu,\"roots\":[", u->seen.files, p->faults,
-		u->seen.set.n, u->use.elsewhere, u->use.unknown, t->unreadable, t->skipped, u->use.links_out.n);
+	cop_buf_printf(out,
+		",\"tables\":%" PRIu64 ",\"faults\":%" PRIu64
+		",\"observed\":%zu,\"elsewhere\":%" PRIu64 ",\"unknown\":%" PRIu64
+		",\"unreadable_directories\":%" PRIu64 ",\"mounts_not_entered\":%" PRIu64
+		",\"links_out\":%zu,\"roots\":[",
+		u->seen.files, p->faults, u->seen.set.n, u->use.elsewhere, u->use.unknown,
+		t->unreadable, t->skipped, u->use.links_out.n);
 	for (uint32_t i = 0; i < t->top.n; i++) {
 		cop_buf_str(out, i ? ",{" : "{");
 		json_text(out, "path", t->top.entry[i].name);
@@ -156,7 +172,8 @@ void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *o
 	if (u->lists.base) {
 		cop_buf_str(out, ",");
 		json_text(out, "base", u->lists.base);
-		cop_buf_printf(out, ",\"keep\":\"%s\"", u->lists.odd_names ? "keep.nul" : "keep.txt");
+		cop_buf_printf(
+			out, ",\"keep\":\"%s\"", u->lists.odd_names ? "keep.nul" : "keep.txt");
 	}
 	cop_buf_str(out, "}\n");
 }

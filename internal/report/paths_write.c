@@ -18,11 +18,14 @@ static const struct {
 	enum path_list list;
 	const char *meaning, *text;
 } meanings[] = {
-	{LIST_ALL, "Exists below the roots", "what exists now below the usage roots, the roots included"},
+	{LIST_ALL, "Exists below the roots",
+		"what exists now below the usage roots, the roots included"},
 	{LIST_USED, "Used in this run", "observed paths below the roots that exist"},
 	{LIST_UNUSED, "Exists, not observed in this run", "what exists there and was not observed"},
-	{LIST_MISSING, "Asked for and absent", "observed paths below the roots that do not exist: searches that went on elsewhere, as a rule"},
-	{LIST_KEEP, "Needed by what was used", "used paths with the directories above them and what their links point to, for rsync --files-from"},
+	{LIST_MISSING, "Asked for and absent",
+		"observed paths below the roots that do not exist: searches that went on elsewhere, as a rule"},
+	{LIST_KEEP, "Needed by what was used",
+		"used paths with the directories above them and what their links point to, for rsync --files-from"},
 	{LIST_PRUNE, "Not needed by what was used", "the rest, for rsync --files-from"},
 };
 
@@ -42,7 +45,8 @@ void cop_report_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes
 /* As one word of a shell's command line. */
 static void shell_word(struct cop_buf *out, const char *text)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%,=";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%,=";
 
 	if (text[strspn(text, plain)] == '\0') {
 		cop_buf_str(out, text);
@@ -59,7 +63,8 @@ void cop_report_rsync(const struct cop_report_pathed *p, struct cop_buf *out)
 	const struct lists *l = &p->usage->lists;
 	char *from, *base;
 
-	if (!l->base || asprintf(&from, "--files-from=%s/%s", p->output, l->odd_names ? "keep.nul" : "keep.txt") < 0)
+	if (!l->base || asprintf(&from, "--files-from=%s/%s", p->output,
+				l->odd_names ? "keep.nul" : "keep.txt") < 0)
 		return;
 	if (asprintf(&base, "%s/", l->base[1] ? l->base : "") >= 0) {
 		cop_buf_printf(out, "rsync -a %s", l->odd_names ? "--from0 " : "");
@@ -79,7 +84,7 @@ static void human(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 	cop_buf_str(out, l->sizes ? cop_format_size(bytes, text) : "-");
 }
 
-/* ---- roots_and_counts.txt ------------------------------------------------------------------------------------------------------- */
+/* ---- roots_and_counts.txt ---- */
 
 static void text_roots(const struct cop_report_pathed *p, struct cop_buf *out)
 {
@@ -102,11 +107,12 @@ static void coverage(struct cop_buf *out, const char *code, const struct lists *
 	const struct {
 		const char *what;
 		uint64_t part, whole;
-	} row[] = {{"files", used->files, all->files}, {"directories", used->dirs, all->dirs}, {"bytes of files", used->bytes, all->bytes}};
+	} row[] = {{"files", used->files, all->files}, {"directories", used->dirs, all->dirs},
+		{"bytes of files", used->bytes, all->bytes}};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(row) - !l->sizes; i++) {
-		cop_buf_printf(out, "- Observed %s: %s%" PRIu64 "%s of %s%" PRIu64 "%s (%s", row[i].what, code, row[i].part, code, code,
-			row[i].whole, code, code);
+		cop_buf_printf(out, "- Observed %s: %s%" PRIu64 "%s of %s%" PRIu64 "%s (%s",
+			row[i].what, code, row[i].part, code, code, row[i].whole, code, code);
 		cop_report_percent(out, row[i].part, row[i].whole);
 		cop_buf_printf(out, "%s)\n", code);
 	}
@@ -123,8 +129,10 @@ static void text_file(const struct cop_report_pathed *p, struct cop_buf *out)
 		{"All existing paths under selected roots", l->total[LIST_ALL].paths},
 		{"Observed existing paths under selected roots", l->total[LIST_USED].paths},
 		{"Observed missing probe paths under selected roots", l->total[LIST_MISSING].paths},
-		{"Observed paths under selected roots", l->total[LIST_USED].paths + l->total[LIST_MISSING].paths},
-		{"Candidate existing paths not observed in final outputs", l->total[LIST_UNUSED].paths},
+		{"Observed paths under selected roots",
+			l->total[LIST_USED].paths + l->total[LIST_MISSING].paths},
+		{"Candidate existing paths not observed in final outputs",
+			l->total[LIST_UNUSED].paths},
 		{"Observed paths elsewhere", p->usage->use.elsewhere},
 		{"Kept paths", l->total[LIST_KEEP].paths},
 		{"Kept bytes", l->total[LIST_KEEP].bytes},
@@ -133,7 +141,8 @@ static void text_file(const struct cop_report_pathed *p, struct cop_buf *out)
 	};
 	const char *name = strrchr(p->job, '/');
 
-	cop_buf_printf(out, "Paths of job %s\n\nTables: %s\n\n", name && name[1] ? name + 1 : p->job, p->input);
+	cop_buf_printf(out, "Paths of job %s\n\nTables: %s\n\n",
+		name && name[1] ? name + 1 : p->job, p->input);
 	text_roots(p, out);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(row); i++)
 		if (l->sizes || !strstr(row[i].what, "bytes"))
@@ -141,17 +150,19 @@ static void text_file(const struct cop_report_pathed *p, struct cop_buf *out)
 	cop_buf_str(out, "\nCoverage estimates:\n");
 	coverage(out, "", l);
 	if (l->base) {
-		cop_buf_str(out, "A reduced copy (keep.txt and prune_candidates.txt are relative to this directory):\n- ");
+		cop_buf_str(out,
+			"A reduced copy (keep.txt and prune_candidates.txt are relative to this directory):\n- ");
 		cop_report_rsync(p, out);
 		cop_buf_str(out, "\n\n");
 	}
 	cop_buf_str(out, "Files:\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(meanings); i++)
-		cop_buf_printf(out, "- %s: %s\n", cop_report_list_name[meanings[i].list], meanings[i].text);
+		cop_buf_printf(out, "- %s: %s\n", cop_report_list_name[meanings[i].list],
+			meanings[i].text);
 	cop_buf_printf(out, "\n%s\n", warning);
 }
 
-/* ---- paths_summary.md ----------------------------------------------------------------------------------------------------------- */
+/* ---- paths_summary.md ---- */
 
 static void code(struct cop_buf *out, const char *text)
 {
@@ -171,7 +182,8 @@ static void head(const struct cop_report_pathed *p, struct cop_buf *out)
 		cop_buf_printf(out, ", %" PRIu64 " with faults", p->faults);
 	cop_buf_str(out, ")\n- Output directory: ");
 	code(out, p->output);
-	cop_buf_printf(out, "\n- Observed paths: `%zu`, of them below no root: `%" PRIu64 "`\n", p->usage->seen.set.n, p->usage->use.elsewhere);
+	cop_buf_printf(out, "\n- Observed paths: `%zu`, of them below no root: `%" PRIu64 "`\n",
+		p->usage->seen.set.n, p->usage->use.elsewhere);
 	cop_buf_str(out, "\n## Roots\n\n");
 	for (uint32_t i = 0; i < top->n; i++) {
 		cop_buf_str(out, "- ");
@@ -184,16 +196,20 @@ static void head(const struct cop_report_pathed *p, struct cop_buf *out)
 
 static void counts(const struct lists *l, struct cop_buf *out)
 {
-	cop_buf_str(out, "\n## Counts\n\n| Meaning | File | Total Paths | Files | Directories | Missing | Bytes |\n|---|---|---:|---:|---:|---:|---:|\n");
+	cop_buf_str(out,
+		"\n## Counts\n\n| Meaning | File | Total Paths | Files | Directories | Missing | Bytes |\n|---|---|---:|---:|---:|---:|---:|\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(meanings); i++) {
 		const struct path_total *t = &l->total[meanings[i].list];
 
-		cop_buf_printf(out, "| %s | `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | ", meanings[i].meaning,
-			cop_report_list_name[meanings[i].list], t->paths, t->files, t->dirs, t->missing);
+		cop_buf_printf(out,
+			"| %s | `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | ",
+			meanings[i].meaning, cop_report_list_name[meanings[i].list], t->paths,
+			t->files, t->dirs, t->missing);
 		cop_report_bytes(out, l, t->bytes);
 		cop_buf_str(out, " |\n");
 	}
-	cop_buf_str(out, "\nFiles are all that is not a directory, links too; bytes are the sizes of regular files, each name counted.\n"
+	cop_buf_str(out,
+		"\nFiles are all that is not a directory, links too; bytes are the sizes of regular files, each name counted.\n"
 		"\n## Coverage\n\n");
 	coverage(out, "`", l);
 	cop_buf_printf(out, "**%s**\n", warning);
@@ -206,8 +222,11 @@ static void unused(const struct prune *p, const struct lists *l, struct cop_buf 
 		cop_buf_str(out, "None.\n");
 		return;
 	}
-	cop_buf_printf(out, "The first %u of %" PRIu64 "; none of them is inside another.\n\n| Directory | Bytes | Size | Files | Directories |\n"
-		"|---|---:|---:|---:|---:|\n", p->dirs, p->all_dirs);
+	cop_buf_printf(out,
+		"The first %u of %" PRIu64
+		"; none of them is inside another.\n\n| Directory | Bytes | Size | Files | Directories |\n"
+		"|---|---:|---:|---:|---:|\n",
+		p->dirs, p->all_dirs);
 	for (unsigned i = 0; i < p->dirs; i++) {
 		const struct unused_dir *d = &p->dir[i];
 
@@ -225,26 +244,33 @@ static void searches(const struct prune *p, struct cop_buf *out)
 {
 	cop_buf_str(out, "\n## Names asked for in many directories and absent\n\n");
 	if (p->names)
-		cop_buf_printf(out, "Search paths that are longer than they need be (`__init__.*` is how Python looks for a package, and no fault). The first %u of %" PRIu64 " names; probes are counted over all ranks.\n\n"
-			"| Name | Directories | Probes |\n|---|---:|---:|\n", p->names, p->all_names);
+		cop_buf_printf(out,
+			"Search paths that are longer than they need be (`__init__.*` is how Python looks for a package, and no fault). The first %u of %" PRIu64
+			" names; probes are counted over all ranks.\n\n"
+			"| Name | Directories | Probes |\n|---|---:|---:|\n",
+			p->names, p->all_names);
 	else
 		cop_buf_str(out, "None.\n");
 	for (unsigned i = 0; i < p->names; i++) {
 		cop_buf_str(out, "| ");
 		cop_csv_markdown(out, p->name[i].name, p->name[i].len);
-		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64 " |\n", p->name[i].directories, p->name[i].probes);
+		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64 " |\n", p->name[i].directories,
+			p->name[i].probes);
 	}
 	cop_buf_str(out, "\n## Directories searched in vain\n\n");
 	if (p->vains)
-		cop_buf_printf(out, "They exist, names were asked for in them, and nothing in them was used: candidates to leave out of `LD_LIBRARY_PATH`, "
-			"`PATH` and `PYTHONPATH`. The first %u of %" PRIu64 ".\n\n| Directory | Absent names | Probes |\n|---|---:|---:|\n", p->vains,
-			p->all_vains);
+		cop_buf_printf(out,
+			"They exist, names were asked for in them, and nothing in them was used: candidates to leave out of `LD_LIBRARY_PATH`, "
+			"`PATH` and `PYTHONPATH`. The first %u of %" PRIu64
+			".\n\n| Directory | Absent names | Probes |\n|---|---:|---:|\n",
+			p->vains, p->all_vains);
 	else
 		cop_buf_str(out, "None.\n");
 	for (unsigned i = 0; i < p->vains; i++) {
 		cop_buf_str(out, "| ");
 		cop_csv_markdown(out, p->vain[i].path, p->vain[i].len);
-		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64 " |\n", p->vain[i].names, p->vain[i].probes);
+		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64 " |\n", p->vain[i].names,
+			p->vain[i].probes);
 	}
 }
 
@@ -255,8 +281,10 @@ static void links_out(const struct usage *u, struct cop_buf *out)
 
 	if (!u->links_out.n)
 		return;
-	cop_buf_printf(out, "\n## Links that lead out of the roots\n\nUsed, and what they point to is not below a root: a copy uses it where it is now. The first "
-		"%zu of %zu.\n\n", COP_MIN(u->links_out.n, (size_t)PRUNE_ROWS), u->links_out.n);
+	cop_buf_printf(out,
+		"\n## Links that lead out of the roots\n\nUsed, and what they point to is not below a root: a copy uses it where it is now. The first "
+		"%zu of %zu.\n\n",
+		COP_MIN(u->links_out.n, (size_t)PRUNE_ROWS), u->links_out.n);
 	for (size_t i = 0; i < u->links_out.n && i < PRUNE_ROWS; i++) {
 		cop_buf_str(out, "- ");
 		cop_csv_markdown(out, u->links_out.ref[i].text, u->links_out.ref[i].len);
@@ -281,9 +309,11 @@ static void advice(const struct cop_report_pathed *p, struct cop_buf *out)
 		return;
 	cop_buf_str(out, "\n## A reduced copy\n\n```sh\n");
 	cop_report_rsync(p, out);
-	cop_buf_str(out, "\n```\n\nPaths in `keep.txt` and `prune_candidates.txt` are relative to ");
+	cop_buf_str(
+		out, "\n```\n\nPaths in `keep.txt` and `prune_candidates.txt` are relative to ");
 	code(out, p->usage->lists.base);
-	cop_buf_str(out, ". Run the program from the copy, more than once, before anything depends on it.\n");
+	cop_buf_str(out,
+		". Run the program from the copy, more than once, before anything depends on it.\n");
 }
 
 static void summary(const struct cop_report_pathed *p, struct cop_buf *out)
@@ -296,8 +326,8 @@ static void summary(const struct cop_report_pathed *p, struct cop_buf *out)
 	advice(p, out);
 }
 
-static int write_one(const struct cop_report_pathed *p, const char *name, void (*fill)(const struct cop_report_pathed *p, struct cop_buf *out),
-	struct cop_err *err)
+static int write_one(const struct cop_report_pathed *p, const char *name,
+	void (*fill)(const struct cop_report_pathed *p, struct cop_buf *out), struct cop_err *err)
 {
 	struct cop_buf text = {0};
 	char *path;
@@ -312,10 +342,12 @@ static int write_one(const struct cop_report_pathed *p, const char *name, void (
 		rc = text.failed ? -ENOMEM : cop_write_file(path, text.data, text.len, 0644);
 	cop_buf_free(&text);
 	free(path);
-	return rc ? cop_err_set(err, -rc, "cannot write %s/%s: %s", p->output, name, strerror(-rc)) : 0;
+	return rc ? cop_err_set(err, -rc, "cannot write %s/%s: %s", p->output, name, strerror(-rc))
+		  : 0;
 }
 
 int cop_report_paths_write(const struct cop_report_pathed *p, struct cop_err *err)
 {
-	return write_one(p, "roots_and_counts.txt", text_file, err) ?: write_one(p, "paths_summary.md", summary, err);
+	return write_one(p, "roots_and_counts.txt", text_file, err)
+		       ?: write_one(p, "paths_summary.md", summary, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open addressing with pointers into an arena: a path costs its bytes and 60 more, and is stored once. The seed differs from run to
- * run, so that a table cannot be written to make all its paths collide. */
+/* Open addressing with pointers into an arena: a path costs its bytes and 60 more, and is stored
+ * once. The seed differs from run to run, so that a table cannot be written to make all its paths
+ * collide. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ uint64_t cop_report_pathset_hash(const struct pathset *s, const char *text, size
 }
 
 /* The path's slot, or the free one where it belongs. */
-static struct observed_path **slot_of(const struct pathset *s, const char *text, size_t len, uint64_t hash)
+static struct observed_path **slot_of(
+	const struct pathset *s, const char *text, size_t len, uint64_t hash)
 {
 	for (size_t i = hash & (s->slots - 1);; i = (i + 1) & (s->slots - 1)) {
 		struct observed_path *p = s->slot[i];
@@ -41,14 +43,16 @@ static int grow(struct pathset *s)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->slots; i++)
 		if (s->slot[i])
-			*slot_of(&bigger, s->slot[i]->text, s->slot[i]->len, s->slot[i]->hash) = s->slot[i];
+			*slot_of(&bigger, s->slot[i]->text, s->slot[i]->len, s->slot[i]->hash) =
+				s->slot[i];
 	free(s->slot);
 	s->slot = bigger.slot;
 	s->slots = bigger.slots;
 	return 0;
 }
 
-int cop_report_pathset_add(struct pathset *s, const char *text, size_t len, uint64_t hash, const struct path_counts *c)
+int cop_report_pathset_add(
+	struct pathset *s, const char *text, size_t len, uint64_t hash, const struct path_counts *c)
 {
 	struct observed_path **slot, *p;
 	int rc = s->n < s->slots / 4 * 3 ? 0 : grow(s);
@@ -58,7 +62,8 @@ int cop_report_pathset_add(struct pathset *s, const char *text, size_t len, uint
 	slot = slot_of(s, text, len, hash);
 	p = *slot;
 	if (!p) {
-		if (s->n == PATHSET_MAX || s->arena.bytes > PATHSET_BYTES_MAX || len > PATHSET_LEN_MAX) {
+		if (s->n == PATHSET_MAX || s->arena.bytes > PATHSET_BYTES_MAX ||
+			len > PATHSET_LEN_MAX) {
 			s->full = true;
 			return 0;
 		}
@@ -77,7 +82,8 @@ int cop_report_pathset_add(struct pathset *s, const char *text, size_t len, uint
 	return 0;
 }
 
-const struct observed_path *cop_report_pathset_find(const struct pathset *s, const char *text, size_t len)
+const struct observed_path *cop_report_pathset_find(
+	const struct pathset *s, const char *text, size_t len)
 {
 	return s->slots ? *slot_of(s, text, len, cop_report_pathset_hash(s, text, len)) : NULL;
 }

@@ -16,7 +16,8 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 }
 
 /* Where a row belongs among the first ones; PRUNE_ROWS: nowhere. Makes room. */
-static unsigned place(void *rows, unsigned *n, size_t size, const void *row, int (*order)(const void *a, const void *b))
+static unsigned place(void *rows, unsigned *n, size_t size, const void *row,
+	int (*order)(const void *a, const void *b))
 {
 	char *at = rows;
 	unsigned i = *n;
@@ -44,7 +45,7 @@ static int by_text(const char *a, size_t a_len, const char *b, size_t b_len)
 	return first ? first : a_len < b_len ? -1 : a_len > b_len;
 }
 
-/* ---- unused directories ------------------------------------------------------------------------------------------------------ */
+/* ---- unused directories ---- */
 
 struct below {
 	struct prune *out;
@@ -66,8 +67,10 @@ static void count_below(const struct walk_dir *d, struct unused_dir *sum)
 static int by_size(const void *a, const void *b)
 {
 	const struct unused_dir *x = a, *y = b;
+	int by_bytes = descending(x->bytes, y->bytes);
+	int by_files = descending(x->files, y->files);
 
-	return descending(x->bytes, y->bytes) ?: descending(x->files, y->files) ?: strcmp(x->path, y->path);
+	return by_bytes ? by_bytes : by_files ? by_files : strcmp(x->path, y->path);
 }
 
 static void take_dir(struct below *b, struct unused_dir *row)
@@ -94,7 +97,8 @@ static void unused_below(struct below *b, const struct walk_dir *d)
 		struct unused_dir row = {0};
 		size_t before = b->path.len;
 
-		if (!e->dir || (!e->dir->n && !(e->flags & WALK_KEEP) && e->dir->state == WALK_SKIPPED))
+		if (!e->dir ||
+			(!e->dir->n && !(e->flags & WALK_KEEP) && e->dir->state == WALK_SKIPPED))
 			continue;
 		if (before > 1)
 			cop_buf_add(&b->path, "/", 1);
@@ -109,7 +113,7 @@ static void unused_below(struct below *b, const struct walk_dir *d)
 	}
 }
 
-/* ---- absent names ------------------------------------------------------------------------------------------------------------- */
+/* ---- absent names ---- */
 
 /* An absent path, apart into directory and name. */
 struct probe {
@@ -143,8 +147,12 @@ static int by_directories(const void *a, const void *b)
 static int by_names(const void *a, const void *b)
 {
 	const struct vain_dir *x = a, *y = b;
+	int by_count = descending(x->names, y->names);
+	int by_probes = descending(x->probes, y->probes);
 
-	return descending(x->names, y->names) ?: descending(x->probes, y->probes) ?: by_text(x->path, x->len, y->path, y->len);
+	if (by_count)
+		return by_count;
+	return by_probes ? by_probes : by_text(x->path, x->len, y->path, y->len);
 }
 
 static void same_names(struct prune *out, struct probe *probe, size_t n)
@@ -205,7 +213,9 @@ static int absent_names(const struct usage *u, struct prune *out)
 
 		if (ref->len < 2)
 			continue;
-		*p = (struct probe){.path = ref->text, .name = slash + 1, .probes = cop_report_probes(ref->from)};
+		*p = (struct probe){.path = ref->text,
+			.name = slash + 1,
+			.probes = cop_report_probes(ref->from)};
 		p->dir_len = COP_MAX((size_t)(slash - ref->text), 1u);
 		p->name_len = ref->len - (size_t)(slash + 1 - ref->text);
 		n++;
@@ -216,7 +226,7 @@ static int absent_names(const struct usage *u, struct prune *out)
 	return 0;
 }
 
-/* ---- classes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- classes ---- */
 
 static int classify(const struct usage *u, struct prune *out)
 {
@@ -227,11 +237,13 @@ static int classify(const struct usage *u, struct prune *out)
 		const struct path_ref *ref = &u->missing.ref[i];
 
 		out->absences = true;
-		rc = cop_pathclass_add(&out->classes, true, ref->text, ref->len, cop_report_probes(ref->from));
+		rc = cop_pathclass_add(
+			&out->classes, true, ref->text, ref->len, cop_report_probes(ref->from));
 	}
 	for (size_t i = 0; !rc && i < s->slots; i++) {
 		const struct observed_path *p = s->slot[i];
-		const struct walk_entry *e = p ? cop_report_tree_find(u->tree, p->text, p->len, NULL) : NULL;
+		const struct walk_entry *e =
+			p ? cop_report_tree_find(u->tree, p->text, p->len, NULL) : NULL;
 
 		if (e)
 			rc = cop_pathclass_add(&out->classes, false, p->text, p->len, p->events);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of one rank. They may come from Copper 1.0, from a later version, from a node that was killed while the disk was
- * full, or from somebody who means harm: one that is cut or malformed counts for nothing. */
+/* The files of one rank. They may come from Copper 1.0, from a later version, from a node that was
+ * killed while the disk was full, or from somebody who means harm: one that is cut or malformed
+ * counts for nothing. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,11 @@
 #define FILE_BYTES_MAX COP_GIB
 
 static const char *const aggregate_columns[] = {"metric", "value", NULL};
-static const char *const operations_columns[] = {"operation", "total_calls", "cache_hits", "cache_misses",
-	"negative_results", "avg_latency_us", "total_latency_s", NULL};
-static const char *const top_columns[] = {"category", "path", "total_events", "cache_hits", "cache_misses",
-	"negative_results", "ttl_stores", "ttl_serves", "ttl_expires", "ttl_clears", NULL};
+static const char *const operations_columns[] = {"operation", "total_calls", "cache_hits",
+	"cache_misses", "negative_results", "avg_latency_us", "total_latency_s", NULL};
+static const char *const top_columns[] = {"category", "path", "total_events", "cache_hits",
+	"cache_misses", "negative_results", "ttl_stores", "ttl_serves", "ttl_expires", "ttl_clears",
+	NULL};
 
 /* Adds a record. 0 or -errno, -EBADMSG with a word on why. */
 typedef int row_fn(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why);
@@ -29,10 +31,13 @@ static const struct kind {
 	const char *name;
 	const char *const *columns;
 	row_fn *row;
-	bool never_empty; /* a rank that did nothing has no operation and no path, but it has its metrics */
+	bool never_empty; /* a rank that did nothing has no operation and no path, but it has its
+			     metrics */
 } kinds[COP_REPORT_KINDS] = {
-	[COP_REPORT_AGGREGATE] = {"profiling_aggregate.csv", aggregate_columns, aggregate_row, true},
-	[COP_REPORT_OPERATIONS] = {"profiling_operations.csv", operations_columns, operations_row, false},
+	[COP_REPORT_AGGREGATE] = {"profiling_aggregate.csv", aggregate_columns, aggregate_row,
+		true},
+	[COP_REPORT_OPERATIONS] = {"profiling_operations.csv", operations_columns, operations_row,
+		false},
 	[COP_REPORT_TOP_PATHS] = {"profiling_top_paths.csv", top_columns, top_row, false},
 };
 
@@ -62,7 +67,8 @@ static bool take_tail(const char *name, size_t *len, const char *tail)
 	return true;
 }
 
-bool cop_report_rank_name(const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind)
+bool cop_report_rank_name(
+	const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind)
 {
 	for (unsigned k = 0; k < COP_REPORT_KINDS; k++) {
 		size_t len = strlen(name);
@@ -71,7 +77,8 @@ bool cop_report_rank_name(const char *name, const char *tag, size_t *stem_len, e
 			continue;
 		*stem_len = len;
 		*kind = k;
-		return (!*tag || take_tail(name, &len, tag)) && cop_report_is_host_and_pid(name, len);
+		return (!*tag || take_tail(name, &len, tag)) &&
+		       cop_report_is_host_and_pid(name, len);
 	}
 	return false;
 }
@@ -95,7 +102,8 @@ static void count_doubts(struct rank_reader *r)
 static bool leaves_out(struct rank_reader *r, const struct cop_csv_record *record, unsigned first)
 {
 	for (unsigned i = first; i < record->n; i++)
-		if (record->field[i].text[0] == '-' && isdigit((unsigned char)record->field[i].text[1])) {
+		if (record->field[i].text[0] == '-' &&
+			isdigit((unsigned char)record->field[i].text[1])) {
 			doubt(r, "a number is negative, and its row is left out");
 			return true;
 		}
@@ -115,10 +123,13 @@ static int check_name(const struct rows *rows, const char *name, struct cop_buf 
 		return bad(why, "a row has no name, or one that is too long");
 	if (cop_report_rows_find(rows, name))
 		return bad(why, "a row is there twice");
-	return rows->n == CLUSTER_NAMES_MAX ? bad(why, "it has more rows than any version of Copper writes") : 0;
+	return rows->n == CLUSTER_NAMES_MAX
+		       ? bad(why, "it has more rows than any version of Copper writes")
+		       : 0;
 }
 
-static int aggregate_row(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
+static int aggregate_row(
+	struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
 {
 	const char *name = r->field[0].text, *value = r->field[1].text;
 	int rc = check_name(&to->file->metrics, name, why);
@@ -130,7 +141,9 @@ static int aggregate_row(struct rank_reader *to, const struct cop_csv_record *r,
 	rc = cop_report_cluster_metric(to->file, name, value);
 	if (rc > 0)
 		doubt(to, too_large);
-	return rc == -EINVAL || rc > 0 ? 0 : rc; /* what is no number is a description, as Copper 1.0 wrote them */
+	return rc == -EINVAL || rc > 0
+		       ? 0
+		       : rc; /* what is no number is a description, as Copper 1.0 wrote them */
 }
 
 /* A count past 64 bits is the largest. */
@@ -145,7 +158,8 @@ static bool take_count(struct rank_reader *r, const char *text, uint64_t *out)
 	return !rc || rc == -ERANGE;
 }
 
-static int operations_row(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
+static int operations_row(
+	struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
 {
 	struct row row = {.name = (char *)r->field[0].text};
 	int rc = check_name(&to->file->ops, row.name, why);
@@ -197,7 +211,8 @@ static int next(struct rank_reader *r, struct cop_csv_record *record, struct cop
 	int rc = cop_csv_next(&r->csv, record);
 
 	if (rc == -EBADMSG) {
-		cop_buf_printf(why, "it is not a CSV file: line %llu: %s", (unsigned long long)r->csv.line, r->csv.why);
+		cop_buf_printf(why, "it is not a CSV file: line %llu: %s",
+			(unsigned long long)r->csv.line, r->csv.why);
 	} else if (rc < 0 && rc != -ENOMEM) {
 		cop_buf_printf(why, "it cannot be read: %s", strerror(-rc));
 		rc = -EBADMSG;
@@ -218,10 +233,12 @@ int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct
 	if (rc <= 0)
 		return rc ? rc : bad(why, "it is empty");
 	if (!is_header(&record, k->columns))
-		return bad(why, "its first line is not the header that is expected: another version wrote it, or it is something else");
+		return bad(why,
+			"its first line is not the header that is expected: another version wrote it, or it is something else");
 	columns = record.n;
 	while ((rc = next(r, &record, why)) > 0) {
-		rc = record.n == columns ? k->row(r, &record, why) : bad(why, "a line has not as many fields as the header");
+		rc = record.n == columns ? k->row(r, &record, why)
+					 : bad(why, "a line has not as many fields as the header");
 		if (rc == -EBADMSG)
 			cop_buf_printf(why, " (line %llu)", (unsigned long long)r->csv.line);
 		if (rc)
@@ -231,7 +248,8 @@ int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct
 	return !rc && !rows && k->never_empty ? bad(why, "it holds a header and nothing else") : rc;
 }
 
-/* Never past the size that the file had when it was opened: a network file system would ask its server whether there is more. */
+/* Never past the size that the file had when it was opened: a network file system would ask its
+ * server whether there is more. */
 static ssize_t read_some(void *arg, void *data, size_t len)
 {
 	struct rank_reader *r = arg;
@@ -279,8 +297,8 @@ int cop_report_open_file(int dir, const char *name, uint64_t *size, struct cop_b
 	return -EBADMSG;
 }
 
-int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum cop_report_kind kind,
-	struct cop_buf *why)
+int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
+	enum cop_report_kind kind, struct cop_buf *why)
 {
 	int rc;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file of a rank: the first byte says which kind it is, the second how many bytes a read gives. What is
- * refused is refused with a reason; what is taken twice must be twice as much. */
+/* A file of a rank: the first byte says which kind it is, the second how many bytes a read gives.
+ * What is refused is refused with a reason; what is taken twice must be twice as much. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static void check_double(const struct rows *once, const struct rows *twice)
 		abort();
 	for (size_t i = 0; i < once->n; i++)
 		if (strcmp(once->row[i].name, twice->row[i].name) ||
-			twice->row[i].sum != cop_report_number_add(once->row[i].sum, once->row[i].sum))
+			twice->row[i].sum !=
+				cop_report_number_add(once->row[i].sum, once->row[i].sum))
 			abort();
 }
 
@@ -53,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rc && (rc != -EBADMSG || !why.len))
 		abort();
 	if (!rc) {
-		if (cop_report_cluster_merge(twice, r.file) || cop_report_cluster_merge(twice, r.file))
+		if (cop_report_cluster_merge(twice, r.file) ||
+			cop_report_cluster_merge(twice, r.file))
 			abort();
 		check_double(&r.file->metrics, &twice->metrics);
 		check_double(&r.file->ops, &twice->ops);

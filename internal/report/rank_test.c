@@ -15,8 +15,10 @@
 
 #include "report/report_priv.h"
 
-#define OPERATIONS "operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n"
-#define TOP "category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,ttl_clears\n"
+#define OPERATIONS                                                                                 \
+	"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n"
+#define TOP                                                                                        \
+	"category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,ttl_clears\n"
 
 static char dir[64];
 static struct rank_reader reader;
@@ -58,11 +60,13 @@ static void names_are_taken_apart_from_the_right(void **state)
 {
 	(void)state;
 	check_name("h-1-profiling_aggregate.csv", "h-1", COP_REPORT_AGGREGATE);
-	check_name("x4000c0s0b0n0-114357-profiling_operations.csv", "x4000c0s0b0n0-114357", COP_REPORT_OPERATIONS);
+	check_name("x4000c0s0b0n0-114357-profiling_operations.csv", "x4000c0s0b0n0-114357",
+		COP_REPORT_OPERATIONS);
 	check_name("login-7-100-profiling_top_paths.csv", "login-7-100", COP_REPORT_TOP_PATHS);
 	check_name("1-2-3-profiling_top_paths.csv", "1-2-3", COP_REPORT_TOP_PATHS);
 	check_name("--1-profiling_aggregate.csv", "--1", COP_REPORT_AGGREGATE);
-	check_name("h-1-profiling_aggregate.csv-2-profiling_aggregate.csv", "h-1-profiling_aggregate.csv-2", COP_REPORT_AGGREGATE);
+	check_name("h-1-profiling_aggregate.csv-2-profiling_aggregate.csv",
+		"h-1-profiling_aggregate.csv-2", COP_REPORT_AGGREGATE);
 }
 
 static void names_of_a_snapshot_have_its_tag(void **state)
@@ -71,21 +75,31 @@ static void names_of_a_snapshot_have_its_tag(void **state)
 	size_t len;
 
 	(void)state;
-	check_tagged("h-1-runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", "h-1-runtime-snapshot", COP_REPORT_AGGREGATE);
-	check_tagged("a-2-b-77-pre-destroy-profiling_top_paths.csv", "pre-destroy", "a-2-b-77-pre-destroy", COP_REPORT_TOP_PATHS);
+	check_tagged("h-1-runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot",
+		"h-1-runtime-snapshot", COP_REPORT_AGGREGATE);
+	check_tagged("a-2-b-77-pre-destroy-profiling_top_paths.csv", "pre-destroy",
+		"a-2-b-77-pre-destroy", COP_REPORT_TOP_PATHS);
 	check_tagged("h-1-2-profiling_aggregate.csv", "2", "h-1-2", COP_REPORT_AGGREGATE);
-	assert_false(cop_report_rank_name("h-1-pre-destroy-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
-	assert_false(cop_report_rank_name("h-1-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
-	assert_false(cop_report_rank_name("h-runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
-	assert_false(cop_report_rank_name("runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
-	assert_false(cop_report_rank_name("snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name(
+		"h-1-pre-destroy-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name(
+		"h-1-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name(
+		"h-runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name(
+		"runtime-snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
+	assert_false(cop_report_rank_name(
+		"snapshot-profiling_aggregate.csv", "runtime-snapshot", &len, &kind));
 }
 
 static void other_names_are_not_of_a_rank(void **state)
 {
-	static const char *const names[] = {"", ".", "profiling_aggregate.csv", "-profiling_aggregate.csv", "h-profiling_aggregate.csv",
-		"1-profiling_aggregate.csv", "-1-profiling_aggregate.csv", "h--profiling_aggregate.csv", "h-1x-profiling_aggregate.csv",
-		"h-1-profiling_aggregate.csv.abcdef", "h-1-profiling_latency.csv", "h-1-profiling_summary.md", "h-1profiling_aggregate.csv",
+	static const char *const names[] = {"", ".", "profiling_aggregate.csv",
+		"-profiling_aggregate.csv", "h-profiling_aggregate.csv",
+		"1-profiling_aggregate.csv", "-1-profiling_aggregate.csv",
+		"h--profiling_aggregate.csv", "h-1x-profiling_aggregate.csv",
+		"h-1-profiling_aggregate.csv.abcdef", "h-1-profiling_latency.csv",
+		"h-1-profiling_summary.md", "h-1profiling_aggregate.csv",
 		"h-1-pre-destroy-profiling_aggregate.csv", "cluster-profiling_aggregate.csv"};
 	enum cop_report_kind kind;
 	size_t len;
@@ -151,7 +165,8 @@ static void what_is_no_regular_file_is_refused_and_never_waited_for(void **state
 	assert_int_equal(mkdir(in_dir("dir"), 0755), 0);
 	refused("dir", COP_REPORT_AGGREGATE, "it is not a regular file");
 	assert_int_equal(symlink("loop", in_dir("loop")), 0);
-	refused("loop", COP_REPORT_AGGREGATE, "it cannot be opened: Too many levels of symbolic links");
+	refused("loop", COP_REPORT_AGGREGATE,
+		"it cannot be opened: Too many levels of symbolic links");
 	assert_int_equal(symlink("nowhere", in_dir("dangling")), 0);
 	assert_int_equal(read_name("dangling", COP_REPORT_AGGREGATE, &why), -ENOENT);
 	assert_null(why.data);
@@ -166,18 +181,21 @@ static void a_file_without_end_is_refused_before_it_is_read(void **state)
 	assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
 	refused("big", COP_REPORT_AGGREGATE, "it is larger than any that Copper writes");
 	assert_int_equal(ftruncate(fd, (off_t)1 << 29), 0);
-	refused("big", COP_REPORT_AGGREGATE, "it is not a CSV file: line 1: it holds a NUL byte, which no text does");
+	refused("big", COP_REPORT_AGGREGATE,
+		"it is not a CSV file: line 1: it holds a NUL byte, which no text does");
 	close(fd);
 }
 
 static void descriptions_are_passed_over(void **state)
 {
 	(void)state;
-	read_text(COP_REPORT_AGGREGATE, "metric,value\nmode,full-path\na,12\n\"b, c\",\"1.5\"\nnote,\nttl,2000 ms\n");
+	read_text(COP_REPORT_AGGREGATE,
+		"metric,value\nmode,full-path\na,12\n\"b, c\",\"1.5\"\nnote,\nttl,2000 ms\n");
 	assert_int_equal(reader.file->ranks, 1);
 	assert_int_equal(reader.file->metrics.n, 2);
 	assert_true(cop_report_rows_find(&reader.file->metrics, "b, c")->sum == 1500000);
-	refuse_text(COP_REPORT_AGGREGATE, "metric,value\n,1\n", "a row has no name, or one that is too long (line 2)");
+	refuse_text(COP_REPORT_AGGREGATE, "metric,value\n,1\n",
+		"a row has no name, or one that is too long (line 2)");
 }
 
 static void a_rank_that_did_nothing_has_operations_and_paths_without_rows(void **state)
@@ -204,10 +222,12 @@ static void a_row_with_a_negative_number_is_left_out_and_said(void **state)
 	assert_int_equal(reader.file->metrics.n, 2);
 	assert_int_equal(reader.doubts, 2);
 	doubted("a number is negative, and its row is left out (line 3), and 1 more");
-	read_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1,0,-2,0,1,1\nopen,1,0,0,0,1,1\nstat,1,0,0,0,1,-1\n");
+	read_text(COP_REPORT_OPERATIONS,
+		OPERATIONS "read,1,0,-2,0,1,1\nopen,1,0,0,0,1,1\nstat,1,0,0,0,1,-1\n");
 	assert_int_equal(reader.file->ops.n, 1);
 	assert_int_equal(reader.doubts, 2);
-	read_text(COP_REPORT_TOP_PATHS, TOP "data,\"/e/a\",-2,1,1,0,0,0,0,0\ndata,\"/e/b\",1,1,1,0,0,0,0,0\n");
+	read_text(COP_REPORT_TOP_PATHS,
+		TOP "data,\"/e/a\",-2,1,1,0,0,0,0,0\ndata,\"/e/b\",1,1,1,0,0,0,0,0\n");
 	assert_int_equal(reader.file->classes.of[COP_PATHCLASS_PREFIX].entries, 1);
 	doubted("a number is negative, and its row is left out (line 2)");
 	read_text(COP_REPORT_AGGREGATE, "metric,value\na,12\n");
@@ -224,24 +244,30 @@ static void counts_beyond_64_bits_are_the_largest(void **state)
 	read_text(COP_REPORT_AGGREGATE, "metric,value\na,18446744073709551616\n");
 	assert_true(cop_report_rows_find(&reader.file->metrics, "a")->sum == COP_NUMBER_MAX);
 	doubted("a number is above 2^64-1 and taken for that (line 2)");
-	read_text(COP_REPORT_OPERATIONS, OPERATIONS "read,18446744073709551616,18446744073709551615,0,007,1,1e30\r\n");
+	read_text(COP_REPORT_OPERATIONS,
+		OPERATIONS "read,18446744073709551616,18446744073709551615,0,007,1,1e30\r\n");
 	doubted("a number is above 2^64-1 and taken for that (line 2), and 1 more");
 	op = cop_report_rows_find(&reader.file->ops, "read");
 	assert_true(op->count[0] == UINT64_MAX && op->count[1] == UINT64_MAX && op->count[3] == 7);
 	assert_true(op->sum == COP_NUMBER_MAX);
-	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1.0,0,0,0,1,1\n", "a count is not a number (line 2)");
-	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,,0,0,0,1,1\n", "a count is not a number (line 2)");
-	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1,0,0,0,1,x\n", "a latency is not a number (line 2)");
+	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1.0,0,0,0,1,1\n",
+		"a count is not a number (line 2)");
+	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,,0,0,0,1,1\n",
+		"a count is not a number (line 2)");
+	refuse_text(COP_REPORT_OPERATIONS, OPERATIONS "read,1,0,0,0,1,x\n",
+		"a latency is not a number (line 2)");
 }
 
 static void every_beginning_of_a_file_is_refused_or_has_whole_lines(void **state)
 {
-	static const char text[] = TOP "data,\"/e/a\",2,1,1,0,0,0,0,0\nmetadata_ttl,\"/e/\"\"b\nc.so\",12,0,0,0,1,11,0,0\n";
+	static const char text[] = TOP
+		"data,\"/e/a\",2,1,1,0,0,0,0,0\nmetadata_ttl,\"/e/\"\"b\nc.so\",12,0,0,0,1,11,0,0\n";
 	struct cop_buf why = {0};
 
 	(void)state;
 	for (size_t len = 0; len < sizeof(text) - 1; len++) {
-		bool whole = len == sizeof(TOP) - 1 || len == sizeof(TOP "data,\"/e/a\",2,1,1,0,0,0,0,0\n") - 1;
+		bool whole = len == sizeof(TOP) - 1 ||
+			     len == sizeof(TOP "data,\"/e/a\",2,1,1,0,0,0,0,0\n") - 1;
 
 		assert_int_equal(cop_write_file(in_dir("f"), text, len, 0644), 0);
 		assert_int_equal(read_name("f", COP_REPORT_TOP_PATHS, &why), whole ? 0 : -EBADMSG);
@@ -250,7 +276,8 @@ static void every_beginning_of_a_file_is_refused_or_has_whole_lines(void **state
 	}
 	read_text(COP_REPORT_TOP_PATHS, text);
 	assert_int_equal(reader.file->classes.of[COP_PATHCLASS_MISSING_LIBRARY].events, 12);
-	assert_string_equal(reader.file->classes.of[COP_PATHCLASS_MISSING_LIBRARY].example, "/e/\"b\nc.so");
+	assert_string_equal(
+		reader.file->classes.of[COP_PATHCLASS_MISSING_LIBRARY].example, "/e/\"b\nc.so");
 	assert_true(reader.file->absences_served);
 }
 
@@ -262,7 +289,8 @@ static void a_file_with_too_many_rows_is_refused(void **state)
 	cop_buf_str(&text, "metric,value\n");
 	for (unsigned i = 0; i <= CLUSTER_NAMES_MAX; i++)
 		cop_buf_printf(&text, "m%u,1\n", i);
-	refuse_text(COP_REPORT_AGGREGATE, text.data, "it has more rows than any version of Copper writes (line 1026)");
+	refuse_text(COP_REPORT_AGGREGATE, text.data,
+		"it has more rows than any version of Copper writes (line 1026)");
 	cop_buf_free(&text);
 }
 
@@ -296,7 +324,9 @@ static void names_that_were_met_are_known(void **state)
 	(void)state;
 	for (int turn = 1; turn >= 0; turn--)
 		for (int i = 0; i < 5000; i++)
-			assert_int_equal(cop_report_seen_add(&s, name, (size_t)snprintf(name, sizeof(name), "%d", i)), turn);
+			assert_int_equal(cop_report_seen_add(&s, name,
+						 (size_t)snprintf(name, sizeof(name), "%d", i)),
+				turn);
 	assert_int_equal(s.n, 5000);
 	assert_true(s.slots <= 16384);
 	cop_report_seen_free(&s);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread walks the directory and hands the ranks over through a short queue; the others read their files. On a parallel file
- * system the time is in waiting for opens, not in the sums, so that there are more of them than processors; each starts only
- * when those before it do not keep up. The directory has tens of thousands of names that no two ranks share a file of, hence no
- * list of them is kept.
+/* One thread walks the directory and hands the ranks over through a short queue; the others read
+ * their files. On a parallel file system the time is in waiting for opens, not in the sums, so that
+ * there are more of them than processors; each starts only when those before it do not keep up. The
+ * directory has tens of thousands of names that no two ranks share a file of, hence no list of them
+ * is kept.
  *
- * The lock covers the queue, the counts beside it and the sums: a file is read without it and added under it. */
+ * The lock covers the queue, the counts beside it and the sums: a file is read without it and added
+ * under it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +74,8 @@ static int add_paths(struct pathset *s, const struct cop_buf *paths)
 
 		len = strlen(path);
 		if (s->arena.bytes < RANKS_PATHS_BYTES)
-			rc = cop_report_pathset_add(s, path, len, cop_report_pathset_hash(s, path, len), &(struct path_counts){0});
+			rc = cop_report_pathset_add(s, path, len,
+				cop_report_pathset_hash(s, path, len), &(struct path_counts){0});
 		else
 			s->full = true;
 	}
@@ -92,7 +95,8 @@ static int add_file(struct work *w, const struct rank_reader *r, enum cop_report
 	return rc;
 }
 
-static void read_one(struct work *w, struct rank_reader *r, const char *name, enum cop_report_kind kind)
+static void read_one(
+	struct work *w, struct rank_reader *r, const char *name, enum cop_report_kind kind)
 {
 	struct cop_buf why = {0};
 	int rc = cop_report_read_file(r, w->dir, name, kind, &why);
@@ -104,12 +108,13 @@ static void read_one(struct work *w, struct rank_reader *r, const char *name, en
 	if (rc == -ENOMEM)
 		fail(w, rc);
 	else if (rc == -ENOENT)
-		cop_report_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults, name,
-			"it is missing, and other files of this rank are there");
+		cop_report_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults,
+			name, "it is missing, and other files of this rank are there");
 	else if (rc)
 		cop_report_faults_add(&w->out->faults, name, why.data ? why.data : strerror(-rc));
 	else if (r->doubts)
-		cop_report_faults_add(&w->out->doubts, name, r->doubt.data ? r->doubt.data : "a value is not taken as it stands");
+		cop_report_faults_add(&w->out->doubts, name,
+			r->doubt.data ? r->doubt.data : "a value is not taken as it stands");
 	cop_buf_free(&why);
 }
 
@@ -159,7 +164,8 @@ static void wait_a_while(struct work *w, const struct cop_report_aggregate *what
 	}
 }
 
-/* Another reader where there is none, or those that are there let the queue fill up. One is enough to go on. */
+/* Another reader where there is none, or those that are there let the queue fill up. One is enough
+ * to go on. */
 static int add_reader(struct work *w)
 {
 	int rc = cop_thread_start(&w->reader[w->readers], "aggregate", read_ranks, w);
@@ -168,7 +174,8 @@ static int add_reader(struct work *w)
 	return w->readers ? 0 : rc;
 }
 
-static int put(struct work *w, const char *stem, size_t len, const struct cop_report_aggregate *what)
+static int put(
+	struct work *w, const char *stem, size_t len, const struct cop_report_aggregate *what)
 {
 	int rc = 0;
 
@@ -191,8 +198,8 @@ static int put(struct work *w, const char *stem, size_t len, const struct cop_re
 	return rc;
 }
 
-/* Final files are named without a tag, those of a snapshot with the name of their folder. A directory counts as the one or the other,
- * so that no rank is in the sums twice. */
+/* Final files are named without a tag, those of a snapshot with the name of their folder. A
+ * directory counts as the one or the other, so that no rank is in the sums twice. */
 static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 {
 	const char *slash = strrchr(dir, '/');
@@ -286,8 +293,8 @@ static void work_free(struct work *w)
 	free(w);
 }
 
-int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what, struct ranks_result *out,
-	struct cop_err *err)
+int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what,
+	struct ranks_result *out, struct cop_err *err)
 {
 	struct work *w = work_new(out);
 	char tag[RANK_NAME_MAX];

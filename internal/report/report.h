@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report: what is said about a job after it: sums over its ranks (aggregate) and what it used of its environment (paths). It reads
- * job directories, those of Copper 1.0 too, and believes nothing that it reads there. It knows no running node. */
+/* report: what is said about a job after it: sums over its ranks (aggregate) and what it used of
+ * its environment (paths). It reads job directories, those of Copper 1.0 too, and believes nothing
+ * that it reads there. It knows no running node. */
 #ifndef COP_REPORT_H
 #define COP_REPORT_H
 
 #include "base/base.h"
 #include "pathclass/pathclass.h"
 
-/* ---- sums over ranks: the cluster files of copper-formats.5 -------------------------------------------------------------------- */
+/* ---- sums over ranks: the cluster files of copper-formats.5 ---- */
 
 struct cop_report_cluster;
 
@@ -19,8 +20,13 @@ struct cop_report_op {
 
 /* One row of a top paths file, in the order of its columns. */
 enum cop_report_top_count {
-	COP_REPORT_TOP_EVENTS, COP_REPORT_TOP_HITS, COP_REPORT_TOP_MISSES, COP_REPORT_TOP_NEGATIVES,
-	COP_REPORT_TOP_TTL_STORES, COP_REPORT_TOP_TTL_SERVES, COP_REPORT_TOP_TTL_EXPIRES,
+	COP_REPORT_TOP_EVENTS,
+	COP_REPORT_TOP_HITS,
+	COP_REPORT_TOP_MISSES,
+	COP_REPORT_TOP_NEGATIVES,
+	COP_REPORT_TOP_TTL_STORES,
+	COP_REPORT_TOP_TTL_SERVES,
+	COP_REPORT_TOP_TTL_EXPIRES,
 	COP_REPORT_TOP_TTL_CLEARS,
 	COP_REPORT_TOP_COUNTS
 };
@@ -30,64 +36,80 @@ struct cop_report_cluster *cop_report_cluster_new(void);
 void cop_report_cluster_free(struct cop_report_cluster *c);
 /* n more ranks are in the sums. */
 void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n);
-/* Each adds to the row of that name; value is a number as a CSV file has it ("12", "0.250000"), -EINVAL if it is none,
- * 1 if it is above 2^64-1 and that was added in its place. -ENOMEM;
- * -ENOBUFS past 1,024 different names, or for a name that is empty or above 255 bytes. Sums stop at 2^64-1 and latencies are
- * rounded to microseconds row by row: the order of adding does not matter. Of a top path only its class is kept: a row for each
- * rank and path, as the files of the ranks have them, gives the table of Copper 1.0 (its "Entries" are rows). */
+/* Each adds to the row of that name; value is a number as a CSV file has it ("12", "0.250000"),
+ * -EINVAL if it is none, 1 if it is above 2^64-1 and that was added in its place. -ENOMEM; -ENOBUFS
+ * past 1,024 different names, or for a name that is empty or above 255 bytes. Sums stop at 2^64-1
+ * and latencies are rounded to microseconds row by row: the order of adding does not matter. Of a
+ * top path only its class is kept: a row for each rank and path, as the files of the ranks have
+ * them, gives the table of Copper 1.0 (its "Entries" are rows). */
 int cop_report_cluster_metric(struct cop_report_cluster *c, const char *name, const char *value);
-int cop_report_cluster_op(struct cop_report_cluster *c, const char *name, const struct cop_report_op *op);
+int cop_report_cluster_op(
+	struct cop_report_cluster *c, const char *name, const struct cop_report_op *op);
 int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, const char *path,
 	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS]);
-/* The rows of many ranks at once, by class, where the ranks summed them up themselves (pathclass.h). */
-int cop_report_cluster_classes(struct cop_report_cluster *c, const struct cop_pathclass_totals *rows,
-	bool absences_served);
-/* Writes <dir>/<prefix>-profiling_{aggregate,operations}.csv and -profiling_summary.md, each whole or not at all; makes dir.
- * input: the directory that the summary names; coverage: text for its path coverage table, or NULL for none. */
-int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir, const char *prefix,
-	const char *input, const char *coverage, struct cop_err *err);
+/* The rows of many ranks at once, by class, where the ranks summed them up themselves
+ * (pathclass.h). */
+int cop_report_cluster_classes(struct cop_report_cluster *c,
+	const struct cop_pathclass_totals *rows, bool absences_served);
+/* Writes <dir>/<prefix>-profiling_{aggregate,operations}.csv and -profiling_summary.md, each whole
+ * or not at all; makes dir. input: the directory that the summary names; coverage: text for its
+ * path coverage table, or NULL for none. */
+int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
+	const char *prefix, const char *input, const char *coverage, struct cop_err *err);
 /* The same with further lines for the head of the summary, or NULL. */
-int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir, const char *prefix,
-	const char *input, const char *notes, const char *coverage, struct cop_err *err);
+int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir,
+	const char *prefix, const char *input, const char *notes, const char *coverage,
+	struct cop_err *err);
 
-/* ---- aggregate: the cluster files from the files of the ranks -------------------------------------------------------------------- */
+/* ---- aggregate: the cluster files from the files of the ranks ---- */
 
 #define COP_REPORT_NAMED_MAX 20 /* faults that are named; the rest is counted */
 
 struct cop_report_aggregate {
 	const char *job_dir, *prefix;
-	const char *output_dir; /* NULL: JOBDIR/profiling/cluster */
+	const char *output_dir;        /* NULL: JOBDIR/profiling/cluster */
 	const char *const *usage_root; /* for the coverage table, before those that are inferred */
 	unsigned usage_roots;
 	bool no_coverage; /* leave that table out: no directory is walked */
 	const char *home; /* whose use is looked at where it was observed; NULL: nobody's */
-	/* Called now and then with how many ranks were read, or raw tables, or names below the roots (a word for that in of); NULL: never. */
+	/* Called now and then with how many ranks were read, or raw tables, or names below the
+	 * roots (a word for that in of); NULL: never. */
 	void (*progress)(void *arg, const char *of, uint64_t n);
 	void *arg;
 };
 
-enum cop_report_kind { COP_REPORT_AGGREGATE, COP_REPORT_OPERATIONS, COP_REPORT_TOP_PATHS, COP_REPORT_KINDS };
+enum cop_report_kind {
+	COP_REPORT_AGGREGATE,
+	COP_REPORT_OPERATIONS,
+	COP_REPORT_TOP_PATHS,
+	COP_REPORT_KINDS
+};
 
 struct cop_report_aggregated {
-	char *job, *input, *output;             /* directories, absolute */
+	char *job, *input, *output;       /* directories, absolute */
 	uint64_t files[COP_REPORT_KINDS]; /* used */
 	uint64_t faults;                  /* files that are missing or of no use */
-	struct cop_buf named;             /* the first of them by name, a line each, and how many more there are */
-	uint64_t doubts;                  /* files that are used but for values that are negative, or cut to 2^64-1 */
-	struct cop_buf doubted;           /* as named */
-	uint64_t found;                   /* ranks of which there is a file */
-	uint64_t nodes;                   /* that the last run in this job directory had, 0 where that is not known */
-	uint64_t missing;                 /* of those: nodes that left no file at all */
-	struct cop_buf missing_named;     /* the hosts of the first of them, with commas between, and how many more there are */
+	struct cop_buf
+		named; /* the first of them by name, a line each, and how many more there are */
+	uint64_t
+		doubts; /* files that are used but for values that are negative, or cut to 2^64-1 */
+	struct cop_buf doubted; /* as named */
+	uint64_t found;         /* ranks of which there is a file */
+	uint64_t nodes; /* that the last run in this job directory had, 0 where that is not known */
+	uint64_t missing;             /* of those: nodes that left no file at all */
+	struct cop_buf missing_named; /* the hosts of the first of them, with commas between, and
+					 how many more there are */
 	struct cop_report_cluster *cluster;
 };
 
-/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing (a folder of tagged files, too), and writes the cluster files. A file
- * that is not well-formed counts for nothing; in one that is, a row with a negative number is left out and a number above 2^64-1 is that; what is read of it takes the same memory however many ranks there are (16 bytes of each are kept, to tell
- * which were read).
- * -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why), both with the likely causes; -EINVAL
- * for a PREFIX that can't be one; -EEXIST if the cluster file that is there sums up more ranks than were found. out is filled as far
- * as it got, and is the caller's to free, also after an error. */
+/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing (a folder of tagged files, too),
+ * and writes the cluster files. A file that is not well-formed counts for nothing; in one that is,
+ * a row with a negative number is left out and a number above 2^64-1 is that; what is read of it
+ * takes the same memory however many ranks there are (16 bytes of each are kept, to tell which were
+ * read). -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why),
+ * both with the likely causes; -EINVAL for a PREFIX that can't be one; -EEXIST if the cluster file
+ * that is there sums up more ranks than were found. out is filled as far as it got, and is the
+ * caller's to free, also after an error. */
 int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	struct cop_err *err);
 void cop_report_aggregated_free(struct cop_report_aggregated *a);
@@ -97,9 +119,10 @@ void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct c
 void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out);
 /* The sums for a terminal, and as one JSON object with what was written. */
 void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
-void cop_report_aggregated_json(const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out);
+void cop_report_aggregated_json(
+	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out);
 
-/* ---- paths: what a job used of its environment ------------------------------------------------------------------------------------ */
+/* ---- paths: what a job used of its environment ---- */
 
 struct cop_report_paths {
 	const char *job_dir;
@@ -107,7 +130,7 @@ struct cop_report_paths {
 	const char *const *usage_root;
 	unsigned usage_roots;
 	const char *home; /* NULL: nothing is inferred from it */
-	bool no_sizes;    /* leave out bytes, which cost an operation of the storage for each file */
+	bool no_sizes; /* leave out bytes, which cost an operation of the storage for each file */
 	/* Called now and then with how many of what were looked at; NULL: never. */
 	void (*progress)(void *arg, uint64_t n, const char *what);
 	void *arg;
@@ -118,24 +141,32 @@ struct cop_report_usage; /* report's own */
 struct cop_report_pathed {
 	char *job, *input, *output; /* directories, absolute */
 	uint64_t faults;            /* tables of no use, or cut short */
-	struct cop_buf named;       /* the first of them by name, a line each, and how many more there are */
-	struct cop_buf notes;       /* other things that the user should know, a line each */
+	struct cop_buf
+		named; /* the first of them by name, a line each, and how many more there are */
+	struct cop_buf notes; /* other things that the user should know, a line each */
 	struct cop_report_usage *usage;
 };
 
-/* Reads JOBDIR/tables/final, or JOBDIR where that is missing, walks the usage roots and writes the lists, roots_and_counts.txt and
- * paths_summary.md (copper-formats.5). Memory grows with the distinct paths and with the names below the roots, not with ranks. -ENOENT
- * if there is no raw table, -ENODATA if none can be used (out->named says why), both with the likely causes. out is filled as far as it
- * got, and is the caller's to free, also after an error. */
-int cop_report_paths(const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err);
+/* Reads JOBDIR/tables/final, or JOBDIR where that is missing, walks the usage roots and writes the
+ * lists, roots_and_counts.txt and paths_summary.md (copper-formats.5). Memory grows with the
+ * distinct paths and with the names below the roots, not with ranks. -ENOENT if there is no raw
+ * table, -ENODATA if none can be used (out->named says why), both with the likely causes. out is
+ * filled as far as it got, and is the caller's to free, also after an error. */
+int cop_report_paths(
+	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err);
 void cop_report_pathed_free(struct cop_report_pathed *p);
 /* The totals for a terminal with what was written, and as one JSON object. */
 void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *out);
 void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *out);
 
-/* ---- what caches held: the *_cache_size.output files of copper-formats.5 ------------------------------------------------------- */
+/* ---- what caches held: the *_cache_size.output files of copper-formats.5 ---- */
 
-enum cop_report_held_table { COP_REPORT_HELD_DATA, COP_REPORT_HELD_TREE, COP_REPORT_HELD_METADATA, COP_REPORT_HELD_TABLES };
+enum cop_report_held_table {
+	COP_REPORT_HELD_DATA,
+	COP_REPORT_HELD_TREE,
+	COP_REPORT_HELD_METADATA,
+	COP_REPORT_HELD_TABLES
+};
 
 /* Zero is empty; sums stop at 2^64-1. */
 struct cop_report_held {
@@ -144,20 +175,22 @@ struct cop_report_held {
 	} table[COP_REPORT_HELD_TABLES];
 	bool has_budget; /* a running node said it; files do not */
 	uint64_t limit_bytes, used_bytes;
-	uint64_t faults;      /* files that are of no use, or cut short */
-	struct cop_buf named; /* the first of them by name, a line each, and how many more there are */
+	uint64_t faults; /* files that are of no use, or cut short */
+	struct cop_buf
+		named; /* the first of them by name, a line each, and how many more there are */
 };
 
 /* "data_cache_size.output" */
 const char *cop_report_held_name(enum cop_report_held_table table);
-/* Adds what one file holds, read to its end in memory of 256 KiB: its totals, or where they are missing what its lines add up
- * to. 0 with *why NULL, or with a word on what is wrong with it all the same; -EBADMSG with *why: it is none of ours, and nothing was
- * added; -ENOMEM; or what read returned. why is text that stays. */
+/* Adds what one file holds, read to its end in memory of 256 KiB: its totals, or where they are
+ * missing what its lines add up to. 0 with *why NULL, or with a word on what is wrong with it all
+ * the same; -EBADMSG with *why: it is none of ours, and nothing was added; -ENOMEM; or what read
+ * returned. why is text that stays. */
 int cop_report_held_add(struct cop_report_held *u, enum cop_report_held_table table,
 	ssize_t (*read)(void *arg, void *data, size_t len), void *arg, const char **why);
-/* Adds every file in dir and below it whose name ends in one of the three, or in .txt in their place; of a job directory those below its
- * tables. A node counts once, with what it held at its end, or else what was written last. -ENOENT if there is none, -ENODATA if all
- * are of no use. */
+/* Adds every file in dir and below it whose name ends in one of the three, or in .txt in their
+ * place; of a job directory those below its tables. A node counts once, with what it held at its
+ * end, or else what was written last. -ENOENT if there is none, -ENODATA if all are of no use. */
 int cop_report_held_read(struct cop_report_held *u, const char *dir, struct cop_err *err);
 void cop_report_held_free(struct cop_report_held *u);
 /* cache_usage_summary.txt, cache_usage_summary.csv, and the same as one JSON object. */
@@ -167,24 +200,28 @@ void cop_report_held_json(const struct cop_report_held *u, struct cop_buf *out);
 /* The first two into dir, each whole or not at all. */
 int cop_report_held_write(const struct cop_report_held *u, const char *dir, struct cop_err *err);
 
-/* ---- the manifest of a job, for --prefetch ------------------------------------------------------------------------------------------ */
+/* ---- the manifest of a job, for --prefetch ---- */
 
 /* Zero-initialised, then filled. */
 struct cop_report_manifested {
-	char *input;         /* the directory that was read */
-	uint64_t ranks;      /* whose files were used whole */
+	char *input;    /* the directory that was read */
+	uint64_t ranks; /* whose files were used whole */
 	uint64_t items, directories, files;
-	uint64_t bytes;      /* that the job read of those files, each once */
-	uint64_t gone;       /* files that are not there any more: not in the manifest */
-	uint64_t left_out;   /* items past the size that a manifest may have */
-	bool unseen;         /* the source is not to be seen here, so sizes are guesses and nothing is known to be gone */
-	uint64_t faults;     /* files of ranks that are of no use, or not whole */
-	struct cop_buf named; /* the first of them by name, a line each, and how many more there are */
+	uint64_t bytes;    /* that the job read of those files, each once */
+	uint64_t gone;     /* files that are not there any more: not in the manifest */
+	uint64_t left_out; /* items past the size that a manifest may have */
+	bool unseen; /* the source is not to be seen here, so sizes are guesses and nothing is known
+			to be gone */
+	uint64_t faults; /* files of ranks that are of no use, or not whole */
+	struct cop_buf
+		named; /* the first of them by name, a line each, and how many more there are */
 };
 
-/* Writes the manifest of the job to file, whole or not at all, from JOBDIR/profiling/final, or JOBDIR where that is missing. -ENOENT if
- * no rank wrote the order of its first touches, -ENODATA if none of it can be used. */
-int cop_report_manifest(const char *job_dir, const char *file, struct cop_report_manifested *out, struct cop_err *err);
+/* Writes the manifest of the job to file, whole or not at all, from JOBDIR/profiling/final, or
+ * JOBDIR where that is missing. -ENOENT if no rank wrote the order of its first touches, -ENODATA
+ * if none of it can be used. */
+int cop_report_manifest(const char *job_dir, const char *file, struct cop_report_manifested *out,
+	struct cop_err *err);
 void cop_report_manifested_free(struct cop_report_manifested *m);
 
 #endif

@@ -8,13 +8,15 @@
 
 /* ---- number.c: numbers without double ---- */
 
-/* Millionths, at most COP_NUMBER_MAX: then every 64-bit counter is exact and so is a sum of latencies, whose files have six decimals. */
+/* Millionths, at most COP_NUMBER_MAX: then every 64-bit counter is exact and so is a sum of
+ * latencies, whose files have six decimals. */
 typedef unsigned __int128 cop_number_t;
 #define COP_NUMBER_UNIT 1000000u
 #define COP_NUMBER_MAX ((cop_number_t)UINT64_MAX * COP_NUMBER_UNIT)
 
-/* "12", "0.250000", "1.5e-05" (what is below a millionth is rounded; what is too large is COP_NUMBER_MAX). decimal: it is not
- * written as an integer. 0; 1: it was too large; -EINVAL for other text, negative numbers among them. */
+/* "12", "0.250000", "1.5e-05" (what is below a millionth is rounded; what is too large is
+ * COP_NUMBER_MAX). decimal: it is not written as an integer. 0; 1: it was too large; -EINVAL for
+ * other text, negative numbers among them. */
 int cop_report_number_parse(const char *text, cop_number_t *out, bool *decimal);
 cop_number_t cop_report_number_add(cop_number_t a, cop_number_t b);
 cop_number_t cop_report_number_of_double(double value);
@@ -27,7 +29,8 @@ void cop_report_number_print(struct cop_buf *out, cop_number_t n, bool decimal);
 #define CLUSTER_NAMES_MAX 1024u
 #define CLUSTER_NAME_BYTES 255u
 
-/* A metric is a sum; an operation four counts (calls, hits, misses, negatives) and a sum of seconds. */
+/* A metric is a sum; an operation four counts (calls, hits, misses, negatives) and a sum of
+ * seconds. */
 struct row {
 	char *name;
 	uint64_t count[4];
@@ -45,8 +48,10 @@ struct cop_report_cluster {
 	bool absences_served; /* a row of top paths says so */
 };
 
-/* Adds all of from; with -ENOBUFS (too many names) nothing. After -ENOMEM what is in it is anybody's guess. */
-int cop_report_cluster_merge(struct cop_report_cluster *into, const struct cop_report_cluster *from);
+/* Adds all of from; with -ENOBUFS (too many names) nothing. After -ENOMEM what is in it is
+ * anybody's guess. */
+int cop_report_cluster_merge(
+	struct cop_report_cluster *into, const struct cop_report_cluster *from);
 /* Forgets what was added. */
 void cop_report_cluster_clear(struct cop_report_cluster *c);
 /* Adds to the row of that name. */
@@ -62,7 +67,8 @@ int cop_report_check_prefix(const char *prefix, struct cop_err *err);
 
 /* ---- faults.c: what was wrong with which file ---- */
 
-/* The first COP_REPORT_NAMED_MAX by name, whatever the order they are met in, and a count of all. Any thread. */
+/* The first COP_REPORT_NAMED_MAX by name, whatever the order they are met in, and a count of all.
+ * Any thread. */
 struct faults {
 	pthread_mutex_t lock;
 	struct fault {
@@ -82,9 +88,10 @@ void cop_report_faults_list(const struct faults *f, struct cop_buf *out);
 
 #define RANK_NAME_MAX 256 /* a directory entry with its NUL */
 
-/* Whether name is <host>-<pid>-profiling_<kind>.csv, or with a tag <host>-<pid>-<tag>-profiling_<kind>.csv; tag "": none. stem_len: all in
- * front of -profiling_. */
-bool cop_report_rank_name(const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind);
+/* Whether name is <host>-<pid>-profiling_<kind>.csv, or with a tag
+ * <host>-<pid>-<tag>-profiling_<kind>.csv; tag "": none. stem_len: all in front of -profiling_. */
+bool cop_report_rank_name(
+	const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind);
 /* Whether text is <host>-<pid>. */
 bool cop_report_is_host_and_pid(const char *text, size_t len);
 /* "profiling_aggregate.csv" */
@@ -94,27 +101,31 @@ const char *cop_report_kind_name(enum cop_report_kind kind);
 struct rank_reader {
 	struct cop_csv csv;
 	struct cop_report_cluster *file; /* of one file, until it is known to be whole */
-	struct cop_buf paths;            /* the same: those that may be looked for on the disk, each with a NUL after it */
+	struct cop_buf paths; /* the same: those that may be looked for on the disk, each with a NUL
+				 after it */
 	int fd;
-	uint64_t left; /* of it */
-	struct cop_buf doubt; /* the first value that is not taken as it stands in a file that is used, and how many there are */
+	uint64_t left;        /* of it */
+	struct cop_buf doubt; /* the first value that is not taken as it stands in a file that is
+				 used, and how many there are */
 	uint64_t doubts;
 };
 
-/* A descriptor of a regular file and its size, which is one that can be; -ENOENT, or -EBADMSG and why says it. */
+/* A descriptor of a regular file and its size, which is one that can be; -ENOENT, or -EBADMSG and
+ * why says it. */
 int cop_report_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why);
 int cop_report_reader_open(struct rank_reader *r);
 void cop_report_reader_close(struct rank_reader *r);
-/* Reads one file of dir into r->file. 0; -ENOENT: it is not there; -ENOMEM; -EBADMSG: it is of no use, why says so, and what is in
- * r->file is of none either. */
-int cop_report_read_file(struct rank_reader *r, int dir, const char *name, enum cop_report_kind kind,
-	struct cop_buf *why);
+/* Reads one file of dir into r->file. 0; -ENOENT: it is not there; -ENOMEM; -EBADMSG: it is of no
+ * use, why says so, and what is in r->file is of none either. */
+int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
+	enum cop_report_kind kind, struct cop_buf *why);
 /* The same from what the csv reader of r was opened for. */
 int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
 
 /* ---- held.c ---- */
 
-/* A line of the lists of sizes of Copper 1.0 that says nothing: a bar, or what it writes before the attributes. */
+/* A line of the lists of sizes of Copper 1.0 that says nothing: a bar, or what it writes before the
+ * attributes. */
 bool cop_report_held_ornament(const char *line, size_t len);
 
 /* ---- seen.c ---- */
@@ -134,21 +145,22 @@ void cop_report_seen_free(struct seen *s);
 
 struct node_host;
 struct nodes {
-	uint64_t lines;  /* nodes */
+	uint64_t lines; /* nodes */
 	char *text;
 	struct node_host *host;
 	size_t hosts;
-	uint32_t *slot;  /* two tables of mask + 1 */
+	uint32_t *slot; /* two tables of mask + 1 */
 	size_t mask;
 	uint64_t seed;
-	bool met;        /* files name hosts as the list does */
+	bool met; /* files name hosts as the list does */
 };
 
 /* Reads the list of hosts; where there is none that can be read, nothing is known. 0 or -ENOMEM. */
 int cop_report_nodes_load(struct nodes *n, const char *path);
 /* There are files of a rank <host>-<pid>. */
 void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len);
-/* How many nodes left none, and appends the first COP_REPORT_NAMED_MAX of their hosts and how many more there are. */
+/* How many nodes left none, and appends the first COP_REPORT_NAMED_MAX of their hosts and how many
+ * more there are. */
 uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names);
 void cop_report_nodes_free(struct nodes *n);
 
@@ -159,9 +171,10 @@ void cop_report_nodes_free(struct nodes *n);
 struct pathset;
 struct ranks_result {
 	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
-	struct pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up to RANKS_PATHS_BYTES */
+	struct pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up to
+				RANKS_PATHS_BYTES */
 	struct faults faults, doubts; /* doubts: files that are used but for single values */
-	struct nodes *nodes; /* the caller's, may be NULL: is told of each rank */
+	struct nodes *nodes;          /* the caller's, may be NULL: is told of each rank */
 	struct cop_report_cluster *sums;
 };
 
@@ -173,14 +186,16 @@ void cop_report_ranks_fini(struct ranks_result *out);
 
 /* ---- snapshots.c ---- */
 
-/* Appends a line for each tagged snapshot that a job left in its folder ("profiling", "tables"): the command that reads it. */
-void cop_report_name_snapshots(const char *job, const char *folder, const char *command, struct cop_buf *text);
+/* Appends a line for each tagged snapshot that a job left in its folder ("profiling", "tables"):
+ * the command that reads it. */
+void cop_report_name_snapshots(
+	const char *job, const char *folder, const char *command, struct cop_buf *text);
 
 /* ---- coverage.c ---- */
 
-/* The path coverage table of the summary, for the paths in the raw tables of that folder, or those in top if there are none. Nothing
- * is appended if there is no root. Walks the roots. */
-int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables, const struct pathset *top,
-	struct cop_buf *out, struct cop_err *err);
+/* The path coverage table of the summary, for the paths in the raw tables of that folder, or those
+ * in top if there are none. Nothing is appended if there is no root. Walks the roots. */
+int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables,
+	const struct pathset *top, struct cop_buf *out, struct cop_err *err);
 
 #endif

@@ -8,7 +8,7 @@
 
 static const char conda[] = "/conda_env";
 
-/* ---- paths ------------------------------------------------------------------------------------------------------------------ */
+/* ---- paths ---- */
 
 bool cop_report_path_below(const char *path, size_t len, const char *root)
 {
@@ -32,7 +32,8 @@ bool cop_report_path_is_normal(const char *path, size_t len)
 
 		if (i < len && path[i] != '/')
 			continue;
-		if (!n || (n == 1 && path[start] == '.') || (n == 2 && memcmp(path + start, "..", 2) == 0))
+		if (!n || (n == 1 && path[start] == '.') ||
+			(n == 2 && memcmp(path + start, "..", 2) == 0))
 			return false;
 		start = i + 1;
 	}
@@ -74,7 +75,8 @@ char *cop_report_path_normal(const char *cwd, const char *path)
 	return out;
 }
 
-/* As bytes, but a slash comes before every other byte: what is below a directory then follows it without a gap. */
+/* As bytes, but a slash comes before every other byte: what is below a directory then follows it
+ * without a gap. */
 static int tree_order(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t n = COP_MIN(a_len, b_len), i = 0;
@@ -88,7 +90,7 @@ static int tree_order(const char *a, size_t a_len, const char *b, size_t b_len)
 	return (unsigned char)a[i] < (unsigned char)b[i] ? -1 : 1;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lists ---- */
 
 static void list_free(struct root_list *l)
 {
@@ -151,7 +153,7 @@ static int insert_sorted(struct root_list *l, const char *path, size_t len)
 	return there ? 0 : insert(l, at, path, len);
 }
 
-/* ---- roots ------------------------------------------------------------------------------------------------------------------ */
+/* ---- roots ---- */
 
 int cop_report_roots_init(struct roots *r, const char *home)
 {
@@ -273,7 +275,8 @@ int cop_report_roots_minimize(struct roots *r)
 	return 0;
 }
 
-/* The list is in order of bytes, not of the tree: each prefix that ends before a slash is looked for, and there are few. */
+/* The list is in order of bytes, not of the tree: each prefix that ends before a slash is looked
+ * for, and there are few. */
 ssize_t cop_report_roots_above(const struct roots *r, const char *path, size_t len)
 {
 	bool there;

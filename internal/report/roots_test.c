@@ -26,18 +26,19 @@ static void one_line(const struct root_list *l, char out[1024])
 	for (size_t i = 0; i < l->n; i++)
 		at += (size_t)snprintf(out + at, 1024 - at, "%s%s", i ? " " : "", l->path[i]);
 }
-#define assert_roots(list, want) \
-	do { \
-		char got[1024]; \
-		one_line(&(list), got); \
-		assert_string_equal(got, want); \
+#define assert_roots(list, want)                                                                   \
+	do {                                                                                       \
+		char got[1024];                                                                    \
+		one_line(&(list), got);                                                            \
+		assert_string_equal(got, want);                                                    \
 	} while (0)
 
 static void paths_are_made_normal_in_words_only(void **state)
 {
-	static const char *const pair[][2] = {{"/", "/"}, {"//", "/"}, {"/a/", "/a"}, {"/a//b/./c", "/a/b/c"},
-		{"/a/../b", "/b"}, {"/../..", "/"}, {"x", "/cwd/x"}, {"../x", "/x"}, {".", "/cwd"}, {"./", "/cwd"},
-		{"../../..", "/"}, {"/...", "/..."}, {"/.a/..b", "/.a/..b"}};
+	static const char *const pair[][2] = {{"/", "/"}, {"//", "/"}, {"/a/", "/a"},
+		{"/a//b/./c", "/a/b/c"}, {"/a/../b", "/b"}, {"/../..", "/"}, {"x", "/cwd/x"},
+		{"../x", "/x"}, {".", "/cwd"}, {"./", "/cwd"}, {"../../..", "/"}, {"/...", "/..."},
+		{"/.a/..b", "/.a/..b"}};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(pair); i++) {
@@ -51,7 +52,8 @@ static void paths_are_made_normal_in_words_only(void **state)
 
 static void what_is_not_normal_is_told(void **state)
 {
-	static const char *const bad[] = {"", "a", "//", "/a/", "/a//b", "/.", "/..", "/a/../b", "/a/."};
+	static const char *const bad[] = {
+		"", "a", "//", "/a/", "/a//b", "/.", "/..", "/a/../b", "/a/."};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++)
@@ -73,7 +75,8 @@ static void conda_environments_are_cut_after_the_word(void **state)
 	see(&r, "/soft/my_conda_env/bin");
 	see(&r, "/soft/conda_en");
 	see(&r, "/a/conda_env1/conda_env2/x");
-	assert_roots(r.conda, "/a/conda_env /a/conda_env1/conda_env /lus/conda_env /soft/conda_env");
+	assert_roots(
+		r.conda, "/a/conda_env /a/conda_env1/conda_env /lus/conda_env /soft/conda_env");
 	assert_int_equal(r.children.n, 0);
 	cop_report_roots_free(&r);
 }

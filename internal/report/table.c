@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Raw tables (copper-formats.5), as Copper and Copper 1.0 write them and as anything else may have left them. An events table is
+/* Raw tables (copper-formats.5), as Copper and Copper 1.0 write them and as anything else may have
+ *left them. An events table is
  *
  *	title {
  *	/path {
@@ -8,8 +9,9 @@
  *	}
  *	}
  *
- * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. No path line can be taken for one of the other kind, since the one
- * ends in a brace and the other in a digit. */
+ * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. No path
+ *line can be taken for one of the other kind, since the one ends in a brace and the other in a
+ *digit. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +39,9 @@ struct table {
 
 enum table_kind cop_report_table_kind(const char *name)
 {
-	return strstr(name, "md_table_cache_event") ? TABLE_METADATA :
-		strstr(name, "md_ttl_cache_event") ? TABLE_ABSENCES : TABLE_OTHER;
+	return strstr(name, "md_table_cache_event") ? TABLE_METADATA
+	       : strstr(name, "md_ttl_cache_event") ? TABLE_ABSENCES
+						    : TABLE_OTHER;
 }
 
 static int finish_path(struct table *t)
@@ -98,7 +101,8 @@ static int path_line(struct table *t, const char *line, size_t len, bool whole)
 }
 
 /* "word: 12," */
-static bool count_line(struct table *t, const char *line, size_t len, const char *word, uint64_t *sum)
+static bool count_line(
+	struct table *t, const char *line, size_t len, const char *word, uint64_t *sum)
 {
 	size_t n = strlen(word);
 	uint64_t value = 0;
@@ -107,7 +111,8 @@ static bool count_line(struct table *t, const char *line, size_t len, const char
 	if (len <= n + 2 || memcmp(line, word, n) != 0 || memcmp(line + n, ": ", 2) != 0)
 		return false;
 	for (n += 2; n < len && line[n] >= '0' && line[n] <= '9'; n++)
-		if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, line[n] - '0', &value))
+		if (__builtin_mul_overflow(value, 10, &value) ||
+			__builtin_add_overflow(value, line[n] - '0', &value))
 			cut = true;
 	if (cut) {
 		value = UINT64_MAX;
@@ -143,7 +148,9 @@ static void other_line(struct table *t, const char *line, size_t len)
 /* Whether a table can begin like this. */
 static bool is_beginning(const char *line, size_t len)
 {
-	return len && (line[0] == '/' || cop_report_held_ornament(line, len) || line[len - 1] == '{' || (len > 11 && memcmp(line, "Total bytes", 11) == 0));
+	return len &&
+	       (line[0] == '/' || cop_report_held_ornament(line, len) || line[len - 1] == '{' ||
+		       (len > 11 && memcmp(line, "Total bytes", 11) == 0));
 }
 
 static int one_line(struct table *t, const char *line, size_t len, bool whole)
@@ -209,10 +216,11 @@ static int all_lines(struct table *t, struct lines *l, cop_csv_read *read, void 
 	return rc ? rc : finish_path(t);
 }
 
-int cop_report_table_read(cop_csv_read *read, void *read_arg, enum table_kind kind, table_take *take, void *arg,
-	struct table_result *out)
+int cop_report_table_read(cop_csv_read *read, void *read_arg, enum table_kind kind,
+	table_take *take, void *arg, struct table_result *out)
 {
-	struct table t = {.kind = kind, .take = take, .arg = arg, .out = out, .path = malloc(LINE_MAX_BYTES)};
+	struct table t = {
+		.kind = kind, .take = take, .arg = arg, .out = out, .path = malloc(LINE_MAX_BYTES)};
 	struct lines l = {.data = malloc(BUFFER)};
 	int rc = -ENOMEM;
 

@@ -37,8 +37,8 @@ static int take(void *arg, const char *path, size_t len, const struct path_count
 	return 0;
 }
 
-static void read_in_steps(const uint8_t *data, size_t size, size_t step, enum table_kind kind, struct pathset *s,
-	struct table_result *r)
+static void read_in_steps(const uint8_t *data, size_t size, size_t step, enum table_kind kind,
+	struct pathset *s, struct table_result *r)
 {
 	struct input in = {data, size, step};
 
@@ -58,12 +58,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	kind = data[0] % 3;
 	read_in_steps(data + 1, size - 1, SIZE_MAX, kind, &one, &a);
 	read_in_steps(data + 1, size - 1, 1 + data[0] / 3, kind, &two, &b);
-	if (one.n != two.n || a.paths != b.paths || a.odd != b.odd || a.verdict != b.verdict || one.n > a.paths)
+	if (one.n != two.n || a.paths != b.paths || a.odd != b.odd || a.verdict != b.verdict ||
+		one.n > a.paths)
 		abort();
 	for (size_t i = 0; i < one.slots; i++) {
-		const struct observed_path *p = one.slot[i], *q = p ? cop_report_pathset_find(&two, p->text, p->len) : NULL;
+		const struct observed_path *p = one.slot[i],
+					   *q = p ? cop_report_pathset_find(&two, p->text, p->len)
+						  : NULL;
 
-		if (p && (!q || p->events != q->events || p->absent != q->absent || p->ttl != q->ttl))
+		if (p && (!q || p->events != q->events || p->absent != q->absent ||
+				 p->ttl != q->ttl))
 			abort();
 	}
 	cop_report_pathset_free(&one);

@@ -35,11 +35,13 @@ static ssize_t give(void *arg, void *to, size_t len)
 static int take(void *arg, const char *path, size_t len, const struct path_counts *c)
 {
 	cop_buf_add(arg, path, len);
-	cop_buf_printf(arg, " %ju %ju %ju;", (uintmax_t)c->events, (uintmax_t)c->absent, (uintmax_t)c->ttl);
+	cop_buf_printf(arg, " %ju %ju %ju;", (uintmax_t)c->events, (uintmax_t)c->absent,
+		(uintmax_t)c->ttl);
 	return 0;
 }
 
-static struct table_result read_text(const char *text, size_t len, size_t step, enum table_kind kind, struct cop_buf *got)
+static struct table_result read_text(
+	const char *text, size_t len, size_t step, enum table_kind kind, struct cop_buf *got)
 {
 	struct input in = {text, len, step, 0};
 	struct table_result r;
@@ -49,7 +51,8 @@ static struct table_result read_text(const char *text, size_t len, size_t step, 
 	return r;
 }
 
-static void assert_table(const char *text, enum table_kind kind, const char *want, enum table_verdict verdict, uint64_t odd)
+static void assert_table(const char *text, enum table_kind kind, const char *want,
+	enum table_verdict verdict, uint64_t odd)
 {
 	static const size_t steps[] = {1, 2, 7, 100000};
 
@@ -66,7 +69,8 @@ static void assert_table(const char *text, enum table_kind kind, const char *wan
 
 static void events_of_the_metadata_table_are_added_up(void **state)
 {
-	const char text[] = "md_cache_event_table {\n/a {\ncache hits: 3,\ncache misses: 2,\nneg: 1\n}\n/b {\ncache hits: 0,\ncache misses: 0,\nneg: 7\n}\n}\n";
+	const char text[] =
+		"md_cache_event_table {\n/a {\ncache hits: 3,\ncache misses: 2,\nneg: 1\n}\n/b {\ncache hits: 0,\ncache misses: 0,\nneg: 7\n}\n}\n";
 
 	(void)state;
 	assert_table(text, TABLE_METADATA, "/a 6 1 0;/b 7 7 0;", TABLE_WHOLE, 0);
@@ -76,35 +80,41 @@ static void events_of_the_metadata_table_are_added_up(void **state)
 static void absences_are_stores_and_serves(void **state)
 {
 	(void)state;
-	assert_table("Metadata ENOENT TTL Events {\n/a {\nstores: 1,\nserves: 20,\nexpires: 300,\nclears: 4000\n}\n}\n", TABLE_ABSENCES,
-		"/a 0 0 21;", TABLE_WHOLE, 0);
+	assert_table(
+		"Metadata ENOENT TTL Events {\n/a {\nstores: 1,\nserves: 20,\nexpires: 300,\nclears: 4000\n}\n}\n",
+		TABLE_ABSENCES, "/a 0 0 21;", TABLE_WHOLE, 0);
 }
 
 static void sizes_name_paths_too(void **state)
 {
 	(void)state;
-	assert_table("/a: 1\n/b: c: 22\nTotal bytes: 23\ntotal number of files: 2\n", TABLE_OTHER, "/a 0 0 0;/b: c 0 0 0;", TABLE_WHOLE, 0);
+	assert_table("/a: 1\n/b: c: 22\nTotal bytes: 23\ntotal number of files: 2\n", TABLE_OTHER,
+		"/a 0 0 0;/b: c 0 0 0;", TABLE_WHOLE, 0);
 	assert_table("Total bytes: 0\ntotal number of files: 0\n", TABLE_OTHER, "", TABLE_WHOLE, 0);
 }
 
 static void names_that_look_like_the_format_survive(void **state)
 {
 	(void)state;
-	assert_table("t {\n/a {b {\n}\n/c: 5 {\n}\n/ {\n}\n/ {/x {\n}\n/neg: 5 {\n}\n}\n", TABLE_METADATA,
-		"/a {b 0 0 0;/c: 5 0 0 0;/ 0 0 0;/ {/x 0 0 0;/neg: 5 0 0 0;", TABLE_WHOLE, 0);
-	assert_table("/a {: 5\ntotal number of files: 1\n", TABLE_OTHER, "/a { 0 0 0;", TABLE_WHOLE, 0);
+	assert_table("t {\n/a {b {\n}\n/c: 5 {\n}\n/ {\n}\n/ {/x {\n}\n/neg: 5 {\n}\n}\n",
+		TABLE_METADATA, "/a {b 0 0 0;/c: 5 0 0 0;/ 0 0 0;/ {/x 0 0 0;/neg: 5 0 0 0;",
+		TABLE_WHOLE, 0);
+	assert_table(
+		"/a {: 5\ntotal number of files: 1\n", TABLE_OTHER, "/a { 0 0 0;", TABLE_WHOLE, 0);
 }
 
 static void escapes_are_undone(void **state)
 {
 	(void)state;
-	assert_table("t {\n/a\\nb\\\\nc\\x\\ {\n}\n}\n", TABLE_OTHER, "/a\nb\\nc\\x\\ 0 0 0;", TABLE_WHOLE, 0);
+	assert_table("t {\n/a\\nb\\\\nc\\x\\ {\n}\n}\n", TABLE_OTHER, "/a\nb\\nc\\x\\ 0 0 0;",
+		TABLE_WHOLE, 0);
 }
 
 static void lines_that_are_no_paths_are_counted(void **state)
 {
 	(void)state;
-	assert_table("t {\n/a/../b {\n}\n//c {\n}\n/d/ {\n}\n/e\n/f: x\n/g {\n}\n}\n", TABLE_OTHER, "/g 0 0 0;", TABLE_WHOLE, 5);
+	assert_table("t {\n/a/../b {\n}\n//c {\n}\n/d/ {\n}\n/e\n/f: x\n/g {\n}\n}\n", TABLE_OTHER,
+		"/g 0 0 0;", TABLE_WHOLE, 5);
 }
 
 static void other_files_are_told_from_tables(void **state)
@@ -119,7 +129,8 @@ static void other_files_are_told_from_tables(void **state)
 static void a_table_that_is_cut_gives_what_is_certain(void **state)
 {
 	(void)state;
-	assert_table("t {\n/a {\nneg: 1\n}\n/b {\nneg: ", TABLE_METADATA, "/a 1 1 0;/b 0 0 0;", TABLE_CUT, 0);
+	assert_table("t {\n/a {\nneg: 1\n}\n/b {\nneg: ", TABLE_METADATA, "/a 1 1 0;/b 0 0 0;",
+		TABLE_CUT, 0);
 	assert_table("t {\n/a {\n}\n/b", TABLE_OTHER, "/a 0 0 0;", TABLE_CUT, 1);
 	assert_table("t {\n/a {\n}\n", TABLE_OTHER, "/a 0 0 0;", TABLE_CUT, 0);
 	assert_table("/a: 1\n/b: 2", TABLE_OTHER, "/a 0 0 0;", TABLE_CUT, 1);
@@ -129,7 +140,8 @@ static void a_table_that_is_cut_gives_what_is_certain(void **state)
 static void line_ends_and_indents_of_others_are_read(void **state)
 {
 	(void)state;
-	assert_table("t {\r\n/a {\r\n  cache hits: 1,\r\n\tneg: 2\r\n  }\r\n}\r\n", TABLE_METADATA, "/a 3 2 0;", TABLE_WHOLE, 0);
+	assert_table("t {\r\n/a {\r\n  cache hits: 1,\r\n\tneg: 2\r\n  }\r\n}\r\n", TABLE_METADATA,
+		"/a 3 2 0;", TABLE_WHOLE, 0);
 }
 
 static void counts_stop_at_the_end_of_their_range(void **state)
@@ -141,7 +153,8 @@ static void counts_stop_at_the_end_of_their_range(void **state)
 
 static void the_first_count_past_that_range_is_named_by_its_line(void **state)
 {
-	static const char text[] = "t {\n/a {\ncache hits: 18446744073709551615,\nneg: 18446744073709551616\n}\n/b {\nneg: 99999999999999999999\n}\n}\n";
+	static const char text[] =
+		"t {\n/a {\ncache hits: 18446744073709551615,\nneg: 18446744073709551616\n}\n/b {\nneg: 99999999999999999999\n}\n}\n";
 	struct cop_buf got = {0};
 	struct table_result r;
 
@@ -157,21 +170,27 @@ static void the_first_count_past_that_range_is_named_by_its_line(void **state)
 static void what_copper_1_0_puts_around_its_lists_of_sizes_is_passed_over(void **state)
 {
 	(void)state;
-	assert_table("all entries should be 144 bytes\n/a: 144\n====================\nTotal bytes: 144\ntotal number of entries: 1\n"
-		"====================\n", TABLE_OTHER, "/a 0 0 0;", TABLE_WHOLE, 0);
-	assert_table("====================\nTotal bytes: 0\ntotal number of files: 0\n====================\n", TABLE_OTHER, "", TABLE_WHOLE, 0);
+	assert_table(
+		"all entries should be 144 bytes\n/a: 144\n====================\nTotal bytes: 144\ntotal number of entries: 1\n"
+		"====================\n",
+		TABLE_OTHER, "/a 0 0 0;", TABLE_WHOLE, 0);
+	assert_table(
+		"====================\nTotal bytes: 0\ntotal number of files: 0\n====================\n",
+		TABLE_OTHER, "", TABLE_WHOLE, 0);
 	assert_table("all entries of a kind\n/a: 144\n", TABLE_OTHER, "", TABLE_NONE, 0);
 }
 
 static void a_line_longer_than_any_path_is_passed_over(void **state)
 {
-	static const size_t lens[] = {131134, 131200, 150000, 196000, 400000}, steps[] = {1000, 65536, SIZE_MAX};
+	static const size_t lens[] = {131134, 131200, 150000, 196000, 400000},
+			    steps[] = {1000, 65536, SIZE_MAX};
 	char *text = malloc(400000 + 64);
 
 	(void)state;
 	assert_non_null(text);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(lens) * COP_ARRAY_SIZE(steps); i++) {
-		size_t len = lens[i / COP_ARRAY_SIZE(steps)], step = steps[i % COP_ARRAY_SIZE(steps)];
+		size_t len = lens[i / COP_ARRAY_SIZE(steps)],
+		       step = steps[i % COP_ARRAY_SIZE(steps)];
 		size_t at = (size_t)sprintf(text, "t {\n/");
 		struct cop_buf got = {0};
 		struct table_result r;
@@ -235,8 +254,10 @@ static void a_path_is_stored_once_and_its_counts_add_up(void **state)
 	for (unsigned i = 0; i < 60000; i++) {
 		size_t len = (size_t)snprintf(path, sizeof(path), "/%u", i % 20000);
 
-		assert_int_equal(cop_report_pathset_add(&s, path, len, cop_report_pathset_hash(&s, path, len),
-			&(struct path_counts){1, i, UINT64_MAX / 2}), 0);
+		assert_int_equal(cop_report_pathset_add(&s, path, len,
+					 cop_report_pathset_hash(&s, path, len),
+					 &(struct path_counts){1, i, UINT64_MAX / 2}),
+			0);
 	}
 	assert_int_equal(s.n, 20000);
 	p = cop_report_pathset_find(&s, "/12345", 6);
@@ -260,10 +281,13 @@ static void the_order_of_adding_does_not_matter(void **state)
 			struct pathset *s = pass ? &b : &a;
 			unsigned k = pass ? 4999 - i : i;
 			char path[32];
-			size_t len = (size_t)snprintf(path, sizeof(path), "/p/%u", (k * 2654435761u ^ seed) % 997);
+			size_t len = (size_t)snprintf(
+				path, sizeof(path), "/p/%u", (k * 2654435761u ^ seed) % 997);
 
-			assert_int_equal(cop_report_pathset_add(s, path, len, cop_report_pathset_hash(s, path, len),
-				&(struct path_counts){k, k % 7, k % 3}), 0);
+			assert_int_equal(cop_report_pathset_add(s, path, len,
+						 cop_report_pathset_hash(s, path, len),
+						 &(struct path_counts){k, k % 7, k % 3}),
+				0);
 		}
 	assert_int_equal(a.n, b.n);
 	for (size_t i = 0; i < a.slots; i++) {

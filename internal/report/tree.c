@@ -32,7 +32,8 @@ struct walk_entry *cop_report_dir_find(const struct walk_dir *d, const char *nam
 	return NULL;
 }
 
-struct walk_entry *cop_report_tree_root(const struct walk_tree *t, const char *path, size_t len, size_t *taken)
+struct walk_entry *cop_report_tree_root(
+	const struct walk_tree *t, const char *path, size_t len, size_t *taken)
 {
 	struct walk_entry *e;
 
@@ -49,7 +50,8 @@ struct walk_entry *cop_report_tree_root(const struct walk_tree *t, const char *p
 	return e;
 }
 
-struct walk_entry *cop_report_tree_find(const struct walk_tree *t, const char *path, size_t len, bool *absent)
+struct walk_entry *cop_report_tree_find(
+	const struct walk_tree *t, const char *path, size_t len, bool *absent)
 {
 	size_t at;
 	struct walk_entry *e = cop_report_tree_root(t, path, len, &at);
@@ -74,11 +76,12 @@ struct walk_entry *cop_report_tree_find(const struct walk_tree *t, const char *p
 	return e && e->type ? e : NULL;
 }
 
-/* ---- in order of whole paths ------------------------------------------------------------------------------------------------- */
+/* ---- in order of whole paths ---- */
 
-/* Names are sorted as names, where "lib" stands before "lib-x"; but "lib/a" comes after "lib-x", since a slash is more than a
- * dash. So what is below a directory waits until a name comes that is more than the directory with its slash. Each of those that
- * wait begins with the one before it: a stack. */
+/* Names are sorted as names, where "lib" stands before "lib-x"; but "lib/a" comes after "lib-x",
+ * since a slash is more than a dash. So what is below a directory waits until a name comes that is
+ * more than the directory with its slash. Each of those that wait begins with the one before it: a
+ * stack. */
 struct each {
 	walk_visit *visit;
 	void *arg;

@@ -66,8 +66,12 @@ static void look(void *arg, size_t i)
 		ref->type = IFTODT(st.st_mode);
 		ref->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	} else {
-		/* A loop of links and a name that is too long are as absent for the job as they are here. */
-		ref->type = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG ? DT_UNKNOWN : ASK_FAILED;
+		/* A loop of links and a name that is too long are as absent for the job as they are
+		 * here. */
+		ref->type = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
+					    errno == ENAMETOOLONG
+				    ? DT_UNKNOWN
+				    : ASK_FAILED;
 	}
 	atomic_fetch_add(&a->done, 1);
 }
@@ -91,7 +95,8 @@ static int sort_answers(struct usage *u, const struct ask *a)
 		else if (ref->type == DT_UNKNOWN)
 			rc = cop_report_refs_add(&u->missing, ref);
 		else
-			rc = cop_report_refs_add(&u->beyond, ref) ?: cop_report_keep(u, ref->text, ref->len);
+			rc = cop_report_refs_add(&u->beyond, ref)
+				     ?: cop_report_keep(u, ref->text, ref->len);
 	}
 	return rc;
 }

@@ -28,20 +28,25 @@ struct usage {
 	struct walk_tree *tree;
 	struct arena arena;
 	/* Each in order of bytes after cop_report_usage_find. */
-	struct path_refs missing;     /* observed below a root, not on disk */
-	struct path_refs beyond;      /* observed below a root and on disk, but not walked: through a link, or in a directory that can't be read */
-	struct path_refs keep_beyond; /* the same by their real names, where no directory that was read has them */
+	struct path_refs missing; /* observed below a root, not on disk */
+	struct path_refs beyond;  /* observed below a root and on disk, but not walked: through a
+				     link, or in a directory that can't be read */
+	struct path_refs keep_beyond; /* the same by their real names, where no directory that was
+					 read has them */
 	uint64_t elsewhere;           /* observed below no root */
 	uint64_t unknown;             /* could not be looked at, hence in no list */
-	struct path_refs links_out;   /* kept links that point out of the roots; size is meaningless */
+	struct path_refs
+		links_out; /* kept links that point out of the roots; size is meaningless */
 };
-/* Marks used entries of the tree and fills the lists. -ENOMEM. tick: how many paths were looked at on disk. */
+/* Marks used entries of the tree and fills the lists. -ENOMEM. tick: how many paths were looked at
+ * on disk. */
 int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg);
 void cop_report_usage_free(struct usage *u);
 
 /* ---- keep.c ---- */
 
-/* Marks what a path that exists needs: itself, the directories above it, links on the way and what they point to. -ENOMEM. */
+/* Marks what a path that exists needs: itself, the directories above it, links on the way and what
+ * they point to. -ENOMEM. */
 int cop_report_keep(struct usage *u, const char *path, size_t len);
 
 /* ---- prune.c: what is worth looking at ---- */
@@ -87,11 +92,13 @@ struct lists {
 	char *base; /* keep and prune are relative to it; NULL: there is no root on disk */
 	struct path_total total[LISTS];
 	bool sizes;         /* bytes are known */
-	uint64_t odd_names; /* of keep and prune: with a line end in it, hence only in keep.nul and prune_candidates.nul */
+	uint64_t odd_names; /* of keep and prune: with a line end in it, hence only in keep.nul and
+			       prune_candidates.nul */
 };
 extern const char *const cop_report_list_name[LISTS];
 /* Writes all lists into dir, each whole or not at all. A sentence otherwise. */
-int cop_report_lists_write(const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
+int cop_report_lists_write(
+	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
 void cop_report_lists_free(struct lists *l);
 
 /* ---- out.c: a file that is written bit by bit and appears whole ---- */

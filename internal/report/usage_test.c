@@ -60,10 +60,13 @@ static void look(struct world *w, const char *const *root, const char *const *ob
 	}
 	assert_int_equal(cop_report_roots_minimize(&w->roots), 0);
 	for (; *observed; observed++) {
-		size_t len = (size_t)snprintf(path, sizeof(path), "%s%s%s", dir, **observed ? "/" : "", *observed);
+		size_t len = (size_t)snprintf(
+			path, sizeof(path), "%s%s%s", dir, **observed ? "/" : "", *observed);
 
-		assert_int_equal(cop_report_pathset_add(&w->seen.set, path, len, cop_report_pathset_hash(&w->seen.set, path, len),
-			&(struct path_counts){1, 1, 0}), 0);
+		assert_int_equal(cop_report_pathset_add(&w->seen.set, path, len,
+					 cop_report_pathset_hash(&w->seen.set, path, len),
+					 &(struct path_counts){1, 1, 0}),
+			0);
 	}
 	conf.root = (const char *const *)w->roots.all.path;
 	conf.roots = w->roots.all.n;
@@ -116,7 +119,7 @@ static void assert_refs(const struct path_refs *r, const char *want)
 	assert_string_equal(got.data, want);
 	cop_buf_free(&got);
 }
-#define LIST(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(,) NULL})
+#define LIST(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
 static void what_is_used_keeps_the_directories_above_it(void **state)
 {
@@ -137,8 +140,8 @@ static void a_link_keeps_what_it_points_to_link_by_link(void **state)
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "d r/lib", "l r/lib/so libso.1", "l r/lib/libso.1 ../real/libso.1.2", "d r/real", "f r/real/libso.1.2",
-		"f r/real/other", "l r/unused so"));
+	make(LIST("d r", "d r/lib", "l r/lib/so libso.1", "l r/lib/libso.1 ../real/libso.1.2",
+		"d r/real", "f r/real/libso.1.2", "f r/real/other", "l r/unused so"));
 	look(&w, LIST("r"), LIST("r/lib/so"));
 	assert_flagged(&w, WALK_USED, "r/lib/so ");
 	assert_flagged(&w, WALK_KEEP, "r r/lib r/lib/libso.1 r/lib/so r/real r/real/libso.1.2 ");
@@ -151,7 +154,8 @@ static void two_dots_are_above_where_one_is(void **state)
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "d r/x", "d r/x/y", "d r/x/y/z", "l r/short x/y/z", "f r/x/y/file", "f r/file", "l r/to short/../file"));
+	make(LIST("d r", "d r/x", "d r/x/y", "d r/x/y/z", "l r/short x/y/z", "f r/x/y/file",
+		"f r/file", "l r/to short/../file"));
 	look(&w, LIST("r"), LIST("r/to"));
 	assert_flagged(&w, WALK_KEEP, "r r/short r/to r/x r/x/y r/x/y/file r/x/y/z ");
 	forget(&w);
@@ -177,7 +181,8 @@ static void links_lead_from_root_to_root_and_out(void **state)
 	char line[200];
 
 	(void)state;
-	make(LIST("d r", "d s", "f s/f", "l r/over ../s/f", "l r/out /proc/self/exe", "l r/up ../../../../..", "l r/dangling none"));
+	make(LIST("d r", "d s", "f s/f", "l r/over ../s/f", "l r/out /proc/self/exe",
+		"l r/up ../../../../..", "l r/dangling none"));
 	snprintf(line, sizeof(line), "l r/whole %s/s/f", dir);
 	make(LIST(line));
 	look(&w, LIST("r", "s"), LIST("r/over", "r/out", "r/up", "r/dangling"));
@@ -194,7 +199,8 @@ static void loops_of_links_end(void **state)
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "l r/self self", "l r/a b/x", "l r/b a/y", "l r/dot .", "l r/deep dot/dot/dot/dot/deep"));
+	make(LIST("d r", "l r/self self", "l r/a b/x", "l r/b a/y", "l r/dot .",
+		"l r/deep dot/dot/dot/dot/deep"));
 	look(&w, LIST("r"), LIST("r/self", "r/a", "r/deep", "r/self/x"));
 	assert_flagged(&w, WALK_KEEP, "r r/a r/b r/deep r/dot r/self ");
 	assert_refs(&w.use.missing, "r/self/x ");
@@ -225,8 +231,8 @@ static void unused_directories_are_told_once_the_largest_first(void **state)
 	struct prune p;
 
 	(void)state;
-	make(LIST("d r", "d r/used", "f r/used/f", "d r/used/not", "f r/used/not/1", "d r/big", "d r/big/in", "f r/big/in/1", "f r/big/in/2",
-		"f r/big/3", "d r/empty"));
+	make(LIST("d r", "d r/used", "f r/used/f", "d r/used/not", "f r/used/not/1", "d r/big",
+		"d r/big/in", "f r/big/in/1", "f r/big/in/2", "f r/big/3", "d r/empty"));
 	look(&w, LIST("r"), LIST("r/used/f"));
 	assert_int_equal(cop_report_prune(&w.use, &p), 0);
 	assert_int_equal(p.dirs, 3);
@@ -298,7 +304,8 @@ static void used_and_unused_are_all_there_is(void **state)
 		assert_int_equal(mkdir(root, 0755), 0);
 		snprintf(names[0], sizeof(names[0]), "%s", root);
 		for (unsigned i = 1; i < 60; i++) {
-			snprintf(names[i], sizeof(names[i]), "%.40s/%u", names[rand_r(&seed) % i], i);
+			snprintf(names[i], sizeof(names[i]), "%.40s/%u", names[rand_r(&seed) % i],
+				i);
 			switch (rand_r(&seed) % 4) {
 			case 0:
 				close(open(names[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -323,7 +330,8 @@ static void used_and_unused_are_all_there_is(void **state)
 		assert_true(kept >= used);
 		assert_int_equal(w.use.missing.n, l.total[LIST_MISSING].paths);
 		assert_int_equal(w.use.unknown, 0);
-		assert_int_equal(l.total[LIST_USED].paths + w.use.missing.n + w.use.elsewhere, w.seen.set.n);
+		assert_int_equal(
+			l.total[LIST_USED].paths + w.use.missing.n + w.use.elsewhere, w.seen.set.n);
 		assert_int_equal(all, w.use.tree->files + w.use.tree->dirs);
 		cop_report_lists_free(&l);
 		forget(&w);

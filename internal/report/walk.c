@@ -29,7 +29,8 @@ void cop_report_walk_fault(struct walk *walk, struct walk_dir *d, const char *pa
 	pthread_mutex_unlock(&walk->lock);
 }
 
-/* Under the lock. The last in is the first out: what waits then is a path down the tree with its siblings, not a whole level. */
+/* Under the lock. The last in is the first out: what waits then is a path down the tree with its
+ * siblings, not a whole level. */
 static int push(struct walk *walk, const struct walk_task *task, size_t n)
 {
 	size_t cap = walk->cap ? walk->cap : 256;
@@ -118,7 +119,8 @@ static int open_root(struct walk *walk, uint32_t i)
 	*e = (struct walk_entry){.name = path, .len = (uint16_t)strlen(path)};
 	r->fd = -1;
 	if (stat(path, &st))
-		return lstat(path, &st) ? 0 : (e->type = IFTODT(st.st_mode), walk->tree->files++, 0);
+		return lstat(path, &st) ? 0
+					: (e->type = IFTODT(st.st_mode), walk->tree->files++, 0);
 	e->type = IFTODT(st.st_mode);
 	if (e->type != DT_DIR) {
 		e->size = e->type == DT_REG ? (uint64_t)st.st_size : 0;
@@ -176,7 +178,8 @@ static void watch(struct walk *walk)
 	pthread_mutex_lock(&walk->lock);
 	while (!walk->rc && (walk->tasks || walk->running)) {
 		until = cop_moment(cop_now_ns() + TICK_NS);
-		if (pthread_cond_timedwait(&walk->over, &walk->lock, &until) != ETIMEDOUT || !walk->conf->tick)
+		if (pthread_cond_timedwait(&walk->over, &walk->lock, &until) != ETIMEDOUT ||
+			!walk->conf->tick)
 			continue;
 		pthread_mutex_unlock(&walk->lock);
 		walk->conf->tick(walk->conf->arg, atomic_load(&walk->entries));
@@ -256,8 +259,11 @@ static int walk_roots(struct walk *walk, unsigned threads)
 static int explain(const struct walk_conf *conf, int rc, struct cop_err *err)
 {
 	if (rc == -E2BIG)
-		return cop_err_set(err, E2BIG, "there are more than %" PRIu64 " names below the usage roots; name smaller ones with "
-			"--usage-root, and leave out the home directory with --skip-home-inference", conf->max_entries);
+		return cop_err_set(err, E2BIG,
+			"there are more than %" PRIu64
+			" names below the usage roots; name smaller ones with "
+			"--usage-root, and leave out the home directory with --skip-home-inference",
+			conf->max_entries);
 	return cop_err_set(err, -rc, "the usage roots cannot be walked: %s", strerror(-rc));
 }
 

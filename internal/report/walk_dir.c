@@ -24,7 +24,8 @@ static int open_dir(int root, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Puts the path of d below its root into w->path, which ends there: names are short, and a path that the kernel takes is too. */
+/* Puts the path of d below its root into w->path, which ends there: names are short, and a path
+ * that the kernel takes is too. */
 static const char *path_below(struct worker *w, const struct walk_dir *d, uint32_t *root)
 {
 	char *at = w->path + sizeof(w->path) - 1;
@@ -92,7 +93,8 @@ static int add_entry(struct worker *w, const char *name, uint8_t type)
 	return 0;
 }
 
-/* The names in fd into w->entry. A positive result is an errno of the storage, a negative one ends the walk. */
+/* The names in fd into w->entry. A positive result is an errno of the storage, a negative one ends
+ * the walk. */
 static int read_names(struct worker *w, int fd)
 {
 	uint64_t max = w->walk->conf->max_entries;
@@ -112,7 +114,8 @@ static int read_names(struct worker *w, int fd)
 			if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
 				rc = add_entry(w, d->d_name, d->d_type);
 		}
-		if (!rc && atomic_fetch_add(&w->walk->entries, w->n - before) + (w->n - before) > max)
+		if (!rc &&
+			atomic_fetch_add(&w->walk->entries, w->n - before) + (w->n - before) > max)
 			rc = -E2BIG;
 	}
 	return rc ? rc : got < 0 ? errno : 0;
@@ -123,7 +126,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct walk_entry *)a)->name, ((const struct walk_entry *)b)->name);
 }
 
-/* A directory below d; it becomes a task unless another file system of this node is mounted there. */
+/* A directory below d; it becomes a task unless another file system of this node is mounted there.
+ */
 static int enter(struct worker *w, struct walk_dir *d, uint32_t i, const char *skip_in)
 {
 	struct walk_entry *e = &d->entry[i];
@@ -134,7 +138,8 @@ static int enter(struct worker *w, struct walk_dir *d, uint32_t i, const char *s
 	*below = (struct walk_dir){.parent = d, .in_parent = i, .fd = -1};
 	e->dir = below;
 	w->dirs++;
-	if (skip_in && cop_report_mounts_is(&w->walk->mounts, skip_in, strlen(skip_in), e->name, e->len)) {
+	if (skip_in &&
+		cop_report_mounts_is(&w->walk->mounts, skip_in, strlen(skip_in), e->name, e->len)) {
 		below->state = WALK_SKIPPED;
 		w->skipped++;
 		return 0;
@@ -204,7 +209,8 @@ static int take_entries(struct worker *w, struct walk_dir *d)
 	return 0;
 }
 
-/* Types that the directory does not tell decide what is entered, so they are read first; sizes can wait. */
+/* Types that the directory does not tell decide what is entered, so they are read first; sizes can
+ * wait. */
 static int read_entries(struct worker *w, struct walk_dir *d, const char *whole)
 {
 	bool sizes = w->walk->conf->sizes, unknown = false, shared = sizes && d->n > STATS;
@@ -216,7 +222,8 @@ static int read_entries(struct worker *w, struct walk_dir *d, const char *whole)
 		read_attributes(w, d, 0, d->n);
 		shared = false;
 	}
-	rc = settle(w, d, cop_report_mounts_in(&w->walk->mounts, whole, strlen(whole)) ? whole : NULL);
+	rc = settle(
+		w, d, cop_report_mounts_in(&w->walk->mounts, whole, strlen(whole)) ? whole : NULL);
 	if (rc || !shared)
 		close(d->fd);
 	return !rc && shared ? share_attributes(w, d) : rc;
@@ -231,7 +238,8 @@ static int scan(struct worker *w, struct walk_dir *d)
 	int rc;
 
 	d->fd = path ? open_dir(r->fd, path) : -ENAMETOOLONG;
-	cop_buf_printf(&whole, "%s%s%s", r->real, path && *path && r->real[1] ? "/" : "", path ? path : "");
+	cop_buf_printf(&whole, "%s%s%s", r->real, path && *path && r->real[1] ? "/" : "",
+		path ? path : "");
 	if (whole.failed) {
 		rc = -ENOMEM;
 	} else if (d->fd < 0) {

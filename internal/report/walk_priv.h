@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is below some directories, read once, by a few threads, since on a parallel file system each operation waits. Symbolic links
- * are entries and are never followed, except in the name of a root. Pseudo file systems and mounts of Copper below a root are entries
- * and are not entered. Directories that cannot be read are counted and the first ones named.
+/* What is below some directories, read once, by a few threads, since on a parallel file system each
+ * operation waits. Symbolic links are entries and are never followed, except in the name of a root.
+ * Pseudo file systems and mounts of Copper below a root are entries and are not entered.
+ * Directories that cannot be read are counted and the first ones named.
  *
- * Locks: struct walk has one, over the stack of tasks and the end. A directory belongs to the thread that reads it until its task is
- * done; what its tasks leave in it is seen by others only through that lock. After the walk nothing is shared. */
+ * Locks: struct walk has one, over the stack of tasks and the end. A directory belongs to the
+ * thread that reads it until its task is done; what its tasks leave in it is seen by others only
+ * through that lock. After the walk nothing is shared. */
 #ifndef COP_REPORT_WALK_PRIV_H
 #define COP_REPORT_WALK_PRIV_H
 
@@ -23,11 +25,11 @@ enum walk_flags {
 };
 
 struct walk_entry {
-	const char *name; /* of a root: its whole path */
+	const char *name;     /* of a root: its whole path */
 	struct walk_dir *dir; /* NULL: not a directory */
-	uint64_t size; /* of a regular file, if sizes were asked for */
+	uint64_t size;        /* of a regular file, if sizes were asked for */
 	uint16_t len;
-	uint8_t type; /* DT_REG, DT_DIR, DT_LNK, …; DT_UNKNOWN: it went away meanwhile */
+	uint8_t type;  /* DT_REG, DT_DIR, DT_LNK, …; DT_UNKNOWN: it went away meanwhile */
 	uint8_t flags; /* the owner's */
 };
 
@@ -38,7 +40,7 @@ enum walk_state {
 };
 
 struct walk_dir {
-	struct walk_dir *parent; /* NULL: the one above the roots */
+	struct walk_dir *parent;  /* NULL: the one above the roots */
 	struct walk_entry *entry; /* in order of bytes of the name */
 	uint32_t n, in_parent;    /* parent->entry[in_parent] is this */
 	enum walk_state state;
@@ -65,7 +67,8 @@ struct walk_fault {
 };
 
 struct walk_tree {
-	struct walk_dir top; /* its entries are the roots, as they were given; type 0 and no dir: it is not there */
+	struct walk_dir top; /* its entries are the roots, as they were given; type 0 and no dir: it
+				is not there */
 	uint64_t files, dirs; /* files: whatever is not a directory */
 	uint64_t bytes;       /* of regular files, each name counted */
 	uint64_t unreadable, skipped;
@@ -86,7 +89,8 @@ struct walk_conf {
 	void *arg;
 };
 
-/* -E2BIG with a sentence if there is more than max_entries; -ENOMEM. A root that is not there or cannot be read is no error. */
+/* -E2BIG with a sentence if there is more than max_entries; -ENOMEM. A root that is not there or
+ * cannot be read is no error. */
 int cop_report_walk(const struct walk_conf *conf, struct walk_tree **out, struct cop_err *err);
 void cop_report_tree_free(struct walk_tree *t);
 
@@ -94,13 +98,17 @@ void cop_report_tree_free(struct walk_tree *t);
 
 /* The entry of that name, or NULL. */
 struct walk_entry *cop_report_dir_find(const struct walk_dir *d, const char *name, size_t len);
-/* The entry of a normal path at or below a root, without following links. Where there is none, *absent (may be NULL) says whether
- * the tree proves that nothing is there: the directory that would hold it was read. */
-struct walk_entry *cop_report_tree_find(const struct walk_tree *t, const char *path, size_t len, bool *absent);
+/* The entry of a normal path at or below a root, without following links. Where there is none,
+ * *absent (may be NULL) says whether the tree proves that nothing is there: the directory that
+ * would hold it was read. */
+struct walk_entry *cop_report_tree_find(
+	const struct walk_tree *t, const char *path, size_t len, bool *absent);
 /* The root's entry, and how many bytes of path it takes up; NULL if path is below none. */
-struct walk_entry *cop_report_tree_root(const struct walk_tree *t, const char *path, size_t len, size_t *taken);
+struct walk_entry *cop_report_tree_root(
+	const struct walk_tree *t, const char *path, size_t len, size_t *taken);
 
-/* All entries in the order of the bytes of their whole paths; path is NUL-terminated until the next call. Not 0 ends it. */
+/* All entries in the order of the bytes of their whole paths; path is NUL-terminated until the next
+ * call. Not 0 ends it. */
 typedef int walk_visit(void *arg, const struct walk_entry *e, const char *path, size_t len);
 int cop_report_tree_each(const struct walk_tree *t, walk_visit *visit, void *arg);
 
@@ -118,7 +126,8 @@ int cop_report_mounts_load(struct mounts *m);
 void cop_report_mounts_free(struct mounts *m);
 /* Whether some of them stand in the directory dir, and whether dir/name is one. */
 bool cop_report_mounts_in(const struct mounts *m, const char *dir, size_t len);
-bool cop_report_mounts_is(const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len);
+bool cop_report_mounts_is(
+	const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len);
 
 /* ---- walk_dir.c: one directory, on one of the threads ---- */
 
@@ -143,7 +152,7 @@ struct walk {
 	struct walk_task *task;
 	size_t tasks, cap;
 	unsigned running, idle; /* threads */
-	int rc; /* the first failure ends it */
+	int rc;                 /* the first failure ends it */
 };
 struct worker {
 	struct walk *walk;

@@ -75,7 +75,8 @@ static void paths_come_in_the_order_of_their_bytes(void **state)
 	put("lib.so", 10000);
 	put("lib-", 0);
 	t = walk(roots, 1, 3, true);
-	assert_list(t, "\n/lib\n/lib-\n/lib-x\n/lib-x-y\n/lib-x-y/a\n/lib-x/a\n/lib.so\n/lib/a\n/lib64\n/lib64/a\n");
+	assert_list(t,
+		"\n/lib\n/lib-\n/lib-x\n/lib-x-y\n/lib-x-y/a\n/lib-x/a\n/lib.so\n/lib/a\n/lib64\n/lib64/a\n");
 	assert_int_equal(t->files, 6);
 	assert_int_equal(t->dirs, 5);
 	assert_int_equal(t->bytes, 11111);
@@ -108,7 +109,9 @@ static void links_are_entries_and_are_not_followed(void **state)
 	(void)state;
 	assert_int_equal(mkdir("real", 0700), 0);
 	put("real/x", 5);
-	assert_int_equal(symlink("real", "link") | symlink("..", "real/up") | symlink("nowhere", "dangling"), 0);
+	assert_int_equal(
+		symlink("real", "link") | symlink("..", "real/up") | symlink("nowhere", "dangling"),
+		0);
 	t = walk(roots, 1, 0, true);
 	assert_list(t, "\n/dangling\n/link\n/real\n/real/up\n/real/x\n");
 	assert_int_equal(t->files, 4);
@@ -181,7 +184,8 @@ static void many_names_with_any_byte_are_walked_by_many(void **state)
 		snprintf(name, sizeof(name), "d%u", i);
 		assert_int_equal(mkdir(name, 0700), 0);
 		for (unsigned k = 0; k < (i == 7 ? 3000u : 30u); k++) {
-			snprintf(name, sizeof(name), "d%u/%c%c %u", i, (char)(k % 46 + 1), (char)(k % 128 + 127), k);
+			snprintf(name, sizeof(name), "d%u/%c%c %u", i, (char)(k % 46 + 1),
+				(char)(k % 128 + 127), k);
 			put(name, k);
 		}
 	}
@@ -238,7 +242,8 @@ static void deep_trees_end_where_the_kernel_says(void **state)
 
 static void the_mounts_of_pseudo_file_systems_are_known(void **state)
 {
-	static const char *const all[][2] = {{"/sys", "sysfs"}, {"/tmp/with blank\\", "fuse.copper"}, {"/home", "ext4"}, {"/a/b/proc", "proc"}};
+	static const char *const all[][2] = {{"/sys", "sysfs"},
+		{"/tmp/with blank\\", "fuse.copper"}, {"/home", "ext4"}, {"/a/b/proc", "proc"}};
 	struct mounts m = {0};
 
 	(void)state;

@@ -29,7 +29,8 @@ static void fill_aggregate(const struct output *o, struct cop_buf *out)
 
 static void fill_operations(const struct output *o, struct cop_buf *out)
 {
-	cop_buf_str(out, "operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n");
+	cop_buf_str(out,
+		"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n");
 	for (size_t i = 0; i < o->c->ops.n; i++) {
 		const struct row *op = &o->c->ops.row[i];
 
@@ -59,7 +60,8 @@ static void summary_metrics(const struct cop_report_cluster *c, struct cop_buf *
 
 static void summary_operations(const struct cop_report_cluster *c, struct cop_buf *out)
 {
-	cop_buf_str(out, "\n## Operation Totals\n\n"
+	cop_buf_str(out,
+		"\n## Operation Totals\n\n"
 		"| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | Avg Latency (us) | Total Latency (s) |\n"
 		"|---|---:|---:|---:|---:|---:|---:|\n");
 	for (size_t i = 0; i < c->ops.n; i++) {
@@ -88,10 +90,12 @@ static void summary_classes(const struct cop_report_cluster *c, struct cop_buf *
 
 	if (!seen)
 		return;
-	cop_buf_str(out, "\n## Path Class Heuristics\n\nThe paths used most of each rank, by kind; Entries counts a path once for "
+	cop_buf_str(out,
+		"\n## Path Class Heuristics\n\nThe paths used most of each rank, by kind; Entries counts a path once for "
 		"each rank that lists it.\n\n");
 	cop_pathclass_table(out, &c->classes);
-	cop_buf_str(out, "\n## Pruning Guidance\n\n"
+	cop_buf_str(out,
+		"\n## Pruning Guidance\n\n"
 		"Hints drawn from the names above, for a staged clean-up; they prove nothing about what may be deleted.\n\n");
 	cop_pathclass_advice(out, seen, absences_served(c));
 }
@@ -103,7 +107,8 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 	cop_buf_printf(out, "\n- Rank summaries aggregated: `%" PRIu64 "`\n", o->c->ranks);
 	/* Files of Copper 1.0, whose kernel answered nothing, have no such metric. */
 	if (cop_report_rows_find(&o->c->metrics, "storage_operations"))
-		cop_buf_str(out, "- Where the kernel answers repeats by itself (a job without `copper mount --observe`), counts, also those by path, are of "
+		cop_buf_str(out,
+			"- Where the kernel answers repeats by itself (a job without `copper mount --observe`), counts, also those by path, are of "
 			"first uses.\n");
 	if (o->notes)
 		cop_buf_str(out, o->notes);
@@ -128,8 +133,8 @@ static int no_memory(struct cop_err *err)
 	return cop_err_set(err, ENOMEM, "no memory for the cluster files");
 }
 
-static int write_one(const struct output *o, const struct file *f, const char *dir, const char *prefix,
-	struct cop_err *err)
+static int write_one(const struct output *o, const struct file *f, const char *dir,
+	const char *prefix, struct cop_err *err)
 {
 	struct cop_buf text = {0};
 	char *path;
@@ -153,15 +158,18 @@ int cop_report_check_prefix(const char *prefix, struct cop_err *err)
 
 	for (size_t i = 0; i < len; i++)
 		if (prefix[i] == '/' || (unsigned char)prefix[i] < 0x20)
-			return cop_err_set(err, EINVAL, "PREFIX '%s' is the beginning of file names: it may hold no slash and no control byte",
+			return cop_err_set(err, EINVAL,
+				"PREFIX '%s' is the beginning of file names: it may hold no slash and no control byte",
 				prefix);
 	if (!len || len > 128)
-		return cop_err_set(err, EINVAL, "PREFIX is the beginning of file names: 1 to 128 bytes");
+		return cop_err_set(
+			err, EINVAL, "PREFIX is the beginning of file names: 1 to 128 bytes");
 	return 0;
 }
 
-int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir, const char *prefix,
-	const char *input, const char *notes, const char *coverage, struct cop_err *err)
+int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir,
+	const char *prefix, const char *input, const char *notes, const char *coverage,
+	struct cop_err *err)
 {
 	const struct output o = {.c = c, .input = input, .notes = notes, .coverage = coverage};
 	int rc = cop_report_check_prefix(prefix, err);
@@ -174,8 +182,8 @@ int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const cha
 	return rc;
 }
 
-int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir, const char *prefix,
-	const char *input, const char *coverage, struct cop_err *err)
+int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
+	const char *prefix, const char *input, const char *coverage, struct cop_err *err)
 {
 	return cop_report_cluster_write_noted(c, dir, prefix, input, NULL, coverage, err);
 }

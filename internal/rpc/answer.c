@@ -60,8 +60,8 @@ static int send_reply(struct cop_rpc_req *q, const struct msg_reply *m)
 {
 	struct session *s = q->session;
 	uint8_t msg[COP_FABRIC_MSG_MAX];
-	struct cop_frame f = {.type = COP_FRAME_REPLY, .session = s->remote_sid,
-		.request = q->by_id.id};
+	struct cop_frame f = {
+		.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = q->by_id.id};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
 
 	cop_rpc_msg_put_reply(&w, m);
@@ -70,9 +70,14 @@ static int send_reply(struct cop_rpc_req *q, const struct msg_reply *m)
 
 static struct msg_reply reply_of(const struct cop_rpc_req *q, enum msg_mode mode)
 {
-	return (struct msg_reply){.status = q->answer.status, .mode = (uint8_t)mode, .confirm = q->answer.confirm,
-		.body_len = q->answer.body_len, .body_hash = q->body_hash,
-		.head = q->head, .head_len = q->answer.head_len, .body = q->answer.body};
+	return (struct msg_reply){.status = q->answer.status,
+		.mode = (uint8_t)mode,
+		.confirm = q->answer.confirm,
+		.body_len = q->answer.body_len,
+		.body_hash = q->body_hash,
+		.head = q->head,
+		.head_len = q->answer.head_len,
+		.body = q->answer.body};
 }
 
 /* The last message of a request, which is over then unless its caller is to confirm that. */
@@ -271,8 +276,9 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;
 	/* Here and not on the progress thread, which has other peers to serve. */
 	if (!q->is_inline)
-		q->body_hash = answer->has_sum ? 0 :
-			cop_hash64(answer->body, q->answer.body_len, q->body_seed);
+		q->body_hash = answer->has_sum
+				       ? 0
+				       : cop_hash64(answer->body, q->answer.body_len, q->body_seed);
 	q->item.run = answered;
 	if (!cop_rpc_push(q->r, &q->item))
 		cop_rpc_req_free(q);

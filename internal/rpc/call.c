@@ -83,10 +83,10 @@ void cop_rpc_call_again(struct cop_rpc *r, struct call *c)
 static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
 {
 	uint8_t msg[COP_FRAME_OVERHEAD + MSG_REQUEST_FIXED + COP_RPC_PAYLOAD_MAX];
-	struct cop_frame f = {.type = COP_FRAME_REQUEST, .session = p->remote_sid,
-		.request = r->next_request++};
-	struct msg_request m = {.op = c->ask.op, .payload = c->payload,
-		.payload_len = c->ask.payload_len};
+	struct cop_frame f = {
+		.type = COP_FRAME_REQUEST, .session = p->remote_sid, .request = r->next_request++};
+	struct msg_request m = {
+		.op = c->ask.op, .payload = c->payload, .payload_len = c->ask.payload_len};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
 	int rc;
 
@@ -107,8 +107,8 @@ static int open_landing(struct cop_rpc *r, struct call *c)
 {
 	if (!c->ask.landing || c->mr)
 		return 0;
-	return cop_fabric_reg(r->fabric, c->ask.landing, c->ask.landing_len, &c->mr, &c->addr,
-		&c->key);
+	return cop_fabric_reg(
+		r->fabric, c->ask.landing, c->ask.landing_len, &c->mr, &c->addr, &c->key);
 }
 
 static void sent(struct cop_rpc *r, struct peer *p, struct call *c)
@@ -158,7 +158,8 @@ static int send_pull(struct cop_rpc *r, struct peer *p, uint64_t id, const struc
 	return cop_rpc_link_send_sealed(r, p->link, &p->keys.tx, &f, payload, cop_wr_len(&w));
 }
 
-/* The answer is here, or not wanted any more. A word that is lost is asked for again, by the answer that comes once more. */
+/* The answer is here, or not wanted any more. A word that is lost is asked for again, by the answer
+ * that comes once more. */
 static void confirm(struct cop_rpc *r, struct peer *p, uint64_t id)
 {
 	send_pull(r, p, id, &(struct msg_pull){0});
@@ -169,10 +170,12 @@ static int make_room(struct cop_rpc *r, struct call *c, uint64_t len)
 	close_memory(c);
 	c->body = malloc(len);
 	c->body_len = len;
-	return c->body ? cop_fabric_reg(r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key) : -ENOMEM;
+	return c->body ? cop_fabric_reg(r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key)
+		       : -ENOMEM;
 }
 
-/* Asks for an announced body. An announcement that comes again says that the first PULL was lost. */
+/* Asks for an announced body. An announcement that comes again says that the first PULL was lost.
+ */
 static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 {
 	size_t most = c->ask.body_max ? c->ask.body_max : COP_RPC_BODY_MAX;
@@ -187,8 +190,10 @@ static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 	if (rc) {
 		confirm(r, c->peer, c->by_id.id);
 		fail(c, rc);
-	} else if (c->body_len == m->body_len && send_pull(r, c->peer, c->by_id.id,
-			&(struct msg_pull){.addr = c->addr, .key = c->key, .len = c->body_len})) {
+	} else if (c->body_len == m->body_len &&
+		   send_pull(r, c->peer, c->by_id.id,
+			   &(struct msg_pull){
+				   .addr = c->addr, .key = c->key, .len = c->body_len})) {
 		cop_rpc_call_again(r, c);
 	}
 }
@@ -217,8 +222,8 @@ static void *place_landed(struct call *c, const struct msg_reply *m, struct cop_
 	return c->ask.landing;
 }
 
-static int place_body(struct cop_rpc *r, struct peer *p, struct call *c,
-	const struct msg_reply *m, struct cop_rpc_result *result)
+static int place_body(struct cop_rpc *r, struct peer *p, struct call *c, const struct msg_reply *m,
+	struct cop_rpc_result *result)
 {
 	if (m->mode == MODE_FAILED)
 		return -EBADMSG;
@@ -233,7 +238,7 @@ static int place_body(struct cop_rpc *r, struct peer *p, struct call *c,
 		return -EBADMSG;
 	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, m->body_len);
 	if (c->ask.checks_body ||
-	    cop_hash64(result->body, m->body_len, p->keys.body_seed) == m->body_hash)
+		cop_hash64(result->body, m->body_len, p->keys.body_seed) == m->body_hash)
 		return 0;
 	cop_stats_add(r->conf.stats, COP_FABRIC_CORRUPT, 1);
 	cop_log_warn("body corrupt rank=%u bytes=%llu", p->rank, (unsigned long long)m->body_len);
@@ -310,7 +315,7 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
 	bool taken = false;
 
 	if (ask->rank < r->conf.nodes && ask->rank != r->conf.rank &&
-	    ask->payload_len <= COP_RPC_PAYLOAD_MAX) {
+		ask->payload_len <= COP_RPC_PAYLOAD_MAX) {
 		result.status = -ENOMEM;
 		c = calloc(1, sizeof(*c) + ask->payload_len);
 	}

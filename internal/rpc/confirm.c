@@ -50,7 +50,10 @@ static void run_count(struct cop_rpc *r, struct item *item)
 /* Through the inbox, behind the answers that were given before. */
 unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max)
 {
-	struct count c = {.item.run = run_count, .ranks = ranks, .max = max, .lock = PTHREAD_MUTEX_INITIALIZER,
+	struct count c = {.item.run = run_count,
+		.ranks = ranks,
+		.max = max,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.cond = PTHREAD_COND_INITIALIZER};
 
 	if (r->fake || cop_rpc_inside(r)) {

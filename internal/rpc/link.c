@@ -17,7 +17,8 @@ struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len)
 	cop_fabric_peer_t fpeer;
 
 	if (l) {
-		/* Two addresses with one hash: the second is refused, which costs nobody but its owner. */
+		/* Two addresses with one hash: the second is refused, which costs nobody but its
+		 * owner. */
 		if (l->len != len || memcmp(l->text, text, len))
 			return NULL;
 		l->refs++;

@@ -50,7 +50,8 @@ int cop_rpc_msg_get_reply(const struct cop_frame *f, struct msg_reply *m)
 	m->head = cop_rd_str(&r, &m->head_len);
 	m->body = cop_rd_rest(&r, &rest);
 	/* 4095 is the largest error number that Linux can return. */
-	if (!cop_rd_done(&r) || code > 4095 || m->mode >= MODES || confirm > 1 || m->head_len > COP_RPC_HEAD_MAX)
+	if (!cop_rd_done(&r) || code > 4095 || m->mode >= MODES || confirm > 1 ||
+		m->head_len > COP_RPC_HEAD_MAX)
 		return -EBADMSG;
 	m->status = -(int)code;
 	m->confirm = confirm;

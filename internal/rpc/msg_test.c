@@ -34,8 +34,13 @@ static int get_reply(size_t len, struct msg_reply *m)
 
 static void a_request_comes_back(void **state)
 {
-	struct msg_request m = {.op = 200, .land_addr = 1, .land_key = UINT64_MAX, .land_len = 3,
-		.payload = "pay", .payload_len = 3}, got;
+	struct msg_request m = {.op = 200,
+				   .land_addr = 1,
+				   .land_key = UINT64_MAX,
+				   .land_len = 3,
+				   .payload = "pay",
+				   .payload_len = 3},
+			   got;
 	struct cop_wr w = cop_wr_init(buf, sizeof(buf));
 	struct cop_frame f;
 
@@ -60,8 +65,14 @@ static void a_request_comes_back(void **state)
 
 static void a_reply_comes_back(void **state)
 {
-	struct msg_reply m = {.status = -ENOENT, .mode = MODE_INLINE, .body_len = 4,
-		.body_hash = 77, .head = "he", .head_len = 2, .body = "body"}, got;
+	struct msg_reply m = {.status = -ENOENT,
+				 .mode = MODE_INLINE,
+				 .body_len = 4,
+				 .body_hash = 77,
+				 .head = "he",
+				 .head_len = 2,
+				 .body = "body"},
+			 got;
 	size_t len = put_reply(&m);
 
 	(void)state;
@@ -85,8 +96,11 @@ static void the_largest_inline_reply_fits_a_message(void **state)
 	struct cop_frame f = {.type = COP_FRAME_REPLY};
 	struct cop_frame_tx tx = {.counter = 0};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
-	struct msg_reply m = {.mode = MODE_INLINE, .body = body, .head = body,
-		.head_len = COP_RPC_HEAD_MAX, .body_len = MSG_INLINE_MAX - COP_RPC_HEAD_MAX};
+	struct msg_reply m = {.mode = MODE_INLINE,
+		.body = body,
+		.head = body,
+		.head_len = COP_RPC_HEAD_MAX,
+		.body_len = MSG_INLINE_MAX - COP_RPC_HEAD_MAX};
 
 	(void)state;
 	cop_rpc_msg_put_reply(&w, &m);

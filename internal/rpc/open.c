@@ -74,8 +74,8 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	return 0;
 }
 
-int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net,
-	const char *name, struct cop_rpc **out)
+int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net, const char *name,
+	struct cop_rpc **out)
 {
 	struct cop_fabric_conf fc = {0};
 	struct cop_fabric *fabric;
@@ -118,8 +118,8 @@ static void teardown(struct cop_rpc *r)
 		p = COP_CONTAINER_OF(at, struct peer, at);
 		cop_rpc_peer_free(r, p);
 	}
-	/* Not before no request belongs to a session any more: from now on replies are dropped on the thread
-	 * that makes them. */
+	/* Not before no request belongs to a session any more: from now on replies are dropped on
+	 * the thread that makes them. */
 	pthread_mutex_lock(&r->lock);
 	r->closed = true;
 	pthread_mutex_unlock(&r->lock);
@@ -150,7 +150,10 @@ static void run_errand(void *arg)
 /* The progress thread runs every post, and close's own join would wait for it just as long. */
 void cop_rpc_there(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 {
-	struct errand e = {.r = r, .run = run, .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+	struct errand e = {.r = r,
+		.run = run,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.cond = PTHREAD_COND_INITIALIZER};
 	struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
 
 	if (r->fake) {

@@ -44,8 +44,9 @@ uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank)
 
 	do
 		sid = cop_wire_random64() << 32 | rank;
-	while (!(sid >> 32) || (p && (p->sid == sid || p->greeting.sid == sid ||
-		(p->in && p->in->sid == sid))) || cop_rpc_half_find(r, sid));
+	while (!(sid >> 32) ||
+		(p && (p->sid == sid || p->greeting.sid == sid || (p->in && p->in->sid == sid))) ||
+		cop_rpc_half_find(r, sid));
 	return sid;
 }
 
@@ -70,7 +71,10 @@ static void send_hello(struct cop_rpc *r, struct peer *p)
 static void greet(struct cop_rpc *r, struct peer *p)
 {
 	const char *self = cop_fabric_address(r->fabric);
-	struct cop_hello h = {.from = r->conf.rank, .to = p->rank, .terms = r->conf.terms, .address = self,
+	struct cop_hello h = {.from = r->conf.rank,
+		.to = p->rank,
+		.terms = r->conf.terms,
+		.address = self,
 		.address_len = strlen(self)};
 
 	h.session = cop_rpc_make_sid(r, p->rank);
@@ -124,7 +128,8 @@ static bool is_given_up(const struct cop_rpc *r, const struct peer *p, uint64_t 
 {
 	uint64_t timeout = r->conf.peer_timeout_ms;
 
-	return silent >= timeout && ((!p->lives && !p->looked_up) || silent >= COP_RPC_PATIENCE * timeout);
+	return silent >= timeout &&
+	       ((!p->lives && !p->looked_up) || silent >= COP_RPC_PATIENCE * timeout);
 }
 
 void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address, bool lives)
@@ -139,7 +144,8 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 	if (p->state != PEER_RESOLVING)
 		return;
 	/* There, but too busy to say where: it is asked again. */
-	if (!address && lives && r->now_ms - p->since_ms < COP_RPC_PATIENCE * (uint64_t)r->conf.peer_timeout_ms)
+	if (!address && lives &&
+		r->now_ms - p->since_ms < COP_RPC_PATIENCE * (uint64_t)r->conf.peer_timeout_ms)
 		return;
 	p->link = address ? cop_rpc_link_get(r, address, strlen(address)) : NULL;
 	cop_rpc_link_put(r, old);
@@ -154,8 +160,8 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 }
 
 /* The peer answered our HELLO: a first session, or a new one after it restarted. */
-static void adopt(struct cop_rpc *r, struct peer *p, uint64_t remote_sid,
-	const struct cop_frame_keys *keys)
+static void adopt(
+	struct cop_rpc *r, struct peer *p, uint64_t remote_sid, const struct cop_frame_keys *keys)
 {
 	bool again = p->state == PEER_UP;
 
@@ -171,8 +177,7 @@ static void adopt(struct cop_rpc *r, struct peer *p, uint64_t remote_sid,
 	cop_rpc_calls_send(r, p);
 }
 
-void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len,
-	const struct cop_frame *f)
+void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const struct cop_frame *f)
 {
 	uint32_t rank = (uint32_t)f->session;
 	struct peer *p = rank < r->conf.nodes ? r->peers[rank] : NULL;
@@ -192,8 +197,8 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len,
 		cop_rpc_drop(r, "welcome", rank, -ENOENT);
 		return;
 	}
-	rc = cop_welcome_read(&r->conf.secret, p->greeting.hello, p->greeting.len, msg, len,
-		&remote_sid, &keys);
+	rc = cop_welcome_read(
+		&r->conf.secret, p->greeting.hello, p->greeting.len, msg, len, &remote_sid, &keys);
 	if (rc == -EPROTO) {
 		cop_rpc_peer_dead(r, p, rc);
 		return;
@@ -214,17 +219,20 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 {
 	uint64_t pause = p->pause_ms ? 2 * p->pause_ms : PAUSE_MIN_MS;
 	static const char *const was[] = {[PEER_RESOLVING] = "without address",
-		[PEER_CONNECTING] = "connecting", [PEER_UP] = "up"};
+		[PEER_CONNECTING] = "connecting",
+		[PEER_UP] = "up"};
 	uint64_t silent = r->now_ms - (p->state == PEER_UP ? p->heard_ms : p->since_ms);
 
 	/* A peer that was there and is gone is news; one that is not up yet is not. */
-	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO, "peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
+	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO,
+		"peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
 		(unsigned long long)silent);
 	p->pause_ms = COP_MIN(pause, PAUSE_MAX_MS);
 	p->sid = p->greeting.sid = 0;
 	p->refused = p->lives = false;
 	enter_state(r, p, PEER_DEAD);
-	/* The connection goes first, so that nothing lands any more when the calls' buffers are given back. */
+	/* The connection goes first, so that nothing lands any more when the calls' buffers are
+	 * given back. */
 	cop_rpc_link_reset(r, p->link);
 	cop_rpc_calls_fail(r, p, rc);
 }
@@ -269,8 +277,8 @@ void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted)
 static void ping(struct cop_rpc *r, struct peer *p)
 {
 	uint8_t ids[8 * PING_IDS];
-	struct cop_frame f = {.type = COP_FRAME_PING, .session = p->remote_sid,
-		.request = ++r->pings};
+	struct cop_frame f = {
+		.type = COP_FRAME_PING, .session = p->remote_sid, .request = ++r->pings};
 	struct cop_wr w = cop_wr_init(ids, sizeof(ids));
 
 	/* Each call that is asked about goes to the end, so that the first is always the one to ask
@@ -378,7 +386,7 @@ static void tick_peer(struct cop_rpc *r, struct peer *p)
 static bool needs_ticks(const struct cop_rpc *r, const struct peer *p)
 {
 	return cop_rpc_calls_any(p) || paused(r, p) || p->state == PEER_RESOLVING ||
-		p->state == PEER_CONNECTING;
+	       p->state == PEER_CONNECTING;
 }
 
 void cop_rpc_peers_tick(struct cop_rpc *r)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Taking back all questions, before what their answers would touch is freed, while others may still hear answers of this node. */
+/* Taking back all questions, before what their answers would touch is freed, while others may still
+ * hear answers of this node. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>

@@ -120,10 +120,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_call_under_way_is_taken_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_call_that_has_no_address_yet_is_taken_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(calls_that_come_later_end_the_same_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_call_that_has_no_address_yet_is_taken_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			calls_that_come_later_end_the_same_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(others_are_still_served, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_lands_in_memory_that_was_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			nothing_lands_in_memory_that_was_given_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_call_that_asks_on_ends_too, setup, teardown),
 	};
 

@@ -193,7 +193,7 @@ static void tick(void *ctx, uint64_t now_ms)
 		cop_rpc_sessions_tick(r);
 	}
 	if (r->ticking && cop_list_empty(&r->active) && cop_list_empty(&r->halves) &&
-	    cop_list_empty(&r->serving)) {
+		cop_list_empty(&r->serving)) {
 		r->ticking = false;
 		cop_fabric_keep_ticking(r->fabric, false);
 	}
@@ -247,7 +247,8 @@ static void sealed(struct cop_rpc *r, const void *msg, size_t len, struct cop_fr
 	} else if ((half = cop_rpc_half_find(r, f->session))) {
 		server_frame(r, half, msg, len);
 	} else if (rank < r->conf.nodes) {
-		/* The answer of a peer that was taken for dead, or a question to the process that was here before this one. */
+		/* The answer of a peer that was taken for dead, or a question to the process that
+		 * was here before this one. */
 		cop_rpc_drop(r, "session", rank, -ENOENT);
 	} else {
 		cop_rpc_reject(r, "session", rank, -EBADMSG);

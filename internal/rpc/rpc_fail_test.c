@@ -13,8 +13,8 @@
 /* What the tap does to messages. */
 struct tap {
 	struct t_world *w;
-	uint8_t flip;   /* change messages of this type */
-	uint8_t drop;   /* drop messages of this type, this many */
+	uint8_t flip; /* change messages of this type */
+	uint8_t drop; /* drop messages of this type, this many */
 	unsigned drops;
 	void (*on_request)(void *world);
 	uint8_t *spoil; /* flip a byte here when a REPLY passes */
@@ -117,8 +117,8 @@ static void a_stranger_gets_no_answer_and_costs_no_state(void **state)
 	struct t_world *w = *state;
 	struct cop_fabric *evil = t_evil(w);
 	struct cop_wire_secret wrong = {{9}};
-	struct cop_hello h = {.from = 0, .to = 1, .session = 4, .address = "fake://evil",
-		.address_len = 11};
+	struct cop_hello h = {
+		.from = 0, .to = 1, .session = 4, .address = "fake://evil", .address_len = 11};
 	uint8_t msg[COP_HELLO_MAX];
 	size_t len = cop_hello_write(&wrong, &h, msg);
 	uint64_t before = t_stat(w, 1, COP_FABRIC_REJECTED);
@@ -144,8 +144,8 @@ static void garbage_with_the_right_session_id_ends_nothing(void **state)
 	t = t_call(w, 0, 1, T_HOLD, NULL, 0);
 	t_run(w);
 	for (uint8_t type = COP_FRAME_WELCOME; type < COP_FRAME_TYPES; type++) {
-		struct cop_frame f = {.type = type, .session = w->node[0].rpc->peers[1]->sid,
-			.request = 1};
+		struct cop_frame f = {
+			.type = type, .session = w->node[0].rpc->peers[1]->sid, .request = 1};
 		struct cop_wr wr = cop_frame_begin(msg, sizeof(msg), &f);
 		size_t len;
 
@@ -173,8 +173,12 @@ static void half_open_sessions_are_bounded(void **state)
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (unsigned i = 0; i < 2 * HALF_OPEN_MAX; i++) {
-		struct cop_hello h = {.from = 2, .to = 1, .session = 5 + i, .address = "fake://evil",
-			.address_len = 11, .nonce = {(uint8_t)i, (uint8_t)(i >> 8)}};
+		struct cop_hello h = {.from = 2,
+			.to = 1,
+			.session = 5 + i,
+			.address = "fake://evil",
+			.address_len = 11,
+			.nonce = {(uint8_t)i, (uint8_t)(i >> 8)}};
 		size_t len = cop_hello_write(&t_secret, &h, msg);
 
 		t_shoot(w, evil, "fake://n1", msg, len);
@@ -237,8 +241,12 @@ static void other_terms_are_answered_whatever_the_ranks(void **state)
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
-		struct cop_hello h = {.from = ranks[i][0], .to = ranks[i][1], .session = 5, .terms = 7,
-			.address = "fake://evil", .address_len = 11};
+		struct cop_hello h = {.from = ranks[i][0],
+			.to = ranks[i][1],
+			.session = 5,
+			.terms = 7,
+			.address = "fake://evil",
+			.address_len = 11};
 		size_t len = cop_hello_write(&t_secret, &h, msg);
 
 		t_shoot(w, evil, "fake://n1", msg, len);
@@ -258,8 +266,11 @@ static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
-		struct cop_hello h = {.from = ranks[i][0], .to = ranks[i][1], .session = 5,
-			.address = "fake://evil", .address_len = 11};
+		struct cop_hello h = {.from = ranks[i][0],
+			.to = ranks[i][1],
+			.session = 5,
+			.address = "fake://evil",
+			.address_len = 11};
 		size_t len = cop_hello_write(&t_secret, &h, msg);
 
 		t_shoot(w, evil, "fake://n1", msg, len);
@@ -321,7 +332,8 @@ static void a_lost_message_is_made_up_for(void **state)
 	free(landing);
 }
 
-/* Of every message on the way of a confirmed answer the first few are lost: the server keeps the answer until the caller has it and has said so. */
+/* Of every message on the way of a confirmed answer the first few are lost: the server keeps the
+ * answer until the caller has it and has said so. */
 static void an_answer_is_kept_until_the_caller_has_confirmed_it(void **state)
 {
 	static const uint32_t sizes[] = {0, 100, 100000};

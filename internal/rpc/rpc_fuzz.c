@@ -61,7 +61,7 @@ static void evil_recv(void *ctx, const void *msg, size_t len)
 		abort();
 	if (f.type == COP_FRAME_WELCOME) {
 		if (!cop_welcome_read(&t_secret, e->hello, e->hello_len, msg, len,
-			&e->client_remote, &e->client))
+			    &e->client_remote, &e->client))
 			e->as_client = true;
 	} else if (f.type == COP_FRAME_HELLO) {
 		if (cop_hello_read(&t_secret, msg, len, &h))
@@ -82,8 +82,8 @@ static void evil_tick(void *ctx, uint64_t now_ms)
 
 static void greet(struct evil *e)
 {
-	struct cop_hello h = {.from = EVIL, .to = 1, .session = 7, .address = "fake://n2",
-		.address_len = 9};
+	struct cop_hello h = {
+		.from = EVIL, .to = 1, .session = 7, .address = "fake://n2", .address_len = 9};
 
 	cop_wire_random(h.nonce, sizeof(h.nonce));
 	e->hello_len = cop_hello_write(&t_secret, &h, e->hello);
@@ -130,9 +130,14 @@ static void reply(struct evil *e, const uint8_t *data, size_t len)
 static void call(struct evil *e, bool landing)
 {
 	struct t_result *t = t_next(e->w);
-	struct cop_rpc_call c = {.rank = EVIL, .op = T_ECHO, .payload = "x", .payload_len = 1,
-		.landing = landing ? e->landing : NULL, .landing_len = landing ? LANDING : 0,
-		.done = t_done, .arg = t};
+	struct cop_rpc_call c = {.rank = EVIL,
+		.op = T_ECHO,
+		.payload = "x",
+		.payload_len = 1,
+		.landing = landing ? e->landing : NULL,
+		.landing_len = landing ? LANDING : 0,
+		.done = t_done,
+		.arg = t};
 
 	cop_rpc_call(e->w->node[0].rpc, &c);
 	t_run(e->w);
@@ -197,7 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	e.w = &w;
 	w.net = cop_fabric_net_new();
 	if (!w.net || t_open(&w, 0, &t_secret) || t_open(&w, 1, &t_secret) ||
-	    cop_fabric_fake_open(w.net, "n2", &fc, &e.fabric))
+		cop_fabric_fake_open(w.net, "n2", &fc, &e.fabric))
 		abort();
 	w.node[1].body_mask = 0x1ffff;
 	greet(&e);

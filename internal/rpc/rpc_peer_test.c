@@ -162,7 +162,8 @@ static void patience_has_an_end(void **state)
 	w->node[1].lives_on = true;
 	cop_fabric_fake_cut(w->net, "n1", true);
 	t = t_call(w, 0, 1, T_ECHO, "hi", 2);
-	assert_true(t_until(w, t, 2 * COP_RPC_PATIENCE * TIMEOUT) >= COP_RPC_PATIENCE * TIMEOUT - 200);
+	assert_true(
+		t_until(w, t, 2 * COP_RPC_PATIENCE * TIMEOUT) >= COP_RPC_PATIENCE * TIMEOUT - 200);
 	assert_int_equal(t->status, -EHOSTDOWN);
 }
 

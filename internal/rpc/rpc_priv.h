@@ -25,23 +25,26 @@
  * answers only if it does not know that one. The answer is authenticated and fresh, so nobody
  * else can end a live session. The calls under way are then sent again over the new session.
  *
- * A HELLO that opened a session before is refused by its nonce. To a process that was not there then it makes a half-open session,
- * whose WELCOME goes to the address of the true sender, who did not ask. That such a one ends unused is counted (fabric.dropped), but for
- * no attempt, since a node may be killed at this very point.
+ * A HELLO that opened a session before is refused by its nonce. To a process that was not there
+ * then it makes a half-open session, whose WELCOME goes to the address of the true sender, who did
+ * not ask. That such a one ends unused is counted (fabric.dropped), but for no attempt, since a
+ * node may be killed at this very point.
  *
- * It may have another address now: at the same time its address is resolved once more, and if that differs, the calls go there over
- * a new session.
+ * It may have another address now: at the same time its address is resolved once more, and if that
+ * differs, the calls go there over a new session.
  *
- * Dead or slow. Silence alone does not tell a process that is gone from one that gets no processor (stopped, or among a hundred others on a
- * core). The look-up does: it goes to another thread of the peer, and the kernel of its machine takes the connection for a process that does not
- * run, and refuses it when there is none. So a peer is dead when it was silent for the timeout and the look-up has found nobody, or when it was
- * silent for COP_RPC_PATIENCE times the timeout. Where a look-up cannot tell, silence alone decides.
+ * Dead or slow. Silence alone does not tell a process that is gone from one that gets no processor
+ * (stopped, or among a hundred others on a core). The look-up does: it goes to another thread of
+ * the peer, and the kernel of its machine takes the connection for a process that does not run, and
+ * refuses it when there is none. So a peer is dead when it was silent for the timeout and the
+ * look-up has found nobody, or when it was silent for COP_RPC_PATIENCE times the timeout. Where a
+ * look-up cannot tell, silence alone decides.
  *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
  * names the requests that have waited long, the pong tells which of them the server has never
  * seen or has already answered; since messages of a pair arrive in order, those are lost and are
- * sent again (requests are idempotent). Of a request that the server has announced the body of, or answered and wants
- * that confirmed, the server sends its last message again instead.
+ * sent again (requests are idempotent). Of a request that the server has announced the body of, or
+ * answered and wants that confirmed, the server sends its last message again instead.
  *
  * Bodies by RMA are written in pieces of at most PIECE bytes, at most OUTSTANDING bytes at a
  * time to one peer, so that a pong never stands behind more than that. */
@@ -53,15 +56,16 @@
 #include "log/log.h"
 #include "rpc/rpc.h"
 
-#define PEER_WINDOW 1024                  /* requests of one session on the wire */
-#define SERVED_MAX (2 * PEER_WINDOW)      /* the server's limit: pinned bodies of a lost PULL count too */
+#define PEER_WINDOW 1024 /* requests of one session on the wire */
+#define SERVED_MAX                                                                                 \
+	(2 * PEER_WINDOW) /* the server's limit: pinned bodies of a lost PULL count too */
 #define HALF_OPEN_MAX 256
 #define PIECE COP_MIB
 #define OUTSTANDING (8 * COP_MIB)
-#define PIN_MS 30000                      /* a body waits so long to be pulled, or a write to advance */
-#define CONFIRM_MS 120000                 /* an answer waits so long for the word that it came, */
-#define SAY_AGAIN_MS 1000                 /* and is sent again so often */
-#define RESOLVE_MS 120000                 /* backstop: resolvers answer on their own */
+#define PIN_MS 30000      /* a body waits so long to be pulled, or a write to advance */
+#define CONFIRM_MS 120000 /* an answer waits so long for the word that it came, */
+#define SAY_AGAIN_MS 1000 /* and is sent again so often */
+#define RESOLVE_MS 120000 /* backstop: resolvers answer on their own */
 #define PAUSE_MIN_MS 1000
 #define PAUSE_MAX_MS 10000
 #define PING_IDS 128
@@ -102,7 +106,8 @@ struct link {
 /* ---- a session that another node opened to this one ---- */
 
 struct session {
-	struct cop_list at; /* r->halves while half-open, r->serving while it has requests, else alone */
+	struct cop_list
+		at; /* r->halves while half-open, r->serving while it has requests, else alone */
 	bool half, refused; /* refused: it stays half-open until its answer is surely out */
 	uint32_t rank;
 	uint64_t sid, remote_sid;
@@ -147,8 +152,9 @@ struct peer {
 	struct cop_frame_keys keys;
 	struct greeting greeting;
 	struct idmap by_id;
-	struct cop_list inflight; /* calls on the wire, the one that was confirmed longest ago first */
-	struct cop_list waiting;  /* calls not on the wire */
+	struct cop_list
+		inflight; /* calls on the wire, the one that was confirmed longest ago first */
+	struct cop_list waiting; /* calls not on the wire */
 	struct session *in;
 };
 
@@ -161,7 +167,7 @@ struct call {
 	struct peer *peer;
 	uint64_t started_ms, checked_ms;
 	bool counted, on_wire;
-	struct cop_rpc_call ask; /* payload points to the bytes below */
+	struct cop_rpc_call ask;  /* payload points to the bytes below */
 	struct cop_fabric_mr *mr; /* the landing buffer's or the body's */
 	uint64_t addr, key;
 	void *body; /* made for an announced body */
@@ -181,7 +187,8 @@ enum msg_mode {
 };
 
 enum req_state {
-	REQ_SERVING, /* with the user, or answered and in the inbox; other threads never touch the state */
+	REQ_SERVING, /* with the user, or answered and in the inbox; other threads never touch the
+			state */
 	REQ_READY,   /* in session->ready */
 	REQ_PINNED,  /* announced, waits for PULL */
 	REQ_SENT,    /* answered, waits for the caller's word that the answer came */
@@ -212,7 +219,8 @@ struct cop_rpc_req {
 
 struct cop_rpc {
 	struct cop_rpc_conf conf;
-	struct cop_fabric *_Atomic fabric; /* NULL until open is through: events before that are ignored */
+	struct cop_fabric
+		*_Atomic fabric; /* NULL until open is through: events before that are ignored */
 	bool fake;
 	_Atomic uint64_t refs; /* the owner's and one per request not yet freed */
 	pthread_mutex_t lock;  /* inbox, posted, closed, posting */
@@ -221,7 +229,7 @@ struct cop_rpc {
 	bool posted, closed;
 	unsigned posting; /* threads inside cop_fabric_post */
 	/* progress thread */
-	bool torn; /* closing: events are ignored */
+	bool torn;  /* closing: events are ignored */
 	bool quiet; /* calls are not made any more */
 	bool ticking;
 	uint64_t now_ms, last_tick_ms, tick_cap_ms;
@@ -249,11 +257,13 @@ struct cop_fabric_events cop_rpc_events(struct cop_rpc *r);
 void cop_rpc_later(struct cop_rpc *r, struct item *item);
 void cop_rpc_ref(struct cop_rpc *r);
 void cop_rpc_unref(struct cop_rpc *r);
-/* Runs it on the progress thread, which is not the caller's, and returns when it is through; the fake's is the caller's. */
+/* Runs it on the progress thread, which is not the caller's, and returns when it is through; the
+ * fake's is the caller's. */
 void cop_rpc_there(struct cop_rpc *r, void (*run)(struct cop_rpc *r));
 /* Something has a deadline now. */
 void cop_rpc_wake(struct cop_rpc *r);
-/* Counts and logs a message that is an attempt: not of this job, or not as its nodes speak. For want of memory or room it is dropped. */
+/* Counts and logs a message that is an attempt: not of this job, or not as its nodes speak. For
+ * want of memory or room it is dropped. */
 void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
 /* Counts a message of ours that comes too late or finds no room. */
 void cop_rpc_drop(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
@@ -283,8 +293,8 @@ struct peer *cop_rpc_peer(struct cop_rpc *r, uint32_t rank);
 /* A call was added to p->waiting. */
 void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p);
 void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address, bool lives);
-void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len,
-	const struct cop_frame *f);
+void cop_rpc_peer_welcome(
+	struct cop_rpc *r, const void *msg, size_t len, const struct cop_frame *f);
 /* Proof of life came from the other direction. */
 void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted);
 /* Every call of the peer ends with rc; it is not tried again until a pause has passed. */
@@ -352,7 +362,8 @@ struct msg_reply {
 	size_t head_len;
 };
 struct msg_pull {
-	uint64_t addr, key, len; /* len 0: the caller has the answer, or does not want it any more */
+	uint64_t addr, key,
+		len; /* len 0: the caller has the answer, or does not want it any more */
 };
 #define MSG_REQUEST_FIXED 25
 #define MSG_REPLY_FIXED 24

@@ -129,7 +129,8 @@ static void a_hello_to_another_node_is_refused_and_counted(void **state)
 	cop_fabric_close(evil);
 }
 
-/* The process that heard it is gone, and the one that is there now cannot know that it came before. */
+/* The process that heard it is gone, and the one that is there now cannot know that it came before.
+ */
 static void a_hello_to_the_process_before_opens_nothing(void **state)
 {
 	struct t_world *w = *state;

@@ -133,8 +133,13 @@ static void resolve(void *ctx, uint32_t rank, bool silent)
 static void start(uint32_t rank)
 {
 	struct node *n = &nodes[rank];
-	struct cop_rpc_conf conf = {.rank = rank, .nodes = NODES, .secret = secret,
-		.peer_timeout_ms = 3000, .stats = &n->stats, .ctx = n, .resolve = resolve,
+	struct cop_rpc_conf conf = {.rank = rank,
+		.nodes = NODES,
+		.secret = secret,
+		.peer_timeout_ms = 3000,
+		.stats = &n->stats,
+		.ctx = n,
+		.resolve = resolve,
 		.serve = serve};
 	struct cop_fabric_conf fc = {.net_type = "tcp", .tick_ms = 20};
 	struct cop_err err = {0};
@@ -217,8 +222,14 @@ static void await(struct answer *a, unsigned times)
 
 static void ask(uint32_t from, uint32_t to, uint8_t op, void *landing, size_t len, struct answer *a)
 {
-	struct cop_rpc_call c = {.rank = to, .op = op, .payload = "abc", .payload_len = 3,
-		.landing = landing, .landing_len = len, .done = done, .arg = a};
+	struct cop_rpc_call c = {.rank = to,
+		.op = op,
+		.payload = "abc",
+		.payload_len = 3,
+		.landing = landing,
+		.landing_len = len,
+		.done = done,
+		.arg = a};
 
 	cop_rpc_call(nodes[from].rpc, &c);
 }
@@ -391,7 +402,8 @@ static void the_state_can_be_read_while_calls_run(void **state)
 	over = true;
 	pthread_join(t, NULL);
 	cop_rpc_peers_json(nodes[0].rpc, &out);
-	assert_string_equal(out.data, "[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0}]");
+	assert_string_equal(
+		out.data, "[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0}]");
 	cop_buf_free(&out);
 }
 

@@ -86,8 +86,8 @@ static void calls_that_cannot_be_are_refused_at_once(void **state)
 
 static void a_body_of_any_size_lands_where_it_was_wanted(void **state)
 {
-	static const uint32_t sizes[] = {1, MSG_INLINE_MAX - 4, MSG_INLINE_MAX - 3, 65536,
-		PIECE, PIECE + 1, 3 * PIECE + 17, OUTSTANDING + PIECE + 5};
+	static const uint32_t sizes[] = {1, MSG_INLINE_MAX - 4, MSG_INLINE_MAX - 3, 65536, PIECE,
+		PIECE + 1, 3 * PIECE + 17, OUTSTANDING + PIECE + 5};
 	struct t_world *w = *state;
 	uint8_t *landing = malloc(OUTSTANDING + 2 * PIECE);
 
@@ -112,8 +112,8 @@ static void a_body_of_any_size_lands_where_it_was_wanted(void **state)
 
 static void a_body_without_a_landing_buffer_is_pulled(void **state)
 {
-	static const uint32_t sizes[] = {0, 1, 100, MSG_INLINE_MAX - 4, MSG_INLINE_MAX - 3, 65536,
-		2 * PIECE + 1};
+	static const uint32_t sizes[] = {
+		0, 1, 100, MSG_INLINE_MAX - 4, MSG_INLINE_MAX - 3, 65536, 2 * PIECE + 1};
 	struct t_world *w = *state;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(sizes); i++) {
@@ -164,11 +164,15 @@ static void a_body_can_be_taken(void **state)
 	struct t_world *w = *state;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(sizes); i++) {
-		uint8_t want[4] = {(uint8_t)sizes[i], (uint8_t)(sizes[i] >> 8),
-			(uint8_t)(sizes[i] >> 16)};
+		uint8_t want[4] = {
+			(uint8_t)sizes[i], (uint8_t)(sizes[i] >> 8), (uint8_t)(sizes[i] >> 16)};
 		void *body = NULL;
-		struct cop_rpc_call c = {.rank = 1, .op = T_BODY, .payload = want,
-			.payload_len = 4, .done = take_body, .arg = &body};
+		struct cop_rpc_call c = {.rank = 1,
+			.op = T_BODY,
+			.payload = want,
+			.payload_len = 4,
+			.done = take_body,
+			.arg = &body};
 
 		cop_rpc_call(w->node[0].rpc, &c);
 		t_run(w);
@@ -194,7 +198,12 @@ static void a_body_that_is_longer_than_wanted_is_left_where_it_is(void **state)
 	struct t_world *w = *state;
 	struct t_result *t = t_next(w);
 	uint8_t want[4] = {0, 0, 4, 0}; /* 256 KiB */
-	struct cop_rpc_call c = {.rank = 1, .op = T_BODY, .payload = want, .payload_len = 4, .done = t_done, .arg = t,
+	struct cop_rpc_call c = {.rank = 1,
+		.op = T_BODY,
+		.payload = want,
+		.payload_len = 4,
+		.done = t_done,
+		.arg = t,
 		.body_max = 256 * COP_KIB - 1};
 
 	cop_rpc_call(w->node[0].rpc, &c);
@@ -226,14 +235,15 @@ static void calls_wait_while_the_address_is_looked_up(void **state)
 	assert_int_equal(w->node[0].resolves, 1);
 	cop_rpc_peers_json(w->node[0].rpc, &json);
 	assert_string_equal(json.data, "[{\"rank\":1,\"state\":\"connecting\",\"calls\":2,"
-		"\"oldest_ms\":4900,\"waits_for\":\"address\"}]");
+				       "\"oldest_ms\":4900,\"waits_for\":\"address\"}]");
 	cop_buf_free(&json);
 	cop_rpc_resolved(w->node[0].rpc, 1, "fake://n1", false);
 	t_run(w);
 	assert_int_equal(t->status + u->status, 0);
 	assert_int_equal(t->times + u->times, 2);
 	cop_rpc_peers_json(w->node[0].rpc, &json);
-	assert_string_equal(json.data, "[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0}]");
+	assert_string_equal(
+		json.data, "[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0}]");
 	cop_buf_free(&json);
 }
 

@@ -40,8 +40,8 @@ struct t_node {
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
 	bool mute_resolver, no_address;
-	bool lives_on; /* whoever looks it up sees its process, also while it is cut off */
-	unsigned lives;     /* restarts at another address; part of the name */
+	bool lives_on;  /* whoever looks it up sees its process, also while it is cut off */
+	unsigned lives; /* restarts at another address; part of the name */
 	uint64_t terms;
 	unsigned differs;   /* how often somebody else had others */
 	uint32_t body_mask; /* bounds T_BODY if not 0 */
@@ -55,7 +55,7 @@ struct t_world {
 	struct t_node node[T_NODES];
 	struct t_result result[T_RESULTS];
 	unsigned results; /* how many calls ended */
-	uint64_t ms; /* advanced so far */
+	uint64_t ms;      /* advanced so far */
 };
 
 static const struct cop_wire_secret t_secret = {{1, 2, 3}};
@@ -120,8 +120,11 @@ static inline void t_release(void *arg)
 static inline void t_answer_body(struct t_node *n, struct cop_rpc_req *q, size_t len)
 {
 	struct t_body *b = calloc(1, sizeof(*b));
-	struct cop_rpc_answer a = {.head = "head", .head_len = 4, .body_len = len,
-		.release = t_release, .release_arg = b};
+	struct cop_rpc_answer a = {.head = "head",
+		.head_len = 4,
+		.body_len = len,
+		.release = t_release,
+		.release_arg = b};
 
 	if (!b)
 		abort();
@@ -164,7 +167,8 @@ static inline void t_forwarded(void *arg, const struct cop_rpc_result *r)
 static inline void t_forward(struct t_node *n, struct cop_rpc_req *q)
 {
 	struct t_forward *f = calloc(1, sizeof(*f));
-	struct cop_rpc_call c = {.rank = n->rank + 1, .op = T_FORWARD, .done = t_forwarded, .arg = f};
+	struct cop_rpc_call c = {
+		.rank = n->rank + 1, .op = T_FORWARD, .done = t_forwarded, .arg = f};
 
 	if (!f)
 		abort();
@@ -235,9 +239,16 @@ static inline void t_differs(void *ctx, uint32_t rank)
 static inline int t_open(struct t_world *w, uint32_t rank, const struct cop_wire_secret *secret)
 {
 	struct t_node *n = &w->node[rank];
-	struct cop_rpc_conf conf = {.rank = rank, .nodes = T_NODES, .secret = *secret,
-		.terms = n->terms, .peer_timeout_ms = 3000, .stats = &n->stats, .ctx = n, .resolve = t_resolve,
-		.serve = t_serve, .differs = t_differs};
+	struct cop_rpc_conf conf = {.rank = rank,
+		.nodes = T_NODES,
+		.secret = *secret,
+		.terms = n->terms,
+		.peer_timeout_ms = 3000,
+		.stats = &n->stats,
+		.ctx = n,
+		.resolve = t_resolve,
+		.serve = t_serve,
+		.differs = t_differs};
 	char text[32];
 
 	n->w = w;
@@ -308,12 +319,16 @@ static inline struct t_result *t_next(struct t_world *w)
 	return &w->result[w->results++];
 }
 
-static inline struct t_result *t_call(struct t_world *w, uint32_t from, uint32_t to, uint8_t op,
-	const void *payload, size_t len)
+static inline struct t_result *t_call(
+	struct t_world *w, uint32_t from, uint32_t to, uint8_t op, const void *payload, size_t len)
 {
 	struct t_result *t = t_next(w);
-	struct cop_rpc_call c = {.rank = to, .op = op, .payload = payload, .payload_len = len,
-		.done = t_done, .arg = t};
+	struct cop_rpc_call c = {.rank = to,
+		.op = op,
+		.payload = payload,
+		.payload_len = len,
+		.done = t_done,
+		.arg = t};
 
 	cop_rpc_call(w->node[from].rpc, &c);
 	return t;
@@ -330,14 +345,20 @@ static inline struct t_result *t_connect(struct t_world *w, uint32_t from, uint3
 	return t;
 }
 
-static inline struct t_result *t_call_sized(struct t_world *w, uint32_t from, uint32_t to, uint8_t op,
-	uint32_t body_len, void *landing, size_t landing_len)
+static inline struct t_result *t_call_sized(struct t_world *w, uint32_t from, uint32_t to,
+	uint8_t op, uint32_t body_len, void *landing, size_t landing_len)
 {
 	uint8_t want[4];
 	struct cop_wr wr = cop_wr_init(want, sizeof(want));
 	struct t_result *t = t_next(w);
-	struct cop_rpc_call c = {.rank = to, .op = op, .payload = want, .payload_len = 4,
-		.landing = landing, .landing_len = landing_len, .done = t_done, .arg = t};
+	struct cop_rpc_call c = {.rank = to,
+		.op = op,
+		.payload = want,
+		.payload_len = 4,
+		.landing = landing,
+		.landing_len = landing_len,
+		.done = t_done,
+		.arg = t};
 
 	cop_wr_u32(&wr, body_len);
 	cop_rpc_call(w->node[from].rpc, &c);
@@ -389,12 +410,13 @@ static inline void t_shoot_posted(void *arg)
 	struct t_shot *s = arg;
 	cop_fabric_peer_t peer;
 
-	if (cop_fabric_peer(s->evil, s->to, &peer) || cop_fabric_send(s->evil, peer, s->msg, s->len, NULL, NULL))
+	if (cop_fabric_peer(s->evil, s->to, &peer) ||
+		cop_fabric_send(s->evil, peer, s->msg, s->len, NULL, NULL))
 		abort();
 }
 
-static inline void t_shoot(struct t_world *w, struct cop_fabric *evil, const char *to, const void *msg,
-	size_t len)
+static inline void t_shoot(
+	struct t_world *w, struct cop_fabric *evil, const char *to, const void *msg, size_t len)
 {
 	struct t_shot s = {evil, to, msg, len};
 

@@ -22,8 +22,8 @@ const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len)
 	return q->payload;
 }
 
-static struct cop_rpc_req *make_req(struct cop_rpc *r, struct session *s,
-	const struct msg_request *m, uint64_t id)
+static struct cop_rpc_req *make_req(
+	struct cop_rpc *r, struct session *s, const struct msg_request *m, uint64_t id)
 {
 	struct cop_rpc_req *q = calloc(1, sizeof(*q) + m->payload_len);
 
@@ -47,10 +47,12 @@ static struct cop_rpc_req *make_req(struct cop_rpc *r, struct session *s,
 	return q;
 }
 
-/* Without memory for the request itself. If this is lost, the caller's next ping brings the request again. */
+/* Without memory for the request itself. If this is lost, the caller's next ping brings the request
+ * again. */
 static int refuse(struct cop_rpc *r, struct session *s, const struct cop_frame *f, int rc)
 {
-	struct cop_frame reply = {.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = f->request};
+	struct cop_frame reply = {
+		.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = f->request};
 	struct msg_reply m = {.status = rc, .mode = MODE_UNABLE};
 	uint8_t payload[MSG_REPLY_FIXED];
 	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
@@ -89,8 +91,8 @@ static struct cop_rpc_req *find(struct session *s, uint64_t id)
 	return n ? COP_CONTAINER_OF(n, struct cop_rpc_req, by_id) : NULL;
 }
 
-/* A PULL that comes after the body was given up, or twice, is no offence: the caller's next ping tells it
- * to ask again. */
+/* A PULL that comes after the body was given up, or twice, is no offence: the caller's next ping
+ * tells it to ask again. */
 static int pull(struct session *s, const struct cop_frame *f)
 {
 	struct cop_rpc_req *q = find(s, f->request);
@@ -117,8 +119,8 @@ static int pull(struct session *s, const struct cop_frame *f)
 static int ping(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 {
 	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
-	struct cop_frame pong = {.type = COP_FRAME_PONG, .session = s->remote_sid,
-		.request = f->request};
+	struct cop_frame pong = {
+		.type = COP_FRAME_PONG, .session = s->remote_sid, .request = f->request};
 	uint8_t unknown[8 * PING_IDS];
 	struct cop_wr w = cop_wr_init(unknown, sizeof(unknown));
 
@@ -161,7 +163,7 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s)
 
 		next = at->next;
 		if ((q->state == REQ_PINNED && r->now_ms - q->since_ms >= PIN_MS) ||
-		    (q->state == REQ_SENT && r->now_ms - q->since_ms >= CONFIRM_MS))
+			(q->state == REQ_SENT && r->now_ms - q->since_ms >= CONFIRM_MS))
 			cop_rpc_req_free(q);
 		else if (q->state == REQ_SENT && r->now_ms - q->said_ms >= SAY_AGAIN_MS)
 			cop_rpc_req_again(q);

@@ -69,8 +69,8 @@ static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 	return true;
 }
 
-static struct session *make(struct cop_rpc *r, const struct cop_hello *h, const void *hello,
-	size_t hello_len)
+static struct session *make(
+	struct cop_rpc *r, const struct cop_hello *h, const void *hello, size_t hello_len)
 {
 	struct session *s = calloc(1, sizeof(*s));
 
@@ -86,7 +86,8 @@ static struct session *make(struct cop_rpc *r, const struct cop_hello *h, const 
 	cop_list_init(&s->reqs);
 	cop_list_init(&s->ready);
 	s->sid = s->refused ? 0 : cop_rpc_make_sid(r, h->from);
-	if (cop_welcome_write(&r->conf.secret, hello, hello_len, s->refused ? 0 : s->sid, s->welcome, &s->keys))
+	if (cop_welcome_write(&r->conf.secret, hello, hello_len, s->refused ? 0 : s->sid,
+		    s->welcome, &s->keys))
 		s->link = cop_rpc_link_get(r, h->address, h->address_len);
 	if (!s->link) {
 		free(s);
@@ -98,7 +99,8 @@ static struct session *make(struct cop_rpc *r, const struct cop_hello *h, const 
 /* Who was started with another host list may well mean another node, or be none of ours. */
 static int check_ranks(const struct cop_rpc *r, const struct cop_hello *h)
 {
-	if (h->terms == r->conf.terms && (h->to != r->conf.rank || h->from >= r->conf.nodes || h->from == r->conf.rank))
+	if (h->terms == r->conf.terms &&
+		(h->to != r->conf.rank || h->from >= r->conf.nodes || h->from == r->conf.rank))
 		return -EADDRNOTAVAIL;
 	return 0;
 }

@@ -36,8 +36,8 @@ static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_b
 	uint64_t started = oldest(&p->inflight, r->now_ms, &calls);
 
 	started = oldest(&p->waiting, started, &calls);
-	cop_buf_printf(out, "{\"rank\":%u,\"state\":\"%s\",\"calls\":%u,\"oldest_ms\":%llu", p->rank,
-		states[p->state], calls, (unsigned long long)(r->now_ms - started));
+	cop_buf_printf(out, "{\"rank\":%u,\"state\":\"%s\",\"calls\":%u,\"oldest_ms\":%llu",
+		p->rank, states[p->state], calls, (unsigned long long)(r->now_ms - started));
 	if (calls)
 		cop_buf_printf(out, ",\"waits_for\":\"%s\"", waits[p->state]);
 	cop_buf_str(out, "}");

@@ -59,7 +59,8 @@ void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from)
 void cop_stats_take(struct cop_stats *from, struct cop_stats *into)
 {
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
-		cop_stats_add(into, c, atomic_exchange_explicit(&from->value[c], 0, memory_order_relaxed));
+		cop_stats_add(into, c,
+			atomic_exchange_explicit(&from->value[c], 0, memory_order_relaxed));
 }
 
 const char *cop_counter_group(enum cop_counter c)

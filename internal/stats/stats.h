@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats: the counters of a node. counters.def is the one list: a row there is the enum, the JSON key and the
- * text of the manual. Counters are relaxed atomics; reading them is not a snapshot of one moment. */
+/* stats: the counters of a node. counters.def is the one list: a row there is the enum, the JSON
+ * key and the text of the manual. Counters are relaxed atomics; reading them is not a snapshot of
+ * one moment. */
 #ifndef COP_STATS_H
 #define COP_STATS_H
 
@@ -29,14 +30,16 @@ static inline uint64_t cop_stats_get(const struct cop_stats *s, enum cop_counter
 	return atomic_load_explicit(&((struct cop_stats *)s)->value[c], memory_order_relaxed);
 }
 
-/* Counts n attempts from outside in fabric.rejected and by their kind, which follows from why they were refused: -ETIMEDOUT (silent),
- * -EBADMSG (form), -EACCES (secret), -EALREADY (replay), -EHOSTUNREACH (host), anything else (other). */
+/* Counts n attempts from outside in fabric.rejected and by their kind, which follows from why they
+ * were refused: -ETIMEDOUT (silent), -EBADMSG (form), -EACCES (secret), -EALREADY (replay),
+ * -EHOSTUNREACH (host), anything else (other). */
 void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
 /* "fuse":{"lookup":0,...},"origin":{...},... : the groups, without the outer braces. */
 void cop_stats_json(const struct cop_stats *s, struct cop_buf *out);
 /* Adds every counter of `from` to `into`. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
-/* Moves every counter of `from` into `into`: one atomic step each, so that whoever counts meanwhile is in one of them. */
+/* Moves every counter of `from` into `into`: one atomic step each, so that whoever counts meanwhile
+ * is in one of them. */
 void cop_stats_take(struct cop_stats *from, struct cop_stats *into);
 /* Row c of the list, for tables and manuals. */
 const char *cop_counter_group(enum cop_counter c);

@@ -113,7 +113,7 @@ static void the_keys_that_scripts_read_are_there(void **state)
 
 		for (unsigned c = 0; c < COP_COUNTERS; c++)
 			found |= strcmp(cop_counter_group(c), keys[i][0]) == 0 &&
-				strcmp(cop_counter_name(c), keys[i][1]) == 0;
+				 strcmp(cop_counter_name(c), keys[i][1]) == 0;
 		assert_true(found);
 	}
 }

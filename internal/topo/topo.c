@@ -8,7 +8,8 @@ int cop_topo_check(const struct cop_topo *t, struct cop_err *err)
 	uint32_t most = COP_MIN(t->nodes, 64u);
 
 	if (t->nodes < 1 || t->nodes == COP_TOPO_NONE)
-		return cop_err_set(err, EINVAL, "a tree of %u nodes: at least 1 is needed", t->nodes);
+		return cop_err_set(
+			err, EINVAL, "a tree of %u nodes: at least 1 is needed", t->nodes);
 	if (t->fanout < 1 || t->fanout > COP_TOPO_MAX_FANOUT)
 		return cop_err_set(err, EINVAL, "fan-out %u is out of range 1..%d", t->fanout,
 			COP_TOPO_MAX_FANOUT);
@@ -48,8 +49,8 @@ uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t stripe, uint32_t ran
 	return p ? rank_at(t, stripe, (p - 1) / t->fanout) : COP_TOPO_NONE;
 }
 
-uint32_t cop_topo_children(const struct cop_topo *t, uint32_t stripe, uint32_t rank,
-	uint32_t out[COP_TOPO_MAX_FANOUT])
+uint32_t cop_topo_children(
+	const struct cop_topo *t, uint32_t stripe, uint32_t rank, uint32_t out[COP_TOPO_MAX_FANOUT])
 {
 	uint64_t first = (uint64_t)position_of(t, stripe, rank) * t->fanout + 1;
 	uint32_t n = 0;

@@ -6,14 +6,15 @@
 
 uint64_t cop_attr_version(const struct cop_attr *a)
 {
-	const uint64_t fields[6] = {a->ino, a->size, (uint64_t)a->mtime_s, a->mtime_nsec, (uint64_t)a->ctime_s, a->ctime_nsec};
+	const uint64_t fields[6] = {a->ino, a->size, (uint64_t)a->mtime_s, a->mtime_nsec,
+		(uint64_t)a->ctime_s, a->ctime_nsec};
 	uint64_t version = cop_hash64(fields, sizeof(fields), 0) & ~(uint64_t)1;
 
 	return version ? version : 2;
 }
 
-/* The kernel's clock for time stamps ticks each 10 ms at most; file systems that keep less keep seconds or tenths of
- * them. */
+/* The kernel's clock for time stamps ticks each 10 ms at most; file systems that keep less keep
+ * seconds or tenths of them. */
 static uint32_t tick_ms(uint32_t nsec)
 {
 	return nsec == 0 ? 1000 : nsec % (100 * COP_NS_PER_MS) == 0 ? 100 : 10;
@@ -35,7 +36,8 @@ static bool is_young(int64_t s, uint32_t nsec, int64_t now_ns)
 /* The change time is the one that nobody sets; some file systems have no true one. */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns)
 {
-	bool young = is_young(a->ctime_s, a->ctime_nsec, now_ns) || is_young(a->mtime_s, a->mtime_nsec, now_ns);
+	bool young = is_young(a->ctime_s, a->ctime_nsec, now_ns) ||
+		     is_young(a->mtime_s, a->mtime_nsec, now_ns);
 
 	return cop_attr_version(a) | young;
 }
@@ -57,8 +59,8 @@ struct cop_attr cop_attr_clean(const struct cop_attr *a)
 /* Sizes past 2^63 would turn negative in a struct stat; a time has one form. */
 bool cop_attr_valid(const struct cop_attr *a)
 {
-	return a->version && a->size <= INT64_MAX && a->atime_nsec < COP_NS_PER_S && a->mtime_nsec < COP_NS_PER_S &&
-		a->ctime_nsec < COP_NS_PER_S;
+	return a->version && a->size <= INT64_MAX && a->atime_nsec < COP_NS_PER_S &&
+	       a->mtime_nsec < COP_NS_PER_S && a->ctime_nsec < COP_NS_PER_S;
 }
 
 bool cop_attr_target_valid(const char *target, size_t len)

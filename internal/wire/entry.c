@@ -16,8 +16,8 @@ struct entry_head {
 };
 _Static_assert(sizeof(struct entry_head) == 104, "entry heads have no padding");
 
-int cop_entry_build(const struct cop_attr *attr, const char *target, size_t target_len,
-	void **blob, size_t *len)
+int cop_entry_build(const struct cop_attr *attr, const char *target, size_t target_len, void **blob,
+	size_t *len)
 {
 	struct entry_head head = {.magic = ENTRY_MAGIC, .attr = cop_attr_clean(attr)};
 	char *out;
@@ -25,7 +25,7 @@ int cop_entry_build(const struct cop_attr *attr, const char *target, size_t targ
 	if (!target)
 		target_len = 0;
 	if (target_len &&
-	    (!cop_attr_target_valid(target, target_len) || !cop_attr_may_link(attr->mode)))
+		(!cop_attr_target_valid(target, target_len) || !cop_attr_may_link(attr->mode)))
 		return -EINVAL;
 	if (!cop_attr_valid(&head.attr))
 		return -EINVAL;
@@ -49,18 +49,17 @@ int cop_entry_check(const void *blob, size_t len)
 		return -EBADMSG;
 	memcpy(&head, blob, sizeof(head));
 	if (head.magic != ENTRY_MAGIC || head.target_len != len - sizeof(head) ||
-	    !cop_attr_valid(&head.attr))
+		!cop_attr_valid(&head.attr))
 		return -EBADMSG;
 	if (!head.target_len)
 		return 0;
 	if (!cop_attr_target_valid((const char *)blob + sizeof(head), head.target_len) ||
-	    !cop_attr_may_link(head.attr.mode))
+		!cop_attr_may_link(head.attr.mode))
 		return -EBADMSG;
 	return 0;
 }
 
-void cop_entry_get(const void *blob, struct cop_attr *attr, const char **target,
-	size_t *target_len)
+void cop_entry_get(const void *blob, struct cop_attr *attr, const char **target, size_t *target_len)
 {
 	struct entry_head head;
 

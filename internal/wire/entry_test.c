@@ -110,9 +110,12 @@ static void a_size_past_2_to_63_is_refused(void **state)
 
 static void a_time_with_a_whole_second_of_nanoseconds_is_refused(void **state)
 {
-	static const size_t at[] = {offsetof(struct cop_attr, atime_nsec), offsetof(struct cop_attr, mtime_nsec),
-		offsetof(struct cop_attr, ctime_nsec)};
-	struct cop_attr attr = {.atime_s = INT64_MIN, .mtime_s = INT64_MAX, .atime_nsec = 999999999, .mtime_nsec = 999999999,
+	static const size_t at[] = {offsetof(struct cop_attr, atime_nsec),
+		offsetof(struct cop_attr, mtime_nsec), offsetof(struct cop_attr, ctime_nsec)};
+	struct cop_attr attr = {.atime_s = INT64_MIN,
+		.mtime_s = INT64_MAX,
+		.atime_nsec = 999999999,
+		.mtime_nsec = 999999999,
 		.ctime_nsec = 999999999};
 	uint32_t second = 1000000000;
 	char *blob;
@@ -146,7 +149,8 @@ static void the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_e
 	for (unsigned field = 0; field < 6; field++) {
 		b = a;
 		if (field < 4)
-			*(uint64_t *[]){&b.ino, &b.size, (uint64_t *)&b.mtime_s, (uint64_t *)&b.ctime_s}[field] += 1;
+			*(uint64_t *[]){&b.ino, &b.size, (uint64_t *)&b.mtime_s,
+				(uint64_t *)&b.ctime_s}[field] += 1;
 		else
 			*(field == 4 ? &b.mtime_nsec : &b.ctime_nsec) += 1;
 		assert_int_not_equal(cop_attr_version(&b), version);
@@ -158,8 +162,11 @@ static void the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_e
 
 static bool young(int64_t mtime_ns, int64_t ctime_ns, int64_t now_ns)
 {
-	struct cop_attr a = {.ino = 1, .mtime_s = mtime_ns / S, .mtime_nsec = (uint32_t)(mtime_ns % S),
-		.ctime_s = ctime_ns / S, .ctime_nsec = (uint32_t)(ctime_ns % S)};
+	struct cop_attr a = {.ino = 1,
+		.mtime_s = mtime_ns / S,
+		.mtime_nsec = (uint32_t)(mtime_ns % S),
+		.ctime_s = ctime_ns / S,
+		.ctime_nsec = (uint32_t)(ctime_ns % S)};
 	uint64_t version = cop_attr_version_at(&a, now_ns);
 
 	assert_true(cop_version_same(version, cop_attr_version(&a)));
@@ -209,7 +216,8 @@ int main(void)
 		cmocka_unit_test(every_cut_of_an_entry_is_refused),
 		cmocka_unit_test(a_size_past_2_to_63_is_refused),
 		cmocka_unit_test(a_time_with_a_whole_second_of_nanoseconds_is_refused),
-		cmocka_unit_test(the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_else),
+		cmocka_unit_test(
+			the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_else),
 		cmocka_unit_test(a_version_is_young_for_two_ticks_of_its_stamps),
 		cmocka_unit_test(how_long_it_is_young_is_two_ticks),
 	};

@@ -17,8 +17,8 @@ _Static_assert(sizeof(((struct cop_frame_tx *)0)->key) == crypto_shorthash_sipha
 
 static size_t tag_len(uint8_t type)
 {
-	return type == COP_FRAME_HELLO || type == COP_FRAME_WELCOME ? COP_HANDSHAKE_TAG :
-		COP_FRAME_TAG;
+	return type == COP_FRAME_HELLO || type == COP_FRAME_WELCOME ? COP_HANDSHAKE_TAG
+								    : COP_FRAME_TAG;
 }
 
 int cop_frame_parse(const void *msg, size_t len, struct cop_frame *f)
@@ -35,8 +35,8 @@ int cop_frame_parse(const void *msg, size_t len, struct cop_frame *f)
 	f->session = cop_rd_u64(&r);
 	f->counter = cop_rd_u64(&r);
 	f->request = cop_rd_u64(&r);
-	if (r.bad || magic != MAGIC || version != VERSION || zero || length != len ||
-	    !f->type || f->type >= COP_FRAME_TYPES || len < COP_FRAME_HEAD + tag_len(f->type))
+	if (r.bad || magic != MAGIC || version != VERSION || zero || length != len || !f->type ||
+		f->type >= COP_FRAME_TYPES || len < COP_FRAME_HEAD + tag_len(f->type))
 		return -EBADMSG;
 	f->payload = r.p;
 	f->payload_len = len - COP_FRAME_HEAD - tag_len(f->type);
@@ -66,8 +66,7 @@ void cop_frame_set_len(struct cop_wr *w, size_t tail)
 	cop_wr_u32(&at, (uint32_t)(cop_wr_len(w) + tail));
 }
 
-static void make_tag(const uint8_t key[16], const void *msg, size_t len,
-	uint8_t tag[COP_FRAME_TAG])
+static void make_tag(const uint8_t key[16], const void *msg, size_t len, uint8_t tag[COP_FRAME_TAG])
 {
 	crypto_shorthash_siphashx24(tag, msg, len, key);
 }

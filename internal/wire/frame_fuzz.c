@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of a stranger, and bytes of someone who has the secret: the first byte says whether the rest is
- * taken as it is or given a right header and tag first, so that the parsers behind the tag are reached too. */
+/* Bytes of a stranger, and bytes of someone who has the secret: the first byte says whether the
+ * rest is taken as it is or given a right header and tag first, so that the parsers behind the tag
+ * are reached too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void as_it_is(const uint8_t *data, size_t len)
 	uint64_t id;
 
 	if (!cop_frame_parse(data, len, &f) &&
-	    (f.payload < data || f.payload + f.payload_len > data + len))
+		(f.payload < data || f.payload + f.payload_len > data + len))
 		abort();
 	if (cop_frame_open(&rx, data, len, &f) && memcmp(&rx, &before, sizeof(rx)))
 		abort();
@@ -48,7 +49,8 @@ static void as_hello(const uint8_t *data, size_t len)
 	n += COP_HANDSHAKE_TAG;
 	if (cop_hello_read(&secret, msg, n, &h))
 		return;
-	if ((const uint8_t *)h.address < msg || (const uint8_t *)h.address + h.address_len > msg + n)
+	if ((const uint8_t *)h.address < msg ||
+		(const uint8_t *)h.address + h.address_len > msg + n)
 		abort();
 	if (cop_welcome_write(&secret, msg, n, 9, welcome, &keys) != COP_WELCOME_LEN)
 		abort();

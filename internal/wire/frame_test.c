@@ -29,8 +29,10 @@ static struct cop_frame_rx receiver(void)
 
 static size_t make(struct cop_frame_tx *tx, uint8_t *msg, size_t size, const char *payload)
 {
-	struct cop_frame f = {.type = COP_FRAME_REQUEST, .flags = 0x1234,
-		.session = 0x1122334455667788ULL, .request = 42};
+	struct cop_frame f = {.type = COP_FRAME_REQUEST,
+		.flags = 0x1234,
+		.session = 0x1122334455667788ULL,
+		.request = 42};
 	struct cop_wr w = cop_frame_begin(msg, size, &f);
 
 	cop_wr_bytes(&w, payload, strlen(payload));

@@ -18,8 +18,8 @@ static size_t finish(const struct cop_wire_secret *s, const char *context, const
 	if (w->bad)
 		return 0;
 	cop_frame_set_len(w, sizeof(tag));
-	cop_wire_derive(s, context, transcript, transcript_len, w->start, cop_wr_len(w), tag,
-		sizeof(tag));
+	cop_wire_derive(
+		s, context, transcript, transcript_len, w->start, cop_wr_len(w), tag, sizeof(tag));
 	cop_wr_bytes(w, tag, sizeof(tag));
 	return w->bad ? 0 : cop_wr_len(w);
 }
@@ -52,8 +52,7 @@ size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *
 }
 
 /* A frame of this handshake type, its unused header fields zero. */
-static int parse(const void *msg, size_t len, uint8_t type, struct cop_frame *f,
-	struct cop_rd *r)
+static int parse(const void *msg, size_t len, uint8_t type, struct cop_frame *f, struct cop_rd *r)
 {
 	int rc = len > COP_HELLO_MAX ? -EBADMSG : cop_frame_parse(msg, len, f);
 
@@ -65,8 +64,8 @@ static int parse(const void *msg, size_t len, uint8_t type, struct cop_frame *f,
 	return 0;
 }
 
-int cop_hello_read(const struct cop_wire_secret *s, const void *msg, size_t len,
-	struct cop_hello *h)
+int cop_hello_read(
+	const struct cop_wire_secret *s, const void *msg, size_t len, struct cop_hello *h)
 {
 	struct cop_frame f;
 	struct cop_rd r;
@@ -88,7 +87,7 @@ int cop_hello_read(const struct cop_wire_secret *s, const void *msg, size_t len,
 		memcpy(h->nonce, nonce, sizeof(h->nonce));
 	h->address = cop_rd_str(&r, &h->address_len);
 	if (!cop_rd_done(&r) || f.session || !h->session || !h->address_len ||
-	    h->address_len > COP_HELLO_ADDRESS_MAX || memchr(h->address, 0, h->address_len))
+		h->address_len > COP_HELLO_ADDRESS_MAX || memchr(h->address, 0, h->address_len))
 		return -EBADMSG;
 	return verify(s, hello_context, NULL, 0, msg, len);
 }

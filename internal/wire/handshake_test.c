@@ -19,8 +19,13 @@ struct pair {
 
 static struct cop_hello hello_of(uint32_t from, uint32_t to)
 {
-	struct cop_hello h = {.from = from, .to = to, .session = 77, .current = 5, .terms = 1234567,
-		.address = "fake://a", .address_len = 8};
+	struct cop_hello h = {.from = from,
+		.to = to,
+		.session = 77,
+		.current = 5,
+		.terms = 1234567,
+		.address = "fake://a",
+		.address_len = 8};
 
 	cop_wire_random(h.nonce, sizeof(h.nonce));
 	return h;
@@ -33,11 +38,12 @@ static void shake(struct pair *p)
 
 	p->hello_len = cop_hello_write(&secret, &h, p->hello);
 	assert_true(p->hello_len > 0);
-	p->welcome_len = cop_welcome_write(&secret, p->hello, p->hello_len, 99, p->welcome,
-		&p->at_responder);
+	p->welcome_len = cop_welcome_write(
+		&secret, p->hello, p->hello_len, 99, p->welcome, &p->at_responder);
 	assert_int_equal(p->welcome_len, COP_WELCOME_LEN);
 	assert_int_equal(cop_welcome_read(&secret, p->hello, p->hello_len, p->welcome,
-		p->welcome_len, &id, &p->at_initiator), 0);
+				 p->welcome_len, &id, &p->at_initiator),
+		0);
 	assert_int_equal(id, 99);
 }
 
@@ -160,8 +166,8 @@ static int read_welcome(const struct pair *p, const uint8_t *welcome)
 	struct cop_frame_keys keys;
 	uint64_t id;
 
-	return cop_welcome_read(&secret, p->hello, p->hello_len, welcome, COP_WELCOME_LEN, &id,
-		&keys);
+	return cop_welcome_read(
+		&secret, p->hello, p->hello_len, welcome, COP_WELCOME_LEN, &id, &keys);
 }
 
 static void a_welcome_with_any_bit_flipped_is_refused(void **state)
@@ -187,8 +193,9 @@ static void a_welcome_cut_anywhere_is_refused(void **state)
 	(void)state;
 	shake(&p);
 	for (size_t cut = 0; cut < sizeof(p.welcome); cut++)
-		assert_int_equal(cop_welcome_read(&secret, p.hello, p.hello_len, p.welcome, cut, &id,
-			&keys), -EBADMSG);
+		assert_int_equal(
+			cop_welcome_read(&secret, p.hello, p.hello_len, p.welcome, cut, &id, &keys),
+			-EBADMSG);
 }
 
 static void a_welcome_to_another_hello_is_refused(void **state)
@@ -217,8 +224,9 @@ static void a_welcome_under_another_secret_is_refused(void **state)
 	assert_int_equal(cop_hello_write(&other_secret, &h, forged), p.hello_len);
 	assert_int_equal(cop_welcome_write(&other_secret, forged, p.hello_len, 9, p.welcome, &keys),
 		COP_WELCOME_LEN);
-	assert_int_equal(cop_welcome_read(&secret, p.hello, p.hello_len, p.welcome,
-		COP_WELCOME_LEN, &id, &keys), -EACCES);
+	assert_int_equal(cop_welcome_read(&secret, p.hello, p.hello_len, p.welcome, COP_WELCOME_LEN,
+				 &id, &keys),
+		-EACCES);
 }
 
 static void a_refusal_is_told_from_an_answer(void **state)
@@ -229,10 +237,13 @@ static void a_refusal_is_told_from_an_answer(void **state)
 
 	(void)state;
 	shake(&p);
-	assert_int_equal(cop_welcome_write(&secret, p.hello, p.hello_len, 0, p.welcome, &keys), COP_WELCOME_LEN);
+	assert_int_equal(cop_welcome_write(&secret, p.hello, p.hello_len, 0, p.welcome, &keys),
+		COP_WELCOME_LEN);
 	assert_int_equal(read_welcome(&p, p.welcome), -EPROTO);
 	p.welcome[COP_WELCOME_LEN - 1] ^= 1;
-	assert_int_equal(cop_welcome_read(&secret, p.hello, p.hello_len, p.welcome, COP_WELCOME_LEN, &id, &keys), -EACCES);
+	assert_int_equal(cop_welcome_read(&secret, p.hello, p.hello_len, p.welcome, COP_WELCOME_LEN,
+				 &id, &keys),
+		-EACCES);
 	assert_int_equal(id, 1);
 }
 
@@ -270,7 +281,8 @@ static void every_field_of_the_hello_enters_the_keys(void **state)
 	size_t len = cop_hello_write(&secret, &h, hello);
 
 	(void)state;
-	assert_int_equal(cop_welcome_write(&secret, hello, len, 9, welcome, &keys), COP_WELCOME_LEN);
+	assert_int_equal(
+		cop_welcome_write(&secret, hello, len, 9, welcome, &keys), COP_WELCOME_LEN);
 	for (int i = 0; i < 6; i++) {
 		got = h;
 		got.from ^= i == 0;
@@ -281,8 +293,9 @@ static void every_field_of_the_hello_enters_the_keys(void **state)
 		if (i == 5)
 			got.address = "fake://b";
 		assert_int_equal(cop_hello_write(&secret, &got, changed), len);
-		assert_int_equal(cop_welcome_read(&secret, changed, len, welcome, COP_WELCOME_LEN, &id,
-			&keys), -EACCES);
+		assert_int_equal(cop_welcome_read(&secret, changed, len, welcome, COP_WELCOME_LEN,
+					 &id, &keys),
+			-EACCES);
 	}
 }
 

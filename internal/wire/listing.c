@@ -3,15 +3,15 @@
  *
  *	head | count records | attribute records of those that have any | names and targets | zeros
  *
- * There is one encoding of a directory: records stand in the order of (hash of the name, name); a cookie is
- * that hash, or the cookie before it plus one where that is larger; attributes and strings stand in the order
- * of their records. The check accepts this encoding alone. So no offset from outside is ever
- * followed that was not computed here as well, no name can stand twice, and two builds of one directory are
- * equal byte for byte.
+ * There is one encoding of a directory: records stand in the order of (hash of the name, name); a
+ *cookie is that hash, or the cookie before it plus one where that is larger; attributes and strings
+ *stand in the order of their records. The check accepts this encoding alone. So no offset from
+ *outside is ever followed that was not computed here as well, no name can stand twice, and two
+ *builds of one directory are equal byte for byte.
  *
  * A cookie may stand at most REACH above the hash of its name, so a lookup is a binary search for
- * the hash and a look at the few cookies within reach. Nothing but a directory made of deliberate collisions
- * comes near that bound, and such a directory has no listing. */
+ * the hash and a look at the few cookies within reach. Nothing but a directory made of deliberate
+ *collisions comes near that bound, and such a directory has no listing. */
 #include "wire/listing_priv.h"
 
 #include <assert.h>
@@ -73,7 +73,8 @@ static uint64_t name_hash(const char *name, size_t len)
 
 static bool name_valid(const char *name, size_t len)
 {
-	if (len == 0 || len > COP_WIRE_NAME_MAX || memchr(name, '/', len) || memchr(name, '\0', len))
+	if (len == 0 || len > COP_WIRE_NAME_MAX || memchr(name, '/', len) ||
+		memchr(name, '\0', len))
 		return false;
 	return !(name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')));
 }
@@ -81,7 +82,7 @@ static bool name_valid(const char *name, size_t len)
 static bool type_valid(uint8_t type)
 {
 	return type == DT_UNKNOWN || type == DT_FIFO || type == DT_CHR || type == DT_DIR ||
-		type == DT_BLK || type == DT_REG || type == DT_LNK || type == DT_SOCK;
+	       type == DT_BLK || type == DT_REG || type == DT_LNK || type == DT_SOCK;
 }
 
 /* (hash, name) before (hash, name): < 0, 0, > 0. */
@@ -120,8 +121,8 @@ static bool item_valid(const struct item *it, const char *name, size_t name_len,
 }
 
 /* it has type and inode number as they are without attributes. */
-static int add(struct cop_listing_builder *b, struct item it, const char *name, size_t name_len, const struct cop_attr *attr,
-	const char *target, size_t target_len)
+static int add(struct cop_listing_builder *b, struct item it, const char *name, size_t name_len,
+	const struct cop_attr *attr, const char *target, size_t target_len)
 {
 	static const char zeros[8];
 	struct cop_attr clean = {0};
@@ -157,16 +158,19 @@ static int add(struct cop_listing_builder *b, struct item it, const char *name, 
 int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type,
 	const struct cop_attr *attr, const char *target, size_t target_len)
 {
-	return add(b, (struct item){.type = type}, name, name_len, attr, target, target ? target_len : 0);
+	return add(b, (struct item){.type = type}, name, name_len, attr, target,
+		target ? target_len : 0);
 }
 
-int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type, uint64_t ino)
+int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len,
+	uint8_t type, uint64_t ino)
 {
 	return add(b, (struct item){.type = type, .ino = ino}, name, name_len, NULL, NULL, 0);
 }
 
 /* The items in their final order, and the head with its offsets. */
-static int lay_out(struct cop_listing_builder *b, const struct item **sorted, struct listing_head *h)
+static int lay_out(
+	struct cop_listing_builder *b, const struct item **sorted, struct listing_head *h)
 {
 	size_t at = 0, attrs = 0, strings = 0, total;
 
@@ -273,7 +277,7 @@ void cop_listing_builder_free(struct cop_listing_builder *b)
 static const struct record *records(const void *blob)
 {
 	return (const struct record *)(const void *)((const char *)blob +
-		sizeof(struct listing_head));
+						     sizeof(struct listing_head));
 }
 
 /* Where the check stands: everything before is sound. */
@@ -297,15 +301,15 @@ static bool check_attr(struct walk *w, const struct record *r)
 		return false;
 	w->attr += sizeof(*a);
 	a = (const struct cop_attr *)(const void *)(w->blob + r->attr);
-	return cop_attr_valid(a) && a->ino == r->ino && (!(a->mode & S_IFMT) || IFTODT(a->mode) == r->type);
+	return cop_attr_valid(a) && a->ino == r->ino &&
+	       (!(a->mode & S_IFMT) || IFTODT(a->mode) == r->type);
 }
 
 static bool check_target(struct walk *w, const struct record *r)
 {
 	if (!r->target)
 		return !r->target_len;
-	if (r->type != DT_LNK || r->target != w->string ||
-	    w->string + r->target_len > w->h->bytes)
+	if (r->type != DT_LNK || r->target != w->string || w->string + r->target_len > w->h->bytes)
 		return false;
 	w->string += r->target_len;
 	return cop_attr_target_valid(w->blob + r->target, r->target_len);
@@ -317,7 +321,7 @@ static bool check_record(struct walk *w, const struct record *r)
 	uint64_t hash;
 
 	if (r->name != w->string || w->string + r->name_len > w->h->bytes ||
-	    !name_valid(name, r->name_len) || !type_valid(r->type))
+		!name_valid(name, r->name_len) || !type_valid(r->type))
 		return false;
 	w->string += r->name_len;
 	hash = name_hash(name, r->name_len);
@@ -342,7 +346,7 @@ int cop_listing_check(const void *blob, size_t len)
 	if (h->magic != LISTING_MAGIC || h->bytes != len || !cop_attr_valid(&h->dir))
 		return -EBADMSG;
 	if (h->attrs != sizeof(*h) + (uint64_t)h->count * sizeof(struct record) ||
-	    h->attrs > h->strings || h->strings > len)
+		h->attrs > h->strings || h->strings > len)
 		return -EBADMSG;
 	w.attr = h->attrs;
 	w.string = h->strings;
@@ -390,8 +394,8 @@ uint32_t cop_listing_seek(const void *blob, uint64_t cookie)
 	return low;
 }
 
-bool cop_listing_find(const void *blob, const char *name, size_t name_len,
-	struct cop_listing_entry *e)
+bool cop_listing_find(
+	const void *blob, const char *name, size_t name_len, struct cop_listing_entry *e)
 {
 	const struct record *r = records(blob);
 	uint64_t hash = name_hash(name, name_len);
@@ -401,7 +405,7 @@ bool cop_listing_find(const void *blob, const char *name, size_t name_len,
 		if (r[i].cookie - hash > REACH)
 			break;
 		if (r[i].name_len == name_len &&
-		    memcmp((const char *)blob + r[i].name, name, name_len) == 0) {
+			memcmp((const char *)blob + r[i].name, name, name_len) == 0) {
 			cop_listing_at(blob, i, e);
 			return true;
 		}

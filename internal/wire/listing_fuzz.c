@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hostile blobs: whatever passes the check must be safe and sound to use. The first byte chooses: odd bytes are
- * taken as a blob as they come; even ones describe a directory, which is built, damaged in a few places and
- * checked, so that the fuzzer gets past the hashes. */
+/* Hostile blobs: whatever passes the check must be safe and sound to use. The first byte chooses:
+ * odd bytes are taken as a blob as they come; even ones describe a directory, which is built,
+ * damaged in a few places and checked, so that the fuzzer gets past the hashes. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,8 @@ static void build_and_damage(const uint8_t *data, size_t size, uint64_t random)
 	void *blob;
 	size_t len;
 
-	for (data += 8; data < end && data + 2 + (*data & 15) < end; data += 3 + (size_t)(*data & 15)) {
+	for (data += 8; data < end && data + 2 + (*data & 15) < end;
+		data += 3 + (size_t)(*data & 15)) {
 		size_t name_len = (size_t)(*data & 15) + 1;
 		uint8_t type = *data >> 4;
 		bool target = type == DT_LNK && (data[1] & 1);
@@ -91,10 +92,11 @@ static void build_and_damage(const uint8_t *data, size_t size, uint64_t random)
 		attr.mode = DTTOIF(type);
 		attr.size = data[1];
 		if (data[1] & 4)
-			cop_listing_add_bare(&b, (const char *)data + 2, name_len, type, random ^ data[1]);
+			cop_listing_add_bare(
+				&b, (const char *)data + 2, name_len, type, random ^ data[1]);
 		else
-			cop_listing_add(&b, (const char *)data + 2, name_len, type, data[1] & 2 ? &attr : NULL,
-				target ? "target" : NULL, 6);
+			cop_listing_add(&b, (const char *)data + 2, name_len, type,
+				data[1] & 2 ? &attr : NULL, target ? "target" : NULL, 6);
 	}
 	if (cop_listing_build(&b, &attr, 1, &blob, &len))
 		return;

@@ -41,7 +41,8 @@ static void add(struct cop_listing_builder *b, const char *name, uint8_t type)
 	assert_int_equal(cop_listing_add(b, name, strlen(name), type, NULL, NULL, 0), 0);
 }
 
-/* Three names: a file with attributes, a link with a target, a directory without either that has its number. */
+/* Three names: a file with attributes, a link with a target, a directory without either that has
+ * its number. */
 static struct blob sample(void)
 {
 	struct cop_listing_builder b = {0};
@@ -272,7 +273,8 @@ static bool is_bare_ino(const char *blob, size_t at)
 	return !attr && in >= RECORD_INO && in < RECORD_INO + 8;
 }
 
-/* Only flags, plain attribute values, the inode numbers of names without attributes and link targets may differ without notice. */
+/* Only flags, plain attribute values, the inode numbers of names without attributes and link
+ * targets may differ without notice. */
 static void changed_offsets_lengths_cookies_and_names_are_refused(void **state)
 {
 	struct blob l = sample();
@@ -360,12 +362,16 @@ static void of_two_listings_the_known_names_stay_and_the_new_ones_come(void **st
 	known = build(&old, 0);
 	add_file(&new, "replaced", 11);
 	add_file(&new, "new", 13);
-	assert_int_equal(cop_listing_build(&new, &moved, COP_LISTING_COMPLETE, (void **)&newer.data, &newer.len), 0);
-	assert_int_equal(cop_listing_merge(known.data, newer.data, (void **)&both.data, &both.len), 0);
+	assert_int_equal(cop_listing_build(&new, &moved, COP_LISTING_COMPLETE, (void **)&newer.data,
+				 &newer.len),
+		0);
+	assert_int_equal(
+		cop_listing_merge(known.data, newer.data, (void **)&both.data, &both.len), 0);
 	assert_int_equal(cop_listing_check(both.data, both.len), 0);
 	assert_int_equal(cop_listing_count(both.data), 3);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(wanted); i++) {
-		assert_true(cop_listing_find(both.data, wanted[i].name, strlen(wanted[i].name), &e));
+		assert_true(
+			cop_listing_find(both.data, wanted[i].name, strlen(wanted[i].name), &e));
 		assert_int_equal(e.attr.ino, wanted[i].ino);
 	}
 	cop_listing_dir(both.data, &dir);
@@ -390,7 +396,8 @@ static struct blob numbered(unsigned from, unsigned to)
 
 static void names_that_come_and_go_do_not_add_up_for_ever(void **state)
 {
-	struct blob a = numbered(0, 60000), b = numbered(50000, 65536), c = numbered(5536, 65537), both;
+	struct blob a = numbered(0, 60000), b = numbered(50000, 65536), c = numbered(5536, 65537),
+		    both;
 
 	(void)state;
 	assert_int_equal(cop_listing_merge(a.data, b.data, (void **)&both.data, &both.len), 0);

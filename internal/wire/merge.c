@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two listings of one directory as one. Who has seen the older one goes on with its names and attributes, so that what a program
- * reads in a directory is of one version; of the newer one come the names that were not there, the attributes of the directory itself, and
- * what absence means. */
+/* Two listings of one directory as one. Who has seen the older one goes on with its names and
+ * attributes, so that what a program reads in a directory is of one version; of the newer one come
+ * the names that were not there, the attributes of the directory itself, and what absence means. */
 #include "wire/listing_priv.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@ static int add(struct cop_listing_builder *b, const struct cop_listing_entry *e)
 		return -E2BIG;
 	if (!e->has_attr)
 		return cop_listing_add_bare(b, e->name, e->name_len, e->type, e->ino);
-	return cop_listing_add(b, e->name, e->name_len, e->type, &e->attr, e->target, e->target_len);
+	return cop_listing_add(
+		b, e->name, e->name_len, e->type, &e->attr, e->target, e->target_len);
 }
 
 static int add_all(struct cop_listing_builder *b, const void *blob, const void *without)

@@ -13,7 +13,8 @@ struct head {
 };
 
 struct block {
-	uint32_t end; /* of its packed bytes, from the first block's start; those of a block that did not shrink are raw */
+	uint32_t end; /* of its packed bytes, from the first block's start; those of a block that
+			 did not shrink are raw */
 	uint32_t sum;
 };
 
@@ -86,13 +87,14 @@ int cop_pack_check(const void *blob, size_t blob_len, size_t raw_len)
 	size_t front;
 
 	if (blob_len < sizeof(*h) || h->magic != MAGIC || h->raw_len != raw_len || !raw_len ||
-	    h->blocks != block_count(raw_len))
+		h->blocks != block_count(raw_len))
 		return -EBADMSG;
 	front = sizeof(*h) + h->blocks * sizeof(*b);
 	if (blob_len < front)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < h->blocks; at = b[i++].end)
-		if (b[i].end <= at || b[i].end - at > raw_block(raw_len, i) || b[i].end > blob_len - front)
+		if (b[i].end <= at || b[i].end - at > raw_block(raw_len, i) ||
+			b[i].end > blob_len - front)
 			return -EBADMSG;
 	return at == blob_len - front ? 0 : -EBADMSG;
 }

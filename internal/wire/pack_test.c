@@ -22,7 +22,8 @@ static uint8_t *text_like(size_t len)
 
 static void every_range_of_a_packed_chunk_reads_as_the_original(void **state)
 {
-	static const size_t lens[] = {1000, COP_PACK_BLOCK, COP_PACK_BLOCK + 1, 5 * COP_PACK_BLOCK + 77, COP_MIB};
+	static const size_t lens[] = {
+		1000, COP_PACK_BLOCK, COP_PACK_BLOCK + 1, 5 * COP_PACK_BLOCK + 77, COP_MIB};
 
 	(void)state;
 	for (size_t k = 0; k < COP_ARRAY_SIZE(lens); k++) {
@@ -68,8 +69,10 @@ static void a_flipped_bit_is_found_when_it_is_unpacked(void **state)
 	assert_int_equal(cop_pack(raw, len, &blob, &blob_len), 0);
 	for (size_t i = 0; i < blob_len; i += 7) {
 		((uint8_t *)blob)[i] ^= 0x10;
-		if (cop_pack_check(blob, blob_len, len) == 0 && cop_pack_read(blob, 0, len, out) == 0)
-			/* The reserved word and redundant encodings may change without changing what is read. */
+		if (cop_pack_check(blob, blob_len, len) == 0 &&
+			cop_pack_read(blob, 0, len, out) == 0)
+			/* The reserved word and redundant encodings may change without changing
+			 * what is read. */
 			assert_memory_equal(out, raw, len);
 		((uint8_t *)blob)[i] ^= 0x10;
 	}

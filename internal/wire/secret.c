@@ -8,7 +8,8 @@
 #define SECRET_MIN 16
 
 _Static_assert(COP_WIRE_SECRET_BYTES >= crypto_generichash_KEYBYTES_MIN &&
-	COP_WIRE_SECRET_BYTES <= crypto_generichash_KEYBYTES_MAX, "the secret is a BLAKE2b key");
+		       COP_WIRE_SECRET_BYTES <= crypto_generichash_KEYBYTES_MAX,
+	"the secret is a BLAKE2b key");
 
 static bool is_space(uint8_t c)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wire: bytes to messages and back, and the tags that authenticate them. Pure: no sockets, no
- * threads, no clocks, no allocation but where said. Everything that comes from outside passes a check here before
- * anyone uses it; fuzzed. All integers are little endian. */
+ * threads, no clocks, no allocation but where said. Everything that comes from outside passes a
+ * check here before anyone uses it; fuzzed. All integers are little endian. */
 #ifndef COP_WIRE_H
 #define COP_WIRE_H
 
 #include "base/base.h"
 
-/* ---- bounded reading and writing of payloads ------------------------------------------------- */
+/* ---- bounded reading and writing of payloads ---- */
 
 /* A reader never passes end: after a short read `bad` is set and everything else reads as zero. */
 struct cop_rd {
@@ -40,15 +40,17 @@ void cop_wr_str(struct cop_wr *w, const char *data, size_t len);
 void cop_wr_bytes(struct cop_wr *w, const void *data, size_t len);
 size_t cop_wr_len(const struct cop_wr *w);
 
-/* ---- attributes, entries, listings -------------------------------------------------------------- */
+/* ---- attributes, entries, listings ---- */
 
-/* What stat(2) tells, as the root read it. Times are seconds since the epoch, before it negative, and nanoseconds after them. */
+/* What stat(2) tells, as the root read it. Times are seconds since the epoch, before it negative,
+ * and nanoseconds after them. */
 struct cop_attr {
-	uint64_t ino;      /* as the mount shows it: unique in the tree */
-	uint64_t size;     /* bytes */
-	uint64_t blocks;   /* 512-byte units */
+	uint64_t ino;    /* as the mount shows it: unique in the tree */
+	uint64_t size;   /* bytes */
+	uint64_t blocks; /* 512-byte units */
 	int64_t atime_s, mtime_s, ctime_s;
-	uint64_t version;  /* changes whenever ino, size, mtime or ctime change; never 0; young or not */
+	uint64_t version; /* changes whenever ino, size, mtime or ctime change; never 0; young or
+			     not */
 	uint32_t atime_nsec, mtime_nsec, ctime_nsec; /* 0 to 999999999 */
 	uint32_t mode, nlink, uid, gid;
 	uint32_t rdev_major, rdev_minor;
@@ -58,10 +60,10 @@ struct cop_attr {
 /* XXH3 of those fields; even, 0 avoided. */
 uint64_t cop_attr_version(const struct cop_attr *a);
 
-/* Time stamps tell two changes apart only if a tick of the storage lies between them. What is looked at less than two
- * ticks after it changed may change again without showing it: its version is young, which is the odd one beside the
- * version that it has afterwards. So what is learned later is never taken for what was learned then. (git's index
- * calls such an entry racy.) */
+/* Time stamps tell two changes apart only if a tick of the storage lies between them. What is
+ * looked at less than two ticks after it changed may change again without showing it: its version
+ * is young, which is the odd one beside the version that it has afterwards. So what is learned
+ * later is never taken for what was learned then. (git's index calls such an entry racy.) */
 
 /* The version of attributes that were asked for at this moment, in ns since the epoch. */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns);
@@ -74,34 +76,35 @@ static inline bool cop_version_same(uint64_t a, uint64_t b)
 {
 	return (a | 1) == (b | 1);
 }
-/* The two ticks, in ms: from then on a version that was young is not. What a tick is, the stamps tell: where both are
- * of whole seconds, a second. */
+/* The two ticks, in ms: from then on a version that was young is not. What a tick is, the stamps
+ * tell: where both are of whole seconds, a second. */
 uint64_t cop_attr_settle_ms(const struct cop_attr *a);
 
 /* An entry blob: the attributes of one name and, for a symlink, its target. */
 /* Allocates; the caller frees. -ENOMEM, -EINVAL for a target over 4095 bytes. */
-int cop_entry_build(const struct cop_attr *attr, const char *target, size_t target_len,
-	void **blob, size_t *len);
+int cop_entry_build(const struct cop_attr *attr, const char *target, size_t target_len, void **blob,
+	size_t *len);
 /* 0 if every later cop_entry_* call on this blob is safe; -EBADMSG. */
 int cop_entry_check(const void *blob, size_t len);
-void cop_entry_get(const void *blob, struct cop_attr *attr, const char **target,
-	size_t *target_len);
+void cop_entry_get(
+	const void *blob, struct cop_attr *attr, const char **target, size_t *target_len);
 
-/* A listing blob: a directory, whole, immutable, used in place by everyone who holds it (it travels and rests as it is,
- * so it is built once, at the root, and never parsed into something else). Entries stand in the order of their cookies, which are
- * 62-bit hashes of the names (made unique by counting up), so that a directory offset means the same name in every later version of
- * the directory, and a lookup is a binary search. "." and ".." are not in it. */
+/* A listing blob: a directory, whole, immutable, used in place by everyone who holds it (it travels
+ * and rests as it is, so it is built once, at the root, and never parsed into something else).
+ * Entries stand in the order of their cookies, which are 62-bit hashes of the names (made unique by
+ * counting up), so that a directory offset means the same name in every later version of the
+ * directory, and a lookup is a binary search. "." and ".." are not in it. */
 
 enum {
 	COP_LISTING_COMPLETE = 1, /* what is not in it does not exist */
 };
 
 struct cop_listing_entry {
-	uint64_t cookie; /* > 2, < 2^63: the directory offset just after this entry */
+	uint64_t cookie;  /* > 2, < 2^63: the directory offset just after this entry */
 	const char *name; /* not terminated */
 	size_t name_len;
-	uint8_t type;     /* DT_* of dirent.h */
-	uint64_t ino;     /* as its attributes have it or would have it; 0: not known */
+	uint8_t type; /* DT_* of dirent.h */
+	uint64_t ino; /* as its attributes have it or would have it; 0: not known */
 	bool has_attr;
 	struct cop_attr attr; /* if has_attr */
 	const char *target;   /* symlinks, if it was read; else NULL */
@@ -114,36 +117,43 @@ struct cop_listing_builder {
 	uint32_t count;
 	bool failed;
 };
-/* Copies. Names that are empty, ".", "..", contain a slash or NUL or are longer than 255 are refused (-EINVAL). */
+/* Copies. Names that are empty, ".", "..", contain a slash or NUL or are longer than 255 are
+ * refused (-EINVAL). */
 int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type,
 	const struct cop_attr *attr, const char *target, size_t target_len);
 /* The same without attributes: the inode number that they would have. */
-int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type, uint64_t ino);
-/* Allocates *blob; the caller frees. The builder is empty afterwards. -ENOMEM, -EEXIST for a name that came twice. */
+int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len,
+	uint8_t type, uint64_t ino);
+/* Allocates *blob; the caller frees. The builder is empty afterwards. -ENOMEM, -EEXIST for a name
+ * that came twice. */
 int cop_listing_build(struct cop_listing_builder *b, const struct cop_attr *dir, uint32_t flags,
 	void **blob, size_t *len);
 void cop_listing_builder_free(struct cop_listing_builder *b);
-/* The names of both with their attributes in the one that is known, where it has them; the directory's own attributes and flags are the newer
- * one's. The caller frees *blob. -ENOMEM; -E2BIG where the names are too many (65,536) or too long for one listing. */
+/* The names of both with their attributes in the one that is known, where it has them; the
+ * directory's own attributes and flags are the newer one's. The caller frees *blob. -ENOMEM; -E2BIG
+ * where the names are too many (65,536) or too long for one listing. */
 int cop_listing_merge(const void *known, const void *newer, void **blob, size_t *len);
 
-/* 0 if every later cop_listing_* call on this blob (8-byte aligned) is safe and lookups in it are sound: all offsets inside, cookies strictly
- * rising and each within reach of its name's hash, names well formed; -EBADMSG. */
+/* 0 if every later cop_listing_* call on this blob (8-byte aligned) is safe and lookups in it are
+ * sound: all offsets inside, cookies strictly rising and each within reach of its name's hash,
+ * names well formed; -EBADMSG. */
 int cop_listing_check(const void *blob, size_t len);
 uint32_t cop_listing_count(const void *blob);
 uint32_t cop_listing_flags(const void *blob);
 void cop_listing_dir(const void *blob, struct cop_attr *dir);
 /* Fills *e and returns true if the name is there. */
-bool cop_listing_find(const void *blob, const char *name, size_t name_len,
-	struct cop_listing_entry *e);
+bool cop_listing_find(
+	const void *blob, const char *name, size_t name_len, struct cop_listing_entry *e);
 /* Index of the first entry with a cookie above this one (0: the first); count if there is none. */
 uint32_t cop_listing_seek(const void *blob, uint64_t cookie);
 void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *e);
 
-/* ---- packed chunks (LZ4 block format) --------------------------------------------------------------
+/* ---- packed chunks (LZ4 block format)
+ * --------------------------------------------------------------
  *
- * A chunk compressed in blocks of 64 KiB, each on its own, so that a reader of 128 KiB unpacks three blocks at most. It travels
- * and rests as it is. Each block carries 32 bits of the XXH3 of its unpacked bytes, checked when it is unpacked. */
+ * A chunk compressed in blocks of 64 KiB, each on its own, so that a reader of 128 KiB unpacks
+ * three blocks at most. It travels and rests as it is. Each block carries 32 bits of the XXH3 of
+ * its unpacked bytes, checked when it is unpacked. */
 
 #define COP_PACK_BLOCK (64 * COP_KIB)
 
@@ -151,10 +161,11 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
 int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len);
 /* 0 if the blob can be read as raw_len bytes; -EBADMSG. */
 int cop_pack_check(const void *blob, size_t blob_len, size_t raw_len);
-/* Unpacks bytes off..off+len of a blob that was checked. -EBADMSG for damaged blocks and for bytes that it does not hold, -ENOMEM. */
+/* Unpacks bytes off..off+len of a blob that was checked. -EBADMSG for damaged blocks and for bytes
+ * that it does not hold, -ENOMEM. */
 int cop_pack_read(const void *blob, size_t off, size_t len, void *out);
 
-/* ---- small fixed records, sent as they are (little endian, no padding) ------------------------------ */
+/* ---- small fixed records, sent as they are (little endian, no padding) ---- */
 
 /* A run of data in a sparse file. */
 struct cop_extent {
@@ -166,27 +177,29 @@ struct cop_statfs {
 	uint64_t bsize, frsize, blocks, bfree, bavail, files, ffree, favail, namemax;
 };
 
-/* ---- the job's secret ------------------------------------------------------------------------------- */
+/* ---- the job's secret ---- */
 
 #define COP_WIRE_SECRET_BYTES 32
 struct cop_wire_secret {
 	uint8_t bytes[COP_WIRE_SECRET_BYTES];
 };
-/* Any text or bytes (a secret file's content, trailing white space cut) to a secret, by BLAKE2b. -EINVAL if shorter than
- * 16 bytes. */
+/* Any text or bytes (a secret file's content, trailing white space cut) to a secret, by BLAKE2b.
+ * -EINVAL if shorter than 16 bytes. */
 int cop_wire_secret_from(const void *data, size_t len, struct cop_wire_secret *out);
-/* BLAKE2b-256 keyed by the secret over context and data: for other authenticated exchanges (the rendezvous). */
+/* BLAKE2b-256 keyed by the secret over context and data: for other authenticated exchanges (the
+ * rendezvous). */
 void cop_wire_mac(const struct cop_wire_secret *s, const char *context, const void *data,
 	size_t len, uint8_t out[32]);
 
-/* ---- random bytes and constant-time comparison ------------------------------------------------------- */
+/* ---- random bytes and constant-time comparison ---- */
 
 /* From the kernel's generator. Never fails. */
 void cop_wire_random(void *out, size_t len);
 /* 64 random bits. */
 uint64_t cop_wire_random64(void);
 
-/* ---- frames: what stands around every message between two nodes ----------------------------------------
+/* ---- frames: what stands around every message between two nodes
+ * ----------------------------------------
  *
  *     0  u32 magic "COP1"   4 u8 version   5 u8 type   6 u16 flags
  *     8  u32 length of the whole message, tag included   12 u32 zero
@@ -196,10 +209,12 @@ uint64_t cop_wire_random64(void);
  *    40  payload
  *   end  16-byte tag over everything before it (handshake messages: 32 bytes, below)
  *
- * The tag is SipHash-2-4 with 128-bit output under a 128-bit key of one direction of one session. SipHash (Aumasson and
- * Bernstein, 2012) is a keyed PRF made for authenticating short messages; measured here it takes 50 ns for 64 bytes and 7.5 us for
- * 16,000 (2.1 GB/s), keyed BLAKE2b-128 345 ns and 18.9 us. Bulk bytes never pass through it: their checksum does. Messages
- * are authenticated, not encrypted: what travels is a read-only tree that the job's own network may see. */
+ * The tag is SipHash-2-4 with 128-bit output under a 128-bit key of one direction of one session.
+ * SipHash (Aumasson and Bernstein, 2012) is a keyed PRF made for authenticating short messages;
+ * measured here it takes 50 ns for 64 bytes and 7.5 us for 16,000 (2.1 GB/s), keyed BLAKE2b-128 345
+ * ns and 18.9 us. Bulk bytes never pass through it: their checksum does. Messages are
+ * authenticated, not encrypted: what travels is a read-only tree that the job's own network may
+ * see. */
 
 #define COP_FRAME_HEAD 40
 #define COP_FRAME_TAG 16
@@ -241,30 +256,36 @@ struct cop_frame_keys {
 	uint64_t body_seed; /* of the checksums of bodies that travel by RMA; secret */
 };
 
-/* The form only: magic, version, type, length and zero fields. 0 or -EBADMSG. The payload of a handshake message ends before its
- * 32-byte tag, of any other before its 16-byte tag. Nothing in *f may be believed until the tag was checked. */
+/* The form only: magic, version, type, length and zero fields. 0 or -EBADMSG. The payload of a
+ * handshake message ends before its 32-byte tag, of any other before its 16-byte tag. Nothing in *f
+ * may be believed until the tag was checked. */
 int cop_frame_parse(const void *msg, size_t len, struct cop_frame *f);
 
-/* Starts a message in buf: returns a writer that stands at the payload. Of *f type, flags, session and request are used. */
+/* Starts a message in buf: returns a writer that stands at the payload. Of *f type, flags, session
+ * and request are used. */
 struct cop_wr cop_frame_begin(void *buf, size_t size, const struct cop_frame *f);
 /* Gives the message its length, counter and tag. Returns its length, 0 if it did not fit. */
 size_t cop_frame_seal(struct cop_frame_tx *tx, struct cop_wr *w);
-/* Form, tag, then replay window (the last 64 counters may come out of order, each once; as in RFC 4303 section 3.4.3). 0,
- * -EBADMSG (form), -EACCES (tag), -EALREADY (counter seen before or too old). On failure *rx is unchanged. */
+/* Form, tag, then replay window (the last 64 counters may come out of order, each once; as in RFC
+ * 4303 section 3.4.3). 0, -EBADMSG (form), -EACCES (tag), -EALREADY (counter seen before or too
+ * old). On failure *rx is unchanged. */
 int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct cop_frame *f);
 
-/* ---- the handshake --------------------------------------------------------------------------------------
+/* ---- the handshake
+ * --------------------------------------------------------------------------------------
  *
- *     A -> B  HELLO    from, to, A's session id, B's session id that A holds, A's terms, nonce_A, A's address, MAC_hello
- *     B -> A  WELCOME  to A's session id: B's session id, nonce_B, MAC_welcome over HELLO and WELCOME
- *     A -> B  any sealed message of the new session
+ *     A -> B  HELLO    from, to, A's session id, B's session id that A holds, A's terms, nonce_A,
+ * A's address, MAC_hello B -> A  WELCOME  to A's session id: B's session id, nonce_B, MAC_welcome
+ * over HELLO and WELCOME A -> B  any sealed message of the new session
  *
- * MACs and keys are BLAKE2b keyed by the job's secret with a context per use; keys and MAC_welcome cover both messages whole, so they are bound
- * to both ranks, both nonces, both session ids and the address. WELCOME proves to A that B knows the secret now (nonce_A is fresh). The first
- * sealed message proves the same of A to B (nonce_B is fresh); until then B keeps a half-open session and changes nothing else, so a
- * replayed HELLO opens nothing. HELLO is itself MACed: a stranger gets no answer and costs no state. A reflected HELLO is addressed to
- * another rank, a reflected WELCOME has another context, a reflected sealed message another key. Every holder of the secret can claim any rank:
- * the secret stands for the job and its user, not for a node. */
+ * MACs and keys are BLAKE2b keyed by the job's secret with a context per use; keys and MAC_welcome
+ * cover both messages whole, so they are bound to both ranks, both nonces, both session ids and the
+ * address. WELCOME proves to A that B knows the secret now (nonce_A is fresh). The first sealed
+ * message proves the same of A to B (nonce_B is fresh); until then B keeps a half-open session and
+ * changes nothing else, so a replayed HELLO opens nothing. HELLO is itself MACed: a stranger gets
+ * no answer and costs no state. A reflected HELLO is addressed to another rank, a reflected WELCOME
+ * has another context, a reflected sealed message another key. Every holder of the secret can claim
+ * any rank: the secret stands for the job and its user, not for a node. */
 
 #define COP_HELLO_NONCE 32
 #define COP_HELLO_ADDRESS_MAX 512
@@ -275,7 +296,8 @@ int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct 
 struct cop_hello {
 	uint32_t from, to;
 	uint64_t session; /* the initiator's id for the session */
-	uint64_t current; /* the responder's id of a session that the initiator holds and asks about, or 0 */
+	uint64_t current; /* the responder's id of a session that the initiator holds and asks
+			     about, or 0 */
 	uint64_t terms;   /* a hash of what both must have been started with */
 	uint8_t nonce[COP_HELLO_NONCE];
 	const char *address; /* not terminated when read */
@@ -284,16 +306,19 @@ struct cop_hello {
 
 /* msg has COP_HELLO_MAX bytes. Returns the length; 0 for an address that is empty or too long. */
 size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *h, void *msg);
-/* 0 if the message is sound and by a holder of the secret; -EBADMSG, -EACCES. The caller compares the ranks. */
-int cop_hello_read(const struct cop_wire_secret *s, const void *msg, size_t len,
-	struct cop_hello *h);
+/* 0 if the message is sound and by a holder of the secret; -EBADMSG, -EACCES. The caller compares
+ * the ranks. */
+int cop_hello_read(
+	const struct cop_wire_secret *s, const void *msg, size_t len, struct cop_hello *h);
 
-/* The responder's answer to a HELLO that cop_hello_read accepted, with the session's keys as the responder uses them.
- * session 0 refuses it: the initiator was started with other terms. msg has COP_WELCOME_LEN bytes. Returns the length, 0 if the HELLO is not one. */
+/* The responder's answer to a HELLO that cop_hello_read accepted, with the session's keys as the
+ * responder uses them. session 0 refuses it: the initiator was started with other terms. msg has
+ * COP_WELCOME_LEN bytes. Returns the length, 0 if the HELLO is not one. */
 size_t cop_welcome_write(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	uint64_t session, void *msg, struct cop_frame_keys *keys);
-/* 0 and the responder's session id and the keys as the initiator uses them, if the answer is to this very HELLO and by a holder
- * of the secret; -EPROTO if that holder refuses; -EBADMSG, -EACCES. */
+/* 0 and the responder's session id and the keys as the initiator uses them, if the answer is to
+ * this very HELLO and by a holder of the secret; -EPROTO if that holder refuses; -EBADMSG, -EACCES.
+ */
 int cop_welcome_read(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	const void *msg, size_t len, uint64_t *session, struct cop_frame_keys *keys);
 

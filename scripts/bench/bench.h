@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the measuring programs share: a clock, an end with a sentence, and sides: processes that start
- * together, meet at barriers and tell each other their addresses. Everything is static: each program is one file. */
+/* What the measuring programs share: a clock, an end with a sentence, and sides: processes that
+ * start together, meet at barriers and tell each other their addresses. Everything is static: each
+ * program is one file. */
 #ifndef COP_BENCH_H
 #define COP_BENCH_H
 
@@ -72,8 +73,8 @@ static inline void bench_meet(struct bench_shared *s)
 static inline struct bench_shared *bench_share(unsigned sides)
 {
 	pthread_barrierattr_t attr;
-	struct bench_shared *s = mmap(
-		NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct bench_shared *s =
+		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (s == MAP_FAILED)
 		bench_die("no shared memory");
@@ -83,8 +84,8 @@ static inline struct bench_shared *bench_share(unsigned sides)
 	return s;
 }
 
-/* Runs fn(shared, arg, side) in a process of its own for each side; 0 if all of them ended with 0. If one fails the others
- * are ended too: they would wait at a barrier. */
+/* Runs fn(shared, arg, side) in a process of its own for each side; 0 if all of them ended with 0.
+ * If one fails the others are ended too: they would wait at a barrier. */
 static inline int bench_sides(
 	unsigned sides, void (*fn)(struct bench_shared *, void *, unsigned), void *arg)
 {

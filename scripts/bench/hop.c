@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes without FUSE: the product's rpc, cache, coop and origin over its tcp fabric, one process per node on
- * 127.0.0.11, .12 and .13, in a chain.
+/* Nodes without FUSE: the product's rpc, cache, coop and origin over its tcp fabric, one process
+ * per node on 127.0.0.11, .12 and .13, in a chain.
  *
- *     hop small COUNT PAUSE_US   two nodes: median and 99th percentile in seconds of a small request and its
- *                                small reply, PAUSE_US of silence after each; asked by a thread of its own
- *     hop chain COUNT 0          the same, each asked by the progress thread when it has the answer before
- *     hop bulk BYTES CHUNK       two nodes, the parent has a file of BYTES in its cache and the child fetches it
- *                                into its own: bytes per second, a line for each of three times
- *     hop relay BYTES CHUNK      three nodes, the first has the file, the last fetches it: bytes per second of
- *                                CPU time of the one between, a line for each of three times */
+ *     hop small COUNT PAUSE_US   two nodes: median and 99th percentile in seconds of a small
+ * request and its small reply, PAUSE_US of silence after each; asked by a thread of its own hop
+ * chain COUNT 0          the same, each asked by the progress thread when it has the answer before
+ *     hop bulk BYTES CHUNK       two nodes, the parent has a file of BYTES in its cache and the
+ * child fetches it into its own: bytes per second, a line for each of three times hop relay BYTES
+ * CHUNK      three nodes, the first has the file, the last fetches it: bytes per second of CPU time
+ * of the one between, a line for each of three times */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -55,19 +55,32 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	struct node *n = ctx;
 
 	if (cop_rpc_req_op(req) == OP_SMALL)
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.body = body, .body_len = sizeof(body)});
+		cop_rpc_reply(
+			req, &(struct cop_rpc_answer){.body = body, .body_len = sizeof(body)});
 	else if (!cop_coop_serve(n->coop, req))
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
 
 static void open_node(struct node *n, const struct job *j)
 {
-	struct cop_rpc_conf rpc = {.rank = n->rank, .nodes = j->nodes, .secret = {{42}}, .peer_timeout_ms = 3000,
-		.stats = &n->stats, .ctx = n, .resolve = resolve, .serve = serve};
-	struct cop_origin_conf origin = {.source = j->dir, .max_ops = 64, .listing_max = 65536, .listing_attrs = 1024,
+	struct cop_rpc_conf rpc = {.rank = n->rank,
+		.nodes = j->nodes,
+		.secret = {{42}},
+		.peer_timeout_ms = 3000,
+		.stats = &n->stats,
+		.ctx = n,
+		.resolve = resolve,
+		.serve = serve};
+	struct cop_origin_conf origin = {.source = j->dir,
+		.max_ops = 64,
+		.listing_max = 65536,
+		.listing_attrs = 1024,
 		.stats = &n->stats};
-	struct cop_coop_conf coop = {.topo = {j->nodes, 1, 1}, .rank = n->rank, .chunk_bytes = j->chunk,
-		.enoent_ttl_ms = 60000, .stats = &n->stats};
+	struct cop_coop_conf coop = {.topo = {j->nodes, 1, 1},
+		.rank = n->rank,
+		.chunk_bytes = j->chunk,
+		.enoent_ttl_ms = 60000,
+		.stats = &n->stats};
 	struct cop_fabric_conf fabric = {.net_type = "tcp"};
 	struct cop_err err = {0};
 	char host[32];
@@ -76,7 +89,8 @@ static void open_node(struct node *n, const struct job *j)
 	fabric.host = host;
 	/* A flight may fill half of the budget; nothing may be evicted here. */
 	n->cache = cop_cache_new(2 * j->bytes + 64 * COP_MIB, &n->stats);
-	if (!n->cache || cop_origin_open(&origin, &n->origin, &err) || cop_rpc_open(&rpc, &fabric, &n->rpc, &err))
+	if (!n->cache || cop_origin_open(&origin, &n->origin, &err) ||
+		cop_rpc_open(&rpc, &fabric, &n->rpc, &err))
 		bench_die("node %u: %s", n->rank, err.text);
 	coop.cache = n->cache;
 	coop.origin = n->origin;
@@ -164,8 +178,13 @@ static void fetch(struct node *n, const struct job *j, const struct cop_attr *at
 		x[i].waiter.landed = landed;
 		x[i].done = &room;
 		take(&room);
-		ask(n, &(struct cop_ask){.kind = COP_ASK_CHUNK, .path = "file", .version = attr->version, .size = attr->size,
-			.index = i}, &x[i]);
+		ask(n,
+			&(struct cop_ask){.kind = COP_ASK_CHUNK,
+				.path = "file",
+				.version = attr->version,
+				.size = attr->size,
+				.index = i},
+			&x[i]);
 	}
 	for (unsigned i = 0; i < WINDOW; i++)
 		take(&room);
@@ -255,12 +274,20 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* From the call to the answer on the progress thread, which is where fs replies and where a request is passed on. */
+/* From the call to the answer on the progress thread, which is where fs replies and where a request
+ * is passed on. */
 static void ask_all(struct node *n, const struct job *j)
 {
 	static const char payload[64] = "site-packages/torch/nn/modules/__init__.py";
-	struct asked a = {.node = n, .chained = j->chained, .count = j->count + WARM_UP,
-		.call = {.rank = 0, .op = OP_SMALL, .payload = payload, .payload_len = sizeof(payload), .done = answered, .arg = &a}};
+	struct asked a = {.node = n,
+		.chained = j->chained,
+		.count = j->count + WARM_UP,
+		.call = {.rank = 0,
+			.op = OP_SMALL,
+			.payload = payload,
+			.payload_len = sizeof(payload),
+			.done = answered,
+			.arg = &a}};
 
 	a.took = calloc(j->count, sizeof(*a.took));
 	if (!a.took)
@@ -345,7 +372,8 @@ int main(int argc, char **argv)
 		j.bytes = bench_size(argv[2]);
 		j.chunk = bench_size(argv[3]);
 	} else {
-		bench_die("usage: hop small COUNT PAUSE_US | chain COUNT 0 | bulk BYTES CHUNK | relay BYTES CHUNK");
+		bench_die(
+			"usage: hop small COUNT PAUSE_US | chain COUNT 0 | bulk BYTES CHUNK | relay BYTES CHUNK");
 	}
 	if (j.bytes % j.chunk)
 		bench_die("BYTES must be a multiple of CHUNK");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tcprelay BYTES CHUNK: one process sends BYTES over TCP to a second, which receives each chunk whole and sends it on to a
- * third. Prints the bytes that the middle one passes on per second of its own CPU time: what a relay costs that does nothing
- * else. */
+/* tcprelay BYTES CHUNK: one process sends BYTES over TCP to a second, which receives each chunk
+ * whole and sends it on to a third. Prints the bytes that the middle one passes on per second of
+ * its own CPU time: what a relay costs that does nothing else. */
 #include "bench.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,8 @@ struct job {
 
 static int listen_on(struct bench_shared *s, unsigned side)
 {
-	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f00000b + side)};
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f00000b + side)};
 	socklen_t len = sizeof(sin);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -29,7 +30,8 @@ static int connect_to(const struct bench_shared *s, unsigned side)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (fd < 0 || connect(fd, (const struct sockaddr *)s->address[side], sizeof(struct sockaddr_in)))
+	if (fd < 0 ||
+		connect(fd, (const struct sockaddr *)s->address[side], sizeof(struct sockaddr_in)))
 		bench_die("connect: %s", strerror(errno));
 	return fd;
 }

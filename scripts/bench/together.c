@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* together N COMMAND ARG...: runs N copies of a command at once, `{}` in an argument being the copy's number, their
- * standard output thrown away, and prints one line:
+/* together N COMMAND ARG...: runs N copies of a command at once, `{}` in an argument being the
+ * copy's number, their standard output thrown away, and prints one line:
  *
  *     wall CPU waiting
  *
- * in seconds: until the last one ended, of all of them together, and the longest time that one of them waited for something
- * else than a processor: its wall time less its CPU less the time it stood in a run queue (/proc/PID/schedstat). The last is
- * what a machine with more cores would see. */
+ * in seconds: until the last one ended, of all of them together, and the longest time that one of
+ * them waited for something else than a processor: its wall time less its CPU less the time it
+ * stood in a run queue (/proc/PID/schedstat). The last is what a machine with more cores would see.
+ */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -25,8 +26,8 @@ static char *filled(const char *arg, unsigned copy)
 	const char *mark = strstr(arg, "{}");
 	char *out;
 
-	if (asprintf(&out, mark ? "%.*s%u%s" : "%.*s", mark ? (int)(mark - arg) : (int)strlen(arg), arg, copy,
-		    mark ? mark + 2 : "") < 0)
+	if (asprintf(&out, mark ? "%.*s%u%s" : "%.*s", mark ? (int)(mark - arg) : (int)strlen(arg),
+		    arg, copy, mark ? mark + 2 : "") < 0)
 		bench_die("no memory");
 	return out;
 }
@@ -47,7 +48,8 @@ static void __attribute__((noreturn)) run(char **argv, unsigned copy, int gate)
 	bench_die("%s: %s", argv[0], strerror(errno));
 }
 
-/* Seconds that the main thread stood in a run queue; the process has ended but is not reaped yet. */
+/* Seconds that the main thread stood in a run queue; the process has ended but is not reaped yet.
+ */
 static double queued(pid_t pid)
 {
 	unsigned long long ran, waited = 0;
@@ -82,7 +84,7 @@ static void reap(struct copy *copies, unsigned n, double start)
 			c->queued = queued(c->pid);
 			wait4(c->pid, &status, 0, &ru);
 			c->cpu = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) +
-				(double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
+				 (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
 			c->failed = status != 0;
 		}
 	}

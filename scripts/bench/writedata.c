@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writedata BYTES CHUNK [one]: what the provider gives to a program that does nothing else. One process writes BYTES to
- * another's memory in chunks by fi_writedata over libfabric's tcp provider, 15 outstanding; the other counts the completions with remote
- * data. Both sleep on the completion queue's descriptor when there is nothing. Prints bytes per second. The memory is as
- * large as the bytes and was touched before; with `one` it is a single chunk on each side, which stays in the processor's
- * caches. See fi_endpoint(3), fi_rma(3), fi_cq(3), fi_poll(3). */
+/* writedata BYTES CHUNK [one]: what the provider gives to a program that does nothing else. One
+ * process writes BYTES to another's memory in chunks by fi_writedata over libfabric's tcp provider,
+ * 15 outstanding; the other counts the completions with remote data. Both sleep on the completion
+ * queue's descriptor when there is nothing. Prints bytes per second. The memory is as large as the
+ * bytes and was touched before; with `one` it is a single chunk on each side, which stays in the
+ * processor's caches. See fi_endpoint(3), fi_rma(3), fi_cq(3), fi_poll(3). */
 #include "bench.h"
 
 #include <poll.h>
@@ -83,7 +84,9 @@ static void open_end(struct end *e, unsigned side, size_t memory)
 	if (!e->memory)
 		bench_die("no memory");
 	memset(e->memory, (int)side + 1, memory);
-	check(fi_mr_reg(e->domain, e->memory, memory, FI_REMOTE_WRITE | FI_WRITE, 0, KEY, 0, &e->mr, NULL), "fi_mr_reg");
+	check(fi_mr_reg(e->domain, e->memory, memory, FI_REMOTE_WRITE | FI_WRITE, 0, KEY, 0, &e->mr,
+		      NULL),
+		"fi_mr_reg");
 }
 
 /* One completion, sleeping until there is one; 0 if none came within the time. */
@@ -117,7 +120,8 @@ static void send_all(struct end *e, const struct job *j, fi_addr_t peer)
 		ssize_t rc = -FI_EAGAIN;
 
 		if (sent < j->bytes && flying < OUTSTANDING)
-			rc = fi_writedata(e->ep, e->memory + at, j->chunk, NULL, n, peer, at, KEY, NULL);
+			rc = fi_writedata(
+				e->ep, e->memory + at, j->chunk, NULL, n, peer, at, KEY, NULL);
 		if (rc == 0) {
 			sent += j->chunk;
 			flying++;
