@@ -9,8 +9,8 @@
 #include <xxhash.h>
 
 #include "base/base.h"
+#include "check/check.h"
 #include "cmd.h"
-#include "node/node.h"
 #include "opt/opt.h"
 
 #ifdef __clang__
@@ -49,7 +49,7 @@ static int print_version(void)
 	unsigned xxhash = XXH_versionNumber();
 	char providers[512];
 
-	cop_node_providers(providers, sizeof(providers));
+	cop_check_providers(providers, sizeof(providers));
 
 	printf("copper %s\n", cop_version);
 	printf("build %s, " COMPILER "\n", cop_build);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
+#include "check/check.h"
 #include "cmd.h"
 #include "conf/conf.h"
 #include "node/node.h"
@@ -9,7 +10,7 @@
 static int check(const struct cop_conf *conf, const char *command)
 {
 	struct cop_buf out = {0};
-	int failed = cop_node_check(conf, &out);
+	int failed = cop_check_run(conf, &out);
 
 	out.failed |= failed < 0;
 	failed |= cop_cmd_print(command, &out, NULL);

@@ -78,6 +78,12 @@ enum cop_found {
 			     cop_cache_land once */
 };
 
+/* The bytes that a cache may grow to on this machine, of which this job may use a part: as asked
+ * (0: a tenth), within that part, and at least least. note: a sentence if that is less than was
+ * asked for, else "". */
+#define COP_CACHE_NOTE_SIZE 256
+uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE]);
+
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
 /* Buffers of this size are worth keeping. Before any other thread uses the cache. */
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);

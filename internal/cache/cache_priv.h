@@ -101,4 +101,10 @@ void cop_cache_pool_free(struct pool *p);
 /* A flight has landed: its reservation ends. */
 void cop_cache_unreserve(struct cop_cache *c, struct node *n);
 
+/* ---- size.c ---- */
+
+/* cop_cache_size where the machine has ram bytes, and the job may use limit of them. */
+uint64_t cop_cache_size_within(uint64_t asked, uint64_t least, uint64_t ram, uint64_t limit,
+	char note[COP_CACHE_NOTE_SIZE]);
+
 #endif

@@ -11,6 +11,11 @@ enum { LEVEL_WARNING = 3, LEVEL_INFO = 4, LEVEL_OPEN = UINT_MAX };
 /* A chunk that fills the whole budget could never be replaced by the next one. */
 #define CHUNKS_MIN 4
 
+uint64_t cop_conf_cache_least(const struct cop_conf *conf)
+{
+	return COP_MAX(COP_CONF_CACHE_MIN, CHUNKS_MIN * conf->chunk);
+}
+
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 {
 	if (!conf->serve_only && !conf->mountpoint && !conf->check)

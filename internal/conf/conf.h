@@ -86,4 +86,7 @@ void cop_conf_init(struct cop_conf *conf, bool serve_only);
  * discover). -EINVAL with a sentence that names the option and the way out. */
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
 
+/* The bytes with which a cache can still work, by the size of its chunks. */
+uint64_t cop_conf_cache_least(const struct cop_conf *conf);
+
 #endif

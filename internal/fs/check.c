@@ -129,6 +129,18 @@ int cop_fs_check(const char *mountpoint, struct cop_err *err)
 	return rc ? rc : cop_fs_check_machine(err);
 }
 
+bool cop_fs_check_shared(const char *mountpoint, struct cop_err *why)
+{
+	char type[COP_MOUNT_TYPE_SIZE];
+
+	if (cop_mount_type(mountpoint, type) || !cop_mount_is_shared(type))
+		return false;
+	cop_err_set(why, EREMOTE,
+		"%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
+		mountpoint, type);
+	return true;
+}
+
 int cop_fs_check_allow_other(struct cop_err *err)
 {
 	FILE *f = geteuid() ? fopen("/etc/fuse.conf", "re") : NULL;

@@ -42,6 +42,10 @@ struct cop_fs_conf {
  * directory, already mounted, dead mount, not empty, no /dev/fuse, no fusermount3). */
 int cop_fs_check(const char *mountpoint, struct cop_err *err);
 
+/* Whether it stands on a file system that machines share; why says so in a sentence, with the way
+ * out. */
+bool cop_fs_check_shared(const char *mountpoint, struct cop_err *why);
+
 /* The last two of those: can this user mount here at all? */
 int cop_fs_check_machine(struct cop_err *err);
 /* Whether --allow-other will be let through. */

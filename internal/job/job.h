@@ -55,6 +55,18 @@ void cop_job_hosts_free(struct cop_job_hosts *h);
  * (name --rank). */
 int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err);
 
+/* Both: hosts is a FILE or LIST, NULL for the scheduler's; port, where a host has none, 0 for what
+ * is usual there; rank < 0 to find out. out is the caller's also after a failure. */
+struct cop_job_want {
+	const char *hosts;
+	uint16_t port;
+	int64_t rank;
+};
+int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uint32_t *rank,
+	struct cop_err *err);
+/* A host's name; "localhost" in a tree of one node without a list. */
+const char *cop_job_host_name(const struct cop_job_hosts *h, uint32_t rank);
+
 /* Where a secret may come from: file, else $COPPER_SECRET, else JOBDIR/secret; NULL where there is
  * none. */
 struct cop_job_secret_from {

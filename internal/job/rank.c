@@ -186,3 +186,28 @@ int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, st
 		return 0;
 	return find_rank(h, rank, err);
 }
+
+int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uint32_t *rank,
+	struct cop_err *err)
+{
+	int rc;
+
+	if (want->hosts)
+		rc = cop_job_hosts_load(
+			want->hosts, want->port ? want->port : COP_JOB_PORT, out, err);
+	else
+		rc = cop_job_hosts_env(want->port, out, err);
+	if (rc)
+		return rc;
+	if (out->count == 0 && want->rank > 0)
+		return cop_err_set(err, EINVAL,
+			"--rank %lld needs --hosts: without it this is a tree of one node",
+			(long long)want->rank);
+	*rank = 0;
+	return out->count ? cop_job_rank(out, want->rank, rank, err) : 0;
+}
+
+const char *cop_job_host_name(const struct cop_job_hosts *h, uint32_t rank)
+{
+	return rank < h->count ? h->host[rank].name : "localhost";
+}

@@ -233,6 +233,42 @@ static void several_tasks_are_right_where_several_hosts_are_this_machine(void **
 	assert_int_equal(rank, 1);
 }
 
+static int find_both(const char *list, uint16_t port, int64_t want)
+{
+	struct cop_job_want w = {.hosts = list, .port = port, .rank = want};
+
+	cop_job_hosts_free(&hosts);
+	err = (struct cop_err){0};
+	rank = 12345;
+	return cop_job_find(&w, &hosts, &rank, &err);
+}
+
+static void hosts_and_rank_are_found_together(void **state)
+{
+	(void)state;
+	assert_int_equal(find_both("a,b:81", 0, 1), 0);
+	assert_int_equal(hosts.count, 2);
+	assert_int_equal(rank, 1);
+	assert_int_equal(hosts.host[0].port, COP_JOB_PORT);
+	assert_int_equal(hosts.host[1].port, 81);
+	assert_int_equal(find_both("a,b:81", 82, 0), 0);
+	assert_int_equal(hosts.host[0].port, 82);
+	assert_string_equal(cop_job_host_name(&hosts, 1), "b");
+	assert_int_equal(find_both("a,b", 0, 2), -EINVAL);
+}
+
+static void alone_is_rank_0_of_a_tree_of_one_node(void **state)
+{
+	(void)state;
+	assert_int_equal(find_both(NULL, 0, -1), 0);
+	assert_int_equal(hosts.count, 0);
+	assert_int_equal(rank, 0);
+	assert_string_equal(cop_job_host_name(&hosts, 0), "localhost");
+	assert_int_equal(find_both(NULL, 0, 1), -EINVAL);
+	assert_string_equal(
+		err.text, "--rank 1 needs --hosts: without it this is a tree of one node");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, clean, clean)
 
 int main(void)
@@ -253,6 +289,8 @@ int main(void)
 		TEST(the_environment_tells_several_hosts_on_one_machine_apart),
 		TEST(a_second_task_on_a_host_is_refused),
 		TEST(several_tasks_are_right_where_several_hosts_are_this_machine),
+		TEST(hosts_and_rank_are_found_together),
+		TEST(alone_is_rank_0_of_a_tree_of_one_node),
 	};
 
 	if (gethostname(here, sizeof(here) - 1))

@@ -294,7 +294,7 @@ static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], str
 
 	take_dead_mount_away(conf->mountpoint);
 	rc = cop_fs_check(conf->mountpoint, err);
-	if (rc == 0 && cop_node_is_shared(conf->mountpoint, &shared))
+	if (rc == 0 && cop_fs_check_shared(conf->mountpoint, &shared))
 		fprintf(stderr, "copper: warning: %s\n", shared.text);
 	if (rc)
 		return rc;

@@ -13,15 +13,6 @@
  * the node has stopped. */
 int cop_node_launch(const struct cop_conf *conf, struct cop_err *err);
 
-/* Looks at everything that a start with this configuration needs, without mounting: a line for
- * each, ok, warning or failed, with the way out; or, with conf->json, one object. Returns how many
- * failed, or -ENOMEM. */
-int cop_node_check(const struct cop_conf *conf, struct cop_buf *out);
-
-/* The libfabric providers that this program has on this machine, with commas between, for people.
- */
-void cop_node_providers(char *out, size_t size);
-
 /* How nodes are to be started where this command runs. */
 enum cop_node_how {
 	COP_NODE_HERE,      /* cop_node_launch: this machine's */

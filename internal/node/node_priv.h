@@ -46,7 +46,6 @@ enum {
  * start them. */
 #define COP_NODE_STEP_MS 30000
 #define MISSING_NAMED 16
-#define COP_NODE_NOTE_SIZE 256
 /* How gather.c says it and guest.c reads it. */
 #define NODE_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
 #define ASKERS 16
@@ -148,7 +147,7 @@ struct cop_node {
 	uint32_t rank;
 	struct cop_topo topo;
 	uint64_t cache_bytes, started_ns;
-	char cache_note[COP_NODE_NOTE_SIZE]; /* why that is less than the user asked for, or "" */
+	char cache_note[COP_CACHE_NOTE_SIZE]; /* why that is less than the user asked for, or "" */
 	struct cop_stats stats;
 	struct cop_prof *prof;           /* NULL: nobody asked for one */
 	struct cop_manifest_set *record; /* what this node needed, for the next manifest; or NULL */
@@ -226,24 +225,11 @@ struct cop_node {
 void cop_node_wake(struct cop_node *n);
 const char *cop_node_host(const struct cop_node *n, uint32_t rank);
 
-/* ---- check.c ---- */
-/* Whether it stands on a file system that machines share; why says so in a sentence, with the way
- * out. */
-bool cop_node_is_shared(const char *mountpoint, struct cop_err *why);
-
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
 /* A step of it that changes nothing: the hosts and which of them this is. */
 int cop_node_find_hosts(struct cop_node *n, struct cop_err *err);
 void cop_node_stop(struct cop_node *n);
-
-/* ---- memory.c: how large the cache may grow ---- */
-/* Bytes, by the memory of this machine and what the job may use of it. note: a sentence if that is
- * less than the user asked for, else "". */
-uint64_t cop_node_cache_bytes(const struct cop_conf *conf, char note[COP_NODE_NOTE_SIZE]);
-/* The same where the machine has ram bytes, and the job may use limit of them. */
-uint64_t cop_node_cache_share(
-	const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE]);
 
 /* ---- net.c ---- */
 /* Ranks after those of the nodes, for commands that speak with a tree and are none of its nodes. */

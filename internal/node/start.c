@@ -26,31 +26,16 @@ void cop_node_wake(struct cop_node *n)
 
 const char *cop_node_host(const struct cop_node *n, uint32_t rank)
 {
-	return rank < n->hosts.count ? n->hosts.host[rank].name : "localhost";
+	return cop_job_host_name(&n->hosts, rank);
 }
 
 /* ---- who we are ---- */
 
 int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 {
-	const struct cop_conf *conf = n->conf;
-	int rc;
+	struct cop_job_want want = {n->conf->hosts, n->conf->port, n->conf->rank};
 
-	if (conf->hosts)
-		rc = cop_job_hosts_load(
-			conf->hosts, conf->port ? conf->port : COP_JOB_PORT, &n->hosts, err);
-	else
-		rc = cop_job_hosts_env(conf->port, &n->hosts, err);
-	if (rc)
-		return rc;
-	if (n->hosts.count == 0) {
-		if (conf->rank > 0)
-			return cop_err_set(err, EINVAL,
-				"--rank %lld needs --hosts: without it this is a tree of one node",
-				(long long)conf->rank);
-		return 0;
-	}
-	return cop_job_rank(&n->hosts, conf->rank, &n->rank, err);
+	return cop_job_find(&want, &n->hosts, &n->rank, err);
 }
 
 /* Rank 0 makes it. */
@@ -216,7 +201,8 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 
 static int open_cache(struct cop_node *n, struct cop_err *err)
 {
-	n->cache_bytes = cop_node_cache_bytes(n->conf, n->cache_note);
+	n->cache_bytes =
+		cop_cache_size(n->conf->cache_size, cop_conf_cache_least(n->conf), n->cache_note);
 	n->cache = cop_cache_new(n->cache_bytes, &n->stats);
 	return n->cache ? 0 : cop_err_set(err, ENOMEM, "out of memory for the cache");
 }

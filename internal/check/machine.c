@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --check: the network and the memory of this machine. */
-#include "node/check_priv.h"
+#include "check/check_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,36 +26,45 @@ static void fake_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 	memset(out, 0, 32);
 }
 
+static int load_book(struct check *c, struct cop_err *err)
+{
+	if (c->conf->discover)
+		return 0;
+	c->book = calloc(c->hosts.count, sizeof(char *));
+	if (!c->book)
+		return cop_err_set(err, ENOMEM, "out of memory for the address book");
+	return cop_job_book_load(c->conf->address_book, &c->hosts,
+		cop_fabric_net_device(c->conf->net_type), c->book, err);
+}
+
 static void check_book(struct check *c)
 {
-	struct cop_node *n = c->node;
 	struct cop_err err = {0};
 
-	if (!n->conf->address_book || !n->hosts.count)
+	if (!c->conf->address_book || !c->hosts.count)
 		return;
-	if (cop_node_load_book(n, &err)) {
+	if (load_book(c, &err)) {
 		cop_check_say(c, "address_book", CHECK_FAILED, "%s", err.text);
-		free(n->book);
-		n->book = NULL;
+		free(c->book);
+		c->book = NULL;
 	} else {
 		cop_check_say(c, "address_book", CHECK_OK, "%s has all %u hosts",
-			n->conf->address_book, c->nodes);
+			c->conf->address_book, c->nodes);
 	}
 }
 
 /* Nobody asks here meanwhile: it is closed at once. */
 static void check_port(struct check *c, const char *address)
 {
-	struct cop_node *n = c->node;
 	struct cop_rendezvous_conf conf = {.fabric_address = address, .mac = fake_mac};
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
 	char holder[200] = "";
 	int rc;
 
-	if (c->nodes <= 1 || n->conf->address_book)
+	if (c->nodes <= 1 || c->conf->address_book)
 		return;
-	conf.self = &n->hosts.host[n->rank];
+	conf.self = &c->hosts.host[c->rank];
 	rc = cop_rendezvous_start(&conf, &r, &err);
 	if (rc == -EADDRINUSE && conf.self->second_port) {
 		conf.at_second_port = true;
@@ -79,7 +88,7 @@ static void check_port(struct check *c, const char *address)
 static bool is_lonely(const struct check *c, const char *address)
 {
 	return c->nodes > 1 && strstr(address, "://127.") &&
-	       strncmp(cop_node_host(c->node, c->node->rank), "127.", 4) != 0;
+	       strncmp(cop_job_host_name(&c->hosts, c->rank), "127.", 4) != 0;
 }
 
 static void tell_address(struct check *c, const struct cop_fabric *f)
@@ -96,26 +105,25 @@ static void tell_address(struct check *c, const struct cop_fabric *f)
 		cop_check_say(c, "network", CHECK_OK,
 			"provider %s, network %s, address %s%s; providers here: %s",
 			cop_fabric_provider(f), *network ? network : "without a name", address,
-			c->node->book ? "" : " (the port changes)", have);
+			c->book ? "" : " (the port changes)", have);
 }
 
-void cop_node_providers(char *out, size_t size)
+void cop_check_providers(char *out, size_t size)
 {
 	cop_fabric_list_providers(out, size);
 }
 
 void cop_check_network(struct check *c)
 {
-	struct cop_node *n = c->node;
 	struct cop_fabric_conf conf = {
-		.net_type = n->conf->net_type, .events = {NULL, ignore_message, ignore_tick}};
+		.net_type = c->conf->net_type, .events = {NULL, ignore_message, ignore_tick}};
 	struct cop_fabric *f = NULL;
 	struct cop_err err = {0};
 
 	check_book(c);
-	if (n->hosts.count) {
-		conf.host = n->hosts.host[n->rank].name;
-		conf.address = n->book ? n->book[n->rank] : NULL;
+	if (c->hosts.count) {
+		conf.host = c->hosts.host[c->rank].name;
+		conf.address = c->book ? c->book[c->rank] : NULL;
 	}
 	if (cop_fabric_open(&conf, &f, &err)) {
 		cop_check_say(c, "network", c->nodes == 1 ? CHECK_WARNING : CHECK_FAILED, "%s%s",
@@ -145,9 +153,9 @@ static bool file_number(const char *path, const char *key, uint64_t *out)
 
 void cop_check_memory(struct check *c)
 {
-	char note[COP_NODE_NOTE_SIZE], want[16], have[16];
-	uint64_t cache = cop_node_cache_bytes(c->node->conf, note), available,
-		 limit = cop_memory_limit("");
+	char note[COP_CACHE_NOTE_SIZE], want[16], have[16];
+	uint64_t cache = cop_cache_size(c->conf->cache_size, cop_conf_cache_least(c->conf), note),
+		 available, limit = cop_memory_limit("");
 
 	cop_format_size(cache, want);
 	if (note[0])

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The bytes that the cache may grow to. A node that outgrows what its job may use is killed, or
  * something of the job is. */
-#include "node/node_priv.h"
+#include "cache/cache_priv.h"
 
 #include <stdio.h>
 #include <sys/sysinfo.h>
 
 #define RAM_UNKNOWN (2560 * COP_MIB)
 #define COMMON_LEAST (64 * COP_MIB)
-/* As for --cache-size (conf.c). */
-#define LEAST_CHUNKS 4
 
 static uint64_t ram_bytes(void)
 {
@@ -24,27 +22,27 @@ static uint64_t tenth(uint64_t memory)
 	return COP_MAX(memory / 10, COP_MIN(COMMON_LEAST, memory / 4));
 }
 
-uint64_t cop_node_cache_share(
-	const struct cop_conf *conf, uint64_t ram, uint64_t limit, char note[COP_NODE_NOTE_SIZE])
+uint64_t cop_cache_size_within(uint64_t asked, uint64_t least, uint64_t ram, uint64_t limit,
+	char note[COP_CACHE_NOTE_SIZE])
 {
-	uint64_t least = COP_MAX(COP_CONF_CACHE_MIN, LEAST_CHUNKS * conf->chunk), bytes;
 	char want[16], may[16], get[16];
+	uint64_t bytes;
 
 	note[0] = '\0';
-	if (!conf->cache_size)
+	if (!asked)
 		return COP_MAX(tenth(COP_MIN(ram, limit)), least);
-	if (conf->cache_size <= limit)
-		return conf->cache_size;
-	bytes = COP_MIN(conf->cache_size, COP_MAX(limit / 2, least));
-	snprintf(note, COP_NODE_NOTE_SIZE,
+	if (asked <= limit)
+		return asked;
+	bytes = COP_MIN(asked, COP_MAX(limit / 2, least));
+	snprintf(note, COP_CACHE_NOTE_SIZE,
 		"--cache-size %s is more than the %s that this job may use in all (the limit of its control group): the cache "
 		"may grow to %s; for more, ask for more memory",
-		cop_format_size(conf->cache_size, want), cop_format_size(limit, may),
+		cop_format_size(asked, want), cop_format_size(limit, may),
 		cop_format_size(bytes, get));
 	return bytes;
 }
 
-uint64_t cop_node_cache_bytes(const struct cop_conf *conf, char note[COP_NODE_NOTE_SIZE])
+uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE])
 {
-	return cop_node_cache_share(conf, ram_bytes(), cop_memory_limit(""), note);
+	return cop_cache_size_within(asked, least, ram_bytes(), cop_memory_limit(""), note);
 }

@@ -4,7 +4,7 @@
  * mounted or waited for, and nothing made but the folder of control sockets; the endpoint and the
  * port are opened and closed again. A check that cannot be made because an earlier one failed is
  * left out. */
-#include "node/check_priv.h"
+#include "check/check_priv.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,7 +26,7 @@ void cop_check_say(struct check *c, const char *name, enum check_state state, co
 	va_end(ap);
 	c->failed += state == CHECK_FAILED;
 	c->warnings += state == CHECK_WARNING;
-	if (!c->node->conf->json) {
+	if (!c->conf->json) {
 		cop_buf_printf(c->out, "%-8s %-12s %s\n", words[state], name, text);
 		return;
 	}
@@ -43,14 +43,14 @@ static void check_fuse(struct check *c)
 {
 	struct cop_err err = {0};
 
-	if (c->node->conf->serve_only)
+	if (c->conf->serve_only)
 		return;
 	if (cop_fs_check_machine(&err))
 		cop_check_say(c, "fuse", CHECK_FAILED, "%s", err.text);
 	else
 		cop_check_say(c, "fuse", CHECK_OK, "/dev/fuse opens, and %s",
 			geteuid() ? "fusermount3 is there" : "this is root");
-	if (!c->node->conf->allow_other)
+	if (!c->conf->allow_other)
 		return;
 	if (cop_fs_check_allow_other(&err))
 		cop_check_say(c, "allow_other", CHECK_FAILED, "%s", err.text);
@@ -64,7 +64,7 @@ static void check_kernel(struct check *c)
 	struct cop_buf lacks = {0};
 	char release[65];
 
-	if (c->node->conf->serve_only)
+	if (c->conf->serve_only)
 		return;
 	cop_fs_check_kernel(release, &lacks);
 	if (lacks.len)
@@ -77,28 +77,16 @@ static void check_kernel(struct check *c)
 	cop_buf_free(&lacks);
 }
 
-bool cop_node_is_shared(const char *mountpoint, struct cop_err *why)
-{
-	char type[COP_MOUNT_TYPE_SIZE];
-
-	if (cop_mount_type(mountpoint, type) || !cop_mount_is_shared(type))
-		return false;
-	cop_err_set(why, EREMOTE,
-		"%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
-		mountpoint, type);
-	return true;
-}
-
 static void check_mountpoint(struct check *c)
 {
-	const char *path = c->node->conf->mountpoint;
+	const char *path = c->conf->mountpoint;
 	struct cop_err err = {0};
 
 	if (!path)
 		return;
 	if (cop_fs_check(path, &err))
 		cop_check_say(c, "mountpoint", CHECK_FAILED, "%s", err.text);
-	else if (cop_node_is_shared(path, &err))
+	else if (cop_fs_check_shared(path, &err))
 		cop_check_say(c, "mountpoint", CHECK_WARNING, "%s", err.text);
 	else
 		cop_check_say(c, "mountpoint", CHECK_OK, "%s is an empty directory", path);
@@ -106,19 +94,18 @@ static void check_mountpoint(struct check *c)
 
 static void check_source(struct check *c)
 {
-	struct cop_node *n = c->node;
-	struct cop_origin_conf conf = {.source = n->source, .max_ops = 1};
+	struct cop_origin_conf conf = {.source = c->source, .max_ops = 1};
 	struct cop_origin *o = NULL;
 	struct cop_err err = {0};
 
-	if (!realpath(n->conf->source, n->source))
-		cop_check_say(c, "source", CHECK_FAILED, "--source %s: %s", n->conf->source,
+	if (!realpath(c->conf->source, c->source))
+		cop_check_say(c, "source", CHECK_FAILED, "--source %s: %s", c->conf->source,
 			strerror(errno));
 	else if (cop_origin_open(&conf, &o, &err))
 		cop_check_say(c, "source", CHECK_FAILED, "%s", err.text);
 	else
-		cop_check_say(c, "source", CHECK_OK, "%s can be read%s", n->source,
-			strcmp(n->source, "/")
+		cop_check_say(c, "source", CHECK_OK, "%s can be read%s", c->source,
+			strcmp(c->source, "/")
 				? ""
 				: "; a --source without /proc and /tmp below it saves requests");
 	cop_origin_close(o);
@@ -143,7 +130,7 @@ static void cut_to_existing(char *path)
 
 static void check_job_dir(struct check *c)
 {
-	const char *dir = c->node->conf->job_dir;
+	const char *dir = c->conf->job_dir;
 	struct cop_err err = {0};
 	char path[PATH_MAX];
 	struct stat st;
@@ -170,21 +157,21 @@ static void check_job_dir(struct check *c)
 
 static void check_hosts(struct check *c)
 {
-	struct cop_node *n = c->node;
+	struct cop_job_want want = {c->conf->hosts, c->conf->port, c->conf->rank};
 	struct cop_err err = {0};
 
-	if (cop_node_find_hosts(n, &err)) {
+	if (cop_job_find(&want, &c->hosts, &c->rank, &err)) {
 		cop_check_say(c, "hosts", CHECK_FAILED, "%s", err.text);
 		return;
 	}
-	c->nodes = n->hosts.count ? n->hosts.count : 1;
-	if (n->hosts.count == 0)
+	c->nodes = c->hosts.count ? c->hosts.count : 1;
+	if (c->hosts.count == 0)
 		cop_check_say(
 			c, "hosts", CHECK_OK, "no --hosts and no scheduler: a tree of one node");
 	else
 		cop_check_say(c, "hosts", CHECK_OK, "%u from %s; this is rank %u, %s", c->nodes,
-			n->hosts.origin ? n->hosts.origin : "--hosts", n->rank,
-			cop_node_host(n, n->rank));
+			c->hosts.origin ? c->hosts.origin : "--hosts", c->rank,
+			cop_job_host_name(&c->hosts, c->rank));
 }
 
 /* What rank 0 makes when it starts is not made here. */
@@ -198,10 +185,10 @@ static bool will_be_made(const struct cop_conf *conf)
 
 static void check_secret(struct check *c)
 {
-	const struct cop_conf *conf = c->node->conf;
-	struct cop_node *n = c->node;
+	const struct cop_conf *conf = c->conf;
 	struct cop_job_secret_from from = {
-		.file = conf->secret_file, .job_dir = conf->job_dir, .rank = n->rank ? n->rank : 1};
+		.file = conf->secret_file, .job_dir = conf->job_dir, .rank = c->rank ? c->rank : 1};
+	struct cop_wire_secret keys;
 	struct cop_err err = {0};
 
 	if (c->nodes <= 1)
@@ -212,12 +199,12 @@ static void check_secret(struct check *c)
 	else if (will_be_made(conf))
 		cop_check_say(c, "secret", CHECK_OK,
 			"rank 0 will make %s/secret, which all nodes must see", conf->job_dir);
-	else if (cop_job_secret(&from, &n->secret, &err))
+	else if (cop_job_secret(&from, &c->secret, &err))
 		cop_check_say(c, "secret", CHECK_FAILED, "%s", err.text);
-	else if (!n->secret.data)
+	else if (!c->secret.data)
 		cop_check_say(c, "secret", CHECK_FAILED,
 			"several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR)");
-	else if (cop_wire_secret_from(n->secret.data, n->secret.len, &n->wire_secret))
+	else if (cop_wire_secret_from(c->secret.data, c->secret.len, &keys))
 		cop_check_say(c, "secret", CHECK_FAILED,
 			"the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
 	else
@@ -229,7 +216,7 @@ static void check_control(struct check *c)
 	char dir[COP_CTL_PATH_SIZE];
 	struct cop_err err = {0};
 
-	if (cop_ctl_dir(c->node->conf->runtime_dir, dir, sizeof(dir), &err))
+	if (cop_ctl_dir(c->conf->runtime_dir, dir, sizeof(dir), &err))
 		cop_check_say(c, "runtime_dir", CHECK_FAILED, "%s", err.text);
 	else
 		cop_check_say(c, "runtime_dir", CHECK_OK, "control sockets stand in %s", dir);
@@ -237,7 +224,7 @@ static void check_control(struct check *c)
 
 static void check_cpus(struct check *c)
 {
-	const char *cpus = c->node->conf->cpus;
+	const char *cpus = c->conf->cpus;
 	struct cop_buf now = {0}, all = {0};
 	struct cop_err err = {0};
 	bool bound = !cpus && cop_cpus_bound(&now, &all);
@@ -282,24 +269,19 @@ static void run(struct check *c)
 		checks[i](c);
 }
 
-static void release(struct cop_node *n)
+static void release(struct check *c)
 {
-	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)
-		free(n->book[r]);
-	free(n->book);
-	cop_job_secret_free(&n->secret);
-	cop_job_hosts_free(&n->hosts);
-	free(n);
+	for (uint32_t r = 0; c->book && r < c->hosts.count; r++)
+		free(c->book[r]);
+	free(c->book);
+	cop_job_secret_free(&c->secret);
+	cop_job_hosts_free(&c->hosts);
 }
 
-int cop_node_check(const struct cop_conf *conf, struct cop_buf *out)
+int cop_check_run(const struct cop_conf *conf, struct cop_buf *out)
 {
-	struct cop_node *n = calloc(1, sizeof(*n));
-	struct check c = {.node = n, .out = out};
+	struct check c = {.conf = conf, .out = out};
 
-	if (!n)
-		return -ENOMEM;
-	n->conf = conf;
 	if (conf->json)
 		cop_buf_str(out, "{\"checks\":[");
 	run(&c);
@@ -311,6 +293,6 @@ int cop_node_check(const struct cop_conf *conf, struct cop_buf *out)
 	else
 		cop_buf_printf(
 			out, c.warnings ? "ready, with %u warnings\n" : "ready\n", c.warnings);
-	release(n);
+	release(&c);
 	return out->failed ? -ENOMEM : (int)c.failed;
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_CHECK_PRIV_H
+#define COP_CHECK_PRIV_H
+
+#include "cache/cache.h"
+#include "check/check.h"
+#include "ctl/ctl.h"
+#include "fabric/fabric.h"
+#include "fs/fs.h"
+#include "job/job.h"
+#include "origin/origin.h"
+#include "wire/wire.h"
+
+enum check_state { CHECK_OK, CHECK_WARNING, CHECK_FAILED };
+
+struct check {
+	const struct cop_conf *conf;
+	struct cop_buf *out;
+	unsigned count, warnings, failed;
+
+	/* What the checks have found out for those after them. */
+	char source[4096];
+	uint32_t nodes; /* 0: the hosts are not known */
+	struct cop_job_hosts hosts;
+	uint32_t rank;
+	struct cop_job_secret secret;
+	char **book; /* address per rank, or NULL */
+};
+
+/* One line, or one JSON object. */
+void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
+	COP_PRINTF(4, 5);
+
+/* machine.c */
+void cop_check_network(struct check *c);
+void cop_check_memory(struct check *c);
+
+#endif
