@@ -215,9 +215,9 @@ static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 	static const char ending[] = "the node here is ending\n";
 	struct cop_node *n = ctx;
 
-	if (cop_node_gate_enter(&n->gate, GATE_OPEN)) {
+	if (cop_gate_enter(&n->gate, COP_GATE_OPEN)) {
 		obey(n, conn, line);
-		cop_node_gate_leave(&n->gate);
+		cop_gate_leave(&n->gate);
 	} else {
 		cop_ctl_reply(conn, -ESHUTDOWN, ending, sizeof(ending) - 1);
 	}

@@ -42,7 +42,7 @@ static void finish_one(struct gather *g)
 	free((char *)g->task.path);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
-	cop_node_gate_leave(&n->gate);
+	cop_gate_leave(&n->gate);
 }
 
 static void add(struct gather *g, const struct gathered *part)
@@ -269,7 +269,7 @@ static struct gather *new_gather(
 	/* One for whoever starts it, so that it cannot finish before all are asked. */
 	atomic_init(&g->pending, 1);
 	pthread_mutex_init(&g->lock, NULL);
-	cop_node_gate_more(&n->gate);
+	cop_gate_more(&n->gate);
 	return g;
 }
 

@@ -504,7 +504,8 @@ static void prepare(struct guest *g)
 	n->topo = (struct cop_topo){
 		.nodes = n->hosts.count, .fanout = g->tree.fanout, .stripes = g->tree.trees};
 	snprintf(n->source, sizeof(n->source), "%s", g->tree.source);
-	cop_node_gate_init(&n->gate);
+	cop_gate_init(&n->gate);
+	cop_defer_init(&n->deferred, cop_node_wake, n);
 }
 
 /* Where nobody is left to be asked, no secret is needed. */

@@ -24,7 +24,6 @@ int cop_node_join_init(struct cop_node *n)
 	cop_list_init(&n->go_waiters);
 	cop_list_init(&n->ready_queue);
 	cop_list_init(&n->stop_requests);
-	cop_list_init(&n->chores);
 	pthread_mutex_init(&n->lock, NULL);
 	n->ready_rank = calloc(n->topo.nodes, 1);
 	n->ready_address = calloc(n->topo.nodes, sizeof(char *));
@@ -200,7 +199,7 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 			time_is_up(n);
 		else if (poll(fds, 3, RETRY_MS) > 0 && (fds[1].revents || fds[2].revents))
 			return interrupted(n, cop_node_interrupted(n), err);
-		cop_node_chores(n, false);
+		cop_defer_run(&n->deferred, false);
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
 		if (settled(n))

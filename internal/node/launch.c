@@ -68,7 +68,7 @@ static void wait_for_the_end(struct cop_node *n)
 		}
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
-		cop_node_chores(n, false);
+		cop_defer_run(&n->deferred, false);
 	}
 }
 
@@ -81,9 +81,9 @@ static void wait_for_initiators(struct cop_node *n)
 	while (atomic_load(&n->initiators) && cop_now_ms() < end) {
 		if (poll(&fd, 1, 100) > 0 && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
-		cop_node_chores(n, false);
+		cop_defer_run(&n->deferred, false);
 	}
-	cop_node_chores(n, true);
+	cop_defer_run(&n->deferred, true);
 }
 
 /* The kernel has ended the connection by itself: then nothing is unmounted below. */
@@ -100,7 +100,7 @@ static void end(struct cop_node *n)
 	struct cop_err unwritten = {0};
 	bool cut = is_cut(n);
 
-	cop_node_chores(n, false);
+	cop_defer_run(&n->deferred, false);
 	cop_node_profile_write(n, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
 	if (cut && !n->left_dead && cop_fs_is_dead(n->mountpoint))
@@ -187,7 +187,8 @@ static int run(
 	if (!n)
 		return cop_err_set(err, ENOMEM, "out of memory");
 	n->conf = conf;
-	cop_node_gate_init(&n->gate);
+	cop_gate_init(&n->gate);
+	cop_defer_init(&n->deferred, cop_node_wake, n);
 	n->guard = guard;
 	n->wake_fd = n->signal_fd = -1;
 	n->report_fd = report_fd;

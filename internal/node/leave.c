@@ -37,6 +37,6 @@ void cop_node_leave(struct cop_node *n)
 	pthread_mutex_unlock(&n->lock);
 	if (!stopped)
 		cop_node_stopped(n, NULL, NULL);
-	cop_node_chores(n, true);
-	cop_node_gate_drain(&n->gate);
+	cop_defer_run(&n->deferred, true);
+	cop_gate_drain(&n->gate);
 }

@@ -70,9 +70,9 @@ static void resolve(void *ctx, uint32_t rank, bool silent)
 		cop_rpc_resolved(n->rpc, rank, NULL, false);
 	} else if (n->book && !silent) {
 		cop_rpc_resolved(n->rpc, rank, n->book[rank], false);
-	} else if (cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN)) {
+	} else if (cop_gate_enter(&n->gate, COP_GATE_STARTING | COP_GATE_OPEN)) {
 		ask_rendezvous(n, rank);
-		cop_node_gate_leave(&n->gate);
+		cop_gate_leave(&n->gate);
 	} else {
 		cop_rpc_resolved(n->rpc, rank, n->book ? n->book[rank] : NULL, false);
 	}
@@ -92,16 +92,16 @@ static const struct {
 	void (*serve)(struct cop_node *n, struct cop_rpc_req *req);
 	unsigned when;
 } served[] = {
-	[OP_READY] = {cop_node_serve_ready, GATE_STARTING | GATE_OPEN},
-	[OP_GO] = {cop_node_serve_go, GATE_STARTING | GATE_OPEN},
-	[OP_STATE] = {cop_node_serve_state, GATE_STARTING | GATE_OPEN},
-	[OP_STOP] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN | GATE_CLOSED},
-	[OP_STATS] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
-	[OP_INVALIDATE] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
-	[OP_TABLE] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
-	[OP_SNAPSHOT] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
-	[OP_RESET] = {cop_node_serve_gather, GATE_STARTING | GATE_OPEN},
-	[OP_TOLD] = {cop_node_serve_told, GATE_STARTING | GATE_OPEN},
+	[OP_READY] = {cop_node_serve_ready, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_GO] = {cop_node_serve_go, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_STATE] = {cop_node_serve_state, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_STOP] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN | COP_GATE_CLOSED},
+	[OP_STATS] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_INVALIDATE] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_TABLE] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_SNAPSHOT] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_RESET] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
+	[OP_TOLD] = {cop_node_serve_told, COP_GATE_STARTING | COP_GATE_OPEN},
 };
 
 static bool is_own(uint8_t op)
@@ -133,9 +133,9 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 
 	if (!is_for(n, cop_rpc_req_rank(req), op)) {
 		refuse(req, -EPERM);
-	} else if (cop_node_gate_enter(&n->gate, is_own(op) ? served[op].when : GATE_OPEN)) {
+	} else if (cop_gate_enter(&n->gate, is_own(op) ? served[op].when : COP_GATE_OPEN)) {
 		serve_inside(n, req);
-		cop_node_gate_leave(&n->gate);
+		cop_gate_leave(&n->gate);
 	} else {
 		refuse(req, -ESHUTDOWN);
 	}
@@ -148,10 +148,10 @@ static void differs(void *ctx, uint32_t rank)
 	/* A guest that knows an older tree is no reason not to start. */
 	if (n->guest || (rank >= n->topo.nodes && rank < n->topo.nodes + NODE_GUESTS))
 		return;
-	if (!cop_node_gate_enter(&n->gate, GATE_STARTING | GATE_OPEN))
+	if (!cop_gate_enter(&n->gate, COP_GATE_STARTING | COP_GATE_OPEN))
 		return;
 	cop_node_differs(n, rank);
-	cop_node_gate_leave(&n->gate);
+	cop_gate_leave(&n->gate);
 }
 
 /* ---- opening ---- */

@@ -11,7 +11,9 @@
 #include "cache/cache.h"
 #include "coop/coop.h"
 #include "ctl/ctl.h"
+#include "defer/defer.h"
 #include "fs/fs.h"
+#include "gate/gate.h"
 #include "job/job.h"
 #include "log/log.h"
 #include "node/node.h"
@@ -93,41 +95,9 @@ void cop_node_gathered_lose(struct gathered *g, uint32_t rank);
 int cop_node_gathered_encode(const struct gathered *g, struct cop_buf *out);
 int cop_node_gathered_decode(const void *body, size_t len, struct gathered *g);
 
-/* ---- gate.c: who may come in, and who is inside ---- */
-enum {
-	GATE_STARTING = 1, /* not everything is there yet */
-	GATE_OPEN = 2,
-	GATE_CLOSED = 4, /* the node ends, and things are about to be freed */
-};
-struct gate {
-	pthread_mutex_t lock; /* over the others */
-	pthread_cond_t empty;
-	unsigned state;
-	uint32_t inside;
-};
-void cop_node_gate_init(struct gate *g);
-void cop_node_gate_fini(struct gate *g);
-/* Any thread. Whether the caller is inside now, which it is not in another state than those. */
-bool cop_node_gate_enter(struct gate *g, unsigned when);
-/* One more, whatever the state: for who is inside and leaves something under way that ends later.
- */
-void cop_node_gate_more(struct gate *g);
-void cop_node_gate_leave(struct gate *g);
-void cop_node_gate_open(struct gate *g);
-/* It does not open again. */
-void cop_node_gate_close(struct gate *g);
-/* Returns when nobody is inside. */
-void cop_node_gate_drain(struct gate *g);
-
 struct cop_node;
 
 #define COP_NODE_RESET_NAME 64
-
-/* Something for the main thread, which may wait for a disk. */
-struct chore {
-	struct cop_list link;
-	void (*run)(struct cop_node *n, struct chore *c); /* frees c */
-};
 
 /* The second process of a node: guard.c. */
 struct cop_node_guard {
@@ -159,7 +129,7 @@ struct cop_node {
 	struct cop_rpc *rpc;
 	struct cop_rendezvous
 		*_Atomic rendezvous; /* the progress thread may look for it before it is there */
-	struct gate gate;
+	struct cop_gate gate;
 	struct cop_coop *_Atomic
 		coop; /* requests may come before it is there; the gate is open when it is */
 	struct cop_fs *_Atomic fs; /* commands may come before it is mounted */
@@ -207,10 +177,8 @@ struct cop_node {
 		       */
 	char reset_done[COP_NODE_RESET_NAME]; /* main thread: the last OP_RESET that was done here
 					       */
-	struct cop_list chores;
-	unsigned chore_count;
-	bool chores_closed; /* the main thread takes no more */
-	bool left_dead;     /* the kernel has cut the connection, and the mount is still there */
+	struct cop_defer deferred;            /* for the main thread */
+	bool left_dead; /* the kernel has cut the connection, and the mount is still there */
 	_Atomic bool stopping;
 	_Atomic uint32_t initiators; /* stop commands under way that started here */
 	struct asker {
@@ -222,7 +190,8 @@ struct cop_node {
 	unsigned askers;
 };
 
-void cop_node_wake(struct cop_node *n);
+/* Any thread. Its argument is a struct cop_node. */
+void cop_node_wake(void *node);
 const char *cop_node_host(const struct cop_node *n, uint32_t rank);
 
 /* ---- start.c ---- */
@@ -420,10 +389,10 @@ struct doing {
 	struct cop_list link; /* in stop_requests */
 	struct gathered below;
 	struct task task;
-	bool local;             /* stop: not the nodes below */
-	struct chore chore;     /* snapshot, reset: this node's part, and */
-	struct gathered own;    /* what came of it; */
-	_Atomic unsigned parts; /* the last of both finishes */
+	bool local;               /* stop: not the nodes below */
+	struct cop_deferred work; /* snapshot, reset: this node's part, and */
+	struct gathered own;      /* what came of it; */
+	_Atomic unsigned parts;   /* the last of both finishes */
 	char path[];
 };
 /* Does the operation here and below; done is called once. */
@@ -440,7 +409,7 @@ void cop_node_take(struct doing *d, struct gathered *g);
 struct command {
 	struct cop_node *node;
 	struct cop_ctl_conn *conn;
-	struct chore chore;
+	struct cop_deferred work;
 	struct gathered late; /* stop: sums that nobody above has written */
 };
 /* Where n's socket is, and what its name is made from; needs the hosts and the mount point. */
@@ -464,12 +433,6 @@ void cop_node_stopped(struct cop_node *n, const char *holders, const char *unwri
 /* ---- confirmed.c ---- */
 /* Main thread, after cop_node_stopped: waits until whoever asked has the answer, or is gone. */
 void cop_node_confirmed(struct cop_node *n);
-
-/* ---- chore.c: what the main thread does for others ---- */
-/* Any thread; false when it takes no more, and then c is still the caller's. */
-bool cop_node_chore(struct cop_node *n, struct chore *c);
-/* Main thread: runs those that are there; close: and takes no more. */
-void cop_node_chores(struct cop_node *n, bool close);
 
 /* ---- profile.c ---- */
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err);

@@ -18,7 +18,7 @@ void cop_node_doing_free(struct doing *d)
 	struct cop_node *n = d->node;
 
 	free(d);
-	cop_node_gate_leave(&n->gate);
+	cop_gate_leave(&n->gate);
 }
 
 void cop_node_take(struct doing *d, struct gathered *g)
@@ -101,7 +101,7 @@ struct doing *cop_node_doing(
 	d->task.op = task->op;
 	d->task.path = memcpy(d->path, task->path, len);
 	cop_list_init(&d->link);
-	cop_node_gate_more(&n->gate);
+	cop_gate_more(&n->gate);
 	return d;
 }
 

@@ -148,21 +148,30 @@ static int note_ready(struct cop_node *n, const struct told *t)
 	return 0;
 }
 
-static void write_again(struct cop_node *n, struct chore *c)
+struct renewal {
+	struct cop_deferred work;
+	struct cop_node *node;
+};
+
+static void write_again(struct cop_deferred *work)
 {
-	free(c);
+	struct renewal *r = COP_CONTAINER_OF(work, struct renewal, work);
+	struct cop_node *n = r->node;
+
+	free(r);
 	cop_node_write_books(n);
 }
 
 /* Without memory for it the files are old. */
 static void renew_books(struct cop_node *n)
 {
-	struct chore *c = calloc(1, sizeof(*c));
+	struct renewal *r = calloc(1, sizeof(*r));
 
-	if (c)
-		c->run = write_again;
-	if (c && !cop_node_chore(n, c))
-		free(c);
+	if (!r)
+		return;
+	*r = (struct renewal){.work.run = write_again, .node = n};
+	if (!cop_defer_add(&n->deferred, &r->work))
+		free(r);
 }
 
 static void heard(struct cop_node *n)

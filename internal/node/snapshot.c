@@ -31,9 +31,10 @@ static int reset_once(struct cop_node *n, const char *name, struct cop_err *err)
 	return rc;
 }
 
-static void write_here(struct cop_node *n, struct chore *c)
+static void write_here(struct cop_deferred *work)
 {
-	struct doing *d = COP_CONTAINER_OF(c, struct doing, chore);
+	struct doing *d = COP_CONTAINER_OF(work, struct doing, work);
+	struct cop_node *n = d->node;
 	struct cop_err err = {0};
 	int rc = d->task.op == OP_RESET ? reset_once(n, d->task.path, &err)
 					: cop_node_profile_write(n, COP_NODE_ASKED_TAG, &err);
@@ -59,8 +60,8 @@ void cop_node_snapshot_here(struct doing *d)
 	struct gathered nothing = {0};
 
 	atomic_init(&d->parts, 2);
-	d->chore.run = write_here;
-	if (!cop_node_chore(n, &d->chore)) {
+	d->work.run = write_here;
+	if (!cop_defer_add(&n->deferred, &d->work)) {
 		cop_buf_printf(&d->own.text, "%s: is stopping, or has too much to write already",
 			cop_node_host(n, n->rank));
 		part_done(d);
@@ -190,13 +191,14 @@ void cop_node_reset_command(struct cop_node *n, struct command *c, bool all)
 /* ---- what the cache holds ---- */
 
 /* "budget LIMIT USED", then for each table "table NAME LENGTH" and the bytes of its file. */
-static void list_sizes(struct cop_node *n, struct chore *chore)
+static void list_sizes(struct cop_deferred *work)
 {
 	static const struct {
 		const char *name;
 		enum cop_prof_table table;
 	} files[] = {{"data", COP_PROF_DATA}, {"tree", COP_PROF_TREE}, {"md", COP_PROF_METADATA}};
-	struct command *c = COP_CONTAINER_OF(chore, struct command, chore);
+	struct command *c = COP_CONTAINER_OF(work, struct command, work);
+	struct cop_node *n = c->node;
 	struct cop_prof_sizes sizes = cop_node_sizes(n);
 	struct cop_buf out = {0};
 	struct cop_cache_usage u;
@@ -219,8 +221,8 @@ void cop_node_sizes_command(struct cop_node *n, struct command *c)
 {
 	struct cop_buf out = {0};
 
-	c->chore.run = list_sizes;
-	if (cop_node_chore(n, &c->chore))
+	c->work.run = list_sizes;
+	if (cop_defer_add(&n->deferred, &c->work))
 		return;
 	cop_buf_str(&out, "the node is stopping\n");
 	cop_node_reply(c->conn, -ESHUTDOWN, &out);

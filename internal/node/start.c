@@ -16,8 +16,9 @@
 #define END_SECONDS 10
 #define FLUSH_MS 1000
 
-void cop_node_wake(struct cop_node *n)
+void cop_node_wake(void *node)
 {
+	struct cop_node *n = node;
 	uint64_t one = 1;
 
 	if (write(n->wake_fd, &one, sizeof(one)) < 0)
@@ -272,7 +273,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 	atomic_store(&n->coop, cop_coop_new(&conf));
 	if (!n->coop)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	cop_node_gate_open(&n->gate);
+	cop_gate_open(&n->gate);
 	return 0;
 }
 
@@ -379,7 +380,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 void cop_node_stop(struct cop_node *n)
 {
 	alarm(END_SECONDS);
-	cop_node_gate_close(&n->gate);
+	cop_gate_close(&n->gate);
 	cop_fs_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
 	if (n->coop)
@@ -405,7 +406,8 @@ void cop_node_stop(struct cop_node *n)
 	free(n->book);
 	cop_job_secret_free(&n->secret);
 	cop_job_hosts_free(&n->hosts);
-	cop_node_gate_fini(&n->gate);
+	cop_defer_fini(&n->deferred);
+	cop_gate_fini(&n->gate);
 	cop_log_close();
 	alarm(0);
 }

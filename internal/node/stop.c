@@ -175,9 +175,10 @@ static void local_stopped(void *arg, struct gathered *g)
 }
 
 /* The root is dead: nobody above has written the sums, nor which nodes are left. */
-static void write_late(struct cop_node *n, struct chore *chore)
+static void write_late(struct cop_deferred *work)
 {
-	struct command *c = COP_CONTAINER_OF(chore, struct command, chore);
+	struct command *c = COP_CONTAINER_OF(work, struct command, work);
+	struct cop_node *n = c->node;
 	struct cop_err err = {0};
 
 	keep_word(n, &c->late);
@@ -205,8 +206,8 @@ static void all_stopped(void *arg, struct gathered *g)
 	c->late = *g;
 	g->text = (struct cop_buf){0};
 	g->prof = NULL;
-	c->chore.run = write_late;
-	if (!cop_node_chore(c->node, &c->chore))
+	c->work.run = write_late;
+	if (!cop_defer_add(&c->node->deferred, &c->work))
 		answer(c, &c->late, c->node->topo.nodes);
 }
 

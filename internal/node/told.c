@@ -111,7 +111,7 @@ static void await(struct cop_node *n, uint32_t count)
 			return;
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
-		cop_node_chores(n, false);
+		cop_defer_run(&n->deferred, false);
 	}
 }
 
