@@ -135,7 +135,7 @@ static void process_command(struct cop_node *n, struct command *c)
 	struct cop_buf out = {0};
 
 	add_tree(n, &out);
-	cop_buf_printf(&out, " %d\n", (int)(n->guard.above ? n->guard.pid : getpid()));
+	cop_buf_printf(&out, " %d\n", (int)n->last_pid);
 	cop_node_reply(c->conn, 0, &out);
 	free(c);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the user's command to a daemon that is ready: the command waits on a pipe until the node
  * says that the tree is ready, or why it is not. */
+#include "guard/guard.h"
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -173,11 +174,23 @@ static void notes(const struct cop_node *n)
 		note(n->cache_note);
 }
 
+static struct cop_guard start_guard(const struct cop_conf *conf, const char *mountpoint)
+{
+	/* In the background this is a session of its own, and whoever gave the command waits above.
+	 */
+	struct cop_guard_conf guard = {.mountpoint = mountpoint,
+		.above = conf->foreground && (cop_node_in_step() || cop_node_ends_with_step()),
+		.session = getsid(conf->foreground ? 0 : getppid()),
+		.is_job_over = cop_node_job_is_over};
+
+	return cop_guard_start(&guard);
+}
+
 /* One node from start to stop. report_fd: -1 in the foreground. */
 static int run(
 	const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
 {
-	struct cop_node_guard guard = cop_node_guard_start(conf, mountpoint);
+	struct cop_guard guard = start_guard(conf, mountpoint);
 	struct cop_node *n = calloc(1, sizeof(*n));
 	struct cop_node_jobwatch *job;
 	bool left_dead = false;
@@ -189,7 +202,7 @@ static int run(
 	n->conf = conf;
 	cop_gate_init(&n->gate);
 	cop_defer_init(&n->deferred, cop_node_wake, n);
-	n->guard = guard;
+	n->last_pid = cop_guard_last(&guard);
 	n->wake_fd = n->signal_fd = -1;
 	n->report_fd = report_fd;
 	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", mountpoint);
@@ -222,7 +235,7 @@ static int run(
 	if (n->signal_fd >= 0)
 		close(n->signal_fd);
 	free(n);
-	cop_node_guard_end(&guard, left_dead);
+	cop_guard_end(&guard, left_dead);
 	return rc;
 }
 

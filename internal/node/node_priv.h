@@ -99,13 +99,6 @@ struct cop_node;
 
 #define COP_NODE_RESET_NAME 64
 
-/* The second process of a node: guard.c. */
-struct cop_node_guard {
-	int fd; /* -1: there is none */
-	pid_t pid;
-	bool above; /* it is this process's parent, and ends after it */
-};
-
 struct cop_node {
 	const struct cop_conf *conf;
 	char mountpoint[4096], source[4096], job_dir[4096]; /* absolute */
@@ -137,8 +130,8 @@ struct cop_node {
 	struct cop_ctl *ctl;
 	struct guest *guest; /* not NULL: this is no node of the tree, but a command that speaks
 				with it */
-	struct cop_node_guard guard;
-	int wake_fd; /* eventfd of the main thread */
+	pid_t last_pid;      /* the process with whose end all of this node is gone */
+	int wake_fd;         /* eventfd of the main thread */
 	int signal_fd;
 
 	pthread_mutex_t lock;
@@ -250,32 +243,6 @@ bool cop_node_ends_with_step(void);
  * requeued has its steps anew, by the same numbers: "JOB.STEP.RESTARTS" there. */
 #define COP_NODE_STEP_NAME 72
 bool cop_node_step_name(char name[COP_NODE_STEP_NAME]);
-
-/* ---- audience.c: who may look at the mount of a node that died ---- */
-struct audience {
-	char mark[128];        /* "NAME=VALUE" in the environment of the job's programs, or "" */
-	const char *slurm_job; /* in mark; NULL: it is not Slurm's */
-	pid_t session;         /* without a mark; 0: none */
-	dev_t exe_dev;         /* this program, */
-	ino_t exe_ino;         /* of which no process counts */
-};
-/* While the environment is the job's. session: that of whoever gave the command. */
-void cop_node_audience_init(struct audience *a, pid_t session);
-/* The node has died: a session that is over by then says nothing. */
-void cop_node_audience_begin(struct audience *a);
-/* One of them, 0: there is none now. */
-pid_t cop_node_audience_one(const struct audience *a);
-/* Whether none will come any more, when none was seen for so long; whether one that is there need
- * not mean anything, so long after the death. */
-bool cop_node_audience_gone(const struct audience *a, uint64_t unseen_ms);
-bool cop_node_audience_tells_little(const struct audience *a, uint64_t dead_ms);
-
-/* ---- guard.c: what becomes of the mount when this process is killed ---- */
-/* Before the first thread. */
-struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const char *mountpoint);
-/* This node ends. left_dead: its mount is still there, and now the guard's; else the guard has
- * ended when this returns. */
-void cop_node_guard_end(const struct cop_node_guard *g, bool left_dead);
 
 /* ---- jobwatch.c: whether the Slurm job goes on ---- */
 struct cop_node_jobwatch;

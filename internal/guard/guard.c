@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A FUSE mount outlives its process: after SIGKILL (the kernel short of memory, an impatient
- * scheduler) it stays, and what is not in the kernel's memory fails with ENOTCONN. That is what the
- * programs of the job must see: without the mount there would be an empty directory, and a program
- * that finds nothing may believe it. But it must not stay on the machine either. So a second
- * process, which has no threads and does nothing as long as the node lives, takes the dead mount
- * away
+/* The guard takes a dead mount away
  *
  *   - at once when a signal ends it, as schedulers do with all processes of a job that is over;
  *   - else when no program of the job is left that may look at it (audience.c), and none has
- * anything of it open, so that it can be unmounted without force.
+ *     anything of it open, so that it can be unmounted without force.
  *
  * A node that was killed while it told the kernel of a change may be unable to end: the kernel
- * waits for an answer of this very node (fs/abort.c). Then this process ends the connection.
+ * waits for an answer of this very node (fs/abort.c). Then the guard ends the connection.
  *
  * It ends as well when the mount is not there any more: `copper stop` and the next `copper mount`
  * take it away without asking.
@@ -19,7 +14,10 @@
  * Mostly it is a child of the node, in a session of its own, so that what ends the node's group
  * leaves it. In a step of Slurm it is the other way round, and the node is the child: when the task
  * that srun started has ended, Slurm kills whatever else the step has. */
-#include "node/node_priv.h"
+#include "guard/guard_priv.h"
+
+#include "fs/fs.h"
+#include "log/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +47,7 @@
 
 struct guard {
 	const char *mountpoint;
+	bool (*is_job_over)(const char *job, int wake_fd);
 	struct audience audience;
 	pid_t node;    /* where it is the child; else 0 */
 	pid_t watched; /* the node */
@@ -64,7 +63,7 @@ static void end_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGUSR1); /* the gentle end that srun passes on: step.c */
+	sigaddset(set, SIGUSR1); /* the gentle end that srun passes on */
 }
 
 /* Descriptors of the node are not to be kept: 3 is its word, from here on. */
@@ -184,7 +183,7 @@ static bool is_job_over(struct guard *g, uint64_t now)
 		return false;
 	g->next_ask_ms = now + g->ask_ms;
 	g->ask_ms *= 2;
-	return cop_node_job_is_over(g->audience.slurm_job, g->signal_fd);
+	return g->is_job_over(g->audience.slurm_job, g->signal_fd);
 }
 
 /* In a step of Slurm nothing has to be found out: this process ends with it. */
@@ -194,13 +193,13 @@ static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t 
 
 	if (g->node)
 		return false;
-	*seen = cop_node_audience_one(&g->audience);
+	*seen = cop_guard_audience_one(&g->audience);
 	if (!*seen)
-		return cop_node_audience_gone(&g->audience, now - *seen_ms) || is_job_over(g, now);
+		return cop_guard_audience_gone(&g->audience, now - *seen_ms) || is_job_over(g, now);
 	*seen_ms = now;
 	g->ask_ms = ASK_MS;
 	g->next_ask_ms = now + ASK_MS;
-	return cop_node_audience_tells_little(&g->audience, now - died_ms);
+	return cop_guard_audience_tells_little(&g->audience, now - died_ms);
 }
 
 static void keep_dead_mount(struct guard *g)
@@ -210,7 +209,7 @@ static void keep_dead_mount(struct guard *g)
 
 	g->ask_ms = ASK_MS;
 	g->next_ask_ms = died_ms + ASK_MS;
-	cop_node_audience_begin(&g->audience);
+	cop_guard_audience_begin(&g->audience);
 	while (cop_fs_is_dead(g->mountpoint)) {
 		hear_signals(g);
 		if (g->told) {
@@ -245,37 +244,36 @@ static void guard(struct guard *g, int word_fd)
 
 /* ---- the node's side ---- */
 
-/* This process goes on as the guard, and the node is its child. */
-static bool stands_above(const struct cop_conf *conf)
+/* As the guard, where the guard is the process that does not return. */
+static void begin(struct guard *g, int fds[2])
 {
-	return conf->foreground && (cop_node_in_step() || cop_node_ends_with_step());
+	close(fds[1]);
+	guard(g, fds[0]);
 }
 
-struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const char *mountpoint)
+struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
 {
-	struct cop_node_guard none = {.fd = -1}, started = {.above = stands_above(conf)};
-	struct guard g = {.mountpoint = mountpoint, .watched = getpid()};
+	struct cop_guard none = {.fd = -1}, started = {.above = conf->above};
+	struct guard g = {.mountpoint = conf->mountpoint,
+		.is_job_over = conf->is_job_over,
+		.watched = getpid()};
 	sigset_t set, before;
 	int fds[2];
 	pid_t pid;
 
-	if (!*mountpoint || pipe2(fds, O_CLOEXEC))
+	if (!*conf->mountpoint || pipe2(fds, O_CLOEXEC))
 		return none;
-	/* In the background this is a session of its own, and whoever gave the command waits above.
-	 */
-	cop_node_audience_init(&g.audience, getsid(conf->foreground ? 0 : getppid()));
+	cop_guard_audience_init(&g.audience, conf->session);
 	end_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, &before);
 	pid = fork();
 	if (pid > 0 && started.above) {
 		g.node = g.watched = pid;
-		close(fds[1]);
-		guard(&g, fds[0]);
+		begin(&g, fds);
 	}
 	if (pid == 0 && !started.above) {
 		setsid();
-		close(fds[1]);
-		guard(&g, fds[0]);
+		begin(&g, fds);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fds[0]);
@@ -290,6 +288,11 @@ struct cop_node_guard cop_node_guard_start(const struct cop_conf *conf, const ch
 	return started;
 }
 
+pid_t cop_guard_last(const struct cop_guard *g)
+{
+	return g->above ? g->pid : getpid();
+}
+
 /* Who waits for the end of this process means that of its guard, too. */
 static void wait_for(pid_t pid)
 {
@@ -299,7 +302,7 @@ static void wait_for(pid_t pid)
 		poll(NULL, 0, 1);
 }
 
-void cop_node_guard_end(const struct cop_node_guard *g, bool left_dead)
+void cop_guard_end(const struct cop_guard *g, bool left_dead)
 {
 	if (g->fd < 0)
 		return;

@@ -9,7 +9,7 @@
  * machine where the user has other business that tells little, so it holds for a day.
  *
  * Nodes and guards, of whatever job, do not count: they look at nothing. */
-#include "node/node_priv.h"
+#include "guard/guard_priv.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -40,7 +40,7 @@ static void find_job(struct audience *a)
 	}
 }
 
-void cop_node_audience_init(struct audience *a, pid_t session)
+void cop_guard_audience_init(struct audience *a, pid_t session)
 {
 	struct stat st;
 
@@ -95,7 +95,7 @@ static bool belongs(const struct audience *a, const char *pid)
 	return a->session ? getsid((pid_t)atoi(pid)) == a->session : is_of_user(pid);
 }
 
-pid_t cop_node_audience_one(const struct audience *a)
+pid_t cop_guard_audience_one(const struct audience *a)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *d;
@@ -110,18 +110,18 @@ pid_t cop_node_audience_one(const struct audience *a)
 	return found;
 }
 
-void cop_node_audience_begin(struct audience *a)
+void cop_guard_audience_begin(struct audience *a)
 {
-	if (!a->mark[0] && a->session && !cop_node_audience_one(a))
+	if (!a->mark[0] && a->session && !cop_guard_audience_one(a))
 		a->session = 0;
 }
 
-bool cop_node_audience_gone(const struct audience *a, uint64_t unseen_ms)
+bool cop_guard_audience_gone(const struct audience *a, uint64_t unseen_ms)
 {
 	return (!a->mark[0] && a->session) || unseen_ms >= QUIET_MS;
 }
 
-bool cop_node_audience_tells_little(const struct audience *a, uint64_t dead_ms)
+bool cop_guard_audience_tells_little(const struct audience *a, uint64_t dead_ms)
 {
 	return !a->mark[0] && !a->session && dead_ms >= DAY_MS;
 }
