@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
-#include "node/node.h"
+#include "fs/fs.h"
 
 #define ASK_MS 1000
 #define WAIT_MS 5000
@@ -45,7 +45,7 @@ static void take_dead_away(const struct cop_cmd_ending *e, const char *key, cons
 	cop_ctl_noted(path, tree);
 	if (!tree[0] || strcmp(tree, "-") == 0 || strcmp(tree, e->tree))
 		return;
-	if (cop_node_is_dead(key) && cop_node_unmount_dead(key) == 0)
+	if (cop_fs_is_dead(key) && cop_fs_unmount_dead(key) == 0)
 		fprintf(stderr,
 			"copper stop: %s: the node there was dead; its mount was taken away\n",
 			key);

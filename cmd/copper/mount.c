@@ -4,7 +4,7 @@
 #include "check/check.h"
 #include "cmd.h"
 #include "conf/conf.h"
-#include "node/node.h"
+#include "launch/launch.h"
 
 /* The result is what was asked for, so failed checks are not errors of this command. */
 static int check(const struct cop_conf *conf, const char *command)
@@ -18,28 +18,17 @@ static int check(const struct cop_conf *conf, const char *command)
 	return failed ? 1 : 0;
 }
 
-static int launch(const struct cop_opt_table *table, int argc, char **argv)
+static int mount_or_serve(const struct cop_opt_table *table, int argc, char **argv)
 {
 	struct cop_conf conf;
 	struct cop_err err = {0};
-	int code, rc = 0;
+	int code;
 
 	if (!cop_opt_start(table, argc, argv, &conf, &code))
 		return code;
 	if (conf.check)
 		return check(&conf, table->command);
-	switch (cop_node_how(&conf)) {
-	case COP_NODE_HERE:
-		rc = cop_node_launch(&conf, &err);
-		break;
-	case COP_NODE_BY_STEP:
-		rc = cop_node_launch_step(&conf, argv, &err);
-		break;
-	case COP_NODE_BY_TASK_0:
-		rc = cop_node_await_step(&conf, &err);
-		break;
-	}
-	if (!rc)
+	if (!cop_launch(&conf, argv, &err))
 		return 0;
 	fprintf(stderr, "%s: %s\n", table->command, err.text);
 	return 1;
@@ -47,10 +36,10 @@ static int launch(const struct cop_opt_table *table, int argc, char **argv)
 
 int cop_cmd_mount(int argc, char **argv)
 {
-	return launch(&cop_conf_mount_table, argc, argv);
+	return mount_or_serve(&cop_conf_mount_table, argc, argv);
 }
 
 int cop_cmd_serve(int argc, char **argv)
 {
-	return launch(&cop_conf_serve_table, argc, argv);
+	return mount_or_serve(&cop_conf_serve_table, argc, argv);
 }

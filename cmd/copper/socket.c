@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
-#include "node/node.h"
+#include "fs/fs.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)
 {
@@ -92,7 +92,7 @@ static int nobody(const char *dir, char *key, struct cop_err *err)
 {
 	struct search s = {0};
 
-	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_node_is_dead(key))
+	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_fs_is_dead(key))
 		return cop_err_set(err, EBUSY,
 			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
 			"container, or with another --runtime-dir",

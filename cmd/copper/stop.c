@@ -8,7 +8,7 @@
 #include "cmd.h"
 #include "ctl/ctl.h"
 #include "ending.h"
-#include "node/node.h"
+#include "fs/fs.h"
 #include "opt/opt.h"
 #include "socket.h"
 #include "stop_job.h"
@@ -85,8 +85,8 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 				  : cop_cmd_only_mount(a->runtime_dir, path);
 	bool cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
 
-	if (found == 0 && cop_node_is_dead(path)) {
-		int rc = cop_node_unmount_dead(path);
+	if (found == 0 && cop_fs_is_dead(path)) {
+		int rc = cop_fs_unmount_dead(path);
 
 		if (rc) {
 			fprintf(stderr,
@@ -117,8 +117,8 @@ static void take_dead_away(const char *mountpoint)
 {
 	char path[PATH_MAX];
 
-	if (mountpoint && cop_cmd_realpath(mountpoint, path) == 0 && cop_node_is_dead(path))
-		cop_node_unmount_dead(path);
+	if (mountpoint && cop_cmd_realpath(mountpoint, path) == 0 && cop_fs_is_dead(path))
+		cop_fs_unmount_dead(path);
 }
 
 int cop_cmd_stop(int argc, char **argv)

@@ -11,6 +11,7 @@
 
 #include "cmd.h"
 #include "ending.h"
+#include "fs/fs.h"
 #include "socket.h"
 
 /* A node that was killed with its guard leaves its mount. */
@@ -19,9 +20,9 @@ static int clear_mount(const char *mountpoint)
 	char path[PATH_MAX];
 	int rc;
 
-	if (!mountpoint || cop_cmd_realpath(mountpoint, path) || !cop_node_is_dead(path))
+	if (!mountpoint || cop_cmd_realpath(mountpoint, path) || !cop_fs_is_dead(path))
 		return 0;
-	rc = cop_node_unmount_dead(path);
+	rc = cop_fs_unmount_dead(path);
 	if (rc)
 		fprintf(stderr,
 			"copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n",

@@ -29,6 +29,14 @@ int cop_ctl_dir(const char *override, char *out, size_t size, struct cop_err *er
  * dir/HASH.sock. The key's text stands in dir/HASH.key. -ENAMETOOLONG if it does not fit size or
  * COP_CTL_PATH_SIZE; -EINVAL for an empty or too long key. */
 int cop_ctl_path(const char *dir, const char *key, char *out, size_t size);
+/* The same of a node: its mount point's real path, or else ("") host and port of one that serves
+ * without a mount; runtime_dir as the override of cop_ctl_dir. -errno with a sentence. */
+struct cop_ctl_place {
+	const char *runtime_dir, *mountpoint, *host;
+	uint16_t port;
+};
+int cop_ctl_place(const struct cop_ctl_place *p, char path[COP_CTL_PATH_SIZE],
+	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
 /* Calls found for each key that has a socket in dir (at most 1,024), whether or not anyone still
  * answers there. Returns how many, or -errno. */
 int cop_ctl_list(

@@ -88,6 +88,25 @@ int cop_ctl_path(const char *dir, const char *key, char *out, size_t size)
 	return n < 0 || (size_t)n >= COP_MIN(size, (size_t)COP_CTL_PATH_SIZE) ? -ENAMETOOLONG : 0;
 }
 
+int cop_ctl_place(const struct cop_ctl_place *p, char path[COP_CTL_PATH_SIZE],
+	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err)
+{
+	char dir[COP_CTL_PATH_SIZE];
+	int rc = cop_ctl_dir(p->runtime_dir, dir, sizeof(dir), err);
+
+	if (rc)
+		return rc;
+	if (*p->mountpoint)
+		snprintf(key, COP_CTL_KEY_MAX + 1, "%s", p->mountpoint);
+	else
+		snprintf(key, COP_CTL_KEY_MAX + 1, "serve:%s:%u", p->host, p->port);
+	rc = cop_ctl_path(dir, key, path, COP_CTL_PATH_SIZE);
+	return rc ? cop_err_set(err, -rc,
+			    "%s: the path of the control socket is too long; choose a shorter --runtime-dir",
+			    dir)
+		  : 0;
+}
+
 static void path_beside(const char *path, const char *ending, char out[COP_CTL_PATH_SIZE])
 {
 	int stem = (int)strlen(path) - (int)strlen(".sock");

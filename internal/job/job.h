@@ -66,6 +66,8 @@ int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uin
 	struct cop_err *err);
 /* A host's name; "localhost" in a tree of one node without a list. */
 const char *cop_job_host_name(const struct cop_job_hosts *h, uint32_t rank);
+/* Its port; in such a tree the one that was wanted, or the usual one (0). */
+uint16_t cop_job_host_port(const struct cop_job_hosts *h, uint32_t rank, uint16_t want);
 
 /* Where a secret may come from: file, else $COPPER_SECRET, else JOBDIR/secret; NULL where there is
  * none. */

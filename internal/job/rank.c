@@ -211,3 +211,10 @@ const char *cop_job_host_name(const struct cop_job_hosts *h, uint32_t rank)
 {
 	return rank < h->count ? h->host[rank].name : "localhost";
 }
+
+uint16_t cop_job_host_port(const struct cop_job_hosts *h, uint32_t rank, uint16_t want)
+{
+	if (rank < h->count)
+		return h->host[rank].port;
+	return want ? want : COP_JOB_PORT;
+}

@@ -254,6 +254,7 @@ static void hosts_and_rank_are_found_together(void **state)
 	assert_int_equal(find_both("a,b:81", 82, 0), 0);
 	assert_int_equal(hosts.host[0].port, 82);
 	assert_string_equal(cop_job_host_name(&hosts, 1), "b");
+	assert_int_equal(cop_job_host_port(&hosts, 1, 82), 81);
 	assert_int_equal(find_both("a,b", 0, 2), -EINVAL);
 }
 
@@ -264,6 +265,8 @@ static void alone_is_rank_0_of_a_tree_of_one_node(void **state)
 	assert_int_equal(hosts.count, 0);
 	assert_int_equal(rank, 0);
 	assert_string_equal(cop_job_host_name(&hosts, 0), "localhost");
+	assert_int_equal(cop_job_host_port(&hosts, 0, 82), 82);
+	assert_int_equal(cop_job_host_port(&hosts, 0, 0), COP_JOB_PORT);
 	assert_int_equal(find_both(NULL, 0, 1), -EINVAL);
 	assert_string_equal(
 		err.text, "--rank 1 needs --hosts: without it this is a tree of one node");

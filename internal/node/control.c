@@ -225,19 +225,6 @@ static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 
 /* ---- the socket ---- */
 
-/* What the socket's name is made from. */
-static void socket_key(const struct cop_node *n, char *key, size_t size)
-{
-	if (n->conf->serve_only)
-		snprintf(key, size, "serve:%s:%u",
-			n->hosts.count ? n->hosts.host[n->rank].name : "localhost",
-			n->hosts.count  ? n->hosts.host[n->rank].port
-			: n->conf->port ? n->conf->port
-					: COP_JOB_PORT);
-	else
-		snprintf(key, size, "%s", n->mountpoint);
-}
-
 static int start_when_free(
 	struct cop_node *n, const char *path, const char *key, struct cop_err *err)
 {
@@ -257,17 +244,10 @@ static int start_when_free(
 int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err)
 {
-	char dir[COP_CTL_PATH_SIZE];
-	int rc = cop_ctl_dir(n->conf->runtime_dir, dir, sizeof(dir), err);
+	struct cop_ctl_place p = {n->conf->runtime_dir, n->mountpoint, cop_node_host(n, n->rank),
+		cop_job_host_port(&n->hosts, n->rank, n->conf->port)};
 
-	if (rc)
-		return rc;
-	socket_key(n, key, COP_CTL_KEY_MAX + 1);
-	rc = cop_ctl_path(dir, key, path, COP_CTL_PATH_SIZE);
-	return rc ? cop_err_set(err, -rc,
-			    "%s: the path of the control socket is too long; choose a shorter --runtime-dir",
-			    dir)
-		  : 0;
+	return cop_ctl_place(&p, path, key, err);
 }
 
 int cop_node_control_start(struct cop_node *n, struct cop_err *err)

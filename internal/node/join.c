@@ -49,8 +49,7 @@ static bool complete_root(struct cop_node *n)
 	pthread_mutex_unlock(&n->lock);
 	if (complete) {
 		cop_node_write_books(n);
-		if (n->began_ns)
-			cop_job_failure_clear(n->job_dir, -1);
+		cop_outcome_end(&n->others);
 		cop_node_settle(n, true, "");
 	}
 	return complete;
@@ -147,7 +146,7 @@ static void say_not_yet(struct cop_node *n, uint64_t *next_ms)
 static void listen_for_failures(struct cop_node *n)
 {
 	bool root = cop_topo_root(&n->topo, 0) == n->rank, ask;
-	char why[COP_NODE_WHY_SIZE];
+	char why[COP_OUTCOME_WHY_SIZE];
 
 	pthread_mutex_lock(&n->lock);
 	ask = (root || n->trouble[0]) && !n->stop_asked;
@@ -155,7 +154,7 @@ static void listen_for_failures(struct cop_node *n)
 	/* Those further up are asked first: this node may have been started again, in a tree that
 	 * lives. */
 	if (!ask)
-		n->failure_looked_ms = cop_now_ms();
+		cop_outcome_pass(&n->others);
 	else if (cop_node_failure_heard(n, why))
 		cop_node_settle(n, false, why);
 }
@@ -222,5 +221,5 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err)
 		return 0;
 	if (atomic_load(&n->stopping))
 		return interrupted(n, "stopped before the tree was ready", err);
-	return cop_err_set(err, ETIMEDOUT, COP_NODE_NOT_READY "%s", n->abort_text);
+	return cop_err_set(err, ETIMEDOUT, COP_OUTCOME_NOT_READY "%s", n->abort_text);
 }

@@ -7,30 +7,31 @@
 #include "base/base.h"
 #include "conf/conf.h"
 
-/* Runs a node as the configuration says. In the background (unless conf->foreground) this returns
- * in the process that was started by the user, when the tree is ready (0) or with -errno and a
- * sentence; the node itself lives on and never returns from here. In the foreground it returns when
- * the node has stopped. */
-int cop_node_launch(const struct cop_conf *conf, struct cop_err *err);
+struct cop_node;
 
-/* How nodes are to be started where this command runs. */
-enum cop_node_how {
-	COP_NODE_HERE,      /* cop_node_launch: this machine's */
-	COP_NODE_BY_STEP,   /* cop_node_launch_step: all of them, from the script, a shell or the
-			       first task of a Slurm job */
-	COP_NODE_BY_TASK_0, /* cop_node_await_step: the first task of this Slurm step starts all of
-			       them */
+/* One node from start to stop, on this thread. */
+struct cop_node_run {
+	const struct cop_conf *conf;
+	const char *mountpoint; /* its real path; "" for a node that only serves */
+	pid_t last_pid;         /* the process with whose end all of this node is gone */
+	/* Once nobody listens there any more, nobody waits for the start, and it is given up; -1:
+	 * nobody is meant to. */
+	int report_fd;
+	const char *note; /* what rank 0 of several nodes is to say when it is ready; may be NULL */
+	/* Called once: the node is ready, or (failure) it will not be, with a sentence. */
+	void (*started)(void *arg, struct cop_node *n, const struct cop_err *failure);
+	/* Called once where it was ready: it is about to end. */
+	void (*ending)(void *arg);
+	void *arg;
 };
-enum cop_node_how cop_node_how(const struct cop_conf *conf);
+/* Returns when the node has stopped: 0, or -errno with the sentence if it did not start. left_dead:
+ * its mount is still there, and nobody serves it. */
+int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err *err);
 
-/* Starts every node of the Slurm job in a step of its own, by srun, with the options in argv
- * (argv[0] is the subcommand), and returns when the tree is ready (0) or with -errno and a
- * sentence. The step lasts until the nodes are stopped or the job ends. */
-int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_err *err);
-
-/* Waits for the node of this host, which task 0 starts: 0 when the tree is ready, or -errno and a
- * sentence. */
-int cop_node_await_step(const struct cop_conf *conf, struct cop_err *err);
+/* Any thread, between started and the return of ending. */
+uint32_t cop_node_rank(const struct cop_node *n);
+/* The same: every node of the tree is to stop, this one too. */
+void cop_node_end_tree(struct cop_node *n);
 
 /* ---- stopping a tree from outside, by its job directory ---- */
 
@@ -56,10 +57,5 @@ struct cop_node_stopped_job {
  * is missing; -EINVAL: no such directory, or no tree in it; each with a sentence. */
 int cop_node_stop_job(const struct cop_node_stop_job *what, struct cop_node_stopped_job *out,
 	struct cop_err *err);
-
-/* Whether a killed node left its mount there. */
-bool cop_node_is_dead(const char *mountpoint);
-/* Takes away the mount that a killed node left behind. 0 or -errno. */
-int cop_node_unmount_dead(const char *mountpoint);
 
 #endif

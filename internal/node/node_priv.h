@@ -18,6 +18,7 @@
 #include "log/log.h"
 #include "node/node.h"
 #include "origin/origin.h"
+#include "outcome/outcome.h"
 #include "prefetch/prefetch.h"
 #include "prof/prof.h"
 #include "rpc/rpc.h"
@@ -44,9 +45,6 @@ enum {
 #define STOP_GRACE_MS 2000
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 #define COP_NODE_FREE_MS 3000
-/* The nodes of a Slurm step give up after --ready-timeout and a little; srun may need a while to
- * start them. */
-#define COP_NODE_STEP_MS 30000
 #define MISSING_NAMED 16
 /* How gather.c says it and guest.c reads it. */
 #define NODE_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
@@ -143,9 +141,8 @@ struct cop_node {
 	bool books_old;     /* root: a node was started again, elsewhere */
 	bool ready, aborted, logging;
 	_Atomic bool
-		no_news;  /* why it does not start is nothing that the others should hear from it */
-	int64_t began_ns; /* by the clock of the job directory; 0: it has none */
-	uint64_t failure_looked_ms; /* when others' failures were last looked for */
+		no_news; /* why it does not start is nothing that the others should hear from it */
+	struct cop_outcome_watch others; /* who could not start */
 	char abort_text[1024];
 	struct cop_list go_waiters;  /* requests to answer when it is settled */
 	struct cop_list ready_queue; /* ranks still to be told to the parent */
@@ -227,31 +224,6 @@ bool cop_node_is_gone(
  */
 void cop_node_leave(struct cop_node *n);
 
-/* ---- step.c: nodes in a Slurm step of their own ---- */
-bool cop_node_in_step(void);
-/* The number of the start of which this node is: one step may start its nodes several times. 0: not
- * in a step, or it has none. */
-uint64_t cop_node_step_start(void);
-/* Says to the command that started the step how it went, as one line; closes fd. */
-void cop_node_step_report(int fd, int rc, const struct cop_err *err);
-/* Says the same to a task of another step that waits on this host (step_wait.c); failure NULL: it
- * is ready. */
-void cop_node_step_tell(const struct cop_conf *conf, const char *failure);
-/* In a step that takes its processes along when it ends, and that is not the nodes' own. */
-bool cop_node_ends_with_step(void);
-/* The step that this process is a task of, as "JOB.STEP"; false outside of one. A job that was
- * requeued has its steps anew, by the same numbers: "JOB.STEP.RESTARTS" there. */
-#define COP_NODE_STEP_NAME 72
-bool cop_node_step_name(char name[COP_NODE_STEP_NAME]);
-
-/* ---- jobwatch.c: whether the Slurm job goes on ---- */
-struct cop_node_jobwatch;
-/* NULL where nothing has to be watched. Stop joins its thread; NULL is fine. */
-struct cop_node_jobwatch *cop_node_jobwatch_start(struct cop_node *n);
-void cop_node_jobwatch_stop(struct cop_node_jobwatch *w);
-/* Asks squeue, until it answers or wake_fd becomes readable. */
-bool cop_node_job_is_over(const char *job, int wake_fd);
-
 /* ---- join.c ---- */
 int cop_node_join_init(struct cop_node *n);
 void cop_node_join_fini(struct cop_node *n);
@@ -308,14 +280,8 @@ int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);
 int cop_node_open_asking(struct cop_node *n, const char *address, struct cop_err *err);
 
 /* ---- failure.c: nodes that could not start, as the job directory tells ---- */
-#define COP_NODE_WHY_SIZE 1024
-#define COP_NODE_NOT_READY "the tree is not ready: "
-/* This node has begun: its log is there. Its own word of an earlier start is taken back. */
-void cop_node_failure_begin(struct cop_node *n, const char *log_path);
-/* This node does not start. */
-void cop_node_failure_tell(struct cop_node *n, const struct cop_err *err);
 /* Main thread; looks every second. Whether another failed for which this one waits. */
-bool cop_node_failure_heard(struct cop_node *n, char why[COP_NODE_WHY_SIZE]);
+bool cop_node_failure_heard(struct cop_node *n, char why[COP_OUTCOME_WHY_SIZE]);
 
 /* ---- books.c: address books ---- */
 int cop_node_load_book(struct cop_node *n, struct cop_err *err);

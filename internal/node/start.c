@@ -43,7 +43,7 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 static bool no_secret_comes(void *ctx, struct cop_err *err)
 {
 	const char *what = cop_node_interrupted(ctx);
-	char why[COP_NODE_WHY_SIZE];
+	char why[COP_OUTCOME_WHY_SIZE];
 
 	if (what)
 		return cop_err_set(err, EINTR, "%s", what) != 0;
@@ -108,7 +108,7 @@ static int open_log_file(struct cop_node *n, struct cop_err *err)
 	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
 	n->logging = rc == 0;
 	if (n->logging)
-		cop_node_failure_begin(n, path);
+		cop_outcome_begin(&n->others, n->job_dir, n->rank, path);
 	return rc;
 }
 

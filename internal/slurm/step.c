@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Under Slurm the nodes live in a job step of their own.
+/* Nodes in a job step of their own.
  *
  * Slurm ends every process of a step when the step's command returns, so a node that goes to the
  * background inside of `srun copper mount` would die with it wherever processes are tracked by
@@ -14,8 +14,9 @@
  *
  * `srun copper mount` itself runs on each node in a step that is about to end. Where that ends its
  * processes, too, task 0 starts the step of the nodes, which goes on without its srun, and the
- * other tasks wait for the node of their host (step_wait.c). */
-#include "node/node_priv.h"
+ * other tasks wait for the node of their host (await.c). */
+#include "job/job.h"
+#include "slurm/slurm_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,9 +33,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IN_STEP "COPPER_STEP" /* set for the nodes of the step: the number of this start */
-#define WORD "copper-step "   /* begins the line of a node */
-#define LINE_MAX_BYTES 2048
 #define END_MS 10000
 /* The tree is ready when one says so; the others will have heard of it by then. */
 #define ALL_MS 5000
@@ -44,112 +42,12 @@ struct step {
 	pid_t srun;
 	int out_fd, err_fd, signal_fd;
 	off_t err_from; /* what srun says in this run begins here */
-	char line[LINE_MAX_BYTES];
+	char line[COP_SLURM_LINE_SIZE];
 	size_t len;
-	uint32_t nodes, ready;        /* how many, and how many said so */
-	char failure[LINE_MAX_BYTES]; /* the first node's that failed */
-	uint64_t start;               /* no two of one step have the same */
+	uint32_t nodes;
+	struct cop_slurm_heard heard;
+	uint64_t start; /* no two of one step have the same */
 };
-
-/* ---- whether ---- */
-
-static bool number_of(const char *name, uint64_t *value)
-{
-	const char *text = getenv(name);
-
-	return text && *text && cop_parse_u64(text, value) == 0;
-}
-
-/* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
-static bool in_a_step(void)
-{
-	uint64_t id;
-
-	return number_of("SLURM_STEP_ID", &id) && id < UINT32_MAX - 16;
-}
-
-/* slurmstepd makes a group for each step, and empties it when the command has returned. */
-static bool tracked_by_cgroup(void)
-{
-	char *text = NULL;
-	size_t len;
-	bool yes;
-
-	if (cop_read_file("/proc/self/cgroup", 65536, &text, &len))
-		return false;
-	yes = strstr(text, "/step_") != NULL;
-	free(text);
-	return yes;
-}
-
-enum cop_node_how cop_node_how(const struct cop_conf *conf)
-{
-	const char *list = getenv("SLURM_JOB_NODELIST");
-	uint64_t tasks, nodes, task;
-
-	if (conf->foreground || conf->hosts || conf->rank >= 0 || !list || !*list ||
-		getenv(IN_STEP))
-		return COP_NODE_HERE;
-	if (!in_a_step())
-		return COP_NODE_BY_STEP;
-	/* One task in a job of several nodes is a shell, not a launcher's task. */
-	if (number_of("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1 &&
-		number_of("SLURM_JOB_NUM_NODES", &nodes) && nodes > 1)
-		return COP_NODE_BY_STEP;
-	if (!tracked_by_cgroup())
-		return COP_NODE_HERE;
-	return number_of("SLURM_PROCID", &task) && task > 0 ? COP_NODE_BY_TASK_0 : COP_NODE_BY_STEP;
-}
-
-bool cop_node_ends_with_step(void)
-{
-	return !getenv(IN_STEP) && in_a_step() && tracked_by_cgroup();
-}
-
-bool cop_node_step_name(char name[COP_NODE_STEP_NAME])
-{
-	uint64_t job, step, restarts;
-	int len;
-
-	if (!in_a_step() || !number_of("SLURM_JOB_ID", &job) || !number_of("SLURM_STEP_ID", &step))
-		return false;
-	len = snprintf(name, COP_NODE_STEP_NAME, "%" PRIu64 ".%" PRIu64, job, step);
-	if (number_of("SLURM_RESTART_COUNT", &restarts) && restarts)
-		snprintf(name + len, (size_t)(COP_NODE_STEP_NAME - len), ".%" PRIu64, restarts);
-	return true;
-}
-
-/* ---- the nodes' side ---- */
-
-bool cop_node_in_step(void)
-{
-	return getenv(IN_STEP) != NULL;
-}
-
-uint64_t cop_node_step_start(void)
-{
-	uint64_t start;
-
-	return number_of(IN_STEP, &start) ? start : 0;
-}
-
-void cop_node_step_report(int fd, int rc, const struct cop_err *err)
-{
-	const char *host = getenv("SLURMD_NODENAME");
-	struct cop_buf line = {0};
-
-	if (fd < 0)
-		return;
-	if (rc)
-		cop_buf_printf(&line, WORD "failed %s%s%.1500s\n", host ? host : "",
-			host ? ": " : "", err->text);
-	else
-		cop_buf_str(&line, WORD "ready\n");
-	if (line.data)
-		cop_write_full(fd, line.data, line.len);
-	cop_buf_free(&line);
-	close(fd);
-}
 
 /* ---- starting srun ---- */
 
@@ -176,7 +74,7 @@ static void clean_environment(uint64_t start)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
 		unsetenv(names[i]);
 	snprintf(number, sizeof(number), "%" PRIu64, start);
-	setenv(IN_STEP, number, 1);
+	setenv(COP_SLURM_IN_STEP, number, 1);
 }
 
 /* One node's end must not end the others: their children go on without it. */
@@ -277,19 +175,10 @@ static int start_srun(struct step *s, const struct cop_conf *conf, char **argv, 
 
 static void take_line(struct step *s)
 {
-	const char *p = s->line;
-
 	s->line[s->len] = '\0';
 	s->len = 0;
-	if (strncmp(p, WORD, strlen(WORD))) {
-		puts(p); /* a node with --log-type stdout */
-		return;
-	}
-	p += strlen(WORD);
-	if (strcmp(p, "ready") == 0)
-		s->ready++;
-	else if (strncmp(p, "failed ", 7) == 0 && !s->failure[0])
-		snprintf(s->failure, sizeof(s->failure), "%s", p + 7);
+	if (!cop_slurm_hear(&s->heard, s->line))
+		puts(s->line); /* a node with --log-type stdout */
 }
 
 /* False at the end of the output. */
@@ -315,7 +204,7 @@ static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
 	struct pollfd fds[2] = {
 		{.fd = s->out_fd, .events = POLLIN}, {.fd = s->signal_fd, .events = POLLIN}};
 
-	while (s->ready < s->nodes && !s->failure[0]) {
+	while (s->heard.ready < s->nodes && !s->heard.failure[0]) {
 		uint64_t now = cop_now_ms();
 
 		if (now >= deadline)
@@ -326,16 +215,16 @@ static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
 			return cop_err_set(err, EINTR, "interrupted before the tree was ready");
 		if (fds[0].revents && !take_output(s))
 			break;
-		if (s->ready)
+		if (s->heard.ready)
 			deadline = COP_MIN(deadline, now + ALL_MS);
 	}
-	if (s->ready)
+	if (s->heard.ready)
 		return 0;
 	if (cop_now_ms() >= deadline)
 		return cop_err_set(
 			err, ETIMEDOUT, "srun did not start the nodes in %u s", timeout_ms / 1000);
-	if (s->failure[0])
-		return cop_err_set(err, EIO, "%s", s->failure);
+	if (s->heard.failure[0])
+		return cop_err_set(err, EIO, "%s", s->heard.failure);
 	return cop_err_set(err, EIO, "srun ended before the nodes were ready");
 }
 
@@ -423,9 +312,9 @@ static uint64_t number_of_start(void)
  * nothing yet. */
 static void tell_tasks(const struct cop_conf *conf, uint64_t start, const struct cop_err *err)
 {
-	char step[COP_NODE_STEP_NAME];
+	char step[COP_SLURM_STEP_NAME];
 
-	if (!conf->job_dir || !cop_node_step_name(step))
+	if (!conf->job_dir || !cop_slurm_step_name(step))
 		return;
 	if (err)
 		cop_job_step_failure_write(conf->job_dir, step, start, err->text);
@@ -456,7 +345,7 @@ static void step_fini(struct step *s)
 		close(s->signal_fd);
 }
 
-int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_err *err)
+int cop_slurm_launch(const struct cop_conf *conf, char **argv, struct cop_err *err)
 {
 	struct step s = {.out_fd = -1, .err_fd = -1, .signal_fd = -1, .start = number_of_start()};
 	struct cop_job_hosts hosts = {0};
@@ -474,13 +363,13 @@ int cop_node_launch_step(const struct cop_conf *conf, char **argv, struct cop_er
 	if (rc) {
 		tell_tasks(conf, s.start, err);
 	} else {
-		rc = listen_to(&s, conf->ready_timeout_ms + COP_NODE_STEP_MS, err);
+		rc = listen_to(&s, conf->ready_timeout_ms + COP_SLURM_STEP_MS, err);
 		if (rc) {
 			tell_tasks(conf, s.start, err);
 			end_srun(&s);
-			if (!s.failure[0])
+			if (!s.heard.failure[0])
 				say_what_srun_said(&s);
-		} else if (in_a_step()) {
+		} else if (cop_slurm_in_a_step()) {
 			abandon_srun(s.srun);
 		}
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where Slurm does not track processes by control groups, a node that srun started lives on when
- * its step has ended, and nobody would end it with the job. So rank 0 asks squeue now and then
- * whether the job still runs, and stops the tree if not. Nodes in a step of their own (step.c) need
- * none of this. */
-#include "node/node_priv.h"
+ * its step has ended, and nobody would end it with the job. So one of them asks squeue now and then
+ * whether the job still runs. Nodes in a step of their own (step.c) need none of this. */
+#include "log/log.h"
+#include "slurm/slurm_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,34 +21,15 @@
 
 extern char **environ;
 
-struct cop_node_jobwatch {
-	struct cop_node *node;
+struct cop_slurm_watch {
+	void (*over)(void *arg);
+	void *arg;
 	pthread_t thread;
 	int wake_fd;
 	char job[24];
 };
 
-static void job_stopped(void *arg, struct gathered *g)
-{
-	struct cop_node *n = arg;
-
-	(void)g;
-	atomic_fetch_sub(&n->initiators, 1);
-	cop_node_wake(n);
-}
-
-static void stop_the_tree(struct cop_node *n)
-{
-	cop_log_info("ending reason=\"the job is over\"");
-	atomic_fetch_add(&n->initiators, 1);
-	if (cop_node_gather(n, &(struct task){OP_STOP, ""}, n->rank, job_stopped, n) == 0)
-		return;
-	atomic_fetch_sub(&n->initiators, 1);
-	atomic_store(&n->stopping, true);
-	cop_node_wake(n);
-}
-
-static int spawn_squeue(struct cop_node_jobwatch *w, pid_t *pid, int *out_fd)
+static int spawn_squeue(struct cop_slurm_watch *w, pid_t *pid, int *out_fd)
 {
 	char *argv[] = {"squeue", "--noheader", "--format=%T", "--jobs", w->job, NULL};
 	posix_spawn_file_actions_t files;
@@ -69,7 +50,7 @@ static int spawn_squeue(struct cop_node_jobwatch *w, pid_t *pid, int *out_fd)
 }
 
 /* Everything it says, until its end (true) or that of this node. */
-static bool hear(const struct cop_node_jobwatch *w, int fd, struct cop_buf *said)
+static bool hear(const struct cop_slurm_watch *w, int fd, struct cop_buf *said)
 {
 	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
 	char data[512];
@@ -89,7 +70,7 @@ static bool hear(const struct cop_node_jobwatch *w, int fd, struct cop_buf *said
 
 /* A job that is over is listed as such for a moment, then not at all. A controller that does not
  * answer is no answer. */
-static bool says_over(const char *said, int status)
+bool cop_slurm_says_over(const char *said, int status)
 {
 	static const char *const states[] = {"COMPLET", "CANCEL", "FAILED", "TIMEOUT", "NODE_FAIL",
 		"OUT_OF_MEM", "BOOT_FAIL", "DEADLINE", "PREEMPTED"};
@@ -105,7 +86,7 @@ static bool says_over(const char *said, int status)
 }
 
 /* 1: it is over; 0: it is not; -errno: it cannot be asked for. */
-static int ask(struct cop_node_jobwatch *w)
+static int ask(struct cop_slurm_watch *w)
 {
 	struct cop_buf said = {0};
 	int fd = -1, status = 0, rc;
@@ -120,20 +101,20 @@ static int ask(struct cop_node_jobwatch *w)
 	if (!all)
 		kill(pid, SIGKILL);
 	if (waitpid(pid, &status, 0) == pid && all)
-		rc = says_over(said.data ? said.data : "", status);
+		rc = cop_slurm_says_over(said.data ? said.data : "", status);
 	cop_buf_free(&said);
 	return rc;
 }
 
 static bool is_number(const char *job)
 {
-	return *job && strlen(job) < sizeof(((struct cop_node_jobwatch *)0)->job) &&
+	return *job && strlen(job) < sizeof(((struct cop_slurm_watch *)0)->job) &&
 	       strspn(job, "0123456789") == strlen(job);
 }
 
-bool cop_node_job_is_over(const char *job, int wake_fd)
+bool cop_slurm_job_is_over(const char *job, int wake_fd)
 {
-	struct cop_node_jobwatch w = {.wake_fd = wake_fd};
+	struct cop_slurm_watch w = {.wake_fd = wake_fd};
 
 	if (!is_number(job))
 		return false;
@@ -143,29 +124,29 @@ bool cop_node_job_is_over(const char *job, int wake_fd)
 
 static void *watch(void *arg)
 {
-	struct cop_node_jobwatch *w = arg;
+	struct cop_slurm_watch *w = arg;
 	struct pollfd fd = {.fd = w->wake_fd, .events = POLLIN};
 	int rc = 0;
 
 	while (!rc && poll(&fd, 1, EVERY_MS) <= 0)
 		rc = ask(w);
 	if (rc > 0)
-		stop_the_tree(w->node);
+		w->over(w->arg);
 	return NULL;
 }
 
-struct cop_node_jobwatch *cop_node_jobwatch_start(struct cop_node *n)
+struct cop_slurm_watch *cop_slurm_watch_start(void (*over)(void *arg), void *arg)
 {
 	const char *job = getenv("SLURM_JOB_ID");
-	struct cop_node_jobwatch *w;
+	struct cop_slurm_watch *w;
 
-	/* In the foreground it is its launcher's to end. */
-	if (n->conf->foreground || n->rank || !getenv("SLURM_STEP_ID") || !job || !is_number(job))
+	if (!getenv("SLURM_STEP_ID") || !job || !is_number(job))
 		return NULL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;
-	w->node = n;
+	w->over = over;
+	w->arg = arg;
 	strcpy(w->job, job);
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->wake_fd >= 0 && cop_thread_start(&w->thread, "cop-jobwatch", watch, w) == 0)
@@ -176,7 +157,7 @@ struct cop_node_jobwatch *cop_node_jobwatch_start(struct cop_node *n)
 	return NULL;
 }
 
-void cop_node_jobwatch_stop(struct cop_node_jobwatch *w)
+void cop_slurm_watch_stop(struct cop_slurm_watch *w)
 {
 	uint64_t one = 1;
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tasks of a Slurm step that do not start the nodes: each waits for the node of its host, which
  * task 0 brings up in a step of the nodes' own (step.c). The node sends one datagram to HASH.wait,
- * beside its control socket, when it knows how its start went: "ready" or a sentence. It may have
- * done so before the task listened, or have been killed before it could say anything; so its
- * control socket is asked as well, and task 0 leaves word of a failure in the job directory.
+ * beside its control socket, when it knows how its start went (word.c). It may have done so before
+ * the task listened, or have been killed before it could say anything; so its control socket is
+ * asked as well, and task 0 leaves word of a failure in the job directory.
  *
  * Tasks may start again after a failure, in the same step, and each as early or late as it likes: a
  * task that is early finds the word of the start that it saw fail. So each start has a number,
  * which goes with its word, and a task leaves the last that it heard of for its next start, in
  * HASH.heard. */
-#include "node/node_priv.h"
+#include "ctl/ctl.h"
+#include "job/job.h"
+#include "slurm/slurm_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +27,6 @@
 #define ASK_MS 1000
 #define LOOK_MS 5000 /* the job directory is on shared storage */
 #define ANSWER_MS 2000
-#define READY "ready"
 
 struct place {
 	char control[COP_CTL_PATH_SIZE], heard[COP_CTL_PATH_SIZE + 8];
@@ -36,60 +37,19 @@ struct place {
 struct vigil {
 	const struct cop_conf *conf;
 	struct place p;
-	char step[COP_NODE_STEP_NAME]; /* empty where Slurm does not tell */
+	char step[COP_SLURM_STEP_NAME]; /* empty where Slurm does not tell */
 	uint64_t heard; /* the start of which it has heard, that it failed; 0: of none */
 	int fd;
 };
 
-static int find_place(const struct cop_conf *conf, struct place *p, struct cop_err *err)
+static void find_place(const char *control, struct place *p)
 {
-	struct cop_node *n = calloc(1, sizeof(*n));
-	char key[COP_CTL_KEY_MAX + 1];
-	int rc;
+	int stem = (int)(strlen(control) - strlen(".sock"));
 
-	if (!n)
-		return cop_err_set(err, ENOMEM, "out of memory");
-	n->conf = conf;
-	rc = cop_node_find_hosts(n, err);
-	if (!rc && !conf->serve_only && !realpath(conf->mountpoint, n->mountpoint))
-		rc = cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
-	if (!rc)
-		rc = cop_node_socket(n, p->control, key, err);
-	cop_job_hosts_free(&n->hosts);
-	free(n);
-	/* .wait is as long as .sock */
-	p->wait = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (!rc) {
-		int stem = (int)(strlen(p->control) - strlen(".sock"));
-
-		snprintf(p->wait.sun_path, sizeof(p->wait.sun_path), "%.*s.wait", stem, p->control);
-		snprintf(p->heard, sizeof(p->heard), "%.*s.heard", stem, p->control);
-	}
-	return rc;
+	snprintf(p->control, sizeof(p->control), "%s", control);
+	snprintf(p->heard, sizeof(p->heard), "%.*s.heard", stem, control);
+	cop_slurm_wait_address(control, &p->wait);
 }
-
-/* ---- the node's side ---- */
-
-void cop_node_step_tell(const struct cop_conf *conf, const char *failure)
-{
-	char text[sizeof(((struct cop_err *)NULL)->text) + 24] = READY;
-	struct place p;
-	int fd;
-
-	if (find_place(conf, &p, NULL))
-		return;
-	if (failure)
-		snprintf(text, sizeof(text), "%" PRIu64 " %s", cop_node_step_start(), failure);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* Nobody may wait. */
-	if (fd >= 0 &&
-		sendto(fd, text, strlen(text), 0, (struct sockaddr *)&p.wait, sizeof(p.wait)) < 0)
-		cop_log_debug("nobody waits for the node socket=%s", p.wait.sun_path);
-	if (fd >= 0)
-		close(fd);
-}
-
-/* ---- the task's side ---- */
 
 static bool is_ready(const char *control)
 {
@@ -108,7 +68,7 @@ static uint64_t read_heard(const struct vigil *v)
 	char *text = NULL;
 	uint64_t start = 0;
 
-	if (!step || cop_read_file(v->p.heard, COP_NODE_STEP_NAME + 24, &text, &len))
+	if (!step || cop_read_file(v->p.heard, COP_SLURM_STEP_NAME + 24, &text, &len))
 		return 0;
 	if (strncmp(text, v->step, step) == 0 && text[step] == ' ')
 		start = strtoull(text + step + 1, NULL, 10);
@@ -118,7 +78,7 @@ static uint64_t read_heard(const struct vigil *v)
 
 static void write_heard(const struct vigil *v, uint64_t start)
 {
-	char text[COP_NODE_STEP_NAME + 24];
+	char text[COP_SLURM_STEP_NAME + 24];
 
 	snprintf(text, sizeof(text), "%s %" PRIu64, v->step, start);
 	if (v->step[0] && start)
@@ -134,24 +94,24 @@ static bool is_news(const struct vigil *v, uint64_t start)
 	return true;
 }
 
-/* What the node of this host says: "ready" or "START sentence". True if it settles the matter, in
- * *rc. */
+/* What the node of this host says. True if it settles the matter, in *rc. */
 static bool hear_node(const struct vigil *v, int *rc, struct cop_err *err)
 {
-	char text[sizeof(err->text) + 24], *sentence;
+	char text[sizeof(err->text) + 24];
 	ssize_t n = recv(v->fd, text, sizeof(text) - 1, 0);
+	const char *why;
 	uint64_t start;
 
 	if (n < 0)
 		return false;
 	text[n] = '\0';
 	*rc = 0;
-	if (strcmp(text, READY) == 0)
+	why = cop_slurm_understand(text, &start);
+	if (!why)
 		return true;
-	start = strtoull(text, &sentence, 10);
 	if (!is_news(v, start))
 		return false;
-	*rc = cop_err_set(err, EIO, "%s", sentence + (*sentence == ' '));
+	*rc = cop_err_set(err, EIO, "%s", why);
 	return true;
 }
 
@@ -170,7 +130,7 @@ static bool hear_task_0(const struct vigil *v, int *rc, struct cop_err *err)
 
 static int await(const struct vigil *v, struct cop_err *err)
 {
-	uint32_t timeout_ms = v->conf->ready_timeout_ms + COP_NODE_STEP_MS;
+	uint32_t timeout_ms = v->conf->ready_timeout_ms + COP_SLURM_STEP_MS;
 	/* Task 0 takes away what it said of an earlier start in the same step, but may be a little
 	 * later than this one. */
 	uint64_t now = cop_now_ms(), end = now + timeout_ms, look = now + LOOK_MS;
@@ -192,15 +152,14 @@ static int await(const struct vigil *v, struct cop_err *err)
 	return 0;
 }
 
-int cop_node_await_step(const struct cop_conf *conf, struct cop_err *err)
+int cop_slurm_await(const struct cop_conf *conf, const char *control, struct cop_err *err)
 {
 	struct vigil v = {.conf = conf};
 	const char *path = v.p.wait.sun_path;
-	int rc = find_place(conf, &v.p, err);
+	int rc;
 
-	if (rc)
-		return rc;
-	if (!cop_node_step_name(v.step))
+	find_place(control, &v.p);
+	if (!cop_slurm_step_name(v.step))
 		v.step[0] = '\0';
 	v.heard = read_heard(&v);
 	v.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A node that cannot start tells the others, who else would wait for it until the time is up. It
+ * may be that it has no network, or does not even get so far; so it says so in the job directory.
+ * The root looks there, and whoever hears nothing from above; all others hear it from the root, as
+ * the answer to their question for the go. When the tree is ready the file goes. */
+#include "job/job.h"
+#include "outcome/outcome.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_MS 1000
+
+void cop_outcome_leave(
+	const char *job_dir, const char *host, uint32_t rank, const struct cop_err *failure)
+{
+	char text[COP_OUTCOME_WHY_SIZE];
+
+	/* Only a node that had started and waited for the others is interrupted. */
+	if (failure->code == EINTR)
+		snprintf(text, sizeof(text),
+			COP_OUTCOME_NOT_READY "%.250s (rank %" PRIu32 ") %.700s", host, rank,
+			failure->text);
+	else
+		snprintf(text, sizeof(text), "%s", failure->text);
+	cop_job_failure_write(job_dir, rank, text);
+}
+
+void cop_outcome_begin(
+	struct cop_outcome_watch *w, const char *job_dir, uint32_t rank, const char *log_path)
+{
+	*w = (struct cop_outcome_watch){
+		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
+	/* Without a log of its own; this machine's clock may be another than the file system's. */
+	if (!w->began_ns)
+		w->began_ns = cop_job_dir_time(job_dir);
+	cop_outcome_pass(w);
+	cop_job_failure_clear(job_dir, rank);
+}
+
+void cop_outcome_end(const struct cop_outcome_watch *w)
+{
+	if (w->began_ns)
+		cop_job_failure_clear(w->job_dir, -1);
+}
+
+void cop_outcome_pass(struct cop_outcome_watch *w)
+{
+	w->looked_ms = cop_now_ms();
+}
+
+bool cop_outcome_look(struct cop_outcome_watch *w, struct cop_outcome_word *out)
+{
+	size_t skip = strlen(COP_OUTCOME_NOT_READY);
+
+	if (!w->began_ns || cop_now_ms() - w->looked_ms < LOOK_MS)
+		return false;
+	cop_outcome_pass(w);
+	if (!cop_job_failure_read(
+		    w->job_dir, w->began_ns, &out->rank, out->text, sizeof(out->text)))
+		return false;
+	out->of_tree = strncmp(out->text, COP_OUTCOME_NOT_READY, skip) == 0;
+	if (out->of_tree)
+		memmove(out->text, out->text + skip, strlen(out->text + skip) + 1);
+	return true;
+}
+
+void cop_outcome_why(
+	const struct cop_outcome_word *word, const char *host, char why[COP_OUTCOME_WHY_SIZE])
+{
+	if (word->of_tree)
+		snprintf(why, COP_OUTCOME_WHY_SIZE, "%s", word->text);
+	else
+		snprintf(why, COP_OUTCOME_WHY_SIZE, "%.250s (rank %" PRIu32 ") did not start: %s",
+			host, word->rank, word->text);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The words of a node that cannot start, and who takes them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "job/job.h"
+#include "outcome/outcome.h"
+
+static char job[64], logs[80], log_file[96], word_file[112];
+static struct cop_outcome_watch w;
+static struct cop_outcome_word word;
+static char why[COP_OUTCOME_WHY_SIZE];
+
+static void write_log(void)
+{
+	FILE *f = fopen(log_file, "w");
+
+	assert_non_null(f);
+	fclose(f);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(job, "/tmp/cop-outcome-test.XXXXXX");
+	assert_non_null(mkdtemp(job));
+	snprintf(logs, sizeof(logs), "%s/logs", job);
+	snprintf(log_file, sizeof(log_file), "%s/n0.log", logs);
+	snprintf(word_file, sizeof(word_file), "%s/not_started.txt", logs);
+	assert_int_equal(mkdir(logs, 0700), 0);
+	write_log();
+	w = (struct cop_outcome_watch){0};
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unlink(word_file);
+	unlink(log_file);
+	rmdir(logs);
+	rmdir(job);
+	return 0;
+}
+
+static void leave(uint32_t rank, int code, const char *text)
+{
+	struct cop_err err = {0};
+	char host[16];
+
+	snprintf(host, sizeof(host), "n%u", rank);
+	cop_err_set(&err, code, "%s", text);
+	cop_outcome_leave(job, host, rank, &err);
+}
+
+/* As if the last look were long ago. */
+static bool look(void)
+{
+	w.looked_ms = 0;
+	memset(&word, 0, sizeof(word));
+	return cop_outcome_look(&w, &word);
+}
+
+static void a_node_that_failed_is_named_with_its_reason(void **state)
+{
+	(void)state;
+	cop_outcome_begin(&w, job, 0, log_file);
+	assert_false(look());
+	leave(3, ENOENT, "--source /lus/x: No such file or directory");
+	assert_true(look());
+	assert_int_equal(word.rank, 3);
+	assert_false(word.of_tree);
+	cop_outcome_why(&word, "n3", why);
+	assert_string_equal(
+		why, "n3 (rank 3) did not start: --source /lus/x: No such file or directory");
+}
+
+/* It was well itself: nobody is to read that it did not start. */
+static void a_node_that_was_interrupted_speaks_of_the_tree(void **state)
+{
+	(void)state;
+	cop_outcome_begin(&w, job, 0, log_file);
+	leave(2, EINTR, "ended before the tree was ready, by a signal");
+	assert_true(look());
+	assert_int_equal(word.rank, 2);
+	assert_true(word.of_tree);
+	cop_outcome_why(&word, "n2", why);
+	assert_string_equal(why, "n2 (rank 2) ended before the tree was ready, by a signal");
+}
+
+static void what_the_root_says_again_keeps_its_words(void **state)
+{
+	(void)state;
+	cop_outcome_begin(&w, job, 1, log_file);
+	leave(0, ETIMEDOUT, COP_OUTCOME_NOT_READY "n3 (rank 3) did not start: no memory");
+	assert_true(look());
+	assert_true(word.of_tree);
+	cop_outcome_why(&word, "n0", why);
+	assert_string_equal(why, "n3 (rank 3) did not start: no memory");
+}
+
+static void it_looks_at_most_every_second(void **state)
+{
+	(void)state;
+	cop_outcome_begin(&w, job, 0, log_file);
+	leave(3, EIO, "why");
+	assert_false(cop_outcome_look(&w, &word));
+	assert_true(look());
+	assert_false(cop_outcome_look(&w, &word));
+	w.looked_ms = 0;
+	cop_outcome_pass(&w);
+	assert_false(cop_outcome_look(&w, &word));
+}
+
+static void words_of_an_earlier_start_are_not_taken(void **state)
+{
+	struct timespec long_ago[2] = {{.tv_sec = time(NULL) - 5}, {.tv_sec = time(NULL) - 5}};
+
+	(void)state;
+	leave(3, EIO, "of before");
+	assert_int_equal(utimensat(AT_FDCWD, word_file, long_ago, 0), 0);
+	cop_outcome_begin(&w, job, 0, log_file);
+	assert_false(look());
+	leave(3, EIO, "of now");
+	assert_true(look());
+	assert_string_equal(word.text, "of now");
+}
+
+static void a_node_takes_back_its_own_word_only_and_all_are_gone_when_all_have_started(void **state)
+{
+	(void)state;
+	leave(3, EIO, "why");
+	cop_outcome_begin(&w, job, 2, log_file);
+	assert_int_equal(access(word_file, F_OK), 0);
+	cop_outcome_begin(&w, job, 3, log_file);
+	assert_int_equal(access(word_file, F_OK), -1);
+	leave(7, EIO, "why");
+	cop_outcome_end(&w);
+	assert_int_equal(access(word_file, F_OK), -1);
+}
+
+static void without_a_job_directory_nothing_is_heard(void **state)
+{
+	(void)state;
+	leave(3, EIO, "why");
+	assert_false(look());
+	cop_outcome_end(&w);
+	assert_int_equal(access(word_file, F_OK), 0);
+}
+
+static void a_log_that_is_not_there_gives_the_time_of_the_file_system(void **state)
+{
+	(void)state;
+	cop_outcome_begin(&w, job, 0, "/no/such/log");
+	assert_true(w.began_ns > 0);
+	leave(3, EIO, "why");
+	assert_true(look());
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_node_that_failed_is_named_with_its_reason),
+		TEST(a_node_that_was_interrupted_speaks_of_the_tree),
+		TEST(what_the_root_says_again_keeps_its_words),
+		TEST(it_looks_at_most_every_second),
+		TEST(words_of_an_earlier_start_are_not_taken),
+		TEST(a_node_takes_back_its_own_word_only_and_all_are_gone_when_all_have_started),
+		TEST(without_a_job_directory_nothing_is_heard),
+		TEST(a_log_that_is_not_there_gives_the_time_of_the_file_system),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
