@@ -10,7 +10,7 @@ cd "$cop_root" || exit 1
 man=$cop_root/man
 mapfile -t subcommands < <("$COPPER" --help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | grep -v '^copper$')
 pages=("$man"/*.[157])
-plan $((1 + 6 * ${#subcommands[@]} + ${#pages[@]} + 8))
+plan $((1 + 6 * ${#subcommands[@]} + ${#pages[@]} + 10))
 
 ok 'there are subcommands' test "${#subcommands[@]}" -ge 4
 
@@ -63,6 +63,12 @@ while read -r name section; do
 	[ -s "$man/$name.$section" ] || missing="$missing $name($section)"
 done < <(sed -n 's/^\.Xr \(copper[a-z-]*\) \([0-9]\).*/\1 \2/p' "${pages[@]}" | sort -u)
 is 'pages refer to pages that are there' "$missing" ''
+
+# Each module of the source.
+sed -n 's/^\([a-z]*\):.*/\1/p' internal/LAYERS | sort >"$T/modules"
+sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ , /\n/g' | sort >"$T/shown"
+is 'every module is in copper-design(7)' "$(comm -23 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
+is 'and no other is' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
 
 # Each counter with its unit and its meaning, as the JSON has it.
 rows() {
