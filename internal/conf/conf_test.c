@@ -60,6 +60,15 @@ static void a_budget_of_a_few_chunks_is_refused(void **state)
 	assert_int_equal(MOUNT("--cache-size", "64M", "--chunk", "16M", "/m"), 0);
 }
 
+static void a_cache_needs_a_few_chunks_and_16_mib_to_work(void **state)
+{
+	(void)state;
+	cop_conf_init(&conf, true);
+	assert_true(cop_conf_cache_least(&conf) == 16 * COP_MIB);
+	conf.chunk = 16 * COP_MIB;
+	assert_true(cop_conf_cache_least(&conf) == 64 * COP_MIB);
+}
+
 static void contradictions_are_refused(void **state)
 {
 	(void)state;
@@ -185,6 +194,7 @@ int main(void)
 		cmocka_unit_test(a_mount_without_a_mount_point_is_refused),
 		cmocka_unit_test(a_chunk_that_is_no_power_of_two_is_refused),
 		cmocka_unit_test(a_budget_of_a_few_chunks_is_refused),
+		cmocka_unit_test(a_cache_needs_a_few_chunks_and_16_mib_to_work),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(the_defaults_are_those_of_the_manual),
 		cmocka_unit_test(a_job_directory_raises_the_log_level_unless_one_is_given),

@@ -180,6 +180,27 @@ static void paths_depend_on_the_key_alone_and_fit_a_socket_address(void **state)
 	assert_int_equal(strlen(a), 107);
 }
 
+static void the_socket_of_a_node_is_found_by_its_mount_or_by_host_and_port(void **state)
+{
+	struct cop_ctl_place place = {in_scratch("run"), "/mnt/x", "n1", 7720};
+	char path[COP_CTL_PATH_SIZE], want[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1], deep[200];
+	struct cop_err err = {0};
+
+	(void)state;
+	assert_int_equal(cop_ctl_place(&place, path, key, &err), 0);
+	assert_string_equal(key, "/mnt/x");
+	assert_int_equal(cop_ctl_path(place.runtime_dir, key, want, sizeof(want)), 0);
+	assert_string_equal(path, want);
+	place.mountpoint = "";
+	assert_int_equal(cop_ctl_place(&place, path, key, &err), 0);
+	assert_string_equal(key, "serve:n1:7720");
+	snprintf(deep, sizeof(deep), "%s/%.90s", scratch,
+		"dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd");
+	place.runtime_dir = deep;
+	assert_int_equal(cop_ctl_place(&place, path, key, &err), -ENAMETOOLONG);
+	assert_non_null(strstr(err.text, "--runtime-dir"));
+}
+
 /* ---- listing ---- */
 
 struct seen {
@@ -250,6 +271,7 @@ int main(void)
 		T(the_runtime_folder_comes_before_tmp),
 		T(a_runtime_folder_of_someone_else_is_passed_over),
 		T(paths_depend_on_the_key_alone_and_fit_a_socket_address),
+		T(the_socket_of_a_node_is_found_by_its_mount_or_by_host_and_port),
 		T(only_true_keys_with_a_socket_are_listed),
 	};
 

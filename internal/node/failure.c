@@ -19,7 +19,7 @@ bool cop_node_failure_heard(struct cop_node *n, char why[COP_OUTCOME_WHY_SIZE])
 {
 	struct cop_outcome_word word;
 
-	if (!cop_outcome_look(&n->others, &word) || !is_missed(n, &word))
+	if (!cop_outcome_look(&n->others, cop_now_ms(), &word) || !is_missed(n, &word))
 		return false;
 	cop_outcome_why(&word, cop_node_host(n, word.rank), why);
 	/* What the root has heard it says again, as its own word: those below the node that did not

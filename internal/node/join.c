@@ -154,7 +154,7 @@ static void listen_for_failures(struct cop_node *n)
 	/* Those further up are asked first: this node may have been started again, in a tree that
 	 * lives. */
 	if (!ask)
-		cop_outcome_pass(&n->others);
+		cop_outcome_pass(&n->others, cop_now_ms());
 	else if (cop_node_failure_heard(n, why))
 		cop_node_settle(n, false, why);
 }

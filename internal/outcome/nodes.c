@@ -36,7 +36,7 @@ void cop_outcome_begin(
 	/* Without a log of its own; this machine's clock may be another than the file system's. */
 	if (!w->began_ns)
 		w->began_ns = cop_job_dir_time(job_dir);
-	cop_outcome_pass(w);
+	cop_outcome_pass(w, cop_now_ms());
 	cop_job_failure_clear(job_dir, rank);
 }
 
@@ -46,18 +46,18 @@ void cop_outcome_end(const struct cop_outcome_watch *w)
 		cop_job_failure_clear(w->job_dir, -1);
 }
 
-void cop_outcome_pass(struct cop_outcome_watch *w)
+void cop_outcome_pass(struct cop_outcome_watch *w, uint64_t now_ms)
 {
-	w->looked_ms = cop_now_ms();
+	w->looked_ms = now_ms;
 }
 
-bool cop_outcome_look(struct cop_outcome_watch *w, struct cop_outcome_word *out)
+bool cop_outcome_look(struct cop_outcome_watch *w, uint64_t now_ms, struct cop_outcome_word *out)
 {
 	size_t skip = strlen(COP_OUTCOME_NOT_READY);
 
-	if (!w->began_ns || cop_now_ms() - w->looked_ms < LOOK_MS)
+	if (!w->began_ns || now_ms - w->looked_ms < LOOK_MS)
 		return false;
-	cop_outcome_pass(w);
+	cop_outcome_pass(w, now_ms);
 	if (!cop_job_failure_read(
 		    w->job_dir, w->began_ns, &out->rank, out->text, sizeof(out->text)))
 		return false;

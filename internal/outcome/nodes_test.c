@@ -65,12 +65,16 @@ static void leave(uint32_t rank, int code, const char *text)
 	cop_outcome_leave(job, host, rank, &err);
 }
 
-/* As if the last look were long ago. */
+/* As long after the last look. */
+static bool look_after(uint64_t ms)
+{
+	memset(&word, 0, sizeof(word));
+	return cop_outcome_look(&w, w.looked_ms + ms, &word);
+}
+
 static bool look(void)
 {
-	w.looked_ms = 0;
-	memset(&word, 0, sizeof(word));
-	return cop_outcome_look(&w, &word);
+	return look_after(1000);
 }
 
 static void a_node_that_failed_is_named_with_its_reason(void **state)
@@ -116,12 +120,13 @@ static void it_looks_at_most_every_second(void **state)
 	(void)state;
 	cop_outcome_begin(&w, job, 0, log_file);
 	leave(3, EIO, "why");
-	assert_false(cop_outcome_look(&w, &word));
-	assert_true(look());
-	assert_false(cop_outcome_look(&w, &word));
-	w.looked_ms = 0;
-	cop_outcome_pass(&w);
-	assert_false(cop_outcome_look(&w, &word));
+	assert_false(look_after(0));
+	assert_false(look_after(999));
+	assert_true(look_after(1000));
+	assert_false(look_after(999));
+	cop_outcome_pass(&w, w.looked_ms + 500);
+	assert_false(look_after(999));
+	assert_true(look_after(1000));
 }
 
 static void words_of_an_earlier_start_are_not_taken(void **state)

@@ -48,9 +48,9 @@ struct cop_outcome_word {
 	char text[COP_OUTCOME_WHY_SIZE - 300];
 };
 /* Looks, at most every second: whether there is a word of this start. */
-bool cop_outcome_look(struct cop_outcome_watch *w, struct cop_outcome_word *out);
+bool cop_outcome_look(struct cop_outcome_watch *w, uint64_t now_ms, struct cop_outcome_word *out);
 /* Nothing is to be looked for in the next second. */
-void cop_outcome_pass(struct cop_outcome_watch *w);
+void cop_outcome_pass(struct cop_outcome_watch *w, uint64_t now_ms);
 /* What this node says of it to others, and in the end itself. */
 void cop_outcome_why(
 	const struct cop_outcome_word *word, const char *host, char why[COP_OUTCOME_WHY_SIZE]);
