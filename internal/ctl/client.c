@@ -15,7 +15,7 @@
 #define HEAD_MAX (COP_CTL_SAY_MAX + 64) /* the longest line before the reply's bytes */
 
 struct call {
-	int fd;
+	int fd, passed; /* passed: -1, or the descriptor that came with the answer */
 	const char *path, *line;
 	uint32_t timeout_ms;
 	void (*progress)(void *ctx, const char *text);
@@ -139,6 +139,41 @@ static int send_line(struct call *c)
 	return rc;
 }
 
+/* The first descriptor that comes along is kept; no other is to come. */
+static void keep_passed(struct call *c, struct msghdr *msg)
+{
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+		int fd;
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS ||
+			h->cmsg_len != CMSG_LEN(sizeof(int)))
+			continue;
+		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
+		if (c->passed >= 0)
+			close(fd);
+		else
+			c->passed = fd;
+	}
+}
+
+static ssize_t recv_some(struct call *c, char *block, size_t size)
+{
+	struct iovec part = {block, size};
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr msg = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room)};
+	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n >= 0)
+		keep_passed(c, &msg);
+	return n;
+}
+
 /* Appends what arrives. */
 static int receive(struct call *c)
 {
@@ -159,7 +194,7 @@ static int receive(struct call *c)
 		if (ready < 0 && errno != EINTR)
 			return cop_err_set(c->err, errno, "cannot wait for %s: %m", c->path);
 	}
-	n = recv(c->fd, block, sizeof(block), MSG_DONTWAIT);
+	n = recv_some(c, block, sizeof(block));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
@@ -239,6 +274,7 @@ int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_err *err)
 {
 	struct call c = {.fd = -1,
+		.passed = -1,
 		.path = path,
 		.line = line,
 		.timeout_ms = timeout_ms,
@@ -247,7 +283,7 @@ int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 		.err = err};
 	int rc = check_line(&c);
 
-	*reply = (struct cop_ctl_reply){0};
+	*reply = (struct cop_ctl_reply){.fd = -1};
 	if (!rc)
 		rc = connect_server(&c);
 	if (!rc)
@@ -258,9 +294,12 @@ int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 		close(c.fd);
 	if (rc) {
 		cop_buf_free(&c.in);
-		*reply = (struct cop_ctl_reply){0};
+		if (c.passed >= 0)
+			close(c.passed);
+		*reply = (struct cop_ctl_reply){.fd = -1};
 		return rc;
 	}
+	reply->fd = c.passed;
 	reply->text = c.in.data;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "ctl/ctl_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd)
 	}
 	conn->ctl = c;
 	conn->fd = fd;
+	conn->pass_fd = -1;
 	conn->refs = 1;
 	conn->deadline_ms = cop_now_ms() + COP_CTL_REQUEST_MS;
 	pthread_mutex_lock(&c->lock);
@@ -40,6 +42,8 @@ void cop_ctl_conn_put(struct cop_ctl_conn *conn)
 		return;
 	cop_buf_free(&conn->sending);
 	cop_buf_free(&conn->out);
+	if (conn->pass_fd >= 0)
+		close(conn->pass_fd);
 	free(conn);
 	cop_ctl_put(c);
 }
@@ -79,9 +83,11 @@ void cop_ctl_say(struct cop_ctl_conn *conn, const char *text)
 
 /* Puts the reply behind what waits to be sent. A reply without memory closes the connection, which
  * the client can tell from an answer. */
-static void queue_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len)
+static void queue_reply(
+	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int pass_fd)
 {
 	pthread_mutex_lock(&conn->ctl->lock);
+	conn->pass_fd = pass_fd;
 	if (!conn->gone) {
 		cop_buf_printf(&conn->out, "status %d %zu\n", status, len);
 		cop_buf_add(&conn->out, text, len);
@@ -92,12 +98,17 @@ static void queue_reply(struct cop_ctl_conn *conn, int status, const char *text,
 
 void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len)
 {
+	cop_ctl_reply_with(conn, status, text, len, -1);
+}
+
+void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text, size_t len, int fd)
+{
 	static const char too_long[] = "the answer is too long for the control socket";
 
 	if (len > COP_CTL_REPLY_MAX)
-		queue_reply(conn, 1, too_long, sizeof(too_long) - 1);
+		queue_reply(conn, 1, too_long, sizeof(too_long) - 1, -1);
 	else
-		queue_reply(conn, status, text, len);
+		queue_reply(conn, status, text, len, fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
 	wake(conn->ctl);
 	cop_ctl_conn_put(conn);
 }
@@ -108,7 +119,7 @@ static void refuse(struct cop_ctl_conn *conn, const char *why)
 {
 	conn->asked = true;
 	conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
-	queue_reply(conn, 2, why, strlen(why));
+	queue_reply(conn, 2, why, strlen(why), -1);
 }
 
 static void ask_handler(struct cop_ctl_conn *conn)
@@ -167,11 +178,58 @@ static bool more_to_send(struct cop_ctl_conn *conn)
 	return !failed && conn->sending.len > 0;
 }
 
+static int take_pass_fd(struct cop_ctl_conn *conn)
+{
+	int fd;
+
+	pthread_mutex_lock(&conn->ctl->lock);
+	fd = conn->pass_fd;
+	conn->pass_fd = -1;
+	pthread_mutex_unlock(&conn->ctl->lock);
+	return fd;
+}
+
+static void give_back(struct cop_ctl_conn *conn, int fd)
+{
+	pthread_mutex_lock(&conn->ctl->lock);
+	conn->pass_fd = fd;
+	pthread_mutex_unlock(&conn->ctl->lock);
+}
+
+/* The descriptor, if there is one, goes with whichever bytes come first (unix(7)). */
+static ssize_t send_some(struct cop_ctl_conn *conn)
+{
+	struct iovec part = {conn->sending.data + conn->sent, conn->sending.len - conn->sent};
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+	int fd = take_pass_fd(conn);
+	struct cmsghdr *c;
+	ssize_t n;
+
+	if (fd >= 0) {
+		msg.msg_control = control.room;
+		msg.msg_controllen = sizeof(control.room);
+		c = CMSG_FIRSTHDR(&msg);
+		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int))};
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	n = sendmsg(conn->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && fd >= 0)
+		give_back(conn, fd);
+	else if (fd >= 0)
+		close(fd);
+	return n;
+}
+
 void cop_ctl_conn_write(struct cop_ctl_conn *conn)
 {
 	while (conn->fd >= 0 && more_to_send(conn)) {
-		ssize_t n = send(conn->fd, conn->sending.data + conn->sent,
-			conn->sending.len - conn->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send_some(conn);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;

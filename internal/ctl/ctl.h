@@ -5,7 +5,8 @@
  * over 4 KiB and clients that are slow to ask.
  *
  * What goes over the wire: the client sends one line; the server answers any number of lines
- * "progress TEXT", then "status N LENGTH" and LENGTH bytes, and closes. */
+ * "progress TEXT", then "status N LENGTH" and LENGTH bytes, with
+ * or without a descriptor, and closes. */
 #ifndef COP_CTL_H
 #define COP_CTL_H
 
@@ -75,6 +76,9 @@ void cop_ctl_say(struct cop_ctl_conn *conn, const char *text);
 /* The reply: status is 0 or a number that the client understands, text is copied. conn must not be
  * used after. A text over COP_CTL_REPLY_MAX becomes status 1 and a sentence. */
 void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len);
+/* The same with a descriptor, which stays the caller's; -1: without one. */
+void cop_ctl_reply_with(
+	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int fd);
 
 /* ---- client ---- */
 
@@ -82,6 +86,7 @@ struct cop_ctl_reply {
 	int status;
 	char *text; /* malloc'ed, NUL-terminated; the caller frees */
 	size_t len;
+	int fd; /* that came along, for the caller to close; -1: none did */
 };
 
 /* Sends line to the server at path and waits for its reply; gives up when nothing was heard for

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside ctl. There is one lock, cop_ctl.lock. It protects the reference counts and what handlers
- * and the server's thread both touch: `out`, `final` and `gone` of a connection, and `stopping`.
- * Everything else of a connection belongs to the thread. No system call but the wake-up is made by
- * the functions that any thread may call. */
+ * and the server's thread both touch: `out`, `final`, `pass_fd` and `gone` of a connection, and
+ * `stopping`. Everything else of a connection belongs to the thread. No system call but the wake-up
+ * is made by the functions that any thread may call. */
 #ifndef COP_CTL_PRIV_H
 #define COP_CTL_PRIV_H
 
@@ -45,6 +45,7 @@ struct cop_ctl_conn {
 	size_t sent;
 	struct cop_buf out; /* what comes after that */
 	bool final;         /* the reply is in out */
+	int pass_fd;        /* goes with the next bytes; -1: none */
 	bool gone;          /* the client is */
 };
 

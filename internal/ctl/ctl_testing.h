@@ -51,6 +51,17 @@ static inline void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 		text = big_text(3 * COP_MIB);
 		cop_ctl_reply(conn, 0, text, 3 * COP_MIB);
 		free(text);
+	} else if (strcmp(line, "pass") == 0) {
+		int fds[2];
+
+		/* What is written stays in the pipe for whoever gets the other end. */
+		assert_int_equal(pipe(fds), 0);
+		assert_int_equal(write(fds[1], "through", 7), 7);
+		text = big_text(3 * COP_MIB);
+		cop_ctl_reply_with(conn, 0, text, 3 * COP_MIB, fds[0]);
+		free(text);
+		close(fds[0]);
+		close(fds[1]);
 	} else if (strcmp(line, "steps") == 0) {
 		cop_ctl_say(conn, "one\nline");
 		cop_ctl_say(conn, "two");

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <time.h>
 
@@ -256,6 +257,42 @@ static void an_idle_server_uses_no_processor_time(void **state)
 	close(fd);
 }
 
+/* How many descriptors this process has. */
+static unsigned open_fds(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void a_descriptor_comes_along_with_a_reply(void **state)
+{
+	struct server *s = *state;
+	struct cop_ctl_reply reply;
+	char text[8] = "";
+	unsigned before;
+
+	expect_echo(s, "first");
+	before = open_fds();
+	assert_int_equal(cop_ctl_call(s->path, "pass", 10000, NULL, NULL, &reply, NULL), 0);
+	assert_int_equal(reply.len, 3 * COP_MIB);
+	assert_true(reply.fd >= 0);
+	assert_true(fcntl(reply.fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(read(reply.fd, text, 7), 7);
+	assert_string_equal(text, "through");
+	assert_int_equal(read(reply.fd, text, 7), 0);
+	close(reply.fd);
+	free(reply.text);
+	assert_int_equal(cop_ctl_call(s->path, "plain", 10000, NULL, NULL, &reply, NULL), 0);
+	assert_int_equal(reply.fd, -1);
+	free(reply.text);
+	for (int i = 0; i < 1000 && open_fds() > before; i++)
+		usleep(1000);
+	assert_int_equal(open_fds(), before);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -265,6 +302,7 @@ int main(void)
 		T(sixteen_clients_at_once_are_answered),
 		T(progress_comes_before_the_reply_and_the_status_with_it),
 		T(a_large_reply_arrives_whole),
+		T(a_descriptor_comes_along_with_a_reply),
 		T(endless_progress_is_bounded_and_the_reply_still_comes),
 		T(a_reply_may_come_later_and_from_another_thread),
 		T(a_client_that_leaves_hurts_nobody),
