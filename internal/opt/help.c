@@ -15,6 +15,8 @@ static void usage(const struct cop_opt_table *t, struct cop_buf *out)
 	cop_buf_printf(out, "usage: %s [options]", t->command);
 	for (size_t i = 0; i < t->operands; i++)
 		cop_buf_printf(out, t->operand[i].required ? " %s" : " [%s]", t->operand[i].name);
+	if (t->rest)
+		cop_buf_printf(out, " [--] %s", t->rest);
 	cop_buf_printf(out, "\n%s\n", t->summary);
 }
 
@@ -30,6 +32,8 @@ static int spelling(const struct cop_opt *o, char *out, size_t size)
 
 	if (o->letter)
 		snprintf(letter, sizeof(letter), "-%c%s", o->letter, o->name ? ", " : "  ");
+	if (o->kind == COP_OPT_OPTIONAL)
+		return snprintf(out, size, "%s--%s[=%s]", letter, o->name, o->arg);
 	return snprintf(out, size, "%s%s%s%s%s", letter, o->name ? "--" : "",
 		o->name ? o->name : "", o->arg ? " " : "", o->arg ? o->arg : "");
 }
@@ -99,6 +103,7 @@ static void dump_row(const struct cop_opt *o, struct cop_buf *out)
 	static const char *const kinds[] = {
 		[COP_OPT_FLAG] = "flag",
 		[COP_OPT_STRING] = "string",
+		[COP_OPT_OPTIONAL] = "optional",
 		[COP_OPT_LIST] = "list",
 		[COP_OPT_U16] = "number",
 		[COP_OPT_U32] = "number",

@@ -23,6 +23,8 @@
 enum cop_opt_kind {
 	COP_OPT_FLAG,     /* bool: true when given; takes no value */
 	COP_OPT_STRING,   /* const char *, points into argv; never empty */
+	COP_OPT_OPTIONAL, /* the same, and "" where it is given without a value, as --name: the
+			     value only ever follows a = */
 	COP_OPT_LIST,     /* struct cop_opt_list: may be given again and again; none is empty */
 	COP_OPT_U16,      /* uint16_t, min..max */
 	COP_OPT_U32,      /* uint32_t or unsigned, min..max */
@@ -80,6 +82,11 @@ struct cop_opt_table {
 	size_t rows;
 	const struct cop_opt_operand *operand;
 	size_t operands;
+	/* The name of a command with its own arguments, which ends the options; with it there are
+	 * no operands. The field is a char **, which points into argv; required unless the check
+	 * says otherwise. */
+	const char *rest;
+	size_t rest_offset;
 	void (*init)(
 		void *into); /* before the defaults; NULL: the struct is the caller's as it is */
 	int (*check)(void *into, struct cop_err *err); /* after parsing; may be NULL */

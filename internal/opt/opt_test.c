@@ -456,6 +456,85 @@ static void suggestions_prefer_the_nearest_word(void **state)
 		cop_opt_suggest("a-very-long-word-that-is-longer-than-any-option-we-have", words));
 }
 
+/* A command with words of its own. */
+struct rest_args {
+	const char *where;
+	bool quiet;
+	char **command;
+};
+
+static const struct cop_opt rest_rows[] = {
+	{.name = "where",
+		.offset = offsetof(struct rest_args, where),
+		.kind = COP_OPT_OPTIONAL,
+		.arg = "DIR",
+		.help = "a place"},
+	{.name = "quiet",
+		.letter = 'q',
+		.offset = offsetof(struct rest_args, quiet),
+		.kind = COP_OPT_FLAG,
+		.help = "say nothing"},
+};
+static const struct cop_opt_table rest_table = {.command = "copper try",
+	.summary = "try it",
+	.rest = "COMMAND [ARGUMENT]...",
+	.rest_offset = offsetof(struct rest_args, command),
+	COP_OPT_ROWS(rest_rows)};
+
+static int parse_rest(int argc, char **argv, struct rest_args *a)
+{
+	*a = (struct rest_args){0};
+	return cop_opt_parse(&rest_table, argc, argv, a, &ask, NULL, NULL);
+}
+
+static void a_command_ends_the_options_and_keeps_its_own(void **state)
+{
+	char *plain[] = {"try", "-q", "cmd", "-q", "--where", "--", "x", NULL};
+	char *dashes[] = {"try", "--", "-cmd", "--quiet", NULL};
+	char *none[] = {"try", "-q", NULL};
+	struct rest_args a;
+
+	(void)state;
+	assert_int_equal(parse_rest(7, plain, &a), 0);
+	assert_true(a.quiet);
+	assert_null(a.where);
+	assert_ptr_equal(a.command, plain + 2);
+	assert_int_equal(parse_rest(4, dashes, &a), 0);
+	assert_false(a.quiet);
+	assert_ptr_equal(a.command, dashes + 2);
+	assert_int_equal(parse_rest(2, none, &a), 0);
+	assert_null(a.command);
+}
+
+static void an_optional_value_only_follows_an_equals_sign(void **state)
+{
+	char *without[] = {"try", "--where", "dir", NULL};
+	char *with[] = {"try", "--where=dir", "cmd", NULL};
+	char *empty[] = {"try", "--where=", "cmd", NULL};
+	struct rest_args a;
+
+	(void)state;
+	assert_int_equal(parse_rest(3, without, &a), 0);
+	assert_string_equal(a.where, "");
+	assert_string_equal(a.command[0], "dir");
+	assert_int_equal(parse_rest(3, with, &a), 0);
+	assert_string_equal(a.where, "dir");
+	assert_string_equal(a.command[0], "cmd");
+	assert_int_equal(parse_rest(3, empty, &a), -EINVAL);
+}
+
+static void help_names_the_command_and_the_optional_value(void **state)
+{
+	struct cop_buf out = {0};
+
+	(void)state;
+	cop_opt_help(&rest_table, false, &out);
+	assert_non_null(
+		strstr(out.data, "usage: copper try [options] [--] COMMAND [ARGUMENT]...\n"));
+	assert_non_null(strstr(out.data, "--where[=DIR]"));
+	cop_buf_free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +562,9 @@ int main(void)
 		cmocka_unit_test(help_shows_what_is_common_and_names_what_is_rare),
 		cmocka_unit_test(the_dump_has_a_line_of_eight_columns_for_each_row),
 		cmocka_unit_test(suggestions_prefer_the_nearest_word),
+		cmocka_unit_test(a_command_ends_the_options_and_keeps_its_own),
+		cmocka_unit_test(an_optional_value_only_follows_an_equals_sign),
+		cmocka_unit_test(help_names_the_command_and_the_optional_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

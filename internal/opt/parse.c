@@ -11,6 +11,7 @@
 struct walk {
 	const struct cop_opt_table *table;
 	char **argv;
+	char **given;    /* the same words, as they came */
 	int argc, next;  /* next: index of the next word */
 	size_t operands; /* seen */
 	void *into;
@@ -113,6 +114,10 @@ static int walk_long(struct walk *w, const char *name)
 	}
 	if (!o)
 		return unknown_name(w, name, len);
+	if (o->kind == COP_OPT_OPTIONAL && !name[len]) {
+		*(const char **)cop_opt_field(w->into, o->offset) = "";
+		return 0;
+	}
 	if (cop_opt_lone(o))
 		return name[len] ? cop_err_set(w->err, EINVAL, "--%s: takes no value", o->name)
 				 : take_lone(w, o);
@@ -183,10 +188,20 @@ static int walk_all(struct walk *w)
 
 		if (!strcmp(text, "--"))
 			break;
+		if (w->table->rest && (text[0] != '-' || !text[1])) {
+			w->next--;
+			break;
+		}
 		rc = walk_word(w, text, &kept);
 	}
 	if (rc || w->ask)
 		return rc;
+	if (w->table->rest) {
+		if (w->next < w->argc)
+			*(char ***)cop_opt_field(w->into, w->table->rest_offset) =
+				w->given + w->next;
+		return 0;
+	}
 	while (w->next < w->argc)
 		w->argv[kept++] = w->argv[w->next++];
 	for (int i = 0; !rc && i < kept; i++)
@@ -233,6 +248,7 @@ int cop_opt_parse(const struct cop_opt_table *t, int argc, char **argv, void *in
 	if (w.argc)
 		memcpy(copy, argv + 1, (size_t)w.argc * sizeof(*copy));
 	w.argv = copy;
+	w.given = argv + 1;
 	rc = walk_all(&w);
 	*ask = rc ? COP_OPT_ASK_NONE : w.ask;
 	if (!rc && !w.ask)

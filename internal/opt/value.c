@@ -239,7 +239,7 @@ static int set_text(const struct cop_opt *o, const char *text, void *field, stru
 
 	if (!*text)
 		return cop_err_set(err, EINVAL, "%s: the value is empty", cop_opt_label(o, label));
-	if (o->kind == COP_OPT_STRING)
+	if (o->kind == COP_OPT_STRING || o->kind == COP_OPT_OPTIONAL)
 		*(const char **)field = text;
 	else if (list->n == COP_OPT_LIST_MAX)
 		return cop_err_set(err, EINVAL, "%s: more than %u of them", cop_opt_label(o, label),
@@ -274,6 +274,7 @@ int cop_opt_set(const struct cop_opt *o, const char *text, void *into, struct co
 		*(const char **)field = text;
 		return 0;
 	case COP_OPT_STRING:
+	case COP_OPT_OPTIONAL:
 	case COP_OPT_LIST:
 		return set_text(o, text, field, err);
 	case COP_OPT_ENUM:
