@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* JSON (RFC 8259), written without a blank, in the order of the calls, into a struct cop_buf, whose
+ * `failed` says at the end whether memory sufficed. Commas, quotes and escapes are the writer's;
+ * what does not nest is our bug and asserted. It refuses nothing of strings: bytes that are not
+ * UTF-8 become U+FFFD. It reads nothing and sorts nothing.
+ *
+ *	struct cop_json j = cop_json_to(out);
+ *
+ *	cop_json_object(&j, NULL);
+ *	cop_json_u64(&j, "rank", 3);
+ *	cop_json_array(&j, "peers");
+ *	cop_json_end(&j);
+ *	cop_json_end(&j);			{"rank":3,"peers":[]}
+ *
+ * key: in an object the member's name, plain ASCII or whatever cop_json_str would take; NULL in an
+ * array, and for the one value that stands outside of both.
+ */
+#ifndef COP_BASE_JSON_H
+#define COP_BASE_JSON_H
+
+#include "base/base.h"
+
+#define COP_JSON_DEPTH_MAX 32u
+
+struct cop_json {
+	struct cop_buf *out;
+	uint32_t objects; /* a bit for each level that is open: an object, not an array */
+	unsigned depth;
+	bool comma; /* something stands before on this level */
+};
+
+static inline struct cop_json cop_json_to(struct cop_buf *out)
+{
+	return (struct cop_json){.out = out};
+}
+
+void cop_json_object(struct cop_json *j, const char *key);
+void cop_json_array(struct cop_json *j, const char *key);
+/* Of the object or array that was opened last. */
+void cop_json_end(struct cop_json *j);
+
+void cop_json_str(struct cop_json *j, const char *key, const char *text);
+void cop_json_bytes(struct cop_json *j, const char *key, const char *text, size_t len);
+void cop_json_u64(struct cop_json *j, const char *key, uint64_t value);
+void cop_json_bool(struct cop_json *j, const char *key, bool value);
+void cop_json_null(struct cop_json *j, const char *key);
+/* With so many decimals; infinite and undefined ones are null. */
+void cop_json_double(struct cop_json *j, const char *key, double value, unsigned decimals);
+/* A value that the caller appends to the buffer itself, whole. */
+void cop_json_value(struct cop_json *j, const char *key);
+
+#endif
