@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BUCKETS 65536
+static struct cop_slowfs_inode *inode_of(struct cop_hlink *l)
+{
+	return l ? COP_CONTAINER_OF(l, struct cop_slowfs_inode, link) : NULL;
+}
 
 int cop_slowfs_inode_init(struct cop_slowfs *fs, int root_fd)
 {
@@ -15,9 +18,6 @@ int cop_slowfs_inode_init(struct cop_slowfs *fs, int root_fd)
 
 	if (fstat(root_fd, &st) < 0)
 		return -errno;
-	fs->bucket = calloc(BUCKETS, sizeof(*fs->bucket));
-	if (!fs->bucket)
-		return -ENOMEM;
 	fs->root.fd = root_fd;
 	fs->root.dev = st.st_dev;
 	fs->root.ino = st.st_ino;
@@ -28,19 +28,12 @@ int cop_slowfs_inode_init(struct cop_slowfs *fs, int root_fd)
 
 void cop_slowfs_inode_fini(struct cop_slowfs *fs)
 {
-	if (!fs->bucket)
-		return;
-	for (size_t b = 0; b < BUCKETS; b++) {
-		while (fs->bucket[b]) {
-			struct cop_slowfs_inode *i = fs->bucket[b];
-
-			fs->bucket[b] = i->next;
-			close(i->fd);
-			free(i);
-		}
+	for (struct cop_hlink *l = cop_htab_after(&fs->inodes, NULL), *next; l; l = next) {
+		next = cop_htab_after(&fs->inodes, l);
+		close(inode_of(l)->fd);
+		free(inode_of(l));
 	}
-	free(fs->bucket);
-	fs->bucket = NULL;
+	cop_htab_fini(&fs->inodes);
 	close(fs->root.fd);
 	pthread_mutex_destroy(&fs->lock);
 }
@@ -55,27 +48,26 @@ void cop_slowfs_inode_proc_path(struct cop_slowfs *fs, fuse_ino_t ino, char out[
 	snprintf(out, 64, "/proc/self/fd/%d", cop_slowfs_inode_at(fs, ino)->fd);
 }
 
-static size_t bucket_of(dev_t dev, ino_t ino)
+static uint64_t inode_hash(dev_t dev, ino_t ino)
 {
 	uint64_t key[2] = {(uint64_t)dev, (uint64_t)ino};
 
-	return cop_hash64(key, sizeof(key), 0) % BUCKETS;
+	return cop_hash64(key, sizeof(key), 0);
 }
 
 static struct cop_slowfs_inode *find_locked(struct cop_slowfs *fs, const struct stat *st)
 {
-	struct cop_slowfs_inode *i = fs->bucket[bucket_of(st->st_dev, st->st_ino)];
+	struct cop_hlink *l = cop_htab_first(&fs->inodes, inode_hash(st->st_dev, st->st_ino));
 
-	while (i && (i->dev != st->st_dev || i->ino != st->st_ino))
-		i = i->next;
-	return i;
+	while (l && (inode_of(l)->dev != st->st_dev || inode_of(l)->ino != st->st_ino))
+		l = cop_htab_next(l);
+	return inode_of(l);
 }
 
 /* Takes fd over: it becomes the inode's, or is closed because the inode has one. */
 static struct cop_slowfs_inode *get_or_add(struct cop_slowfs *fs, int fd, const struct stat *st)
 {
 	struct cop_slowfs_inode *fresh = calloc(1, sizeof(*fresh)), *found;
-	size_t b = bucket_of(st->st_dev, st->st_ino);
 
 	pthread_mutex_lock(&fs->lock);
 	found = find_locked(fs, st);
@@ -83,8 +75,8 @@ static struct cop_slowfs_inode *get_or_add(struct cop_slowfs *fs, int fd, const 
 		fresh->dev = st->st_dev;
 		fresh->ino = st->st_ino;
 		fresh->fd = fd;
-		fresh->next = fs->bucket[b];
-		fs->bucket[b] = found = fresh;
+		cop_htab_add(&fs->inodes, &fresh->link, inode_hash(st->st_dev, st->st_ino));
+		found = fresh;
 		fresh = NULL;
 		fd = -1;
 	}
@@ -119,15 +111,6 @@ int cop_slowfs_inode_lookup(
 	return 0;
 }
 
-static void unlink_locked(struct cop_slowfs *fs, struct cop_slowfs_inode *i)
-{
-	struct cop_slowfs_inode **p = &fs->bucket[bucket_of(i->dev, i->ino)];
-
-	while (*p != i)
-		p = &(*p)->next;
-	*p = i->next;
-}
-
 void cop_slowfs_inode_forget(struct cop_slowfs *fs, fuse_ino_t ino, uint64_t lookups)
 {
 	struct cop_slowfs_inode *i = cop_slowfs_inode_at(fs, ino);
@@ -139,7 +122,7 @@ void cop_slowfs_inode_forget(struct cop_slowfs *fs, fuse_ino_t ino, uint64_t loo
 	i->lookups -= COP_MIN(lookups, i->lookups);
 	last = i->lookups == 0;
 	if (last)
-		unlink_locked(fs, i);
+		cop_htab_remove(&fs->inodes, &i->link);
 	pthread_mutex_unlock(&fs->lock);
 	if (last) {
 		close(i->fd);

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "base/base.h"
+#include "base/htab.h"
 
 #define COP_SLOWFS_MAX_SLOTS 1024
 #define COP_SLOWFS_MAX_MOUNTS 64
@@ -56,7 +56,7 @@ struct cop_slowfs_costs {
 };
 
 struct cop_slowfs_inode {
-	struct cop_slowfs_inode *next;
+	struct cop_hlink link;
 	uint64_t lookups;
 	dev_t dev;
 	ino_t ino;
@@ -77,8 +77,8 @@ struct cop_slowfs {
 	struct cop_slowfs_state *share, *counters;
 	uint32_t mount_index, counters_index;
 	struct fuse_session *session;
-	pthread_mutex_t lock; /* the inode table */
-	struct cop_slowfs_inode **bucket;
+	pthread_mutex_t lock;   /* the inode table */
+	struct cop_htab inodes; /* by device and number */
 	struct cop_slowfs_inode root;
 };
 

@@ -8,7 +8,7 @@ static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 {
 	struct cop_list *at = s->hand;
 	/* Twice around: the first time may only clear bits. */
-	size_t steps = 2 * s->count + 2;
+	size_t steps = 2 * s->table.count + 2;
 
 	while (steps-- && !cop_list_empty(&s->sieve)) {
 		struct node *n;

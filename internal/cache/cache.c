@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_BUCKETS 64u
-
 static uint64_t key_hash(const struct cop_key *key)
 {
 	uint64_t seed = ((uint64_t)key->table << 8 | key->facet) +
@@ -18,13 +16,13 @@ static uint64_t key_hash(const struct cop_key *key)
 	return cop_hash64(key->path, key->path_len, seed);
 }
 
-static bool key_is(const struct node *n, uint64_t hash, const struct cop_key *key)
+static bool key_is(const struct node *n, const struct cop_key *key)
 {
 	const struct cop_key *k = &n->obj.key;
 
-	return n->hash == hash && k->table == key->table && k->facet == key->facet &&
-	       k->version == key->version && k->size == key->size && k->index == key->index &&
-	       k->path_len == key->path_len && memcmp(k->path, key->path, key->path_len) == 0;
+	return k->table == key->table && k->facet == key->facet && k->version == key->version &&
+	       k->size == key->size && k->index == key->index && k->path_len == key->path_len &&
+	       memcmp(k->path, key->path, key->path_len) == 0;
 }
 
 const char *cop_table_name(enum cop_table t)
@@ -53,14 +51,6 @@ struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats)
 		cop_list_init(&s->sieve);
 		s->hand = &s->sieve;
 	}
-	for (unsigned i = 0; i < SHARDS; i++) {
-		c->shard[i].bucket = calloc(FIRST_BUCKETS, sizeof(struct node *));
-		c->shard[i].buckets = FIRST_BUCKETS;
-		if (!c->shard[i].bucket) {
-			cop_cache_free(c);
-			return NULL;
-		}
-	}
 	return c;
 }
 
@@ -71,7 +61,7 @@ void cop_cache_free(struct cop_cache *c)
 	cop_cache_drop_under(c, "");
 	assert(atomic_load(&c->flights) == 0);
 	for (unsigned i = 0; i < SHARDS; i++) {
-		free(c->shard[i].bucket);
+		cop_htab_fini(&c->shard[i].table);
 		pthread_mutex_destroy(&c->shard[i].lock);
 	}
 	cop_cache_pool_free(&c->pool);
@@ -80,38 +70,13 @@ void cop_cache_free(struct cop_cache *c)
 	free(c);
 }
 
-/* Doubles the buckets when chains grow; staying small is fine if memory is short. */
-static void maybe_grow(struct shard *s)
-{
-	size_t buckets = s->buckets * 2;
-	struct node **bucket;
-
-	if (s->count < s->buckets)
-		return;
-	bucket = calloc(buckets, sizeof(*bucket));
-	if (!bucket)
-		return;
-	for (size_t i = 0; i < s->buckets; i++) {
-		struct node *n, *next;
-
-		for (n = s->bucket[i]; n; n = next) {
-			next = n->next;
-			n->next = bucket[n->hash & (buckets - 1)];
-			bucket[n->hash & (buckets - 1)] = n;
-		}
-	}
-	free(s->bucket);
-	s->bucket = bucket;
-	s->buckets = buckets;
-}
-
 static struct node *lookup(struct shard *s, uint64_t hash, const struct cop_key *key)
 {
-	struct node *n = s->bucket[hash & (s->buckets - 1)];
+	struct cop_hlink *l = cop_htab_first(&s->table, hash);
 
-	while (n && !key_is(n, hash, key))
-		n = n->next;
-	return n;
+	while (l && !key_is(node_at(l), key))
+		l = cop_htab_next(l);
+	return node_at(l);
 }
 
 void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes)
@@ -120,7 +85,7 @@ void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes)
 	atomic_fetch_add(&c->used, bytes);
 }
 
-static struct node *new_node(struct cop_cache *c, uint64_t hash, const struct cop_key *key)
+static struct node *new_node(struct cop_cache *c, const struct cop_key *key)
 {
 	struct node *n = cop_cache_starves(c) ? NULL : calloc(1, sizeof(*n) + key->path_len + 1);
 
@@ -129,7 +94,6 @@ static struct node *new_node(struct cop_cache *c, uint64_t hash, const struct co
 	memcpy(n->path, key->path, key->path_len);
 	n->obj.key = *key;
 	n->obj.key.path = n->path;
-	n->hash = hash;
 	n->born_ms = cop_now_ms();
 	cop_list_init(&n->sieve);
 	cop_list_init(&n->waiters);
@@ -138,25 +102,22 @@ static struct node *new_node(struct cop_cache *c, uint64_t hash, const struct co
 	return n;
 }
 
-static void enter(struct shard *s, struct node *n)
+static void enter(struct shard *s, struct node *n, uint64_t hash)
 {
-	maybe_grow(s);
 	n->in_table = true;
-	n->next = s->bucket[n->hash & (s->buckets - 1)];
-	s->bucket[n->hash & (s->buckets - 1)] = n;
-	s->count++;
+	cop_htab_add(&s->table, &n->link, hash);
 }
 
 /* A new flight, in the table, with the table's reference and the leader's. */
 static struct node *new_flight(
 	struct cop_cache *c, struct shard *s, uint64_t hash, const struct cop_key *key)
 {
-	struct node *n = new_node(c, hash, key);
+	struct node *n = new_node(c, key);
 
 	if (!n)
 		return NULL;
 	atomic_init(&n->refs, 2);
-	enter(s, n);
+	enter(s, n, hash);
 	atomic_fetch_add(&c->flights, 1);
 	return n;
 }
@@ -259,14 +220,8 @@ void cop_obj_put(struct cop_cache *c, struct cop_obj *obj)
 
 void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n)
 {
-	struct node **p = &s->bucket[n->hash & (s->buckets - 1)];
-
-	while (*p != n)
-		p = &(*p)->next;
-	*p = n->next;
-	n->next = NULL;
+	cop_htab_remove(&s->table, &n->link);
 	n->in_table = false;
-	s->count--;
 	if (n->in_sieve) {
 		if (s->hand == &n->sieve)
 			s->hand = n->sieve.prev;
@@ -329,7 +284,7 @@ static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *
 void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing)
 {
 	struct node *n = node_of(flight);
-	struct shard *s = shard_of(c, n->hash);
+	struct shard *s = shard_of(c, n->link.hash);
 	struct cop_list waiters, *w;
 	bool room = take(c, n, landing);
 
@@ -349,8 +304,8 @@ void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct co
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len)
 {
 	struct node *was = node_of(obj),
-		    *n = cop_cache_make_room(c, len) ? new_node(c, was->hash, &obj->key) : NULL;
-	struct shard *s = shard_of(c, was->hash);
+		    *n = cop_cache_make_room(c, len) ? new_node(c, &obj->key) : NULL;
+	struct shard *s = shard_of(c, was->link.hash);
 	bool replaced;
 
 	if (!n) {
@@ -369,7 +324,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	replaced = was->in_table;
 	if (replaced) {
 		cop_cache_unlink(c, s, was);
-		enter(s, n);
+		enter(s, n, was->link.hash);
 		keep_landed(c, s, n);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -380,7 +335,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj)
 {
 	struct node *n = node_of(obj);
-	struct shard *s = shard_of(c, n->hash);
+	struct shard *s = shard_of(c, n->link.hash);
 	bool dropped;
 
 	pthread_mutex_lock(&s->lock);
@@ -415,20 +370,21 @@ static bool under(const struct cop_key *key, const char *path, size_t len)
 	       (key->path_len == len || key->path[len] == '/');
 }
 
-/* Unlinks one matching object of the shard, or returns NULL. Flights leave the table and are not
- * kept when they land. */
-static struct node *unlink_one(
-	struct cop_cache *c, struct shard *s, size_t *bucket, const char *path, size_t len)
+/* Takes what matches out of the shard's table, into a list. Flights are not kept when they land. */
+static struct cop_hlink *unlink_under(
+	struct cop_cache *c, struct shard *s, const char *path, size_t len)
 {
-	struct node *n;
+	struct cop_hlink *l, *next, *list = NULL;
 
-	for (; *bucket < s->buckets; (*bucket)++)
-		for (n = s->bucket[*bucket]; n; n = n->next)
-			if (under(&n->obj.key, path, len)) {
-				cop_cache_unlink(c, s, n);
-				return n;
-			}
-	return NULL;
+	for (l = cop_htab_after(&s->table, NULL); l; l = next) {
+		next = cop_htab_after(&s->table, l);
+		if (!under(&node_at(l)->obj.key, path, len))
+			continue;
+		cop_cache_unlink(c, s, node_at(l));
+		l->next = list;
+		list = l;
+	}
+	return list;
 }
 
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
@@ -437,19 +393,14 @@ size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
 
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *s = &c->shard[i];
-		struct node *n, *list = NULL;
-		size_t bucket = 0;
+		struct cop_hlink *l, *list;
 
 		pthread_mutex_lock(&s->lock);
-		while ((n = unlink_one(c, s, &bucket, path, len))) {
-			n->next = list;
-			list = n;
-		}
+		list = unlink_under(c, s, path, len);
 		pthread_mutex_unlock(&s->lock);
-		while ((n = list)) {
-			list = n->next;
-			n->next = NULL;
-			cop_obj_put(c, &n->obj);
+		while ((l = list)) {
+			list = l->next;
+			cop_obj_put(c, &node_at(l)->obj);
 			dropped++;
 		}
 	}

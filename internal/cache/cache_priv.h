@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: each shard has one, for its buckets, its SIEVE list and the states and waiters of its
+/* Locks: each shard has one, for its table, its SIEVE list and the states and waiters of its
  * objects; the room lock guards the queues of flights that wait for room; the pool's lock is taken
  * last. A shard's lock may be taken under the room lock (to evict), never the other way round, and
  * never two shards at once; none is held while a waiter or a start function is called. Byte sums
@@ -8,6 +8,7 @@
 #ifndef COP_CACHE_PRIV_H
 #define COP_CACHE_PRIV_H
 
+#include "base/htab.h"
 #include "cache/cache.h"
 
 #define SHARDS 16u
@@ -20,11 +21,10 @@ struct node {
 	_Atomic bool visited;
 	enum state state;
 	bool in_table, in_sieve, local;
-	uint64_t hash;
+	struct cop_hlink link; /* in its shard's table */
 	uint64_t born_ms;
-	size_t charged;    /* bytes of this node in the budget */
-	size_t reserved;   /* part of it that stands for a buffer that has not landed */
-	struct node *next; /* bucket chain */
+	size_t charged;  /* bytes of this node in the budget */
+	size_t reserved; /* part of it that stands for a buffer that has not landed */
 	struct cop_list sieve;
 	struct cop_list waiters;
 	struct cop_list room; /* in the queue for room */
@@ -36,8 +36,7 @@ struct node {
 
 struct shard {
 	pthread_mutex_t lock;
-	struct node **bucket;
-	size_t buckets, count;
+	struct cop_htab table;
 	struct cop_list sieve; /* newest first */
 	struct cop_list *hand;
 };
@@ -75,6 +74,10 @@ struct cop_cache {
 static inline struct node *node_of(struct cop_obj *obj)
 {
 	return (struct node *)obj;
+}
+static inline struct node *node_at(struct cop_hlink *l)
+{
+	return l ? COP_CONTAINER_OF(l, struct node, link) : NULL;
 }
 static inline struct shard *shard_of(struct cop_cache *c, uint64_t hash)
 {

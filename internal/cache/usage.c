@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What cache-stats shows, and the invariants. */
+#include "base/json.h"
 #include "cache/cache_priv.h"
 
 #include <assert.h>
@@ -26,7 +27,7 @@ static struct node **hold_shard(struct shard *s, enum cop_table table, size_t *h
 	size_t count;
 
 	pthread_mutex_lock(&s->lock);
-	count = s->count;
+	count = s->table.count;
 	pthread_mutex_unlock(&s->lock);
 	*held = 0;
 	all = count ? malloc(count * sizeof(*all)) : NULL;
@@ -69,33 +70,39 @@ static unsigned count_list(const struct cop_list *head)
 	return count;
 }
 
+static void flight_json(const struct node *n, uint64_t now, struct cop_json *j)
+{
+	const struct cop_key *key = &n->obj.key;
+
+	cop_json_object(j, NULL);
+	cop_json_str(j, "table", cop_table_name(key->table));
+	cop_json_bytes(j, "path", key->path, key->path_len);
+	cop_json_u64(j, "index", key->index);
+	cop_json_u64(j, "ms", now - n->born_ms);
+	cop_json_u64(j, "waiters", count_list(&n->waiters));
+	cop_json_end(j);
+}
+
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out)
 {
+	struct cop_json j = cop_json_to(out);
 	uint64_t now = cop_now_ms();
-	const char *comma = "";
 
-	cop_buf_str(out, "[");
+	cop_json_array(&j, NULL);
 	for (unsigned i = 0; i < SHARDS && atomic_load(&c->flights); i++) {
 		struct shard *s = &c->shard[i];
 
 		pthread_mutex_lock(&s->lock);
-		for (size_t b = 0; b < s->buckets; b++)
-			for (struct node *n = s->bucket[b]; n; n = n->next) {
-				if (n->state != FLYING || max == 0)
-					continue;
-				max--;
-				cop_buf_printf(out, "%s{\"table\":\"%s\",\"path\":", comma,
-					cop_table_name(n->obj.key.table));
-				cop_buf_json_str(out, n->obj.key.path, n->obj.key.path_len);
-				cop_buf_printf(out,
-					",\"index\":%" PRIu64 ",\"ms\":%" PRIu64 ",\"waiters\":%u}",
-					n->obj.key.index, now - n->born_ms,
-					count_list(&n->waiters));
-				comma = ",";
-			}
+		for (struct cop_hlink *l = cop_htab_after(&s->table, NULL); l && max;
+			l = cop_htab_after(&s->table, l)) {
+			if (node_at(l)->state != FLYING)
+				continue;
+			max--;
+			flight_json(node_at(l), now, &j);
+		}
 		pthread_mutex_unlock(&s->lock);
 	}
-	cop_buf_str(out, "]");
+	cop_json_end(&j);
 }
 
 void cop_cache_starve(struct cop_cache *c, int after)
@@ -113,18 +120,20 @@ void cop_cache_check(struct cop_cache *c)
 		size_t count = 0, listed = 0;
 
 		pthread_mutex_lock(&s->lock);
-		for (size_t b = 0; b < s->buckets; b++)
-			for (struct node *n = s->bucket[b]; n; n = n->next) {
-				count++;
-				assert(n->in_table && (n->hash & (s->buckets - 1)) == b);
-				assert(n->in_sieve == (n->state == LANDED));
-				if (!n->in_sieve)
-					continue;
-				listed++;
-				bytes[n->obj.key.table] += n->charged;
-				entries[n->obj.key.table]++;
-			}
-		assert(count == s->count && listed == count_list(&s->sieve));
+		for (struct cop_hlink *l = cop_htab_after(&s->table, NULL); l;
+			l = cop_htab_after(&s->table, l)) {
+			const struct node *n = node_at(l);
+
+			count++;
+			assert(n->in_table && shard_of(c, l->hash) == s);
+			assert(n->in_sieve == (n->state == LANDED));
+			if (!n->in_sieve)
+				continue;
+			listed++;
+			bytes[n->obj.key.table] += n->charged;
+			entries[n->obj.key.table]++;
+		}
+		assert(count == s->table.count && listed == count_list(&s->sieve));
 		pthread_mutex_unlock(&s->lock);
 	}
 	for (unsigned t = 0; t < COP_TABLES; t++) {

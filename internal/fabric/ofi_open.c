@@ -310,8 +310,6 @@ static struct ofi *make(const struct cop_fabric_conf *conf)
 	cop_list_init(&o->flying);
 	cop_list_init(&o->mrs);
 	cop_list_init(&o->rx_idle);
-	for (size_t i = 0; i < COP_OFI_BUCKETS; i++)
-		cop_list_init(&o->buckets[i]);
 	o->base.ops = &ofi_ops;
 	o->base.stats = conf->stats;
 	o->base.rejected = conf->rejected;

@@ -9,22 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct cop_list *bucket_of(struct ofi *o, const char *address)
+static struct ofi_peer *peer_of(struct cop_hlink *l)
 {
-	return &o->buckets[cop_hash64(address, strlen(address), 0) % COP_OFI_BUCKETS];
+	return l ? COP_CONTAINER_OF(l, struct ofi_peer, link) : NULL;
+}
+
+static uint64_t text_hash(const char *address)
+{
+	return cop_hash64(address, strlen(address), 0);
 }
 
 static struct ofi_peer *find(struct ofi *o, const char *address)
 {
-	struct cop_list *head = bucket_of(o, address);
+	struct cop_hlink *l = cop_htab_first(&o->peers_by_text, text_hash(address));
 
-	for (struct cop_list *i = head->next; i != head; i = i->next) {
-		struct ofi_peer *p = COP_CONTAINER_OF(i, struct ofi_peer, bucket);
-
-		if (strcmp(p->address, address) == 0)
-			return p;
-	}
-	return NULL;
+	while (l && strcmp(peer_of(l)->address, address) != 0)
+		l = cop_htab_next(l);
+	return peer_of(l);
 }
 
 static int grow(struct ofi *o)
@@ -90,7 +91,7 @@ static int insert(struct ofi *o, const char *address, const void *raw, struct of
 	cop_list_init(&p->busy);
 	cop_list_init(&p->sends);
 	cop_list_init(&p->writes);
-	cop_list_push_front(bucket_of(o, address), &p->bucket);
+	cop_htab_add(&o->peers_by_text, &p->link, text_hash(address));
 	o->peers[slot] = p;
 	*out = p;
 	return 0;
@@ -152,7 +153,7 @@ void cop_fabric_ofi_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
 	assert(cop_fabric_ofi_on_thread(o));
 	if (!p)
 		return;
-	cop_list_remove(&p->bucket);
+	cop_htab_remove(&o->peers_by_text, &p->link);
 	o->peers[slot] = NULL;
 	o->free_slots[o->free_count++] = slot;
 	/* Held like a flying operation, since done may do anything. */
@@ -176,4 +177,5 @@ void cop_fabric_ofi_peers_fini(struct ofi *o)
 	free(o->peers);
 	free(o->generation);
 	free(o->free_slots);
+	cop_htab_fini(&o->peers_by_text);
 }

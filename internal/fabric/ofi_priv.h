@@ -24,12 +24,12 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include "base/htab.h"
 #include "fabric/fabric_priv.h"
 #include "fabric/guard_priv.h"
 
 #define COP_OFI_RX_COUNT 64
 #define COP_OFI_RX_SIZE (16 * COP_KIB)
-#define COP_OFI_BUCKETS 1024
 #define COP_OFI_PEERS_MAX (1U << 20)
 /* Queued operations per peer; past that send and write answer -ENOBUFS. */
 #define COP_OFI_QUEUE_MAX 8192
@@ -68,9 +68,9 @@ struct ofi_peer {
 	cop_fabric_peer_t id;
 	fi_addr_t addr;
 	bool dropped;
-	bool connected;         /* as far as is known: the provider took the last operation */
-	struct cop_list bucket; /* by address text */
-	struct cop_list busy;   /* linked while something is queued */
+	bool connected;        /* as far as is known: the provider took the last operation */
+	struct cop_hlink link; /* in peers_by_text */
+	struct cop_list busy;  /* linked while something is queued */
 	struct cop_list sends, writes;
 	unsigned queued;
 	unsigned flying; /* what holds the peer in memory; sends_flying and parts are among them */
@@ -166,7 +166,7 @@ struct ofi {
 	struct ofi_peer **peers;
 	uint32_t *generation, *free_slots;
 	uint32_t peers_count, peers_cap, free_count;
-	struct cop_list buckets[COP_OFI_BUCKETS];
+	struct cop_htab peers_by_text;
 	struct cop_list busy, flying, mrs;
 	unsigned flying_sends, flying_parts;
 	struct ofi_rx *rx;

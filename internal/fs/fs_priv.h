@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: each shard of the inode table has one, over its chains, the last reference of an inode and
+/* Locks: each shard of the inode table has one, over its table, the last reference of an inode and
  * the attributes in it. None is held across a reply or a call to coop. */
 #ifndef COP_FS_PRIV_H
 #define COP_FS_PRIV_H
 
 #include <fuse_lowlevel.h>
 
+#include "base/htab.h"
 #include "fs/fs.h"
 #include "log/log.h"
 
@@ -23,7 +24,7 @@ enum place {
 };
 
 struct inode {
-	struct inode *next;    /* chain */
+	struct cop_hlink link; /* in the table */
 	struct inode *parent;  /* a reference */
 	_Atomic uint64_t refs; /* kernel lookups, children, operations under way */
 	_Atomic uint64_t last,
@@ -33,9 +34,7 @@ struct inode {
 	_Atomic bool recorded;  /* a directory whose listing is in the record */
 	_Atomic uint64_t names_version; /* a directory's, in the listing that its names were last
 					   taken from; 0: none */
-	uint64_t hash;
 	struct cop_attr attr;
-	bool in_table;
 	bool stale; /* its name means another version now: only who holds it reaches it */
 	uint8_t place;
 	uint16_t name_len;
@@ -44,8 +43,7 @@ struct inode {
 
 struct inode_shard {
 	pthread_mutex_t lock;
-	struct inode **chain;
-	size_t chains, count;
+	struct cop_htab table;
 };
 
 struct inode_table {

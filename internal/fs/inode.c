@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CHAINS 256u
+static struct inode *inode_at(struct cop_hlink *l)
+{
+	return l ? COP_CONTAINER_OF(l, struct inode, link) : NULL;
+}
 
 int cop_fs_inodes_init(struct cop_fs *fs)
 {
@@ -15,31 +18,21 @@ int cop_fs_inodes_init(struct cop_fs *fs)
 	if (!fs->root)
 		return -ENOMEM;
 	atomic_init(&fs->root->refs, 1);
-	for (unsigned i = 0; i < INODE_SHARDS; i++) {
-		struct inode_shard *s = &fs->inodes.shard[i];
-
-		pthread_mutex_init(&s->lock, NULL);
-		s->chains = FIRST_CHAINS;
-		s->chain = calloc(FIRST_CHAINS, sizeof(*s->chain));
-		if (!s->chain)
-			return -ENOMEM;
-	}
+	for (unsigned i = 0; i < INODE_SHARDS; i++)
+		pthread_mutex_init(&fs->inodes.shard[i].lock, NULL);
 	return 0;
 }
 
 void cop_fs_inodes_fini(struct cop_fs *fs)
 {
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
-		struct inode_shard *s = &fs->inodes.shard[i];
+		struct cop_htab *t = &fs->inodes.shard[i].table;
 
-		for (size_t c = 0; s->chain && c < s->chains; c++)
-			while (s->chain[c]) {
-				struct inode *gone = s->chain[c];
-
-				s->chain[c] = gone->next;
-				free(gone);
-			}
-		free(s->chain);
+		for (struct cop_hlink *l = cop_htab_after(t, NULL), *next; l; l = next) {
+			next = cop_htab_after(t, l);
+			free(inode_at(l));
+		}
+		cop_htab_fini(t);
 	}
 	free(fs->root);
 }
@@ -64,46 +57,21 @@ static uint64_t name_hash(const struct inode *parent, const char *name, size_t l
 	return cop_hash64(name, len, (uint64_t)(uintptr_t)parent);
 }
 
-static void maybe_grow(struct inode_shard *s)
+static bool is_current(
+	const struct inode *i, const struct inode *parent, const char *name, size_t len)
 {
-	size_t chains = s->chains * 2;
-	struct inode **chain;
-
-	if (s->count < s->chains || !(chain = calloc(chains, sizeof(*chain))))
-		return;
-	for (size_t c = 0; c < s->chains; c++)
-		while (s->chain[c]) {
-			struct inode *i = s->chain[c];
-
-			s->chain[c] = i->next;
-			i->next = chain[i->hash & (chains - 1)];
-			chain[i->hash & (chains - 1)] = i;
-		}
-	free(s->chain);
-	s->chain = chain;
-	s->chains = chains;
-}
-
-static void unhash(struct inode_shard *s, struct inode *i)
-{
-	struct inode **p = &s->chain[i->hash & (s->chains - 1)];
-
-	while (*p != i)
-		p = &(*p)->next;
-	*p = i->next;
-	i->in_table = false;
-	s->count--;
+	return !i->stale && i->parent == parent && i->name_len == len &&
+	       memcmp(i->name, name, len) == 0;
 }
 
 static struct inode *find(struct inode_shard *s, uint64_t hash, const struct inode *parent,
 	const char *name, size_t len)
 {
-	struct inode *i = s->chain[hash & (s->chains - 1)];
+	struct cop_hlink *l = cop_htab_first(&s->table, hash);
 
-	while (i && (i->stale || i->hash != hash || i->parent != parent || i->name_len != len ||
-			    memcmp(i->name, name, len) != 0))
-		i = i->next;
-	return i;
+	while (l && !is_current(inode_at(l), parent, name, len))
+		l = cop_htab_next(l);
+	return inode_at(l);
 }
 
 static struct inode *add(
@@ -115,14 +83,9 @@ static struct inode *add(
 		return NULL;
 	memcpy(i->name, name, len);
 	i->name_len = (uint16_t)len;
-	i->hash = hash;
 	i->parent = parent;
-	i->in_table = true;
 	cop_fs_inode_ref(parent);
-	maybe_grow(s);
-	i->next = s->chain[hash & (s->chains - 1)];
-	s->chain[hash & (s->chains - 1)] = i;
-	s->count++;
+	cop_htab_add(&s->table, &i->link, hash);
 	return i;
 }
 
@@ -185,7 +148,7 @@ void cop_fs_inode_ref(struct inode *i)
  * go under the lock, so that a lookup cannot find an inode that is about to be freed. */
 static bool drop(struct cop_fs *fs, struct inode *i, uint64_t n)
 {
-	struct inode_shard *s = shard_of(fs, i->hash);
+	struct inode_shard *s = shard_of(fs, i->link.hash);
 	uint64_t refs = atomic_load(&i->refs);
 	bool last;
 
@@ -194,8 +157,8 @@ static bool drop(struct cop_fs *fs, struct inode *i, uint64_t n)
 			return false;
 	pthread_mutex_lock(&s->lock);
 	last = atomic_fetch_sub(&i->refs, n) == n;
-	if (last && i->in_table)
-		unhash(s, i);
+	if (last)
+		cop_htab_remove(&s->table, &i->link);
 	pthread_mutex_unlock(&s->lock);
 	return last;
 }
@@ -215,7 +178,7 @@ void cop_fs_inode_put(struct cop_fs *fs, struct inode *i, uint64_t n)
 
 struct cop_attr cop_fs_inode_attr(struct cop_fs *fs, struct inode *i)
 {
-	struct inode_shard *s = shard_of(fs, i->hash);
+	struct inode_shard *s = shard_of(fs, i->link.hash);
 	struct cop_attr attr;
 
 	pthread_mutex_lock(&s->lock);
@@ -226,7 +189,7 @@ struct cop_attr cop_fs_inode_attr(struct cop_fs *fs, struct inode *i)
 
 void cop_fs_inode_set_attr(struct cop_fs *fs, struct inode *i, const struct cop_attr *attr)
 {
-	struct inode_shard *s = shard_of(fs, i->hash);
+	struct inode_shard *s = shard_of(fs, i->link.hash);
 
 	pthread_mutex_lock(&s->lock);
 	i->attr = *attr;
@@ -259,7 +222,7 @@ uint64_t cop_fs_inode_count(struct cop_fs *fs)
 
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		pthread_mutex_lock(&fs->inodes.shard[i].lock);
-		count += fs->inodes.shard[i].count;
+		count += fs->inodes.shard[i].table.count;
 		pthread_mutex_unlock(&fs->inodes.shard[i].lock);
 	}
 	return count;
@@ -271,9 +234,9 @@ void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i
 		struct inode_shard *s = &fs->inodes.shard[i];
 
 		pthread_mutex_lock(&s->lock);
-		for (size_t c = 0; c < s->chains; c++)
-			for (struct inode *n = s->chain[c]; n; n = n->next)
-				fn(arg, n);
+		for (struct cop_hlink *l = cop_htab_after(&s->table, NULL); l;
+			l = cop_htab_after(&s->table, l))
+			fn(arg, inode_at(l));
 		pthread_mutex_unlock(&s->lock);
 	}
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of small text files, and a table from text to number. */
+/* Lines of small text files, and a table from text to number. The table is open addressing and as
+ * large from the start as its entries will need: a name has no struct of its own that could carry a
+ * link (base/htab.h), and some stand in it twice. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Items by kind and path, in a table of chains that doubles as it fills. Ranges take memory only
- * for files that are not read from the start in one piece, so most items are one small allocation.
- */
+/* Items by kind and path. Ranges take memory only for files that are not read from the start in one
+ * piece, so most items are one small allocation. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/htab.h"
 #include "manifest/manifest.h"
 
-#define FIRST_CHAINS 256u
 /* The allocator's own, and two chain heads. */
 #define OVERHEAD 48
 
 struct record {
-	struct record *next;
-	uint64_t hash, order, size;
+	struct cop_hlink link;
+	uint64_t order, size;
 	int64_t mtime_s;
 	struct cop_range one,
 		*more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
@@ -26,10 +25,14 @@ struct record {
 
 struct cop_manifest_set {
 	pthread_mutex_t lock;
-	struct record **chain;
-	size_t chains, count;
+	struct cop_htab table;
 	uint64_t bytes, max_bytes, dropped, order;
 };
+
+static struct record *record_of(struct cop_hlink *l)
+{
+	return l ? COP_CONTAINER_OF(l, struct record, link) : NULL;
+}
 
 struct cop_manifest_set *cop_manifest_set_new(uint64_t max_bytes)
 {
@@ -37,12 +40,6 @@ struct cop_manifest_set *cop_manifest_set_new(uint64_t max_bytes)
 
 	if (!s)
 		return NULL;
-	s->chain = calloc(FIRST_CHAINS, sizeof(*s->chain));
-	if (!s->chain) {
-		free(s);
-		return NULL;
-	}
-	s->chains = FIRST_CHAINS;
 	s->max_bytes = max_bytes;
 	pthread_mutex_init(&s->lock, NULL);
 	return s;
@@ -52,45 +49,30 @@ void cop_manifest_set_free(struct cop_manifest_set *s)
 {
 	if (!s)
 		return;
-	for (size_t c = 0; c < s->chains; c++)
-		for (struct record *r = s->chain[c], *next; r; r = next) {
-			next = r->next;
-			free(r->more);
-			free(r);
-		}
-	free(s->chain);
+	for (struct cop_hlink *l = cop_htab_after(&s->table, NULL), *next; l; l = next) {
+		next = cop_htab_after(&s->table, l);
+		free(record_of(l)->more);
+		free(record_of(l));
+	}
+	cop_htab_fini(&s->table);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
-/* Without memory chains just become longer. */
-static void maybe_grow(struct cop_manifest_set *s)
+static bool is_of(const struct record *r, const struct cop_manifest_item *item)
 {
-	size_t chains = s->chains * 2;
-	struct record **chain;
-
-	if (s->count < s->chains || !(chain = calloc(chains, sizeof(*chain))))
-		return;
-	for (size_t c = 0; c < s->chains; c++)
-		for (struct record *r = s->chain[c], *next; r; r = next) {
-			next = r->next;
-			r->next = chain[r->hash & (chains - 1)];
-			chain[r->hash & (chains - 1)] = r;
-		}
-	free(s->chain);
-	s->chain = chain;
-	s->chains = chains;
+	return r->kind == item->kind && r->len == item->len &&
+	       memcmp(r->path, item->path, item->len) == 0;
 }
 
 static struct record *find(
 	struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
 {
-	struct record *r = s->chain[hash & (s->chains - 1)];
+	struct cop_hlink *l = cop_htab_first(&s->table, hash);
 
-	while (r && !(r->hash == hash && r->kind == item->kind && r->len == item->len &&
-			    memcmp(r->path, item->path, item->len) == 0))
-		r = r->next;
-	return r;
+	while (l && !is_of(record_of(l), item))
+		l = cop_htab_next(l);
+	return record_of(l);
 }
 
 static struct record *insert(
@@ -103,15 +85,11 @@ static struct record *insert(
 	if (!r)
 		return NULL;
 	s->bytes += bytes;
-	r->hash = hash;
 	r->kind = (uint8_t)item->kind;
 	r->len = (uint16_t)item->len;
 	memcpy(r->path, item->path, item->len);
 	r->order = UINT64_MAX;
-	maybe_grow(s);
-	r->next = s->chain[hash & (s->chains - 1)];
-	s->chain[hash & (s->chains - 1)] = r;
-	s->count++;
+	cop_htab_add(&s->table, &r->link, hash);
 	return r;
 }
 
@@ -197,7 +175,7 @@ size_t cop_manifest_set_count(struct cop_manifest_set *s)
 	size_t n;
 
 	pthread_mutex_lock(&s->lock);
-	n = s->count;
+	n = s->table.count;
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
@@ -233,10 +211,10 @@ static struct record **sorted(struct cop_manifest_set *s, size_t *count)
 	size_t n = 0;
 
 	pthread_mutex_lock(&s->lock);
-	all = calloc(s->count ? s->count : 1, sizeof(*all));
-	for (size_t c = 0; c < s->chains && all; c++)
-		for (struct record *r = s->chain[c]; r; r = r->next)
-			all[n++] = r;
+	all = calloc(s->table.count ? s->table.count : 1, sizeof(*all));
+	for (struct cop_hlink *l = cop_htab_after(&s->table, NULL); l && all;
+		l = cop_htab_after(&s->table, l))
+		all[n++] = record_of(l);
 	if (all)
 		qsort(all, n, sizeof(*all), by_order);
 	pthread_mutex_unlock(&s->lock);

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/htab.h"
 #include "prof/prof_priv.h"
 
 struct counter {
-	struct counter *next; /* chain */
-	uint64_t hash;
+	struct cop_hlink link;
 	uint64_t value, error;
 	uint64_t count[SLOTS];
 	uint32_t at; /* in the heap */
@@ -26,13 +26,14 @@ struct counter {
 
 struct shard {
 	_Alignas(64) pthread_mutex_t lock;
-	struct counter **heap, **chain;
+	struct counter **heap;
+	struct cop_htab by_path;
 	uint32_t n;
 };
 
 struct top_summary {
 	struct shard shard[TOP_SHARDS];
-	uint32_t counters, chains; /* of each shard; chains is a power of two */
+	uint32_t counters; /* of each shard */
 };
 
 /* All shards together have far more than rows are asked for, so that those listed are hardly ever
@@ -50,14 +51,11 @@ struct top_summary *cop_prof_top_new(uint32_t counters)
 		return NULL;
 	memset(t, 0, sizeof(*t));
 	t->counters = counters;
-	for (t->chains = 1; t->chains < counters; t->chains *= 2)
-		;
 	for (unsigned i = 0; i < TOP_SHARDS; i++)
 		pthread_mutex_init(&t->shard[i].lock, NULL);
 	for (unsigned i = 0; i < TOP_SHARDS; i++) {
 		t->shard[i].heap = calloc(counters, sizeof(*t->shard[i].heap));
-		t->shard[i].chain = calloc(t->chains, sizeof(*t->shard[i].chain));
-		if (!t->shard[i].heap || !t->shard[i].chain) {
+		if (!t->shard[i].heap) {
 			cop_prof_top_free(t);
 			return NULL;
 		}
@@ -72,6 +70,7 @@ static void free_counters(struct shard *s)
 		free(s->heap[k]);
 	}
 	s->n = 0;
+	cop_htab_fini(&s->by_path);
 }
 
 void cop_prof_top_free(struct top_summary *t)
@@ -83,7 +82,6 @@ void cop_prof_top_free(struct top_summary *t)
 
 		free_counters(s);
 		free(s->heap);
-		free(s->chain);
 		pthread_mutex_destroy(&s->lock);
 	}
 	free(t);
@@ -125,28 +123,18 @@ static void sift_up(struct shard *s, struct counter *k)
 	place(s, k, at);
 }
 
-static struct counter **chain_of(struct top_summary *t, struct shard *s, uint64_t hash)
+static struct counter *counter_at(struct cop_hlink *l)
 {
-	return &s->chain[hash & (t->chains - 1)];
+	return l ? COP_CONTAINER_OF(l, struct counter, link) : NULL;
 }
 
-static struct counter *find(
-	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
+static struct counter *find(struct shard *s, uint64_t hash, const char *path, size_t len)
 {
-	struct counter *k = *chain_of(t, s, hash);
+	struct cop_hlink *l = cop_htab_first(&s->by_path, hash);
 
-	while (k && !(k->hash == hash && k->len == len && memcmp(k->path, path, len) == 0))
-		k = k->next;
-	return k;
-}
-
-static void unchain(struct top_summary *t, struct shard *s, struct counter *k)
-{
-	struct counter **link = chain_of(t, s, k->hash);
-
-	while (*link != k)
-		link = &(*link)->next;
-	*link = k->next;
+	while (l && !(counter_at(l)->len == len && memcmp(counter_at(l)->path, path, len) == 0))
+		l = cop_htab_next(l);
+	return counter_at(l);
 }
 
 /* False without memory; then nothing has changed. */
@@ -179,14 +167,13 @@ static struct counter *fresh(struct shard *s, const char *path, size_t len)
 	return k;
 }
 
-static struct counter *take_over(
-	struct top_summary *t, struct shard *s, const char *path, size_t len)
+static struct counter *take_over(struct shard *s, const char *path, size_t len)
 {
 	struct counter *k = s->heap[0];
 
 	if (!name(k, path, len))
 		return NULL;
-	unchain(t, s, k);
+	cop_htab_remove(&s->by_path, &k->link);
 	k->error = k->value;
 	memset(k->count, 0, sizeof(k->count));
 	return k;
@@ -197,16 +184,13 @@ static struct counter *take_over(
 static struct counter *counter_of(
 	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
-	struct counter *k = find(t, s, hash, path, len);
+	struct counter *k = find(s, hash, path, len);
 
 	if (k)
 		return k;
-	k = s->n < t->counters ? fresh(s, path, len) : take_over(t, s, path, len);
-	if (k) {
-		k->hash = hash;
-		k->next = *chain_of(t, s, hash);
-		*chain_of(t, s, hash) = k;
-	}
+	k = s->n < t->counters ? fresh(s, path, len) : take_over(s, path, len);
+	if (k)
+		cop_htab_add(&s->by_path, &k->link, hash);
 	return k;
 }
 
@@ -232,15 +216,15 @@ void cop_prof_top_take(struct top_summary *t, struct top_summary *into)
 {
 	for (unsigned i = 0; i < TOP_SHARDS; i++) {
 		struct shard *s = &t->shard[i], *o = &into->shard[i];
-		struct counter **heap = o->heap, **chain = o->chain;
+		struct counter **heap = o->heap;
 
 		/* o is the caller's alone. */
 		pthread_mutex_lock(&s->lock);
 		o->heap = s->heap;
-		o->chain = s->chain;
+		o->by_path = s->by_path;
 		o->n = s->n;
 		s->heap = heap;
-		s->chain = chain;
+		s->by_path = (struct cop_htab){0};
 		s->n = 0;
 		pthread_mutex_unlock(&s->lock);
 	}
@@ -253,7 +237,7 @@ static void put_back_one(struct top_summary *t, struct shard *s, const struct co
 	struct counter *k;
 
 	pthread_mutex_lock(&s->lock);
-	k = counter_of(t, s, taken->hash, taken->path, taken->len);
+	k = counter_of(t, s, taken->link.hash, taken->path, taken->len);
 	if (k) {
 		k->value += taken->value;
 		k->error += taken->error;
@@ -272,7 +256,6 @@ void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken)
 		for (uint32_t k = 0; k < s->n; k++)
 			put_back_one(t, &t->shard[i], s->heap[k]);
 		free_counters(s);
-		memset(s->chain, 0, taken->chains * sizeof(*s->chain));
 	}
 }
 

@@ -49,12 +49,11 @@ static int by_bytes(const void *a, const void *b)
 static int sort_paths(struct coverage *c, const struct pathset *s)
 {
 	c->full = s->full;
-	c->path = calloc(s->n + 1, sizeof(*c->path));
+	c->path = calloc(s->table.count + 1, sizeof(*c->path));
 	if (!c->path)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->slots; i++)
-		if (s->slot[i])
-			c->path[c->paths++] = s->slot[i];
+	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(s, p));)
+		c->path[c->paths++] = p;
 	qsort(c->path, c->paths, sizeof(*c->path), by_bytes);
 	return 0;
 }

@@ -16,7 +16,8 @@
 struct node_host {
 	const char *name; /* in the text of the list */
 	uint32_t len, wanted, found;
-	bool shares_short; /* another host has the same short name */
+	bool shares_short;                 /* another host has the same short name */
+	struct cop_hlink link, link_short; /* the second of the first host of that short name */
 };
 
 /* An address has dots and no short form. */
@@ -30,20 +31,30 @@ static size_t short_len(const char *name, size_t len)
 	return len;
 }
 
-/* The slot of a name in one of the two tables, whole names or short ones; its host, or UINT32_MAX
- * in a free slot. */
-static uint32_t *slot_of(const struct nodes *n, bool brief, const char *name, size_t len)
+static struct node_host *by_name(const struct nodes *n, const char *name, size_t len)
 {
-	uint32_t *table = n->slot + (brief ? n->mask + 1 : 0);
-	size_t i = cop_hash64(name, len, n->seed) & n->mask;
+	struct cop_hlink *l = cop_htab_first(&n->by_name, cop_hash64(name, len, n->seed));
 
-	for (;; i = (i + 1) & n->mask) {
-		const struct node_host *h = table[i] == UINT32_MAX ? NULL : &n->host[table[i]];
+	for (; l; l = cop_htab_next(l)) {
+		struct node_host *h = COP_CONTAINER_OF(l, struct node_host, link);
 
-		if (!h || ((brief ? short_len(h->name, h->len) : h->len) == len &&
-				  memcmp(h->name, name, len) == 0))
-			return &table[i];
+		if (h->len == len && memcmp(h->name, name, len) == 0)
+			return h;
 	}
+	return NULL;
+}
+
+static struct node_host *by_short(const struct nodes *n, const char *name, size_t len)
+{
+	struct cop_hlink *l = cop_htab_first(&n->by_short, cop_hash64(name, len, n->seed));
+
+	for (; l; l = cop_htab_next(l)) {
+		struct node_host *h = COP_CONTAINER_OF(l, struct node_host, link_short);
+
+		if (short_len(h->name, h->len) == len && memcmp(h->name, name, len) == 0)
+			return h;
+	}
+	return NULL;
 }
 
 static bool is_name(const char *text, size_t len)
@@ -56,35 +67,21 @@ static bool is_name(const char *text, size_t len)
 
 static void add(struct nodes *n, const char *name, size_t len)
 {
-	uint32_t *slot = slot_of(n, false, name, len), *brief;
+	size_t brief = short_len(name, len);
+	struct node_host *h = by_name(n, name, len), *first;
 
-	if (*slot != UINT32_MAX) {
-		n->host[*slot].wanted++;
+	if (h) {
+		h->wanted++;
 		return;
 	}
-	*slot = (uint32_t)n->hosts;
-	n->host[n->hosts++] = (struct node_host){.name = name, .len = (uint32_t)len, .wanted = 1};
-	brief = slot_of(n, true, name, short_len(name, len));
-	if (*brief == UINT32_MAX)
-		*brief = *slot;
+	first = by_short(n, name, brief);
+	h = &n->host[n->hosts++];
+	*h = (struct node_host){.name = name, .len = (uint32_t)len, .wanted = 1};
+	cop_htab_add(&n->by_name, &h->link, cop_hash64(name, len, n->seed));
+	if (first)
+		first->shares_short = true;
 	else
-		n->host[*brief].shares_short = true;
-}
-
-static int make_room(struct nodes *n, uint64_t lines)
-{
-	size_t slots = 16;
-
-	while (slots < 2 * lines)
-		slots *= 2;
-	n->mask = slots - 1;
-	n->seed = cop_now_ns();
-	n->host = calloc(lines ? lines : 1, sizeof(*n->host));
-	n->slot = malloc(2 * slots * sizeof(*n->slot));
-	if (!n->host || !n->slot)
-		return -ENOMEM;
-	memset(n->slot, 0xff, 2 * slots * sizeof(*n->slot));
-	return 0;
+		cop_htab_add(&n->by_short, &h->link_short, cop_hash64(name, brief, n->seed));
 }
 
 int cop_report_nodes_load(struct nodes *n, const char *path)
@@ -97,7 +94,9 @@ int cop_report_nodes_load(struct nodes *n, const char *path)
 		return 0;
 	for (size_t i = 0; i < len; i++)
 		n->lines += n->text[i] == '\n';
-	rc = make_room(n, n->lines);
+	n->seed = cop_now_ns();
+	n->host = calloc(n->lines ? n->lines : 1, sizeof(*n->host));
+	rc = n->host ? 0 : -ENOMEM;
 	for (char *line = n->text, *end;
 		!rc && (end = memchr(line, '\n', (size_t)(n->text + len - line))); line = end + 1) {
 		const char *colon = memchr(line, ':', (size_t)(end - line));
@@ -113,19 +112,19 @@ void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len)
 {
 	const char *dash = memrchr(stem, '-', len);
 	size_t host = dash ? (size_t)(dash - stem) : len;
-	uint32_t at;
+	struct node_host *h;
 
 	if (!n->hosts)
 		return;
-	at = *slot_of(n, false, stem, host);
-	if (at == UINT32_MAX) {
-		at = *slot_of(n, true, stem, short_len(stem, host));
-		if (at != UINT32_MAX && n->host[at].shares_short)
-			at = UINT32_MAX;
+	h = by_name(n, stem, host);
+	if (!h) {
+		h = by_short(n, stem, short_len(stem, host));
+		if (h && h->shares_short)
+			h = NULL;
 	}
-	if (at == UINT32_MAX)
+	if (!h)
 		return;
-	n->host[at].found++;
+	h->found++;
 	n->met = true;
 }
 
@@ -162,6 +161,7 @@ void cop_report_nodes_free(struct nodes *n)
 {
 	free(n->text);
 	free(n->host);
-	free(n->slot);
+	cop_htab_fini(&n->by_name);
+	cop_htab_fini(&n->by_short);
 	*n = (struct nodes){0};
 }

@@ -20,8 +20,8 @@ int cop_report_parallel(
 #define PATHSET_LEN_MAX 65535u
 
 struct observed_path {
-	uint64_t hash;
-	uint64_t events; /* of the metadata table, all ranks together; sums stop at 2^64-1 */
+	struct cop_hlink link; /* in the set's table */
+	uint64_t events;       /* of the metadata table, all ranks together; sums stop at 2^64-1 */
 	uint64_t absent; /* those that found nothing; from the table of absences where that has more
 			  */
 	uint64_t ttl;
@@ -30,8 +30,7 @@ struct observed_path {
 };
 struct pathset {
 	struct arena arena;
-	struct observed_path **slot;
-	size_t slots, n;
+	struct cop_htab table;
 	uint64_t seed; /* never changes */
 	bool full;     /* a path was left out */
 };
@@ -44,6 +43,9 @@ int cop_report_pathset_add(struct pathset *s, const char *text, size_t len, uint
 uint64_t cop_report_pathset_hash(const struct pathset *s, const char *text, size_t len);
 const struct observed_path *cop_report_pathset_find(
 	const struct pathset *s, const char *text, size_t len);
+/* Each once, in no order: the one after p, or with NULL the first; NULL: there is no more. */
+const struct observed_path *cop_report_pathset_next(
+	const struct pathset *s, const struct observed_path *p);
 void cop_report_pathset_free(struct pathset *s);
 
 /* ---- table.c: one raw table ---- */

@@ -54,7 +54,7 @@ static void many_ranks_are_read_at_once(void **state)
 	o = read_dir(0);
 	assert_int_equal(o->files, RANKS);
 	assert_int_equal(o->paths, RANKS * (OWN + SHARED));
-	assert_int_equal(o->set.n, RANKS * OWN + SHARED);
+	assert_int_equal(o->set.table.count, RANKS * OWN + SHARED);
 	assert_int_equal(o->faults.count, 0);
 	p = cop_report_pathset_find(&o->set, "/2100/12", 8);
 	assert_non_null(p);

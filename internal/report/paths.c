@@ -102,7 +102,7 @@ static int read_observed(
 	if (seen->set.full)
 		cop_buf_printf(&out->notes,
 			"the tables have more than %zu paths, or longer ones than a path can be; the rest was left out\n",
-			seen->set.n);
+			seen->set.table.count);
 	return rc ? nothing_found(out, rc, err) : 0;
 }
 
@@ -110,8 +110,8 @@ static int read_observed(
 
 static bool any_below(const struct pathset *s, const char *root)
 {
-	for (size_t i = 0; i < s->slots; i++)
-		if (s->slot[i] && cop_report_path_below(s->slot[i]->text, s->slot[i]->len, root))
+	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(s, p));)
+		if (cop_report_path_below(p->text, p->len, root))
 			return true;
 	return false;
 }
@@ -147,12 +147,9 @@ static void name_common(struct cop_report_pathed *out)
 	const char *common = NULL;
 	size_t len = 0;
 
-	for (size_t i = 0; i < s->slots; i++) {
-		const struct observed_path *p = s->slot[i];
+	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(s, p));) {
 		size_t n = 0, end = 0;
 
-		if (!p)
-			continue;
 		if (!common) {
 			common = p->text;
 			len = p->len;
@@ -178,9 +175,8 @@ static int choose_roots(
 
 	for (unsigned i = 0; !rc && i < what->usage_roots; i++)
 		rc = give_root(out, what->usage_root[i]);
-	for (size_t i = 0; !rc && i < s->slots; i++)
-		if (s->slot[i])
-			rc = cop_report_roots_observe(r, s->slot[i]->text, s->slot[i]->len);
+	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));)
+		rc = cop_report_roots_observe(r, p->text, p->len);
 	if (!rc)
 		rc = cop_report_roots_minimize(r);
 	if (!rc && !r->all.n) {
@@ -217,8 +213,8 @@ static void note_absent_roots(struct cop_report_pathed *out)
 /* Tables have paths of the source; a root that was named through a mount has none of them. */
 static void note_unused(struct cop_report_pathed *out)
 {
-	if (!out->usage->roots.all.n || !out->usage->seen.set.n ||
-		out->usage->use.elsewhere < out->usage->seen.set.n)
+	if (!out->usage->roots.all.n || !out->usage->seen.set.table.count ||
+		out->usage->use.elsewhere < out->usage->seen.set.table.count)
 		return;
 	cop_buf_str(&out->notes, "nothing that the job asked for is below a usage root");
 	name_common(out);

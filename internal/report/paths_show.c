@@ -58,7 +58,8 @@ void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *
 {
 	const struct cop_report_usage *u = p->usage;
 
-	cop_buf_printf(out, "%zu paths in %" PRIu64 " tables of ", u->seen.set.n, u->seen.files);
+	cop_buf_printf(
+		out, "%zu paths in %" PRIu64 " tables of ", u->seen.set.table.count, u->seen.files);
 	plain(out, p->input);
 	cop_buf_printf(out, "; %" PRIu64 " of them are below no usage root\n", u->use.elsewhere);
 	for (size_t i = 0; i < u->roots.all.n; i++) {
@@ -159,7 +160,7 @@ void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *o
 		",\"observed\":%zu,\"elsewhere\":%" PRIu64 ",\"unknown\":%" PRIu64
 		",\"unreadable_directories\":%" PRIu64 ",\"mounts_not_entered\":%" PRIu64
 		",\"links_out\":%zu,\"roots\":[",
-		u->seen.files, p->faults, u->seen.set.n, u->use.elsewhere, u->use.unknown,
+		u->seen.files, p->faults, u->seen.set.table.count, u->use.elsewhere, u->use.unknown,
 		t->unreadable, t->skipped, u->use.links_out.n);
 	for (uint32_t i = 0; i < t->top.n; i++) {
 		cop_buf_str(out, i ? ",{" : "{");

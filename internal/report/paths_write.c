@@ -183,7 +183,7 @@ static void head(const struct cop_report_pathed *p, struct cop_buf *out)
 	cop_buf_str(out, ")\n- Output directory: ");
 	code(out, p->output);
 	cop_buf_printf(out, "\n- Observed paths: `%zu`, of them below no root: `%" PRIu64 "`\n",
-		p->usage->seen.set.n, p->usage->use.elsewhere);
+		p->usage->seen.set.table.count, p->usage->use.elsewhere);
 	cop_buf_str(out, "\n## Roots\n\n");
 	for (uint32_t i = 0; i < top->n; i++) {
 		cop_buf_str(out, "- ");

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open addressing with pointers into an arena: a path costs its bytes and 60 more, and is stored
- * once. The seed differs from run to run, so that a table cannot be written to make all its paths
- * collide. */
+/* Paths in an arena: each is stored once and costs its bytes and 60 more. The seed differs from run
+ * to run, so that a table cannot be written to make all its paths collide. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/observed_priv.h"
-
-#define FIRST_SLOTS 4096u
 
 static void add_up(uint64_t *sum, uint64_t more)
 {
@@ -21,48 +18,28 @@ uint64_t cop_report_pathset_hash(const struct pathset *s, const char *text, size
 	return cop_hash64(text, len, s->seed);
 }
 
-/* The path's slot, or the free one where it belongs. */
-static struct observed_path **slot_of(
-	const struct pathset *s, const char *text, size_t len, uint64_t hash)
+static struct observed_path *path_at(struct cop_hlink *l)
 {
-	for (size_t i = hash & (s->slots - 1);; i = (i + 1) & (s->slots - 1)) {
-		struct observed_path *p = s->slot[i];
-
-		if (!p || (p->hash == hash && p->len == len && memcmp(p->text, text, len) == 0))
-			return &s->slot[i];
-	}
+	return l ? COP_CONTAINER_OF(l, struct observed_path, link) : NULL;
 }
 
-/* The seed stays as it is: threads hash without the lock that is held here. */
-static int grow(struct pathset *s)
+static struct observed_path *find(
+	const struct pathset *s, const char *text, size_t len, uint64_t hash)
 {
-	struct pathset bigger = {.slots = s->slots ? 2 * s->slots : FIRST_SLOTS};
+	struct cop_hlink *l = cop_htab_first(&s->table, hash);
 
-	bigger.slot = calloc(bigger.slots, sizeof(*bigger.slot));
-	if (!bigger.slot)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->slots; i++)
-		if (s->slot[i])
-			*slot_of(&bigger, s->slot[i]->text, s->slot[i]->len, s->slot[i]->hash) =
-				s->slot[i];
-	free(s->slot);
-	s->slot = bigger.slot;
-	s->slots = bigger.slots;
-	return 0;
+	while (l && (path_at(l)->len != len || memcmp(path_at(l)->text, text, len) != 0))
+		l = cop_htab_next(l);
+	return path_at(l);
 }
 
 int cop_report_pathset_add(
 	struct pathset *s, const char *text, size_t len, uint64_t hash, const struct path_counts *c)
 {
-	struct observed_path **slot, *p;
-	int rc = s->n < s->slots / 4 * 3 ? 0 : grow(s);
+	struct observed_path *p = find(s, text, len, hash);
 
-	if (rc)
-		return rc;
-	slot = slot_of(s, text, len, hash);
-	p = *slot;
 	if (!p) {
-		if (s->n == PATHSET_MAX || s->arena.bytes > PATHSET_BYTES_MAX ||
+		if (s->table.count == PATHSET_MAX || s->arena.bytes > PATHSET_BYTES_MAX ||
 			len > PATHSET_LEN_MAX) {
 			s->full = true;
 			return 0;
@@ -70,11 +47,10 @@ int cop_report_pathset_add(
 		p = cop_report_arena_alloc(&s->arena, sizeof(*p) + len + 1);
 		if (!p)
 			return -ENOMEM;
-		*p = (struct observed_path){.hash = hash, .len = (uint32_t)len};
+		*p = (struct observed_path){.len = (uint32_t)len};
 		memcpy(p->text, text, len);
 		p->text[len] = '\0';
-		*slot = p;
-		s->n++;
+		cop_htab_add(&s->table, &p->link, hash);
 	}
 	add_up(&p->events, c->events);
 	add_up(&p->absent, c->absent);
@@ -85,12 +61,18 @@ int cop_report_pathset_add(
 const struct observed_path *cop_report_pathset_find(
 	const struct pathset *s, const char *text, size_t len)
 {
-	return s->slots ? *slot_of(s, text, len, cop_report_pathset_hash(s, text, len)) : NULL;
+	return find(s, text, len, cop_report_pathset_hash(s, text, len));
+}
+
+const struct observed_path *cop_report_pathset_next(
+	const struct pathset *s, const struct observed_path *p)
+{
+	return path_at(cop_htab_after(&s->table, p ? &p->link : NULL));
 }
 
 void cop_report_pathset_free(struct pathset *s)
 {
-	free(s->slot);
+	cop_htab_fini(&s->table);
 	cop_report_arena_free(&s->arena);
 	*s = (struct pathset){0};
 }

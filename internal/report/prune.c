@@ -240,10 +240,8 @@ static int classify(const struct usage *u, struct prune *out)
 		rc = cop_pathclass_add(
 			&out->classes, true, ref->text, ref->len, cop_report_probes(ref->from));
 	}
-	for (size_t i = 0; !rc && i < s->slots; i++) {
-		const struct observed_path *p = s->slot[i];
-		const struct walk_entry *e =
-			p ? cop_report_tree_find(u->tree, p->text, p->len, NULL) : NULL;
+	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));) {
+		const struct walk_entry *e = cop_report_tree_find(u->tree, p->text, p->len, NULL);
 
 		if (e)
 			rc = cop_pathclass_add(&out->classes, false, p->text, p->len, p->events);

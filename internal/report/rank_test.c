@@ -316,22 +316,6 @@ static void faults_are_named_in_order_and_counted(void **state)
 	cop_report_faults_fini(&f);
 }
 
-static void names_that_were_met_are_known(void **state)
-{
-	struct seen s = {.seed = 5};
-	char name[16];
-
-	(void)state;
-	for (int turn = 1; turn >= 0; turn--)
-		for (int i = 0; i < 5000; i++)
-			assert_int_equal(cop_report_seen_add(&s, name,
-						 (size_t)snprintf(name, sizeof(name), "%d", i)),
-				turn);
-	assert_int_equal(s.n, 5000);
-	assert_true(s.slots <= 16384);
-	cop_report_seen_free(&s);
-}
-
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -349,7 +333,6 @@ int main(void)
 		T(every_beginning_of_a_file_is_refused_or_has_whole_lines),
 		T(a_file_with_too_many_rows_is_refused),
 		T(faults_are_named_in_order_and_counted),
-		T(names_that_were_met_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,25 +219,30 @@ static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 
 static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report_aggregate *what)
 {
-	struct seen seen = {.seed = cop_now_ns()};
+	struct pathset seen = {.seed = cop_now_ns()};
 	struct dirent *e;
 	int rc = 0;
 
 	while (!rc && (errno = 0, e = readdir(d))) {
 		enum cop_report_kind kind;
-		size_t len;
+		size_t len, met;
 
 		if (!cop_report_rank_name(e->d_name, tag, &len, &kind))
 			continue;
-		rc = cop_report_seen_add(&seen, e->d_name, len);
-		if (rc > 0 && w->out->nodes)
+		met = seen.table.count;
+		rc = cop_report_pathset_add(&seen, e->d_name, len,
+			cop_report_pathset_hash(&seen, e->d_name, len), &(struct path_counts){0});
+		if (!rc && seen.full)
+			rc = -E2BIG;
+		if (rc || seen.table.count == met)
+			continue;
+		if (w->out->nodes)
 			cop_report_nodes_met(w->out->nodes, e->d_name, len);
-		if (rc > 0)
-			rc = put(w, e->d_name, len, what);
+		rc = put(w, e->d_name, len, what);
 	}
 	if (!rc)
 		rc = -errno;
-	cop_report_seen_free(&seen);
+	cop_report_pathset_free(&seen);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
 #ifndef COP_REPORT_PRIV_H
 #define COP_REPORT_PRIV_H
 
+#include "base/htab.h"
 #include "csv/csv.h"
 #include "pathclass/pathclass.h"
 #include "report/report.h"
@@ -128,19 +129,6 @@ int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct
  * attributes. */
 bool cop_report_held_ornament(const char *line, size_t len);
 
-/* ---- seen.c ---- */
-
-/* The names that were met, 16 bytes each or less; zero but for the seed is empty. */
-struct seen {
-	uint64_t seed;
-	uint64_t *slot;
-	size_t slots, n;
-};
-
-/* 1: it is new; 0: it was there; -ENOMEM. */
-int cop_report_seen_add(struct seen *s, const char *name, size_t len);
-void cop_report_seen_free(struct seen *s);
-
 /* ---- nodes.c: those that the job had ---- */
 
 struct node_host;
@@ -149,8 +137,7 @@ struct nodes {
 	char *text;
 	struct node_host *host;
 	size_t hosts;
-	uint32_t *slot; /* two tables of mask + 1 */
-	size_t mask;
+	struct cop_htab by_name, by_short;
 	uint64_t seed;
 	bool met; /* files name hosts as the list does */
 };

@@ -58,16 +58,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	kind = data[0] % 3;
 	read_in_steps(data + 1, size - 1, SIZE_MAX, kind, &one, &a);
 	read_in_steps(data + 1, size - 1, 1 + data[0] / 3, kind, &two, &b);
-	if (one.n != two.n || a.paths != b.paths || a.odd != b.odd || a.verdict != b.verdict ||
-		one.n > a.paths)
+	if (one.table.count != two.table.count || a.paths != b.paths || a.odd != b.odd ||
+		a.verdict != b.verdict || one.table.count > a.paths)
 		abort();
-	for (size_t i = 0; i < one.slots; i++) {
-		const struct observed_path *p = one.slot[i],
-					   *q = p ? cop_report_pathset_find(&two, p->text, p->len)
-						  : NULL;
+	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(&one, p));) {
+		const struct observed_path *q = cop_report_pathset_find(&two, p->text, p->len);
 
-		if (p && (!q || p->events != q->events || p->absent != q->absent ||
-				 p->ttl != q->ttl))
+		if (!q || p->events != q->events || p->absent != q->absent || p->ttl != q->ttl)
 			abort();
 	}
 	cop_report_pathset_free(&one);

@@ -127,9 +127,8 @@ int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t path
 	const struct pathset *s = &u->seen->set;
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < s->slots; i++)
-		if (s->slot[i])
-			rc = find_one(u, &ask, s->slot[i]);
+	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));)
+		rc = find_one(u, &ask, p);
 	if (!rc && ask.refs.n)
 		rc = cop_report_parallel(ask.refs.n, look, tick ? tell : NULL, &ask);
 	if (!rc)

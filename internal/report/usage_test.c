@@ -330,8 +330,8 @@ static void used_and_unused_are_all_there_is(void **state)
 		assert_true(kept >= used);
 		assert_int_equal(w.use.missing.n, l.total[LIST_MISSING].paths);
 		assert_int_equal(w.use.unknown, 0);
-		assert_int_equal(
-			l.total[LIST_USED].paths + w.use.missing.n + w.use.elsewhere, w.seen.set.n);
+		assert_int_equal(l.total[LIST_USED].paths + w.use.missing.n + w.use.elsewhere,
+			w.seen.set.table.count);
 		assert_int_equal(all, w.use.tree->files + w.use.tree->dirs);
 		cop_report_lists_free(&l);
 		forget(&w);

@@ -20,7 +20,7 @@ static void unlink_req(struct cop_rpc_req *q)
 
 	if (!s)
 		return;
-	cop_rpc_idmap_remove(&s->by_id, &q->by_id);
+	cop_htab_remove(&s->by_id, &q->by_id);
 	cop_list_remove(&q->session_at);
 	cop_list_remove(&q->ready_at);
 	q->session = NULL;
@@ -61,7 +61,7 @@ static int send_reply(struct cop_rpc_req *q, const struct msg_reply *m)
 	struct session *s = q->session;
 	uint8_t msg[COP_FABRIC_MSG_MAX];
 	struct cop_frame f = {
-		.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = q->by_id.id};
+		.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = q->by_id.hash};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
 
 	cop_rpc_msg_put_reply(&w, m);

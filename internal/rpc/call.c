@@ -22,7 +22,7 @@ static void close_memory(struct call *c)
 static void take_off(struct call *c)
 {
 	if (c->on_wire)
-		cop_rpc_idmap_remove(&c->peer->by_id, &c->by_id);
+		cop_htab_remove(&c->peer->by_id, &c->by_id);
 	c->on_wire = false;
 	cop_list_remove(&c->at);
 	close_memory(c);
@@ -99,7 +99,7 @@ static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
 	rc = cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
 	if (rc)
 		return rc;
-	cop_rpc_idmap_put(&p->by_id, &c->by_id, f.request);
+	cop_htab_add(&p->by_id, &c->by_id, f.request);
 	return 0;
 }
 
@@ -182,16 +182,16 @@ static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 	int rc;
 
 	if (!c->body && m->body_len > most) {
-		confirm(r, c->peer, c->by_id.id);
+		confirm(r, c->peer, c->by_id.hash);
 		fail_too_long(c, m->body_len);
 		return;
 	}
 	rc = c->body ? 0 : make_room(r, c, m->body_len);
 	if (rc) {
-		confirm(r, c->peer, c->by_id.id);
+		confirm(r, c->peer, c->by_id.hash);
 		fail(c, rc);
 	} else if (c->body_len == m->body_len &&
-		   send_pull(r, c->peer, c->by_id.id,
+		   send_pull(r, c->peer, c->by_id.hash,
 			   &(struct msg_pull){
 				   .addr = c->addr, .key = c->key, .len = c->body_len})) {
 		cop_rpc_call_again(r, c);
@@ -247,7 +247,7 @@ static int place_body(struct cop_rpc *r, struct peer *p, struct call *c, const s
 
 void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_frame *f)
 {
-	struct idnode *n = cop_rpc_idmap_get(&p->by_id, f->request);
+	struct cop_hlink *n = cop_htab_first(&p->by_id, f->request);
 	struct cop_rpc_result result = {0};
 	struct msg_reply m;
 	struct call *c;

@@ -5,18 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct link *from_node(struct idnode *n)
-{
-	return n ? COP_CONTAINER_OF(n, struct link, by_text) : NULL;
-}
-
 struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len)
 {
 	uint64_t hash = cop_hash64(text, len, 0);
-	struct link *l = from_node(cop_rpc_idmap_get(&r->links, hash));
+	struct cop_hlink *same = cop_htab_first(&r->links, hash);
 	cop_fabric_peer_t fpeer;
+	struct link *l;
 
-	if (l) {
+	if (same) {
+		l = COP_CONTAINER_OF(same, struct link, by_text);
 		/* Two addresses with one hash: the second is refused, which costs nobody but its
 		 * owner. */
 		if (l->len != len || memcmp(l->text, text, len))
@@ -34,7 +31,7 @@ struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len)
 		free(l);
 		return NULL;
 	}
-	cop_rpc_idmap_put(&r->links, &l->by_text, hash);
+	cop_htab_add(&r->links, &l->by_text, hash);
 	return l;
 }
 
@@ -42,7 +39,7 @@ void cop_rpc_link_put(struct cop_rpc *r, struct link *l)
 {
 	if (!l || --l->refs)
 		return;
-	cop_rpc_idmap_remove(&r->links, &l->by_text);
+	cop_htab_remove(&r->links, &l->by_text);
 	cop_rpc_link_reset(r, l);
 	free(l);
 }

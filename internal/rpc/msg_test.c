@@ -178,23 +178,6 @@ static void a_pull_is_exactly_24_bytes(void **state)
 	assert_int_equal(cop_wr_len(&w), 24);
 }
 
-static void ids_that_share_a_bucket_are_kept_apart(void **state)
-{
-	struct idmap m = {.count = 0};
-	struct idnode n[3] = {{.id = 0}};
-
-	(void)state;
-	for (uint64_t i = 0; i < 3; i++)
-		cop_rpc_idmap_put(&m, &n[i], 5 + i * IDMAP_BUCKETS);
-	assert_int_equal(m.count, 3);
-	cop_rpc_idmap_remove(&m, &n[1]);
-	cop_rpc_idmap_remove(&m, &n[1]);
-	assert_int_equal(m.count, 2);
-	assert_ptr_equal(cop_rpc_idmap_get(&m, 5), &n[0]);
-	assert_null(cop_rpc_idmap_get(&m, 5 + IDMAP_BUCKETS));
-	assert_ptr_equal(cop_rpc_idmap_get(&m, 5 + 2 * IDMAP_BUCKETS), &n[2]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,7 +189,6 @@ int main(void)
 		cmocka_unit_test(a_server_that_was_unable_says_what_it_lacks_and_sends_no_body),
 		cmocka_unit_test(a_head_over_the_limit_is_refused),
 		cmocka_unit_test(a_pull_is_exactly_24_bytes),
-		cmocka_unit_test(ids_that_share_a_bucket_are_kept_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

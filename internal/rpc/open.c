@@ -16,6 +16,7 @@ void cop_rpc_unref(struct cop_rpc *r)
 		return;
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->posters_gone);
+	cop_htab_fini(&r->links);
 	free(r->peers);
 	free(r);
 }

@@ -34,6 +34,7 @@ void cop_rpc_peer_free(struct cop_rpc *r, struct peer *p)
 	cop_list_remove(&p->active);
 	cop_list_remove(&p->at);
 	r->peers[p->rank] = NULL;
+	cop_htab_fini(&p->by_id);
 	free(p);
 }
 
@@ -289,7 +290,7 @@ static void ping(struct cop_rpc *r, struct peer *p)
 		if (r->now_ms - c->checked_ms < r->conf.peer_timeout_ms / 3)
 			break;
 		c->checked_ms = r->now_ms;
-		cop_wr_u64(&w, c->by_id.id);
+		cop_wr_u64(&w, c->by_id.hash);
 		cop_list_remove(&c->at);
 		cop_list_push_back(&p->inflight, &c->at);
 	}
@@ -300,10 +301,10 @@ static void ping(struct cop_rpc *r, struct peer *p)
 void cop_rpc_peer_pong(struct cop_rpc *r, struct peer *p, const struct cop_frame *f)
 {
 	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
-	struct idnode *n;
+	struct cop_hlink *n;
 
 	while (rd.p < rd.end) {
-		n = cop_rpc_idmap_get(&p->by_id, cop_rd_u64(&rd));
+		n = cop_htab_first(&p->by_id, cop_rd_u64(&rd));
 		if (n)
 			cop_rpc_call_again(r, COP_CONTAINER_OF(n, struct call, by_id));
 	}

@@ -53,6 +53,7 @@
 
 #include <stdatomic.h>
 
+#include "base/htab.h"
 #include "log/log.h"
 #include "rpc/rpc.h"
 
@@ -70,21 +71,6 @@
 #define PAUSE_MAX_MS 10000
 #define PING_IDS 128
 
-/* ---- id -> thing, chained, intrusive ---- */
-
-#define IDMAP_BUCKETS 64
-struct idnode {
-	struct idnode *next;
-	uint64_t id;
-};
-struct idmap {
-	struct idnode *bucket[IDMAP_BUCKETS];
-	uint32_t count;
-};
-void cop_rpc_idmap_put(struct idmap *m, struct idnode *n, uint64_t id);
-struct idnode *cop_rpc_idmap_get(const struct idmap *m, uint64_t id);
-void cop_rpc_idmap_remove(struct idmap *m, struct idnode *n);
-
 /* ---- work for the progress thread ---- */
 
 struct item {
@@ -95,7 +81,7 @@ struct item {
 /* ---- an address, shared by the sessions over it ---- */
 
 struct link {
-	struct idnode by_text;
+	struct cop_hlink by_text;
 	unsigned refs;
 	bool open; /* fpeer is valid; false after a reset, until the next send */
 	cop_fabric_peer_t fpeer;
@@ -116,7 +102,7 @@ struct session {
 	uint8_t nonce[COP_HELLO_NONCE]; /* of the HELLO that opened it */
 	uint8_t welcome[COP_WELCOME_LEN];
 	uint64_t made_ms, welcomed_ms, advanced_ms;
-	struct idmap by_id;
+	struct cop_htab by_id; /* requests by their id */
 	struct cop_list reqs;  /* every request by session_at */
 	struct cop_list ready; /* answers on their way out, by ready_at, first come first sent */
 	size_t outstanding;    /* bytes handed to fabric and not acknowledged */
@@ -151,7 +137,7 @@ struct peer {
 	uint64_t sid, remote_sid; /* valid while PEER_UP */
 	struct cop_frame_keys keys;
 	struct greeting greeting;
-	struct idmap by_id;
+	struct cop_htab by_id;
 	struct cop_list
 		inflight; /* calls on the wire, the one that was confirmed longest ago first */
 	struct cop_list waiting; /* calls not on the wire */
@@ -163,7 +149,7 @@ struct peer {
 struct call {
 	struct item item;
 	struct cop_list at; /* the peer's inflight or waiting */
-	struct idnode by_id;
+	struct cop_hlink by_id;
 	struct peer *peer;
 	uint64_t started_ms, checked_ms;
 	bool counted, on_wire;
@@ -199,7 +185,7 @@ struct cop_rpc_req {
 	struct cop_rpc *r;
 	struct session *session; /* NULL once it is gone */
 	struct cop_list session_at, ready_at;
-	struct idnode by_id;
+	struct cop_hlink by_id;
 	enum req_state state;
 	uint32_t rank;
 	uint8_t op;
@@ -238,7 +224,7 @@ struct cop_rpc {
 	struct cop_list peers_used, active, halves, serving;
 	unsigned half_count;
 	struct cop_recent hellos; /* the nonces of those that sessions were opened by */
-	struct idmap links;
+	struct cop_htab links;
 };
 
 /* ---- rpc.c: the frame that everything runs in; open.c ---- */

@@ -42,7 +42,7 @@ static struct cop_rpc_req *make_req(
 		memcpy(q->payload, m->payload, m->payload_len);
 	cop_list_init(&q->ready_at);
 	cop_list_push_back(&s->reqs, &q->session_at);
-	cop_rpc_idmap_put(&s->by_id, &q->by_id, id);
+	cop_htab_add(&s->by_id, &q->by_id, id);
 	cop_rpc_ref(r);
 	return q;
 }
@@ -70,7 +70,7 @@ static int request(struct cop_rpc *r, struct session *s, const struct cop_frame 
 
 	if (rc)
 		return rc;
-	if (cop_rpc_idmap_get(&s->by_id, f->request))
+	if (cop_htab_first(&s->by_id, f->request))
 		return -EEXIST;
 	if (s->by_id.count >= SERVED_MAX)
 		return refuse(r, s, f, -ENOBUFS);
@@ -86,7 +86,7 @@ static int request(struct cop_rpc *r, struct session *s, const struct cop_frame 
 
 static struct cop_rpc_req *find(struct session *s, uint64_t id)
 {
-	struct idnode *n = cop_rpc_idmap_get(&s->by_id, id);
+	struct cop_hlink *n = cop_htab_first(&s->by_id, id);
 
 	return n ? COP_CONTAINER_OF(n, struct cop_rpc_req, by_id) : NULL;
 }

@@ -27,6 +27,7 @@ void cop_rpc_session_free(struct cop_rpc *r, struct session *s)
 	cop_rpc_reqs_orphan(s);
 	cop_list_remove(&s->at);
 	cop_rpc_link_put(r, s->link);
+	cop_htab_fini(&s->by_id);
 	free(s);
 }
 
