@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cmd.h"
 #include "report/report.h"
 
@@ -23,6 +24,25 @@ static void print_notes(const struct cop_report_manifested *m)
 			"copper paths: the source of the job is not to be seen here, so the sizes in the manifest are guesses\n");
 }
 
+static void print_json(
+	const struct cop_report_manifested *m, const char *file, struct cop_buf *text)
+{
+	struct cop_json j = cop_json_to(text);
+
+	cop_json_object(&j, NULL);
+	cop_json_str(&j, "manifest", file);
+	cop_json_u64(&j, "ranks", m->ranks);
+	cop_json_u64(&j, "items", m->items);
+	cop_json_u64(&j, "directories", m->directories);
+	cop_json_u64(&j, "files", m->files);
+	cop_json_u64(&j, "bytes", m->bytes);
+	cop_json_u64(&j, "gone", m->gone);
+	cop_json_u64(&j, "left_out", m->left_out);
+	cop_json_u64(&j, "faults", m->faults);
+	cop_json_end(&j);
+	cop_buf_str(text, "\n");
+}
+
 static int print(const struct cop_report_manifested *m, const char *file, bool json)
 {
 	struct cop_buf text = {0}, besides = {0};
@@ -30,14 +50,7 @@ static int print(const struct cop_report_manifested *m, const char *file, bool j
 	int rc;
 
 	if (json) {
-		cop_buf_str(&text, "{\"manifest\":");
-		cop_buf_json_str(&text, file, strlen(file));
-		cop_buf_printf(&text,
-			",\"ranks\":%" PRIu64 ",\"items\":%" PRIu64 ",\"directories\":%" PRIu64
-			",\"files\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"gone\":%" PRIu64
-			",\"left_out\":%" PRIu64 ",\"faults\":%" PRIu64 "}\n",
-			m->ranks, m->items, m->directories, m->files, m->bytes, m->gone,
-			m->left_out, m->faults);
+		print_json(m, file, &text);
 	} else {
 		cop_buf_printf(&text,
 			"%" PRIu64 " ranks: %" PRIu64 " directories, %" PRIu64 " names, %" PRIu64

@@ -74,13 +74,9 @@ unsigned cop_fs_caps_want(const struct cop_fs *fs, unsigned capable)
 	return want & ~fs->caps_off;
 }
 
-void cop_fs_caps_json(unsigned in_use, struct cop_buf *out)
+void cop_fs_caps_json(unsigned in_use, struct cop_json *j)
 {
-	const char *comma = "";
-
 	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
-		if (in_use & caps[i].cap) {
-			cop_buf_printf(out, "%s\"%s\"", comma, caps[i].name);
-			comma = ",";
-		}
+		if (in_use & caps[i].cap)
+			cop_json_str(j, NULL, caps[i].name);
 }

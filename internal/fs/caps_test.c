@@ -49,6 +49,7 @@ static void what_the_kernel_lacks_or_support_took_away_is_not_wanted(void **stat
 {
 	struct cop_fs fs = {.caps_off = FUSE_CAP_READDIRPLUS};
 	struct cop_buf json = {0};
+	struct cop_json j = cop_json_to(&json);
 
 	(void)state;
 	assert_int_equal(cop_fs_caps_want(&fs, 0), CAP_ABSENT_ENTRIES);
@@ -57,8 +58,10 @@ static void what_the_kernel_lacks_or_support_took_away_is_not_wanted(void **stat
 		FUSE_CAP_ASYNC_READ | CAP_ABSENT_ENTRIES);
 	fs.deliver_opens = true;
 	assert_int_equal(cop_fs_caps_want(&fs, FUSE_CAP_NO_OPEN_SUPPORT), CAP_ABSENT_ENTRIES);
-	cop_fs_caps_json(FUSE_CAP_ASYNC_READ | CAP_ABSENT_ENTRIES, &json);
-	assert_string_equal(json.data, "\"async_read\",\"absent_entries\"");
+	cop_json_array(&j, NULL);
+	cop_fs_caps_json(FUSE_CAP_ASYNC_READ | CAP_ABSENT_ENTRIES, &j);
+	cop_json_end(&j);
+	assert_string_equal(json.data, "[\"async_read\",\"absent_entries\"]");
 	cop_buf_free(&json);
 }
 

@@ -3,6 +3,7 @@
 #include "fs/fs_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_BACKGROUND 256
@@ -243,8 +244,15 @@ const struct fuse_lowlevel_ops cop_fs_ops = {
 
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out)
 {
-	cop_buf_printf(out, "{\"protocol\":\"%u.%u\",\"inodes\":%llu,\"capabilities\":[",
-		fs->proto_major, fs->proto_minor, (unsigned long long)cop_fs_inode_count(fs));
-	cop_fs_caps_json(fs->conn_caps, out);
-	cop_buf_str(out, "]}");
+	struct cop_json j = cop_json_to(out);
+	char protocol[32];
+
+	snprintf(protocol, sizeof(protocol), "%u.%u", fs->proto_major, fs->proto_minor);
+	cop_json_object(&j, NULL);
+	cop_json_str(&j, "protocol", protocol);
+	cop_json_u64(&j, "inodes", cop_fs_inode_count(fs));
+	cop_json_array(&j, "capabilities");
+	cop_fs_caps_json(fs->conn_caps, &j);
+	cop_json_end(&j);
+	cop_json_end(&j);
 }

@@ -7,6 +7,7 @@
 #include <fuse_lowlevel.h>
 
 #include "base/htab.h"
+#include "base/json.h"
 #include "fs/fs.h"
 #include "log/log.h"
 
@@ -158,8 +159,8 @@ void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i
 /* Names with commas between them; NULL is none. -EINVAL with a sentence. */
 int cop_fs_caps_parse(const char *list, unsigned *off, struct cop_err *err);
 unsigned cop_fs_caps_want(const struct cop_fs *fs, unsigned capable);
-/* The names of those in use, for a JSON array. */
-void cop_fs_caps_json(unsigned in_use, struct cop_buf *out);
+/* The names of those in use, into an array. */
+void cop_fs_caps_json(unsigned in_use, struct cop_json *j);
 
 /* ---- op.c ---- */
 struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind);

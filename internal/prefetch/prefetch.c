@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "log/log.h"
 
 /* What a listing or an entry is taken to need when it is asked whether there is room. */
@@ -466,13 +467,18 @@ static const char *state_of(struct cop_prefetch *p, const char **why)
 void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out)
 {
 	const char *why, *state = state_of(p, &why);
+	struct cop_json j = cop_json_to(out);
 
-	cop_buf_printf(out, "{\"state\":\"%s\",\"why\":%s%s%s", state, why ? "\"" : "",
-		why ? why : "null", why ? "\"" : "");
-	cop_buf_printf(out,
-		",\"items\":%" PRIu64 ",\"listings\":%" PRIu64 ",\"files\":%" PRIu64 "}",
-		p ? atomic_load(&p->count) : 0, p ? atomic_load(&p->listings) : 0,
-		p ? atomic_load(&p->files) : 0);
+	cop_json_object(&j, NULL);
+	cop_json_str(&j, "state", state);
+	if (why)
+		cop_json_str(&j, "why", why);
+	else
+		cop_json_null(&j, "why");
+	cop_json_u64(&j, "items", p ? atomic_load(&p->count) : 0);
+	cop_json_u64(&j, "listings", p ? atomic_load(&p->listings) : 0);
+	cop_json_u64(&j, "files", p ? atomic_load(&p->files) : 0);
+	cop_json_end(&j);
 }
 
 void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "report/report_priv.h"
 
 /* The rows of all forms: three tables, their sum, and where it is known the budget. */
@@ -83,20 +84,25 @@ void cop_report_held_text(const struct cop_report_held *u, struct cop_buf *out)
 
 void cop_report_held_json(const struct cop_report_held *u, struct cop_buf *out)
 {
+	struct cop_json j = cop_json_to(out);
 	struct held_row row[ROWS_MAX];
 	unsigned n = fill(u, row);
 
-	cop_buf_str(out, "{");
-	for (unsigned i = 0; i < n; i++)
-		if (row[i].budget)
-			cop_buf_printf(out, ",\"%s\":%" PRIu64, row[i].name, row[i].bytes);
-		else
-			cop_buf_printf(out,
-				"%s\"%s\":{\"files\":%" PRIu64 ",\"bytes\":%" PRIu64
-				",\"entries\":%" PRIu64 "}",
-				i ? "," : "", row[i].name, row[i].files, row[i].bytes,
-				row[i].entries);
-	cop_buf_printf(out, ",\"faults\":%" PRIu64 "}\n", u->faults);
+	cop_json_object(&j, NULL);
+	for (unsigned i = 0; i < n; i++) {
+		if (row[i].budget) {
+			cop_json_u64(&j, row[i].name, row[i].bytes);
+			continue;
+		}
+		cop_json_object(&j, row[i].name);
+		cop_json_u64(&j, "files", row[i].files);
+		cop_json_u64(&j, "bytes", row[i].bytes);
+		cop_json_u64(&j, "entries", row[i].entries);
+		cop_json_end(&j);
+	}
+	cop_json_u64(&j, "faults", u->faults);
+	cop_json_end(&j);
+	cop_buf_str(out, "\n");
 }
 
 static int write_one(

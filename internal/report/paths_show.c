@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "report/usage_priv.h"
 
 static const struct {
@@ -83,98 +84,118 @@ void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *
 		"\nThis proves nothing about deleting: another run may need what this one did not.\n");
 }
 
-static void json_text(struct cop_buf *out, const char *key, const char *text)
-{
-	cop_buf_printf(out, "\"%s\":", key);
-	cop_buf_json_str(out, text, strlen(text));
-}
-
 /* Bytes, or null where they are not known. */
-static void json_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
+static void json_bytes(struct cop_json *j, const struct lists *l, uint64_t bytes)
 {
-	cop_buf_str(out, ",\"bytes\":");
 	if (l->sizes)
-		cop_buf_printf(out, "%" PRIu64, bytes);
+		cop_json_u64(j, "bytes", bytes);
 	else
-		cop_buf_str(out, "null");
+		cop_json_null(j, "bytes");
 }
 
-static void json_totals(const struct lists *l, struct cop_buf *out)
+static void json_totals(const struct lists *l, struct cop_json *j)
 {
-	cop_buf_str(out, ",\"totals\":{");
+	cop_json_object(j, "totals");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++) {
 		const struct path_total *t = &l->total[rows[i].list];
 
-		cop_buf_printf(out,
-			"%s\"%s\":{\"file\":\"%s\",\"paths\":%" PRIu64 ",\"files\":%" PRIu64
-			",\"directories\":%" PRIu64,
-			i ? "," : "", rows[i].key, cop_report_list_name[rows[i].list], t->paths,
-			t->files, t->dirs);
-		json_bytes(out, l, t->bytes);
-		cop_buf_str(out, "}");
+		cop_json_object(j, rows[i].key);
+		cop_json_str(j, "file", cop_report_list_name[rows[i].list]);
+		cop_json_u64(j, "paths", t->paths);
+		cop_json_u64(j, "files", t->files);
+		cop_json_u64(j, "directories", t->dirs);
+		json_bytes(j, l, t->bytes);
+		cop_json_end(j);
 	}
-	cop_buf_str(out, "}");
+	cop_json_end(j);
 }
 
-static void json_prune(const struct prune *p, const struct lists *l, struct cop_buf *out)
+static void json_list(struct cop_json *j, const char *key, uint64_t count, const char *list)
 {
-	cop_buf_printf(
-		out, ",\"unused_directories\":{\"count\":%" PRIu64 ",\"largest\":[", p->all_dirs);
+	cop_json_object(j, key);
+	cop_json_u64(j, "count", count);
+	cop_json_array(j, list);
+}
+
+static void json_list_end(struct cop_json *j)
+{
+	cop_json_end(j);
+	cop_json_end(j);
+}
+
+static void json_unused(const struct prune *p, const struct lists *l, struct cop_json *j)
+{
+	json_list(j, "unused_directories", p->all_dirs, "largest");
 	for (unsigned i = 0; i < p->dirs; i++) {
-		cop_buf_str(out, i ? ",{" : "{");
-		json_text(out, "path", p->dir[i].path);
-		cop_buf_printf(out, ",\"files\":%" PRIu64 ",\"directories\":%" PRIu64,
-			p->dir[i].files, p->dir[i].dirs);
-		json_bytes(out, l, p->dir[i].bytes);
-		cop_buf_str(out, "}");
+		cop_json_object(j, NULL);
+		cop_json_str(j, "path", p->dir[i].path);
+		cop_json_u64(j, "files", p->dir[i].files);
+		cop_json_u64(j, "directories", p->dir[i].dirs);
+		json_bytes(j, l, p->dir[i].bytes);
+		cop_json_end(j);
 	}
-	cop_buf_printf(out, "]},\"absent_names\":{\"count\":%" PRIu64 ",\"most\":[", p->all_names);
+	json_list_end(j);
+}
+
+static void json_absent(const struct prune *p, struct cop_json *j)
+{
+	json_list(j, "absent_names", p->all_names, "most");
 	for (unsigned i = 0; i < p->names; i++) {
-		cop_buf_str(out, i ? ",{\"name\":" : "{\"name\":");
-		cop_buf_json_str(out, p->name[i].name, p->name[i].len);
-		cop_buf_printf(out, ",\"directories\":%" PRIu64 ",\"probes\":%" PRIu64 "}",
-			p->name[i].directories, p->name[i].probes);
+		cop_json_object(j, NULL);
+		cop_json_bytes(j, "name", p->name[i].name, p->name[i].len);
+		cop_json_u64(j, "directories", p->name[i].directories);
+		cop_json_u64(j, "probes", p->name[i].probes);
+		cop_json_end(j);
 	}
-	cop_buf_printf(
-		out, "]},\"directories_in_vain\":{\"count\":%" PRIu64 ",\"most\":[", p->all_vains);
+	json_list_end(j);
+	json_list(j, "directories_in_vain", p->all_vains, "most");
 	for (unsigned i = 0; i < p->vains; i++) {
-		cop_buf_str(out, i ? ",{\"path\":" : "{\"path\":");
-		cop_buf_json_str(out, p->vain[i].path, p->vain[i].len);
-		cop_buf_printf(out, ",\"names\":%" PRIu64 ",\"probes\":%" PRIu64 "}",
-			p->vain[i].names, p->vain[i].probes);
+		cop_json_object(j, NULL);
+		cop_json_bytes(j, "path", p->vain[i].path, p->vain[i].len);
+		cop_json_u64(j, "names", p->vain[i].names);
+		cop_json_u64(j, "probes", p->vain[i].probes);
+		cop_json_end(j);
 	}
-	cop_buf_str(out, "]}");
+	json_list_end(j);
+}
+
+static void json_roots(const struct walk_tree *t, struct cop_json *j)
+{
+	cop_json_array(j, "roots");
+	for (uint32_t i = 0; i < t->top.n; i++) {
+		cop_json_object(j, NULL);
+		cop_json_str(j, "path", t->top.entry[i].name);
+		cop_json_bool(j, "exists", t->top.entry[i].type);
+		cop_json_end(j);
+	}
+	cop_json_end(j);
 }
 
 void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *out)
 {
 	const struct cop_report_usage *u = p->usage;
 	const struct walk_tree *t = u->use.tree;
+	struct cop_json j = cop_json_to(out);
 
-	cop_buf_str(out, "{");
-	json_text(out, "input", p->input);
-	cop_buf_str(out, ",");
-	json_text(out, "output", p->output);
-	cop_buf_printf(out,
-		",\"tables\":%" PRIu64 ",\"faults\":%" PRIu64
-		",\"observed\":%zu,\"elsewhere\":%" PRIu64 ",\"unknown\":%" PRIu64
-		",\"unreadable_directories\":%" PRIu64 ",\"mounts_not_entered\":%" PRIu64
-		",\"links_out\":%zu,\"roots\":[",
-		u->seen.files, p->faults, u->seen.set.table.count, u->use.elsewhere, u->use.unknown,
-		t->unreadable, t->skipped, u->use.links_out.n);
-	for (uint32_t i = 0; i < t->top.n; i++) {
-		cop_buf_str(out, i ? ",{" : "{");
-		json_text(out, "path", t->top.entry[i].name);
-		cop_buf_printf(out, ",\"exists\":%s}", t->top.entry[i].type ? "true" : "false");
-	}
-	cop_buf_str(out, "]");
-	json_totals(&u->lists, out);
-	json_prune(&u->prune, &u->lists, out);
+	cop_json_object(&j, NULL);
+	cop_json_str(&j, "input", p->input);
+	cop_json_str(&j, "output", p->output);
+	cop_json_u64(&j, "tables", u->seen.files);
+	cop_json_u64(&j, "faults", p->faults);
+	cop_json_u64(&j, "observed", u->seen.set.table.count);
+	cop_json_u64(&j, "elsewhere", u->use.elsewhere);
+	cop_json_u64(&j, "unknown", u->use.unknown);
+	cop_json_u64(&j, "unreadable_directories", t->unreadable);
+	cop_json_u64(&j, "mounts_not_entered", t->skipped);
+	cop_json_u64(&j, "links_out", u->use.links_out.n);
+	json_roots(t, &j);
+	json_totals(&u->lists, &j);
+	json_unused(&u->prune, &u->lists, &j);
+	json_absent(&u->prune, &j);
 	if (u->lists.base) {
-		cop_buf_str(out, ",");
-		json_text(out, "base", u->lists.base);
-		cop_buf_printf(
-			out, ",\"keep\":\"%s\"", u->lists.odd_names ? "keep.nul" : "keep.txt");
+		cop_json_str(&j, "base", u->lists.base);
+		cop_json_str(&j, "keep", u->lists.odd_names ? "keep.nul" : "keep.txt");
 	}
-	cop_buf_str(out, "}\n");
+	cop_json_end(&j);
+	cop_buf_str(out, "\n");
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "report/report_priv.h"
 
 /* Not as long as a line, and without bytes that steer a terminal. */
@@ -59,77 +60,79 @@ static void json_number(struct cop_buf *out, const struct row *m)
 	cop_report_number_print(out, m->sum, m->decimal);
 }
 
-static void json_metrics(const struct rows *rows, struct cop_buf *out)
+static void json_metrics(const struct rows *rows, struct cop_json *j)
 {
+	cop_json_object(j, "metrics");
 	for (size_t i = 0; i < rows->n; i++) {
-		cop_buf_str(out, i ? "," : "");
-		cop_buf_json_str(out, rows->row[i].name, strlen(rows->row[i].name));
-		cop_buf_str(out, ":");
-		json_number(out, &rows->row[i]);
+		cop_json_value(j, rows->row[i].name);
+		json_number(j->out, &rows->row[i]);
 	}
+	cop_json_end(j);
 }
 
-static void json_operations(const struct rows *rows, struct cop_buf *out)
+static void json_operations(const struct rows *rows, struct cop_json *j)
 {
+	static const char *const counts[] = {
+		"total_calls", "cache_hits", "cache_misses", "negative_results"};
+
+	cop_json_object(j, "operations");
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct row *op = &rows->row[i];
 
-		cop_buf_str(out, i ? "," : "");
-		cop_buf_json_str(out, op->name, strlen(op->name));
-		cop_buf_printf(out,
-			":{\"total_calls\":%" PRIu64 ",\"cache_hits\":%" PRIu64
-			",\"cache_misses\":%" PRIu64 ",\"negative_results\":%" PRIu64
-			",\"avg_latency_us\":%.2f,\"total_latency_s\":",
-			op->count[0], op->count[1], op->count[2], op->count[3],
-			cop_report_average_us(op));
-		cop_report_number_print(out, op->sum, true);
-		cop_buf_str(out, "}");
+		cop_json_object(j, op->name);
+		for (size_t c = 0; c < COP_ARRAY_SIZE(counts); c++)
+			cop_json_u64(j, counts[c], op->count[c]);
+		cop_json_double(j, "avg_latency_us", cop_report_average_us(op), 2);
+		cop_json_value(j, "total_latency_s");
+		cop_report_number_print(j->out, op->sum, true);
+		cop_json_end(j);
 	}
+	cop_json_end(j);
 }
 
-static void json_classes(const struct cop_pathclass_totals *t, struct cop_buf *out)
+static void json_classes(const struct cop_pathclass_totals *t, struct cop_json *j)
 {
-	bool first = true;
-
+	cop_json_object(j, "path_classes");
 	for (unsigned i = 0; i < COP_PATHCLASSES; i++) {
 		const struct cop_pathclass_total *one = &t->of[i];
 
 		if (!one->example)
 			continue;
-		cop_buf_printf(out,
-			"%s\"%s\":{\"entries\":%" PRIu64 ",\"events\":%" PRIu64 ",\"example\":",
-			first ? "" : ",", cop_pathclass_name(i), one->entries, one->events);
-		cop_buf_json_str(out, one->example, one->example_len);
-		cop_buf_str(out, "}");
-		first = false;
+		cop_json_object(j, cop_pathclass_name(i));
+		cop_json_u64(j, "entries", one->entries);
+		cop_json_u64(j, "events", one->events);
+		cop_json_bytes(j, "example", one->example, one->example_len);
+		cop_json_end(j);
 	}
+	cop_json_end(j);
 }
 
 void cop_report_aggregated_json(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out)
 {
 	const struct cop_report_cluster *c = a->cluster;
+	struct cop_json j = cop_json_to(out);
 
-	cop_buf_str(out, "{\"input\":");
-	cop_buf_json_str(out, a->input, strlen(a->input));
-	cop_buf_str(out, ",\"output\":");
-	cop_buf_json_str(out, a->output, strlen(a->output));
-	cop_buf_str(out, ",\"prefix\":");
-	cop_buf_json_str(out, prefix, strlen(prefix));
-	cop_buf_printf(out,
-		",\"ranks\":%" PRIu64 ",\"files\":{\"aggregate\":%" PRIu64
-		",\"operations\":%" PRIu64 ",\"top_paths\":%" PRIu64 "},\"unusable\":%" PRIu64
-		",\"doubtful\":%" PRIu64 ",\"found\":%" PRIu64 ",\"job_nodes\":%" PRIu64
-		",\"metrics\":{",
-		c->ranks, a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS],
-		a->files[COP_REPORT_TOP_PATHS], a->faults, a->doubts, a->found, a->nodes);
-	json_metrics(&c->metrics, out);
-	cop_buf_str(out, "},\"operations\":{");
-	json_operations(&c->ops, out);
-	cop_buf_str(out, "},\"path_classes\":{");
-	json_classes(&c->classes, out);
-	cop_buf_printf(out, "},\"missing_nodes\":%" PRIu64 ",\"missing\":", a->missing);
-	cop_buf_json_str(
-		out, a->missing_named.data ? a->missing_named.data : "", a->missing_named.len);
-	cop_buf_str(out, "}\n");
+	cop_json_object(&j, NULL);
+	cop_json_str(&j, "input", a->input);
+	cop_json_str(&j, "output", a->output);
+	cop_json_str(&j, "prefix", prefix);
+	cop_json_u64(&j, "ranks", c->ranks);
+	cop_json_object(&j, "files");
+	cop_json_u64(&j, "aggregate", a->files[COP_REPORT_AGGREGATE]);
+	cop_json_u64(&j, "operations", a->files[COP_REPORT_OPERATIONS]);
+	cop_json_u64(&j, "top_paths", a->files[COP_REPORT_TOP_PATHS]);
+	cop_json_end(&j);
+	cop_json_u64(&j, "unusable", a->faults);
+	cop_json_u64(&j, "doubtful", a->doubts);
+	cop_json_u64(&j, "found", a->found);
+	cop_json_u64(&j, "job_nodes", a->nodes);
+	json_metrics(&c->metrics, &j);
+	json_operations(&c->ops, &j);
+	json_classes(&c->classes, &j);
+	cop_json_u64(&j, "missing_nodes", a->missing);
+	cop_json_bytes(&j, "missing", a->missing_named.data ? a->missing_named.data : "",
+		a->missing_named.len);
+	cop_json_end(&j);
+	cop_buf_str(out, "\n");
 }

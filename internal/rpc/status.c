@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/json.h"
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static uint64_t oldest(const struct cop_list *calls, uint64_t started, unsigned 
 	return started;
 }
 
-static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_buf *out)
+static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_json *j)
 {
 	static const char *const states[] = {
 		[PEER_RESOLVING] = "connecting",
@@ -36,28 +37,28 @@ static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_b
 	uint64_t started = oldest(&p->inflight, r->now_ms, &calls);
 
 	started = oldest(&p->waiting, started, &calls);
-	cop_buf_printf(out, "{\"rank\":%u,\"state\":\"%s\",\"calls\":%u,\"oldest_ms\":%llu",
-		p->rank, states[p->state], calls, (unsigned long long)(r->now_ms - started));
+	cop_json_object(j, NULL);
+	cop_json_u64(j, "rank", p->rank);
+	cop_json_str(j, "state", states[p->state]);
+	cop_json_u64(j, "calls", calls);
+	cop_json_u64(j, "oldest_ms", r->now_ms - started);
 	if (calls)
-		cop_buf_printf(out, ",\"waits_for\":\"%s\"", waits[p->state]);
-	cop_buf_str(out, "}");
+		cop_json_str(j, "waits_for", waits[p->state]);
+	cop_json_end(j);
 }
 
 static void snapshot(const struct cop_rpc *r, struct cop_buf *out)
 {
-	const char *comma = "";
+	struct cop_json j = cop_json_to(out);
 
-	cop_buf_str(out, "[");
+	cop_json_array(&j, NULL);
 	for (const struct cop_list *at = r->peers_used.next; at != &r->peers_used; at = at->next) {
 		const struct peer *p = COP_CONTAINER_OF(at, struct peer, at);
 
-		if (p->state == PEER_IDLE)
-			continue;
-		cop_buf_str(out, comma);
-		comma = ",";
-		describe(r, p, out);
+		if (p->state != PEER_IDLE)
+			describe(r, p, &j);
 	}
-	cop_buf_str(out, "]");
+	cop_json_end(&j);
 }
 
 /* Shared by the thread that asks and the progress thread; the last one frees it, so that a thread
