@@ -149,6 +149,7 @@ void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 	else if (f->was_absent)
 		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
+	cop_coop_pass(f, FLIGHT_LANDED);
 	cop_cache_land(c->conf.cache, f->obj, &l);
 	free(f);
 }

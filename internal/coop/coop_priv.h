@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache's flights are the shared state. A flight's struct belongs to whoever acts on it: the
- * leader, then the room queue, then the rpc call or the origin job, one after the other.
+/* The cache's flights are the shared state. A struct flight has one owner at a time, who hands it
+ * on through cop_coop_pass before anyone else can see it, and therefore no lock:
+ *
+ *	state    owner                         thread               ends with
+ *	LED      whoever asked first           the asker's          a group, or the queue
+ *	MEMBER   the flight that has it in     that flight's        the read for all of them
+ *	         its group
+ *	ROOM     the cache's queue for room    none                 start()
+ *	ACTIVE   coop, in one of the calls     the asker's, one     the queue again, for a longer
+ *	         in the last column            that frees room,     answer; a call; a job; a landing
+ *	                                       progress, origin's
+ *	ASKING   the call in rpc               progress             answered()
+ *	READING  the job in origin             a worker of origin   blob_read(), checked() or
+ *	                                                            group_read()
+ *	LANDED   nobody: it is freed           as ACTIVE
+ *
+ * A flight is ASKING once for each ancestor and try. The hop only goes up, so that ends in READING
+ * at the latest.
  *
  * One lock, group_lock, taken before the cache's: at a root it makes leading a chunk and leading
  * the rest of its group one step, so that each group is read once, however many ask. */
 #ifndef COP_COOP_PRIV_H
 #define COP_COOP_PRIV_H
+
+#include <assert.h>
 
 #include "coop/coop.h"
 
@@ -47,7 +65,18 @@ struct cop_coop {
 	_Atomic uint32_t parent[64]; /* last ancestor that answered, per stripe; for reports */
 };
 
+enum flight_state {
+	FLIGHT_LED,
+	FLIGHT_MEMBER,
+	FLIGHT_ROOM,
+	FLIGHT_ACTIVE,
+	FLIGHT_ASKING,
+	FLIGHT_READING,
+	FLIGHT_LANDED,
+};
+
 struct flight {
+	enum flight_state state;
 	struct cop_coop *coop;
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
@@ -63,6 +92,25 @@ struct flight {
 				  in order; NULL if it is alone */
 	unsigned group_count;
 };
+
+/* The flight has another owner from now on, by the table at the head of this file. */
+static inline void cop_coop_pass(struct flight *f, enum flight_state to)
+{
+#define MAY(state) (1u << FLIGHT_##state)
+	static const unsigned next[] = {
+		[FLIGHT_LED] = MAY(MEMBER) | MAY(ROOM) | MAY(LANDED),
+		[FLIGHT_MEMBER] = MAY(LANDED),
+		[FLIGHT_ROOM] = MAY(ACTIVE),
+		[FLIGHT_ACTIVE] = MAY(ROOM) | MAY(ASKING) | MAY(READING) | MAY(LANDED),
+		[FLIGHT_ASKING] = MAY(ACTIVE),
+		[FLIGHT_READING] = MAY(ACTIVE),
+		[FLIGHT_LANDED] = 0,
+	};
+#undef MAY
+
+	assert(next[f->state] >> to & 1);
+	f->state = to;
+}
 
 /* Whether an error is this node's own or, from another node, that node's: no answer of the storage.
  */

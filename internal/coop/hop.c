@@ -186,6 +186,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct flight *f = arg;
 
+	cop_coop_pass(f, FLIGHT_ACTIVE);
 	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->hop, r->status, r->body_len);
@@ -235,6 +236,7 @@ void cop_coop_send(struct flight *f)
 		call.landing_len = f->buf_len;
 		call.checks_body = true;
 	}
+	cop_coop_pass(f, FLIGHT_ASKING);
 	cop_rpc_call(f->coop->conf.rpc, &call);
 }
 

@@ -71,6 +71,7 @@ static void start(void *arg)
 {
 	struct flight *f = arg;
 
+	cop_coop_pass(f, FLIGHT_ACTIVE);
 	if (f->ask.kind == COP_ASK_CHUNK && make_buffers(f)) {
 		fail_all(f, -ENOMEM);
 		return;
@@ -81,7 +82,10 @@ static void start(void *arg)
 
 void cop_coop_wait_for_room(struct flight *f)
 {
-	cop_cache_room(f->coop->conf.cache, f->obj, room_for(f), f->local, start, f);
+	size_t bytes = room_for(f);
+
+	cop_coop_pass(f, FLIGHT_ROOM);
+	cop_cache_room(f->coop->conf.cache, f->obj, bytes, f->local, start, f);
 }
 
 /* ---- answers longer than thought: listings of up to 64 MiB, extents ---- */

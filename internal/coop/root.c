@@ -14,6 +14,7 @@ static void blob_read(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
 
+	cop_coop_pass(f, FLIGHT_ACTIVE);
 	if (rc || cop_coop_has_room(f, len)) {
 		cop_coop_land(f, &(struct cop_landing){.rc = rc, .data = data, .len = len});
 		return;
@@ -30,6 +31,7 @@ static void checked(void *arg, int rc, void *data, size_t len)
 	struct cop_attr attr;
 
 	(void)len;
+	cop_coop_pass(f, FLIGHT_ACTIVE);
 	if (!rc) {
 		cop_entry_get(data, &attr, NULL, NULL);
 		rc = attr.version == f->ask.version ? 0 : -ESTALE;
@@ -63,6 +65,7 @@ static void group_read(void *arg, int rc, void *data, size_t len)
 	unsigned count = f->group ? f->group_count : 1;
 
 	(void)data;
+	cop_coop_pass(f, FLIGHT_ACTIVE);
 	f->group = NULL;
 	for (unsigned i = 0; i < count; i++) {
 		size_t got = COP_MIN(len, group[i]->buf_len);
@@ -108,6 +111,9 @@ void cop_coop_gather(struct flight *f)
 	f->group = f->group_count > 1 ? calloc(f->group_count, sizeof(*f->group)) : NULL;
 	if (f->group) {
 		memcpy(f->group, run + first, f->group_count * sizeof(*f->group));
+		for (at = first; at <= last; at++)
+			if (run[at] != f)
+				cop_coop_pass(run[at], FLIGHT_MEMBER);
 		return;
 	}
 	for (at = first; at <= last && f->group_count > 1; at++)
@@ -147,6 +153,7 @@ void cop_coop_read_origin(struct flight *f)
 				       ? cop_origin_later(f->coop->conf.origin)
 				       : f->coop->conf.origin;
 
+	cop_coop_pass(f, FLIGHT_READING);
 	cop_log_debug("reading the source kind=%s path=\"/%s\" index=%llu",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index);
 	switch (f->ask.kind) {

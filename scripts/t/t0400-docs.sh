@@ -70,6 +70,23 @@ sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ 
 is 'every module is in copper-design(7)' "$(comm -23 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
 is 'and no other is' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
 
+# The walk through a cold read: each function is defined in the file that is named beside it.
+walk() {
+	sed -n 's/^\.It Pa \([a-z_]*\/[a-z_]*\.c\) : \(Fn .*\)/\1 \2/p' "$man/copper-design.7"
+}
+absent=
+steps=0
+while read -r file names; do
+	for name in ${names//[,]/}; do
+		[ "$name" != Fn ] || continue
+		steps=$((steps + 1))
+		# A definition or its first line begins in the first column and is not a declaration.
+		grep -Eq "^[a-z].*\b$name\(([^;]*|.*[^;])$" "internal/$file" || absent="$absent $file:$name"
+	done
+done < <(walk)
+is 'the functions of the walk through a read are where it says' "$absent" ''
+ok 'and it has as many steps as its lines' test "$steps" -ge "$(grep -c '^\.It Pa .* : Fn ' "$man/copper-design.7")" -a "$steps" -ge 20
+
 # Each counter with its unit and its meaning, as the JSON has it.
 rows() {
 	sed -n 's/^COP_COUNTER([A-Z_0-9]*, "\([^"]*\)", "\([^"]*\)", "\([^"]*\)", "\([^"]*\)")$/\1.\2 \3: \4/p' internal/stats/counters.def
