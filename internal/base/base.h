@@ -185,6 +185,15 @@ int cop_make_dirs(const char *path, unsigned mode);
  */
 int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err);
 
+/* Whether this kernel, and whatever filters its calls here, has openat2(2): asked once. */
+bool cop_has_openat2(int dirfd);
+/* Opens a normal relative path ("" is dirfd itself) that never leaves dirfd nor passes through a
+ * symbolic link, O_CLOEXEC. The descriptor or -errno; *calls: how often the kernel was asked. */
+int cop_open_beneath(int dirfd, const char *path, int flags, bool has_openat2, unsigned *calls);
+/* Closes every descriptor from first to last, both included: 0, or -errno where neither the kernel
+ * nor /proc can tell which there are. */
+int cop_close_range(unsigned first, unsigned last);
+
 /* ---- directories that are guarded (guard.c) ---- */
 
 /* From now on nothing below dir is opened, made or replaced through a symbolic link, whoever made

@@ -73,7 +73,7 @@ static void take_over_descriptors(int word_fd)
 
 	if (word_fd != 3)
 		dup2(word_fd, 3);
-	close_range(4, ~0U, 0);
+	cop_close_range(4, ~0U);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);

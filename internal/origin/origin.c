@@ -234,7 +234,7 @@ static int open_source(struct cop_origin_real *o, const char *source, struct cop
 		return cop_err_set(
 			err, errno, "cannot read the attributes of the source %s: %m", source);
 	}
-	o->no_openat2 = !cop_origin_has_openat2(o->base.dirfd);
+	o->no_openat2 = !cop_has_openat2(o->base.dirfd);
 	return 0;
 }
 

@@ -248,8 +248,6 @@ int cop_origin_path_check(const char *path);
 int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags);
 /* The same for reading, without touching the access time where that is allowed. */
 int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags);
-/* Whether this kernel lets us use openat2. */
-bool cop_origin_has_openat2(int dirfd);
 
 /* An inode number of a device as the tree shows it. */
 uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino);

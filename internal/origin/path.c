@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a path to a descriptor and its attributes, never outside the source. Paths come from other
- * nodes' requests: what could lead out is refused before any system call, and openat2 (or the walk
- * component by component where there is none) refuses symlinks in any position. */
+ * nodes' requests: what could lead out is refused before any system call, and cop_open_beneath
+ * refuses symlinks in any position. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,64 +37,22 @@ int cop_origin_path_check(const char *path)
 	}
 }
 
-static int openat2_beneath(int dirfd, const char *path, int flags)
-{
-	struct open_how how = {.flags = (uint64_t)flags,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : (int)fd;
-}
-
-bool cop_origin_has_openat2(int dirfd)
-{
-	int fd = openat2_beneath(dirfd, ".", O_PATH | O_CLOEXEC);
-
-	if (fd >= 0)
-		close(fd);
-	return fd != -ENOSYS && fd != -EPERM;
-}
-
-/* Without openat2: one O_PATH descriptor per component, none of which may be a symlink. */
-static int walk(struct cop_origin_real *o, const char *path, int flags)
-{
-	int dir = o->base.dirfd, fd;
-	char name[256];
-
-	for (;;) {
-		const char *end = strchrnul(path, '/');
-		size_t len = (size_t)(end - path);
-
-		memcpy(name, path, len);
-		name[len] = '\0';
-		cop_origin_count(o);
-		fd = openat(dir, len ? name : ".",
-			*end ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags);
-		if (fd < 0)
-			fd = -errno;
-		if (dir != o->base.dirfd)
-			close(dir);
-		if (fd < 0 || !*end)
-			return fd;
-		dir = fd;
-		path = end + 1;
-	}
-}
-
 static int open_once(struct cop_origin_real *o, const char *path, int flags)
 {
-	if (o->no_openat2)
-		return walk(o, path, flags);
+	unsigned calls;
+	int fd;
+
 	cop_origin_count(o);
-	return openat2_beneath(o->base.dirfd, *path ? path : ".", flags);
+	fd = cop_open_beneath(o->base.dirfd, path, flags, !o->no_openat2, &calls);
+	while (calls-- > 1)
+		cop_origin_count(o);
+	return fd;
 }
 
 int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
 {
-	int fd;
+	int fd = open_once(o, path, flags);
 
-	flags |= O_NOFOLLOW | O_CLOEXEC;
-	fd = open_once(o, path, flags);
 	/* Descriptors that are only kept in case are not in the way of one that is needed. */
 	if ((fd == -EMFILE || fd == -ENFILE) && cop_origin_fds_drop(&o->fds))
 		fd = open_once(o, path, flags);

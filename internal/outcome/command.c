@@ -46,8 +46,8 @@ static int hear(int fd, pid_t pid, struct cop_err *err)
 static void close_inherited(int keep_fd)
 {
 	if (keep_fd > 3)
-		close_range(3, (unsigned)keep_fd - 1, 0);
-	close_range((unsigned)keep_fd + 1, ~0U, 0);
+		cop_close_range(3, (unsigned)keep_fd - 1);
+	cop_close_range((unsigned)keep_fd + 1, ~0U);
 }
 
 int cop_outcome_background(int *fd, struct cop_err *err)

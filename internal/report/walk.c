@@ -142,6 +142,7 @@ static int open_root(struct walk *walk, uint32_t i)
 		cop_report_walk_fault(walk, task.dir, path, errno);
 		return 0;
 	}
+	walk->no_openat2 |= !cop_has_openat2(r->fd);
 	return push(walk, &task, 1);
 }
 
@@ -270,7 +271,7 @@ static int explain(const struct walk_conf *conf, int rc, struct cop_err *err)
 int cop_report_walk(const struct walk_conf *conf, struct walk_tree **out, struct cop_err *err)
 {
 	struct walk_conf mine = *conf;
-	struct walk walk = {.conf = &mine};
+	struct walk walk = {.conf = &mine, .no_openat2 = conf->no_openat2};
 	struct walk_tree *t = calloc(1, sizeof(*t));
 	int rc = -ENOMEM;
 

@@ -2,11 +2,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "report/walk_priv.h"
@@ -15,13 +13,12 @@
 #define STATS 256u /* attributes that one task reads */
 
 /* No component may be a link or leave the root, whatever replaced it since its name was read. */
-static int open_dir(int root, const char *path)
+static int open_dir(const struct walk *walk, int root, const char *path)
 {
-	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
-	long fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOCTTY;
+	unsigned calls;
 
-	return fd < 0 ? -errno : (int)fd;
+	return cop_open_beneath(root, path, flags, !walk->no_openat2, &calls);
 }
 
 /* Puts the path of d below its root into w->path, which ends there: names are short, and a path
@@ -237,7 +234,7 @@ static int scan(struct worker *w, struct walk_dir *d)
 	struct cop_buf whole = {0};
 	int rc;
 
-	d->fd = path ? open_dir(r->fd, path) : -ENAMETOOLONG;
+	d->fd = path ? open_dir(w->walk, r->fd, path) : -ENAMETOOLONG;
 	cop_buf_printf(&whole, "%s%s%s", r->real, path && *path && r->real[1] ? "/" : "",
 		path ? path : "");
 	if (whole.failed) {

@@ -84,6 +84,7 @@ struct walk_conf {
 	bool sizes;
 	unsigned threads;     /* 0: as many as are good */
 	uint64_t max_entries; /* 0: WALK_ENTRIES_MAX */
+	bool no_openat2;      /* as if the kernel lacked it */
 	/* Every so often while it runs, on the caller's thread; may be NULL. */
 	void (*tick)(void *arg, uint64_t entries);
 	void *arg;
@@ -152,6 +153,7 @@ struct walk {
 	struct walk_task *task;
 	size_t tasks, cap;
 	unsigned running, idle; /* threads */
+	bool no_openat2;        /* an old kernel or a filter: component by component */
 	int rc;                 /* the first failure ends it */
 };
 struct worker {

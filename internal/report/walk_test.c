@@ -26,9 +26,15 @@ static void put(const char *path, size_t bytes)
 	close(fd);
 }
 
+static bool no_openat2;
+
 static struct walk_tree *walk(const char *const *roots, size_t n, unsigned threads, bool sizes)
 {
-	struct walk_conf conf = {.root = roots, .roots = n, .threads = threads, .sizes = sizes};
+	struct walk_conf conf = {.root = roots,
+		.roots = n,
+		.threads = threads,
+		.sizes = sizes,
+		.no_openat2 = no_openat2};
 	struct walk_tree *t = NULL;
 	struct cop_err err = {0};
 
@@ -278,6 +284,32 @@ static void proc_is_not_entered(void **state)
 	cop_report_tree_free(t);
 }
 
+static void the_same_is_found_without_openat2(void **state)
+{
+	const char *roots[] = {dir};
+	struct walk_tree *t[2];
+	struct cop_buf list[2] = {{0}};
+
+	(void)state;
+	assert_int_equal(mkdir("a", 0700) | mkdir("a/b", 0700) | mkdir("a/b/c", 0700), 0);
+	assert_int_equal(symlink("a", "to-a") | symlink("/usr", "a/away"), 0);
+	put("a/b/c/file", 4321);
+	for (int i = 0; i < 2; i++) {
+		no_openat2 = i;
+		t[i] = walk(roots, 1, 2, true);
+		assert_int_equal(cop_report_tree_each(t[i], add_line, &list[i]), 0);
+		assert_int_equal(t[i]->unreadable, 0);
+		assert_int_equal(t[i]->dirs, 4);
+		assert_int_equal(t[i]->bytes, 4321);
+		cop_report_tree_free(t[i]);
+	}
+	no_openat2 = false;
+	assert_string_equal(list[0].data, list[1].data);
+	assert_string_equal(list[0].data, "\n/a\n/a/away\n/a/b\n/a/b/c\n/a/b/c/file\n/to-a\n");
+	cop_buf_free(&list[0]);
+	cop_buf_free(&list[1]);
+}
+
 static void an_unreadable_directory_is_named(void **state)
 {
 	const char *roots[] = {dir};
@@ -314,6 +346,7 @@ int main(void)
 		each(a_tree_without_end_is_refused),
 		each(deep_trees_end_where_the_kernel_says),
 		each(an_unreadable_directory_is_named),
+		each(the_same_is_found_without_openat2),
 		cmocka_unit_test(the_mounts_of_pseudo_file_systems_are_known),
 		cmocka_unit_test(proc_is_not_entered),
 	};

@@ -10,7 +10,7 @@ cd "$cop_root" || exit 1
 man=$cop_root/man
 mapfile -t subcommands < <("$COPPER" --help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | grep -v '^copper$')
 pages=("$man"/*.[157])
-plan $((1 + 6 * ${#subcommands[@]} + ${#pages[@]} + 10))
+plan $((1 + 6 * ${#subcommands[@]} + ${#pages[@]} + 12))
 
 ok 'there are subcommands' test "${#subcommands[@]}" -ge 4
 

@@ -5,7 +5,7 @@
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 68
+plan 71
 
 export HOME=$T/no-home
 paths() { # ARG…: standard output to $T/out, standard error to $T/err
@@ -245,6 +245,17 @@ for what in all_possible_existing_paths.txt used_paths_existing.txt missing_prob
 	same_run_candidate_not_observed_existing_paths.txt strace; do
 	is "a second opinion: $what" "$(sed -n "s/^$what //p" "$T/compare")" same
 done
+
+# ---- a kernel before Linux 5.6, or a container that lets openat2 not through
+
+cp -r "$JOB/paths_dir" "$T/with-openat2"
+rm -r "$JOB/paths_dir"
+for error in ENOSYS EPERM; do
+	# Under a tracer the sanitizer cannot look for leaks.
+	ok "without openat2 ($error) there are lists, too" env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" timeout "$(patient 60)" \
+		strace -f -qq -e trace=openat2 -e inject=openat2:error="$error" -o "$T/strace" "$COPPER" paths "$JOB" --usage-root "$SRC"
+done
+is 'and they are the same' "$(diff -rq "$T/with-openat2" "$JOB/paths_dir") $(grep -c INJECTED "$T/strace")" ' 1'
 ok 'rsync takes keep.txt' rsync -a --files-from="$JOB/paths_dir/keep.txt" "$SRC/" "$T/copy/"
 mv "$SRC" "$SRC.away"
 run_from "$T/copy" >"$T/from-copy" 2>&1

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* compat: what the systems that Copper is built on lack, decided here and nowhere else. The oldest
+ * is libfuse 3.10, libfabric 1.15, glibc 2.31 (vendor/needed.c refuses older ones), the newest
+ * libfuse 3.17, libfabric 2.1, glibc 2.41.
+ *
+ * -DCOP_OLD_LIBRARIES says that all of it is lacking: `make old` compiles every file that includes
+ * this header so, and t0177 runs the result. It refuses to hold code: that stands where it is used,
+ * and beneath.c and close.c have what several modules need. */
+#ifndef COP_COMPAT_H
+#define COP_COMPAT_H
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#ifdef COP_OLD_LIBRARIES
+#define COP_NEW_LIBRARIES 0
+#else
+#define COP_NEW_LIBRARIES 1
+#endif
+
+/* ---- libfuse: where these are used, its header is included ---- */
+
+#define COP_FUSE_SINCE(minor) (COP_NEW_LIBRARIES && FUSE_VERSION >= FUSE_MAKE_VERSION(3, minor))
+
+/* fuse_file_info.noflush: else the kernel asks once, and is told ENOSYS. */
+#define COP_HAVE_FUSE_NOFLUSH COP_FUSE_SINCE(11)
+/* fuse_loop_cfg_create and its kin. */
+#define COP_HAVE_FUSE_LOOP_CFG COP_FUSE_SINCE(12)
+/* fuse_session_custom_io: else one lookup at a time in a directory. */
+#define COP_HAVE_FUSE_CUSTOM_IO COP_FUSE_SINCE(13)
+/* fuse_lowlevel_notify_expire_entry, with flags and without: else names are dropped. */
+#define COP_HAVE_FUSE_EXPIRE_FLAGS (COP_FUSE_SINCE(14) && !COP_FUSE_SINCE(16))
+#define COP_HAVE_FUSE_EXPIRE COP_FUSE_SINCE(16)
+
+/* ---- libfabric ---- */
+
+/* Bits of mr_mode that its version 2 deprecates, and that older providers still ask for. Their
+ * numbers are part of its binary interface. */
+#define COP_FI_MR_BASIC 1
+#define COP_FI_MR_SCALABLE 2
+
+/* ---- the kernel, where glibc's headers are older than it ---- */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+/* struct open_how and what its resolve may hold: in linux/openat2.h since Linux 5.6. */
+struct cop_open_how {
+	unsigned long long flags, mode, resolve;
+};
+#define COP_RESOLVE_NO_MAGICLINKS 2ULL
+#define COP_RESOLVE_NO_SYMLINKS 4ULL
+#define COP_RESOLVE_BENEATH 8ULL
+
+#endif
