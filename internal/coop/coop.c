@@ -18,6 +18,8 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	c->conf = *conf;
 	pthread_mutex_init(&c->group_lock, NULL);
 	pthread_mutex_init(&c->resting.lock, NULL);
+	pthread_mutex_init(&c->telling.lock, NULL);
+	cop_list_init(&c->telling.waiting);
 	c->resting.min_ms = REST_MIN_MS;
 	c->started_ns = cop_now_ns();
 	cop_cache_pool(conf->cache, conf->chunk_bytes);
@@ -51,6 +53,7 @@ void cop_coop_free(struct cop_coop *c)
 {
 	if (!c)
 		return;
+	pthread_mutex_destroy(&c->telling.lock);
 	pthread_mutex_destroy(&c->resting.lock);
 	pthread_mutex_destroy(&c->group_lock);
 	free(c);
@@ -208,8 +211,8 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	return found;
 }
 
-static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter, bool local,
-	struct cop_obj **obj)
+int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	bool local, struct cop_obj **obj)
 {
 	bool was_absent = false;
 	struct flight *f;
@@ -250,7 +253,7 @@ static int get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter 
 int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	struct cop_obj **obj)
 {
-	return get(c, ask, waiter, true, obj);
+	return cop_coop_get_for(c, ask, waiter, true, obj);
 }
 
 struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local)
@@ -278,7 +281,7 @@ void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask)
 
 	if (len == 0 || !cop_cache_spare(c->conf.cache, len) || cop_cache_has(c->conf.cache, &key))
 		return;
-	if (get(c, ask, NULL, true, &obj) == 1)
+	if (cop_coop_get(c, ask, NULL, &obj) == 1)
 		cop_obj_put(c->conf.cache, obj);
 }
 
@@ -299,123 +302,4 @@ bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check)
 	fresh = cop_now_ms() - atomic_load(&obj->stamp_ms) <= c->conf.enoent_ttl_ms;
 	cop_obj_put(c->conf.cache, obj);
 	return fresh;
-}
-
-/* ---- requests of children ---- */
-
-struct served {
-	struct cop_waiter waiter;
-	struct cop_coop *coop;
-	struct cop_rpc_req *req;
-	struct cop_obj *obj; /* a reference, while the answer waits */
-};
-
-struct held {
-	struct cop_coop *coop;
-	struct cop_obj *obj;
-};
-
-static void release_held(void *arg)
-{
-	struct held *h = arg;
-
-	cop_obj_put(h->coop->conf.cache, h->obj);
-	free(h);
-}
-
-/* Without an object, or with one that says what this node lacks. */
-static void answer_error(struct cop_rpc_req *req, int rc)
-{
-	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc, .unable = cop_coop_is_own(rc)});
-}
-
-/* Takes the reference to obj. */
-static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *obj)
-{
-	struct cop_rpc_answer a = {.status = obj->error, .unable = cop_coop_is_own(obj->error)};
-	struct held *h = malloc(sizeof(*h));
-	uint8_t head[9];
-	struct cop_wr w = cop_wr_init(head, sizeof(head));
-
-	if (!h) {
-		cop_obj_put(c->conf.cache, obj);
-		answer_error(req, -ENOMEM);
-		return;
-	}
-	*h = (struct held){c, obj};
-	cop_wr_u64(&w, obj->sum);
-	cop_wr_u8(&w, obj->packed);
-	a.head = head;
-	a.head_len = cop_wr_len(&w);
-	a.body = obj->data;
-	a.body_len = obj->len;
-	a.has_sum = obj->key.table == COP_TABLE_DATA;
-	a.release = release_held;
-	a.release_arg = h;
-	cop_rpc_reply(req, &a);
-}
-
-static void answer_served(void *arg)
-{
-	struct served *s = arg;
-
-	answer(s->coop, s->req, s->obj);
-	free(s);
-}
-
-/* Who hears that a file is not what its name said asks for the directory again, so that is to be
- * gone here by then. */
-static void served_landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
-{
-	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
-	const struct cop_coop_conf *conf = &s->coop->conf;
-
-	s->obj = cop_obj_get(obj);
-	if (conf->forget_names && cop_coop_disproves(rc) && obj->key.version)
-		conf->forget_names(conf->ctx, NULL, answer_served, s);
-	else
-		answer_served(s);
-}
-
-bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
-{
-	uint8_t op = cop_rpc_req_op(req);
-	char path[4096];
-	struct cop_ask ask;
-	struct cop_obj *obj;
-	struct served *s;
-	bool hurry;
-	int rc;
-
-	if (op < 1 || op > COP_ASK_LAST)
-		return false;
-	if (!cop_coop_decode(req, path, &ask, &hurry)) {
-		answer_error(req, -EINVAL);
-		return true;
-	}
-	if (hurry)
-		cop_coop_hurry(c, &ask);
-	if (hurry || (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask))) {
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
-		return true;
-	}
-	cop_log_debug("serving kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(ask.kind), path,
-		(unsigned long long)ask.index);
-	s = calloc(1, sizeof(*s));
-	if (!s) {
-		answer_error(req, -ENOMEM);
-		return true;
-	}
-	s->waiter.landed = served_landed;
-	s->coop = c;
-	s->req = req;
-	rc = get(c, &ask, &s->waiter, false, &obj);
-	if (rc == 0)
-		return true;
-	free(s);
-	if (rc < 0)
-		answer_error(req, rc);
-	else
-		answer(c, req, obj);
-	return true;
 }

@@ -64,8 +64,10 @@ struct cop_coop_conf {
 	int (*manifest)(void *ctx, uint64_t index, void **data, size_t *len);
 	/* The kernel of this node forgets the names in a directory; then(arg) is called once it
 	 * has, also all that it was asked before, on another thread or before this returns. dir
-	 * NULL: only what it was asked before. May be NULL: there is no kernel to tell. */
-	void (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
+	 * NULL: only what it was asked before. May take long: the kernel waits for programs that
+	 * look for a name there. -ENOMEM: nothing was done, and then is not called. May be NULL:
+	 * there is no kernel to tell. */
+	int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
 	void *ctx;
 	struct cop_stats *stats;
 };
@@ -109,6 +111,9 @@ void cop_coop_forget_name(struct cop_coop *c, const char *path);
 
 /* A child's request; false (and nothing done) if the operation is not one of ours. */
 bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req);
+
+/* Progress thread, now and then while a child waits for its answer; now_ms may be of any clock. */
+void cop_coop_tick(struct cop_coop *c, uint64_t now_ms);
 
 /* Bytes skip..skip+len of a chunk that landed: *data points to them in the object or, if it is
  * packed, to where they were unpacked: out, which has room for them. -EBADMSG where the chunk has

@@ -40,6 +40,19 @@ enum {
 		      empty */
 };
 
+/* How long the answer to a child waits for this node's kernel to forget names. That takes less than
+ * a millisecond, unless a program here looks for a name in the same directory and the storage does
+ * not answer it, however long. A child that hears of it earlier asks this node for the directory,
+ * gets the names as they were, and is told once more that its file is stale: too early is no
+ * mixture of two versions, so that two seconds, which nobody takes for a dead node, are enough. */
+#define FORGET_MS 2000
+
+/* Answers to children that wait for that. */
+struct telling {
+	pthread_mutex_t lock;
+	struct cop_list waiting; /* struct served by at, the oldest first */
+};
+
 #define RESTING_SLOTS 64
 #define REST_MIN_MS 1000
 #define REST_MAX_MS 10000
@@ -58,6 +71,7 @@ struct resting {
 struct cop_coop {
 	struct cop_coop_conf conf;
 	struct resting resting;
+	struct telling telling;
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
@@ -170,6 +184,9 @@ size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, 
 /* For the log. */
 const char *cop_coop_kind_name(enum cop_ask_kind kind);
 uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask);
+/* cop_coop_get for a program of this node (local) or for a child. */
+int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	bool local, struct cop_obj **obj);
 /* Whether this node reads this object from the origin by its place in the tree. */
 bool cop_coop_is_root(const struct flight *f);
 struct cop_key cop_coop_key(const struct cop_ask *ask);

@@ -43,6 +43,8 @@ struct asked {
 
 /* Of the trees opened from now on. */
 static bool compress __attribute__((unused));
+static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
+	__attribute__((unused));
 
 static inline void resolve(void *ctx, uint32_t rank, bool silent)
 {
@@ -62,6 +64,13 @@ static inline void serve(void *ctx, struct cop_rpc_req *req)
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
 
+static inline void tick_coop(void *ctx, uint64_t now_ms)
+{
+	struct node *n = ctx;
+
+	cop_coop_tick(n->coop, now_ms);
+}
+
 static inline void open_node(
 	struct tree *t, uint32_t rank, uint32_t fanout, uint32_t stripes, uint64_t budget)
 {
@@ -72,11 +81,14 @@ static inline void open_node(
 		.stats = &n->stats,
 		.ctx = n,
 		.resolve = resolve,
-		.serve = serve};
+		.serve = serve,
+		.tick = tick_coop};
 	struct cop_coop_conf conf = {.topo = {t->count, fanout, stripes},
 		.rank = rank,
 		.chunk_bytes = CHUNK,
 		.enoent_ttl_ms = 1,
+		.forget_names = forget_names,
+		.ctx = n,
 		.stats = &n->stats};
 
 	n->tree = t;

@@ -95,21 +95,33 @@ static void left(void *arg)
 	free(l);
 }
 
-/* Takes the reference. What leaves already is not told twice. */
+/* Whether the kernel will forget the names, and then this node; takes the reference then. */
+static bool leave_after_kernel(struct cop_coop *c, const char *dir, struct cop_obj *obj)
+{
+	struct leaving *l = malloc(sizeof(*l));
+
+	if (!l)
+		return false;
+	*l = (struct leaving){c, obj};
+	if (c->conf.forget_names(c->conf.ctx, dir, left, l) == 0)
+		return true;
+	free(l);
+	return false;
+}
+
+/* Takes the reference. What leaves already is not told twice. Without memory to tell the kernel it
+ * stays, all of one version, until somebody meets the next file that is stale. */
 static void leave(struct cop_coop *c, const char *dir, struct cop_obj *obj)
 {
-	struct leaving *l = NULL;
-
 	if (!atomic_exchange(&obj->disproved, true)) {
-		cop_log_info("names forgotten path=\"/%s\" why=\"the storage has another version\"",
-			dir);
-		l = c->conf.forget_names ? malloc(sizeof(*l)) : NULL;
-		if (l) {
-			*l = (struct leaving){c, obj};
-			c->conf.forget_names(c->conf.ctx, dir, left, l);
+		cop_log_info(
+			"names are old path=\"/%s\" why=\"the storage has another version\"", dir);
+		if (!c->conf.forget_names)
+			cop_cache_drop(c->conf.cache, obj);
+		else if (leave_after_kernel(c, dir, obj))
 			return;
-		}
-		cop_cache_drop(c->conf.cache, obj);
+		else
+			atomic_store(&obj->disproved, false);
 	}
 	cop_obj_put(c->conf.cache, obj);
 }

@@ -68,14 +68,15 @@ int cop_fs_gone_fd(const struct cop_fs *fs);
 
 /* The kernel forgets this path, what is below it ("" for all) and the names beside it; told(arg) is
  * called on another thread once it has. What a lookup that is under way brings after this call is
- * not kept by the kernel. Open files stay what they are. */
-void cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *arg), void *arg);
+ * not kept by the kernel. Open files stay what they are. -ENOMEM, -ENOBUFS: told is not called, and
+ * the kernel forgets all it has, some time. */
+int cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *arg), void *arg);
 
 /* The kernel asks again for each name in this directory, and for what is absent there once its TTL
  * is over; then(arg) is called once it has been told all that it was to be told so far, on another
  * thread or before this returns, and what is asked from then on is kept again. dir NULL: nothing is
- * added to that. */
-void cop_fs_forget_in(struct cop_fs *fs, const char *dir, void (*then)(void *arg), void *arg);
+ * added to that. -ENOMEM, -ENOBUFS: nothing was done, and then is not called. */
+int cop_fs_forget_in(struct cop_fs *fs, const char *dir, void (*then)(void *arg), void *arg);
 
 /* What was negotiated, and inodes held by the kernel: a JSON object. */
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out);

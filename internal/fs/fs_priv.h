@@ -25,9 +25,10 @@ enum place {
 };
 
 struct inode {
-	struct cop_hlink link; /* in the table */
-	struct inode *parent;  /* a reference */
-	_Atomic uint64_t refs; /* kernel lookups, children, operations under way */
+	struct cop_hlink link;   /* in the table */
+	struct inode *parent;    /* a reference */
+	struct inode *told_next; /* notify.c's thread alone */
+	_Atomic uint64_t refs;   /* kernel lookups, children, operations under way */
 	_Atomic uint64_t last,
 		ahead;          /* read-ahead: the chunk read last, the first one not asked for, */
 	_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
@@ -77,13 +78,14 @@ struct cop_fs {
 	_Atomic unsigned turning; /* directories whose names the kernel forgets before this node
 				     does: nothing is to be kept meanwhile */
 	/* Names to invalidate in the kernel, done by a thread of its own: the kernel may wait for a
-	 * request that a worker should answer. Bounded; what does not fit is dropped, for the
-	 * timeouts to catch. */
+	 * request that a worker should answer. Bounded. */
 	pthread_mutex_t notify_lock;
 	pthread_cond_t notify_wake;
 	struct cop_list notify;
 	unsigned notify_count;
-	bool notify_stop;
+	bool notify_stop, notify_all; /* all: to forget everything, since there was no room or no
+					 memory to say what */
+	_Atomic bool starving;        /* cop_fs_starve */
 	struct cop_buf root_absent; /* names that the kernel knows as absent in the root, each with
 				       its NUL; under notify_lock */
 };
@@ -228,14 +230,21 @@ void cop_fs_bypass_read(struct op *op);
 /* A read has touched this chunk: asks for what will probably be read next. */
 void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index);
 
+/* ---- tell.c: for the thread of notify.c, which may wait long in these ---- */
+/* The kernel forgets every name that it holds at this directory and below. */
+void cop_fs_tell_under(struct cop_fs *fs, struct inode *top);
+/* It asks again for each name in the directory. */
+void cop_fs_tell_names(struct cop_fs *fs, struct inode *dir);
+/* Remembers a name that is absent in the root, for that; false if there is no room for it. */
+bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len);
+
 /* ---- notify.c ---- */
 int cop_fs_notify_start(struct cop_fs *fs);
 void cop_fs_notify_stop(struct cop_fs *fs);
+/* For tests: from now on there is no memory to ask the kernel for anything. */
+void cop_fs_starve(struct cop_fs *fs, bool starve);
 /* The file is not what its name promised: the kernel asks for the name again next time. */
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i);
-/* Remembers a name that is absent in the root, for invalidation; false if there is no room for it.
- */
-bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len);
 /* The directory is another one than the kernel has read: it reads the names again next time. */
 void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir);
 

@@ -154,6 +154,16 @@ static void differs(void *ctx, uint32_t rank)
 	cop_gate_leave(&n->gate);
 }
 
+static void tick(void *ctx, uint64_t now_ms)
+{
+	struct cop_node *n = ctx;
+
+	if (!cop_gate_enter(&n->gate, COP_GATE_OPEN))
+		return;
+	cop_coop_tick(n->coop, now_ms);
+	cop_gate_leave(&n->gate);
+}
+
 /* ---- opening ---- */
 
 /* What all nodes of a job must have been started with, since each computes from it who is whose
@@ -193,7 +203,8 @@ int cop_node_open_network(
 		.ctx = n,
 		.resolve = resolve,
 		.serve = serve,
-		.differs = differs};
+		.differs = differs,
+		.tick = tick};
 	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type,
 		.host = host,
 		.address = address,

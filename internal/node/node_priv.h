@@ -323,6 +323,7 @@ struct doing {
 	struct gathered below;
 	struct task task;
 	bool local;               /* stop: not the nodes below */
+	bool untold;              /* invalidate: the kernel could not be told */
 	struct cop_deferred work; /* snapshot, reset: this node's part, and */
 	struct gathered own;      /* what came of it; */
 	_Atomic unsigned parts;   /* the last of both finishes */

@@ -28,12 +28,31 @@ void cop_node_take(struct doing *d, struct gathered *g)
 	g->prof = NULL;
 }
 
+/* This node is one that failed; those below it have answered. */
+static void lose_own(struct doing *d)
+{
+	const struct cop_node *n = d->node;
+	struct lost l = {.kind = LOST_FAILED,
+		.rank = n->rank,
+		.host = cop_node_host(n, n->rank),
+		.reason = "it has no memory left to make its kernel forget this; ask again"};
+
+	if (d->below.text.len)
+		cop_buf_str(&d->below.text, "\n");
+	cop_node_lost_text(OP_INVALIDATE, &l, &d->below.text);
+	cop_node_gathered_lose(&d->below, n->rank);
+	d->below.failed++;
+}
+
 static void invalidated_below(void *arg, struct gathered *g)
 {
 	struct doing *d = arg;
 
 	cop_node_take(d, g);
-	d->below.nodes++;
+	if (d->untold)
+		lose_own(d);
+	else
+		d->below.nodes++;
 	cop_node_finish(d);
 }
 
@@ -77,13 +96,16 @@ static void invalidate_here(struct doing *d)
 	struct cop_coop *coop = n->coop;
 	struct cop_fs *fs = mounted(n);
 	size_t dropped = cop_cache_drop_under(n->cache, d->task.path);
+	int rc;
 
 	if (coop)
 		cop_coop_forget_name(coop, d->task.path);
 	cop_log_info("invalidated path=\"%s\" objects=%zu", d->task.path, dropped);
-	if (fs)
-		cop_fs_invalidate(fs, d->task.path, kernel_told, d);
-	else
+	/* Once it is told, d may be gone. */
+	rc = fs ? cop_fs_invalidate(fs, d->task.path, kernel_told, d) : 0;
+	if (rc)
+		d->untold = true;
+	if (!fs || rc)
 		below(d);
 }
 

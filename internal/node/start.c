@@ -243,15 +243,15 @@ static uint64_t sum_seed(const struct cop_node *n)
 	return seed;
 }
 
-static void forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
+static int forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 {
 	struct cop_node *n = ctx;
 	struct cop_fs *fs = atomic_load(&n->fs);
 
 	if (fs)
-		cop_fs_forget_in(fs, dir, then, arg);
-	else
-		then(arg);
+		return cop_fs_forget_in(fs, dir, then, arg);
+	then(arg);
+	return 0;
 }
 
 static int open_coop(struct cop_node *n, struct cop_err *err)

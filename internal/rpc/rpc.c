@@ -191,6 +191,8 @@ static void tick(void *ctx, uint64_t now_ms)
 	if (!r->torn) {
 		cop_rpc_peers_tick(r);
 		cop_rpc_sessions_tick(r);
+		if (r->conf.tick)
+			r->conf.tick(r->conf.ctx, r->now_ms);
 	}
 	if (r->ticking && cop_list_empty(&r->active) && cop_list_empty(&r->halves) &&
 		cop_list_empty(&r->serving)) {

@@ -57,6 +57,10 @@ struct cop_rpc_conf {
 	/* Progress thread; may be NULL. A holder of the secret that says it is this rank (any
 	 * number) came with other terms, and was refused. */
 	void (*differs)(void *ctx, uint32_t rank);
+	/* Progress thread; may be NULL. About every 100 ms while requests of others are not
+	 * answered yet, by the same clock as all deadlines here: a pause of the whole process does
+	 * not count. Must not block. */
+	void (*tick)(void *ctx, uint64_t now_ms);
 };
 
 /* fabric_conf.events is filled by this function, and its stats are not used (rpc counts bytes
