@@ -5,6 +5,7 @@
 # make demo            4 nodes on this machine import a real package (installs what is missing; root)
 # make check           build and run every unit and system test (installs what is missing; root)
 #                      LOAD=20: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
+# make old             build/old/copper, as with the oldest libraries that will do
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
 # make portability     the static binary on older and newer Debian releases (root, mmdebstrap)
@@ -15,7 +16,7 @@
 # make deb             a Debian package in build/
 # MODE=debug|asan|tsan|fuzz|cov with any of these builds in build/MODE
 #
-# CFLAGS and LDFLAGS are the user's and come last. V=1 shows the commands.
+# CFLAGS and LDFLAGS are the user's and come last. V=1 shows the commands. WERROR=-Werror, as make check has it: no warnings.
 
 MODE ?= release
 FABRIC ?= static
@@ -29,8 +30,8 @@ BUILD := build/$(MODE)
 endif
 
 LINKAGE := $(if $(filter release,$(MODE)),$(if $(filter shared,$(FABRIC)),shared libfabric,static),shared libraries)
-CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal -I/usr/include/fuse3
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror
+CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal -idirafter /usr/include/fuse3
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef $(WERROR)
 CFLAGS_ALL := -std=gnu11 -pthread -g -fno-omit-frame-pointer $(WARN)
 LDFLAGS_ALL := -pthread
 
@@ -56,9 +57,11 @@ LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium
 # Nothing is loaded at run time (internal/base/static_link.c).
 NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
 LIBS_STATIC := -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -luuid -latomic -ldl -lrt -Wl,--end-group
-LIBS_MIXED := -Wl,-Bstatic -lfuse3 -llz4 -lxxhash -lsodium -Wl,-Bdynamic -lfabric -ldl -lrt
+# Those that have no archive here are shared as well (SLES, RHEL).
+archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+LIBS_MIXED = $(foreach l,fuse3 lz4 xxhash sodium,$(call archive,$(l))) -lfabric -ldl -lrt
 ifeq ($(MODE),release)
-LIBS := $(if $(filter shared,$(FABRIC)),$(LIBS_MIXED),$(LIBS_STATIC))
+LIBS = $(if $(filter shared,$(FABRIC)),$(LIBS_MIXED),$(LIBS_STATIC))
 else
 LIBS := $(LIBS_SHARED)
 endif
@@ -75,6 +78,7 @@ BENCH_SRC := $(wildcard scripts/bench/*.c)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 OBJ := $(call obj,$(SRC))
+SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/% internal/dirops/%,$(SRC))))
 # Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
 TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ))
 TESTS := $(patsubst internal/%.c,$(BUILD)/test/%,$(TEST_SRC))
@@ -85,15 +89,14 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb clean help tests FORCE
+.PHONY: all old demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/slowfs: $(call obj,$(SLOWFS_SRC) internal/dirops/dirops.c) $(call obj,$(filter-out $(STATIC_ONLY),$(wildcard internal/base/*.c)))
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter-out %_test.o,$^) $(LIBS_SLOWFS)
+$(BUILD)/slowfs: $(SLOWFS_OBJ)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SLOWFS)
 
 $(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(TEST_OBJ)
 	@mkdir -p $(@D)
@@ -107,9 +110,26 @@ $(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(TEST_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SHARED)
 
-$(BUILD)/obj/%.o: %.c Makefile
+$(BUILD)/obj/%.o: %.c Makefile | $(BUILD)/needed
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
+
+# Libraries that lack or are too old are named before anything else is compiled.
+$(BUILD)/needed: vendor/needed.c
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only $< && touch $@
+
+# As with the oldest libraries that will do (internal/base/compat.h): only the files that know of them differ.
+old: $(BUILD)/old/copper $(BUILD)/old/slowfs
+OLD_SRC := $(filter $(SRC) $(CMD_SRC) $(SLOWFS_SRC),$(shell grep -ls 'base/compat\.h"' internal/*/*.c cmd/*/*.c))
+older = $(foreach o,$(1),$(if $(filter $(o),$(call obj,$(OLD_SRC))),$(o:$(BUILD)/obj/%=$(BUILD)/old/obj/%),$(o)))
+$(BUILD)/old/obj/%.o: %.c Makefile | $(BUILD)/needed
+	@mkdir -p $(@D)
+	$(call say,CC,$< (old))$(CC) -DCOP_OLD_LIBRARIES $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
+$(BUILD)/old/copper: $(call older,$(call obj,$(CMD_SRC)) $(OBJ))
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/old/slowfs: $(call older,$(SLOWFS_OBJ))
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SLOWFS)
 
 # Another commit is another version, for this one object; nodes of different versions do not talk to each other.
 $(BUILD)/version: FORCE
@@ -123,7 +143,7 @@ ifeq ($(firstword $(subst -, ,$(shell $(CC) -dumpmachine))),x86_64)
 $(BUILD)/obj/internal/base/hash_avx2.o: CFLAGS_ALL += -mavx2
 endif
 
--include $(ALL_OBJ:.o=.d)
+-include $(ALL_OBJ:.o=.d) $(patsubst %.c,$(BUILD)/old/obj/%.d,$(OLD_SRC))
 
 tests: $(TESTS)
 fuzz: $(FUZZERS)

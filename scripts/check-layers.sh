@@ -75,7 +75,7 @@ check_include() { # FILE INCLUDED
 	esac
 	case $header in
 	*_priv.h) [ "$target" = "$module" ] || fault "$1 includes $header, private to $target" ;;
-	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h) ;;
+	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/compat.h) ;;
 	*) [ "$target" = "$module" ] || fault "$1 includes $header, which is not the public header of $target" ;;
 	esac
 }
@@ -83,7 +83,7 @@ check_include() { # FILE INCLUDED
 # slowfs stands in for a file system and knows nothing of Copper.
 check_slowfs() { # FILE INCLUDED
 	case $1:$2 in
-	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:dirops/dirops.h) ;;
+	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:base/compat.h | cmd/slowfs/*:dirops/dirops.h) ;;
 	cmd/slowfs/*:*/*) [ ! -d "internal/${2%%/*}" ] || fault "$1 includes $2, but slowfs may use base and dirops only" ;;
 	esac
 }

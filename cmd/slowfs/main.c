@@ -66,7 +66,8 @@ static int make_session(
 	if (fuse_session_mount(fs->session, o->mountpoint))
 		return cop_err_set(err, EINVAL, "cannot mount on %s", o->mountpoint);
 	/* Clients of a parallel file system look up many names of a directory at once. */
-	return cop_dirops_enable(fs->session);
+	rc = cop_dirops_enable(fs->session);
+	return rc == -ENOTSUP ? 0 : rc;
 }
 
 static int join(struct cop_slowfs *fs, struct cop_err *err)
@@ -92,16 +93,10 @@ static void leave(struct cop_slowfs *fs)
  */
 static int serve(struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
 {
-	struct fuse_loop_config *loop = fuse_loop_cfg_create();
 	int rc;
 
-	if (!loop)
-		return cop_err_set(err, ENOMEM, "no memory");
-	fuse_loop_cfg_set_max_threads(loop, o->threads);
-	fuse_loop_cfg_set_idle_threads(loop, o->threads);
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-	rc = fuse_session_loop_mt(fs->session, loop);
-	fuse_loop_cfg_destroy(loop);
+	rc = cop_slowfs_loop(fs->session, o->threads);
 	if (rc < 0)
 		return cop_err_set(err, -rc, "serving ended: %s", strerror(-rc));
 	return 0;

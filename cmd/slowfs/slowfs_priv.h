@@ -161,6 +161,12 @@ void cop_slowfs_op_readdir(
 	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cop_slowfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
+/* ---- loop.c ---- */
+
+/* Serves with so many threads until the mount goes or a signal comes; with libfuse before 3.12 as
+ * many as it likes. 0, that signal, or -errno. */
+int cop_slowfs_loop(struct fuse_session *session, unsigned threads);
+
 /* ---- options.c ---- */
 
 enum cop_slowfs_mode { SLOWFS_MOUNT, SLOWFS_PRINT, SLOWFS_RESET, SLOWFS_FAULT };

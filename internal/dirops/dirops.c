@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dirops/dirops.h"
 
+#include <errno.h>
 #include <linux/fuse.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "base/compat.h"
+
+#if COP_HAVE_FUSE_CUSTOM_IO
 
 /* Whether INIT was answered. A process has one session; its first message to the kernel is that
  * answer. */
@@ -46,3 +51,13 @@ int cop_dirops_enable(struct fuse_session *session)
 
 	return fuse_session_custom_io(session, &io, fuse_session_fd(session));
 }
+
+#else
+
+int cop_dirops_enable(struct fuse_session *session)
+{
+	(void)session;
+	return -ENOTSUP;
+}
+
+#endif

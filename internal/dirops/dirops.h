@@ -8,8 +8,8 @@
 
 #include <fuse_lowlevel.h>
 
-/* After fuse_session_mount and before the first request is read. 0 or -errno; without it everything
- * works, one at a time. */
+/* After fuse_session_mount and before the first request is read. 0, or -errno: -ENOTSUP with a
+ * libfuse before 3.13; without it everything works, one at a time. */
 int cop_dirops_enable(struct fuse_session *session);
 
 #endif

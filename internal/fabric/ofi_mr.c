@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/compat.h"
+
 /* Providers refuse a key that is in use; with 64 random bits that does not happen, with the 16 of
  * some it may. */
 #define KEY_TRIES 16
@@ -45,7 +47,7 @@ static int reg_once(struct ofi *o, const void *buf, size_t len, uint64_t access,
 
 static int reg(struct ofi *o, const void *buf, size_t len, uint64_t access, struct ofi_mr **out)
 {
-	bool own_key = !(o->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC));
+	bool own_key = !(o->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | COP_FI_MR_BASIC));
 	struct ofi_mr *m = calloc(1, sizeof(*m));
 	uint64_t key = 0;
 	int rc = 0;
@@ -87,7 +89,7 @@ int cop_fabric_ofi_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_f
 		cop_fabric_ofi_unreg(&m->base);
 		return -ENOKEY;
 	}
-	*addr = o->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)
+	*addr = o->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | COP_FI_MR_BASIC)
 			? (uint64_t)(uintptr_t)buf
 			: 0;
 	*mr = &m->base;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compat.h"
+
 /* ---- IP ---- */
 
 static bool is_ip4(const struct ifaddrs *i, struct in_addr *addr, struct in_addr *mask)
@@ -141,7 +143,7 @@ static void list_domains(const struct ofi *o, struct cop_buf *out)
 	hints->caps = FI_MSG | FI_RMA;
 	hints->mode = ~0ULL;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = ~(FI_MR_BASIC | FI_MR_SCALABLE);
+	hints->domain_attr->mr_mode = ~(COP_FI_MR_BASIC | COP_FI_MR_SCALABLE);
 	hints->fabric_attr->prov_name = strdup(o->net.provider);
 	if (hints->fabric_attr->prov_name &&
 		fi_getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &list) == 0)

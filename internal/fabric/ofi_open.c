@@ -443,6 +443,17 @@ static int run(struct ofi *o, struct cop_fabric **out)
 	return rc;
 }
 
+/* The program may be linked with one libfabric and find another when it runs. */
+static int check_version(uint32_t found, struct cop_err *err)
+{
+	if (FI_VERSION_GE(found, API_VERSION))
+		return 0;
+	return cop_err_set(err, ENOSYS,
+		"libfabric %u.%u, which this program found when it started, is too old: it takes 1.15 or newer; name the folder of one in "
+		"LD_LIBRARY_PATH, or load the site's module",
+		FI_MAJOR(found), FI_MINOR(found));
+}
+
 int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct cop_fabric **out,
 	struct cop_err *err)
 {
@@ -451,6 +462,9 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 	int rc;
 
 	cop_fabric_prepare_env();
+	rc = check_version(fi_version(), err);
+	if (rc)
+		return rc;
 	o = make(conf);
 	if (!o)
 		return cop_err_set(

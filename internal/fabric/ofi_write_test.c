@@ -3,6 +3,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include "base/compat.h"
 #include "fabric/ofi_priv.h"
 
 static struct node a, b;
@@ -170,9 +171,9 @@ static void a_provider_with_virtual_addresses_and_its_own_keys_is_honoured(void 
 	struct node x, y;
 
 	(void)state;
-	open_with_mr_mode(&x, "127.0.0.13", FI_MR_BASIC);
-	open_with_mr_mode(&y, "127.0.0.14", FI_MR_BASIC);
-	assert_int_equal(cop_fabric_ofi_of(y.f)->info->domain_attr->mr_mode, FI_MR_BASIC);
+	open_with_mr_mode(&x, "127.0.0.13", COP_FI_MR_BASIC);
+	open_with_mr_mode(&y, "127.0.0.14", COP_FI_MR_BASIC);
+	assert_int_equal(cop_fabric_ofi_of(y.f)->info->domain_attr->mr_mode, COP_FI_MR_BASIC);
 	write_sizes(&x, &y);
 	cop_fabric_close(x.f);
 	cop_fabric_close(y.f);

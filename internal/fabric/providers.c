@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compat.h"
+
 static const struct family {
 	const char *scheme, *provider;
 	enum cop_fabric_form form;
@@ -127,7 +129,7 @@ void cop_fabric_list_providers(char *out, size_t size)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->mode = ~0ULL;
-	hints->domain_attr->mr_mode = ~(FI_MR_BASIC | FI_MR_SCALABLE);
+	hints->domain_attr->mr_mode = ~(COP_FI_MR_BASIC | COP_FI_MR_SCALABLE);
 	if (fi_getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &list) == 0) {
 		for (struct fi_info *i = list; i; i = i->next)
 			add_name(out, size, i->fabric_attr->prov_name);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/compat.h"
+
 #define MAX_BACKGROUND 256
 
 /* READDIRPLUS without READDIRPLUS_AUTO: always. Without AUTO_INVAL_DATA, which would win over
@@ -109,7 +111,9 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		/* Not direct_io to observe: shared mappings would fail. Each open drops the pages,
 		 * so its reads are seen. */
 		fi->keep_cache = !fs->conf.observe;
+#if COP_HAVE_FUSE_NOFLUSH
 		fi->noflush = 1;
+#endif
 		fuse_reply_open(req, fi);
 	}
 }

@@ -120,9 +120,11 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 				? " (--allow-other needs the line user_allow_other in /etc/fuse.conf)"
 				: "");
 	fs->mounted = true;
-	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session))
+	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session)) {
 		cop_log_warn(
 			"lookups in one directory will queue up: no custom io in this libfuse");
+		fs->caps_off |= FUSE_CAP_PARALLEL_DIROPS;
+	}
 	return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/compat.h"
+
 #define ROOT_ABSENT_MAX (64 * COP_KIB)
 /* A path of PATH_BYTES has no more. */
 #define DEPTHS (PATH_BYTES / 2)
@@ -107,11 +109,11 @@ void cop_fs_tell_under(struct cop_fs *fs, struct inode *top)
 static void expire(struct cop_fs *fs, struct inode *i)
 {
 	fuse_ino_t dir = cop_fs_nodeid(fs, i->parent);
-	int rc;
+	int rc = -ENOSYS;
 
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 16)
+#if COP_HAVE_FUSE_EXPIRE
 	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, i->name, i->name_len);
-#else
+#elif COP_HAVE_FUSE_EXPIRE_FLAGS
 	rc = fuse_lowlevel_notify_expire_entry(
 		fs->session, dir, i->name, i->name_len, FUSE_LL_EXPIRE_ONLY);
 #endif

@@ -46,6 +46,14 @@ static size_t pack_block(const char *raw, size_t len, char *out)
 	return len;
 }
 
+/* Gives back what is left over of p; where that cannot be done, p stays as it is. */
+static void *shrink(void *p, size_t bytes)
+{
+	void *smaller = realloc(p, bytes);
+
+	return smaller ? smaller : p;
+}
+
 int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len)
 {
 	size_t blocks = block_count(len), limit = len / 10 * 9, used = 0;
@@ -73,9 +81,7 @@ int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len)
 		return -ENODATA;
 	}
 	*blob_len = front + used;
-	*blob = realloc(h, *blob_len);
-	if (!*blob)
-		*blob = h;
+	*blob = shrink(h, *blob_len);
 	return 0;
 }
 

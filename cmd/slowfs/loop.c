@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads that serve a session. libfuse before 3.12 has a structure for its settings, and newer
+ * ones still have it for programs that ask for an older interface. */
+#ifdef COP_OLD_LIBRARIES
+#undef FUSE_USE_VERSION
+#define FUSE_USE_VERSION 35
+#endif
+#include "slowfs_priv.h"
+
+#include <errno.h>
+
+#include "base/compat.h"
+
+int cop_slowfs_loop(struct fuse_session *session, unsigned threads)
+{
+#if COP_HAVE_FUSE_LOOP_CFG
+	struct fuse_loop_config *loop = fuse_loop_cfg_create();
+	int rc;
+
+	if (!loop)
+		return -ENOMEM;
+	fuse_loop_cfg_set_max_threads(loop, threads);
+	fuse_loop_cfg_set_idle_threads(loop, threads);
+	rc = fuse_session_loop_mt(session, loop);
+	fuse_loop_cfg_destroy(loop);
+	return rc;
+#else
+	struct fuse_loop_config loop = {.max_idle_threads = threads};
+
+	return fuse_session_loop_mt(session, &loop);
+#endif
+}

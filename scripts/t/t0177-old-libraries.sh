@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A program built as with the oldest libraries that will do (make old: no custom io, no loop settings, no expiring of names, no
+# openat2, no close_range) does the same, and says what it cannot; libraries that are older still are named before anything is compiled.
+# modes: release
+# limit: 240
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 20
+
+build() { # ARGUMENT…
+	(cd "$cop_root" && env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES make --no-print-directory "$@")
+}
+
+# ---- what is too old is named
+
+mkdir -p "$T/fuse" "$T/fabric/rdma" "$T/hash"
+cat >"$T/fuse/fuse_lowlevel.h" <<'H'
+#define FUSE_MAKE_VERSION(major, minor) ((major) * 10 + (minor))
+#define FUSE_VERSION FUSE_MAKE_VERSION(3, 9)
+H
+printf '#define FI_MAJOR_VERSION 1\n#define FI_MINOR_VERSION 14\n' >"$T/fabric/rdma/fabric.h"
+echo '#define XXH_VERSION_NUMBER 703' >"$T/hash/xxhash.h"
+too_old() { # SENTENCE MAKE-ARGUMENT…
+	local sentence=$1
+	shift
+	build BUILD="$T/b" "$@" "$T/b/needed" >"$T/make" 2>&1
+	is "refused: $sentence" "$? $(grep -c "error: .*$sentence" "$T/make") $(grep -c 'error:' "$T/make")" '2 1 1'
+}
+too_old 'libfuse is older than 3\.10' CPPFLAGS=-I"$T/fuse"
+too_old 'libfabric is older than 1\.15' CPPFLAGS=-I"$T/fabric"
+too_old 'xxHash is older than 0\.8' CPPFLAGS=-I"$T/hash"
+too_old 'libfabric is not there: .*libfabric-dev' CC='gcc -nostdinc'
+ok 'those of this machine will do' build BUILD="$T/b" "$T/b/needed"
+
+# ---- the program without what newer ones have
+
+build BUILD="$BUILD" old >"$T/make" 2>&1 || bail 'make old fails' "$(tail -n 5 "$T/make")"
+COPPER=$BUILD/old/copper
+SLOWFS=$BUILD/old/slowfs
+# How often the code of it says: the function of libfuse, or the numbers of the system calls.
+newer() { # BINARY
+	objdump -d --disassemble=cop_dirops_enable "$1" | grep -c 'fuse_session_custom_io'
+	objdump -d --disassemble=cop_has_openat2 "$1" | grep -c '0x1b5'
+	objdump -d --disassemble=cop_close_range "$1" | grep -c '0x1b4'
+}
+is 'it has no code for newer ones, the other has' "$(newer "$COPPER" | xargs) $(newer "$BUILD/copper" | xargs)" '0 0 0 1 1 1'
+SRC=$T/src
+small_tree "$SRC"
+numbered_files "$SRC/many" 200 100
+# shellcheck disable=SC2119
+with_slowfs
+mkfifo "$T/inherited"
+cat "$T/inherited" >"$T/eof" &
+reader=$!
+exec 9>"$T/inherited"
+with_tree 3 -A
+exec 9>&-
+wait_for 10 is_gone "$reader"
+is 'a descriptor that a node was started with is closed when it is up' "$(kill -0 "$reader" 2>/dev/null && echo open)" ''
+is 'every node has every file' "$(for i in 0 1 2; do checksums "$W/mnt/$i"; done | LC_ALL=C sort | uniq -c | awk '$1 != 3')" ''
+is 'many at once in one directory' "$(cat "$W/mnt/1/many/"* | wc -c)" "$(cat "$SRC/many/"* | wc -c)"
+fails_with 1 'Read-only file system' touch "$W/mnt/2/new"
+matches 'its log says that they queue up' "$(cat "$JOB"/logs/*)" 'lookups in one directory will queue up'
+is 'and the kernel is not said to have been asked' "$(node_json 1 | "$PYTHON" -c '
+import json, sys
+print("parallel_dirops" in json.load(sys.stdin)["kernel"]["capabilities"])')" False
+(cd "$W/mnt/1/dir" && exec sleep 60) &
+inside=$!
+echo changed >"$ORIGIN/hello"
+echo new >"$ORIGIN/dir/new"
+ok 'names and files are forgotten on demand' "$COPPER" cache-stats --invalidate "$W/mnt/0"
+is 'the file is the new one' "$(cat "$W/mnt/2/hello")" changed
+is 'the new name is there' "$(cat "$W/mnt/2/dir/new")" new
+is 'where a program stands, too' "$(cat "/proc/$inside/cwd/new")" new
+kill "$inside"
+is 'the storage was asked by the root alone' "$(node_stat 1 origin.operations) $(node_stat 2 origin.operations)" '0 0'
+ok 'the tree stops' without_tree
+ok 'what was used is told from what was not' timeout "$(patient 60)" "$COPPER" paths "$JOB" --usage-root "$SRC"
+is 'to the last name' "$(wc -l <"$JOB/paths_dir/all_possible_existing_paths.txt")" "$(find "$SRC" | wc -l)"
