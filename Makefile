@@ -13,7 +13,9 @@
 # make lint            layers, formatting habits, shell scripts
 # make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
 # make uninstall       takes away what install with the same variables put there
-# make deb             a Debian package in build/
+# make deb, make rpm   a Debian package; an RPM package, linked with the system's libfabric: in build/
+# make dist            build/copper-VERSION.tar.gz, the source, which needs no git
+# make bindist         build/copper-VERSION-linux-MACHINE.tar.gz: the static binary, manual, wrappers; RUNNER=qemu-aarch64 if cross-built
 # MODE=debug|asan|tsan|fuzz|cov with any of these builds in build/MODE
 #
 # CFLAGS and LDFLAGS are the user's and come last. V=1 shows the commands. WERROR=-Werror, as make check has it: no warnings.
@@ -21,7 +23,8 @@
 MODE ?= release
 FABRIC ?= static
 PREFIX ?= /usr/local
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+NUMBER := 0.2.0
+VERSION := $(shell scripts/packaging/version.sh $(NUMBER))
 
 ifeq ($(MODE),release)
 BUILD := build$(if $(filter shared,$(FABRIC)),/shared)
@@ -76,6 +79,7 @@ TEST_SRC := $(filter %_test.c,$(wildcard internal/*/*.c))
 FUZZ_SRC := $(filter %_fuzz.c,$(wildcard internal/*/*.c))
 BENCH_SRC := $(wildcard scripts/bench/*.c)
 
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 OBJ := $(call obj,$(SRC))
 SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/% internal/dirops/%,$(SRC))))
@@ -89,7 +93,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all old demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb clean help tests FORCE
+.PHONY: all old demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -139,7 +143,7 @@ $(BUILD)/obj/internal/base/version.o: $(BUILD)/version
 $(BUILD)/obj/internal/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
 
 # One file for processors that have it; base looks before it goes there.
-ifeq ($(firstword $(subst -, ,$(shell $(CC) -dumpmachine))),x86_64)
+ifeq ($(MACHINE),x86_64)
 $(BUILD)/obj/internal/base/hash_avx2.o: CFLAGS_ALL += -mavx2
 endif
 
@@ -188,6 +192,16 @@ install uninstall:
 
 deb: $(BUILD)/copper
 	scripts/packaging/deb.sh $(BUILD) build
+
+rpm:
+	$(MAKE) FABRIC=shared build/shared/copper
+	scripts/packaging/rpm.sh build/shared build
+
+dist:
+	scripts/packaging/dist.sh source $(VERSION) build
+
+bindist: $(BUILD)/copper
+	scripts/packaging/dist.sh binary $(BUILD) $(MACHINE) build
 
 compile_commands.json: Makefile
 	bear -- $(MAKE) -B all tests

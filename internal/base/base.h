@@ -243,7 +243,7 @@ bool cop_mount_is_shared(const char *type);
 
 /* ---- this program ---- */
 
-extern const char cop_version[]; /* "v1.2-3-gabc", as git describe says it */
+extern const char cop_version[]; /* "0.2.0", or "0.2.0+431.g9639c5d" between two */
 extern const char cop_build[];   /* "release, static" */
 
 /* ---- names of hosts ---- */

@@ -14,6 +14,12 @@ bash:?* | zsh:?*) ;;
 	;;
 esac
 
+program() {
+	# The words are a command.
+	# shellcheck disable=SC2086
+	${RUNNER:-} "$copper" "$@"
+}
+
 # What a value is, by its kind and by what help calls it. Words are what the table lists.
 common_awk='
 function action(kind, arg, range) {
@@ -26,13 +32,13 @@ function action(kind, arg, range) {
 }'
 
 subcommands() { # "name summary" a line
-	"$copper" --help | sed -n 's/^  \([a-z][a-z-]*\)   *\([^ ].*\)/\1 \2/p'
+	program --help | sed -n 's/^  \([a-z][a-z-]*\)   *\([^ ].*\)/\1 \2/p'
 }
 
 # ---- bash
 
 bash_table() { # SUBCOMMAND
-	"$copper" "$1" --dump-options | awk -F '\t' -v sub_="$1" "$common_awk"'
+	program "$1" --dump-options | awk -F '\t' -v sub_="$1" "$common_awk"'
 		$1 == "operand" { operands = operands " " action("string", $2, "-") }
 		$1 != "option" || $4 == "ignored" { next }
 		{ names = "" }
@@ -141,7 +147,7 @@ SH
 # ---- zsh
 
 zsh_table() { # SUBCOMMAND: the words of _arguments, one a line
-	"$copper" "$1" --dump-options | awk -F '\t' -v sub_="$1" -v q="'" "$common_awk"'
+	program "$1" --dump-options | awk -F '\t' -v sub_="$1" -v q="'" "$common_awk"'
 		function quote(s) { gsub(q, q "\\" q q, s); gsub(/\[/, "\\[", s); gsub(/\]/, "\\]", s); return s }
 		function colons(s) { gsub(/:/, "\\:", s); return s }
 		function zaction(a) {

@@ -9,7 +9,12 @@ whatis("Version: @VERSION@")
 whatis("Category: tools, file systems")
 whatis("Description: a shared tree, read once from the storage and served to every node of a job")
 
+-- Where this file stands counts, so that an archive can be unpacked anywhere.
 local prefix = "@PREFIX@"
+local here = myFileName():match("^(.*)/share/modulefiles/copper/[^/]*$")
+if here and isFile(pathJoin(here, "bin/copper")) then
+   prefix = here
+end
 
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))

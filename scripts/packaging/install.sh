@@ -27,7 +27,9 @@ uninstall:?*)
 	exit 2
 	;;
 esac
-version=$("$program" --version | sed -n 's/^copper //p')
+# $RUNNER runs the program where this machine's processor is another one.
+# shellcheck disable=SC2086
+version=$(${RUNNER:-} "$program" --version | sed -n 's/^copper //p')
 
 # One file: where it comes from (- is standard input), where it goes, its mode.
 place() { # FILE PLACE MODE
