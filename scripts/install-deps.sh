@@ -10,7 +10,7 @@ build="gcc make pkg-config git file libc6-dev libfuse3-dev fuse3 libfabric-dev l
 libxxhash-dev libsodium-dev uuid-dev"
 checks="libcmocka-dev libfabric-bin clang clang-format libclang-rt-14-dev shellcheck cppcheck"
 systems="python3 python3-numpy sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps
-coreutils passwd mount mandoc groff-base hostname zsh lmod"
+coreutils passwd mount mandoc groff-base hostname zsh lmod rpm"
 launchers="slurmctld slurmd slurm-client munge mpich"
 
 packages() {

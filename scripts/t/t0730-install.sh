@@ -5,7 +5,7 @@
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 48
+plan 47
 
 make_it() { # TARGET VARIABLE=VALUE...: the program as it was built, not built again
 	make -C "$cop_root" --no-print-directory -o "build/copper" "$@" >"$T/make" 2>&1 || {
@@ -123,18 +123,6 @@ else
 		pass 'Lmod # SKIP not installed'
 	done
 fi
-
-# ---- Spack
-
-is 'the recipe of Spack is Python and names what is linked' "$("$PYTHON" - "$cop_root/scripts/packaging/spack/package.py" <<'PY'
-import ast, sys
-tree = ast.parse(open(sys.argv[1]).read())
-package = next(n for n in tree.body if isinstance(n, ast.ClassDef))
-calls = [n for n in ast.walk(package) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "depends_on"]
-names = sorted(c.args[0].value.split("@")[0] for c in calls)
-print(package.name, *[n for n in names if n not in ("c", "gmake")])
-PY
-)" 'Copper libfabric libfuse libsodium lz4 xxhash'
 
 # ---- away
 
