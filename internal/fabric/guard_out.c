@@ -103,8 +103,12 @@ static const struct address *address_of(const struct sockaddr *to, socklen_t len
 	struct address *a = addresses;
 	struct sockaddr_in want, have;
 
-	if (to->sa_family == AF_INET && len >= sizeof(want))
+	if (to->sa_family == AF_INET) {
+		/* The kernel refuses it as well. */
+		if (len < sizeof(want))
+			return NULL;
 		memcpy(&want, to, sizeof(want));
+	}
 	for (; a; a = a->next) {
 		memcpy(&have, a->raw, sizeof(have));
 		if (have.sin_family != to->sa_family)

@@ -36,7 +36,7 @@ static in_port_t port_of(const struct sockaddr_storage *at)
  * came. */
 static long silent_ms(int fd, in_port_t port)
 {
-	struct sockaddr_storage at;
+	struct sockaddr_storage at = {0};
 	socklen_t at_len = sizeof(at), len = sizeof(struct tcp_info);
 	struct tcp_info info = {0};
 

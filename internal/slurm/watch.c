@@ -49,7 +49,8 @@ static int spawn_squeue(struct cop_slurm_watch *w, pid_t *pid, int *out_fd)
 	return -rc;
 }
 
-/* Everything it says, until its end (true) or that of this node. */
+/* Everything it says, until its end (true). Not that (false) if this node ends, or where it cannot
+ * be read or kept: silence would mean that there is no such job any more. */
 static bool hear(const struct cop_slurm_watch *w, int fd, struct cop_buf *said)
 {
 	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
@@ -64,6 +65,8 @@ static bool hear(const struct cop_slurm_watch *w, int fd, struct cop_buf *said)
 		n = read(fd, data, sizeof(data));
 		if (n > 0)
 			cop_buf_add(said, data, (size_t)n);
+		if (n < 0 || said->failed)
+			return false;
 	}
 	return true;
 }
