@@ -129,7 +129,7 @@ static int write_alone(const char *path, struct cop_err *err)
 
 /* For commands that are none of the nodes (guest.c). Who is alone has a socket, which is reached on
  * its own machine. */
-static int write_tree(struct cop_node *n, const struct gathered *stopped, struct cop_err *err)
+static int write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped, struct cop_err *err)
 {
 	struct cop_job_tree t = {.stopped = stopped && !stopped->missing,
 		.insecure = n->conf->insecure,
@@ -158,12 +158,12 @@ static int write_tree(struct cop_node *n, const struct gathered *stopped, struct
 	return cop_job_tree_write(n->job_dir, &t, err);
 }
 
-void cop_node_write_tree(struct cop_node *n, const struct gathered *stopped)
+void cop_node_write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped)
 {
 	struct cop_err err = {0};
 
-	_Static_assert(MISSING_NAMED <= COP_JOB_TREE_LEFT, "who is named is written");
-	if (n->job_dir[0] && (!stopped || stopped->missing <= MISSING_NAMED) &&
+	_Static_assert(COP_TREEOP_NAMED <= COP_JOB_TREE_LEFT, "who is named is written");
+	if (n->job_dir[0] && (!stopped || stopped->missing <= COP_TREEOP_NAMED) &&
 		write_tree(n, stopped, &err))
 		cop_log_warn("%s", err.text);
 }

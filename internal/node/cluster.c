@@ -14,7 +14,7 @@
 
 #include "report/report.h"
 
-void cop_node_cluster_add(struct cop_node *n, struct gathered *g)
+void cop_node_cluster_add(struct cop_node *n, struct cop_treeop_sum *g)
 {
 	cop_stats_sum(&g->stats, &n->stats);
 	if (!n->prof)
@@ -59,10 +59,10 @@ static int fill(
 }
 
 /* Lines of the summary, where something is missing: how many, and who did not answer. */
-static void note(const struct cop_node *n, const struct gathered *g, struct cop_buf *out)
+static void note(const struct cop_node *n, const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	uint64_t nodes = cop_prof_sum_nodes(g->prof);
-	uint32_t named = COP_MIN(g->missing, (uint32_t)MISSING_NAMED);
+	uint32_t named = COP_MIN(g->missing, (uint32_t)COP_TREEOP_NAMED);
 
 	if (nodes < n->topo.nodes)
 		cop_buf_printf(out,
@@ -79,7 +79,7 @@ static void note(const struct cop_node *n, const struct gathered *g, struct cop_
 		cop_buf_str(out, "\n");
 }
 
-static int write_into(struct cop_node *n, const struct gathered *g,
+static int write_into(struct cop_node *n, const struct cop_treeop_sum *g,
 	const struct cop_report_cluster *c, const char *dir, struct cop_err *err)
 {
 	char input[sizeof(n->job_dir) + 32];
@@ -107,7 +107,7 @@ static void clear_away(const char *dir)
 }
 
 /* There are no sums anywhere else once the nodes have ended. */
-static void keep_elsewhere(struct cop_node *n, const struct gathered *g,
+static void keep_elsewhere(struct cop_node *n, const struct cop_treeop_sum *g,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -131,7 +131,7 @@ static void keep_elsewhere(struct cop_node *n, const struct gathered *g,
 		clear_away(dir);
 }
 
-static int write_files(struct cop_node *n, const struct gathered *g,
+static int write_files(struct cop_node *n, const struct cop_treeop_sum *g,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
 	char dir[sizeof(n->job_dir) + 32];
@@ -144,7 +144,7 @@ static int write_files(struct cop_node *n, const struct gathered *g,
 	return rc;
 }
 
-int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct cop_err *err)
+int cop_node_cluster_write(struct cop_node *n, const struct cop_treeop_sum *g, struct cop_err *err)
 {
 	struct cop_report_cluster *c;
 	int rc;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user can ask of a running node: commands on its control socket, and the same operations
- * when they come from another node.
+/* What a user can ask of a running node: commands on its control socket.
  *
  *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process |
  * invalidate PATH
@@ -14,38 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- from another node ---- */
-
-static void answer_req(void *arg, struct gathered *g)
-{
-	cop_node_answer_gathered(arg, g);
-}
-
-void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req)
-{
-	struct task task = {.op = cop_rpc_req_op(req)};
-	char path[4096];
-	size_t len;
-	const void *payload = cop_rpc_req_payload(req, &len);
-
-	if (len >= sizeof(path) || (len && memchr(payload, 0, len))) {
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EINVAL});
-		return;
-	}
-	if (len)
-		memcpy(path, payload, len);
-	path[len] = '\0';
-	task.path = path;
-	/* It ends, and those below it are still to be asked: by who asked it. */
-	if (task.op == OP_STOP && cop_node_stopped_alone(n)) {
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ESHUTDOWN});
-		return;
-	}
-	cop_node_do(n, &task, answer_req, req);
-}
-
-/* ---- from the socket ---- */
-
 void cop_node_reply(struct cop_ctl_conn *conn, int status, struct cop_buf *b)
 {
 	if (b->failed)
@@ -55,7 +22,10 @@ void cop_node_reply(struct cop_ctl_conn *conn, int status, struct cop_buf *b)
 	cop_buf_free(b);
 }
 
-static void all_stats(void *arg, struct gathered *g)
+_Static_assert(COP_TREEOP_TEXT_MAX + 16 * COP_MIB <= COP_CTL_REPLY_MAX,
+	"a reply has room for the text of a whole tree");
+
+static void all_stats(void *arg, struct cop_treeop_sum *g)
 {
 	struct command *c = arg;
 	struct cop_buf out = {0};
@@ -69,7 +39,7 @@ static void all_stats(void *arg, struct gathered *g)
 	free(c);
 }
 
-static void all_table(void *arg, struct gathered *g)
+static void all_table(void *arg, struct cop_treeop_sum *g)
 {
 	struct command *c = arg;
 	struct cop_buf out = {0};
@@ -84,13 +54,11 @@ static void all_table(void *arg, struct gathered *g)
 
 static void table_command(struct cop_node *n, struct command *c, bool all)
 {
-	struct gathered nothing = {0};
 	struct cop_buf out = {0};
 
 	if (all) {
-		if (cop_node_gather(n, &(struct task){OP_TABLE, ""}, cop_topo_root(&n->topo, 0),
-			    all_table, c))
-			all_table(c, &nothing);
+		cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_TABLE, ""},
+			all_table, c);
 		return;
 	}
 	cop_node_table(n, &out);
@@ -100,13 +68,11 @@ static void table_command(struct cop_node *n, struct command *c, bool all)
 
 static void stats_command(struct cop_node *n, struct command *c, bool all)
 {
-	struct gathered nothing = {0};
 	struct cop_buf out = {0};
 
 	if (all) {
-		if (cop_node_gather(n, &(struct task){OP_STATS, ""}, cop_topo_root(&n->topo, 0),
-			    all_stats, c))
-			all_stats(c, &nothing);
+		cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_STATS, ""},
+			all_stats, c);
 		return;
 	}
 	cop_node_status(n, &out);
@@ -140,7 +106,7 @@ static void process_command(struct cop_node *n, struct command *c)
 	free(c);
 }
 
-static void all_invalidated(void *arg, struct gathered *g)
+static void all_invalidated(void *arg, struct cop_treeop_sum *g)
 {
 	struct command *c = arg;
 	struct cop_buf out = {0};
@@ -154,13 +120,10 @@ static void all_invalidated(void *arg, struct gathered *g)
 
 static void invalidate_command(struct cop_node *n, struct command *c, const char *path)
 {
-	struct gathered nothing = {0};
-
 	while (*path == '/')
 		path++;
-	if (cop_node_gather(n, &(struct task){OP_INVALIDATE, path}, cop_topo_root(&n->topo, 0),
-		    all_invalidated, c))
-		all_invalidated(c, &nothing);
+	cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_INVALIDATE, path},
+		all_invalidated, c);
 }
 
 /* "stop local" is "stop" with something after it. */

@@ -3,7 +3,7 @@
  * its machine. It knows them by what the root left in the job directory, and joins as a guest, with
  * a rank behind those of the nodes and the job's secret; guests may ask for the stop and for
  * nothing else. The root is asked, and for each dead node those below it, as any node would
- * (gather.c). Those that did not answer whoever asked them are asked once more from here. Of those
+ * (treeop). Those that did not answer whoever asked them are asked once more from here. Of those
  * that do not answer at all gone.c says whether they run. */
 #include "node/node_priv.h"
 
@@ -39,10 +39,10 @@ struct guest {
 	pthread_mutex_t lock; /* over come */
 	pthread_cond_t wake;
 	bool come; /* the answer to what is asked at this moment */
-	struct gathered got;
+	struct cop_treeop_sum got;
 	_Atomic uint32_t pending;
-	uint32_t late;        /* nodes that answered when they were asked once more, */
-	struct gathered more; /* and what they counted */
+	uint32_t late;              /* nodes that answered when they were asked once more, */
+	struct cop_treeop_sum more; /* and what they counted */
 };
 
 void cop_node_guest_looked(struct cop_node *n, uint32_t rank, bool found)
@@ -168,6 +168,8 @@ static int join(struct guest *g, const struct cop_node_stop_job *what, struct co
 	if (!rc && cop_node_join_init(n))
 		rc = cop_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
+		rc = cop_node_treeop_start(n, err);
+	if (!rc)
 		rc = open_network(g, self, err);
 	tree_name(n, tree);
 	if (!rc && what->known)
@@ -218,13 +220,11 @@ static void await_all(struct guest *g)
 	await(g, NULL);
 }
 
-static void stopped(void *arg, struct gathered *got)
+static void stopped(void *arg, struct cop_treeop_sum *got)
 {
 	struct guest *g = arg;
 
-	g->got = *got;
-	got->text = (struct cop_buf){0};
-	got->prof = NULL;
+	cop_treeop_sum_move(&g->got, got);
 	answer_came(g);
 }
 
@@ -239,7 +239,7 @@ static bool says_silent(const struct cop_node *n, const char *line, size_t len, 
 		return false;
 	*rank = (uint32_t)strtoul(at + sizeof(word) - 1, NULL, 10);
 	return *rank < n->topo.nodes &&
-	       (size_t)snprintf(expected, sizeof(expected), NODE_SILENT_LINE,
+	       (size_t)snprintf(expected, sizeof(expected), COP_TREEOP_SILENT_LINE,
 		       cop_node_host(n, *rank), *rank) == len &&
 	       memcmp(expected, line, len) == 0;
 }
@@ -280,13 +280,13 @@ static void heard(void *arg, const struct cop_rpc_result *r)
 
 	free(arg);
 	if (r->answered && !r->status) {
-		struct gathered part = {0};
+		struct cop_treeop_sum part = {0};
 
 		o.guest->state[o.rank] = NODE_LATE;
 		o.guest->late++;
-		if (cop_node_gathered_decode(r->body, r->body_len, &part) == 0)
-			cop_node_gathered_add(&o.guest->more, &part, '\n');
-		cop_node_gathered_free(&part);
+		if (cop_treeop_sum_decode(r->body, r->body_len, &part) == 0)
+			cop_treeop_sum_add(&o.guest->more, &part, '\n');
+		cop_treeop_sum_free(&part);
 	}
 	one_done(o.guest);
 }
@@ -299,7 +299,7 @@ static void ask_once_more(struct guest *g)
 					      ? NULL
 					      : malloc(sizeof(*o));
 		struct cop_rpc_call call = {
-			.rank = r, .op = OP_STOP, .payload = "", .done = heard, .arg = o};
+			.rank = r, .op = COP_TREEOP_STOP, .payload = "", .done = heard, .arg = o};
 
 		if (!o)
 			continue;
@@ -377,9 +377,9 @@ static void judge(struct guest *g, struct cop_node_stopped_job *out)
 /* ---- the whole ---- */
 
 /* Out of the list of those whose sums are missing. */
-static void unlose(struct gathered *got, uint32_t rank)
+static void unlose(struct cop_treeop_sum *got, uint32_t rank)
 {
-	uint32_t named = COP_MIN(got->missing, (uint32_t)MISSING_NAMED);
+	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_TREEOP_NAMED);
 
 	for (uint32_t i = 0; i < named; i++)
 		if (got->lost[i] == rank) {
@@ -396,8 +396,8 @@ static void add_late(struct guest *g)
 {
 	if (!g->late || g->more.nodes != g->late || !g->more.prof)
 		return;
-	cop_node_gathered_add(
-		&g->got, &(struct gathered){.stats = g->more.stats, .prof = g->more.prof}, '\n');
+	cop_treeop_sum_add(&g->got,
+		&(struct cop_treeop_sum){.stats = g->more.stats, .prof = g->more.prof}, '\n');
 	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
 		if (g->state[r] == NODE_LATE)
 			unlose(&g->got, r);
@@ -412,21 +412,22 @@ static void write_sums(struct guest *g)
 		return;
 	add_late(g);
 	if (g->got.prof && cop_node_cluster_write(g->node, &g->got, &err))
-		cop_node_gathered_unwritten(&g->got, "this host", err.text);
+		cop_treeop_sum_unwritten(&g->got, "this host", err.text);
 }
 
 static int ask_tree(struct guest *g, struct cop_node_stopped_job *out, struct cop_err *err)
 {
 	struct cop_node *n = g->node;
 
-	if (cop_node_gather(n, &(struct task){OP_STOP, ""}, cop_topo_root(&n->topo, 0), stopped, g))
-		return cop_err_set(err, ENOMEM, "out of memory");
+	cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, stopped, g);
 	await_all(g);
+	if (!g->got.nodes && !g->got.missing)
+		return cop_err_set(err, ENOMEM, "out of memory");
 	sort_lines(g, &out->remarks);
 	out->unknown += g->got.refused + g->got.failed;
 	ask_once_more(g);
 	write_sums(g);
-	cop_node_gathered_say_unwritten(&g->got, &out->remarks);
+	cop_treeop_sum_say_unwritten(&g->got, &out->remarks);
 	out->unwritten = g->got.unwritten;
 	return 0;
 }
@@ -461,7 +462,7 @@ static void mark_left(struct guest *g, const struct cop_node_stopped_job *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
 
-	if (g->got.missing > MISSING_NAMED || !out->stopped)
+	if (g->got.missing > COP_TREEOP_NAMED || !out->stopped)
 		return;
 	for (uint32_t i = 0; i < g->got.missing; i++) {
 		uint32_t rank = g->got.lost[i];
@@ -544,8 +545,8 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 		rc = stop_those_left(g, what, out, err);
 	if (!rc)
 		keep_word(g, out);
-	cop_node_gathered_free(&g->got);
-	cop_node_gathered_free(&g->more);
+	cop_treeop_sum_free(&g->got);
+	cop_treeop_sum_free(&g->more);
 	cop_node_stop(g->node);
 	pthread_cond_destroy(&g->wake);
 	pthread_mutex_destroy(&g->lock);

@@ -23,7 +23,6 @@ int cop_node_join_init(struct cop_node *n)
 {
 	cop_list_init(&n->go_waiters);
 	cop_list_init(&n->ready_queue);
-	cop_list_init(&n->stop_requests);
 	pthread_mutex_init(&n->lock, NULL);
 	n->ready_rank = calloc(n->topo.nodes, 1);
 	n->ready_address = calloc(n->topo.nodes, sizeof(char *));
@@ -149,8 +148,9 @@ static void listen_for_failures(struct cop_node *n)
 	char why[COP_OUTCOME_WHY_SIZE];
 
 	pthread_mutex_lock(&n->lock);
-	ask = (root || n->trouble[0]) && !n->stop_asked;
+	ask = root || n->trouble[0];
 	pthread_mutex_unlock(&n->lock);
+	ask = ask && !cop_treeop_is_stopping(n->treeop);
 	/* Those further up are asked first: this node may have been started again, in a tree that
 	 * lives. */
 	if (!ask)

@@ -25,18 +25,12 @@ static void take_back(struct cop_node *n)
 
 void cop_node_leave(struct cop_node *n)
 {
-	bool stopped;
-
 	take_back(n);
 	/* Without these the start did not come to where anybody could have waited. */
-	if (!n->ready_rank)
+	if (!n->treeop)
 		return;
 	cop_node_go_leave(n);
-	pthread_mutex_lock(&n->lock);
-	stopped = n->stopped;
-	pthread_mutex_unlock(&n->lock);
-	if (!stopped)
-		cop_node_stopped(n, NULL, NULL);
+	cop_treeop_ended(n->treeop, NULL, NULL);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);
 }

@@ -85,9 +85,14 @@ static void refuse(struct cop_rpc_req *req, int status)
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = status});
 }
 
+static void serve_treeop(struct cop_node *n, struct cop_rpc_req *req)
+{
+	cop_treeop_serve(n->treeop, req);
+}
+
 /* What another node is served, and when. While this one starts it holds nothing that could be read,
  * but it is a node of the tree; when it ends, whoever asks it to stop still gets the answer that
- * the others got (stop.c). */
+ * the others got (treeop). */
 static const struct {
 	void (*serve)(struct cop_node *n, struct cop_rpc_req *req);
 	unsigned when;
@@ -95,12 +100,12 @@ static const struct {
 	[OP_READY] = {cop_node_serve_ready, COP_GATE_STARTING | COP_GATE_OPEN},
 	[OP_GO] = {cop_node_serve_go, COP_GATE_STARTING | COP_GATE_OPEN},
 	[OP_STATE] = {cop_node_serve_state, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_STOP] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN | COP_GATE_CLOSED},
-	[OP_STATS] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_INVALIDATE] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_TABLE] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_SNAPSHOT] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_RESET] = {cop_node_serve_gather, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_TREEOP_STOP] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN | COP_GATE_CLOSED},
+	[COP_TREEOP_STATS] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_TREEOP_INVALIDATE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_TREEOP_TABLE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_TREEOP_SNAPSHOT] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_TREEOP_RESET] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[OP_TOLD] = {cop_node_serve_told, COP_GATE_STARTING | COP_GATE_OPEN},
 };
 
@@ -123,7 +128,7 @@ static void serve_inside(struct cop_node *n, struct cop_rpc_req *req)
 /* A command that is no node of the tree (guest.c) may stop it, and is itself asked for nothing. */
 static bool is_for(const struct cop_node *n, uint32_t rank, uint8_t op)
 {
-	return !n->guest && (rank < n->topo.nodes || op == OP_STOP);
+	return !n->guest && (rank < n->topo.nodes || op == COP_TREEOP_STOP);
 }
 
 static void serve(void *ctx, struct cop_rpc_req *req)

@@ -24,78 +24,22 @@
 #include "rpc/rpc.h"
 #include "stats/stats.h"
 #include "topo/topo.h"
+#include "treeop/treeop.h"
 
-/* rpc operations of this module; coop's are below. */
+/* rpc operations of this module; coop's are below them, treeop's among them. */
 enum {
 	OP_READY =
 		32, /* ranks that are ready below and including the sender, with their addresses */
 	OP_GO,      /* answered when the tree is ready (0) or will not be (-ETIMEDOUT, body: why) */
 	OP_STATE,   /* is the tree ready already? 0 or -EAGAIN; for a root that was restarted */
-	OP_STOP,    /* stop the subtree, then yourself; the answer tells how many */
-	OP_STATS,   /* the statistics of the subtree */
-	OP_INVALIDATE, /* forget a path and what is below it (payload), first here, then in the
-			  subtree */
-	OP_TABLE,      /* the statistics of the subtree, a line for each node */
-	OP_SNAPSHOT,   /* write the reports of this moment */
-	OP_RESET, /* the same, and count from zero; the payload tells one command from another */
-	OP_TOLD,  /* from the parent: what became of the start (payload); answered when this node
-		     knows */
+	OP_TOLD = COP_TREEOP_RESET + 1, /* from the parent: what became of the start (payload);
+		     answered when this node knows */
 };
 
 #define STOP_GRACE_MS 2000
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 #define COP_NODE_FREE_MS 3000
 #define MISSING_NAMED 16
-/* How gather.c says it and guest.c reads it. */
-#define NODE_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
-#define ASKERS 16
-
-/* What every node of a subtree is to do. */
-struct task {
-	uint8_t op;
-	const char *path; /* OP_INVALIDATE: relative to the source; OP_RESET: of this one command;
-			     else "" */
-};
-
-/* What a whole subtree answered. */
-#define NODE_UNWRITTEN 384
-struct gathered {
-	uint32_t nodes;                 /* that have answered */
-	uint32_t dead, refused, failed; /* that have not, by what became of it */
-	uint32_t missing; /* these and, with those that failed, the nodes below them: nothing is
-			     known of them */
-	uint32_t lost[MISSING_NAMED]; /* the first of the missing ranks */
-	uint32_t unwritten;           /* of nodes: those whose final files could not be written */
-	char why_unwritten[NODE_UNWRITTEN]; /* "HOST: sentence" of one of them */
-	uint32_t
-		cut; /* of nodes: those whose part of the text was left out, since it did not fit */
-	struct cop_stats stats;
-	struct cop_cache_usage usage;
-	struct cop_buf text; /* JSON objects with commas between; lines of a table, or sentences,
-				with newlines */
-	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
-};
-/* ---- gathered.c ---- */
-/* Bytes of a text: what a control socket carries in a reply, and a little room. */
-#define COP_NODE_TEXT_MAX (COP_CTL_REPLY_MAX - 16 * COP_MIB)
-void cop_node_gathered_free(struct gathered *g);
-/* The final files of this node are not there, because of why. */
-void cop_node_gathered_unwritten(struct gathered *g, const char *host, const char *why);
-/* Then a line that says so, and of how many. */
-void cop_node_gathered_say_unwritten(const struct gathered *g, struct cop_buf *out);
-/* Adds from, whose text and prof are left to the caller; separator: what stands between two texts.
- */
-void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator);
-/* One more rank is missing. */
-void cop_node_gathered_lose(struct gathered *g, uint32_t rank);
-/* The body of an answer, at most COP_RPC_BODY_MAX long, added to an empty out; and back into an
- * empty g, which is the caller's to free also then: -EBADMSG, -ENOMEM. */
-int cop_node_gathered_encode(const struct gathered *g, struct cop_buf *out);
-int cop_node_gathered_decode(const void *body, size_t len, struct gathered *g);
-
-struct cop_node;
-
-#define COP_NODE_RESET_NAME 64
 
 struct cop_node {
 	const struct cop_conf *conf;
@@ -159,25 +103,11 @@ struct cop_node {
 	int report_fd; /* whoever started this node listens there until it is ready; -1: nobody */
 	char trouble[640];    /* why the parent was not reached */
 	char no_address[400]; /* what became of the question for its address, where it has none */
-	struct cop_list stop_requests; /* who wants to know that this node has stopped */
-	struct gathered stop_result;   /* what the nodes below answered */
-	bool stop_asked,
-		stop_answered; /* the nodes below were, once, whoever asks again; they have */
-	bool stopped; /* and this node too: stop_result has all of them and does not change any more
-		       */
-	char reset_done[COP_NODE_RESET_NAME]; /* main thread: the last OP_RESET that was done here
-					       */
-	struct cop_defer deferred;            /* for the main thread */
+	struct cop_treeop *treeop;
+	struct cop_defer deferred; /* for the main thread */
 	bool left_dead; /* the kernel has cut the connection, and the mount is still there */
 	_Atomic bool stopping;
 	_Atomic uint32_t initiators; /* stop commands under way that started here */
-	struct asker {
-		uint32_t rank;
-		uint64_t asked_ms;
-		_Atomic bool heard, gone;
-	} asker[ASKERS]; /* confirmed.c: who asked for the stop and has not said that it has the
-			    answer */
-	unsigned askers;
 };
 
 /* Any thread. Its argument is a struct cop_node. */
@@ -291,82 +221,33 @@ void cop_node_write_books(struct cop_node *n);
 /* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and
  * what a stop of all has come to; where the root is dead, the node that was asked for that. Nothing
  * if more are missing than are named. */
-void cop_node_write_tree(struct cop_node *n, const struct gathered *stopped);
+void cop_node_write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped);
 
-/* ---- gather.c: one operation on every node of a subtree ---- */
-typedef void cop_node_gathered(void *arg, struct gathered *g);
-/* Asks the subtree of rank (or, if that node is dead, those of its children); done is called once,
- * and may free nothing of g. */
-int cop_node_gather(struct cop_node *n, const struct task *task, uint32_t rank,
-	cop_node_gathered *done, void *arg);
-/* The same for the subtrees of all children of this node, not itself. */
-int cop_node_gather_below(
-	struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
-void cop_node_answer_gathered(struct cop_rpc_req *req, const struct gathered *g);
-/* A node without an answer: dead; of another secret or other options; or it has failed, with a
- * reason. */
-enum lost_kind { LOST_DEAD, LOST_REFUSED, LOST_FAILED };
-struct lost {
-	enum lost_kind kind;
-	uint32_t rank, below; /* below: how many nodes are missing with it */
-	const char *host, *reason;
-};
-/* Says so in the form of the operation's text. */
-void cop_node_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out);
-
-/* ---- operate.c: an operation on this node and everything below ---- */
-struct doing {
-	struct cop_node *node;
-	cop_node_gathered *done;
-	void *arg;
-	struct cop_list link; /* in stop_requests */
-	struct gathered below;
-	struct task task;
-	bool local;               /* stop: not the nodes below */
-	bool untold;              /* invalidate: the kernel could not be told */
-	struct cop_deferred work; /* snapshot, reset: this node's part, and */
-	struct gathered own;      /* what came of it; */
-	_Atomic unsigned parts;   /* the last of both finishes */
-	char path[];
-};
-/* Does the operation here and below; done is called once. */
-void cop_node_do(struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
-struct doing *cop_node_doing(
-	struct cop_node *n, const struct task *task, cop_node_gathered *done, void *arg);
-void cop_node_finish(struct doing *d);
-/* The operation is over for d. */
-void cop_node_doing_free(struct doing *d);
-/* The text and the profile of g go to d. */
-void cop_node_take(struct doing *d, struct gathered *g);
+/* ---- part.c: this node's part of an operation on the tree ---- */
+int cop_node_treeop_start(struct cop_node *n, struct cop_err *err);
+/* Any thread; ctx is the node. Forgets a path and what is below it, also in the kernel. 0: then is
+ * called once; -ENOMEM: the kernel could not be told. */
+int cop_node_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg);
+/* Main thread. For a stop that comes later: nothing is left to do for it, or these ranks. Without
+ * the secret it could not stop them. */
+void cop_node_keep_word(struct cop_node *n, const struct cop_treeop_sum *all);
 
 /* ---- control.c: commands from the socket, and their rpc sides ---- */
 struct command {
 	struct cop_node *node;
 	struct cop_ctl_conn *conn;
 	struct cop_deferred work;
-	struct gathered late; /* stop: sums that nobody above has written */
+	struct cop_treeop_sum late; /* stop: sums that nobody above has written */
 };
 /* Where n's socket is, and what its name is made from; needs the hosts and the mount point. */
 int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
 int cop_node_control_start(struct cop_node *n, struct cop_err *err);
-void cop_node_serve_gather(struct cop_node *n, struct cop_rpc_req *req);
 /* Frees b. */
 void cop_node_reply(struct cop_ctl_conn *conn, int status, struct cop_buf *b);
 
 /* ---- stop.c ---- */
-/* Asks the nodes below to stop, then this one does. */
-void cop_node_stop_here(struct doing *d);
-/* It has stopped, and was not asked to pass that on. */
-bool cop_node_stopped_alone(struct cop_node *n);
 void cop_node_stop_command(struct cop_node *n, struct command *c, bool local);
-/* Main thread, when the node has unmounted: adds its counts to those from below, writes them if it
- * is the root, and answers everyone who asked for it. */
-void cop_node_stopped(struct cop_node *n, const char *holders, const char *unwritten);
-
-/* ---- confirmed.c ---- */
-/* Main thread, after cop_node_stopped: waits until whoever asked has the answer, or is gone. */
-void cop_node_confirmed(struct cop_node *n);
 
 /* ---- profile.c ---- */
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
@@ -383,16 +264,15 @@ int cop_node_profile_reset(struct cop_node *n, struct cop_err *err);
 struct cop_prof_sizes cop_node_sizes(struct cop_node *n);
 
 /* ---- snapshot.c: reports when they are asked for ---- */
-void cop_node_snapshot_here(struct doing *d);
 void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local);
 void cop_node_reset_command(struct cop_node *n, struct command *c, bool all);
 void cop_node_sizes_command(struct cop_node *n, struct command *c);
 
 /* ---- cluster.c: the sums of the job ---- */
 /* Main thread. Adds what this node has counted. */
-void cop_node_cluster_add(struct cop_node *n, struct gathered *g);
+void cop_node_cluster_add(struct cop_node *n, struct cop_treeop_sum *g);
 /* Main thread. Writes the files of the job; 0, or it is logged and err has the sentence. */
-int cop_node_cluster_write(struct cop_node *n, const struct gathered *g, struct cop_err *err);
+int cop_node_cluster_write(struct cop_node *n, const struct cop_treeop_sum *g, struct cop_err *err);
 
 /* ---- prefetch.c ---- */
 /* Reads the manifest, if this is rank 0 and there is one. -errno with a sentence if the user named
@@ -408,14 +288,13 @@ void cop_node_prefetch_free(struct cop_node *n);
 
 /* ---- status.c ---- */
 void cop_node_status(struct cop_node *n, struct cop_buf *out);
-void cop_node_own(struct cop_node *n, struct gathered *g, bool table);
-void cop_node_total_json(const struct gathered *g, struct cop_buf *out);
+void cop_node_total_json(const struct cop_treeop_sum *g, struct cop_buf *out);
 void cop_node_table(struct cop_node *n, struct cop_buf *out);
 /* One line of the table of all nodes, without its end; the lines above and below all of them. */
 void cop_node_table_row(struct cop_node *n, struct cop_buf *out);
 void cop_node_table_head(struct cop_buf *out);
 /* Cuts the rows at their line ends and adds them in order of rank. */
 void cop_node_table_rows(char *rows, struct cop_buf *out);
-void cop_node_table_total(const struct gathered *g, struct cop_buf *out);
+void cop_node_table_total(const struct cop_treeop_sum *g, struct cop_buf *out);
 
 #endif

@@ -89,6 +89,19 @@ static bool is_cut(const struct cop_node *n)
 	return poll(&fd, 1, 0) == 1;
 }
 
+static void answer_stop(struct cop_node *n, const struct cop_buf *holders, const char *unwritten)
+{
+	struct cop_buf remark = {0};
+
+	if (holders->len) {
+		cop_log_warn("unmounted lazily, held by %s", holders->data);
+		cop_buf_printf(&remark, "%s: %s was unmounted lazily, still held by %s",
+			cop_node_host(n, n->rank), n->mountpoint, holders->data);
+	}
+	cop_treeop_ended(n->treeop, remark.data, unwritten);
+	cop_buf_free(&remark);
+}
+
 static void end(struct cop_node *n)
 {
 	struct cop_buf holders = {0};
@@ -102,12 +115,10 @@ static void end(struct cop_node *n)
 		cop_fs_unmount_dead(n->mountpoint);
 	cop_node_profile_write(n, NULL, &unwritten);
 	cop_node_prefetch_save(n);
-	if (holders.len)
-		cop_log_warn("unmounted lazily, held by %s", holders.data);
-	cop_node_stopped(n, holders.data, unwritten.code ? unwritten.text : NULL);
+	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_initiators(n);
-	cop_node_confirmed(n);
+	cop_treeop_await_confirmed(n->treeop);
 }
 
 static void note(const char *text)
@@ -193,11 +204,13 @@ uint32_t cop_node_rank(const struct cop_node *n)
 	return n->rank;
 }
 
-static void tree_ended(void *arg, struct gathered *g)
+static void tree_ended(void *arg, struct cop_treeop_sum *sum)
 {
 	struct cop_node *n = arg;
 
-	(void)g;
+	/* Without memory nobody was asked. */
+	if (!sum->nodes)
+		atomic_store(&n->stopping, true);
 	atomic_fetch_sub(&n->initiators, 1);
 	cop_node_wake(n);
 }
@@ -205,9 +218,6 @@ static void tree_ended(void *arg, struct gathered *g)
 void cop_node_end_tree(struct cop_node *n)
 {
 	atomic_fetch_add(&n->initiators, 1);
-	if (cop_node_gather(n, &(struct task){OP_STOP, ""}, n->rank, tree_ended, n) == 0)
-		return;
-	atomic_fetch_sub(&n->initiators, 1);
-	atomic_store(&n->stopping, true);
-	cop_node_wake(n);
+	cop_treeop_here(
+		n->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, true, tree_ended, n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a user asks for while the node runs and what may wait for a disk or take its time: the
  * reports of this moment, or those and counters from zero, here or on every node; and what the
- * cache holds. The main thread does it. */
+ * cache holds. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -10,67 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- reports, here and below at the same time ---- */
+/* ---- reports ---- */
 
-static void part_done(struct doing *d)
-{
-	if (atomic_fetch_sub(&d->parts, 1) != 1)
-		return;
-	cop_node_gathered_add(&d->below, &d->own, '\n');
-	cop_node_finish(d);
-}
-
-/* A request may come twice, and a second reset would write the few counts since the first over all
- * those before it. */
-static int reset_once(struct cop_node *n, const char *name, struct cop_err *err)
-{
-	int rc = strcmp(n->reset_done, name) ? cop_node_profile_reset(n, err) : 0;
-
-	if (!rc)
-		snprintf(n->reset_done, sizeof(n->reset_done), "%s", name);
-	return rc;
-}
-
-static void write_here(struct cop_deferred *work)
-{
-	struct doing *d = COP_CONTAINER_OF(work, struct doing, work);
-	struct cop_node *n = d->node;
-	struct cop_err err = {0};
-	int rc = d->task.op == OP_RESET ? reset_once(n, d->task.path, &err)
-					: cop_node_profile_write(n, COP_NODE_ASKED_TAG, &err);
-
-	if (!rc)
-		d->own.nodes = 1;
-	else if (rc != -ENOENT)
-		cop_buf_printf(&d->own.text, "%s: %s", cop_node_host(n, n->rank), err.text);
-	part_done(d);
-}
-
-static void written_below(void *arg, struct gathered *g)
-{
-	struct doing *d = arg;
-
-	cop_node_take(d, g);
-	part_done(d);
-}
-
-void cop_node_snapshot_here(struct doing *d)
-{
-	struct cop_node *n = d->node;
-	struct gathered nothing = {0};
-
-	atomic_init(&d->parts, 2);
-	d->work.run = write_here;
-	if (!cop_defer_add(&n->deferred, &d->work)) {
-		cop_buf_printf(&d->own.text, "%s: is stopping, or has too much to write already",
-			cop_node_host(n, n->rank));
-		part_done(d);
-	}
-	if (d->local || cop_node_gather_below(n, &d->task, written_below, d))
-		written_below(d, &nothing);
-}
-
-static void reply_written(struct command *c, const struct gathered *g, uint32_t of)
+static void reply_written(struct command *c, const struct cop_treeop_sum *g, uint32_t of)
 {
 	struct cop_buf out = {0};
 	bool failed = g->missing || g->text.len || !g->nodes;
@@ -89,12 +31,12 @@ static void reply_written(struct command *c, const struct gathered *g, uint32_t 
 	free(c);
 }
 
-static void here_written(void *arg, struct gathered *g)
+static void here_written(void *arg, struct cop_treeop_sum *g)
 {
 	reply_written(arg, g, 1);
 }
 
-static void all_written(void *arg, struct gathered *g)
+static void all_written(void *arg, struct cop_treeop_sum *g)
 {
 	struct command *c = arg;
 
@@ -105,22 +47,12 @@ static void all_written(void *arg, struct gathered *g)
 
 void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local)
 {
-	struct task task = {.op = OP_SNAPSHOT, .path = ""};
-	struct gathered nothing = {0};
-	struct doing *d;
+	struct cop_treeop_request snapshot = {COP_TREEOP_SNAPSHOT, ""};
 
-	if (!local) {
-		if (cop_node_gather(n, &task, cop_topo_root(&n->topo, 0), all_written, c))
-			all_written(c, &nothing);
-		return;
-	}
-	d = cop_node_doing(n, &task, here_written, c);
-	if (!d) {
-		here_written(c, &nothing);
-		return;
-	}
-	d->local = true;
-	cop_node_snapshot_here(d);
+	if (local)
+		cop_treeop_here(n->treeop, &snapshot, false, here_written, c);
+	else
+		cop_treeop_all(n->treeop, &snapshot, all_written, c);
 }
 
 /* ---- counting from zero ---- */
@@ -139,7 +71,7 @@ static void say_where(const struct cop_node *n, bool all, struct cop_buf *out)
 			n->job_dir, root ? ": those of rank 0 (--rank-files root)" : "");
 }
 
-static void reply_reset(struct command *c, const struct gathered *g, uint32_t of, bool all)
+static void reply_reset(struct command *c, const struct cop_treeop_sum *g, uint32_t of, bool all)
 {
 	struct cop_buf out = {0};
 	bool failed = g->missing || g->text.len || !g->nodes;
@@ -154,12 +86,12 @@ static void reply_reset(struct command *c, const struct gathered *g, uint32_t of
 	free(c);
 }
 
-static void here_reset(void *arg, struct gathered *g)
+static void here_reset(void *arg, struct cop_treeop_sum *g)
 {
 	reply_reset(arg, g, 1, false);
 }
 
-static void all_reset(void *arg, struct gathered *g)
+static void all_reset(void *arg, struct cop_treeop_sum *g)
 {
 	struct command *c = arg;
 
@@ -168,24 +100,14 @@ static void all_reset(void *arg, struct gathered *g)
 
 void cop_node_reset_command(struct cop_node *n, struct command *c, bool all)
 {
-	char name[COP_NODE_RESET_NAME];
-	struct task task = {.op = OP_RESET, .path = name};
-	struct gathered nothing = {0};
-	struct doing *d;
+	char name[64];
+	struct cop_treeop_request reset = {COP_TREEOP_RESET, name};
 
 	snprintf(name, sizeof(name), "%" PRIu32 ".%" PRIu64, n->rank, cop_now_ns());
-	if (all) {
-		if (cop_node_gather(n, &task, cop_topo_root(&n->topo, 0), all_reset, c))
-			all_reset(c, &nothing);
-		return;
-	}
-	d = cop_node_doing(n, &task, here_reset, c);
-	if (!d) {
-		here_reset(c, &nothing);
-		return;
-	}
-	d->local = true;
-	cop_node_snapshot_here(d);
+	if (all)
+		cop_treeop_all(n->treeop, &reset, all_reset, c);
+	else
+		cop_treeop_here(n->treeop, &reset, false, here_reset, c);
 }
 
 /* ---- what the cache holds ---- */

@@ -355,6 +355,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		cop_node_find_hosts,
 		find_topology,
 		init,
+		cop_node_treeop_start,
 		find_source,
 		open_log,
 		cop_node_prefetch_load,
@@ -398,7 +399,7 @@ void cop_node_stop(struct cop_node *n)
 	cop_coop_free(n->coop);
 	cop_cache_free(n->cache);
 	cop_prof_free(n->prof);
-	cop_node_gathered_free(&n->stop_result);
+	cop_treeop_free(n->treeop);
 	if (n->ready_rank)
 		cop_node_join_fini(n);
 	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)

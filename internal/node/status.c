@@ -91,28 +91,7 @@ void cop_node_status(struct cop_node *n, struct cop_buf *out)
 	cop_buf_str(out, "}");
 }
 
-void cop_node_own(struct cop_node *n, struct gathered *g, bool table)
-{
-	struct cop_cache_usage u;
-
-	cop_cache_usage(n->cache, &u);
-	g->nodes++;
-	cop_stats_sum(&g->stats, &n->stats);
-	for (unsigned t = 0; t < COP_TABLES; t++) {
-		g->usage.table[t].bytes += u.table[t].bytes;
-		g->usage.table[t].entries += u.table[t].entries;
-	}
-	g->usage.limit_bytes += u.limit_bytes;
-	g->usage.used_bytes += u.used_bytes;
-	if (g->text.len)
-		cop_buf_str(&g->text, table ? "\n" : ",");
-	if (table)
-		cop_node_table_row(n, &g->text);
-	else
-		cop_node_status(n, &g->text);
-}
-
-void cop_node_total_json(const struct gathered *g, struct cop_buf *out)
+void cop_node_total_json(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	cop_buf_printf(out,
 		"{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"refused\":%" PRIu32
@@ -238,7 +217,7 @@ void cop_node_table_rows(char *rows, struct cop_buf *out)
 	free(line);
 }
 
-void cop_node_table_total(const struct gathered *g, struct cop_buf *out)
+void cop_node_table_total(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	const struct {
 		uint32_t count;

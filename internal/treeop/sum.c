@@ -2,9 +2,9 @@
 /* What a subtree answered: sums, and the form in which they travel up the tree.
  *
  * The text has a part of every node, so it is what grows with the job: it travels packed, and no
- * longer than COP_NODE_TEXT_MAX. Parts that do not fit are left out and counted; the sums have them
- * all the same. */
-#include "node/node_priv.h"
+ * longer than COP_TREEOP_TEXT_MAX. Parts that do not fit are left out and counted; the sums have
+ * them all the same. */
+#include "treeop/treeop_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,20 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cop_node_gathered_free(struct gathered *g)
+#include "log/log.h"
+#include "wire/wire.h"
+
+void cop_treeop_sum_free(struct cop_treeop_sum *g)
 {
 	cop_buf_free(&g->text);
 	cop_prof_sum_free(g->prof);
-	*g = (struct gathered){0};
+	*g = (struct cop_treeop_sum){0};
 }
 
-void cop_node_gathered_unwritten(struct gathered *g, const char *host, const char *why)
+void cop_treeop_sum_unwritten(struct cop_treeop_sum *g, const char *host, const char *why)
 {
 	g->unwritten++;
 	snprintf(g->why_unwritten, sizeof(g->why_unwritten), "%.100s: %s", host, why);
 }
 
-void cop_node_gathered_say_unwritten(const struct gathered *g, struct cop_buf *out)
+void cop_treeop_sum_say_unwritten(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	if (!g->unwritten)
 		return;
@@ -37,11 +40,11 @@ void cop_node_gathered_say_unwritten(const struct gathered *g, struct cop_buf *o
 			g->unwritten);
 }
 
-static void add_text(struct gathered *into, const struct gathered *from, char separator)
+static void add_text(struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator)
 {
 	if (!from->text.len)
 		return;
-	if (into->text.len + from->text.len >= COP_NODE_TEXT_MAX) {
+	if (into->text.len + from->text.len >= COP_TREEOP_TEXT_MAX) {
 		into->cut += from->nodes;
 		return;
 	}
@@ -50,13 +53,14 @@ static void add_text(struct gathered *into, const struct gathered *from, char se
 	cop_buf_add(&into->text, from->text.data, from->text.len);
 }
 
-static void add_missing(struct gathered *into, const struct gathered *from)
+static void add_missing(struct cop_treeop_sum *into, const struct cop_treeop_sum *from)
 {
 	into->dead += from->dead;
 	into->refused += from->refused;
 	into->failed += from->failed;
 	for (uint32_t i = 0;
-		i < from->missing && i < MISSING_NAMED && into->missing + i < MISSING_NAMED; i++)
+		i < from->missing && i < COP_TREEOP_NAMED && into->missing + i < COP_TREEOP_NAMED;
+		i++)
 		into->lost[into->missing + i] = from->lost[i];
 	into->missing += from->missing;
 	into->cut += from->cut;
@@ -65,7 +69,8 @@ static void add_missing(struct gathered *into, const struct gathered *from)
 	into->unwritten += from->unwritten;
 }
 
-void cop_node_gathered_add(struct gathered *into, const struct gathered *from, char separator)
+void cop_treeop_sum_add(
+	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator)
 {
 	into->nodes += from->nodes;
 	add_missing(into, from);
@@ -87,21 +92,29 @@ void cop_node_gathered_add(struct gathered *into, const struct gathered *from, c
 			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
 }
 
-void cop_node_gathered_lose(struct gathered *g, uint32_t rank)
+void cop_treeop_sum_move(struct cop_treeop_sum *into, struct cop_treeop_sum *from)
 {
-	if (g->missing < MISSING_NAMED)
+	*into = *from;
+	from->text = (struct cop_buf){0};
+	from->prof = NULL;
+}
+
+void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
+{
+	if (g->missing < COP_TREEOP_NAMED)
 		g->lost[g->missing] = rank;
 	g->missing++;
 }
 
 /* ---- the form in which it travels: fixed numbers, the text, the profile ---- */
 
-#define NUMBERS (NODE_UNWRITTEN + 4 * (9 + MISSING_NAMED) + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
+#define NUMBERS                                                                                    \
+	(COP_TREEOP_SENTENCE + 4 * (9 + COP_TREEOP_NAMED) + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
 /* Shorter texts travel as they are. */
 #define PACK_MIN 4096
 
-static void put_numbers(
-	const struct gathered *g, uint32_t text_len, uint32_t packed_len, uint8_t out[NUMBERS])
+static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint32_t packed_len,
+	uint8_t out[NUMBERS])
 {
 	struct cop_wr w = cop_wr_init(out, NUMBERS);
 
@@ -113,7 +126,7 @@ static void put_numbers(
 	cop_wr_u32(&w, g->missing);
 	cop_wr_u32(&w, g->unwritten);
 	cop_wr_bytes(&w, g->why_unwritten, sizeof(g->why_unwritten));
-	for (unsigned i = 0; i < MISSING_NAMED; i++)
+	for (unsigned i = 0; i < COP_TREEOP_NAMED; i++)
 		cop_wr_u32(&w, g->lost[i]);
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_wr_u64(&w, cop_stats_get(&g->stats, c));
@@ -128,22 +141,22 @@ static void put_numbers(
 }
 
 /* From another process: it ends, and is one line. */
-static void get_sentence(struct cop_rd *r, char out[NODE_UNWRITTEN])
+static void get_sentence(struct cop_rd *r, char out[COP_TREEOP_SENTENCE])
 {
-	if ((size_t)(r->end - r->p) < NODE_UNWRITTEN) {
+	if ((size_t)(r->end - r->p) < COP_TREEOP_SENTENCE) {
 		r->bad = true;
 		return;
 	}
-	memcpy(out, r->p, NODE_UNWRITTEN);
-	r->p += NODE_UNWRITTEN;
-	out[NODE_UNWRITTEN - 1] = '\0';
+	memcpy(out, r->p, COP_TREEOP_SENTENCE);
+	r->p += COP_TREEOP_SENTENCE;
+	out[COP_TREEOP_SENTENCE - 1] = '\0';
 	for (char *c = out; *c; c++)
 		if ((unsigned char)*c < ' ')
 			*c = '?';
 }
 
 static void get_numbers(
-	struct cop_rd *r, struct gathered *g, uint32_t *text_len, uint32_t *packed_len)
+	struct cop_rd *r, struct cop_treeop_sum *g, uint32_t *text_len, uint32_t *packed_len)
 {
 	g->nodes = cop_rd_u32(r);
 	g->dead = cop_rd_u32(r);
@@ -153,7 +166,7 @@ static void get_numbers(
 	g->missing = cop_rd_u32(r);
 	g->unwritten = cop_rd_u32(r);
 	get_sentence(r, g->why_unwritten);
-	for (unsigned i = 0; i < MISSING_NAMED; i++)
+	for (unsigned i = 0; i < COP_TREEOP_NAMED; i++)
 		g->lost[i] = cop_rd_u32(r);
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(&g->stats, c, cop_rd_u64(r));
@@ -167,7 +180,7 @@ static void get_numbers(
 	*packed_len = cop_rd_u32(r);
 }
 
-static int encode(const struct gathered *g, bool with_text, struct cop_buf *out)
+static int encode(const struct cop_treeop_sum *g, bool with_text, struct cop_buf *out)
 {
 	size_t len = with_text ? g->text.len : 0, packed_len = 0;
 	uint8_t numbers[NUMBERS];
@@ -189,9 +202,9 @@ static int encode(const struct gathered *g, bool with_text, struct cop_buf *out)
 }
 
 /* Too long for an answer as it is, it goes without its text. */
-int cop_node_gathered_encode(const struct gathered *g, struct cop_buf *out)
+int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
-	struct gathered bare = *g;
+	struct cop_treeop_sum bare = *g;
 	int rc = encode(g, true, out);
 
 	if (!rc && out->len > COP_RPC_BODY_MAX) {
@@ -205,7 +218,7 @@ int cop_node_gathered_encode(const struct gathered *g, struct cop_buf *out)
 }
 
 /* A profile that is not one is left out: the rest of the answer is as good as before. */
-static void decode_prof(const void *data, size_t len, struct gathered *g)
+static void decode_prof(const void *data, size_t len, struct cop_treeop_sum *g)
 {
 	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;
 
@@ -216,7 +229,7 @@ static void decode_prof(const void *data, size_t len, struct gathered *g)
 
 static int unpack(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)
 {
-	int rc = len > COP_NODE_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
+	int rc = len > COP_TREEOP_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
 	char *text;
 
 	if (rc)
@@ -231,7 +244,7 @@ static int unpack(const void *packed, size_t packed_len, size_t len, struct cop_
 	return rc;
 }
 
-int cop_node_gathered_decode(const void *body, size_t len, struct gathered *g)
+int cop_treeop_sum_decode(const void *body, size_t len, struct cop_treeop_sum *g)
 {
 	struct cop_rd r = cop_rd_init(body, len);
 	uint32_t text_len, packed_len;

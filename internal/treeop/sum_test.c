@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "node/node_priv.h"
+#include "treeop/treeop_priv.h"
 
 #define NODES 10000
 #define FANOUT 8
@@ -45,20 +45,20 @@ static void add_row(uint32_t rank, struct cop_buf *out)
 
 /* As one hop does: the part is encoded below, decoded here and added. Returns the bytes on the
  * wire. */
-static size_t hop(struct gathered *into, struct gathered *part)
+static size_t hop(struct cop_treeop_sum *into, struct cop_treeop_sum *part)
 {
-	struct gathered there = {0};
+	struct cop_treeop_sum there = {0};
 	struct cop_buf body = {0};
 	size_t len;
 
-	assert_int_equal(cop_node_gathered_encode(part, &body), 0);
+	assert_int_equal(cop_treeop_sum_encode(part, &body), 0);
 	len = body.len;
 	assert_true(len <= COP_RPC_BODY_MAX);
-	assert_int_equal(cop_node_gathered_decode(body.data, body.len, &there), 0);
-	cop_node_gathered_add(into, &there, ',');
+	assert_int_equal(cop_treeop_sum_decode(body.data, body.len, &there), 0);
+	cop_treeop_sum_add(into, &there, ',');
 	cop_buf_free(&body);
-	cop_node_gathered_free(&there);
-	cop_node_gathered_free(part);
+	cop_treeop_sum_free(&there);
+	cop_treeop_sum_free(part);
 	return len;
 }
 
@@ -74,16 +74,16 @@ static size_t count(const char *text, const char *what)
 
 static void the_statistics_of_ten_thousand_nodes_fit(void **state)
 {
-	struct gathered all = {0}, part = {0}, root = {0};
+	struct cop_treeop_sum all = {0}, part = {0}, root = {0};
 	size_t wire;
 
 	(void)state;
 	for (uint32_t rank = 0; rank < NODES; rank++) {
-		struct gathered one = {.nodes = 1};
+		struct cop_treeop_sum one = {.nodes = 1};
 
 		add_row(rank, &one.text);
-		cop_node_gathered_add(&part, &one, ',');
-		cop_node_gathered_free(&one);
+		cop_treeop_sum_add(&part, &one, ',');
+		cop_treeop_sum_free(&one);
 		if ((rank + 1) % (NODES / FANOUT) == 0)
 			hop(&all, &part);
 	}
@@ -95,28 +95,29 @@ static void the_statistics_of_ten_thousand_nodes_fit(void **state)
 	assert_int_equal(count(root.text.data, "{\"rank\":9999,\"nodes\""), 1);
 	assert_int_equal(count(root.text.data, "}{"), 0);
 	assert_int_equal(count(root.text.data, "\"mountpoint\":"), NODES);
-	assert_true(root.text.len + COP_MIB <= COP_CTL_REPLY_MAX);
+	assert_true(root.text.len <= COP_TREEOP_TEXT_MAX);
 	print_message("%u rows: %zu bytes as text, %zu on the wire\n", NODES, root.text.len, wire);
-	cop_node_gathered_free(&root);
+	cop_treeop_sum_free(&root);
 }
 
 static void a_text_beyond_the_limit_is_left_out_and_counted(void **state)
 {
 	static char row[] = "{}";
-	struct gathered into = {.nodes = 7, .text = {.data = row, .len = COP_NODE_TEXT_MAX - 10}};
-	struct gathered part = {.nodes = 3, .text = {.data = row, .len = 10}};
+	struct cop_treeop_sum into = {
+		.nodes = 7, .text = {.data = row, .len = COP_TREEOP_TEXT_MAX - 10}};
+	struct cop_treeop_sum part = {.nodes = 3, .text = {.data = row, .len = 10}};
 
 	(void)state;
-	cop_node_gathered_add(&into, &part, ',');
+	cop_treeop_sum_add(&into, &part, ',');
 	assert_int_equal(into.nodes, 10);
 	assert_int_equal(into.cut, 3);
-	assert_int_equal(into.text.len, COP_NODE_TEXT_MAX - 10);
+	assert_int_equal(into.text.len, COP_TREEOP_TEXT_MAX - 10);
 }
 
 static void an_answer_that_does_not_pack_goes_without_its_text(void **state)
 {
 	size_t len = COP_RPC_BODY_MAX + COP_MIB;
-	struct gathered g = {.nodes = 5, .dead = 1, .missing = 1, .lost = {3}}, back = {0};
+	struct cop_treeop_sum g = {.nodes = 5, .dead = 1, .missing = 1, .lost = {3}}, back = {0};
 
 	(void)state;
 	g.text = (struct cop_buf){.data = malloc(len), .len = len};
@@ -129,45 +130,45 @@ static void an_answer_that_does_not_pack_goes_without_its_text(void **state)
 	assert_int_equal(back.missing, 1);
 	assert_int_equal(back.lost[0], 3);
 	assert_int_equal(back.text.len, 0);
-	cop_node_gathered_free(&back);
+	cop_treeop_sum_free(&back);
 }
 
 static void the_missing_are_named_as_far_as_there_is_room(void **state)
 {
-	struct gathered into = {0}, part = {.dead = 1, .refused = 2, .failed = 3}, back = {0};
+	struct cop_treeop_sum into = {0}, part = {.dead = 1, .refused = 2, .failed = 3}, back = {0};
 
 	(void)state;
-	for (uint32_t r = 0; r < MISSING_NAMED - 1; r++)
-		cop_node_gathered_lose(&into, r);
+	for (uint32_t r = 0; r < COP_TREEOP_NAMED - 1; r++)
+		cop_treeop_sum_lose(&into, r);
 	for (uint32_t r = 100; r < 106; r++)
-		cop_node_gathered_lose(&part, r);
-	cop_node_gathered_add(&into, &part, ',');
+		cop_treeop_sum_lose(&part, r);
+	cop_treeop_sum_add(&into, &part, ',');
 	hop(&back, &into);
-	assert_int_equal(back.missing, MISSING_NAMED - 1 + 6);
+	assert_int_equal(back.missing, COP_TREEOP_NAMED - 1 + 6);
 	assert_int_equal(back.lost[0], 0);
-	assert_int_equal(back.lost[MISSING_NAMED - 1], 100);
+	assert_int_equal(back.lost[COP_TREEOP_NAMED - 1], 100);
 	assert_int_equal(back.dead, 1);
 	assert_int_equal(back.refused, 2);
 	assert_int_equal(back.failed, 3);
-	cop_node_gathered_free(&back);
+	cop_treeop_sum_free(&back);
 }
 
 static void a_body_that_is_none_is_refused(void **state)
 {
-	struct gathered g = {.nodes = 1}, back;
+	struct cop_treeop_sum g = {.nodes = 1}, back;
 	struct cop_buf body = {0};
 
 	(void)state;
 	for (unsigned i = 0; i < 1000; i++)
 		cop_buf_str(&g.text, "the same again ");
-	assert_int_equal(cop_node_gathered_encode(&g, &body), 0);
+	assert_int_equal(cop_treeop_sum_encode(&g, &body), 0);
 	for (size_t len = 0; len < body.len; len++) {
-		back = (struct gathered){0};
-		assert_int_equal(cop_node_gathered_decode(body.data, len, &back), -EBADMSG);
-		cop_node_gathered_free(&back);
+		back = (struct cop_treeop_sum){0};
+		assert_int_equal(cop_treeop_sum_decode(body.data, len, &back), -EBADMSG);
+		cop_treeop_sum_free(&back);
 	}
 	cop_buf_free(&body);
-	cop_node_gathered_free(&g);
+	cop_treeop_sum_free(&g);
 }
 
 static void who_does_not_answer_is_told_by_its_kind(void **state)
@@ -178,24 +179,24 @@ static void who_does_not_answer_is_told_by_its_kind(void **state)
 	struct cop_buf out = {0};
 
 	(void)state;
-	cop_node_lost_text(OP_STATS, &dead, &out);
-	cop_node_lost_text(OP_STATS, &failed, &out);
-	cop_node_lost_text(OP_STATS, &refused, &out);
+	cop_treeop_lost_text(COP_TREEOP_STATS, &dead, &out);
+	cop_treeop_lost_text(COP_TREEOP_STATS, &failed, &out);
+	cop_treeop_lost_text(COP_TREEOP_STATS, &refused, &out);
 	assert_string_equal(out.data,
 		"{\"rank\":3,\"host\":\"n3\",\"dead\":true}"
 		"{\"rank\":4,\"host\":\"n4\",\"failed\":true,\"reason\":\"its answer is too long\",\"below\":2}"
 		"{\"rank\":5,\"host\":\"n5\",\"refused\":true,\"reason\":\"it holds another secret\",\"below\":0}");
 	cop_buf_free(&out);
-	cop_node_lost_text(OP_STOP, &dead, &out);
+	cop_treeop_lost_text(COP_TREEOP_STOP, &dead, &out);
 	cop_buf_str(&out, "|");
-	cop_node_lost_text(OP_STOP, &failed, &out);
+	cop_treeop_lost_text(COP_TREEOP_STOP, &failed, &out);
 	cop_buf_str(&out, "|");
-	cop_node_lost_text(OP_STOP, &refused, &out);
+	cop_treeop_lost_text(COP_TREEOP_STOP, &refused, &out);
 	assert_string_equal(out.data,
 		"n3 (rank 3) did not answer|n4 (rank 4) failed: its answer is too long; the 2 nodes below it are not counted either|"
 		"n5 (rank 5) refused: it holds another secret");
 	cop_buf_free(&out);
-	cop_node_lost_text(OP_TABLE, &failed, &out);
+	cop_treeop_lost_text(COP_TREEOP_TABLE, &failed, &out);
 	assert_string_equal(out.data,
 		"      4  n4                       failed: its answer is too long, with the 2 nodes below it");
 	cop_buf_free(&out);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* This node's own part of an operation on the tree: what it counts, forgets, writes and ends. */
+#include "node/node_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct cop_rpc *rpc_of(void *ctx)
+{
+	struct cop_node *n = ctx;
+
+	return n->rpc;
+}
+
+static const char *host_of(void *ctx, uint32_t rank)
+{
+	return cop_node_host(ctx, rank);
+}
+
+static void own(void *ctx, struct cop_treeop_sum *out, bool table)
+{
+	struct cop_node *n = ctx;
+
+	cop_cache_usage(n->cache, &out->usage);
+	out->nodes = 1;
+	cop_stats_sum(&out->stats, &n->stats);
+	if (table)
+		cop_node_table_row(n, &out->text);
+	else
+		cop_node_status(n, &out->text);
+}
+
+/* ---- forgetting ---- */
+
+/* The mount, as far as the kernel can hold something of it. Who looks in vain leaves word for who
+ * makes it (start.c), and looks again: one of both sees the other. */
+static struct cop_fs *mounted(struct cop_node *n)
+{
+	if (!n->fs)
+		atomic_store(&n->forgot_early, true);
+	return n->fs;
+}
+
+/* Tables first, then the kernel. A node that starts may have none of them yet, and then holds
+ * nothing that is old. */
+int cop_node_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
+{
+	struct cop_node *n = ctx;
+	struct cop_coop *coop = n->coop;
+	struct cop_fs *fs = mounted(n);
+	size_t dropped = cop_cache_drop_under(n->cache, path);
+
+	if (coop)
+		cop_coop_forget_name(coop, path);
+	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);
+	if (fs)
+		return cop_fs_invalidate(fs, path, then, arg);
+	then(arg);
+	return 0;
+}
+
+/* ---- the main thread's ---- */
+
+static int report(void *ctx, struct cop_err *err)
+{
+	return cop_node_profile_write(ctx, COP_NODE_ASKED_TAG, err);
+}
+
+static int reset(void *ctx, struct cop_err *err)
+{
+	return cop_node_profile_reset(ctx, err);
+}
+
+static void end(void *ctx)
+{
+	struct cop_node *n = ctx;
+
+	atomic_store(&n->stopping, true);
+	cop_node_wake(n);
+}
+
+void cop_node_keep_word(struct cop_node *n, const struct cop_treeop_sum *all)
+{
+	if (all->nodes + all->missing != n->topo.nodes)
+		return;
+	cop_node_write_tree(n, all);
+	if (!all->missing && n->conf->job_dir)
+		cop_job_secret_retire(n->job_dir, &n->secret);
+}
+
+/* The root takes the sums out of the answer. */
+static int settle(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+{
+	struct cop_node *n = ctx;
+	int rc = 0;
+
+	cop_node_cluster_add(n, sum);
+	if (sum->prof && n->rank == cop_topo_root(&n->topo, 0)) {
+		rc = cop_node_cluster_write(n, sum, err);
+		cop_prof_sum_free(sum->prof);
+		sum->prof = NULL;
+	}
+	if (n->rank == 0)
+		cop_node_keep_word(n, sum);
+	return rc;
+}
+
+int cop_node_treeop_start(struct cop_node *n, struct cop_err *err)
+{
+	static const struct cop_treeop_ops ops = {.rpc = rpc_of,
+		.host = host_of,
+		.own = own,
+		.forget = cop_node_forget,
+		.report = report,
+		.reset = reset,
+		.end = end,
+		.settle = settle};
+	struct cop_treeop_conf conf = {.topo = n->topo,
+		.rank = n->rank,
+		.peer_timeout_ms = n->conf->peer_timeout_ms,
+		.alive_op = OP_STATE,
+		.ops = &ops,
+		.ctx = n,
+		.gate = &n->gate,
+		.deferred = &n->deferred};
+
+	n->treeop = cop_treeop_new(&conf);
+	return n->treeop ? 0 : cop_err_set(err, ENOMEM, "out of memory");
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stopping a subtree: the nodes below first, then this one, whose main thread unmounts, adds what
+ * this node has counted to what came from below, and answers. The sums of the whole job thus arrive
+ * at the root, which writes them; where the root is dead, the node at which the command came in
+ * does. However often a node is asked, it asks those below once and gives everyone the same answer,
+ * so that nothing is counted twice; also when it has unmounted, for the one above it may have died
+ * with the first answer. */
+#include "treeop/treeop_priv.h"
+
+#include <errno.h>
+
+static void end_this_node(struct cop_treeop *t)
+{
+	t->conf.ops->end(t->conf.ctx);
+}
+
+static void stopped_below(void *arg, struct cop_treeop_sum *below)
+{
+	struct cop_treeop *t = arg;
+
+	pthread_mutex_lock(&t->lock);
+	/* A signal may have ended this node before they answered. */
+	if (!t->ending) {
+		cop_treeop_sum_move(&t->stop_sum, below);
+		t->stop_answered = true;
+	}
+	pthread_mutex_unlock(&t->lock);
+	end_this_node(t);
+}
+
+bool cop_treeop_is_stopping(struct cop_treeop *t)
+{
+	bool asked;
+
+	pthread_mutex_lock(&t->lock);
+	asked = t->stop_asked;
+	pthread_mutex_unlock(&t->lock);
+	return asked;
+}
+
+bool cop_treeop_has_ended_alone(struct cop_treeop *t)
+{
+	bool alone;
+
+	pthread_mutex_lock(&t->lock);
+	alone = t->ended && !t->stop_asked;
+	pthread_mutex_unlock(&t->lock);
+	return alone;
+}
+
+void cop_treeop_stop(struct request *q)
+{
+	struct cop_treeop *t = q->treeop;
+	struct cop_treeop_request what = {.op = COP_TREEOP_STOP, .argument = ""};
+	struct cop_treeop_sum alone = {.nodes = 1};
+	bool first, now, over;
+
+	pthread_mutex_lock(&t->lock);
+	first = !t->stop_asked && !q->local;
+	t->stop_asked |= first;
+	now = !t->stop_asked;
+	over = t->ended;
+	if (!over)
+		cop_list_push_back(&t->stop_requests, &q->link);
+	pthread_mutex_unlock(&t->lock);
+	/* From here on q may be gone, if this node has not ended yet. */
+	if (over)
+		cop_treeop_request_answer(q, q->local ? &alone : &t->stop_sum);
+	else if (first)
+		cop_treeop_fan_out_below(t, &what, stopped_below, t);
+	else if (now)
+		end_this_node(t);
+}
+
+/* ---- this node has unmounted ---- */
+
+/* counted: that files of this node are missing is known already. */
+static void settle(struct cop_treeop *t, struct cop_treeop_sum *all, bool counted)
+{
+	struct cop_err err = {0};
+
+	if (!t->conf.ops->settle(t->conf.ctx, all, &err))
+		return;
+	all->unwritten -= counted;
+	cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), err.text);
+}
+
+/* What came from below is taken out of t, and this node's own part added to it. */
+static void complete(struct cop_treeop *t, const char *unwritten, struct cop_treeop_sum *all)
+{
+	bool answered;
+
+	pthread_mutex_lock(&t->lock);
+	t->ending = true;
+	cop_treeop_sum_move(all, &t->stop_sum);
+	answered = t->stop_answered;
+	pthread_mutex_unlock(&t->lock);
+	all->nodes++;
+	if (unwritten)
+		cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
+	/* Ended by a signal meanwhile, it has not what the nodes below counted. */
+	if (answered)
+		settle(t, all, unwritten);
+}
+
+static void add_remark(struct cop_treeop_sum *s, const char *remark)
+{
+	if (remark)
+		cop_buf_printf(&s->text, "%s%s", s->text.len ? "\n" : "", remark);
+}
+
+void cop_treeop_ended(struct cop_treeop *t, const char *remark, const char *unwritten)
+{
+	struct cop_treeop_sum all, own = {.nodes = 1};
+	struct cop_list list, *l;
+
+	if (t->ending)
+		return;
+	complete(t, unwritten, &all);
+	if (unwritten)
+		cop_treeop_sum_unwritten(&own, host_of(t, t->conf.rank), unwritten);
+	add_remark(&all, remark);
+	add_remark(&own, remark);
+	cop_list_init(&list);
+	pthread_mutex_lock(&t->lock);
+	cop_list_splice(&list, &t->stop_requests);
+	t->stop_sum = all;
+	t->ended = true;
+	pthread_mutex_unlock(&t->lock);
+	while ((l = cop_list_pop_front(&list))) {
+		struct request *q = COP_CONTAINER_OF(l, struct request, link);
+
+		cop_treeop_request_answer(q, q->local ? &own : &t->stop_sum);
+	}
+	cop_treeop_sum_free(&own);
+}
