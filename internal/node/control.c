@@ -1,189 +1,118 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user can ask of a running node: commands on its control socket.
- *
- *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process |
- * invalidate PATH
- */
+/* The node's control socket, and what commands (command) need of the node. */
 #include "node/node_priv.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-void cop_node_reply(struct cop_ctl_conn *conn, int status, struct cop_buf *b)
+/* ---- what it says of itself ---- */
+
+struct cop_status cop_node_status(struct cop_node *n)
 {
-	if (b->failed)
-		cop_ctl_reply(conn, -ENOMEM, "", 0);
-	else
-		cop_ctl_reply(conn, status, b->data ? b->data : "", b->len);
-	cop_buf_free(b);
+	struct cop_status s = {.rank = n->rank,
+		.nodes = n->topo.nodes,
+		.prefetches = n->conf->prefetch != NULL,
+		.host = cop_node_host(n, n->rank),
+		.mountpoint = n->mountpoint,
+		.source = n->source,
+		.started_ns = n->started_ns,
+		.stats = &n->stats,
+		.cache = n->cache,
+		.origin = n->origin,
+		.rpc = n->rpc,
+		.coop = n->coop,
+		.fs = n->fs,
+		.prefetch = n->prefetch};
+
+	pthread_mutex_lock(&n->lock);
+	s.ready = n->ready;
+	pthread_mutex_unlock(&n->lock);
+	return s;
 }
 
-_Static_assert(COP_TREEOP_TEXT_MAX + 16 * COP_MIB <= COP_CTL_REPLY_MAX,
-	"a reply has room for the text of a whole tree");
-
-static void all_stats(void *arg, struct cop_treeop_sum *g)
+static void status(void *ctx, struct cop_buf *out)
 {
-	struct command *c = arg;
-	struct cop_buf out = {0};
+	struct cop_status s = cop_node_status(ctx);
 
-	cop_buf_str(&out, "{\"nodes\":[");
-	cop_buf_add(&out, g->text.data ? g->text.data : "", g->text.len);
-	cop_buf_str(&out, "],\"total\":");
-	cop_node_total_json(g, &out);
-	cop_buf_str(&out, "}\n");
-	cop_node_reply(c->conn, 0, &out);
-	free(c);
+	cop_status_json(&s, out);
 }
 
-static void all_table(void *arg, struct cop_treeop_sum *g)
+static void table(void *ctx, struct cop_buf *out)
 {
-	struct command *c = arg;
-	struct cop_buf out = {0};
+	struct cop_status s = cop_node_status(ctx);
 
-	cop_node_table_head(&out);
-	if (g->text.len)
-		cop_node_table_rows(g->text.data, &out);
-	cop_node_table_total(g, &out);
-	cop_node_reply(c->conn, 0, &out);
-	free(c);
+	cop_status_table(&s, out);
 }
 
-static void table_command(struct cop_node *n, struct command *c, bool all)
+/* "budget LIMIT USED", then for each table "table NAME LENGTH" and the bytes of its file. */
+static void sizes(void *ctx, struct cop_buf *out)
 {
-	struct cop_buf out = {0};
+	static const struct {
+		const char *name;
+		enum cop_prof_table table;
+	} files[] = {{"data", COP_PROF_DATA}, {"tree", COP_PROF_TREE}, {"md", COP_PROF_METADATA}};
+	struct cop_node *n = ctx;
+	struct cop_prof_sizes all = cop_node_sizes(n);
+	struct cop_cache_usage u;
 
-	if (all) {
-		cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_TABLE, ""},
-			all_table, c);
-		return;
+	cop_cache_usage(n->cache, &u);
+	cop_buf_printf(out, "budget %" PRIu64 " %" PRIu64 "\n", u.limit_bytes, u.used_bytes);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
+		struct cop_buf text = {0};
+
+		out->failed |= cop_prof_sizes_text(files[i].table, n->source, &all, &text) != 0;
+		cop_buf_printf(out, "table %s %zu\n", files[i].name, text.len);
+		cop_buf_add(out, text.data ? text.data : "", text.len);
+		cop_buf_free(&text);
 	}
-	cop_node_table(n, &out);
-	cop_node_reply(c->conn, 0, &out);
-	free(c);
 }
 
-static void stats_command(struct cop_node *n, struct command *c, bool all)
+/* The root is dead: nobody above has written the sums, nor which nodes are left. */
+static int write_late(void *ctx, const struct cop_treeop_sum *sum, struct cop_err *err)
 {
-	struct cop_buf out = {0};
+	struct cop_node *n = ctx;
 
-	if (all) {
-		cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_STATS, ""},
-			all_stats, c);
-		return;
-	}
-	cop_node_status(n, &out);
-	cop_buf_str(&out, "\n");
-	cop_node_reply(c->conn, 0, &out);
-	free(c);
+	cop_node_keep_word(n, sum);
+	return sum->prof ? cop_node_cluster_write(n, sum, err) : 0;
 }
 
-/* What only the nodes of one tree have in common; "-" of a node alone. */
-static void add_tree(const struct cop_node *n, struct cop_buf *out)
+void cop_node_tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE])
 {
 	uint8_t tree[32];
 
-	if (n->topo.nodes == 1) {
-		cop_buf_str(out, "-");
-		return;
-	}
 	cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
 	for (int i = 0; i < 16; i++)
-		cop_buf_printf(out, "%02x", tree[i]);
+		snprintf(out + 2 * i, 3, "%02x", tree[i]);
 }
 
-/* "TREE PID": the process is the one with whose end all of this node is gone. */
-static void process_command(struct cop_node *n, struct command *c)
+static int open_commands(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_buf out = {0};
+	static const struct cop_command_ops ops = {.status = status,
+		.table = table,
+		.sizes = sizes,
+		.write_late = write_late,
+		.wake = cop_node_wake};
+	struct cop_command_conf conf = {.topo = n->topo,
+		.rank = n->rank,
+		.host = cop_node_host(n, n->rank),
+		.last_pid = n->last_pid,
+		.job_dir = n->job_dir,
+		.counts = n->prof != NULL,
+		.rank_files = n->conf->rank_files,
+		.ops = &ops,
+		.ctx = n,
+		.treeop = n->treeop,
+		.gate = &n->gate,
+		.deferred = &n->deferred};
 
-	add_tree(n, &out);
-	cop_buf_printf(&out, " %d\n", (int)n->last_pid);
-	cop_node_reply(c->conn, 0, &out);
-	free(c);
-}
-
-static void all_invalidated(void *arg, struct cop_treeop_sum *g)
-{
-	struct command *c = arg;
-	struct cop_buf out = {0};
-
-	cop_buf_printf(&out, "invalidated on %u/%u nodes\n", g->nodes, c->node->topo.nodes);
-	if (g->text.len)
-		cop_buf_printf(&out, "%s\n", g->text.data);
-	cop_node_reply(c->conn, g->missing ? -EHOSTDOWN : 0, &out);
-	free(c);
-}
-
-static void invalidate_command(struct cop_node *n, struct command *c, const char *path)
-{
-	while (*path == '/')
-		path++;
-	cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_INVALIDATE, path},
-		all_invalidated, c);
-}
-
-/* "stop local" is "stop" with something after it. */
-static bool is_command(const char *line, const char *name, bool *more, const char *with)
-{
-	size_t len = strlen(name);
-
-	*more = strncmp(line, name, len) == 0 && line[len] == ' ' &&
-		strcmp(line + len + 1, with) == 0;
-	return *more || strcmp(line, name) == 0;
-}
-
-static void obey(struct cop_node *n, struct cop_ctl_conn *conn, char *line)
-{
-	struct command *c = calloc(1, sizeof(*c));
-	struct cop_buf out = {0};
-	bool more;
-
-	if (!c) {
-		cop_ctl_reply(conn, -ENOMEM, "out of memory\n", 14);
-		return;
-	}
-	c->node = n;
-	c->conn = conn;
-	if (is_command(line, "stats", &more, "all")) {
-		stats_command(n, c, more);
-	} else if (is_command(line, "table", &more, "all")) {
-		table_command(n, c, more);
-	} else if (is_command(line, "stop", &more, "local")) {
-		cop_node_stop_command(n, c, more);
-	} else if (is_command(line, "snapshot", &more, "local")) {
-		cop_node_snapshot_command(n, c, more);
-	} else if (is_command(line, "reset", &more, "all")) {
-		cop_node_reset_command(n, c, more);
-	} else if (strcmp(line, "process") == 0) {
-		process_command(n, c);
-	} else if (strcmp(line, "sizes") == 0) {
-		cop_node_sizes_command(n, c);
-	} else if (strncmp(line, "invalidate ", 11) == 0) {
-		invalidate_command(n, c, line + 11);
-	} else {
-		free(c);
-		cop_buf_printf(&out,
-			"this node does not know the command '%s'; is it of another version?\n",
-			line);
-		cop_node_reply(conn, -EINVAL, &out);
-	}
-}
-
-static void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
-{
-	static const char ending[] = "the node here is ending\n";
-	struct cop_node *n = ctx;
-
-	if (cop_gate_enter(&n->gate, COP_GATE_OPEN)) {
-		obey(n, conn, line);
-		cop_gate_leave(&n->gate);
-	} else {
-		cop_ctl_reply(conn, -ESHUTDOWN, ending, sizeof(ending) - 1);
-	}
+	strcpy(n->tree, "-");
+	if (n->topo.nodes > 1)
+		cop_node_tree_name(n, n->tree);
+	conf.tree = n->tree;
+	n->commands = cop_command_new(&conf);
+	return n->commands ? 0 : cop_err_set(err, ENOMEM, "out of memory");
 }
 
 /* ---- the socket ---- */
@@ -194,7 +123,8 @@ static int start_when_free(
 	uint64_t end = cop_now_ms() + COP_NODE_FREE_MS;
 	int rc;
 
-	while ((rc = cop_ctl_start(path, key, handle, n, &n->ctl, err)) == -EADDRINUSE &&
+	while ((rc = cop_ctl_start(path, key, cop_command_handle, n->commands, &n->ctl, err)) ==
+			-EADDRINUSE &&
 		cop_now_ms() < end)
 		poll(NULL, 0, 50);
 	if (rc == -EADDRINUSE)
@@ -216,17 +146,16 @@ int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 int cop_node_control_start(struct cop_node *n, struct cop_err *err)
 {
 	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1];
-	struct cop_buf tree = {0};
 	int rc = cop_node_socket(n, path, key, err);
 
+	if (!rc)
+		rc = open_commands(n, err);
 	if (!rc)
 		rc = start_when_free(n, path, key, err);
 	if (rc)
 		return rc;
 	/* If this node is killed, a stop of its tree knows its mount by that. */
-	add_tree(n, &tree);
-	if (tree.failed || cop_ctl_note(path, tree.data))
+	if (cop_ctl_note(path, n->tree))
 		cop_log_debug("no note beside the control socket");
-	cop_buf_free(&tree);
 	return 0;
 }

@@ -148,15 +148,6 @@ static int open_network(struct guest *g, const char *self, struct cop_err *err)
 	return rc;
 }
 
-static void tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE])
-{
-	uint8_t tree[32];
-
-	cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
-	for (int i = 0; i < 16; i++)
-		snprintf(out + 2 * i, 3, "%02x", tree[i]);
-}
-
 static int join(struct guest *g, const struct cop_node_stop_job *what, struct cop_err *err)
 {
 	struct cop_node *n = g->node;
@@ -171,7 +162,7 @@ static int join(struct guest *g, const struct cop_node_stop_job *what, struct co
 		rc = cop_node_treeop_start(n, err);
 	if (!rc)
 		rc = open_network(g, self, err);
-	tree_name(n, tree);
+	cop_node_tree_name(n, tree);
 	if (!rc && what->known)
 		what->known(what->arg, tree);
 	return rc;

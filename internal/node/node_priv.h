@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "cache/cache.h"
+#include "command/command.h"
 #include "coop/coop.h"
 #include "ctl/ctl.h"
 #include "defer/defer.h"
@@ -23,6 +24,7 @@
 #include "prof/prof.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
+#include "status/status.h"
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 
@@ -69,6 +71,8 @@ struct cop_node {
 		coop; /* requests may come before it is there; the gate is open when it is */
 	struct cop_fs *_Atomic fs; /* commands may come before it is mounted */
 	_Atomic bool forgot_early; /* a path was invalidated before there was a kernel to tell */
+	char tree[COP_NODE_TREE_SIZE]; /* its name, as commands know it; "-": a node alone */
+	struct cop_command *commands;
 	struct cop_ctl *ctl;
 	struct guest *guest; /* not NULL: this is no node of the tree, but a command that speaks
 				with it */
@@ -107,7 +111,6 @@ struct cop_node {
 	struct cop_defer deferred; /* for the main thread */
 	bool left_dead; /* the kernel has cut the connection, and the mount is still there */
 	_Atomic bool stopping;
-	_Atomic uint32_t initiators; /* stop commands under way that started here */
 };
 
 /* Any thread. Its argument is a struct cop_node. */
@@ -232,22 +235,15 @@ int cop_node_forget(void *ctx, const char *path, void (*then)(void *arg), void *
  * the secret it could not stop them. */
 void cop_node_keep_word(struct cop_node *n, const struct cop_treeop_sum *all);
 
-/* ---- control.c: commands from the socket, and their rpc sides ---- */
-struct command {
-	struct cop_node *node;
-	struct cop_ctl_conn *conn;
-	struct cop_deferred work;
-	struct cop_treeop_sum late; /* stop: sums that nobody above has written */
-};
+/* ---- control.c: the control socket ---- */
 /* Where n's socket is, and what its name is made from; needs the hosts and the mount point. */
 int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
 int cop_node_control_start(struct cop_node *n, struct cop_err *err);
-/* Frees b. */
-void cop_node_reply(struct cop_ctl_conn *conn, int status, struct cop_buf *b);
-
-/* ---- stop.c ---- */
-void cop_node_stop_command(struct cop_node *n, struct command *c, bool local);
+/* What it says of itself at this moment. */
+struct cop_status cop_node_status(struct cop_node *n);
+/* What only the nodes of one tree have in common. */
+void cop_node_tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE]);
 
 /* ---- profile.c ---- */
 int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
@@ -262,11 +258,6 @@ int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *
 int cop_node_profile_reset(struct cop_node *n, struct cop_err *err);
 /* What the cache holds, for the writers of prof. */
 struct cop_prof_sizes cop_node_sizes(struct cop_node *n);
-
-/* ---- snapshot.c: reports when they are asked for ---- */
-void cop_node_snapshot_command(struct cop_node *n, struct command *c, bool local);
-void cop_node_reset_command(struct cop_node *n, struct command *c, bool all);
-void cop_node_sizes_command(struct cop_node *n, struct command *c);
 
 /* ---- cluster.c: the sums of the job ---- */
 /* Main thread. Adds what this node has counted. */
@@ -285,16 +276,5 @@ void cop_node_prefetch_start(struct cop_node *n);
 /* Nothing was left to record: with --prefetch auto the manifest becomes that of this job. */
 void cop_node_prefetch_save(struct cop_node *n);
 void cop_node_prefetch_free(struct cop_node *n);
-
-/* ---- status.c ---- */
-void cop_node_status(struct cop_node *n, struct cop_buf *out);
-void cop_node_total_json(const struct cop_treeop_sum *g, struct cop_buf *out);
-void cop_node_table(struct cop_node *n, struct cop_buf *out);
-/* One line of the table of all nodes, without its end; the lines above and below all of them. */
-void cop_node_table_row(struct cop_node *n, struct cop_buf *out);
-void cop_node_table_head(struct cop_buf *out);
-/* Cuts the rows at their line ends and adds them in order of rank. */
-void cop_node_table_rows(char *rows, struct cop_buf *out);
-void cop_node_table_total(const struct cop_treeop_sum *g, struct cop_buf *out);
 
 #endif

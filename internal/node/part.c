@@ -20,14 +20,15 @@ static const char *host_of(void *ctx, uint32_t rank)
 static void own(void *ctx, struct cop_treeop_sum *out, bool table)
 {
 	struct cop_node *n = ctx;
+	struct cop_status s = cop_node_status(n);
 
 	cop_cache_usage(n->cache, &out->usage);
 	out->nodes = 1;
 	cop_stats_sum(&out->stats, &n->stats);
 	if (table)
-		cop_node_table_row(n, &out->text);
+		cop_status_table_row(&s, &out->text);
 	else
-		cop_node_status(n, &out->text);
+		cop_status_json(&s, &out->text);
 }
 
 /* ---- forgetting ---- */

@@ -14,7 +14,7 @@
 
 /* How long the answers of a stop command that came in here may still take after this node has
  * unmounted. */
-#define INITIATOR_MS 120000
+#define COMMANDS_MS 120000
 
 static int open_wakers(struct cop_node *n, struct cop_err *err)
 {
@@ -68,12 +68,12 @@ static void wait_for_the_end(struct cop_node *n)
 }
 
 /* The answer to a stop command that came in at this node may still have to come from the root. */
-static void wait_for_initiators(struct cop_node *n)
+static void wait_for_commands(struct cop_node *n)
 {
-	uint64_t end = cop_now_ms() + INITIATOR_MS, drain;
+	uint64_t end = cop_now_ms() + COMMANDS_MS, drain;
 	struct pollfd fd = {.fd = n->wake_fd, .events = POLLIN};
 
-	while (atomic_load(&n->initiators) && cop_now_ms() < end) {
+	while (n->commands && cop_command_stops(n->commands) && cop_now_ms() < end) {
 		if (poll(&fd, 1, 100) > 0 && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
 		cop_defer_run(&n->deferred, false);
@@ -117,7 +117,7 @@ static void end(struct cop_node *n)
 	cop_node_prefetch_save(n);
 	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
-	wait_for_initiators(n);
+	wait_for_commands(n);
 	cop_treeop_await_confirmed(n->treeop);
 }
 
@@ -204,20 +204,19 @@ uint32_t cop_node_rank(const struct cop_node *n)
 	return n->rank;
 }
 
+/* Without memory nobody was asked, and this node alone ends. */
 static void tree_ended(void *arg, struct cop_treeop_sum *sum)
 {
 	struct cop_node *n = arg;
 
-	/* Without memory nobody was asked. */
-	if (!sum->nodes)
-		atomic_store(&n->stopping, true);
-	atomic_fetch_sub(&n->initiators, 1);
+	if (sum->nodes)
+		return;
+	atomic_store(&n->stopping, true);
 	cop_node_wake(n);
 }
 
 void cop_node_end_tree(struct cop_node *n)
 {
-	atomic_fetch_add(&n->initiators, 1);
 	cop_treeop_here(
 		n->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, true, tree_ended, n);
 }

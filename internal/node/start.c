@@ -388,6 +388,7 @@ void cop_node_stop(struct cop_node *n)
 		cop_coop_close(n->coop);
 	cop_node_leave(n);
 	cop_ctl_stop(n->ctl);
+	cop_command_free(n->commands);
 	if (n->rpc)
 		cop_fabric_flush(cop_rpc_fabric(n->rpc), FLUSH_MS);
 	if (n->origin)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a node says of itself: the JSON of cache-stats, and the same as a table. */
-#include "node/node_priv.h"
+#include "status/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,62 +36,59 @@ static void cpus_json(struct cop_buf *out)
 	cop_buf_free(&cpus);
 }
 
-static void waiting_json(struct cop_node *n, const struct cop_cache_usage *u, struct cop_buf *out)
+static void waiting_json(
+	const struct cop_status *s, const struct cop_cache_usage *u, struct cop_buf *out)
 {
 	unsigned queued = 0, running = 0;
 
-	cop_origin_load(n->origin, &queued, &running);
+	cop_origin_load(s->origin, &queued, &running);
 	cop_buf_printf(out,
 		",\"waiting\":{\"flights\":%" PRIu64 ",\"for_room\":%" PRIu64
 		",\"origin_queued\":%u,\"origin_running\":%u,\"oldest\":",
 		u->flights, u->waiting_for_room, queued, running);
-	cop_cache_flights_json(n->cache, 16, out);
-	if (n->rpc) {
+	cop_cache_flights_json(s->cache, 16, out);
+	if (s->rpc) {
 		cop_buf_str(out, ",\"peers\":");
-		cop_rpc_peers_json(n->rpc, out);
+		cop_rpc_peers_json(s->rpc, out);
 	}
 	cop_buf_str(out, "}");
 }
 
-void cop_node_status(struct cop_node *n, struct cop_buf *out)
+void cop_status_json(const struct cop_status *s, struct cop_buf *out)
 {
-	uint32_t parent = n->coop ? cop_coop_parent(n->coop, 0) : COP_TOPO_NONE;
+	uint32_t parent = s->coop ? cop_coop_parent(s->coop, 0) : COP_TOPO_NONE;
 	struct cop_cache_usage u;
-	bool ready;
 
-	cop_cache_usage(n->cache, &u);
-	pthread_mutex_lock(&n->lock);
-	ready = n->ready;
-	pthread_mutex_unlock(&n->lock);
+	cop_cache_usage(s->cache, &u);
 	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"nodes\":%" PRIu32 ",\"ready\":%s,\"pid\":%d",
-		n->rank, n->topo.nodes, ready ? "true" : "false", (int)getpid());
-	key_str(out, "host", cop_node_host(n, n->rank));
+		s->rank, s->nodes, s->ready ? "true" : "false", (int)getpid());
+	key_str(out, "host", s->host);
 	key_str(out, "version", cop_version);
-	key_str(out, "mountpoint", n->mountpoint);
-	key_str(out, "source", n->source);
-	key_str(out, "provider", n->rpc ? cop_fabric_provider(cop_rpc_fabric(n->rpc)) : "none");
-	key_str(out, "network", n->rpc ? cop_fabric_network(cop_rpc_fabric(n->rpc)) : "none");
+	key_str(out, "mountpoint", s->mountpoint);
+	key_str(out, "source", s->source);
+	key_str(out, "provider", s->rpc ? cop_fabric_provider(cop_rpc_fabric(s->rpc)) : "none");
+	key_str(out, "network", s->rpc ? cop_fabric_network(cop_rpc_fabric(s->rpc)) : "none");
 	cpus_json(out);
 	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":",
-		(uint64_t)((cop_now_ns() - n->started_ns) / COP_NS_PER_MS));
+		(uint64_t)((cop_now_ns() - s->started_ns) / COP_NS_PER_MS));
 	if (parent == COP_TOPO_NONE)
 		cop_buf_str(out, "null,");
 	else
 		cop_buf_printf(out, "%" PRIu32 ",", parent);
 	tables_json(&u, out);
 	cop_buf_str(out, ",");
-	cop_stats_json(&n->stats, out);
+	cop_stats_json(s->stats, out);
 	cop_buf_str(out, ",\"prefetching\":");
-	cop_prefetch_json(n->prefetch, out);
-	waiting_json(n, &u, out);
-	if (n->fs) {
+	cop_prefetch_json(s->prefetch, out);
+	waiting_json(s, &u, out);
+	if (s->fs) {
 		cop_buf_str(out, ",\"kernel\":");
-		cop_fs_json(n->fs, out);
+		cop_fs_json(s->fs, out);
 	}
 	cop_buf_str(out, "}");
 }
 
-void cop_node_total_json(const struct cop_treeop_sum *g, struct cop_buf *out)
+void cop_status_total_json(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	cop_buf_printf(out,
 		"{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"refused\":%" PRIu32
@@ -121,14 +118,14 @@ static void table_counters(const struct cop_stats *s, struct cop_buf *out)
 	}
 }
 
-void cop_node_table(struct cop_node *n, struct cop_buf *out)
+void cop_status_table(const struct cop_status *s, struct cop_buf *out)
 {
 	struct cop_cache_usage u;
 	char a[16], b[16];
 
-	cop_cache_usage(n->cache, &u);
-	cop_buf_printf(out, "rank %" PRIu32 " of %" PRIu32 " on %s, pid %d\n", n->rank,
-		n->topo.nodes, cop_node_host(n, n->rank), (int)getpid());
+	cop_cache_usage(s->cache, &u);
+	cop_buf_printf(out, "rank %" PRIu32 " of %" PRIu32 " on %s, pid %d\n", s->rank, s->nodes,
+		s->host, (int)getpid());
 	cop_buf_str(out, "processors ");
 	cop_cpus_list(out);
 	cop_buf_printf(out, "\n%-10s %12s %10s\n", "table", "bytes", "entries");
@@ -139,11 +136,11 @@ void cop_node_table(struct cop_node *n, struct cop_buf *out)
 		"budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
 		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights,
 		u.waiting_for_room);
-	if (n->conf->prefetch) {
-		cop_prefetch_text(n->prefetch, out);
+	if (s->prefetches) {
+		cop_prefetch_text(s->prefetch, out);
 		cop_buf_str(out, "\n");
 	}
-	table_counters(&n->stats, out);
+	table_counters(s->stats, out);
 }
 
 /* ---- the table of all nodes ---- */
@@ -159,7 +156,7 @@ static uint64_t requests(const struct cop_stats *s)
 	return sum;
 }
 
-void cop_node_table_head(struct cop_buf *out)
+void cop_status_table_head(struct cop_buf *out)
 {
 	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s\n", "rank", "host",
 		"cached", "full", "requests", "to parent", "for children", "at origin", "failovers",
@@ -182,13 +179,13 @@ static void table_line(
 		cop_stats_get(s, COP_FABRIC_REJECTED));
 }
 
-void cop_node_table_row(struct cop_node *n, struct cop_buf *out)
+void cop_status_table_row(const struct cop_status *s, struct cop_buf *out)
 {
 	struct cop_cache_usage u;
 
-	cop_cache_usage(n->cache, &u);
-	cop_buf_printf(out, "%7" PRIu32 "  %-24s", n->rank, cop_node_host(n, n->rank));
-	table_line(&u, &n->stats, out);
+	cop_cache_usage(s->cache, &u);
+	cop_buf_printf(out, "%7" PRIu32 "  %-24s", s->rank, s->host);
+	table_line(&u, s->stats, out);
 }
 
 static int by_line(const void *a, const void *b)
@@ -197,7 +194,7 @@ static int by_line(const void *a, const void *b)
 }
 
 /* Ranks are padded: in order of bytes is in order of rank. */
-void cop_node_table_rows(char *rows, struct cop_buf *out)
+void cop_status_table_rows(char *rows, struct cop_buf *out)
 {
 	size_t n = 0, lines = 1;
 	char **line, *save = NULL;
@@ -217,7 +214,7 @@ void cop_node_table_rows(char *rows, struct cop_buf *out)
 	free(line);
 }
 
-void cop_node_table_total(const struct cop_treeop_sum *g, struct cop_buf *out)
+void cop_status_table_total(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	const struct {
 		uint32_t count;

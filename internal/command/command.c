@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "command/command_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "status/status.h"
+
+_Static_assert(COP_TREEOP_TEXT_MAX + 16 * COP_MIB <= COP_CTL_REPLY_MAX,
+	"a reply has room for the text of a whole tree");
+
+struct cop_command *cop_command_new(const struct cop_command_conf *conf)
+{
+	struct cop_command *c = calloc(1, sizeof(*c));
+
+	if (c)
+		c->conf = *conf;
+	return c;
+}
+
+void cop_command_free(struct cop_command *c)
+{
+	free(c);
+}
+
+unsigned cop_command_stops(const struct cop_command *c)
+{
+	return atomic_load(&c->stops);
+}
+
+/* ---- statistics ---- */
+
+static void on_all(struct asked *q, uint8_t op, const char *argument, cop_treeop_done *done)
+{
+	struct cop_treeop_request request = {op, argument};
+
+	cop_treeop_all(q->command->conf.treeop, &request, done, q);
+}
+
+static void all_stats(void *arg, struct cop_treeop_sum *all)
+{
+	struct cop_buf out = {0};
+
+	cop_buf_str(&out, "{\"nodes\":[");
+	cop_buf_add(&out, all->text.data ? all->text.data : "", all->text.len);
+	cop_buf_str(&out, "],\"total\":");
+	cop_status_total_json(all, &out);
+	cop_buf_str(&out, "}\n");
+	cop_command_answer(arg, 0, &out);
+}
+
+static void stats(struct asked *q, bool all)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+
+	if (all) {
+		on_all(q, COP_TREEOP_STATS, "", all_stats);
+		return;
+	}
+	conf->ops->status(conf->ctx, &out);
+	cop_buf_str(&out, "\n");
+	cop_command_answer(q, 0, &out);
+}
+
+static void all_table(void *arg, struct cop_treeop_sum *all)
+{
+	struct cop_buf out = {0};
+
+	cop_status_table_head(&out);
+	if (all->text.len)
+		cop_status_table_rows(all->text.data, &out);
+	cop_status_table_total(all, &out);
+	cop_command_answer(arg, 0, &out);
+}
+
+static void table(struct asked *q, bool all)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+
+	if (all) {
+		on_all(q, COP_TREEOP_TABLE, "", all_table);
+		return;
+	}
+	conf->ops->table(conf->ctx, &out);
+	cop_command_answer(q, 0, &out);
+}
+
+/* ---- the other short ones ---- */
+
+/* "TREE PID" */
+static void process(struct asked *q)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+
+	cop_buf_printf(&out, "%s %d\n", conf->tree, (int)conf->last_pid);
+	cop_command_answer(q, 0, &out);
+}
+
+static void all_invalidated(void *arg, struct cop_treeop_sum *all)
+{
+	struct asked *q = arg;
+	struct cop_buf out = {0};
+
+	cop_buf_printf(
+		&out, "invalidated on %u/%u nodes\n", all->nodes, q->command->conf.topo.nodes);
+	if (all->text.len)
+		cop_buf_printf(&out, "%s\n", all->text.data);
+	cop_command_answer(q, all->missing ? -EHOSTDOWN : 0, &out);
+}
+
+static void invalidate(struct asked *q, const char *path)
+{
+	while (*path == '/')
+		path++;
+	on_all(q, COP_TREEOP_INVALIDATE, path, all_invalidated);
+}
+
+static void refuse(struct asked *q, const char *line)
+{
+	struct cop_buf out = {0};
+
+	cop_buf_printf(&out,
+		"this node does not know the command '%s'; is it of another version?\n", line);
+	cop_command_answer(q, -EINVAL, &out);
+}
+
+/* ---- which it is ---- */
+
+/* "stop local" is "stop" with something after it. */
+static bool is_command(const char *line, const char *name, bool *more, const char *with)
+{
+	size_t len = strlen(name);
+
+	*more = strncmp(line, name, len) == 0 && line[len] == ' ' &&
+		strcmp(line + len + 1, with) == 0;
+	return *more || strcmp(line, name) == 0;
+}
+
+static void obey(struct asked *q, const char *line)
+{
+	bool more;
+
+	if (is_command(line, "stats", &more, "all"))
+		stats(q, more);
+	else if (is_command(line, "table", &more, "all"))
+		table(q, more);
+	else if (is_command(line, "stop", &more, "local"))
+		cop_command_stop(q, more);
+	else if (is_command(line, "snapshot", &more, "local"))
+		cop_command_snapshot(q, more);
+	else if (is_command(line, "reset", &more, "all"))
+		cop_command_reset(q, more);
+	else if (strcmp(line, "process") == 0)
+		process(q);
+	else if (strcmp(line, "sizes") == 0)
+		cop_command_sizes(q);
+	else if (strncmp(line, "invalidate ", 11) == 0)
+		invalidate(q, line + 11);
+	else
+		refuse(q, line);
+}
+
+void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line)
+{
+	static const char ending[] = "the node here is ending\n";
+	struct cop_command *c = ctx;
+	struct asked *q;
+
+	if (!cop_gate_enter(c->conf.gate, COP_GATE_OPEN)) {
+		cop_ctl_reply(conn, -ESHUTDOWN, ending, sizeof(ending) - 1);
+		return;
+	}
+	q = cop_command_asked_new(c, conn);
+	if (q)
+		obey(q, line);
+	cop_gate_leave(c->conf.gate);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* command.c says which command it is, and does those that only read; stop.c and report.c do the
+ * others; asked.c is one that waits for its reply. There is no lock: what changes is one number. */
+#ifndef COP_COMMAND_PRIV_H
+#define COP_COMMAND_PRIV_H
+
+#include <inttypes.h>
+#include <stdatomic.h>
+
+#include "command/command.h"
+
+struct cop_command {
+	struct cop_command_conf conf;
+	_Atomic unsigned stops;
+};
+
+/* ---- asked.c ---- */
+struct asked {
+	struct cop_command *command;
+	struct cop_ctl_conn *conn;
+	struct cop_deferred work;
+	struct cop_treeop_sum late; /* stop: sums that nobody above has written */
+};
+/* NULL: out of memory, which conn is told. */
+struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);
+/* Replies, and frees both. */
+void cop_command_answer(struct asked *q, int status, struct cop_buf *out);
+
+/* ---- stop.c ---- */
+void cop_command_stop(struct asked *q, bool local);
+
+/* ---- report.c ---- */
+void cop_command_snapshot(struct asked *q, bool local);
+void cop_command_reset(struct asked *q, bool all);
+void cop_command_sizes(struct asked *q);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* status: what a node says of itself and of the tree: the JSON object and the tables of
+ * cache-stats. It only reads what it is shown, keeps nothing, and refuses to know how that was
+ * asked for. What it writes is documented in copper-cache-stats(1), and scripts read it. */
+#ifndef COP_STATUS_H
+#define COP_STATUS_H
+
+#include "base/base.h"
+#include "cache/cache.h"
+#include "coop/coop.h"
+#include "fs/fs.h"
+#include "origin/origin.h"
+#include "prefetch/prefetch.h"
+#include "rpc/rpc.h"
+#include "stats/stats.h"
+#include "treeop/treeop.h"
+
+/* A node, as it is at this moment; all of it stays the caller's. */
+struct cop_status {
+	uint32_t rank, nodes;
+	bool ready;      /* the tree */
+	bool prefetches; /* the user asked for it */
+	const char *host, *mountpoint, *source;
+	uint64_t started_ns; /* by cop_now_ns */
+	const struct cop_stats *stats;
+	struct cop_cache *cache;
+	struct cop_origin *origin;
+	struct cop_rpc *rpc;           /* NULL: the tree is this node */
+	struct cop_coop *coop;         /* NULL: not there yet, as the next two */
+	struct cop_fs *fs;             /* NULL as well: it has no mount */
+	struct cop_prefetch *prefetch; /* NULL as well: it does not prefetch */
+};
+
+/* All of these: any thread; they append to out, whose `failed` tells of missing memory. */
+
+/* ---- one node ---- */
+
+/* One JSON object, without a newline. */
+void cop_status_json(const struct cop_status *s, struct cop_buf *out);
+/* Several lines for people. */
+void cop_status_table(const struct cop_status *s, struct cop_buf *out);
+
+/* ---- all nodes ---- */
+
+/* A JSON object of the sums: the value of "total". */
+void cop_status_total_json(const struct cop_treeop_sum *all, struct cop_buf *out);
+/* The table: its head, a line for each node, and the sums. */
+void cop_status_table_head(struct cop_buf *out);
+/* This node's line, without its end. */
+void cop_status_table_row(const struct cop_status *s, struct cop_buf *out);
+/* The lines of all nodes, in the order of their ranks; cuts rows at their ends. */
+void cop_status_table_rows(char *rows, struct cop_buf *out);
+void cop_status_table_total(const struct cop_treeop_sum *all, struct cop_buf *out);
+
+#endif
