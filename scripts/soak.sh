@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Random work on a tree of 12 nodes over a slow storage that stands still now and then: readers that know every byte, nodes killed, stopped
-# and started again, files replaced at the source, small caches, invalidation, kernel caches dropped.
+# Random work on a tree of 12 nodes over a slow storage that stands still or fails now and then: readers that know every byte, nodes killed,
+# stopped, frozen and started again, links cut, packets flipped (where the kernel has netem), files replaced at the source, small caches,
+# invalidation, kernel caches dropped. As root the tree has a network namespace of its own, where links can be cut.
 #
 #   scripts/soak.sh [MINUTES [SEED]]     30 minutes; BUILD=build/asan for another build
 #
 # To narrow a fault down: SOAK_NODES=N nodes (12), SOAK_TREES=T stripes, SOAK_DEAD=N nodes dead at a time at most (3), SOAK_SPARE=RANK never killed.
 #
-# It fails on a wrong byte, an error that has no excuse, a reader that does not move for 60 s, memory or descriptors that
-# keep growing, and on anything left mounted or running.
+# It fails on a wrong byte, an error that is not the one that the storage gave for this name at this time, a reader that does not move for
+# 60 s, memory, descriptors or threads that keep growing, and on anything left mounted or running. At the end stands a table: for each kind
+# of fault how often it came, and what it came to.
 # limit: soak_limit
+[ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null || COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
 case ${1:-30} in
 *[!0-9]*)
 	echo "usage: soak.sh [MINUTES [SEED]]" >&2
@@ -33,7 +36,7 @@ mkdir -p "$STATE"
 declare -A reader=() events=()
 troubles=0
 turns=0
-plan 9
+plan 11
 
 trouble() {
 	troubles=$((troubles + 1))
@@ -42,6 +45,18 @@ trouble() {
 
 did() { # EVENT
 	events[$1]=$((${events[$1]:-0} + 1))
+}
+
+# ---- what happened when, for the readers and the table
+
+begin_fault() { # KIND [PATH]
+	fault_begin=$(date +%s.%3N)
+	echo "$1 $fault_begin 0 ${2:-/}" >>"$STATE/faults"
+}
+
+end_fault() { # KIND [PATH]
+	echo "$1 $fault_begin $(date +%s.%3N) ${2:-/}" >>"$STATE/faults"
+	did "$1"
 }
 
 start_reader() { # RANK
@@ -71,13 +86,14 @@ take_one() { # HOW
 	rank=$(some_living_rank)
 	[ "$rank" != "${SOAK_SPARE:-}" ] || return 0
 	: >"$STATE/down.$rank"
+	begin_fault "$1"
 	"$1" "$rank"
+	end_fault "$1"
 	wait "${reader[$rank]}" 2>/dev/null
 	status=$?
 	[ "$status" -eq 0 ] || [ "$status" -eq 135 ] ||
 		trouble "the reader of the node that went ($1): exit $status: $(tail -n 1 "$T/out.reader.$rank")"
 	unset "reader[$rank]"
-	did "$1"
 }
 
 killed_one() { # RANK
@@ -91,21 +107,78 @@ stopped_one() { # RANK
 	cop_killed[$1]=0
 }
 
-# The storage stands still for a few seconds, for everyone.
-stand_still() {
-	slow_fault "hang=/$1"
+# The storage stands still for a few seconds, or gives EIO, for everyone.
+storage() { # hang|eio PATH
+	begin_fault "$1" "$2"
+	slow_fault "$1=$2"
 	sleep $((1 + RANDOM % 4))
 	slow_fault clear
-	did stand
+	end_fault "$1" "$2"
+}
+
+some_path() { # of the storage, one that stays
+	case $((RANDOM % 8)) in
+	0) echo / ;;
+	1 | 2) echo "stable/d$(printf %02d $((RANDOM % 12)))/file$(printf %03d $((RANDOM % 40)))" ;;
+	*) echo "stable/d$(printf %02d $((RANDOM % 12)))" ;;
+	esac
+}
+
+# All of the living say that they are there, as they must soon after a fault.
+all_answer() {
+	local rank
+	rank=$(some_living_rank)
+	timeout $((60 * cop_slower)) "$COPPER" cache-stats --json --all "$W/mnt/$rank" >"$T/all.json" 2>/dev/null &&
+		[ "$(grep -o '"ready":true' "$T/all.json" | wc -l)" -ge $((nodes - ${#cop_killed[@]})) ]
+}
+
+recovered() { # AFTER-WHAT
+	wait_for 40 all_answer || trouble "$1: not all living nodes answer 40 s later"
+}
+
+# Nothing reaches the address of a node for a while, nor can it make a connection.
+cut_link() {
+	local address
+	[ -n "${COP_OWN_NET:-}" ] || return 0
+	address=$(address_of "$(some_living_rank)")
+	begin_fault link_cut
+	ip route add blackhole "$address/32" table local || return 0
+	sleep $((1 + RANDOM % 4))
+	ip route del blackhole "$address/32" table local
+	end_fault link_cut
+	recovered 'a link that was cut'
+}
+
+# Of every fiftieth packet one bit is another one.
+flip_packets() {
+	[ -n "${COP_OWN_NET:-}" ] && tc qdisc add dev lo root netem corrupt 2% 2>/dev/null || return 0
+	begin_fault flipped_packets
+	sleep $((2 + RANDOM % 3))
+	end_fault flipped_packets
+	tc qdisc del dev lo root
+	recovered 'flipped packets'
+}
+
+# A node gets no processor for a while: for it the clocks jump.
+freeze_one() {
+	local pid
+	pid=$(node_stat "$(some_living_rank)" pid) && is_ours "$pid" || return 0
+	begin_fault frozen
+	kill -STOP "$pid"
+	sleep $((1 + RANDOM % 5))
+	kill -CONT "$pid"
+	end_fault frozen
+	recovered 'a node that was frozen'
 }
 
 restart_one() {
 	local rank
 	for rank in "${!cop_killed[@]}"; do
 		unset "cop_killed[$rank]"
+		begin_fault restart
 		if start_node "$rank" "${options[@]}"; then
 			start_reader "$rank"
-			did restart
+			end_fault restart
 		else
 			cop_killed[$rank]=0
 			trouble "node $rank does not start again: $(tail -n 1 "$W/out.$rank")"
@@ -115,8 +188,9 @@ restart_one() {
 }
 
 replace_some() {
+	begin_fault replaced_files
 	"${worker[@]}" replace "$ORIGIN" $((1 + RANDOM % 8)) || trouble 'the writer'
-	did replace
+	end_fault replaced_files
 }
 
 # A node that is not there cannot forget anything, and that is told; of any other node it is an error.
@@ -131,10 +205,11 @@ answered_but_for_the_dead() { # FILE
 invalidate() { # [PATH]
 	local rank
 	rank=$(some_living_rank)
+	begin_fault invalidation
 	timeout $((60 * cop_slower)) "$COPPER" cache-stats --invalidate "$W/mnt/$rank" ${1:+"$1"} >"$T/out.invalidate" 2>&1 ||
 		answered_but_for_the_dead "$T/out.invalidate" ||
 		trouble "--invalidate ${1:-} on node $rank: exit $?: $(cat "$T/out.invalidate")"
-	did invalidate
+	end_fault invalidation
 }
 
 # After an invalidation every node shows what the source has.
@@ -151,8 +226,9 @@ check_fresh() {
 }
 
 drop_caches() {
+	begin_fault dropped_caches
 	[ ! -w /proc/sys/vm/drop_caches ] || echo $((2 + RANDOM % 2)) >/proc/sys/vm/drop_caches
-	did drop
+	end_fault dropped_caches
 }
 
 ask_all() {
@@ -163,14 +239,56 @@ ask_all() {
 	did ask
 }
 
+faults=(kill stop hang eio cut flip freeze restart)
+rest=(replace replace replace replace invalidate invalidate-file invalidate-dir fresh drop ask ask)
+
+happen() { # WHAT
+	case $1 in
+	kill) take_one killed_one ;;
+	stop) take_one stopped_one ;;
+	hang) storage hang "$([ $((RANDOM % 2)) -eq 0 ] && echo moving || some_path)" ;;
+	eio) storage eio "$(some_path)" ;;
+	cut) cut_link ;;
+	flip) flip_packets ;;
+	freeze) freeze_one ;;
+	restart) restart_one ;;
+	replace) replace_some ;;
+	invalidate) invalidate ;;
+	invalidate-file) invalidate "moving/file00$((RANDOM % 10))" ;;
+	invalidate-dir) invalidate "stable/d0$((RANDOM % 10))" ;;
+	fresh) check_fresh ;;
+	drop) drop_caches ;;
+	ask) ask_all ;;
+	esac
+}
+
+# What is to happen next, in any order.
+deal() { # WHAT…
+	local i at hold
+	deck=("$@")
+	for ((i = ${#deck[@]} - 1; i > 0; i--)); do
+		at=$((RANDOM % (i + 1)))
+		hold=${deck[i]}
+		deck[i]=${deck[at]}
+		deck[at]=$hold
+	done
+}
+
 # ---- what must hold meanwhile
 
+# Who reads a mapped file gets SIGBUS for EIO.
+met_eio() { # RANK STATUS
+	[ "$2" -eq 135 ] && "${worker[@]}" excused "$STATE" "$1" >>"$T/out.excused" 2>&1
+}
+
 check_readers() {
-	local rank age
+	local rank age status
 	for rank in "${!reader[@]}"; do
 		if ! kill -0 "${reader[$rank]}" 2>/dev/null; then
 			wait "${reader[$rank]}"
-			trouble "the reader of node $rank in $(cat "$STATE/beat.$rank"): exit $?: $(tail -n 1 "$T/out.reader.$rank")"
+			status=$?
+			met_eio "$rank" "$status" ||
+				trouble "the reader of node $rank in $(cat "$STATE/beat.$rank"): exit $status: $(tail -n 1 "$T/out.reader.$rank")"
 			start_reader "$rank"
 		elif [ -e "$STATE/beat.$rank" ]; then
 			age=$(($(date +%s) - $(stat -c %Y "$STATE/beat.$rank")))
@@ -188,14 +306,14 @@ hang() { # RANK SECONDS
 	exit 1
 }
 
-# A line for each node: seconds, rank, pid, anonymous memory in KiB, descriptors.
+# A line for each node: seconds, rank, pid, anonymous memory in KiB, descriptors, threads.
 watch_memory() {
 	local rank pid
 	for ((rank = 0; rank < nodes; rank++)); do
 		is_living "$rank" || continue
-		pid=$(node_stat "$rank" pid 2>/dev/null)
+		pid=$(node_json "$rank" 2>/dev/null | grep -o '"pid":[0-9]*' | head -n 1 | cut -d : -f 2)
 		[ -n "$pid" ] || continue
-		echo "$SECONDS $rank $pid $(awk '/^RssAnon:/ { print $2 }' "/proc/$pid/status") $(find "/proc/$pid/fd" | wc -l)"
+		echo "$SECONDS $rank $pid $(awk '/^RssAnon:/ { print $2 }' "/proc/$pid/status") $(find "/proc/$pid/fd" | wc -l) $(find "/proc/$pid/task" -maxdepth 1 | wc -l)"
 	done >>"$T/memory"
 }
 
@@ -219,8 +337,29 @@ growing() { # COLUMN SLACK
 		}' "$T/memory"
 }
 
+# For each process of a node that was looked at more than once: what it had first, most and last.
+nodes_table() {
+	echo 'node  looks  memory (MiB) first most last  descriptors first most last  threads first most last'
+	awk '
+		function look(column,   key) {
+			key = $3 SUBSEP column
+			if (n[$3] == 1) first[key] = $column
+			if ($column > most[key]) most[key] = $column
+			last[key] = $column
+		}
+		{ n[$3]++; rank[$3] = $2; look(4); look(5); look(6) }
+		END {
+			for (pid in n) {
+				if (n[pid] < 2) continue
+				printf "%4d %6d %20.1f %4.1f %4.1f", rank[pid], n[pid], first[pid, 4] / 1024, most[pid, 4] / 1024, last[pid, 4] / 1024
+				printf " %18d %4d %4d %14d %4d %4d\n", first[pid, 5], most[pid, 5], last[pid, 5], first[pid, 6], most[pid, 6], last[pid, 6]
+			}
+		}' "$T/memory" | sort -n
+}
+
 # ---- the run
 
+[ -z "${COP_OWN_NET:-}" ] || ip link set lo up
 SRC=$T/src
 "${worker[@]}" make "$SRC" || bail 'cannot make the tree'
 with_slowfs --meta-us 200 --read-us 200 --slots 16
@@ -229,28 +368,24 @@ for ((rank = 0; rank < nodes; rank++)); do
 	start_reader "$rank"
 done
 note "seed ${2:-$$}, $minutes minutes"
+# Each fault comes once, then all in any order.
+deal "${faults[@]}"
+watch_memory
 end=$((SECONDS + minutes * 60))
 while [ "$SECONDS" -lt "$end" ] && [ "$troubles" -lt 20 ]; do
-	case $((RANDOM % 18)) in
-	0 | 1) take_one killed_one ;;
-	16) take_one stopped_one ;;
-	17) stand_still "$([ $((RANDOM % 2)) -eq 0 ] && echo moving || echo "stable/d0$((RANDOM % 10))")" ;;
-	2 | 3 | 4) restart_one ;;
-	5 | 6 | 7 | 8) replace_some ;;
-	9) invalidate ;;
-	10) invalidate "moving/file00$((RANDOM % 10))" ;;
-	11) invalidate "stable/d0$((RANDOM % 10))" ;;
-	12) check_fresh ;;
-	13) drop_caches ;;
-	*) ask_all ;;
-	esac
+	[ "${#deck[@]}" -gt 0 ] || deal "${faults[@]}" "${faults[@]}" restart restart "${rest[@]}"
+	happen "${deck[0]}"
+	deck=("${deck[@]:1}")
 	check_readers
-	[ $((++turns % 4)) -ne 0 ] || watch_memory
+	[ $((++turns % 3)) -ne 0 ] || watch_memory
 	sleep 0.$((RANDOM % 10))
 done
 : >"$STATE/stop"
 for rank in "${!reader[@]}"; do
-	wait "${reader[$rank]}" || trouble "the reader of node $rank: exit $?: $(tail -n 1 "$T/out.reader.$rank")"
+	wait "${reader[$rank]}"
+	status=$?
+	[ "$status" -eq 0 ] || met_eio "$rank" "$status" ||
+		trouble "the reader of node $rank: exit $status: $(tail -n 1 "$T/out.reader.$rank")"
 done
 read_by_all=$(cat "$STATE"/count.* | awk '{ sum += $1 } END { print sum + 0 }')
 note "events: $(for e in "${!events[@]}"; do echo "$e ${events[$e]},"; done | sort | paste -sd' ')  things read: $read_by_all"
@@ -258,10 +393,14 @@ is 'no wrong byte, no error, no hang' "$troubles" 0
 is_at_most 'the readers did read' 100 "$read_by_all"
 is_at_most 'nodes were killed' 1 "${events[killed_one]:-0}"
 is_at_most 'and stopped' 1 "${events[stopped_one]:-0}"
+is_at_most 'the storage gave errors' 1 "${events[eio]:-0}"
 is 'anonymous memory does not keep growing' "$(growing 4 8192)" ''
 is_at_most 'and stays by the budget' "$(awk '{ if ($4 > m) m = $4 } END { print m }' "$T/memory")" \
 	$(((cache_mib * 2 + 64) * 1024 * cop_slower))
 is 'descriptors do not keep growing' "$(growing 5 20)" ''
+is 'nor do threads' "$(growing 6 8)" ''
 ok 'the tree stops' without_tree
 without_slowfs
 is 'no node is left' "$(nodes_running) $(mounts_left)" '0 0'
+"${worker[@]}" table "$STATE" | sed 's/^/# /'
+nodes_table | sed 's/^/# /'
