@@ -44,8 +44,8 @@ OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 OPT_tsan := -O1 -fsanitize=thread
 OPT_cov := -O0 --coverage
 OPT_fuzz := -O1 -fsanitize=fuzzer-no-link,address,undefined
-# As a shared library beside libasan, libubsan ignores its log_path.
-LINK_asan := -static-libubsan
+# As a shared library beside libasan, libubsan ignores its log_path. clang links both statically.
+LINK_asan = $(if $(findstring clang,$(shell $(CC) --version)),,-static-libubsan)
 ifeq ($(MODE),fuzz)
 CC := clang
 endif

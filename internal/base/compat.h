@@ -39,6 +39,20 @@
 #define COP_FI_MR_BASIC 1
 #define COP_FI_MR_SCALABLE 2
 
+/* ---- compilers ---- */
+
+/* Whether the address sanitizer is in: gcc has a macro for it, clang a feature, newer ones both. */
+#if defined(__SANITIZE_ADDRESS__)
+#define COP_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define COP_ASAN 1
+#endif
+#endif
+#ifndef COP_ASAN
+#define COP_ASAN 0
+#endif
+
 /* ---- the kernel, where glibc's headers are older than it ---- */
 
 #ifndef MADV_POPULATE_WRITE

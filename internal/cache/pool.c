@@ -12,7 +12,7 @@
 
 #include "base/compat.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if COP_ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))

@@ -6,7 +6,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 20
+plan 22
 
 build() { # ARGUMENT…
 	(cd "$cop_root" && env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES make --no-print-directory "$@")
@@ -32,6 +32,16 @@ too_old 'libfabric is older than 1\.15' CPPFLAGS=-I"$T/fabric"
 too_old 'xxHash is older than 0\.8' CPPFLAGS=-I"$T/hash"
 too_old 'libfabric is not there: .*libfabric-dev' CC='gcc -nostdinc'
 ok 'those of this machine will do' build BUILD="$T/b" "$T/b/needed"
+
+# ---- compilers: gcc is told to link a sanitizer statically, clang does so and has no such option
+
+sanitizer_link() { # COMPILER
+	build -n -B V=1 MODE=asan CC="$1" build/asan/slowfs | grep -e '-o build/asan/slowfs ' | grep -c -e '-static-libubsan'
+}
+printf '#!/bin/sh\necho "Debian $0 version 19"\n' | tee "$T/clang" >"$T/gcc"
+chmod +x "$T/clang" "$T/gcc"
+is 'gcc is told' "$(sanitizer_link "$T/gcc")" 1
+is 'clang is not' "$(sanitizer_link "$T/clang")" 0
 
 # ---- the program without what newer ones have
 
