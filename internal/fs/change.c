@@ -13,6 +13,7 @@
 
 static void refuse(fuse_req_t req, enum cop_prof_op op)
 {
+	cop_fs_count(req, COP_FUSE_REFUSED);
 	cop_fs_count(req, COP_FUSE_ERRORS);
 	cop_fs_profile(req, op, COP_PROF_NEGATIVE);
 	fuse_reply_err(req, EROFS);
@@ -125,6 +126,8 @@ bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf)
 	memcpy(&in, buf->mem, sizeof(in));
 	if (in.opcode != OPCODE_TMPFILE)
 		return false;
+	cop_stats_add(fs->conf.stats, COP_FUSE_REFUSED, 1);
+	cop_stats_add(fs->conf.stats, COP_FUSE_ERRORS, 1);
 	out.unique = in.unique;
 	/* It fails when the caller is gone, who needs no answer then. */
 	if (write(fuse_session_fd(fs->session), &out, sizeof(out)) < 0)

@@ -97,6 +97,7 @@ struct op {
 	fuse_req_t req;
 	struct inode *inode; /* a reference */
 	void (*next)(struct op *op, struct cop_obj *obj, int rc);
+	int (*local)(struct op *op, const char *path); /* local.c: what is done on a worker */
 	size_t size;
 	off_t off;
 	uint64_t version;

@@ -99,70 +99,72 @@ static int stat_local(struct op *op, const char *path, struct cop_attr *a)
 	return 0;
 }
 
-static void run(struct op *op, void (*job)(void *arg, int rc))
-{
-	cop_origin_run(op->fs->conf.origin, job, op);
-}
-
-static void lookup_job(void *arg, int rc)
+/* On a worker. READ has its file open: who may is decided when it is opened. */
+static void do_local(void *arg, int rc)
 {
 	struct op *op = arg;
-	struct fuse_entry_param e = {0};
-	struct cop_attr attr;
-	char path[PATH_BYTES];
-	struct inode *i;
+	char path[PATH_BYTES] = "";
 
-	if (!rc)
+	if (!rc && op->kind != COP_PROF_OP_READ)
 		rc = path_of(op, path);
 	if (!rc)
-		rc = stat_local(op, path, &attr);
-	if (rc) {
+		rc = op->local(op, path);
+	if (rc)
 		cop_fs_fail(op, rc);
-		return;
-	}
+	else
+		cop_fs_op_free(op);
+}
+
+/* local answers the request and returns 0, or returns the error that answers it. */
+static void run(struct op *op, int (*local)(struct op *op, const char *path))
+{
+	op->local = local;
+	cop_origin_run(op->fs->conf.origin, do_local, op);
+}
+
+static int lookup_local(struct op *op, const char *path)
+{
+	struct fuse_entry_param e = {0};
+	struct cop_attr attr;
+	struct inode *i;
+	int rc = stat_local(op, path, &attr);
+
+	if (rc)
+		return rc;
 	i = cop_fs_inode_get(
 		op->fs, op->inode, op->name, op->name_len, &attr, cop_fs_place(op->fs, path));
-	if (!i) {
-		cop_fs_fail(op, -ENOMEM);
-		return;
-	}
+	if (!i)
+		return -ENOMEM;
 	e.ino = cop_fs_nodeid(op->fs, i);
 	cop_fs_stat(&attr, &e.attr);
 	if (fuse_reply_entry(op->req, &e))
 		cop_fs_inode_put(op->fs, i, 1);
-	cop_fs_op_free(op);
+	return 0;
 }
 
 void cop_fs_local_lookup(struct op *op)
 {
-	run(op, lookup_job);
+	run(op, lookup_local);
 }
 
-static void getattr_job(void *arg, int rc)
+static int getattr_local(struct op *op, const char *path)
 {
-	struct op *op = arg;
 	struct cop_attr attr;
 	struct stat st;
-	char path[PATH_BYTES];
+	int rc = stat_local(op, path, &attr);
 
-	if (!rc)
-		rc = path_of(op, path);
-	if (!rc)
-		rc = stat_local(op, path, &attr);
-	if (rc) {
-		cop_fs_fail(op, rc);
-		return;
-	}
+	if (rc)
+		return rc;
 	cop_fs_stat(&attr, &st);
 	fuse_reply_attr(op->req, &st, 0);
-	cop_fs_op_free(op);
+	return 0;
 }
 
 void cop_fs_local_getattr(struct op *op)
 {
 	/* The other file system is asked each time, as the storage is at a miss. */
 	op->asked = op->missed = true;
-	run(op, getattr_job);
+	run(op, getattr_local);
 }
 
 /* The process of a thread, from /proc/TID/status. */
@@ -201,90 +203,69 @@ static bool is_self(const struct op *op)
 	       strcmp(op->inode->parent->name, "proc") == 0;
 }
 
-static void readlink_job(void *arg, int rc)
+static int readlink_local(struct op *op, const char *path)
 {
-	struct op *op = arg;
-	char path[PATH_BYTES], target[PATH_BYTES];
-	ssize_t n = 0;
+	int dirfd = cop_origin_dirfd(op->fs->conf.origin);
+	char target[PATH_BYTES];
+	ssize_t n = is_self(op) ? self_target(op, target, sizeof(target))
+				: readlinkat(dirfd, path, target, sizeof(target) - 1);
 
-	if (!rc)
-		rc = path_of(op, path);
-	if (!rc && is_self(op))
-		n = self_target(op, target, sizeof(target));
-	else if (!rc)
-		n = readlinkat(
-			cop_origin_dirfd(op->fs->conf.origin), path, target, sizeof(target) - 1);
 	if (n < 0)
-		rc = -errno;
-	if (rc) {
-		cop_fs_fail(op, rc);
-		return;
-	}
+		return -errno;
 	target[n] = '\0';
 	fuse_reply_readlink(op->req, target);
-	cop_fs_op_free(op);
+	return 0;
 }
 
 void cop_fs_local_readlink(struct op *op)
 {
-	run(op, readlink_job);
+	run(op, readlink_local);
 }
 
-static void open_job(void *arg, int rc)
+static int open_at(struct op *op, const char *path, int flags)
 {
-	struct op *op = arg;
-	struct fuse_file_info fi = {.flags = O_RDONLY};
-	char path[PATH_BYTES];
-	int fd = -1;
+	int fd = openat(cop_origin_dirfd(op->fs->conf.origin), path, O_RDONLY | O_CLOEXEC | flags);
 
-	if (!rc)
-		rc = path_of(op, path);
-	if (!rc) {
-		fd = openat(cop_origin_dirfd(op->fs->conf.origin), path,
-			O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-		rc = fd < 0 ? -errno : 0;
-	}
-	if (rc) {
-		cop_fs_fail(op, rc);
-		return;
-	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_local(struct op *op, const char *path)
+{
+	struct fuse_file_info fi = {.flags = O_RDONLY, .direct_io = 1};
+	int fd = open_at(op, path, O_NONBLOCK | O_NOFOLLOW);
+
+	if (fd < 0)
+		return fd;
 	fi.fh = (uint64_t)fd;
-	fi.direct_io = 1;
 	if (fuse_reply_open(op->req, &fi))
 		close(fd);
-	cop_fs_op_free(op);
+	return 0;
 }
 
 void cop_fs_local_open(struct op *op, struct fuse_file_info *fi)
 {
 	(void)fi;
-	run(op, open_job);
+	run(op, open_local);
 }
 
-static void read_job(void *arg, int rc)
+static int read_local(struct op *op, const char *path)
 {
-	struct op *op = arg;
-	char *buf = rc ? NULL : malloc(op->size);
-	ssize_t n = -1;
+	char *buf = malloc(op->size);
+	ssize_t n = buf ? pread((int)op->version, buf, op->size, op->off) : -1;
+	int rc = !buf ? -ENOMEM : n < 0 ? -errno : 0;
 
-	if (!rc && !buf)
-		rc = -ENOMEM;
-	if (!rc && (n = pread((int)op->version, buf, op->size, op->off)) < 0)
-		rc = -errno;
-	if (rc) {
-		cop_fs_fail(op, rc);
-	} else {
+	(void)path;
+	if (!rc)
 		fuse_reply_buf(op->req, buf, (size_t)n);
-		cop_fs_op_free(op);
-	}
 	free(buf);
+	return rc;
 }
 
 /* The descriptor travels in version, which a local file has no other use for. */
 void cop_fs_local_read(struct op *op, struct fuse_file_info *fi)
 {
 	op->version = fi->fh;
-	run(op, read_job);
+	run(op, read_local);
 }
 
 void cop_fs_local_release(fuse_req_t req, struct fuse_file_info *fi)
@@ -318,48 +299,44 @@ static size_t fill(struct op *op, DIR *dir, char *buf)
 }
 
 /* The names in /proc are the processes. */
-static int list_path_of(struct op *op, char path[PATH_BYTES])
+static bool may_list(struct op *op, const char *path)
 {
 	char below[PATH_BYTES + 2];
-	int rc = path_of(op, path);
 
-	snprintf(below, sizeof(below), "%s/", rc ? "" : path);
-	return !rc && cop_fs_is_below_proc(op->fs, below) && !is_owner(op) ? -EACCES : rc;
+	snprintf(below, sizeof(below), "%s/", path);
+	return is_owner(op) || !cop_fs_is_below_proc(op->fs, below);
 }
 
-static void readdir_job(void *arg, int rc)
+static int readdir_local(struct op *op, const char *path)
 {
-	struct op *op = arg;
-	char path[PATH_BYTES], *buf = NULL;
 	DIR *dir = NULL;
-	int fd = -1;
+	char *buf;
+	int fd;
 
-	if (!rc)
-		rc = list_path_of(op, path);
-	if (!rc && op->inode->place == PLACE_LOCAL) {
-		fd = openat(cop_origin_dirfd(op->fs->conf.origin), path,
-			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		dir = fd < 0 ? NULL : fdopendir(fd);
-		rc = dir ? 0 : -errno;
+	if (!may_list(op, path))
+		return -EACCES;
+	if (op->inode->place == PLACE_LOCAL) {
+		fd = open_at(op, path, O_DIRECTORY);
+		if (fd < 0)
+			return fd;
+		dir = fdopendir(fd);
+		if (!dir) {
+			close(fd);
+			return -ENOMEM;
+		}
 	}
-	if (!rc && !(buf = malloc(op->size)))
-		rc = -ENOMEM;
-	if (rc) {
-		cop_fs_fail(op, rc);
-	} else {
-		if (dir && op->off)
-			seekdir(dir, op->off);
+	buf = malloc(op->size);
+	if (dir && op->off)
+		seekdir(dir, op->off);
+	if (buf)
 		fuse_reply_buf(op->req, buf, dir ? fill(op, dir, buf) : 0);
-		cop_fs_op_free(op);
-	}
 	free(buf);
 	if (dir)
 		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
+	return buf ? 0 : -ENOMEM;
 }
 
 void cop_fs_local_readdir(struct op *op)
 {
-	run(op, readdir_job);
+	run(op, readdir_local);
 }

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests of the kernel without a kernel: the table of operations over a real coop and cache and a
+ * fake origin. libfuse's replies are in place of its own here, and keep what they are given. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/fs_priv.h"
+
+#define CHUNK (64 * COP_KIB)
+#define NAMES 300u
+
+struct fuse_req {
+	struct cop_fs *fs;
+	unsigned replies;
+	int lost; /* what a reply returns: -ENOENT where the request was interrupted */
+	int error;
+	struct fuse_entry_param entry;
+	struct stat attr;
+	double attr_s;
+	char *data;
+	size_t len;
+};
+
+void *fuse_req_userdata(fuse_req_t req)
+{
+	return req->fs;
+}
+
+static int replied(fuse_req_t req, int error)
+{
+	req->replies++;
+	req->error = error;
+	return req->lost;
+}
+
+int fuse_reply_err(fuse_req_t req, int err)
+{
+	return replied(req, err);
+}
+
+void fuse_reply_none(fuse_req_t req)
+{
+	replied(req, 0);
+}
+
+int fuse_reply_entry(fuse_req_t req, const struct fuse_entry_param *e)
+{
+	req->entry = *e;
+	return replied(req, 0);
+}
+
+int fuse_reply_attr(fuse_req_t req, const struct stat *attr, double timeout)
+{
+	req->attr = *attr;
+	req->attr_s = timeout;
+	return replied(req, 0);
+}
+
+int fuse_reply_iov(fuse_req_t req, const struct iovec *iov, int count)
+{
+	free(req->data);
+	req->data = NULL;
+	req->len = 0;
+	for (int i = 0; i < count; i++) {
+		req->data = realloc(req->data, req->len + iov[i].iov_len + 1);
+		memcpy(req->data + req->len, iov[i].iov_base, iov[i].iov_len);
+		req->len += iov[i].iov_len;
+	}
+	return replied(req, 0);
+}
+
+int fuse_reply_buf(fuse_req_t req, const char *buf, size_t size)
+{
+	return fuse_reply_iov(req, &(struct iovec){(void *)(uintptr_t)buf, size}, size ? 1 : 0);
+}
+
+/* ---- a mount of one node ---- */
+
+static struct cop_stats stats;
+static struct cop_cache *cache;
+static struct cop_origin *origin;
+static struct cop_coop *coop;
+static struct cop_fs *fs;
+static struct fuse_req req;
+
+static int setup(void **state)
+{
+	struct cop_coop_conf conf = {
+		.topo = {1, 8, 1}, .chunk_bytes = CHUNK, .enoent_ttl_ms = 60000, .stats = &stats};
+
+	(void)state;
+	memset(&stats, 0, sizeof(stats));
+	cache = conf.cache = cop_cache_new(64 * COP_MIB, &stats);
+	origin = conf.origin = cop_origin_fake_new();
+	coop = cop_coop_new(&conf);
+	fs = calloc(1, sizeof(*fs));
+	fs->conf = (struct cop_fs_conf){.mountpoint = "/mnt",
+		.source = "/source",
+		.enoent_ttl_ms = 60000,
+		.coop = coop,
+		.cache = cache,
+		.origin = origin,
+		.stats = &stats};
+	fs->conn_caps = CAP_ABSENT_ENTRIES;
+	cop_list_init(&fs->notify);
+	return cop_fs_inodes_init(fs);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	while (cop_origin_fake_run(origin, 1000))
+		;
+	cop_coop_close(coop);
+	cop_origin_close(origin);
+	cop_buf_free(&fs->root_absent);
+	cop_fs_inodes_fini(fs);
+	free(fs);
+	cop_cache_check(cache);
+	cop_coop_free(coop);
+	cop_cache_free(cache);
+	free(req.data);
+	req = (struct fuse_req){0};
+	return 0;
+}
+
+static void put(const char *path, const char *content)
+{
+	cop_origin_fake_put(origin, path, content ? S_IFREG | 0644 : S_IFDIR | 0755,
+		content ? content : "", content ? strlen(content) : 0);
+}
+
+/* A request that has had no reply. */
+static fuse_req_t begin(void)
+{
+	free(req.data);
+	req = (struct fuse_req){.fs = fs, .lost = req.lost};
+	return &req;
+}
+
+/* Lets the origin work until there is a reply: one. */
+static void end(void)
+{
+	while (!req.replies && cop_origin_fake_run(origin, 1))
+		;
+	assert_int_equal(req.replies, 1);
+}
+
+static fuse_ino_t lookup(fuse_ino_t dir, const char *name)
+{
+	cop_fs_ops.lookup(begin(), dir, name);
+	end();
+	return req.error ? 0 : req.entry.ino;
+}
+
+static void forget(fuse_ino_t ino, uint64_t count)
+{
+	cop_fs_ops.forget(begin(), ino, count);
+	end();
+}
+
+static void read_file(fuse_ino_t ino, size_t size, off_t off)
+{
+	cop_fs_ops.read(begin(), ino, size, off, &(struct fuse_file_info){0});
+	end();
+}
+
+static void read_dir(fuse_ino_t ino, size_t size, off_t off, bool plus)
+{
+	(plus ? cop_fs_ops.readdirplus : cop_fs_ops.readdir)(
+		begin(), ino, size, off, &(struct fuse_file_info){0});
+	end();
+}
+
+/* ---- names and attributes ---- */
+
+static void a_name_has_its_attributes_and_one_reference(void **state)
+{
+	fuse_ino_t ino;
+
+	(void)state;
+	put("d", NULL);
+	put("d/f", "12345");
+	ino = lookup(lookup(FUSE_ROOT_ID, "d"), "f");
+	assert_true(ino != 0);
+	assert_int_equal(req.entry.attr.st_size, 5);
+	assert_int_equal(req.entry.attr.st_mode, S_IFREG | 0644);
+	assert_true(req.entry.attr_timeout == CACHE_SECONDS);
+	assert_true(req.entry.entry_timeout == CACHE_SECONDS);
+	assert_int_equal(atomic_load(&cop_fs_inode(fs, ino)->refs), 1);
+	assert_int_equal(cop_fs_inode_count(fs), 2);
+	cop_fs_ops.getattr(begin(), ino, NULL);
+	end();
+	assert_int_equal(req.attr.st_size, 5);
+	assert_true(req.attr_s == CACHE_SECONDS);
+}
+
+static void the_root_has_the_attributes_of_the_source(void **state)
+{
+	(void)state;
+	cop_fs_ops.getattr(begin(), FUSE_ROOT_ID, NULL);
+	end();
+	assert_int_equal(req.error, 0);
+	assert_true(S_ISDIR(req.attr.st_mode));
+	cop_origin_fake_fail(origin, "", -EACCES);
+	cop_cache_drop_under(cache, "");
+	cop_fs_ops.getattr(begin(), FUSE_ROOT_ID, NULL);
+	end();
+	assert_int_equal(req.error, EACCES);
+}
+
+static void an_absent_name_is_an_entry_that_the_kernel_keeps_if_it_can(void **state)
+{
+	fuse_ino_t d;
+
+	(void)state;
+	put("d", NULL);
+	d = lookup(FUSE_ROOT_ID, "d");
+	assert_int_equal(lookup(d, "none"), 0);
+	assert_int_equal(req.error, 0);
+	assert_true(req.entry.entry_timeout == 60.0);
+	fs->conn_caps = 0;
+	assert_int_equal(lookup(d, "none"), 0);
+	assert_int_equal(req.error, ENOENT);
+	assert_int_equal(cop_stats_get(&stats, COP_FUSE_NEGATIVE), 2);
+}
+
+static void a_name_of_256_bytes_is_too_long(void **state)
+{
+	char name[257];
+
+	(void)state;
+	memset(name, 'n', 256);
+	name[256] = '\0';
+	lookup(FUSE_ROOT_ID, name);
+	assert_int_equal(req.error, ENAMETOOLONG);
+	lookup(FUSE_ROOT_ID, name + 1);
+	assert_int_equal(req.error, 0);
+}
+
+static void an_error_of_the_storage_is_the_error_of_the_name(void **state)
+{
+	(void)state;
+	put("f", "x");
+	cop_origin_fake_fail(origin, "", -EIO);
+	cop_origin_fake_fail(origin, "f", -EIO);
+	lookup(FUSE_ROOT_ID, "f");
+	assert_int_equal(req.error, EIO);
+	assert_int_equal(cop_fs_inode_count(fs), 0);
+	assert_int_equal(cop_stats_get(&stats, COP_FUSE_ERRORS), 1);
+}
+
+/* ---- what the kernel holds ---- */
+
+static void an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up(void **state)
+{
+	fuse_ino_t d, f;
+
+	(void)state;
+	put("d", NULL);
+	put("d/f", "x");
+	d = lookup(FUSE_ROOT_ID, "d");
+	f = lookup(d, "f");
+	assert_int_equal(lookup(d, "f"), f);
+	assert_int_equal(lookup(d, "f"), f);
+	forget(f, 2);
+	assert_int_equal(cop_fs_inode_count(fs), 2);
+	/* The directory stays as long as something in it is held. */
+	forget(d, 1);
+	assert_int_equal(cop_fs_inode_count(fs), 2);
+	forget(f, 1);
+	assert_int_equal(cop_fs_inode_count(fs), 0);
+	assert_int_equal(cop_stats_get(&stats, COP_FUSE_FORGET), 3);
+}
+
+static void many_are_forgotten_at_once(void **state)
+{
+	struct fuse_forget_data gone[2];
+
+	(void)state;
+	put("a", "x");
+	put("b", "x");
+	gone[0] = (struct fuse_forget_data){lookup(FUSE_ROOT_ID, "a"), 1};
+	gone[1] = (struct fuse_forget_data){lookup(FUSE_ROOT_ID, "b"), 1};
+	cop_fs_ops.forget_multi(begin(), 2, gone);
+	end();
+	assert_int_equal(cop_fs_inode_count(fs), 0);
+}
+
+static void a_lookup_that_was_interrupted_leaves_nothing(void **state)
+{
+	(void)state;
+	put("f", "x");
+	req.lost = -ENOENT;
+	lookup(FUSE_ROOT_ID, "f");
+	assert_int_equal(cop_fs_inode_count(fs), 0);
+}
+
+/* ---- directories ---- */
+
+static void put_names(void)
+{
+	char path[32];
+
+	put("d", NULL);
+	for (unsigned i = 0; i < NAMES; i++) {
+		snprintf(path, sizeof(path), "d/name%u", i);
+		put(path, "x");
+	}
+}
+
+/* Each entry of a reply; returns the offset of the last. */
+static uint64_t count_names(unsigned met[NAMES], unsigned *dots, bool plus)
+{
+	uint64_t off = 0;
+
+	for (size_t at = 0; at < req.len;) {
+		const struct fuse_dirent *d =
+			(void *)(req.data + at +
+				 (plus ? FUSE_NAME_OFFSET_DIRENTPLUS : FUSE_NAME_OFFSET) -
+				 FUSE_NAME_OFFSET);
+		unsigned n;
+		char name[32];
+
+		snprintf(name, sizeof(name), "%.*s", (int)d->namelen, d->name);
+		if (sscanf(name, "name%u", &n) == 1)
+			met[n]++;
+		else
+			*dots += strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+		off = d->off;
+		at += plus ? FUSE_DIRENTPLUS_SIZE((const struct fuse_direntplus *)(req.data + at))
+			   : FUSE_DIRENT_SIZE(d);
+	}
+	return off;
+}
+
+static void each_name_comes_once_however_small_the_pages(void **state)
+{
+	static const size_t sizes[] = {64, 100, 511, 4096, 65536};
+	fuse_ino_t d;
+
+	(void)state;
+	put_names();
+	d = lookup(FUSE_ROOT_ID, "d");
+	for (size_t s = 0; s < COP_ARRAY_SIZE(sizes); s++) {
+		unsigned met[NAMES] = {0}, dots = 0, pages = 0;
+		uint64_t off = 0;
+
+		for (;; pages++) {
+			read_dir(d, sizes[s], (off_t)off, false);
+			assert_int_equal(req.error, 0);
+			assert_true(req.len <= sizes[s] && pages <= NAMES + 3);
+			if (!req.len)
+				break;
+			off = count_names(met, &dots, false);
+		}
+		assert_int_equal(dots, 2);
+		for (unsigned i = 0; i < NAMES; i++)
+			assert_int_equal(met[i], 1);
+	}
+	/* Plain names give the kernel no inodes. */
+	assert_int_equal(cop_fs_inode_count(fs), 1);
+}
+
+static void names_with_attributes_are_looked_up_and_those_not_delivered_are_not(void **state)
+{
+	unsigned met[NAMES] = {0}, dots = 0, sum = 0;
+	fuse_ino_t d;
+
+	(void)state;
+	put_names();
+	d = lookup(FUSE_ROOT_ID, "d");
+	req.lost = -ENOENT;
+	read_dir(d, 65536, 0, true);
+	assert_int_equal(cop_fs_inode_count(fs), 1);
+	req.lost = 0;
+	read_dir(d, 65536, 0, true);
+	count_names(met, &dots, true);
+	for (unsigned i = 0; i < NAMES; i++)
+		sum += met[i];
+	assert_true(sum > 100);
+	assert_int_equal(cop_fs_inode_count(fs), 1 + sum);
+}
+
+static void a_directory_that_cannot_be_read_says_why(void **state)
+{
+	fuse_ino_t d;
+
+	(void)state;
+	put("d", NULL);
+	d = lookup(FUSE_ROOT_ID, "d");
+	cop_origin_fake_fail(origin, "d", -EACCES);
+	read_dir(d, 4096, 0, false);
+	assert_int_equal(req.error, EACCES);
+}
+
+/* ---- bytes ---- */
+
+static void any_part_of_a_file_is_its_bytes(void **state)
+{
+	const size_t size = 3 * CHUNK + 777;
+	char *bytes = malloc(size);
+	fuse_ino_t f;
+	static const struct {
+		size_t off, len;
+	} part[] = {{0, 1}, {0, 4 * CHUNK}, {CHUNK - 1, 2}, {CHUNK, CHUNK}, {2 * CHUNK + 5, CHUNK},
+		{3 * CHUNK + 776, 1}, {3 * CHUNK + 700, 4096}};
+
+	(void)state;
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (char)(i * 2654435761u >> 13);
+	cop_origin_fake_put(origin, "f", S_IFREG | 0644, bytes, size);
+	f = lookup(FUSE_ROOT_ID, "f");
+	for (size_t i = 0; i < COP_ARRAY_SIZE(part); i++) {
+		size_t len = COP_MIN(part[i].len, size - part[i].off);
+
+		read_file(f, part[i].len, (off_t)part[i].off);
+		assert_int_equal(req.error, 0);
+		assert_int_equal(req.len, len);
+		assert_memory_equal(req.data, bytes + part[i].off, len);
+	}
+	free(bytes);
+}
+
+static void past_the_end_there_is_nothing(void **state)
+{
+	fuse_ino_t f;
+
+	(void)state;
+	put("f", "12345");
+	put("empty", "");
+	f = lookup(FUSE_ROOT_ID, "f");
+	read_file(f, 10, 5);
+	assert_int_equal(req.len, 0);
+	read_file(f, 10, INT64_MAX);
+	assert_int_equal(req.len, 0);
+	read_file(f, 10, 3);
+	assert_int_equal(req.len, 2);
+	read_file(lookup(FUSE_ROOT_ID, "empty"), 10, 0);
+	assert_int_equal(req.len, 0);
+	assert_int_equal(req.error, 0);
+}
+
+static void nothing_can_be_changed_and_nothing_is_a_terminal(void **state)
+{
+	fuse_ino_t f;
+
+	(void)state;
+	put("f", "x");
+	f = lookup(FUSE_ROOT_ID, "f");
+	cop_fs_ops.ioctl(begin(), f, 0, NULL, NULL, 0, NULL, 0, 0);
+	end();
+	assert_int_equal(req.error, ENOTTY);
+	cop_fs_ops.unlink(begin(), FUSE_ROOT_ID, "f");
+	end();
+	assert_int_equal(req.error, EROFS);
+	cop_fs_ops.mkdir(begin(), FUSE_ROOT_ID, "g", 0755);
+	end();
+	assert_int_equal(req.error, EROFS);
+	assert_int_equal(cop_stats_get(&stats, COP_FUSE_REFUSED), 2);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_name_has_its_attributes_and_one_reference),
+		T(the_root_has_the_attributes_of_the_source),
+		T(an_absent_name_is_an_entry_that_the_kernel_keeps_if_it_can),
+		T(a_name_of_256_bytes_is_too_long),
+		T(an_error_of_the_storage_is_the_error_of_the_name),
+		T(an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up),
+		T(many_are_forgotten_at_once),
+		T(a_lookup_that_was_interrupted_leaves_nothing),
+		T(each_name_comes_once_however_small_the_pages),
+		T(names_with_attributes_are_looked_up_and_those_not_delivered_are_not),
+		T(a_directory_that_cannot_be_read_says_why),
+		T(any_part_of_a_file_is_its_bytes),
+		T(past_the_end_there_is_nothing),
+		T(nothing_can_be_changed_and_nothing_is_a_terminal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
