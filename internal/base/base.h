@@ -150,8 +150,6 @@ struct cop_recent {
 
 bool cop_recent_has(const struct cop_recent *r, const void *number);
 void cop_recent_add(struct cop_recent *r, const void *number);
-/* As if it had not come. */
-void cop_recent_drop(struct cop_recent *r, const void *number);
 
 /* ---- byte ranges ---- */
 

@@ -162,7 +162,8 @@ void cop_coop_fail(struct flight *f, int rc)
 	cop_coop_land(f, &(struct cop_landing){.rc = rc});
 }
 
-bool cop_coop_is_root(const struct flight *f)
+/* Whether this node reads this object from the origin by its place in the tree. */
+static bool is_root(const struct flight *f)
 {
 	return cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank) == COP_TOPO_NONE;
 }
@@ -202,7 +203,7 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	found = cop_cache_find(c->conf.cache, &key, waiter, obj);
 	if (found == COP_FOUND_LEAD)
 		*f = new_flight(c, ask, *obj, local);
-	if (grouped && *f && cop_coop_is_root(*f))
+	if (grouped && *f && is_root(*f))
 		cop_coop_gather(*f);
 	if (grouped)
 		pthread_mutex_unlock(&c->group_lock);

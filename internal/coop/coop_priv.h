@@ -187,8 +187,6 @@ uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask);
 /* cop_coop_get for a program of this node (local) or for a child. */
 int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj);
-/* Whether this node reads this object from the origin by its place in the tree. */
-bool cop_coop_is_root(const struct flight *f);
 struct cop_key cop_coop_key(const struct cop_ask *ask);
 /* Whether the fields are those that its kind has, the others 0. A version is never 0, which would
  * be any. */

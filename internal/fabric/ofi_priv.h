@@ -249,9 +249,7 @@ int cop_fabric_ofi_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void
 	cop_fabric_done *done, void *arg);
 int cop_fabric_ofi_write(struct cop_fabric *f, cop_fabric_peer_t peer, const void *buf, size_t len,
 	uint64_t remote_addr, uint64_t remote_key, cop_fabric_done *done, void *arg);
-/* Hands over what the provider takes of one peer's queue. */
-void cop_fabric_ofi_pump(struct ofi *o, struct ofi_peer *p, uint64_t now_ns);
-/* The same for every peer that is due; sets next_due_ns. */
+/* Hands over what the provider takes of the queues of peers that are due; sets next_due_ns. */
 void cop_fabric_ofi_pump_all(struct ofi *o, uint64_t now_ns);
 /* A flying operation landed. rc as for done. */
 void cop_fabric_ofi_landed(struct ofi *o, struct ofi_ctx *ctx, int rc);

@@ -174,7 +174,8 @@ static int pump_writes(struct ofi *o, struct ofi_peer *p)
 	return 0;
 }
 
-void cop_fabric_ofi_pump(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
+/* Hands over what the provider takes of one peer's queue. */
+static void pump_peer(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 {
 	int rc;
 
@@ -198,7 +199,7 @@ static void pump_due(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 		cop_fabric_ofi_cancel(p, -EHOSTUNREACH);
 	}
 	if (!p->dropped && p->next_try_ns <= now_ns)
-		cop_fabric_ofi_pump(o, p, now_ns);
+		pump_peer(o, p, now_ns);
 	if (!p->dropped && p->queued) {
 		mark_busy(o, p);
 		if (p->next_try_ns && (!o->next_due_ns || p->next_try_ns < o->next_due_ns))
@@ -363,7 +364,7 @@ int cop_fabric_ofi_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void
 	p->queued++;
 	mark_busy(o, p);
 	if (!p->next_try_ns)
-		cop_fabric_ofi_pump(o, p, 0);
+		pump_peer(o, p, 0);
 	return 0;
 }
 
@@ -403,6 +404,6 @@ int cop_fabric_ofi_write(struct cop_fabric *f, cop_fabric_peer_t peer, const voi
 	p->queued++;
 	mark_busy(o, p);
 	if (!p->next_try_ns)
-		cop_fabric_ofi_pump(o, p, 0);
+		pump_peer(o, p, 0);
 	return 0;
 }

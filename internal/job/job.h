@@ -208,7 +208,7 @@ int cop_rendezvous_start(
 /* Joins the thread; asks that are open end with NULL, on the caller's thread. NULL is fine. A
  * name lookup that runs is waited for. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);
-/* Connections that did not prove the secret. */
+/* For tests: connections that did not prove the secret, which the log names one by one. */
 uint64_t cop_rendezvous_strangers(const struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);

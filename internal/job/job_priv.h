@@ -93,8 +93,6 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 /* The address in a row, trimmed; false if it is NA or not there. */
 bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len,
 	const char **address, size_t *address_len);
-/* "name", or "name:port" where hosts share the name, for each rank. */
-int cop_job_labels(const struct cop_job_hosts *hosts, bool **shared);
 
 /* A fabric address: 1..COP_JOB_ADDRESS_MAX visible ASCII bytes. */
 bool cop_job_address_ok(const char *text, size_t len);

@@ -89,7 +89,7 @@ bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t
 	return false;
 }
 
-int cop_job_labels(const struct cop_job_hosts *hosts, bool **shared)
+static int find_shared(const struct cop_job_hosts *hosts, bool **shared)
 {
 	struct cop_job_map names;
 	int rc = cop_job_map_init(&names, hosts->count);
@@ -210,7 +210,7 @@ int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, cha
 	struct columns c = {0};
 	struct cop_buf out = {0};
 	bool *shared;
-	int rc = cop_job_labels(hosts, &shared);
+	int rc = find_shared(hosts, &shared);
 
 	for (uint32_t i = 0; i < hosts->count; i++)
 		collect(&c, networks[i]);
@@ -300,7 +300,7 @@ int cop_job_table_read(const char *path, const struct cop_job_hosts *hosts, char
 
 	memset(networks, 0, hosts->count * sizeof(*networks));
 	if (!rc)
-		rc = cop_job_labels(hosts, &shared);
+		rc = find_shared(hosts, &shared);
 	if (!rc)
 		read_rows(text, hosts, shared, networks);
 	free(shared);
@@ -313,7 +313,7 @@ int cop_job_node_file_write(
 {
 	struct cop_buf out = {0};
 	bool *shared;
-	int rc = cop_job_labels(hosts, &shared);
+	int rc = find_shared(hosts, &shared);
 
 	for (uint32_t i = 0; !rc && i < hosts->count; i++) {
 		add_label(hosts, shared, i, &out);

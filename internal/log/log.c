@@ -48,19 +48,6 @@ static _Atomic unsigned max_level = COP_LOG_WARNING;
 
 static const char *const level_names[] = {"None", "Fatal", "Error", "Warning", "Info", "Debug"};
 
-int cop_log_type_parse(const char *text, enum cop_log_type *type)
-{
-	if (!strcmp(text, "file"))
-		*type = COP_LOG_FILE;
-	else if (!strcmp(text, "stdout"))
-		*type = COP_LOG_STDOUT;
-	else if (!strcmp(text, "file_and_stdout") || !strcmp(text, "both"))
-		*type = COP_LOG_BOTH;
-	else
-		return -EINVAL;
-	return 0;
-}
-
 static struct sink *sink_get(void)
 {
 	struct sink *s;

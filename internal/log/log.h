@@ -23,9 +23,6 @@ enum cop_log_level {
 
 enum cop_log_type { COP_LOG_FILE, COP_LOG_STDOUT, COP_LOG_BOTH };
 
-/* "file", "stdout", "file_and_stdout", "both"; -EINVAL. */
-int cop_log_type_parse(const char *text, enum cop_log_type *type);
-
 /* path is the log file, created with its folder's permissions, or NULL where type is
  * COP_LOG_STDOUT or there is no job directory (then nothing but stderr is written). */
 int cop_log_open(

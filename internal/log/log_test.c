@@ -63,22 +63,6 @@ static unsigned count_lines(const char *text)
 	return n;
 }
 
-static void an_unknown_type_is_refused(void **state)
-{
-	enum cop_log_type type = COP_LOG_STDOUT;
-
-	(void)state;
-	assert_int_equal(cop_log_type_parse("syslog", &type), -EINVAL);
-	assert_int_equal(cop_log_type_parse("", &type), -EINVAL);
-	assert_int_equal(type, COP_LOG_STDOUT);
-	assert_int_equal(cop_log_type_parse("file", &type), 0);
-	assert_int_equal(type, COP_LOG_FILE);
-	assert_int_equal(cop_log_type_parse("file_and_stdout", &type), 0);
-	assert_int_equal(type, COP_LOG_BOTH);
-	assert_int_equal(cop_log_type_parse("both", &type), 0);
-	assert_int_equal(type, COP_LOG_BOTH);
-}
-
 static void a_file_that_cannot_be_opened_is_named(void **state)
 {
 	struct cop_err err = {0};
@@ -305,7 +289,6 @@ static void threads_write_whole_lines_while_the_log_is_reopened(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_unknown_type_is_refused),
 		TEST(a_file_that_cannot_be_opened_is_named),
 		TEST(before_open_only_warnings_and_worse_are_on),
 		TEST(level_none_is_silent),

@@ -94,7 +94,6 @@ int cop_manifest_set_add(
 int cop_manifest_set_each(struct cop_manifest_set *s,
 	int (*fn)(void *arg, struct cop_manifest_item *item), void *arg);
 size_t cop_manifest_set_count(struct cop_manifest_set *s);
-uint64_t cop_manifest_set_dropped(struct cop_manifest_set *s);
 /* A whole manifest of the set. -ENOMEM. */
 int cop_manifest_set_write(struct cop_manifest_set *s, const char *source, struct cop_buf *out);
 

@@ -26,7 +26,7 @@ struct record {
 struct cop_manifest_set {
 	pthread_mutex_t lock;
 	struct cop_htab table;
-	uint64_t bytes, max_bytes, dropped, order;
+	uint64_t bytes, max_bytes, order;
 };
 
 static struct record *record_of(struct cop_hlink *l)
@@ -164,8 +164,6 @@ int cop_manifest_set_add(
 		r = insert(s, hash, item);
 	if (r)
 		merge(s, r, item, order ? order : ++s->order);
-	else
-		s->dropped++;
 	pthread_mutex_unlock(&s->lock);
 	return r ? 0 : -ENOMEM;
 }
@@ -176,16 +174,6 @@ size_t cop_manifest_set_count(struct cop_manifest_set *s)
 
 	pthread_mutex_lock(&s->lock);
 	n = s->table.count;
-	pthread_mutex_unlock(&s->lock);
-	return n;
-}
-
-uint64_t cop_manifest_set_dropped(struct cop_manifest_set *s)
-{
-	uint64_t n;
-
-	pthread_mutex_lock(&s->lock);
-	n = s->dropped;
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }

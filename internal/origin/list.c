@@ -19,7 +19,7 @@
 #define BLOB_MAX (64 * COP_MIB)
 #define RECORD_BYTES 32
 
-void cop_origin_listing_put(struct listing *l)
+static void put_listing(struct listing *l)
 {
 	if (atomic_fetch_sub(&l->refs, 1) != 1)
 		return;
@@ -58,7 +58,7 @@ void cop_origin_pass_put(struct pass *p)
 	free(p->attrs);
 	free(p->batch);
 	pthread_mutex_destroy(&p->lock);
-	cop_origin_listing_put(p->l);
+	put_listing(p->l);
 	free(p);
 }
 
@@ -78,7 +78,7 @@ static void end(struct listing *l, int rc, void *blob, size_t len)
 	forget_pass(l);
 	l->task.path = NULL;
 	cop_origin_task_end(&l->task, rc, blob, len);
-	cop_origin_listing_put(l);
+	put_listing(l);
 }
 
 /* ---- names ---- */

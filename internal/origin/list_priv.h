@@ -65,7 +65,6 @@ static inline struct child *cop_origin_children(struct pass *p)
 	return (struct child *)(void *)p->children.data;
 }
 
-void cop_origin_listing_put(struct listing *l);
 void cop_origin_pass_put(struct pass *p);
 /* All attributes of the pass are there that will be: on a worker, once. */
 void cop_origin_pass_done(struct listing *l);

@@ -124,11 +124,7 @@ struct cop_prof_sizes {
  * may go on meanwhile; several snapshots may run at once. */
 int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof_sizes *sizes,
 	struct cop_err *err);
-/* The three *_cache_size.output files alone, as DIR/<prefix>data_cache_size.output and so on; dir
- * exists. */
-int cop_prof_write_sizes(const char *dir, const char *prefix, const char *source,
-	const struct cop_prof_sizes *sizes, struct cop_err *err);
-/* What such a file would hold. 0 or -ENOMEM. */
+/* What a *_cache_size.output file would hold. 0 or -ENOMEM. */
 int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
 	const struct cop_prof_sizes *sizes, struct cop_buf *out);
 

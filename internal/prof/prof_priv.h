@@ -83,8 +83,6 @@ struct sketch {
 };
 
 void cop_prof_sketch_free(struct sketch *s);
-/* Down to the limits. -ENOMEM, and then it stays as it was. */
-int cop_prof_sketch_cut(struct sketch *s);
 /* Both in a third; -ENOMEM. */
 int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct sketch *out);
 struct rows;

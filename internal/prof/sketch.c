@@ -97,7 +97,8 @@ static size_t fitting(const struct sketch *s, const struct candidate *c, size_t 
 	return n;
 }
 
-int cop_prof_sketch_cut(struct sketch *s)
+/* Down to the limits. -ENOMEM, and then it stays as it was. */
+static int cut_sketch(struct sketch *s)
 {
 	struct candidate *c;
 	struct sketch out = {0};
@@ -163,7 +164,7 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 		}
 	}
 	out->error = cop_prof_add(a->error, b->error);
-	rc = cop_prof_sketch_cut(out);
+	rc = cut_sketch(out);
 	if (rc)
 		cop_prof_sketch_free(out);
 	return rc;
@@ -202,7 +203,7 @@ int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out)
 		memcpy(row.count, from->count, sizeof(row.count));
 		append(out, &row, from->path);
 	}
-	rc = cop_prof_sketch_cut(out);
+	rc = cut_sketch(out);
 	if (rc)
 		cop_prof_sketch_free(out);
 	return rc;

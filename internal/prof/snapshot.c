@@ -212,29 +212,6 @@ out:
 	return rc;
 }
 
-int cop_prof_write_sizes(const char *dir, const char *prefix, const char *source,
-	const struct cop_prof_sizes *sizes, struct cop_err *err)
-{
-	char *root = source ? cop_prof_root_dup(source) : NULL;
-	struct report r = {.sizes = sizes, .root = root};
-	int rc = source && !root ? no_memory(err) : 0;
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc; i++) {
-		char *path;
-
-		if (files[i].wanted != WITH_SIZES)
-			continue;
-		if (asprintf(&path, "%s/%s%s", dir, prefix, files[i].name) < 0) {
-			rc = no_memory(err);
-			break;
-		}
-		rc = write_one(&r, &files[i], path, err);
-		free(path);
-	}
-	free(root);
-	return rc;
-}
-
 static int write_of_sums(const struct report *r, const struct file *f, const char *dir,
 	const char *prefix, struct cop_err *err)
 {

@@ -322,10 +322,6 @@ static void sizes_of_one_path_are_added_up(void **state)
 	check_names("tables/final",
 		"nid-01.site-4711-data_cache_size.txt nid-01.site-4711-md_cache_size.txt nid-01.site-4711-tree_cache_size.txt ");
 	cop_prof_free(p);
-	assert_int_equal(cop_prof_write_sizes(job, "", "/soft", &sizes, NULL), 0);
-	check_file("data_cache_size.output", golden_sizes);
-	check_names("",
-		"data_cache_size.output md_cache_size.output profiling tables tree_cache_size.output ");
 }
 
 int main(void)

@@ -29,12 +29,14 @@ static const struct {
 	{LIST_PRUNE, "Not needed by what was used", "the rest, for rsync --files-from"},
 };
 
-void cop_report_percent(struct cop_buf *out, uint64_t part, uint64_t whole)
+/* "6.81%"; of nothing "0.00%". */
+static void add_percent(struct cop_buf *out, uint64_t part, uint64_t whole)
 {
 	cop_buf_printf(out, "%.2f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-void cop_report_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
+/* Or "-" where they are not known. */
+static void add_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 {
 	if (l->sizes)
 		cop_buf_printf(out, "%" PRIu64, bytes);
@@ -113,7 +115,7 @@ static void coverage(struct cop_buf *out, const char *code, const struct lists *
 	for (size_t i = 0; i < COP_ARRAY_SIZE(row) - !l->sizes; i++) {
 		cop_buf_printf(out, "- Observed %s: %s%" PRIu64 "%s of %s%" PRIu64 "%s (%s",
 			row[i].what, code, row[i].part, code, code, row[i].whole, code, code);
-		cop_report_percent(out, row[i].part, row[i].whole);
+		add_percent(out, row[i].part, row[i].whole);
 		cop_buf_printf(out, "%s)\n", code);
 	}
 	cop_buf_str(out, "\n");
@@ -205,7 +207,7 @@ static void counts(const struct lists *l, struct cop_buf *out)
 			"| %s | `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | ",
 			meanings[i].meaning, cop_report_list_name[meanings[i].list], t->paths,
 			t->files, t->dirs, t->missing);
-		cop_report_bytes(out, l, t->bytes);
+		add_bytes(out, l, t->bytes);
 		cop_buf_str(out, " |\n");
 	}
 	cop_buf_str(out,
@@ -233,7 +235,7 @@ static void unused(const struct prune *p, const struct lists *l, struct cop_buf 
 		cop_buf_str(out, "| ");
 		code(out, d->path);
 		cop_buf_str(out, " | ");
-		cop_report_bytes(out, l, d->bytes);
+		add_bytes(out, l, d->bytes);
 		cop_buf_str(out, " | ");
 		human(out, l, d->bytes);
 		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64 " |\n", d->files, d->dirs);

@@ -5,7 +5,7 @@
 
 #include "report/usage_priv.h"
 
-uint64_t cop_report_probes(const struct observed_path *p)
+static uint64_t probes_of(const struct observed_path *p)
 {
 	return COP_MAX(p->absent, p->ttl);
 }
@@ -213,9 +213,8 @@ static int absent_names(const struct usage *u, struct prune *out)
 
 		if (ref->len < 2)
 			continue;
-		*p = (struct probe){.path = ref->text,
-			.name = slash + 1,
-			.probes = cop_report_probes(ref->from)};
+		*p = (struct probe){
+			.path = ref->text, .name = slash + 1, .probes = probes_of(ref->from)};
 		p->dir_len = COP_MAX((size_t)(slash - ref->text), 1u);
 		p->name_len = ref->len - (size_t)(slash + 1 - ref->text);
 		n++;
@@ -238,7 +237,7 @@ static int classify(const struct usage *u, struct prune *out)
 
 		out->absences = true;
 		rc = cop_pathclass_add(
-			&out->classes, true, ref->text, ref->len, cop_report_probes(ref->from));
+			&out->classes, true, ref->text, ref->len, probes_of(ref->from));
 	}
 	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));) {
 		const struct walk_entry *e = cop_report_tree_find(u->tree, p->text, p->len, NULL);

@@ -32,7 +32,8 @@ static int by_bytes(const void *a, const void *b)
 	return first ? first : x->len < y->len ? -1 : x->len > y->len;
 }
 
-void cop_report_refs_sort(struct path_refs *r)
+/* In order of bytes, each once. */
+static void sort_refs(struct path_refs *r)
 {
 	size_t kept = 0;
 
@@ -137,10 +138,10 @@ int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t path
 	for (uint32_t i = 0; i < u->tree->top.n; i++)
 		if (u->tree->top.entry[i].dir)
 			u->tree->top.entry[i].flags |= WALK_KEEP;
-	cop_report_refs_sort(&u->missing);
-	cop_report_refs_sort(&u->beyond);
-	cop_report_refs_sort(&u->keep_beyond);
-	cop_report_refs_sort(&u->links_out);
+	sort_refs(&u->missing);
+	sort_refs(&u->beyond);
+	sort_refs(&u->keep_beyond);
+	sort_refs(&u->links_out);
 	free(ask.refs.ref);
 	return rc;
 }

@@ -19,8 +19,6 @@ struct path_refs {
 	size_t n, cap;
 };
 int cop_report_refs_add(struct path_refs *r, const struct path_ref *ref);
-/* In order of bytes, each once. */
-void cop_report_refs_sort(struct path_refs *r);
 
 struct usage {
 	const struct observed *seen;
@@ -79,7 +77,6 @@ struct prune {
 /* -ENOMEM. */
 int cop_report_prune(const struct usage *u, struct prune *out);
 void cop_report_prune_free(struct prune *p);
-uint64_t cop_report_probes(const struct observed_path *p);
 
 /* ---- lists.c: the lists of paths ---- */
 
@@ -130,10 +127,6 @@ struct cop_report_usage {
 /* ---- paths_write.c: roots_and_counts.txt and paths_summary.md ---- */
 
 int cop_report_paths_write(const struct cop_report_pathed *p, struct cop_err *err);
-/* "6.81%"; of nothing "0.00%". */
-/* Bytes, or "-" where they are not known. */
-void cop_report_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes);
-void cop_report_percent(struct cop_buf *out, uint64_t part, uint64_t whole);
 /* The rsync command that makes a reduced copy; nothing if there is no root on disk. */
 void cop_report_rsync(const struct cop_report_pathed *p, struct cop_buf *out);
 

@@ -62,17 +62,6 @@ uint32_t cop_topo_children(
 	return n;
 }
 
-uint32_t cop_topo_depth(const struct cop_topo *t, uint32_t stripe, uint32_t rank)
-{
-	uint32_t p = position_of(t, stripe, rank), depth = 0;
-
-	if (t->fanout == 1)
-		return p;
-	for (; p; p = (p - 1) / t->fanout)
-		depth++;
-	return depth;
-}
-
 /* The nodes below a position stand, level by level, in one run of positions. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t stripe, uint32_t rank)
 {

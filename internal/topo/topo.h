@@ -31,8 +31,6 @@ uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t stripe, uint32_t ran
 /* At most k ranks into out (room for COP_TOPO_MAX_FANOUT); returns how many. */
 uint32_t cop_topo_children(const struct cop_topo *t, uint32_t stripe, uint32_t rank,
 	uint32_t out[COP_TOPO_MAX_FANOUT]);
-/* 0 for the root. */
-uint32_t cop_topo_depth(const struct cop_topo *t, uint32_t stripe, uint32_t rank);
 /* Nodes in the subtree below and including rank. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t stripe, uint32_t rank);
 /* Whether rank stands below (or is) ancestor. */

@@ -50,6 +50,16 @@ static void more_trees_than_nodes_are_refused(void **state)
 	assert_int_equal(cop_topo_check(&t, NULL), -EINVAL);
 }
 
+/* By going up to the root, which more steps than a tree may have prove not to be above. */
+static uint32_t depth_of(const struct cop_topo *t, uint32_t stripe, uint32_t rank)
+{
+	uint32_t depth = 0;
+
+	while ((rank = cop_topo_parent(t, stripe, rank)) != COP_TOPO_NONE)
+		assert_true(++depth < t->nodes);
+	return depth;
+}
+
 static void one_node_is_the_root_of_its_only_tree(void **state)
 {
 	struct cop_topo t = {.nodes = 1, .fanout = 8, .stripes = 1};
@@ -60,7 +70,7 @@ static void one_node_is_the_root_of_its_only_tree(void **state)
 	assert_int_equal(cop_topo_root(&t, 0), 0);
 	assert_int_equal(cop_topo_parent(&t, 0, 0), COP_TOPO_NONE);
 	assert_int_equal(cop_topo_children(&t, 0, 0, child), 0);
-	assert_int_equal(cop_topo_depth(&t, 0, 0), 0);
+	assert_int_equal(depth_of(&t, 0, 0), 0);
 	assert_int_equal(cop_topo_subtree(&t, 0, 0), 1);
 	assert_true(cop_topo_below(&t, 0, 0, 0));
 }
@@ -77,7 +87,7 @@ static void a_small_tree_is_as_drawn(void **state)
 	assert_int_equal(cop_topo_children(&t, 1, 4, child), 2);
 	assert_int_equal(child[0], 0);
 	assert_int_equal(child[1], 1);
-	assert_int_equal(cop_topo_depth(&t, 1, 6), 2);
+	assert_int_equal(depth_of(&t, 1, 6), 2);
 	assert_int_equal(cop_topo_subtree(&t, 1, 3), 3);
 	assert_true(cop_topo_below(&t, 1, 3, 6));
 	assert_false(cop_topo_below(&t, 1, 3, 4));
@@ -94,22 +104,31 @@ static void positions_do_not_overflow_at_the_largest_size(void **state)
 		uint32_t parent = cop_topo_parent(&t, s, last);
 
 		assert_true(parent < t.nodes);
-		assert_true(cop_topo_depth(&t, s, last) <= 6);
+		assert_true(depth_of(&t, s, last) <= 6);
 		assert_int_equal(cop_topo_subtree(&t, s, cop_topo_root(&t, s)), t.nodes);
 		assert_true(cop_topo_children(&t, s, cop_topo_root(&t, s), child) == 64);
 		assert_true(cop_topo_below(&t, s, cop_topo_root(&t, s), last));
 	}
 }
 
-/* Parent and children name each other, so each node but the root is a child exactly once; a
- * child's depth is one more, so there are no cycles: one path to the root. */
+/* How many nodes are at or below the root, by going down from child to child. */
+static uint32_t reached(const struct cop_topo *t, uint32_t stripe)
+{
+	uint32_t queue[MAX_NODES + COP_TOPO_MAX_FANOUT] = {cop_topo_root(t, stripe)}, n = 1;
+
+	for (uint32_t at = 0; at < n && n <= MAX_NODES; at++)
+		n += cop_topo_children(t, stripe, queue[at], queue + n);
+	return n;
+}
+
+/* Parent and children name each other, so each node but the root is a child exactly once; and from
+ * the root down all are reached, so there are no cycles: one path to the root. */
 static void check_stripe(const struct cop_topo *t, uint32_t stripe, uint8_t interior[MAX_NODES])
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT], roots = 0, edges = 0;
 
 	for (uint32_t r = 0; r < t->nodes; r++) {
 		uint32_t n = cop_topo_children(t, stripe, r, child), below = 1;
-		uint32_t depth = cop_topo_depth(t, stripe, r);
 
 		roots += cop_topo_parent(t, stripe, r) == COP_TOPO_NONE;
 		interior[r] += n > 0;
@@ -117,13 +136,13 @@ static void check_stripe(const struct cop_topo *t, uint32_t stripe, uint8_t inte
 		assert_true(n <= t->fanout);
 		for (uint32_t i = 0; i < n; i++) {
 			assert_true(cop_topo_parent(t, stripe, child[i]) == r);
-			assert_true(cop_topo_depth(t, stripe, child[i]) == depth + 1);
 			below += cop_topo_subtree(t, stripe, child[i]);
 		}
 		assert_true(cop_topo_subtree(t, stripe, r) == below);
 	}
 	assert_int_equal(roots, 1);
 	assert_int_equal(edges, t->nodes - 1);
+	assert_int_equal(reached(t, stripe), t->nodes);
 	assert_true(cop_topo_parent(t, stripe, cop_topo_root(t, stripe)) == COP_TOPO_NONE);
 }
 
