@@ -75,6 +75,7 @@ check_include() { # FILE INCLUDED
 	esac
 	case $header in
 	*_priv.h) [ "$target" = "$module" ] || fault "$1 includes $header, private to $target" ;;
+	*_testing.h) [[ $1 == *_test.c ]] || [ "$target" = "$module" ] || fault "$1 includes $header, which is for tests" ;;
 	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/compat.h) ;;
 	*) [ "$target" = "$module" ] || fault "$1 includes $header, which is not the public header of $target" ;;
 	esac

@@ -11,7 +11,7 @@
 
 #include "csv/csv.h"
 #include "report/observed_priv.h"
-#include "report/roots_priv.h"
+#include "walk/walk.h"
 
 #define ROWS_MAX 200u /* of the table */
 
@@ -31,10 +31,10 @@ struct coverage {
 	size_t paths;
 	bool whole, full;
 	uint64_t faults; /* raw tables that were of no use, or cut */
-	struct roots roots;
+	struct cop_roots roots;
 	struct cover *row; /* in order of name */
 	size_t n, left_out;
-	struct walk_tree *tree;
+	struct cop_walk_tree *tree;
 };
 
 static int by_bytes(const void *a, const void *b)
@@ -82,7 +82,7 @@ static void add_row(struct coverage *c, const char *root)
 	c->n += c->n < ROWS_MAX;
 }
 
-static void add_rows(struct coverage *c, const struct root_list *list)
+static void add_rows(struct coverage *c, const struct cop_root_list *list)
 {
 	for (size_t i = 0; i < list->n; i++)
 		add_row(c, list->path[i]);
@@ -90,14 +90,14 @@ static void add_rows(struct coverage *c, const struct root_list *list)
 
 static int find_roots(struct coverage *c, const struct cop_report_aggregate *what)
 {
-	int rc = cop_report_roots_init(&c->roots, what->home);
+	int rc = cop_walk_roots_init(&c->roots, what->home);
 
 	for (unsigned i = 0; i < what->usage_roots && !rc; i++)
-		rc = cop_report_roots_give(&c->roots, what->usage_root[i]);
+		rc = cop_walk_roots_give(&c->roots, what->usage_root[i]);
 	for (size_t i = 0; i < c->paths && !rc; i++)
-		rc = cop_report_roots_observe(&c->roots, c->path[i]->text, c->path[i]->len);
+		rc = cop_walk_roots_observe(&c->roots, c->path[i]->text, c->path[i]->len);
 	if (!rc)
-		rc = cop_report_roots_minimize(&c->roots);
+		rc = cop_walk_roots_minimize(&c->roots);
 	if (!rc && !(c->row = calloc(ROWS_MAX, sizeof(*c->row))))
 		rc = -ENOMEM;
 	if (rc)
@@ -113,7 +113,7 @@ static int find_roots(struct coverage *c, const struct cop_report_aggregate *wha
 
 /* ---- counting ---- */
 
-static void count_below(const struct walk_entry *e, struct counts *total)
+static void count_below(const struct cop_walk_entry *e, struct counts *total)
 {
 	if (e->type)
 		*(e->dir || e->type == DT_DIR ? &total->dirs : &total->files) += 1;
@@ -125,8 +125,8 @@ static void count_totals(struct coverage *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		struct cover *row = &c->row[i];
-		const struct walk_entry *e =
-			cop_report_tree_find(c->tree, row->root, strlen(row->root), NULL);
+		const struct cop_walk_entry *e =
+			cop_walk_tree_find(c->tree, row->root, strlen(row->root), NULL);
 
 		row->exists = e;
 		if (e)
@@ -141,7 +141,7 @@ enum state { IS_MISSING, IS_FILE, IS_DIR };
 static enum state state_of(const struct coverage *c, const struct observed_path *p)
 {
 	bool absent;
-	const struct walk_entry *e = cop_report_tree_find(c->tree, p->text, p->len, &absent);
+	const struct cop_walk_entry *e = cop_walk_tree_find(c->tree, p->text, p->len, &absent);
 	struct stat st;
 
 	if (e)
@@ -230,7 +230,7 @@ static void print_rows(struct coverage *c, struct cop_buf *out)
 
 static void print_remarks(const struct coverage *c, struct cop_buf *out)
 {
-	const struct walk_tree *t = c->tree;
+	const struct cop_walk_tree *t = c->tree;
 
 	cop_buf_str(out, "\n");
 	if (c->left_out || c->roots.conda.full || c->roots.children.full)
@@ -278,10 +278,10 @@ static void names_tick(void *arg, uint64_t entries)
 static int walk_roots(
 	struct coverage *c, const struct cop_report_aggregate *what, struct cop_err *err)
 {
-	return cop_report_walk(&(struct walk_conf){.root = (const char *const *)c->roots.all.path,
-				       .roots = c->roots.all.n,
-				       .tick = names_tick,
-				       .arg = (void *)what},
+	return cop_walk(&(struct cop_walk_conf){.root = (const char *const *)c->roots.all.path,
+				.roots = c->roots.all.n,
+				.tick = names_tick,
+				.arg = (void *)what},
 		&c->tree, err);
 }
 
@@ -337,9 +337,9 @@ int cop_report_coverage(const struct cop_report_aggregate *what, const char *tab
 	else if (c.n)
 		rc = fill(&c, what, out, err);
 	if (c.tree)
-		cop_report_tree_free(c.tree);
+		cop_walk_tree_free(c.tree);
 	cop_report_observed_free(&all);
-	cop_report_roots_free(&c.roots);
+	cop_walk_roots_free(&c.roots);
 	free(c.path);
 	free(c.row);
 	return rc;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/dir_testing.h"
+#include "walk/dir_testing.h"
 #include "report/report.h"
 
 static const char *in_dir(const char *name)

@@ -18,14 +18,14 @@ struct step {
 	unsigned links;
 	char path[2 * PATH_MAX]; /* what is to be followed, from at on */
 	size_t at, len;
-	struct walk_entry *entry; /* where we are */
-	struct walk_dir *dir;     /* that the entry stands in */
+	struct cop_walk_entry *entry; /* where we are */
+	struct cop_walk_dir *dir;     /* that the entry stands in */
 };
 
-static void mark(struct walk_entry *e, struct walk_dir *d)
+static void mark(struct cop_walk_entry *e, struct cop_walk_dir *d)
 {
-	while (!(e->flags & WALK_KEEP)) {
-		e->flags |= WALK_KEEP;
+	while (!(e->flags & COP_WALK_KEEP)) {
+		e->flags |= COP_WALK_KEEP;
 		if (!d->parent)
 			return;
 		e = &d->parent->entry[d->in_parent];
@@ -34,7 +34,8 @@ static void mark(struct walk_entry *e, struct walk_dir *d)
 }
 
 /* The entry's whole path. */
-static void path_of(const struct walk_entry *e, const struct walk_dir *d, struct cop_buf *out)
+static void path_of(
+	const struct cop_walk_entry *e, const struct cop_walk_dir *d, struct cop_buf *out)
 {
 	if (d->parent) {
 		path_of(&d->parent->entry[d->in_parent], d->parent, out);
@@ -48,14 +49,14 @@ static void path_of(const struct walk_entry *e, const struct walk_dir *d, struct
  * what is above a root is not known. */
 static bool begin(struct step *s, const char *path)
 {
-	char *normal = cop_report_path_normal("/", path);
+	char *normal = cop_walk_path_normal("/", path);
 	size_t taken;
 
 	s->entry = NULL;
 	if (normal && strlen(normal) < sizeof(s->path)) {
 		strcpy(s->path, normal);
 		s->len = strlen(normal);
-		s->entry = cop_report_tree_root(s->u->tree, s->path, s->len, &taken);
+		s->entry = cop_walk_tree_root(s->u->tree, s->path, s->len, &taken);
 		s->dir = &s->u->tree->top;
 		s->at = s->entry ? taken : 0;
 	}
@@ -70,7 +71,7 @@ static int remember(
 {
 	struct path_ref ref = {.len = (uint32_t)len, .type = type};
 
-	ref.text = cop_report_arena_copy(&u->arena, path, len);
+	ref.text = cop_walk_arena_copy(&u->arena, path, len);
 	return ref.text ? cop_report_refs_add(in, &ref) : -ENOMEM;
 }
 
@@ -141,11 +142,11 @@ static int leave(struct step *s, const char *rest)
 /* The directory does not have the name. If it could not be read it may all the same. */
 static int not_found(struct step *s, const char *name)
 {
-	const struct walk_dir *d = s->entry->dir;
+	const struct cop_walk_dir *d = s->entry->dir;
 	struct cop_buf path = {0};
 	int rc = 0;
 
-	if (d && d->state == WALK_FAILED) {
+	if (d && d->state == COP_WALK_FAILED) {
 		path_of(s->entry, s->dir, &path);
 		cop_buf_printf(&path, "/%s", name);
 		rc = path.failed
@@ -159,14 +160,14 @@ static int not_found(struct step *s, const char *name)
 
 static int one_name(struct step *s, const char *name, size_t n)
 {
-	struct walk_entry *e;
+	struct cop_walk_entry *e;
 
 	s->at = (size_t)(name - s->path) + n;
 	if (!n || (n == 1 && name[0] == '.'))
 		return 0;
 	if (n == 2 && memcmp(name, "..", 2) == 0)
 		return go_up(s) ? 0 : leave(s, name + n);
-	e = s->entry->dir ? cop_report_dir_find(s->entry->dir, name, n) : NULL;
+	e = s->entry->dir ? cop_walk_dir_find(s->entry->dir, name, n) : NULL;
 	if (!e || !e->type)
 		return not_found(s, name);
 	s->dir = s->entry->dir;

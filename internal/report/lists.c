@@ -116,10 +116,10 @@ static void put_keep_beyond(struct writing *w, const char *path)
 			keep->ref[w->keep_beyond].len);
 }
 
-static int put_whole(void *arg, const struct walk_entry *e, const char *path, size_t len)
+static int put_whole(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	struct writing *w = arg;
-	enum path_list used = e->flags & WALK_USED ? LIST_USED : LIST_UNUSED;
+	enum path_list used = e->flags & COP_WALK_USED ? LIST_USED : LIST_UNUSED;
 
 	put_beyond(w, path);
 	count(&w->l->total[LIST_ALL], e->type, e->size);
@@ -128,10 +128,10 @@ static int put_whole(void *arg, const struct walk_entry *e, const char *path, si
 	return w->out[LIST_ALL].rc;
 }
 
-static int put_parts(void *arg, const struct walk_entry *e, const char *path, size_t len)
+static int put_parts(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	struct writing *w = arg;
-	enum path_list keep = e->flags & WALK_KEEP ? LIST_KEEP : LIST_PRUNE;
+	enum path_list keep = e->flags & COP_WALK_KEEP ? LIST_KEEP : LIST_PRUNE;
 
 	put_keep_beyond(w, path);
 	count(&w->l->total[keep], e->type, e->size);
@@ -156,12 +156,12 @@ static size_t common_directory(const char *a, const char *b)
 /* The root, if there is one and it is a directory; else the directory that has all of them. */
 static int find_base(struct writing *w)
 {
-	const struct walk_dir *top = &w->u->tree->top;
-	const struct walk_entry *first = NULL;
+	const struct cop_walk_dir *top = &w->u->tree->top;
+	const struct cop_walk_entry *first = NULL;
 	char *base = NULL;
 
 	for (uint32_t i = 0; i < top->n; i++) {
-		const struct walk_entry *e = &top->entry[i];
+		const struct cop_walk_entry *e = &top->entry[i];
 
 		if (!e->type)
 			continue;
@@ -202,7 +202,7 @@ static void one_pass(void *arg, size_t i)
 {
 	struct writing *w = arg;
 
-	w->pass_rc[i] = cop_report_tree_each(w->u->tree, i ? put_parts : put_whole, w);
+	w->pass_rc[i] = cop_walk_tree_each(w->u->tree, i ? put_parts : put_whole, w);
 	if (i)
 		put_keep_beyond(w, NULL);
 	else
@@ -218,7 +218,7 @@ static int fill(struct writing *w)
 		put_escaped(w, LIST_MISSING, LIST_MISSING, w->u->missing.ref[i].text,
 			w->u->missing.ref[i].len);
 	}
-	rc = cop_report_parallel(COP_ARRAY_SIZE(w->pass_rc), one_pass, NULL, w);
+	rc = cop_walk_parallel(COP_ARRAY_SIZE(w->pass_rc), one_pass, NULL, w);
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(w->pass_rc); i++)
 		rc = rc ? rc : w->pass_rc[i];
 	for (unsigned i = 0; i < LISTS; i++) {

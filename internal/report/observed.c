@@ -160,7 +160,7 @@ static void tell(void *arg)
 
 static int read_names(struct reading *r)
 {
-	int rc = r->n ? cop_report_parallel(r->n, read_one, r->tick ? tell : NULL, r) : 0;
+	int rc = r->n ? cop_walk_parallel(r->n, read_one, r->tick ? tell : NULL, r) : 0;
 
 	for (unsigned i = 0; i < r->n; i++)
 		free(r->name[i]);

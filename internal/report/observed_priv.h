@@ -4,14 +4,7 @@
 #define COP_REPORT_OBSERVED_PRIV_H
 
 #include "report/report_priv.h"
-#include "report/walk_priv.h"
-
-/* ---- parallel.c ---- */
-
-/* Calls fn(arg, i) for each i < n on a few threads, and tick (may be NULL) every so often on the
- * caller's. -ENOMEM or -EAGAIN if not even one thread starts; then nothing was called. */
-int cop_report_parallel(
-	size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg);
+#include "walk/walk.h"
 
 /* ---- pathset.c ---- */
 
@@ -29,7 +22,7 @@ struct observed_path {
 	char text[]; /* NUL-terminated, as it is on disk */
 };
 struct pathset {
-	struct arena arena;
+	struct cop_arena arena;
 	struct cop_htab table;
 	uint64_t seed; /* never changes */
 	bool full;     /* a path was left out */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/dir_testing.h"
+#include "walk/dir_testing.h"
 #include "report/observed_priv.h"
 
 static void put(const char *name, const char *text)

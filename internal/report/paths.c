@@ -46,7 +46,7 @@ static int choose_directories(
 		out->input[strlen(out->job)] = '\0';
 	cwd = getcwd(NULL, 0);
 	if (what->output_dir)
-		out->output = cop_report_path_normal(cwd ? cwd : "/", what->output_dir);
+		out->output = cop_walk_path_normal(cwd ? cwd : "/", what->output_dir);
 	else if (asprintf(&out->output, "%s/paths_dir", out->job) < 0)
 		out->output = NULL;
 	free(cwd);
@@ -111,7 +111,7 @@ static int read_observed(
 static bool any_below(const struct pathset *s, const char *root)
 {
 	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(s, p));)
-		if (cop_report_path_below(p->text, p->len, root))
+		if (cop_walk_path_below(p->text, p->len, root))
 			return true;
 	return false;
 }
@@ -120,11 +120,11 @@ static bool any_below(const struct pathset *s, const char *root)
  * is taken for its real path. */
 static int give_root(struct cop_report_pathed *out, const char *root)
 {
-	struct roots *r = &out->usage->roots;
+	struct cop_roots *r = &out->usage->roots;
 	const struct pathset *s = &out->usage->seen.set;
 	size_t before = r->given.n;
 	char *real;
-	int rc = cop_report_roots_give(r, root);
+	int rc = cop_walk_roots_give(r, root);
 
 	if (rc || r->given.n == before || any_below(s, r->given.path[before]))
 		return rc;
@@ -169,16 +169,16 @@ static void name_common(struct cop_report_pathed *out)
 static int choose_roots(
 	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
-	struct roots *r = &out->usage->roots;
+	struct cop_roots *r = &out->usage->roots;
 	const struct pathset *s = &out->usage->seen.set;
-	int rc = cop_report_roots_init(r, what->home);
+	int rc = cop_walk_roots_init(r, what->home);
 
 	for (unsigned i = 0; !rc && i < what->usage_roots; i++)
 		rc = give_root(out, what->usage_root[i]);
 	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));)
-		rc = cop_report_roots_observe(r, p->text, p->len);
+		rc = cop_walk_roots_observe(r, p->text, p->len);
 	if (!rc)
-		rc = cop_report_roots_minimize(r);
+		rc = cop_walk_roots_minimize(r);
 	if (!rc && !r->all.n) {
 		cop_buf_str(&out->notes,
 			"no usage root: none was given, and no observed path suggests one");
@@ -189,7 +189,7 @@ static int choose_roots(
 	if (!rc && r->all.full)
 		cop_buf_printf(&out->notes,
 			"observed paths suggest more than %u usage roots; the rest was left out\n",
-			ROOTS_MAX);
+			COP_ROOTS_MAX);
 	return rc ? no_memory(err) : 0;
 }
 
@@ -199,7 +199,7 @@ static int choose_roots(
  * /soft/conda_env_torch. */
 static void note_absent_roots(struct cop_report_pathed *out)
 {
-	const struct walk_dir *top = &out->usage->use.tree->top;
+	const struct cop_walk_dir *top = &out->usage->use.tree->top;
 
 	for (uint32_t i = 0; i < top->n; i++)
 		if (!top->entry[i].type)
@@ -223,7 +223,7 @@ static void note_unused(struct cop_report_pathed *out)
 
 static void note_unreadable(struct cop_report_pathed *out)
 {
-	const struct walk_tree *t = out->usage->use.tree;
+	const struct cop_walk_tree *t = out->usage->use.tree;
 
 	for (unsigned i = 0; i < t->faults; i++)
 		cop_buf_printf(&out->notes, "cannot read directory %s: %s\n", t->fault[i].path,
@@ -247,12 +247,12 @@ static int look_at_roots(
 {
 	struct cop_report_usage *u = out->usage;
 	struct telling t = {what, "names found"};
-	struct walk_conf conf = {.root = (const char *const *)u->roots.all.path,
+	struct cop_walk_conf conf = {.root = (const char *const *)u->roots.all.path,
 		.roots = u->roots.all.n,
 		.sizes = !what->no_sizes,
 		.tick = what->progress ? tell : NULL,
 		.arg = &t};
-	int rc = cop_report_walk(&conf, &u->use.tree, err);
+	int rc = cop_walk(&conf, &u->use.tree, err);
 
 	if (rc)
 		return rc;
@@ -320,8 +320,8 @@ void cop_report_pathed_free(struct cop_report_pathed *p)
 		cop_report_prune_free(&u->prune);
 		cop_report_lists_free(&u->lists);
 		cop_report_usage_free(&u->use);
-		cop_report_tree_free(u->use.tree);
-		cop_report_roots_free(&u->roots);
+		cop_walk_tree_free(u->use.tree);
+		cop_walk_roots_free(&u->roots);
 		cop_report_observed_free(&u->seen);
 	}
 	free(u);

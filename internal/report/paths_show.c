@@ -159,7 +159,7 @@ static void json_absent(const struct prune *p, struct cop_json *j)
 	json_list_end(j);
 }
 
-static void json_roots(const struct walk_tree *t, struct cop_json *j)
+static void json_roots(const struct cop_walk_tree *t, struct cop_json *j)
 {
 	cop_json_array(j, "roots");
 	for (uint32_t i = 0; i < t->top.n; i++) {
@@ -174,7 +174,7 @@ static void json_roots(const struct walk_tree *t, struct cop_json *j)
 void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *out)
 {
 	const struct cop_report_usage *u = p->usage;
-	const struct walk_tree *t = u->use.tree;
+	const struct cop_walk_tree *t = u->use.tree;
 	struct cop_json j = cop_json_to(out);
 
 	cop_json_object(&j, NULL);

@@ -90,7 +90,7 @@ static void human(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 
 static void text_roots(const struct cop_report_pathed *p, struct cop_buf *out)
 {
-	const struct walk_dir *top = &p->usage->use.tree->top;
+	const struct cop_walk_dir *top = &p->usage->use.tree->top;
 
 	cop_buf_str(out, "Selected roots:\n");
 	for (uint32_t i = 0; i < top->n; i++) {
@@ -173,7 +173,7 @@ static void code(struct cop_buf *out, const char *text)
 
 static void head(const struct cop_report_pathed *p, struct cop_buf *out)
 {
-	const struct walk_dir *top = &p->usage->use.tree->top;
+	const struct cop_walk_dir *top = &p->usage->use.tree->top;
 
 	cop_buf_str(out, "# What the job used of its environment\n\n- Job directory: ");
 	code(out, p->job);

@@ -44,7 +44,7 @@ int cop_report_pathset_add(
 			s->full = true;
 			return 0;
 		}
-		p = cop_report_arena_alloc(&s->arena, sizeof(*p) + len + 1);
+		p = cop_walk_arena_alloc(&s->arena, sizeof(*p) + len + 1);
 		if (!p)
 			return -ENOMEM;
 		*p = (struct observed_path){.len = (uint32_t)len};
@@ -73,6 +73,6 @@ const struct observed_path *cop_report_pathset_next(
 void cop_report_pathset_free(struct pathset *s)
 {
 	cop_htab_fini(&s->table);
-	cop_report_arena_free(&s->arena);
+	cop_walk_arena_free(&s->arena);
 	*s = (struct pathset){0};
 }

@@ -53,7 +53,7 @@ struct below {
 	int rc;
 };
 
-static void count_below(const struct walk_dir *d, struct unused_dir *sum)
+static void count_below(const struct cop_walk_dir *d, struct unused_dir *sum)
 {
 	sum->dirs++;
 	for (uint32_t i = 0; i < d->n; i++) {
@@ -90,20 +90,20 @@ static void take_dir(struct below *b, struct unused_dir *row)
 		free(last);
 }
 
-static void unused_below(struct below *b, const struct walk_dir *d)
+static void unused_below(struct below *b, const struct cop_walk_dir *d)
 {
 	for (uint32_t i = 0; !b->rc && i < d->n; i++) {
-		const struct walk_entry *e = &d->entry[i];
+		const struct cop_walk_entry *e = &d->entry[i];
 		struct unused_dir row = {0};
 		size_t before = b->path.len;
 
-		if (!e->dir ||
-			(!e->dir->n && !(e->flags & WALK_KEEP) && e->dir->state == WALK_SKIPPED))
+		if (!e->dir || (!e->dir->n && !(e->flags & COP_WALK_KEEP) &&
+				       e->dir->state == COP_WALK_SKIPPED))
 			continue;
 		if (before > 1)
 			cop_buf_add(&b->path, "/", 1);
 		cop_buf_add(&b->path, e->name, e->len);
-		if (e->flags & WALK_KEEP) {
+		if (e->flags & COP_WALK_KEEP) {
 			unused_below(b, e->dir);
 		} else {
 			count_below(e->dir, &row);
@@ -173,12 +173,12 @@ static void same_names(struct prune *out, struct probe *probe, size_t n)
 
 static bool gave_something(const struct usage *u, const char *path, size_t len)
 {
-	const struct walk_entry *e = cop_report_tree_find(u->tree, path, len, NULL);
+	const struct cop_walk_entry *e = cop_walk_tree_find(u->tree, path, len, NULL);
 
-	if (!e || !e->dir || e->dir->state != WALK_READ)
+	if (!e || !e->dir || e->dir->state != COP_WALK_READ)
 		return true; /* not known */
 	for (uint32_t i = 0; i < e->dir->n; i++)
-		if (e->dir->entry[i].flags & WALK_USED)
+		if (e->dir->entry[i].flags & COP_WALK_USED)
 			return true;
 	return false;
 }
@@ -240,7 +240,7 @@ static int classify(const struct usage *u, struct prune *out)
 			&out->classes, true, ref->text, ref->len, probes_of(ref->from));
 	}
 	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));) {
-		const struct walk_entry *e = cop_report_tree_find(u->tree, p->text, p->len, NULL);
+		const struct cop_walk_entry *e = cop_walk_tree_find(u->tree, p->text, p->len, NULL);
 
 		if (e)
 			rc = cop_pathclass_add(&out->classes, false, p->text, p->len, p->events);

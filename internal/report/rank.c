@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "report/report_priv.h"
-#include "report/roots_priv.h"
+#include "walk/walk.h"
 
 /* 65,536 paths of every category are below 100 MiB as a rule. */
 #define FILE_BYTES_MAX COP_GIB
@@ -191,7 +191,7 @@ static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struc
 		if (!take_count(to, r->field[2 + i].text, &counts[i]))
 			return bad(why, "a count is not a number");
 	rc = cop_report_cluster_top(to->file, r->field[0].text, path, len, counts);
-	if (!rc && cop_report_path_is_normal(path, len))
+	if (!rc && cop_walk_path_is_normal(path, len))
 		cop_buf_add(&to->paths, path, len + 1);
 	return to->paths.failed ? -ENOMEM : rc;
 }

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "report/observed_priv.h"
-#include "report/roots_priv.h"
+#include "walk/walk.h"
 
 /* The longest path with every byte escaped, and what follows it. */
 #define LINE_MAX_BYTES (2 * PATHSET_LEN_MAX + 64)
@@ -66,7 +66,7 @@ static int begin_path(struct table *t, const char *line, size_t len)
 		return rc;
 	memcpy(t->path, line, len);
 	len = cop_csv_unescape(t->path, len);
-	if (len > PATHSET_LEN_MAX || !cop_report_path_is_normal(t->path, len))
+	if (len > PATHSET_LEN_MAX || !cop_walk_path_is_normal(t->path, len))
 		t->out->odd++;
 	else
 		t->len = len;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "report/observed_priv.h"
-#include "report/roots_priv.h"
+#include "walk/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,7 +28,7 @@ static int take(void *arg, const char *path, size_t len, const struct path_count
 {
 	struct pathset *s = arg;
 
-	if (!len || len > PATHSET_LEN_MAX || !cop_report_path_is_normal(path, len))
+	if (!len || len > PATHSET_LEN_MAX || !cop_walk_path_is_normal(path, len))
 		abort();
 	if (cop_report_pathset_add(s, path, len, cop_report_pathset_hash(s, path, len), c))
 		return 0;

@@ -314,10 +314,10 @@ static void work_is_shared_and_each_piece_is_done_once(void **state)
 	_Atomic uint64_t sum = 0;
 
 	(void)state;
-	assert_int_equal(cop_report_parallel(0, count_one, NULL, &sum), 0);
-	assert_int_equal(cop_report_parallel(1, count_one, NULL, &sum), 0);
+	assert_int_equal(cop_walk_parallel(0, count_one, NULL, &sum), 0);
+	assert_int_equal(cop_walk_parallel(1, count_one, NULL, &sum), 0);
 	assert_int_equal(sum, 0);
-	assert_int_equal(cop_report_parallel(10001, count_one, NULL, &sum), 0);
+	assert_int_equal(cop_walk_parallel(10001, count_one, NULL, &sum), 0);
 	assert_int_equal(sum, 10000 * 10001 / 2);
 }
 

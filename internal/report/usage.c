@@ -107,16 +107,16 @@ static int sort_answers(struct usage *u, const struct ask *a)
 static int find_one(struct usage *u, struct ask *ask, const struct observed_path *p)
 {
 	const struct path_ref ref = {.text = p->text, .len = p->len, .from = p};
-	struct walk_entry *e;
+	struct cop_walk_entry *e;
 	bool absent;
 
-	if (cop_report_roots_above(u->roots, p->text, p->len) < 0) {
+	if (cop_walk_roots_above(u->roots, p->text, p->len) < 0) {
 		u->elsewhere++;
 		return 0;
 	}
-	e = cop_report_tree_find(u->tree, p->text, p->len, &absent);
+	e = cop_walk_tree_find(u->tree, p->text, p->len, &absent);
 	if (e) {
-		e->flags |= WALK_USED;
+		e->flags |= COP_WALK_USED;
 		return cop_report_keep(u, p->text, p->len);
 	}
 	return cop_report_refs_add(absent ? &u->missing : &ask->refs, &ref);
@@ -131,13 +131,13 @@ int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t path
 	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));)
 		rc = find_one(u, &ask, p);
 	if (!rc && ask.refs.n)
-		rc = cop_report_parallel(ask.refs.n, look, tick ? tell : NULL, &ask);
+		rc = cop_walk_parallel(ask.refs.n, look, tick ? tell : NULL, &ask);
 	if (!rc)
 		rc = sort_answers(u, &ask);
 	/* A root is kept even if nothing in it is: it is what is copied into. */
 	for (uint32_t i = 0; i < u->tree->top.n; i++)
 		if (u->tree->top.entry[i].dir)
-			u->tree->top.entry[i].flags |= WALK_KEEP;
+			u->tree->top.entry[i].flags |= COP_WALK_KEEP;
 	sort_refs(&u->missing);
 	sort_refs(&u->beyond);
 	sort_refs(&u->keep_beyond);
@@ -152,5 +152,5 @@ void cop_report_usage_free(struct usage *u)
 	free(u->beyond.ref);
 	free(u->keep_beyond.ref);
 	free(u->links_out.ref);
-	cop_report_arena_free(&u->arena);
+	cop_walk_arena_free(&u->arena);
 }

@@ -4,7 +4,7 @@
 #define COP_REPORT_USAGE_PRIV_H
 
 #include "report/observed_priv.h"
-#include "report/roots_priv.h"
+#include "walk/walk.h"
 
 /* A path that is not in the walk's tree, or not on disk. */
 struct path_ref {
@@ -22,9 +22,9 @@ int cop_report_refs_add(struct path_refs *r, const struct path_ref *ref);
 
 struct usage {
 	const struct observed *seen;
-	struct roots *roots;
-	struct walk_tree *tree;
-	struct arena arena;
+	struct cop_roots *roots;
+	struct cop_walk_tree *tree;
+	struct cop_arena arena;
 	/* Each in order of bytes after cop_report_usage_find. */
 	struct path_refs missing; /* observed below a root, not on disk */
 	struct path_refs beyond;  /* observed below a root and on disk, but not walked: through a
@@ -118,7 +118,7 @@ int cop_report_out_close(struct out *o, bool keep);
 
 struct cop_report_usage {
 	struct observed seen;
-	struct roots roots;
+	struct cop_roots roots;
 	struct usage use;
 	struct lists lists;
 	struct prune prune;

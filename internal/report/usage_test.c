@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/dir_testing.h"
+#include "walk/dir_testing.h"
 #include "report/usage_priv.h"
 
 /* "d NAME", "f NAME", "l NAME TARGET" */
@@ -40,25 +40,25 @@ static void make(const char *const *what)
 
 struct world {
 	struct observed seen;
-	struct roots roots;
+	struct cop_roots roots;
 	struct usage use;
 };
 
 /* Roots and observed paths are relative to dir; "" is dir itself. */
 static void look(struct world *w, const char *const *root, const char *const *observed)
 {
-	struct walk_conf conf = {.sizes = true, .threads = 2};
+	struct cop_walk_conf conf = {.sizes = true, .threads = 2};
 	struct cop_err err = {0};
 	char path[PATH_MAX];
 
 	*w = (struct world){0};
 	cop_report_observed_init(&w->seen);
-	assert_int_equal(cop_report_roots_init(&w->roots, NULL), 0);
+	assert_int_equal(cop_walk_roots_init(&w->roots, NULL), 0);
 	for (; *root; root++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, *root);
-		assert_int_equal(cop_report_roots_give(&w->roots, path), 0);
+		assert_int_equal(cop_walk_roots_give(&w->roots, path), 0);
 	}
-	assert_int_equal(cop_report_roots_minimize(&w->roots), 0);
+	assert_int_equal(cop_walk_roots_minimize(&w->roots), 0);
 	for (; *observed; observed++) {
 		size_t len = (size_t)snprintf(
 			path, sizeof(path), "%s%s%s", dir, **observed ? "/" : "", *observed);
@@ -70,7 +70,7 @@ static void look(struct world *w, const char *const *root, const char *const *ob
 	}
 	conf.root = (const char *const *)w->roots.all.path;
 	conf.roots = w->roots.all.n;
-	assert_int_equal(cop_report_walk(&conf, &w->use.tree, &err), 0);
+	assert_int_equal(cop_walk(&conf, &w->use.tree, &err), 0);
 	w->use.seen = &w->seen;
 	w->use.roots = &w->roots;
 	assert_int_equal(cop_report_usage_find(&w->use, NULL, NULL), 0);
@@ -79,8 +79,8 @@ static void look(struct world *w, const char *const *root, const char *const *ob
 static void forget(struct world *w)
 {
 	cop_report_usage_free(&w->use);
-	cop_report_tree_free(w->use.tree);
-	cop_report_roots_free(&w->roots);
+	cop_walk_tree_free(w->use.tree);
+	cop_walk_roots_free(&w->roots);
 	cop_report_observed_free(&w->seen);
 }
 
@@ -89,7 +89,7 @@ struct wanted {
 	uint8_t flag;
 };
 
-static int add_flagged(void *arg, const struct walk_entry *e, const char *path, size_t len)
+static int add_flagged(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	struct wanted *w = arg;
 
@@ -104,7 +104,7 @@ static void assert_flagged(const struct world *w, uint8_t flag, const char *want
 	struct wanted got = {.flag = flag};
 
 	cop_buf_add(&got.text, "", 0);
-	assert_int_equal(cop_report_tree_each(w->use.tree, add_flagged, &got), 0);
+	assert_int_equal(cop_walk_tree_each(w->use.tree, add_flagged, &got), 0);
 	assert_string_equal(got.text.data, want);
 	cop_buf_free(&got.text);
 }
@@ -128,8 +128,8 @@ static void what_is_used_keeps_the_directories_above_it(void **state)
 	(void)state;
 	make(LIST("d r", "d r/a", "d r/a/b", "f r/a/b/c", "f r/a/d", "d r/e"));
 	look(&w, LIST("r"), LIST("r/a/b/c", "r/none", "elsewhere"));
-	assert_flagged(&w, WALK_USED, "r/a/b/c ");
-	assert_flagged(&w, WALK_KEEP, "r r/a r/a/b r/a/b/c ");
+	assert_flagged(&w, COP_WALK_USED, "r/a/b/c ");
+	assert_flagged(&w, COP_WALK_KEEP, "r r/a r/a/b r/a/b/c ");
 	assert_refs(&w.use.missing, "r/none ");
 	assert_int_equal(w.use.elsewhere, 1);
 	forget(&w);
@@ -143,8 +143,9 @@ static void a_link_keeps_what_it_points_to_link_by_link(void **state)
 	make(LIST("d r", "d r/lib", "l r/lib/so libso.1", "l r/lib/libso.1 ../real/libso.1.2",
 		"d r/real", "f r/real/libso.1.2", "f r/real/other", "l r/unused so"));
 	look(&w, LIST("r"), LIST("r/lib/so"));
-	assert_flagged(&w, WALK_USED, "r/lib/so ");
-	assert_flagged(&w, WALK_KEEP, "r r/lib r/lib/libso.1 r/lib/so r/real r/real/libso.1.2 ");
+	assert_flagged(&w, COP_WALK_USED, "r/lib/so ");
+	assert_flagged(
+		&w, COP_WALK_KEEP, "r r/lib r/lib/libso.1 r/lib/so r/real r/real/libso.1.2 ");
 	forget(&w);
 }
 
@@ -157,7 +158,7 @@ static void two_dots_are_above_where_one_is(void **state)
 	make(LIST("d r", "d r/x", "d r/x/y", "d r/x/y/z", "l r/short x/y/z", "f r/x/y/file",
 		"f r/file", "l r/to short/../file"));
 	look(&w, LIST("r"), LIST("r/to"));
-	assert_flagged(&w, WALK_KEEP, "r r/short r/to r/x r/x/y r/x/y/file r/x/y/z ");
+	assert_flagged(&w, COP_WALK_KEEP, "r r/short r/to r/x r/x/y r/x/y/file r/x/y/z ");
 	forget(&w);
 }
 
@@ -170,8 +171,8 @@ static void a_path_through_a_link_is_used_by_its_own_name_and_kept_by_the_real_o
 	look(&w, LIST("r"), LIST("r/lib64/f", "r/lib64/none"));
 	assert_refs(&w.use.beyond, "r/lib64/f ");
 	assert_refs(&w.use.missing, "r/lib64/none ");
-	assert_flagged(&w, WALK_USED, "");
-	assert_flagged(&w, WALK_KEEP, "r r/lib r/lib/f r/lib64 ");
+	assert_flagged(&w, COP_WALK_USED, "");
+	assert_flagged(&w, COP_WALK_KEEP, "r r/lib r/lib/f r/lib64 ");
 	forget(&w);
 }
 
@@ -186,11 +187,11 @@ static void links_lead_from_root_to_root_and_out(void **state)
 	snprintf(line, sizeof(line), "l r/whole %s/s/f", dir);
 	make(LIST(line));
 	look(&w, LIST("r", "s"), LIST("r/over", "r/out", "r/up", "r/dangling"));
-	assert_flagged(&w, WALK_KEEP, "r r/dangling r/out r/over r/up s s/f ");
+	assert_flagged(&w, COP_WALK_KEEP, "r r/dangling r/out r/over r/up s s/f ");
 	assert_int_equal(w.use.links_out.n, 2);
 	forget(&w);
 	look(&w, LIST("r", "s"), LIST("r/whole"));
-	assert_flagged(&w, WALK_KEEP, "r r/whole s s/f ");
+	assert_flagged(&w, COP_WALK_KEEP, "r r/whole s s/f ");
 	forget(&w);
 }
 
@@ -202,7 +203,7 @@ static void loops_of_links_end(void **state)
 	make(LIST("d r", "l r/self self", "l r/a b/x", "l r/b a/y", "l r/dot .",
 		"l r/deep dot/dot/dot/dot/deep"));
 	look(&w, LIST("r"), LIST("r/self", "r/a", "r/deep", "r/self/x"));
-	assert_flagged(&w, WALK_KEEP, "r r/a r/b r/deep r/dot r/self ");
+	assert_flagged(&w, COP_WALK_KEEP, "r r/a r/b r/deep r/dot r/self ");
 	assert_refs(&w.use.missing, "r/self/x ");
 	forget(&w);
 }

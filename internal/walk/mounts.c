@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/walk_priv.h"
+#include "walk/walk_priv.h"
 
-int cop_report_mounts_add(void *arg, const char *dir, const char *type)
+int cop_walk_mounts_add(void *arg, const char *dir, const char *type)
 {
 	struct mounts *m = arg;
 	char **grown;
@@ -23,14 +23,14 @@ int cop_report_mounts_add(void *arg, const char *dir, const char *type)
 	return grown[m->n] ? (m->n++, 0) : -ENOMEM;
 }
 
-int cop_report_mounts_load(struct mounts *m)
+int cop_walk_mounts_load(struct mounts *m)
 {
-	int rc = cop_mounts_each(cop_report_mounts_add, m);
+	int rc = cop_mounts_each(cop_walk_mounts_add, m);
 
 	return rc == -ENOMEM ? rc : 0;
 }
 
-void cop_report_mounts_free(struct mounts *m)
+void cop_walk_mounts_free(struct mounts *m)
 {
 	for (size_t i = 0; i < m->n; i++)
 		free(m->path[i]);
@@ -46,7 +46,7 @@ static const char *rest_of(const char *path, const char *dir, size_t len)
 	return strncmp(path, dir, len) == 0 && path[len] == '/' ? path + len + 1 : NULL;
 }
 
-bool cop_report_mounts_in(const struct mounts *m, const char *dir, size_t len)
+bool cop_walk_mounts_in(const struct mounts *m, const char *dir, size_t len)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		const char *rest = rest_of(m->path[i], dir, len);
@@ -57,7 +57,7 @@ bool cop_report_mounts_in(const struct mounts *m, const char *dir, size_t len)
 	return false;
 }
 
-bool cop_report_mounts_is(
+bool cop_walk_mounts_is(
 	const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len)
 {
 	for (size_t i = 0; i < m->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/roots_priv.h"
+#include "walk/walk_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static const char conda[] = "/conda_env";
 
 /* ---- paths ---- */
 
-bool cop_report_path_below(const char *path, size_t len, const char *root)
+bool cop_walk_path_below(const char *path, size_t len, const char *root)
 {
 	size_t n = strlen(root);
 
@@ -19,7 +19,7 @@ bool cop_report_path_below(const char *path, size_t len, const char *root)
 	return len >= n && memcmp(path, root, n) == 0 && (len == n || path[n] == '/');
 }
 
-bool cop_report_path_is_normal(const char *path, size_t len)
+bool cop_walk_path_is_normal(const char *path, size_t len)
 {
 	size_t start = 1;
 
@@ -59,7 +59,7 @@ static size_t append_normal(char *out, size_t len, const char *path)
 	return len;
 }
 
-char *cop_report_path_normal(const char *cwd, const char *path)
+char *cop_walk_path_normal(const char *cwd, const char *path)
 {
 	char *out = malloc(strlen(cwd) + strlen(path) + 4);
 	size_t len = 0;
@@ -92,16 +92,16 @@ static int tree_order(const char *a, size_t a_len, const char *b, size_t b_len)
 
 /* ---- lists ---- */
 
-static void list_free(struct root_list *l)
+static void list_free(struct cop_root_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free(l->path[i]);
 	free(l->path);
-	*l = (struct root_list){0};
+	*l = (struct cop_root_list){0};
 }
 
 /* Where path stands in a list in order of bytes, or would. */
-static size_t place_of(const struct root_list *l, const char *path, size_t len, bool *there)
+static size_t place_of(const struct cop_root_list *l, const char *path, size_t len, bool *there)
 {
 	size_t low = 0, high = l->n;
 
@@ -124,11 +124,11 @@ static size_t place_of(const struct root_list *l, const char *path, size_t len, 
 	return low;
 }
 
-static int insert(struct root_list *l, size_t at, const char *path, size_t len)
+static int insert(struct cop_root_list *l, size_t at, const char *path, size_t len)
 {
 	char **grown, *copy;
 
-	if (l->n == ROOTS_MAX) {
+	if (l->n == COP_ROOTS_MAX) {
 		l->full = true;
 		return 0;
 	}
@@ -145,7 +145,7 @@ static int insert(struct root_list *l, size_t at, const char *path, size_t len)
 	return 0;
 }
 
-static int insert_sorted(struct root_list *l, const char *path, size_t len)
+static int insert_sorted(struct cop_root_list *l, const char *path, size_t len)
 {
 	bool there;
 	size_t at = place_of(l, path, len, &there);
@@ -155,12 +155,12 @@ static int insert_sorted(struct root_list *l, const char *path, size_t len)
 
 /* ---- roots ---- */
 
-int cop_report_roots_init(struct roots *r, const char *home)
+int cop_walk_roots_init(struct cop_roots *r, const char *home)
 {
-	*r = (struct roots){0};
+	*r = (struct cop_roots){0};
 	if (!home || home[0] != '/')
 		return 0;
-	r->home = cop_report_path_normal("/", home);
+	r->home = cop_walk_path_normal("/", home);
 	if (!r->home)
 		return -ENOMEM;
 	if (!r->home[1]) {
@@ -170,20 +170,20 @@ int cop_report_roots_init(struct roots *r, const char *home)
 	return 0;
 }
 
-void cop_report_roots_free(struct roots *r)
+void cop_walk_roots_free(struct cop_roots *r)
 {
 	list_free(&r->given);
 	list_free(&r->conda);
 	list_free(&r->children);
 	list_free(&r->all);
 	free(r->home);
-	*r = (struct roots){0};
+	*r = (struct cop_roots){0};
 }
 
-int cop_report_roots_give(struct roots *r, const char *dir)
+int cop_walk_roots_give(struct cop_roots *r, const char *dir)
 {
 	char *cwd = dir[0] == '/' ? strdup("/") : getcwd(NULL, 0);
-	char *path = cwd ? cop_report_path_normal(cwd, dir) : NULL;
+	char *path = cwd ? cop_walk_path_normal(cwd, dir) : NULL;
 	int rc = !dir[0] ? -EINVAL : path ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !rc && i < r->given.n; i++)
@@ -197,12 +197,12 @@ out:
 	return rc;
 }
 
-static int observe_home(struct roots *r, const char *path, size_t len)
+static int observe_home(struct cop_roots *r, const char *path, size_t len)
 {
 	size_t n = strlen(r->home);
 	const char *end;
 
-	if (!cop_report_path_below(path, len, r->home))
+	if (!cop_walk_path_below(path, len, r->home))
 		return 0;
 	if (len == n) {
 		r->home_observed = true;
@@ -212,7 +212,7 @@ static int observe_home(struct roots *r, const char *path, size_t len)
 	return insert_sorted(&r->children, path, end ? (size_t)(end - path) : len);
 }
 
-int cop_report_roots_observe(struct roots *r, const char *path, size_t len)
+int cop_walk_roots_observe(struct cop_roots *r, const char *path, size_t len)
 {
 	const size_t word = sizeof(conda) - 1;
 	const char *at = path, *end = path + len;
@@ -225,7 +225,7 @@ int cop_report_roots_observe(struct roots *r, const char *path, size_t len)
 	return !rc && r->home ? observe_home(r, path, len) : rc;
 }
 
-static int add_all(struct root_list *into, const struct root_list *from)
+static int add_all(struct cop_root_list *into, const struct cop_root_list *from)
 {
 	int rc = 0;
 
@@ -247,9 +247,9 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int cop_report_roots_minimize(struct roots *r)
+int cop_walk_roots_minimize(struct cop_roots *r)
 {
-	struct root_list *l = &r->all;
+	struct cop_root_list *l = &r->all;
 	size_t kept = 0;
 	int rc;
 
@@ -265,7 +265,7 @@ int cop_report_roots_minimize(struct roots *r)
 		return rc;
 	qsort(l->path, l->n, sizeof(*l->path), by_tree);
 	for (size_t i = 1; i < l->n; i++) {
-		if (cop_report_path_below(l->path[i], strlen(l->path[i]), l->path[kept]))
+		if (cop_walk_path_below(l->path[i], strlen(l->path[i]), l->path[kept]))
 			free(l->path[i]);
 		else
 			l->path[++kept] = l->path[i];
@@ -277,7 +277,7 @@ int cop_report_roots_minimize(struct roots *r)
 
 /* The list is in order of bytes, not of the tree: each prefix that ends before a slash is looked
  * for, and there are few. */
-ssize_t cop_report_roots_above(const struct roots *r, const char *path, size_t len)
+ssize_t cop_walk_roots_above(const struct cop_roots *r, const char *path, size_t len)
 {
 	bool there;
 	size_t at;

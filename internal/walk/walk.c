@@ -9,22 +9,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report/walk_priv.h"
+#include "walk/walk_priv.h"
 
 /* Threads wait for the storage more than for a processor. */
 #define THREADS 16u
 #define THREADS_MAX 64u
 #define TICK_NS 200000000L
 
-void cop_report_walk_fault(struct walk *walk, struct walk_dir *d, const char *path, int error)
+void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path, int error)
 {
-	struct walk_tree *t = walk->tree;
+	struct cop_walk_tree *t = walk->tree;
 
-	d->state = WALK_FAILED;
+	d->state = COP_WALK_FAILED;
 	d->error = error;
 	pthread_mutex_lock(&walk->lock);
 	t->unreadable++;
-	if (t->faults < WALK_NAMED && (t->fault[t->faults].path = strdup(path)))
+	if (t->faults < COP_WALK_NAMED && (t->fault[t->faults].path = strdup(path)))
 		t->fault[t->faults++].error = error;
 	pthread_mutex_unlock(&walk->lock);
 }
@@ -88,7 +88,7 @@ static void *work(void *arg)
 		int rc;
 
 		pthread_mutex_unlock(&walk->lock);
-		rc = cop_report_walk_do(w, &task);
+		rc = cop_walk_do(w, &task);
 		pthread_mutex_lock(&walk->lock);
 		if (!rc && w->tasks)
 			rc = push(walk, w->task, w->tasks);
@@ -111,12 +111,12 @@ static void *work(void *arg)
 static int open_root(struct walk *walk, uint32_t i)
 {
 	const char *path = walk->conf->root[i];
-	struct walk_entry *e = &walk->tree->top.entry[i];
+	struct cop_walk_entry *e = &walk->tree->top.entry[i];
 	struct walk_root *r = &walk->root[i];
 	struct walk_task task = {0};
 	struct stat st;
 
-	*e = (struct walk_entry){.name = path, .len = (uint16_t)strlen(path)};
+	*e = (struct cop_walk_entry){.name = path, .len = (uint16_t)strlen(path)};
 	r->fd = -1;
 	if (stat(path, &st))
 		return lstat(path, &st) ? 0
@@ -129,17 +129,17 @@ static int open_root(struct walk *walk, uint32_t i)
 		return 0;
 	}
 	walk->tree->dirs++;
-	task.dir = cop_report_arena_alloc(walk->tree->arena, sizeof(*task.dir));
+	task.dir = cop_walk_arena_alloc(walk->tree->arena, sizeof(*task.dir));
 	r->real = realpath(path, NULL);
 	if (!r->real)
 		r->real = strdup(path);
 	if (!task.dir || !r->real)
 		return -ENOMEM;
-	*task.dir = (struct walk_dir){.parent = &walk->tree->top, .in_parent = i, .fd = -1};
+	*task.dir = (struct cop_walk_dir){.parent = &walk->tree->top, .in_parent = i, .fd = -1};
 	e->dir = task.dir;
 	r->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->fd < 0) {
-		cop_report_walk_fault(walk, task.dir, path, errno);
+		cop_walk_fault(walk, task.dir, path, errno);
 		return 0;
 	}
 	walk->no_openat2 |= !cop_has_openat2(r->fd);
@@ -148,11 +148,11 @@ static int open_root(struct walk *walk, uint32_t i)
 
 static int open_roots(struct walk *walk)
 {
-	const struct walk_conf *conf = walk->conf;
-	struct walk_dir *top = &walk->tree->top;
+	const struct cop_walk_conf *conf = walk->conf;
+	struct cop_walk_dir *top = &walk->tree->top;
 	int rc = 0;
 
-	top->entry = cop_report_arena_alloc(walk->tree->arena, conf->roots * sizeof(*top->entry));
+	top->entry = cop_walk_arena_alloc(walk->tree->arena, conf->roots * sizeof(*top->entry));
 	walk->root = calloc(conf->roots, sizeof(*walk->root));
 	if (!top->entry || !walk->root)
 		return -ENOMEM;
@@ -161,7 +161,7 @@ static int open_roots(struct walk *walk)
 		walk->root[i].fd = -1;
 	for (uint32_t i = 0; !rc && i < top->n; i++) {
 		size_t len = strlen(conf->root[i]);
-		char *copy = cop_report_arena_copy(walk->tree->arena, conf->root[i], len);
+		char *copy = cop_walk_arena_copy(walk->tree->arena, conf->root[i], len);
 
 		rc = !copy ? -ENOMEM : len > UINT16_MAX ? -ENAMETOOLONG : open_root(walk, i);
 		top->entry[i].name = copy;
@@ -244,20 +244,20 @@ static int walk_roots(struct walk *walk, unsigned threads)
 	pthread_mutex_init(&walk->lock, NULL);
 	pthread_cond_init(&walk->more, NULL);
 	cop_cond_init(&walk->over);
-	rc = cop_report_mounts_load(&walk->mounts);
+	rc = cop_walk_mounts_load(&walk->mounts);
 	if (!rc)
 		rc = open_roots(walk);
 	if (!rc)
 		rc = run(walk, threads);
 	forget_tasks(walk);
-	cop_report_mounts_free(&walk->mounts);
+	cop_walk_mounts_free(&walk->mounts);
 	pthread_cond_destroy(&walk->over);
 	pthread_cond_destroy(&walk->more);
 	pthread_mutex_destroy(&walk->lock);
 	return rc;
 }
 
-static int explain(const struct walk_conf *conf, int rc, struct cop_err *err)
+static int explain(const struct cop_walk_conf *conf, int rc, struct cop_err *err)
 {
 	if (rc == -E2BIG)
 		return cop_err_set(err, E2BIG,
@@ -268,15 +268,15 @@ static int explain(const struct walk_conf *conf, int rc, struct cop_err *err)
 	return cop_err_set(err, -rc, "the usage roots cannot be walked: %s", strerror(-rc));
 }
 
-int cop_report_walk(const struct walk_conf *conf, struct walk_tree **out, struct cop_err *err)
+int cop_walk(const struct cop_walk_conf *conf, struct cop_walk_tree **out, struct cop_err *err)
 {
-	struct walk_conf mine = *conf;
+	struct cop_walk_conf mine = *conf;
 	struct walk walk = {.conf = &mine, .no_openat2 = conf->no_openat2};
-	struct walk_tree *t = calloc(1, sizeof(*t));
+	struct cop_walk_tree *t = calloc(1, sizeof(*t));
 	int rc = -ENOMEM;
 
 	if (!mine.max_entries)
-		mine.max_entries = WALK_ENTRIES_MAX;
+		mine.max_entries = COP_WALK_ENTRIES_MAX;
 	mine.threads = mine.threads ? COP_MIN(mine.threads, THREADS_MAX) : THREADS;
 	walk.tree = t;
 	if (t && (t->arena = calloc(mine.threads, sizeof(*t->arena)))) {
@@ -284,19 +284,19 @@ int cop_report_walk(const struct walk_conf *conf, struct walk_tree **out, struct
 		rc = mine.roots ? walk_roots(&walk, mine.threads) : 0;
 	}
 	if (rc) {
-		cop_report_tree_free(t);
+		cop_walk_tree_free(t);
 		return explain(&mine, rc, err);
 	}
 	*out = t;
 	return 0;
 }
 
-void cop_report_tree_free(struct walk_tree *t)
+void cop_walk_tree_free(struct cop_walk_tree *t)
 {
 	if (!t)
 		return;
 	for (unsigned i = 0; i < t->arenas; i++)
-		cop_report_arena_free(&t->arena[i]);
+		cop_walk_arena_free(&t->arena[i]);
 	free(t->arena);
 	for (unsigned i = 0; i < t->faults; i++)
 		free(t->fault[i].path);

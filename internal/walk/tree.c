@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/walk_priv.h"
+#include "walk/walk_priv.h"
 
 /* As bytes. */
 static int order(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -14,7 +14,7 @@ static int order(const char *a, size_t a_len, const char *b, size_t b_len)
 	return first ? first : a_len < b_len ? -1 : a_len > b_len;
 }
 
-struct walk_entry *cop_report_dir_find(const struct walk_dir *d, const char *name, size_t len)
+struct cop_walk_entry *cop_walk_dir_find(const struct cop_walk_dir *d, const char *name, size_t len)
 {
 	uint32_t low = 0, high = d->n;
 
@@ -32,29 +32,29 @@ struct walk_entry *cop_report_dir_find(const struct walk_dir *d, const char *nam
 	return NULL;
 }
 
-struct walk_entry *cop_report_tree_root(
-	const struct walk_tree *t, const char *path, size_t len, size_t *taken)
+struct cop_walk_entry *cop_walk_tree_root(
+	const struct cop_walk_tree *t, const char *path, size_t len, size_t *taken)
 {
-	struct walk_entry *e;
+	struct cop_walk_entry *e;
 
 	for (size_t n = len; n > 1; n--) {
-		if ((n == len || path[n] == '/') && (e = cop_report_dir_find(&t->top, path, n))) {
+		if ((n == len || path[n] == '/') && (e = cop_walk_dir_find(&t->top, path, n))) {
 			*taken = n;
 			return e;
 		}
 	}
 	*taken = 0; /* below "/" the next component begins at once */
-	e = len ? cop_report_dir_find(&t->top, "/", 1) : NULL;
+	e = len ? cop_walk_dir_find(&t->top, "/", 1) : NULL;
 	if (e && len == 1)
 		*taken = 1;
 	return e;
 }
 
-struct walk_entry *cop_report_tree_find(
-	const struct walk_tree *t, const char *path, size_t len, bool *absent)
+struct cop_walk_entry *cop_walk_tree_find(
+	const struct cop_walk_tree *t, const char *path, size_t len, bool *absent)
 {
 	size_t at;
-	struct walk_entry *e = cop_report_tree_root(t, path, len, &at);
+	struct cop_walk_entry *e = cop_walk_tree_root(t, path, len, &at);
 	bool proof = e && !e->type;
 
 	while (e && at < len) {
@@ -67,8 +67,8 @@ struct walk_entry *cop_report_tree_find(
 			e = NULL;
 			break;
 		}
-		proof = e->dir->state == WALK_READ;
-		e = cop_report_dir_find(e->dir, name, n);
+		proof = e->dir->state == COP_WALK_READ;
+		e = cop_walk_dir_find(e->dir, name, n);
 		at += n + 1;
 	}
 	if (absent)
@@ -83,18 +83,18 @@ struct walk_entry *cop_report_tree_find(
  * more than the directory with its slash. Each of those that wait begins with the one before it: a
  * stack. */
 struct each {
-	walk_visit *visit;
+	cop_walk_visit *visit;
 	void *arg;
 	struct cop_buf path;
-	const struct walk_entry **waiting;
+	const struct cop_walk_entry **waiting;
 	size_t n, cap;
 	int rc;
 };
 
-static void each_in(struct each *x, const struct walk_dir *d);
+static void each_in(struct each *x, const struct cop_walk_dir *d);
 
 /* x->path is the directory's and a slash; it is so again afterwards. */
-static void enter(struct each *x, const struct walk_entry *e)
+static void enter(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t before = x->path.len;
 
@@ -105,10 +105,10 @@ static void enter(struct each *x, const struct walk_entry *e)
 	x->path.len = before;
 }
 
-static int wait_for_more(struct each *x, const struct walk_entry *e)
+static int wait_for_more(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t cap = x->cap ? 2 * x->cap : 64;
-	const struct walk_entry **grown;
+	const struct cop_walk_entry **grown;
 
 	if (x->n == x->cap) {
 		grown = reallocarray(x->waiting, cap, sizeof(*grown));
@@ -122,14 +122,14 @@ static int wait_for_more(struct each *x, const struct walk_entry *e)
 }
 
 /* Whether all names from this one on come after what is below the directory. */
-static bool is_past(const struct walk_entry *e, const struct walk_entry *dir)
+static bool is_past(const struct cop_walk_entry *e, const struct cop_walk_entry *dir)
 {
 	int first = memcmp(e->name, dir->name, COP_MIN(e->len, dir->len));
 
 	return first || e->len <= dir->len || (unsigned char)e->name[dir->len] > '/';
 }
 
-static void visit(struct each *x, const struct walk_entry *e)
+static void visit(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t before = x->path.len;
 
@@ -138,12 +138,12 @@ static void visit(struct each *x, const struct walk_entry *e)
 	x->path.len = before;
 }
 
-static void each_in(struct each *x, const struct walk_dir *d)
+static void each_in(struct each *x, const struct cop_walk_dir *d)
 {
 	size_t bottom = x->n;
 
 	for (uint32_t i = 0; !x->rc && i < d->n; i++) {
-		const struct walk_entry *e = &d->entry[i];
+		const struct cop_walk_entry *e = &d->entry[i];
 
 		while (!x->rc && x->n > bottom && is_past(e, x->waiting[x->n - 1]))
 			enter(x, x->waiting[--x->n]);
@@ -157,7 +157,7 @@ static void each_in(struct each *x, const struct walk_dir *d)
 	x->n = bottom;
 }
 
-int cop_report_tree_each(const struct walk_tree *t, walk_visit *fn, void *arg)
+int cop_walk_tree_each(const struct cop_walk_tree *t, cop_walk_visit *fn, void *arg)
 {
 	struct each x = {.visit = fn, .arg = arg};
 

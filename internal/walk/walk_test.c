@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/dir_testing.h"
-#include "report/walk_priv.h"
+#include "walk/dir_testing.h"
+#include "walk/walk_priv.h"
 
 static void put(const char *path, size_t bytes)
 {
@@ -28,22 +28,22 @@ static void put(const char *path, size_t bytes)
 
 static bool no_openat2;
 
-static struct walk_tree *walk(const char *const *roots, size_t n, unsigned threads, bool sizes)
+static struct cop_walk_tree *walk(const char *const *roots, size_t n, unsigned threads, bool sizes)
 {
-	struct walk_conf conf = {.root = roots,
+	struct cop_walk_conf conf = {.root = roots,
 		.roots = n,
 		.threads = threads,
 		.sizes = sizes,
 		.no_openat2 = no_openat2};
-	struct walk_tree *t = NULL;
+	struct cop_walk_tree *t = NULL;
 	struct cop_err err = {0};
 
-	assert_int_equal(cop_report_walk(&conf, &t, &err), 0);
+	assert_int_equal(cop_walk(&conf, &t, &err), 0);
 	return t;
 }
 
 /* One line a path, relative to dir. */
-static int add_line(void *arg, const struct walk_entry *e, const char *path, size_t len)
+static int add_line(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	size_t n = strlen(dir);
 
@@ -55,11 +55,11 @@ static int add_line(void *arg, const struct walk_entry *e, const char *path, siz
 	return 0;
 }
 
-static void assert_list(const struct walk_tree *t, const char *want)
+static void assert_list(const struct cop_walk_tree *t, const char *want)
 {
 	struct cop_buf got = {0};
 
-	assert_int_equal(cop_report_tree_each(t, add_line, &got), 0);
+	assert_int_equal(cop_walk_tree_each(t, add_line, &got), 0);
 	assert_string_equal(got.data ? got.data : "", want);
 	cop_buf_free(&got);
 }
@@ -67,7 +67,7 @@ static void assert_list(const struct walk_tree *t, const char *want)
 static void paths_come_in_the_order_of_their_bytes(void **state)
 {
 	const char *roots[] = {dir};
-	struct walk_tree *t;
+	struct cop_walk_tree *t;
 
 	(void)state;
 	assert_int_equal(mkdir("lib", 0700), 0);
@@ -86,14 +86,14 @@ static void paths_come_in_the_order_of_their_bytes(void **state)
 	assert_int_equal(t->files, 6);
 	assert_int_equal(t->dirs, 5);
 	assert_int_equal(t->bytes, 11111);
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 }
 
 static void two_roots_interleave_as_their_paths_do(void **state)
 {
 	char a[80], b[80];
 	const char *roots[] = {a, b};
-	struct walk_tree *t;
+	struct cop_walk_tree *t;
 
 	(void)state;
 	snprintf(a, sizeof(a), "%s/r", dir);
@@ -103,13 +103,13 @@ static void two_roots_interleave_as_their_paths_do(void **state)
 	put("r-s/x", 0);
 	t = walk(roots, 2, 2, false);
 	assert_list(t, "/r\n/r-s\n/r-s/x\n/r/x\n");
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 }
 
 static void links_are_entries_and_are_not_followed(void **state)
 {
 	const char *roots[] = {dir};
-	struct walk_tree *t;
+	struct cop_walk_tree *t;
 	char path[80];
 
 	(void)state;
@@ -124,16 +124,16 @@ static void links_are_entries_and_are_not_followed(void **state)
 	assert_int_equal(t->bytes, 5);
 	snprintf(path, sizeof(path), "%s/link/x", dir);
 	bool absent = true;
-	assert_null(cop_report_tree_find(t, path, strlen(path), &absent));
+	assert_null(cop_walk_tree_find(t, path, strlen(path), &absent));
 	assert_false(absent);
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 }
 
 static void a_root_may_be_a_link_or_a_file_or_nothing(void **state)
 {
 	char a[80], b[80], c[80];
 	const char *roots[] = {a, b, c};
-	struct walk_tree *t;
+	struct cop_walk_tree *t;
 
 	(void)state;
 	snprintf(a, sizeof(a), "%s/absent", dir);
@@ -146,14 +146,14 @@ static void a_root_may_be_a_link_or_a_file_or_nothing(void **state)
 	t = walk(roots, 3, 2, true);
 	assert_list(t, "/file\n/link\n/link/x\n");
 	assert_int_equal(t->bytes, 12);
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 }
 
 static void names_are_found_and_absences_proven(void **state)
 {
 	const char *roots[] = {dir};
-	struct walk_tree *t;
-	struct walk_entry *e;
+	struct cop_walk_tree *t;
+	struct cop_walk_entry *e;
 	char path[200];
 	bool absent;
 
@@ -162,27 +162,27 @@ static void names_are_found_and_absences_proven(void **state)
 	put("d/f", 5);
 	t = walk(roots, 1, 2, true);
 	snprintf(path, sizeof(path), "%s/d/f", dir);
-	e = cop_report_tree_find(t, path, strlen(path), &absent);
+	e = cop_walk_tree_find(t, path, strlen(path), &absent);
 	assert_non_null(e);
 	assert_int_equal(e->size, 5);
 	assert_false(absent);
 	strcat(path, "/below");
-	assert_null(cop_report_tree_find(t, path, strlen(path), &absent));
+	assert_null(cop_walk_tree_find(t, path, strlen(path), &absent));
 	assert_true(absent);
 	snprintf(path, sizeof(path), "%s/d/none/below", dir);
-	assert_null(cop_report_tree_find(t, path, strlen(path), &absent));
+	assert_null(cop_walk_tree_find(t, path, strlen(path), &absent));
 	assert_true(absent);
-	assert_null(cop_report_tree_find(t, "/elsewhere", 10, &absent));
+	assert_null(cop_walk_tree_find(t, "/elsewhere", 10, &absent));
 	assert_false(absent);
-	e = cop_report_tree_find(t, dir, strlen(dir), NULL);
+	e = cop_walk_tree_find(t, dir, strlen(dir), NULL);
 	assert_ptr_equal(e, &t->top.entry[0]);
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 }
 
 static void many_names_with_any_byte_are_walked_by_many(void **state)
 {
 	const char *roots[] = {dir};
-	struct walk_tree *t;
+	struct cop_walk_tree *t;
 	char name[64];
 
 	(void)state;
@@ -199,14 +199,14 @@ static void many_names_with_any_byte_are_walked_by_many(void **state)
 	assert_int_equal(t->files, 39 * 30 + 3000);
 	assert_int_equal(t->dirs, 41);
 	assert_int_equal(t->bytes, 39 * (30 * 29 / 2) + 3000 * 2999 / 2);
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 }
 
 static void a_tree_without_end_is_refused(void **state)
 {
 	const char *roots[] = {dir};
-	struct walk_conf conf = {.root = roots, .roots = 1, .max_entries = 4, .sizes = true};
-	struct walk_tree *t = NULL;
+	struct cop_walk_conf conf = {.root = roots, .roots = 1, .max_entries = 4, .sizes = true};
+	struct cop_walk_tree *t = NULL;
 	struct cop_err err = {0};
 
 	(void)state;
@@ -216,9 +216,9 @@ static void a_tree_without_end_is_refused(void **state)
 		snprintf(name, sizeof(name), "%u", i);
 		put(name, 0);
 		conf.max_entries = 4;
-		assert_int_equal(cop_report_walk(&conf, &t, &err), i < 4 ? 0 : -E2BIG);
+		assert_int_equal(cop_walk(&conf, &t, &err), i < 4 ? 0 : -E2BIG);
 		if (i < 4)
-			cop_report_tree_free(t);
+			cop_walk_tree_free(t);
 	}
 	assert_non_null(strstr(err.text, "more than 4 names"));
 }
@@ -227,7 +227,7 @@ static void deep_trees_end_where_the_kernel_says(void **state)
 {
 	const char *roots[] = {dir};
 	char name[201];
-	struct walk_tree *t;
+	struct cop_walk_tree *t;
 
 	(void)state;
 	memset(name, 'n', 200);
@@ -239,7 +239,7 @@ static void deep_trees_end_where_the_kernel_says(void **state)
 	assert_int_equal(t->unreadable, 1);
 	assert_int_equal(t->fault[0].error, ENAMETOOLONG);
 	assert_in_range(t->dirs, 20, 22);
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 	for (unsigned i = 0; i < 25; i++)
 		assert_int_equal(chdir(name), 0);
 	for (unsigned i = 0; i < 25; i++)
@@ -254,40 +254,40 @@ static void the_mounts_of_pseudo_file_systems_are_known(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++)
-		assert_int_equal(cop_report_mounts_add(&m, all[i][0], all[i][1]), 0);
+		assert_int_equal(cop_walk_mounts_add(&m, all[i][0], all[i][1]), 0);
 	assert_int_equal(m.n, 3);
-	assert_true(cop_report_mounts_in(&m, "/", 1));
-	assert_true(cop_report_mounts_is(&m, "/", 1, "sys", 3));
-	assert_false(cop_report_mounts_is(&m, "/", 1, "home", 4));
-	assert_true(cop_report_mounts_is(&m, "/tmp", 4, "with blank\\", 11));
-	assert_true(cop_report_mounts_in(&m, "/a/b", 4));
-	assert_false(cop_report_mounts_in(&m, "/a", 2));
-	assert_false(cop_report_mounts_in(&m, "/a/b/proc", 9));
-	cop_report_mounts_free(&m);
+	assert_true(cop_walk_mounts_in(&m, "/", 1));
+	assert_true(cop_walk_mounts_is(&m, "/", 1, "sys", 3));
+	assert_false(cop_walk_mounts_is(&m, "/", 1, "home", 4));
+	assert_true(cop_walk_mounts_is(&m, "/tmp", 4, "with blank\\", 11));
+	assert_true(cop_walk_mounts_in(&m, "/a/b", 4));
+	assert_false(cop_walk_mounts_in(&m, "/a", 2));
+	assert_false(cop_walk_mounts_in(&m, "/a/b/proc", 9));
+	cop_walk_mounts_free(&m);
 }
 
 static void proc_is_not_entered(void **state)
 {
 	const char *roots[] = {"/"};
-	struct walk_tree *t;
-	struct walk_entry *e;
+	struct cop_walk_tree *t;
+	struct cop_walk_entry *e;
 
 	(void)state;
 	if (access("/proc/self/mountinfo", R_OK))
 		skip();
 	t = walk(roots, 1, 0, false);
-	e = cop_report_tree_find(t, "/proc", 5, NULL);
+	e = cop_walk_tree_find(t, "/proc", 5, NULL);
 	assert_non_null(e);
-	assert_int_equal(e->dir->state, WALK_SKIPPED);
-	assert_null(cop_report_tree_find(t, "/proc/1", 7, NULL));
+	assert_int_equal(e->dir->state, COP_WALK_SKIPPED);
+	assert_null(cop_walk_tree_find(t, "/proc/1", 7, NULL));
 	assert_true(t->skipped > 0);
-	cop_report_tree_free(t);
+	cop_walk_tree_free(t);
 }
 
 static void the_same_is_found_without_openat2(void **state)
 {
 	const char *roots[] = {dir};
-	struct walk_tree *t[2];
+	struct cop_walk_tree *t[2];
 	struct cop_buf list[2] = {{0}};
 
 	(void)state;
@@ -297,11 +297,11 @@ static void the_same_is_found_without_openat2(void **state)
 	for (int i = 0; i < 2; i++) {
 		no_openat2 = i;
 		t[i] = walk(roots, 1, 2, true);
-		assert_int_equal(cop_report_tree_each(t[i], add_line, &list[i]), 0);
+		assert_int_equal(cop_walk_tree_each(t[i], add_line, &list[i]), 0);
 		assert_int_equal(t[i]->unreadable, 0);
 		assert_int_equal(t[i]->dirs, 4);
 		assert_int_equal(t[i]->bytes, 4321);
-		cop_report_tree_free(t[i]);
+		cop_walk_tree_free(t[i]);
 	}
 	no_openat2 = false;
 	assert_string_equal(list[0].data, list[1].data);
@@ -313,7 +313,7 @@ static void the_same_is_found_without_openat2(void **state)
 static void an_unreadable_directory_is_named(void **state)
 {
 	const char *roots[] = {dir};
-	struct walk_tree *t;
+	struct cop_walk_tree *t;
 	char path[80];
 	bool absent = true;
 
@@ -327,9 +327,9 @@ static void an_unreadable_directory_is_named(void **state)
 		assert_int_equal(t->fault[0].error, EACCES);
 		assert_string_equal(t->fault[0].path, dir);
 		snprintf(path, sizeof(path), "%s/x", dir);
-		assert_null(cop_report_tree_find(t, path, strlen(path), &absent));
+		assert_null(cop_walk_tree_find(t, path, strlen(path), &absent));
 		assert_false(absent);
-		cop_report_tree_free(t);
+		cop_walk_tree_free(t);
 	}
 }
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "report/observed_priv.h"
+#include "walk/walk_priv.h"
 
 /* They wait for the storage more than for a processor. */
 #define THREADS 16u
@@ -48,8 +48,7 @@ static void watch(struct crew *c, void (*tick)(void *arg))
 	pthread_mutex_unlock(&c->lock);
 }
 
-int cop_report_parallel(
-	size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg)
+int cop_walk_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg)
 {
 	struct crew c = {.fn = fn, .arg = arg, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
 	unsigned wanted = (unsigned)COP_MIN(n, THREADS), started;

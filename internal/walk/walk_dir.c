@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/walk_priv.h"
+#include "walk/walk_priv.h"
 
 #define BUFFER (128 * COP_KIB)
 #define STATS 256u /* attributes that one task reads */
@@ -23,13 +23,13 @@ static int open_dir(const struct walk *walk, int root, const char *path)
 
 /* Puts the path of d below its root into w->path, which ends there: names are short, and a path
  * that the kernel takes is too. */
-static const char *path_below(struct worker *w, const struct walk_dir *d, uint32_t *root)
+static const char *path_below(struct worker *w, const struct cop_walk_dir *d, uint32_t *root)
 {
 	char *at = w->path + sizeof(w->path) - 1;
 
 	*at = '\0';
 	while (d->parent->parent) {
-		const struct walk_entry *e = &d->parent->entry[d->in_parent];
+		const struct cop_walk_entry *e = &d->parent->entry[d->in_parent];
 
 		if ((size_t)(at - w->path) < e->len + 1u)
 			return NULL;
@@ -58,7 +58,7 @@ static int reserve_task(struct worker *w)
 	return 0;
 }
 
-static int add_task(struct worker *w, struct walk_dir *d, uint32_t from, uint32_t n)
+static int add_task(struct worker *w, struct cop_walk_dir *d, uint32_t from, uint32_t n)
 {
 	int rc = reserve_task(w);
 
@@ -70,7 +70,7 @@ static int add_task(struct worker *w, struct walk_dir *d, uint32_t from, uint32_
 static int add_entry(struct worker *w, const char *name, uint8_t type)
 {
 	size_t len = strlen(name);
-	struct walk_entry *e;
+	struct cop_walk_entry *e;
 
 	if (w->n == w->cap) {
 		size_t cap = w->cap ? 2 * w->cap : 256;
@@ -82,8 +82,8 @@ static int add_entry(struct worker *w, const char *name, uint8_t type)
 		w->cap = cap;
 	}
 	e = &w->entry[w->n];
-	*e = (struct walk_entry){.len = (uint16_t)len, .type = type};
-	e->name = cop_report_arena_copy(w->arena, name, len);
+	*e = (struct cop_walk_entry){.len = (uint16_t)len, .type = type};
+	e->name = cop_walk_arena_copy(w->arena, name, len);
 	if (!e->name)
 		return -ENOMEM;
 	w->n++;
@@ -120,38 +120,39 @@ static int read_names(struct worker *w, int fd)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct walk_entry *)a)->name, ((const struct walk_entry *)b)->name);
+	return strcmp(
+		((const struct cop_walk_entry *)a)->name, ((const struct cop_walk_entry *)b)->name);
 }
 
 /* A directory below d; it becomes a task unless another file system of this node is mounted there.
  */
-static int enter(struct worker *w, struct walk_dir *d, uint32_t i, const char *skip_in)
+static int enter(struct worker *w, struct cop_walk_dir *d, uint32_t i, const char *skip_in)
 {
-	struct walk_entry *e = &d->entry[i];
-	struct walk_dir *below = cop_report_arena_alloc(w->arena, sizeof(*below));
+	struct cop_walk_entry *e = &d->entry[i];
+	struct cop_walk_dir *below = cop_walk_arena_alloc(w->arena, sizeof(*below));
 
 	if (!below)
 		return -ENOMEM;
-	*below = (struct walk_dir){.parent = d, .in_parent = i, .fd = -1};
+	*below = (struct cop_walk_dir){.parent = d, .in_parent = i, .fd = -1};
 	e->dir = below;
 	w->dirs++;
 	if (skip_in &&
-		cop_report_mounts_is(&w->walk->mounts, skip_in, strlen(skip_in), e->name, e->len)) {
-		below->state = WALK_SKIPPED;
+		cop_walk_mounts_is(&w->walk->mounts, skip_in, strlen(skip_in), e->name, e->len)) {
+		below->state = COP_WALK_SKIPPED;
 		w->skipped++;
 		return 0;
 	}
 	return add_task(w, below, 0, 0);
 }
 
-static void read_attributes(struct worker *w, struct walk_dir *d, uint32_t from, uint32_t n)
+static void read_attributes(struct worker *w, struct cop_walk_dir *d, uint32_t from, uint32_t n)
 {
 	const unsigned flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 	bool sizes = w->walk->conf->sizes;
 	struct statx st;
 
 	for (uint32_t i = from; i < from + n; i++) {
-		struct walk_entry *e = &d->entry[i];
+		struct cop_walk_entry *e = &d->entry[i];
 
 		if (e->type != DT_UNKNOWN && (e->type != DT_REG || !sizes))
 			continue;
@@ -165,7 +166,7 @@ static void read_attributes(struct worker *w, struct walk_dir *d, uint32_t from,
 }
 
 /* Turns the entries whose type is known now into tasks and totals. */
-static int settle(struct worker *w, struct walk_dir *d, const char *skip_in)
+static int settle(struct worker *w, struct cop_walk_dir *d, const char *skip_in)
 {
 	int rc = 0;
 
@@ -179,7 +180,7 @@ static int settle(struct worker *w, struct walk_dir *d, const char *skip_in)
 }
 
 /* Sizes of a large directory are read by whoever has time. */
-static int share_attributes(struct worker *w, struct walk_dir *d)
+static int share_attributes(struct worker *w, struct cop_walk_dir *d)
 {
 	uint32_t pieces = (d->n + STATS - 1) / STATS;
 	int rc = 0;
@@ -190,13 +191,13 @@ static int share_attributes(struct worker *w, struct walk_dir *d)
 	return rc;
 }
 
-static int take_entries(struct worker *w, struct walk_dir *d)
+static int take_entries(struct worker *w, struct cop_walk_dir *d)
 {
-	struct walk_entry *copy;
+	struct cop_walk_entry *copy;
 
 	if (!w->n)
 		return 0;
-	copy = cop_report_arena_alloc(w->arena, w->n * sizeof(*copy));
+	copy = cop_walk_arena_alloc(w->arena, w->n * sizeof(*copy));
 	if (!copy)
 		return -ENOMEM;
 	qsort(w->entry, w->n, sizeof(*w->entry), by_name);
@@ -208,7 +209,7 @@ static int take_entries(struct worker *w, struct walk_dir *d)
 
 /* Types that the directory does not tell decide what is entered, so they are read first; sizes can
  * wait. */
-static int read_entries(struct worker *w, struct walk_dir *d, const char *whole)
+static int read_entries(struct worker *w, struct cop_walk_dir *d, const char *whole)
 {
 	bool sizes = w->walk->conf->sizes, unknown = false, shared = sizes && d->n > STATS;
 	int rc;
@@ -220,13 +221,13 @@ static int read_entries(struct worker *w, struct walk_dir *d, const char *whole)
 		shared = false;
 	}
 	rc = settle(
-		w, d, cop_report_mounts_in(&w->walk->mounts, whole, strlen(whole)) ? whole : NULL);
+		w, d, cop_walk_mounts_in(&w->walk->mounts, whole, strlen(whole)) ? whole : NULL);
 	if (rc || !shared)
 		close(d->fd);
 	return !rc && shared ? share_attributes(w, d) : rc;
 }
 
-static int scan(struct worker *w, struct walk_dir *d)
+static int scan(struct worker *w, struct cop_walk_dir *d)
 {
 	uint32_t root = 0;
 	const char *path = path_below(w, d, &root);
@@ -240,12 +241,12 @@ static int scan(struct worker *w, struct walk_dir *d)
 	if (whole.failed) {
 		rc = -ENOMEM;
 	} else if (d->fd < 0) {
-		cop_report_walk_fault(w->walk, d, whole.data, -d->fd);
+		cop_walk_fault(w->walk, d, whole.data, -d->fd);
 		rc = 0;
 	} else {
 		rc = read_names(w, d->fd);
 		if (rc > 0)
-			cop_report_walk_fault(w->walk, d, whole.data, rc);
+			cop_walk_fault(w->walk, d, whole.data, rc);
 		rc = rc < 0 ? rc : take_entries(w, d);
 		if (rc)
 			close(d->fd);
@@ -256,7 +257,7 @@ static int scan(struct worker *w, struct walk_dir *d)
 	return rc;
 }
 
-int cop_report_walk_do(struct worker *w, const struct walk_task *task)
+int cop_walk_do(struct worker *w, const struct walk_task *task)
 {
 	w->tasks = 0;
 	if (!task->n)

@@ -2,20 +2,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/walk_priv.h"
+#include "walk/walk_priv.h"
 
 #define BLOCK (COP_MIB)
 #define ALIGN 8u
 
-struct arena_block {
-	struct arena_block *next;
+struct cop_arena_block {
+	struct cop_arena_block *next;
 	char data[];
 };
 
 /* A large piece gets a block of its own, behind the one that is filled. */
-static void *alone(struct arena *a, size_t bytes)
+static void *alone(struct cop_arena *a, size_t bytes)
 {
-	struct arena_block *b = malloc(sizeof(*b) + bytes);
+	struct cop_arena_block *b = malloc(sizeof(*b) + bytes);
 
 	if (!b)
 		return NULL;
@@ -28,9 +28,9 @@ static void *alone(struct arena *a, size_t bytes)
 	return b->data;
 }
 
-void *cop_report_arena_alloc(struct arena *a, size_t bytes)
+void *cop_walk_arena_alloc(struct cop_arena *a, size_t bytes)
 {
-	struct arena_block *b;
+	struct cop_arena_block *b;
 	void *at;
 
 	if (bytes > SIZE_MAX / 2)
@@ -53,9 +53,9 @@ void *cop_report_arena_alloc(struct arena *a, size_t bytes)
 	return at;
 }
 
-char *cop_report_arena_copy(struct arena *a, const char *text, size_t len)
+char *cop_walk_arena_copy(struct cop_arena *a, const char *text, size_t len)
 {
-	char *copy = cop_report_arena_alloc(a, len + 1);
+	char *copy = cop_walk_arena_alloc(a, len + 1);
 
 	if (copy) {
 		memcpy(copy, text, len);
@@ -64,13 +64,13 @@ char *cop_report_arena_copy(struct arena *a, const char *text, size_t len)
 	return copy;
 }
 
-void cop_report_arena_free(struct arena *a)
+void cop_walk_arena_free(struct cop_arena *a)
 {
 	while (a->block) {
-		struct arena_block *next = a->block->next;
+		struct cop_arena_block *next = a->block->next;
 
 		free(a->block);
 		a->block = next;
 	}
-	*a = (struct arena){0};
+	*a = (struct cop_arena){0};
 }
