@@ -20,6 +20,4 @@ awk -v job="${PBS_JOBID%%[!0-9]*}" 'NF && !seen[$1]++ { print $1 ":" 20480 + (jo
 # PALS would bind a node to the first processor, which is the application's; -b says otherwise.
 each=(env PALS_CPU_BIND=none mpiexec -n "$(wc -l <"$hosts")" -ppn 1)
 
-# What is left of a mount that was killed cannot be made, and copper mount takes it away.
-"${each[@]}" mkdir -p "$mnt" || :
 launch "$job" "${each[@]}" "$copper" mount --hosts "$hosts" -d "$job" "${options[@]}" "$mnt"

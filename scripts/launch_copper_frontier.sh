@@ -11,9 +11,4 @@ read_letters "$@"
 [ -n "${SLURM_JOB_ID:-}" ] && [ -n "${SLURM_JOB_NODELIST:-}" ] ||
 	die 1 'there is no Slurm job here: SLURM_JOB_ID and SLURM_JOB_NODELIST are set in a job script'
 copper=$(find_copper)
-nodes=${SLURM_JOB_NUM_NODES:-$SLURM_NNODES}
-
-# What is left of a mount that was killed cannot be made, and copper mount takes it away.
-# srun does not take one task on each node together with so many for each GPU, as the job may have them.
-env -u SLURM_NTASKS_PER_GPU -u SLURM_NTASKS_PER_TRES srun --overlap --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 mkdir -p "$mnt" || :
 launch "$log_dir/$SLURM_JOB_ID" "$copper" mount -d "$log_dir/$SLURM_JOB_ID" "${options[@]}" "$mnt"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
+#include "place/place.h"
 #include "fs/fs.h"
 
 #define ASK_MS 1000
@@ -43,9 +44,10 @@ static void take_dead_away(const struct cop_cmd_ending *e, const char *key, cons
 	char tree[COP_CTL_NOTE_SIZE];
 
 	cop_ctl_noted(path, tree);
+	tree[strcspn(tree, " ")] = '\0';
 	if (!tree[0] || strcmp(tree, "-") == 0 || strcmp(tree, e->tree))
 		return;
-	if (cop_fs_is_dead(key) && cop_fs_unmount_dead(key) == 0)
+	if (cop_fs_is_dead(key) && cop_place_unmount_dead(key, path) == 0)
 		fprintf(stderr,
 			"copper stop: %s: the node there was dead; its mount was taken away\n",
 			key);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
+#include "place/place.h"
 #include "fs/fs.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)
@@ -33,18 +34,68 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	return 0;
 }
 
+/* Which of the nodes that are listed are looked for: any, or these. */
+enum {
+	OF_THIS_JOB = 1, /* of the scheduler's job in which the command is given */
+	LIVING = 2,      /* their process is there, though it may not answer now */
+};
+
 struct search {
+	unsigned which;
 	unsigned count;
-	char path[COP_CTL_PATH_SIZE];
+	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1]; /* of the last one */
 	struct cop_buf keys;
 };
+
+#define ASK_MS 1000
+
+static bool is_living(const char *path)
+{
+	struct cop_ctl_reply reply = {0};
+	int rc = cop_ctl_call(path, "process", ASK_MS, NULL, NULL, &reply, NULL);
+
+	free(reply.text);
+	return rc != -ECONNREFUSED && rc != -ENOENT;
+}
 
 static void found(void *ctx, const char *key, const char *path)
 {
 	struct search *s = ctx;
 
+	if (((s->which & OF_THIS_JOB) && cop_place_noted_job(path) != cop_place_job()) ||
+		((s->which & LIVING) && !is_living(path)))
+		return;
 	snprintf(s->path, sizeof(s->path), "%s", path);
+	snprintf(s->key, sizeof(s->key), "%s", key);
 	cop_buf_printf(&s->keys, "%s%s", s->count++ ? ", " : "", key);
+}
+
+static void search(struct search *s, const char *dir, unsigned which)
+{
+	cop_buf_free(&s->keys);
+	*s = (struct search){.which = which};
+	cop_ctl_list(dir, found, s);
+}
+
+/* The nodes of this job, else all, else those that are not dead, until it is one: two jobs of a
+ * user may share a machine, and a killed node leaves its socket. */
+static void narrow(struct search *s, const char *dir)
+{
+	if (cop_place_job())
+		search(s, dir, OF_THIS_JOB);
+	if (s->count == 0)
+		search(s, dir, 0);
+	if (s->count > 1) {
+		struct search living = {0};
+
+		search(&living, dir, s->which | LIVING);
+		if (living.count == 1) {
+			cop_buf_free(&s->keys);
+			*s = living;
+		} else {
+			cop_buf_free(&living.keys);
+		}
+	}
 }
 
 static int the_only_one(const char *dir, char *path, struct cop_err *err)
@@ -52,7 +103,7 @@ static int the_only_one(const char *dir, char *path, struct cop_err *err)
 	struct search s = {0};
 	int rc = 0;
 
-	cop_ctl_list(dir, found, &s);
+	narrow(&s, dir);
 	if (s.count == 0)
 		rc = cop_err_set(err, ENOENT, "no copper node of this user runs here");
 	else if (s.count > 1)
@@ -72,9 +123,9 @@ int cop_cmd_only_mount(const char *runtime_dir, char *out)
 
 	if (rc)
 		return rc;
-	cop_ctl_list(dir, found, &s);
-	if (s.count == 1 && s.keys.data[0] == '/')
-		snprintf(out, PATH_MAX, "%s", s.keys.data);
+	narrow(&s, dir);
+	if (s.count == 1 && s.key[0] == '/' && strlen(s.key) < PATH_MAX)
+		memcpy(out, s.key, strlen(s.key) + 1);
 	else
 		rc = -ENOENT;
 	cop_buf_free(&s.keys);
@@ -97,7 +148,7 @@ static int nobody(const char *dir, char *key, struct cop_err *err)
 			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
 			"container, or with another --runtime-dir",
 			key, dir);
-	cop_ctl_list(dir, found, &s);
+	search(&s, dir, 0);
 	cop_err_set(err, ENOENT,
 		"no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s",
 		key, s.count ? "; there are: " : "", s.count ? s.keys.data : "");

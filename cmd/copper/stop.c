@@ -10,6 +10,7 @@
 #include "ending.h"
 #include "fs/fs.h"
 #include "opt/opt.h"
+#include "place/place.h"
 #include "socket.h"
 #include "stop_job.h"
 
@@ -83,11 +84,11 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	char path[PATH_MAX];
 	int found = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path)
 				  : cop_cmd_only_mount(a->runtime_dir, path);
-	bool cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
+	bool dead = found == 0 && cop_fs_is_dead(path), cleared;
+	int rc = dead ? cop_place_unmount_dead(path, socket) : 0;
 
-	if (found == 0 && cop_fs_is_dead(path)) {
-		int rc = cop_fs_unmount_dead(path);
-
+	cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
+	if (dead) {
 		if (rc) {
 			fprintf(stderr,
 				"copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n",

@@ -6,6 +6,8 @@
  * left out. */
 #include "check/check_priv.h"
 
+#include "place/place.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -79,17 +81,19 @@ static void check_kernel(struct check *c)
 
 static void check_mountpoint(struct check *c)
 {
-	const char *path = c->conf->mountpoint;
+	struct cop_buf place = {0};
 	struct cop_err err = {0};
+	char path[4096];
 
-	if (!path)
+	if (c->conf->serve_only)
 		return;
-	if (cop_fs_check(path, &err))
+	if (cop_place_check(c->conf, &place, &err))
 		cop_check_say(c, "mountpoint", CHECK_FAILED, "%s", err.text);
-	else if (cop_fs_check_shared(path, &err))
+	else if (cop_place_name(c->conf, path, &err) == 0 && cop_fs_check_shared(path, &err))
 		cop_check_say(c, "mountpoint", CHECK_WARNING, "%s", err.text);
 	else
-		cop_check_say(c, "mountpoint", CHECK_OK, "%s is an empty directory", path);
+		cop_check_say(c, "mountpoint", CHECK_OK, "%s", place.data);
+	cop_buf_free(&place);
 }
 
 static void check_source(struct check *c)

@@ -18,8 +18,12 @@ uint64_t cop_conf_cache_least(const struct cop_conf *conf)
 
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 {
-	if (!conf->serve_only && !conf->mountpoint && !conf->check)
-		return cop_err_set(err, EINVAL, "MOUNTPOINT is missing (see copper mount --help)");
+	if (!conf->serve_only && !conf->mountpoint && !conf->check && !strcmp(conf->source, "/"))
+		return cop_err_set(err, EINVAL,
+			"without a MOUNTPOINT a --source is needed that is not all of /: the directory whose programs and files are used");
+	if (conf->allow_other && !conf->mountpoint)
+		return cop_err_set(err, EINVAL,
+			"--allow-other needs a MOUNTPOINT: a directory that Copper makes is this user's alone");
 	if (conf->json && !conf->check)
 		return cop_err_set(err, EINVAL,
 			"--json goes with --check; for a node that runs there is copper cache-stats --json");
@@ -384,8 +388,7 @@ static const struct cop_opt mount_rows[] = {
 
 static const struct cop_opt serve_rows[] = {COMMON_ROWS};
 
-static const struct cop_opt_operand mount_operands[] = {{.name = "MOUNTPOINT",
-	AT(mountpoint)}}; /* the check asks for it, unless --check is given */
+static const struct cop_opt_operand mount_operands[] = {{.name = "MOUNTPOINT", AT(mountpoint)}};
 
 const struct cop_opt_table cop_conf_mount_table = {
 	.command = "copper mount",

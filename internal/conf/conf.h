@@ -32,7 +32,7 @@ enum cop_conf_rank_files {
 };
 
 struct cop_conf {
-	const char *mountpoint; /* NULL for serve */
+	const char *mountpoint; /* NULL for serve, and where the node is to make one */
 	const char *source;     /* the tree at the origin; "/" */
 	const char *hosts;      /* FILE or LIST; NULL: the scheduler's environment, else one node */
 	const char *job_dir;    /* may be NULL */

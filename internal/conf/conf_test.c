@@ -30,13 +30,25 @@ static int parse(const struct cop_opt_table *t, const char *first, ...)
 #define MOUNT(...) parse(&cop_conf_mount_table, __VA_ARGS__, NULL)
 #define SERVE(...) parse(&cop_conf_serve_table, __VA_ARGS__, NULL)
 
-static void a_mount_without_a_mount_point_is_refused(void **state)
+static void a_mount_without_a_mount_point_needs_a_source(void **state)
 {
 	(void)state;
 	assert_int_equal(MOUNT("-f"), -EINVAL);
-	assert_string_equal(err.text, "MOUNTPOINT is missing (see copper mount --help)");
+	assert_non_null(strstr(err.text, "without a MOUNTPOINT a --source is needed"));
+	assert_int_equal(MOUNT("-f", "--source", "/"), -EINVAL);
+	assert_int_equal(MOUNT("-f", "--source", "/soft"), 0);
+	assert_null(conf.mountpoint);
+	assert_int_equal(MOUNT("--check"), 0);
 	cop_conf_init(&conf, false);
 	assert_int_equal(cop_conf_check(&conf, &err), -EINVAL);
+}
+
+static void a_mount_point_of_one_s_own_is_for_nobody_else(void **state)
+{
+	(void)state;
+	assert_int_equal(MOUNT("--allow-other", "--source", "/soft"), -EINVAL);
+	assert_non_null(strstr(err.text, "--allow-other needs a MOUNTPOINT"));
+	assert_int_equal(MOUNT("--allow-other", "--source", "/soft", "/m"), 0);
 }
 
 static void a_chunk_that_is_no_power_of_two_is_refused(void **state)
@@ -191,7 +203,8 @@ static void no_letter_or_name_is_used_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mount_without_a_mount_point_is_refused),
+		cmocka_unit_test(a_mount_without_a_mount_point_needs_a_source),
+		cmocka_unit_test(a_mount_point_of_one_s_own_is_for_nobody_else),
 		cmocka_unit_test(a_chunk_that_is_no_power_of_two_is_refused),
 		cmocka_unit_test(a_budget_of_a_few_chunks_is_refused),
 		cmocka_unit_test(a_cache_needs_a_few_chunks_and_16_mib_to_work),

@@ -11,6 +11,8 @@
  * Nodes and guards, of whatever job, do not count: they look at nothing. */
 #include "guard/guard_priv.h"
 
+#include "job/job.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -26,18 +28,10 @@
 
 static void find_job(struct audience *a)
 {
-	static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
+	static const char slurm[] = "SLURM_JOB_ID=";
 
-	for (size_t i = 0; i < COP_ARRAY_SIZE(names) && !a->mark[0]; i++) {
-		const char *id = getenv(names[i]);
-
-		if (!id || !*id ||
-			snprintf(a->mark, sizeof(a->mark), "%s=%s", names[i], id) >=
-				(int)sizeof(a->mark))
-			a->mark[0] = '\0';
-		else if (i == 0)
-			a->slurm_job = a->mark + strlen(names[i]) + 1;
-	}
+	if (cop_job_mark(a->mark) && strncmp(a->mark, slurm, strlen(slurm)) == 0)
+		a->slurm_job = a->mark + strlen(slurm);
 }
 
 void cop_guard_audience_init(struct audience *a, pid_t session)

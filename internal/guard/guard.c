@@ -47,6 +47,8 @@
 
 struct guard {
 	const char *mountpoint;
+	void (*gone)(void *arg);
+	void *arg;
 	bool (*is_job_over)(const char *job, int wake_fd);
 	struct audience audience;
 	pid_t node;    /* where it is the child; else 0 */
@@ -237,8 +239,11 @@ static int status_of(pid_t node)
 static void guard(struct guard *g, int word_fd)
 {
 	set_up(g, word_fd);
-	if (is_left_alone(g))
+	if (is_left_alone(g)) {
 		keep_dead_mount(g);
+		if (g->gone)
+			g->gone(g->arg);
+	}
 	_exit(g->node ? status_of(g->node) : 0);
 }
 
@@ -256,6 +261,8 @@ struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
 	struct cop_guard none = {.fd = -1}, started = {.above = conf->above};
 	struct guard g = {.mountpoint = conf->mountpoint,
 		.is_job_over = conf->is_job_over,
+		.gone = conf->gone,
+		.arg = conf->arg,
 		.watched = getpid()};
 	sigset_t set, before;
 	int fds[2];

@@ -23,6 +23,9 @@ struct cop_guard_conf {
 	/* Whether a job of Slurm, by its number, is known to be over; returns early when wake_fd
 	 * becomes readable. */
 	bool (*is_job_over)(const char *job, int wake_fd);
+	/* The node was killed, and its mount is not there any more. */
+	void (*gone)(void *arg);
+	void *arg;
 };
 
 /* The node's side. */

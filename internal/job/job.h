@@ -16,6 +16,10 @@
 #define COP_JOB_PORTS 8192
 #define COP_JOB_MAX_HOSTS 200000
 
+#define COP_JOB_MARK_SIZE 128
+/* "NAME=VALUE" in the environment of the programs of this scheduler's job, or "" and false. */
+bool cop_job_mark(char mark[COP_JOB_MARK_SIZE]);
+
 /* One host: name (or address), rendezvous port, and the port that its node takes where that one is
  * taken; 0: none, since somebody chose the first. The address is the scheduler's, 0.0.0.0 where it
  * tells none: then the name service has to be asked. */

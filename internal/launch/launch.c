@@ -2,17 +2,16 @@
 #include "launch/launch.h"
 
 #include "ctl/ctl.h"
-#include "fs/fs.h"
 #include "guard/guard.h"
 #include "job/job.h"
 #include "log/log.h"
 #include "node/node.h"
 #include "outcome/outcome.h"
+#include "place/place.h"
 #include "slurm/slurm.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,13 +32,13 @@ static int find_control(
 	const struct cop_conf *conf, char control[COP_CTL_PATH_SIZE], struct cop_err *err)
 {
 	struct cop_job_want want = {conf->hosts, conf->port, conf->rank};
-	char mountpoint[PATH_MAX] = "", key[COP_CTL_KEY_MAX + 1];
+	char mountpoint[4096] = "", key[COP_CTL_KEY_MAX + 1];
 	struct cop_job_hosts hosts = {0};
 	uint32_t rank = 0;
 	int rc = cop_job_find(&want, &hosts, &rank, err);
 
-	if (!rc && !conf->serve_only && !realpath(conf->mountpoint, mountpoint))
-		rc = cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
+	if (!rc && !conf->serve_only)
+		rc = cop_place_name(conf, mountpoint, err);
 	if (!rc) {
 		struct cop_ctl_place place = {conf->runtime_dir, mountpoint,
 			cop_job_host_name(&hosts, rank),
@@ -124,26 +123,33 @@ static void ending(void *arg)
 	cop_slurm_watch_stop(l->watch);
 }
 
-static struct cop_guard start_guard(const struct cop_conf *conf, const char *mountpoint)
+static void mount_is_gone(void *place)
+{
+	cop_place_clear(place);
+}
+
+static struct cop_guard start_guard(const struct cop_conf *conf, struct cop_place *place)
 {
 	/* In the background this is a session of its own, and whoever gave the command waits above.
 	 */
-	struct cop_guard_conf guard = {.mountpoint = mountpoint,
+	struct cop_guard_conf guard = {.mountpoint = place->path,
 		.above = conf->foreground && (cop_slurm_is_node() || cop_slurm_ends_with_step()),
 		.session = getsid(conf->foreground ? 0 : getppid()),
-		.is_job_over = cop_slurm_job_is_over};
+		.is_job_over = cop_slurm_job_is_over,
+		.gone = mount_is_gone,
+		.arg = place};
 
 	return cop_guard_start(&guard);
 }
 
 /* One node from start to stop. report_fd: -1 in the foreground. */
 static int run(
-	const struct cop_conf *conf, const char *mountpoint, int report_fd, struct cop_err *err)
+	const struct cop_conf *conf, struct cop_place *place, int report_fd, struct cop_err *err)
 {
-	struct cop_guard guard = start_guard(conf, mountpoint);
+	struct cop_guard guard = start_guard(conf, place);
 	struct launch l = {.conf = conf, .report_fd = report_fd};
 	struct cop_node_run how = {.conf = conf,
-		.mountpoint = mountpoint,
+		.place = place,
 		.last_pid = cop_guard_last(&guard),
 		.report_fd = report_fd,
 		.started = started,
@@ -158,54 +164,33 @@ static int run(
 			"them with --foreground";
 	tame_malloc();
 	rc = cop_node_run(&how, &left_dead, err);
+	if (!left_dead)
+		cop_place_leave(place);
 	cop_guard_end(&guard, left_dead);
 	return rc;
 }
 
 /* ---- the command ---- */
 
-/* A mount that a killed node of this user left behind is in the way and of no use. */
-static void take_dead_mount_away(const char *mountpoint)
-{
-	if (cop_fs_is_dead(mountpoint) && cop_fs_unmount_dead(mountpoint) == 0)
-		fprintf(stderr,
-			"copper: note: took the dead mount of an earlier node away from %s\n",
-			mountpoint);
-}
-
-static int check_mountpoint(const struct cop_conf *conf, char out[PATH_MAX], struct cop_err *err)
-{
-	struct cop_err shared = {0};
-	int rc;
-
-	take_dead_mount_away(conf->mountpoint);
-	rc = cop_fs_check(conf->mountpoint, err);
-	if (rc == 0 && cop_fs_check_shared(conf->mountpoint, &shared))
-		fprintf(stderr, "copper: warning: %s\n", shared.text);
-	if (rc)
-		return rc;
-	return realpath(conf->mountpoint, out)
-		       ? 0
-		       : cop_err_set(err, errno, "%s: %s", conf->mountpoint, strerror(errno));
-}
-
 static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 {
-	int fd = cop_slurm_is_node() ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1, rc = 0;
-	char mountpoint[PATH_MAX] = "";
+	int fd = cop_slurm_is_node() ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+	struct cop_place place;
+	int rc = cop_place_take(conf, &place, err);
 
-	if (!conf->serve_only)
-		rc = check_mountpoint(conf, mountpoint, err);
 	if (rc) {
 		tell_others(conf, err);
 		report(conf, fd, err);
 		return rc;
 	}
 	if (conf->foreground)
-		return run(conf, mountpoint, fd, err);
-	rc = cop_outcome_background(&fd, err);
+		return run(conf, &place, fd, err);
+	rc = cop_outcome_background(&fd, place.folder_fd, err);
 	if (rc == 1)
-		exit(run(conf, mountpoint, fd, err) ? 1 : 0);
+		exit(run(conf, &place, fd, err) ? 1 : 0);
+	/* A node that was killed has not tidied up. */
+	if (rc)
+		cop_place_leave(&place);
 	return rc;
 }
 

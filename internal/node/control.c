@@ -146,6 +146,7 @@ int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 int cop_node_control_start(struct cop_node *n, struct cop_err *err)
 {
 	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1];
+	struct cop_buf note = {0};
 	int rc = cop_node_socket(n, path, key, err);
 
 	if (!rc)
@@ -154,8 +155,12 @@ int cop_node_control_start(struct cop_node *n, struct cop_err *err)
 		rc = start_when_free(n, path, key, err);
 	if (rc)
 		return rc;
-	/* If this node is killed, a stop of its tree knows its mount by that. */
-	if (cop_ctl_note(path, n->tree))
+	/* If this node is killed, a stop of its tree knows its mount by that, and who takes that
+	 * away what else is to go. */
+	cop_buf_printf(&note, "%s", n->tree);
+	cop_place_note(n->place, &note);
+	if (note.failed || cop_ctl_note(path, note.data))
 		cop_log_debug("no note beside the control socket");
+	cop_buf_free(&note);
 	return 0;
 }

@@ -6,14 +6,15 @@
 
 #include "base/base.h"
 #include "conf/conf.h"
+#include "place/place.h"
 
 struct cop_node;
 
 /* One node from start to stop, on this thread. */
 struct cop_node_run {
 	const struct cop_conf *conf;
-	const char *mountpoint; /* its real path; "" for a node that only serves */
-	pid_t last_pid;         /* the process with whose end all of this node is gone */
+	struct cop_place *place; /* where it mounts; nowhere for a node that only serves */
+	pid_t last_pid;          /* the process with whose end all of this node is gone */
 	/* Once nobody listens there any more, nobody waits for the start, and it is given up; -1:
 	 * nobody is meant to. */
 	int report_fd;

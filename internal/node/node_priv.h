@@ -45,6 +45,7 @@ enum {
 
 struct cop_node {
 	const struct cop_conf *conf;
+	struct cop_place *place;
 	char mountpoint[4096], source[4096], job_dir[4096]; /* absolute */
 	struct cop_job_hosts hosts;
 	char **book; /* address per rank, or NULL */

@@ -153,7 +153,8 @@ static int begin(struct cop_node *n, const struct cop_node_run *how, struct cop_
 	n->last_pid = how->last_pid;
 	n->wake_fd = n->signal_fd = -1;
 	n->report_fd = how->report_fd;
-	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", how->mountpoint);
+	n->place = how->place;
+	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", how->place->path);
 	rc = open_wakers(n, err);
 	if (!rc)
 		rc = cop_node_start(n, err);

@@ -299,7 +299,10 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.prof = n->prof};
 
 	struct cop_fs *fs = NULL;
-	int rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
+	int rc;
+
+	cop_place_renew(n->place);
+	rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
 
 	atomic_store(&n->fs, fs);
 	/* Programs may have looked at the mount already. */

@@ -43,14 +43,19 @@ static int hear(int fd, pid_t pid, struct cop_err *err)
 
 /* A launcher may have left descriptors open by which it waits for its processes to end (mpiexec:
  * PMI_FD). */
-static void close_inherited(int keep_fd)
+static void close_inherited(int keep_fd, int keep_too_fd)
 {
-	if (keep_fd > 3)
-		cop_close_range(3, (unsigned)keep_fd - 1);
-	cop_close_range((unsigned)keep_fd + 1, ~0U);
+	int keep[] = {2, COP_MIN(keep_fd, keep_too_fd), COP_MAX(keep_fd, keep_too_fd)};
+
+	for (int i = 1; i < 3; i++)
+		if (keep[i] > keep[i - 1] + 1)
+			cop_close_range((unsigned)keep[i - 1] + 1, (unsigned)keep[i] - 1);
+		else
+			keep[i] = COP_MAX(keep[i], keep[i - 1]);
+	cop_close_range((unsigned)keep[2] + 1, ~0U);
 }
 
-int cop_outcome_background(int *fd, struct cop_err *err)
+int cop_outcome_background(int *fd, int keep_fd, struct cop_err *err)
 {
 	int fds[2];
 	pid_t pid;
@@ -69,7 +74,7 @@ int cop_outcome_background(int *fd, struct cop_err *err)
 		close(fds[1]);
 		return hear(fds[0], pid, err);
 	}
-	close_inherited(fds[1]);
+	close_inherited(fds[1], keep_fd);
 	setsid();
 	*fd = fds[1];
 	return 1;

@@ -25,7 +25,7 @@ static int start(void (*background)(int fd))
 	int fd = -1, rc;
 
 	err = (struct cop_err){0};
-	rc = cop_outcome_background(&fd, &err);
+	rc = cop_outcome_background(&fd, -1, &err);
 	if (rc == 1) {
 		background(fd);
 		_exit(0);

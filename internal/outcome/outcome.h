@@ -16,10 +16,10 @@
 /* ---- to the command ---- */
 
 /* The program goes on in the background, in a session of its own, with no descriptor of before but
- * the first three: 1 is returned there, and *fd is to be given to cop_outcome_say. In the process
- * that called, this returns when that is said: 0, or -errno with the sentence; also when the
- * background ends without a word. */
-int cop_outcome_background(int *fd, struct cop_err *err);
+ * the first three and keep_fd (-1: none): 1 is returned there, and *fd is to be given to
+ * cop_outcome_say. In the process that called, this returns when that is said: 0, or -errno with
+ * the sentence; also when the background ends without a word. */
+int cop_outcome_background(int *fd, int keep_fd, struct cop_err *err);
 /* failure NULL: the node is ready. Closes fd. */
 void cop_outcome_say(int fd, const struct cop_err *failure);
 

@@ -103,10 +103,11 @@ is 'no mount is left' "$(mounts_left)" 0
 
 # ---- one that does not start: the others say which and why, at once, though nobody below it can reach the root
 
+: >"$W/a-file"
 chain() { # RANK-WITHOUT-MOUNT-POINT
 	local rank mnt status
 	for rank in 0 1 2 3; do
-		[ "$rank" = "$1" ] && mnt=$W/no-such-dir || mnt=$W/mnt/$rank
+		[ "$rank" = "$1" ] && mnt=$W/a-file || mnt=$W/mnt/$rank
 		timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$rank" -d "$JOB" --source "$SRC" --trees 1 --fanout 1 "$mnt" \
 			</dev/null >"$W/out.$rank" 2>&1 &
 		pids[rank]=$!
@@ -118,7 +119,7 @@ chain() { # RANK-WITHOUT-MOUNT-POINT
 			is "node $rank starts" "$status $(grep -v '^copper: note' "$W/out.$rank")" '0 '
 		elif [ "$rank" != "$1" ]; then
 			matches "node $1 does not start: node $rank says so" "$status $(cat "$W/out.$rank")" \
-				"^1 copper mount: .*127\.0\.0\.1$(($1 + 1)) \(rank $1\) did not start: $W/no-such-dir: there is no such directory"
+				"^1 copper mount: .*127\.0\.0\.1$(($1 + 1)) \(rank $1\) did not start: $W/a-file: is not a directory"
 		fi
 	done
 }

@@ -23,7 +23,7 @@ fails_with 2 'log-level|0-5|9' "${mount_here[@]}" -l 9 "$mnt"
 fails_with 2 'chunk' "${mount_here[@]}" --chunk 12345 "$mnt"
 fails_with 2 '' "${mount_here[@]}" "$mnt" "$T/another"
 
-fails_with any "$T/none" "${mount_here[@]}" "$T/none"
+fails_with any "/proc/none.*cannot be made" "${mount_here[@]}" /proc/none
 echo text >"$T/file"
 fails_with any "$T/file.*director" "${mount_here[@]}" "$T/file"
 mkdir "$T/full"

@@ -133,6 +133,7 @@ is 'nodes that outlived their srun end with the job, too' "$(slurm_mounts) $(nod
 # ---- what goes wrong
 
 on_node 3 rmdir "$OTHER"
+on_node 3 touch "$OTHER"
 id=$(submit no-dir 4 <<'EOS'
 SECONDS=0
 "$COPPER" mount -d "$T/job.no-dir" --source "$SRC" "$OTHER"
@@ -141,7 +142,7 @@ echo "mount ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-matches 'a node that cannot mount is named' "$(said no-dir)" "copper mount: n3: $OTHER: there is no such directory"
+matches 'a node that cannot mount is named' "$(said no-dir)" "copper mount: n3: $OTHER: is not a directory"
 matches 'and the command fails' "$(said no-dir)" '^mount ends with 1$'
 matches 'without waiting for the others' "$(said no-dir)" '^before --ready-timeout$'
 is 'in one line' "$(grep -c . "$T/out.no-dir")" 4

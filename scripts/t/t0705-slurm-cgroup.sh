@@ -106,14 +106,15 @@ wait_for 5 nodes_gone
 is 'stop takes away what is left of them' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 on_node 3 rmdir "$MNT"
+on_node 3 touch "$MNT"
 id=$(submit no-dir 4 <<'EOS'
 srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 60 -d "$W/job.no-dir" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-matches 'a node that cannot mount is named' "$(said no-dir)" "^copper mount: n3: $MNT: there is no such directory"
-matches 'on its own host, too' "$(said no-dir)" "^copper mount: $MNT: No such file or directory"
+matches 'a node that cannot mount is named' "$(said no-dir)" "^copper mount: n3: $MNT: is not a directory"
+matches 'on its own host, too' "$(said no-dir)" "^copper mount: $MNT: is not a directory"
 is 'the others say what became of theirs' "$(said no-dir | grep -c '^copper mount: ')" 4
 matches 'and srun fails' "$(said no-dir)" '^mount ends with 1$'
 is 'none because its time was up' "$(said no-dir | grep -c 'no node was ready')" 0
@@ -125,9 +126,10 @@ echo "mount ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'a task that comes too late to hear its node finds what task 0 said' "$(said late | grep -c "^[03]: copper mount: n3: $MNT: there is no such directory")" 2
+is 'a task that comes too late to hear its node finds what task 0 said' "$(said late | grep -c "^[03]: copper mount: n3: $MNT: is not a directory")" 2
 wait_for 5 nodes_gone
 is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
+on_node 3 rm "$MNT"
 on_node 3 install -d -o "$cop_user" "$MNT"
 
 # The others begin their second start at once, when the word of the first is still there; task 0 begins its own when they have had the time
