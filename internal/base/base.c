@@ -27,19 +27,6 @@ bool cop_is_shortage(int rc)
 	return rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS;
 }
 
-uint64_t cop_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * COP_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t cop_now_ms(void)
-{
-	return cop_now_ns() / COP_NS_PER_MS;
-}
-
 /* Reads digits from text and leaves *end at the first other byte. */
 static int parse_digits(const char *text, const char **end, uint64_t *out)
 {

@@ -44,10 +44,16 @@ int cop_err_set(struct cop_err *err, int code, const char *fmt, ...) COP_PRINTF(
  * what it was asked to do. */
 bool cop_is_shortage(int rc);
 
-/* ---- clocks: monotonic ---- */
+/* ---- clocks ---- */
 
+/* Monotonic: what all waits and ages go by. */
 uint64_t cop_now_ns(void);
 uint64_t cop_now_ms(void);
+/* Since 1970, and whatever an administrator or a time server makes of it: for what is compared with
+ * the stamps of files. */
+int64_t cop_wall_ns(void);
+/* For tests: what these clocks show from now on; NULL: the system's. Sleeps go by the system's. */
+void cop_clocks_for_test(uint64_t (*now_ns)(void), int64_t (*wall_ns)(void));
 
 /* ---- numbers as people write them ---- */
 

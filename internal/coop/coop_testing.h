@@ -43,6 +43,7 @@ struct asked {
 
 /* Of the trees opened from now on. */
 static bool compress __attribute__((unused));
+static uint32_t ttl_ms = 1;
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
 
@@ -86,7 +87,7 @@ static inline void open_node(
 	struct cop_coop_conf conf = {.topo = {t->count, fanout, stripes},
 		.rank = rank,
 		.chunk_bytes = CHUNK,
-		.enoent_ttl_ms = 1,
+		.enoent_ttl_ms = ttl_ms,
 		.forget_names = forget_names,
 		.ctx = n,
 		.stats = &n->stats};

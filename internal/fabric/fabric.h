@@ -159,6 +159,9 @@ int cop_fabric_fake_open(struct cop_fabric_net *net, const char *name,
 size_t cop_fabric_fake_run(struct cop_fabric_net *net, size_t max_events);
 /* Advances the fake clock given to tick and ticks every endpoint once per tick_ms. */
 void cop_fabric_fake_advance(struct cop_fabric_net *net, uint64_t ms);
+/* The clock jumps, as after a machine was suspended: each endpoint ticks once, then. 0: it ticks
+ * although the clock stands. */
+void cop_fabric_fake_jump(struct cop_fabric_net *net, uint64_t ms);
 /* From now on nothing reaches or leaves this endpoint (a dead node: sends to it vanish). */
 void cop_fabric_fake_cut(struct cop_fabric_net *net, const char *name, bool cut);
 /* Called on every message before delivery, for tests that look at, change, drop (return false) or

@@ -254,6 +254,18 @@ void cop_fabric_fake_advance(struct cop_fabric_net *net, uint64_t ms)
 	net->now_ms = target_ms;
 }
 
+void cop_fabric_fake_jump(struct cop_fabric_net *net, uint64_t ms)
+{
+	net->now_ms += ms;
+	for (struct cop_list *i = net->endpoints.next; i != &net->endpoints; i = i->next) {
+		struct fake *f = COP_CONTAINER_OF(i, struct fake, link);
+
+		f->next_tick_ms = net->now_ms + f->base.tick_ms;
+		if (f->base.events.tick)
+			f->base.events.tick(f->base.events.ctx, net->now_ms);
+	}
+}
+
 void cop_fabric_fake_cut(struct cop_fabric_net *net, const char *name, bool cut)
 {
 	struct fake *f = find(net, name);

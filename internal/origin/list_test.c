@@ -244,6 +244,53 @@ static void a_directory_that_changed_in_this_tick_has_a_young_version(void **sta
 	free(l);
 }
 
+static int64_t wall_shift_ns;
+
+static int64_t shifted_wall(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * (int64_t)COP_NS_PER_S + ts.tv_nsec + wall_shift_ns;
+}
+
+static uint64_t version_of_listed(struct fixture *f, const char *dir)
+{
+	struct cop_attr attr;
+	void *l;
+	int rc;
+
+	l = ask_list(f->o, dir, &rc);
+	assert_int_equal(rc, 0);
+	cop_listing_dir(l, &attr);
+	free(l);
+	return attr.version;
+}
+
+/* Youth is a matter of the clock; what a version is of is not. */
+static void a_wall_clock_that_jumps_a_day_makes_no_other_version(void **state)
+{
+	static const int64_t day_ns = 86400 * (int64_t)COP_NS_PER_S;
+	struct fixture *f = *state;
+	uint64_t before, behind, ahead, back;
+
+	put_dir(f, "d");
+	cop_clocks_for_test(NULL, shifted_wall);
+	wall_shift_ns = 0;
+	before = version_of_listed(f, "d");
+	wall_shift_ns = -day_ns;
+	behind = version_of_listed(f, "d");
+	wall_shift_ns = day_ns;
+	ahead = version_of_listed(f, "d");
+	wall_shift_ns = 0;
+	back = version_of_listed(f, "d");
+	cop_clocks_for_test(NULL, NULL);
+	assert_true(cop_version_is_young(before));
+	assert_false(cop_version_is_young(behind) || cop_version_is_young(ahead));
+	assert_true(cop_version_same(before, behind) && cop_version_same(before, ahead) &&
+		    cop_version_same(before, back));
+}
+
 /* ---- a directory that changes ---- */
 
 struct mutator {
@@ -477,6 +524,7 @@ int main(void)
 		T(system_calls_are_counted_exactly),
 		T(errors_come_back_as_the_system_gives_them),
 		T(a_directory_that_changed_in_this_tick_has_a_young_version),
+		T(a_wall_clock_that_jumps_a_day_makes_no_other_version),
 		T(a_directory_that_keeps_changing_is_not_called_complete),
 		T(an_ordinary_user_gets_what_the_modes_allow),
 		T(inode_numbers_of_mounts_below_the_source_do_not_collide),

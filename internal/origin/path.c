@@ -89,21 +89,13 @@ uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t 
 	return cop_hash64(both, sizeof(both), 0) | (uint64_t)1 << 63;
 }
 
-static int64_t wall_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * (int64_t)COP_NS_PER_S + ts.tv_nsec;
-}
-
 /* Whether it is young is asked of the clock first: what changes during the call is then not taken
  * for older than it is. */
 int cop_origin_statx(
 	struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr, uint64_t *dev)
 {
 	int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name ? 0 : AT_EMPTY_PATH);
-	int64_t now_ns = wall_ns();
+	int64_t now_ns = cop_wall_ns();
 	struct statx st;
 	uint64_t on;
 
