@@ -207,17 +207,21 @@ static void an_ancestor_that_rests_does_so_until_its_pause_is_over(void **state)
 static struct {
 	void (*then)(void *arg);
 	void *arg;
-} late;
+} held[8];
+static unsigned held_count;
 
-static int never(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
+static int forget_later(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 {
 	struct node *n = ctx;
 
 	(void)dir;
-	if (n->rank != 1)
+	if (n->rank != 1) {
 		then(arg);
-	else if (!dir)
-		late.then = then, late.arg = arg;
+		return 0;
+	}
+	assert_true(held_count < COP_ARRAY_SIZE(held));
+	held[held_count].then = then;
+	held[held_count++].arg = arg;
 	return 0;
 }
 
@@ -228,7 +232,8 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	struct asked a;
 
 	(void)state;
-	forget_names = never;
+	held_count = 0;
+	forget_names = forget_later;
 	t = open_tree(3, 1, 1, 1 << 20);
 	forget_names = NULL;
 	put_file(t, "d/f", "hello", 5);
@@ -244,7 +249,8 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
-	late.then(late.arg);
+	for (unsigned i = 0; i < held_count; i++)
+		held[i].then(held[i].arg);
 	close_tree(t);
 }
 

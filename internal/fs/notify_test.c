@@ -93,6 +93,7 @@ static int set_up(void **state)
 	atomic_store(&calls, 0);
 	w->fs.session = fuse_session_new(&args, &ops, sizeof(ops), w);
 	assert_non_null(w->fs.session);
+	fuse_opt_free_args(&args);
 	assert_int_equal(pipe(null), 0);
 	close(null[1]);
 	assert_int_equal(fuse_session_custom_io(w->fs.session, &io, null[0]), 0);
