@@ -372,7 +372,9 @@ note "seed ${2:-$$}, $minutes minutes"
 deal "${faults[@]}"
 watch_memory
 end=$((SECONDS + minutes * 60))
-while [ "$SECONDS" -lt "$end" ] && [ "$troubles" -lt 20 ]; do
+first_round=${#deck[@]}
+while [ "$SECONDS" -lt "$end" ] || [ "$turns" -lt "$first_round" ]; do
+	[ "$troubles" -lt 20 ] || break
 	[ "${#deck[@]}" -gt 0 ] || deal "${faults[@]}" "${faults[@]}" restart restart "${rest[@]}"
 	happen "${deck[0]}"
 	deck=("${deck[@]:1}")

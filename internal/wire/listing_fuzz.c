@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hostile blobs: whatever passes the check must be safe and sound to use. The first byte chooses:
- * odd bytes are taken as a blob as they come; even ones describe a directory, which is built,
- * damaged in a few places and checked, so that the fuzzer gets past the hashes. */
+ * odd bytes are taken as a blob as they come; even ones describe a directory or an entry, which is
+ * built, damaged in a few places and checked, so that the fuzzer gets past the hashes. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +68,7 @@ static void check_copy(const void *data, size_t len, uint64_t random)
 		use_listing(copy, random);
 	if (cop_entry_check(copy, len) == 0) {
 		cop_entry_get(copy, &attr, &target, &target_len);
+		require(cop_attr_settle_ms(&attr) > 0);
 		touch(&attr, sizeof(attr));
 		touch(target, target_len);
 	}
@@ -111,6 +112,25 @@ static void build_and_damage(const uint8_t *data, size_t size, uint64_t random)
 	free(blob);
 }
 
+/* An entry with the input as its link target, whole and with some bytes changed. */
+static void build_entry_and_damage(const uint8_t *data, size_t size, uint64_t random)
+{
+	struct cop_attr attr = {.mode = size & 1 ? S_IFLNK | 0777 : S_IFREG | 0644, .ino = random};
+	const uint8_t *harm = data;
+	void *blob;
+	size_t len;
+
+	if (cop_entry_build(&attr, (const char *)data + 8, size & 1 ? size - 8 : 0, &blob, &len))
+		return;
+	require(cop_entry_check(blob, len) == 0);
+	check_copy(blob, len, random);
+	for (unsigned i = 0; i + 3 < 8; i += 4) {
+		((uint8_t *)blob)[(harm[i] | (size_t)harm[i + 1] << 8) % len] ^= harm[i + 2];
+		check_copy(blob, len - (harm[i + 3] < len ? harm[i + 3] & ~7u : 0), random);
+	}
+	free(blob);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint64_t random = 0;
@@ -120,6 +140,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&random, data + 1, sizeof(random));
 	if (data[0] & 1)
 		check_copy(data + 1, size - 1, random);
+	else if (data[0] & 2)
+		build_entry_and_damage(data + 9, size - 9, random);
 	else
 		build_and_damage(data + 9, size - 9, random);
 	return 0;
