@@ -34,6 +34,22 @@ static void check_double(const struct rows *once, const struct rows *twice)
 			abort();
 }
 
+/* Anything may stand in a job directory. */
+static void check_name(const uint8_t *data, size_t size)
+{
+	char *name = strndup((const char *)data, size);
+	enum cop_report_kind kind;
+	size_t stem;
+
+	if (!name)
+		abort();
+	for (int tagged = 0; tagged < 2; tagged++)
+		if (cop_report_rank_name(name, tagged ? "final" : "", &stem, &kind) &&
+			(stem >= strlen(name) || kind >= COP_REPORT_KINDS))
+			abort();
+	free(name);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -47,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cop_report_cluster_free(twice);
 		return 0;
 	}
+	check_name(data, size);
 	in.step = data[1] + 1u;
 	if (cop_csv_open(&r.csv, give, &in))
 		abort();
