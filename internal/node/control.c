@@ -46,36 +46,21 @@ static void table(void *ctx, struct cop_buf *out)
 	cop_status_table(&s, out);
 }
 
-/* "budget LIMIT USED", then for each table "table NAME LENGTH" and the bytes of its file. */
 static void sizes(void *ctx, struct cop_buf *out)
 {
-	static const struct {
-		const char *name;
-		enum cop_prof_table table;
-	} files[] = {{"data", COP_PROF_DATA}, {"tree", COP_PROF_TREE}, {"md", COP_PROF_METADATA}};
 	struct cop_node *n = ctx;
-	struct cop_prof_sizes all = cop_node_sizes(n);
-	struct cop_cache_usage u;
 
-	cop_cache_usage(n->cache, &u);
-	cop_buf_printf(out, "budget %" PRIu64 " %" PRIu64 "\n", u.limit_bytes, u.used_bytes);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
-		struct cop_buf text = {0};
-
-		out->failed |= cop_prof_sizes_text(files[i].table, n->source, &all, &text) != 0;
-		cop_buf_printf(out, "table %s %zu\n", files[i].name, text.len);
-		cop_buf_add(out, text.data ? text.data : "", text.len);
-		cop_buf_free(&text);
-	}
+	cop_tally_sizes(n->tally, out);
 }
 
 /* The root is dead: nobody above has written the sums, nor which nodes are left. */
 static int write_late(void *ctx, const struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_node *n = ctx;
+	struct cop_tally_job job = cop_node_tally_job(n);
 
 	cop_node_keep_word(n, sum);
-	return sum->prof ? cop_node_cluster_write(n, sum, err) : 0;
+	return sum->prof ? cop_tally_write_sums(&job, sum, err) : 0;
 }
 
 void cop_node_tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE])
@@ -99,7 +84,7 @@ static int open_commands(struct cop_node *n, struct cop_err *err)
 		.host = cop_node_host(n, n->rank),
 		.last_pid = n->last_pid,
 		.job_dir = n->job_dir,
-		.counts = n->prof != NULL,
+		.counts = cop_tally_prof(n->tally) != NULL,
 		.rank_files = n->conf->rank_files,
 		.ops = &ops,
 		.ctx = n,

@@ -397,12 +397,13 @@ static void add_late(struct guest *g)
 /* The root has written them, with the names of those that did not answer, unless it is dead. */
 static void write_sums(struct guest *g)
 {
+	struct cop_tally_job job = cop_node_tally_job(g->node);
 	struct cop_err err = {0};
 
 	if (!g->got.prof && g->state[cop_topo_root(&g->node->topo, 0)] == NODE_FINE)
 		return;
 	add_late(g);
-	if (g->got.prof && cop_node_cluster_write(g->node, &g->got, &err))
+	if (g->got.prof && cop_tally_write_sums(&job, &g->got, &err))
 		cop_treeop_sum_unwritten(&g->got, "this host", err.text);
 }
 

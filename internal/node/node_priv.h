@@ -25,6 +25,7 @@
 #include "rpc/rpc.h"
 #include "stats/stats.h"
 #include "status/status.h"
+#include "tally/tally.h"
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 
@@ -57,7 +58,7 @@ struct cop_node {
 	uint64_t cache_bytes, started_ns;
 	char cache_note[COP_CACHE_NOTE_SIZE]; /* why that is less than the user asked for, or "" */
 	struct cop_stats stats;
-	struct cop_prof *prof;           /* NULL: nobody asked for one */
+	struct cop_tally *tally;
 	struct cop_manifest_set *record; /* what this node needed, for the next manifest; or NULL */
 	struct cop_buf manifest;         /* rank 0: what was given, whole */
 	size_t manifest_body;            /* where its items begin */
@@ -227,6 +228,10 @@ void cop_node_write_books(struct cop_node *n);
  * if more are missing than are named. */
 void cop_node_write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped);
 
+/* How the files of the job name it. */
+struct cop_tally_job cop_node_tally_job(const struct cop_node *n);
+int cop_node_tally_start(struct cop_node *n, struct cop_err *err);
+
 /* ---- part.c: this node's part of an operation on the tree ---- */
 int cop_node_treeop_start(struct cop_node *n, struct cop_err *err);
 /* Any thread; ctx is the node. Forgets a path and what is below it, also in the kernel. 0: then is
@@ -245,26 +250,6 @@ int cop_node_control_start(struct cop_node *n, struct cop_err *err);
 struct cop_status cop_node_status(struct cop_node *n);
 /* What only the nodes of one tree have in common. */
 void cop_node_tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE]);
-
-/* ---- profile.c ---- */
-int cop_node_profile_start(struct cop_node *n, struct cop_err *err);
-/* The tag of the reports that a user asks for: those have what the cache holds, too. */
-#define COP_NODE_ASKED_TAG "ioctl-snapshot"
-/* The reports of this moment under a tag, or the final ones (NULL). 0; -ENOENT: this node writes
- * none; else it is logged, and err (may be NULL) has the sentence. */
-int cop_node_profile_write(struct cop_node *n, const char *tag, struct cop_err *err);
-/* Main thread. The reports of before under the tag pre-reset, where this node writes any, and every
- * counter from zero. If they cannot be written, or without memory, the counters go on as they were,
- * and err has the sentence. */
-int cop_node_profile_reset(struct cop_node *n, struct cop_err *err);
-/* What the cache holds, for the writers of prof. */
-struct cop_prof_sizes cop_node_sizes(struct cop_node *n);
-
-/* ---- cluster.c: the sums of the job ---- */
-/* Main thread. Adds what this node has counted. */
-void cop_node_cluster_add(struct cop_node *n, struct cop_treeop_sum *g);
-/* Main thread. Writes the files of the job; 0, or it is logged and err has the sentence. */
-int cop_node_cluster_write(struct cop_node *n, const struct cop_treeop_sum *g, struct cop_err *err);
 
 /* ---- prefetch.c ---- */
 /* Reads the manifest, if this is rank 0 and there is one. -errno with a sentence if the user named

@@ -5,6 +5,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
+struct cop_tally_job cop_node_tally_job(const struct cop_node *n)
+{
+	return (struct cop_tally_job){.job_dir = n->job_dir,
+		.source = n->source,
+		.nodes = n->topo.nodes,
+		.hosts = &n->hosts};
+}
+
+int cop_node_tally_start(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_tally_conf conf = {
+		.job = cop_node_tally_job(n), .rank = n->rank, .conf = n->conf, .stats = &n->stats};
+
+	return cop_tally_new(&conf, &n->tally, err);
+}
+
 static struct cop_rpc *rpc_of(void *ctx)
 {
 	struct cop_node *n = ctx;
@@ -64,12 +80,16 @@ int cop_node_forget(void *ctx, const char *path, void (*then)(void *arg), void *
 
 static int report(void *ctx, struct cop_err *err)
 {
-	return cop_node_profile_write(ctx, COP_NODE_ASKED_TAG, err);
+	struct cop_node *n = ctx;
+
+	return cop_tally_write(n->tally, COP_TALLY_ASKED_TAG, err);
 }
 
 static int reset(void *ctx, struct cop_err *err)
 {
-	return cop_node_profile_reset(ctx, err);
+	struct cop_node *n = ctx;
+
+	return cop_tally_reset(n->tally, err);
 }
 
 static void end(void *ctx)
@@ -93,11 +113,12 @@ void cop_node_keep_word(struct cop_node *n, const struct cop_treeop_sum *all)
 static int settle(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_node *n = ctx;
+	struct cop_tally_job job = cop_node_tally_job(n);
 	int rc = 0;
 
-	cop_node_cluster_add(n, sum);
+	cop_tally_add(n->tally, sum);
 	if (sum->prof && n->rank == cop_topo_root(&n->topo, 0)) {
-		rc = cop_node_cluster_write(n, sum, err);
+		rc = cop_tally_write_sums(&job, sum, err);
 		cop_prof_sum_free(sum->prof);
 		sum->prof = NULL;
 	}

@@ -48,7 +48,7 @@ static void wait_for_the_end(struct cop_node *n)
 		uint64_t now_ms = cop_now_ms();
 
 		if (every_ms && now_ms >= next_ms) {
-			cop_node_profile_write(n, "runtime-snapshot", NULL);
+			cop_tally_write(n->tally, "runtime-snapshot", NULL);
 			next_ms = now_ms + every_ms;
 		}
 		if (poll(fds, 3, every_ms ? (int)(next_ms - now_ms) : -1) <= 0)
@@ -109,11 +109,11 @@ static void end(struct cop_node *n)
 	bool cut = is_cut(n);
 
 	cop_defer_run(&n->deferred, false);
-	cop_node_profile_write(n, "pre-destroy", NULL);
+	cop_tally_write(n->tally, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
 	if (cut && !n->left_dead && cop_fs_is_dead(n->mountpoint))
 		cop_fs_unmount_dead(n->mountpoint);
-	cop_node_profile_write(n, NULL, &unwritten);
+	cop_tally_write(n->tally, NULL, &unwritten);
 	cop_node_prefetch_save(n);
 	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);

@@ -205,7 +205,10 @@ static int open_cache(struct cop_node *n, struct cop_err *err)
 	n->cache_bytes =
 		cop_cache_size(n->conf->cache_size, cop_conf_cache_least(n->conf), n->cache_note);
 	n->cache = cop_cache_new(n->cache_bytes, &n->stats);
-	return n->cache ? 0 : cop_err_set(err, ENOMEM, "out of memory for the cache");
+	if (!n->cache)
+		return cop_err_set(err, ENOMEM, "out of memory for the cache");
+	cop_tally_use_cache(n->tally, n->cache);
+	return 0;
 }
 
 static int open_origin(struct cop_node *n, struct cop_err *err)
@@ -296,7 +299,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.origin = n->origin,
 		.stats = &n->stats,
 		.record = n->record,
-		.prof = n->prof};
+		.prof = cop_tally_prof(n->tally)};
 
 	struct cop_fs *fs = NULL;
 	int rc;
@@ -363,7 +366,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		open_log,
 		cop_node_prefetch_load,
 		find_secret,
-		cop_node_profile_start,
+		cop_node_tally_start,
 		open_cache,
 		open_origin,
 		cop_node_open_rpc,
@@ -402,7 +405,7 @@ void cop_node_stop(struct cop_node *n)
 	cop_node_prefetch_free(n);
 	cop_coop_free(n->coop);
 	cop_cache_free(n->cache);
-	cop_prof_free(n->prof);
+	cop_tally_free(n->tally);
 	cop_treeop_free(n->treeop);
 	if (n->ready_rank)
 		cop_node_join_fini(n);

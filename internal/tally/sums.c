@@ -2,7 +2,7 @@
 /* The cluster files, out of the sums that came up the tree: the same numbers that copper aggregate
  * finds in the files of the nodes, and beside them what only the sums know: quantiles over all
  * nodes, their counters, their most used paths. */
-#include "node/node_priv.h"
+#include "tally/tally_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,18 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "log/log.h"
 #include "report/report.h"
-
-void cop_node_cluster_add(struct cop_node *n, struct cop_treeop_sum *g)
-{
-	cop_stats_sum(&g->stats, &n->stats);
-	if (!n->prof)
-		return;
-	if (!g->prof)
-		g->prof = cop_prof_sum_new();
-	if (!g->prof || cop_prof_sum_add(g->prof, n->prof))
-		cop_log_error("no memory for the sums: this node's counts are missing in them");
-}
 
 static int add_metric(void *arg, const char *metric, const char *value)
 {
@@ -58,39 +48,46 @@ static int fill(
 	return rc;
 }
 
-/* Lines of the summary, where something is missing: how many, and who did not answer. */
-static void note(const struct cop_node *n, const struct cop_treeop_sum *g, struct cop_buf *out)
+static const char *host_of(const struct cop_tally_job *job, uint32_t rank)
 {
-	uint64_t nodes = cop_prof_sum_nodes(g->prof);
-	uint32_t named = COP_MIN(g->missing, (uint32_t)COP_TREEOP_NAMED);
+	return rank < job->hosts->count ? job->hosts->host[rank].name : "localhost";
+}
 
-	if (nodes < n->topo.nodes)
+/* Lines of the summary, where something is missing: how many, and who did not answer. */
+static void note(
+	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_buf *out)
+{
+	uint64_t nodes = cop_prof_sum_nodes(sum->prof);
+	uint32_t named = COP_MIN(sum->missing, (uint32_t)COP_TREEOP_NAMED);
+
+	if (nodes < job->nodes)
 		cop_buf_printf(out,
 			"- Nodes of the job that are not in these sums: `%" PRIu64
 			"` (dead, stopped before, or started without a profile)\n",
-			n->topo.nodes - nodes);
+			job->nodes - nodes);
 	for (uint32_t i = 0; i < named; i++)
 		cop_buf_printf(out, "%s`%s` (rank %" PRIu32 ")",
-			i ? ", " : "- Nodes that did not answer: ", cop_node_host(n, g->lost[i]),
-			g->lost[i]);
-	if (g->missing > named)
-		cop_buf_printf(out, " and %" PRIu32 " more", g->missing - named);
+			i ? ", " : "- Nodes that did not answer: ", host_of(job, sum->lost[i]),
+			sum->lost[i]);
+	if (sum->missing > named)
+		cop_buf_printf(out, " and %" PRIu32 " more", sum->missing - named);
 	if (named)
 		cop_buf_str(out, "\n");
 }
 
-static int write_into(struct cop_node *n, const struct cop_treeop_sum *g,
+static int write_into(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
 	const struct cop_report_cluster *c, const char *dir, struct cop_err *err)
 {
-	char input[sizeof(n->job_dir) + 32];
+	char input[4096 + 32];
 	struct cop_buf missing = {0};
 	int rc;
 
-	snprintf(input, sizeof(input), "%s/profiling/final", n->job_dir);
-	note(n, g, &missing);
+	snprintf(input, sizeof(input), "%s/profiling/final", job->job_dir);
+	note(job, sum, &missing);
 	rc = cop_report_cluster_write_noted(c, dir, "cluster", input, missing.data, NULL, err);
 	cop_buf_free(&missing);
-	return rc ? rc : cop_prof_write_sums(g->prof, dir, "cluster", n->source, &g->stats, err);
+	return rc ? rc
+		  : cop_prof_write_sums(sum->prof, dir, "cluster", job->source, &sum->stats, err);
 }
 
 /* A folder that this process made, with nothing but files in it. */
@@ -107,7 +104,7 @@ static void clear_away(const char *dir)
 }
 
 /* There are no sums anywhere else once the nodes have ended. */
-static void keep_elsewhere(struct cop_node *n, const struct cop_treeop_sum *g,
+static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -123,42 +120,43 @@ static void keep_elsewhere(struct cop_node *n, const struct cop_treeop_sum *g,
 		    tmp && *tmp == '/' ? tmp : "/tmp") >= (int)sizeof(dir) ||
 		!mkdtemp(dir))
 		return;
-	if (write_into(n, g, c, dir, &ignored) == 0)
+	if (write_into(job, sum, c, dir, &ignored) == 0)
 		cop_err_set(err, err->code,
 			"%.600s; the sums of %" PRIu64 " nodes are kept in %s on this host", why,
-			cop_prof_sum_nodes(g->prof), dir);
+			cop_prof_sum_nodes(sum->prof), dir);
 	else
 		clear_away(dir);
 }
 
-static int write_files(struct cop_node *n, const struct cop_treeop_sum *g,
+static int write_files(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
-	char dir[sizeof(n->job_dir) + 32];
+	char dir[4096 + 32];
 	int rc;
 
-	snprintf(dir, sizeof(dir), "%s/profiling/cluster", n->job_dir);
-	rc = write_into(n, g, c, dir, err);
+	snprintf(dir, sizeof(dir), "%s/profiling/cluster", job->job_dir);
+	rc = write_into(job, sum, c, dir, err);
 	if (rc && rc != -ENOMEM)
-		keep_elsewhere(n, g, c, err);
+		keep_elsewhere(job, sum, c, err);
 	return rc;
 }
 
-int cop_node_cluster_write(struct cop_node *n, const struct cop_treeop_sum *g, struct cop_err *err)
+int cop_tally_write_sums(
+	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_report_cluster *c;
 	int rc;
 
-	if (!*n->job_dir || !cop_prof_sum_nodes(g->prof))
+	if (!*job->job_dir || !cop_prof_sum_nodes(sum->prof))
 		return 0;
 	c = cop_report_cluster_new();
-	rc = c ? fill(c, g->prof, &g->stats) : -ENOMEM;
+	rc = c ? fill(c, sum->prof, &sum->stats) : -ENOMEM;
 	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files")
-		: write_files(n, g, c, err);
+		: write_files(job, sum, c, err);
 	cop_report_cluster_free(c);
 	if (rc)
 		cop_log_error("cluster files not written: %s", err->text);
 	else
-		cop_log_info("cluster files written nodes=%" PRIu64, cop_prof_sum_nodes(g->prof));
+		cop_log_info("cluster files written nodes=%" PRIu64, cop_prof_sum_nodes(sum->prof));
 	return rc;
 }
