@@ -178,6 +178,11 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	assert_int_equal(unconfirmed(t, 3), 0);
 	assert_int_equal(t->node[1].settled, 0);
 	t_forget_heard(&h);
+	/* Whoever asks again gets what the first one got. */
+	t_ask_here(t, 1, COP_TREEOP_STOP, "", true, &h);
+	assert_int_equal(h.times, 1);
+	assert_int_equal(h.sum.nodes, 1);
+	t_forget_heard(&h);
 }
 
 static void the_end_of_a_node_is_said_once(void **state)
