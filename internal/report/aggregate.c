@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "job/job.h"
-#include "report/observed_priv.h"
+#include "report/report_priv.h"
 
 static int no_memory(struct cop_err *err)
 {
@@ -101,7 +101,7 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 			: "  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
 			  "stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 	say_what_is_there(a, prefix, &text);
-	cop_report_name_snapshots(a->job, "profiling", "copper aggregate", &text);
+	cop_observed_name_snapshots(a->job, "profiling", "copper aggregate", &text);
 	cop_err_set(err, useless ? ENODATA : ENOENT, "%s", text.data ? text.data : "no memory");
 	cop_buf_free(&text);
 	return useless ? -ENODATA : -ENOENT;
@@ -199,7 +199,7 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 }
 
 /* tables/final, or the job directory itself, as with the files of the ranks. */
-static int cover(const struct cop_report_aggregate *what, const struct pathset *top,
+static int cover(const struct cop_report_aggregate *what, const struct cop_pathset *top,
 	struct cop_buf *out, struct cop_err *err)
 {
 	char *tables;
@@ -227,7 +227,7 @@ static void name_other_place(int rc, struct cop_err *err)
 }
 
 static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
-	const struct pathset *top, struct cop_err *err)
+	const struct cop_pathset *top, struct cop_err *err)
 {
 	struct cop_buf head = {0}, coverage = {0};
 	struct cop_err why = {0};
@@ -251,7 +251,7 @@ static int write_all(const struct cop_report_aggregate *what, struct cop_report_
 int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	struct cop_err *err)
 {
-	struct pathset top = {.seed = cop_now_ns()};
+	struct cop_pathset top = {.seed = cop_now_ns()};
 	struct nodes nodes = {0};
 	struct ranks_result ranks = {.top = what->no_coverage ? NULL : &top, .nodes = &nodes};
 	int rc;
@@ -267,9 +267,9 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 	if (!rc) {
 		memcpy(out->files, ranks.files, sizeof(out->files));
 		out->faults = ranks.faults.count;
-		cop_report_faults_list(&ranks.faults, &out->named);
+		cop_observed_faults_list(&ranks.faults, &out->named);
 		out->doubts = ranks.doubts.count;
-		cop_report_faults_list(&ranks.doubts, &out->doubted);
+		cop_observed_faults_list(&ranks.doubts, &out->doubted);
 		out->cluster = ranks.sums;
 		ranks.sums = NULL;
 		out->found = ranks.found;
@@ -282,7 +282,7 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 		rc = check_there(out, what->prefix, err);
 	if (!rc)
 		rc = write_all(what, out, &top, err);
-	cop_report_pathset_free(&top);
+	cop_observed_pathset_free(&top);
 	cop_report_nodes_free(&nodes);
 	cop_report_ranks_fini(&ranks);
 	return rc;

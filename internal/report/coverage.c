@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "csv/csv.h"
-#include "report/observed_priv.h"
+#include "report/report_priv.h"
 #include "walk/walk.h"
 
 #define ROWS_MAX 200u /* of the table */
@@ -24,10 +24,10 @@ struct cover {
 	bool exists;
 	uint64_t observed, missing;
 	struct counts used, total;
-	const struct observed_path *example;
+	const struct cop_observed_path *example;
 };
 struct coverage {
-	const struct observed_path **path; /* in order of bytes */
+	const struct cop_observed_path **path; /* in order of bytes */
 	size_t paths;
 	bool whole, full;
 	uint64_t faults; /* raw tables that were of no use, or cut */
@@ -39,20 +39,20 @@ struct coverage {
 
 static int by_bytes(const void *a, const void *b)
 {
-	const struct observed_path *x = *(const struct observed_path *const *)a,
-				   *y = *(const struct observed_path *const *)b;
+	const struct cop_observed_path *x = *(const struct cop_observed_path *const *)a,
+				       *y = *(const struct cop_observed_path *const *)b;
 	int order = memcmp(x->text, y->text, COP_MIN(x->len, y->len));
 
 	return order ? order : x->len < y->len ? -1 : x->len > y->len;
 }
 
-static int sort_paths(struct coverage *c, const struct pathset *s)
+static int sort_paths(struct coverage *c, const struct cop_pathset *s)
 {
 	c->full = s->full;
 	c->path = calloc(s->table.count + 1, sizeof(*c->path));
 	if (!c->path)
 		return -ENOMEM;
-	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(s, p));)
+	for (const struct cop_observed_path *p = NULL; (p = cop_observed_pathset_next(s, p));)
 		c->path[c->paths++] = p;
 	qsort(c->path, c->paths, sizeof(*c->path), by_bytes);
 	return 0;
@@ -138,7 +138,7 @@ enum state { IS_MISSING, IS_FILE, IS_DIR };
 
 /* The walk does not follow links and may have been refused somewhere: where it knows nothing the
  * file system is asked. */
-static enum state state_of(const struct coverage *c, const struct observed_path *p)
+static enum state state_of(const struct coverage *c, const struct cop_observed_path *p)
 {
 	bool absent;
 	const struct cop_walk_entry *e = cop_walk_tree_find(c->tree, p->text, p->len, &absent);
@@ -170,7 +170,7 @@ static struct cover *row_of(struct coverage *c, const char *path, size_t len)
 	return NULL;
 }
 
-static void count_path(struct coverage *c, const struct observed_path *p)
+static void count_path(struct coverage *c, const struct cop_observed_path *p)
 {
 	enum state state = IS_MISSING;
 	bool known = false;
@@ -292,12 +292,12 @@ static void tables_tick(void *arg, uint64_t files)
 
 /* The raw tables list everything that the top paths list, where there are any. */
 static int gather(struct coverage *c, const struct cop_report_aggregate *what, const char *tables,
-	const struct pathset *top, struct observed *all)
+	const struct cop_pathset *top, struct cop_observed *all)
 {
 	int rc;
 
-	cop_report_observed_init(all);
-	rc = cop_report_observed_read(all, tables, tables_tick, (void *)what);
+	cop_observed_init(all);
+	rc = cop_observed_read(all, tables, tables_tick, (void *)what);
 	c->faults = all->faults.count;
 	c->whole = rc == 0;
 	return rc == -ENOMEM ? rc : sort_paths(c, c->whole ? &all->set : top);
@@ -323,10 +323,10 @@ static int fill(struct coverage *c, const struct cop_report_aggregate *what, str
 }
 
 int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables,
-	const struct pathset *top, struct cop_buf *out, struct cop_err *err)
+	const struct cop_pathset *top, struct cop_buf *out, struct cop_err *err)
 {
 	struct coverage c = {0};
-	struct observed all;
+	struct cop_observed all;
 	int rc = gather(&c, what, tables, top, &all);
 
 	if (!rc)
@@ -338,7 +338,7 @@ int cop_report_coverage(const struct cop_report_aggregate *what, const char *tab
 		rc = fill(&c, what, out, err);
 	if (c.tree)
 		cop_walk_tree_free(c.tree);
-	cop_report_observed_free(&all);
+	cop_observed_free(&all);
 	cop_walk_roots_free(&c.roots);
 	free(c.path);
 	free(c.row);

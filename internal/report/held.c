@@ -52,24 +52,13 @@ static bool take_number(char *line, size_t *len, uint64_t *out)
 	return true;
 }
 
-bool cop_report_held_ornament(const char *line, size_t len)
-{
-	static const char fixed[] = "all entries should be ";
-	size_t bar = 0;
-
-	while (bar < len && line[bar] == '=')
-		bar++;
-	return (bar > 3 && bar == len) ||
-	       (len > sizeof(fixed) - 1 && memcmp(line, fixed, sizeof(fixed) - 1) == 0);
-}
-
 static void take_line(struct reading *r, char *line, size_t len)
 {
 	uint64_t n;
 
 	if (len && line[len - 1] == '\r')
 		len--;
-	if (!len || cop_report_held_ornament(line, len))
+	if (!len || cop_observed_is_ornament(line, len))
 		return;
 	if (!take_number(line, &len, &n)) {
 		r->why = "a line has no number at its end";

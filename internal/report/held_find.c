@@ -24,7 +24,7 @@ struct found {
 struct finds {
 	struct found *file;
 	size_t n, cap;
-	struct faults faults;
+	struct cop_observed_faults faults;
 	int root; /* descriptor of that directory */
 };
 
@@ -76,7 +76,7 @@ static void find_node(struct found *f, size_t base, size_t len)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(tags) && !f->tagged; i++)
 		f->tagged = take_tag(name, &len, tags[i], strlen(tags[i]));
 	f->node = base;
-	f->node_len = cop_report_is_host_and_pid(name, len) ? len : 0;
+	f->node_len = cop_observed_is_host_and_pid(name, len) ? len : 0;
 }
 
 /* ---- looking ---- */
@@ -137,7 +137,7 @@ static int look(struct finds *all, struct cop_buf *path, unsigned depth)
 		if (fd >= 0)
 			close(fd);
 		if (depth)
-			cop_report_faults_add(&all->faults, path->data, strerror(-rc));
+			cop_observed_faults_add(&all->faults, path->data, strerror(-rc));
 		return depth && rc != -ENOMEM ? 0 : rc;
 	}
 	only_tables = !depth && has_tables(fd);
@@ -232,7 +232,7 @@ static int add_file(struct cop_report_held *u, struct finds *all, const struct f
 	int fd = cop_open_regular(all->root, file->path, &size), rc;
 
 	if (fd < 0) {
-		cop_report_faults_add(&all->faults, file->path,
+		cop_observed_faults_add(&all->faults, file->path,
 			fd == -EINVAL || fd == -EISDIR ? "it is not a regular file"
 						       : strerror(-fd));
 		return 0;
@@ -242,7 +242,7 @@ static int add_file(struct cop_report_held *u, struct finds *all, const struct f
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc || why)
-		cop_report_faults_add(&all->faults, file->path, why ? why : strerror(-rc));
+		cop_observed_faults_add(&all->faults, file->path, why ? why : strerror(-rc));
 	return 0;
 }
 
@@ -275,12 +275,12 @@ int cop_report_held_read(struct cop_report_held *u, const char *dir, struct cop_
 	struct finds all = {.root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	int rc = all.root < 0 ? -errno : 0;
 
-	cop_report_faults_init(&all.faults);
+	cop_observed_faults_init(&all.faults);
 	if (!rc)
 		rc = read_all(u, &all);
 	u->faults = all.faults.count;
-	cop_report_faults_list(&all.faults, &u->named);
-	cop_report_faults_fini(&all.faults);
+	cop_observed_faults_list(&all.faults, &u->named);
+	cop_observed_faults_fini(&all.faults);
 	if (all.root >= 0)
 		close(all.root);
 	for (size_t i = 0; i < all.n; i++)

@@ -18,7 +18,7 @@
 struct making {
 	struct cop_report_manifested *out;
 	struct first_touch touched;
-	struct faults faults;
+	struct cop_observed_faults faults;
 	struct cop_csv csv;
 	int fd;
 	uint64_t left; /* no more than the file had when it was opened */
@@ -42,7 +42,7 @@ static int read_rank(struct making *m, int dir, const char *name)
 	struct cop_buf why = {0};
 	int rc;
 
-	m->fd = cop_report_open_file(dir, name, &m->left, &why);
+	m->fd = cop_observed_open_file(dir, name, &m->left, &why);
 	rc = m->fd < 0 ? m->fd : cop_csv_open(&m->csv, read_some, m);
 	if (!rc)
 		rc = cop_report_first_touch_read(&m->touched, &m->csv, &why);
@@ -50,7 +50,7 @@ static int read_rank(struct making *m, int dir, const char *name)
 		close(m->fd);
 	m->out->ranks += rc == 0;
 	if (rc && rc != -ENOMEM) {
-		cop_report_faults_add(&m->faults, name, why.data ? why.data : strerror(-rc));
+		cop_observed_faults_add(&m->faults, name, why.data ? why.data : strerror(-rc));
 		rc = 0;
 	}
 	cop_buf_free(&why);
@@ -174,7 +174,7 @@ int cop_report_manifest(const char *job_dir, const char *file, struct cop_report
 		.out = out, .source_fd = -1, .touched.set = cop_manifest_set_new(SET_BYTES)};
 	int rc = find_input(job_dir, &out->input, err);
 
-	cop_report_faults_init(&m.faults);
+	cop_observed_faults_init(&m.faults);
 	if (!rc && !m.touched.set)
 		rc = cop_err_set(err, ENOMEM, "no memory");
 	if (!rc)
@@ -182,8 +182,8 @@ int cop_report_manifest(const char *job_dir, const char *file, struct cop_report
 	if (!rc)
 		rc = write_manifest(&m, file, err);
 	out->faults = m.faults.count;
-	cop_report_faults_list(&m.faults, &out->named);
-	cop_report_faults_fini(&m.faults);
+	cop_observed_faults_list(&m.faults, &out->named);
+	cop_observed_faults_fini(&m.faults);
 	cop_manifest_set_free(m.touched.set);
 	cop_csv_free(&m.csv);
 	cop_buf_free(&m.text);

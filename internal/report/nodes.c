@@ -144,7 +144,7 @@ uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names)
 		uint32_t one = missing_of(h);
 
 		missing += one;
-		if (!one || hosts == COP_REPORT_NAMED_MAX)
+		if (!one || hosts == COP_OBSERVED_NAMED_MAX)
 			continue;
 		cop_buf_printf(names, "%s%.*s", hosts++ ? ", " : "", (int)h->len, h->name);
 		if (h->wanted > 1)

@@ -68,7 +68,7 @@ static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_e
 				? "  none of those that are there is of use: a full disk, or files that are not Copper's"
 				: "  likely: the job was not started with full paths (copper mount -A); this is not its directory (-d); it was not "
 				  "stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
-		cop_report_name_snapshots(p->job, "tables", "copper paths", &text);
+		cop_observed_name_snapshots(p->job, "tables", "copper paths", &text);
 	} else {
 		cop_buf_printf(
 			&text, "cannot read the raw tables in %s: %s", p->input, strerror(-rc));
@@ -93,12 +93,12 @@ static void tell(void *arg, uint64_t n)
 static int read_observed(
 	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
-	struct observed *seen = &out->usage->seen;
+	struct cop_observed *seen = &out->usage->seen;
 	struct telling t = {what, "tables read"};
-	int rc = cop_report_observed_read(seen, out->input, what->progress ? tell : NULL, &t);
+	int rc = cop_observed_read(seen, out->input, what->progress ? tell : NULL, &t);
 
 	out->faults = seen->faults.count;
-	cop_report_faults_list(&seen->faults, &out->named);
+	cop_observed_faults_list(&seen->faults, &out->named);
 	if (seen->set.full)
 		cop_buf_printf(&out->notes,
 			"the tables have more than %zu paths, or longer ones than a path can be; the rest was left out\n",
@@ -108,9 +108,9 @@ static int read_observed(
 
 /* ---- 3: usage roots ---- */
 
-static bool any_below(const struct pathset *s, const char *root)
+static bool any_below(const struct cop_pathset *s, const char *root)
 {
-	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(s, p));)
+	for (const struct cop_observed_path *p = NULL; (p = cop_observed_pathset_next(s, p));)
 		if (cop_walk_path_below(p->text, p->len, root))
 			return true;
 	return false;
@@ -121,7 +121,7 @@ static bool any_below(const struct pathset *s, const char *root)
 static int give_root(struct cop_report_pathed *out, const char *root)
 {
 	struct cop_roots *r = &out->usage->roots;
-	const struct pathset *s = &out->usage->seen.set;
+	const struct cop_pathset *s = &out->usage->seen.set;
 	size_t before = r->given.n;
 	char *real;
 	int rc = cop_walk_roots_give(r, root);
@@ -143,11 +143,11 @@ static int give_root(struct cop_report_pathed *out, const char *root)
 /* The deepest directory that is above everything observed. */
 static void name_common(struct cop_report_pathed *out)
 {
-	const struct pathset *s = &out->usage->seen.set;
+	const struct cop_pathset *s = &out->usage->seen.set;
 	const char *common = NULL;
 	size_t len = 0;
 
-	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(s, p));) {
+	for (const struct cop_observed_path *p = NULL; (p = cop_observed_pathset_next(s, p));) {
 		size_t n = 0, end = 0;
 
 		if (!common) {
@@ -170,12 +170,13 @@ static int choose_roots(
 	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
 {
 	struct cop_roots *r = &out->usage->roots;
-	const struct pathset *s = &out->usage->seen.set;
+	const struct cop_pathset *s = &out->usage->seen.set;
 	int rc = cop_walk_roots_init(r, what->home);
 
 	for (unsigned i = 0; !rc && i < what->usage_roots; i++)
 		rc = give_root(out, what->usage_root[i]);
-	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));)
+	for (const struct cop_observed_path *p = NULL;
+		!rc && (p = cop_observed_pathset_next(s, p));)
 		rc = cop_walk_roots_observe(r, p->text, p->len);
 	if (!rc)
 		rc = cop_walk_roots_minimize(r);
@@ -305,7 +306,7 @@ int cop_report_paths(
 	out->usage = calloc(1, sizeof(*out->usage));
 	if (!out->usage)
 		return no_memory(err);
-	cop_report_observed_init(&out->usage->seen);
+	cop_observed_init(&out->usage->seen);
 	rc = 0;
 	for (size_t i = 0; !rc && i < COP_ARRAY_SIZE(steps); i++)
 		rc = steps[i](what, out, err);
@@ -322,7 +323,7 @@ void cop_report_pathed_free(struct cop_report_pathed *p)
 		cop_report_usage_free(&u->use);
 		cop_walk_tree_free(u->use.tree);
 		cop_walk_roots_free(&u->roots);
-		cop_report_observed_free(&u->seen);
+		cop_observed_free(&u->seen);
 	}
 	free(u);
 	free(p->job);

@@ -5,7 +5,7 @@
 
 #include "report/usage_priv.h"
 
-static uint64_t probes_of(const struct observed_path *p)
+static uint64_t probes_of(const struct cop_observed_path *p)
 {
 	return COP_MAX(p->absent, p->ttl);
 }
@@ -229,7 +229,7 @@ static int absent_names(const struct usage *u, struct prune *out)
 
 static int classify(const struct usage *u, struct prune *out)
 {
-	const struct pathset *s = &u->seen->set;
+	const struct cop_pathset *s = &u->seen->set;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < u->missing.n; i++) {
@@ -239,7 +239,8 @@ static int classify(const struct usage *u, struct prune *out)
 		rc = cop_pathclass_add(
 			&out->classes, true, ref->text, ref->len, probes_of(ref->from));
 	}
-	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));) {
+	for (const struct cop_observed_path *p = NULL;
+		!rc && (p = cop_observed_pathset_next(s, p));) {
 		const struct cop_walk_entry *e = cop_walk_tree_find(u->tree, p->text, p->len, NULL);
 
 		if (e)

@@ -13,9 +13,6 @@
 #include "report/report_priv.h"
 #include "walk/walk.h"
 
-/* 65,536 paths of every category are below 100 MiB as a rule. */
-#define FILE_BYTES_MAX COP_GIB
-
 static const char *const aggregate_columns[] = {"metric", "value", NULL};
 static const char *const operations_columns[] = {"operation", "total_calls", "cache_hits",
 	"cache_misses", "negative_results", "avg_latency_us", "total_latency_s", NULL};
@@ -46,16 +43,6 @@ const char *cop_report_kind_name(enum cop_report_kind kind)
 	return kinds[kind].name;
 }
 
-/* A host may hold dashes and digits: what stands behind its last dash is the pid. */
-bool cop_report_is_host_and_pid(const char *text, size_t len)
-{
-	size_t digits = 0;
-
-	while (digits < len && isdigit((unsigned char)text[len - 1 - digits]))
-		digits++;
-	return digits && len > digits + 1 && text[len - 1 - digits] == '-';
-}
-
 /* Takes -<tail> from the end of the first *len bytes of name. */
 static bool take_tail(const char *name, size_t *len, const char *tail)
 {
@@ -78,7 +65,7 @@ bool cop_report_rank_name(
 		*stem_len = len;
 		*kind = k;
 		return (!*tag || take_tail(name, &len, tag)) &&
-		       cop_report_is_host_and_pid(name, len);
+		       cop_observed_is_host_and_pid(name, len);
 	}
 	return false;
 }
@@ -278,31 +265,12 @@ void cop_report_reader_close(struct rank_reader *r)
 	cop_csv_free(&r->csv);
 }
 
-int cop_report_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why)
-{
-	int fd = cop_open_regular(dir, name, size);
-
-	if (fd == -ENOENT)
-		return fd;
-	if (fd == -EINVAL || fd == -EISDIR) {
-		cop_buf_str(why, "it is not a regular file");
-	} else if (fd < 0) {
-		cop_buf_printf(why, "it cannot be opened: %s", strerror(-fd));
-	} else if (*size > FILE_BYTES_MAX) {
-		cop_buf_str(why, "it is larger than any that Copper writes");
-		close(fd);
-	} else {
-		return fd;
-	}
-	return -EBADMSG;
-}
-
 int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	enum cop_report_kind kind, struct cop_buf *why)
 {
 	int rc;
 
-	r->fd = cop_report_open_file(dir, name, &r->left, why);
+	r->fd = cop_observed_open_file(dir, name, &r->left, why);
 	if (r->fd < 0)
 		return r->fd;
 	cop_report_cluster_clear(r->file);

@@ -296,24 +296,24 @@ static void a_file_with_too_many_rows_is_refused(void **state)
 
 static void faults_are_named_in_order_and_counted(void **state)
 {
-	struct faults f;
+	struct cop_observed_faults f;
 	struct cop_buf text = {0};
 	char name[16];
 
 	(void)state;
-	cop_report_faults_init(&f);
+	cop_observed_faults_init(&f);
 	for (unsigned i = 0; i < 30; i++) {
 		snprintf(name, sizeof(name), "n%02u", i * 7 % 30);
-		cop_report_faults_add(&f, name, "bad");
+		cop_observed_faults_add(&f, name, "bad");
 	}
-	cop_report_faults_add(&f, "a\x1b[2J\nb", "worse");
-	cop_report_faults_list(&f, &text);
+	cop_observed_faults_add(&f, "a\x1b[2J\nb", "worse");
+	cop_observed_faults_list(&f, &text);
 	assert_int_equal(f.count, 31);
 	assert_memory_equal(text.data, "a\\x1b[2J\\x0ab: worse\nn00: bad\nn01: bad\n", 37);
 	assert_non_null(strstr(text.data, "\nn18: bad\nand 11 more\n"));
 	assert_null(strstr(text.data, "n19"));
 	cop_buf_free(&text);
-	cop_report_faults_fini(&f);
+	cop_observed_faults_fini(&f);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

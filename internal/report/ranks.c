@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report/observed_priv.h"
+#include "report/report_priv.h"
 
 #define READERS_MAX 64u
 #define QUEUE_MAX 256u
@@ -33,7 +33,7 @@ struct work {
 	uint64_t told_ms;
 	int dir;
 	struct ranks_result *out;
-	struct faults no_top; /* a fault only if other ranks have them */
+	struct cop_observed_faults no_top; /* a fault only if other ranks have them */
 	pthread_t reader[READERS_MAX];
 	unsigned readers;
 };
@@ -65,7 +65,7 @@ static void fail(struct work *w, int rc)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static int add_paths(struct pathset *s, const struct cop_buf *paths)
+static int add_paths(struct cop_pathset *s, const struct cop_buf *paths)
 {
 	int rc = 0;
 
@@ -74,8 +74,9 @@ static int add_paths(struct pathset *s, const struct cop_buf *paths)
 
 		len = strlen(path);
 		if (s->arena.bytes < RANKS_PATHS_BYTES)
-			rc = cop_report_pathset_add(s, path, len,
-				cop_report_pathset_hash(s, path, len), &(struct path_counts){0});
+			rc = cop_observed_pathset_add(s, path, len,
+				cop_observed_pathset_hash(s, path, len),
+				&(struct cop_path_counts){0});
 		else
 			s->full = true;
 	}
@@ -108,12 +109,12 @@ static void read_one(
 	if (rc == -ENOMEM)
 		fail(w, rc);
 	else if (rc == -ENOENT)
-		cop_report_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults,
+		cop_observed_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults,
 			name, "it is missing, and other files of this rank are there");
 	else if (rc)
-		cop_report_faults_add(&w->out->faults, name, why.data ? why.data : strerror(-rc));
+		cop_observed_faults_add(&w->out->faults, name, why.data ? why.data : strerror(-rc));
 	else if (r->doubts)
-		cop_report_faults_add(&w->out->doubts, name,
+		cop_observed_faults_add(&w->out->doubts, name,
 			r->doubt.data ? r->doubt.data : "a value is not taken as it stands");
 	cop_buf_free(&why);
 }
@@ -219,7 +220,7 @@ static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 
 static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report_aggregate *what)
 {
-	struct pathset seen = {.seed = cop_now_ns()};
+	struct cop_pathset seen = {.seed = cop_now_ns()};
 	struct dirent *e;
 	int rc = 0;
 
@@ -230,8 +231,9 @@ static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report
 		if (!cop_report_rank_name(e->d_name, tag, &len, &kind))
 			continue;
 		met = seen.table.count;
-		rc = cop_report_pathset_add(&seen, e->d_name, len,
-			cop_report_pathset_hash(&seen, e->d_name, len), &(struct path_counts){0});
+		rc = cop_observed_pathset_add(&seen, e->d_name, len,
+			cop_observed_pathset_hash(&seen, e->d_name, len),
+			&(struct cop_path_counts){0});
 		if (!rc && seen.full)
 			rc = -E2BIG;
 		if (rc || seen.table.count == met)
@@ -242,7 +244,7 @@ static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report
 	}
 	if (!rc)
 		rc = -errno;
-	cop_report_pathset_free(&seen);
+	cop_observed_pathset_free(&seen);
 	return rc;
 }
 
@@ -261,12 +263,12 @@ static void finish(struct work *w, const struct cop_report_aggregate *what)
 /* Top paths are missing from a rank only if others have them: -N is no must. */
 static void settle_top(struct work *w)
 {
-	struct faults *all = &w->out->faults;
+	struct cop_observed_faults *all = &w->out->faults;
 
 	if (!w->out->files[COP_REPORT_TOP_PATHS])
 		return;
 	for (unsigned i = 0; i < w->no_top.named; i++)
-		cop_report_faults_add(all, w->no_top.first[i].name, w->no_top.first[i].why);
+		cop_observed_faults_add(all, w->no_top.first[i].name, w->no_top.first[i].why);
 	all->count += w->no_top.count - w->no_top.named;
 }
 
@@ -274,15 +276,15 @@ static struct work *work_new(struct ranks_result *out)
 {
 	struct work *w = calloc(1, sizeof(*w));
 
-	cop_report_faults_init(&out->faults);
-	cop_report_faults_init(&out->doubts);
+	cop_observed_faults_init(&out->faults);
+	cop_observed_faults_init(&out->doubts);
 	out->sums = cop_report_cluster_new();
 	if (!w)
 		return NULL;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->filled, NULL);
 	cop_cond_init(&w->emptied);
-	cop_report_faults_init(&w->no_top);
+	cop_observed_faults_init(&w->no_top);
 	w->out = out;
 	return w;
 }
@@ -291,7 +293,7 @@ static void work_free(struct work *w)
 {
 	if (!w)
 		return;
-	cop_report_faults_fini(&w->no_top);
+	cop_observed_faults_fini(&w->no_top);
 	pthread_cond_destroy(&w->filled);
 	pthread_cond_destroy(&w->emptied);
 	pthread_mutex_destroy(&w->lock);
@@ -329,7 +331,7 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 
 void cop_report_ranks_fini(struct ranks_result *out)
 {
-	cop_report_faults_fini(&out->faults);
-	cop_report_faults_fini(&out->doubts);
+	cop_observed_faults_fini(&out->faults);
+	cop_observed_faults_fini(&out->doubts);
 	cop_report_cluster_free(out->sums);
 }

@@ -63,8 +63,6 @@ int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const cha
 
 /* ---- aggregate: the cluster files from the files of the ranks ---- */
 
-#define COP_REPORT_NAMED_MAX 20 /* faults that are named; the rest is counted */
-
 struct cop_report_aggregate {
 	const char *job_dir, *prefix;
 	const char *output_dir;        /* NULL: JOBDIR/profiling/cluster */

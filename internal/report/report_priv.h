@@ -4,6 +4,7 @@
 
 #include "base/htab.h"
 #include "csv/csv.h"
+#include "observed/observed.h"
 #include "pathclass/pathclass.h"
 #include "report/report.h"
 
@@ -66,25 +67,6 @@ double cop_report_average_us(const struct row *op);
 /* -EINVAL if it cannot begin the name of a file. */
 int cop_report_check_prefix(const char *prefix, struct cop_err *err);
 
-/* ---- faults.c: what was wrong with which file ---- */
-
-/* The first COP_REPORT_NAMED_MAX by name, whatever the order they are met in, and a count of all.
- * Any thread. */
-struct faults {
-	pthread_mutex_t lock;
-	struct fault {
-		char *name, *why;
-	} first[COP_REPORT_NAMED_MAX];
-	unsigned named;
-	uint64_t count;
-};
-
-void cop_report_faults_init(struct faults *f);
-void cop_report_faults_fini(struct faults *f);
-void cop_report_faults_add(struct faults *f, const char *name, const char *why);
-/* "NAME: WHY", a line each, and a line for those that are not named. */
-void cop_report_faults_list(const struct faults *f, struct cop_buf *out);
-
 /* ---- rank.c: the files of one rank ---- */
 
 #define RANK_NAME_MAX 256 /* a directory entry with its NUL */
@@ -93,8 +75,6 @@ void cop_report_faults_list(const struct faults *f, struct cop_buf *out);
  * <host>-<pid>-<tag>-profiling_<kind>.csv; tag "": none. stem_len: all in front of -profiling_. */
 bool cop_report_rank_name(
 	const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind);
-/* Whether text is <host>-<pid>. */
-bool cop_report_is_host_and_pid(const char *text, size_t len);
 /* "profiling_aggregate.csv" */
 const char *cop_report_kind_name(enum cop_report_kind kind);
 
@@ -111,9 +91,6 @@ struct rank_reader {
 	uint64_t doubts;
 };
 
-/* A descriptor of a regular file and its size, which is one that can be; -ENOENT, or -EBADMSG and
- * why says it. */
-int cop_report_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why);
 int cop_report_reader_open(struct rank_reader *r);
 void cop_report_reader_close(struct rank_reader *r);
 /* Reads one file of dir into r->file. 0; -ENOENT: it is not there; -ENOMEM; -EBADMSG: it is of no
@@ -122,12 +99,6 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	enum cop_report_kind kind, struct cop_buf *why);
 /* The same from what the csv reader of r was opened for. */
 int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
-
-/* ---- held.c ---- */
-
-/* A line of the lists of sizes of Copper 1.0 that says nothing: a bar, or what it writes before the
- * attributes. */
-bool cop_report_held_ornament(const char *line, size_t len);
 
 /* ---- nodes.c: those that the job had ---- */
 
@@ -146,8 +117,8 @@ struct nodes {
 int cop_report_nodes_load(struct nodes *n, const char *path);
 /* There are files of a rank <host>-<pid>. */
 void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len);
-/* How many nodes left none, and appends the first COP_REPORT_NAMED_MAX of their hosts and how many
- * more there are. */
+/* How many nodes left none, and appends the first COP_OBSERVED_NAMED_MAX of their hosts and how
+ * many more there are. */
 uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names);
 void cop_report_nodes_free(struct nodes *n);
 
@@ -155,13 +126,14 @@ void cop_report_nodes_free(struct nodes *n);
 
 #define RANKS_PATHS_BYTES (256 * COP_MIB)
 
-struct pathset;
+struct cop_pathset;
 struct ranks_result {
 	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
-	struct pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up to
-				RANKS_PATHS_BYTES */
-	struct faults faults, doubts; /* doubts: files that are used but for single values */
-	struct nodes *nodes;          /* the caller's, may be NULL: is told of each rank */
+	struct cop_pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up
+				to RANKS_PATHS_BYTES */
+	struct cop_observed_faults faults,
+		doubts;      /* doubts: files that are used but for single values */
+	struct nodes *nodes; /* the caller's, may be NULL: is told of each rank */
 	struct cop_report_cluster *sums;
 };
 
@@ -171,18 +143,11 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 /* Also after an error. */
 void cop_report_ranks_fini(struct ranks_result *out);
 
-/* ---- snapshots.c ---- */
-
-/* Appends a line for each tagged snapshot that a job left in its folder ("profiling", "tables"):
- * the command that reads it. */
-void cop_report_name_snapshots(
-	const char *job, const char *folder, const char *command, struct cop_buf *text);
-
 /* ---- coverage.c ---- */
 
 /* The path coverage table of the summary, for the paths in the raw tables of that folder, or those
  * in top if there are none. Nothing is appended if there is no root. Walks the roots. */
 int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables,
-	const struct pathset *top, struct cop_buf *out, struct cop_err *err);
+	const struct cop_pathset *top, struct cop_buf *out, struct cop_err *err);
 
 #endif

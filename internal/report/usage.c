@@ -104,7 +104,7 @@ static int sort_answers(struct usage *u, const struct ask *a)
 
 /* ---- all observed paths ---- */
 
-static int find_one(struct usage *u, struct ask *ask, const struct observed_path *p)
+static int find_one(struct usage *u, struct ask *ask, const struct cop_observed_path *p)
 {
 	const struct path_ref ref = {.text = p->text, .len = p->len, .from = p};
 	struct cop_walk_entry *e;
@@ -125,10 +125,11 @@ static int find_one(struct usage *u, struct ask *ask, const struct observed_path
 int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg)
 {
 	struct ask ask = {.tick = tick, .arg = arg};
-	const struct pathset *s = &u->seen->set;
+	const struct cop_pathset *s = &u->seen->set;
 	int rc = 0;
 
-	for (const struct observed_path *p = NULL; !rc && (p = cop_report_pathset_next(s, p));)
+	for (const struct cop_observed_path *p = NULL;
+		!rc && (p = cop_observed_pathset_next(s, p));)
 		rc = find_one(u, &ask, p);
 	if (!rc && ask.refs.n)
 		rc = cop_walk_parallel(ask.refs.n, look, tick ? tell : NULL, &ask);

@@ -3,7 +3,7 @@
 #ifndef COP_REPORT_USAGE_PRIV_H
 #define COP_REPORT_USAGE_PRIV_H
 
-#include "report/observed_priv.h"
+#include "report/report_priv.h"
 #include "walk/walk.h"
 
 /* A path that is not in the walk's tree, or not on disk. */
@@ -12,7 +12,7 @@ struct path_ref {
 	uint32_t len;
 	uint8_t type; /* DT_…; of an absent one 0 */
 	uint64_t size;
-	const struct observed_path *from; /* may be NULL */
+	const struct cop_observed_path *from; /* may be NULL */
 };
 struct path_refs {
 	struct path_ref *ref;
@@ -21,7 +21,7 @@ struct path_refs {
 int cop_report_refs_add(struct path_refs *r, const struct path_ref *ref);
 
 struct usage {
-	const struct observed *seen;
+	const struct cop_observed *seen;
 	struct cop_roots *roots;
 	struct cop_walk_tree *tree;
 	struct cop_arena arena;
@@ -117,7 +117,7 @@ int cop_report_out_close(struct out *o, bool keep);
 /* ---- paths.c ---- */
 
 struct cop_report_usage {
-	struct observed seen;
+	struct cop_observed seen;
 	struct cop_roots roots;
 	struct usage use;
 	struct lists lists;

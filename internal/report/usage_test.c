@@ -39,7 +39,7 @@ static void make(const char *const *what)
 }
 
 struct world {
-	struct observed seen;
+	struct cop_observed seen;
 	struct cop_roots roots;
 	struct usage use;
 };
@@ -52,7 +52,7 @@ static void look(struct world *w, const char *const *root, const char *const *ob
 	char path[PATH_MAX];
 
 	*w = (struct world){0};
-	cop_report_observed_init(&w->seen);
+	cop_observed_init(&w->seen);
 	assert_int_equal(cop_walk_roots_init(&w->roots, NULL), 0);
 	for (; *root; root++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, *root);
@@ -63,9 +63,9 @@ static void look(struct world *w, const char *const *root, const char *const *ob
 		size_t len = (size_t)snprintf(
 			path, sizeof(path), "%s%s%s", dir, **observed ? "/" : "", *observed);
 
-		assert_int_equal(cop_report_pathset_add(&w->seen.set, path, len,
-					 cop_report_pathset_hash(&w->seen.set, path, len),
-					 &(struct path_counts){1, 1, 0}),
+		assert_int_equal(cop_observed_pathset_add(&w->seen.set, path, len,
+					 cop_observed_pathset_hash(&w->seen.set, path, len),
+					 &(struct cop_path_counts){1, 1, 0}),
 			0);
 	}
 	conf.root = (const char *const *)w->roots.all.path;
@@ -81,7 +81,7 @@ static void forget(struct world *w)
 	cop_report_usage_free(&w->use);
 	cop_walk_tree_free(w->use.tree);
 	cop_walk_roots_free(&w->roots);
-	cop_report_observed_free(&w->seen);
+	cop_observed_free(&w->seen);
 }
 
 struct wanted {

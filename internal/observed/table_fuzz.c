@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/observed_priv.h"
+#include "observed/observed.h"
 #include "walk/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,34 +24,34 @@ static ssize_t give(void *arg, void *to, size_t len)
 	return (ssize_t)n;
 }
 
-static int take(void *arg, const char *path, size_t len, const struct path_counts *c)
+static int take(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
 {
-	struct pathset *s = arg;
+	struct cop_pathset *s = arg;
 
-	if (!len || len > PATHSET_LEN_MAX || !cop_walk_path_is_normal(path, len))
+	if (!len || len > COP_PATHSET_LEN_MAX || !cop_walk_path_is_normal(path, len))
 		abort();
-	if (cop_report_pathset_add(s, path, len, cop_report_pathset_hash(s, path, len), c))
+	if (cop_observed_pathset_add(s, path, len, cop_observed_pathset_hash(s, path, len), c))
 		return 0;
-	if (!cop_report_pathset_find(s, path, len))
+	if (!cop_observed_pathset_find(s, path, len))
 		abort();
 	return 0;
 }
 
-static void read_in_steps(const uint8_t *data, size_t size, size_t step, enum table_kind kind,
-	struct pathset *s, struct table_result *r)
+static void read_in_steps(const uint8_t *data, size_t size, size_t step,
+	enum cop_observed_kind kind, struct cop_pathset *s, struct cop_table_result *r)
 {
 	struct input in = {data, size, step};
 
-	if (cop_report_table_read(give, &in, kind, take, s, r))
+	if (cop_observed_table_read(give, &in, kind, take, s, r))
 		abort();
 }
 
 /* Whatever is read, it is normal paths, each once, and the same however the bytes arrive. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct pathset one = {.seed = 1}, two = {.seed = 2};
-	struct table_result a, b;
-	enum table_kind kind;
+	struct cop_pathset one = {.seed = 1}, two = {.seed = 2};
+	struct cop_table_result a, b;
+	enum cop_observed_kind kind;
 
 	if (!size)
 		return 0;
@@ -61,13 +61,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (one.table.count != two.table.count || a.paths != b.paths || a.odd != b.odd ||
 		a.verdict != b.verdict || one.table.count > a.paths)
 		abort();
-	for (const struct observed_path *p = NULL; (p = cop_report_pathset_next(&one, p));) {
-		const struct observed_path *q = cop_report_pathset_find(&two, p->text, p->len);
+	for (const struct cop_observed_path *p = NULL; (p = cop_observed_pathset_next(&one, p));) {
+		const struct cop_observed_path *q =
+			cop_observed_pathset_find(&two, p->text, p->len);
 
 		if (!q || p->events != q->events || p->absent != q->absent || p->ttl != q->ttl)
 			abort();
 	}
-	cop_report_pathset_free(&one);
-	cop_report_pathset_free(&two);
+	cop_observed_pathset_free(&one);
+	cop_observed_pathset_free(&two);
 	return 0;
 }

@@ -16,32 +16,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/observed_priv.h"
+#include "observed/observed.h"
 #include "walk/walk.h"
 
 /* The longest path with every byte escaped, and what follows it. */
-#define LINE_MAX_BYTES (2 * PATHSET_LEN_MAX + 64)
+#define LINE_MAX_BYTES (2 * COP_PATHSET_LEN_MAX + 64)
 #define BUFFER (LINE_MAX_BYTES + 64 * COP_KIB)
 
 struct table {
-	enum table_kind kind;
-	table_take *take;
+	enum cop_observed_kind kind;
+	cop_observed_take *take;
 	void *arg;
-	struct table_result *out;
+	struct cop_table_result *out;
 	char *path; /* the one whose counts are being read, in the buffer below */
 	size_t len;
-	struct path_counts counts;
+	struct cop_path_counts counts;
 	uint64_t lines;
 	int64_t depth; /* open braces */
 	bool totals;   /* of a table of sizes were seen */
 	bool sizes;
 };
 
-enum table_kind cop_report_table_kind(const char *name)
+enum cop_observed_kind cop_observed_table_kind(const char *name)
 {
-	return strstr(name, "md_table_cache_event") ? TABLE_METADATA
-	       : strstr(name, "md_ttl_cache_event") ? TABLE_ABSENCES
-						    : TABLE_OTHER;
+	return strstr(name, "md_table_cache_event") ? COP_OBSERVED_METADATA
+	       : strstr(name, "md_ttl_cache_event") ? COP_OBSERVED_ABSENCES
+						    : COP_OBSERVED_OTHER;
 }
 
 static int finish_path(struct table *t)
@@ -53,7 +53,7 @@ static int finish_path(struct table *t)
 		rc = t->take(t->arg, t->path, t->len, &t->counts);
 	}
 	t->len = 0;
-	t->counts = (struct path_counts){0};
+	t->counts = (struct cop_path_counts){0};
 	return rc;
 }
 
@@ -66,7 +66,7 @@ static int begin_path(struct table *t, const char *line, size_t len)
 		return rc;
 	memcpy(t->path, line, len);
 	len = cop_csv_unescape(t->path, len);
-	if (len > PATHSET_LEN_MAX || !cop_walk_path_is_normal(t->path, len))
+	if (len > COP_PATHSET_LEN_MAX || !cop_walk_path_is_normal(t->path, len))
 		t->out->odd++;
 	else
 		t->len = len;
@@ -125,7 +125,7 @@ static bool count_line(
 
 static void other_line(struct table *t, const char *line, size_t len)
 {
-	struct path_counts *c = &t->counts;
+	struct cop_path_counts *c = &t->counts;
 
 	while (len && (line[0] == ' ' || line[0] == '\t'))
 		line++, len--;
@@ -137,11 +137,12 @@ static void other_line(struct table *t, const char *line, size_t len)
 		t->totals = true;
 	else if (len > 11 && memcmp(line, "Total bytes", 11) == 0)
 		t->sizes = true;
-	else if (t->kind == TABLE_METADATA && count_line(t, line, len, "neg", &c->absent))
+	else if (t->kind == COP_OBSERVED_METADATA && count_line(t, line, len, "neg", &c->absent))
 		count_line(t, line, len, "neg", &c->events);
-	else if (t->kind == TABLE_METADATA && !count_line(t, line, len, "cache hits", &c->events))
+	else if (t->kind == COP_OBSERVED_METADATA &&
+		 !count_line(t, line, len, "cache hits", &c->events))
 		count_line(t, line, len, "cache misses", &c->events);
-	else if (t->kind == TABLE_ABSENCES && !count_line(t, line, len, "stores", &c->ttl))
+	else if (t->kind == COP_OBSERVED_ABSENCES && !count_line(t, line, len, "stores", &c->ttl))
 		count_line(t, line, len, "serves", &c->ttl);
 }
 
@@ -149,7 +150,7 @@ static void other_line(struct table *t, const char *line, size_t len)
 static bool is_beginning(const char *line, size_t len)
 {
 	return len &&
-	       (line[0] == '/' || cop_report_held_ornament(line, len) || line[len - 1] == '{' ||
+	       (line[0] == '/' || cop_observed_is_ornament(line, len) || line[len - 1] == '{' ||
 		       (len > 11 && memcmp(line, "Total bytes", 11) == 0));
 }
 
@@ -201,9 +202,9 @@ static int all_lines(struct table *t, struct lines *l, cop_csv_read *read, void 
 	ssize_t got;
 	int rc = 0;
 
-	t->out->verdict = TABLE_EMPTY;
+	t->out->verdict = COP_OBSERVED_EMPTY;
 	while (!rc && (got = read(arg, l->data + l->len, BUFFER - l->len)) > 0) {
-		t->out->verdict = TABLE_NONE;
+		t->out->verdict = COP_OBSERVED_NONE;
 		l->len += (size_t)got;
 		rc = whole_lines(t, l);
 	}
@@ -216,21 +217,22 @@ static int all_lines(struct table *t, struct lines *l, cop_csv_read *read, void 
 	return rc ? rc : finish_path(t);
 }
 
-int cop_report_table_read(cop_csv_read *read, void *read_arg, enum table_kind kind,
-	table_take *take, void *arg, struct table_result *out)
+int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observed_kind kind,
+	cop_observed_take *take, void *arg, struct cop_table_result *out)
 {
 	struct table t = {
 		.kind = kind, .take = take, .arg = arg, .out = out, .path = malloc(LINE_MAX_BYTES)};
 	struct lines l = {.data = malloc(BUFFER)};
 	int rc = -ENOMEM;
 
-	*out = (struct table_result){0};
+	*out = (struct cop_table_result){0};
 	if (t.path && l.data)
 		rc = all_lines(&t, &l, read, read_arg);
 	if (rc == -EBADMSG)
 		rc = 0; /* not a table, as the verdict says */
 	else if (!rc && t.lines)
-		out->verdict = t.depth == 0 && (t.totals || !t.sizes) ? TABLE_WHOLE : TABLE_CUT;
+		out->verdict = t.depth == 0 && (t.totals || !t.sizes) ? COP_OBSERVED_WHOLE
+								      : COP_OBSERVED_CUT;
 	free(t.path);
 	free(l.data);
 	return rc;

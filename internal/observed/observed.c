@@ -13,14 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report/observed_priv.h"
+#include "observed/observed.h"
 
 #define NAMES 2048u
 #define FILE_MAX_BYTES (16 * COP_GIB)
 #define BATCH_BYTES (256 * COP_KIB)
 
 struct reading {
-	struct observed *o;
+	struct cop_observed *o;
 	int dir;
 	char *name[NAMES];
 	unsigned n;
@@ -34,7 +34,7 @@ struct reading {
 /* One path of a batch; its bytes follow. */
 struct item {
 	uint64_t hash;
-	struct path_counts counts;
+	struct cop_path_counts counts;
 	size_t len;
 };
 struct batch {
@@ -44,7 +44,7 @@ struct batch {
 
 static int add_batch(struct batch *b)
 {
-	struct pathset *s = &b->r->o->set;
+	struct cop_pathset *s = &b->r->o->set;
 	int rc = b->items.failed ? -ENOMEM : 0;
 
 	pthread_mutex_lock(&b->r->lock);
@@ -53,7 +53,7 @@ static int add_batch(struct batch *b)
 
 		memcpy(&item, b->items.data + at, sizeof(item));
 		at += sizeof(item);
-		rc = cop_report_pathset_add(
+		rc = cop_observed_pathset_add(
 			s, b->items.data + at, item.len, item.hash, &item.counts);
 		at += item.len;
 	}
@@ -62,10 +62,10 @@ static int add_batch(struct batch *b)
 	return rc;
 }
 
-static int take_path(void *arg, const char *path, size_t len, const struct path_counts *c)
+static int take_path(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
 {
 	struct batch *b = arg;
-	struct item item = {cop_report_pathset_hash(&b->r->o->set, path, len), *c, len};
+	struct item item = {cop_observed_pathset_hash(&b->r->o->set, path, len), *c, len};
 
 	cop_buf_add(&b->items, &item, sizeof(item));
 	cop_buf_add(&b->items, path, len);
@@ -103,14 +103,14 @@ static const char *open_table(int dir, const char *name, struct source *s)
 	return s->left > FILE_MAX_BYTES ? "it is larger than any table" : NULL;
 }
 
-static const char *verdict_text(const struct table_result *t, char text[80])
+static const char *verdict_text(const struct cop_table_result *t, char text[80])
 {
 	switch (t->verdict) {
-	case TABLE_EMPTY:
+	case COP_OBSERVED_EMPTY:
 		return "it is empty";
-	case TABLE_NONE:
+	case COP_OBSERVED_NONE:
 		return "it is not a raw table";
-	case TABLE_CUT:
+	case COP_OBSERVED_CUT:
 		return "it is cut short; what is there is used";
 	default:
 		snprintf(text, 80, "a number is above 2^64-1 and taken for that (line %" PRIu64 ")",
@@ -125,15 +125,15 @@ static void read_one(void *arg, size_t i)
 {
 	struct reading *r = arg;
 	struct batch batch = {.r = r};
-	struct table_result table = {0};
+	struct cop_table_result table = {0};
 	struct source source;
 	const char *wrong = open_table(r->dir, r->name[i], &source);
 	char text[80];
 	int rc = 0;
 
 	if (!wrong)
-		rc = cop_report_table_read(read_source, &source, cop_report_table_kind(r->name[i]),
-			take_path, &batch, &table);
+		rc = cop_observed_table_read(read_source, &source,
+			cop_observed_table_kind(r->name[i]), take_path, &batch, &table);
 	if (!rc)
 		rc = add_batch(&batch);
 	if (!wrong)
@@ -142,10 +142,11 @@ static void read_one(void *arg, size_t i)
 		close(source.fd);
 	cop_buf_free(&batch.items);
 	if (wrong)
-		cop_report_faults_add(&r->o->faults, r->name[i], wrong);
+		cop_observed_faults_add(&r->o->faults, r->name[i], wrong);
 	pthread_mutex_lock(&r->lock);
 	r->o->paths += table.paths;
-	r->o->files += table.paths || ((!wrong || table.cut_line) && table.verdict == TABLE_WHOLE);
+	r->o->files +=
+		table.paths || ((!wrong || table.cut_line) && table.verdict == COP_OBSERVED_WHOLE);
 	if (rc == -ENOMEM)
 		r->rc = rc;
 	pthread_mutex_unlock(&r->lock);
@@ -196,15 +197,15 @@ static int read_all(struct reading *r, DIR *d)
 	return read_names(r) ?: rc;
 }
 
-void cop_report_observed_init(struct observed *o)
+void cop_observed_init(struct cop_observed *o)
 {
-	*o = (struct observed){0};
-	cop_report_faults_init(&o->faults);
+	*o = (struct cop_observed){0};
+	cop_observed_faults_init(&o->faults);
 	o->set.seed = cop_now_ns() ^ (uintptr_t)o;
 }
 
-int cop_report_observed_read(
-	struct observed *o, const char *dir, void (*tick)(void *arg, uint64_t files), void *arg)
+int cop_observed_read(
+	struct cop_observed *o, const char *dir, void (*tick)(void *arg, uint64_t files), void *arg)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 	DIR *d = r ? opendir(dir) : NULL;
@@ -226,8 +227,8 @@ int cop_report_observed_read(
 	return rc;
 }
 
-void cop_report_observed_free(struct observed *o)
+void cop_observed_free(struct cop_observed *o)
 {
-	cop_report_pathset_free(&o->set);
-	cop_report_faults_fini(&o->faults);
+	cop_observed_pathset_free(&o->set);
+	cop_observed_faults_fini(&o->faults);
 }

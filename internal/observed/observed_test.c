@@ -13,19 +13,19 @@
 #include <unistd.h>
 
 #include "walk/dir_testing.h"
-#include "report/observed_priv.h"
+#include "observed/observed.h"
 
 static void put(const char *name, const char *text)
 {
 	assert_int_equal(cop_write_file(name, text, strlen(text), 0600), 0);
 }
 
-static struct observed *read_dir(int want)
+static struct cop_observed *read_dir(int want)
 {
-	static struct observed o;
+	static struct cop_observed o;
 
-	cop_report_observed_init(&o);
-	assert_int_equal(cop_report_observed_read(&o, dir, NULL, NULL), want);
+	cop_observed_init(&o);
+	assert_int_equal(cop_observed_read(&o, dir, NULL, NULL), want);
 	return &o;
 }
 
@@ -33,8 +33,8 @@ static struct observed *read_dir(int want)
 static void many_ranks_are_read_at_once(void **state)
 {
 	enum { RANKS = 2100, OWN = 7, SHARED = 11 };
-	struct observed *o;
-	const struct observed_path *p;
+	struct cop_observed *o;
+	const struct cop_observed_path *p;
 
 	(void)state;
 	for (unsigned i = 0; i < RANKS; i++) {
@@ -56,23 +56,23 @@ static void many_ranks_are_read_at_once(void **state)
 	assert_int_equal(o->paths, RANKS * (OWN + SHARED));
 	assert_int_equal(o->set.table.count, RANKS * OWN + SHARED);
 	assert_int_equal(o->faults.count, 0);
-	p = cop_report_pathset_find(&o->set, "/2100/12", 8);
+	p = cop_observed_pathset_find(&o->set, "/2100/12", 8);
 	assert_non_null(p);
 	assert_int_equal(p->events, 3 * RANKS);
 	assert_int_equal(p->absent, RANKS);
-	cop_report_observed_free(o);
+	cop_observed_free(o);
 }
 
 static void only_tables_count(void **state)
 {
-	struct observed *o;
+	struct cop_observed *o;
 
 	(void)state;
-	cop_report_observed_free(read_dir(-ENOENT));
+	cop_observed_free(read_dir(-ENOENT));
 	put("notes.txt", "t {\n/a {\n}\n}\n");
 	put(".output", "t {\n/a {\n}\n}\n");
 	put("x.output.old", "t {\n/a {\n}\n}\n");
-	cop_report_observed_free(read_dir(-ENOENT));
+	cop_observed_free(read_dir(-ENOENT));
 	put("x.output", "nothing\n");
 	assert_int_equal(mkfifo("pipe.output", 0600), 0);
 	assert_int_equal(symlink("/dev/zero", "zero.output") | symlink("nowhere", "gone.output") |
@@ -80,22 +80,22 @@ static void only_tables_count(void **state)
 		0);
 	o = read_dir(-ENODATA);
 	assert_int_equal(o->faults.count, 5);
-	cop_report_observed_free(o);
+	cop_observed_free(o);
 	put("y.output", "t {\n/a {\n}\n}\n");
 	o = read_dir(0);
 	assert_int_equal(o->files, 1);
 	assert_int_equal(o->faults.count, 5);
-	cop_report_observed_free(o);
+	cop_observed_free(o);
 }
 
 static void a_directory_that_is_not_there_is_told(void **state)
 {
-	struct observed o;
+	struct cop_observed o;
 
 	(void)state;
-	cop_report_observed_init(&o);
-	assert_int_equal(cop_report_observed_read(&o, "/none/at/all", NULL, NULL), -ENOENT);
-	cop_report_observed_free(&o);
+	cop_observed_init(&o);
+	assert_int_equal(cop_observed_read(&o, "/none/at/all", NULL, NULL), -ENOENT);
+	cop_observed_free(&o);
 }
 
 int main(void)

@@ -3,29 +3,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report_priv.h"
+#include "observed/observed.h"
 
-void cop_report_faults_init(struct faults *f)
+void cop_observed_faults_init(struct cop_observed_faults *f)
 {
-	*f = (struct faults){0};
+	*f = (struct cop_observed_faults){0};
 	pthread_mutex_init(&f->lock, NULL);
 }
 
-static void drop(struct fault *fault)
+static void drop(struct cop_observed_fault *fault)
 {
 	free(fault->name);
 	free(fault->why);
 }
 
-void cop_report_faults_fini(struct faults *f)
+void cop_observed_faults_fini(struct cop_observed_faults *f)
 {
 	while (f->named)
 		drop(&f->first[--f->named]);
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* Where a name belongs; COP_REPORT_NAMED_MAX: nowhere. */
-static unsigned place(const struct faults *f, const char *name)
+/* Where a name belongs; COP_OBSERVED_NAMED_MAX: nowhere. */
+static unsigned place(const struct cop_observed_faults *f, const char *name)
 {
 	unsigned at = f->named;
 
@@ -35,18 +35,18 @@ static unsigned place(const struct faults *f, const char *name)
 }
 
 /* Without memory for its name a fault is counted all the same. */
-void cop_report_faults_add(struct faults *f, const char *name, const char *why)
+void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why)
 {
-	struct fault fault = {.name = strdup(name), .why = strdup(why)};
+	struct cop_observed_fault fault = {.name = strdup(name), .why = strdup(why)};
 	unsigned at;
 
 	pthread_mutex_lock(&f->lock);
 	f->count++;
-	at = fault.name && fault.why ? place(f, name) : COP_REPORT_NAMED_MAX;
-	if (at == COP_REPORT_NAMED_MAX) {
+	at = fault.name && fault.why ? place(f, name) : COP_OBSERVED_NAMED_MAX;
+	if (at == COP_OBSERVED_NAMED_MAX) {
 		drop(&fault);
 	} else {
-		if (f->named == COP_REPORT_NAMED_MAX)
+		if (f->named == COP_OBSERVED_NAMED_MAX)
 			drop(&f->first[--f->named]);
 		memmove(f->first + at + 1, f->first + at, (f->named - at) * sizeof(fault));
 		f->first[at] = fault;
@@ -69,7 +69,7 @@ static void print_name(struct cop_buf *out, const char *name)
 	}
 }
 
-void cop_report_faults_list(const struct faults *f, struct cop_buf *out)
+void cop_observed_faults_list(const struct cop_observed_faults *f, struct cop_buf *out)
 {
 	for (unsigned i = 0; i < f->named; i++) {
 		print_name(out, f->first[i].name);

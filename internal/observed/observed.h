@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* observed: what the nodes of a job left in its directory: the paths in its raw tables, each once
+ * however many ranks have it, and what is wrong with which file. It believes nothing that it reads
+ * there. */
+#ifndef COP_OBSERVED_H
+#define COP_OBSERVED_H
+
+#include "base/htab.h"
+#include "csv/csv.h"
+#include "walk/walk.h"
+
+/* ---- faults.c: what was wrong with which file ---- */
+
+#define COP_OBSERVED_NAMED_MAX 20 /* faults that are named; the rest is counted */
+
+/* The first COP_OBSERVED_NAMED_MAX by name, whatever the order they are met in, and a count of all.
+ * Any thread. */
+struct cop_observed_faults {
+	pthread_mutex_t lock;
+	struct cop_observed_fault {
+		char *name, *why;
+	} first[COP_OBSERVED_NAMED_MAX];
+	unsigned named;
+	uint64_t count;
+};
+
+void cop_observed_faults_init(struct cop_observed_faults *f);
+void cop_observed_faults_fini(struct cop_observed_faults *f);
+void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why);
+/* "NAME: WHY", a line each, and a line for those that are not named. */
+void cop_observed_faults_list(const struct cop_observed_faults *f, struct cop_buf *out);
+
+/* ---- names.c: files of a job ---- */
+
+/* Whether text is <host>-<pid>. */
+bool cop_observed_is_host_and_pid(const char *text, size_t len);
+/* A descriptor of a regular file and its size, which is one that can be; -ENOENT, or -EBADMSG and
+ * why says it. */
+int cop_observed_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why);
+/* A line of the lists of sizes of Copper 1.0 that says nothing: a bar, or what it writes before the
+ * attributes. */
+bool cop_observed_is_ornament(const char *line, size_t len);
+/* Appends a line for each tagged snapshot that a job left in its folder ("profiling", "tables"):
+ * the command that reads it. */
+void cop_observed_name_snapshots(
+	const char *job, const char *folder, const char *command, struct cop_buf *text);
+
+/* ---- pathset.c ---- */
+
+#define COP_PATHSET_MAX ((size_t)1 << 25)
+#define COP_PATHSET_BYTES_MAX (8 * COP_GIB)
+#define COP_PATHSET_LEN_MAX 65535u
+
+struct cop_observed_path {
+	struct cop_hlink link; /* in the set's table */
+	uint64_t events;       /* of the metadata table, all ranks together; sums stop at 2^64-1 */
+	uint64_t absent; /* those that found nothing; from the table of absences where that has more
+			  */
+	uint64_t ttl;
+	uint32_t len;
+	char text[]; /* NUL-terminated, as it is on disk */
+};
+struct cop_pathset {
+	struct cop_arena arena;
+	struct cop_htab table;
+	uint64_t seed; /* never changes */
+	bool full;     /* a path was left out */
+};
+struct cop_path_counts {
+	uint64_t events, absent, ttl;
+};
+/* Adds the counts to the path's own. 0 also when the set is full; -ENOMEM. */
+int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len, uint64_t hash,
+	const struct cop_path_counts *c);
+uint64_t cop_observed_pathset_hash(const struct cop_pathset *s, const char *text, size_t len);
+const struct cop_observed_path *cop_observed_pathset_find(
+	const struct cop_pathset *s, const char *text, size_t len);
+/* Each once, in no order: the one after p, or with NULL the first; NULL: there is no more. */
+const struct cop_observed_path *cop_observed_pathset_next(
+	const struct cop_pathset *s, const struct cop_observed_path *p);
+void cop_observed_pathset_free(struct cop_pathset *s);
+
+/* ---- table.c: one raw table ---- */
+
+enum cop_observed_kind {
+	COP_OBSERVED_OTHER,    /* only its paths count */
+	COP_OBSERVED_METADATA, /* its events are those of the path */
+	COP_OBSERVED_ABSENCES,
+};
+enum cop_observed_kind cop_observed_table_kind(const char *name);
+
+/* Takes one path, its escapes undone, and the counts that followed it. Not 0 ends the reading and
+ * is passed on. */
+typedef int cop_observed_take(
+	void *arg, const char *path, size_t len, const struct cop_path_counts *c);
+
+enum cop_observed_verdict {
+	COP_OBSERVED_WHOLE,
+	COP_OBSERVED_CUT,   /* its end is missing */
+	COP_OBSERVED_EMPTY, /* no byte */
+	COP_OBSERVED_NONE,  /* not a raw table */
+};
+struct cop_table_result {
+	enum cop_observed_verdict verdict;
+	uint64_t paths, odd; /* odd: lines that begin with a slash and are no path of a table */
+	uint64_t cut_line;   /* the first whose count is above 2^64-1 and taken for that; 0: none */
+};
+/* Reads a table through read (csv.h) to its end, in bounded memory. 0, -ENOMEM, or what read or
+ * take returned. */
+int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observed_kind kind,
+	cop_observed_take *take, void *arg, struct cop_table_result *out);
+
+/* ---- observed.c ---- */
+
+struct cop_observed {
+	struct cop_pathset set;
+	uint64_t files, paths; /* tables that were used, and what they listed */
+	struct cop_observed_faults faults;
+};
+void cop_observed_init(struct cop_observed *o);
+/* Reads every *.output in dir. -ENOENT if there is none, -ENODATA if none can be used; -ENOMEM; or
+ * why the directory cannot be read. tick: how many files were read. Free it also after an error. */
+int cop_observed_read(struct cop_observed *o, const char *dir,
+	void (*tick)(void *arg, uint64_t files), void *arg);
+void cop_observed_free(struct cop_observed *o);
+
+#endif
