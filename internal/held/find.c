@@ -11,13 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/report_priv.h"
+#include "held/held.h"
+#include "observed/observed.h"
 
 #define DEPTH_MAX 16
 
 struct found {
 	char *path; /* from the directory that was named */
-	enum cop_report_held_table table;
+	enum cop_held_table table;
 	size_t node, node_len; /* <host>-<pid> in path; 0 bytes: the name says nothing of a node */
 	bool tagged;           /* of a snapshot, not of the end */
 };
@@ -32,10 +33,10 @@ struct finds {
 
 /* "host-4711-data_cache_size.output", or without anything before; .txt where Copper wrote it
  * unasked. len: all in front of the table. */
-static bool is_list(const char *name, enum cop_report_held_table *table, size_t *len)
+static bool is_list(const char *name, enum cop_held_table *table, size_t *len)
 {
-	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++) {
-		const char *dot = strrchr(name, '.'), *want = cop_report_held_name(t);
+	for (unsigned t = 0; t < COP_HELD_TABLES; t++) {
+		const char *dot = strrchr(name, '.'), *want = cop_held_name(t);
 		size_t stem = strlen(want) - strlen(".output"),
 		       all = dot ? (size_t)(dot - name) : 0;
 
@@ -81,8 +82,8 @@ static void find_node(struct found *f, size_t base, size_t len)
 
 /* ---- looking ---- */
 
-static int add_find(struct finds *all, const char *path, size_t base,
-	enum cop_report_held_table table, size_t len)
+static int add_find(
+	struct finds *all, const char *path, size_t base, enum cop_held_table table, size_t len)
 {
 	struct found f = {.path = strdup(path), .table = table};
 
@@ -142,7 +143,7 @@ static int look(struct finds *all, struct cop_buf *path, unsigned depth)
 	}
 	only_tables = !depth && has_tables(fd);
 	while (!rc && (errno = 0, e = readdir(d))) {
-		enum cop_report_held_table table;
+		enum cop_held_table table;
 
 		path->len = len;
 		cop_buf_printf(path, "%s%s", len ? "/" : "", e->d_name);
@@ -225,7 +226,7 @@ static ssize_t read_fd(void *arg, void *data, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-static int add_file(struct cop_report_held *u, struct finds *all, const struct found *file)
+static int add_file(struct cop_held *u, struct finds *all, const struct found *file)
 {
 	const char *why = NULL;
 	uint64_t size;
@@ -237,7 +238,7 @@ static int add_file(struct cop_report_held *u, struct finds *all, const struct f
 						       : strerror(-fd));
 		return 0;
 	}
-	rc = cop_report_held_add(u, file->table, read_fd, &fd, &why);
+	rc = cop_held_add(u, file->table, read_fd, &fd, &why);
 	close(fd);
 	if (rc == -ENOMEM)
 		return rc;
@@ -246,7 +247,7 @@ static int add_file(struct cop_report_held *u, struct finds *all, const struct f
 	return 0;
 }
 
-static int read_all(struct cop_report_held *u, struct finds *all)
+static int read_all(struct cop_held *u, struct finds *all)
 {
 	struct cop_buf path = {0};
 	int rc = look(all, &path, 0);
@@ -262,15 +263,15 @@ static int read_all(struct cop_report_held *u, struct finds *all)
 	return rc;
 }
 
-static bool usable(const struct cop_report_held *u)
+static bool usable(const struct cop_held *u)
 {
-	for (unsigned t = 0; t < COP_REPORT_HELD_TABLES; t++)
+	for (unsigned t = 0; t < COP_HELD_TABLES; t++)
 		if (u->table[t].files)
 			return true;
 	return false;
 }
 
-int cop_report_held_read(struct cop_report_held *u, const char *dir, struct cop_err *err)
+int cop_held_read(struct cop_held *u, const char *dir, struct cop_err *err)
 {
 	struct finds all = {.root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	int rc = all.root < 0 ? -errno : 0;

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "report/report_priv.h"
+#include "held/held.h"
+#include "observed/observed.h"
 
 /* The rows of all forms: three tables, their sum, and where it is known the budget. */
-#define ROWS_MAX (COP_REPORT_HELD_TABLES + 4)
+#define ROWS_MAX (COP_HELD_TABLES + 4)
 
 struct held_row {
 	const char *name;
@@ -24,13 +25,13 @@ static void add(uint64_t *to, uint64_t n)
 		*to = UINT64_MAX;
 }
 
-static unsigned fill(const struct cop_report_held *u, struct held_row row[ROWS_MAX])
+static unsigned fill(const struct cop_held *u, struct held_row row[ROWS_MAX])
 {
-	static const char *const tables[COP_REPORT_HELD_TABLES] = {"data", "tree", "metadata"};
+	static const char *const tables[COP_HELD_TABLES] = {"data", "tree", "metadata"};
 	struct held_row sum = {.name = "combined"};
 	unsigned n = 0;
 
-	for (; n < COP_REPORT_HELD_TABLES; n++) {
+	for (; n < COP_HELD_TABLES; n++) {
 		row[n] = (struct held_row){tables[n], false, u->table[n].files, u->table[n].bytes,
 			u->table[n].entries};
 		add(&sum.files, row[n].files);
@@ -51,7 +52,7 @@ static unsigned fill(const struct cop_report_held *u, struct held_row row[ROWS_M
 	return n;
 }
 
-void cop_report_held_csv(const struct cop_report_held *u, struct cop_buf *out)
+void cop_held_csv(const struct cop_held *u, struct cop_buf *out)
 {
 	struct held_row row[ROWS_MAX];
 	unsigned n = fill(u, row);
@@ -64,7 +65,7 @@ void cop_report_held_csv(const struct cop_report_held *u, struct cop_buf *out)
 			row[i].entries);
 }
 
-void cop_report_held_text(const struct cop_report_held *u, struct cop_buf *out)
+void cop_held_text(const struct cop_held *u, struct cop_buf *out)
 {
 	struct held_row row[ROWS_MAX];
 	unsigned n = fill(u, row);
@@ -82,7 +83,7 @@ void cop_report_held_text(const struct cop_report_held *u, struct cop_buf *out)
 	}
 }
 
-void cop_report_held_json(const struct cop_report_held *u, struct cop_buf *out)
+void cop_held_json(const struct cop_held *u, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
 	struct held_row row[ROWS_MAX];
@@ -120,13 +121,13 @@ static int write_one(
 	return rc;
 }
 
-int cop_report_held_write(const struct cop_report_held *u, const char *dir, struct cop_err *err)
+int cop_held_write(const struct cop_held *u, const char *dir, struct cop_err *err)
 {
 	struct cop_buf text = {0}, csv = {0};
 	int rc;
 
-	cop_report_held_text(u, &text);
-	cop_report_held_csv(u, &csv);
+	cop_held_text(u, &text);
+	cop_held_csv(u, &csv);
 	rc = write_one(dir, "cache_usage_summary.txt", &text, err);
 	if (!rc)
 		rc = write_one(dir, "cache_usage_summary.csv", &csv, err);

@@ -7,17 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report_priv.h"
+#include "held/held.h"
+#include "observed/observed.h"
 
 #define LINE_MAX_BYTES (256 * COP_KIB)
 
-static const char *const names[COP_REPORT_HELD_TABLES] = {
-	[COP_REPORT_HELD_DATA] = "data_cache_size.output",
-	[COP_REPORT_HELD_TREE] = "tree_cache_size.output",
-	[COP_REPORT_HELD_METADATA] = "md_cache_size.output",
+static const char *const names[COP_HELD_TABLES] = {
+	[COP_HELD_DATA] = "data_cache_size.output",
+	[COP_HELD_TREE] = "tree_cache_size.output",
+	[COP_HELD_METADATA] = "md_cache_size.output",
 };
 
-const char *cop_report_held_name(enum cop_report_held_table table)
+const char *cop_held_name(enum cop_held_table table)
 {
 	return names[table];
 }
@@ -133,7 +134,7 @@ static int judge(struct reading *r)
 	return 0;
 }
 
-int cop_report_held_add(struct cop_report_held *u, enum cop_report_held_table table,
+int cop_held_add(struct cop_held *u, enum cop_held_table table,
 	ssize_t (*read)(void *arg, void *data, size_t len), void *arg, const char **why)
 {
 	struct reading r = {0};
@@ -150,8 +151,8 @@ int cop_report_held_add(struct cop_report_held *u, enum cop_report_held_table ta
 	return 0;
 }
 
-void cop_report_held_free(struct cop_report_held *u)
+void cop_held_free(struct cop_held *u)
 {
 	cop_buf_free(&u->named);
-	*u = (struct cop_report_held){0};
+	*u = (struct cop_held){0};
 }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "walk/dir_testing.h"
-#include "report/report.h"
+#include "held/held.h"
 
 static const char *in_dir(const char *name)
 {
@@ -29,32 +29,32 @@ static void put(const char *name, const char *text)
 	assert_int_equal(cop_write_file(in_dir(name), text, strlen(text), 0644), 0);
 }
 
-static struct cop_report_held read_dir(int want)
+static struct cop_held read_dir(int want)
 {
-	struct cop_report_held u = {0};
+	struct cop_held u = {0};
 	struct cop_err err = {0};
 
-	assert_int_equal(cop_report_held_read(&u, dir, &err), want);
+	assert_int_equal(cop_held_read(&u, dir, &err), want);
 	assert_int_equal(err.code, -want);
 	return u;
 }
 
 static void an_empty_directory_is_a_sentence(void **state)
 {
-	struct cop_report_held u = read_dir(-ENOENT);
+	struct cop_held u = read_dir(-ENOENT);
 
 	(void)state;
 	put("output.txt", "/a: 1\n");
 	put("xdata_cache_size.output", "/a: 1\n");
-	assert_int_equal(cop_report_held_read(&u, dir, NULL), -ENOENT);
-	assert_int_equal(cop_report_held_read(&u, in_dir("none"), NULL), -ENOENT);
-	assert_int_equal(cop_report_held_read(&u, in_dir("output.txt"), NULL), -ENOTDIR);
-	cop_report_held_free(&u);
+	assert_int_equal(cop_held_read(&u, dir, NULL), -ENOENT);
+	assert_int_equal(cop_held_read(&u, in_dir("none"), NULL), -ENOENT);
+	assert_int_equal(cop_held_read(&u, in_dir("output.txt"), NULL), -ENOTDIR);
+	cop_held_free(&u);
 }
 
 static void files_of_many_ranks_and_of_both_versions_are_summed_up(void **state)
 {
-	struct cop_report_held u;
+	struct cop_held u;
 	struct cop_buf csv = {0}, text = {0};
 
 	(void)state;
@@ -70,43 +70,43 @@ static void files_of_many_ranks_and_of_both_versions_are_summed_up(void **state)
 	u.has_budget = true;
 	u.limit_bytes = 1 << 20;
 	u.used_bytes = 2048;
-	cop_report_held_csv(&u, &csv);
+	cop_held_csv(&u, &csv);
 	assert_string_equal(csv.data,
 		"table,files_found,used_bytes,used_human,entries\n"
 		"data,2,115,115 B,5\ntree,1,1,1 B,1\nmetadata,1,1024,1.0 KiB,1\ncombined,4,1140,1.1 KiB,7\n"
 		"budget_limit,0,1048576,1.0 MiB,0\nbudget_used,0,2048,2.0 KiB,0\nbudget_remaining,0,1046528,1022.0 KiB,0\n");
 	csv.len = 0;
-	cop_report_held_json(&u, &csv);
+	cop_held_json(&u, &csv);
 	assert_string_equal(csv.data,
 		"{\"data\":{\"files\":2,\"bytes\":115,\"entries\":5},\"tree\":{\"files\":1,\"bytes\":1,\"entries\":1},"
 		"\"metadata\":{\"files\":1,\"bytes\":1024,\"entries\":1},\"combined\":{\"files\":4,\"bytes\":1140,\"entries\":7},"
 		"\"budget_limit\":1048576,\"budget_used\":2048,\"budget_remaining\":1046528,\"faults\":1}\n");
-	cop_report_held_text(&u, &text);
+	cop_held_text(&u, &text);
 	assert_non_null(strstr(text.data, "1022.0 KiB"));
 	cop_buf_free(&csv);
 	cop_buf_free(&text);
-	cop_report_held_free(&u);
+	cop_held_free(&u);
 }
 
 static void a_job_directory_is_read_where_its_tables_are(void **state)
 {
-	struct cop_report_held u;
+	struct cop_held u;
 
 	(void)state;
 	assert_int_equal(cop_make_dirs(in_dir("tables/final"), 0755), 0);
 	put("tables/final/n1-1-tree_cache_size.output",
 		"/a: 3\nTotal bytes: 3\ntotal number of entries: 1\n");
 	u = read_dir(0);
-	assert_int_equal(u.table[COP_REPORT_HELD_TREE].bytes, 3);
+	assert_int_equal(u.table[COP_HELD_TREE].bytes, 3);
 	assert_int_equal(u.faults, 0);
-	cop_report_held_free(&u);
+	cop_held_free(&u);
 }
 
 #define BAR "=============================================\n"
 
 static void the_lists_of_copper_1_0_are_nothing_to_complain_of(void **state)
 {
-	struct cop_report_held u;
+	struct cop_held u;
 
 	(void)state;
 	put("h-1-data_cache_size.output",
@@ -116,10 +116,10 @@ static void the_lists_of_copper_1_0_are_nothing_to_complain_of(void **state)
 					"Total bytes: 144\ntotal number of entries: 1\n" BAR);
 	u = read_dir(0);
 	assert_int_equal(u.faults, 0);
-	assert_int_equal(u.table[COP_REPORT_HELD_DATA].bytes, 15);
-	assert_int_equal(u.table[COP_REPORT_HELD_METADATA].bytes, 144);
-	assert_int_equal(u.table[COP_REPORT_HELD_METADATA].entries, 1);
-	cop_report_held_free(&u);
+	assert_int_equal(u.table[COP_HELD_DATA].bytes, 15);
+	assert_int_equal(u.table[COP_HELD_METADATA].bytes, 144);
+	assert_int_equal(u.table[COP_HELD_METADATA].entries, 1);
+	cop_held_free(&u);
 }
 
 static void put_total(const char *name, unsigned bytes)
@@ -136,12 +136,12 @@ static void put_total(const char *name, unsigned bytes)
 
 static void check_data(uint64_t files, uint64_t bytes)
 {
-	struct cop_report_held u = read_dir(0);
+	struct cop_held u = read_dir(0);
 
-	assert_int_equal(u.table[COP_REPORT_HELD_DATA].files, files);
-	assert_int_equal(u.table[COP_REPORT_HELD_DATA].bytes, bytes);
+	assert_int_equal(u.table[COP_HELD_DATA].files, files);
+	assert_int_equal(u.table[COP_HELD_DATA].bytes, bytes);
 	assert_int_equal(u.faults, 0);
-	cop_report_held_free(&u);
+	cop_held_free(&u);
 }
 
 static void lists_below_the_directory_count_too(void **state)
@@ -182,7 +182,7 @@ static void a_node_counts_once_with_the_latest_that_is_known(void **state)
 
 static void what_is_wrong_is_named_and_the_rest_is_used(void **state)
 {
-	struct cop_report_held u;
+	struct cop_held u;
 
 	(void)state;
 	put("1-data_cache_size.output", "");
@@ -196,19 +196,19 @@ static void what_is_wrong_is_named_and_the_rest_is_used(void **state)
 	assert_int_equal(symlink("nowhere", in_dir("8-data_cache_size.output")), 0);
 	put("9-data_cache_size.output", "/z: 1\nTotal bytes: 1\ntotal number of files: 1\n");
 	u = read_dir(0);
-	assert_int_equal(u.table[COP_REPORT_HELD_DATA].files, 3);
-	assert_int_equal(u.table[COP_REPORT_HELD_DATA].bytes, 33 + 5 + 1);
+	assert_int_equal(u.table[COP_HELD_DATA].files, 3);
+	assert_int_equal(u.table[COP_HELD_DATA].bytes, 33 + 5 + 1);
 	assert_int_equal(u.faults, 8);
 	assert_non_null(strstr(u.named.data, "1-data_cache_size.output: it is empty\n"));
 	assert_non_null(strstr(u.named.data, "3-data_cache_size.output: it is cut short"));
 	assert_non_null(
 		strstr(u.named.data, "5-data_cache_size.output: it is not a regular file\n"));
-	cop_report_held_free(&u);
+	cop_held_free(&u);
 }
 
 static void files_that_are_all_of_no_use_are_a_failure(void **state)
 {
-	struct cop_report_held u;
+	struct cop_held u;
 	static char zeros[300 * COP_KIB];
 
 	(void)state;
@@ -217,20 +217,20 @@ static void files_that_are_all_of_no_use_are_a_failure(void **state)
 	u = read_dir(-ENODATA);
 	assert_int_equal(u.faults, 1);
 	assert_non_null(strstr(u.named.data, "longer than any path"));
-	cop_report_held_free(&u);
+	cop_held_free(&u);
 }
 
 static void sums_stop_at_the_largest_number(void **state)
 {
-	struct cop_report_held u;
+	struct cop_held u;
 
 	(void)state;
 	put("1-md_cache_size.output",
 		"Total bytes: 18446744073709551615\ntotal number of entries: 1\n");
 	put("2-md_cache_size.output", "Total bytes: 5\ntotal number of entries: 1\n");
 	u = read_dir(0);
-	assert_true(u.table[COP_REPORT_HELD_METADATA].bytes == UINT64_MAX);
-	cop_report_held_free(&u);
+	assert_true(u.table[COP_HELD_METADATA].bytes == UINT64_MAX);
+	cop_held_free(&u);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
