@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 #include "cmd.h"
-#include "report/report.h"
+#include "touched/touched.h"
 
 /* What the user should know about the manifest, a line each. */
-static void print_notes(const struct cop_report_manifested *m)
+static void print_notes(const struct cop_touched *m)
 {
 	if (m->faults)
 		fprintf(stderr,
@@ -24,8 +24,7 @@ static void print_notes(const struct cop_report_manifested *m)
 			"copper paths: the source of the job is not to be seen here, so the sizes in the manifest are guesses\n");
 }
 
-static void print_json(
-	const struct cop_report_manifested *m, const char *file, struct cop_buf *text)
+static void print_json(const struct cop_touched *m, const char *file, struct cop_buf *text)
 {
 	struct cop_json j = cop_json_to(text);
 
@@ -43,7 +42,7 @@ static void print_json(
 	cop_buf_str(text, "\n");
 }
 
-static int print(const struct cop_report_manifested *m, const char *file, bool json)
+static int print(const struct cop_touched *m, const char *file, bool json)
 {
 	struct cop_buf text = {0}, besides = {0};
 	char size[16];
@@ -69,15 +68,15 @@ static int print(const struct cop_report_manifested *m, const char *file, bool j
 
 int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json)
 {
-	struct cop_report_manifested m = {0};
+	struct cop_touched m = {0};
 	struct cop_err err = {0};
-	int rc = cop_report_manifest(job_dir, file, &m, &err);
+	int rc = cop_touched_manifest(job_dir, file, &m, &err);
 
 	print_notes(&m);
 	if (rc)
 		fprintf(stderr, "copper paths: %s\n", err.text);
 	else
 		rc = print(&m, file, json);
-	cop_report_manifested_free(&m);
+	cop_touched_free(&m);
 	return rc ? 1 : 0;
 }

@@ -157,28 +157,4 @@ void cop_report_pathed_free(struct cop_report_pathed *p);
 void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *out);
 void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *out);
 
-/* ---- the manifest of a job, for --prefetch ---- */
-
-/* Zero-initialised, then filled. */
-struct cop_report_manifested {
-	char *input;    /* the directory that was read */
-	uint64_t ranks; /* whose files were used whole */
-	uint64_t items, directories, files;
-	uint64_t bytes;    /* that the job read of those files, each once */
-	uint64_t gone;     /* files that are not there any more: not in the manifest */
-	uint64_t left_out; /* items past the size that a manifest may have */
-	bool unseen; /* the source is not to be seen here, so sizes are guesses and nothing is known
-			to be gone */
-	uint64_t faults; /* files of ranks that are of no use, or not whole */
-	struct cop_buf
-		named; /* the first of them by name, a line each, and how many more there are */
-};
-
-/* Writes the manifest of the job to file, whole or not at all, from JOBDIR/profiling/final, or
- * JOBDIR where that is missing. -ENOENT if no rank wrote the order of its first touches, -ENODATA
- * if none of it can be used. */
-int cop_report_manifest(const char *job_dir, const char *file, struct cop_report_manifested *out,
-	struct cop_err *err);
-void cop_report_manifested_free(struct cop_report_manifested *m);
-
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_REPORT_MANIFEST_PRIV_H
-#define COP_REPORT_MANIFEST_PRIV_H
+#ifndef COP_TOUCHED_PRIV_H
+#define COP_TOUCHED_PRIV_H
 
 #include "manifest/manifest.h"
-#include "report/report_priv.h"
+#include "observed/observed.h"
+#include "touched/touched.h"
 
 /* What ranks touched, put together. */
 struct first_touch {
@@ -15,6 +16,6 @@ struct first_touch {
 
 /* Adds a rank's file, from what csv was opened for. 0, -ENOMEM, or another error and why says what
  * is wrong: what stood before that was added. */
-int cop_report_first_touch_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why);
+int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why);
 
 #endif

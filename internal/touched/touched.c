@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/manifest_priv.h"
+#include "touched/touched_priv.h"
 
 #define SUFFIX "-profiling_first_touch.csv"
 #define SET_BYTES COP_GIB
 
 struct making {
-	struct cop_report_manifested *out;
+	struct cop_touched *out;
 	struct first_touch touched;
 	struct cop_observed_faults faults;
 	struct cop_csv csv;
@@ -45,7 +45,7 @@ static int read_rank(struct making *m, int dir, const char *name)
 	m->fd = cop_observed_open_file(dir, name, &m->left, &why);
 	rc = m->fd < 0 ? m->fd : cop_csv_open(&m->csv, read_some, m);
 	if (!rc)
-		rc = cop_report_first_touch_read(&m->touched, &m->csv, &why);
+		rc = cop_touched_read(&m->touched, &m->csv, &why);
 	if (m->fd >= 0)
 		close(m->fd);
 	m->out->ranks += rc == 0;
@@ -112,7 +112,7 @@ static bool look(struct making *m, struct cop_manifest_item *item)
 static int write_item(void *arg, struct cop_manifest_item *item)
 {
 	struct making *m = arg;
-	struct cop_report_manifested *out = m->out;
+	struct cop_touched *out = m->out;
 	bool file = item->kind == COP_MANIFEST_FILE;
 
 	if (file && !look(m, item)) {
@@ -167,8 +167,8 @@ static int find_input(const char *job_dir, char **input, struct cop_err *err)
 	return 0;
 }
 
-int cop_report_manifest(const char *job_dir, const char *file, struct cop_report_manifested *out,
-	struct cop_err *err)
+int cop_touched_manifest(
+	const char *job_dir, const char *file, struct cop_touched *out, struct cop_err *err)
 {
 	struct making m = {
 		.out = out, .source_fd = -1, .touched.set = cop_manifest_set_new(SET_BYTES)};
@@ -191,7 +191,7 @@ int cop_report_manifest(const char *job_dir, const char *file, struct cop_report
 	return rc;
 }
 
-void cop_report_manifested_free(struct cop_report_manifested *m)
+void cop_touched_free(struct cop_touched *m)
 {
 	free(m->input);
 	cop_buf_free(&m->named);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/manifest_priv.h"
+#include "touched/touched_priv.h"
 
 #define FIELDS 4
 
@@ -107,7 +107,7 @@ static int add_row(
 }
 
 /* Not 0 and not -ENOMEM: why says it. What came before a bad line is used. */
-int cop_report_first_touch_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
+int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
 {
 	static const char *const columns[FIELDS] = {"order", "table", "path", "ranges"};
 	struct cop_csv_record r;
