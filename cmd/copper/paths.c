@@ -7,7 +7,7 @@
 
 #include "cmd.h"
 #include "opt/opt.h"
-#include "report/report.h"
+#include "paths/paths.h"
 
 #define SILENT_MS 1000 /* less work than this shows no progress */
 
@@ -70,15 +70,15 @@ static void show_progress(void *arg, uint64_t n, const char *what)
 	p->shown = true;
 }
 
-static int print(const struct cop_report_pathed *p, bool json)
+static int print(const struct cop_paths_result *p, bool json)
 {
 	struct cop_buf text = {0}, besides = {0};
 	int rc;
 
 	if (json)
-		cop_report_pathed_json(p, &text);
+		cop_paths_result_json(p, &text);
 	else
-		cop_report_pathed_table(p, &text);
+		cop_paths_result_table(p, &text);
 	cop_buf_printf(&besides, "the lists are in %s", p->output);
 	rc = cop_cmd_print("copper paths", &text, besides.data);
 	cop_buf_free(&besides);
@@ -86,7 +86,7 @@ static int print(const struct cop_report_pathed *p, bool json)
 	return rc;
 }
 
-static void print_notes(const struct cop_report_pathed *p)
+static void print_notes(const struct cop_paths_result *p)
 {
 	if (p->faults)
 		fprintf(stderr,
@@ -100,7 +100,7 @@ int cop_cmd_paths(int argc, char **argv)
 {
 	struct args a = {0};
 	struct progress progress = {.start_ms = cop_now_ms()};
-	struct cop_report_pathed result;
+	struct cop_paths_result result;
 	struct cop_err err = {0};
 	int code, rc;
 
@@ -108,14 +108,14 @@ int cop_cmd_paths(int argc, char **argv)
 		return code;
 	if (a.manifest)
 		return cop_cmd_paths_manifest(a.job_dir, a.manifest, a.json);
-	rc = cop_report_paths(&(struct cop_report_paths){.job_dir = a.job_dir,
-				      .output_dir = a.output_dir,
-				      .usage_root = a.roots.at,
-				      .usage_roots = a.roots.n,
-				      .home = a.skip_home ? NULL : getenv("HOME"),
-				      .no_sizes = a.no_sizes,
-				      .progress = isatty(2) ? show_progress : NULL,
-				      .arg = &progress},
+	rc = cop_paths_run(&(struct cop_paths_conf){.job_dir = a.job_dir,
+				   .output_dir = a.output_dir,
+				   .usage_root = a.roots.at,
+				   .usage_roots = a.roots.n,
+				   .home = a.skip_home ? NULL : getenv("HOME"),
+				   .no_sizes = a.no_sizes,
+				   .progress = isatty(2) ? show_progress : NULL,
+				   .arg = &progress},
 		&result, &err);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);
@@ -124,6 +124,6 @@ int cop_cmd_paths(int argc, char **argv)
 		fprintf(stderr, "copper paths: %s\n", err.text);
 	else
 		rc = print(&result, a.json);
-	cop_report_pathed_free(&result);
+	cop_paths_result_free(&result);
 	return rc ? 1 : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report: what is said about a job after it: sums over its ranks (aggregate) and what it used of
- * its environment (paths). It reads job directories, those of Copper 1.0 too, and believes nothing
- * that it reads there. It knows no running node. */
+/* report: the sums of a job over its ranks, the cluster files of copper-formats.5. It reads job
+ * directories, those of Copper 1.0 too, and believes nothing that it reads there. It knows no
+ * running node. */
 #ifndef COP_REPORT_H
 #define COP_REPORT_H
 
@@ -119,42 +119,5 @@ void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct
 void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
 void cop_report_aggregated_json(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out);
-
-/* ---- paths: what a job used of its environment ---- */
-
-struct cop_report_paths {
-	const char *job_dir;
-	const char *output_dir; /* NULL: JOBDIR/paths_dir */
-	const char *const *usage_root;
-	unsigned usage_roots;
-	const char *home; /* NULL: nothing is inferred from it */
-	bool no_sizes; /* leave out bytes, which cost an operation of the storage for each file */
-	/* Called now and then with how many of what were looked at; NULL: never. */
-	void (*progress)(void *arg, uint64_t n, const char *what);
-	void *arg;
-};
-
-struct cop_report_usage; /* report's own */
-
-struct cop_report_pathed {
-	char *job, *input, *output; /* directories, absolute */
-	uint64_t faults;            /* tables of no use, or cut short */
-	struct cop_buf
-		named; /* the first of them by name, a line each, and how many more there are */
-	struct cop_buf notes; /* other things that the user should know, a line each */
-	struct cop_report_usage *usage;
-};
-
-/* Reads JOBDIR/tables/final, or JOBDIR where that is missing, walks the usage roots and writes the
- * lists, roots_and_counts.txt and paths_summary.md (copper-formats.5). Memory grows with the
- * distinct paths and with the names below the roots, not with ranks. -ENOENT if there is no raw
- * table, -ENODATA if none can be used (out->named says why), both with the likely causes. out is
- * filled as far as it got, and is the caller's to free, also after an error. */
-int cop_report_paths(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err);
-void cop_report_pathed_free(struct cop_report_pathed *p);
-/* The totals for a terminal with what was written, and as one JSON object. */
-void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *out);
-void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *out);
 
 #endif

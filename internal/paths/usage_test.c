@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "walk/dir_testing.h"
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
 /* "d NAME", "f NAME", "l NAME TARGET" */
 static void make(const char *const *what)
@@ -73,12 +73,12 @@ static void look(struct world *w, const char *const *root, const char *const *ob
 	assert_int_equal(cop_walk(&conf, &w->use.tree, &err), 0);
 	w->use.seen = &w->seen;
 	w->use.roots = &w->roots;
-	assert_int_equal(cop_report_usage_find(&w->use, NULL, NULL), 0);
+	assert_int_equal(cop_paths_usage_find(&w->use, NULL, NULL), 0);
 }
 
 static void forget(struct world *w)
 {
-	cop_report_usage_free(&w->use);
+	cop_paths_usage_free(&w->use);
 	cop_walk_tree_free(w->use.tree);
 	cop_walk_roots_free(&w->roots);
 	cop_observed_free(&w->seen);
@@ -235,7 +235,7 @@ static void unused_directories_are_told_once_the_largest_first(void **state)
 	make(LIST("d r", "d r/used", "f r/used/f", "d r/used/not", "f r/used/not/1", "d r/big",
 		"d r/big/in", "f r/big/in/1", "f r/big/in/2", "f r/big/3", "d r/empty"));
 	look(&w, LIST("r"), LIST("r/used/f"));
-	assert_int_equal(cop_report_prune(&w.use, &p), 0);
+	assert_int_equal(cop_paths_prune(&w.use, &p), 0);
 	assert_int_equal(p.dirs, 3);
 	assert_int_equal(p.all_dirs, 3);
 	assert_string_equal(p.dir[0].path + strlen(dir), "/r/big");
@@ -244,7 +244,7 @@ static void unused_directories_are_told_once_the_largest_first(void **state)
 	assert_int_equal(p.dir[0].dirs, 2);
 	assert_string_equal(p.dir[1].path + strlen(dir), "/r/used/not");
 	assert_string_equal(p.dir[2].path + strlen(dir), "/r/empty");
-	cop_report_prune_free(&p);
+	cop_paths_prune_free(&p);
 	forget(&w);
 }
 
@@ -272,7 +272,7 @@ static void only_the_first_rows_are_kept_and_all_are_counted(void **state)
 		observed[i] = names[i];
 	}
 	look(&w, LIST("r"), observed);
-	assert_int_equal(cop_report_prune(&w.use, &p), 0);
+	assert_int_equal(cop_paths_prune(&w.use, &p), 0);
 	assert_int_equal(p.dirs, PRUNE_ROWS);
 	assert_int_equal(p.all_dirs, 50);
 	for (unsigned i = 0; i < PRUNE_ROWS; i++)
@@ -283,7 +283,7 @@ static void only_the_first_rows_are_kept_and_all_are_counted(void **state)
 	assert_int_equal(p.name[0].probes, 2);
 	assert_int_equal(p.all_vains, 2);
 	assert_int_equal(p.vain[0].names, 50);
-	cop_report_prune_free(&p);
+	cop_paths_prune_free(&p);
 	forget(&w);
 }
 
@@ -322,7 +322,7 @@ static void used_and_unused_are_all_there_is(void **state)
 		}
 		look(&w, LIST(root), observed);
 		assert_int_equal(mkdir("out", 0755), 0);
-		assert_int_equal(cop_report_lists_write(&w.use, "out", &l, &err), 0);
+		assert_int_equal(cop_paths_lists_write(&w.use, "out", &l, &err), 0);
 		all = l.total[LIST_ALL].paths;
 		used = l.total[LIST_USED].paths - w.use.beyond.n;
 		kept = l.total[LIST_KEEP].paths;
@@ -334,7 +334,7 @@ static void used_and_unused_are_all_there_is(void **state)
 		assert_int_equal(l.total[LIST_USED].paths + w.use.missing.n + w.use.elsewhere,
 			w.seen.set.table.count);
 		assert_int_equal(all, w.use.tree->files + w.use.tree->dirs);
-		cop_report_lists_free(&l);
+		cop_paths_lists_free(&l);
 		forget(&w);
 		assert_int_equal(nftw("out", remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 	}

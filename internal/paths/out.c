@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
 #define BUFFER (256 * COP_KIB)
 
-int cop_report_out_open(struct out *o, const char *dir, const char *name)
+int cop_paths_out_open(struct out *o, const char *dir, const char *name)
 {
 	*o = (struct out){.fd = -1, .at = {.fd = -1}};
 	if (asprintf(&o->path, "%s/%s", dir, name) < 0)
@@ -39,7 +39,7 @@ static void flush(struct out *o)
 	o->len = 0;
 }
 
-void cop_report_out_add(struct out *o, const char *data, size_t len)
+void cop_paths_out_add(struct out *o, const char *data, size_t len)
 {
 	while (len && !o->rc) {
 		size_t n = COP_MIN(len, BUFFER - o->len);
@@ -53,7 +53,7 @@ void cop_report_out_add(struct out *o, const char *data, size_t len)
 	}
 }
 
-int cop_report_out_finish(struct out *o)
+int cop_paths_out_finish(struct out *o)
 {
 	flush(o);
 	if (o->fd >= 0 && close(o->fd) && !o->rc)
@@ -64,7 +64,7 @@ int cop_report_out_finish(struct out *o)
 	return o->rc;
 }
 
-int cop_report_out_close(struct out *o, bool keep)
+int cop_paths_out_close(struct out *o, bool keep)
 {
 	int rc = o->rc;
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
-int cop_report_refs_add(struct path_refs *r, const struct path_ref *ref)
+int cop_paths_refs_add(struct path_refs *r, const struct path_ref *ref)
 {
 	size_t cap = r->cap ? 2 * r->cap : 256;
 	struct path_ref *grown;
@@ -94,10 +94,10 @@ static int sort_answers(struct usage *u, const struct ask *a)
 		if (ref->type == ASK_FAILED)
 			u->unknown++;
 		else if (ref->type == DT_UNKNOWN)
-			rc = cop_report_refs_add(&u->missing, ref);
+			rc = cop_paths_refs_add(&u->missing, ref);
 		else
-			rc = cop_report_refs_add(&u->beyond, ref)
-				     ?: cop_report_keep(u, ref->text, ref->len);
+			rc = cop_paths_refs_add(&u->beyond, ref)
+				     ?: cop_paths_keep(u, ref->text, ref->len);
 	}
 	return rc;
 }
@@ -117,12 +117,12 @@ static int find_one(struct usage *u, struct ask *ask, const struct cop_observed_
 	e = cop_walk_tree_find(u->tree, p->text, p->len, &absent);
 	if (e) {
 		e->flags |= COP_WALK_USED;
-		return cop_report_keep(u, p->text, p->len);
+		return cop_paths_keep(u, p->text, p->len);
 	}
-	return cop_report_refs_add(absent ? &u->missing : &ask->refs, &ref);
+	return cop_paths_refs_add(absent ? &u->missing : &ask->refs, &ref);
 }
 
-int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg)
+int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg)
 {
 	struct ask ask = {.tick = tick, .arg = arg};
 	const struct cop_pathset *s = &u->seen->set;
@@ -147,7 +147,7 @@ int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t path
 	return rc;
 }
 
-void cop_report_usage_free(struct usage *u)
+void cop_paths_usage_free(struct usage *u)
 {
 	free(u->missing.ref);
 	free(u->beyond.ref);

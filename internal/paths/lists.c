@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
-const char *const cop_report_list_name[LISTS] = {
+const char *const cop_paths_list_name[LISTS] = {
 	[LIST_ALL] = "all_possible_existing_paths.txt",
 	[LIST_USED] = "used_paths_existing.txt",
 	[LIST_UNUSED] = "same_run_candidate_not_observed_existing_paths.txt",
@@ -59,12 +59,12 @@ static void put_escaped(
 			return;
 		}
 	}
-	cop_report_out_add(&w->out[list], path, len);
-	cop_report_out_add(&w->out[list], "\n", 1);
+	cop_paths_out_add(&w->out[list], path, len);
+	cop_paths_out_add(&w->out[list], "\n", 1);
 	if (other == list)
 		return;
-	cop_report_out_add(&w->out[other], path, len);
-	cop_report_out_add(&w->out[other], "\n", 1);
+	cop_paths_out_add(&w->out[other], path, len);
+	cop_paths_out_add(&w->out[other], "\n", 1);
 }
 
 /* To rsync a line that begins with # or ; is a comment. The base itself is left out: to rsync "."
@@ -80,14 +80,14 @@ static void put_relative(struct writing *w, enum path_list list, const char *pat
 	comment = path[0] == '#' || path[0] == ';';
 	w->l->odd_names += odd;
 	if (!odd) {
-		cop_report_out_add(&w->out[list], "./", comment ? 2 : 0);
-		cop_report_out_add(&w->out[list], path, len);
-		cop_report_out_add(&w->out[list], "\n", 1);
+		cop_paths_out_add(&w->out[list], "./", comment ? 2 : 0);
+		cop_paths_out_add(&w->out[list], path, len);
+		cop_paths_out_add(&w->out[list], "\n", 1);
 	}
 	if (w->with_nul) {
-		cop_report_out_add(&w->nul[list], "./", comment ? 2 : 0);
-		cop_report_out_add(&w->nul[list], path, len);
-		cop_report_out_add(&w->nul[list], "", 1);
+		cop_paths_out_add(&w->nul[list], "./", comment ? 2 : 0);
+		cop_paths_out_add(&w->nul[list], path, len);
+		cop_paths_out_add(&w->nul[list], "", 1);
 	}
 }
 
@@ -189,9 +189,9 @@ static int open_all(struct writing *w, const char *dir)
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < LISTS; i++) {
-		rc = cop_report_out_open(&w->out[i], dir, cop_report_list_name[i]);
+		rc = cop_paths_out_open(&w->out[i], dir, cop_paths_list_name[i]);
 		if (!rc && w->with_nul && nul_name[i])
-			rc = cop_report_out_open(&w->nul[i], dir, nul_name[i]);
+			rc = cop_paths_out_open(&w->nul[i], dir, nul_name[i]);
 	}
 	return rc;
 }
@@ -222,9 +222,9 @@ static int fill(struct writing *w)
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(w->pass_rc); i++)
 		rc = rc ? rc : w->pass_rc[i];
 	for (unsigned i = 0; i < LISTS; i++) {
-		rc = rc ? rc : cop_report_out_finish(&w->out[i]);
+		rc = rc ? rc : cop_paths_out_finish(&w->out[i]);
 		if (!rc && w->with_nul && nul_name[i])
-			rc = cop_report_out_finish(&w->nul[i]);
+			rc = cop_paths_out_finish(&w->nul[i]);
 	}
 	return rc;
 }
@@ -236,9 +236,9 @@ static int close_all(struct writing *w, bool keep)
 	int rc = 0;
 
 	for (unsigned i = 0; i < LISTS; i++) {
-		rc = cop_report_out_close(&w->out[i], keep && !rc) ?: rc;
+		rc = cop_paths_out_close(&w->out[i], keep && !rc) ?: rc;
 		if (w->with_nul && nul_name[i])
-			rc = cop_report_out_close(&w->nul[i], keep && !rc) ?: rc;
+			rc = cop_paths_out_close(&w->nul[i], keep && !rc) ?: rc;
 	}
 	return rc;
 }
@@ -273,7 +273,7 @@ static void remove_stale(const char *dir)
 	}
 }
 
-int cop_report_lists_write(
+int cop_paths_lists_write(
 	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err)
 {
 	struct writing *w = calloc(1, sizeof(*w));
@@ -299,7 +299,7 @@ int cop_report_lists_write(
 		  : 0;
 }
 
-void cop_report_lists_free(struct lists *l)
+void cop_paths_lists_free(struct lists *l)
 {
 	free(l->base);
 }

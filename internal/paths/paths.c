@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "job/job.h"
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
 static const char final_dir[] = "/tables/final";
 
@@ -28,7 +28,7 @@ static bool is_directory(const char *path)
 /* ---- 1: where to read and to write ---- */
 
 static int choose_directories(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
 	char *cwd;
 
@@ -57,7 +57,7 @@ static int choose_directories(
 
 /* ---- 2: what was observed ---- */
 
-static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_err *err)
+static int nothing_found(const struct cop_paths_result *p, int rc, struct cop_err *err)
 {
 	struct cop_buf text = {0};
 
@@ -79,7 +79,7 @@ static int nothing_found(const struct cop_report_pathed *p, int rc, struct cop_e
 }
 
 struct telling {
-	const struct cop_report_paths *what;
+	const struct cop_paths_conf *what;
 	const char *of;
 };
 
@@ -91,7 +91,7 @@ static void tell(void *arg, uint64_t n)
 }
 
 static int read_observed(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
 	struct cop_observed *seen = &out->usage->seen;
 	struct telling t = {what, "tables read"};
@@ -118,7 +118,7 @@ static bool any_below(const struct cop_pathset *s, const char *root)
 
 /* Tables have real paths. A root that was given through a link, below which nothing was observed,
  * is taken for its real path. */
-static int give_root(struct cop_report_pathed *out, const char *root)
+static int give_root(struct cop_paths_result *out, const char *root)
 {
 	struct cop_roots *r = &out->usage->roots;
 	const struct cop_pathset *s = &out->usage->seen.set;
@@ -141,7 +141,7 @@ static int give_root(struct cop_report_pathed *out, const char *root)
 }
 
 /* The deepest directory that is above everything observed. */
-static void name_common(struct cop_report_pathed *out)
+static void name_common(struct cop_paths_result *out)
 {
 	const struct cop_pathset *s = &out->usage->seen.set;
 	const char *common = NULL;
@@ -167,7 +167,7 @@ static void name_common(struct cop_report_pathed *out)
 }
 
 static int choose_roots(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
 	struct cop_roots *r = &out->usage->roots;
 	const struct cop_pathset *s = &out->usage->seen.set;
@@ -198,7 +198,7 @@ static int choose_roots(
 
 /* Roots that are suggested by a word in a path need not be there: /soft/conda_env of
  * /soft/conda_env_torch. */
-static void note_absent_roots(struct cop_report_pathed *out)
+static void note_absent_roots(struct cop_paths_result *out)
 {
 	const struct cop_walk_dir *top = &out->usage->use.tree->top;
 
@@ -212,7 +212,7 @@ static void note_absent_roots(struct cop_report_pathed *out)
 }
 
 /* Tables have paths of the source; a root that was named through a mount has none of them. */
-static void note_unused(struct cop_report_pathed *out)
+static void note_unused(struct cop_paths_result *out)
 {
 	if (!out->usage->roots.all.n || !out->usage->seen.set.table.count ||
 		out->usage->use.elsewhere < out->usage->seen.set.table.count)
@@ -222,7 +222,7 @@ static void note_unused(struct cop_report_pathed *out)
 	cop_buf_str(&out->notes, ": name roots as they are in the source, not through a mount\n");
 }
 
-static void note_unreadable(struct cop_report_pathed *out)
+static void note_unreadable(struct cop_paths_result *out)
 {
 	const struct cop_walk_tree *t = out->usage->use.tree;
 
@@ -244,9 +244,9 @@ static void note_unreadable(struct cop_report_pathed *out)
 }
 
 static int look_at_roots(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
-	struct cop_report_usage *u = out->usage;
+	struct cop_paths_usage *u = out->usage;
 	struct telling t = {what, "names found"};
 	struct cop_walk_conf conf = {.root = (const char *const *)u->roots.all.path,
 		.roots = u->roots.all.n,
@@ -260,7 +260,7 @@ static int look_at_roots(
 	u->use.seen = &u->seen;
 	u->use.roots = &u->roots;
 	t.of = "observed paths looked at";
-	rc = cop_report_usage_find(&u->use, conf.tick, &t) ?: cop_report_prune(&u->use, &u->prune);
+	rc = cop_paths_usage_find(&u->use, conf.tick, &t) ?: cop_paths_prune(&u->use, &u->prune);
 	note_absent_roots(out);
 	note_unused(out);
 	note_unreadable(out);
@@ -270,16 +270,16 @@ static int look_at_roots(
 /* ---- 5: the files ---- */
 
 static int write_all(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
-	struct cop_report_usage *u = out->usage;
+	struct cop_paths_usage *u = out->usage;
 	int rc = cop_make_dirs(out->output, 0755);
 
 	if (rc)
 		return cop_err_set(err, -rc,
 			"cannot make %s: %s; name another directory with --output-dir", out->output,
 			strerror(-rc));
-	rc = cop_report_lists_write(&u->use, out->output, &u->lists, err);
+	rc = cop_paths_lists_write(&u->use, out->output, &u->lists, err);
 	if (rc)
 		return rc;
 	u->lists.sizes = !what->no_sizes;
@@ -289,20 +289,20 @@ static int write_all(
 			" names have line ends in them: keep.nul and prune_candidates.nul have all names, the .txt files "
 			"leave these out\n",
 			u->lists.odd_names);
-	return cop_report_paths_write(out, err);
+	return cop_paths_write(out, err);
 }
 
 typedef int step(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err);
+	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err);
 
-int cop_report_paths(
-	const struct cop_report_paths *what, struct cop_report_pathed *out, struct cop_err *err)
+int cop_paths_run(
+	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
 	static step *const steps[] = {
 		choose_directories, read_observed, choose_roots, look_at_roots, write_all};
 	int rc;
 
-	*out = (struct cop_report_pathed){0};
+	*out = (struct cop_paths_result){0};
 	out->usage = calloc(1, sizeof(*out->usage));
 	if (!out->usage)
 		return no_memory(err);
@@ -313,14 +313,14 @@ int cop_report_paths(
 	return rc;
 }
 
-void cop_report_pathed_free(struct cop_report_pathed *p)
+void cop_paths_result_free(struct cop_paths_result *p)
 {
-	struct cop_report_usage *u = p->usage;
+	struct cop_paths_usage *u = p->usage;
 
 	if (u) {
-		cop_report_prune_free(&u->prune);
-		cop_report_lists_free(&u->lists);
-		cop_report_usage_free(&u->use);
+		cop_paths_prune_free(&u->prune);
+		cop_paths_lists_free(&u->lists);
+		cop_paths_usage_free(&u->use);
 		cop_walk_tree_free(u->use.tree);
 		cop_walk_roots_free(&u->roots);
 		cop_observed_free(&u->seen);
@@ -331,5 +331,5 @@ void cop_report_pathed_free(struct cop_report_pathed *p)
 	free(p->output);
 	cop_buf_free(&p->named);
 	cop_buf_free(&p->notes);
-	*p = (struct cop_report_pathed){0};
+	*p = (struct cop_paths_result){0};
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
 static const struct {
 	enum path_list list;
@@ -55,9 +55,9 @@ static void print_unused(const struct prune *p, bool sizes, struct cop_buf *out)
 	}
 }
 
-void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *out)
+void cop_paths_result_table(const struct cop_paths_result *p, struct cop_buf *out)
 {
-	const struct cop_report_usage *u = p->usage;
+	const struct cop_paths_usage *u = p->usage;
 
 	cop_buf_printf(
 		out, "%zu paths in %" PRIu64 " tables of ", u->seen.set.table.count, u->seen.files);
@@ -79,7 +79,7 @@ void cop_report_pathed_table(const struct cop_report_pathed *p, struct cop_buf *
 	if (!u->lists.base)
 		return;
 	cop_buf_str(out, "a reduced copy to try: ");
-	cop_report_rsync(p, out);
+	cop_paths_rsync(p, out);
 	cop_buf_str(out,
 		"\nThis proves nothing about deleting: another run may need what this one did not.\n");
 }
@@ -100,7 +100,7 @@ static void json_totals(const struct lists *l, struct cop_json *j)
 		const struct path_total *t = &l->total[rows[i].list];
 
 		cop_json_object(j, rows[i].key);
-		cop_json_str(j, "file", cop_report_list_name[rows[i].list]);
+		cop_json_str(j, "file", cop_paths_list_name[rows[i].list]);
 		cop_json_u64(j, "paths", t->paths);
 		cop_json_u64(j, "files", t->files);
 		cop_json_u64(j, "directories", t->dirs);
@@ -171,9 +171,9 @@ static void json_roots(const struct cop_walk_tree *t, struct cop_json *j)
 	cop_json_end(j);
 }
 
-void cop_report_pathed_json(const struct cop_report_pathed *p, struct cop_buf *out)
+void cop_paths_result_json(const struct cop_paths_result *p, struct cop_buf *out)
 {
-	const struct cop_report_usage *u = p->usage;
+	const struct cop_paths_usage *u = p->usage;
 	const struct cop_walk_tree *t = u->use.tree;
 	struct cop_json j = cop_json_to(out);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a job used its environment: what it asked for, held against what is on disk now. */
-#ifndef COP_REPORT_USAGE_PRIV_H
-#define COP_REPORT_USAGE_PRIV_H
+#ifndef COP_PATHS_PRIV_H
+#define COP_PATHS_PRIV_H
 
-#include "report/report_priv.h"
+#include "observed/observed.h"
+#include "pathclass/pathclass.h"
+#include "paths/paths.h"
 #include "walk/walk.h"
 
 /* A path that is not in the walk's tree, or not on disk. */
@@ -18,14 +20,14 @@ struct path_refs {
 	struct path_ref *ref;
 	size_t n, cap;
 };
-int cop_report_refs_add(struct path_refs *r, const struct path_ref *ref);
+int cop_paths_refs_add(struct path_refs *r, const struct path_ref *ref);
 
 struct usage {
 	const struct cop_observed *seen;
 	struct cop_roots *roots;
 	struct cop_walk_tree *tree;
 	struct cop_arena arena;
-	/* Each in order of bytes after cop_report_usage_find. */
+	/* Each in order of bytes after cop_paths_usage_find. */
 	struct path_refs missing; /* observed below a root, not on disk */
 	struct path_refs beyond;  /* observed below a root and on disk, but not walked: through a
 				     link, or in a directory that can't be read */
@@ -38,14 +40,14 @@ struct usage {
 };
 /* Marks used entries of the tree and fills the lists. -ENOMEM. tick: how many paths were looked at
  * on disk. */
-int cop_report_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg);
-void cop_report_usage_free(struct usage *u);
+int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg);
+void cop_paths_usage_free(struct usage *u);
 
 /* ---- keep.c ---- */
 
 /* Marks what a path that exists needs: itself, the directories above it, links on the way and what
  * they point to. -ENOMEM. */
-int cop_report_keep(struct usage *u, const char *path, size_t len);
+int cop_paths_keep(struct usage *u, const char *path, size_t len);
 
 /* ---- prune.c: what is worth looking at ---- */
 
@@ -75,8 +77,8 @@ struct prune {
 	bool absences;
 };
 /* -ENOMEM. */
-int cop_report_prune(const struct usage *u, struct prune *out);
-void cop_report_prune_free(struct prune *p);
+int cop_paths_prune(const struct usage *u, struct prune *out);
+void cop_paths_prune_free(struct prune *p);
 
 /* ---- lists.c: the lists of paths ---- */
 
@@ -92,11 +94,11 @@ struct lists {
 	uint64_t odd_names; /* of keep and prune: with a line end in it, hence only in keep.nul and
 			       prune_candidates.nul */
 };
-extern const char *const cop_report_list_name[LISTS];
+extern const char *const cop_paths_list_name[LISTS];
 /* Writes all lists into dir, each whole or not at all. A sentence otherwise. */
-int cop_report_lists_write(
+int cop_paths_lists_write(
 	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
-void cop_report_lists_free(struct lists *l);
+void cop_paths_lists_free(struct lists *l);
 
 /* ---- out.c: a file that is written bit by bit and appears whole ---- */
 
@@ -107,16 +109,16 @@ struct out {
 	size_t len;
 	int fd, rc; /* the first failure; writing goes on into nothing */
 };
-int cop_report_out_open(struct out *o, const char *dir, const char *name);
-void cop_report_out_add(struct out *o, const char *data, size_t len);
+int cop_paths_out_open(struct out *o, const char *dir, const char *name);
+void cop_paths_out_add(struct out *o, const char *data, size_t len);
 /* Writes what is left; the file has its temporary name still. */
-int cop_report_out_finish(struct out *o);
+int cop_paths_out_finish(struct out *o);
 /* Gives it its name if it was finished without failure, else removes it. */
-int cop_report_out_close(struct out *o, bool keep);
+int cop_paths_out_close(struct out *o, bool keep);
 
 /* ---- paths.c ---- */
 
-struct cop_report_usage {
+struct cop_paths_usage {
 	struct cop_observed seen;
 	struct cop_roots roots;
 	struct usage use;
@@ -126,8 +128,8 @@ struct cop_report_usage {
 
 /* ---- paths_write.c: roots_and_counts.txt and paths_summary.md ---- */
 
-int cop_report_paths_write(const struct cop_report_pathed *p, struct cop_err *err);
+int cop_paths_write(const struct cop_paths_result *p, struct cop_err *err);
 /* The rsync command that makes a reduced copy; nothing if there is no root on disk. */
-void cop_report_rsync(const struct cop_report_pathed *p, struct cop_buf *out);
+void cop_paths_rsync(const struct cop_paths_result *p, struct cop_buf *out);
 
 #endif

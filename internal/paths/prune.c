@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
 static uint64_t probes_of(const struct cop_observed_path *p)
 {
@@ -249,7 +249,7 @@ static int classify(const struct usage *u, struct prune *out)
 	return rc;
 }
 
-int cop_report_prune(const struct usage *u, struct prune *out)
+int cop_paths_prune(const struct usage *u, struct prune *out)
 {
 	struct below b = {.out = out};
 
@@ -259,7 +259,7 @@ int cop_report_prune(const struct usage *u, struct prune *out)
 	return b.rc ?: absent_names(u, out) ?: classify(u, out);
 }
 
-void cop_report_prune_free(struct prune *p)
+void cop_paths_prune_free(struct prune *p)
 {
 	for (unsigned i = 0; i < p->dirs; i++)
 		free(p->dir[i].path);

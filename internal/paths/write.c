@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
 static const char warning[] =
 	"This proves nothing about deleting. It is what one run of one program on one set of nodes asked for; the next run, another input, an "
@@ -60,7 +60,7 @@ static void shell_word(struct cop_buf *out, const char *text)
 	cop_buf_str(out, "'");
 }
 
-void cop_report_rsync(const struct cop_report_pathed *p, struct cop_buf *out)
+void cop_paths_rsync(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct lists *l = &p->usage->lists;
 	char *from, *base;
@@ -88,7 +88,7 @@ static void human(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 
 /* ---- roots_and_counts.txt ---- */
 
-static void text_roots(const struct cop_report_pathed *p, struct cop_buf *out)
+static void text_roots(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct cop_walk_dir *top = &p->usage->use.tree->top;
 
@@ -121,7 +121,7 @@ static void coverage(struct cop_buf *out, const char *code, const struct lists *
 	cop_buf_str(out, "\n");
 }
 
-static void text_file(const struct cop_report_pathed *p, struct cop_buf *out)
+static void text_file(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct lists *l = &p->usage->lists;
 	const struct {
@@ -154,13 +154,13 @@ static void text_file(const struct cop_report_pathed *p, struct cop_buf *out)
 	if (l->base) {
 		cop_buf_str(out,
 			"A reduced copy (keep.txt and prune_candidates.txt are relative to this directory):\n- ");
-		cop_report_rsync(p, out);
+		cop_paths_rsync(p, out);
 		cop_buf_str(out, "\n\n");
 	}
 	cop_buf_str(out, "Files:\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(meanings); i++)
-		cop_buf_printf(out, "- %s: %s\n", cop_report_list_name[meanings[i].list],
-			meanings[i].text);
+		cop_buf_printf(
+			out, "- %s: %s\n", cop_paths_list_name[meanings[i].list], meanings[i].text);
 	cop_buf_printf(out, "\n%s\n", warning);
 }
 
@@ -171,7 +171,7 @@ static void code(struct cop_buf *out, const char *text)
 	cop_csv_markdown(out, text, strlen(text));
 }
 
-static void head(const struct cop_report_pathed *p, struct cop_buf *out)
+static void head(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct cop_walk_dir *top = &p->usage->use.tree->top;
 
@@ -205,7 +205,7 @@ static void counts(const struct lists *l, struct cop_buf *out)
 
 		cop_buf_printf(out,
 			"| %s | `%s` | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | ",
-			meanings[i].meaning, cop_report_list_name[meanings[i].list], t->paths,
+			meanings[i].meaning, cop_paths_list_name[meanings[i].list], t->paths,
 			t->files, t->dirs, t->missing);
 		add_bytes(out, l, t->bytes);
 		cop_buf_str(out, " |\n");
@@ -299,7 +299,7 @@ static void links_out(const struct usage *u, struct cop_buf *out)
 	}
 }
 
-static void advice(const struct cop_report_pathed *p, struct cop_buf *out)
+static void advice(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct prune *prune = &p->usage->prune;
 
@@ -310,7 +310,7 @@ static void advice(const struct cop_report_pathed *p, struct cop_buf *out)
 	if (!p->usage->lists.base)
 		return;
 	cop_buf_str(out, "\n## A reduced copy\n\n```sh\n");
-	cop_report_rsync(p, out);
+	cop_paths_rsync(p, out);
 	cop_buf_str(
 		out, "\n```\n\nPaths in `keep.txt` and `prune_candidates.txt` are relative to ");
 	code(out, p->usage->lists.base);
@@ -318,7 +318,7 @@ static void advice(const struct cop_report_pathed *p, struct cop_buf *out)
 		". Run the program from the copy, more than once, before anything depends on it.\n");
 }
 
-static void summary(const struct cop_report_pathed *p, struct cop_buf *out)
+static void summary(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	head(p, out);
 	counts(&p->usage->lists, out);
@@ -328,8 +328,8 @@ static void summary(const struct cop_report_pathed *p, struct cop_buf *out)
 	advice(p, out);
 }
 
-static int write_one(const struct cop_report_pathed *p, const char *name,
-	void (*fill)(const struct cop_report_pathed *p, struct cop_buf *out), struct cop_err *err)
+static int write_one(const struct cop_paths_result *p, const char *name,
+	void (*fill)(const struct cop_paths_result *p, struct cop_buf *out), struct cop_err *err)
 {
 	struct cop_buf text = {0};
 	char *path;
@@ -348,7 +348,7 @@ static int write_one(const struct cop_report_pathed *p, const char *name,
 		  : 0;
 }
 
-int cop_report_paths_write(const struct cop_report_pathed *p, struct cop_err *err)
+int cop_paths_write(const struct cop_paths_result *p, struct cop_err *err)
 {
 	return write_one(p, "roots_and_counts.txt", text_file, err)
 		       ?: write_one(p, "paths_summary.md", summary, err);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/usage_priv.h"
+#include "paths/paths_priv.h"
 
 #define LINKS_MAX 40 /* as the kernel */
 
@@ -72,7 +72,7 @@ static int remember(
 	struct path_ref ref = {.len = (uint32_t)len, .type = type};
 
 	ref.text = cop_walk_arena_copy(&u->arena, path, len);
-	return ref.text ? cop_report_refs_add(in, &ref) : -ENOMEM;
+	return ref.text ? cop_paths_refs_add(in, &ref) : -ENOMEM;
 }
 
 /* The entry is a link: what is left of the path begins with what it says. */
@@ -176,7 +176,7 @@ static int one_name(struct step *s, const char *name, size_t n)
 	return e->type == DT_LNK ? follow(s) : 0;
 }
 
-int cop_report_keep(struct usage *u, const char *path, size_t len)
+int cop_paths_keep(struct usage *u, const char *path, size_t len)
 {
 	struct step *s = malloc(sizeof(*s));
 	int rc = 0;
