@@ -13,6 +13,7 @@ struct cop_status cop_node_status(struct cop_node *n)
 {
 	struct cop_status s = {.rank = n->rank,
 		.nodes = n->topo.nodes,
+		.ready = cop_join_is_ready(n->join),
 		.prefetches = n->conf->prefetch != NULL,
 		.host = cop_node_host(n, n->rank),
 		.mountpoint = n->mountpoint,
@@ -26,9 +27,6 @@ struct cop_status cop_node_status(struct cop_node *n)
 		.fs = n->fs,
 		.prefetch = n->prefetch};
 
-	pthread_mutex_lock(&n->lock);
-	s.ready = n->ready;
-	pthread_mutex_unlock(&n->lock);
 	return s;
 }
 

@@ -156,8 +156,6 @@ static int join(struct guest *g, const struct cop_node_stop_job *what, struct co
 
 	n->rank = n->topo.nodes + (uint32_t)(cop_wire_random64() % NODE_GUESTS);
 	n->terms = g->tree.terms;
-	if (!rc && cop_node_join_init(n))
-		rc = cop_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
 		rc = cop_node_treeop_start(n, err);
 	if (!rc)

@@ -29,7 +29,8 @@ void cop_node_leave(struct cop_node *n)
 	/* Without these the start did not come to where anybody could have waited. */
 	if (!n->treeop)
 		return;
-	cop_node_go_leave(n);
+	if (n->join)
+		cop_join_leave(n->join);
 	cop_treeop_ended(n->treeop, NULL, NULL);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);

@@ -111,7 +111,7 @@ static int refuse_twin(struct cop_node *n, struct cop_err *err)
 	char holder[200];
 
 	/* The others have the node that they wait for. */
-	atomic_store(&n->no_news, true);
+	n->duplicate = true;
 	return cop_err_set(err, EADDRINUSE,
 		"%s (rank %u) of this tree runs already, as %s; end that tree with 'copper stop %s%s' before it is started again; "
 		"another tree in the same job needs a job directory (-d) of its own",

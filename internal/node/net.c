@@ -25,11 +25,8 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 			"no address rank=%u lives=%d why=\"%s\"", f->rank, lives, why ? why : "");
 	if (f->node->guest) {
 		cop_node_guest_looked(f->node, f->rank, address != NULL);
-	} else if (f->rank == cop_topo_parent(&f->node->topo, 0, f->node->rank)) {
-		pthread_mutex_lock(&f->node->lock);
-		snprintf(f->node->no_address, sizeof(f->node->no_address), "%s",
-			address || !why ? "" : why);
-		pthread_mutex_unlock(&f->node->lock);
+	} else {
+		cop_join_no_address(f->node->join, f->rank, address ? NULL : why);
 	}
 	if (!address && f->node->book)
 		address = f->node->book[f->rank];
@@ -46,10 +43,8 @@ static void ask_rendezvous(struct cop_node *n, uint32_t rank)
 	struct found *f = malloc(sizeof(*f));
 	uint32_t timeout_ms = n->conf->peer_timeout_ms / 2;
 
-	pthread_mutex_lock(&n->lock);
-	if (!n->ready)
+	if (n->guest || !cop_join_is_ready(n->join))
 		timeout_ms = n->conf->peer_timeout_ms;
-	pthread_mutex_unlock(&n->lock);
 	if (!f) {
 		cop_rpc_resolved(n->rpc, rank, NULL, false);
 		return;
@@ -90,6 +85,12 @@ static void serve_treeop(struct cop_node *n, struct cop_rpc_req *req)
 	cop_treeop_serve(n->treeop, req);
 }
 
+static void serve_join(struct cop_node *n, struct cop_rpc_req *req)
+{
+	if (!cop_join_serve(n->join, req))
+		refuse(req, -EOPNOTSUPP);
+}
+
 /* What another node is served, and when. While this one starts it holds nothing that could be read,
  * but it is a node of the tree; when it ends, whoever asks it to stop still gets the answer that
  * the others got (treeop). */
@@ -97,16 +98,16 @@ static const struct {
 	void (*serve)(struct cop_node *n, struct cop_rpc_req *req);
 	unsigned when;
 } served[] = {
-	[OP_READY] = {cop_node_serve_ready, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_GO] = {cop_node_serve_go, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_STATE] = {cop_node_serve_state, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_JOIN_OP_READY] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_JOIN_OP_BARRIER] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_JOIN_OP_STATE] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_TREEOP_STOP] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN | COP_GATE_CLOSED},
 	[COP_TREEOP_STATS] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_TREEOP_INVALIDATE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_TREEOP_TABLE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_TREEOP_SNAPSHOT] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_TREEOP_RESET] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[OP_TOLD] = {cop_node_serve_told, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_JOIN_OP_TOLD] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
 };
 
 static bool is_own(uint8_t op)
@@ -155,7 +156,7 @@ static void differs(void *ctx, uint32_t rank)
 		return;
 	if (!cop_gate_enter(&n->gate, COP_GATE_STARTING | COP_GATE_OPEN))
 		return;
-	cop_node_differs(n, rank);
+	cop_join_mismatch(n->join, rank);
 	cop_gate_leave(&n->gate);
 }
 
@@ -238,6 +239,8 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 	cop_log_info("starting libfabric engine");
 	rc = cop_node_open_network(
 		n, n->hosts.host[n->rank].name, n->book ? n->book[n->rank] : NULL, err);
+	if (!rc)
+		cop_join_use_rpc(n->join, n->rpc);
 	if (!rc)
 		cop_log_info("engine started");
 	if (!rc)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads: the main thread starts and stops everything and sleeps in between; join, gather and
- * serve run on fabric's progress thread; control commands come on the ctl thread. `lock` guards the
- * readiness state and the reasons to end; nothing is called under it. */
+/* Threads: the main thread starts and stops everything and sleeps in between; what other nodes ask
+ * for runs on fabric's progress thread; control commands come on the ctl thread. There is no lock:
+ * what may be asked for by several threads has one of its own, in its module, or is atomic. */
 #ifndef COP_NODE_PRIV_H
 #define COP_NODE_PRIV_H
 
@@ -16,6 +16,7 @@
 #include "fs/fs.h"
 #include "gate/gate.h"
 #include "job/job.h"
+#include "join/join.h"
 #include "log/log.h"
 #include "node/node.h"
 #include "origin/origin.h"
@@ -28,16 +29,6 @@
 #include "tally/tally.h"
 #include "topo/topo.h"
 #include "treeop/treeop.h"
-
-/* rpc operations of this module; coop's are below them, treeop's among them. */
-enum {
-	OP_READY =
-		32, /* ranks that are ready below and including the sender, with their addresses */
-	OP_GO,      /* answered when the tree is ready (0) or will not be (-ETIMEDOUT, body: why) */
-	OP_STATE,   /* is the tree ready already? 0 or -EAGAIN; for a root that was restarted */
-	OP_TOLD = COP_TREEOP_RESET + 1, /* from the parent: what became of the start (payload);
-		     answered when this node knows */
-};
 
 #define STOP_GRACE_MS 2000
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
@@ -82,33 +73,10 @@ struct cop_node {
 	int wake_fd;         /* eventfd of the main thread */
 	int signal_fd;
 
-	pthread_mutex_t lock;
-	uint8_t *ready_rank;  /* root: one byte per rank */
-	char **ready_address; /* root: as the nodes told them */
-	char **ready_networks;
-	uint32_t ready_count;
-	bool books_written; /* root, main thread: at least once */
-	bool books_old;     /* root: a node was started again, elsewhere */
-	bool ready, aborted, logging;
-	_Atomic bool
-		no_news; /* why it does not start is nothing that the others should hear from it */
-	struct cop_outcome_watch others; /* who could not start */
-	char abort_text[1024];
-	struct cop_list go_waiters;  /* requests to answer when it is settled */
-	struct cop_list ready_queue; /* ranks still to be told to the parent */
-	bool ready_sending, go_sending;
-	/* told.c: the nodes below, in the order of cop_topo_children. */
-	struct below {
-		struct cop_node *node;
-		bool came, answered;  /* it said that it is ready or asked for the go; which it has
-					 got here */
-		_Atomic bool unheard; /* it was told, and has not answered */
-	} below[COP_TOPO_MAX_FANOUT];
-	uint32_t go_rank; /* the ancestor that is asked for the go: the parent, or above it when
-			     that is dead */
 	int report_fd; /* whoever started this node listens there until it is ready; -1: nobody */
-	char trouble[640];    /* why the parent was not reached */
-	char no_address[400]; /* what became of the question for its address, where it has none */
+	struct cop_join *join; /* NULL: the start has not come so far, or this is a guest */
+	bool logging;
+	bool duplicate; /* this very node runs already, in another process */
 	struct cop_treeop *treeop;
 	struct cop_defer deferred; /* for the main thread */
 	bool left_dead; /* the kernel has cut the connection, and the mount is still there */
@@ -160,69 +128,23 @@ bool cop_node_is_gone(
 void cop_node_leave(struct cop_node *n);
 
 /* ---- join.c ---- */
-int cop_node_join_init(struct cop_node *n);
-void cop_node_join_fini(struct cop_node *n);
-/* Tells the parent that this node is ready and asks for the go. */
-void cop_node_join(struct cop_node *n);
+int cop_node_join_open(struct cop_node *n, struct cop_err *err);
 /* By what this start is interrupted, in words that follow a name; NULL: by nothing yet. */
 const char *cop_node_interrupted(const struct cop_node *n);
-/* Something to do for readiness now and then, on the main thread; returns when the wait is over: 1
- * ready, -errno. */
+/* Main thread: this node is ready; returns when the barrier has ended: 0 the tree is ready, -EINTR,
+ * -ETIMEDOUT with a sentence. */
 int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
-
-/* ---- ready.c: readiness, on its way up ---- */
-/* This node is ready; at the root that may complete the tree, for which the main thread is woken.
- */
-void cop_node_ready_begin(struct cop_node *n);
-void cop_node_ready_fini(struct cop_node *n);
-/* Tells the parent of the ranks that it was not told of, one message at a time; again after a
- * failure. */
-void cop_node_ready_send(struct cop_node *n);
-void cop_node_serve_ready(struct cop_node *n, struct cop_rpc_req *req);
-
-/* ---- go.c: the go, on its way down ---- */
-/* This node ends: who still waits for the go asks above it. */
-void cop_node_go_leave(struct cop_node *n);
-void cop_node_go_fini(struct cop_node *n);
-void cop_node_settle(struct cop_node *n, bool ready, const char *why);
-/* Asks the next one above that answers, if no question is under way. */
-void cop_node_ask_go(struct cop_node *n);
-/* Whether the tree is ready already: of this node's and the root's children; of those of one rank.
- */
-void cop_node_ask_state(struct cop_node *n);
-void cop_node_ask_children(struct cop_node *n, uint32_t rank);
-/* Why the one above was not reached, for the log and for what is said in the end. The lock is held.
- */
-void cop_node_trouble(struct cop_node *n, uint32_t above, int status);
-/* Who was started with other options, so that nothing is asked of it nor served to it. While the
- * tree forms that ends the matter. */
-void cop_node_differs(void *n, uint32_t rank);
-void cop_node_serve_go(struct cop_node *n, struct cop_rpc_req *req);
-void cop_node_serve_state(struct cop_node *n, struct cop_rpc_req *req);
-
-/* ---- told.c: what became of the start, said to those below ---- */
-/* This rank, if it stands right below this node, waits for this start; answered: and the answer to
- * its question for the go is known. The lock is held. */
-void cop_node_came(struct cop_node *n, uint32_t rank, bool answered);
-/* Main thread, when it is settled: returns when each that came knows it, or is gone, or has not
- * said so in time. */
+/* Main thread, then: returns when each below that came knows it, or is gone, or has not said so in
+ * time. */
 void cop_node_tell_below(struct cop_node *n);
-void cop_node_serve_told(struct cop_node *n, struct cop_rpc_req *req);
 
 /* ---- meet.c ---- */
 int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);
 /* The same for who only asks, at this address of the machine. */
 int cop_node_open_asking(struct cop_node *n, const char *address, struct cop_err *err);
 
-/* ---- failure.c: nodes that could not start, as the job directory tells ---- */
-/* Main thread; looks every second. Whether another failed for which this one waits. */
-bool cop_node_failure_heard(struct cop_node *n, char why[COP_OUTCOME_WHY_SIZE]);
-
 /* ---- books.c: address books ---- */
 int cop_node_load_book(struct cop_node *n, struct cop_err *err);
-/* Root, main thread, when everyone is ready and when one was started again: the hosts, their
- * addresses and where those came from, into the job directory. */
-void cop_node_write_books(struct cop_node *n);
 /* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and
  * what a stop of all has come to; where the root is dead, the node that was asked for that. Nothing
  * if more are missing than are named. */

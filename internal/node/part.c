@@ -140,7 +140,7 @@ int cop_node_treeop_start(struct cop_node *n, struct cop_err *err)
 	struct cop_treeop_conf conf = {.topo = n->topo,
 		.rank = n->rank,
 		.peer_timeout_ms = n->conf->peer_timeout_ms,
-		.alive_op = OP_STATE,
+		.alive_op = COP_JOIN_OP_STATE,
 		.ops = &ops,
 		.ctx = n,
 		.gate = &n->gate,

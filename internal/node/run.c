@@ -64,6 +64,7 @@ static void wait_for_the_end(struct cop_node *n)
 		if (fds[0].revents && read(n->wake_fd, &drain, sizeof(drain)) < 0)
 			continue;
 		cop_defer_run(&n->deferred, false);
+		cop_join_tend(n->join);
 	}
 }
 
@@ -109,6 +110,7 @@ static void end(struct cop_node *n)
 	bool cut = is_cut(n);
 
 	cop_defer_run(&n->deferred, false);
+	cop_join_tend(n->join);
 	cop_tally_write(n->tally, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
 	if (cut && !n->left_dead && cop_fs_is_dead(n->mountpoint))
@@ -143,6 +145,12 @@ static void notes(const struct cop_node *n, const char *start_note)
 
 /* ---- one node ---- */
 
+/* Why it does not start: the others said it, or have the node that they wait for. */
+static bool is_known(const struct cop_node *n)
+{
+	return n->duplicate || cop_join_is_secondhand(n->join);
+}
+
 static int begin(struct cop_node *n, const struct cop_node_run *how, struct cop_err *err)
 {
 	int rc;
@@ -162,8 +170,7 @@ static int begin(struct cop_node *n, const struct cop_node_run *how, struct cop_
 	if (rc && n->logging)
 		cop_log_error("not started: %s", err->text);
 	/* Without this it does not know its rank. */
-	if (rc && n->ready_rank && n->hosts.count > 1 && n->conf->job_dir &&
-		!atomic_load(&n->no_news))
+	if (rc && n->join && n->hosts.count > 1 && n->conf->job_dir && !is_known(n))
 		cop_outcome_leave(n->conf->job_dir, cop_node_host(n, n->rank), n->rank, err);
 	if (!rc)
 		notes(n, how->note);

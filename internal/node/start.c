@@ -42,12 +42,14 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
 /* Rank 0 makes it. */
 static bool no_secret_comes(void *ctx, struct cop_err *err)
 {
-	const char *what = cop_node_interrupted(ctx);
+	struct cop_node *n = ctx;
+	const char *what = cop_node_interrupted(n);
 	char why[COP_OUTCOME_WHY_SIZE];
 
 	if (what)
 		return cop_err_set(err, EINTR, "%s", what) != 0;
-	return cop_node_failure_heard(ctx, why) && cop_err_set(err, ECANCELED, "%s", why);
+	return cop_join_failure_heard(n->join, cop_now_ms(), why) &&
+	       cop_err_set(err, ECANCELED, "%s", why);
 }
 
 static int find_secret(struct cop_node *n, struct cop_err *err)
@@ -108,7 +110,7 @@ static int open_log_file(struct cop_node *n, struct cop_err *err)
 	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
 	n->logging = rc == 0;
 	if (n->logging)
-		cop_outcome_begin(&n->others, n->job_dir, n->rank, path);
+		cop_join_use_dir(n->join, n->job_dir, path);
 	return rc;
 }
 
@@ -321,7 +323,8 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 
 	cop_log_info("provider registration completed after %llu us",
 		(unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
-	cop_node_join(n);
+	if (n->rank == cop_topo_root(&n->topo, 0))
+		cop_node_write_tree(n, NULL);
 	rc = cop_node_join_wait(n, err);
 	if (!rc) {
 		cop_log_info("parent readiness confirmed after %llu us",
@@ -350,7 +353,7 @@ static int init(struct cop_node *n, struct cop_err *err)
 {
 	n->started_ns = cop_now_ns();
 	raise_file_limit();
-	return cop_node_join_init(n) ? cop_err_set(err, ENOMEM, "out of memory") : 0;
+	return cop_node_join_open(n, err);
 }
 
 /* The control socket comes before the mount: whoever sees the mount can stop it. */
@@ -407,8 +410,7 @@ void cop_node_stop(struct cop_node *n)
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);
 	cop_treeop_free(n->treeop);
-	if (n->ready_rank)
-		cop_node_join_fini(n);
+	cop_join_free(n->join);
 	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)
 		free(n->book[r]);
 	free(n->book);
