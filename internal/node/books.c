@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The facility's address book, and the record of the tree in the job directory. */
+/* The record of the tree in the job directory. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -8,24 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-int cop_node_load_book(struct cop_node *n, struct cop_err *err)
-{
-	if (!n->conf->address_book || n->conf->discover)
-		return 0;
-	n->book = calloc(n->hosts.count, sizeof(char *));
-	if (!n->book)
-		return cop_err_set(err, ENOMEM, "out of memory for the address book");
-	return cop_job_book_load(n->conf->address_book, &n->hosts,
-		cop_fabric_net_device(n->conf->net_type), n->book, err);
-}
-
 /* For commands that are none of the nodes (guest.c). Who is alone has a socket, which is reached on
  * its own machine. */
 static int write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped, struct cop_err *err)
 {
 	struct cop_job_tree t = {.stopped = stopped && !stopped->missing,
 		.insecure = n->conf->insecure,
-		.book = n->book != NULL,
+		.book = n->reach && cop_reach_has_book(n->reach),
 		.terms = n->terms,
 		.fanout = n->topo.fanout,
 		.trees = n->topo.stripes,

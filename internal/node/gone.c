@@ -58,12 +58,15 @@ static int try_port(uint64_t deadline_ms, struct sockaddr_in at, uint16_t port)
 static bool places_of(const struct cop_node *n, uint32_t rank, char name[256], uint16_t port[2])
 {
 	const struct cop_job_host *h = &n->hosts.host[rank];
+	const char *book = cop_reach_in_book(n->reach, rank);
 
 	port[0] = h->port;
 	port[1] = h->second_port;
 	snprintf(name, 256, "%s", h->name);
-	return !n->book ||
-	       (port[1] = 0, sscanf(n->book[rank], "ofi+tcp://%255[^:]:%hu", name, &port[0]) == 2);
+	if (!book)
+		return true;
+	port[1] = 0;
+	return sscanf(book, "ofi+tcp://%255[^:]:%hu", name, &port[0]) == 2;
 }
 
 bool cop_node_is_gone(

@@ -45,13 +45,6 @@ struct guest {
 	struct cop_treeop_sum more; /* and what they counted */
 };
 
-void cop_node_guest_looked(struct cop_node *n, uint32_t rank, bool found)
-{
-	(void)found;
-	if (rank < n->topo.nodes)
-		atomic_store(&n->guest->looked[rank], true);
-}
-
 /* ---- who it is ---- */
 
 /* The address of this machine from which that one is reached; nothing is sent. */
@@ -122,29 +115,63 @@ static int find_secret(struct guest *g, const struct cop_node_stop_job *what, st
 	return 0;
 }
 
-static int load_book(struct cop_node *n, struct cop_err *err)
-{
-	char path[sizeof(n->job_dir) + 64];
+/* ---- its end of the network ---- */
 
-	n->book = calloc(n->hosts.count, sizeof(char *));
-	if (!n->book)
-		return cop_err_set(err, ENOMEM, "out of memory for the address book");
+static void looked(void *ctx, uint32_t rank, bool found, const char *why)
+{
+	struct guest *g = ctx;
+
+	(void)found;
+	(void)why;
+	atomic_store(&g->looked[rank], true);
+}
+
+/* It is asked for nothing. */
+static void serve(void *ctx, struct cop_rpc_req *req)
+{
+	(void)ctx;
+	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EPERM});
+}
+
+static int make_reach(struct guest *g, struct cop_err *err)
+{
+	struct cop_node *n = g->node;
+	char path[sizeof(n->job_dir) + 64];
+	struct cop_reach_conf conf = {.rank = n->rank,
+		.nodes = n->topo.nodes,
+		.hosts = &n->hosts,
+		.net_type = g->tree.net_type,
+		.job_dir = n->job_dir,
+		.insecure = g->tree.insecure,
+		.secret = &n->wire_secret,
+		.config_hash = n->terms,
+		.peer_timeout_ms = g->tree.peer_timeout_ms,
+		.stats = &n->stats,
+		.rpc = &n->rpc,
+		.ctx = g,
+		.serve = serve,
+		.looked = looked};
+
+	n->reach = cop_reach_new(&conf);
+	if (!n->reach)
+		return cop_err_set(err, ENOMEM, "out of memory");
 	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", n->job_dir);
-	return cop_job_book_load(path, &n->hosts, NULL, n->book, err);
+	return g->tree.book ? cop_reach_use_book(n->reach, path, NULL, err) : 0;
 }
 
 /* The network's card may have another name here, or be missing. */
 static int open_network(struct guest *g, const char *self, struct cop_err *err)
 {
 	char *device = strstr(g->tree.net_type, "://");
-	int rc = cop_node_open_network(g->node, self, NULL, err);
+	struct cop_reach *reach = g->node->reach;
+	int rc = cop_reach_open(reach, self, err);
 
 	if (rc && device) {
 		*device = '\0';
-		rc = cop_node_open_network(g->node, self, NULL, err);
+		rc = cop_reach_open(reach, self, err);
 	}
-	if (!rc && !g->node->book)
-		rc = cop_node_open_asking(g->node, self, err);
+	if (!rc && !g->tree.book)
+		rc = cop_reach_listen_as_guest(reach, self, err);
 	return rc;
 }
 
@@ -154,8 +181,6 @@ static int join(struct guest *g, const struct cop_node_stop_job *what, struct co
 	char self[INET_ADDRSTRLEN], tree[COP_NODE_TREE_SIZE];
 	int rc = find_way(g, self, err);
 
-	n->rank = n->topo.nodes + (uint32_t)(cop_wire_random64() % NODE_GUESTS);
-	n->terms = g->tree.terms;
 	if (!rc)
 		rc = cop_node_treeop_start(n, err);
 	if (!rc)
@@ -488,12 +513,13 @@ static void prepare(struct guest *g)
 		.peer_timeout_ms = g->tree.peer_timeout_ms,
 		.job_dir = n->job_dir};
 	n->conf = &g->conf;
-	n->guest = g;
 	n->wake_fd = n->signal_fd = n->report_fd = -1;
 	n->hosts = g->tree.hosts;
 	g->tree.hosts = (struct cop_job_hosts){0};
 	n->topo = (struct cop_topo){
 		.nodes = n->hosts.count, .fanout = g->tree.fanout, .stripes = g->tree.trees};
+	n->rank = n->topo.nodes + (uint32_t)(cop_wire_random64() % COP_REACH_GUESTS);
+	n->terms = g->tree.terms;
 	snprintf(n->source, sizeof(n->source), "%s", g->tree.source);
 	cop_gate_init(&n->gate);
 	cop_defer_init(&n->deferred, cop_node_wake, n);
@@ -528,8 +554,8 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
 	rc = g->looked && g->state ? cop_topo_check(&g->node->topo, err)
 				   : cop_err_set(err, ENOMEM, "out of memory");
-	if (!rc && g->tree.book)
-		rc = load_book(g->node, err);
+	if (!rc)
+		rc = make_reach(g, err);
 	out->of = g->node->topo.nodes;
 	if (!rc)
 		rc = stop_those_left(g, what, out, err);

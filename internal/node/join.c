@@ -9,14 +9,13 @@
 
 #define FLUSH_MS 1000
 
-/* Asks of the time when nodes were still coming up must not keep later requests waiting. */
+/* Questions of the time when nodes were still coming up must not keep later requests waiting. */
 static void settled(void *ctx)
 {
 	struct cop_node *n = ctx;
-	struct cop_rendezvous *rendezvous = atomic_load(&n->rendezvous);
 
-	if (rendezvous)
-		cop_rendezvous_hurry(rendezvous, n->conf->peer_timeout_ms / 2);
+	if (n->reach)
+		cop_reach_settled(n->reach, cop_join_is_ready(n->join));
 }
 
 int cop_node_join_open(struct cop_node *n, struct cop_err *err)

@@ -6,26 +6,10 @@
  * them. */
 #include "node/node_priv.h"
 
-#define FLUSH_MS 1000
-
-/* rpc's threads may be in the rendezvous at this moment, but come to it by n only: when the
- * questions are taken back, none is there any more. */
-static void take_back(struct cop_node *n)
-{
-	struct cop_rendezvous *rendezvous = atomic_exchange(&n->rendezvous, NULL);
-
-	if (!n->rpc)
-		return;
-	/* Answers that are on their way may share a connection with a question whose bytes must not
-	 * come any more. */
-	cop_fabric_flush(cop_rpc_fabric(n->rpc), FLUSH_MS);
-	cop_rpc_quiet(n->rpc);
-	cop_rendezvous_stop(rendezvous);
-}
-
 void cop_node_leave(struct cop_node *n)
 {
-	take_back(n);
+	if (n->reach)
+		cop_reach_take_back(n->reach);
 	/* Without these the start did not come to where anybody could have waited. */
 	if (!n->treeop)
 		return;

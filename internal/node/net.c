@@ -1,77 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The node's end of the network: where other nodes are, and their requests, each of which comes in
- * by the gate. */
+/* The node's end of the network, and the requests of other nodes, each of which comes in by the
+ * gate. */
 #include "node/node_priv.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- addresses ---- */
-
-struct found {
-	struct cop_node *node;
-	uint32_t rank;
-};
-
-static void found(void *arg, const char *address, bool lives, const char *why)
-{
-	struct found *f = arg;
-
-	if (!address)
-		cop_log_debug(
-			"no address rank=%u lives=%d why=\"%s\"", f->rank, lives, why ? why : "");
-	if (f->node->guest) {
-		cop_node_guest_looked(f->node, f->rank, address != NULL);
-	} else {
-		cop_join_no_address(f->node->join, f->rank, address ? NULL : why);
-	}
-	if (!address && f->node->book)
-		address = f->node->book[f->rank];
-	cop_rpc_resolved(f->node->rpc, f->rank, address, lives);
-	free(f);
-}
-
-/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever
- * needs it (join.c); but not without end, for this node may have been restarted while its parent is
- * dead, and its own children wait for its answers. */
-static void ask_rendezvous(struct cop_node *n, uint32_t rank)
-{
-	struct cop_rendezvous *rendezvous = atomic_load(&n->rendezvous);
-	struct found *f = malloc(sizeof(*f));
-	uint32_t timeout_ms = n->conf->peer_timeout_ms / 2;
-
-	if (n->guest || !cop_join_is_ready(n->join))
-		timeout_ms = n->conf->peer_timeout_ms;
-	if (!f) {
-		cop_rpc_resolved(n->rpc, rank, NULL, false);
-		return;
-	}
-	*f = (struct found){n, rank};
-	if (!rendezvous ||
-		cop_rendezvous_ask(rendezvous, &n->hosts.host[rank], timeout_ms, found, f))
-		found(f, NULL, false, "no rendezvous");
-}
-
-/* A book has the address, and does not know who lives. */
-static void resolve(void *ctx, uint32_t rank, bool silent)
-{
-	struct cop_node *n = ctx;
-
-	if (rank >= n->topo.nodes) {
-		/* A guest has no place. */
-		cop_rpc_resolved(n->rpc, rank, NULL, false);
-	} else if (n->book && !silent) {
-		cop_rpc_resolved(n->rpc, rank, n->book[rank], false);
-	} else if (cop_gate_enter(&n->gate, COP_GATE_STARTING | COP_GATE_OPEN)) {
-		ask_rendezvous(n, rank);
-		cop_gate_leave(&n->gate);
-	} else {
-		cop_rpc_resolved(n->rpc, rank, n->book ? n->book[rank] : NULL, false);
-	}
-}
 
 /* ---- requests ---- */
 
@@ -126,10 +58,10 @@ static void serve_inside(struct cop_node *n, struct cop_rpc_req *req)
 		refuse(req, -EOPNOTSUPP);
 }
 
-/* A command that is no node of the tree (guest.c) may stop it, and is itself asked for nothing. */
-static bool is_for(const struct cop_node *n, uint32_t rank, uint8_t op)
+/* A command that is no node of the tree (guest.c) may stop it. */
+static bool may_ask(const struct cop_node *n, uint32_t rank, uint8_t op)
 {
-	return !n->guest && (rank < n->topo.nodes || op == COP_TREEOP_STOP);
+	return rank < n->topo.nodes || op == COP_TREEOP_STOP;
 }
 
 static void serve(void *ctx, struct cop_rpc_req *req)
@@ -137,7 +69,7 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	struct cop_node *n = ctx;
 	uint8_t op = cop_rpc_req_op(req);
 
-	if (!is_for(n, cop_rpc_req_rank(req), op)) {
+	if (!may_ask(n, cop_rpc_req_rank(req), op)) {
 		refuse(req, -EPERM);
 	} else if (cop_gate_enter(&n->gate, is_own(op) ? served[op].when : COP_GATE_OPEN)) {
 		serve_inside(n, req);
@@ -147,80 +79,51 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	}
 }
 
-static void differs(void *ctx, uint32_t rank)
+static void mismatch(void *ctx, uint32_t rank)
 {
 	struct cop_node *n = ctx;
 
-	/* A guest that knows an older tree is no reason not to start. */
-	if (n->guest || (rank >= n->topo.nodes && rank < n->topo.nodes + NODE_GUESTS))
-		return;
 	if (!cop_gate_enter(&n->gate, COP_GATE_STARTING | COP_GATE_OPEN))
 		return;
 	cop_join_mismatch(n->join, rank);
 	cop_gate_leave(&n->gate);
 }
 
-static void tick(void *ctx, uint64_t now_ms)
+static void looked(void *ctx, uint32_t rank, bool found, const char *why)
 {
 	struct cop_node *n = ctx;
 
-	if (!cop_gate_enter(&n->gate, COP_GATE_OPEN))
-		return;
-	cop_coop_tick(n->coop, now_ms);
-	cop_gate_leave(&n->gate);
+	(void)found;
+	cop_join_no_address(n->join, rank, why);
 }
 
 /* ---- opening ---- */
 
-/* What all nodes of a job must have been started with, since each computes from it who is whose
- * parent and what is asked of whom. */
-static uint64_t terms(const struct cop_node *n)
+static int make_reach(struct cop_node *n, struct cop_err *err)
 {
-	char text[sizeof(n->source) + 256];
-	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version,
-		n->topo.nodes, n->topo.fanout, n->topo.stripes, n->conf->chunk, n->source);
-	uint64_t hash = cop_hash64(text, (size_t)len, 0);
-
-	for (uint32_t r = 0; r < n->hosts.count; r++) {
-		const struct cop_job_host *h = &n->hosts.host[r];
-
-		hash = cop_hash64(h->name, strlen(h->name) + 1, hash);
-		hash = cop_hash64(&h->port, sizeof(h->port), hash);
-	}
-	return hash;
-}
-
-static void fabric_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
-{
-	struct cop_node *n = ctx;
-
-	cop_wire_mac(&n->wire_secret, "fabric port", data, len, out);
-}
-
-int cop_node_open_network(
-	struct cop_node *n, const char *host, const char *address, struct cop_err *err)
-{
-	struct cop_rpc_conf conf = {.rank = n->rank,
-		.nodes = n->topo.nodes + NODE_GUESTS,
-		.terms = n->terms,
-		.secret = n->wire_secret,
+	struct cop_reach_conf conf = {.rank = n->rank,
+		.nodes = n->topo.nodes,
+		.hosts = &n->hosts,
+		.net_type = n->conf->net_type,
+		.job_dir = n->job_dir,
+		.insecure = n->conf->insecure,
+		.secret = &n->wire_secret,
+		.config_hash = n->terms,
 		.peer_timeout_ms = n->conf->peer_timeout_ms,
 		.stats = &n->stats,
+		.rpc = &n->rpc,
 		.ctx = n,
-		.resolve = resolve,
 		.serve = serve,
-		.differs = differs,
-		.tick = tick};
-	struct cop_fabric_conf fabric = {.net_type = n->conf->net_type,
-		.host = host,
-		.address = address,
-		.stats = &n->stats};
+		.mismatch = mismatch,
+		.looked = looked};
 
-	/* Others first come to the rendezvous, which a book makes needless. */
-	fabric.admitted_only = !n->book && !n->conf->insecure;
-	fabric.mac = n->conf->insecure ? NULL : fabric_mac;
-	fabric.mac_ctx = n;
-	return cop_rpc_open(&conf, &fabric, &n->rpc, err);
+	n->reach = cop_reach_new(&conf);
+	if (!n->reach)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	if (!n->conf->address_book || n->conf->discover)
+		return 0;
+	return cop_reach_use_book(
+		n->reach, n->conf->address_book, cop_fabric_net_device(n->conf->net_type), err);
 }
 
 int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
@@ -229,25 +132,26 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 
 	if (n->topo.nodes == 1)
 		return 0;
-	rc = cop_node_load_book(n, err);
+	n->terms = cop_reach_config_hash(&n->topo, n->conf->chunk, n->source, &n->hosts);
+	rc = make_reach(n, err);
 	if (rc)
 		return rc;
-	n->terms = terms(n);
 	if (n->conf->insecure)
 		cop_log_warn(
 			"not guarded because of --insecure: whoever reaches the ports of this job can ask, answer and end nodes");
 	cop_log_info("starting libfabric engine");
-	rc = cop_node_open_network(
-		n, n->hosts.host[n->rank].name, n->book ? n->book[n->rank] : NULL, err);
-	if (!rc)
-		cop_join_use_rpc(n->join, n->rpc);
-	if (!rc)
-		cop_log_info("engine started");
-	if (!rc)
-		cop_log_info("provider=%s because of --net-type %s",
-			cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
-	if (!rc)
-		cop_log_info("server running at address: %s",
-			cop_fabric_address(cop_rpc_fabric(n->rpc)));
-	return rc;
+	rc = cop_reach_open(n->reach, n->hosts.host[n->rank].name, err);
+	if (rc)
+		return rc;
+	cop_join_use_rpc(n->join, n->rpc);
+	cop_log_info("engine started");
+	cop_log_info("provider=%s because of --net-type %s",
+		cop_fabric_provider(cop_rpc_fabric(n->rpc)), n->conf->net_type);
+	cop_log_info("server running at address: %s", cop_fabric_address(cop_rpc_fabric(n->rpc)));
+	return 0;
+}
+
+int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err)
+{
+	return n->reach ? cop_reach_listen(n->reach, err) : 0;
 }

@@ -23,6 +23,7 @@
 #include "outcome/outcome.h"
 #include "prefetch/prefetch.h"
 #include "prof/prof.h"
+#include "reach/reach.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
 #include "status/status.h"
@@ -33,14 +34,12 @@
 #define STOP_GRACE_MS 2000
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 #define COP_NODE_FREE_MS 3000
-#define MISSING_NAMED 16
 
 struct cop_node {
 	const struct cop_conf *conf;
 	struct cop_place *place;
 	char mountpoint[4096], source[4096], job_dir[4096]; /* absolute */
 	struct cop_job_hosts hosts;
-	char **book; /* address per rank, or NULL */
 	struct cop_job_secret secret;
 	struct cop_wire_secret wire_secret;
 	uint64_t terms; /* what all nodes of the tree have in common */
@@ -57,8 +56,7 @@ struct cop_node {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_rendezvous
-		*_Atomic rendezvous; /* the progress thread may look for it before it is there */
+	struct cop_reach *reach; /* NULL: this node is alone */
 	struct cop_gate gate;
 	struct cop_coop *_Atomic
 		coop; /* requests may come before it is there; the gate is open when it is */
@@ -67,16 +65,13 @@ struct cop_node {
 	char tree[COP_NODE_TREE_SIZE]; /* its name, as commands know it; "-": a node alone */
 	struct cop_command *commands;
 	struct cop_ctl *ctl;
-	struct guest *guest; /* not NULL: this is no node of the tree, but a command that speaks
-				with it */
-	pid_t last_pid;      /* the process with whose end all of this node is gone */
-	int wake_fd;         /* eventfd of the main thread */
+	pid_t last_pid; /* the process with whose end all of this node is gone */
+	int wake_fd;    /* eventfd of the main thread */
 	int signal_fd;
 
 	int report_fd; /* whoever started this node listens there until it is ready; -1: nobody */
 	struct cop_join *join; /* NULL: the start has not come so far, or this is a guest */
 	bool logging;
-	bool duplicate; /* this very node runs already, in another process */
 	struct cop_treeop *treeop;
 	struct cop_defer deferred; /* for the main thread */
 	bool left_dead; /* the kernel has cut the connection, and the mount is still there */
@@ -94,17 +89,8 @@ int cop_node_find_hosts(struct cop_node *n, struct cop_err *err);
 void cop_node_stop(struct cop_node *n);
 
 /* ---- net.c ---- */
-/* Ranks after those of the nodes, for commands that speak with a tree and are none of its nodes. */
-#define NODE_GUESTS 64
 int cop_node_open_rpc(struct cop_node *n, struct cop_err *err);
-/* The same with n's terms and book, at this host or this address of it. */
-int cop_node_open_network(
-	struct cop_node *n, const char *host, const char *address, struct cop_err *err);
-
-/* ---- guest.c ---- */
-struct guest;
-/* The address of a rank was asked for; it was found, or not. */
-void cop_node_guest_looked(struct cop_node *n, uint32_t rank, bool found);
+int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);
 
 /* ---- gone.c ---- */
 #define COP_NODE_GONE_WHY 200
@@ -138,13 +124,7 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
  * time. */
 void cop_node_tell_below(struct cop_node *n);
 
-/* ---- meet.c ---- */
-int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);
-/* The same for who only asks, at this address of the machine. */
-int cop_node_open_asking(struct cop_node *n, const char *address, struct cop_err *err);
-
 /* ---- books.c: address books ---- */
-int cop_node_load_book(struct cop_node *n, struct cop_err *err);
 /* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and
  * what a stop of all has come to; where the root is dead, the node that was asked for that. Nothing
  * if more are missing than are named. */

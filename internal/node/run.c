@@ -148,7 +148,7 @@ static void notes(const struct cop_node *n, const char *start_note)
 /* Why it does not start: the others said it, or have the node that they wait for. */
 static bool is_known(const struct cop_node *n)
 {
-	return n->duplicate || cop_join_is_secondhand(n->join);
+	return (n->reach && cop_reach_is_duplicate(n->reach)) || cop_join_is_secondhand(n->join);
 }
 
 static int begin(struct cop_node *n, const struct cop_node_run *how, struct cop_err *err)

@@ -391,6 +391,8 @@ void cop_node_stop(struct cop_node *n)
 {
 	alarm(END_SECONDS);
 	cop_gate_close(&n->gate);
+	if (n->reach)
+		cop_reach_close_door(n->reach);
 	cop_fs_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
 	if (n->coop)
@@ -411,9 +413,7 @@ void cop_node_stop(struct cop_node *n)
 	cop_tally_free(n->tally);
 	cop_treeop_free(n->treeop);
 	cop_join_free(n->join);
-	for (uint32_t r = 0; n->book && r < n->hosts.count; r++)
-		free(n->book[r]);
-	free(n->book);
+	cop_reach_free(n->reach);
 	cop_job_secret_free(&n->secret);
 	cop_job_hosts_free(&n->hosts);
 	cop_defer_fini(&n->deferred);

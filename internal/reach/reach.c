@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening this end of the network, and leaving it. */
+#include "reach/reach_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLUSH_MS 1000
+
+uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes,
+	const char *source, const struct cop_job_hosts *hosts)
+{
+	char text[4096 + 256];
+	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version,
+		topo->nodes, topo->fanout, topo->stripes, chunk_bytes, source);
+	uint64_t hash = cop_hash64(text, (size_t)len, 0);
+
+	for (uint32_t r = 0; r < hosts->count; r++) {
+		const struct cop_job_host *h = &hosts->host[r];
+
+		hash = cop_hash64(h->name, strlen(h->name) + 1, hash);
+		hash = cop_hash64(&h->port, sizeof(h->port), hash);
+	}
+	return hash;
+}
+
+struct cop_reach *cop_reach_new(const struct cop_reach_conf *conf)
+{
+	struct cop_reach *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->conf = *conf;
+	return r;
+}
+
+void cop_reach_free(struct cop_reach *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; r->book && i < r->conf.hosts->count; i++)
+		free(r->book[i]);
+	free(r->book);
+	free(r);
+}
+
+/* ---- the book ---- */
+
+int cop_reach_use_book(
+	struct cop_reach *r, const char *path, const char *network, struct cop_err *err)
+{
+	r->book = calloc(r->conf.hosts->count, sizeof(char *));
+	if (!r->book)
+		return cop_err_set(err, ENOMEM, "out of memory for the address book");
+	return cop_job_book_load(path, r->conf.hosts, network, r->book, err);
+}
+
+const char *cop_reach_in_book(const struct cop_reach *r, uint32_t rank)
+{
+	return r->book ? r->book[rank] : NULL;
+}
+
+bool cop_reach_has_book(const struct cop_reach *r)
+{
+	return r->book != NULL;
+}
+
+/* ---- rpc ---- */
+
+static void fabric_mac(void *ctx, const void *data, size_t len, uint8_t out[32])
+{
+	struct cop_reach *r = ctx;
+
+	cop_wire_mac(r->conf.secret, "fabric port", data, len, out);
+}
+
+static void serve(void *ctx, struct cop_rpc_req *req)
+{
+	struct cop_reach *r = ctx;
+
+	r->conf.serve(r->conf.ctx, req);
+}
+
+/* A guest that knows an older tree is no reason not to start. */
+static void mismatch(void *ctx, uint32_t rank)
+{
+	struct cop_reach *r = ctx;
+	bool guest = rank >= r->conf.nodes && rank < r->conf.nodes + COP_REACH_GUESTS;
+
+	if (r->conf.mismatch && !guest)
+		r->conf.mismatch(r->conf.ctx, rank);
+}
+
+int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
+{
+	const struct cop_reach_conf *c = &r->conf;
+	struct cop_rpc_conf conf = {.rank = c->rank,
+		.nodes = c->nodes + COP_REACH_GUESTS,
+		.terms = c->config_hash,
+		.secret = *c->secret,
+		.peer_timeout_ms = c->peer_timeout_ms,
+		.stats = c->stats,
+		.ctx = r,
+		.resolve = cop_reach_resolve,
+		.serve = serve,
+		.differs = mismatch};
+	struct cop_fabric_conf fabric = {.net_type = c->net_type,
+		.host = host,
+		.address = c->rank < c->nodes ? cop_reach_in_book(r, c->rank) : NULL,
+		.stats = c->stats};
+
+	/* Others first come to the rendezvous, which a book makes needless. */
+	fabric.admitted_only = !r->book && !c->insecure;
+	fabric.mac = c->insecure ? NULL : fabric_mac;
+	fabric.mac_ctx = r;
+	return cop_rpc_open(&conf, &fabric, c->rpc, err);
+}
+
+/* ---- the end of the barrier, and of this node ---- */
+
+void cop_reach_settled(struct cop_reach *r, bool ready)
+{
+	struct cop_rendezvous *rendezvous = atomic_load(&r->rendezvous);
+
+	if (ready)
+		atomic_store(&r->ready, true);
+	if (rendezvous)
+		cop_rendezvous_hurry(rendezvous, r->conf.peer_timeout_ms / 2);
+}
+
+void cop_reach_close_door(struct cop_reach *r)
+{
+	atomic_store(&r->door_closed, true);
+}
+
+/* rpc's threads may be in the rendezvous at this moment, but come to it by r only: when the
+ * questions are taken back, none is there any more. */
+void cop_reach_take_back(struct cop_reach *r)
+{
+	struct cop_rendezvous *rendezvous = atomic_exchange(&r->rendezvous, NULL);
+
+	if (!*r->conf.rpc)
+		return;
+	/* Answers that are on their way may share a connection with a question whose bytes must not
+	 * come any more. */
+	cop_fabric_flush(cop_rpc_fabric(*r->conf.rpc), FLUSH_MS);
+	cop_rpc_quiet(*r->conf.rpc);
+	cop_rendezvous_stop(rendezvous);
+}

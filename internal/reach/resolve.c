@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where a rank is: what the book says, or its machine. */
+#include "reach/reach_priv.h"
+
+#include <stdlib.h>
+
+#include "log/log.h"
+
+struct question {
+	struct cop_reach *reach;
+	uint32_t rank;
+};
+
+static void resolved(struct cop_reach *r, uint32_t rank, const char *address, bool lives)
+{
+	cop_rpc_resolved(*r->conf.rpc, rank, address, lives);
+}
+
+static void found(void *arg, const char *address, bool lives, const char *why)
+{
+	struct question *q = arg;
+	struct cop_reach *r = q->reach;
+
+	if (!address)
+		cop_log_debug(
+			"no address rank=%u lives=%d why=\"%s\"", q->rank, lives, why ? why : "");
+	r->conf.looked(r->conf.ctx, q->rank, address != NULL, address ? NULL : why);
+	resolved(r, q->rank, address ? address : cop_reach_in_book(r, q->rank), lives);
+	free(q);
+}
+
+/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever
+ * needs it; but not without end, for this node may have been restarted while its parent is dead,
+ * and its own children wait for its answers. */
+static void ask_machine(struct cop_reach *r, uint32_t rank)
+{
+	struct cop_rendezvous *rendezvous = atomic_load(&r->rendezvous);
+	struct question *q = malloc(sizeof(*q));
+	uint32_t timeout_ms = r->conf.peer_timeout_ms / (atomic_load(&r->ready) ? 2 : 1);
+
+	if (!q) {
+		resolved(r, rank, NULL, false);
+		return;
+	}
+	*q = (struct question){r, rank};
+	if (!rendezvous ||
+		cop_rendezvous_ask(rendezvous, &r->conf.hosts->host[rank], timeout_ms, found, q))
+		found(q, NULL, false, "no rendezvous");
+}
+
+/* A book has the address, and does not know who lives. A guest has no place. */
+void cop_reach_resolve(void *reach, uint32_t rank, bool silent)
+{
+	struct cop_reach *r = reach;
+
+	if (rank >= r->conf.nodes)
+		resolved(r, rank, NULL, false);
+	else if ((r->book && !silent) || atomic_load(&r->door_closed))
+		resolved(r, rank, cop_reach_in_book(r, rank), false);
+	else
+		ask_machine(r, rank);
+}
