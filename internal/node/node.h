@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* node: one Copper process: an ordered start of everything, a wait, and the mirrored stop; the
- * readiness of the tree, and what is done on every node at once (stop, statistics). */
+/* node: one Copper process: an ordered start of everything, a wait, and the mirrored stop. What
+ * ranks are to each other while the tree starts is join's, what is done on all of them treeop's. */
 #ifndef COP_NODE_H
 #define COP_NODE_H
 

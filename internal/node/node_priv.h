@@ -124,7 +124,7 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
  * time. */
 void cop_node_tell_below(struct cop_node *n);
 
-/* ---- books.c: address books ---- */
+/* ---- record.c: the tree, as the job directory keeps it ---- */
 /* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and
  * what a stop of all has come to; where the root is dead, the node that was asked for that. Nothing
  * if more are missing than are named. */
