@@ -16,6 +16,7 @@ struct cop_cmd {
 
 int cop_cmd_mount(int argc, char **argv);
 int cop_cmd_serve(int argc, char **argv);
+int cop_cmd_run(int argc, char **argv);
 int cop_cmd_stop(int argc, char **argv);
 int cop_cmd_aggregate(int argc, char **argv);
 int cop_cmd_paths(int argc, char **argv);

@@ -22,6 +22,7 @@
 static const struct cop_cmd commands[] = {
 	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
 	{"serve", "the same without a mount (a root or a relay)", cop_cmd_serve},
+	{"run", "run a command with the tree in the place of its source", cop_cmd_run},
 	{"stop", "stop every node of the job, or this one", cop_cmd_stop},
 	{"aggregate", "sum up the profiles of a job's ranks", cop_cmd_aggregate},
 	{"paths", "which paths of its environment a job used, and which not", cop_cmd_paths},

@@ -5,6 +5,7 @@
  * port are opened and closed again. A check that cannot be made because an earlier one failed is
  * left out. */
 #include "check/check_priv.h"
+#include "view/view.h"
 
 #include "place/place.h"
 
@@ -77,6 +78,24 @@ static void check_kernel(struct check *c)
 		cop_check_say(
 			c, "kernel", CHECK_OK, "Linux %s has all that the mount asks for", release);
 	cop_buf_free(&lacks);
+}
+
+/* What copper run would give to programs. */
+static void check_view(struct check *c)
+{
+	struct cop_view_made made;
+	struct cop_err err = {0};
+
+	if (c->conf->serve_only)
+		return;
+	if (cop_view_probe(-1, &made, &err))
+		cop_check_say(c, "view", CHECK_WARNING, "%s", err.text);
+	else if (made.kind == COP_VIEW_OVERLAY)
+		cop_check_say(c, "view", CHECK_OK,
+			"copper run puts an overlay of the tree in the place of its source");
+	else
+		cop_check_say(c, "view", CHECK_WARNING, "copper run can only use the view %s: %s",
+			cop_view_name(made.kind), made.why);
 }
 
 static void check_mountpoint(struct check *c)
@@ -258,6 +277,7 @@ static void run(struct check *c)
 	static void (*const checks[])(struct check *) = {
 		check_fuse,
 		check_kernel,
+		check_view,
 		check_mountpoint,
 		check_source,
 		check_job_dir,

@@ -100,6 +100,19 @@ static void process(struct asked *q)
 	cop_command_answer(q, 0, &out);
 }
 
+static void view(struct asked *q)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	const char *source = NULL;
+	struct cop_buf out = {0};
+	int user_ns = -1;
+	bool ready = conf->ops->view(conf->ctx, &source, &user_ns);
+
+	cop_buf_str(&out,
+		ready ? source : "the tree is not ready yet: copper mount returns when it is\n");
+	cop_command_answer_with(q, ready ? 0 : -EAGAIN, &out, user_ns);
+}
+
 static void all_invalidated(void *arg, struct cop_treeop_sum *all)
 {
 	struct asked *q = arg;
@@ -156,6 +169,8 @@ static void obey(struct asked *q, const char *line)
 		cop_command_reset(q, more);
 	else if (strcmp(line, "process") == 0)
 		process(q);
+	else if (strcmp(line, "view") == 0)
+		view(q);
 	else if (strcmp(line, "sizes") == 0)
 		cop_command_sizes(q);
 	else if (strncmp(line, "invalidate ", 11) == 0)

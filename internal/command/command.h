@@ -3,7 +3,7 @@
  * and exit statuses that come back:
  *
  *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process |
- *     invalidate PATH
+ *     view | invalidate PATH
  *
  * Most of them are operations on the tree (treeop); what this node says of itself comes from
  * struct cop_command_ops. It refuses lines that it does not know, and all of them while the node
@@ -26,6 +26,10 @@ struct cop_command_ops {
 	/* Any thread. What this node says of itself: a JSON object, and lines for people. */
 	void (*status)(void *ctx, struct cop_buf *out);
 	void (*table)(void *ctx, struct cop_buf *out);
+	/* Any thread. Where copper run finds this node's tree: the source, and a descriptor of the
+	 * user namespace of its views, which stays the node's (-1: they need none). False while
+	 * the tree is not ready. */
+	bool (*view)(void *ctx, const char **source, int *user_ns);
 	/* Main thread. What its cache holds. */
 	void (*sizes)(void *ctx, struct cop_buf *out);
 	/* Main thread. A stop of the whole tree has this sum, and no root that could write it. 0;

@@ -44,6 +44,16 @@ static void table(void *ctx, struct cop_buf *out)
 	cop_status_table(&s, out);
 }
 
+static bool view(void *ctx, const char **source, int *user_ns)
+{
+	struct cop_node *n = ctx;
+	bool ready = cop_join_is_ready(n->join) && atomic_load(&n->fs);
+
+	*source = n->source;
+	*user_ns = ready ? n->view_ns : -1;
+	return ready;
+}
+
 static void sizes(void *ctx, struct cop_buf *out)
 {
 	struct cop_node *n = ctx;
@@ -74,6 +84,7 @@ static int open_commands(struct cop_node *n, struct cop_err *err)
 {
 	static const struct cop_command_ops ops = {.status = status,
 		.table = table,
+		.view = view,
 		.sizes = sizes,
 		.write_late = write_late,
 		.wake = cop_node_wake};

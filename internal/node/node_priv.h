@@ -68,6 +68,7 @@ struct cop_node {
 	pid_t last_pid; /* the process with whose end all of this node is gone */
 	int wake_fd;    /* eventfd of the main thread */
 	int signal_fd;
+	int view_ns; /* the user namespace of this node's views; -1: they need none */
 
 	int report_fd; /* whoever started this node listens there until it is ready; -1: nobody */
 	struct cop_join *join; /* NULL: the start has not come so far, or this is a guest */

@@ -159,7 +159,7 @@ static int begin(struct cop_node *n, const struct cop_node_run *how, struct cop_
 	cop_gate_init(&n->gate);
 	cop_defer_init(&n->deferred, cop_node_wake, n);
 	n->last_pid = how->last_pid;
-	n->wake_fd = n->signal_fd = -1;
+	n->wake_fd = n->signal_fd = n->view_ns = -1;
 	n->report_fd = how->report_fd;
 	n->place = how->place;
 	snprintf(n->mountpoint, sizeof(n->mountpoint), "%s", how->place->path);
@@ -184,6 +184,8 @@ static void release(struct cop_node *n)
 		close(n->wake_fd);
 	if (n->signal_fd >= 0)
 		close(n->signal_fd);
+	if (n->view_ns >= 0)
+		close(n->view_ns);
 	free(n);
 }
 

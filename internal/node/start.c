@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A list of starts, mirrored by a list of stops. Every stop accepts what was never started. */
 #include "node/node_priv.h"
+#include "view/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -356,6 +357,20 @@ static int init(struct cop_node *n, struct cop_err *err)
 	return cop_node_join_open(n, err);
 }
 
+/* What programs run in shares it (copper-design(7), Views). Without it they only have their
+ * variables rewritten, and it is up to them whether that will do. */
+static int open_view_ns(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_err why = {0};
+	int fd = n->conf->serve_only ? -ENOSYS : cop_view_ns_open(&why);
+
+	(void)err;
+	n->view_ns = fd < 0 ? -1 : fd;
+	if (fd < 0 && fd != -ENOSYS)
+		cop_log_info("no view but env for copper run: %s", why.text);
+	return 0;
+}
+
 /* The control socket comes before the mount: whoever sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
@@ -367,6 +382,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		cop_node_treeop_start,
 		find_source,
 		open_log,
+		open_view_ns,
 		cop_node_prefetch_load,
 		find_secret,
 		cop_node_tally_start,

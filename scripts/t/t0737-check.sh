@@ -5,7 +5,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 44
+plan 45
 
 check() { # OPTION...: the lines in $T/check, the exit status in $status
 	"${cop_as[@]}" timeout "$(patient 30)" "$COPPER" mount --check "$@" >"$T/check" 2>"$T/check.err"
@@ -21,7 +21,7 @@ mkdir "$T/mnt"
 check --source "$T/src" "$T/mnt"
 is 'this machine can run Copper' "$status" 0
 is 'every line is ok, the last says so' "$(grep -vc '^ok ' "$T/check"; tail -n 1 "$T/check")" "$(printf '1\nready')"
-for name in fuse kernel mountpoint source job_dir hosts network cpus memory runtime_dir; do
+for name in fuse kernel view mountpoint source job_dir hosts network cpus memory runtime_dir; do
 	matches "there is a line for $name" "$(line $name)" '^ok .'
 done
 is 'nothing went to standard error' "$(cat "$T/check.err")" ''

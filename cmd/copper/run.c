@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* run: the node is found and asked, the view is made, and this process becomes the command. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "log/log.h"
+#include "opt/opt.h"
+#include "run_node.h"
+#include "view/view.h"
+
+/* What env(1), timeout(1) and others say of a failure that is not the command's. */
+#define FAILED 125
+
+struct args {
+	struct cop_run_where where;
+	unsigned view;
+	struct cop_opt_list direct, below;
+	const char *writable; /* NULL; "" for memory */
+	uint32_t log_level;
+	bool check;
+	char **command;
+};
+
+static const struct cop_opt_word views[] = {
+	{"overlay", COP_VIEW_OVERLAY}, {"bind", COP_VIEW_BIND}, {"env", COP_VIEW_ENV}, {NULL, 0}};
+
+#define AT(field) .offset = offsetof(struct args, field)
+
+static const struct cop_opt rows[] = {
+	{.name = "mount",
+		AT(where.mountpoint),
+		.kind = COP_OPT_STRING,
+		.arg = "MOUNTPOINT",
+		.help = "the tree of this mount, if several are here"},
+	{.name = "view",
+		AT(view),
+		.kind = COP_OPT_ENUM,
+		.words = views,
+		.arg = "WORD",
+		.help = "overlay, bind or env",
+		.shown = "the first that works here"},
+	{.name = "direct",
+		AT(direct),
+		.kind = COP_OPT_LIST,
+		.arg = "DIR",
+		.help = "the storage's own DIR stays, writable"},
+	{.name = "writable",
+		AT(writable),
+		.kind = COP_OPT_OPTIONAL,
+		.arg = "DIR",
+		.help = "keep changes privately, in memory or DIR"},
+	{.name = "below",
+		AT(below),
+		.kind = COP_OPT_LIST,
+		.arg = "DIR",
+		.help = "only this part of the source is replaced"},
+	{.name = "check",
+		AT(check),
+		.kind = COP_OPT_FLAG,
+		.help = "tell what would be used here, and why"},
+	{.name = "log-level",
+		.letter = 'l',
+		AT(log_level),
+		.kind = COP_OPT_U32,
+		.arg = "0-5",
+		.max = 5,
+		.initial = "3",
+		.help = "none fatal error warning info debug"},
+	{.name = "runtime-dir",
+		AT(where.runtime_dir),
+		.kind = COP_OPT_STRING,
+		.arg = "DIR",
+		.help = "where control sockets stand, as given to mount",
+		.rare = true},
+};
+
+static int check_args(void *into, struct cop_err *err)
+{
+	struct args *a = into;
+
+	if (!a->command && !a->check)
+		return cop_err_set(err, EINVAL, "COMMAND is missing (see copper run --help)");
+	if (a->writable && (a->view == COP_VIEW_BIND || a->view == COP_VIEW_ENV))
+		return cop_err_set(err, EINVAL, "--writable needs the view overlay");
+	if (a->view == COP_VIEW_ENV && a->direct.n)
+		return cop_err_set(err, EINVAL,
+			"--direct goes with the views overlay and bind: in env the source stays where it is");
+	if (a->writable && *a->writable && a->below.n > 1)
+		return cop_err_set(err, EINVAL, "--writable=DIR keeps the changes of one --below");
+	return 0;
+}
+
+static void init_args(void *into)
+{
+	*(struct args *)into = (struct args){.view = COP_VIEW_BEST};
+}
+
+static const struct cop_opt_table table = {.command = "copper run",
+	.summary = "run COMMAND with the job's tree in the place of its source",
+	.init = init_args,
+	.check = check_args,
+	.rest = "COMMAND [ARGUMENT]...",
+	.rest_offset = offsetof(struct args, command),
+	COP_OPT_ROWS(rows)};
+
+static int failed(const struct cop_err *err)
+{
+	fprintf(stderr, "copper run: %s\n", err->text);
+	return FAILED;
+}
+
+/* Directories that are named, as the kernel knows them; freed when this process becomes another. */
+static int resolve(
+	const char *option, const struct cop_opt_list *given, const char **out, struct cop_err *err)
+{
+	for (unsigned i = 0; i < given->n; i++) {
+		out[i] = realpath(given->at[i], NULL);
+		if (!out[i])
+			return cop_err_set(
+				err, errno, "%s %s: %s", option, given->at[i], strerror(errno));
+	}
+	return 0;
+}
+
+static int check_source(const struct cop_view *v, struct cop_err *err)
+{
+	if (strcmp(v->source, "/") == 0 && !v->belows)
+		return cop_err_set(err, EINVAL,
+			"the source of %s is /, which cannot be replaced as a whole: name what is to come through the tree, as --below /soft",
+			v->mountpoint);
+	for (unsigned i = 0; i < v->belows; i++)
+		if (!cop_view_is_below(v->below[i], v->source) || !strcmp(v->below[i], "/"))
+			return cop_err_set(err, EINVAL,
+				"--below %s: that is not below %s, the source of %s", v->below[i],
+				v->source, v->mountpoint);
+	return 0;
+}
+
+/* Of thousands of tasks one is enough. */
+static bool is_first_task(void)
+{
+	static const char *const ranks[] = {
+		"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK"};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
+		const char *rank = getenv(ranks[i]);
+
+		if (rank && strcmp(rank, "0") != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Its outputs would meet EROFS in the middle of the run. */
+static void warn_of_outputs(const struct cop_view *v)
+{
+	char cwd[PATH_MAX];
+	bool below = !v->belows;
+
+	if (v->kind == COP_VIEW_ENV || v->writable || !cop_log_on(COP_LOG_WARNING) ||
+		!getcwd(cwd, sizeof(cwd)) || !cop_view_is_below(cwd, v->source) ||
+		access(cwd, W_OK) || !is_first_task())
+		return;
+	for (unsigned i = 0; i < v->belows; i++)
+		below |= cop_view_is_below(cwd, v->below[i]);
+	for (unsigned i = 0; i < v->directs; i++)
+		below &= !cop_view_is_below(cwd, v->direct[i]);
+	if (below)
+		fprintf(stderr,
+			"copper run: warning: the working directory %s is read-only in the tree: with --direct %s the command can write there as without copper\n",
+			cwd, cwd);
+}
+
+static int tell(const struct cop_view *v, struct cop_err *err)
+{
+	struct cop_view_made made = {.kind = COP_VIEW_ENV};
+	int rc = v->kind == COP_VIEW_ENV ? 0 : cop_view_probe(v->user_ns, &made, err);
+
+	if (rc)
+		return failed(err);
+	printf("%-8s %-12s %s serves %s\n", "ok", "node", v->mountpoint, v->source);
+	printf("%-8s %-12s %s%s%s\n", made.kind == COP_VIEW_OVERLAY ? "ok" : "warning", "view",
+		cop_view_name(made.kind), made.why[0] ? ": " : "", made.why);
+	return fflush(stdout) ? 1 : 0;
+}
+
+static int run(const struct args *a, const struct cop_run_node *node, struct cop_err *err)
+{
+	const char *direct[COP_OPT_LIST_MAX], *below[COP_OPT_LIST_MAX];
+	struct cop_view v = {.source = node->source,
+		.mountpoint = node->mountpoint,
+		.user_ns = node->user_ns,
+		.kind = a->view,
+		.below = below,
+		.belows = a->below.n,
+		.direct = direct,
+		.directs = a->direct.n,
+		.writable = a->writable != NULL,
+		.writable_dir = a->writable && *a->writable ? a->writable : NULL};
+	struct cop_view_made made;
+
+	if (a->check)
+		return tell(&v, err);
+	if (resolve("--direct", &a->direct, direct, err) ||
+		resolve("--below", &a->below, below, err) || check_source(&v, err))
+		return failed(err);
+	warn_of_outputs(&v);
+	if (cop_view_make(&v, &made, err))
+		return failed(err);
+	if (node->user_ns >= 0)
+		close(node->user_ns);
+	cop_log_close();
+	return cop_view_exec(&v, &made, a->command, err);
+}
+
+int cop_cmd_run(int argc, char **argv)
+{
+	struct cop_run_node node;
+	struct cop_err err = {0};
+	struct args a;
+	int code;
+
+	if (!cop_opt_start(&table, argc, argv, &a, &code))
+		return code;
+	cop_log_open(a.log_level, COP_LOG_FILE, NULL, NULL);
+	a.where.command = a.command ? a.command[0] : NULL;
+	if (cop_run_find_node(&a.where, &node, &err))
+		return failed(&err);
+	code = run(&a, &node, &err);
+	if (code == 126 || code == 127)
+		fprintf(stderr, "copper run: %s\n", err.text);
+	return code;
+}

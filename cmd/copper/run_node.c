@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run_node.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+#include "socket.h"
+#include "view/view.h"
+
+#define TIMEOUT_MS 30000
+
+static int ask(const char *path, const char *key, struct cop_run_node *out, struct cop_err *err)
+{
+	struct cop_ctl_reply reply = {0};
+	int rc = cop_ctl_call(path, "view", TIMEOUT_MS, NULL, NULL, &reply, err);
+
+	if (rc == -ECONNREFUSED)
+		return cop_err_set(err, ECONNREFUSED,
+			"the node at %s has died: 'copper stop %s' takes away what it left, and copper mount starts another",
+			key, key);
+	if (rc)
+		return rc;
+	if (reply.status || reply.len >= sizeof(out->source)) {
+		reply.text[strcspn(reply.text, "\n")] = '\0';
+		rc = cop_err_set(
+			err, reply.status ? -reply.status : EBADMSG, "%s: %s", key, reply.text);
+		if (reply.fd >= 0)
+			close(reply.fd);
+	} else {
+		snprintf(out->mountpoint, sizeof(out->mountpoint), "%s", key);
+		memcpy(out->source, reply.text, reply.len + 1);
+		out->user_ns = reply.fd;
+	}
+	free(reply.text);
+	return rc;
+}
+
+struct all {
+	struct cop_run_node *node;
+	unsigned n;
+	struct cop_err err; /* of the last that gave no answer */
+	struct cop_buf names;
+	bool failed;
+};
+
+static void found(void *ctx, const char *key, const char *path)
+{
+	struct all *all = ctx;
+	struct cop_run_node one, *more;
+
+	if (key[0] != '/' || ask(path, key, &one, &all->err))
+		return;
+	more = reallocarray(all->node, all->n + 1, sizeof(*more));
+	if (!more) {
+		all->failed = true;
+		return;
+	}
+	all->node = more;
+	all->node[all->n++] = one;
+	cop_buf_printf(&all->names, "%s%s (%s)", all->n > 1 ? ", " : "", key, one.source);
+}
+
+/* The command as a path, links on the way followed; "" if there is no such. */
+static void path_of(const char *command, char out[PATH_MAX])
+{
+	const char *path = getenv("PATH");
+	char one[PATH_MAX], copy[PATH_MAX];
+
+	out[0] = '\0';
+	if (!command)
+		return;
+	if (strchr(command, '/')) {
+		snprintf(copy, sizeof(copy), "%s", command);
+		if (!realpath(dirname(copy), out))
+			out[0] = '\0';
+		return;
+	}
+	while (path && *path) {
+		size_t len = strcspn(path, ":");
+
+		snprintf(one, sizeof(one), "%.*s/%s", (int)COP_MIN(len, sizeof(one) / 2), path,
+			command);
+		if (len && access(one, X_OK) == 0) {
+			snprintf(
+				one, sizeof(one), "%.*s", (int)COP_MIN(len, sizeof(one) - 1), path);
+			if (!realpath(one, out))
+				out[0] = '\0';
+			return;
+		}
+		path += len + (path[len] == ':');
+	}
+}
+
+/* The node whose source is the nearest one above path; NULL. */
+static struct cop_run_node *holder(const struct all *all, const char *path)
+{
+	struct cop_run_node *best = NULL;
+
+	for (unsigned i = 0; i < all->n && *path; i++) {
+		struct cop_run_node *one = &all->node[i];
+
+		if (cop_view_is_below(path, one->source) &&
+			(!best || strlen(one->source) > strlen(best->source)))
+			best = one;
+	}
+	return best;
+}
+
+static bool is_twice(const struct all *all, const struct cop_run_node *one)
+{
+	unsigned same = 0;
+
+	for (unsigned i = 0; i < all->n; i++)
+		same += strcmp(all->node[i].source, one->source) == 0;
+	return same > 1;
+}
+
+static int choose(
+	const struct all *all, const char *command, struct cop_run_node *out, struct cop_err *err)
+{
+	struct cop_run_node *best = all->n == 1 ? all->node : NULL;
+	char cwd[PATH_MAX], path[PATH_MAX];
+
+	if (all->failed || all->names.failed)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	if (!all->n && all->err.code)
+		return cop_err_set(err, all->err.code, "%s", all->err.text);
+	if (!all->n)
+		return cop_err_set(err, ENOENT,
+			"no copper node of this user runs here: 'copper mount --source DIR MOUNTPOINT' starts one");
+	if (!best && getcwd(cwd, sizeof(cwd)))
+		best = holder(all, cwd);
+	path_of(command, path);
+	if (!best)
+		best = holder(all, path);
+	if (!best || (all->n > 1 && is_twice(all, best)))
+		return cop_err_set(err, EINVAL,
+			"several copper nodes run here, and neither the working directory nor the command tells which is meant; give --mount with one of: %s",
+			all->names.data);
+	*out = *best;
+	return 0;
+}
+
+static int find_among_all(
+	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err)
+{
+	char dir[COP_CTL_PATH_SIZE];
+	struct all all = {0};
+	int rc = cop_ctl_dir(where->runtime_dir, dir, sizeof(dir), err);
+
+	if (rc)
+		return rc;
+	cop_ctl_list(dir, found, &all);
+	rc = choose(&all, where->command, out, err);
+	for (unsigned i = 0; i < all.n; i++)
+		if (all.node[i].user_ns >= 0 && (rc || all.node[i].user_ns != out->user_ns))
+			close(all.node[i].user_ns);
+	free(all.node);
+	cop_buf_free(&all.names);
+	return rc;
+}
+
+int cop_run_find_node(
+	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err)
+{
+	char path[COP_CTL_PATH_SIZE], key[PATH_MAX];
+	int rc;
+
+	*out = (struct cop_run_node){.user_ns = -1};
+	if (!where->mountpoint)
+		return find_among_all(where, out, err);
+	rc = cop_cmd_socket(where->mountpoint, where->runtime_dir, path, err);
+	if (!rc)
+		rc = cop_cmd_realpath(where->mountpoint, key);
+	return rc ? rc : ask(path, key, out, err);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* run_node: which node of this user a command is to run in. */
+#ifndef COP_CMD_RUN_NODE_H
+#define COP_CMD_RUN_NODE_H
+
+#include <limits.h>
+
+#include "base/base.h"
+
+struct cop_run_where {
+	const char *mountpoint, *runtime_dir; /* NULL: not given */
+	const char *command;                  /* NULL: none */
+};
+struct cop_run_node {
+	char mountpoint[PATH_MAX], source[PATH_MAX];
+	int user_ns; /* -1: it has none */
+};
+
+/* The node at the mount point; else the only one here; else the one whose source holds the working
+ * directory or the command. -ENOENT, -ECONNREFUSED of one that died, -EINVAL where several might be
+ * meant: each with a sentence. */
+int cop_run_find_node(
+	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Namespaces. An ordinary user may not mount; in a user namespace of its own it may, and since it
+ * is there under its own numbers, all that is compared by number stays as it was. What enters a
+ * user namespace gets every capability in it, and loses them when it becomes another program. */
+#include "view/view_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool may_mount(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{0}};
+
+	return syscall(SYS_capget, &head, data) == 0 &&
+	       (data[CAP_SYS_ADMIN / 32].effective & (1U << CAP_SYS_ADMIN % 32));
+}
+
+/* ---- why not ---- */
+
+static bool says(const char *path, long value)
+{
+	char *text;
+	size_t len;
+	bool same;
+
+	if (cop_read_file(path, 64, &text, &len))
+		return false;
+	same = strtol(text, NULL, 10) == value;
+	free(text);
+	return same;
+}
+
+static int refused(int code, struct cop_err *err)
+{
+	static const char what[] = "this machine refuses user namespaces to ordinary users";
+
+	if (says("/proc/sys/user/max_user_namespaces", 0))
+		return cop_err_set(err, code,
+			"%s (user.max_user_namespaces is 0): ask its administrator", what);
+	if (says("/proc/sys/kernel/unprivileged_userns_clone", 0))
+		return cop_err_set(err, code,
+			"%s (kernel.unprivileged_userns_clone is 0): ask its administrator", what);
+	if (says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1))
+		return cop_err_set(err, code,
+			"%s (AppArmor: kernel.apparmor_restrict_unprivileged_userns is 1): ask its administrator",
+			what);
+	if (code == ENOSPC)
+		return cop_err_set(err, code,
+			"no further user namespace is allowed here (user.max_user_namespaces, or 32 inside of each other)");
+	return cop_err_set(err, code,
+		"%s (%s): a container or a security module may be what refuses them", what,
+		strerror(code));
+}
+
+/* ---- a new one ---- */
+
+static int write_map(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* The caller is itself there: one line that needs no privilege (user_namespaces(7)). */
+static int unshare_user(void)
+{
+	char users[64], groups[64];
+	int rc;
+
+	snprintf(users, sizeof(users), "%u %u 1\n", (unsigned)geteuid(), (unsigned)geteuid());
+	snprintf(groups, sizeof(groups), "%u %u 1\n", (unsigned)getegid(), (unsigned)getegid());
+	if (unshare(CLONE_NEWUSER))
+		return -errno;
+	rc = write_map("/proc/self/setgroups", "deny");
+	if (!rc)
+		rc = write_map("/proc/self/uid_map", users);
+	return rc ? rc : write_map("/proc/self/gid_map", groups);
+}
+
+/* The child makes it, says how that went, and stays until the descriptor is open. */
+static void be_first_in_it(int said, int stay)
+{
+	int rc = unshare_user();
+	char end;
+
+	if (cop_write_full(said, &rc, sizeof(rc)) == sizeof(rc) && !rc)
+		cop_read_full(stay, &end, 1);
+	_exit(0);
+}
+
+static int open_ns_of(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int cop_view_ns_open(struct cop_err *err)
+{
+	int said[2], stay[2], rc = -EIO, fd = -1;
+	pid_t pid;
+
+	if (may_mount())
+		return -ENOSYS;
+	if (pipe2(said, O_CLOEXEC))
+		return cop_err_set(err, errno, "cannot make a pipe: %m");
+	if (pipe2(stay, O_CLOEXEC)) {
+		close(said[0]);
+		close(said[1]);
+		return cop_err_set(err, errno, "cannot make a pipe: %m");
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(said[0]);
+		close(stay[1]);
+		be_first_in_it(said[1], stay[0]);
+	}
+	close(said[1]);
+	close(stay[0]);
+	if (pid > 0 && cop_read_full(said[0], &rc, sizeof(rc)) == sizeof(rc) && !rc)
+		rc = fd = open_ns_of(pid);
+	close(said[0]);
+	close(stay[1]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return rc < 0 ? refused(-rc, err) : fd;
+}
+
+/* ---- entering ---- */
+
+static void look_at_rights(struct cop_view_rights *r)
+{
+	*r = (struct cop_view_rights){.securebits = prctl(PR_GET_SECUREBITS)};
+	for (int cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_READ, cap) == 1)
+			r->bounding |= 1ULL << cap;
+	prctl(PR_GET_PDEATHSIG, &r->death_signal);
+}
+
+/* A process that is in the node's namespace already cannot enter it once more: it takes one within
+ * it. */
+static int enter_user(int user_ns)
+{
+	if (user_ns < 0)
+		return unshare_user();
+	if (setns(user_ns, CLONE_NEWUSER) == 0)
+		return 0;
+	return errno == EINVAL || errno == EPERM ? unshare_user() : -errno;
+}
+
+int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
+{
+	pid_t parent = getppid();
+	int rc = 0;
+
+	look_at_rights(rights);
+	if (!may_mount()) {
+		rc = enter_user(user_ns);
+		rights->apart = rc == 0;
+	}
+	if (rc)
+		return refused(-rc, err);
+	if (unshare(CLONE_NEWNS))
+		return refused(errno, err);
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+		return cop_err_set(err, errno,
+			"the mounts of this process cannot be made its own: %s; a container may refuse it",
+			strerror(errno));
+	/* The kernel may have forgotten it, and the parent may have ended in that moment. */
+	if (rights->death_signal) {
+		prctl(PR_SET_PDEATHSIG, rights->death_signal);
+		if (getppid() != parent)
+			raise(rights->death_signal);
+	}
+	return 0;
+}
+
+int cop_view_ns_settle(const struct cop_view_rights *rights, struct cop_err *err)
+{
+	if (!rights->apart)
+		return 0;
+	for (int cap = 0; cap < 64; cap++)
+		if (!(rights->bounding & (1ULL << cap)) && prctl(PR_CAPBSET_READ, cap) == 1 &&
+			prctl(PR_CAPBSET_DROP, cap))
+			return cop_err_set(
+				err, errno, "a capability cannot be given up: %s", strerror(errno));
+	if (prctl(PR_GET_SECUREBITS) != rights->securebits &&
+		prctl(PR_SET_SECUREBITS, rights->securebits))
+		return cop_err_set(err, errno, "the process's securebits cannot be set again: %s",
+			strerror(errno));
+	return 0;
+}
