@@ -156,21 +156,14 @@ static bool is_first_task(void)
 	return true;
 }
 
-/* Its outputs would meet EROFS in the middle of the run. */
-static void warn_of_outputs(const struct cop_view *v)
+/* Outputs there would meet EROFS in the middle of the run: what the user may write in was so before
+ * the view was made, and is not any more. */
+static void warn_of_outputs(bool was_writable)
 {
 	char cwd[PATH_MAX];
-	bool below = !v->belows;
 
-	if (v->kind == COP_VIEW_ENV || v->writable || !cop_log_on(COP_LOG_WARNING) ||
-		!getcwd(cwd, sizeof(cwd)) || !cop_view_is_below(cwd, v->source) ||
-		access(cwd, W_OK) || !is_first_task())
-		return;
-	for (unsigned i = 0; i < v->belows; i++)
-		below |= cop_view_is_below(cwd, v->below[i]);
-	for (unsigned i = 0; i < v->directs; i++)
-		below &= !cop_view_is_below(cwd, v->direct[i]);
-	if (below)
+	if (was_writable && access(".", W_OK) && errno == EROFS && cop_log_on(COP_LOG_WARNING) &&
+		is_first_task() && getcwd(cwd, sizeof(cwd)))
 		fprintf(stderr,
 			"copper run: warning: the working directory %s is read-only in the tree: with --direct %s the command can write there as without copper\n",
 			cwd, cwd);
@@ -203,15 +196,17 @@ static int run(const struct args *a, const struct cop_run_node *node, struct cop
 		.writable = a->writable != NULL,
 		.writable_dir = a->writable && *a->writable ? a->writable : NULL};
 	struct cop_view_made made;
+	bool was_writable;
 
 	if (a->check)
 		return tell(&v, err);
 	if (resolve("--direct", &a->direct, direct, err) ||
 		resolve("--below", &a->below, below, err) || check_source(&v, err))
 		return failed(err);
-	warn_of_outputs(&v);
+	was_writable = access(".", W_OK) == 0;
 	if (cop_view_make(&v, &made, err))
 		return failed(err);
+	warn_of_outputs(was_writable);
 	if (node->user_ns >= 0)
 		close(node->user_ns);
 	cop_log_close();

@@ -209,12 +209,12 @@ static int put_best(struct making *m)
 
 	if (m->v->kind != COP_VIEW_BIND) {
 		rc = open_places(m);
-		if (!rc)
-			rc = put_all(m, COP_VIEW_OVERLAY, &why);
+		if (rc)
+			return rc;
+		rc = put_all(m, COP_VIEW_OVERLAY, &why);
 		m->out->kind = COP_VIEW_OVERLAY;
 		if (rc && (m->v->kind == COP_VIEW_OVERLAY || m->v->writable))
-			return cop_err_set(
-				m->err, -rc, "%s", why.text[0] ? why.text : m->err->text);
+			return cop_err_set(m->err, -rc, "%s", why.text);
 	}
 	if (rc) {
 		snprintf(m->out->why, sizeof(m->out->why), "%s", why.text);
