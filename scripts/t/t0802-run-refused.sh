@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# copper run: what cannot be is refused with a sentence and the right exit status, and leaves nothing; what this machine refuses is made up
+# for by the next view.
+# modes: release asan
+# user: yes
+# limit: 180
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 33
+
+SRC=$T/src
+small_tree "$SRC"
+mkdir "$SRC/bin" "$SRC/other"
+printf '#!/not/there\n' >"$SRC/bin/lost"
+chmod 755 "$SRC/bin/lost"
+chmod -R a+rX "$SRC"
+become_user
+export XDG_RUNTIME_DIR=$W/run
+run=("${cop_as[@]}" "$COPPER" run)
+
+# ---- the command line, and no tree
+
+fails_with 2 'COMMAND is missing' "${run[@]}"
+fails_with 2 "unknown option '--veiw'" "${run[@]}" --veiw env true
+fails_with 2 "'fuse' is not one of overlay, bind, env" "${run[@]}" --view fuse true
+fails_with 2 'needs the view overlay' "${run[@]}" --view bind --writable true
+fails_with 125 "no copper node of this user runs here: 'copper mount " "${run[@]}" true
+fails_with 125 'no copper node of this user runs at /usr' "${run[@]}" --mount /usr true
+
+# ---- the command
+
+with_tree 1
+fails_with 127 'no-such-command: no such command' "${run[@]}" no-such-command
+fails_with 127 '/no/such: no such command' "${run[@]}" /no/such
+fails_with 127 'lost: its interpreter is not there' "${run[@]}" "$SRC/bin/lost"
+fails_with 126 'hello: Permission denied' "${run[@]}" "$SRC/hello"
+fails_with 126 'dir: Permission denied' "${run[@]}" "$SRC/dir"
+fails_with 125 '--direct .*/nowhere: No such file' "${run[@]}" --direct "$SRC/nowhere" true
+fails_with 125 '--below /usr: that is not below' "${run[@]}" --below /usr true
+
+# ---- the source here is not what it is elsewhere
+
+mkdir "$T/empty" "$T/away"
+fails_with 125 'hello, which the tree is to replace, is not a directory' "${run[@]}" --below "$SRC/hello" true
+fails_with 125 'src, which the tree is to replace, cannot be reached on this machine: No such file' \
+	bash -c 'mv "$1" "$2"; shift 2; "$@"; s=$?; mv "$0/away/src" "$0/src"; exit $s' "$T" "$SRC" "$T/away/src" "${run[@]}" true
+fails_with 125 'no tree is mounted at .* as this process sees it' \
+	"${cop_apart[@]}" sh -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$T/empty" "$W/mnt/0" "${run[@]}" true
+
+# ---- what this machine refuses: by a limit, and by strace in the place of a security module
+
+# Its own user namespace has no further ones; root in it may not mount: setpriv.
+without_namespaces() { # COMMAND…
+	as_user unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all "$@"' sh "$@"
+}
+is 'namespaces are off: variables are rewritten' \
+	"$(PATH=$SRC/bin:$PATH without_namespaces "$COPPER" run sh -c 'echo "$PATH"' | cut -d : -f 1)" "$W/mnt/0/bin"
+matches 'and --check says why' "$(without_namespaces "$COPPER" run --check)" '^warning +view +env: .*user\.max_user_namespaces is 0'
+matches 'so does mount --check' "$(without_namespaces "$COPPER" mount --check --source "$SRC" "$W/run" | grep ' view ')" '^warning +view .*env: .*user\.max_user_namespaces is 0'
+matches 'and the log' "$(without_namespaces "$COPPER" run -l 4 true 2>&1)" 'view=env .* why=.*user\.max_user_namespaces is 0'
+is 'demanded, it is refused' "$(without_namespaces "$COPPER" run --view overlay true 2>&1; echo $?)" \
+	'copper run: this machine refuses user namespaces to ordinary users (user.max_user_namespaces is 0): ask its administrator'$'\n125'
+is 'so is --direct' "$(without_namespaces "$COPPER" run --direct "$SRC/other" true 2>&1 | wc -l; without_namespaces "$COPPER" run --direct "$SRC/other" true 2>/dev/null; echo $?)" $'1\n125'
+
+if [ "$cop_mode" = release ] && command -v strace >/dev/null; then
+	inject() { # SYSTEM CALL, ERROR AND WHEN, COMMAND…
+		local what=$1
+		shift
+		as_user strace -qq -o /dev/null -e "trace=${what%%:*}" -e "inject=$what" "$COPPER" run "$@"
+	}
+	# The propagation, the file system in memory, the overlay.
+	matches 'an overlay is refused: a bind' "$(inject mount:error=EPERM:when=3 -l 4 cat "$SRC/hello" 2>&1 | tr '\n' ' ')" 'view=bind .*why=an overlay of .* since 5\.11.* hello $'
+	is 'and demanded it fails' "$(inject mount:error=EPERM:when=3 --view overlay true 2>/dev/null; echo $?)" 125
+	matches 'no overlayfs: a bind' "$(inject mount:error=ENODEV:when=3 -l 4 cat "$SRC/hello" 2>&1 | tr '\n' ' ')" 'view=bind .*no overlayfs.* hello $'
+	matches 'no namespace: variables' "$(inject setns,unshare:error=EPERM -l 4 true 2>&1)" 'view=env .*a container or a security module'
+	is 'nothing may be mounted at all: it fails' "$(inject move_mount:error=EACCES --view bind true 2>/dev/null; echo $?)" 125
+else
+	for why in bind demanded module namespace nothing; do
+		pass "$why # SKIP needs strace, and a program that may be traced"
+	done
+fi
+
+# ---- several trees
+
+as_user mkdir -p "$W/second"
+as_user timeout "$(patient 60)" "$COPPER" mount --hosts localhost --source "$SRC/other" "$W/second" >/dev/null 2>&1 || note 'no second node'
+fails_with 125 'several copper nodes run here.* --mount with one of: ' "${run[@]}" true
+is 'the working directory tells which' "$(cd "$SRC/other" && "${run[@]}" -l 4 true 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/second"
+is 'or the command' "$(cd "$T" && "${run[@]}" -l 4 "$SRC/bin/../dir/../../src/bin/lost" 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/mnt/0"
+is 'or an option' "$("${run[@]}" -l 4 --mount "$W/second" true 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/second"
+as_user "$COPPER" stop "$W/second" >/dev/null
+
+# ---- a node that died
+
+kill_node 0
+fails_with 125 'the node at .*/mnt/0 has died: .copper stop ' "${run[@]}" true
+as_user "$COPPER" stop "$W/mnt/0" >/dev/null 2>&1
+cop_tree=0
+is 'nothing is left' "$(mounts_left)" 0
