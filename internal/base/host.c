@@ -42,10 +42,26 @@ static const char *who_was_asked(void)
 	return " (/etc/hosts and DNS were asked; for names that LDAP or others have, an address book: -F)";
 }
 
+/* "fd77::1" of a name that has no IPv4 address. */
+static bool has_only_ip6(const char *name, char out[INET6_ADDRSTRLEN])
+{
+	struct addrinfo hints = {.ai_family = AF_INET6, .ai_socktype = SOCK_STREAM}, *list = NULL;
+	struct sockaddr_in6 first;
+
+	if (inet_pton(AF_INET6, name, &first.sin6_addr) != 1) {
+		if (getaddrinfo(name, NULL, &hints, &list))
+			return false;
+		memcpy(&first, list->ai_addr, sizeof(first));
+		freeaddrinfo(list);
+	}
+	return inet_ntop(AF_INET6, &first.sin6_addr, out, INET6_ADDRSTRLEN) != NULL;
+}
+
 int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)
 {
 	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
 	struct sockaddr_in first;
+	char ip6[INET6_ADDRSTRLEN];
 	int rc;
 
 	if (inet_pton(AF_INET, name, out) == 1)
@@ -59,6 +75,10 @@ int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)
 	}
 	if (means_here(name, out))
 		return 0;
+	if (rc != EAI_AGAIN && has_only_ip6(name, ip6))
+		return cop_err_set(err, EHOSTUNREACH,
+			"it has an IPv6 address only (%s), and nodes talk over IPv4: name it by a host name or address that it has there",
+			ip6);
 	return cop_err_set(
 		err, EHOSTUNREACH, "its name is unknown: %s%s", gai_strerror(rc), who_was_asked());
 }

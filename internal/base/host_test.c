@@ -35,6 +35,16 @@ static void an_unknown_name_gives_a_sentence(void **state)
 	assert_int_equal(strncmp(err.text, "its name is unknown: ", 21), 0);
 }
 
+static void an_address_of_ip6_is_named_as_what_it_is(void **state)
+{
+	struct cop_err err = {0};
+	struct in_addr at;
+
+	(void)state;
+	assert_int_equal(cop_host_address("fd77::1", &at, &err), -EHOSTUNREACH);
+	assert_non_null(strstr(err.text, "it has an IPv6 address only (fd77::1)"));
+}
+
 /* In any case: whoever set this machine up may have told nobody. */
 static void a_machine_knows_itself(void **state)
 {
@@ -63,6 +73,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_and_localhost_mean_themselves),
 		cmocka_unit_test(an_unknown_name_gives_a_sentence),
+		cmocka_unit_test(an_address_of_ip6_is_named_as_what_it_is),
 		cmocka_unit_test(a_machine_knows_itself),
 		cmocka_unit_test(short_and_long_names_are_the_same_host),
 	};

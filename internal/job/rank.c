@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which host of the list this machine is. No name service is asked: names are compared as
- * text, addresses with those of the interfaces. */
+/* Which host of the list this machine is. Names are compared as text, addresses with those of the
+ * interfaces. The name service is asked only where that says nothing, and only for names that hold
+ * this machine's own: "n1-hsn", as the fast network calls n1. */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
@@ -12,6 +14,8 @@
 
 #include "job/job_priv.h"
 #include "log/log.h"
+
+#define NAMES_ASKED 16u /* a lookup may take seconds */
 
 struct machine {
 	char name[COP_JOB_NAME_MAX + 3];
@@ -60,6 +64,43 @@ static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m
 	for (uint32_t i = 0; i < h->count; i++)
 		if (is_here(m, h->host[i].name) && !found++)
 			*rank = i;
+	return found;
+}
+
+/* Whether the name of this machine stands in it, whole: n1 in "n1-hsn" and "ib0.n1", not in
+ * "n10". */
+static bool holds_own_name(const struct machine *m, const char *host)
+{
+	char own[sizeof(m->name)];
+	size_t len = strcspn(m->name, ".");
+
+	memcpy(own, m->name, len);
+	own[len] = '\0';
+	for (const char *at = host; len && (at = strcasestr(at, own)); at++)
+		if ((at == host || !isalnum((unsigned char)at[-1])) &&
+			!isalnum((unsigned char)at[len]))
+			return true;
+	return false;
+}
+
+/* The same as find_here, by what such names mean. *why: what is wrong with one of them. */
+static uint32_t find_by_network(
+	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank, struct cop_err *why)
+{
+	uint32_t found = 0, asked = 0;
+	struct in_addr address;
+
+	for (uint32_t i = 0; i < h->count && asked < NAMES_ASKED; i++) {
+		struct cop_err err = {0};
+
+		if (!holds_own_name(m, h->host[i].name))
+			continue;
+		asked++;
+		if (cop_host_address(h->host[i].name, &address, &err))
+			cop_err_set(why, err.code, "%s: %s", h->host[i].name, err.text);
+		else if (is_local_address(m, address) && !found++)
+			*rank = i;
+	}
 	return found;
 }
 
@@ -125,9 +166,14 @@ static int rank_here(
 	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank, struct cop_err *err)
 {
 	uint32_t found = find_here(h, m, rank);
+	struct cop_err why = {0};
 
+	if (!found)
+		found = find_by_network(h, m, rank, &why);
 	if (found == 1)
 		return 0;
+	if (!found && why.code)
+		return cop_err_set(err, why.code, "%s", why.text);
 	if (!found)
 		return cop_err_set(err, ENOENT, "%s is not among the %u hosts of %s%s: give --rank",
 			m->name, h->count, h->origin ? h->origin : "the list", taken_for_a_host(h));
