@@ -12,7 +12,7 @@ libxxhash-dev libsodium-dev uuid-dev"
 checks="libcmocka-dev libfabric-bin clang clang-format libclang-rt-dev shellcheck cppcheck"
 systems="python3 python3-numpy sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps
 coreutils passwd mount mandoc groff-base hostname zsh lmod rpm"
-launchers="slurmctld slurmd slurm-client munge mpich"
+launchers="slurmctld slurmd slurm-client munge mpich openmpi-bin"
 
 packages() {
 	# The lists are words.

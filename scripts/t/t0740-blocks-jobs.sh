@@ -3,13 +3,13 @@
 # The job scripts that README and the manual show, in a Slurm cluster of four virtual nodes. The kinds of their blocks:
 #
 #	slurm        a batch script, given to sbatch
-#	mpi          a script of a PBS job, run on its first node with PBS's environment; mpiexec is MPICH's
+#	mpi          a script of a PBS job, run on its first node with PBS's environment; mpiexec is MPICH's, then Open MPI's
 #	check WHAT   the same, but WHAT is not here (a fabric, a launcher): copper mount looks with --check at all that it would need,
 #	             and nothing but WHAT may be missing; other subcommands run
 #
 # /soft and /tmp stand for directories of the test, train.py for a program that fails where its files do not come from the mount.
 # modes: release
-# limit: 180
+# limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=soft.sh
@@ -25,7 +25,7 @@ mkdir "$T/blocks" "$T/bin" "$T/stand-in" "$T/home" "$T/cwd"
 count() {
 	awk -F '\t' -v word="$1" '{ split($4, w, " ") } w[1] == word' "$T/index" | wc -l
 }
-plan $((1 + 3 * ($(count slurm) + $(count mpi)) + 2 * $(count check)))
+plan $((1 + 3 * ($(count slurm) + 2 * $(count mpi)) + 2 * $(count check)))
 note "$(count slurm) slurm, $(count mpi) mpi, $(count check) check of $(wc -l <"$T/index") blocks in ${#files[@]} files"
 ok 'README shows job scripts' grep -qE $'\tREADME.md\t.*\t(slurm|mpi)$' "$T/index"
 
@@ -81,7 +81,7 @@ while IFS=$'\t' read -r number file line _; do
 	judge "$(run_slurm)" "$file, line $line"
 done < <(awk -F '\t' '$4 == "slurm"' "$T/index")
 
-# ---- PBS's environment, MPICH's mpiexec
+# ---- PBS's environment, mpiexec of MPICH and of Open MPI
 
 # What mpiexec starts on another node in place of ssh: HOST COMMAND…
 {
@@ -106,17 +106,28 @@ job_number=100
 run_pbs() { # [VARIABLE=VALUE…]: runs $T/block on node 1
 	job_number=$((job_number + 1))
 	(cd "$T/cwd" && on_node 1 env PBS_NODEFILE="$T/nodefile" PBS_JOBID="$job_number.server" PBS_O_WORKDIR="$T/cwd" \
+		OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$T/enter" \
+		OMPI_MCA_orte_default_hostfile="$T/hostfile.slots" OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_hwloc_base_binding_policy=none \
 		HYDRA_RMK=user HYDRA_HOST_FILE="$T/hostfile" HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC="$T/enter" "$@" \
 		timeout "$(patient 60)" bash -eu -o pipefail "$T/block") </dev/null >"$T/out.block" 2>&1
 }
 printf 'n%d:1\n' 1 2 3 4 >"$T/hostfile"
-printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v mpiexec.hydra)" >"$T/bin/mpiexec" # it looks for its helpers beside itself
-chmod +x "$T/bin/mpiexec"
-while IFS=$'\t' read -r number file line _; do
-	text "$number" >"$T/block"
-	run_pbs
-	judge $? "$file, line $line"
-done < <(awk -F '\t' '$4 == "mpi"' "$T/index")
+printf 'n%d slots=2\n' 1 2 3 4 >"$T/hostfile.slots"
+for launcher in mpiexec.hydra mpiexec.openmpi; do
+	printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "$launcher")" >"$T/bin/mpiexec" # it looks for its helpers beside itself
+	chmod +x "$T/bin/mpiexec"
+	while IFS=$'\t' read -r number file line _; do
+		text "$number" >"$T/block"
+		if command -v "$launcher" >/dev/null; then
+			run_pbs
+			judge $? "$file, line $line, $launcher"
+		else
+			for _ in 1 2 3; do
+				pass "$launcher # SKIP not installed"
+			done
+		fi
+	done < <(awk -F '\t' '$4 == "mpi"' "$T/index")
+done
 
 # ---- what needs more than there is here
 
