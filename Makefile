@@ -8,7 +8,7 @@
 # make old             build/old/copper, as with the oldest libraries that will do
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
-# make portability     the static binary on older and newer Debian releases (root, mmdebstrap)
+# make portability     built, tested and run in the root file systems of older and newer Debian releases (root, mmdebstrap; half an hour)
 # make fuzz-run        each fuzz target for FUZZ_SECONDS (600), and what came of it (clang)
 # make lint            layers, formatting habits, shell scripts
 # make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
