@@ -31,8 +31,9 @@ struct node {
 	pthread_t thread;
 	_Atomic bool ending, over;
 	_Atomic unsigned woken, late_nodes, forgot;
-	const char *cannot_write, *unwritten;
-	bool writes_none;
+	const char *_Atomic cannot_write;
+	_Atomic bool writes_none;
+	const char *unwritten;
 };
 
 /* ---- what it does itself ---- */
