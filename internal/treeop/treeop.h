@@ -86,13 +86,8 @@ void cop_treeop_sum_add(
 	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator);
 /* Moves text and prof, and copies the rest, to an empty one. */
 void cop_treeop_sum_move(struct cop_treeop_sum *into, struct cop_treeop_sum *from);
-/* One more rank is missing. */
-void cop_treeop_sum_lose(struct cop_treeop_sum *s, uint32_t rank);
-/* The body of an answer, at most COP_RPC_BODY_MAX long, added to an empty out; a text that makes it
- * longer is left out. 0, -ENOMEM. */
-int cop_treeop_sum_encode(const struct cop_treeop_sum *s, struct cop_buf *out);
-/* Back into an empty s, which is the caller's to free whatever is returned: 0, -EBADMSG, -ENOMEM. A
- * profile that is damaged is left out, which is logged. */
+/* The body of an answer into an empty s, which is the caller's to free whatever is returned: 0,
+ * -EBADMSG, -ENOMEM. A profile that is damaged is left out, which is logged. */
 int cop_treeop_sum_decode(const void *body, size_t len, struct cop_treeop_sum *s);
 
 /* ---- a node's part ---- */

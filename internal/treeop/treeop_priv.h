@@ -45,6 +45,13 @@ static inline const char *host_of(const struct cop_treeop *t, uint32_t rank)
 	return t->conf.ops->host(t->conf.ctx, rank);
 }
 
+/* ---- sum.c ---- */
+/* One more rank is missing. */
+void cop_treeop_sum_lose(struct cop_treeop_sum *s, uint32_t rank);
+/* The body of an answer, at most COP_RPC_BODY_MAX long, added to an empty out; a text that makes it
+ * longer is left out. 0, -ENOMEM. */
+int cop_treeop_sum_encode(const struct cop_treeop_sum *s, struct cop_buf *out);
+
 /* ---- lost.c: a node without an answer ---- */
 enum lost_kind {
 	LOST_DEAD,
