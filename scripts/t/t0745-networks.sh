@@ -3,7 +3,7 @@
 # Hosts with several networks: a slow one for logins and a fast one, each host in a network namespace of its own. Which interface the
 # nodes use, by name and by what the hosts are called; names that mean something on the fast network only; and hosts with IPv6 only.
 # modes: release
-# limit: 120
+# limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 
