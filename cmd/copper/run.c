@@ -114,9 +114,9 @@ static int failed(const struct cop_err *err)
 	return FAILED;
 }
 
-/* Directories that are named, as the kernel knows them; freed when this process becomes another. */
+/* Directories that are named, as the kernel knows them; the caller's to free. */
 static int resolve(
-	const char *option, const struct cop_opt_list *given, const char **out, struct cop_err *err)
+	const char *option, const struct cop_opt_list *given, char **out, struct cop_err *err)
 {
 	for (unsigned i = 0; i < given->n; i++) {
 		out[i] = realpath(given->at[i], NULL);
@@ -182,35 +182,45 @@ static int tell(const struct cop_view *v, struct cop_err *err)
 	return fflush(stdout) ? 1 : 0;
 }
 
+static int become(const struct cop_view *v, char **command, struct cop_err *err)
+{
+	bool was_writable = access(".", W_OK) == 0;
+	struct cop_view_made made;
+
+	if (cop_view_make(v, &made, err))
+		return failed(err);
+	warn_of_outputs(was_writable);
+	cop_log_close();
+	return cop_view_exec(v, &made, command, err);
+}
+
 static int run(const struct args *a, const struct cop_run_node *node, struct cop_err *err)
 {
-	const char *direct[COP_OPT_LIST_MAX], *below[COP_OPT_LIST_MAX];
+	char *direct[COP_OPT_LIST_MAX] = {NULL}, *below[COP_OPT_LIST_MAX] = {NULL};
 	struct cop_view v = {.source = node->source,
 		.mountpoint = node->mountpoint,
 		.user_ns = node->user_ns,
 		.kind = a->view,
-		.below = below,
+		.below = (const char *const *)below,
 		.belows = a->below.n,
-		.direct = direct,
+		.direct = (const char *const *)direct,
 		.directs = a->direct.n,
 		.writable = a->writable != NULL,
 		.writable_dir = a->writable && *a->writable ? a->writable : NULL};
-	struct cop_view_made made;
-	bool was_writable;
+	int code;
 
 	if (a->check)
 		return tell(&v, err);
 	if (resolve("--direct", &a->direct, direct, err) ||
 		resolve("--below", &a->below, below, err) || check_source(&v, err))
-		return failed(err);
-	was_writable = access(".", W_OK) == 0;
-	if (cop_view_make(&v, &made, err))
-		return failed(err);
-	warn_of_outputs(was_writable);
-	if (node->user_ns >= 0)
-		close(node->user_ns);
-	cop_log_close();
-	return cop_view_exec(&v, &made, a->command, err);
+		code = failed(err);
+	else
+		code = become(&v, a->command, err);
+	for (size_t i = 0; i < COP_OPT_LIST_MAX; i++) {
+		free(direct[i]);
+		free(below[i]);
+	}
+	return code;
 }
 
 int cop_cmd_run(int argc, char **argv)

@@ -150,9 +150,8 @@ int cop_view_ns_open(struct cop_err *err)
 static void look_at_rights(struct cop_view_rights *r)
 {
 	*r = (struct cop_view_rights){.securebits = prctl(PR_GET_SECUREBITS)};
-	for (int cap = 0; cap < 64; cap++)
-		if (prctl(PR_CAPBSET_READ, cap) == 1)
-			r->bounding |= 1ULL << cap;
+	for (int has; r->caps < 64 && (has = prctl(PR_CAPBSET_READ, r->caps)) >= 0; r->caps++)
+		r->bounding |= (uint64_t)has << r->caps;
 	prctl(PR_GET_PDEATHSIG, &r->death_signal);
 }
 
@@ -198,9 +197,8 @@ int cop_view_ns_settle(const struct cop_view_rights *rights, struct cop_err *err
 {
 	if (!rights->apart)
 		return 0;
-	for (int cap = 0; cap < 64; cap++)
-		if (!(rights->bounding & (1ULL << cap)) && prctl(PR_CAPBSET_READ, cap) == 1 &&
-			prctl(PR_CAPBSET_DROP, cap))
+	for (int cap = 0; cap < rights->caps; cap++)
+		if (!(rights->bounding & (1ULL << cap)) && prctl(PR_CAPBSET_DROP, cap))
 			return cop_err_set(
 				err, errno, "a capability cannot be given up: %s", strerror(errno));
 	if (prctl(PR_GET_SECUREBITS) != rights->securebits &&

@@ -13,6 +13,7 @@
 /* What a new user namespace changes of a process that is to become another program. */
 struct cop_view_rights {
 	uint64_t bounding; /* capabilities */
+	int caps;          /* that the kernel knows */
 	int securebits;
 	int death_signal;
 	bool apart; /* it is in a user namespace that it was not in before */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: a command finds the tree in the place of its source, as root and as an ordinary user, by each view.
-# modes: release asan
+# modes: release
 # user: yes
 # limit: 180
 # shellcheck source=harness.sh

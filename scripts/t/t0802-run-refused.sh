@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: what cannot be is refused with a sentence and the right exit status, and leaves nothing; what this machine refuses is made up
 # for by the next view.
-# modes: release asan
+# modes: release
 # user: yes
 # limit: 180
 # shellcheck source=harness.sh

@@ -24,9 +24,7 @@ if command -v gcc >/dev/null; then
 	compiler=yes
 	mkdir -p "$SOFT/app/lib" "$SOFT/app/bin" "$T/build"
 	echo 'int answer(void) { return 42; }' >"$T/build/lib.c"
-	echo '#include <stdio.h>
-int answer(void);
-int main(void) { printf("%d\n", answer()); return 0; }' >"$T/build/main.c"
+	printf '%s\n' '#include <stdio.h>' 'int answer(void);' 'int main(void) { printf("%d\n", answer()); return 0; }' >"$T/build/main.c"
 	gcc -shared -fPIC -o "$SOFT/app/lib/libanswer.so" "$T/build/lib.c" &&
 		gcc -o "$SOFT/app/bin/main" "$T/build/main.c" -L"$SOFT/app/lib" -lanswer -Wl,-rpath,"$SOFT/app/lib"
 fi
