@@ -8,11 +8,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command/command.h"
@@ -34,6 +36,8 @@ struct node {
 	const char *_Atomic cannot_write;
 	_Atomic bool writes_none;
 	const char *unwritten;
+	bool ready;  /* the tree, for views */
+	int user_ns; /* what a view comes with */
 };
 
 /* ---- what it does itself ---- */
@@ -102,6 +106,15 @@ static void table(void *ctx, struct cop_buf *out)
 	cop_buf_str(out, "rank 0 of 1\n");
 }
 
+static bool view(void *ctx, const char **source, int *user_ns)
+{
+	struct node *n = ctx;
+
+	*source = "/soft";
+	*user_ns = n->user_ns;
+	return n->ready;
+}
+
 static void sizes(void *ctx, struct cop_buf *out)
 {
 	(void)ctx;
@@ -147,7 +160,8 @@ static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 {
 	static const struct cop_treeop_ops ops = {
 		no_rpc, host, own, forget, report, report, end, settle};
-	static const struct cop_command_ops commands = {status, table, sizes, write_late, wake};
+	static const struct cop_command_ops commands = {
+		status, table, view, sizes, write_late, wake};
 	struct cop_topo topo = {nodes, 2, 1};
 	struct cop_err err = {0};
 
@@ -236,6 +250,39 @@ static void what_a_node_says_of_itself(void **state)
 	expect(n, "process", 0, "- 17\n");
 	expect(n, "invalidate //lib/x", 0, "invalidated on 1/1 nodes\n");
 	assert_int_equal(n->forgot, 1);
+}
+
+static int fd_with_view(struct node *n)
+{
+	struct cop_ctl_reply reply = {0};
+	struct cop_err err = {0};
+
+	assert_int_equal(cop_ctl_call(n->path, "view", 60000, NULL, NULL, &reply, &err), 0);
+	assert_string_equal(reply.text, "/soft");
+	assert_int_equal(reply.status, 0);
+	free(reply.text);
+	return reply.fd;
+}
+
+static void a_view_comes_with_its_namespace_when_the_tree_is_ready(void **state)
+{
+	struct node *n = *state;
+	struct stat given, got;
+	int fd;
+
+	n->user_ns = -1;
+	open_node(n, 0, 1);
+	expect(n, "view", -EAGAIN, "the tree is not ready yet: copper mount returns when it is\n");
+	n->ready = true;
+	assert_int_equal(fd_with_view(n), -1);
+	n->user_ns = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+	assert_true(n->user_ns >= 0);
+	fd = fd_with_view(n);
+	assert_true(fd >= 0 && fd != n->user_ns);
+	assert_int_equal(fstat(n->user_ns, &given) | fstat(fd, &got), 0);
+	assert_int_equal(given.st_ino, got.st_ino);
+	close(fd);
+	close(n->user_ns);
 }
 
 static void what_is_no_command_is_refused(void **state)
@@ -356,6 +403,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(what_a_node_says_of_itself),
+		T(a_view_comes_with_its_namespace_when_the_tree_is_ready),
 		T(what_is_no_command_is_refused),
 		T(a_node_that_ends_refuses_all_of_them),
 		T(reports_that_were_written_and_that_were_not),
