@@ -51,6 +51,7 @@ cop_tree_number=0
 cop_user=
 cop_slow=
 cop_holder=
+cop_load=()
 declare -A cop_killed=()
 
 note() {

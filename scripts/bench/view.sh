@@ -36,7 +36,8 @@ add start-most 0.005
 report 'copper run, start to exec, at most 5 ms' s at_most 1 start-cost start-most
 in_turn "${BENCH_ONE:-10}" one-each one-native
 report "one process imports $module, warm, view / native" s at_most 1.03 one-each one-native
-in_turn "${BENCH_PAIRS:-2}" many-each many-native many-one
+in_turn "${BENCH_PAIRS:-2}" many-each many-native
+in_turn "${BENCH_PAIRS:-2}" many-one many-native
 report "$processes processes import $module at once, warm, a view for each / native" s at_most 1.10 many-each many-native
 report 'the same in CPU time of the programs' s at_most 1.10 many-each-cpu many-native-cpu
 report "$processes processes in one view / native" s none - many-one many-native
