@@ -8,15 +8,19 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "conf/conf.h"
 #include "log/log.h"
 #include "opt/opt.h"
 #include "run_node.h"
+#include "run_tree.h"
 #include "view/view.h"
 
 /* What env(1), timeout(1) and others say of a failure that is not the command's. */
 #define FAILED 125
 
 struct args {
+	struct cop_conf mount;           /* mount.source: with it there is no node before */
+	const struct cop_run_tree *tree; /* of a command that runs below this process; or NULL */
 	struct cop_run_where where;
 	unsigned view;
 	struct cop_opt_list direct, below;
@@ -79,12 +83,29 @@ static const struct cop_opt rows[] = {
 		.rare = true},
 };
 
+static int check_mount(struct args *a, struct cop_err *err)
+{
+	if (a->where.mountpoint)
+		return cop_err_set(err, EINVAL,
+			"--source starts a node, --mount names one that is there: give one");
+	if (a->check)
+		return cop_err_set(err, EINVAL,
+			"--check asks a node that is there; copper mount --check tells whether one can be started");
+	a->mount.runtime_dir = a->where.runtime_dir;
+	if (strcmp(a->mount.source, "/") == 0 && !a->below.n)
+		return cop_err_set(err, EINVAL,
+			"--source / cannot be replaced as a whole: name what is to come through the tree, as --below /soft");
+	return cop_conf_check(&a->mount, err);
+}
+
 static int check_args(void *into, struct cop_err *err)
 {
 	struct args *a = into;
 
 	if (!a->command && !a->check)
 		return cop_err_set(err, EINVAL, "COMMAND is missing (see copper run --help)");
+	if (a->mount.source)
+		return check_mount(a, err);
 	if (a->writable && (a->view == COP_VIEW_BIND || a->view == COP_VIEW_ENV))
 		return cop_err_set(err, EINVAL, "--writable needs the view overlay");
 	if (a->view == COP_VIEW_ENV && a->direct.n)
@@ -97,16 +118,57 @@ static int check_args(void *into, struct cop_err *err)
 
 static void init_args(void *into)
 {
-	*(struct args *)into = (struct args){.view = COP_VIEW_BEST};
+	struct args *a = into;
+
+	*a = (struct args){.view = COP_VIEW_BEST};
+	cop_conf_init(&a->mount, false);
+	a->mount.source = NULL;
 }
 
-static const struct cop_opt_table table = {.command = "copper run",
+/* Options of a node that is one of one, and ends with its programs. */
+static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "profile",
+	"profile-top-n", "profile-paths-full", "profile-snapshot-interval", "observe",
+	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
+	"keep-symlinks", "cpus", "ready-timeout"};
+
+static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
+
+static struct cop_opt_table table = {.command = "copper run",
 	.summary = "run COMMAND with the job's tree in the place of its source",
 	.init = init_args,
 	.check = check_args,
 	.rest = "COMMAND [ARGUMENT]...",
 	.rest_offset = offsetof(struct args, command),
-	COP_OPT_ROWS(rows)};
+	.row = all_rows};
+
+static bool is_of_mount(const char *name)
+{
+	for (size_t i = 0; i < COP_ARRAY_SIZE(of_mount); i++)
+		if (name && strcmp(name, of_mount[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Its own options, and those of copper mount. */
+static void make_table(void)
+{
+	memcpy(all_rows, rows, sizeof(rows));
+	table.rows = COP_ARRAY_SIZE(rows);
+	for (size_t i = 0; i < cop_conf_mount_table.rows; i++) {
+		struct cop_opt row = cop_conf_mount_table.row[i];
+
+		if (!is_of_mount(row.name))
+			continue;
+		row.offset += offsetof(struct args, mount);
+		if (strcmp(row.name, "source") == 0) {
+			row.initial = NULL;
+			row.help = "start a node of this tree, and stop it at the end";
+		} else {
+			row.rare = strcmp(row.name, "job-dir") != 0;
+		}
+		all_rows[table.rows++] = row;
+	}
+}
 
 static int failed(const struct cop_err *err)
 {
@@ -182,7 +244,7 @@ static int tell(const struct cop_view *v, struct cop_err *err)
 	return fflush(stdout) ? 1 : 0;
 }
 
-static int become(const struct cop_view *v, char **command, struct cop_err *err)
+static int become(const struct args *a, const struct cop_view *v, struct cop_err *err)
 {
 	bool was_writable = access(".", W_OK) == 0;
 	struct cop_view_made made;
@@ -191,7 +253,10 @@ static int become(const struct cop_view *v, char **command, struct cop_err *err)
 		return failed(err);
 	warn_of_outputs(was_writable);
 	cop_log_close();
-	return cop_view_exec(v, &made, command, err);
+	/* Only now: entering a user namespace would undo it. */
+	if (a->tree)
+		cop_run_tree_tie(a->tree);
+	return cop_view_exec(v, &made, a->command, err);
 }
 
 static int run(const struct args *a, const struct cop_run_node *node, struct cop_err *err)
@@ -215,7 +280,7 @@ static int run(const struct args *a, const struct cop_run_node *node, struct cop
 		resolve("--below", &a->below, below, err) || check_source(&v, err))
 		code = failed(err);
 	else
-		code = become(&v, a->command, err);
+		code = become(a, &v, err);
 	for (size_t i = 0; i < COP_OPT_LIST_MAX; i++) {
 		free(direct[i]);
 		free(below[i]);
@@ -223,21 +288,39 @@ static int run(const struct args *a, const struct cop_run_node *node, struct cop
 	return code;
 }
 
-int cop_cmd_run(int argc, char **argv)
+static int find_and_run(struct args *a)
 {
 	struct cop_run_node node;
 	struct cop_err err = {0};
+	int code;
+
+	if (cop_run_find_node(&a->where, &node, &err))
+		return failed(&err);
+	code = run(a, &node, &err);
+	if (code == 126 || code == 127)
+		fprintf(stderr, "copper run: %s\n", err.text);
+	return code;
+}
+
+/* In the process that is to become the command. */
+static int run_below(void *arg, const struct cop_run_tree *tree, const char *mountpoint)
+{
+	struct args *a = arg;
+
+	a->tree = tree;
+	a->where.mountpoint = mountpoint;
+	return find_and_run(a);
+}
+
+int cop_cmd_run(int argc, char **argv)
+{
 	struct args a;
 	int code;
 
+	make_table();
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
 	cop_log_open(a.log_level, COP_LOG_FILE, NULL, NULL);
 	a.where.command = a.command ? a.command[0] : NULL;
-	if (cop_run_find_node(&a.where, &node, &err))
-		return failed(&err);
-	code = run(&a, &node, &err);
-	if (code == 126 || code == 127)
-		fprintf(stderr, "copper run: %s\n", err.text);
-	return code;
+	return a.mount.source ? cop_run_tree(&a.mount, run_below, &a) : find_and_run(&a);
 }

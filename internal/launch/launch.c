@@ -23,6 +23,7 @@ struct launch {
 	const struct cop_conf *conf;
 	int report_fd; /* whoever started it listens there until it is ready; -1: nobody */
 	struct cop_slurm_watch *watch;
+	bool watched_over; /* whoever started it stops it */
 };
 
 /* ---- what others hear ---- */
@@ -112,7 +113,7 @@ static void started(void *arg, struct cop_node *n, const struct cop_err *failure
 	if (l->report_fd >= 0)
 		detach_stdio();
 	/* In the foreground it is its launcher's to end. */
-	if (!l->conf->foreground && cop_node_rank(n) == 0)
+	if (!l->conf->foreground && !l->watched_over && cop_node_rank(n) == 0)
 		l->watch = cop_slurm_watch_start(job_is_over, n);
 }
 
@@ -143,11 +144,11 @@ static struct cop_guard start_guard(const struct cop_conf *conf, struct cop_plac
 }
 
 /* One node from start to stop. report_fd: -1 in the foreground. */
-static int run(
-	const struct cop_conf *conf, struct cop_place *place, int report_fd, struct cop_err *err)
+static int run(const struct cop_conf *conf, struct cop_place *place, int report_fd,
+	bool watched_over, struct cop_err *err)
 {
 	struct cop_guard guard = start_guard(conf, place);
-	struct launch l = {.conf = conf, .report_fd = report_fd};
+	struct launch l = {.conf = conf, .report_fd = report_fd, .watched_over = watched_over};
 	struct cop_node_run how = {.conf = conf,
 		.place = place,
 		.last_pid = cop_guard_last(&guard),
@@ -184,13 +185,32 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 		return rc;
 	}
 	if (conf->foreground)
-		return run(conf, &place, fd, err);
+		return run(conf, &place, fd, false, err);
 	rc = cop_outcome_background(&fd, place.folder_fd, err);
 	if (rc == 1)
-		exit(run(conf, &place, fd, err) ? 1 : 0);
+		exit(run(conf, &place, fd, false, err) ? 1 : 0);
 	/* A node that was killed has not tidied up. */
 	if (rc)
 		cop_place_leave(&place);
+	return rc;
+}
+
+int cop_launch_here(const struct cop_conf *conf, char mountpoint[4096], struct cop_err *err)
+{
+	struct cop_place place;
+	int fd = -1, rc = cop_place_take(conf, &place, err);
+
+	if (rc)
+		return rc;
+	memcpy(mountpoint, place.path, sizeof(place.path));
+	rc = cop_outcome_background(&fd, place.folder_fd, err);
+	if (rc == 1)
+		exit(run(conf, &place, fd, true, err) ? 1 : 0);
+	/* It is the node's alone. */
+	if (rc)
+		cop_place_leave(&place);
+	else if (place.folder_fd >= 0)
+		close(place.folder_fd);
 	return rc;
 }
 

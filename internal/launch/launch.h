@@ -15,4 +15,8 @@
  * never returns from here. In the foreground it returns when the node has stopped. */
 int cop_launch(const struct cop_conf *conf, char **argv, struct cop_err *err);
 
+/* The same in the background, on this machine, wherever this runs: the node is for programs of
+ * which the caller knows, and is the caller's to stop. Its mount point is told. */
+int cop_launch_here(const struct cop_conf *conf, char mountpoint[4096], struct cop_err *err);
+
 #endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which task this is, as launchers tell in the environment. The innermost launcher counts: mpiexec
+ * starts its own processes by srun where Slurm is, so Slurm's variables are looked at last. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tasks/tasks_priv.h"
+
+#include <errno.h>
+
+#define ENVIRON_MAX (8 * COP_MIB)
+#define ANCESTORS_MAX 64
+
+struct launcher {
+	const char *local, *here, *all; /* number of this task, how many here, how many in all */
+};
+
+/* Open MPI, MPICH and Intel MPI, PALS, Flux. */
+static const struct launcher launchers[] = {
+	{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"},
+	{"MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE"},
+	{"PALS_LOCAL_RANKID", "PMI_LOCAL_SIZE", "PMI_SIZE"},
+	{"FLUX_TASK_LOCAL_ID", NULL, "FLUX_JOB_SIZE"},
+};
+
+static bool number_of(const char *name, uint64_t *value)
+{
+	const char *text = name ? getenv(name) : NULL;
+
+	return text && *text && cop_parse_u64(text, value) == 0 && *value <= UINT32_MAX;
+}
+
+/* ---- the process that started all of them here ---- */
+
+static bool has_variable(pid_t pid, const char *name)
+{
+	char path[64], *text, *at;
+	size_t len, name_len = strlen(name);
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	if (cop_read_file(path, ENVIRON_MAX, &text, &len))
+		return false;
+	for (at = text; !found && at < text + len; at += strlen(at) + 1)
+		found = strncmp(at, name, name_len) == 0 && at[name_len] == '=';
+	free(text);
+	return found;
+}
+
+/* Its parent, and when it began. */
+static pid_t parent_of(pid_t pid, unsigned long long *began)
+{
+	char path[64], *text = NULL, *end;
+	int parent = 0;
+	size_t len;
+
+	*began = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (cop_read_file(path, 4096, &text, &len))
+		return 0;
+	/* The name stands in parentheses and may hold anything. */
+	end = strrchr(text, ')');
+	if (!end ||
+		sscanf(end + 1,
+			" %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			&parent, began) != 2)
+		parent = 0;
+	free(text);
+	return parent;
+}
+
+/* The nearest ancestor that is no task itself; shells may stand between. */
+static uint64_t id_by_ancestor(const char *variable)
+{
+	unsigned long long began;
+	pid_t pid = getppid();
+	uint64_t of[2];
+
+	for (int i = 0; i < ANCESTORS_MAX && pid > 1 && has_variable(pid, variable); i++)
+		pid = parent_of(pid, &began);
+	parent_of(pid, &began);
+	of[0] = (uint64_t)pid;
+	of[1] = began;
+	return cop_hash64(of, sizeof(of), 0);
+}
+
+/* ---- launchers ---- */
+
+static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop_err *err)
+{
+	uint64_t local, here = 1, all;
+
+	number_of(l->local, &local);
+	if (!number_of(l->here, &here) && !number_of(l->all, &here))
+		return cop_err_set(err, EINVAL,
+			"%s is set, but nothing tells how many tasks run on this machine: start the tree with 'copper mount', and the tasks with 'copper run' without --source",
+			l->local);
+	t->launched = true;
+	t->local = (uint32_t)local;
+	t->here = (uint32_t)here;
+	t->elsewhere = number_of(l->all, &all) && all > here;
+	t->id = id_by_ancestor(l->local);
+	return 0;
+}
+
+/* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
+static bool by_slurm(struct cop_tasks *t)
+{
+	uint64_t job, step, local, tasks, nodes, restarts = 0, of[3];
+
+	if (!number_of("SLURM_STEP_ID", &step) || step >= UINT32_MAX - 16 ||
+		!number_of("SLURM_JOB_ID", &job) || !number_of("SLURM_LOCALID", &local) ||
+		!number_of("SLURM_STEP_NUM_TASKS", &tasks) ||
+		!number_of("SLURM_STEP_NUM_NODES", &nodes))
+		return false;
+	number_of("SLURM_RESTART_COUNT", &restarts);
+	of[0] = job;
+	of[1] = step;
+	of[2] = restarts;
+	t->launched = true;
+	t->local = (uint32_t)local;
+	t->here = (uint32_t)tasks;
+	t->elsewhere = nodes > 1;
+	t->id = cop_hash64(of, sizeof(of), 0);
+	return true;
+}
+
+int cop_tasks_find(struct cop_tasks *t, struct cop_err *err)
+{
+	uint64_t local;
+	int rc = 0;
+
+	*t = (struct cop_tasks){.here = 1, .fd = -1, .first_fd = -1};
+	for (size_t i = 0; i < COP_ARRAY_SIZE(launchers) && !rc && !t->launched; i++)
+		if (number_of(launchers[i].local, &local))
+			rc = by_launcher(t, &launchers[i], err);
+	if (!rc && !t->launched && !by_slurm(t)) {
+		uint64_t of[2] = {(uint64_t)getpid(), cop_now_ns()};
+
+		t->id = cop_hash64(of, sizeof(of), 0);
+	}
+	if (!rc && t->local >= t->here)
+		rc = cop_err_set(err, EINVAL,
+			"the environment says that this is task %u of %u on this machine", t->local,
+			t->here);
+	return rc;
+}

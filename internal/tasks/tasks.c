@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Three files in a directory of the user's, named after the start of the tasks:
+ *
+ *   run-ID.tasks   a byte for each task that has come, and a shared lock (flock(2)) of each that
+ *                  lives
+ *   run-ID.first   locked by the first task and its keeper, as long as one of them lives
+ *   run-ID.word    what the keeper tells: "+WORD" or "-SENTENCE"
+ *
+ * A lock belongs to an open file, so whoever is forked closes what it inherits. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tasks/tasks_priv.h"
+
+#define LOOK_MS 20
+#define LOOK_MOST_MS 250
+#define RETRIES 16
+#define FIRST_TRIES 100
+#define WORD_MAX 8192
+
+static void set_names(struct cop_tasks *t, const char *dir)
+{
+	static const char *const endings[] = {
+		[TASKS_LOCK] = "tasks", [TASKS_FIRST] = "first", [TASKS_WORD] = "word"};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(endings); i++)
+		snprintf(t->names[i], sizeof(t->names[i]), "%.90s/run-%016" PRIx64 ".%s", dir,
+			t->id, endings[i]);
+}
+
+/* Opened and locked; -ENOENT if it was removed meanwhile. */
+static int open_locked(const char *path, int flags, int operation)
+{
+	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
+	struct stat st, now;
+
+	if (fd < 0)
+		return -errno;
+	do
+		rc = flock(fd, operation) ? -errno : 0;
+	while (rc == -EINTR);
+	if (!rc && (fstat(fd, &st) || lstat(path, &now) || st.st_ino != now.st_ino))
+		rc = -ENOENT;
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* Another task may have the lock for a moment, to look. The byte says that it was locked. */
+static int be_first(struct cop_tasks *t, struct cop_err *err)
+{
+	int rc = -EWOULDBLOCK;
+
+	for (int tries = 0; rc == -EWOULDBLOCK && tries < FIRST_TRIES; tries++) {
+		if (tries)
+			poll(NULL, 0, LOOK_MS);
+		rc = open_locked(t->names[TASKS_FIRST], O_RDWR | O_CREAT, LOCK_EX | LOCK_NB);
+	}
+	t->first_fd = rc;
+	if (rc >= 0 && write(rc, "f", 1) != 1)
+		rc = -errno;
+	return rc >= 0 ? 0
+		       : cop_err_set(err, -rc, "cannot lock %s: %s", t->names[TASKS_FIRST],
+				 rc == -EWOULDBLOCK ? "another first task has it" : strerror(-rc));
+}
+
+int cop_tasks_join(struct cop_tasks *t, const char *dir, struct cop_err *err)
+{
+	int rc = -ENOENT;
+
+	set_names(t, dir);
+	if (t->local == 0) {
+		rc = be_first(t, err);
+		if (rc)
+			return rc;
+		rc = -ENOENT;
+	}
+	for (int tries = 0; rc == -ENOENT && tries < RETRIES; tries++)
+		rc = open_locked(t->names[TASKS_LOCK], O_RDWR | O_CREAT | O_APPEND, LOCK_SH);
+	t->fd = rc;
+	if (rc >= 0 && write(rc, "t", 1) != 1)
+		rc = -errno;
+	return rc >= 0 ? 0
+		       : cop_err_set(err, -rc, "cannot lock %s: %s", t->names[TASKS_LOCK],
+				 strerror(-rc));
+}
+
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void cop_tasks_leave(struct cop_tasks *t)
+{
+	close_one(&t->fd);
+	close_one(&t->first_fd);
+}
+
+void cop_tasks_keep(struct cop_tasks *t)
+{
+	close_one(&t->fd);
+}
+
+int cop_tasks_tell(const struct cop_tasks *t, const char *word, const struct cop_err *failure)
+{
+	struct cop_buf text = {0};
+	int rc;
+
+	cop_buf_printf(&text, "%c%s", failure ? '-' : '+', failure ? failure->text : word);
+	rc = text.failed ? -ENOMEM
+			 : cop_write_file(t->names[TASKS_WORD], text.data, text.len, 0600);
+	cop_buf_free(&text);
+	return rc;
+}
+
+int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err)
+{
+	uint64_t alone_ms = 0, came = 0;
+	struct stat st;
+
+	for (;;) {
+		int fd = open_locked(t->names[TASKS_LOCK], O_RDWR, LOCK_EX);
+
+		if (fd < 0 || fstat(fd, &st)) {
+			close_one(&fd);
+			return cop_err_set(err, errno, "cannot wait for the tasks by %s: %s",
+				t->names[TASKS_LOCK], strerror(errno));
+		}
+		close(fd);
+		if ((uint64_t)st.st_size >= t->here)
+			return 0;
+		if ((uint64_t)st.st_size != came || !alone_ms)
+			alone_ms = cop_now_ms();
+		came = (uint64_t)st.st_size;
+		if (cop_now_ms() - alone_ms >= absent_ms)
+			return (int64_t)(t->here - came);
+		poll(NULL, 0, LOOK_MOST_MS);
+	}
+}
+
+void cop_tasks_end(struct cop_tasks *t)
+{
+	for (size_t i = 0; i < COP_ARRAY_SIZE(t->names); i++)
+		unlink(t->names[i]);
+	cop_tasks_leave(t);
+}
+
+/* ---- a task waits ---- */
+
+/* 1: there is no word yet. */
+static int read_word(const struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
+{
+	char *text = NULL;
+	size_t len;
+	int rc = cop_read_file(t->names[TASKS_WORD], WORD_MAX, &text, &len);
+
+	if (rc)
+		return rc == -ENOENT ? 1
+				     : cop_err_set(err, -rc, "cannot read %s: %s",
+					       t->names[TASKS_WORD], strerror(-rc));
+	if (text[0] == '+')
+		snprintf(word, size, "%s", text + 1);
+	else
+		rc = cop_err_set(err, EIO, "%s", len ? text + 1 : "it is empty");
+	free(text);
+	return rc;
+}
+
+/* It was there, and its keeper is not either. */
+static bool is_first_gone(const struct cop_tasks *t)
+{
+	struct stat st = {0};
+	int fd = t->local ? open_locked(t->names[TASKS_FIRST], O_RDWR, LOCK_SH | LOCK_NB) : -1;
+	bool gone = fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0;
+
+	close_one(&fd);
+	return gone;
+}
+
+int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, size_t size,
+	struct cop_err *err)
+{
+	uint64_t end = cop_now_ms() + timeout_ms;
+	int wait_ms = LOOK_MS, rc;
+
+	while ((rc = read_word(t, word, size, err)) == 1) {
+		/* It tells before it ends. */
+		if (is_first_gone(t) && (rc = read_word(t, word, size, err)) == 1)
+			return cop_err_set(err, ECANCELED,
+				"the first task of this machine, which starts the node, has ended");
+		if (rc != 1)
+			break;
+		if (cop_now_ms() >= end)
+			return cop_err_set(err, ETIMEDOUT,
+				"no node was ready on this machine in %u s; the first task of this machine (of %u) starts it: did it run this command, and what does it say?",
+				timeout_ms / 1000, t->here);
+		poll(NULL, 0, wait_ms);
+		wait_ms = COP_MIN(2 * wait_ms, LOOK_MOST_MS);
+	}
+	return rc;
+}

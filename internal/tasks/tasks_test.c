@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tasks/tasks.h"
+
+static char dir[64];
+static struct cop_err err;
+
+static int set_up(void **state)
+{
+	static const char *const names[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE", "PALS_LOCAL_RANKID",
+		"FLUX_TASK_LOCAL_ID"};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		unsetenv(names[i]);
+	strcpy(dir, "/tmp/cop-tasks-test.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	err = (struct cop_err){0};
+	return 0;
+}
+
+/* Whoever ends the tasks leaves an empty directory. */
+static int tear_down(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static struct cop_tasks one_of(uint32_t local, uint32_t here)
+{
+	return (struct cop_tasks){
+		.launched = true, .local = local, .here = here, .id = 7, .fd = -1, .first_fd = -1};
+}
+
+static void without_a_launcher_it_is_one_of_one(void **state)
+{
+	struct cop_tasks t;
+
+	(void)state;
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_false(t.launched);
+	assert_int_equal(t.local, 0);
+	assert_int_equal(t.here, 1);
+	assert_false(t.elsewhere);
+}
+
+static void launchers_tell_which_task_it_is(void **state)
+{
+	struct cop_tasks t;
+
+	(void)state;
+	setenv("MPI_LOCALRANKID", "2", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "nothing tells how many"));
+	setenv("MPI_LOCALNRANKS", "4", 1);
+	setenv("PMI_SIZE", "4", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_true(t.launched);
+	assert_int_equal(t.local, 2);
+	assert_int_equal(t.here, 4);
+	assert_false(t.elsewhere);
+	setenv("PMI_SIZE", "8", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_true(t.elsewhere);
+	setenv("MPI_LOCALRANKID", "4", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
+}
+
+static void a_step_of_slurm_has_its_own_number(void **state)
+{
+	struct cop_tasks one, two;
+
+	(void)state;
+	setenv("SLURM_JOB_ID", "12", 1);
+	setenv("SLURM_STEP_ID", "3", 1);
+	setenv("SLURM_LOCALID", "1", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+	setenv("SLURM_STEP_NUM_NODES", "1", 1);
+	assert_int_equal(cop_tasks_find(&one, &err), 0);
+	assert_int_equal(one.local, 1);
+	assert_int_equal(one.here, 16);
+	assert_false(one.elsewhere);
+	setenv("SLURM_STEP_ID", "4", 1);
+	setenv("SLURM_STEP_NUM_NODES", "4", 1);
+	assert_int_equal(cop_tasks_find(&two, &err), 0);
+	assert_true(two.elsewhere);
+	assert_true(one.id != two.id);
+	/* A batch script. */
+	setenv("SLURM_STEP_ID", "4294967291", 1);
+	assert_int_equal(cop_tasks_find(&two, &err), 0);
+	assert_false(two.launched);
+	unsetenv("SLURM_STEP_ID");
+}
+
+static void what_is_told_reaches_those_that_wait(void **state)
+{
+	struct cop_tasks first = one_of(0, 2), second = one_of(1, 2);
+	struct cop_err why = {0};
+	char word[64];
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&first, dir, &err), 0);
+	assert_int_equal(cop_tasks_join(&second, dir, &err), 0);
+	assert_int_equal(cop_tasks_await(&second, 1, word, sizeof(word), &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "the first task of this machine (of 2) starts it"));
+	assert_int_equal(cop_tasks_tell(&first, "/place", NULL), 0);
+	assert_int_equal(cop_tasks_await(&second, 1, word, sizeof(word), &err), 0);
+	assert_string_equal(word, "/place");
+	cop_err_set(&why, EIO, "the storage is gone");
+	assert_int_equal(cop_tasks_tell(&first, NULL, &why), 0);
+	assert_int_equal(cop_tasks_await(&second, 1, word, sizeof(word), &err), -EIO);
+	assert_string_equal(err.text, "the storage is gone");
+	cop_tasks_leave(&second);
+	cop_tasks_end(&first);
+}
+
+static void a_first_task_that_ended_is_not_waited_for(void **state)
+{
+	struct cop_tasks first = one_of(0, 2), second = one_of(1, 2);
+	char word[64];
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&second, dir, &err), 0);
+	assert_int_equal(cop_tasks_join(&first, dir, &err), 0);
+	cop_tasks_leave(&first);
+	assert_int_equal(cop_tasks_await(&second, 60000, word, sizeof(word), &err), -ECANCELED);
+	cop_tasks_end(&second);
+}
+
+/* A process that joins and waits to be killed. */
+static pid_t start_task(uint32_t local, uint32_t here)
+{
+	struct cop_tasks t = one_of(local, here);
+	int fds[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(fds[0]);
+		if (cop_tasks_join(&t, dir, &err) || write(fds[1], "j", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(fds[1]);
+	assert_int_equal(cop_read_full(fds[0], &c, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+static void it_is_over_when_all_have_come_and_were_killed(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 3);
+	pid_t two, three;
+	uint64_t began;
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&keeper, dir, &err), 0);
+	two = start_task(1, 3);
+	three = start_task(2, 3);
+	cop_tasks_keep(&keeper);
+	began = cop_now_ms();
+	if (fork() == 0) {
+		cop_tasks_leave(&keeper);
+		usleep(200000);
+		kill(two, SIGKILL);
+		kill(three, SIGKILL);
+		_exit(0);
+	}
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	assert_true(cop_now_ms() - began >= 200);
+	while (wait(NULL) > 0)
+		continue;
+	cop_tasks_end(&keeper);
+}
+
+static void one_that_never_comes_is_counted_after_a_while(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 3);
+	uint64_t began = cop_now_ms();
+	pid_t two;
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&keeper, dir, &err), 0);
+	two = start_task(1, 3);
+	cop_tasks_keep(&keeper);
+	kill(two, SIGKILL);
+	assert_int_equal(waitpid(two, NULL, 0), two);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 300, &err), 1);
+	assert_true(cop_now_ms() - began >= 300);
+	cop_tasks_end(&keeper);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(without_a_launcher_it_is_one_of_one),
+		T(launchers_tell_which_task_it_is),
+		T(a_step_of_slurm_has_its_own_number),
+		T(what_is_told_reaches_those_that_wait),
+		T(a_first_task_that_ended_is_not_waited_for),
+		T(it_is_over_when_all_have_come_and_were_killed),
+		T(one_that_never_comes_is_counted_after_a_while),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# copper run --source: a node for one command, or for the tasks that a launcher starts of it on one machine; it comes with the first and
+# goes with the last, whatever ends them.
+# modes: release asan
+# limit: 180
+# user: yes
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 49
+
+SRC=$T/src
+small_tree "$SRC"
+export SRC COPPER
+left() { # what is below the runtime directory, runs and is mounted
+	echo "$(find "$run/copper" -mindepth 1 2>/dev/null | tr '\n' ' ')$(nodes_running) $(grep -c " $run/" /proc/self/mountinfo)"
+}
+none_left() {
+	[ "$(left)" = '0 0' ]
+}
+runs() { # OPTIONS… -- COMMAND…
+	"${cop_as[@]}" timeout "$(patient 60)" "$COPPER" run --source "$SRC" "$@" </dev/null
+}
+# One of COUNT tasks, as MPICH would start it: this shell stands for the launcher. In the background: this is the process.
+task() { # NUMBER COUNT COMMAND…
+	local number=$1 count=$2
+	shift 2
+	exec "${cop_as[@]}" env MPI_LOCALRANKID="$number" MPI_LOCALNRANKS="$count" PMI_SIZE="${cop_all:-$count}" \
+		"$COPPER" run --source "$SRC" -- "$@" </dev/null
+}
+
+ways() { # WHO
+	local who=$1 pid i pids=()
+	is "$who: a command reads the tree in the place of its source" "$(runs -- sh -c 'cat "$SRC/hello"; touch "$SRC/new" 2>&1' | sed 's/.*: //' | tr '\n' ' ')" \
+		'hello Read-only file system '
+	is "$who: then nothing is left" "$(left)" '0 0'
+	runs -- sh -c 'exit 7'
+	is "$who: its exit status is the command's" "$?" 7
+	# shellcheck disable=SC2016
+	runs -- sh -c 'kill -USR1 $$' 2>/dev/null
+	is "$who: it dies as the command died" "$?" 138
+	fails_with 127 'copper run: no-such-command' "${cop_as[@]}" "$COPPER" run --source "$SRC" -- no-such-command
+	fails_with 125 "copper run: --source $T/none: No such file" "${cop_as[@]}" "$COPPER" run --source "$T/none" -- true
+	is "$who: nothing is left of those" "$(left)" '0 0'
+	is "$who: two at once do not meet" "$( (runs -- sh -c 'sleep 0.5; cat "$SRC/hello"' & runs -- cat "$SRC/hello"; wait) | tr '\n' ' ')" 'hello hello '
+
+	# ---- signals
+	rm -f "$W/up"
+	"${cop_as[@]}" "$COPPER" run --source "$SRC" -- sh -c 'trap "echo told; exit 3" TERM; touch '"$W"'/up; while :; do sleep 0.05; done' >"$W/out" </dev/null &
+	pid=$!
+	wait_for 20 test -e "$W/up"
+	kill "$pid"
+	wait "$pid"
+	is "$who: a signal is passed on" "$? $(cat "$W/out")" '3 told'
+	rm -f "$W/up"
+	"${cop_as[@]}" "$COPPER" run --source "$SRC" -- sh -c "echo \$\$ >$W/up.new; mv $W/up.new $W/up; exec sleep 600" </dev/null &
+	pid=$!
+	wait_for 20 test -e "$W/up"
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	ok "$who: killed, it takes its command along" wait_for 10 is_gone "$(cat "$W/up")"
+	ok "$who: and then the node ends" wait_for 20 none_left
+
+	# ---- the node is killed
+	is "$who: a command whose node is killed sees it, and ends as it likes" "$(runs -- sh -c '
+		kill -KILL $("$COPPER" cache-stats --json | sed "s/.*\"pid\":\([0-9]*\).*/\1/")
+		until cat "$SRC/dir/numbers" 2>&1 >/dev/null | grep -o "endpoint is not connected"; do sleep 0.1; done
+		exit 4'; echo $?)" $'endpoint is not connected\n4'
+	ok "$who: nothing is left of it" wait_for 20 none_left
+
+	# ---- reports
+	runs -d "$W/job.$who" -A -- cat "$SRC/dir/numbers" >/dev/null
+	is "$who: there is a report when it has ended" "$(find "$W/job.$who/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
+
+	# ---- tasks
+	for i in 0 1 2 3; do
+		task "$i" 4 sh -c "sleep 0.\$MPI_LOCALRANKID; \"\$COPPER\" cache-stats --json | sed 's/.*\"pid\":\([0-9]*\).*/pid \1/'; cat \$SRC/hello; exit $i" >"$W/task.$i" 2>&1 &
+		pids[i]=$!
+	done
+	for i in 0 1 2 3; do
+		wait "${pids[i]}"
+		is "$who: task $i of four ends as its command" "$? $(tail -n 1 "$W/task.$i")" "$i hello"
+	done
+	is "$who: they have one node" "$(grep -h '^pid' "$W"/task.* | sort | uniq -c | awk '{ print $1 }')" 4
+	is "$who: which ends with the last" "$(left)" '0 0'
+
+	# ---- the first task is killed
+	rm -f "$W/go" "$W/up"
+	task 0 3 sh -c "touch $W/up; exec sleep 600" >/dev/null 2>&1 &
+	pids[0]=$!
+	for i in 1 2; do
+		task "$i" 3 sh -c "until [ -e $W/go ]; do sleep 0.05; done; cat \$SRC/dir/numbers | tail -n 1" >"$W/task.$i" 2>&1 &
+		pids[i]=$!
+	done
+	wait_for 20 test -e "$W/up"
+	is_ours "${pids[0]}" || bail "pid ${pids[0]} is not of this test"
+	kill -KILL "${pids[0]}"
+	sleep 1
+	touch "$W/go"
+	for i in 1 2; do
+		wait "${pids[i]}"
+		is "$who: the others go on, task $i" "$? $(cat "$W/task.$i")" '0 20000'
+	done
+	wait
+	ok "$who: and the node ends with them" wait_for 20 none_left
+}
+
+run=$XDG_RUNTIME_DIR
+ways root
+become_user
+run=$W/run
+ways user
+cop_all=8 fails_with 125 'these are on several: start the tree in the job script' env MPI_LOCALRANKID=0 MPI_LOCALNRANKS=4 PMI_SIZE=8 "$COPPER" run --source "$SRC" -- true
+fails_with 2 'starts a node, --mount names one that is there' "$COPPER" run --source "$SRC" --mount "$T" -- true
+fails_with 2 'cannot be replaced as a whole' "$COPPER" run --source / -- true

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# copper run --source in steps of a real Slurm, on one node of it: sixteen tasks, one, two steps at once, and one that is cancelled. Slurm
+# tracks processes by control groups, or as SLURM_TRACKS says.
+# modes: release
+# limit: 150
+# user: yes
+# turn: slurm-groups
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+# shellcheck source=slurm.sh
+. "$(dirname "$0")/slurm.sh"
+SLURM_TRACKS=${SLURM_TRACKS:-cgroup}
+[ "$SLURM_TRACKS" != cgroup ] || [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
+plan 15
+
+small_tree "$T/src"
+SRC=$T/src
+become_user
+export COPPER SRC W
+start_slurm 2
+left() {
+	echo "$(slurm_mounts) $(nodes_running) $(for i in 1 2; do on_node "$i" find "$NODE_LOCAL/run/copper" -mindepth 1 2>/dev/null; done | tr '\n' ' ')"
+}
+none_left() {
+	[ "$(left)" = '0 0 ' ]
+}
+said() { # NAME
+	cat "$W/out.$1"
+}
+
+id=$(submit steps 1 <<'EOS'
+srun --overcommit --ntasks=16 "$COPPER" run -d "$W/job.many" -P --source "$SRC" -- sh -c 'cat "$SRC/hello"; [ "$SLURM_PROCID" != 5 ] || exit 3'
+echo "many end with $?"
+srun --ntasks=1 "$COPPER" run --source "$SRC" -- cat "$SRC/hello"
+echo "one ends with $?"
+for step in 1 2; do
+	srun --overlap --overcommit --ntasks=2 "$COPPER" run --source "$SRC" -- sh -c 'sleep 1; tail -n 1 "$SRC/dir/numbers"' &
+done
+wait
+EOS
+)
+wait_for 60 job_is_over "$id"
+is 'sixteen tasks, one, and two at once read the tree' "$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 4'
+matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
+matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
+is 'sixteen tasks have one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 1
+is 'which reports when the last has ended' "$(find "$W/job.many/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
+wait_for 5 none_left
+is 'nothing is left of the steps' "$(left)" '0 0 '
+
+# ---- a task that is killed, a job that is cancelled, a step of which all is killed at once
+
+id=$(submit killed 1 <<'EOS'
+srun --overcommit --kill-on-bad-exit=0 --ntasks=3 "$COPPER" run --source "$SRC" -- sh -c '
+	[ "$SLURM_PROCID" != 0 ] || kill -KILL $PPID
+	sleep 2
+	exec tail -n 1 "$SRC/dir/numbers"'
+echo "srun ends with $?"
+EOS
+)
+wait_for 60 job_is_over "$id"
+is 'the first task is killed: the others go on' "$(said killed | grep -cx 20000)" 2
+matches 'and srun says so' "$(said killed)" '^srun ends with 137$'
+wait_for 10 none_left
+is 'nothing is left of it' "$(left)" '0 0 '
+id=$(submit cancelled 1 <<'EOS'
+srun --overcommit --ntasks=4 "$COPPER" run --source "$SRC" -- sh -c 'touch "$W/up.$SLURM_PROCID"; exec sleep 600' &
+until [ -e "$W/up.0" ] && [ -e "$W/up.1" ] && [ -e "$W/up.2" ] && [ -e "$W/up.3" ]; do sleep 0.1; done
+touch "$W/all.up"
+wait
+EOS
+)
+wait_for 60 test -e "$W/all.up"
+is 'four tasks run' "$(slurm_mounts)" 1
+scancel "$id"
+wait_for 60 job_is_over "$id"
+wait_for 10 none_left
+is 'a job that is cancelled leaves nothing' "$(left)" '0 0 '
+rm "$W"/up.*
+id=$(submit step 1 <<'EOS'
+srun --overcommit --ntasks=2 "$COPPER" run --source "$SRC" -- sh -c 'touch "$W/up.$SLURM_PROCID"; exec sleep 600' &
+until [ -e "$W/up.0" ] && [ -e "$W/up.1" ]; do sleep 0.1; done
+scancel "$SLURM_JOB_ID.0"
+wait $!
+echo "srun ends with $?"
+"$COPPER" stop
+EOS
+)
+wait_for 60 job_is_over "$id"
+matches 'a step that is cancelled ends' "$(said step)" '^srun ends with [1-9]'
+is 'if all of it was killed at once, stop takes away what it had' "$(slurm_mounts) $(nodes_running)" '0 0'
+
+# ---- several machines
+
+id=$(submit several 2 <<'EOS'
+srun --ntasks-per-node=1 "$COPPER" run --source "$SRC" -- cat "$SRC/hello"
+echo "srun ends with $?"
+EOS
+)
+wait_for 60 job_is_over "$id"
+is 'tasks of several machines are told the way' "$(said several | grep -c 'these are on several: start the tree in the job script') $(said several | tail -n 2 | head -n 1)" \
+	'2 srun ends with 125'
+stop_slurm
+is 'nothing is left' "$(nodes_running)" 0

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The same steps where Slurm tracks processes by their parents.
+# modes: release
+# limit: 150
+# user: yes
+# turn: slurm-groups
+export SLURM_TRACKS=linuxproc
+# shellcheck source=t0841-run-step.sh
+. "$(dirname "$0")/t0841-run-step.sh"
