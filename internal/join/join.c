@@ -20,23 +20,6 @@
 #define GRACE_MS 5000
 #define MISSING_NAMED 16
 
-const char *cop_join_host(const struct cop_join *j, uint32_t rank)
-{
-	const struct cop_job_hosts *h = j->conf.hosts;
-
-	return rank < h->count ? h->host[rank].name : "localhost";
-}
-
-struct cop_rpc *cop_join_rpc(struct cop_join *j)
-{
-	struct cop_rpc *rpc;
-
-	pthread_mutex_lock(&j->lock);
-	rpc = j->rpc;
-	pthread_mutex_unlock(&j->lock);
-	return rpc;
-}
-
 /* ---- making and freeing ---- */
 
 struct cop_join *cop_join_new(const struct cop_join_conf *conf)
@@ -65,7 +48,7 @@ void cop_join_free(struct cop_join *j)
 	if (!j)
 		return;
 	cop_join_ready_free(j);
-	cop_join_barrier_free(j);
+	cop_join_end_free(j);
 	pthread_mutex_destroy(&j->lock);
 	free(j);
 }
@@ -91,26 +74,6 @@ void cop_join_start(struct cop_join *j, uint64_t now_ms)
 }
 
 /* ---- waiting ---- */
-
-void cop_join_trouble(struct cop_join *j, uint32_t above, int status)
-{
-	bool parent = above == j->parent;
-
-	snprintf(j->trouble, sizeof(j->trouble), "%s (rank %" PRIu32 ", %s): %s",
-		cop_join_host(j, above), above, parent ? "this node's parent" : "above this node",
-		status == -EACCES                                    ? "it holds another secret"
-		: status == -EHOSTDOWN && parent && j->no_address[0] ? j->no_address
-								     : strerror(-status));
-}
-
-void cop_join_no_address(struct cop_join *j, uint32_t rank, const char *why)
-{
-	if (rank != j->parent)
-		return;
-	pthread_mutex_lock(&j->lock);
-	snprintf(j->no_address, sizeof(j->no_address), "%s", why ? why : "");
-	pthread_mutex_unlock(&j->lock);
-}
 
 /* The root, when everyone is there: what the job directory keeps is written before the barrier
  * ends. */
@@ -275,14 +238,4 @@ bool cop_join_serve(struct cop_join *j, struct cop_rpc_req *req)
 	default:
 		return false;
 	}
-}
-
-bool cop_join_is_secondhand(struct cop_join *j)
-{
-	bool yes;
-
-	pthread_mutex_lock(&j->lock);
-	yes = j->secondhand;
-	pthread_mutex_unlock(&j->lock);
-	return yes;
 }

@@ -57,12 +57,23 @@ struct cop_join {
 	struct below below[COP_TOPO_MAX_FANOUT];
 };
 
-/* ---- join.c ---- */
+/* ---- end.c ---- */
 const char *cop_join_host(const struct cop_join *j, uint32_t rank);
 struct cop_rpc *cop_join_rpc(struct cop_join *j);
 /* Why the one above was not reached, for the log and for what is said in the end. The lock is held.
  */
 void cop_join_trouble(struct cop_join *j, uint32_t above, int status);
+
+/* Ends the barrier, if it lasts, and answers everyone who waits for that. */
+void cop_join_settle(struct cop_join *j, enum end end, const char *why);
+bool cop_join_is_settled(struct cop_join *j);
+void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req);
+void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req);
+void cop_join_end_free(struct cop_join *j);
+
+/* This rank, if it stands right below, waits for this start; answered: and the answer to its
+ * question is known. The lock is held. */
+void cop_join_came(struct cop_join *j, uint32_t rank, bool answered);
 
 /* ---- ready.c ---- */
 /* This rank is ready; at the root that may complete the tree, for which the main thread is woken.
@@ -74,24 +85,15 @@ void cop_join_ready_send(struct cop_join *j);
 void cop_join_serve_ready(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_ready_free(struct cop_join *j);
 
-/* ---- barrier.c ---- */
-/* Ends the barrier, if it lasts, and answers everyone who waits for that. */
-void cop_join_settle(struct cop_join *j, enum end end, const char *why);
-bool cop_join_is_settled(struct cop_join *j);
+/* ---- upstream.c ---- */
 /* Asks the next one above that answers, if no question is under way. */
 void cop_join_ask_upstream(struct cop_join *j);
 /* Whether the tree is ready already: of this rank's and the root's children; of those of one rank.
  */
 void cop_join_ask_state(struct cop_join *j);
 void cop_join_ask_children(struct cop_join *j, uint32_t rank);
-void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req);
-void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req);
-void cop_join_barrier_free(struct cop_join *j);
 
 /* ---- told.c ---- */
-/* This rank, if it stands right below, waits for this start; answered: and the answer to its
- * question is known. The lock is held. */
-void cop_join_came(struct cop_join *j, uint32_t rank, bool answered);
 void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req);
 
 /* ---- books.c ---- */

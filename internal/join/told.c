@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the barrier ended, said to the ranks below by the one above them. They ask for it
- * (barrier.c), but a launcher may end this node as soon as its command has returned, as Slurm does
+ * (upstream.c), but a launcher may end this node as soon as its command has returned, as Slurm does
  * with all processes of a step, and a question that comes a moment later finds nobody. So the
  * command returns when each rank below that has come to this one in this start has said that it
  * knows. One that came and died, or hangs, is waited for no longer than a limit. */
@@ -21,20 +21,6 @@
 static uint32_t those_below(struct cop_join *j, uint32_t child[COP_TOPO_MAX_FANOUT])
 {
 	return cop_join_rpc(j) ? cop_topo_children(&j->conf.topo, 0, j->conf.rank, child) : 0;
-}
-
-void cop_join_came(struct cop_join *j, uint32_t rank, bool answered)
-{
-	uint32_t child[COP_TOPO_MAX_FANOUT], count;
-
-	if (rank >= j->conf.topo.nodes || cop_topo_parent(&j->conf.topo, 0, rank) != j->conf.rank)
-		return;
-	count = cop_topo_children(&j->conf.topo, 0, j->conf.rank, child);
-	for (uint32_t i = 0; i < count; i++)
-		if (child[i] == rank) {
-			j->below[i].came = true;
-			j->below[i].answered |= answered;
-		}
 }
 
 /* ---- telling ---- */

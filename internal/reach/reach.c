@@ -46,27 +46,6 @@ void cop_reach_free(struct cop_reach *r)
 	free(r);
 }
 
-/* ---- the book ---- */
-
-int cop_reach_use_book(
-	struct cop_reach *r, const char *path, const char *network, struct cop_err *err)
-{
-	r->book = calloc(r->conf.hosts->count, sizeof(char *));
-	if (!r->book)
-		return cop_err_set(err, ENOMEM, "out of memory for the address book");
-	return cop_job_book_load(path, r->conf.hosts, network, r->book, err);
-}
-
-const char *cop_reach_in_book(const struct cop_reach *r, uint32_t rank)
-{
-	return r->book ? r->book[rank] : NULL;
-}
-
-bool cop_reach_has_book(const struct cop_reach *r)
-{
-	return r->book != NULL;
-}
-
 /* ---- rpc ---- */
 
 static void fabric_mac(void *ctx, const void *data, size_t len, uint8_t out[32])

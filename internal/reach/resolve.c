@@ -2,9 +2,33 @@
 /* Where a rank is: what the book says, or its machine. */
 #include "reach/reach_priv.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "log/log.h"
+
+/* ---- the book ---- */
+
+int cop_reach_use_book(
+	struct cop_reach *r, const char *path, const char *network, struct cop_err *err)
+{
+	r->book = calloc(r->conf.hosts->count, sizeof(char *));
+	if (!r->book)
+		return cop_err_set(err, ENOMEM, "out of memory for the address book");
+	return cop_job_book_load(path, r->conf.hosts, network, r->book, err);
+}
+
+const char *cop_reach_in_book(const struct cop_reach *r, uint32_t rank)
+{
+	return r->book ? r->book[rank] : NULL;
+}
+
+bool cop_reach_has_book(const struct cop_reach *r)
+{
+	return r->book != NULL;
+}
+
+/* ---- its machine ---- */
 
 struct question {
 	struct cop_reach *reach;

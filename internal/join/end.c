@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier, on its way down: each rank asks its parent for it, and that answers when
- * the root has heard of everyone, or gives up.
- *
- * A rank that is started again joins a tree that is ready already: its parent says so at once, or
- * the next upstream rank that lives; the root, and who finds nobody alive upstream, asks its own
- * children and the root's. */
+/* The end of the barrier: how it came, who waits here for it, and who is answered. What the other
+ * files of join do leads here, and this one calls none of them. */
 #include "join/join_priv.h"
 
 #include <errno.h>
@@ -19,6 +15,59 @@ struct waiter {
 	struct cop_list link;
 	struct cop_rpc_req *req;
 };
+
+/* ---- what is known of others ---- */
+
+const char *cop_join_host(const struct cop_join *j, uint32_t rank)
+{
+	const struct cop_job_hosts *h = j->conf.hosts;
+
+	return rank < h->count ? h->host[rank].name : "localhost";
+}
+
+struct cop_rpc *cop_join_rpc(struct cop_join *j)
+{
+	struct cop_rpc *rpc;
+
+	pthread_mutex_lock(&j->lock);
+	rpc = j->rpc;
+	pthread_mutex_unlock(&j->lock);
+	return rpc;
+}
+
+void cop_join_trouble(struct cop_join *j, uint32_t above, int status)
+{
+	bool parent = above == j->parent;
+
+	snprintf(j->trouble, sizeof(j->trouble), "%s (rank %" PRIu32 ", %s): %s",
+		cop_join_host(j, above), above, parent ? "this node's parent" : "above this node",
+		status == -EACCES                                    ? "it holds another secret"
+		: status == -EHOSTDOWN && parent && j->no_address[0] ? j->no_address
+								     : strerror(-status));
+}
+
+void cop_join_no_address(struct cop_join *j, uint32_t rank, const char *why)
+{
+	if (rank != j->parent)
+		return;
+	pthread_mutex_lock(&j->lock);
+	snprintf(j->no_address, sizeof(j->no_address), "%s", why ? why : "");
+	pthread_mutex_unlock(&j->lock);
+}
+
+void cop_join_came(struct cop_join *j, uint32_t rank, bool answered)
+{
+	uint32_t child[COP_TOPO_MAX_FANOUT], count;
+
+	if (rank >= j->conf.topo.nodes || cop_topo_parent(&j->conf.topo, 0, rank) != j->conf.rank)
+		return;
+	count = cop_topo_children(&j->conf.topo, 0, j->conf.rank, child);
+	for (uint32_t i = 0; i < count; i++)
+		if (child[i] == rank) {
+			j->below[i].came = true;
+			j->below[i].answered |= answered;
+		}
+}
 
 /* ---- the end ---- */
 
@@ -90,6 +139,16 @@ const char *cop_join_why(struct cop_join *j)
 	return cop_join_is_settled(j) ? j->why : "";
 }
 
+bool cop_join_is_secondhand(struct cop_join *j)
+{
+	bool yes;
+
+	pthread_mutex_lock(&j->lock);
+	yes = j->secondhand;
+	pthread_mutex_unlock(&j->lock);
+	return yes;
+}
+
 /* Which of the two is wrong, nobody can tell. Its host's name may be another in its own list. */
 void cop_join_mismatch(struct cop_join *j, uint32_t rank)
 {
@@ -101,100 +160,6 @@ void cop_join_mismatch(struct cop_join *j, uint32_t rank)
 		rank < j->conf.topo.nodes ? cop_join_host(j, rank) : "a node", rank);
 	cop_log_warn("refused: %s", why);
 	cop_join_settle(j, END_NEWS, why);
-}
-
-/* ---- asking ---- */
-
-static void upstream_answered(void *arg, const struct cop_rpc_result *r)
-{
-	struct cop_join *j = arg;
-	uint32_t asked;
-	char why[COP_OUTCOME_WHY_SIZE];
-
-	pthread_mutex_lock(&j->lock);
-	j->asking = false;
-	asked = j->upstream;
-	/* One that ends cannot know. */
-	if (!r->answered || r->status == -ESHUTDOWN) {
-		cop_join_trouble(j, asked, r->status);
-		j->upstream = cop_topo_parent(&j->conf.topo, 0, asked);
-	}
-	pthread_mutex_unlock(&j->lock);
-	if (r->answered && r->status == 0) {
-		cop_join_settle(j, END_READY, "");
-	} else if (r->answered && r->status == -ETIMEDOUT) {
-		snprintf(why, sizeof(why), "%.*s", (int)r->body_len,
-			r->body ? (const char *)r->body : "");
-		cop_join_settle(j, END_KNOWN, why);
-	} else if (r->status == -EPROTO) {
-		cop_join_mismatch(j, asked);
-	}
-}
-
-void cop_join_ask_upstream(struct cop_join *j)
-{
-	struct cop_rpc_call call = {.op = COP_JOIN_OP_BARRIER, .done = upstream_answered, .arg = j};
-	bool ask, again;
-
-	pthread_mutex_lock(&j->lock);
-	ask = !j->asking && j->end == END_OPEN;
-	j->asking |= ask;
-	/* From the parent up to the root, and again. */
-	again = ask && j->upstream == COP_TOPO_NONE;
-	if (again)
-		j->upstream = j->parent;
-	call.rank = j->upstream;
-	pthread_mutex_unlock(&j->lock);
-	if (ask)
-		cop_rpc_call(cop_join_rpc(j), &call);
-	if (again)
-		cop_join_ask_state(j);
-}
-
-struct state_call {
-	struct cop_join *join;
-	uint32_t rank;
-};
-
-static void state_heard(void *arg, const struct cop_rpc_result *r)
-{
-	struct state_call c = *(struct state_call *)arg;
-	struct cop_join *j = c.join;
-
-	free(arg);
-	if (r->status == -EPROTO)
-		cop_join_mismatch(j, c.rank);
-	if (!r->answered || r->status)
-		return;
-	if (!cop_join_is_settled(j))
-		cop_log_info("the tree is ready already: this node was restarted");
-	cop_join_settle(j, END_READY, "");
-}
-
-void cop_join_ask_children(struct cop_join *j, uint32_t rank)
-{
-	uint32_t child[COP_TOPO_MAX_FANOUT],
-		count = cop_topo_children(&j->conf.topo, 0, rank, child);
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct state_call *c = child[i] == j->conf.rank ? NULL : malloc(sizeof(*c));
-		struct cop_rpc_call call = {
-			.rank = child[i], .op = COP_JOIN_OP_STATE, .done = state_heard, .arg = c};
-
-		if (!c)
-			continue;
-		*c = (struct state_call){j, child[i]};
-		cop_rpc_call(cop_join_rpc(j), &call);
-	}
-}
-
-/* This rank was perhaps started again. Others that are not up yet, or no more ready than this one,
- * are no news. */
-void cop_join_ask_state(struct cop_join *j)
-{
-	cop_join_ask_children(j, j->conf.rank);
-	if (!j->root)
-		cop_join_ask_children(j, cop_topo_root(&j->conf.topo, 0));
 }
 
 /* ---- being asked ---- */
@@ -245,7 +210,7 @@ void cop_join_leave(struct cop_join *j)
 	}
 }
 
-void cop_join_barrier_free(struct cop_join *j)
+void cop_join_end_free(struct cop_join *j)
 {
 	struct waiter *w;
 
