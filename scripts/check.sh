@@ -225,7 +225,7 @@ fuzz_tests() {
 
 everything() {
 	local mode
-	make_all release all old tests
+	make_all release all old tests bench-tools
 	launch lint lint scripts/lint.sh
 	unit_tests build
 	system_tests build

@@ -42,11 +42,12 @@ struct node {
 	struct cop_coop *coop;
 };
 
-static void resolve(void *ctx, uint32_t rank)
+static void resolve(void *ctx, uint32_t rank, bool silent)
 {
 	struct node *n = ctx;
 
-	cop_rpc_resolved(n->rpc, rank, n->shared->address[rank]);
+	(void)silent;
+	cop_rpc_resolved(n->rpc, rank, n->shared->address[rank], false);
 }
 
 static void serve(void *ctx, struct cop_rpc_req *req)
