@@ -29,8 +29,10 @@ make_soft() { # DIR
 		import json, socket, sys
 		import torchlike
 		print("trained on %s with %s" % (socket.gethostname(), sys.prefix))
+		# In a view the tree has the place of its source.
+		view = any(m.split()[4] == "$SOFT" and " copper" in m for m in open("/proc/self/mountinfo"))
 		for path in (json.__file__, torchlike.where, sys.executable):
-		    if path.startswith("$SOFT/"):
+		    if path.startswith("$SOFT/") and not view:
 		        sys.exit(path + " was read past the mount")
 	PY
 	chmod -R a+rX "$SOFT"

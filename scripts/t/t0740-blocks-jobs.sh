@@ -47,8 +47,8 @@ text() { # NUMBER
 gone() {
 	[ "$(slurm_mounts) $(nodes_running)" = '0 0' ]
 }
-trained() { # how many nodes ran the program from the mount
-	grep -c "^trained on n[0-9] with $NODE_LOCAL/tester-copper/envs/torch$" "$T/out.block"
+trained() { # how many nodes ran the program from the mount, or in a view of it
+	grep -Ec "^trained on n[0-9] with ($NODE_LOCAL/tester-copper|$SOFT)/envs/torch$" "$T/out.block"
 }
 judge() { # STATUS WHERE
 	is "$2: the script works" "$1" 0 || note "$(cat "$T/out.block")"
