@@ -75,7 +75,7 @@ int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)
 	}
 	if (means_here(name, out))
 		return 0;
-	if (rc != EAI_AGAIN && has_only_ip6(name, ip6))
+	if (has_only_ip6(name, ip6))
 		return cop_err_set(err, EHOSTUNREACH,
 			"it has an IPv6 address only (%s), and nodes talk over IPv4: name it by a host name or address that it has there",
 			ip6);

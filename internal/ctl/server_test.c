@@ -290,7 +290,7 @@ static void a_descriptor_comes_along_with_a_reply(void **state)
 	free(reply.text);
 	for (int i = 0; i < 1000 && open_fds() > before; i++)
 		usleep(1000);
-	assert_int_equal(open_fds(), before);
+	assert_true(open_fds() <= before); /* the first client may still have been there */
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -34,9 +34,15 @@ with_tree 3 --fanout 1 --enoent-ttl-ms 200
 for rank in 1 2; do
 	is "node $rank reads a file" "$(read_on "$rank" dir/f1) $(read_on "$rank" other/f1)" 'old 1 old 1'
 done
+asked=$(node_stat 1 fuse.lookup)
 stat "$W/mnt/1/dir/hung" >"$T/hung" 2>&1 &
 reader=$!
-sleep 1
+# From then on its kernel holds the directory.
+it_asks() {
+	[ "$(node_stat 1 fuse.lookup)" -gt "$asked" ]
+}
+wait_for 20 it_asks
+sleep 0.5
 ok 'a program on node 1 waits for the storage' is_ours "$reader"
 replace dir
 replace other

@@ -52,8 +52,13 @@ is 'over four nodes' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/logs/$id/
 
 # ---- Aurora
 
+# Its mpiexec knows the options of MPICH's; that of Open MPI may have the name here.
+mkdir "$T/bin"
+printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v mpiexec.hydra)" >"$T/bin/mpiexec"
+chmod +x "$T/bin/mpiexec"
+
 id=$(submit aurora 4 <<'EOS'
-PATH=$scripts:$PATH
+PATH=$T/bin:$scripts:$PATH
 export PBS_JOBID=$SLURM_JOB_ID.aurora-pbs-0001.hostmgmt PBS_NODEFILE=$NODE_LOCAL/nodefile
 for node in n1 n2 n3 n4; do printf '%s\n%s\n' "$node" "$node"; done >"$PBS_NODEFILE"
 launch_copper_aurora.sh -d "$T/logs" -v "$MNT" -n tcp -A -s 10 -l 4 -- --source "$T/src"

@@ -21,6 +21,7 @@ echo 'hosts: files' >"$T/nsswitch.conf"
 		echo "fd77::$i n$i-v6"
 	done
 } >"$T/hosts"
+echo 'nameserver 127.0.0.1' >"$T/resolv.conf" # where nobody answers
 for file in /etc/nsswitch.conf /etc/hosts; do
 	[ -e "$file" ] || skip_all "no $file to mount over"
 done
@@ -32,6 +33,7 @@ host_main='
 	hostname "$2"
 	ip link set lo up
 	mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf && mount --bind "$1/hosts" /etc/hosts || exit 1
+	[ ! -e /etc/resolv.conf ] || mount --bind "$1/resolv.conf" /etc/resolv.conf || exit 1
 	: >"$1/up.$2"
 	exec sleep 600'
 hosts=()
@@ -55,7 +57,10 @@ for net in 1 2; do
 		on "$i" ip link set "$name" up
 	done
 done
-wait_for 10 on 1 ping -c 1 -W 1 10.77.2.3 >/dev/null 2>&1 || on 1 bash -c 'exec 3<>/dev/tcp/10.77.2.3/9' 2>/dev/null
+is_there() { # nobody listens there, which the other host says
+	on 1 bash -c 'exec 3<>/dev/tcp/10.77.2.3/9' 2>&1 | grep -q refused
+}
+wait_for 10 is_there
 on 1 ip route get 10.77.2.3 >"$T/route" 2>&1 || bail 'no way from n1 to n3' "$(cat "$T/route")"
 
 with_hosts() { # HOSTS [OPTION…]: a tree of three nodes; the exit status of each and what they say go to $T/said
