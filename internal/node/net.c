@@ -89,6 +89,16 @@ static void mismatch(void *ctx, uint32_t rank)
 	cop_gate_leave(&n->gate);
 }
 
+static void tick(void *ctx, uint64_t now_ms)
+{
+	struct cop_node *n = ctx;
+
+	if (!cop_gate_enter(&n->gate, COP_GATE_OPEN))
+		return;
+	cop_coop_tick(n->coop, now_ms);
+	cop_gate_leave(&n->gate);
+}
+
 static void looked(void *ctx, uint32_t rank, bool found, const char *why)
 {
 	struct cop_node *n = ctx;
@@ -115,6 +125,7 @@ static int make_reach(struct cop_node *n, struct cop_err *err)
 		.ctx = n,
 		.serve = serve,
 		.mismatch = mismatch,
+		.tick = tick,
 		.looked = looked};
 
 	n->reach = cop_reach_new(&conf);

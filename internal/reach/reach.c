@@ -62,6 +62,14 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	r->conf.serve(r->conf.ctx, req);
 }
 
+static void tick(void *ctx, uint64_t now_ms)
+{
+	struct cop_reach *r = ctx;
+
+	if (r->conf.tick)
+		r->conf.tick(r->conf.ctx, now_ms);
+}
+
 /* A guest that knows an older tree is no reason not to start. */
 static void mismatch(void *ctx, uint32_t rank)
 {
@@ -84,7 +92,8 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 		.ctx = r,
 		.resolve = cop_reach_resolve,
 		.serve = serve,
-		.differs = mismatch};
+		.differs = mismatch,
+		.tick = tick};
 	struct cop_fabric_conf fabric = {.net_type = c->net_type,
 		.host = host,
 		.address = c->rank < c->nodes ? cop_reach_in_book(r, c->rank) : NULL,

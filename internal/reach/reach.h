@@ -42,6 +42,9 @@ struct cop_reach_conf {
 	/* Progress thread; may be NULL, as with a guest. Another node (any number, but no guest)
 	 * has another config hash. */
 	void (*mismatch)(void *ctx, uint32_t rank);
+	/* As rpc has it: progress thread, about every 100 ms while requests of others are not
+	 * answered yet; may be NULL. */
+	void (*tick)(void *ctx, uint64_t now_ms);
 	/* Any thread. A node's machine was asked where it is; why: a sentence if it is not found,
 	 * or NULL. Must not block. */
 	void (*looked)(void *ctx, uint32_t rank, bool found, const char *why);
