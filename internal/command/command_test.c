@@ -36,8 +36,8 @@ struct node {
 	const char *_Atomic cannot_write;
 	_Atomic bool writes_none;
 	const char *unwritten;
-	bool ready;  /* the tree, for views */
-	int user_ns; /* what a view comes with */
+	_Atomic bool ready;  /* the tree, for views */
+	_Atomic int user_ns; /* what a view comes with */
 };
 
 /* ---- what it does itself ---- */
