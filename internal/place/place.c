@@ -16,6 +16,7 @@
 #include "fs/fs.h"
 #include "job/job.h"
 
+#define CHECKS 5
 #define FOLDER "mnt-"
 #define PLACES_MAX 256 /* nodes of one job on one machine */
 #define RETRIES 16     /* a folder that vanishes between two looks at it */
@@ -229,6 +230,19 @@ static int take_private(struct cop_place *p, struct cop_err *err)
 
 /* ---- what the node calls ---- */
 
+/* The guard of a killed node may be about to remove what that had made. */
+static int check_taken(struct cop_place *p, struct cop_err *err)
+{
+	const char *name = p->conf->mountpoint ? p->conf->mountpoint : p->path;
+	int rc = cop_fs_check(name, err);
+
+	for (int tries = 0; rc == -ENOENT && tries < CHECKS; tries++) {
+		cop_place_renew(p);
+		rc = cop_fs_check(name, err);
+	}
+	return rc;
+}
+
 int cop_place_take(const struct cop_conf *conf, struct cop_place *p, struct cop_err *err)
 {
 	struct cop_err shared = {0};
@@ -239,7 +253,7 @@ int cop_place_take(const struct cop_conf *conf, struct cop_place *p, struct cop_
 		return 0;
 	rc = conf->mountpoint ? take_named(p, err) : take_private(p, err);
 	if (!rc)
-		rc = cop_fs_check(conf->mountpoint ? conf->mountpoint : p->path, err);
+		rc = check_taken(p, err);
 	if (!rc && cop_fs_check_shared(p->path, &shared))
 		fprintf(stderr, "copper: warning: %s\n", shared.text);
 	if (rc)
