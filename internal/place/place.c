@@ -148,6 +148,21 @@ static mode_t mode_of(const struct cop_conf *conf)
 	return conf->allow_other ? 0755 : 0700;
 }
 
+/* What a killed node had made its guard removes, as soon as the dead mount is gone. It knows it by
+ * its number, so an empty one of another number takes its place, at once and under its name. */
+static void replace_inherited(struct cop_place *p)
+{
+	char fresh[PATH_MAX + 16];
+
+	snprintf(fresh, sizeof(fresh), "%s.%d", p->path, (int)getpid());
+	if (mkdir(fresh, mode_of(p->conf)))
+		return;
+	if (rename(fresh, p->path))
+		rmdir(fresh);
+	else
+		cop_place_remember(p);
+}
+
 static int take_named(struct cop_place *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint;
@@ -166,6 +181,8 @@ static int take_named(struct cop_place *p, struct cop_err *err)
 		return cop_err_set(err, -rc, "%s: %s", name, strerror(-rc));
 	if (made)
 		cop_place_remember(p);
+	else if (p->made)
+		replace_inherited(p);
 	return 0;
 }
 
