@@ -363,7 +363,8 @@ int cop_place_unmount_dead(const char *mountpoint, const char *socket)
 	if (socket)
 		inherit(&p, socket);
 	rc = cop_fs_unmount_dead(mountpoint);
-	if (!rc && p.made)
+	/* The guard may have been quicker; another mount there by now shows by its number. */
+	if (p.made && !cop_fs_is_dead(mountpoint))
 		remove_unless_taken(&p);
 	return rc;
 }
