@@ -77,7 +77,7 @@ sessions() { # WHO
 	matches "$1: while the session goes on its programs are told" "$(cat "$T/.out")" "$dead"
 	ok "$1: when it is over the mount goes" wait_for 15 gone
 
-	in_session "$holder" :
+	in_session "$holder" "sleep 3"
 	sleep 3
 	is "$1: not while somebody has a file of it open" "$(mounts)" 1
 	kill "$(cat "$W/holder")"
