@@ -91,6 +91,8 @@ void cop_place_remove_made(const struct cop_place *p)
 	char path[PATH_MAX], parent[PATH_MAX];
 	struct stat st;
 
+	if (!p->path[0])
+		return;
 	if (p->made && lstat(p->path, &st) == 0 && (st.st_dev != p->dev || st.st_ino != p->ino))
 		return;
 	snprintf(path, sizeof(path), "%s", p->path);

@@ -109,7 +109,7 @@ uint64_t cop_place_noted_job(const char *socket)
 	return sscanf(words, "%*s %" SCNx64, &job) == 1 ? job : 0;
 }
 
-/* What the killed node of that socket had made is now whosever p is. */
+/* What the killed node of that socket had made, if it is still that, is now whosever p is. */
 static void inherit(struct cop_place *p, const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
@@ -127,18 +127,21 @@ static void inherit(struct cop_place *p, const char *socket)
 
 /* ---- making and removing ---- */
 
+/* The note goes last (cop_place_clear): who removes the rest at this moment has not touched it. */
 static void take_dead_mount_away(struct cop_place *p, const char *mountpoint)
 {
 	char path[PATH_MAX], socket[COP_CTL_PATH_SIZE];
+	bool known = cop_place_resolve(mountpoint, path, 0) == 0;
+	struct stat st;
 
-	if (!cop_fs_is_dead(mountpoint))
-		return;
-	if (cop_place_resolve(mountpoint, path, 0) == 0 && socket_of(p->conf, path, socket) == 0)
+	if (known && socket_of(p->conf, path, socket) == 0)
 		inherit(p, socket);
-	if (cop_fs_unmount_dead(mountpoint) == 0)
+	if (cop_fs_is_dead(mountpoint) && cop_fs_unmount_dead(mountpoint) == 0)
 		fprintf(stderr,
 			"copper: note: took the dead mount of an earlier node away from %s\n",
 			mountpoint);
+	if (known && lstat(path, &st) == 0 && (st.st_dev != p->dev || st.st_ino != p->ino))
+		p->made = 0;
 }
 
 /* ---- a place that was named ---- */
@@ -171,8 +174,7 @@ static int take_named(struct cop_place *p, struct cop_err *err)
 
 	take_dead_mount_away(p, name);
 	rc = cop_place_make_dirs(name, mode_of(p->conf), &made);
-	if (made)
-		p->made = made;
+	p->made = COP_MAX(made, p->made);
 	/* Where one is already that cannot be looked at, the check below says why. */
 	if (rc && access(name, F_OK) && errno == ENOENT)
 		return cop_err_set(err, -rc, MISSING, name, strerror(-rc));
@@ -349,9 +351,8 @@ void cop_place_clear(const struct cop_place *p)
 {
 	char socket[COP_CTL_PATH_SIZE];
 
-	if (p->made && socket_of(p->conf, p->path, socket) == 0 &&
-		cop_ctl_clear(socket, NULL) != -EADDRINUSE)
-		remove_unless_taken(p);
+	if (p->made && remove_unless_taken(p) == 0 && socket_of(p->conf, p->path, socket) == 0)
+		cop_ctl_clear(socket, NULL);
 }
 
 int cop_place_unmount_dead(const char *mountpoint, const char *socket)

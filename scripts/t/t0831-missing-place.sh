@@ -5,7 +5,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 49
+plan 67
 
 SRC=$T/src
 small_tree "$SRC"
@@ -29,6 +29,9 @@ guards_end() {
 	while read -r pid; do
 		! is_ours "$pid" || kill "$pid"
 	done < <(pgrep --exact cop-guard)
+}
+nothing_left() {
+	[ -z "$(ls "$W/made/by")" ]
 }
 
 ways() { # WHO
@@ -65,11 +68,20 @@ $W/made/by"
 	mounts "$at"
 	kill_at "$at"
 	guards_end
-	ok "$who: a guard removes it, too" wait_for 10 test ! -e "$at"
+	ok "$who: a guard removes it, too" wait_for 10 nothing_left
+	for round in 1 2 3; do
+		mounts "$at"
+		kill_at "$at"
+		guards_end
+		ok "$who: the next node may come while it does ($round)" mounts "$at"
+		is "$who: and has its directory ($round)" "$(as_user cat "$at/hello")" hello
+		stops "$at"
+		ok "$who: which goes with it ($round)" wait_for 5 nothing_left
+	done
 	mounts "$at"
 	kill_at "$at"
 	stops "$at"
-	ok "$who: and so does stop" wait_for 5 test ! -e "$at"
+	ok "$who: and so does stop" wait_for 5 nothing_left
 	is "$who: with the socket" "$(find "$run/copper" -type s)" ''
 
 	fails_with 1 "no/where: No such file" "${cop_as[@]}" "$COPPER" mount --source "$W/no/where" "$at"
