@@ -48,17 +48,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static int answer(struct tree *t, uint32_t rank, struct cop_ask what)
-{
-	struct asked a;
-
-	ask(t, rank, what, &a);
-	settle(t);
-	assert_int_equal(a.calls, 1);
-	forget(&a);
-	return a.rc;
-}
-
 static struct cop_ask entry(const char *path)
 {
 	return (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path};
@@ -69,16 +58,16 @@ static void an_absence_is_believed_while_the_clock_stands_and_no_longer(void **s
 	struct tree *t = *state;
 	size_t jobs;
 
-	assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	put_file(t, "late", "x", 1);
 	jobs = origin_jobs(t);
 	for (int i = 0; i < 1000; i++)
-		assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+		assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	pass(TTL_MS);
-	assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	assert_int_equal(origin_jobs(t), jobs);
 	pass(1);
-	assert_int_equal(answer(t, 2, entry("late")), 0);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), 0);
 }
 
 static void after_a_jump_of_an_hour_an_absence_is_asked_again_once(void **state)
@@ -86,12 +75,12 @@ static void after_a_jump_of_an_hour_an_absence_is_asked_again_once(void **state)
 	struct tree *t = *state;
 	size_t jobs;
 
-	assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	jobs = origin_jobs(t);
 	pass(HOUR_MS);
-	assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	assert_int_equal(origin_jobs(t), jobs + 1);
-	assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	assert_int_equal(origin_jobs(t), jobs + 1);
 }
 
@@ -101,15 +90,15 @@ static void what_exists_outlives_any_jump(void **state)
 	struct cop_attr attr = attr_of(t, 2, "d/f");
 	size_t jobs;
 
-	assert_int_equal(answer(t, 2, listing("d")), 0);
-	assert_int_equal(answer(t, 2, chunk(&attr, "d/f", 0)), 0);
+	assert_int_equal(ask_and_forget(t, 2, listing("d")), 0);
+	assert_int_equal(ask_and_forget(t, 2, chunk(&attr, "d/f", 0)), 0);
 	jobs = origin_jobs(t);
 	for (int i = 0; i < 10; i++) {
 		pass(HOUR_MS);
 		wall_ns += i % 2 ? DAY_NS : -2 * DAY_NS;
-		assert_int_equal(answer(t, 2, listing("d")), 0);
-		assert_int_equal(answer(t, 2, chunk(&attr, "d/f", 0)), 0);
-		assert_int_equal(answer(t, 2, entry("d/f")), 0);
+		assert_int_equal(ask_and_forget(t, 2, listing("d")), 0);
+		assert_int_equal(ask_and_forget(t, 2, chunk(&attr, "d/f", 0)), 0);
+		assert_int_equal(ask_and_forget(t, 2, entry("d/f")), 0);
 	}
 	assert_int_equal(origin_jobs(t), jobs);
 }
@@ -119,18 +108,18 @@ static void a_wall_clock_that_jumps_a_day_ends_no_absence_and_prolongs_none(void
 	struct tree *t = *state;
 	size_t jobs;
 
-	assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	jobs = origin_jobs(t);
 	for (int i = -1; i <= 1; i += 2) {
 		wall_ns += i * DAY_NS;
 		pass(TTL_MS / 4);
-		assert_int_equal(answer(t, 2, entry("late")), -ENOENT);
+		assert_int_equal(ask_and_forget(t, 2, entry("late")), -ENOENT);
 	}
 	assert_int_equal(origin_jobs(t), jobs);
 	put_file(t, "late", "x", 1);
 	pass(TTL_MS);
 	wall_ns -= DAY_NS;
-	assert_int_equal(answer(t, 2, entry("late")), 0);
+	assert_int_equal(ask_and_forget(t, 2, entry("late")), 0);
 }
 
 static void a_young_version_is_asked_again_once_it_has_shown_itself(void **state)
@@ -140,20 +129,20 @@ static void a_young_version_is_asked_again_once_it_has_shown_itself(void **state
 
 	for (uint32_t r = 0; r < 3; r++)
 		cop_origin_fake_young(t->node[r].origin, true);
-	assert_int_equal(answer(t, 2, entry("d/f")), 0);
+	assert_int_equal(ask_and_forget(t, 2, entry("d/f")), 0);
 	jobs = origin_jobs(t);
 	for (int i = 0; i < 1000; i++)
-		assert_int_equal(answer(t, 2, entry("d/f")), 0);
+		assert_int_equal(ask_and_forget(t, 2, entry("d/f")), 0);
 	wall_ns += DAY_NS;
-	assert_int_equal(answer(t, 2, entry("d/f")), 0);
+	assert_int_equal(ask_and_forget(t, 2, entry("d/f")), 0);
 	assert_int_equal(origin_jobs(t), jobs);
 	for (uint32_t r = 0; r < 3; r++)
 		cop_origin_fake_young(t->node[r].origin, false);
 	pass(HOUR_MS);
-	assert_int_equal(answer(t, 2, entry("d/f")), 0);
+	assert_int_equal(ask_and_forget(t, 2, entry("d/f")), 0);
 	assert_int_equal(origin_jobs(t), jobs + 1);
 	pass(HOUR_MS);
-	assert_int_equal(answer(t, 2, entry("d/f")), 0);
+	assert_int_equal(ask_and_forget(t, 2, entry("d/f")), 0);
 	assert_int_equal(origin_jobs(t), jobs + 1);
 }
 
@@ -176,7 +165,7 @@ static void a_check_is_true_for_its_time_by_the_steady_clock(void **state)
 	wall_ns += 2 * DAY_NS;
 	pass(1);
 	assert_false(cop_coop_fresh(t->node[2].coop, &check));
-	assert_int_equal(answer(t, 2, check), 0);
+	assert_int_equal(ask_and_forget(t, 2, check), 0);
 	assert_true(cop_coop_fresh(t->node[2].coop, &check));
 	pass(HOUR_MS);
 	assert_false(cop_coop_fresh(t->node[2].coop, &check));

@@ -25,18 +25,6 @@ static size_t lists_of(struct tree *t, uint32_t rank)
 	return cop_origin_fake_counts(t->node[rank].origin).lists;
 }
 
-/* Asks on a node and takes the answer, which must come without the clock. */
-static int ask_and_forget(struct tree *t, uint32_t rank, struct cop_ask what)
-{
-	struct asked a;
-
-	ask(t, rank, what, &a);
-	settle(t);
-	assert_int_equal(a.calls, 1);
-	forget(&a);
-	return a.rc;
-}
-
 static void what_a_root_lacks_makes_its_child_read_the_storage(void **state)
 {
 	(void)state;

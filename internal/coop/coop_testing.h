@@ -189,6 +189,18 @@ static inline void forget(struct asked *a)
 	a->obj = NULL;
 }
 
+/* Asks on a node and takes the answer, which must come without the clock. */
+static inline int ask_and_forget(struct tree *t, uint32_t rank, struct cop_ask what)
+{
+	struct asked a;
+
+	ask(t, rank, what, &a);
+	settle(t);
+	assert_int_equal(a.calls, 1);
+	forget(&a);
+	return a.rc;
+}
+
 static inline struct cop_ask listing(const char *path)
 {
 	return (struct cop_ask){.kind = COP_ASK_LISTING, .path = path};
