@@ -2,26 +2,25 @@
 # zsh -f zsh-complete.zsh FUNCTIONS LINE: prints what an interactive zsh shows when LINE was typed and the completion key pressed.
 zmodload zsh/zpty
 zpty -b shell TERM=dumb zsh -f -i
-zpty -w shell "PS1= PS2= fpath=(${(q)1} \$fpath); autoload -Uz compinit; compinit -D -u; bindkey -e; LISTMAX=1000; stty cols 250; print READ''Y"
+zpty -w shell "PS1= PS2= fpath=(${(q)1} \$fpath); autoload -Uz compinit; compinit -D -u; bindkey -e; LISTMAX=1000; stty cols 250
+tell() { zle expand-or-complete; zle -R; print -n SHOW''N }; zle -N tell; bindkey '^I' tell; print READ''Y"
 
 typeset seen= part
-integer turns quiet
+integer turns
 
-# Adds to `seen` until it matches, and then nothing came for half a second; ten seconds at most.
-gather() { # PATTERN
-	for ((turns = quiet = 0; turns < 200 && quiet < 10; turns++)); do
-		if zpty -r -t shell part; then
+# Adds to `seen` until the word is in it; fifteen seconds at most.
+gather() { # WORD
+	for ((turns = 0; turns < 300; turns++)); do
+		while zpty -r -t shell part; do
 			seen+=$part
-			quiet=0
-		else
-			sleep 0.05
-			[[ $seen != $~1 ]] || ((quiet++))
-		fi
+		done
+		[[ $seen != *$1* ]] || return
+		sleep 0.05
 	done
 }
-gather '*READY*'
+gather READY
 seen=
 zpty -w -n shell "$2"$'\t'
-gather '*[a-z]*'
-print -r -- "$seen" | tr -d '\r\a\b'
+gather SHOWN
+print -r -- "${seen/SHOWN/}" | tr -d '\r\a\b'
 zpty -d shell
