@@ -12,6 +12,7 @@
 #include "cmd.h"
 #include "ending.h"
 #include "fs/fs.h"
+#include "guest/guest.h"
 #include "socket.h"
 
 /* A node that was killed with its guard leaves its mount. */
@@ -46,7 +47,7 @@ static void known(void *arg, const char *tree)
 	cop_cmd_ending_tree(&h->ending, h->runtime_dir, tree);
 }
 
-static int show(const struct cop_node_stopped_job *s)
+static int show(const struct cop_guest_stopped *s)
 {
 	int rc = printf("stopped %u/%u nodes\n", s->stopped, s->of) < 0 || fflush(stdout);
 
@@ -67,14 +68,14 @@ static int show(const struct cop_node_stopped_job *s)
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
 {
 	struct here here = {.runtime_dir = what->runtime_dir};
-	struct cop_node_stopped_job result;
+	struct cop_guest_stopped result;
 	struct cop_err err = {0};
 	unsigned left;
-	int rc = cop_node_stop_job(&(struct cop_node_stop_job){.job_dir = what->job_dir,
-					   .secret_file = what->secret_file,
-					   .timeout_ms = what->timeout_ms,
-					   .known = known,
-					   .arg = &here},
+	int rc = cop_guest_stop(&(struct cop_guest_stop){.job_dir = what->job_dir,
+					.secret_file = what->secret_file,
+					.timeout_ms = what->timeout_ms,
+					.known = known,
+					.arg = &here},
 		    &result, &err),
 	    code = 1;
 

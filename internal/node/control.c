@@ -71,15 +71,6 @@ static int write_late(void *ctx, const struct cop_treeop_sum *sum, struct cop_er
 	return sum->prof ? cop_tally_write_sums(&job, sum, err) : 0;
 }
 
-void cop_node_tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE])
-{
-	uint8_t tree[32];
-
-	cop_wire_mac(&n->wire_secret, "tree", &n->terms, sizeof(n->terms), tree);
-	for (int i = 0; i < 16; i++)
-		snprintf(out + 2 * i, 3, "%02x", tree[i]);
-}
-
 static int open_commands(struct cop_node *n, struct cop_err *err)
 {
 	static const struct cop_command_ops ops = {.status = status,
@@ -103,7 +94,7 @@ static int open_commands(struct cop_node *n, struct cop_err *err)
 
 	strcpy(n->tree, "-");
 	if (n->topo.nodes > 1)
-		cop_node_tree_name(n, n->tree);
+		cop_reach_tree_name(&n->wire_secret, n->terms, n->tree);
 	conf.tree = n->tree;
 	n->commands = cop_command_new(&conf);
 	return n->commands ? 0 : cop_err_set(err, ENOMEM, "out of memory");

@@ -10,11 +10,10 @@ void cop_node_leave(struct cop_node *n)
 {
 	if (n->reach)
 		cop_reach_take_back(n->reach);
-	/* Without these the start did not come to where anybody could have waited. */
+	/* Without it the start did not come to where anybody could have waited. */
 	if (!n->treeop)
 		return;
-	if (n->join)
-		cop_join_leave(n->join);
+	cop_join_leave(n->join);
 	cop_treeop_ended(n->treeop, NULL, NULL);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);

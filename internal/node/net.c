@@ -58,7 +58,7 @@ static void serve_inside(struct cop_node *n, struct cop_rpc_req *req)
 		refuse(req, -EOPNOTSUPP);
 }
 
-/* A command that is no node of the tree (guest.c) may stop it. */
+/* A command that is no node of the tree (guest) may stop it. */
 static bool may_ask(const struct cop_node *n, uint32_t rank, uint8_t op)
 {
 	return rank < n->topo.nodes || op == COP_TREEOP_STOP;

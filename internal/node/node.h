@@ -34,29 +34,4 @@ uint32_t cop_node_rank(const struct cop_node *n);
 /* The same: every node of the tree is to stop, this one too. */
 void cop_node_end_tree(struct cop_node *n);
 
-/* ---- stopping a tree from outside, by its job directory ---- */
-
-#define COP_NODE_TREE_SIZE 40
-struct cop_node_stop_job {
-	const char *job_dir, *secret_file; /* secret_file NULL: as the nodes have it */
-	uint32_t timeout_ms;
-	/* The name of the tree, as its nodes tell it on their sockets, before any is asked; may be
-	 * NULL. */
-	void (*known)(void *arg, const char *tree);
-	void *arg;
-};
-struct cop_node_stopped_job {
-	uint32_t stopped, of;   /* nodes */
-	uint32_t unwritten;     /* of those: final files that could not be written */
-	uint32_t unknown;       /* nodes that were not reached, and are not known to have ended */
-	struct cop_buf remarks; /* a line each; the caller's */
-	char socket[108];       /* not "": the tree is one node on this machine, to be asked there;
-				   nothing was done */
-};
-/* Stops every node of the tree that the root left word of in JOBDIR/logs, and that can be reached
- * from this machine, in about timeout_ms. 0; -EALREADY: it was stopped before; -EACCES: the secret
- * is missing; -EINVAL: no such directory, or no tree in it; each with a sentence. */
-int cop_node_stop_job(const struct cop_node_stop_job *what, struct cop_node_stopped_job *out,
-	struct cop_err *err);
-
 #endif

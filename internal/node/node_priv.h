@@ -62,7 +62,7 @@ struct cop_node {
 		coop; /* requests may come before it is there; the gate is open when it is */
 	struct cop_fs *_Atomic fs; /* commands may come before it is mounted */
 	_Atomic bool forgot_early; /* a path was invalidated before there was a kernel to tell */
-	char tree[COP_NODE_TREE_SIZE]; /* its name, as commands know it; "-": a node alone */
+	char tree[COP_REACH_TREE_SIZE]; /* its name, as commands know it; "-": a node alone */
 	struct cop_command *commands;
 	struct cop_ctl *ctl;
 	pid_t last_pid; /* the process with whose end all of this node is gone */
@@ -71,7 +71,7 @@ struct cop_node {
 	int view_ns; /* the user namespace of this node's views; -1: they need none */
 
 	int report_fd; /* whoever started this node listens there until it is ready; -1: nobody */
-	struct cop_join *join; /* NULL: the start has not come so far, or this is a guest */
+	struct cop_join *join; /* NULL: the start has not come so far */
 	bool logging;
 	struct cop_treeop *treeop;
 	struct cop_defer deferred; /* for the main thread */
@@ -92,21 +92,6 @@ void cop_node_stop(struct cop_node *n);
 /* ---- net.c ---- */
 int cop_node_open_rpc(struct cop_node *n, struct cop_err *err);
 int cop_node_open_rendezvous(struct cop_node *n, struct cop_err *err);
-
-/* ---- gone.c ---- */
-#define COP_NODE_GONE_WHY 200
-struct sockaddr_in;
-struct cop_node_gone {
-	uint32_t rank;
-	uint64_t deadline_ms;
-	bool others; /* nodes of the tree were reached, by this stop or the last one */
-	bool again;  /* the last one did not reach this rank */
-};
-/* An IPv4 address of a host, by its name or in figures. */
-bool cop_node_address_of(const char *name, struct sockaddr_in *out);
-/* Whether the rank is known not to run; why says so, or why not. Waits for a second at most. */
-bool cop_node_is_gone(
-	const struct cop_node *n, const struct cop_node_gone *ask, char why[COP_NODE_GONE_WHY]);
 
 /* ---- leave.c ---- */
 /* Main thread, when the gate is closed and coop, too: everyone who waits for something of this node
@@ -151,8 +136,6 @@ int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 int cop_node_control_start(struct cop_node *n, struct cop_err *err);
 /* What it says of itself at this moment. */
 struct cop_status cop_node_status(struct cop_node *n);
-/* What only the nodes of one tree have in common. */
-void cop_node_tree_name(const struct cop_node *n, char out[COP_NODE_TREE_SIZE]);
 
 /* ---- prefetch.c ---- */
 /* Reads the manifest, if this is rank 0 and there is one. -errno with a sentence if the user named

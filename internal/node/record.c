@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For commands that are none of the nodes (guest.c). Who is alone has a socket, which is reached on
+/* For commands that are none of the nodes (guest). Who is alone has a socket, which is reached on
  * its own machine. */
 static int write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped, struct cop_err *err)
 {

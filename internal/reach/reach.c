@@ -27,6 +27,16 @@ uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes
 	return hash;
 }
 
+void cop_reach_tree_name(
+	const struct cop_wire_secret *secret, uint64_t config_hash, char out[COP_REACH_TREE_SIZE])
+{
+	uint8_t tree[32];
+
+	cop_wire_mac(secret, "tree", &config_hash, sizeof(config_hash), tree);
+	for (int i = 0; i < 16; i++)
+		snprintf(out + 2 * i, 3, "%02x", tree[i]);
+}
+
 struct cop_reach *cop_reach_new(const struct cop_reach_conf *conf)
 {
 	struct cop_reach *r = calloc(1, sizeof(*r));

@@ -54,6 +54,10 @@ struct cop_reach_conf {
  * is whose parent and what is asked of whom: these, and the version. Never changes within one. */
 uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes,
 	const char *source, const struct cop_job_hosts *hosts);
+/* What only the nodes of one tree have in common, in a form that may be shown. */
+#define COP_REACH_TREE_SIZE 40
+void cop_reach_tree_name(
+	const struct cop_wire_secret *secret, uint64_t config_hash, char out[COP_REACH_TREE_SIZE]);
 
 /* conf is copied, but for what it points to: that is looked at from cop_reach_open on. NULL without
  * memory. */

@@ -120,7 +120,7 @@ struct cop_treeop_ops {
 struct cop_treeop_conf {
 	struct cop_topo topo;
 	uint32_t rank; /* one behind those of the topology: no node, which only asks; then of ops
-			  only rpc and host are used, and deferred is NULL */
+			  only rpc and host are used, and deferred is NULL, alive_op 0 */
 	uint32_t peer_timeout_ms;
 	uint8_t alive_op; /* an rpc operation that every node answers at once */
 	const struct cop_treeop_ops *ops;

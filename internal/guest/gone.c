@@ -2,7 +2,7 @@
 /* Whether a node that does not answer is dead or out of reach. That it is dead is believed where
  * its machine says that nobody listens at the node's port; but so does many a firewall, hence only
  * of this machine, or when others of the tree were reached. */
-#include "node/node_priv.h"
+#include "guest/guest_priv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define PROBE_MS 1000
 
-bool cop_node_address_of(const char *name, struct sockaddr_in *out)
+bool cop_guest_address_of(const char *name, struct sockaddr_in *out)
 {
 	*out = (struct sockaddr_in){.sin_family = AF_INET};
 	return cop_host_address(name, &out->sin_addr, NULL) == 0;
@@ -55,10 +55,10 @@ static int try_port(uint64_t deadline_ms, struct sockaddr_in at, uint16_t port)
 }
 
 /* Where a rank listens: its rendezvous, or what the book says of it. */
-static bool places_of(const struct cop_node *n, uint32_t rank, char name[256], uint16_t port[2])
+static bool places_of(const struct guest *g, uint32_t rank, char name[256], uint16_t port[2])
 {
-	const struct cop_job_host *h = &n->hosts.host[rank];
-	const char *book = cop_reach_in_book(n->reach, rank);
+	const struct cop_job_host *h = &g->hosts.host[rank];
+	const char *book = cop_reach_in_book(g->reach, rank);
 
 	port[0] = h->port;
 	port[1] = h->second_port;
@@ -69,35 +69,35 @@ static bool places_of(const struct cop_node *n, uint32_t rank, char name[256], u
 	return sscanf(book, "ofi+tcp://%255[^:]:%hu", name, &port[0]) == 2;
 }
 
-bool cop_node_is_gone(
-	const struct cop_node *n, const struct cop_node_gone *ask, char why[COP_NODE_GONE_WHY])
+bool cop_guest_is_gone(
+	const struct guest *g, uint32_t rank, bool others, char why[COP_GUEST_GONE_WHY])
 {
 	struct sockaddr_in at;
 	uint16_t port[2];
 	char name[256];
 	int rc = 0;
 
-	if (!places_of(n, ask->rank, name, port) || !cop_node_address_of(name, &at)) {
-		snprintf(why, COP_NODE_GONE_WHY,
+	if (!places_of(g, rank, name, port) || !cop_guest_address_of(name, &at)) {
+		snprintf(why, COP_GUEST_GONE_WHY,
 			"was not reached and may still run: it has no address that can be looked at from here");
 		return false;
 	}
 	for (int i = 0; i < 2 && port[i]; i++) {
-		rc = try_port(ask->deadline_ms, at, port[i]);
+		rc = try_port(g->deadline_ms, at, port[i]);
 		if (rc != -ECONNREFUSED)
 			break;
 	}
-	if (rc == -ECONNREFUSED && (ask->others || is_here(&at))) {
-		snprintf(why, COP_NODE_GONE_WHY,
+	if (rc == -ECONNREFUSED && (others || is_here(&at))) {
+		snprintf(why, COP_GUEST_GONE_WHY,
 			"%sdoes not run: it was stopped before, or was killed",
-			ask->again ? "did not answer the last stop, and " : "");
+			g->tree.left_count ? "did not answer the last stop, and " : "");
 		return true;
 	}
 	if (rc)
-		snprintf(why, COP_NODE_GONE_WHY, "was not reached and may still run: port %u: %s",
+		snprintf(why, COP_GUEST_GONE_WHY, "was not reached and may still run: port %u: %s",
 			port[0], strerror(-rc));
 	else
-		snprintf(why, COP_NODE_GONE_WHY,
+		snprintf(why, COP_GUEST_GONE_WHY,
 			"did not answer and may still run: somebody listens at port %u, who hangs, or is no node that holds this secret",
 			port[0]);
 	return false;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A command that stops a tree from outside: it is none of the nodes, so it needs none of them on
- * its machine. It knows them by what the root left in the job directory, and joins as a guest, with
- * a rank behind those of the nodes and the job's secret; guests may ask for the stop and for
- * nothing else. The root is asked, and for each dead node those below it, as any node would
- * (treeop). Those that did not answer whoever asked them are asked once more from here. Of those
- * that do not answer at all gone.c says whether they run. */
-#include "node/guest_priv.h"
+/* The root is asked, and for each dead node those below it, as any node would (treeop). Those that
+ * did not answer whoever asked them are asked once more from here. Of those that do not answer at
+ * all gone.c says whether they run. */
+#include "guest/guest_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +11,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "log/log.h"
+#include "tally/tally.h"
 
 #define NAMED_MAX 20 /* nodes that are named; the others are counted */
 
@@ -56,7 +56,7 @@ static void await_all(struct guest *g)
 
 	if (await(g, &until))
 		return;
-	cop_rpc_quiet(g->node->rpc);
+	cop_rpc_quiet(g->rpc);
 	await(g, NULL);
 }
 
@@ -69,7 +69,7 @@ static void stopped(void *arg, struct cop_treeop_sum *got)
 }
 
 /* "HOST (rank N) did not answer" */
-static bool says_silent(const struct cop_node *n, const char *line, size_t len, uint32_t *rank)
+static bool says_silent(const struct guest *g, const char *line, size_t len, uint32_t *rank)
 {
 	static const char word[] = " (rank ";
 	const char *at = memmem(line, len, word, sizeof(word) - 1);
@@ -78,9 +78,9 @@ static bool says_silent(const struct cop_node *n, const char *line, size_t len, 
 	if (!at)
 		return false;
 	*rank = (uint32_t)strtoul(at + sizeof(word) - 1, NULL, 10);
-	return *rank < n->topo.nodes &&
+	return *rank < g->topo.nodes &&
 	       (size_t)snprintf(expected, sizeof(expected), COP_TREEOP_SILENT_LINE,
-		       cop_node_host(n, *rank), *rank) == len &&
+		       host_of(g, *rank), *rank) == len &&
 	       memcmp(expected, line, len) == 0;
 }
 
@@ -93,7 +93,7 @@ static void sort_lines(struct guest *g, struct cop_buf *remarks)
 		size_t len = strcspn(line, "\n");
 		uint32_t rank;
 
-		if (says_silent(g->node, line, len, &rank)) {
+		if (says_silent(g, line, len, &rank)) {
 			g->state[rank] = NODE_SILENT;
 		} else if (len) {
 			cop_buf_add(remarks, line, len);
@@ -134,7 +134,7 @@ static void heard(void *arg, const struct cop_rpc_result *r)
 static void ask_once_more(struct guest *g)
 {
 	atomic_init(&g->pending, 1);
-	for (uint32_t r = 0; r < g->node->topo.nodes; r++) {
+	for (uint32_t r = 0; r < g->topo.nodes; r++) {
 		struct once_more *o = g->state[r] != NODE_SILENT || atomic_load(&g->looked[r])
 					      ? NULL
 					      : malloc(sizeof(*o));
@@ -145,23 +145,13 @@ static void ask_once_more(struct guest *g)
 			continue;
 		*o = (struct once_more){g, r};
 		atomic_fetch_add(&g->pending, 1);
-		cop_rpc_call(g->node->rpc, &call);
+		cop_rpc_call(g->rpc, &call);
 	}
 	one_done(g);
 	await_all(g);
 }
 
 /* ---- those that nobody reached ---- */
-
-static bool is_gone(struct guest *g, uint32_t rank, bool others, char why[COP_NODE_GONE_WHY])
-{
-	struct cop_node_gone ask = {.rank = rank,
-		.deadline_ms = g->deadline_ms,
-		.others = others,
-		.again = g->tree.left_count > 0};
-
-	return cop_node_is_gone(g->node, &ask, why);
-}
 
 /* Whether the rank is to be stopped: the last stop may have left a few. */
 static bool is_wanted(const struct guest *g, uint32_t rank)
@@ -175,40 +165,39 @@ static bool is_wanted(const struct guest *g, uint32_t rank)
 /* Without a word to any node. */
 static bool is_nobody_left(struct guest *g)
 {
-	char why[COP_NODE_GONE_WHY];
+	char why[COP_GUEST_GONE_WHY];
 
-	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
-		if (is_wanted(g, r) && !is_gone(g, r, g->tree.left_count > 0, why))
+	for (uint32_t r = 0; r < g->topo.nodes; r++)
+		if (is_wanted(g, r) && !cop_guest_is_gone(g, r, g->tree.left_count > 0, why))
 			return false;
 	return true;
 }
 
 static void want(struct guest *g)
 {
-	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
+	for (uint32_t r = 0; r < g->topo.nodes; r++)
 		g->state[r] = is_wanted(g, r) ? NODE_SILENT : NODE_FINE;
 }
 
 /* Those that are known not to run need no further stop. */
-static void judge(struct guest *g, struct cop_node_stopped_job *out)
+static void judge(struct guest *g, struct cop_guest_stopped *out)
 {
-	struct cop_node *n = g->node;
 	/* By this stop or by the one before. */
 	bool others = out->stopped > 0 || g->tree.left_count > 0;
 	uint32_t silent = 0;
 
-	for (uint32_t r = 0; r < n->topo.nodes; r++) {
-		char why[COP_NODE_GONE_WHY];
+	for (uint32_t r = 0; r < g->topo.nodes; r++) {
+		char why[COP_GUEST_GONE_WHY];
 		bool gone;
 
 		if (g->state[r] != NODE_SILENT)
 			continue;
-		gone = is_gone(g, r, others, why);
+		gone = cop_guest_is_gone(g, r, others, why);
 		out->unknown += !gone;
 		g->state[r] = gone ? NODE_GONE : NODE_SILENT;
 		if (silent++ < NAMED_MAX)
-			cop_buf_printf(&out->remarks, "%s (rank %" PRIu32 ") %s\n",
-				cop_node_host(n, r), r, why);
+			cop_buf_printf(
+				&out->remarks, "%s (rank %" PRIu32 ") %s\n", host_of(g, r), r, why);
 	}
 	if (silent > NAMED_MAX)
 		cop_buf_printf(&out->remarks, "and %" PRIu32 " more nodes\n", silent - NAMED_MAX);
@@ -238,7 +227,7 @@ static void add_late(struct guest *g)
 		return;
 	cop_treeop_sum_add(&g->got,
 		&(struct cop_treeop_sum){.stats = g->more.stats, .prof = g->more.prof}, '\n');
-	for (uint32_t r = 0; r < g->node->topo.nodes; r++)
+	for (uint32_t r = 0; r < g->topo.nodes; r++)
 		if (g->state[r] == NODE_LATE)
 			unlose(&g->got, r);
 }
@@ -246,21 +235,22 @@ static void add_late(struct guest *g)
 /* The root has written them, with the names of those that did not answer, unless it is dead. */
 static void write_sums(struct guest *g)
 {
-	struct cop_tally_job job = cop_node_tally_job(g->node);
+	struct cop_tally_job job = {.job_dir = g->job_dir,
+		.source = g->tree.source,
+		.nodes = g->topo.nodes,
+		.hosts = &g->hosts};
 	struct cop_err err = {0};
 
-	if (!g->got.prof && g->state[cop_topo_root(&g->node->topo, 0)] == NODE_FINE)
+	if (!g->got.prof && g->state[cop_topo_root(&g->topo, 0)] == NODE_FINE)
 		return;
 	add_late(g);
 	if (g->got.prof && cop_tally_write_sums(&job, &g->got, &err))
 		cop_treeop_sum_unwritten(&g->got, "this host", err.text);
 }
 
-static int ask_tree(struct guest *g, struct cop_node_stopped_job *out, struct cop_err *err)
+static int ask_tree(struct guest *g, struct cop_guest_stopped *out, struct cop_err *err)
 {
-	struct cop_node *n = g->node;
-
-	cop_treeop_all(n->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, stopped, g);
+	cop_treeop_all(g->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, stopped, g);
 	await_all(g);
 	if (!g->got.nodes && !g->got.missing)
 		return cop_err_set(err, ENOMEM, "out of memory");
@@ -273,7 +263,7 @@ static int ask_tree(struct guest *g, struct cop_node_stopped_job *out, struct co
 	return 0;
 }
 
-static int ask_all(struct guest *g, struct cop_node_stopped_job *out, struct cop_err *err)
+static int ask_all(struct guest *g, struct cop_guest_stopped *out, struct cop_err *err)
 {
 	int rc = 0;
 
@@ -294,12 +284,12 @@ static void mark_stopped(struct guest *g)
 {
 	g->tree.stopped = true;
 	g->tree.left_count = 0;
-	cop_job_secret_retire(g->node->job_dir, &g->node->secret);
+	cop_job_secret_retire(g->job_dir, &g->secret);
 }
 
 /* Some may still run: the next stop need not look for the others, nor wonder that it does not find
  * them. */
-static void mark_left(struct guest *g, const struct cop_node_stopped_job *out)
+static void mark_left(struct guest *g, const struct cop_guest_stopped *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
 
@@ -308,7 +298,7 @@ static void mark_left(struct guest *g, const struct cop_node_stopped_job *out)
 	for (uint32_t i = 0; i < g->got.missing; i++) {
 		uint32_t rank = g->got.lost[i];
 
-		if (rank < g->node->topo.nodes &&
+		if (rank < g->topo.nodes &&
 			(g->state[rank] == NODE_SILENT || g->state[rank] == NODE_FINE))
 			left[count++] = rank;
 	}
@@ -317,7 +307,7 @@ static void mark_left(struct guest *g, const struct cop_node_stopped_job *out)
 }
 
 /* What became of it, for the next stop. */
-static void keep_word(struct guest *g, const struct cop_node_stopped_job *out)
+static void keep_word(struct guest *g, const struct cop_guest_stopped *out)
 {
 	struct cop_err ignored;
 
@@ -325,37 +315,26 @@ static void keep_word(struct guest *g, const struct cop_node_stopped_job *out)
 		mark_stopped(g);
 	else if (!g->tree.left_count)
 		mark_left(g, out);
-	g->tree.hosts = g->node->hosts;
-	cop_job_tree_write(g->node->job_dir, &g->tree, &ignored);
+	g->tree.hosts = g->hosts;
+	cop_job_tree_write(g->job_dir, &g->tree, &ignored);
 	g->tree.hosts = (struct cop_job_hosts){0};
 }
 
 static void prepare(struct guest *g)
 {
-	struct cop_node *n = g->node;
-
-	g->conf = (struct cop_conf){.net_type = g->tree.net_type,
-		.insecure = g->tree.insecure,
-		.peer_timeout_ms = g->tree.peer_timeout_ms,
-		.job_dir = n->job_dir};
-	n->conf = &g->conf;
-	n->wake_fd = n->signal_fd = n->report_fd = -1;
-	n->hosts = g->tree.hosts;
+	g->hosts = g->tree.hosts;
 	g->tree.hosts = (struct cop_job_hosts){0};
-	n->topo = (struct cop_topo){
-		.nodes = n->hosts.count, .fanout = g->tree.fanout, .stripes = g->tree.trees};
-	n->rank = n->topo.nodes + (uint32_t)(cop_wire_random64() % COP_REACH_GUESTS);
-	n->terms = g->tree.terms;
-	snprintf(n->source, sizeof(n->source), "%s", g->tree.source);
-	cop_gate_init(&n->gate);
-	cop_defer_init(&n->deferred, cop_node_wake, n);
+	g->topo = (struct cop_topo){
+		.nodes = g->hosts.count, .fanout = g->tree.fanout, .stripes = g->tree.trees};
+	g->rank = g->topo.nodes + (uint32_t)(cop_wire_random64() % COP_REACH_GUESTS);
+	cop_gate_init(&g->gate);
 }
 
 /* Where nobody is left to be asked, no secret is needed. */
-static int stop_those_left(struct guest *g, const struct cop_node_stop_job *what,
-	struct cop_node_stopped_job *out, struct cop_err *err)
+static int stop_those_left(struct guest *g, const struct cop_guest_stop *what,
+	struct cop_guest_stopped *out, struct cop_err *err)
 {
-	int rc = cop_node_guest_secret(g, what, err);
+	int rc = cop_guest_secret(g, what, err);
 
 	if ((rc || g->tree.left_count) && is_nobody_left(g)) {
 		want(g);
@@ -363,33 +342,34 @@ static int stop_those_left(struct guest *g, const struct cop_node_stop_job *what
 		return 0;
 	}
 	if (!rc)
-		rc = cop_node_guest_join(g, what, err);
+		rc = cop_guest_enter(g, what, err);
 	return rc ? rc : ask_all(g, out, err);
 }
 
-static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *what,
-	struct cop_node_stopped_job *out, struct cop_err *err)
+static int stop_from_outside(struct guest *g, const struct cop_guest_stop *what,
+	struct cop_guest_stopped *out, struct cop_err *err)
 {
 	int rc;
 
 	prepare(g);
-	g->looked = calloc(g->node->topo.nodes, sizeof(*g->looked));
-	g->state = calloc(g->node->topo.nodes, 1);
+	g->looked = calloc(g->topo.nodes, sizeof(*g->looked));
+	g->state = calloc(g->topo.nodes, 1);
 	init_answer(g);
 	/* What goes wrong on the way is said by who did not answer. */
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
-	rc = g->looked && g->state ? cop_topo_check(&g->node->topo, err)
+	rc = g->looked && g->state ? cop_topo_check(&g->topo, err)
 				   : cop_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
-		rc = cop_node_guest_reach(g, err);
-	out->of = g->node->topo.nodes;
+		rc = cop_guest_reach(g, err);
+	out->of = g->topo.nodes;
 	if (!rc)
 		rc = stop_those_left(g, what, out, err);
 	if (!rc)
 		keep_word(g, out);
 	cop_treeop_sum_free(&g->got);
 	cop_treeop_sum_free(&g->more);
-	cop_node_stop(g->node);
+	cop_guest_leave(g);
+	cop_log_close();
 	pthread_cond_destroy(&g->wake);
 	pthread_mutex_destroy(&g->lock);
 	free((void *)g->looked);
@@ -399,7 +379,7 @@ static int stop_from_outside(struct guest *g, const struct cop_node_stop_job *wh
 
 /* A tree of one node has no port. */
 static int name_socket(
-	const struct cop_job_tree *t, struct cop_node_stopped_job *out, struct cop_err *err)
+	const struct cop_job_tree *t, struct cop_guest_stopped *out, struct cop_err *err)
 {
 	char name[256] = "";
 
@@ -429,26 +409,21 @@ static int no_tree(const char *job_dir, int rc, struct cop_err *err)
 		job_dir);
 }
 
-int cop_node_stop_job(
-	const struct cop_node_stop_job *what, struct cop_node_stopped_job *out, struct cop_err *err)
+int cop_guest_stop(
+	const struct cop_guest_stop *what, struct cop_guest_stopped *out, struct cop_err *err)
 {
 	struct guest *g = calloc(1, sizeof(*g));
 	int rc;
 
-	*out = (struct cop_node_stopped_job){0};
-	if (g)
-		g->node = calloc(1, sizeof(*g->node));
-	if (!g || !g->node) {
-		free(g);
+	*out = (struct cop_guest_stopped){0};
+	if (!g)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	}
 	g->deadline_ms = cop_now_ms() + what->timeout_ms;
-	rc = realpath(what->job_dir, g->node->job_dir)
+	rc = realpath(what->job_dir, g->job_dir)
 		     ? 0
 		     : cop_err_set(err, errno, "%s: %s", what->job_dir, strerror(errno));
 	if (!rc)
-		rc = no_tree(
-			what->job_dir, cop_job_tree_read(g->node->job_dir, &g->tree, err), err);
+		rc = no_tree(what->job_dir, cop_job_tree_read(g->job_dir, &g->tree, err), err);
 	if (!rc && g->tree.stopped)
 		rc = cop_err_set(
 			err, EALREADY, "the tree of %s was stopped already", what->job_dir);
@@ -457,7 +432,6 @@ int cop_node_stop_job(
 	else if (!rc)
 		rc = stop_from_outside(g, what, out, err);
 	cop_job_tree_free(&g->tree);
-	free(g->node);
 	free(g);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a guest comes in: from which address of this machine it is reached, with which secret, under
- * which rank. */
-#include "node/guest_priv.h"
+/* How a guest comes in and leaves: from which address of this machine it is reached, with which
+ * secret, under which rank. */
+#include "guest/guest_priv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fabric/fabric.h"
+
+/* How long leaving may take: the network must not keep the command. */
+#define END_SECONDS 10
+#define FLUSH_MS 1000
 #define LOOKED_UP_MAX 8 /* hosts whose names are tried for a way to the tree */
 
 /* ---- who it is ---- */
@@ -21,7 +26,7 @@ static bool way_to(const char *name, char text[INET_ADDRSTRLEN])
 	struct sockaddr_in to, self;
 	socklen_t size = sizeof(self);
 	int fd = -1;
-	bool ok = cop_node_address_of(name, &to);
+	bool ok = cop_guest_address_of(name, &to);
 
 	to.sin_port = htons(9);
 	if (ok)
@@ -38,7 +43,7 @@ static bool way_to(const char *name, char text[INET_ADDRSTRLEN])
  * address, which the others do not reach. */
 static int find_way(struct guest *g, char self[INET_ADDRSTRLEN], struct cop_err *err)
 {
-	const struct cop_job_hosts *h = &g->node->hosts;
+	const struct cop_job_hosts *h = &g->hosts;
 	char way[INET_ADDRSTRLEN];
 	bool found = false, outside = false;
 
@@ -60,24 +65,23 @@ static int find_way(struct guest *g, char self[INET_ADDRSTRLEN], struct cop_err 
 
 /* What its nodes had is taken as they took it; what the scheduler's job here is called does not
  * matter. */
-int cop_node_guest_secret(
-	struct guest *g, const struct cop_node_stop_job *what, struct cop_err *err)
+int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
 {
 	const char *text = getenv("COPPER_SECRET");
-	char path[sizeof(g->node->job_dir) + 16];
+	char path[sizeof(g->job_dir) + 16];
 	struct cop_job_secret_from from = {.file = what->secret_file};
 	struct cop_err why = {0};
 
 	if (g->tree.insecure)
 		return 0;
-	snprintf(path, sizeof(path), "%s/secret", g->node->job_dir);
+	snprintf(path, sizeof(path), "%s/secret", g->job_dir);
 	if (!from.file && !(text && *text))
 		from.file = g->tree.secret_file[0] ? g->tree.secret_file : path;
-	if (cop_job_secret(&from, &g->node->secret, &why))
+	if (cop_job_secret(&from, &g->secret, &why))
 		return cop_err_set(err, EACCES,
 			"no secret, and without it the nodes of %s obey nobody: %s; give --secret-file FILE, or $COPPER_SECRET, as they have it",
 			what->job_dir, why.text);
-	if (cop_wire_secret_from(g->node->secret.data, g->node->secret.len, &g->node->wire_secret))
+	if (cop_wire_secret_from(g->secret.data, g->secret.len, &g->wire_secret))
 		return cop_err_set(err, EACCES,
 			"%s: it is shorter than 16 bytes, and so not the secret of the nodes",
 			from.file ? from.file : "$COPPER_SECRET");
@@ -102,60 +106,104 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EPERM});
 }
 
-int cop_node_guest_reach(struct guest *g, struct cop_err *err)
+int cop_guest_reach(struct guest *g, struct cop_err *err)
 {
-	struct cop_node *n = g->node;
-	char path[sizeof(n->job_dir) + 64];
-	struct cop_reach_conf conf = {.rank = n->rank,
-		.nodes = n->topo.nodes,
-		.hosts = &n->hosts,
+	char path[sizeof(g->job_dir) + 64];
+	struct cop_reach_conf conf = {.rank = g->rank,
+		.nodes = g->topo.nodes,
+		.hosts = &g->hosts,
 		.net_type = g->tree.net_type,
-		.job_dir = n->job_dir,
+		.job_dir = g->job_dir,
 		.insecure = g->tree.insecure,
-		.secret = &n->wire_secret,
-		.config_hash = n->terms,
+		.secret = &g->wire_secret,
+		.config_hash = g->tree.terms,
 		.peer_timeout_ms = g->tree.peer_timeout_ms,
-		.stats = &n->stats,
-		.rpc = &n->rpc,
+		.stats = &g->stats,
+		.rpc = &g->rpc,
 		.ctx = g,
 		.serve = serve,
 		.looked = looked};
 
-	n->reach = cop_reach_new(&conf);
-	if (!n->reach)
+	g->reach = cop_reach_new(&conf);
+	if (!g->reach)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", n->job_dir);
-	return g->tree.book ? cop_reach_use_book(n->reach, path, NULL, err) : 0;
+	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", g->job_dir);
+	return g->tree.book ? cop_reach_use_book(g->reach, path, NULL, err) : 0;
+}
+
+static struct cop_rpc *treeop_rpc(void *ctx)
+{
+	struct guest *g = ctx;
+
+	return g->rpc;
+}
+
+static const char *treeop_host(void *ctx, uint32_t rank)
+{
+	return host_of(ctx, rank);
+}
+
+static int make_treeop(struct guest *g, struct cop_err *err)
+{
+	static const struct cop_treeop_ops ops = {.rpc = treeop_rpc, .host = treeop_host};
+	struct cop_treeop_conf conf = {.topo = g->topo,
+		.rank = g->rank,
+		.peer_timeout_ms = g->tree.peer_timeout_ms,
+		.ops = &ops,
+		.ctx = g,
+		.gate = &g->gate};
+
+	g->treeop = cop_treeop_new(&conf);
+	return g->treeop ? 0 : cop_err_set(err, ENOMEM, "out of memory");
 }
 
 /* The network's card may have another name here, or be missing. */
 static int open_network(struct guest *g, const char *self, struct cop_err *err)
 {
 	char *device = strstr(g->tree.net_type, "://");
-	struct cop_reach *reach = g->node->reach;
-	int rc = cop_reach_open(reach, self, err);
+	int rc = cop_reach_open(g->reach, self, err);
 
 	if (rc && device) {
 		*device = '\0';
-		rc = cop_reach_open(reach, self, err);
+		rc = cop_reach_open(g->reach, self, err);
 	}
 	if (!rc && !g->tree.book)
-		rc = cop_reach_listen_as_guest(reach, self, err);
+		rc = cop_reach_listen_as_guest(g->reach, self, err);
 	return rc;
 }
 
-int cop_node_guest_join(struct guest *g, const struct cop_node_stop_job *what, struct cop_err *err)
+int cop_guest_enter(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
 {
-	struct cop_node *n = g->node;
-	char self[INET_ADDRSTRLEN], tree[COP_NODE_TREE_SIZE];
+	char self[INET_ADDRSTRLEN], tree[COP_REACH_TREE_SIZE];
 	int rc = find_way(g, self, err);
 
 	if (!rc)
-		rc = cop_node_treeop_start(n, err);
+		rc = make_treeop(g, err);
 	if (!rc)
 		rc = open_network(g, self, err);
-	cop_node_tree_name(n, tree);
+	cop_reach_tree_name(&g->wire_secret, g->tree.terms, tree);
 	if (!rc && what->known)
 		what->known(what->arg, tree);
 	return rc;
+}
+
+void cop_guest_leave(struct guest *g)
+{
+	alarm(END_SECONDS);
+	cop_gate_close(&g->gate);
+	if (g->reach) {
+		cop_reach_close_door(g->reach);
+		cop_reach_take_back(g->reach);
+	}
+	cop_gate_drain(&g->gate);
+	if (g->rpc) {
+		cop_fabric_flush(cop_rpc_fabric(g->rpc), FLUSH_MS);
+		cop_rpc_close(g->rpc);
+	}
+	cop_treeop_free(g->treeop);
+	cop_reach_free(g->reach);
+	cop_job_secret_free(&g->secret);
+	cop_job_hosts_free(&g->hosts);
+	cop_gate_fini(&g->gate);
+	alarm(0);
 }

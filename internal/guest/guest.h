@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* guest: a command that stops a tree from outside. It is none of the nodes, so it needs none of
+ * them on its machine: it knows them by what the root left in the job directory, joins under a rank
+ * behind theirs with the job's secret, asks for the stop, and says of those that did not answer
+ * whether they still run. It refuses to ask a tree for anything else, and to print. */
+#ifndef COP_GUEST_H
+#define COP_GUEST_H
+
+#include "base/base.h"
+
+struct cop_guest_stop {
+	const char *job_dir, *secret_file; /* secret_file NULL: as the nodes have it */
+	uint32_t timeout_ms;
+	/* The name of the tree, as its nodes tell it on their sockets, before any is asked; may be
+	 * NULL. */
+	void (*known)(void *arg, const char *tree);
+	void *arg;
+};
+struct cop_guest_stopped {
+	uint32_t stopped, of;   /* nodes */
+	uint32_t unwritten;     /* of those: final files that could not be written */
+	uint32_t unknown;       /* nodes that were not reached, and are not known to have ended */
+	struct cop_buf remarks; /* a line each; the caller's */
+	char socket[108];       /* not "": the tree is one node on this machine, to be asked there;
+				   nothing was done */
+};
+/* Stops every node of the tree that the root left word of in JOBDIR/logs, and that can be reached
+ * from this machine, in about timeout_ms. 0; -EALREADY: it was stopped before; -EACCES: the secret
+ * is missing; -EINVAL: no such directory, or no tree in it; each with a sentence. */
+int cop_guest_stop(
+	const struct cop_guest_stop *what, struct cop_guest_stopped *out, struct cop_err *err);
+
+#endif
