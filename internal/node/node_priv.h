@@ -49,10 +49,8 @@ struct cop_node {
 	char cache_note[COP_CACHE_NOTE_SIZE]; /* why that is less than the user asked for, or "" */
 	struct cop_stats stats;
 	struct cop_tally *tally;
-	struct cop_manifest_set *record; /* what this node needed, for the next manifest; or NULL */
-	struct cop_buf manifest;         /* rank 0: what was given, whole */
-	size_t manifest_body;            /* where its items begin */
-	struct cop_prefetch *_Atomic prefetch; /* NULL: nobody asked for it, or it has not begun */
+	struct cop_prefetch_manifest *manifest; /* rank 0, if it is to prefetch; or NULL */
+	struct cop_prefetch *_Atomic prefetch;  /* NULL: nobody asked for it, or it has not begun */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
@@ -136,17 +134,5 @@ int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 int cop_node_control_start(struct cop_node *n, struct cop_err *err);
 /* What it says of itself at this moment. */
 struct cop_status cop_node_status(struct cop_node *n);
-
-/* ---- prefetch.c ---- */
-/* Reads the manifest, if this is rank 0 and there is one. -errno with a sentence if the user named
- * a file that cannot be read. */
-int cop_node_prefetch_load(struct cop_node *n, struct cop_err *err);
-/* What coop asks rank 0 for. */
-int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len);
-/* The tree is ready: begins. */
-void cop_node_prefetch_start(struct cop_node *n);
-/* Nothing was left to record: with --prefetch auto the manifest becomes that of this job. */
-void cop_node_prefetch_save(struct cop_node *n);
-void cop_node_prefetch_free(struct cop_node *n);
 
 #endif

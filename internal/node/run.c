@@ -116,7 +116,7 @@ static void end(struct cop_node *n)
 	if (cut && !n->left_dead && cop_fs_is_dead(n->mountpoint))
 		cop_fs_unmount_dead(n->mountpoint);
 	cop_tally_write(n->tally, NULL, &unwritten);
-	cop_node_prefetch_save(n);
+	cop_prefetch_manifest_save(n->manifest);
 	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_commands(n);

@@ -203,6 +203,20 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 
 /* ---- the tables and the storage ---- */
 
+/* Rank 0 alone reads and writes the file. Without a log of its own the node has said on standard
+ * error what it logs. */
+static int load_manifest(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_prefetch_manifest_conf conf = {.path = n->conf->prefetch,
+		.source = n->source,
+		.record = !n->conf->serve_only,
+		.to_stderr = n->logging};
+
+	if (!conf.path || n->rank != 0)
+		return 0;
+	return cop_prefetch_manifest_load(&conf, &n->manifest, err);
+}
+
 static int open_cache(struct cop_node *n, struct cop_err *err)
 {
 	n->cache_bytes =
@@ -260,6 +274,13 @@ static int forget_names(void *ctx, const char *dir, void (*then)(void *arg), voi
 	return 0;
 }
 
+static int manifest_piece(void *ctx, uint64_t index, void **data, size_t *len)
+{
+	struct cop_node *n = ctx;
+
+	return cop_prefetch_manifest_piece(n->manifest, index, data, len);
+}
+
 static int open_coop(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_coop_conf conf = {.topo = n->topo,
@@ -271,7 +292,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.cache = n->cache,
 		.origin = n->origin,
 		.rpc = n->rpc,
-		.manifest = cop_node_prefetch_piece,
+		.manifest = manifest_piece,
 		.forget_names = forget_names,
 		.ctx = n,
 		.stats = &n->stats};
@@ -301,7 +322,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.cache = n->cache,
 		.origin = n->origin,
 		.stats = &n->stats,
-		.record = n->record,
+		.record = cop_prefetch_manifest_record(n->manifest),
 		.prof = cop_tally_prof(n->tally)};
 
 	struct cop_fs *fs = NULL;
@@ -317,6 +338,24 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
+static void start_prefetch(struct cop_node *n)
+{
+	struct cop_prefetch_conf conf = {.coop = n->coop,
+		.cache = n->cache,
+		.stats = &n->stats,
+		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk),
+		.max_cacheable = n->conf->max_cacheable};
+	struct cop_prefetch *p = NULL;
+	int rc;
+
+	if (!n->conf->prefetch)
+		return;
+	rc = cop_prefetch_start(&conf, &p);
+	if (rc)
+		cop_log_warn("nothing is prefetched error=\"%s\"", strerror(-rc));
+	n->prefetch = p;
+}
+
 static int join_tree(struct cop_node *n, struct cop_err *err)
 {
 	uint64_t asked_ns = cop_now_ns();
@@ -330,7 +369,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	if (!rc) {
 		cop_log_info("parent readiness confirmed after %llu us",
 			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
-		cop_node_prefetch_start(n);
+		start_prefetch(n);
 	}
 	/* Whoever was interrupted is being ended already. */
 	if (rc != -EINTR)
@@ -383,7 +422,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		find_source,
 		open_log,
 		open_view_ns,
-		cop_node_prefetch_load,
+		load_manifest,
 		find_secret,
 		cop_node_tally_start,
 		open_cache,
@@ -423,7 +462,8 @@ void cop_node_stop(struct cop_node *n)
 	if (n->rpc)
 		cop_rpc_close(n->rpc);
 	cop_fs_free(n->fs);
-	cop_node_prefetch_free(n);
+	cop_prefetch_free(n->prefetch);
+	cop_prefetch_manifest_free(n->manifest);
 	cop_coop_free(n->coop);
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);

@@ -11,7 +11,9 @@
 #ifndef COP_PREFETCH_H
 #define COP_PREFETCH_H
 
+#include "base/base.h"
 #include "coop/coop.h"
+#include "manifest/manifest.h"
 
 struct cop_prefetch;
 
@@ -38,5 +40,31 @@ void cop_prefetch_free(struct cop_prefetch *p);
 void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out);
 /* The same in words, one line without its newline. */
 void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out);
+
+/* ---- the manifest, on the one node that reads its file and writes that of the next job; the
+ * others ask that node for its text through the tree ---- */
+
+struct cop_prefetch_manifest;
+
+struct cop_prefetch_manifest_conf {
+	const char *path;   /* its file, or "auto": where the last job with this source left it */
+	const char *source; /* absolute; both outlive the object */
+	bool record;    /* auto: what this node needs is to become the manifest of the next job */
+	bool to_stderr; /* what is wrong with it is said there, too, not only in the log */
+};
+/* 0, also where auto finds nothing that can be used; -errno with a sentence if the file that the
+ * user named cannot be read. */
+int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
+	struct cop_prefetch_manifest **out, struct cop_err *err);
+/* NULL is fine, here and below. */
+void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
+/* Where what is needed is recorded, as long as the object lives; NULL: nobody wants to know. */
+struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m);
+/* A copy (malloc'ed) of a piece of the text, as cop_coop_conf wants it. 0, -ENODATA, -ENOMEM. Any
+ * thread. */
+int cop_prefetch_manifest_piece(
+	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
+/* Nothing is recorded any more: what was becomes the manifest of the next job. */
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);
 
 #endif

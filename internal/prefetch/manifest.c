@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the manifest of --prefetch comes from and where that of the next job goes. Rank 0 alone
- * reads and writes the file; the other nodes ask it for its text through the tree.
+/* Where the manifest of --prefetch comes from and where that of the next job goes.
  *
  * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or where
  * this user may not write there the user's own $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; of
  * two the newer one. Beside the source only the file of this user or of the source's owner is read.
  */
-#include "node/node_priv.h"
+#include "prefetch/prefetch_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,36 +17,45 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "log/log.h"
+
 #define RECORD_BYTES (64 * COP_MIB)
 #define SUFFIX ".copper-manifest"
 
-static bool is_auto(const struct cop_node *n)
+struct cop_prefetch_manifest {
+	struct cop_prefetch_manifest_conf conf;
+	struct cop_manifest_set *record; /* what this node needed; NULL: nobody wants to know */
+	struct cop_buf text;             /* what was given, whole */
+	size_t body;                     /* where its items begin */
+};
+
+static bool is_auto(const struct cop_prefetch_manifest *m)
 {
-	return n->conf->prefetch && strcmp(n->conf->prefetch, "auto") == 0;
+	return strcmp(m->conf.path, "auto") == 0;
 }
 
 /* ---- the places of auto ---- */
 
 /* The name that the source has in its directory; none for the root of all. */
-static const char *source_name(const struct cop_node *n)
+static const char *source_name(const char *source)
 {
-	return strrchr(n->source, '/') + 1;
+	return strrchr(source, '/') + 1;
 }
 
-static bool beside(const struct cop_node *n, char path[PATH_MAX])
+static bool beside(const char *source, char path[PATH_MAX])
 {
-	const char *name = source_name(n);
+	const char *name = source_name(source);
 
-	return *name && snprintf(path, PATH_MAX, "%.*s.%s" SUFFIX, (int)(name - n->source),
-				n->source, name) < PATH_MAX;
+	return *name && snprintf(path, PATH_MAX, "%.*s.%s" SUFFIX, (int)(name - source), source,
+				name) < PATH_MAX;
 }
 
 /* In the cache directory of this user; makes the directories if asked to. */
-static bool in_cache(const struct cop_node *n, bool make, char path[PATH_MAX])
+static bool in_cache(const char *source, bool make, char path[PATH_MAX])
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"),
-		   *name = source_name(n);
-	uint64_t hash = cop_hash64(n->source, strlen(n->source), 0);
+		   *name = source_name(source);
+	uint64_t hash = cop_hash64(source, strlen(source), 0);
 	char dir[PATH_MAX];
 	int len = -1;
 
@@ -67,22 +75,22 @@ static bool in_cache(const struct cop_node *n, bool make, char path[PATH_MAX])
 }
 
 /* A regular file of this user or of the source's owner; its time, or -1. */
-static int64_t usable_since(const struct cop_node *n, const char *path)
+static int64_t usable_since(const char *source, const char *path)
 {
-	struct stat st, source;
+	struct stat st, owned;
 
-	if (lstat(path, &st) || !S_ISREG(st.st_mode) || stat(n->source, &source))
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) || stat(source, &owned))
 		return -1;
-	if (st.st_uid != geteuid() && st.st_uid != source.st_uid)
+	if (st.st_uid != geteuid() && st.st_uid != owned.st_uid)
 		return -1;
 	return st.st_mtim.tv_sec * (int64_t)COP_NS_PER_S + st.st_mtim.tv_nsec;
 }
 
-static bool find_auto(const struct cop_node *n, char path[PATH_MAX])
+static bool find_auto(const char *source, char path[PATH_MAX])
 {
 	char cached[PATH_MAX];
-	int64_t a = beside(n, path) ? usable_since(n, path) : -1;
-	int64_t b = in_cache(n, false, cached) ? usable_since(n, cached) : -1;
+	int64_t a = beside(source, path) ? usable_since(source, path) : -1;
+	int64_t b = in_cache(source, false, cached) ? usable_since(source, cached) : -1;
 
 	if (b > a)
 		strcpy(path, cached);
@@ -114,60 +122,61 @@ static int read_text(const char *path, struct cop_buf *out)
 }
 
 /* Says in one line what is wrong with a manifest that is used all the same, or not at all. */
-static void warn(const struct cop_node *n, const char *path, const char *text)
+static void warn(const struct cop_prefetch_manifest *m, const char *path, const char *text)
 {
 	cop_log_warn("prefetch: %s: %s", path, text);
-	/* Without a log of its own the node has said it there already. */
-	if (n->logging)
+	if (m->conf.to_stderr)
 		fprintf(stderr, "copper: warning: --prefetch %s: %s\n", path, text);
 }
 
-static void drop_manifest(struct cop_node *n)
+static void drop_text(struct cop_prefetch_manifest *m)
 {
-	cop_buf_free(&n->manifest);
-	n->manifest_body = 0;
+	cop_buf_free(&m->text);
+	m->body = 0;
 }
 
-static void check_manifest(struct cop_node *n, const char *path)
+static void check_text(struct cop_prefetch_manifest *m, const char *path)
 {
 	char source[COP_MANIFEST_PATH_MAX + 1], text[2 * PATH_MAX + 128];
 	struct cop_err err = {0};
 
-	if (cop_manifest_head(n->manifest.data, n->manifest.len, source, &n->manifest_body, &err)) {
+	if (cop_manifest_head(m->text.data, m->text.len, source, &m->body, &err)) {
 		snprintf(text, sizeof(text),
 			"this is no manifest that can be used: %s; nothing is prefetched",
 			err.text);
-		warn(n, path, text);
-		drop_manifest(n);
-	} else if (strcmp(source, n->source) != 0) {
+		warn(m, path, text);
+		drop_text(m);
+	} else if (strcmp(source, m->conf.source) != 0) {
 		snprintf(text, sizeof(text),
 			"it was made for %s; what has the same names below %s is prefetched",
-			source, n->source);
-		warn(n, path, text);
+			source, m->conf.source);
+		warn(m, path, text);
 	}
 }
 
-int cop_node_prefetch_load(struct cop_node *n, struct cop_err *err)
+static int load_auto(struct cop_prefetch_manifest *m)
 {
-	const char *path = n->conf->prefetch;
-	char found[PATH_MAX];
+	char path[PATH_MAX];
 	int rc;
 
-	if (!path || n->rank != 0)
-		return 0;
-	if (is_auto(n)) {
-		n->record = n->conf->serve_only ? NULL : cop_manifest_set_new(RECORD_BYTES);
-		if (!find_auto(n, found)) {
-			cop_log_info("prefetch: there is no manifest of an earlier job yet");
-			return 0;
-		}
-		path = found;
-	}
-	rc = read_text(path, &n->manifest);
-	if (rc && is_auto(n)) {
-		warn(n, path, strerror(-rc));
+	m->record = m->conf.record ? cop_manifest_set_new(RECORD_BYTES) : NULL;
+	if (!find_auto(m->conf.source, path)) {
+		cop_log_info("prefetch: there is no manifest of an earlier job yet");
 		return 0;
 	}
+	rc = read_text(path, &m->text);
+	if (rc)
+		warn(m, path, strerror(-rc));
+	else
+		check_text(m, path);
+	return 0;
+}
+
+static int load_named(struct cop_prefetch_manifest *m, struct cop_err *err)
+{
+	const char *path = m->conf.path;
+	int rc = read_text(path, &m->text);
+
 	if (rc == -EFBIG)
 		return cop_err_set(err, EFBIG,
 			"--prefetch %s: it is larger than a manifest may be (%zu MiB)", path,
@@ -176,21 +185,53 @@ int cop_node_prefetch_load(struct cop_node *n, struct cop_err *err)
 		return cop_err_set(err, -rc,
 			"--prefetch %s: %s; 'copper paths JOBDIR --manifest FILE' writes one, and 'auto' needs none",
 			path, strerror(-rc));
-	check_manifest(n, path);
+	check_text(m, path);
 	return 0;
+}
+
+int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
+	struct cop_prefetch_manifest **out, struct cop_err *err)
+{
+	struct cop_prefetch_manifest *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	m->conf = *conf;
+	rc = is_auto(m) ? load_auto(m) : load_named(m, err);
+	if (rc)
+		cop_prefetch_manifest_free(m);
+	else
+		*out = m;
+	return rc;
+}
+
+void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m)
+{
+	if (!m)
+		return;
+	cop_manifest_set_free(m->record);
+	cop_buf_free(&m->text);
+	free(m);
+}
+
+struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m)
+{
+	return m ? m->record : NULL;
 }
 
 /* Pieces are cut where lines end, so the index alone does not say where one begins; there are few.
  */
-int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len)
+int cop_prefetch_manifest_piece(
+	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len)
 {
-	struct cop_node *n = ctx;
-	size_t all = n->manifest.len - n->manifest_body, at = 0, size;
+	size_t all, at = 0, size;
 	const char *body;
 
-	if (!n->manifest.data || index > COP_MANIFEST_BYTES_MAX / (COP_MANIFEST_PIECE / 2))
+	if (!m || !m->text.data || index > COP_MANIFEST_BYTES_MAX / (COP_MANIFEST_PIECE / 2))
 		return -ENODATA;
-	body = n->manifest.data + n->manifest_body;
+	all = m->text.len - m->body;
+	body = m->text.data + m->body;
 	while ((size = cop_manifest_piece(body, all, at)) > 0 && index-- > 0)
 		at += size;
 	if (!size)
@@ -203,62 +244,38 @@ int cop_node_prefetch_piece(void *ctx, uint64_t index, void **data, size_t *len)
 	return 0;
 }
 
-void cop_node_prefetch_start(struct cop_node *n)
-{
-	struct cop_prefetch_conf conf = {.coop = n->coop,
-		.cache = n->cache,
-		.stats = &n->stats,
-		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk),
-		.max_cacheable = n->conf->max_cacheable};
-	struct cop_prefetch *p = NULL;
-	int rc;
-
-	if (!n->conf->prefetch)
-		return;
-	rc = cop_prefetch_start(&conf, &p);
-	if (rc)
-		cop_log_warn("nothing is prefetched error=\"%s\"", strerror(-rc));
-	n->prefetch = p;
-}
-
-void cop_node_prefetch_free(struct cop_node *n)
-{
-	cop_prefetch_free(n->prefetch);
-	cop_manifest_set_free(n->record);
-	drop_manifest(n);
-}
-
 /* ---- writing ---- */
 
 /* Beside the source, or in the user's cache directory. One that stands in the other place is then
  * older. */
-static int write_auto(const struct cop_node *n, const struct cop_buf *text, char path[PATH_MAX])
+static int write_auto(const char *source, const struct cop_buf *text, char path[PATH_MAX])
 {
-	int rc = beside(n, path) ? cop_write_file(path, text->data, text->len, 0644) : -ENOENT;
+	int rc = beside(source, path) ? cop_write_file(path, text->data, text->len, 0644) : -ENOENT;
 
-	if (rc && in_cache(n, true, path))
+	if (rc && in_cache(source, true, path))
 		rc = cop_write_file(path, text->data, text->len, 0644);
 	return rc;
 }
 
 /* A job that needed nothing says nothing about the next one. */
-void cop_node_prefetch_save(struct cop_node *n)
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 {
+	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);
 	struct cop_buf text = {0};
 	char path[PATH_MAX] = "";
 	int rc;
 
-	if (!n->record || !cop_manifest_set_count(n->record))
+	if (!record || !cop_manifest_set_count(record))
 		return;
-	rc = cop_manifest_set_write(n->record, n->source, &text);
+	rc = cop_manifest_set_write(record, m->conf.source, &text);
 	if (!rc)
-		rc = write_auto(n, &text, path);
+		rc = write_auto(m->conf.source, &text, path);
 	if (rc)
 		cop_log_warn(
 			"the manifest for the next job was not written path=\"%s\" error=\"%s\"",
 			path, strerror(-rc));
 	else
 		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu",
-			path, cop_manifest_set_count(n->record));
+			path, cop_manifest_set_count(record));
 	cop_buf_free(&text);
 }
