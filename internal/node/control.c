@@ -9,27 +9,6 @@
 
 /* ---- what it says of itself ---- */
 
-struct cop_status cop_node_status(struct cop_node *n)
-{
-	struct cop_status s = {.rank = n->rank,
-		.nodes = n->topo.nodes,
-		.ready = cop_join_is_ready(n->join),
-		.prefetches = n->conf->prefetch != NULL,
-		.host = cop_node_host(n, n->rank),
-		.mountpoint = n->mountpoint,
-		.source = n->source,
-		.started_ns = n->started_ns,
-		.stats = &n->stats,
-		.cache = n->cache,
-		.origin = n->origin,
-		.rpc = n->rpc,
-		.coop = n->coop,
-		.fs = n->fs,
-		.prefetch = n->prefetch};
-
-	return s;
-}
-
 static void status(void *ctx, struct cop_buf *out)
 {
 	struct cop_status s = cop_node_status(ctx);
@@ -117,15 +96,6 @@ static int start_when_free(
 			"a copper node runs here as %s already (it listens at %s); end it with 'copper stop %s' before it is started again",
 			key, path, key);
 	return rc;
-}
-
-int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
-	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err)
-{
-	struct cop_ctl_place p = {n->conf->runtime_dir, n->mountpoint, cop_node_host(n, n->rank),
-		cop_job_host_port(&n->hosts, n->rank, n->conf->port)};
-
-	return cop_ctl_place(&p, path, key, err);
 }
 
 int cop_node_control_start(struct cop_node *n, struct cop_err *err)

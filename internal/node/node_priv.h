@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads: the main thread starts and stops everything and sleeps in between; what other nodes ask
+/* run.c calls start.c, which calls the others: net.c, leave.c, join.c, part.c and control.c do not
+ * know each other, and the last two call record.c; each may call self.c, which calls none.
+ *
+ * Threads: the main thread starts and stops everything and sleeps in between; what other nodes ask
  * for runs on fabric's progress thread; control commands come on the ctl thread. There is no lock:
  * what may be asked for by several threads has one of its own, in its module, or is atomic. */
 #ifndef COP_NODE_PRIV_H
@@ -77,14 +80,8 @@ struct cop_node {
 	_Atomic bool stopping;
 };
 
-/* Any thread. Its argument is a struct cop_node. */
-void cop_node_wake(void *node);
-const char *cop_node_host(const struct cop_node *n, uint32_t rank);
-
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
-/* A step of it that changes nothing: the hosts and which of them this is. */
-int cop_node_find_hosts(struct cop_node *n, struct cop_err *err);
 void cop_node_stop(struct cop_node *n);
 
 /* ---- net.c ---- */
@@ -108,31 +105,34 @@ int cop_node_join_wait(struct cop_node *n, struct cop_err *err);
  * time. */
 void cop_node_tell_below(struct cop_node *n);
 
-/* ---- record.c: the tree, as the job directory keeps it ---- */
-/* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and
- * what a stop of all has come to; where the root is dead, the node that was asked for that. Nothing
- * if more are missing than are named. */
-void cop_node_write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped);
-
-/* How the files of the job name it. */
-struct cop_tally_job cop_node_tally_job(const struct cop_node *n);
-int cop_node_tally_start(struct cop_node *n, struct cop_err *err);
-
 /* ---- part.c: this node's part of an operation on the tree ---- */
 int cop_node_treeop_start(struct cop_node *n, struct cop_err *err);
 /* Any thread; ctx is the node. Forgets a path and what is below it, also in the kernel. 0: then is
  * called once; -ENOMEM: the kernel could not be told. */
 int cop_node_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg);
+
+/* ---- control.c: the control socket ---- */
+int cop_node_control_start(struct cop_node *n, struct cop_err *err);
+
+/* ---- record.c: the tree, as the job directory keeps it ---- */
+/* Main thread: what a guest needs to know of the tree. The root: when it forms (stopped NULL), and
+ * what a stop of all has come to; where the root is dead, the node that was asked for that. Nothing
+ * if more are missing than are named. */
+void cop_node_write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped);
 /* Main thread. For a stop that comes later: nothing is left to do for it, or these ranks. Without
  * the secret it could not stop them. */
 void cop_node_keep_word(struct cop_node *n, const struct cop_treeop_sum *all);
 
-/* ---- control.c: the control socket ---- */
+/* ---- self.c: what a node knows of itself ---- */
+/* Any thread. Its argument is a struct cop_node. */
+void cop_node_wake(void *node);
+const char *cop_node_host(const struct cop_node *n, uint32_t rank);
+/* What it says of itself at this moment. */
+struct cop_status cop_node_status(struct cop_node *n);
+/* How the files of the job name it. */
+struct cop_tally_job cop_node_tally_job(const struct cop_node *n);
 /* Where n's socket is, and what its name is made from; needs the hosts and the mount point. */
 int cop_node_socket(const struct cop_node *n, char path[COP_CTL_PATH_SIZE],
 	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
-int cop_node_control_start(struct cop_node *n, struct cop_err *err);
-/* What it says of itself at this moment. */
-struct cop_status cop_node_status(struct cop_node *n);
 
 #endif

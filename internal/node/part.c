@@ -5,22 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct cop_tally_job cop_node_tally_job(const struct cop_node *n)
-{
-	return (struct cop_tally_job){.job_dir = n->job_dir,
-		.source = n->source,
-		.nodes = n->topo.nodes,
-		.hosts = &n->hosts};
-}
-
-int cop_node_tally_start(struct cop_node *n, struct cop_err *err)
-{
-	struct cop_tally_conf conf = {
-		.job = cop_node_tally_job(n), .rank = n->rank, .conf = n->conf, .stats = &n->stats};
-
-	return cop_tally_new(&conf, &n->tally, err);
-}
-
 static struct cop_rpc *rpc_of(void *ctx)
 {
 	struct cop_node *n = ctx;
@@ -98,15 +82,6 @@ static void end(void *ctx)
 
 	atomic_store(&n->stopping, true);
 	cop_node_wake(n);
-}
-
-void cop_node_keep_word(struct cop_node *n, const struct cop_treeop_sum *all)
-{
-	if (all->nodes + all->missing != n->topo.nodes)
-		return;
-	cop_node_write_tree(n, all);
-	if (!all->missing && n->conf->job_dir)
-		cop_job_secret_retire(n->job_dir, &n->secret);
 }
 
 /* The root takes the sums out of the answer. */

@@ -48,3 +48,12 @@ void cop_node_write_tree(struct cop_node *n, const struct cop_treeop_sum *stoppe
 		write_tree(n, stopped, &err))
 		cop_log_warn("%s", err.text);
 }
+
+void cop_node_keep_word(struct cop_node *n, const struct cop_treeop_sum *all)
+{
+	if (all->nodes + all->missing != n->topo.nodes)
+		return;
+	cop_node_write_tree(n, all);
+	if (!all->missing && n->conf->job_dir)
+		cop_job_secret_retire(n->job_dir, &n->secret);
+}

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,23 +16,9 @@
 #define END_SECONDS 10
 #define FLUSH_MS 1000
 
-void cop_node_wake(void *node)
-{
-	struct cop_node *n = node;
-	uint64_t one = 1;
-
-	if (write(n->wake_fd, &one, sizeof(one)) < 0)
-		cop_log_error("cannot wake the main thread error=\"%s\"", strerror(errno));
-}
-
-const char *cop_node_host(const struct cop_node *n, uint32_t rank)
-{
-	return cop_job_host_name(&n->hosts, rank);
-}
-
 /* ---- who we are ---- */
 
-int cop_node_find_hosts(struct cop_node *n, struct cop_err *err)
+static int find_hosts(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_job_want want = {n->conf->hosts, n->conf->port, n->conf->rank};
 
@@ -215,6 +200,14 @@ static int load_manifest(struct cop_node *n, struct cop_err *err)
 	if (!conf.path || n->rank != 0)
 		return 0;
 	return cop_prefetch_manifest_load(&conf, &n->manifest, err);
+}
+
+static int open_tally(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_tally_conf conf = {
+		.job = cop_node_tally_job(n), .rank = n->rank, .conf = n->conf, .stats = &n->stats};
+
+	return cop_tally_new(&conf, &n->tally, err);
 }
 
 static int open_cache(struct cop_node *n, struct cop_err *err)
@@ -415,7 +408,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
 		pin,
-		cop_node_find_hosts,
+		find_hosts,
 		find_topology,
 		init,
 		cop_node_treeop_start,
@@ -424,7 +417,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		open_view_ns,
 		load_manifest,
 		find_secret,
-		cop_node_tally_start,
+		open_tally,
 		open_cache,
 		open_origin,
 		cop_node_open_rpc,
