@@ -167,7 +167,7 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key)
 	return has;
 }
 
-bool cop_cache_hurry(struct cop_cache *c, const struct cop_key *key)
+bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key)
 {
 	uint64_t hash = key_hash(key);
 	struct shard *s = shard_of(c, hash);
@@ -176,7 +176,7 @@ bool cop_cache_hurry(struct cop_cache *c, const struct cop_key *key)
 
 	pthread_mutex_lock(&s->lock);
 	n = lookup(s, hash, key);
-	first = n && n->state == FLYING && atomic_exchange(&n->obj.patient, false);
+	first = n && n->state == FLYING && atomic_exchange(&n->obj.background, false);
 	pthread_mutex_unlock(&s->lock);
 	return first;
 }

@@ -52,11 +52,11 @@ struct cop_obj {
 	int error;  /* 0 or -errno, the object being the error */
 	void *data; /* malloc'ed; owned by the object */
 	size_t len;
-	uint64_t sum;         /* keyed XXH3-64 of data, for chunks */
-	bool packed;          /* data is a packed chunk (wire.h) */
-	_Atomic bool patient; /* of a flight: so far nobody waits for it who is in a hurry; set by
+	uint64_t sum;            /* keyed XXH3-64 of data, for chunks */
+	bool packed;             /* data is a packed chunk (wire.h) */
+	_Atomic bool background; /* of a flight: so far only background requests wait for it; set by
 				 its leader at once */
-	uint64_t landed_ms;   /* cop_now_ms() when it landed, */
+	uint64_t landed_ms;      /* cop_now_ms() when it landed, */
 	_Atomic uint64_t stamp_ms; /* and when it landed or was last found to be still true */
 	_Atomic bool disproved;    /* the storage has said otherwise, and it is to be dropped */
 	struct cop_key key;        /* path points into the object */
@@ -94,8 +94,9 @@ void cop_cache_free(struct cop_cache *c);
  * cop_found or -ENOMEM. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
-/* Somebody is in a hurry: true for the first one where a patient flight is under way. */
-bool cop_cache_hurry(struct cop_cache *c, const struct cop_key *key);
+/* Somebody waits now: true for the first one where a background flight is under way, which is none
+ * from then on. */
+bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
 /* Whether the key is there or flying; no reference, no effect on eviction. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 

@@ -105,7 +105,7 @@ size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, 
 	return cop_wr_len(&w);
 }
 
-bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *hurry)
+bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *raise)
 {
 	size_t len, path_len;
 	const void *payload = cop_rpc_req_payload(req, &len);
@@ -118,10 +118,10 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 	ask->size = cop_rd_u64(&r);
 	ask->index = cop_rd_u64(&r);
 	when = cop_rd_u8(&r);
-	ask->later = when == ASK_LATER;
-	*hurry = when == ASK_HURRY;
+	ask->background = when == ASK_BACKGROUND;
+	*raise = when == ASK_RAISE_PRIORITY;
 	text = cop_rd_str(&r, &path_len);
-	if (!cop_rd_done(&r) || when > ASK_HURRY || path_len > 4095 ||
+	if (!cop_rd_done(&r) || when > ASK_RAISE_PRIORITY || path_len > 4095 ||
 		(path_len && memchr(text, 0, path_len)))
 		return false;
 	if (path_len)

@@ -182,7 +182,7 @@ static struct flight *new_flight(
 	f->ask.path = obj->key.path;
 	f->local = local;
 	f->stripe = cop_coop_stripe(c, ask);
-	atomic_store(&obj->patient, ask->later);
+	atomic_store(&obj->background, ask->background);
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
 	return f;
@@ -242,8 +242,8 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 	}
 	if (found < 0)
 		return found;
-	if (found == COP_FOUND_JOINED && !ask->later)
-		cop_coop_hurry(c, ask);
+	if (found == COP_FOUND_JOINED && !ask->background)
+		cop_coop_raise_priority(c, ask);
 	if (f) {
 		f->was_absent = was_absent;
 		cop_coop_wait_for_room(f);

@@ -43,8 +43,7 @@ struct cop_ask {
 	uint64_t version; /* of the file (chunk, holes) or of the directory (check, newer) */
 	uint64_t size;    /* of the file (chunk) */
 	uint64_t index;   /* of the chunk, of the piece */
-	bool later; /* nobody waits for it yet: at the origin it goes behind what somebody waits for
-		     */
+	bool background;  /* nobody waits for it yet: at the origin it comes last */
 };
 
 struct cop_coop_conf {

@@ -35,9 +35,8 @@
 /* How a request says when it is wanted. */
 enum {
 	ASK_NOW,
-	ASK_LATER, /* nobody waits for it yet */
-	ASK_HURRY, /* it was asked for as later, and somebody waits now; the answer to this one is
-		      empty */
+	ASK_BACKGROUND,     /* nobody waits for it yet */
+	ASK_RAISE_PRIORITY, /* somebody waits now for what was background; its answer is empty */
 };
 
 /* How long the answer to a child waits for this node's kernel to forget names. That takes less than
@@ -178,7 +177,7 @@ struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *as
 void cop_coop_gather(struct flight *f);
 /* Where a flight that nobody waited for is under way, makes it one that somebody waits for, up to
  * the origin. A hint: nothing depends on its arrival. */
-void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask);
+void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask);
 /* The request for the ancestor of a stripe. */
 size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size);
 /* For the log. */
@@ -192,6 +191,6 @@ struct cop_key cop_coop_key(const struct cop_ask *ask);
  * be any. */
 bool cop_coop_is_proper(const struct cop_ask *ask);
 /* A child's request, checked; path has room for 4096 bytes. */
-bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *hurry);
+bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *raise);
 
 #endif

@@ -273,22 +273,22 @@ static void a_file_that_changed_gives_estale_and_its_name_is_asked_again(void **
  * asks for it. */
 static void who_waits_for_what_was_prefetched_is_heard_at_the_origin(void **state)
 {
-	struct cop_ask later = {.kind = COP_ASK_ENTRY, .path = "f", .later = true},
+	struct cop_ask background = {.kind = COP_ASK_ENTRY, .path = "f", .background = true},
 		       now = {.kind = COP_ASK_ENTRY, .path = "f"};
 	struct tree *t = open_tree(3, 1, 1, 1 << 20);
 	struct asked prefetch, between, program[2];
 
 	(void)state;
 	put_file(t, "f", "x", 1);
-	ask(t, 2, later, &prefetch);
+	ask(t, 2, background, &prefetch);
 	cop_fabric_fake_run(t->net, 100000);
-	ask(t, 1, later, &between);
+	ask(t, 1, background, &between);
 	cop_fabric_fake_run(t->net, 100000);
-	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).hurries, 0);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 0);
 	for (int i = 0; i < 2; i++)
 		ask(t, 2, now, &program[i]);
 	cop_fabric_fake_run(t->net, 100000);
-	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).hurries, 1);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 1);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 1);
 	settle(t);
 	assert_int_equal(prefetch.calls + between.calls + program[0].calls + program[1].calls, 4);

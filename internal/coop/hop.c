@@ -229,7 +229,8 @@ void cop_coop_send(struct flight *f)
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->hop);
 	call.payload_len = cop_coop_request(&f->ask,
-		atomic_load(&f->obj->patient) ? ASK_LATER : ASK_NOW, payload, sizeof(payload));
+		atomic_load(&f->obj->background) ? ASK_BACKGROUND : ASK_NOW, payload,
+		sizeof(payload));
 	call.body_max = f->room;
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
@@ -248,7 +249,7 @@ static void ignore(void *arg, const struct cop_rpc_result *r)
 	(void)r;
 }
 
-void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask)
+void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask)
 {
 	uint32_t parent = atomic_load(&c->parent[cop_coop_stripe(c, ask)]);
 	uint8_t payload[REQUEST_MAX];
@@ -256,13 +257,13 @@ void cop_coop_hurry(struct cop_coop *c, const struct cop_ask *ask)
 		.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};
 	struct cop_key key = cop_coop_key(ask);
 
-	if (!cop_cache_hurry(c->conf.cache, &key) || atomic_load(&c->closing))
+	if (!cop_cache_raise_priority(c->conf.cache, &key) || atomic_load(&c->closing))
 		return;
 	if (parent == COP_TOPO_NONE || !c->conf.rpc) {
-		cop_origin_hurry(c->conf.origin, ask->path,
+		cop_origin_raise_priority(c->conf.origin, ask->path,
 			ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
 		return;
 	}
-	call.payload_len = cop_coop_request(ask, ASK_HURRY, payload, sizeof(payload));
+	call.payload_len = cop_coop_request(ask, ASK_RAISE_PRIORITY, payload, sizeof(payload));
 	cop_rpc_call(c->conf.rpc, &call);
 }

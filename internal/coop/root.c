@@ -149,8 +149,8 @@ static void own_manifest(struct flight *f)
 
 void cop_coop_read_origin(struct flight *f)
 {
-	struct cop_origin *o = atomic_load(&f->obj->patient)
-				       ? cop_origin_later(f->coop->conf.origin)
+	struct cop_origin *o = atomic_load(&f->obj->background)
+				       ? cop_origin_background(f->coop->conf.origin)
 				       : f->coop->conf.origin;
 
 	cop_coop_pass(f, FLIGHT_READING);

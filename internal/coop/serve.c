@@ -147,18 +147,18 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 	struct cop_ask ask;
 	struct cop_obj *obj;
 	struct served *s;
-	bool hurry;
+	bool raise;
 	int rc;
 
 	if (op < 1 || op > COP_ASK_LAST)
 		return false;
-	if (!cop_coop_decode(req, path, &ask, &hurry)) {
+	if (!cop_coop_decode(req, path, &ask, &raise)) {
 		answer_error(req, -EINVAL);
 		return true;
 	}
-	if (hurry)
-		cop_coop_hurry(c, &ask);
-	if (hurry || (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask))) {
+	if (raise)
+		cop_coop_raise_priority(c, &ask);
+	if (raise || (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask))) {
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
 		return true;
 	}

@@ -372,7 +372,7 @@ int cop_origin_read_children(struct pass *p)
 	p->refs += n + 1;
 	for (uint32_t i = 0; i < n; i++)
 		p->batch[i] = (struct batch){.job = {.fn = run_batch,
-						     .later = l->task.job.later,
+						     .background = l->task.job.background,
 						     .path = l->path,
 						     .to = UINT64_MAX,
 						     .patience_ms = COP_ORIGIN_ATTR_MS},

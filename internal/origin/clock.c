@@ -9,7 +9,7 @@
 /* One whose job goes on after all is found again here, too. */
 static void count_lost(struct cop_origin_pool *p, uint64_t now)
 {
-	p->lost = p->lost_later = 0;
+	p->lost = p->lost_background = 0;
 	for (unsigned i = 0; i < 2 * p->max; i++) {
 		struct cop_origin_worker *w = &p->worker[i];
 		uint64_t since = w->state == COP_ORIGIN_ALIVE
@@ -18,7 +18,7 @@ static void count_lost(struct cop_origin_pool *p, uint64_t now)
 
 		w->lost = since && now > since + w->patience_ms && p->lost < p->max;
 		p->lost += w->lost;
-		p->lost_later += w->lost && w->later;
+		p->lost_background += w->lost && w->background;
 	}
 }
 

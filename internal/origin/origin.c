@@ -16,7 +16,7 @@ int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const 
 	cop_origin_done *done, void *arg)
 {
 	t->o = cop_origin_real_of(o);
-	t->job.later = o->later;
+	t->job.background = o->background;
 	t->done = done;
 	t->arg = arg;
 	t->path_error = path ? cop_origin_path_check(path) : 0;
@@ -166,13 +166,14 @@ static void real_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *
 		fn(arg, -ENOMEM);
 		return;
 	}
-	*r = (struct run_job){.job = {.fn = run_job, .later = o->later}, .fn = fn, .arg = arg};
+	*r = (struct run_job){
+		.job = {.fn = run_job, .background = o->background}, .fn = fn, .arg = arg};
 	cop_origin_pool_submit(&cop_origin_real_of(o)->pool, &r->job, false);
 }
 
-static void real_hurry(struct cop_origin *o, const char *path, uint64_t offset)
+static void real_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)
 {
-	cop_origin_pool_hurry(&cop_origin_real_of(o)->pool, path, offset);
+	cop_origin_pool_raise_priority(&cop_origin_real_of(o)->pool, path, offset);
 }
 
 static void real_load(struct cop_origin *o, unsigned *queued, unsigned *running)
@@ -208,7 +209,7 @@ static const struct cop_origin_ops real_ops = {
 	.holes = cop_origin_real_holes,
 	.statfs = real_statfs,
 	.run = real_run,
-	.hurry = real_hurry,
+	.raise_priority = real_raise_priority,
 	.load = real_load,
 };
 
@@ -252,7 +253,7 @@ int cop_origin_open(
 	if (!o)
 		return cop_err_set(err, ENOMEM, "no memory for the origin");
 	o->base = (struct cop_origin){.ops = &real_ops, .dirfd = -1};
-	o->other = (struct cop_origin){.ops = &real_ops, .dirfd = -1, .later = true};
+	o->other = (struct cop_origin){.ops = &real_ops, .dirfd = -1, .background = true};
 	cop_origin_fds_init(&o->fds);
 	pthread_mutex_init(&o->types.lock, NULL);
 	pthread_mutex_init(&o->unanswered.lock, NULL);
@@ -322,14 +323,14 @@ void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *a
 }
 
 /* The fake has one order for all. */
-struct cop_origin *cop_origin_later(struct cop_origin *o)
+struct cop_origin *cop_origin_background(struct cop_origin *o)
 {
 	return o->dirfd >= 0 ? &cop_origin_real_of(o)->other : o;
 }
 
-void cop_origin_hurry(struct cop_origin *o, const char *path, uint64_t offset)
+void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)
 {
-	o->ops->hurry(o, path, offset);
+	o->ops->raise_priority(o, path, offset);
 }
 
 int cop_origin_dirfd(const struct cop_origin *o)

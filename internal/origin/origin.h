@@ -81,11 +81,11 @@ void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *a
 /* The same origin under a handle for work that nobody waits for yet: its jobs start when no others
  * wait, and hold at most three quarters of the operations in flight, so that who does wait finds a
  * free one. Owned by the origin; not to be closed. */
-struct cop_origin *cop_origin_later(struct cop_origin *o);
+struct cop_origin *cop_origin_background(struct cop_origin *o);
 
 /* Somebody waits now for what was asked for under that handle: requests for this path, and reads
  * that hold this offset of it, that have not begun go where all others wait. */
-void cop_origin_hurry(struct cop_origin *o, const char *path, uint64_t offset);
+void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset);
 
 /* The source directory's descriptor (O_PATH), owned by the origin. */
 int cop_origin_dirfd(const struct cop_origin *o);
@@ -109,7 +109,7 @@ void cop_origin_fake_young(struct cop_origin *o, bool young);
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
 /* Counts since new, by kind. */
 struct cop_origin_fake_counts {
-	size_t lists, stats, reads, hurries;
+	size_t lists, stats, reads, raises;
 };
 struct cop_origin_fake_counts cop_origin_fake_counts(const struct cop_origin *o);
 

@@ -381,11 +381,11 @@ static void fake_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *
 	submit(o, &(struct fake_job){.fn = run_fn, .run = fn, .arg = arg}, "");
 }
 
-static void fake_hurry(struct cop_origin *o, const char *path, uint64_t offset)
+static void fake_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)
 {
 	(void)path;
 	(void)offset;
-	fake(o)->counts.hurries++;
+	fake(o)->counts.raises++;
 }
 
 static void fake_load(struct cop_origin *o, unsigned *queued, unsigned *running)
@@ -455,7 +455,7 @@ static const struct cop_origin_ops fake_ops = {
 	.holes = fake_holes,
 	.statfs = fake_statfs,
 	.run = fake_run,
-	.hurry = fake_hurry,
+	.raise_priority = fake_raise_priority,
 	.load = fake_load,
 };
 

@@ -35,14 +35,14 @@ struct cop_origin_ops {
 		cop_origin_done *done, void *arg);
 	void (*statfs)(struct cop_origin *o, cop_origin_done *done, void *arg);
 	void (*run)(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
-	void (*hurry)(struct cop_origin *o, const char *path, uint64_t offset);
+	void (*raise_priority)(struct cop_origin *o, const char *path, uint64_t offset);
 	void (*load)(struct cop_origin *o, unsigned *queued, unsigned *running);
 };
 
 struct cop_origin {
 	const struct cop_origin_ops *ops;
-	int dirfd;  /* -1 in the fake */
-	bool later; /* the other handle of a real one (cop_origin_later) */
+	int dirfd;       /* -1 in the fake */
+	bool background; /* the other handle of a real one (cop_origin_background) */
 };
 
 /* ---- the pool ---- */
@@ -53,7 +53,7 @@ struct cop_origin {
 struct cop_origin_job {
 	struct cop_list link;
 	void (*fn)(struct cop_origin_job *job, int rc);
-	bool later; /* nobody waits for it: after all the others, and never on all workers */
+	bool background; /* nobody waits for it: after all the others, and never on all workers */
 	const char
 		*path; /* what it is about, NULL if that does not matter, and which bytes of it */
 	uint64_t from, to;
@@ -80,22 +80,22 @@ struct cop_origin_worker {
 	} state;                   /* ended: only a join is missing */
 	_Atomic uint64_t since_ms; /* when its last system call began, or its job; 0: it has none */
 	unsigned patience_ms;
-	bool later, lost;
+	bool background, lost;
 };
 
-#define COP_ORIGIN_HURRIED 32
+#define COP_ORIGIN_RAISED 32
 
 struct cop_origin_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list queue, later;
-	unsigned max, threads, idle, queued, running, running_later, lost, lost_later;
-	/* What somebody was in a hurry for last: of a directory that is being read, the parts are
+	struct cop_list queue, background;
+	unsigned max, threads, idle, queued, running, running_background, lost, lost_background;
+	/* What was raised last: of a directory that is being read, the parts are
 	 * still to be submitted. */
 	struct {
 		uint64_t hash, offset;
-	} hurried[COP_ORIGIN_HURRIED];
-	unsigned hurries;
+	} raised[COP_ORIGIN_RAISED];
+	unsigned raises;
 	bool stopping;
 	struct cop_origin_worker *worker; /* twice max of them */
 	struct cop_list alarms;
@@ -117,9 +117,9 @@ void cop_origin_pool_fini(struct cop_origin_pool *p);
 /* urgent: before the jobs that wait already in its queue, for the parts of a job that was let in
  * before. */
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);
-/* Somebody waits for it now: jobs for later about this path and offset become jobs like any other.
+/* Somebody waits for it now: background jobs about this path and offset become jobs like any other.
  */
-void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t offset);
+void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path, uint64_t offset);
 
 /* Submits it as urgent in so many ms; at the close, or if it is too late for that, it ends with
  * -ECANCELED. */
@@ -191,7 +191,7 @@ struct cop_origin_unanswered {
 };
 
 struct cop_origin_real {
-	struct cop_origin base, other; /* other: what cop_origin_later gives out */
+	struct cop_origin base, other; /* other: what cop_origin_background gives out */
 	struct cop_origin_pool pool;
 	struct cop_origin_fds fds;
 	struct cop_origin_types types;
@@ -206,8 +206,8 @@ struct cop_origin_real {
 
 static inline struct cop_origin_real *cop_origin_real_of(struct cop_origin *o)
 {
-	return o->later ? COP_CONTAINER_OF(o, struct cop_origin_real, other)
-			: COP_CONTAINER_OF(o, struct cop_origin_real, base);
+	return o->background ? COP_CONTAINER_OF(o, struct cop_origin_real, other)
+			     : COP_CONTAINER_OF(o, struct cop_origin_real, base);
 }
 
 /* Every request to the real origin begins with this. */

@@ -22,7 +22,7 @@ int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 	p->max = max;
 	p->idle_ms = COP_ORIGIN_IDLE_MS;
 	cop_list_init(&p->queue);
-	cop_list_init(&p->later);
+	cop_list_init(&p->background);
 	cop_list_init(&p->alarms);
 	pthread_mutex_init(&p->lock, NULL);
 	cop_cond_init(&p->wake);
@@ -40,15 +40,16 @@ static void sleep_ms(struct cop_origin_pool *p, uint64_t ms)
 }
 
 /* What nobody waits for runs on at most three quarters of the workers. */
-static bool may_run_later(const struct cop_origin_pool *p)
+static bool may_run_background(const struct cop_origin_pool *p)
 {
-	return p->running_later - p->lost_later < COP_MAX(p->max - p->max / 4, 1u);
+	return p->running_background - p->lost_background < COP_MAX(p->max - p->max / 4, 1u);
 }
 
 /* Locked. Whether a free worker would find something. */
 static bool have_work(const struct cop_origin_pool *p)
 {
-	return !cop_list_empty(&p->queue) || (!cop_list_empty(&p->later) && may_run_later(p));
+	return !cop_list_empty(&p->queue) ||
+	       (!cop_list_empty(&p->background) && may_run_background(p));
 }
 
 /* Locked; unlocks meanwhile. False: there was nothing to do for so long that the worker ends. */
@@ -82,8 +83,8 @@ static struct cop_origin_job *take_job(struct cop_origin_pool *p)
 {
 	struct cop_list *item = cop_list_pop_front(&p->queue);
 
-	if (!item && may_run_later(p))
-		item = cop_list_pop_front(&p->later);
+	if (!item && may_run_background(p))
+		item = cop_list_pop_front(&p->background);
 	return item ? COP_CONTAINER_OF(item, struct cop_origin_job, link) : NULL;
 }
 
@@ -97,11 +98,11 @@ void cop_origin_pool_alive(void)
 static void run_job(
 	struct cop_origin_pool *p, struct cop_origin_worker *w, struct cop_origin_job *job)
 {
-	w->later = job->later;
+	w->background = job->background;
 	w->patience_ms = job->patience_ms ? job->patience_ms : COP_ORIGIN_ANY_MS;
 	p->queued--;
 	p->running++;
-	p->running_later += w->later;
+	p->running_background += w->background;
 	cop_origin_pool_need_clock(p);
 	pthread_mutex_unlock(&p->lock);
 	cop_origin_pool_alive();
@@ -109,9 +110,9 @@ static void run_job(
 	atomic_store(&w->since_ms, 0);
 	pthread_mutex_lock(&p->lock);
 	p->running--;
-	p->running_later -= w->later;
+	p->running_background -= w->background;
 	p->lost -= w->lost;
-	p->lost_later -= w->lost && w->later;
+	p->lost_background -= w->lost && w->background;
 	w->lost = false;
 }
 
@@ -200,13 +201,13 @@ static uint64_t hash_of(const char *path)
 }
 
 /* Locked. Two paths with one hash: a job comes sooner than it had to. */
-static bool was_hurried(const struct cop_origin_pool *p, const struct cop_origin_job *job)
+static bool was_raised(const struct cop_origin_pool *p, const struct cop_origin_job *job)
 {
 	uint64_t hash = job->path ? hash_of(job->path) : 0;
 
-	for (unsigned i = 0; job->path && i < COP_MIN(p->hurries, COP_ORIGIN_HURRIED); i++)
-		if (p->hurried[i].hash == hash && p->hurried[i].offset >= job->from &&
-			p->hurried[i].offset < job->to)
+	for (unsigned i = 0; job->path && i < COP_MIN(p->raises, COP_ORIGIN_RAISED); i++)
+		if (p->raised[i].hash == hash && p->raised[i].offset >= job->from &&
+			p->raised[i].offset < job->to)
 			return true;
 	return false;
 }
@@ -218,8 +219,8 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 
 	cop_list_init(&failed);
 	pthread_mutex_lock(&p->lock);
-	job->later = job->later && !was_hurried(p, job);
-	queue = job->later ? &p->later : &p->queue;
+	job->background = job->background && !was_raised(p, job);
+	queue = job->background ? &p->background : &p->queue;
 	if (p->stopping) {
 		rc = -ECANCELED;
 		cop_list_push_back(&failed, &job->link);
@@ -236,7 +237,7 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->queue);
-		cop_list_splice(&failed, &p->later);
+		cop_list_splice(&failed, &p->background);
 		p->queued = 0;
 	}
 out:
@@ -249,26 +250,26 @@ static bool is_about(const struct cop_origin_job *job, const char *path, uint64_
 	return job->path && offset >= job->from && offset < job->to && strcmp(job->path, path) == 0;
 }
 
-void cop_origin_pool_hurry(struct cop_origin_pool *p, const char *path, uint64_t offset)
+void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path, uint64_t offset)
 {
 	struct cop_list *item, *next;
 	unsigned slot;
 
 	pthread_mutex_lock(&p->lock);
-	slot = p->hurries++ % COP_ORIGIN_HURRIED;
-	p->hurried[slot].hash = hash_of(path);
-	p->hurried[slot].offset = offset;
-	for (item = p->later.next; item != &p->later; item = next) {
+	slot = p->raises++ % COP_ORIGIN_RAISED;
+	p->raised[slot].hash = hash_of(path);
+	p->raised[slot].offset = offset;
+	for (item = p->background.next; item != &p->background; item = next) {
 		struct cop_origin_job *job = COP_CONTAINER_OF(item, struct cop_origin_job, link);
 
 		next = item->next;
 		if (!is_about(job, path, offset))
 			continue;
-		job->later = false;
+		job->background = false;
 		cop_list_remove(item);
 		cop_list_push_back(&p->queue, item);
-		/* Those who sleep may sleep because this was for later. Without a new one those
-		 * that run come to it. */
+		/* Those who sleep may sleep because this was background work. Without a new one
+		 * those that run come to it. */
 		if (p->idle)
 			pthread_cond_signal(&p->wake);
 		else if (may_start(p))
@@ -315,7 +316,7 @@ static void take_all(struct cop_origin_pool *p, struct cop_list *jobs)
 			struct cop_origin_alarm, job)
 			->set = false;
 	cop_list_splice(jobs, &p->queue);
-	cop_list_splice(jobs, &p->later);
+	cop_list_splice(jobs, &p->background);
 	cop_list_splice(jobs, &p->alarms);
 	p->queued = 0;
 }

@@ -166,7 +166,7 @@ static void a_job_submitted_by_a_running_job_during_the_close_is_cancelled(void 
 	assert_int_equal(cancelled, 1);
 }
 
-static void work_for_later_leaves_a_worker_free_for_who_waits(void **state)
+static void background_work_leaves_a_worker_free_for_who_waits(void **state)
 {
 	_Atomic int others = 0, most_of_others = 0, others_done = 0;
 	struct cop_origin_pool p;
@@ -179,7 +179,7 @@ static void work_for_later_leaves_a_worker_free_for_who_waits(void **state)
 	c[8].done = &others_done;
 	c[8].us = 0;
 	for (int i = 0; i < 8; i++) {
-		c[i].job.later = true;
+		c[i].job.background = true;
 		cop_origin_pool_submit(&p, &c[i].job, i % 2);
 	}
 	wait_until(&now, 3);
@@ -192,7 +192,7 @@ static void work_for_later_leaves_a_worker_free_for_who_waits(void **state)
 	cop_origin_pool_fini(&p);
 }
 
-static void one_worker_does_the_work_for_later_last(void **state)
+static void one_worker_does_the_background_work_last(void **state)
 {
 	_Atomic int urgent = 0, most_urgent = 0, urgent_done = 0;
 	struct cop_origin_pool p;
@@ -201,7 +201,7 @@ static void one_worker_does_the_work_for_later_last(void **state)
 	(void)state;
 	prepare(&p, 1, c, 4, 20000);
 	for (int i = 0; i < 3; i++)
-		c[i].job.later = true;
+		c[i].job.background = true;
 	c[3].now = &urgent;
 	c[3].most = &most_urgent;
 	c[3].done = &urgent_done;
@@ -213,7 +213,7 @@ static void one_worker_does_the_work_for_later_last(void **state)
 	cop_origin_pool_fini(&p);
 }
 
-static void work_for_later_that_somebody_waits_for_now_comes_first(void **state)
+static void background_work_that_somebody_waits_for_now_comes_first(void **state)
 {
 	_Atomic int wanted = 0, most_wanted = 0, wanted_done = 0;
 	struct cop_origin_pool p;
@@ -225,26 +225,26 @@ static void work_for_later_that_somebody_waits_for_now_comes_first(void **state)
 	c[8].most = &most_wanted;
 	c[8].done = &wanted_done;
 	for (int i = 0; i < 9; i++) {
-		c[i].job.later = true;
+		c[i].job.background = true;
 		c[i].job.path = i < 7 ? "other" : "file";
 		c[i].job.from = i < 8 ? 0 : 4096;
 		c[i].job.to = i < 8 ? 4096 : 8192;
 		cop_origin_pool_submit(&p, &c[i].job, false);
 	}
 	wait_until(&now, 1);
-	cop_origin_pool_hurry(&p, "file", 8192);
-	cop_origin_pool_hurry(&p, "file", 8191);
+	cop_origin_pool_raise_priority(&p, "file", 8192);
+	cop_origin_pool_raise_priority(&p, "file", 8191);
 	wait_until(&wanted_done, 1);
 	assert_true(done < 8);
 	/* What comes of it later, as the parts of a directory do. */
 	cop_origin_pool_submit(&p, &c[8].job, false);
-	assert_false(c[8].job.later);
+	assert_false(c[8].job.background);
 	wait_until(&wanted_done, 2);
 	wait_until(&done, 8);
 	cop_origin_pool_fini(&p);
 }
 
-static void closing_cancels_work_for_later_too(void **state)
+static void closing_cancels_background_work_too(void **state)
 {
 	struct cop_origin_pool p;
 	struct counted c[5];
@@ -252,7 +252,7 @@ static void closing_cancels_work_for_later_too(void **state)
 	(void)state;
 	prepare(&p, 1, c, 5, 50000);
 	for (int i = 0; i < 5; i++) {
-		c[i].job.later = i > 0;
+		c[i].job.background = i > 0;
 		cop_origin_pool_submit(&p, &c[i].job, false);
 	}
 	wait_until(&now, 1);
@@ -294,10 +294,10 @@ int main(void)
 		cmocka_unit_test(threads_end_when_they_are_idle_and_come_back),
 		cmocka_unit_test(closing_cancels_what_waits_and_finishes_what_runs),
 		cmocka_unit_test(a_job_submitted_by_a_running_job_during_the_close_is_cancelled),
-		cmocka_unit_test(work_for_later_leaves_a_worker_free_for_who_waits),
-		cmocka_unit_test(one_worker_does_the_work_for_later_last),
-		cmocka_unit_test(work_for_later_that_somebody_waits_for_now_comes_first),
-		cmocka_unit_test(closing_cancels_work_for_later_too),
+		cmocka_unit_test(background_work_leaves_a_worker_free_for_who_waits),
+		cmocka_unit_test(one_worker_does_the_background_work_last),
+		cmocka_unit_test(background_work_that_somebody_waits_for_now_comes_first),
+		cmocka_unit_test(closing_cancels_background_work_too),
 		cmocka_unit_test(an_idle_thread_tidies_until_nothing_is_left),
 	};
 

@@ -82,7 +82,7 @@ bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask)
 				.version = i->version,
 				.size = i->size_now,
 				.index = index,
-				.later = true};
+				.background = true};
 			return true;
 		}
 		p->at_file++;

@@ -154,7 +154,7 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 static void ask_entry(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask entry = {
-		.kind = COP_ASK_ENTRY, .path = cop_prefetch_path(p, s->item), .later = true};
+		.kind = COP_ASK_ENTRY, .path = cop_prefetch_path(p, s->item), .background = true};
 
 	let_go(p, s);
 	s->entry = true;
@@ -168,7 +168,7 @@ static void ask_entry(struct cop_prefetch *p, struct slot *s)
 
 static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 {
-	struct cop_ask list = {.kind = COP_ASK_LISTING, .later = true};
+	struct cop_ask list = {.kind = COP_ASK_LISTING, .background = true};
 
 	while (p->next_listing < p->n_items &&
 		cop_prefetch_item(p, p->next_listing)->kind != COP_MANIFEST_DIR)
@@ -196,7 +196,7 @@ static bool is_name(const struct cop_prefetch *p, const struct item *i)
 
 static bool begin_name(struct cop_prefetch *p, struct slot *s)
 {
-	struct cop_ask list = {.kind = COP_ASK_LISTING, .later = true};
+	struct cop_ask list = {.kind = COP_ASK_LISTING, .background = true};
 	char dir[COP_MANIFEST_PATH_MAX + 1];
 	const char *path, *slash;
 
