@@ -15,8 +15,8 @@
  *	                                                            group_read()
  *	LANDED   nobody: it is freed           as ACTIVE
  *
- * A flight is ASKING once for each ancestor and try. The hop only goes up, so that ends in READING
- * at the latest.
+ * A flight is ASKING once for each ancestor and try. The upstream rank only goes up, so that it
+ * ends in READING at the latest.
  *
  * One lock, group_lock, taken before the cache's: at a root it makes leading a chunk and leading
  * the rest of its group one step, so that each group is read once, however many ask. */
@@ -94,8 +94,8 @@ struct flight {
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
 	uint32_t stripe;
-	uint32_t hop;   /* the ancestor that is asked */
-	unsigned tries; /* at this hop */
+	uint32_t upstream; /* the rank that is asked, an ancestor */
+	unsigned tries;    /* at this upstream rank */
 	bool local;
 	bool was_absent; /* asked again after its absence was too old */
 	size_t room;     /* bytes that an answer may have; a chunk's is its buffer's */
@@ -160,11 +160,11 @@ struct cop_obj *cop_coop_listing_of(struct cop_coop *c, const char *path, uint64
 /* If it is here and of another version than the question's. */
 struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *newer);
 
-/* ---- hop.c, root.c, coop.c ---- */
+/* ---- upstream.c, root.c, coop.c ---- */
 
-/* Asks the flight's hop, for the first time or again. */
+/* Asks the flight's upstream rank, for the first time or again. */
 void cop_coop_send(struct flight *f);
-/* The flight's hop is this node's own origin. */
+/* The flight's upstream rank is this node's own origin. */
 void cop_coop_read_origin(struct flight *f);
 /* Ends the flight; frees it. The landing's data is malloc'ed or f->buf, which is released
  * otherwise; keep is decided here. */

@@ -17,15 +17,15 @@
 static void next_ancestor(struct flight *f, int why)
 {
 	struct cop_coop *c = f->coop;
-	uint32_t dead = f->hop;
+	uint32_t dead = f->upstream;
 
-	f->hop = cop_topo_parent(&c->conf.topo, f->stripe, f->hop);
+	f->upstream = cop_topo_parent(&c->conf.topo, f->stripe, f->upstream);
 	f->tries = 0;
 	cop_stats_add(c->conf.stats, COP_FABRIC_RETRIES, 1);
-	if (atomic_exchange(&c->parent[f->stripe], f->hop) != f->hop) {
+	if (atomic_exchange(&c->parent[f->stripe], f->upstream) != f->upstream) {
 		cop_stats_add(c->conf.stats, COP_FABRIC_FAILOVERS, 1);
 		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->stripe,
-			dead, strerror(-why), f->hop == COP_TOPO_NONE ? -1 : (int)f->hop);
+			dead, strerror(-why), f->upstream == COP_TOPO_NONE ? -1 : (int)f->upstream);
 	}
 	cop_coop_send(f);
 }
@@ -88,7 +88,8 @@ static void unsound(struct flight *f, void *data)
 	if (data != f->buf)
 		free(data);
 	cop_stats_add(f->coop->conf.stats, COP_FABRIC_CORRUPT, 1);
-	cop_log_warn("unsound answer kind=%d rank=%u path=%s", f->ask.kind, f->hop, f->ask.path);
+	cop_log_warn(
+		"unsound answer kind=%d rank=%u path=%s", f->ask.kind, f->upstream, f->ask.path);
 	if (++f->tries < TRIES_PER_HOP)
 		cop_coop_send(f);
 	else
@@ -141,7 +142,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	} else if (!sound(f, &l)) {
 		unsound(f, l.data);
 	} else {
-		atomic_store(&f->coop->parent[f->stripe], f->hop);
+		atomic_store(&f->coop->parent[f->stripe], f->upstream);
 		note_first(f);
 		shrink(f, &l);
 		cop_coop_land(f, &l);
@@ -153,7 +154,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 static void ask_nobody(struct flight *f)
 {
 	cop_stats_add(f->coop->conf.stats, COP_FABRIC_RETRIES, 1);
-	f->hop = COP_TOPO_NONE;
+	f->upstream = COP_TOPO_NONE;
 	cop_coop_send(f);
 }
 
@@ -189,7 +190,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	cop_coop_pass(f, FLIGHT_ACTIVE);
 	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
-		f->hop, r->status, r->body_len);
+		f->upstream, r->status, r->body_len);
 	if (!r->answered && r->status == -EMSGSIZE) {
 		too_long(f, r->body_len);
 	} else if (!r->answered) {
@@ -197,10 +198,10 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	} else if (r->unable || cop_coop_is_own(r->status)) {
 		/* One that has not begun yet will answer the next time. */
 		if (r->unable)
-			cop_coop_rest(f->coop, f->hop);
+			cop_coop_rest(f->coop, f->upstream);
 		next_ancestor(f, r->status);
 	} else {
-		cop_coop_rested(f->coop, f->hop);
+		cop_coop_rested(f->coop, f->upstream);
 		if (r->status)
 			cop_coop_fail(f, r->status);
 		else
@@ -218,16 +219,16 @@ void cop_coop_send(struct flight *f)
 		cop_coop_fail(f, -ESHUTDOWN);
 		return;
 	}
-	while (f->hop != COP_TOPO_NONE && cop_coop_rests(f->coop, f->hop))
-		f->hop = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->hop);
-	if (f->hop == COP_TOPO_NONE || !f->coop->conf.rpc) {
+	while (f->upstream != COP_TOPO_NONE && cop_coop_rests(f->coop, f->upstream))
+		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->upstream);
+	if (f->upstream == COP_TOPO_NONE || !f->coop->conf.rpc) {
 		cop_coop_read_origin(f);
 		return;
 	}
-	call.rank = f->hop;
+	call.rank = f->upstream;
 	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
-		f->hop);
+		f->upstream);
 	call.payload_len = cop_coop_request(&f->ask,
 		atomic_load(&f->obj->background) ? ASK_BACKGROUND : ASK_NOW, payload,
 		sizeof(payload));
