@@ -116,7 +116,7 @@ int cop_guest_reach(struct guest *g, struct cop_err *err)
 		.job_dir = g->job_dir,
 		.insecure = g->tree.insecure,
 		.secret = &g->wire_secret,
-		.config_hash = g->tree.terms,
+		.config_hash = g->tree.config_hash,
 		.peer_timeout_ms = g->tree.peer_timeout_ms,
 		.stats = &g->stats,
 		.rpc = &g->rpc,
@@ -181,7 +181,7 @@ int cop_guest_enter(struct guest *g, const struct cop_guest_stop *what, struct c
 		rc = make_treeop(g, err);
 	if (!rc)
 		rc = open_network(g, self, err);
-	cop_reach_tree_name(&g->wire_secret, g->tree.terms, tree);
+	cop_reach_tree_name(&g->wire_secret, g->tree.config_hash, tree);
 	if (!rc && what->known)
 		what->known(what->arg, tree);
 	return rc;

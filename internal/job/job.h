@@ -160,9 +160,9 @@ int cop_job_node_file_write(
 #define COP_JOB_TREE_LEFT 16
 
 struct cop_job_tree {
-	bool stopped;        /* all of it, by a command */
-	bool insecure, book; /* no secret; addresses from a book, and no rendezvous */
-	uint64_t terms;      /* what all nodes have in common, as rpc has it */
+	bool stopped;         /* all of it, by a command */
+	bool insecure, book;  /* no secret; addresses from a book, and no rendezvous */
+	uint64_t config_hash; /* what all nodes have in common, as rpc has it */
 	uint32_t fanout, trees, peer_timeout_ms;
 	char net_type[128];
 	char secret_file[4096]; /* that was given; "" */

@@ -35,7 +35,7 @@ static void print(const struct cop_job_tree *t, struct cop_buf *out)
 	cop_buf_printf(out,
 		"terms %016" PRIx64 "\nfanout %" PRIu32 "\ntrees %" PRIu32
 		"\npeer_timeout_ms %" PRIu32 "\n",
-		t->terms, t->fanout, t->trees, t->peer_timeout_ms);
+		t->config_hash, t->fanout, t->trees, t->peer_timeout_ms);
 	cop_buf_printf(out, "insecure %d\nbook %d\n", t->insecure, t->book);
 	add_text(out, "net_type", t->net_type);
 	add_text(out, "secret_file", t->secret_file);
@@ -158,7 +158,7 @@ static bool take(
 		return t->stopped || is(v, "running");
 	}
 	if (is(key, "terms"))
-		return take_number(v, 16, UINT64_MAX, &t->terms);
+		return take_number(v, 16, UINT64_MAX, &t->config_hash);
 	if (is(key, "fanout"))
 		return take_u32(v, &t->fanout);
 	if (is(key, "trees"))

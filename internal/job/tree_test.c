@@ -41,7 +41,7 @@ static void what_is_written_is_read(void **state)
 	struct cop_job_tree out = {.stopped = true,
 		.insecure = true,
 		.book = true,
-		.terms = UINT64_MAX - 1,
+		.config_hash = UINT64_MAX - 1,
 		.fanout = 3,
 		.trees = 2,
 		.peer_timeout_ms = 1500,
@@ -61,7 +61,7 @@ static void what_is_written_is_read(void **state)
 	cop_job_tree_free(&tree);
 	assert_int_equal(cop_job_tree_read(dir, &tree, &err), 0);
 	assert_true(tree.stopped && tree.insecure && tree.book);
-	assert_true(tree.terms == UINT64_MAX - 1);
+	assert_true(tree.config_hash == UINT64_MAX - 1);
 	assert_int_equal(tree.fanout, 3);
 	assert_int_equal(tree.trees, 2);
 	assert_int_equal(tree.peer_timeout_ms, 1500);

@@ -116,13 +116,13 @@ static inline struct node *up(struct world *w, uint32_t rank)
 	struct node *n = &w->node[rank];
 	struct cop_rpc_conf rpc = {.rank = rank,
 		.nodes = NODES + 1,
-		.terms = n->config_hash,
+		.config_hash = n->config_hash,
 		.peer_timeout_ms = 3000,
 		.stats = &n->stats,
 		.ctx = n,
 		.resolve = resolve,
 		.serve = serve,
-		.differs = mismatch};
+		.mismatch = mismatch};
 	char name[16];
 
 	name_of(n, name);

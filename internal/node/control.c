@@ -73,7 +73,7 @@ static int open_commands(struct cop_node *n, struct cop_err *err)
 
 	strcpy(n->tree, "-");
 	if (n->topo.nodes > 1)
-		cop_reach_tree_name(&n->wire_secret, n->terms, n->tree);
+		cop_reach_tree_name(&n->wire_secret, n->config_hash, n->tree);
 	conf.tree = n->tree;
 	n->commands = cop_command_new(&conf);
 	return n->commands ? 0 : cop_err_set(err, ENOMEM, "out of memory");

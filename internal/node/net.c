@@ -118,7 +118,7 @@ static int make_reach(struct cop_node *n, struct cop_err *err)
 		.job_dir = n->job_dir,
 		.insecure = n->conf->insecure,
 		.secret = &n->wire_secret,
-		.config_hash = n->terms,
+		.config_hash = n->config_hash,
 		.peer_timeout_ms = n->conf->peer_timeout_ms,
 		.stats = &n->stats,
 		.rpc = &n->rpc,
@@ -143,7 +143,7 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 
 	if (n->topo.nodes == 1)
 		return 0;
-	n->terms = cop_reach_config_hash(&n->topo, n->conf->chunk, n->source, &n->hosts);
+	n->config_hash = cop_reach_config_hash(&n->topo, n->conf->chunk, n->source, &n->hosts);
 	rc = make_reach(n, err);
 	if (rc)
 		return rc;

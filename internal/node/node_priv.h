@@ -45,7 +45,7 @@ struct cop_node {
 	struct cop_job_hosts hosts;
 	struct cop_job_secret secret;
 	struct cop_wire_secret wire_secret;
-	uint64_t terms; /* what all nodes of the tree have in common */
+	uint64_t config_hash; /* what all nodes of the tree have in common */
 	uint32_t rank;
 	struct cop_topo topo;
 	uint64_t cache_bytes, started_ns;

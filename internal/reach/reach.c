@@ -95,14 +95,14 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 	const struct cop_reach_conf *c = &r->conf;
 	struct cop_rpc_conf conf = {.rank = c->rank,
 		.nodes = c->nodes + COP_REACH_GUESTS,
-		.terms = c->config_hash,
+		.config_hash = c->config_hash,
 		.secret = *c->secret,
 		.peer_timeout_ms = c->peer_timeout_ms,
 		.stats = c->stats,
 		.ctx = r,
 		.resolve = cop_reach_resolve,
 		.serve = serve,
-		.differs = mismatch,
+		.mismatch = mismatch,
 		.tick = tick};
 	struct cop_fabric_conf fabric = {.net_type = c->net_type,
 		.host = host,

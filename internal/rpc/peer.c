@@ -74,7 +74,7 @@ static void greet(struct cop_rpc *r, struct peer *p)
 	const char *self = cop_fabric_address(r->fabric);
 	struct cop_hello h = {.from = r->conf.rank,
 		.to = p->rank,
-		.terms = r->conf.terms,
+		.config_hash = r->conf.config_hash,
 		.address = self,
 		.address_len = strlen(self)};
 

@@ -5,19 +5,19 @@
  *
  * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES
  * when something at its address answered and could not prove the job's secret, or -EPROTO when the
- * peer was started with other terms (a peer that holds another secret does not answer at all:
- * -EHOSTDOWN here, a warning and a count there), or -ECANCELED at close, or for one call -EINVAL,
- * -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length stands in body_len),
- * -EBADMSG (the body could not be written or its checksum was wrong). A call has no deadline of its
- * own: a peer that answers pings is alive, however long its storage takes. A peer that answers
- * neither for half of peer_timeout_ms is looked up again; when peer_timeout_ms are over and the
- * look-up has not found its process alive, it is dead. One whose process is there, on a machine
- * that is too busy to let it answer, is asked and looked up for COP_RPC_PATIENCE times as long
- * before it counts as dead; calls to it fail at once until a pause has passed (growing from 1 s to
- * 10 s), then the next call tries it again with its address resolved afresh. A sign of life from it
- * ends the pause. Calls whose request or reply was lost, and calls to a peer that restarted, are
- * sent again by rpc itself (fabric.retries): what is asked must be idempotent, and a server may see
- * it twice.
+ * peer was started with another config hash (a peer that holds another secret does not answer at
+ * all: -EHOSTDOWN here, a warning and a count there), or -ECANCELED at close, or for one call
+ * -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length stands in
+ * body_len), -EBADMSG (the body could not be written or its checksum was wrong). A call has no
+ * deadline of its own: a peer that answers pings is alive, however long its storage takes. A peer
+ * that answers neither for half of peer_timeout_ms is looked up again; when peer_timeout_ms are
+ * over and the look-up has not found its process alive, it is dead. One whose process is there, on
+ * a machine that is too busy to let it answer, is asked and looked up for COP_RPC_PATIENCE times as
+ * long before it counts as dead; calls to it fail at once until a pause has passed (growing from 1
+ * s to 10 s), then the next call tries it again with its address resolved afresh. A sign of life
+ * from it ends the pause. Calls whose request or reply was lost, and calls to a peer that
+ * restarted, are sent again by rpc itself (fabric.retries): what is asked must be idempotent, and a
+ * server may see it twice.
  *
  * Sessions: before the first request of a pair, the two prove the secret to each other by challenge
  * and response (wire.h) and derive a key per direction; each message then carries a counter and a
@@ -42,8 +42,8 @@ struct cop_rpc_req;
 struct cop_rpc_conf {
 	uint32_t rank, nodes;
 	struct cop_wire_secret secret; /* job secret; all zero with --insecure */
-	uint64_t terms; /* a hash of what all nodes must have been started with; nothing is asked or
-			   served across a difference */
+	uint64_t config_hash; /* a hash of what all nodes must have been started with; nothing is
+			   asked or served across a difference */
 	uint32_t peer_timeout_ms; /* 3000 */
 	struct cop_stats *stats;
 	void *ctx; /* first argument of the callbacks below */
@@ -55,8 +55,8 @@ struct cop_rpc_conf {
 	 * later and from any thread, with cop_rpc_reply. Must not block. */
 	void (*serve)(void *ctx, struct cop_rpc_req *req);
 	/* Progress thread; may be NULL. A holder of the secret that says it is this rank (any
-	 * number) came with other terms, and was refused. */
-	void (*differs)(void *ctx, uint32_t rank);
+	 * number) came with another config hash, and was refused. */
+	void (*mismatch)(void *ctx, uint32_t rank);
 	/* Progress thread; may be NULL. About every 100 ms while requests of others are not
 	 * answered yet, by the same clock as all deadlines here: a pause of the whole process does
 	 * not count. Must not block. */

@@ -197,7 +197,7 @@ static void nodes_with_other_terms_refuse_each_other_at_once(void **state)
 	struct t_result *t;
 
 	t_close(w, 0);
-	w->node[0].terms = 7;
+	w->node[0].config_hash = 7;
 	assert_int_equal(t_open(w, 0, &t_secret), 0);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	t_run(w);
@@ -205,12 +205,12 @@ static void nodes_with_other_terms_refuse_each_other_at_once(void **state)
 	assert_int_equal(t->status, -EPROTO);
 	assert_false(t->answered);
 	assert_int_equal(w->node[1].served, 0);
-	assert_int_equal(w->node[1].differs, 1);
+	assert_int_equal(w->node[1].mismatch, 1);
 	t = t_call(w, 1, 0, T_ECHO, NULL, 0);
 	t_run(w);
 	assert_int_equal(t->status, -EPROTO);
 	assert_int_equal(w->node[0].served, 0);
-	assert_int_equal(w->node[0].differs, 1);
+	assert_int_equal(w->node[0].mismatch, 1);
 	t_advance(w, 3 * TIMEOUT);
 	assert_int_equal(w->node[0].rpc->half_count + w->node[1].rpc->half_count, 0);
 }
@@ -222,7 +222,7 @@ static void a_peer_that_comes_back_with_other_terms_is_not_asked(void **state)
 
 	t_connect(w, 1, 0);
 	t_close(w, 0);
-	w->node[0].terms = 7;
+	w->node[0].config_hash = 7;
 	assert_int_equal(t_open(w, 0, &t_secret), 0);
 	t = t_call(w, 1, 0, T_ECHO, NULL, 0);
 	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT);
@@ -244,14 +244,14 @@ static void other_terms_are_answered_whatever_the_ranks(void **state)
 		struct cop_hello h = {.from = ranks[i][0],
 			.to = ranks[i][1],
 			.session = 5,
-			.terms = 7,
+			.config_hash = 7,
 			.address = "fake://evil",
 			.address_len = 11};
 		size_t len = cop_hello_write(&t_secret, &h, msg);
 
 		t_shoot(w, evil, "fake://n1", msg, len);
 	}
-	assert_int_equal(w->node[1].differs, COP_ARRAY_SIZE(ranks));
+	assert_int_equal(w->node[1].mismatch, COP_ARRAY_SIZE(ranks));
 	assert_int_equal(w->node[1].rpc->half_count, COP_ARRAY_SIZE(ranks));
 	t_advance(w, 3 * TIMEOUT);
 	assert_int_equal(w->node[1].rpc->half_count, 0);

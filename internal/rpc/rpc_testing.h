@@ -42,8 +42,8 @@ struct t_node {
 	bool mute_resolver, no_address;
 	bool lives_on;  /* whoever looks it up sees its process, also while it is cut off */
 	unsigned lives; /* restarts at another address; part of the name */
-	uint64_t terms;
-	unsigned differs;   /* how often somebody else had others */
+	uint64_t config_hash;
+	unsigned mismatch;  /* how often somebody else had another one */
 	uint32_t body_mask; /* bounds T_BODY if not 0 */
 	unsigned resolves, served, releases, bodies;
 	struct cop_rpc_req *held[T_HELD];
@@ -228,12 +228,12 @@ static inline void t_answer_held(struct t_node *n)
 	n->held_count = 0;
 }
 
-static inline void t_differs(void *ctx, uint32_t rank)
+static inline void t_mismatch(void *ctx, uint32_t rank)
 {
 	struct t_node *n = ctx;
 
 	(void)rank;
-	n->differs++;
+	n->mismatch++;
 }
 
 static inline int t_open(struct t_world *w, uint32_t rank, const struct cop_wire_secret *secret)
@@ -242,13 +242,13 @@ static inline int t_open(struct t_world *w, uint32_t rank, const struct cop_wire
 	struct cop_rpc_conf conf = {.rank = rank,
 		.nodes = T_NODES,
 		.secret = *secret,
-		.terms = n->terms,
+		.config_hash = n->config_hash,
 		.peer_timeout_ms = 3000,
 		.stats = &n->stats,
 		.ctx = n,
 		.resolve = t_resolve,
 		.serve = t_serve,
-		.differs = t_differs};
+		.mismatch = t_mismatch};
 	char text[32];
 
 	n->w = w;

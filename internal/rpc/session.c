@@ -78,7 +78,7 @@ static struct session *make(
 	if (!s)
 		return NULL;
 	s->half = true;
-	s->refused = h->terms != r->conf.terms;
+	s->refused = h->config_hash != r->conf.config_hash;
 	s->rank = h->from;
 	s->remote_sid = h->session;
 	s->made_ms = r->now_ms;
@@ -100,17 +100,17 @@ static struct session *make(
 /* Who was started with another host list may well mean another node, or be none of ours. */
 static int check_ranks(const struct cop_rpc *r, const struct cop_hello *h)
 {
-	if (h->terms == r->conf.terms &&
+	if (h->config_hash == r->conf.config_hash &&
 		(h->to != r->conf.rank || h->from >= r->conf.nodes || h->from == r->conf.rank))
 		return -EADDRNOTAVAIL;
 	return 0;
 }
 
-static void differs(struct cop_rpc *r, uint32_t rank)
+static void mismatch(struct cop_rpc *r, uint32_t rank)
 {
 	cop_rpc_reject(r, "terms", rank, -EPROTO);
-	if (r->conf.differs)
-		r->conf.differs(r->conf.ctx, rank);
+	if (r->conf.mismatch)
+		r->conf.mismatch(r->conf.ctx, rank);
 }
 
 void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
@@ -125,7 +125,7 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 		cop_rpc_reject(r, "hello", rc == -EBADMSG ? UINT32_MAX : h.from, rc);
 		return;
 	}
-	if ((h.terms == r->conf.terms && knows(r, &h)) || is_repeat(r, &h))
+	if ((h.config_hash == r->conf.config_hash && knows(r, &h)) || is_repeat(r, &h))
 		return;
 	s = make(r, &h, msg, len);
 	if (!s) {
@@ -140,7 +140,7 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
 	send_welcome(r, s);
 	if (s->refused)
-		differs(r, s->rank);
+		mismatch(r, s->rank);
 }
 
 int cop_rpc_session_promote(struct cop_rpc *r, struct session *s)

@@ -25,7 +25,7 @@ struct t_node {
 	struct t_tree *tree;
 	uint32_t rank;
 	char name[8], host[8];
-	uint64_t terms;
+	uint64_t config_hash;
 	struct cop_stats stats;
 	struct cop_rpc *rpc;
 	struct cop_gate gate;
@@ -199,14 +199,14 @@ static inline void t_wake(void *ctx)
 	(void)ctx;
 }
 
-static inline void t_open(struct t_tree *t, uint32_t rank, uint64_t terms)
+static inline void t_open(struct t_tree *t, uint32_t rank, uint64_t config_hash)
 {
 	static const struct cop_treeop_ops ops = {
 		t_rpc, t_host, t_own, t_forget, t_report, t_reset, t_end, t_settle};
 	struct t_node *n = &t->node[rank];
 	struct cop_rpc_conf rpc = {.rank = rank,
 		.nodes = T_NODES + 1,
-		.terms = terms,
+		.config_hash = config_hash,
 		.peer_timeout_ms = T_TIMEOUT_MS,
 		.stats = &n->stats,
 		.ctx = n,
@@ -223,7 +223,7 @@ static inline void t_open(struct t_tree *t, uint32_t rank, uint64_t terms)
 
 	n->tree = t;
 	n->rank = rank;
-	n->terms = terms;
+	n->config_hash = config_hash;
 	snprintf(n->name, sizeof(n->name), "n%u", rank);
 	snprintf(n->host, sizeof(n->host), "host%u", rank);
 	cop_gate_init(&n->gate);

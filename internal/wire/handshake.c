@@ -45,7 +45,7 @@ size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *
 	cop_wr_u32(&w, h->to);
 	cop_wr_u64(&w, h->session);
 	cop_wr_u64(&w, h->current);
-	cop_wr_u64(&w, h->terms);
+	cop_wr_u64(&w, h->config_hash);
 	cop_wr_bytes(&w, h->nonce, sizeof(h->nonce));
 	cop_wr_str(&w, h->address, h->address_len);
 	return finish(s, hello_context, NULL, 0, &w);
@@ -79,7 +79,7 @@ int cop_hello_read(
 	h->to = cop_rd_u32(&r);
 	h->session = cop_rd_u64(&r);
 	h->current = cop_rd_u64(&r);
-	h->terms = cop_rd_u64(&r);
+	h->config_hash = cop_rd_u64(&r);
 	nonce = r.p;
 	for (size_t i = 0; i < sizeof(h->nonce) / 8; i++)
 		cop_rd_u64(&r);

@@ -23,7 +23,7 @@ static struct cop_hello hello_of(uint32_t from, uint32_t to)
 		.to = to,
 		.session = 77,
 		.current = 5,
-		.terms = 1234567,
+		.config_hash = 1234567,
 		.address = "fake://a",
 		.address_len = 8};
 
@@ -72,7 +72,7 @@ static void a_hello_says_who_and_where(void **state)
 	assert_int_equal(got.to, 4);
 	assert_int_equal(got.session, 77);
 	assert_int_equal(got.current, 5);
-	assert_int_equal(got.terms, 1234567);
+	assert_int_equal(got.config_hash, 1234567);
 	assert_int_equal(got.address_len, 8);
 	assert_memory_equal(got.address, "fake://a", 8);
 	assert_memory_equal(got.nonce, h.nonce, sizeof(h.nonce));

@@ -274,9 +274,9 @@ int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct 
 /* ---- the handshake
  * --------------------------------------------------------------------------------------
  *
- *     A -> B  HELLO    from, to, A's session id, B's session id that A holds, A's terms, nonce_A,
- * A's address, MAC_hello B -> A  WELCOME  to A's session id: B's session id, nonce_B, MAC_welcome
- * over HELLO and WELCOME A -> B  any sealed message of the new session
+ *     A -> B  HELLO    from, to, A's session id, B's session id that A holds, A's config hash,
+ * nonce_A, A's address, MAC_hello B -> A  WELCOME  to A's session id: B's session id, nonce_B,
+ * MAC_welcome over HELLO and WELCOME A -> B  any sealed message of the new session
  *
  * MACs and keys are BLAKE2b keyed by the job's secret with a context per use; keys and MAC_welcome
  * cover both messages whole, so they are bound to both ranks, both nonces, both session ids and the
@@ -295,10 +295,10 @@ int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct 
 
 struct cop_hello {
 	uint32_t from, to;
-	uint64_t session; /* the initiator's id for the session */
-	uint64_t current; /* the responder's id of a session that the initiator holds and asks
-			     about, or 0 */
-	uint64_t terms;   /* a hash of what both must have been started with */
+	uint64_t session;     /* the initiator's id for the session */
+	uint64_t current;     /* the responder's id of a session that the initiator holds and asks
+				 about, or 0 */
+	uint64_t config_hash; /* a hash of what both must have been started with */
 	uint8_t nonce[COP_HELLO_NONCE];
 	const char *address; /* not terminated when read */
 	size_t address_len;
@@ -312,8 +312,8 @@ int cop_hello_read(
 	const struct cop_wire_secret *s, const void *msg, size_t len, struct cop_hello *h);
 
 /* The responder's answer to a HELLO that cop_hello_read accepted, with the session's keys as the
- * responder uses them. session 0 refuses it: the initiator was started with other terms. msg has
- * COP_WELCOME_LEN bytes. Returns the length, 0 if the HELLO is not one. */
+ * responder uses them. session 0 refuses it: the initiator was started with another config hash.
+ * msg has COP_WELCOME_LEN bytes. Returns the length, 0 if the HELLO is not one. */
 size_t cop_welcome_write(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	uint64_t session, void *msg, struct cop_frame_keys *keys);
 /* 0 and the responder's session id and the keys as the initiator uses them, if the answer is to
