@@ -13,7 +13,7 @@
 /* What a listing or an entry is taken to need when it is asked whether there is room. */
 #define SMALL_BYTES (64 * COP_KIB)
 
-static const unsigned lane_slots[LANES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
+static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
 
 /* ---- asking ---- */
 
@@ -76,7 +76,7 @@ static void let_go(struct cop_prefetch *p, struct slot *s)
 static void done_with(struct cop_prefetch *p, struct slot *s)
 {
 	let_go(p, s);
-	cop_list_push_back(&p->free[s->lane], &s->link);
+	cop_list_push_back(&p->free[s->stage], &s->link);
 }
 
 /* An answer for the counters: brought by this, there before, or no good. */
@@ -164,7 +164,7 @@ static void ask_entry(struct cop_prefetch *p, struct slot *s)
 		done_with(p, s);
 }
 
-/* ---- the lanes: each begins one thing, and says whether there was one ---- */
+/* ---- the stages: each begins one thing, and says whether there was one ---- */
 
 static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 {
@@ -252,8 +252,8 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-static bool (*const begin[LANES])(struct cop_prefetch *p, struct slot *s) = {
-	[LANE_LISTINGS] = begin_listing, [LANE_NAMES] = begin_name, [LANE_CHUNKS] = begin_chunk};
+static bool (*const begin[STAGES])(struct cop_prefetch *p, struct slot *s) = {
+	[STAGE_LISTINGS] = begin_listing, [STAGE_NAMES] = begin_name, [STAGE_CHUNKS] = begin_chunk};
 
 static void finish(struct cop_prefetch *p, struct slot *s)
 {
@@ -261,9 +261,9 @@ static void finish(struct cop_prefetch *p, struct slot *s)
 	if (s->rc == -ESHUTDOWN) {
 		give_up(p, "the node stops");
 		done_with(p, s);
-	} else if (s->lane == LANE_NAMES && !s->entry) {
+	} else if (s->stage == STAGE_NAMES && !s->entry) {
 		with_listing(p, s);
-	} else if (s->lane == LANE_NAMES) {
+	} else if (s->stage == STAGE_NAMES) {
 		with_entry(p, s);
 	} else {
 		count(p, s);
@@ -274,14 +274,14 @@ static void finish(struct cop_prefetch *p, struct slot *s)
 /* Fills the windows. */
 static void fill(struct cop_prefetch *p)
 {
-	for (unsigned lane = 0; lane < LANES; lane++)
-		while (!p->over && !cop_list_empty(&p->free[lane])) {
+	for (unsigned stage = 0; stage < STAGES; stage++)
+		while (!p->over && !cop_list_empty(&p->free[stage])) {
 			struct slot *s = COP_CONTAINER_OF(
-				cop_list_pop_front(&p->free[lane]), struct slot, link);
+				cop_list_pop_front(&p->free[stage]), struct slot, link);
 
-			if (begin[lane](p, s))
+			if (begin[stage](p, s))
 				continue;
-			cop_list_push_front(&p->free[lane], &s->link);
+			cop_list_push_front(&p->free[stage], &s->link);
 			break;
 		}
 }
@@ -307,7 +307,7 @@ static bool wait_landed(struct cop_prefetch *p, struct cop_list *slots)
 /* Asks for the pieces one after the other, until there are no more. 0, or -errno. */
 static int load(struct cop_prefetch *p)
 {
-	struct slot *s = COP_CONTAINER_OF(p->free[LANE_CHUNKS].next, struct slot, link);
+	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
 	struct cop_ask piece = {.kind = COP_ASK_MANIFEST, .path = ""};
 	struct cop_list slots;
 	bool sound = true;
@@ -325,7 +325,7 @@ static int load(struct cop_prefetch *p)
 			sound = cop_prefetch_take_piece(p, s->obj->data, s->obj->len);
 		let_go(p, s);
 	}
-	cop_list_push_back(&p->free[LANE_CHUNKS], &s->link);
+	cop_list_push_back(&p->free[STAGE_CHUNKS], &s->link);
 	p->ready = calloc(p->n_items ? p->n_items : 1, sizeof(*p->ready));
 	if (!p->ready)
 		return -ENOMEM;
@@ -398,12 +398,12 @@ int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	cop_list_init(&p->landed);
-	for (unsigned lane = 0; lane < LANES; lane++) {
-		cop_list_init(&p->free[lane]);
-		for (unsigned i = 0; i < lane_slots[lane]; i++, n++) {
+	for (unsigned stage = 0; stage < STAGES; stage++) {
+		cop_list_init(&p->free[stage]);
+		for (unsigned i = 0; i < stage_slots[stage]; i++, n++) {
 			p->slot[n].p = p;
-			p->slot[n].lane = lane;
-			cop_list_push_back(&p->free[lane], &p->slot[n].link);
+			p->slot[n].stage = stage;
+			cop_list_push_back(&p->free[stage], &p->slot[n].link);
 		}
 	}
 	rc = cop_thread_start(&p->thread, "prefetch", work, p);

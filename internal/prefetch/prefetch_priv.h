@@ -3,9 +3,9 @@
  * the list and wake it. So there is no order of locks, and a callback costs a few instructions on
  * whichever thread it comes.
  *
- * Three lanes run side by side, each with a window of slots: listings in the order of the manifest;
- * names, which wait for their directory's listing and give files their version; chunks of the files
- * that have one. */
+ * Three stages run side by side, each with a window of slots: listings in the order of the
+ * manifest; names, which wait for their directory's listing and give files their version; chunks of
+ * the files that have one. */
 #ifndef COP_PREFETCH_PRIV_H
 #define COP_PREFETCH_PRIV_H
 
@@ -14,7 +14,7 @@
 #include "manifest/manifest.h"
 #include "prefetch/prefetch.h"
 
-enum lane { LANE_LISTINGS, LANE_NAMES, LANE_CHUNKS, LANES };
+enum stage { STAGE_LISTINGS, STAGE_NAMES, STAGE_CHUNKS, STAGES };
 
 #define SLOTS_LISTINGS 32u
 #define SLOTS_NAMES 32u
@@ -35,7 +35,7 @@ struct slot {
 	struct cop_waiter waiter;
 	struct cop_list link; /* free, or landed */
 	struct cop_prefetch *p;
-	enum lane lane;
+	enum stage stage;
 	struct item *item;
 	bool entry;          /* what is asked for is the single entry */
 	bool piece;          /* or a piece of the manifest */
@@ -53,7 +53,7 @@ struct cop_prefetch {
 	bool stopping;
 	enum { LOADING, RUNNING, DONE, STOPPED } state; /* written by the thread, under lock */
 	const char *why;
-	struct cop_list free[LANES];
+	struct cop_list free[STAGES];
 	struct slot slot[SLOTS];
 	unsigned flying;
 	bool over; /* nothing more is to be asked for */
