@@ -145,7 +145,7 @@ static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_
 	return n;
 }
 
-unsigned cop_origin_fds_tidy(struct cop_origin_fds *f)
+unsigned cop_origin_fds_expire_idle(struct cop_origin_fds *f)
 {
 	uint64_t next;
 

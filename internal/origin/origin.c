@@ -239,9 +239,9 @@ static int open_source(struct cop_origin_real *o, const char *source, struct cop
 	return 0;
 }
 
-static unsigned tidy(void *ctx)
+static unsigned expire_idle(void *ctx)
 {
-	return cop_origin_fds_tidy(&((struct cop_origin_real *)ctx)->fds);
+	return cop_origin_fds_expire_idle(&((struct cop_origin_real *)ctx)->fds);
 }
 
 int cop_origin_open(
@@ -259,8 +259,8 @@ int cop_origin_open(
 	pthread_mutex_init(&o->unanswered.lock, NULL);
 	o->listing_max = conf->listing_max ? conf->listing_max : 65536;
 	o->listing_attrs = conf->listing_attrs;
-	o->pool.tidy = tidy;
-	o->pool.tidy_ctx = o;
+	o->pool.expire_idle = expire_idle;
+	o->pool.expire_idle_ctx = o;
 	rc = cop_origin_pool_init(&o->pool, conf->max_ops ? conf->max_ops : 64);
 	if (rc)
 		cop_err_set(err, ENOMEM, "no memory for %u origin workers", conf->max_ops);

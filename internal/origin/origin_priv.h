@@ -106,8 +106,8 @@ struct cop_origin_pool {
 	unsigned idle_ms;
 	/* A worker without work calls this, unlocked; returns in how many ms it wants to be
 	 * called again, 0: not before there was more work. */
-	unsigned (*tidy)(void *ctx);
-	void *tidy_ctx;
+	unsigned (*expire_idle)(void *ctx);
+	void *expire_idle_ctx;
 };
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
@@ -163,7 +163,7 @@ void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, 
 void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t version, int fd);
 /* Closes what was not used for COP_ORIGIN_KEPT_MS; returns in how many ms to come again, 0: nothing
  * is kept. */
-unsigned cop_origin_fds_tidy(struct cop_origin_fds *f);
+unsigned cop_origin_fds_expire_idle(struct cop_origin_fds *f);
 /* Closes all that is not in use; whether there was any. */
 bool cop_origin_fds_drop(struct cop_origin_fds *f);
 

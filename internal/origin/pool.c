@@ -59,20 +59,20 @@ static bool wait_for_work(struct cop_origin_pool *p)
 
 	for (;;) {
 		uint64_t now, ms;
-		unsigned tidy_ms = 0;
+		unsigned expire_ms = 0;
 
-		if (p->tidy) {
+		if (p->expire_idle) {
 			pthread_mutex_unlock(&p->lock);
-			tidy_ms = p->tidy(p->tidy_ctx);
+			expire_ms = p->expire_idle(p->expire_idle_ctx);
 			pthread_mutex_lock(&p->lock);
 		}
 		if (have_work(p))
 			return true;
 		now = cop_now_ms();
-		if (p->stopping || (now >= end && !tidy_ms))
+		if (p->stopping || (now >= end && !expire_ms))
 			return false;
-		ms = now < end ? end - now : tidy_ms;
-		sleep_ms(p, tidy_ms ? COP_MIN(ms, tidy_ms) : ms);
+		ms = now < end ? end - now : expire_ms;
+		sleep_ms(p, expire_ms ? COP_MIN(ms, expire_ms) : ms);
 		if (have_work(p))
 			return true;
 	}

@@ -263,7 +263,7 @@ static void closing_cancels_background_work_too(void **state)
 
 static _Atomic int tidied;
 
-static unsigned tidy(void *ctx)
+static unsigned expire_idle(void *ctx)
 {
 	(void)ctx;
 	return ++tidied < 3 ? 5 : 0;
@@ -277,7 +277,7 @@ static void an_idle_thread_tidies_until_nothing_is_left(void **state)
 	(void)state;
 	tidied = 0;
 	prepare(&p, 1, c, 1, 0);
-	p.tidy = tidy;
+	p.expire_idle = expire_idle;
 	cop_origin_pool_submit(&p, &c[0].job, false);
 	wait_until(&tidied, 3);
 	usleep(30000);
