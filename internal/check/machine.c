@@ -59,7 +59,7 @@ static void check_port(struct check *c, const char *address)
 	struct cop_rendezvous_conf conf = {.fabric_address = address, .mac = fake_mac};
 	struct cop_rendezvous *r = NULL;
 	struct cop_err err = {0};
-	char holder[200] = "";
+	char owner[200] = "";
 	int rc;
 
 	if (c->nodes <= 1 || c->conf->address_book)
@@ -71,12 +71,12 @@ static void check_port(struct check *c, const char *address)
 		rc = cop_rendezvous_start(&conf, &r, &err);
 	}
 	if (rc == -EADDRINUSE)
-		cop_job_port_holder(conf.self->name,
-			conf.at_second_port ? conf.self->second_port : conf.self->port, holder,
-			sizeof(holder));
+		cop_job_port_owner(conf.self->name,
+			conf.at_second_port ? conf.self->second_port : conf.self->port, owner,
+			sizeof(owner));
 	if (rc)
 		cop_check_say(c, "port", CHECK_FAILED, "%s%s%s", err.text,
-			*holder ? "; it is taken by " : "", holder);
+			*owner ? "; it is taken by " : "", owner);
 	else
 		cop_check_say(c, "port", CHECK_OK,
 			"TCP port %u is free; the other hosts must reach it",

@@ -219,7 +219,7 @@ uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 
 /* Who listens on this port of this machine, in the way of one who wants to at this host's address:
  * "process 1234 (copper)", or "a process of user 1001". False if nobody is seen. */
-bool cop_job_port_holder(const char *host, uint16_t port, char *out, size_t size);
+bool cop_job_port_owner(const char *host, uint16_t port, char *out, size_t size);
 
 /* Asks asynchronously, on the rendezvous thread; found is called once there, with the address
  * (at most 255 bytes, checked against the secret) or NULL when nobody answered within

@@ -103,7 +103,7 @@ static bool has_duplicate(struct cop_reach *r, const struct cop_job_host *at)
 static const char *port_owner(const struct cop_job_host *self, uint16_t port, char out[200])
 {
 	snprintf(out, 200, "a process that cannot be seen from here");
-	cop_job_port_holder(self->name, port, out, 200);
+	cop_job_port_owner(self->name, port, out, 200);
 	return out;
 }
 

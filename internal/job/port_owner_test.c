@@ -11,7 +11,7 @@
 
 #include "job/job_priv.h"
 
-static char holder[200], me[64];
+static char owner[200], me[64];
 
 /* Listens at this address and returns the port that the kernel chose. */
 static uint16_t listen_at(const char *address, int *fd)
@@ -30,8 +30,8 @@ static uint16_t listen_at(const char *address, int *fd)
 
 static bool held(const char *host, uint16_t port)
 {
-	*holder = '\0';
-	return cop_job_port_holder(host, port, holder, sizeof(holder));
+	*owner = '\0';
+	return cop_job_port_owner(host, port, owner, sizeof(owner));
 }
 
 static void the_process_that_listens_is_named(void **state)
@@ -40,12 +40,12 @@ static void the_process_that_listens_is_named(void **state)
 	uint16_t port = listen_at("127.0.0.77", &fd);
 
 	(void)state;
-	snprintf(me, sizeof(me), "process %d (holder_test)", (int)getpid());
+	snprintf(me, sizeof(me), "process %d (port_owner_test)", (int)getpid());
 	assert_true(held("127.0.0.77", port));
-	assert_string_equal(holder, me);
+	assert_string_equal(owner, me);
 	/* A name stands for every address. */
 	assert_true(held("localhost", port));
-	assert_string_equal(holder, me);
+	assert_string_equal(owner, me);
 	assert_false(held("127.0.0.78", port));
 	close(fd);
 	assert_false(held("127.0.0.77", port));

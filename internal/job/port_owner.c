@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who holds a port, as proc(5) tells: /proc/net/tcp names the socket and its user, and the process
+/* Who owns a port, as proc(5) tells: /proc/net/tcp names the socket and its user, and the process
  * is the one that has this socket open. Of other users' processes the descriptors cannot be seen.
  */
 #include <arpa/inet.h>
@@ -82,7 +82,7 @@ static void name_process(const char *pid, char *out, size_t size)
 	free(name);
 }
 
-bool cop_job_port_holder(const char *host, uint16_t port, char *out, size_t size)
+bool cop_job_port_owner(const char *host, uint16_t port, char *out, size_t size)
 {
 	struct in_addr want = {0};
 	struct listener l;
