@@ -244,7 +244,7 @@ static int ask_as(uid_t uid, const char *path)
 		if (setgid(uid) || setuid(uid))
 			_exit(9);
 		rc = ask_raw(path);
-		/* Our own client does not even ask a stranger's server. */
+		/* Our own client does not even ask an unverified peer's server. */
 		if (rc == 1 && cop_ctl_call(path, "x", 1000, NULL, NULL, &reply, NULL) != -EACCES)
 			rc = 8;
 		_exit(rc);

@@ -125,7 +125,7 @@ static struct sockaddr_in address_of(struct keyed *k)
 	return at;
 }
 
-static int stranger_to(struct keyed *k)
+static int unverified_peer_of(struct keyed *k)
 {
 	struct sockaddr_in at = address_of(k);
 	struct timeval patience = {.tv_sec = WAIT_MS / 1000};
@@ -145,7 +145,7 @@ static void a_greeting_serves_once(void **state)
 		byte;
 	struct sockaddr_storage at = {0}, elsewhere = {0};
 	struct sockaddr_in to = address_of(&a), other = address_of(&b);
-	int fd = stranger_to(&a);
+	int fd = unverified_peer_of(&a);
 
 	(void)state;
 	memcpy(&at, &to, sizeof(to));
@@ -161,7 +161,7 @@ static void a_greeting_serves_once(void **state)
 	assert_int_equal(cop_fabric_greet_check_proof(&key, challenge[0], &at, answer, proof), 0);
 	assert_int_equal(rejected(), 0);
 	close(fd);
-	fd = stranger_to(&a);
+	fd = unverified_peer_of(&a);
 	assert_int_equal(
 		recv(fd, challenge[1], sizeof(challenge[1]), MSG_WAITALL), sizeof(challenge[1]));
 	assert_memory_not_equal(challenge[0], challenge[1], sizeof(challenge[0]));
@@ -178,13 +178,13 @@ static void silence_and_noise_hold_nobody_up(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
-		fd[i] = stranger_to(&a);
+		fd[i] = unverified_peer_of(&a);
 	recovers(&b.n, &a.n);
 	recovers(&a.n, &b.n);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
 		close(fd[i]);
 	assert_true(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_SILENT) > 0);
-	fd[0] = stranger_to(&a);
+	fd[0] = unverified_peer_of(&a);
 	assert_int_equal(send(fd[0], "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
 	while (recv(fd[0], &byte, 1, 0) > 0)
 		;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which hosts may connect at all. The tcp provider speaks with everyone who reaches its port,
- * before anybody proves anything, and a stranger who knows its protocol can end this process. So it
- * never gets to see a connection that does not come from a host that was admitted: one that has
- * proved the job's secret at the rendezvous, or that this node itself connects to. Nodes connect
- * from the very address that they tell others (the provider binds to it).
+ * before anybody proves anything, and an unverified peer who knows its protocol can end this
+ * process. So it never gets to see a connection that does not come from a host that was admitted:
+ * one that has proved the job's secret at the rendezvous, or that this node itself connects to.
+ * Nodes connect from the very address that they tell others (the provider binds to it).
  *
- * The provider calls accept(), which is ours (guard_in.c): a stranger's connection is closed there,
- * unread. A filter on the listening socket (SO_ATTACH_FILTER) would be the kernel's own way, but
- * newer kernels let only root filter TCP. */
+ * The provider calls accept(), which is ours (guard_in.c): an unverified peer's connection is
+ * closed there, unread. A filter on the listening socket (SO_ATTACH_FILTER) would be the kernel's
+ * own way, but newer kernels let only root filter TCP. */
 #include "fabric/ofi_priv.h"
 
 #include <arpa/inet.h>

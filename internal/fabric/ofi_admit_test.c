@@ -107,7 +107,7 @@ static void comes_from(const struct sockaddr_in *to, int listener, const char *f
 }
 
 /* What the provider does is call accept. */
-static void a_stranger_is_closed_when_accepted(void **state)
+static void an_unverified_peer_is_closed_when_accepted(void **state)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET}, peer = {.sin_family = AF_INET};
 	static struct ofi o;
@@ -159,7 +159,7 @@ int main(void)
 		T(who_was_not_admitted_is_not_heard),
 		T(who_is_a_peer_was_admitted),
 		T(a_connection_that_broke_is_made_again_from_both_sides),
-		cmocka_unit_test(a_stranger_is_closed_when_accepted),
+		cmocka_unit_test(an_unverified_peer_is_closed_when_accepted),
 		cmocka_unit_test(other_providers_admit_everybody),
 	};
 

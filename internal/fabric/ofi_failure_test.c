@@ -279,7 +279,7 @@ static void a_message_longer_than_the_receive_buffers_harms_nobody(void **state)
 }
 
 /* A connection of somebody who knows nothing of the protocol. */
-static int stranger(const struct node *to, uint32_t host)
+static int unverified_peer(const struct node *to, uint32_t host)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET};
 	struct timeval patience = {.tv_sec = WAIT_MS / 1000};
@@ -298,7 +298,7 @@ static void bytes_that_are_no_protocol_harm_nobody(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20; i++) {
-		int fd = stranger(&b, 12);
+		int fd = unverified_peer(&b, 12);
 
 		fill(junk, sizeof(junk), (uint64_t)i);
 		assert_true(send(fd, junk, sizeof(junk) - (size_t)i, MSG_NOSIGNAL) > 0);
@@ -317,11 +317,11 @@ static bool is_hung_up(int fd)
 	return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-static void a_stranger_who_hangs_up_is_let_go(void **state)
+static void an_unverified_peer_who_hangs_up_is_let_go(void **state)
 {
 	(void)state;
 	for (size_t len = 0; len < 40; len += 13) {
-		int fd = stranger(&b, 12);
+		int fd = unverified_peer(&b, 12);
 
 		if (len)
 			assert_int_equal(send(fd, "what is this, a place to talk to strangers?",
@@ -335,13 +335,13 @@ static void a_stranger_who_hangs_up_is_let_go(void **state)
 	talks(&a, &b, 2000);
 }
 
-static void strangers_who_say_nothing_are_let_go(void **state)
+static void unverified_peers_who_say_nothing_are_let_go(void **state)
 {
 	int fd[100];
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
-		fd[i] = stranger(&b, 12);
+		fd[i] = unverified_peer(&b, 12);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++) {
 		assert_true(is_hung_up(fd[i]));
 		close(fd[i]);
@@ -349,9 +349,9 @@ static void strangers_who_say_nothing_are_let_go(void **state)
 	talks(&a, &b, 2000);
 }
 
-static void a_stranger_who_says_nothing_is_let_go(void **state)
+static void an_unverified_peer_who_says_nothing_is_let_go(void **state)
 {
-	int fd = stranger(&b, 12);
+	int fd = unverified_peer(&b, 12);
 
 	(void)state;
 	talks(&a, &b, 2000);
@@ -503,9 +503,9 @@ int main(void)
 		WITH_THREE(a_write_to_memory_that_is_not_open_harms_nobody),
 		WITH_THREE(a_message_longer_than_the_receive_buffers_harms_nobody),
 		WITH_THREE(bytes_that_are_no_protocol_harm_nobody),
-		WITH_THREE(a_stranger_who_hangs_up_is_let_go),
-		WITH_THREE(a_stranger_who_says_nothing_is_let_go),
-		WITH_THREE(strangers_who_say_nothing_are_let_go),
+		WITH_THREE(an_unverified_peer_who_hangs_up_is_let_go),
+		WITH_THREE(an_unverified_peer_who_says_nothing_is_let_go),
+		WITH_THREE(unverified_peers_who_say_nothing_are_let_go),
 		WITH_THREE(fifty_endpoints_can_talk_to_one),
 		WITH_THREE(closing_a_busy_endpoint_ends_every_operation),
 		WITH_THREE(a_flush_waits_for_what_was_sent),

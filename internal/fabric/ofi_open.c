@@ -427,7 +427,7 @@ static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_e
 	}
 	if (conf->admitted_only)
 		cop_fabric_ofi_admit_init(o);
-	cop_fabric_ofi_strangers_init(o);
+	cop_fabric_ofi_unverified_init(o);
 	cop_fabric_guard_none(o->listening);
 	return 0;
 }

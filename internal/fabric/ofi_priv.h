@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libfabric implementation: ofi_open.c makes the endpoint, ofi_progress.c is the thread that
  * owns it, ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered
- * memory, ofi_admit.c which hosts may connect, guard_*.c who may at all, ofi_strangers.c who
+ * memory, ofi_admit.c which hosts may connect, guard_*.c who may at all, ofi_unverified.c who
  * connects and says nothing.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
@@ -219,11 +219,11 @@ void cop_fabric_ofi_keep_ticking(struct cop_fabric *f, bool on);
 void cop_fabric_ofi_close(struct cop_fabric *f);
 int cop_fabric_ofi_post_rx(struct ofi *o);
 
-/* ofi_strangers.c: called at every turn, looks now and then. init: once the endpoint has its name.
+/* ofi_unverified.c: called at every turn, looks now and then. init: once the endpoint has its name.
  */
-void cop_fabric_ofi_strangers_init(struct ofi *o);
-void cop_fabric_ofi_strangers(struct ofi *o);
-void cop_fabric_ofi_strangers_fini(struct ofi *o);
+void cop_fabric_ofi_unverified_init(struct ofi *o);
+void cop_fabric_ofi_unverified(struct ofi *o);
+void cop_fabric_ofi_unverified_fini(struct ofi *o);
 
 /* ofi_admit.c. init: once the endpoint has its name, and before the thread starts. */
 void cop_fabric_ofi_admit_init(struct ofi *o);

@@ -303,7 +303,7 @@ void *cop_fabric_ofi_main(void *arg)
 		cop_fabric_ofi_pump_all(o, now_ns);
 		tick(o);
 		events += cop_fabric_guard_turn(o->guard);
-		cop_fabric_ofi_strangers(o);
+		cop_fabric_ofi_unverified(o);
 		cop_log_refused_due();
 		if (events)
 			o->last_event_ns = now_ns;
@@ -334,7 +334,7 @@ void cop_fabric_ofi_close(struct cop_fabric *f)
 	while (!cop_list_empty(&o->mrs))
 		free(COP_CONTAINER_OF(cop_list_pop_front(&o->mrs), struct ofi_mr, link));
 	cop_fabric_ofi_peers_fini(o);
-	cop_fabric_ofi_strangers_fini(o);
+	cop_fabric_ofi_unverified_fini(o);
 	free(o->rx);
 	free(o->rx_slab);
 	fi_freeinfo(o->info);

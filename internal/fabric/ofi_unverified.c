@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of strangers. Whoever reaches the port of a provider that runs over TCP can connect,
- * and the provider keeps what it accepts for as long as the other end likes: a few hundred
+/* Connections of unverified peers. Whoever reaches the port of a provider that runs over TCP can
+ * connect, and the provider keeps what it accepts for as long as the other end likes: a few hundred
  * connections that say nothing would leave this process without descriptors. A node of the job
  * sends its request with the connection. So now and then the sockets of this process that were
  * accepted at that port are looked at, and those over which nothing came are shut down, which makes
@@ -77,7 +77,7 @@ static unsigned look(struct ofi *o, in_port_t port, long patience_ms)
 	return silent;
 }
 
-void cop_fabric_ofi_strangers(struct ofi *o)
+void cop_fabric_ofi_unverified(struct ofi *o)
 {
 	struct sockaddr_storage own = {0};
 	uint64_t now = cop_now_ms();
@@ -89,13 +89,13 @@ void cop_fabric_ofi_strangers(struct ofi *o)
 	o->next_look_ms = now + (o->silent > SILENT_MAX ? LOOK_OFTEN_MS : LOOK_MS);
 }
 
-void cop_fabric_ofi_strangers_init(struct ofi *o)
+void cop_fabric_ofi_unverified_init(struct ofi *o)
 {
 	if (o->naming.form == COP_FABRIC_FORM_IP && !o->guard)
 		o->own_fds = opendir("/proc/self/fd");
 }
 
-void cop_fabric_ofi_strangers_fini(struct ofi *o)
+void cop_fabric_ofi_unverified_fini(struct ofi *o)
 {
 	if (o->own_fds)
 		closedir(o->own_fds);

@@ -213,7 +213,7 @@ int cop_rendezvous_start(
  * name lookup that runs is waited for. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);
 /* For tests: connections that did not prove the secret, which the log names one by one. */
-uint64_t cop_rendezvous_strangers(const struct cop_rendezvous *r);
+uint64_t cop_rendezvous_unverified(const struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 

@@ -25,7 +25,7 @@ static bool is_connected(const struct rdv_ask *a)
 }
 
 /* The other side may have the connection before this one knows: it hears the ask all the same, and
- * takes nobody for a stranger. */
+ * takes nobody for an unverified peer. */
 static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	if (!is_open(a))

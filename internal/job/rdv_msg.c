@@ -64,8 +64,8 @@ static int put(uint8_t *out, uint8_t kind, const char *address)
 	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? (int)len : -EIO;
 }
 
-/* As much of a head as is there must be right: a stranger is known by its first bytes. Returns the
- * message's length once all of it is there, or 0. */
+/* As much of a head as is there must be right: an unverified peer is known by its first bytes.
+ * Returns the message's length once all of it is there, or 0. */
 static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 {
 	uint8_t want[RDV_HEAD] = {0};

@@ -60,7 +60,7 @@ static void an_ask_with_any_byte_changed_is_refused(void **state)
 	}
 }
 
-static void a_stranger_is_known_by_the_first_wrong_byte(void **state)
+static void an_unverified_peer_is_known_by_the_first_wrong_byte(void **state)
 {
 	(void)state;
 	assert_int_equal(
@@ -163,7 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ask_is_incomplete_at_every_shorter_length),
 		cmocka_unit_test(an_ask_with_any_byte_changed_is_refused),
-		cmocka_unit_test(a_stranger_is_known_by_the_first_wrong_byte),
+		cmocka_unit_test(an_unverified_peer_is_known_by_the_first_wrong_byte),
 		cmocka_unit_test(an_ask_with_another_secret_or_for_another_host_is_refused),
 		cmocka_unit_test(an_ask_is_no_answer),
 		cmocka_unit_test(an_answer_carries_the_address),

@@ -145,7 +145,7 @@ struct cop_rendezvous {
 	uint16_t port;
 	int listen_fd, wake_fd;
 	pthread_t thread;
-	_Atomic uint64_t strangers;
+	_Atomic uint64_t unverified;
 	_Atomic uint64_t hurry_ms; /* asks that are open end by then; 0: as they like */
 
 	pthread_mutex_t lock;

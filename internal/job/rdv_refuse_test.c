@@ -73,7 +73,7 @@ static void says(const struct cop_rendezvous *r, const char *text)
 	assert_int_equal(speaks(r, text, strlen(text)), 0);
 }
 
-static void strangers_are_told_by_what_they_say(void **state)
+static void unverified_peers_are_told_by_what_they_say(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.41", 0);
 
@@ -123,7 +123,7 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 
 /* The other side may have the connection before its asker knows, and the asker may end or lose
  * patience at any moment. */
-static void an_asker_that_gives_up_is_no_stranger(void **state)
+static void an_asker_that_gives_up_is_not_unverified(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.41", 0), *asker;
 	struct cop_job_host at = {.name = (char *)"127.0.0.41", .port = cop_rendezvous_port(r)};
@@ -146,9 +146,9 @@ static void an_asker_that_gives_up_is_no_stranger(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strangers_are_told_by_what_they_say),
+		cmocka_unit_test(unverified_peers_are_told_by_what_they_say),
 		cmocka_unit_test(an_ask_is_answered_once),
-		cmocka_unit_test(an_asker_that_gives_up_is_no_stranger),
+		cmocka_unit_test(an_asker_that_gives_up_is_not_unverified),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

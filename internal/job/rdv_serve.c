@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The answering side: read one ask, write one answer, close. Who does not prove the secret in
  * RDV_CONNECTION_MS, or before so many others came that its slot is needed, is closed without a
- * byte and counted. A node says all that it has to say at once, so strangers cannot keep it out by
- * holding every slot. */
+ * byte and counted. A node says all that it has to say at once, so unverified peers cannot keep it
+ * out by holding every slot. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ static void hang_up(struct rdv_conn *c)
 /* Counts before it closes, so that whoever saw the end of the connection sees the count too. */
 static void refuse(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
-	atomic_fetch_add_explicit(&r->strangers, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->unverified, 1, memory_order_relaxed);
 	cop_rdv_refused(r, "ask", c->from, rc);
 	hang_up(c);
 }

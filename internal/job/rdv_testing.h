@@ -92,7 +92,7 @@ static inline void nap(unsigned ms)
 
 static cop_rendezvous_met *on_met; /* of what open_at opens */
 static pthread_mutex_t met_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_met[64]; /* under met_lock: strangers may ask at any time */
+static char last_met[64]; /* under met_lock: unverified peers may ask at any time */
 
 static inline void met(void *ctx, const char *address)
 {

@@ -47,7 +47,7 @@ static void two_nodes_tell_each_other_their_addresses(void **state)
 	assert_string_equal(x.address, "ofi+cxi://0x00916600");
 	assert_string_equal(x.why, "");
 	assert_string_equal(y.address, "ofi+tcp://127.0.0.41:1");
-	assert_true(cop_rendezvous_strangers(a) == 0);
+	assert_true(cop_rendezvous_unverified(a) == 0);
 	cop_rendezvous_stop(a);
 	cop_rendezvous_stop(b);
 	assert_int_equal(x.calls, 1);
@@ -227,7 +227,7 @@ static void another_secret_gets_nothing_and_is_counted(void **state)
 	await(&x, 1);
 	assert_int_equal(x.addresses, 0);
 	assert_non_null(strstr(x.why, "is the job's secret the same there"));
-	assert_true(cop_rendezvous_strangers(b) >= 1);
+	assert_true(cop_rendezvous_unverified(b) >= 1);
 	cop_rendezvous_stop(a);
 	cop_rendezvous_stop(b);
 }
@@ -268,7 +268,7 @@ static void an_unknown_name_is_said_to_be_one(void **state)
 	cop_rendezvous_stop(a);
 }
 
-static void strangers_get_no_byte_and_are_counted(void **state)
+static void unverified_peers_get_no_byte_and_are_counted(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	int fd = plain_socket("127.0.0.41", cop_rendezvous_port(a), false);
@@ -278,7 +278,7 @@ static void strangers_get_no_byte_and_are_counted(void **state)
 	assert_int_equal(send(fd, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
 	assert_true(recv(fd, answer, sizeof(answer), 0) <= 0);
 	close(fd);
-	assert_true(cop_rendezvous_strangers(a) == 1);
+	assert_true(cop_rendezvous_unverified(a) == 1);
 	cop_rendezvous_stop(a);
 }
 
@@ -294,12 +294,12 @@ static void who_says_nothing_is_closed_after_two_seconds(void **state)
 	assert_int_equal(recv(fd, answer, sizeof(answer), 0), 0);
 	took = cop_now_ms() - begin;
 	assert_true(took >= 1900 && took < 6000);
-	assert_true(cop_rendezvous_strangers(a) == 1);
+	assert_true(cop_rendezvous_unverified(a) == 1);
 	close(fd);
 	cop_rendezvous_stop(a);
 }
 
-static void silent_strangers_in_every_slot_keep_nobody_out(void **state)
+static void silent_unverified_peers_in_every_slot_keep_nobody_out(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	struct cop_rendezvous *b = start("127.0.0.42", 0, &ours, "b");
@@ -446,9 +446,9 @@ int main(void)
 		cmocka_unit_test(another_secret_gets_nothing_and_is_counted),
 		cmocka_unit_test(a_host_is_not_taken_for_another),
 		cmocka_unit_test(an_unknown_name_is_said_to_be_one),
-		cmocka_unit_test(strangers_get_no_byte_and_are_counted),
+		cmocka_unit_test(unverified_peers_get_no_byte_and_are_counted),
 		cmocka_unit_test(who_says_nothing_is_closed_after_two_seconds),
-		cmocka_unit_test(silent_strangers_in_every_slot_keep_nobody_out),
+		cmocka_unit_test(silent_unverified_peers_in_every_slot_keep_nobody_out),
 		cmocka_unit_test(asks_come_from_the_hosts_own_address),
 		cmocka_unit_test(asks_are_bounded_and_end_when_the_rendezvous_stops),
 		cmocka_unit_test(names_that_wait_for_the_resolver_end_when_the_rendezvous_stops),

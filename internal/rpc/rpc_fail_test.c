@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that lie, strangers, messages that are lost, changed or repeated. */
+/* Peers that lie, unverified ones, messages that are lost, changed or repeated. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -110,9 +110,9 @@ static void a_forged_answer_does_not_keep_the_true_one_out(void **state)
 	assert_int_equal(t->status, 0);
 }
 
-/* ---- a stranger ---- */
+/* ---- an unverified peer ---- */
 
-static void a_stranger_gets_no_answer_and_costs_no_state(void **state)
+static void an_unverified_peer_gets_no_answer_and_costs_no_state(void **state)
 {
 	struct t_world *w = *state;
 	struct cop_fabric *evil = t_evil(w);
@@ -471,7 +471,7 @@ int main(void)
 		T(a_node_with_another_secret_is_not_served),
 		T(an_answer_without_the_secret_ends_in_eacces),
 		T(a_forged_answer_does_not_keep_the_true_one_out),
-		T(a_stranger_gets_no_answer_and_costs_no_state),
+		T(an_unverified_peer_gets_no_answer_and_costs_no_state),
 		T(garbage_with_the_right_session_id_ends_nothing),
 		T(half_open_sessions_are_bounded),
 		T(nodes_with_other_terms_refuse_each_other_at_once),

@@ -243,7 +243,7 @@ static void calls_to_a_restarted_peer_are_sent_again(void **state)
 }
 
 /* What is on its way when a node ends or is given up arrives where nobody knows it. */
-static void nodes_of_the_job_are_no_strangers_when_they_come_too_late(void **state)
+static void nodes_of_the_job_are_not_unverified_when_they_come_too_late(void **state)
 {
 	struct t_world *w = *state;
 	struct t_result *held, *again;
@@ -341,7 +341,7 @@ int main(void)
 		T(a_peer_that_comes_back_is_used_again),
 		T(a_sign_of_life_ends_the_pause),
 		T(calls_to_a_restarted_peer_are_sent_again),
-		T(nodes_of_the_job_are_no_strangers_when_they_come_too_late),
+		T(nodes_of_the_job_are_not_unverified_when_they_come_too_late),
 		T(a_peer_that_was_restarted_elsewhere_is_followed),
 		T(a_restarted_caller_replaces_its_old_session),
 		T(a_stopped_process_does_not_find_its_peers_dead),

@@ -20,8 +20,8 @@
  * it: the low half is the other side's rank, the high half random, so that finding a session is
  * arithmetic.
  *
- * A peer that restarted does not know our session any more and keeps silent, as to any stranger.
- * After half the timeout in silence we send it a HELLO that names the session we hold; it
+ * A peer that restarted does not know our session any more and keeps silent, as to any unverified
+ * peer. After half the timeout in silence we send it a HELLO that names the session we hold; it
  * answers only if it does not know that one. The answer is authenticated and fresh, so nobody
  * else can end a live session. The calls under way are then sent again over the new session.
  *

@@ -376,7 +376,7 @@ static inline uint64_t t_stat(struct t_world *w, uint32_t rank, enum cop_counter
 	return cop_stats_get(&w->node[rank].stats, c);
 }
 
-/* ---- a stranger on the network ---- */
+/* ---- an unverified peer on the network ---- */
 
 static inline void t_ignore_msg(void *ctx, const void *msg, size_t len)
 {

@@ -95,7 +95,7 @@ static void ask_children(struct fanout *f, uint32_t rank)
 		ask(f, child[i]);
 }
 
-/* A node that has asked nobody below it: it is not there, takes us for strangers, ends, or has no
+/* A node that has asked nobody below it: it is not there, takes us for unverified, ends, or has no
  * room for a request. */
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {

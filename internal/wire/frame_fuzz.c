@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of a stranger, and bytes of someone who has the secret: the first byte says whether the
- * rest is taken as it is or given a right header and tag first, so that the parsers behind the tag
- * are reached too. */
+/* Bytes of an unverified peer, and bytes of someone who has the secret: the first byte says whether
+ * the rest is taken as it is or given a right header and tag first, so that the parsers behind the
+ * tag are reached too. */
 #include <stdlib.h>
 #include <string.h>
 

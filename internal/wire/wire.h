@@ -282,10 +282,10 @@ int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct 
  * cover both messages whole, so they are bound to both ranks, both nonces, both session ids and the
  * address. WELCOME proves to A that B knows the secret now (nonce_A is fresh). The first sealed
  * message proves the same of A to B (nonce_B is fresh); until then B keeps a half-open session and
- * changes nothing else, so a replayed HELLO opens nothing. HELLO is itself MACed: a stranger gets
- * no answer and costs no state. A reflected HELLO is addressed to another rank, a reflected WELCOME
- * has another context, a reflected sealed message another key. Every holder of the secret can claim
- * any rank: the secret stands for the job and its user, not for a node. */
+ * changes nothing else, so a replayed HELLO opens nothing. HELLO is itself MACed: an unverified
+ * peer gets no answer and costs no state. A reflected HELLO is addressed to another rank, a
+ * reflected WELCOME has another context, a reflected sealed message another key. Every holder of
+ * the secret can claim any rank: the secret stands for the job and its user, not for a node. */
 
 #define COP_HELLO_NONCE 32
 #define COP_HELLO_ADDRESS_MAX 512
