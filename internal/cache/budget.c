@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The byte budget: SIEVE eviction and the queue of flights that wait for room. */
+/* The byte budget: SIEVE eviction and the queue of flights that wait to reserve their bytes. */
 #include "cache/cache_priv.h"
 
 /* Moves the hand of one shard once around at most and takes out one object that nobody holds and
@@ -52,7 +52,7 @@ static bool evict_one(struct cop_cache *c)
 	return false;
 }
 
-bool cop_cache_make_room(struct cop_cache *c, size_t need)
+bool cop_cache_evict_for(struct cop_cache *c, size_t need)
 {
 	while (atomic_load(&c->used) + need > c->limit)
 		if (!evict_one(c))
@@ -86,13 +86,13 @@ static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool lo
 {
 	uint64_t mine = atomic_load(&c->flying_local);
 
-	return local && mine && n->room_bytes <= c->limit / 2 &&
-	       mine + n->room_bytes > c->limit / 2;
+	return local && mine && n->reserve_bytes <= c->limit / 2 &&
+	       mine + n->reserve_bytes > c->limit / 2;
 }
 
 static bool reserve(struct cop_cache *c, struct node *n, size_t bytes, bool local)
 {
-	if (!share_left(c, bytes, local) || !cop_cache_make_room(c, bytes))
+	if (!share_left(c, bytes, local) || !cop_cache_evict_for(c, bytes))
 		return false;
 	n->local = local;
 	n->reserved += bytes;
@@ -103,15 +103,15 @@ static bool reserve(struct cop_cache *c, struct node *n, size_t bytes, bool loca
 	return true;
 }
 
-bool cop_cache_spare(struct cop_cache *c, size_t bytes)
+bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes)
 {
-	return atomic_load(&c->room_waiting) == 0 && bytes < c->limit / 4 &&
+	return atomic_load(&c->reserve_waiting) == 0 && bytes < c->limit / 4 &&
 	       share_left(c, bytes, true);
 }
 
-bool cop_cache_roomy(struct cop_cache *c, size_t bytes)
+bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes)
 {
-	return cop_cache_spare(c, bytes) &&
+	return cop_cache_can_reserve(c, bytes) &&
 	       atomic_load(&c->used) + bytes <= c->limit - c->limit / 8;
 }
 
@@ -120,18 +120,18 @@ size_t cop_cache_largest(const struct cop_cache *c)
 	return c->limit - c->limit / 8;
 }
 
-bool cop_cache_grow(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
+bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
 {
 	struct node *n = node_of(flight);
 	bool grown;
 
-	pthread_mutex_lock(&c->room_lock);
+	pthread_mutex_lock(&c->reserve_lock);
 	grown = bytes <= n->reserved || reserve(c, n, bytes - n->reserved, n->local);
-	pthread_mutex_unlock(&c->room_lock);
+	pthread_mutex_unlock(&c->reserve_lock);
 	return grown;
 }
 
-void cop_cache_give_back(struct cop_cache *c, struct cop_obj *flight)
+void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight)
 {
 	struct node *n = node_of(flight);
 	size_t bytes = n->reserved;
@@ -143,7 +143,7 @@ void cop_cache_give_back(struct cop_cache *c, struct cop_obj *flight)
 
 /* Both belong to one owner until they land, so nothing else looks at them; the sums do not change.
  */
-void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes)
+void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
 	struct node *f = node_of(from), *t = node_of(to);
 
@@ -154,33 +154,33 @@ void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes
 	t->local = f->local;
 }
 
-/* Under room_lock. Who comes after a time without waiting has no claim from that time. */
+/* Under reserve_lock. Who comes after a time without waiting has no claim from that time. */
 static void queue(struct cop_cache *c, struct node *n, bool local)
 {
-	if (cop_list_empty(&c->room[local]))
-		c->granted[local] = cop_list_empty(&c->room[!local])
+	if (cop_list_empty(&c->reserve_queue[local]))
+		c->granted[local] = cop_list_empty(&c->reserve_queue[!local])
 					    ? 0
 					    : COP_MAX(c->granted[local], c->granted[!local]);
-	if (cop_list_empty(&c->room[!local]))
+	if (cop_list_empty(&c->reserve_queue[!local]))
 		c->granted[!local] = c->granted[local];
-	cop_list_push_back(&c->room[local], &n->room);
-	atomic_fetch_add(&c->room_waiting, 1);
+	cop_list_push_back(&c->reserve_queue[local], &n->reserve_link);
+	atomic_fetch_add(&c->reserve_waiting, 1);
 }
 
-void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
+void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg)
 {
 	struct node *n = node_of(flight);
 	bool waits;
 
-	n->room_bytes = bytes;
-	n->room_start = start;
-	n->room_arg = arg;
-	pthread_mutex_lock(&c->room_lock);
-	waits = atomic_load(&c->room_waiting) || !reserve(c, n, bytes, local);
+	n->reserve_bytes = bytes;
+	n->reserve_start = start;
+	n->reserve_arg = arg;
+	pthread_mutex_lock(&c->reserve_lock);
+	waits = atomic_load(&c->reserve_waiting) || !reserve(c, n, bytes, local);
 	if (waits)
 		queue(c, n, local);
-	pthread_mutex_unlock(&c->room_lock);
+	pthread_mutex_unlock(&c->reserve_lock);
 	if (!waits) {
 		start(arg);
 		return;
@@ -191,25 +191,26 @@ void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, b
 	cop_cache_grant(c);
 }
 
-/* Under room_lock: starts the first of a queue, if it fits. *blocks: it is to have what comes free,
- * before the other queue. */
+/* Under reserve_lock: starts the first of a queue, if it fits. *blocks: it is to have what comes
+ * free, before the other queue. */
 static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 {
 	struct node *n;
 
 	*blocks = false;
-	if (cop_list_empty(&c->room[local]))
+	if (cop_list_empty(&c->reserve_queue[local]))
 		return NULL;
-	n = COP_CONTAINER_OF(c->room[local].next, struct node, room);
-	if (!reserve(c, n, n->room_bytes, local)) {
+	n = COP_CONTAINER_OF(c->reserve_queue[local].next, struct node, reserve_link);
+	if (!reserve(c, n, n->reserve_bytes, local)) {
 		/* Flights end by themselves. What is only held by readers may be held until one of
 		 * the other queue has started. */
-		*blocks = !share_left(c, n->room_bytes, local) && !waits_for_its_own(c, n, local);
+		*blocks =
+			!share_left(c, n->reserve_bytes, local) && !waits_for_its_own(c, n, local);
 		return NULL;
 	}
-	cop_list_remove(&n->room);
-	atomic_fetch_sub(&c->room_waiting, 1);
-	c->granted[local] += n->room_bytes;
+	cop_list_remove(&n->reserve_link);
+	atomic_fetch_sub(&c->reserve_waiting, 1);
+	c->granted[local] += n->reserve_bytes;
 	return n;
 }
 
@@ -221,17 +222,17 @@ static struct node *grant_one(struct cop_cache *c)
 	struct node *granted;
 	bool first, blocks;
 
-	pthread_mutex_lock(&c->room_lock);
+	pthread_mutex_lock(&c->reserve_lock);
 	first = c->granted[true] < c->granted[false];
 	granted = grant_from(c, first, &blocks);
 	if (!granted && !blocks)
 		granted = grant_from(c, !first, &blocks);
-	pthread_mutex_unlock(&c->room_lock);
+	pthread_mutex_unlock(&c->reserve_lock);
 	return granted;
 }
 
-/* A flight that fails as it starts leaves room for the next one, and comes here again from below:
- * the loop that started it goes on. */
+/* A flight that fails as it starts leaves its bytes to the next one, and comes here again from
+ * below: the loop that started it goes on. */
 void cop_cache_grant(struct cop_cache *c)
 {
 	static __thread struct cop_cache *granting;
@@ -241,7 +242,7 @@ void cop_cache_grant(struct cop_cache *c)
 	if (granting == c)
 		return;
 	granting = c;
-	while (atomic_load(&c->room_waiting) && (n = grant_one(c)))
-		n->room_start(n->room_arg);
+	while (atomic_load(&c->reserve_waiting) && (n = grant_one(c)))
+		n->reserve_start(n->reserve_arg);
 	granting = outer;
 }

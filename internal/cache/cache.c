@@ -40,10 +40,10 @@ struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats)
 		return NULL;
 	c->limit = limit_bytes;
 	c->stats = stats;
-	pthread_mutex_init(&c->room_lock, NULL);
+	pthread_mutex_init(&c->reserve_lock, NULL);
 	pthread_mutex_init(&c->pool.lock, NULL);
-	cop_list_init(&c->room[0]);
-	cop_list_init(&c->room[1]);
+	cop_list_init(&c->reserve_queue[0]);
+	cop_list_init(&c->reserve_queue[1]);
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *s = &c->shard[i];
 
@@ -66,7 +66,7 @@ void cop_cache_free(struct cop_cache *c)
 	}
 	cop_cache_pool_free(&c->pool);
 	pthread_mutex_destroy(&c->pool.lock);
-	pthread_mutex_destroy(&c->room_lock);
+	pthread_mutex_destroy(&c->reserve_lock);
 	free(c);
 }
 
@@ -97,7 +97,7 @@ static struct node *new_node(struct cop_cache *c, const struct cop_key *key)
 	n->born_ms = cop_now_ms();
 	cop_list_init(&n->sieve);
 	cop_list_init(&n->waiters);
-	cop_list_init(&n->room);
+	cop_list_init(&n->reserve_link);
 	cop_cache_charge(c, n, sizeof(*n) + key->path_len + 1);
 	return n;
 }
@@ -258,14 +258,14 @@ static void settle(
 }
 
 /* The object takes what came, which may be larger or smaller than what was reserved for it; false
- * if there is no room to keep it. */
+ * if the budget cannot keep it. */
 static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *l)
 {
 	size_t reserved = n->reserved, len = l->rc ? 0 : l->len;
-	bool room;
+	bool fits;
 
 	cop_cache_unreserve(c, n);
-	room = len <= reserved || cop_cache_make_room(c, len - reserved);
+	fits = len <= reserved || cop_cache_evict_for(c, len - reserved);
 	atomic_fetch_sub(&c->used, reserved);
 	n->charged -= reserved;
 	cop_cache_charge(c, n, len);
@@ -278,7 +278,7 @@ static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *
 	n->obj.packed = l->packed;
 	n->obj.landed_ms = cop_now_ms();
 	atomic_store(&n->obj.stamp_ms, n->obj.landed_ms);
-	return room;
+	return fits;
 }
 
 void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing)
@@ -286,11 +286,11 @@ void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct co
 	struct node *n = node_of(flight);
 	struct shard *s = shard_of(c, n->link.hash);
 	struct cop_list waiters, *w;
-	bool room = take(c, n, landing);
+	bool fits = take(c, n, landing);
 
 	cop_list_init(&waiters);
 	pthread_mutex_lock(&s->lock);
-	settle(c, s, n, landing->keep && room, &waiters);
+	settle(c, s, n, landing->keep && fits, &waiters);
 	pthread_mutex_unlock(&s->lock);
 	atomic_fetch_sub(&c->flights, 1);
 	while ((w = cop_list_pop_front(&waiters))) {
@@ -304,7 +304,7 @@ void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct co
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len)
 {
 	struct node *was = node_of(obj),
-		    *n = cop_cache_make_room(c, len) ? new_node(c, &obj->key) : NULL;
+		    *n = cop_cache_evict_for(c, len) ? new_node(c, &obj->key) : NULL;
 	struct shard *s = shard_of(c, was->link.hash);
 	bool replaced;
 

@@ -10,8 +10,8 @@
  * Every byte counts against the budget from allocation to the last reference: object headers, keys,
  * data, and what flights have reserved. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list
  * per shard, a bit for "used since the hand passed", no work on a hit but setting that bit. Objects
- * that somebody holds are not evicted. A flight that finds no room waits in a FIFO until bytes are
- * freed. */
+ * that somebody holds are not evicted. A flight that cannot reserve its bytes waits in a FIFO until
+ * bytes are freed. */
 #ifndef COP_CACHE_H
 #define COP_CACHE_H
 
@@ -103,28 +103,28 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 /* The landed object with a reference, or NULL; no flight, no effect on eviction. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
-/* Asks for room for a flight of this many bytes, before its buffer is allocated. start(arg) is
- * called once there is room: at once, or later on a thread that freed bytes. Local flights may fill
+/* Reserves this many bytes for a flight, before its buffer is allocated. start(arg) is
+ * called once it has them: at once, or later on a thread that freed bytes. Local flights may fill
  * half of the budget, flights for other nodes three quarters, so that nodes that wait for each
  * other in different stripes cannot block each other. A flight larger than that share starts when
  * it is alone; of more than cop_cache_largest, never. Where both kinds wait, each gets half of the
  * bytes that come free. Always ends in start, which may run below another flight's. */
-void cop_cache_room(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
+void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
 /* The most that any flight is ever given. */
 size_t cop_cache_largest(const struct cop_cache *c);
-/* More room for a flight that has some, if it is to be had now; else nothing changes. */
-bool cop_cache_grow(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
-/* Ends the room of a flight, which has no buffer and asks for room again. */
-void cop_cache_give_back(struct cop_cache *c, struct cop_obj *flight);
-/* Hands part of the room that one flight was given to another, for flights that are filled by one
+/* More bytes for a flight that has some, if they are to be had now; else nothing changes. */
+bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
+/* Ends the reservation of a flight, which has no buffer and reserves again. */
+void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight);
+/* Hands part of what was reserved for one flight to another, for flights that are filled by one
  * read. */
-void cop_cache_share_room(struct cop_obj *from, struct cop_obj *to, size_t bytes);
+void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes would start at once, as things stand. */
-bool cop_cache_spare(struct cop_cache *c, size_t bytes);
-/* Whether this many bytes would fit with nothing evicted, nobody waiting for room, and an eighth of
- * the budget left free. */
-bool cop_cache_roomy(struct cop_cache *c, size_t bytes);
+bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
+/* Whether this many bytes would fit with nothing evicted, nobody waiting to reserve, and an eighth
+ * of the budget left free. */
+bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes);
 
 /* How a flight ends. */
 struct cop_landing {
@@ -140,7 +140,7 @@ void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct co
 
 /* Puts data (malloc'ed, the cache's from now on) in the place of a landed object, which the caller
  * holds, in one step: who looks finds the one or the other. Where that object has no place any
- * more, or there is no room, nothing changes and data is freed. */
+ * more, or the budget is full, nothing changes and data is freed. */
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
 /* malloc and free for what will land: not cleared, and a chunk's memory is used again. */
@@ -163,7 +163,7 @@ struct cop_cache_usage {
 		uint64_t bytes, entries;
 	} table[COP_TABLES];
 	uint64_t limit_bytes, used_bytes; /* used: tables, flights and what is still referenced */
-	uint64_t flights, waiting_for_room;
+	uint64_t flights, waiting_to_reserve;
 };
 /* Calls fn for every landed object of a table, without a lock. Objects that land meanwhile may be
  * left out, as may, without memory, a sixteenth of them. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: each shard has one, for its table, its SIEVE list and the states and waiters of its
- * objects; the room lock guards the queues of flights that wait for room; the pool's lock is taken
- * last. A shard's lock may be taken under the room lock (to evict), never the other way round, and
- * never two shards at once; none is held while a waiter or a start function is called. Byte sums
- * are atomics; reservations change under the room lock only in growing, so that they never pass the
- * limit. */
+ * objects; the reserve lock guards the queues of flights that wait to reserve; the pool's lock is
+ * taken last. A shard's lock may be taken under the reserve lock (to evict), never the other way
+ * round, and never two shards at once; none is held while a waiter or a start function is called.
+ * Byte sums are atomics; reservations change under the reserve lock only in growing, so that they
+ * never pass the limit. */
 #ifndef COP_CACHE_PRIV_H
 #define COP_CACHE_PRIV_H
 
@@ -27,10 +27,10 @@ struct node {
 	size_t reserved; /* part of it that stands for a buffer that has not landed */
 	struct cop_list sieve;
 	struct cop_list waiters;
-	struct cop_list room; /* in the queue for room */
-	size_t room_bytes;
-	void (*room_start)(void *arg);
-	void *room_arg;
+	struct cop_list reserve_link; /* in the queue to reserve */
+	size_t reserve_bytes;
+	void (*reserve_start)(void *arg);
+	void *reserve_arg;
 	char path[];
 };
 
@@ -65,10 +65,10 @@ struct cop_cache {
 	_Atomic bool starving;       /* for tests: allocations are counted down */
 	_Atomic int allocations;     /* that are left */
 	_Atomic unsigned evict_next; /* shard where the next eviction starts */
-	pthread_mutex_t room_lock;
-	struct cop_list room[2]; /* flights for other nodes; local ones */
-	uint64_t granted[2];     /* bytes that each queue was given while both had some waiting */
-	_Atomic uint64_t room_waiting;
+	pthread_mutex_t reserve_lock;
+	struct cop_list reserve_queue[2]; /* flights for other nodes; local ones */
+	uint64_t granted[2]; /* bytes that each queue was given while both had some waiting */
+	_Atomic uint64_t reserve_waiting;
 };
 
 static inline struct node *node_of(struct cop_obj *obj)
@@ -92,7 +92,7 @@ static inline bool cop_cache_starves(struct cop_cache *c)
 }
 
 /* Evicts until need more bytes fit into the budget; false if they cannot. */
-bool cop_cache_make_room(struct cop_cache *c, size_t need);
+bool cop_cache_evict_for(struct cop_cache *c, size_t need);
 /* Starts waiting flights that fit now. */
 void cop_cache_grant(struct cop_cache *c);
 /* Takes n out of its shard's table and list; the lock is held. */

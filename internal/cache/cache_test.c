@@ -57,11 +57,11 @@ static void count_start(void *arg)
 }
 
 /* Room that must be there at once. */
-static void room(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
+static void reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
 {
 	int started = 0;
 
-	cop_cache_room(c, flight, bytes, true, count_start, &started);
+	cop_cache_reserve(c, flight, bytes, true, count_start, &started);
 	assert_int_equal(started, 1);
 }
 
@@ -152,7 +152,7 @@ static void bytes_in_use_never_pass_the_limit(void **state)
 		struct cop_obj *obj = lead(c, "file", (uint64_t)i);
 		int started = 0;
 
-		cop_cache_room(c, obj, 9000, true, count_start, &started);
+		cop_cache_reserve(c, obj, 9000, true, count_start, &started);
 		assert_int_equal(started, 1);
 		assert_true(used(c) <= 100000);
 		cop_cache_land(c, obj,
@@ -179,7 +179,7 @@ static void an_object_that_is_used_survives_one_that_is_not(void **state)
 		else
 			fail_msg("evicted in round %d", i);
 		obj = lead(c, "stream", (uint64_t)i);
-		room(c, obj, 2000);
+		reserve(c, obj, 2000);
 		cop_cache_land(c, obj,
 			&(struct cop_landing){.data = calloc(1, 2000), .len = 2000, .keep = true});
 	}
@@ -199,7 +199,7 @@ static void a_held_object_is_not_evicted(void **state)
 	for (int i = 0; i < 50; i++) {
 		struct cop_obj *obj = lead(c, "s", (uint64_t)i);
 
-		room(c, obj, 5000);
+		reserve(c, obj, 5000);
 		cop_cache_land(c, obj,
 			&(struct cop_landing){.data = calloc(1, 5000), .len = 5000, .keep = true});
 	}
@@ -210,7 +210,7 @@ static void a_held_object_is_not_evicted(void **state)
 	cop_cache_free(c);
 }
 
-static void flights_wait_for_room_in_order_and_all_start(void **state)
+static void flights_wait_to_reserve_in_order_and_all_start(void **state)
 {
 	struct cop_cache *c = cop_cache_new(100000, NULL);
 	struct cop_obj *obj[30];
@@ -219,7 +219,7 @@ static void flights_wait_for_room_in_order_and_all_start(void **state)
 	(void)state;
 	for (int i = 0; i < 30; i++) {
 		obj[i] = lead(c, "f", (uint64_t)i);
-		cop_cache_room(c, obj[i], 20000, true, count_start, &started[i]);
+		cop_cache_reserve(c, obj[i], 20000, true, count_start, &started[i]);
 	}
 	assert_int_equal(started[0], 1);
 	assert_int_equal(started[1], 1);
@@ -236,16 +236,16 @@ static void flights_wait_for_room_in_order_and_all_start(void **state)
 	cop_cache_free(c);
 }
 
-static void local_flights_leave_room_for_those_of_other_nodes(void **state)
+static void local_flights_leave_bytes_for_those_of_other_nodes(void **state)
 {
 	struct cop_cache *c = cop_cache_new(100000, NULL);
 	struct cop_obj *a = lead(c, "a", 0), *b = lead(c, "b", 0), *r = lead(c, "r", 0);
 	int sa = 0, sb = 0, sr = 0;
 
 	(void)state;
-	cop_cache_room(c, a, 40000, true, count_start, &sa);
-	cop_cache_room(c, b, 40000, true, count_start, &sb);
-	cop_cache_room(c, r, 30000, false, count_start, &sr);
+	cop_cache_reserve(c, a, 40000, true, count_start, &sa);
+	cop_cache_reserve(c, b, 40000, true, count_start, &sb);
+	cop_cache_reserve(c, r, 30000, false, count_start, &sr);
 	assert_int_equal(sa, 1);
 	assert_int_equal(sb, 0);
 	assert_int_equal(sr, 1);
@@ -257,16 +257,16 @@ static void local_flights_leave_room_for_those_of_other_nodes(void **state)
 	cop_cache_free(c);
 }
 
-static void room_is_shared_without_changing_the_sums(void **state)
+static void reservations_are_shared_without_changing_the_sums(void **state)
 {
 	struct cop_cache *c = cop_cache_new(100000, NULL);
 	struct cop_obj *a = lead(c, "f", 0), *b = lead(c, "f", 1);
 	uint64_t before;
 
 	(void)state;
-	room(c, a, 20000);
+	reserve(c, a, 20000);
 	before = used(c);
-	cop_cache_share_room(a, b, 8000);
+	cop_cache_share_reservation(a, b, 8000);
 	assert_int_equal(used(c), before);
 	cop_cache_land(
 		c, b, &(struct cop_landing){.data = calloc(1, 8000), .len = 8000, .keep = true});
@@ -351,8 +351,8 @@ static void *hammer(void *arg)
 			int started = 0;
 
 			data[0] = path[1];
-			cop_cache_room(c, obj, 3000, true, count_start, &started);
-			/* Two threads fly at most two at a time: there is always room. */
+			cop_cache_reserve(c, obj, 3000, true, count_start, &started);
+			/* Two threads fly at most two at a time: they always fit. */
 			assert_int_equal(started, 1);
 			cop_cache_land(c, obj,
 				&(struct cop_landing){.data = data, .len = 3000, .keep = true});
@@ -421,9 +421,9 @@ int main(void)
 		cmocka_unit_test(bytes_in_use_never_pass_the_limit),
 		cmocka_unit_test(an_object_that_is_used_survives_one_that_is_not),
 		cmocka_unit_test(a_held_object_is_not_evicted),
-		cmocka_unit_test(flights_wait_for_room_in_order_and_all_start),
-		cmocka_unit_test(local_flights_leave_room_for_those_of_other_nodes),
-		cmocka_unit_test(room_is_shared_without_changing_the_sums),
+		cmocka_unit_test(flights_wait_to_reserve_in_order_and_all_start),
+		cmocka_unit_test(local_flights_leave_bytes_for_those_of_other_nodes),
+		cmocka_unit_test(reservations_are_shared_without_changing_the_sums),
 		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
 		cmocka_unit_test(
 			an_object_takes_the_place_of_another_only_where_that_is_still_there),

@@ -16,7 +16,7 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->limit_bytes = c->limit;
 	out->used_bytes = atomic_load(&c->used);
 	out->flights = atomic_load(&c->flights);
-	out->waiting_for_room = atomic_load(&c->room_waiting);
+	out->waiting_to_reserve = atomic_load(&c->reserve_waiting);
 }
 
 /* The landed objects of one shard and table, each with a reference; NULL without memory, or if

@@ -246,7 +246,7 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 		cop_coop_raise_priority(c, ask);
 	if (f) {
 		f->was_absent = was_absent;
-		cop_coop_wait_for_room(f);
+		cop_coop_reserve(f);
 	}
 	return 0;
 }
@@ -280,7 +280,8 @@ void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask)
 	struct cop_key key = cop_coop_key(ask);
 	struct cop_obj *obj;
 
-	if (len == 0 || !cop_cache_spare(c->conf.cache, len) || cop_cache_has(c->conf.cache, &key))
+	if (len == 0 || !cop_cache_can_reserve(c->conf.cache, len) ||
+		cop_cache_has(c->conf.cache, &key))
 		return;
 	if (cop_coop_get(c, ask, NULL, &obj) == 1)
 		cop_obj_put(c->conf.cache, obj);

@@ -85,7 +85,7 @@ static void listings_are_charged_before_they_are_kept(void **state)
 	close_tree(t);
 }
 
-static void a_long_listing_costs_the_storage_no_second_reading_where_there_is_room(void **state)
+static void a_long_listing_costs_the_storage_no_second_reading_where_it_fits(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 4 << 20);
 	struct asked a;
@@ -212,8 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(listings_are_charged_before_they_are_kept),
-		cmocka_unit_test(
-			a_long_listing_costs_the_storage_no_second_reading_where_there_is_room),
+		cmocka_unit_test(a_long_listing_costs_the_storage_no_second_reading_where_it_fits),
 		cmocka_unit_test(what_no_budget_holds_is_what_that_node_lacks),
 		cmocka_unit_test(eight_busy_children_and_a_local_reader_all_get_on),
 	};

@@ -6,9 +6,9 @@
  *	LED      whoever asked first           the asker's          a group, or the queue
  *	MEMBER   the flight that has it in     that flight's        the read for all of them
  *	         its group
- *	ROOM     the cache's queue for room    none                 start()
+ *	RESERVE  the cache's queue for bytes   none                 start()
  *	ACTIVE   coop, in one of the calls     the asker's, one     the queue again, for a longer
- *	         in the last column            that frees room,     answer; a call; a job; a landing
+ *	         in the last column            that frees bytes,    answer; a call; a job; a landing
  *	                                       progress, origin's
  *	ASKING   the call in rpc               progress             answered()
  *	READING  the job in origin             a worker of origin   blob_read(), checked() or
@@ -27,7 +27,7 @@
 
 #include "coop/coop.h"
 
-/* What an answer is given room for before its length is known; most are shorter. */
+/* What is reserved for an answer before its length is known; most are shorter. */
 #define LISTING_RESERVE (64 * COP_KIB)
 #define ENTRY_RESERVE ((size_t)512)
 #define GROUP_MAX (COP_COOP_GROUP_BYTES / (64 * COP_KIB))
@@ -81,7 +81,7 @@ struct cop_coop {
 enum flight_state {
 	FLIGHT_LED,
 	FLIGHT_MEMBER,
-	FLIGHT_ROOM,
+	FLIGHT_RESERVE,
 	FLIGHT_ACTIVE,
 	FLIGHT_ASKING,
 	FLIGHT_READING,
@@ -98,7 +98,7 @@ struct flight {
 	unsigned tries;    /* at this upstream rank */
 	bool local;
 	bool was_absent; /* asked again after its absence was too old */
-	size_t room;     /* bytes that an answer may have; a chunk's is its buffer's */
+	size_t reserved; /* bytes that an answer may have; a chunk's is its buffer's */
 	void *buf;       /* where a chunk lands, from cop_cache_alloc */
 	size_t buf_len;
 	struct flight **group; /* at a root: the flights that one read fills, this one among them,
@@ -111,10 +111,10 @@ static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 {
 #define MAY(state) (1u << FLIGHT_##state)
 	static const unsigned next[] = {
-		[FLIGHT_LED] = MAY(MEMBER) | MAY(ROOM) | MAY(LANDED),
+		[FLIGHT_LED] = MAY(MEMBER) | MAY(RESERVE) | MAY(LANDED),
 		[FLIGHT_MEMBER] = MAY(LANDED),
-		[FLIGHT_ROOM] = MAY(ACTIVE),
-		[FLIGHT_ACTIVE] = MAY(ROOM) | MAY(ASKING) | MAY(READING) | MAY(LANDED),
+		[FLIGHT_RESERVE] = MAY(ACTIVE),
+		[FLIGHT_ACTIVE] = MAY(RESERVE) | MAY(ASKING) | MAY(READING) | MAY(LANDED),
 		[FLIGHT_ASKING] = MAY(ACTIVE),
 		[FLIGHT_READING] = MAY(ACTIVE),
 		[FLIGHT_LANDED] = 0,
@@ -138,15 +138,15 @@ bool cop_coop_rests(struct cop_coop *c, uint32_t rank);
 /* It answered. */
 void cop_coop_rested(struct cop_coop *c, uint32_t rank);
 
-/* ---- room.c ---- */
+/* ---- reserve.c ---- */
 
-/* Starts the flight when there is room for it. */
-void cop_coop_wait_for_room(struct flight *f);
-/* Whether the flight has room for an answer of this length, or gets it now. */
-bool cop_coop_has_room(struct flight *f, size_t len);
-/* It has not, and nothing of the answer is in memory any more: it waits for that room and asks
+/* Starts the flight when its bytes are reserved. */
+void cop_coop_reserve(struct flight *f);
+/* Whether an answer of this length is reserved for the flight, or can be now. */
+bool cop_coop_reserve_up_to(struct flight *f, size_t len);
+/* It has not, and nothing of the answer is in memory any more: it waits for as many bytes and asks
  * again. Fails where there never will be. */
-void cop_coop_wait_for_more(struct flight *f, size_t len);
+void cop_coop_reserve_again(struct flight *f, size_t len);
 
 /* ---- names.c ---- */
 
@@ -170,8 +170,8 @@ void cop_coop_read_origin(struct flight *f);
  * otherwise; keep is decided here. */
 void cop_coop_land(struct flight *f, const struct cop_landing *landing);
 void cop_coop_fail(struct flight *f, int rc);
-/* A flight for somebody else's group: led, without room; NULL if the chunk is there, flying, or
- * past the end. */
+/* A flight for somebody else's group: led, with nothing reserved; NULL if the chunk is there,
+ * flying, or past the end. */
 struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local);
 /* Under group_lock: takes what is missing around f into one read, if memory is at hand. */
 void cop_coop_gather(struct flight *f);

@@ -214,7 +214,7 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_landing
 	free(l->data);
 	l->data = both;
 	l->len = len;
-	if (!cop_coop_has_room(f, len))
+	if (!cop_coop_reserve_up_to(f, len))
 		return -ENOMEM;
 	copy = malloc(len);
 	if (!copy)

@@ -8,19 +8,19 @@
 
 #include "log/log.h"
 
-/* What is longer than its room is let go and read again when there is room for it: how many such
+/* What is longer than what was reserved is let go and read again when it has been: how many such
  * blobs wait has no bound. */
 static void blob_read(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
 
 	cop_coop_pass(f, FLIGHT_ACTIVE);
-	if (rc || cop_coop_has_room(f, len)) {
+	if (rc || cop_coop_reserve_up_to(f, len)) {
 		cop_coop_land(f, &(struct cop_landing){.rc = rc, .data = data, .len = len});
 		return;
 	}
 	free(data);
-	cop_coop_wait_for_more(f, len);
+	cop_coop_reserve_again(f, len);
 }
 
 /* The version of a listing that was young is another one now, if the stamps are the same and old
@@ -86,7 +86,7 @@ static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 
 	ask.index = index;
 	len = cop_coop_chunk_len(f->coop, ask.size, index);
-	if (len == 0 || !cop_cache_spare(f->coop->conf.cache, COP_COOP_GROUP_BYTES))
+	if (len == 0 || !cop_cache_can_reserve(f->coop->conf.cache, COP_COOP_GROUP_BYTES))
 		return false;
 	*slot = cop_coop_lead_member(f->coop, &ask, f->local);
 	return *slot != NULL;

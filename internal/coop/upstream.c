@@ -131,9 +131,9 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 
 	l.sum = cop_rd_u64(&head);
 	l.packed = cop_rd_u8(&head) && f->ask.kind == COP_ASK_CHUNK;
-	/* What came inside the message may be longer than its room, too. */
-	if (!cop_coop_has_room(f, l.len)) {
-		cop_coop_wait_for_more(f, l.len);
+	/* What came inside the message may be longer than what was reserved, too. */
+	if (!cop_coop_reserve_up_to(f, l.len)) {
+		cop_coop_reserve_again(f, l.len);
 		return;
 	}
 	l.data = take_body(r, f);
@@ -171,16 +171,16 @@ static void unanswered(struct flight *f, int rc)
 		next_ancestor(f, rc);
 }
 
-/* The answer is there and was not fetched. It is asked for again when there is room for it; one
+/* The answer is there and was not fetched. It is asked for again when its bytes are reserved; one
  * that never ends growing is not sound. */
 static void too_long(struct flight *f, size_t len)
 {
-	if (f->ask.kind == COP_ASK_CHUNK || len <= f->room || len > COP_RPC_BODY_MAX)
+	if (f->ask.kind == COP_ASK_CHUNK || len <= f->reserved || len > COP_RPC_BODY_MAX)
 		unsound(f, NULL);
-	else if (cop_coop_has_room(f, COP_MIN(len + len / 4, (size_t)COP_RPC_BODY_MAX)))
+	else if (cop_coop_reserve_up_to(f, COP_MIN(len + len / 4, (size_t)COP_RPC_BODY_MAX)))
 		cop_coop_send(f);
 	else
-		cop_coop_wait_for_more(f, len);
+		cop_coop_reserve_again(f, len);
 }
 
 static void answered(void *arg, const struct cop_rpc_result *r)
@@ -232,7 +232,7 @@ void cop_coop_send(struct flight *f)
 	call.payload_len = cop_coop_request(&f->ask,
 		atomic_load(&f->obj->background) ? ASK_BACKGROUND : ASK_NOW, payload,
 		sizeof(payload));
-	call.body_max = f->room;
+	call.body_max = f->reserved;
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
 		call.landing_len = f->buf_len;

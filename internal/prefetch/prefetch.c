@@ -50,7 +50,7 @@ static bool ask(struct cop_prefetch *p, struct slot *s, const struct cop_ask *as
 		s->bytes = 0;
 		return true;
 	}
-	if (!cop_cache_roomy(p->conf.cache, bytes)) {
+	if (!cop_cache_has_headroom(p->conf.cache, bytes)) {
 		give_up(p,
 			"the cache is nearly full, what is left is fetched when it is asked for");
 		return false;

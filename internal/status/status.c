@@ -45,7 +45,7 @@ static void waiting_json(
 	cop_buf_printf(out,
 		",\"waiting\":{\"flights\":%" PRIu64 ",\"for_room\":%" PRIu64
 		",\"origin_queued\":%u,\"origin_running\":%u,\"oldest\":",
-		u->flights, u->waiting_for_room, queued, running);
+		u->flights, u->waiting_to_reserve, queued, running);
 	cop_cache_flights_json(s->cache, 16, out);
 	if (s->rpc) {
 		cop_buf_str(out, ",\"peers\":");
@@ -135,7 +135,7 @@ void cop_status_table(const struct cop_status *s, struct cop_buf *out)
 	cop_buf_printf(out,
 		"budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
 		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights,
-		u.waiting_for_room);
+		u.waiting_to_reserve);
 	if (s->prefetches) {
 		cop_prefetch_text(s->prefetch, out);
 		cop_buf_str(out, "\n");

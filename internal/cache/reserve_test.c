@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who gets the room that comes free, and how deep that goes. */
+/* Who gets the bytes that come free, and how deep that goes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,7 +79,7 @@ static void want(struct stream *s)
 
 	w->s = s;
 	w->obj = lead(s->link->c, s->name, s->asked++);
-	cop_cache_room(s->link->c, w->obj, s->bytes, s->local, started, w);
+	cop_cache_reserve(s->link->c, w->obj, s->bytes, s->local, started, w);
 }
 
 static void begin(
@@ -220,12 +220,12 @@ static void a_crowd_that_fails_as_it_starts_needs_no_deep_stack(void **state)
 
 	(void)state;
 	crowd.first = lead(crowd.c, "first", 0);
-	cop_cache_room(crowd.c, crowd.first, 192 * COP_MIB, false, begun, NULL);
+	cop_cache_reserve(crowd.c, crowd.first, 192 * COP_MIB, false, begun, NULL);
 	for (unsigned i = 0; i < MANY; i++) {
 		struct one *o = malloc(sizeof(*o));
 
 		*o = (struct one){&crowd, lead(crowd.c, "crowd", i)};
-		cop_cache_room(crowd.c, o->obj, COP_MIB, false, start_and_fail, o);
+		cop_cache_reserve(crowd.c, o->obj, COP_MIB, false, start_and_fail, o);
 	}
 	assert_int_equal(crowd.failed, 0);
 	pthread_attr_init(&attr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A flight's room in the byte budget, and its buffers. */
+/* What a flight reserves of the byte budget, and its buffers. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "log/log.h"
 
-static size_t first_room(const struct flight *f)
+static size_t first_reservation(const struct flight *f)
 {
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
@@ -23,18 +23,19 @@ static size_t first_room(const struct flight *f)
 }
 
 /* Of the flight, or of its group, which starts as one. */
-static size_t room_for(struct flight *f)
+static size_t bytes_to_reserve(struct flight *f)
 {
 	size_t bytes = 0;
 
-	if (!f->room)
-		f->room = first_room(f);
+	if (!f->reserved)
+		f->reserved = first_reservation(f);
 	for (unsigned i = 0; i < f->group_count; i++)
 		bytes += f->group[i]->buf_len;
-	return f->group_count ? bytes : f->room;
+	return f->group_count ? bytes : f->reserved;
 }
 
-/* Buffers for the flight and, at a root, the rest of its group, which gets its part of the room. */
+/* Buffers for the flight and, at a root, the rest of its group, which gets its part of the
+ * reservation. */
 static int make_buffers(struct flight *f)
 {
 	f->buf = cop_cache_alloc(f->coop->conf.cache, f->buf_len);
@@ -45,7 +46,7 @@ static int make_buffers(struct flight *f)
 
 		if (g == f)
 			continue;
-		cop_cache_share_room(f->obj, g->obj, g->buf_len);
+		cop_cache_share_reservation(f->obj, g->obj, g->buf_len);
 		g->buf = cop_cache_alloc(f->coop->conf.cache, g->buf_len);
 		if (!g->buf)
 			return -ENOMEM;
@@ -80,12 +81,12 @@ static void start(void *arg)
 	cop_coop_send(f);
 }
 
-void cop_coop_wait_for_room(struct flight *f)
+void cop_coop_reserve(struct flight *f)
 {
-	size_t bytes = room_for(f);
+	size_t bytes = bytes_to_reserve(f);
 
-	cop_coop_pass(f, FLIGHT_ROOM);
-	cop_cache_room(f->coop->conf.cache, f->obj, bytes, f->local, start, f);
+	cop_coop_pass(f, FLIGHT_RESERVE);
+	cop_cache_reserve(f->coop->conf.cache, f->obj, bytes, f->local, start, f);
 }
 
 /* ---- answers longer than thought: listings of up to 64 MiB, extents ---- */
@@ -97,17 +98,17 @@ static size_t with_margin(size_t len)
 	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));
 }
 
-bool cop_coop_has_room(struct flight *f, size_t len)
+bool cop_coop_reserve_up_to(struct flight *f, size_t len)
 {
-	if (len <= f->room)
+	if (len <= f->reserved)
 		return true;
-	if (!cop_cache_grow(f->coop->conf.cache, f->obj, len))
+	if (!cop_cache_reserve_more(f->coop->conf.cache, f->obj, len))
 		return false;
-	f->room = len;
+	f->reserved = len;
 	return true;
 }
 
-void cop_coop_wait_for_more(struct flight *f, size_t len)
+void cop_coop_reserve_again(struct flight *f, size_t len)
 {
 	struct cop_cache *cache = f->coop->conf.cache;
 	size_t largest = cop_cache_largest(cache);
@@ -119,7 +120,7 @@ void cop_coop_wait_for_more(struct flight *f, size_t len)
 		return;
 	}
 	/* Holding nothing while it waits: flights that hold and wait could wait for each other. */
-	cop_cache_give_back(cache, f->obj);
-	f->room = COP_MIN(with_margin(len), largest);
-	cop_coop_wait_for_room(f);
+	cop_cache_end_reservation(cache, f->obj);
+	f->reserved = COP_MIN(with_margin(len), largest);
+	cop_coop_reserve(f);
 }
