@@ -30,7 +30,7 @@ static void next_ancestor(struct flight *f, int why)
 	cop_coop_send(f);
 }
 
-static bool chunk_sound(const struct flight *f, const struct cop_landing *l)
+static bool is_valid_chunk(const struct flight *f, const struct cop_landing *l)
 {
 	if (l->data != f->buf || cop_hash64(l->data, l->len, f->coop->conf.sum_seed) != l->sum)
 		return false;
@@ -38,14 +38,14 @@ static bool chunk_sound(const struct flight *f, const struct cop_landing *l)
 }
 
 /* Whether what came is what was asked for. */
-static bool sound(const struct flight *f, const struct cop_landing *l)
+static bool is_valid(const struct flight *f, const struct cop_landing *l)
 {
 	const void *data = l->data;
 	size_t len = l->len;
 
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
-		return chunk_sound(f, l);
+		return is_valid_chunk(f, l);
 	case COP_ASK_LISTING:
 	case COP_ASK_NAMES:
 	case COP_ASK_NEWER:
@@ -83,7 +83,7 @@ static void *take_body(const struct cop_rpc_result *r, struct flight *f)
 	return copy;
 }
 
-static void unsound(struct flight *f, void *data)
+static void drop_corrupt(struct flight *f, void *data)
 {
 	if (data != f->buf)
 		free(data);
@@ -119,7 +119,7 @@ static void shrink(const struct flight *f, struct cop_landing *l)
 {
 	void *data = l->packed ? malloc(l->len) : NULL;
 
-	assert(!l->packed || l->data == f->buf); /* else it was not sound */
+	assert(!l->packed || l->data == f->buf); /* else it was not valid */
 	if (data)
 		l->data = memcpy(data, f->buf, l->len);
 }
@@ -139,8 +139,8 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	l.data = take_body(r, f);
 	if (!l.data && l.len) {
 		cop_coop_fail(f, -ENOMEM);
-	} else if (!sound(f, &l)) {
-		unsound(f, l.data);
+	} else if (!is_valid(f, &l)) {
+		drop_corrupt(f, l.data);
 	} else {
 		atomic_store(&f->coop->parent[f->stripe], f->upstream);
 		note_first(f);
@@ -164,7 +164,7 @@ static void unanswered(struct flight *f, int rc)
 	if (rc == -ECANCELED)
 		cop_coop_fail(f, -ESHUTDOWN);
 	else if (rc == -EBADMSG)
-		unsound(f, NULL);
+		drop_corrupt(f, NULL);
 	else if (cop_is_shortage(rc))
 		ask_nobody(f);
 	else
@@ -172,11 +172,11 @@ static void unanswered(struct flight *f, int rc)
 }
 
 /* The answer is there and was not fetched. It is asked for again when its bytes are reserved; one
- * that never ends growing is not sound. */
+ * that never ends growing is corrupt. */
 static void too_long(struct flight *f, size_t len)
 {
 	if (f->ask.kind == COP_ASK_CHUNK || len <= f->reserved || len > COP_RPC_BODY_MAX)
-		unsound(f, NULL);
+		drop_corrupt(f, NULL);
 	else if (cop_coop_reserve_up_to(f, COP_MIN(len + len / 4, (size_t)COP_RPC_BODY_MAX)))
 		cop_coop_send(f);
 	else

@@ -62,7 +62,7 @@ int cop_manifest_head(
 struct cop_manifest_reader {
 	const char *data;
 	size_t len, at;
-	uint64_t items, bad; /* lines taken; lines passed over because they are not sound */
+	uint64_t items, bad; /* lines taken; lines passed over because they are not valid */
 	bool ended; /* the last line was seen, and its count is that of the items (where the whole
 		       body was read) */
 	char path[COP_MANIFEST_PATH_MAX + 1];

@@ -265,7 +265,7 @@ static void times_are_decimal_seconds_and_those_of_version_1_nanoseconds(void **
 	assert_time("--1", 0, 0, NULL);
 }
 
-/* ---- what is not sound ---- */
+/* ---- what is not valid ---- */
 
 static int head_of(const char *text)
 {
@@ -299,7 +299,7 @@ static void what_does_not_begin_as_a_manifest_is_refused(void **state)
 	assert_int_equal(head_of("copper-manifest 99999999999999999999\nsource /\n"), -EBADMSG);
 }
 
-static void a_line_that_is_not_sound_is_passed_over(void **state)
+static void a_line_that_is_not_valid_is_passed_over(void **state)
 {
 	static const char body[] =
 		"d good\nd /bad\nd ..\nd \nd\nx y\nf 1 2 0-1 f\nf 1 2 1-0 f\nf 1 2 0-2,1-3 f\nf 1 2 0-1,f\n"
@@ -512,7 +512,7 @@ int main(void)
 		cmocka_unit_test(times_are_decimal_seconds_and_those_of_version_1_nanoseconds),
 		cmocka_unit_test(numbers_survive_to_their_ends),
 		cmocka_unit_test(what_does_not_begin_as_a_manifest_is_refused),
-		cmocka_unit_test(a_line_that_is_not_sound_is_passed_over),
+		cmocka_unit_test(a_line_that_is_not_valid_is_passed_over),
 		cmocka_unit_test(a_manifest_that_was_cut_short_is_known_by_its_end),
 		cmocka_unit_test(pieces_are_whole_lines_and_together_the_body),
 		cmocka_unit_test(a_line_without_end_is_cut_and_does_not_stop_the_pieces),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reader. Each line stands for itself, so one that is not sound is passed over and the rest is
+/* The reader. Each line stands for itself, so one that is not valid is passed over and the rest is
  * used: a manifest that was cut short or written by a later version still helps. */
 #include <errno.h>
 #include <string.h>

@@ -310,10 +310,10 @@ static int load(struct cop_prefetch *p)
 	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
 	struct cop_ask piece = {.kind = COP_ASK_MANIFEST, .path = ""};
 	struct cop_list slots;
-	bool sound = true;
+	bool fits = true;
 
 	cop_list_remove(&s->link);
-	for (s->rc = 0; !s->rc && sound && !p->over; piece.index++) {
+	for (s->rc = 0; !s->rc && fits && !p->over; piece.index++) {
 		if (!ask(p, s, &piece, SMALL_BYTES) && !p->over) {
 			if (!wait_landed(p, &slots))
 				return -ESHUTDOWN;
@@ -322,7 +322,7 @@ static int load(struct cop_prefetch *p)
 		if (p->over)
 			break;
 		if (!s->rc)
-			sound = cop_prefetch_take_piece(p, s->obj->data, s->obj->len);
+			fits = cop_prefetch_take_piece(p, s->obj->data, s->obj->len);
 		let_go(p, s);
 	}
 	cop_list_push_back(&p->free[STAGE_CHUNKS], &s->link);
@@ -331,7 +331,7 @@ static int load(struct cop_prefetch *p)
 		return -ENOMEM;
 	if (p->over || s->rc == -ENODATA)
 		return 0;
-	return sound ? s->rc : -ENOMEM;
+	return fits ? s->rc : -ENOMEM;
 }
 
 static void set_state(struct cop_prefetch *p, int state)

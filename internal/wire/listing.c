@@ -280,7 +280,7 @@ static const struct record *records(const void *blob)
 						     sizeof(struct listing_head));
 }
 
-/* Where the check stands: everything before is sound. */
+/* Where the check stands: everything before is valid. */
 struct walk {
 	const char *blob;
 	const struct listing_head *h;

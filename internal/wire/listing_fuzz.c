@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hostile blobs: whatever passes the check must be safe and sound to use. The first byte chooses:
+/* Hostile blobs: whatever passes the check must be valid and safe to use. The first byte chooses:
  * odd bytes are taken as a blob as they come; even ones describe a directory or an entry, which is
  * built, damaged in a few places and checked, so that the fuzzer gets past the hashes. */
 #include <dirent.h>

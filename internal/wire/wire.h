@@ -135,7 +135,7 @@ void cop_listing_builder_free(struct cop_listing_builder *b);
 int cop_listing_merge(const void *known, const void *newer, void **blob, size_t *len);
 
 /* 0 if every later cop_listing_* call on this blob (8-byte aligned) is safe and lookups in it are
- * sound: all offsets inside, cookies strictly rising and each within reach of its name's hash,
+ * valid: all offsets inside, cookies strictly rising and each within reach of its name's hash,
  * names well formed; -EBADMSG. */
 int cop_listing_check(const void *blob, size_t len);
 uint32_t cop_listing_count(const void *blob);
@@ -306,7 +306,7 @@ struct cop_hello {
 
 /* msg has COP_HELLO_MAX bytes. Returns the length; 0 for an address that is empty or too long. */
 size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *h, void *msg);
-/* 0 if the message is sound and by a holder of the secret; -EBADMSG, -EACCES. The caller compares
+/* 0 if the message is valid and by a holder of the secret; -EBADMSG, -EACCES. The caller compares
  * the ranks. */
 int cop_hello_read(
 	const struct cop_wire_secret *s, const void *msg, size_t len, struct cop_hello *h);
