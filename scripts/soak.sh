@@ -6,7 +6,7 @@
 #
 #   scripts/soak.sh [MINUTES [SEED]]     30 minutes; BUILD=build/asan for another build
 #
-# To narrow a fault down: SOAK_NODES=N nodes (12), SOAK_TREES=T stripes, SOAK_DEAD=N nodes dead at a time at most (3), SOAK_SPARE=RANK never killed.
+# To narrow a fault down: SOAK_NODES=N nodes (12), SOAK_TREES=T trees, SOAK_DEAD=N nodes dead at a time at most (3), SOAK_SPARE=RANK never killed.
 #
 # It fails on a wrong byte, an error that is not the one that the storage gave for this name at this time, a reader that does not move for
 # 60 s, memory, descriptors or threads that keep growing, and on anything left mounted or running. At the end stands a table: for each kind

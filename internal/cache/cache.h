@@ -106,7 +106,7 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 /* Reserves this many bytes for a flight, before its buffer is allocated. start(arg) is
  * called once it has them: at once, or later on a thread that freed bytes. Local flights may fill
  * half of the budget, flights for other nodes three quarters, so that nodes that wait for each
- * other in different stripes cannot block each other. A flight larger than that share starts when
+ * other in different trees cannot block each other. A flight larger than that share starts when
  * it is alone; of more than cop_cache_largest, never. Where both kinds wait, each gets half of the
  * bytes that come free. Always ends in start, which may run below another flight's. */
 void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,

@@ -71,24 +71,24 @@ const char *cop_coop_kind_name(enum cop_ask_kind kind)
 	return names[kind];
 }
 
-/* Everything that a directory's lookups need stands in one stripe; a file's chunks go round all of
+/* Everything that a directory's lookups need stands in one tree; a file's chunks go round all of
  * them. */
-uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask)
+uint32_t cop_coop_tree_of(const struct cop_coop *c, const struct cop_ask *ask)
 {
-	uint32_t stripes = c->conf.topo.stripes;
+	uint32_t trees = c->conf.topo.trees;
 	size_t len = strlen(ask->path);
 	const char *slash;
 
-	/* Rank 0 is the root of the first stripe. */
-	if (stripes == 1 || ask->kind == COP_ASK_MANIFEST)
+	/* Rank 0 is the root of the first tree. */
+	if (trees == 1 || ask->kind == COP_ASK_MANIFEST)
 		return 0;
 	if (ask->kind == COP_ASK_CHUNK)
-		return (uint32_t)((cop_hash64(ask->path, len, 0) + ask->index) % stripes);
+		return (uint32_t)((cop_hash64(ask->path, len, 0) + ask->index) % trees);
 	if (ask->kind == COP_ASK_ENTRY || ask->kind == COP_ASK_HOLES) {
 		slash = strrchr(ask->path, '/');
 		len = slash ? (size_t)(slash - ask->path) : 0;
 	}
-	return (uint32_t)(cop_hash64(ask->path, len, 0) % stripes);
+	return (uint32_t)(cop_hash64(ask->path, len, 0) % trees);
 }
 
 /* ---- as bytes ---- */

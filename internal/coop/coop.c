@@ -23,7 +23,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	c->resting.min_ms = REST_MIN_MS;
 	c->started_ns = cop_now_ns();
 	cop_cache_pool(conf->cache, conf->chunk_bytes);
-	for (uint32_t s = 0; s < conf->topo.stripes; s++)
+	for (uint32_t s = 0; s < conf->topo.trees; s++)
 		atomic_init(&c->parent[s], cop_topo_parent(&conf->topo, s, conf->rank));
 	return c;
 }
@@ -59,9 +59,9 @@ void cop_coop_free(struct cop_coop *c)
 	free(c);
 }
 
-uint32_t cop_coop_parent(const struct cop_coop *c, uint32_t stripe)
+uint32_t cop_coop_parent(const struct cop_coop *c, uint32_t tree)
 {
-	return atomic_load(&((struct cop_coop *)c)->parent[stripe]);
+	return atomic_load(&((struct cop_coop *)c)->parent[tree]);
 }
 
 size_t cop_coop_chunk_bytes(const struct cop_coop *c)
@@ -165,7 +165,7 @@ void cop_coop_fail(struct flight *f, int rc)
 /* Whether this node reads this object from the origin by its place in the tree. */
 static bool is_root(const struct flight *f)
 {
-	return cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank) == COP_TOPO_NONE;
+	return cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank) == COP_TOPO_NONE;
 }
 
 /* The struct of a flight that the caller leads; NULL without memory. */
@@ -181,7 +181,7 @@ static struct flight *new_flight(
 	f->ask = *ask;
 	f->ask.path = obj->key.path;
 	f->local = local;
-	f->stripe = cop_coop_stripe(c, ask);
+	f->tree = cop_coop_tree_of(c, ask);
 	atomic_store(&obj->background, ask->background);
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
@@ -193,7 +193,7 @@ static struct flight *new_flight(
 static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj, struct flight **f)
 {
-	bool grouped = ask->kind == COP_ASK_CHUNK && c->conf.topo.stripes == 1;
+	bool grouped = ask->kind == COP_ASK_CHUNK && c->conf.topo.trees == 1;
 	struct cop_key key = cop_coop_key(ask);
 	int found;
 

@@ -124,8 +124,8 @@ int cop_coop_chunk_part(
 size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t index);
 size_t cop_coop_chunk_bytes(const struct cop_coop *c);
 
-/* Which ancestor answers this node's requests in a stripe now: a rank, or COP_TOPO_NONE for the
+/* Which ancestor answers this node's requests in a tree now: a rank, or COP_TOPO_NONE for the
  * origin. */
-uint32_t cop_coop_parent(const struct cop_coop *c, uint32_t stripe);
+uint32_t cop_coop_parent(const struct cop_coop *c, uint32_t tree);
 
 #endif

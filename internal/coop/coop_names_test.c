@@ -152,8 +152,8 @@ static void what_is_known_survives_a_directory_that_cannot_be_read(void **state)
 static void when_bytes_are_gone_the_directory_is_new_as_a_whole(void **state)
 {
 	(void)state;
-	for (uint32_t stripes = 1; stripes <= 3; stripes++) {
-		struct tree *t = open_tree(6, 1, stripes, 1 << 20);
+	for (uint32_t trees = 1; trees <= 3; trees++) {
+		struct tree *t = open_tree(6, 1, trees, 1 << 20);
 		struct cop_listing_entry e;
 		struct asked a;
 

@@ -75,7 +75,7 @@ struct cop_coop {
 	_Atomic bool closing;
 	uint64_t started_ns;
 	_Atomic bool heard;          /* an answer came from a parent */
-	_Atomic uint32_t parent[64]; /* last ancestor that answered, per stripe; for reports */
+	_Atomic uint32_t parent[64]; /* last ancestor that answered, per tree; for reports */
 };
 
 enum flight_state {
@@ -93,7 +93,7 @@ struct flight {
 	struct cop_coop *coop;
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
-	uint32_t stripe;
+	uint32_t tree;
 	uint32_t upstream; /* the rank that is asked, an ancestor */
 	unsigned tries;    /* at this upstream rank */
 	bool local;
@@ -178,11 +178,11 @@ void cop_coop_gather(struct flight *f);
 /* Where a flight that nobody waited for is under way, makes it one that somebody waits for, up to
  * the origin. A hint: nothing depends on its arrival. */
 void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask);
-/* The request for the ancestor of a stripe. */
+/* The request for the ancestor of a tree. */
 size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size);
 /* For the log. */
 const char *cop_coop_kind_name(enum cop_ask_kind kind);
-uint32_t cop_coop_stripe(const struct cop_coop *c, const struct cop_ask *ask);
+uint32_t cop_coop_tree_of(const struct cop_coop *c, const struct cop_ask *ask);
 /* cop_coop_get for a program of this node (local) or for a child. */
 int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj);

@@ -117,7 +117,7 @@ static void chunks_travel_and_rest_packed_if_the_root_packs_them(void **state)
 	compress = false;
 }
 
-static void chunks_of_a_file_go_round_the_stripes(void **state)
+static void chunks_of_a_file_go_round_the_trees(void **state)
 {
 	struct tree *t = open_tree(9, 3, 3, 1 << 20);
 	size_t len = 12 * CHUNK;
@@ -336,7 +336,7 @@ int main(void)
 		cmocka_unit_test(sixty_four_readers_of_a_cold_chunk_are_one_read),
 		cmocka_unit_test(a_file_larger_than_the_budget_is_read_right_by_every_node),
 		cmocka_unit_test(chunks_travel_and_rest_packed_if_the_root_packs_them),
-		cmocka_unit_test(chunks_of_a_file_go_round_the_stripes),
+		cmocka_unit_test(chunks_of_a_file_go_round_the_trees),
 		cmocka_unit_test(children_of_a_dead_parent_get_their_answer_from_its_parent),
 		cmocka_unit_test(with_every_ancestor_dead_a_node_reads_the_origin_itself),
 		cmocka_unit_test(a_parent_that_comes_back_is_used_again),

@@ -73,7 +73,7 @@ static inline void tick_coop(void *ctx, uint64_t now_ms)
 }
 
 static inline void open_node(
-	struct tree *t, uint32_t rank, uint32_t fanout, uint32_t stripes, uint64_t budget)
+	struct tree *t, uint32_t rank, uint32_t fanout, uint32_t trees, uint64_t budget)
 {
 	struct node *n = &t->node[rank];
 	struct cop_rpc_conf rpc = {.rank = rank,
@@ -84,7 +84,7 @@ static inline void open_node(
 		.resolve = resolve,
 		.serve = serve,
 		.tick = tick_coop};
-	struct cop_coop_conf conf = {.topo = {t->count, fanout, stripes},
+	struct cop_coop_conf conf = {.topo = {t->count, fanout, trees},
 		.rank = rank,
 		.chunk_bytes = CHUNK,
 		.enoent_ttl_ms = ttl_ms,
@@ -107,14 +107,14 @@ static inline void open_node(
 }
 
 static inline struct tree *open_tree(
-	uint32_t count, uint32_t fanout, uint32_t stripes, uint64_t budget)
+	uint32_t count, uint32_t fanout, uint32_t trees, uint64_t budget)
 {
 	struct tree *t = calloc(1, sizeof(*t));
 
 	t->net = cop_fabric_net_new();
 	t->count = count;
 	for (uint32_t r = 0; r < count; r++)
-		open_node(t, r, fanout, stripes, budget);
+		open_node(t, r, fanout, trees, budget);
 	return t;
 }
 

@@ -180,7 +180,7 @@ static void bytes_gone(struct flight *f)
 {
 	struct cop_coop *c = f->coop;
 
-	if (c->conf.topo.stripes == 1 || f->ask.kind == COP_ASK_HOLES)
+	if (c->conf.topo.trees == 1 || f->ask.kind == COP_ASK_HOLES)
 		disprove(c, &f->ask);
 	else if (f->local)
 		cop_coop_doubt(c, f->ask.path, f->ask.version);

@@ -77,7 +77,7 @@ static void start(void *arg)
 		fail_all(f, -ENOMEM);
 		return;
 	}
-	f->upstream = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->coop->conf.rank);
+	f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank);
 	cop_coop_send(f);
 }
 

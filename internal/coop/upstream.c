@@ -19,12 +19,12 @@ static void next_ancestor(struct flight *f, int why)
 	struct cop_coop *c = f->coop;
 	uint32_t dead = f->upstream;
 
-	f->upstream = cop_topo_parent(&c->conf.topo, f->stripe, f->upstream);
+	f->upstream = cop_topo_parent(&c->conf.topo, f->tree, f->upstream);
 	f->tries = 0;
 	cop_stats_add(c->conf.stats, COP_FABRIC_RETRIES, 1);
-	if (atomic_exchange(&c->parent[f->stripe], f->upstream) != f->upstream) {
+	if (atomic_exchange(&c->parent[f->tree], f->upstream) != f->upstream) {
 		cop_stats_add(c->conf.stats, COP_FABRIC_FAILOVERS, 1);
-		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->stripe,
+		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->tree,
 			dead, strerror(-why), f->upstream == COP_TOPO_NONE ? -1 : (int)f->upstream);
 	}
 	cop_coop_send(f);
@@ -142,7 +142,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	} else if (!is_valid(f, &l)) {
 		drop_corrupt(f, l.data);
 	} else {
-		atomic_store(&f->coop->parent[f->stripe], f->upstream);
+		atomic_store(&f->coop->parent[f->tree], f->upstream);
 		note_first(f);
 		shrink(f, &l);
 		cop_coop_land(f, &l);
@@ -220,7 +220,7 @@ void cop_coop_send(struct flight *f)
 		return;
 	}
 	while (f->upstream != COP_TOPO_NONE && cop_coop_rests(f->coop, f->upstream))
-		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->stripe, f->upstream);
+		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->upstream);
 	if (f->upstream == COP_TOPO_NONE || !f->coop->conf.rpc) {
 		cop_coop_read_origin(f);
 		return;
@@ -252,7 +252,7 @@ static void ignore(void *arg, const struct cop_rpc_result *r)
 
 void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask)
 {
-	uint32_t parent = atomic_load(&c->parent[cop_coop_stripe(c, ask)]);
+	uint32_t parent = atomic_load(&c->parent[cop_coop_tree_of(c, ask)]);
 	uint8_t payload[REQUEST_MAX];
 	struct cop_rpc_call call = {
 		.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};

@@ -325,7 +325,7 @@ static void prepare(struct guest *g)
 	g->hosts = g->tree.hosts;
 	g->tree.hosts = (struct cop_job_hosts){0};
 	g->topo = (struct cop_topo){
-		.nodes = g->hosts.count, .fanout = g->tree.fanout, .stripes = g->tree.trees};
+		.nodes = g->hosts.count, .fanout = g->tree.fanout, .trees = g->tree.trees};
 	g->rank = g->topo.nodes + (uint32_t)(cop_wire_random64() % COP_REACH_GUESTS);
 	cop_gate_init(&g->gate);
 }

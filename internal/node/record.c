@@ -17,7 +17,7 @@ static int write_tree(struct cop_node *n, const struct cop_treeop_sum *stopped, 
 		.book = n->reach && cop_reach_has_book(n->reach),
 		.config_hash = n->config_hash,
 		.fanout = n->topo.fanout,
-		.trees = n->topo.stripes,
+		.trees = n->topo.trees,
 		.peer_timeout_ms = n->conf->peer_timeout_ms,
 		.hosts = n->hosts};
 	char key[COP_CTL_KEY_MAX + 1], name[256] = "localhost", file[sizeof(t.secret_file)];

@@ -63,7 +63,7 @@ static int find_topology(struct cop_node *n, struct cop_err *err)
 {
 	n->topo.nodes = n->hosts.count ? n->hosts.count : 1;
 	n->topo.fanout = n->conf->fanout;
-	n->topo.stripes = n->conf->trees ? n->conf->trees : 1;
+	n->topo.trees = n->conf->trees ? n->conf->trees : 1;
 	return cop_topo_check(&n->topo, err);
 }
 

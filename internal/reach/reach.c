@@ -15,7 +15,7 @@ uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes
 {
 	char text[4096 + 256];
 	int len = snprintf(text, sizeof(text), "%s|%u|%u|%u|%" PRIu64 "|%s", cop_version,
-		topo->nodes, topo->fanout, topo->stripes, chunk_bytes, source);
+		topo->nodes, topo->fanout, topo->trees, chunk_bytes, source);
 	uint64_t hash = cop_hash64(text, (size_t)len, 0);
 
 	for (uint32_t r = 0; r < hosts->count; r++) {

@@ -13,59 +13,59 @@ int cop_topo_check(const struct cop_topo *t, struct cop_err *err)
 	if (t->fanout < 1 || t->fanout > COP_TOPO_MAX_FANOUT)
 		return cop_err_set(err, EINVAL, "fan-out %u is out of range 1..%d", t->fanout,
 			COP_TOPO_MAX_FANOUT);
-	if (t->stripes < 1 || t->stripes > most)
+	if (t->trees < 1 || t->trees > most)
 		return cop_err_set(err, EINVAL, "%u trees is out of range 1..%u for %u nodes",
-			t->stripes, most, t->nodes);
+			t->trees, most, t->nodes);
 	return 0;
 }
 
-/* Where position 0 of a stripe stands. */
-static uint32_t offset_of(const struct cop_topo *t, uint32_t stripe)
+/* Where position 0 of a tree stands. */
+static uint32_t offset_of(const struct cop_topo *t, uint32_t tree)
 {
-	return stripe * (t->nodes / t->stripes);
+	return tree * (t->nodes / t->trees);
 }
 
-static uint32_t position_of(const struct cop_topo *t, uint32_t stripe, uint32_t rank)
+static uint32_t position_of(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
-	uint32_t offset = offset_of(t, stripe);
+	uint32_t offset = offset_of(t, tree);
 
 	return rank >= offset ? rank - offset : rank + (t->nodes - offset);
 }
 
-static uint32_t rank_at(const struct cop_topo *t, uint32_t stripe, uint32_t position)
+static uint32_t rank_at(const struct cop_topo *t, uint32_t tree, uint32_t position)
 {
-	return (uint32_t)(((uint64_t)position + offset_of(t, stripe)) % t->nodes);
+	return (uint32_t)(((uint64_t)position + offset_of(t, tree)) % t->nodes);
 }
 
-uint32_t cop_topo_root(const struct cop_topo *t, uint32_t stripe)
+uint32_t cop_topo_root(const struct cop_topo *t, uint32_t tree)
 {
-	return rank_at(t, stripe, 0);
+	return rank_at(t, tree, 0);
 }
 
-uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t stripe, uint32_t rank)
+uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
-	uint32_t p = position_of(t, stripe, rank);
+	uint32_t p = position_of(t, tree, rank);
 
-	return p ? rank_at(t, stripe, (p - 1) / t->fanout) : COP_TOPO_NONE;
+	return p ? rank_at(t, tree, (p - 1) / t->fanout) : COP_TOPO_NONE;
 }
 
 uint32_t cop_topo_children(
-	const struct cop_topo *t, uint32_t stripe, uint32_t rank, uint32_t out[COP_TOPO_MAX_FANOUT])
+	const struct cop_topo *t, uint32_t tree, uint32_t rank, uint32_t out[COP_TOPO_MAX_FANOUT])
 {
-	uint64_t first = (uint64_t)position_of(t, stripe, rank) * t->fanout + 1;
+	uint64_t first = (uint64_t)position_of(t, tree, rank) * t->fanout + 1;
 	uint32_t n = 0;
 
 	while (n < t->fanout && first + n < t->nodes) {
-		out[n] = rank_at(t, stripe, (uint32_t)(first + n));
+		out[n] = rank_at(t, tree, (uint32_t)(first + n));
 		n++;
 	}
 	return n;
 }
 
 /* The nodes below a position stand, level by level, in one run of positions. */
-uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t stripe, uint32_t rank)
+uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
-	uint64_t first = position_of(t, stripe, rank), last = first, n = 0;
+	uint64_t first = position_of(t, tree, rank), last = first, n = 0;
 
 	if (t->fanout == 1)
 		return (uint32_t)(t->nodes - first);
@@ -77,9 +77,9 @@ uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t stripe, uint32_t ra
 	return (uint32_t)n;
 }
 
-bool cop_topo_below(const struct cop_topo *t, uint32_t stripe, uint32_t ancestor, uint32_t rank)
+bool cop_topo_below(const struct cop_topo *t, uint32_t tree, uint32_t ancestor, uint32_t rank)
 {
-	uint32_t top = position_of(t, stripe, ancestor), p = position_of(t, stripe, rank);
+	uint32_t top = position_of(t, tree, ancestor), p = position_of(t, tree, rank);
 
 	if (t->fanout == 1)
 		return p >= top;

@@ -2,10 +2,10 @@
 /* topo: positions in the overlay trees, by arithmetic on the rank. Pure: no tables, no
  * allocation, no election; 100,000 nodes cost nothing.
  *
- * There are T stripes over the same N nodes, each a k-ary heap. In stripe s, rank r stands at
+ * There are T trees over the same N nodes, each a k-ary heap. In tree s, rank r stands at
  * position (r - s * (N / T)) mod N; position 0 is the root, the parent of position p is (p -
  * 1) / k. Where T * ceil((N - 1) / k) <= N (always with T <= k / 2, and at the defaults) every
- * node is interior in at most one stripe (SplitStream, Castro et al., SOSP 2003), so it
+ * node is interior in at most one tree (SplitStream, Castro et al., SOSP 2003), so it
  * forwards about as many bytes as it receives. Between k / 2 and k there are N for which no
  * arrangement can do that (8 nodes, k = 3, T = 3 need 9 interior places); a node is then
  * interior in two at most. */
@@ -18,22 +18,22 @@
 #define COP_TOPO_MAX_FANOUT 64
 
 struct cop_topo {
-	uint32_t nodes;   /* N, at least 1 */
-	uint32_t fanout;  /* k, 1..COP_TOPO_MAX_FANOUT */
-	uint32_t stripes; /* T, 1..min(N, 64) */
+	uint32_t nodes;  /* N, at least 1 */
+	uint32_t fanout; /* k, 1..COP_TOPO_MAX_FANOUT */
+	uint32_t trees;  /* T, 1..min(N, 64) */
 };
 
 /* 0, or -EINVAL with a sentence naming the value and its range. */
 int cop_topo_check(const struct cop_topo *t, struct cop_err *err);
-uint32_t cop_topo_root(const struct cop_topo *t, uint32_t stripe);
+uint32_t cop_topo_root(const struct cop_topo *t, uint32_t tree);
 /* COP_TOPO_NONE for the root. */
-uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t stripe, uint32_t rank);
+uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank);
 /* At most k ranks into out (room for COP_TOPO_MAX_FANOUT); returns how many. */
-uint32_t cop_topo_children(const struct cop_topo *t, uint32_t stripe, uint32_t rank,
-	uint32_t out[COP_TOPO_MAX_FANOUT]);
+uint32_t cop_topo_children(
+	const struct cop_topo *t, uint32_t tree, uint32_t rank, uint32_t out[COP_TOPO_MAX_FANOUT]);
 /* Nodes in the subtree below and including rank. */
-uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t stripe, uint32_t rank);
+uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank);
 /* Whether rank stands below (or is) ancestor. */
-bool cop_topo_below(const struct cop_topo *t, uint32_t stripe, uint32_t ancestor, uint32_t rank);
+bool cop_topo_below(const struct cop_topo *t, uint32_t tree, uint32_t ancestor, uint32_t rank);
 
 #endif

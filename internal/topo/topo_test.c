@@ -14,7 +14,7 @@
 
 static void a_tree_without_nodes_is_refused(void **state)
 {
-	struct cop_topo t = {.nodes = 0, .fanout = 8, .stripes = 1};
+	struct cop_topo t = {.nodes = 0, .fanout = 8, .trees = 1};
 	struct cop_err err = {0};
 
 	(void)state;
@@ -24,7 +24,7 @@ static void a_tree_without_nodes_is_refused(void **state)
 
 static void a_fanout_out_of_range_is_named_with_its_range(void **state)
 {
-	struct cop_topo t = {.nodes = 4, .fanout = 65, .stripes = 1};
+	struct cop_topo t = {.nodes = 4, .fanout = 65, .trees = 1};
 	struct cop_err err = {0};
 
 	(void)state;
@@ -38,31 +38,31 @@ static void a_fanout_out_of_range_is_named_with_its_range(void **state)
 
 static void more_trees_than_nodes_are_refused(void **state)
 {
-	struct cop_topo t = {.nodes = 3, .fanout = 8, .stripes = 4};
+	struct cop_topo t = {.nodes = 3, .fanout = 8, .trees = 4};
 	struct cop_err err = {0};
 
 	(void)state;
 	assert_int_equal(cop_topo_check(&t, &err), -EINVAL);
 	assert_string_equal(err.text, "4 trees is out of range 1..3 for 3 nodes");
-	t.stripes = 0;
+	t.trees = 0;
 	assert_int_equal(cop_topo_check(&t, NULL), -EINVAL);
-	t = (struct cop_topo){.nodes = 1000, .fanout = 8, .stripes = 65};
+	t = (struct cop_topo){.nodes = 1000, .fanout = 8, .trees = 65};
 	assert_int_equal(cop_topo_check(&t, NULL), -EINVAL);
 }
 
 /* By going up to the root, which more steps than a tree may have prove not to be above. */
-static uint32_t depth_of(const struct cop_topo *t, uint32_t stripe, uint32_t rank)
+static uint32_t depth_of(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint32_t depth = 0;
 
-	while ((rank = cop_topo_parent(t, stripe, rank)) != COP_TOPO_NONE)
+	while ((rank = cop_topo_parent(t, tree, rank)) != COP_TOPO_NONE)
 		assert_true(++depth < t->nodes);
 	return depth;
 }
 
 static void one_node_is_the_root_of_its_only_tree(void **state)
 {
-	struct cop_topo t = {.nodes = 1, .fanout = 8, .stripes = 1};
+	struct cop_topo t = {.nodes = 1, .fanout = 8, .trees = 1};
 	uint32_t child[COP_TOPO_MAX_FANOUT];
 
 	(void)state;
@@ -78,7 +78,7 @@ static void one_node_is_the_root_of_its_only_tree(void **state)
 static void a_small_tree_is_as_drawn(void **state)
 {
 	/* Stripe 1 of 7 nodes, k = 2, T = 3 begins at rank 2: 2 -> 3 4, 3 -> 5 6, 4 -> 0 1. */
-	struct cop_topo t = {.nodes = 7, .fanout = 2, .stripes = 3};
+	struct cop_topo t = {.nodes = 7, .fanout = 2, .trees = 3};
 	uint32_t child[COP_TOPO_MAX_FANOUT];
 
 	(void)state;
@@ -95,12 +95,12 @@ static void a_small_tree_is_as_drawn(void **state)
 
 static void positions_do_not_overflow_at_the_largest_size(void **state)
 {
-	struct cop_topo t = {.nodes = UINT32_MAX - 1, .fanout = 64, .stripes = 64};
+	struct cop_topo t = {.nodes = UINT32_MAX - 1, .fanout = 64, .trees = 64};
 	uint32_t child[COP_TOPO_MAX_FANOUT], last = t.nodes - 1;
 
 	(void)state;
 	assert_int_equal(cop_topo_check(&t, NULL), 0);
-	for (uint32_t s = 0; s < t.stripes; s++) {
+	for (uint32_t s = 0; s < t.trees; s++) {
 		uint32_t parent = cop_topo_parent(&t, s, last);
 
 		assert_true(parent < t.nodes);
@@ -112,52 +112,52 @@ static void positions_do_not_overflow_at_the_largest_size(void **state)
 }
 
 /* How many nodes are at or below the root, by going down from child to child. */
-static uint32_t reached(const struct cop_topo *t, uint32_t stripe)
+static uint32_t reached(const struct cop_topo *t, uint32_t tree)
 {
-	uint32_t queue[MAX_NODES + COP_TOPO_MAX_FANOUT] = {cop_topo_root(t, stripe)}, n = 1;
+	uint32_t queue[MAX_NODES + COP_TOPO_MAX_FANOUT] = {cop_topo_root(t, tree)}, n = 1;
 
 	for (uint32_t at = 0; at < n && n <= MAX_NODES; at++)
-		n += cop_topo_children(t, stripe, queue[at], queue + n);
+		n += cop_topo_children(t, tree, queue[at], queue + n);
 	return n;
 }
 
 /* Parent and children name each other, so each node but the root is a child exactly once; and from
  * the root down all are reached, so there are no cycles: one path to the root. */
-static void check_stripe(const struct cop_topo *t, uint32_t stripe, uint8_t interior[MAX_NODES])
+static void check_tree(const struct cop_topo *t, uint32_t tree, uint8_t interior[MAX_NODES])
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT], roots = 0, edges = 0;
 
 	for (uint32_t r = 0; r < t->nodes; r++) {
-		uint32_t n = cop_topo_children(t, stripe, r, child), below = 1;
+		uint32_t n = cop_topo_children(t, tree, r, child), below = 1;
 
-		roots += cop_topo_parent(t, stripe, r) == COP_TOPO_NONE;
+		roots += cop_topo_parent(t, tree, r) == COP_TOPO_NONE;
 		interior[r] += n > 0;
 		edges += n;
 		assert_true(n <= t->fanout);
 		for (uint32_t i = 0; i < n; i++) {
-			assert_true(cop_topo_parent(t, stripe, child[i]) == r);
-			below += cop_topo_subtree(t, stripe, child[i]);
+			assert_true(cop_topo_parent(t, tree, child[i]) == r);
+			below += cop_topo_subtree(t, tree, child[i]);
 		}
-		assert_true(cop_topo_subtree(t, stripe, r) == below);
+		assert_true(cop_topo_subtree(t, tree, r) == below);
 	}
 	assert_int_equal(roots, 1);
 	assert_int_equal(edges, t->nodes - 1);
-	assert_int_equal(reached(t, stripe), t->nodes);
-	assert_true(cop_topo_parent(t, stripe, cop_topo_root(t, stripe)) == COP_TOPO_NONE);
+	assert_int_equal(reached(t, tree), t->nodes);
+	assert_true(cop_topo_parent(t, tree, cop_topo_root(t, tree)) == COP_TOPO_NONE);
 }
 
 static void check_interior(const struct cop_topo *t, const uint8_t interior[MAX_NODES])
 {
 	uint32_t places = (t->nodes - 1 + t->fanout - 1) / t->fanout, most = 0;
-	bool possible = t->stripes * places <= t->nodes;
+	bool possible = t->trees * places <= t->nodes;
 
 	for (uint32_t r = 0; r < t->nodes; r++)
 		most = COP_MAX(most, interior[r]);
-	if (t->stripes <= t->fanout / 2)
+	if (t->trees <= t->fanout / 2)
 		assert_true(possible);
 	if (possible)
 		assert_true(most <= 1);
-	else if (t->stripes <= t->fanout)
+	else if (t->trees <= t->fanout)
 		assert_true(most <= 2);
 }
 
@@ -166,26 +166,26 @@ static void every_size_fanout_and_tree_count_makes_sound_trees(void **state)
 	(void)state;
 	for (uint32_t n = 1; n <= MAX_NODES; n++) {
 		for (uint32_t k = 1; k <= 9; k++) {
-			for (uint32_t stripes = 1; stripes <= COP_MIN(n, 8u); stripes++) {
-				struct cop_topo t = {n, k, stripes};
+			for (uint32_t trees = 1; trees <= COP_MIN(n, 8u); trees++) {
+				struct cop_topo t = {n, k, trees};
 				uint8_t interior[MAX_NODES] = {0};
 
 				assert_int_equal(cop_topo_check(&t, NULL), 0);
-				for (uint32_t s = 0; s < stripes; s++)
-					check_stripe(&t, s, interior);
+				for (uint32_t s = 0; s < trees; s++)
+					check_tree(&t, s, interior);
 				check_interior(&t, interior);
 			}
 		}
 	}
 }
 
-static void the_defaults_keep_stripes_apart_at_every_size(void **state)
+static void the_defaults_keep_trees_apart_at_every_size(void **state)
 {
 	(void)state;
 	for (uint32_t n = 1; n <= 20000; n++) {
-		uint32_t stripes = COP_MIN(n, 4u), places = (n - 1 + 7) / 8;
+		uint32_t trees = COP_MIN(n, 4u), places = (n - 1 + 7) / 8;
 
-		assert_true(stripes * places <= n);
+		assert_true(trees * places <= n);
 	}
 }
 
@@ -217,7 +217,7 @@ int main(void)
 		cmocka_unit_test(a_small_tree_is_as_drawn),
 		cmocka_unit_test(positions_do_not_overflow_at_the_largest_size),
 		cmocka_unit_test(every_size_fanout_and_tree_count_makes_sound_trees),
-		cmocka_unit_test(the_defaults_keep_stripes_apart_at_every_size),
+		cmocka_unit_test(the_defaults_keep_trees_apart_at_every_size),
 		cmocka_unit_test(below_agrees_with_walking_up),
 	};
 

@@ -63,7 +63,7 @@ cop_killed[0]=1
 matches 'all three stop' "$("$COPPER" stop "$W/mnt/1" 2>&1)" '^stopped 3/3 nodes$'
 cop_tree=0
 
-# ---- three stripes, packed chunks, small chunks
+# ---- three trees, packed chunks, small chunks
 
 with_tree 5 --trees 3 --fanout 2 --compress on --chunk 64K
 same_everywhere 'three trees, packed' 4 0
