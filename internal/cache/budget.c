@@ -141,7 +141,8 @@ void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight)
 	atomic_fetch_sub(&c->used, bytes);
 }
 
-/* Both belong to one owner until they land, so nothing else looks at them; the sums do not change.
+/* Both belong to one owner until they complete, so nothing else looks at them; the sums do not
+ * change.
  */
 void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
@@ -215,8 +216,8 @@ static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 }
 
 /* A waiting flight that fits now, reserved and taken off; or NULL. The queue that got fewer bytes
- * while both waited comes first, and if its first flight waits for others to land, the other queue
- * does not take what they leave. */
+ * while both waited comes first, and if its first flight waits for others to complete, the other
+ * queue does not take what they leave. */
 static struct node *grant_one(struct cop_cache *c)
 {
 	struct node *granted;

@@ -132,7 +132,7 @@ int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_wa
 
 	pthread_mutex_lock(&s->lock);
 	n = lookup(s, hash, key);
-	if (n && n->state == LANDED) {
+	if (n && n->state == COMPLETE) {
 		atomic_store_explicit(&n->visited, true, memory_order_relaxed);
 		atomic_fetch_add(&n->refs, 1);
 		found = COP_FOUND_HIT;
@@ -189,7 +189,7 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key)
 
 	pthread_mutex_lock(&s->lock);
 	n = lookup(s, hash, key);
-	if (n && n->state != LANDED)
+	if (n && n->state != COMPLETE)
 		n = NULL;
 	if (n)
 		atomic_fetch_add(&n->refs, 1);
@@ -232,7 +232,7 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n)
 	}
 }
 
-static void keep_landed(struct cop_cache *c, struct shard *s, struct node *n)
+static void keep_complete(struct cop_cache *c, struct shard *s, struct node *n)
 {
 	n->in_sieve = true;
 	cop_list_push_front(&s->sieve, &n->sieve);
@@ -241,16 +241,16 @@ static void keep_landed(struct cop_cache *c, struct shard *s, struct node *n)
 }
 
 /* Under the lock: the flight becomes an object; its waiters move to *waiters. */
-static void settle(
+static void complete(
 	struct cop_cache *c, struct shard *s, struct node *n, bool keep, struct cop_list *waiters)
 {
 	assert(n->state == FLYING);
-	n->state = LANDED;
+	n->state = COMPLETE;
 	cop_list_splice(waiters, &n->waiters);
 	if (!n->in_table)
 		return;
 	if (keep) {
-		keep_landed(c, s, n);
+		keep_complete(c, s, n);
 	} else {
 		cop_cache_unlink(c, s, n);
 		atomic_fetch_sub(&n->refs, 1);
@@ -259,7 +259,7 @@ static void settle(
 
 /* The object takes what came, which may be larger or smaller than what was reserved for it; false
  * if the budget cannot keep it. */
-static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *l)
+static bool fill(struct cop_cache *c, struct node *n, const struct cop_completion *l)
 {
 	size_t reserved = n->reserved, len = l->rc ? 0 : l->len;
 	bool fits;
@@ -276,27 +276,28 @@ static bool take(struct cop_cache *c, struct node *n, const struct cop_landing *
 	n->obj.len = len;
 	n->obj.sum = l->sum;
 	n->obj.packed = l->packed;
-	n->obj.landed_ms = cop_now_ms();
-	atomic_store(&n->obj.stamp_ms, n->obj.landed_ms);
+	n->obj.completed_ms = cop_now_ms();
+	atomic_store(&n->obj.stamp_ms, n->obj.completed_ms);
 	return fits;
 }
 
-void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing)
+void cop_cache_complete(
+	struct cop_cache *c, struct cop_obj *flight, const struct cop_completion *completion)
 {
 	struct node *n = node_of(flight);
 	struct shard *s = shard_of(c, n->link.hash);
 	struct cop_list waiters, *w;
-	bool fits = take(c, n, landing);
+	bool fits = fill(c, n, completion);
 
 	cop_list_init(&waiters);
 	pthread_mutex_lock(&s->lock);
-	settle(c, s, n, landing->keep && fits, &waiters);
+	complete(c, s, n, completion->keep && fits, &waiters);
 	pthread_mutex_unlock(&s->lock);
 	atomic_fetch_sub(&c->flights, 1);
 	while ((w = cop_list_pop_front(&waiters))) {
 		struct cop_waiter *waiter = COP_CONTAINER_OF(w, struct cop_waiter, link);
 
-		waiter->landed(waiter, flight, landing->rc);
+		waiter->completed(waiter, flight, completion->rc);
 	}
 	cop_obj_put(c, flight);
 }
@@ -313,11 +314,11 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 		return;
 	}
 	cop_cache_charge(c, n, len);
-	n->state = LANDED;
+	n->state = COMPLETE;
 	n->obj.data = data;
 	n->obj.len = len;
 	/* Part of it is as old as what it replaces. */
-	n->obj.landed_ms = obj->landed_ms;
+	n->obj.completed_ms = obj->completed_ms;
 	atomic_store(&n->obj.stamp_ms, cop_now_ms());
 	atomic_init(&n->refs, 1);
 	pthread_mutex_lock(&s->lock);
@@ -325,7 +326,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	if (replaced) {
 		cop_cache_unlink(c, s, was);
 		enter(s, n, was->link.hash);
-		keep_landed(c, s, n);
+		keep_complete(c, s, n);
 	}
 	pthread_mutex_unlock(&s->lock);
 	/* The table's reference to the one, or the only one to the other. */
@@ -370,7 +371,8 @@ static bool under(const struct cop_key *key, const char *path, size_t len)
 	       (key->path_len == len || key->path[len] == '/');
 }
 
-/* Takes what matches out of the shard's table, into a list. Flights are not kept when they land. */
+/* Takes what matches out of the shard's table, into a list. Flights are not kept when they
+ * complete. */
 static struct cop_hlink *unlink_under(
 	struct cop_cache *c, struct shard *s, const char *path, size_t len)
 {

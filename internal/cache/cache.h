@@ -3,9 +3,9 @@
  * byte budget that bounds both. It knows no network, no storage and no FUSE: whoever is told to
  * lead a flight brings the object, from wherever it comes.
  *
- * An object is immutable once it has landed and is shared by reference. There is at most one flight
- * per key; everyone else who asks meanwhile joins it and is called when it lands. An error can be
- * an object too (an absent name, a directory that may not be read).
+ * An object is immutable once it is complete and is shared by reference. There is at most one
+ * flight per key; everyone else who asks meanwhile joins it and is called when it completes. An
+ * error can be an object too (an absent name, a directory that may not be read).
  *
  * Every byte counts against the budget from allocation to the last reference: object headers, keys,
  * data, and what flights have reserved. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list
@@ -56,8 +56,8 @@ struct cop_obj {
 	bool packed;             /* data is a packed chunk (wire.h) */
 	_Atomic bool background; /* of a flight: so far only background requests wait for it; set by
 				 its leader at once */
-	uint64_t landed_ms;      /* cop_now_ms() when it landed, */
-	_Atomic uint64_t stamp_ms; /* and when it landed or was last found to be still true */
+	uint64_t completed_ms;   /* cop_now_ms() when it completed, */
+	_Atomic uint64_t stamp_ms; /* and when it completed or was last found to be still true */
 	_Atomic bool disproved;    /* the storage has said otherwise, and it is to be dropped */
 	struct cop_key key;        /* path points into the object */
 };
@@ -65,17 +65,17 @@ struct cop_obj {
 /* Someone who waits for a flight; embedded in the waiter's own struct. */
 struct cop_waiter {
 	struct cop_list link;
-	/* Called once, on the thread that lands the flight, without any lock held. rc is
+	/* Called once, on the thread that completes the flight, without any lock held. rc is
 	 * obj->error. The reference is the cache's: take one (cop_obj_get) to keep obj past the
 	 * call. */
-	void (*landed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
+	void (*completed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
 };
 
 enum cop_found {
 	COP_FOUND_HIT,    /* *obj is there, with a reference for the caller */
 	COP_FOUND_JOINED, /* a flight is under way; the waiter will be called */
 	COP_FOUND_LEAD,   /* a new flight: the caller leads it, holds a reference to *obj, and calls
-			     cop_cache_land once */
+			     cop_cache_complete once */
 };
 
 /* The bytes that a cache may grow to on this machine, of which this job may use a part: as asked
@@ -100,7 +100,7 @@ bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
 /* Whether the key is there or flying; no reference, no effect on eviction. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 
-/* The landed object with a reference, or NULL; no flight, no effect on eviction. */
+/* The complete object with a reference, or NULL; no flight, no effect on eviction. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
 /* Reserves this many bytes for a flight, before its buffer is allocated. start(arg) is
@@ -127,7 +127,7 @@ bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
 bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes);
 
 /* How a flight ends. */
-struct cop_landing {
+struct cop_completion {
 	int rc;     /* 0 or -errno */
 	void *data; /* malloc'ed, the object's from now on; freed if rc is an error */
 	size_t len; /* how much was allocated, even then */
@@ -136,14 +136,15 @@ struct cop_landing {
 	bool keep; /* later finds hit it; otherwise it is forgotten after this */
 };
 /* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
-void cop_cache_land(struct cop_cache *c, struct cop_obj *flight, const struct cop_landing *landing);
+void cop_cache_complete(
+	struct cop_cache *c, struct cop_obj *flight, const struct cop_completion *completion);
 
-/* Puts data (malloc'ed, the cache's from now on) in the place of a landed object, which the caller
- * holds, in one step: who looks finds the one or the other. Where that object has no place any
- * more, or the budget is full, nothing changes and data is freed. */
+/* Puts data (malloc'ed, the cache's from now on) in the place of a complete object, which the
+ * caller holds, in one step: who looks finds the one or the other. Where that object has no place
+ * any more, or the budget is full, nothing changes and data is freed. */
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
-/* malloc and free for what will land: not cleared, and a chunk's memory is used again. */
+/* malloc and free for what will arrive: not cleared, and a chunk's memory is used again. */
 void *cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 
@@ -165,8 +166,8 @@ struct cop_cache_usage {
 	uint64_t limit_bytes, used_bytes; /* used: tables, flights and what is still referenced */
 	uint64_t flights, waiting_to_reserve;
 };
-/* Calls fn for every landed object of a table, without a lock. Objects that land meanwhile may be
- * left out, as may, without memory, a sixteenth of them. */
+/* Calls fn for every complete object of a table, without a lock. Objects that complete meanwhile
+ * may be left out, as may, without memory, a sixteenth of them. */
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);

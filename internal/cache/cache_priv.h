@@ -13,7 +13,7 @@
 
 #define SHARDS 16u
 
-enum state { FLYING, LANDED };
+enum state { FLYING, COMPLETE };
 
 struct node {
 	struct cop_obj obj; /* first: a cop_obj is the head of its node */
@@ -24,7 +24,7 @@ struct node {
 	struct cop_hlink link; /* in its shard's table */
 	uint64_t born_ms;
 	size_t charged;  /* bytes of this node in the budget */
-	size_t reserved; /* part of it that stands for a buffer that has not landed */
+	size_t reserved; /* part of it that stands for a buffer that is not filled */
 	struct cop_list sieve;
 	struct cop_list waiters;
 	struct cop_list reserve_link; /* in the queue to reserve */
@@ -101,7 +101,7 @@ void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
 /* Drops a reference without looking for flights that could start now. */
 void cop_cache_unref(struct cop_cache *c, struct node *n);
 void cop_cache_pool_free(struct pool *p);
-/* A flight has landed: its reservation ends. */
+/* A flight is complete: its reservation ends. */
 void cop_cache_unreserve(struct cop_cache *c, struct node *n);
 
 /* ---- size.c ---- */

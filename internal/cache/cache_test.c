@@ -47,8 +47,8 @@ static struct cop_obj *lead(struct cop_cache *c, const char *path, uint64_t inde
 
 static void put_bytes(struct cop_cache *c, const char *path, uint64_t index, size_t len)
 {
-	cop_cache_land(c, lead(c, path, index),
-		&(struct cop_landing){.data = calloc(1, len), .len = len, .keep = true});
+	cop_cache_complete(c, lead(c, path, index),
+		&(struct cop_completion){.data = calloc(1, len), .len = len, .keep = true});
 }
 
 static void count_start(void *arg)
@@ -76,7 +76,7 @@ static uint64_t used(struct cop_cache *c)
 static void the_first_to_ask_leads_and_the_others_join(void **state)
 {
 	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
-	struct test_waiter a = {.w.landed = note}, b = {.w.landed = note};
+	struct test_waiter a = {.w.completed = note}, b = {.w.completed = note};
 	struct cop_key key = chunk_key("d/f", 0);
 	struct cop_obj *flight, *obj;
 
@@ -84,8 +84,9 @@ static void the_first_to_ask_leads_and_the_others_join(void **state)
 	assert_int_equal(cop_cache_find(c, &key, &a.w, &flight), COP_FOUND_LEAD);
 	assert_int_equal(cop_cache_find(c, &key, &b.w, &obj), COP_FOUND_JOINED);
 	cop_cache_check(c);
-	cop_cache_land(c, flight,
-		&(struct cop_landing){.data = strdup("hello"), .len = 5, .sum = 42, .keep = true});
+	cop_cache_complete(c, flight,
+		&(struct cop_completion){
+			.data = strdup("hello"), .len = 5, .sum = 42, .keep = true});
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(b.calls, 1);
 	assert_ptr_equal(a.obj, b.obj);
@@ -118,7 +119,7 @@ static void keys_that_differ_in_one_part_are_different_objects(void **state)
 		if (i == 4)
 			key.path_len--;
 		assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_LEAD);
-		cop_cache_land(c, obj, &(struct cop_landing){.rc = -ENOENT});
+		cop_cache_complete(c, obj, &(struct cop_completion){.rc = -ENOENT});
 	}
 	cop_cache_free(c);
 }
@@ -126,16 +127,16 @@ static void keys_that_differ_in_one_part_are_different_objects(void **state)
 static void an_error_can_be_kept_or_forgotten(void **state)
 {
 	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
-	struct test_waiter a = {.w.landed = note};
+	struct test_waiter a = {.w.completed = note};
 	struct cop_key key = chunk_key("x", 0);
 	struct cop_obj *obj;
 
 	(void)state;
 	cop_cache_find(c, &key, &a.w, &obj);
-	cop_cache_land(c, obj, &(struct cop_landing){.rc = -EIO});
+	cop_cache_complete(c, obj, &(struct cop_completion){.rc = -EIO});
 	assert_int_equal(a.rc, -EIO);
 	assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_LEAD);
-	cop_cache_land(c, obj, &(struct cop_landing){.rc = -ENOENT, .keep = true});
+	cop_cache_complete(c, obj, &(struct cop_completion){.rc = -ENOENT, .keep = true});
 	assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_HIT);
 	assert_int_equal(obj->error, -ENOENT);
 	cop_obj_put(c, obj);
@@ -155,8 +156,9 @@ static void bytes_in_use_never_pass_the_limit(void **state)
 		cop_cache_reserve(c, obj, 9000, true, count_start, &started);
 		assert_int_equal(started, 1);
 		assert_true(used(c) <= 100000);
-		cop_cache_land(c, obj,
-			&(struct cop_landing){.data = calloc(1, 9000), .len = 9000, .keep = true});
+		cop_cache_complete(c, obj,
+			&(struct cop_completion){
+				.data = calloc(1, 9000), .len = 9000, .keep = true});
 		assert_true(used(c) <= 100000);
 	}
 	assert_true(used(c) > 80000);
@@ -180,8 +182,9 @@ static void an_object_that_is_used_survives_one_that_is_not(void **state)
 			fail_msg("evicted in round %d", i);
 		obj = lead(c, "stream", (uint64_t)i);
 		reserve(c, obj, 2000);
-		cop_cache_land(c, obj,
-			&(struct cop_landing){.data = calloc(1, 2000), .len = 2000, .keep = true});
+		cop_cache_complete(c, obj,
+			&(struct cop_completion){
+				.data = calloc(1, 2000), .len = 2000, .keep = true});
 	}
 	assert_false(cop_cache_has(c, &cold));
 	cop_cache_free(c);
@@ -200,8 +203,9 @@ static void a_held_object_is_not_evicted(void **state)
 		struct cop_obj *obj = lead(c, "s", (uint64_t)i);
 
 		reserve(c, obj, 5000);
-		cop_cache_land(c, obj,
-			&(struct cop_landing){.data = calloc(1, 5000), .len = 5000, .keep = true});
+		cop_cache_complete(c, obj,
+			&(struct cop_completion){
+				.data = calloc(1, 5000), .len = 5000, .keep = true});
 	}
 	assert_int_equal(cop_cache_find(c, &key, NULL, &again), COP_FOUND_HIT);
 	assert_ptr_equal(held, again);
@@ -214,7 +218,7 @@ static void flights_wait_to_reserve_in_order_and_all_start(void **state)
 {
 	struct cop_cache *c = cop_cache_new(100000, NULL);
 	struct cop_obj *obj[30];
-	int started[30] = {0}, landed = 0;
+	int started[30] = {0}, completed = 0;
 
 	(void)state;
 	for (int i = 0; i < 30; i++) {
@@ -226,13 +230,13 @@ static void flights_wait_to_reserve_in_order_and_all_start(void **state)
 	assert_int_equal(started[29], 0);
 	for (int i = 0; i < 30; i++) {
 		assert_int_equal(started[i], 1);
-		cop_cache_land(c, obj[i],
-			&(struct cop_landing){
+		cop_cache_complete(c, obj[i],
+			&(struct cop_completion){
 				.data = calloc(1, 20000), .len = 20000, .keep = true});
 		assert_true(used(c) <= 100000);
-		landed++;
+		completed++;
 	}
-	assert_int_equal(landed, 30);
+	assert_int_equal(completed, 30);
 	cop_cache_free(c);
 }
 
@@ -249,10 +253,10 @@ static void local_flights_leave_bytes_for_those_of_other_nodes(void **state)
 	assert_int_equal(sa, 1);
 	assert_int_equal(sb, 0);
 	assert_int_equal(sr, 1);
-	cop_cache_land(c, a, &(struct cop_landing){.rc = -EIO});
+	cop_cache_complete(c, a, &(struct cop_completion){.rc = -EIO});
 	assert_int_equal(sb, 1);
-	cop_cache_land(c, b, &(struct cop_landing){.rc = -EIO});
-	cop_cache_land(c, r, &(struct cop_landing){.rc = -EIO});
+	cop_cache_complete(c, b, &(struct cop_completion){.rc = -EIO});
+	cop_cache_complete(c, r, &(struct cop_completion){.rc = -EIO});
 	assert_int_equal(used(c), 0);
 	cop_cache_free(c);
 }
@@ -268,11 +272,11 @@ static void reservations_are_shared_without_changing_the_sums(void **state)
 	before = used(c);
 	cop_cache_share_reservation(a, b, 8000);
 	assert_int_equal(used(c), before);
-	cop_cache_land(
-		c, b, &(struct cop_landing){.data = calloc(1, 8000), .len = 8000, .keep = true});
+	cop_cache_complete(
+		c, b, &(struct cop_completion){.data = calloc(1, 8000), .len = 8000, .keep = true});
 	assert_int_equal(used(c), before);
-	cop_cache_land(
-		c, a, &(struct cop_landing){.data = calloc(1, 12000), .len = 12000, .keep = true});
+	cop_cache_complete(c, a,
+		&(struct cop_completion){.data = calloc(1, 12000), .len = 12000, .keep = true});
 	assert_int_equal(used(c), before);
 	cop_cache_check(c);
 	cop_cache_free(c);
@@ -292,8 +296,8 @@ static void dropping_a_directory_takes_what_is_below_and_nothing_else(void **sta
 	assert_int_equal(cop_cache_drop_under(c, "a/b"), 2);
 	assert_false(cop_cache_has(c, &in));
 	assert_true(cop_cache_has(c, &out));
-	cop_cache_land(
-		c, flight, &(struct cop_landing){.data = calloc(1, 3), .len = 3, .keep = true});
+	cop_cache_complete(
+		c, flight, &(struct cop_completion){.data = calloc(1, 3), .len = 3, .keep = true});
 	assert_false(cop_cache_has(c, &fly));
 	cop_cache_check(c);
 	cop_cache_free(c);
@@ -354,8 +358,8 @@ static void *hammer(void *arg)
 			cop_cache_reserve(c, obj, 3000, true, count_start, &started);
 			/* Two threads fly at most two at a time: they always fit. */
 			assert_int_equal(started, 1);
-			cop_cache_land(c, obj,
-				&(struct cop_landing){.data = data, .len = 3000, .keep = true});
+			cop_cache_complete(c, obj,
+				&(struct cop_completion){.data = data, .len = 3000, .keep = true});
 			break;
 		}
 		}

@@ -88,12 +88,12 @@ static void a_failed_flight_gives_its_buffer_back(void **state)
 
 	(void)state;
 	assert_int_equal(cop_cache_find(c, &key, NULL, &flight), COP_FOUND_LEAD);
-	cop_cache_land(
-		c, flight, &(struct cop_landing){.rc = -5, .data = whole(c, CHUNK), .len = CHUNK});
+	cop_cache_complete(c, flight,
+		&(struct cop_completion){.rc = -5, .data = whole(c, CHUNK), .len = CHUNK});
 	assert_int_equal(c->pool.count, 1);
 	assert_int_equal(cop_cache_find(c, &key, NULL, &flight), COP_FOUND_LEAD);
-	cop_cache_land(c, flight,
-		&(struct cop_landing){.data = whole(c, CHUNK), .len = CHUNK, .keep = true});
+	cop_cache_complete(c, flight,
+		&(struct cop_completion){.data = whole(c, CHUNK), .len = CHUNK, .keep = true});
 	assert_int_equal(c->pool.count, 0);
 	assert_int_equal(cop_cache_drop_under(c, ""), 1);
 	assert_int_equal(c->pool.count, 1);

@@ -42,11 +42,12 @@ static uint64_t used(struct cop_cache *c)
 
 /* ---- streams that always want more ---- */
 
-/* Flights that have started land in the order in which they did, as if one link brought them all.
+/* Flights that have started complete in the order in which they did, as if one link brought them
+ * all.
  */
 struct link {
 	struct cop_cache *c;
-	unsigned started, landed;
+	unsigned started, completed;
 	struct want *up[4096]; /* a ring */
 };
 
@@ -56,7 +57,7 @@ struct stream {
 	char name[8];
 	bool local;
 	size_t bytes;
-	unsigned asked, started, landed;
+	unsigned asked, started, completed;
 };
 
 struct want {
@@ -92,15 +93,15 @@ static void begin(
 }
 
 /* Lands the next one; whose it was asks for another if more. False: nothing has started. */
-static bool land_one(struct link *l, bool more)
+static bool complete_one(struct link *l, bool more)
 {
 	struct want *w;
 
-	if (l->landed == l->started)
+	if (l->completed == l->started)
 		return false;
-	w = l->up[l->landed++ % COP_ARRAY_SIZE(l->up)];
-	w->s->landed++;
-	cop_cache_land(l->c, w->obj, &(struct cop_landing){.rc = -EIO});
+	w = l->up[l->completed++ % COP_ARRAY_SIZE(l->up)];
+	w->s->completed++;
+	cop_cache_complete(l->c, w->obj, &(struct cop_completion){.rc = -EIO});
 	if (more)
 		want(w->s);
 	free(w);
@@ -110,10 +111,10 @@ static bool land_one(struct link *l, bool more)
 
 static void drain(struct link *l, const struct stream *s, unsigned n)
 {
-	while (land_one(l, false))
+	while (complete_one(l, false))
 		;
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(s[i].landed, s[i].asked);
+		assert_int_equal(s[i].completed, s[i].asked);
 	assert_int_equal(used(l->c), 0);
 	cop_cache_free(l->c);
 }
@@ -131,10 +132,10 @@ static unsigned share_of_local(
 		begin(&s[i], &l, i, i >= children, i < children ? child_bytes : local_bytes,
 			i < children ? 16 : local_depth);
 	for (unsigned i = 0; i < 5000; i++)
-		assert_true(land_one(&l, true));
+		assert_true(complete_one(&l, true));
 	for (unsigned i = 0; i < STREAMS; i++) {
-		all += s[i].landed * s[i].bytes;
-		of_local += i >= children ? s[i].landed * s[i].bytes : 0;
+		all += s[i].completed * s[i].bytes;
+		of_local += i >= children ? s[i].completed * s[i].bytes : 0;
 	}
 	drain(&l, s, STREAMS);
 	return (unsigned)(of_local * 100 / all);
@@ -169,7 +170,7 @@ static void a_flight_larger_than_its_share_gets_its_turn(void **state)
 		begin(&s[i], &l, i, i % 2, CHUNK, 8);
 	begin(&s[STREAMS - 1], &l, STREAMS - 1, true, LIMIT / 8 * 7, 1);
 	for (unsigned i = 0; i < 1000 && s[STREAMS - 1].started == 0; i++)
-		assert_true(land_one(&l, true));
+		assert_true(complete_one(&l, true));
 	assert_int_equal(s[STREAMS - 1].started, 1);
 	drain(&l, s, STREAMS);
 }
@@ -200,15 +201,15 @@ static void start_and_fail(void *arg)
 	struct one *o = arg;
 
 	o->crowd->failed++;
-	cop_cache_land(o->crowd->c, o->obj, &(struct cop_landing){.rc = -ESHUTDOWN});
+	cop_cache_complete(o->crowd->c, o->obj, &(struct cop_completion){.rc = -ESHUTDOWN});
 	free(o);
 }
 
-static void *land_first(void *arg)
+static void *complete_first(void *arg)
 {
 	struct crowd *crowd = arg;
 
-	cop_cache_land(crowd->c, crowd->first, &(struct cop_landing){.rc = -ESHUTDOWN});
+	cop_cache_complete(crowd->c, crowd->first, &(struct cop_completion){.rc = -ESHUTDOWN});
 	return NULL;
 }
 
@@ -230,7 +231,7 @@ static void a_crowd_that_fails_as_it_starts_needs_no_deep_stack(void **state)
 	assert_int_equal(crowd.failed, 0);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, COP_MAX((size_t)PTHREAD_STACK_MIN, (size_t)128 * COP_KIB));
-	assert_int_equal(pthread_create(&thread, &attr, land_first, &crowd), 0);
+	assert_int_equal(pthread_create(&thread, &attr, complete_first, &crowd), 0);
 	pthread_join(thread, NULL);
 	pthread_attr_destroy(&attr);
 	assert_int_equal(crowd.failed, MANY);

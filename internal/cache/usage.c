@@ -19,8 +19,8 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->waiting_to_reserve = atomic_load(&c->reserve_waiting);
 }
 
-/* The landed objects of one shard and table, each with a reference; NULL without memory, or if
- * there is none. What lands between the two looks is left out. */
+/* The complete objects of one shard and table, each with a reference; NULL without memory, or if
+ * there is none. What completes between the two looks is left out. */
 static struct node **hold_shard(struct shard *s, enum cop_table table, size_t *held)
 {
 	struct node **all;
@@ -126,7 +126,7 @@ void cop_cache_check(struct cop_cache *c)
 
 			count++;
 			assert(n->in_table && shard_of(c, l->hash) == s);
-			assert(n->in_sieve == (n->state == LANDED));
+			assert(n->in_sieve == (n->state == COMPLETE));
 			if (!n->in_sieve)
 				continue;
 			listed++;

@@ -101,7 +101,7 @@ bool cop_coop_believes(
 	const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr)
 {
 	return !cop_version_is_young(attr->version) || S_ISDIR(attr->mode) ||
-	       cop_now_ms() - obj->landed_ms <= cop_coop_young_ms(c, attr);
+	       cop_now_ms() - obj->completed_ms <= cop_coop_young_ms(c, attr);
 }
 
 static bool is_old_entry(const struct cop_coop *c, const struct cop_obj *obj)
@@ -139,10 +139,10 @@ static bool keeps(const struct flight *f, int rc)
 	       rc == -ENAMETOOLONG || rc == -E2BIG;
 }
 
-void cop_coop_land(struct flight *f, const struct cop_landing *landing)
+void cop_coop_complete(struct flight *f, const struct cop_completion *completion)
 {
 	struct cop_coop *c = f->coop;
-	struct cop_landing l = *landing;
+	struct cop_completion l = *completion;
 
 	if (f->buf != l.data)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
@@ -152,14 +152,14 @@ void cop_coop_land(struct flight *f, const struct cop_landing *landing)
 	else if (f->was_absent)
 		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
-	cop_coop_pass(f, FLIGHT_LANDED);
-	cop_cache_land(c->conf.cache, f->obj, &l);
+	cop_coop_pass(f, FLIGHT_COMPLETE);
+	cop_cache_complete(c->conf.cache, f->obj, &l);
 	free(f);
 }
 
 void cop_coop_fail(struct flight *f, int rc)
 {
-	cop_coop_land(f, &(struct cop_landing){.rc = rc});
+	cop_coop_complete(f, &(struct cop_completion){.rc = rc});
 }
 
 /* Whether this node reads this object from the origin by its place in the tree. */
@@ -208,7 +208,7 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	if (grouped)
 		pthread_mutex_unlock(&c->group_lock);
 	if (found == COP_FOUND_LEAD && !*f)
-		cop_cache_land(c->conf.cache, *obj, &(struct cop_landing){.rc = -ENOMEM});
+		cop_cache_complete(c->conf.cache, *obj, &(struct cop_completion){.rc = -ENOMEM});
 	return found;
 }
 
@@ -270,7 +270,7 @@ struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *as
 		return NULL;
 	f = new_flight(c, ask, obj, local);
 	if (!f)
-		cop_cache_land(c->conf.cache, obj, &(struct cop_landing){.rc = -ENOMEM});
+		cop_cache_complete(c->conf.cache, obj, &(struct cop_completion){.rc = -ENOMEM});
 	return f;
 }
 

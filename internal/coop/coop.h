@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coop: the idea of Copper. An object that is not in this node's cache is asked from the parent in
  * the object's tree; a root reads it from the origin. Everyone who wants it meanwhile joins the
- * same flight; the moment it lands it goes to all of them, local readers and children alike.
+ * same flight; the moment it completes it goes to all of them, local readers and children alike.
  *
  * A parent that is dead, or that cannot answer for want of memory, descriptors or buffers, is
  * passed over for the next living ancestor; with none left this node reads the origin itself. What
@@ -84,13 +84,14 @@ void cop_coop_free(struct cop_coop *c);
 int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	struct cop_obj **obj);
 
-/* The object if it is here, landed, with a reference; else NULL. Asks nobody and counts nothing. */
+/* The object if it is here, complete, with a reference; else NULL. Asks nobody and counts nothing.
+ */
 struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 
 /* Whether the listing named by a COP_ASK_CHECK was found true within the ENOENT TTL, here. */
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);
 
-/* How long attributes of a young version (wire.h) are believed after they landed: two ticks, or the
+/* How long attributes of a young version (wire.h) are believed after they came: two ticks, or the
  * ENOENT TTL if that is longer. */
 uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr);
 /* Whether attributes in this object are to be believed, or asked for again. Of a directory they
@@ -114,7 +115,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req);
 /* Progress thread, now and then while a child waits for its answer; now_ms may be of any clock. */
 void cop_coop_tick(struct cop_coop *c, uint64_t now_ms);
 
-/* Bytes skip..skip+len of a chunk that landed: *data points to them in the object or, if it is
+/* Bytes skip..skip+len of a complete chunk: *data points to them in the object or, if it is
  * packed, to where they were unpacked: out, which has room for them. -EBADMSG where the chunk has
  * not so many bytes, whatever it was asked for as; -ENOMEM. */
 int cop_coop_chunk_part(

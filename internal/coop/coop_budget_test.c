@@ -156,7 +156,7 @@ static void begin(struct tree *t, uint32_t rank, const struct cop_attr *attr, co
 	struct cop_ask what = chunk(attr, path, index);
 	struct cop_obj *obj;
 
-	c->w.landed = count;
+	c->w.completed = count;
 	assert_int_equal(cop_coop_get(t->node[rank].coop, &what, &c->w, &obj), 0);
 }
 

@@ -8,12 +8,12 @@
  *	         its group
  *	RESERVE  the cache's queue for bytes   none                 start()
  *	ACTIVE   coop, in one of the calls     the asker's, one     the queue again, for a longer
- *	         in the last column            that frees bytes,    answer; a call; a job; a landing
+ *	         in the last column            that frees bytes,    answer; a call; a job; the end
  *	                                       progress, origin's
  *	ASKING   the call in rpc               progress             answered()
  *	READING  the job in origin             a worker of origin   blob_read(), checked() or
  *	                                                            group_read()
- *	LANDED   nobody: it is freed           as ACTIVE
+ *	COMPLETE nobody: it is freed           as ACTIVE
  *
  * A flight is ASKING once for each ancestor and try. The upstream rank only goes up, so that it
  * ends in READING at the latest.
@@ -85,7 +85,7 @@ enum flight_state {
 	FLIGHT_ACTIVE,
 	FLIGHT_ASKING,
 	FLIGHT_READING,
-	FLIGHT_LANDED,
+	FLIGHT_COMPLETE,
 };
 
 struct flight {
@@ -99,7 +99,7 @@ struct flight {
 	bool local;
 	bool was_absent; /* asked again after its absence was too old */
 	size_t reserved; /* bytes that an answer may have; a chunk's is its buffer's */
-	void *buf;       /* where a chunk lands, from cop_cache_alloc */
+	void *buf;       /* where a chunk arrives, from cop_cache_alloc */
 	size_t buf_len;
 	struct flight **group; /* at a root: the flights that one read fills, this one among them,
 				  in order; NULL if it is alone */
@@ -111,13 +111,13 @@ static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 {
 #define MAY(state) (1u << FLIGHT_##state)
 	static const unsigned next[] = {
-		[FLIGHT_LED] = MAY(MEMBER) | MAY(RESERVE) | MAY(LANDED),
-		[FLIGHT_MEMBER] = MAY(LANDED),
+		[FLIGHT_LED] = MAY(MEMBER) | MAY(RESERVE) | MAY(COMPLETE),
+		[FLIGHT_MEMBER] = MAY(COMPLETE),
 		[FLIGHT_RESERVE] = MAY(ACTIVE),
-		[FLIGHT_ACTIVE] = MAY(RESERVE) | MAY(ASKING) | MAY(READING) | MAY(LANDED),
+		[FLIGHT_ACTIVE] = MAY(RESERVE) | MAY(ASKING) | MAY(READING) | MAY(COMPLETE),
 		[FLIGHT_ASKING] = MAY(ACTIVE),
 		[FLIGHT_READING] = MAY(ACTIVE),
-		[FLIGHT_LANDED] = 0,
+		[FLIGHT_COMPLETE] = 0,
 	};
 #undef MAY
 
@@ -152,7 +152,7 @@ void cop_coop_reserve_again(struct flight *f, size_t len);
 
 /* What a flight that ends says about names that are known here. Of a newer listing it makes one of
  * both. */
-void cop_coop_learn(struct flight *f, struct cop_landing *l);
+void cop_coop_learn(struct flight *f, struct cop_completion *l);
 /* Whether an error about a file's bytes says that the file is not what its name said. */
 bool cop_coop_disproves(int rc);
 /* The listing of this directory if it is here and of this version, with a reference; else NULL. */
@@ -166,9 +166,9 @@ struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *n
 void cop_coop_send(struct flight *f);
 /* The flight's upstream rank is this node's own origin. */
 void cop_coop_read_origin(struct flight *f);
-/* Ends the flight; frees it. The landing's data is malloc'ed or f->buf, which is released
+/* Ends the flight; frees it. The data is malloc'ed or f->buf, which is released
  * otherwise; keep is decided here. */
-void cop_coop_land(struct flight *f, const struct cop_landing *landing);
+void cop_coop_complete(struct flight *f, const struct cop_completion *completion);
 void cop_coop_fail(struct flight *f, int rc);
 /* A flight for somebody else's group: led, with nothing reserved; NULL if the chunk is there,
  * flying, or past the end. */

@@ -161,7 +161,7 @@ static inline void put_file(struct tree *t, const char *path, const void *data, 
 		cop_origin_fake_put(t->node[r].origin, path, S_IFREG | 0644, data, len);
 }
 
-static inline void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static inline void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct asked *a = COP_CONTAINER_OF(w, struct asked, w);
 
@@ -174,7 +174,7 @@ static inline void ask(struct tree *t, uint32_t rank, struct cop_ask what, struc
 {
 	int rc;
 
-	*a = (struct asked){.w.landed = landed, .tree = t, .node = &t->node[rank]};
+	*a = (struct asked){.w.completed = completed, .tree = t, .node = &t->node[rank]};
 	rc = cop_coop_get(a->node->coop, &what, &a->w, &a->obj);
 	if (rc == 0)
 		return;

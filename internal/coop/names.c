@@ -200,7 +200,7 @@ static void note_check(struct cop_coop *c, const struct cop_ask *ask)
 }
 
 /* The listing that came, with what is known here: for who asked, and as a copy for this node. */
-static int add_known(struct flight *f, struct cop_obj *known, struct cop_landing *l)
+static int add_known(struct flight *f, struct cop_obj *known, struct cop_completion *l)
 {
 	struct cop_cache *cache = f->coop->conf.cache;
 	void *both, *copy;
@@ -226,7 +226,7 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_landing
 
 /* What is known may have become another listing while this one was under way, so it is looked up
  * now. */
-static void take_newer(struct flight *f, struct cop_landing *l)
+static void take_newer(struct flight *f, struct cop_completion *l)
 {
 	struct cop_coop *c = f->coop;
 	struct cop_obj *known = peek(c, COP_ASK_LISTING, f->ask.path);
@@ -241,7 +241,7 @@ static void take_newer(struct flight *f, struct cop_landing *l)
 	cop_obj_put(c->conf.cache, known);
 }
 
-void cop_coop_learn(struct flight *f, struct cop_landing *l)
+void cop_coop_learn(struct flight *f, struct cop_completion *l)
 {
 	/* A failure of this node says nothing about the storage. */
 	if (cop_coop_is_own(l->rc))

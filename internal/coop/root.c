@@ -16,7 +16,7 @@ static void blob_read(void *arg, int rc, void *data, size_t len)
 
 	cop_coop_pass(f, FLIGHT_ACTIVE);
 	if (rc || cop_coop_reserve_up_to(f, len)) {
-		cop_coop_land(f, &(struct cop_landing){.rc = rc, .data = data, .len = len});
+		cop_coop_complete(f, &(struct cop_completion){.rc = rc, .data = data, .len = len});
 		return;
 	}
 	free(data);
@@ -42,9 +42,9 @@ static void checked(void *arg, int rc, void *data, size_t len)
 
 /* One chunk of a group has its bytes, or the group failed. Packing and the checksum happen here, on
  * the origin's worker, once for the whole tree. */
-static void land_chunk(struct flight *f, int rc, size_t got)
+static void complete_chunk(struct flight *f, int rc, size_t got)
 {
-	struct cop_landing l = {.data = f->buf, .len = f->buf_len};
+	struct cop_completion l = {.data = f->buf, .len = f->buf_len};
 
 	/* It was found to be of this version and size after the read: the storage contradicts
 	 * itself. */
@@ -56,7 +56,7 @@ static void land_chunk(struct flight *f, int rc, size_t got)
 	}
 	l.packed = f->coop->conf.compress && cop_pack(f->buf, f->buf_len, &l.data, &l.len) == 0;
 	l.sum = cop_hash64(l.data, l.len, f->coop->conf.sum_seed);
-	cop_coop_land(f, &l);
+	cop_coop_complete(f, &l);
 }
 
 static void group_read(void *arg, int rc, void *data, size_t len)
@@ -71,7 +71,7 @@ static void group_read(void *arg, int rc, void *data, size_t len)
 		size_t got = COP_MIN(len, group[i]->buf_len);
 
 		len -= got;
-		land_chunk(group[i], rc, got);
+		complete_chunk(group[i], rc, got);
 	}
 	if (group != alone)
 		free(group);
@@ -140,7 +140,7 @@ static void read_chunks(struct flight *f, struct cop_origin *o)
 static void own_manifest(struct flight *f)
 {
 	const struct cop_coop_conf *conf = &f->coop->conf;
-	struct cop_landing l = {.rc = -ENODATA};
+	struct cop_completion l = {.rc = -ENODATA};
 
 	if (conf->manifest)
 		l.rc = conf->manifest(conf->ctx, f->ask.index, &l.data, &l.len);

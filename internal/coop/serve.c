@@ -120,7 +120,7 @@ void cop_coop_tick(struct cop_coop *c, uint64_t now_ms)
 
 /* Who hears that a file is not what its name said asks for the directory again, so that is to be
  * gone here by then. */
-static void served_landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
 	struct cop_coop *c = s->coop;
@@ -170,7 +170,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 		return true;
 	}
 	cop_list_init(&s->at);
-	s->waiter.landed = served_landed;
+	s->waiter.completed = served_completed;
 	s->coop = c;
 	s->req = req;
 	rc = cop_coop_get_for(c, &ask, &s->waiter, false, &obj);

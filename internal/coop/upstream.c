@@ -30,7 +30,7 @@ static void next_ancestor(struct flight *f, int why)
 	cop_coop_send(f);
 }
 
-static bool is_valid_chunk(const struct flight *f, const struct cop_landing *l)
+static bool is_valid_chunk(const struct flight *f, const struct cop_completion *l)
 {
 	if (l->data != f->buf || cop_hash64(l->data, l->len, f->coop->conf.sum_seed) != l->sum)
 		return false;
@@ -38,7 +38,7 @@ static bool is_valid_chunk(const struct flight *f, const struct cop_landing *l)
 }
 
 /* Whether what came is what was asked for. */
-static bool is_valid(const struct flight *f, const struct cop_landing *l)
+static bool is_valid(const struct flight *f, const struct cop_completion *l)
 {
 	const void *data = l->data;
 	size_t len = l->len;
@@ -114,8 +114,8 @@ static void note_first(struct flight *f)
 }
 
 /* A packed chunk came into the flight's buffer, for an unpacked one, which is given back when the
- * chunk lands elsewhere. Without memory it stays there. */
-static void shrink(const struct flight *f, struct cop_landing *l)
+ * chunk arrives elsewhere. Without memory it stays there. */
+static void shrink(const struct flight *f, struct cop_completion *l)
 {
 	void *data = l->packed ? malloc(l->len) : NULL;
 
@@ -127,7 +127,7 @@ static void shrink(const struct flight *f, struct cop_landing *l)
 static void took(struct flight *f, const struct cop_rpc_result *r)
 {
 	struct cop_rd head = cop_rd_init(r->head, r->head_len);
-	struct cop_landing l = {.len = r->body_len};
+	struct cop_completion l = {.len = r->body_len};
 
 	l.sum = cop_rd_u64(&head);
 	l.packed = cop_rd_u8(&head) && f->ask.kind == COP_ASK_CHUNK;
@@ -145,7 +145,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 		atomic_store(&f->coop->parent[f->tree], f->upstream);
 		note_first(f);
 		shrink(f, &l);
-		cop_coop_land(f, &l);
+		cop_coop_complete(f, &l);
 	}
 }
 

@@ -97,7 +97,7 @@ void cop_fs_op_free(struct op *op)
 	free(op);
 }
 
-static void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct op *op = COP_CONTAINER_OF(w, struct op, waiter);
 
@@ -115,7 +115,7 @@ void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	if (op->fs->conf.record)
 		cop_fs_record(op, ask);
 	op->next = next;
-	op->waiter.landed = landed;
+	op->waiter.completed = completed;
 	op->asked = true;
 	rc = cop_coop_get(op->fs->conf.coop, ask, &op->waiter, &obj);
 	if (rc == 0)

@@ -17,7 +17,7 @@ static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_
 
 /* ---- asking ---- */
 
-static void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct slot *s = COP_CONTAINER_OF(w, struct slot, waiter);
 	struct cop_prefetch *p = s->p;
@@ -25,7 +25,7 @@ static void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	s->obj = cop_obj_get(obj);
 	s->rc = rc;
 	pthread_mutex_lock(&p->lock);
-	cop_list_push_back(&p->landed, &s->link);
+	cop_list_push_back(&p->completed, &s->link);
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -55,9 +55,9 @@ static bool ask(struct cop_prefetch *p, struct slot *s, const struct cop_ask *as
 			"the cache is nearly full, what is left is fetched when it is asked for");
 		return false;
 	}
-	s->waiter.landed = landed;
+	s->waiter.completed = completed;
 	rc = cop_coop_get(p->conf.coop, ask, &s->waiter, &obj);
-	/* It may have landed already, so what is in s belongs to the waiter now. */
+	/* It may have completed already, so what is in s belongs to the waiter now. */
 	p->flying += rc == 0;
 	if (rc == 0)
 		return false;
@@ -288,18 +288,18 @@ static void fill(struct cop_prefetch *p)
 
 /* ---- the thread ---- */
 
-/* Waits for slots to land and takes them all; false when the node stops. */
-static bool wait_landed(struct cop_prefetch *p, struct cop_list *slots)
+/* Waits for slots to complete and takes them all; false when the node stops. */
+static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 {
 	bool stopping;
 
 	cop_list_init(slots);
 	pthread_mutex_lock(&p->lock);
-	while (!p->stopping && cop_list_empty(&p->landed))
+	while (!p->stopping && cop_list_empty(&p->completed))
 		pthread_cond_wait(&p->wake, &p->lock);
 	stopping = p->stopping;
 	if (!stopping)
-		cop_list_splice(slots, &p->landed);
+		cop_list_splice(slots, &p->completed);
 	pthread_mutex_unlock(&p->lock);
 	return !stopping;
 }
@@ -315,7 +315,7 @@ static int load(struct cop_prefetch *p)
 	cop_list_remove(&s->link);
 	for (s->rc = 0; !s->rc && fits && !p->over; piece.index++) {
 		if (!ask(p, s, &piece, SMALL_BYTES) && !p->over) {
-			if (!wait_landed(p, &slots))
+			if (!wait_completed(p, &slots))
 				return -ESHUTDOWN;
 			p->flying--;
 		}
@@ -356,7 +356,7 @@ static bool run(struct cop_prefetch *p)
 	struct cop_list slots, *l;
 
 	for (fill(p); p->flying; fill(p)) {
-		if (!wait_landed(p, &slots))
+		if (!wait_completed(p, &slots))
 			return false;
 		while ((l = cop_list_pop_front(&slots)))
 			finish(p, COP_CONTAINER_OF(l, struct slot, link));
@@ -397,7 +397,7 @@ int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch
 	p->conf = *conf;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
-	cop_list_init(&p->landed);
+	cop_list_init(&p->completed);
 	for (unsigned stage = 0; stage < STAGES; stage++) {
 		cop_list_init(&p->free[stage]);
 		for (unsigned i = 0; i < stage_slots[stage]; i++, n++) {
@@ -431,7 +431,7 @@ void cop_prefetch_stop(struct cop_prefetch *p)
 		pthread_join(p->thread, NULL);
 }
 
-/* What landed after the thread had gone still holds its reference. */
+/* What completed after the thread had gone still holds its reference. */
 void cop_prefetch_free(struct cop_prefetch *p)
 {
 	struct cop_list *l;
@@ -439,7 +439,7 @@ void cop_prefetch_free(struct cop_prefetch *p)
 	if (!p)
 		return;
 	cop_prefetch_stop(p);
-	while ((l = cop_list_pop_front(&p->landed)))
+	while ((l = cop_list_pop_front(&p->completed)))
 		let_go(p, COP_CONTAINER_OF(l, struct slot, link));
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);

@@ -30,7 +30,7 @@ struct cop_prefetch_conf {
 /* Starts a thread that asks coop for the manifest and works through it. -ENOMEM, or what keeps a
  * thread from being started. */
 int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
-/* Nothing more is asked for; joins the thread. What is under way still lands. NULL is fine. */
+/* Nothing more is asked for; joins the thread. What is under way still completes. NULL is fine. */
 void cop_prefetch_stop(struct cop_prefetch *p);
 /* No flight may be open any more. NULL is fine. */
 void cop_prefetch_free(struct cop_prefetch *p);

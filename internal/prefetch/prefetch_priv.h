@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread owns everything but what stands under `lock`: flights that land only put their slot on
- * the list and wake it. So there is no order of locks, and a callback costs a few instructions on
- * whichever thread it comes.
+/* One thread owns everything but what stands under `lock`: flights that complete only put their
+ * slot on the list and wake it. So there is no order of locks, and a callback costs a few
+ * instructions on whichever thread it comes.
  *
  * Three stages run side by side, each with a window of slots: listings in the order of the
  * manifest; names, which wait for their directory's listing and give files their version; chunks of
@@ -33,13 +33,13 @@ struct item {
 
 struct slot {
 	struct cop_waiter waiter;
-	struct cop_list link; /* free, or landed */
+	struct cop_list link; /* free, or completed */
 	struct cop_prefetch *p;
 	enum stage stage;
 	struct item *item;
 	bool entry;          /* what is asked for is the single entry */
 	bool piece;          /* or a piece of the manifest */
-	struct cop_obj *obj; /* landed: a reference, NULL without an answer */
+	struct cop_obj *obj; /* completed: a reference, NULL without an answer */
 	int rc;
 	size_t bytes;
 };
@@ -49,7 +49,7 @@ struct cop_prefetch {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list landed; /* slots; under lock, as the next two */
+	struct cop_list completed; /* slots; under lock, as the next two */
 	bool stopping;
 	enum { LOADING, RUNNING, DONE, STOPPED } state; /* written by the thread, under lock */
 	const char *why;

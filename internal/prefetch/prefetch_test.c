@@ -345,7 +345,7 @@ static void a_long_manifest_comes_in_pieces(void **state)
 	close_world(w);
 }
 
-/* Also what lands after the thread has gone gives its reference back: close_world checks. */
+/* Also what completes after the thread has gone gives its reference back: close_world checks. */
 static void a_node_may_stop_in_the_middle(void **state)
 {
 	(void)state;

@@ -122,7 +122,7 @@ struct wanted {
 	sem_t *done;
 };
 
-static void landed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct wanted *x = COP_CONTAINER_OF(w, struct wanted, waiter);
 
@@ -138,7 +138,7 @@ static void ask(struct node *n, const struct cop_ask *what, struct wanted *x)
 
 	bench_check(rc, "cop_coop_get");
 	if (rc == 1) {
-		landed(&x->waiter, obj, obj->error);
+		completed(&x->waiter, obj, obj->error);
 		cop_obj_put(n->cache, obj);
 	}
 }
@@ -153,7 +153,7 @@ static struct cop_attr attributes(struct node *n)
 {
 	struct cop_attr attr;
 	sem_t done;
-	struct wanted x = {.waiter.landed = landed, .keep = true, .done = &done};
+	struct wanted x = {.waiter.completed = completed, .keep = true, .done = &done};
 
 	sem_init(&done, 0, 0);
 	ask(n, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = "file"}, &x);
@@ -176,7 +176,7 @@ static void fetch(struct node *n, const struct job *j, const struct cop_attr *at
 	sem_init(&room, 0, WINDOW);
 	sem_init(&done, 0, 0);
 	for (uint64_t i = 0; i < chunks; i++) {
-		x[i].waiter.landed = landed;
+		x[i].waiter.completed = completed;
 		x[i].done = &room;
 		take(&room);
 		ask(n,
