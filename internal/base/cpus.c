@@ -25,7 +25,7 @@ static bool has(const struct cpus *c, unsigned long cpu)
 	return c->word[cpu / WORD_BITS] >> cpu % WORD_BITS & 1;
 }
 
-static void add(struct cpus *c, unsigned long cpu)
+static void add_cpu(struct cpus *c, unsigned long cpu)
 {
 	c->word[cpu / WORD_BITS] |= 1UL << cpu % WORD_BITS;
 }
@@ -55,7 +55,7 @@ static int parse(const char *text, struct cpus *c)
 		if (last < first)
 			return -EINVAL;
 		for (; first <= last; first++)
-			add(c, first);
+			add_cpu(c, first);
 		if (*text != ',')
 			return *text == '\0' || strcmp(text, "\n") == 0 ? 0 : -EINVAL;
 	}

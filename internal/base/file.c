@@ -129,7 +129,7 @@ int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len)
 	return 0;
 }
 
-static int fill(int fd, const void *data, size_t len, unsigned mode)
+static int fill_new_file(int fd, const void *data, size_t len, unsigned mode)
 {
 	ssize_t n = cop_write_full(fd, data, len);
 	int rc = n < 0 ? (int)n : 0;
@@ -149,7 +149,7 @@ int cop_write_file(const char *path, const void *data, size_t len, unsigned mode
 
 	if (!rc) {
 		fd = cop_open_temp(&at, &tmp);
-		rc = fd < 0 ? fd : fill(fd, data, len, mode);
+		rc = fd < 0 ? fd : fill_new_file(fd, data, len, mode);
 	}
 	if (!rc && renameat(at.fd, tmp, at.fd, at.name))
 		rc = -errno;

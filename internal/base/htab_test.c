@@ -22,7 +22,7 @@ static struct item *item_of(struct cop_hlink *l)
 	return COP_CONTAINER_OF(l, struct item, link);
 }
 
-static struct item *find(const struct cop_htab *t, uint64_t hash, unsigned key)
+static struct item *find_item(const struct cop_htab *t, uint64_t hash, unsigned key)
 {
 	struct cop_hlink *l = cop_htab_first(t, hash);
 
@@ -61,8 +61,8 @@ static void every_entry_is_found_however_many_there_are(void **state)
 		assert_true(t.mask + 1 >= t.count && t.mask + 1 < COP_MAX(64u, 2 * t.count) + 1);
 	}
 	for (unsigned i = 0; i < MANY; i++)
-		assert_ptr_equal(find(&t, hash_of(i), i), &item[i]);
-	assert_null(find(&t, hash_of(MANY), MANY));
+		assert_ptr_equal(find_item(&t, hash_of(i), i), &item[i]);
+	assert_null(find_item(&t, hash_of(MANY), MANY));
 	cop_htab_fini(&t);
 	assert_int_equal(t.count, 0);
 	assert_null(cop_htab_first(&t, hash_of(1)));
@@ -82,7 +82,7 @@ static void entries_of_one_hash_are_told_apart_by_the_caller(void **state)
 	/* The same chain, another hash. */
 	assert_null(cop_htab_first(&t, 7 + ((uint64_t)1 << 40)));
 	for (unsigned i = 0; i < 200; i++)
-		assert_ptr_equal(find(&t, 7, i), &item[i]);
+		assert_ptr_equal(find_item(&t, 7, i), &item[i]);
 	cop_htab_fini(&t);
 }
 
@@ -100,9 +100,9 @@ static void what_was_removed_is_gone_and_nothing_else(void **state)
 		cop_htab_remove(&t, &item[i].link);
 	assert_int_equal(t.count, 150);
 	for (unsigned i = 0; i < 300; i++)
-		assert_ptr_equal(find(&t, i / 3, i), i % 2 ? &item[i] : NULL);
+		assert_ptr_equal(find_item(&t, i / 3, i), i % 2 ? &item[i] : NULL);
 	cop_htab_add(&t, &item[0].link, 0);
-	assert_ptr_equal(find(&t, 0, 0), &item[0]);
+	assert_ptr_equal(find_item(&t, 0, 0), &item[0]);
 	cop_htab_fini(&t);
 }
 

@@ -259,7 +259,7 @@ static void complete(
 
 /* The object takes what came, which may be larger or smaller than what was reserved for it; false
  * if the budget cannot keep it. */
-static bool fill(struct cop_cache *c, struct node *n, const struct cop_completion *l)
+static bool fill_object(struct cop_cache *c, struct node *n, const struct cop_completion *l)
 {
 	size_t reserved = n->reserved, len = l->rc ? 0 : l->len;
 	bool fits;
@@ -287,7 +287,7 @@ void cop_cache_complete(
 	struct node *n = node_of(flight);
 	struct shard *s = shard_of(c, n->link.hash);
 	struct cop_list waiters, *w;
-	bool fits = fill(c, n, completion);
+	bool fits = fill_object(c, n, completion);
 
 	cop_list_init(&waiters);
 	pthread_mutex_lock(&s->lock);

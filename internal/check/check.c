@@ -272,7 +272,7 @@ static void check_cpus(struct check *c)
 
 /* ---- all ---- */
 
-static void run(struct check *c)
+static void run_checks(struct check *c)
 {
 	static void (*const checks[])(struct check *) = {
 		check_fuse,
@@ -308,7 +308,7 @@ int cop_check_run(const struct cop_conf *conf, struct cop_buf *out)
 
 	if (conf->json)
 		cop_buf_str(out, "{\"checks\":[");
-	run(&c);
+	run_checks(&c);
 	if (conf->json)
 		cop_buf_printf(out, "],\"warnings\":%u,\"failed\":%u,\"ok\":%s}\n", c.warnings,
 			c.failed, c.failed ? "false" : "true");

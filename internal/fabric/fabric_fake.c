@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct fake *find(struct cop_fabric_net *net, const char *name)
+static struct fake *find_fake(struct cop_fabric_net *net, const char *name)
 {
 	for (struct cop_list *i = net->endpoints.next; i != &net->endpoints; i = i->next) {
 		struct fake *f = COP_CONTAINER_OF(i, struct fake, link);
@@ -141,7 +141,7 @@ static bool run_event(struct cop_fabric_net *net, struct event *e)
 		e->fn(e->arg);
 		return true;
 	}
-	to = find(net, e->to);
+	to = find_fake(net, e->to);
 	if (!to) {
 		cop_fabric_fake_end(e, -EHOSTUNREACH);
 	} else if (e->kind == EVENT_SEND) {
@@ -203,7 +203,7 @@ int cop_fabric_fake_open(struct cop_fabric_net *net, const char *name,
 
 	if (*name == '\0' || strnlen(name, COP_FAKE_NAME_MAX) == COP_FAKE_NAME_MAX)
 		return -EINVAL;
-	if (find(net, name))
+	if (find_fake(net, name))
 		return -EADDRINUSE;
 	f = calloc(1, sizeof(*f));
 	if (!f)
@@ -268,7 +268,7 @@ void cop_fabric_fake_jump(struct cop_fabric_net *net, uint64_t ms)
 
 void cop_fabric_fake_cut(struct cop_fabric_net *net, const char *name, bool cut)
 {
-	struct fake *f = find(net, name);
+	struct fake *f = find_fake(net, name);
 
 	if (f)
 		f->cut = cut;

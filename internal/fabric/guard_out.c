@@ -221,7 +221,7 @@ static int advance(struct greeting *g)
 	return rc;
 }
 
-static struct greeting **find(int fd)
+static struct greeting **find_greeting(int fd)
 {
 	struct greeting **at = &greetings;
 	uint64_t inode;
@@ -264,7 +264,7 @@ ssize_t send(int fd, const void *data, size_t len, int flags)
 	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
 		return cop_plain_send(fd, data, len, flags);
 	pthread_mutex_lock(&lock);
-	at = find(fd);
+	at = find_greeting(fd);
 	if (at)
 		n = keep_back(*at, data, len);
 	pthread_mutex_unlock(&lock);
@@ -279,7 +279,7 @@ ssize_t recv(int fd, void *data, size_t len, int flags)
 	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
 		return cop_plain_recv(fd, data, len, flags);
 	pthread_mutex_lock(&lock);
-	at = find(fd);
+	at = find_greeting(fd);
 	if (at && (rc = advance(*at)) == 1)
 		drop(at);
 	pthread_mutex_unlock(&lock);

@@ -146,7 +146,7 @@ static int choose_bind(const struct cop_fabric_conf *conf, const struct cop_fabr
 	return 0;
 }
 
-static int ask(const struct cop_fabric_net_type *net, const struct demand *d, int mr_mode,
+static int ask_providers(const struct cop_fabric_net_type *net, const struct demand *d, int mr_mode,
 	const struct bind_to *b, struct fi_info **list)
 {
 	struct fi_info *hints = make_hints(net, d, mr_mode);
@@ -178,7 +178,7 @@ static int get_info(struct ofi *o, const struct bind_to *b, int mr_mode)
 		if (local && !(mr_mode & FI_MR_LOCAL))
 			break;
 		for (size_t i = 0; i < COP_ARRAY_SIZE(demands) && rc; i++) {
-			rc = ask(&o->net, &demands[i], mode, b, &o->info);
+			rc = ask_providers(&o->net, &demands[i], mode, b, &o->info);
 			o->write_flags = demands[i].op_flags | FI_COMPLETION;
 		}
 	}
@@ -433,7 +433,7 @@ static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_e
 }
 
 /* *out is there before the thread, whose callbacks may come at once. */
-static int run(struct ofi *o, struct cop_fabric **out)
+static int start_progress(struct ofi *o, struct cop_fabric **out)
 {
 	int rc;
 
@@ -481,7 +481,8 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 		rc = choose_bind(conf, &o->net, &b, err);
 		if (rc == 0 && (rc = prepare(o, &b, mr_mode)))
 			rc = fail(conf, o, &b, rc, err);
-		else if (rc == 0 && (rc = guard(o, conf, err)) == 0 && (rc = run(o, out)))
+		else if (rc == 0 && (rc = guard(o, conf, err)) == 0 &&
+			 (rc = start_progress(o, out)))
 			rc = fail(conf, o, &b, rc, err);
 	}
 	if (rc) {

@@ -19,7 +19,7 @@ static uint64_t text_hash(const char *address)
 	return cop_hash64(address, strlen(address), 0);
 }
 
-static struct ofi_peer *find(struct ofi *o, const char *address)
+static struct ofi_peer *find_peer(struct ofi *o, const char *address)
 {
 	struct cop_hlink *l = cop_htab_first(&o->peers_by_text, text_hash(address));
 
@@ -115,7 +115,7 @@ int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_pe
 		rc = cop_fabric_address_print(&o->naming, raw, raw_len, own, sizeof(own));
 	if (rc)
 		return rc;
-	p = find(o, own);
+	p = find_peer(o, own);
 	if (!p) {
 		cop_fabric_ofi_admit_raw(o, raw, raw_len);
 		rc = o->key.mac ? cop_fabric_guard_peer(&o->key, o->base.rejected, raw, raw_len)

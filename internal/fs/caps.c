@@ -21,7 +21,7 @@ static const struct {
 	{CAP_ABSENT_ENTRIES, "absent_entries"},
 };
 
-static unsigned find(const char *name, size_t len)
+static unsigned find_cap(const char *name, size_t len)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
 		if (strlen(caps[i].name) == len && memcmp(caps[i].name, name, len) == 0)
@@ -34,7 +34,7 @@ int cop_fs_caps_parse(const char *list, unsigned *off, struct cop_err *err)
 	*off = 0;
 	for (const char *at = list ? list : ""; *at; at += *at == ',') {
 		size_t len = strcspn(at, ",");
-		unsigned cap = find(at, len);
+		unsigned cap = find_cap(at, len);
 		struct cop_buf known = {0};
 
 		if (!cap) {

@@ -27,7 +27,8 @@ struct fill {
 };
 
 /* Adds one name; false when the buffer is full. e->ino is 0 where the kernel gets no inode. */
-static bool add(struct fill *f, const char *name, const struct fuse_entry_param *e, off_t off)
+static bool add_direntry(
+	struct fill *f, const char *name, const struct fuse_entry_param *e, off_t off)
 {
 	struct op *op = f->op;
 	size_t left = op->size - f->used, need;
@@ -48,12 +49,12 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 
 	if (op->off < OFF_DOT) {
 		e.attr.st_ino = dir->ino;
-		if (!add(f, ".", &e, OFF_DOT))
+		if (!add_direntry(f, ".", &e, OFF_DOT))
 			return false;
 	}
 	if (op->off < OFF_DOTDOT) {
 		e.attr.st_ino = parent ? cop_fs_inode_attr(op->fs, parent).ino : dir->ino;
-		if (!add(f, "..", &e, OFF_DOTDOT))
+		if (!add_direntry(f, "..", &e, OFF_DOTDOT))
 			return false;
 	}
 	return true;
@@ -84,7 +85,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 			e.attr_timeout = e.entry_timeout = cop_fs_name_seconds(op, &attr);
 		}
 	}
-	if (add(f, name, &e, (off_t)le->cookie)) {
+	if (add_direntry(f, name, &e, (off_t)le->cookie)) {
 		if (i)
 			f->given[f->n_given++] = i;
 		return true;
@@ -94,7 +95,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 	return false;
 }
 
-static void fill(struct fill *f)
+static void fill_reply(struct fill *f)
 {
 	const void *blob = f->obj->data;
 	uint32_t count = cop_listing_count(blob);
@@ -138,7 +139,7 @@ static void with_names(struct op *op, struct cop_obj *obj, int rc)
 		cop_fs_fail(op, rc);
 	} else {
 		cop_fs_meet_names(op->fs, op->inode, obj->data);
-		fill(&f);
+		fill_reply(&f);
 		reply(&f);
 	}
 	free(f.buf);

@@ -64,7 +64,7 @@ static bool is_current(
 	       memcmp(i->name, name, len) == 0;
 }
 
-static struct inode *find(struct inode_shard *s, uint64_t hash, const struct inode *parent,
+static struct inode *find_child(struct inode_shard *s, uint64_t hash, const struct inode *parent,
 	const char *name, size_t len)
 {
 	struct cop_hlink *l = cop_htab_first(&s->table, hash);
@@ -74,7 +74,7 @@ static struct inode *find(struct inode_shard *s, uint64_t hash, const struct ino
 	return inode_at(l);
 }
 
-static struct inode *add(
+static struct inode *add_child(
 	struct inode_shard *s, uint64_t hash, struct inode *parent, const char *name, size_t len)
 {
 	struct inode *i = calloc(1, sizeof(*i) + len + 1);
@@ -97,7 +97,7 @@ struct inode *cop_fs_inode_find(
 	struct inode *i;
 
 	pthread_mutex_lock(&s->lock);
-	i = find(s, hash, parent, name, len);
+	i = find_child(s, hash, parent, name, len);
 	if (i)
 		cop_fs_inode_ref(i);
 	pthread_mutex_unlock(&s->lock);
@@ -113,7 +113,7 @@ struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const ch
 	bool made;
 
 	pthread_mutex_lock(&s->lock);
-	i = find(s, hash, parent, name, name_len);
+	i = find_child(s, hash, parent, name, name_len);
 	if (i && i->place != place) {
 		i->stale = true;
 		i = NULL;
@@ -125,7 +125,7 @@ struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const ch
 	}
 	made = !i;
 	if (!i)
-		i = add(s, hash, parent, name, name_len);
+		i = add_child(s, hash, parent, name, name_len);
 	if (i) {
 		/* A file's attributes are those of its version for good, so its readers need no
 		 * lock. */

@@ -116,7 +116,7 @@ static void do_local(void *arg, int rc)
 }
 
 /* local answers the request and returns 0, or returns the error that answers it. */
-static void run(struct op *op, int (*local)(struct op *op, const char *path))
+static void run_local(struct op *op, int (*local)(struct op *op, const char *path))
 {
 	op->local = local;
 	cop_origin_run(op->fs->conf.origin, do_local, op);
@@ -144,7 +144,7 @@ static int lookup_local(struct op *op, const char *path)
 
 void cop_fs_local_lookup(struct op *op)
 {
-	run(op, lookup_local);
+	run_local(op, lookup_local);
 }
 
 static int getattr_local(struct op *op, const char *path)
@@ -164,7 +164,7 @@ void cop_fs_local_getattr(struct op *op)
 {
 	/* The other file system is asked each time, as the storage is at a miss. */
 	op->asked = op->missed = true;
-	run(op, getattr_local);
+	run_local(op, getattr_local);
 }
 
 /* The process of a thread, from /proc/TID/status. */
@@ -219,7 +219,7 @@ static int readlink_local(struct op *op, const char *path)
 
 void cop_fs_local_readlink(struct op *op)
 {
-	run(op, readlink_local);
+	run_local(op, readlink_local);
 }
 
 static int open_at(struct op *op, const char *path, int flags)
@@ -245,7 +245,7 @@ static int open_local(struct op *op, const char *path)
 void cop_fs_local_open(struct op *op, struct fuse_file_info *fi)
 {
 	(void)fi;
-	run(op, open_local);
+	run_local(op, open_local);
 }
 
 static int read_local(struct op *op, const char *path)
@@ -265,7 +265,7 @@ static int read_local(struct op *op, const char *path)
 void cop_fs_local_read(struct op *op, struct fuse_file_info *fi)
 {
 	op->version = fi->fh;
-	run(op, read_local);
+	run_local(op, read_local);
 }
 
 void cop_fs_local_release(fuse_req_t req, struct fuse_file_info *fi)
@@ -275,7 +275,7 @@ void cop_fs_local_release(fuse_req_t req, struct fuse_file_info *fi)
 }
 
 /* Fills buf from the directory stream; returns the bytes used. */
-static size_t fill(struct op *op, DIR *dir, char *buf)
+static size_t fill_names(struct op *op, DIR *dir, char *buf)
 {
 	struct fuse_entry_param e = {0};
 	size_t used = 0, need;
@@ -329,7 +329,7 @@ static int readdir_local(struct op *op, const char *path)
 	if (dir && op->off)
 		seekdir(dir, op->off);
 	if (buf)
-		fuse_reply_buf(op->req, buf, dir ? fill(op, dir, buf) : 0);
+		fuse_reply_buf(op->req, buf, dir ? fill_names(op, dir, buf) : 0);
 	free(buf);
 	if (dir)
 		closedir(dir);
@@ -338,5 +338,5 @@ static int readdir_local(struct op *op, const char *path)
 
 void cop_fs_local_readdir(struct op *op)
 {
-	run(op, readdir_local);
+	run_local(op, readdir_local);
 }

@@ -67,7 +67,7 @@ static void with_entry(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-static void ask(struct op *op, enum cop_ask_kind kind, uint64_t version, bool with_name,
+static void ask_coop(struct op *op, enum cop_ask_kind kind, uint64_t version, bool with_name,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc))
 {
 	char path[PATH_BYTES];
@@ -94,7 +94,7 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 		cop_fs_count(op->req, COP_ENOENT_CLEARS);
 		cop_fs_profile_ttl(op, COP_PROF_CLEAR);
 		cop_fs_forget_names(op->fs, op->inode);
-		ask(op, COP_ASK_NEWER, op->version, false, with_listing);
+		ask_coop(op, COP_ASK_NEWER, op->version, false, with_listing);
 	}
 }
 
@@ -114,7 +114,7 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	cop_fs_profile_ttl(op, COP_PROF_EXPIRE);
 	cop_listing_dir(obj->data, &dir);
 	op->version = dir.version;
-	ask(op, COP_ASK_CHECK, dir.version, false, with_check);
+	ask_coop(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc)
@@ -127,10 +127,10 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE))
 			listed_absent(op, obj);
 		else
-			ask(op, COP_ASK_ENTRY, 0, true, with_entry);
+			ask_coop(op, COP_ASK_ENTRY, 0, true, with_entry);
 	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target) ||
 		   !cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
-		ask(op, COP_ASK_ENTRY, 0, true, with_entry);
+		ask_coop(op, COP_ASK_ENTRY, 0, true, with_entry);
 	} else {
 		reply_entry(op, &e.attr, e.target, e.target_len);
 	}
@@ -182,5 +182,5 @@ void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	else if (is_local(op))
 		cop_fs_local_lookup(op);
 	else
-		ask(op, COP_ASK_LISTING, 0, false, with_listing);
+		ask_coop(op, COP_ASK_LISTING, 0, false, with_listing);
 }

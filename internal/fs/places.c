@@ -19,7 +19,7 @@ static const char *below(const char *source, const char *path)
 	return strncmp(path, source, n) == 0 && path[n] == '/' && path[n + 1] ? path + n + 1 : NULL;
 }
 
-static int add(struct cop_fs *fs, const char *relative, enum place place, bool proc)
+static int add_place(struct cop_fs *fs, const char *relative, enum place place, bool proc)
 {
 	struct place_path *p;
 
@@ -43,16 +43,17 @@ static int add_mount(void *arg, const char *dir, const char *type)
 	if (!relative || strcmp(dir, fs->conf.mountpoint) == 0)
 		return 0;
 	if (strcmp(type, "fuse.copper") == 0)
-		return add(fs, relative, PLACE_SELF, false);
-	return cop_mount_is_pseudo(type) ? add(fs, relative, PLACE_LOCAL, strcmp(type, "proc") == 0)
-					 : 0;
+		return add_place(fs, relative, PLACE_SELF, false);
+	return cop_mount_is_pseudo(type)
+		       ? add_place(fs, relative, PLACE_LOCAL, strcmp(type, "proc") == 0)
+		       : 0;
 }
 
 /* Where /proc cannot be read, nothing is known to be mounted. */
 int cop_fs_places_find(struct cop_fs *fs)
 {
 	const char *self = below(fs->conf.source, fs->conf.mountpoint);
-	int rc = self ? add(fs, self, PLACE_SELF, false) : 0;
+	int rc = self ? add_place(fs, self, PLACE_SELF, false) : 0;
 
 	if (!rc)
 		rc = cop_mounts_each(add_mount, fs);

@@ -23,7 +23,7 @@ const char *cop_held_name(enum cop_held_table table)
 	return names[table];
 }
 
-static void add(uint64_t *to, uint64_t n)
+static void add_saturating(uint64_t *to, uint64_t n)
 {
 	if (__builtin_add_overflow(*to, n, to))
 		*to = UINT64_MAX;
@@ -65,7 +65,7 @@ static void take_line(struct reading *r, char *line, size_t len)
 		r->why = "a line has no number at its end";
 	} else if (line[0] == '/') {
 		r->rows++;
-		add(&r->bytes, n);
+		add_saturating(&r->bytes, n);
 	} else if (strcmp(line, "Total bytes") == 0) {
 		r->total_bytes = n;
 		r->has_bytes = true;
@@ -145,9 +145,11 @@ int cop_held_add(struct cop_held *u, enum cop_held_table table,
 	*why = r.why;
 	if (rc)
 		return rc;
-	add(&u->table[table].files, 1);
-	add(&u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
-	add(&u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
+	add_saturating(&u->table[table].files, 1);
+	add_saturating(
+		&u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
+	add_saturating(
+		&u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
 	return 0;
 }
 

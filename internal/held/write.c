@@ -19,13 +19,13 @@ struct held_row {
 	uint64_t files, bytes, entries;
 };
 
-static void add(uint64_t *to, uint64_t n)
+static void add_saturating(uint64_t *to, uint64_t n)
 {
 	if (__builtin_add_overflow(*to, n, to))
 		*to = UINT64_MAX;
 }
 
-static unsigned fill(const struct cop_held *u, struct held_row row[ROWS_MAX])
+static unsigned fill_rows(const struct cop_held *u, struct held_row row[ROWS_MAX])
 {
 	static const char *const tables[COP_HELD_TABLES] = {"data", "tree", "metadata"};
 	struct held_row sum = {.name = "combined"};
@@ -34,9 +34,9 @@ static unsigned fill(const struct cop_held *u, struct held_row row[ROWS_MAX])
 	for (; n < COP_HELD_TABLES; n++) {
 		row[n] = (struct held_row){tables[n], false, u->table[n].files, u->table[n].bytes,
 			u->table[n].entries};
-		add(&sum.files, row[n].files);
-		add(&sum.bytes, row[n].bytes);
-		add(&sum.entries, row[n].entries);
+		add_saturating(&sum.files, row[n].files);
+		add_saturating(&sum.bytes, row[n].bytes);
+		add_saturating(&sum.entries, row[n].entries);
 	}
 	row[n++] = sum;
 	if (u->has_budget) {
@@ -55,7 +55,7 @@ static unsigned fill(const struct cop_held *u, struct held_row row[ROWS_MAX])
 void cop_held_csv(const struct cop_held *u, struct cop_buf *out)
 {
 	struct held_row row[ROWS_MAX];
-	unsigned n = fill(u, row);
+	unsigned n = fill_rows(u, row);
 	char human[16];
 
 	cop_buf_str(out, "table,files_found,used_bytes,used_human,entries\n");
@@ -68,7 +68,7 @@ void cop_held_csv(const struct cop_held *u, struct cop_buf *out)
 void cop_held_text(const struct cop_held *u, struct cop_buf *out)
 {
 	struct held_row row[ROWS_MAX];
-	unsigned n = fill(u, row);
+	unsigned n = fill_rows(u, row);
 	char human[16];
 
 	cop_buf_printf(out, "%-17s %8s %12s %20s  %s\n", "table", "files", "entries", "bytes", "");
@@ -87,7 +87,7 @@ void cop_held_json(const struct cop_held *u, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
 	struct held_row row[ROWS_MAX];
-	unsigned n = fill(u, row);
+	unsigned n = fill_rows(u, row);
 
 	cop_json_object(&j, NULL);
 	for (unsigned i = 0; i < n; i++) {

@@ -44,7 +44,7 @@ static void slurm_says(const char *list)
 	assert_int_equal(cop_job_hosts_env(7720, &hosts, NULL), 0);
 }
 
-static int find(int64_t want)
+static int find_wanting(int64_t want)
 {
 	err = (struct cop_err){0};
 	rank = 12345;
@@ -55,20 +55,20 @@ static void a_rank_out_of_range_is_named_with_the_range(void **state)
 {
 	(void)state;
 	given("a,b,c");
-	assert_int_equal(find(3), -EINVAL);
+	assert_int_equal(find_wanting(3), -EINVAL);
 	assert_string_equal(err.text, "--rank: 3 is out of range 0..2");
-	assert_int_equal(find(INT64_MAX), -EINVAL);
-	assert_int_equal(find(2), 0);
+	assert_int_equal(find_wanting(INT64_MAX), -EINVAL);
+	assert_int_equal(find_wanting(2), 0);
 	assert_int_equal(rank, 2);
 }
 
 static void without_hosts_there_is_rank_0_only(void **state)
 {
 	(void)state;
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 0);
-	assert_int_equal(find(0), 0);
-	assert_int_equal(find(1), -EINVAL);
+	assert_int_equal(find_wanting(0), 0);
+	assert_int_equal(find_wanting(1), -EINVAL);
 	assert_string_equal(err.text, "--rank: 1 is out of range 0..0");
 }
 
@@ -76,7 +76,7 @@ static void a_machine_that_is_not_in_the_list_is_told_so(void **state)
 {
 	(void)state;
 	given("no-such-host-a,192.0.2.1");
-	assert_int_equal(find(-1), -ENOENT);
+	assert_int_equal(find_wanting(-1), -ENOENT);
 	assert_non_null(strstr(err.text, "is not among the 2 hosts of --hosts no-such-host-a"));
 	assert_non_null(strstr(err.text, here));
 }
@@ -85,7 +85,7 @@ static void several_hosts_on_this_machine_need_a_rank(void **state)
 {
 	(void)state;
 	given("127.0.0.11,127.0.0.12,192.0.2.1");
-	assert_int_equal(find(-1), -EINVAL);
+	assert_int_equal(find_wanting(-1), -EINVAL);
 	assert_non_null(strstr(err.text, "2 of the 3 hosts"));
 	assert_non_null(strstr(err.text, "--rank"));
 }
@@ -97,7 +97,7 @@ static void this_machine_is_found_by_its_name(void **state)
 	(void)state;
 	snprintf(list, sizeof(list), "other,%s", here);
 	given(list);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 }
 
@@ -111,7 +111,7 @@ static void this_machine_is_found_by_its_name_with_a_domain(void **state)
 	else
 		snprintf(list, sizeof(list), "other,x,%s.some.site", here);
 	given(list);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 2);
 }
 
@@ -122,17 +122,17 @@ static void a_name_that_only_begins_alike_is_another_host(void **state)
 	(void)state;
 	snprintf(list, sizeof(list), "%.*sx,y", (int)strcspn(here, "."), here);
 	given(list);
-	assert_int_equal(find(-1), -ENOENT);
+	assert_int_equal(find_wanting(-1), -ENOENT);
 }
 
 static void this_machine_is_found_by_an_address(void **state)
 {
 	(void)state;
 	given("192.0.2.1,127.0.0.77");
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 	given("192.0.2.1,localhost");
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 }
 
@@ -141,11 +141,11 @@ static void the_environment_counts_only_for_the_schedulers_list(void **state)
 	(void)state;
 	setenv("SLURM_NODEID", "0", 1);
 	given("192.0.2.1,127.0.0.77");
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 	slurm_says("a,b,c");
 	setenv("SLURM_NODEID", "2", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 2);
 }
 
@@ -154,19 +154,19 @@ static void variables_are_tried_in_order(void **state)
 	(void)state;
 	slurm_says("a,b,c,d,e");
 	setenv("FLUX_TASK_RANK", "1", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 	setenv("PMI_RANK", "2", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 2);
 	setenv("PMIX_RANK", "3", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 3);
 	setenv("PALS_NODEID", "4", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 4);
 	setenv("SLURM_NODEID", "0", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 0);
 }
 
@@ -175,10 +175,10 @@ static void a_bad_rank_in_the_environment_is_named(void **state)
 	(void)state;
 	slurm_says("a,b");
 	setenv("SLURM_NODEID", "x", 1);
-	assert_int_equal(find(-1), -EINVAL);
+	assert_int_equal(find_wanting(-1), -EINVAL);
 	assert_non_null(strstr(err.text, "SLURM_NODEID is 'x'"));
 	setenv("SLURM_NODEID", "2", 1);
-	assert_int_equal(find(-1), -EINVAL);
+	assert_int_equal(find_wanting(-1), -EINVAL);
 	assert_non_null(
 		strstr(err.text, "SLURM_NODEID is 2, but SLURM_JOB_NODELIST names 2 hosts"));
 }
@@ -193,7 +193,7 @@ static void a_name_without_doubt_beats_a_step_that_counts_from_0(void **state)
 	slurm_says(list);
 	setenv("SLURM_NODEID", "0", 1);
 	cop_log_open(COP_LOG_NONE, COP_LOG_FILE, NULL, NULL);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	cop_log_close();
 	assert_int_equal(rank, 1);
 }
@@ -203,7 +203,7 @@ static void the_environment_tells_several_hosts_on_one_machine_apart(void **stat
 	(void)state;
 	slurm_says("127.0.0.11,127.0.0.12,127.0.0.13");
 	setenv("SLURM_NODEID", "1", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 }
 
@@ -214,12 +214,12 @@ static void a_second_task_on_a_host_is_refused(void **state)
 	slurm_says("a,b,c,d");
 	setenv("PMIX_RANK", "1", 1);
 	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
-	assert_int_equal(find(-1), -EINVAL);
+	assert_int_equal(find_wanting(-1), -EINVAL);
 	assert_non_null(strstr(err.text, "start one copper on each host"));
-	assert_int_equal(find(2), 0);
+	assert_int_equal(find_wanting(2), 0);
 	assert_int_equal(rank, 2);
 	setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 }
 
@@ -229,7 +229,7 @@ static void several_tasks_are_right_where_several_hosts_are_this_machine(void **
 	slurm_says("127.0.0.11,127.0.0.12");
 	setenv("PMI_RANK", "1", 1);
 	setenv("MPI_LOCALRANKID", "1", 1);
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 }
 

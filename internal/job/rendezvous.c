@@ -80,7 +80,7 @@ struct round {
 	uint64_t wake_ms; /* when to look again at the latest */
 };
 
-static void add(struct round *w, int fd, short events, void *owner)
+static void add_fd(struct round *w, int fd, short events, void *owner)
 {
 	w->set[w->used] = (struct pollfd){.fd = fd, .events = events};
 	w->owner[w->used++] = owner;
@@ -92,14 +92,14 @@ static void prepare(struct cop_rendezvous *r, struct round *w)
 
 	w->used = 0;
 	w->wake_ms = r->accept_after_ms ? r->accept_after_ms : UINT64_MAX;
-	add(w, r->wake_fd, POLLIN, NULL);
-	add(w, r->accept_after_ms ? -1 : r->listen_fd, POLLIN, NULL);
+	add_fd(w, r->wake_fd, POLLIN, NULL);
+	add_fd(w, r->accept_after_ms ? -1 : r->listen_fd, POLLIN, NULL);
 	for (size_t i = 0; i < RDV_SERVED_MAX; i++) {
 		struct rdv_conn *c = &r->conn[i];
 
 		if (c->fd < 0)
 			continue;
-		add(w, c->fd, cop_rdv_serve_wants(c), c);
+		add_fd(w, c->fd, cop_rdv_serve_wants(c), c);
 		w->wake_ms = COP_MIN(w->wake_ms, c->deadline_ms);
 	}
 	for (item = r->asks.next; item != &r->asks; item = item->next) {
@@ -107,7 +107,7 @@ static void prepare(struct cop_rendezvous *r, struct round *w)
 		uint64_t when = cop_rdv_step_when(a, r->open_asks < RDV_OPEN_MAX);
 
 		if (a->fd >= 0)
-			add(w, a->fd, cop_rdv_step_wants(a), a);
+			add_fd(w, a->fd, cop_rdv_step_wants(a), a);
 		w->wake_ms = COP_MIN(w->wake_ms, when);
 	}
 }
@@ -163,7 +163,7 @@ static void run_round(struct cop_rendezvous *r, struct round *w)
 		cop_rdv_accept(r, now_ms);
 }
 
-static void *run(void *arg)
+static void *serve_and_ask(void *arg)
 {
 	struct cop_rendezvous *r = arg;
 	struct round w;
@@ -261,7 +261,8 @@ int cop_rendezvous_start(
 	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", conf->self->name,
 		conf->at_second_port ? conf->self->port : r->port);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	rc = r->wake_fd < 0 ? -errno : cop_thread_start(&r->thread, "cop-rendezvous", run, r);
+	rc = r->wake_fd < 0 ? -errno
+			    : cop_thread_start(&r->thread, "cop-rendezvous", serve_and_ask, r);
 	if (rc) {
 		cop_err_set(err, -rc, "cannot start the rendezvous: %s", strerror(-rc));
 		goto fail;

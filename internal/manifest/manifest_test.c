@@ -391,7 +391,7 @@ static void assert_set(struct cop_manifest_set *s, const char *want)
 	cop_buf_free(&b);
 }
 
-static void add(struct cop_manifest_set *s, struct cop_manifest_item i, uint64_t order)
+static void add_item(struct cop_manifest_set *s, struct cop_manifest_item i, uint64_t order)
 {
 	assert_int_equal(cop_manifest_set_add(s, &i, order), 0);
 }
@@ -401,13 +401,13 @@ static void a_set_keeps_the_order_of_first_need_and_merges_what_comes_again(void
 	struct cop_manifest_set *s = cop_manifest_set_new(COP_MIB);
 
 	(void)state;
-	add(s, item(COP_MANIFEST_DIR, "b"), 0);
-	add(s, item(COP_MANIFEST_NAME, "b"), 0);
-	add(s, file("a", 100, 0, 10), 0);
-	add(s, item(COP_MANIFEST_DIR, "b"), 0);
-	add(s, file("a", 100, 10, 20), 0);
-	add(s, file("a", 200, 50, 60), 0);
-	add(s, item(COP_MANIFEST_DIR, ""), 0);
+	add_item(s, item(COP_MANIFEST_DIR, "b"), 0);
+	add_item(s, item(COP_MANIFEST_NAME, "b"), 0);
+	add_item(s, file("a", 100, 0, 10), 0);
+	add_item(s, item(COP_MANIFEST_DIR, "b"), 0);
+	add_item(s, file("a", 100, 10, 20), 0);
+	add_item(s, file("a", 200, 50, 60), 0);
+	add_item(s, item(COP_MANIFEST_DIR, ""), 0);
 	assert_int_equal(cop_manifest_set_count(s), 4);
 	assert_set(s,
 		"copper-manifest 2\nsource /s\nd b\nn b\nf 200 1700000000.123456789 0-20,50-60 a\nd .\nend 4\n");
@@ -423,12 +423,12 @@ static void with_orders_given_the_least_one_holds(void **state)
 	for (int turn = 0; turn < 2; turn++) {
 		struct cop_manifest_set *s = cop_manifest_set_new(COP_MIB);
 
-		add(s, item(COP_MANIFEST_DIR, turn ? "z" : "x"), turn ? 9 : 1);
-		add(s, item(COP_MANIFEST_DIR, "y"), turn ? 2 : 7);
-		add(s, item(COP_MANIFEST_DIR, turn ? "x" : "z"), turn ? 1 : 9);
-		add(s, item(COP_MANIFEST_DIR, "y"), turn ? 7 : 2);
-		add(s, item(COP_MANIFEST_DIR, "a"), 9);
-		add(s, item(COP_MANIFEST_DIR, "x"), 3);
+		add_item(s, item(COP_MANIFEST_DIR, turn ? "z" : "x"), turn ? 9 : 1);
+		add_item(s, item(COP_MANIFEST_DIR, "y"), turn ? 2 : 7);
+		add_item(s, item(COP_MANIFEST_DIR, turn ? "x" : "z"), turn ? 1 : 9);
+		add_item(s, item(COP_MANIFEST_DIR, "y"), turn ? 7 : 2);
+		add_item(s, item(COP_MANIFEST_DIR, "a"), 9);
+		add_item(s, item(COP_MANIFEST_DIR, "x"), 3);
 		assert_set(s, want);
 		cop_manifest_set_free(s);
 	}

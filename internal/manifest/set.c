@@ -65,7 +65,7 @@ static bool is_of(const struct record *r, const struct cop_manifest_item *item)
 	       memcmp(r->path, item->path, item->len) == 0;
 }
 
-static struct record *find(
+static struct record *find_record(
 	struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
 {
 	struct cop_hlink *l = cop_htab_first(&s->table, hash);
@@ -159,7 +159,7 @@ int cop_manifest_set_add(
 		(!item->len && item->kind != COP_MANIFEST_DIR))
 		return -EINVAL;
 	pthread_mutex_lock(&s->lock);
-	r = find(s, hash, item);
+	r = find_record(s, hash, item);
 	if (!r)
 		r = insert(s, hash, item);
 	if (r)

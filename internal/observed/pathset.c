@@ -23,7 +23,7 @@ static struct cop_observed_path *path_at(struct cop_hlink *l)
 	return l ? COP_CONTAINER_OF(l, struct cop_observed_path, link) : NULL;
 }
 
-static struct cop_observed_path *find(
+static struct cop_observed_path *find_path(
 	const struct cop_pathset *s, const char *text, size_t len, uint64_t hash)
 {
 	struct cop_hlink *l = cop_htab_first(&s->table, hash);
@@ -36,7 +36,7 @@ static struct cop_observed_path *find(
 int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len, uint64_t hash,
 	const struct cop_path_counts *c)
 {
-	struct cop_observed_path *p = find(s, text, len, hash);
+	struct cop_observed_path *p = find_path(s, text, len, hash);
 
 	if (!p) {
 		if (s->table.count == COP_PATHSET_MAX || s->arena.bytes > COP_PATHSET_BYTES_MAX ||
@@ -61,7 +61,7 @@ int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len
 const struct cop_observed_path *cop_observed_pathset_find(
 	const struct cop_pathset *s, const char *text, size_t len)
 {
-	return find(s, text, len, cop_observed_pathset_hash(s, text, len));
+	return find_path(s, text, len, cop_observed_pathset_hash(s, text, len));
 }
 
 const struct cop_observed_path *cop_observed_pathset_next(

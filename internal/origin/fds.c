@@ -31,7 +31,8 @@ void cop_origin_fds_fini(struct cop_origin_fds *f)
 }
 
 /* Locked. */
-static struct cop_origin_kept *find(struct cop_origin_fds *f, const char *path, uint64_t version)
+static struct cop_origin_kept *find_kept(
+	struct cop_origin_fds *f, const char *path, uint64_t version)
 {
 	uint64_t hash = cop_hash64(path, strlen(path), version);
 
@@ -51,7 +52,7 @@ struct cop_origin_kept *cop_origin_fds_get(
 	struct cop_origin_kept *found;
 
 	pthread_mutex_lock(&f->lock);
-	found = find(f, path, version);
+	found = find_kept(f, path, version);
 	if (found)
 		found->users++;
 	pthread_mutex_unlock(&f->lock);
@@ -96,7 +97,7 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 
 	pthread_mutex_lock(&f->lock);
 	/* Parallel reads of one file open it several times; one descriptor is enough. */
-	s = copy && !find(f, path, version) ? best_slot(f) : NULL;
+	s = copy && !find_kept(f, path, version) ? best_slot(f) : NULL;
 	if (s) {
 		if (s->path)
 			old = take_out(s);

@@ -7,7 +7,7 @@
 #include "csv/csv.h"
 #include "pathclass/pathclass.h"
 
-static void add(uint64_t *to, uint64_t n)
+static void add_saturating(uint64_t *to, uint64_t n)
 {
 	if (__builtin_add_overflow(*to, n, to))
 		*to = UINT64_MAX;
@@ -51,8 +51,8 @@ int cop_pathclass_add_total(struct cop_pathclass_totals *t, enum cop_pathclass c
 
 	if (rc)
 		return rc;
-	add(&one->entries, total->entries);
-	add(&one->events, total->events);
+	add_saturating(&one->entries, total->entries);
+	add_saturating(&one->events, total->events);
 	return 0;
 }
 
@@ -64,8 +64,8 @@ int cop_pathclass_add(
 
 	if (rc)
 		return rc;
-	add(&one->entries, 1);
-	add(&one->events, events);
+	add_saturating(&one->entries, 1);
+	add_saturating(&one->events, events);
 	return 0;
 }
 

@@ -209,7 +209,7 @@ static void one_pass(void *arg, size_t i)
 		put_beyond(w, NULL);
 }
 
-static int fill(struct writing *w)
+static int write_lists(struct writing *w)
 {
 	int rc;
 
@@ -252,7 +252,7 @@ static int write_once(struct writing *w, const char *dir)
 	w->beyond = w->keep_beyond = 0;
 	for (unsigned i = 0; i < LISTS; i++)
 		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
-	rc = open_all(w, dir) ?: fill(w);
+	rc = open_all(w, dir) ?: write_lists(w);
 	/* Whether a name needs the other form is known only at the end; it is rare, so that all is
 	 * written once more then. */
 	closed = close_all(w, !rc && (!w->l->odd_names || w->with_nul));

@@ -14,7 +14,7 @@ const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i
 	return p->text.data + i->path;
 }
 
-static void add(struct cop_prefetch *p, const struct cop_manifest_item *m)
+static void add_item(struct cop_prefetch *p, const struct cop_manifest_item *m)
 {
 	struct item i = {.kind = (uint8_t)m->kind,
 		.path = p->text.len,
@@ -39,6 +39,6 @@ bool cop_prefetch_take_piece(struct cop_prefetch *p, const char *data, size_t le
 	if (p->text.len + len > COP_MANIFEST_BYTES_MAX)
 		return false;
 	while (cop_manifest_next(&r, &m))
-		add(p, &m);
+		add_item(p, &m);
 	return !p->text.failed && !p->items.failed && !p->ranges.failed;
 }

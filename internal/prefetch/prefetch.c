@@ -38,7 +38,8 @@ static void give_up(struct cop_prefetch *p, const char *why)
 }
 
 /* True: the answer is in s already; false: it will come, or will not (p->over). */
-static bool ask(struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
+static bool ask_coop(
+	struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
 {
 	struct cop_obj *obj;
 	int rc;
@@ -158,7 +159,7 @@ static void ask_entry(struct cop_prefetch *p, struct slot *s)
 
 	let_go(p, s);
 	s->entry = true;
-	if (ask(p, s, &entry, SMALL_BYTES))
+	if (ask_coop(p, s, &entry, SMALL_BYTES))
 		with_entry(p, s);
 	else if (p->over)
 		done_with(p, s);
@@ -178,7 +179,7 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	s->item = cop_prefetch_item(p, p->next_listing++);
 	list.path = cop_prefetch_path(p, s->item);
 	atomic_fetch_add(&p->listings, 1);
-	if (ask(p, s, &list, SMALL_BYTES)) {
+	if (ask_coop(p, s, &list, SMALL_BYTES)) {
 		count(p, s);
 		done_with(p, s);
 	} else if (p->over) {
@@ -215,7 +216,7 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	memcpy(dir, path, slash ? (size_t)(slash - path) : 0);
 	dir[slash ? slash - path : 0] = '\0';
 	list.path = dir;
-	if (ask(p, s, &list, SMALL_BYTES))
+	if (ask_coop(p, s, &list, SMALL_BYTES))
 		with_listing(p, s);
 	else if (p->over)
 		done_with(p, s);
@@ -241,7 +242,7 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 	if (!cop_prefetch_next_chunk(p, &chunk) &&
 		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
 		return false;
-	if (ask(p, s, &chunk, cop_coop_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
+	if (ask_coop(p, s, &chunk, cop_coop_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
 		/* The rest of a file begins with what was asked for above. */
 		if (s->bytes || !p->rest)
 			count(p, s);
@@ -272,7 +273,7 @@ static void finish(struct cop_prefetch *p, struct slot *s)
 }
 
 /* Fills the windows. */
-static void fill(struct cop_prefetch *p)
+static void fill_windows(struct cop_prefetch *p)
 {
 	for (unsigned stage = 0; stage < STAGES; stage++)
 		while (!p->over && !cop_list_empty(&p->free[stage])) {
@@ -314,7 +315,7 @@ static int load(struct cop_prefetch *p)
 
 	cop_list_remove(&s->link);
 	for (s->rc = 0; !s->rc && fits && !p->over; piece.index++) {
-		if (!ask(p, s, &piece, SMALL_BYTES) && !p->over) {
+		if (!ask_coop(p, s, &piece, SMALL_BYTES) && !p->over) {
 			if (!wait_completed(p, &slots))
 				return -ESHUTDOWN;
 			p->flying--;
@@ -351,11 +352,11 @@ static void forget_manifest(struct cop_prefetch *p)
 }
 
 /* Works until nothing is left or nothing more is to be asked for; false when the node stops. */
-static bool run(struct cop_prefetch *p)
+static bool run_stages(struct cop_prefetch *p)
 {
 	struct cop_list slots, *l;
 
-	for (fill(p); p->flying; fill(p)) {
+	for (fill_windows(p); p->flying; fill_windows(p)) {
 		if (!wait_completed(p, &slots))
 			return false;
 		while ((l = cop_list_pop_front(&slots)))
@@ -374,7 +375,7 @@ static void *work(void *arg)
 	else if (rc && rc != -ESHUTDOWN)
 		give_up(p, "the manifest could not be had");
 	set_state(p, RUNNING);
-	if (!rc && !run(p))
+	if (!rc && !run_stages(p))
 		rc = -ESHUTDOWN;
 	if (rc == -ESHUTDOWN)
 		give_up(p, "the node stops");

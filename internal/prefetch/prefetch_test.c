@@ -109,7 +109,7 @@ static void finish(struct world *w)
 	cop_buf_free(&b);
 }
 
-static void run(struct world *w, const char *body)
+static void run_manifest(struct world *w, const char *body)
 {
 	start(w, body);
 	finish(w);
@@ -182,7 +182,8 @@ static void what_is_named_is_there_and_was_asked_for_once(void **state)
 	put(w, "lib/a", 100);
 	put(w, "lib/b", 100);
 	put_dir(w, "other");
-	run(w, "d .\nd lib\nf 100 0 0-100 lib/a\nn lib/b\nn lib/absent\nd lib\nf 100 0 0-100 lib/a\nend 7\n");
+	run_manifest(w,
+		"d .\nd lib\nf 100 0 0-100 lib/a\nn lib/b\nn lib/absent\nd lib\nf 100 0 0-100 lib/a\nend 7\n");
 	assert_true(has(w, COP_ASK_LISTING, "") && has(w, COP_ASK_LISTING, "lib"));
 	assert_false(has(w, COP_ASK_LISTING, "other"));
 	assert_string_equal(chunks(w, "lib", "a"), "1");
@@ -207,8 +208,9 @@ static void ranges_are_asked_for_by_chunk_and_then_the_rest_of_the_file(void **s
 	put(w, "large", WHOLE + 1);
 	put(w, "unread", 2 * CHUNK);
 	/* The large one is beyond what a reader fetches whole. */
-	run(w, "d .\nf 16777217 0 4194304-4194305 f\nf 25165825 0 4194303-4194305,12582912-12582913,25165824-25165825 large\n"
-	       "f 8388608 0 - unread\n");
+	run_manifest(w,
+		"d .\nf 16777217 0 4194304-4194305 f\nf 25165825 0 4194303-4194305,12582912-12582913,25165824-25165825 large\n"
+		"f 8388608 0 - unread\n");
 	assert_string_equal(chunks(w, "", "f"), "11111");
 	assert_string_equal(chunks(w, "", "large"), "1101001");
 	assert_string_equal(chunks(w, "", "unread"), "00");
@@ -226,8 +228,9 @@ static void a_stale_manifest_brings_what_is_there_now(void **state)
 	put(w, "shrunk", 10);
 	put_dir(w, "was-a-file");
 	put(w, "was-a-dir", 10);
-	run(w, "d .\nd gone\nd was-a-dir\nf 4096 0 0-4096 grown\nf 99999 0 0-8192,90000-99999 shrunk\nf 5 0 0-5 was-a-file\n"
-	       "f 5 0 0-5 gone/x\nf 5 0 0-5 was-a-dir/x\nf 5 0 0-5 missing\n");
+	run_manifest(w,
+		"d .\nd gone\nd was-a-dir\nf 4096 0 0-4096 grown\nf 99999 0 0-8192,90000-99999 shrunk\nf 5 0 0-5 was-a-file\n"
+		"f 5 0 0-5 gone/x\nf 5 0 0-5 was-a-dir/x\nf 5 0 0-5 missing\n");
 	assert_string_equal(chunks(w, "", "grown"), "111");
 	assert_string_equal(chunks(w, "", "shrunk"), "1");
 	assert_int_equal(counter(w, COP_PREFETCH_CHANGED), 6);
@@ -243,7 +246,7 @@ static void where_a_directory_cannot_be_listed_names_are_asked_for_one_by_one(vo
 	put_dir(w, "closed");
 	put(w, "closed/f", 100);
 	cop_origin_fake_fail(w->origin, "closed", EACCES);
-	run(w, "d closed\nf 100 0 0-100 closed/f\nn closed/absent\n");
+	run_manifest(w, "d closed\nf 100 0 0-100 closed/f\nn closed/absent\n");
 	assert_true(has(w, COP_ASK_ENTRY, "closed/f") && has(w, COP_ASK_ENTRY, "closed/absent"));
 	assert_int_equal(cop_origin_fake_counts(w->origin).reads, 1);
 	assert_int_equal(counter(w, COP_PREFETCH_FAILED), 1);
@@ -262,7 +265,7 @@ static void it_stops_before_anything_is_evicted(void **state)
 		put(w, line, 4096);
 		cop_buf_printf(&w->body, "f 4096 0 0-4096 f%d\n", i);
 	}
-	run(w, NULL);
+	run_manifest(w, NULL);
 	assert_non_null(
 		strstr(w->report, "{\"state\":\"stopped\",\"why\":\"the cache is nearly full"));
 	cop_cache_usage(w->cache, &u);
@@ -307,13 +310,13 @@ static void without_a_manifest_there_is_nothing_to_do(void **state)
 
 	(void)state;
 	w->error = -ENODATA;
-	run(w, NULL);
+	run_manifest(w, NULL);
 	assert_non_null(strstr(
 		w->report, "{\"state\":\"done\",\"why\":\"there is no manifest to work through\""));
 	close_world(w);
 	w = open_world(COP_MIB);
 	w->error = -EIO;
-	run(w, NULL);
+	run_manifest(w, NULL);
 	assert_non_null(strstr(
 		w->report, "{\"state\":\"stopped\",\"why\":\"the manifest could not be had\""));
 	close_world(w);
@@ -324,7 +327,7 @@ static void garbage_does_nothing(void **state)
 	struct world *w = open_world(COP_MIB);
 
 	(void)state;
-	run(w, "hello\nd ../..\nd /etc\nf x\n\\\n");
+	run_manifest(w, "hello\nd ../..\nd /etc\nf x\n\\\n");
 	assert_int_equal(cop_origin_fake_counts(w->origin).lists, 0);
 	assert_non_null(strstr(w->report, "\"state\":\"done\""));
 	close_world(w);
@@ -338,7 +341,7 @@ static void a_long_manifest_comes_in_pieces(void **state)
 	put_dir(w, "d");
 	for (int i = 0; i < 20000; i++)
 		cop_buf_printf(&w->body, "n d/some-name-that-is-not-there-%d\n", i);
-	run(w, "f 5 0 0-5 d/last\n");
+	run_manifest(w, "f 5 0 0-5 d/last\n");
 	assert_true(w->body.len > 2 * COP_MANIFEST_PIECE);
 	assert_non_null(strstr(w->report, "\"items\":20001,"));
 	assert_int_equal(counter(w, COP_PREFETCH_CHANGED), 1);

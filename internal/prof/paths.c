@@ -108,7 +108,8 @@ void cop_prof_paths_free(struct path_table *t)
 	free(t);
 }
 
-static struct record *find(const struct shard *s, uint64_t hash, const char *path, size_t len)
+static struct record *find_record(
+	const struct shard *s, uint64_t hash, const char *path, size_t len)
 {
 	struct heads *h = atomic_load_explicit(&((struct shard *)s)->heads, memory_order_acquire);
 	struct record *r = atomic_load_explicit(&h->head[hash & (h->n - 1)], memory_order_acquire);
@@ -165,7 +166,7 @@ static struct record *insert(
 		memcpy(r->path, path, len);
 	}
 	pthread_mutex_lock(&s->lock);
-	there = find(s, hash, path, len);
+	there = find_record(s, hash, path, len);
 	if (!there && r) {
 		if (s->count >= atomic_load_explicit(&s->heads, RELAXED)->n)
 			grow(s);
@@ -190,7 +191,7 @@ static struct record *record(
 	if (len <= PATH_LEN_MAX) {
 		hash = cop_hash64(path, len, 0);
 		*shard = &t->shard[hash >> 58];
-		r = find(*shard, hash, path, len);
+		r = find_record(*shard, hash, path, len);
 		if (!r)
 			r = insert(t, *shard, hash, path, len);
 	}
@@ -288,7 +289,7 @@ static void copy_ranges(struct path_table *t, const struct row *row,
 
 	*n = 0;
 	pthread_mutex_lock(&s->lock);
-	r = find(s, hash, row->path, row->len);
+	r = find_record(s, hash, row->path, row->len);
 	*n = r ? r->ranges.n : 0;
 	if (*n)
 		memcpy(out, r->ranges.range, *n * sizeof(*out));

@@ -121,7 +121,7 @@ static void a_host_cannot_lead_out_of_the_folder(void **state)
 	cop_prof_free(p);
 }
 
-static void fill(struct cop_prof *p)
+static void count_something(struct cop_prof *p)
 {
 	char path[64];
 
@@ -156,7 +156,7 @@ static void a_file_past_the_size_limit_leaves_no_half_of_it(void **state)
 	struct rlimit old, limit;
 
 	(void)state;
-	fill(p);
+	count_something(p);
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	limit = old;
@@ -179,7 +179,7 @@ static void a_full_disk_leaves_no_half_file_and_a_sentence(void **state)
 		mount("none", job, "tmpfs", 0, "size=64k"))
 		skip();
 	p = profile(COP_PROF_FULL, 0);
-	fill(p);
+	count_something(p);
 	check_partial(p, ENOSPC);
 	cop_prof_free(p);
 	assert_int_equal(umount(job), 0);

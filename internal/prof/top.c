@@ -128,7 +128,7 @@ static struct counter *counter_at(struct cop_hlink *l)
 	return l ? COP_CONTAINER_OF(l, struct counter, link) : NULL;
 }
 
-static struct counter *find(struct shard *s, uint64_t hash, const char *path, size_t len)
+static struct counter *find_counter(struct shard *s, uint64_t hash, const char *path, size_t len)
 {
 	struct cop_hlink *l = cop_htab_first(&s->by_path, hash);
 
@@ -184,7 +184,7 @@ static struct counter *take_over(struct shard *s, const char *path, size_t len)
 static struct counter *counter_of(
 	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
-	struct counter *k = find(s, hash, path, len);
+	struct counter *k = find_counter(s, hash, path, len);
 
 	if (k)
 		return k;

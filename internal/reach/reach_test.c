@@ -216,7 +216,7 @@ static int end(struct call *c)
 	return c->status;
 }
 
-static int ask(struct node *from, uint32_t to)
+static int ask_for(struct node *from, uint32_t to)
 {
 	struct call c;
 
@@ -235,7 +235,7 @@ static void ranks_find_each_other_by_asking_their_machines(void **state)
 	for (uint32_t r = 0; r < NODES; r++)
 		for (uint32_t to = 0; to < NODES; to++)
 			if (to != r)
-				assert_int_equal(ask(&w->node[r], to), 0);
+				assert_int_equal(ask_for(&w->node[r], to), 0);
 	for (uint32_t r = 0; r < NODES; r++) {
 		assert_int_equal(atomic_load(&w->node[r].served), NODES - 1);
 		assert_true(atomic_load(&w->node[r].found) > 0);
@@ -250,15 +250,15 @@ static void who_is_not_there_is_not_found_and_a_sentence_says_why(void **state)
 	struct world *w = *state;
 	struct node *n = up(w, 1);
 
-	assert_int_equal(ask(n, 0), -EHOSTDOWN);
+	assert_int_equal(ask_for(n, 0), -EHOSTDOWN);
 	assert_true(atomic_load(&n->not_found) > 0);
 	assert_int_equal(atomic_load(&n->found), 0);
 	assert_non_null(strstr(n->why, "127.0.7.1"));
 	/* It comes, and is asked again after rpc's pause. */
 	up(w, 0);
-	for (int i = 0; i < 100 && ask(n, 0); i++)
+	for (int i = 0; i < 100 && ask_for(n, 0); i++)
 		usleep(50000);
-	assert_int_equal(ask(n, 0), 0);
+	assert_int_equal(ask_for(n, 0), 0);
 }
 
 /* When the barrier has ended nobody waits for those that are still to come. */
@@ -287,7 +287,7 @@ static void another_secret_is_refused(void **state)
 	up(w, 0);
 	w->node[1].secret = (struct cop_wire_secret){{9}};
 	up(w, 1);
-	assert_true(ask(&w->node[1], 0) < 0);
+	assert_true(ask_for(&w->node[1], 0) < 0);
 	assert_int_equal(atomic_load(&w->node[0].served), 0);
 	assert_true(cop_stats_get(&w->node[0].stats, COP_FABRIC_REJECTED) > 0);
 }
@@ -299,7 +299,7 @@ static void another_config_hash_is_told_by_the_rank(void **state)
 	up(w, 0);
 	w->node[1].conf.config_hash = 78;
 	up(w, 1);
-	assert_int_equal(ask(&w->node[1], 0), -EPROTO);
+	assert_int_equal(ask_for(&w->node[1], 0), -EPROTO);
 	assert_true(atomic_load(&w->node[0].mismatches) > 0);
 	assert_int_equal(atomic_load(&w->node[0].mismatch_rank), 1);
 	assert_int_equal(atomic_load(&w->node[0].served), 0);
@@ -313,10 +313,10 @@ static void a_guest_is_served_and_has_no_place(void **state)
 
 	up(w, 0);
 	up(w, GUEST);
-	assert_int_equal(ask(&w->node[GUEST], 0), 0);
+	assert_int_equal(ask_for(&w->node[GUEST], 0), 0);
 	assert_int_equal(atomic_load(&w->node[0].served), 1);
 	assert_true(atomic_load(&w->node[GUEST].found) > 0);
-	assert_int_equal(ask(&w->node[0], GUEST + 1), -EHOSTDOWN);
+	assert_int_equal(ask_for(&w->node[0], GUEST + 1), -EHOSTDOWN);
 }
 
 static void a_guest_that_knows_an_older_tree_is_no_mismatch(void **state)
@@ -327,7 +327,7 @@ static void a_guest_that_knows_an_older_tree_is_no_mismatch(void **state)
 	w->node[GUEST].conf.config_hash = 78;
 	w->node[GUEST].conf.mismatch = NULL;
 	up(w, GUEST);
-	assert_int_equal(ask(&w->node[GUEST], 0), -EPROTO);
+	assert_int_equal(ask_for(&w->node[GUEST], 0), -EPROTO);
 	assert_int_equal(atomic_load(&w->node[0].mismatches), 0);
 }
 
@@ -383,7 +383,7 @@ static void where_nobody_chose_the_port_the_second_one_is_taken(void **state)
 	w->host[0].second_port = free_port(w->host[0].name);
 	assert_int_equal(listen_again(w, 0, &err, &duplicate), 0);
 	up(w, 1);
-	assert_int_equal(ask(&w->node[1], 0), 0);
+	assert_int_equal(ask_for(&w->node[1], 0), 0);
 	down(&w->node[0]);
 	second = take_port(w->host[0].name, w->host[0].second_port);
 	assert_int_equal(listen_again(w, 0, &err, &duplicate), -EADDRINUSE);
@@ -422,7 +422,7 @@ static void with_a_book_nobody_is_asked(void **state)
 	assert_true(cop_reach_has_book(w->node[1].reach));
 	assert_string_equal(cop_reach_in_book(w->node[1].reach, 0),
 		cop_fabric_address(cop_rpc_fabric(w->node[0].rpc)));
-	assert_int_equal(ask(&w->node[1], 0), 0);
+	assert_int_equal(ask_for(&w->node[1], 0), 0);
 	assert_int_equal(atomic_load(&w->node[1].found), 0);
 	unlink(path);
 }
@@ -471,7 +471,7 @@ static void who_leaves_takes_its_questions_back(void **state)
 	cop_reach_close_door(n->reach);
 	cop_reach_take_back(n->reach);
 	assert_int_equal(end(&c), -ECANCELED);
-	assert_int_equal(ask(n, 2), -ECANCELED);
+	assert_int_equal(ask_for(n, 2), -ECANCELED);
 }
 
 static void behind_a_closed_door_nobody_is_asked(void **state)
@@ -481,10 +481,10 @@ static void behind_a_closed_door_nobody_is_asked(void **state)
 	up(w, 0);
 	up(w, 1);
 	cop_reach_close_door(w->node[1].reach);
-	assert_int_equal(ask(&w->node[1], 0), -EHOSTDOWN);
+	assert_int_equal(ask_for(&w->node[1], 0), -EHOSTDOWN);
 	assert_int_equal(atomic_load(&w->node[1].found) + atomic_load(&w->node[1].not_found), 0);
 	/* Others come in as before. */
-	assert_int_equal(ask(&w->node[0], 1), 0);
+	assert_int_equal(ask_for(&w->node[0], 1), 0);
 }
 
 /* ---- the config hash ---- */

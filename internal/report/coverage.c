@@ -303,8 +303,8 @@ static int gather(struct coverage *c, const struct cop_report_aggregate *what, c
 	return rc == -ENOMEM ? rc : sort_paths(c, c->whole ? &all->set : top);
 }
 
-static int fill(struct coverage *c, const struct cop_report_aggregate *what, struct cop_buf *out,
-	struct cop_err *err)
+static int write_coverage(struct coverage *c, const struct cop_report_aggregate *what,
+	struct cop_buf *out, struct cop_err *err)
 {
 	int rc = walk_roots(c, what, err);
 
@@ -335,7 +335,7 @@ int cop_report_coverage(const struct cop_report_aggregate *what, const char *tab
 		cop_err_set(
 			err, -rc, "looking for the directories that were used: %s", strerror(-rc));
 	else if (c.n)
-		rc = fill(&c, what, out, err);
+		rc = write_coverage(&c, what, out, err);
 	if (c.tree)
 		cop_walk_tree_free(c.tree);
 	cop_observed_free(&all);

@@ -65,7 +65,7 @@ static bool is_name(const char *text, size_t len)
 	return len > 0 && len < RANK_NAME_MAX;
 }
 
-static void add(struct nodes *n, const char *name, size_t len)
+static void add_node(struct nodes *n, const char *name, size_t len)
 {
 	size_t brief = short_len(name, len);
 	struct node_host *h = by_name(n, name, len), *first;
@@ -103,7 +103,7 @@ int cop_report_nodes_load(struct nodes *n, const char *path)
 		size_t name = (size_t)((colon ? colon : end) - line);
 
 		if (is_name(line, name))
-			add(n, line, name);
+			add_node(n, line, name);
 	}
 	return rc;
 }

@@ -220,7 +220,8 @@ static void await(struct answer *a, unsigned times)
 	assert_int_equal(rc, 0);
 }
 
-static void ask(uint32_t from, uint32_t to, uint8_t op, void *landing, size_t len, struct answer *a)
+static void ask_rank(
+	uint32_t from, uint32_t to, uint8_t op, void *landing, size_t len, struct answer *a)
 {
 	struct cop_rpc_call c = {.rank = to,
 		.op = op,
@@ -240,7 +241,7 @@ static void a_call_over_tcp_is_answered(void **state)
 
 	(void)state;
 	answer_init(&a);
-	ask(0, 1, 0, NULL, 0, &a);
+	ask_rank(0, 1, 0, NULL, 0, &a);
 	await(&a, 1);
 	assert_int_equal(a.status, 0);
 	assert_int_equal(cop_stats_get(&nodes[1].stats, COP_FABRIC_REJECTED), 0);
@@ -257,8 +258,8 @@ static void bulk_bytes_land_or_are_pulled(void **state)
 	answer_init(&b);
 	for (unsigned i = 1; i <= 20; i++) {
 		memset(landing, 0, BODY);
-		ask(0, 1, 1, landing, BODY, &a);
-		ask(0, 2, 1, NULL, 0, &b);
+		ask_rank(0, 1, 1, landing, BODY, &a);
+		ask_rank(0, 2, 1, NULL, 0, &b);
 		await(&a, i);
 		await(&b, i);
 		assert_int_equal(a.status, 0);
@@ -283,7 +284,7 @@ static void *many_calls(void *arg)
 	struct caller *c = arg;
 
 	for (unsigned i = 0; i < 500; i++)
-		ask(c->from, (c->from + 1 + i % 2) % NODES, i % 50 == 0, NULL, 0, &c->a);
+		ask_rank(c->from, (c->from + 1 + i % 2) % NODES, i % 50 == 0, NULL, 0, &c->a);
 	return NULL;
 }
 
@@ -314,24 +315,24 @@ static void a_node_that_went_away_is_dead_and_comes_back(void **state)
 
 	(void)state;
 	answer_init(&a);
-	ask(0, 1, 0, NULL, 0, &a);
+	ask_rank(0, 1, 0, NULL, 0, &a);
 	await(&a, 1);
 	assert_int_equal(a.status, 0);
 	stop(1);
 	from = cop_now_ms();
-	ask(0, 1, 0, NULL, 0, &a);
+	ask_rank(0, 1, 0, NULL, 0, &a);
 	await(&a, 2);
 	assert_int_equal(a.status, -EHOSTDOWN);
 	assert_true(cop_now_ms() - from < 15000);
 	/* Others are not touched. */
-	ask(0, 2, 0, NULL, 0, &a);
+	ask_rank(0, 2, 0, NULL, 0, &a);
 	await(&a, 3);
 	assert_int_equal(a.status, 0);
 	start(1);
 	for (unsigned i = 4; i < 200 && (i == 4 || a.status); i++) {
 		struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
 
-		ask(0, 1, 0, NULL, 0, &a);
+		ask_rank(0, 1, 0, NULL, 0, &a);
 		await(&a, i);
 		nanosleep(&pause, NULL);
 	}
@@ -346,7 +347,7 @@ static void another_thread_may_answer(void **state)
 	answer_init(&a);
 	start_worker(&nodes[1]);
 	for (unsigned i = 0; i < 1000; i++)
-		ask(0, 1, 2 + (i % 40 == 0), NULL, 0, &a);
+		ask_rank(0, 1, 2 + (i % 40 == 0), NULL, 0, &a);
 	await(&a, 1000);
 	assert_int_equal(a.status, 0);
 	stop_worker();
@@ -361,7 +362,7 @@ static void a_thread_may_answer_during_and_after_close(void **state)
 	(void)state;
 	answer_init(&a);
 	for (unsigned i = 0; i < 1000; i++)
-		ask(0, 1, 2 + (i % 40 == 0), NULL, 0, &a);
+		ask_rank(0, 1, 2 + (i % 40 == 0), NULL, 0, &a);
 	while (nodes[1].served < 500)
 		sched_yield();
 	start_worker(&nodes[1]);
@@ -396,7 +397,7 @@ static void the_state_can_be_read_while_calls_run(void **state)
 	answer_init(&a);
 	assert_int_equal(cop_thread_start(&t, "watch", watch, &over), 0);
 	for (unsigned i = 1; i <= 300; i++) {
-		ask(0, 1, 0, NULL, 0, &a);
+		ask_rank(0, 1, 0, NULL, 0, &a);
 		await(&a, i);
 	}
 	over = true;
@@ -415,7 +416,7 @@ static void close_with_calls_open_ends_them(void **state)
 	for (unsigned round = 0; round < 5; round++) {
 		answer_init(&a);
 		for (unsigned i = 0; i < 100; i++)
-			ask(0, 1 + i % 2, i % 4 == 0, NULL, 0, &a);
+			ask_rank(0, 1 + i % 2, i % 4 == 0, NULL, 0, &a);
 		stop(round % 2);
 		if (round % 2)
 			stop(0);

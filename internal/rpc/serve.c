@@ -84,7 +84,7 @@ static int request(struct cop_rpc *r, struct session *s, const struct cop_frame 
 	return 0;
 }
 
-static struct cop_rpc_req *find(struct session *s, uint64_t id)
+static struct cop_rpc_req *find_request(struct session *s, uint64_t id)
 {
 	struct cop_hlink *n = cop_htab_first(&s->by_id, id);
 
@@ -95,7 +95,7 @@ static struct cop_rpc_req *find(struct session *s, uint64_t id)
  * tells it to ask again. */
 static int pull(struct session *s, const struct cop_frame *f)
 {
-	struct cop_rpc_req *q = find(s, f->request);
+	struct cop_rpc_req *q = find_request(s, f->request);
 	struct msg_pull m;
 	int rc = cop_rpc_msg_get_pull(f, &m);
 
@@ -128,7 +128,7 @@ static int ping(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 		return -EBADMSG;
 	while (rd.p < rd.end) {
 		uint64_t id = cop_rd_u64(&rd);
-		struct cop_rpc_req *q = find(s, id);
+		struct cop_rpc_req *q = find_request(s, id);
 
 		if (q)
 			cop_rpc_req_again(q);

@@ -72,7 +72,7 @@ struct question {
 	struct cop_buf text;
 };
 
-static struct question *ask(struct cop_rpc *r)
+static struct question *ask_progress_thread(struct cop_rpc *r)
 {
 	struct question *q = calloc(1, sizeof(*q));
 
@@ -121,7 +121,7 @@ static bool await(struct question *q)
 
 static bool snapshot_there(struct cop_rpc *r, struct cop_buf *out)
 {
-	struct question *q = ask(r);
+	struct question *q = ask_progress_thread(r);
 	bool done = false;
 
 	if (!q)

@@ -22,7 +22,7 @@ static int add_metric(void *arg, const char *metric, const char *value)
 	return rc < 0 ? rc : 0;
 }
 
-static int fill(
+static int fill_cluster(
 	struct cop_report_cluster *c, const struct cop_prof_sum *s, const struct cop_stats *stats)
 {
 	int rc = cop_prof_each_metric(s, add_metric, c);
@@ -150,7 +150,7 @@ int cop_tally_write_sums(
 	if (!*job->job_dir || !cop_prof_sum_nodes(sum->prof))
 		return 0;
 	c = cop_report_cluster_new();
-	rc = c ? fill(c, sum->prof, &sum->stats) : -ENOMEM;
+	rc = c ? fill_cluster(c, sum->prof, &sum->stats) : -ENOMEM;
 	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files")
 		: write_files(job, sum, c, err);
 	cop_report_cluster_free(c);

@@ -30,7 +30,7 @@ struct part {
 	unsigned tries;
 };
 
-static void ask(struct fanout *f, uint32_t rank);
+static void ask_subtree(struct fanout *f, uint32_t rank);
 static void ask_node(struct fanout *f, uint32_t rank, unsigned tries);
 
 static void finish_one(struct fanout *f)
@@ -46,7 +46,7 @@ static void finish_one(struct fanout *f)
 	cop_gate_leave(gate);
 }
 
-static void add(struct fanout *f, const struct cop_treeop_sum *part)
+static void add_answer(struct fanout *f, const struct cop_treeop_sum *part)
 {
 	pthread_mutex_lock(&f->lock);
 	cop_treeop_sum_add(&f->sum, part, f->what.op == COP_TREEOP_STATS ? ',' : '\n');
@@ -80,7 +80,7 @@ static void lose(
 	l.below = gone.missing - 1;
 	cop_treeop_lost_text(f->what.op, &l, &gone.text);
 	cop_log_warn("no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
-	add(f, &gone);
+	add_answer(f, &gone);
 	cop_treeop_sum_free(&gone);
 }
 
@@ -92,7 +92,7 @@ static void ask_children(struct fanout *f, uint32_t rank)
 	uint32_t n = cop_topo_children(&f->treeop->conf.topo, 0, rank, child);
 
 	for (uint32_t i = 0; i < n; i++)
-		ask(f, child[i]);
+		ask_subtree(f, child[i]);
 }
 
 /* A node that has asked nobody below it: it is not there, takes us for unverified, ends, or has no
@@ -137,7 +137,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 
 	free(arg);
 	if (!rc) {
-		add(f, &part);
+		add_answer(f, &part);
 	} else if (rc == -EBADMSG && p.tries < TRIES) {
 		/* What is asked may be asked twice. */
 		ask_node(f, p.rank, p.tries + 1);
@@ -178,11 +178,11 @@ static void self_done(void *arg, struct cop_treeop_sum *own)
 {
 	struct fanout *f = arg;
 
-	add(f, own);
+	add_answer(f, own);
 	finish_one(f);
 }
 
-static void ask(struct fanout *f, uint32_t rank)
+static void ask_subtree(struct fanout *f, uint32_t rank)
 {
 	if (rank != f->treeop->conf.rank) {
 		ask_node(f, rank, 1);
@@ -224,7 +224,7 @@ void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *w
 	if (!f)
 		return;
 	f->self = self;
-	ask(f, rank);
+	ask_subtree(f, rank);
 	finish_one(f);
 }
 

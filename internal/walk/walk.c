@@ -189,7 +189,7 @@ static void watch(struct walk *walk)
 	pthread_mutex_unlock(&walk->lock);
 }
 
-static int run(struct walk *walk, unsigned threads)
+static int run_workers(struct walk *walk, unsigned threads)
 {
 	struct worker *worker = calloc(threads, sizeof(*worker));
 	pthread_t *thread = calloc(threads, sizeof(*thread));
@@ -248,7 +248,7 @@ static int walk_roots(struct walk *walk, unsigned threads)
 	if (!rc)
 		rc = open_roots(walk);
 	if (!rc)
-		rc = run(walk, threads);
+		rc = run_workers(walk, threads);
 	forget_tasks(walk);
 	cop_walk_mounts_free(&walk->mounts);
 	pthread_cond_destroy(&walk->over);

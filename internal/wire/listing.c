@@ -121,8 +121,8 @@ static bool item_valid(const struct item *it, const char *name, size_t name_len,
 }
 
 /* it has type and inode number as they are without attributes. */
-static int add(struct cop_listing_builder *b, struct item it, const char *name, size_t name_len,
-	const struct cop_attr *attr, const char *target, size_t target_len)
+static int add_item(struct cop_listing_builder *b, struct item it, const char *name,
+	size_t name_len, const struct cop_attr *attr, const char *target, size_t target_len)
 {
 	static const char zeros[8];
 	struct cop_attr clean = {0};
@@ -158,14 +158,14 @@ static int add(struct cop_listing_builder *b, struct item it, const char *name, 
 int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type,
 	const struct cop_attr *attr, const char *target, size_t target_len)
 {
-	return add(b, (struct item){.type = type}, name, name_len, attr, target,
+	return add_item(b, (struct item){.type = type}, name, name_len, attr, target,
 		target ? target_len : 0);
 }
 
 int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len,
 	uint8_t type, uint64_t ino)
 {
-	return add(b, (struct item){.type = type, .ino = ino}, name, name_len, NULL, NULL, 0);
+	return add_item(b, (struct item){.type = type, .ino = ino}, name, name_len, NULL, NULL, 0);
 }
 
 /* The items in their final order, and the head with its offsets. */
@@ -204,7 +204,7 @@ static uint32_t put(char *blob, uint32_t *at, const void *data, size_t n)
 	return where;
 }
 
-static int fill(char *blob, const struct listing_head *h, const struct item **sorted)
+static int fill_blob(char *blob, const struct listing_head *h, const struct item **sorted)
 {
 	struct record *r = (struct record *)(void *)(blob + sizeof(*h));
 	uint32_t attrs = h->attrs, strings = h->strings;
@@ -253,7 +253,7 @@ int cop_listing_build(struct cop_listing_builder *b, const struct cop_attr *dir,
 		goto out;
 	}
 	memcpy(out, &h, sizeof(h));
-	rc = fill(out, &h, sorted);
+	rc = fill_blob(out, &h, sorted);
 	if (rc)
 		goto out;
 	*blob = out;

@@ -36,7 +36,7 @@ static struct blob build(struct cop_listing_builder *b, uint32_t flags)
 	return out;
 }
 
-static void add(struct cop_listing_builder *b, const char *name, uint8_t type)
+static void add_name(struct cop_listing_builder *b, const char *name, uint8_t type)
 {
 	assert_int_equal(cop_listing_add(b, name, strlen(name), type, NULL, NULL, 0), 0);
 }
@@ -123,9 +123,9 @@ static void bad_names_types_and_targets_are_refused(void **state)
 	assert_int_equal(cop_listing_add(&b, "a", 1, DT_LNK, NULL, "t\0u", 3), -EINVAL);
 	assert_int_equal(b.count, 0);
 	assert_int_equal(cop_listing_add(&b, longest, 255, DT_REG, NULL, NULL, 0), 0);
-	add(&b, "...", DT_REG);
-	add(&b, ".a", DT_REG);
-	add(&b, "\xff\n", DT_REG);
+	add_name(&b, "...", DT_REG);
+	add_name(&b, ".a", DT_REG);
+	add_name(&b, "\xff\n", DT_REG);
 	cop_listing_builder_free(&b);
 }
 
@@ -136,9 +136,9 @@ static void a_name_that_comes_twice_is_refused_and_empties_the_builder(void **st
 	size_t len;
 
 	(void)state;
-	add(&b, "twin", DT_REG);
-	add(&b, "other", DT_REG);
-	add(&b, "twin", DT_DIR);
+	add_name(&b, "twin", DT_REG);
+	add_name(&b, "other", DT_REG);
+	add_name(&b, "twin", DT_DIR);
 	assert_int_equal(cop_listing_build(&b, &dir_attr, 0, &blob, &len), -EEXIST);
 	assert_int_equal(b.count, 0);
 	assert_null(b.items.data);
@@ -153,9 +153,9 @@ static void the_order_of_insertion_does_not_show(void **state)
 	(void)state;
 	for (int i = 0; i < 500; i++) {
 		snprintf(name, sizeof(name), "n%d", i);
-		add(&forth, name, DT_REG);
+		add_name(&forth, name, DT_REG);
 		snprintf(name, sizeof(name), "n%d", 499 - i);
-		add(&back, name, DT_REG);
+		add_name(&back, name, DT_REG);
 	}
 	x = build(&forth, 1);
 	y = build(&back, 1);
@@ -177,7 +177,7 @@ static void a_large_listing_is_found_and_walked_by_cookies(void **state)
 	(void)state;
 	for (i = 0; i < 70000; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
-		add(&b, name, DT_REG);
+		add_name(&b, name, DT_REG);
 	}
 	l = build(&b, 0);
 	for (i = 0; i < 70000; i++) {
@@ -203,13 +203,13 @@ static void a_cookie_names_the_same_file_after_the_directory_changed(void **stat
 	struct blob l;
 
 	(void)state;
-	add(&b, "stays", DT_REG);
-	add(&b, "goes", DT_REG);
+	add_name(&b, "stays", DT_REG);
+	add_name(&b, "goes", DT_REG);
 	l = build(&b, 0);
 	assert_true(cop_listing_find(l.data, "stays", 5, &before));
 	free(l.data);
-	add(&b, "comes", DT_REG);
-	add(&b, "stays", DT_REG);
+	add_name(&b, "comes", DT_REG);
+	add_name(&b, "stays", DT_REG);
 	l = build(&b, 0);
 	assert_true(cop_listing_find(l.data, "stays", 5, &after));
 	assert_int_equal(before.cookie, after.cookie);
@@ -389,7 +389,7 @@ static struct blob numbered(unsigned from, unsigned to)
 
 	for (; from < to; from++) {
 		snprintf(name, sizeof(name), "n%u", from);
-		add(&b, name, DT_REG);
+		add_name(&b, name, DT_REG);
 	}
 	return build(&b, 0);
 }

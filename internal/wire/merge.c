@@ -9,7 +9,7 @@
 /* Names that are deleted again and again at the storage would add up. */
 #define MERGED_MAX 65536u
 
-static int add(struct cop_listing_builder *b, const struct cop_listing_entry *e)
+static int add_entry(struct cop_listing_builder *b, const struct cop_listing_entry *e)
 {
 	if (b->count == MERGED_MAX)
 		return -E2BIG;
@@ -28,7 +28,7 @@ static int add_all(struct cop_listing_builder *b, const void *blob, const void *
 	for (uint32_t i = 0; i < count && !rc; i++) {
 		cop_listing_at(blob, i, &e);
 		if (!without || !cop_listing_find(without, e.name, e.name_len, &other))
-			rc = add(b, &e);
+			rc = add_entry(b, &e);
 	}
 	return rc;
 }
