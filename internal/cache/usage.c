@@ -21,7 +21,7 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 
 /* The complete objects of one shard and table, each with a reference; NULL without memory, or if
  * there is none. What completes between the two looks is left out. */
-static struct node **hold_shard(struct shard *s, enum cop_table table, size_t *held)
+static struct node **ref_shard(struct shard *s, enum cop_table table, size_t *n_refs)
 {
 	struct node **all;
 	size_t count;
@@ -29,18 +29,18 @@ static struct node **hold_shard(struct shard *s, enum cop_table table, size_t *h
 	pthread_mutex_lock(&s->lock);
 	count = s->table.count;
 	pthread_mutex_unlock(&s->lock);
-	*held = 0;
+	*n_refs = 0;
 	all = count ? malloc(count * sizeof(*all)) : NULL;
 	if (!all)
 		return NULL;
 	pthread_mutex_lock(&s->lock);
-	for (struct cop_list *l = s->sieve.next; l != &s->sieve && *held < count; l = l->next) {
+	for (struct cop_list *l = s->sieve.next; l != &s->sieve && *n_refs < count; l = l->next) {
 		struct node *n = COP_CONTAINER_OF(l, struct node, sieve);
 
 		if (n->obj.key.table != table)
 			continue;
 		atomic_fetch_add(&n->refs, 1);
-		all[(*held)++] = n;
+		all[(*n_refs)++] = n;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return all;
@@ -50,10 +50,10 @@ void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg)
 {
 	for (unsigned i = 0; i < SHARDS; i++) {
-		size_t held;
-		struct node **all = hold_shard(&c->shard[i], table, &held);
+		size_t n_refs;
+		struct node **all = ref_shard(&c->shard[i], table, &n_refs);
 
-		for (size_t k = 0; k < held; k++) {
+		for (size_t k = 0; k < n_refs; k++) {
 			fn(arg, &all[k]->obj.key, all[k]->charged);
 			cop_obj_put(c, &all[k]->obj);
 		}

@@ -196,8 +196,8 @@ static void an_ancestor_that_rests_does_so_until_its_pause_is_over(void **state)
 static struct {
 	void (*then)(void *arg);
 	void *arg;
-} held[8];
-static unsigned held_count;
+} pending[8];
+static unsigned pending_count;
 
 static int forget_later(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 {
@@ -208,9 +208,9 @@ static int forget_later(void *ctx, const char *dir, void (*then)(void *arg), voi
 		then(arg);
 		return 0;
 	}
-	assert_true(held_count < COP_ARRAY_SIZE(held));
-	held[held_count].then = then;
-	held[held_count++].arg = arg;
+	assert_true(pending_count < COP_ARRAY_SIZE(pending));
+	pending[pending_count].then = then;
+	pending[pending_count++].arg = arg;
 	return 0;
 }
 
@@ -221,7 +221,7 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	struct asked a;
 
 	(void)state;
-	held_count = 0;
+	pending_count = 0;
 	forget_names = forget_later;
 	t = open_tree(3, 1, 1, 1 << 20);
 	forget_names = NULL;
@@ -238,8 +238,8 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
-	for (unsigned i = 0; i < held_count; i++)
-		held[i].then(held[i].arg);
+	for (unsigned i = 0; i < pending_count; i++)
+		pending[i].then(pending[i].arg);
 	close_tree(t);
 }
 

@@ -16,14 +16,14 @@ struct served {
 	uint64_t since_ms;       /* as is the tick that saw it first; 0: none */
 };
 
-struct held {
+struct obj_ref {
 	struct cop_coop *coop;
 	struct cop_obj *obj;
 };
 
-static void release_held(void *arg)
+static void release_ref(void *arg)
 {
-	struct held *h = arg;
+	struct obj_ref *h = arg;
 
 	cop_obj_put(h->coop->conf.cache, h->obj);
 	free(h);
@@ -39,7 +39,7 @@ static void answer_error(struct cop_rpc_req *req, int rc)
 static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *obj)
 {
 	struct cop_rpc_answer a = {.status = obj->error, .unable = cop_coop_is_own(obj->error)};
-	struct held *h = malloc(sizeof(*h));
+	struct obj_ref *h = malloc(sizeof(*h));
 	uint8_t head[9];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
 
@@ -48,7 +48,7 @@ static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *
 		answer_error(req, -ENOMEM);
 		return;
 	}
-	*h = (struct held){c, obj};
+	*h = (struct obj_ref){c, obj};
 	cop_wr_u64(&w, obj->sum);
 	cop_wr_u8(&w, obj->packed);
 	a.head = head;
@@ -56,7 +56,7 @@ static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *
 	a.body = obj->data;
 	a.body_len = obj->len;
 	a.has_sum = obj->key.table == COP_TABLE_DATA;
-	a.release = release_held;
+	a.release = release_ref;
 	a.release_arg = h;
 	cop_rpc_reply(req, &a);
 }

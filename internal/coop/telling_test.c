@@ -8,15 +8,15 @@
 
 #include "coop/coop_testing.h"
 
-#define HELD_MAX 64
+#define PENDING_MAX 64
 
 /* The kernel of node 1 holds what it is asked, in order; those of the others are quick. */
 static struct {
 	void (*then)(void *arg);
 	void *arg;
 	bool names;
-} held[HELD_MAX];
-static unsigned held_count;
+} pending[PENDING_MAX];
+static unsigned pending_count;
 static int kernel_rc; /* of node 1, if not 0 */
 
 static int forget_later(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
@@ -29,18 +29,18 @@ static int forget_later(void *ctx, const char *dir, void (*then)(void *arg), voi
 	}
 	if (kernel_rc)
 		return kernel_rc;
-	assert_true(held_count < HELD_MAX);
-	held[held_count].then = then;
-	held[held_count].arg = arg;
-	held[held_count++].names = dir != NULL;
+	assert_true(pending_count < PENDING_MAX);
+	pending[pending_count].then = then;
+	pending[pending_count].arg = arg;
+	pending[pending_count++].names = dir != NULL;
 	return 0;
 }
 
 static void kernel_forgets(void)
 {
-	for (unsigned i = 0; i < held_count; i++)
-		held[i].then(held[i].arg);
-	held_count = 0;
+	for (unsigned i = 0; i < pending_count; i++)
+		pending[i].then(pending[i].arg);
+	pending_count = 0;
 }
 
 /* Three nodes, each the only child of the one before, that know the old names of d; its files are
@@ -51,7 +51,7 @@ static struct tree *open_chain(struct cop_attr *old)
 	struct asked a;
 
 	forget_names = forget_later;
-	held_count = 0;
+	pending_count = 0;
 	kernel_rc = 0;
 	t = open_tree(3, 1, 1, 1 << 20);
 	put_file(t, "d/f", "old", 3);
@@ -86,7 +86,7 @@ static void a_child_hears_when_the_kernel_has_forgotten(void **state)
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
 	settle(t);
 	assert_int_equal(a.calls, 0);
-	assert_true(held_count > 1 && held[0].names && !held[held_count - 1].names);
+	assert_true(pending_count > 1 && pending[0].names && !pending[pending_count - 1].names);
 	assert_true(knows_names(t, 1));
 	kernel_forgets();
 	assert_false(knows_names(t, 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side that listens. What accept takes from the socket is held here, is sent a challenge, and
- * goes on to the provider when it has answered. The provider asks only when its socket has
+/* The side that listens. What accept takes from the socket is pending here: it is sent a challenge,
+ * and goes on to the provider when it has answered. The provider asks only when its socket has
  * something for it, so this process then connects to itself, and that connection, which accept
  * knows, is what there is.
  *
@@ -17,7 +17,7 @@
 #include "fabric/ofi_priv.h"
 #include "fabric/plain.h"
 
-struct held {
+struct pending {
 	int fd;                    /* -1: free */
 	uint64_t since_ms, number; /* of all that came */
 	struct sockaddr_storage from, at;
@@ -32,9 +32,9 @@ struct cop_guard_in {
 	struct cop_greet_key key;
 	struct cop_stats *rejected;
 	struct sockaddr_storage own, knock;
-	_Atomic unsigned count; /* of held */
-	struct held held[COP_GUARD_HELD_MAX];
-	int passed[COP_GUARD_HELD_MAX]; /* in the order in which they proved themselves */
+	_Atomic unsigned count; /* of pending */
+	struct pending pending[COP_GUARD_PENDING_MAX];
+	int passed[COP_GUARD_PENDING_MAX]; /* in the order in which they proved themselves */
 	_Atomic unsigned passed_count;
 	uint64_t numbers;
 };
@@ -81,16 +81,16 @@ int listen(int fd, int backlog)
 	return rc;
 }
 
-/* ---- what is held: under the lock ---- */
+/* ---- what is pending: under the lock ---- */
 
-static void release(struct cop_guard_in *g, struct held *h)
+static void release(struct cop_guard_in *g, struct pending *h)
 {
 	cop_plain_epoll(g->epoll_fd, EPOLL_CTL_DEL, h->fd, NULL);
 	h->fd = -1;
 	g->count--;
 }
 
-static void refuse(struct cop_guard_in *g, struct held *h, int rc)
+static void refuse(struct cop_guard_in *g, struct pending *h, int rc)
 {
 	int fd = h->fd;
 
@@ -101,7 +101,7 @@ static void refuse(struct cop_guard_in *g, struct held *h, int rc)
 
 /* It left before it said anything: as a node does that found another connection meanwhile, or that
  * was killed. */
-static void forget(struct cop_guard_in *g, struct held *h)
+static void forget(struct cop_guard_in *g, struct pending *h)
 {
 	int fd = h->fd;
 
@@ -109,32 +109,32 @@ static void forget(struct cop_guard_in *g, struct held *h)
 	cop_plain_close(fd);
 }
 
-static int unfinished(const struct held *h)
+static int unfinished(const struct pending *h)
 {
 	return h->in_len ? -EBADMSG : -ETIMEDOUT;
 }
 
-static struct held *slot(struct cop_guard_in *g)
+static struct pending *slot(struct cop_guard_in *g)
 {
-	struct held *oldest = &g->held[0];
+	struct pending *oldest = &g->pending[0];
 
-	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++) {
-		if (g->held[i].fd < 0)
-			return &g->held[i];
-		if (g->held[i].number < oldest->number)
-			oldest = &g->held[i];
+	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++) {
+		if (g->pending[i].fd < 0)
+			return &g->pending[i];
+		if (g->pending[i].number < oldest->number)
+			oldest = &g->pending[i];
 	}
 	refuse(g, oldest, unfinished(oldest));
 	return oldest;
 }
 
-static void hold(struct cop_guard_in *g, int fd, const struct sockaddr_storage *from)
+static void add_pending(struct cop_guard_in *g, int fd, const struct sockaddr_storage *from)
 {
-	struct held *h = slot(g);
+	struct pending *h = slot(g);
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = h};
 	socklen_t len = sizeof(h->at);
 
-	*h = (struct held){
+	*h = (struct pending){
 		.fd = fd, .since_ms = cop_now_ms(), .number = ++g->numbers, .from = *from};
 	if (getsockname(fd, (struct sockaddr *)&h->at, &len) ||
 		cop_fabric_greet_challenge(h->challenge) ||
@@ -229,7 +229,7 @@ static int accept_guarded(struct cop_guard_in *g)
 	if (is_knock(g, &from) || !cop_fabric_ofi_may_enter(g->listener, fd))
 		cop_plain_close(fd);
 	else
-		hold(g, fd, &from);
+		add_pending(g, fd, &from);
 	errno = EAGAIN;
 	return -1;
 }
@@ -265,7 +265,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 /* ---- going on ---- */
 
 /* It has answered. The proof goes before anything that the provider says. */
-static void pass(struct cop_guard_in *g, struct held *h)
+static void pass(struct cop_guard_in *g, struct pending *h)
 {
 	uint8_t proof[COP_GREET_PROOF];
 	int fd = h->fd,
@@ -276,7 +276,7 @@ static void pass(struct cop_guard_in *g, struct held *h)
 		return;
 	}
 	release(g, h);
-	if (g->passed_count == COP_GUARD_HELD_MAX ||
+	if (g->passed_count == COP_GUARD_PENDING_MAX ||
 		cop_plain_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) !=
 			sizeof(proof))
 		cop_plain_close(fd);
@@ -285,7 +285,7 @@ static void pass(struct cop_guard_in *g, struct held *h)
 }
 
 /* Takes no byte more than the answer: what follows is for the provider. */
-static void go_on(struct cop_guard_in *g, struct held *h)
+static void go_on(struct cop_guard_in *g, struct pending *h)
 {
 	ssize_t n =
 		cop_plain_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
@@ -308,9 +308,10 @@ static void drop_late(struct cop_guard_in *g)
 {
 	uint64_t now_ms = cop_now_ms();
 
-	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
-		if (g->held[i].fd >= 0 && now_ms - g->held[i].since_ms >= COP_GUARD_HELD_MS)
-			refuse(g, &g->held[i], unfinished(&g->held[i]));
+	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
+		if (g->pending[i].fd >= 0 &&
+			now_ms - g->pending[i].since_ms >= COP_GUARD_PENDING_MS)
+			refuse(g, &g->pending[i], unfinished(&g->pending[i]));
 }
 
 bool cop_fabric_guard_turn(struct cop_guard_in *g)
@@ -324,7 +325,7 @@ bool cop_fabric_guard_turn(struct cop_guard_in *g)
 	pthread_mutex_lock(&lock);
 	n = epoll_wait(g->epoll_fd, events, (int)COP_ARRAY_SIZE(events), 0);
 	for (int i = 0; i < n; i++) {
-		struct held *h = events[i].data.ptr;
+		struct pending *h = events[i].data.ptr;
 
 		if (h->fd >= 0)
 			go_on(g, h);
@@ -355,8 +356,8 @@ int cop_fabric_guard_start(int listener, const struct cop_greet_key *key,
 		return -ENOMEM;
 	*g = (struct cop_guard_in){
 		.listener = listener, .knock_fd = -1, .key = *key, .rejected = rejected};
-	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
-		g->held[i].fd = -1;
+	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
+		g->pending[i].fd = -1;
 	g->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (g->epoll_fd < 0 || getsockname(listener, (struct sockaddr *)&g->own, &len)) {
 		rc = -errno;
@@ -386,9 +387,9 @@ void cop_fabric_guard_stop(struct cop_guard_in *g)
 	if (*at)
 		*at = g->next;
 	pthread_mutex_unlock(&lock);
-	for (unsigned i = 0; i < COP_GUARD_HELD_MAX; i++)
-		if (g->held[i].fd >= 0)
-			cop_plain_close(g->held[i].fd);
+	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
+		if (g->pending[i].fd >= 0)
+			cop_plain_close(g->pending[i].fd);
 	while (g->passed_count)
 		cop_plain_close(take_passed(g));
 	if (g->knock_fd >= 0)

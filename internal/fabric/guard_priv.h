@@ -32,8 +32,8 @@
 
 /* Connections that have not proved themselves yet, at one port. With more of them the oldest goes.
  */
-#define COP_GUARD_HELD_MAX 256
-#define COP_GUARD_HELD_MS 10000
+#define COP_GUARD_PENDING_MAX 256
+#define COP_GUARD_PENDING_MS 10000
 
 struct cop_greet_key {
 	cop_fabric_mac *mac;
@@ -68,7 +68,7 @@ int cop_fabric_guard_start(int listener, const struct cop_greet_key *key,
 	struct cop_stats *rejected, struct cop_guard_in **out);
 /* Before the provider closes its socket. */
 void cop_fabric_guard_stop(struct cop_guard_in *g);
-/* Goes on with what is held. Never waits. Whether something was let in. */
+/* Goes on with what is pending. Never waits. Whether something was let in. */
 bool cop_fabric_guard_turn(struct cop_guard_in *g);
 /* Readable when there is something to go on with. */
 int cop_fabric_guard_fd(const struct cop_guard_in *g);

@@ -173,7 +173,7 @@ static void a_greeting_serves_once(void **state)
 
 static void silence_and_noise_hold_nobody_up(void **state)
 {
-	int fd[2 * COP_GUARD_HELD_MAX];
+	int fd[2 * COP_GUARD_PENDING_MAX];
 	char byte;
 
 	(void)state;

@@ -10,16 +10,16 @@
 static bool is_another(struct cop_fs *fs, struct inode *dir, const struct cop_listing_entry *e)
 {
 	struct inode *i = e->has_attr ? cop_fs_inode_find(fs, dir, e->name, e->name_len) : NULL;
-	struct cop_attr held;
+	struct cop_attr known;
 	bool in_tree;
 
 	if (!i)
 		return false;
-	held = cop_fs_inode_attr(fs, i);
+	known = cop_fs_inode_attr(fs, i);
 	in_tree = i->place == PLACE_TREE;
 	cop_fs_inode_put(fs, i, 1);
-	return in_tree && !cop_version_same(held.version, e->attr.version) &&
-	       !(S_ISDIR(held.mode) && S_ISDIR(e->attr.mode));
+	return in_tree && !cop_version_same(known.version, e->attr.version) &&
+	       !(S_ISDIR(known.mode) && S_ISDIR(e->attr.mode));
 }
 
 static bool contradicts(struct cop_fs *fs, struct inode *dir, const void *blob)

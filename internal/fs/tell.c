@@ -13,7 +13,7 @@
 /* A path of PATH_BYTES has no more. */
 #define DEPTHS (PATH_BYTES / 2)
 
-struct held {
+struct inode_list {
 	struct inode *top;
 	bool names;                  /* only those right below */
 	struct inode *first[DEPTHS]; /* references, linked by told_next, by depth */
@@ -28,7 +28,7 @@ static bool is_below(const struct inode *i, const struct inode *top)
 
 static void collect(void *arg, struct inode *i)
 {
-	struct held *h = arg;
+	struct inode_list *h = arg;
 	struct inode **first;
 
 	if (h->names ? i->parent != h->top : !is_below(i, h->top))
@@ -41,7 +41,7 @@ static void collect(void *arg, struct inode *i)
 
 /* Each inode that is held below the top, or at it, the deepest first. */
 static void tell_held(
-	struct cop_fs *fs, struct held *h, void (*fn)(struct cop_fs *, struct inode *))
+	struct cop_fs *fs, struct inode_list *h, void (*fn)(struct cop_fs *, struct inode *))
 {
 	cop_fs_inodes_each(fs, collect, h);
 	for (size_t depth = DEPTHS; depth-- > 0;)
@@ -96,7 +96,7 @@ static void tell_root_absent(struct cop_fs *fs)
  * directories pin below it. */
 void cop_fs_tell_under(struct cop_fs *fs, struct inode *top)
 {
-	struct held h = {.top = top};
+	struct inode_list h = {.top = top};
 
 	tell_held(fs, &h, tell_inode);
 	tell_inode(fs, top);
@@ -123,7 +123,7 @@ static void expire(struct cop_fs *fs, struct inode *i)
 
 void cop_fs_tell_names(struct cop_fs *fs, struct inode *dir)
 {
-	struct held h = {.top = dir, .names = true};
+	struct inode_list h = {.top = dir, .names = true};
 
 	tell_held(fs, &h, expire);
 }
