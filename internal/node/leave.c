@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Leaving the tree. Three kinds of things may be under way when a node ends: what came from others
  * and is worked on by a thread at this moment; what waits for answers of other nodes; what waits
- * for this node itself (its main thread, the go, its end). The first end by themselves, the second
- * when this node takes its questions back, the third are answered here. The gate counts all of
- * them. */
+ * for this node itself (its main thread, the end of the start barrier, its own end). The first end
+ * by themselves, the second when this node takes its questions back, the third are answered here.
+ * The gate counts all of them. */
 #include "node/node_priv.h"
 
 void cop_node_leave(struct cop_node *n)

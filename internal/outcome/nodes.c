@@ -2,7 +2,8 @@
 /* A node that cannot start tells the others, who else would wait for it until the time is up. It
  * may be that it has no network, or does not even get so far; so it says so in the job directory.
  * The root looks there, and whoever hears nothing from above; all others hear it from the root, as
- * the answer to their question for the go. When the tree is ready the file goes. */
+ * the answer to their question for the end of the start barrier. When the tree is ready the file
+ * goes. */
 #include "job/job.h"
 #include "outcome/outcome.h"
 
