@@ -97,7 +97,7 @@ static struct child *claim(struct batch *b)
 
 static void read_child(struct pass *p, const struct child *c, struct got *g)
 {
-	struct cop_origin_real *o = p->l->task.o;
+	struct cop_origin_real *o = p->l->request.o;
 	uint64_t begin = cop_now_ms();
 	char name[256];
 
@@ -132,7 +132,7 @@ static bool take(struct batch *b, struct child *c, const struct got *g)
 	if (wanted)
 		return true;
 	free(g->target);
-	swap(&p->l->task.o->unanswered, name_key(p, c), 0);
+	swap(&p->l->request.o->unanswered, name_key(p, c), 0);
 	return false;
 }
 
@@ -178,7 +178,7 @@ static void run_batch(struct cop_origin_job *job, int rc)
 		done += ours;
 	}
 	if (done && ours)
-		note_time(p->l->task.o, begin, done);
+		note_time(p->l->request.o, begin, done);
 	if (ours)
 		end_batch(p, rc);
 	cop_origin_pass_put(p);
@@ -188,7 +188,7 @@ static void run_batch(struct cop_origin_job *job, int rc)
 
 static bool is_late(const struct pass *p, const struct batch *b)
 {
-	uint64_t usual_ms = p->l->task.o->stat_ns / COP_NS_PER_MS;
+	uint64_t usual_ms = p->l->request.o->stat_ns / COP_NS_PER_MS;
 	uint64_t patience =
 		COP_MAX(SLOWER * COP_MAX(p->slowest_ms, usual_ms), (uint64_t)COP_ORIGIN_ATTR_MS);
 
@@ -211,7 +211,7 @@ static unsigned count_late(struct pass *p)
 /* Under the lock. */
 static void leave(struct pass *p, struct batch *b)
 {
-	swap(&p->l->task.o->unanswered, 0, name_key(p, b->child));
+	swap(&p->l->request.o->unanswered, 0, name_key(p, b->child));
 	b->child = NULL;
 	p->gave_up = true;
 }
@@ -267,7 +267,7 @@ static void go_on(struct pass *p)
 	if (last)
 		cop_origin_pass_done(p->l);
 	else if (again)
-		cop_origin_pool_alarm(&p->l->task.o->pool, &p->alarm, COP_ORIGIN_CLOCK_MS);
+		cop_origin_pool_alarm(&p->l->request.o->pool, &p->alarm, COP_ORIGIN_CLOCK_MS);
 }
 
 /* Where most workers wait for answers, or one name after the other has none, more of them would not
@@ -276,7 +276,7 @@ static void look(struct cop_origin_job *job, int rc)
 {
 	struct pass *p = COP_CONTAINER_OF(
 		COP_CONTAINER_OF(job, struct cop_origin_alarm, job), struct pass, alarm);
-	struct cop_origin_pool *pool = &p->l->task.o->pool;
+	struct cop_origin_pool *pool = &p->l->request.o->pool;
 	unsigned late = count_late(p);
 	bool last = false;
 
@@ -334,7 +334,7 @@ static uint32_t count_wanted(struct pass *p, bool all)
  * has been asked for and has not answered; returns how many, or -ENOMEM. */
 static int64_t want_attrs(struct pass *p)
 {
-	struct cop_origin_real *o = p->l->task.o;
+	struct cop_origin_real *o = p->l->request.o;
 	bool all = p->count <= o->listing_attrs;
 	uint32_t most = p->l->names_only ? 0 : count_wanted(p, all), wanted = 0;
 
@@ -357,7 +357,7 @@ static int64_t want_attrs(struct pass *p)
 int cop_origin_read_children(struct pass *p)
 {
 	struct listing *l = p->l;
-	struct cop_origin_real *o = l->task.o;
+	struct cop_origin_real *o = l->request.o;
 	int64_t wanted = want_attrs(p);
 	uint32_t size, n;
 
@@ -372,7 +372,7 @@ int cop_origin_read_children(struct pass *p)
 	p->refs += n + 1;
 	for (uint32_t i = 0; i < n; i++)
 		p->batch[i] = (struct batch){.job = {.fn = run_batch,
-						     .background = l->task.job.background,
+						     .background = l->request.job.background,
 						     .path = l->path,
 						     .to = UINT64_MAX,
 						     .patience_ms = COP_ORIGIN_ATTR_MS},

@@ -74,10 +74,10 @@ static void forget_pass(struct listing *l)
 static void end(struct listing *l, int rc, void *blob, size_t len)
 {
 	if (!rc)
-		cop_stats_add(l->task.o->stats, COP_ORIGIN_LISTS, 1);
+		cop_stats_add(l->request.o->stats, COP_ORIGIN_LISTS, 1);
 	forget_pass(l);
-	l->task.path = NULL;
-	cop_origin_task_end(&l->task, rc, blob, len);
+	l->request.path = NULL;
+	cop_origin_request_end(&l->request, rc, blob, len);
 	put_listing(l);
 }
 
@@ -102,7 +102,7 @@ static uint8_t known_type(uint8_t type)
 static int add_name(struct pass *p, const struct dirent64 *d)
 {
 	size_t len = strlen(d->d_name);
-	struct child c = {.ino = cop_origin_ino(p->l->task.o, p->l->dev, d->d_ino),
+	struct child c = {.ino = cop_origin_ino(p->l->request.o, p->l->dev, d->d_ino),
 		.name = (uint32_t)p->names.len,
 		.name_len = (uint8_t)len,
 		.type = known_type(d->d_type)};
@@ -113,7 +113,7 @@ static int add_name(struct pass *p, const struct dirent64 *d)
 		p->left_out = true;
 		return 0;
 	}
-	if ((!p->l->names_only && p->count >= p->l->task.o->listing_max) ||
+	if ((!p->l->names_only && p->count >= p->l->request.o->listing_max) ||
 		p->names.len + len + (p->count + 1) * RECORD_BYTES > BLOB_MAX)
 		return -E2BIG;
 	cop_buf_add(&p->names, d->d_name, len);
@@ -132,7 +132,7 @@ static int read_names(struct pass *p)
 	while (!rc) {
 		ssize_t n;
 
-		cop_origin_count(p->l->task.o);
+		cop_origin_count(p->l->request.o);
 		n = getdents64(p->l->fd, block, BLOCK);
 		if (n <= 0) {
 			rc = n < 0 ? -errno : 0;
@@ -153,7 +153,7 @@ static int read_names(struct pass *p)
 
 static int begin_pass(struct listing *l)
 {
-	int rc = cop_origin_statx(l->task.o, l->fd, "", &l->before, &l->dev);
+	int rc = cop_origin_statx(l->request.o, l->fd, "", &l->before, &l->dev);
 
 	if (!rc && l->passes++ && lseek(l->fd, 0, SEEK_SET) < 0)
 		rc = -errno;
@@ -170,7 +170,7 @@ static void start_pass(struct listing *l)
 
 	forget_pass(l);
 	rc = begin_pass(l);
-	cop_origin_took(l->task.o, begin);
+	cop_origin_took(l->request.o, begin);
 	/* From here on l may be gone, if the attributes are read. */
 	if (!rc)
 		rc = cop_origin_read_children(l->pass);
@@ -199,7 +199,7 @@ static int assemble(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
 	bool complete =
-		!moved && !l->pass->left_out && !cop_origin_is_autofs(l->task.o, l->fd, l->dev);
+		!moved && !l->pass->left_out && !cop_origin_is_autofs(l->request.o, l->fd, l->dev);
 	int rc = 0;
 
 	for (uint32_t i = 0; i < l->pass->count && !rc; i++) {
@@ -229,13 +229,13 @@ void cop_origin_pass_done(struct listing *l)
 	size_t len = 0;
 	int rc = l->pass->error;
 
-	if (cop_origin_pool_calm(&l->task.o->pool, &l->pass->alarm))
+	if (cop_origin_pool_calm(&l->request.o->pool, &l->pass->alarm))
 		cop_origin_pass_put(l->pass);
 	if (!rc) {
 		uint64_t begin = cop_now_ns();
 
-		rc = cop_origin_statx(l->task.o, l->fd, "", &after, NULL);
-		cop_origin_took(l->task.o, begin);
+		rc = cop_origin_statx(l->request.o, l->fd, "", &after, NULL);
+		cop_origin_took(l->request.o, begin);
 	}
 	if (!rc) {
 		moved = !cop_version_same(after.version, l->before.version);
@@ -254,8 +254,8 @@ void cop_origin_pass_done(struct listing *l)
 
 static void list_job(struct cop_origin_job *job, int rc)
 {
-	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
-	struct listing *l = COP_CONTAINER_OF(t, struct listing, task);
+	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
+	struct listing *l = COP_CONTAINER_OF(t, struct listing, request);
 
 	if (!rc)
 		rc = t->path_error;
@@ -277,16 +277,16 @@ void cop_origin_real_list(
 {
 	struct listing *l = calloc(1, sizeof(*l));
 
-	if (!l || cop_origin_task_init(&l->task, o, path, done, arg)) {
+	if (!l || cop_origin_request_init(&l->request, o, path, done, arg)) {
 		free(l);
 		done(arg, -ENOMEM, NULL, 0);
 		return;
 	}
 	l->fd = -1;
-	l->path = l->task.path;
+	l->path = l->request.path;
 	atomic_init(&l->refs, 1);
 	l->names_only = names_only;
-	l->task.job.fn = list_job;
-	l->task.job.patience_ms = COP_ORIGIN_ATTR_MS;
-	cop_origin_pool_submit(&l->task.o->pool, &l->task.job, false);
+	l->request.job.fn = list_job;
+	l->request.job.patience_ms = COP_ORIGIN_ATTR_MS;
+	cop_origin_pool_submit(&l->request.o->pool, &l->request.job, false);
 }

@@ -49,8 +49,8 @@ struct pass {
 };
 
 struct listing {
-	struct cop_origin_task task;
-	char *path;            /* the task's, which ends before the last worker may be back */
+	struct cop_origin_request request;
+	char *path;            /* the request's, which ends before the last worker may be back */
 	_Atomic unsigned refs; /* until it has gone out, and each pass */
 	bool names_only;
 	int fd;

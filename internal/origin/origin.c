@@ -10,9 +10,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* ---- tasks ---- */
+/* ---- requests ---- */
 
-int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const char *path,
+int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, const char *path,
 	cop_origin_done *done, void *arg)
 {
 	t->o = cop_origin_real_of(o);
@@ -28,7 +28,7 @@ int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const 
 	return t->path ? 0 : -ENOMEM;
 }
 
-void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t len)
+void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len)
 {
 	/* Only what the storage said is an error of the storage. */
 	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG &&
@@ -39,13 +39,13 @@ void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t l
 	t->done(t->arg, rc, data, len);
 }
 
-/* Submits a task that is all there is to its request. */
+/* Submits a request that is no part of a larger object. */
 static void submit_simple(struct cop_origin *o, const char *path, unsigned patience_ms,
 	cop_origin_done *done, void *arg, void (*fn)(struct cop_origin_job *job, int rc))
 {
-	struct cop_origin_task *t = calloc(1, sizeof(*t));
+	struct cop_origin_request *t = calloc(1, sizeof(*t));
 
-	if (!t || cop_origin_task_init(t, o, path, done, arg)) {
+	if (!t || cop_origin_request_init(t, o, path, done, arg)) {
 		free(t);
 		done(arg, -ENOMEM, NULL, 0);
 		return;
@@ -57,7 +57,7 @@ static void submit_simple(struct cop_origin *o, const char *path, unsigned patie
 
 /* ---- one name ---- */
 
-static int read_entry(struct cop_origin_task *t, void **blob, size_t *len)
+static int read_entry(struct cop_origin_request *t, void **blob, size_t *len)
 {
 	struct cop_attr attr;
 	char *target = NULL;
@@ -79,7 +79,7 @@ static int read_entry(struct cop_origin_task *t, void **blob, size_t *len)
 
 static void stat_job(struct cop_origin_job *job, int rc)
 {
-	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
 	uint64_t begin = cop_now_ns();
 	void *blob = NULL;
 	size_t len = 0;
@@ -90,7 +90,7 @@ static void stat_job(struct cop_origin_job *job, int rc)
 		rc = read_entry(t, &blob, &len);
 		cop_origin_took(t->o, begin);
 	}
-	cop_origin_task_end(t, rc, blob, len);
+	cop_origin_request_end(t, rc, blob, len);
 	free(t);
 }
 
@@ -125,7 +125,7 @@ static int read_statfs(struct cop_origin_real *o, struct cop_statfs **out)
 
 static void statfs_job(struct cop_origin_job *job, int rc)
 {
-	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
 	uint64_t begin = cop_now_ns();
 	struct cop_statfs *fs = NULL;
 
@@ -133,7 +133,7 @@ static void statfs_job(struct cop_origin_job *job, int rc)
 		rc = read_statfs(t->o, &fs);
 		cop_origin_took(t->o, begin);
 	}
-	cop_origin_task_end(t, rc, fs, fs ? sizeof(*fs) : 0);
+	cop_origin_request_end(t, rc, fs, fs ? sizeof(*fs) : 0);
 	free(t);
 }
 

@@ -211,7 +211,7 @@ static inline struct cop_origin_real *cop_origin_real_of(struct cop_origin *o)
 }
 
 /* Every request to the real origin begins with this. */
-struct cop_origin_task {
+struct cop_origin_request {
 	struct cop_origin_job job;
 	struct cop_origin_real *o;
 	cop_origin_done *done;
@@ -220,12 +220,12 @@ struct cop_origin_task {
 	int path_error; /* of a path that must not reach a system call */
 };
 
-/* Fills a task of a larger, malloc'ed object. path may be NULL. -ENOMEM. */
-int cop_origin_task_init(struct cop_origin_task *t, struct cop_origin *o, const char *path,
+/* Fills a request of a larger, malloc'ed object. path may be NULL. -ENOMEM. */
+int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, const char *path,
 	cop_origin_done *done, void *arg);
-/* Counts, frees the path and calls done, which takes data. The caller frees the task's object
+/* Counts, frees the path and calls done, which takes data. The caller frees the request's object
  * after. */
-void cop_origin_task_end(struct cop_origin_task *t, int rc, void *data, size_t len);
+void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len);
 
 /* One more system call that reaches the storage. */
 static inline void cop_origin_count(struct cop_origin_real *o)

@@ -16,8 +16,8 @@
 
 #define EXTENTS_MAX 65536
 
-struct read_task {
-	struct cop_origin_task task;
+struct read_request {
+	struct cop_origin_request request;
 	uint64_t version, size, offset, total; /* version and size as whoever asks knows them */
 	int n_iov;
 	struct iovec iov[];
@@ -46,9 +46,9 @@ static int check_file(struct cop_origin_real *o, struct file *f, uint64_t versio
 	return version && !cop_version_same(attr.version, version) ? -ESTALE : 0;
 }
 
-static int open_file(struct read_task *r, struct file *f)
+static int open_file(struct read_request *r, struct file *f)
 {
-	struct cop_origin_task *t = &r->task;
+	struct cop_origin_request *t = &r->request;
 
 	*f = (struct file){.fd = -1};
 	if (r->version)
@@ -58,9 +58,9 @@ static int open_file(struct read_task *r, struct file *f)
 }
 
 /* keep: more of the file is likely to be read. */
-static void close_file(struct read_task *r, struct file *f, bool keep)
+static void close_file(struct read_request *r, struct file *f, bool keep)
 {
-	struct cop_origin_task *t = &r->task;
+	struct cop_origin_request *t = &r->request;
 
 	if (f->kept)
 		cop_origin_fds_put(&t->o->fds, f->kept, !keep);
@@ -85,7 +85,7 @@ static int advance(struct iovec *iov, int n_iov, size_t n)
 }
 
 /* Fills the buffers; fewer bytes only at the end of the file. */
-static int read_all(struct read_task *r, int fd, size_t *got)
+static int read_all(struct read_request *r, int fd, size_t *got)
 {
 	struct iovec *iov = r->iov;
 	int left = r->n_iov, used;
@@ -97,7 +97,7 @@ static int read_all(struct read_task *r, int fd, size_t *got)
 		left -= used;
 		if (!left)
 			return 0;
-		cop_origin_count(r->task.o);
+		cop_origin_count(r->request.o);
 		n = preadv(fd, iov, left, (off_t)(r->offset + *got));
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -111,19 +111,19 @@ static int read_all(struct read_task *r, int fd, size_t *got)
 
 /* What is no regular file says so itself (EISDIR), cannot be read at an offset (ESPIPE), or is
  * found out afterwards. */
-static int read_file(struct read_task *r, struct file *f, size_t *got)
+static int read_file(struct read_request *r, struct file *f, size_t *got)
 {
 	int rc = read_all(r, f->fd, got);
 
 	if (!rc || rc == -ESPIPE)
-		rc = check_file(r->task.o, f, r->version);
+		rc = check_file(r->request.o, f, r->version);
 	return !rc && r->version && f->size != r->size ? -ESTALE : rc;
 }
 
 static void read_job(struct cop_origin_job *job, int rc)
 {
-	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
-	struct read_task *r = COP_CONTAINER_OF(t, struct read_task, task);
+	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
+	struct read_request *r = COP_CONTAINER_OF(t, struct read_request, request);
 	struct file f = {.fd = -1};
 	uint64_t begin = cop_now_ns();
 	bool asks = !rc && !t->path_error;
@@ -142,29 +142,29 @@ static void read_job(struct cop_origin_job *job, int rc)
 		cop_stats_add(t->o->stats, COP_ORIGIN_READS, 1);
 		cop_stats_add(t->o->stats, COP_ORIGIN_BYTES, got);
 	}
-	cop_origin_task_end(t, rc, NULL, rc ? 0 : got);
+	cop_origin_request_end(t, rc, NULL, rc ? 0 : got);
 	free(r);
 }
 
-static void submit_read(struct cop_origin *o, const char *path, struct read_task *r,
+static void submit_read(struct cop_origin *o, const char *path, struct read_request *r,
 	cop_origin_done *done, void *arg)
 {
-	if (!r || cop_origin_task_init(&r->task, o, path, done, arg)) {
+	if (!r || cop_origin_request_init(&r->request, o, path, done, arg)) {
 		free(r);
 		done(arg, -ENOMEM, NULL, 0);
 		return;
 	}
 	if (r->n_iov) {
-		r->task.job.from = r->offset;
-		r->task.job.to = r->offset + r->total;
+		r->request.job.from = r->offset;
+		r->request.job.to = r->offset + r->total;
 	}
-	cop_origin_pool_submit(&r->task.o->pool, &r->task.job, false);
+	cop_origin_pool_submit(&r->request.o->pool, &r->request.job, false);
 }
 
 void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
 	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg)
 {
-	struct read_task *r;
+	struct read_request *r;
 	uint64_t total = 0;
 
 	for (int i = 0; i < n_iov && total <= INT64_MAX; i++)
@@ -175,7 +175,7 @@ void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t versi
 	}
 	r = calloc(1, sizeof(*r) + (size_t)n_iov * sizeof(*iov));
 	if (r) {
-		r->task.job.fn = read_job;
+		r->request.job.fn = read_job;
 		r->version = version;
 		r->size = size;
 		r->offset = offset;
@@ -243,8 +243,8 @@ static int read_extents(struct cop_origin_real *o, const struct file *f, struct 
 /* Opens for itself: seeking moves the offset of a descriptor, which others may hold. */
 static void holes_job(struct cop_origin_job *job, int rc)
 {
-	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
-	struct read_task *r = COP_CONTAINER_OF(t, struct read_task, task);
+	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
+	struct read_request *r = COP_CONTAINER_OF(t, struct read_request, request);
 	struct file f = {.fd = -1};
 	uint64_t begin = cop_now_ns();
 	bool asks = !rc && !t->path_error;
@@ -266,17 +266,17 @@ static void holes_job(struct cop_origin_job *job, int rc)
 		cop_origin_took(t->o, begin);
 	if (rc)
 		cop_buf_free(&out);
-	cop_origin_task_end(t, rc, out.data, out.len);
+	cop_origin_request_end(t, rc, out.data, out.len);
 	free(r);
 }
 
 void cop_origin_real_holes(
 	struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done, void *arg)
 {
-	struct read_task *r = calloc(1, sizeof(*r));
+	struct read_request *r = calloc(1, sizeof(*r));
 
 	if (r) {
-		r->task.job.fn = holes_job;
+		r->request.job.fn = holes_job;
 		r->version = version;
 	}
 	submit_read(o, path, r, done, arg);

@@ -182,9 +182,9 @@ static unsigned threads_of(struct cop_origin_pool *p)
 	return n;
 }
 
-static void hang_task(struct cop_origin_job *job, int rc)
+static void hang_request(struct cop_origin_job *job, int rc)
 {
-	struct cop_origin_task *t = COP_CONTAINER_OF(job, struct cop_origin_task, job);
+	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
 	struct cop_attr attr;
 
 	if (!rc)
@@ -194,10 +194,10 @@ static void hang_task(struct cop_origin_job *job, int rc)
 
 static void hang_a_worker(struct fixture *f)
 {
-	struct cop_origin_task *t = calloc(1, sizeof(*t));
+	struct cop_origin_request *t = calloc(1, sizeof(*t));
 
 	t->o = real(f->o);
-	t->job.fn = hang_task;
+	t->job.fn = hang_request;
 	t->job.patience_ms = COP_ORIGIN_ATTR_MS;
 	cop_origin_pool_submit(&t->o->pool, &t->job, false);
 }
