@@ -88,7 +88,7 @@ static void end(void *ctx)
 	n->ending = true;
 }
 
-static int settle(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	(void)ctx, (void)sum, (void)err;
 	return 0;
@@ -159,7 +159,7 @@ static void *main_thread(void *arg)
 static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 {
 	static const struct cop_treeop_ops ops = {
-		no_rpc, host, own, forget, report, report, end, settle};
+		no_rpc, host, own, forget, report, report, end, complete_sum};
 	static const struct cop_command_ops commands = {
 		status, table, view, sizes, write_late, wake};
 	struct cop_topo topo = {nodes, 2, 1};

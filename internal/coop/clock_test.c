@@ -154,7 +154,7 @@ static void a_check_is_true_for_its_time_by_the_steady_clock(void **state)
 	struct asked a;
 
 	ask(t, 2, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	check.version = dir.version;
@@ -229,10 +229,10 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	old = attr_of(t, 2, "d/f");
 	put_file(t, "d/f", "other one", 9);
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	pass_time(t, 200);
 	cop_fabric_fake_jump(t->net, HOUR_MS);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	pass_time(t, FORGET_MS);
 	assert_int_equal(a.calls, 1);

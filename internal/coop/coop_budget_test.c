@@ -29,7 +29,7 @@ static void check_budgets(struct tree *t)
 }
 
 /* Everything that can happen, one step after the other, with a look at the budgets after each. */
-static void settle_slowly(struct tree *t)
+static void run_slowly(struct tree *t)
 {
 	size_t events;
 
@@ -62,7 +62,7 @@ static void listings_are_charged_before_they_are_kept(void **state)
 	for (unsigned left = 3 * DIRS; left;) {
 		unsigned before = left;
 
-		settle_slowly(t);
+		run_slowly(t);
 		for (uint32_t r = 0; r < 3; r++)
 			for (unsigned d = 0; d < DIRS; d++)
 				if (a[r][d].calls && a[r][d].obj) {
@@ -77,7 +77,7 @@ static void listings_are_charged_before_they_are_kept(void **state)
 	/* What came last is kept. */
 	check_budgets(t);
 	ask(t, 2, listing(dir[0]), &a[0][0]);
-	settle_slowly(t);
+	run_slowly(t);
 	forget(&a[0][0]);
 	ask(t, 2, listing(dir[0]), &a[0][0]);
 	assert_int_equal(a[0][0].calls, 1);
@@ -93,7 +93,7 @@ static void a_long_listing_costs_the_storage_no_second_reading_where_it_fits(voi
 	(void)state;
 	put_directory(t, "d", 2000);
 	ask(t, 2, listing("d"), &a);
-	settle_slowly(t);
+	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(cop_listing_count(a.obj->data), 2000);
@@ -116,13 +116,13 @@ static void what_no_budget_holds_is_what_that_node_lacks(void **state)
 	open_node(t, 0, 1, 1, 200000);
 	put_directory(t, "d", 2000);
 	ask(t, 1, listing("d"), &a);
-	settle_slowly(t);
+	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(cop_listing_count(a.obj->data), 2000);
 	forget(&a);
 	ask(t, 0, listing("d"), &a);
-	settle_slowly(t);
+	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ENOMEM);
 	forget(&a);
@@ -202,7 +202,7 @@ static void eight_busy_children_and_a_local_reader_all_get_on(void **state)
 	/* The reader has all it wanted while the children are still at it, and they got on
 	 * meanwhile. */
 	assert_in_range(of_children, READS, CHILDREN * EACH * 3 / 4);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(of_children, CHILDREN * EACH);
 	free(data);
 	close_tree(t);

@@ -71,7 +71,7 @@ static void a_node_without_memory_is_passed_over(void **state)
 
 			cop_cache_starve(t->node[poor].cache, after);
 			ask(t, 3, chunk(&attr, "d/f", 0), &a);
-			settle(t);
+			run_until_idle(t);
 			assert_int_equal(a.calls, 1);
 			assert_int_equal(a.rc, 0);
 			assert_memory_equal(a.obj->data, "hello", 5);
@@ -94,7 +94,7 @@ static void only_its_own_programs_see_what_a_node_lacks(void **state)
 	cop_cache_starve(t->node[1].cache, 0);
 	ask(t, 1, listing("d"), &above);
 	ask(t, 2, listing("d"), &below);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(above.rc, -ENOMEM);
 	assert_int_equal(below.rc, 0);
 	forget(&below);
@@ -112,7 +112,7 @@ static void of_those_who_wait_for_one_flight_the_child_goes_elsewhere(void **sta
 	cop_origin_fake_fail(t->node[1].origin, "d", EMFILE);
 	ask(t, 1, listing("d"), &above);
 	ask(t, 2, listing("d"), &below);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(above.rc, -EMFILE);
 	assert_int_equal(below.rc, 0);
 	assert_int_equal(lists_of(t, 1), 1);
@@ -206,7 +206,7 @@ static void a_check_that_nobody_could_make_proves_nothing(void **state)
 
 	(void)state;
 	ask(t, 1, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	check.version = dir.version;

@@ -27,7 +27,7 @@ static uint64_t dir_version(const struct asked *a)
 static void asked_for(struct tree *t, uint32_t rank, struct cop_ask what, int rc, struct asked *a)
 {
 	ask(t, rank, what, a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a->calls, 1);
 	assert_int_equal(a->rc, rc);
 }
@@ -189,23 +189,23 @@ static void a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again(
 	put_file(t, "d/f", "x", 1);
 	cop_origin_fake_young(t->node[0].origin, true);
 	ask(t, 2, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	ask_check.version = dir.version;
 	usleep(5000);
 	ask(t, 2, ask_check, &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	cop_origin_fake_young(t->node[0].origin, false);
 	usleep(5000);
 	ask(t, 2, ask_check, &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
 	ask(t, 2, newer(ask_check.version), &a);
-	settle(t);
+	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	assert_int_not_equal(dir.version, ask_check.version);
 	assert_true(cop_version_same(dir.version, ask_check.version));
@@ -226,7 +226,7 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 	cop_origin_fake_young(t->node[0].origin, true);
 	young = attr_of(t, 1, "f");
 	ask(t, 1, chunk(&young, "f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	cop_origin_fake_young(t->node[0].origin, false);
@@ -236,7 +236,7 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 	assert_int_not_equal(old.version, young.version);
 	assert_true(cop_version_same(old.version, young.version));
 	ask(t, 1, chunk(&old, "f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 2);
@@ -247,7 +247,7 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 	cop_cache_drop_under(t->node[0].cache, "");
 	cop_cache_drop_under(t->node[1].cache, "");
 	ask(t, 1, chunk(&young, "f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	close_tree(t);

@@ -18,7 +18,7 @@ static void seven_nodes_cost_the_origin_one_listing(void **state)
 	put_file(t, "d/f", "hello", 5);
 	for (uint32_t r = 0; r < 7; r++)
 		ask(t, r, listing("d"), &a[r]);
-	settle(t);
+	run_until_idle(t);
 	for (uint32_t r = 0; r < 7; r++) {
 		assert_int_equal(a[r].calls, 1);
 		assert_int_equal(a[r].rc, 0);
@@ -41,7 +41,7 @@ static void sixty_four_readers_of_a_cold_chunk_are_one_read(void **state)
 	attr = attr_of(t, 2, "f");
 	for (int i = 0; i < 64; i++)
 		ask(t, 2, chunk(&attr, "f", 0), &a[i]);
-	settle(t);
+	run_until_idle(t);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(a[i].calls, 1);
 		assert_memory_equal(a[i].obj->data, "0123456789", 10);
@@ -59,7 +59,7 @@ static void read_whole(struct tree *t, uint32_t rank, const struct cop_attr *att
 
 	for (size_t i = 0; i * CHUNK < len; i++) {
 		ask(t, rank, chunk(attr, path, i), &a);
-		settle(t);
+		run_until_idle(t);
 		pass_time(t, a.calls ? 0 : 8000);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
@@ -147,7 +147,7 @@ static void children_of_a_dead_parent_get_their_answer_from_its_parent(void **st
 	(void)attr_of(t, 3, "d/f");
 	cop_fabric_fake_cut(t->net, "n1", true);
 	ask(t, 3, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	pass_time(t, 8000);
 	assert_int_equal(a.calls, 1);
@@ -210,12 +210,12 @@ static void an_io_error_reaches_everyone_and_is_asked_again_next_time(void **sta
 	put_file(t, "d/f", "hello", 5);
 	cop_origin_fake_fail(t->node[0].origin, "d", EIO);
 	ask(t, 2, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, -EIO);
 	forget(&a);
 	cop_origin_fake_fail(t->node[0].origin, "d", 0);
 	ask(t, 2, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	close_tree(t);
@@ -230,13 +230,13 @@ static void a_refusal_is_kept_until_the_ttl_is_over(void **state)
 	put_file(t, "d/f", "hello", 5);
 	cop_origin_fake_fail(t->node[0].origin, "d", EACCES);
 	ask(t, 0, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, -EACCES);
 	forget(&a);
 	cop_origin_fake_fail(t->node[0].origin, "d", 0);
 	usleep(5000);
 	ask(t, 0, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	close_tree(t);
@@ -252,18 +252,18 @@ static void a_file_that_changed_gives_estale_and_its_name_is_asked_again(void **
 	put_file(t, "d/f", "old content", 11);
 	old = attr_of(t, 2, "d/f");
 	ask(t, 2, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	forget(&a);
 	put_file(t, "d/f", "new and longer content", 22);
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
 	new = attr_of(t, 2, "d/f");
 	assert_int_equal(new.size, 22);
 	assert_true(new.version != old.version);
 	ask(t, 2, chunk(&new, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_memory_equal(a.obj->data, "new and longer content", 22);
 	forget(&a);
 	close_tree(t);
@@ -290,7 +290,7 @@ static void who_waits_for_what_was_prefetched_is_heard_at_the_origin(void **stat
 	cop_fabric_fake_run(t->net, 100000);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 1);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 1);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(prefetch.calls + between.calls + program[0].calls + program[1].calls, 4);
 	assert_int_equal(program[1].rc, 0);
 	forget(&prefetch);
@@ -323,7 +323,7 @@ static void a_malformed_request_is_refused(void **state)
 		status = 1;
 		payload[24] = 200; /* a path longer than what follows */
 		cop_rpc_call(t->node[1].rpc, &call);
-		settle(t);
+		run_until_idle(t);
 		assert_int_equal(status, -EINVAL);
 	}
 	close_tree(t);

@@ -119,7 +119,7 @@ static inline struct tree *open_tree(
 }
 
 /* Lets everything happen that can happen without the clock. */
-static inline void settle(struct tree *t)
+static inline void run_until_idle(struct tree *t)
 {
 	size_t events;
 
@@ -135,13 +135,13 @@ static inline void pass_time(struct tree *t, unsigned ms)
 {
 	for (unsigned at = 0; at < ms; at += 100) {
 		cop_fabric_fake_advance(t->net, 100);
-		settle(t);
+		run_until_idle(t);
 	}
 }
 
 static inline void close_tree(struct tree *t)
 {
-	settle(t);
+	run_until_idle(t);
 	for (uint32_t r = 0; r < t->count; r++) {
 		cop_origin_close(t->node[r].origin);
 		cop_rpc_close(t->node[r].rpc);
@@ -195,7 +195,7 @@ static inline int ask_and_forget(struct tree *t, uint32_t rank, struct cop_ask w
 	struct asked a;
 
 	ask(t, rank, what, &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	forget(&a);
 	return a.rc;
@@ -212,7 +212,7 @@ static inline struct cop_attr attr_of(struct tree *t, uint32_t rank, const char 
 	struct cop_attr attr;
 
 	ask(t, rank, (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	cop_entry_get(a.obj->data, &attr, NULL, NULL);

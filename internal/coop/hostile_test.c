@@ -147,7 +147,7 @@ static void check_chunks(struct tree *t, uint32_t rank, const struct right *righ
 		size_t len = i < 2 ? CHUNK : SIZE - 2 * CHUNK;
 
 		ask(t, rank, chunk(&right->file, "d/f", i), &a);
-		settle(t);
+		run_until_idle(t);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
 		assert_int_equal(a.obj->len, len);
@@ -160,7 +160,7 @@ static void take(struct tree *t, uint32_t rank, enum cop_ask_kind kind, const ch
 	uint64_t version, struct asked *a)
 {
 	ask(t, rank, (struct cop_ask){.kind = kind, .path = path, .version = version}, a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a->calls, 1);
 }
 
@@ -224,7 +224,7 @@ static struct right what_is_right(struct tree *t, const uint8_t *data)
 	/* By one who reads the storage itself, so that the nodes know nothing yet. */
 	right.file = attr_of(t, 0, "d/f");
 	ask(t, 0, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &right.dir);
 	forget(&a);
 	cop_cache_drop_under(t->node[0].cache, "");
@@ -277,7 +277,7 @@ static void ask_with_wrong_sizes(struct hostile *h, const struct right *right)
 
 			q.size = wrong_sizes[i];
 			ask_wrongly(h, &q);
-			settle(h->t);
+			run_until_idle(h->t);
 		}
 }
 
@@ -301,7 +301,7 @@ static void ask_and_be_joined(struct hostile *h, const struct right *right)
 			ask_wrongly(h, &q);
 			for (uint32_t r = 0; r < 2; r++)
 				ask(h->t, r, chunk(&right->file, "d/f", index), &a[r]);
-			settle(h->t);
+			run_until_idle(h->t);
 			for (uint32_t r = 0; r < 2; r++) {
 				assert_int_equal(a[r].calls, 1);
 				assert_int_equal(a[r].rc, 0);
@@ -339,7 +339,7 @@ static void ask_with_odd_numbers(struct hostile *h, const struct right *right)
 					&q.land_key, &q.land_len, &q.size}[field] = odd[i];
 				q.when = field == 6 ? (uint8_t)odd[i] : 0;
 				ask_wrongly(h, &q);
-				settle(h->t);
+				run_until_idle(h->t);
 			}
 }
 
@@ -371,7 +371,7 @@ static void ask_with_bad_paths(struct hostile *h, const struct right *right)
 			ask_wrongly(h, &q);
 			q.version = 0;
 			ask_wrongly(h, &q);
-			settle(h->t);
+			run_until_idle(h->t);
 		}
 }
 
@@ -403,7 +403,7 @@ static void ask_for_what_never_was(struct hostile *h, const struct right *right)
 		q = about_chunk(right, 0);
 		q.size = version;
 		ask_wrongly(h, &q);
-		settle(t);
+		run_until_idle(t);
 	}
 	for (uint32_t r = 0; r < 2; r++) {
 		struct cop_obj *obj = cop_coop_peek(
@@ -434,7 +434,7 @@ static void ask_to_land_elsewhere(struct hostile *h, const struct right *right)
 			q.land_key = h->key + (i == 3);
 			q.land_len = i == 4 ? 1 : i == 5 ? UINT64_MAX : CHUNK;
 			ask_wrongly(h, &q);
-			settle(h->t);
+			run_until_idle(h->t);
 		}
 	assert_true(h->replies > 0);
 }

@@ -57,7 +57,7 @@ static struct tree *open_chain(struct cop_attr *old)
 	put_file(t, "d/f", "old", 3);
 	put_file(t, "d/g", "old", 3);
 	ask(t, 2, listing("d"), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	*old = attr_of(t, 2, "d/f");
@@ -84,13 +84,13 @@ static void a_child_hears_when_the_kernel_has_forgotten(void **state)
 
 	(void)state;
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	assert_true(pending_count > 1 && pending[0].names && !pending[pending_count - 1].names);
 	assert_true(knows_names(t, 1));
 	kernel_forgets();
 	assert_false(knows_names(t, 1));
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ESTALE);
 	pass_time(t, 2 * FORGET_MS);
@@ -107,7 +107,7 @@ static void a_kernel_that_waits_keeps_the_answer_for_two_seconds(void **state)
 
 	(void)state;
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	pass_time(t, FORGET_MS - 200);
 	assert_int_equal(a.calls, 0);
 	pass_time(t, 400);
@@ -117,10 +117,10 @@ static void a_kernel_that_waits_keeps_the_answer_for_two_seconds(void **state)
 	/* All of one version until the kernel has forgotten, and no answer is given twice then. */
 	assert_true(knows_names(t, 1));
 	ask(t, 2, chunk(&old, "d/f", 0), &again);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(again.calls, 0);
 	kernel_forgets();
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(again.calls, 1);
 	assert_int_equal(again.rc, -ESTALE);
@@ -138,12 +138,12 @@ static void each_of_many_children_is_answered_in_its_time(void **state)
 
 	(void)state;
 	ask(t, 2, chunk(&old, "d/f", 0), &first);
-	settle(t);
+	run_until_idle(t);
 	pass_time(t, FORGET_MS / 2);
 	g.version = old.version;
 	g.size = old.size;
 	ask(t, 2, chunk(&g, "d/g", 0), &second);
-	settle(t);
+	run_until_idle(t);
 	pass_time(t, FORGET_MS / 2 + 200);
 	assert_int_equal(first.calls, 1);
 	assert_int_equal(second.calls, 0);
@@ -166,17 +166,17 @@ static void names_stay_where_the_kernel_cannot_be_told(void **state)
 	(void)state;
 	kernel_rc = -ENOMEM;
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
 	assert_true(knows_names(t, 1));
 	kernel_rc = 0;
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	kernel_forgets();
-	settle(t);
+	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	forget(&a);
 	assert_false(knows_names(t, 1));
@@ -192,7 +192,7 @@ static void a_kernel_may_be_done_after_the_end_of_the_network(void **state)
 
 	(void)state;
 	ask(t, 2, chunk(&old, "d/f", 0), &a);
-	settle(t);
+	run_until_idle(t);
 	for (uint32_t r = 3; r-- > 0;) {
 		cop_origin_close(t->node[r].origin);
 		t->node[r].origin = NULL;

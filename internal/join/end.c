@@ -88,7 +88,7 @@ static struct waiter *pop_waiter(struct cop_list *waiters)
 	return l ? COP_CONTAINER_OF(l, struct waiter, link) : NULL;
 }
 
-void cop_join_settle(struct cop_join *j, enum end end, const char *why)
+void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why)
 {
 	struct cop_list waiters, *l;
 	struct waiter *w;
@@ -110,11 +110,11 @@ void cop_join_settle(struct cop_join *j, enum end end, const char *why)
 		answer(j, w->req);
 		free(w);
 	}
-	j->conf.settled(j->conf.ctx);
+	j->conf.barrier_ended(j->conf.ctx);
 	j->conf.wake(j->conf.ctx);
 }
 
-bool cop_join_is_settled(struct cop_join *j)
+bool cop_join_has_ended(struct cop_join *j)
 {
 	bool yes;
 
@@ -136,7 +136,7 @@ bool cop_join_is_ready(struct cop_join *j)
 
 const char *cop_join_why(struct cop_join *j)
 {
-	return cop_join_is_settled(j) ? j->why : "";
+	return cop_join_has_ended(j) ? j->why : "";
 }
 
 bool cop_join_is_secondhand(struct cop_join *j)
@@ -159,7 +159,7 @@ void cop_join_mismatch(struct cop_join *j, uint32_t rank)
 		") was started with other options: --source, --fanout, --trees, --chunk, the host list or its order, or the version differ",
 		rank < j->conf.topo.nodes ? cop_join_host(j, rank) : "a node", rank);
 	cop_log_warn("refused: %s", why);
-	cop_join_settle(j, END_NEWS, why);
+	cop_join_end_barrier(j, END_NEWS, why);
 }
 
 /* ---- being asked ---- */
@@ -174,7 +174,7 @@ void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req)
 void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)
 {
 	struct waiter *w = malloc(sizeof(*w));
-	bool settled;
+	bool over;
 
 	if (!w) {
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ENOMEM});
@@ -182,12 +182,12 @@ void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)
 	}
 	w->req = req;
 	pthread_mutex_lock(&j->lock);
-	settled = j->end != END_OPEN;
-	cop_join_came(j, cop_rpc_req_rank(req), settled);
-	if (!settled)
+	over = j->end != END_OPEN;
+	cop_join_came(j, cop_rpc_req_rank(req), over);
+	if (!over)
 		cop_list_push_back(&j->waiters, &w->link);
 	pthread_mutex_unlock(&j->lock);
-	if (settled) {
+	if (over) {
 		free(w);
 		answer(j, req);
 	}

@@ -88,7 +88,7 @@ static void end_if_complete(struct cop_join *j)
 		return;
 	cop_join_write_books(j);
 	cop_outcome_end(&j->others);
-	cop_join_settle(j, END_READY, "");
+	cop_join_end_barrier(j, END_READY, "");
 }
 
 /* "n2, n5, n7". The lock is held. */
@@ -125,7 +125,7 @@ static void time_is_up(struct cop_join *j)
 			j->trouble[0] ? j->trouble : "the parent answers, but the root does not");
 	pthread_mutex_unlock(&j->lock);
 	cop_log_info("timed out waiting for parent readiness: %s", text.data ? text.data : "");
-	cop_join_settle(j, END_KNOWN, text.data ? text.data : "not ready in time");
+	cop_join_end_barrier(j, END_KNOWN, text.data ? text.data : "not ready in time");
 	cop_buf_free(&text);
 }
 
@@ -167,7 +167,7 @@ static void listen_for_failures(struct cop_join *j, uint64_t now_ms, bool being_
 	if (!ask)
 		cop_outcome_pass(&j->others, now_ms);
 	else if (cop_join_failure_heard(j, now_ms, why))
-		cop_join_settle(j, j->root ? END_NEWS : END_KNOWN, why);
+		cop_join_end_barrier(j, j->root ? END_NEWS : END_KNOWN, why);
 }
 
 static void wait_on(struct cop_join *j, uint64_t now_ms, bool being_stopped)
@@ -187,12 +187,12 @@ static void wait_on(struct cop_join *j, uint64_t now_ms, bool being_stopped)
 bool cop_join_step(struct cop_join *j, uint64_t now_ms, bool being_stopped)
 {
 	end_if_complete(j);
-	if (!cop_join_is_settled(j) && now_ms >= j->deadline_ms)
+	if (!cop_join_has_ended(j) && now_ms >= j->deadline_ms)
 		time_is_up(j);
-	if (!cop_join_is_settled(j))
+	if (!cop_join_has_ended(j))
 		wait_on(j, now_ms, being_stopped);
 	cop_join_tend(j);
-	return cop_join_is_settled(j);
+	return cop_join_has_ended(j);
 }
 
 /* The books of a root that was started again are old: it has another address than before. */
@@ -215,7 +215,7 @@ void cop_join_give_up(struct cop_join *j, const char *what)
 
 	snprintf(why, sizeof(why), "%.250s (rank %" PRIu32 ") %s", cop_join_host(j, j->conf.rank),
 		j->conf.rank, what);
-	cop_join_settle(j, END_NEWS, why);
+	cop_join_end_barrier(j, END_NEWS, why);
 }
 
 /* ---- for others ---- */

@@ -50,7 +50,7 @@ struct cop_join_conf {
 	 * ended, cop_join_tend after. Must not block. */
 	void (*wake)(void *ctx);
 	/* Any thread. The barrier has ended, or somebody said so again. Must not block. */
-	void (*settled)(void *ctx);
+	void (*barrier_ended)(void *ctx);
 };
 
 /* conf is copied, but for what it says. NULL without memory. */

@@ -320,7 +320,7 @@ static void only_the_parent_says_how_it_ended(void **state)
 	assert_int_equal(tell_end(w, 4, 1, 5), -EPERM);
 	assert_int_equal(tell_end(w, 1, 4, COP_OUTCOME_WHY_SIZE), -EINVAL);
 	assert_int_equal(shoot(w, 1, 4, (struct cop_rpc_call){.op = COP_JOIN_OP_TOLD}), -EINVAL);
-	assert_false(cop_join_is_settled(w->node[4].join));
+	assert_false(cop_join_has_ended(w->node[4].join));
 	assert_int_equal(tell_end(w, 1, 4, 5), 0);
 	assert_string_equal(why(w, 4), "wwwww");
 }

@@ -65,8 +65,8 @@ struct cop_rpc *cop_join_rpc(struct cop_join *j);
 void cop_join_trouble(struct cop_join *j, uint32_t above, int status);
 
 /* Ends the barrier, if it lasts, and answers everyone who waits for that. */
-void cop_join_settle(struct cop_join *j, enum end end, const char *why);
-bool cop_join_is_settled(struct cop_join *j);
+void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why);
+bool cop_join_has_ended(struct cop_join *j);
 void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_end_free(struct cop_join *j);

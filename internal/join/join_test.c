@@ -79,7 +79,7 @@ static void a_node_that_is_alone_is_ready_at_its_first_step(void **state)
 		.ready_timeout_ms = 1000,
 		.ctx = &w->node[0],
 		.wake = woken,
-		.settled = settled};
+		.barrier_ended = barrier_ended};
 	struct cop_join *j = cop_join_new(&conf);
 
 	cop_join_start(j, w->now_ms);

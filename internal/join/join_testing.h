@@ -26,7 +26,7 @@ struct node {
 	struct cop_rpc *rpc; /* NULL: it is not up */
 	struct cop_join *join;
 	bool started, over, telling, told;
-	unsigned untold, settled;
+	unsigned untold, barrier_ended;
 	_Atomic unsigned wakes;
 	uint64_t over_ms; /* when, on the world's clock */
 };
@@ -79,11 +79,11 @@ static inline void woken(void *ctx)
 	atomic_fetch_add(&n->wakes, 1);
 }
 
-static inline void settled(void *ctx)
+static inline void barrier_ended(void *ctx)
 {
 	struct node *n = ctx;
 
-	n->settled++;
+	n->barrier_ended++;
 }
 
 static inline struct cop_join *new_join(struct node *n)
@@ -95,7 +95,7 @@ static inline struct cop_join *new_join(struct node *n)
 		.started_ns = cop_now_ns(),
 		.ctx = n,
 		.wake = woken,
-		.settled = settled};
+		.barrier_ended = barrier_ended};
 	struct cop_join *j = cop_join_new(&conf);
 	char log[128];
 

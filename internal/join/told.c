@@ -116,7 +116,7 @@ void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req)
 
 	if (!rc) {
 		snprintf(text, sizeof(text), "%.*s", (int)why_len, why);
-		cop_join_settle(j, ready ? END_READY : END_KNOWN, text);
+		cop_join_end_barrier(j, ready ? END_READY : END_KNOWN, text);
 	}
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});
 }

@@ -29,11 +29,11 @@ static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 	}
 	pthread_mutex_unlock(&j->lock);
 	if (r->answered && r->status == 0) {
-		cop_join_settle(j, END_READY, "");
+		cop_join_end_barrier(j, END_READY, "");
 	} else if (r->answered && r->status == -ETIMEDOUT) {
 		snprintf(why, sizeof(why), "%.*s", (int)r->body_len,
 			r->body ? (const char *)r->body : "");
-		cop_join_settle(j, END_KNOWN, why);
+		cop_join_end_barrier(j, END_KNOWN, why);
 	} else if (r->status == -EPROTO) {
 		cop_join_mismatch(j, asked);
 	}
@@ -74,9 +74,9 @@ static void state_heard(void *arg, const struct cop_rpc_result *r)
 		cop_join_mismatch(j, c.rank);
 	if (!r->answered || r->status)
 		return;
-	if (!cop_join_is_settled(j))
+	if (!cop_join_has_ended(j))
 		cop_log_info("the tree is ready already: this node was restarted");
-	cop_join_settle(j, END_READY, "");
+	cop_join_end_barrier(j, END_READY, "");
 }
 
 void cop_join_ask_children(struct cop_join *j, uint32_t rank)

@@ -10,12 +10,12 @@
 #define FLUSH_MS 1000
 
 /* Questions of the time when nodes were still coming up must not keep later requests waiting. */
-static void settled(void *ctx)
+static void barrier_ended(void *ctx)
 {
 	struct cop_node *n = ctx;
 
 	if (n->reach)
-		cop_reach_settled(n->reach, cop_join_is_ready(n->join));
+		cop_reach_barrier_ended(n->reach, cop_join_is_ready(n->join));
 }
 
 int cop_node_join_open(struct cop_node *n, struct cop_err *err)
@@ -29,7 +29,7 @@ int cop_node_join_open(struct cop_node *n, struct cop_err *err)
 		.started_ns = n->started_ns,
 		.ctx = n,
 		.wake = cop_node_wake,
-		.settled = settled};
+		.barrier_ended = barrier_ended};
 
 	n->join = cop_join_new(&conf);
 	return n->join ? 0 : cop_err_set(err, ENOMEM, "out of memory");

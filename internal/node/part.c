@@ -85,7 +85,7 @@ static void end(void *ctx)
 }
 
 /* The root takes the sums out of the answer. */
-static int settle(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_node *n = ctx;
 	struct cop_tally_job job = cop_node_tally_job(n);
@@ -111,7 +111,7 @@ int cop_node_treeop_start(struct cop_node *n, struct cop_err *err)
 		.report = report,
 		.reset = reset,
 		.end = end,
-		.settle = settle};
+		.complete_sum = complete_sum};
 	struct cop_treeop_conf conf = {.topo = n->topo,
 		.rank = n->rank,
 		.peer_timeout_ms = n->conf->peer_timeout_ms,

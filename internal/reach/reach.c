@@ -118,7 +118,7 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 
 /* ---- the end of the barrier, and of this node ---- */
 
-void cop_reach_settled(struct cop_reach *r, bool ready)
+void cop_reach_barrier_ended(struct cop_reach *r, bool ready)
 {
 	struct cop_rendezvous *rendezvous = atomic_load(&r->rendezvous);
 

@@ -85,7 +85,7 @@ bool cop_reach_is_duplicate(const struct cop_reach *r);
 
 /* Any thread. The barrier has ended: who has not come up by now is not about to, so questions that
  * are under way end soon; ready: and those to come do. */
-void cop_reach_settled(struct cop_reach *r, bool ready);
+void cop_reach_barrier_ended(struct cop_reach *r, bool ready);
 
 /* The address of the book for a rank below nodes, valid while the object lives; NULL without a
  * book. Any thread. */

@@ -274,7 +274,7 @@ static void after_the_barrier_questions_end_in_half_the_time(void **state)
 	from = cop_now_ms();
 	begin(n, 0, &c);
 	usleep(100000);
-	cop_reach_settled(n->reach, true);
+	cop_reach_barrier_ended(n->reach, true);
 	assert_true(atomic_load(&n->reach->ready));
 	assert_int_equal(end(&c), -EHOSTDOWN);
 	assert_in_range(cop_now_ms() - from, 2500, 5500);

@@ -75,11 +75,11 @@ void cop_treeop_stop(struct request *q)
 /* ---- this node has unmounted ---- */
 
 /* counted: that files of this node are missing is known already. */
-static void settle(struct cop_treeop *t, struct cop_treeop_sum *all, bool counted)
+static void complete_sum(struct cop_treeop *t, struct cop_treeop_sum *all, bool counted)
 {
 	struct cop_err err = {0};
 
-	if (!t->conf.ops->settle(t->conf.ctx, all, &err))
+	if (!t->conf.ops->complete_sum(t->conf.ctx, all, &err))
 		return;
 	all->unwritten -= counted;
 	cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), err.text);
@@ -100,7 +100,7 @@ static void complete(struct cop_treeop *t, const char *unwritten, struct cop_tre
 		cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
 	/* Ended by a signal meanwhile, it has not what the nodes below counted. */
 	if (answered)
-		settle(t, all, unwritten);
+		complete_sum(t, all, unwritten);
 }
 
 static void add_remark(struct cop_treeop_sum *s, const char *remark)

@@ -49,7 +49,7 @@ static void a_stop_ends_all_nodes_and_the_root_has_the_sums(void **state)
 	assert_int_equal(t->node[0].wrote_count, T_ALL);
 	for (uint32_t r = 0; r < T_NODES; r++) {
 		assert_int_equal(t->node[r].ends, 1);
-		assert_int_equal(t->node[r].settled, 1);
+		assert_int_equal(t->node[r].completed, 1);
 		assert_true(cop_treeop_is_stopping(t->node[r].op));
 		assert_int_equal(unconfirmed(t, r), 0);
 		assert_int_equal(t->node[r].gate.inside, 0);
@@ -96,7 +96,7 @@ static void a_second_stop_while_one_is_under_way_gets_the_same_answer(void **sta
 	t_run(t);
 	assert_int_equal(late.times, 1);
 	for (uint32_t r = 0; r < T_NODES; r++) {
-		assert_int_equal(t->node[r].settled, 1);
+		assert_int_equal(t->node[r].completed, 1);
 		assert_int_equal(t->node[r].asked, r ? 1 : 3);
 	}
 	assert_int_equal(first.sum.nodes, T_NODES);
@@ -172,11 +172,11 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	assert_int_equal(h.times, 1);
 	/* What came from 4 is not in it, and what 3 says comes too late. */
 	assert_int_equal(h.sum.nodes, 5);
-	assert_int_equal(t->node[1].settled, 0);
+	assert_int_equal(t->node[1].completed, 0);
 	t->node[3].slow = false;
 	t_run(t);
 	assert_int_equal(unconfirmed(t, 3), 0);
-	assert_int_equal(t->node[1].settled, 0);
+	assert_int_equal(t->node[1].completed, 0);
 	t_forget_heard(&h);
 	/* Whoever asks again gets what the first one got. */
 	t_ask_here(t, 1, COP_TREEOP_STOP, "", true, &h);
@@ -207,7 +207,7 @@ static void what_could_not_be_written_is_counted_by_node(void **state)
 	struct t_heard h;
 
 	t->node[5].unwritten = "the disk is full";
-	t->node[0].cannot_settle = "the cluster files, too";
+	t->node[0].cannot_complete = "the cluster files, too";
 	t->node[6].remark = "host6: held by a shell";
 	t->node[3].remark = "host3: held by a daemon";
 	ask_stop(t, 1, &h);
@@ -227,7 +227,7 @@ static void a_node_without_two_kinds_of_files_is_one_node(void **state)
 	struct cop_buf lines = {0};
 
 	t->node[0].unwritten = "the disk is full";
-	t->node[0].cannot_settle = "no cluster files";
+	t->node[0].cannot_complete = "no cluster files";
 	ask_stop(t, 0, &h);
 	t_run(t);
 	assert_int_equal(h.sum.unwritten, 1);
@@ -287,7 +287,7 @@ static void a_parent_that_dies_before_it_has_the_answer_is_passed_over(void **st
 	assert_int_equal(h.sum.dead, 1);
 	assert_int_equal(h.sum.lost[0], 1);
 	assert_int_equal(t_counted(&h), T_ALL - 2);
-	assert_int_equal(t->node[3].settled, 1);
+	assert_int_equal(t->node[3].completed, 1);
 	assert_int_equal(t->node[3].asked, 2);
 	t_forget_heard(&h);
 }

@@ -114,7 +114,7 @@ struct cop_treeop_ops {
 	/* Main thread, inside cop_treeop_ended. All below have answered a stop: adds to sum what
 	 * this node has counted; a root writes it, and takes prof out of it. 0; else files could
 	 * not be written, and err has a sentence. */
-	int (*settle)(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err);
+	int (*complete_sum)(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err);
 };
 
 struct cop_treeop_conf {

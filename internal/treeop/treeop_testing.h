@@ -40,9 +40,9 @@ struct t_node {
 	const void *body; /* it answers that to the next bodies operations, and does nothing */
 	size_t body_len;
 	unsigned bodies;
-	const char *cannot_write, *cannot_settle, *unwritten, *remark;
+	const char *cannot_write, *cannot_complete, *unwritten, *remark;
 	/* what it did */
-	unsigned asked, reports, resets, ends, settled;
+	unsigned asked, reports, resets, ends, completed;
 	bool ending, ended;
 	char forgot[32];
 	unsigned forgot_at;
@@ -138,17 +138,17 @@ static inline void t_end(void *ctx)
 	n->ending = true;
 }
 
-static inline int t_settle(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static inline int t_complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct t_node *n = ctx;
 
-	n->settled++;
+	n->completed++;
 	cop_stats_add(&sum->stats, T_COUNTER, n->rank + 1);
 	if (n->rank == 0) {
 		n->wrote_nodes = sum->nodes;
 		n->wrote_count = cop_stats_get(&sum->stats, T_COUNTER);
 	}
-	return n->cannot_settle ? cop_err_set(err, ENOSPC, "%s", n->cannot_settle) : 0;
+	return n->cannot_complete ? cop_err_set(err, ENOSPC, "%s", n->cannot_complete) : 0;
 }
 
 static inline void t_resolve(void *ctx, uint32_t rank, bool silent)
@@ -202,7 +202,7 @@ static inline void t_wake(void *ctx)
 static inline void t_open(struct t_tree *t, uint32_t rank, uint64_t config_hash)
 {
 	static const struct cop_treeop_ops ops = {
-		t_rpc, t_host, t_own, t_forget, t_report, t_reset, t_end, t_settle};
+		t_rpc, t_host, t_own, t_forget, t_report, t_reset, t_end, t_complete_sum};
 	struct t_node *n = &t->node[rank];
 	struct cop_rpc_conf rpc = {.rank = rank,
 		.nodes = T_NODES + 1,

@@ -166,7 +166,7 @@ static void read_attributes(struct worker *w, struct cop_walk_dir *d, uint32_t f
 }
 
 /* Turns the entries whose type is known now into tasks and totals. */
-static int settle(struct worker *w, struct cop_walk_dir *d, const char *skip_in)
+static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char *skip_in)
 {
 	int rc = 0;
 
@@ -220,7 +220,7 @@ static int read_entries(struct worker *w, struct cop_walk_dir *d, const char *wh
 		read_attributes(w, d, 0, d->n);
 		shared = false;
 	}
-	rc = settle(
+	rc = classify_entries(
 		w, d, cop_walk_mounts_in(&w->walk->mounts, whole, strlen(whole)) ? whole : NULL);
 	if (rc || !shared)
 		close(d->fd);
