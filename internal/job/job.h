@@ -232,6 +232,6 @@ int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host
 	uint32_t timeout_ms, cop_rendezvous_found *found, void *arg);
 /* Asks that are open now end after timeout_ms at the latest: who has not come up by now is not
  * about to. */
-void cop_rendezvous_hurry(struct cop_rendezvous *r, uint32_t timeout_ms);
+void cop_rendezvous_end_asks(struct cop_rendezvous *r, uint32_t timeout_ms);
 
 #endif

@@ -146,7 +146,7 @@ struct cop_rendezvous {
 	int listen_fd, wake_fd;
 	pthread_t thread;
 	_Atomic uint64_t unverified;
-	_Atomic uint64_t hurry_ms; /* asks that are open end by then; 0: as they like */
+	_Atomic uint64_t end_asks_ms; /* asks that are open end by then; 0: as they like */
 
 	pthread_mutex_t lock;
 	bool stopping;            /* under the lock */

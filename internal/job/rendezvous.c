@@ -129,13 +129,13 @@ static bool is_conn(const struct cop_rendezvous *r, const void *owner)
  * may only add others, through new_asks. So the next one stays. */
 static void step_timers(struct cop_rendezvous *r, uint64_t now_ms)
 {
-	uint64_t hurry_ms = atomic_exchange(&r->hurry_ms, 0);
+	uint64_t end_asks_ms = atomic_exchange(&r->end_asks_ms, 0);
 	struct cop_list *item, *next;
 
-	for (item = r->asks.next; hurry_ms && item != &r->asks; item = item->next) {
+	for (item = r->asks.next; end_asks_ms && item != &r->asks; item = item->next) {
 		struct rdv_ask *a = COP_CONTAINER_OF(item, struct rdv_ask, link);
 
-		a->deadline_ms = COP_MIN(a->deadline_ms, hurry_ms);
+		a->deadline_ms = COP_MIN(a->deadline_ms, end_asks_ms);
 	}
 	for (item = r->asks.next; item != &r->asks; item = next) {
 		next = item->next;
@@ -303,9 +303,9 @@ void cop_rendezvous_stop(struct cop_rendezvous *r)
 	rendezvous_free(r);
 }
 
-void cop_rendezvous_hurry(struct cop_rendezvous *r, uint32_t timeout_ms)
+void cop_rendezvous_end_asks(struct cop_rendezvous *r, uint32_t timeout_ms)
 {
-	atomic_store(&r->hurry_ms, cop_now_ms() + timeout_ms);
+	atomic_store(&r->end_asks_ms, cop_now_ms() + timeout_ms);
 	cop_rdv_wake(r);
 }
 

@@ -196,7 +196,7 @@ static void a_host_that_never_starts_is_named_with_the_reason(void **state)
 	cop_rendezvous_stop(a);
 }
 
-static void an_ask_that_is_hurried_does_not_wait_for_its_own_time(void **state)
+static void an_ask_that_is_to_end_does_not_wait_for_its_own_time(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.1", 0, &ours, "a");
 	struct cop_job_host nobody = {.name = (char *)"127.0.0.1", .port = free_port("127.0.0.1")};
@@ -207,7 +207,7 @@ static void an_ask_that_is_hurried_does_not_wait_for_its_own_time(void **state)
 	result_init(&x);
 	assert_int_equal(cop_rendezvous_ask(r, &nobody, 600000, found, &x), 0);
 	nap(100);
-	cop_rendezvous_hurry(r, 200);
+	cop_rendezvous_end_asks(r, 200);
 	await(&x, 1);
 	assert_int_equal(x.addresses, 0);
 	assert_true(cop_now_ms() - began_ms >= 200);
@@ -442,7 +442,7 @@ int main(void)
 		cmocka_unit_test(what_is_said_of_the_first_port_stays),
 		cmocka_unit_test(a_host_that_starts_late_is_still_found),
 		cmocka_unit_test(a_host_that_never_starts_is_named_with_the_reason),
-		cmocka_unit_test(an_ask_that_is_hurried_does_not_wait_for_its_own_time),
+		cmocka_unit_test(an_ask_that_is_to_end_does_not_wait_for_its_own_time),
 		cmocka_unit_test(another_secret_gets_nothing_and_is_counted),
 		cmocka_unit_test(a_host_is_not_taken_for_another),
 		cmocka_unit_test(an_unknown_name_is_said_to_be_one),

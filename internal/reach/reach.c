@@ -125,7 +125,7 @@ void cop_reach_barrier_ended(struct cop_reach *r, bool ready)
 	if (ready)
 		atomic_store(&r->ready, true);
 	if (rendezvous)
-		cop_rendezvous_hurry(rendezvous, r->conf.peer_timeout_ms / 2);
+		cop_rendezvous_end_asks(rendezvous, r->conf.peer_timeout_ms / 2);
 }
 
 void cop_reach_close_door(struct cop_reach *r)
