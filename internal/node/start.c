@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A list of starts, mirrored by a list of stops. Every stop accepts what was never started. */
 #include "node/node_priv.h"
+#include "pin/pin.h"
 #include "view/view.h"
 
 #include <errno.h>
@@ -130,59 +131,17 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 
 /* ---- processors ---- */
 
-static bool near_card(const struct cop_node *n)
-{
-	return n->conf->cpus && strcmp(n->conf->cpus, "near") == 0;
-}
-
 /* First of all: threads are born on the processors of the one that starts them. */
 static int pin(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_err why = {0};
-	int rc = n->conf->cpus && !near_card(n) ? cop_cpus_pin(n->conf->cpus, &why) : 0;
-
-	return rc ? cop_err_set(err, -rc, "--cpus %s: %s", n->conf->cpus, why.text) : 0;
+	return cop_pin_listed(n->conf->cpus, err);
 }
 
-/* A task of mpiexec or srun may have been given the core of the first rank of the application,
- * which both would then share. */
-static void tell_of_launcher(void)
-{
-	struct cop_buf mine = {0}, cpuset = {0};
-
-	if (cop_cpus_bound(&mine, &cpuset))
-		cop_log_warn(
-			"what started this node bound it to cpus=%s of %s: if the application runs there, give -b LIST, or start the node unbound "
-			"(mpiexec or srun --cpu-bind=none)",
-			mine.data, cpuset.data);
-	cop_buf_free(&mine);
-	cop_buf_free(&cpuset);
-}
-
-/* Which card it is shows when the endpoint is open. A machine that does not tell where its card is,
- * is used as it is. */
+/* Which card it is shows when the endpoint is open. */
 static int pin_near(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_buf cpus = {0};
-	struct cop_err why = {0};
-
 	(void)err;
-	if (!n->conf->cpus)
-		tell_of_launcher();
-	if (!near_card(n))
-		return 0;
-	if (n->rpc)
-		cop_fabric_near_cpus(cop_rpc_fabric(n->rpc), &cpus);
-	if (!cpus.len)
-		cop_log_warn(
-			"--cpus near: not pinned, since nothing tells which processors are near network=%s",
-			n->rpc ? cop_fabric_network(cop_rpc_fabric(n->rpc)) : "none");
-	else if (cop_cpus_pin(cpus.data, &why))
-		cop_log_warn("--cpus near: not pinned: %s", why.text);
-	else
-		cop_log_info("pinned near network=%s cpus=%s",
-			cop_fabric_network(cop_rpc_fabric(n->rpc)), cpus.data);
-	cop_buf_free(&cpus);
+	cop_pin_near(n->conf->cpus, n->rpc ? cop_rpc_fabric(n->rpc) : NULL);
 	return 0;
 }
 
