@@ -26,20 +26,12 @@
 #define QUIET_MS (600 * 1000ULL)
 #define DAY_MS (24 * 3600 * 1000ULL)
 
-static void find_job(struct audience *a)
-{
-	static const char slurm[] = "SLURM_JOB_ID=";
-
-	if (cop_job_mark(a->mark) && strncmp(a->mark, slurm, strlen(slurm)) == 0)
-		a->slurm_job = a->mark + strlen(slurm);
-}
-
 void cop_guard_audience_init(struct audience *a, pid_t session)
 {
 	struct stat st;
 
 	*a = (struct audience){.session = session};
-	find_job(a);
+	cop_job_mark(a->mark);
 	if (stat("/proc/self/exe", &st) == 0) {
 		a->exe_dev = st.st_dev;
 		a->exe_ino = st.st_ino;

@@ -35,9 +35,6 @@
 /* How often it looks while somebody is there, who is waited for, and while nobody is. */
 #define SEEN_MS 30000
 #define UNSEEN_MS 1000
-/* A scheduler is asked seldom, and more seldom each time: the same may have happened on every
- * machine of the job. */
-#define ASK_MS 15000
 /* How often it looks whether the node was killed and cannot end, and how many times in a row that
  * is to be so. */
 #define LOOK_MS 5000
@@ -49,14 +46,12 @@ struct guard {
 	const char *mountpoint;
 	void (*gone)(void *arg);
 	void *arg;
-	bool (*is_job_over)(const char *job, int wake_fd);
 	struct audience audience;
 	pid_t node;    /* where it is the child; else 0 */
 	pid_t watched; /* the node */
 	unsigned connection, ended_looks;
 	int signal_fd, mounts_fd;
 	bool told; /* a signal says that it is over */
-	uint64_t ask_ms, next_ask_ms;
 };
 
 static void end_signals(sigset_t *set)
@@ -178,16 +173,6 @@ static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 	return there;
 }
 
-/* While a machine of a Slurm job has no program of it, only Slurm can tell whether it goes on. */
-static bool is_job_over(struct guard *g, uint64_t now)
-{
-	if (!g->audience.slurm_job || now < g->next_ask_ms)
-		return false;
-	g->next_ask_ms = now + g->ask_ms;
-	g->ask_ms *= 2;
-	return g->is_job_over(g->audience.slurm_job, g->signal_fd);
-}
-
 /* In a step of Slurm nothing has to be found out: this process ends with it. */
 static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t *seen)
 {
@@ -197,10 +182,8 @@ static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t 
 		return false;
 	*seen = cop_guard_audience_one(&g->audience);
 	if (!*seen)
-		return cop_guard_audience_gone(&g->audience, now - *seen_ms) || is_job_over(g, now);
+		return cop_guard_audience_gone(&g->audience, now - *seen_ms);
 	*seen_ms = now;
-	g->ask_ms = ASK_MS;
-	g->next_ask_ms = now + ASK_MS;
 	return cop_guard_audience_tells_little(&g->audience, now - died_ms);
 }
 
@@ -209,8 +192,6 @@ static void keep_dead_mount(struct guard *g)
 	uint64_t died_ms = cop_now_ms(), seen_ms = died_ms;
 	pid_t seen = 0;
 
-	g->ask_ms = ASK_MS;
-	g->next_ask_ms = died_ms + ASK_MS;
 	cop_guard_audience_begin(&g->audience);
 	while (cop_fs_is_dead(g->mountpoint)) {
 		hear_signals(g);
@@ -260,7 +241,6 @@ struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
 {
 	struct cop_guard none = {.fd = -1}, started = {.above = conf->above};
 	struct guard g = {.mountpoint = conf->mountpoint,
-		.is_job_over = conf->is_job_over,
 		.gone = conf->gone,
 		.arg = conf->arg,
 		.watched = getpid()};

@@ -20,9 +20,6 @@ struct cop_guard_conf {
 	 * child. */
 	bool above;
 	pid_t session; /* of whoever gave the command: its programs may look at the mount */
-	/* Whether a job of Slurm, by its number, is known to be over; returns early when wake_fd
-	 * becomes readable. */
-	bool (*is_job_over)(const char *job, int wake_fd);
 	/* The node was killed, and its mount is not there any more. */
 	void (*gone)(void *arg);
 	void *arg;

@@ -6,11 +6,10 @@
 
 /* ---- audience.c: who may look at the mount of a node that died ---- */
 struct audience {
-	char mark[128];        /* "NAME=VALUE" in the environment of the job's programs, or "" */
-	const char *slurm_job; /* in mark; NULL: it is not Slurm's */
-	pid_t session;         /* without a mark; 0: none */
-	dev_t exe_dev;         /* this program, */
-	ino_t exe_ino;         /* of which no process counts */
+	char mark[128]; /* "NAME=VALUE" in the environment of the job's programs, or "" */
+	pid_t session;  /* without a mark; 0: none */
+	dev_t exe_dev;  /* this program, */
+	ino_t exe_ino;  /* of which no process counts */
 };
 /* While the environment is the job's. session: that of whoever gave the command. */
 void cop_guard_audience_init(struct audience *a, pid_t session);

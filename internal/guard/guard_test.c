@@ -19,17 +19,9 @@
 
 static char dir[64]; /* no mount stands here */
 
-static bool not_asked(const char *job, int wake_fd)
-{
-	(void)job;
-	(void)wake_fd;
-	abort();
-}
-
 static struct cop_guard start(bool above)
 {
-	struct cop_guard_conf conf = {
-		.mountpoint = dir, .above = above, .session = getsid(0), .is_job_over = not_asked};
+	struct cop_guard_conf conf = {.mountpoint = dir, .above = above, .session = getsid(0)};
 
 	return cop_guard_start(&conf);
 }
@@ -46,7 +38,7 @@ static int status_of(pid_t pid)
 
 static void without_a_mount_there_is_no_guard(void **state)
 {
-	struct cop_guard_conf conf = {.mountpoint = "", .is_job_over = not_asked};
+	struct cop_guard_conf conf = {.mountpoint = ""};
 	struct cop_guard g = cop_guard_start(&conf);
 
 	(void)state;

@@ -136,7 +136,6 @@ static struct cop_guard start_guard(const struct cop_conf *conf, struct cop_plac
 	struct cop_guard_conf guard = {.mountpoint = place->path,
 		.above = conf->foreground && (cop_slurm_is_node() || cop_slurm_ends_with_step()),
 		.session = getsid(conf->foreground ? 0 : getppid()),
-		.is_job_over = cop_slurm_job_is_over,
 		.gone = mount_is_gone,
 		.arg = place};
 
