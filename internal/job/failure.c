@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JOBDIR/logs/not_started.txt: one line, the rank of the node that could not start last, and why.
- * JOBDIR/logs/not_started-STEP.txt: one line, why the nodes that a Slurm step was to start did not,
- * and one with the number of that start. */
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,10 +13,7 @@
 #include "job/job_priv.h"
 
 #define NAME "%s/logs/not_started.txt"
-#define STEP_NAME "%s/logs/not_started-%s.txt"
 #define LINE_SIZE 1024
-#define START "start "
-#define STEP_TEXT_MAX 960 /* the number has room behind it */
 /* Nodes of one start do not begin at the same moment; a start that failed so long ago was another.
  */
 #define SAME_START_NS (1LL * 1000 * 1000 * 1000)
@@ -179,51 +175,4 @@ void cop_job_failure_clear(const char *job_dir, int64_t rank)
 	else
 		take_away(path, rank);
 	free(path);
-}
-
-/* ---- the nodes that a step was to start ---- */
-
-void cop_job_step_failure_write(
-	const char *job_dir, const char *step, uint64_t start, const char *text)
-{
-	char line[LINE_SIZE], *path;
-	struct cop_err ignored;
-
-	if (cop_job_dir_make(job_dir, &ignored) || asprintf(&path, STEP_NAME, job_dir, step) < 0)
-		return;
-	snprintf(line, sizeof(line), "%.*s\n" START "%" PRIu64 "\n",
-		(int)COP_MIN(strcspn(text, "\n"), (size_t)STEP_TEXT_MAX), text, start);
-	cop_write_file(path, line, strlen(line), 0600);
-	free(path);
-}
-
-void cop_job_step_failure_clear(const char *job_dir, const char *step)
-{
-	char *path;
-
-	if (asprintf(&path, STEP_NAME, job_dir, step) < 0)
-		return;
-	cop_unlink(path);
-	free(path);
-}
-
-bool cop_job_step_failure_read(
-	const char *job_dir, const char *step, uint64_t *start, char *text, size_t size)
-{
-	char line[LINE_SIZE], *path, *second;
-	int64_t when = 0;
-	ssize_t n;
-
-	if (asprintf(&path, STEP_NAME, job_dir, step) < 0)
-		return false;
-	n = read_own(path, line, &when);
-	free(path);
-	if (n <= 0)
-		return false;
-	line[n] = '\0';
-	second = strstr(line, "\n" START);
-	*start = second ? strtoull(second + strlen("\n" START), NULL, 10) : 0;
-	make_plain(line, (size_t)n);
-	snprintf(text, size, "%s", line);
-	return true;
 }

@@ -14,9 +14,8 @@
 
 static char dir[] = "/tmp/copper-failure-test-XXXXXX", path[sizeof(dir) + 32],
 	    logs[sizeof(dir) + 8];
-static char of_step[sizeof(dir) + 40], text[200];
+static char text[200];
 static uint32_t rank;
-static uint64_t start;
 
 static int setup(void **state)
 {
@@ -28,7 +27,6 @@ static int setup(void **state)
 	assert_int_equal(cop_job_dir_make(dir, &err), 0);
 	snprintf(logs, sizeof(logs), "%s/logs", dir);
 	snprintf(path, sizeof(path), "%s/not_started.txt", logs);
-	snprintf(of_step, sizeof(of_step), "%s/not_started-4711.2.txt", logs);
 	rank = UINT32_MAX;
 	return 0;
 }
@@ -37,7 +35,6 @@ static int teardown(void **state)
 {
 	(void)state;
 	unlink(path);
-	unlink(of_step);
 	rmdir(logs);
 	rmdir(dir);
 	return 0;
@@ -154,54 +151,6 @@ static void a_folder_or_a_pipe_is_not_read(void **state)
 	assert_false(heard(0));
 }
 
-static bool step_heard(const char *step)
-{
-	return cop_job_step_failure_read(dir, step, &start, text, sizeof(text));
-}
-
-static void the_tasks_of_a_step_read_what_its_first_wrote(void **state)
-{
-	char large[5000];
-
-	(void)state;
-	assert_false(step_heard("4711.2"));
-	cop_job_step_failure_write(dir, "4711.2", 1, "n3: no\033[2J such\nthing");
-	assert_true(step_heard("4711.2"));
-	assert_string_equal(text, "n3: no?[2J such");
-	assert_false(step_heard("4711.3"));
-	memset(large, 'x', sizeof(large) - 1);
-	large[sizeof(large) - 1] = '\0';
-	cop_job_step_failure_write(dir, "4711.2", 2, large);
-	assert_true(step_heard("4711.2"));
-	assert_int_equal(strspn(text, "x"), sizeof(text) - 1);
-	assert_int_equal(truncate(of_step, 0), 0);
-	assert_false(step_heard("4711.2"));
-	cop_job_step_failure_write(dir, "4711.2", 3, "n3 again");
-	cop_job_step_failure_clear(dir, "4711.3");
-	assert_true(step_heard("4711.2"));
-	cop_job_step_failure_clear(dir, "4711.2");
-	assert_false(step_heard("4711.2"));
-}
-
-static void a_word_tells_of_which_start_it_is(void **state)
-{
-	char large[5000];
-
-	(void)state;
-	cop_job_step_failure_write(dir, "4711.2", 1795348800123456789, "n3: start 7 of\nstart 8");
-	assert_true(step_heard("4711.2"));
-	assert_int_equal(start, 1795348800123456789);
-	memset(large, 'x', sizeof(large) - 1);
-	large[sizeof(large) - 1] = '\0';
-	cop_job_step_failure_write(dir, "4711.2", UINT64_MAX, large);
-	assert_true(step_heard("4711.2"));
-	assert_int_equal(start, UINT64_MAX);
-	assert_int_equal(cop_write_file(of_step, "n3: start 9\n", 12, 0600), 0);
-	assert_true(step_heard("4711.2"));
-	assert_int_equal(start, 0);
-	assert_string_equal(text, "n3: start 9");
-}
-
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -213,8 +162,6 @@ int main(void)
 		T(a_word_that_comes_meanwhile_is_not_taken_away),
 		T(what_is_not_such_a_line_is_not_heard),
 		T(a_folder_or_a_pipe_is_not_read),
-		T(the_tasks_of_a_step_read_what_its_first_wrote),
-		T(a_word_tells_of_which_start_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,15 +116,6 @@ bool cop_job_failure_read(
 	const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size);
 /* Takes it away if it is this rank's, or whosever it is (-1). */
 void cop_job_failure_clear(const char *job_dir, int64_t rank);
-/* The same of the nodes that the first task of a Slurm step was to start, for the other tasks of
- * that step ("JOB.STEP"). It has no time: a task may come late. So the first task takes it away
- * before it starts nodes again, and each of its starts has a number of its own, by which a task
- * knows what it has heard already; 0 if the file does not tell. */
-void cop_job_step_failure_write(
-	const char *job_dir, const char *step, uint64_t start, const char *text);
-bool cop_job_step_failure_read(
-	const char *job_dir, const char *step, uint64_t *start, char *text, size_t size);
-void cop_job_step_failure_clear(const char *job_dir, const char *step);
 /* When the file was written, in ns since the epoch; 0 if that cannot be told. */
 int64_t cop_job_file_time(const char *path);
 /* The file system's time now, by a file that is made in JOBDIR/logs and taken away again; 0: none

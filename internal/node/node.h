@@ -8,8 +8,6 @@
 #include "conf/conf.h"
 #include "place/place.h"
 
-struct cop_node;
-
 /* One node from start to stop, on this thread. */
 struct cop_node_run {
 	const struct cop_conf *conf;
@@ -20,18 +18,11 @@ struct cop_node_run {
 	int report_fd;
 	const char *note; /* what rank 0 of several nodes is to say when it is ready; may be NULL */
 	/* Called once: the node is ready, or (failure) it will not be, with a sentence. */
-	void (*started)(void *arg, struct cop_node *n, const struct cop_err *failure);
-	/* Called once where it was ready: it is about to end. */
-	void (*ending)(void *arg);
+	void (*started)(void *arg, const struct cop_err *failure);
 	void *arg;
 };
 /* Returns when the node has stopped: 0, or -errno with the sentence if it did not start. left_dead:
  * its mount is still there, and nobody serves it. */
 int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err *err);
-
-/* Any thread, between started and the return of ending. */
-uint32_t cop_node_rank(const struct cop_node *n);
-/* The same: every node of the tree is to stop, this one too. */
-void cop_node_end_tree(struct cop_node *n);
 
 #endif

@@ -194,39 +194,15 @@ int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err
 	struct cop_node *n = calloc(1, sizeof(*n));
 	int rc = n ? begin(n, how, err) : cop_err_set(err, ENOMEM, "out of memory");
 
-	how->started(how->arg, n, rc ? err : NULL);
+	how->started(how->arg, rc ? err : NULL);
 	if (!n)
 		return rc;
 	n->report_fd = -1;
-	if (!rc) {
+	if (!rc)
 		wait_for_the_end(n);
-		how->ending(how->arg);
-	}
 	if (rc == 0 || atomic_load(&n->stopping))
 		end(n);
 	*left_dead = n->left_dead;
 	release(n);
 	return rc;
-}
-
-uint32_t cop_node_rank(const struct cop_node *n)
-{
-	return n->rank;
-}
-
-/* Without memory nobody was asked, and this node alone ends. */
-static void tree_ended(void *arg, struct cop_treeop_sum *sum)
-{
-	struct cop_node *n = arg;
-
-	if (sum->nodes)
-		return;
-	atomic_store(&n->stopping, true);
-	cop_node_wake(n);
-}
-
-void cop_node_end_tree(struct cop_node *n)
-{
-	cop_treeop_here(
-		n->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, true, tree_ended, n);
 }

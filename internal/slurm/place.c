@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where this process stands in a job of Slurm, as the environment and /proc tell. */
+/* Where this process stands in a job of Slurm, as the environment and /proc tell.
+ *
+ * What a task of `srun copper mount` leaves behind ends with the step where Slurm tracks processes
+ * by control groups, and nobody ends it with the job where it does not. So that is refused, by the
+ * same rule everywhere. A shell or a script that goes on when this command has returned may be the
+ * only task of a step, or sit at a terminal: it starts nodes as the script of the job does. Other
+ * launchers start their processes by srun, too: where these outlive the step, that is left to them.
+ */
 #include "slurm/slurm_priv.h"
 
-#include <inttypes.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-bool cop_slurm_number(const char *name, uint64_t *value)
+static bool number(const char *name, uint64_t *value)
 {
 	const char *text = getenv(name);
 
@@ -19,7 +28,36 @@ bool cop_slurm_in_a_step(void)
 {
 	uint64_t id;
 
-	return cop_slurm_number("SLURM_STEP_ID", &id) && id < UINT32_MAX - 16;
+	return number("SLURM_STEP_ID", &id) && id < UINT32_MAX - 16;
+}
+
+bool cop_slurm_is_node(void)
+{
+	return getenv(COP_SLURM_IN_STEP) != NULL;
+}
+
+/* slurmstepd is the parent of the tasks. One that cannot be seen is not this user's shell. */
+static bool is_task(void)
+{
+	char path[64], *name;
+	size_t len;
+	bool yes;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)getppid());
+	if (cop_read_file(path, 64, &name, &len))
+		return true;
+	yes = strcmp(name, "slurmstepd\n") == 0;
+	free(name);
+	return yes;
+}
+
+static bool has_terminal(void)
+{
+	int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 /* slurmstepd makes a group for each step, and empties it when the command has returned. */
@@ -36,58 +74,60 @@ static bool tracked_by_cgroup(void)
 	return yes;
 }
 
-enum cop_slurm_how cop_slurm_how_if(const struct cop_conf *conf, bool ends_all)
+static bool by_other_launcher(void)
+{
+	static const char *const names[] = {"PALS_LOCAL_RANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"MPI_LOCALRANKID", "FLUX_TASK_LOCAL_ID"};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		if (getenv(names[i]))
+			return true;
+	return false;
+}
+
+static enum cop_slurm_how how_in_step(
+	const struct cop_conf *conf, const struct cop_slurm_place *place)
+{
+	uint64_t tasks;
+
+	if (place->is_task)
+		return COP_SLURM_REFUSED;
+	if (conf->hosts || conf->rank >= 0 || (by_other_launcher() && !place->ends_all))
+		return COP_SLURM_HERE;
+	if (place->has_terminal || (number("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1))
+		return COP_SLURM_BY_STEP;
+	return COP_SLURM_REFUSED;
+}
+
+enum cop_slurm_how cop_slurm_how_at(
+	const struct cop_conf *conf, const struct cop_slurm_place *place)
 {
 	const char *list = getenv("SLURM_JOB_NODELIST");
-	uint64_t tasks, nodes, task;
 
-	if (conf->foreground || conf->hosts || conf->rank >= 0 || !list || !*list ||
-		getenv(COP_SLURM_IN_STEP))
+	if (conf->foreground || !list || !*list || cop_slurm_is_node())
 		return COP_SLURM_HERE;
-	if (!cop_slurm_in_a_step())
-		return COP_SLURM_BY_STEP;
-	/* One task in a job of several nodes is a shell, not a launcher's task. */
-	if (cop_slurm_number("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1 &&
-		cop_slurm_number("SLURM_JOB_NUM_NODES", &nodes) && nodes > 1)
-		return COP_SLURM_BY_STEP;
-	if (!ends_all)
-		return COP_SLURM_HERE;
-	return cop_slurm_number("SLURM_PROCID", &task) && task > 0 ? COP_SLURM_BY_TASK_0
-								   : COP_SLURM_BY_STEP;
+	if (cop_slurm_in_a_step())
+		return how_in_step(conf, place);
+	return conf->hosts || conf->rank >= 0 ? COP_SLURM_HERE : COP_SLURM_BY_STEP;
 }
 
 enum cop_slurm_how cop_slurm_how(const struct cop_conf *conf)
 {
-	return cop_slurm_how_if(conf, tracked_by_cgroup());
+	struct cop_slurm_place place = {.is_task = is_task(),
+		.has_terminal = has_terminal(),
+		.ends_all = tracked_by_cgroup()};
+
+	return cop_slurm_how_at(conf, &place);
+}
+
+int cop_slurm_refuse(const char *subcommand, struct cop_err *err)
+{
+	return cop_err_set(err, EINVAL,
+		"a task of srun cannot leave a node behind: once in the job script, without srun, \"copper %s ...\" starts the nodes of all hosts; or they are a step that you keep: \"srun --overlap --ntasks-per-node=1 copper %s --foreground ... &\"",
+		subcommand, subcommand);
 }
 
 bool cop_slurm_ends_with_step(void)
 {
-	return !getenv(COP_SLURM_IN_STEP) && cop_slurm_in_a_step() && tracked_by_cgroup();
-}
-
-bool cop_slurm_step_name(char name[COP_SLURM_STEP_NAME])
-{
-	uint64_t job, step, restarts;
-	int len;
-
-	if (!cop_slurm_in_a_step() || !cop_slurm_number("SLURM_JOB_ID", &job) ||
-		!cop_slurm_number("SLURM_STEP_ID", &step))
-		return false;
-	len = snprintf(name, COP_SLURM_STEP_NAME, "%" PRIu64 ".%" PRIu64, job, step);
-	if (cop_slurm_number("SLURM_RESTART_COUNT", &restarts) && restarts)
-		snprintf(name + len, (size_t)(COP_SLURM_STEP_NAME - len), ".%" PRIu64, restarts);
-	return true;
-}
-
-bool cop_slurm_is_node(void)
-{
-	return getenv(COP_SLURM_IN_STEP) != NULL;
-}
-
-uint64_t cop_slurm_start(void)
-{
-	uint64_t start;
-
-	return cop_slurm_number(COP_SLURM_IN_STEP, &start) ? start : 0;
+	return !cop_slurm_is_node() && cop_slurm_in_a_step() && tracked_by_cgroup();
 }

@@ -4,7 +4,7 @@
 
 #include "slurm/slurm.h"
 
-/* Set for the nodes of the step: the number of this start. */
+/* Set for the nodes of the step. */
 #define COP_SLURM_IN_STEP "COPPER_STEP"
 /* The nodes give up after --ready-timeout and a little; srun may need a while to start them. */
 #define COP_SLURM_STEP_MS 30000
@@ -12,17 +12,14 @@
 
 /* ---- place.c ---- */
 
-bool cop_slurm_number(const char *name, uint64_t *value);
-bool cop_slurm_in_a_step(void);
-/* As cop_slurm_how, where the step ends all of its processes, or does not. */
-enum cop_slurm_how cop_slurm_how_if(const struct cop_conf *conf, bool ends_all);
-/* The number of the start of which this node is: one step may start its nodes several times. 0: not
- * in a step, or it has none. */
-uint64_t cop_slurm_start(void);
-/* The step that this process is a task of, as "JOB.STEP"; false outside of one. A job that was
- * requeued has its steps anew, by the same numbers: "JOB.STEP.RESTARTS" there. */
-#define COP_SLURM_STEP_NAME 72
-bool cop_slurm_step_name(char name[COP_SLURM_STEP_NAME]);
+/* What the environment does not tell. */
+struct cop_slurm_place {
+	bool is_task;      /* srun started this very process */
+	bool has_terminal; /* somebody may sit there */
+	bool ends_all;     /* the end of the step is that of all of its processes */
+};
+enum cop_slurm_how cop_slurm_how_at(
+	const struct cop_conf *conf, const struct cop_slurm_place *place);
 
 /* ---- word.c: what a node says of its start ---- */
 
@@ -33,15 +30,5 @@ struct cop_slurm_heard {
 };
 /* Whether a line of the step's output is a node's word, and not something else of it. */
 bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line);
-/* Where a task waits for the word, by the control socket of the node. */
-struct sockaddr_un;
-void cop_slurm_wait_address(const char *control, struct sockaddr_un *out);
-/* Takes the datagram apart: NULL: ready; else why not, and the number of the start. */
-const char *cop_slurm_understand(char *text, uint64_t *start);
-
-/* ---- watch.c ---- */
-
-/* Whether squeue says so: what it wrote, and its status as of waitpid. */
-bool cop_slurm_says_over(const char *said, int status);
 
 #endif

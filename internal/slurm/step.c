@@ -12,13 +12,11 @@
  * writes one line on its standard output, which srun brings here. The step's processes are Slurm's:
  * they end with the job.
  *
- * `srun copper mount` itself runs on each node in a step that is about to end. Where that ends its
- * processes, too, task 0 starts the step of the nodes, which goes on without its srun, and the
- * other tasks wait for the node of their host (await.c). */
+ * In a shell that is itself a task of a step (srun --pty) the same is done, and the step of the
+ * nodes goes on without its srun. */
 #include "job/job.h"
 #include "slurm/slurm_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,7 +28,6 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define END_MS 10000
@@ -46,14 +43,13 @@ struct step {
 	size_t len;
 	uint32_t nodes;
 	struct cop_slurm_heard heard;
-	uint64_t start; /* no two of one step have the same */
 };
 
 /* ---- starting srun ---- */
 
 /* What the job was given for its own tasks means nothing for the nodes, and would contradict their
  * options. */
-static void clean_environment(uint64_t start)
+static void clean_environment(void)
 {
 	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST",
 		"SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_VERBOSE", "SLURM_CPUS_PER_GPU",
@@ -69,12 +65,9 @@ static void clean_environment(uint64_t start)
 		"SLURM_TASK_EPILOG", "SLURM_TASK_PROLOG", "SLURM_THREADS_PER_CORE",
 		"SLURM_TRES_BIND", "SLURM_TRES_PER_TASK", "SLURM_UNBUFFEREDIO", "SLURM_WAIT"};
 
-	char number[24];
-
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
 		unsetenv(names[i]);
-	snprintf(number, sizeof(number), "%" PRIu64, start);
-	setenv(COP_SLURM_IN_STEP, number, 1);
+	setenv(COP_SLURM_IN_STEP, "1", 1);
 }
 
 /* One node's end must not end the others: their children go on without it. */
@@ -114,7 +107,7 @@ static void become_srun(const struct step *s, int out_fd, char **args)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid();
-	clean_environment(s->start);
+	clean_environment();
 	if (null >= 0)
 		dup2(null, 0);
 	dup2(out_fd, 1);
@@ -262,64 +255,14 @@ static void end_srun(const struct step *s)
 
 /* ---- leaving srun behind ---- */
 
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], *text = NULL, *end;
-	size_t len;
-	int parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (cop_read_file(path, 4096, &text, &len))
-		return 0;
-	/* The name stands in parentheses and may hold anything. */
-	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
-		parent = 0;
-	free(text);
-	return parent;
-}
-
 /* srun has a child that waits for it to die, and then cancels its step. When the step around them
- * ends, Slurm kills both, and sometimes that child has time enough. So srun is stopped, the child
- * is killed, and then srun: nobody is left to cancel anything. */
+ * ends, Slurm kills both, and sometimes that child has time enough. So both are stopped, then
+ * killed: nobody is left to cancel anything. They are a group of their own. */
 static void abandon_srun(pid_t srun)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *e;
-
-	kill(srun, SIGSTOP);
-	while (proc && (e = readdir(proc))) {
-		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-
-		if (pid > 0 && parent_of(pid) == srun)
-			kill(pid, SIGKILL);
-	}
-	if (proc)
-		closedir(proc);
-	kill(srun, SIGKILL);
+	kill(-srun, SIGSTOP);
+	kill(-srun, SIGKILL);
 	waitpid(srun, NULL, 0);
-}
-
-static uint64_t number_of_start(void)
-{
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* Those that wait for a node which does not get so far as to say something itself. err NULL:
- * nothing yet. */
-static void tell_tasks(const struct cop_conf *conf, uint64_t start, const struct cop_err *err)
-{
-	char step[COP_SLURM_STEP_NAME];
-
-	if (!conf->job_dir || !cop_slurm_step_name(step))
-		return;
-	if (err)
-		cop_job_step_failure_write(conf->job_dir, step, start, err->text);
-	else
-		cop_job_step_failure_clear(conf->job_dir, step);
 }
 
 static int block_signals(struct step *s)
@@ -347,25 +290,21 @@ static void step_fini(struct step *s)
 
 int cop_slurm_launch(const struct cop_conf *conf, char **argv, struct cop_err *err)
 {
-	struct step s = {.out_fd = -1, .err_fd = -1, .signal_fd = -1, .start = number_of_start()};
+	struct step s = {.out_fd = -1, .err_fd = -1, .signal_fd = -1};
 	struct cop_job_hosts hosts = {0};
 	int rc = cop_job_hosts_env(conf->port, &hosts, err);
 
 	if (rc)
 		return rc;
-	tell_tasks(conf, s.start, NULL);
 	s.nodes = hosts.count;
 	rc = block_signals(&s);
 	if (rc)
 		cop_err_set(err, -rc, "cannot make a descriptor: %s", strerror(-rc));
 	else
 		rc = start_srun(&s, conf, argv, err);
-	if (rc) {
-		tell_tasks(conf, s.start, err);
-	} else {
+	if (!rc) {
 		rc = listen_to(&s, conf->ready_timeout_ms + COP_SLURM_STEP_MS, err);
 		if (rc) {
-			tell_tasks(conf, s.start, err);
 			end_srun(&s);
 			if (!s.heard.failure[0])
 				say_what_srun_said(&s);

@@ -108,7 +108,7 @@ is 'the tree is stopped from outside by its names' "$(on "$COPPER" stop -d "$T/j
 printf 'NodeName=x[1-2] NodeAddr=10.77.0.[1-2] CPUs=1\n' >"$T/slurm.conf"
 if on ip address add 10.77.0.2/24 dev outside 2>/dev/null; then
 	for i in 1 2; do
-		SLURM_JOB_NODELIST='x[1-2]' SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=$((i - 1)) \
+		SLURM_JOB_NODELIST='x[1-2]' SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=$((i - 1)) MPI_LOCALRANKID=0 \
 			SLURM_CONF=$T/slurm.conf on unshare --uts bash -c 'hostname "$0" && exec "$@"' "x$i" \
 			timeout "$(patient 60)" "$COPPER" mount "${words[@]}" -d "$T/slurm" \
 			--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$T/mnt.$i" >"$T/out.$i" 2>&1 &

@@ -64,21 +64,28 @@ is 'each node has a log' "$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d
 wait_for 5 nodes_gone
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 
-# ---- one task on each node, by srun
+# ---- by srun, which leaves nothing behind: refused, in a shell of each task, too, and on one node
 
 id=$(submit by-srun 4 <<'EOS'
 srun --ntasks-per-node=1 "$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"
 echo "mount ends with $?"
-srun --ntasks-per-node=1 "$T/import"
-"$COPPER" stop "$MNT"
+srun --ntasks-per-node=1 sh -c '"$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"; exit $?'
+echo "shells end with $?"
+srun --nodes=1 --ntasks=1 "$COPPER" serve -d "$T/job.by-srun" --source "$SRC" --hosts n1
+echo "serve ends with $?"
+srun --nodes=1 --ntasks=1 "$COPPER" mount --check -d "$T/job.by-srun" --source "$SRC" "$MNT" >/dev/null
+echo "check ends with $?"
+squeue -h -s -o 'step %i %j'
 EOS
 )
 wait_for 40 job_is_over "$id"
-matches 'srun returns 0 when the tree is ready' "$(said by-srun)" '^mount ends with 0$'
-is 'the nodes live on behind it' "$(imports by-srun)" 'n1 n2 n3 n4 '
-matches 'until they are stopped' "$(said by-srun)" '^stopped 4/4 nodes$'
-wait_for 5 nodes_gone
-is 'nothing is left of it' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'srun without --foreground is refused' "$(said by-srun | grep -E ' ends? with ' | head -n 3 | tr '\n' ' ')" \
+	'mount ends with 1 shells end with 1 serve ends with 1 '
+is 'by each task with the ways that work' "$(said by-srun | sed -n 's/^\(copper [a-z]*: a task of srun cannot leave a node behind: \).*without srun, \("[^"]*"\).*: \("srun[^"]*"\)$/\1\2 \3/p' | sort | uniq -c | tr -s ' ')" \
+	' 8 copper mount: a task of srun cannot leave a node behind: "copper mount ..." "srun --overlap --ntasks-per-node=1 copper mount --foreground ... &"
+ 1 copper serve: a task of srun cannot leave a node behind: "copper serve ..." "srun --overlap --ntasks-per-node=1 copper serve --foreground ... &"'
+matches 'a check is not' "$(said by-srun)" '^check ends with 0$'
+is 'nothing has begun' "$(said by-srun | grep -c '^step .* copper$') $(ls -d "$T/job.by-srun" 2>/dev/null) $(slurm_mounts) $(nodes_running)" '0  0 0'
 
 # ---- as a step that the script keeps
 
@@ -102,7 +109,7 @@ EOS
 )
 two=$(submit two 4 <<'EOS'
 MNT=$OTHER
-srun --ntasks-per-node=1 "$COPPER" mount -d "$T/job.two" --source "$SRC" "$MNT" && cat "$MNT/hello" && touch "$T/two.ready"
+"$COPPER" mount -d "$T/job.two" --source "$SRC" "$MNT" && cat "$MNT/hello" && touch "$T/two.ready"
 sleep 300
 EOS
 )
@@ -128,7 +135,7 @@ is 'a job that is cancelled leaves no mount' "$(slurm_mounts)" 4
 is 'and the other has what it had' "$(on_node 2 cat "$OTHER/hello")" hello
 scancel "$two"
 wait_for 25 nodes_gone
-is 'nodes that outlived their srun end with the job, too' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'so ends the other' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 # ---- what goes wrong
 
@@ -150,7 +157,7 @@ wait_for 5 nodes_gone
 is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 id=$(submit missing 4 <<'EOS'
-srun --nodes=3 --ntasks=3 --ntasks-per-node=1 "$COPPER" mount --ready-timeout 2 -d "$T/job.missing" --source "$SRC" "$MNT"
+srun --nodes=3 --ntasks=3 --ntasks-per-node=1 "$COPPER" mount -f --ready-timeout 2 -d "$T/job.missing" --source "$SRC" "$MNT"
 echo "mount ends with $?"
 EOS
 )
@@ -159,9 +166,10 @@ matches 'a node that does not start is named' "$(said missing)" 'the tree is not
 matches 'and srun fails' "$(said missing)" '^mount ends with 1$'
 
 id=$(submit crowd 4 <<'EOS'
-srun --ntasks-per-node=2 --ntasks=8 --overcommit "$COPPER" mount --ready-timeout 5 -d "$T/job.crowd" --source "$SRC" "$MNT"
-echo "mount ends with $?"
+srun --ntasks-per-node=2 --ntasks=8 --overcommit "$COPPER" mount -f --ready-timeout 20 -d "$T/job.crowd" --source "$SRC" "$MNT" &
+until "$COPPER" cache-stats --json "$MNT" 2>/dev/null | grep -q '"ready":true'; do sleep 0.1; done
 "$COPPER" stop "$MNT"
+wait
 EOS
 )
 wait_for 60 job_is_over "$id"

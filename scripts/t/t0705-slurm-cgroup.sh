@@ -11,7 +11,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
-plan 31
+plan 25
 
 small_tree "$T/src"
 SRC=$T/src
@@ -49,32 +49,35 @@ matches 'and stop finds all of them' "$(said plain)" '^stopped 4/4 nodes$'
 wait_for 5 nodes_gone
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 
-# ---- by srun: the nodes get a step of their own, from inside of the one that ends
+# ---- in a step that ends: refused, but to a shell there, whose nodes get a step of their own
 
-id=$(submit by-srun 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount -d "$W/job.by-srun" --source "$SRC" "$MNT"
+id=$(submit shell 4 <<'EOS'
+srun --ntasks-per-node=1 "$COPPER" mount -d "$W/job.refused" --source "$SRC" "$MNT"
 echo "mount ends with $?"
+srun --nodes=1 --ntasks=1 sh -c '"$COPPER" mount -d "$W/job.shell" --source "$SRC" "$MNT"; echo "in a shell $?"'
 squeue -h -s -o 'step %j %N'
 sleep 3
 srun --ntasks-per-node=1 cat "$MNT/hello"
-"$COPPER" cache-stats --all --json "$MNT" >"$W/stats.by-srun"
+"$COPPER" cache-stats --all --json "$MNT" >"$W/stats.shell"
 "$COPPER" stop "$MNT"
-srun --ntasks-per-node=1 sh -c '"$COPPER" mount -d "$W/job.again" --source "$SRC" "$MNT"; echo "in a shell $?"'
+script -qec "srun --ntasks-per-node=1 --pty sh -c '\"\$COPPER\" mount -d \"\$W/job.again\" --source \"\$SRC\" \"\$MNT\"; echo \"at a terminal \$?\"'" /dev/null </dev/null
 srun --ntasks-per-node=1 cat "$MNT/hello"
 touch "$W/again.ready"
 sleep 300
 EOS
 )
 wait_for 60 test -e "$W/again.ready"
-matches 'srun returns 0 when the tree is ready' "$(said by-srun)" '^mount ends with 0$'
-matches 'the nodes have a step of their own' "$(said by-srun)" '^step copper n\[1-4\]$'
-is 'without a word too many' "$(said by-srun | sed -n 1p)" 'mount ends with 0'
+matches 'srun without --foreground is refused' "$(said shell)" '^mount ends with 1$'
+is 'by each task with a sentence' "$(said shell | grep -c '^copper mount: a task of srun cannot leave a node behind: ')" 4
+ok 'and has begun nothing' test ! -e "$W/job.refused"
+matches 'a shell in a step starts nodes' "$(said shell)" '^in a shell 0$'
+matches 'in a step of their own' "$(said shell)" '^step copper n\[1-4\]$'
 is 'ranks are in the order of the node list' \
-	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$W/stats.by-srun")" \
+	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$W/stats.shell")" \
 	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
-matches 'the nodes live on behind the step that started them, until they are stopped' "$(said by-srun)" '^stopped 4/4 nodes$'
-is 'a shell around the command makes no difference' "$(said by-srun | grep -c '^in a shell 0$')" 4
-is 'twice four programs read' "$(said by-srun | grep -c '^hello$')" 8
+matches 'they live on behind the step that started them, until they are stopped' "$(said shell)" '^stopped 4/4 nodes$'
+is 'and a shell at a terminal' "$(said shell | tr -d '\r' | grep -c '^at a terminal 0$')" 1
+is 'twice four programs read' "$(said shell | grep -c '^hello$')" 8
 is 'each node is mounted' "$(slurm_mounts)" 4
 pid=$(on_node 3 "${cop_as[@]}" "$COPPER" cache-stats --json --runtime-dir "$NODE_LOCAL/run/copper" "$MNT" | json_value pid)
 is_ours "$pid" && kill -KILL "$pid"
@@ -93,7 +96,7 @@ hosts=n1:$(free_port),n2:$(free_port),n3:$(free_port),n4:$(free_port)
 export hosts
 # Slurm ends the first node as soon as its command has returned, and that returns when the others have heard that all are ready.
 id=$(submit hosts 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount --hosts "$hosts" --ready-timeout 60 -d "$W/job.hosts" --source "$SRC" "$MNT"
+srun --ntasks-per-node=1 sh -c '"$COPPER" mount --hosts "$hosts" --ready-timeout 60 -d "$W/job.hosts" --source "$SRC" "$MNT"; exit $?'
 echo "mount ends with $?"
 until srun --ntasks-per-node=1 sh -c '! cat "$MNT/hello"' >/dev/null 2>&1; do sleep 0.2; done
 srun --ntasks-per-node=1 "$COPPER" stop "$MNT"
@@ -108,67 +111,14 @@ is 'stop takes away what is left of them' "$(slurm_mounts) $(nodes_running)" '0 
 on_node 3 rmdir "$MNT"
 on_node 3 touch "$MNT"
 id=$(submit no-dir 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount --ready-timeout 60 -d "$W/job.no-dir" --source "$SRC" "$MNT"
+srun --nodes=1 --ntasks=1 sh -c '"$COPPER" mount --ready-timeout 60 -d "$W/job.no-dir" --source "$SRC" "$MNT"; exit $?'
 echo "mount ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
 matches 'a node that cannot mount is named' "$(said no-dir)" "^copper mount: n3: $MNT: is not a directory"
-matches 'on its own host, too' "$(said no-dir)" "^copper mount: $MNT: is not a directory"
-is 'the others say what became of theirs' "$(said no-dir | grep -c '^copper mount: ')" 4
 matches 'and srun fails' "$(said no-dir)" '^mount ends with 1$'
-is 'none because its time was up' "$(said no-dir | grep -c 'no node was ready')" 0
-wait_for 5 nodes_gone
-is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
-id=$(submit late 4 <<'EOS'
-srun --label --ntasks-per-node=1 sh -c '[ "$SLURM_PROCID" != 3 ] || sleep 4; exec "$COPPER" mount --ready-timeout 60 -d "$W/job.late" --source "$SRC" "$MNT"'
-echo "mount ends with $?"
-EOS
-)
-wait_for 60 job_is_over "$id"
-is 'a task that comes too late to hear its node finds what task 0 said' "$(said late | grep -c "^[03]: copper mount: n3: $MNT: is not a directory")" 2
-wait_for 5 nodes_gone
-is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
-on_node 3 rm "$MNT"
-on_node 3 install -d -o "$cop_user" "$MNT"
-
-# The others begin their second start at once, when the word of the first is still there; task 0 begins its own when they have had the time
-# to read it again, which they do after five seconds.
-id=$(submit again 4 <<'EOS'
-cat >"$W/again" <<'SH'
-word="$W/job.again/logs/not_started-$SLURM_JOB_ID.$SLURM_STEP_ID.txt"
-"$COPPER" mount -d "$W/job.again" --source "$SRC/none" "$MNT"
-if [ "$SLURM_PROCID" = 0 ]; then
-	[ -e "$word" ] && echo word
-	while [ ! -e "$W/failed.1" ] || [ ! -e "$W/failed.2" ] || [ ! -e "$W/failed.3" ]; do sleep 0.2; done
-	sleep 8
-else
-	touch "$W/failed.$SLURM_PROCID"
-fi
-exec "$COPPER" mount -d "$W/job.again" --source "$SRC" "$MNT"
-SH
-srun --label --ntasks-per-node=1 sh "$W/again"
-echo "mount ends with $?"
-"$COPPER" stop "$MNT"
-EOS
-)
-wait_for 60 job_is_over "$id"
-is 'tasks that start again at once wait for the next start of task 0, and do not take its word of the last one for it' \
-	"$(said again | grep -c '^[0-3]: copper mount: '), $(said again | grep -E '^(0: word|mount ends)' | tr '\n' ' ')" '4, 0: word mount ends with 0 '
-wait_for 5 nodes_gone
-is 'nothing is left then' "$(slurm_mounts) $(nodes_running)" '0 0'
-
-id=$(submit no-task-0 4 <<'EOS'
-srun --ntasks-per-node=1 sh -c 'sleep 1; [ "$SLURM_PROCID" = 0 ] || exec "$COPPER" mount --ready-timeout 1 -d "$W/job.no-task-0" --source "$SRC" "$MNT"' &
-step=$!
-sleep 5
-scancel --name=no-task-0 "$SLURM_JOB_ID.0" || kill "$step"
-wait "$step"
-echo "srun ends with $?"
-EOS
-)
-wait_for 60 job_is_over "$id"
-ok 'tasks that wait for a task 0 that does nothing can be cancelled' grep -q '^srun ends with [1-9]' "$W/out.no-task-0"
+is 'in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
 wait_for 5 nodes_gone
 is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
