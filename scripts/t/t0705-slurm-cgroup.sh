@@ -76,7 +76,7 @@ is 'ranks are in the order of the node list' \
 	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$W/stats.shell")" \
 	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
 matches 'they live on behind the step that started them, until they are stopped' "$(said shell)" '^stopped 4/4 nodes$'
-is 'and a shell at a terminal' "$(said shell | tr -d '\r' | grep -c '^at a terminal 0$')" 1
+is 'and a shell at a terminal' "$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
 is 'twice four programs read' "$(said shell | grep -c '^hello$')" 8
 is 'each node is mounted' "$(slurm_mounts)" 4
 pid=$(on_node 3 "${cop_as[@]}" "$COPPER" cache-stats --json --runtime-dir "$NODE_LOCAL/run/copper" "$MNT" | json_value pid)
