@@ -12,9 +12,9 @@ import copper1  # noqa: E402
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("log_dir")
-parser.add_argument("--output-dir", metavar="DIR", help="where the lists are written (LOG_DIR/paths_dir)")
-parser.add_argument("--usage-root", action="append", default=[], metavar="DIR", help="look at the use of DIR; may be repeated")
-parser.add_argument("--skip-home-inference", action="store_true", help="$HOME is no usage root")
+parser.add_argument("--output-dir", metavar="DIR", help="write the lists here (LOG_DIR/paths_dir)")
+parser.add_argument("--usage-root", action="append", default=[], metavar="DIR", help="examine the use of DIR; may be repeated")
+parser.add_argument("--skip-home-inference", action="store_true", help="do not take $HOME as a usage root")
 a = parser.parse_args()
 out = a.output_dir or os.path.join(a.log_dir, "paths_dir")
 options = ["--output-dir=" + out] + ["--usage-root=" + root for root in a.usage_root]

@@ -26,16 +26,16 @@ static const struct cop_opt rows[] = {
 	{.name = "skip-home-inference",
 		.kind = COP_OPT_FLAG,
 		.offset = offsetof(struct args, skip_home),
-		.help = "leave $HOME out, however much of it was used"},
+		.help = "do not report the use of $HOME"},
 	{.name = "no-coverage",
 		.kind = COP_OPT_FLAG,
 		.offset = offsetof(struct args, no_coverage),
-		.help = "leave out how much was used: walk no directory"},
+		.help = "no path coverage: walk no directory"},
 	{.name = "output-dir",
 		.kind = COP_OPT_STRING,
 		.offset = offsetof(struct args, output_dir),
 		.arg = "DIR",
-		.help = "where the files go",
+		.help = "write the files here",
 		.shown = "JOBDIR/profiling/cluster"},
 	{.name = "json",
 		.kind = COP_OPT_FLAG,
@@ -47,7 +47,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PREFIX", .offset = offsetof(struct args, prefix)},
 };
 static const struct cop_opt_table table = {.command = "copper aggregate",
-	.summary = "sum up the profiles of a job's ranks",
+	.summary = "add up the profiles of a job's ranks",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
@@ -98,8 +98,7 @@ static void print_faults(const struct cop_report_aggregated *a)
 	if (a->doubts)
 		fprintf(stderr,
 			"copper aggregate: %" PRIu64
-			" of the ranks' files under %s have values that are not taken as they stand; the rest of them "
-			"is in the sums:\n%s",
+			" rank files under %s have values that were corrected or left out; their other values are in the sums:\n%s",
 			a->doubts, a->input, a->doubted.data ? a->doubted.data : "");
 	cop_report_aggregated_missing(a, &missing);
 	if (missing.data)
@@ -108,8 +107,8 @@ static void print_faults(const struct cop_report_aggregated *a)
 	if (!a->faults)
 		return;
 	fprintf(stderr,
-		"copper aggregate: missing or of no use under %s: %" PRIu64
-		" of the ranks' files; the sums are without them:\n%s",
+		"copper aggregate: missing or unusable under %s: %" PRIu64
+		" rank files; the sums do not include them:\n%s",
 		a->input, a->faults, a->named.data ? a->named.data : "");
 }
 

@@ -31,31 +31,34 @@ struct args {
 static const struct cop_opt rows[] = {
 	{.name = "json", FLAG(json), .help = "for scripts; keys are stable"},
 	{.name = "all", FLAG(all), .help = "every node of the job, and their total"},
-	{.name = "table", FLAG(table), .help = "for people, also where --all would give JSON"},
+	{.name = "table", FLAG(table), .help = "the form for people, even with --all"},
 	{.name = "watch",
 		.kind = COP_OPT_U32,
 		.offset = offsetof(struct args, watch_s),
 		.arg = "SECONDS",
 		.min = 1,
 		.max = 86400,
-		.help = "again every so often, until interrupted"},
+		.help = "repeat at this interval, until interrupted"},
 	{.name = "output-dir",
 		TEXT(output_dir),
 		.arg = "DIR",
 		.help = "list what the caches hold, into files"},
-	{.name = "from", TEXT(from), .arg = "DIR", .help = "sum up such files; no node is asked"},
+	{.name = "from",
+		TEXT(from),
+		.arg = "DIR",
+		.help = "add up such files without asking a node"},
 	{.name = "snapshot",
 		FLAG(snapshot),
 		.help = "every node writes the reports of --profile now"},
 	{.name = "local", FLAG(local), .help = "with --snapshot: only the node here"},
-	{.name = "reset", FLAG(reset), .help = "keep pre-reset reports, then count from zero"},
+	{.name = "reset", FLAG(reset), .help = "write pre-reset reports, then count from zero"},
 	{.name = "invalidate",
 		FLAG(invalidate),
 		.help = "every node forgets PATH and all below it, or all"},
 	{.name = "runtime-dir",
 		TEXT(runtime_dir),
 		.arg = "DIR",
-		.help = "where control sockets stand, as given to mount",
+		.help = "directory of control sockets, as for mount",
 		.rare = true},
 };
 static const struct cop_opt_operand operands[] = {
@@ -63,7 +66,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", .offset = offsetof(struct args, path)},
 };
 static const struct cop_opt_table table = {.command = "copper cache-stats",
-	.summary = "what a running node holds, was asked and waits for",
+	.summary = "show what a running node holds, serves and waits for",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
@@ -136,7 +139,7 @@ static int invalidate(const struct args *a, const char *path)
 
 	if (path_below(a, below)) {
 		fprintf(stderr,
-			"copper cache-stats: --invalidate: '%s' is not a path below the mount point; give it as seen from there, without '..'\n",
+			"copper cache-stats: --invalidate: '%s' is not a path below the mount point; give it as seen through the mount, without '..'\n",
 			a->path);
 		return 2;
 	}
@@ -203,14 +206,14 @@ static int check(const struct args *a, struct cop_err *err)
 	if (a->path && !a->invalidate)
 		return cop_err_set(err, EINVAL, "PATH '%s' goes with --invalidate", a->path);
 	if (a->local && !a->snapshot)
-		return cop_err_set(err, EINVAL, "--local goes with --snapshot");
+		return cop_err_set(err, EINVAL, "--local needs --snapshot");
 	if (a->from && a->mountpoint)
 		return cop_err_set(
 			err, EINVAL, "--from reads files and asks no node: leave MOUNTPOINT out");
 	if (a->invalidate + a->snapshot + a->reset + files + shows > 1 ||
 		(a->json && (a->table || a->invalidate || a->snapshot || a->reset)))
 		return cop_err_set(err, EINVAL,
-			"these options do different things: see copper cache-stats --help");
+			"these options cannot be combined: see copper cache-stats --help");
 	return 0;
 }
 

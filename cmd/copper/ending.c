@@ -48,8 +48,7 @@ static void take_dead_away(const struct cop_cmd_ending *e, const char *key, cons
 	if (!tree[0] || strcmp(tree, "-") == 0 || strcmp(tree, e->tree))
 		return;
 	if (cop_fs_is_dead(key) && cop_place_unmount_dead(key, path) == 0)
-		fprintf(stderr,
-			"copper stop: %s: the node there was dead; its mount was taken away\n",
+		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was removed\n",
 			key);
 	cop_ctl_clear(path, NULL);
 }

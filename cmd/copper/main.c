@@ -21,12 +21,12 @@
 
 static const struct cop_cmd commands[] = {
 	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
-	{"serve", "the same without a mount (a root or a relay)", cop_cmd_serve},
-	{"run", "run a command with the tree in the place of its source", cop_cmd_run},
+	{"serve", "start a node without a mount (a root or a relay)", cop_cmd_serve},
+	{"run", "run a command with the tree in place of its source", cop_cmd_run},
 	{"stop", "stop every node of the job, or this one", cop_cmd_stop},
-	{"aggregate", "sum up the profiles of a job's ranks", cop_cmd_aggregate},
-	{"paths", "which paths of its environment a job used, and which not", cop_cmd_paths},
-	{"cache-stats", "what the nodes hold, asked, served and wait for", cop_cmd_cache_stats},
+	{"aggregate", "add up the profiles of a job's ranks", cop_cmd_aggregate},
+	{"paths", "list the paths that a job used, and those it did not", cop_cmd_paths},
+	{"cache-stats", "show what the nodes hold, serve and wait for", cop_cmd_cache_stats},
 };
 
 static const char usage[] = "usage: copper SUBCOMMAND [options] [arguments]\n";
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2) {
 		fputs(usage, stderr);
-		fputs("copper: which subcommand? (see copper --help)\n", stderr);
+		fputs("copper: a subcommand is missing (see copper --help)\n", stderr);
 		return 2;
 	}
 	if (!strcmp(argv[1], "help") && argc > 2)

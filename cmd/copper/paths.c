@@ -22,21 +22,21 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_LIST,
 		.offset = offsetof(struct args, roots),
 		.arg = "DIR",
-		.help = "look at the use of DIR; may be repeated"},
+		.help = "examine the use of DIR; may be repeated"},
 	{.name = "output-dir",
 		.kind = COP_OPT_STRING,
 		.offset = offsetof(struct args, output_dir),
 		.arg = "DIR",
 		.shown = "JOBDIR/paths_dir",
-		.help = "where the lists are written"},
+		.help = "write the lists here"},
 	{.name = "skip-home-inference",
 		.kind = COP_OPT_FLAG,
 		.offset = offsetof(struct args, skip_home),
-		.help = "$HOME is no usage root"},
+		.help = "do not take $HOME as a usage root"},
 	{.name = "no-sizes",
 		.kind = COP_OPT_FLAG,
 		.offset = offsetof(struct args, no_sizes),
-		.help = "leave out bytes: half the work of the storage"},
+		.help = "leave out bytes: half the load on the storage"},
 	{.name = "manifest",
 		.kind = COP_OPT_STRING,
 		.offset = offsetof(struct args, manifest),
@@ -51,7 +51,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true},
 };
 static const struct cop_opt_table table = {.command = "copper paths",
-	.summary = "which paths of its environment a job used, and which not",
+	.summary = "list the paths that a job used, and those it did not",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
@@ -90,7 +90,7 @@ static void print_notes(const struct cop_paths_result *p)
 {
 	if (p->faults)
 		fprintf(stderr,
-			"copper paths: %" PRIu64 " tables under %s are of no use or not whole:\n%s",
+			"copper paths: %" PRIu64 " tables under %s are unusable or truncated:\n%s",
 			p->faults, p->input, p->named.data ? p->named.data : "");
 	if (p->notes.len)
 		fputs(p->notes.data, stderr);

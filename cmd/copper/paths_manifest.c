@@ -12,16 +12,16 @@ static void print_notes(const struct cop_touched *m)
 {
 	if (m->faults)
 		fprintf(stderr,
-			"copper paths: %" PRIu64 " files under %s are of no use or not whole:\n%s",
+			"copper paths: %" PRIu64 " files under %s are unusable or truncated:\n%s",
 			m->faults, m->input, m->named.data ? m->named.data : "");
 	if (m->left_out)
 		fprintf(stderr,
 			"copper paths: %" PRIu64
-			" items, those needed last, are left out: a manifest may not be larger\n",
+			" items, those needed last, are left out, because a manifest may not be larger\n",
 			m->left_out);
 	if (m->unseen)
 		fprintf(stderr,
-			"copper paths: the source of the job is not to be seen here, so the sizes in the manifest are guesses\n");
+			"copper paths: the job's source is not visible on this machine, so the sizes in the manifest are guesses\n");
 }
 
 static void print_json(const struct cop_touched *m, const char *file, struct cop_buf *text)

@@ -40,7 +40,7 @@ static const struct cop_opt rows[] = {
 		AT(where.mountpoint),
 		.kind = COP_OPT_STRING,
 		.arg = "MOUNTPOINT",
-		.help = "the tree of this mount, if several are here"},
+		.help = "use the tree of this mount, if there are several"},
 	{.name = "view",
 		AT(view),
 		.kind = COP_OPT_ENUM,
@@ -52,21 +52,21 @@ static const struct cop_opt rows[] = {
 		AT(direct),
 		.kind = COP_OPT_LIST,
 		.arg = "DIR",
-		.help = "the storage's own DIR stays, writable"},
+		.help = "leave the storage's own DIR there, writable"},
 	{.name = "writable",
 		AT(writable),
 		.kind = COP_OPT_OPTIONAL,
 		.arg = "DIR",
-		.help = "keep changes privately, in memory or DIR"},
+		.help = "allow private changes, kept in memory or DIR"},
 	{.name = "below",
 		AT(below),
 		.kind = COP_OPT_LIST,
 		.arg = "DIR",
-		.help = "only this part of the source is replaced"},
+		.help = "replace only this part of the source"},
 	{.name = "check",
 		AT(check),
 		.kind = COP_OPT_FLAG,
-		.help = "tell what would be used here, and why"},
+		.help = "show which view would be used, and why"},
 	{.name = "log-level",
 		.letter = 'l',
 		AT(log_level),
@@ -79,7 +79,7 @@ static const struct cop_opt rows[] = {
 		AT(where.runtime_dir),
 		.kind = COP_OPT_STRING,
 		.arg = "DIR",
-		.help = "where control sockets stand, as given to mount",
+		.help = "directory of control sockets, as for mount",
 		.rare = true},
 };
 
@@ -87,14 +87,14 @@ static int check_mount(struct args *a, struct cop_err *err)
 {
 	if (a->where.mountpoint)
 		return cop_err_set(err, EINVAL,
-			"--source starts a node, --mount names one that is there: give one");
+			"--source starts a node, --mount names a running one: give only one of them");
 	if (a->check)
 		return cop_err_set(err, EINVAL,
-			"--check asks a node that is there; copper mount --check tells whether one can be started");
+			"--check asks a running node; copper mount --check tells whether a node can be started");
 	a->mount.runtime_dir = a->where.runtime_dir;
 	if (strcmp(a->mount.source, "/") == 0 && !a->below.n)
 		return cop_err_set(err, EINVAL,
-			"--source / cannot be replaced as a whole: name what is to come through the tree, as --below /soft");
+			"--source / cannot be replaced as a whole: name what the tree should replace, for example --below /soft");
 	return cop_conf_check(&a->mount, err);
 }
 
@@ -110,7 +110,7 @@ static int check_args(void *into, struct cop_err *err)
 		return cop_err_set(err, EINVAL, "--writable needs the view overlay");
 	if (a->view == COP_VIEW_ENV && a->direct.n)
 		return cop_err_set(err, EINVAL,
-			"--direct goes with the views overlay and bind: in env the source stays where it is");
+			"--direct needs the view overlay or bind: with env the source stays where it is");
 	if (a->writable && *a->writable && a->below.n > 1)
 		return cop_err_set(err, EINVAL, "--writable=DIR keeps the changes of one --below");
 	return 0;
@@ -134,7 +134,7 @@ static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefe
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 
 static struct cop_opt_table table = {.command = "copper run",
-	.summary = "run COMMAND with the job's tree in the place of its source",
+	.summary = "run COMMAND with the job's tree in place of its source",
 	.init = init_args,
 	.check = check_args,
 	.rest = "COMMAND [ARGUMENT]...",
@@ -193,7 +193,7 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 {
 	if (strcmp(v->source, "/") == 0 && !v->belows)
 		return cop_err_set(err, EINVAL,
-			"the source of %s is /, which cannot be replaced as a whole: name what is to come through the tree, as --below /soft",
+			"the source of %s is /, which cannot be replaced as a whole: name what the tree should replace, for example --below /soft",
 			v->mountpoint);
 	for (unsigned i = 0; i < v->belows; i++)
 		if (!cop_view_is_below(v->below[i], v->source) || !strcmp(v->below[i], "/"))

@@ -21,7 +21,7 @@ static int ask(const char *path, const char *key, struct cop_run_node *out, stru
 
 	if (rc == -ECONNREFUSED)
 		return cop_err_set(err, ECONNREFUSED,
-			"the node at %s has died: 'copper stop %s' takes away what it left, and copper mount starts another",
+			"the node at %s has died: remove its mount with 'copper stop %s', then start another with copper mount",
 			key, key);
 	if (rc)
 		return rc;

@@ -127,7 +127,7 @@ static int keep(struct cop_tasks *t, const struct cop_conf *conf)
 	absent = cop_tasks_wait_gone(t, ABSENT_MS, &err);
 	if (absent > 0)
 		fprintf(stderr,
-			"copper run: %lld of the %u tasks of this machine never came; the node ends without them\n",
+			"copper run: %lld of the %u tasks of this machine never started; the node ends without them\n",
 			(long long)absent, t->here);
 	code = rc ? 0 : stop(mountpoint, conf);
 	cop_tasks_end(t);

@@ -35,7 +35,7 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_STRING,
 		.offset = offsetof(struct args, secret_file),
 		.arg = "FILE",
-		.help = "the secret that they have, if it was moved",
+		.help = "the nodes' secret, if it was moved",
 		.rare = true},
 	{.name = "timeout",
 		.kind = COP_OPT_DURATION,
@@ -44,12 +44,12 @@ static const struct cop_opt rows[] = {
 		.initial = "60",
 		.min = 1,
 		.max = 3600000,
-		.help = "give up after so long without a word"},
+		.help = "give up after this long without an answer"},
 	{.name = "runtime-dir",
 		.kind = COP_OPT_STRING,
 		.offset = offsetof(struct args, runtime_dir),
 		.arg = "DIR",
-		.help = "where control sockets stand, as given to mount",
+		.help = "directory of control sockets, as for mount",
 		.rare = true},
 };
 static const struct cop_opt_operand operands[] = {
@@ -64,7 +64,7 @@ static int check(void *args, struct cop_err *err)
 			"--local stops one node here, --job-dir all of them: give one");
 	if (a->secret_file && !a->job_dir)
 		return cop_err_set(err, EINVAL,
-			"--secret-file goes with --job-dir: a node on this machine is asked without it");
+			"--secret-file needs --job-dir: a node on this machine is asked without it");
 	return 0;
 }
 
@@ -74,7 +74,7 @@ static const struct cop_opt_table table = {.command = "copper stop",
 	COP_OPT_OPERANDS(operands),
 	.check = check};
 
-#define OTHERS "; if others of its job go on, 'copper stop -d JOBDIR' stops them"
+#define OTHERS "; if other nodes of its job still run, 'copper stop -d JOBDIR' stops them"
 
 /* No node answers for this mount point. What a killed node left there is taken away (its socket, if
  * that is not NULL, and its mount); otherwise all is done already. */
@@ -91,12 +91,12 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	if (dead) {
 		if (rc) {
 			fprintf(stderr,
-				"copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n",
+				"copper stop: %s: the node there is dead, and its mount cannot be removed: %s\n",
 				path, strerror(-rc));
 			return 1;
 		}
 		fprintf(stderr,
-			"copper stop: %s: the node there was dead; its mount was taken away" OTHERS
+			"copper stop: %s: the node there was dead; its mount was removed" OTHERS
 			"\n",
 			path);
 		puts("stopped 0/0 nodes");
@@ -104,7 +104,7 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	}
 	if (cleared)
 		fprintf(stderr,
-			"copper stop: nothing to stop: the node here was killed; its control socket %s was taken away" OTHERS
+			"copper stop: nothing to stop: the node here was killed; its control socket %s was removed" OTHERS
 			"\n",
 			socket);
 	else

@@ -26,11 +26,10 @@ static int clear_mount(const char *mountpoint)
 	rc = cop_fs_unmount_dead(path);
 	if (rc)
 		fprintf(stderr,
-			"copper stop: %s: the node there is dead, and its mount cannot be taken away: %s\n",
+			"copper stop: %s: the node there is dead, and its mount cannot be removed: %s\n",
 			path, strerror(-rc));
 	else
-		fprintf(stderr,
-			"copper stop: %s: the node there was dead; its mount was taken away\n",
+		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was removed\n",
 			path);
 	return rc ? 1 : 0;
 }
@@ -58,7 +57,7 @@ static int show(const struct cop_guest_stopped *s)
 	fprintf(stderr, "%s", s->remarks.data ? s->remarks.data : "");
 	if (s->unknown)
 		fprintf(stderr,
-			"copper stop: %u of %u nodes may still run; call it again, or where they are reached\n",
+			"copper stop: %u of %u nodes may still run; run it again, or on a machine that can reach them\n",
 			s->unknown, s->of);
 	else if (!s->stopped)
 		fprintf(stderr, "copper stop: no node of this job runs any more\n");

@@ -155,7 +155,7 @@ int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
 		rc = cop_err_set(&err, EIO, "%.*s", (int)strcspn(reply.text, "\n"), reply.text);
 	if (!rc && parse(&reply, &l))
 		rc = cop_err_set(&err, EBADMSG,
-			"the node's answer is not understood; is it of another version?");
+			"cannot understand the node's answer; is the node another version?");
 	if (!rc)
 		rc = write_listing(&l, output_dir, &err);
 	rc = rc ? failed(&err) : print(&l.usage, json);

@@ -148,7 +148,7 @@ static int try(const struct cpus *want, struct cop_err *err)
 		return cop_err_set(
 			err, -rc, "cannot read the processors of this process: %s", strerror(-rc));
 	if (present(&is) && beyond(want, &is, &rest))
-		return refuse(&rest, &is, "is not there: this machine has", err);
+		return refuse(&rest, &is, "does not exist: this machine has", err);
 	rc = set(0, want);
 	if (rc && rc != -EINVAL)
 		return cop_err_set(err, -rc, "cannot choose processors: %s", strerror(-rc));

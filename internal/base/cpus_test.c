@@ -62,9 +62,9 @@ static void a_processor_that_is_not_there_is_named_and_nothing_changes(void **st
 
 	(void)state;
 	refused("65000-65002,65535",
-		"processor 65000-65002,65535 is not there: this machine has 0");
+		"processor 65000-65002,65535 does not exist: this machine has 0");
 	snprintf(list, sizeof(list), "%u,65000", first);
-	refused(list, "processor 65000 is not there");
+	refused(list, "processor 65000 does not exist");
 }
 
 static void one_processor_is_all_that_a_pinned_process_has(void **state)

@@ -172,7 +172,7 @@ static int step(int dir, const char *path, const char *part, size_t len, struct 
 		rc = errno;
 		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 			return cop_err_set(err, ELOOP,
-				"%.*s is a symbolic link, through which nothing is written: remove it",
+				"%.*s is a symbolic link, and Copper never writes through one: remove it",
 				(int)(part + len - path), path);
 		return cop_err_set(
 			err, rc, "%.*s: %s", (int)(part + len - path), path, strerror(rc));

@@ -39,7 +39,7 @@ static const char *who_was_asked(void)
 {
 	if (!strstr(cop_build, ", static"))
 		return "";
-	return " (/etc/hosts and DNS were asked; for names that LDAP or others have, an address book: -F)";
+	return " (only /etc/hosts and DNS were asked; for names in LDAP and the like, give an address book: -F)";
 }
 
 /* "fd77::1" of a name that has no IPv4 address. */
@@ -77,7 +77,7 @@ int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)
 		return 0;
 	if (has_only_ip6(name, ip6))
 		return cop_err_set(err, EHOSTUNREACH,
-			"it has an IPv6 address only (%s), and nodes talk over IPv4: name it by a host name or address that it has there",
+			"it has only an IPv6 address (%s), and nodes use IPv4: give an IPv4 address, or a name that has one",
 			ip6);
 	return cop_err_set(
 		err, EHOSTUNREACH, "its name is unknown: %s%s", gai_strerror(rc), who_was_asked());

@@ -42,7 +42,7 @@ static void an_address_of_ip6_is_named_as_what_it_is(void **state)
 
 	(void)state;
 	assert_int_equal(cop_host_address("fd77::1", &at, &err), -EHOSTUNREACH);
-	assert_non_null(strstr(err.text, "it has an IPv6 address only (fd77::1)"));
+	assert_non_null(strstr(err.text, "it has only an IPv6 address (fd77::1)"));
 }
 
 /* In any case: whoever set this machine up may have told nobody. */

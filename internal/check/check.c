@@ -51,8 +51,8 @@ static void check_fuse(struct check *c)
 	if (cop_fs_check_machine(&err))
 		cop_check_say(c, "fuse", CHECK_FAILED, "%s", err.text);
 	else
-		cop_check_say(c, "fuse", CHECK_OK, "/dev/fuse opens, and %s",
-			geteuid() ? "fusermount3 is there" : "this is root");
+		cop_check_say(c, "fuse", CHECK_OK, "/dev/fuse can be opened, and %s",
+			geteuid() ? "fusermount3 is installed" : "this user is root");
 	if (!c->conf->allow_other)
 		return;
 	if (cop_fs_check_allow_other(&err))
@@ -92,7 +92,7 @@ static void check_view(struct check *c)
 		cop_check_say(c, "view", CHECK_WARNING, "%s", err.text);
 	else if (made.kind == COP_VIEW_OVERLAY)
 		cop_check_say(c, "view", CHECK_OK,
-			"copper run puts an overlay of the tree in the place of its source");
+			"copper run can put an overlay of the tree in place of its source");
 	else
 		cop_check_say(c, "view", CHECK_WARNING, "copper run can only use the view %s: %s",
 			cop_view_name(made.kind), made.why);
@@ -218,10 +218,10 @@ static void check_secret(struct check *c)
 		return;
 	if (conf->insecure)
 		cop_check_say(c, "secret", CHECK_WARNING,
-			"--insecure: whoever reaches the ports of this job can ask and answer");
+			"--insecure: anyone who reaches the ports of this job can send requests and answers");
 	else if (will_be_made(conf))
 		cop_check_say(c, "secret", CHECK_OK,
-			"rank 0 will make %s/secret, which all nodes must see", conf->job_dir);
+			"rank 0 will create %s/secret, which all nodes must see", conf->job_dir);
 	else if (cop_job_secret(&from, &c->secret, &err))
 		cop_check_say(c, "secret", CHECK_FAILED, "%s", err.text);
 	else if (!c->secret.data)
@@ -231,7 +231,7 @@ static void check_secret(struct check *c)
 		cop_check_say(c, "secret", CHECK_FAILED,
 			"the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
 	else
-		cop_check_say(c, "secret", CHECK_OK, "there, and nobody else may read it");
+		cop_check_say(c, "secret", CHECK_OK, "exists, and nobody else may read it");
 }
 
 static void check_control(struct check *c)
@@ -242,7 +242,7 @@ static void check_control(struct check *c)
 	if (cop_ctl_dir(c->conf->runtime_dir, dir, sizeof(dir), &err))
 		cop_check_say(c, "runtime_dir", CHECK_FAILED, "%s", err.text);
 	else
-		cop_check_say(c, "runtime_dir", CHECK_OK, "control sockets stand in %s", dir);
+		cop_check_say(c, "runtime_dir", CHECK_OK, "control sockets are in %s", dir);
 }
 
 static void check_cpus(struct check *c)
@@ -256,7 +256,7 @@ static void check_cpus(struct check *c)
 		cop_cpus_list(&now);
 	if (bound)
 		cop_check_say(c, "cpus", CHECK_WARNING,
-			"bound to %s of %s by what started this: if the application runs there, give -b LIST, or "
+			"bound to %s of %s by the launcher: if the application runs there, give -b LIST, or "
 			"start the node unbound (mpiexec or srun --cpu-bind=none)",
 			now.data, all.data);
 	else if (!cpus || strcmp(cpus, "near") == 0)

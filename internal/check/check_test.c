@@ -107,7 +107,7 @@ static void several_nodes_are_told_how_to_share_a_secret(void **state)
 	conf.job_dir = dir;
 	assert_int_equal(cop_check_run(&conf, &out), 0);
 	assert_non_null(line_of("secret", line));
-	assert_non_null(strstr(line, "rank 0 will make"));
+	assert_non_null(strstr(line, "rank 0 will create"));
 }
 
 static void for_programs_it_is_one_object(void **state)

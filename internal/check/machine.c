@@ -99,7 +99,7 @@ static void tell_address(struct check *c, const struct cop_fabric *f)
 	cop_fabric_list_providers(have, sizeof(have));
 	if (is_lonely(c, address))
 		cop_check_say(c, "network", CHECK_WARNING,
-			"the address would be %s, which other machines cannot reach: this host's name means that here; name the interface, as -n tcp://eth0",
+			"the address would be %s, which other machines cannot reach: this host's name resolves to it here; name the interface, for example -n tcp://eth0",
 			address);
 	else
 		cop_check_say(c, "network", CHECK_OK,

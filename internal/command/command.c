@@ -137,7 +137,7 @@ static void refuse(struct asked *q, const char *line)
 	struct cop_buf out = {0};
 
 	cop_buf_printf(&out,
-		"this node does not know the command '%s'; is it of another version?\n", line);
+		"this node does not know the command '%s'; is the node another version?\n", line);
 	cop_command_answer(q, -EINVAL, &out);
 }
 

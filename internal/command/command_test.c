@@ -291,11 +291,11 @@ static void what_is_no_command_is_refused(void **state)
 
 	open_node(n, 0, 1);
 	expect(n, "stop at once", -EINVAL,
-		"this node does not know the command 'stop at once'; is it of another version?\n");
+		"this node does not know the command 'stop at once'; is the node another version?\n");
 	expect(n, "statistics", -EINVAL,
-		"this node does not know the command 'statistics'; is it of another version?\n");
+		"this node does not know the command 'statistics'; is the node another version?\n");
 	expect(n, "", -EINVAL,
-		"this node does not know the command ''; is it of another version?\n");
+		"this node does not know the command ''; is the node another version?\n");
 	assert_false(n->ending);
 }
 
@@ -323,7 +323,7 @@ static void reports_that_were_written_and_that_were_not(void **state)
 	expect(n, "snapshot local", 0,
 		"reports of 1/1 nodes written to /job/profiling/ioctl-snapshot\n");
 	expect(n, "reset", 0,
-		"counters of 1/1 nodes set to zero\nreports of before are in /job/profiling/pre-reset\n");
+		"counters of 1/1 nodes set to zero\nreports from before the reset are in /job/profiling/pre-reset\n");
 	n->cannot_write = "no space";
 	expect(n, "snapshot", -EIO,
 		"reports of 0/1 nodes written to /job/profiling/ioctl-snapshot\na: no space\n");
@@ -339,7 +339,7 @@ static void where_the_reports_of_before_are(void **state)
 
 	open_node(n, 0, 1);
 	expect(n, "reset", 0,
-		"counters of 1/1 nodes set to zero\nno reports of before: the job was started without --profile\n");
+		"counters of 1/1 nodes set to zero\nno reports from before the reset: the job was started without --profile\n");
 }
 
 static void of_rank_files_root_the_others_have_none(void **state)
@@ -350,7 +350,7 @@ static void of_rank_files_root_the_others_have_none(void **state)
 	n->conf.rank_files = COP_CONF_RANK_FILES_ROOT;
 	open_node(n, 1, 3);
 	expect(n, "reset", 0,
-		"counters of 1/1 nodes set to zero\nno reports of before: --rank-files says so\n");
+		"counters of 1/1 nodes set to zero\nno reports from before the reset, because of --rank-files\n");
 }
 
 /* ---- stops ---- */

@@ -64,11 +64,13 @@ static void say_where(const struct cop_command_conf *conf, bool all, struct cop_
 	bool root = conf->rank_files == COP_CONF_RANK_FILES_ROOT;
 
 	if (!conf->counts)
-		cop_buf_str(out, "no reports of before: the job was started without --profile\n");
+		cop_buf_str(out,
+			"no reports from before the reset: the job was started without --profile\n");
 	else if (conf->rank_files == COP_CONF_RANK_FILES_NONE || (root && !all && conf->rank != 0))
-		cop_buf_str(out, "no reports of before: --rank-files says so\n");
+		cop_buf_str(out, "no reports from before the reset, because of --rank-files\n");
 	else
-		cop_buf_printf(out, "reports of before are in %s/profiling/pre-reset%s\n",
+		cop_buf_printf(out,
+			"reports from before the reset are in %s/profiling/pre-reset%s\n",
 			conf->job_dir, root ? ": those of rank 0 (--rank-files root)" : "");
 }
 

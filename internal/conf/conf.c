@@ -20,13 +20,13 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 {
 	if (!conf->serve_only && !conf->mountpoint && !conf->check && !strcmp(conf->source, "/"))
 		return cop_err_set(err, EINVAL,
-			"without a MOUNTPOINT a --source is needed that is not all of /: the directory whose programs and files are used");
+			"without a MOUNTPOINT, give a --source other than /: the directory whose programs and files the job uses");
 	if (conf->allow_other && !conf->mountpoint)
 		return cop_err_set(err, EINVAL,
-			"--allow-other needs a MOUNTPOINT: a directory that Copper makes is this user's alone");
+			"--allow-other needs a MOUNTPOINT: a directory that Copper creates is for this user only");
 	if (conf->json && !conf->check)
 		return cop_err_set(err, EINVAL,
-			"--json goes with --check; for a node that runs there is copper cache-stats --json");
+			"--json needs --check; for a running node use copper cache-stats --json");
 	if (conf->chunk & (conf->chunk - 1))
 		return cop_err_set(err, EINVAL, "--chunk: %llu bytes is not a power of two",
 			(unsigned long long)conf->chunk);
@@ -40,7 +40,7 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 			"--insecure and --secret-file contradict each other: give one");
 	if (conf->address_source == COP_CONF_ADDRESS_FACILITY && !conf->address_book)
 		return cop_err_set(err, EINVAL,
-			"--address-source facility needs the book: give --address-book FILE");
+			"--address-source facility needs an address book: give --address-book FILE");
 	if (conf->address_source == COP_CONF_ADDRESS_DISCOVER && conf->address_book)
 		return cop_err_set(err, EINVAL,
 			"--address-source discover asks the nodes: leave --address-book out");
@@ -123,7 +123,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.arg = "N",                                                                \
 			.min = 1,                                                                  \
 			.max = 65535,                                                              \
-			.help = "where nodes meet before the fabric is up",                        \
+			.help = "TCP port to exchange fabric addresses",                           \
 			.shown = "7720; from the job's id in a batch job",                         \
 			.rare = true},                                                             \
 		{.name = "source",                                                                 \
@@ -137,7 +137,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(job_dir),                                                               \
 			.kind = COP_OPT_STRING,                                                    \
 			.arg = "DIR",                                                              \
-			.help = "logs and the job's secret go here"},                              \
+			.help = "write logs and the job's secret here"},                           \
 		{.name = "log-level",                                                              \
 			.letter = 'l',                                                             \
 			AT(log_level),                                                             \
@@ -178,7 +178,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(enoent_ttl_ms),                                                         \
 			.kind = COP_OPT_MS,                                                        \
 			.arg = "MS",                                                               \
-			.help = "an absent name is checked again after",                           \
+			.help = "check an absent name again after",                                \
 			.initial = "2000",                                                         \
 			.rare = true},                                                             \
 		{.name = "net-type",                                                               \
@@ -208,14 +208,14 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.kind = COP_OPT_ENUM,                                                      \
 			.arg = "WORD",                                                             \
 			.words = compressions,                                                     \
-			.help = "chunks by LZ4: auto, on or off",                                  \
+			.help = "compress chunks (LZ4): auto, on or off",                          \
 			.initial = "auto",                                                         \
 			.rare = true},                                                             \
 		{.name = "runtime-dir",                                                            \
 			AT(runtime_dir),                                                           \
 			.kind = COP_OPT_STRING,                                                    \
 			.arg = "DIR",                                                              \
-			.help = "the control socket stands here",                                  \
+			.help = "directory of the control socket",                                 \
 			.shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID",                     \
 			.rare = true},                                                             \
 		{.name = "cpus",                                                                   \
@@ -224,7 +224,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.kind = COP_OPT_CPUS,                                                      \
 			.arg = "LIST",                                                             \
 			.words = cpu_words,                                                        \
-			.help = "all threads stay on these: 0-3,8; near: the network card's",      \
+			.help = "bind threads to these: 0-3,8; near: the network card's",          \
 			.shown = "any",                                                            \
 			.rare = true},                                                             \
 		{.letter = 's',                                                                    \
@@ -246,7 +246,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.arg = "SIZE",                                                             \
 			.min = 1,                                                                  \
 			.max = UINT64_C(1) << 62,                                                  \
-			.help = "larger files are read past the tree",                             \
+			.help = "larger files bypass the tree",                                    \
 			.shown = "none",                                                           \
 			.rare = true},                                                             \
 		{.name = "chunk",                                                                  \
@@ -255,14 +255,14 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.arg = "SIZE",                                                             \
 			.min = COP_CONF_CHUNK_MIN,                                                 \
 			.max = COP_CONF_CHUNK_MAX,                                                 \
-			.help = "files travel in pieces of this power of two",                     \
+			.help = "size of file pieces, a power of two",                             \
 			.initial = "1M",                                                           \
 			.rare = true},                                                             \
 		{.name = "secret-file",                                                            \
 			AT(secret_file),                                                           \
 			.kind = COP_OPT_STRING,                                                    \
 			.arg = "FILE",                                                             \
-			.help = "what nodes prove to each other; mode 0600"},                      \
+			.help = "the secret that all nodes share; mode 0600"},                     \
 		{.name = "insecure",                                                               \
 			AT(insecure),                                                              \
 			.kind = COP_OPT_FLAG,                                                      \
@@ -278,7 +278,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.arg = "TIME",                                                             \
 			.min = 100,                                                                \
 			.max = SECONDS(86400),                                                     \
-			.help = "give up when a host is missing",                                  \
+			.help = "give up if a host is missing",                                    \
 			.initial = "120s"},                                                        \
 		{.name = "peer-timeout",                                                           \
 			AT(peer_timeout_ms),                                                       \
@@ -286,7 +286,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.arg = "TIME",                                                             \
 			.min = 100,                                                                \
 			.max = SECONDS(3600),                                                      \
-			.help = "a node this silent is dead",                                      \
+			.help = "a node silent for this long is dead",                             \
 			.initial = "3s",                                                           \
 			.rare = true},                                                             \
 		{.name = "origin-ops",                                                             \
@@ -304,14 +304,14 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.arg = "N",                                                                \
 			.min = 1,                                                                  \
 			.max = 262144,                                                             \
-			.help = "larger directories are asked name by name",                       \
+			.help = "look up names singly in larger directories",                      \
 			.initial = "65536",                                                        \
 			.rare = true},                                                             \
 		{.name = "prefetch",                                                               \
 			AT(prefetch),                                                              \
 			.kind = COP_OPT_STRING,                                                    \
 			.arg = "FILE|auto",                                                        \
-			.help = "bring what a manifest names before it is asked for",              \
+			.help = "fetch what a manifest names ahead of its use",                    \
 			.rare = true},                                                             \
 		{.name = "keep-symlinks",                                                          \
 			AT(keep_symlinks),                                                         \
@@ -321,10 +321,10 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \
 			.kind = COP_OPT_FLAG,                                                      \
-			.help = "do not start: tell whether it would work here"},                  \
+			.help = "do not start: check whether it would work"},                      \
 	{                                                                                          \
 		.name = "json", AT(json), .kind = COP_OPT_FLAG,                                    \
-		.help = "what --check says, for scripts", .rare = true                             \
+		.help = "the result of --check, for scripts", .rare = true                         \
 	}
 
 static const struct cop_opt mount_rows[] = {
@@ -334,7 +334,7 @@ static const struct cop_opt mount_rows[] = {
 		AT(mountpoint),
 		.kind = COP_OPT_STRING,
 		.arg = "MOUNTPOINT",
-		.help = "another spelling of the mount point",
+		.help = "another way to give the mount point",
 		.hidden = true},
 	{.name = "profile",
 		.letter = 'P',
@@ -349,7 +349,7 @@ static const struct cop_opt mount_rows[] = {
 		.arg = "N",
 		.min = 1,
 		.max = 65536,
-		.help = "and the N paths used most of each kind",
+		.help = "also the N most used paths of each kind",
 		.rare = true},
 	{.name = "profile-paths-full",
 		.letter = 'A',
@@ -364,14 +364,14 @@ static const struct cop_opt mount_rows[] = {
 		.arg = "SECONDS",
 		.min = 1,
 		.max = 86400,
-		.help = "reports while it runs",
+		.help = "also write reports while it runs",
 		.rare = true},
 	{.name = "rank-files",
 		AT(rank_files),
 		.kind = COP_OPT_ENUM,
 		.arg = "WORD",
 		.words = rank_files,
-		.help = "reports of all nodes, of the root, none",
+		.help = "who writes reports: all, root or none",
 		.initial = "all",
 		.rare = true},
 	{.name = "observe",

@@ -42,7 +42,7 @@ static int refill(struct cop_csv *c)
 	if (n < 0)
 		return (int)n;
 	if (memchr(c->data + c->len, '\0', (size_t)n))
-		return bad(c, "it holds a NUL byte, which no text does");
+		return bad(c, "it has a NUL byte, so it is not text");
 	c->ended = n == 0;
 	c->len += (size_t)n;
 	return n > 0;
@@ -111,7 +111,7 @@ static int split(struct cop_csv *c, char *line, struct cop_csv_record *out)
 			len = strcspn(line, ",");
 			next = line + len;
 			if (memchr(line, '"', len))
-				return bad(c, "there is a quote inside of a field");
+				return bad(c, "there is a quote inside a field");
 		}
 		bool last = !*next;
 

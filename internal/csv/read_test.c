@@ -89,10 +89,10 @@ static void what_is_no_csv_is_refused_with_its_line(void **state)
 {
 	(void)state;
 	CHECK("a\n\"b\nc", "[a]2:a quote is not closed");
-	CHECK("a\"b\"\n", "1:there is a quote inside of a field");
+	CHECK("a\"b\"\n", "1:there is a quote inside a field");
 	CHECK("\"a\"b,\"\"\n", "1:there is text after a closing quote");
 	CHECK("\"a\nb\"\n\"c\"d\n", "[a\nb]3:there is text after a closing quote");
-	check_bytes("a\0b\n", 4, "1:it holds a NUL byte, which no text does");
+	check_bytes("a\0b\n", 4, "1:it has a NUL byte, so it is not text");
 	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n",
 		"[1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16]");
 	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,\n",

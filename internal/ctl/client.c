@@ -28,14 +28,14 @@ struct call {
 static int timed_out(struct call *c)
 {
 	return cop_err_set(c->err, ETIMEDOUT,
-		"the Copper process at %s has said nothing for %u ms; it was asked to \"%.200s\"%s%s",
+		"the Copper process at %s has not answered for %u ms; it was asked to \"%.200s\"%s%s",
 		c->path, c->timeout_ms, c->line, c->last[0] ? " and last said: " : "", c->last);
 }
 
 static int went_away(struct call *c)
 {
 	return cop_err_set(c->err, ECONNRESET,
-		"the Copper process at %s went away before it answered \"%.200s\"; its log may say why",
+		"the Copper process at %s ended before it answered \"%.200s\"; its log may say why",
 		c->path, c->line);
 }
 
@@ -71,8 +71,7 @@ static int connect_failed(struct call *c, int code)
 			c->path);
 	case ECONNREFUSED:
 		return cop_err_set(c->err, ECONNREFUSED,
-			"the control socket %s was left over by a Copper process that was killed; 'copper stop "
-			"MOUNTPOINT' takes away what it left, and so does the next start",
+			"the control socket %s was left over by a Copper process that was killed; 'copper stop MOUNTPOINT' removes what it left behind, and so does the next start",
 			c->path);
 	case EAGAIN:
 		return timed_out(c);

@@ -140,7 +140,7 @@ static void a_server_that_goes_away_is_an_error_and_says_so(void **state)
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(cut); i++)
 		assert_int_equal(call(*state, cut[i], false, &reply, &err), -ECONNRESET);
-	assert_non_null(strstr(err.text, "went away before it answered \"do it\""));
+	assert_non_null(strstr(err.text, "ended before it answered \"do it\""));
 }
 
 static void a_silent_server_times_out_and_the_sentence_says_what_was_awaited(void **state)

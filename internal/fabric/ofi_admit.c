@@ -38,7 +38,7 @@ void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_stora
 	const char *why = rc == -ETIMEDOUT      ? "it said nothing"
 			  : rc == -EHOSTUNREACH ? "its host has not proved the job's secret"
 			  : rc == -EACCES       ? "it does not prove the job's secret"
-						: "it is not of Copper";
+						: "it is not from Copper";
 	char text[INET6_ADDRSTRLEN] = "?";
 	struct sockaddr_in6 six;
 	struct sockaddr_in four;

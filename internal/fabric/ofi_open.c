@@ -350,8 +350,7 @@ static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const s
 
 	if (rc == -EADDRNOTAVAIL && b->node[0])
 		return cop_err_set(err, EADDRNOTAVAIL,
-			"%s is no address of this machine: is this the right host for it in the host list or the address book, "
-			"and the right --rank?",
+			"%s is not an address of this machine: check the host list or the address book, and --rank",
 			b->node);
 	cop_fabric_list_providers(have, sizeof(have));
 	listed = is_listed(have, o->net.provider);
@@ -415,14 +414,13 @@ static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_e
 						o->listening, &o->key, conf->rejected, &o->guard);
 		if (rc)
 			return cop_err_set(err, -rc,
-				"the port of libfabric's provider %s cannot be guarded (%s), and whoever reaches it could end this "
-				"process; use another --net-type, or --insecure if nobody else does",
+				"the port of libfabric's provider %s cannot be guarded (%s), and anyone who reaches it could end this process; use another "
+				"--net-type, or --insecure if nobody else can reach it",
 				o->base.provider,
 				o->listening < 0 ? "it was not seen to listen" : strerror(-rc));
 	} else if (conf->mac && o->net.form == COP_FABRIC_FORM_IP) {
 		cop_log_warn(
-			"not guarded provider=%s: whoever reaches its port speaks with libfabric before any secret is asked for; close it to all "
-			"but the hosts of the job",
+			"not guarded provider=%s: anyone who reaches its port speaks with libfabric before the secret is checked; block it for all but the hosts of the job",
 			o->base.provider);
 	}
 	if (conf->admitted_only)
@@ -449,8 +447,8 @@ static int check_version(uint32_t found, struct cop_err *err)
 	if (FI_VERSION_GE(found, API_VERSION))
 		return 0;
 	return cop_err_set(err, ENOSYS,
-		"libfabric %u.%u, which this program found when it started, is too old: it takes 1.15 or newer; name the folder of one in "
-		"LD_LIBRARY_PATH, or load the site's module",
+		"libfabric %u.%u, which this program found when it started, is too old: it needs 1.15 or newer; put the directory of a newer one into LD_LIBRARY_PATH, or load "
+		"the site's module",
 		FI_MAJOR(found), FI_MINOR(found));
 }
 
@@ -472,8 +470,7 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 	rc = cop_fabric_net_type_parse(conf->net_type, &o->net);
 	if (rc) {
 		rc = cop_err_set(err, EINVAL,
-			"\"%s\" is no net type; write a provider, such as tcp, shm or "
-			"cxi, and where it matters the device, such as tcp://eth0",
+			"\"%s\" is not a net type; give a provider, such as tcp, shm or cxi, and where it matters the device, such as tcp://eth0",
 			conf->net_type);
 	} else {
 		o->naming.scheme = o->net.scheme;

@@ -41,7 +41,7 @@ int cop_fs_caps_parse(const char *list, unsigned *off, struct cop_err *err)
 			for (size_t i = 0; i < COP_ARRAY_SIZE(caps); i++)
 				cop_buf_printf(&known, "%s%s", i ? ", " : "", caps[i].name);
 			cop_err_set(err, EINVAL,
-				"COPPER_DISABLE_CAPS: no capability is called \"%.*s\"; there are %s",
+				"COPPER_DISABLE_CAPS: there is no capability \"%.*s\"; the capabilities are %s",
 				(int)COP_MIN(len, 64u), at, known.failed ? "others" : known.data);
 			cop_buf_free(&known);
 			return -EINVAL;

@@ -37,7 +37,7 @@ static void an_unknown_name_is_refused_with_those_there_are(void **state)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++) {
 		err = (struct cop_err){0};
 		assert_int_equal(cop_fs_caps_parse(bad[i], &off, &err), -EINVAL);
-		assert_non_null(strstr(err.text, "there are async_read, readdirplus,"));
+		assert_non_null(strstr(err.text, "the capabilities are async_read, readdirplus,"));
 	}
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';

@@ -105,7 +105,7 @@ int cop_fs_check(const char *mountpoint, struct cop_err *err)
 		return rc;
 	if (cop_fs_is_dead(mountpoint))
 		return cop_err_set(err, ENOTCONN,
-			"%s: a node that died left its mount there; take it away with 'copper stop %s'",
+			"%s: a node that died left its mount there; remove it with 'copper stop %s'",
 			mountpoint, mountpoint);
 	if (stat(mountpoint, &st)) {
 		if (errno == ENOENT)
@@ -136,7 +136,7 @@ bool cop_fs_check_shared(const char *mountpoint, struct cop_err *why)
 	if (cop_mount_type(mountpoint, type) || !cop_mount_is_shared(type))
 		return false;
 	cop_err_set(why, EREMOTE,
-		"%s is on %s, so that each path through the mount begins at the shared file system; take a directory of the node itself, below /tmp",
+		"%s is on %s, so each path through the mount begins at the shared file system; choose a directory of the node itself, such as one below /tmp",
 		mountpoint, type);
 	return true;
 }

@@ -136,7 +136,7 @@ static int check_source(const struct cop_fs_conf *conf, struct cop_err *err)
 	if (!conf->allow_other || cop_mount_type(conf->source, type) || strcmp(type, "proc"))
 		return 0;
 	return cop_err_set(err, EPERM,
-		"--source %s is on a proc file system, of which other users would see what you may see; leave out --allow-other",
+		"--source %s is on a proc file system, where other users would see what only you may see; leave out --allow-other",
 		conf->source);
 }
 

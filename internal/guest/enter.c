@@ -58,8 +58,7 @@ static int find_way(struct guest *g, char self[INET_ADDRSTRLEN], struct cop_err 
 	if (found)
 		return 0;
 	return cop_err_set(err, EHOSTUNREACH,
-		"the hosts of the tree (%s, ...) are not known on this machine, or there is no way to them: stop it from a machine that "
-		"reaches them",
+		"this machine does not know the hosts of the tree (%s, ...), or cannot reach them: run copper stop on a machine that can",
 		h->host[0].name);
 }
 
@@ -79,7 +78,7 @@ int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct 
 		from.file = g->tree.secret_file[0] ? g->tree.secret_file : path;
 	if (cop_job_secret(&from, &g->secret, &why))
 		return cop_err_set(err, EACCES,
-			"no secret, and without it the nodes of %s obey nobody: %s; give --secret-file FILE, or $COPPER_SECRET, as they have it",
+			"no secret, and the nodes of %s obey nobody without it: %s; give the nodes' secret by --secret-file FILE or $COPPER_SECRET",
 			what->job_dir, why.text);
 	if (cop_wire_secret_from(g->secret.data, g->secret.len, &g->wire_secret))
 		return cop_err_set(err, EACCES,

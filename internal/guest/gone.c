@@ -79,7 +79,7 @@ bool cop_guest_is_gone(
 
 	if (!places_of(g, rank, name, port) || !cop_guest_address_of(name, &at)) {
 		snprintf(why, COP_GUEST_GONE_WHY,
-			"was not reached and may still run: it has no address that can be looked at from here");
+			"was not reached and may still run: it has no address that can be checked from here");
 		return false;
 	}
 	for (int i = 0; i < 2 && port[i]; i++) {
@@ -98,7 +98,7 @@ bool cop_guest_is_gone(
 			port[0], strerror(-rc));
 	else
 		snprintf(why, COP_GUEST_GONE_WHY,
-			"did not answer and may still run: somebody listens at port %u, who hangs, or is no node that holds this secret",
+			"did not answer and may still run: something listens on port %u that hangs, or is not a node with this secret",
 			port[0]);
 	return false;
 }

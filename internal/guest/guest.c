@@ -386,7 +386,7 @@ static int name_socket(
 	gethostname(name, sizeof(name) - 1);
 	if (strcmp(name, t->hosts.host[0].name))
 		return cop_err_set(err, EHOSTUNREACH,
-			"the tree of this job directory is one node on %s, which is reached there only: run copper stop on %s",
+			"the tree of this job directory is one node on %s, which can be reached only there: run copper stop on %s",
 			t->hosts.host[0].name, t->hosts.host[0].name);
 	snprintf(out->socket, sizeof(out->socket), "%s", t->socket);
 	return 0;
@@ -401,11 +401,10 @@ static int no_tree(const char *job_dir, int rc, struct cop_err *err)
 	snprintf(path, sizeof(path), "%s/logs", job_dir);
 	if (access(path, F_OK))
 		return cop_err_set(err, EINVAL,
-			"%s is no job directory: it has no logs; name the one that was given to copper mount -d",
+			"%s is not a job directory: it has no logs; name the one that was given to copper mount -d",
 			job_dir);
 	return cop_err_set(err, EINVAL,
-		"%s/logs/copper_tree.txt is not there: no node of rank 0 was started with this job directory, or one of an older version; stop the nodes on "
-		"their hosts",
+		"%s/logs/copper_tree.txt is not there: rank 0 was not started with this job directory, or is an older version; stop the nodes on their hosts",
 		job_dir);
 }
 

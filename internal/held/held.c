@@ -128,7 +128,7 @@ static int judge(struct reading *r)
 		return -EBADMSG;
 	}
 	if (!r->why && !whole)
-		r->why = "it is cut short: what its lines add up to is used";
+		r->why = "it is truncated: the sum of its lines is used";
 	if (!r->why && r->rows && (r->bytes != r->total_bytes || r->rows != r->total_entries))
 		r->why = "its lines do not add up to its totals: the totals are used";
 	return 0;

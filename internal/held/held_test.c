@@ -200,7 +200,7 @@ static void what_is_wrong_is_named_and_the_rest_is_used(void **state)
 	assert_int_equal(u.table[COP_HELD_DATA].bytes, 33 + 5 + 1);
 	assert_int_equal(u.faults, 8);
 	assert_non_null(strstr(u.named.data, "1-data_cache_size.output: it is empty\n"));
-	assert_non_null(strstr(u.named.data, "3-data_cache_size.output: it is cut short"));
+	assert_non_null(strstr(u.named.data, "3-data_cache_size.output: it is truncated"));
 	assert_non_null(
 		strstr(u.named.data, "5-data_cache_size.output: it is not a regular file\n"));
 	cop_held_free(&u);

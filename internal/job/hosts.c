@@ -81,7 +81,7 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 static int refuse_double(const struct cop_job_host *h, uint32_t first, uint32_t second,
 	const unsigned *line, struct cop_err *err)
 {
-	return cop_err_set(err, EEXIST, "%s:%u stands there twice: %s %u and %u", h->name, h->port,
+	return cop_err_set(err, EEXIST, "%s:%u appears twice: %s %u and %u", h->name, h->port,
 		line ? "lines" : "places", line ? line[first] : first + 1,
 		line ? line[second] : second + 1);
 }
@@ -156,7 +156,7 @@ int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, boo
 			line[b->hosts.count - 1] = lines.number;
 	}
 	if (!rc && !b->hosts.count)
-		rc = cop_err_set(err, EINVAL, "no host in it");
+		rc = cop_err_set(err, EINVAL, "it names no host");
 	if (!rc)
 		rc = once ? drop_doubles(&b->hosts, err) : check_doubles(&b->hosts, line, err);
 	free(line);
@@ -186,7 +186,7 @@ static int load_list(
 	int rc;
 
 	if (!*text)
-		return cop_err_set(err, EINVAL, "no host in it");
+		return cop_err_set(err, EINVAL, "it names no host");
 	rc = cop_job_list_expand(text, strlen(text), default_port, b, err);
 	return rc ? rc : check_doubles(&b->hosts, NULL, err);
 }

@@ -83,7 +83,7 @@ static void assert_refused(int rc, int code, const char *part)
 static void an_empty_list_is_refused(void **state)
 {
 	(void)state;
-	assert_refused(load(""), EINVAL, "no host in it");
+	assert_refused(load(""), EINVAL, "it names no host");
 	assert_refused(load(","), EINVAL, "between two commas");
 	assert_refused(load("a,,b"), EINVAL, "between two commas");
 	assert_refused(load("a,"), EINVAL, "between two commas");
@@ -154,10 +154,10 @@ static void a_missing_file_is_not_taken_for_a_list(void **state)
 static void the_same_host_twice_names_both_places(void **state)
 {
 	(void)state;
-	assert_refused(load("a,b,c,b"), EEXIST, "b:7720 stands there twice: places 2 and 4");
+	assert_refused(load("a,b,c,b"), EEXIST, "b:7720 appears twice: places 2 and 4");
 	assert_refused(load("n[1-3],n2:7720"), EEXIST, "places 2 and 4");
-	assert_refused(load_file("a\n\n# c\nb\na:7720\n"), EEXIST,
-		"a:7720 stands there twice: lines 1 and 5");
+	assert_refused(
+		load_file("a\n\n# c\nb\na:7720\n"), EEXIST, "a:7720 appears twice: lines 1 and 5");
 	assert_int_equal(load("a:1,a:2"), 0);
 	assert_hosts("a:1 a:2");
 }
@@ -171,8 +171,8 @@ static void a_bad_line_is_named_by_its_number(void **state)
 	assert_refused(load_file("a:1,b:1\n"), EINVAL, "line 1: 'a:1,b:1' is a list");
 	assert_refused(load_file("[::1]:1\n"), EINVAL, "IPv6");
 	assert_refused(load_file("a:99999\n"), EINVAL, "line 1: 'a:99999': a port");
-	assert_refused(load_file("\n  # nothing\n"), EINVAL, "no host in it");
-	assert_refused(load_file(""), EINVAL, "no host in it");
+	assert_refused(load_file("\n  # nothing\n"), EINVAL, "it names no host");
+	assert_refused(load_file(""), EINVAL, "it names no host");
 }
 
 static void bytes_of_zero_in_a_file_are_refused(void **state)

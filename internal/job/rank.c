@@ -26,7 +26,7 @@ static int machine_init(struct machine *m, struct cop_err *err)
 {
 	if (gethostname(m->name, sizeof(m->name) - 1))
 		return cop_err_set(
-			err, errno, "cannot tell this machine's name: %s", strerror(errno));
+			err, errno, "cannot find out this machine's name: %s", strerror(errno));
 	if (getifaddrs(&m->interfaces))
 		return cop_err_set(
 			err, errno, "cannot list the network interfaces: %s", strerror(errno));
@@ -124,7 +124,7 @@ static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_er
 			continue;
 		if (cop_parse_u64(text, &value))
 			return cop_err_set(
-				err, EINVAL, "%s is '%.40s', which is no rank", names[i], text);
+				err, EINVAL, "%s is '%.40s', which is not a rank", names[i], text);
 		if (value >= h->count)
 			return cop_err_set(err, EINVAL,
 				"%s is %" PRIu64
@@ -205,7 +205,7 @@ static int find_rank(const struct cop_job_hosts *h, uint32_t *rank, struct cop_e
 
 	if (!rc && is_second_task() && find_here(h, &m, &first) <= 1)
 		rc = cop_err_set(err, EINVAL,
-			"several copper were started on %s: start one copper on each host "
+			"several copper processes were started on %s: start one copper on each host "
 			"(srun --ntasks-per-node=1, mpiexec -ppn 1, or mpirun --map-by ppr:1:node)",
 			m.name);
 	if (!rc && from_scheduler(h))

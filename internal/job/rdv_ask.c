@@ -180,8 +180,7 @@ static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 	if (n <= 0) {
 		retry(r, a, now_ms,
 			n ? strerror(errno)
-			  : "it closed the connection without an answer (is the job's secret the same "
-			    "there, and the host list?)");
+			  : "it closed the connection without an answer (does it have the same secret and host list?)");
 		return;
 	}
 	a->in_len += (size_t)n;

@@ -24,8 +24,8 @@ void cop_rdv_refused(struct cop_rendezvous *r, const char *what, struct in_addr 
 {
 	const char *why = rc == -ETIMEDOUT  ? "it said nothing"
 			  : rc == -EACCES   ? "it does not prove the job's secret"
-			  : rc == -EALREADY ? "it came before"
-					    : "it is not of Copper";
+			  : rc == -EALREADY ? "it was received before"
+					    : "it is not from Copper";
 	char text[INET_ADDRSTRLEN] = "?";
 
 	inet_ntop(AF_INET, &from, text, sizeof(text));

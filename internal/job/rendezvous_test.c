@@ -226,7 +226,7 @@ static void another_secret_gets_nothing_and_is_counted(void **state)
 	assert_int_equal(cop_rendezvous_ask(a, &at, 200, found, &x), 0);
 	await(&x, 1);
 	assert_int_equal(x.addresses, 0);
-	assert_non_null(strstr(x.why, "is the job's secret the same there"));
+	assert_non_null(strstr(x.why, "does it have the same secret"));
 	assert_true(cop_rendezvous_unverified(b) >= 1);
 	cop_rendezvous_stop(a);
 	cop_rendezvous_stop(b);

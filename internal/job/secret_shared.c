@@ -118,7 +118,7 @@ static int make(const char *path, const char *job, struct cop_err *err)
 	if (!rc)
 		rc = make_at(&at, job);
 	cop_dir_done(&at);
-	return rc && rc != -EEXIST ? cop_err_set(err, -rc, "cannot make the job's secret %s: %s",
+	return rc && rc != -EEXIST ? cop_err_set(err, -rc, "cannot create the job's secret %s: %s",
 					     path, strerror(-rc))
 				   : rc;
 }
@@ -157,12 +157,12 @@ static int provide(const char *path, const char *job, char *note, size_t size, s
 		return rc == -EEXIST ? 0 : rc;
 	}
 	if (rc == 0 && is_stale(&now, job, whose)) {
-		snprintf(note, size, "%s was of job %s, which left it; this job, %s, has a new one",
+		snprintf(note, size, "%s was left behind by job %s; this job, %s, has a new one",
 			path, whose, job);
 		rc = renew(path, job, err);
 	} else if (rc == 0 && made_for(&now, whose) && !*whose) {
 		snprintf(note, size,
-			"%s is there from an earlier start and goes on to be used; if no node of that one runs any more, remove the file before a start to have a new one",
+			"%s exists from an earlier start and is used again; to get a new one, remove the file before a start when no node of the earlier one runs any more",
 			path);
 	}
 	cop_job_secret_free(&now);
@@ -184,11 +184,10 @@ static int too_late(const char *path, const char *job, const char *whose, uint32
 {
 	if (*whose)
 		return cop_err_set(err, ETIMEDOUT,
-			"waited %u ms for rank 0 to replace %s, which is of job %s while this is job %s: did rank 0 start, "
-			"and has each of the jobs that run at once a job directory of its own?",
+			"waited %u ms for rank 0 to replace %s, which is of job %s while this is job %s: did rank 0 start, and does each running job have a job directory of its own?",
 			timeout_ms, path, whose, job);
 	return cop_err_set(err, ETIMEDOUT,
-		"waited %u ms for %s, which rank 0 makes: did it start, and is the job directory on a file system "
+		"waited %u ms for %s, which rank 0 creates: did rank 0 start, and is the job directory on a file system "
 		"that all nodes share?",
 		timeout_ms, path);
 }

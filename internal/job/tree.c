@@ -204,10 +204,10 @@ int cop_job_tree_parse(
 	}
 	t->hosts = b.hosts;
 	if (!ok)
-		cop_err_set(err, EINVAL, "%s: line %u is not one of a list of a tree's nodes", name,
-			number);
+		cop_err_set(err, EINVAL, "%s: line %u does not belong in a list of a tree's nodes",
+			name, number);
 	else if (!t->hosts.count || !t->fanout || !t->trees || !t->net_type[0])
-		ok = cop_err_set(err, EINVAL, "%s is no list of a tree's nodes, or not a whole one",
+		ok = cop_err_set(err, EINVAL, "%s is not a list of a tree's nodes, or is truncated",
 			     name) == 0;
 	if (!ok)
 		cop_job_tree_free(t);

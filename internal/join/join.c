@@ -120,7 +120,7 @@ static void time_is_up(struct cop_join *j)
 	if (j->root)
 		missing_text(j, &text);
 	else
-		cop_buf_printf(&text, "no go after %" PRIu32 " s; %s",
+		cop_buf_printf(&text, "no start signal from the root after %" PRIu32 " s; %s",
 			j->conf.ready_timeout_ms / 1000,
 			j->trouble[0] ? j->trouble : "the parent answers, but the root does not");
 	pthread_mutex_unlock(&j->lock);

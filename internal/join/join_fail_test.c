@@ -64,7 +64,8 @@ static void without_its_root_a_rank_names_who_does_not_answer(void **state)
 	pass_time(w, READY_TIMEOUT_MS + GRACE_MS - 1000);
 	assert_false(w->node[3].over);
 	pass_time(w, 1000);
-	expect_why(w, 3, "no go after 120 s; h0 (rank 0, above this node): Host is down");
+	expect_why(w, 3,
+		"no start signal from the root after 120 s; h0 (rank 0, above this node): Host is down");
 }
 
 /* ---- reasons ---- */

@@ -62,7 +62,7 @@ static void the_nodes_of_other_hosts_need_not_wait_for_one_that_has_no_mount_poi
 	conf.hosts = "127.0.0.41,127.0.0.42";
 	conf.rank = 1;
 	assert_int_equal(launch(), -ENOENT);
-	assert_non_null(strstr(err.text, "cannot be made"));
+	assert_non_null(strstr(err.text, "cannot be created"));
 	assert_int_equal(cop_read_file(word_file, 4096, &text, &len), 0);
 	snprintf(want, sizeof(want), "1 %.380s\n", err.text);
 	assert_string_equal(text, want);

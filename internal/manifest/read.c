@@ -137,7 +137,7 @@ int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, 
 	*body = 0;
 	if (!next_line(data, len, body, &line) || !take_word(&line, MANIFEST_MAGIC " ") ||
 		!take_number(&line, &version) || line.p != line.end)
-		return cop_err_set(err, EBADMSG, "it does not begin as a manifest does");
+		return cop_err_set(err, EBADMSG, "it does not begin like a manifest");
 	if (version < 1 || version > COP_MANIFEST_VERSION)
 		return cop_err_set(err, EPROTO,
 			"it is of version %llu, and this copper knows versions 1 to %d",

@@ -149,7 +149,7 @@ int cop_node_open_rpc(struct cop_node *n, struct cop_err *err)
 		return rc;
 	if (n->conf->insecure)
 		cop_log_warn(
-			"not guarded because of --insecure: whoever reaches the ports of this job can ask, answer and end nodes");
+			"not guarded because of --insecure: anyone who reaches the ports of this job can send requests and answers, and end nodes");
 	cop_log_info("starting libfabric engine");
 	rc = cop_reach_open(n->reach, n->hosts.host[n->rank].name, err);
 	if (rc)

@@ -358,7 +358,7 @@ static int open_view_ns(struct cop_node *n, struct cop_err *err)
 	(void)err;
 	n->view_ns = fd < 0 ? -1 : fd;
 	if (fd < 0 && fd != -ENOSYS)
-		cop_log_info("no view but env for copper run: %s", why.text);
+		cop_log_info("copper run can only use the view env: %s", why.text);
 	return 0;
 }
 

@@ -111,13 +111,14 @@ static const char *verdict_text(const struct cop_table_result *t, char text[80])
 	case COP_OBSERVED_NONE:
 		return "it is not a raw table";
 	case COP_OBSERVED_CUT:
-		return "it is cut short; what is there is used";
+		return "it is truncated; the rest of it is used";
 	default:
-		snprintf(text, 80, "a number is above 2^64-1 and taken for that (line %" PRIu64 ")",
+		snprintf(text, 80,
+			"a number is above 2^64-1 and counts as 2^64-1 (line %" PRIu64 ")",
 			t->cut_line);
 		if (t->cut_line && !t->odd)
 			return text;
-		return t->odd ? "some of its lines are no paths and were passed over" : NULL;
+		return t->odd ? "some of its lines are not paths and were skipped" : NULL;
 	}
 }
 

@@ -226,7 +226,7 @@ static int open_source(struct cop_origin_real *o, const char *source, struct cop
 		return cop_err_set(err, errno, "cannot open the source %s: %m", source);
 	if (faccessat(o->base.dirfd, ".", X_OK, AT_EACCESS))
 		return cop_err_set(err, errno,
-			"cannot look into the source %s: %m; it must be readable by the user who "
+			"cannot read the source %s: %m; it must be readable by the user who "
 			"runs Copper",
 			source);
 	rc = cop_origin_statx(o, o->base.dirfd, "", &attr, &o->dev);

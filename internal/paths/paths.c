@@ -65,7 +65,7 @@ static int nothing_found(const struct cop_paths_result *p, int rc, struct cop_er
 		cop_buf_printf(&text, "failed to find raw tables (*.output) under: %s\n", p->input);
 		cop_buf_str(&text,
 			rc == -ENODATA
-				? "  none of those that are there is of use: a full disk, or files that are not Copper's"
+				? "  none of the files found is usable: the disk was full, or they are not Copper's"
 				: "  likely: the job was not started with full paths (copper mount -A); this is not its directory (-d); it was not "
 				  "stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 		cop_observed_name_snapshots(p->job, "tables", "copper paths", &text);
@@ -130,7 +130,7 @@ static int give_root(struct cop_paths_result *out, const char *root)
 		return rc;
 	real = realpath(r->given.path[before], NULL);
 	if (real && strcmp(real, r->given.path[before]) != 0 && any_below(s, real)) {
-		cop_buf_printf(&out->notes, "usage root %s is taken for %s, which it points to\n",
+		cop_buf_printf(&out->notes, "usage root %s points to %s, which is used instead\n",
 			root, real);
 		free(r->given.path[before]);
 		r->given.path[before] = real;
@@ -204,10 +204,10 @@ static void note_absent_roots(struct cop_paths_result *out)
 
 	for (uint32_t i = 0; i < top->n; i++)
 		if (!top->entry[i].type)
-			cop_buf_printf(&out->notes, "usage root %s is not there%s\n",
+			cop_buf_printf(&out->notes, "usage root %s does not exist%s\n",
 				top->entry[i].name,
 				strstr(top->entry[i].name, "/conda_env")
-					? ": if the environment's name goes on, name it with --usage-root"
+					? ": if the environment's name is longer, give it with --usage-root"
 					: "");
 }
 
@@ -239,7 +239,7 @@ static void note_unreadable(struct cop_paths_result *out)
 			t->skipped);
 	if (out->usage->use.unknown)
 		cop_buf_printf(&out->notes,
-			"%" PRIu64 " observed paths could not be looked at and are in no list\n",
+			"%" PRIu64 " observed paths could not be examined and are in no list\n",
 			out->usage->use.unknown);
 }
 
@@ -286,7 +286,7 @@ static int write_all(
 	if (u->lists.odd_names)
 		cop_buf_printf(&out->notes,
 			"%" PRIu64
-			" names have line ends in them: keep.nul and prune_candidates.nul have all names, the .txt files "
+			" names contain line ends: keep.nul and prune_candidates.nul have all names, the .txt files "
 			"leave these out\n",
 			u->lists.odd_names);
 	return cop_paths_write(out, err);

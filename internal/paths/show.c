@@ -62,7 +62,7 @@ void cop_paths_result_table(const struct cop_paths_result *p, struct cop_buf *ou
 	cop_buf_printf(
 		out, "%zu paths in %" PRIu64 " tables of ", u->seen.set.table.count, u->seen.files);
 	plain(out, p->input);
-	cop_buf_printf(out, "; %" PRIu64 " of them are below no usage root\n", u->use.elsewhere);
+	cop_buf_printf(out, "; %" PRIu64 " of them are not below a usage root\n", u->use.elsewhere);
 	for (size_t i = 0; i < u->roots.all.n; i++) {
 		cop_buf_str(out, "usage root ");
 		plain(out, u->roots.all.path[i]);

@@ -23,7 +23,7 @@ static const struct {
 	{LIST_USED, "Used in this run", "observed paths below the roots that exist"},
 	{LIST_UNUSED, "Exists, not observed in this run", "what exists there and was not observed"},
 	{LIST_MISSING, "Asked for and absent",
-		"observed paths below the roots that do not exist: searches that went on elsewhere, as a rule"},
+		"observed paths below the roots that do not exist: usually searches that continued elsewhere"},
 	{LIST_KEEP, "Needed by what was used",
 		"used paths with the directories above them and what their links point to, for rsync --files-from"},
 	{LIST_PRUNE, "Not needed by what was used", "the rest, for rsync --files-from"},
@@ -211,7 +211,7 @@ static void counts(const struct lists *l, struct cop_buf *out)
 		cop_buf_str(out, " |\n");
 	}
 	cop_buf_str(out,
-		"\nFiles are all that is not a directory, links too; bytes are the sizes of regular files, each name counted.\n"
+		"\nEverything that is not a directory is a file, including links; bytes are the sizes of regular files, counted for each name.\n"
 		"\n## Coverage\n\n");
 	coverage(out, "`", l);
 	cop_buf_printf(out, "**%s**\n", warning);
@@ -247,7 +247,7 @@ static void searches(const struct prune *p, struct cop_buf *out)
 	cop_buf_str(out, "\n## Names asked for in many directories and absent\n\n");
 	if (p->names)
 		cop_buf_printf(out,
-			"Search paths that are longer than they need be (`__init__.*` is how Python looks for a package, and no fault). The first %u of %" PRIu64
+			"Search paths that are longer than necessary (`__init__.*` is how Python looks for a package, which is normal). The first %u of %" PRIu64
 			" names; probes are counted over all ranks.\n\n"
 			"| Name | Directories | Probes |\n|---|---:|---:|\n",
 			p->names, p->all_names);
@@ -284,7 +284,7 @@ static void links_out(const struct usage *u, struct cop_buf *out)
 	if (!u->links_out.n)
 		return;
 	cop_buf_printf(out,
-		"\n## Links that lead out of the roots\n\nUsed, and what they point to is not below a root: a copy uses it where it is now. The first "
+		"\n## Links that lead out of the roots\n\nUsed links whose target is not below a root: a copy uses the target where it is now. The first "
 		"%zu of %zu.\n\n",
 		COP_MIN(u->links_out.n, (size_t)PRUNE_ROWS), u->links_out.n);
 	for (size_t i = 0; i < u->links_out.n && i < PRUNE_ROWS; i++) {

@@ -26,7 +26,7 @@ static void tell_of_launcher(void)
 
 	if (cop_cpus_bound(&mine, &cpuset))
 		cop_log_warn(
-			"what started this node bound it to cpus=%s of %s: if the application runs there, give -b LIST, or start the node unbound "
+			"the launcher bound this node to cpus=%s of %s: if the application runs there, give -b LIST, or start the node unbound "
 			"(mpiexec or srun --cpu-bind=none)",
 			mine.data, cpuset.data);
 	cop_buf_free(&mine);
@@ -47,7 +47,7 @@ void cop_pin_near(const char *cpus, const struct cop_fabric *f)
 		cop_fabric_near_cpus(f, &near);
 	if (!near.len)
 		cop_log_warn(
-			"--cpus near: not pinned, since nothing tells which processors are near network=%s",
+			"--cpus near: not pinned, since this machine does not say which processors are near network=%s",
 			network);
 	else if (cop_cpus_pin(near.data, &why))
 		cop_log_warn("--cpus near: not pinned: %s", why.text);

@@ -106,7 +106,7 @@ int cop_place_make_folder(const char *folder, struct cop_err *err)
 {
 	return mkdir(folder, 0700) == 0 || errno == EEXIST
 		       ? 0
-		       : cop_err_set(err, errno, "cannot make the directory %s: %s", folder,
+		       : cop_err_set(err, errno, "cannot create the directory %s: %s", folder,
 				 strerror(errno));
 }
 

@@ -21,7 +21,7 @@
 #define PLACES_MAX 256 /* nodes of one job on one machine */
 #define RETRIES 16     /* a folder that vanishes between two looks at it */
 #define MISSING                                                                                    \
-	"%s: there is no such directory, and it cannot be made: %s; name a mount point below a directory that you may write to, or none"
+	"%s: there is no such directory, and it cannot be created: %s; name a mount point below a directory that you may write to, or none"
 
 /* ---- names ---- */
 
@@ -137,8 +137,7 @@ static void take_dead_mount_away(struct cop_place *p, const char *mountpoint)
 	if (known && socket_of(p->conf, path, socket) == 0)
 		inherit(p, socket);
 	if (cop_fs_is_dead(mountpoint) && cop_fs_unmount_dead(mountpoint) == 0)
-		fprintf(stderr,
-			"copper: note: took the dead mount of an earlier node away from %s\n",
+		fprintf(stderr, "copper: note: removed the dead mount of an earlier node from %s\n",
 			mountpoint);
 	if (known && lstat(path, &st) == 0 && (st.st_dev != p->dev || st.st_ino != p->ino))
 		p->made = 0;
@@ -204,8 +203,8 @@ static int occupy(struct cop_place *p, struct cop_err *err)
 {
 	take_dead_mount_away(p, p->path);
 	if (mkdir(p->path, 0700) && errno != EEXIST)
-		return cop_err_set(
-			err, errno, "cannot make the mount point %s: %s", p->path, strerror(errno));
+		return cop_err_set(err, errno, "cannot create the mount point %s: %s", p->path,
+			strerror(errno));
 	if (is_mounted_on(p->path))
 		return -EBUSY;
 	p->made = 2;
@@ -289,7 +288,8 @@ int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop
 
 	if (!name) {
 		rc = private_names(conf, 0, parent, path, err);
-		cop_buf_printf(out, "none is named: %s will be made, and removed at the end", path);
+		cop_buf_printf(
+			out, "none is given: %s will be created, and removed at the end", path);
 		return rc ? rc : cop_fs_check_machine(err);
 	}
 	if (access(name, F_OK) == 0 || errno != ENOENT) {
@@ -303,7 +303,7 @@ int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop
 	} while (access(path, F_OK) && errno == ENOENT);
 	if (access(path, W_OK | X_OK))
 		return cop_err_set(err, errno, MISSING, name, strerror(errno));
-	cop_buf_printf(out, "%s will be made, and removed at the end", name);
+	cop_buf_printf(out, "%s will be created, and removed at the end", name);
 	return cop_fs_check_machine(err);
 }
 

@@ -142,8 +142,7 @@ static void check_text(struct cop_prefetch_manifest *m, const char *path)
 
 	if (cop_manifest_head(m->text.data, m->text.len, source, &m->body, &err)) {
 		snprintf(text, sizeof(text),
-			"this is no manifest that can be used: %s; nothing is prefetched",
-			err.text);
+			"this manifest cannot be used: %s; nothing is prefetched", err.text);
 		warn(m, path, text);
 		drop_text(m);
 	} else if (strcmp(source, m->conf.source) != 0) {

@@ -52,8 +52,7 @@ static bool ask_coop(
 		return true;
 	}
 	if (!cop_cache_has_headroom(p->conf.cache, bytes)) {
-		give_up(p,
-			"the cache is nearly full, what is left is fetched when it is asked for");
+		give_up(p, "the cache is nearly full; the rest is fetched when it is asked for");
 		return false;
 	}
 	s->waiter.completed = completed;
@@ -371,9 +370,9 @@ static void *work(void *arg)
 	int rc = load(p);
 
 	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
-		p->why = "there is no manifest to work through";
+		p->why = "there is no manifest";
 	else if (rc && rc != -ESHUTDOWN)
-		give_up(p, "the manifest could not be had");
+		give_up(p, "the manifest could not be fetched");
 	set_state(p, RUNNING);
 	if (!rc && !run_stages(p))
 		rc = -ESHUTDOWN;

@@ -311,14 +311,13 @@ static void without_a_manifest_there_is_nothing_to_do(void **state)
 	(void)state;
 	w->error = -ENODATA;
 	run_manifest(w, NULL);
-	assert_non_null(strstr(
-		w->report, "{\"state\":\"done\",\"why\":\"there is no manifest to work through\""));
+	assert_non_null(strstr(w->report, "{\"state\":\"done\",\"why\":\"there is no manifest\""));
 	close_world(w);
 	w = open_world(COP_MIB);
 	w->error = -EIO;
 	run_manifest(w, NULL);
 	assert_non_null(strstr(
-		w->report, "{\"state\":\"stopped\",\"why\":\"the manifest could not be had\""));
+		w->report, "{\"state\":\"stopped\",\"why\":\"the manifest could not be fetched\""));
 	close_world(w);
 }
 

@@ -77,7 +77,7 @@ static int write_one(
 		rc = cop_write_file(path, text.data ? text.data : "", text.len, 0644);
 		if (rc)
 			cop_err_set(err, -rc,
-				"cannot write %s: %s; the other files of this profile may be there, this one is not%s",
+				"cannot write %s: %s; the other files of this profile may exist, but not this one%s",
 				path, strerror(-rc),
 				rc == -ENOSPC || rc == -EDQUOT ? "; make room in the job directory"
 							       : "");

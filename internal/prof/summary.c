@@ -27,9 +27,8 @@ static void settings(const struct report *r, struct cop_buf *out)
 	cop_buf_printf(out, "- Node: `%s`\n", r->p->stem);
 	cop_buf_str(out,
 		r->p->observe
-			? "- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n"
-			: "- The kernel answers repeats by itself, so that counts, also those by path, are of first uses; `copper mount --observe` has every "
-			  "use counted.\n");
+			? "- With `--observe` the kernel caches nothing: all counts, including those by path, count every use.\n"
+			: "- The kernel answers repeated requests by itself, so all counts, including those by path, count first uses; `copper mount --observe` counts every use.\n");
 }
 
 static void operations(const struct report *r, struct cop_buf *out)
@@ -97,8 +96,8 @@ static void storage(const struct report *r, struct cop_buf *out)
 		return;
 	us = cop_stats_get(r->stats, COP_ORIGIN_TIME_US);
 	cop_buf_str(out,
-		"\n## Storage\n\nWhat this node itself asked of the storage, also for other nodes; its time is that of all operations, "
-		"which run beside each other.\n\n| Metric | Value |\n|---|---:|\n");
+		"\n## Storage\n\nWhat this node itself asked of the storage, including for other nodes; the time is the sum over all operations, which run in parallel.\n\n| "
+		"Metric | Value |\n|---|---:|\n");
 	cop_buf_printf(out,
 		"| Storage operations | %" PRIu64 " |\n| Storage bytes read | %" PRIu64
 		" |\n| Storage time (s) | %" PRIu64 ".%06" PRIu64 " |\n",
@@ -112,7 +111,7 @@ static void accuracy(const struct report *r, struct cop_buf *out)
 	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");
 	if (r->p->top_n)
 		cop_buf_printf(out,
-			"- The %" PRIu32 " paths used most of each category are in `%s`.\n",
+			"- The %" PRIu32 " most used paths of each category are in `%s`.\n",
 			r->p->top_n, r->top_paths_name);
 	for (unsigned c = 0; c < CATEGORIES; c++) {
 		uint64_t error = r->p->top[c] ? cop_prof_top_error(r->p->top[c]) : 0;

@@ -158,7 +158,7 @@ static void the_summary_tells_a_person_what_happened(void **state)
 	check_has(text,
 		"- Profiling mode: `top-path`\n- Metadata ENOENT TTL (ms): `2000`\n- Top-path limit: `20`\n"
 		"- Full path outputs enabled: `no`\n- Snapshot tag: `pre-destroy`\n- Node: `nid-01.site-4711`\n");
-	check_has(text, "are of first uses; `copper mount --observe` has every use counted.\n");
+	check_has(text, "count first uses; `copper mount --observe` counts every use.\n");
 	check_has(text,
 		"## Aggregate Operation Metrics\n\n| Operation | Total Calls | Cache Hits | Cache Misses | Negative Results | "
 		"Avg Latency (us) | Total Latency (s) | Errors | p99 (us) | Max (us) |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
@@ -229,7 +229,7 @@ static void the_final_summary_has_no_tag_and_says_whether_all_is_seen(void **sta
 		text);
 	assert_null(strstr(text, "Snapshot tag"));
 	check_has(text,
-		"- With `--observe` the kernel keeps nothing: counts, also those by path, are of every use.\n");
+		"- With `--observe` the kernel caches nothing: all counts, including those by path, count every use.\n");
 	free(text);
 	cop_prof_free(p);
 }

@@ -171,7 +171,7 @@ static struct cop_rendezvous *open_beside_book(struct cop_reach *r, const struct
 		rc = open_port(r, self, true, &rendezvous, &err);
 	if (rc)
 		cop_log_info(
-			"no rendezvous, so others tell by its silence alone whether this node lives: %s",
+			"no rendezvous, so other nodes judge by silence alone whether this node is alive: %s",
 			err.text);
 	return rendezvous;
 }

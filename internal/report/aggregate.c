@@ -97,7 +97,7 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 
 	cop_buf_printf(&text, "failed to find profiling csv files under: %s\n", a->input);
 	cop_buf_str(&text,
-		useless ? "  none of those that are there is of use: a full disk, or files that are not Copper's"
+		useless ? "  none of the files found is usable: the disk was full, or they are not Copper's"
 			: "  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
 			  "stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
 	say_what_is_there(a, prefix, &text);
@@ -142,7 +142,7 @@ void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct
 	if (a->missing)
 		cop_buf_printf(out,
 			"%" PRIu64 " of the %" PRIu64
-			" nodes of the job left no file at all, and the sums are without them: %s",
+			" nodes of the job left no file at all, and the sums do not include them: %s",
 			a->missing, a->nodes, a->missing_named.data ? a->missing_named.data : "");
 }
 
@@ -183,7 +183,7 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	cop_buf_free(&mixed);
 	if (a->doubts) {
 		cop_buf_printf(out,
-			"- Files with values that are not taken as they stand: %" PRIu64 "\n",
+			"- Files with values that were corrected or left out: %" PRIu64 "\n",
 			a->doubts);
 		list_lines(&a->doubted, out);
 	}
@@ -194,7 +194,7 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 		" of top paths\n",
 		a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS],
 		a->files[COP_REPORT_TOP_PATHS]);
-	cop_buf_printf(out, "- Files missing or of no use: %" PRIu64 "\n", a->faults);
+	cop_buf_printf(out, "- Files missing or unusable: %" PRIu64 "\n", a->faults);
 	list_lines(&a->named, out);
 }
 

@@ -229,7 +229,7 @@ static void a_node_that_left_nothing_is_named(void **state)
 	assert_int_equal(aggregate("cluster"), 0);
 	cop_report_aggregated_missing(&got, &text);
 	assert_string_equal(text.data,
-		"1 of the 3 nodes of the job left no file at all, and the sums are without them: n2");
+		"1 of the 3 nodes of the job left no file at all, and the sums do not include them: n2");
 	run_in_dir(
 		"grep -q '^- 1 of the 3 nodes of the job left no file at all, .*: n2$' profiling/cluster/cluster-profiling_summary.md");
 	cop_report_aggregated_json(&got, "cluster", &json);

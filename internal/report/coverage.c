@@ -239,7 +239,7 @@ static void print_remarks(const struct coverage *c, struct cop_buf *out)
 	if (c->faults)
 		cop_buf_printf(out,
 			"%" PRIu64
-			" of the raw tables were cut short or of no use; `copper paths` names them.\n\n",
+			" of the raw tables were truncated or unusable; `copper paths` names them.\n\n",
 			c->faults);
 	if (c->full)
 		cop_buf_str(out,
@@ -257,9 +257,8 @@ static void print(struct coverage *c, struct cop_buf *out)
 {
 	cop_buf_str(out,
 		c->whole
-			? "How much of some directories the job used, by all paths in `tables/final`, against what is there now.\n\n"
-			: "How much of some directories the job used, by the paths used most of each rank (start it with `-A` for all of them), against "
-			  "what is there now.\n\n");
+			? "How much of some directories the job used, by all paths in `tables/final`, compared with what exists now.\n\n"
+			: "How much of some directories the job used, by the most used paths of each rank (start it with `-A` for all of them), compared with what exists now.\n\n");
 	print_rows(c, out);
 	print_remarks(c, out);
 }
@@ -309,7 +308,7 @@ static int write_coverage(struct coverage *c, const struct cop_report_aggregate 
 	int rc = walk_roots(c, what, err);
 
 	if (rc == -E2BIG) {
-		cop_buf_printf(out, "The use of directories was not looked at: %s.\n", err->text);
+		cop_buf_printf(out, "The use of directories was not examined: %s.\n", err->text);
 		*err = (struct cop_err){0};
 		return 0;
 	}

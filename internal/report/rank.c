@@ -70,7 +70,7 @@ bool cop_report_rank_name(
 	return false;
 }
 
-static const char too_large[] = "a number is above 2^64-1 and taken for that";
+static const char too_large[] = "a number is above 2^64-1 and counts as 2^64-1";
 
 /* The file is used all the same; the first doubt names its line, the others are counted. */
 static void doubt(struct rank_reader *r, const char *what)
@@ -109,7 +109,7 @@ static int check_name(const struct rows *rows, const char *name, struct cop_buf 
 	if (!*name || strlen(name) > CLUSTER_NAME_BYTES)
 		return bad(why, "a row has no name, or one that is too long");
 	if (cop_report_rows_find(rows, name))
-		return bad(why, "a row is there twice");
+		return bad(why, "a row appears twice");
 	return rows->n == CLUSTER_NAMES_MAX
 		       ? bad(why, "it has more rows than any version of Copper writes")
 		       : 0;
@@ -204,7 +204,7 @@ static int next(struct rank_reader *r, struct cop_csv_record *record, struct cop
 		cop_buf_printf(why, "it cannot be read: %s", strerror(-rc));
 		rc = -EBADMSG;
 	} else if (rc > 0 && record->cut) {
-		return bad(why, "it is cut short: its last line has no end");
+		return bad(why, "it is truncated: its last line has no end");
 	}
 	return rc;
 }
@@ -221,18 +221,19 @@ int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct
 		return rc ? rc : bad(why, "it is empty");
 	if (!is_header(&record, k->columns))
 		return bad(why,
-			"its first line is not the header that is expected: another version wrote it, or it is something else");
+			"its first line is not the expected header: another version wrote it, or it is another kind of file");
 	columns = record.n;
 	while ((rc = next(r, &record, why)) > 0) {
-		rc = record.n == columns ? k->row(r, &record, why)
-					 : bad(why, "a line has not as many fields as the header");
+		rc = record.n == columns
+			     ? k->row(r, &record, why)
+			     : bad(why, "a line does not have as many fields as the header");
 		if (rc == -EBADMSG)
 			cop_buf_printf(why, " (line %llu)", (unsigned long long)r->csv.line);
 		if (rc)
 			return rc;
 		rows = true;
 	}
-	return !rc && !rows && k->never_empty ? bad(why, "it holds a header and nothing else") : rc;
+	return !rc && !rows && k->never_empty ? bad(why, "it has only a header") : rc;
 }
 
 /* Never past the size that the file had when it was opened: a network file system would ask its

@@ -182,7 +182,7 @@ static void a_file_without_end_is_refused_before_it_is_read(void **state)
 	refused("big", COP_REPORT_AGGREGATE, "it is larger than any that Copper writes");
 	assert_int_equal(ftruncate(fd, (off_t)1 << 29), 0);
 	refused("big", COP_REPORT_AGGREGATE,
-		"it is not a CSV file: line 1: it holds a NUL byte, which no text does");
+		"it is not a CSV file: line 1: it has a NUL byte, so it is not text");
 	close(fd);
 }
 
@@ -205,7 +205,7 @@ static void a_rank_that_did_nothing_has_operations_and_paths_without_rows(void *
 	assert_int_equal(reader.file->ops.n, 0);
 	read_text(COP_REPORT_TOP_PATHS, TOP);
 	assert_int_equal(cop_pathclass_seen(&reader.file->classes), 0);
-	refuse_text(COP_REPORT_AGGREGATE, "metric,value\n", "it holds a header and nothing else");
+	refuse_text(COP_REPORT_AGGREGATE, "metric,value\n", "it has only a header");
 	refuse_text(COP_REPORT_OPERATIONS, "", "it is empty");
 	refuse_text(COP_REPORT_OPERATIONS, "\n\n", "it is empty");
 }
@@ -243,10 +243,10 @@ static void counts_beyond_64_bits_are_the_largest(void **state)
 	assert_int_equal(reader.doubts, 0);
 	read_text(COP_REPORT_AGGREGATE, "metric,value\na,18446744073709551616\n");
 	assert_true(cop_report_rows_find(&reader.file->metrics, "a")->sum == COP_NUMBER_MAX);
-	doubted("a number is above 2^64-1 and taken for that (line 2)");
+	doubted("a number is above 2^64-1 and counts as 2^64-1 (line 2)");
 	read_text(COP_REPORT_OPERATIONS,
 		OPERATIONS "read,18446744073709551616,18446744073709551615,0,007,1,1e30\r\n");
-	doubted("a number is above 2^64-1 and taken for that (line 2), and 1 more");
+	doubted("a number is above 2^64-1 and counts as 2^64-1 (line 2), and 1 more");
 	op = cop_report_rows_find(&reader.file->ops, "read");
 	assert_true(op->count[0] == UINT64_MAX && op->count[1] == UINT64_MAX && op->count[3] == 7);
 	assert_true(op->sum == COP_NUMBER_MAX);

@@ -105,17 +105,17 @@ static void read_one(
 	if (!rc)
 		rc = add_file(w, r, kind);
 	if (rc == -ENOBUFS)
-		cop_buf_str(&why, "it has names that the others have not, and they are too many");
+		cop_buf_str(&why, "it has too many names that other files do not have");
 	if (rc == -ENOMEM)
 		fail(w, rc);
 	else if (rc == -ENOENT)
 		cop_observed_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults,
-			name, "it is missing, and other files of this rank are there");
+			name, "it is missing, although other files of this rank exist");
 	else if (rc)
 		cop_observed_faults_add(&w->out->faults, name, why.data ? why.data : strerror(-rc));
 	else if (r->doubts)
 		cop_observed_faults_add(&w->out->doubts, name,
-			r->doubt.data ? r->doubt.data : "a value is not taken as it stands");
+			r->doubt.data ? r->doubt.data : "a value was corrected or left out");
 	cop_buf_free(&why);
 }
 

@@ -91,7 +91,7 @@ static void summary_classes(const struct cop_report_cluster *c, struct cop_buf *
 	if (!seen)
 		return;
 	cop_buf_str(out,
-		"\n## Path Class Heuristics\n\nThe paths used most of each rank, by kind; Entries counts a path once for "
+		"\n## Path Class Heuristics\n\nThe most used paths of each rank, by kind; Entries counts a path once for "
 		"each rank that lists it.\n\n");
 	cop_pathclass_table(out, &c->classes);
 	cop_buf_str(out,
@@ -108,7 +108,7 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 	/* Files of Copper 1.0, whose kernel answered nothing, have no such metric. */
 	if (cop_report_rows_find(&o->c->metrics, "storage_operations"))
 		cop_buf_str(out,
-			"- Where the kernel answers repeats by itself (a job without `copper mount --observe`), counts, also those by path, are of "
+			"- Where the kernel answers repeated requests by itself (a job without `copper mount --observe`), all counts, including those by path, count "
 			"first uses.\n");
 	if (o->notes)
 		cop_buf_str(out, o->notes);
@@ -159,7 +159,7 @@ int cop_report_check_prefix(const char *prefix, struct cop_err *err)
 	for (size_t i = 0; i < len; i++)
 		if (prefix[i] == '/' || (unsigned char)prefix[i] < 0x20)
 			return cop_err_set(err, EINVAL,
-				"PREFIX '%s' is the beginning of file names: it may hold no slash and no control byte",
+				"PREFIX '%s' is the beginning of file names: it must not contain a slash or a control byte",
 				prefix);
 	if (!len || len > 128)
 		return cop_err_set(

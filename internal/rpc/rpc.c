@@ -146,13 +146,13 @@ static const char *reason(int rc)
 {
 	switch (rc) {
 	case -EBADMSG:
-		return "it has not the form";
+		return "it is malformed";
 	case -EACCES:
 		return "it does not prove the job's secret";
 	case -EALREADY:
-		return "it came before";
+		return "it was received before";
 	case -EADDRNOTAVAIL:
-		return "it is of or for another rank";
+		return "it is from or for another rank";
 	default:
 		return "no node of this job says that";
 	}

@@ -149,7 +149,7 @@ static int start_srun(struct step *s, const struct cop_conf *conf, char **argv, 
 
 	if (n < 0)
 		return cop_err_set(
-			err, errno, "cannot tell where the copper binary is: %s", strerror(errno));
+			err, errno, "cannot find the copper binary: %s", strerror(errno));
 	exe[n] = '\0';
 	rc = open_err(s, conf->job_dir);
 	if (rc || pipe2(fds, O_CLOEXEC))

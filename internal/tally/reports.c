@@ -216,7 +216,7 @@ int cop_tally_reset(struct cop_tally *t, struct cop_err *err)
 
 	if (rc)
 		return cop_err_set(err, ENOMEM,
-			"no memory to take the counters aside; they go on as they were");
+			"no memory to set the counters aside; they continue as before");
 	cop_stats_take(t->conf.stats, &before);
 	if (writes(t))
 		rc = write_profile(t, taken, "pre-reset", err);

@@ -96,7 +96,7 @@ static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop
 	number_of(l->local, &local);
 	if (!number_of(l->here, &here) && !number_of(l->all, &here))
 		return cop_err_set(err, EINVAL,
-			"%s is set, but nothing tells how many tasks run on this machine: start the tree with 'copper mount', and the tasks with 'copper run' without --source",
+			"%s is set, but nothing says how many tasks run on this machine: start the tree with 'copper mount', and the tasks with 'copper run' without --source",
 			l->local);
 	t->launched = true;
 	t->local = (uint32_t)local;

@@ -65,7 +65,7 @@ static void launchers_tell_which_task_it_is(void **state)
 	(void)state;
 	setenv("MPI_LOCALRANKID", "2", 1);
 	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "nothing tells how many"));
+	assert_non_null(strstr(err.text, "nothing says how many"));
 	setenv("MPI_LOCALNRANKS", "4", 1);
 	setenv("PMI_SIZE", "4", 1);
 	assert_int_equal(cop_tasks_find(&t, &err), 0);

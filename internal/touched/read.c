@@ -31,7 +31,7 @@ static int take_source(struct first_touch *f, const char *path, size_t len, stru
 	}
 	return len == f->source_len && memcmp(path, f->source, len) == 0
 		       ? 0
-		       : bad(why, "it is of another source than the ranks before it");
+		       : bad(why, "it names another source than the ranks before it");
 }
 
 /* Below the source; false for what is not. */
@@ -97,7 +97,7 @@ static int add_row(
 	else if (strcmp(table, "metadata") != 0)
 		return 0; /* of a later version */
 	if (!take_ranges(r->field[3].text, &item))
-		return bad(why, "a byte range is not one");
+		return bad(why, "a byte range is malformed");
 	/* The source itself is looked up by nobody. */
 	if (!item.len && item.kind != COP_MANIFEST_DIR)
 		return 0;
@@ -116,12 +116,11 @@ int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf 
 
 	for (; (rc = cop_csv_next(csv, &r)) > 0; row++) {
 		if (r.n < FIELDS || r.cut)
-			return bad(why, r.cut ? "it is cut short: its last line has no end"
-					      : "a line has not as many fields as it should");
+			return bad(why, r.cut ? "it is truncated: its last line has no end"
+					      : "a line has the wrong number of fields");
 		for (unsigned i = 0; row == 0 && i < FIELDS; i++)
 			if (strcmp(r.field[i].text, columns[i]) != 0)
-				return bad(
-					why, "its first line is not the header that is expected");
+				return bad(why, "its first line is not the expected header");
 		if (row == 1)
 			rc = strcmp(r.field[1].text, "source") == 0
 				     ? take_source(f, r.field[2].text, r.field[2].len, why)

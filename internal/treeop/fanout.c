@@ -118,7 +118,7 @@ static const char *reason_of(int status)
 {
 	switch (status) {
 	case -EBADMSG:
-		return "its answer came damaged";
+		return "its answer was damaged";
 	case -EMSGSIZE:
 		return "its answer is too long";
 	case -ECANCELED:

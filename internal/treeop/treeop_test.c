@@ -310,7 +310,7 @@ static void a_damaged_answer_is_asked_for_again(void **state)
 	assert_int_equal(h.sum.nodes, 4);
 	assert_int_equal(h.sum.failed, 1);
 	assert_int_equal(h.sum.missing, 3);
-	assert_non_null(strstr(t_text(&h), "its answer came damaged"));
+	assert_non_null(strstr(t_text(&h), "its answer was damaged"));
 	t_forget_heard(&h);
 }
 

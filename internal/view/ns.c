@@ -58,10 +58,9 @@ static int refused(int code, struct cop_err *err)
 			what);
 	if (code == ENOSPC)
 		return cop_err_set(err, code,
-			"no further user namespace is allowed here (user.max_user_namespaces, or 32 inside of each other)");
-	return cop_err_set(err, code,
-		"%s (%s): a container or a security module may be what refuses them", what,
-		strerror(code));
+			"no further user namespace is allowed here (user.max_user_namespaces, or 32 levels of nesting)");
+	return cop_err_set(err, code, "%s (%s): a container or a security module may refuse them",
+		what, strerror(code));
 }
 
 /* ---- a new one ---- */
@@ -182,7 +181,7 @@ int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_er
 		return refused(errno, err);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return cop_err_set(err, errno,
-			"the mounts of this process cannot be made its own: %s; a container may refuse it",
+			"cannot make the mounts of this process private: %s; a container may forbid it",
 			strerror(errno));
 	/* The kernel may have forgotten it, and the parent may have ended in that moment. */
 	if (rights->death_signal) {
@@ -200,10 +199,10 @@ int cop_view_ns_settle(const struct cop_view_rights *rights, struct cop_err *err
 	for (int cap = 0; cap < rights->caps; cap++)
 		if (!(rights->bounding & (1ULL << cap)) && prctl(PR_CAPBSET_DROP, cap))
 			return cop_err_set(
-				err, errno, "a capability cannot be given up: %s", strerror(errno));
+				err, errno, "cannot drop a capability: %s", strerror(errno));
 	if (prctl(PR_GET_SECUREBITS) != rights->securebits &&
 		prctl(PR_SET_SECUREBITS, rights->securebits))
-		return cop_err_set(err, errno, "the process's securebits cannot be set again: %s",
+		return cop_err_set(err, errno, "cannot restore the securebits of this process: %s",
 			strerror(errno));
 	return 0;
 }

@@ -128,7 +128,7 @@ static int overlay_refused(
 		return cop_err_set(err, EPERM,
 			"an overlay of %s was refused (%s): Linux is %s, and allows it to ordinary users since 5.11, unless a security module forbids it",
 			p->from, strerror(-rc), name.release);
-	return cop_err_set(err, -rc, "an overlay of %s cannot be made: %s", p->from, strerror(-rc));
+	return cop_err_set(err, -rc, "cannot mount an overlay of %s: %s", p->from, strerror(-rc));
 }
 
 int cop_view_place_overlay(
@@ -148,7 +148,7 @@ int cop_view_place_bind(const struct cop_view_place *p, struct cop_err *err)
 {
 	int rc = cop_view_tree_put(p->tree, p->at);
 
-	return rc ? cop_err_set(err, -rc, "%s cannot be put in the place of %s: %s", p->from, p->at,
+	return rc ? cop_err_set(err, -rc, "cannot put %s in the place of %s: %s", p->from, p->at,
 			    strerror(-rc))
 		  : 0;
 }

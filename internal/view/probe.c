@@ -28,7 +28,7 @@ static void try_overlay(struct told *told)
 		mkdir(p.from, 0755) || mkdir(p.at, 0755)) {
 		told->kind = COP_VIEW_ENV;
 		snprintf(told->why, sizeof(told->why),
-			"nothing can be mounted in a user namespace here: %s (a container or a security module)",
+			"cannot mount anything in a user namespace here: %s (a container or a security module)",
 			strerror(errno));
 		return;
 	}

@@ -80,7 +80,7 @@ static int check_place(struct making *m, const struct cop_view_place *p)
 		return 0;
 	if (errno == ENOTCONN)
 		return cop_err_set(m->err, ENOTCONN,
-			"the node that served %s has died: 'copper stop %s' takes its mount away, and copper mount starts another",
+			"the node that served %s has died: remove its mount with 'copper stop %s', then start another with copper mount",
 			m->v->mountpoint, m->v->mountpoint);
 	return cop_err_set(m->err, errno, "%s cannot be reached: %s", p->from, strerror(errno));
 }
@@ -329,7 +329,7 @@ int cop_view_make(const struct cop_view *v, struct cop_view_made *out, struct co
 		return cop_err_set(err, E2BIG, "more than %d directories", COP_VIEW_PLACES);
 	if (v->kind != COP_VIEW_ENV && is_here(v)) {
 		out->kind = COP_VIEW_OVERLAY;
-		cop_log_info("view=overlay source=%s mountpoint=%s: this process is inside of it",
+		cop_log_info("view=overlay source=%s mountpoint=%s: this process is in it",
 			v->source, v->mountpoint);
 		return 0;
 	}
@@ -367,7 +367,7 @@ int cop_view_exec(const struct cop_view *v, const struct cop_view_made *made, ch
 	code = errno;
 	/* What an interpreter's absence gives is the same. */
 	if (code == ENOENT && strchr(command[0], '/') && access(command[0], F_OK) == 0)
-		cop_err_set(err, code, "%s: its interpreter is not there", command[0]);
+		cop_err_set(err, code, "%s: its interpreter does not exist", command[0]);
 	else
 		cop_err_set(err, code, "%s: %s", command[0],
 			code == ENOENT ? "no such command" : strerror(code));

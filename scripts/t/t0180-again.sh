@@ -158,5 +158,5 @@ wait_for 10 test -s "$T/listens"
 fails_with 1 "cannot listen on 127\.0\.0\.12 port $cop_port .* taken by process $holder \(python3[0-9.]*\); choose another --port" \
 	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" -d "$JOB" --source "$SRC" "$W/mnt/1"
 kill "$holder"
-fails_with 1 '192\.0\.2\.77 is no address of this machine: is this the right host .* --rank' \
+fails_with 1 '192\.0\.2\.77 is not an address of this machine: check the host list .* --rank' \
 	"$COPPER" mount --hosts 192.0.2.77,127.0.0.12 --rank 0 -d "$JOB" --source "$SRC" "$W/mnt/1"

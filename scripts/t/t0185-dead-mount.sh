@@ -33,13 +33,13 @@ killed() { # WHO
 	looks_dead "$1"
 	sleep 2
 	is "$1: it stays so" "$(as_user stat -f "$mnt" 2>&1 >/dev/null | sed 's/.*: //') $(nodes_running)" "$dead 1"
-	matches "$1: stop takes it away" "$(as_user "$COPPER" stop "$mnt" 2>&1)" 'the node there was dead; its mount was taken away'
+	matches "$1: stop takes it away" "$(as_user "$COPPER" stop "$mnt" 2>&1)" 'the node there was dead; its mount was removed'
 	is "$1: at once" "$(mounts)" 0
 	ok "$1: its guard goes, too" wait_for 5 gone
 	cop_tree=0
 	with_tree 1
 	kill_node 0
-	matches "$1: the next mount takes it away" "$(start_node 0; cat "$W/out.0")" 'took the dead mount of an earlier node away'
+	matches "$1: the next mount takes it away" "$(start_node 0; cat "$W/out.0")" 'removed the dead mount of an earlier node'
 	cop_killed=()
 	is "$1: and shows what is there" "$(as_user cat "$mnt/hello") $(mounts)" 'hello 1'
 	ok "$1: and stops" without_tree
@@ -50,7 +50,7 @@ killed root
 with_tree 3 --peer-timeout 1
 kill_node 2
 matches 'one of three: stop of another takes it away' "$("$COPPER" stop "$W/mnt/0" 2>&1 | tr '\n' ' ')" \
-	"$W/mnt/2: the node there was dead; its mount was taken away.*stopped 2/3 nodes"
+	"$W/mnt/2: the node there was dead; its mount was removed.*stopped 2/3 nodes"
 is 'one of three: with the others' "$(mounts)" 0
 ok 'one of three: and the guard' wait_for 5 gone
 is 'one of three: and its control socket' "$(find "$XDG_RUNTIME_DIR" -name '*.*' | wc -l)" 0
@@ -117,7 +117,7 @@ if [ -n "$cut" ]; then
 	wait_for 10 eval '[ "$(nodes_running)" -eq 1 ]'
 	is 'a node whose connection was cut ends, its guard does not' "$(nodes_running)" 1
 	looks_dead 'cut'
-	matches 'cut: stop takes it away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead; its mount was taken away'
+	matches 'cut: stop takes it away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead; its mount was removed'
 	ok 'cut: and the guard' wait_for 5 gone
 	matches 'the log tells' "$(cat "$JOB"/logs/*-output.log)" 'ending reason="the FUSE connection was aborted"'
 	cop_tree=0

@@ -29,7 +29,7 @@ for ((i = 0; i < rounds; i++)); do
 		note "round $i: $(cat "$W/out.0")"
 		wait_for 10 mount_here || bail 'it does not start at all'
 	}
-	notes=$((notes + $(grep -c 'took the dead mount of an earlier node away' "$W/out.0")))
+	notes=$((notes + $(grep -c 'removed the dead mount of an earlier node' "$W/out.0")))
 	[ "$(cat "$mnt/hello")" = hello ] && [ "$(grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ] || wrong=$((wrong + 1))
 done
 note "$notes of $rounds met the dead mount"

@@ -88,7 +88,7 @@ chmod 600 "$T/other"
 stop_job -d "$JOB" --secret-file "$T/other" --timeout 20
 is 'nor with another one' "$?" 1
 is 'not one' "$(cat "$T/.out")" 'stopped 0/2 nodes'
-is 'each is named' "$(grep -c 'may still run: somebody listens' "$T/.err")" 2
+is 'each is named' "$(grep -c 'may still run: something listens' "$T/.err")" 2
 is 'and lives' "$(cat "$W/mnt/1/hello")" hello
 stop_job -d "$JOB" --secret-file "$T/secret"
 is 'with the right one all are stopped' "$?" 0
@@ -142,13 +142,13 @@ ok 'the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
 
 fails_with 1 'no/such/dir: No such file' "$COPPER" stop -d /no/such/dir
 mkdir "$T/empty"
-fails_with 1 'is no job directory: it has no logs' "$COPPER" stop -d "$T/empty"
+fails_with 1 'is not a job directory: it has no logs' "$COPPER" stop -d "$T/empty"
 mkdir "$T/empty/logs"
 fails_with 1 'copper_tree.txt is not there' "$COPPER" stop -d "$T/empty"
 : >"$T/empty/logs/copper_tree.txt"
-fails_with 1 'is no list of a tree.s nodes' "$COPPER" stop -d "$T/empty"
+fails_with 1 'is not a list of a tree.s nodes' "$COPPER" stop -d "$T/empty"
 sed 's/^host.*/host ;rm/' "$T/tree" >"$T/empty/logs/copper_tree.txt"
-fails_with 1 'line [0-9]+ is not one of a list' "$COPPER" stop -d "$T/empty"
+fails_with 1 'line [0-9]+ does not belong in a list' "$COPPER" stop -d "$T/empty"
 fails_with 2 'local stops one node here' "$COPPER" stop --local -d "$JOB"
 
 # ---- a list of an older tree in the same place is no harm to the tree that lives

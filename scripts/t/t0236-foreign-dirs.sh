@@ -39,7 +39,7 @@ refused 'logs of another user' "$W/job/logs belongs to user $other" "$W/job"
 fresh
 rmdir "$W/job/logs"
 as_user ln -s "$W/there" "$W/job/logs"
-refused 'a link called logs' "$W/job/logs is a symbolic link, through which nothing is written: remove it" "$W/job"
+refused 'a link called logs' "$W/job/logs is a symbolic link, and Copper never writes through one: remove it" "$W/job"
 fresh
 as_user ln -s "$W/there" "$W/job/profiling"
 refused 'a link called profiling' "$W/job/profiling is a symbolic link" "$W/job"

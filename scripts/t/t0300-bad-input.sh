@@ -23,7 +23,7 @@ fails_with 2 'log-level|0-5|9' "${mount_here[@]}" -l 9 "$mnt"
 fails_with 2 'chunk' "${mount_here[@]}" --chunk 12345 "$mnt"
 fails_with 2 '' "${mount_here[@]}" "$mnt" "$T/another"
 
-fails_with any "/proc/none.*cannot be made" "${mount_here[@]}" /proc/none
+fails_with any "/proc/none.*cannot be created" "${mount_here[@]}" /proc/none
 echo text >"$T/file"
 fails_with any "$T/file.*director" "${mount_here[@]}" "$T/file"
 mkdir "$T/full"
@@ -98,7 +98,7 @@ is 'with its control socket' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_node 0
 umount -l "$mnt"
-matches 'a control socket without a mount is taken away, too' "$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*taken away'
+matches 'a control socket without a mount is taken away, too' "$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*removed'
 is 'and is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_guard

@@ -48,7 +48,7 @@ ok 'the tree stops' without_tree
 as_user mkdir -p "$W/mnt/0"
 here=("${cop_as[@]}" "$COPPER" mount --source "$SRC")
 mkdir -m 755 "$T/of-root"
-fails_with any "of-root/none.*cannot be made: Permission denied" "${here[@]}" "$T/of-root/none"
+fails_with any "of-root/none.*cannot be created: Permission denied" "${here[@]}" "$T/of-root/none"
 fails_with any 'of-root' "${here[@]}" "$T/of-root"
 mkdir -m 700 "$T/private"
 fails_with any 'private' "${cop_as[@]}" "$COPPER" mount --source "$T/private" "$W/mnt/0"

@@ -80,4 +80,4 @@ unclassified() { # OPERATION: of node 1, what is neither hit nor miss nor absent
 }
 is 'each getattr is a hit or a miss' "$(unclassified getattr)" '0 of many'
 is 'and so is each lookup, or its name is absent' "$(unclassified lookup)" '0 of many'
-matches 'the summary says that every use counts' "$(cat "$JOB"/profiling/final/127.0.0.12-*-profiling_summary.md)" '`--observe`.*counts.* are of every use\.$'
+matches 'the summary says that every use counts' "$(cat "$JOB"/profiling/final/127.0.0.12-*-profiling_summary.md)" '`--observe`.*counts.* count every use\.$'

@@ -112,5 +112,5 @@ for cap in "${all[@]}"; do
 	check_without "$cap"
 done
 check_without "$(IFS=, && echo "${all[*]}")"
-fails_with 1 'COPPER_DISABLE_CAPS: no capability is called "fast_open"; there are async_read, ' \
+fails_with 1 'COPPER_DISABLE_CAPS: there is no capability "fast_open"; the capabilities are async_read, ' \
 	env COPPER_DISABLE_CAPS=no_open,fast_open "$COPPER" mount --source "$SRC" "$mnt"

@@ -68,7 +68,7 @@ ok 'the lists are the same then' cmp "$T/no-sizes/prune_candidates.txt" "$JOB/pa
 with_job paths-odd
 ok 'names of any bytes, links and two roots' paths "$JOB" --usage-root "$T/one" --usage-root "$T/one-b/" --usage-root "$T/one/x"
 same_lists paths-odd
-matches 'a line that is no path is told' "$(cat "$T/err")" 'some of its lines are no paths'
+matches 'a line that is no path is told' "$(cat "$T/err")" 'some of its lines are not paths'
 
 # ---- what a name may hold reaches rsync too
 
@@ -105,7 +105,7 @@ ok 'what can be used is used' paths "$JOB" --usage-root "$T/nowhere" --json
 is 'of four tables' "$(json_value tables <"$T/out")" 4
 is 'three paths' "$(json_value observed <"$T/out")" 3
 is 'eight tables are counted as faulty' "$(json_value faults <"$T/out")" 8
-for fault in 'a-1-.*cut short' 'b-2-.*empty' 'c-3-.*not a raw table' 'd-4-.*cut short' 'e-5-.*no paths' \
+for fault in 'a-1-.*truncated' 'b-2-.*empty' 'c-3-.*not a raw table' 'd-4-.*truncated' 'e-5-.*not paths' \
 	'g-7-.*not a regular file' 'h-8-.*not a regular file' 'i-9-.*not a regular file'; do
 	matches "named: $fault" "$(cat "$T/err")" "^$fault"
 done
@@ -119,7 +119,7 @@ fails_first_line() { # EXIT REGEX ARG…
 	[ "$status" -eq "$want" ] && head -n 1 "$T/err" | grep -Eq -- "$regex" && [ ! -s "$T/out" ]
 }
 ok 'no table at all is a failure' fails_first_line 1 "failed to find raw tables .*$T/empty/tables/final" "$T/empty"
-ok 'so is none of use' fails_first_line 1 '1 tables .* of no use' "$T/useless"
+ok 'so is none of use' fails_first_line 1 '1 tables .* unusable' "$T/useless"
 ok 'so is a job directory that is not there' fails_first_line 1 'cannot read the job directory' "$T/none"
 ok 'or not a directory' fails_first_line 1 'is not a directory' "$T/useless/x.output"
 fails_with 2 'JOBDIR' "$COPPER" paths

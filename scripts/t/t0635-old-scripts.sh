@@ -103,8 +103,8 @@ is 'with the figures of the file' "$(grep '^[a-z]' "$T/summary")" \
 	"$(sed '1d; s/,[^,]*,[^,]*$//; s/,/ /g' "$JOB"/profiling/final/127.0.0.14-*-profiling_operations.csv)"
 is 'a tag is named in snapshots alone' "$(grep -l 'Snapshot tag' "$JOB"/profiling/*/*summary.md | sed 's|/[^/]*$||; s|.*/||' | sort -u | tr '\n' ' ')" \
 	'ioctl-snapshot pre-destroy runtime-snapshot '
-matches 'it names what has every use counted' "$(cat "$summary")" 'are of first uses; `copper mount --observe` has every use counted\.$'
-matches 'and so does that of the job' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" 'without `copper mount --observe`.* of first uses\.$'
+matches 'it names what has every use counted' "$(cat "$summary")" 'count first uses; `copper mount --observe` counts every use\.$'
+matches 'and so does that of the job' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" 'without `copper mount --observe`.* count first uses\.$'
 storage() { # NAME: of the job, by its sums
 	sed -n "s/^metric storage_$1 //p" "$T/sums"
 }

@@ -84,8 +84,8 @@ matches 'and counted' "$("$COPPER" cache-stats --all --table "$M")" '^ *total  3
 unmount_killed
 
 fails_with 1 'cannot write to standard output' sh -c 'exec "$@" >/dev/full' - "$COPPER" cache-stats --json "$M"
-fails_with 2 'do different things' "$COPPER" cache-stats --snapshot --invalidate "$M"
-fails_with 2 'do different things' "$COPPER" cache-stats --json --table "$M"
+fails_with 2 'cannot be combined' "$COPPER" cache-stats --snapshot --invalidate "$M"
+fails_with 2 'cannot be combined' "$COPPER" cache-stats --json --table "$M"
 fails_with 2 'leave MOUNTPOINT out' "$COPPER" cache-stats --from "$T" "$M"
 fails_with 1 'no \*_cache_size.output files in ' "$COPPER" cache-stats --from "$T"
 fails_with 1 'cannot (make|write) /proc/nothing' "$COPPER" cache-stats --output-dir /proc/nothing "$M"

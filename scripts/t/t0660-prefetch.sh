@@ -55,7 +55,7 @@ want=$(rest)
 
 with_tree 1 --prefetch auto
 wait_for 10 prefetched 0
-is 'without a manifest there is nothing to do' "$(state 0): $(node_stat 0 prefetching.why)" 'done: there is no manifest to work through'
+is 'without a manifest there is nothing to do' "$(state 0): $(node_stat 0 prefetching.why)" 'done: there is no manifest'
 ok 'a job runs' use 0
 first=$(node_stat 0 origin.bytes)
 ok 'and stops' without_tree

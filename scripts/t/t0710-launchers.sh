@@ -84,7 +84,7 @@ printf '%s\n' "$(hostname)" no-such-host >"$T/pbs.one"
 timeout "$(patient 40)" mpiexec.hydra -launcher fork -n 2 env PBS_NODEFILE="$T/pbs.one" sh -c \
 	'exec "$COPPER" mount --ready-timeout 2 -d "$T/job.wrong" --source "$SRC" "$T/mnt/$PMI_RANK"' >"$T/out.wrong" 2>&1 </dev/null
 matches 'a second task on a host is told how to start' "$(cat "$T/out.wrong")" \
-	"^copper mount: several copper were started on $(hostname): start one copper on each host .*-ppn 1"
+	"^copper mount: several copper processes were started on $(hostname): start one copper on each host .*-ppn 1"
 fails_with 1 'PMIX_RANK is 7, but PBS_NODEFILE names 2 hosts: start one copper on each host' \
 	env PBS_NODEFILE="$T/pbs.one" PMIX_RANK=7 "$COPPER" mount -d "$T/job.wrong" --source "$SRC" "$T/mnt/0"
 

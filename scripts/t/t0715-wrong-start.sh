@@ -37,7 +37,7 @@ with_slowfs
 mkdir "$ORIGIN/shared" "$T/local"
 "$COPPER" mount --hosts localhost --source "$ORIGIN" "$T/slow/shared" >"$T/out.shared" 2>&1
 matches 'a mount point on a shared file system is warned of' "$?: $(cat "$T/out.shared")" \
-	"^0: copper: warning: $T/slow/shared is on fuse\.slowfs, .*take a directory of the node itself, below /tmp$"
+	"^0: copper: warning: $T/slow/shared is on fuse\.slowfs, .*choose a directory of the node itself, such as one below /tmp$"
 is 'and works' "$(cat "$T/slow/shared/hello")" hello
 matches 'so is one in the check' "$("$COPPER" mount --check --source "$ORIGIN" "$T/slow/empty" 2>&1)" '^warning +mountpoint .* is on fuse\.slowfs'
 "$COPPER" stop "$T/slow/shared" >/dev/null
@@ -91,10 +91,10 @@ is 'killed, it leaves its secret' "$(stat -c '%a %s' "$T/job/secret")" "600 $(wc
 fails_with 1 "waited 300 ms for rank 0 to replace .*/job/secret, which is of job $old while this is job $new" \
 	env PBS_NODEFILE="$T/hosts" PBS_JOBID=$new PALS_NODEID=1 "$COPPER" mount -d "$T/job" --source "$SRC" --ready-timeout 300ms "$T/mnt/1"
 matches 'the check knows that it will be replaced' "$(PBS_NODEFILE=$T/hosts PBS_JOBID=$new PALS_NODEID=0 \
-	"$COPPER" mount --check -d "$T/job" --source "$SRC" "$T/mnt/0" 2>&1)" '^ok +secret +rank 0 will make'
+	"$COPPER" mount --check -d "$T/job" --source "$SRC" "$T/mnt/0" 2>&1)" '^ok +secret +rank 0 will create'
 is 'the next job starts in the same directory' "$(both $new)" '0 0'
 matches 'and says what became of the secret' "$(cat "$T/out.0")" \
-	"^copper: note: $T/job/secret was of job $old, which left it; this job, $new, has a new one$"
+	"^copper: note: $T/job/secret was left behind by job $old; this job, $new, has a new one$"
 is 'only rank 0 does' "$(cat "$T/out.1")" ''
 isnt_first=$([ "$(cat "$T/job/secret")" = "$first" ] && echo the same || echo another)
 is 'it is another one' "$isnt_first" another
@@ -161,7 +161,7 @@ is 'so that the next has its own' "$(plain)" '00: '
 kill_both
 first=$(cat "$T/plain/secret")
 matches 'one that a killed tree left is named' "$(plain)" \
-	"^00: copper: note: $T/plain/secret is there from an earlier start .*remove the file before a start to have a new one$"
+	"^00: copper: note: $T/plain/secret exists from an earlier start .*to get a new one, remove the file before a start .*$"
 is 'and goes on' "$(cat "$T/plain/secret")" "$first"
 "$COPPER" stop "$T/mnt/0" >/dev/null
 ok 'until its tree stops' test ! -e "$T/plain/secret"

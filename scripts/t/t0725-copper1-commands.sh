@@ -58,7 +58,7 @@ held=$(json 1 "s['tables']")
 is 'a node has counted' "$(json 1 "s['fuse']['open'] > 0 and s['fabric']['requests_sent'] > 0")" True
 is 'reset tells what it did' "$("$COPPER" cache-stats --reset "$M" 2>&1)" \
 	"counters of 1/1 nodes set to zero
-reports of before are in $JOB/profiling/pre-reset"
+reports from before the reset are in $JOB/profiling/pre-reset"
 is 'the counters are zero' "$(json 1 "[s['fuse'][k] for k in ('open', 'read', 'read_bytes', 'lookup')]")" '[0, 0, 0, 0]'
 is 'what is held is not' "$(json 1 "s['tables']")" "$held"
 is 'the node here has written its report' "$(cd "$JOB/profiling/pre-reset" && echo *_operations.csv)" \
@@ -109,11 +109,11 @@ rm "$JOB/profiling"
 mv "$JOB/profiling.away" "$JOB/profiling"
 ok 'the tree with counters stops' without_tree
 is 'nothing that was counted is lost' $((before + $(counted final lookup 5))) 10000
-fails_with 2 'these options do different things' "$COPPER" cache-stats --reset --snapshot "$M"
+fails_with 2 'these options cannot be combined' "$COPPER" cache-stats --reset --snapshot "$M"
 fails_with 1 'no copper node' "$COPPER" cache-stats --reset "$M"
 
 with_tree 1
-matches 'without a profile it says that nothing is kept' "$("$COPPER" cache-stats --reset "$W/mnt/0" 2>&1)" '^no reports of before: the job was started without --profile$'
+matches 'without a profile it says that nothing is kept' "$("$COPPER" cache-stats --reset "$W/mnt/0" 2>&1)" '^no reports from before the reset: the job was started without --profile$'
 
 # ---- the file of 1.0's ioctls
 

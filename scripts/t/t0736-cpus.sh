@@ -74,11 +74,11 @@ prepare_tree 2
 rm "$T/near"
 ok 'where the machine does not tell' near ''
 is 'nothing is pinned' "$(sort -u "$T/near")" "$all"
-matches 'and the log says so' "$(cat "$JOB"/logs/*.log)" 'not pinned, since nothing tells.*network=lo'
+matches 'and the log says so' "$(cat "$JOB"/logs/*.log)" 'not pinned, since this machine does not say.*network=lo'
 
 # ---- what cannot be
 
-fails_with 1 'cpus 0,65000: processor 65000 is not there: this machine has' "$COPPER" mount -b 0,65000 --source "$SRC" "$W/one"
+fails_with 1 'cpus 0,65000: processor 65000 does not exist: this machine has' "$COPPER" mount -b 0,65000 --source "$SRC" "$W/one"
 fails_with 2 'cpus.*is not a list of processors' "$COPPER" mount -b 0-,1 --source "$SRC" "$W/one"
 
 set=/sys/fs/cgroup/cpuset/copper-test-$$

@@ -34,7 +34,7 @@ words=(--hosts "$HOSTS" --rank 1 --source "$SRC")
 check "${words[@]}" -d "$T/new/job" "$W/mnt/1"
 is 'a job that has all it needs is ready' "$status" 0
 matches 'its rank is told' "$(line hosts)" "3 from .*rank 1, 127\.0\.0\.12"
-matches 'the secret is still to be made' "$(line secret)" 'rank 0 will make .*/new/job/secret'
+matches 'the secret is still to be made' "$(line secret)" 'rank 0 will create .*/new/job/secret'
 matches 'the address is told' "$(line network)" 'address ofi\+tcp://127\.0\.0\.12:'
 ok 'and nothing was made' test ! -e "$T/new"
 check "${words[@]}" -d "$T/job" --secret-file "$SECRET" "$W/mnt/1" --json
@@ -63,7 +63,7 @@ chmod 600 "$T/short"
 failed secret 'shorter than 16' "${words[@]}" --secret-file "$T/short" "$W/mnt/1"
 failed job_dir 'ot a directory' "${words[@]}" -d "$SECRET" "$W/mnt/1"
 failed network 'providers here: .*tcp' "${words[@]}" -d "$T/job" -n cxi "$W/mnt/1"
-failed cpus '65000 is not there' "${words[@]}" -d "$T/job" -b 65000 "$W/mnt/1"
+failed cpus '65000 does not exist' "${words[@]}" -d "$T/job" -b 65000 "$W/mnt/1"
 echo "127.0.0.11 ofi+tcp://127.0.0.11:7777" >"$T/book"
 failed address_book 'no address of 127.0.0.12, 127.0.0.13' "${words[@]}" -d "$T/job" -F "$T/book" "$W/mnt/1"
 check "${words[@]}" --insecure --cache-size 500T "$W/mnt/1"
@@ -98,7 +98,7 @@ fi
 become_user
 as_user mkdir -p "$W/mnt"
 check --source "$T/src" "$W/mnt"
-matches 'an ordinary user is ready' "$status $(line fuse)" '^0 ok .*fusermount3 is there'
+matches 'an ordinary user is ready' "$status $(line fuse)" '^0 ok .*fusermount3 is installed'
 in_view 'mount --bind /dev/null /usr/bin/fusermount3' --source "$T/src" "$W/mnt"
 matches "fuse: $(line fuse)" "$status $(line fuse)" '^1 failed +fusermount3 is not installed.*package fuse3'
 : >"$T/fuse.conf"
@@ -120,7 +120,7 @@ matches 'by name' "$(line source)" '^failed .*no-such-source'
 
 # ---- the rest
 
-fails_with 2 'json goes with --check' "$COPPER" mount --json "$W/mnt"
+fails_with 2 'json needs --check' "$COPPER" mount --json "$W/mnt"
 version=$("$COPPER" --version)
 for word in '^copper .' "^build .*(gcc|[Cc]lang) [0-9]" '^libfuse 3' '^libfabric 1' '^providers .*tcp'; do
 	printf '%s\n' "$version" | grep -Eq "$word" || note "no $word in $version"

@@ -117,7 +117,7 @@ is 'an interface that is not there fails' "$?" 1
 matches 'it is named' "$(cat "$T/check")" 'no interface ib0 .*ip address'
 with_hosts n1-v6,n2-v6,n3-v6 --ready-timeout 3
 is 'hosts with IPv6 only fail at once' "$(grep -c '^1 ' "$T/said")" 3
-is 'and say so' "$(grep -c 'n[1-3]-v6: it has an IPv6 address only (fd77::[1-3]), and nodes talk over IPv4' "$T/said")" 3
+is 'and say so' "$(grep -c 'n[1-3]-v6: it has only an IPv6 address (fd77::[1-3]), and nodes use IPv4' "$T/said")" 3
 with_hosts fd77::1,fd77::2,fd77::3 --ready-timeout 3
 is 'addresses, too' "$(grep -c "'fd77::1': IPv6 addresses are not understood here" "$T/said")" 3
 kill "${hosts[@]}"

@@ -33,7 +33,7 @@ fails_with 125 'no copper node of this user runs at /usr' "${run[@]}" --mount /u
 with_tree 1
 fails_with 127 'no-such-command: no such command' "${run[@]}" no-such-command
 fails_with 127 '/no/such: no such command' "${run[@]}" /no/such
-fails_with 127 'lost: its interpreter is not there' "${run[@]}" "$SRC/bin/lost"
+fails_with 127 'lost: its interpreter does not exist' "${run[@]}" "$SRC/bin/lost"
 fails_with 126 'hello: Permission denied' "${run[@]}" "$SRC/hello"
 fails_with 126 'dir: Permission denied' "${run[@]}" "$SRC/dir"
 fails_with 125 '--direct .*/nowhere: No such file' "${run[@]}" --direct "$SRC/nowhere" true

@@ -87,9 +87,9 @@ $W/made/by"
 	fails_with 1 "no/where: No such file" "${cop_as[@]}" "$COPPER" mount --source "$W/no/where" "$at"
 	is "$who: who does not start leaves nothing" "$(ls "$W/made/by")" ''
 	matches "$who: --check says that it will be made" "$(as_user "$COPPER" mount --check --source "$SRC" "$at")" \
-		"^ok +mountpoint +$at will be made, and removed at the end"
+		"^ok +mountpoint +$at will be created, and removed at the end"
 	matches "$who: or where" "$(as_user "$COPPER" mount --check --source "$SRC")" \
-		"^ok +mountpoint +none is named: $run/copper/mnt-[0-9a-f]+/src will be made"
+		"^ok +mountpoint +none is given: $run/copper/mnt-[0-9a-f]+/src will be created"
 	is "$who: and makes nothing" "$(find "$W/made" "$run/copper" | wc -l)" 3
 	rmdir "$W/made/by" "$W/made"
 }
@@ -100,7 +100,7 @@ become_user
 run=$W/run
 ways user
 mkdir -m 755 "$T/of-root"
-fails_with 1 "$T/of-root/a/b: there is no such directory, and it cannot be made: Permission denied; name a mount point below a directory that you may write to, or none" \
+fails_with 1 "$T/of-root/a/b: there is no such directory, and it cannot be created: Permission denied; name a mount point below a directory that you may write to, or none" \
 	"${cop_as[@]}" "$COPPER" mount --source "$SRC" "$T/of-root/a/b"
 fails_with 2 '--allow-other needs a MOUNTPOINT' "$COPPER" mount --source "$SRC" --allow-other
-fails_with 2 'without a MOUNTPOINT a --source is needed' "$COPPER" mount
+fails_with 2 'without a MOUNTPOINT, give a --source other than' "$COPPER" mount
