@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base: what every module uses and no policy: errors, clocks, sizes, hashes,
- * intrusive lists, growing buffers, whole reads and writes, named threads.
- * It knows nothing of trees, caches or FUSE.
+/* base: helpers for every module, without policy: errors, clocks, sizes, hashes, intrusive lists,
+ * growing buffers, whole reads and writes, named threads. It knows nothing of trees, caches or
+ * FUSE.
  *
- * Return convention of the whole project: 0 or -errno, counts when natural.
- */
+ * Return convention of the whole project: 0 or -errno, counts when natural. */
 #ifndef COP_BASE_H
 #define COP_BASE_H
 
@@ -29,8 +28,8 @@
 
 /* ---- errors ---- */
 
-/* One sentence for a person: what happened, to what, and the way out.
- * code is a positive errno value; 0 means no error was recorded. */
+/* One sentence for a person: what happened, to what, and what to do. code is a positive errno
+ * value; 0 means no error was recorded. */
 struct cop_err {
 	int code;
 	char text[1024];
@@ -40,19 +39,20 @@ struct cop_err {
  * with `return cop_err_set(err, ENOENT, "...", ...)`. */
 int cop_err_set(struct cop_err *err, int code, const char *fmt, ...) COP_PRINTF(3, 4);
 
-/* Whether this -errno says that a process lacks memory, descriptors or buffers, and nothing about
- * what it was asked to do. */
+/* Whether this -errno means that a process lacks memory, descriptors or buffers, as opposed to an
+ * answer to the request itself. */
 bool cop_is_shortage(int rc);
 
 /* ---- clocks ---- */
 
-/* Monotonic: what all waits and ages go by. */
+/* Monotonic. All waits and ages use this clock. */
 uint64_t cop_now_ns(void);
 uint64_t cop_now_ms(void);
-/* Since 1970, and whatever an administrator or a time server makes of it: for what is compared with
- * the stamps of files. */
+/* Since 1970; may jump when an administrator or a time server sets it. Only for comparing with the
+ * time stamps of files. */
 int64_t cop_wall_ns(void);
-/* For tests: what these clocks show from now on; NULL: the system's. Sleeps go by the system's. */
+/* For tests: replaces these clocks from now on; NULL restores the system's. Sleeps always use the
+ * system's clock. */
 void cop_clocks_for_test(uint64_t (*now_ns)(void), int64_t (*wall_ns)(void));
 
 /* ---- numbers as people write them ---- */
@@ -128,9 +128,9 @@ static inline void cop_list_splice(struct cop_list *head, struct cop_list *from)
 
 /* ---- growing byte buffer ---- */
 
-/* Zero-initialised is empty. data is always NUL-terminated past len once
- * anything was appended. After a failed allocation `failed` is set, further
- * appends do nothing, and the owner checks once at the end. */
+/* A zero-initialised buffer is empty. Once anything was appended, data is NUL-terminated past len.
+ * A failed allocation sets `failed`; further appends then do nothing, so the owner checks once at
+ * the end. */
 struct cop_buf {
 	char *data;
 	size_t len, cap;
@@ -144,11 +144,11 @@ void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
 void cop_buf_json_str(struct cop_buf *b, const char *text, size_t len);
 void cop_buf_free(struct cop_buf *b);
 
-/* ---- random numbers that came lately ---- */
+/* ---- random numbers seen recently ---- */
 
 #define COP_RECENT 1024
 
-/* The last COP_RECENT of them, by their first 8 bytes; zeroed memory holds none. */
+/* The last COP_RECENT numbers, by their first 8 bytes; zeroed memory holds none. */
 struct cop_recent {
 	uint64_t first[COP_RECENT];
 	unsigned next;
@@ -162,9 +162,9 @@ void cop_recent_add(struct cop_recent *r, const void *number);
 struct cop_range {
 	uint64_t start, end; /* end excluded */
 };
-/* Adds the bytes [start, end) to n ranges, which ascend and are apart from each other; r has room
- * for max + 1. They are merged where they touch; past max the smallest gap is closed, and a few
- * bytes too many are claimed. Returns how many there are then. */
+/* Adds the bytes [start, end) to n ranges, which ascend and do not touch each other; r has room for
+ * max + 1. Ranges that touch are merged. Past max the smallest gap is closed, which claims a few
+ * bytes too many. Returns the new number of ranges. */
 unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t start, uint64_t end);
 
 /* ---- files ---- */
@@ -173,9 +173,9 @@ unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t s
  * Both retry EINTR. Return the count or -errno. */
 ssize_t cop_read_full(int fd, void *data, size_t len);
 ssize_t cop_write_full(int fd, const void *data, size_t len);
-/* A descriptor to read the regular file name in dir (AT_FDCWD), with its size; -errno, of anything
- * else -EISDIR or -EINVAL. Never waits and touches no device: for files in folders that others may
- * write to. */
+/* Opens the regular file name in dir (or AT_FDCWD) for reading and returns the descriptor, with the
+ * file's size. -EISDIR or -EINVAL for anything else; otherwise -errno. Never blocks and touches no
+ * device, so it is safe in folders that others may write to. */
 int cop_open_regular(int dir, const char *name, uint64_t *size);
 /* A whole small file, NUL-terminated, at most max_bytes (-EFBIG past that); the
  * caller frees *data. */
@@ -183,46 +183,46 @@ int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len);
 /* Writes path whole or not at all: temporary name in the same folder, fsync is
  * not done, rename. */
 int cop_write_file(const char *path, const void *data, size_t len, unsigned mode);
-/* Makes the directory path and what is missing above it; one that is there is as good. */
+/* Creates the directory path with any missing parents; an existing directory is fine. */
 int cop_make_dirs(const char *path, unsigned mode);
-/* The same, and why not in a sentence; for guarded directories, what is wrong with which of them.
- */
+/* The same with a sentence on failure; for guarded directories it says what is wrong with which of
+ * them. */
 int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err);
 
-/* Whether this kernel, and whatever filters its calls here, has openat2(2): asked once. */
+/* Whether openat2(2) works here: the kernel has it and no filter forbids it. Tried once. */
 bool cop_has_openat2(int dirfd);
-/* Opens a normal relative path ("" is dirfd itself) that never leaves dirfd nor passes through a
- * symbolic link, O_CLOEXEC. The descriptor or -errno; *calls: how often the kernel was asked. */
+/* Opens a normal relative path ("" is dirfd itself) without leaving dirfd or following a symbolic
+ * link; sets O_CLOEXEC. Returns the descriptor or -errno; *calls is the number of system calls. */
 int cop_open_beneath(int dirfd, const char *path, int flags, bool has_openat2, unsigned *calls);
-/* Closes every descriptor from first to last, both included: 0, or -errno where neither the kernel
- * nor /proc can tell which there are. */
+/* Closes every descriptor from first to last, both included. Returns 0, or -errno if neither the
+ * kernel nor /proc can list them. */
 int cop_close_range(unsigned first, unsigned last);
 
-/* ---- directories that are guarded (guard.c) ---- */
+/* ---- guarded directories (guard.c) ---- */
 
-/* From now on nothing below dir is opened, made or replaced through a symbolic link, whoever made
- * it, nor in a directory that another user owns or may write to: by the functions of this header,
- * by paths that begin with dir as it is written here. root counts as this user; a group may write
- * if it is the user's own: that of the process, with the user's number. -EPERM with a sentence if
- * dir is not such a directory itself, or is reached by another user's link. */
+/* Guards dir. From now on the functions of this header open, make or replace nothing below dir
+ * through a symbolic link, whoever made it, or in a directory that another user owns or may write
+ * to. This holds for paths that begin with dir exactly as it is written here. root counts as this
+ * user. A group may have write permission if it is the user's own, that is the group of the process
+ * with the user's number. -EPERM with a sentence if dir itself is not such a directory, or is
+ * reached through another user's link. */
 int cop_guard(const char *dir, struct cop_err *err);
-/* 0 if the directory path, below a guarded one, is such a directory or is not there; else a
- * sentence. */
+/* Returns 0 if the directory path, below a guarded one, meets these conditions or does not exist;
+ * else -errno with a sentence. */
 int cop_guard_check(const char *path, struct cop_err *err);
 
-/* Where a path leads, for the *at functions: a descriptor of the directory it lies in and its name
- * there; AT_FDCWD and the path itself where nothing is guarded. nofollow is O_NOFOLLOW below a
- * guarded directory, else 0. */
+/* A path for the *at functions: a descriptor of its directory and its name there; AT_FDCWD and the
+ * path itself if nothing is guarded. nofollow is O_NOFOLLOW below a guarded directory, else 0. */
 struct cop_dir {
 	int fd;
 	const char *name; /* points into the path */
 	int nofollow;
 };
-/* -ELOOP, -EPERM and so on. To be followed by cop_dir_done in any case. */
+/* -ELOOP, -EPERM and so on. Call cop_dir_done afterwards in any case. */
 int cop_dir_of(const char *path, struct cop_dir *at);
 void cop_dir_done(struct cop_dir *at);
-/* A new file (0600) beside it, open for reading and writing; its name there, *tmp, is the caller's
- * to free. */
+/* Creates a new file (0600) beside it, open for reading and writing; the caller frees its name,
+ * *tmp. */
 int cop_open_temp(const struct cop_dir *at, char **tmp);
 int cop_unlink(const char *path);
 int cop_rename(const char *from, const char *to);
@@ -230,18 +230,19 @@ int cop_rename(const char *from, const char *to);
 /* ---- what is mounted ---- */
 
 #define COP_MOUNT_TYPE_SIZE 64
-/* A directory on which something is mounted, and the type of it ("ext4", "fuse.sshfs"); both end
- * with the call. Not 0 ends the walk. */
+/* Called with a mount point and the type of what is mounted there ("ext4", "fuse.sshfs"); both are
+ * valid during the call only. A result other than 0 ends the walk. */
 typedef int cop_mount_visit(void *arg, const char *dir, const char *type);
-/* Each mount of a text as /proc/self/mountinfo (which it changes), in order; lines that are none
- * are passed over. */
+/* Visits each mount in a text of the form of /proc/self/mountinfo, in order. Changes the text;
+ * skips lines that are not mounts. */
 int cop_mounts_parse(char *text, cop_mount_visit *visit, void *arg);
-/* Each mount that this process sees: what visit said, or -errno if they cannot be read. */
+/* Visits each mount that this process sees. Returns what visit returned, or -errno if the mounts
+ * cannot be read. */
 int cop_mounts_each(cop_mount_visit *visit, void *arg);
-/* The type of the file system on which path lies, links followed; "" where it is not known. */
+/* The type of the file system of path, with links followed; "" if unknown. */
 int cop_mount_type(const char *path, char type[COP_MOUNT_TYPE_SIZE]);
-/* Whether every machine has such a file system for itself and in memory (proc, tmpfs); whether
- * machines share it over a network. */
+/* Whether file systems of this type are in memory and private to a machine (proc, tmpfs); whether
+ * machines share them over a network. */
 bool cop_mount_is_pseudo(const char *type);
 bool cop_mount_is_shared(const char *type);
 
@@ -254,12 +255,13 @@ extern const char cop_build[];   /* "release, static" */
 
 struct in_addr;
 
-/* What a host's own name means to itself where Debian's installer set it up, or where nobody else
- * knows it: every machine's own. */
+/* The address of a host's own name where Debian's installer set it up, or where no name service
+ * knows the host. Every machine has it, so it identifies none. */
 #define COP_OWN_NAME_ADDRESS 0x7f000101u
 
 /* The IPv4 address of a host, from its text or else from the system's name service, which may take
- * many seconds. 0, or -EHOSTUNREACH with a sentence that follows the host's name and a colon. */
+ * many seconds. Returns 0, or -EHOSTUNREACH with a sentence to print after the host's name and a
+ * colon. */
 int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err);
 /* Equal in full, or the short form of one is the other: "n1" and "n1.cluster.org", never "n1.a" and
  * "n1.b". */
@@ -268,19 +270,19 @@ bool cop_same_host(const char *a, const char *b);
 /* ---- processors ---- */
 
 /* Pins every thread of this process, and those that it starts later, to a list such as "0-3,8".
- * -EINVAL with a sentence that names those that are not there or may not be used; then nothing has
- * changed. */
+ * -EINVAL with a sentence that names processors that do not exist or may not be used; then nothing
+ * has changed. */
 int cop_cpus_pin(const char *list, struct cop_err *err);
-/* Those that this thread may run on, as a list. */
+/* The processors that this thread may run on, as a list. */
 void cop_cpus_list(struct cop_buf *out);
-/* Whether whoever started this thread left it no more than one core (two processors) of those that
- * the cpuset has; then both lists. */
+/* Whether the launcher of this thread restricted it to at most one core (two processors) of those
+ * in the cpuset; if so, both lists are filled. */
 bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 
 /* ---- memory ---- */
 
-/* The bytes that the control groups of this process leave to it, UINT64_MAX without a limit. root:
- * "", or where a test has its own /proc and /sys. */
+/* The memory limit in bytes that the control groups set for this process, UINT64_MAX if there is
+ * none. root is "", or a test's folder with its own /proc and /sys. */
 uint64_t cop_memory_limit(const char *root);
 
 /* ---- threads ---- */
@@ -288,10 +290,10 @@ uint64_t cop_memory_limit(const char *root);
 /* Starts a thread with all signals blocked and a name of at most 15 bytes (cut).
  * The caller joins it. Returns 0 or -errno. */
 int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg);
-/* A condition whose timed waits end by the clock of cop_now_ns, whatever becomes of the wall clock.
+/* Initialises a condition whose timed waits use the clock of cop_now_ns and ignore the wall clock.
  */
 void cop_cond_init(pthread_cond_t *cond);
-/* That moment, for such a wait. */
+/* Converts a moment of that clock for such a wait. */
 struct timespec cop_moment(uint64_t now_ns);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* compat: what the systems that Copper is built on lack, decided here and nowhere else. The oldest
- * is libfuse 3.10, libfabric 1.15, glibc 2.31 (vendor/needed.c refuses older ones), the newest
- * libfuse 3.17, libfabric 2.1, glibc 2.41.
+/* compat: differences between the systems that Copper is built on. All such decisions are made
+ * here. The oldest is libfuse 3.10, libfabric 1.15, glibc 2.31 (vendor/needed.c refuses older
+ * ones), the newest libfuse 3.17, libfabric 2.1, glibc 2.41.
  *
- * -DCOP_OLD_LIBRARIES says that all of it is lacking: `make old` compiles every file that includes
- * this header so, and t0177 runs the result. It refuses to hold code: that stands where it is used,
- * and beneath.c and close.c have what several modules need. */
+ * -DCOP_OLD_LIBRARIES assumes that everything optional is missing: `make old` compiles every file
+ * that includes this header that way, and t0177 runs the result. This header holds no code: code is
+ * where it is used, or in beneath.c and close.c if several modules need it. */
 #ifndef COP_COMPAT_H
 #define COP_COMPAT_H
 
@@ -22,13 +22,13 @@
 
 #define COP_FUSE_SINCE(minor) (COP_NEW_LIBRARIES && FUSE_VERSION >= FUSE_MAKE_VERSION(3, minor))
 
-/* fuse_file_info.noflush: else the kernel asks once, and is told ENOSYS. */
+/* fuse_file_info.noflush. Without it the kernel sends one FLUSH, which is answered ENOSYS. */
 #define COP_HAVE_FUSE_NOFLUSH COP_FUSE_SINCE(11)
-/* fuse_loop_cfg_create and its kin. */
+/* fuse_loop_cfg_create and related functions. */
 #define COP_HAVE_FUSE_LOOP_CFG COP_FUSE_SINCE(12)
-/* fuse_session_custom_io: else one lookup at a time in a directory. */
+/* fuse_session_custom_io. Without it a directory has one lookup at a time. */
 #define COP_HAVE_FUSE_CUSTOM_IO COP_FUSE_SINCE(13)
-/* fuse_lowlevel_notify_expire_entry, with flags and without: else names are dropped. */
+/* fuse_lowlevel_notify_expire_entry, with flags and without. Without it names are dropped. */
 #define COP_HAVE_FUSE_EXPIRE_FLAGS (COP_FUSE_SINCE(14) && !COP_FUSE_SINCE(16))
 #define COP_HAVE_FUSE_EXPIRE COP_FUSE_SINCE(16)
 
@@ -41,7 +41,8 @@
 
 /* ---- compilers ---- */
 
-/* Whether the address sanitizer is in: gcc has a macro for it, clang a feature, newer ones both. */
+/* Whether the address sanitizer is active: gcc defines a macro, clang has a feature, newer versions
+ * have both. */
 #if defined(__SANITIZE_ADDRESS__)
 #define COP_ASAN 1
 #elif defined(__has_feature)
