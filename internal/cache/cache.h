@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cache: the three tables of a node (data, tree, metadata), the flights that fill them, and the
- * byte budget that bounds both. It knows no network, no storage and no FUSE: whoever is told to
- * lead a flight brings the object, from wherever it comes.
+ * byte budget that bounds both. It knows no network, no storage and no FUSE: the caller that leads
+ * a flight fetches the object from wherever it comes.
  *
  * An object is immutable once it is complete and is shared by reference. There is at most one
  * flight per key; everyone else who asks meanwhile joins it and is called when it completes. An
@@ -22,7 +22,7 @@
 
 enum cop_table { COP_TABLE_DATA, COP_TABLE_TREE, COP_TABLE_METADATA, COP_TABLES };
 
-/* What is meant within one path of one table. */
+/* The kind of object, within one path of one table. */
 enum cop_facet {
 	COP_FACET_MAIN,     /* a chunk; a listing; an entry */
 	COP_FACET_NAMES,    /* tree: all names of a directory that is too large for a listing */
@@ -30,24 +30,25 @@ enum cop_facet {
 	COP_FACET_STATFS,   /* metadata: statvfs of the source */
 	COP_FACET_CHECK,    /* tree: whether a directory is still the same */
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
-	COP_FACET_NEWER,    /* tree: a directory that is not of this version any more */
+	COP_FACET_NEWER,    /* tree: a directory that no longer has this version */
 };
 
-/* All that an object depends on: what answers one question for a key answers every other one. */
+/* Everything that an object depends on: an answer to one question for a key answers all questions
+ * for that key. */
 struct cop_key {
 	enum cop_table table;
 	enum cop_facet facet;
 	const char *path; /* relative to the source, no leading slash, NUL-terminated */
 	size_t path_len;
 	uint64_t version; /* of the file for data, else 0 */
-	uint64_t size; /* of the file for data, as whoever asks knows it: with the index it says how
-			  long the chunk is; else 0 */
+	uint64_t size;  /* of the file for data, as the requester knows it: size and index determine
+			   the length of the chunk; else 0 */
 	uint64_t index; /* of the chunk, else 0 */
 };
 
 struct cop_cache;
 
-/* Read-only for everybody but the leader of its flight. */
+/* Read-only for everyone except the leader of its flight. */
 struct cop_obj {
 	int error;  /* 0 or -errno, the object being the error */
 	void *data; /* malloc'ed; owned by the object */
@@ -58,11 +59,11 @@ struct cop_obj {
 				 its leader at once */
 	uint64_t completed_ms;   /* cop_now_ms() when it completed, */
 	_Atomic uint64_t stamp_ms; /* and when it completed or was last found to be still true */
-	_Atomic bool disproved;    /* the storage has said otherwise, and it is to be dropped */
+	_Atomic bool disproved;    /* the storage has contradicted it, and it is to be dropped */
 	struct cop_key key;        /* path points into the object */
 };
 
-/* Someone who waits for a flight; embedded in the waiter's own struct. */
+/* Waits for a flight; embedded in the waiter's own struct. */
 struct cop_waiter {
 	struct cop_list link;
 	/* Called once, on the thread that completes the flight, without any lock held. rc is
@@ -78,40 +79,41 @@ enum cop_found {
 			     cop_cache_complete once */
 };
 
-/* The bytes that a cache may grow to on this machine, of which this job may use a part: as asked
- * (0: a tenth), within that part, and at least least. note: a sentence if that is less than was
- * asked for, else "". */
+/* The byte limit for a cache on this machine: what was asked for (0: a tenth of memory), within the
+ * memory that this job may use, and not below least. note is a sentence if the limit is lower than
+ * was asked for, else "". */
 #define COP_CACHE_NOTE_SIZE 256
 uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE]);
 
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
-/* Buffers of this size are worth keeping. Before any other thread uses the cache. */
+/* Tells the cache to keep freed buffers of this size. Call it before any other thread uses the
+ * cache. */
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
 /* No flight may be open and no reference held. */
 void cop_cache_free(struct cop_cache *c);
 
-/* waiter may be NULL (nobody waits: then JOINED means that it is coming anyway). Returns enum
+/* waiter may be NULL: then nobody waits, and JOINED means that a flight is under way. Returns enum
  * cop_found or -ENOMEM. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
 /* Somebody waits now: true for the first one where a background flight is under way, which is none
  * from then on. */
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
-/* Whether the key is there or flying; no reference, no effect on eviction. */
+/* Whether the key has an object or a flight. Takes no reference and does not affect eviction. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 
 /* The complete object with a reference, or NULL; no flight, no effect on eviction. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
-/* Reserves this many bytes for a flight, before its buffer is allocated. start(arg) is
- * called once it has them: at once, or later on a thread that freed bytes. Local flights may fill
- * half of the budget, flights for other nodes three quarters, so that nodes that wait for each
- * other in different trees cannot block each other. A flight larger than that share starts when
- * it is alone; of more than cop_cache_largest, never. Where both kinds wait, each gets half of the
- * bytes that come free. Always ends in start, which may run below another flight's. */
+/* Reserves this many bytes for a flight, before its buffer is allocated. start(arg) is called once
+ * it has them: at once, or later on a thread that freed bytes. Local flights may fill half of the
+ * budget, flights for other nodes three quarters, so that nodes that wait for each other in
+ * different trees cannot block each other. A flight larger than that share starts when it is alone;
+ * one larger than cop_cache_largest never starts. If both kinds wait, each gets half of the bytes
+ * that become free. Always ends in start, which may run inside the start of another flight. */
 void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
-/* The most that any flight is ever given. */
+/* The largest room that any flight can get. */
 size_t cop_cache_largest(const struct cop_cache *c);
 /* More bytes for a flight that has some, if they are to be had now; else nothing changes. */
 bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
@@ -120,7 +122,7 @@ void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight);
 /* Hands part of what was reserved for one flight to another, for flights that are filled by one
  * read. */
 void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes);
-/* Whether read-ahead of this many bytes would start at once, as things stand. */
+/* Whether read-ahead of this many bytes would start at once now. */
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
 /* Whether this many bytes would fit with nothing evicted, nobody waiting to reserve, and an eighth
  * of the budget left free. */
@@ -129,8 +131,8 @@ bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes);
 /* How a flight ends. */
 struct cop_completion {
 	int rc;     /* 0 or -errno */
-	void *data; /* malloc'ed, the object's from now on; freed if rc is an error */
-	size_t len; /* how much was allocated, even then */
+	void *data; /* malloc'ed, owned by the object from now on; freed if rc is an error */
+	size_t len; /* the bytes that were allocated, even then */
 	uint64_t sum;
 	bool packed;
 	bool keep; /* later finds hit it; otherwise it is forgotten after this */
@@ -151,12 +153,12 @@ void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 struct cop_obj *cop_obj_get(struct cop_obj *obj);
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);
 
-/* Forgets this very object (if it is still the one in the table). */
+/* Forgets this object, if it is still the one in the table. */
 void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj);
 /* Forgets whatever object has this key. */
 void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
-/* Forgets what is cached under the path in all tables: the path itself and everything below, and
- * for "" everything. Flights under way end as usual but are not kept. Returns how many objects. */
+/* Forgets what all tables hold for the path and everything below it; "" means everything. Flights
+ * under way end as usual but are not kept. Returns the number of objects. */
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
 
 struct cop_cache_usage {
@@ -176,8 +178,8 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);
 /* Invariants, for tests: sums agree with the objects, every listed object is in its bucket. */
 void cop_cache_check(struct cop_cache *c);
-/* For tests: after so many more allocations (flights and buffers) there is no memory; negative:
- * there is again. */
+/* For tests: allocations (of flights and buffers) fail after this many more; negative: they succeed
+ * again. */
 void cop_cache_starve(struct cop_cache *c, int after);
 const char *cop_table_name(enum cop_table t);
 
