@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* command: what a user can ask of a running node, one line on its control socket, and the sentences
- * and exit statuses that come back:
+/* command: the requests that a user can send to a running node, one line on its control socket, and
+ * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process |
  *     view | invalidate PATH
  *
- * Most of them are operations on the tree (treeop); what this node says of itself comes from
- * struct cop_command_ops. It refuses lines that it does not know, and all of them while the node
- * ends. It has no socket and no thread of its own. */
+ * Most of them are operations on the tree (treeop); the status of this node comes from struct
+ * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It
+ * has no socket and no thread of its own. */
 #ifndef COP_COMMAND_H
 #define COP_COMMAND_H
 
@@ -23,17 +23,17 @@
 
 /* ctx is that of the configuration. */
 struct cop_command_ops {
-	/* Any thread. What this node says of itself: a JSON object, and lines for people. */
+	/* Any thread. The status of this node: a JSON object, and lines for people. */
 	void (*status)(void *ctx, struct cop_buf *out);
 	void (*table)(void *ctx, struct cop_buf *out);
-	/* Any thread. Where copper run finds this node's tree: the source, and a descriptor of the
-	 * user namespace of its views, which stays the node's (-1: they need none). False while
+	/* Any thread. What copper run needs for this node's tree: the source, and a descriptor of
+	 * the user namespace of its views, which the node keeps (-1: views need none). False while
 	 * the tree is not ready. */
 	bool (*view)(void *ctx, const char **source, int *user_ns);
-	/* Main thread. What its cache holds. */
+	/* Main thread. Lists what the node's cache holds. */
 	void (*sizes)(void *ctx, struct cop_buf *out);
-	/* Main thread. A stop of the whole tree has this sum, and no root that could write it. 0;
-	 * else files could not be written, and err has a sentence. */
+	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead. 0; else files
+	 * could not be written, and err has a sentence. */
 	int (*write_late)(void *ctx, const struct cop_treeop_sum *sum, struct cop_err *err);
 	/* Any thread. A stop was answered: cop_command_stops has changed. */
 	void (*wake)(void *ctx);
@@ -43,8 +43,8 @@ struct cop_command_conf {
 	struct cop_topo topo;
 	uint32_t rank;
 	const char *host; /* of this node */
-	const char *tree; /* what only the nodes of one tree have in common; "-" of a node alone */
-	pid_t last_pid;   /* the process with whose end all of this node is gone */
+	const char *tree; /* a text that only the nodes of one tree share; "-" for a node alone */
+	pid_t last_pid;   /* the last process of this node to end */
 	const char *job_dir; /* absolute, or "" */
 	bool counts;         /* the job was started with a profile */
 	enum cop_conf_rank_files rank_files;
@@ -57,13 +57,13 @@ struct cop_command_conf {
 
 struct cop_command;
 
-/* NULL: out of memory. What conf points to outlives it. */
+/* NULL: out of memory. What conf points to must outlive the object. */
 struct cop_command *cop_command_new(const struct cop_command_conf *conf);
-/* When no command can come any more, and the gate was drained. NULL is fine. */
+/* Call it when no command can arrive any more and the gate is drained. NULL is fine. */
 void cop_command_free(struct cop_command *c);
 /* A cop_ctl_handler, whose ctx is the cop_command. The reply's status is 0 or -errno. */
 void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line);
-/* Any thread. Stops that came here and are not answered. */
+/* Any thread. The number of stops that arrived here and are not answered yet. */
 unsigned cop_command_stops(const struct cop_command *c);
 
 #endif
