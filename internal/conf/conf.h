@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* conf: every setting of `copper mount` and `copper serve` in one struct, filled once from the
- * command line by the option table, checked once, then const. It looks at nothing outside:
- * whether a directory exists or a host answers is for whoever uses the setting. Strings point
- * into argv. */
+ * command line by the option table, checked once, then const. It examines nothing outside: the user
+ * of a setting finds out whether a directory exists or a host answers. Strings point into argv. */
 #ifndef COP_CONF_H
 #define COP_CONF_H
 
@@ -32,7 +31,7 @@ enum cop_conf_rank_files {
 };
 
 struct cop_conf {
-	const char *mountpoint; /* NULL for serve, and where the node is to make one */
+	const char *mountpoint; /* NULL for serve, and if the node is to create one */
 	const char *source;     /* the tree at the origin; "/" */
 	const char *hosts;      /* FILE or LIST; NULL: the scheduler's environment, else one node */
 	const char *job_dir;    /* may be NULL */
@@ -40,10 +39,10 @@ struct cop_conf {
 	const char *address_book;    /* FILE or NULL */
 	const char *secret_file;     /* may be NULL */
 	const char *prefetch;        /* FILE, "auto" or NULL */
-	const char *runtime_dir;     /* where the control socket stands; NULL: ctl's own choice */
+	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */
 	int64_t rank;                /* -1: find out */
-	uint16_t port;               /* of the rendezvous; 0: as the hosts' source has it */
+	uint16_t port;               /* of the rendezvous; 0: as the source of the hosts says */
 	unsigned log_level;          /* enum cop_log_level; 4 with a job directory, else 3 */
 	unsigned log_type;           /* enum cop_log_type (conf does not include log) */
 	unsigned address_source;     /* enum cop_conf_address_source, as given */
@@ -61,16 +60,16 @@ struct cop_conf {
 	uint64_t cache_size;         /* bytes; 0: a tenth of memory */
 	uint64_t max_cacheable;      /* bytes: larger files bypass the tree; 0: none do */
 	uint64_t chunk;              /* bytes, a power of two; 1 MiB */
-	bool check;                  /* only look whether it would work */
-	bool json;                   /* what the check says, for programs */
+	bool check;                  /* only check whether a start would work */
+	bool json;                   /* the result of the check, for programs */
 	bool foreground;
 	bool insecure;
 	bool allow_other;
 	bool keep_symlinks;
-	bool profile; /* operations; settled by the check: also with top_n or paths_full */
+	bool profile; /* operations; set by the check: also with top_n or paths_full */
 	bool profile_paths_full;
 	bool observe;    /* the kernel caches nothing: every request is seen */
-	bool discover;   /* each node is asked for its address; settled by the check */
+	bool discover;   /* each node is asked for its address; set by the check */
 	bool serve_only; /* no mount */
 };
 
@@ -82,11 +81,11 @@ extern const struct cop_opt_table cop_conf_serve_table;
 /* Every default, unchecked: for tests and callers without a command line. */
 void cop_conf_init(struct cop_conf *conf, bool serve_only);
 
-/* What takes more than one option to know, and settles what was left open (log_level,
- * discover). -EINVAL with a sentence that names the option and the way out. */
+/* Checks what depends on more than one option, and sets what was left open (log_level, discover).
+ * -EINVAL with a sentence that names the option and says what to do. */
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
 
-/* The bytes with which a cache can still work, by the size of its chunks. */
+/* The smallest cache size that works with the size of its chunks. */
 uint64_t cop_conf_cache_least(const struct cop_conf *conf);
 
 #endif
