@@ -3,10 +3,10 @@
  * the object's tree; a root reads it from the origin. Everyone who wants it meanwhile joins the
  * same flight; the moment it completes it goes to all of them, local readers and children alike.
  *
- * A parent that is dead, or that cannot answer for want of memory, descriptors or buffers, is
- * passed over for the next living ancestor; with none left this node reads the origin itself. What
- * a node lacks is an error to its own readers only. Requests are idempotent and sent again. An
- * application sees a pause, never an error, because a peer died. */
+ * If a parent is dead, or lacks memory, descriptors or buffers for an answer, coop asks the next
+ * living ancestor; if there is none, this node reads the origin itself. A shortage on a node is an
+ * error for its own readers only. Requests are idempotent, so they can be sent again. If a peer
+ * dies, an application sees a pause, never an error. */
 #ifndef COP_COOP_H
 #define COP_COOP_H
 
@@ -15,8 +15,8 @@
 #include "rpc/rpc.h"
 #include "topo/topo.h"
 
-/* What a root reads from the origin by one job: the missing ones of the chunks of so many bytes,
- * aligned. */
+/* A root reads the missing chunks of an aligned group of this many bytes in one job of the origin.
+ */
 #define COP_COOP_GROUP_BYTES (4 * COP_MIB)
 
 struct cop_coop;
@@ -29,10 +29,9 @@ enum cop_ask_kind {
 	COP_ASK_NAMES,       /* listing blob of a directory beyond listing_max, names only */
 	COP_ASK_HOLES,       /* array of struct cop_extent: where a sparse file has data */
 	COP_ASK_STATFS,      /* struct cop_statfs of the source */
-	COP_ASK_CHECK,       /* is the listing with this version (of the directory) still true? */
-	COP_ASK_MANIFEST, /* a piece of the manifest that rank 0 was given: its index; -ENODATA past
-			     the last one */
-	COP_ASK_NEWER,    /* listing blob of a directory that is not of this version any more: known
+	COP_ASK_CHECK,       /* does the directory still have the version of this listing? */
+	COP_ASK_MANIFEST, /* a piece of rank 0's manifest, by index; -ENODATA past the last one */
+	COP_ASK_NEWER,    /* listing blob of a directory that no longer has this version: the known
 			     names as they were, and the new ones */
 };
 #define COP_ASK_LAST COP_ASK_NEWER
@@ -51,36 +50,36 @@ struct cop_coop_conf {
 	uint32_t rank;
 	size_t chunk_bytes;
 	uint32_t enoent_ttl_ms;
-	bool compress;     /* chunks that this node reads from the origin are packed if that saves a
+	bool compress;     /* pack the chunks that this node reads from the origin, if that saves a
 			      tenth */
-	uint64_t sum_seed; /* of the checksums of chunks, the same on all nodes and secret: who does
-			      not know it cannot make bytes that pass */
+	uint64_t sum_seed; /* seed of the checksums of chunks, secret and the same on all nodes:
+			      without it nobody can forge bytes that pass */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc; /* NULL for a tree of one node */
-	/* Gives a copy (malloc'ed) of a piece of the manifest, on a node that has one. May be NULL;
-	 * quick. 0 or -errno. */
+	/* Returns a malloc'ed copy of a piece of the manifest, on a node that has one. Must be
+	 * quick; may be NULL. 0 or -errno. */
 	int (*manifest)(void *ctx, uint64_t index, void **data, size_t *len);
-	/* The kernel of this node forgets the names in a directory; then(arg) is called once it
-	 * has, also all that it was asked before, on another thread or before this returns. dir
-	 * NULL: only what it was asked before. May take long: the kernel waits for programs that
-	 * look for a name there. -ENOMEM: nothing was done, and then is not called. May be NULL:
-	 * there is no kernel to tell. */
+	/* Makes the kernel of this node forget the names in a directory. then(arg) is called once
+	 * the kernel has done this and everything that it was asked before, on another thread or
+	 * before this returns. dir NULL: wait only for the earlier requests. May take long, because
+	 * the kernel waits for programs that look for a name there. -ENOMEM: nothing was done, and
+	 * then is not called. NULL if there is no kernel to tell. */
 	int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
 	void *ctx;
 	struct cop_stats *stats;
 };
 
 struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf);
-/* From now on nothing new is asked of parents or the origin: it ends with -ESHUTDOWN. When this
- * returns, the progress thread will not call the origin again, so the origin may be closed, then
- * rpc. */
+/* From now on new requests to parents or the origin end with -ESHUTDOWN. When this returns, the
+ * progress thread will not call the origin again, so the caller may close the origin, then rpc. */
 void cop_coop_close(struct cop_coop *c);
 /* No flight may be open (origin and rpc are closed by then). */
 void cop_coop_free(struct cop_coop *c);
 
-/* 1: *obj is the answer, with a reference (obj->error may say that the answer is an error); 0: the
- * waiter will be called once, on another thread or before this returns; -ENOMEM. Never blocks. */
+/* Returns 1 if *obj is the answer, with a reference (obj->error may say that the answer is an
+ * error); 0 if the waiter will be called once, on another thread or before this returns; or
+ * -ENOMEM. Never blocks. */
 int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	struct cop_obj **obj);
 
@@ -88,31 +87,32 @@ int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waite
  */
 struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 
-/* Whether the listing named by a COP_ASK_CHECK was found true within the ENOENT TTL, here. */
+/* Whether this node confirmed the listing that a COP_ASK_CHECK names within the ENOENT TTL. */
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);
 
 /* How long attributes of a young version (wire.h) are believed after they came: two ticks, or the
  * ENOENT TTL if that is longer. */
 uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr);
-/* Whether attributes in this object are to be believed, or asked for again. Of a directory they
- * are: what is in it has its listing. */
+/* Whether the attributes in this object are still valid, or must be requested again. Those of a
+ * directory are always valid, because its contents have their own listing. */
 bool cop_coop_believes(
 	const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr);
 
-/* Fetches a chunk for nobody yet, if it is not there and memory is at hand. */
+/* Fetches a chunk ahead of its use, if it is not cached and memory is available. */
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);
 
-/* Somebody read a file past the tree, and it is not of this version any more: the names in its
- * directory are asked again. */
+/* A reader that bypassed the tree found that a file no longer has this version: the names in its
+ * directory are requested again. */
 void cop_coop_doubt(struct cop_coop *c, const char *path, uint64_t version);
 
-/* Forgets what this node knows of one name: its entry and the listing that holds it. */
+/* Forgets what this node knows about one name: its entry and the listing that contains it. */
 void cop_coop_forget_name(struct cop_coop *c, const char *path);
 
-/* A child's request; false (and nothing done) if the operation is not one of ours. */
+/* Serves a child's request; false (and nothing done) if the operation belongs to another module. */
 bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req);
 
-/* Progress thread, now and then while a child waits for its answer; now_ms may be of any clock. */
+/* On the progress thread, at intervals while a child waits for its answer; now_ms may come from any
+ * clock. */
 void cop_coop_tick(struct cop_coop *c, uint64_t now_ms);
 
 /* Bytes skip..skip+len of a complete chunk: *data points to them in the object or, if it is
