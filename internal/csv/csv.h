@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* csv: names of any byte in text files and back: CSV fields, lines of raw tables, cells of
- * Markdown; and CSV records out of bytes that nobody vouches for. Pure: it opens no file and knows
- * no column. */
+/* csv: writes names with any bytes into text files and reads them back: CSV fields, lines of raw
+ * tables, cells of Markdown. It also reads CSV records from untrusted bytes. Pure: it opens no file
+ * and knows no column. */
 #ifndef COP_CSV_H
 #define COP_CSV_H
 
@@ -9,16 +9,16 @@
 
 /* ---- writing ---- */
 
-/* In double quotes, quotes doubled. */
+/* Writes it in double quotes, with quotes doubled. */
 void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len);
-/* As it stands where that is unambiguous, else quoted. */
+/* Writes it unquoted if that is unambiguous, else quoted. */
 void cop_csv_field(struct cop_buf *out, const char *text, size_t len);
 /* A line of a raw table: newline as \n, backslash as \\. */
 void cop_csv_escaped(struct cop_buf *out, const char *text, size_t len);
-/* Undoes that in place and returns the new length; a backslash before anything else stays, as
- * Copper 1.0 wrote it. */
+/* Undoes this escaping in place and returns the new length; a backslash before any other byte
+ * stays, as Copper 1.0 wrote it. */
 size_t cop_csv_unescape(char *text, size_t len);
-/* A code span that fits into a table's cell and holds no control bytes. */
+/* Writes a code span that fits into a table cell and has no control bytes. */
 void cop_csv_markdown(struct cop_buf *out, const char *text, size_t len);
 
 /* ---- reading ---- */
@@ -29,13 +29,14 @@ void cop_csv_markdown(struct cop_buf *out, const char *text, size_t len);
 /* Fills data with up to len bytes; 0 at the end, or -errno. */
 typedef ssize_t cop_csv_read(void *arg, void *data, size_t len);
 
-/* Records one after the other, in memory of COP_CSV_RECORD_MAX bytes however long the input is. */
+/* Reads one record after the other, in COP_CSV_RECORD_MAX bytes of memory however long the input
+ * is. */
 struct cop_csv {
 	cop_csv_read *read;
 	void *arg;
 	char *data;
-	size_t start, len; /* the bytes not yet given out */
-	uint64_t line;     /* of the record given out last, from 1 */
+	size_t start, len; /* the bytes not yet returned */
+	uint64_t line;     /* of the record returned last, from 1 */
 	uint64_t lines;    /* begun so far */
 	bool ended;        /* the input has */
 	const char *why;   /* after -EBADMSG: "a quote is not closed" */
@@ -43,18 +44,18 @@ struct cop_csv {
 
 struct cop_csv_record {
 	unsigned n;
-	bool cut; /* the last one, and no line end after it */
+	bool cut; /* the last record, without a line end after it */
 	struct {
 		const char *text; /* NUL-terminated, quotes undone; until the next record */
 		size_t len;
 	} field[COP_CSV_FIELDS_MAX];
 };
 
-/* -ENOMEM. One reader may be opened again for another input without freeing it. */
+/* 0 or -ENOMEM. A reader may be opened again for another input without being freed. */
 int cop_csv_open(struct cop_csv *c, cop_csv_read *read, void *arg);
 void cop_csv_free(struct cop_csv *c);
 /* 1: a record; 0: the end; -EBADMSG: not CSV, see why; else what read returned. Empty lines are
- * passed over; a line ends with LF or CR LF (RFC 4180); a quoted field may hold line ends; no field
+ * skipped; a line ends with LF or CR LF (RFC 4180); a quoted field may hold line ends; no field
  * holds a NUL byte. */
 int cop_csv_next(struct cop_csv *c, struct cop_csv_record *out);
 
