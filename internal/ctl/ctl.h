@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ctl: the local control socket, by which `copper stop` and `copper cache-stats` talk to the node
- * on this machine. It carries one line there, and progress lines and one reply back; what they say
- * is the caller's business. It refuses other users, directories that others could write to, lines
- * over 4 KiB and clients that are slow to ask.
+/* ctl: the local control socket, through which `copper stop` and `copper cache-stats` talk to the
+ * node on this machine. A client sends one line, and gets progress lines and one reply; their
+ * contents are up to the caller. ctl refuses other users, directories that others could write to,
+ * lines over 4 KiB and clients that are slow to send their request.
  *
- * What goes over the wire: the client sends one line; the server answers any number of lines
- * "progress TEXT", then "status N LENGTH" and LENGTH bytes, with
- * or without a descriptor, and closes. */
+ * Protocol: the client sends one line; the server answers any number of lines "progress TEXT", then
+ * "status N LENGTH" and LENGTH bytes, with or without a descriptor, and closes. */
 #ifndef COP_CTL_H
 #define COP_CTL_H
 
@@ -14,24 +13,24 @@
 
 #define COP_CTL_LINE_MAX 4096 /* bytes of a request, without its newline */
 #define COP_CTL_KEY_MAX 4351  /* bytes of a key */
-#define COP_CTL_CLIENTS 16    /* at a time; the others wait to be accepted */
-#define COP_CTL_PATH_SIZE 108 /* what a socket address can hold, NUL included */
+#define COP_CTL_CLIENTS 16    /* at a time; further clients wait to be accepted */
+#define COP_CTL_PATH_SIZE 108 /* the size of a socket address, NUL included */
 #define COP_CTL_NOTE_SIZE 128 /* bytes of a note, NUL included */
 #define COP_CTL_REPLY_MAX (256 * COP_MIB)
 
 /* ---- where sockets are ---- */
 
-/* The folder of the sockets: override if it is not NULL, else $XDG_RUNTIME_DIR/copper where that
- * can be used (not in /run/user, which comes and goes with logins), else /tmp/copper-UID. It is
- * made (0700) if it is missing, and refused if it is a symlink, someone else's or open to others:
- * -EACCES, -ENOTDIR, -ENAMETOOLONG and so on with a sentence. */
+/* The folder of the sockets: override if it is not NULL, else $XDG_RUNTIME_DIR/copper if that is
+ * usable (not in /run/user, which comes and goes with logins), else /tmp/copper-UID. It is created
+ * (0700) if it does not exist. It is refused if it is a symlink, belongs to someone else or is open
+ * to others: -EACCES, -ENOTDIR, -ENAMETOOLONG and so on with a sentence. */
 int cop_ctl_dir(const char *override, char *out, size_t size, struct cop_err *err);
 /* The socket that belongs to a key, which is a mount point's real path or "serve:HOST:PORT":
- * dir/HASH.sock. The key's text stands in dir/HASH.key. -ENAMETOOLONG if it does not fit size or
+ * dir/HASH.sock. The text of the key is in dir/HASH.key. -ENAMETOOLONG if it does not fit size or
  * COP_CTL_PATH_SIZE; -EINVAL for an empty or too long key. */
 int cop_ctl_path(const char *dir, const char *key, char *out, size_t size);
-/* The same of a node: its mount point's real path, or else ("") host and port of one that serves
- * without a mount; runtime_dir as the override of cop_ctl_dir. -errno with a sentence. */
+/* The same for a node: the real path of its mount point, or ("") the host and port of a node
+ * without a mount; runtime_dir is the override of cop_ctl_dir. -errno with a sentence. */
 struct cop_ctl_place {
 	const char *runtime_dir, *mountpoint, *host;
 	uint16_t port;
@@ -42,12 +41,11 @@ int cop_ctl_place(const struct cop_ctl_place *p, char path[COP_CTL_PATH_SIZE],
  * answers there. Returns how many, or -errno. */
 int cop_ctl_list(
 	const char *dir, void (*found)(void *ctx, const char *key, const char *path), void *ctx);
-/* A few words beside the socket at path, which stay when its process is killed, until the socket is
- * replaced or taken away. What was noted,
- * "" if nothing. 0 or -errno. */
+/* Writes a few words beside the socket at path. They survive the process if it is killed, until the
+ * socket is replaced or removed. cop_ctl_noted reads them, "" if there are none. 0 or -errno. */
 int cop_ctl_note(const char *path, const char *words);
 void cop_ctl_noted(const char *path, char words[COP_CTL_NOTE_SIZE]);
-/* Takes away what a killed process left at path (of cop_ctl_path). -EADDRINUSE if a living one
+/* Removes what a killed process left at path (of cop_ctl_path). -EADDRINUSE if a living process
  * listens there. */
 int cop_ctl_clear(const char *path, struct cop_err *err);
 
@@ -56,27 +54,27 @@ int cop_ctl_clear(const char *path, struct cop_err *err);
 struct cop_ctl;
 struct cop_ctl_conn;
 
-/* On the server's thread: must not block. line may be changed and stays until the reply. Each
- * request is answered by exactly one cop_ctl_reply, now or later and from any thread, also if its
- * client is gone. */
+/* Runs on the server's thread and must not block. line may be changed and is valid until the reply.
+ * Each request is answered by exactly one cop_ctl_reply, now or later and from any thread, even if
+ * its client is gone. */
 typedef void cop_ctl_handler(void *ctx, struct cop_ctl_conn *conn, char *line);
 
 /* Listens at path (of cop_ctl_path) for key and starts the thread "ctl". -EADDRINUSE if a living
  * process listens there; a socket that was left over is replaced. */
 int cop_ctl_start(const char *path, const char *key, cop_ctl_handler *handler, void *ctx,
 	struct cop_ctl **out, struct cop_err *err);
-/* Lets replies that were given get out (2 s at most), closes everything, joins the thread and
- * removes both files. Requests without a reply may still be replied to, into nothing. Not from a
- * handler. NULL is fine. */
+/* Sends the replies that were given (for 2 s at most), closes everything, joins the thread and
+ * removes both files. Later replies to open requests are discarded. Not from a handler. NULL is
+ * fine. */
 void cop_ctl_stop(struct cop_ctl *c);
 
-/* One line of progress; a newline in it becomes a space, more than 1,024 bytes are cut. Dropped if
- * the client does not read. */
+/* Sends one line of progress; a newline in it becomes a space, and it is cut at 1,024 bytes. It is
+ * dropped if the client does not read. */
 void cop_ctl_say(struct cop_ctl_conn *conn, const char *text);
 /* The reply: status is 0 or a number that the client understands, text is copied. conn must not be
- * used after. A text over COP_CTL_REPLY_MAX becomes status 1 and a sentence. */
+ * used afterwards. A text over COP_CTL_REPLY_MAX becomes status 1 and a sentence. */
 void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len);
-/* The same with a descriptor, which stays the caller's; -1: without one. */
+/* The same with a descriptor, which the caller keeps; -1: without one. */
 void cop_ctl_reply_with(
 	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int fd);
 
