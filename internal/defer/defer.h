@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* defer: work that may wait for a disk, handed from threads that must not wait to the main thread,
+/* defer: hands work that may wait for a disk from threads that must not wait to the main thread,
  * which has nothing else to do while a node lives. A queue is bounded: it refuses work when it is
- * full or closed, and the caller says so to whoever asked. It has no thread of its own. */
+ * full or closed, and the caller reports that to the requester. It has no thread of its own. */
 #ifndef COP_DEFER_H
 #define COP_DEFER_H
 
@@ -10,11 +10,11 @@
 
 #include "base/base.h"
 
-/* Pieces of work in one queue. Clients of the control socket and requests of other nodes are
- * bounded already; this is what they may have here together. */
+/* The most pieces of work in one queue. Clients of the control socket and requests of other nodes
+ * are bounded already; this bounds their sum. */
 #define COP_DEFER_MAX 256
 
-/* A piece of work, inside a struct of the caller. */
+/* A piece of work, embedded in a struct of the caller. */
 struct cop_deferred {
 	struct cop_list link;
 	void (*run)(struct cop_deferred *d); /* owns d from then on */
@@ -31,16 +31,17 @@ struct cop_defer {
 	void *ctx;
 };
 
-/* wake: called on the thread that adds, for each piece of work; the main thread is then to call
+/* wake is called on the thread that adds, for each piece of work; it makes the main thread call
  * cop_defer_run. */
 void cop_defer_init(struct cop_defer *q, void (*wake)(void *ctx), void *ctx);
-/* The queue is empty, and nobody adds to it any more. */
+/* The queue must be empty, and nobody may add to it any more. */
 void cop_defer_fini(struct cop_defer *q);
-/* Any thread. True: d is run once, by cop_defer_run. False: the queue is full or closed, and d is
- * still the caller's. */
+/* Any thread. True: cop_defer_run will run d once. False: the queue is full or closed, and the
+ * caller keeps d. */
 bool cop_defer_add(struct cop_defer *q, struct cop_deferred *d);
-/* Main thread. Runs what is there, in the order in which it came, and what is added meanwhile.
- * close: and then takes no more, for ever; all that was taken has run when this returns. */
+/* Main thread. Runs the queued work in the order of arrival, including work that is added during
+ * the call. With close, the queue takes no more work afterwards, and all accepted work has run when
+ * this returns. */
 void cop_defer_run(struct cop_defer *q, bool close);
 
 #endif
