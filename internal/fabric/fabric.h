@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fabric: one libfabric reliable-datagram endpoint (FI_EP_RDM, FI_MSG | FI_RMA) and the one
- * thread that owns it, the progress thread. It moves messages and bytes between addresses; it
- * knows nothing of ranks, requests, security or trees (that is rpc).
+/* fabric: one libfabric reliable-datagram endpoint (FI_EP_RDM, FI_MSG | FI_RMA) and the one thread
+ * that owns it, the progress thread. It moves messages and bytes between addresses; it knows
+ * nothing of ranks, requests, security or trees (that is rpc).
  *
  * The progress thread spins briefly, then sleeps on the completion queue's descriptor (after
  * fi_trywait) and an eventfd; an idle endpoint uses no CPU. Functions marked [progress] may only be
- * called on the progress thread, that is, inside a callback of this module. Nothing here
- * ever blocks on a peer: a send that the provider cannot take yet waits in that peer's own queue,
- * and one slow or dead peer never delays another.
+ * called on the progress thread, that is, inside a callback of this module. No function blocks on a
+ * peer: a send that the provider cannot take yet waits in that peer's own queue, so a slow or dead
+ * peer never delays another.
  *
- * Two implementations stand behind the same functions (struct cop_fabric_ops in fabric_priv.h):
- * libfabric, and an in-process fake for tests. */
+ * The functions have two implementations (struct cop_fabric_ops in fabric_priv.h): libfabric, and
+ * an in-process fake for tests. */
 #ifndef COP_FABRIC_H
 #define COP_FABRIC_H
 
@@ -44,11 +44,11 @@ struct cop_fabric_conf {
 		*host; /* the local address or host name to bind to; NULL: the provider's choice */
 	const char *address; /* a full address of an address book to bind to, or NULL */
 	unsigned tick_ms;    /* 100 if 0 */
-	bool admitted_only; /* who was not admitted gets no connection, where the provider runs over
-			       TCP (IPv4) */
-	/* Where the provider runs over TCP nobody gets a connection who does not have this key, and
-	 * nobody is connected to who does not; NULL: everybody. A provider that cannot be guarded
-	 * so is used all the same, and the log says it. */
+	bool admitted_only;  /* refuse connections of hosts that were not admitted, if the provider
+				runs over TCP (IPv4) */
+	/* If the provider runs over TCP, connections are made only between endpoints that have this
+	 * key, in both directions; NULL: no check. A provider that cannot be guarded this way is
+	 * used anyway, and the log says so. */
 	cop_fabric_mac *mac;
 	void *mac_ctx;
 	struct cop_stats *stats;    /* of the bytes; may be NULL */
@@ -57,20 +57,20 @@ struct cop_fabric_conf {
 };
 
 /* Opens the endpoint and starts the progress thread. On failure the sentence names the provider and
- * lists those that are there. */
+ * lists the available ones. */
 int cop_fabric_open(
 	const struct cop_fabric_conf *conf, struct cop_fabric **out, struct cop_err *err);
 /* Joins the progress thread, closes everything. Outstanding operations are completed with
  * -ECANCELED on the progress thread first. NULL is fine. */
 void cop_fabric_close(struct cop_fabric *f);
 
-/* This endpoint's address as it stands in address books: "ofi+tcp://127.0.0.11:34567",
+/* This endpoint's address as address books have it: "ofi+tcp://127.0.0.11:34567",
  * "ofi+cxi://0x00916600", "ofi+shm://...". Valid until close. */
 const char *cop_fabric_address(const struct cop_fabric *f);
 /* Provider name as libfabric gives it ("tcp;ofi_rxm"). */
 const char *cop_fabric_provider(const struct cop_fabric *f);
-/* ---- networks: what a provider can use on this machine, by the names that the system gives them
- * (lo, eth0, cxi0, ...) ---- */
+/* ---- networks: what a provider can use on this machine, by the system's names (lo, eth0, cxi0,
+ * ...) ---- */
 
 #define COP_FABRIC_NETWORK_MAX 32  /* bytes of a name, its NUL included */
 #define COP_FABRIC_NETWORKS_MAX 16 /* networks of a machine; more are left out */
@@ -81,38 +81,37 @@ const char *cop_fabric_network(const struct cop_fabric *f);
  * are known without an endpoint. */
 void cop_fabric_networks(const struct cop_fabric *f, struct cop_buf *out);
 /* The processors near the card of this endpoint's network, as sysfs lists them ("0-13,104-117"); ""
- * where the machine does not tell (no card, one memory node). */
+ * if the machine does not say (no card, one NUMA node). */
 void cop_fabric_near_cpus(const struct cop_fabric *f, struct cop_buf *out);
-/* What stands after "://" in a net type: the network that was asked for, or "". */
+/* The part after "://" in a net type: the network that was asked for, or "". */
 const char *cop_fabric_net_device(const char *net_type);
 
-/* The names of the providers that this build and machine have, for people. out is filled,
- * comma separated. */
+/* Fills out with the names of the providers that this build and machine have, separated by commas,
+ * for people. */
 void cop_fabric_list_providers(char *out, size_t size);
 
 /* Any thread: fn(arg) runs soon on the progress thread. Functions posted by one thread run in
- * order. Returns -ESHUTDOWN once close began (fn does not run then). -ENOMEM. */
+ * order. Returns -ESHUTDOWN once close has begun (fn does not run then), or -ENOMEM. */
 int cop_fabric_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg);
 
-/* Waits, at most timeout_ms, until everything that was sent has been handed to the network; whether
- * it has. Not on the progress thread; libfabric endpoints only. For a node that answers and ends.
- */
+/* Waits at most timeout_ms until all sent messages have been handed to the network, and returns
+ * whether they have. Not on the progress thread; libfabric endpoints only. For a node that answers
+ * and then ends. */
 bool cop_fabric_flush(struct cop_fabric *f, uint32_t timeout_ms);
 
 /* [progress] While on, tick is called at least every tick_ms even when nothing happens (callers
  * have deadlines running). Off: the thread may sleep for ever. */
 void cop_fabric_keep_ticking(struct cop_fabric *f, bool on);
 
-/* [progress] Address text to peer; the same text gives the same peer. -EINVAL for text that is no
- * address of this provider. */
+/* [progress] Finds the peer of an address text; the same text gives the same peer. -EINVAL for text
+ * that is not an address of this provider. */
 int cop_fabric_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer);
 /* [progress] Forgets a peer and its connection: its queued operations complete with -ECANCELED. A
  * later cop_fabric_peer with the same text starts afresh. */
 void cop_fabric_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer);
 
-/* Any thread. From now on the host of this address may connect, if conf.admitted_only kept it from
- * that. Whoever is a peer (cop_fabric_peer) was admitted by that. A host that was admitted stays
- * so. */
+/* Any thread. From now on the host of this address may connect, which conf.admitted_only otherwise
+ * forbids. A peer (cop_fabric_peer) is admitted automatically. An admitted host stays admitted. */
 void cop_fabric_admit(struct cop_fabric *f, const char *address);
 
 /* Called once on the progress thread: 0 or -errno (-ECANCELED, -EHOSTUNREACH, -EIO, ...). May be
@@ -124,33 +123,34 @@ typedef void cop_fabric_done(void *arg, int rc);
  * is full).
  *
  * done with 0 means that the provider has taken the message, not that it arrived. When a connection
- * breaks (a write with a key that is not open, a drop at either end, TCP itself) what was under way
- * in it is lost, the next send connects again, and nobody is told: the caller notices by what is
- * missing. */
+ * breaks (a write with a key that is not open, a drop at either end, TCP itself) messages under way
+ * in it are lost, and the next send connects again. Nobody is told: the caller notices that
+ * messages are missing. */
 int cop_fabric_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void *msg, size_t len,
 	cop_fabric_done *done, void *arg);
 
 /* [progress] Writes len bytes (any length; split as the provider's max_msg_size asks) from buf to
  * the remote memory. buf must stay until done; done means that the bytes are placed at the target
- * (FI_DELIVERY_COMPLETE), so a message sent after it tells the truth on every provider. */
+ * (FI_DELIVERY_COMPLETE), so the peer has them when a message sent after it arrives, on every
+ * provider. */
 int cop_fabric_write(struct cop_fabric *f, cop_fabric_peer_t peer, const void *buf, size_t len,
 	uint64_t remote_addr, uint64_t remote_key, cop_fabric_done *done, void *arg);
 
-/* [progress] Opens memory for remote writes. addr and key are what the peer must be told (0-based
+/* [progress] Opens memory for remote writes. The peer must be told addr and key (addr is a 0-based
  * offset unless the provider asked for FI_MR_VIRT_ADDR). Unreg ends remote access for writes that
  * begin after it; the rest of a write that had begun may still land (the tcp provider checks the
- * key once, at its head). So when the memory goes away while a peer may be writing to it, drop that
- * peer first, in the same callback: that closes the connection the bytes come over. */
+ * key once, at its head). If the memory is to be freed while a peer may be writing to it, drop that
+ * peer first, in the same callback: that closes the connection. */
 int cop_fabric_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_fabric_mr **mr,
 	uint64_t *addr, uint64_t *key);
 void cop_fabric_unreg(struct cop_fabric_mr *mr);
 
 /* ---- the fake: endpoints in one process, deterministic ---- */
 
-/* A network of fake endpoints. cop_fabric_fake_open gives one with address "fake://NAME". Nothing
- * moves but inside cop_fabric_fake_run, which plays the part of every progress thread on the
- * caller's thread: it delivers what is queued, runs posted functions and ticks, until
- * nothing is left to do, and returns how many events it ran (at most max_events). */
+/* A network of fake endpoints. cop_fabric_fake_open creates one with address "fake://NAME".
+ * Everything happens inside cop_fabric_fake_run, which acts as every progress thread, on the
+ * caller's thread: it delivers what is queued, runs posted functions and ticks, until nothing is
+ * left to do, and returns how many events it ran (at most max_events). */
 struct cop_fabric_net;
 struct cop_fabric_net *cop_fabric_net_new(void);
 void cop_fabric_net_free(struct cop_fabric_net *net);
@@ -159,13 +159,14 @@ int cop_fabric_fake_open(struct cop_fabric_net *net, const char *name,
 size_t cop_fabric_fake_run(struct cop_fabric_net *net, size_t max_events);
 /* Advances the fake clock given to tick and ticks every endpoint once per tick_ms. */
 void cop_fabric_fake_advance(struct cop_fabric_net *net, uint64_t ms);
-/* The clock jumps, as after a machine was suspended: each endpoint ticks once, then. 0: it ticks
- * although the clock stands. */
+/* The clock jumps, as after a suspended machine resumes; then each endpoint ticks once. 0: they
+ * tick although the clock does not advance. */
 void cop_fabric_fake_jump(struct cop_fabric_net *net, uint64_t ms);
-/* From now on nothing reaches or leaves this endpoint (a dead node: sends to it vanish). */
+/* With cut, nothing reaches or leaves this endpoint from now on (as for a dead node: sends to it
+ * vanish). */
 void cop_fabric_fake_cut(struct cop_fabric_net *net, const char *name, bool cut);
-/* Called on every message before delivery, for tests that look at, change, drop (return false) or
- * repeat messages. */
+/* Sets a function that is called on every message before delivery, for tests that inspect, change,
+ * drop (return false) or repeat messages. */
 void cop_fabric_fake_tap(struct cop_fabric_net *net,
 	bool (*tap)(void *arg, const char *from, const char *to, void *msg, size_t len), void *arg);
 
