@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gate: what comes to a process from outside goes through it. It knows how far the process has
- * come, lets in what is meant for that state, and counts who is inside, so that what they use is
- * freed when the gate is closed and nobody is inside. It does not know who comes, and refuses
- * nobody with a sentence: that is for whoever stands at the gate. */
+/* gate: every request from outside enters the process through a gate. The gate knows the state of
+ * the process, admits the requests that are allowed in that state, and counts those inside, so that
+ * the process frees what they use only when the gate is closed and empty. It does not know what a
+ * request is and writes no refusals: that is up to the caller. */
 #ifndef COP_GATE_H
 #define COP_GATE_H
 
@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* States, as bits, since a visitor may be let in during several of them. */
+/* States, as bits, because a request may be allowed in several of them. */
 enum {
-	COP_GATE_STARTING = 1, /* not everything is there yet */
+	COP_GATE_STARTING = 1, /* not everything exists yet */
 	COP_GATE_OPEN = 2,
 	COP_GATE_CLOSED = 4, /* the process ends, and things are about to be freed */
 };
@@ -27,13 +27,13 @@ struct cop_gate {
 
 /* Starting, with nobody inside. */
 void cop_gate_init(struct cop_gate *g);
-/* Nobody is inside and nobody comes any more. */
+/* The gate must be empty, and nobody may enter any more. */
 void cop_gate_fini(struct cop_gate *g);
-/* Any thread. Whether the caller is inside now: it is let in only during the states in when. Each
- * one that was let in leaves once. */
+/* Any thread. Whether the caller was admitted: only in the states in when. Every admitted caller
+ * leaves once. */
 bool cop_gate_enter(struct cop_gate *g, unsigned when);
-/* Any thread. One more is inside, whatever the state: for a caller that is inside and leaves
- * something under way that ends later, and then leaves for itself. */
+/* Any thread. Counts one more inside, in any state. For a caller that is inside and starts work
+ * that ends later and then leaves by itself. */
 void cop_gate_more(struct cop_gate *g);
 /* Any thread. */
 void cop_gate_leave(struct cop_gate *g);
@@ -41,8 +41,8 @@ void cop_gate_leave(struct cop_gate *g);
 void cop_gate_open(struct cop_gate *g);
 /* Any thread. It does not open again. */
 void cop_gate_close(struct cop_gate *g);
-/* Not from inside. Returns when nobody is inside; waits without a limit, so whoever calls it has
- * seen to it that all of them will leave. */
+/* Not from inside. Returns when nobody is inside. Waits without a limit, so the caller must make
+ * sure that all of them will leave. */
 void cop_gate_drain(struct cop_gate *g);
 
 #endif
