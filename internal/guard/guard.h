@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guard: what becomes of a mount when the process that serves it is killed. A FUSE mount outlives
- * its process: after SIGKILL (the kernel short of memory, an impatient scheduler) it stays, and
- * what is not in the kernel's memory fails with ENOTCONN. That is what the programs of the job must
- * see: without the mount there would be an empty directory, and a program that finds nothing may
- * believe it. But it must not stay on the machine either. So a second process, which has no threads
- * and does nothing as long as the node lives, takes the dead mount away when nobody is left who may
- * look at it. It never starts or ends a node, takes no mount away whose node lives, and none that
- * is in use unless a signal tells it that all is over. */
+/* guard: removes the mount of a process that was killed. A FUSE mount outlives its process: after
+ * SIGKILL (the kernel short of memory, an impatient scheduler) it stays, and whatever is not in the
+ * kernel's memory fails with ENOTCONN. The programs of the job must see this error: without the
+ * mount they would see an empty directory, and might believe it. But the mount must not stay on the
+ * machine for ever either. So a second process, which has no threads and does nothing while the
+ * node lives, removes the dead mount when no program is left that could use it. The guard never
+ * starts or ends a node. It never removes the mount of a living node, and removes one that is in
+ * use only if a signal says that the job is over. */
 #ifndef COP_GUARD_H
 #define COP_GUARD_H
 
@@ -15,30 +15,30 @@
 #include <sys/types.h>
 
 struct cop_guard_conf {
-	const char *mountpoint; /* its real path; "": there is none, and nothing to guard */
-	/* This process goes on as the guard, and the node is its child; else the guard is the
-	 * child. */
+	const char *mountpoint; /* its real path; "": no mount, and nothing to guard */
+	/* This process becomes the guard, and the node is its child; else the guard is the child.
+	 */
 	bool above;
-	pid_t session; /* of whoever gave the command: its programs may look at the mount */
-	/* The node was killed, and its mount is not there any more. */
+	pid_t session; /* of the user's command: programs of this session may use the mount */
+	/* The node was killed, and its mount has been removed. */
 	void (*gone)(void *arg);
 	void *arg;
 };
 
 /* The node's side. */
 struct cop_guard {
-	int fd; /* -1: there is none */
+	int fd; /* -1: no guard */
 	pid_t pid;
-	bool above; /* it is this process's parent, and ends after it */
+	bool above; /* it is the parent of this process, and ends after it */
 };
 
-/* Before the first thread, and while the environment is the job's. Where the guard cannot be
- * started there is none. */
+/* Call it before the first thread, and while the environment is the job's. If the guard cannot be
+ * started, there is none. */
 struct cop_guard cop_guard_start(const struct cop_guard_conf *conf);
-/* The process with whose end all of this node is gone. */
+/* The last process of this node to end. */
 pid_t cop_guard_last(const struct cop_guard *g);
-/* The node ends. left_dead: its mount is still there, and now the guard's; else the guard has ended
- * when this returns, if it is not above. */
+/* The node ends. left_dead: its mount still exists, and the guard will remove it. Otherwise the
+ * guard has ended when this returns, unless it is above. */
 void cop_guard_end(const struct cop_guard *g, bool left_dead);
 
 #endif
