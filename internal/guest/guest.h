@@ -9,24 +9,24 @@
 #include "base/base.h"
 
 struct cop_guest_stop {
-	const char *job_dir, *secret_file; /* secret_file NULL: as the nodes have it */
+	const char *job_dir, *secret_file; /* secret_file NULL: where the nodes found it */
 	uint32_t timeout_ms;
-	/* The name of the tree, as its nodes tell it on their sockets, before any is asked; may be
-	 * NULL. */
+	/* Called with the name of the tree, as on its nodes' sockets, before any node is asked; may
+	 * be NULL. */
 	void (*known)(void *arg, const char *tree);
 	void *arg;
 };
 struct cop_guest_stopped {
 	uint32_t stopped, of;   /* nodes */
-	uint32_t unwritten;     /* of those: final files that could not be written */
-	uint32_t unknown;       /* nodes that were not reached, and are not known to have ended */
-	struct cop_buf remarks; /* a line each; the caller's */
-	char socket[108];       /* not "": the tree is one node on this machine, to be asked there;
-				   nothing was done */
+	uint32_t unwritten;     /* of those: nodes whose final files could not be written */
+	uint32_t unknown;       /* nodes that were not reached and may still run */
+	struct cop_buf remarks; /* one per line; the caller frees it */
+	char socket[108];       /* not "": the tree is one node on this machine, which must be asked
+				   there; nothing was done */
 };
-/* Stops every node of the tree that the root left word of in JOBDIR/logs, and that can be reached
- * from this machine, in about timeout_ms. 0; -EALREADY: it was stopped before; -EACCES: the secret
- * is missing; -EINVAL: no such directory, or no tree in it; each with a sentence. */
+/* Stops every reachable node of the tree that the root recorded in JOBDIR/logs, in about
+ * timeout_ms. 0; -EALREADY: it was stopped before; -EACCES: the secret is missing; -EINVAL: no such
+ * directory, or no tree in it; each with a sentence. */
 int cop_guest_stop(
 	const struct cop_guest_stop *what, struct cop_guest_stopped *out, struct cop_err *err);
 
