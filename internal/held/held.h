@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* held: what the caches of a job held, added up from the *_cache_size.output files of
- * copper-formats.5, those of Copper 1.0 too. It asks no node. */
+/* held: adds up what the caches of a job held, from the *_cache_size.output files of
+ * copper-formats.5, including those of Copper 1.0. It contacts no node. */
 #ifndef COP_HELD_H
 #define COP_HELD_H
 
@@ -13,24 +13,25 @@ struct cop_held {
 	struct {
 		uint64_t files, bytes, entries;
 	} table[COP_HELD_TABLES];
-	bool has_budget; /* a running node said it; files do not */
+	bool has_budget; /* known from a running node; files do not have it */
 	uint64_t limit_bytes, used_bytes;
-	uint64_t faults; /* files that are of no use, or cut short */
+	uint64_t faults; /* files that are unusable or truncated */
 	struct cop_buf
-		named; /* the first of them by name, a line each, and how many more there are */
+		named; /* the first of them by name, one per line, and the number of the others */
 };
 
 /* "data_cache_size.output" */
 const char *cop_held_name(enum cop_held_table table);
-/* Adds what one file holds, read to its end in memory of 256 KiB: its totals, or where they are
- * missing what its lines add up to. 0 with *why NULL, or with a word on what is wrong with it all
- * the same; -EBADMSG with *why: it is none of ours, and nothing was added; -ENOMEM; or what read
- * returned. why is text that stays. */
+/* Adds the contents of one file, read to its end in 256 KiB of memory: its totals or, if they are
+ * missing, the sum of its lines. Returns 0 with *why NULL, or with *why saying what is wrong
+ * although the file was used; -EBADMSG with *why if the file is not a listing, and nothing was
+ * added; -ENOMEM; or what read returned. *why is static text. */
 int cop_held_add(struct cop_held *u, enum cop_held_table table,
 	ssize_t (*read)(void *arg, void *data, size_t len), void *arg, const char **why);
-/* Adds every file in dir and below it whose name ends in one of the three, or in .txt in their
- * place; of a job directory those below its tables. A node counts once, with what it held at its
- * end, or else what was written last. -ENOENT if there is none, -ENODATA if all are of no use. */
+/* Adds every file in dir and below it whose name ends in one of the three names, or the same with
+ * .txt; for a job directory, those below its tables. A node counts once, with what it held at its
+ * end, or else what was written last. -ENOENT if there is no such file, -ENODATA if all are
+ * unusable. */
 int cop_held_read(struct cop_held *u, const char *dir, struct cop_err *err);
 void cop_held_free(struct cop_held *u);
 /* cache_usage_summary.txt, cache_usage_summary.csv, and the same as one JSON object. */
