@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job: what a node knows of its job before any message flows: who the hosts are and which one
- * it is (a list, a file, the scheduler's environment), the job directory, the job's secret,
- * address books, and the small authenticated TCP rendezvous by which nodes learn each other's
+/* job: what a node knows about its job before any message flows: the hosts and which one it is
+ * (from a list, a file or the scheduler's environment), the job directory, the job's secret,
+ * address books, and the small authenticated TCP rendezvous through which nodes learn each other's
  * fabric addresses. */
 #ifndef COP_JOB_H
 #define COP_JOB_H
@@ -11,7 +11,7 @@
 #include "base/base.h"
 
 #define COP_JOB_PORT 7720
-/* Ports of jobs: below those that the kernel gives out by itself. */
+/* Ports of jobs: below those that the kernel assigns by itself. */
 #define COP_JOB_PORTS_FROM 20480
 #define COP_JOB_PORTS 8192
 #define COP_JOB_MAX_HOSTS 200000
@@ -20,9 +20,9 @@
 /* "NAME=VALUE" in the environment of the programs of this scheduler's job, or "" and false. */
 bool cop_job_mark(char mark[COP_JOB_MARK_SIZE]);
 
-/* One host: name (or address), rendezvous port, and the port that its node takes where that one is
- * taken; 0: none, since somebody chose the first. The address is the scheduler's, 0.0.0.0 where it
- * tells none: then the name service has to be asked. */
+/* One host: name (or address), rendezvous port, and the port that its node uses if that one is
+ * taken; 0: none, because the user chose the first. The address comes from the scheduler; 0.0.0.0
+ * if it gives none, and then the name service must be asked. */
 struct cop_job_host {
 	char *name;
 	uint16_t port, second_port;
@@ -37,30 +37,28 @@ struct cop_job_hosts {
 };
 
 /* text is a file's name if such a file exists, else a LIST: comma separated, Slurm's brackets
- * (n[1-4,7],login, x[001-010]y), each with an optional :port (IPv6 in brackets is refused with
- * a sentence). In a file: one a line, '#' comments and blank lines skipped; a bad line is
- * named by its number. -ENOENT for a text that looks like a file name (it has a slash) and is
- * not there; an empty list is an error; the same host:port twice is an error that names both
- * lines. */
+ * (n[1-4,7],login, x[001-010]y), each with an optional :port (IPv6 in brackets is refused with a
+ * sentence). In a file: one per line, '#' comments and blank lines skipped; a bad line is named by
+ * its number. -ENOENT for a text that looks like a file name (it has a slash) and does not exist;
+ * an empty list is an error; the same host:port twice is an error that names both lines. */
 int cop_job_hosts_load(
 	const char *text, uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
-/* From the scheduler's environment: SLURM_JOB_NODELIST; PBS_NODEFILE (each host once, in
- * order). out->count 0 if there is no scheduler; -EINVAL if a launcher's variables say all the same
- * that this is one of several processes. With default_port 0 a host without a port gets one from
- * the job's id and its rank: jobs that share a node do not meet each other's nodes, nor do nodes
- * that share a machine. */
+/* From the scheduler's environment: SLURM_JOB_NODELIST; PBS_NODEFILE (each host once, in order).
+ * out->count 0 if there is no scheduler; -EINVAL if a launcher's variables nevertheless say that
+ * this is one of several processes. With default_port 0 a host without a port gets one from the
+ * job's id and its rank, so that neither jobs that share a node nor nodes that share a machine
+ * collide. */
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 void cop_job_hosts_free(struct cop_job_hosts *h);
 
-/* Which rank this machine is: want >= 0 is the user's word (range checked); else the
- * environment (SLURM_NODEID, PALS_NODEID, PMIX_RANK, PMI_RANK, FLUX_TASK_RANK) when the hosts
- * came from it; else the one host that is this machine by name (short or full) or local
- * interface address. -ENOENT "... is not among the N hosts of ...", -EINVAL when several match
- * (name --rank). */
+/* The rank of this machine: want >= 0 is the user's choice (range checked); else the environment
+ * (SLURM_NODEID, PALS_NODEID, PMIX_RANK, PMI_RANK, FLUX_TASK_RANK) when the hosts came from it;
+ * else the one host that is this machine by name (short or full) or local interface address.
+ * -ENOENT "... is not among the N hosts of ...", -EINVAL when several match (name --rank). */
 int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err);
 
-/* Both: hosts is a FILE or LIST, NULL for the scheduler's; port, where a host has none, 0 for what
- * is usual there; rank < 0 to find out. out is the caller's also after a failure. */
+/* Both together. hosts is a FILE or LIST, NULL for the scheduler's; port is for hosts without one,
+ * 0 for the default; rank < 0 to find it out. The caller frees out even after a failure. */
 struct cop_job_want {
 	const char *hosts;
 	uint16_t port;
@@ -70,105 +68,107 @@ int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uin
 	struct cop_err *err);
 /* A host's name; "localhost" in a tree of one node without a list. */
 const char *cop_job_host_name(const struct cop_job_hosts *h, uint32_t rank);
-/* Its port; in such a tree the one that was wanted, or the usual one (0). */
+/* Its port; in such a tree the one that was wanted, or the default (0). */
 uint16_t cop_job_host_port(const struct cop_job_hosts *h, uint32_t rank, uint16_t want);
 
-/* Where a secret may come from: file, else $COPPER_SECRET, else JOBDIR/secret; NULL where there is
- * none. */
+/* The sources of a secret: file, else $COPPER_SECRET, else JOBDIR/secret; NULL if not given. */
 struct cop_job_secret_from {
 	const char *file, *job_dir;
 	uint32_t rank, timeout_ms;
-	/* While it waits: whether it is in vain, by a sentence. NULL: it waits to the end. */
+	/* Called while it waits: whether waiting is in vain, with a sentence. NULL: it waits until
+	 * the timeout. */
 	bool (*in_vain)(void *ctx, struct cop_err *err);
 	void *ctx;
 };
 struct cop_job_secret {
 	char *data; /* NULL: none of the three is given */
 	size_t len;
-	char note[640]; /* what the user should know of it, a sentence, or "" */
+	char note[640]; /* a sentence that the user should know, or "" */
 };
-/* A file must be a regular one, owned by the user, with no permission for others, else a sentence.
- * Of JOBDIR rank 0 makes it (0600, random, whole before it is visible), in the place of one that
- * another job of the scheduler left, and the others wait for it until timeout_ms, naming what they
- * wait for. out is freed by cop_job_secret_free, which wipes it. */
+/* A file must be regular, owned by the user, and without permissions for others; else -errno with a
+ * sentence. In JOBDIR, rank 0 creates the secret (0600, random, complete before it is visible) and
+ * replaces one that another job of the scheduler left. The other ranks wait for it up to
+ * timeout_ms; their error names what they wait for. cop_job_secret_free wipes and frees out. */
 int cop_job_secret(
 	const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
 void cop_job_secret_free(struct cop_job_secret *s);
-/* Whether rank 0 would make JOBDIR/secret now. */
+/* Whether rank 0 would create JOBDIR/secret now. */
 bool cop_job_secret_to_come(const char *job_dir);
-/* The whole tree has stopped: JOBDIR/secret, if it is this one and Copper made it outside of a
- * scheduler's job, goes, for nothing would tell the next start that it is old. */
+/* Call it when the whole tree has stopped. Removes JOBDIR/secret if it is this one and Copper
+ * created it outside a scheduler's job, because the next start could not tell that it is old. */
 void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s);
 
-/* Whether JOBDIR, and what nodes and reports keep there if it is there, are this user's alone
- * (cop_guard), else a sentence. From then on this process opens nothing through a link there. */
+/* Checks that JOBDIR, and any folders of nodes and reports in it, belong to this user alone
+ * (cop_guard); else -errno with a sentence. From then on this process opens nothing through a link
+ * there. */
 int cop_job_dir_check(const char *job_dir, struct cop_err *err);
-/* The same, and makes JOBDIR, JOBDIR/logs (0700 if created). */
+/* The same, and creates JOBDIR and JOBDIR/logs (0700) if needed. */
 int cop_job_dir_make(const char *job_dir, struct cop_err *err);
 
-/* ---- a node that could not start says so, that the others need not wait for it ---- */
+/* ---- a node that could not start says so, so that the others need not wait for it ---- */
 
-/* Writes which and why into JOBDIR/logs; a later one replaces it. */
+/* Writes which rank failed and why into JOBDIR/logs; a later failure replaces it. */
 void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text);
-/* Whether one did so in the start in which this node began. Both times are the file system's own:
- * began_ns is cop_job_file_time of something that this node wrote there when it began. */
+/* Whether a node failed in the same start as this node. Both times come from the file system's
+ * clock: began_ns is cop_job_file_time of a file that this node wrote there when it began. */
 bool cop_job_failure_read(
 	const char *job_dir, int64_t began_ns, uint32_t *rank, char *text, size_t size);
-/* Takes it away if it is this rank's, or whosever it is (-1). */
+/* Removes it if it is from this rank; -1: from any rank. */
 void cop_job_failure_clear(const char *job_dir, int64_t rank);
-/* When the file was written, in ns since the epoch; 0 if that cannot be told. */
+/* When the file was written, in ns since the epoch; 0 if unknown. */
 int64_t cop_job_file_time(const char *path);
-/* The file system's time now, by a file that is made in JOBDIR/logs and taken away again; 0: none
- * can be. */
+/* The file system's time now, from a file that is created in JOBDIR/logs and removed again; 0 if
+ * none can be created. */
 int64_t cop_job_dir_time(const char *job_dir);
 
 /* ---- address books: "hostname address" lines ---- */
 
 /* Fills address[rank] (malloc'ed strings) for every host, in the order of hosts. A host that
  * is missing is named (up to 8, then a count), a bad line by its number. */
-/* A line may also be one of a raw table (below): then the address stands in the column of this
- * network, or in the first that has one if it is NULL or "". */
+/* A line may also be one of a raw table (below): then the address is in the column of this network,
+ * or in the first column that has one if network is NULL or "". */
 int cop_job_book_load(const char *path, const struct cop_job_hosts *hosts, const char *network,
 	char **address, struct cop_err *err);
 int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char *const *address,
 	struct cop_err *err);
 
-/* What the nodes told about themselves: "host | cxi0 | cxi1", a column for each network, NA where a
- * host has none. networks[rank] is "NAME ADDRESS\n" lines, or NULL. */
+/* Writes what the nodes reported about themselves: "host | cxi0 | cxi1", with a column for each
+ * network and NA if a host has no address there. networks[rank] has lines "NAME ADDRESS\n", or is
+ * NULL. */
 int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, char *const *networks,
 	struct cop_err *err);
-/* What that has written for the same hosts: networks is theirs by rank, the caller's to free; NULL
- * where the table has no such row. 0 or -errno. */
+/* Reads such a table for the same hosts: networks is by rank, for the caller to free; NULL if the
+ * table has no row for a rank. 0 or -errno. */
 int cop_job_table_read(const char *path, const struct cop_job_hosts *hosts, char **networks);
-/* Whether a text may stand in networks. Hostile: it comes from other nodes. */
+/* Whether a text is valid in networks. It comes from other nodes and may be hostile. */
 bool cop_job_networks_ok(const char *text);
-/* The hosts, one a line. */
+/* Writes the hosts, one per line. */
 int cop_job_node_file_write(
 	const char *path, const struct cop_job_hosts *hosts, struct cop_err *err);
 
-/* ---- the tree of a job directory, for commands that are none of its nodes ---- */
+/* ---- the tree of a job directory, for commands that are not nodes of it ---- */
 
 #define COP_JOB_TREE_LEFT 16
 
 struct cop_job_tree {
-	bool stopped;         /* all of it, by a command */
+	bool stopped;         /* a command stopped all of it */
 	bool insecure, book;  /* no secret; addresses from a book, and no rendezvous */
-	uint64_t config_hash; /* what all nodes have in common, as rpc has it */
+	uint64_t config_hash; /* what all nodes have in common, as in rpc */
 	uint32_t fanout, trees, peer_timeout_ms;
 	char net_type[128];
-	char secret_file[4096]; /* that was given; "" */
+	char secret_file[4096]; /* the one that was given, or "" */
 	char source[4096];
-	char socket[108]; /* of a tree of one node, which is reached by nothing else; "" */
+	char socket[108]; /* of a tree of one node, which can be reached only there; else "" */
 	struct cop_job_hosts hosts;       /* by rank */
-	uint32_t left[COP_JOB_TREE_LEFT]; /* ranks that did not answer a stop of all, while the
-					     others have stopped */
-	uint32_t left_count; /* 0: there was no such stop, or they are too many to be told */
+	uint32_t left[COP_JOB_TREE_LEFT]; /* ranks that did not answer a stop of the whole tree,
+					     while the others have stopped */
+	uint32_t left_count; /* 0: there was no such stop, or there are too many of them */
 };
 
 /* JOBDIR/logs/copper_tree.txt, whole or not at all. */
 int cop_job_tree_write(const char *job_dir, const struct cop_job_tree *tree, struct cop_err *err);
-/* -ENOENT and so on, -EINVAL if it is not one, each with a sentence; then there is nothing to free.
- */
+/* -ENOENT and so on, -EINVAL if the file is malformed, each with a sentence; then there is nothing
+ * to free. */
 int cop_job_tree_read(const char *job_dir, struct cop_job_tree *tree, struct cop_err *err);
 void cop_job_tree_free(struct cop_job_tree *tree);
 
@@ -181,14 +181,14 @@ typedef void cop_rendezvous_mac(void *ctx, const void *data, size_t len, uint8_t
 /* The node of this fabric address has proved the secret and is about to be told ours. On the
  * rendezvous thread; must not wait. */
 typedef void cop_rendezvous_met(void *ctx, const char *address);
-/* Somebody was refused: -ETIMEDOUT (said nothing), -EBADMSG (something else), -EACCES (a wrong
- * proof), -EALREADY (it came before). On the rendezvous thread. */
+/* A peer was refused: -ETIMEDOUT (it said nothing), -EBADMSG (malformed), -EACCES (a wrong proof),
+ * -EALREADY (received before). On the rendezvous thread. */
 typedef void cop_rendezvous_refused(void *ctx, int rc);
 
 struct cop_rendezvous_conf {
 	const struct cop_job_host *self; /* where it listens; port 0: the kernel's choice */
-	bool at_second_port;             /* there; askers look at both */
-	const char *fabric_address;      /* what it tells, 1 to 255 bytes */
+	bool at_second_port;             /* use the second port; askers try both */
+	const char *fabric_address;      /* the address that it tells, 1 to 255 bytes */
 	cop_rendezvous_mac *mac;
 	cop_rendezvous_met *met;         /* may be NULL */
 	cop_rendezvous_refused *refused; /* may be NULL */
@@ -200,29 +200,31 @@ struct cop_rendezvous_conf {
  * thread; sleeps when idle. What conf points to is copied. */
 int cop_rendezvous_start(
 	const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err);
-/* Joins the thread; asks that are open end with NULL, on the caller's thread. NULL is fine. A
- * name lookup that runs is waited for. */
+/* Joins the thread; open requests end with NULL, on the caller's thread. Waits for a name lookup
+ * that is running. NULL is fine. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);
-/* For tests: connections that did not prove the secret, which the log names one by one. */
+/* For tests: the number of connections that did not prove the secret; the log names each of them.
+ */
 uint64_t cop_rendezvous_unverified(const struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 
-/* Who listens on this port of this machine, in the way of one who wants to at this host's address:
- * "process 1234 (copper)", or "a process of user 1001". False if nobody is seen. */
+/* Finds the process that listens on this port of this machine and so prevents others from listening
+ * there at this host's address: "process 1234 (copper)", or "a process of user 1001". False if none
+ * is visible. */
 bool cop_job_port_owner(const char *host, uint16_t port, char *out, size_t size);
 
-/* Asks asynchronously, on the rendezvous thread; found is called once there, with the address
- * (at most 255 bytes, checked against the secret) or NULL when nobody answered within
- * timeout_ms; *why then says it in a sentence. lives: it answered, or somebody listens there and
- * keeps silent, as a process does that is stopped or gets no processor; a port that refuses, a host
- * that is not reached and who closes the connection are no such sign. Any thread; at most 1,024 at
- * a time (-EBUSY). */
+/* Asks asynchronously, on the rendezvous thread; found is called once there, with the address (at
+ * most 255 bytes, checked against the secret) or NULL when nobody answered within timeout_ms; *why
+ * then says it in a sentence. lives: the node answered, or something listens there and keeps
+ * silent, like a process that is stopped or gets no processor. A port that refuses, a host that
+ * cannot be reached and a connection that is closed are not signs of life. Any thread; at most
+ * 1,024 at a time (-EBUSY). */
 typedef void cop_rendezvous_found(void *arg, const char *address, bool lives, const char *why);
 int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host,
 	uint32_t timeout_ms, cop_rendezvous_found *found, void *arg);
-/* Asks that are open now end after timeout_ms at the latest: who has not come up by now is not
- * about to. */
+/* Requests that are open now end after timeout_ms at the latest: a node that has not come up by now
+ * is not about to. */
 void cop_rendezvous_end_asks(struct cop_rendezvous *r, uint32_t timeout_ms);
 
 #endif
