@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* join: the start barrier of a tree, as one rank sees it. Readiness flows up: each rank tells its
- * parent that it is ready, and where it is. When the root has heard of every rank it leaves the
- * address books in the job directory, and the barrier ends. The end flows down: each rank asks the
- * one above it, and tells those below it before its own command returns. Where a rank cannot start,
- * everyone hears why in time. A rank that is started again finds a tree that is ready.
+ * parent that it is ready, and where it is. When the root has heard of every rank, it writes the
+ * address books into the job directory, and the barrier ends. The end flows down: each rank asks
+ * the rank above it, and tells those below it before its own command returns. If a rank cannot
+ * start, all ranks learn the reason in time. A rank that is started again finds a tree that is
+ * ready.
  *
- * It refuses to open, poll or wait: requests of other ranks come by cop_join_serve, time comes by
- * cop_join_step, and it has no thread. Where other ranks are is the business of whoever opened rpc;
- * what happens when the tree is ready is the caller's.
+ * It does not open, poll or wait, and has no thread: requests of other ranks arrive through
+ * cop_join_serve, and time through cop_join_step. The opener of rpc knows where other ranks are;
+ * the caller decides what happens when the tree is ready.
  *
  * Every object has its own lock, which is never held across a call of another module. "Main thread"
  * is one thread of the caller's choice, the same for all functions that name it. */
@@ -20,7 +21,7 @@
 #include "rpc/rpc.h"
 #include "topo/topo.h"
 
-/* Its rpc operations. A version of Copper speaks with itself only, so they may change. */
+/* Its rpc operations. A version of Copper talks only to the same version, so they may change. */
 enum cop_join_op {
 	COP_JOIN_OP_READY = 32,   /* ranks that are ready below and including the sender, with
 				     their addresses */
@@ -55,66 +56,66 @@ struct cop_join_conf {
 
 /* conf is copied, but for what it says. NULL without memory. */
 struct cop_join *cop_join_new(const struct cop_join_conf *conf);
-/* When rpc is closed: answers that are on their way point here. NULL is fine. */
+/* Call it when rpc is closed, because answers under way point here. NULL is fine. */
 void cop_join_free(struct cop_join *j);
 
 /* Main thread, before cop_join_start: books and words of failure are kept in job_dir (the caller's,
  * while the object lives). log_path is a file that this node has made there in this start: words
  * that are older are of another. The word that this rank left is taken back. */
 void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_path);
-/* Main thread, once, as soon as rpc is open: what other ranks have told since then goes up. rpc
- * stays the caller's. A node that is alone has none. */
+/* Main thread, once, as soon as rpc is open: passes up what other ranks have reported since then.
+ * The caller keeps rpc. A node that is alone has none. */
 void cop_join_use_rpc(struct cop_join *j, struct cop_rpc *rpc);
 
 /* ---- the barrier, on the main thread ---- */
 
-/* This rank is ready: its parent hears it, and the end of the barrier is asked for. now_ms, here
- * and below: cop_now_ms, or a test's own clock. */
+/* This rank is ready: tells its parent, and asks for the end of the barrier. now_ms, here and
+ * below, is cop_now_ms or a test's own clock. */
 void cop_join_start(struct cop_join *j, uint64_t now_ms);
-/* What is to be done now and then; whether the barrier has ended. being_stopped: a stop of the tree
- * has come, so that nobody who fails is the reason. May write files. */
+/* Does the periodic work and returns whether the barrier has ended. being_stopped: a stop of the
+ * tree has arrived, so a failing rank is not the reason. May write files. */
 bool cop_join_step(struct cop_join *j, uint64_t now_ms, bool being_stopped);
-/* After the barrier: what is to be done after a wake. May write files. */
+/* After the barrier: does the work after a wake. May write files. */
 void cop_join_tend(struct cop_join *j);
-/* This rank will not start, because of what, in words that follow its name. Those that wait for it
- * hear that. */
+/* This rank will not start; what says why, in words that follow its name. Ranks that wait for it
+ * are told. */
 void cop_join_give_up(struct cop_join *j, const char *what);
-/* Whether another rank said in the job directory that it failed, so that waiting for it is vain;
- * why says so then. Looks once a second. For waits before cop_join_start, which does it by itself.
- */
+/* Whether another rank reported in the job directory that it failed, so that waiting for it is in
+ * vain; why then has the reason. Looks once a second. For waits before cop_join_start; afterwards
+ * this happens automatically. */
 bool cop_join_failure_heard(struct cop_join *j, uint64_t now_ms, char why[COP_OUTCOME_WHY_SIZE]);
 
-/* The barrier has ended: says so to each rank below that came. Returns at once. */
+/* The barrier has ended: tells each rank below that has reported. Returns at once. */
 void cop_join_tell_below(struct cop_join *j, uint64_t now_ms);
-/* ms that are left to those that were told and have not answered; 0: all have, or the time is up. A
- * wake comes when one does. */
+/* The ms left for ranks that were told and have not answered; 0: all have answered, or the time is
+ * up. A wake follows each answer. */
 unsigned cop_join_tell_left_ms(struct cop_join *j, uint64_t now_ms);
-/* Logs each that has not, by name. Returns how many. */
+/* Logs each rank that has not answered, by name. Returns their number. */
 unsigned cop_join_name_untold(struct cop_join *j);
 
-/* ---- what came of it, on any thread ---- */
+/* ---- the result, on any thread ---- */
 
 bool cop_join_is_ready(struct cop_join *j);
-/* Why the barrier ended without a tree that is ready; "" before. Does not change after the end;
+/* Why the barrier ended without a ready tree; "" before its end. Does not change after the end;
  * valid while the object lives. */
 const char *cop_join_why(struct cop_join *j);
-/* Whether that is nothing that the others should hear from this rank: they said it, or know it. */
+/* Whether the other ranks need not hear this from this rank, because they said it or know it. */
 bool cop_join_is_secondhand(struct cop_join *j);
 
-/* ---- what comes from outside, on any thread ---- */
+/* ---- events from outside, on any thread ---- */
 
 /* Takes req and returns true if it is one of the operations above. Must be answered while rpc is
  * open: by the end of the barrier, or by cop_join_leave. */
 bool cop_join_serve(struct cop_join *j, struct cop_rpc_req *req);
-/* That rank (any number) has another config hash: nothing is asked of it nor served to it. While
- * the barrier lasts, that ends it. */
+/* This rank (any number) has another config hash: it is neither asked nor served. During the
+ * barrier, this ends the barrier. */
 void cop_join_mismatch(struct cop_join *j, uint32_t rank);
-/* What became of the look-up of a rank's address: a sentence why there is none; NULL or "": it was
- * found. */
+/* The result of looking up a rank's address: a sentence that says why there is none; NULL or "": it
+ * was found. */
 void cop_join_no_address(struct cop_join *j, uint32_t rank, const char *why);
 
-/* Any thread, when no request comes any more: who still waits here for the end of the barrier is
- * answered, and asks the rank above. */
+/* Any thread, when no request arrives any more: answers the ranks that still wait here for the end
+ * of the barrier; they then ask the rank above. */
 void cop_join_leave(struct cop_join *j);
 
 #endif
