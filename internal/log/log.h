@@ -3,10 +3,9 @@
  *
  *     2026-03-27 23-33-58.082 [Info] (where) text
  *
- * because sites grep for them (copper-formats(5)). Until cop_log_open is called, warnings
- * and worse go to standard error. Repeats are limited and counted. Thread safe; never
- * blocks on anything but the write itself; write errors are ignored (a full disk must not stop
- * a mount). */
+ * because sites grep for them (copper-formats(5)). Until cop_log_open is called, warnings and worse
+ * go to standard error. Repeats are limited and counted. Thread safe; blocks only on the write
+ * itself; ignores write errors (a full disk must not stop a mount). */
 #ifndef COP_LOG_H
 #define COP_LOG_H
 
@@ -23,8 +22,8 @@ enum cop_log_level {
 
 enum cop_log_type { COP_LOG_FILE, COP_LOG_STDOUT, COP_LOG_BOTH };
 
-/* path is the log file, created with its folder's permissions, or NULL where type is
- * COP_LOG_STDOUT or there is no job directory (then nothing but stderr is written). */
+/* path is the log file, created with its folder's permissions. It is NULL if type is COP_LOG_STDOUT
+ * or there is no job directory (then only stderr is written). */
 int cop_log_open(
 	enum cop_log_level level, enum cop_log_type type, const char *path, struct cop_err *err);
 void cop_log_close(void);
@@ -33,11 +32,12 @@ bool cop_log_on(enum cop_log_level level);
 void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)
 	COP_PRINTF(3, 4);
 
-/* An attempt from outside was refused: what was tried, why not, from where. The first of its kind
- * is a line at once, the others of ten seconds are one line with their number; so are those from
- * more addresses than can be told apart. */
+/* Logs an attempt from outside that was refused: what was tried, why it was refused, from where.
+ * The first of its kind is logged at once; further ones are summed up in one line every ten
+ * seconds, and so are those from more addresses than can be tracked. */
 void cop_log_refused(const char *what, const char *why, const char *from);
-/* Writes the numbers whose ten seconds are over; cheap. Whoever refuses calls it now and then. */
+/* Writes the sums whose ten seconds are over; cheap. Modules that refuse attempts call it at
+ * intervals. */
 void cop_log_refused_due(void);
 
 #define cop_log(level, ...)                                                                        \
