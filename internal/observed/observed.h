@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* observed: what the nodes of a job left in its directory: the paths in its raw tables, each once
- * however many ranks have it, and what is wrong with which file. It believes nothing that it reads
- * there. */
+/* observed: reads what the nodes of a job left in its directory: the paths in its raw tables, each
+ * once however many ranks have it, and what is wrong with which file. It trusts nothing that it
+ * reads there. */
 #ifndef COP_OBSERVED_H
 #define COP_OBSERVED_H
 
@@ -11,10 +11,10 @@
 
 /* ---- faults.c: what was wrong with which file ---- */
 
-#define COP_OBSERVED_NAMED_MAX 20 /* faults that are named; the rest is counted */
+#define COP_OBSERVED_NAMED_MAX 20 /* faults that are named; the others are counted */
 
-/* The first COP_OBSERVED_NAMED_MAX by name, whatever the order they are met in, and a count of all.
- * Any thread. */
+/* The first COP_OBSERVED_NAMED_MAX in order of name, whatever order they are added in, and a count
+ * of all. Any thread. */
 struct cop_observed_faults {
 	pthread_mutex_t lock;
 	struct cop_observed_fault {
@@ -27,21 +27,21 @@ struct cop_observed_faults {
 void cop_observed_faults_init(struct cop_observed_faults *f);
 void cop_observed_faults_fini(struct cop_observed_faults *f);
 void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why);
-/* "NAME: WHY", a line each, and a line for those that are not named. */
+/* "NAME: WHY", one per line, and a line for those that are not named. */
 void cop_observed_faults_list(const struct cop_observed_faults *f, struct cop_buf *out);
 
 /* ---- names.c: files of a job ---- */
 
 /* Whether text is <host>-<pid>. */
 bool cop_observed_is_host_and_pid(const char *text, size_t len);
-/* A descriptor of a regular file and its size, which is one that can be; -ENOENT, or -EBADMSG and
- * why says it. */
+/* Opens a regular file and returns its descriptor and size, if the size is plausible; -ENOENT, or
+ * -EBADMSG with the reason in why. */
 int cop_observed_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why);
-/* A line of the lists of sizes of Copper 1.0 that says nothing: a bar, or what it writes before the
- * attributes. */
+/* Whether this is a line without information in a size listing of Copper 1.0: a bar, or the heading
+ * before the attributes. */
 bool cop_observed_is_ornament(const char *line, size_t len);
-/* Appends a line for each tagged snapshot that a job left in its folder ("profiling", "tables"):
- * the command that reads it. */
+/* Appends a line for each tagged snapshot that a job left in its folder ("profiling", "tables"),
+ * with the command that reads it. */
 void cop_observed_name_snapshots(
 	const char *job, const char *folder, const char *command, struct cop_buf *text);
 
@@ -54,8 +54,7 @@ void cop_observed_name_snapshots(
 struct cop_observed_path {
 	struct cop_hlink link; /* in the set's table */
 	uint64_t events;       /* of the metadata table, all ranks together; sums stop at 2^64-1 */
-	uint64_t absent; /* those that found nothing; from the table of absences where that has more
-			  */
+	uint64_t absent; /* those that found nothing; from the table of absences if that has more */
 	uint64_t ttl;
 	uint32_t len;
 	char text[]; /* NUL-terminated, as it is on disk */
@@ -69,13 +68,14 @@ struct cop_pathset {
 struct cop_path_counts {
 	uint64_t events, absent, ttl;
 };
-/* Adds the counts to the path's own. 0 also when the set is full; -ENOMEM. */
+/* Adds the counts to those of the path. Returns 0 even if the set is full; -ENOMEM. */
 int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len, uint64_t hash,
 	const struct cop_path_counts *c);
 uint64_t cop_observed_pathset_hash(const struct cop_pathset *s, const char *text, size_t len);
 const struct cop_observed_path *cop_observed_pathset_find(
 	const struct cop_pathset *s, const char *text, size_t len);
-/* Each once, in no order: the one after p, or with NULL the first; NULL: there is no more. */
+/* Visits each path once, in no order: returns the path after p, or the first if p is NULL; NULL at
+ * the end. */
 const struct cop_observed_path *cop_observed_pathset_next(
 	const struct cop_pathset *s, const struct cop_observed_path *p);
 void cop_observed_pathset_free(struct cop_pathset *s);
@@ -89,8 +89,8 @@ enum cop_observed_kind {
 };
 enum cop_observed_kind cop_observed_table_kind(const char *name);
 
-/* Takes one path, its escapes undone, and the counts that followed it. Not 0 ends the reading and
- * is passed on. */
+/* Receives one path, with its escapes undone, and the counts that followed it. A result other than
+ * 0 ends the reading and is returned. */
 typedef int cop_observed_take(
 	void *arg, const char *path, size_t len, const struct cop_path_counts *c);
 
@@ -102,8 +102,9 @@ enum cop_observed_verdict {
 };
 struct cop_table_result {
 	enum cop_observed_verdict verdict;
-	uint64_t paths, odd; /* odd: lines that begin with a slash and are no path of a table */
-	uint64_t cut_line;   /* the first whose count is above 2^64-1 and taken for that; 0: none */
+	uint64_t paths, odd; /* odd: lines that begin with a slash and are not paths of a table */
+	uint64_t cut_line;   /* the first line whose count is above 2^64-1 and counts as 2^64-1; 0:
+				none */
 };
 /* Reads a table through read (csv.h) to its end, in bounded memory. 0, -ENOMEM, or what read or
  * take returned. */
@@ -114,12 +115,13 @@ int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observe
 
 struct cop_observed {
 	struct cop_pathset set;
-	uint64_t files, paths; /* tables that were used, and what they listed */
+	uint64_t files, paths; /* tables that were used, and the paths that they listed */
 	struct cop_observed_faults faults;
 };
 void cop_observed_init(struct cop_observed *o);
 /* Reads every *.output in dir. -ENOENT if there is none, -ENODATA if none can be used; -ENOMEM; or
- * why the directory cannot be read. tick: how many files were read. Free it also after an error. */
+ * the error of reading the directory. tick is called with the number of files read. Free o even
+ * after an error. */
 int cop_observed_read(struct cop_observed *o, const char *dir,
 	void (*tick)(void *arg, uint64_t files), void *arg);
 void cop_observed_free(struct cop_observed *o);
