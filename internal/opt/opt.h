@@ -23,9 +23,9 @@
 enum cop_opt_kind {
 	COP_OPT_FLAG,     /* bool: true when given; takes no value */
 	COP_OPT_STRING,   /* const char *, points into argv; never empty */
-	COP_OPT_OPTIONAL, /* the same, and "" where it is given without a value, as --name: the
-			     value only ever follows a = */
-	COP_OPT_LIST,     /* struct cop_opt_list: may be given again and again; none is empty */
+	COP_OPT_OPTIONAL, /* the same, and "" if it is given without a value, as --name: a value
+			     always follows a = */
+	COP_OPT_LIST,     /* struct cop_opt_list: may be given several times; no value is empty */
 	COP_OPT_U16,      /* uint16_t, min..max */
 	COP_OPT_U32,      /* uint32_t or unsigned, min..max */
 	COP_OPT_U64,      /* uint64_t, min..max */
@@ -34,10 +34,10 @@ enum cop_opt_kind {
 	COP_OPT_MS,       /* uint32_t milliseconds; a bare number is milliseconds */
 	COP_OPT_DURATION, /* uint32_t milliseconds; a bare number is seconds, or 500ms, 30s, 2m, 1h
 			   */
-	COP_OPT_CPUS,    /* const char *, checked to be a list such as 0-3,8, or one of the words if
-			    there are any */
-	COP_OPT_ENUM,    /* unsigned: the value beside the word */
-	COP_OPT_IGNORED, /* nothing: old scripts give it; takes no value; a note says so */
+	COP_OPT_CPUS, /* const char *, checked: a list such as 0-3,8, or one of the words if there
+			 are any */
+	COP_OPT_ENUM, /* unsigned: the value beside the word */
+	COP_OPT_IGNORED, /* nothing: accepted for old scripts; takes no value; prints a note */
 };
 
 #define COP_OPT_LIST_MAX 64
@@ -56,19 +56,19 @@ struct cop_opt {
 	char letter;      /* 0 if there is none */
 	enum cop_opt_kind kind;
 	size_t offset;    /* of the field in the struct that is filled */
-	const char *arg;  /* what the value is called in help: "DIR" */
+	const char *arg;  /* the name of the value in help: "DIR" */
 	const char *help; /* one line, lower case, no full stop */
 	const char *
 		initial; /* the default, as a user would write it; NULL leaves the field as it is */
-	const char *shown; /* the default in help, where it is not initial: "a tenth of RAM" */
-	uint64_t min, max; /* numbers, sizes, times (ms); max 0 means no limit but the field's */
+	const char *shown; /* the default in help, if it differs from initial: "a tenth of RAM" */
+	uint64_t min, max; /* for numbers, sizes, times (ms); max 0: only the field's own limit */
 	const struct cop_opt_word *words;
 	bool rare;   /* --help names it without explaining it; --help-all and the manual do */
-	bool hidden; /* not in help at all: another spelling, or ignored */
+	bool hidden; /* not in help at all: an alias, or ignored */
 };
 
-/* An argument that is not an option, by position. An option with the same offset is another
- * spelling of it. */
+/* An argument that is not an option, by position. An option with the same offset is an alias for
+ * it. */
 struct cop_opt_operand {
 	const char *name; /* "MOUNTPOINT" */
 	size_t offset;    /* of a const char * field */
@@ -82,8 +82,8 @@ struct cop_opt_table {
 	size_t rows;
 	const struct cop_opt_operand *operand;
 	size_t operands;
-	/* The name of a command with its own arguments, which ends the options; with it there are
-	 * no operands. The field is a char **, which points into argv; required unless the check
+	/* The name of a command with its own arguments, which ends the options; such a table has no
+	 * operands. The field is a char ** that points into argv. It is required unless the check
 	 * says otherwise. */
 	const char *rest;
 	size_t rest_offset;
@@ -112,8 +112,8 @@ int cop_opt_parse(const struct cop_opt_table *t, int argc, char **argv, void *in
  * go on. False: leave with *exit_code (0 after help, 2 misused). */
 bool cop_opt_start(
 	const struct cop_opt_table *t, int argc, char **argv, void *into, int *exit_code);
-/* Prints "copper mount: <text>" on stderr and returns 2, for what the subcommand itself finds
- * wrong. */
+/* Prints "copper mount: <text>" on stderr and returns 2, for errors that the subcommand itself
+ * finds. */
 int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err);
 
 /* Help for an 80-column terminal. */
@@ -122,8 +122,8 @@ void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out);
  * "option" --NAME -LETTER KIND ARG DEFAULT RANGE-OR-WORDS HELP, with "-" for what is absent. */
 void cop_opt_dump(const struct cop_opt_table *t, struct cop_buf *out);
 
-/* The candidate nearest to word (NULL-terminated list): the first that begins with it, else by
- * edit distance, else by a common beginning of at least two letters; NULL if none is near. */
+/* The candidate closest to word (NULL-terminated list): the first that begins with it, else by edit
+ * distance, else by a common prefix of at least two letters; NULL if none is close. */
 const char *cop_opt_suggest(const char *word, const char *const *candidates);
 
 #endif
