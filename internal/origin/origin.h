@@ -20,8 +20,8 @@ struct cop_origin;
 
 struct cop_origin_conf {
 	const char *source;
-	unsigned max_ops;     /* operations in flight, by as many worker threads; 64. Up to as many
-				 again where some are not answered */
+	unsigned max_ops;     /* operations in flight, by as many worker threads; 64. Up to the same
+				 number again if some are not answered */
 	uint32_t listing_max; /* names; a larger directory has no listing (-E2BIG) */
 	uint32_t
 		listing_attrs; /* children up to which attributes are read with the listing; 1024 */
@@ -32,7 +32,7 @@ struct cop_origin_conf {
  * without work). -ENOENT, -ENOTDIR, -EACCES with a sentence. */
 int cop_origin_open(
 	const struct cop_origin_conf *conf, struct cop_origin **out, struct cop_err *err);
-/* Queued jobs end with -ECANCELED, running ones are waited for; joins the workers. */
+/* Ends queued jobs with -ECANCELED, waits for running ones, and joins the workers. */
 void cop_origin_close(struct cop_origin *o);
 
 /* rc 0 or -errno. data (malloc'ed, 8-byte aligned) belongs to the callee, who frees it; NULL on
@@ -41,12 +41,12 @@ typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
 
 /* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there
  * are at most listing_attrs children; statx of the children runs in parallel over the pool, in
- * batches. Children whose attributes could not be read, or did not come within a second although
- * others did, stand without them; those that vanished are left out, if the directory may have
- * changed meanwhile. Errors as the system gives them: EACCES for a directory that may be searched
- * but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the directory's
- * own attributes, read before and after: if its mtime moved meanwhile it is read again, at most 3
- * times (then without the complete flag). On autofs the complete flag is not set. */
+ * batches. Children whose attributes could not be read, or did not arrive within a second although
+ * others did, are listed without them; children that vanished are left out if the directory may
+ * have changed meanwhile. Errors as the system gives them: EACCES for a directory that may be
+ * searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the
+ * directory's own attributes, read before and after: if its mtime moved meanwhile it is read again,
+ * at most 3 times (then without the complete flag). On autofs the complete flag is not set. */
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
 /* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if
@@ -65,7 +65,7 @@ void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, u
 	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
 
 /* Where the file has data, by SEEK_DATA and SEEK_HOLE: data is an array of struct cop_extent
- * (wire.h) in rising order, NULL and 0 for a file that is one hole. At most 65,536 extents: the
+ * (wire.h) in ascending order, NULL and 0 for a file that is one hole. At most 65,536 extents: the
  * last one then reaches to the end of the file. -ESTALE as for reads. A file system without
  * SEEK_HOLE gives one extent. */
 void cop_origin_holes(
@@ -78,13 +78,13 @@ void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg);
  * close. */
 void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
 
-/* The same origin under a handle for work that nobody waits for yet: its jobs start when no others
- * wait, and hold at most three quarters of the operations in flight, so that who does wait finds a
- * free one. Owned by the origin; not to be closed. */
+/* A handle of the same origin for work that nobody waits for yet: its jobs start when no other jobs
+ * wait, and hold at most three quarters of the operations in flight, so that urgent jobs find a
+ * free one. Owned by the origin; must not be closed. */
 struct cop_origin *cop_origin_background(struct cop_origin *o);
 
-/* Somebody waits now for what was asked for under that handle: requests for this path, and reads
- * that hold this offset of it, that have not begun go where all others wait. */
+/* Somebody now waits for work of that handle: moves requests for this path, and reads of this
+ * offset in it, that have not begun to the queue of urgent jobs. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset);
 
 /* The source directory's descriptor (O_PATH), owned by the origin. */
@@ -97,13 +97,13 @@ void cop_origin_load(struct cop_origin *o, unsigned *queued, unsigned *running);
 
 /* Jobs wait until cop_origin_fake_run lets them finish, in order, on the caller's thread. */
 struct cop_origin *cop_origin_fake_new(void);
-/* mode's type bits say what it is; content is a file's bytes or a link's target. Replaces what
- * stood there (with a new version). NULL content of a file: removed. */
+/* The type bits of mode say what it is; content is a file's bytes or a link's target. Replaces an
+ * existing object (with a new version). A file with NULL content is removed. */
 void cop_origin_fake_put(
 	struct cop_origin *o, const char *path, uint32_t mode, const void *content, size_t len);
 /* Every job on this path ends with this error from now on; 0: no more. */
 void cop_origin_fake_fail(struct cop_origin *o, const char *path, int error);
-/* Whether versions that are asked for from now on are young (wire.h). */
+/* Whether versions that are requested from now on are young (wire.h). */
 void cop_origin_fake_young(struct cop_origin *o, bool young);
 /* Finishes up to max jobs; returns how many. */
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
