@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pathclass: what kind of path it is, by its name, and what that suggests for a smaller
- * environment. Pure: it looks at no file, and proves nothing about what may be deleted. */
+/* pathclass: classifies paths by name, and derives advice for a smaller environment. Pure: it
+ * examines no file, and proves nothing about what may be deleted. */
 #ifndef COP_PATHCLASS_H
 #define COP_PATHCLASS_H
 
@@ -22,7 +22,7 @@ enum cop_pathclass {
 	COP_PATHCLASSES
 };
 
-/* path is whole; absence: it was asked for and is not there (category metadata_ttl). */
+/* path is the whole path; absence: it was requested and does not exist (category metadata_ttl). */
 enum cop_pathclass cop_pathclass_of(bool absence, const char *path, size_t len);
 const char *cop_pathclass_name(enum cop_pathclass class);
 /* Advice for the classes that were seen (bits), as a Markdown list. */
@@ -33,7 +33,8 @@ void cop_pathclass_advice(struct cop_buf *out, unsigned seen, bool absences_serv
 struct cop_pathclass_total {
 	uint64_t entries, events; /* rows, and what they counted */
 	uint64_t most;            /* events of the example */
-	char *example; /* the row with most events, of equals the first by bytes; NULL: no row */
+	char *example; /* the row with the most events, the first by bytes among equals; NULL: no
+			  row */
 	size_t example_len;
 };
 
@@ -43,10 +44,10 @@ struct cop_pathclass_totals {
 	struct cop_pathclass_total of[COP_PATHCLASSES];
 };
 
-/* One row; -ENOMEM, and then it is not in. */
+/* Adds one row; -ENOMEM: it was not added. */
 int cop_pathclass_add(struct cop_pathclass_totals *t, bool absence, const char *path, size_t len,
 	uint64_t events);
-/* Adds a total of one class, as it came from elsewhere. -ENOMEM. */
+/* Adds a total of one class that was computed elsewhere. -ENOMEM. */
 int cop_pathclass_add_total(struct cop_pathclass_totals *t, enum cop_pathclass class,
 	const struct cop_pathclass_total *total);
 int cop_pathclass_merge(struct cop_pathclass_totals *into, const struct cop_pathclass_totals *from);
