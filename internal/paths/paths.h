@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paths: what a job used of its environment, held against what is on the disk: the lists of
- * copper-formats.5 and what could be left out. It believes nothing that it reads in a job's
- * directory, and changes nothing but its own output. */
+/* paths: compares what a job used of its environment with what is on the disk: the lists of
+ * copper-formats.5, and what could be left out. It trusts nothing that it reads in a job's
+ * directory, and changes only its own output. */
 #ifndef COP_PATHS_H
 #define COP_PATHS_H
 
@@ -13,8 +13,9 @@ struct cop_paths_conf {
 	const char *const *usage_root;
 	unsigned usage_roots;
 	const char *home; /* NULL: nothing is inferred from it */
-	bool no_sizes; /* leave out bytes, which cost an operation of the storage for each file */
-	/* Called now and then with how many of what were looked at; NULL: never. */
+	bool no_sizes;    /* leave out bytes, which cost one storage operation for each file */
+	/* Called at intervals with the number of things examined so far, and what they are; NULL:
+	 * never. */
 	void (*progress)(void *arg, uint64_t n, const char *what);
 	void *arg;
 };
@@ -23,22 +24,22 @@ struct cop_paths_usage; /* report's own */
 
 struct cop_paths_result {
 	char *job, *input, *output; /* directories, absolute */
-	uint64_t faults;            /* tables of no use, or cut short */
+	uint64_t faults;            /* tables that are unusable or truncated */
 	struct cop_buf
-		named; /* the first of them by name, a line each, and how many more there are */
-	struct cop_buf notes; /* other things that the user should know, a line each */
+		named; /* the first of them by name, one per line, and the number of the others */
+	struct cop_buf notes; /* other things that the user should know, one per line */
 	struct cop_paths_usage *usage;
 };
 
-/* Reads JOBDIR/tables/final, or JOBDIR where that is missing, walks the usage roots and writes the
+/* Reads JOBDIR/tables/final, or JOBDIR if that is missing, walks the usage roots and writes the
  * lists, roots_and_counts.txt and paths_summary.md (copper-formats.5). Memory grows with the
  * distinct paths and with the names below the roots, not with ranks. -ENOENT if there is no raw
  * table, -ENODATA if none can be used (out->named says why), both with the likely causes. out is
- * filled as far as it got, and is the caller's to free, also after an error. */
+ * filled as far as possible; the caller frees it even after an error. */
 int cop_paths_run(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err);
 void cop_paths_result_free(struct cop_paths_result *p);
-/* The totals for a terminal with what was written, and as one JSON object. */
+/* The totals and the files written, for a terminal, and as one JSON object. */
 void cop_paths_result_table(const struct cop_paths_result *p, struct cop_buf *out);
 void cop_paths_result_json(const struct cop_paths_result *p, struct cop_buf *out);
 
