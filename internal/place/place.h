@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* place: the directory on which a node mounts: chosen, made and removed, and given up. It mounts
- * nothing.
+/* place: chooses, creates and removes the directory on which a node mounts. It mounts nothing.
  *
- * Without a MOUNTPOINT the node makes one below the folder of control sockets, which is the user's
- * alone (ctl/ctl.h): RUNTIME/mnt-JOB/SOURCE. JOB is a number made of what the nodes of a job have
- * in common, so that the path is the same on every machine and after a restart. A node holds a lock
- * on the folder mnt-JOB as long as it has the place; another node of the same job on this machine
- * finds it locked and takes mnt-JOB.1, and so on. The lock goes with the process.
+ * Without a MOUNTPOINT the node creates one below the folder of control sockets, which only the
+ * user can enter (ctl/ctl.h): RUNTIME/mnt-JOB/SOURCE. JOB is a number derived from what the nodes
+ * of a job have in common, so the path is the same on every machine and after a restart. A node
+ * holds a lock on the folder mnt-JOB as long as it has the place; another node of the same job on
+ * this machine finds it locked and takes mnt-JOB.1, and so on. The lock ends with the process.
  *
- * A named directory that is missing is made, with the parents that it lacks. What a node made it
- * takes away when it ends; where it is killed its guard does, or whoever takes its dead mount away.
- */
+ * A named directory that does not exist is created, with any missing parents. A node removes what
+ * it created when it ends; if it is killed, its guard does, or whoever removes its dead mount. */
 #ifndef COP_PLACE_H
 #define COP_PLACE_H
 
@@ -19,37 +17,39 @@
 
 struct cop_place {
 	const struct cop_conf *conf;
-	char path[4096];   /* absolute; "" of a node without a mount */
-	int folder_fd;     /* of a private place: the folder around it, locked; -1: not held */
-	unsigned made;     /* directories at the end of path that are to go with the mount */
-	uint64_t dev, ino; /* of the last of them: another one there is not ours to remove */
+	char path[4096]; /* absolute; "" of a node without a mount */
+	int folder_fd;   /* for a private place: the locked folder around it; -1: not held */
+	unsigned made;   /* directories at the end of path that are removed with the mount */
+	uint64_t dev,
+		ino; /* of the last of them: a different directory there must not be removed */
 };
 
-/* Finds the directory or makes it, takes away what a killed node left there, and checks that it can
- * be mounted on. 0, or -errno with a sentence and nothing left behind. */
+/* Finds or creates the directory, removes what a killed node left there, and checks that it can be
+ * a mount point. 0, or -errno with a sentence and nothing left behind. */
 int cop_place_take(const struct cop_conf *conf, struct cop_place *p, struct cop_err *err);
-/* Right before the mount: makes it again if the guard of an earlier node has just removed it. */
+/* Call it right before the mount: creates the directory again if the guard of an earlier node has
+ * just removed it. */
 void cop_place_renew(struct cop_place *p);
-/* The mount is gone: removes what was made, and gives the place up. */
+/* Call it when the mount is gone: removes what was created, and gives up the place. */
 void cop_place_leave(struct cop_place *p);
-/* The same for the guard of a node that was killed, unless another node has the place by now. */
+/* The same for the guard of a killed node, unless another node has the place by now. */
 void cop_place_clear(const struct cop_place *p);
 
-/* Whether a start would find its place, without making anything: out is a sentence about it. */
+/* Whether a start would find its place, without creating anything: out gets a sentence about it. */
 int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err);
-/* Where the node of this machine mounts if it is the only one of its job here; nothing has to be
- * there. */
+/* The mount point of the node of this machine if it is the only one of its job here; it need not
+ * exist. */
 int cop_place_name(const struct cop_conf *conf, char out[4096], struct cop_err *err);
-/* What stands in the note beside the control socket, behind the tree. */
+/* Appends the part of the note beside the control socket that follows the tree. */
 void cop_place_note(const struct cop_place *p, struct cop_buf *out);
 
-/* A number of the scheduler's job in which this process is; 0: of none. And of the job in which the
- * node of this control socket was started. */
+/* A number for the scheduler's job of this process, 0 if there is none; and for the job in which
+ * the node of this control socket was started. */
 uint64_t cop_place_job(void);
 uint64_t cop_place_noted_job(const char *socket);
 
-/* Takes away the mount that a killed node left behind, and what that had made for it; socket: its
- * control socket, or NULL where that is not there any more. 0 or -errno. */
+/* Removes the mount that a killed node left behind, and the directories that the node created for
+ * it; socket: its control socket, or NULL if that no longer exists. 0 or -errno. */
 int cop_place_unmount_dead(const char *mountpoint, const char *socket);
 
 #endif
