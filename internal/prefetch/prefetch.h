@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prefetch: asks the tree for what a manifest names before the application does. Every node runs
- * through the same manifest in the same order, each asking its own parents, so that one flight per
- * object serves them all: the roots read from the storage at full depth, and what they read streams
- * down as it does for an application. Everything is asked for behind what somebody waits for, in
- * small windows, and only while memory is at hand.
+/* prefetch: requests what a manifest names from the tree before the application does. Every node
+ * works through the same manifest in the same order and asks its own parents, so one flight per
+ * object serves all nodes: the roots read from the storage with many operations in flight, and the
+ * data streams down as it does for an application. Prefetch requests yield to requests that
+ * somebody waits for, come in small windows, and stop when memory is short.
  *
- * The manifest is a hint. Listings and entries are the tree's own answers of today; the chunks of a
- * file are asked for by the version and size that those name, never by what the manifest says. So a
- * stale manifest brings what is there now, or nothing. */
+ * The manifest is a hint. Listings and entries are the tree's current answers; chunks of a file are
+ * requested with the version and size from those answers, never from the manifest. So a stale
+ * manifest fetches what exists now, or nothing. */
 #ifndef COP_PREFETCH_H
 #define COP_PREFETCH_H
 
@@ -21,22 +21,22 @@ struct cop_prefetch_conf {
 	struct cop_coop *coop;
 	struct cop_cache *cache;
 	struct cop_stats *stats;
-	/* A file of at most so many bytes is fetched whole by whoever reads it first, so in the end
-	 * it is fetched whole here too. */
+	/* The first reader of a file of at most this size fetches all of it, so the prefetch
+	 * finally fetches all of it, too. */
 	uint64_t whole_file_max;
 	uint64_t max_cacheable; /* larger files bypass the tree; 0: none do */
 };
 
-/* Starts a thread that asks coop for the manifest and works through it. -ENOMEM, or what keeps a
- * thread from being started. */
+/* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
+ * of starting a thread. */
 int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
 /* Nothing more is asked for; joins the thread. What is under way still completes. NULL is fine. */
 void cop_prefetch_stop(struct cop_prefetch *p);
 /* No flight may be open any more. NULL is fine. */
 void cop_prefetch_free(struct cop_prefetch *p);
 
-/* {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}: how far it
- * is. NULL: {"state":"off",...}. */
+/* {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}: the
+ * progress. NULL: {"state":"off",...}. */
 void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out);
 /* The same in words, one line without its newline. */
 void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out);
