@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prof: what a node's users did, for the files of a job directory: every FUSE operation with its
- * outcome and latency, and, as the level says, every path. Counting never blocks on anything but a
- * short lock, never fails and never allocates without a bound; what does not fit is counted as
- * dropped and the summary says so. Writing happens only in cop_prof_snapshot.
+/* prof: records what programs did on a node, for the files of a job directory: every FUSE operation
+ * with its outcome and latency and, depending on the level, every path. Counting blocks only on a
+ * short lock, never fails, and allocates within a bound; events that do not fit are counted as
+ * dropped, and the summary says so. Writing happens only in cop_prof_snapshot.
  *
- * A NULL profile is fine everywhere and counts nothing; below the level that needs it, a call
- * returns at once.
+ * A NULL profile is allowed everywhere and counts nothing. Below its level, a call returns at once.
  *
  * What it costs (CPU time on two cores, paths of 80 bytes out of 20,000, 1 to 8 threads): an
  * operation 25 ns; a path event at the full level 75 to 100 ns, its first touch of a path 0.5 us;
@@ -36,7 +35,7 @@ enum cop_prof_op {
 };
 
 enum cop_prof_outcome {
-	COP_PROF_DONE, /* nothing that a cache could have answered: a call, and none of the others
+	COP_PROF_DONE, /* a cache could not have answered it: counts as a call and as nothing else
 			*/
 	COP_PROF_HIT,  /* answered from a table of this node */
 	COP_PROF_MISS, /* a parent or the storage was asked */
@@ -60,26 +59,25 @@ struct cop_prof_conf {
 	enum cop_prof_level level;
 	uint32_t top_n; /* rows per category, at most COP_PROF_TOP_N_MAX; 0: no top paths (TOP is
 			   then AGGREGATE) */
-	const char *job_dir; /* copied, as the other strings; NULL: there will be no snapshots */
+	const char *job_dir; /* copied, like the other strings; NULL: no snapshots */
 	const char *host;
 	int pid;
 	uint32_t enoent_ttl_ms;
-	const char *source; /* paths come relative to it and are written below it; NULL: they are
-			       written as they come */
-	const struct cop_stats *stats; /* outlives the profile; NULL: no profiling_fabric.csv, and
-					  nothing is said of the storage */
-	bool observe;                  /* the kernel keeps nothing, so that every use is counted */
+	const char *source; /* paths are relative to it and are written below it; NULL: they are
+			       written as given */
+	const struct cop_stats *stats; /* outlives the profile; NULL: no profiling_fabric.csv and
+					  nothing about the storage */
+	bool observe;                  /* the kernel caches nothing, so every use is counted */
 	uint64_t max_path_bytes; /* memory for paths at the full level; 0: COP_PROF_PATH_BYTES */
 };
 
 struct cop_prof;
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 struct cop_prof *cop_prof_new(const struct cop_prof_conf *conf);
 /* Nobody may be counting any more. NULL is fine. */
 void cop_prof_free(struct cop_prof *p);
-/* The level in force; COP_PROF_OFF for NULL. Lets a caller skip putting a path together below
- * COP_PROF_TOP. */
+/* The current level; COP_PROF_OFF for NULL. Below COP_PROF_TOP a caller need not build a path. */
 enum cop_prof_level cop_prof_level(const struct cop_prof *p);
 const char *cop_prof_op_name(enum cop_prof_op op);
 
@@ -105,37 +103,38 @@ void cop_prof_ttl(struct cop_prof *p, const char *path, size_t len, enum cop_pro
 /* ---- writing ---- */
 
 typedef void cop_prof_emit(void *arg, const char *path, size_t len, uint64_t bytes);
-/* What is cached: each calls emit for every object of the table, in any order; the bytes of one
- * path are added up here. */
+/* What is cached: each calls emit for every object of the table, in any order; prof adds up the
+ * bytes of one path. */
 struct cop_prof_sizes {
 	void *ctx;
 	void (*each)(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void *arg);
-	bool asked; /* for by a user: the files are *_cache_size.output, as Copper 1.0 writes them
-		       when it is asked */
+	bool asked; /* a user asked for them: the files are *_cache_size.output, as Copper 1.0
+		       writes on request */
 };
 
 /* Writes the files of the level into JOBDIR/profiling/<tag|final>/ and JOBDIR/tables/<tag|final>/,
- * making the folders. tag NULL or "": final; otherwise it is reduced to [A-Za-z0-9_-] and cut at 64
- * bytes; "final" and "cluster" are refused (-EINVAL). sizes NULL: no sizes. Readers of Copper 1.0
- * take each line of an *.output in tables/final that begins with a slash for a used path, and add
- * up every *_cache_size.output that they find below a directory; so what was not asked for is
- * *_cache_size.txt. Each file is written whole or not at all; one that can't be written does not
- * keep the others from being written; the first failure is returned, with its sentence. Counting
- * may go on meanwhile; several snapshots may run at once. */
+ * and creates the folders. tag NULL or "": final; otherwise it is reduced to [A-Za-z0-9_-] and cut
+ * at 64 bytes; "final" and "cluster" are refused (-EINVAL). sizes NULL: no sizes. Readers of Copper
+ * 1.0 take each line of an *.output in tables/final that begins with a slash for a used path, and
+ * add up every *_cache_size.output that they find below a directory; so sizes that no user asked
+ * for go to *_cache_size.txt. Each file is written whole or not at all; a file that cannot be
+ * written does not prevent the others; the first failure is returned, with its sentence. Counting
+ * may continue meanwhile; several snapshots may run at once. */
 int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof_sizes *sizes,
 	struct cop_err *err);
-/* What a *_cache_size.output file would hold. 0 or -ENOMEM. */
+/* The contents of a *_cache_size.output file. 0 or -ENOMEM. */
 int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
 	const struct cop_prof_sizes *sizes, struct cop_buf *out);
 
-/* ---- counting anew ---- */
+/* ---- counting from zero ---- */
 
-/* Moves everything that was counted into *out, a profile for cop_prof_snapshot and cop_prof_free
- * alone; p goes on from zero. Others may count meanwhile: each event is in one of the two, none in
- * neither. stats: those of p up to now, taken as well; they outlive *out. *out is NULL where
- * nothing is counted. -ENOMEM, and then nothing has moved. One thread at a time. */
+/* Moves everything that was counted into *out, a profile only for cop_prof_snapshot and
+ * cop_prof_free; p continues from zero. Others may count meanwhile: each event is in exactly one of
+ * the two. stats: those of p up to now, already taken; they outlive *out. *out is NULL if nothing
+ * is counted. -ENOMEM: nothing has moved. One thread at a time. */
 int cop_prof_take(struct cop_prof *p, const struct cop_stats *stats, struct cop_prof **out);
-/* What could not be written is counted again. taken stays the caller's, empty; NULL is fine. */
+/* Adds counts that could not be written back to p. The caller keeps taken, which is then empty;
+ * NULL is fine. */
 void cop_prof_put_back(struct cop_prof *p, struct cop_prof *taken);
 
 /* ---- the order of first touches, for a manifest ---- */
@@ -160,23 +159,23 @@ struct cop_prof_sum;
 
 struct cop_prof_op_sum {
 	uint64_t calls;
-	uint64_t outcome[COP_PROF_OUTCOMES]; /* that of DONE is what the others leave of calls */
+	uint64_t outcome[COP_PROF_OUTCOMES]; /* for DONE: the calls minus all the others */
 	uint64_t latency_ns, max_ns;
-	uint64_t latency_us; /* the sum of what each node's files say */
+	uint64_t latency_us; /* the sum over each node's files */
 	uint64_t p50_ns, p90_ns, p99_ns, p999_ns;
 };
 
-/* Zero; NULL without memory (400 KiB). */
+/* All zero; NULL if out of memory (400 KiB). */
 struct cop_prof_sum *cop_prof_sum_new(void);
 void cop_prof_sum_free(struct cop_prof_sum *s);
-/* Adds one node: what p has counted up to now. -ENOMEM, and then nothing was added. */
+/* Adds one node: what p has counted up to now. -ENOMEM: nothing was added. */
 int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p);
-/* Adds all of from; -ENOMEM, and then nothing was added. Sums stop at 2^64-1, so that the order of
- * merging never matters. Of the paths of each category the 4,096 used most stay (fewer if their
- * names have over 1 MiB): as long as there are no more, they are exact and in any order the same;
- * then a count is never too high, and too low by at most an error that is stated and that no order
- * of merging makes larger than events / rows (Agarwal and others, Mergeable Summaries, PODS 2012;
- * sketch.c). */
+/* Adds all of from; -ENOMEM: nothing was added. Sums stop at 2^64-1, so that the order of merging
+ * never matters. Of the paths of each category the 4,096 used most stay (fewer if their names have
+ * over 1 MiB): as long as there are no more, they are exact and in any order the same; then a count
+ * is never too high, and too low by at most an error that is stated and that no order of merging
+ * makes larger than events / rows (Agarwal and others, Mergeable Summaries, PODS 2012; sketch.c).
+ */
 int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from);
 void cop_prof_sum_op(
 	const struct cop_prof_sum *s, enum cop_prof_op op, struct cop_prof_op_sum *out);
@@ -188,23 +187,23 @@ const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_su
 int cop_prof_each_metric(const struct cop_prof_sum *s,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
 
-/* What a node itself asked of the storage, or with the sums of many nodes all of them: rows of
- * profiling_aggregate.csv behind those. */
+/* What a node itself asked of the storage, or the sum over many nodes: the last rows of
+ * profiling_aggregate.csv. */
 int cop_prof_each_storage(const struct cop_stats *stats,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
 
-/* Writes what only these sums know: DIR/<prefix>-profiling_latency.csv, -profiling_fabric.csv (with
- * stats, of all nodes) and where top paths were asked for -profiling_top_paths.csv, below source.
- * dir exists. */
+/* Writes the files that only these sums can provide: DIR/<prefix>-profiling_latency.csv,
+ * -profiling_fabric.csv (with stats, of all nodes) and, if top paths were asked for,
+ * -profiling_top_paths.csv, with paths below source. dir must exist. */
 int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const char *prefix,
 	const char *source, const struct cop_stats *stats, struct cop_err *err);
 
-/* As bytes: version, then only what is not zero: a few KiB as a rule, and some tens of bytes for
- * each path. Never more than COP_PROF_ENCODED_MAX. */
+/* Encodes a sum as bytes: the version, then only what is not zero; usually a few KiB, and some tens
+ * of bytes for each path. Never more than COP_PROF_ENCODED_MAX. */
 #define COP_PROF_ENCODED_MAX (8u << 20)
 void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out);
-/* The only bytes accepted are those that encode would write. -EBADMSG for others, -EPROTO for
- * another version's. */
+/* Accepts only bytes that encode would write. -EBADMSG for others, -EPROTO for those of another
+ * version. */
 int cop_prof_decode(const void *data, size_t len, struct cop_prof_sum **out);
 
 #endif
