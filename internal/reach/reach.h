@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reach: this process's end of the network and where the other ranks are. It opens rpc, with the
- * guards that the job's secret gives; it answers rpc's questions for addresses, from the facility's
- * address book or by asking the other machines (the rendezvous of job); it tells its own address to
- * those that ask, and finds out that this very rank runs already.
+/* reach: opens this process's network and finds the other ranks. It opens rpc, protected by the
+ * job's secret. It resolves addresses for rpc, from the facility's address book or by asking the
+ * other machines (the rendezvous of job). It tells its own address to nodes that ask, and detects
+ * that this rank already runs.
  *
- * It refuses to know what ranks are to each other and what they ask: requests go to the caller as
- * they come. Commands that are no nodes of the tree use it as guests, under ranks behind those of
- * the nodes. */
+ * It does not know the relations between ranks or the meaning of requests, which it passes to the
+ * caller. Commands that are not nodes of the tree use it as guests, with ranks after those of the
+ * nodes. */
 #ifndef COP_REACH_H
 #define COP_REACH_H
 
@@ -17,7 +17,7 @@
 #include "topo/topo.h"
 #include "wire/wire.h"
 
-/* Ranks after those of the nodes, for commands that speak with a tree and are none of its nodes. */
+/* Ranks after those of the nodes, for commands that talk to a tree without being nodes of it. */
 #define COP_REACH_GUESTS 64
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 #define COP_REACH_FREE_MS 3000
@@ -28,14 +28,14 @@ struct cop_reach_conf {
 	uint32_t rank, nodes;              /* rank >= nodes: a guest */
 	const struct cop_job_hosts *hosts; /* the caller's, while the object lives */
 	const char *net_type;              /* as it stands when cop_reach_open is called */
-	const char *job_dir;               /* for what is said when this rank runs already; or "" */
+	const char *job_dir;               /* for the message if this rank already runs; or "" */
 	bool insecure;
 	const struct cop_wire_secret *secret; /* the caller's; zeros: insecure */
 	uint64_t config_hash;
 	uint32_t peer_timeout_ms;
 	struct cop_stats *stats;
-	struct cop_rpc **rpc; /* the caller's place for it, filled before the first callback; the
-				 caller closes it, before cop_reach_free */
+	struct cop_rpc **rpc; /* the caller's variable for rpc, filled before the first callback;
+				 the caller closes rpc before cop_reach_free */
 	void *ctx;            /* first argument of the callbacks */
 	/* As rpc has it: progress thread, answer exactly once. */
 	void (*serve)(void *ctx, struct cop_rpc_req *req);
@@ -45,13 +45,14 @@ struct cop_reach_conf {
 	/* As rpc has it: progress thread, about every 100 ms while requests of others are not
 	 * answered yet; may be NULL. */
 	void (*tick)(void *ctx, uint64_t now_ms);
-	/* Any thread. A node's machine was asked where it is; why: a sentence if it is not found,
-	 * or NULL. Must not block. */
+	/* Any thread. The result of looking up a node; why: a sentence if it was not found, or
+	 * NULL. Must not block. */
 	void (*looked)(void *ctx, uint32_t rank, bool found, const char *why);
 };
 
-/* A hash of what all nodes of a tree must have been started with, since each computes from it who
- * is whose parent and what is asked of whom: these, and the version. Never changes within one. */
+/* A hash of the settings that all nodes of a tree must share, because each node computes from them
+ * the parents and the owners of objects: these settings and the version. It never changes within a
+ * version. */
 uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes,
 	const char *source, const struct cop_job_hosts *hosts);
 /* What only the nodes of one tree have in common, in a form that may be shown. */
@@ -59,32 +60,35 @@ uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes
 void cop_reach_tree_name(
 	const struct cop_wire_secret *secret, uint64_t config_hash, char out[COP_REACH_TREE_SIZE]);
 
-/* conf is copied, but for what it points to: that is looked at from cop_reach_open on. NULL without
+/* Copies conf, but not what it points to, which is read from cop_reach_open on. NULL if out of
  * memory. */
 struct cop_reach *cop_reach_new(const struct cop_reach_conf *conf);
-/* When rpc is closed. NULL is fine. */
+/* Call it when rpc is closed. NULL is fine. */
 void cop_reach_free(struct cop_reach *r);
 
-/* The main thread calls these, each once at most, in this order; but cop_reach_open again after it
- * has failed. */
+/* The main thread calls these in this order, each at most once; cop_reach_open may be called again
+ * after it failed. */
 
-/* Takes all addresses from a book: its text is by host, and by network where it has several (NULL:
+/* Takes all addresses from a book, by host and, if the book has several networks, by network (NULL:
  * the first). 0 or -errno with a sentence. */
 int cop_reach_use_book(
 	struct cop_reach *r, const char *path, const char *network, struct cop_err *err);
-/* Opens rpc at this host, or where the book says that this rank is. 0 or -errno with a sentence. */
+/* Opens rpc on this host, or at the address that the book has for this rank. 0 or -errno with a
+ * sentence. */
 int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err);
-/* A node: tells its address to the others, at its port of the host list or the second one; with a
- * book it is only seen to live there, if it can be. Waits for a port that was just left,
- * COP_REACH_FREE_MS at most. 0, or -EADDRINUSE and so on with a sentence. */
+/* For a node: listens and tells its address to the others, on its port of the host list or the
+ * second port. With a book, the port only shows that the node is alive, if it can listen. Waits for
+ * a port that another process is just leaving, COP_REACH_FREE_MS at most. 0, or -EADDRINUSE and so
+ * on with a sentence. */
 int cop_reach_listen(struct cop_reach *r, struct cop_err *err);
-/* A guest: asks from this address of the machine. */
+/* For a guest: sends requests from this address of the machine. */
 int cop_reach_listen_as_guest(struct cop_reach *r, const char *address, struct cop_err *err);
-/* Whether cop_reach_listen has failed because this very rank runs already: the others have it. */
+/* Whether cop_reach_listen failed because this rank already runs, so that the others already have
+ * it. */
 bool cop_reach_is_duplicate(const struct cop_reach *r);
 
-/* Any thread. The barrier has ended: who has not come up by now is not about to, so questions that
- * are under way end soon; ready: and those to come do. */
+/* Any thread. The barrier has ended: a node that has not come up by now is not about to, so open
+ * requests end soon; with ready, later ones do, too. */
 void cop_reach_barrier_ended(struct cop_reach *r, bool ready);
 
 /* The address of the book for a rank below nodes, valid while the object lives; NULL without a
@@ -94,10 +98,10 @@ bool cop_reach_has_book(const struct cop_reach *r);
 
 /* ---- leaving, on the main thread ---- */
 
-/* Nobody is asked any more: what is not known is not found. */
+/* No node is asked any more: unknown addresses are not found. */
 void cop_reach_close_door(struct cop_reach *r);
-/* Ends this process's own questions and calls, with what has been answered so far on its way;
- * others are served as before. When it returns, no callback of theirs runs any more. */
+/* Ends this process's own requests and calls; replies given so far are still sent, and others are
+ * served as before. When it returns, no callback of those requests runs any more. */
 void cop_reach_take_back(struct cop_reach *r);
 
 #endif
