@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report: the sums of a job over its ranks, the cluster files of copper-formats.5. It reads job
- * directories, those of Copper 1.0 too, and believes nothing that it reads there. It knows no
+/* report: sums over the ranks of a job, the cluster files of copper-formats.5. It reads job
+ * directories, including those of Copper 1.0, and trusts nothing that it reads there. It knows no
  * running node. */
 #ifndef COP_REPORT_H
 #define COP_REPORT_H
@@ -31,10 +31,10 @@ enum cop_report_top_count {
 	COP_REPORT_TOP_COUNTS
 };
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 struct cop_report_cluster *cop_report_cluster_new(void);
 void cop_report_cluster_free(struct cop_report_cluster *c);
-/* n more ranks are in the sums. */
+/* Adds n to the number of ranks in the sums. */
 void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n);
 /* Each adds to the row of that name; value is a number as a CSV file has it ("12", "0.250000"),
  * -EINVAL if it is none, 1 if it is above 2^64-1 and that was added in its place. -ENOMEM; -ENOBUFS
@@ -69,9 +69,9 @@ struct cop_report_aggregate {
 	const char *const *usage_root; /* for the coverage table, before those that are inferred */
 	unsigned usage_roots;
 	bool no_coverage; /* leave that table out: no directory is walked */
-	const char *home; /* whose use is looked at where it was observed; NULL: nobody's */
-	/* Called now and then with how many ranks were read, or raw tables, or names below the
-	 * roots (a word for that in of); NULL: never. */
+	const char *home; /* whose use is reported if it was observed; NULL: none */
+	/* Called at intervals with the number of ranks, raw tables, or names below the roots that
+	 * were read (of says which); NULL: never. */
 	void (*progress)(void *arg, const char *of, uint64_t n);
 	void *arg;
 };
@@ -86,34 +86,35 @@ enum cop_report_kind {
 struct cop_report_aggregated {
 	char *job, *input, *output;       /* directories, absolute */
 	uint64_t files[COP_REPORT_KINDS]; /* used */
-	uint64_t faults;                  /* files that are missing or of no use */
+	uint64_t faults;                  /* files that are missing or unusable */
 	struct cop_buf
-		named; /* the first of them by name, a line each, and how many more there are */
-	uint64_t
-		doubts; /* files that are used but for values that are negative, or cut to 2^64-1 */
+		named;   /* the first of them by name, one per line, and the number of the others */
+	uint64_t doubts; /* files that are used, except for negative values, or with values limited
+			    to 2^64-1 */
 	struct cop_buf doubted; /* as named */
-	uint64_t found;         /* ranks of which there is a file */
-	uint64_t nodes; /* that the last run in this job directory had, 0 where that is not known */
-	uint64_t missing;             /* of those: nodes that left no file at all */
-	struct cop_buf missing_named; /* the hosts of the first of them, with commas between, and
-					 how many more there are */
+	uint64_t found;         /* ranks that left a file */
+	uint64_t nodes;         /* nodes of the last run in this job directory, 0 if unknown */
+	uint64_t missing;       /* of those: nodes that left no file at all */
+	struct cop_buf missing_named; /* the hosts of the first of them, separated by commas, and
+					 the number of the others */
 	struct cop_report_cluster *cluster;
 };
 
-/* Reads JOBDIR/profiling/final, or JOBDIR where that is missing (a folder of tagged files, too),
- * and writes the cluster files. A file that is not well-formed counts for nothing; in one that is,
- * a row with a negative number is left out and a number above 2^64-1 is that; what is read of it
+/* Reads JOBDIR/profiling/final, or JOBDIR if that is missing (which may be a folder of tagged
+ * files), and writes the cluster files. A malformed file is not used; in a well-formed one, a row
+ * with a negative number is left out and a number above 2^64-1 counts as 2^64-1; what is read of it
  * takes the same memory however many ranks there are (16 bytes of each are kept, to tell which were
  * read). -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why),
- * both with the likely causes; -EINVAL for a PREFIX that can't be one; -EEXIST if the cluster file
- * that is there sums up more ranks than were found. out is filled as far as it got, and is the
- * caller's to free, also after an error. */
+ * both with the likely causes; -EINVAL for an invalid PREFIX; -EEXIST if the existing cluster file
+ * sums up more ranks than were found. out is filled as far as possible; the caller frees it even
+ * after an error. */
 int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	struct cop_err *err);
 void cop_report_aggregated_free(struct cop_report_aggregated *a);
-/* A sentence if there are more ranks than that run had nodes: the sums are of more than one run. */
+/* Appends a sentence if there are more ranks than nodes of that run: the sums cover more than one
+ * run. */
 void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out);
-/* A sentence if nodes of that run left no file: which. */
+/* Appends a sentence that names the nodes of that run that left no file, if any. */
 void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out);
 /* The sums for a terminal, and as one JSON object with what was written. */
 void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
