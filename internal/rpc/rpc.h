@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rpc: requests and replies between ranks over fabric: request ids, mutual authentication, replay
- * protection, dead-peer detection, bulk bytes by RMA. It does not know what the operations mean,
- * nor who is whose parent (that is coop).
+ * protection, dead-peer detection, bulk bytes by RMA. It does not know what the operations mean or
+ * which node is whose parent (coop does).
  *
  * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES
  * when something at its address answered and could not prove the job's secret, or -EPROTO when the
@@ -10,18 +10,18 @@
  * -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length stands in
  * body_len), -EBADMSG (the body could not be written or its checksum was wrong). A call has no
  * deadline of its own: a peer that answers pings is alive, however long its storage takes. A peer
- * that answers neither for half of peer_timeout_ms is looked up again; when peer_timeout_ms are
- * over and the look-up has not found its process alive, it is dead. One whose process is there, on
- * a machine that is too busy to let it answer, is asked and looked up for COP_RPC_PATIENCE times as
- * long before it counts as dead; calls to it fail at once until a pause has passed (growing from 1
- * s to 10 s), then the next call tries it again with its address resolved afresh. A sign of life
- * from it ends the pause. Calls whose request or reply was lost, and calls to a peer that
- * restarted, are sent again by rpc itself (fabric.retries): what is asked must be idempotent, and a
- * server may see it twice.
+ * that answers neither calls nor pings for half of peer_timeout_ms is looked up again. When
+ * peer_timeout_ms is over and the look-up has not found its process alive, it is dead. If its
+ * process exists but the machine is too busy to let it answer, it is asked and looked up for
+ * COP_RPC_PATIENCE times as long before it counts as dead. Calls to a dead peer fail at once until
+ * a pause has passed (growing from 1 s to 10 s); then the next call resolves its address again and
+ * retries. A sign of life from the peer ends the pause. Calls whose request or reply was lost, and
+ * calls to a peer that restarted, are sent again by rpc itself (fabric.retries): requests must be
+ * idempotent, because a server may see them twice.
  *
  * Sessions: before the first request of a pair, the two prove the secret to each other by challenge
  * and response (wire.h) and derive a key per direction; each message then carries a counter and a
- * tag. What does not verify is dropped and counted (fabric.rejected). */
+ * tag. Messages that do not verify are dropped and counted (fabric.rejected). */
 #ifndef COP_RPC_H
 #define COP_RPC_H
 
@@ -32,8 +32,8 @@
 
 #define COP_RPC_HEAD_MAX 256     /* bytes of a reply's head */
 #define COP_RPC_PAYLOAD_MAX 8192 /* bytes of a request's payload */
-#define COP_RPC_PATIENCE                                                                           \
-	10 /* times peer_timeout_ms: how long a process that is there may be silent */
+/* Times peer_timeout_ms: how long an existing process may be silent. */
+#define COP_RPC_PATIENCE 10
 #define COP_RPC_BODY_MAX (64 * COP_MIB) /* bytes of a reply's body */
 
 struct cop_rpc;
@@ -42,14 +42,15 @@ struct cop_rpc_req;
 struct cop_rpc_conf {
 	uint32_t rank, nodes;
 	struct cop_wire_secret secret; /* job secret; all zero with --insecure */
-	uint64_t config_hash; /* a hash of what all nodes must have been started with; nothing is
-			   asked or served across a difference */
+	uint64_t config_hash;     /* a hash of the settings that all nodes must share; nodes with
+				     different hashes exchange no requests */
 	uint32_t peer_timeout_ms; /* 3000 */
 	struct cop_stats *stats;
 	void *ctx; /* first argument of the callbacks below */
-	/* Progress thread. The address of this rank is wanted; silent: again, of a peer that says
-	 * nothing and may have been restarted elsewhere, and whether it lives. Answer, now or later
-	 * and from any thread, with cop_rpc_resolved. Must not block. */
+	/* Progress thread. Requests the address of this rank. silent: this is another look-up, of a
+	 * peer that says nothing and may have been restarted elsewhere; it also asks whether the
+	 * peer is alive. Answer with cop_rpc_resolved, now or later and from any thread. Must not
+	 * block. */
 	void (*resolve)(void *ctx, uint32_t rank, bool silent);
 	/* Progress thread. A request came from an authenticated peer; answer exactly once, now or
 	 * later and from any thread, with cop_rpc_reply. Must not block. */
@@ -71,27 +72,28 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 /* The same over a fake network. */
 int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net, const char *name,
 	struct cop_rpc **out);
-/* Ends open calls with -ECANCELED; releases the bodies of unsent replies; requests that were not
- * answered yet may still be answered (into nothing) until they are all gone: the caller stops
- * whoever holds them before. */
+/* Ends open calls with -ECANCELED; releases the bodies of unsent replies; replies to requests that
+ * are still open are discarded; the caller first stops everyone who holds such requests. */
 void cop_rpc_close(struct cop_rpc *r);
-/* Ends the calls of this node with -ECANCELED, those under way and those to come; others are served
- * as before. When it returns, no callback runs any more that began before it. Not on the progress
- * thread. */
+/* Ends the current and all later calls of this node with -ECANCELED; others are served as before.
+ * When it returns, no callback that began before it is still running. Not on the progress thread.
+ */
 void cop_rpc_quiet(struct cop_rpc *r);
 struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r);
 
-/* Any thread. address NULL: could not be resolved now (calls waiting for it end with -EHOSTDOWN).
- * lives: whoever looked it up saw, by another way than the fabric, that the process is there (it
- * answered, or its kernel took a connection for it). */
+/* Any thread. address NULL: it could not be resolved now (calls waiting for it end with
+ * -EHOSTDOWN). lives: the look-up found, without the fabric, that the process exists (it answered,
+ * or its kernel accepted a connection for it). */
 void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address, bool lives);
 
 /* ---- calls ---- */
 
 struct cop_rpc_result {
-	int status;    /* 0 or -errno: the peer's own answer, or why there is none (see above) */
+	int status;    /* 0 or -errno: the peer's own answer, or the reason that there is none (see
+			  above) */
 	bool answered; /* the status is the peer's own */
-	bool unable;   /* and it says why the peer could not find an answer: somebody else may */
+	bool unable; /* and it says why the peer could not find an answer; another node may find one
+		      */
 	const void *head;
 	size_t head_len;
 	/* Where the body is: the landing buffer of the call if one was given and it fitted;
@@ -113,10 +115,10 @@ struct cop_rpc_call {
 	size_t payload_len;
 	void *landing; /* bulk bytes land here, by RMA; may be NULL. Stays until done. */
 	size_t landing_len;
-	size_t body_max;  /* a longer body that fits no landing buffer is left where it is; 0:
+	size_t body_max;  /* a longer body that does not fit the landing buffer is not fetched; 0:
 			     COP_RPC_BODY_MAX */
-	bool checks_body; /* done checks the body itself, by a sum in the head that is keyed as well
-			     as rpc's own */
+	bool checks_body; /* done checks the body itself, by a sum in the head that is keyed like
+			     rpc's own */
 	cop_rpc_done *done;
 	void *arg;
 };
@@ -132,23 +134,23 @@ uint8_t cop_rpc_req_op(const struct cop_rpc_req *q);
 const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len);
 
 struct cop_rpc_answer {
-	int status;       /* 0 or -errno */
-	bool unable;      /* status is no answer but why there is none: this node lacks memory,
-			     descriptors or buffers, or ends. No head, no body. */
+	int status;  /* 0 or -errno */
+	bool unable; /* status is not an answer but the reason that there is none: this node lacks
+			memory, descriptors or buffers, or is ending. No head, no body. */
 	const void *head; /* copied, at most COP_RPC_HEAD_MAX */
 	size_t head_len;
 	const void *body; /* not copied: stays until release is called (on any thread) */
 	size_t body_len;
-	bool has_sum; /* the caller gave checks_body: rpc makes no sum of its own */
-	bool confirm; /* kept, and sent again, until the caller's rpc has said that it came:
+	bool has_sum; /* the caller set checks_body: rpc computes no sum of its own */
+	bool confirm; /* kept, and sent again, until the caller's rpc has confirmed it:
 			 cop_rpc_unconfirmed */
 	void (*release)(void *arg); /* may be NULL */
 	void *release_arg;
 };
 
-/* Any thread; takes req. A body that is small travels inline; one that fits the caller's landing
- * buffer is written there by RMA; any other is announced with its size and pulled by the caller
- * into a buffer made for it. */
+/* Any thread; takes req. A small body is sent inline; one that fits the caller's landing buffer is
+ * written there by RMA; any other is announced with its size and pulled by the caller into a buffer
+ * made for it. */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer);
 
 /* Any thread. How many ranks have not confirmed an answer of this node that was given with confirm;
@@ -156,9 +158,9 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer);
  * and at once when its caller opens a new session. */
 unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max);
 
-/* ---- what is going on, for cache-stats ---- */
+/* ---- current activity, for cache-stats ---- */
 
-/* Appends a JSON array, one object per peer with something to say:
+/* Appends a JSON array, with one object per active peer:
  * {"rank":0,"state":"up|connecting|dead","calls":2,"oldest_ms":130,"waits_for":"answer|address|session"}.
  */
 void cop_rpc_peers_json(struct cop_rpc *r, struct cop_buf *out);
