@@ -8,9 +8,9 @@
 #include "base/base.h"
 #include "conf/conf.h"
 
-/* How nodes are to be started where this command runs. */
+/* How to start nodes in the place where this command runs. */
 enum cop_slurm_how {
-	COP_SLURM_HERE,    /* this machine's, by this process */
+	COP_SLURM_HERE,    /* this machine's node, by this process */
 	COP_SLURM_BY_STEP, /* cop_slurm_launch: all of them, from the script or a shell of a job */
 	COP_SLURM_REFUSED, /* cop_slurm_refuse: the tasks of a step cannot leave nodes behind */
 };
