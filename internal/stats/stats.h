@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats: the counters of a node. counters.def is the one list: a row there is the enum, the JSON
- * key and the text of the manual. Counters are relaxed atomics; reading them is not a snapshot of
- * one moment. */
+/* stats: the counters of a node. counters.def is the only list: each row defines the enum, the JSON
+ * key and the text of the manual. Counters are relaxed atomics; reading them does not give a
+ * snapshot of one moment. */
 #ifndef COP_STATS_H
 #define COP_STATS_H
 
@@ -38,8 +38,8 @@ void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
 void cop_stats_json(const struct cop_stats *s, struct cop_buf *out);
 /* Adds every counter of `from` to `into`. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
-/* Moves every counter of `from` into `into`: one atomic step each, so that whoever counts meanwhile
- * is in one of them. */
+/* Moves every counter of `from` into `into`, each in one atomic step, so an event that is counted
+ * meanwhile is in exactly one of them. */
 void cop_stats_take(struct cop_stats *from, struct cop_stats *into);
 /* Row c of the list, for tables and manuals. */
 const char *cop_counter_group(enum cop_counter c);
