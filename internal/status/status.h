@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status: what a node says of itself and of the tree: the JSON object and the tables of
- * cache-stats. It only reads what it is shown, keeps nothing, and refuses to know how that was
- * asked for. What it writes is documented in copper-cache-stats(1), and scripts read it. */
+/* status: what a node reports about itself and the tree: the JSON object and the tables of
+ * cache-stats. It only reads what it is given, keeps nothing, and does not know how the report was
+ * requested. copper-cache-stats(1) documents its output, which scripts read. */
 #ifndef COP_STATUS_H
 #define COP_STATUS_H
 
@@ -15,7 +15,7 @@
 #include "stats/stats.h"
 #include "treeop/treeop.h"
 
-/* A node, as it is at this moment; all of it stays the caller's. */
+/* A node at this moment; the caller owns everything in it. */
 struct cop_status {
 	uint32_t rank, nodes;
 	bool ready;      /* the tree */
@@ -26,12 +26,12 @@ struct cop_status {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;           /* NULL: the tree is this node */
-	struct cop_coop *coop;         /* NULL: not there yet, as the next two */
+	struct cop_coop *coop;         /* NULL: does not exist yet; also the next two */
 	struct cop_fs *fs;             /* NULL as well: it has no mount */
 	struct cop_prefetch *prefetch; /* NULL as well: it does not prefetch */
 };
 
-/* All of these: any thread; they append to out, whose `failed` tells of missing memory. */
+/* All of these run on any thread and append to out, whose `failed` reports a lack of memory. */
 
 /* ---- one node ---- */
 
