@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tasks: the tasks that a launcher (srun, mpiexec) starts of one command on one machine: which of
- * them this process is, how many there are, and how they know each other while they live. Each
- * holds a lock on a file, which the kernel takes from it when it ends, whatever ended it; the
- * process that keeps what they share waits until nobody holds it. It starts and ends no process and
- * speaks with no other machine. */
+/* tasks: the tasks of one command that a launcher (srun, mpiexec) starts on one machine: which one
+ * this process is, how many there are, and how they find each other. Each holds a lock on a file,
+ * which the kernel releases when the task ends for any reason; the process that keeps what they
+ * share waits until nobody holds a lock. The module starts and ends no process and contacts no
+ * other machine. */
 #ifndef COP_TASKS_H
 #define COP_TASKS_H
 
 #include "base/base.h"
 
 struct cop_tasks {
-	bool launched;      /* by a launcher; else this is one task of one */
+	bool launched;      /* started by a launcher; else this is the only task */
 	uint32_t local;     /* which of them on this machine, from 0 */
 	uint32_t here;      /* how many on this machine */
-	bool elsewhere;     /* there are some on other machines */
-	uint64_t id;        /* of this start of them all, the same in each on this machine */
-	char names[3][128]; /* tasks' lock, first task's lock, word of the first */
+	bool elsewhere;     /* there are tasks on other machines */
+	uint64_t id;        /* of this start, the same in all tasks on this machine */
+	char names[3][128]; /* lock of the tasks, lock of the first task, message of the first */
 	int fd, first_fd;   /* -1 */
 };
 
-/* As the environment tells. -EINVAL with a sentence if it contradicts itself. */
+/* Fills t from the environment. -EINVAL with a sentence if the environment contradicts itself. */
 int cop_tasks_find(struct cop_tasks *t, struct cop_err *err);
 
-/* This process is one of them from now on, until it ends or leaves; dir: a directory that is the
- * user's alone. 0 or -errno with a sentence. */
+/* Makes this process one of the tasks until it ends or leaves; dir is a directory that only the
+ * user can enter. 0 or -errno with a sentence. */
 int cop_tasks_join(struct cop_tasks *t, const char *dir, struct cop_err *err);
 void cop_tasks_leave(struct cop_tasks *t);
 
 /* ---- in a process that the first task forked after it had joined: the keeper ---- */
 
-/* The keeper is none of the tasks. */
+/* Makes this process the keeper, which is not one of the tasks. */
 void cop_tasks_keep(struct cop_tasks *t);
-/* What all of them wait for is there (word), or not: why. */
+/* Tells the tasks that what they wait for is ready (word), or why it is not. */
 int cop_tasks_tell(const struct cop_tasks *t, const char *word, const struct cop_err *failure);
-/* Returns when all that are expected have come and gone, or when those that have come are gone and
- * no other came for absent_ms: then how many never came. -errno. */
+/* Returns when all expected tasks have started and ended, or when those that started have ended and
+ * no other started for absent_ms. Returns the number of tasks that never started, or -errno. */
 int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err);
-/* Nothing is left of them. */
+/* Removes the files of the tasks. */
 void cop_tasks_end(struct cop_tasks *t);
 
 /* ---- in a task ---- */
 
-/* Waits for what the keeper tells, at most timeout_ms: 0 and its word; or -errno with a sentence:
- * its own, or that the first task has ended, or never came. */
+/* Waits at most timeout_ms for the keeper's message: 0 and its word; or -errno with a sentence: the
+ * keeper's, or that the first task has ended or never started. */
 int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, size_t size,
 	struct cop_err *err);
 
