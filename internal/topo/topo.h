@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* topo: positions in the overlay trees, by arithmetic on the rank. Pure: no tables, no
- * allocation, no election; 100,000 nodes cost nothing.
+/* topo: positions in the overlay trees, by arithmetic on the rank. Pure: no tables, no allocation,
+ * no election; 100,000 nodes cost nothing.
  *
- * There are T trees over the same N nodes, each a k-ary heap. In tree s, rank r stands at
- * position (r - s * (N / T)) mod N; position 0 is the root, the parent of position p is (p -
+ * There are T trees over the same N nodes, each a k-ary heap. In tree s, rank r has the position (r
+ * - s * (N / T)) mod N; position 0 is the root, the parent of position p is (p -
  * 1) / k. Where T * ceil((N - 1) / k) <= N (always with T <= k / 2, and at the defaults) every
- * node is interior in at most one tree (SplitStream, Castro et al., SOSP 2003), so it
- * forwards about as many bytes as it receives. Between k / 2 and k there are N for which no
- * arrangement can do that (8 nodes, k = 3, T = 3 need 9 interior places); a node is then
- * interior in two at most. */
+ * node is interior in at most one tree (SplitStream, Castro et al., SOSP 2003), so it forwards
+ * about as many bytes as it receives. Between k / 2 and k there are N for which no arrangement can
+ * do that (8 nodes, k = 3, T = 3 need 9 interior places); a node is then interior in two at most.
+ */
 #ifndef COP_TOPO_H
 #define COP_TOPO_H
 
@@ -33,7 +33,7 @@ uint32_t cop_topo_children(
 	const struct cop_topo *t, uint32_t tree, uint32_t rank, uint32_t out[COP_TOPO_MAX_FANOUT]);
 /* Nodes in the subtree below and including rank. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank);
-/* Whether rank stands below (or is) ancestor. */
+/* Whether rank is ancestor or below it. */
 bool cop_topo_below(const struct cop_topo *t, uint32_t tree, uint32_t ancestor, uint32_t rank);
 
 #endif
