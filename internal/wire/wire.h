@@ -23,7 +23,7 @@ uint64_t cop_rd_u64(struct cop_rd *r);
 const char *cop_rd_str(struct cop_rd *r, size_t *len);
 /* The rest of the message. */
 const void *cop_rd_rest(struct cop_rd *r, size_t *len);
-/* Nothing was short and nothing is left over. */
+/* Nothing was truncated and nothing is left over. */
 bool cop_rd_done(const struct cop_rd *r);
 
 /* A writer into a fixed buffer; `bad` is set when it did not fit. */
@@ -42,8 +42,8 @@ size_t cop_wr_len(const struct cop_wr *w);
 
 /* ---- attributes, entries, listings ---- */
 
-/* What stat(2) tells, as the root read it. Times are seconds since the epoch, before it negative,
- * and nanoseconds after them. */
+/* The result of stat(2), as the root read it. Times are seconds since the epoch, before it
+ * negative, and nanoseconds after them. */
 struct cop_attr {
 	uint64_t ino;    /* as the mount shows it: unique in the tree */
 	uint64_t size;   /* bytes */
@@ -60,12 +60,12 @@ struct cop_attr {
 /* XXH3 of those fields; even, 0 avoided. */
 uint64_t cop_attr_version(const struct cop_attr *a);
 
-/* Time stamps tell two changes apart only if a tick of the storage lies between them. What is
- * looked at less than two ticks after it changed may change again without showing it: its version
- * is young, which is the odd one beside the version that it has afterwards. So what is learned
- * later is never taken for what was learned then. (git's index calls such an entry racy.) */
+/* Time stamps tell two changes apart only if a tick of the storage lies between them. An object
+ * that is read less than two ticks after its last change may change again without a different
+ * stamp. Its version is young: the odd number next to the version that it has afterwards. So later
+ * answers are never mistaken for early ones. (git's index calls such an entry racy.) */
 
-/* The version of attributes that were asked for at this moment, in ns since the epoch. */
+/* The version of attributes that were read at this moment, in ns since the epoch. */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns);
 static inline bool cop_version_is_young(uint64_t version)
 {
@@ -76,8 +76,8 @@ static inline bool cop_version_same(uint64_t a, uint64_t b)
 {
 	return (a | 1) == (b | 1);
 }
-/* The two ticks, in ms: from then on a version that was young is not. What a tick is, the stamps
- * tell: where both are of whole seconds, a second. */
+/* The two ticks, in ms, after which a young version is no longer young. The stamps themselves show
+ * the tick: if both are whole seconds, it is a second. */
 uint64_t cop_attr_settle_ms(const struct cop_attr *a);
 
 /* An entry blob: the attributes of one name and, for a symlink, its target. */
@@ -89,11 +89,11 @@ int cop_entry_check(const void *blob, size_t len);
 void cop_entry_get(
 	const void *blob, struct cop_attr *attr, const char **target, size_t *target_len);
 
-/* A listing blob: a directory, whole, immutable, used in place by everyone who holds it (it travels
- * and rests as it is, so it is built once, at the root, and never parsed into something else).
- * Entries stand in the order of their cookies, which are 62-bit hashes of the names (made unique by
- * counting up), so that a directory offset means the same name in every later version of the
- * directory, and a lookup is a binary search. "." and ".." are not in it. */
+/* A listing blob: a whole directory, immutable, used in place by everyone who holds it (it is sent
+ * and stored in this form, so it is built once, on the root, and never parsed into something else).
+ * Entries are in the order of their cookies, which are 62-bit hashes of the names (made unique by
+ * counting up). So a directory offset means the same name in every later version of the directory,
+ * and a lookup is a binary search. "." and ".." are not in it. */
 
 enum {
 	COP_LISTING_COMPLETE = 1, /* what is not in it does not exist */
@@ -104,7 +104,7 @@ struct cop_listing_entry {
 	const char *name; /* not terminated */
 	size_t name_len;
 	uint8_t type; /* DT_* of dirent.h */
-	uint64_t ino; /* as its attributes have it or would have it; 0: not known */
+	uint64_t ino; /* the inode number, with or without attributes; 0: unknown */
 	bool has_attr;
 	struct cop_attr attr; /* if has_attr */
 	const char *target;   /* symlinks, if it was read; else NULL */
@@ -124,24 +124,24 @@ int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name
 /* The same without attributes: the inode number that they would have. */
 int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len,
 	uint8_t type, uint64_t ino);
-/* Allocates *blob; the caller frees. The builder is empty afterwards. -ENOMEM, -EEXIST for a name
- * that came twice. */
+/* Allocates *blob; the caller frees. The builder is empty afterwards. -ENOMEM, -EEXIST for a
+ * duplicate name. */
 int cop_listing_build(struct cop_listing_builder *b, const struct cop_attr *dir, uint32_t flags,
 	void **blob, size_t *len);
 void cop_listing_builder_free(struct cop_listing_builder *b);
-/* The names of both with their attributes in the one that is known, where it has them; the
- * directory's own attributes and flags are the newer one's. The caller frees *blob. -ENOMEM; -E2BIG
- * where the names are too many (65,536) or too long for one listing. */
+/* Merges two listings: the names of both, with the attributes from the known one if it has them,
+ * and the directory's own attributes and flags from the newer one. The caller frees *blob. -ENOMEM;
+ * -E2BIG if there are too many names (65,536) or they are too long for one listing. */
 int cop_listing_merge(const void *known, const void *newer, void **blob, size_t *len);
 
 /* 0 if every later cop_listing_* call on this blob (8-byte aligned) is safe and lookups in it are
- * valid: all offsets inside, cookies strictly rising and each within reach of its name's hash,
- * names well formed; -EBADMSG. */
+ * valid: all offsets are inside the blob, cookies strictly ascend and are close enough to their
+ * names' hashes, and names are well formed; -EBADMSG. */
 int cop_listing_check(const void *blob, size_t len);
 uint32_t cop_listing_count(const void *blob);
 uint32_t cop_listing_flags(const void *blob);
 void cop_listing_dir(const void *blob, struct cop_attr *dir);
-/* Fills *e and returns true if the name is there. */
+/* Fills *e and returns true if the name exists. */
 bool cop_listing_find(
 	const void *blob, const char *name, size_t name_len, struct cop_listing_entry *e);
 /* Index of the first entry with a cookie above this one (0: the first); count if there is none. */
@@ -152,8 +152,8 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
  * --------------------------------------------------------------
  *
  * A chunk compressed in blocks of 64 KiB, each on its own, so that a reader of 128 KiB unpacks
- * three blocks at most. It travels and rests as it is. Each block carries 32 bits of the XXH3 of
- * its unpacked bytes, checked when it is unpacked. */
+ * three blocks at most. It is sent and stored in this form. Each block carries 32 bits of the XXH3
+ * of its unpacked bytes, checked when it is unpacked. */
 
 #define COP_PACK_BLOCK (64 * COP_KIB)
 
@@ -161,8 +161,8 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
 int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len);
 /* 0 if the blob can be read as raw_len bytes; -EBADMSG. */
 int cop_pack_check(const void *blob, size_t blob_len, size_t raw_len);
-/* Unpacks bytes off..off+len of a blob that was checked. -EBADMSG for damaged blocks and for bytes
- * that it does not hold, -ENOMEM. */
+/* Unpacks bytes off..off+len of a checked blob. -EBADMSG for damaged blocks and for bytes beyond
+ * its end, -ENOMEM. */
 int cop_pack_read(const void *blob, size_t off, size_t len, void *out);
 
 /* ---- small fixed records, sent as they are (little endian, no padding) ---- */
@@ -258,11 +258,11 @@ struct cop_frame_keys {
 
 /* The form only: magic, version, type, length and zero fields. 0 or -EBADMSG. The payload of a
  * handshake message ends before its 32-byte tag, of any other before its 16-byte tag. Nothing in *f
- * may be believed until the tag was checked. */
+ * may be trusted until the tag has been checked. */
 int cop_frame_parse(const void *msg, size_t len, struct cop_frame *f);
 
-/* Starts a message in buf: returns a writer that stands at the payload. Of *f type, flags, session
- * and request are used. */
+/* Starts a message in buf: returns a writer positioned at the payload. Uses type, flags, session
+ * and request of *f. */
 struct cop_wr cop_frame_begin(void *buf, size_t size, const struct cop_frame *f);
 /* Gives the message its length, counter and tag. Returns its length, 0 if it did not fit. */
 size_t cop_frame_seal(struct cop_frame_tx *tx, struct cop_wr *w);
@@ -298,7 +298,7 @@ struct cop_hello {
 	uint64_t session;     /* the initiator's id for the session */
 	uint64_t current;     /* the responder's id of a session that the initiator holds and asks
 				 about, or 0 */
-	uint64_t config_hash; /* a hash of what both must have been started with */
+	uint64_t config_hash; /* a hash of the settings that both must share */
 	uint8_t nonce[COP_HELLO_NONCE];
 	const char *address; /* not terminated when read */
 	size_t address_len;
@@ -316,9 +316,9 @@ int cop_hello_read(
  * msg has COP_WELCOME_LEN bytes. Returns the length, 0 if the HELLO is not one. */
 size_t cop_welcome_write(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	uint64_t session, void *msg, struct cop_frame_keys *keys);
-/* 0 and the responder's session id and the keys as the initiator uses them, if the answer is to
- * this very HELLO and by a holder of the secret; -EPROTO if that holder refuses; -EBADMSG, -EACCES.
- */
+/* 0 and the responder's session id and the keys as the initiator uses them, if this answers exactly
+ * this HELLO and comes from a holder of the secret; -EPROTO if that holder refuses; -EBADMSG,
+ * -EACCES. */
 int cop_welcome_read(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	const void *msg, size_t len, uint64_t *session, struct cop_frame_keys *keys);
 
