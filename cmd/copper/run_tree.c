@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes: each task waits as the parent of its command, so that nothing outlives what a launcher
  * started. The first task has another child, the keeper, in a session of its own: it starts the
- * node, waits until no task is left, and stops it. The first task ends after its keeper; if it is
- * killed, the keeper goes on for the others. */
+ * node, waits until no task is left, and stops it. The last task ends after the keeper; if the
+ * first one has ended before, the keeper goes on for the others. */
 #include "run_tree.h"
 
 #include <errno.h>
@@ -283,10 +283,10 @@ int cop_run_tree(struct cop_conf *conf,
 		status = run_command(run, arg, mountpoint, &before);
 	else if (t.local == 0)
 		failed(&err);
-	cop_tasks_leave(&t);
 	sigprocmask(SIG_SETMASK, &before.blocked, NULL);
 	/* The keeper's failure does not undo what the command has done. */
-	while (keeper > 0 && waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
-		continue;
+	if (cop_tasks_finish(&t, status == 0))
+		while (keeper > 0 && waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
+			continue;
 	return end_as(status);
 }

@@ -106,20 +106,45 @@ static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop
 	return 0;
 }
 
+/* "2,4(x3)": two on the first machine, four on each of the three behind it. */
+static bool tasks_of_node(const char *text, uint64_t node, uint64_t *tasks)
+{
+	unsigned long long count, times;
+	int len;
+
+	while (text && sscanf(text, "%llu%n", &count, &len) == 1) {
+		text += len;
+		times = 1;
+		if (sscanf(text, "(x%llu)%n", &times, &len) == 1)
+			text += len;
+		if (node < times) {
+			*tasks = count;
+			return count > 0 && count <= UINT32_MAX;
+		}
+		node -= times;
+		text = *text == ',' ? text + 1 : NULL;
+	}
+	return false;
+}
+
 /* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
 static bool by_slurm(struct cop_tasks *t)
 {
-	uint64_t job, step, local, tasks, nodes, restarts = 0, of[3];
+	uint64_t job, step, local, tasks, nodes, node = 0, restarts = 0, of[4];
 
 	if (!number_of("SLURM_STEP_ID", &step) || step >= UINT32_MAX - 16 ||
 		!number_of("SLURM_JOB_ID", &job) || !number_of("SLURM_LOCALID", &local) ||
 		!number_of("SLURM_STEP_NUM_TASKS", &tasks) ||
 		!number_of("SLURM_STEP_NUM_NODES", &nodes))
 		return false;
+	if (nodes > 1 && (!number_of("SLURM_NODEID", &node) ||
+				 !tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node, &tasks)))
+		return false;
 	number_of("SLURM_RESTART_COUNT", &restarts);
 	of[0] = job;
 	of[1] = step;
 	of[2] = restarts;
+	of[3] = node;
 	t->launched = true;
 	t->local = (uint32_t)local;
 	t->here = (uint32_t)tasks;

@@ -4,7 +4,8 @@
  *   run-ID.tasks   a byte for each task that has come, and a shared lock (flock(2)) of each that
  *                  lives
  *   run-ID.first   locked by the first task and its keeper, as long as one of them lives
- *   run-ID.word    what the keeper tells: "+WORD" or "-SENTENCE"
+ *   run-ID.word    what the keeper tells: "+WORD" or "-SENTENCE"; a shared lock of each task that
+ *                  has done well and does not know yet that others live, or waits for the keeper
  *
  * A lock belongs to an open file, so whoever is forked closes what it inherits. */
 #include <errno.h>
@@ -149,6 +150,15 @@ int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struc
 	}
 }
 
+bool cop_tasks_is_waited_for(const struct cop_tasks *t)
+{
+	int fd = open_locked(t->names[TASKS_WORD], O_RDONLY, LOCK_EX | LOCK_NB);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -EWOULDBLOCK;
+}
+
 void cop_tasks_end(struct cop_tasks *t)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(t->names); i++)
@@ -209,4 +219,37 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 		wait_ms = COP_MIN(2 * wait_ms, LOOK_MOST_MS);
 	}
 	return rc;
+}
+
+/* ---- a task has done its work ---- */
+
+/* If neither lock is to be had, it is the keeper's, or of one that looks like this one: then all
+ * have left. */
+static bool do_others_live(const struct cop_tasks *t)
+{
+	int fd = open_locked(t->names[TASKS_LOCK], O_RDONLY, LOCK_EX | LOCK_NB);
+	bool shared = fd == -EWOULDBLOCK;
+
+	close_one(&fd);
+	if (!shared)
+		return false;
+	fd = open_locked(t->names[TASKS_LOCK], O_RDONLY, LOCK_SH | LOCK_NB);
+	shared = fd >= 0;
+	close_one(&fd);
+	return shared;
+}
+
+bool cop_tasks_finish(struct cop_tasks *t, bool well)
+{
+	int word = well ? open_locked(t->names[TASKS_WORD], O_RDONLY, LOCK_SH) : -1;
+	int first = open(t->names[TASKS_FIRST], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool last;
+
+	cop_tasks_leave(t);
+	last = first >= 0 && !do_others_live(t);
+	while (last && flock(first, LOCK_SH) && errno == EINTR)
+		continue;
+	close_one(&first);
+	close_one(&word);
+	return last;
 }

@@ -36,6 +36,9 @@ int cop_tasks_tell(const struct cop_tasks *t, const char *word, const struct cop
 /* Returns when all expected tasks have started and ended, or when those that started have ended and
  * no other started for absent_ms. Returns the number of tasks that never started, or -errno. */
 int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err);
+/* Afterwards: whether the last task did well and waits for the keeper. If it does not, nothing keeps
+ * a launcher from ending the keeper as well. */
+bool cop_tasks_is_waited_for(const struct cop_tasks *t);
 /* Removes the files of the tasks. */
 void cop_tasks_end(struct cop_tasks *t);
 
@@ -45,5 +48,9 @@ void cop_tasks_end(struct cop_tasks *t);
  * keeper's, or that the first task has ended or never started. */
 int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, size_t size,
 	struct cop_err *err);
+/* This task has done its work, well or not, and is none of them any more. The last one returns when
+ * the keeper has ended, for launchers end what the last task leaves behind: true. The others return
+ * at once. */
+bool cop_tasks_finish(struct cop_tasks *t, bool well);
 
 #endif

@@ -95,15 +95,46 @@ static void a_step_of_slurm_has_its_own_number(void **state)
 	assert_int_equal(one.here, 16);
 	assert_false(one.elsewhere);
 	setenv("SLURM_STEP_ID", "4", 1);
-	setenv("SLURM_STEP_NUM_NODES", "4", 1);
 	assert_int_equal(cop_tasks_find(&two, &err), 0);
-	assert_true(two.elsewhere);
 	assert_true(one.id != two.id);
 	/* A batch script. */
 	setenv("SLURM_STEP_ID", "4294967291", 1);
 	assert_int_equal(cop_tasks_find(&two, &err), 0);
 	assert_false(two.launched);
 	unsetenv("SLURM_STEP_ID");
+}
+
+static void here(const char *node, const char *tasks_per_node, uint32_t want)
+{
+	struct cop_tasks t;
+
+	setenv("SLURM_NODEID", node, 1);
+	setenv("SLURM_STEP_TASKS_PER_NODE", tasks_per_node, 1);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_int_equal(t.launched, want > 0);
+	assert_int_equal(t.here, want ? want : 1);
+	assert_int_equal(t.elsewhere, want > 0);
+}
+
+static void a_step_on_several_machines_tells_how_many_tasks_each_has(void **state)
+{
+	(void)state;
+	setenv("SLURM_JOB_ID", "12", 1);
+	setenv("SLURM_STEP_ID", "3", 1);
+	setenv("SLURM_LOCALID", "0", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+	setenv("SLURM_STEP_NUM_NODES", "4", 1);
+	here("0", "4(x4)", 4);
+	here("3", "4(x4)", 4);
+	here("0", "7,1,4(x2)", 7);
+	here("1", "7,1,4(x2)", 1);
+	here("3", "7,1,4(x2)", 4);
+	here("4", "7,1,4(x2)", 0);
+	here("1", "7;9", 0);
+	here("0", "", 0);
+	here("0", "0(x4)", 0);
+	unsetenv("SLURM_STEP_ID");
+	unsetenv("SLURM_NODEID");
 }
 
 static void what_is_told_reaches_those_that_wait(void **state)
@@ -207,6 +238,92 @@ static void one_that_never_comes_is_counted_after_a_while(void **state)
 	cop_tasks_end(&keeper);
 }
 
+/* A process that does its work, and says whether it was let go as the last. */
+static void finish_in_child(uint32_t local, uint32_t here, bool well, int said_fd)
+{
+	struct cop_tasks t = one_of(local, here);
+	pid_t pid;
+
+	assert_int_equal(cop_tasks_join(&t, dir, &err), 0);
+	pid = fork();
+	if (pid == 0) {
+		char said = cop_tasks_finish(&t, well) ? 'l' : 'o';
+
+		_exit(write(said_fd, &said, 1) != 1);
+	}
+	cop_tasks_leave(&t);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* The first task, and the keeper that has its lock as well. */
+static void start_first(struct cop_tasks *keeper, struct cop_tasks *first)
+{
+	assert_int_equal(cop_tasks_join(keeper, dir, &err), 0);
+	assert_int_equal(cop_tasks_tell(keeper, "/place", NULL), 0);
+	*first = *keeper;
+	first->first_fd = dup(keeper->first_fd);
+	keeper->fd = -1;
+}
+
+static void finish_first(struct cop_tasks *keeper, struct cop_tasks *first, bool well, int said_fd)
+{
+	if (fork() == 0) {
+		char said;
+
+		cop_tasks_leave(keeper);
+		said = cop_tasks_finish(first, well) ? 'l' : 'o';
+		_exit(write(said_fd, &said, 1) != 1);
+	}
+	cop_tasks_leave(first);
+}
+
+static void only_the_last_task_waits_for_the_keeper(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 3), first;
+	char said[3];
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	start_first(&keeper, &first);
+	finish_in_child(1, 3, false, fds[1]);
+	finish_in_child(2, 3, true, fds[1]);
+	assert_int_equal(cop_read_full(fds[0], said, 2), 2);
+	assert_memory_equal(said, "oo", 2);
+	assert_false(cop_tasks_is_waited_for(&keeper));
+	finish_first(&keeper, &first, true, fds[1]);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	assert_true(cop_tasks_is_waited_for(&keeper));
+	cop_tasks_end(&keeper);
+	assert_int_equal(cop_read_full(fds[0], said, 1), 1);
+	assert_int_equal(said[0], 'l');
+	while (wait(NULL) > 0)
+		continue;
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void a_last_task_that_failed_does_not_ask_the_keeper_to_go_on(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 1), first;
+	int fds[2];
+	char said;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	start_first(&keeper, &first);
+	finish_first(&keeper, &first, false, fds[1]);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	assert_false(cop_tasks_is_waited_for(&keeper));
+	cop_tasks_end(&keeper);
+	assert_int_equal(cop_read_full(fds[0], &said, 1), 1);
+	assert_int_equal(said, 'l');
+	while (wait(NULL) > 0)
+		continue;
+	close(fds[0]);
+	close(fds[1]);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -215,10 +332,13 @@ int main(void)
 		T(without_a_launcher_it_is_one_of_one),
 		T(launchers_tell_which_task_it_is),
 		T(a_step_of_slurm_has_its_own_number),
+		T(a_step_on_several_machines_tells_how_many_tasks_each_has),
 		T(what_is_told_reaches_those_that_wait),
 		T(a_first_task_that_ended_is_not_waited_for),
 		T(it_is_over_when_all_have_come_and_were_killed),
 		T(one_that_never_comes_is_counted_after_a_while),
+		T(only_the_last_task_waits_for_the_keeper),
+		T(a_last_task_that_failed_does_not_ask_the_keeper_to_go_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

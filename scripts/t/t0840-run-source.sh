@@ -7,7 +7,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 49
+plan 53
 
 SRC=$T/src
 small_tree "$SRC"
@@ -83,6 +83,19 @@ ways() { # WHO
 	done
 	is "$who: they have one node" "$(grep -h '^pid' "$W"/task.* | sort | uniq -c | awk '{ print $1 }')" 4
 	is "$who: which ends with the last" "$(left)" '0 0'
+
+	# ---- the first task fails: whoever started it has to know, for the others may wait for it
+	rm -f "$W/go"
+	task 0 2 sh -c 'exit 9' >/dev/null 2>&1 &
+	pids[0]=$!
+	task 1 2 sh -c "until [ -e $W/go ]; do sleep 0.05; done; tail -n 1 \$SRC/dir/numbers" >"$W/task.1" 2>&1 &
+	pids[1]=$!
+	wait_for 20 is_gone "${pids[0]}"
+	touch "$W/go"
+	wait "${pids[0]}"
+	is "$who: a first task that fails ends at once" "$? $(cat "$W/task.1")" '9 '
+	wait "${pids[1]}"
+	is "$who: the other has the node, and ends after it" "$? $(cat "$W/task.1") $(left)" '0 20000 0 0'
 
 	# ---- the first task is killed
 	rm -f "$W/go" "$W/up"
