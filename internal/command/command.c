@@ -171,6 +171,8 @@ static void obey(struct asked *q, const char *line)
 		process(q);
 	else if (strcmp(line, "view") == 0)
 		view(q);
+	else if (strcmp(line, "release") == 0)
+		cop_command_release(q);
 	else if (strcmp(line, "sizes") == 0)
 		cop_command_sizes(q);
 	else if (strncmp(line, "invalidate ", 11) == 0)

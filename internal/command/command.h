@@ -3,7 +3,7 @@
  * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process |
- *     view | invalidate PATH
+ *     view | release | invalidate PATH
  *
  * Most of them are operations on the tree (treeop); the status of this node comes from struct
  * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It

@@ -248,6 +248,7 @@ static void what_a_node_says_of_itself(void **state)
 	expect(n, "table", 0, "rank 0 of 1\n");
 	expect(n, "sizes", 0, "budget 10 5\n");
 	expect(n, "process", 0, "- 17\n");
+	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");
 	expect(n, "invalidate //lib/x", 0, "invalidated on 1/1 nodes\n");
 	assert_int_equal(n->forgot, 1);
 }

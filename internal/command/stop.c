@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command that stops the tree, or this node alone. Where the root is dead, the node at which
- * the command came in writes what all nodes have counted. */
+/* The command that stops the tree, or this node alone, and the one that asks whether the programs
+ * of all machines have ended, so that it is to be stopped. Where the root is dead, the node at
+ * which the command came in writes what all nodes have counted. */
 #include "command/command_priv.h"
 
 #include <errno.h>
@@ -75,4 +76,24 @@ void cop_command_stop(struct asked *q, bool local)
 		cop_treeop_here(c->conf.treeop, &stop, false, local_stopped, q);
 	else
 		cop_treeop_all(c->conf.treeop, &stop, all_stopped, q);
+}
+
+/* ---- whether it is time for that ---- */
+
+static void released(void *arg, struct cop_treeop_sum *sum)
+{
+	bool all = cop_treeop_all_released(sum);
+	struct cop_buf out = {0};
+
+	if (sum->nodes)
+		cop_buf_printf(&out, "%u of %u nodes are not needed any more\n", sum->released,
+			sum->nodes);
+	else
+		cop_buf_str(&out, "another node ends this tree\n");
+	cop_command_answer(arg, all ? 0 : -EAGAIN, &out);
+}
+
+void cop_command_release(struct asked *q)
+{
+	cop_treeop_release(q->command->conf.treeop, released, q);
 }

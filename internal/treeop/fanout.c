@@ -79,7 +79,10 @@ static void lose(
 		cop_treeop_sum_lose(&gone, rank);
 	l.below = gone.missing - 1;
 	cop_treeop_lost_text(f->what.op, &l, &gone.text);
-	cop_log_warn("no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
+	/* That one is asked again and again. */
+	if (f->what.op != COP_TREEOP_RELEASED)
+		cop_log_warn(
+			"no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
 	add_answer(f, &gone);
 	cop_treeop_sum_free(&gone);
 }

@@ -73,6 +73,7 @@ void cop_treeop_sum_add(
 	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator)
 {
 	into->nodes += from->nodes;
+	into->released += from->released;
 	add_missing(into, from);
 	cop_stats_sum(&into->stats, &from->stats);
 	for (unsigned t = 0; t < COP_TABLES; t++) {
@@ -109,7 +110,8 @@ void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
 /* ---- the form in which it travels: fixed numbers, the text, the profile ---- */
 
 #define NUMBERS                                                                                    \
-	(COP_TREEOP_SENTENCE + 4 * (9 + COP_TREEOP_NAMED) + 8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
+	(COP_TREEOP_SENTENCE + 4 * (10 + COP_TREEOP_NAMED) +                                       \
+		8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
 /* Shorter texts travel as they are. */
 #define PACK_MIN 4096
 
@@ -122,6 +124,7 @@ static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint3
 	cop_wr_u32(&w, g->dead);
 	cop_wr_u32(&w, g->refused);
 	cop_wr_u32(&w, g->failed);
+	cop_wr_u32(&w, g->released);
 	cop_wr_u32(&w, g->cut);
 	cop_wr_u32(&w, g->missing);
 	cop_wr_u32(&w, g->unwritten);
@@ -162,6 +165,7 @@ static void get_numbers(
 	g->dead = cop_rd_u32(r);
 	g->refused = cop_rd_u32(r);
 	g->failed = cop_rd_u32(r);
+	g->released = cop_rd_u32(r);
 	g->cut = cop_rd_u32(r);
 	g->missing = cop_rd_u32(r);
 	g->unwritten = cop_rd_u32(r);

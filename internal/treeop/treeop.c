@@ -118,6 +118,9 @@ static void operate(struct request *q)
 	case COP_TREEOP_RESET:
 		cop_treeop_report(q);
 		break;
+	case COP_TREEOP_RELEASED:
+		cop_treeop_released(q);
+		break;
 	default:
 		count(q);
 		break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* treeop: sends an operation down the tree to every node, and adds up the answers on the way up:
- * stop, statistics, the table of all nodes, invalidate, snapshot, reset.
+ * stop, statistics, the table of all nodes, invalidate, snapshot, reset, and whether the tree is
+ * still needed.
  *
  * A node asks its children, does its own part and answers with the sum of both. A node that is dead
  * or refuses is bypassed: its children are asked directly, so only that node is missing. Nodes that
@@ -35,6 +36,7 @@ enum {
 	COP_TREEOP_SNAPSHOT,   /* write the current reports */
 	COP_TREEOP_RESET, /* the same, and count from zero; the argument identifies the command, so
 			     that a node that is asked twice does it once */
+	COP_TREEOP_RELEASED = 42, /* how many nodes are no longer needed */
 };
 
 /* Bytes of an argument, with the null at its end. */
@@ -63,6 +65,7 @@ struct cop_treeop_sum {
 	uint32_t lost[COP_TREEOP_NAMED]; /* the first of the missing ranks */
 	uint32_t unwritten; /* of nodes: those whose final files could not be written */
 	char why_unwritten[COP_TREEOP_SENTENCE]; /* "HOST: sentence" of one of them */
+	uint32_t released;                       /* of nodes: those that were released */
 	uint32_t cut; /* of nodes: those whose part of the text did not fit and was left out */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
@@ -151,6 +154,13 @@ void cop_treeop_here(struct cop_treeop *t, const struct cop_treeop_request *requ
  * on this node and all below it, and answers it. This also works when this node has ended, because
  * the node above may have died with the first answer. */
 void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req);
+
+/* Any thread, from inside the gate. This node is not needed on its machine any more. Asks who ends
+ * the tree: done hears of all nodes if that is this one's business, since none is alive above it
+ * that could; else of none (nodes 0), and somebody above will. It may be asked again and again. */
+void cop_treeop_release(struct cop_treeop *t, cop_treeop_done *done, void *arg);
+/* Whether that sum says that nobody needs the tree any more. */
+bool cop_treeop_all_released(const struct cop_treeop_sum *sum);
 
 /* ---- the end ---- */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* treeop.c says what becomes of each operation; stop.c and report.c do those that need the main
- * thread; request.c is one operation under way on this node, fanout.c one under way in a subtree,
- * confirm.c the end of a node that has answered a stop. Calls go from the first of these to the
- * last; what comes back comes by a function that was handed down.
+ * thread, and release.c the one that asks whether the tree is needed; request.c is one operation
+ * under way on this node, fanout.c one under way in a subtree, confirm.c the end of a node that has
+ * answered a stop. Calls go from the first of these to the last; what comes back comes by a
+ * function that was handed down.
  *
  * `lock` guards the state of the stop: the list of requests, the sum, and the flags. Nothing is
  * called under it. The sum may be read without it when the node has ended. The others are the main
@@ -36,7 +37,8 @@ struct cop_treeop {
 	bool ended;  /* stop_sum is of all of them, and does not change any more */
 	char last_reset[COP_TREEOP_ARGUMENT_SIZE]; /* main thread: the last one that was done here
 						    */
-	struct asker asker[ASKERS];                /* main thread */
+	_Atomic bool released;
+	struct asker asker[ASKERS]; /* main thread */
 	unsigned askers;
 };
 
@@ -116,6 +118,10 @@ struct awaited {
 };
 /* Main thread, now and then. Whether this node still stays for somebody who asked for the stop. */
 bool cop_treeop_is_awaited(struct cop_treeop *t, struct awaited *w, uint64_t now_ms);
+
+/* ---- release.c ---- */
+/* Whether this node and those below are needed. */
+void cop_treeop_released(struct request *q);
 
 /* ---- report.c: snapshot and reset ---- */
 void cop_treeop_report(struct request *q);
