@@ -180,7 +180,7 @@ static void check_job_dir(struct check *c)
 
 static void check_hosts(struct check *c)
 {
-	struct cop_job_want want = {c->conf->hosts, c->conf->port, c->conf->rank};
+	struct cop_job_want want = {c->conf->hosts, c->conf->port, c->conf->rank, c->conf->of_step};
 	struct cop_err err = {0};
 
 	if (cop_job_find(&want, &c->hosts, &c->rank, &err)) {

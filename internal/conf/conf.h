@@ -71,6 +71,7 @@ struct cop_conf {
 	bool observe;    /* the kernel caches nothing: every request is seen */
 	bool discover;   /* each node is asked for its address; set by the check */
 	bool serve_only; /* no mount */
+	bool of_step;    /* without hosts: a launcher's tasks, on the hosts of their step */
 };
 
 /* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks

@@ -9,6 +9,8 @@
 #include "job/job_priv.h"
 
 #define SHARED_MAX 16 /* nodes of a job on one machine that get ports of their own */
+/* Steps of one job run at the same time, as jobs of near numbers do; odd, so that it meets all. */
+#define STEPS_APART 61
 
 void cop_job_hosts_free(struct cop_job_hosts *h)
 {
@@ -255,6 +257,14 @@ static uint64_t job_number(void)
 	return number;
 }
 
+/* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
+static bool step_number(uint64_t *step)
+{
+	const char *text = getenv("SLURM_STEP_ID");
+
+	return text && *text && !cop_parse_u64(text, step) && *step < UINT32_MAX - 16;
+}
+
 /* Nodes that share a machine are few, and near each other in the list. The second port is the first
  * of a job whose number is far away.
  *
@@ -264,10 +274,8 @@ static uint64_t job_number(void)
  * directory that all nodes see, and nodes would wait for files where they connect now. A port that
  * is fixed also keeps a node from being started twice: the second process finds it taken, and by
  * whom. With one port each, both would start. */
-static void choose_ports(struct cop_job_hosts *h)
+static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 {
-	uint64_t number = job_number();
-
 	for (uint32_t i = 0; i < h->count; i++) {
 		uint64_t place = number * SHARED_MAX + i % SHARED_MAX;
 
@@ -308,9 +316,10 @@ static int refuse_alone(struct cop_err *err)
 	return 0;
 }
 
-int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
+static int from_env(const char *variable, uint64_t number, uint16_t default_port,
+	struct cop_job_hosts *out, struct cop_err *err)
 {
-	const char *list = getenv("SLURM_JOB_NODELIST"), *file = getenv("PBS_NODEFILE");
+	const char *list = getenv(variable), *file = getenv("PBS_NODEFILE");
 	struct cop_job_builder b = {0};
 	struct cop_err why = {0};
 	int rc;
@@ -318,7 +327,7 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 	*out = (struct cop_job_hosts){0};
 	if (list && *list) {
 		rc = load_list(list, default_port, &b, &why);
-		rc = finish(&b, rc, "SLURM_JOB_NODELIST", &why, out, err);
+		rc = finish(&b, rc, variable, &why, out, err);
 		if (!rc)
 			cop_job_slurm_addresses(out);
 	} else if (file && *file) {
@@ -328,6 +337,22 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 		return refuse_alone(err);
 	}
 	if (!rc)
-		choose_ports(out);
+		choose_ports(out, number);
+	return rc;
+}
+
+int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
+{
+	return from_env("SLURM_JOB_NODELIST", job_number(), default_port, out, err);
+}
+
+int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
+{
+	uint64_t number = job_number(), step = 0;
+	bool in_step = step_number(&step) && getenv("SLURM_STEP_NODELIST");
+	int rc = from_env(in_step ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST",
+		in_step ? number + (step + 1) * STEPS_APART : number, default_port, out, err);
+
+	out->of_tasks = true;
 	return rc;
 }

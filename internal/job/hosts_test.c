@@ -399,6 +399,47 @@ static void parts_of_a_pbs_array_have_ports_of_their_own(void **state)
 		COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
 }
 
+static uint16_t port_of_step(const char *step)
+{
+	struct cop_job_hosts h;
+	uint16_t port;
+
+	setenv("SLURM_STEP_ID", step, 1);
+	assert_int_equal(cop_job_hosts_step(0, &h, NULL), 0);
+	assert_true(h.of_tasks);
+	port = h.host[0].port;
+	cop_job_hosts_free(&h);
+	return port;
+}
+
+static void a_step_has_its_own_hosts_and_ports(void **state)
+{
+	uint16_t of_job;
+
+	(void)state;
+	setenv("SLURM_JOB_ID", "4711", 1);
+	setenv("SLURM_JOB_NODELIST", "n[1-4]", 1);
+	setenv("SLURM_STEP_NODELIST", "n[2-3]", 1);
+	setenv("SLURM_STEP_ID", "0", 1);
+	assert_int_equal(cop_job_hosts_step(0, &hosts, &err), 0);
+	assert_int_equal(hosts.count, 2);
+	assert_string_equal(hosts.host[0].name, "n2");
+	assert_string_equal(hosts.origin, "SLURM_STEP_NODELIST");
+	cop_job_hosts_free(&hosts);
+	assert_int_equal(cop_job_hosts_env(0, &hosts, &err), 0);
+	assert_int_equal(hosts.count, 4);
+	assert_false(hosts.of_tasks);
+	of_job = hosts.host[0].port;
+	assert_int_not_equal(port_of_step("0"), of_job);
+	assert_int_not_equal(port_of_step("0"), port_of_step("1"));
+	/* A batch script is no step. */
+	assert_int_equal(port_of_step("4294967291"), of_job);
+	unsetenv("SLURM_STEP_ID");
+	unsetenv("SLURM_STEP_NODELIST");
+	unsetenv("SLURM_JOB_NODELIST");
+	unsetenv("SLURM_JOB_ID");
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -426,6 +467,7 @@ int main(void)
 		TEST(slurm_tells_the_addresses_of_its_nodes),
 		TEST(a_job_gets_ports_of_its_own_one_for_each_rank),
 		TEST(parts_of_a_pbs_array_have_ports_of_their_own),
+		TEST(a_step_has_its_own_hosts_and_ports),
 	};
 
 	unsetenv("SLURM_JOB_NODELIST");

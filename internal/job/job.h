@@ -32,8 +32,9 @@ struct cop_job_host {
 struct cop_job_hosts {
 	struct cop_job_host *host;
 	uint32_t count;
-	char *origin; /* where the list came from, for messages: "--hosts FILE",
-			 "SLURM_JOB_NODELIST" */
+	char *origin;  /* where the list came from, for messages: "--hosts FILE",
+			  "SLURM_JOB_NODELIST" */
+	bool of_tasks; /* a launcher's tasks may run on each: their numbers are no ranks */
 };
 
 /* text is a file's name if such a file exists, else a LIST: comma separated, Slurm's brackets
@@ -49,6 +50,9 @@ int cop_job_hosts_load(
  * job's id and its rank, so that neither jobs that share a node nor nodes that share a machine
  * collide. */
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
+/* The same for the tasks of a launcher: in a job step of Slurm its hosts (SLURM_STEP_NODELIST), and
+ * ports that are not those of another step of the job. */
+int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 void cop_job_hosts_free(struct cop_job_hosts *h);
 
 /* The rank of this machine: want >= 0 is the user's choice (range checked); else the environment
@@ -57,12 +61,14 @@ void cop_job_hosts_free(struct cop_job_hosts *h);
  * -ENOENT "... is not among the N hosts of ...", -EINVAL when several match (name --rank). */
 int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err);
 
-/* Both together. hosts is a FILE or LIST, NULL for the scheduler's; port is for hosts without one,
- * 0 for the default; rank < 0 to find it out. The caller frees out even after a failure. */
+/* Both together. hosts is a FILE or LIST, NULL for the scheduler's, of the job or of the step; port is
+ * for hosts without one, 0 for the default; rank < 0 to find it out. The caller frees out even after
+ * a failure. */
 struct cop_job_want {
 	const char *hosts;
 	uint16_t port;
 	int64_t rank;
+	bool of_step;
 };
 int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uint32_t *rank,
 	struct cop_err *err);

@@ -106,8 +106,9 @@ static uint32_t find_by_network(
 
 static bool from_scheduler(const struct cop_job_hosts *h)
 {
-	return h->origin &&
-	       (!strcmp(h->origin, "SLURM_JOB_NODELIST") || !strcmp(h->origin, "PBS_NODEFILE"));
+	return h->origin && (!strcmp(h->origin, "SLURM_JOB_NODELIST") ||
+				    !strcmp(h->origin, "SLURM_STEP_NODELIST") ||
+				    !strcmp(h->origin, "PBS_NODEFILE"));
 }
 
 /* 1 and *rank if the scheduler says it, 0 if it does not. */
@@ -115,8 +116,9 @@ static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_er
 {
 	static const char *const names[] = {
 		"SLURM_NODEID", "PALS_NODEID", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK"};
+	size_t of_nodes = 2; /* the first of them */
 
-	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
+	for (size_t i = 0; i < (h->of_tasks ? of_nodes : COP_ARRAY_SIZE(names)); i++) {
 		const char *text = getenv(names[i]);
 		uint64_t value;
 
@@ -241,6 +243,8 @@ int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uin
 	if (want->hosts)
 		rc = cop_job_hosts_load(
 			want->hosts, want->port ? want->port : COP_JOB_PORT, out, err);
+	else if (want->of_step)
+		rc = cop_job_hosts_step(want->port, out, err);
 	else
 		rc = cop_job_hosts_env(want->port, out, err);
 	if (rc)

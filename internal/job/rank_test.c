@@ -62,6 +62,21 @@ static void a_rank_out_of_range_is_named_with_the_range(void **state)
 	assert_int_equal(rank, 2);
 }
 
+/* Eight on each host, say. */
+static void the_number_of_a_task_is_no_rank(void **state)
+{
+	char list[300] = "no-such-host,";
+
+	(void)state;
+	assert_int_equal(gethostname(list + strlen(list), 200), 0);
+	slurm_says(list);
+	setenv("PMI_RANK", "7", 1);
+	assert_int_equal(find(-1), -EINVAL);
+	hosts.of_tasks = true;
+	assert_int_equal(find(-1), 0);
+	assert_int_equal(rank, 1);
+}
+
 static void without_hosts_there_is_rank_0_only(void **state)
 {
 	(void)state;
@@ -279,6 +294,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_rank_out_of_range_is_named_with_the_range),
 		TEST(without_hosts_there_is_rank_0_only),
+		TEST(the_number_of_a_task_is_no_rank),
 		TEST(a_machine_that_is_not_in_the_list_is_told_so),
 		TEST(several_hosts_on_this_machine_need_a_rank),
 		TEST(this_machine_is_found_by_its_name),

@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* ---- what others hear ---- */
@@ -33,7 +35,7 @@ static void report(int fd, const struct cop_err *failure)
 /* Before there is a node: the others wait for it all the same. */
 static void tell_others(const struct cop_conf *conf, const struct cop_err *failure)
 {
-	struct cop_job_want want = {conf->hosts, conf->port, conf->rank};
+	struct cop_job_want want = {conf->hosts, conf->port, conf->rank, conf->of_step};
 	struct cop_job_hosts hosts = {0};
 	uint32_t rank;
 
@@ -92,9 +94,10 @@ static struct cop_guard start_guard(const struct cop_conf *conf, struct cop_plac
 	return cop_guard_start(&guard);
 }
 
-/* One node from start to stop. report_fd: -1 in the foreground. */
-static int run(
-	const struct cop_conf *conf, struct cop_place *place, int report_fd, struct cop_err *err)
+/* One node from start to stop. report_fd: -1 in the foreground; watched_over: whoever started it
+ * stops it. */
+static int run(const struct cop_conf *conf, struct cop_place *place, int report_fd,
+	bool watched_over, struct cop_err *err)
 {
 	struct cop_guard guard = start_guard(conf, place);
 	struct cop_node_run how = {.conf = conf,
@@ -106,7 +109,7 @@ static int run(
 	bool left_dead = false;
 	int rc;
 
-	if (report_fd >= 0 && cop_slurm_ends_with_step())
+	if (report_fd >= 0 && !watched_over && cop_slurm_ends_with_step())
 		how.note =
 			"Slurm ends these nodes with the job step in which they were started: copper mount in the job script, without srun, --hosts and --rank, "
 			"starts them in a step of their own; or keep them with --foreground";
@@ -132,27 +135,40 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 		return rc;
 	}
 	if (conf->foreground)
-		return run(conf, &place, fd, err);
+		return run(conf, &place, fd, false, err);
 	rc = cop_outcome_background(&fd, place.folder_fd, err);
 	if (rc == 1)
-		exit(run(conf, &place, fd, err) ? 1 : 0);
+		exit(run(conf, &place, fd, false, err) ? 1 : 0);
 	/* A node that was killed has not tidied up. */
 	if (rc)
 		cop_place_leave(&place);
 	return rc;
 }
 
+/* If whoever started it is killed, nobody is left to stop it. */
+static void end_with(pid_t starter)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != starter)
+		exit(1);
+}
+
 int cop_launch_here(const struct cop_conf *conf, char mountpoint[4096], struct cop_err *err)
 {
 	struct cop_place place;
+	pid_t starter = getpid();
 	int fd = -1, rc = cop_place_take(conf, &place, err);
 
-	if (rc)
+	if (rc) {
+		tell_others(conf, err);
 		return rc;
+	}
 	memcpy(mountpoint, place.path, sizeof(place.path));
 	rc = cop_outcome_background(&fd, place.folder_fd, err);
-	if (rc == 1)
-		exit(run(conf, &place, fd, err) ? 1 : 0);
+	if (rc == 1) {
+		end_with(starter);
+		exit(run(conf, &place, fd, true, err) ? 1 : 0);
+	}
 	/* It is the node's alone. */
 	if (rc)
 		cop_place_leave(&place);

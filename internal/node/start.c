@@ -21,7 +21,7 @@
 
 static int find_hosts(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_job_want want = {n->conf->hosts, n->conf->port, n->conf->rank};
+	struct cop_job_want want = {n->conf->hosts, n->conf->port, n->conf->rank, n->conf->of_step};
 
 	return cop_job_find(&want, &n->hosts, &n->rank, err);
 }
