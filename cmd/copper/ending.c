@@ -113,3 +113,9 @@ unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e)
 	e->count = 0;
 	return left;
 }
+
+void cop_cmd_ending_close(struct cop_cmd_ending *e)
+{
+	while (e->count)
+		close(e->fd[--e->count]);
+}

@@ -23,5 +23,7 @@ void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, cons
 /* After it: waits until they are gone, for a few seconds at most. Closes what begin opened; returns
  * how many are left. */
 unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e);
+/* Instead of it: closes them at once. */
+void cop_cmd_ending_close(struct cop_cmd_ending *e);
 
 #endif

@@ -125,11 +125,13 @@ static void init_args(void *into)
 	a->mount.source = NULL;
 }
 
-/* Options of a node that is one of one, and ends with its programs. */
+/* Options of nodes that end with their programs. */
 static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "profile",
 	"profile-top-n", "profile-paths-full", "profile-snapshot-interval", "observe",
 	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
-	"keep-symlinks", "cpus", "ready-timeout"};
+	"keep-symlinks", "cpus", "ready-timeout", "hosts", "port", "net-type", "secret-file",
+	"insecure", "trees", "fanout", "compress", "rank-files", "peer-timeout", "address-book",
+	"address-source"};
 
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 
@@ -162,7 +164,7 @@ static void make_table(void)
 		row.offset += offsetof(struct args, mount);
 		if (strcmp(row.name, "source") == 0) {
 			row.initial = NULL;
-			row.help = "start a node of this tree, and stop it at the end";
+			row.help = "bring this tree up, and stop it at the end";
 		} else {
 			row.rare = strcmp(row.name, "job-dir") != 0;
 		}

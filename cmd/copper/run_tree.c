@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes: each task waits as the parent of its command, so that nothing outlives what a launcher
- * started. The first task has another child, the keeper, in a session of its own: it starts the
- * node, waits until no task is left, and stops it. The last task ends after the keeper; if the
- * first one has ended before, the keeper goes on for the others. */
+ * started. The first task of a machine has another child, the keeper, in a session of its own: it
+ * starts the node, waits until no task of this machine is left, and then until the tasks of the
+ * other machines are gone, since their nodes read through this one. The keeper of the root stops
+ * the tree. The last task of a machine ends after the keeper, for Slurm kills what the last one
+ * leaves on its machine; if the first one has ended before, the keeper goes on for the others. */
 #include "run_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +30,13 @@
 
 #define FAILED 125
 #define STOP_MS 60000
+/* How often the node is asked whether others need it, at first and in the end, and how long it may
+ * take to find out who of them is dead. */
+#define ASK_MS_FIRST 20
+#define ASK_MS_MOST 1000
+#define ANSWER_MS 60000
+/* How long a node that was stopped from elsewhere may stay, until that has its answer (treeop). */
+#define ENDING_MS 130000
 /* How long the node is kept for tasks of which nothing was heard, after the others have ended. */
 #define ABSENT_MS 30000
 /* Beyond --ready-timeout: a launcher starts its tasks one after the other. */
@@ -73,7 +83,7 @@ static void clear_away(const char *mountpoint, const char *socket)
 	cop_ctl_clear(socket, NULL);
 }
 
-static int stop(const char *mountpoint, const struct cop_conf *conf)
+static int stop(const char *mountpoint, const struct cop_conf *conf, bool local)
 {
 	struct cop_cmd_ending ending = {0};
 	struct cop_ctl_reply reply = {0};
@@ -83,18 +93,67 @@ static int stop(const char *mountpoint, const struct cop_conf *conf)
 
 	if (rc)
 		return rc == -ENOENT ? 0 : failed(&err);
-	cop_cmd_ending_begin(&ending, socket, false);
-	rc = cop_ctl_call(socket, "stop", STOP_MS, NULL, NULL, &reply, &err);
+	cop_cmd_ending_begin(&ending, socket, local);
+	rc = cop_ctl_call(socket, local ? "stop local" : "stop", STOP_MS, NULL, NULL, &reply, &err);
 	if (rc == -ECONNREFUSED)
 		clear_away(mountpoint, socket);
 	else if (rc)
 		failed(&err);
-	else
+	else if (reply.status != -ESHUTDOWN)
 		show_remarks(reply.text);
 	free(reply.text);
 	cop_cmd_ending_wait(&ending);
 	return rc && rc != -ECONNREFUSED ? FAILED : 0;
 }
+
+/* ---- the tasks of other machines ---- */
+
+static bool ends_within(const struct cop_cmd_ending *node, int ms)
+{
+	struct pollfd p = {.fd = node->count ? node->fd[0] : -1, .events = POLLIN};
+
+	return poll(&p, 1, ms) == 1;
+}
+
+/* 0: no machine needs the tree, and it is to be stopped from here; -EAGAIN: not yet, or not from
+ * here; else the node is being stopped, or dead. */
+static int ask_node(const char *socket)
+{
+	struct cop_ctl_reply reply = {0};
+	struct cop_err ignored;
+	int rc = cop_ctl_call(socket, "release", ANSWER_MS, NULL, NULL, &reply, &ignored);
+
+	if (!rc)
+		rc = reply.status;
+	free(reply.text);
+	return rc == -ETIMEDOUT || rc == -ENOMEM ? -EAGAIN : rc;
+}
+
+/* Whether the node is to stop the whole tree. A last task that failed does not wait, for its
+ * launcher is to hear of it, and takes the node along; the others go on without it. */
+static bool await_others(const struct cop_tasks *t, const char *mountpoint, const char *runtime_dir)
+{
+	char socket[COP_CTL_PATH_SIZE];
+	struct cop_cmd_ending node = {0};
+	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
+	struct cop_err ignored;
+
+	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored))
+		return false;
+	cop_cmd_ending_begin(&node, socket, true);
+	while (cop_tasks_is_waited_for(t)) {
+		rc = ask_node(socket);
+		if (rc != -EAGAIN || ends_within(&node, wait_ms))
+			break;
+		wait_ms = COP_MIN(2 * wait_ms, ASK_MS_MOST);
+	}
+	if (node.count && rc && rc != -EAGAIN)
+		ends_within(&node, ENDING_MS);
+	cop_cmd_ending_close(&node);
+	return rc == 0;
+}
+
+/* ---- the keeper's life ---- */
 
 /* Whoever ends everything ends the tasks, and with them what is kept for them. */
 static void outlive_tasks(void)
@@ -129,7 +188,9 @@ static int keep(struct cop_tasks *t, const struct cop_conf *conf)
 		fprintf(stderr,
 			"copper run: %lld of the %u tasks of this machine never started; the node ends without them\n",
 			(long long)absent, t->here);
-	code = rc ? 0 : stop(mountpoint, conf);
+	code = rc ? 0
+		  : stop(mountpoint, conf,
+			    t->elsewhere && !await_others(t, mountpoint, conf->runtime_dir));
 	cop_tasks_end(t);
 	return code;
 }
@@ -237,14 +298,14 @@ static int run_command(
 	return wait_for(pid);
 }
 
-static int check_launcher(struct cop_tasks *t, struct cop_err *err)
+/* Where the tree is. Only a launcher that names the hosts can start it on several machines. */
+static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 {
-	int rc = cop_tasks_find(t, err);
-
-	if (!rc && t->elsewhere)
-		rc = cop_err_set(err, EINVAL,
-			"--source starts a node for the tasks of one machine, and these are on several: start the tree in the job script (copper mount -d JOBDIR --source DIR), and the tasks without --source");
-	return rc;
+	conf->of_step = t->elsewhere;
+	if (t->elsewhere)
+		return;
+	conf->hosts = "localhost";
+	conf->rank = 0;
 }
 
 static int join(struct cop_tasks *t, const struct cop_conf *conf, struct cop_err *err)
@@ -265,12 +326,11 @@ int cop_run_tree(struct cop_conf *conf,
 	pid_t keeper = 0;
 	int status = FAILED << 8;
 
-	if (check_launcher(&t, &err) || join(&t, conf, &err))
+	if (cop_tasks_find(&t, &err) || join(&t, conf, &err))
 		return failed(&err);
 	/* Where it is ignored nobody can be waited for. */
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &before.child);
-	conf->hosts = "localhost";
-	conf->rank = 0;
+	choose_hosts(&t, conf);
 	if (t.local == 0)
 		keeper = start_keeper(&t, conf);
 	if (keeper < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_tree: a node that is there for one command, or for the tasks that a launcher starts of it on
- * this machine: the first of them starts it, and it is stopped when the last one has ended. */
+/* run_tree: a tree that is there for one command, or for the tasks that a launcher starts of it:
+ * the first of them on each machine starts a node, and all nodes are stopped when the last task has
+ * ended. */
 #ifndef COP_CMD_RUN_TREE_H
 #define COP_CMD_RUN_TREE_H
 

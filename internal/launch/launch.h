@@ -16,7 +16,7 @@
 int cop_launch(const struct cop_conf *conf, char **argv, struct cop_err *err);
 
 /* The same in the background, always on this machine: the node serves programs that the caller
- * knows, and the caller stops it. Returns its mount point. */
+ * knows; the caller stops it, and it ends when the caller does. Returns its mount point. */
 int cop_launch_here(const struct cop_conf *conf, char mountpoint[4096], struct cop_err *err);
 
 #endif

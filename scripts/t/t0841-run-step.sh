@@ -91,7 +91,7 @@ wait_for 60 job_is_over "$id"
 matches 'a step that is cancelled ends' "$(said step)" '^srun ends with [1-9]'
 is 'if all of it was killed at once, stop takes away what it had' "$(slurm_mounts) $(nodes_running)" '0 0'
 
-# ---- several machines
+# ---- several machines, without what they need for it
 
 id=$(submit several 2 <<'EOS'
 srun --ntasks-per-node=1 "$COPPER" run --source "$SRC" -- cat "$SRC/hello"
@@ -99,7 +99,7 @@ echo "srun ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'tasks of several machines are told the way' "$(said several | grep -c 'these are on several: start the tree in the job script') $(said several | tail -n 2 | head -n 1)" \
+is 'tasks of several machines are told that they need a secret' "$(said several | grep -c 'several nodes need a secret that they share') $(said several | tail -n 2 | head -n 1)" \
 	'2 srun ends with 125'
 stop_slurm
 is 'nothing is left' "$(nodes_running)" 0

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# copper run --source in steps of a real Slurm on several nodes: sixteen tasks on four nodes, two steps at once, tasks that end early or
+# fail, nodes that are killed, steps that are cancelled. Slurm tracks processes by control groups, or as SLURM_TRACKS says.
+# modes: release
+# limit: 200
+# user: yes
+# turn: slurm-groups
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+# shellcheck source=slurm.sh
+. "$(dirname "$0")/slurm.sh"
+SLURM_TRACKS=${SLURM_TRACKS:-cgroup}
+[ "$SLURM_TRACKS" != cgroup ] || [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
+plan 21
+
+small_tree "$T/src"
+SRC=$T/src
+become_user
+export COPPER SRC W
+start_slurm 4
+left() {
+	echo "$(slurm_mounts) $(nodes_running) $(for i in 1 2 3 4; do on_node "$i" find "$NODE_LOCAL/run/copper" -mindepth 1 2>/dev/null; done | tr '\n' ' ')"
+}
+none_left() {
+	[ "$(left)" = '0 0 ' ]
+}
+said() { # NAME
+	cat "$W/out.$1"
+}
+gone() { # WHAT
+	wait_for 15 none_left
+	is "$1" "$(left)" '0 0 '
+}
+
+id=$(submit steps 4 <<'EOS'
+srun --overcommit --ntasks=16 --ntasks-per-node=4 "$COPPER" run -d "$W/job.many" -P --source "$SRC" -- sh -c 'cat "$SRC/hello"; [ "$SLURM_PROCID" != 5 ] || exit 3'
+echo "many end with $?"
+srun --ntasks=1 "$COPPER" run --source "$SRC" -- cat "$SRC/hello"
+echo "one ends with $?"
+for step in 1 2; do
+	srun --overlap --overcommit --ntasks=8 --ntasks-per-node=2 "$COPPER" run -d "$W/job.$step" --source "$SRC" -- sh -c 'sleep 1; tail -n 1 "$SRC/dir/numbers"' &
+done
+wait
+EOS
+)
+wait_for 90 job_is_over "$id"
+is 'sixteen tasks on four nodes, one, and two steps at once read the tree' "$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 16' ||
+	note "$(said steps)"
+matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
+matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
+is 'each machine has one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 4
+is 'what they counted is summed up' "$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" ranks_with_aggregate_files,4
+gone 'nothing is left of the steps'
+
+# ---- tasks that end early: the nodes of their machines stay for the others
+
+id=$(submit early 4 <<'EOS'
+srun --overcommit --ntasks=8 --ntasks-per-node=2 "$COPPER" run -d "$W/job.early" --source "$SRC" -- sh -c '
+	[ "$SLURM_NODEID" = 3 ] || exit 0
+	sleep 4
+	"$COPPER" cache-stats --all --json >"$W/stats.$SLURM_LOCALID"
+	tail -n 1 "$SRC/dir/numbers"'
+echo "srun ends with $?"
+EOS
+)
+wait_for 90 job_is_over "$id"
+is 'two tasks of the last node read when all others have ended' "$(said early | grep -cx 20000)" 2 || note "$(said early)"
+matches 'srun says so' "$(said early)" '^srun ends with 0$'
+is 'then all nodes are there' "$("$PYTHON" -c 'import json, sys
+print(sorted(n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if "pid" in n))' "$W/stats.0")" '[0, 1, 2, 3]'
+gone 'and end with the last'
+
+# ---- tasks that fail: the others go on, or Slurm ends them if it is asked to
+
+id=$(submit fails 4 <<'EOS'
+srun --kill-on-bad-exit=0 --ntasks=4 "$COPPER" run -d "$W/job.fails" --source "$SRC" -- sh -c '
+	[ "$SLURM_NODEID" != 1 ] || exit 9
+	sleep 2
+	tail -n 1 "$SRC/dir/numbers"'
+echo "srun ends with $?"
+srun --kill-on-bad-exit=1 --ntasks=4 "$COPPER" run -d "$W/job.ends" --source "$SRC" -- sh -c '
+	[ "$SLURM_NODEID" != 0 ] || exit 8
+	exec sleep 600'
+echo "srun ends then with $?"
+srun --ntasks=4 "$COPPER" stop >/dev/null 2>&1
+EOS
+)
+wait_for 90 job_is_over "$id"
+is 'one fails on a machine of its own: the others go on' "$(said fails | grep -cx 20000)" 3 || note "$(said fails)"
+matches 'its status is its own' "$(said fails)" '^srun ends with 9$'
+matches 'Slurm hears of a failure while the others wait' "$(said fails)" '^srun ends then with (8|137|143)$'
+gone 'nothing is left of them, after stop has taken away what Slurm killed at once'
+
+# ---- a node is killed, which may be the root
+
+for lost in 1 4; do
+	rm -f "$W/go"
+	id=$(lost=$lost submit "lost.$lost" 4 --export=ALL <<'EOS'
+srun --kill-on-bad-exit=0 --ntasks=4 "$COPPER" run -d "$W/job.lost.$lost" --source "$SRC" -- sh -c '
+	[ "$SLURMD_NODENAME" != "n$lost" ] || kill -KILL $("$COPPER" cache-stats --json | sed "s/.*\"pid\":\([0-9]*\).*/\1/")
+	sleep 1
+	[ "$SLURMD_NODENAME" != "n$lost" ] || exit 0
+	tail -n 1 "$SRC/dir/numbers"'
+echo "srun ends with $?"
+EOS
+	)
+	wait_for 90 job_is_over "$id"
+	is "the node of n$lost is killed: the others read, and all end" "$(said "lost.$lost" | grep -cx 20000) $(said "lost.$lost" | grep -x 'srun ends with .*')" \
+		'3 srun ends with 0' || note "$(said "lost.$lost")"
+	gone 'nothing is left of it'
+done
+
+# ---- a job that is cancelled
+
+id=$(submit cancelled 4 <<'EOS'
+srun --overcommit --ntasks=8 --ntasks-per-node=2 "$COPPER" run -d "$W/job.cancelled" --source "$SRC" -- sh -c 'touch "$W/up.$SLURM_PROCID"; exec sleep 600'
+EOS
+)
+wait_for 60 eval '[ "$(ls "$W"/up.* 2>/dev/null | wc -l)" = 8 ]'
+is 'eight tasks run on four nodes' "$(slurm_mounts)" 4
+scancel "$id"
+wait_for 60 job_is_over "$id"
+gone 'a job that is cancelled leaves nothing'
+stop_slurm
+is 'nothing is left' "$(nodes_running)" 0

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The same steps on several nodes where Slurm tracks processes by their parents.
+# modes: release
+# limit: 200
+# user: yes
+export SLURM_TRACKS=linuxproc
+# shellcheck source=t0843-run-tree.sh
+. "$(dirname "$0")/t0843-run-tree.sh"
