@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -308,6 +309,18 @@ static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 	conf->rank = 0;
 }
 
+/* The nodes of one step find it by the step's number. */
+static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char dir[PATH_MAX])
+{
+	const char *home = getenv("HOME"), *given = getenv("COPPER_SECRET");
+
+	if (!t->elsewhere || !t->start || conf->job_dir || conf->secret_file || conf->insecure ||
+		(given && *given) || !home || *home != '/')
+		return;
+	snprintf(dir, PATH_MAX, "%.4000s/.copper-run-%016" PRIx64, home, t->start);
+	conf->secret_dir = dir;
+}
+
 static int join(struct cop_tasks *t, const struct cop_conf *conf, struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE];
@@ -320,7 +333,7 @@ int cop_run_tree(struct cop_conf *conf,
 	int (*run)(void *arg, const struct cop_run_tree *tree, const char *mountpoint), void *arg)
 {
 	struct cop_err err = {0};
-	char mountpoint[4096];
+	char mountpoint[4096], secret_dir[PATH_MAX];
 	struct cop_tasks t;
 	struct signals before;
 	pid_t keeper = 0;
@@ -331,6 +344,7 @@ int cop_run_tree(struct cop_conf *conf,
 	/* Where it is ignored nobody can be waited for. */
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &before.child);
 	choose_hosts(&t, conf);
+	choose_secret(&t, conf, secret_dir);
 	if (t.local == 0)
 		keeper = start_keeper(&t, conf);
 	if (keeper < 0)

@@ -68,10 +68,12 @@ struct cop_conf {
 	bool keep_symlinks;
 	bool profile; /* operations; set by the check: also with top_n or paths_full */
 	bool profile_paths_full;
-	bool observe;    /* the kernel caches nothing: every request is seen */
-	bool discover;   /* each node is asked for its address; set by the check */
-	bool serve_only; /* no mount */
-	bool of_step;    /* without hosts: a launcher's tasks, on the hosts of their step */
+	bool observe;           /* the kernel caches nothing: every request is seen */
+	bool discover;          /* each node is asked for its address; set by the check */
+	bool serve_only;        /* no mount */
+	const char *secret_dir; /* without job_dir: the nodes keep a secret there until all have
+				   read it; NULL */
+	bool of_step;           /* without hosts: a launcher's tasks, on the hosts of their step */
 };
 
 /* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* How long a node that has answered everyone may take to end: a read that hangs at the storage
@@ -39,15 +40,48 @@ static bool no_secret_comes(void *ctx, struct cop_err *err)
 	       cop_err_set(err, ECANCELED, "%s", why);
 }
 
+/* Rank 0 makes it, and removes it when all have read what is in it. */
+static const char *secret_dir(const struct cop_node *n)
+{
+	return n->rank == 0 && !n->conf->job_dir ? n->conf->secret_dir : NULL;
+}
+
+static int make_secret_dir(const struct cop_node *n, struct cop_err *err)
+{
+	const char *dir = secret_dir(n);
+
+	if (!dir || mkdir(dir, 0700) == 0 || errno == EEXIST)
+		return 0;
+	return cop_err_set(err, errno,
+		"cannot make %s, for the secret that several nodes need: %s; give a job directory that all of them see (-d DIR)",
+		dir, strerror(errno));
+}
+
+static void drop_secret_dir(const struct cop_node *n)
+{
+	const char *dir = secret_dir(n);
+	char path[4200];
+
+	if (!dir || !n->secret.data)
+		return;
+	snprintf(path, sizeof(path), "%.4000s/secret", dir);
+	unlink(path);
+	rmdir(dir);
+}
+
 static int find_secret(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *conf = n->conf;
-	struct cop_job_secret_from from = {conf->secret_file, conf->job_dir, n->rank,
-		conf->ready_timeout_ms, no_secret_comes, n};
+	struct cop_job_secret_from from = {conf->secret_file,
+		conf->job_dir ? conf->job_dir : conf->secret_dir, n->rank, conf->ready_timeout_ms,
+		no_secret_comes, n};
 	int rc;
 
 	if (n->topo.nodes == 1 || conf->insecure)
 		return 0;
+	rc = make_secret_dir(n, err);
+	if (rc)
+		return rc;
 	rc = cop_job_secret(&from, &n->secret, err);
 	if (rc)
 		return rc;
@@ -318,6 +352,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	if (n->rank == cop_topo_root(&n->topo, 0))
 		cop_node_write_tree(n, NULL);
 	rc = cop_node_join_wait(n, err);
+	drop_secret_dir(n);
 	if (!rc) {
 		cop_log_info("parent readiness confirmed after %llu us",
 			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
@@ -422,6 +457,7 @@ void cop_node_stop(struct cop_node *n)
 	cop_treeop_free(n->treeop);
 	cop_join_free(n->join);
 	cop_reach_free(n->reach);
+	drop_secret_dir(n);
 	cop_job_secret_free(&n->secret);
 	cop_job_hosts_free(&n->hosts);
 	cop_defer_fini(&n->deferred);

@@ -153,12 +153,29 @@ static bool by_slurm(struct cop_tasks *t)
 	return true;
 }
 
+/* Job steps are numbered anew in every job, and jobs in every cluster. */
+static uint64_t start_of_step(void)
+{
+	static const char *const names[] = {
+		"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "SLURM_CLUSTER_NAME"};
+	uint64_t hash = 0, step;
+
+	if (!number_of("SLURM_STEP_ID", &step) || step >= UINT32_MAX - 16)
+		return 0;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
+		const char *text = getenv(names[i]);
+
+		hash = cop_hash64(text ? text : "", text ? strlen(text) + 1 : 0, hash);
+	}
+	return hash;
+}
+
 int cop_tasks_find(struct cop_tasks *t, struct cop_err *err)
 {
 	uint64_t local;
 	int rc = 0;
 
-	*t = (struct cop_tasks){.here = 1, .fd = -1, .first_fd = -1};
+	*t = (struct cop_tasks){.here = 1, .start = start_of_step(), .fd = -1, .first_fd = -1};
 	for (size_t i = 0; i < COP_ARRAY_SIZE(launchers) && !rc && !t->launched; i++)
 		if (number_of(launchers[i].local, &local))
 			rc = by_launcher(t, &launchers[i], err);

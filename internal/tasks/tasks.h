@@ -15,6 +15,7 @@ struct cop_tasks {
 	uint32_t here;      /* how many on this machine */
 	bool elsewhere;     /* there are tasks on other machines */
 	uint64_t id;        /* of this start, the same in all tasks on this machine */
+	uint64_t start;     /* the same on all machines; 0: unknown */
 	char names[3][128]; /* lock of the tasks, lock of the first task, message of the first */
 	int fd, first_fd;   /* -1 */
 };

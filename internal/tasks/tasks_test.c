@@ -97,14 +97,17 @@ static void a_step_of_slurm_has_its_own_number(void **state)
 	setenv("SLURM_STEP_ID", "4", 1);
 	assert_int_equal(cop_tasks_find(&two, &err), 0);
 	assert_true(one.id != two.id);
+	assert_true(one.start != two.start && one.start && two.start);
 	/* A batch script. */
 	setenv("SLURM_STEP_ID", "4294967291", 1);
 	assert_int_equal(cop_tasks_find(&two, &err), 0);
 	assert_false(two.launched);
+	assert_int_equal(two.start, 0);
 	unsetenv("SLURM_STEP_ID");
 }
 
-static void here(const char *node, const char *tasks_per_node, uint32_t want)
+/* The number of the start. */
+static uint64_t here(const char *node, const char *tasks_per_node, uint32_t want)
 {
 	struct cop_tasks t;
 
@@ -114,6 +117,7 @@ static void here(const char *node, const char *tasks_per_node, uint32_t want)
 	assert_int_equal(t.launched, want > 0);
 	assert_int_equal(t.here, want ? want : 1);
 	assert_int_equal(t.elsewhere, want > 0);
+	return t.start;
 }
 
 static void a_step_on_several_machines_tells_how_many_tasks_each_has(void **state)
@@ -124,8 +128,7 @@ static void a_step_on_several_machines_tells_how_many_tasks_each_has(void **stat
 	setenv("SLURM_LOCALID", "0", 1);
 	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
 	setenv("SLURM_STEP_NUM_NODES", "4", 1);
-	here("0", "4(x4)", 4);
-	here("3", "4(x4)", 4);
+	assert_true(here("0", "4(x4)", 4) == here("3", "4(x4)", 4));
 	here("0", "7,1,4(x2)", 7);
 	here("1", "7,1,4(x2)", 1);
 	here("3", "7,1,4(x2)", 4);

@@ -91,15 +91,15 @@ wait_for 60 job_is_over "$id"
 matches 'a step that is cancelled ends' "$(said step)" '^srun ends with [1-9]'
 is 'if all of it was killed at once, stop takes away what it had' "$(slurm_mounts) $(nodes_running)" '0 0'
 
-# ---- several machines, without what they need for it
+# ---- several machines, without what they need
 
 id=$(submit several 2 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" run --source "$SRC" -- cat "$SRC/hello"
+HOME=/proc srun --ntasks-per-node=1 "$COPPER" run --ready-timeout 2 --source "$SRC" -- cat "$SRC/hello"
 echo "srun ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'tasks of several machines are told that they need a secret' "$(said several | grep -c 'several nodes need a secret that they share') $(said several | tail -n 2 | head -n 1)" \
-	'2 srun ends with 125'
+is 'several machines need a directory for their secret' "$(said several | grep -c 'give a job directory that all of them see') $(said several | tail -n 2 | head -n 1)" \
+	'1 srun ends with 125'
 stop_slurm
 is 'nothing is left' "$(nodes_running)" 0

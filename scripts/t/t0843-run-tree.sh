@@ -12,12 +12,12 @@
 . "$(dirname "$0")/slurm.sh"
 SLURM_TRACKS=${SLURM_TRACKS:-cgroup}
 [ "$SLURM_TRACKS" != cgroup ] || [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
-plan 21
+plan 22
 
 small_tree "$T/src"
 SRC=$T/src
 become_user
-export COPPER SRC W
+export COPPER SRC W HOME=$W
 start_slurm 4
 left() {
 	echo "$(slurm_mounts) $(nodes_running) $(for i in 1 2 3 4; do on_node "$i" find "$NODE_LOCAL/run/copper" -mindepth 1 2>/dev/null; done | tr '\n' ' ')"
@@ -38,8 +38,8 @@ srun --overcommit --ntasks=16 --ntasks-per-node=4 "$COPPER" run -d "$W/job.many"
 echo "many end with $?"
 srun --ntasks=1 "$COPPER" run --source "$SRC" -- cat "$SRC/hello"
 echo "one ends with $?"
-for step in 1 2; do
-	srun --overlap --overcommit --ntasks=8 --ntasks-per-node=2 "$COPPER" run -d "$W/job.$step" --source "$SRC" -- sh -c 'sleep 1; tail -n 1 "$SRC/dir/numbers"' &
+for step in '' "-d $W/job.two"; do
+	srun --overlap --overcommit --ntasks=8 --ntasks-per-node=2 "$COPPER" run $step --source "$SRC" -- sh -c 'sleep 1; tail -n 1 "$SRC/dir/numbers"' &
 done
 wait
 EOS
@@ -52,6 +52,7 @@ matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
 is 'each machine has one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 4
 is 'what they counted is summed up' "$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" ranks_with_aggregate_files,4
 gone 'nothing is left of the steps'
+is 'nor of the secret of the one without a job directory' "$(find "$W" -maxdepth 1 -name '.copper*')" ''
 
 # ---- tasks that end early: the nodes of their machines stay for the others
 
@@ -83,7 +84,7 @@ srun --kill-on-bad-exit=1 --ntasks=4 "$COPPER" run -d "$W/job.ends" --source "$S
 	[ "$SLURM_NODEID" != 0 ] || exit 8
 	exec sleep 600'
 echo "srun ends then with $?"
-srun --ntasks=4 "$COPPER" stop >/dev/null 2>&1
+srun --ntasks=4 sh -c '"$COPPER" stop; rm -f "$XDG_RUNTIME_DIR"/copper/run-*' >/dev/null 2>&1
 EOS
 )
 wait_for 90 job_is_over "$id"
