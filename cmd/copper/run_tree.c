@@ -36,6 +36,8 @@
 #define ASK_MS_FIRST 20
 #define ASK_MS_MOST 1000
 #define ANSWER_MS 60000
+/* A last task that failed waits for so long, since often all fail at the same time. */
+#define FAILED_MS 2000
 /* How long a node that was stopped from elsewhere may stay, until that has its answer (treeop). */
 #define ENDING_MS 130000
 /* How long the node is kept for tasks of which nothing was heard, after the others have ended. */
@@ -55,16 +57,19 @@ static int failed(const struct cop_err *err)
 
 /* ---- the keeper ---- */
 
-static void no_input(void)
+/* A launcher may wait for whoever has a descriptor that it left open (mpiexec: PMI_FD). */
+static void close_inherited(int keep_fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (null < 0)
-		return;
-	dup2(null, 0);
-	dup2(null, 1);
-	if (null > 2)
-		close(null);
+	if (null >= 0) {
+		dup2(null, 0);
+		dup2(null, 1);
+	}
+	if (keep_fd > 3)
+		cop_close_range(3, (unsigned)keep_fd - 1);
+	if (keep_fd >= 3)
+		cop_close_range((unsigned)keep_fd + 1, ~0U);
 }
 
 /* What a stop says of single nodes stands behind its first line. */
@@ -130,19 +135,20 @@ static int ask_node(const char *socket)
 	return rc == -ETIMEDOUT || rc == -ENOMEM ? -EAGAIN : rc;
 }
 
-/* Whether the node is to stop the whole tree. A last task that failed does not wait, for its
- * launcher is to hear of it, and takes the node along; the others go on without it. */
+/* Whether the node is to stop the whole tree. A last task that failed does not wait for long, for
+ * its launcher is to hear of it, and takes the node along; the others go on without it. */
 static bool await_others(const struct cop_tasks *t, const char *mountpoint, const char *runtime_dir)
 {
 	char socket[COP_CTL_PATH_SIZE];
 	struct cop_cmd_ending node = {0};
+	uint64_t end = cop_now_ms() + FAILED_MS;
 	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
 	struct cop_err ignored;
 
 	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored))
 		return false;
 	cop_cmd_ending_begin(&node, socket, true);
-	while (cop_tasks_is_waited_for(t)) {
+	while (cop_tasks_is_waited_for(t) || cop_now_ms() < end) {
 		rc = ask_node(socket);
 		if (rc != -EAGAIN || ends_within(&node, wait_ms))
 			break;
@@ -178,12 +184,13 @@ static int keep(struct cop_tasks *t, const struct cop_conf *conf)
 
 	outlive_tasks();
 	cop_tasks_keep(t);
-	no_input();
+	close_inherited(t->first_fd);
 	rc = cop_launch_here(conf, mountpoint, &err);
 	code = cop_tasks_tell(t, mountpoint, rc ? &err : NULL);
 	if (code && !rc)
 		fprintf(stderr, "copper run: cannot tell the tasks where the node is: %s\n",
 			strerror(-code));
+	cop_tasks_give_back_stderr(t);
 	absent = cop_tasks_wait_gone(t, ABSENT_MS, &err);
 	if (absent > 0)
 		fprintf(stderr,

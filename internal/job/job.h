@@ -61,9 +61,9 @@ void cop_job_hosts_free(struct cop_job_hosts *h);
  * -ENOENT "... is not among the N hosts of ...", -EINVAL when several match (name --rank). */
 int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, struct cop_err *err);
 
-/* Both together. hosts is a FILE or LIST, NULL for the scheduler's, of the job or of the step; port is
- * for hosts without one, 0 for the default; rank < 0 to find it out. The caller frees out even after
- * a failure. */
+/* Both together. hosts is a FILE or LIST, NULL for the scheduler's, of the job or of the step; port
+ * is for hosts without one, 0 for the default; rank < 0 to find it out. The caller frees out even
+ * after a failure. */
 struct cop_job_want {
 	const char *hosts;
 	uint16_t port;

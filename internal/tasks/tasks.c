@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Three files in a directory of the user's, named after the start of the tasks:
+/* Four files in a directory of the user's, named after the start of the tasks:
  *
  *   run-ID.tasks   a byte for each task that has come, and a shared lock (flock(2)) of each that
  *                  lives
  *   run-ID.first   locked by the first task and its keeper, as long as one of them lives
  *   run-ID.word    what the keeper tells: "+WORD" or "-SENTENCE"; a shared lock of each task that
  *                  has done well and does not know yet that others live, or waits for the keeper
+ *   run-ID.said    what the keeper says to the user in the end
  *
  * A lock belongs to an open file, so whoever is forked closes what it inherits. */
 #include <errno.h>
@@ -29,8 +30,10 @@
 
 static void set_names(struct cop_tasks *t, const char *dir)
 {
-	static const char *const endings[] = {
-		[TASKS_LOCK] = "tasks", [TASKS_FIRST] = "first", [TASKS_WORD] = "word"};
+	static const char *const endings[] = {[TASKS_LOCK] = "tasks",
+		[TASKS_FIRST] = "first",
+		[TASKS_WORD] = "word",
+		[TASKS_SAID] = "said"};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(endings); i++)
 		snprintf(t->names[i], sizeof(t->names[i]), "%.90s/run-%016" PRIx64 ".%s", dir,
@@ -123,6 +126,17 @@ int cop_tasks_tell(const struct cop_tasks *t, const char *word, const struct cop
 			 : cop_write_file(t->names[TASKS_WORD], text.data, text.len, 0600);
 	cop_buf_free(&text);
 	return rc;
+}
+
+void cop_tasks_give_back_stderr(const struct cop_tasks *t)
+{
+	int fd = open(t->names[TASKS_SAID],
+		O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return;
+	dup2(fd, STDERR_FILENO);
+	close(fd);
 }
 
 int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err)
@@ -239,16 +253,30 @@ static bool do_others_live(const struct cop_tasks *t)
 	return shared;
 }
 
+static void repeat(int said)
+{
+	char text[4096];
+	ssize_t n;
+
+	while ((n = read(said, text, sizeof(text))) > 0)
+		if (cop_write_full(STDERR_FILENO, text, (size_t)n) < 0)
+			return;
+}
+
 bool cop_tasks_finish(struct cop_tasks *t, bool well)
 {
 	int word = well ? open_locked(t->names[TASKS_WORD], O_RDONLY, LOCK_SH) : -1;
 	int first = open(t->names[TASKS_FIRST], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int said = open(t->names[TASKS_SAID], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	bool last;
 
 	cop_tasks_leave(t);
 	last = first >= 0 && !do_others_live(t);
 	while (last && flock(first, LOCK_SH) && errno == EINTR)
 		continue;
+	if (last && said >= 0)
+		repeat(said);
+	close_one(&said);
 	close_one(&first);
 	close_one(&word);
 	return last;

@@ -16,7 +16,8 @@ struct cop_tasks {
 	bool elsewhere;     /* there are tasks on other machines */
 	uint64_t id;        /* of this start, the same in all tasks on this machine */
 	uint64_t start;     /* the same on all machines; 0: unknown */
-	char names[3][128]; /* lock of the tasks, lock of the first task, message of the first */
+	char names[4][128]; /* lock of the tasks, lock of the first task, message of the first,
+			       its standard error */
 	int fd, first_fd;   /* -1 */
 };
 
@@ -34,11 +35,14 @@ void cop_tasks_leave(struct cop_tasks *t);
 void cop_tasks_keep(struct cop_tasks *t);
 /* Tells the tasks that what they wait for is ready (word), or why it is not. */
 int cop_tasks_tell(const struct cop_tasks *t, const char *word, const struct cop_err *failure);
+/* From now on the last task repeats, when it ends, what the keeper writes to standard error: a
+ * launcher sees that a task has ended when nobody holds its standard error any more. */
+void cop_tasks_give_back_stderr(const struct cop_tasks *t);
 /* Returns when all expected tasks have started and ended, or when those that started have ended and
  * no other started for absent_ms. Returns the number of tasks that never started, or -errno. */
 int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err);
-/* Afterwards: whether the last task did well and waits for the keeper. If it does not, nothing keeps
- * a launcher from ending the keeper as well. */
+/* Afterwards: whether the last task did well and waits for the keeper. If it does not, nothing
+ * keeps a launcher from ending the keeper as well. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t);
 /* Removes the files of the tasks. */
 void cop_tasks_end(struct cop_tasks *t);

@@ -5,6 +5,6 @@
 #include "tasks/tasks.h"
 
 /* cop_tasks.names */
-enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD };
+enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };
 
 #endif

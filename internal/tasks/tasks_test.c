@@ -306,6 +306,33 @@ static void only_the_last_task_waits_for_the_keeper(void **state)
 	close(fds[1]);
 }
 
+static void what_the_keeper_says_the_last_task_repeats(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 1), first;
+	int fds[2], said[2], before = dup(STDERR_FILENO);
+	char text[8] = "";
+
+	(void)state;
+	assert_int_equal(pipe(fds) | pipe(said), 0);
+	start_first(&keeper, &first);
+	cop_tasks_give_back_stderr(&keeper);
+	dprintf(STDERR_FILENO, "hello\n");
+	dup2(said[1], STDERR_FILENO);
+	finish_first(&keeper, &first, true, fds[1]);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	cop_tasks_end(&keeper);
+	assert_int_equal(cop_read_full(said[0], text, 6), 6);
+	assert_string_equal(text, "hello\n");
+	while (wait(NULL) > 0)
+		continue;
+	for (int i = 0; i < 2; i++) {
+		close(fds[i]);
+		close(said[i]);
+	}
+}
+
 static void a_last_task_that_failed_does_not_ask_the_keeper_to_go_on(void **state)
 {
 	struct cop_tasks keeper = one_of(0, 1), first;
@@ -341,6 +368,7 @@ int main(void)
 		T(it_is_over_when_all_have_come_and_were_killed),
 		T(one_that_never_comes_is_counted_after_a_while),
 		T(only_the_last_task_waits_for_the_keeper),
+		T(what_the_keeper_says_the_last_task_repeats),
 		T(a_last_task_that_failed_does_not_ask_the_keeper_to_go_on),
 	};
 

@@ -34,7 +34,7 @@ gone() { # WHAT
 }
 
 id=$(submit steps 4 <<'EOS'
-srun --overcommit --ntasks=16 --ntasks-per-node=4 "$COPPER" run -d "$W/job.many" -P --source "$SRC" -- sh -c 'cat "$SRC/hello"; [ "$SLURM_PROCID" != 5 ] || exit 3'
+srun --overcommit --ntasks=16 --ntasks-per-node=4 "$COPPER" run -d "$W/job.many" -P --source "$SRC" -- sh -c 'cat "$SRC/hello"; [ "$SLURM_PROCID" != 5 ] || exit 3; sleep 1'
 echo "many end with $?"
 srun --ntasks=1 "$COPPER" run --source "$SRC" -- cat "$SRC/hello"
 echo "one ends with $?"
