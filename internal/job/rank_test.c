@@ -71,9 +71,9 @@ static void the_number_of_a_task_is_no_rank(void **state)
 	assert_int_equal(gethostname(list + strlen(list), 200), 0);
 	slurm_says(list);
 	setenv("PMI_RANK", "7", 1);
-	assert_int_equal(find(-1), -EINVAL);
+	assert_int_equal(find_wanting(-1), -EINVAL);
 	hosts.of_tasks = true;
-	assert_int_equal(find(-1), 0);
+	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
 }
 
