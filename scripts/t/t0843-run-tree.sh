@@ -95,9 +95,10 @@ gone 'nothing is left of them, after stop has taken away what Slurm killed at on
 
 # ---- a node is killed, which may be the root
 
+export lost
 for lost in 1 4; do
 	rm -f "$W/go"
-	id=$(lost=$lost submit "lost.$lost" 4 --export=ALL <<'EOS'
+	id=$(submit "lost.$lost" 4 --export=ALL <<'EOS'
 srun --kill-on-bad-exit=0 --ntasks=4 "$COPPER" run -d "$W/job.lost.$lost" --source "$SRC" -- sh -c '
 	[ "$SLURMD_NODENAME" != "n$lost" ] || kill -KILL $("$COPPER" cache-stats --json | sed "s/.*\"pid\":\([0-9]*\).*/\1/")
 	sleep 1
