@@ -84,14 +84,14 @@ srun --kill-on-bad-exit=1 --ntasks=4 "$COPPER" run -d "$W/job.ends" --source "$S
 	[ "$SLURM_NODEID" != 0 ] || exit 8
 	exec sleep 600'
 echo "srun ends then with $?"
-srun --ntasks=4 sh -c '"$COPPER" stop; rm -f "$XDG_RUNTIME_DIR"/copper/run-*' >/dev/null 2>&1
+srun --ntasks=4 sh -c '"$COPPER" stop; cd "$XDG_RUNTIME_DIR/copper" && rm -f run-* && rmdir mnt-*/* mnt-*' >/dev/null 2>&1
 EOS
 )
 wait_for 90 job_is_over "$id"
 is 'one fails on a machine of its own: the others go on' "$(said fails | grep -cx 20000)" 3 || note "$(said fails)"
 matches 'its status is its own' "$(said fails)" '^srun ends with 9$'
 matches 'Slurm hears of a failure while the others wait' "$(said fails)" '^srun ends then with (8|137|143)$'
-gone 'nothing is left of them, after stop has taken away what Slurm killed at once'
+gone 'no node is left of them, and no mount, after a stop for those that Slurm killed at once'
 
 # ---- a node is killed, which may be the root
 
