@@ -122,15 +122,64 @@ static void take_dead_away(const char *mountpoint)
 		cop_fs_unmount_dead(path);
 }
 
+/* The first line of an answer is the result; what follows are remarks on single nodes. 0, or not if
+ * that could not be written. */
+static int say(char *answer)
+{
+	char *rest = strchr(answer, '\n');
+	int rc;
+
+	if (rest)
+		*rest++ = '\0';
+	rc = puts(answer) == EOF || fflush(stdout);
+	if (rc)
+		fprintf(stderr, "copper stop: %s, but that cannot be written to standard output\n",
+			answer);
+	if (rest && *rest)
+		fprintf(stderr, "%s", rest);
+	return rc;
+}
+
+/* Asks the node of this control socket to stop its tree, or itself; the exit status. */
+static int stop_by(const struct args *a, const char *path)
+{
+	struct cop_cmd_ending ending = {0};
+	struct cop_ctl_reply reply = {0};
+	struct cop_err err = {0};
+	unsigned left;
+	int rc;
+
+	cop_cmd_ending_begin(&ending, path, a->local);
+	rc = cop_ctl_call(
+		path, a->local ? "stop local" : "stop", a->timeout_ms, NULL, NULL, &reply, &err);
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return nobody_there(a, rc == -ECONNREFUSED ? path : NULL, &err);
+	if (rc) {
+		fprintf(stderr, "copper stop: %s\n", err.text);
+		return 1;
+	}
+	if (reply.status == -ESHUTDOWN) {
+		cop_cmd_ending_wait(&ending);
+		free(reply.text);
+		cop_err_set(&err, ESHUTDOWN, "the node here was ending already");
+		return nobody_there(a, NULL, &err);
+	}
+	rc = say(reply.text);
+	free(reply.text);
+	left = cop_cmd_ending_wait(&ending);
+	take_dead_away(a->mountpoint);
+	if (left)
+		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n",
+			left);
+	return rc || reply.status ? 1 : 0;
+}
+
 int cop_cmd_stop(int argc, char **argv)
 {
 	struct args a = {0};
-	struct cop_ctl_reply reply = {0};
-	struct cop_cmd_ending ending = {0};
 	struct cop_err err = {0};
-	char path[COP_CTL_PATH_SIZE], *rest;
-	unsigned left;
-	int code, rc, status;
+	char path[COP_CTL_PATH_SIZE];
+	int code, rc = 0;
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
@@ -140,43 +189,16 @@ int cop_cmd_stop(int argc, char **argv)
 			path);
 		if (!path[0])
 			return code;
+	} else {
+		rc = cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
 	}
-	rc = a.job_dir ? 0 : cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
 	if (rc == -EINVAL)
 		return cop_opt_misuse(&table, &err);
-	if (!rc) {
-		cop_cmd_ending_begin(&ending, path, a.local);
-		rc = cop_ctl_call(path, a.local ? "stop local" : "stop", a.timeout_ms, NULL, NULL,
-			&reply, &err);
-	}
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
 		return nobody_there(&a, rc == -ECONNREFUSED ? path : NULL, &err);
 	if (rc) {
 		fprintf(stderr, "copper stop: %s\n", err.text);
 		return 1;
 	}
-	if (reply.status == -ESHUTDOWN) {
-		cop_cmd_ending_wait(&ending);
-		free(reply.text);
-		cop_err_set(&err, ESHUTDOWN, "the node here was ending already");
-		return nobody_there(&a, NULL, &err);
-	}
-	/* The first line is the result; what follows are remarks on single nodes. */
-	rest = strchr(reply.text, '\n');
-	if (rest)
-		*rest++ = '\0';
-	rc = puts(reply.text) == EOF || fflush(stdout);
-	if (rc)
-		fprintf(stderr, "copper stop: %s, but that cannot be written to standard output\n",
-			reply.text);
-	if (rest && *rest)
-		fprintf(stderr, "%s", rest);
-	status = reply.status;
-	free(reply.text);
-	left = cop_cmd_ending_wait(&ending);
-	take_dead_away(a.mountpoint);
-	if (left)
-		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n",
-			left);
-	return rc || status ? 1 : 0;
+	return stop_by(&a, path);
 }
