@@ -40,7 +40,7 @@
 #define LOOK_MS 5000
 #define LOOKS 2
 /* How long the node waits for its guard to end. */
-#define END_MS 1000
+#define END_MS 5000
 
 struct guard {
 	const char *mountpoint;
