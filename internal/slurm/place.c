@@ -123,8 +123,8 @@ enum cop_slurm_how cop_slurm_how(const struct cop_conf *conf)
 int cop_slurm_refuse(const char *subcommand, struct cop_err *err)
 {
 	return cop_err_set(err, EINVAL,
-		"a task of srun cannot leave a node behind: once in the job script, without srun, \"copper %s ...\" starts the nodes of all hosts; or they are a step that you keep: \"srun --overlap --ntasks-per-node=1 copper %s --foreground ... &\"",
-		subcommand, subcommand);
+		"a task of srun cannot leave a node behind: give \"copper %s ...\" once in the job script, without srun, which starts the nodes of all hosts; or start programs with \"srun copper run --source DIR -- COMMAND\", which needs no mount",
+		subcommand);
 }
 
 bool cop_slurm_ends_with_step(void)

@@ -81,9 +81,9 @@ EOS
 wait_for 40 job_is_over "$id"
 is 'srun without --foreground is refused' "$(said by-srun | grep -E ' ends? with ' | head -n 3 | tr '\n' ' ')" \
 	'mount ends with 1 shells end with 1 serve ends with 1 '
-is 'by each task with the ways that work' "$(said by-srun | sed -n 's/^\(copper [a-z]*: a task of srun cannot leave a node behind: \).*without srun, \("[^"]*"\).*: \("srun[^"]*"\)$/\1\2 \3/p' | sort | uniq -c | tr -s ' ')" \
-	' 8 copper mount: a task of srun cannot leave a node behind: "copper mount ..." "srun --overlap --ntasks-per-node=1 copper mount --foreground ... &"
- 1 copper serve: a task of srun cannot leave a node behind: "copper serve ..." "srun --overlap --ntasks-per-node=1 copper serve --foreground ... &"'
+is 'by each task with the ways that work' "$(said by-srun | sed -n 's/^\(copper [a-z]*: a task of srun cannot leave a node behind: \)give \("[^"]*"\) once in the job script, without srun, .* with \("srun[^"]*"\), .*$/\1\2 \3/p' | sort | uniq -c | tr -s ' ')" \
+	' 8 copper mount: a task of srun cannot leave a node behind: "copper mount ..." "srun copper run --source DIR -- COMMAND"
+ 1 copper serve: a task of srun cannot leave a node behind: "copper serve ..." "srun copper run --source DIR -- COMMAND"'
 matches 'a check is not' "$(said by-srun)" '^check ends with 0$'
 is 'nothing has begun' "$(said by-srun | grep -c '^step .* copper$') $(ls -d "$T/job.by-srun" 2>/dev/null) $(slurm_mounts) $(nodes_running)" '0  0 0'
 
