@@ -105,8 +105,9 @@ static void the_refusal_shows_the_ways_that_work(void **state)
 
 	(void)state;
 	assert_int_equal(cop_slurm_refuse("serve", &err), -EINVAL);
-	assert_non_null(strstr(err.text, "without srun, \"copper serve ...\""));
-	assert_non_null(strstr(err.text, "copper serve --foreground ... &\""));
+	assert_non_null(
+		strstr(err.text, "give \"copper serve ...\" once in the job script, without srun"));
+	assert_non_null(strstr(err.text, "\"srun copper run --source DIR -- COMMAND\""));
 }
 
 static void what_another_launcher_began_by_srun_is_its_own(void **state)
