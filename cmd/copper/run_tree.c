@@ -192,7 +192,7 @@ static int keep(struct cop_tasks *t, const struct cop_conf *conf)
 			strerror(-code));
 	cop_tasks_give_back_stderr(t);
 	absent = cop_tasks_wait_gone(t, ABSENT_MS, &err);
-	if (absent > 0)
+	if (absent > 0 && !rc)
 		fprintf(stderr,
 			"copper run: %lld of the %u tasks of this machine never started; the node ends without them\n",
 			(long long)absent, t->here);

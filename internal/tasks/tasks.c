@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Four files in a directory of the user's, named after the start of the tasks:
  *
- *   run-ID.tasks   a byte for each task that has come, and a shared lock (flock(2)) of each that
- *                  lives
- *   run-ID.first   locked by the first task and its keeper, as long as one of them lives
- *   run-ID.word    what the keeper tells: "+WORD" or "-SENTENCE"; a shared lock of each task that
- *                  has done well and does not know yet that others live, or waits for the keeper
- *   run-ID.said    what the keeper says to the user in the end
+ *   run-ID.tasks   a byte for each task that has come, and a read lock of each that lives
+ * (fcntl(2), F_OFD_SETLK: unlike flock(2) it tells what kind of lock others have) run-ID.first
+ * locked by the first task and its keeper, as long as one of them lives run-ID.word    what the
+ * keeper tells: "+WORD" or "-SENTENCE"; a shared lock of each task that has done well and does not
+ * know yet that others live, or waits for the keeper run-ID.said    what the keeper says to the
+ * user in the end
  *
  * A lock belongs to an open file, so whoever is forked closes what it inherits. */
 #include <errno.h>
@@ -40,23 +40,51 @@ static void set_names(struct cop_tasks *t, const char *dir)
 			t->id, endings[i]);
 }
 
-/* Opened and locked; -ENOENT if it was removed meanwhile. */
-static int open_locked(const char *path, int flags, int operation)
+static int open_file(const char *path, int flags)
 {
-	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
+	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* The descriptor, if its lock was got (rc) and the file is still there: -ENOENT if not. */
+static int take_locked(int fd, int rc, const char *path)
+{
 	struct stat st, now;
 
-	if (fd < 0)
-		return -errno;
-	do
-		rc = flock(fd, operation) ? -errno : 0;
-	while (rc == -EINTR);
 	if (!rc && (fstat(fd, &st) || lstat(path, &now) || st.st_ino != now.st_ino))
 		rc = -ENOENT;
 	if (!rc)
 		return fd;
 	close(fd);
 	return rc;
+}
+
+/* Opened and locked; -ENOENT if it was removed meanwhile. */
+static int open_locked(const char *path, int flags, int operation)
+{
+	int fd = open_file(path, flags), rc;
+
+	if (fd < 0)
+		return fd;
+	do
+		rc = flock(fd, operation) ? -errno : 0;
+	while (rc == -EINTR);
+	return take_locked(fd, rc, path);
+}
+
+/* The same of the file in which each task that lives has F_RDLCK; waits for it. */
+static int open_tasks(const struct cop_tasks *t, int flags, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+	int fd = open_file(t->names[TASKS_LOCK], flags), rc;
+
+	if (fd < 0)
+		return fd;
+	do
+		rc = fcntl(fd, F_OFD_SETLKW, &lock) ? -errno : 0;
+	while (rc == -EINTR);
+	return take_locked(fd, rc, t->names[TASKS_LOCK]);
 }
 
 /* Another task may have the lock for a moment, to look. The byte says that it was locked. */
@@ -89,7 +117,7 @@ int cop_tasks_join(struct cop_tasks *t, const char *dir, struct cop_err *err)
 		rc = -ENOENT;
 	}
 	for (int tries = 0; rc == -ENOENT && tries < RETRIES; tries++)
-		rc = open_locked(t->names[TASKS_LOCK], O_RDWR | O_CREAT | O_APPEND, LOCK_SH);
+		rc = open_tasks(t, O_RDWR | O_CREAT | O_APPEND, F_RDLCK);
 	t->fd = rc;
 	if (rc >= 0 && write(rc, "t", 1) != 1)
 		rc = -errno;
@@ -145,12 +173,13 @@ int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struc
 	struct stat st;
 
 	for (;;) {
-		int fd = open_locked(t->names[TASKS_LOCK], O_RDWR, LOCK_EX);
+		int fd = open_tasks(t, O_RDWR, F_WRLCK);
+		int rc = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
 
-		if (fd < 0 || fstat(fd, &st)) {
+		if (rc) {
 			close_one(&fd);
-			return cop_err_set(err, errno, "cannot wait for the tasks by %s: %s",
-				t->names[TASKS_LOCK], strerror(errno));
+			return cop_err_set(err, -rc, "cannot wait for the tasks by %s: %s",
+				t->names[TASKS_LOCK], strerror(-rc));
 		}
 		close(fd);
 		if ((uint64_t)st.st_size >= t->here)
@@ -237,20 +266,15 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 
 /* ---- a task has done its work ---- */
 
-/* If neither lock is to be had, it is the keeper's, or of one that looks like this one: then all
- * have left. */
+/* A write lock is the keeper's, which has it when all have left. */
 static bool do_others_live(const struct cop_tasks *t)
 {
-	int fd = open_locked(t->names[TASKS_LOCK], O_RDONLY, LOCK_EX | LOCK_NB);
-	bool shared = fd == -EWOULDBLOCK;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int fd = open_file(t->names[TASKS_LOCK], O_RDONLY);
+	bool live = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
 
 	close_one(&fd);
-	if (!shared)
-		return false;
-	fd = open_locked(t->names[TASKS_LOCK], O_RDONLY, LOCK_SH | LOCK_NB);
-	shared = fd >= 0;
-	close_one(&fd);
-	return shared;
+	return live;
 }
 
 static void repeat(int said)
