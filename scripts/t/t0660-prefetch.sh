@@ -132,7 +132,7 @@ ok 'stopping the four' without_tree
 
 with_tree 1 --prefetch "$T/given" --cache-size 16M --chunk 4M
 wait_for 20 prefetched 0
-is 'in a small cache it stops' "$(state 0): $(node_stat 0 prefetching.why | cut -d , -f 1)" 'stopped: the cache is nearly full'
+is 'in a small cache it stops' "$(state 0): $(node_stat 0 prefetching.why | cut -d ';' -f 1)" 'stopped: the cache is nearly full'
 is 'with nothing evicted' "$(node_stat 0 cache.evictions)" 0
 ok 'and the application runs' use 0
 ok 'stopping the small one' without_tree
@@ -149,7 +149,7 @@ ok 'stopping the living' without_tree
 
 head -c 5000 /dev/urandom >"$T/garbage"
 with_tree 2 --prefetch "$T/garbage"
-matches 'garbage is a warning' "$(cat "$W/out.0")" '^copper: warning: --prefetch .*garbage: this is no manifest'
+matches 'garbage is a warning' "$(cat "$W/out.0")" '^copper: warning: --prefetch .*garbage: this manifest cannot be used: it does not begin like a manifest'
 ok 'and no harm' use 0 1
 ok 'stopping after garbage' without_tree
 prepare_tree 1

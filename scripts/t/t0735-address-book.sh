@@ -113,4 +113,4 @@ fails_with 1 'no address of 127\.0\.0\.12$' "${words[@]}" -F "$T/short" "$W/mnt/
 fails_with 1 'no address of 127\.0\.0\.11, 127\.0\.0\.12, 127\.0\.0\.13 on cxi1$' "${words[@]}" -F "$T/table" -n cxi://cxi1 "$W/mnt/0"
 fails_with 1 'no interface nosuch0' "${words[@]}" -n tcp://nosuch0 "$W/mnt/0"
 fails_with 1 'provider (cxi|verbs).*providers here: .*tcp' "${words[@]}" -n cxi "$W/mnt/0"
-fails_with 2 'needs the book' "${words[@]}" -a facility "$W/mnt/0"
+fails_with 2 'needs an address book' "${words[@]}" -a facility "$W/mnt/0"

@@ -94,7 +94,7 @@ as_user "$COPPER" stop "$W/second" >/dev/null
 # ---- a node that died
 
 kill_node 0
-fails_with 125 'the node at .*/mnt/0 has died: .copper stop ' "${run[@]}" true
+fails_with 125 'the node at .*/mnt/0 has died: remove its mount with .copper stop ' "${run[@]}" true
 as_user "$COPPER" stop "$W/mnt/0" >/dev/null 2>&1
 cop_tree=0
 is 'nothing is left' "$(mounts_left)" 0
