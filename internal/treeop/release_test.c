@@ -11,10 +11,15 @@
 
 static struct t_heard h;
 
-static void release(struct t_tree *t, uint32_t rank)
+static void hear_anew(void)
 {
 	t_forget_heard(&h);
 	h = (struct t_heard){0};
+}
+
+static void release(struct t_tree *t, uint32_t rank)
+{
+	hear_anew();
 	cop_treeop_release(t->node[rank].op, t_done, &h);
 	t_run(t);
 }
@@ -57,7 +62,7 @@ static void who_has_a_living_node_above_leaves_it_to_that(void **state)
 	assert_false(cop_treeop_all_released(&h.sum));
 	/* Its parent is dead, not the root. */
 	t_cut(t, 1);
-	h = (struct t_heard){0};
+	hear_anew();
 	cop_treeop_release(t->node[3].op, t_done, &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
@@ -73,7 +78,7 @@ static void the_dead_hold_nobody(void **state)
 	release_from(t, 0, 0);
 	release_from(t, 2, T_NODES - 1);
 	t_cut(t, 1);
-	h = (struct t_heard){0};
+	hear_anew();
 	cop_treeop_release(t->node[0].op, t_done, &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
@@ -92,8 +97,7 @@ static void where_the_root_is_dead_its_children_do_it(void **state)
 	release_from(t, 0, 5);
 	t_cut(t, 0);
 	for (unsigned again = 0; again < 2; again++) {
-		t_forget_heard(&h);
-		h = (struct t_heard){0};
+		hear_anew();
 		cop_treeop_release(t->node[2].op, t_done, &h);
 		t_advance(t, 2 * T_TIMEOUT_MS);
 		assert_int_equal(h.times, 1);
