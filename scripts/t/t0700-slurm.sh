@@ -67,13 +67,13 @@ is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 # ---- by srun, which leaves nothing behind: refused, in a shell of each task, too, and on one node
 
 id=$(submit by-srun 4 <<'EOS'
-srun --ntasks-per-node=1 "$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"
+srun -J asked --ntasks-per-node=1 "$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"
 echo "mount ends with $?"
-srun --ntasks-per-node=1 sh -c '"$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"; exit $?'
+srun -J asked --ntasks-per-node=1 sh -c '"$COPPER" mount -d "$T/job.by-srun" --source "$SRC" "$MNT"; exit $?'
 echo "shells end with $?"
-srun --nodes=1 --ntasks=1 "$COPPER" serve -d "$T/job.by-srun" --source "$SRC" --hosts n1
+srun -J asked --nodes=1 --ntasks=1 "$COPPER" serve -d "$T/job.by-srun" --source "$SRC" --hosts n1
 echo "serve ends with $?"
-srun --nodes=1 --ntasks=1 "$COPPER" mount --check -d "$T/job.by-srun" --source "$SRC" "$MNT" >/dev/null
+srun -J asked --nodes=1 --ntasks=1 "$COPPER" mount --check -d "$T/job.by-srun" --source "$SRC" "$MNT" >/dev/null
 echo "check ends with $?"
 squeue -h -s -o 'step %i %j'
 EOS
