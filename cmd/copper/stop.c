@@ -113,6 +113,15 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	return 0;
 }
 
+/* The exit status where the node of this socket could not be asked. */
+static int no_answer(const struct args *a, int rc, const char *socket, const struct cop_err *err)
+{
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return nobody_there(a, rc == -ECONNREFUSED ? socket : NULL, err);
+	fprintf(stderr, "copper stop: %s\n", err->text);
+	return 1;
+}
+
 /* The kernel may have cut the node's connection just before: such a node ends without its mount. */
 static void take_dead_away(const char *mountpoint)
 {
@@ -152,12 +161,8 @@ static int stop_by(const struct args *a, const char *path)
 	cop_cmd_ending_begin(&ending, path, a->local);
 	rc = cop_ctl_call(
 		path, a->local ? "stop local" : "stop", a->timeout_ms, NULL, NULL, &reply, &err);
-	if (rc == -ENOENT || rc == -ECONNREFUSED)
-		return nobody_there(a, rc == -ECONNREFUSED ? path : NULL, &err);
-	if (rc) {
-		fprintf(stderr, "copper stop: %s\n", err.text);
-		return 1;
-	}
+	if (rc)
+		return no_answer(a, rc, path, &err);
 	if (reply.status == -ESHUTDOWN) {
 		cop_cmd_ending_wait(&ending);
 		free(reply.text);
@@ -194,11 +199,7 @@ int cop_cmd_stop(int argc, char **argv)
 	}
 	if (rc == -EINVAL)
 		return cop_opt_misuse(&table, &err);
-	if (rc == -ENOENT || rc == -ECONNREFUSED)
-		return nobody_there(&a, rc == -ECONNREFUSED ? path : NULL, &err);
-	if (rc) {
-		fprintf(stderr, "copper stop: %s\n", err.text);
-		return 1;
-	}
+	if (rc)
+		return no_answer(&a, rc, path, &err);
 	return stop_by(&a, path);
 }
