@@ -258,7 +258,7 @@ static uint64_t job_number(void)
 }
 
 /* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
-static bool step_number(uint64_t *step)
+bool cop_job_slurm_step(uint64_t *step)
 {
 	const char *text = getenv("SLURM_STEP_ID");
 
@@ -349,7 +349,7 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
 {
 	uint64_t number = job_number(), step = 0;
-	bool in_step = step_number(&step) && getenv("SLURM_STEP_NODELIST");
+	bool in_step = cop_job_slurm_step(&step) && getenv("SLURM_STEP_NODELIST");
 	int rc = from_env(in_step ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST",
 		in_step ? number + (step + 1) * STEPS_APART : number, default_port, out, err);
 

@@ -53,6 +53,8 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 /* The same for the tasks of a launcher: in a job step of Slurm its hosts (SLURM_STEP_NODELIST), and
  * ports that are not those of another step of the job. */
 int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
+/* Whether this process is in a job step of Slurm, and in which; a batch script is in none. */
+bool cop_job_slurm_step(uint64_t *step);
 void cop_job_hosts_free(struct cop_job_hosts *h);
 
 /* The rank of this machine: want >= 0 is the user's choice (range checked); else the environment

@@ -7,6 +7,7 @@
  * only task of a step, or sit at a terminal: it starts nodes as the script of the job does. Other
  * launchers start their processes by srun, too: where these outlive the step, that is left to them.
  */
+#include "job/job.h"
 #include "slurm/slurm_priv.h"
 
 #include <errno.h>
@@ -23,12 +24,11 @@ static bool number(const char *name, uint64_t *value)
 	return text && *text && cop_parse_u64(text, value) == 0;
 }
 
-/* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
 bool cop_slurm_in_a_step(void)
 {
 	uint64_t id;
 
-	return number("SLURM_STEP_ID", &id) && id < UINT32_MAX - 16;
+	return cop_job_slurm_step(&id);
 }
 
 bool cop_slurm_is_node(void)

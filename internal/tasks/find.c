@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "job/job.h"
 #include "tasks/tasks_priv.h"
 
 #include <errno.h>
@@ -127,14 +128,12 @@ static bool tasks_of_node(const char *text, uint64_t node, uint64_t *tasks)
 	return false;
 }
 
-/* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
 static bool by_slurm(struct cop_tasks *t)
 {
 	uint64_t job, step, local, tasks, nodes, node = 0, restarts = 0, of[4];
 
-	if (!number_of("SLURM_STEP_ID", &step) || step >= UINT32_MAX - 16 ||
-		!number_of("SLURM_JOB_ID", &job) || !number_of("SLURM_LOCALID", &local) ||
-		!number_of("SLURM_STEP_NUM_TASKS", &tasks) ||
+	if (!cop_job_slurm_step(&step) || !number_of("SLURM_JOB_ID", &job) ||
+		!number_of("SLURM_LOCALID", &local) || !number_of("SLURM_STEP_NUM_TASKS", &tasks) ||
 		!number_of("SLURM_STEP_NUM_NODES", &nodes))
 		return false;
 	if (nodes > 1 && (!number_of("SLURM_NODEID", &node) ||
@@ -160,7 +159,7 @@ static uint64_t start_of_step(void)
 		"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "SLURM_CLUSTER_NAME"};
 	uint64_t hash = 0, step;
 
-	if (!number_of("SLURM_STEP_ID", &step) || step >= UINT32_MAX - 16)
+	if (!cop_job_slurm_step(&step))
 		return 0;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
 		const char *text = getenv(names[i]);
