@@ -8,10 +8,8 @@
 # turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-# shellcheck source=slurm.sh
-. "$(dirname "$0")/slurm.sh"
-SLURM_TRACKS=${SLURM_TRACKS:-cgroup}
-[ "$SLURM_TRACKS" != cgroup ] || [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
+# shellcheck source=run_step.sh
+. "$(dirname "$0")/run_step.sh"
 plan 22
 
 small_tree "$T/src"
@@ -19,15 +17,6 @@ SRC=$T/src
 become_user
 export COPPER SRC W HOME=$W
 start_slurm 4
-left() {
-	echo "$(slurm_mounts) $(nodes_running) $(for i in 1 2 3 4; do on_node "$i" find "$NODE_LOCAL/run/copper" -mindepth 1 2>/dev/null; done | tr '\n' ' ')"
-}
-none_left() {
-	[ "$(left)" = '0 0 ' ]
-}
-said() { # NAME
-	cat "$W/out.$1"
-}
 gone() { # WHAT
 	wait_for 15 none_left
 	is "$1" "$(left)" '0 0 '
