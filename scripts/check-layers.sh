@@ -30,7 +30,7 @@ read_layers() {
 	done <internal/LAYERS
 }
 
-# Rows may only name modules above them: then there is no cycle.
+# Rows may only name modules above them, so there is no cycle.
 check_order() {
 	local line module seen=' '
 	while IFS= read -r line; do
@@ -48,20 +48,22 @@ check_order() {
 	done <internal/LAYERS
 }
 
-# The module of a file: internal/M/… or cmd. Tests may include the private headers of their own module.
-module_of() {
+# Sets module to that of a file: internal/M/…, sim (cmd/copper-sim) or cmd. Tests may include the private headers of their own module. (A function whose output
+# is taken would cost a process for each of some thousand calls.)
+set_module() { # FILE
 	case $1 in
 	internal/*)
-		local rest=${1#internal/}
-		echo "${rest%%/*}"
+		module=${1#internal/}
+		module=${module%%/*}
 		;;
-	cmd/*) echo cmd ;;
+	cmd/copper-sim/*) module=sim ;;
+	*) module=cmd ;;
 	esac
 }
 
 check_include() { # FILE INCLUDED
 	local module target header
-	module=$(module_of "$1")
+	set_module "$1"
 	header=$2
 	case $header in
 	*/*) target=${header%%/*} ;;
@@ -76,12 +78,12 @@ check_include() { # FILE INCLUDED
 	case $header in
 	*_priv.h) [ "$target" = "$module" ] || fault "$1 includes $header, private to $target" ;;
 	*_testing.h) [[ $1 == *_test.c ]] || [ "$target" = "$module" ] || fault "$1 includes $header, which is for tests" ;;
-	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/compat.h) ;;
+	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/ip.h | base/compat.h) ;;
 	*) [ "$target" = "$module" ] || fault "$1 includes $header, which is not the public header of $target" ;;
 	esac
 }
 
-# slowfs stands in for a file system and knows nothing of Copper.
+# slowfs plays a file system and does not know Copper.
 check_slowfs() { # FILE INCLUDED
 	case $1:$2 in
 	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:base/compat.h | cmd/slowfs/*:dirops/dirops.h) ;;
@@ -117,30 +119,26 @@ check_headers() {
 	done
 }
 
-# Objects of the release build, if it was made; a fuzz target's entry point has its name from the library, and accept is in place of the C
-# library's, as are the calls of a test's own storage.
+# Objects of the release build, if it was made. The library names a fuzz target's entry point; accept replaces the C library's, and so do
+# the calls of a test's own storage.
 check_symbols() {
-	local object name
+	local object name source
 	[ -d build/obj ] || return 0
-	while read -r object; do
-		[ -e "$(source_of "$object")" ] || continue # left by a file that is gone
-		while read -r name; do
-			case $name in
-			cop_* | main | fi_*_ini | LLVMFuzzer* | _*) ;;
-			accept | listen) [ "$(source_of "$object")" = internal/fabric/guard_in.c ] || fault "$(source_of "$object") has $name of its own" ;;
-			connect | send | recv) [ "$(source_of "$object")" = internal/fabric/guard_out.c ] || fault "$(source_of "$object") has $name of its own" ;;
-			# Tests of requests stand in for libfuse, which takes their replies.
-			fuse_re[qp]*) case $(source_of "$object") in internal/fs/*_test.c) ;; *) fault "$(source_of "$object") has $name of its own" ;; esac ;;
-			statx) [ "$(source_of "$object")" = internal/origin/unanswered_test.c ] || fault "$(source_of "$object") has $name of its own" ;;
-			*) fault "$(source_of "$object") has the global symbol $name; make it static or cop_*" ;;
-			esac
-		done < <(nm -g --defined-only "$object" 2>/dev/null | awk 'NF == 3 { print $3 }')
-	done < <(find build/obj/internal build/obj/cmd -name '*.o' 2>/dev/null | LC_ALL=C sort)
-}
-
-source_of() {
-	local source=${1#build/obj/}
-	echo "${source%.o}.c"
+	while read -r object name; do
+		source=${object#build/obj/}
+		source=${source%.o}.c
+		[ -e "$source" ] || continue # left by a file that is gone
+		case $source:$name in
+		internal/fabric/guard_in.c:accept | internal/fabric/guard_in.c:listen) ;;
+		internal/fabric/guard_out.c:connect | internal/fabric/guard_out.c:send | internal/fabric/guard_out.c:recv) ;;
+		# Tests of requests define libfuse's functions that take their replies.
+		internal/fs/*_test.c:fuse_re[qp]*) ;;
+		internal/origin/unanswered_test.c:statx) ;;
+		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx) fault "$source has $name of its own" ;;
+		*) fault "$source has the global symbol $name; make it static or cop_*" ;;
+		esac
+	done < <(find build/obj/internal build/obj/cmd -name '*.o' -print0 2>/dev/null | xargs -0 -r nm -A -g --defined-only 2>/dev/null |
+		sed -n 's/^\([^:]*\):[^ ]* [^ ] /\1 /p' | grep -vE ' (cop_.*|main|fi_.*_ini|LLVMFuzzer.*|_.*)$' | LC_ALL=C sort)
 }
 
 read_layers

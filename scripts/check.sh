@@ -6,7 +6,7 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time (default: one a processor, at most 4), but for those with an `# alone:` line.
+# COP_LANES tests run at a time (default: two a processor, since most of a test is waiting, at most 8), but for those with an `# alone:` line.
 #
 # Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and tsan; system tests with the
 # release build, and with the others those that say so in their `# modes:` line; replay of testdata/fuzz.
@@ -20,7 +20,7 @@ build=
 what=all
 names=()
 processors=$(nproc)
-lanes=${COP_LANES:-$((processors < 4 ? processors : 4))}
+lanes=${COP_LANES:-$((processors < 4 ? 2 * processors : 8))}
 started=0
 # libinfinipath, which comes with Debian's libfabric, would leave a *.btr file in the current directory when a test aborts.
 export IPATH_NO_BACKTRACE=1
@@ -61,6 +61,11 @@ now_ms() {
 	echo $((t / 1000))
 }
 
+# The seconds of processor time in what `times` has printed, of a test and what it waited for.
+cpu_of() { # FILE
+	awk '{ for (i = 1; i <= NF; i++) { split($i, t, "m"); sum += 60 * t[1] + t[2] } } END { printf "%.1f", sum }' "$1" 2>/dev/null
+}
+
 result() { # STATUS MODE NAME MS OUTPUT
 	local word=ok reason=
 	case $1 in
@@ -75,7 +80,7 @@ result() { # STATUS MODE NAME MS OUTPUT
 		word=FAIL
 		;;
 	esac
-	printf '%-4s %-7s %-40s %5d.%d s%s\n' "$word" "$2" "$3" $(($4 / 1000)) $(($4 / 100 % 10)) "$reason"
+	printf '%-4s %-7s %-40s %5d.%d s %6s s of processor%s\n' "$word" "$2" "$3" $(($4 / 1000)) $(($4 / 100 % 10)) "$(cpu_of "$5.cpu")" "$reason"
 	if [ "$word" = FAIL ]; then
 		echo "---- output of $3 ($2), exit $1"
 		cat "$5"
@@ -83,16 +88,21 @@ result() { # STATUS MODE NAME MS OUTPUT
 	fi
 }
 
-# Starts a test beside those that run, as soon as there is room.
+# Starts a test beside the running ones as soon as a lane is free.
 launch() { # MODE NAME COMMAND…
-	local mode=$1 name=$2 output
+	local mode=$1 name=$2 output status
 	shift 2
 	while [ "${#running[@]}" -ge "$lanes" ]; do
 		collect
 	done
 	started=$((started + 1))
 	output=$out/$started
-	"$@" >"$output" 2>&1 </dev/null &
+	{
+		"$@"
+		status=$?
+		times >"$output.cpu"
+		exit "$status"
+	} >"$output" 2>&1 </dev/null &
 	running[$!]="$mode|$name|$(now_ms)|$output"
 }
 
@@ -104,7 +114,7 @@ collect() {
 	IFS='|' read -r mode name begin output <<<"${running[$pid]}"
 	unset "running[$pid]"
 	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$output"
-	rm -f "$output"
+	rm -f "$output" "$output.cpu"
 	return "$status"
 }
 
@@ -126,7 +136,7 @@ make_all() { # NAME ARGUMENT…
 	run build "$name" make -j2 --no-print-directory WERROR=-Werror "$@"
 }
 
-# The thread sanitizer of this compiler wants its shadow where newer kernels put random mappings.
+# This compiler's thread sanitizer wants its shadow memory where newer kernels put random mappings.
 wrapped() { # MODE COMMAND…
 	local mode=$1
 	shift
@@ -140,13 +150,13 @@ unit_one() { # MODE PROGRAM
 	export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 	export LSAN_OPTIONS="suppressions=$root/scripts/lsan.supp:print_suppressions=0"
 	export TSAN_OPTIONS="suppressions=$root/scripts/tsan.supp:second_deadlock_stack=1"
-	wrapped "$1" timeout -k 5 180 "$2"
+	wrapped "$1" timeout -k 5 600 "$2"
 }
 
 unit_tests() { # BUILD
 	local mode program
 	mode=$(mode_of "$1")
-	# The list comes from the sources: a program that is left over in build/ is not a test of this tree.
+	# The list comes from the sources: a program left over in build/ is not a test of this tree.
 	for program in internal/*/*_test.c; do
 		program=${program#internal/}
 		launch "$mode" "unit ${program%.c}" unit_one "$mode" "$1/test/${program%.c}"
@@ -175,7 +185,7 @@ has_mode() { # FILE MODE
 	return 1
 }
 
-# With names given, or one build asked for, the test runs whatever its modes say.
+# If names are given, or one build is asked for, the test runs whatever its modes are.
 system_tests() { # BUILD [all]
 	local mode file how
 	mode=$(mode_of "$1")

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by launch_copper_*.sh and stop_copper_*.sh: the letters that job scripts have used since Copper 1.0, and the copper that is meant.
-# They only translate: everything else is `copper mount` and `copper stop`.
+# Sourced by launch_copper_*.sh and stop_copper_*.sh: the option letters that job scripts have used since Copper 1.0, and which copper to
+# use. They only translate: everything else is done by `copper mount` and `copper stop`.
 #
 #	-d DIR       the job's directory is DIR/JOBID (default ~/copper-logs)
 #	-v DIR       the mount point (default /tmp/USER/copper)
@@ -10,13 +10,13 @@
 #	-a WORD      facility or discover (default discover; facility with -F)
 #	-s SECONDS   accepted, ignored: launch returns when the tree is ready
 #
-# What is written after -- is given to copper mount as it is.
+# Everything after -- is passed to copper mount as it is.
 # shellcheck disable=SC2034 # log_dir and mnt are for the scripts that source this
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mnt=/tmp/${USER:-$(id -un)}/copper
 log_dir=${HOME:-~}/copper-logs
-# Set by the script that sources this: the site's network, and what its address book is called.
+# Set by the script that sources this: the site's network, and the name of its address book.
 net_type=${net_type:-tcp}
 book_name=${book_name:-}
 book=
@@ -30,7 +30,7 @@ die() { # STATUS TEXT…
 	exit "$status"
 }
 
-# COPPER names it; else the one of COPPER_ROOT, of this tree, or of PATH.
+# COPPER, if set; else that of COPPER_ROOT, of this tree, or of PATH.
 find_copper() {
 	local file
 	for file in "${COPPER:-}" "${COPPER_ROOT:+$COPPER_ROOT/build/copper}" "$here/../build/copper" "$here/../bin/copper"; do
@@ -42,7 +42,7 @@ find_copper() {
 	command -v copper || die 1 "there is no copper here: set COPPER_ROOT, or load its module"
 }
 
-# Job scripts that say -a facility alone mean the book that the site has installed.
+# Job scripts that use -a facility alone mean the book that the site has installed.
 find_book() {
 	local file
 	for file in "$book" "${facility_address_book:-}" "${COPPER_ROOT:-/nowhere}/build/$book_name"; do
@@ -54,8 +54,8 @@ find_book() {
 	die 1 "-a facility needs the book of the site, and there is none here: name it with -F FILE, or let the nodes ask each other with -a discover"
 }
 
-# Starts the nodes. When they are there, says how long their addresses took, in the line that job scripts look for. Signals go to what
-# starts them.
+# Starts the nodes. When they are ready, prints how long their addresses took, in the line that job scripts look for. Signals go to the
+# process that starts them.
 launch() { # JOBDIR COMMAND…
 	local book=$1/logs/copper_address_book.txt began status=0 took child
 	shift
@@ -64,14 +64,14 @@ launch() { # JOBDIR COMMAND…
 	child=$!
 	trap 'kill -TERM "$child" 2>/dev/null || :' TERM INT HUP
 	wait "$child" || status=$?
-	# A signal ends the wait, not what is waited for.
+	# A signal ends the wait, but not the process that is waited for.
 	while kill -0 "$child" 2>/dev/null; do
 		status=0
 		wait "$child" || status=$?
 	done
 	[ "$status" -eq 0 ] || exit "$status"
 	[ ! -e "$book" ] || {
-		# The clock of the file system may be another.
+		# The clock of the file system may differ.
 		took=$(($(stat -c %Y "$book") - began))
 		echo "prepared address book generation took $((took > 0 ? took : 0)) s"
 	}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Four nodes on this machine run an unmodified Debian python from a slow file system, first without Copper, then
-# through it, and say what the file system saw of that. `make demo` calls it after the build.
+# Four nodes on this machine run an unmodified Debian python from a slow file system, first without Copper, then through it, and show what
+# the file system saw of that. `make demo` calls it after the build.
 #
 #   scripts/demo.sh           root, or any user who may mount with FUSE; needs python3 and python3-numpy
 #
-# BUILD (build) says where copper and slowfs are, DEMO_IMPORT what is imported (numpy, and torch where it is installed).
-# Exit 0 only if everything went as the text says.
+# BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported (numpy, and torch if it is installed). Exit 0 only if everything
+# went as the text says.
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -28,8 +28,8 @@ die() {
 
 # ---- leaving nothing behind
 
-# What the demo started is known by its environment, which daemons inherit too: nothing is ended by its name. Whoever calls
-# this has taken the mark out of the environment first, so that grep does not find itself.
+# Processes that the demo started are recognised by their environment, which daemons inherit too: nothing is ended by its name. Callers
+# remove the mark from the environment first, so that grep does not find itself.
 started() {
 	grep -lzFx "COPPER_DEMO=$dir" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
 }
@@ -84,23 +84,25 @@ seconds() { # MS
 	printf '%d.%02d s' $(($1 / 1000)) $(($1 % 1000 / 10))
 }
 
-# The python below that prefix, as a job would start it: PYTHONHOME for its own library, LD_LIBRARY_PATH for the shared ones.
-run_python() { # PREFIX
-	local lib
+# The python below that prefix, as a job would start it: PYTHONHOME for its own library, LD_LIBRARY_PATH for the shared ones. With a
+# node: in its view, in which the prefix is the tree.
+run_python() { # PREFIX [NODE]
+	local lib view=()
 	lib=$1/lib/$(uname -m)-linux-gnu
-	env -i COPPER_DEMO="$dir" HOME="$dir" PATH="$1/bin:/usr/bin:/bin" PYTHONHOME="$1" PYTHONDONTWRITEBYTECODE=1 \
+	[ -z "${2:-}" ] || view=("$copper" run --mount "$2" --)
+	"${view[@]}" env -i COPPER_DEMO="$dir" HOME="$dir" PATH="$1/bin:/usr/bin:/bin" PYTHONHOME="$1" PYTHONDONTWRITEBYTECODE=1 \
 		LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack:$1/lib" \
 		python3 -c "import numpy; import $modules; print(numpy.__file__, int(numpy.arange(1000).sum()))"
 }
 
 # One import below that prefix; its milliseconds go to a file.
-timed() { # NAME PREFIX
+timed() { # NAME PREFIX [NODE]
 	local begin
 	begin=$(now_ms)
-	run_python "$2" >"$dir/$1.out" 2>"$dir/$1.err" || return 1
+	run_python "$2" "${3:-}" >"$dir/$1.out" 2>"$dir/$1.err" || return 1
 	echo $(($(now_ms) - begin)) >"$dir/$1.ms"
 	case $(cat "$dir/$1.out") in
-	"$2"/*" 499500") ;;
+	"$2"/*" 499500" | "${3:-$2}"/*" 499500") ;; # where there are no views, variables name the node
 	*) return 1 ;;
 	esac
 }
@@ -109,12 +111,14 @@ timed_or_die() { # NAME PREFIX
 	timed "$@" || die "the import below $2 failed: $(tail -n 3 "$dir/$1.out" "$dir/$1.err")"
 }
 
-# As many at once as there are nodes, each below the prefix that the function gives for its number.
+# Runs as many at once as there are nodes, each below the prefix and in the node that the function returns for its number.
 all_at_once() { # NAME FUNCTION
 	local i pids=() begin
 	begin=$(now_ms)
 	for ((i = 0; i < nodes; i++)); do
-		timed "$1.$i" "$("$2" "$i")" &
+		# The words are two.
+		# shellcheck disable=SC2046
+		timed "$1.$i" $("$2" "$i") &
 		pids+=($!)
 	done
 	for ((i = 0; i < nodes; i++)); do
@@ -123,7 +127,7 @@ all_at_once() { # NAME FUNCTION
 	echo $(($(now_ms) - begin)) >"$dir/$1.ms"
 }
 
-node_prefix() { echo "$dir/node$1"; }
+in_node() { echo "$dir/slow $dir/node$1"; }
 local_prefix() { echo /usr; }
 
 times_of() { # NAME
@@ -161,7 +165,7 @@ prepare() {
 		"$python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))' 2>/dev/null &&
 			modules='numpy, torch'
 	fi
-	mkdir "$dir/slow" "$dir/slow2" "$dir/run"
+	mkdir "$dir/slow" "$dir/run"
 	chmod 700 "$dir/run"
 	for ((i = 0; i < nodes; i++)); do
 		mkdir "$dir/node$i"
@@ -181,9 +185,10 @@ direct() {
 	timed_or_die direct "$dir/slow"
 	origin_saw direct "$dir/direct.state"
 	say "wall time $(seconds "$(cat "$dir/direct.ms")")"
+	unmount_all
 }
 
-# A port that nobody listens on at the demo's addresses.
+# An unused port at the demo's addresses.
 free_port() {
 	local port i tries=50
 	while [ "$tries" -gt 0 ]; do
@@ -201,7 +206,7 @@ free_port() {
 start_nodes() {
 	local i pids=() begin port
 	title "2  A tree of $nodes Copper nodes over the same slow file system"
-	slow_mount copper.state slow2
+	slow_mount copper.state slow
 	port=$(free_port) || die "no free port"
 	for ((i = 0; i < nodes; i++)); do
 		echo "127.0.0.$((11 + i)):$port"
@@ -209,7 +214,7 @@ start_nodes() {
 	say "\$ copper mount --hosts hosts --rank I -d job --source slow nodeI     on each node, I = 0..$((nodes - 1))"
 	begin=$(now_ms)
 	for ((i = 0; i < nodes; i++)); do
-		"$copper" mount --hosts "$dir/hosts" --rank "$i" -d "$dir/job" --source "$dir/slow2" \
+		"$copper" mount --hosts "$dir/hosts" --rank "$i" -d "$dir/job" --source "$dir/slow" \
 			--ready-timeout 20 "$dir/node$i" >"$dir/mount.$i" 2>&1 &
 		pids+=($!)
 	done
@@ -222,8 +227,8 @@ start_nodes() {
 
 import_cold() {
 	title "3  The same import on all $nodes nodes at once, nothing cached anywhere"
-	say "\$ nodeI/bin/python3 -c 'import $modules'"
-	all_at_once cold node_prefix
+	say "\$ copper run --mount nodeI -- python3 -c 'import $modules'     with the same paths as in step 1"
+	all_at_once cold in_node
 	origin_saw cold "$dir/copper.state"
 	"$copper" cache-stats --all "$dir/node0" >"$dir/cold.json" || die "no statistics"
 	times_of cold
@@ -232,13 +237,13 @@ import_cold() {
 import_warm() {
 	title "4  Once more on all $nodes nodes: now the kernels have what they need"
 	"$slowfs" --reset "$dir/copper.state"
-	all_at_once warm node_prefix
+	all_at_once warm in_node
 	origin_saw warm "$dir/copper.state"
 	"$copper" cache-stats --all "$dir/node0" >"$dir/warm.json" || die "no statistics"
 	times_of warm
 }
 
-# What the machine itself needs for that many imports at once.
+# What the machine itself needs for so many imports at once.
 import_local() {
 	title "5  For comparison: $nodes processes at once from the local disk, without any of this"
 	all_at_once local local_prefix
@@ -278,7 +283,7 @@ compare() {
 	title "7  What each node was asked"
 	asked || die "only node 0 may touch the slow file system, and no request may fail"
 	say "absent: lookups of names that do not exist; that is checked again after 2 s (--enoent-ttl-ms)."
-	say "ioctls: python's isatty() on each file that it opens, the one request that no cache can keep away."
+	say "ioctls: python's isatty() on each file that it opens; in the view of copper run the kernel itself answers."
 }
 
 stop_nodes() {

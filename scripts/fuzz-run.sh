@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs the fuzz targets one after the other, at the lowest priority, and says of each what came of it.
+# Runs the fuzz targets one after another, at the lowest priority, and prints the result of each.
 #
 #   scripts/fuzz-run.sh [TARGET…]     all, or those whose MODULE/NAME contains one of the words
 #
-# FUZZ_SECONDS (600) for each; FUZZ_DIR (build/fuzz/corpus) keeps what was found, and is where the next run begins. An input that ends a
-# target is kept in FUZZ_DIR/found. Ends with 1 if there is one.
+# FUZZ_SECONDS (600) for each; FUZZ_DIR (build/fuzz/corpus) keeps the inputs found, with which the next run begins. An input that crashes
+# a target is kept in FUZZ_DIR/found. Ends with 1 if there is one.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 seconds=${FUZZ_SECONDS:-600}

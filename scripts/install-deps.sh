@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs what building and testing Copper needs on Debian 11 to 13. Does nothing, and quickly, when all of it is there.
-# What only tests need and the release does not have is named and left out.
+# Installs what building and testing Copper needs on Debian 11 to 13. Does nothing, and quickly, if everything is installed. Packages that
+# only tests need and that the release lacks are named and left out.
 #
 #   scripts/install-deps.sh          install what is missing (root, or sudo)
 #   scripts/install-deps.sh --list   print the packages, one a line
 set -eu
 
 build="gcc make pkg-config git file libc6-dev libfuse3-dev fuse3 libfabric-dev libfabric1 liblz4-dev
-libxxhash-dev libsodium-dev uuid-dev"
+libxxhash-dev libsodium-dev zlib1g-dev libjson-c-dev libsqlite3-dev uuid-dev"
 checks="libcmocka-dev libfabric-bin clang clang-format libclang-rt-dev shellcheck cppcheck"
-systems="python3 python3-numpy sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps
-coreutils passwd mount mandoc groff-base hostname zsh lmod rpm"
+systems="python3 python3-numpy python3-pandas sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps
+coreutils passwd mount mandoc groff-base hostname zsh lmod rpm nodejs"
 launchers="slurmctld slurmd slurm-client munge mpich openmpi-bin"
 
 packages() {
@@ -53,7 +53,7 @@ if ! command -v dpkg-query >/dev/null; then
 	exit 1
 fi
 
-# Whether the release has it, as far as the lists here tell.
+# Whether the release has it, as far as the lists here say.
 has() { # PACKAGE
 	LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
 }
@@ -100,6 +100,6 @@ leave_out
 echo "install-deps: installing $wanted" >&2
 get 2>/dev/null && exit 0
 
-# The package lists were not fresh enough, or it says now what is wrong.
+# The package lists were outdated, or the next try reports what is wrong.
 as_root apt-get update -q >/dev/null
 get

@@ -69,12 +69,47 @@ check_promises() {
 		xargs -r grep -nHEw -- "$words" && fault "words that promise later work"
 }
 
+# What only tests call is no part of the product, but for what they reach in by: fakes, failures and clocks they cause, and looks inside.
+check_callers() {
+	local uncalled for_tests='_fake(_|$)|_fabric_net_|_starve$|_for_test$|_cache_check$|_rendezvous_unverified$'
+	uncalled=$(find internal cmd -name '*.[ch]' ! -name '*_test.c' ! -name '*_fuzz.c' ! -name '*_testing.h' -exec awk '
+		FNR == 1 { comment = 0 }
+		{
+			text = ""
+			for (rest = $0; rest != ""; comment = !comment) {
+				at = index(rest, comment ? "*/" : "/*")
+				if (!comment)
+					text = text (at ? substr(rest, 1, at - 1) : rest)
+				if (!at)
+					break
+				rest = substr(rest, at + 2)
+			}
+			inline = text ~ /^static inline /
+			while (match(text, /cop_[a-z0-9_]+/)) {
+				name = substr(text, RSTART, RLENGTH)
+				text = substr(text, RSTART + RLENGTH)
+				met[name]++
+				if (text ~ /^\(/ && $1 != "typedef")
+					function_[name] = 1
+				# A declaration and the definition; of an inline one this is both.
+				if (inline)
+					met[name]++
+			}
+		}
+		END {
+			for (name in function_)
+				if (met[name] <= 2)
+					print name
+		}' {} + | grep -vE "$for_tests" | LC_ALL=C sort)
+	[ -z "$uncalled" ] || fault "called by nobody but tests: ${uncalled//$'\n'/ }"
+}
+
 check_spaces() {
 	c_files | xargs -r grep -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
 	c_files | xargs -r grep -nHE '^ +[^ *]' && fault "indented with spaces"
 }
 
-# One version of it decides, since no two agree. A line that is too long all the same is a sentence for users, which can be found by its words.
+# One version of it decides, because no two agree. A line that is still too long is a sentence for users, which can be found by its words.
 check_format() {
 	local format
 	format=$(command -v clang-format-14 || command -v clang-format) && "$format" --version | grep -q 'version 14\.' || {
@@ -104,7 +139,7 @@ check_shell() {
 		xargs -0 -n 8 -P "$(nproc)" shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155 || fault "shellcheck"
 }
 
-# What it has looked at once it looks at again only after a change. Tests are left out: the sanitizers run them.
+# It checks a file again only after a change. Tests are left out: the sanitizers run them.
 check_c() {
 	local suppressions=$here/cppcheck.supp
 	command -v cppcheck >/dev/null || {
@@ -125,6 +160,7 @@ long=$(check_lengths)
 }
 check_licences
 check_promises
+check_callers
 check_spaces
 check_format
 check_paths

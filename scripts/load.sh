@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs a command on a machine that is as busy as one gets: N processes that never rest, and one that makes the kernel forget what it
-# keeps of files, at irregular moments (for root only). The command's exit status is that of the script, and nothing stays behind.
+# Runs a command on a machine that is as busy as possible: N processes that never rest, and one that makes the kernel forget what it keeps
+# of files, at irregular moments (for root only). The exit status is the command's, and nothing stays behind.
 #
 #   scripts/load.sh 20 scripts/check.sh                the whole suite; the same as make check LOAD=20
 #   scripts/load.sh 20 make system T=t0540             one test
 #
-# COP_LOAD_DROP_S is how many seconds at most lie between two times that the kernel forgets (default 10; 0: never).
+# COP_LOAD_DROP_S is the longest time in seconds between two of these moments (default 10; 0: never).
 #
-# The busy ones are a session of their own: a kernel that divides its processors among sessions first (autogroup) gives them all together
+# The busy processes are a session of their own: a kernel that divides its processors among sessions first (autogroup) gives them together
 # as much as it gives a test.
 set -u
 
@@ -23,7 +23,7 @@ esac
 count=$1
 shift
 
-# Whoever kills this script takes the load along: each part of it looks after its parent.
+# If this script is killed, the load ends too: each part of it watches its parent.
 busy='while [ -d "/proc/$1" ]; do for ((i = 0; i < 200000; i++)); do :; done; done'
 forget='
 	while [ "$2" -gt 0 ] && [ -d "/proc/$1" ]; do

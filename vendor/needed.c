@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Copper is built with, looked at before anything is compiled (Makefile), so that what lacks
- * or is too old is named once. It makes no object. */
+/* What Copper is built with, checked before anything is compiled (Makefile), so that everything
+ * missing or too old is named once. It makes no object. */
 #if !__has_include(<fuse_lowlevel.h>)
 #error "libfuse 3 is not there: install its development package (libfuse3-dev, fuse3-devel), or say where it is: make CPPFLAGS=-IDIR/include/fuse3 LDFLAGS=-LDIR/lib"
 #elif !__has_include(<rdma/fabric.h>)
@@ -11,10 +11,17 @@
 #error "xxHash is not there: install its development package (libxxhash-dev, xxhash-devel)"
 #elif !__has_include(<sodium.h>)
 #error "libsodium is not there: install its development package (libsodium-dev, libsodium-devel)"
+#elif !__has_include(<zlib.h>)
+#error "zlib is not there: install its development package (zlib1g-dev, zlib-devel)"
+#elif !__has_include(<json-c/json.h>)
+#error "json-c is not there: install its development package (libjson-c-dev, json-c-devel, libjson-c-devel)"
+#elif !__has_include(<sqlite3.h>)
+#error "SQLite is not there: install its development package (libsqlite3-dev, sqlite-devel, sqlite3-devel)"
 #else
 
 #include <fuse_lowlevel.h>
 #include <rdma/fabric.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
@@ -26,6 +33,9 @@
 #endif
 #if XXH_VERSION_NUMBER < 800
 #error "xxHash is older than 0.8.0, which is the first with XXH3: make CPPFLAGS=-IDIR/include LDFLAGS=-LDIR/lib takes a newer one from DIR"
+#endif
+#if SQLITE_VERSION_NUMBER < 3024000
+#error "SQLite is older than 3.24: make CPPFLAGS=-IDIR/include LDFLAGS=-LDIR/lib takes a newer one from DIR"
 #endif
 #if !__GLIBC_PREREQ(2, 31)
 #error "glibc is older than 2.31: build on a newer system; the static binary runs on this one, too"

@@ -9,7 +9,7 @@
 #include "opt/opt.h"
 #include "report/report.h"
 
-#define SILENT_MS 1000 /* less work than this shows no progress */
+#define SILENT_MS 1000 /* shorter work shows no progress */
 
 struct args {
 	const char *job_dir, *prefix, *output_dir;
@@ -86,7 +86,7 @@ static int print(const struct cop_report_aggregated *a, const struct args *args)
 	return rc;
 }
 
-/* What to know about the sums, and what was wrong with single files, a line each. */
+/* Prints remarks about the sums, and what was wrong with single files, one per line. */
 static void print_faults(const struct cop_report_aggregated *a)
 {
 	struct cop_buf mixed = {0}, missing = {0};

@@ -11,11 +11,11 @@
 #include "ctl/ctl.h"
 #include "opt/opt.h"
 #include "socket.h"
+#include "status/status.h"
 #include "usage.h"
-#include "watch.h"
 
 #define TIMEOUT_MS 30000
-/* Disks may be slow, and the nodes of a job many. */
+/* Disks may be slow, and a job may have many nodes. */
 #define SNAPSHOT_TIMEOUT_MS 600000
 
 struct args {
@@ -70,14 +70,14 @@ static const struct cop_opt_table table = {.command = "copper cache-stats",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
-/* What the node says is the caller's to free; 1 when that was printed on standard error instead. */
+/* The caller frees the node's answer. 1 if it failed, with a message on standard error. */
 static int call(
 	const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
 {
 	struct cop_err err = {0};
 
 	*reply = (struct cop_ctl_reply){0};
-	if (cop_ctl_call(path, line, timeout_ms, NULL, NULL, reply, &err)) {
+	if (cop_ctl_call(path, line, timeout_ms, reply, &err)) {
 		fprintf(stderr, "copper cache-stats: %s\n", err.text);
 		return 1;
 	}
@@ -89,8 +89,8 @@ static int call(
 	return 1;
 }
 
-/* Asks the node and prints what it says. */
-static int ask(const char *path, const char *line, uint32_t timeout_ms)
+/* Asks the node and prints its answer. */
+static int ask_and_print(const char *path, const char *line, uint32_t timeout_ms)
 {
 	struct cop_ctl_reply reply;
 	int rc;
@@ -102,9 +102,9 @@ static int ask(const char *path, const char *line, uint32_t timeout_ms)
 	return rc;
 }
 
-/* PATH below the mount point, without "." and empty parts: as given from there, or as it looks
- * through the mount. -EINVAL for
- * "..", newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX bytes. */
+/* PATH below the mount point, without "." and empty parts: relative to it, or as a path through the
+ * mount. -EINVAL for "..", newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX
+ * bytes. */
 static int path_below(const struct args *a, char *out)
 {
 	char mount[PATH_MAX], copy[PATH_MAX], *save, *part;
@@ -144,60 +144,85 @@ static int invalidate(const struct args *a, const char *path)
 		return 2;
 	}
 	snprintf(line, sizeof(line), "invalidate %s", below);
-	return ask(path, line, TIMEOUT_MS);
+	return ask_and_print(path, line, TIMEOUT_MS);
 }
 
 /* A script that reads --all reads JSON; a person at a terminal does not. */
-static const char *command(const struct args *a)
+static bool plain(const struct args *a)
 {
-	bool plain = a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));
-
-	if (plain)
-		return a->all ? "table all" : "table";
-	return a->all ? "stats all" : "stats";
+	return a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));
 }
 
-/* One round; *before is the text of the one before, and becomes that of this one. */
-static int watch_once(const struct args *a, const char *path, char **before, uint64_t elapsed_ms)
+static const char *command(const struct args *a)
 {
-	const char *line = command(a);
+	if (!plain(a))
+		return a->all ? "stats all" : "stats";
+	if (a->watch_s)
+		return a->all ? "watch all" : "watch";
+	return a->all ? "table all" : "table";
+}
+
+/* ---- again and again ---- */
+
+struct watch {
+	struct cop_stats before;
+	uint64_t at_ms; /* when it was requested; 0: never */
+};
+
+/* Appends the table with the growth since the round before. */
+static int show_growth(
+	const struct args *a, struct watch *w, uint64_t now_ms, char *reply, struct cop_buf *out)
+{
+	struct cop_stats now;
+	struct cop_status_watch grown = {.now = &now,
+		.before = w->at_ms ? &w->before : NULL,
+		.elapsed_ms = now_ms - w->at_ms};
+	const char *text = cop_stats_read_lines(reply, &now);
+
+	if (!text) {
+		fputs("copper cache-stats: the answer is not one of this version; use the copper that started the node\n",
+			stderr);
+		return 1;
+	}
+	if (isatty(STDOUT_FILENO))
+		cop_buf_str(out, "\033[H\033[2J");
+	cop_buf_str(out, text);
+	(a->all ? cop_status_all_watched : cop_status_table_watched)(&grown, out);
+	*w = (struct watch){now, now_ms};
+	return 0;
+}
+
+static int watch_once(const struct args *a, const char *path, struct watch *w)
+{
+	uint64_t now_ms = cop_now_ms();
 	struct cop_ctl_reply reply;
 	struct cop_buf out = {0};
-	int rc;
+	int rc = 0;
 
-	if (call(path, line, TIMEOUT_MS, &reply))
+	if (call(path, command(a), TIMEOUT_MS, &reply))
 		return 1;
-	if (strncmp(line, "table", 5) == 0) {
-		if (isatty(STDOUT_FILENO))
-			cop_buf_str(&out, "\033[H\033[2J");
-		(a->all ? cop_cmd_watch_all : cop_cmd_watch_table)(
-			*before, reply.text, elapsed_ms, &out);
-	} else {
+	if (plain(a))
+		rc = show_growth(a, w, now_ms, reply.text, &out);
+	else
 		cop_buf_str(&out, reply.text);
-	}
-	rc = cop_cmd_print("copper cache-stats", &out, NULL);
+	if (!rc)
+		rc = cop_cmd_print("copper cache-stats", &out, NULL);
 	cop_buf_free(&out);
-	free(*before);
-	*before = reply.text;
+	free(reply.text);
 	return rc;
 }
 
-static int watch(const struct args *a, const char *path)
+static int watch_node(const struct args *a, const char *path)
 {
-	uint64_t last_ms = cop_now_ms(), now_ms = last_ms;
-	char *before = NULL;
+	struct watch w = {.at_ms = 0};
 	int code;
 
-	while (!(code = watch_once(a, path, &before, now_ms - last_ms))) {
-		last_ms = now_ms;
+	while (!(code = watch_once(a, path, &w)))
 		nanosleep(&(struct timespec){.tv_sec = a->watch_s}, NULL);
-		now_ms = cop_now_ms();
-	}
-	free(before);
 	return code;
 }
 
-/* Options that do different things. */
+/* Refuses options that exclude each other. */
 static int check(const struct args *a, struct cop_err *err)
 {
 	bool shows = (a->all && !a->reset) || a->table || a->watch_s,
@@ -217,17 +242,18 @@ static int check(const struct args *a, struct cop_err *err)
 	return 0;
 }
 
-static int run(const struct args *a, const char *path)
+static int run_action(const struct args *a, const char *path)
 {
 	if (a->invalidate)
 		return invalidate(a, path);
 	if (a->snapshot)
-		return ask(path, a->local ? "snapshot local" : "snapshot", SNAPSHOT_TIMEOUT_MS);
+		return ask_and_print(
+			path, a->local ? "snapshot local" : "snapshot", SNAPSHOT_TIMEOUT_MS);
 	if (a->reset)
-		return ask(path, a->all ? "reset all" : "reset", SNAPSHOT_TIMEOUT_MS);
+		return ask_and_print(path, a->all ? "reset all" : "reset", SNAPSHOT_TIMEOUT_MS);
 	if (a->output_dir)
 		return cop_cmd_usage_ask(path, a->output_dir, a->json);
-	return a->watch_s ? watch(a, path) : ask(path, command(a), TIMEOUT_MS);
+	return a->watch_s ? watch_node(a, path) : ask_and_print(path, command(a), TIMEOUT_MS);
 }
 
 int cop_cmd_cache_stats(int argc, char **argv)
@@ -250,5 +276,5 @@ int cop_cmd_cache_stats(int argc, char **argv)
 		fprintf(stderr, "copper cache-stats: %s\n", err.text);
 		return 1;
 	}
-	return run(&a, path);
+	return run_action(&a, path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cmd: the subcommands. Each takes its own words, argv[0] being its name, and returns the exit
+/* cmd: the subcommands. Each gets its own words, with its name as argv[0], and returns the exit
  * code: 0 done, 1 failed, 2 misused. Results go to stdout, everything else to stderr. */
 #ifndef COP_CMD_H
 #define COP_CMD_H
@@ -20,13 +20,16 @@ int cop_cmd_run(int argc, char **argv);
 int cop_cmd_stop(int argc, char **argv);
 int cop_cmd_aggregate(int argc, char **argv);
 int cop_cmd_paths(int argc, char **argv);
+int cop_cmd_mark(int argc, char **argv);
 int cop_cmd_cache_stats(int argc, char **argv);
+int cop_cmd_trace(int argc, char **argv);
+int cop_cmd_runs(int argc, char **argv);
 
-/* Prints a command's result. 0, or 1 after having said that it cannot, and what is there all the
- * same (NULL: nothing). */
+/* Prints a command's result. 0, or 1 with a message that it cannot, and what exists all the same
+ * (NULL: nothing). */
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
-/* The part of paths that writes a manifest. */
+/* The part of `copper paths` that writes a manifest. */
 int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json);
 
 #endif

@@ -11,17 +11,16 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
-#include "place/place.h"
-#include "fs/fs.h"
+#include "sweep.h"
 
 #define ASK_MS 1000
 #define WAIT_MS 5000
 
-/* "TREE PID". -ECONNREFUSED: its process was killed; other errors where nobody answers that. */
-static int ask(const char *path, char tree[40], int *pid)
+/* Reads "TREE PID". -ECONNREFUSED: its process was killed; other errors if nobody answers that. */
+static int ask_process(const char *path, char tree[40], int *pid)
 {
 	struct cop_ctl_reply reply = {0};
-	int rc = cop_ctl_call(path, "process", ASK_MS, NULL, NULL, &reply, NULL);
+	int rc = cop_ctl_call(path, "process", ASK_MS, &reply, NULL);
 
 	if (!rc && (reply.status || sscanf(reply.text, "%39s %d", tree, pid) != 2 || *pid <= 1))
 		rc = -EBADMSG;
@@ -29,7 +28,7 @@ static int ask(const char *path, char tree[40], int *pid)
 	return rc;
 }
 
-static void watch(struct cop_cmd_ending *e, int pid)
+static void watch_process(struct cop_cmd_ending *e, int pid)
 {
 	int fd = e->count < COP_CMD_ENDING_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
@@ -37,9 +36,9 @@ static void watch(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
-/* Of a tree that is to end nobody looks at a dead mount any more. Nodes alone have no tree in
+/* Nobody looks at a dead mount of a tree that is to end. Nodes that are alone have no tree in
  * common. */
-static void take_dead_away(const struct cop_cmd_ending *e, const char *key, const char *path)
+static void remove_dead_mount(const struct cop_cmd_ending *e, const char *key, const char *path)
 {
 	char tree[COP_CTL_NOTE_SIZE];
 
@@ -47,13 +46,12 @@ static void take_dead_away(const struct cop_cmd_ending *e, const char *key, cons
 	tree[strcspn(tree, " ")] = '\0';
 	if (!tree[0] || strcmp(tree, "-") == 0 || strcmp(tree, e->tree))
 		return;
-	if (cop_fs_is_dead(key) && cop_place_unmount_dead(key, path) == 0)
+	if (cop_cmd_clear_away(key, path))
 		fprintf(stderr, "copper stop: %s: the node there was dead; its mount was removed\n",
 			key);
-	cop_ctl_clear(path, NULL);
 }
 
-static void look(void *ctx, const char *key, const char *path)
+static void check_node(void *ctx, const char *key, const char *path)
 {
 	struct cop_cmd_ending *e = ctx;
 	char tree[40];
@@ -61,11 +59,11 @@ static void look(void *ctx, const char *key, const char *path)
 
 	if (e->path && strcmp(path, e->path) == 0)
 		return;
-	rc = ask(path, tree, &pid);
+	rc = ask_process(path, tree, &pid);
 	if (rc == -ECONNREFUSED)
-		take_dead_away(e, key, path);
+		remove_dead_mount(e, key, path);
 	else if (rc == 0 && strcmp(tree, e->tree) == 0)
-		watch(e, pid);
+		watch_process(e, pid);
 }
 
 void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local)
@@ -74,13 +72,13 @@ void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local
 	int pid;
 
 	*e = (struct cop_cmd_ending){.path = path};
-	if (ask(path, e->tree, &pid))
+	if (ask_process(path, e->tree, &pid))
 		return;
-	watch(e, pid);
+	watch_process(e, pid);
 	snprintf(dir, sizeof(dir), "%s", path);
-	/* A node alone has no tree. */
+	/* A node that is alone has no tree. */
 	if (!local && strcmp(e->tree, "-"))
-		cop_ctl_list(dirname(dir), look, e);
+		cop_ctl_list(dirname(dir), check_node, e);
 }
 
 void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, const char *tree)
@@ -90,7 +88,7 @@ void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, cons
 	*e = (struct cop_cmd_ending){0};
 	snprintf(e->tree, sizeof(e->tree), "%s", tree);
 	if (cop_ctl_dir(runtime_dir, dir, sizeof(dir), NULL) == 0)
-		cop_ctl_list(dir, look, e);
+		cop_ctl_list(dir, check_node, e);
 }
 
 static bool is_gone(int fd, uint64_t end)

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of subcommands. */
 #include <fuse_lowlevel.h>
+#include <json-c/json_c_version.h>
 #include <lz4.h>
 #include <rdma/fabric.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
+#include <zlib.h>
 
 #include "base/base.h"
 #include "check/check.h"
 #include "cmd.h"
 #include "opt/opt.h"
+#include "store/store.h"
 
 #ifdef __clang__
 #define COMPILER __VERSION__
@@ -19,25 +22,37 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
+/* In groups, as help shows them. */
 static const struct cop_cmd commands[] = {
 	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
 	{"serve", "start a node without a mount (a root or a relay)", cop_cmd_serve},
 	{"run", "run a command with the tree in place of its source", cop_cmd_run},
 	{"stop", "stop every node of the job, or this one", cop_cmd_stop},
+	{"cache-stats", "show what the nodes hold, serve and wait for", cop_cmd_cache_stats},
 	{"aggregate", "add up the profiles of a job's ranks", cop_cmd_aggregate},
 	{"paths", "list the paths that a job used, and those it did not", cop_cmd_paths},
-	{"cache-stats", "show what the nodes hold, serve and wait for", cop_cmd_cache_stats},
+	{"runs", "list, show and compare the runs of a store", cop_cmd_runs},
+	{"mark", "mark a command or a region of a script in a trace", cop_cmd_mark},
+	{"trace", "answer questions from the traces of nodes and programs", cop_cmd_trace},
 };
+static const struct {
+	const char *heading, *first; /* of its subcommands */
+} groups[] = {{"start and stop", "mount"}, {"look", "cache-stats"}, {"after the job", "aggregate"},
+	{"traces", "mark"}};
 
 static const char usage[] = "usage: copper SUBCOMMAND [options] [arguments]\n";
 
 static int print_help(void)
 {
 	fputs(usage, stdout);
-	fputs("A shared tree, read once from the storage and served to every node of a job.\n\n",
+	fputs("A shared tree, read once from the storage and served to every node of a job.\n",
 		stdout);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
+	for (size_t i = 0, group = 0; i < COP_ARRAY_SIZE(commands); i++) {
+		if (group < COP_ARRAY_SIZE(groups) &&
+			!strcmp(groups[group].first, commands[i].name))
+			printf("\n%s:\n", groups[group++].heading);
 		printf("  %-13s%s\n", commands[i].name, commands[i].summary);
+	}
 	fputs("\n  copper help SUBCOMMAND or copper SUBCOMMAND --help: its options\n"
 	      "  copper --version: this program and the libraries in it\n",
 		stdout);
@@ -60,10 +75,13 @@ static int print_version(void)
 	printf("lz4 %s\n", LZ4_versionString());
 	printf("libsodium %s\n", sodium_version_string());
 	printf("xxhash %u.%u.%u\n", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
+	printf("zlib %s\n", zlibVersion());
+	printf("json-c %s\n", json_c_version());
+	printf("sqlite %s\n", cop_store_library());
 	return fflush(stdout) ? 1 : 0;
 }
 
-static const struct cop_cmd *find(const char *name)
+static const struct cop_cmd *find_command(const char *name)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, name))
@@ -93,7 +111,7 @@ static int unknown(const char *word)
 static int help_on(char *word)
 {
 	static char ask[] = "--help";
-	const struct cop_cmd *command = find(word);
+	const struct cop_cmd *command = find_command(word);
 	char *argv[] = {word, ask, NULL};
 
 	return command ? command->run(2, argv) : unknown(word);
@@ -114,6 +132,6 @@ int main(int argc, char **argv)
 		return print_help();
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
 		return print_version();
-	command = find(argv[1]);
+	command = find_command(argv[1]);
 	return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

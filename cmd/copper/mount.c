@@ -5,8 +5,9 @@
 #include "cmd.h"
 #include "conf/conf.h"
 #include "launch/launch.h"
+#include "sweep.h"
 
-/* The result is what was asked for, so failed checks are not errors of this command. */
+/* The result is the answer to the request, so failed checks are not errors of this command. */
 static int check(const struct cop_conf *conf, const char *command)
 {
 	struct cop_buf out = {0};
@@ -28,6 +29,7 @@ static int mount_or_serve(const struct cop_opt_table *table, int argc, char **ar
 		return code;
 	if (conf.check)
 		return check(&conf, table->command);
+	cop_cmd_sweep(conf.runtime_dir);
 	if (!cop_launch(&conf, argv, &err))
 		return 0;
 	fprintf(stderr, "%s: %s\n", table->command, err.text);

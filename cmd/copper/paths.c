@@ -9,7 +9,7 @@
 #include "opt/opt.h"
 #include "paths/paths.h"
 
-#define SILENT_MS 1000 /* less work than this shows no progress */
+#define SILENT_MS 1000 /* shorter work shows no progress */
 
 struct args {
 	const char *job_dir, *output_dir, *manifest;

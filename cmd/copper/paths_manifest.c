@@ -7,7 +7,7 @@
 #include "cmd.h"
 #include "touched/touched.h"
 
-/* What the user should know about the manifest, a line each. */
+/* Prints remarks about the manifest, one per line. */
 static void print_notes(const struct cop_touched *m)
 {
 	if (m->faults)

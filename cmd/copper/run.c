@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run: the node is found and asked, the view is made, and this process becomes the command. */
+/* run: finds and asks the node, makes the view, and becomes the command. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@
 #include "run_tree.h"
 #include "view/view.h"
 
-/* What env(1), timeout(1) and others say of a failure that is not the command's. */
+/* The status of env(1), timeout(1) and others for a failure that is not the command's. */
 #define FAILED 125
 
 struct args {
-	struct cop_conf mount;           /* mount.source: with it there is no node before */
-	const struct cop_run_tree *tree; /* of a command that runs below this process; or NULL */
+	struct cop_conf mount;           /* mount.source: if it is given, there is no node yet */
+	const struct cop_run_tree *tree; /* for a command that runs below this process; or NULL */
 	struct cop_run_where where;
 	unsigned view;
 	struct cop_opt_list direct, below;
@@ -125,13 +125,13 @@ static void init_args(void *into)
 	a->mount.source = NULL;
 }
 
-/* Options of nodes that end with their programs. */
+/* Options for nodes that end with their programs. */
 static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "profile",
 	"profile-top-n", "profile-paths-full", "profile-snapshot-interval", "observe",
 	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
 	"keep-symlinks", "cpus", "ready-timeout", "hosts", "port", "net-type", "secret-file",
 	"insecure", "trees", "fanout", "compress", "rank-files", "peer-timeout", "address-book",
-	"address-source"};
+	"address-source", "trace", "trace-limit", "store", "tag", "store-interval"};
 
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 
@@ -151,7 +151,7 @@ static bool is_of_mount(const char *name)
 	return false;
 }
 
-/* Its own options, and those of copper mount. */
+/* Joins its own options and those of copper mount. */
 static void make_table(void)
 {
 	memcpy(all_rows, rows, sizeof(rows));
@@ -178,7 +178,7 @@ static int failed(const struct cop_err *err)
 	return FAILED;
 }
 
-/* Directories that are named, as the kernel knows them; the caller's to free. */
+/* The named directories as the kernel knows them; the caller frees them. */
 static int resolve(
 	const char *option, const struct cop_opt_list *given, char **out, struct cop_err *err)
 {
@@ -205,7 +205,7 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 	return 0;
 }
 
-/* Of thousands of tasks one is enough. */
+/* One warning for thousands of tasks is enough. */
 static bool is_first_task(void)
 {
 	static const char *const ranks[] = {
@@ -220,8 +220,8 @@ static bool is_first_task(void)
 	return true;
 }
 
-/* Outputs there would meet EROFS in the middle of the run: what the user may write in was so before
- * the view was made, and is not any more. */
+/* Outputs there would fail with EROFS in the middle of the run: the user could write there before
+ * the view was made and no longer can. */
 static void warn_of_outputs(bool was_writable)
 {
 	char cwd[PATH_MAX];
@@ -233,7 +233,7 @@ static void warn_of_outputs(bool was_writable)
 			cwd, cwd);
 }
 
-static int tell(const struct cop_view *v, struct cop_err *err)
+static int print_view(const struct cop_view *v, struct cop_err *err)
 {
 	struct cop_view_made made = {.kind = COP_VIEW_ENV};
 	int rc = v->kind == COP_VIEW_ENV ? 0 : cop_view_probe(v->user_ns, &made, err);
@@ -255,13 +255,13 @@ static int become(const struct args *a, const struct cop_view *v, struct cop_err
 		return failed(err);
 	warn_of_outputs(was_writable);
 	cop_log_close();
-	/* Only now: entering a user namespace would undo it. */
+	/* Only now, because entering a user namespace would undo it. */
 	if (a->tree)
 		cop_run_tree_tie(a->tree);
 	return cop_view_exec(v, &made, a->command, err);
 }
 
-static int run(const struct args *a, const struct cop_run_node *node, struct cop_err *err)
+static int run_program(const struct args *a, const struct cop_run_node *node, struct cop_err *err)
 {
 	char *direct[COP_OPT_LIST_MAX] = {NULL}, *below[COP_OPT_LIST_MAX] = {NULL};
 	struct cop_view v = {.source = node->source,
@@ -277,7 +277,7 @@ static int run(const struct args *a, const struct cop_run_node *node, struct cop
 	int code;
 
 	if (a->check)
-		return tell(&v, err);
+		return print_view(&v, err);
 	if (resolve("--direct", &a->direct, direct, err) ||
 		resolve("--below", &a->below, below, err) || check_source(&v, err))
 		code = failed(err);
@@ -298,13 +298,13 @@ static int find_and_run(struct args *a)
 
 	if (cop_run_find_node(&a->where, &node, &err))
 		return failed(&err);
-	code = run(a, &node, &err);
+	code = run_program(a, &node, &err);
 	if (code == 126 || code == 127)
 		fprintf(stderr, "copper run: %s\n", err.text);
 	return code;
 }
 
-/* In the process that is to become the command. */
+/* Runs in the process that becomes the command. */
 static int run_below(void *arg, const struct cop_run_tree *tree, const char *mountpoint)
 {
 	struct args *a = arg;

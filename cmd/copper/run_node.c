@@ -14,10 +14,11 @@
 
 #define TIMEOUT_MS 30000
 
-static int ask(const char *path, const char *key, struct cop_run_node *out, struct cop_err *err)
+static int ask_view(
+	const char *path, const char *key, struct cop_run_node *out, struct cop_err *err)
 {
 	struct cop_ctl_reply reply = {0};
-	int rc = cop_ctl_call(path, "view", TIMEOUT_MS, NULL, NULL, &reply, err);
+	int rc = cop_ctl_call(path, "view", TIMEOUT_MS, &reply, err);
 
 	if (rc == -ECONNREFUSED)
 		return cop_err_set(err, ECONNREFUSED,
@@ -43,17 +44,17 @@ static int ask(const char *path, const char *key, struct cop_run_node *out, stru
 struct all {
 	struct cop_run_node *node;
 	unsigned n;
-	struct cop_err err; /* of the last that gave no answer */
+	struct cop_err err; /* of the last node that did not answer */
 	struct cop_buf names;
 	bool failed;
 };
 
-static void found(void *ctx, const char *key, const char *path)
+static void add_node(void *ctx, const char *key, const char *path)
 {
 	struct all *all = ctx;
 	struct cop_run_node one, *more;
 
-	if (key[0] != '/' || ask(path, key, &one, &all->err))
+	if (key[0] != '/' || ask_view(path, key, &one, &all->err))
 		return;
 	more = reallocarray(all->node, all->n + 1, sizeof(*more));
 	if (!more) {
@@ -65,7 +66,7 @@ static void found(void *ctx, const char *key, const char *path)
 	cop_buf_printf(&all->names, "%s%s (%s)", all->n > 1 ? ", " : "", key, one.source);
 }
 
-/* The command as a path, links on the way followed; "" if there is no such. */
+/* The command as a path with links resolved; "" if there is none. */
 static void path_of(const char *command, char out[PATH_MAX])
 {
 	const char *path = getenv("PATH");
@@ -155,7 +156,7 @@ static int find_among_all(
 
 	if (rc)
 		return rc;
-	cop_ctl_list(dir, found, &all);
+	cop_ctl_list(dir, add_node, &all);
 	rc = choose(&all, where->command, out, err);
 	for (unsigned i = 0; i < all.n; i++)
 		if (all.node[i].user_ns >= 0 && (rc || all.node[i].user_ns != out->user_ns))
@@ -177,5 +178,5 @@ int cop_run_find_node(
 	rc = cop_cmd_socket(where->mountpoint, where->runtime_dir, path, err);
 	if (!rc)
 		rc = cop_cmd_realpath(where->mountpoint, key);
-	return rc ? rc : ask(path, key, out, err);
+	return rc ? rc : ask_view(path, key, out, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_node: which node of this user a command is to run in. */
+/* run_node: which of this user's nodes a command is to run in. */
 #ifndef COP_CMD_RUN_NODE_H
 #define COP_CMD_RUN_NODE_H
 
@@ -16,9 +16,9 @@ struct cop_run_node {
 	int user_ns; /* -1: it has none */
 };
 
-/* The node at the mount point; else the only one here; else the one whose source holds the working
- * directory or the command. -ENOENT, -ECONNREFUSED of one that died, -EINVAL where several might be
- * meant: each with a sentence. */
+/* The node at the mount point; else the only one here; else the one whose source contains the
+ * working directory or the command. -ENOENT, -ECONNREFUSED for one that died, -EINVAL if it is
+ * ambiguous: each with a sentence. */
 int cop_run_find_node(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
 

@@ -20,7 +20,7 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 
 	if (realpath(mountpoint, out))
 		return 0;
-	/* A dead mount cannot be looked at, but its parent can. */
+	/* A dead mount cannot be examined, but its parent can. */
 	if (errno != ENOTCONN && errno != ENOENT)
 		return -errno;
 	snprintf(copy, sizeof(copy), "%s", mountpoint);
@@ -34,10 +34,10 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	return 0;
 }
 
-/* Which of the nodes that are listed are looked for: any, or these. */
+/* Which of the listed nodes are searched for: any, or these. */
 enum {
 	OF_THIS_JOB = 1, /* of the scheduler's job in which the command is given */
-	LIVING = 2,      /* their process is there, though it may not answer now */
+	LIVING = 2,      /* whose process exists, even if it does not answer now */
 };
 
 struct search {
@@ -52,13 +52,13 @@ struct search {
 static bool is_living(const char *path)
 {
 	struct cop_ctl_reply reply = {0};
-	int rc = cop_ctl_call(path, "process", ASK_MS, NULL, NULL, &reply, NULL);
+	int rc = cop_ctl_call(path, "process", ASK_MS, &reply, NULL);
 
 	free(reply.text);
 	return rc != -ECONNREFUSED && rc != -ENOENT;
 }
 
-static void found(void *ctx, const char *key, const char *path)
+static void keep_if_wanted(void *ctx, const char *key, const char *path)
 {
 	struct search *s = ctx;
 
@@ -74,11 +74,11 @@ static void search(struct search *s, const char *dir, unsigned which)
 {
 	cop_buf_free(&s->keys);
 	*s = (struct search){.which = which};
-	cop_ctl_list(dir, found, s);
+	cop_ctl_list(dir, keep_if_wanted, s);
 }
 
-/* The nodes of this job, else all, else those that are not dead, until it is one: two jobs of a
- * user may share a machine, and a killed node leaves its socket. */
+/* The nodes of this job, else all, else those that are not dead, until only one is left: two jobs
+ * of a user may share a machine, and a killed node leaves its socket. */
 static void narrow(struct search *s, const char *dir)
 {
 	if (cop_place_job())
@@ -137,8 +137,8 @@ static int is_copper_on(void *dir, const char *at, const char *type)
 	return strcmp(at, dir) == 0 && strcmp(type, "fuse.copper") == 0;
 }
 
-/* Whoever mistyped a name, or named a directory below the mount, is helped by those that are there.
- */
+/* A list of the existing nodes helps a user who mistyped a name, or named a directory below the
+ * mount. */
 static int nobody(const char *dir, char *key, struct cop_err *err)
 {
 	struct search s = {0};
@@ -165,7 +165,7 @@ int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, 
 		return rc;
 	if (!mountpoint)
 		return the_only_one(dir, path, err);
-	/* A node without a mount is named as it is listed. */
+	/* A node without a mount has the name that the list shows. */
 	if (strncmp(mountpoint, "serve:", 6) == 0)
 		snprintf(key, sizeof(key), "%s", mountpoint);
 	else if ((rc = cop_cmd_realpath(mountpoint, key)))

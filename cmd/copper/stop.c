@@ -13,6 +13,7 @@
 #include "place/place.h"
 #include "socket.h"
 #include "stop_job.h"
+#include "sweep.h"
 
 struct args {
 	const char *mountpoint, *runtime_dir, *job_dir, *secret_file;
@@ -76,25 +77,29 @@ static const struct cop_opt_table table = {.command = "copper stop",
 
 #define OTHERS "; if other nodes of its job still run, 'copper stop -d JOBDIR' stops them"
 
-/* No node answers for this mount point. What a killed node left there is taken away (its socket, if
- * that is not NULL, and its mount); otherwise all is done already. */
+/* No node answers for this mount point. Removes what a killed node left there (its socket, if that
+ * is not NULL, and its mount); otherwise there is nothing to do. */
 static int nobody_there(const struct args *a, const char *socket, const struct cop_err *why)
 {
 	struct cop_err ignored;
 	char path[PATH_MAX];
-	int found = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path)
-				  : cop_cmd_only_mount(a->runtime_dir, path);
-	bool dead = found == 0 && cop_fs_is_dead(path), cleared;
-	int rc = dead ? cop_place_unmount_dead(path, socket) : 0;
+	int rc, dead = 0;
+	bool cleared;
 
+	if (socket)
+		cop_place_wait_ended(socket);
+	rc = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path)
+			   : cop_cmd_only_mount(a->runtime_dir, path);
+	if (rc == 0)
+		dead = cop_place_remove_dead(path, socket);
 	cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
+	if (dead < 0) {
+		fprintf(stderr,
+			"copper stop: %s: the node there is dead, and its mount cannot be removed: %s\n",
+			path, strerror(-dead));
+		return 1;
+	}
 	if (dead) {
-		if (rc) {
-			fprintf(stderr,
-				"copper stop: %s: the node there is dead, and its mount cannot be removed: %s\n",
-				path, strerror(-rc));
-			return 1;
-		}
 		fprintf(stderr,
 			"copper stop: %s: the node there was dead; its mount was removed" OTHERS
 			"\n",
@@ -113,7 +118,7 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	return 0;
 }
 
-/* The exit status where the node of this socket could not be asked. */
+/* The exit status if the node of this socket could not be asked. */
 static int no_answer(const struct args *a, int rc, const char *socket, const struct cop_err *err)
 {
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
@@ -122,8 +127,9 @@ static int no_answer(const struct args *a, int rc, const char *socket, const str
 	return 1;
 }
 
-/* The kernel may have cut the node's connection just before: such a node ends without its mount. */
-static void take_dead_away(const char *mountpoint)
+/* The kernel may have ended the node's connection just before; such a node ends without
+ * unmounting. */
+static void remove_dead_mount(const char *mountpoint)
 {
 	char path[PATH_MAX];
 
@@ -131,9 +137,9 @@ static void take_dead_away(const char *mountpoint)
 		cop_fs_unmount_dead(path);
 }
 
-/* The first line of an answer is the result; what follows are remarks on single nodes. 0, or not if
- * that could not be written. */
-static int say(char *answer)
+/* The first line of an answer is the result; remarks on single nodes follow. 0, or not if it could
+ * not be written. */
+static int print_answer(char *answer)
 {
 	char *rest = strchr(answer, '\n');
 	int rc;
@@ -149,7 +155,7 @@ static int say(char *answer)
 	return rc;
 }
 
-/* Asks the node of this control socket to stop its tree, or itself; the exit status. */
+/* Asks the node of this control socket to stop its tree, or itself; returns the exit status. */
 static int stop_by(const struct args *a, const char *path)
 {
 	struct cop_cmd_ending ending = {0};
@@ -159,8 +165,7 @@ static int stop_by(const struct args *a, const char *path)
 	int rc;
 
 	cop_cmd_ending_begin(&ending, path, a->local);
-	rc = cop_ctl_call(
-		path, a->local ? "stop local" : "stop", a->timeout_ms, NULL, NULL, &reply, &err);
+	rc = cop_ctl_call(path, a->local ? "stop local" : "stop", a->timeout_ms, &reply, &err);
 	if (rc)
 		return no_answer(a, rc, path, &err);
 	if (reply.status == -ESHUTDOWN) {
@@ -169,10 +174,10 @@ static int stop_by(const struct args *a, const char *path)
 		cop_err_set(&err, ESHUTDOWN, "the node here was ending already");
 		return nobody_there(a, NULL, &err);
 	}
-	rc = say(reply.text);
+	rc = print_answer(reply.text);
 	free(reply.text);
 	left = cop_cmd_ending_wait(&ending);
-	take_dead_away(a->mountpoint);
+	remove_dead_mount(a->mountpoint);
 	if (left)
 		fprintf(stderr, "copper stop: %u processes of these nodes have not ended yet\n",
 			left);
@@ -199,7 +204,7 @@ int cop_cmd_stop(int argc, char **argv)
 	}
 	if (rc == -EINVAL)
 		return cop_opt_misuse(&table, &err);
-	if (rc)
-		return no_answer(&a, rc, path, &err);
-	return stop_by(&a, path);
+	code = rc ? no_answer(&a, rc, path, &err) : stop_by(&a, path);
+	cop_cmd_sweep(a.runtime_dir);
+	return code;
 }

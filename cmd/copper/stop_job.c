@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper stop --job-dir: the nodes of a job directory, whether or not there is one on this machine.
- */
+/* copper stop --job-dir: stops the nodes of a job directory, whether or not one runs on this
+ * machine. */
 #include "stop_job.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "guest/guest.h"
 #include "socket.h"
 
-/* A node that was killed with its guard leaves its mount. */
+/* A node that was killed together with its guard leaves its mount. */
 static int clear_mount(const char *mountpoint)
 {
 	char path[PATH_MAX];

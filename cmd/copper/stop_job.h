@@ -6,12 +6,12 @@
 
 struct cop_cmd_stop_job {
 	const char *job_dir, *secret_file, *runtime_dir;
-	const char *mountpoint; /* a dead mount that is taken away; may be NULL */
+	const char *mountpoint; /* a dead mount to be removed; may be NULL */
 	uint32_t timeout_ms;
 };
 
-/* Stops the nodes of a job directory and says what came of it; the exit code. A tree of one node on
- * this machine is left to the caller: its socket, else "". */
+/* Stops the nodes of a job directory and prints the result; returns the exit code. A tree of one
+ * node on this machine is left to the caller: its socket, else "". */
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108]);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "cmd.h"
 #include "ctl/ctl.h"
-#include "held/held.h"
+#include "usage/usage.h"
 
 /* A node with a million objects needs some seconds to list them. */
 #define TIMEOUT_MS 120000
@@ -20,42 +20,42 @@ static int failed(const struct cop_err *err)
 	return 1;
 }
 
-/* The summary, and what was written. */
-static int print(const struct cop_held *u, bool json)
+/* Prints the summary, and which files were written. */
+static int print(const struct cop_usage *u, bool json)
 {
 	struct cop_buf out = {0};
 	int rc;
 
 	if (json)
-		cop_held_json(u, &out);
+		cop_usage_json(u, &out);
 	else
-		cop_held_text(u, &out);
+		cop_usage_text(u, &out);
 	rc = cop_cmd_print("copper cache-stats", &out, NULL);
 	cop_buf_free(&out);
 	return rc;
 }
 
-static int write_summary(const struct cop_held *u, const char *dir, struct cop_err *err)
+static int write_summary(const struct cop_usage *u, const char *dir, struct cop_err *err)
 {
 	int rc = cop_make_dirs(dir, 0755);
 
 	if (rc)
 		return cop_err_set(err, -rc, "cannot make %s: %s", dir, strerror(-rc));
-	return cop_held_write(u, dir, err);
+	return cop_usage_write(u, dir, err);
 }
 
 int cop_cmd_usage_from(const char *from, const char *output_dir, bool json)
 {
-	struct cop_held u = {0};
+	struct cop_usage u = {0};
 	struct cop_err err = {0};
-	int rc = cop_held_read(&u, from, &err), code;
+	int rc = cop_usage_read(&u, from, &err), code;
 
 	if (u.named.len)
 		fprintf(stderr, "%s", u.named.data);
 	if (!rc && output_dir)
 		rc = write_summary(&u, output_dir, &err);
 	code = rc ? failed(&err) : print(&u, json);
-	cop_held_free(&u);
+	cop_usage_free(&u);
 	return code;
 }
 
@@ -63,11 +63,11 @@ int cop_cmd_usage_from(const char *from, const char *output_dir, bool json)
  * times ---- */
 
 struct listing {
-	struct cop_held usage;
+	struct cop_usage usage;
 	struct {
 		const char *text;
 		size_t len;
-	} table[COP_HELD_TABLES];
+	} table[COP_USAGE_TABLES];
 };
 
 struct input {
@@ -75,7 +75,7 @@ struct input {
 	size_t left;
 };
 
-static ssize_t give(void *arg, void *data, size_t len)
+static ssize_t read_input(void *arg, void *data, size_t len)
 {
 	struct input *in = arg;
 	size_t n = COP_MIN(in->left, len);
@@ -86,9 +86,9 @@ static ssize_t give(void *arg, void *data, size_t len)
 	return (ssize_t)n;
 }
 
-static int take_table(struct listing *l, const char **at, const char *end)
+static int parse_table(struct listing *l, const char **at, const char *end)
 {
-	static const char *const names[COP_HELD_TABLES] = {"data", "tree", "md"};
+	static const char *const names[COP_USAGE_TABLES] = {"data", "tree", "md"};
 	char name[8];
 	const char *why = NULL;
 	struct input in;
@@ -99,14 +99,14 @@ static int take_table(struct listing *l, const char **at, const char *end)
 		len > (size_t)(end - *at - n - 1))
 		return -EBADMSG;
 	*at += n + 1;
-	for (unsigned t = 0; t < COP_HELD_TABLES; t++) {
+	for (unsigned t = 0; t < COP_USAGE_TABLES; t++) {
 		if (strcmp(name, names[t]))
 			continue;
 		l->table[t].text = *at;
 		l->table[t].len = len;
 		in = (struct input){*at, len};
 		*at += len;
-		return cop_held_add(&l->usage, t, give, &in, &why) || why ? -EBADMSG : 0;
+		return cop_usage_add(&l->usage, t, read_input, &in, &why) || why ? -EBADMSG : 0;
 	}
 	return -EBADMSG;
 }
@@ -122,8 +122,8 @@ static int parse(const struct cop_ctl_reply *reply, struct listing *l)
 		return -EBADMSG;
 	l->usage.has_budget = true;
 	at += n + 1;
-	for (unsigned t = 0; t < COP_HELD_TABLES && !rc; t++)
-		rc = take_table(l, &at, end);
+	for (unsigned t = 0; t < COP_USAGE_TABLES && !rc; t++)
+		rc = parse_table(l, &at, end);
 	return rc;
 }
 
@@ -131,10 +131,10 @@ static int write_listing(const struct listing *l, const char *dir, struct cop_er
 {
 	int rc = write_summary(&l->usage, dir, err);
 
-	for (unsigned t = 0; t < COP_HELD_TABLES && !rc; t++) {
+	for (unsigned t = 0; t < COP_USAGE_TABLES && !rc; t++) {
 		char *path;
 
-		if (asprintf(&path, "%s/%s", dir, cop_held_name(t)) < 0)
+		if (asprintf(&path, "%s/%s", dir, cop_usage_name(t)) < 0)
 			return cop_err_set(err, ENOMEM, "no memory to write into %s", dir);
 		rc = cop_write_file(path, l->table[t].text, l->table[t].len, 0644);
 		if (rc)
@@ -149,7 +149,7 @@ int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
 	struct cop_ctl_reply reply = {0};
 	struct listing l = {0};
 	struct cop_err err = {0};
-	int rc = cop_ctl_call(socket, "sizes", TIMEOUT_MS, NULL, NULL, &reply, &err);
+	int rc = cop_ctl_call(socket, "sizes", TIMEOUT_MS, &reply, &err);
 
 	if (!rc && reply.status)
 		rc = cop_err_set(&err, EIO, "%.*s", (int)strcspn(reply.text, "\n"), reply.text);
@@ -159,7 +159,7 @@ int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
 	if (!rc)
 		rc = write_listing(&l, output_dir, &err);
 	rc = rc ? failed(&err) : print(&l.usage, json);
-	cop_held_free(&l.usage);
+	cop_usage_free(&l.usage);
 	free(reply.text);
 	return rc;
 }

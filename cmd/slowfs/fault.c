@@ -22,7 +22,7 @@ static int trim(const char *path, char out[COP_SLOWFS_PATH_MAX])
 	return 0;
 }
 
-static int add(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, int64_t bytes,
+static int add_fault(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, int64_t bytes,
 	const char *path, struct cop_err *err)
 {
 	char trimmed[COP_SLOWFS_PATH_MAX];
@@ -56,7 +56,7 @@ static int add_size(struct cop_slowfs_state *s, const char *text, struct cop_err
 	bytes = strtoll(text, &end, 10);
 	if (errno || end == text || *end != ':')
 		return cop_err_set(err, EINVAL, "'%s' is not BYTES:PATH", text);
-	return add(s, SLOWFS_SIZE, bytes, end + 1, err);
+	return add_fault(s, SLOWFS_SIZE, bytes, end + 1, err);
 }
 
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err)
@@ -66,11 +66,11 @@ int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct co
 		return 0;
 	}
 	if (!strncmp(text, "eio=", 4))
-		return add(s, SLOWFS_EIO, 0, text + 4, err);
+		return add_fault(s, SLOWFS_EIO, 0, text + 4, err);
 	if (!strncmp(text, "enoent=", 7))
-		return add(s, SLOWFS_ENOENT, 0, text + 7, err);
+		return add_fault(s, SLOWFS_ENOENT, 0, text + 7, err);
 	if (!strncmp(text, "hang=", 5))
-		return add(s, SLOWFS_HANG, 0, text + 5, err);
+		return add_fault(s, SLOWFS_HANG, 0, text + 5, err);
 	if (!strncmp(text, "size=", 5))
 		return add_size(s, text + 5, err);
 	return cop_err_set(err, EINVAL,

@@ -13,7 +13,7 @@
 
 #include "dirops/dirops.h"
 
-/* Each inode that the kernel remembers is a descriptor here. */
+/* Each inode that the kernel remembers has a descriptor here. */
 static void raise_file_limit(void)
 {
 	struct rlimit most = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
@@ -82,16 +82,16 @@ static int join(struct cop_slowfs *fs, struct cop_err *err)
 	return 0;
 }
 
-static void leave(struct cop_slowfs *fs)
+static void remove_mount(struct cop_slowfs *fs)
 {
 	cop_slowfs_state_leave(fs->share, fs->mount_index);
 	if (fs->counters)
 		cop_slowfs_state_leave(fs->counters, fs->counters_index);
 }
 
-/* The timer slack is inherited by the threads of the loop: without it a sleep of 100 us takes 150.
- */
-static int serve(struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
+/* The threads of the loop inherit the timer slack: without it a sleep of 100 us takes 150. */
+static int serve_requests(
+	struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	int rc;
 
@@ -102,7 +102,7 @@ static int serve(struct cop_slowfs *fs, const struct cop_slowfs_options *o, stru
 	return 0;
 }
 
-static int run(const struct cop_slowfs_options *o, struct cop_err *err)
+static int run_mounted(const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	struct cop_slowfs fs = {.costs = o->costs,
 		.cache_s = o->cache_s,
@@ -123,8 +123,8 @@ static int run(const struct cop_slowfs_options *o, struct cop_err *err)
 	if (!rc)
 		rc = join(&fs, err);
 	if (!rc) {
-		rc = serve(&fs, o, err);
-		leave(&fs);
+		rc = serve_requests(&fs, o, err);
+		remove_mount(&fs);
 	}
 	if (fs.session) {
 		fuse_session_unmount(fs.session);
@@ -138,8 +138,7 @@ static int run(const struct cop_slowfs_options *o, struct cop_err *err)
 	return rc;
 }
 
-/* --print, --reset and --fault; a file that is not there is only made by --fault, before the mount.
- */
+/* --print, --reset and --fault; only --fault creates a missing file, before the mount. */
 static int control(const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	struct cop_slowfs_state *s = NULL;
@@ -179,7 +178,7 @@ int main(int argc, char **argv)
 		fputs(cop_slowfs_usage, stdout);
 		return 0;
 	}
-	rc = o.mode == SLOWFS_MOUNT ? run(&o, &err) : control(&o, &err);
+	rc = o.mode == SLOWFS_MOUNT ? run_mounted(&o, &err) : control(&o, &err);
 	if (rc)
 		fprintf(stderr, "slowfs: %s\n", err.text);
 	return rc ? 1 : 0;

@@ -9,8 +9,8 @@
 
 #define MAX_BACKGROUND 256
 
-/* A question costs each time it is asked. The kernel must not ask for attributes of its own accord
- * with every read, as it does with AUTO_INVAL_DATA, or a read would be charged twice. */
+/* Every request has a cost. The kernel must not ask for attributes with every read, as it does with
+ * AUTO_INVAL_DATA, or a read would be charged twice. */
 static void op_init(void *data, struct fuse_conn_info *conn)
 {
 	(void)data;
@@ -39,7 +39,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (rc) {
 		cop_slowfs_reply_err(fs, req, rc);
 	} else if (fuse_reply_entry(req, &e) < 0) {
-		/* The kernel did not take the answer, so it will not forget the inode either. */
+		/* The kernel did not get the answer, so it will not forget the inode either. */
 		cop_slowfs_inode_forget(fs, e.ino, 1);
 	}
 }

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel lets one reader at a time use an open directory. The lock says so to whoever reads
- * this, and to the thread sanitizer, which does not see the order that the kernel keeps. */
+/* The kernel lets only one reader at a time use an open directory. The lock documents that, also
+ * for the thread sanitizer, which does not see the order that the kernel keeps. */
 struct open_dir {
 	pthread_mutex_t lock;
 	DIR *dir;
-	off_t at;              /* the place that the next readdir of dir continues from */
+	off_t at;              /* where the next readdir of dir continues */
 	struct dirent *unsent; /* read, but it did not fit into the last batch */
 };
 
@@ -156,9 +156,9 @@ void cop_slowfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info
 		close_dir(d);
 }
 
-/* Packs entries from the place off until data is full; an entry that does not fit is kept for the
+/* Packs entries from the offset off until data is full; an entry that does not fit is kept for the
  * next batch. */
-static ssize_t fill(fuse_req_t req, struct open_dir *d, off_t off, char *data, size_t size)
+static ssize_t fill_names(fuse_req_t req, struct open_dir *d, off_t off, char *data, size_t size)
 {
 	size_t used = 0;
 
@@ -199,7 +199,7 @@ void cop_slowfs_op_readdir(
 		rc = ENOMEM;
 	if (!rc) {
 		pthread_mutex_lock(&d->lock);
-		n = fill(req, d, off, data, size);
+		n = fill_names(req, d, off, data, size);
 		pthread_mutex_unlock(&d->lock);
 		rc = n < 0 ? (int)-n : 0;
 	}

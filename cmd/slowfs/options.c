@@ -69,7 +69,7 @@ static const struct option long_options[] = {
 	{0},
 };
 
-static int number(uint64_t max, uint64_t *out, struct cop_err *err)
+static int parse_number(uint64_t max, uint64_t *out, struct cop_err *err)
 {
 	if (cop_parse_u64(optarg, out) || *out > max)
 		return cop_err_set(err, EINVAL, "'%s' is not a number from 0 to %llu", optarg,
@@ -96,7 +96,7 @@ static int number_option(int which, struct cop_slowfs_options *o, struct cop_err
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(limits); i++) {
 		if (limits[i].which == which)
-			rc = number(limits[i].max, &n, err);
+			rc = parse_number(limits[i].max, &n, err);
 	}
 	if (which == OPT_META)
 		o->costs.meta_ns = n * 1000;

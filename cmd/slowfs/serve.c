@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Long waits are cut, so that an unmount is not held up by a queue of seconds. */
+/* Long waits are cut into steps, so that a queue of seconds does not delay an unmount. */
 #define WAIT_STEP_NS (200 * COP_NS_PER_MS)
 #define HANG_STEP_NS (5 * COP_NS_PER_MS)
 
@@ -37,8 +37,8 @@ void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, ui
 		cop_slowfs_state_count(fs->counters, counter, amount);
 }
 
-/* Where ino/name is, from the root of the mount and without slashes at either end. The kernel knows
- * where an O_PATH descriptor is today, so no name has to be kept here. */
+/* The path of ino/name from the root of the mount, without slashes at either end. The kernel knows
+ * the current path of an O_PATH descriptor, so no name has to be stored here. */
 static int path_of(
 	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char out[2 * COP_SLOWFS_PATH_MAX])
 {
@@ -62,7 +62,7 @@ static int path_of(
 	return 0;
 }
 
-/* False where no fault can be meant. */
+/* False if there cannot be a fault. */
 static bool faulty_path(
 	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char path[2 * COP_SLOWFS_PATH_MAX])
 {
@@ -98,7 +98,7 @@ static enum cop_slowfs_fault fault_of(struct cop_slowfs *fs, fuse_ino_t ino, con
 	return fault;
 }
 
-/* A reader that is killed while it hangs must be let go, else it stays for ever in the kernel. */
+/* A reader that is killed while it hangs must be released, or it stays in the kernel for ever. */
 static int apply_fault(struct cop_slowfs *fs, fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	enum cop_slowfs_fault fault;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* slowfs: a read-only FUSE passthrough with the costs of a busy parallel file system, for tests and
- * benchmarks: so many microseconds for each metadata operation and read, one bandwidth and a number
- * of service slots shared by all mounts on a machine, exact counters, and faults that a script
- * switches on and off.
+ * benchmarks: a given number of microseconds for each metadata operation and read, one bandwidth
+ * and a number of service slots shared by all mounts on a machine, exact counters, and faults that
+ * a script switches on and off.
  *
- * Time is reserved, not fought for: the shared state holds the moment at which each slot and the
- * link become free. An operation takes the slot that is free first, adds its cost and sleeps until
- * then. Arrivals are ordered by the state's lock, so service is first come, first served among all
- * mounts, nobody waits on a condition, and a mount that is killed leaves nothing behind but a
- * reservation that passes by itself.
+ * Time is reserved: the shared state holds the moment at which each slot and the link become free.
+ * An operation takes the slot that becomes free first, adds its cost and sleeps until then. The
+ * state's lock orders arrivals, so service is first come, first served among all mounts, and nobody
+ * waits on a condition. A mount that is killed leaves nothing behind but a reservation that expires
+ * by itself.
  *
  * Lock order: the state's lock and the inode table's lock are never held together. */
 #ifndef COP_SLOWFS_PRIV_H
@@ -60,7 +60,7 @@ struct cop_slowfs_inode {
 	uint64_t lookups;
 	dev_t dev;
 	ino_t ino;
-	int fd; /* O_PATH; pins the inode, so that (dev, ino) stays its own */
+	int fd; /* O_PATH; pins the inode, so that (dev, ino) is not reused */
 };
 
 struct cop_slowfs_state;
@@ -68,12 +68,12 @@ struct cop_slowfs_state;
 struct cop_slowfs {
 	struct cop_slowfs_costs costs;
 	double cache_s;
-	int64_t tick_s; /* of the time stamps that are shown; 0: as they are */
+	int64_t tick_s; /* of the timestamps that are shown; 0: unchanged */
 	bool direct_io;
-	char *source; /* absolute, no link in it, no slash at its end */
-	/* share holds times, faults and the sum of all mounts; counters is NULL or what this mount
-	 * did, without max_served, which belongs to the slots. With --counters alone that file is
-	 * the share. */
+	char *source; /* absolute, without links and without a trailing slash */
+	/* share holds times, faults and the sum of all mounts; counters is NULL or the operations
+	 * of this mount, without max_served, which belongs to the slots. With --counters alone that
+	 * file is the share. */
 	struct cop_slowfs_state *share, *counters;
 	uint32_t mount_index, counters_index;
 	struct fuse_session *session;
@@ -84,10 +84,10 @@ struct cop_slowfs {
 
 /* ---- state.c: the mapped file ---- */
 
-/* Maps path, making it if need be; path NULL gives memory of this process. */
+/* Maps path and creates it if necessary; path NULL gives memory of this process. */
 int cop_slowfs_state_open(const char *path, struct cop_slowfs_state **out, struct cop_err *err);
 void cop_slowfs_state_close(struct cop_slowfs_state *s);
-/* Takes a place among the living mounts of s; the first one finds all slots free. -ENOSPC. */
+/* Registers a live mount of s; the first one finds all slots free. -ENOSPC. */
 int cop_slowfs_state_join(struct cop_slowfs_state *s, uint32_t *index);
 void cop_slowfs_state_leave(struct cop_slowfs_state *s, uint32_t index);
 void cop_slowfs_state_count(
@@ -106,12 +106,12 @@ void cop_slowfs_state_reset(struct cop_slowfs_state *s);
 
 enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG, SLOWFS_SIZE };
 
-/* "eio=PATH", "enoent=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH counts from the root
- * of the mount, and what is below it shares its fault. */
+/* "eio=PATH", "enoent=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH is relative to the
+ * root of the mount, and everything below it has the same fault. */
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err);
 /* SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG or none; path without slashes at either end. */
 enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char *path);
-/* By how many bytes the size of the file is told wrong. */
+/* By how many bytes the reported size of the file is wrong. */
 int64_t cop_slowfs_fault_size(struct cop_slowfs_state *s, const char *path);
 bool cop_slowfs_fault_any(struct cop_slowfs_state *s);
 
@@ -122,16 +122,15 @@ bool cop_slowfs_fault_any(struct cop_slowfs_state *s);
  * reply. */
 int cop_slowfs_begin(struct cop_slowfs *fs, fuse_req_t req, enum cop_slowfs_counter op,
 	fuse_ino_t ino, const char *name);
-/* The cost of bytes that were read: a read is charged here, after the bytes are known, not in
- * cop_slowfs_begin. */
+/* Charges a read for its bytes once they are known; cop_slowfs_begin does not. */
 void cop_slowfs_charge_read(struct cop_slowfs *fs, uint64_t bytes);
 void cop_slowfs_done(struct cop_slowfs *fs);
-/* Attributes as they are told. name as above. */
+/* Changes attributes to the reported ones. name as above. */
 void cop_slowfs_lie(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, struct stat *st);
 void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, uint64_t amount);
 void cop_slowfs_reply_err(struct cop_slowfs *fs, fuse_req_t req, int code);
 
-/* Rounds the time stamps down to the tick, as a storage does that keeps no finer ones. */
+/* Rounds the timestamps down to the tick, like a storage with coarse timestamps. */
 void cop_slowfs_round(const struct cop_slowfs *fs, struct stat *st);
 
 /* ---- inode.c ---- */
@@ -139,11 +138,11 @@ void cop_slowfs_round(const struct cop_slowfs *fs, struct stat *st);
 int cop_slowfs_inode_init(struct cop_slowfs *fs, int root_fd);
 void cop_slowfs_inode_fini(struct cop_slowfs *fs);
 struct cop_slowfs_inode *cop_slowfs_inode_at(struct cop_slowfs *fs, fuse_ino_t ino);
-/* Fills e and takes one lookup; 0 or an errno value. */
+/* Fills e and counts one lookup; 0 or an errno value. */
 int cop_slowfs_inode_lookup(
 	struct cop_slowfs *fs, fuse_ino_t parent, const char *name, struct fuse_entry_param *e);
 void cop_slowfs_inode_forget(struct cop_slowfs *fs, fuse_ino_t ino, uint64_t lookups);
-/* "/proc/self/fd/N", by which an O_PATH descriptor is opened or asked. */
+/* "/proc/self/fd/N", by which an O_PATH descriptor is opened or examined. */
 void cop_slowfs_inode_proc_path(struct cop_slowfs *fs, fuse_ino_t ino, char out[64]);
 
 /* ---- ops.c, ops_file.c ---- */
@@ -163,8 +162,8 @@ void cop_slowfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 
 /* ---- loop.c ---- */
 
-/* Serves with so many threads until the mount goes or a signal comes; with libfuse before 3.12 as
- * many as it likes. 0, that signal, or -errno. */
+/* Serves with so many threads until the mount is removed or a signal comes; with libfuse before
+ * 3.12 as many as it chooses. 0, that signal, or -errno. */
 int cop_slowfs_loop(struct fuse_session *session, unsigned threads);
 
 /* ---- options.c ---- */

@@ -33,8 +33,8 @@ static const char *const counter_names[SLOWFS_COUNTERS] = {
 	[SLOWFS_MAX_OUTSTANDING] = "max_outstanding",
 };
 
-/* A process that died inside left simple values behind, each whole by itself: nothing needs repair.
- */
+/* A process that died inside left simple values behind, each valid by itself: nothing needs
+ * repair. */
 void cop_slowfs_state_lock(struct cop_slowfs_state *s)
 {
 	if (pthread_mutex_lock(&s->lock) == EOWNERDEAD)
@@ -62,8 +62,8 @@ static int init_lock(struct cop_slowfs_state *s)
 	return -rc;
 }
 
-/* The caller holds the file's flock, so that one process lays out a new file and the others find it
- * whole. */
+/* The caller holds the file's flock, so that one process initialises a new file and the others find
+ * it complete. */
 static int map_file(int fd, const char *path, struct cop_slowfs_state **out, struct cop_err *err)
 {
 	struct cop_slowfs_state *s;
@@ -219,7 +219,7 @@ static uint32_t first_free(const struct cop_slowfs_state *s, uint32_t slots)
 	return best;
 }
 
-/* How many slots, the one just taken included, are busy at the moment when. */
+/* How many slots, including the one just taken, are busy at the moment `when`. */
 static uint64_t busy_at(const struct cop_slowfs_state *s, uint32_t slots, uint64_t when)
 {
 	uint64_t busy = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The layout of the mapped file, seen by state.c and fault.c alone. */
+/* The layout of the mapped file, for state.c and fault.c alone. */
 #ifndef COP_SLOWFS_STATE_PRIV_H
 #define COP_SLOWFS_STATE_PRIV_H
 
@@ -24,8 +24,8 @@ struct cop_slowfs_state {
 	uint64_t slot_free_ns[COP_SLOWFS_MAX_SLOTS];
 	struct mount mounts[COP_SLOWFS_MAX_MOUNTS];
 	_Atomic uint64_t count[SLOWFS_COUNTERS];
-	_Atomic uint32_t
-		faults_set; /* how many of fault[] hold; read without the lock on every operation */
+	_Atomic uint32_t faults_set; /* how many of fault[] are in use; read without the lock on
+					every operation */
 	struct fault fault[COP_SLOWFS_MAX_FAULTS];
 };
 

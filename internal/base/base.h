@@ -140,8 +140,6 @@ struct cop_buf {
 void cop_buf_add(struct cop_buf *b, const void *data, size_t len);
 void cop_buf_str(struct cop_buf *b, const char *text);
 void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
-/* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
-void cop_buf_json_str(struct cop_buf *b, const char *text, size_t len);
 void cop_buf_free(struct cop_buf *b);
 
 /* ---- random numbers seen recently ---- */
@@ -194,6 +192,9 @@ bool cop_has_openat2(int dirfd);
 /* Opens a normal relative path ("" is dirfd itself) without leaving dirfd or following a symbolic
  * link; sets O_CLOEXEC. Returns the descriptor or -errno; *calls is the number of system calls. */
 int cop_open_beneath(int dirfd, const char *path, int flags, bool has_openat2, unsigned *calls);
+/* Executes a command, which is found as by execvp(3). Returns only on failure: the exit status that
+ * a shell would use, 127 or 126, with a sentence. */
+int cop_exec(char **command, struct cop_err *err);
 /* Closes every descriptor from first to last, both included. Returns 0, or -errno if neither the
  * kernel nor /proc can list them. */
 int cop_close_range(unsigned first, unsigned last);
@@ -253,16 +254,17 @@ extern const char cop_build[];   /* "release, static" */
 
 /* ---- names of hosts ---- */
 
-struct in_addr;
+struct cop_ip;
 
 /* The address of a host's own name where Debian's installer set it up, or where no name service
  * knows the host. Every machine has it, so it identifies none. */
 #define COP_OWN_NAME_ADDRESS 0x7f000101u
 
-/* The IPv4 address of a host, from its text or else from the system's name service, which may take
- * many seconds. Returns 0, or -EHOSTUNREACH with a sentence to print after the host's name and a
- * colon. */
-int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err);
+/* The address of a host, from its text or else from the system's name service, which may take many
+ * seconds. Of several it is one that this machine has a way to, and of those IPv4 before IPv6;
+ * never a link-local one of IPv6. Returns 0, or -EHOSTUNREACH with a sentence to print after the
+ * host's name and a colon. */
+int cop_host_address(const char *name, struct cop_ip *out, struct cop_err *err);
 /* Equal in full, or the short form of one is the other: "n1" and "n1.cluster.org", never "n1.a" and
  * "n1.b". */
 bool cop_same_host(const char *a, const char *b);
@@ -284,6 +286,9 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 /* The memory limit in bytes that the control groups set for this process, UINT64_MAX if there is
  * none. root is "", or a test's folder with its own /proc and /sys. */
 uint64_t cop_memory_limit(const char *root);
+/* What this process has used so far: processor time of all its threads, and the memory that is
+ * resident now. */
+void cop_process_usage(uint64_t *cpu_us, uint64_t *resident_bytes);
 
 /* ---- threads ---- */
 

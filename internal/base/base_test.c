@@ -99,7 +99,7 @@ static void sizes_are_written_as_people_read_them(void **state)
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++)
 		assert_string_equal(cop_format_size(rows[i].bytes, out), rows[i].text);
-	/* No size needs more room than there is. */
+	/* No size prints longer than the buffer. */
 	for (unsigned shift = 0; shift < 64; shift++)
 		assert_true(strlen(cop_format_size(((uint64_t)1 << shift) - 1, out)) < 15);
 }
@@ -111,7 +111,7 @@ static void hashes_depend_on_bytes_length_and_seed(void **state)
 	assert_true(cop_hash64("abc", 3, 0) != cop_hash64("abc", 2, 0));
 	assert_true(cop_hash64("abc", 3, 0) != cop_hash64("abc", 3, 1));
 	assert_true(cop_hash64("", 0, 0) != cop_hash64("", 0, 1));
-	/* XXH3-64 of nothing: stored keys and checksums must stay what they are. */
+	/* XXH3-64 of nothing: stored keys and checksums must not change. */
 	assert_true(cop_hash64("", 0, 0) == 0x2d06800538d394c2ull);
 }
 
@@ -180,7 +180,7 @@ static void *look_at_self(void *arg)
 	struct seen *s = arg;
 	sigset_t set;
 
-	/* The name is given from outside, a moment after the start. */
+	/* The creator names the thread, a moment after it has started. */
 	for (int i = 0; i < 1000 && strncmp(s->name, "a-name", 6) != 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		pthread_getname_np(pthread_self(), s->name, sizeof(s->name));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Paths that never leave a directory: by openat2(2) where the kernel has it and lets us, else
+/* Paths that never leave a directory: by openat2(2) if the kernel has it and allows it, else
  * component by component. */
 #include "base/base.h"
 #include "base/compat.h"
@@ -35,7 +35,7 @@ bool cop_has_openat2(int dirfd)
 	return fd != -ENOSYS && fd != -EPERM;
 }
 
-/* One O_PATH descriptor per component, none of which may be a symlink. */
+/* Opens one O_PATH descriptor per component, none of which may be a symlink. */
 static int walk(int top, const char *path, int flags, unsigned *calls)
 {
 	int dir = top, fd;

@@ -66,42 +66,6 @@ static void a_length_that_cannot_be_had_fails_and_stays_failed(void **state)
 	assert_false(b.failed);
 }
 
-static void expect_json(const char *text, size_t len, const char *want)
-{
-	struct cop_buf b = {0};
-
-	cop_buf_json_str(&b, text, len);
-	assert_string_equal(b.data, want);
-	cop_buf_free(&b);
-}
-
-static void json_strings_escape_what_they_must(void **state)
-{
-	(void)state;
-	expect_json("", 0, "\"\"");
-	expect_json("a\"b\\c", 5, "\"a\\\"b\\\\c\"");
-	expect_json("\n\t\0\x7f", 4, "\"\\u000a\\u0009\\u0000\\u007f\"");
-	expect_json("gr\xc3\xbc\xc3\x9f", 6, "\"gr\xc3\xbc\xc3\x9f\"");
-	expect_json("\xf0\x9f\x8c\xb3", 4, "\"\xf0\x9f\x8c\xb3\"");
-	expect_json("\xe2\x82\xac", 3, "\"\xe2\x82\xac\"");
-}
-
-static void bytes_that_are_not_utf8_become_replacement_characters(void **state)
-{
-	(void)state;
-	expect_json("\xff", 1, "\"\\ufffd\"");
-	expect_json("\x80", 1, "\"\\ufffd\"");
-	expect_json("\xc3", 1, "\"\\ufffd\"");
-	expect_json("\xc3(", 2, "\"\\ufffd(\"");
-	expect_json("\xc0\xaf", 2, "\"\\ufffd\\ufffd\"");
-	expect_json("\xe0\x80\xaf", 3, "\"\\ufffd\\ufffd\\ufffd\"");
-	expect_json("\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\"");
-	expect_json("\xf0\x80\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
-	expect_json("\xf4\x90\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
-	/* Cut in the middle: the byte past the end is not looked at. */
-	expect_json("\xe2\x82\xac", 2, "\"\\ufffd\\ufffd\"");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,8 +73,6 @@ int main(void)
 		cmocka_unit_test(text_grows_and_stays_terminated),
 		cmocka_unit_test(bytes_with_nul_are_kept),
 		cmocka_unit_test(a_length_that_cannot_be_had_fails_and_stays_failed),
-		cmocka_unit_test(json_strings_escape_what_they_must),
-		cmocka_unit_test(bytes_that_are_not_utf8_become_replacement_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clocks by which things are decided, and the one place where a test moves them. */
+/* The clocks that decisions are based on, and the one place where a test moves them. */
 #include "base/base.h"
 
 #include <stdatomic.h>

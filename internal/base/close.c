@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors that whoever started this process left open, closed all at once. Between fork and
- * exec, and in processes with threads: nothing here takes memory or a lock. */
+/* Closes descriptors that the starter of this process left open, all at once. It runs between fork
+ * and exec and in processes with threads, so nothing here allocates memory or takes a lock. */
 #include "base/base_priv.h"
 #include "base/compat.h"
 
@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* The number that a name in /proc/self/fd is; -1 for . and .. */
-static int number(const char *name)
+/* The descriptor of a name in /proc/self/fd; -1 for . and .. */
+static int fd_number(const char *name)
 {
 	int n = *name ? 0 : -1;
 
@@ -30,7 +30,7 @@ int cop_base_close_each(unsigned first, unsigned last)
 	while ((got = getdents64(dir, buffer, sizeof(buffer))) > 0) {
 		for (ssize_t at = 0; at < got;) {
 			const struct dirent64 *d = (const void *)(buffer + at);
-			int fd = number(d->d_name);
+			int fd = fd_number(d->d_name);
 
 			at += d->d_reclen;
 			if (fd >= 0 && fd != dir && (unsigned)fd >= first && (unsigned)fd <= last)

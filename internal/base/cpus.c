@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel takes a
- * list that is partly outside of the cpuset and quietly uses the rest; here that is an error, since
- * whoever names processors means them. */
+/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel accepts a
+ * list that is partly outside the cpuset and silently uses the rest. Here that is an error, because
+ * a user who names processors means them. */
 #include "base/base.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 #define CPUS_MAX 65536
 #define WORD_BITS (8 * sizeof(unsigned long))
 
-/* As cpu_set_t, for any machine. */
+/* Like cpu_set_t, for any machine. */
 struct cpus {
 	unsigned long word[CPUS_MAX / WORD_BITS];
 };
@@ -30,8 +30,8 @@ static void add_cpu(struct cpus *c, unsigned long cpu)
 	c->word[cpu / WORD_BITS] |= 1UL << cpu % WORD_BITS;
 }
 
-/* Reads a number below CPUS_MAX and steps over it. */
-static bool number(const char **p, unsigned long *out)
+/* Reads a number below CPUS_MAX and moves past it. */
+static bool parse_number(const char **p, unsigned long *out)
 {
 	*out = 0;
 	if (!isdigit((unsigned char)**p))
@@ -47,10 +47,10 @@ static int parse(const char *text, struct cpus *c)
 
 	*c = (struct cpus){0};
 	for (;; text++) {
-		if (!number(&text, &first))
+		if (!parse_number(&text, &first))
 			return -EINVAL;
 		last = first;
-		if (*text == '-' && (text++, !number(&text, &last)))
+		if (*text == '-' && (text++, !parse_number(&text, &last)))
 			return -EINVAL;
 		if (last < first)
 			return -EINVAL;
@@ -76,7 +76,7 @@ static void print(const struct cpus *c, struct cop_buf *out)
 	}
 }
 
-/* What is in a and not in b; whether there is any. */
+/* Fills in what is in a and not in b; returns whether there is any. */
 static bool beyond(const struct cpus *a, const struct cpus *b, struct cpus *rest)
 {
 	bool any = false;
@@ -88,7 +88,7 @@ static bool beyond(const struct cpus *a, const struct cpus *b, struct cpus *rest
 	return any;
 }
 
-static int get(struct cpus *c)
+static int get_cpus(struct cpus *c)
 {
 	*c = (struct cpus){0};
 	return sched_getaffinity(0, sizeof(*c), (cpu_set_t *)c) ? -errno : 0;
@@ -126,23 +126,23 @@ static int refuse(
 	return -EINVAL;
 }
 
-/* All that the cpuset has. */
+/* All processors of the cpuset. */
 static int get_cpuset(const struct cpus *was, struct cpus *out)
 {
 	int rc;
 
 	memset(out, 0xff, sizeof(*out));
 	set(0, out);
-	rc = get(out);
+	rc = get_cpus(out);
 	set(0, was);
 	return rc;
 }
 
-/* This thread on these processors, all of them, or as it was. */
+/* Puts this thread on all of these processors, or leaves it unchanged. */
 static int try(const struct cpus *want, struct cop_err *err)
 {
 	struct cpus was, is, rest;
-	int rc = get(&was);
+	int rc = get_cpus(&was);
 
 	if (rc)
 		return cop_err_set(
@@ -152,7 +152,7 @@ static int try(const struct cpus *want, struct cop_err *err)
 	rc = set(0, want);
 	if (rc && rc != -EINVAL)
 		return cop_err_set(err, -rc, "cannot choose processors: %s", strerror(-rc));
-	if (!rc && !(rc = get(&is)) && !beyond(want, &is, &rest))
+	if (!rc && !get_cpus(&is) && !beyond(want, &is, &rest))
 		return 0;
 	rc = get_cpuset(&was, &is);
 	beyond(want, &is, &rest);
@@ -163,7 +163,7 @@ static int try(const struct cpus *want, struct cop_err *err)
 			    err);
 }
 
-/* A thread that ends meanwhile is no loss. */
+/* A thread that ends meanwhile does not matter. */
 static void set_all(const struct cpus *c)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -194,7 +194,7 @@ void cop_cpus_list(struct cop_buf *out)
 {
 	struct cpus c;
 
-	if (get(&c) == 0)
+	if (get_cpus(&c) == 0)
 		print(&c, out);
 }
 
@@ -203,7 +203,7 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset)
 	struct cpus is, all, rest;
 	unsigned count = 0;
 
-	if (get(&is) || get_cpuset(&is, &all) || !beyond(&all, &is, &rest))
+	if (get_cpus(&is) || get_cpuset(&is, &all) || !beyond(&all, &is, &rest))
 		return false;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(is.word); i++)
 		count += (unsigned)__builtin_popcountll(is.word[i]);

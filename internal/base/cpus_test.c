@@ -45,7 +45,7 @@ static void refused(const char *list, const char *why)
 	assert_true(CPU_EQUAL(&now, &before));
 }
 
-static void what_is_no_list_is_refused(void **state)
+static void a_text_that_is_not_a_list_is_refused(void **state)
 {
 	static const char *const bad[] = {"", ",", "0,", ",0", "-", "0-", "-1", "1-0", "0,,1", "a",
 		"0 ", " 0", "0x1", "65536", "99999999999999999999", "0-99999999999999999999",
@@ -114,7 +114,8 @@ static void a_thread_that_runs_already_is_pinned_too(void **state)
 	assert_true(CPU_ISSET(first, &s.seen));
 }
 
-/* What a launcher took away inside of the cpuset may be taken back: -b is the user's word. */
+/* -b may take back what a launcher excluded inside the cpuset, because it is the user's
+ * decision. */
 static void a_pinned_process_may_ask_for_other_processors(void **state)
 {
 	struct cop_buf all = {0}, now = {0};
@@ -159,7 +160,7 @@ static void a_thread_that_its_launcher_bound_to_one_core_knows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(what_is_no_list_is_refused, back),
+		cmocka_unit_test_teardown(a_text_that_is_not_a_list_is_refused, back),
 		cmocka_unit_test_teardown(
 			a_processor_that_is_not_there_is_named_and_nothing_changes, back),
 		cmocka_unit_test_teardown(one_processor_is_all_that_a_pinned_process_has, back),

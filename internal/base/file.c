@@ -51,8 +51,8 @@ static int regular_size(const struct stat *st, uint64_t *size)
 	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
-/* Looks before it opens: opening a fifo waits and opening a device may do things. And after: the
- * name may mean something else by then. */
+/* Checks before it opens, because opening a fifo waits and opening a device may do things. Checks
+ * again afterwards, because the name may refer to something else by then. */
 static int open_regular(const struct cop_dir *at, uint64_t *size)
 {
 	struct stat st;
@@ -186,9 +186,9 @@ static int make_dir(const char *path, unsigned mode)
 	return rc;
 }
 
-/* What is above may be there and yet refuse mkdir otherwise than with EEXIST (read-only,
- * automounted): whether that matters shows at the last part. Where that lacks what is above, the
- * refusal is why. */
+/* A folder above may exist and yet refuse mkdir with an error other than EEXIST (read-only,
+ * automounted). Whether that matters shows at the last part: if that one lacks a parent, the
+ * earlier refusal is the reason. */
 int cop_make_dirs(const char *path, unsigned mode)
 {
 	char *copy = strdup(path);

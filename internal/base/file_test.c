@@ -57,7 +57,7 @@ static int teardown(void **state)
 	return rmdir(dir);
 }
 
-static void what_is_written_whole_is_read_whole(void **state)
+static void a_file_that_is_written_reads_the_same(void **state)
 {
 	char *data;
 	size_t len;
@@ -185,7 +185,7 @@ static void missing_directories_are_made_and_those_that_are_there_are_fine(void 
 	assert_int_equal(empty_dir(), 0);
 }
 
-static void the_directory_that_refuses_says_why_the_last_one_cannot_be_made(void **state)
+static void the_error_is_that_of_the_directory_that_refuses(void **state)
 {
 	int rc;
 
@@ -228,12 +228,12 @@ static void only_a_regular_file_is_opened_as_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(what_is_written_whole_is_read_whole),
+		T(a_file_that_is_written_reads_the_same),
 		T(a_file_over_the_limit_is_refused),
 		T(errors_name_themselves_and_leave_nothing_behind),
 		T(a_file_is_replaced_by_rename),
 		T(missing_directories_are_made_and_those_that_are_there_are_fine),
-		T(the_directory_that_refuses_says_why_the_last_one_cannot_be_made),
+		T(the_error_is_that_of_the_directory_that_refuses),
 		T(only_a_regular_file_is_opened_as_one),
 		T(short_reads_are_put_together_and_the_end_gives_the_count),
 	};

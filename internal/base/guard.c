@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Directories in which only this user's files count. A program that writes by path into a directory
- * where somebody else may rename or make things writes wherever that one likes: a link called logs
- * is enough. So below a guarded directory each part of a path is opened on its own, in the one
- * before it, and never a link (openat(2), O_NOFOLLOW; openat2(2) would do it in one call, but is
- * younger than kernels that sites run); and each must be of a user who can do anything here anyway.
- */
+ * where somebody else may rename or create entries writes wherever that person likes: a link called
+ * logs is enough. So below a guarded directory each part of a path is opened on its own, in the one
+ * before it, and never through a link (openat(2), O_NOFOLLOW; openat2(2) would do it in one call,
+ * but is younger than kernels that sites run). Each must belong to a user who can do anything here
+ * anyway. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,15 +33,15 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* The group that many systems give each user, with nobody else in it, has the user's number
- * (useradd(8), USERGROUPS_ENAB of login.defs(5)). Its name and its members only the name service
- * knows, which a static program must not load. */
+/* Many systems give each user a group with nobody else in it, which has the user's number
+ * (useradd(8), USERGROUPS_ENAB of login.defs(5)). Only the name service knows its name and members,
+ * and a static program must not load that. */
 static bool is_own_group(gid_t gid)
 {
 	return gid == getegid() && gid == geteuid();
 }
 
-/* The bits of the group are the most that a list of users may do, where there is one. */
+/* If there is an access control list, the group bits are the most that it can grant. */
 static bool group_may_write(int fd, const struct stat *st)
 {
 	return (st->st_mode & S_IWGRP) &&
@@ -70,7 +70,7 @@ static int check(int fd, const char *path, int len, struct cop_err *err)
 	return 0;
 }
 
-/* The links on the way to it are the system's and the user's own. */
+/* Links on the way to it belong to the system or the user. */
 static int check_above(const char *path, struct cop_err *err)
 {
 	char *copy = strdup(path);
@@ -123,7 +123,7 @@ int cop_guard(const char *dir, struct cop_err *err)
 
 	if (rc)
 		return rc;
-	/* Before it is opened, which its owner may forbid. */
+	/* Before opening it, which its owner may forbid. */
 	if (stat(dir, &st) == 0 && !is_trusted(st.st_uid))
 		return refuse_owner(st.st_uid, dir, (int)strlen(dir), err);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -184,7 +184,8 @@ static int step(int dir, const char *path, const char *part, size_t len, struct 
 	return rc;
 }
 
-/* The last directory of path, from the guarded one on. last: also its last part is one. */
+/* Opens the last directory of path, from the guarded one on. last: its last part is a directory
+ * too. */
 static int walk(const char *path, size_t from, bool last, const char **name, struct cop_err *err)
 {
 	const char *part = path + from + strspn(path + from, "/");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled with -mavx2 where there is such a thing (Makefile). Nothing else may stand here, because
- * the compiler uses AVX2 for whatever it likes. */
+/* Compiled with -mavx2 where the processor architecture has it (Makefile). Nothing else may be in
+ * this file, because the compiler uses AVX2 wherever it likes. */
 #ifdef __AVX2__
 #define XXH_INLINE_ALL
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the name of a host means. The C library is asked, in one place: a program that is linked
- * statically has its hosts file and its DNS and nothing else (static_link.c), one with a shared C
- * library has all that the site set up in nsswitch.conf.
+/* What a host's name means. The C library is asked, in one place. A statically linked program uses
+ * its hosts file and its DNS and nothing else (static_link.c); one with a shared C library uses all
+ * that the site has configured in nsswitch.conf.
  *
- * A machine's own name is often known to nobody but a module of that C library (nss-myhostname),
- * which a static program must not load. It then means here what Debian's installer lets it mean. */
+ * A machine's own name is often known only to a module of that C library (nss-myhostname), which a
+ * static program must not load. It then means what Debian's installer lets it mean. */
 #include "base/base.h"
 
-#include <arpa/inet.h>
+#include "base/ip.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -24,15 +25,13 @@ bool cop_same_host(const char *a, const char *b)
 	return la && la == lb && !strncasecmp(a, b, la) && (!a[la] || !b[lb]);
 }
 
-static bool means_here(const char *name, struct in_addr *out)
+static bool means_here(const char *name, struct cop_ip *out)
 {
 	char own[256] = "";
+	bool local = !strcasecmp(name, "localhost");
 
-	out->s_addr = htonl(INADDR_LOOPBACK);
-	if (!strcasecmp(name, "localhost"))
-		return true;
-	out->s_addr = htonl(COP_OWN_NAME_ADDRESS);
-	return !gethostname(own, sizeof(own) - 1) && cop_same_host(name, own);
+	*out = cop_ip_of4((struct in_addr){htonl(local ? INADDR_LOOPBACK : COP_OWN_NAME_ADDRESS)});
+	return local || (!gethostname(own, sizeof(own) - 1) && cop_same_host(name, own));
 }
 
 static const char *who_was_asked(void)
@@ -42,43 +41,63 @@ static const char *who_was_asked(void)
 	return " (only /etc/hosts and DNS were asked; for names in LDAP and the like, give an address book: -F)";
 }
 
-/* "fd77::1" of a name that has no IPv4 address. */
-static bool has_only_ip6(const char *name, char out[INET6_ADDRSTRLEN])
+/* How good an address is, 0 to 4. Where both families work, all nodes must take the same one:
+ * IPv4, as everything did that ran here before. */
+static int worth(const struct cop_ip *ip)
 {
-	struct addrinfo hints = {.ai_family = AF_INET6, .ai_socktype = SOCK_STREAM}, *list = NULL;
-	struct sockaddr_in6 first;
+	struct cop_ip from;
 
-	if (inet_pton(AF_INET6, name, &first.sin6_addr) != 1) {
-		if (getaddrinfo(name, NULL, &hints, &list))
-			return false;
-		memcpy(&first, list->ai_addr, sizeof(first));
-		freeaddrinfo(list);
-	}
-	return inet_ntop(AF_INET6, &first.sin6_addr, out, INET6_ADDRSTRLEN) != NULL;
+	if (cop_ip_is_link_local(ip))
+		return 0;
+	return 1 + (cop_ip_family(ip) == AF_INET) + 2 * cop_ip_way(ip, &from);
 }
 
-int cop_host_address(const char *name, struct in_addr *out, struct cop_err *err)
+/* Takes an address that is better than best; returns what getaddrinfo says. */
+static int look_up(const char *name, int family, struct cop_ip *out, int *best)
 {
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
-	struct sockaddr_in first;
-	char ip6[INET6_ADDRSTRLEN];
-	int rc;
+	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM}, *list = NULL;
+	int rc = getaddrinfo(name, NULL, &hints, &list);
 
-	if (inet_pton(AF_INET, name, out) == 1)
-		return 0;
-	rc = getaddrinfo(name, NULL, &hints, &list);
-	if (rc == 0) {
-		memcpy(&first, list->ai_addr, sizeof(first));
+	for (const struct addrinfo *i = list; !rc && i; i = i->ai_next) {
+		struct cop_ip ip;
+		int is = cop_ip_of_socket(i->ai_addr, &ip, NULL) ? worth(&ip) : -1;
+
+		if (is <= *best)
+			continue;
+		*out = ip;
+		*best = is;
+	}
+	if (!rc)
 		freeaddrinfo(list);
-		*out = first.sin_addr;
+	return rc;
+}
+
+static int refuse_link_local(const struct cop_ip *ip, struct cop_err *err)
+{
+	char text[COP_IP_TEXT_SIZE];
+
+	return cop_err_set(err, EHOSTUNREACH, "%s " COP_IP_LINK_LOCAL, cop_ip_print(ip, text));
+}
+
+int cop_host_address(const char *name, struct cop_ip *out, struct cop_err *err)
+{
+	struct cop_ip found;
+	int rc, best = -1;
+
+	if (cop_ip_parse(name, out))
+		return cop_ip_is_link_local(out) ? refuse_link_local(out, err) : 0;
+	rc = look_up(name, AF_UNSPEC, &found, &best);
+	/* The hosts file may have one family, and DNS the other, which is not asked then. */
+	if (rc == 0 && best < 2)
+		look_up(name, AF_INET, &found, &best);
+	if (best > 0) {
+		*out = found;
 		return 0;
 	}
 	if (means_here(name, out))
 		return 0;
-	if (has_only_ip6(name, ip6))
-		return cop_err_set(err, EHOSTUNREACH,
-			"it has only an IPv6 address (%s), and nodes use IPv4: give an IPv4 address, or a name that has one",
-			ip6);
+	if (best == 0)
+		return refuse_link_local(&found, err);
 	return cop_err_set(
 		err, EHOSTUNREACH, "its name is unknown: %s%s", gai_strerror(rc), who_was_asked());
 }

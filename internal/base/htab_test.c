@@ -69,7 +69,7 @@ static void every_entry_is_found_however_many_there_are(void **state)
 	free(item);
 }
 
-static void entries_of_one_hash_are_told_apart_by_the_caller(void **state)
+static void the_caller_tells_entries_with_the_same_hash_apart(void **state)
 {
 	struct item item[200] = {{0}};
 	struct cop_htab t = {0};
@@ -79,14 +79,14 @@ static void entries_of_one_hash_are_told_apart_by_the_caller(void **state)
 		item[i].key = i;
 		cop_htab_add(&t, &item[i].link, 7);
 	}
-	/* The same chain, another hash. */
+	/* The same chain, but another hash. */
 	assert_null(cop_htab_first(&t, 7 + ((uint64_t)1 << 40)));
 	for (unsigned i = 0; i < 200; i++)
 		assert_ptr_equal(find_item(&t, 7, i), &item[i]);
 	cop_htab_fini(&t);
 }
 
-static void what_was_removed_is_gone_and_nothing_else(void **state)
+static void only_the_removed_entry_is_gone(void **state)
 {
 	struct item item[300] = {{0}};
 	struct cop_htab t = {0};
@@ -137,8 +137,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(zeroed_memory_is_an_empty_table),
 		cmocka_unit_test(every_entry_is_found_however_many_there_are),
-		cmocka_unit_test(entries_of_one_hash_are_told_apart_by_the_caller),
-		cmocka_unit_test(what_was_removed_is_gone_and_nothing_else),
+		cmocka_unit_test(the_caller_tells_entries_with_the_same_hash_apart),
+		cmocka_unit_test(only_the_removed_entry_is_gone),
 		cmocka_unit_test(each_entry_is_visited_once_and_may_be_removed_on_the_way),
 	};
 

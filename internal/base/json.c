@@ -6,18 +6,61 @@
 #include <math.h>
 #include <string.h>
 
+size_t cop_utf8_len(const char *text, size_t left)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t need = *p < 0x80                 ? 1
+		      : *p >= 0xc2 && *p < 0xe0 ? 2
+		      : *p >= 0xe0 && *p < 0xf0 ? 3
+		      : *p >= 0xf0 && *p < 0xf5 ? 4
+						: 0;
+
+	if (!need || need > left)
+		return 0;
+	for (size_t i = 1; i < need; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
+		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
+		return 0;
+	return need;
+}
+
+static void add_string(struct cop_buf *b, const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text, *end = p + len;
+
+	cop_buf_add(b, "\"", 1);
+	while (p < end) {
+		size_t n = cop_utf8_len((const char *)p, (size_t)(end - p));
+
+		if (!n) {
+			cop_buf_str(b, "\\ufffd");
+			n = 1;
+		} else if (*p == '"' || *p == '\\') {
+			cop_buf_printf(b, "\\%c", *p);
+		} else if (*p < 0x20 || *p == 0x7f) {
+			cop_buf_printf(b, "\\u%04x", *p);
+		} else {
+			cop_buf_add(b, p, n);
+		}
+		p += n;
+	}
+	cop_buf_add(b, "\"", 1);
+}
+
 void cop_json_value(struct cop_json *j, const char *key)
 {
 	bool member = j->depth && j->objects >> (j->depth - 1) & 1;
 
 	assert(member == (key != NULL));
-	assert(j->depth || !j->comma); /* one value is all */
+	assert(j->depth || !j->comma); /* there is only one value */
 	if (j->comma)
 		cop_buf_str(j->out, ",");
 	j->comma = true;
 	if (!key)
 		return;
-	cop_buf_json_str(j->out, key, strlen(key));
+	add_string(j->out, key, strlen(key));
 	cop_buf_str(j->out, ":");
 }
 
@@ -51,7 +94,7 @@ void cop_json_end(struct cop_json *j)
 void cop_json_bytes(struct cop_json *j, const char *key, const char *text, size_t len)
 {
 	cop_json_value(j, key);
-	cop_buf_json_str(j->out, text, len);
+	add_string(j->out, text, len);
 }
 
 void cop_json_str(struct cop_json *j, const char *key, const char *text)

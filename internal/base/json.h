@@ -46,6 +46,9 @@ void cop_json_bool(struct cop_json *j, const char *key, bool value);
 void cop_json_null(struct cop_json *j, const char *key);
 /* With so many decimals; infinite and undefined ones are null. */
 void cop_json_double(struct cop_json *j, const char *key, double value, unsigned decimals);
+/* Length of the well-formed UTF-8 sequence that begins a text of so many bytes, at least 1; 0 if
+ * there is none (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF). */
+size_t cop_utf8_len(const char *text, size_t left);
 /* A value that the caller appends to the buffer itself, whole. */
 void cop_json_value(struct cop_json *j, const char *key);
 

@@ -67,6 +67,43 @@ static void any_bytes_make_a_string_of_valid_text(void **state)
 		"\"cut\":\"\\ufffd\\u0000\\ufffd\\ufffd\\ufffd\\ufffd\"}");
 }
 
+static void expect_text(const char *text, size_t len, const char *want)
+{
+	struct cop_buf b = {0};
+	struct cop_json alone = cop_json_to(&b);
+
+	cop_json_bytes(&alone, NULL, text, len);
+	assert_string_equal(b.data, want);
+	cop_buf_free(&b);
+}
+
+static void strings_escape_what_they_must(void **state)
+{
+	(void)state;
+	expect_text("", 0, "\"\"");
+	expect_text("a\"b\\c", 5, "\"a\\\"b\\\\c\"");
+	expect_text("\n\t\0\x7f", 4, "\"\\u000a\\u0009\\u0000\\u007f\"");
+	expect_text("gr\xc3\xbc\xc3\x9f", 6, "\"gr\xc3\xbc\xc3\x9f\"");
+	expect_text("\xf0\x9f\x8c\xb3", 4, "\"\xf0\x9f\x8c\xb3\"");
+	expect_text("\xe2\x82\xac", 3, "\"\xe2\x82\xac\"");
+}
+
+static void bytes_that_are_not_utf8_become_replacement_characters(void **state)
+{
+	(void)state;
+	expect_text("\xff", 1, "\"\\ufffd\"");
+	expect_text("\x80", 1, "\"\\ufffd\"");
+	expect_text("\xc3", 1, "\"\\ufffd\"");
+	expect_text("\xc3(", 2, "\"\\ufffd(\"");
+	expect_text("\xc0\xaf", 2, "\"\\ufffd\\ufffd\"");
+	expect_text("\xe0\x80\xaf", 3, "\"\\ufffd\\ufffd\\ufffd\"");
+	expect_text("\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\"");
+	expect_text("\xf0\x80\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
+	expect_text("\xf4\x90\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
+	/* Cut in the middle: the byte past the end is not looked at. */
+	expect_text("\xe2\x82\xac", 2, "\"\\ufffd\\ufffd\"");
+}
+
 static void numbers_have_the_decimals_that_were_asked_for(void **state)
 {
 	(void)state;
@@ -92,7 +129,7 @@ static void a_value_made_elsewhere_has_its_place(void **state)
 	assert_string_equal(out.data, "[{\"a\":1},2]");
 }
 
-/* Levels of both kinds by turns, so that one that is closed leaves nothing behind. */
+/* Levels of both kinds alternate, so that a closed one leaves nothing behind. */
 static void the_deepest_nesting_closes_as_it_was_opened(void **state)
 {
 	char mirror[2 * COP_JSON_DEPTH_MAX + 1] = "";
@@ -120,7 +157,7 @@ static void the_deepest_nesting_closes_as_it_was_opened(void **state)
 	}
 }
 
-static void without_memory_the_buffer_says_so(void **state)
+static void without_memory_the_buffer_is_marked_failed(void **state)
 {
 	(void)state;
 	cop_json_array(&j, NULL);
@@ -139,10 +176,12 @@ int main(void)
 		T(a_value_may_stand_alone),
 		T(members_and_elements_are_separated_and_nest),
 		T(any_bytes_make_a_string_of_valid_text),
+		T(strings_escape_what_they_must),
+		T(bytes_that_are_not_utf8_become_replacement_characters),
 		T(numbers_have_the_decimals_that_were_asked_for),
 		T(a_value_made_elsewhere_has_its_place),
 		T(the_deepest_nesting_closes_as_it_was_opened),
-		T(without_memory_the_buffer_says_so),
+		T(without_memory_the_buffer_is_marked_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much memory the control groups leave to this process: the least of the limits of its group
- * and of all above it (cgroups(7)), in version 2 (memory.max, and memory.high, past which the
- * kernel slows a group down) as in version 1, which may stand side by side. In a container
- * /proc/self/cgroup may name a path that is not there: then what is mounted is the container's own
- * group. */
+/* How much memory the control groups allow this process: the smallest of the limits of its group
+ * and of all groups above it (cgroups(7)). Version 2 has memory.max, and memory.high, past which
+ * the kernel slows a group down. Version 1 may be mounted as well. In a container /proc/self/cgroup
+ * may name a path that does not exist; then the mounted hierarchy is the container's own group. */
 #include "base/base_priv.h"
 
 #include <inttypes.h>
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "max" is no number: no limit. */
+/* "max" is not a number: no limit. */
 static void one_limit(const char *path, uint64_t *least)
 {
 	uint64_t bytes;

@@ -14,8 +14,8 @@
 
 static char root[] = "/tmp/memory_test.XXXXXX";
 
-/* A file below root, with the directories above it. */
-static void put(const char *path, const char *text)
+/* Writes a file below root and creates the directories above it. */
+static void put_text(const char *path, const char *text)
 {
 	char whole[512], dir[512];
 
@@ -46,46 +46,46 @@ static void without_control_groups_there_is_no_limit(void **state)
 {
 	(void)state;
 	assert_true(cop_memory_limit(root) == UINT64_MAX);
-	put("proc/self/cgroup", "garbage\n0:\n4:memory\n:::\n");
+	put_text("proc/self/cgroup", "garbage\n0:\n4:memory\n:::\n");
 	assert_true(cop_memory_limit(root) == UINT64_MAX);
 }
 
 static void the_least_limit_of_all_groups_above_counts_in_version_2(void **state)
 {
 	(void)state;
-	put("proc/self/cgroup", "0::/job_7/step_0/task_0\n");
-	put("sys/fs/cgroup/job_7/step_0/task_0/memory.max", "max\n");
-	put("sys/fs/cgroup/job_7/step_0/memory.max", "3000000\n");
+	put_text("proc/self/cgroup", "0::/job_7/step_0/task_0\n");
+	put_text("sys/fs/cgroup/job_7/step_0/task_0/memory.max", "max\n");
+	put_text("sys/fs/cgroup/job_7/step_0/memory.max", "3000000\n");
 	assert_true(cop_memory_limit(root) == 3000000);
-	put("sys/fs/cgroup/job_7/memory.max", "2000000\n");
+	put_text("sys/fs/cgroup/job_7/memory.max", "2000000\n");
 	assert_true(cop_memory_limit(root) == 2000000);
-	put("sys/fs/cgroup/job_7/memory.high", "max\n");
+	put_text("sys/fs/cgroup/job_7/memory.high", "max\n");
 	assert_true(cop_memory_limit(root) == 2000000);
-	put("sys/fs/cgroup/job_7/step_0/memory.high", "1900000\n");
+	put_text("sys/fs/cgroup/job_7/step_0/memory.high", "1900000\n");
 	assert_true(cop_memory_limit(root) == 1900000);
 }
 
 static void version_1_counts_beside_version_2(void **state)
 {
 	(void)state;
-	put("proc/self/cgroup",
+	put_text("proc/self/cgroup",
 		"9:name=systemd:/x\n5:devices:/slurm/uid_1/job_7\n4:memory:/slurm/uid_1/job_7\n0::/\n");
-	put("sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes",
+	put_text("sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes",
 		"9223372036854771712\n");
-	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	put_text("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
 	assert_true(cop_memory_limit(root) == 9223372036854771712ULL);
-	put("sys/fs/cgroup/memory/slurm/uid_1/memory.limit_in_bytes", "4096000\n");
-	put("sys/fs/cgroup/devices/slurm/uid_1/job_7/memory.limit_in_bytes", "1\n");
+	put_text("sys/fs/cgroup/memory/slurm/uid_1/memory.limit_in_bytes", "4096000\n");
+	put_text("sys/fs/cgroup/devices/slurm/uid_1/job_7/memory.limit_in_bytes", "1\n");
 	assert_true(cop_memory_limit(root) == 4096000);
-	put("sys/fs/cgroup/memory.max", "4095999\n");
+	put_text("sys/fs/cgroup/memory.max", "4095999\n");
 	assert_true(cop_memory_limit(root) == 4095999);
 }
 
 static void a_container_that_sees_only_its_own_group_finds_its_limit(void **state)
 {
 	(void)state;
-	put("proc/self/cgroup", "0::/docker/0123456789\n");
-	put("sys/fs/cgroup/memory.max", "5000000\n");
+	put_text("proc/self/cgroup", "0::/docker/0123456789\n");
+	put_text("sys/fs/cgroup/memory.max", "5000000\n");
 	assert_true(cop_memory_limit(root) == 5000000);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is mounted where, read out of /proc/self/mountinfo (proc(5)), so that nothing is asked of
- * the file systems themselves: one that does not answer is named all the same. */
+/* What is mounted where, from /proc/self/mountinfo (proc(5)), so that the file systems themselves
+ * are not asked: even one that does not answer is found. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ bool cop_mount_is_pseudo(const char *type)
 	return among(type, types, COP_ARRAY_SIZE(types));
 }
 
-/* Programs that serve a file system through FUSE mostly bring it from elsewhere (sshfs, dfuse,
+/* Programs that serve a file system through FUSE usually bring it from elsewhere (sshfs, dfuse,
  * glusterfs); these do not. */
 static bool is_fuse_of_elsewhere(const char *type)
 {
@@ -48,7 +48,7 @@ bool cop_mount_is_shared(const char *type)
 	return among(type, types, COP_ARRAY_SIZE(types)) || is_fuse_of_elsewhere(type);
 }
 
-/* Space, tab, newline and backslash stand as \ooo. */
+/* Space, tab, newline and backslash are written as \ooo. */
 static void unescape(char *text)
 {
 	char *out = text;
@@ -112,7 +112,7 @@ struct search {
 	char *type;
 };
 
-/* Of mounts on one directory the last one is on top. */
+/* Of several mounts on one directory the last one is on top. */
 static int keep_deepest(void *arg, const char *dir, const char *type)
 {
 	struct search *s = arg;

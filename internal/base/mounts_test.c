@@ -64,7 +64,7 @@ static void the_type_below_proc_is_proc(void **state)
 	assert_string_equal(type, "");
 }
 
-static void what_machines_share_is_told_from_what_each_has(void **state)
+static void shared_file_systems_are_distinguished_from_local_ones(void **state)
 {
 	static const char *const shared[] = {
 		"nfs4", "lustre", "gpfs", "dvs", "fuse.sshfs", "fuse.dfuse"};
@@ -86,7 +86,7 @@ int main(void)
 		cmocka_unit_test(lines_of_mountinfo_are_read_and_garbage_is_passed_over),
 		cmocka_unit_test(a_visit_may_end_the_walk),
 		cmocka_unit_test(the_type_below_proc_is_proc),
-		cmocka_unit_test(what_machines_share_is_told_from_what_each_has),
+		cmocka_unit_test(shared_file_systems_are_distinguished_from_local_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

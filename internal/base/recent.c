@@ -15,7 +15,7 @@ bool cop_recent_has(const struct cop_recent *r, const void *number)
 {
 	uint64_t first = first_of(number);
 
-	/* What is zeroed is a place without a number. */
+	/* A slot of zeros is an unused one. */
 	for (unsigned at = 0; first && at < COP_RECENT; at++)
 		if (r->first[at] == first)
 			return true;

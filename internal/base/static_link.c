@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A static program that loads a shared object at run time gets a second C library with it, the
- * system's, and dies where that is another than its own. glibc does so for names (each module that
- * nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric does for
+ * system's, and crashes if that differs from its own. glibc loads objects for names (each module
+ * that nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric for
  * each provider in $FI_PROVIDER_PATH, which modulefiles of sites set; libfuse for modules of its
- * high-level interface. Nothing that Copper does needs any of these, so none is ever loaded: the
- * linker gives every reference to what follows (--wrap in the Makefile), from whatever archive, the
- * functions of this file, which refuse. No code that maps a shared object is left in the program
- * then.
+ * high-level interface. Copper needs none of these, so none is ever loaded: the linker redirects
+ * every reference to the functions below (--wrap in the Makefile), in whatever archive, to this
+ * file, which refuses. The program then contains no code that maps a shared object.
  *
- * Names are looked up by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf
+ * Names are resolved by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf
  * says. Linked into the static binary only. */
 #include <features.h>
 #include <nss.h>
@@ -85,7 +84,7 @@ char *__wrap_dlerror(void)
 }
 
 #ifdef __GLIBC__
-/* Before main, and so before anybody asks. */
+/* Before main, and so before any name is resolved. */
 static void __attribute__((constructor)) fix_services(void)
 {
 	static const char *const databases[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Makefile compiles this file again when the version changes, and only this one. */
+/* When the version changes, the Makefile recompiles this file and no other. */
 #include "base/base.h"
 
 const char cop_version[] = COP_VERSION;

@@ -2,12 +2,12 @@
 /* The byte budget: SIEVE eviction and the queue of flights that wait to reserve their bytes. */
 #include "cache/cache_priv.h"
 
-/* Moves the hand of one shard once around at most and takes out one object that nobody holds and
- * that was not used since the hand last passed it. SIEVE: the hand goes from old to new. */
+/* Moves the hand of one shard around at most once and removes one object that nobody references and
+ * that was not used since the hand last passed it. SIEVE: the hand moves from old to new. */
 static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 {
 	struct cop_list *at = s->hand;
-	/* Twice around: the first time may only clear bits. */
+	/* Twice around, because the first round may only clear bits. */
 	size_t steps = 2 * s->table.count + 2;
 
 	while (steps-- && !cop_list_empty(&s->sieve)) {
@@ -31,6 +31,27 @@ static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 	return NULL;
 }
 
+static void trace_eviction(struct cop_cache *c, const struct node *n)
+{
+	static const char *const tables[COP_TABLES] = {[COP_TABLE_METADATA] = "metadata",
+		[COP_TABLE_TREE] = "tree",
+		[COP_TABLE_DATA] = "data"};
+	const struct cop_key *key = &n->obj.key;
+	const struct cop_tracer_arg args[] = {{.key = "table", .text = tables[key->table]},
+		{.key = "index", .value = (int64_t)key->index},
+		{.key = "bytes", .value = (int64_t)n->charged}};
+	struct cop_tracer_event e = {.phase = COP_TRACER_SPAN,
+		.name = "evict",
+		.begin_ns = cop_now_ns(),
+		.path = key->path,
+		.path_len = key->path_len,
+		.arg = args,
+		.args = COP_ARRAY_SIZE(args)};
+
+	e.end_ns = e.begin_ns;
+	cop_tracer_event(c->tracer, &e);
+}
+
 static bool evict_one(struct cop_cache *c)
 {
 	unsigned first = atomic_fetch_add(&c->evict_next, 1);
@@ -45,6 +66,8 @@ static bool evict_one(struct cop_cache *c)
 		if (n) {
 			cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
 			cop_stats_add(c->stats, COP_CACHE_EVICTED_BYTES, n->charged);
+			if (c->tracer)
+				trace_eviction(c, n);
 			cop_cache_unref(c, n);
 			return true;
 		}
@@ -68,7 +91,7 @@ void cop_cache_unreserve(struct cop_cache *c, struct node *n)
 	n->reserved = 0;
 }
 
-/* Whether a flight of this size may start now, apart from the bytes in use. */
+/* Whether a flight of this size may start now, regardless of the bytes in use. */
 static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 {
 	uint64_t all = atomic_load(&c->flying), mine = atomic_load(&c->flying_local);
@@ -80,8 +103,8 @@ static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 	return all + bytes <= c->limit / 4 * 3;
 }
 
-/* Whether only local flights that have started keep this one from starting: then it waits for
- * those, and is in nobody's way. */
+/* Whether only local flights that have started keep this one from starting: it then waits for those
+ * and blocks nobody. */
 static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool local)
 {
 	uint64_t mine = atomic_load(&c->flying_local);
@@ -141,9 +164,8 @@ void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight)
 	atomic_fetch_sub(&c->used, bytes);
 }
 
-/* Both belong to one owner until they complete, so nothing else looks at them; the sums do not
- * change.
- */
+/* Both belong to one owner until they complete, so nothing else reads them, and the sums do not
+ * change. */
 void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
 	struct node *f = node_of(from), *t = node_of(to);
@@ -155,7 +177,7 @@ void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_
 	t->local = f->local;
 }
 
-/* Under reserve_lock. Who comes after a time without waiting has no claim from that time. */
+/* Under reserve_lock. Time without waiting flights gives a queue no claim. */
 static void queue(struct cop_cache *c, struct node *n, bool local)
 {
 	if (cop_list_empty(&c->reserve_queue[local]))
@@ -187,13 +209,13 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 		return;
 	}
 	cop_stats_add(c->stats, COP_CACHE_WAITS, 1);
-	/* What blocked it may have gone between the look and the queueing, or may block only those
-	 * before it. */
+	/* What blocked it may have ended before it was queued, or may block only the flights before
+	 * it. */
 	cop_cache_grant(c);
 }
 
-/* Under reserve_lock: starts the first of a queue, if it fits. *blocks: it is to have what comes
- * free, before the other queue. */
+/* Under reserve_lock: starts the first flight of a queue, if it fits. *blocks: freed bytes go to
+ * this flight before the other queue. */
 static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 {
 	struct node *n;
@@ -203,8 +225,8 @@ static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 		return NULL;
 	n = COP_CONTAINER_OF(c->reserve_queue[local].next, struct node, reserve_link);
 	if (!reserve(c, n, n->reserve_bytes, local)) {
-		/* Flights end by themselves. What is only held by readers may be held until one of
-		 * the other queue has started. */
+		/* Flights end by themselves. Bytes that only readers hold may stay in use until a
+		 * flight of the other queue has started. */
 		*blocks =
 			!share_left(c, n->reserve_bytes, local) && !waits_for_its_own(c, n, local);
 		return NULL;
@@ -215,9 +237,9 @@ static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 	return n;
 }
 
-/* A waiting flight that fits now, reserved and taken off; or NULL. The queue that got fewer bytes
- * while both waited comes first, and if its first flight waits for others to complete, the other
- * queue does not take what they leave. */
+/* Removes a waiting flight that fits now and reserves its bytes; or NULL. The queue that got fewer
+ * bytes while both waited comes first. If its first flight waits for others to complete, the other
+ * queue does not take the bytes that they free. */
 static struct node *grant_one(struct cop_cache *c)
 {
 	struct node *granted;
@@ -232,8 +254,8 @@ static struct node *grant_one(struct cop_cache *c)
 	return granted;
 }
 
-/* A flight that fails as it starts leaves its bytes to the next one, and comes here again from
- * below: the loop that started it goes on. */
+/* A flight that fails as it starts leaves its bytes to the next one and calls this function again;
+ * the loop that started it continues. */
 void cop_cache_grant(struct cop_cache *c)
 {
 	static __thread struct cop_cache *granting;

@@ -70,6 +70,11 @@ void cop_cache_free(struct cop_cache *c)
 	free(c);
 }
 
+void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer)
+{
+	c->tracer = tracer;
+}
+
 static struct node *lookup(struct shard *s, uint64_t hash, const struct cop_key *key)
 {
 	struct cop_hlink *l = cop_htab_first(&s->table, hash);
@@ -108,7 +113,7 @@ static void enter(struct shard *s, struct node *n, uint64_t hash)
 	cop_htab_add(&s->table, &n->link, hash);
 }
 
-/* A new flight, in the table, with the table's reference and the leader's. */
+/* Puts a new flight into the table, with one reference for the table and one for the leader. */
 static struct node *new_flight(
 	struct cop_cache *c, struct shard *s, uint64_t hash, const struct cop_key *key)
 {
@@ -240,7 +245,7 @@ static void keep_complete(struct cop_cache *c, struct shard *s, struct node *n)
 	atomic_fetch_add(&c->entries[n->obj.key.table], 1);
 }
 
-/* Under the lock: the flight becomes an object; its waiters move to *waiters. */
+/* The lock is held. The flight becomes an object; its waiters move to *waiters. */
 static void complete(
 	struct cop_cache *c, struct shard *s, struct node *n, bool keep, struct cop_list *waiters)
 {
@@ -257,8 +262,8 @@ static void complete(
 	}
 }
 
-/* The object takes what came, which may be larger or smaller than what was reserved for it; false
- * if the budget cannot keep it. */
+/* Gives the object its data, which may be larger or smaller than the reservation; false if the
+ * budget cannot hold it. */
 static bool fill_object(struct cop_cache *c, struct node *n, const struct cop_completion *l)
 {
 	size_t reserved = n->reserved, len = l->rc ? 0 : l->len;
@@ -317,7 +322,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	n->state = COMPLETE;
 	n->obj.data = data;
 	n->obj.len = len;
-	/* Part of it is as old as what it replaces. */
+	/* Part of the data is as old as what it replaces. */
 	n->obj.completed_ms = obj->completed_ms;
 	atomic_store(&n->obj.stamp_ms, cop_now_ms());
 	atomic_init(&n->refs, 1);
@@ -329,7 +334,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 		keep_complete(c, s, n);
 	}
 	pthread_mutex_unlock(&s->lock);
-	/* The table's reference to the one, or the only one to the other. */
+	/* The table's reference to the old object, or the only one to the new object. */
 	cop_obj_put(c, replaced ? obj : &n->obj);
 }
 
@@ -371,8 +376,8 @@ static bool under(const struct cop_key *key, const char *path, size_t len)
 	       (key->path_len == len || key->path[len] == '/');
 }
 
-/* Takes what matches out of the shard's table, into a list. Flights are not kept when they
- * complete. */
+/* Removes matching nodes from the shard's table and returns them as a list. A flight among them is
+ * not kept when it completes. */
 static struct cop_hlink *unlink_under(
 	struct cop_cache *c, struct shard *s, const char *path, size_t len)
 {

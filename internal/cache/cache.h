@@ -19,6 +19,7 @@
 
 #include "base/base.h"
 #include "stats/stats.h"
+#include "tracer/tracer.h"
 
 enum cop_table { COP_TABLE_DATA, COP_TABLE_TREE, COP_TABLE_METADATA, COP_TABLES };
 
@@ -86,6 +87,9 @@ enum cop_found {
 uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE]);
 
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
+/* From now on evictions are events of this trace. Call it before any other thread uses the cache.
+ */
+void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer);
 /* Tells the cache to keep freed buffers of this size. Call it before any other thread uses the
  * cache. */
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);

@@ -18,7 +18,7 @@ struct test_waiter {
 	struct cop_obj *obj;
 };
 
-static void note(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void note_call(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct test_waiter *t = COP_CONTAINER_OF(w, struct test_waiter, w);
 
@@ -56,7 +56,7 @@ static void count_start(void *arg)
 	++*(int *)arg;
 }
 
-/* Room that must be there at once. */
+/* Reserves bytes that must be free at once. */
 static void reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
 {
 	int started = 0;
@@ -76,7 +76,7 @@ static uint64_t used(struct cop_cache *c)
 static void the_first_to_ask_leads_and_the_others_join(void **state)
 {
 	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
-	struct test_waiter a = {.w.completed = note}, b = {.w.completed = note};
+	struct test_waiter a = {.w.completed = note_call}, b = {.w.completed = note_call};
 	struct cop_key key = chunk_key("d/f", 0);
 	struct cop_obj *flight, *obj;
 
@@ -127,7 +127,7 @@ static void keys_that_differ_in_one_part_are_different_objects(void **state)
 static void an_error_can_be_kept_or_forgotten(void **state)
 {
 	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
-	struct test_waiter a = {.w.completed = note};
+	struct test_waiter a = {.w.completed = note_call};
 	struct cop_key key = chunk_key("x", 0);
 	struct cop_obj *obj;
 
@@ -190,7 +190,7 @@ static void an_object_that_is_used_survives_one_that_is_not(void **state)
 	cop_cache_free(c);
 }
 
-static void a_held_object_is_not_evicted(void **state)
+static void a_referenced_object_is_not_evicted(void **state)
 {
 	struct cop_cache *c = cop_cache_new(50000, NULL);
 	struct cop_key key = chunk_key("held", 0);
@@ -356,7 +356,7 @@ static void *hammer(void *arg)
 
 			data[0] = path[1];
 			cop_cache_reserve(c, obj, 3000, true, count_start, &started);
-			/* Two threads fly at most two at a time: they always fit. */
+			/* Two threads have at most two flights at a time, which always fit. */
 			assert_int_equal(started, 1);
 			cop_cache_complete(c, obj,
 				&(struct cop_completion){.data = data, .len = 3000, .keep = true});
@@ -400,7 +400,7 @@ static void forget_it(void *arg, const struct cop_key *key, size_t bytes)
 	v->bytes += bytes;
 }
 
-static void who_walks_the_objects_may_use_the_cache(void **state)
+static void a_walk_over_the_objects_may_use_the_cache(void **state)
 {
 	struct visit v = {.c = cop_cache_new(1 << 20, NULL)};
 	struct cop_cache_usage u;
@@ -424,14 +424,14 @@ int main(void)
 		cmocka_unit_test(an_error_can_be_kept_or_forgotten),
 		cmocka_unit_test(bytes_in_use_never_pass_the_limit),
 		cmocka_unit_test(an_object_that_is_used_survives_one_that_is_not),
-		cmocka_unit_test(a_held_object_is_not_evicted),
+		cmocka_unit_test(a_referenced_object_is_not_evicted),
 		cmocka_unit_test(flights_wait_to_reserve_in_order_and_all_start),
 		cmocka_unit_test(local_flights_leave_bytes_for_those_of_other_nodes),
 		cmocka_unit_test(reservations_are_shared_without_changing_the_sums),
 		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
 		cmocka_unit_test(
 			an_object_takes_the_place_of_another_only_where_that_is_still_there),
-		cmocka_unit_test(who_walks_the_objects_may_use_the_cache),
+		cmocka_unit_test(a_walk_over_the_objects_may_use_the_cache),
 		cmocka_unit_test(threads_share_it),
 	};
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for chunks. As mappings of their own (launch.c) they go back to the system when they are
- * freed, and a new one costs a fault for each page, five times what copying its bytes does. So a
- * few that come free are kept for the next ones, and a new one gets its pages by one call, which
- * costs a third less. Huge pages would be cheaper still where they are at hand; where a host takes
- * free ones back from its virtual machines they cost up to three times as much (tried). */
+/* Memory for chunks. Chunks are mappings of their own (launch.c), so freed memory goes back to the
+ * system, and a new chunk costs a fault per page, five times what copying its bytes costs.
+ * Therefore a few freed buffers are kept for the next chunks, and a new one gets its pages by one
+ * call, which costs a third less. Huge pages would be cheaper still where they are free; where a
+ * host reclaims the free ones of its virtual machines they cost up to three times as much
+ * (measured). */
 #include "cache/cache_priv.h"
 
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static bool push(struct pool *p, void *data)
 	return taken;
 }
 
-/* Refused before Linux 5.14: then the pages come one by one, when they are written. */
+/* Refused before Linux 5.14: the pages then come one by one, as they are written. */
 static void populate(char *data, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (page - (uintptr_t)data % page) % page;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who gets the bytes that come free, and how deep that goes. */
+/* Which flights get the bytes that are freed, and how deep the recursion goes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,16 +42,14 @@ static uint64_t used(struct cop_cache *c)
 
 /* ---- streams that always want more ---- */
 
-/* Flights that have started complete in the order in which they did, as if one link brought them
- * all.
- */
+/* Started flights complete in their order, as if one link brought all of them. */
 struct link {
 	struct cop_cache *c;
 	unsigned started, completed;
 	struct want *up[4096]; /* a ring */
 };
 
-/* Somebody who keeps some flights of `bytes` each asked for. */
+/* A requester that keeps several flights of `bytes` each in progress. */
 struct stream {
 	struct link *link;
 	char name[8];
@@ -83,7 +81,7 @@ static void want(struct stream *s)
 	cop_cache_reserve(s->link->c, w->obj, s->bytes, s->local, started, w);
 }
 
-static void begin(
+static void begin_flight(
 	struct stream *s, struct link *l, unsigned number, bool local, size_t bytes, unsigned depth)
 {
 	*s = (struct stream){.link = l, .local = local, .bytes = bytes};
@@ -92,7 +90,7 @@ static void begin(
 		want(s);
 }
 
-/* Lands the next one; whose it was asks for another if more. False: nothing has started. */
+/* Completes the next flight; its stream asks for another one if more. False: none has started. */
 static bool complete_one(struct link *l, bool more)
 {
 	struct want *w;
@@ -119,8 +117,8 @@ static void drain(struct link *l, const struct stream *s, unsigned n)
 	cop_cache_free(l->c);
 }
 
-/* children: how many of the streams are other nodes'. Returns the share of bytes that the others
- * got, in percent. */
+/* children: how many of the streams are other nodes'. Returns the percentage of bytes that the
+ * local ones got. */
 static unsigned share_of_local(
 	unsigned children, size_t child_bytes, size_t local_bytes, unsigned local_depth)
 {
@@ -129,7 +127,7 @@ static unsigned share_of_local(
 	uint64_t of_local = 0, all = 0;
 
 	for (unsigned i = 0; i < STREAMS; i++)
-		begin(&s[i], &l, i, i >= children, i < children ? child_bytes : local_bytes,
+		begin_flight(&s[i], &l, i, i >= children, i < children ? child_bytes : local_bytes,
 			i < children ? 16 : local_depth);
 	for (unsigned i = 0; i < 5000; i++)
 		assert_true(complete_one(&l, true));
@@ -167,8 +165,8 @@ static void a_flight_larger_than_its_share_gets_its_turn(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < STREAMS - 1; i++)
-		begin(&s[i], &l, i, i % 2, CHUNK, 8);
-	begin(&s[STREAMS - 1], &l, STREAMS - 1, true, LIMIT / 8 * 7, 1);
+		begin_flight(&s[i], &l, i, i % 2, CHUNK, 8);
+	begin_flight(&s[STREAMS - 1], &l, STREAMS - 1, true, LIMIT / 8 * 7, 1);
 	for (unsigned i = 0; i < 1000 && s[STREAMS - 1].started == 0; i++)
 		assert_true(complete_one(&l, true));
 	assert_int_equal(s[STREAMS - 1].started, 1);
@@ -195,7 +193,7 @@ static void begun(void *arg)
 	(void)arg;
 }
 
-/* As a flight that begins while the node stops. */
+/* Like a flight that starts while the node stops. */
 static void start_and_fail(void *arg)
 {
 	struct one *o = arg;

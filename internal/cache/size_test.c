@@ -37,7 +37,7 @@ static void little_memory_gives_a_cache_that_can_work(void **state)
 	assert_true(share(0, 64 * COP_MIB, 10000 * COP_MIB, 20 * COP_MIB) == 64 * COP_MIB);
 }
 
-static void what_the_user_asks_for_is_given_up_to_the_limit(void **state)
+static void the_users_size_is_used_up_to_the_limit(void **state)
 {
 	(void)state;
 	assert_true(share(900 * COP_MIB, LEAST, 10000 * COP_MIB, 900 * COP_MIB) == 900 * COP_MIB);
@@ -55,7 +55,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_default_is_a_tenth_of_memory_or_of_the_limit_below_it),
 		cmocka_unit_test(little_memory_gives_a_cache_that_can_work),
-		cmocka_unit_test(what_the_user_asks_for_is_given_up_to_the_limit),
+		cmocka_unit_test(the_users_size_is_used_up_to_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What cache-stats shows, and the invariants. */
+/* The tables of cache-stats, and the invariants. */
 #include "base/json.h"
 #include "cache/cache_priv.h"
 
@@ -19,8 +19,8 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->waiting_to_reserve = atomic_load(&c->reserve_waiting);
 }
 
-/* The complete objects of one shard and table, each with a reference; NULL without memory, or if
- * there is none. What completes between the two looks is left out. */
+/* References all complete objects of one shard and table; NULL without memory, or if there are
+ * none. Objects that complete between the two rounds are left out. */
 static struct node **ref_shard(struct shard *s, enum cop_table table, size_t *n_refs)
 {
 	struct node **all;

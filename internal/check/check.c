@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `copper mount --check`, `copper serve --check`: everything that a start needs, looked at one by
- * one with the functions that the start itself uses, so that the sentences are the same. Nothing is
- * mounted or waited for, and nothing made but the folder of control sockets; the endpoint and the
- * port are opened and closed again. A check that cannot be made because an earlier one failed is
- * left out. */
+/* `copper mount --check`, `copper serve --check`: checks one by one what a start needs, with the
+ * functions that the start itself uses, so that the sentences are the same. It mounts nothing,
+ * waits for nothing, and creates only the folder of control sockets; the endpoint and the port are
+ * opened and closed again. A check that depends on a failed one is left out. */
 #include "check/check_priv.h"
 #include "view/view.h"
 
@@ -33,11 +32,11 @@ void cop_check_say(struct check *c, const char *name, enum check_state state, co
 		cop_buf_printf(c->out, "%-8s %-12s %s\n", words[state], name, text);
 		return;
 	}
-	cop_buf_printf(c->out,
-		"%s{\"name\":\"%s\",\"state\":\"%s\",\"text\":", c->count++ ? "," : "", name,
-		words[state]);
-	cop_buf_json_str(c->out, text, strlen(text));
-	cop_buf_str(c->out, "}");
+	cop_json_object(&c->json, NULL);
+	cop_json_str(&c->json, "name", name);
+	cop_json_str(&c->json, "state", words[state]);
+	cop_json_str(&c->json, "text", text);
+	cop_json_end(&c->json);
 }
 
 /* ---- the kernel and the mount ---- */
@@ -136,7 +135,7 @@ static void check_source(struct check *c)
 
 /* ---- the job ---- */
 
-/* Cuts a path down to what is there. */
+/* Cuts a path down to its existing part. */
 static void cut_to_existing(char *path)
 {
 	while (access(path, F_OK) && errno == ENOENT) {
@@ -197,7 +196,7 @@ static void check_hosts(struct check *c)
 			cop_job_host_name(&c->hosts, c->rank));
 }
 
-/* What rank 0 makes when it starts is not made here. */
+/* The file that rank 0 creates at its start is not created here. */
 static bool will_be_made(const struct cop_conf *conf)
 {
 	const char *text = getenv("COPPER_SECRET");
@@ -302,21 +301,38 @@ static void release(struct check *c)
 	cop_job_hosts_free(&c->hosts);
 }
 
-int cop_check_run(const struct cop_conf *conf, struct cop_buf *out)
+static void conclude(const struct check *c)
 {
-	struct check c = {.conf = conf, .out = out};
-
-	if (conf->json)
-		cop_buf_str(out, "{\"checks\":[");
-	run_checks(&c);
-	if (conf->json)
-		cop_buf_printf(out, "],\"warnings\":%u,\"failed\":%u,\"ok\":%s}\n", c.warnings,
-			c.failed, c.failed ? "false" : "true");
-	else if (c.failed)
-		cop_buf_printf(out, "not ready: %u failed\n", c.failed);
+	if (c->failed)
+		cop_buf_printf(c->out, "not ready: %u failed\n", c->failed);
 	else
 		cop_buf_printf(
-			out, c.warnings ? "ready, with %u warnings\n" : "ready\n", c.warnings);
+			c->out, c->warnings ? "ready, with %u warnings\n" : "ready\n", c->warnings);
+}
+
+static void run_checks_json(struct check *c)
+{
+	cop_json_object(&c->json, NULL);
+	cop_json_array(&c->json, "checks");
+	run_checks(c);
+	cop_json_end(&c->json);
+	cop_json_u64(&c->json, "warnings", c->warnings);
+	cop_json_u64(&c->json, "failed", c->failed);
+	cop_json_bool(&c->json, "ok", !c->failed);
+	cop_json_end(&c->json);
+	cop_buf_str(c->out, "\n");
+}
+
+int cop_check_run(const struct cop_conf *conf, struct cop_buf *out)
+{
+	struct check c = {.conf = conf, .out = out, .json = cop_json_to(out)};
+
+	if (conf->json) {
+		run_checks_json(&c);
+	} else {
+		run_checks(&c);
+		conclude(&c);
+	}
 	release(&c);
 	return out->failed ? -ENOMEM : (int)c.failed;
 }

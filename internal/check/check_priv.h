@@ -2,6 +2,7 @@
 #ifndef COP_CHECK_PRIV_H
 #define COP_CHECK_PRIV_H
 
+#include "base/json.h"
 #include "cache/cache.h"
 #include "check/check.h"
 #include "ctl/ctl.h"
@@ -16,18 +17,19 @@ enum check_state { CHECK_OK, CHECK_WARNING, CHECK_FAILED };
 struct check {
 	const struct cop_conf *conf;
 	struct cop_buf *out;
-	unsigned count, warnings, failed;
+	struct cop_json json; /* to out, if that is what is wanted */
+	unsigned warnings, failed;
 
 	/* What the checks have found out for those after them. */
 	char source[4096];
-	uint32_t nodes; /* 0: the hosts are not known */
+	uint32_t nodes; /* 0: the hosts are unknown */
 	struct cop_job_hosts hosts;
 	uint32_t rank;
 	struct cop_job_secret secret;
 	char **book; /* address per rank, or NULL */
 };
 
-/* One line, or one JSON object. */
+/* Prints one line, or one JSON object. */
 void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
 	COP_PRINTF(4, 5);
 

@@ -74,7 +74,7 @@ static void a_node_alone_needs_no_secret_and_no_mount(void **state)
 	assert_non_null(strstr(out.data, "\nready"));
 }
 
-static void what_fails_is_counted_and_what_depends_on_it_left_out(void **state)
+static void a_failed_check_is_counted_and_those_that_depend_on_it_are_skipped(void **state)
 {
 	char line[1400];
 
@@ -91,7 +91,7 @@ static void what_fails_is_counted_and_what_depends_on_it_left_out(void **state)
 	assert_non_null(strstr(out.data, "\nnot ready: 2 failed\n"));
 }
 
-static void several_nodes_are_told_how_to_share_a_secret(void **state)
+static void several_nodes_without_a_secret_get_advice(void **state)
 {
 	char line[1400];
 
@@ -110,15 +110,26 @@ static void several_nodes_are_told_how_to_share_a_secret(void **state)
 	assert_non_null(strstr(line, "rank 0 will create"));
 }
 
-static void for_programs_it_is_one_object(void **state)
+static void json_is_one_object(void **state)
 {
+	const char *end;
+	unsigned warnings;
+	int n = 0;
+
 	(void)state;
 	conf.json = true;
 	conf.source = "/no/such/\"source\"";
 	assert_int_equal(cop_check_run(&conf, &out), 1);
-	assert_int_equal(strncmp(out.data, "{\"checks\":[{\"name\":\"source\",", 28), 0);
-	assert_non_null(strstr(out.data, "--source /no/such/\\\"source\\\": "));
-	assert_non_null(strstr(out.data, "\"failed\":1,\"ok\":false}\n"));
+	assert_ptr_equal(
+		strstr(out.data, "{\"checks\":[{\"name\":\"source\",\"state\":\"failed\",\"text\":"
+				 "\"--source /no/such/\\\"source\\\": No such file or directory\"},"
+				 "{\"name\":\"job_dir\",\"state\":\"ok\",\"text\":\""),
+		out.data);
+	end = strstr(out.data, "\"}],\"warnings\":");
+	assert_non_null(end);
+	assert_int_equal(
+		sscanf(end, "\"}],\"warnings\":%u,\"failed\":1,\"ok\":false}%n", &warnings, &n), 1);
+	assert_string_equal(end + n, "\n");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -127,9 +138,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_node_alone_needs_no_secret_and_no_mount),
-		TEST(what_fails_is_counted_and_what_depends_on_it_left_out),
-		TEST(several_nodes_are_told_how_to_share_a_secret),
-		TEST(for_programs_it_is_one_object),
+		TEST(a_failed_check_is_counted_and_those_that_depend_on_it_are_skipped),
+		TEST(several_nodes_without_a_secret_get_advice),
+		TEST(json_is_one_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

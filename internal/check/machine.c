@@ -53,7 +53,7 @@ static void check_book(struct check *c)
 	}
 }
 
-/* Nobody asks here meanwhile: it is closed at once. */
+/* Closed at once: nobody asks here meanwhile. */
 static void check_port(struct check *c, const char *address)
 {
 	struct cop_rendezvous_conf conf = {.fabric_address = address, .mac = fake_mac};
@@ -84,11 +84,14 @@ static void check_port(struct check *c, const char *address)
 	cop_rendezvous_stop(r);
 }
 
-/* An address that only this machine can reach, where the others do not run on it too. */
+/* Whether only this machine can reach the address although other nodes run elsewhere. */
 static bool is_lonely(const struct check *c, const char *address)
 {
-	return c->nodes > 1 && strstr(address, "://127.") &&
-	       strncmp(cop_job_host_name(&c->hosts, c->rank), "127.", 4) != 0;
+	struct cop_ip host;
+
+	return c->nodes > 1 && cop_fabric_is_within_machine(address) &&
+	       !(cop_ip_parse(cop_job_host_name(&c->hosts, c->rank), &host) &&
+		       cop_ip_is_loopback(&host));
 }
 
 static void tell_address(struct check *c, const struct cop_fabric *f)

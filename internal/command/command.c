@@ -42,11 +42,8 @@ static void all_stats(void *arg, struct cop_treeop_sum *all)
 {
 	struct cop_buf out = {0};
 
-	cop_buf_str(&out, "{\"nodes\":[");
-	cop_buf_add(&out, all->text.data ? all->text.data : "", all->text.len);
-	cop_buf_str(&out, "],\"total\":");
-	cop_status_total_json(all, &out);
-	cop_buf_str(&out, "}\n");
+	cop_status_all_json(all, &out);
+	cop_buf_str(&out, "\n");
 	cop_command_answer(arg, 0, &out);
 }
 
@@ -68,10 +65,7 @@ static void all_table(void *arg, struct cop_treeop_sum *all)
 {
 	struct cop_buf out = {0};
 
-	cop_status_table_head(&out);
-	if (all->text.len)
-		cop_status_table_rows(all->text.data, &out);
-	cop_status_table_total(all, &out);
+	cop_status_all_table(all, &out);
 	cop_command_answer(arg, 0, &out);
 }
 
@@ -85,6 +79,30 @@ static void table(struct asked *q, bool all)
 		return;
 	}
 	conf->ops->table(conf->ctx, &out);
+	cop_command_answer(q, 0, &out);
+}
+
+static void all_watched(void *arg, struct cop_treeop_sum *all)
+{
+	struct cop_buf out = {0};
+
+	cop_stats_lines(&all->stats, &out);
+	cop_status_all_table(all, &out);
+	cop_command_answer(arg, 0, &out);
+}
+
+/* The counters, to calculate with, and the part of the table that the client need not understand.
+ */
+static void watch(struct asked *q, bool all)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+
+	if (all) {
+		on_all(q, COP_TREEOP_TABLE, "", all_watched);
+		return;
+	}
+	conf->ops->watch(conf->ctx, &out);
 	cop_command_answer(q, 0, &out);
 }
 
@@ -143,7 +161,7 @@ static void refuse(struct asked *q, const char *line)
 
 /* ---- which it is ---- */
 
-/* "stop local" is "stop" with something after it. */
+/* "stop local" is "stop" with an argument. */
 static bool is_command(const char *line, const char *name, bool *more, const char *with)
 {
 	size_t len = strlen(name);
@@ -161,6 +179,8 @@ static void obey(struct asked *q, const char *line)
 		stats(q, more);
 	else if (is_command(line, "table", &more, "all"))
 		table(q, more);
+	else if (is_command(line, "watch", &more, "all"))
+		watch(q, more);
 	else if (is_command(line, "stop", &more, "local"))
 		cop_command_stop(q, more);
 	else if (is_command(line, "snapshot", &more, "local"))

@@ -2,12 +2,12 @@
 /* command: the requests that a user can send to a running node, one line on its control socket, and
  * the sentences and exit statuses of the replies:
  *
- *     stats [all] | table [all] | stop [local] | snapshot [local] | reset [all] | sizes | process |
- *     view | release | invalidate PATH
+ *     stats [all] | table [all] | watch [all] | stop [local] | snapshot [local] | reset [all] |
+ *     sizes | process | view | release | invalidate PATH
  *
  * Most of them are operations on the tree (treeop); the status of this node comes from struct
  * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It
- * has no socket and no thread of its own. */
+ * has no thread of its own. */
 #ifndef COP_COMMAND_H
 #define COP_COMMAND_H
 
@@ -18,14 +18,17 @@
 #include "ctl/ctl.h"
 #include "defer/defer.h"
 #include "gate/gate.h"
+#include "place/place.h"
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 
 /* ctx is that of the configuration. */
 struct cop_command_ops {
-	/* Any thread. The status of this node: a JSON object, and lines for people. */
+	/* Any thread. The status of this node: a JSON object, lines for people, and the counters
+	 * as cop_stats_lines has them before the head of these lines. */
 	void (*status)(void *ctx, struct cop_buf *out);
 	void (*table)(void *ctx, struct cop_buf *out);
+	void (*watch)(void *ctx, struct cop_buf *out);
 	/* Any thread. What copper run needs for this node's tree: the source, and a descriptor of
 	 * the user namespace of its views, which the node keeps (-1: views need none). False while
 	 * the tree is not ready. */
@@ -61,6 +64,12 @@ struct cop_command;
 struct cop_command *cop_command_new(const struct cop_command_conf *conf);
 /* Call it when no command can arrive any more and the gate is drained. NULL is fine. */
 void cop_command_free(struct cop_command *c);
+/* Main thread. Opens the node's control socket for these commands, with a note beside it about the
+ * tree and the mount, for whoever finds the socket of a killed node. 0, or -errno with a sentence.
+ * cop_command_stop_listening sends the replies that were given and closes it; NULL is fine. */
+int cop_command_listen(struct cop_command *c, const struct cop_ctl_place *at,
+	const struct cop_place *mounted_at, struct cop_err *err);
+void cop_command_stop_listening(struct cop_command *c);
 /* A cop_ctl_handler, whose ctx is the cop_command. The reply's status is 0 or -errno. */
 void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line);
 /* Any thread. The number of stops that arrived here and are not answered yet. */

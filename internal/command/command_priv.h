@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* command.c says which command it is, and does those that only read; stop.c and report.c do the
- * others; asked.c is one that waits for its reply. There is no lock: what changes is one number. */
+/* command.c decides which command it is, and handles those that only read; stop.c and report.c
+ * handle the others; asked.c is a command that waits for its reply; listen.c has the socket. There
+ * is no lock: only one number changes. */
 #ifndef COP_COMMAND_PRIV_H
 #define COP_COMMAND_PRIV_H
 
@@ -11,6 +12,7 @@
 
 struct cop_command {
 	struct cop_command_conf conf;
+	struct cop_ctl *ctl; /* NULL: it does not listen */
 	_Atomic unsigned stops;
 };
 
@@ -19,11 +21,11 @@ struct asked {
 	struct cop_command *command;
 	struct cop_ctl_conn *conn;
 	struct cop_deferred work;
-	struct cop_treeop_sum late; /* stop: sums that nobody above has written */
+	struct cop_treeop_sum late; /* stop: sums that no node above has written */
 };
-/* NULL: out of memory, which conn is told. */
+/* NULL without memory, which conn is told. */
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);
-/* Replies, and frees both. */
+/* Replies and frees both. */
 void cop_command_answer(struct asked *q, int status, struct cop_buf *out);
 /* The same with a descriptor, which stays the caller's; -1: without one. */
 void cop_command_answer_with(struct asked *q, int status, struct cop_buf *out, int fd);

@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 #include "command/command.h"
+#include "status/status.h"
 
-/* A node, and the thread that plays its main thread. A tree of several has no network, so that the
- * others cannot be asked. */
+/* A node, and the thread that plays its main thread. A tree of several nodes has no network here,
+ * so the others cannot be asked. */
 struct node {
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	struct cop_treeop_conf treeop;
@@ -37,7 +38,7 @@ struct node {
 	_Atomic bool writes_none;
 	const char *unwritten;
 	_Atomic bool ready;  /* the tree, for views */
-	_Atomic int user_ns; /* what a view comes with */
+	_Atomic int user_ns; /* the descriptor for a view */
 };
 
 /* ---- what it does itself ---- */
@@ -56,11 +57,11 @@ static const char *host(void *ctx, uint32_t rank)
 	return names[rank];
 }
 
-static void own(void *ctx, struct cop_treeop_sum *out, bool table)
+static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
 {
 	(void)ctx;
 	out->nodes = 1;
-	cop_buf_str(&out->text, table ? "      0  a" : "{\"rank\":0}");
+	cop_buf_str(&out->text, op == COP_TREEOP_TABLE ? "      0  a" : "{\"rank\":0}");
 }
 
 static int forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
@@ -81,7 +82,7 @@ static int report(void *ctx, struct cop_err *err)
 	return n->cannot_write ? cop_err_set(err, EIO, "%s", n->cannot_write) : 0;
 }
 
-static void end(void *ctx)
+static void on_end(void *ctx)
 {
 	struct node *n = ctx;
 
@@ -104,6 +105,12 @@ static void table(void *ctx, struct cop_buf *out)
 {
 	(void)ctx;
 	cop_buf_str(out, "rank 0 of 1\n");
+}
+
+static void watch(void *ctx, struct cop_buf *out)
+{
+	(void)ctx;
+	cop_buf_str(out, "fuse.lookup 3\n\nrank 0 of 1\n");
 }
 
 static bool view(void *ctx, const char **source, int *user_ns)
@@ -159,9 +166,9 @@ static void *main_thread(void *arg)
 static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 {
 	static const struct cop_treeop_ops ops = {
-		no_rpc, host, own, forget, report, report, end, complete_sum};
+		no_rpc, host, own, forget, report, report, on_end, complete_sum};
 	static const struct cop_command_ops commands = {
-		status, table, view, sizes, write_late, wake};
+		status, table, watch, view, sizes, write_late, wake};
 	struct cop_topo topo = {nodes, 2, 1};
 	struct cop_err err = {0};
 
@@ -218,10 +225,37 @@ static void expect(struct node *n, const char *line, int code, const char *text)
 	struct cop_ctl_reply reply = {0};
 	struct cop_err err = {0};
 
-	assert_int_equal(cop_ctl_call(n->path, line, 60000, NULL, NULL, &reply, &err), 0);
+	assert_int_equal(cop_ctl_call(n->path, line, 60000, &reply, &err), 0);
 	assert_string_equal(reply.text, text);
 	assert_int_equal(reply.status, code);
 	free(reply.text);
+}
+
+static void expect_all_stats(struct node *n)
+{
+	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_buf want = {0};
+
+	cop_buf_str(&sum.text, "{\"rank\":0}");
+	cop_status_all_json(&sum, &want);
+	cop_buf_str(&want, "\n");
+	expect(n, "stats all", 0, want.data);
+	cop_buf_free(&want);
+	cop_buf_free(&sum.text);
+}
+
+static void expect_all_watched(struct node *n)
+{
+	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_stats none = {0};
+	struct cop_buf want = {0};
+
+	cop_buf_str(&sum.text, "      0  a");
+	cop_stats_lines(&none, &want);
+	cop_status_all_table(&sum, &want);
+	expect(n, "watch all", 0, want.data);
+	cop_buf_free(&want);
+	cop_buf_free(&sum.text);
 }
 
 static int setup(void **state)
@@ -239,13 +273,16 @@ static int teardown(void **state)
 
 /* ---- one node ---- */
 
-static void what_a_node_says_of_itself(void **state)
+static void a_node_describes_itself(void **state)
 {
 	struct node *n = *state;
 
 	open_node(n, 0, 1);
 	expect(n, "stats", 0, "{\"rank\":0}\n");
+	expect_all_stats(n);
 	expect(n, "table", 0, "rank 0 of 1\n");
+	expect(n, "watch", 0, "fuse.lookup 3\n\nrank 0 of 1\n");
+	expect_all_watched(n);
 	expect(n, "sizes", 0, "budget 10 5\n");
 	expect(n, "process", 0, "- 17\n");
 	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");
@@ -258,7 +295,7 @@ static int fd_with_view(struct node *n)
 	struct cop_ctl_reply reply = {0};
 	struct cop_err err = {0};
 
-	assert_int_equal(cop_ctl_call(n->path, "view", 60000, NULL, NULL, &reply, &err), 0);
+	assert_int_equal(cop_ctl_call(n->path, "view", 60000, &reply, &err), 0);
 	assert_string_equal(reply.text, "/soft");
 	assert_int_equal(reply.status, 0);
 	free(reply.text);
@@ -286,7 +323,7 @@ static void a_view_comes_with_its_namespace_when_the_tree_is_ready(void **state)
 	close(n->user_ns);
 }
 
-static void what_is_no_command_is_refused(void **state)
+static void an_unknown_command_is_refused(void **state)
 {
 	struct node *n = *state;
 
@@ -334,7 +371,7 @@ static void reports_that_were_written_and_that_were_not(void **state)
 		"no reports were written: the job was started without --profile, or with --rank-files none\n");
 }
 
-static void where_the_reports_of_before_are(void **state)
+static void a_reset_says_where_the_earlier_reports_are(void **state)
 {
 	struct node *n = *state;
 
@@ -343,7 +380,7 @@ static void where_the_reports_of_before_are(void **state)
 		"counters of 1/1 nodes set to zero\nno reports from before the reset: the job was started without --profile\n");
 }
 
-static void of_rank_files_root_the_others_have_none(void **state)
+static void with_rank_files_root_only_the_root_has_files(void **state)
 {
 	struct node *n = *state;
 
@@ -356,7 +393,7 @@ static void of_rank_files_root_the_others_have_none(void **state)
 
 /* ---- stops ---- */
 
-static void a_stop_of_one_node(void **state)
+static void a_stop_of_one_node_says_so(void **state)
 {
 	struct node *n = *state;
 
@@ -367,7 +404,7 @@ static void a_stop_of_one_node(void **state)
 	assert_int_equal(n->late_nodes, 0);
 }
 
-static void a_stop_whose_files_could_not_be_written(void **state)
+static void a_stop_whose_files_could_not_be_written_fails(void **state)
 {
 	struct node *n = *state;
 
@@ -376,7 +413,7 @@ static void a_stop_whose_files_could_not_be_written(void **state)
 	expect(n, "stop", -EIO, "stopped 1/1 nodes\na: the disk is full\n");
 }
 
-static void a_stop_that_misses_nodes(void **state)
+static void a_stop_that_misses_nodes_fails_and_names_them(void **state)
 {
 	struct node *n = *state;
 
@@ -395,6 +432,9 @@ static void without_the_root_the_sums_are_written_here(void **state)
 	expect(n, "stop", -EHOSTDOWN,
 		"stopped 0/3 nodes\na (rank 0) failed: out of memory; the 2 nodes below it are not counted either\nb: no cluster files\n");
 	assert_int_equal(n->late_nodes, 1);
+	/* The node is woken after the answer is on its way. */
+	for (unsigned ms = 0; !n->woken && ms < 10000; ms++)
+		usleep(1000);
 	assert_true(n->woken > 0);
 }
 
@@ -403,16 +443,16 @@ static void without_the_root_the_sums_are_written_here(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(what_a_node_says_of_itself),
+		T(a_node_describes_itself),
 		T(a_view_comes_with_its_namespace_when_the_tree_is_ready),
-		T(what_is_no_command_is_refused),
+		T(an_unknown_command_is_refused),
 		T(a_node_that_ends_refuses_all_of_them),
 		T(reports_that_were_written_and_that_were_not),
-		T(where_the_reports_of_before_are),
-		T(of_rank_files_root_the_others_have_none),
-		T(a_stop_of_one_node),
-		T(a_stop_whose_files_could_not_be_written),
-		T(a_stop_that_misses_nodes),
+		T(a_reset_says_where_the_earlier_reports_are),
+		T(with_rank_files_root_only_the_root_has_files),
+		T(a_stop_of_one_node_says_so),
+		T(a_stop_whose_files_could_not_be_written_fails),
+		T(a_stop_that_misses_nodes_fails_and_names_them),
 		T(without_the_root_the_sums_are_written_here),
 	};
 

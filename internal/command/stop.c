@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command that stops the tree, or this node alone, and the one that asks whether the programs
- * of all machines have ended, so that it is to be stopped. Where the root is dead, the node at
- * which the command came in writes what all nodes have counted. */
+ * of all machines have ended, so that it can be stopped. If the root is dead, the node that got the
+ * command writes what all nodes have counted. */
 #include "command/command_priv.h"
 
 #include <errno.h>
 
-/* "stopped 4/4 nodes", then a line for each trouble. A failure is a node that may run on, or whose
- * counts are nowhere. */
+/* "stopped 4/4 nodes", then a line for each problem. A failure is a node that may still run, or
+ * whose counts are lost. */
 static void answer(struct asked *q, const struct cop_treeop_sum *sum, uint32_t of)
 {
 	struct cop_command *c = q->command;
@@ -31,7 +31,7 @@ static void local_stopped(void *arg, struct cop_treeop_sum *sum)
 	answer(arg, sum, 1);
 }
 
-/* The root is dead: nobody above has written the sums, nor which nodes are left. */
+/* The root is dead: no node above has written the sums or the list of nodes that are left. */
 static void write_late(struct cop_deferred *work)
 {
 	struct asked *q = COP_CONTAINER_OF(work, struct asked, work);
@@ -89,11 +89,11 @@ static void released(void *arg, struct cop_treeop_sum *sum)
 		cop_buf_printf(&out, "%u of %u nodes are not needed any more\n", sum->released,
 			sum->nodes);
 	else
-		cop_buf_str(&out, "another node ends this tree\n");
+		cop_buf_str(&out, "there is nothing to do here yet\n");
 	cop_command_answer(arg, all ? 0 : -EAGAIN, &out);
 }
 
 void cop_command_release(struct asked *q)
 {
-	cop_treeop_release(q->command->conf.treeop, released, q);
+	cop_treeop_release(q->command->conf.treeop, cop_now_ms(), released, q);
 }

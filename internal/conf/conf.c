@@ -16,6 +16,15 @@ uint64_t cop_conf_cache_least(const struct cop_conf *conf)
 	return COP_MAX(COP_CONF_CACHE_MIN, CHUNKS_MIN * conf->chunk);
 }
 
+static int check_tags(const struct cop_opt_list *tags, struct cop_err *err)
+{
+	for (unsigned i = 0; i < tags->n; i++)
+		if (tags->at[i][0] == '=' || !strchr(tags->at[i], '='))
+			return cop_err_set(err, EINVAL, "--tag: '%s' is not of the form KEY=VALUE",
+				tags->at[i]);
+	return 0;
+}
+
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 {
 	if (!conf->serve_only && !conf->mountpoint && !conf->check && !strcmp(conf->source, "/"))
@@ -51,6 +60,11 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (conf->profile_interval_s && !conf->profile)
 		return cop_err_set(err, EINVAL,
 			"--profile-snapshot-interval needs --profile, --profile-top-n or --profile-paths-full");
+	if (conf->trace && !conf->job_dir)
+		return cop_err_set(
+			err, EINVAL, "--trace writes to the job directory: give --job-dir DIR");
+	if (check_tags(&conf->tags, err))
+		return -EINVAL;
 	conf->discover = !conf->address_book;
 	if (conf->log_level == LEVEL_OPEN)
 		conf->log_level = conf->job_dir ? LEVEL_INFO : LEVEL_WARNING;
@@ -60,6 +74,24 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 void cop_conf_init(struct cop_conf *conf, bool serve_only)
 {
 	cop_opt_defaults(serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf);
+}
+
+/* What the check derives from other settings is no change. */
+void cop_conf_each_changed(const struct cop_conf *conf,
+	void (*visit)(void *arg, const char *name, const char *value), void *arg)
+{
+	struct cop_conf as_is;
+	struct cop_err ignored;
+
+	cop_conf_init(&as_is, conf->serve_only);
+	as_is.mountpoint = conf->mountpoint;
+	as_is.source = conf->source;
+	as_is.job_dir = conf->job_dir;
+	(void)cop_conf_check(&as_is, &ignored);
+	as_is.source = "/";
+	as_is.job_dir = NULL;
+	cop_opt_each_changed(conf->serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf,
+		&as_is, visit, arg);
 }
 
 static void init(struct cop_conf *conf)
@@ -102,7 +134,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 #define AT(field) .offset = offsetof(struct cop_conf, field)
 #define SECONDS(n) ((uint64_t)(n)*1000)
 
-/* Both tables share these rows; those of the mount alone stand at the end. */
+/* Both tables share these rows; those of mount alone come at the end. */
 #define COMMON_ROWS                                                                                \
 	{.name = "hosts",                                                                          \
 		AT(hosts),                                                                         \
@@ -317,6 +349,42 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(keep_symlinks),                                                         \
 			.kind = COP_OPT_FLAG,                                                      \
 			.help = "leave absolute links as they are",                                \
+			.rare = true},                                                             \
+		{.name = "trace",                                                                  \
+			AT(trace),                                                                 \
+			.kind = COP_OPT_FLAG,                                                      \
+			.help = "each node writes what it does to the job directory",              \
+			.rare = true},                                                             \
+		{.name = "trace-limit",                                                            \
+			AT(trace_limit),                                                           \
+			.kind = COP_OPT_SIZE,                                                      \
+			.arg = "SIZE",                                                             \
+			.min = COP_CONF_TRACE_MIN,                                                 \
+			.max = UINT64_C(1) << 50,                                                  \
+			.help = "limit on the bytes of a node's trace",                            \
+			.initial = "512M",                                                         \
+			.rare = true},                                                             \
+		{.name = "store",                                                                  \
+			AT(store),                                                                 \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "FILE",                                                             \
+			.help = "record this run in FILE, for copper runs",                        \
+			.shown = "$COPPER_STORE",                                                  \
+			.rare = true},                                                             \
+		{.name = "tag",                                                                    \
+			AT(tags),                                                                  \
+			.kind = COP_OPT_LIST,                                                      \
+			.arg = "KEY=VALUE",                                                        \
+			.help = "a tag of this run; name= and group= call it",                     \
+			.rare = true},                                                             \
+		{.name = "store-interval",                                                         \
+			AT(store_interval_ms),                                                     \
+			.kind = COP_OPT_DURATION,                                                  \
+			.arg = "TIME",                                                             \
+			.min = 100,                                                                \
+			.max = SECONDS(3600),                                                      \
+			.help = "how often the run's telemetry is taken",                          \
+			.initial = "5s",                                                           \
 			.rare = true},                                                             \
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \

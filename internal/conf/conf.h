@@ -9,6 +9,7 @@
 #include "opt/opt.h"
 
 #define COP_CONF_CACHE_MIN (16 * COP_MIB)
+#define COP_CONF_TRACE_MIN (64 * COP_KIB)
 #define COP_CONF_CHUNK_MIN (64 * COP_KIB)
 #define COP_CONF_CHUNK_MAX (16 * COP_MIB)
 
@@ -60,6 +61,7 @@ struct cop_conf {
 	uint64_t cache_size;         /* bytes; 0: a tenth of memory */
 	uint64_t max_cacheable;      /* bytes: larger files bypass the tree; 0: none do */
 	uint64_t chunk;              /* bytes, a power of two; 1 MiB */
+	uint64_t trace_limit;        /* bytes of a node's trace; 512 MiB */
 	bool check;                  /* only check whether a start would work */
 	bool json;                   /* the result of the check, for programs */
 	bool foreground;
@@ -68,12 +70,16 @@ struct cop_conf {
 	bool keep_symlinks;
 	bool profile; /* operations; set by the check: also with top_n or paths_full */
 	bool profile_paths_full;
-	bool observe;           /* the kernel caches nothing: every request is seen */
-	bool discover;          /* each node is asked for its address; set by the check */
-	bool serve_only;        /* no mount */
-	const char *secret_dir; /* without job_dir: the nodes keep a secret there until all have
-				   read it; NULL */
-	bool of_step;           /* without hosts: a launcher's tasks, on the hosts of their step */
+	bool trace;                 /* each node writes its trace in the job directory */
+	bool observe;               /* the kernel caches nothing: every request is seen */
+	bool discover;              /* each node is asked for its address; set by the check */
+	bool serve_only;            /* no mount */
+	const char *store;          /* FILE of the run store; NULL: $COPPER_STORE, or none */
+	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
+	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
+	const char *secret_dir;     /* without job_dir: until the tree is ready, the nodes keep a
+				       secret there, and a message of one that cannot start; NULL */
+	bool of_step; /* without hosts: a launcher's tasks, on the hosts of their step */
 };
 
 /* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks
@@ -87,6 +93,10 @@ void cop_conf_init(struct cop_conf *conf, bool serve_only);
 /* Checks what depends on more than one option, and sets what was left open (log_level, discover).
  * -EINVAL with a sentence that names the option and says what to do. */
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
+
+/* Calls visit for every setting that differs from its default. */
+void cop_conf_each_changed(const struct cop_conf *conf,
+	void (*visit)(void *arg, const char *name, const char *value), void *arg);
 
 /* The smallest cache size that works with the size of its chunks. */
 uint64_t cop_conf_cache_least(const struct cop_conf *conf);

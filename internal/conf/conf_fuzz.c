@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command lines of mount and serve, a word a line: what is accepted passes the check again as it
- * is. */
+/* Command lines of mount and serve, one word per line: what is accepted passes the check again
+ * unchanged. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -43,7 +43,7 @@ static void a_mount_without_a_mount_point_needs_a_source(void **state)
 	assert_int_equal(cop_conf_check(&conf, &err), -EINVAL);
 }
 
-static void a_mount_point_of_one_s_own_is_for_nobody_else(void **state)
+static void a_private_mount_point_excludes_allow_other(void **state)
 {
 	(void)state;
 	assert_int_equal(MOUNT("--allow-other", "--source", "/soft"), -EINVAL);
@@ -51,7 +51,7 @@ static void a_mount_point_of_one_s_own_is_for_nobody_else(void **state)
 	assert_int_equal(MOUNT("--allow-other", "--source", "/soft", "/m"), 0);
 }
 
-static void a_chunk_that_is_no_power_of_two_is_refused(void **state)
+static void a_chunk_size_must_be_a_power_of_two(void **state)
 {
 	(void)state;
 	assert_int_equal(MOUNT("--chunk", "96K", "/m"), -EINVAL);
@@ -130,7 +130,7 @@ static void a_job_directory_raises_the_log_level_unless_one_is_given(void **stat
 	assert_string_equal(err.text, "--log-level: 6 is out of range 0..5");
 }
 
-static void a_book_means_facility(void **state)
+static void an_address_book_implies_discovery_facility(void **state)
 {
 	(void)state;
 	assert_int_equal(MOUNT("-F", "book", "/m"), 0);
@@ -161,6 +161,32 @@ static void serve_takes_no_mount_point(void **state)
 	assert_int_equal(conf.trees, 2);
 }
 
+static void add_changed(void *arg, const char *name, const char *value)
+{
+	cop_buf_printf(arg, "%s=%s ", name, value);
+}
+
+static void what_the_user_changed_can_be_listed(void **state)
+{
+	struct cop_buf out = {0};
+
+	(void)state;
+	assert_int_equal(
+		MOUNT("--chunk", "128K", "-d", "j", "-E", "2000", "--source", "/s", "/m"), 0);
+	cop_conf_each_changed(&conf, add_changed, &out);
+	assert_string_equal(out.data, "source=/s job-dir=j chunk=131072 ");
+	cop_buf_free(&out);
+}
+
+static void a_tag_has_a_key_and_a_value(void **state)
+{
+	(void)state;
+	assert_int_equal(MOUNT("--tag", "a=b=c", "--tag", "d=", "/m"), 0);
+	assert_int_equal(conf.tags.n, 2);
+	assert_int_equal(MOUNT("--tag", "a", "/m"), -EINVAL);
+	assert_int_equal(MOUNT("--tag", "=a", "/m"), -EINVAL);
+}
+
 static void check_help(const struct cop_opt_table *t)
 {
 	struct cop_buf text = {0};
@@ -184,7 +210,7 @@ static void help_fits_a_screen(void **state)
 	check_help(&cop_conf_serve_table);
 }
 
-/* Two rows with one letter would hide each other. */
+/* Of two rows with the same letter, one would hide the other. */
 static void no_letter_or_name_is_used_twice(void **state)
 {
 	const struct cop_opt_table *t = &cop_conf_mount_table;
@@ -204,16 +230,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mount_without_a_mount_point_needs_a_source),
-		cmocka_unit_test(a_mount_point_of_one_s_own_is_for_nobody_else),
-		cmocka_unit_test(a_chunk_that_is_no_power_of_two_is_refused),
+		cmocka_unit_test(a_private_mount_point_excludes_allow_other),
+		cmocka_unit_test(a_chunk_size_must_be_a_power_of_two),
 		cmocka_unit_test(a_budget_of_a_few_chunks_is_refused),
 		cmocka_unit_test(a_cache_needs_a_few_chunks_and_16_mib_to_work),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(the_defaults_are_those_of_the_manual),
 		cmocka_unit_test(a_job_directory_raises_the_log_level_unless_one_is_given),
-		cmocka_unit_test(a_book_means_facility),
+		cmocka_unit_test(an_address_book_implies_discovery_facility),
 		cmocka_unit_test(view_is_the_mount_point_too),
 		cmocka_unit_test(serve_takes_no_mount_point),
+		cmocka_unit_test(what_the_user_changed_can_be_listed),
+		cmocka_unit_test(a_tag_has_a_key_and_a_value),
 		cmocka_unit_test(help_fits_a_screen),
 		cmocka_unit_test(no_letter_or_name_is_used_twice),
 	};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a question is: its fields, its key in the cache, its tree, its bytes. No question changes
- * what others get, since an answer is kept under a key that says all that it depends on: of two
- * that ask differently about one thing, neither gets the other's answer. */
+/* A request's fields, its key in the cache, its tree, and its bytes. No request can change what
+ * others get, because an answer is cached under a key that names everything it depends on: two
+ * requests that differ never share an answer. */
 #include "coop/coop_priv.h"
 
 #include <string.h>
 
-/* What a question of each kind depends on, beside the path. */
+/* What a request of each kind depends on besides the path. */
 static const struct kind {
 	enum cop_table table;
 	enum cop_facet facet;
@@ -71,8 +71,7 @@ const char *cop_coop_kind_name(enum cop_ask_kind kind)
 	return names[kind];
 }
 
-/* Everything that a directory's lookups need stands in one tree; a file's chunks go round all of
- * them. */
+/* All lookups in a directory go to one tree; the chunks of a file go round all of them. */
 uint32_t cop_coop_tree_of(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	uint32_t trees = c->conf.topo.trees;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is believed for a time, when the clocks stand still or jump. */
+/* What stays valid for a time, when clocks stand still or jump. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +53,7 @@ static struct cop_ask entry(const char *path)
 	return (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path};
 }
 
-static void an_absence_is_believed_while_the_clock_stands_and_no_longer(void **state)
+static void an_absence_stays_valid_only_while_the_clock_stands_still(void **state)
 {
 	struct tree *t = *state;
 	size_t jobs;
@@ -84,7 +84,7 @@ static void after_a_jump_of_an_hour_an_absence_is_asked_again_once(void **state)
 	assert_int_equal(origin_jobs(t), jobs + 1);
 }
 
-static void what_exists_outlives_any_jump(void **state)
+static void existing_entries_survive_any_jump_of_the_clock(void **state)
 {
 	struct tree *t = *state;
 	struct cop_attr attr = attr_of(t, 2, "d/f");
@@ -122,7 +122,7 @@ static void a_wall_clock_that_jumps_a_day_ends_no_absence_and_prolongs_none(void
 	assert_int_equal(ask_and_forget(t, 2, entry("late")), 0);
 }
 
-static void a_young_version_is_asked_again_once_it_has_shown_itself(void **state)
+static void a_young_version_is_checked_once_when_it_is_old_enough(void **state)
 {
 	struct tree *t = *state;
 	size_t jobs;
@@ -146,14 +146,14 @@ static void a_young_version_is_asked_again_once_it_has_shown_itself(void **state
 	assert_int_equal(origin_jobs(t), jobs + 1);
 }
 
-static void a_check_is_true_for_its_time_by_the_steady_clock(void **state)
+static void a_check_stays_valid_by_the_monotonic_clock(void **state)
 {
 	struct tree *t = *state;
 	struct cop_ask check = {.kind = COP_ASK_CHECK, .path = "d"};
 	struct cop_attr dir;
 	struct asked a;
 
-	ask(t, 2, listing("d"), &a);
+	ask_coop(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
@@ -171,7 +171,7 @@ static void a_check_is_true_for_its_time_by_the_steady_clock(void **state)
 	assert_false(cop_coop_fresh(t->node[2].coop, &check));
 }
 
-static void an_ancestor_that_rests_does_so_until_its_pause_is_over(void **state)
+static void a_resting_ancestor_rests_until_its_pause_is_over(void **state)
 {
 	struct tree *t = *state;
 	struct cop_coop *c = t->node[2].coop;
@@ -183,7 +183,8 @@ static void an_ancestor_that_rests_does_so_until_its_pause_is_over(void **state)
 	assert_true(cop_coop_rests(c, 1));
 	pass(HOUR_MS);
 	assert_false(cop_coop_rests(c, 1));
-	/* It had one failure before, an hour ago: the pause is the second, not the longest. */
+	/* Its only earlier failure was an hour ago, so the pause is the second one, not the
+	 * longest. */
 	cop_coop_rest(c, 1);
 	pass(2 * REST_MIN_MS - 1);
 	assert_true(cop_coop_rests(c, 1));
@@ -191,8 +192,7 @@ static void an_ancestor_that_rests_does_so_until_its_pause_is_over(void **state)
 	assert_false(cop_coop_rests(c, 1));
 }
 
-/* The wait for a kernel goes by the ticks of rpc, which count a pause of the machine as a short
- * one. */
+/* The wait for a kernel counts the ticks of rpc, in which a pause of the machine is short. */
 static struct {
 	void (*then)(void *arg);
 	void *arg;
@@ -228,7 +228,7 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	put_file(t, "d/f", "hello", 5);
 	old = attr_of(t, 2, "d/f");
 	put_file(t, "d/f", "other one", 9);
-	ask(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	pass_time(t, 200);
 	cop_fabric_fake_jump(t->net, HOUR_MS);
@@ -248,13 +248,13 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_absence_is_believed_while_the_clock_stands_and_no_longer),
+		TEST(an_absence_stays_valid_only_while_the_clock_stands_still),
 		TEST(after_a_jump_of_an_hour_an_absence_is_asked_again_once),
-		TEST(what_exists_outlives_any_jump),
+		TEST(existing_entries_survive_any_jump_of_the_clock),
 		TEST(a_wall_clock_that_jumps_a_day_ends_no_absence_and_prolongs_none),
-		TEST(a_young_version_is_asked_again_once_it_has_shown_itself),
-		TEST(a_check_is_true_for_its_time_by_the_steady_clock),
-		TEST(an_ancestor_that_rests_does_so_until_its_pause_is_over),
+		TEST(a_young_version_is_checked_once_when_it_is_old_enough),
+		TEST(a_check_stays_valid_by_the_monotonic_clock),
+		TEST(a_resting_ancestor_rests_until_its_pause_is_over),
 		TEST(a_child_is_not_answered_early_by_a_jump),
 	};
 

@@ -40,8 +40,8 @@ void cop_coop_close(struct cop_coop *c)
 	atomic_store(&c->closing, true);
 	if (!c->conf.rpc)
 		return;
-	/* Callbacks of the progress thread that began before the store are over when this function
-	 * runs. */
+	/* When this function runs, all callbacks that the progress thread began before the store
+	 * have returned. */
 	sem_init(&barrier, 0, 0);
 	if (cop_fabric_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
 		while (sem_wait(&barrier) && errno == EINTR)
@@ -73,7 +73,7 @@ size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t inde
 {
 	uint64_t chunk = c->conf.chunk_bytes;
 
-	/* Division, not multiplication: index may come from outside. */
+	/* A division, because index may come from outside and a multiplication could overflow. */
 	if (index > size / chunk || (index == size / chunk && size % chunk == 0))
 		return 0;
 	return index == size / chunk ? size % chunk : chunk;
@@ -94,7 +94,7 @@ int cop_coop_chunk_part(
 
 uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr)
 {
-	return COP_MAX(cop_attr_settle_ms(attr), (uint64_t)c->conf.enoent_ttl_ms);
+	return COP_MAX(cop_attr_young_ms(attr), (uint64_t)c->conf.enoent_ttl_ms);
 }
 
 bool cop_coop_believes(
@@ -114,9 +114,9 @@ static bool is_old_entry(const struct cop_coop *c, const struct cop_obj *obj)
 	return !cop_coop_believes(c, obj, &attr);
 }
 
-/* How long the cached answer may stand before it is asked again: absence and refusals as long as
- * the user said, statfs as well; what exists, and that a directory is too large for a listing,
- * until it is invalidated, but a young version only until it shows whether it was the last one. */
+/* How long a cached answer is valid before it is asked for again: absence, refusals and statfs as
+ * long as the user set; what exists, and that a directory is too large for a listing, until it is
+ * invalidated; a young version only until it is certain that it was the last one. */
 static bool expired(const struct cop_coop *c, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
@@ -126,7 +126,7 @@ static bool expired(const struct cop_coop *c, const struct cop_obj *obj)
 	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms;
 }
 
-/* Whether an error is an answer that stays true for a while, or something that may pass. */
+/* Whether an error is an answer that stays true for a while rather than a failure that may pass. */
 static bool keeps(const struct flight *f, int rc)
 {
 	if (f->ask.kind == COP_ASK_CHECK || f->ask.kind == COP_ASK_NEWER)
@@ -152,6 +152,7 @@ void cop_coop_complete(struct flight *f, const struct cop_completion *completion
 	else if (f->was_absent)
 		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
+	cop_coop_trace_complete(f, &l);
 	cop_coop_pass(f, FLIGHT_COMPLETE);
 	cop_cache_complete(c->conf.cache, f->obj, &l);
 	free(f);
@@ -162,13 +163,13 @@ void cop_coop_fail(struct flight *f, int rc)
 	cop_coop_complete(f, &(struct cop_completion){.rc = rc});
 }
 
-/* Whether this node reads this object from the origin by its place in the tree. */
+/* Whether this node is the root of the object's tree and reads it from the origin. */
 static bool is_root(const struct flight *f)
 {
 	return cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank) == COP_TOPO_NONE;
 }
 
-/* The struct of a flight that the caller leads; NULL without memory. */
+/* A new flight that the caller leads; NULL without memory. */
 static struct flight *new_flight(
 	struct cop_coop *c, const struct cop_ask *ask, struct cop_obj *obj, bool local)
 {
@@ -181,6 +182,8 @@ static struct flight *new_flight(
 	f->ask = *ask;
 	f->ask.path = obj->key.path;
 	f->local = local;
+	if (c->conf.tracer)
+		f->led_ns = cop_now_ns();
 	f->tree = cop_coop_tree_of(c, ask);
 	atomic_store(&obj->background, ask->background);
 	if (ask->kind == COP_ASK_CHUNK)
@@ -188,7 +191,7 @@ static struct flight *new_flight(
 	return f;
 }
 
-/* Finds the object, joins its flight, or leads a new one: then *f is that flight, or NULL if it
+/* Finds the object, joins its flight, or leads a new one. *f is then that new flight, or NULL if it
  * failed at once. */
 static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj, struct flight **f)
@@ -204,7 +207,7 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	if (found == COP_FOUND_LEAD)
 		*f = new_flight(c, ask, *obj, local);
 	if (grouped && *f && is_root(*f))
-		cop_coop_gather(*f);
+		cop_coop_lead_group(*f);
 	if (grouped)
 		pthread_mutex_unlock(&c->group_lock);
 	if (found == COP_FOUND_LEAD && !*f)
@@ -265,7 +268,7 @@ struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *as
 
 	if (cop_coop_chunk_len(c, ask->size, ask->index) == 0 || cop_cache_has(c->conf.cache, &key))
 		return NULL;
-	/* Under group_lock nobody else leads chunks here, so this leads. */
+	/* Under group_lock nobody else leads chunks here, so this caller leads. */
 	if (cop_cache_find(c->conf.cache, &key, NULL, &obj) != COP_FOUND_LEAD)
 		return NULL;
 	f = new_flight(c, ask, obj, local);

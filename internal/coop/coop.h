@@ -14,6 +14,7 @@
 #include "origin/origin.h"
 #include "rpc/rpc.h"
 #include "topo/topo.h"
+#include "tracer/tracer.h"
 
 /* A root reads the missing chunks of an aligned group of this many bytes in one job of the origin.
  */
@@ -43,6 +44,7 @@ struct cop_ask {
 	uint64_t size;    /* of the file (chunk) */
 	uint64_t index;   /* of the chunk, of the piece */
 	bool background;  /* nobody waits for it yet: at the origin it comes last */
+	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
 
 struct cop_coop_conf {
@@ -68,6 +70,7 @@ struct cop_coop_conf {
 	int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
 	void *ctx;
 	struct cop_stats *stats;
+	struct cop_tracer *tracer; /* gets flights; may be NULL */
 };
 
 struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The byte budget of a node holds whatever is asked of it, and everyone gets a share of it. */
+/* A node stays within its byte budget whatever is asked of it, and every requester gets a share. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ static void check_budgets(struct tree *t)
 	}
 }
 
-/* Everything that can happen, one step after the other, with a look at the budgets after each. */
+/* Runs every possible event one at a time and checks the budgets after each. */
 static void run_slowly(struct tree *t)
 {
 	size_t events;
@@ -58,7 +58,7 @@ static void listings_are_charged_before_they_are_kept(void **state)
 	}
 	for (uint32_t r = 0; r < 3; r++)
 		for (unsigned d = 0; d < DIRS; d++)
-			ask(t, r, listing(dir[d]), &a[r][d]);
+			ask_coop(t, r, listing(dir[d]), &a[r][d]);
 	for (unsigned left = 3 * DIRS; left;) {
 		unsigned before = left;
 
@@ -74,25 +74,25 @@ static void listings_are_charged_before_they_are_kept(void **state)
 				}
 		assert_true(left < before);
 	}
-	/* What came last is kept. */
+	/* The latest object is kept. */
 	check_budgets(t);
-	ask(t, 2, listing(dir[0]), &a[0][0]);
+	ask_coop(t, 2, listing(dir[0]), &a[0][0]);
 	run_slowly(t);
 	forget(&a[0][0]);
-	ask(t, 2, listing(dir[0]), &a[0][0]);
+	ask_coop(t, 2, listing(dir[0]), &a[0][0]);
 	assert_int_equal(a[0][0].calls, 1);
 	forget(&a[0][0]);
 	close_tree(t);
 }
 
-static void a_long_listing_costs_the_storage_no_second_reading_where_it_fits(void **state)
+static void a_long_listing_that_fits_is_read_only_once(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 4 << 20);
 	struct asked a;
 
 	(void)state;
 	put_directory(t, "d", 2000);
-	ask(t, 2, listing("d"), &a);
+	ask_coop(t, 2, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
@@ -103,7 +103,7 @@ static void a_long_listing_costs_the_storage_no_second_reading_where_it_fits(voi
 }
 
 /* The budget of the root is too small; its child's is not. */
-static void what_no_budget_holds_is_what_that_node_lacks(void **state)
+static void an_object_beyond_the_budget_is_a_shortage_of_that_node(void **state)
 {
 	struct tree *t = open_tree(2, 1, 1, 4 << 20);
 	struct asked a;
@@ -115,13 +115,13 @@ static void what_no_budget_holds_is_what_that_node_lacks(void **state)
 	cop_rpc_close(t->node[0].rpc);
 	open_node(t, 0, 1, 1, 200000);
 	put_directory(t, "d", 2000);
-	ask(t, 1, listing("d"), &a);
+	ask_coop(t, 1, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(cop_listing_count(a.obj->data), 2000);
 	forget(&a);
-	ask(t, 0, listing("d"), &a);
+	ask_coop(t, 0, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ENOMEM);
@@ -141,7 +141,7 @@ struct counted {
 	unsigned *count;
 };
 
-static void count(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void count_call(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct counted *c = COP_CONTAINER_OF(w, struct counted, w);
 
@@ -150,13 +150,13 @@ static void count(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	++*c->count;
 }
 
-static void begin(struct tree *t, uint32_t rank, const struct cop_attr *attr, const char *path,
-	uint64_t index, struct counted *c)
+static void begin_chunk(struct tree *t, uint32_t rank, const struct cop_attr *attr,
+	const char *path, uint64_t index, struct counted *c)
 {
 	struct cop_ask what = chunk(attr, path, index);
 	struct cop_obj *obj;
 
-	c->w.completed = count;
+	c->w.completed = count_call;
 	assert_int_equal(cop_coop_get(t->node[rank].coop, &what, &c->w, &obj), 0);
 }
 
@@ -168,9 +168,9 @@ static void step(struct tree *t)
 	check_budgets(t);
 }
 
-/* Node 1 stands between the root and eight children that want more than it can hold at a time, and
- * has a reader of its own. */
-static void eight_busy_children_and_a_local_reader_all_get_on(void **state)
+/* Node 1 stands between the root and eight children that want more than it can hold at a time. A
+ * program on it reads too. */
+static void eight_busy_children_and_a_local_reader_all_make_progress(void **state)
 {
 	static struct counted wanted[CHILDREN][EACH], own[READS];
 	struct tree *t = open_tree(17, 8, 1, 24 * CHUNK);
@@ -189,18 +189,18 @@ static void eight_busy_children_and_a_local_reader_all_get_on(void **state)
 	}
 	for (unsigned i = 0; i < CHILDREN * EACH; i++) {
 		wanted[i % CHILDREN][i / CHILDREN].count = &of_children;
-		begin(t, FIRST_CHILD + i % CHILDREN, &attr[i % CHILDREN], path[i % CHILDREN],
+		begin_chunk(t, FIRST_CHILD + i % CHILDREN, &attr[i % CHILDREN], path[i % CHILDREN],
 			i / CHILDREN, &wanted[i % CHILDREN][i / CHILDREN]);
 	}
 	for (unsigned n = 0; n < READS; n++) {
 		own[n].count = &of_reader;
-		begin(t, 1, &own_attr, "own", n, &own[n]);
+		begin_chunk(t, 1, &own_attr, "own", n, &own[n]);
 		for (unsigned steps = 0; of_reader <= n && steps < 10000; steps++)
 			step(t);
 		assert_int_equal(of_reader, n + 1);
 	}
-	/* The reader has all it wanted while the children are still at it, and they got on
-	 * meanwhile. */
+	/* The reader got all its chunks while the children were still reading, and they made
+	 * progress meanwhile. */
 	assert_in_range(of_children, READS, CHILDREN * EACH * 3 / 4);
 	run_until_idle(t);
 	assert_int_equal(of_children, CHILDREN * EACH);
@@ -212,9 +212,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(listings_are_charged_before_they_are_kept),
-		cmocka_unit_test(a_long_listing_costs_the_storage_no_second_reading_where_it_fits),
-		cmocka_unit_test(what_no_budget_holds_is_what_that_node_lacks),
-		cmocka_unit_test(eight_busy_children_and_a_local_reader_all_get_on),
+		cmocka_unit_test(a_long_listing_that_fits_is_read_only_once),
+		cmocka_unit_test(an_object_beyond_the_budget_is_a_shortage_of_that_node),
+		cmocka_unit_test(eight_busy_children_and_a_local_reader_all_make_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node lacks is never told as if the storage had said it. */
+/* A node's own failure is never reported as an answer of the storage. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 static const int shortages[] = {ENOMEM, EMFILE, ENFILE, ENOBUFS};
 
-/* Four nodes, each the only child of the one before. */
+/* A chain of four nodes: each is the only child of the one before. */
 static struct tree *open_chain(void)
 {
 	struct tree *t = open_tree(4, 1, 1, 1 << 20);
@@ -25,7 +25,7 @@ static size_t lists_of(struct tree *t, uint32_t rank)
 	return cop_origin_fake_counts(t->node[rank].origin).lists;
 }
 
-static void what_a_root_lacks_makes_its_child_read_the_storage(void **state)
+static void a_shortage_of_the_root_makes_its_child_read_the_storage(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(shortages); i++) {
@@ -41,7 +41,7 @@ static void what_a_root_lacks_makes_its_child_read_the_storage(void **state)
 	}
 }
 
-static void what_a_storage_says_reaches_the_reader_from_the_root_alone(void **state)
+static void a_storage_error_reaches_the_reader_from_the_root_alone(void **state)
 {
 	static const int errors[] = {EIO, EACCES, ENOENT, ENOTDIR, ELOOP, ENOSPC, EAGAIN, EINTR,
 		ETIMEDOUT, ENODEV, EHOSTDOWN};
@@ -59,7 +59,7 @@ static void what_a_storage_says_reaches_the_reader_from_the_root_alone(void **st
 	}
 }
 
-/* Whichever allocation fails, at whichever node on the way. */
+/* Any allocation fails, at any node on the way. */
 static void a_node_without_memory_is_passed_over(void **state)
 {
 	(void)state;
@@ -70,7 +70,7 @@ static void a_node_without_memory_is_passed_over(void **state)
 			struct asked a;
 
 			cop_cache_starve(t->node[poor].cache, after);
-			ask(t, 3, chunk(&attr, "d/f", 0), &a);
+			ask_coop(t, 3, chunk(&attr, "d/f", 0), &a);
 			run_until_idle(t);
 			assert_int_equal(a.calls, 1);
 			assert_int_equal(a.rc, 0);
@@ -84,7 +84,7 @@ static void a_node_without_memory_is_passed_over(void **state)
 		}
 }
 
-static void only_its_own_programs_see_what_a_node_lacks(void **state)
+static void only_a_nodes_own_programs_see_its_shortage(void **state)
 {
 	struct tree *t = open_chain();
 	struct asked above, below;
@@ -92,8 +92,8 @@ static void only_its_own_programs_see_what_a_node_lacks(void **state)
 	(void)state;
 	(void)ask_and_forget(t, 2, listing("e"));
 	cop_cache_starve(t->node[1].cache, 0);
-	ask(t, 1, listing("d"), &above);
-	ask(t, 2, listing("d"), &below);
+	ask_coop(t, 1, listing("d"), &above);
+	ask_coop(t, 2, listing("d"), &below);
 	run_until_idle(t);
 	assert_int_equal(above.rc, -ENOMEM);
 	assert_int_equal(below.rc, 0);
@@ -101,8 +101,9 @@ static void only_its_own_programs_see_what_a_node_lacks(void **state)
 	close_tree(t);
 }
 
-/* A program on node 1 and node 2 wait for one flight of node 1, which fails there. */
-static void of_those_who_wait_for_one_flight_the_child_goes_elsewhere(void **state)
+/* A program on node 1 and a request of node 2 wait for the same flight of node 1, which fails
+ * there. */
+static void when_a_shared_flight_fails_the_child_asks_elsewhere(void **state)
 {
 	struct tree *t = open_chain();
 	struct asked above, below;
@@ -110,8 +111,8 @@ static void of_those_who_wait_for_one_flight_the_child_goes_elsewhere(void **sta
 	(void)state;
 	cop_origin_fake_fail(t->node[0].origin, "d", ENFILE);
 	cop_origin_fake_fail(t->node[1].origin, "d", EMFILE);
-	ask(t, 1, listing("d"), &above);
-	ask(t, 2, listing("d"), &below);
+	ask_coop(t, 1, listing("d"), &above);
+	ask_coop(t, 2, listing("d"), &below);
 	run_until_idle(t);
 	assert_int_equal(above.rc, -EMFILE);
 	assert_int_equal(below.rc, 0);
@@ -122,7 +123,7 @@ static void of_those_who_wait_for_one_flight_the_child_goes_elsewhere(void **sta
 	close_tree(t);
 }
 
-static void where_everybody_lacks_something_the_reader_hears_what_its_own_node_does(void **state)
+static void if_every_node_is_short_the_reader_gets_its_own_nodes_error(void **state)
 {
 	struct tree *t = open_chain();
 	uint64_t sent;
@@ -133,12 +134,12 @@ static void where_everybody_lacks_something_the_reader_hears_what_its_own_node_d
 		t->node[r].coop->resting.min_ms = 60000;
 	}
 	assert_int_equal(ask_and_forget(t, 3, listing("d")), -EMFILE);
-	/* Each node below asks it once, and not again for each of the others that fail. */
+	/* Each node below asks it once, and not again when others fail too. */
 	for (uint32_t r = 0; r < 4; r++)
 		assert_in_range(lists_of(t, r), 1, r == 3 ? 1 : 3 - r);
 	sent = cop_stats_get(&t->node[3].stats, COP_FABRIC_REQUESTS_SENT);
 	assert_in_range(sent, 1, 3);
-	/* All of them rest now: the next reader asks nobody in vain. */
+	/* All of them rest now, so the next reader asks none of them. */
 	assert_int_equal(ask_and_forget(t, 3, listing("d")), -EMFILE);
 	assert_int_equal(cop_stats_get(&t->node[3].stats, COP_FABRIC_REQUESTS_SENT), sent);
 	close_tree(t);
@@ -158,7 +159,7 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 	cop_cache_starve(t->node[1].cache, -1);
 	sent = cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED);
 	(void)attr_of(t, 2, "d/f");
-	/* A slow machine may have let the pause pass. */
+	/* On a slow machine the pause may have passed. */
 	if (cop_coop_rests(t->node[2].coop, 1))
 		assert_int_equal(
 			cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent);
@@ -170,7 +171,7 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 	close_tree(t);
 }
 
-static void pauses_grow_once_for_what_fails_together(void **state)
+static void failures_at_the_same_time_count_as_one_for_the_pause(void **state)
 {
 	struct tree *t = open_chain();
 	struct cop_coop *c = t->node[3].coop;
@@ -194,9 +195,8 @@ static void pauses_grow_once_for_what_fails_together(void **state)
 	close_tree(t);
 }
 
-/* The root cannot say whether the directory is still the same: that is no reason to forget its
- * listing. */
-static void a_check_that_nobody_could_make_proves_nothing(void **state)
+/* The root cannot tell whether the directory is unchanged. It keeps the listing. */
+static void a_check_that_failed_everywhere_proves_nothing(void **state)
 {
 	struct tree *t = open_chain();
 	struct cop_attr dir;
@@ -205,7 +205,7 @@ static void a_check_that_nobody_could_make_proves_nothing(void **state)
 	struct cop_ask check = {.kind = COP_ASK_CHECK, .path = "d"};
 
 	(void)state;
-	ask(t, 1, listing("d"), &a);
+	ask_coop(t, 1, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
@@ -224,16 +224,15 @@ static void a_check_that_nobody_could_make_proves_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_root_lacks_makes_its_child_read_the_storage),
-		cmocka_unit_test(what_a_storage_says_reaches_the_reader_from_the_root_alone),
+		cmocka_unit_test(a_shortage_of_the_root_makes_its_child_read_the_storage),
+		cmocka_unit_test(a_storage_error_reaches_the_reader_from_the_root_alone),
 		cmocka_unit_test(a_node_without_memory_is_passed_over),
-		cmocka_unit_test(only_its_own_programs_see_what_a_node_lacks),
-		cmocka_unit_test(of_those_who_wait_for_one_flight_the_child_goes_elsewhere),
-		cmocka_unit_test(
-			where_everybody_lacks_something_the_reader_hears_what_its_own_node_does),
+		cmocka_unit_test(only_a_nodes_own_programs_see_its_shortage),
+		cmocka_unit_test(when_a_shared_flight_fails_the_child_asks_elsewhere),
+		cmocka_unit_test(if_every_node_is_short_the_reader_gets_its_own_nodes_error),
 		cmocka_unit_test(an_ancestor_that_recovers_is_asked_again_after_a_pause),
-		cmocka_unit_test(pauses_grow_once_for_what_fails_together),
-		cmocka_unit_test(a_check_that_nobody_could_make_proves_nothing),
+		cmocka_unit_test(failures_at_the_same_time_count_as_one_for_the_pause),
+		cmocka_unit_test(a_check_that_failed_everywhere_proves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nodes of a tree know of a directory that changes at the storage (names.c). */
+/* What the nodes of a tree know of a directory that changes at the storage (names.c). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,10 +23,10 @@ static uint64_t dir_version(const struct asked *a)
 	return dir.version;
 }
 
-/* Asks, and expects this. */
+/* Asks and expects this result. */
 static void asked_for(struct tree *t, uint32_t rank, struct cop_ask what, int rc, struct asked *a)
 {
-	ask(t, rank, what, a);
+	ask_coop(t, rank, what, a);
 	run_until_idle(t);
 	assert_int_equal(a->calls, 1);
 	assert_int_equal(a->rc, rc);
@@ -42,7 +42,7 @@ static struct cop_ask newer(uint64_t version)
 	return (struct cop_ask){.kind = COP_ASK_NEWER, .path = "d", .version = version};
 }
 
-/* The version of the directory "d", after this node has been asked for its listing. */
+/* Asks this node for the listing of "d" and returns the directory's version. */
 static uint64_t listed(struct tree *t, uint32_t rank)
 {
 	uint64_t version;
@@ -54,7 +54,7 @@ static uint64_t listed(struct tree *t, uint32_t rank)
 	return version;
 }
 
-static void a_check_tells_whether_a_directory_is_still_the_same(void **state)
+static void a_check_finds_out_whether_a_directory_has_changed(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 1 << 20);
 	uint64_t version;
@@ -77,9 +77,8 @@ static void a_check_tells_whether_a_directory_is_still_the_same(void **state)
 	close_tree(t);
 }
 
-/* Node 3 asks through node 1; nodes 2 and 4 know nothing. */
-static void of_a_directory_that_changed_known_names_stay_and_new_ones_come_on_every_node(
-	void **state)
+/* Node 3 asks through node 1; nodes 2 and 4 have nothing cached. */
+static void in_a_changed_directory_known_names_stay_and_new_ones_come_on_every_node(void **state)
 {
 	struct tree *t = open_tree(5, 2, 1, 1 << 20);
 	uint64_t version, old, now;
@@ -105,12 +104,12 @@ static void of_a_directory_that_changed_known_names_stay_and_new_ones_come_on_ev
 		assert_int_equal(dir_version(&a), now);
 		forget(&a);
 	}
-	/* Once for the names, once for the newer ones. */
+	/* One job for the names, one for the newer ones. */
 	assert_int_equal(origin_jobs(t), 2);
 	close_tree(t);
 }
 
-static void who_is_behind_gets_what_the_parent_has_without_the_origin(void **state)
+static void an_outdated_child_gets_the_parents_listing_without_the_origin(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 1 << 20);
 	uint64_t version;
@@ -130,7 +129,7 @@ static void who_is_behind_gets_what_the_parent_has_without_the_origin(void **sta
 	close_tree(t);
 }
 
-static void what_is_known_survives_a_directory_that_cannot_be_read(void **state)
+static void known_names_survive_when_the_directory_cannot_be_read(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 1 << 20);
 	uint64_t version;
@@ -148,8 +147,8 @@ static void what_is_known_survives_a_directory_that_cannot_be_read(void **state)
 	close_tree(t);
 }
 
-/* With several trees the chunk comes on another way than the names. */
-static void when_bytes_are_gone_the_directory_is_new_as_a_whole(void **state)
+/* With several trees the chunk takes another path through the nodes than the names. */
+static void when_bytes_are_gone_the_whole_directory_is_replaced(void **state)
 {
 	(void)state;
 	for (uint32_t trees = 1; trees <= 3; trees++) {
@@ -178,7 +177,7 @@ static void when_bytes_are_gone_the_directory_is_new_as_a_whole(void **state)
 	}
 }
 
-static void a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again(void **state)
+static void a_young_listing_is_read_again_once_it_is_old_enough(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 1 << 20);
 	struct cop_ask ask_check = {.kind = COP_ASK_CHECK, .path = "d"};
@@ -188,23 +187,23 @@ static void a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again(
 	(void)state;
 	put_file(t, "d/f", "x", 1);
 	cop_origin_fake_young(t->node[0].origin, true);
-	ask(t, 2, listing("d"), &a);
+	ask_coop(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	ask_check.version = dir.version;
 	usleep(5000);
-	ask(t, 2, ask_check, &a);
+	ask_coop(t, 2, ask_check, &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	cop_origin_fake_young(t->node[0].origin, false);
 	usleep(5000);
-	ask(t, 2, ask_check, &a);
+	ask_coop(t, 2, ask_check, &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
-	ask(t, 2, newer(ask_check.version), &a);
+	ask_coop(t, 2, newer(ask_check.version), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	assert_int_not_equal(dir.version, ask_check.version);
@@ -214,8 +213,8 @@ static void a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again(
 	close_tree(t);
 }
 
-/* The fake's stamps are of whole seconds. */
-static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_it(void **state)
+/* The fake origin's timestamps are whole seconds. */
+static void after_two_ticks_a_young_entry_and_its_bytes_are_fetched_again(void **state)
 {
 	struct tree *t = open_tree(2, 1, 1, 1 << 20);
 	struct cop_attr young, old;
@@ -225,7 +224,7 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 	put_file(t, "f", "one", 3);
 	cop_origin_fake_young(t->node[0].origin, true);
 	young = attr_of(t, 1, "f");
-	ask(t, 1, chunk(&young, "f", 0), &a);
+	ask_coop(t, 1, chunk(&young, "f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
@@ -235,7 +234,7 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 	old = attr_of(t, 1, "f");
 	assert_int_not_equal(old.version, young.version);
 	assert_true(cop_version_same(old.version, young.version));
-	ask(t, 1, chunk(&old, "f", 0), &a);
+	ask_coop(t, 1, chunk(&old, "f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
@@ -243,10 +242,10 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 	usleep(2050000);
 	assert_int_equal(attr_of(t, 1, "f").version, old.version);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 2);
-	/* Who has the file open still reads it. */
+	/* A program that has the file open can still read it. */
 	cop_cache_drop_under(t->node[0].cache, "");
 	cop_cache_drop_under(t->node[1].cache, "");
-	ask(t, 1, chunk(&young, "f", 0), &a);
+	ask_coop(t, 1, chunk(&young, "f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
@@ -256,16 +255,14 @@ static void a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_check_tells_whether_a_directory_is_still_the_same),
+		cmocka_unit_test(a_check_finds_out_whether_a_directory_has_changed),
 		cmocka_unit_test(
-			of_a_directory_that_changed_known_names_stay_and_new_ones_come_on_every_node),
-		cmocka_unit_test(who_is_behind_gets_what_the_parent_has_without_the_origin),
-		cmocka_unit_test(what_is_known_survives_a_directory_that_cannot_be_read),
-		cmocka_unit_test(when_bytes_are_gone_the_directory_is_new_as_a_whole),
-		cmocka_unit_test(
-			a_young_listing_is_true_until_it_can_be_told_and_is_then_read_again),
-		cmocka_unit_test(
-			a_young_entry_is_asked_for_again_after_two_ticks_and_its_bytes_with_it),
+			in_a_changed_directory_known_names_stay_and_new_ones_come_on_every_node),
+		cmocka_unit_test(an_outdated_child_gets_the_parents_listing_without_the_origin),
+		cmocka_unit_test(known_names_survive_when_the_directory_cannot_be_read),
+		cmocka_unit_test(when_bytes_are_gone_the_whole_directory_is_replaced),
+		cmocka_unit_test(a_young_listing_is_read_again_once_it_is_old_enough),
+		cmocka_unit_test(after_two_ticks_a_young_entry_and_its_bytes_are_fetched_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

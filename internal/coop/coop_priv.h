@@ -39,14 +39,14 @@ enum {
 	ASK_RAISE_PRIORITY, /* somebody waits now for what was background; its answer is empty */
 };
 
-/* How long the answer to a child waits for this node's kernel to forget names. That takes less than
- * a millisecond, unless a program here looks for a name in the same directory and the storage does
- * not answer it, however long. A child that hears of it earlier asks this node for the directory,
- * gets the names as they were, and is told once more that its file is stale: too early is no
- * mixture of two versions, so that two seconds, which nobody takes for a dead node, are enough. */
+/* How long the answer to a child waits for this node's kernel to forget names. The kernel takes
+ * less than a millisecond, unless a program here is looking up a name in the same directory and the
+ * storage does not answer. A child that is answered too early asks for the directory, gets the old
+ * names, and is told again that its file is stale. So answering early never mixes two versions, and
+ * two seconds are enough; nobody takes the node for dead by then. */
 #define FORGET_MS 2000
 
-/* Answers to children that wait for that. */
+/* Answers to children that wait for the kernel to forget. */
 struct telling {
 	pthread_mutex_t lock;
 	struct cop_list waiting; /* struct served by at, the oldest first */
@@ -56,7 +56,7 @@ struct telling {
 #define REST_MIN_MS 1000
 #define REST_MAX_MS 10000
 
-/* Ancestors that live and could not answer for want of memory, descriptors or buffers (rest.c). */
+/* Ancestors that are alive but lacked memory, descriptors or buffers for an answer (rest.c). */
 struct resting {
 	pthread_mutex_t lock;
 	_Atomic unsigned count; /* of the slots in use */
@@ -74,7 +74,7 @@ struct cop_coop {
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
-	_Atomic bool heard;          /* an answer came from a parent */
+	_Atomic bool heard;          /* a parent has answered */
 	_Atomic uint32_t parent[64]; /* last ancestor that answered, per tree; for reports */
 };
 
@@ -97,16 +97,20 @@ struct flight {
 	uint32_t upstream; /* the rank that is asked, an ancestor */
 	unsigned tries;    /* at this upstream rank */
 	bool local;
-	bool was_absent; /* asked again after its absence was too old */
+	bool was_absent; /* it is asked again because its absence had expired */
 	size_t reserved; /* bytes that an answer may have; a chunk's is its buffer's */
 	void *buf;       /* where a chunk arrives, from cop_cache_alloc */
 	size_t buf_len;
 	struct flight **group; /* at a root: the flights that one read fills, this one among them,
 				  in order; NULL if it is alone */
 	unsigned group_count;
+	/* For the trace: when it was led, when its request left (or the origin was asked), when the
+	 * answer came; 0: not yet, or there is no trace. */
+	uint64_t led_ns, sent_ns, answered_ns;
+	bool is_asked; /* the last request has left and has no answer yet */
 };
 
-/* The flight has another owner from now on, by the table at the head of this file. */
+/* Hands the flight to another owner, as the table at the head of this file allows. */
 static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 {
 #define MAY(state) (1u << FLIGHT_##state)
@@ -125,14 +129,32 @@ static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 	f->state = to;
 }
 
-/* Whether an error is this node's own or, from another node, that node's: no answer of the storage.
- */
+/* Whether an error is a failure of this node or, in an answer, of the node that sent it, rather
+ * than an answer of the storage. */
 bool cop_coop_is_own(int rc);
+
+/* ---- trace.c: flights as events; each does nothing without a tracer ---- */
+
+/* The request leaves for f's upstream rank; of rpc's call. */
+void cop_coop_trace_sent(void *flight, uint64_t id, uint64_t at_ns);
+/* The origin is asked. */
+void cop_coop_trace_origin(struct flight *f);
+/* The answer is here, or there will be none. */
+void cop_coop_trace_answered(struct flight *f, int rc, size_t len);
+void cop_coop_trace_complete(const struct flight *f, const struct cop_completion *l);
+struct served_trace {
+	uint64_t began_ns;
+	uint32_t tid;
+};
+/* A child's request arrives, and is answered. */
+struct served_trace cop_coop_trace_arrived(struct cop_coop *c, const struct cop_rpc_req *req);
+void cop_coop_trace_served(struct cop_coop *c, const struct served_trace *since,
+	const struct cop_rpc_req *req, const struct cop_obj *obj);
 
 /* ---- rest.c ---- */
 
-/* The ancestor could not answer. It is not asked again until a pause has passed, which grows each
- * time as that of a dead one. */
+/* The ancestor could not answer. It is not asked again until a pause has passed, which grows like
+ * that of a dead one. */
 void cop_coop_rest(struct cop_coop *c, uint32_t rank);
 bool cop_coop_rests(struct cop_coop *c, uint32_t rank);
 /* It answered. */
@@ -140,45 +162,46 @@ void cop_coop_rested(struct cop_coop *c, uint32_t rank);
 
 /* ---- reserve.c ---- */
 
-/* Starts the flight when its bytes are reserved. */
+/* Starts the flight once its bytes are reserved. */
 void cop_coop_reserve(struct flight *f);
-/* Whether an answer of this length is reserved for the flight, or can be now. */
+/* Whether an answer of this length fits the flight's reservation, after growing it if possible. */
 bool cop_coop_reserve_up_to(struct flight *f, size_t len);
-/* It has not, and nothing of the answer is in memory any more: it waits for as many bytes and asks
- * again. Fails where there never will be. */
+/* The answer did not fit, and none of it is in memory any more: the flight waits for as many bytes
+ * and asks again. Fails if the budget can never hold them. */
 void cop_coop_reserve_again(struct flight *f, size_t len);
 
 /* ---- names.c ---- */
 
-/* What a flight that ends says about names that are known here. Of a newer listing it makes one of
- * both. */
+/* Updates the names that are known here from the answer that ends a flight. Merges a newer listing
+ * with the known one. */
 void cop_coop_learn(struct flight *f, struct cop_completion *l);
-/* Whether an error about a file's bytes says that the file is not what its name said. */
+/* Whether an error about a file's bytes says that the file has changed since its name was
+ * learned. */
 bool cop_coop_disproves(int rc);
-/* The listing of this directory if it is here and of this version, with a reference; else NULL. */
+/* The cached listing of this directory in this version, with a reference; else NULL. */
 struct cop_obj *cop_coop_listing_of(struct cop_coop *c, const char *path, uint64_t version);
-/* If it is here and of another version than the question's. */
+/* The same if its version differs from the request's. */
 struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *newer);
 
 /* ---- upstream.c, root.c, coop.c ---- */
 
 /* Asks the flight's upstream rank, for the first time or again. */
 void cop_coop_send(struct flight *f);
-/* The flight's upstream rank is this node's own origin. */
+/* Reads from this node's own origin. */
 void cop_coop_read_origin(struct flight *f);
-/* Ends the flight; frees it. The data is malloc'ed or f->buf, which is released
- * otherwise; keep is decided here. */
+/* Ends the flight and frees it. The data is malloc'ed or f->buf, which is released otherwise.
+ * Decides how long the answer is kept. */
 void cop_coop_complete(struct flight *f, const struct cop_completion *completion);
 void cop_coop_fail(struct flight *f, int rc);
-/* A flight for somebody else's group: led, with nothing reserved; NULL if the chunk is there,
- * flying, or past the end. */
+/* A flight for a chunk of another flight's group, led, with nothing reserved; NULL if the chunk is
+ * cached, in flight, or past the end. */
 struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local);
-/* Under group_lock: takes what is missing around f into one read, if memory is at hand. */
-void cop_coop_gather(struct flight *f);
-/* Where a flight that nobody waited for is under way, makes it one that somebody waits for, up to
- * the origin. A hint: nothing depends on its arrival. */
+/* Under group_lock: adds the missing chunks around f to one read, if there is memory. */
+void cop_coop_lead_group(struct flight *f);
+/* Raises the priority of a background flight that somebody now waits for, up to the origin. A hint:
+ * nothing depends on its arrival. */
 void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask);
-/* The request for the ancestor of a tree. */
+/* Encodes the request for the ancestor. */
 size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size);
 /* For the log. */
 const char *cop_coop_kind_name(enum cop_ask_kind kind);
@@ -187,8 +210,8 @@ uint32_t cop_coop_tree_of(const struct cop_coop *c, const struct cop_ask *ask);
 int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj);
 struct cop_key cop_coop_key(const struct cop_ask *ask);
-/* Whether the fields are those that its kind has, the others 0. A version is never 0, which would
- * be any. */
+/* Whether the fields that this kind uses are set and the others are 0. A version is never 0, which
+ * would mean any. */
 bool cop_coop_is_proper(const struct cop_ask *ask);
 /* A child's request, checked; path has room for 4096 bytes. */
 bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *raise);

@@ -17,7 +17,7 @@ static void seven_nodes_cost_the_origin_one_listing(void **state)
 	(void)state;
 	put_file(t, "d/f", "hello", 5);
 	for (uint32_t r = 0; r < 7; r++)
-		ask(t, r, listing("d"), &a[r]);
+		ask_coop(t, r, listing("d"), &a[r]);
 	run_until_idle(t);
 	for (uint32_t r = 0; r < 7; r++) {
 		assert_int_equal(a[r].calls, 1);
@@ -40,7 +40,7 @@ static void sixty_four_readers_of_a_cold_chunk_are_one_read(void **state)
 	put_file(t, "f", "0123456789", 10);
 	attr = attr_of(t, 2, "f");
 	for (int i = 0; i < 64; i++)
-		ask(t, 2, chunk(&attr, "f", 0), &a[i]);
+		ask_coop(t, 2, chunk(&attr, "f", 0), &a[i]);
 	run_until_idle(t);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(a[i].calls, 1);
@@ -58,7 +58,7 @@ static void read_whole(struct tree *t, uint32_t rank, const struct cop_attr *att
 	struct asked a;
 
 	for (size_t i = 0; i * CHUNK < len; i++) {
-		ask(t, rank, chunk(attr, path, i), &a);
+		ask_coop(t, rank, chunk(attr, path, i), &a);
 		run_until_idle(t);
 		pass_time(t, a.calls ? 0 : 8000);
 		assert_int_equal(a.calls, 1);
@@ -83,7 +83,7 @@ static void a_file_larger_than_the_budget_is_read_right_by_every_node(void **sta
 	struct cop_attr attr;
 
 	(void)state;
-	fill(data, len);
+	fill_bytes(data, len);
 	put_file(t, "big", data, len);
 	attr = attr_of(t, 6, "big");
 	for (uint32_t r = 0; r < 7; r++) {
@@ -97,7 +97,7 @@ static void a_file_larger_than_the_budget_is_read_right_by_every_node(void **sta
 	close_tree(t);
 }
 
-static void chunks_travel_and_rest_packed_if_the_root_packs_them(void **state)
+static void chunks_packed_by_the_root_are_sent_and_kept_packed(void **state)
 {
 	size_t len = 5 * CHUNK + 100;
 	uint8_t *data = malloc(len);
@@ -122,16 +122,21 @@ static void chunks_of_a_file_go_round_the_trees(void **state)
 	struct tree *t = open_tree(9, 3, 3, 1 << 20);
 	size_t len = 12 * CHUNK;
 	uint8_t *data = malloc(len);
-	unsigned roots = 0;
 	struct cop_attr attr;
+	unsigned roots = 0;
 
 	(void)state;
-	fill(data, len);
+	fill_bytes(data, len);
 	put_file(t, "big", data, len);
 	attr = attr_of(t, 5, "big");
 	read_whole(t, 5, &attr, "big", data, len);
-	for (uint32_t r = 0; r < 9; r++)
-		roots += cop_origin_fake_counts(t->node[r].origin).reads > 0;
+	/* In turn: each of the three roots reads a third of them. */
+	for (uint32_t r = 0; r < 9; r++) {
+		size_t reads = cop_origin_fake_counts(t->node[r].origin).reads;
+
+		assert_true(reads == 0 || reads == 4);
+		roots += reads == 4;
+	}
 	assert_int_equal(roots, 3);
 	free(data);
 	close_tree(t);
@@ -146,7 +151,7 @@ static void children_of_a_dead_parent_get_their_answer_from_its_parent(void **st
 	put_file(t, "d/f", "hello", 5);
 	(void)attr_of(t, 3, "d/f");
 	cop_fabric_fake_cut(t->net, "n1", true);
-	ask(t, 3, listing("d"), &a);
+	ask_coop(t, 3, listing("d"), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	pass_time(t, 8000);
@@ -169,7 +174,7 @@ static void with_every_ancestor_dead_a_node_reads_the_origin_itself(void **state
 	put_file(t, "d/f", "hello", 5);
 	cop_fabric_fake_cut(t->net, "n1", true);
 	cop_fabric_fake_cut(t->net, "n0", true);
-	ask(t, 4, listing("d"), &a);
+	ask_coop(t, 4, listing("d"), &a);
 	pass_time(t, 16000);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
@@ -187,13 +192,13 @@ static void a_parent_that_comes_back_is_used_again(void **state)
 	put_file(t, "d/f", "hello", 5);
 	put_file(t, "e/f", "hello", 5);
 	cop_fabric_fake_cut(t->net, "n1", true);
-	ask(t, 2, listing("d"), &a);
+	ask_coop(t, 2, listing("d"), &a);
 	pass_time(t, 8000);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	cop_fabric_fake_cut(t->net, "n1", false);
 	pass_time(t, 12000);
-	ask(t, 2, listing("e"), &a);
+	ask_coop(t, 2, listing("e"), &a);
 	pass_time(t, 8000);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(cop_coop_parent(t->node[2].coop, 0), 1);
@@ -203,43 +208,54 @@ static void a_parent_that_comes_back_is_used_again(void **state)
 
 static void an_io_error_reaches_everyone_and_is_asked_again_next_time(void **state)
 {
+	static const int errors[] = {EIO, 0};
 	struct tree *t = open_tree(3, 2, 1, 1 << 20);
-	struct asked a;
+	struct asked a[3];
 
 	(void)state;
 	put_file(t, "d/f", "hello", 5);
-	cop_origin_fake_fail(t->node[0].origin, "d", EIO);
-	ask(t, 2, listing("d"), &a);
-	run_until_idle(t);
-	assert_int_equal(a.rc, -EIO);
-	forget(&a);
-	cop_origin_fake_fail(t->node[0].origin, "d", 0);
-	ask(t, 2, listing("d"), &a);
-	run_until_idle(t);
-	assert_int_equal(a.rc, 0);
-	forget(&a);
+	for (unsigned i = 0; i < 2; i++) {
+		cop_origin_fake_fail(t->node[0].origin, "d", errors[i]);
+		for (uint32_t r = 0; r < 3; r++)
+			ask_coop(t, r, listing("d"), &a[r]);
+		run_until_idle(t);
+		for (uint32_t r = 0; r < 3; r++) {
+			assert_int_equal(a[r].calls, 1);
+			assert_int_equal(a[r].rc, -errors[i]);
+			forget(&a[r]);
+		}
+		assert_int_equal(origin_jobs(t), i + 1);
+	}
 	close_tree(t);
+}
+
+static uint64_t clock_ns;
+
+static uint64_t standing_clock(void)
+{
+	return clock_ns;
 }
 
 static void a_refusal_is_kept_until_the_ttl_is_over(void **state)
 {
-	struct tree *t = open_tree(1, 2, 1, 1 << 20);
-	struct asked a;
+	struct tree *t;
 
 	(void)state;
+	clock_ns = 1000 * COP_NS_PER_S;
+	cop_clocks_for_test(standing_clock, NULL);
+	t = open_tree(1, 2, 1, 1 << 20);
 	put_file(t, "d/f", "hello", 5);
 	cop_origin_fake_fail(t->node[0].origin, "d", EACCES);
-	ask(t, 0, listing("d"), &a);
-	run_until_idle(t);
-	assert_int_equal(a.rc, -EACCES);
-	forget(&a);
+	assert_int_equal(ask_and_forget(t, 0, listing("d")), -EACCES);
 	cop_origin_fake_fail(t->node[0].origin, "d", 0);
-	usleep(5000);
-	ask(t, 0, listing("d"), &a);
-	run_until_idle(t);
-	assert_int_equal(a.rc, 0);
-	forget(&a);
+	clock_ns += ttl_ms * COP_NS_PER_MS;
+	assert_int_equal(ask_and_forget(t, 0, listing("d")), -EACCES);
+	assert_int_equal(origin_jobs(t), 1);
+	clock_ns += COP_NS_PER_MS;
+	assert_int_equal(ask_and_forget(t, 0, listing("d")), 0);
+	assert_int_equal(origin_jobs(t), 2);
 	close_tree(t);
+	cop_clocks_for_test(NULL, NULL);
 }
 
 static void a_file_that_changed_gives_estale_and_its_name_is_asked_again(void **state)
@@ -251,27 +267,27 @@ static void a_file_that_changed_gives_estale_and_its_name_is_asked_again(void **
 	(void)state;
 	put_file(t, "d/f", "old content", 11);
 	old = attr_of(t, 2, "d/f");
-	ask(t, 2, listing("d"), &a);
+	ask_coop(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	forget(&a);
 	put_file(t, "d/f", "new and longer content", 22);
-	ask(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
 	new = attr_of(t, 2, "d/f");
 	assert_int_equal(new.size, 22);
 	assert_true(new.version != old.version);
-	ask(t, 2, chunk(&new, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&new, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_memory_equal(a.obj->data, "new and longer content", 22);
 	forget(&a);
 	close_tree(t);
 }
 
-/* What node 2 prefetches through node 1 is under way at node 0's storage when a program on node 2
- * asks for it. */
-static void who_waits_for_what_was_prefetched_is_heard_at_the_origin(void **state)
+/* Node 2 prefetches through node 1, and node 0's storage is still reading when a program on node 2
+ * asks for the same object. */
+static void a_reader_of_a_prefetched_chunk_raises_its_priority_at_the_origin(void **state)
 {
 	struct cop_ask background = {.kind = COP_ASK_ENTRY, .path = "f", .background = true},
 		       now = {.kind = COP_ASK_ENTRY, .path = "f"};
@@ -280,13 +296,13 @@ static void who_waits_for_what_was_prefetched_is_heard_at_the_origin(void **stat
 
 	(void)state;
 	put_file(t, "f", "x", 1);
-	ask(t, 2, background, &prefetch);
+	ask_coop(t, 2, background, &prefetch);
 	cop_fabric_fake_run(t->net, 100000);
-	ask(t, 1, background, &between);
+	ask_coop(t, 1, background, &between);
 	cop_fabric_fake_run(t->net, 100000);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 0);
 	for (int i = 0; i < 2; i++)
-		ask(t, 2, now, &program[i]);
+		ask_coop(t, 2, now, &program[i]);
 	cop_fabric_fake_run(t->net, 100000);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 1);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 1);
@@ -335,7 +351,7 @@ int main(void)
 		cmocka_unit_test(seven_nodes_cost_the_origin_one_listing),
 		cmocka_unit_test(sixty_four_readers_of_a_cold_chunk_are_one_read),
 		cmocka_unit_test(a_file_larger_than_the_budget_is_read_right_by_every_node),
-		cmocka_unit_test(chunks_travel_and_rest_packed_if_the_root_packs_them),
+		cmocka_unit_test(chunks_packed_by_the_root_are_sent_and_kept_packed),
 		cmocka_unit_test(chunks_of_a_file_go_round_the_trees),
 		cmocka_unit_test(children_of_a_dead_parent_get_their_answer_from_its_parent),
 		cmocka_unit_test(with_every_ancestor_dead_a_node_reads_the_origin_itself),
@@ -343,7 +359,7 @@ int main(void)
 		cmocka_unit_test(an_io_error_reaches_everyone_and_is_asked_again_next_time),
 		cmocka_unit_test(a_refusal_is_kept_until_the_ttl_is_over),
 		cmocka_unit_test(a_file_that_changed_gives_estale_and_its_name_is_asked_again),
-		cmocka_unit_test(who_waits_for_what_was_prefetched_is_heard_at_the_origin),
+		cmocka_unit_test(a_reader_of_a_prefetched_chunk_raises_its_priority_at_the_origin),
 		cmocka_unit_test(a_malformed_request_is_refused),
 	};
 

@@ -118,7 +118,7 @@ static inline struct tree *open_tree(
 	return t;
 }
 
-/* Lets everything happen that can happen without the clock. */
+/* Runs everything that can happen while the clock stands still. */
 static inline void run_until_idle(struct tree *t)
 {
 	size_t events;
@@ -130,7 +130,7 @@ static inline void run_until_idle(struct tree *t)
 	} while (events);
 }
 
-/* And with it. */
+/* The same, and lets time pass. */
 static inline void pass_time(struct tree *t, unsigned ms)
 {
 	for (unsigned at = 0; at < ms; at += 100) {
@@ -170,7 +170,7 @@ static inline void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	a->obj = cop_obj_get(obj);
 }
 
-static inline void ask(struct tree *t, uint32_t rank, struct cop_ask what, struct asked *a)
+static inline void ask_coop(struct tree *t, uint32_t rank, struct cop_ask what, struct asked *a)
 {
 	int rc;
 
@@ -189,12 +189,12 @@ static inline void forget(struct asked *a)
 	a->obj = NULL;
 }
 
-/* Asks on a node and takes the answer, which must come without the clock. */
+/* Asks a node and takes the answer, which must come while the clock stands still. */
 static inline int ask_and_forget(struct tree *t, uint32_t rank, struct cop_ask what)
 {
 	struct asked a;
 
-	ask(t, rank, what, &a);
+	ask_coop(t, rank, what, &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	forget(&a);
@@ -211,7 +211,7 @@ static inline struct cop_attr attr_of(struct tree *t, uint32_t rank, const char 
 	struct asked a;
 	struct cop_attr attr;
 
-	ask(t, rank, (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, &a);
+	ask_coop(t, rank, (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
@@ -241,7 +241,7 @@ static inline size_t origin_jobs(struct tree *t)
 	return jobs;
 }
 
-static inline void fill(uint8_t *data, size_t len)
+static inline void fill_bytes(uint8_t *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		data[i] = (uint8_t)(i * 31 + i / 4096);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A leaf that holds the job's secret and asks wrongly: by the public protocol, with every field
- * wrong in turn. Whatever it asks, and whenever, the others get what they would have got without
+/* A leaf that knows the job's secret and sends wrong requests in the public protocol, with each
+ * field wrong in turn. Whatever it asks, and whenever, the others get the same answers as without
  * it. Node 0 is the root, node 1 its child, node 2 the hostile one. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ struct hostile {
 	size_t len;
 };
 
-/* A request as it stands in its frame. */
+/* A request as it is encoded in its frame. */
 struct question {
 	uint8_t op;
 	uint64_t land_addr, land_key, land_len;
@@ -146,7 +146,7 @@ static void check_chunks(struct tree *t, uint32_t rank, const struct right *righ
 	for (uint64_t i = 0; i < 3; i++) {
 		size_t len = i < 2 ? CHUNK : SIZE - 2 * CHUNK;
 
-		ask(t, rank, chunk(&right->file, "d/f", i), &a);
+		ask_coop(t, rank, chunk(&right->file, "d/f", i), &a);
 		run_until_idle(t);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
@@ -156,10 +156,10 @@ static void check_chunks(struct tree *t, uint32_t rank, const struct right *righ
 	}
 }
 
-static void take(struct tree *t, uint32_t rank, enum cop_ask_kind kind, const char *path,
+static void ask_until_done(struct tree *t, uint32_t rank, enum cop_ask_kind kind, const char *path,
 	uint64_t version, struct asked *a)
 {
-	ask(t, rank, (struct cop_ask){.kind = kind, .path = path, .version = version}, a);
+	ask_coop(t, rank, (struct cop_ask){.kind = kind, .path = path, .version = version}, a);
 	run_until_idle(t);
 	assert_int_equal(a->calls, 1);
 }
@@ -171,30 +171,30 @@ static void check_metadata(struct tree *t, uint32_t rank, const struct right *ri
 	struct asked a;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(lists); i++) {
-		take(t, rank, lists[i], "d", 0, &a);
+		ask_until_done(t, rank, lists[i], "d", 0, &a);
 		assert_int_equal(a.rc, 0);
 		assert_int_equal(cop_listing_count(a.obj->data), 2);
 		forget(&a);
 	}
 	assert_true(attr_of(t, rank, "d/f").version == right->file.version);
-	take(t, rank, COP_ASK_HOLES, "d/f", right->file.version, &a);
+	ask_until_done(t, rank, COP_ASK_HOLES, "d/f", right->file.version, &a);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(a.obj->len, sizeof(whole));
 	assert_memory_equal(a.obj->data, &whole, sizeof(whole));
 	forget(&a);
-	take(t, rank, COP_ASK_STATFS, "", 0, &a);
+	ask_until_done(t, rank, COP_ASK_STATFS, "", 0, &a);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(a.obj->len, sizeof(struct cop_statfs));
 	forget(&a);
-	take(t, rank, COP_ASK_CHECK, "d", right->dir.version, &a);
+	ask_until_done(t, rank, COP_ASK_CHECK, "d", right->dir.version, &a);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
-	take(t, rank, COP_ASK_MANIFEST, "", 0, &a);
+	ask_until_done(t, rank, COP_ASK_MANIFEST, "", 0, &a);
 	assert_int_equal(a.rc, -ENODATA);
 	forget(&a);
 }
 
-/* A key says all that its object depends on, and nothing else. */
+/* A key names everything that its object depends on and nothing else. */
 static void check_key(void *arg, const struct cop_key *k, size_t bytes)
 {
 	bool whole = k->table == COP_TABLE_DATA, versioned = whole || k->facet == COP_FACET_HOLES;
@@ -221,9 +221,9 @@ static struct right what_is_right(struct tree *t, const uint8_t *data)
 	struct right right = {.data = data};
 	struct asked a;
 
-	/* By one who reads the storage itself, so that the nodes know nothing yet. */
+	/* Read from the storage itself, so that no node has anything cached yet. */
 	right.file = attr_of(t, 0, "d/f");
-	ask(t, 0, listing("d"), &a);
+	ask_coop(t, 0, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &right.dir);
 	forget(&a);
@@ -249,7 +249,7 @@ static struct question about_chunk(const struct right *right, uint64_t index)
 
 typedef void scene(struct hostile *h, const struct right *right);
 
-/* A fresh tree, the hostile leaf's part, and then the others. */
+/* Runs the hostile leaf's part in a fresh tree, then the requests of the others. */
 static void play(scene *part)
 {
 	uint8_t *data = malloc(SIZE);
@@ -257,7 +257,7 @@ static void play(scene *part)
 	struct right right;
 	struct tree *t;
 
-	fill(data, SIZE);
+	fill_bytes(data, SIZE);
 	t = open_two(data);
 	right = what_is_right(t, data);
 	join(h, t);
@@ -281,13 +281,13 @@ static void ask_with_wrong_sizes(struct hostile *h, const struct right *right)
 		}
 }
 
-static void a_wrong_size_is_nobodys_chunk(void **state)
+static void a_chunk_of_the_wrong_size_reaches_nobody_else(void **state)
 {
 	(void)state;
 	play(ask_with_wrong_sizes);
 }
 
-/* The others ask for the same chunk while the wrong question is on its way. */
+/* The others ask for the same chunk while the wrong request is on its way. */
 static void ask_and_be_joined(struct hostile *h, const struct right *right)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(wrong_sizes); i++)
@@ -300,7 +300,7 @@ static void ask_and_be_joined(struct hostile *h, const struct right *right)
 			q.size = wrong_sizes[i];
 			ask_wrongly(h, &q);
 			for (uint32_t r = 0; r < 2; r++)
-				ask(h->t, r, chunk(&right->file, "d/f", index), &a[r]);
+				ask_coop(h->t, r, chunk(&right->file, "d/f", index), &a[r]);
 			run_until_idle(h->t);
 			for (uint32_t r = 0; r < 2; r++) {
 				assert_int_equal(a[r].calls, 1);
@@ -314,7 +314,7 @@ static void ask_and_be_joined(struct hostile *h, const struct right *right)
 		}
 }
 
-static void who_asks_at_the_same_time_is_not_drawn_in(void **state)
+static void a_concurrent_requester_is_not_affected(void **state)
 {
 	(void)state;
 	play(ask_and_be_joined);
@@ -343,7 +343,7 @@ static void ask_with_odd_numbers(struct hostile *h, const struct right *right)
 			}
 }
 
-static void every_number_may_be_odd(void **state)
+static void any_number_in_a_request_is_harmless(void **state)
 {
 	(void)state;
 	play(ask_with_odd_numbers);
@@ -375,13 +375,13 @@ static void ask_with_bad_paths(struct hostile *h, const struct right *right)
 		}
 }
 
-static void every_path_may_be_bad(void **state)
+static void any_path_in_a_request_is_harmless(void **state)
 {
 	(void)state;
 	play(ask_with_bad_paths);
 }
 
-/* What a node knows is not forgotten because somebody asks for a version that is not. */
+/* A request for a version that never existed makes no node forget what it knows. */
 static void ask_for_what_never_was(struct hostile *h, const struct right *right)
 {
 	struct tree *t = h->t;
@@ -415,13 +415,13 @@ static void ask_for_what_never_was(struct hostile *h, const struct right *right)
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).lists, before);
 }
 
-static void nobody_forgets_for_a_wrong_question(void **state)
+static void a_wrong_request_makes_no_node_forget(void **state)
 {
 	(void)state;
 	play(ask_for_what_never_was);
 }
 
-/* Landing buffers that are not there, or too small, and bodies that nobody pulls. */
+/* Landing buffers that do not exist or are too small, and bodies that nobody pulls. */
 static void ask_to_land_elsewhere(struct hostile *h, const struct right *right)
 {
 	for (uint64_t index = 0; index < 3; index++)
@@ -439,14 +439,14 @@ static void ask_to_land_elsewhere(struct hostile *h, const struct right *right)
 	assert_true(h->replies > 0);
 }
 
-static void bytes_land_where_nobody_waits(void **state)
+static void bad_landing_buffers_and_unpulled_bodies_are_harmless(void **state)
 {
 	(void)state;
 	play(ask_to_land_elsewhere);
 }
 
-/* Whatever stands in the cache, a reader goes no further than its end. */
-static void a_reader_stays_inside_of_what_came(void **state)
+/* Whatever is in the cache, a reader never reads past its end. */
+static void a_reader_never_reads_past_the_end_of_an_object(void **state)
 {
 	size_t sizes[] = {0, 1, 4095, 4096, 70000};
 
@@ -483,13 +483,13 @@ static void a_reader_stays_inside_of_what_came(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_wrong_size_is_nobodys_chunk),
-		cmocka_unit_test(who_asks_at_the_same_time_is_not_drawn_in),
-		cmocka_unit_test(every_number_may_be_odd),
-		cmocka_unit_test(every_path_may_be_bad),
-		cmocka_unit_test(nobody_forgets_for_a_wrong_question),
-		cmocka_unit_test(bytes_land_where_nobody_waits),
-		cmocka_unit_test(a_reader_stays_inside_of_what_came),
+		cmocka_unit_test(a_chunk_of_the_wrong_size_reaches_nobody_else),
+		cmocka_unit_test(a_concurrent_requester_is_not_affected),
+		cmocka_unit_test(any_number_in_a_request_is_harmless),
+		cmocka_unit_test(any_path_in_a_request_is_harmless),
+		cmocka_unit_test(a_wrong_request_makes_no_node_forget),
+		cmocka_unit_test(bad_landing_buffers_and_unpulled_bodies_are_harmless),
+		cmocka_unit_test(a_reader_never_reads_past_the_end_of_an_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a directory's names when the storage says something else.
+/* What becomes of a directory's names when the storage has a newer version.
  *
- * A program that has read some files of a directory shall not read others there of another version.
- * So what is known of a directory stays as it is, here and on all nodes that ask through this one:
- * of a newer listing come only the names that are new. That ends where the bytes of what is known
- * can not be had any more. Then the directory is the newer one as a whole: the kernel forgets its
- * names first, then this node does, and only then does the node hear of it that had asked. */
+ * A program that has read some files of a directory must not read others of another version there.
+ * So this node, and every node that asks through it, keeps what it knows of a directory: from a
+ * newer listing it adds only the names that are new. That ends when the bytes of a known file can
+ * no longer be had. Then the whole directory becomes the newer one. The kernel forgets its names
+ * first, then this node does, and only then does the node that asked get its answer. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ void cop_coop_forget_name(struct cop_coop *c, const char *path)
 	forget(c, COP_ASK_LISTING, dir);
 }
 
-/* What is here under the path, if it is no error, with a reference. */
+/* The cached object of this path with a reference; NULL if there is none or it is an error. */
 static struct cop_obj *peek(struct cop_coop *c, enum cop_ask_kind kind, const char *path)
 {
 	struct cop_obj *obj = cop_coop_peek(c, &(struct cop_ask){.kind = kind, .path = path});
@@ -80,7 +80,7 @@ struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *n
 
 /* ---- the directory is another one ---- */
 
-/* What this node knows and forgets once the kernel has. */
+/* A listing that this node drops once the kernel has forgotten its names. */
 struct leaving {
 	struct cop_coop *coop;
 	struct cop_obj *obj; /* a reference */
@@ -95,7 +95,8 @@ static void left(void *arg)
 	free(l);
 }
 
-/* Whether the kernel will forget the names, and then this node; takes the reference then. */
+/* Whether the kernel will forget the names, after which this node drops them. If so, takes the
+ * reference. */
 static bool leave_after_kernel(struct cop_coop *c, const char *dir, struct cop_obj *obj)
 {
 	struct leaving *l = malloc(sizeof(*l));
@@ -109,9 +110,10 @@ static bool leave_after_kernel(struct cop_coop *c, const char *dir, struct cop_o
 	return false;
 }
 
-/* Takes the reference. What leaves already is not told twice. Without memory to tell the kernel it
- * stays, all of one version, until somebody meets the next file that is stale. */
-static void leave(struct cop_coop *c, const char *dir, struct cop_obj *obj)
+/* Takes the reference. A listing that is already being dropped is not reported twice. Without
+ * memory for the request to the kernel, the listing stays, all of one version, until somebody meets
+ * the next stale file. */
+static void drop_names(struct cop_coop *c, const char *dir, struct cop_obj *obj)
 {
 	if (!atomic_exchange(&obj->disproved, true)) {
 		cop_log_info(
@@ -126,15 +128,15 @@ static void leave(struct cop_coop *c, const char *dir, struct cop_obj *obj)
 	cop_obj_put(c->conf.cache, obj);
 }
 
-static bool says(const struct cop_ask *ask, const struct cop_attr *attr)
+static bool matches(const struct cop_ask *ask, const struct cop_attr *attr)
 {
 	return cop_version_same(attr->version, ask->version) &&
 	       (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
 }
 
-/* The file is not what the question says. Where that was learned from this node, what it says of
- * the name goes with the directory that it stands in, and is asked again next time. Somebody's
- * wrong question proves nothing against it. */
+/* The storage does not have the file as the request describes it. If the requester learned that
+ * from this node, the directory's names are dropped here and asked for again next time. A wrong
+ * request from outside proves nothing against them. */
 static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 {
 	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
@@ -147,14 +149,14 @@ static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 	list = peek(c, COP_ASK_LISTING, dir);
 	if (entry) {
 		cop_entry_get(entry->data, &attr, NULL, NULL);
-		if (says(ask, &attr))
-			leave(c, dir, cop_obj_get(entry));
+		if (matches(ask, &attr))
+			drop_names(c, dir, cop_obj_get(entry));
 		cop_obj_put(c->conf.cache, entry);
 	}
 	if (list) {
 		if (cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr &&
-			says(ask, &e.attr))
-			leave(c, dir, cop_obj_get(list));
+			matches(ask, &e.attr))
+			drop_names(c, dir, cop_obj_get(list));
 		cop_obj_put(c->conf.cache, list);
 	}
 }
@@ -173,8 +175,8 @@ void cop_coop_doubt(struct cop_coop *c, const char *path, uint64_t version)
 		cop_obj_put(c->conf.cache, obj);
 }
 
-/* Bytes are not those of the version that was asked for. With several trees they came on another
- * way than the name: the question goes on to the tree of the directory, as one about holes, which
+/* The bytes are not those of the version that was asked for. With several trees they came another
+ * way than the name. So the request goes on to the directory's tree as one about holes, which
  * depends on the version alone. */
 static void bytes_gone(struct flight *f)
 {
@@ -188,7 +190,7 @@ static void bytes_gone(struct flight *f)
 
 /* ---- the directory has changed ---- */
 
-/* A check passed through this node: what it found true is true of this node's listing too. */
+/* A check passed through this node: what it confirmed holds for this node's listing too. */
 static void note_check(struct cop_coop *c, const struct cop_ask *ask)
 {
 	struct cop_obj *obj = cop_coop_listing_of(c, ask->path, ask->version);
@@ -199,7 +201,8 @@ static void note_check(struct cop_coop *c, const struct cop_ask *ask)
 	cop_obj_put(c->conf.cache, obj);
 }
 
-/* The listing that came, with what is known here: for who asked, and as a copy for this node. */
+/* Merges the listing that came with the names that are known here: one copy for the requester, one
+ * for this node. */
 static int add_known(struct flight *f, struct cop_obj *known, struct cop_completion *l)
 {
 	struct cop_cache *cache = f->coop->conf.cache;
@@ -224,9 +227,8 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_complet
 	return 0;
 }
 
-/* What is known may have become another listing while this one was under way, so it is looked up
- * now. */
-static void take_newer(struct flight *f, struct cop_completion *l)
+/* Another flight may have replaced the known listing meanwhile, so it is looked up now. */
+static void merge_newer(struct flight *f, struct cop_completion *l)
 {
 	struct cop_coop *c = f->coop;
 	struct cop_obj *known = peek(c, COP_ASK_LISTING, f->ask.path);
@@ -235,9 +237,9 @@ static void take_newer(struct flight *f, struct cop_completion *l)
 		return;
 	if (!l->rc)
 		l->rc = add_known(f, known, l);
-	/* Too much to keep beside what is known, or no listing any more. */
+	/* The merged listing is too large to keep, or the path is no longer a directory. */
 	if (l->rc == -E2BIG)
-		leave(c, f->ask.path, cop_obj_get(known));
+		drop_names(c, f->ask.path, cop_obj_get(known));
 	cop_obj_put(c->conf.cache, known);
 }
 
@@ -257,7 +259,7 @@ void cop_coop_learn(struct flight *f, struct cop_completion *l)
 			note_check(f->coop, &f->ask);
 		break;
 	case COP_ASK_NEWER:
-		take_newer(f, l);
+		merge_newer(f, l);
 		break;
 	default:
 		break;

@@ -22,7 +22,7 @@ static size_t first_reservation(const struct flight *f)
 	}
 }
 
-/* Of the flight, or of its group, which starts as one. */
+/* For the flight, or for its whole group. */
 static size_t bytes_to_reserve(struct flight *f)
 {
 	size_t bytes = 0;
@@ -34,7 +34,7 @@ static size_t bytes_to_reserve(struct flight *f)
 	return f->group_count ? bytes : f->reserved;
 }
 
-/* Buffers for the flight and, at a root, the rest of its group, which gets its part of the
+/* Allocates buffers for the flight and, at a root, for the rest of its group, which shares its
  * reservation. */
 static int make_buffers(struct flight *f)
 {
@@ -54,7 +54,7 @@ static int make_buffers(struct flight *f)
 	return 0;
 }
 
-/* The whole group, or the one flight. */
+/* Fails the whole group, or the single flight. */
 static void fail_all(struct flight *f, int rc)
 {
 	struct flight **group = f->group;
@@ -91,8 +91,8 @@ void cop_coop_reserve(struct flight *f)
 
 /* ---- answers longer than thought: listings of up to 64 MiB, extents ---- */
 
-/* Some more than is needed now, since a directory may grow while this waits: thus it asks again
- * some thirty times at most. */
+/* More than is needed now, because a directory may grow meanwhile. The flight then asks again about
+ * thirty times at most. */
 static size_t with_margin(size_t len)
 {
 	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));
@@ -119,7 +119,8 @@ void cop_coop_reserve_again(struct flight *f, size_t len)
 		cop_coop_fail(f, -ENOMEM);
 		return;
 	}
-	/* Holding nothing while it waits: flights that hold and wait could wait for each other. */
+	/* A waiting flight holds nothing: two flights that hold and wait could wait for each
+	 * other. */
 	cop_cache_end_reservation(cache, f->obj);
 	f->reserved = COP_MIN(with_margin(len), largest);
 	cop_coop_reserve(f);

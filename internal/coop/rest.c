@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which ancestors are passed over for a while although they live. A fixed table, by rank: of two
- * that share a slot the later one is remembered, and asking the other one once more costs a round
- * trip. */
+/* Ancestors that are alive but are not asked for a while. A fixed table, indexed by rank: of two
+ * ancestors that share a slot the later one is remembered, and asking the other costs one more
+ * round trip. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ void cop_coop_rest(struct cop_coop *c, uint32_t rank)
 	pthread_mutex_lock(&r->lock);
 	if (r->slot[i].pause_ms && r->slot[i].rank == rank)
 		pause = r->slot[i].pause_ms;
-	/* Requests that were under way together fail together: that is one failure. */
+	/* Requests that were in flight together fail together and count as one failure. */
 	if (!pause || now >= r->slot[i].until_ms) {
 		atomic_fetch_add(&r->count, r->slot[i].pause_ms == 0);
 		pause = COP_MIN(COP_MAX(2 * pause, r->min_ms), REST_MAX_MS);

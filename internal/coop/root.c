@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A root's end of a flight: the origin. */
+/* The root's end of a flight: reading the origin. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -8,13 +8,14 @@
 
 #include "log/log.h"
 
-/* What is longer than what was reserved is let go and read again when it has been: how many such
- * blobs wait has no bound. */
+/* A blob longer than the reservation is freed, and read again once enough is reserved, because the
+ * number of such blobs has no bound. */
 static void blob_read(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
 
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_trace_answered(f, rc, len);
 	if (rc || cop_coop_reserve_up_to(f, len)) {
 		cop_coop_complete(f, &(struct cop_completion){.rc = rc, .data = data, .len = len});
 		return;
@@ -23,15 +24,15 @@ static void blob_read(void *arg, int rc, void *data, size_t len)
 	cop_coop_reserve_again(f, len);
 }
 
-/* The version of a listing that was young is another one now, if the stamps are the same and old
- * enough: it is read again, for what was made in the tick of the last change is not in it. */
+/* A young listing gets another version if the timestamps are unchanged and old enough. It is read
+ * again, because it lacks what was created in the same tick as the last change. */
 static void checked(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
 	struct cop_attr attr;
 
-	(void)len;
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_trace_answered(f, rc, len);
 	if (!rc) {
 		cop_entry_get(data, &attr, NULL, NULL);
 		rc = attr.version == f->ask.version ? 0 : -ESTALE;
@@ -40,13 +41,13 @@ static void checked(void *arg, int rc, void *data, size_t len)
 	cop_coop_fail(f, rc);
 }
 
-/* One chunk of a group has its bytes, or the group failed. Packing and the checksum happen here, on
- * the origin's worker, once for the whole tree. */
+/* One chunk of a group has its bytes, or the group failed. The origin's worker packs it and
+ * computes the checksum, once for the whole tree. */
 static void complete_chunk(struct flight *f, int rc, size_t got)
 {
 	struct cop_completion l = {.data = f->buf, .len = f->buf_len};
 
-	/* It was found to be of this version and size after the read: the storage contradicts
+	/* The check after the read found this version and size, so the storage contradicts
 	 * itself. */
 	if (!rc && got != f->buf_len)
 		rc = -EIO;
@@ -66,6 +67,7 @@ static void group_read(void *arg, int rc, void *data, size_t len)
 
 	(void)data;
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_trace_answered(f, rc, len);
 	f->group = NULL;
 	for (unsigned i = 0; i < count; i++) {
 		size_t got = COP_MIN(len, group[i]->buf_len);
@@ -77,8 +79,8 @@ static void group_read(void *arg, int rc, void *data, size_t len)
 		free(group);
 }
 
-/* Leads the chunk beside the run [*first, *last] of f's group, in one direction; false if that ends
- * there. */
+/* Leads the chunk next to the run [*first, *last] of f's group, in one direction; false if the run
+ * ends there. */
 static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 {
 	struct cop_ask ask = f->ask;
@@ -92,7 +94,7 @@ static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 	return *slot != NULL;
 }
 
-void cop_coop_gather(struct flight *f)
+void cop_coop_lead_group(struct flight *f)
 {
 	uint64_t per_group =
 		COP_MIN(COP_MAX(COP_COOP_GROUP_BYTES / f->coop->conf.chunk_bytes, 1u), GROUP_MAX);
@@ -154,6 +156,7 @@ void cop_coop_read_origin(struct flight *f)
 				       : f->coop->conf.origin;
 
 	cop_coop_pass(f, FLIGHT_READING);
+	cop_coop_trace_origin(f);
 	cop_log_debug("reading the source kind=%s path=\"/%s\" index=%llu",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index);
 	switch (f->ask.kind) {

@@ -13,7 +13,8 @@ struct served {
 	struct cop_rpc_req *req; /* NULL once it is answered */
 	struct cop_obj *obj;     /* a reference, while the answer waits */
 	struct cop_list at;      /* while it waits for the kernel; under coop->telling.lock, */
-	uint64_t since_ms;       /* as is the tick that saw it first; 0: none */
+	uint64_t since_ms;       /* like the tick that saw it first; 0: none */
+	struct served_trace trace;
 };
 
 struct obj_ref {
@@ -29,20 +30,24 @@ static void release_ref(void *arg)
 	free(h);
 }
 
-/* Without an object, or with one that says what this node lacks. */
+/* Answers without an object, or with one that holds this node's own error. */
 static void answer_error(struct cop_rpc_req *req, int rc)
 {
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc, .unable = cop_coop_is_own(rc)});
 }
 
-/* Takes the reference to obj. */
-static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *obj)
+/* Takes the reference to s->obj. */
+static void answer(const struct served *s)
 {
+	struct cop_coop *c = s->coop;
+	struct cop_rpc_req *req = s->req;
+	struct cop_obj *obj = s->obj;
 	struct cop_rpc_answer a = {.status = obj->error, .unable = cop_coop_is_own(obj->error)};
 	struct obj_ref *h = malloc(sizeof(*h));
 	uint8_t head[9];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
 
+	cop_coop_trace_served(c, &s->trace, req, obj);
 	if (!h) {
 		cop_obj_put(c->conf.cache, obj);
 		answer_error(req, -ENOMEM);
@@ -63,8 +68,8 @@ static void answer(struct cop_coop *c, struct cop_rpc_req *req, struct cop_obj *
 
 /* ---- answers that wait for the kernel of this node ---- */
 
-/* What is to be answered now goes to *out: s, if its request is there still. Under the lock. */
-static bool take(struct served *s, struct served *out)
+/* Moves s to *out if its request still has to be answered. The lock is held. */
+static bool detach(struct served *s, struct served *out)
 {
 	bool waits = s->req != NULL;
 
@@ -74,7 +79,7 @@ static bool take(struct served *s, struct served *out)
 	return waits;
 }
 
-/* The kernel has forgotten all that it was asked to before. */
+/* The kernel has forgotten all names that it was asked to forget up to then. */
 static void forgotten(void *arg)
 {
 	struct served *s = arg, now;
@@ -82,14 +87,14 @@ static void forgotten(void *arg)
 	bool waits;
 
 	pthread_mutex_lock(&t->lock);
-	waits = take(s, &now);
+	waits = detach(s, &now);
 	pthread_mutex_unlock(&t->lock);
 	free(s);
 	if (waits)
-		answer(now.coop, now.req, now.obj);
+		answer(&now);
 }
 
-static bool take_late(struct telling *t, uint64_t now_ms, struct served *out)
+static bool detach_late(struct telling *t, uint64_t now_ms, struct served *out)
 {
 	bool late = false;
 
@@ -100,7 +105,7 @@ static bool take_late(struct telling *t, uint64_t now_ms, struct served *out)
 		at = at->next;
 		if (!s->since_ms)
 			s->since_ms = now_ms;
-		late = now_ms - s->since_ms >= FORGET_MS && take(s, out);
+		late = now_ms - s->since_ms >= FORGET_MS && detach(s, out);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return late;
@@ -110,16 +115,16 @@ void cop_coop_tick(struct cop_coop *c, uint64_t now_ms)
 {
 	struct served late;
 
-	while (take_late(&c->telling, now_ms, &late)) {
+	while (detach_late(&c->telling, now_ms, &late)) {
 		cop_log_info(
 			"a child is told that a file is stale before the kernel here has forgotten its name path=\"/%s\" waited_ms=%d why=\"a program here waits for the storage in that directory\"",
 			late.obj->key.path, FORGET_MS);
-		answer(c, late.req, late.obj);
+		answer(&late);
 	}
 }
 
-/* Who hears that a file is not what its name said asks for the directory again, so that is to be
- * gone here by then. */
+/* A requester that hears that a file is stale asks for the directory again, so the old names must
+ * be gone here by then. */
 static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
@@ -127,7 +132,7 @@ static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 
 	s->obj = cop_obj_get(obj);
 	if (!c->conf.forget_names || !cop_coop_disproves(rc) || !obj->key.version) {
-		answer(c, s->req, s->obj);
+		answer(s);
 		free(s);
 		return;
 	}
@@ -140,15 +145,41 @@ static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 
 /* ---- the requests ---- */
 
+static void get_for_child(struct cop_coop *c, struct cop_rpc_req *req, const struct cop_ask *ask,
+	const struct served_trace *trace)
+{
+	struct served *s = calloc(1, sizeof(*s));
+	struct cop_obj *obj;
+	int rc;
+
+	if (!s) {
+		answer_error(req, -ENOMEM);
+		return;
+	}
+	cop_list_init(&s->at);
+	s->waiter.completed = served_completed;
+	s->coop = c;
+	s->req = req;
+	s->trace = *trace;
+	rc = cop_coop_get_for(c, ask, &s->waiter, false, &obj);
+	if (rc == 0)
+		return;
+	if (rc < 0) {
+		answer_error(req, rc);
+	} else {
+		s->obj = obj;
+		answer(s);
+	}
+	free(s);
+}
+
 bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 {
 	uint8_t op = cop_rpc_req_op(req);
 	char path[4096];
 	struct cop_ask ask;
-	struct cop_obj *obj;
-	struct served *s;
+	struct served_trace trace = {0};
 	bool raise;
-	int rc;
 
 	if (op < 1 || op > COP_ASK_LAST)
 		return false;
@@ -156,30 +187,17 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 		answer_error(req, -EINVAL);
 		return true;
 	}
+	ask.from = cop_rpc_req_rank(req);
 	if (raise)
 		cop_coop_raise_priority(c, &ask);
+	else
+		trace = cop_coop_trace_arrived(c, req);
 	if (raise || (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask))) {
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
 		return true;
 	}
 	cop_log_debug("serving kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(ask.kind), path,
 		(unsigned long long)ask.index);
-	s = calloc(1, sizeof(*s));
-	if (!s) {
-		answer_error(req, -ENOMEM);
-		return true;
-	}
-	cop_list_init(&s->at);
-	s->waiter.completed = served_completed;
-	s->coop = c;
-	s->req = req;
-	rc = cop_coop_get_for(c, &ask, &s->waiter, false, &obj);
-	if (rc == 0)
-		return true;
-	free(s);
-	if (rc < 0)
-		answer_error(req, rc);
-	else
-		answer(c, req, obj);
+	get_for_child(c, req, &ask, &trace);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node whose kernel is to forget names, and takes its time. */
+/* A node whose kernel is slow to forget names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 #define PENDING_MAX 64
 
-/* The kernel of node 1 holds what it is asked, in order; those of the others are quick. */
+/* The kernel of node 1 queues requests in order; those of the other nodes answer at once. */
 static struct {
 	void (*then)(void *arg);
 	void *arg;
@@ -43,8 +43,7 @@ static void kernel_forgets(void)
 	pending_count = 0;
 }
 
-/* Three nodes, each the only child of the one before, that know the old names of d; its files are
- * others now. */
+/* A chain of three nodes that know the old names of d, whose files have changed. */
 static struct tree *open_chain(struct cop_attr *old)
 {
 	struct tree *t;
@@ -56,7 +55,7 @@ static struct tree *open_chain(struct cop_attr *old)
 	t = open_tree(3, 1, 1, 1 << 20);
 	put_file(t, "d/f", "old", 3);
 	put_file(t, "d/g", "old", 3);
-	ask(t, 2, listing("d"), &a);
+	ask_coop(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
@@ -76,14 +75,14 @@ static bool knows_names(struct tree *t, uint32_t rank)
 	return obj != NULL;
 }
 
-static void a_child_hears_when_the_kernel_has_forgotten(void **state)
+static void a_child_is_answered_when_the_kernel_has_forgotten(void **state)
 {
 	struct cop_attr old;
 	struct tree *t = open_chain(&old);
 	struct asked a;
 
 	(void)state;
-	ask(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	assert_true(pending_count > 1 && pending[0].names && !pending[pending_count - 1].names);
@@ -99,14 +98,14 @@ static void a_child_hears_when_the_kernel_has_forgotten(void **state)
 	close_tree(t);
 }
 
-static void a_kernel_that_waits_keeps_the_answer_for_two_seconds(void **state)
+static void a_slow_kernel_delays_the_answer_for_two_seconds(void **state)
 {
 	struct cop_attr old;
 	struct tree *t = open_chain(&old);
 	struct asked a, again;
 
 	(void)state;
-	ask(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	pass_time(t, FORGET_MS - 200);
 	assert_int_equal(a.calls, 0);
@@ -114,9 +113,10 @@ static void a_kernel_that_waits_keeps_the_answer_for_two_seconds(void **state)
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
-	/* All of one version until the kernel has forgotten, and no answer is given twice then. */
+	/* The names stay at one version until the kernel has forgotten, and then nothing is
+	 * answered twice. */
 	assert_true(knows_names(t, 1));
-	ask(t, 2, chunk(&old, "d/f", 0), &again);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &again);
 	run_until_idle(t);
 	assert_int_equal(again.calls, 0);
 	kernel_forgets();
@@ -137,12 +137,12 @@ static void each_of_many_children_is_answered_in_its_time(void **state)
 	struct cop_attr g = attr_of(t, 1, "d/g");
 
 	(void)state;
-	ask(t, 2, chunk(&old, "d/f", 0), &first);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &first);
 	run_until_idle(t);
 	pass_time(t, FORGET_MS / 2);
 	g.version = old.version;
 	g.size = old.size;
-	ask(t, 2, chunk(&g, "d/g", 0), &second);
+	ask_coop(t, 2, chunk(&g, "d/g", 0), &second);
 	run_until_idle(t);
 	pass_time(t, FORGET_MS / 2 + 200);
 	assert_int_equal(first.calls, 1);
@@ -156,8 +156,8 @@ static void each_of_many_children_is_answered_in_its_time(void **state)
 	close_tree(t);
 }
 
-/* Neither forgotten by this node alone, nor waited for. */
-static void names_stay_where_the_kernel_cannot_be_told(void **state)
+/* This node does not forget them alone, and the answer does not wait. */
+static void names_stay_if_the_kernel_cannot_be_told(void **state)
 {
 	struct cop_attr old;
 	struct tree *t = open_chain(&old);
@@ -165,14 +165,14 @@ static void names_stay_where_the_kernel_cannot_be_told(void **state)
 
 	(void)state;
 	kernel_rc = -ENOMEM;
-	ask(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
 	assert_true(knows_names(t, 1));
 	kernel_rc = 0;
-	ask(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	kernel_forgets();
@@ -183,15 +183,15 @@ static void names_stay_where_the_kernel_cannot_be_told(void **state)
 	close_tree(t);
 }
 
-/* The tree ends before the kernel has forgotten: the answer goes nowhere, and once. */
-static void a_kernel_may_be_done_after_the_end_of_the_network(void **state)
+/* The tree ends before the kernel has forgotten: the answer is dropped, and only once. */
+static void a_kernel_may_finish_after_the_network_has_ended(void **state)
 {
 	struct cop_attr old;
 	struct tree *t = open_chain(&old);
 	struct asked a;
 
 	(void)state;
-	ask(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	for (uint32_t r = 3; r-- > 0;) {
 		cop_origin_close(t->node[r].origin);
@@ -214,11 +214,11 @@ static void a_kernel_may_be_done_after_the_end_of_the_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_hears_when_the_kernel_has_forgotten),
-		cmocka_unit_test(a_kernel_that_waits_keeps_the_answer_for_two_seconds),
+		cmocka_unit_test(a_child_is_answered_when_the_kernel_has_forgotten),
+		cmocka_unit_test(a_slow_kernel_delays_the_answer_for_two_seconds),
 		cmocka_unit_test(each_of_many_children_is_answered_in_its_time),
-		cmocka_unit_test(names_stay_where_the_kernel_cannot_be_told),
-		cmocka_unit_test(a_kernel_may_be_done_after_the_end_of_the_network),
+		cmocka_unit_test(names_stay_if_the_kernel_cannot_be_told),
+		cmocka_unit_test(a_kernel_may_finish_after_the_network_has_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

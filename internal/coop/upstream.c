@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step of a flight: ask the ancestor, judge its answer, go to the next one if it is dead or
- * could not answer. The way is up only and ends at this node's own origin, so a flight ends however
- * many of them fail. */
+/* One step of a flight: ask the ancestor, check its answer, and go on to the next one if it is dead
+ * or could not answer. The path only leads up and ends at this node's own origin, so a flight ends
+ * however many ancestors fail. */
 #include "coop/coop_priv.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ static bool is_valid_chunk(const struct flight *f, const struct cop_completion *
 	return l->packed ? cop_pack_check(l->data, l->len, f->buf_len) == 0 : l->len == f->buf_len;
 }
 
-/* Whether what came is what was asked for. */
+/* Whether the answer is valid for the request. */
 static bool is_valid(const struct flight *f, const struct cop_completion *l)
 {
 	const void *data = l->data;
@@ -64,8 +64,8 @@ static bool is_valid(const struct flight *f, const struct cop_completion *l)
 	return false;
 }
 
-/* The body as memory of our own; NULL if there is none or no memory. */
-static void *take_body(const struct cop_rpc_result *r, struct flight *f)
+/* The body in memory that this node owns; NULL if there is none or no memory. */
+static void *own_body(const struct cop_rpc_result *r, struct flight *f)
 {
 	void *copy;
 
@@ -73,8 +73,8 @@ static void *take_body(const struct cop_rpc_result *r, struct flight *f)
 		return f->buf;
 	if (r->body_len == 0)
 		return NULL;
-	if (r->body_taken) {
-		*r->body_taken = true;
+	if (r->body_kept) {
+		*r->body_kept = true;
 		return r->body;
 	}
 	copy = malloc(r->body_len);
@@ -96,7 +96,7 @@ static void drop_corrupt(struct flight *f, void *data)
 		next_ancestor(f, -EBADMSG);
 }
 
-/* The one line that sites count to see every node come to life, under the names that they know
+/* The line that sites count to see every node start, with the names that they know
  * (copper-formats(5)). */
 static void note_first(struct flight *f)
 {
@@ -113,13 +113,13 @@ static void note_first(struct flight *f)
 		f->ask.path);
 }
 
-/* A packed chunk came into the flight's buffer, for an unpacked one, which is given back when the
- * chunk arrives elsewhere. Without memory it stays there. */
+/* Copies a packed chunk out of the flight's larger buffer, which is released. Without memory the
+ * chunk stays there. */
 static void shrink(const struct flight *f, struct cop_completion *l)
 {
 	void *data = l->packed ? malloc(l->len) : NULL;
 
-	assert(!l->packed || l->data == f->buf); /* else it was not valid */
+	assert(!l->packed || l->data == f->buf); /* an answer without it would be invalid */
 	if (data)
 		l->data = memcpy(data, f->buf, l->len);
 }
@@ -131,12 +131,12 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 
 	l.sum = cop_rd_u64(&head);
 	l.packed = cop_rd_u8(&head) && f->ask.kind == COP_ASK_CHUNK;
-	/* What came inside the message may be longer than what was reserved, too. */
+	/* A body inside the message may also be longer than the reservation. */
 	if (!cop_coop_reserve_up_to(f, l.len)) {
 		cop_coop_reserve_again(f, l.len);
 		return;
 	}
-	l.data = take_body(r, f);
+	l.data = own_body(r, f);
 	if (!l.data && l.len) {
 		cop_coop_fail(f, -ENOMEM);
 	} else if (!is_valid(f, &l)) {
@@ -149,7 +149,7 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	}
 }
 
-/* This node could not ask or could not take the answer. That is no ancestor's fault, and none can
+/* This node could not send the request or receive the answer. No ancestor is at fault, and none can
  * help. */
 static void ask_nobody(struct flight *f)
 {
@@ -158,7 +158,7 @@ static void ask_nobody(struct flight *f)
 	cop_coop_send(f);
 }
 
-/* There is no answer. */
+/* The ancestor did not answer. */
 static void unanswered(struct flight *f, int rc)
 {
 	if (rc == -ECANCELED)
@@ -171,8 +171,8 @@ static void unanswered(struct flight *f, int rc)
 		next_ancestor(f, rc);
 }
 
-/* The answer is there and was not fetched. It is asked for again when its bytes are reserved; one
- * that never ends growing is corrupt. */
+/* The ancestor has the answer, but it was not fetched. It is asked for again once its bytes are
+ * reserved; one that keeps growing is corrupt. */
 static void too_long(struct flight *f, size_t len)
 {
 	if (f->ask.kind == COP_ASK_CHUNK || len <= f->reserved || len > COP_RPC_BODY_MAX)
@@ -188,6 +188,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	struct flight *f = arg;
 
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_trace_answered(f, r->status, r->body_len);
 	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->upstream, r->status, r->body_len);
@@ -196,7 +197,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	} else if (!r->answered) {
 		unanswered(f, r->status);
 	} else if (r->unable || cop_coop_is_own(r->status)) {
-		/* One that has not begun yet will answer the next time. */
+		/* An ancestor that is still starting will answer the next time. */
 		if (r->unable)
 			cop_coop_rest(f->coop, f->upstream);
 		next_ancestor(f, r->status);
@@ -226,6 +227,7 @@ void cop_coop_send(struct flight *f)
 		return;
 	}
 	call.rank = f->upstream;
+	call.sent = f->coop->conf.tracer ? cop_coop_trace_sent : NULL;
 	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->upstream);

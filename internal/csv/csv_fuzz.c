@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first byte says how many bytes a read gives at most; whatever is read must be the same with
- * reads of any size, and what is written again as CSV must be read as the same. */
+/* The first byte is the most that a read returns. The result must not depend on the size of the
+ * reads, and what is written again as CSV must read the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct input {
 	size_t len, at, step;
 };
 
-static ssize_t give(void *arg, void *data, size_t len)
+static ssize_t read_input(void *arg, void *data, size_t len)
 {
 	struct input *in = arg;
 	size_t n = COP_MIN(COP_MIN(len, in->step), in->len - in->at);
@@ -28,7 +28,7 @@ static int read_all(const char *text, size_t len, size_t step, struct cop_buf *o
 	struct cop_csv_record r;
 	int rc;
 
-	if (cop_csv_open(&c, give, &in))
+	if (cop_csv_open(&c, read_input, &in))
 		abort();
 	while ((rc = cop_csv_next(&c, &r)) > 0)
 		for (unsigned i = 0; i < r.n; i++) {
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc = read_all((const char *)data + 1, size - 1, SIZE_MAX, &whole);
 	int rc_parts = read_all((const char *)data + 1, size - 1, data[0] + 1u, &parts);
 
-	/* A fault far ahead may be met before the records in front of it are given out. */
+	/* A fault far ahead may be met before the records in front of it are returned. */
 	if (rc != rc_parts ||
 		(!rc && (whole.len != parts.len ||
 				(whole.len && memcmp(whole.data, parts.data, whole.len)))))

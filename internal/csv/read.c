@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A record is looked for first, in what was read so far, and then taken apart in place: undoing
- * quotes only ever shortens. */
+/* A record is first found in what has been read, and then split in place: unquoting only ever
+ * shortens. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,8 +82,8 @@ static int find_end(struct cop_csv *c, size_t *end)
 	}
 }
 
-/* Takes the field at text apart; returns what follows it (a comma or the end), or NULL. */
-static char *take_quoted(char *text, size_t *len)
+/* Splits off the field at text; returns what follows it (a comma or the end), or NULL. */
+static char *split_quoted(char *text, size_t *len)
 {
 	char *from = text + 1, *to = text;
 
@@ -104,7 +104,7 @@ static int split(struct cop_csv *c, char *line, struct cop_csv_record *out)
 		if (out->n == COP_CSV_FIELDS_MAX)
 			return bad(c, "a line has more fields than any that Copper writes");
 		if (*line == '"') {
-			next = take_quoted(line, &len);
+			next = split_quoted(line, &len);
 			if (!next)
 				return bad(c, "there is text after a closing quote");
 		} else {

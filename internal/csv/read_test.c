@@ -16,7 +16,7 @@ struct input {
 	size_t len, at, step;
 };
 
-static ssize_t give(void *arg, void *data, size_t len)
+static ssize_t read_input(void *arg, void *data, size_t len)
 {
 	struct input *in = arg;
 	size_t n = COP_MIN(COP_MIN(len, in->step), in->len - in->at);
@@ -26,7 +26,7 @@ static ssize_t give(void *arg, void *data, size_t len)
 	return (ssize_t)n;
 }
 
-/* The records as [a|b] one after the other, "cut" after one without a line end, the fault at the
+/* The records as [a|b] one after another, "cut" after one without a line end, the fault at the
  * end. */
 static void check_steps(const char *text, size_t len, size_t step, const char *want)
 {
@@ -36,7 +36,7 @@ static void check_steps(const char *text, size_t len, size_t step, const char *w
 	struct cop_buf got = {0};
 	int rc;
 
-	assert_int_equal(cop_csv_open(&c, give, &in), 0);
+	assert_int_equal(cop_csv_open(&c, read_input, &in), 0);
 	while ((rc = cop_csv_next(&c, &r)) > 0) {
 		for (unsigned i = 0; i < r.n; i++) {
 			assert_int_equal(strlen(r.field[i].text), r.field[i].len);
@@ -85,7 +85,7 @@ static void a_last_line_without_an_end_is_said_to_be_cut(void **state)
 	CHECK("\"a\"", "[a]cut");
 }
 
-static void what_is_no_csv_is_refused_with_its_line(void **state)
+static void invalid_csv_is_refused_with_its_line(void **state)
 {
 	(void)state;
 	CHECK("a\n\"b\nc", "[a]2:a quote is not closed");
@@ -142,7 +142,7 @@ int main(void)
 		cmocka_unit_test(records_are_cut_at_commas_and_line_ends),
 		cmocka_unit_test(quotes_are_undone),
 		cmocka_unit_test(a_last_line_without_an_end_is_said_to_be_cut),
-		cmocka_unit_test(what_is_no_csv_is_refused_with_its_line),
+		cmocka_unit_test(invalid_csv_is_refused_with_its_line),
 		cmocka_unit_test(a_line_without_end_takes_no_memory_without_end),
 		cmocka_unit_test(a_failed_read_is_passed_on),
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names hold any byte but NUL and a slash; each kind of file has its own way to keep them whole. */
+/* Names contain any byte but NUL and a slash; each kind of file has its own way to keep them
+ * intact. */
 #include <string.h>
 
 #include "csv/csv.h"
@@ -13,7 +14,7 @@ void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len)
 		if (text[i] != '"')
 			continue;
 		cop_buf_add(out, text + plain, i + 1 - plain);
-		plain = i; /* the quote once more */
+		plain = i; /* the quote is doubled */
 	}
 	cop_buf_add(out, text + plain, len - plain);
 	cop_buf_str(out, "\"");

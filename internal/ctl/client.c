@@ -12,24 +12,21 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define HEAD_MAX (COP_CTL_SAY_MAX + 64) /* the longest line before the reply's bytes */
+#define HEAD_MAX 64 /* no line before the reply's bytes is longer */
 
 struct call {
-	int fd, passed; /* passed: -1, or the descriptor that came with the answer */
+	int fd, passed; /* passed: the descriptor that came with the answer, or -1 */
 	const char *path, *line;
 	uint32_t timeout_ms;
-	void (*progress)(void *ctx, const char *text);
-	void *ctx;
 	struct cop_err *err;
 	struct cop_buf in;
-	char last[80]; /* progress, for the sentence of a timeout */
 };
 
 static int timed_out(struct call *c)
 {
 	return cop_err_set(c->err, ETIMEDOUT,
-		"the Copper process at %s has not answered for %u ms; it was asked to \"%.200s\"%s%s",
-		c->path, c->timeout_ms, c->line, c->last[0] ? " and last said: " : "", c->last);
+		"the Copper process at %s has not answered for %u ms; it was asked to \"%.200s\"",
+		c->path, c->timeout_ms, c->line);
 }
 
 static int went_away(struct call *c)
@@ -45,7 +42,7 @@ static int bad_reply(struct call *c)
 		"what answers at %s is not a Copper process of this version", c->path);
 }
 
-/* A listener that someone else put there could tell us anything. */
+/* A listener that somebody else put there could send us anything. */
 static int check_server(struct call *c)
 {
 	struct ucred cred;
@@ -94,7 +91,7 @@ static int connect_server(struct call *c)
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
 		return cop_err_set(c->err, errno, "cannot make a socket: %m");
-	/* A timeout of zero would be none. */
+	/* A timeout of zero would mean none. */
 	if (!c->timeout_ms)
 		tv.tv_usec = 1;
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
@@ -111,7 +108,7 @@ static int check_line(struct call *c)
 	return 0;
 }
 
-/* A server that refuses early may have closed its side: its reply is then still there to read. */
+/* A server that refuses early may have closed its side; its reply can still be read. */
 static int send_line(struct call *c)
 {
 	size_t len = strlen(c->line), sent = 0;
@@ -138,7 +135,7 @@ static int send_line(struct call *c)
 	return rc;
 }
 
-/* The first descriptor that comes along is kept; no other is to come. */
+/* Keeps the first descriptor that comes; there should be no other. */
 static void keep_passed(struct call *c, struct msghdr *msg)
 {
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
@@ -173,7 +170,7 @@ static ssize_t recv_some(struct call *c, char *block, size_t size)
 	return n;
 }
 
-/* Appends what arrives. */
+/* Appends what has come. */
 static int receive(struct call *c)
 {
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
@@ -208,7 +205,7 @@ static void drop(struct cop_buf *b, size_t n)
 	b->len -= n;
 }
 
-/* The next line, NUL-terminated, stands at the beginning of in; *len counts it with its end. */
+/* Puts the next line, NUL-terminated, at the beginning of in; *len includes its end. */
 static int next_line(struct call *c, size_t *len)
 {
 	for (;;) {
@@ -243,19 +240,9 @@ static int parse_status(struct call *c, const char *text, struct cop_ctl_reply *
 
 static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 {
-	static const char progress[] = "progress ";
 	size_t len = 0;
-	int rc;
+	int rc = next_line(c, &len);
 
-	while (!(rc = next_line(c, &len)) &&
-		strncmp(c->in.data, progress, sizeof(progress) - 1) == 0) {
-		const char *text = c->in.data + sizeof(progress) - 1;
-
-		snprintf(c->last, sizeof(c->last), "%s", text);
-		if (c->progress)
-			c->progress(c->ctx, text);
-		drop(&c->in, len);
-	}
 	if (!rc)
 		rc = parse_status(c, c->in.data, reply);
 	if (rc)
@@ -269,16 +256,13 @@ static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 }
 
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
-	void (*progress)(void *ctx, const char *text), void *ctx, struct cop_ctl_reply *reply,
-	struct cop_err *err)
+	struct cop_ctl_reply *reply, struct cop_err *err)
 {
 	struct call c = {.fd = -1,
 		.passed = -1,
 		.path = path,
 		.line = line,
 		.timeout_ms = timeout_ms,
-		.progress = progress,
-		.ctx = ctx,
 		.err = err};
 	int rc = check_line(&c);
 

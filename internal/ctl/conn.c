@@ -65,24 +65,8 @@ static void wake(struct cop_ctl *c)
 	eventfd_write(c->wake_fd, 1);
 }
 
-void cop_ctl_say(struct cop_ctl_conn *conn, const char *text)
-{
-	char line[COP_CTL_SAY_MAX + 16];
-	int n = snprintf(line, sizeof(line), "progress %.*s", COP_CTL_SAY_MAX, text);
-
-	for (int i = 0; i < n; i++)
-		if (line[i] == '\n')
-			line[i] = ' ';
-	line[n] = '\n';
-	pthread_mutex_lock(&conn->ctl->lock);
-	if (!conn->gone && conn->out.len < COP_CTL_UNREAD_MAX)
-		cop_buf_add(&conn->out, line, (size_t)n + 1);
-	pthread_mutex_unlock(&conn->ctl->lock);
-	wake(conn->ctl);
-}
-
-/* Puts the reply behind what waits to be sent. A reply without memory closes the connection, which
- * the client can tell from an answer. */
+/* Queues the reply for the thread. Without memory for the reply the connection is closed, which the
+ * client can tell from an answer. */
 static void queue_reply(
 	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int pass_fd)
 {
@@ -159,7 +143,7 @@ void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 	}
 }
 
-/* Takes over what came since, once the last part is out. */
+/* Takes over new output once the last part has been sent. */
 static bool more_to_send(struct cop_ctl_conn *conn)
 {
 	bool failed;
@@ -196,7 +180,7 @@ static void give_back(struct cop_ctl_conn *conn, int fd)
 	pthread_mutex_unlock(&conn->ctl->lock);
 }
 
-/* The descriptor, if there is one, goes with whichever bytes come first (unix(7)). */
+/* A descriptor goes with the first bytes that are sent (unix(7)). */
 static ssize_t send_some(struct cop_ctl_conn *conn)
 {
 	struct iovec part = {conn->sending.data + conn->sent, conn->sending.len - conn->sent};
@@ -240,7 +224,7 @@ void cop_ctl_conn_write(struct cop_ctl_conn *conn)
 		conn->sent += (size_t)n;
 		conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
 	}
-	/* All that was said is read; the handler takes as long as it takes. */
+	/* All that there is is sent; the handler takes as long as it takes. */
 	if (conn->asked)
 		conn->deadline_ms = UINT64_MAX;
 }
@@ -272,8 +256,8 @@ bool cop_ctl_conn_replied(struct cop_ctl_conn *conn)
 	return final;
 }
 
-/* Replied to and sent, or the client left before it asked, or after and the handler knows by now.
- */
+/* The reply has been sent; or the client left before it asked, or afterwards and the handler has
+ * noticed. */
 bool cop_ctl_conn_finished(struct cop_ctl_conn *conn)
 {
 	bool final = cop_ctl_conn_replied(conn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client of the control socket sends, in pieces: the first byte says how long they are. The
- * handler sees at most one line, whole. */
+/* What a client of the control socket sends, in pieces whose length the first byte gives. The
+ * handler gets at most one line, complete. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

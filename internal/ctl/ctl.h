@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ctl: the local control socket, through which `copper stop` and `copper cache-stats` talk to the
- * node on this machine. A client sends one line, and gets progress lines and one reply; their
- * contents are up to the caller. ctl refuses other users, directories that others could write to,
- * lines over 4 KiB and clients that are slow to send their request.
+ * node on this machine. A client sends one line, and gets one reply; their contents are up to the
+ * caller. ctl refuses other users, directories that others could write to, lines over 4 KiB and
+ * clients that are slow to send their request.
  *
- * Protocol: the client sends one line; the server answers any number of lines "progress TEXT", then
- * "status N LENGTH" and LENGTH bytes, with or without a descriptor, and closes. */
+ * Protocol: the client sends one line; the server answers a line "status N LENGTH" and LENGTH
+ * bytes, with or without a descriptor, and closes. */
 #ifndef COP_CTL_H
 #define COP_CTL_H
 
@@ -63,14 +63,15 @@ typedef void cop_ctl_handler(void *ctx, struct cop_ctl_conn *conn, char *line);
  * process listens there; a socket that was left over is replaced. */
 int cop_ctl_start(const char *path, const char *key, cop_ctl_handler *handler, void *ctx,
 	struct cop_ctl **out, struct cop_err *err);
+/* The same for a node at path and key (of cop_ctl_place), which waits up to 3 s for one that is
+ * just ending; the sentence about a living one says how to end it. */
+int cop_ctl_start_when_free(const char *path, const char *key, cop_ctl_handler *handler, void *ctx,
+	struct cop_ctl **out, struct cop_err *err);
 /* Sends the replies that were given (for 2 s at most), closes everything, joins the thread and
  * removes both files. Later replies to open requests are discarded. Not from a handler. NULL is
  * fine. */
 void cop_ctl_stop(struct cop_ctl *c);
 
-/* Sends one line of progress; a newline in it becomes a space, and it is cut at 1,024 bytes. It is
- * dropped if the client does not read. */
-void cop_ctl_say(struct cop_ctl_conn *conn, const char *text);
 /* The reply: status is 0 or a number that the client understands, text is copied. conn must not be
  * used afterwards. A text over COP_CTL_REPLY_MAX becomes status 1 and a sentence. */
 void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len);
@@ -88,10 +89,9 @@ struct cop_ctl_reply {
 };
 
 /* Sends line to the server at path and waits for its reply; gives up when nothing was heard for
- * timeout_ms. progress may be NULL. -ENOENT: nobody there; -ECONNREFUSED: a socket that was left
- * over; -ETIMEDOUT, -ECONNRESET, -EACCES, -E2BIG, -EBADMSG: each with a sentence. */
+ * timeout_ms. -ENOENT: nobody there; -ECONNREFUSED: a socket that was left over; -ETIMEDOUT,
+ * -ECONNRESET, -EACCES, -E2BIG, -EBADMSG: each with a sentence. */
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
-	void (*progress)(void *ctx, const char *text), void *ctx, struct cop_ctl_reply *reply,
-	struct cop_err *err);
+	struct cop_ctl_reply *reply, struct cop_err *err);
 
 #endif

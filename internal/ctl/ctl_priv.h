@@ -1,52 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside ctl. There is one lock, cop_ctl.lock. It protects the reference counts and what handlers
- * and the server's thread both touch: `out`, `final`, `pass_fd` and `gone` of a connection, and
- * `stopping`. Everything else of a connection belongs to the thread. No system call but the wake-up
- * is made by the functions that any thread may call. */
+ * and the server's thread both use: `out`, `final`, `pass_fd` and `gone` of a connection, and
+ * `stopping`. Everything else of a connection belongs to the thread. Functions that any thread may
+ * call make no system call except the wake-up. */
 #ifndef COP_CTL_PRIV_H
 #define COP_CTL_PRIV_H
 
 #include "ctl/ctl.h"
 
-#define COP_CTL_REQUEST_MS 5000  /* for a request to arrive */
-#define COP_CTL_SEND_MS 30000    /* for a client to take some more of its reply */
-#define COP_CTL_FLUSH_MS 2000    /* for replies to get out at stop */
-#define COP_CTL_UNREAD_MAX 65536 /* bytes of progress that wait for a slow reader */
-#define COP_CTL_SAY_MAX 1024
+#define COP_CTL_REQUEST_MS 5000 /* for a request to arrive */
+#define COP_CTL_SEND_MS 30000   /* for a client to take some more of its reply */
+#define COP_CTL_FLUSH_MS 2000   /* for replies to get out at stop */
 
-/* The listening socket and the files that tell of it. */
+/* The listening socket and the files that lead to it. */
 struct cop_ctl_socket {
 	int fd;
 	char path[COP_CTL_PATH_SIZE];
-	uint64_t dev, ino; /* of the socket's file: another one there is not ours to remove */
+	uint64_t dev, ino; /* of the socket's file: another file there is not ours to remove */
 };
 
 int cop_ctl_socket_open(
 	struct cop_ctl_socket *s, const char *path, const char *key, struct cop_err *err);
 void cop_ctl_socket_close(struct cop_ctl_socket *s);
-/* The folder is a directory of ours that nobody else can write to or look into. */
+/* Whether the folder is a directory of ours that nobody else can write to or read. */
 int cop_ctl_dir_check(const char *dir, struct cop_err *err);
-/* A name of 16 hexadecimal digits and this ending. */
+/* Whether the name is 16 hexadecimal digits and this ending. */
 bool cop_ctl_name_is(const char *name, const char *ending);
-/* The key's file beside the socket's. */
+/* The path of the key file beside the socket. */
 void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE]);
-/* The key and the note of a socket that is not there any more. */
+/* Removes the key and the note of a socket that no longer exists. */
 void cop_ctl_forget(const char *path);
 
 struct cop_ctl_conn {
 	struct cop_ctl *ctl;
 	int fd;        /* -1: closed */
-	unsigned refs; /* the thread's, and the handler's until it replied */
+	unsigned refs; /* one for the thread, one for the handler until it has replied */
 	bool asked;    /* the handler has it */
 	char line[COP_CTL_LINE_MAX + 1];
 	size_t line_len;
 	uint64_t deadline_ms;
 	struct cop_buf sending; /* what the thread is sending */
 	size_t sent;
-	struct cop_buf out; /* what comes after that */
-	bool final;         /* the reply is in out */
-	int pass_fd;        /* goes with the next bytes; -1: none */
-	bool gone;          /* the client is */
+	struct cop_buf out; /* what will be sent after that */
+	bool final;         /* out has the reply */
+	int pass_fd;        /* sent with the next bytes; -1: none */
+	bool gone;          /* the client has left */
 };
 
 struct cop_ctl {
@@ -58,21 +56,21 @@ struct cop_ctl {
 	pthread_mutex_t lock;
 	unsigned refs; /* the owner's and one per connection */
 	bool stopping;
-	/* The slot of a client that left stays taken until its handler replied: no more than this
-	 * many requests are ever open. */
+	/* The slot of a client that left stays in use until its handler has replied, so there are
+	 * never more open requests than slots. */
 	struct cop_ctl_conn *conn[COP_CTL_CLIENTS];
 };
 
-/* A connection with one reference; NULL without memory. Takes fd either way. */
+/* A connection with one reference; NULL without memory. Takes fd in both cases. */
 struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd);
 void cop_ctl_conn_put(struct cop_ctl_conn *conn);
-/* On the thread: reads what there is and calls the handler when the line is whole. */
+/* On the thread: reads what has come and calls the handler when the line is complete. */
 void cop_ctl_conn_read(struct cop_ctl_conn *conn);
 /* On the thread: sends what can be sent. */
 void cop_ctl_conn_write(struct cop_ctl_conn *conn);
-/* On the thread: the client is gone. */
+/* On the thread: the client has left. */
 void cop_ctl_conn_close(struct cop_ctl_conn *conn);
-/* There is something to send; nothing is left to do; the reply is under way. */
+/* There is something to send; nothing is left to do; the reply has been started. */
 bool cop_ctl_conn_wants_write(struct cop_ctl_conn *conn);
 bool cop_ctl_conn_finished(struct cop_ctl_conn *conn);
 bool cop_ctl_conn_replied(struct cop_ctl_conn *conn);

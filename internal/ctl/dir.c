@@ -53,9 +53,9 @@ static int put_dir(char *out, size_t size, struct cop_err *err, const char *dir,
 	return make_dir(out, err);
 }
 
-/* Absolute, and a directory of ours: what the specification of XDG_RUNTIME_DIR demands. That of a
- * login (pam_systemd(8)) is none for a node: a job has none or another, and it is removed under a
- * node that ssh started when that login ends. */
+/* Absolute, and a directory of this user, as the specification of XDG_RUNTIME_DIR demands. The one
+ * of a login (pam_systemd(8)) does not suit a node: a job has none or another one, and it is
+ * removed when a login by ssh that started the node ends. */
 static bool usable(const char *dir)
 {
 	struct stat st;
@@ -157,7 +157,8 @@ bool cop_ctl_name_is(const char *name, const char *ending)
 	return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, ending) == 0;
 }
 
-/* A key file tells the truth if its name is its text's hash, and matters if the socket is there. */
+/* A key file is genuine if its name is the hash of its text. It counts only if the socket
+ * exists. */
 static bool read_key(const char *dir, const char *name, char **key, char path[COP_CTL_PATH_SIZE])
 {
 	char *file = NULL;

@@ -11,6 +11,9 @@
 
 #include "log/log.h"
 
+/* A node that was stopped a moment ago has unmounted but may not have closed its sockets yet. */
+#define FREE_MS 3000
+
 void cop_ctl_put(struct cop_ctl *c)
 {
 	bool last;
@@ -36,7 +39,7 @@ static bool stopping(struct cop_ctl *c)
 	return stop;
 }
 
-/* The same user, or root, who could anyhow. */
+/* The same user, or root, who could do it anyhow. */
 static bool allowed(int fd)
 {
 	struct ucred cred;
@@ -75,7 +78,7 @@ static void accept_one(struct cop_ctl *c)
 		c->conn[slot] = cop_ctl_conn_new(c, fd);
 }
 
-/* Lets go of connections that are done or late; returns when the next one is late. */
+/* Closes connections that are finished or late; returns when the next one will be late. */
 static uint64_t sweep(struct cop_ctl *c)
 {
 	uint64_t now = cop_now_ms(), next = UINT64_MAX;
@@ -85,7 +88,7 @@ static uint64_t sweep(struct cop_ctl *c)
 
 		if (!conn)
 			continue;
-		/* May set the deadline. */
+		/* Called because it may set the deadline. */
 		cop_ctl_conn_wants_write(conn);
 		if (conn->fd >= 0 && now >= conn->deadline_ms)
 			cop_ctl_conn_close(conn);
@@ -117,7 +120,7 @@ static void serve(struct cop_ctl_conn *conn, short events)
 		cop_ctl_conn_write(conn);
 }
 
-/* Sleeps until something happens or until_ms, and serves it. */
+/* Sleeps until something happens or until_ms, and handles it. */
 static void turn(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 {
 	struct pollfd p[COP_CTL_CLIENTS + 2] = {{.fd = c->wake_fd, .events = POLLIN},
@@ -146,7 +149,7 @@ static void turn(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 		accept_one(c);
 }
 
-/* At the end only replies that were given still matter. */
+/* At the end only replies that have been given still matter. */
 static bool replies_left(struct cop_ctl *c)
 {
 	bool left = false;
@@ -209,6 +212,22 @@ int cop_ctl_start(const char *path, const char *key, cop_ctl_handler *handler, v
 fail:
 	cop_ctl_socket_close(&c->socket);
 	cop_ctl_put(c);
+	return rc;
+}
+
+int cop_ctl_start_when_free(const char *path, const char *key, cop_ctl_handler *handler, void *ctx,
+	struct cop_ctl **out, struct cop_err *err)
+{
+	uint64_t end = cop_now_ms() + FREE_MS;
+	int rc;
+
+	while ((rc = cop_ctl_start(path, key, handler, ctx, out, err)) == -EADDRINUSE &&
+		cop_now_ms() < end)
+		poll(NULL, 0, 50);
+	if (rc == -EADDRINUSE)
+		cop_err_set(err, EADDRINUSE,
+			"a copper node runs here as %s already (it listens at %s); end it with 'copper stop %s' before it is started again",
+			key, path, key);
 	return rc;
 }
 

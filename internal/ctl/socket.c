@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening socket. Whoever looks whether a socket is alive and replaces or removes it holds a
- * lock on the folder, so that two starting processes cannot both find one dead and the second
- * remove the first's. */
+/* The listening socket. A process that checks whether a socket is alive and replaces or removes it
+ * holds a lock on the folder. Otherwise two starting processes could both find it dead, and the
+ * second would remove the first one's socket. */
 #include "ctl/ctl_priv.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define LOCK_WAIT_MS 5000
 
-/* The descriptor of the locked folder, to be closed. */
+/* The descriptor of the locked folder, to be closed by the caller. */
 static int lock_folder(const char *path, struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE];
@@ -50,8 +50,7 @@ static struct sockaddr_un address_of(const char *path)
 	return sa;
 }
 
-/* 0 if nobody listens at path and nothing stands there any more. A full backlog is a sign of life.
- */
+/* 0 if nobody listens at path and the file is gone. A full backlog is a sign of life. */
 static int clear_stale(const char *path, struct cop_err *err)
 {
 	struct sockaddr_un sa = address_of(path);
@@ -81,7 +80,7 @@ static int bind_socket(struct cop_ctl_socket *s, const char *key, struct cop_err
 	int rc;
 
 	cop_ctl_key_path(s->path, key_path);
-	/* The mode of the socket's inode is that of its file once it is bound. */
+	/* The socket's inode passes its mode to its file when it is bound. */
 	if (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return cop_err_set(err, errno, "cannot make the control socket %s: %m", s->path);
 	rc = lstat(s->path, &st) || listen(s->fd, COP_CTL_CLIENTS) ? -errno : 0;
@@ -139,7 +138,7 @@ int cop_ctl_clear(const char *path, struct cop_err *err)
 	return rc;
 }
 
-/* The files go first: whoever finds the socket finds it alive. */
+/* The files are removed first, so that a socket that can be found is alive. */
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {
 	struct stat st;

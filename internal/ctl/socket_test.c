@@ -43,7 +43,34 @@ static void a_living_socket_is_not_taken_over(void **state)
 	expect_echo(s, "still the first");
 }
 
-/* A process that was killed leaves its files. */
+static void *stop_soon(void *arg)
+{
+	struct server *s = arg;
+
+	usleep(100000);
+	cop_ctl_stop(s->ctl);
+	return NULL;
+}
+
+static void a_node_waits_for_one_that_is_just_ending(void **state)
+{
+	struct server *s = *state;
+	struct cop_ctl *second = NULL;
+	struct cop_err err = {0};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, stop_soon, s), 0);
+	assert_int_equal(cop_ctl_start_when_free(s->path, "/mnt", handle, s, &second, &err), 0);
+	pthread_join(thread, NULL);
+	s->ctl = second;
+	expect_echo(s, "the second");
+	/* Not for one that stays. */
+	assert_int_equal(
+		cop_ctl_start_when_free(s->path, "/mnt", handle, s, &second, &err), -EADDRINUSE);
+	assert_non_null(strstr(err.text, "end it with 'copper stop /mnt'"));
+}
+
+/* Leaves files as a killed process does. */
 static void leave_stale(struct server *s)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -63,16 +90,16 @@ static void a_socket_that_was_left_over_is_named_and_replaced(void **state)
 
 	cop_ctl_stop(s->ctl);
 	s->ctl = NULL;
-	assert_int_equal(cop_ctl_call(s->path, "x", 1000, NULL, NULL, &reply, &err), -ENOENT);
+	assert_int_equal(cop_ctl_call(s->path, "x", 1000, &reply, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no Copper process"));
 	leave_stale(s);
-	assert_int_equal(cop_ctl_call(s->path, "x", 1000, NULL, NULL, &reply, &err), -ECONNREFUSED);
+	assert_int_equal(cop_ctl_call(s->path, "x", 1000, &reply, &err), -ECONNREFUSED);
 	assert_non_null(strstr(err.text, "left over"));
 	assert_int_equal(cop_ctl_start(s->path, "/mnt", handle, s, &s->ctl, &err), 0);
 	expect_echo(s, "new");
 }
 
-static void a_socket_that_was_left_over_is_taken_away_and_a_living_one_is_not(void **state)
+static void a_stale_socket_is_removed_and_a_live_one_is_not(void **state)
 {
 	struct server *s = *state;
 	struct cop_err err = {0};
@@ -143,7 +170,7 @@ static void *start_one(void *arg)
 	return cop_ctl_start(s->path, "/mnt", handle, s, &c, NULL) ? NULL : c;
 }
 
-static void of_many_that_start_over_a_dead_socket_exactly_one_succeeds(void **state)
+static void exactly_one_of_many_servers_takes_over_a_dead_socket(void **state)
 {
 	struct server *s = *state;
 	pthread_t t[8];
@@ -192,7 +219,7 @@ static void *read_late(void *arg)
 	return (void *)n;
 }
 
-static void a_reply_given_before_stop_still_arrives_and_one_after_goes_nowhere(void **state)
+static void a_reply_given_before_stop_arrives_and_a_later_one_is_dropped(void **state)
 {
 	struct server *s = *state;
 	struct cop_ctl_conn *second;
@@ -213,7 +240,6 @@ static void a_reply_given_before_stop_still_arrives_and_one_after_goes_nowhere(v
 	s->ctl = NULL;
 	pthread_join(reader, &n);
 	assert_int_equal((ssize_t)n, COP_MIB + strlen("status 0 1048576\n"));
-	cop_ctl_say(second, "too late");
 	cop_ctl_reply(second, 0, "too late", 8);
 	assert_int_equal(read(fd[1], &byte, 1), 0);
 	close(fd[0]);
@@ -228,13 +254,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(the_socket_and_the_key_are_for_us_alone_and_go_at_stop),
 		T(a_living_socket_is_not_taken_over),
+		T(a_node_waits_for_one_that_is_just_ending),
 		T(a_socket_that_was_left_over_is_named_and_replaced),
-		T(a_socket_that_was_left_over_is_taken_away_and_a_living_one_is_not),
+		T(a_stale_socket_is_removed_and_a_live_one_is_not),
 		T(a_note_stays_as_long_as_what_its_process_left),
 		T(stop_leaves_files_that_are_not_its_own),
-		T(of_many_that_start_over_a_dead_socket_exactly_one_succeeds),
+		T(exactly_one_of_many_servers_takes_over_a_dead_socket),
 		T(folders_that_others_can_open_are_refused),
-		T(a_reply_given_before_stop_still_arrives_and_one_after_goes_nowhere),
+		T(a_reply_given_before_stop_arrives_and_a_later_one_is_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,7 @@ static void *add_many(void *arg)
 	return NULL;
 }
 
-static void whatever_was_taken_has_run_when_the_queue_is_closed(void **state)
+static void accepted_work_has_run_when_the_queue_is_closed(void **state)
 {
 	pthread_t thread[THREADS];
 
@@ -162,7 +162,7 @@ int main(void)
 			a_full_queue_refuses_and_takes_again_when_it_has_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_closed_queue_takes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			whatever_was_taken_has_run_when_the_queue_is_closed, setup, teardown),
+			accepted_work_has_run_when_the_queue_is_closed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses as text. A book line reads "ofi+tcp://127.0.0.11:34567", the spelling of Mercury that
- * sites already have in their address books; libfabric's own "fi_sockaddr_in://...", and the scheme
+ * sites already have in their address books. libfabric's own "fi_sockaddr_in://...", and the scheme
  * without "ofi+", are understood as well.
  *
  * A cxi address is one 32-bit number, 9 bits of process id below 20 bits of NIC address (fi_cxi(7),
  * struct cxip_addr). Versions of the provider differ in what stands in the bits above and in the
  * bytes after it, so those are taken from this endpoint's own address: one job runs one version. */
+#include "base/ip.h"
 #include "fabric/fabric_priv.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ static const char *skip(const char *text, const char *prefix)
 	return text && strncmp(text, prefix, len) == 0 ? text + len : NULL;
 }
 
-/* What follows "scheme://" or one of the spellings that mean the same; NULL if it is another. */
+/* The text after "scheme://" or one of its other spellings; NULL for another scheme. */
 static const char *skip_scheme(const char *scheme, enum cop_fabric_form form, const char *text)
 {
 	static const char *const fi_names[] = {
@@ -49,7 +48,7 @@ static const char *skip_scheme(const char *scheme, enum cop_fabric_form form, co
 
 /* ---- IP ---- */
 
-/* "1.2.3.4:5" or "[::1]:5" into its two parts. */
+/* Splits "1.2.3.4:5" or "[::1]:5" into its two parts. */
 static int split_host_port(const char *text, char node[64], char service[16])
 {
 	const char *colon = strrchr(text, ':');
@@ -75,55 +74,71 @@ static int split_host_port(const char *text, char node[64], char service[16])
 static int parse_ip(const struct cop_fabric_naming *n, const char *rest, void *raw, size_t *raw_len)
 {
 	char node[64], service[16];
-	struct sockaddr_in sin = {.sin_family = AF_INET};
-	struct sockaddr_in6 sin6 = {.sin6_family = AF_INET6};
+	struct sockaddr_storage at;
+	struct cop_ip ip, all = cop_ip_of4((struct in_addr){INADDR_ANY});
 	uint64_t port;
+	socklen_t len;
 	int rc = split_host_port(rest, node, service);
 
-	if (rc || cop_parse_u64(service, &port) || port == 0 || port > 65535)
+	if (rc || cop_parse_u64(service, &port) || port == 0 || port > 65535 ||
+		!cop_ip_parse(node, &ip) || cop_ip_is_none(&ip) || cop_ip_same(&ip, &all))
 		return -EINVAL;
-	sin.sin_port = sin6.sin6_port = htons((uint16_t)port);
+	len = cop_ip_to_socket(&ip, (uint16_t)port, &at);
 	/* A socket of one IP version cannot reach an address of the other. */
-	if (n->own_len == sizeof(sin) && inet_pton(AF_INET, node, &sin.sin_addr) == 1 &&
-		sin.sin_addr.s_addr != INADDR_ANY) {
-		memcpy(raw, &sin, sizeof(sin));
-		*raw_len = sizeof(sin);
-		return 0;
-	}
-	if (n->own_len == sizeof(sin6) && inet_pton(AF_INET6, node, &sin6.sin6_addr) == 1 &&
-		!IN6_IS_ADDR_UNSPECIFIED(&sin6.sin6_addr)) {
-		memcpy(raw, &sin6, sizeof(sin6));
-		*raw_len = sizeof(sin6);
-		return 0;
-	}
-	return -EINVAL;
+	if (len != n->own_len)
+		return -EINVAL;
+	memcpy(raw, &at, len);
+	*raw_len = len;
+	return 0;
 }
 
 static int print_ip(const void *raw, size_t raw_len, char *out, size_t size)
 {
-	struct sockaddr_in sin;
-	struct sockaddr_in6 sin6;
-	char host[INET6_ADDRSTRLEN];
+	struct sockaddr_storage at = {0};
+	char host[COP_IP_TEXT_SIZE];
+	struct cop_ip ip;
+	in_port_t port;
+	bool six;
 
-	if (raw_len == sizeof(sin)) {
-		memcpy(&sin, raw, sizeof(sin));
-		if (sin.sin_family != AF_INET ||
-			!inet_ntop(AF_INET, &sin.sin_addr, host, sizeof(host)))
-			return -EINVAL;
-		return snprintf(out, size, "%s:%u", host, ntohs(sin.sin_port));
-	}
-	if (raw_len != sizeof(sin6))
+	memcpy(&at, raw, COP_MIN(raw_len, sizeof(at)));
+	six = at.ss_family == AF_INET6;
+	if (raw_len != (six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) ||
+		!cop_ip_of_socket((struct sockaddr *)&at, &ip, &port))
 		return -EINVAL;
-	memcpy(&sin6, raw, sizeof(sin6));
-	if (sin6.sin6_family != AF_INET6 ||
-		!inet_ntop(AF_INET6, &sin6.sin6_addr, host, sizeof(host)))
-		return -EINVAL;
-	return snprintf(out, size, "[%s]:%u", host, ntohs(sin6.sin6_port));
+	return snprintf(out, size, six ? "[%s]:%u" : "%s:%u", cop_ip_print(&ip, host), ntohs(port));
+}
+
+static bool read_ip(const char *address, struct cop_ip *out)
+{
+	const char *rest = strstr(address, "://");
+	char node[64], service[16];
+
+	return rest && !split_host_port(rest + 3, node, service) && cop_ip_parse(node, out);
+}
+
+bool cop_fabric_is_within_machine(const char *address)
+{
+	struct cop_ip ip;
+
+	return read_ip(address, &ip) && cop_ip_is_loopback(&ip);
+}
+
+bool cop_fabric_is_slower_than_lz4(const char *address)
+{
+	return strncmp(address, "ofi+tcp://", 10) == 0 && !cop_fabric_is_within_machine(address);
+}
+
+bool cop_fabric_is_other_ip(const char *a, const char *b)
+{
+	struct cop_ip ip_a, ip_b;
+
+	return read_ip(a, &ip_a) && read_ip(b, &ip_b) &&
+	       cop_ip_family(&ip_a) != cop_ip_family(&ip_b);
 }
 
 /* ---- cxi ---- */
 
-/* "0x00916600": 1 to 16 hexadecimal digits, the upper half of 16 unused. */
+/* "0x00916600": 1 to 16 hexadecimal digits; the upper half of 16 is unused. */
 static int parse_cxi_number(const char *rest, uint32_t *out)
 {
 	uint64_t value = 0;
@@ -174,8 +189,8 @@ static int print_cxi(const void *raw, size_t raw_len, char *out, size_t size)
 
 /* ---- strings and other bytes ---- */
 
-/* shm's names are strings themselves: "fi_shm://123", or, named by the user, "fi_ns://...". What
- * begins with "fi_" stands as it is. */
+/* shm's names are strings: "fi_shm://123" or, named by the user, "fi_ns://...". A text that begins
+ * with "fi_" is kept as it is. */
 static int parse_str(const char *rest, void *raw, size_t *raw_len)
 {
 	int len;

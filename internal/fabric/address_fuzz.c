@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address books are files of other people: what parses must print, and print what parses the same.
- */
+/* Others write address books: what parses must print, and the printed text must parse to the
+ * same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -29,7 +29,7 @@ static void refused(const struct cop_fabric_naming *n, const char *text)
 		fail_msg("accepted %s", text);
 }
 
-/* Text that is understood, and how it reads when it is printed again. */
+/* Parses text and compares how it is printed. */
 static void reads(const struct cop_fabric_naming *n, const char *text, const char *again)
 {
 	unsigned char raw[COP_FABRIC_RAW_MAX];
@@ -69,7 +69,7 @@ static void every_spelling_of_an_ip_address_is_understood(void **state)
 		reads(&n, same[i], "ofi+tcp://10.1.2.3:65535");
 }
 
-static void text_that_is_no_ip_address_is_refused(void **state)
+static void a_malformed_ip_address_is_refused(void **state)
 {
 	struct cop_fabric_naming n = naming("tcp", COP_FABRIC_FORM_IP, sizeof(struct sockaddr_in));
 	static const char *const bad[] = {"", "tcp", "ofi+tcp", "ofi+tcp://", "ofi+tcp://:1",
@@ -95,6 +95,35 @@ static void an_endpoint_of_ip_version_6_takes_only_such_addresses(void **state)
 	reads(&n, "fi_sockaddr_in6://[fd00::2]:7720", "ofi+tcp://[fd00::2]:7720");
 	refused(&n, "ofi+tcp://10.1.2.3:1");
 	refused(&n, "ofi+tcp://[::]:1");
+}
+
+static void endpoints_of_different_ip_are_told_apart(void **state)
+{
+	(void)state;
+	assert_true(cop_fabric_is_other_ip("ofi+tcp://10.1.2.3:1", "ofi+tcp://[fd00::2]:1"));
+	assert_false(cop_fabric_is_other_ip("ofi+tcp://10.1.2.3:1", "ofi+tcp://10.1.2.4:1"));
+	assert_false(cop_fabric_is_other_ip("ofi+tcp://[::1]:1", "ofi+tcp://[fd00::2]:1"));
+	assert_false(cop_fabric_is_other_ip("ofi+cxi://0x1", "ofi+tcp://10.1.2.4:1"));
+	assert_false(cop_fabric_is_other_ip("fake://n1", ""));
+}
+
+static void the_loopback_is_within_the_machine(void **state)
+{
+	(void)state;
+	assert_true(cop_fabric_is_within_machine("ofi+tcp://127.0.0.11:1"));
+	assert_true(cop_fabric_is_within_machine("ofi+tcp://[::1]:1"));
+	assert_false(cop_fabric_is_within_machine("ofi+tcp://10.1.2.3:1"));
+	assert_false(cop_fabric_is_within_machine("ofi+tcp://[fd00::2]:1"));
+	assert_false(cop_fabric_is_within_machine("ofi+cxi://0x00916600"));
+}
+
+static void only_tcp_between_machines_is_worth_compressing(void **state)
+{
+	(void)state;
+	assert_true(cop_fabric_is_slower_than_lz4("ofi+tcp://10.1.2.3:1"));
+	assert_false(cop_fabric_is_slower_than_lz4("ofi+tcp://127.0.0.11:1"));
+	assert_false(cop_fabric_is_slower_than_lz4("ofi+cxi://0x00916600"));
+	assert_false(cop_fabric_is_slower_than_lz4(""));
 }
 
 static void a_cxi_address_is_process_id_below_nic_address(void **state)
@@ -142,7 +171,7 @@ static void a_cxi_address_takes_what_its_text_lacks_from_our_own(void **state)
 	assert_string_equal(out, "ofi+cxi://0x00110401");
 }
 
-static void text_that_is_no_cxi_address_is_refused(void **state)
+static void a_malformed_cxi_address_is_refused(void **state)
 {
 	struct cop_fabric_naming n = naming("cxi", COP_FABRIC_FORM_CXI, 4);
 	static const char *const bad[] = {"ofi+cxi://", "ofi+cxi://0x", "ofi+cxi://916600",
@@ -274,7 +303,7 @@ static void a_net_type_names_provider_and_device(void **state)
 	}
 }
 
-static void a_net_type_that_cannot_be_one_is_refused(void **state)
+static void a_malformed_net_type_is_refused(void **state)
 {
 	struct cop_fabric_net_type t;
 	char longest[400];
@@ -309,19 +338,22 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ip_address_becomes_a_socket_address),
 		cmocka_unit_test(every_spelling_of_an_ip_address_is_understood),
-		cmocka_unit_test(text_that_is_no_ip_address_is_refused),
+		cmocka_unit_test(a_malformed_ip_address_is_refused),
 		cmocka_unit_test(an_endpoint_of_ip_version_6_takes_only_such_addresses),
+		cmocka_unit_test(endpoints_of_different_ip_are_told_apart),
+		cmocka_unit_test(the_loopback_is_within_the_machine),
+		cmocka_unit_test(only_tcp_between_machines_is_worth_compressing),
 		cmocka_unit_test(a_cxi_address_is_process_id_below_nic_address),
 		cmocka_unit_test(a_cxi_address_reads_in_every_spelling),
 		cmocka_unit_test(a_cxi_address_takes_what_its_text_lacks_from_our_own),
-		cmocka_unit_test(text_that_is_no_cxi_address_is_refused),
+		cmocka_unit_test(a_malformed_cxi_address_is_refused),
 		cmocka_unit_test(a_name_in_shared_memory_keeps_its_text),
 		cmocka_unit_test(other_addresses_are_hexadecimal_bytes),
 		cmocka_unit_test(text_without_end_is_refused),
 		cmocka_unit_test(a_binary_address_that_does_not_fit_its_form_is_refused),
 		cmocka_unit_test(a_book_address_splits_into_what_to_bind_to),
 		cmocka_unit_test(a_net_type_names_provider_and_device),
-		cmocka_unit_test(a_net_type_that_cannot_be_one_is_refused),
+		cmocka_unit_test(a_malformed_net_type_is_refused),
 		cmocka_unit_test(the_list_of_providers_names_each_once_and_keeps_to_its_size),
 	};
 

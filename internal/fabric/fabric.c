@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public functions: each goes to the implementation behind the endpoint. */
+/* The public functions: each calls the implementation behind the endpoint. */
 #include "fabric/fabric_priv.h"
 
 #include <string.h>

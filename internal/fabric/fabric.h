@@ -45,7 +45,7 @@ struct cop_fabric_conf {
 	const char *address; /* a full address of an address book to bind to, or NULL */
 	unsigned tick_ms;    /* 100 if 0 */
 	bool admitted_only;  /* refuse connections of hosts that were not admitted, if the provider
-				runs over TCP (IPv4) */
+				runs over TCP */
 	/* If the provider runs over TCP, connections are made only between endpoints that have this
 	 * key, in both directions; NULL: no check. A provider that cannot be guarded this way is
 	 * used anyway, and the log says so. */
@@ -69,6 +69,15 @@ void cop_fabric_close(struct cop_fabric *f);
 const char *cop_fabric_address(const struct cop_fabric *f);
 /* Provider name as libfabric gives it ("tcp;ofi_rxm"). */
 const char *cop_fabric_provider(const struct cop_fabric *f);
+/* Whether an address is one of the loopback network, which other machines do not reach. */
+bool cop_fabric_is_within_machine(const char *address);
+/* Whether data should be compressed for the way there: LZ4 compresses about half a gigabyte per
+ * second on a core, which pays off on a TCP network between machines, but not on a faster fabric or
+ * within one machine. */
+bool cop_fabric_is_slower_than_lz4(const char *address);
+/* Whether one is an address of IPv4 and the other of IPv6, so that their endpoints never meet. */
+bool cop_fabric_is_other_ip(const char *a, const char *b);
+
 /* ---- networks: what a provider can use on this machine, by the system's names (lo, eth0, cxi0,
  * ...) ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake network and what runs it; fake_priv.h tells the story. */
+/* The fake network and the code that runs it; fake_priv.h explains it. */
 #include "fabric/fake_priv.h"
 
 #include <errno.h>
@@ -60,9 +60,9 @@ void cop_fabric_fake_end(struct event *e, int rc)
 		done(e->arg, rc);
 }
 
-/* Takes the events of f out of the queue: those to one peer, or all. Posted functions come along
+/* Removes the events of f from the queue: those to one peer, or all. Posted functions are removed
  * only with all. */
-static void take(struct fake *f, const cop_fabric_peer_t *peer, struct cop_list *out)
+static void remove_events(struct fake *f, const cop_fabric_peer_t *peer, struct cop_list *out)
 {
 	struct cop_list *i, *next;
 
@@ -92,7 +92,7 @@ void cop_fabric_fake_cancel(struct fake *f, const cop_fabric_peer_t *peer)
 	struct cop_list taken, *i;
 
 	cop_list_init(&taken);
-	take(f, peer, &taken);
+	remove_events(f, peer, &taken);
 	while ((i = cop_list_pop_front(&taken))) {
 		struct event *e = COP_CONTAINER_OF(i, struct event, link);
 
@@ -132,7 +132,7 @@ static int place(struct fake *to, const struct event *e)
 	return -EIO;
 }
 
-/* Returns false if the event lives on. */
+/* Returns false if the event stays alive. */
 static bool run_event(struct cop_fabric_net *net, struct event *e)
 {
 	struct fake *to;
@@ -180,7 +180,7 @@ struct cop_fabric_net *cop_fabric_net_new(void)
 	pthread_mutex_init(&net->lock, NULL);
 	cop_list_init(&net->events);
 	cop_list_init(&net->endpoints);
-	/* Near the real clock, for code that mixes the two. */
+	/* Close to the real clock, for code that mixes the two. */
 	net->now_ms = cop_now_ms();
 	return net;
 }
@@ -225,7 +225,7 @@ int cop_fabric_fake_open(struct cop_fabric_net *net, const char *name,
 	return 0;
 }
 
-/* The endpoint whose tick is due first, not after target_ms. */
+/* The endpoint whose tick is due first and not after target_ms. */
 static struct fake *first_due(struct cop_fabric_net *net, uint64_t target_ms)
 {
 	struct fake *first = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an endpoint of the fake network can be asked; nothing moves here (fake_priv.h). */
+/* The operations of an endpoint of the fake network; nothing is delivered here (fake_priv.h). */
 #include "fabric/fake_priv.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int fake_post(struct cop_fabric *base, void (*fn)(void *arg), void *arg)
 	return cop_fabric_fake_push(e->from->net, e);
 }
 
-/* Ticks come from cop_fabric_fake_advance, wanted or not. */
+/* Ticks come from cop_fabric_fake_advance, whether wanted or not. */
 static void fake_keep_ticking(struct cop_fabric *base, bool on)
 {
 	(void)base;
@@ -141,8 +141,8 @@ static int fake_write(struct cop_fabric *base, cop_fabric_peer_t peer, const voi
 	return cop_fabric_fake_push(f->net, e);
 }
 
-/* Addresses begin at a number that is neither 0 nor the buffer's own, so that whoever does not pass
- * them on is found out. */
+/* Remote addresses begin at a number that is neither 0 nor the buffer's own, so that code that does
+ * not pass them on fails. */
 static int fake_reg(struct cop_fabric *base, void *buf, size_t len, struct cop_fabric_mr **mr,
 	uint64_t *addr, uint64_t *key)
 {

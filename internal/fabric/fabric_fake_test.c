@@ -161,7 +161,7 @@ static void the_same_text_is_the_same_peer_until_it_is_dropped(void **state)
 	told("b<1 1=0 ");
 }
 
-static void text_that_is_no_fake_address_is_refused(void **state)
+static void a_malformed_fake_address_is_refused(void **state)
 {
 	cop_fabric_peer_t p;
 
@@ -278,7 +278,7 @@ static void keys_differ(void **state)
 	cop_fabric_unreg(NULL);
 }
 
-static void a_cut_endpoint_neither_hears_nor_is_heard(void **state)
+static void a_cut_endpoint_neither_receives_nor_is_received(void **state)
 {
 	(void)state;
 	cop_fabric_fake_cut(net, "b", true);
@@ -478,7 +478,7 @@ int main(void)
 		WITH_NET(nothing_moves_before_the_network_runs),
 		WITH_NET(a_run_ends_after_so_many_events),
 		WITH_NET(the_same_text_is_the_same_peer_until_it_is_dropped),
-		WITH_NET(text_that_is_no_fake_address_is_refused),
+		WITH_NET(a_malformed_fake_address_is_refused),
 		WITH_NET(a_message_is_copied_and_limited),
 		WITH_NET(a_message_to_nobody_is_unreachable),
 		WITH_NET(dropping_a_peer_cancels_what_waits_for_it),
@@ -486,7 +486,7 @@ int main(void)
 		WITH_NET(a_write_outside_of_the_open_memory_fails),
 		WITH_NET(an_empty_write_is_done_at_once),
 		WITH_NET(keys_differ),
-		WITH_NET(a_cut_endpoint_neither_hears_nor_is_heard),
+		WITH_NET(a_cut_endpoint_neither_receives_nor_is_received),
 		WITH_NET(a_write_to_a_cut_endpoint_ends_when_its_peer_is_dropped),
 		WITH_NET(ticks_come_in_the_order_of_their_times),
 		WITH_NET(a_tap_sees_changes_and_drops_messages),

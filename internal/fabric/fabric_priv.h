@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of fabric share: the seam between the public functions and the two
- * implementations (libfabric in ofi_*.c, the fake in fabric_fake*.c), and the text of addresses. */
+/* What the files of fabric share: the seam between the public functions and the two implementations
+ * (libfabric in ofi_*.c, the fake in fabric_fake*.c), and the text of addresses. */
 #ifndef COP_FABRIC_PRIV_H
 #define COP_FABRIC_PRIV_H
 
@@ -37,8 +37,8 @@ struct cop_fabric {
 	unsigned tick_ms;
 	char address[COP_FABRIC_TEXT_MAX];
 	char provider[64];
-	char network[COP_FABRIC_NETWORK_MAX]; /* what the system calls the network it is on; "" if
-						 it has no name */
+	char network[COP_FABRIC_NETWORK_MAX]; /* the system's name of its network; "" if it has none
+					       */
 };
 
 struct cop_fabric_mr {
@@ -47,10 +47,10 @@ struct cop_fabric_mr {
 
 /* ---- net types (providers.c) ---- */
 
-/* How a provider's addresses look in binary. */
+/* The forms of a provider's binary addresses. */
 enum cop_fabric_form {
 	COP_FABRIC_FORM_IP,  /* struct sockaddr_in or sockaddr_in6 */
-	COP_FABRIC_FORM_STR, /* a string, as shm has it */
+	COP_FABRIC_FORM_STR, /* a string, as for shm */
 	COP_FABRIC_FORM_CXI, /* 9 bits of process id below 20 bits of NIC address */
 	COP_FABRIC_FORM_RAW, /* anything else: written as hexadecimal bytes */
 };
@@ -62,12 +62,12 @@ struct cop_fabric_net_type {
 	enum cop_fabric_form form;
 };
 
-/* The card that the whole text is, behind "ofi+": "cxi1"; NULL for any other text. */
+/* The card if the whole text behind "ofi+" is one, as in "cxi1"; NULL for any other text. */
 const char *cop_fabric_bare_card(const char *text);
 /* "tcp", "tcp://lo", "ofi+tcp", "cxi://cxi1", "cxi1", "tcp;ofi_rxm"; NULL means "tcp". -EINVAL. */
 int cop_fabric_net_type_parse(const char *text, struct cop_fabric_net_type *out);
-/* libfabric reads its settings from the environment once, at its first use; this sets those that
- * this module relies on, unless the user did. Called before anything else of libfabric. */
+/* libfabric reads its settings from the environment once, at its first use. Sets those that this
+ * module relies on, unless the user has. Must run before anything else of libfabric. */
 void cop_fabric_prepare_env(void);
 
 /* ---- address text (address.c) ---- */
@@ -75,20 +75,20 @@ void cop_fabric_prepare_env(void);
 struct cop_fabric_naming {
 	const char *scheme;
 	enum cop_fabric_form form;
-	/* This endpoint's own address: decides the IP version, and gives the bits of a cxi
-	 * address that the text does not carry. */
+	/* This endpoint's own address: it decides the IP version, and has the bits of a cxi address
+	 * that the text lacks. */
 	unsigned char own[COP_FABRIC_RAW_MAX];
 	size_t own_len;
 };
 
-/* Binary address to book text. -EINVAL, -ENAMETOOLONG. */
+/* From a binary address to book text. -EINVAL, -ENAMETOOLONG. */
 int cop_fabric_address_print(
 	const struct cop_fabric_naming *n, const void *raw, size_t raw_len, char *out, size_t size);
-/* Text to binary; raw has COP_FABRIC_RAW_MAX bytes. Host names are refused: looking one up
- * could block. -EINVAL. */
+/* From text to a binary address; raw has COP_FABRIC_RAW_MAX bytes. Host names are refused, because
+ * resolving one could block. -EINVAL. */
 int cop_fabric_address_parse(
 	const struct cop_fabric_naming *n, const char *text, void *raw, size_t *raw_len);
-/* The parts of an address text to bind to, as fi_getinfo's node and service. -EINVAL. */
+/* Splits an address text to bind to into fi_getinfo's node and service. -EINVAL. */
 int cop_fabric_address_split(
 	const struct cop_fabric_net_type *net, const char *text, char node[64], char service[16]);
 

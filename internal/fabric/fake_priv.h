@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake network. One queue of events in the order in which they were caused is all there is, so
- * a run is a function of the calls made. `lock` protects that queue alone (functions may be posted
+/* The fake network. It has a single queue of events in the order in which they were caused, so a
+ * run is a function of the calls made. `lock` protects that queue alone (functions may be posted
  * from any thread); everything else belongs to the thread that runs the network, and no callback is
- * called under it.
+ * called under the lock.
  *
- * What a dead node looks like: a message to or from an endpoint that is cut is done and lost, as
+ * A dead node looks like this: a message to or from an endpoint that is cut is done and lost, as
  * bytes in a socket are; a write never ends until its peer is dropped or the writer closes.
  *
- * fabric_fake.c is the network and what runs it, fabric_fake_ops.c what an endpoint can be asked.
+ * fabric_fake.c is the network and runs it; fabric_fake_ops.c has the operations of an endpoint.
  */
 #ifndef COP_FABRIC_FAKE_PRIV_H
 #define COP_FABRIC_FAKE_PRIV_H
@@ -55,7 +55,7 @@ struct event {
 	cop_fabric_peer_t peer;
 	char to[COP_FAKE_NAME_MAX];
 	cop_fabric_done *done; /* NULL once called */
-	const void *buf;       /* writes: read when delivered, as the real one does */
+	const void *buf;       /* writes: read at delivery, as by the real one */
 	uint64_t addr, key;
 	size_t len;
 	char msg[]; /* sends */
@@ -81,9 +81,9 @@ extern const struct cop_fabric_ops cop_fabric_fake_ops;
 
 /* Queues e, or frees it: -ESHUTDOWN, -ENOMEM, -ENOBUFS. */
 int cop_fabric_fake_push(struct cop_fabric_net *net, struct event *e);
-/* Calls done unless it was called already. */
+/* Calls done unless it has been called. */
 void cop_fabric_fake_end(struct event *e, int rc);
-/* Takes the events of f out of the queue, those to one peer or (NULL) all with the posted
+/* Removes the events of f from the queue, those to one peer or (NULL) all with the posted
  * functions, and ends them: functions run, operations are cancelled. */
 void cop_fabric_fake_cancel(struct fake *f, const cop_fabric_peer_t *peer);
 void cop_fabric_fake_close(struct cop_fabric *base);

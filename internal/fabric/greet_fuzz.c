@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The greetings of the guarded port from both sides, with a tag that the fuzzer can meet: all zero.
- */
+/* The greetings of the guarded port from both sides, with a tag that the fuzzer can produce: all
+ * zero. */
 #include <stdlib.h>
 #include <string.h>
 

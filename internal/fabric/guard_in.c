@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side that listens. What accept takes from the socket is pending here: it is sent a challenge,
- * and goes on to the provider when it has answered. The provider asks only when its socket has
- * something for it, so this process then connects to itself, and that connection, which accept
- * knows, is what there is.
+/* The listening side. A connection that accept takes from the socket is pending here: it is sent a
+ * challenge, and is handed to the provider once it has answered. The provider calls accept only
+ * when its socket is readable. So this process then connects to itself, and accept recognises that
+ * connection.
  *
- * One lock for all guards, since accept is told nothing but a descriptor. Sends and receives under
- * it never wait, and the log takes few lines from here (cop_log_refused). */
+ * One lock for all guards, because accept gets nothing but a descriptor. Sends and receives under
+ * it never wait, and the log accepts few lines from here (cop_log_refused). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 struct pending {
 	int fd;                    /* -1: free */
-	uint64_t since_ms, number; /* of all that came */
+	uint64_t since_ms, number; /* its number among all connections */
 	struct sockaddr_storage from, at;
 	uint8_t challenge[COP_GREET_CHALLENGE];
 	uint8_t in[COP_GREET_ANSWER];
@@ -34,7 +34,7 @@ struct cop_guard_in {
 	struct sockaddr_storage own, knock;
 	_Atomic unsigned count; /* of pending */
 	struct pending pending[COP_GUARD_PENDING_MAX];
-	int passed[COP_GUARD_PENDING_MAX]; /* in the order in which they proved themselves */
+	int passed[COP_GUARD_PENDING_MAX]; /* in the order in which they passed */
 	_Atomic unsigned passed_count;
 	uint64_t numbers;
 };
@@ -43,7 +43,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cop_guard_in *guards;
 static __thread bool watching;
 static __thread int watched = -1;
-/* It is listened on and not known yet who may come in: nobody. */
+/* A socket that already listens while it is undecided who may connect: nobody yet. */
 static int undecided = -1;
 
 int cop_fabric_guard_watch(bool on)
@@ -64,8 +64,8 @@ void cop_fabric_guard_none(int listener)
 	pthread_mutex_unlock(&lock);
 }
 
-/* In place of the C library's, for libfabric, as the others here: names without cop_ for that
- * reason. */
+/* Replaces the C library's function for libfabric, like the others here; hence names without
+ * cop_. */
 int listen(int fd, int backlog)
 {
 	int rc;
@@ -99,8 +99,8 @@ static void refuse(struct cop_guard_in *g, struct pending *h, int rc)
 	cop_plain_close(fd);
 }
 
-/* It left before it said anything: as a node does that found another connection meanwhile, or that
- * was killed. */
+/* It left without a word, as a node does that found another connection meanwhile or that was
+ * killed. */
 static void forget(struct cop_guard_in *g, struct pending *h)
 {
 	int fd = h->fd;
@@ -150,7 +150,7 @@ static void add_pending(struct cop_guard_in *g, int fd, const struct sockaddr_st
 
 /* ---- letting in ---- */
 
-/* An earlier knock that nobody took stays as good. */
+/* An earlier knock that was not accepted yet is enough. */
 static void knock(struct cop_guard_in *g)
 {
 	socklen_t len = sizeof(g->knock);
@@ -171,20 +171,12 @@ static void knock(struct cop_guard_in *g)
 
 static bool same_port(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-	struct sockaddr_in6 six[2];
-	struct sockaddr_in four[2];
+	in_port_t port_a, port_b;
+	struct cop_ip ip_a, ip_b;
 
-	if (a->ss_family != b->ss_family)
-		return false;
-	memcpy(&six[0], a, sizeof(six[0]));
-	memcpy(&six[1], b, sizeof(six[1]));
-	memcpy(&four[0], a, sizeof(four[0]));
-	memcpy(&four[1], b, sizeof(four[1]));
-	if (a->ss_family == AF_INET6)
-		return six[0].sin6_port == six[1].sin6_port &&
-		       memcmp(&six[0].sin6_addr, &six[1].sin6_addr, sizeof(six[0].sin6_addr)) == 0;
-	return four[0].sin_port == four[1].sin_port &&
-	       four[0].sin_addr.s_addr == four[1].sin_addr.s_addr;
+	return cop_ip_of_socket((const struct sockaddr *)a, &ip_a, &port_a) &&
+	       cop_ip_of_socket((const struct sockaddr *)b, &ip_b, &port_b) && port_a == port_b &&
+	       cop_ip_same(&ip_a, &ip_b);
 }
 
 static bool is_knock(struct cop_guard_in *g, const struct sockaddr_storage *from)
@@ -196,7 +188,7 @@ static bool is_knock(struct cop_guard_in *g, const struct sockaddr_storage *from
 	return true;
 }
 
-static int take_passed(struct cop_guard_in *g)
+static int pop_passed(struct cop_guard_in *g)
 {
 	int fd = g->passed_count ? g->passed[0] : -1;
 
@@ -219,7 +211,7 @@ static int accept_guarded(struct cop_guard_in *g)
 {
 	struct sockaddr_storage from = {0};
 	socklen_t len = sizeof(from);
-	int fd = take_passed(g);
+	int fd = pop_passed(g);
 
 	if (fd >= 0)
 		return fd;
@@ -234,7 +226,7 @@ static int accept_guarded(struct cop_guard_in *g)
 	return -1;
 }
 
-/* The provider goes on as it does when who connected has left again. */
+/* The provider treats it as a connection that was closed before it was accepted. */
 int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 {
 	struct cop_guard_in *g;
@@ -264,7 +256,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 
 /* ---- going on ---- */
 
-/* It has answered. The proof goes before anything that the provider says. */
+/* It has answered. The proof is sent before anything that the provider sends. */
 static void pass(struct cop_guard_in *g, struct pending *h)
 {
 	uint8_t proof[COP_GREET_PROOF];
@@ -284,8 +276,8 @@ static void pass(struct cop_guard_in *g, struct pending *h)
 		g->passed[g->passed_count++] = fd;
 }
 
-/* Takes no byte more than the answer: what follows is for the provider. */
-static void go_on(struct cop_guard_in *g, struct pending *h)
+/* Reads no byte beyond the answer: the next ones are the provider's. */
+static void continue_greeting(struct cop_guard_in *g, struct pending *h)
 {
 	ssize_t n =
 		cop_plain_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
@@ -328,7 +320,7 @@ bool cop_fabric_guard_turn(struct cop_guard_in *g)
 		struct pending *h = events[i].data.ptr;
 
 		if (h->fd >= 0)
-			go_on(g, h);
+			continue_greeting(g, h);
 	}
 	drop_late(g);
 	more = g->passed_count > 0;
@@ -391,7 +383,7 @@ void cop_fabric_guard_stop(struct cop_guard_in *g)
 		if (g->pending[i].fd >= 0)
 			cop_plain_close(g->pending[i].fd);
 	while (g->passed_count)
-		cop_plain_close(take_passed(g));
+		cop_plain_close(pop_passed(g));
 	if (g->knock_fd >= 0)
 		close(g->knock_fd);
 	close(g->epoll_fd);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side that connects. What the provider sends first on a connection that has not been greeted
- * is kept back; once the challenge is there, the answer goes out and that behind it. Until the
- * proof is there as well, recv says that nothing came.
+/* The connecting side. What the provider first sends on a new connection is kept back. When the
+ * challenge comes, the answer is sent, followed by what was kept. Until the proof has come too,
+ * recv reports that there is nothing to read.
  *
- * A descriptor is known by its number, and by the socket behind it: the provider may close it at
- * any time, and the number is another's then. */
+ * A descriptor is identified by its number and by the socket behind it: the provider may close it
+ * at any time, and the number is then reused. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #include "fabric/ofi_priv.h"
 #include "fabric/plain.h"
 
-/* What the provider says first has a head and at most 256 bytes. */
+/* The provider's first message has a head and at most 256 bytes. */
 #define KEPT_MAX 1024
 
 struct address {
 	struct address *next;
 	struct cop_greet_key key;
 	struct cop_stats *rejected;
-	unsigned char raw[sizeof(struct sockaddr_in6)];
+	_Alignas(struct sockaddr_in6) unsigned char raw[sizeof(struct sockaddr_in6)];
 	size_t len;
 };
 
@@ -67,7 +67,7 @@ int cop_fabric_guard_peer(const struct cop_greet_key *key, struct cop_stats *rej
 	return a ? 0 : -ENOMEM;
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static void drop(struct greeting **at)
 {
 	struct greeting *g = *at;
@@ -100,29 +100,24 @@ void cop_fabric_guard_forget(const struct cop_greet_key *key)
 
 static const struct address *address_of(const struct sockaddr *to, socklen_t len)
 {
-	struct address *a = addresses;
-	struct sockaddr_in want, have;
+	const struct address *a = addresses;
+	struct cop_ip want, have;
+	in_port_t want_port, have_port;
 
-	if (to->sa_family == AF_INET) {
-		/* The kernel refuses it as well. */
-		if (len < sizeof(want))
-			return NULL;
-		memcpy(&want, to, sizeof(want));
-	}
-	for (; a; a = a->next) {
-		memcpy(&have, a->raw, sizeof(have));
-		if (have.sin_family != to->sa_family)
-			continue;
-		if (to->sa_family == AF_INET ? have.sin_port == want.sin_port &&
-						       have.sin_addr.s_addr == want.sin_addr.s_addr
-					     : len >= a->len && memcmp(a->raw, to, a->len) == 0)
+	/* The kernel refuses it as well. */
+	if (len < (to->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+					    : sizeof(struct sockaddr_in6)) ||
+		!cop_ip_of_socket(to, &want, &want_port))
+		return NULL;
+	for (; a; a = a->next)
+		if (cop_ip_of_socket((const struct sockaddr *)&a->raw, &have, &have_port) &&
+			have_port == want_port && cop_ip_same(&have, &want))
 			return a;
-	}
 	return NULL;
 }
 
-/* False: nothing may come over this connection. */
-static bool begin(int fd, const struct sockaddr *to, socklen_t len)
+/* False: nothing may be sent over this connection. */
+static bool begin_greeting(int fd, const struct sockaddr *to, socklen_t len)
 {
 	const struct address *a;
 	struct greeting *g, **at;
@@ -156,7 +151,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 
 	if ((rc == 0 || code == EINPROGRESS) &&
 		(to.__sockaddr__->sa_family == AF_INET || to.__sockaddr__->sa_family == AF_INET6))
-		if (!begin(fd, to.__sockaddr__, len)) {
+		if (!begin_greeting(fd, to.__sockaddr__, len)) {
 			shutdown(fd, SHUT_RDWR);
 			rc = -1;
 			code = ENOMEM;
@@ -167,8 +162,8 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 
 /* ---- the greeting: under the lock ---- */
 
-/* Takes what is there of a message of this length: 1 if it is whole, 0, or -errno. */
-static int take(int fd, uint8_t *in, size_t *have, size_t len)
+/* Reads what has come of a message of this length. 1: it is complete; 0: not yet; or -errno. */
+static int receive_some(int fd, uint8_t *in, size_t *have, size_t len)
 {
 	ssize_t n = *have < len ? cop_plain_recv(fd, in + *have, len - *have, MSG_DONTWAIT) : 0;
 
@@ -180,7 +175,7 @@ static int take(int fd, uint8_t *in, size_t *have, size_t len)
 	return *have == len;
 }
 
-/* The answer and what was kept, in one: the other side reads the former alone. */
+/* Sends the answer and what was kept in one call; the other side reads only the answer. */
 static int answer(struct greeting *g)
 {
 	struct iovec parts[] = {{g->answer, sizeof(g->answer)}, {g->kept, g->kept_len}};
@@ -196,7 +191,7 @@ static int answer(struct greeting *g)
 		       : -EPIPE;
 }
 
-/* 1: it is through; 0: not yet; or -errno, now and whenever it is asked again. */
+/* 1: the greeting has finished; 0: not yet; or -errno, now and in every later call. */
 static int advance(struct greeting *g)
 {
 	int rc = 1;
@@ -205,12 +200,12 @@ static int advance(struct greeting *g)
 		return -ECONNREFUSED;
 
 	if (!g->answered) {
-		rc = take(g->fd, g->challenge, &g->challenge_len, sizeof(g->challenge));
+		rc = receive_some(g->fd, g->challenge, &g->challenge_len, sizeof(g->challenge));
 		if (rc == 1)
 			rc = answer(g);
 	}
 	if (rc == 1)
-		rc = take(g->fd, g->proof, &g->proof_len, sizeof(g->proof));
+		rc = receive_some(g->fd, g->proof, &g->proof_len, sizeof(g->proof));
 	if (rc == 1)
 		rc = cop_fabric_greet_check_proof(
 			     &g->key, g->challenge, &g->to, g->answer, g->proof)
@@ -243,8 +238,8 @@ static ssize_t fail(int rc)
 
 /* ---- in place of the C library's ---- */
 
-/* What comes after the answer, in a second part, need not wait for the proof: the provider goes on
- * only when it has read an answer. */
+/* Data sent after the answer need not wait for the proof: the provider continues only when it has
+ * read a reply. */
 static ssize_t keep_back(struct greeting *g, const void *data, size_t len)
 {
 	if (g->answered)

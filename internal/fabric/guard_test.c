@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guard of libfabric's port: who has the key comes through, who has not is not heard, and holds
- * nobody up. */
+/* The guard of libfabric's port: whoever has the key gets through; whoever has not is not heard and
+ * delays nobody. */
 #include "fabric/ofi_testing.h"
 
 #include <arpa/inet.h>
@@ -70,6 +70,30 @@ static uint64_t rejected(void)
 	       cop_stats_get(&b.rejected, COP_FABRIC_REJECTED);
 }
 
+static void over_ipv6_keys_count_as_well(void **state)
+{
+	static char msg[64];
+	static struct ends ends;
+	struct cop_ip six;
+
+	(void)state;
+	cop_ip_parse("::1", &six);
+	if (!cop_ip_is_here(&six))
+		skip();
+	close_both(state);
+	open_keyed(&a, "::1", NULL, 1000);
+	open_keyed(&b, "::1", NULL, 1000);
+	talks(&a.n, &b.n, 5000);
+	talks(&b.n, &a.n, 5000);
+	cop_fabric_close(b.n.f);
+	open_keyed(&b, "::1", NULL, 2000);
+	send_to(&b.n, peer_of(&b.n, cop_fabric_address(a.n.f)), msg, sizeof(msg), 3, &ends);
+	for (uint64_t end = cop_now_ms() + WAIT_MS; !rejected() && cop_now_ms() < end;)
+		nap_ms(5);
+	assert_true(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_SECRET) > 0);
+	assert_int_equal(atomic_load(&a.n.received), 1);
+}
+
 static void who_has_the_key_speaks_both_ways_and_again(void **state)
 {
 	(void)state;
@@ -131,13 +155,13 @@ static int unverified_peer_of(struct keyed *k)
 	struct timeval patience = {.tv_sec = WAIT_MS / 1000};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	/* connect is the guard's, and knows whom to greet. */
+	/* connect is the guard's and knows whom to greet. */
 	assert_int_equal(syscall(SYS_connect, fd, &at, sizeof(at)), 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	return fd;
 }
 
-/* What one connection was opened with opens no other, and not the port of another endpoint. */
+/* The answer of one connection opens no other one, nor the port of another endpoint. */
 static void a_greeting_serves_once(void **state)
 {
 	const struct cop_greet_key key = {test_mac, &a};
@@ -171,7 +195,7 @@ static void a_greeting_serves_once(void **state)
 	close(fd);
 }
 
-static void silence_and_noise_hold_nobody_up(void **state)
+static void silent_and_noisy_connections_delay_nobody(void **state)
 {
 	int fd[2 * COP_GUARD_PENDING_MAX];
 	char byte;
@@ -192,8 +216,8 @@ static void silence_and_noise_hold_nobody_up(void **state)
 	assert_int_equal(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_FORM), 1);
 }
 
-/* Somebody sits where a node was: it hears neither what is said nor who says it. */
-static void who_listens_without_the_key_is_not_spoken_with(void **state)
+/* Another process listens where a node was: it learns neither the messages nor their sender. */
+static void nothing_is_sent_to_a_listener_without_the_key(void **state)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET};
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
@@ -235,11 +259,12 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
 	const struct CMUnitTest tests[] = {
 		T(who_has_the_key_speaks_both_ways_and_again),
+		T(over_ipv6_keys_count_as_well),
 		T(both_may_begin_at_once),
 		T(another_key_is_refused_and_counted),
 		T(a_greeting_serves_once),
-		T(silence_and_noise_hold_nobody_up),
-		T(who_listens_without_the_key_is_not_spoken_with),
+		T(silent_and_noisy_connections_delay_nobody),
+		T(nothing_is_sent_to_a_listener_without_the_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static int close_three(void **state)
 	return 0;
 }
 
-/* A listener that nobody serves: the kernel accepts the connection and nothing answers in it. */
+/* A listener that nobody serves: the kernel accepts the connection and nothing answers. */
 static int mute_listener(char address[64])
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET};
@@ -106,7 +106,7 @@ struct rewind {
 	cop_fabric_peer_t peer;
 };
 
-/* As if the first refusal had been so long ago. */
+/* Makes the first refusal that much older. */
 static void rewind_clock(void *arg)
 {
 	struct rewind *r = arg;
@@ -115,7 +115,7 @@ static void rewind_clock(void *arg)
 		(COP_OFI_STUCK_MS + 1) * COP_NS_PER_MS;
 }
 
-static void what_waits_too_long_fails_as_unreachable(void **state)
+static void operations_that_wait_too_long_fail_as_unreachable(void **state)
 {
 	struct ends ends = {0};
 	struct rewind r = {peer_of(&a, "ofi+tcp://127.0.0.15:9")};
@@ -136,7 +136,7 @@ int main(void)
 		WITH_THREE(a_peer_that_never_answers_does_not_hold_up_others),
 		WITH_THREE(an_absent_peer_costs_little_cpu),
 		WITH_THREE(a_queue_to_an_absent_peer_is_bounded),
-		WITH_THREE(what_waits_too_long_fails_as_unreachable),
+		WITH_THREE(operations_that_wait_too_long_fail_as_unreachable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which hosts may connect at all. The tcp provider speaks with everyone who reaches its port,
- * before anybody proves anything, and an unverified peer who knows its protocol can end this
- * process. So it never gets to see a connection that does not come from a host that was admitted:
- * one that has proved the job's secret at the rendezvous, or that this node itself connects to.
- * Nodes connect from the very address that they tell others (the provider binds to it).
+/* Which hosts may connect at all. The tcp provider talks to everyone who reaches its port, before
+ * anybody has proved anything, and an unverified peer who knows its protocol can end this process.
+ * So the provider never sees a connection from a host that was not admitted. Admitted are hosts
+ * that proved the job's secret at the rendezvous, and those that this node itself connects to.
+ * Nodes connect from the very address that they publish (the provider binds to it).
  *
  * The provider calls accept(), which is ours (guard_in.c): an unverified peer's connection is
  * closed there, unread. A filter on the listening socket (SO_ATTACH_FILTER) would be the kernel's
  * own way, but newer kernels let only root filter TCP. */
 #include "fabric/ofi_priv.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,15 +18,15 @@
 
 #include "log/log.h"
 
-/* The endpoints that let in only the admitted. One lock for all of them, since accept() is told
+/* The endpoints that accept only admitted hosts. One lock for all of them, because accept() gets
  * nothing but a descriptor. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ofi *guarded;
 
-static bool is_admitted(const struct ofi *o, struct in_addr host)
+static bool is_admitted(const struct ofi *o, const struct cop_ip *host)
 {
 	for (unsigned i = 0; i < o->admitted_count; i++)
-		if (o->admitted[i].s_addr == host.s_addr)
+		if (cop_ip_same(&o->admitted[i], host))
 			return true;
 	return false;
 }
@@ -39,17 +37,12 @@ void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_stora
 			  : rc == -EHOSTUNREACH ? "its host has not proved the job's secret"
 			  : rc == -EACCES       ? "it does not prove the job's secret"
 						: "it is not from Copper";
-	char text[INET6_ADDRSTRLEN] = "?";
-	struct sockaddr_in6 six;
-	struct sockaddr_in four;
+	char text[COP_IP_TEXT_SIZE];
+	struct cop_ip ip;
 
-	memcpy(&four, from, sizeof(four));
-	memcpy(&six, from, sizeof(six));
-	inet_ntop(from->ss_family,
-		from->ss_family == AF_INET6 ? (void *)&six.sin6_addr : (void *)&four.sin_addr, text,
-		sizeof(text));
+	cop_ip_of_socket((const struct sockaddr *)from, &ip, NULL);
 	cop_stats_rejected(stats, rc, 1);
-	cop_log_refused("connection", why, text);
+	cop_log_refused("connection", why, cop_ip_print(&ip, text));
 }
 
 static void unguard(struct ofi *o)
@@ -63,16 +56,16 @@ static void unguard(struct ofi *o)
 	o->listener = -1;
 }
 
-static void admit(struct ofi *o, struct in_addr host)
+static void admit(struct ofi *o, const struct cop_ip *host)
 {
-	struct in_addr *more;
+	struct cop_ip *more;
 
 	pthread_mutex_lock(&lock);
 	if (o->listener >= 0 && !is_admitted(o, host)) {
 		more = realloc(o->admitted, (o->admitted_count + 1) * sizeof(*more));
 		if (more) {
 			o->admitted = more;
-			o->admitted[o->admitted_count++] = host;
+			o->admitted[o->admitted_count++] = *host;
 		} else {
 			cop_log_warn("a host of the job cannot connect: out of memory");
 		}
@@ -83,7 +76,7 @@ static void admit(struct ofi *o, struct in_addr host)
 bool cop_fabric_ofi_may_enter(int listener, int fd)
 {
 	struct sockaddr_storage at = {0};
-	struct sockaddr_in from;
+	struct cop_ip from;
 	socklen_t len = sizeof(at);
 	struct cop_stats *stats = NULL;
 	bool may = true;
@@ -92,9 +85,8 @@ bool cop_fabric_ofi_may_enter(int listener, int fd)
 	for (const struct ofi *o = guarded; o; o = o->guarded_next)
 		if (o->listener == listener) {
 			may = getpeername(fd, (struct sockaddr *)&at, &len) == 0 &&
-			      at.ss_family == AF_INET;
-			memcpy(&from, &at, sizeof(from));
-			may = may && is_admitted(o, from.sin_addr);
+			      cop_ip_of_socket((struct sockaddr *)&at, &from, NULL) &&
+			      is_admitted(o, &from);
 			stats = o->base.rejected;
 		}
 	pthread_mutex_unlock(&lock);
@@ -103,15 +95,22 @@ bool cop_fabric_ofi_may_enter(int listener, int fd)
 	return may;
 }
 
+/* The address in the provider's bytes, which may be those of another kind of network. */
+static bool read_raw(const struct ofi *o, const void *raw, size_t raw_len, struct cop_ip *out)
+{
+	struct sockaddr_storage at = {0};
+
+	memcpy(&at, raw, COP_MIN(sizeof(at), raw_len));
+	return o->naming.form == COP_FABRIC_FORM_IP &&
+	       cop_ip_of_socket((struct sockaddr *)&at, out, NULL);
+}
+
 void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len)
 {
-	struct sockaddr_in at;
+	struct cop_ip ip;
 
-	if (o->naming.form != COP_FABRIC_FORM_IP || raw_len < sizeof(at))
-		return;
-	memcpy(&at, raw, sizeof(at));
-	if (at.sin_family == AF_INET)
-		admit(o, at.sin_addr);
+	if (read_raw(o, raw, raw_len, &ip))
+		admit(o, &ip);
 }
 
 void cop_fabric_ofi_admit(struct cop_fabric *f, const char *address)
@@ -128,21 +127,20 @@ void cop_fabric_ofi_admit(struct cop_fabric *f, const char *address)
 
 void cop_fabric_ofi_admit_init(struct ofi *o)
 {
-	struct sockaddr_in own = {0};
+	struct cop_ip own;
 
-	memcpy(&own, o->naming.own, COP_MIN(sizeof(own), o->naming.own_len));
-	if (o->naming.form != COP_FABRIC_FORM_IP || own.sin_family != AF_INET)
+	if (!read_raw(o, o->naming.own, o->naming.own_len, &own))
 		return;
 	pthread_mutex_lock(&lock);
 	o->listener = o->listening;
-	if (o->listener >= 0) { /* else it is not a provider over TCP */
+	if (o->listener >= 0) { /* otherwise it is not a provider over TCP */
 		o->guarded_next = guarded;
 		guarded = o;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-/* The provider is about to close the socket, and its number will be another's. */
+/* The provider is about to close the socket, and its number will be reused. */
 void cop_fabric_ofi_admit_fini(struct ofi *o)
 {
 	pthread_mutex_lock(&lock);

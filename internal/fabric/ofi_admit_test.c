@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may connect to an endpoint that takes only who was admitted. */
+/* Who may connect to an endpoint that accepts only admitted hosts. */
 #include "fabric/ofi_testing.h"
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static int close_both(void **state)
 	return 0;
 }
 
-static void who_was_not_admitted_is_not_heard(void **state)
+static void a_host_that_was_not_admitted_is_not_heard(void **state)
 {
 	cop_fabric_peer_t peer = peer_of(&b, cop_fabric_address(a.f));
 	static char msg[64];
@@ -49,7 +49,7 @@ static void who_was_not_admitted_is_not_heard(void **state)
 	send_to(&b, peer, msg, sizeof(msg), 3, &ends);
 	nap_ms(QUITE_A_WHILE_MS);
 	assert_int_equal(atomic_load(&a.received), 0);
-	/* What is no address of this provider admits nobody. */
+	/* A text that is not an address of this provider admits nobody. */
 	cop_fabric_admit(a.f, "ofi+tcp://n12:1");
 	cop_fabric_admit(a.f, "ofi+cxi://0x00916600");
 	cop_fabric_admit(a.f, "");
@@ -62,7 +62,7 @@ static void who_was_not_admitted_is_not_heard(void **state)
 	recovers(&b, &a);
 }
 
-static void who_is_a_peer_was_admitted(void **state)
+static void a_peer_of_this_node_is_admitted(void **state)
 {
 	(void)state;
 	cop_fabric_admit(b.f, cop_fabric_address(a.f));
@@ -70,8 +70,8 @@ static void who_is_a_peer_was_admitted(void **state)
 	talks(&b, &a, 2000);
 }
 
-/* The provider's connections come from the address that it tells, else nobody could be admitted by
- * it. */
+/* The provider's connections come from the address that it publishes, or nobody could be admitted
+ * by it. */
 static void a_connection_that_broke_is_made_again_from_both_sides(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ static void comes_from(const struct sockaddr_in *to, int listener, const char *f
 	close(out);
 }
 
-/* What the provider does is call accept. */
+/* The provider just calls accept. */
 static void an_unverified_peer_is_closed_when_accepted(void **state)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET}, peer = {.sin_family = AF_INET};
@@ -135,10 +135,28 @@ static void an_unverified_peer_is_closed_when_accepted(void **state)
 	comes_from(&at, listener, "127.0.3.1", true);
 	comes_from(&at, listener, "127.0.4.200", true);
 	comes_from(&at, listener, "127.0.0.77", false);
-	/* The number is another's then. */
+	/* The number is reused from now on. */
 	cop_fabric_ofi_admit_fini(&o);
 	comes_from(&at, listener, "127.0.0.77", true);
 	close(listener);
+}
+
+static void over_ipv6_it_is_the_same(void **state)
+{
+	struct cop_ip six;
+
+	(void)state;
+	cop_ip_parse("::1", &six);
+	if (!cop_ip_is_here(&six))
+		skip();
+	open_closed(&a, "::1");
+	open_closed(&b, "::1");
+	assert_non_null(strstr(cop_fabric_address(a.f), "ofi+tcp://[::1]:"));
+	a_host_that_was_not_admitted_is_not_heard(state);
+	cop_fabric_admit(b.f, cop_fabric_address(a.f));
+	talks(&a, &b, 2000);
+	talks(&b, &a, 2000);
+	close_both(state);
 }
 
 static void other_providers_admit_everybody(void **state)
@@ -156,10 +174,11 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
 	const struct CMUnitTest tests[] = {
-		T(who_was_not_admitted_is_not_heard),
-		T(who_is_a_peer_was_admitted),
+		T(a_host_that_was_not_admitted_is_not_heard),
+		T(a_peer_of_this_node_is_admitted),
 		T(a_connection_that_broke_is_made_again_from_both_sides),
 		cmocka_unit_test(an_unverified_peer_is_closed_when_accepted),
+		cmocka_unit_test(over_ipv6_it_is_the_same),
 		cmocka_unit_test(other_providers_admit_everybody),
 	};
 

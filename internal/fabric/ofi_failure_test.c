@@ -60,7 +60,7 @@ static void operations_to_a_peer_that_vanishes_end_and_others_go_on(void **state
 	free(target);
 }
 
-/* From a loopback address there is no way there, which connect says at once. */
+/* There is no route from a loopback address, which connect reports at once. */
 static void a_peer_without_a_route_can_be_dropped(void **state)
 {
 	static char msg[64];
@@ -116,7 +116,7 @@ static void a_peer_that_restarts_at_its_address_is_reachable_without_a_drop(void
 	a_peer_that_restarts_is_reachable(true, false);
 }
 
-/* A process that stands still keeps its connections open. Started before any endpoint is. */
+/* A stopped process keeps its connections open. It is started before any endpoint. */
 static struct {
 	pid_t pid;
 	int to, from;
@@ -174,7 +174,7 @@ static int join_still(void **state)
 	return 0;
 }
 
-static void operations_to_a_peer_that_stands_still_end_when_it_is_dropped(void **state)
+static void operations_to_a_stopped_peer_end_when_it_is_dropped(void **state)
 {
 	static char msg[COP_FABRIC_MSG_MAX], data[64 * COP_KIB];
 	struct ends sends = {0}, writes = {0};
@@ -192,8 +192,8 @@ static void operations_to_a_peer_that_stands_still_end_when_it_is_dropped(void *
 	peer = peer_of(&a, still.address);
 	assert_int_equal(write_to(&a, peer, data, sizeof(data), &still.m, 0, &writes), 0);
 	assert_true(all_good(&writes, 1));
-	/* The thread that takes the signal may have to wait for a processor, and the others go on
-	 * until it has one. */
+	/* The thread that takes the signal may have to wait for a processor, and the others run
+	 * until it gets one. */
 	kill(still.pid, SIGSTOP);
 	assert_int_equal(waitpid(still.pid, &status, WUNTRACED), still.pid);
 	assert_true(WIFSTOPPED(status));
@@ -278,7 +278,7 @@ static void a_message_longer_than_the_receive_buffers_harms_nobody(void **state)
 	talks(&a, &c, 2000);
 }
 
-/* A connection of somebody who knows nothing of the protocol. */
+/* A connection from a process that does not know the protocol. */
 static int unverified_peer(const struct node *to, uint32_t host)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET};
@@ -300,7 +300,7 @@ static void bytes_that_are_no_protocol_harm_nobody(void **state)
 	for (int i = 0; i < 20; i++) {
 		int fd = unverified_peer(&b, 12);
 
-		fill(junk, sizeof(junk), (uint64_t)i);
+		fill_pattern(junk, sizeof(junk), (uint64_t)i);
 		assert_true(send(fd, junk, sizeof(junk) - (size_t)i, MSG_NOSIGNAL) > 0);
 		nap_ms(5);
 		close(fd);
@@ -308,7 +308,7 @@ static void bytes_that_are_no_protocol_harm_nobody(void **state)
 	}
 }
 
-/* Whether the other side ends the connection as well, by FIN or RST. */
+/* Whether the other side has ended the connection too, by FIN or RST. */
 static bool is_hung_up(int fd)
 {
 	char byte;
@@ -317,7 +317,7 @@ static bool is_hung_up(int fd)
 	return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-static void an_unverified_peer_who_hangs_up_is_let_go(void **state)
+static void a_connection_that_hangs_up_is_closed(void **state)
 {
 	(void)state;
 	for (size_t len = 0; len < 40; len += 13) {
@@ -335,7 +335,7 @@ static void an_unverified_peer_who_hangs_up_is_let_go(void **state)
 	talks(&a, &b, 2000);
 }
 
-static void unverified_peers_who_say_nothing_are_let_go(void **state)
+static void many_silent_connections_are_closed(void **state)
 {
 	int fd[100];
 
@@ -349,7 +349,7 @@ static void unverified_peers_who_say_nothing_are_let_go(void **state)
 	talks(&a, &b, 2000);
 }
 
-static void an_unverified_peer_who_says_nothing_is_let_go(void **state)
+static void a_silent_connection_is_closed(void **state)
 {
 	int fd = unverified_peer(&b, 12);
 
@@ -494,7 +494,7 @@ int main(void)
 {
 #define WITH_THREE(t) cmocka_unit_test_setup_teardown(t, open_three, close_three)
 	const struct CMUnitTest tests[] = {
-		WITH_THREE(operations_to_a_peer_that_stands_still_end_when_it_is_dropped),
+		WITH_THREE(operations_to_a_stopped_peer_end_when_it_is_dropped),
 		WITH_THREE(operations_to_a_peer_that_vanishes_end_and_others_go_on),
 		WITH_THREE(a_peer_without_a_route_can_be_dropped),
 		WITH_THREE(a_peer_that_restarts_elsewhere_is_reachable_there),
@@ -503,9 +503,9 @@ int main(void)
 		WITH_THREE(a_write_to_memory_that_is_not_open_harms_nobody),
 		WITH_THREE(a_message_longer_than_the_receive_buffers_harms_nobody),
 		WITH_THREE(bytes_that_are_no_protocol_harm_nobody),
-		WITH_THREE(an_unverified_peer_who_hangs_up_is_let_go),
-		WITH_THREE(an_unverified_peer_who_says_nothing_is_let_go),
-		WITH_THREE(unverified_peers_who_say_nothing_are_let_go),
+		WITH_THREE(a_connection_that_hangs_up_is_closed),
+		WITH_THREE(a_silent_connection_is_closed),
+		WITH_THREE(many_silent_connections_are_closed),
 		WITH_THREE(fifty_endpoints_can_talk_to_one),
 		WITH_THREE(closing_a_busy_endpoint_ends_every_operation),
 		WITH_THREE(a_flush_waits_for_what_was_sent),

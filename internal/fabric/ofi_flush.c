@@ -7,15 +7,15 @@
 
 #define LOOK_US 2000
 
-struct look {
+struct idle_check {
 	struct ofi *o;
 	bool idle;
 	sem_t done;
 };
 
-static void look(void *arg)
+static void check_idle(void *arg)
 {
-	struct look *l = arg;
+	struct idle_check *l = arg;
 
 	l->idle = cop_list_empty(&l->o->flying) && cop_list_empty(&l->o->busy);
 	sem_post(&l->done);
@@ -24,11 +24,11 @@ static void look(void *arg)
 bool cop_fabric_flush(struct cop_fabric *f, uint32_t timeout_ms)
 {
 	uint64_t end = cop_now_ms() + timeout_ms;
-	struct look l = {.o = cop_fabric_ofi_of(f)};
+	struct idle_check l = {.o = cop_fabric_ofi_of(f)};
 
 	sem_init(&l.done, 0, 0);
 	for (;;) {
-		if (cop_fabric_post(f, look, &l))
+		if (cop_fabric_post(f, check_idle, &l))
 			break;
 		while (sem_wait(&l.done) && errno == EINTR)
 			;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory. Which of the FI_MR_* bits hold is the provider's choice (fi_mr(3)); each is
- * honoured here and nowhere else. Keys that are ours to choose are random: whoever has not been
- * told one cannot guess it. */
+/* Registered memory. The provider chooses which of the FI_MR_* bits it needs (fi_mr(3)); each is
+ * honoured here and nowhere else. Where we choose the key, it is random, so that only those who
+ * were told it know it. */
 #include "fabric/ofi_priv.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 
 #include "base/compat.h"
 
-/* Providers refuse a key that is in use; with 64 random bits that does not happen, with the 16 of
+/* Providers refuse a key that is in use. That does not happen with 64 random bits; with the 16 of
  * some it may. */
 #define KEY_TRIES 16
 

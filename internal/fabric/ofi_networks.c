@@ -4,10 +4,8 @@
  * that the provider offers. */
 #include "fabric/ofi_priv.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,84 +14,93 @@
 
 /* ---- IP ---- */
 
-static bool is_ip4(const struct ifaddrs *i, struct in_addr *addr, struct in_addr *mask)
+/* An address that other machines can use, too: of IPv6 none that is link-local. */
+static bool has_ip(const struct ifaddrs *i, struct cop_ip *addr, struct cop_ip *mask)
 {
-	struct sockaddr_in sin;
-
-	if (!(i->ifa_flags & IFF_UP) || !i->ifa_addr || i->ifa_addr->sa_family != AF_INET ||
-		!i->ifa_netmask)
-		return false;
-	memcpy(&sin, i->ifa_addr, sizeof(sin));
-	*addr = sin.sin_addr;
-	memcpy(&sin, i->ifa_netmask, sizeof(sin));
-	*mask = sin.sin_addr;
-	return true;
+	return (i->ifa_flags & IFF_UP) && i->ifa_addr && i->ifa_netmask &&
+	       cop_ip_of_socket(i->ifa_addr, addr, NULL) && !cop_ip_is_link_local(addr) &&
+	       cop_ip_of_socket(i->ifa_netmask, mask, NULL);
 }
 
-static bool same_net(struct in_addr a, struct in_addr b, struct in_addr mask)
+#define SUITS_WELL 5u
+
+/* How well an address of the interface suits the host: by its network, else by its family. */
+static unsigned suits(
+	const struct cop_ip *addr, const struct cop_ip *mask, const struct cop_ip *host)
 {
-	return ((a.s_addr ^ b.s_addr) & mask.s_addr) == 0;
+	if (cop_ip_is_none(host))
+		return 1 + (cop_ip_family(addr) == AF_INET);
+	if (cop_ip_same_net(addr, host, mask))
+		return SUITS_WELL;
+	return 1 + (cop_ip_family(addr) == AF_INET) +
+	       2 * (cop_ip_family(addr) == cop_ip_family(host));
 }
 
 bool cop_fabric_interface_address(const char *name, const char *host, char node[64])
 {
-	struct in_addr addr, mask, own;
+	struct cop_ip addr, mask, own = {0}, best_of = {0};
 	struct ifaddrs *list = NULL;
-	bool found = false, numeric = host && inet_pton(AF_INET, host, &own) == 1;
+	unsigned best = 0;
 
+	if (host)
+		cop_ip_parse(host, &own);
 	if (getifaddrs(&list))
 		return false;
 	for (struct ifaddrs *i = list; i; i = i->ifa_next) {
-		bool better;
+		unsigned is;
 
-		if (!is_ip4(i, &addr, &mask) || strcmp(i->ifa_name, name) != 0)
+		if (!has_ip(i, &addr, &mask) || strcmp(i->ifa_name, name) != 0)
 			continue;
-		better = numeric && same_net(addr, own, mask);
-		if (better || !found)
-			found = inet_ntop(AF_INET, better ? &own : &addr, node, 64) != NULL;
-		if (better)
-			break;
+		is = suits(&addr, &mask, &own);
+		if (is <= best)
+			continue;
+		best_of = is == SUITS_WELL ? own : addr;
+		best = is;
 	}
 	freeifaddrs(list);
-	return found;
+	if (best)
+		cop_ip_print(&best_of, node);
+	return best > 0;
 }
 
+/* One that runs before one that does not, and IPv4 before IPv6. */
 bool cop_fabric_outside_address(char node[64])
 {
-	struct in_addr addr, mask;
 	struct ifaddrs *list = NULL;
-	bool found = false;
+	struct cop_ip addr, mask;
+	unsigned best = 0;
 
 	if (getifaddrs(&list))
 		return false;
 	for (struct ifaddrs *i = list; i; i = i->ifa_next) {
-		bool running = i->ifa_flags & IFF_RUNNING;
+		unsigned is;
 
-		if (!is_ip4(i, &addr, &mask) || (i->ifa_flags & IFF_LOOPBACK) ||
-			(found && !running))
+		if (!has_ip(i, &addr, &mask) || (i->ifa_flags & IFF_LOOPBACK))
 			continue;
-		found = inet_ntop(AF_INET, &addr, node, 64) != NULL;
-		if (running)
-			break;
+		is = 1 + (cop_ip_family(&addr) == AF_INET) + 2 * !!(i->ifa_flags & IFF_RUNNING);
+		if (is <= best)
+			continue;
+		cop_ip_print(&addr, node);
+		best = is;
 	}
 	freeifaddrs(list);
-	return found;
+	return best > 0;
 }
 
-/* The interface of an address: the one that has it, else the one whose network it is in. */
+/* The interface of an address: the one that has it, else the one whose network contains it. */
 static void name_ip(const struct ofi *o, char *name, size_t size)
 {
-	struct in_addr addr, mask;
-	struct sockaddr_in own;
 	struct ifaddrs *list = NULL;
+	struct sockaddr_storage at = {0};
+	struct cop_ip addr, mask, own;
 
-	if (o->naming.own_len != sizeof(own) || getifaddrs(&list))
+	memcpy(&at, o->naming.own, COP_MIN(sizeof(at), o->naming.own_len));
+	if (!cop_ip_of_socket((struct sockaddr *)&at, &own, NULL) || getifaddrs(&list))
 		return;
-	memcpy(&own, o->naming.own, sizeof(own));
 	for (struct ifaddrs *i = list; i; i = i->ifa_next) {
-		if (!is_ip4(i, &addr, &mask) || !same_net(addr, own.sin_addr, mask))
+		if (!has_ip(i, &addr, &mask) || !cop_ip_same_net(&addr, &own, &mask))
 			continue;
-		if (!*name || addr.s_addr == own.sin_addr.s_addr)
+		if (!*name || cop_ip_same(&addr, &own))
 			snprintf(name, size, "%s", i->ifa_name);
 	}
 	freeifaddrs(list);
@@ -110,21 +117,24 @@ static bool is_listed(const struct cop_buf *out, const char *name)
 	return false;
 }
 
+/* The addresses of the endpoint's own family, which are those that it could be reached at. */
 static void list_ip(const struct ofi *o, struct cop_buf *out)
 {
-	struct in_addr addr, mask;
+	bool six = o->naming.own_len == sizeof(struct sockaddr_in6);
 	struct ifaddrs *list = NULL;
+	struct cop_ip addr, mask;
 	unsigned count = 1;
-	char text[64];
+	char text[COP_IP_TEXT_SIZE];
 
 	if (getifaddrs(&list))
 		return;
 	for (struct ifaddrs *i = list; i && count < COP_FABRIC_NETWORKS_MAX && !out->failed;
 		i = i->ifa_next) {
-		if (!is_ip4(i, &addr, &mask) || is_listed(out, i->ifa_name) ||
-			!inet_ntop(AF_INET, &addr, text, sizeof(text)))
+		if (!has_ip(i, &addr, &mask) || (cop_ip_family(&addr) == AF_INET6) != six ||
+			is_listed(out, i->ifa_name))
 			continue;
-		cop_buf_printf(out, "%s ofi+%s://%s\n", i->ifa_name, o->net.scheme, text);
+		cop_buf_printf(out, six ? "%s ofi+%s://[%s]\n" : "%s ofi+%s://%s\n", i->ifa_name,
+			o->net.scheme, cop_ip_print(&addr, text));
 		count++;
 	}
 	freeifaddrs(list);
@@ -201,8 +211,8 @@ static bool add_file(const char *path, struct cop_buf *out)
 	return len > 0;
 }
 
-/* The card as libfabric knows it, else the device behind the network's name, or the bus that a
- * virtual one hangs on. */
+/* The card as libfabric knows it, else the device behind the network's name, or the bus of a
+ * virtual device. */
 void cop_fabric_ofi_near_cpus(const struct cop_fabric *f, struct cop_buf *out)
 {
 	static const char *const places[] = {"/sys/class/net/%s/device/local_cpulist",

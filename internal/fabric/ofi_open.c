@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening: hints to fi_getinfo, the first offer that works, objects in libfabric's order, receive
- * buffers, thread. */
+/* Opening an endpoint: hints to fi_getinfo, the first offer that works, objects in libfabric's
+ * order, receive buffers, thread. */
 #include "fabric/ofi_priv.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,10 +32,11 @@ static const struct cop_fabric_ops ofi_ops = {
 
 /* ---- what to ask for ---- */
 
-/* A write must be placed when it completes. FI_DELIVERY_COMPLETE says so; a provider without it
- * (verbs) says the same by delivering sends after writes in order (FI_ORDER_SAW).
+/* A write must be in the target's memory when it completes. FI_DELIVERY_COMPLETE says so; a
+ * provider without it (verbs) gets the same by delivering sends after writes in order
+ * (FI_ORDER_SAW).
  *
- * Over tcp rxm can hand everything through, without a protocol and bounce buffers of its own
+ * Over tcp, rxm can pass everything through without a protocol and bounce buffers of its own
  * (FI_PROTO_RXM_TCP): 1.5 MiB of resident memory for an endpoint instead of 70, and a first message
  * after 3 ms instead of 18 (libfabric 1.17). Only tcp has that protocol. */
 static const struct demand {
@@ -79,43 +79,41 @@ struct bind_to {
 	char node[COP_FABRIC_DEVICE_MAX], service[16];
 };
 
-/* libfabric, too, would take a name, and look it up several times. What the host's name means here
- * may be an address that other hosts cannot reach. */
+/* libfabric would accept a name too, and resolve it several times. The host's name may resolve here
+ * to an address that other hosts cannot reach. */
 static int make_numeric(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net,
 	struct bind_to *b, struct cop_err *err)
 {
-	struct in6_addr numeric;
-	struct in_addr found;
+	const struct cop_ip own_name = cop_ip_of4((struct in_addr){htonl(COP_OWN_NAME_ADDRESS)});
+	struct cop_ip found, numeric;
 	struct cop_err why = {0};
 
-	if (!b->node[0] || inet_pton(AF_INET, b->node, &numeric) == 1 ||
-		inet_pton(AF_INET6, b->node, &numeric) == 1)
+	if (!b->node[0])
 		return 0;
 	if (cop_host_address(b->node, &found, &why))
 		return cop_err_set(err, why.code,
 			"cannot open an endpoint for net type \"%s\" on %s: %s",
 			conf->net_type ? conf->net_type : "tcp", b->node, why.text);
-	if (!net->device[0] && found.s_addr == htonl(COP_OWN_NAME_ADDRESS) &&
+	if (!net->device[0] && cop_ip_same(&found, &own_name) && !cop_ip_parse(b->node, &numeric) &&
 		cop_fabric_outside_address(b->node))
 		return 0;
-	inet_ntop(AF_INET, &found, b->node, sizeof(b->node));
+	cop_ip_print(&found, b->node);
 	return 0;
 }
 
-/* An interface that the user names counts more than what the host's name happens to mean. */
+/* An interface that the user names takes precedence over what the host's name resolves to. */
 static int choose_ip(const struct cop_fabric_conf *conf, const struct cop_fabric_net_type *net,
 	struct bind_to *b, struct cop_err *err)
 {
 	const char *from = conf->host ? conf->host : net->device;
-	struct in6_addr numeric;
+	struct cop_ip numeric;
 	char address[64];
 
 	if (net->device[0] && cop_fabric_interface_address(net->device, conf->host, address))
 		from = address;
-	else if (net->device[0] && conf->host && inet_pton(AF_INET, net->device, &numeric) != 1 &&
-		 inet_pton(AF_INET6, net->device, &numeric) != 1)
+	else if (net->device[0] && conf->host && !cop_ip_parse(net->device, &numeric))
 		return cop_err_set(err, ENODEV,
-			"net type \"%s\": this machine has no interface %s that is up and has an IPv4 address "
+			"net type \"%s\": this machine has no interface %s that is up and has an address that is not link-local "
 			"(see 'ip address')",
 			conf->net_type, net->device);
 	snprintf(b->node, sizeof(b->node), "%s", from);
@@ -205,7 +203,7 @@ static int open_objects(struct ofi *o)
 	struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = 256};
 	int rc;
 
-	/* Only writes ask for delivery; a message is done when the provider has it. */
+	/* Only writes ask for delivery; a message is done once the provider has it. */
 	o->info->tx_attr->op_flags = 0;
 	if ((rc = fi_fabric(o->info->fabric_attr, &o->fabric, NULL)) ||
 		(rc = fi_domain(o->fabric, o->info, &o->domain, NULL)) || (rc = open_cq(o)))
@@ -264,7 +262,7 @@ static void shut_one(struct fid *fid)
 		cop_log_warn("fi_close class=%zu error=%d", fid->fclass, rc);
 }
 
-/* Memory first, because with FI_MR_ENDPOINT it hangs on the endpoint. */
+/* Memory is closed first, because with FI_MR_ENDPOINT it is bound to the endpoint. */
 void cop_fabric_ofi_shut(struct ofi *o)
 {
 	cop_fabric_ofi_admit_fini(o);
@@ -292,7 +290,7 @@ void cop_fabric_ofi_shut(struct ofi *o)
 
 /* ---- open ---- */
 
-static struct ofi *make(const struct cop_fabric_conf *conf)
+static struct ofi *ofi_new(const struct cop_fabric_conf *conf)
 {
 	struct ofi *o = calloc(1, sizeof(*o));
 
@@ -318,7 +316,7 @@ static struct ofi *make(const struct cop_fabric_conf *conf)
 	return o;
 }
 
-/* Whether the list has the provider, alone or under the layer that it is asked for with. */
+/* Whether the list has the provider, alone or under the layer that was requested. */
 static bool is_listed(const char *list, const char *provider)
 {
 	size_t len = strcspn(provider, ";");
@@ -331,7 +329,7 @@ static bool is_listed(const char *list, const char *provider)
 	return false;
 }
 
-/* What libfabric calls "no data available". */
+/* What libfabric reports as "no data available". */
 static const char *reason(bool listed, const struct bind_to *b, int rc)
 {
 	if (rc != -FI_ENODATA)
@@ -365,7 +363,7 @@ static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const s
 			: " (this program is linked statically; one built with 'make FABRIC=shared' has those of the site)");
 }
 
-/* The socket at which the provider listens is the one that is opened meanwhile. */
+/* The socket on which the provider listens is the one that is opened meanwhile. */
 static int prepare(struct ofi *o, const struct bind_to *b, int mr_mode)
 {
 	int rc = get_info(o, b, mr_mode);
@@ -393,7 +391,7 @@ static bool is_on(const char *name)
 	return on;
 }
 
-/* Through io_uring the provider takes connections without asking accept. */
+/* With io_uring the provider takes connections without calling accept. */
 static bool can_be_guarded(const struct ofi *o)
 {
 	size_t len = strcspn(o->net.provider, ";");
@@ -430,7 +428,7 @@ static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_e
 	return 0;
 }
 
-/* *out is there before the thread, whose callbacks may come at once. */
+/* *out is set before the thread starts, whose callbacks may come at once. */
 static int start_progress(struct ofi *o, struct cop_fabric **out)
 {
 	int rc;
@@ -441,7 +439,7 @@ static int start_progress(struct ofi *o, struct cop_fabric **out)
 	return rc;
 }
 
-/* The program may be linked with one libfabric and find another when it runs. */
+/* The program may have been linked with one libfabric and find another when it runs. */
 static int check_version(uint32_t found, struct cop_err *err)
 {
 	if (FI_VERSION_GE(found, API_VERSION))
@@ -463,7 +461,7 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 	rc = check_version(fi_version(), err);
 	if (rc)
 		return rc;
-	o = make(conf);
+	o = ofi_new(conf);
 	if (!o)
 		return cop_err_set(
 			err, ENOMEM, "cannot open an endpoint: out of memory or of descriptors");

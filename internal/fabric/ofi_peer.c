@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of peers: address text to slot, slot to the provider's address. An id is slot and
- * generation, so that an id kept past the drop of its peer names nobody, never somebody else. */
+/* The table of peers: from address text to slot, from slot to the provider's address. An id is slot
+ * and generation, so that an id kept after its peer was dropped names nobody, and never another
+ * peer. */
 #include "fabric/ofi_priv.h"
 
 #include <assert.h>
@@ -53,7 +54,7 @@ static int grow(struct ofi *o)
 	return 0;
 }
 
-static int take_slot(struct ofi *o, uint32_t *slot)
+static int alloc_slot(struct ofi *o, uint32_t *slot)
 {
 	int rc;
 
@@ -67,7 +68,7 @@ static int take_slot(struct ofi *o, uint32_t *slot)
 	return 0;
 }
 
-static int insert(struct ofi *o, const char *address, const void *raw, struct ofi_peer **out)
+static int insert_peer(struct ofi *o, const char *address, const void *raw, struct ofi_peer **out)
 {
 	struct ofi_peer *p = calloc(1, sizeof(*p));
 	uint32_t slot;
@@ -80,7 +81,7 @@ static int insert(struct ofi *o, const char *address, const void *raw, struct of
 		free(p);
 		return rc < 0 ? cop_fabric_ofi_errno(rc) : -EINVAL;
 	}
-	rc = take_slot(o, &slot);
+	rc = alloc_slot(o, &slot);
 	if (rc) {
 		fi_av_remove(o->av, &p->addr, 1, 0);
 		free(p);
@@ -97,7 +98,7 @@ static int insert(struct ofi *o, const char *address, const void *raw, struct of
 	return 0;
 }
 
-/* Spellings of one address are one peer: the table is keyed by our own spelling. */
+/* All spellings of an address are one peer: the table's key is our own spelling. */
 int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_peer_t *peer)
 {
 	struct ofi *o = cop_fabric_ofi_of(f);
@@ -121,7 +122,7 @@ int cop_fabric_ofi_peer(struct cop_fabric *f, const char *address, cop_fabric_pe
 		rc = o->key.mac ? cop_fabric_guard_peer(&o->key, o->base.rejected, raw, raw_len)
 				: 0;
 		if (rc == 0)
-			rc = insert(o, own, raw, &p);
+			rc = insert_peer(o, own, raw, &p);
 		if (rc)
 			return rc;
 	}
@@ -138,7 +139,7 @@ struct ofi_peer *cop_fabric_ofi_peer_get(struct ofi *o, cop_fabric_peer_t id)
 	return o->peers[slot];
 }
 
-void cop_fabric_ofi_peer_settle(struct ofi_peer *p)
+void cop_fabric_ofi_peer_free_if_unused(struct ofi_peer *p)
 {
 	if (p->dropped && p->flying == 0)
 		free(p);
@@ -156,18 +157,18 @@ void cop_fabric_ofi_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
 	cop_htab_remove(&o->peers_by_text, &p->link);
 	o->peers[slot] = NULL;
 	o->free_slots[o->free_count++] = slot;
-	/* Held like a flying operation, since done may do anything. */
+	/* Counts as a flying operation, because done may do anything. */
 	p->flying++;
 	p->dropped = true;
-	/* Where a connection could not be made (no route, a host that is switched off), rxm of
-	 * libfabric 1.17 keeps one without an endpoint, and removing its address ends the process.
-	 * The address stays then: the next peer of that address finds it. With operations under way
-	 * there is an endpoint, and removal is what ends them. */
+	/* If a connection could not be made (no route, a host that is switched off), rxm of
+	 * libfabric 1.17 keeps one without an endpoint, and removing its address crashes the
+	 * process. The address then stays, and the next peer of that address uses it. With
+	 * operations in flight there is an endpoint, and removal ends them. */
 	if (o->av && (p->connected || p->sends_flying || p->parts))
 		fi_av_remove(o->av, &p->addr, 1, 0);
 	cop_fabric_ofi_cancel(p, -ECANCELED);
 	p->flying--;
-	cop_fabric_ofi_peer_settle(p);
+	cop_fabric_ofi_peer_free_if_unused(p);
 }
 
 void cop_fabric_ofi_peers_fini(struct ofi *o)

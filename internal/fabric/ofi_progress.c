@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The progress thread. One turn of its loop runs posted functions, reads completions, hands over
  * what waits and ticks. After the last event it keeps turning for SPIN_NS, because an answer often
- * comes at once and a sleep costs more than that, but lets others run between the turns: on a node
- * whose processors are all busy it would only keep the application, or the peer that is to answer,
+ * comes at once and a sleep costs more than that. It yields between the turns: on a node whose
+ * processors are all busy it would otherwise keep the application, or the peer that should answer,
  * from running. Then it sleeps on the completion queue's descriptor and an eventfd. */
 #include "fabric/ofi_priv.h"
 
@@ -18,10 +18,10 @@
 #define SPIN_NS 20000
 #define BATCH 32
 #define BATCHES_MAX 8
-/* Sleeping for ever would be right if every provider woke its descriptor for every event. Looking
- * once a second costs nothing and turns a lost wake-up into a delay. */
+/* Sleeping without limit would be right if every provider signalled its descriptor for every event.
+ * One check per second costs nothing and turns a lost wake-up into a delay. */
 #define SLEEP_MAX_MS 1000
-/* A provider without a descriptor (shm) is looked at this often: soon after an event, and later. */
+/* How often a provider without a descriptor (shm) is polled: soon after an event, and later. */
 #define NAP_MS 1
 #define NAP_LONG_MS 10
 #define NAP_LONG_AFTER_NS (50 * COP_NS_PER_MS)
@@ -30,7 +30,7 @@ int cop_fabric_ofi_errno(long fi_err)
 {
 	if (fi_err > 0)
 		fi_err = -fi_err;
-	/* Up to 255 libfabric's values are those of errno.h; above are its own. */
+	/* Up to 255, libfabric's values are those of errno.h; above are its own. */
 	return fi_err < -255 ? -EIO : (int)fi_err;
 }
 
@@ -148,7 +148,7 @@ static void completed(struct ofi *o, struct ofi_ctx *ctx, size_t len, int rc)
 }
 
 /* An error belongs to one operation or, without context, to a connection whose operations report
- * for themselves. It never ends the loop. */
+ * errors themselves. It never ends the loop. */
 static void read_error(struct ofi *o)
 {
 	struct fi_cq_err_entry e = {0};
@@ -168,9 +168,8 @@ static unsigned read_cq(struct ofi *o)
 	for (int i = 0; i < BATCHES_MAX; i++) {
 		ssize_t n;
 
-		/* The tcp provider of libfabric 1.17 looks at errno where recv ended short without
-		 * setting it: an EAGAIN of our own would make it try a connection that its other
-		 * end has closed again and again, for ever. */
+		/* The tcp provider of libfabric 1.17 reads errno after a short recv, which does not
+		 * set it: an EAGAIN of ours would make it retry a closed connection for ever. */
 		errno = 0;
 		n = fi_cq_read(o->cq, entries, BATCH);
 		if (n == -FI_EAVAIL) {
@@ -215,7 +214,7 @@ static int sleep_ms(const struct ofi *o)
 	return (int)ms;
 }
 
-/* False if something was posted meanwhile. From here to wake-up a poster writes to the eventfd. */
+/* False if something was posted meanwhile. From here to wake-up, posting writes to the eventfd. */
 static bool fall_asleep(struct ofi *o)
 {
 	bool asleep;
@@ -234,7 +233,7 @@ static void wake_up(struct ofi *o)
 	o->asleep = false;
 	pthread_mutex_unlock(&o->lock);
 	if (read(o->wake_fd, &count, sizeof(count)) < 0)
-		return; /* nobody wrote: the descriptor does not block */
+		return; /* nothing was written: the descriptor does not block */
 }
 
 static void sleep_now(struct ofi *o)
@@ -276,7 +275,7 @@ static bool closing(struct ofi *o)
 	return yes;
 }
 
-/* Every done is called here, when the provider can no longer touch a buffer. */
+/* Calls done for every operation, now that the provider can no longer touch a buffer. */
 static void end_operations(struct ofi *o)
 {
 	for (uint32_t i = 0; i < o->peers_count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages and writes. What the provider refuses with EAGAIN (its queue is full, or rxm is still
- * connecting) stays in the peer's queue; pump_all tries again when something landed, and after a
- * pause that grows from 1 to 32 ms while the provider keeps refusing, since each try at an absent
+ * connecting) stays in the peer's queue. pump_all tries again after each completion, and after a
+ * pause that grows from 1 to 32 ms while the provider keeps refusing, because each try at an absent
  * peer is a connection attempt. */
 #include "fabric/ofi_priv.h"
 
@@ -19,7 +19,7 @@ static void mark_busy(struct ofi *o, struct ofi_peer *p)
 		cop_list_push_back(&o->busy, &p->busy);
 }
 
-static void refused(struct ofi_peer *p, uint64_t now_ns)
+static void back_off(struct ofi_peer *p, uint64_t now_ns)
 {
 	uint64_t delay = COP_NS_PER_MS;
 
@@ -40,8 +40,8 @@ static void alive(struct ofi_peer *p)
 	p->next_try_ns = 0;
 }
 
-/* Runs done, which may do anything, drop of the peer included: the caller holds the peer by its
- * flying count wherever it goes on using it. */
+/* Runs done, which may do anything, even drop the peer: a caller that still needs the peer keeps it
+ * by its flying count. */
 static void finish_send(struct ofi_send *s, int rc)
 {
 	if (s->mr)
@@ -79,7 +79,7 @@ static void flew(struct ofi *o, struct ofi_peer *p, struct ofi_ctx *ctx, size_t 
 	cop_stats_add(o->base.stats, COP_FABRIC_BYTES_OUT, len);
 }
 
-/* 0 handed over, -EAGAIN, or another -errno. */
+/* 0: handed over; -EAGAIN; or another -errno. */
 static int post_send(struct ofi *o, struct ofi_peer *p, struct ofi_send *s)
 {
 	int rc = cop_fabric_ofi_errno(
@@ -174,7 +174,7 @@ static int pump_writes(struct ofi *o, struct ofi_peer *p)
 	return 0;
 }
 
-/* Hands over what the provider takes of one peer's queue. */
+/* Hands over as much of one peer's queue as the provider accepts. */
 static void pump_peer(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 {
 	int rc;
@@ -184,11 +184,11 @@ static void pump_peer(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 	if (rc == 0)
 		rc = pump_writes(o, p);
 	if (rc == -EAGAIN)
-		refused(p, now_ns ? now_ns : cop_now_ns());
+		back_off(p, now_ns ? now_ns : cop_now_ns());
 	if (!p->dropped && p->queued)
 		mark_busy(o, p);
 	p->flying--;
-	cop_fabric_ofi_peer_settle(p);
+	cop_fabric_ofi_peer_free_if_unused(p);
 }
 
 static void pump_due(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
@@ -206,10 +206,11 @@ static void pump_due(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 			o->next_due_ns = p->next_try_ns;
 	}
 	p->flying--;
-	cop_fabric_ofi_peer_settle(p);
+	cop_fabric_ofi_peer_free_if_unused(p);
 }
 
-/* Whoever was served goes to the end of the list, so that many peers share the limits fairly. */
+/* A peer that was served moves to the end of the list, so that many peers share the limits
+ * fairly. */
 void cop_fabric_ofi_pump_all(struct ofi *o, uint64_t now_ns)
 {
 	struct cop_list todo, *i;
@@ -260,7 +261,7 @@ void cop_fabric_ofi_landed(struct ofi *o, struct ofi_ctx *ctx, int rc)
 		part_landed(o, part, rc);
 	}
 	p->flying--;
-	cop_fabric_ofi_peer_settle(p);
+	cop_fabric_ofi_peer_free_if_unused(p);
 }
 
 void cop_fabric_ofi_cancel(struct ofi_peer *p, int rc)
@@ -286,7 +287,7 @@ void cop_fabric_ofi_cancel(struct ofi_peer *p, int rc)
 			finish_write(w);
 	}
 	p->flying--;
-	cop_fabric_ofi_peer_settle(p);
+	cop_fabric_ofi_peer_free_if_unused(p);
 }
 
 /* ---- the public calls ---- */
@@ -302,7 +303,7 @@ static int start(struct ofi *o, cop_fabric_peer_t id, struct ofi_peer **p)
 	return (*p)->queued < COP_OFI_QUEUE_MAX ? 0 : -ENOBUFS;
 }
 
-/* A small message to a peer that keeps up needs no copy and no completion. */
+/* A small message to a peer with an empty queue needs no copy and no completion. */
 static int inject(struct ofi *o, struct ofi_peer *p, const void *msg, size_t len)
 {
 	int rc;

@@ -26,6 +26,13 @@ static int close_pair(void **state)
 
 /* ---- opening ---- */
 
+static bool has_six(void)
+{
+	struct cop_ip six;
+
+	return cop_ip_parse("::1", &six) && cop_ip_is_here(&six);
+}
+
 static void an_address_names_the_host_it_was_bound_to(void **state)
 {
 	(void)state;
@@ -67,6 +74,44 @@ static void an_interface_name_binds_to_its_address(void **state)
 	cop_fabric_close(n.f);
 }
 
+static void of_an_interface_the_address_of_the_hosts_version_of_ip_counts(void **state)
+{
+	char node[64];
+
+	(void)state;
+	if (!has_six())
+		skip();
+	assert_true(cop_fabric_interface_address("lo", "::1", node));
+	assert_string_equal(node, "::1");
+	assert_true(cop_fabric_interface_address("lo", NULL, node));
+	assert_string_equal(node, "127.0.0.1");
+	assert_true(cop_fabric_interface_address("lo", "n1", node));
+	assert_string_equal(node, "127.0.0.1");
+	assert_true(cop_fabric_interface_address("lo", "127.0.0.14", node));
+	assert_string_equal(node, "127.0.0.14");
+	assert_false(cop_fabric_interface_address("nosuch0", "::1", node));
+}
+
+static void an_endpoint_of_ipv6_knows_its_network(void **state)
+{
+	struct cop_buf text = {0};
+	char first[COP_FABRIC_NETWORK_MAX + 300];
+	struct node n;
+
+	(void)state;
+	if (!has_six())
+		skip();
+	open_node(&n, "tcp://[::1]", NULL, NULL);
+	assert_int_equal(strncmp(cop_fabric_address(n.f), "ofi+tcp://[::1]:", 16), 0);
+	assert_string_equal(cop_fabric_network(n.f), "lo");
+	cop_fabric_networks(n.f, &text);
+	snprintf(first, sizeof(first), "lo %s\n", cop_fabric_address(n.f));
+	assert_int_equal(strncmp(text.data, first, strlen(first)), 0);
+	assert_null(strstr(text.data, "[fe80:"));
+	cop_buf_free(&text);
+	cop_fabric_close(n.f);
+}
+
 static void an_interface_counts_more_than_the_host_unless_the_host_is_in_its_network(void **state)
 {
 	struct cop_err err = {0};
@@ -83,7 +128,7 @@ static void an_interface_counts_more_than_the_host_unless_the_host_is_in_its_net
 	assert_non_null(strstr(err.text, "no interface nosuch0"));
 }
 
-static void an_endpoint_knows_its_network_and_tells_its_address_there(void **state)
+static void an_endpoint_knows_its_network_and_its_address_there(void **state)
 {
 	struct cop_buf all = {0}, cpus = {0};
 	struct node n;
@@ -191,7 +236,7 @@ static void check_sequence(struct node *n, const void *msg, size_t len)
 {
 	unsigned char want[COP_FABRIC_MSG_MAX];
 
-	fill(want, length_of(n->next), n->next);
+	fill_pattern(want, length_of(n->next), n->next);
 	if (len != length_of(n->next) || memcmp(msg, want, len) != 0)
 		atomic_fetch_add(&n->bad, 1);
 	n->next++;
@@ -209,7 +254,7 @@ static void send_sequence(void *arg)
 	unsigned char msg[COP_FABRIC_MSG_MAX];
 
 	for (uint64_t i = 0; i < LENGTHS && s->rc == 0; i++) {
-		fill(msg, length_of(i), i);
+		fill_pattern(msg, length_of(i), i);
 		s->rc = cop_fabric_send(a.f, s->peer, msg, length_of(i), on_end, &s->ends);
 	}
 }
@@ -270,7 +315,7 @@ static void both_ends_may_connect_at_once(void **state)
 
 /* ---- registered messages ---- */
 
-/* No provider here asks for FI_MR_LOCAL, but tcp does not mind; the flag is set behind its back. */
+/* No provider here needs FI_MR_LOCAL, but tcp accepts it; the flag is set after opening. */
 static void force_local(void *arg)
 {
 	struct ofi *o = cop_fabric_ofi_of(((struct node *)arg)->f);
@@ -347,7 +392,7 @@ static void ticks_come_while_they_are_wanted(void **state)
 
 	(void)state;
 	on_thread(&a, tick_on, a.f);
-	/* Each 20 to 40 ms where the processor is free, and never more often. */
+	/* One tick every 20 to 40 ms when the processor is free, and never more often. */
 	while (atomic_load(&a.ticks) - ticks < 25 && cop_now_ms() - begin < 60000)
 		nap_ms(100);
 	assert_in_range(atomic_load(&a.ticks) - ticks, 25, 10 + (cop_now_ms() - begin) / 20);
@@ -422,9 +467,11 @@ int main(void)
 		cmocka_unit_test(an_unknown_net_type_is_refused_with_the_providers_there_are),
 		cmocka_unit_test(a_host_that_is_not_of_this_machine_is_refused),
 		cmocka_unit_test(an_interface_name_binds_to_its_address),
+		cmocka_unit_test(of_an_interface_the_address_of_the_hosts_version_of_ip_counts),
+		cmocka_unit_test(an_endpoint_of_ipv6_knows_its_network),
 		cmocka_unit_test(
 			an_interface_counts_more_than_the_host_unless_the_host_is_in_its_network),
-		cmocka_unit_test(an_endpoint_knows_its_network_and_tells_its_address_there),
+		cmocka_unit_test(an_endpoint_knows_its_network_and_its_address_there),
 		cmocka_unit_test(the_network_of_a_net_type_is_what_follows_its_scheme),
 		cmocka_unit_test(a_book_address_is_bound_to_as_it_stands),
 		cmocka_unit_test(closing_nothing_is_fine),

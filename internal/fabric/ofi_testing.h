@@ -26,7 +26,7 @@ struct node {
 	struct cop_fabric *f;
 	struct cop_stats stats;
 	_Atomic uint64_t received, bytes, bad, ticks;
-	/* When set, looks at each message instead of counting only. */
+	/* When set, it checks each message as well. */
 	void (*check)(struct node *n, const void *msg, size_t len);
 	uint64_t next;      /* for check */
 	bool admitted_only; /* for try_open */
@@ -133,7 +133,7 @@ static inline void call_check(void *arg)
 	c->n->check = c->check;
 }
 
-/* From here on n looks at its messages with check. */
+/* From here on n checks its messages with check. */
 static inline void look_with(struct node *n, check_fn *check)
 {
 	struct check_call c = {n, check};
@@ -141,7 +141,7 @@ static inline void look_with(struct node *n, check_fn *check)
 	on_thread(n, call_check, &c);
 }
 
-/* Counts the ends of operations. */
+/* Counts ended operations. */
 struct ends {
 	_Atomic uint64_t all, good;
 	_Atomic int last_error;
@@ -158,7 +158,7 @@ static inline void on_end(void *arg, int rc)
 	atomic_fetch_add(&e->all, 1);
 }
 
-/* Whether count operations ended, all of them well. */
+/* Whether count operations have ended, all of them successfully. */
 static inline bool all_good(struct ends *e, uint64_t count)
 {
 	return reaches(&e->all, count) && atomic_load(&e->good) == count;
@@ -275,7 +275,7 @@ static inline void unreg_mem(struct node *n, struct mem_call *c)
 	on_thread(n, call_unreg, c);
 }
 
-/* Writes len bytes to where target was registered, off bytes in. */
+/* Writes len bytes to the registered target, off bytes in. */
 static inline int write_to(struct node *n, cop_fabric_peer_t peer, void *buf, size_t len,
 	const struct mem_call *target, size_t off, struct ends *ends)
 {
@@ -291,7 +291,7 @@ static inline int write_to(struct node *n, cop_fabric_peer_t peer, void *buf, si
 	return c.rc;
 }
 
-static inline void fill(void *buf, size_t len, uint64_t seed)
+static inline void fill_pattern(void *buf, size_t len, uint64_t seed)
 {
 	unsigned char *p = buf;
 
@@ -301,8 +301,8 @@ static inline void fill(void *buf, size_t len, uint64_t seed)
 	}
 }
 
-/* A connection that breaks takes with it what was under way, so the first messages after that may
- * be lost; but soon one arrives again. */
+/* A broken connection loses what was in flight, so the first messages afterwards may be lost; but
+ * soon one arrives again. */
 static inline void recovers(struct node *from, struct node *to)
 {
 	uint64_t before = atomic_load(&to->received), end = cop_now_ms() + WAIT_MS;
@@ -316,7 +316,7 @@ static inline void recovers(struct node *from, struct node *to)
 	}
 }
 
-/* One message, which arrives within max_ms. */
+/* Sends one message, which arrives within max_ms. */
 static inline void talks(struct node *from, struct node *to, unsigned max_ms)
 {
 	uint64_t before = atomic_load(&to->received), start = cop_now_ms();

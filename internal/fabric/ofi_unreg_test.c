@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Another process writes into this one's memory without end, while that memory is closed to it. */
+/* Another process keeps writing into this one's memory while that memory is unregistered. */
 #include "fabric/ofi_testing.h"
 
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 #define LEN (8 * COP_MIB)
 
-/* The writer: told an address, a place and a key by the first message, it writes for ever. */
+/* The writer: the first message gives it an address, a place and a key, and it writes for ever. */
 struct order {
 	char address[128];
 	uint64_t addr, key;
@@ -44,7 +44,7 @@ static void write_again(void *arg, int rc)
 		return;
 }
 
-static void take_order(struct node *self, const void *msg, size_t len)
+static void handle_order(struct node *self, const void *msg, size_t len)
 {
 	if (len != sizeof(order) || order.key)
 		return;
@@ -59,7 +59,7 @@ static void be_writer(int in, int out)
 	source = malloc(LEN);
 	memset(source, 0x5a, LEN);
 	open_node(&n, "tcp", "127.0.0.16", NULL);
-	look_with(&n, take_order);
+	look_with(&n, handle_order);
 	if (write(out, cop_fabric_address(n.f), 128) != 128)
 		_exit(1);
 	while (read(in, &byte, 1) == 1)
@@ -102,7 +102,7 @@ struct closing {
 	struct mem_call *m;
 };
 
-/* The rule of cop_fabric_unreg: first the peer, then the memory, in one go. */
+/* The rule of cop_fabric_unreg: first the peer, then the memory, in one step. */
 static void close_memory(void *arg)
 {
 	struct closing *c = arg;
@@ -117,8 +117,8 @@ struct peek {
 	bool written, clean;
 };
 
-/* The progress thread is the one that the bytes arrive on. */
-static void look(void *arg)
+/* The bytes arrive on the progress thread. */
+static void check_target(void *arg)
 {
 	struct peek *p = arg;
 
@@ -144,12 +144,12 @@ static void memory_stays_as_it_is_once_peer_and_key_are_gone(void **state)
 	assert_int_equal(send_to(&n, c.peer, &o, sizeof(o), 1, NULL), 0);
 	for (int i = 0; i < 1000 && !peek.written; i++) {
 		nap_ms(10);
-		on_thread(&n, look, &peek);
+		on_thread(&n, check_target, &peek);
 	}
 	assert_true(peek.written);
 	on_thread(&n, close_memory, &c);
 	nap_ms(300);
-	on_thread(&n, look, &peek);
+	on_thread(&n, check_target, &peek);
 	assert_true(peek.clean);
 	cop_fabric_close(n.f);
 	free(target);

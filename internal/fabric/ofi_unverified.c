@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of unverified peers. Whoever reaches the port of a provider that runs over TCP can
- * connect, and the provider keeps what it accepts for as long as the other end likes: a few hundred
- * connections that say nothing would leave this process without descriptors. A node of the job
- * sends its request with the connection. So now and then the sockets of this process that were
- * accepted at that port are looked at, and those over which nothing came are shut down, which makes
- * the provider close them. */
+/* Connections of unverified peers. Whoever reaches the port of a provider over TCP can connect, and
+ * the provider keeps an accepted connection for as long as the other end likes: a few hundred
+ * silent connections would leave this process without descriptors. A node of the job sends its
+ * request with the connection. So the sockets accepted at that port are checked at intervals, and
+ * those on which nothing has come are shut down, which makes the provider close them. */
 #include "fabric/ofi_priv.h"
 
 #include <errno.h>
@@ -14,14 +13,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The kernel's number for it, which linux/tcp.h does not have and netinet/tcp.h cannot be had with.
- */
+/* The kernel's value, which linux/tcp.h does not define; netinet/tcp.h cannot be included here. */
 #define ESTABLISHED 1
 
 #define LOOK_MS 1000
 #define LOOK_OFTEN_MS 50
 #define SILENT_MS 2000
-/* With so many of them silent at once nobody is given that long. */
+/* With so many silent connections at once the waiting time is cut short. */
 #define SILENT_MAX 32u
 #define SILENT_MANY_MS 20
 
@@ -32,8 +30,8 @@ static in_port_t port_of(const struct sockaddr_storage *at)
 	return at->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)at)->sin6_port : 0;
 }
 
-/* How long nothing came over an accepted connection at this port; -1: it is none, or something
- * came. */
+/* How long nothing has come over a connection accepted at this port; -1: it is another one, or
+ * something has come. */
 static long silent_ms(int fd, in_port_t port)
 {
 	struct sockaddr_storage at = {0};
@@ -48,7 +46,7 @@ static long silent_ms(int fd, in_port_t port)
 	return (long)info.tcpi_last_data_recv;
 }
 
-static void tell(const struct ofi *o, int fd)
+static void report_silent(const struct ofi *o, int fd)
 {
 	struct sockaddr_storage at = {0};
 	socklen_t len = sizeof(at);
@@ -57,8 +55,8 @@ static void tell(const struct ofi *o, int fd)
 	cop_fabric_ofi_refused(o->base.rejected, &at, -ETIMEDOUT);
 }
 
-/* Shuts down who has been silent for too long; returns how many were silent. */
-static unsigned look(struct ofi *o, in_port_t port, long patience_ms)
+/* Shuts down connections that have been silent for too long; returns how many were silent. */
+static unsigned cut_silent(struct ofi *o, in_port_t port, long patience_ms)
 {
 	unsigned silent = 0;
 	struct dirent *e;
@@ -70,7 +68,7 @@ static unsigned look(struct ofi *o, in_port_t port, long patience_ms)
 
 		silent += ms >= 0;
 		if (ms >= patience_ms) {
-			tell(o, fd);
+			report_silent(o, fd);
 			shutdown(fd, SHUT_RDWR);
 		}
 	}
@@ -85,7 +83,8 @@ void cop_fabric_ofi_unverified(struct ofi *o)
 	if (!o->own_fds || now < o->next_look_ms)
 		return;
 	memcpy(&own, o->naming.own, COP_MIN(sizeof(own), o->naming.own_len));
-	o->silent = look(o, port_of(&own), o->silent > SILENT_MAX ? SILENT_MANY_MS : SILENT_MS);
+	o->silent =
+		cut_silent(o, port_of(&own), o->silent > SILENT_MAX ? SILENT_MANY_MS : SILENT_MS);
 	o->next_look_ms = now + (o->silent > SILENT_MAX ? LOOK_OFTEN_MS : LOOK_MS);
 }
 

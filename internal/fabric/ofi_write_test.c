@@ -36,11 +36,11 @@ static void write_sizes(struct node *from, struct node *to)
 		size_t len = sizes[i], off = max - len;
 		struct ends ends = {0};
 
-		fill(source, len, i);
+		fill_pattern(source, len, i);
 		memset(target, 0, max);
 		assert_int_equal(write_to(from, peer, source, len, &m, off, &ends), 0);
 		assert_true(all_good(&ends, 1));
-		/* done means placed: no waiting here. */
+		/* done means that the bytes are there: the test does not wait. */
 		assert_true(cop_hash64(target + off, len, 0) == cop_hash64(source, len, 0));
 		assert_true(off == 0 || target[off - 1] == 0);
 	}
@@ -101,7 +101,7 @@ static void write_and_tell(void *arg)
 			c->m->addr + i * TOLD_LEN, c->m->key, tell, &c->t[i]);
 }
 
-static void a_message_sent_after_a_write_tells_the_truth(void **state)
+static void a_message_sent_after_a_write_arrives_after_its_bytes(void **state)
 {
 	char *source = malloc(64 * TOLD_LEN), *target = calloc(64, TOLD_LEN);
 	struct mem_call m = reg_mem(&b, target, 64 * TOLD_LEN);
@@ -111,7 +111,7 @@ static void a_message_sent_after_a_write_tells_the_truth(void **state)
 
 	(void)state;
 	told.target = target;
-	fill(source, 64 * TOLD_LEN, 99);
+	fill_pattern(source, 64 * TOLD_LEN, 99);
 	for (uint32_t i = 0; i < 64; i++) {
 		told.hash[i] = cop_hash64(source + i * TOLD_LEN, TOLD_LEN, 0);
 		t[i] = (struct telling){peer, i};
@@ -165,7 +165,7 @@ static void open_with_mr_mode(struct node *n, const char *host, int mr_mode)
 	assert_int_equal(cop_fabric_ofi_open(&conf, mr_mode, &n->f, NULL), 0);
 }
 
-/* FI_MR_BASIC is what tcp keeps of virtual addresses and provider keys when it is asked to. */
+/* FI_MR_BASIC makes tcp use virtual addresses and provider keys. */
 static void a_provider_with_virtual_addresses_and_its_own_keys_is_honoured(void **state)
 {
 	struct node x, y;
@@ -179,7 +179,7 @@ static void a_provider_with_virtual_addresses_and_its_own_keys_is_honoured(void 
 	cop_fabric_close(y.f);
 }
 
-/* No provider here asks for FI_MR_LOCAL, but tcp does not mind; the flag is set behind its back. */
+/* No provider here needs FI_MR_LOCAL, but tcp accepts it; the flag is set after opening. */
 static void force_local(void *arg)
 {
 	struct ofi *o = cop_fabric_ofi_of(((struct node *)arg)->f);
@@ -225,7 +225,7 @@ int main(void)
 #define WITH_PAIR(t) cmocka_unit_test_setup_teardown(t, open_pair, close_pair)
 	const struct CMUnitTest tests[] = {
 		WITH_PAIR(a_write_of_any_size_is_placed_when_done_is_called),
-		WITH_PAIR(a_message_sent_after_a_write_tells_the_truth),
+		WITH_PAIR(a_message_sent_after_a_write_arrives_after_its_bytes),
 		WITH_PAIR(an_empty_write_is_done_at_once),
 		WITH_PAIR(registered_keys_are_not_guessable_from_one_another),
 		cmocka_unit_test(a_provider_with_virtual_addresses_and_its_own_keys_is_honoured),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* System calls on descriptors that are libfabric's, or become or were its own: straight to the
- * kernel. The thread sanitizer leaves alone what libfabric does by itself (tsan.supp), so it does
- * not see libfabric close a descriptor, and takes what was done with it for a race with whoever
- * opens the next one of that number. So it is to know nothing of these descriptors from here
- * either. */
+/* System calls on descriptors that belong, belonged or will belong to libfabric, made directly to
+ * the kernel. The thread sanitizer ignores what libfabric does itself (tsan.supp). It therefore
+ * does not see libfabric close a descriptor, and reports a race with the code that opens the next
+ * one of that number. So it must not see these descriptors from here either. */
 #ifndef COP_FABRIC_PLAIN_H
 #define COP_FABRIC_PLAIN_H
 
@@ -50,7 +49,7 @@ static inline int cop_plain_close(int fd)
 	return (int)syscall(SYS_close, fd);
 }
 
-/* Which file it is, whatever its number; -1 if it is none. */
+/* The identity of the file behind the number; -1 if there is none. */
 static inline int cop_plain_inode(int fd, uint64_t *inode)
 {
 	struct statx st;

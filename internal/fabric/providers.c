@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user calls a network, and what libfabric calls it. */
+/* The user's names of networks, and libfabric's. */
 #include "fabric/fabric_priv.h"
 
 #include <errno.h>
@@ -25,13 +25,13 @@ static const struct family {
 
 static void set_env(void)
 {
-	/* Without it rxm keeps the connection of an address that was removed, and operations that
-	 * wait in it would end only when TCP gives up. */
+	/* Without it rxm keeps the connection of a removed address, and operations waiting in it
+	 * would end only when TCP gives up. */
 	setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
-	/* Off by default in some versions; ofi_open.c says what it is good for. */
+	/* Off by default in some versions; ofi_open.c says what it is for. */
 	setenv("FI_OFI_RXM_ENABLE_PASSTHRU", "1", 0);
-	/* Connection events are looked at this often (microseconds) while completions are read;
-	 * the provider's own 10 ms is most of the time that a first message takes. */
+	/* How often connection events are polled (microseconds) while completions are read; the
+	 * provider's default of 10 ms would be most of the time of a first message. */
 	setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "200", 0);
 }
 
@@ -42,7 +42,7 @@ void cop_fabric_prepare_env(void)
 	pthread_once(&once, set_env);
 }
 
-/* A provider that the table does not know is asked for by its own name. */
+/* A provider that is not in the table is requested by its own name. */
 static void fill_family(struct cop_fabric_net_type *out)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(families); i++) {
@@ -54,6 +54,17 @@ static void fill_family(struct cop_fabric_net_type *out)
 	}
 	snprintf(out->provider, sizeof(out->provider), "%s", out->scheme);
 	out->form = COP_FABRIC_FORM_RAW;
+}
+
+/* "tcp://[fd77::1]" means the same as "tcp://fd77::1". */
+static void parse_device(const char *text, struct cop_fabric_net_type *out)
+{
+	size_t len = strlen(text);
+
+	if (len > 2 && text[0] == '[' && text[len - 1] == ']')
+		snprintf(out->device, sizeof(out->device), "%.*s", (int)len - 2, text + 1);
+	else
+		snprintf(out->device, sizeof(out->device), "%s", text);
 }
 
 /* "cxi1", as job scripts of Copper 1.0 have it, is cxi://cxi1. */
@@ -94,13 +105,13 @@ int cop_fabric_net_type_parse(const char *text, struct cop_fabric_net_type *out)
 	if (sep) {
 		if (strlen(sep + 3) >= sizeof(out->device))
 			return -EINVAL;
-		snprintf(out->device, sizeof(out->device), "%s", sep + 3);
+		parse_device(sep + 3, out);
 	}
 	fill_family(out);
 	return 0;
 }
 
-/* Appends name unless the list has it or it does not fit. */
+/* Appends name unless the list already has it or it does not fit. */
 static void add_name(char *out, size_t size, const char *name)
 {
 	size_t used = strlen(out), len = strlen(name);

@@ -2,11 +2,11 @@
 /* Ending a FUSE connection from outside (Documentation/filesystems/fuse.rst, "Aborting a filesystem
  * connection").
  *
- * The kernel ends a connection when the last descriptor of it is closed. A thread that tells the
+ * The kernel ends a connection when its last descriptor is closed. A thread that notifies the
  * kernel of a changed name waits there for the directory's lock, which a lookup holds until it is
- * answered. If the process is killed meanwhile, nobody answers, so the thread never leaves the
- * kernel, the descriptor stays open, and every program that looks at the mount waits for ever,
- * beyond the reach of any signal. */
+ * answered. If the process is killed meanwhile, nobody answers the lookup. The thread then never
+ * leaves the kernel, the descriptor stays open, and every program that looks at the mount waits for
+ * ever and cannot be killed. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int is_ours_at(void *arg, const char *dir, const char *type)
 	return strcmp(dir, arg) == 0 && strncmp(type, "fuse", 4) == 0;
 }
 
-/* AT_STATX_DONT_SYNC: what the kernel knows; nothing is asked of the node. */
+/* AT_STATX_DONT_SYNC returns what the kernel knows and does not ask the node. */
 unsigned cop_fs_connection(const char *mountpoint)
 {
 	struct statx st;
@@ -37,7 +37,7 @@ unsigned cop_fs_connection(const char *mountpoint)
 	return st.stx_dev_minor;
 }
 
-/* The control file system, where root finds none: one that is mounted nowhere. */
+/* Opens the control file system. Where none is mounted, root mounts one that has no path. */
 static int open_control(void)
 {
 	int fs = (int)syscall(SYS_fsopen, "fusectl", FSOPEN_CLOEXEC), mnt = -1;

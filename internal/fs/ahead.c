@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Read-ahead over the tree. A file that the root reads by one operation is fetched whole by its
- * first read. Of larger ones only what is touched, because most of them are shared libraries,
- * mapped and used here and there: an import of torch touches 330 MiB of chunks in files of 503. A
- * reader that goes on in order gets a window ahead of it, which doubles with each chunk up to
+/* Read-ahead over the tree. The first read of a file that the root reads in one operation fetches
+ * all of it. Of a larger file only what is touched is fetched, because most large files are shared
+ * libraries, mapped and used in places: an import of torch touches 330 MiB of chunks in files of
+ * 503 MiB. A sequential reader gets a window ahead of it, which doubles with each chunk up to
  * WINDOW_MAX. */
 #include "fs/fs_priv.h"
 
@@ -22,8 +22,8 @@ static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, u
 		cop_coop_ahead(fs->conf.coop, &ask);
 }
 
-/* How many chunks to keep ahead of a reader that is at index now; 0: leave things as they are.
- * Readers race here, and requests of one reader overtake each other; what is lost is a guess. */
+/* How many chunks to keep ahead of a reader that is at index now; 0: change nothing. Readers race
+ * here, and requests of one reader overtake each other. That costs a wrong guess at most. */
 static unsigned window_at(struct inode *i, uint64_t index)
 {
 	uint64_t last = atomic_load(&i->last);
@@ -47,7 +47,7 @@ static void slide(struct cop_fs *fs, struct inode *i, uint64_t index)
 	unsigned window = window_at(i, index);
 	uint64_t from = COP_MAX(atomic_load(&i->ahead), index + 1), end = index + 1 + window;
 
-	/* Refill by halves, so that a window is asked for in few steps. */
+	/* The window is refilled by halves, so that it is requested in few steps. */
 	if (!window || from > index + 1 + window / 2)
 		return;
 	atomic_store(&i->ahead, end);

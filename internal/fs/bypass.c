@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files larger than --max-cacheable-bytes: their bytes never enter the tree. Each node reads them
- * from the source itself, on a worker of the origin, straight into the reply; the origin checks
- * that the file is still of the version that its name promised. Nothing is kept but the kernel's
- * pages. What is in memory at once is bounded by the reads that the kernel has outstanding. */
+ * from the source itself, on a worker of the origin, straight into the reply. The origin checks
+ * that the file still has the version that its name promised. Only the kernel keeps pages of them.
+ * The reads that the kernel has outstanding bound the memory in use. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -34,10 +34,10 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	struct cop_stats *stats = op->fs->conf.stats;
 
 	free(data);
-	/* It was there when it was opened: this is another file. */
+	/* The file existed when it was opened, so this is another one. */
 	if (rc == -ENOENT)
 		rc = -ESTALE;
-	/* It was found to be of this version and size after the read: the storage contradicts
+	/* The check after the read found this version and size, so the storage contradicts
 	 * itself. */
 	else if (!rc && len < op->size)
 		rc = -EIO;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of the kernel (FUSE_INIT). Each of these is an optimisation: where the kernel or
- * libfuse lacks it, or support switched it off with COPPER_DISABLE_CAPS to find out what disturbs a
- * program, the mount shows the same and asks the node more often. */
+/* The capabilities that the mount requests from the kernel (FUSE_INIT). Each is an optimisation.
+ * Where the kernel or libfuse lacks one, or support switches it off with COPPER_DISABLE_CAPS to
+ * find out what disturbs a program, the mount shows the same files and the kernel asks the node
+ * more often. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -61,12 +62,11 @@ unsigned cop_fs_caps_want(const struct cop_fs *fs, unsigned capable)
 		want |= caps[i].cap & (capable | CAP_ABSENT_ENTRIES);
 	if (fs->deliver_opens || fs->conf.observe || paths)
 		want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
-	/* Names that READDIRPLUS filled in are never looked up, so a profile of paths would not see
-	 * their use. */
+	/* Names that READDIRPLUS delivered are never looked up, so a profile of paths would miss
+	 * them. */
 	if (fs->conf.observe || paths)
 		want &= ~(unsigned)FUSE_CAP_READDIRPLUS;
-	/* /proc/self is another link for everyone who reads it, and the setting is for the whole
-	 * mount. */
+	/* /proc/self differs for each reader, and the setting is for the whole mount. */
 	if (fs->conf.observe || fs->deliver_opens)
 		want &= ~(unsigned)FUSE_CAP_CACHE_SYMLINKS;
 	if (fs->conf.observe)

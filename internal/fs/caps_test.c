@@ -45,7 +45,7 @@ static void an_unknown_name_is_refused_with_those_there_are(void **state)
 	assert_non_null(strstr(err.text, "absent_entries"));
 }
 
-static void what_the_kernel_lacks_or_support_took_away_is_not_wanted(void **state)
+static void missing_and_disabled_capabilities_are_not_requested(void **state)
 {
 	struct cop_fs fs = {.caps_off = FUSE_CAP_READDIRPLUS};
 	struct cop_buf json = {0};
@@ -70,7 +70,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_names_what_is_off),
 		cmocka_unit_test(an_unknown_name_is_refused_with_those_there_are),
-		cmocka_unit_test(what_the_kernel_lacks_or_support_took_away_is_not_wanted),
+		cmocka_unit_test(missing_and_disabled_capabilities_are_not_requested),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

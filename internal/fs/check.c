@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a directory can be mounted on, said before anything starts. */
+/* Whether a directory can be a mount point, checked before anything starts. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* What is mounted on exactly this directory; of several the last covers the others. */
+/* What is mounted on exactly this directory; the last of several covers the others. */
 struct on {
 	const char *dir;
 	char type[COP_MOUNT_TYPE_SIZE];
@@ -117,7 +117,7 @@ int cop_fs_check(const char *mountpoint, struct cop_err *err)
 	if (!S_ISDIR(st.st_mode))
 		return cop_err_set(err, ENOTDIR,
 			"%s: is not a directory; a mount point is an empty directory", mountpoint);
-	/* On a mount that is read-only nobody may write. */
+	/* On a read-only mount nobody may write. */
 	rc = check_type(mountpoint, err);
 	if (rc)
 		return rc;
@@ -157,8 +157,8 @@ int cop_fs_check_allow_other(struct cop_err *err)
 				 "--allow-other needs the line user_allow_other in /etc/fuse.conf; ask the administrator of this machine, or leave it out");
 }
 
-/* What the mount asks the kernel for, by the version that first had it (FUSE protocols 7.21
- * to 7.30). */
+/* What the mount needs from the kernel, by the version that introduced it (FUSE protocols 7.21 to
+ * 7.30). */
 void cop_fs_check_kernel(char release[65], struct cop_buf *lacks)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directory reads. The offset of a name is its cookie in the listing, which is the same in every
- * version of the directory, so seekdir works and a directory that changes under a reader neither
- * repeats nor skips other names. */
+/* Directory reads. The offset of a name is its cookie in the listing. The cookie is the same in
+ * every version of the directory, so seekdir works, and a reader of a changing directory neither
+ * gets a name twice nor misses one. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An inode number that is not known (libfuse's own value for it). */
+/* libfuse's value for an unknown inode number. */
 #define UNKNOWN_INO 0xffffffffu
 #define OFF_DOT 1
 #define OFF_DOTDOT 2
@@ -22,11 +22,11 @@ struct fill {
 	const struct cop_obj *obj; /* the listing */
 	char *buf;
 	size_t used;
-	struct inode **given; /* READDIRPLUS: a reference of the kernel each */
+	struct inode **given; /* READDIRPLUS: the kernel gets a reference to each */
 	size_t n_given, max_given;
 };
 
-/* Adds one name; false when the buffer is full. e->ino is 0 where the kernel gets no inode. */
+/* Adds one name; false when the buffer is full. e->ino is 0 if the kernel gets no inode. */
 static bool add_direntry(
 	struct fill *f, const char *name, const struct fuse_entry_param *e, off_t off)
 {
@@ -60,8 +60,8 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 	return true;
 }
 
-/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a lookup would where it
- * succeeds. */
+/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a successful lookup
+ * would. */
 static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name)
 {
 	struct op *op = f->op;
@@ -115,7 +115,8 @@ static void fill_reply(struct fill *f)
 	}
 }
 
-/* A reply that could not be delivered (the reader was killed) gave the kernel nothing. */
+/* If the reply could not be delivered because the reader was killed, the kernel got no
+ * references. */
 static void reply(struct fill *f)
 {
 	struct op *op = f->op;

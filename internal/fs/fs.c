@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is negotiated with the kernel, and the table of operations. */
+/* What the node negotiates with the kernel, and the table of operations. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 
 #define MAX_BACKGROUND 256
 
-/* READDIRPLUS without READDIRPLUS_AUTO: always. Without AUTO_INVAL_DATA, which would win over
- * EXPLICIT_INVAL_DATA. Locks are left to the kernel, so that they work among the processes of the
- * node. */
+/* READDIRPLUS without READDIRPLUS_AUTO, so that it is always used. AUTO_INVAL_DATA is off because
+ * it would win over EXPLICIT_INVAL_DATA. Locks are left to the kernel, so that they work among the
+ * processes of the node. */
 static void init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct cop_fs *fs = userdata;
@@ -68,8 +68,8 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	reply_attr(op, &attr);
 }
 
-/* The kernel asks again only when its day is over or memory was short: what was known at the lookup
- * is still what this mount shows. */
+/* The kernel asks again only when a day has passed or memory was short. The mount still shows what
+ * was known at the lookup. */
 static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_GETATTR);
@@ -84,15 +84,14 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	} else if (op->inode->place != PLACE_TREE) {
 		cop_fs_local_getattr(op);
 	} else {
-		/* The answer is the inode, which no table has to be asked for: a hit all the same.
-		 */
+		/* The inode itself is the answer. No table is asked, and it counts as a hit. */
 		op->asked = true;
 		attr = cop_fs_inode_attr(op->fs, op->inode);
 		reply_attr(op, &attr);
 	}
 }
 
-/* ENOSYS once: the kernel opens by itself from then on, and keeps pages. */
+/* ENOSYS once: from then on the kernel opens files by itself and keeps their pages. */
 static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct cop_fs *fs = cop_fs_of(req);
@@ -104,12 +103,12 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		if (op)
 			cop_fs_local_open(op, fi);
 	} else if (fs->conn_caps & FUSE_CAP_NO_OPEN_SUPPORT) {
-		cop_fs_profile(req, COP_PROF_OP_OPEN, COP_PROF_DONE);
+		cop_fs_profile(req, ino, COP_PROF_OP_OPEN, -ENOSYS);
 		fuse_reply_err(req, ENOSYS);
 	} else {
-		cop_fs_profile(req, COP_PROF_OP_OPEN, COP_PROF_DONE);
-		/* Not direct_io to observe: shared mappings would fail. Each open drops the pages,
-		 * so its reads are seen. */
+		cop_fs_profile(req, ino, COP_PROF_OP_OPEN, 0);
+		/* Observing does not use direct_io, because shared mappings would fail. Each open
+		 * drops the pages instead, so that its reads are seen. */
 		fi->keep_cache = !fs->conf.observe;
 #if COP_HAVE_FUSE_NOFLUSH
 		fi->noflush = 1;
@@ -121,7 +120,7 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void release_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	cop_fs_count(req, COP_FUSE_RELEASE);
-	cop_fs_profile(req, COP_PROF_OP_RELEASE, COP_PROF_DONE);
+	cop_fs_profile(req, ino, COP_PROF_OP_RELEASE, 0);
 	if (cop_fs_inode(cop_fs_of(req), ino)->place == PLACE_LOCAL)
 		cop_fs_local_release(req, fi);
 	else
@@ -133,11 +132,12 @@ static void open_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct cop_fs *fs = cop_fs_of(req);
 
 	cop_fs_count(req, COP_FUSE_OPENDIR);
-	cop_fs_profile(req, COP_PROF_OP_OPENDIR, COP_PROF_DONE);
 	if (fs->conn_caps & FUSE_CAP_NO_OPENDIR_SUPPORT) {
+		cop_fs_profile(req, ino, COP_PROF_OP_OPENDIR, -ENOSYS);
 		fuse_reply_err(req, ENOSYS);
 		return;
 	}
+	cop_fs_profile(req, ino, COP_PROF_OP_OPENDIR, 0);
 	fi->cache_readdir = fi->keep_cache =
 		!fs->conf.observe && cop_fs_inode(fs, ino)->place == PLACE_TREE;
 	fuse_reply_open(req, fi);
@@ -145,10 +145,9 @@ static void open_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void release_dir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	(void)ino;
 	(void)fi;
 	cop_fs_count(req, COP_FUSE_RELEASEDIR);
-	cop_fs_profile(req, COP_PROF_OP_RELEASEDIR, COP_PROF_DONE);
+	cop_fs_profile(req, ino, COP_PROF_OP_RELEASEDIR, 0);
 	fuse_reply_err(req, 0);
 }
 
@@ -184,30 +183,29 @@ static void statfs_fs(fuse_req_t req, fuse_ino_t ino)
 		cop_fs_ask(op, &(struct cop_ask){.kind = COP_ASK_STATFS, .path = ""}, with_statfs);
 }
 
-/* Python asks isatty() of every file it opens; no file here is a terminal. */
+/* Python calls isatty() on every file it opens; no file here is a terminal. */
 static void ioctl_file(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
 	struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size, size_t out_size)
 {
-	(void)ino, (void)cmd, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size,
-		(void)out_size;
+	(void)cmd, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size, (void)out_size;
 	cop_fs_count(req, COP_FUSE_IOCTL);
-	cop_fs_profile(req, COP_PROF_OP_IOCTL, COP_PROF_DONE);
+	cop_fs_profile(req, ino, COP_PROF_OP_IOCTL, -ENOTTY);
 	fuse_reply_err(req, ENOTTY);
 }
 
 static void getxattr_file(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	(void)ino, (void)name, (void)size;
+	(void)name, (void)size;
 	cop_fs_count(req, COP_FUSE_GETXATTR);
-	cop_fs_profile(req, COP_PROF_OP_GETXATTR, COP_PROF_DONE);
+	cop_fs_profile(req, ino, COP_PROF_OP_GETXATTR, -ENOSYS);
 	fuse_reply_err(req, ENOSYS);
 }
 
 static void listxattr_file(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	(void)ino, (void)size;
+	(void)size;
 	cop_fs_count(req, COP_FUSE_LISTXATTR);
-	cop_fs_profile(req, COP_PROF_OP_LISTXATTR, COP_PROF_DONE);
+	cop_fs_profile(req, ino, COP_PROF_OP_LISTXATTR, -ENOSYS);
 	fuse_reply_err(req, ENOSYS);
 }
 

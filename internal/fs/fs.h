@@ -13,6 +13,7 @@
 #include "coop/coop.h"
 #include "manifest/manifest.h"
 #include "prof/prof.h"
+#include "tracer/tracer.h"
 
 struct cop_fs;
 
@@ -35,6 +36,7 @@ struct cop_fs_conf {
 					    be NULL. Has no other effect */
 	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less,
 				  so that each path is seen at least once */
+	struct cop_tracer *tracer; /* gets each request; may be NULL */
 };
 
 /* Checks whether this can be a mount point and this machine can mount; -errno with a sentence if

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: each shard of the inode table has one, over its table, the last reference of an inode and
- * the attributes in it. None is held across a reply or a call to coop. */
+/* Locks: each shard of the inode table has one. It protects the shard, the last reference of an
+ * inode, and the attributes in it. No lock is held across a reply or a call to coop. */
 #ifndef COP_FS_PRIV_H
 #define COP_FS_PRIV_H
 
@@ -13,7 +13,7 @@
 
 #define INODE_SHARDS 16u
 #define PATH_BYTES 4096
-/* A day: what exists is true until it is invalidated. */
+/* A day: what exists stays valid until it is invalidated. */
 #define CACHE_SECONDS 86400.0
 #define READ_CHUNKS_MAX 20
 #define WORKERS_MAX 16u
@@ -27,17 +27,17 @@ enum place {
 struct inode {
 	struct cop_hlink link;   /* in the table */
 	struct inode *parent;    /* a reference */
-	struct inode *told_next; /* notify.c's thread alone */
-	_Atomic uint64_t refs;   /* kernel lookups, children, operations under way */
+	struct inode *told_next; /* for notify.c's thread alone */
+	_Atomic uint64_t refs;   /* kernel lookups, children, operations in progress */
 	_Atomic uint64_t last,
-		ahead;          /* read-ahead: the chunk read last, the first one not asked for, */
+		ahead;          /* read-ahead: the last chunk read, the first one not requested, */
 	_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
-	_Atomic bool whole;     /* all of it was asked for once */
+	_Atomic bool whole;     /* the whole file has been requested */
 	_Atomic bool recorded;  /* a directory whose listing is in the record */
-	_Atomic uint64_t names_version; /* a directory's, in the listing that its names were last
-					   taken from; 0: none */
+	_Atomic uint64_t names_version; /* a directory's: the listing version that its names last
+					   came from; 0: none */
 	struct cop_attr attr;
-	bool stale; /* its name means another version now: only who holds it reaches it */
+	bool stale; /* its name has another version now: only current users reach it */
 	uint8_t place;
 	uint16_t name_len;
 	char name[];
@@ -58,13 +58,14 @@ struct cop_fs {
 	pthread_t worker[WORKERS_MAX], notify_thread;
 	unsigned n_workers;
 	bool notifying, mounted;
+	bool watched; /* requests are profiled or traced */
 	_Atomic bool gone, stopping;
 	int gone_fd;        /* eventfd */
 	unsigned conn_caps; /* FUSE_CAP_* and ours in use */
-	unsigned caps_off;  /* those that support switched off */
+	unsigned caps_off;  /* those that are switched off by the user */
 	unsigned proto_major, proto_minor;
-	bool deliver_opens; /* pseudo file systems below: their files need direct reads, so opens
-			       are seen */
+	bool deliver_opens; /* there are pseudo file systems below: their files need direct reads,
+			       so opens must be delivered */
 	struct inode_table inodes;
 	struct inode *root;
 	struct place_path {
@@ -73,21 +74,21 @@ struct cop_fs {
 		bool proc;
 	} * places;
 	size_t n_places;
-	_Atomic uint64_t epoch; /* counts invalidations: what was asked before one is not to be kept
-				   after it */
-	_Atomic unsigned turning; /* directories whose names the kernel forgets before this node
-				     does: nothing is to be kept meanwhile */
-	/* Names to invalidate in the kernel, done by a thread of its own: the kernel may wait for a
-	 * request that a worker should answer. Bounded. */
+	_Atomic uint64_t epoch;   /* counts invalidations: an answer to a request from before one is
+				     not cached */
+	_Atomic unsigned turning; /* directories whose names the kernel is forgetting before this
+				     node does: nothing is cached meanwhile */
+	/* Names to invalidate in the kernel. A thread of its own does it, because the kernel may
+	 * wait for a request that a worker should answer. Bounded. */
 	pthread_mutex_t notify_lock;
 	pthread_cond_t notify_wake;
 	struct cop_list notify;
 	unsigned notify_count;
-	bool notify_stop, notify_all; /* all: to forget everything, since there was no room or no
+	bool notify_stop, notify_all; /* all: forget everything, because there was no space or
 					 memory to say what */
 	_Atomic bool starving;        /* cop_fs_starve */
-	struct cop_buf root_absent; /* names that the kernel knows as absent in the root, each with
-				       its NUL; under notify_lock */
+	struct cop_buf root_absent;   /* names that the kernel knows as absent in the root, each
+					 NUL-terminated; under notify_lock */
 };
 
 /* One request that may have to wait. */
@@ -97,12 +98,14 @@ struct op {
 	fuse_req_t req;
 	struct inode *inode; /* a reference */
 	void (*next)(struct op *op, struct cop_obj *obj, int rc);
-	int (*local)(struct op *op, const char *path); /* local.c: what is done on a worker */
+	int (*local)(struct op *op, const char *path); /* local.c: what a worker does */
 	size_t size;
 	off_t off;
 	uint64_t version;
 	uint64_t epoch;        /* when it began */
-	uint64_t start_ns;     /* profiled only */
+	uint64_t start_ns;     /* profiled or traced only */
+	uint32_t from;         /* the thread that asks, as its pid namespace numbers it for us */
+	int rc;                /* what it got instead of an answer */
 	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
 	bool asked, missed;
 	int whence;
@@ -113,7 +116,7 @@ struct op {
 	char name[256];
 };
 
-/* How long the kernel may answer by itself. */
+/* How long the kernel may cache the answer. */
 static inline double cop_fs_cache_seconds(const struct op *op)
 {
 	const struct cop_fs *fs = op->fs;
@@ -138,11 +141,11 @@ int cop_fs_inodes_init(struct cop_fs *fs);
 void cop_fs_inodes_fini(struct cop_fs *fs);
 struct inode *cop_fs_inode(struct cop_fs *fs, fuse_ino_t ino);
 fuse_ino_t cop_fs_nodeid(struct cop_fs *fs, struct inode *i);
-/* The inode of this name, found or made, with one more reference; NULL without memory. A regular
- * file of another version gets a new inode, so that pages of two versions never stand under one. */
+/* The inode of this name, found or created, with one more reference; NULL without memory. A regular
+ * file of another version gets a new inode, so that one inode never has pages of two versions. */
 struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const char *name,
 	size_t name_len, const struct cop_attr *attr, enum place place);
-/* The inode of this name if the kernel or an operation holds it, with a reference. */
+/* The inode of this name, with a reference, if the kernel or an operation has one. */
 struct inode *cop_fs_inode_find(
 	struct cop_fs *fs, struct inode *parent, const char *name, size_t len);
 void cop_fs_inode_ref(struct inode *i);
@@ -156,39 +159,43 @@ uint64_t cop_fs_inode_count(struct cop_fs *fs);
 void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i), void *arg);
 
 /* ---- caps.c ---- */
-/* Beside the FUSE_CAP_* of libfuse: absence is told as an entry with inode 0, which the kernel
+/* Besides the FUSE_CAP_* of libfuse: absence is an entry with inode 0, which the kernel
  * remembers. */
 #define CAP_ABSENT_ENTRIES (1u << 31)
-/* Names with commas between them; NULL is none. -EINVAL with a sentence. */
+/* Parses names separated by commas; NULL is none. -EINVAL with a sentence. */
 int cop_fs_caps_parse(const char *list, unsigned *off, struct cop_err *err);
 unsigned cop_fs_caps_want(const struct cop_fs *fs, unsigned capable);
-/* The names of those in use, into an array. */
+/* Writes the names of those in use into an array. */
 void cop_fs_caps_json(unsigned in_use, struct cop_json *j);
 
 /* ---- op.c ---- */
 struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind);
-/* Counts it in the profile, if there is one. */
+/* Counts the operation in the profile, if there is one. */
 void cop_fs_op_free(struct op *op);
-/* An absence that was too old, or turned out to be over. */
+/* Counts an absence that expired or proved to be over. */
 void cop_fs_profile_ttl(struct op *op, enum cop_prof_ttl event);
-/* Counts an operation that is answered at once. */
-void cop_fs_profile(fuse_req_t req, enum cop_prof_op kind, enum cop_prof_outcome outcome);
+/* Counts and traces an operation on this inode that is answered immediately, with rc. */
+void cop_fs_profile(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int rc);
 /* Asks coop; next is called once, now or later. */
 void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc));
-/* Notes for the record that this was needed. */
+/* Adds to the record that this was needed. */
 void cop_fs_record(struct op *op, const struct cop_ask *ask);
-/* Replies and frees. */
+/* Replies with an error and frees op. */
 void cop_fs_fail(struct op *op, int rc);
 void cop_fs_stat(const struct cop_attr *attr, struct stat *st);
 struct cop_fs *cop_fs_of(fuse_req_t req);
 void cop_fs_count(fuse_req_t req, enum cop_counter c);
 
+/* ---- trace.c: requests as events; only with a tracer ---- */
+void cop_fs_trace_op(struct op *op, enum cop_prof_outcome outcome, uint64_t end_ns);
+void cop_fs_trace_now(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int rc);
+
 /* ---- places.c: pseudo file systems and the mount point itself ---- */
 int cop_fs_places_find(struct cop_fs *fs);
 void cop_fs_places_free(struct cop_fs *fs);
 enum place cop_fs_place(const struct cop_fs *fs, const char *path);
-/* Whether it is inside a proc file system, which its root is not. */
+/* Whether the path is inside a proc file system; the root of one is not. */
 bool cop_fs_is_below_proc(const struct cop_fs *fs, const char *path);
 
 /* ---- local.c: passthrough on the node ---- */
@@ -202,14 +209,14 @@ void cop_fs_local_readdir(struct op *op);
 
 /* ---- the operations ---- */
 void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
-/* The file by which programs of Copper 1.0 asked a mount for its counters: no lookup of it
- * succeeds. */
+/* The file through which programs of Copper 1.0 read a mount's counters: every lookup of it
+ * fails. */
 bool cop_fs_is_old_ioctl(const char *name, size_t len);
-/* attr as the user sees it: a rewritten link target changes the size. */
+/* The attributes as the user sees them: a rewritten link target changes the size. */
 void cop_fs_shown(const struct cop_fs *fs, struct inode *parent, const char *target,
 	size_t target_len, struct cop_attr *attr);
-/* Target as the user sees it. Returns the length; out has PATH_BYTES. depth: directories between
- * the root and the link. */
+/* The target as the user sees it. Returns its length; out has PATH_BYTES. depth: directories
+ * between the root and the link. */
 size_t cop_fs_rewrite(const struct cop_fs *fs, unsigned depth, const char *target, size_t len,
 	char out[PATH_BYTES]);
 unsigned cop_fs_depth(const struct inode *dir);
@@ -224,34 +231,35 @@ extern const struct fuse_lowlevel_ops cop_fs_ops;
 
 /* ---- bypass.c: files that are read past the tree ---- */
 bool cop_fs_bypasses(const struct cop_fs *fs, const struct cop_attr *attr);
-/* size and off are set, and inside the file. */
+/* size and off are set and inside the file. */
 void cop_fs_bypass_read(struct op *op);
 
 /* ---- ahead.c ---- */
-/* A read has touched this chunk: asks for what will probably be read next. */
+/* A read has touched this chunk: requests what will probably be read next. */
 void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index);
 
 /* ---- tell.c: for the thread of notify.c, which may wait long in these ---- */
-/* The kernel forgets every name that it holds at this directory and below. */
+/* Makes the kernel forget every name at and below this directory. */
 void cop_fs_tell_under(struct cop_fs *fs, struct inode *top);
-/* It asks again for each name in the directory. */
+/* Makes the kernel look up each name of the directory again. */
 void cop_fs_tell_names(struct cop_fs *fs, struct inode *dir);
-/* Remembers a name that is absent in the root, for that; false if there is no room for it. */
+/* Remembers a name that is absent in the root, for cop_fs_tell_names; false if there is no space
+ * for it. */
 bool cop_fs_note_absent(struct cop_fs *fs, const char *name, size_t len);
 
 /* ---- notify.c ---- */
 int cop_fs_notify_start(struct cop_fs *fs);
 void cop_fs_notify_stop(struct cop_fs *fs);
-/* For tests: from now on there is no memory to ask the kernel for anything. */
+/* For tests: from now on there is no memory for notifications. */
 void cop_fs_starve(struct cop_fs *fs, bool starve);
-/* The file is not what its name promised: the kernel asks for the name again next time. */
+/* The file is not what its name promised: makes the kernel look up the name again. */
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i);
-/* The directory is another one than the kernel has read: it reads the names again next time. */
+/* The directory has changed since the kernel read it: makes it read the names again. */
 void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir);
 
-/* The kernel's pages of a file are not its bytes. */
+/* The kernel's pages of a file are wrong: makes it drop them. */
 void cop_fs_forget_pages(struct cop_fs *fs, struct inode *i);
-/* The kernel asks again for each name in it. */
+/* Makes the kernel look up each name in the directory again. */
 void cop_fs_expire_names(struct cop_fs *fs, struct inode *dir);
 
 /* ---- change.c ---- */
@@ -276,13 +284,13 @@ void cop_fs_fallocate(
 	fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi);
 void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi,
 	fuse_ino_t to, off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags);
-/* Answers the request if it is for an unnamed file, which libfuse would call unknown; false for any
- * other. */
+/* Answers a request for an unnamed file, which libfuse would call unknown; false for any other
+ * request. */
 bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf);
 
 /* ---- names.c ---- */
-/* Names of this directory are to be taken from this listing. Where the kernel has other ones, it
- * asks for all of them again. */
+/* Names of this directory are about to be taken from this listing. Where the kernel knows other
+ * ones, it is made to look up all of them again. */
 void cop_fs_meet_names(struct cop_fs *fs, struct inode *dir, const void *blob);
 
 /* ---- umount.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inodes that the kernel or an operation holds, by parent and name. An inode's address is its
- * node id, so the kernel's reference is what keeps it valid. */
+ * node id, so it stays valid as long as the kernel has a reference. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -127,8 +127,7 @@ struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const ch
 	if (!i)
 		i = add_child(s, hash, parent, name, name_len);
 	if (i) {
-		/* A file's attributes are those of its version for good, so its readers need no
-		 * lock. */
+		/* A file's attributes never change within a version, so readers need no lock. */
 		if (made || S_ISDIR(attr->mode) || place != PLACE_TREE)
 			i->attr = *attr;
 		if (made)
@@ -144,8 +143,9 @@ void cop_fs_inode_ref(struct inode *i)
 	atomic_fetch_add(&i->refs, 1);
 }
 
-/* Drops n references; true if they were the last and the inode is out of the table. The last ones
- * go under the lock, so that a lookup cannot find an inode that is about to be freed. */
+/* Drops n references. Returns true if they were the last, and the inode has left the table. The
+ * last ones are dropped under the lock, so that no lookup finds an inode that is about to be
+ * freed. */
 static bool drop(struct cop_fs *fs, struct inode *i, uint64_t n)
 {
 	struct inode_shard *s = shard_of(fs, i->link.hash);

@@ -26,7 +26,7 @@ static void free_fs(struct cop_fs *fs)
 	free(fs);
 }
 
-static struct inode *get(
+static struct inode *get_inode(
 	struct cop_fs *fs, struct inode *dir, const char *name, uint32_t mode, uint64_t version)
 {
 	struct cop_attr attr = {.mode = mode, .version = version, .ino = version};
@@ -37,7 +37,8 @@ static struct inode *get(
 static void a_path_is_built_from_the_names_above(void **state)
 {
 	struct cop_fs *fs = new_fs();
-	struct inode *a = get(fs, fs->root, "a", S_IFDIR, 1), *b = get(fs, a, "bc", S_IFDIR, 2);
+	struct inode *a = get_inode(fs, fs->root, "a", S_IFDIR, 1),
+		     *b = get_inode(fs, a, "bc", S_IFDIR, 2);
 	char path[PATH_BYTES];
 
 	(void)state;
@@ -62,9 +63,9 @@ static void a_path_that_is_too_long_is_an_error_not_a_cut(void **state)
 	memset(name, 'n', 255);
 	name[255] = '\0';
 	for (int i = 0; i < 15; i++)
-		dir = get(fs, dir, name, S_IFDIR, 1);
+		dir = get_inode(fs, dir, name, S_IFDIR, 1);
 	assert_int_equal(cop_fs_path(dir, name, 255, path), 16 * 256 - 1);
-	dir = get(fs, dir, name, S_IFDIR, 1);
+	dir = get_inode(fs, dir, name, S_IFDIR, 1);
 	assert_int_equal(cop_fs_path(dir, "x", 1, path), -ENAMETOOLONG);
 	free_fs(fs);
 }
@@ -72,10 +73,10 @@ static void a_path_that_is_too_long_is_an_error_not_a_cut(void **state)
 static void the_same_name_and_version_is_the_same_inode(void **state)
 {
 	struct cop_fs *fs = new_fs();
-	struct inode *a = get(fs, fs->root, "f", S_IFREG, 7);
+	struct inode *a = get_inode(fs, fs->root, "f", S_IFREG, 7);
 
 	(void)state;
-	assert_ptr_equal(get(fs, fs->root, "f", S_IFREG, 7), a);
+	assert_ptr_equal(get_inode(fs, fs->root, "f", S_IFREG, 7), a);
 	assert_int_equal(atomic_load(&a->refs), 2);
 	cop_fs_inode_put(fs, a, 2);
 	assert_int_equal(cop_fs_inode_count(fs), 0);
@@ -85,25 +86,25 @@ static void the_same_name_and_version_is_the_same_inode(void **state)
 static void a_new_version_of_a_file_is_a_new_inode_and_the_old_one_stays(void **state)
 {
 	struct cop_fs *fs = new_fs();
-	struct inode *old = get(fs, fs->root, "f", S_IFREG, 7);
-	struct inode *new = get(fs, fs->root, "f", S_IFREG, 8);
+	struct inode *old = get_inode(fs, fs->root, "f", S_IFREG, 7);
+	struct inode *new = get_inode(fs, fs->root, "f", S_IFREG, 8);
 
 	(void)state;
 	assert_ptr_not_equal(old, new);
 	assert_int_equal(cop_fs_inode_attr(fs, old).version, 7);
-	assert_ptr_equal(get(fs, fs->root, "f", S_IFREG, 8), new);
+	assert_ptr_equal(get_inode(fs, fs->root, "f", S_IFREG, 8), new);
 	cop_fs_inode_put(fs, old, 1);
-	assert_ptr_equal(get(fs, fs->root, "f", S_IFREG, 8), new);
+	assert_ptr_equal(get_inode(fs, fs->root, "f", S_IFREG, 8), new);
 	free_fs(fs);
 }
 
 static void a_directory_keeps_its_inode_and_takes_new_attributes(void **state)
 {
 	struct cop_fs *fs = new_fs();
-	struct inode *a = get(fs, fs->root, "d", S_IFDIR, 7);
+	struct inode *a = get_inode(fs, fs->root, "d", S_IFDIR, 7);
 
 	(void)state;
-	assert_ptr_equal(get(fs, fs->root, "d", S_IFDIR, 8), a);
+	assert_ptr_equal(get_inode(fs, fs->root, "d", S_IFDIR, 8), a);
 	assert_int_equal(cop_fs_inode_attr(fs, a).version, 8);
 	free_fs(fs);
 }
@@ -111,7 +112,8 @@ static void a_directory_keeps_its_inode_and_takes_new_attributes(void **state)
 static void a_directory_lives_as_long_as_something_below_it(void **state)
 {
 	struct cop_fs *fs = new_fs();
-	struct inode *d = get(fs, fs->root, "d", S_IFDIR, 1), *f = get(fs, d, "f", S_IFREG, 2);
+	struct inode *d = get_inode(fs, fs->root, "d", S_IFDIR, 1),
+		     *f = get_inode(fs, d, "f", S_IFREG, 2);
 	char path[PATH_BYTES];
 
 	(void)state;
@@ -133,8 +135,8 @@ static void *look_up_and_forget(void *arg)
 		struct inode *d, *f;
 
 		snprintf(name, sizeof(name), "%d", i % 7);
-		d = get(fs, fs->root, name, S_IFDIR, 1);
-		f = get(fs, d, "f", S_IFREG, (uint64_t)i % 3 + 1);
+		d = get_inode(fs, fs->root, name, S_IFDIR, 1);
+		f = get_inode(fs, d, "f", S_IFREG, (uint64_t)i % 3 + 1);
 		cop_fs_inode_put(fs, d, 1);
 		cop_fs_inode_put(fs, f, 1);
 	}

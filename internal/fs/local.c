@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node
- * itself, nothing cached, by the origin's workers since such files may block. /proc/self is the
- * process that asks.
+ * itself and never cached. The origin's workers do it, because such files may block. /proc/self is
+ * the process that asks.
  *
- * The kernel checks the modes before it asks, which is enough for all of them but proc: who may
- * read the maps of a process, or follow its cwd, is decided by who opens the file, and that is this
- * node. So with --allow-other what is below /proc is only for the user of the node. Nothing of it
- * outlives a request: names and attributes have no lifetime in the kernel and files are read past
- * its pages, so what the one user was told is never shown to another. */
+ * The kernel checks the modes before it asks, which is enough for all of them but proc. There the
+ * opener of a file decides who may read the maps of a process or follow its cwd, and the opener is
+ * this node. So with --allow-other only the user of the node sees what is below /proc. Nothing
+ * outlives a request: names and attributes have no lifetime in the kernel and reads bypass its
+ * pages, so that what one user was shown is never shown to another. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>
@@ -19,8 +19,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Every pseudo file system numbers from 1, and the mount shows them under one device: the device is
- * mixed in. */
+/* Every pseudo file system numbers its inodes from 1, and the mount shows all of them under one
+ * device, so the device is mixed in. */
 static uint64_t ino_of(dev_t dev, ino_t ino)
 {
 	uint64_t pair[2] = {dev, ino}, mixed = cop_hash64(pair, sizeof(pair), 2);
@@ -51,7 +51,7 @@ static void attr_of(const struct stat *st, struct cop_attr *a)
 	};
 }
 
-/* The mount point seen from inside: an empty directory of its own. */
+/* The attributes of the mount point seen from inside: an empty directory. */
 static void self_attr(const char *path, struct cop_attr *a)
 {
 	*a = (struct cop_attr){.ino = cop_hash64(path, strlen(path), 1),
@@ -99,7 +99,7 @@ static int stat_local(struct op *op, const char *path, struct cop_attr *a)
 	return 0;
 }
 
-/* On a worker. READ has its file open: who may is decided when it is opened. */
+/* Runs on a worker. A READ has its file open; access was decided when it was opened. */
 static void do_local(void *arg, int rc)
 {
 	struct op *op = arg;
@@ -115,7 +115,7 @@ static void do_local(void *arg, int rc)
 		cop_fs_op_free(op);
 }
 
-/* local answers the request and returns 0, or returns the error that answers it. */
+/* local replies to the request and returns 0, or returns the error to reply with. */
 static void run_local(struct op *op, int (*local)(struct op *op, const char *path))
 {
 	op->local = local;
@@ -162,7 +162,7 @@ static int getattr_local(struct op *op, const char *path)
 
 void cop_fs_local_getattr(struct op *op)
 {
-	/* The other file system is asked each time, as the storage is at a miss. */
+	/* Each request goes to the other file system, as a miss goes to the storage. */
 	op->asked = op->missed = true;
 	run_local(op, getattr_local);
 }
@@ -184,7 +184,7 @@ static int process_of(int tid)
 	return tgid;
 }
 
-/* /proc/self and /proc/thread-self mean whoever asks. */
+/* Where /proc/self and /proc/thread-self point for the process that asks. */
 static int self_target(struct op *op, char *target, size_t size)
 {
 	int tid = (int)fuse_req_ctx(op->req)->pid;
@@ -255,13 +255,15 @@ static int read_local(struct op *op, const char *path)
 	int rc = !buf ? -ENOMEM : n < 0 ? -errno : 0;
 
 	(void)path;
-	if (!rc)
-		fuse_reply_buf(op->req, buf, (size_t)n);
+	if (!rc) {
+		op->size = (size_t)n;
+		fuse_reply_buf(op->req, buf, op->size);
+	}
 	free(buf);
 	return rc;
 }
 
-/* The descriptor travels in version, which a local file has no other use for. */
+/* The version field carries the descriptor; a local file has no other use for it. */
 void cop_fs_local_read(struct op *op, struct fuse_file_info *fi)
 {
 	op->version = fi->fh;
@@ -298,7 +300,7 @@ static size_t fill_names(struct op *op, DIR *dir, char *buf)
 	return used;
 }
 
-/* The names in /proc are the processes. */
+/* The names in /proc are processes. */
 static bool may_list(struct op *op, const char *path)
 {
 	char below[PATH_BYTES + 2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names and attributes. A lookup is answered by the directory's listing; where there is none, or it
- * proves nothing, by the single entry. */
+/* Names and attributes. The directory's listing answers a lookup. If there is none, or it proves
+ * nothing, the single entry does. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -20,29 +20,30 @@ static void reply_entry(struct op *op, struct cop_attr *attr, const char *target
 		return;
 	}
 	e.ino = cop_fs_nodeid(op->fs, i);
-	/* After the inode is in the table: an invalidation from now on finds it there. */
+	/* The inode is in the table by now, so that an invalidation finds it there. */
 	e.attr_timeout = e.entry_timeout = cop_fs_name_seconds(op, attr);
 	cop_fs_stat(attr, &e.attr);
-	/* A request that was interrupted has no reply, so the kernel holds nothing. */
+	/* An interrupted request gets no reply, so the kernel holds no reference. */
 	if (fuse_reply_entry(op->req, &e))
 		cop_fs_inode_put(op->fs, i, 1);
 	cop_fs_op_free(op);
 }
 
-/* Absent: an entry with inode 0, which the kernel remembers; an error it would not. */
+/* Absence is an entry with inode 0, which the kernel remembers; it does not remember an error. */
 static void reply_absent(struct op *op, bool certain)
 {
 	struct fuse_entry_param e = {.ino = 0};
 
 	certain = certain && (op->fs->conn_caps & CAP_ABSENT_ENTRIES);
-	/* The kernel can be told to forget a directory and all that it knows as absent there, but
-	 * not the root: there it is told name by name. Noted before the epoch is looked at, so that
-	 * an invalidation sees the name or is seen. */
+	/* The kernel can be told to forget a directory with all that it knows as absent there, but
+	 * not the root: there it is told name by name. The name is noted before the epoch is read,
+	 * so that an invalidation either sees the name or is seen. */
 	if (!op->inode->parent)
 		certain = certain && cop_fs_note_absent(op->fs, op->name, op->name_len);
 	if (certain && cop_fs_cache_seconds(op) > 0)
 		e.entry_timeout = op->fs->conf.enoent_ttl_ms / 1000.0;
 	op->outcome = COP_PROF_NEGATIVE;
+	op->rc = -ENOENT;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_NEGATIVE, 1);
 	if (e.entry_timeout > 0)
 		fuse_reply_entry(op->req, &e);
@@ -86,8 +87,8 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 {
 	(void)obj;
 	op->checked = true;
-	/* Still true, or no directory any more: absent. Else its names may be others: a name that
-	 * is known stays what it was. */
+	/* The listing is still right, or the path is no longer a directory: absent. Otherwise names
+	 * may have been added; known names stay as they are. */
 	if (rc == 0 || rc == -ENOENT || rc == -ENOTDIR) {
 		reply_absent(op, true);
 	} else {
@@ -98,8 +99,8 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* The listing says that the name is not there. It is believed for the ENOENT TTL, then the root is
- * asked whether the directory is still the same. */
+/* The listing does not have the name. That is valid for the ENOENT TTL; then the root is asked
+ * whether the directory is unchanged. */
 static void listed_absent(struct op *op, struct cop_obj *obj)
 {
 	uint64_t age_ms = cop_now_ms() - atomic_load(&obj->stamp_ms);
@@ -154,8 +155,8 @@ bool cop_fs_is_old_ioctl(const char *name, size_t len)
 	return len == sizeof(old) - 1 && memcmp(name, old, len) == 0;
 }
 
-/* Copper 1.0's programs open this file in the mount and ask by ioctl. Nobody would answer, and they
- * would take that for zeros. */
+/* Programs of Copper 1.0 open this file in the mount and send it an ioctl. No ioctl would be
+ * answered, and they would read zeros. */
 static void refuse_old_ioctl(struct op *op)
 {
 	cop_log_warn(

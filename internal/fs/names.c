@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list that was evicted is fetched again, and may be another one by then: of names that the
- * kernel got from the one before, this node has kept nothing but their inodes. */
+/* A listing that was evicted is fetched again and may be another version by then. Of the names that
+ * the kernel got from the old one, this node has only the inodes. */
 #include "fs/fs_priv.h"
 
 #include <sys/stat.h>
 
-/* Whether the kernel holds this name as another file. A directory stays what it is, whatever is in
- * it. */
+/* Whether the kernel knows this name as another file. A directory stays the same one, whatever it
+ * contains. */
 static bool is_another(struct cop_fs *fs, struct inode *dir, const struct cop_listing_entry *e)
 {
 	struct inode *i = e->has_attr ? cop_fs_inode_find(fs, dir, e->name, e->name_len) : NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telling the kernel to forget. A thread of its own does it, since an invalidation may wait in the
- * kernel for a request that a worker has to answer, and that for a storage that does not answer. So
- * nothing here waits for that thread, and what is queued for it is bounded.
+/* Notifications that make the kernel forget. A thread of their own sends them, because one may wait
+ * in the kernel for a request that a worker has to answer, and that for a storage that does not
+ * respond. So nothing here waits for that thread, and its queue is bounded.
  *
- * Telling takes no memory. Asking to tell does; without it, or with a queue that is full, whoever
- * wants to know when the kernel was told hears at once that it will not be, and for the others the
- * kernel is told to forget all it has. */
+ * Sending takes no memory, but queueing does. If there is none, or the queue is full, whoever wants
+ * to hear when the kernel has forgotten gets an error at once, and for everyone else the kernel is
+ * told to forget everything. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 
 #define QUEUE_MAX 4096
 
-/* What the kernel is told. */
+/* What a notification is about. */
 enum about {
 	ABOUT_NAME,  /* one name below a directory */
-	ABOUT_DIR,   /* a directory's own attributes and its list; a file's, and its pages */
-	ABOUT_NAMES, /* all names in it beside */
-	ABOUT_UNDER, /* all that is held at and below it */
+	ABOUT_DIR,   /* a directory's own attributes and listing; a file's attributes and pages */
+	ABOUT_NAMES, /* the same and all names in it */
+	ABOUT_UNDER, /* everything the kernel knows at and below it */
 	ABOUT_NOTHING,
 };
 
@@ -34,7 +34,8 @@ struct note {
 	char name[];
 };
 
-/* False: nothing is left, and the thread is to end. *note is NULL where all is to be forgotten. */
+/* Takes the next notification. False: none is left and the thread ends. *note is NULL if everything
+ * is to be forgotten. */
 static bool next_note(struct cop_fs *fs, struct note **note)
 {
 	struct cop_list *l = NULL;
@@ -54,8 +55,8 @@ static bool next_note(struct cop_fs *fs, struct note **note)
 
 /* ---- telling ---- */
 
-/* The note is over. What began before this node forgot the names may still be answered by them, and
- * is not kept. */
+/* The notification has been sent. A request that began before this node forgot the names may still
+ * be answered with them; that answer is not cached. */
 static void end_note(struct cop_fs *fs, struct note *n)
 {
 	cop_fs_inode_put(fs, n->dir, 1);
@@ -109,7 +110,7 @@ int cop_fs_notify_start(struct cop_fs *fs)
 	return rc;
 }
 
-/* What is still queued is told before the thread ends. */
+/* Sends what is still queued before the thread ends. */
 void cop_fs_notify_stop(struct cop_fs *fs)
 {
 	if (!fs->notifying)
@@ -145,7 +146,7 @@ static struct note *new_note(
 	return n;
 }
 
-/* Takes the note, if it returns 0. */
+/* Takes ownership of the note if it returns 0. */
 static int queue(struct cop_fs *fs, struct note *n)
 {
 	bool ends, full;
@@ -159,7 +160,7 @@ static int queue(struct cop_fs *fs, struct note *n)
 		pthread_cond_signal(&fs->notify_wake);
 	}
 	pthread_mutex_unlock(&fs->notify_lock);
-	/* There is no mount any more. */
+	/* The mount is gone. */
 	if (ends)
 		end_note(fs, n);
 	return full && !ends ? -ENOBUFS : 0;
@@ -179,7 +180,7 @@ static void drop_note(struct cop_fs *fs, struct note *n)
 	free(n);
 }
 
-static void tell(
+static void tell_inode(
 	struct cop_fs *fs, struct inode *dir, enum about about, const char *name, size_t len)
 {
 	struct note *n = new_note(fs, dir, about, name, len);
@@ -194,27 +195,27 @@ static void tell(
 void cop_fs_forget_name(struct cop_fs *fs, struct inode *i)
 {
 	if (i->parent)
-		tell(fs, i->parent, ABOUT_NAME, i->name, i->name_len);
+		tell_inode(fs, i->parent, ABOUT_NAME, i->name, i->name_len);
 }
 
 void cop_fs_forget_names(struct cop_fs *fs, struct inode *dir)
 {
-	tell(fs, dir, ABOUT_DIR, "", 0);
+	tell_inode(fs, dir, ABOUT_DIR, "", 0);
 }
 
 void cop_fs_expire_names(struct cop_fs *fs, struct inode *dir)
 {
-	tell(fs, dir, ABOUT_NAMES, "", 0);
+	tell_inode(fs, dir, ABOUT_NAMES, "", 0);
 }
 
 void cop_fs_forget_pages(struct cop_fs *fs, struct inode *i)
 {
-	tell(fs, i, ABOUT_DIR, "", 0);
+	tell_inode(fs, i, ABOUT_DIR, "", 0);
 }
 
-/* The inode of the last part of the path that is held, with a reference; *rest is what follows it,
- * "" if nothing does. */
-static struct inode *walk(struct cop_fs *fs, const char *path, const char **rest)
+/* The deepest inode on the path that exists here, with a reference; *rest is the remainder of the
+ * path, or "". */
+static struct inode *walk_names(struct cop_fs *fs, const char *path, const char **rest)
 {
 	struct inode *at = fs->root, *next;
 
@@ -234,7 +235,7 @@ static struct inode *walk(struct cop_fs *fs, const char *path, const char **rest
 	return at;
 }
 
-/* Takes the reference to dir. -ENOMEM, -ENOBUFS: then is not called. */
+/* Takes the reference to dir. On -ENOMEM and -ENOBUFS, then is not called. */
 static int tell_and_then(struct cop_fs *fs, struct inode *dir, enum about about, const char *name,
 	bool turning, void (*then)(void *arg), void *arg)
 {
@@ -260,14 +261,13 @@ int cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *ar
 	int rc;
 
 	atomic_fetch_add(&fs->epoch, 1);
-	at = walk(fs, path, &rest);
-	/* The nodes have forgotten the list that held the name, and so all names that stand in it.
-	 */
+	at = walk_names(fs, path, &rest);
+	/* The nodes have dropped the listing that had the name, and with it all its names. */
 	if (!*rest && at->parent)
-		tell(fs, at->parent, ABOUT_NAMES, "", 0);
+		tell_inode(fs, at->parent, ABOUT_NAMES, "", 0);
 	else if (*rest && !strchr(rest, '/'))
-		tell(fs, at, ABOUT_NAMES, "", 0);
-	/* A name that no inode stands for may be known as absent. */
+		tell_inode(fs, at, ABOUT_NAMES, "", 0);
+	/* The kernel may know a name without an inode as absent. */
 	rc = tell_and_then(fs, at, *rest ? ABOUT_NAME : ABOUT_UNDER, rest, false, told, arg);
 	if (rc)
 		tell_all(fs);
@@ -286,8 +286,8 @@ int cop_fs_forget_in(struct cop_fs *fs, const char *dir, void (*then)(void *arg)
 	}
 	atomic_fetch_add(&fs->turning, 1);
 	atomic_fetch_add(&fs->epoch, 1);
-	at = walk(fs, dir, &rest);
-	/* Of a directory that the kernel does not hold it knows no name. */
+	at = walk_names(fs, dir, &rest);
+	/* If the kernel has no inode of a directory, it knows no name in it. */
 	rc = tell_and_then(fs, at, *rest ? ABOUT_NOTHING : ABOUT_NAMES, "", true, then, arg);
 	if (rc)
 		atomic_fetch_sub(&fs->turning, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel is told, as it reads it, by a session whose other end is this test. */
+/* What the kernel is told: this test is the other end of the session and reads it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +22,8 @@
 struct world {
 	struct cop_fs fs;
 	struct inode *dir, *sub, *file[3]; /* dir/f0, dir/f1, dir/sub/f2 */
-	char told[4096];                   /* "-NAME " for each name that went, "@ " for an inode */
-	sem_t hang, hung; /* the next write waits for hang, once it has said hung */
+	char told[4096];  /* "-NAME " for each name that was invalidated, "@ " for an inode */
+	sem_t hang, hung; /* the next write posts hung and waits for hang */
 	_Atomic bool hangs;
 };
 
@@ -71,7 +71,7 @@ static void greet(struct fuse_session *s)
 	fuse_session_process_buf(s, &buf);
 }
 
-static struct inode *get(struct inode *dir, const char *name, uint32_t mode)
+static struct inode *get_inode(struct inode *dir, const char *name, uint32_t mode)
 {
 	struct cop_attr attr = {.mode = mode, .version = 1, .ino = 1};
 
@@ -101,11 +101,11 @@ static int set_up(void **state)
 	close(null[1]);
 	assert_int_equal(fuse_session_custom_io(w->fs.session, &io, null[0]), 0);
 	greet(w->fs.session);
-	w->dir = get(w->fs.root, "dir", S_IFDIR);
-	w->file[0] = get(w->dir, "f0", S_IFREG);
-	w->file[1] = get(w->dir, "f1", S_IFREG);
-	w->sub = get(w->dir, "sub", S_IFDIR);
-	w->file[2] = get(w->sub, "f2", S_IFREG);
+	w->dir = get_inode(w->fs.root, "dir", S_IFDIR);
+	w->file[0] = get_inode(w->dir, "f0", S_IFREG);
+	w->file[1] = get_inode(w->dir, "f1", S_IFREG);
+	w->sub = get_inode(w->dir, "sub", S_IFDIR);
+	w->file[2] = get_inode(w->sub, "f2", S_IFREG);
 	assert_int_equal(cop_fs_notify_start(&w->fs), 0);
 	return 0;
 }
@@ -134,7 +134,7 @@ static bool was_told(const char *what)
 	return strstr(w->told, what) != NULL;
 }
 
-static void the_names_of_a_directory_go_before_its_owner_is_told(void **state)
+static void names_are_invalidated_before_the_callback_runs(void **state)
 {
 	(void)state;
 	assert_int_equal(cop_fs_forget_in(&w->fs, "dir", then, w), 0);
@@ -143,7 +143,7 @@ static void the_names_of_a_directory_go_before_its_owner_is_told(void **state)
 	assert_false(was_told("-f2 ") || was_told("-dir "));
 }
 
-static void what_is_below_goes_the_deepest_first(void **state)
+static void below_a_directory_the_deepest_goes_first(void **state)
 {
 	(void)state;
 	assert_true(cop_fs_note_absent(&w->fs, "none", 4));
@@ -193,7 +193,7 @@ static void without_memory_an_invalidation_fails_and_the_kernel_forgets_all(void
 	assert_true(was_told("-f2 ") && was_told("-sub ") && was_told("-f0 "));
 }
 
-/* The kernel takes the first note and waits for a program; the others are queued meanwhile. */
+/* The kernel blocks on the first notification, and the others are queued meanwhile. */
 static void a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds(void **state)
 {
 	int waiting = 0;
@@ -217,8 +217,8 @@ static void a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds(void *
 	assert_true(was_told("-f2 ") && was_told("-dir "));
 }
 
-/* The mount is gone: there is nothing to tell. */
-static void after_the_end_whoever_asks_is_told_at_once(void **state)
+/* The mount is gone, so there is nobody to notify. */
+static void after_the_end_a_callback_runs_at_once(void **state)
 {
 	(void)state;
 	cop_fs_notify_stop(&w->fs);
@@ -232,13 +232,13 @@ static void after_the_end_whoever_asks_is_told_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_names_of_a_directory_go_before_its_owner_is_told),
-		TEST(what_is_below_goes_the_deepest_first),
+		TEST(names_are_invalidated_before_the_callback_runs),
+		TEST(below_a_directory_the_deepest_goes_first),
 		TEST(without_memory_names_are_not_said_to_be_forgotten),
 		TEST(without_memory_to_say_what_the_kernel_forgets_all),
 		TEST(without_memory_an_invalidation_fails_and_the_kernel_forgets_all),
 		TEST(a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds),
-		TEST(after_the_end_whoever_asks_is_told_at_once),
+		TEST(after_the_end_a_callback_runs_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all operations share: the struct that waits, asking, failing, attributes. */
+/* What all operations share: the struct of a waiting request, asking coop, failing, attributes. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -28,19 +28,24 @@ struct op *cop_fs_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind)
 	op->req = req;
 	op->epoch = atomic_load(&op->fs->epoch);
 	op->kind = (uint8_t)kind;
-	if (op->fs->conf.prof)
+	op->from = (uint32_t)fuse_req_ctx(req)->pid;
+	if (op->fs->watched)
 		op->start_ns = cop_now_ns();
 	op->inode = cop_fs_inode(op->fs, ino);
 	cop_fs_inode_ref(op->inode);
 	return op;
 }
 
-void cop_fs_profile(fuse_req_t req, enum cop_prof_op kind, enum cop_prof_outcome outcome)
+void cop_fs_profile(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int rc)
 {
-	cop_prof_op(cop_fs_of(req)->conf.prof, kind, outcome, 0);
+	const struct cop_fs_conf *conf = &cop_fs_of(req)->conf;
+
+	cop_prof_op(conf->prof, kind, rc == -EROFS ? COP_PROF_NEGATIVE : COP_PROF_DONE, 0);
+	if (conf->tracer)
+		cop_fs_trace_now(req, ino, kind, rc);
 }
 
-/* The table that a path stands in by what was done with it. */
+/* The table that a path belongs to, by its operation. */
 static void profile_path(struct op *op, enum cop_prof_outcome outcome)
 {
 	struct cop_prof *prof = op->fs->conf.prof;
@@ -75,22 +80,25 @@ void cop_fs_profile_ttl(struct op *op, enum cop_prof_ttl event)
 		cop_prof_ttl(prof, path, (size_t)len, event);
 }
 
-static void profile(struct op *op)
+static void observe(struct op *op)
 {
 	struct cop_prof *prof = op->fs->conf.prof;
 	enum cop_prof_outcome outcome = (enum cop_prof_outcome)op->outcome;
+	uint64_t end_ns = cop_now_ns();
 
 	if (outcome == COP_PROF_DONE && op->asked)
 		outcome = op->missed ? COP_PROF_MISS : COP_PROF_HIT;
-	cop_prof_op(prof, (enum cop_prof_op)op->kind, outcome, cop_now_ns() - op->start_ns);
-	if (cop_prof_level(prof) >= COP_PROF_TOP || outcome == COP_PROF_NEGATIVE)
+	cop_prof_op(prof, (enum cop_prof_op)op->kind, outcome, end_ns - op->start_ns);
+	if (op->fs->conf.tracer)
+		cop_fs_trace_op(op, outcome, end_ns);
+	if (prof && (cop_prof_level(prof) >= COP_PROF_TOP || outcome == COP_PROF_NEGATIVE))
 		profile_path(op, outcome);
 }
 
 void cop_fs_op_free(struct op *op)
 {
-	if (op->fs->conf.prof)
-		profile(op);
+	if (op->fs->watched)
+		observe(op);
 	for (unsigned i = 0; i < op->n_chunks; i++)
 		cop_obj_put(op->fs->conf.cache, op->chunk[i]);
 	cop_fs_inode_put(op->fs, op->inode, 1);
@@ -109,15 +117,17 @@ void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc))
 {
 	struct cop_cache *cache = op->fs->conf.cache;
+	struct cop_ask whose = *ask;
 	struct cop_obj *obj;
 	int rc;
 
+	whose.from = op->from;
 	if (op->fs->conf.record)
 		cop_fs_record(op, ask);
 	op->next = next;
 	op->waiter.completed = completed;
 	op->asked = true;
-	rc = cop_coop_get(op->fs->conf.coop, ask, &op->waiter, &obj);
+	rc = cop_coop_get(op->fs->conf.coop, &whose, &op->waiter, &obj);
 	if (rc == 0)
 		return;
 	if (rc < 0) {
@@ -130,10 +140,11 @@ void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 
 void cop_fs_fail(struct op *op, int rc)
 {
-	/* What only a node can know is an input or output error to a program. */
+	/* A program gets EIO for errors that only a node can understand. */
 	if (rc == -ESHUTDOWN || rc == -ECANCELED || rc == -EBADMSG || rc == -EHOSTDOWN)
 		rc = -EIO;
 	op->outcome = rc == -ENOENT ? COP_PROF_NEGATIVE : COP_PROF_ERROR;
+	op->rc = rc;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_ERRORS, 1);
 	fuse_reply_err(op->req, -rc);
 	cop_fs_op_free(op);

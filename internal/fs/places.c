@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which paths of the source are pseudo file systems of this node, or the mount point itself. They
- * are found once, at the start; what is mounted later is not seen. */
+ * are found once, at the start; later mounts are not seen. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define PLACES_MAX 256
 
-/* path relative to the source if it lies strictly below, else NULL. */
+/* path relative to the source if it is strictly below, else NULL. */
 static const char *below(const char *source, const char *path)
 {
 	size_t n = strlen(source);
@@ -49,7 +49,7 @@ static int add_mount(void *arg, const char *dir, const char *type)
 		       : 0;
 }
 
-/* Where /proc cannot be read, nothing is known to be mounted. */
+/* If /proc cannot be read, the node knows of no mounts. */
 int cop_fs_places_find(struct cop_fs *fs)
 {
 	const char *self = below(fs->conf.source, fs->conf.mountpoint);

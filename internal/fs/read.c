@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of files: the chunks that a read touches, held until the reply went out. */
+/* Bytes of files: the chunks that a read touches, referenced until the reply has been sent. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The reply's pieces, in the chunks themselves or unpacked into *unpacked, which the caller frees.
- */
-static int collect(struct op *op, struct iovec *iov, char **unpacked)
+/* Collects the reply's pieces, in the chunks themselves or unpacked into *unpacked, which the
+ * caller frees. */
+static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 {
 	size_t chunk = cop_coop_chunk_bytes(op->fs->conf.coop);
 	size_t skip = (size_t)((uint64_t)op->off % chunk), left = op->size;
@@ -36,7 +36,7 @@ static void reply(struct op *op)
 {
 	struct iovec iov[READ_CHUNKS_MAX];
 	char *unpacked = NULL;
-	int rc = collect(op, iov, &unpacked);
+	int rc = collect_chunks(op, iov, &unpacked);
 
 	if (rc) {
 		cop_fs_fail(op, rc);
@@ -54,8 +54,7 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 {
 	if (rc) {
 		cop_fs_forget_name(op->fs, op->inode);
-		/* The name was there when it was opened: for a reader the file is not what it was.
-		 */
+		/* The file existed when it was opened: for its reader it has changed. */
 		cop_fs_fail(op, rc == -ENOENT ? -ESTALE : rc);
 		return;
 	}
@@ -157,8 +156,8 @@ static void with_holes(struct op *op, struct cop_obj *obj, int rc)
 		seek_in(op, obj->data, obj->len / sizeof(struct cop_extent));
 }
 
-/* ENOSYS would be simpler and would make the kernel treat every file of the mount as without holes;
- * only files that are sparse ask the tree. */
+/* ENOSYS would be simpler, but the kernel would then treat every file of the mount as one without
+ * holes. Only sparse files ask the tree. */
 void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
 	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_LSEEK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order in which things were needed first, as the kernel asks for them: it asks once, so this
- * costs nothing that matters and changes no setting. Of a directory that the kernel has read with
- * attributes (READDIRPLUS) the single names are not seen; its listing holds them. */
+/* The order of first use, as the kernel asks. It asks once, so recording costs next to nothing and
+ * needs no other settings. After a READDIRPLUS the single names of a directory are not seen; its
+ * listing holds them. */
 #include "fs/fs_priv.h"
 
 #include <string.h>

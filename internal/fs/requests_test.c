@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of the kernel without a kernel: the table of operations over a real coop and cache and a
- * fake origin. libfuse's replies are in place of its own here, and keep what they are given. */
+/* The kernel's requests without a kernel: the table of operations over a real coop and cache and a
+ * fake origin. The test defines libfuse's reply functions itself and records what they get. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
 struct fuse_req {
 	struct cop_fs *fs;
 	unsigned replies;
-	int lost; /* what a reply returns: -ENOENT where the request was interrupted */
+	int lost; /* what a reply returns: -ENOENT for an interrupted request */
 	int error;
 	struct fuse_entry_param entry;
 	struct stat attr;
@@ -133,22 +133,22 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void put(const char *path, const char *content)
+static void put_file(const char *path, const char *content)
 {
 	cop_origin_fake_put(origin, path, content ? S_IFREG | 0644 : S_IFDIR | 0755,
 		content ? content : "", content ? strlen(content) : 0);
 }
 
-/* A request that has had no reply. */
-static fuse_req_t begin(void)
+/* A request without a reply so far. */
+static fuse_req_t begin_request(void)
 {
 	free(req.data);
 	req = (struct fuse_req){.fs = fs, .lost = req.lost};
 	return &req;
 }
 
-/* Lets the origin work until there is a reply: one. */
-static void end(void)
+/* Runs the origin until there is a reply, and expects exactly one. */
+static void end_request(void)
 {
 	while (!req.replies && cop_origin_fake_run(origin, 1))
 		;
@@ -157,28 +157,28 @@ static void end(void)
 
 static fuse_ino_t lookup(fuse_ino_t dir, const char *name)
 {
-	cop_fs_ops.lookup(begin(), dir, name);
-	end();
+	cop_fs_ops.lookup(begin_request(), dir, name);
+	end_request();
 	return req.error ? 0 : req.entry.ino;
 }
 
 static void forget(fuse_ino_t ino, uint64_t count)
 {
-	cop_fs_ops.forget(begin(), ino, count);
-	end();
+	cop_fs_ops.forget(begin_request(), ino, count);
+	end_request();
 }
 
 static void read_file(fuse_ino_t ino, size_t size, off_t off)
 {
-	cop_fs_ops.read(begin(), ino, size, off, &(struct fuse_file_info){0});
-	end();
+	cop_fs_ops.read(begin_request(), ino, size, off, &(struct fuse_file_info){0});
+	end_request();
 }
 
 static void read_dir(fuse_ino_t ino, size_t size, off_t off, bool plus)
 {
 	(plus ? cop_fs_ops.readdirplus : cop_fs_ops.readdir)(
-		begin(), ino, size, off, &(struct fuse_file_info){0});
-	end();
+		begin_request(), ino, size, off, &(struct fuse_file_info){0});
+	end_request();
 }
 
 /* ---- names and attributes ---- */
@@ -188,8 +188,8 @@ static void a_name_has_its_attributes_and_one_reference(void **state)
 	fuse_ino_t ino;
 
 	(void)state;
-	put("d", NULL);
-	put("d/f", "12345");
+	put_file("d", NULL);
+	put_file("d/f", "12345");
 	ino = lookup(lookup(FUSE_ROOT_ID, "d"), "f");
 	assert_true(ino != 0);
 	assert_int_equal(req.entry.attr.st_size, 5);
@@ -198,8 +198,8 @@ static void a_name_has_its_attributes_and_one_reference(void **state)
 	assert_true(req.entry.entry_timeout == CACHE_SECONDS);
 	assert_int_equal(atomic_load(&cop_fs_inode(fs, ino)->refs), 1);
 	assert_int_equal(cop_fs_inode_count(fs), 2);
-	cop_fs_ops.getattr(begin(), ino, NULL);
-	end();
+	cop_fs_ops.getattr(begin_request(), ino, NULL);
+	end_request();
 	assert_int_equal(req.attr.st_size, 5);
 	assert_true(req.attr_s == CACHE_SECONDS);
 }
@@ -207,14 +207,14 @@ static void a_name_has_its_attributes_and_one_reference(void **state)
 static void the_root_has_the_attributes_of_the_source(void **state)
 {
 	(void)state;
-	cop_fs_ops.getattr(begin(), FUSE_ROOT_ID, NULL);
-	end();
+	cop_fs_ops.getattr(begin_request(), FUSE_ROOT_ID, NULL);
+	end_request();
 	assert_int_equal(req.error, 0);
 	assert_true(S_ISDIR(req.attr.st_mode));
 	cop_origin_fake_fail(origin, "", -EACCES);
 	cop_cache_drop_under(cache, "");
-	cop_fs_ops.getattr(begin(), FUSE_ROOT_ID, NULL);
-	end();
+	cop_fs_ops.getattr(begin_request(), FUSE_ROOT_ID, NULL);
+	end_request();
 	assert_int_equal(req.error, EACCES);
 }
 
@@ -223,7 +223,7 @@ static void an_absent_name_is_an_entry_that_the_kernel_keeps_if_it_can(void **st
 	fuse_ino_t d;
 
 	(void)state;
-	put("d", NULL);
+	put_file("d", NULL);
 	d = lookup(FUSE_ROOT_ID, "d");
 	assert_int_equal(lookup(d, "none"), 0);
 	assert_int_equal(req.error, 0);
@@ -250,7 +250,7 @@ static void a_name_of_256_bytes_is_too_long(void **state)
 static void an_error_of_the_storage_is_the_error_of_the_name(void **state)
 {
 	(void)state;
-	put("f", "x");
+	put_file("f", "x");
 	cop_origin_fake_fail(origin, "", -EIO);
 	cop_origin_fake_fail(origin, "f", -EIO);
 	lookup(FUSE_ROOT_ID, "f");
@@ -266,15 +266,15 @@ static void an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up(vo
 	fuse_ino_t d, f;
 
 	(void)state;
-	put("d", NULL);
-	put("d/f", "x");
+	put_file("d", NULL);
+	put_file("d/f", "x");
 	d = lookup(FUSE_ROOT_ID, "d");
 	f = lookup(d, "f");
 	assert_int_equal(lookup(d, "f"), f);
 	assert_int_equal(lookup(d, "f"), f);
 	forget(f, 2);
 	assert_int_equal(cop_fs_inode_count(fs), 2);
-	/* The directory stays as long as something in it is held. */
+	/* The directory stays as long as an inode in it is referenced. */
 	forget(d, 1);
 	assert_int_equal(cop_fs_inode_count(fs), 2);
 	forget(f, 1);
@@ -287,19 +287,19 @@ static void many_are_forgotten_at_once(void **state)
 	struct fuse_forget_data gone[2];
 
 	(void)state;
-	put("a", "x");
-	put("b", "x");
+	put_file("a", "x");
+	put_file("b", "x");
 	gone[0] = (struct fuse_forget_data){lookup(FUSE_ROOT_ID, "a"), 1};
 	gone[1] = (struct fuse_forget_data){lookup(FUSE_ROOT_ID, "b"), 1};
-	cop_fs_ops.forget_multi(begin(), 2, gone);
-	end();
+	cop_fs_ops.forget_multi(begin_request(), 2, gone);
+	end_request();
 	assert_int_equal(cop_fs_inode_count(fs), 0);
 }
 
 static void a_lookup_that_was_interrupted_leaves_nothing(void **state)
 {
 	(void)state;
-	put("f", "x");
+	put_file("f", "x");
 	req.lost = -ENOENT;
 	lookup(FUSE_ROOT_ID, "f");
 	assert_int_equal(cop_fs_inode_count(fs), 0);
@@ -311,14 +311,14 @@ static void put_names(void)
 {
 	char path[32];
 
-	put("d", NULL);
+	put_file("d", NULL);
 	for (unsigned i = 0; i < NAMES; i++) {
 		snprintf(path, sizeof(path), "d/name%u", i);
-		put(path, "x");
+		put_file(path, "x");
 	}
 }
 
-/* Each entry of a reply; returns the offset of the last. */
+/* Counts each entry of a reply; returns the offset of the last. */
 static uint64_t count_names(unsigned met[NAMES], unsigned *dots, bool plus)
 {
 	uint64_t off = 0;
@@ -367,7 +367,7 @@ static void each_name_comes_once_however_small_the_pages(void **state)
 		for (unsigned i = 0; i < NAMES; i++)
 			assert_int_equal(met[i], 1);
 	}
-	/* Plain names give the kernel no inodes. */
+	/* A plain READDIR gives the kernel no inodes. */
 	assert_int_equal(cop_fs_inode_count(fs), 1);
 }
 
@@ -391,12 +391,12 @@ static void names_with_attributes_are_looked_up_and_those_not_delivered_are_not(
 	assert_int_equal(cop_fs_inode_count(fs), 1 + sum);
 }
 
-static void a_directory_that_cannot_be_read_says_why(void **state)
+static void an_unreadable_directory_gives_its_error(void **state)
 {
 	fuse_ino_t d;
 
 	(void)state;
-	put("d", NULL);
+	put_file("d", NULL);
 	d = lookup(FUSE_ROOT_ID, "d");
 	cop_origin_fake_fail(origin, "d", -EACCES);
 	read_dir(d, 4096, 0, false);
@@ -436,8 +436,8 @@ static void past_the_end_there_is_nothing(void **state)
 	fuse_ino_t f;
 
 	(void)state;
-	put("f", "12345");
-	put("empty", "");
+	put_file("f", "12345");
+	put_file("empty", "");
 	f = lookup(FUSE_ROOT_ID, "f");
 	read_file(f, 10, 5);
 	assert_int_equal(req.len, 0);
@@ -450,23 +450,91 @@ static void past_the_end_there_is_nothing(void **state)
 	assert_int_equal(req.error, 0);
 }
 
-static void nothing_can_be_changed_and_nothing_is_a_terminal(void **state)
+static void nothing_is_a_terminal(void **state)
 {
+	(void)state;
+	put_file("f", "x");
+	cop_fs_ops.ioctl(begin_request(), lookup(FUSE_ROOT_ID, "f"), 0, NULL, NULL, 0, NULL, 0, 0);
+	end_request();
+	assert_int_equal(req.error, ENOTTY);
+}
+
+static void change_names(unsigned i, fuse_ino_t f)
+{
+	const struct fuse_lowlevel_ops *o = &cop_fs_ops;
+
+	switch (i) {
+	case 0:
+		o->mknod(&req, FUSE_ROOT_ID, "g", S_IFREG | 0644, 0);
+		break;
+	case 1:
+		o->mkdir(&req, FUSE_ROOT_ID, "g", 0755);
+		break;
+	case 2:
+		o->unlink(&req, FUSE_ROOT_ID, "f");
+		break;
+	case 3:
+		o->rmdir(&req, FUSE_ROOT_ID, "f");
+		break;
+	case 4:
+		o->symlink(&req, "f", FUSE_ROOT_ID, "g");
+		break;
+	case 5:
+		o->rename(&req, FUSE_ROOT_ID, "f", FUSE_ROOT_ID, "g", 0);
+		break;
+	default:
+		o->link(&req, f, FUSE_ROOT_ID, "g");
+	}
+}
+
+static void change_file(unsigned i, fuse_ino_t f)
+{
+	const struct fuse_lowlevel_ops *o = &cop_fs_ops;
+	struct fuse_file_info fi = {0};
+	struct stat attr = {0};
+
+	switch (i) {
+	case 0:
+		o->setattr(&req, f, &attr, FUSE_SET_ATTR_SIZE, NULL);
+		break;
+	case 1:
+		o->create(&req, FUSE_ROOT_ID, "g", 0644, &fi);
+		break;
+	case 2:
+		o->write(&req, f, "y", 1, 0, &fi);
+		break;
+	case 3:
+		o->setxattr(&req, f, "user.a", "y", 1, 0);
+		break;
+	case 4:
+		o->removexattr(&req, f, "user.a");
+		break;
+	case 5:
+		o->fallocate(&req, f, 0, 0, 10, &fi);
+		break;
+	default:
+		o->copy_file_range(&req, f, 0, &fi, f, 1, &fi, 1, 0);
+	}
+}
+
+static void nothing_can_be_changed(void **state)
+{
+	static void (*const kinds[])(unsigned i, fuse_ino_t f) = {change_names, change_file};
 	fuse_ino_t f;
 
 	(void)state;
-	put("f", "x");
+	put_file("f", "x");
 	f = lookup(FUSE_ROOT_ID, "f");
-	cop_fs_ops.ioctl(begin(), f, 0, NULL, NULL, 0, NULL, 0, 0);
-	end();
-	assert_int_equal(req.error, ENOTTY);
-	cop_fs_ops.unlink(begin(), FUSE_ROOT_ID, "f");
-	end();
-	assert_int_equal(req.error, EROFS);
-	cop_fs_ops.mkdir(begin(), FUSE_ROOT_ID, "g", 0755);
-	end();
-	assert_int_equal(req.error, EROFS);
-	assert_int_equal(cop_stats_get(&stats, COP_FUSE_REFUSED), 2);
+	for (unsigned i = 0; i < 14; i++) {
+		begin_request();
+		kinds[i / 7](i % 7, f);
+		end_request();
+		assert_int_equal(req.error, EROFS);
+		assert_int_equal(cop_stats_get(&stats, COP_FUSE_REFUSED), i + 1);
+	}
+	read_file(f, 10, 0);
+	assert_int_equal(req.len, 1);
+	assert_memory_equal(req.data, "x", 1);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -484,10 +552,11 @@ int main(void)
 		T(a_lookup_that_was_interrupted_leaves_nothing),
 		T(each_name_comes_once_however_small_the_pages),
 		T(names_with_attributes_are_looked_up_and_those_not_delivered_are_not),
-		T(a_directory_that_cannot_be_read_says_why),
+		T(an_unreadable_directory_gives_its_error),
 		T(any_part_of_a_file_is_its_bytes),
 		T(past_the_end_there_is_nothing),
-		T(nothing_can_be_changed_and_nothing_is_a_terminal),
+		T(nothing_is_a_terminal),
+		T(nothing_can_be_changed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The session: worker threads, mount and unmount.
  *
- * The workers are a loop of our own around fuse_session_receive_buf, not libfuse's
- * fuse_session_loop_mt: that one can only be ended by the kernel, and a mount that was detached
- * lazily while files are open does not end. A worker in read(2) is woken by a signal without
- * SA_RESTART, sent until the thread has ended, since it may arrive just before the read. */
+ * The workers run a loop of our own around fuse_session_receive_buf instead of libfuse's
+ * fuse_session_loop_mt, which only the kernel can end: it never ends for a mount that was detached
+ * lazily while files were open. A signal without SA_RESTART wakes a worker in read(2). It is sent
+ * until the thread has ended, because it may arrive just before the read. */
 #include "dirops/dirops.h"
 #include "fs/fs_priv.h"
 
@@ -81,8 +81,8 @@ static int start_workers(struct cop_fs *fs)
 	return rc;
 }
 
-/* A signal that comes just before a worker waits for a request is lost, so it is sent again.
- * Joining with a time would go by the wall clock. */
+/* A signal that arrives just before a worker blocks in read is lost, so it is sent again. A timed
+ * join would depend on the wall clock. */
 static void stop_workers(struct cop_fs *fs)
 {
 	const struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
@@ -128,7 +128,7 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 	return 0;
 }
 
-/* Below such a source what local.c keeps to the user of the node would go through the tree. */
+/* Below such a source, what local.c keeps to the user of the node would go through the tree. */
 static int check_source(const struct cop_fs_conf *conf, struct cop_err *err)
 {
 	char type[COP_MOUNT_TYPE_SIZE];
@@ -156,6 +156,7 @@ int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop
 		return rc;
 	}
 	fs->conf = *conf;
+	fs->watched = conf->prof || conf->tracer;
 	fs->gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = fs->gone_fd < 0 ? -errno : cop_fs_inodes_init(fs);
 	if (!rc)
@@ -179,7 +180,7 @@ int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop
 	return 0;
 }
 
-/* Politely until the grace time is over, then lazily. */
+/* Unmounts normally until the grace time is over, then lazily. */
 static void unmount(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	uint64_t end = cop_now_ms() + grace_ms;
@@ -207,9 +208,9 @@ void cop_fs_stop(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	if (!fs)
 		return;
-	/* Counted here: libfuse says destroy only when the session is freed, long after the last
-	 * report. What unmounting takes is up to the programs that hold the mount, so that it is no
-	 * latency of a request. */
+	/* Counted here because libfuse calls destroy only when the session is freed, long after the
+	 * last report. How long unmounting takes depends on the programs that use the mount, so it
+	 * is not a latency of requests. */
 	if (fs->mounted) {
 		unmount(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);

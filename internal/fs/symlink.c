@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symbolic links. An absolute target under the source is shown as a relative one, so that it stays
- * inside the mount wherever that is (also below a chroot). */
+/* Symbolic links. An absolute target below the source is shown as a relative one, so that it stays
+ * inside the mount wherever that is, even in a chroot. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@ unsigned cop_fs_depth(const struct inode *dir)
 	return depth;
 }
 
-/* What follows the source in an absolute target ("" or "/..."), or NULL if it does not point there.
- */
+/* The part of an absolute target after the source ("" or "/..."), or NULL if it points
+ * elsewhere. */
 static const char *below_source(const struct cop_fs *fs, const char *target, size_t len)
 {
 	size_t n = strlen(fs->conf.source);

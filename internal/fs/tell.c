@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel holds of a part of the tree, forgotten inode by inode. It takes no memory: what
- * is found is linked through the inodes themselves, by the one thread that tells (notify.c). */
+/* Makes the kernel forget a part of the tree, inode by inode. It takes no memory: the inodes are
+ * linked through themselves, by the only thread that notifies (notify.c). */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -10,12 +10,12 @@
 #include "base/compat.h"
 
 #define ROOT_ABSENT_MAX (64 * COP_KIB)
-/* A path of PATH_BYTES has no more. */
+/* A path of PATH_BYTES has no more components. */
 #define DEPTHS (PATH_BYTES / 2)
 
 struct inode_list {
 	struct inode *top;
-	bool names;                  /* only those right below */
+	bool names;                  /* only the direct children */
 	struct inode *first[DEPTHS]; /* references, linked by told_next, by depth */
 };
 
@@ -26,7 +26,7 @@ static bool is_below(const struct inode *i, const struct inode *top)
 	return i == top;
 }
 
-static void collect(void *arg, struct inode *i)
+static void collect_inode(void *arg, struct inode *i)
 {
 	struct inode_list *h = arg;
 	struct inode **first;
@@ -39,11 +39,11 @@ static void collect(void *arg, struct inode *i)
 	*first = i;
 }
 
-/* Each inode that is held below the top, or at it, the deepest first. */
+/* Notifies for each known inode at or below the top, the deepest first. */
 static void tell_held(
 	struct cop_fs *fs, struct inode_list *h, void (*fn)(struct cop_fs *, struct inode *))
 {
-	cop_fs_inodes_each(fs, collect, h);
+	cop_fs_inodes_each(fs, collect_inode, h);
 	for (size_t depth = DEPTHS; depth-- > 0;)
 		for (struct inode *i = h->first[depth], *next; i; i = next) {
 			next = i->told_next;
@@ -92,7 +92,7 @@ static void tell_root_absent(struct cop_fs *fs)
 	cop_buf_free(&names);
 }
 
-/* The deepest first: forgetting a directory alone would leave what open files and working
+/* The deepest first, because forgetting a directory alone would leave what open files and working
  * directories pin below it. */
 void cop_fs_tell_under(struct cop_fs *fs, struct inode *top)
 {
@@ -104,8 +104,8 @@ void cop_fs_tell_under(struct cop_fs *fs, struct inode *top)
 		tell_root_absent(fs);
 }
 
-/* Not dropped but expired, where the kernel can (Linux 6.2): what is in use, a working directory
- * above all, keeps its place in the tree if it is still the same. */
+/* Expires the name instead of dropping it where the kernel can (Linux 6.2): what is in use, above
+ * all a working directory, keeps its place in the tree if it is unchanged. */
 static void expire(struct cop_fs *fs, struct inode *i)
 {
 	fuse_ino_t dir = cop_fs_nodeid(fs, i->parent);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unmounting, as root by the system call, else through fusermount3, and who holds a mount. */
+/* Unmounting, by the system call as root and otherwise through fusermount3, and finding who uses a
+ * mount. */
 #include "fs/fs_priv.h"
 
 #include <ctype.h>
@@ -17,7 +18,7 @@
 
 extern char **environ;
 
-/* fusermount3 says EBUSY in words only; any failure is reported as that. */
+/* fusermount3 reports EBUSY in words only, so every failure counts as EBUSY. */
 static int run_fusermount(const char *mountpoint, bool lazy)
 {
 	char *argv[] = {"fusermount3", "-u", "-q", lazy ? "-z" : "--", (char *)mountpoint, NULL};
@@ -46,8 +47,8 @@ int cop_fs_umount(const char *mountpoint, bool lazy)
 	return run_fusermount(mountpoint, lazy);
 }
 
-/* A question that was asked while a killed process was still closing its descriptors is answered
- * ECONNABORTED; the next one tells. */
+/* A request made while a killed process is still closing its descriptors gets ECONNABORTED, so a
+ * second one decides. */
 bool cop_fs_is_dead(const char *mountpoint)
 {
 	struct statfs fs;
@@ -99,8 +100,8 @@ static bool any_link_is_under(int proc, const char *dir_name, const char *mountp
 	return found;
 }
 
-/* By working directory, root, program, open files and mappings (/proc/PID/map_files needs
- * privileges, so mappings of others show only through exe). */
+/* By working directory, root, program, open files and mappings. /proc/PID/map_files needs
+ * privileges, so that mappings of others show only through exe. */
 static bool holds(int proc, const char *mountpoint)
 {
 	return link_is_under(proc, "cwd", mountpoint) || link_is_under(proc, "root", mountpoint) ||

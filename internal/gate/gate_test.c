@@ -81,7 +81,7 @@ static void touch(void)
 	atomic_fetch_sub(&touching, 1);
 }
 
-/* Half of the time what was begun inside ends after the one who began it has left. */
+/* Half of the time, work begun inside ends after the thread that began it has left. */
 static void *come_and_go(void *arg)
 {
 	(void)arg;

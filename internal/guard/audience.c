@@ -2,13 +2,13 @@
 /* Who may still look at the mount of a node that died: the programs of its job on this machine.
  * Which those are:
  *
- *   - where a scheduler started the node, the processes that have the job's number in their
- * environment (environ(5)); between two of its launches a machine of the job may have none;
+ *   - if a scheduler started the node, the processes with the job's number in their environment
+ *     (environ(5)); between two of its launches a machine of the job may have none;
  *   - else those of the session in which the command was given (setsid(2)): a shell, or a script;
- *   - else, where that session was only there for the command (ssh, pdsh), all of this user's. On a
- * machine where the user has other business that tells little, so it holds for a day.
+ *   - else, if that session existed only for the command (ssh, pdsh), all of this user's. On a
+ *     machine where the user has other work that tells little, so it holds for a day.
  *
- * Nodes and guards, of whatever job, do not count: they look at nothing. */
+ * Nodes and guards of any job do not count: they look at nothing. */
 #include "guard/guard_priv.h"
 
 #include "job/job.h"
@@ -62,7 +62,7 @@ static bool is_of_user(const char *pid)
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* What has ended, and nobody has waited for, has no program any more. */
+/* A process that has ended and was not waited for has no program any more. */
 static bool is_program(const struct audience *a, const char *pid)
 {
 	char path[64];

@@ -33,8 +33,8 @@ static void put_pid(int fd)
 		_exit(1);
 }
 
-/* A program with this word in its environment, in a session of its own; it ends when it is killed.
- */
+/* Starts a program with this word in its environment, in a session of its own; it ends when it is
+ * killed. */
 static pid_t start(const char *word)
 {
 	char *argv[] = {"sleep", "600", NULL}, *envp[] = {(char *)word, NULL};
@@ -55,7 +55,7 @@ static pid_t start(const char *word)
 	return pid;
 }
 
-/* It may not be another program yet. */
+/* It may not have executed its program yet. */
 static bool is_seen(const struct audience *a, pid_t pid)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -66,7 +66,7 @@ static bool is_seen(const struct audience *a, pid_t pid)
 	return false;
 }
 
-static void end(pid_t pid)
+static void end_process(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -84,10 +84,10 @@ static void programs_of_a_scheduler_s_job_are_known_by_their_environment(void **
 	assert_int_equal(cop_guard_audience_one(&a), 0);
 	pid = start("PBS_JOBID=4711.audience-tes");
 	assert_int_equal(cop_guard_audience_one(&a), 0);
-	end(pid);
+	end_process(pid);
 	pid = start("PBS_JOBID=4711.audience-test");
 	assert_true(is_seen(&a, pid));
-	end(pid);
+	end_process(pid);
 	assert_int_equal(cop_guard_audience_one(&a), 0);
 }
 
@@ -104,7 +104,7 @@ static void the_next_program_of_a_job_may_come_within_ten_minutes(void **state)
 	assert_false(cop_guard_audience_tells_little(&a, 1000 * HOUR_MS));
 }
 
-static void without_a_job_it_is_the_session_and_then_nobody(void **state)
+static void without_a_job_the_session_counts_until_it_ends(void **state)
 {
 	struct audience a;
 	pid_t pid = start("A=B");
@@ -114,7 +114,7 @@ static void without_a_job_it_is_the_session_and_then_nobody(void **state)
 	assert_true(is_seen(&a, pid));
 	cop_guard_audience_begin(&a);
 	assert_int_equal(a.session, pid);
-	end(pid);
+	end_process(pid);
 	assert_int_equal(cop_guard_audience_one(&a), 0);
 	assert_true(cop_guard_audience_gone(&a, 0));
 	assert_false(cop_guard_audience_tells_little(&a, 1000 * HOUR_MS));
@@ -127,19 +127,19 @@ static void a_session_that_was_only_for_the_command_leaves_all_of_the_user_for_a
 
 	(void)state;
 	cop_guard_audience_init(&a, pid);
-	end(pid);
+	end_process(pid);
 	cop_guard_audience_begin(&a);
 	assert_int_equal(a.session, 0);
 	pid = start("A=B");
 	assert_true(cop_guard_audience_one(&a) > 0);
-	end(pid);
+	end_process(pid);
 	assert_false(cop_guard_audience_gone(&a, 9 * MINUTE_MS));
 	assert_true(cop_guard_audience_gone(&a, 10 * MINUTE_MS));
 	assert_false(cop_guard_audience_tells_little(&a, 23 * HOUR_MS));
 	assert_true(cop_guard_audience_tells_little(&a, 24 * HOUR_MS));
 }
 
-static void nodes_and_guards_do_not_count_nor_who_has_ended(void **state)
+static void nodes_guards_and_ended_processes_do_not_count(void **state)
 {
 	struct audience a;
 	int fds[2];
@@ -179,11 +179,11 @@ int main(void)
 			programs_of_a_scheduler_s_job_are_known_by_their_environment, no_job),
 		cmocka_unit_test_setup(
 			the_next_program_of_a_job_may_come_within_ten_minutes, no_job),
-		cmocka_unit_test_setup(without_a_job_it_is_the_session_and_then_nobody, no_job),
+		cmocka_unit_test_setup(without_a_job_the_session_counts_until_it_ends, no_job),
 		cmocka_unit_test_setup(
 			a_session_that_was_only_for_the_command_leaves_all_of_the_user_for_a_day,
 			no_job),
-		cmocka_unit_test_setup(nodes_and_guards_do_not_count_nor_who_has_ended, no_job),
+		cmocka_unit_test_setup(nodes_guards_and_ended_processes_do_not_count, no_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guard takes a dead mount away
+/* The guard removes a dead mount
  *
  *   - at once when a signal ends it, as schedulers do with all processes of a job that is over;
- *   - else when no program of the job is left that may look at it (audience.c), and none has
- *     anything of it open, so that it can be unmounted without force.
+ *   - else when no program is left that may look at it (audience.c, unless whoever started the node
+ *     knows its programs), and none has anything of it open, so that it can be unmounted without
+ *     force.
  *
- * A node that was killed while it told the kernel of a change may be unable to end: the kernel
+ * A node that was killed while it notified the kernel of a change may be unable to end: the kernel
  * waits for an answer of this very node (fs/abort.c). Then the guard ends the connection.
  *
- * It ends as well when the mount is not there any more: `copper stop` and the next `copper mount`
- * take it away without asking.
+ * It also ends when the mount has gone: `copper stop` and the next `copper mount` remove it without
+ * asking.
  *
- * Mostly it is a child of the node, in a session of its own, so that what ends the node's group
- * leaves it. In a step of Slurm it is the other way round, and the node is the child: when the task
- * that srun started has ended, Slurm kills whatever else the step has. */
+ * Usually it is a child of the node, in a session of its own, so that what ends the node's group
+ * spares it. In a step of Slurm it is the other way round, and the node is the child: when the task
+ * that srun started has ended, Slurm kills all other processes of the step. */
 #include "guard/guard_priv.h"
 
 #include "fs/fs.h"
@@ -32,11 +33,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How often it looks while somebody is there, who is waited for, and while nobody is. */
+/* How often it checks while such a program exists, and while none does. */
 #define SEEN_MS 30000
 #define UNSEEN_MS 1000
-/* How often it looks whether the node was killed and cannot end, and how many times in a row that
- * is to be so. */
+/* How often it checks whether the node was killed and cannot end, and how many times in a row that
+ * must be so. */
 #define LOOK_MS 5000
 #define LOOKS 2
 /* How long the node waits for its guard to end. */
@@ -46,12 +47,14 @@ struct guard {
 	const char *mountpoint;
 	void (*gone)(void *arg);
 	void *arg;
+	bool (*needed)(void *arg);
+	void *needed_arg;
 	struct audience audience;
-	pid_t node;    /* where it is the child; else 0 */
+	pid_t node;    /* if it is the child; else 0 */
 	pid_t watched; /* the node */
 	unsigned connection, ended_looks;
 	int signal_fd, mounts_fd;
-	bool told; /* a signal says that it is over */
+	bool told; /* a signal has said that the job is over */
 };
 
 static void end_signals(sigset_t *set)
@@ -60,11 +63,11 @@ static void end_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGUSR1); /* the gentle end that srun passes on */
+	sigaddset(set, SIGUSR1); /* the polite request to end that srun passes on */
 }
 
-/* Descriptors of the node are not to be kept: 3 is its word, from here on. */
-static void take_over_descriptors(int word_fd)
+/* The node's descriptors must not stay open; from here on 3 is the node's pipe. */
+static void adopt_descriptors(int word_fd)
 {
 	int null;
 
@@ -81,7 +84,7 @@ static void set_up(struct guard *g, int word_fd)
 	sigset_t set;
 
 	prctl(PR_SET_NAME, "cop-guard");
-	take_over_descriptors(word_fd);
+	adopt_descriptors(word_fd);
 	end_signals(&set);
 	g->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	g->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -100,7 +103,7 @@ static void hear_signals(struct guard *g)
 	}
 }
 
-/* Whether the process has ended, though some of its threads may not have. */
+/* Whether the process has ended, even if some of its threads have not. */
 static bool has_ended(pid_t pid)
 {
 	char path[64], *text, *state;
@@ -150,8 +153,8 @@ static bool is_left_alone(struct guard *g)
 	}
 }
 
-/* Until a signal comes, this process (if it is not 0) has ended, or the time is over. False: the
- * mount is not there any more. */
+/* Waits until a signal comes, this process (if it is not 0) has ended, or the time is over. False:
+ * the mount has gone. */
 static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 {
 	int pid_fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -173,13 +176,15 @@ static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 	return there;
 }
 
-/* In a step of Slurm nothing has to be found out: this process ends with it. */
+/* In a step of Slurm there is nothing to find out: this process ends with the step. */
 static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t *seen)
 {
 	uint64_t now = cop_now_ms();
 
 	if (g->node)
 		return false;
+	if (g->needed)
+		return !g->needed(g->needed_arg);
 	*seen = cop_guard_audience_one(&g->audience);
 	if (!*seen)
 		return cop_guard_audience_gone(&g->audience, now - *seen_ms);
@@ -207,7 +212,7 @@ static void keep_dead_mount(struct guard *g)
 	}
 }
 
-/* As the node itself would end. */
+/* The status with which the node itself would end. */
 static int status_of(pid_t node)
 {
 	int status = 0;
@@ -230,8 +235,8 @@ static void guard(struct guard *g, int word_fd)
 
 /* ---- the node's side ---- */
 
-/* As the guard, where the guard is the process that does not return. */
-static void begin(struct guard *g, int fds[2])
+/* As the guard, when the guard is the process that does not return. */
+static void run_guard(struct guard *g, int fds[2])
 {
 	close(fds[1]);
 	guard(g, fds[0]);
@@ -243,6 +248,8 @@ struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
 	struct guard g = {.mountpoint = conf->mountpoint,
 		.gone = conf->gone,
 		.arg = conf->arg,
+		.needed = conf->needed,
+		.needed_arg = conf->needed_arg,
 		.watched = getpid()};
 	sigset_t set, before;
 	int fds[2];
@@ -256,11 +263,11 @@ struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
 	pid = fork();
 	if (pid > 0 && started.above) {
 		g.node = g.watched = pid;
-		begin(&g, fds);
+		run_guard(&g, fds);
 	}
 	if (pid == 0 && !started.above) {
 		setsid();
-		begin(&g, fds);
+		run_guard(&g, fds);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fds[0]);
@@ -280,7 +287,7 @@ pid_t cop_guard_last(const struct cop_guard *g)
 	return g->above ? g->pid : getpid();
 }
 
-/* Who waits for the end of this process means that of its guard, too. */
+/* Whoever waits for the end of this process means the end of its guard too. */
 static void wait_for(pid_t pid)
 {
 	uint64_t end = cop_now_ms() + END_MS;

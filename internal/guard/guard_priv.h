@@ -9,16 +9,16 @@ struct audience {
 	char mark[128]; /* "NAME=VALUE" in the environment of the job's programs, or "" */
 	pid_t session;  /* without a mark; 0: none */
 	dev_t exe_dev;  /* this program, */
-	ino_t exe_ino;  /* of which no process counts */
+	ino_t exe_ino;  /* of an executable whose processes do not count */
 };
-/* While the environment is the job's. session: that of whoever gave the command. */
+/* Call it while the environment is the job's. session: that of the command's shell. */
 void cop_guard_audience_init(struct audience *a, pid_t session);
-/* The node has died: a session that is over by then says nothing. */
+/* The node has died: a session that has ended by then says nothing. */
 void cop_guard_audience_begin(struct audience *a);
-/* One of them, 0: there is none now. */
+/* One of them; 0: there is none now. */
 pid_t cop_guard_audience_one(const struct audience *a);
-/* Whether none will come any more, when none was seen for so long; whether one that is there need
- * not mean anything, so long after the death. */
+/* Whether no more will come, when none was seen for so long; whether one that exists need not mean
+ * anything, so long after the death. */
 bool cop_guard_audience_gone(const struct audience *a, uint64_t unseen_ms);
 bool cop_guard_audience_tells_little(const struct audience *a, uint64_t dead_ms);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Without a mount: what the two processes tell each other, and how they end. With one:
+/* Without a mount: what the two processes tell each other, and how they end. With a mount:
  * scripts/t/t0185-dead-mount.sh and those after it. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 #include "guard/guard_priv.h"
 
-static char dir[64]; /* no mount stands here */
+static char dir[64]; /* nothing is mounted here */
 
 static struct cop_guard start(bool above)
 {
@@ -30,7 +30,7 @@ static int status_of(pid_t pid)
 {
 	int status = 0;
 
-	alarm(60); /* then the test fails */
+	alarm(60); /* the test fails then */
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	alarm(0);
 	return status;
@@ -68,7 +68,7 @@ static void a_node_that_ends_takes_its_guard_along(void **state)
 	assert_int_equal(errno, ESRCH);
 }
 
-/* A node that is killed: its guard is this process's to wait for then. */
+/* A node that is killed: this process has to wait for its guard. */
 static pid_t guard_of_a_killed_node(void)
 {
 	int fds[2];
@@ -89,7 +89,7 @@ static pid_t guard_of_a_killed_node(void)
 	return guard;
 }
 
-static void where_no_dead_mount_is_left_the_guard_of_a_killed_node_ends(void **state)
+static void without_a_dead_mount_the_guard_of_a_killed_node_ends(void **state)
 {
 	int status;
 
@@ -99,7 +99,7 @@ static void where_no_dead_mount_is_left_the_guard_of_a_killed_node_ends(void **s
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Forks; what node does happens below a guard, whose status comes back. */
+/* Forks; node runs below a guard, whose status is returned. */
 static pid_t start_above(void (*node)(const struct cop_guard *g))
 {
 	pid_t pid = fork();
@@ -174,7 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_a_mount_there_is_no_guard),
 		cmocka_unit_test(a_node_that_ends_takes_its_guard_along),
-		cmocka_unit_test(where_no_dead_mount_is_left_the_guard_of_a_killed_node_ends),
+		cmocka_unit_test(without_a_dead_mount_the_guard_of_a_killed_node_ends),
 		cmocka_unit_test(a_guard_above_ends_as_its_node_does),
 		cmocka_unit_test(a_guard_above_passes_signals_on),
 	};

@@ -1,58 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a guest comes in and leaves: from which address of this machine it is reached, with which
  * secret, under which rank. */
+#include "base/ip.h"
 #include "guest/guest_priv.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "fabric/fabric.h"
 
-/* How long leaving may take: the network must not keep the command. */
+/* How long leaving may take: the network must not delay the command. */
 #define END_SECONDS 10
 #define FLUSH_MS 1000
-#define LOOKED_UP_MAX 8 /* hosts whose names are tried for a way to the tree */
+#define LOOKED_UP_MAX 8 /* how many hosts' names are tried for a way to the tree */
 
 /* ---- who it is ---- */
 
-/* The address of this machine from which that one is reached; nothing is sent. */
-static bool way_to(const char *name, char text[INET_ADDRSTRLEN])
-{
-	struct sockaddr_in to, self;
-	socklen_t size = sizeof(self);
-	int fd = -1;
-	bool ok = cop_guest_address_of(name, &to);
-
-	to.sin_port = htons(9);
-	if (ok)
-		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	ok = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
-	     getsockname(fd, (struct sockaddr *)&self, &size) == 0 &&
-	     inet_ntop(AF_INET, &self.sin_addr, text, INET_ADDRSTRLEN);
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 /* The nodes answer to this address. What a machine's own name means to itself is often a loopback
  * address, which the others do not reach. */
-static int find_way(struct guest *g, char self[INET_ADDRSTRLEN], struct cop_err *err)
+static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err *err)
 {
 	const struct cop_job_hosts *h = &g->hosts;
-	char way[INET_ADDRSTRLEN];
+	struct cop_ip host, way;
 	bool found = false, outside = false;
 
 	for (uint32_t i = 0; i < COP_MIN(h->count, (uint32_t)LOOKED_UP_MAX) && !outside; i++) {
-		if (!way_to(h->host[i].name, way))
+		if (cop_host_address(h->host[i].name, &host, NULL) || !cop_ip_way(&host, &way))
 			continue;
-		outside = strncmp(way, "127.", 4) != 0;
+		outside = !cop_ip_is_loopback(&way);
 		if (outside || !found)
-			strcpy(self, way);
+			cop_ip_print(&way, self);
 		found = true;
 	}
 	if (found)
@@ -62,8 +42,7 @@ static int find_way(struct guest *g, char self[INET_ADDRSTRLEN], struct cop_err 
 		h->host[0].name);
 }
 
-/* What its nodes had is taken as they took it; what the scheduler's job here is called does not
- * matter. */
+/* Uses the secret in the way its nodes did; the scheduler's name for this job does not matter. */
 int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
 {
 	const char *text = getenv("COPPER_SECRET");
@@ -98,7 +77,7 @@ static void looked(void *ctx, uint32_t rank, bool found, const char *why)
 	atomic_store(&g->looked[rank], true);
 }
 
-/* It is asked for nothing. */
+/* It is never asked for anything. */
 static void serve(void *ctx, struct cop_rpc_req *req)
 {
 	(void)ctx;
@@ -156,7 +135,7 @@ static int make_treeop(struct guest *g, struct cop_err *err)
 	return g->treeop ? 0 : cop_err_set(err, ENOMEM, "out of memory");
 }
 
-/* The network's card may have another name here, or be missing. */
+/* The network's card may have another name here, or not exist. */
 static int open_network(struct guest *g, const char *self, struct cop_err *err)
 {
 	char *device = strstr(g->tree.net_type, "://");
@@ -173,7 +152,7 @@ static int open_network(struct guest *g, const char *self, struct cop_err *err)
 
 int cop_guest_enter(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
 {
-	char self[INET_ADDRSTRLEN], tree[COP_REACH_TREE_SIZE];
+	char self[COP_IP_TEXT_SIZE], tree[COP_REACH_TREE_SIZE];
 	int rc = find_way(g, self, err);
 
 	if (!rc)
@@ -192,7 +171,7 @@ void cop_guest_leave(struct guest *g)
 	cop_gate_close(&g->gate);
 	if (g->reach) {
 		cop_reach_close_door(g->reach);
-		cop_reach_take_back(g->reach);
+		cop_reach_cancel(g->reach);
 	}
 	cop_gate_drain(&g->gate);
 	if (g->rpc) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The root is asked, and for each dead node those below it, as any node would (treeop). Those that
- * did not answer whoever asked them are asked once more from here. Of those that do not answer at
- * all gone.c says whether they run. */
+/* The root is asked, and for each dead node those below it, as by any node (treeop). Nodes that did
+ * not answer are asked once more from here. For those that still do not answer, gone.c says whether
+ * they run. */
 #include "guest/guest_priv.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "log/log.h"
 #include "tally/tally.h"
 
-#define NAMED_MAX 20 /* nodes that are named; the others are counted */
+#define NAMED_MAX 20 /* how many nodes are named; the others are counted */
 
 /* ---- asking ---- */
 
@@ -33,7 +33,7 @@ static void answer_came(struct guest *g)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* until NULL: however long it takes. False: the time is up. */
+/* until NULL: without limit. False: the time is over. */
 static bool await(struct guest *g, const struct timespec *until)
 {
 	bool came;
@@ -49,7 +49,7 @@ static bool await(struct guest *g, const struct timespec *until)
 	return came;
 }
 
-/* What is asked for still is taken back when the time is up, and then the answer comes at once. */
+/* When the time is over, outstanding calls are cancelled and end at once. */
 static void await_all(struct guest *g)
 {
 	struct timespec until = cop_moment(g->deadline_ms * COP_NS_PER_MS);
@@ -84,7 +84,7 @@ static bool says_silent(const struct guest *g, const char *line, size_t len, uin
 	       memcmp(expected, line, len) == 0;
 }
 
-/* Takes those lines out of what was answered, and leaves the others as remarks. */
+/* Removes those lines from the answers and keeps the others as remarks. */
 static void sort_lines(struct guest *g, struct cop_buf *remarks)
 {
 	const char *line = g->got.text.data;
@@ -114,7 +114,7 @@ static void one_done(struct guest *g)
 		answer_came(g);
 }
 
-static void heard(void *arg, const struct cop_rpc_result *r)
+static void on_answer(void *arg, const struct cop_rpc_result *r)
 {
 	struct once_more o = *(struct once_more *)arg;
 
@@ -138,8 +138,11 @@ static void ask_once_more(struct guest *g)
 		struct once_more *o = g->state[r] != NODE_SILENT || atomic_load(&g->looked[r])
 					      ? NULL
 					      : malloc(sizeof(*o));
-		struct cop_rpc_call call = {
-			.rank = r, .op = COP_TREEOP_STOP, .payload = "", .done = heard, .arg = o};
+		struct cop_rpc_call call = {.rank = r,
+			.op = COP_TREEOP_STOP,
+			.payload = "",
+			.done = on_answer,
+			.arg = o};
 
 		if (!o)
 			continue;
@@ -153,7 +156,7 @@ static void ask_once_more(struct guest *g)
 
 /* ---- those that nobody reached ---- */
 
-/* Whether the rank is to be stopped: the last stop may have left a few. */
+/* Whether the rank is to be stopped: an earlier stop may have left only a few. */
 static bool is_wanted(const struct guest *g, uint32_t rank)
 {
 	for (uint32_t i = 0; i < g->tree.left_count; i++)
@@ -162,7 +165,7 @@ static bool is_wanted(const struct guest *g, uint32_t rank)
 	return !g->tree.left_count;
 }
 
-/* Without a word to any node. */
+/* Decides it without sending anything to a node. */
 static bool is_nobody_left(struct guest *g)
 {
 	char why[COP_GUEST_GONE_WHY];
@@ -179,7 +182,7 @@ static void want(struct guest *g)
 		g->state[r] = is_wanted(g, r) ? NODE_SILENT : NODE_FINE;
 }
 
-/* Those that are known not to run need no further stop. */
+/* Nodes that are known not to run need no further stop. */
 static void judge(struct guest *g, struct cop_guest_stopped *out)
 {
 	/* By this stop or by the one before. */
@@ -205,7 +208,7 @@ static void judge(struct guest *g, struct cop_guest_stopped *out)
 
 /* ---- the whole ---- */
 
-/* Out of the list of those whose sums are missing. */
+/* Removes it from the list of those whose sums are missing. */
 static void unlose(struct cop_treeop_sum *got, uint32_t rank)
 {
 	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_TREEOP_NAMED);
@@ -219,8 +222,8 @@ static void unlose(struct cop_treeop_sum *got, uint32_t rank)
 		}
 }
 
-/* Those that answered late have counted, too. One that passed on what others counted, who perhaps
- * said it themselves, is left out with all of them, and then they are named as missing. */
+/* Adds the counts of nodes that answered late. One that passed on counts of others, which may also
+ * have answered themselves, is left out with all of them; they are named as missing. */
 static void add_late(struct guest *g)
 {
 	if (!g->late || g->more.nodes != g->late || !g->more.prof)
@@ -279,7 +282,7 @@ static int ask_all(struct guest *g, struct cop_guest_stopped *out, struct cop_er
 	return rc;
 }
 
-/* No node of it is left that could, and the next start must not take this for a tree that runs. */
+/* No node is left that could do it, and the next start must not take this for a running tree. */
 static void mark_stopped(struct guest *g)
 {
 	g->tree.stopped = true;
@@ -287,8 +290,8 @@ static void mark_stopped(struct guest *g)
 	cop_job_secret_retire(g->job_dir, &g->secret);
 }
 
-/* Some may still run: the next stop need not look for the others, nor wonder that it does not find
- * them. */
+/* Some may still run: the next stop need not look for the others, nor be surprised that it does not
+ * find them. */
 static void mark_left(struct guest *g, const struct cop_guest_stopped *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
@@ -306,7 +309,7 @@ static void mark_left(struct guest *g, const struct cop_guest_stopped *out)
 	g->tree.left_count = count;
 }
 
-/* What became of it, for the next stop. */
+/* Records the result for the next stop. */
 static void keep_word(struct guest *g, const struct cop_guest_stopped *out)
 {
 	struct cop_err ignored;
@@ -320,7 +323,7 @@ static void keep_word(struct guest *g, const struct cop_guest_stopped *out)
 	g->tree.hosts = (struct cop_job_hosts){0};
 }
 
-static void prepare(struct guest *g)
+static void adopt_tree(struct guest *g)
 {
 	g->hosts = g->tree.hosts;
 	g->tree.hosts = (struct cop_job_hosts){0};
@@ -330,7 +333,7 @@ static void prepare(struct guest *g)
 	cop_gate_init(&g->gate);
 }
 
-/* Where nobody is left to be asked, no secret is needed. */
+/* If nobody is left to be asked, no secret is needed. */
 static int stop_those_left(struct guest *g, const struct cop_guest_stop *what,
 	struct cop_guest_stopped *out, struct cop_err *err)
 {
@@ -351,11 +354,11 @@ static int stop_from_outside(struct guest *g, const struct cop_guest_stop *what,
 {
 	int rc;
 
-	prepare(g);
+	adopt_tree(g);
 	g->looked = calloc(g->topo.nodes, sizeof(*g->looked));
 	g->state = calloc(g->topo.nodes, 1);
 	init_answer(g);
-	/* What goes wrong on the way is said by who did not answer. */
+	/* Errors on the way show in the list of nodes that did not answer. */
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
 	rc = g->looked && g->state ? cop_topo_check(&g->topo, err)
 				   : cop_err_set(err, ENOMEM, "out of memory");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guest.c asks and judges; enter.c finds the way in; gone.c looks at those that do not answer.
+/* guest.c asks and judges; enter.c finds the way in; gone.c examines those that do not answer.
  * Calls go from the first of these to the last.
  *
  * Threads: the command's own, which waits, and rpc's progress thread, on which answers come. `lock`
- * guards `come`; the others that an answer writes are read when it has come. */
+ * guards `come`; the other fields that an answer writes are read once it has come. */
 #ifndef COP_GUEST_PRIV_H
 #define COP_GUEST_PRIV_H
 
@@ -23,16 +23,16 @@
 /* What is known of a rank. */
 enum {
 	NODE_FINE,   /* nobody missed it */
-	NODE_SILENT, /* it did not answer whoever asked it */
-	NODE_LATE,   /* but then the one who asks here */
-	NODE_GONE,   /* and does not run */
+	NODE_SILENT, /* it did not answer the node that asked it */
+	NODE_LATE,   /* but then it answered this guest */
+	NODE_GONE,   /* and it does not run */
 };
 
 struct guest {
 	char job_dir[4096]; /* absolute */
 	struct cop_job_tree tree;
 	uint64_t deadline_ms;
-	uint32_t rank; /* behind those of the nodes */
+	uint32_t rank; /* after those of the nodes */
 	struct cop_topo topo;
 	struct cop_job_hosts hosts;
 	struct cop_job_secret secret;
@@ -40,16 +40,16 @@ struct guest {
 	struct cop_stats stats;
 	struct cop_reach *reach;
 	struct cop_rpc *rpc;
-	struct cop_gate gate; /* what treeop has under way is inside; nobody comes from outside */
+	struct cop_gate gate; /* requests of treeop are inside; nobody comes from outside */
 	struct cop_treeop *treeop;
 	_Atomic bool *looked; /* by rank: it was asked from here */
 	uint8_t *state;
 	pthread_mutex_t lock; /* over come */
 	pthread_cond_t wake;
-	bool come; /* the answer to what is asked at this moment */
+	bool come; /* the answer to the outstanding request has come */
 	struct cop_treeop_sum got;
 	_Atomic uint32_t pending;
-	uint32_t late;              /* nodes that answered when they were asked once more, */
+	uint32_t late;              /* nodes that answered when they were asked again, */
 	struct cop_treeop_sum more; /* and what they counted */
 };
 
@@ -59,20 +59,17 @@ static inline const char *host_of(const struct guest *g, uint32_t rank)
 }
 
 /* ---- enter.c ---- */
-/* The job's secret, as its nodes took it. -EACCES with a sentence. */
+/* The job's secret, as its nodes used it. -EACCES with a sentence. */
 int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err);
-/* What knows where the nodes are, as the tree in the job directory says. */
+/* Finds where the nodes are, from the tree in the job directory. */
 int cop_guest_reach(struct guest *g, struct cop_err *err);
-/* Its end of the network and of treeop: 0 or -errno with a sentence. */
+/* Opens this end of the network and treeop: 0 or -errno with a sentence. */
 int cop_guest_enter(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err);
-/* Takes back what is asked for still, and frees all that the two above have made. */
+/* Cancels outstanding requests, and frees what the two functions above have made. */
 void cop_guest_leave(struct guest *g);
 
 /* ---- gone.c ---- */
 #define COP_GUEST_GONE_WHY 200
-struct sockaddr_in;
-/* An IPv4 address of a host, by its name or in figures. */
-bool cop_guest_address_of(const char *name, struct sockaddr_in *out);
 /* Whether the rank is known not to run; why says so, or why not. Waits for a second at most.
  * others: nodes of the tree were reached, by this stop or the last one. */
 bool cop_guest_is_gone(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Address books: "hostname address" lines. A book may be the site's, with thousands of hosts
- * that are not in the job, so the job's hosts are the table and the book is read once. A host
- * is found by its name as it stands, or, where the job and the book disagree on the domain, by
- * its short name. Nodes that share a host name stand there as "name:port". */
+ * outside the job, so the table holds the job's hosts and the book is read once. A host is found by
+ * its full name or, if the job and the book disagree on the domain, by its short name. Nodes that
+ * share a host name are in the book as "name:port". */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -33,16 +33,18 @@ static size_t short_len(const char *name, size_t len)
 	return dot ? (size_t)(dot - name) : len;
 }
 
-/* An IPv4 address has dots and no short form. */
+/* An address has no short form, though one of IPv4 has dots. */
 static bool has_short(const char *name, size_t len)
 {
+	if (memchr(name, ':', len))
+		return false;
 	for (size_t i = 0; i < len; i++)
 		if (name[i] != '.' && !isdigit((unsigned char)name[i]))
 			return true;
 	return false;
 }
 
-/* Port 0 stands for "no port said" in the exact table. */
+/* Port 0 means "no port given" in the exact table. */
 static int book_init(struct book *b)
 {
 	uint32_t count = b->hosts->count;
@@ -81,7 +83,7 @@ static void book_fini(struct book *b)
 	cop_job_map_fini(&b->brief);
 }
 
-/* The host that a line's name means, or COP_JOB_ABSENT. */
+/* The host that a line's name refers to, or COP_JOB_ABSENT. */
 static uint32_t find_host(
 	const struct book *b, const char *name, size_t len, uint16_t port, bool *by_short)
 {
@@ -98,8 +100,7 @@ static uint32_t find_host(
 	return memchr(name, '.', len) && strchr(b->hosts->host[i].name, '.') ? COP_JOB_ABSENT : i;
 }
 
-/* Keeps the address of a host. The same name twice with two addresses leaves no way to know
- * which is right. */
+/* Stores the address of a host. If one name has two addresses, nobody can tell which is right. */
 static int keep(struct book *b, uint32_t i, bool by_short, const char *address, size_t len,
 	unsigned line, struct cop_err *err)
 {
@@ -121,7 +122,7 @@ static int keep(struct book *b, uint32_t i, bool by_short, const char *address, 
 	return 0;
 }
 
-/* Cuts "name address" in two; false unless there are two words, both well formed. */
+/* Splits "name address" in two; false unless there are two well-formed words. */
 static bool cut(
 	const char *text, size_t len, size_t *name_len, const char **address, size_t *address_len)
 {
@@ -137,8 +138,8 @@ static bool cut(
 	return cop_job_address_ok(*address, *address_len);
 }
 
-/* A row of a raw table: "name | address | NA". A host without an address on the network is as good
- * as missing. */
+/* A row of a raw table: "name | address | NA". A host without an address on the network counts as
+ * missing. */
 static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_len,
 	const char **address, size_t *address_len)
 {
@@ -153,26 +154,41 @@ static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_l
 	return true;
 }
 
-static int take_line(
+/* Finds the host that a line begins with; an address of IPv6 has several spellings. */
+static int find_word(
+	const struct book *b, const char *text, size_t len, uint32_t *rank, bool *by_short)
+{
+	struct cop_job_word word;
+	char shortest[COP_IP_TEXT_SIZE];
+	struct cop_err why = {0};
+	struct cop_ip ip;
+
+	if (cop_job_split_port(text, len, 0, &word, &why) || !cop_job_name_ok(word.name, word.len))
+		return -EINVAL;
+	if (cop_job_name_is_six(word.name, word.len, &ip)) {
+		word.name = cop_ip_print(&ip, shortest);
+		word.len = strlen(shortest);
+	}
+	*rank = find_host(b, word.name, word.len, word.port, by_short);
+	return 0;
+}
+
+static int parse_line(
 	struct book *b, const char *text, size_t len, unsigned line, struct cop_err *err)
 {
-	size_t word_len, name_len, address_len;
-	struct cop_err why = {0};
+	size_t word_len, address_len;
 	const char *address;
 	bool by_short;
 	char quoted[64];
-	uint16_t port;
 	uint32_t i;
 
 	if (!(memchr(text, '|', len) ? cut_row(b, text, len, &word_len, &address, &address_len)
 				     : cut(text, len, &word_len, &address, &address_len)) ||
-		cop_job_split_port(text, word_len, 0, &name_len, &port, &why) ||
-		!cop_job_name_ok(text, name_len))
+		find_word(b, text, word_len, &i, &by_short))
 		return cop_err_set(err, EINVAL, "line %u: '%s' is not 'hostname address'", line,
 			cop_job_quote(text, len, quoted));
 	if (address_len == 2 && memcmp(address, "NA", 2) == 0)
 		return 0;
-	i = find_host(b, text, name_len, port, &by_short);
 	return i == COP_JOB_ABSENT || !address_len
 		       ? 0
 		       : keep(b, i, by_short, address, address_len, line, err);
@@ -181,15 +197,16 @@ static int take_line(
 static int refuse_missing(const struct book *b, struct cop_err *err)
 {
 	const struct cop_job_hosts *h = b->hosts;
+	char label[COP_JOB_LABEL_SIZE];
 	struct cop_buf names = {0};
 	uint32_t missing = 0;
 
 	for (uint32_t i = 0; i < h->count; i++) {
 		if (b->address[i] || missing++ >= NAMED_MAX)
 			continue;
-		cop_buf_printf(&names, "%s%.60s", missing > 1 ? ", " : "", h->host[i].name);
-		if (b->shared[i])
-			cop_buf_printf(&names, ":%u", h->host[i].port);
+		cop_job_label(h->host[i].name, h->host[i].port, label);
+		cop_buf_printf(&names, "%s%.70s", missing > 1 ? ", " : "",
+			b->shared[i] ? label : h->host[i].name);
 	}
 	if (missing > NAMED_MAX)
 		cop_buf_printf(&names, " and %u more", missing - NAMED_MAX);
@@ -223,7 +240,7 @@ static int parse(struct book *b, const char *text, size_t len, struct cop_err *e
 		return cop_err_set(err, -rc, "no memory for the addresses");
 	find_header(b, text, len);
 	while (!rc && cop_job_lines_next(&lines, &line, &line_len))
-		rc = take_line(b, line, line_len, lines.number, err);
+		rc = parse_line(b, line, line_len, lines.number, err);
 	return rc ? rc : refuse_missing(b, err);
 }
 
@@ -267,6 +284,7 @@ int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char
 	struct cop_err *err)
 {
 	struct book b = {.hosts = hosts};
+	char label[COP_JOB_LABEL_SIZE];
 	struct cop_buf text = {0};
 	int rc = book_init(&b);
 
@@ -275,10 +293,8 @@ int cop_job_book_write(const char *path, const struct cop_job_hosts *hosts, char
 
 		if (!address[i])
 			continue;
-		if (b.shared[i])
-			cop_buf_printf(&text, "%s:%u %s\n", h->name, h->port, address[i]);
-		else
-			cop_buf_printf(&text, "%s %s\n", h->name, address[i]);
+		cop_buf_printf(&text, "%s %s\n",
+			b.shared[i] ? cop_job_label(h->name, h->port, label) : h->name, address[i]);
 	}
 	if (!rc && text.failed)
 		rc = -ENOMEM;

@@ -49,7 +49,7 @@ static int parse(const char *text)
 	return cop_job_book_parse(text, strlen(text), "book", &hosts, NULL, address, &err);
 }
 
-static void an_empty_book_names_who_is_missing(void **state)
+static void an_empty_book_is_refused_with_the_missing_hosts(void **state)
 {
 	(void)state;
 	given("a,b");
@@ -82,7 +82,7 @@ static void at_most_8_missing_hosts_are_named(void **state)
 static void a_bad_line_is_named_by_its_number(void **state)
 {
 	static const char *const bad[] = {
-		"a", "a x y", "a: x", "a:0 x", "::1 x", "a/b x", "a \x01", "-a x", "a \xc3\xa4"};
+		"a", "a x y", "a: x", "a:0 x", ":::1 x", "a/b x", "a \x01", "-a x", "a \xc3\xa4"};
 
 	(void)state;
 	given("a");
@@ -163,6 +163,18 @@ static void addresses_of_the_interface_have_no_short_form(void **state)
 	assert_string_equal(address[1], "y");
 }
 
+static void addresses_of_ipv6_are_found_in_every_spelling(void **state)
+{
+	(void)state;
+	given("fd77::1,[fd77::2]:1,[fd77::2]:2");
+	assert_int_equal(parse("FD77:0::1 x\n[fd77::2]:1 y\n[fd77:0:0::2]:2 z\n"), 0);
+	assert_string_equal(address[0], "x");
+	assert_string_equal(address[1], "y");
+	assert_string_equal(address[2], "z");
+	assert_int_equal(parse("fd77::1 x\nfd77::2 y\n"), -ENOENT);
+	assert_string_equal(err.text, "address book book: no address of [fd77::2]:1, [fd77::2]:2");
+}
+
 static void nodes_that_share_a_name_are_told_apart_by_port(void **state)
 {
 	(void)state;
@@ -182,7 +194,7 @@ static void a_missing_book_is_named(void **state)
 	assert_non_null(strstr(err.text, "/nowhere/book"));
 }
 
-static void what_is_written_can_be_read(void **state)
+static void a_book_that_is_written_can_be_read(void **state)
 {
 	char path[] = "/tmp/cop_book_test.XXXXXX", *text;
 	char *known[] = {
@@ -205,7 +217,7 @@ static void what_is_written_can_be_read(void **state)
 	assert_int_equal(cop_job_book_write("/nowhere/book", &hosts, known, &err), -ENOENT);
 }
 
-/* Processor time: others use the machine, too. */
+/* Processor time, because other processes use the machine too. */
 static uint64_t parse_ns(const struct cop_buf *text, unsigned lines)
 {
 	struct timespec before, after;
@@ -235,8 +247,8 @@ static void ten_times_the_hosts_do_not_take_ten_times_as_long(void **state)
 	for (int i = BOOK_LINES - 1; i >= 0; i--)
 		cop_buf_printf(&text, "nid%05d ofi+cxi://0x%08x\n", i, i);
 	assert_false(text.failed);
-	/* A neighbour on the processor empties its caches now and then: the least of some rounds is
-	 * the parser's own time. */
+	/* Another process on the processor empties its caches now and then: the minimum of several
+	 * rounds is the parser's own time. */
 	for (int round = 0; round < 10 && many >= 6 * few; round++) {
 		few = least(few, parse_ns(&text, BOOK_LINES / 10));
 		teardown(state);
@@ -252,7 +264,7 @@ static void ten_times_the_hosts_do_not_take_ten_times_as_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_empty_book_names_who_is_missing),
+		TEST(an_empty_book_is_refused_with_the_missing_hosts),
 		TEST(a_host_whose_address_is_NA_is_missing),
 		TEST(at_most_8_missing_hosts_are_named),
 		TEST(a_bad_line_is_named_by_its_number),
@@ -262,9 +274,10 @@ int main(void)
 		TEST(a_short_name_finds_a_long_one_and_the_other_way_round),
 		TEST(a_short_name_of_two_hosts_is_neither),
 		TEST(addresses_of_the_interface_have_no_short_form),
+		TEST(addresses_of_ipv6_are_found_in_every_spelling),
 		TEST(nodes_that_share_a_name_are_told_apart_by_port),
 		TEST(a_missing_book_is_named),
-		TEST(what_is_written_can_be_read),
+		TEST(a_book_that_is_written_can_be_read),
 		TEST(ten_times_the_hosts_do_not_take_ten_times_as_long),
 	};
 

@@ -6,9 +6,9 @@
 
 #include "job/job_priv.h"
 
-/* What nodes and reports make there. */
+/* The folders that nodes and reports create there. */
 static const char *const folders[] = {"logs", "profiling", "profiling/final", "profiling/cluster",
-	"tables", "tables/final", "paths_dir"};
+	"tables", "tables/final", "paths_dir", "trace"};
 
 int cop_job_dir_check(const char *job_dir, struct cop_err *err)
 {
@@ -31,8 +31,8 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err)
 
 	if (!*job_dir)
 		return cop_err_set(err, EINVAL, "the job directory's name is empty");
-	/* Every node of a job does this at once: a folder that is there is as good as one just
-	 * made. */
+	/* Every node of a job does this at the same time: an existing folder is as good as a new
+	 * one. */
 	rc = cop_make_dirs(job_dir, 0700);
 	if (rc)
 		return cop_err_set(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/not_started.txt: one line, the rank of the node that could not start last, and why.
- */
+/* JOBDIR/logs/not_started.txt: one line, the rank of the last node that could not start, and
+ * why. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,8 +14,7 @@
 
 #define NAME "%s/logs/not_started.txt"
 #define LINE_SIZE 1024
-/* Nodes of one start do not begin at the same moment; a start that failed so long ago was another.
- */
+/* Nodes of one start do not begin at the same moment; an older note is from another start. */
 #define SAME_START_NS (1LL * 1000 * 1000 * 1000)
 
 int64_t cop_job_file_time(const char *path)
@@ -68,7 +67,7 @@ void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text)
 	free(path);
 }
 
-/* The job directory may be open to others: what is not this user's is not believed. */
+/* The job directory may be open to others: a file that is not this user's is not believed. */
 static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 {
 	uint64_t size;
@@ -85,7 +84,7 @@ static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 	return n;
 }
 
-/* One line without control characters. */
+/* Turns the text into one line without control characters. */
 static void make_plain(char line[LINE_SIZE], size_t len)
 {
 	line[len] = '\0';
@@ -137,7 +136,7 @@ static bool is_word_of(const char *path, int64_t rank)
 	return n > 0 && parse(line, (size_t)n, &whose, text, sizeof(text)) && whose == rank;
 }
 
-/* Both lie in the same folder. */
+/* Both are in the same folder. */
 static void link_back(const char *from, const char *to)
 {
 	struct cop_dir at;
@@ -147,16 +146,16 @@ static void link_back(const char *from, const char *to)
 	cop_dir_done(&at);
 }
 
-/* Another node may replace the word between the look and the removal, so it is looked at once more
- * where nobody replaces it. */
-static void take_away(const char *path, int64_t rank)
+/* Another node may replace the note between reading and removing it, so it is read once more where
+ * nobody replaces it. */
+static void remove_note(const char *path, int64_t rank)
 {
 	char *aside;
 
 	if (asprintf(&aside, "%s.%" PRId64 ".%d", path, rank, (int)getpid()) < 0)
 		return;
 	if (is_word_of(path, rank) && cop_rename(path, aside) == 0) {
-		/* Where there is one again already, it is the later. */
+		/* If there is a new one already, that one is kept. */
 		if (!is_word_of(aside, rank))
 			link_back(aside, path);
 		cop_unlink(aside);
@@ -173,6 +172,6 @@ void cop_job_failure_clear(const char *job_dir, int64_t rank)
 	if (rank < 0)
 		cop_unlink(path);
 	else
-		take_away(path, rank);
+		remove_note(path, rank);
 	free(path);
 }

@@ -50,7 +50,7 @@ static void holds(const char *content)
 	assert_int_equal(cop_write_file(path, content, strlen(content), 0600), 0);
 }
 
-static void what_one_node_says_another_reads(void **state)
+static void a_note_of_one_node_is_read_by_another(void **state)
 {
 	(void)state;
 	assert_false(heard(0));
@@ -60,7 +60,7 @@ static void what_one_node_says_another_reads(void **state)
 	assert_string_equal(text, "the source is missing");
 }
 
-static void of_an_earlier_start_nothing_is_heard(void **state)
+static void a_note_of_an_earlier_start_is_ignored(void **state)
 {
 	int64_t then;
 
@@ -87,7 +87,7 @@ static void the_folders_own_time_is_that_of_what_is_written_there(void **state)
 	assert_int_equal(cop_job_dir_time("/nowhere/at/all"), 0);
 }
 
-static void a_node_takes_back_its_own_word_and_the_root_any(void **state)
+static void a_node_removes_its_own_note_and_the_root_any(void **state)
 {
 	(void)state;
 	cop_job_failure_write(dir, 7, "no");
@@ -107,7 +107,7 @@ static void *clear_6(void *arg)
 	return NULL;
 }
 
-static void a_word_that_comes_meanwhile_is_not_taken_away(void **state)
+static void a_note_that_comes_meanwhile_is_not_removed(void **state)
 {
 	pthread_barrier_t both;
 	pthread_t thread;
@@ -126,7 +126,7 @@ static void a_word_that_comes_meanwhile_is_not_taken_away(void **state)
 	pthread_barrier_destroy(&both);
 }
 
-static void what_is_not_such_a_line_is_not_heard(void **state)
+static void a_malformed_note_is_ignored(void **state)
 {
 	static const char *const bad[] = {
 		"", "\n", "7", "7\n", "x no\n", "-1 no\n", "99999999999 no\n", " 7 no\n"};
@@ -155,12 +155,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(what_one_node_says_another_reads),
-		T(of_an_earlier_start_nothing_is_heard),
+		T(a_note_of_one_node_is_read_by_another),
+		T(a_note_of_an_earlier_start_is_ignored),
 		T(the_folders_own_time_is_that_of_what_is_written_there),
-		T(a_node_takes_back_its_own_word_and_the_root_any),
-		T(a_word_that_comes_meanwhile_is_not_taken_away),
-		T(what_is_not_such_a_line_is_not_heard),
+		T(a_node_removes_its_own_note_and_the_root_any),
+		T(a_note_that_comes_meanwhile_is_not_removed),
+		T(a_malformed_note_is_ignored),
 		T(a_folder_or_a_pipe_is_not_read),
 	};
 

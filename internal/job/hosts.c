@@ -8,8 +8,9 @@
 
 #include "job/job_priv.h"
 
-#define SHARED_MAX 16 /* nodes of a job on one machine that get ports of their own */
-/* Steps of one job run at the same time, as jobs of near numbers do; odd, so that it meets all. */
+#define SHARED_MAX 16 /* most nodes of a job on one machine that get ports of their own */
+/* Steps of one job run at the same time, and so do jobs with close numbers. Odd, so that all ports
+ * are used. */
 #define STEPS_APART 61
 
 void cop_job_hosts_free(struct cop_job_hosts *h)
@@ -37,13 +38,15 @@ static int grow(struct cop_job_builder *b)
 
 int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len, uint16_t port)
 {
-	char *copy;
+	char *copy, text[COP_IP_TEXT_SIZE];
+	struct cop_ip ip;
 
 	if (b->hosts.count >= COP_JOB_MAX_HOSTS)
 		return -E2BIG;
 	if (b->hosts.count == b->capacity && grow(b))
 		return -ENOMEM;
-	copy = strndup(name, len);
+	copy = cop_job_name_is_six(name, len, &ip) ? strdup(cop_ip_print(&ip, text))
+						   : strndup(name, len);
 	if (!copy)
 		return -ENOMEM;
 	b->hosts.host[b->hosts.count++] = (struct cop_job_host){.name = copy, .port = port};
@@ -54,12 +57,11 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 	unsigned number, struct cop_err *err)
 {
 	struct cop_err why = {0};
+	struct cop_job_word word;
 	char quoted[64];
-	size_t name_len;
-	uint16_t port;
-	int rc = cop_job_split_port(text, len, default_port, &name_len, &port, &why);
+	int rc = cop_job_split_port(text, len, default_port, &word, &why);
 
-	/* A bracket at the beginning is an IPv6 address. */
+	/* A bracket at the beginning starts an IPv6 address. */
 	if (memchr(text, ',', len) || memchr(text + 1, '[', len - 1))
 		return cop_err_set(err, EINVAL,
 			"line %u: '%s' is a list, but a file has one host on each line; a list is given as it is, "
@@ -67,10 +69,10 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 			number, cop_job_quote(text, len, quoted));
 	if (rc)
 		return cop_err_set(err, -rc, "line %u: %s", number, why.text);
-	if (!cop_job_name_ok(text, name_len))
+	if (!cop_job_name_ok(word.name, word.len))
 		return cop_err_set(err, EINVAL, "line %u: '%s' is not host or host:port", number,
 			cop_job_quote(text, len, quoted));
-	rc = cop_job_builder_add(b, text, name_len, port);
+	rc = cop_job_builder_add(b, word.name, word.len, word.port);
 	if (rc)
 		return cop_err_set(err, -rc,
 			rc == -E2BIG ? "line %u: more than %d hosts"
@@ -79,13 +81,15 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 	return 0;
 }
 
-/* Numbers of the lines that the hosts stand on, or of their places in a LIST (line NULL). */
+/* line: the line number of each host; NULL for a LIST, where its position counts. */
 static int refuse_double(const struct cop_job_host *h, uint32_t first, uint32_t second,
 	const unsigned *line, struct cop_err *err)
 {
-	return cop_err_set(err, EEXIST, "%s:%u appears twice: %s %u and %u", h->name, h->port,
-		line ? "lines" : "places", line ? line[first] : first + 1,
-		line ? line[second] : second + 1);
+	char label[COP_JOB_LABEL_SIZE];
+
+	return cop_err_set(err, EEXIST, "%s appears twice: %s %u and %u",
+		cop_job_label(h->name, h->port, label), line ? "lines" : "places",
+		line ? line[first] : first + 1, line ? line[second] : second + 1);
 }
 
 static int check_doubles(const struct cop_job_hosts *h, const unsigned *line, struct cop_err *err)
@@ -107,7 +111,7 @@ static int check_doubles(const struct cop_job_hosts *h, const unsigned *line, st
 	return rc;
 }
 
-/* Keeps the first of each host, in order. */
+/* Keeps the first entry of each host, in order. */
 static int drop_doubles(struct cop_job_hosts *h, struct cop_err *err)
 {
 	struct cop_job_map map;
@@ -130,7 +134,7 @@ static int drop_doubles(struct cop_job_hosts *h, struct cop_err *err)
 	return 0;
 }
 
-/* A host of 200 slots stands there 200 times in a row; that must not count against the limit. */
+/* A host of 200 slots is listed 200 times in a row; that must not count against the limit. */
 static void drop_repeated(struct cop_job_hosts *h)
 {
 	struct cop_job_host *last = &h->host[h->count - 1];
@@ -193,10 +197,9 @@ static int load_list(
 	return rc ? rc : check_doubles(&b->hosts, NULL, err);
 }
 
-/* Hands the list over with its origin, or puts the origin before the sentence of what went
- * wrong. */
-static int finish(struct cop_job_builder *b, int rc, const char *origin, const struct cop_err *why,
-	struct cop_job_hosts *out, struct cop_err *err)
+/* Hands over the list with its origin, or puts the origin before the error's sentence. */
+static int finish_list(struct cop_job_builder *b, int rc, const char *origin,
+	const struct cop_err *why, struct cop_job_hosts *out, struct cop_err *err)
 {
 	if (!rc) {
 		b->hosts.origin = strdup(origin);
@@ -211,8 +214,7 @@ static int finish(struct cop_job_builder *b, int rc, const char *origin, const s
 		err, -rc, "%s: %s", origin, why->code ? why->text : "no memory for the host list");
 }
 
-/* A slash never stands in a LIST; a folder that happens to be called like a host is no host
- * file. */
+/* A LIST never contains a slash; a folder that happens to have a host's name is no host file. */
 static bool is_file(const char *text)
 {
 	struct stat st;
@@ -234,11 +236,11 @@ int cop_job_hosts_load(
 		rc = load_file(text, default_port, false, &b, &why);
 	else
 		rc = load_list(text, default_port, &b, &why);
-	return finish(&b, rc, origin, &why, out, err);
+	return finish_list(&b, rc, origin, &why, out, err);
 }
 
-/* Jobs that run at the same time have numbers near each other, so these are not hashed. PBS numbers
- * the parts of an array "12[3].server". */
+/* Jobs that run at the same time have close numbers, so these are not hashed. PBS numbers the parts
+ * of an array "12[3].server". */
 static uint64_t job_number(void)
 {
 	static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID"};
@@ -291,8 +293,8 @@ static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 	}
 }
 
-/* A launcher says that this is one of several, but no list says where the others are: each would be
- * a tree of one node, and every one of them would ask the storage. */
+/* The launcher says that this is one of several nodes, but no list says where the others are. Each
+ * would be a tree of its own and ask the storage. */
 static int refuse_alone(struct cop_err *err)
 {
 	static const struct {
@@ -327,12 +329,12 @@ static int from_env(const char *variable, uint64_t number, uint16_t default_port
 	*out = (struct cop_job_hosts){0};
 	if (list && *list) {
 		rc = load_list(list, default_port, &b, &why);
-		rc = finish(&b, rc, variable, &why, out, err);
+		rc = finish_list(&b, rc, variable, &why, out, err);
 		if (!rc)
 			cop_job_slurm_addresses(out);
 	} else if (file && *file) {
 		rc = load_file(file, default_port, true, &b, &why);
-		rc = finish(&b, rc, "PBS_NODEFILE", &why, out, err);
+		rc = finish_list(&b, rc, "PBS_NODEFILE", &why, out, err);
 	} else {
 		return refuse_alone(err);
 	}

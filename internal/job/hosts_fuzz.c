@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first byte chooses: a LIST, a host file, a PBS node file. */
+/* The first byte selects a LIST, a host file or a PBS node file. */
 #include <stdlib.h>
 
 #include "job/job_priv.h"

@@ -93,8 +93,7 @@ static void an_empty_list_is_refused(void **state)
 static void a_hostile_range_is_refused_before_it_is_expanded(void **state)
 {
 	(void)state;
-	/* The list that was expanded first would be of gigabytes: the time limit of the test ends
-	 * it. */
+	/* Expanding the list first would take gigabytes; the test's time limit would end it. */
 	assert_refused(load("n[0-999999999]"), E2BIG, "means more than 200000 hosts");
 	assert_refused(load("n[0-999999999999999999]"), E2BIG, "200000");
 	assert_refused(load("n[0-99999999999999999999999]"), EINVAL, "bracket");
@@ -136,12 +135,50 @@ static void malformed_names_and_ports_are_refused(void **state)
 	assert_int_equal(load(name), 0);
 }
 
-static void ipv6_is_refused_with_a_sentence(void **state)
+static void addresses_of_ipv6_stand_in_brackets_where_they_have_a_port(void **state)
 {
 	(void)state;
-	assert_refused(load("[::1]:7720"), EINVAL, "IPv6");
-	assert_refused(load("fe80::1"), EINVAL, "IPv6");
-	assert_refused(load("[::1]"), EINVAL, "IPv6");
+	assert_int_equal(load("fd77::1,[fd77::2]:7721,[fd77::3],::1,n1:7722"), 0);
+	assert_hosts("fd77::1:7720 fd77::2:7721 fd77::3:7720 ::1:7720 n1:7722");
+	assert_int_equal(load_file("fd77::1\n[fd77::2]:7721 # two\n"), 0);
+	assert_hosts("fd77::1:7720 fd77::2:7721");
+	assert_int_equal(load("fd77::[1-2,a]"), -EINVAL);
+	assert_int_equal(load("fd77::[1-2],fd77:0:0::[08-10]"), 0);
+	assert_hosts("fd77::1:7720 fd77::2:7720 fd77::8:7720 fd77::9:7720 fd77::10:7720");
+}
+
+static void an_address_of_ipv6_is_known_by_its_shortest_form(void **state)
+{
+	(void)state;
+	assert_int_equal(load("FD77:0:0:0:0:0:0:1,::ffff:127.0.0.11"), 0);
+	assert_hosts("fd77::1:7720 127.0.0.11:7720");
+	assert_refused(load("fd77::1,[fd77:0::1]:7720"), EEXIST,
+		"[fd77::1]:7720 appears twice: places 1 and 2");
+}
+
+static void what_only_looks_like_ipv6_is_refused(void **state)
+{
+	static const char *const bad[] = {"fd77::1::2", "[fd77::1", "fd77::1]", "[fd77::12345]",
+		"a:b:c", "n1:7720:1", "[n1:x]:1", "[::1]:7720:1", "fd77::[1-2]x", "[::1"};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++)
+		assert_refused(load(bad[i]), EINVAL, "'");
+	assert_refused(load("[::1]:"), EINVAL, "1..65535");
+	assert_refused(load("[::1]7720"), EINVAL, "1..65535");
+	assert_refused(load("[::1]:65536"), EINVAL, "1..65535");
+	assert_refused(load("n1:7720:7721"), EINVAL, "is not an address of IPv6");
+}
+
+/* On several interfaces it would mean several machines. */
+static void a_link_local_address_is_refused_with_the_way_out(void **state)
+{
+	(void)state;
+	assert_refused(load("fe80::1"), EINVAL, "'fe80::1': is a link-local address");
+	assert_refused(load("fe80::1%eth0"), EINVAL, "see 'ip address'");
+	assert_refused(load("[fe80::1%eth0]:7720"), EINVAL, "link-local");
+	assert_refused(load("fe80::[1-3]"), EINVAL, "not a host name");
+	assert_refused(load_file("fe80::1\n"), EINVAL, "link-local");
 }
 
 static void a_missing_file_is_not_taken_for_a_list(void **state)
@@ -169,7 +206,7 @@ static void a_bad_line_is_named_by_its_number(void **state)
 	assert_refused(load_file("# x\n\n\nn[1-4]\n"), EINVAL,
 		"line 4: 'n[1-4]' is a list, but a file has one host on each line");
 	assert_refused(load_file("a:1,b:1\n"), EINVAL, "line 1: 'a:1,b:1' is a list");
-	assert_refused(load_file("[::1]:1\n"), EINVAL, "IPv6");
+	assert_refused(load_file("[::1:1\n"), EINVAL, "line 1: '[::1:1'");
 	assert_refused(load_file("a:99999\n"), EINVAL, "line 1: 'a:99999': a port");
 	assert_refused(load_file("\n  # nothing\n"), EINVAL, "it names no host");
 	assert_refused(load_file(""), EINVAL, "it names no host");
@@ -335,13 +372,14 @@ static void a_job_gets_ports_of_its_own_one_for_each_rank(void **state)
 
 static void assert_address(uint32_t i, const char *want)
 {
-	char text[INET_ADDRSTRLEN];
+	char text[COP_IP_TEXT_SIZE];
 
-	assert_string_equal(inet_ntop(AF_INET, &hosts.host[i].address, text, sizeof(text)), want);
+	assert_string_equal(cop_ip_print(&hosts.host[i].address, text), want);
 }
 
-/* What it does not tell, or tells of several slurmd on one machine, stays open. */
-static void slurm_tells_the_addresses_of_its_nodes(void **state)
+/* The name service is left to decide where Slurm gives no address, or where several slurmd run on
+ * one machine. */
+static void the_addresses_of_slurms_nodes_come_from_slurm(void **state)
 {
 	char more[80], conf[400];
 
@@ -350,25 +388,27 @@ static void slurm_tells_the_addresses_of_its_nodes(void **state)
 	snprintf(conf, sizeof(conf),
 		"# NodeName=n1 NodeAddr=10.9.9.9\nClusterName=x\n"
 		"nodename=n[1-2] CPUs=4 \\\n NODEADDR=10.0.0.[1-2] State=UP\nNodeName=n3 NodeAddr=n3-ib\n"
-		"NodeName=n4 NodeAddr=127.0.0.1\nNodeName=n[5-6] NodeAddr=10.0.0.5\nNodeName=n9 NodeAddr=10.0.0.9\n"
+		"NodeName=n4 NodeAddr=127.0.0.1\nNodeName=n[5-6] NodeAddr=10.0.0.5\nNodeName=n9 NodeAddr=10.0.0.9\nNodeName=n15 NodeAddr=fd77::15\n"
 		"Include more\nNodeName= NodeAddr=\nNodeName=n[ NodeAddr=10.0.0.7\nInclude hosts\n");
 	assert_int_equal(cop_write_file(path, conf, strlen(conf), 0600), 0);
 	assert_int_equal(cop_write_file(more, "NodeName=n7 NodeAddr=10.0.0.7 # last", 36, 0600), 0);
 	setenv("SLURM_CONF", path, 1);
 	setenv("SLURM_NODE_ALIASES",
-		"n8:10.0.0.8:a,n10:[10.0.0.10]:b,n11:[fe80::1]:c,n12,:,n13:10.0.0.1333333333333333:d",
+		"n8:10.0.0.8:a,n10:[10.0.0.10]:b,n11:[fe80::1]:c,n14:[fd77::14]:e,n12,:,n13:10.0.0.1333333333333333:d",
 		1);
-	setenv("SLURM_JOB_NODELIST", "n[1-13]", 1);
+	setenv("SLURM_JOB_NODELIST", "n[1-15]", 1);
 	assert_int_equal(cop_job_hosts_env(80, &hosts, &err), 0);
 	for (uint32_t i = 0; i < 10; i++) {
-		static const char *const want[] = {"10.0.0.1", "10.0.0.2", "0.0.0.0", "0.0.0.0",
-			"0.0.0.0", "0.0.0.0", "10.0.0.7", "10.0.0.8", "10.0.0.9", "10.0.0.10"};
+		static const char *const want[] = {"10.0.0.1", "10.0.0.2",
+			"::", "::", "::", "::", "10.0.0.7", "10.0.0.8", "10.0.0.9", "10.0.0.10"};
 
 		assert_address(i, want[i]);
 	}
-	assert_address(10, "0.0.0.0");
-	assert_address(11, "0.0.0.0");
-	assert_address(12, "0.0.0.0");
+	assert_address(10, "::");
+	assert_address(11, "::");
+	assert_address(12, "::");
+	assert_address(13, "fd77::14");
+	assert_address(14, "fd77::15");
 	unsetenv("SLURM_CONF");
 	unsetenv("SLURM_NODE_ALIASES");
 	unlink(more);
@@ -432,7 +472,7 @@ static void a_step_has_its_own_hosts_and_ports(void **state)
 	of_job = hosts.host[0].port;
 	assert_int_not_equal(port_of_step("0"), of_job);
 	assert_int_not_equal(port_of_step("0"), port_of_step("1"));
-	/* A batch script is no step. */
+	/* A batch script is not a step. */
 	assert_int_equal(port_of_step("4294967291"), of_job);
 	unsetenv("SLURM_STEP_ID");
 	unsetenv("SLURM_STEP_NODELIST");
@@ -449,7 +489,10 @@ int main(void)
 		TEST(a_hostile_range_is_refused_before_it_is_expanded),
 		TEST(malformed_brackets_are_refused),
 		TEST(malformed_names_and_ports_are_refused),
-		TEST(ipv6_is_refused_with_a_sentence),
+		TEST(addresses_of_ipv6_stand_in_brackets_where_they_have_a_port),
+		TEST(an_address_of_ipv6_is_known_by_its_shortest_form),
+		TEST(what_only_looks_like_ipv6_is_refused),
+		TEST(a_link_local_address_is_refused_with_the_way_out),
 		TEST(a_missing_file_is_not_taken_for_a_list),
 		TEST(the_same_host_twice_names_both_places),
 		TEST(a_bad_line_is_named_by_its_number),
@@ -464,7 +507,7 @@ int main(void)
 		TEST(a_bad_environment_is_named),
 		TEST(pbs_names_a_host_once_for_each_slot),
 		TEST(slots_do_not_count_as_hosts),
-		TEST(slurm_tells_the_addresses_of_its_nodes),
+		TEST(the_addresses_of_slurms_nodes_come_from_slurm),
 		TEST(a_job_gets_ports_of_its_own_one_for_each_rank),
 		TEST(parts_of_a_pbs_array_have_ports_of_their_own),
 		TEST(a_step_has_its_own_hosts_and_ports),

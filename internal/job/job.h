@@ -6,9 +6,8 @@
 #ifndef COP_JOB_H
 #define COP_JOB_H
 
-#include <netinet/in.h>
-
 #include "base/base.h"
+#include "base/ip.h"
 
 #define COP_JOB_PORT 7720
 /* Ports of jobs: below those that the kernel assigns by itself. */
@@ -21,12 +20,13 @@
 bool cop_job_mark(char mark[COP_JOB_MARK_SIZE]);
 
 /* One host: name (or address), rendezvous port, and the port that its node uses if that one is
- * taken; 0: none, because the user chose the first. The address comes from the scheduler; 0.0.0.0
- * if it gives none, and then the name service must be asked. */
+ * taken; 0: none, because the user chose the first. The address comes from the scheduler; none if
+ * it gives none, and then the name service must be asked. A name that is an address of IPv6 has no
+ * brackets, and is in its shortest form. */
 struct cop_job_host {
 	char *name;
 	uint16_t port, second_port;
-	struct in_addr address;
+	struct cop_ip address;
 };
 
 struct cop_job_hosts {
@@ -38,10 +38,11 @@ struct cop_job_hosts {
 };
 
 /* text is a file's name if such a file exists, else a LIST: comma separated, Slurm's brackets
- * (n[1-4,7],login, x[001-010]y), each with an optional :port (IPv6 in brackets is refused with a
- * sentence). In a file: one per line, '#' comments and blank lines skipped; a bad line is named by
- * its number. -ENOENT for a text that looks like a file name (it has a slash) and does not exist;
- * an empty list is an error; the same host:port twice is an error that names both lines. */
+ * (n[1-4,7],login, x[001-010]y), each with an optional :port; an address of IPv6 that has a port
+ * stands in brackets ([fd77::1]:7720), and a link-local one is refused. In a file: one per line,
+ * '#' comments and blank lines skipped; a bad line is named by its number. -ENOENT for a text that
+ * looks like a file name (it has a slash) and does not exist; an empty list is an error; the same
+ * host:port twice is an error that names both lines. */
 int cop_job_hosts_load(
 	const char *text, uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 /* From the scheduler's environment: SLURM_JOB_NODELIST; PBS_NODEFILE (each host once, in order).
@@ -74,6 +75,9 @@ struct cop_job_want {
 };
 int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uint32_t *rank,
 	struct cop_err *err);
+#define COP_JOB_LABEL_SIZE 261
+/* "n1:7720", "[fd77::1]:7720"; returns out. */
+const char *cop_job_label(const char *name, uint16_t port, char out[COP_JOB_LABEL_SIZE]);
 /* A host's name; "localhost" in a tree of one node without a list. */
 const char *cop_job_host_name(const struct cop_job_hosts *h, uint32_t rank);
 /* Its port; in such a tree the one that was wanted, or the default (0). */

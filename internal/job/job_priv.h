@@ -11,28 +11,40 @@
 
 /* ---- hosts ---- */
 
-/* A growing host list; capacity is private to it. */
+/* A host list that grows; capacity is for the builder alone. */
 struct cop_job_builder {
 	struct cop_job_hosts hosts;
 	uint32_t capacity;
 };
 
-/* Letters, digits, dot, dash and underscore, not first a dash. */
+/* Letters, digits, dot, dash and underscore, not first a dash; or an address of IPv6 that is not
+ * link-local. */
 bool cop_job_name_ok(const char *name, size_t len);
-/* Appends a copy; -ENOMEM, -E2BIG past COP_JOB_MAX_HOSTS. */
+/* Appends a copy, of an address of IPv6 its shortest form; -ENOMEM, -E2BIG past COP_JOB_MAX_HOSTS.
+ */
 int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len, uint16_t port);
-/* Splits "name[:port]" (len bytes); -EINVAL with a sentence that begins with the text. */
-int cop_job_split_port(const char *text, size_t len, uint16_t default_port, size_t *name_len,
-	uint16_t *port, struct cop_err *err);
+/* A host as users write it, cut in two: the name is a part of the text, without brackets if it is
+ * an address of IPv6. */
+struct cop_job_word {
+	const char *name;
+	size_t len;
+	uint16_t port;
+};
+/* Cuts "name", "name:port", "fd77::1" or "[fd77::1]:port" (len bytes); -EINVAL with a sentence that
+ * begins with the text. */
+int cop_job_split_port(const char *text, size_t len, uint16_t default_port,
+	struct cop_job_word *out, struct cop_err *err);
+/* The address of IPv6 that a name (len bytes) is; false for any other. */
+bool cop_job_name_is_six(const char *name, size_t len, struct cop_ip *out);
 /* Appends what a LIST (len bytes) means: commas, brackets, ports. */
 int cop_job_list_expand(const char *text, size_t len, uint16_t default_port,
 	struct cop_job_builder *b, struct cop_err *err);
-/* Appends the hosts of a file's text. A host that stands there twice is refused, or, with
- * once, kept once (PBS names one per slot). */
+/* Appends the hosts of a file's text. A host that is listed twice is refused or, with once, kept
+ * once (PBS lists one per slot). */
 int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, bool once,
 	struct cop_job_builder *b, struct cop_err *err);
 
-/* slurm.c: fills in the addresses that Slurm has for them on this machine. */
+/* slurm.c: fills in the addresses that Slurm has for the hosts on this machine. */
 void cop_job_slurm_addresses(struct cop_job_hosts *h);
 
 /* ---- the secret ---- */
@@ -50,12 +62,12 @@ struct cop_job_map {
 	size_t mask;
 };
 #define COP_JOB_ABSENT UINT32_MAX
-/* Room for count keys. */
+/* Allocates slots for count keys. */
 int cop_job_map_init(struct cop_job_map *m, uint32_t count);
 void cop_job_map_fini(struct cop_job_map *m);
-/* The number kept for key and port, or COP_JOB_ABSENT. */
+/* The number stored for key and port, or COP_JOB_ABSENT. */
 uint32_t cop_job_map_get(const struct cop_job_map *m, const char *key, size_t len, uint16_t port);
-/* The number already there, which stays, or COP_JOB_ABSENT: now it is value. */
+/* Stores value unless there is a number already: returns that one, or COP_JOB_ABSENT. */
 uint32_t cop_job_map_put(
 	struct cop_job_map *m, const char *key, size_t len, uint16_t port, uint32_t value);
 
@@ -87,10 +99,10 @@ struct cop_job_column {
 	const char *network; /* "" or NULL: the first with an address */
 	unsigned at; /* 0: the first with an address; beyond the limit: the table has none */
 };
-/* Finds the column by a table's first line, which may be a header; false if it does not tell and
- * the next line is to be asked. */
+/* Finds the column from a table's first line, which may be a header; false if that line does not
+ * decide it and the next one has to. */
 bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len);
-/* The address in a row, trimmed; false if it is NA or not there. */
+/* The address in a row, trimmed; false if it is NA or missing. */
 bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len,
 	const char **address, size_t *address_len);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LISTs of hosts: n[1-4,7],login,x[001-010]y[0-1]:7721
+/* LISTs of hosts: n[1-4,7],login,x[001-010]y[0-1]:7721,fd77::1,[fd77::2]:7721
  *
- * An item is literals and brackets in turn; it means every combination, the last bracket
- * running fastest. It is walked twice: first to check it and to multiply the counts, so that
- * n[0-999999999] is refused before anything is allocated, then to write the names. As in Slurm
- * the first number of a range gives the width that its numbers are padded to. */
+ * An item alternates literals and brackets and means every combination, with the last bracket
+ * varying fastest. It is walked twice: first to check it and to multiply the counts, so that
+ * n[0-999999999] is refused before anything is allocated, then to write the names. As in Slurm, the
+ * first number of a range gives the width to which its numbers are padded. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "job/job_priv.h"
 
 #define MAX_BRACKETS 8
-#define MAX_DIGITS 18 /* fits 64 bits with room to add */
+#define MAX_DIGITS 18 /* fits 64 bits and can be added to */
 
 struct range {
 	uint64_t first, last;
@@ -47,8 +47,8 @@ static bool read_number(const char **p, const char *end, uint64_t *out, int *dig
 	return *digits > 0;
 }
 
-/* Reads one range and the comma or bracket behind it. Returns 1 if more follow in this
- * bracket, 0 after the last one. */
+/* Reads one range and the comma or bracket after it. Returns 1 if more follow in this bracket, 0
+ * after the last one. */
 static int read_range(const char **p, const char *end, struct range *r)
 {
 	int digits;
@@ -67,7 +67,7 @@ static int read_range(const char **p, const char *end, struct range *r)
 	return (*p)[-1] == ',' ? 1 : (*p)[-1] == ']' ? 0 : -EINVAL;
 }
 
-/* How many numbers a bracket means; *p stands behind '[' and is left behind ']'. */
+/* Counts the numbers of a bracket; *p is after '[' and is moved past ']'. */
 static int count_bracket(const char **p, const char *end, uint64_t *count)
 {
 	struct range r;
@@ -87,7 +87,7 @@ static int count_bracket(const char **p, const char *end, uint64_t *count)
 
 static bool is_literal(char c)
 {
-	return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_';
+	return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_' || c == ':';
 }
 
 /* Checks the whole item (without its port) and counts its names. */
@@ -141,7 +141,7 @@ static int put_bracket(struct item *it, const char *p, size_t len)
 	return rc;
 }
 
-/* Everything that the rest of the item, from p, makes of the name so far. */
+/* Writes all names that the rest of the item, from p, makes of the name so far. */
 static int put_names(struct item *it, const char *p, size_t len)
 {
 	while (p < it->end && *p != '[') {
@@ -156,50 +156,89 @@ static int put_names(struct item *it, const char *p, size_t len)
 	return cop_job_builder_add(it->b, it->name, len, it->port);
 }
 
-int cop_job_split_port(const char *text, size_t len, uint16_t default_port, size_t *name_len,
-	uint16_t *port, struct cop_err *err)
+static int read_port(const char *p, const char *end, uint16_t *port)
 {
-	const char *end = text + len, *bracket = memrchr(text, ']', len);
-	const char *from = bracket ? bracket : text,
-		   *colon = memchr(from, ':', (size_t)(end - from));
 	uint64_t value = 0;
 
-	*port = default_port;
-	*name_len = len;
-	if (memchr(text, ':', len) != colon ||
-		(colon && memchr(colon + 1, ':', (size_t)(end - colon - 1))))
-		return refuse(err, EINVAL, text, end,
-			"IPv6 addresses are not understood here; give host names");
-	if (!colon)
-		return 0;
-	*name_len = (size_t)(colon - text);
-	if (end - colon < 2 || end - colon > 6)
-		return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
-	for (const char *p = colon + 1; p < end; p++) {
+	if (end - p < 1 || end - p > 5)
+		return -EINVAL;
+	for (; p < end; p++) {
 		if (!isdigit((unsigned char)*p))
-			return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
+			return -EINVAL;
 		value = value * 10 + (uint64_t)(*p - '0');
 	}
 	if (!value || value > UINT16_MAX)
-		return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
+		return -EINVAL;
 	*port = (uint16_t)value;
 	return 0;
+}
+
+/* "[fd77::1]" of "[fd77::1]:7720": where it ends; NULL if the text does not begin so. "[1-4]" is a
+ * range. */
+static const char *six_in_brackets(const char *text, const char *end)
+{
+	const char *close =
+		text < end && *text == '[' ? memchr(text, ']', (size_t)(end - text)) : NULL;
+
+	return close && memchr(text, ':', (size_t)(close - text)) ? close + 1 : NULL;
+}
+
+/* Two colons are an address without a port. */
+static bool has_two_colons(const char *text, const char *end)
+{
+	const char *colon = memchr(text, ':', (size_t)(end - text));
+
+	return colon && memchr(colon + 1, ':', (size_t)(end - colon - 1));
+}
+
+/* What is written like an address of IPv6, and is none that a host can have. */
+static int check_six(
+	const char *text, const char *end, const struct cop_job_word *w, struct cop_err *err)
+{
+	struct cop_ip ip;
+
+	if (memchr(w->name, '%', w->len) ||
+		(cop_job_name_is_six(w->name, w->len, &ip) && cop_ip_is_link_local(&ip)))
+		return refuse(err, EINVAL, text, end, COP_IP_LINK_LOCAL);
+	if (memchr(w->name, '[', w->len) || cop_job_name_is_six(w->name, w->len, &ip))
+		return 0;
+	return refuse(err, EINVAL, text, end,
+		"is not an address of IPv6, as fd77::1 or, with a port, [fd77::1]:7720");
+}
+
+int cop_job_split_port(const char *text, size_t len, uint16_t default_port,
+	struct cop_job_word *out, struct cop_err *err)
+{
+	const char *end = text + len, *rest = six_in_brackets(text, end);
+	const char *bracket = memrchr(text, ']', len), *from = bracket ? bracket : text;
+	bool six = rest || has_two_colons(text, end);
+
+	*out = (struct cop_job_word){text, len, default_port};
+	if (rest)
+		*out = (struct cop_job_word){text + 1, (size_t)(rest - text) - 2, default_port};
+	else if (!six && (rest = memchr(from, ':', (size_t)(end - from))))
+		out->len = (size_t)(rest - text);
+	if (rest && rest < end && (*rest != ':' || read_port(rest + 1, end, &out->port)))
+		return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
+	return six ? check_six(text, end, out, err) : 0;
 }
 
 static int expand_item(const char *text, size_t len, uint16_t default_port,
 	struct cop_job_builder *b, struct cop_err *err)
 {
 	struct item it = {.b = b};
+	struct cop_job_word word;
 	uint64_t count;
-	size_t name_len;
 	int rc;
 
 	if (!len)
 		return cop_err_set(err, EINVAL, "a name is missing between two commas");
-	rc = cop_job_split_port(text, len, default_port, &name_len, &it.port, err);
+	rc = cop_job_split_port(text, len, default_port, &word, err);
 	if (rc)
 		return rc;
-	it.end = text + name_len;
+	text = word.name;
+	it.port = word.port;
+	it.end = text + word.len;
 	rc = count_item(text, it.end, &count, err);
 	if (rc)
 		return rc;
@@ -208,10 +247,12 @@ static int expand_item(const char *text, size_t len, uint16_t default_port,
 	rc = put_names(&it, text, 0);
 	if (rc == -ENOMEM)
 		return cop_err_set(err, ENOMEM, "no memory for the host list");
-	return rc ? refuse(err, EINVAL, text, it.end, "is not a host name of 1 to 253 bytes") : 0;
+	return rc ? refuse(err, EINVAL, text, it.end,
+			    "is not a host name of 1 to 253 bytes, nor an address of IPv6")
+		  : 0;
 }
 
-/* Where the item ends: at a comma outside brackets. */
+/* The end of the item: a comma outside brackets. */
 static const char *item_end(const char *p, const char *end)
 {
 	bool inside = false;

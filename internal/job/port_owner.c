@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who owns a port, as proc(5) tells: /proc/net/tcp names the socket and its user, and the process
- * is the one that has this socket open. Of other users' processes the descriptors cannot be seen.
- */
-#include <arpa/inet.h>
+/* Who owns a port, from proc(5): /proc/net/tcp gives the socket and its user, and the owner is the
+ * process that has this socket open. The descriptors of other users' processes are not visible. */
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
@@ -20,17 +18,38 @@ struct listener {
 	unsigned uid;
 };
 
-/* Whether a socket at this address, in hexadecimal as the kernel prints it, is in the way of one at
- * want (0: all addresses). */
-static bool in_the_way(const char *address, in_addr_t want)
+/* An address as the kernel prints it: its 32-bit words as hexadecimal numbers of this machine. */
+static bool read_address(const char *text, struct cop_ip *out)
 {
-	size_t len = strlen(address);
-	bool all = strspn(address, "0") == len;
+	struct in_addr word[4];
+	size_t len = strlen(text), count = len / 8;
+	char digits[9] = "";
 
-	return all || (len == 8 && (!want || strtoul(address, NULL, 16) == want));
+	if (len != 8 && len != 32)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(digits, text + 8 * i, 8);
+		word[i].s_addr = (in_addr_t)strtoul(digits, NULL, 16);
+	}
+	if (count == 1)
+		*out = cop_ip_of4(word[0]);
+	else
+		memcpy(&out->six, word, sizeof(out->six));
+	return true;
 }
 
-static bool find_listener(const char *table, in_addr_t want, uint16_t port, struct listener *out)
+/* Whether a socket at this address is in the way of one at want; none: at all addresses. */
+static bool in_the_way(const char *address, const struct cop_ip *want)
+{
+	bool all = strspn(address, "0") == strlen(address);
+	struct cop_ip at;
+
+	return all ||
+	       (read_address(address, &at) && (cop_ip_is_none(want) || cop_ip_same(&at, want)));
+}
+
+static bool find_listener(
+	const char *table, const struct cop_ip *want, uint16_t port, struct listener *out)
 {
 	FILE *f = fopen(table, "re");
 	char line[512], address[40];
@@ -84,15 +103,14 @@ static void name_process(const char *pid, char *out, size_t size)
 
 bool cop_job_port_owner(const char *host, uint16_t port, char *out, size_t size)
 {
-	struct in_addr want = {0};
+	struct cop_ip want;
 	struct listener l;
 	struct dirent *e;
 	DIR *d;
 
-	if (inet_pton(AF_INET, host, &want) != 1)
-		want.s_addr = 0;
-	if (!find_listener("/proc/net/tcp", want.s_addr, port, &l) &&
-		!find_listener("/proc/net/tcp6", want.s_addr, port, &l))
+	cop_ip_parse(host, &want);
+	if (!find_listener("/proc/net/tcp", &want, port, &l) &&
+		!find_listener("/proc/net/tcp6", &want, port, &l))
 		return false;
 	snprintf(out, size, "a process of user %u", l.uid);
 	d = opendir("/proc");

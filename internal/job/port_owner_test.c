@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,16 +15,20 @@ static char owner[200], me[64];
 /* Listens at this address and returns the port that the kernel chose. */
 static uint16_t listen_at(const char *address, int *fd)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET};
-	socklen_t size = sizeof(at);
+	struct sockaddr_storage at;
+	socklen_t size = sizeof(at), len;
+	in_port_t port = 0;
+	struct cop_ip ip;
 
-	assert_int_equal(inet_pton(AF_INET, address, &at.sin_addr), 1);
-	*fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_true(cop_ip_parse(address, &ip));
+	len = cop_ip_to_socket(&ip, 0, &at);
+	*fd = socket(at.ss_family, SOCK_STREAM, 0);
 	assert_true(*fd >= 0);
-	assert_int_equal(bind(*fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(bind(*fd, (struct sockaddr *)&at, len), 0);
 	assert_int_equal(listen(*fd, 1), 0);
 	assert_int_equal(getsockname(*fd, (struct sockaddr *)&at, &size), 0);
-	return ntohs(at.sin_port);
+	assert_true(cop_ip_of_socket((struct sockaddr *)&at, &ip, &port));
+	return ntohs(port);
 }
 
 static bool held(const char *host, uint16_t port)
@@ -43,7 +46,7 @@ static void the_process_that_listens_is_named(void **state)
 	snprintf(me, sizeof(me), "process %d (port_owner_test)", (int)getpid());
 	assert_true(held("127.0.0.77", port));
 	assert_string_equal(owner, me);
-	/* A name stands for every address. */
+	/* A name means every address. */
 	assert_true(held("localhost", port));
 	assert_string_equal(owner, me);
 	assert_false(held("127.0.0.78", port));
@@ -51,7 +54,7 @@ static void the_process_that_listens_is_named(void **state)
 	assert_false(held("127.0.0.77", port));
 }
 
-static void who_listens_everywhere_is_in_the_way_of_each_address(void **state)
+static void a_listener_on_all_addresses_owns_the_port_of_each(void **state)
 {
 	int fd;
 	uint16_t port = listen_at("0.0.0.0", &fd);
@@ -62,11 +65,35 @@ static void who_listens_everywhere_is_in_the_way_of_each_address(void **state)
 	close(fd);
 }
 
+static void one_that_listens_at_an_address_of_ipv6_is_named(void **state)
+{
+	struct cop_ip six;
+	uint16_t port;
+	int fd;
+
+	(void)state;
+	cop_ip_parse("::1", &six);
+	if (!cop_ip_is_here(&six))
+		skip();
+	port = listen_at("::1", &fd);
+	snprintf(me, sizeof(me), "process %d (port_owner_test)", (int)getpid());
+	assert_true(held("::1", port));
+	assert_string_equal(owner, me);
+	assert_true(held("n1", port));
+	assert_false(held("fd77::1", port));
+	assert_false(held("127.0.0.1", port));
+	close(fd);
+	port = listen_at("::", &fd);
+	assert_true(held("::1", port));
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_process_that_listens_is_named),
-		cmocka_unit_test(who_listens_everywhere_is_in_the_way_of_each_address),
+		cmocka_unit_test(a_listener_on_all_addresses_owns_the_port_of_each),
+		cmocka_unit_test(one_that_listens_at_an_address_of_ipv6_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

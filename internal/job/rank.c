@@ -2,7 +2,6 @@
 /* Which host of the list this machine is. Names are compared as text, addresses with those of the
  * interfaces. The name service is asked only where that says nothing, and only for names that hold
  * this machine's own: "n1-hsn", as the fast network calls n1. */
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -15,7 +14,7 @@
 #include "job/job_priv.h"
 #include "log/log.h"
 
-#define NAMES_ASKED 16u /* a lookup may take seconds */
+#define NAMES_ASKED 16u /* a look-up may take seconds */
 
 struct machine {
 	char name[COP_JOB_NAME_MAX + 3];
@@ -33,26 +32,26 @@ static int machine_init(struct machine *m, struct cop_err *err)
 	return 0;
 }
 
-static bool is_local_address(const struct machine *m, struct in_addr address)
+static bool is_local_address(const struct machine *m, const struct cop_ip *address)
 {
-	/* The whole of 127.0.0.0/8 is this machine, though the interface lists one. */
-	if ((ntohl(address.s_addr) >> 24) == 127)
-		return true;
-	for (const struct ifaddrs *i = m->interfaces; i; i = i->ifa_next) {
-		const struct sockaddr_in *in = (const void *)i->ifa_addr;
+	struct cop_ip own;
 
-		if (in && in->sin_family == AF_INET && in->sin_addr.s_addr == address.s_addr)
+	/* The whole of 127.0.0.0/8 is this machine, though the interface lists one. */
+	if (cop_ip_is_loopback(address))
+		return true;
+	for (const struct ifaddrs *i = m->interfaces; i; i = i->ifa_next)
+		if (i->ifa_addr && cop_ip_of_socket(i->ifa_addr, &own, NULL) &&
+			cop_ip_same(&own, address))
 			return true;
-	}
 	return false;
 }
 
 static bool is_here(const struct machine *m, const char *name)
 {
-	struct in_addr address;
+	struct cop_ip address;
 
-	if (inet_pton(AF_INET, name, &address) == 1)
-		return is_local_address(m, address);
+	if (cop_ip_parse(name, &address))
+		return is_local_address(m, &address);
 	return cop_same_host(name, m->name) || !strcmp(name, "localhost");
 }
 
@@ -67,8 +66,7 @@ static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m
 	return found;
 }
 
-/* Whether the name of this machine stands in it, whole: n1 in "n1-hsn" and "ib0.n1", not in
- * "n10". */
+/* Whether it contains this machine's name as a whole: n1 in "n1-hsn" and "ib0.n1", not in "n10". */
 static bool holds_own_name(const struct machine *m, const char *host)
 {
 	char own[sizeof(m->name)];
@@ -83,12 +81,13 @@ static bool holds_own_name(const struct machine *m, const char *host)
 	return false;
 }
 
-/* The same as find_here, by what such names mean. *why: what is wrong with one of them. */
+/* The same as find_here, by what the name service says about such names. *why: what is wrong with
+ * one of them. */
 static uint32_t find_by_network(
 	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank, struct cop_err *why)
 {
 	uint32_t found = 0, asked = 0;
-	struct in_addr address;
+	struct cop_ip address;
 
 	for (uint32_t i = 0; i < h->count && asked < NAMES_ASKED; i++) {
 		struct cop_err err = {0};
@@ -98,7 +97,7 @@ static uint32_t find_by_network(
 		asked++;
 		if (cop_host_address(h->host[i].name, &address, &err))
 			cop_err_set(why, err.code, "%s: %s", h->host[i].name, err.text);
-		else if (is_local_address(m, address) && !found++)
+		else if (is_local_address(m, &address) && !found++)
 			*rank = i;
 	}
 	return found;
@@ -139,8 +138,8 @@ static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_er
 	return 0;
 }
 
-/* A job step on some of the job's nodes counts them from 0 again, so the number may mean
- * another host. Where the list itself says without doubt which host this is, it is right. */
+/* A job step on some of the job's nodes counts them from 0 again, so the number may mean another
+ * host. If the list itself says unambiguously which host this is, the list is right. */
 static void distrust(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
 {
 	uint32_t here = 0;
@@ -152,7 +151,7 @@ static void distrust(const struct cop_job_hosts *h, const struct machine *m, uin
 	*rank = here;
 }
 
-/* The name of a file that is not there is the name of a host. */
+/* If a file does not exist, its name is taken for the name of a host. */
 static const char *taken_for_a_host(const struct cop_job_hosts *h)
 {
 	const char *given = h->count == 1 && h->origin && strncmp(h->origin, "--hosts ", 8) == 0
@@ -183,7 +182,7 @@ static int rank_here(
 		found, h->count, h->origin ? h->origin : "the list");
 }
 
-/* The launcher started another task of the same command on this machine before this one. */
+/* Whether the launcher started another task of the same command on this machine before this one. */
 static bool is_second_task(void)
 {
 	static const char *const names[] = {"SLURM_LOCALID", "PALS_LOCAL_RANKID",

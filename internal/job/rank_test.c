@@ -62,8 +62,8 @@ static void a_rank_out_of_range_is_named_with_the_range(void **state)
 	assert_int_equal(rank, 2);
 }
 
-/* Eight on each host, say. */
-static void the_number_of_a_task_is_no_rank(void **state)
+/* For example, eight tasks on each host. */
+static void the_number_of_a_task_is_not_a_rank(void **state)
 {
 	char list[300] = "no-such-host,";
 
@@ -87,7 +87,7 @@ static void without_hosts_there_is_rank_0_only(void **state)
 	assert_string_equal(err.text, "--rank: 1 is out of range 0..0");
 }
 
-static void a_machine_that_is_not_in_the_list_is_told_so(void **state)
+static void a_machine_that_is_not_in_the_list_is_refused(void **state)
 {
 	(void)state;
 	given("no-such-host-a,192.0.2.1");
@@ -149,6 +149,9 @@ static void this_machine_is_found_by_an_address(void **state)
 	given("192.0.2.1,localhost");
 	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
+	given("2001:db8::1,::1");
+	assert_int_equal(find_wanting(-1), 0);
+	assert_int_equal(rank, 1);
 }
 
 static void the_environment_counts_only_for_the_schedulers_list(void **state)
@@ -198,7 +201,7 @@ static void a_bad_rank_in_the_environment_is_named(void **state)
 		strstr(err.text, "SLURM_NODEID is 2, but SLURM_JOB_NODELIST names 2 hosts"));
 }
 
-/* srun on the second node of the allocation says SLURM_NODEID=0. */
+/* srun on the second node of the allocation sets SLURM_NODEID=0. */
 static void a_name_without_doubt_beats_a_step_that_counts_from_0(void **state)
 {
 	char list[600];
@@ -213,7 +216,7 @@ static void a_name_without_doubt_beats_a_step_that_counts_from_0(void **state)
 	assert_int_equal(rank, 1);
 }
 
-static void the_environment_tells_several_hosts_on_one_machine_apart(void **state)
+static void the_environment_distinguishes_several_hosts_on_one_machine(void **state)
 {
 	(void)state;
 	slurm_says("127.0.0.11,127.0.0.12,127.0.0.13");
@@ -222,7 +225,7 @@ static void the_environment_tells_several_hosts_on_one_machine_apart(void **stat
 	assert_int_equal(rank, 1);
 }
 
-/* mpiexec without -ppn 1 starts one on each core. */
+/* mpiexec without -ppn 1 starts one task on each core. */
 static void a_second_task_on_a_host_is_refused(void **state)
 {
 	(void)state;
@@ -294,8 +297,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_rank_out_of_range_is_named_with_the_range),
 		TEST(without_hosts_there_is_rank_0_only),
-		TEST(the_number_of_a_task_is_no_rank),
-		TEST(a_machine_that_is_not_in_the_list_is_told_so),
+		TEST(the_number_of_a_task_is_not_a_rank),
+		TEST(a_machine_that_is_not_in_the_list_is_refused),
 		TEST(several_hosts_on_this_machine_need_a_rank),
 		TEST(this_machine_is_found_by_its_name),
 		TEST(this_machine_is_found_by_its_name_with_a_domain),
@@ -305,7 +308,7 @@ int main(void)
 		TEST(variables_are_tried_in_order),
 		TEST(a_bad_rank_in_the_environment_is_named),
 		TEST(a_name_without_doubt_beats_a_step_that_counts_from_0),
-		TEST(the_environment_tells_several_hosts_on_one_machine_apart),
+		TEST(the_environment_distinguishes_several_hosts_on_one_machine),
 		TEST(a_second_task_on_a_host_is_refused),
 		TEST(several_tasks_are_right_where_several_hosts_are_this_machine),
 		TEST(hosts_and_rank_are_found_together),

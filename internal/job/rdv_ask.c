@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The asking side. An ask tries, pauses, tries again until its deadline: the other node may
  * start later, have all its connections taken, or not be in the name service yet. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +22,8 @@ static bool is_connected(const struct rdv_ask *a)
 	return is_open(a) && (a->step == RDV_SENDS || a->step == RDV_RECEIVES);
 }
 
-/* The other side may have the connection before this one knows: it hears the ask all the same, and
- * takes nobody for an unverified peer. */
+/* The other side may have the connection before this one knows. It still gets the ask, and takes
+ * nobody for an unverified peer. */
 static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	if (!is_open(a))
@@ -61,8 +59,8 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 	cop_rdv_ask_end(r, a, NULL, why);
 }
 
-/* This try failed. The ask goes to the end of the line: those that wait for a free connection
- * come first. That nobody listens at the second port is no news. */
+/* This try failed. The ask goes to the end of the line, behind those that wait for a free
+ * connection. That nobody listens at the second port is not worth a message. */
 static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {
 	bool tried = is_open(a), silent = tried && problem == no_answer && is_connected(a);
@@ -73,7 +71,7 @@ static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, 
 	cop_list_push_back(&r->asks, &a->link);
 	if (!a->second || strcmp(problem, strerror(ECONNREFUSED)))
 		snprintf(a->problem, sizeof(a->problem), "%s", problem);
-	a->step = a->to.sin_port ? RDV_WAITS : RDV_NEEDS_NAME;
+	a->step = cop_ip_is_none(&a->to) ? RDV_NEEDS_NAME : RDV_WAITS;
 	a->next_ms = now_ms;
 	a->second = tried && a->second_port && !a->second;
 	if (a->second)
@@ -84,17 +82,20 @@ static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, 
 		a->patience_ms = COP_MIN(a->patience_ms * 2, (uint32_t)RDV_CONNECTION_MS);
 }
 
-/* Where the local host is an address, asks come from it, so that many nodes on one machine
+/* If the local host is an address, asks are sent from it, so that many nodes on one machine
  * (127.0.0.x) look to each other as they would on many. */
-static int open_socket(const struct cop_rendezvous *r)
+static int open_socket(const struct cop_rendezvous *r, int family)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1, rc;
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1, rc;
+	bool bound = !cop_ip_is_none(&r->self) && cop_ip_family(&r->self) == family;
+	struct sockaddr_storage self;
+	socklen_t len = cop_ip_to_socket(&r->self, 0, &self);
 
 	if (fd < 0)
 		return -errno;
 	/* The port is chosen at connect, when the other end is known: many more fit. */
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-	if (r->bind_asks && bind(fd, (const struct sockaddr *)&r->self, sizeof(r->self))) {
+	if (bound && bind(fd, (const struct sockaddr *)&self, len)) {
 		rc = -errno;
 		close(fd);
 		return rc;
@@ -102,7 +103,7 @@ static int open_socket(const struct cop_rendezvous *r)
 	return fd;
 }
 
-/* Also before the connection stands: then it is for later. */
+/* If the connection is not established yet, the ask is sent later. */
 static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
 	ssize_t n = send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
@@ -119,7 +120,9 @@ static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_m
 
 static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
-	int fd = open_socket(r), rc;
+	int fd = open_socket(r, cop_ip_family(&a->to)), rc;
+	struct sockaddr_storage to;
+	socklen_t len = cop_ip_to_socket(&a->to, a->second ? a->second_port : a->port, &to);
 
 	if (fd < 0) {
 		retry(r, a, now_ms, strerror(-fd));
@@ -133,13 +136,11 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 	a->out_done = a->in_len = 0;
 	a->attempt_end_ms = COP_MIN(now_ms + a->patience_ms, a->deadline_ms);
 	a->step = RDV_CONNECTS;
-	a->to.sin_port = htons(a->second ? a->second_port : a->port);
 	rc = cop_rdv_ask_build(&r->key, a->identity, r->address, a->nonce, a->out);
 	a->out_len = rc < 0 ? 0 : (size_t)rc;
 	if (rc < 0)
 		retry(r, a, now_ms, "no random numbers");
-	else if (connect(fd, (const struct sockaddr *)&a->to, sizeof(a->to)) &&
-		 errno != EINPROGRESS)
+	else if (connect(fd, (const struct sockaddr *)&to, len) && errno != EINPROGRESS)
 		retry(r, a, now_ms, strerror(errno));
 	else
 		send_ask(r, a, now_ms);
@@ -158,12 +159,12 @@ static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 		a->step = RDV_SENDS;
 }
 
-/* Another program at that port is none of ours and means no harm; who answers as a node would means
- * to be taken for one. */
+/* Another program at that port is no node and means no harm. One that answers as a node would is
+ * trying to pass for one. */
 static void refuse_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, int rc)
 {
 	if (rc == -EACCES)
-		cop_rdv_refused(r, "answer", a->to.sin_addr, rc);
+		cop_rdv_refused(r, "answer", &a->to, rc);
 	retry(r, a, now_ms,
 		rc == -EACCES ? "its answer does not prove the job's secret"
 			      : "what answers there is not a rendezvous");
@@ -216,14 +217,13 @@ void cop_rdv_resolved(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 		retry(r, a, now_ms, l->problem.text);
 	} else {
 		a->to = l->found;
-		a->to.sin_port = htons(a->port);
 		a->step = RDV_WAITS;
 		a->next_ms = now_ms;
 	}
 	cop_rdv_lookup_free(l);
 }
 
-static void go_on(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
+static void continue_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
 	switch (a->step) {
 	case RDV_CONNECTS:
@@ -237,14 +237,14 @@ static void go_on(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 	}
 }
 
-/* Each branch is the last thing done with the ask, which may be gone then. A passed deadline
- * ends it whatever it does, once it has tried; an answer that is there already still counts. */
+/* Each branch is the last use of the ask, which may be freed then. A passed deadline ends the ask
+ * in any state once it has tried; an answer that has already come still counts. */
 void cop_rdv_step(struct cop_rendezvous *r, struct rdv_ask *a, short events, uint64_t now_ms)
 {
 	bool may_try = a->step == RDV_WAITS && now_ms >= a->next_ms && r->open_asks < RDV_OPEN_MAX;
 
 	if (events)
-		go_on(r, a, now_ms);
+		continue_ask(r, a, now_ms);
 	else if (may_try && !a->tried)
 		start_try(r, a, now_ms);
 	else if (now_ms >= a->deadline_ms)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both parsers of the rendezvous, with a tag that the fuzzer can meet: all zero. */
+/* Both parsers of the rendezvous, with a tag that the fuzzer can produce: all zero. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two messages of the rendezvous, to bytes and back. Pure but for the nonces. */
+/* Encodes and decodes the two messages of the rendezvous. Pure except for the nonces. */
 #include <errno.h>
 #include <sodium.h>
 #include <string.h>
@@ -11,8 +11,8 @@ enum { KIND_ASK = 1, KIND_ANSWER = 2 };
 
 static const uint8_t magic[5] = {'C', 'O', 'P', 'R', 2};
 
-/* What a tag is over, gathered. Each field but the last has a fixed length or is terminated,
- * so that no two meanings have the same bytes. */
+/* The bytes that a tag covers. Each field but the last has a fixed length or is terminated, so that
+ * no two messages have the same bytes. */
 struct tagged {
 	uint8_t kind;
 	uint8_t nonces[2][RDV_NONCE];
@@ -49,8 +49,8 @@ static void tag_answer(const struct rdv_key *key, const char *identity, const ui
 	tag(key, &t, identity, address, len, out);
 }
 
-/* All but the tag. Returns the length of the address or -errno. */
-static int put(uint8_t *out, uint8_t kind, const char *address)
+/* Fills in everything but the tag. Returns the length of the address or -errno. */
+static int fill_message(uint8_t *out, uint8_t kind, const char *address)
 {
 	size_t len = strlen(address);
 
@@ -64,8 +64,8 @@ static int put(uint8_t *out, uint8_t kind, const char *address)
 	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? (int)len : -EIO;
 }
 
-/* As much of a head as is there must be right: an unverified peer is known by its first bytes.
- * Returns the message's length once all of it is there, or 0. */
+/* As much of a head as has come must be right: the first bytes already reveal an unverified peer.
+ * Returns the message's length once all of it has come, or 0. */
 static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 {
 	uint8_t want[RDV_HEAD] = {0};
@@ -81,8 +81,8 @@ static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 	return len > whole ? -EBADMSG : len < whole ? 0 : (int)len;
 }
 
-/* What is checked is the tag in the message; then the address is taken. */
-static int take(const uint8_t *data, int len, const uint8_t want[RDV_MAC],
+/* Checks the tag in the message, then takes the address. */
+static int parse_address(const uint8_t *data, int len, const uint8_t want[RDV_MAC],
 	char address[COP_JOB_ADDRESS_MAX + 1])
 {
 	const char *text = (const char *)data + RDV_FIXED;
@@ -100,7 +100,7 @@ static int take(const uint8_t *data, int len, const uint8_t want[RDV_MAC],
 int cop_rdv_ask_build(const struct rdv_key *key, const char *identity, const char *address,
 	uint8_t nonce[RDV_NONCE], uint8_t out[RDV_MESSAGE_MAX])
 {
-	int n = put(out, KIND_ASK, address);
+	int n = fill_message(out, KIND_ASK, address);
 
 	if (n < 0)
 		return n;
@@ -118,13 +118,13 @@ int cop_rdv_ask_check(const struct rdv_key *key, const char *identity, const uin
 	if (rc <= 0)
 		return rc;
 	tag_ask(key, identity, data + RDV_HEAD, data + RDV_FIXED, len - RDV_FIXED, want);
-	return take(data, rc, want, address);
+	return parse_address(data, rc, want, address);
 }
 
 int cop_rdv_answer_build(const struct rdv_key *key, const char *identity, const uint8_t *ask,
 	const char *address, uint8_t out[RDV_MESSAGE_MAX])
 {
-	int n = put(out, KIND_ANSWER, address);
+	int n = fill_message(out, KIND_ANSWER, address);
 
 	if (n < 0)
 		return n;
@@ -143,5 +143,5 @@ int cop_rdv_answer_check(const struct rdv_key *key, const char *identity,
 	if (rc <= 0)
 		return rc;
 	tag_answer(key, identity, nonce, data + RDV_HEAD, data + RDV_FIXED, len - RDV_FIXED, want);
-	return take(data, rc, want, address);
+	return parse_address(data, rc, want, address);
 }

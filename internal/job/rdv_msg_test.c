@@ -82,7 +82,7 @@ static void an_ask_with_another_secret_or_for_another_host_is_refused(void **sta
 	assert_int_equal(cop_rdv_ask_check(&key, "n1:7721", ask, ASK_BYTES, address), -EACCES);
 }
 
-static void an_ask_is_no_answer(void **state)
+static void an_ask_is_not_an_answer(void **state)
 {
 	(void)state;
 	build("x");
@@ -140,7 +140,7 @@ static void an_answer_to_another_question_is_refused(void **state)
 		-EACCES);
 }
 
-static void an_address_that_is_none_is_not_sent(void **state)
+static void a_malformed_address_is_not_sent(void **state)
 {
 	char text[300];
 
@@ -165,11 +165,11 @@ int main(void)
 		cmocka_unit_test(an_ask_with_any_byte_changed_is_refused),
 		cmocka_unit_test(an_unverified_peer_is_known_by_the_first_wrong_byte),
 		cmocka_unit_test(an_ask_with_another_secret_or_for_another_host_is_refused),
-		cmocka_unit_test(an_ask_is_no_answer),
+		cmocka_unit_test(an_ask_is_not_an_answer),
 		cmocka_unit_test(an_answer_carries_the_address),
 		cmocka_unit_test(an_answer_with_any_byte_changed_is_refused),
 		cmocka_unit_test(an_answer_to_another_question_is_refused),
-		cmocka_unit_test(an_address_that_is_none_is_not_sent),
+		cmocka_unit_test(a_malformed_address_is_not_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

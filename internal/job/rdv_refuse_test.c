@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is counted as somebody who tried to get in, and who never is. */
+/* Who is counted as an intruder, and who never is. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static struct cop_rendezvous *start(const char *name, uint16_t port)
 	return r;
 }
 
-/* Says this and ends; returns once it has been let go, and how many bytes came back. */
+/* Sends this and closes. Returns how many bytes came back, once the other side has closed too. */
 static ssize_t speaks(const struct cop_rendezvous *r, const void *data, size_t len)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(cop_rendezvous_port(r))};
@@ -73,7 +73,7 @@ static void says(const struct cop_rendezvous *r, const char *text)
 	assert_int_equal(speaks(r, text, strlen(text)), 0);
 }
 
-static void unverified_peers_are_told_by_what_they_say(void **state)
+static void unverified_peers_are_recognised_by_their_bytes(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.41", 0);
 
@@ -121,8 +121,8 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 	atomic_fetch_add((_Atomic unsigned *)arg, 1);
 }
 
-/* The other side may have the connection before its asker knows, and the asker may end or lose
- * patience at any moment. */
+/* The other side may have the connection before its asker knows, and the asker may end or time out
+ * at any moment. */
 static void an_asker_that_gives_up_is_not_unverified(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.41", 0), *asker;
@@ -146,7 +146,7 @@ static void an_asker_that_gives_up_is_not_unverified(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unverified_peers_are_told_by_what_they_say),
+		cmocka_unit_test(unverified_peers_are_recognised_by_their_bytes),
 		cmocka_unit_test(an_ask_is_answered_once),
 		cmocka_unit_test(an_asker_that_gives_up_is_not_unverified),
 	};

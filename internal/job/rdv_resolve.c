@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The resolver: one thread that asks the name service, one name after the other. */
+/* The resolver: one thread that asks the name service for one name after another. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,7 @@ void cop_rdv_lookup_free(struct rdv_lookup *l)
 
 static void look_up(struct rdv_lookup *l)
 {
-	l->found.sin_family = AF_INET;
-	l->verdict = cop_host_address(l->name, &l->found.sin_addr, &l->problem);
+	l->verdict = cop_host_address(l->name, &l->found, &l->problem);
 }
 
 /* The next name, or NULL when the rendezvous stops. */
@@ -103,8 +102,8 @@ void cop_rdv_resolve_drop(struct cop_rendezvous *r, struct rdv_ask *a)
 	cop_rdv_lookup_free(l);
 }
 
-/* The rendezvous is stopping. A lookup that runs is waited for: the name service cannot be
- * interrupted. */
+/* The rendezvous is stopping. A look-up in progress is waited for, because the name service cannot
+ * be interrupted. */
 void cop_rdv_resolve_stop(struct cop_rendezvous *r)
 {
 	if (!r->resolver.started)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answering side: read one ask, write one answer, close. Who does not prove the secret in
- * RDV_CONNECTION_MS, or before so many others came that its slot is needed, is closed without a
- * byte and counted. A node says all that it has to say at once, so unverified peers cannot keep it
- * out by holding every slot. */
+/* The answering side: read one ask, write one answer, close. A connection that does not prove the
+ * secret within RDV_CONNECTION_MS, or before its slot is needed for another one, is closed without
+ * a byte and counted. A node sends its whole ask at once, so unverified peers cannot keep it out by
+ * occupying every slot. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,17 +22,17 @@ static void hang_up(struct rdv_conn *c)
 static void refuse(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
 	atomic_fetch_add_explicit(&r->unverified, 1, memory_order_relaxed);
-	cop_rdv_refused(r, "ask", c->from, rc);
+	cop_rdv_refused(r, "ask", &c->from, rc);
 	hang_up(c);
 }
 
-/* It had its time, or went. */
+/* It timed out, or closed. */
 static int unfinished(const struct rdv_conn *c)
 {
 	return c->in_len ? -EBADMSG : -ETIMEDOUT;
 }
 
-/* A free slot, else that of the connection which has been silent for longest; NULL: all are being
+/* A free slot, else that of the connection that has been silent longest; NULL: all are being
  * answered. */
 static struct rdv_conn *slot_for_new(struct cop_rendezvous *r)
 {
@@ -66,7 +66,7 @@ static void write_answer(struct rdv_conn *c)
 		hang_up(c);
 }
 
-/* An answer is short enough for any socket buffer, so it is mostly gone in the same step. */
+/* An answer fits into any socket buffer, so it is usually sent in the same step. */
 static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 {
 	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, 0);
@@ -115,20 +115,20 @@ void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, u
 		refuse(r, c, unfinished(c));
 }
 
-/* Who waited in the backlog has mostly said what it had to say, so it is read at once. */
+/* An asker that waited in the backlog has usually sent its ask already, so it is read at once. */
 static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 {
-	struct sockaddr_in from = {0};
+	struct sockaddr_storage from = {0};
 	socklen_t from_len = sizeof(from);
 	int fd = accept4(
 		r->listen_fd, (struct sockaddr *)&from, &from_len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct rdv_conn *c;
 
 	if (fd < 0 && errno == ECONNABORTED)
-		return true; /* it left the backlog; the next may be well */
+		return true; /* this one has left the backlog; the next may be fine */
 	if (fd < 0) {
-		/* No descriptors or memory: it stays in the backlog, and poll would
-		 * say so at once again. */
+		/* No descriptors or memory: the connection stays in the backlog, and poll would
+		 * report it again at once. */
 		r->accept_after_ms = errno == EAGAIN ? 0 : now_ms + ACCEPT_PAUSE_MS;
 		return false;
 	}
@@ -139,8 +139,8 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 	}
 	if (c->fd >= 0)
 		refuse(r, c, unfinished(c));
-	*c = (struct rdv_conn){
-		.fd = fd, .from = from.sin_addr, .deadline_ms = now_ms + RDV_CONNECTION_MS};
+	*c = (struct rdv_conn){.fd = fd, .deadline_ms = now_ms + RDV_CONNECTION_MS};
+	cop_ip_of_socket((struct sockaddr *)&from, &c->from, NULL);
 	read_ask(r, c);
 	return true;
 }

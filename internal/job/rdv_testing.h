@@ -32,7 +32,7 @@ static inline void test_mac(void *ctx, const void *data, size_t len, uint8_t out
 
 static uint64_t ours = 1000;
 
-/* What found was told, by any number of asks. */
+/* What the callback `found` got, from any number of asks. */
 struct result {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -90,7 +90,7 @@ static inline void nap(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
-static cop_rendezvous_met *on_met; /* of what open_at opens */
+static cop_rendezvous_met *on_met; /* for what open_at opens */
 static pthread_mutex_t met_lock = PTHREAD_MUTEX_INITIALIZER;
 static char last_met[64]; /* under met_lock: unverified peers may ask at any time */
 
@@ -138,7 +138,7 @@ static inline struct cop_job_host host_of(const struct cop_rendezvous *r, const 
 	return (struct cop_job_host){.name = (char *)name, .port = cop_rendezvous_port(r)};
 }
 
-/* A port nobody listens on just now. */
+/* A port on which nobody listens at the moment. */
 static inline uint16_t free_port(const char *name)
 {
 	struct cop_rendezvous *r = start(name, 0, &ours, "x");

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,29 +19,22 @@ void cop_rdv_wake(struct cop_rendezvous *r)
 	(void)!write(r->wake_fd, &one, sizeof(one));
 }
 
-void cop_rdv_refused(struct cop_rendezvous *r, const char *what, struct in_addr from, int rc)
+void cop_rdv_refused(struct cop_rendezvous *r, const char *what, const struct cop_ip *from, int rc)
 {
 	const char *why = rc == -ETIMEDOUT  ? "it said nothing"
 			  : rc == -EACCES   ? "it does not prove the job's secret"
 			  : rc == -EALREADY ? "it was received before"
 					    : "it is not from Copper";
-	char text[INET_ADDRSTRLEN] = "?";
+	char text[COP_IP_TEXT_SIZE];
 
-	inet_ntop(AF_INET, &from, text, sizeof(text));
-	cop_log_refused(what, why, text);
+	cop_log_refused(what, why, cop_ip_print(from, text));
 	if (r->refused)
 		r->refused(r->key.ctx, rc);
 }
 
-static bool parse_address(const char *name, uint16_t port, struct sockaddr_in *out)
-{
-	*out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
-	return inet_pton(AF_INET, name, &out->sin_addr) == 1;
-}
-
-/* The asks whose names were looked up meanwhile. The pair stays together: an ask that ends
- * takes its lookup out of the list. */
-static void take_resolved(struct cop_rendezvous *r, uint64_t now_ms)
+/* The asks whose names have been resolved. An ask that ends earlier removes its look-up from the
+ * list. */
+static void collect_resolved(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	for (;;) {
 		struct cop_list *item;
@@ -56,8 +48,8 @@ static void take_resolved(struct cop_rendezvous *r, uint64_t now_ms)
 	}
 }
 
-/* Takes over what other threads left. False: the rendezvous is to stop. */
-static bool collect(struct cop_rendezvous *r)
+/* Takes over what other threads queued. False: the rendezvous is to stop. */
+static bool collect_asks(struct cop_rendezvous *r)
 {
 	uint64_t count;
 	bool stopping;
@@ -68,16 +60,16 @@ static bool collect(struct cop_rendezvous *r)
 	cop_list_splice(&r->asks, &r->new_asks);
 	pthread_mutex_unlock(&r->lock);
 	if (!stopping)
-		take_resolved(r, cop_now_ms());
+		collect_resolved(r, cop_now_ms());
 	return !stopping;
 }
 
-/* The poll set of one round: whose each slot is stands beside it. */
+/* The poll set of one round, with the owner of each slot. */
 struct round {
 	struct pollfd set[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
 	void *owner[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
 	nfds_t used;
-	uint64_t wake_ms; /* when to look again at the latest */
+	uint64_t wake_ms; /* when to wake at the latest */
 };
 
 static void add_fd(struct round *w, int fd, short events, void *owner)
@@ -86,7 +78,7 @@ static void add_fd(struct round *w, int fd, short events, void *owner)
 	w->owner[w->used++] = owner;
 }
 
-static void prepare(struct cop_rendezvous *r, struct round *w)
+static void prepare_round(struct cop_rendezvous *r, struct round *w)
 {
 	struct cop_list *item;
 
@@ -125,8 +117,8 @@ static bool is_conn(const struct cop_rendezvous *r, const void *owner)
 	       (const char *)owner < (const char *)(r->conn + RDV_SERVED_MAX);
 }
 
-/* Asks whose time has come. A step may end its own ask or move it to the end; what it calls
- * may only add others, through new_asks. So the next one stays. */
+/* Runs asks whose time has come. A step may end its own ask or move it to the end; what it calls
+ * may only add asks, through new_asks. So the next one stays valid. */
 static void step_timers(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	uint64_t end_asks_ms = atomic_exchange(&r->end_asks_ms, 0);
@@ -168,13 +160,44 @@ static void *serve_and_ask(void *arg)
 	struct cop_rendezvous *r = arg;
 	struct round w;
 
-	while (collect(r)) {
-		prepare(r, &w);
+	while (collect_asks(r)) {
+		prepare_round(r, &w);
 		if (poll(w.set, w.used, timeout_of(&w, cop_now_ms())) < 0)
-			continue; /* EINTR: signals are blocked here, but a debugger's are not */
+			continue; /* EINTR: signals are blocked here, except a debugger's */
 		run_round(r, &w);
 	}
 	return NULL;
+}
+
+/* -errno. */
+static int bound_socket(const struct cop_ip *ip, uint16_t port)
+{
+	struct sockaddr_storage at;
+	socklen_t len = cop_ip_to_socket(ip, port, &at);
+	int fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1, off = 0, rc;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (at.ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (bind(fd, (struct sockaddr *)&at, len) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* None: bound to all addresses of both versions of IP, or of IPv4 where there is no IPv6. */
+static int open_listener(const struct cop_ip *ip, uint16_t port)
+{
+	struct cop_ip all_of_four = cop_ip_of4((struct in_addr){INADDR_ANY});
+	int fd = bound_socket(ip, port);
+
+	if (cop_ip_is_none(ip) && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL))
+		fd = bound_socket(&all_of_four, port);
+	return fd;
 }
 
 static int listen_on(
@@ -182,30 +205,27 @@ static int listen_on(
 {
 	const struct cop_job_host *self = conf->self;
 	uint16_t port = conf->at_second_port ? self->second_port : self->port;
-	struct sockaddr_in at;
+	struct sockaddr_storage at;
 	socklen_t size = sizeof(at);
-	int on = 1;
+	struct cop_ip ip;
+	in_port_t bound = 0;
+	int rc;
 
-	/* A host that is a name is reached over whichever network asks, so all of them are
-	 * listened on. What the name means to this machine itself is often a loopback address
-	 * that nobody else can reach. */
-	r->bind_asks = parse_address(self->name, port, &at);
-	r->self = at;
-	r->self.sin_port = 0;
-	r->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (r->listen_fd < 0)
-		return cop_err_set(err, errno, "no socket for the rendezvous: %s", strerror(errno));
-	setsockopt(r->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(r->listen_fd, (struct sockaddr *)&at, sizeof(at)) ||
-		listen(r->listen_fd, BACKLOG) ||
-		getsockname(r->listen_fd, (struct sockaddr *)&at, &size))
-		return cop_err_set(err, errno,
-			"cannot listen on %s port %u for the rendezvous: %s%s", self->name, port,
-			strerror(errno),
-			errno == EADDRINUSE ? " (is another copper running here? "
-					      "choose another --port)"
-					    : "");
-	r->port = ntohs(at.sin_port);
+	/* A host that is a name is reached over whichever network the asker uses, so it listens on
+	 * all of them. On this machine itself its name often means a loopback address that nobody
+	 * else can reach. */
+	cop_ip_parse(self->name, &r->self);
+	r->listen_fd = rc = open_listener(&r->self, port);
+	if (rc >= 0 && (listen(rc, BACKLOG) || getsockname(rc, (struct sockaddr *)&at, &size)))
+		rc = -errno;
+	if (rc < 0)
+		return cop_err_set(err, -rc, "cannot listen on %s port %u for the rendezvous: %s%s",
+			self->name, port, strerror(-rc),
+			rc == -EADDRINUSE ? " (is another copper running here? "
+					    "choose another --port)"
+					  : "");
+	cop_ip_of_socket((struct sockaddr *)&at, &ip, &bound);
+	r->port = ntohs(bound);
 	return 0;
 }
 
@@ -258,8 +278,8 @@ int cop_rendezvous_start(
 	if (rc)
 		goto fail;
 	/* By the port that askers know. */
-	snprintf(r->identity, sizeof(r->identity), "%.253s:%u", conf->self->name,
-		conf->at_second_port ? conf->self->port : r->port);
+	cop_job_label(
+		conf->self->name, conf->at_second_port ? conf->self->port : r->port, r->identity);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rc = r->wake_fd < 0 ? -errno
 			    : cop_thread_start(&r->thread, "cop-rendezvous", serve_and_ask, r);
@@ -274,7 +294,7 @@ fail:
 	return rc;
 }
 
-/* Runs on the caller's thread, after both threads are gone. A callback that asks again is
+/* Runs on the caller's thread after both threads have ended. A callback that asks again is
  * refused. */
 static void end_all(struct cop_rendezvous *r)
 {
@@ -334,24 +354,20 @@ static struct rdv_ask *ask_new(const struct cop_job_host *host, uint32_t timeout
 	cop_list_init(&a->link);
 	a->port = host->port;
 	a->second_port = host->second_port;
-	snprintf(a->identity, sizeof(a->identity), "%.253s:%u", host->name, host->port);
+	cop_job_label(host->name, host->port, a->identity);
 	a->fd = -1;
 	a->timeout_ms = timeout_ms;
 	a->next_ms = now_ms;
 	a->deadline_ms = now_ms + timeout_ms;
 	a->pause_ms = RDV_RETRY_MS_FIRST;
 	a->patience_ms = host->second_port ? RDV_PATIENCE_MS_FIRST : RDV_CONNECTION_MS;
-	a->step = RDV_WAITS;
-	/* to.sin_port is 0 as long as the address is not known. */
-	if (!parse_address(host->name, host->port, &a->to)) {
-		a->to.sin_addr = host->address;
-		a->to.sin_port = host->address.s_addr ? htons(host->port) : 0;
-		a->step = host->address.s_addr ? RDV_WAITS : RDV_NEEDS_NAME;
-	}
+	if (!cop_ip_parse(host->name, &a->to))
+		a->to = host->address;
+	a->step = cop_ip_is_none(&a->to) ? RDV_NEEDS_NAME : RDV_WAITS;
 	return a;
 }
 
-/* Counts the ask in, unless there are too many. */
+/* Counts the ask, unless there are too many. */
 static int admit(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	int rc = 0;

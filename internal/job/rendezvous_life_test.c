@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an ask tells of the process that it went to. */
+/* What an ask finds out about the process that it went to. */
 #include "job/rdv_testing.h"
 
-/* The kernel takes connections for a process that is stopped; where there is no process it refuses
- * them. */
+/* The kernel accepts connections for a stopped process; without a process it refuses them. */
 static void a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"),
@@ -21,7 +20,7 @@ static void a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none
 	assert_int_equal(cop_rendezvous_ask(a, &at, 300, found, &x), 0);
 	await(&x, 2);
 	assert_true(x.lives);
-	/* A port that refuses beside it changes nothing. */
+	/* A second port that refuses changes nothing. */
 	at.second_port = free_port("127.0.0.45");
 	assert_int_equal(cop_rendezvous_ask(a, &at, 1500, found, &x), 0);
 	await(&x, 3);
@@ -35,7 +34,7 @@ static void a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none
 	cop_rendezvous_stop(b);
 }
 
-/* On a busy machine the time of an ask may be over before anybody looks at it. */
+/* On a busy machine an ask may time out before the thread gets to it. */
 static void an_ask_whose_time_is_over_is_tried_all_the_same(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"),

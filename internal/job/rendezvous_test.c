@@ -3,7 +3,7 @@
 
 static uint64_t theirs = 2000;
 
-static void an_address_that_is_none_is_refused(void **state)
+static void a_malformed_address_is_refused(void **state)
 {
 	struct cop_job_host self = {.name = (char *)"127.0.0.41", .port = 0};
 	struct cop_rendezvous *r = NULL;
@@ -53,7 +53,7 @@ static void two_nodes_tell_each_other_their_addresses(void **state)
 	assert_int_equal(x.calls, 1);
 }
 
-static void who_asks_is_known_when_it_is_answered(void **state)
+static void the_asker_is_known_when_it_is_answered(void **state)
 {
 	char seen[64];
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "ofi+tcp://127.0.0.41:1"), *b,
@@ -68,7 +68,7 @@ static void who_asks_is_known_when_it_is_answered(void **state)
 	b = start("127.0.0.42", 0, &ours, "b");
 	on_met = NULL;
 	at_b = host_of(b, "127.0.0.42");
-	/* Who does not hold the secret was not met. */
+	/* A node without the secret does not count as met. */
 	other = start("127.0.0.44", 0, &theirs, "stranger");
 	assert_int_equal(cop_rendezvous_ask(other, &at_b, 300, found, &y), 0);
 	await(&y, 1);
@@ -96,8 +96,8 @@ static void a_node_may_ask_itself(void **state)
 	cop_rendezvous_stop(a);
 }
 
-/* b's first port is taken by somebody who answers nothing, says nonsense, or does not answer at
- * all. */
+/* b's first port belongs to a process that does not answer, answers nonsense, or does not even
+ * accept. */
 static void a_node_at_its_second_port_is_found(void **state)
 {
 	static const char *const noise[] = {NULL, "SSH-2.0-somebody else\r\n", ""};
@@ -138,7 +138,7 @@ static void a_node_at_its_second_port_is_found(void **state)
 	}
 }
 
-static void what_is_said_of_the_first_port_stays(void **state)
+static void the_error_of_the_first_port_is_kept(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"),
 			      *other = start("127.0.0.42", 0, &theirs, "other");
@@ -232,8 +232,8 @@ static void another_secret_gets_nothing_and_is_counted(void **state)
 	cop_rendezvous_stop(b);
 }
 
-/* 127.0.0.42 and 127.0.0.41 reach one listener on every address; the name that was asked for
- * is not its own. */
+/* 127.0.0.42 and 127.0.0.41 reach one listener on every address; the name in the ask is not the
+ * listener's own. */
 static void a_host_is_not_taken_for_another(void **state)
 {
 	struct cop_rendezvous *a = start("localhost", 0, &ours, "a");
@@ -282,7 +282,7 @@ static void unverified_peers_get_no_byte_and_are_counted(void **state)
 	cop_rendezvous_stop(a);
 }
 
-static void who_says_nothing_is_closed_after_two_seconds(void **state)
+static void a_silent_connection_is_closed_after_two_seconds(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	uint64_t begin = cop_now_ms(), took;
@@ -304,7 +304,8 @@ static void silent_unverified_peers_in_every_slot_keep_nobody_out(void **state)
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	struct cop_rendezvous *b = start("127.0.0.42", 0, &ours, "b");
 	struct cop_job_host at = host_of(b, "127.0.0.42");
-	int fd[9 * RDV_SERVED_MAX]; /* in turn they would take twice the time that the ask has */
+	int fd[9 * RDV_SERVED_MAX]; /* one after another they would take twice the time that the ask
+				       has */
 	struct result x;
 
 	(void)state;
@@ -361,6 +362,56 @@ static void asks_are_bounded_and_end_when_the_rendezvous_stops(void **state)
 	assert_int_equal(x.calls, RDV_ASKS_MAX);
 	assert_int_equal(x.addresses, 0);
 	assert_non_null(strstr(x.why, "stopped"));
+}
+
+static bool has_six(void)
+{
+	struct cop_ip six;
+
+	return cop_ip_parse("::1", &six) && cop_ip_is_here(&six);
+}
+
+static void nodes_meet_over_ipv6(void **state)
+{
+	struct cop_rendezvous *a, *b;
+	struct cop_job_host at;
+	struct result x;
+
+	(void)state;
+	if (!has_six())
+		skip();
+	a = start("::1", 0, &ours, "a");
+	b = start("::1", 0, &ours, "ofi+tcp://[::1]:5");
+	at = host_of(b, "::1");
+	result_init(&x);
+	assert_int_equal(cop_rendezvous_ask(a, &at, 20000, found, &x), 0);
+	await(&x, 1);
+	assert_string_equal(x.address, "ofi+tcp://[::1]:5");
+	cop_rendezvous_stop(b);
+	assert_int_equal(cop_rendezvous_ask(a, &at, 300, found, &x), 0);
+	await(&x, 2);
+	assert_int_equal(strncmp(x.why, "[::1]:", 6), 0);
+	cop_rendezvous_stop(a);
+}
+
+/* A node asks from the network that it happens to be on. */
+static void a_host_with_a_name_answers_over_both_versions_of_ip(void **state)
+{
+	static const char *const places[] = {"127.0.0.42", "::1"};
+	struct cop_rendezvous *a = start("n1", 0, &ours, "a"), *b = start("n2", 0, &ours, "b");
+	struct cop_job_host at = host_of(b, "n2");
+	struct result x;
+
+	(void)state;
+	result_init(&x);
+	for (unsigned i = 0; i < 1u + has_six(); i++) {
+		assert_true(cop_ip_parse(places[i], &at.address));
+		assert_int_equal(cop_rendezvous_ask(a, &at, 20000, found, &x), 0);
+		await(&x, i + 1);
+		assert_string_equal(x.address, "b");
+	}
+	cop_rendezvous_stop(a);
+	cop_rendezvous_stop(b);
 }
 
 static void names_that_wait_for_the_resolver_end_when_the_rendezvous_stops(void **state)
@@ -433,13 +484,13 @@ static void an_idle_rendezvous_uses_no_cpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_that_is_none_is_refused),
+		cmocka_unit_test(a_malformed_address_is_refused),
 		cmocka_unit_test(a_port_in_use_is_named_with_its_address),
 		cmocka_unit_test(two_nodes_tell_each_other_their_addresses),
-		cmocka_unit_test(who_asks_is_known_when_it_is_answered),
+		cmocka_unit_test(the_asker_is_known_when_it_is_answered),
 		cmocka_unit_test(a_node_may_ask_itself),
 		cmocka_unit_test(a_node_at_its_second_port_is_found),
-		cmocka_unit_test(what_is_said_of_the_first_port_stays),
+		cmocka_unit_test(the_error_of_the_first_port_is_kept),
 		cmocka_unit_test(a_host_that_starts_late_is_still_found),
 		cmocka_unit_test(a_host_that_never_starts_is_named_with_the_reason),
 		cmocka_unit_test(an_ask_that_is_to_end_does_not_wait_for_its_own_time),
@@ -447,10 +498,12 @@ int main(void)
 		cmocka_unit_test(a_host_is_not_taken_for_another),
 		cmocka_unit_test(an_unknown_name_is_said_to_be_one),
 		cmocka_unit_test(unverified_peers_get_no_byte_and_are_counted),
-		cmocka_unit_test(who_says_nothing_is_closed_after_two_seconds),
+		cmocka_unit_test(a_silent_connection_is_closed_after_two_seconds),
 		cmocka_unit_test(silent_unverified_peers_in_every_slot_keep_nobody_out),
 		cmocka_unit_test(asks_come_from_the_hosts_own_address),
 		cmocka_unit_test(asks_are_bounded_and_end_when_the_rendezvous_stops),
+		cmocka_unit_test(nodes_meet_over_ipv6),
+		cmocka_unit_test(a_host_with_a_name_answers_over_both_versions_of_ip),
 		cmocka_unit_test(names_that_wait_for_the_resolver_end_when_the_rendezvous_stops),
 		cmocka_unit_test(a_thousand_asks_at_once_are_all_answered),
 		cmocka_unit_test(found_may_ask_again),

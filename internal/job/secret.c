@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's secret: where it comes from, and what a file must be to hold one. */
+/* The job's secret: where it comes from, and what a file must be like to hold one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "job/job_priv.h"
 
-/* A file that others may read or replace is no secret. Returns 0 or -EACCES. */
+/* A file that others may read or replace holds no secret. Returns 0 or -EACCES. */
 static int check_file(const char *path, const struct stat *st, struct cop_err *err)
 {
 	if (!S_ISREG(st->st_mode))
@@ -54,7 +54,8 @@ static int read_open(int fd, const char *path, struct cop_job_secret *out, struc
 	return 0;
 }
 
-/* The checks are made on what was opened, not on the name, so that nobody can change it between. */
+/* The checks are made on the open file and not on its name, so that nobody can replace it in
+ * between. */
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err)
 {
 	struct cop_dir at;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/secret: how the nodes that share a folder agree on one secret, and how the one of an older
- * job is told from theirs.
+/* JOBDIR/secret: how the nodes that share a folder agree on one secret, and how an older job's
+ * secret is told from theirs.
  *
- * Rank 0 makes the file, whole before it is visible, and the others wait for it. Its second line
- * says for which job of the scheduler it was made. A file of another job is what that job left when
- * it was killed: rank 0 makes a new one in its place, and to the others it is as if there were
- * none. Two processes may both be rank 0 (two trees of one job), so the new file first gets the
- * name JOBDIR/secret.JOB, which only one of them can make; that one looks again, and gives it the
- * right name if the old one is still there. A file without such a line is the user's own, and is
- * taken as it is. */
+ * Rank 0 makes the file, complete before it is visible, and the others wait for it. Its second line
+ * names the scheduler's job for which it was made. A file of another job was left by a job that was
+ * killed: rank 0 replaces it, and the others treat it as if there were none. Two processes may both
+ * be rank 0 (two trees of one job), so the new file first gets the name JOBDIR/secret.JOB, which
+ * only one of them can create. That process checks again, and renames the file if the old one is
+ * still there. A file without such a line is the user's own and is used as it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -25,13 +24,13 @@
 #define POLL_MS_FIRST 10
 #define POLL_MS_MOST 200
 #define MADE "made by copper" /* begins the second line */
-#define FOR " for job "       /* and goes on if there is one */
+#define FOR " for job "       /* followed by a job, if there is one */
 #define JOB_SIZE 80
 #define NO_MEMORY "no memory for the secret"
 
 /* ---- which job ---- */
 
-/* The scheduler's name for this job, fit for a file's name; "" without a scheduler. */
+/* The scheduler's name for this job, made fit for a file name; "" without a scheduler. */
 static void this_job(char job[JOB_SIZE])
 {
 	const char *slurm = getenv("SLURM_JOB_ID"), *pbs = getenv("PBS_JOBID");
@@ -43,7 +42,7 @@ static void this_job(char job[JOB_SIZE])
 			*c = '_';
 }
 
-/* Whether Copper made it, and for which job ("" where none was known). */
+/* Whether Copper made it, and for which job ("" if none was known). */
 static bool made_for(const struct cop_job_secret *s, char job[JOB_SIZE])
 {
 	const char *line = s->data ? strchr(s->data, '\n') : NULL;
@@ -56,7 +55,7 @@ static bool made_for(const struct cop_job_secret *s, char job[JOB_SIZE])
 	return true;
 }
 
-/* Whether another job of the scheduler left it; whose holds which. */
+/* Whether another job of the scheduler left it; *whose is that job. */
 static bool is_stale(const struct cop_job_secret *s, const char *job, char whose[JOB_SIZE])
 {
 	return *job && made_for(s, whose) && *whose && strcmp(whose, job) != 0;
@@ -64,8 +63,8 @@ static bool is_stale(const struct cop_job_secret *s, const char *job, char whose
 
 /* ---- making ---- */
 
-/* Gives the whole file its name: link(2) never replaces; where a file system has no hard links,
- * rename without replacing does the same. 0, -EEXIST or another error. */
+/* Gives the complete file its name. link(2) never replaces; on a file system without hard links,
+ * renaming without replacing does the same. 0, -EEXIST or another error. */
 static int publish(const struct cop_dir *at, const char *tmp)
 {
 	if (!linkat(at->fd, tmp, at->fd, at->name, 0))
@@ -94,7 +93,7 @@ static int write_random(int fd, const char *job)
 	return n < 0 ? (int)n : 0;
 }
 
-/* A new secret by that name, unless there is something by it: -EEXIST then. */
+/* Makes a new secret with that name; -EEXIST if the name exists. */
 static int make_at(const struct cop_dir *at, const char *job)
 {
 	char *tmp = NULL;
@@ -110,7 +109,7 @@ static int make_at(const struct cop_dir *at, const char *job)
 	return rc;
 }
 
-static int make(const char *path, const char *job, struct cop_err *err)
+static int make_secret(const char *path, const char *job, struct cop_err *err)
 {
 	struct cop_dir at;
 	int rc = cop_dir_of(path, &at);
@@ -123,8 +122,7 @@ static int make(const char *path, const char *job, struct cop_err *err)
 				   : rc;
 }
 
-/* Puts a new one in the place of another job's. Whoever cannot claim it waits for the one who did.
- */
+/* Replaces another job's secret. A process that cannot claim it waits for the one that did. */
 static int renew(const char *path, const char *job, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};
@@ -133,7 +131,7 @@ static int renew(const char *path, const char *job, struct cop_err *err)
 
 	if (asprintf(&claim, "%s.%s", path, job) < 0)
 		return cop_err_set(err, ENOMEM, NO_MEMORY);
-	rc = make(claim, job, err);
+	rc = make_secret(claim, job, err);
 	if (rc == 0 && cop_job_secret_read(path, &now, NULL) == 0 && !is_stale(&now, job, whose))
 		cop_unlink(claim);
 	else if (rc == 0 && (rc = cop_rename(claim, path)))
@@ -145,7 +143,7 @@ static int renew(const char *path, const char *job, struct cop_err *err)
 	return rc == -EEXIST ? 0 : rc;
 }
 
-/* Rank 0 sees to it that there is one. note: what a user should know of it. */
+/* On rank 0, makes sure that there is one. note: what the user should know about it. */
 static int provide(const char *path, const char *job, char *note, size_t size, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};
@@ -153,7 +151,7 @@ static int provide(const char *path, const char *job, char *note, size_t size, s
 	int rc = cop_job_secret_read(path, &now, err);
 
 	if (rc == -ENOENT) {
-		rc = make(path, job, err);
+		rc = make_secret(path, job, err);
 		return rc == -EEXIST ? 0 : rc;
 	}
 	if (rc == 0 && is_stale(&now, job, whose)) {

@@ -60,7 +60,7 @@ static void write_file(const char *path, size_t bytes, unsigned mode)
 	free(data);
 }
 
-static int get(const char *path, const char *job_dir, uint32_t rank, uint32_t timeout_ms)
+static int get_secret(const char *path, const char *job_dir, uint32_t rank, uint32_t timeout_ms)
 {
 	struct cop_job_secret_from from = {
 		.file = path, .job_dir = job_dir, .rank = rank, .timeout_ms = timeout_ms};
@@ -69,20 +69,20 @@ static int get(const char *path, const char *job_dir, uint32_t rank, uint32_t ti
 	return cop_job_secret(&from, &got, &err);
 }
 
-static void nothing_given_is_no_secret_and_no_error(void **state)
+static void without_any_setting_there_is_no_secret_and_no_error(void **state)
 {
 	(void)state;
-	assert_int_equal(get(NULL, NULL, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, NULL, 0, 0), 0);
 	assert_null(got.data);
 	setenv("COPPER_SECRET", "", 1);
-	assert_int_equal(get(NULL, NULL, 3, 0), 0);
+	assert_int_equal(get_secret(NULL, NULL, 3, 0), 0);
 	assert_null(got.data);
 }
 
 static void a_missing_file_is_named(void **state)
 {
 	(void)state;
-	assert_int_equal(get(file, NULL, 0, 0), -ENOENT);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -ENOENT);
 	assert_non_null(strstr(err.text, file));
 	assert_null(got.data);
 }
@@ -91,13 +91,13 @@ static void a_file_open_to_others_is_refused_with_the_way_out(void **state)
 {
 	(void)state;
 	write_file(file, 32, 0640);
-	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -EACCES);
 	assert_non_null(strstr(err.text, "mode 0640"));
 	assert_non_null(strstr(err.text, "chmod 600"));
 	assert_int_equal(chmod(file, 0604), 0);
-	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -EACCES);
 	assert_int_equal(chmod(file, 0400), 0);
-	assert_int_equal(get(file, NULL, 0, 0), 0);
+	assert_int_equal(get_secret(file, NULL, 0, 0), 0);
 }
 
 static void a_file_of_another_user_is_refused(void **state)
@@ -107,7 +107,7 @@ static void a_file_of_another_user_is_refused(void **state)
 		skip();
 	write_file(file, 32, 0600);
 	assert_int_equal(chown(file, 65534, 65534), 0);
-	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -EACCES);
 	assert_non_null(strstr(err.text, "belongs to user 65534"));
 }
 
@@ -116,16 +116,16 @@ static void a_symbolic_link_is_refused(void **state)
 	(void)state;
 	write_file(shared, 32, 0600);
 	assert_int_equal(symlink(shared, file), 0);
-	assert_int_equal(get(file, NULL, 0, 0), -ELOOP);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -ELOOP);
 	assert_non_null(strstr(err.text, "symbolic link"));
 }
 
-static void what_is_no_regular_file_is_refused(void **state)
+static void a_secret_must_be_a_regular_file(void **state)
 {
 	(void)state;
-	assert_int_equal(get(folder, NULL, 0, 0), -EACCES);
+	assert_int_equal(get_secret(folder, NULL, 0, 0), -EACCES);
 	assert_int_equal(mkfifo(file, 0600), 0);
-	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -EACCES);
 	assert_non_null(strstr(err.text, "not a regular file"));
 }
 
@@ -133,15 +133,15 @@ static void sizes_from_1_byte_to_4_kib_are_accepted(void **state)
 {
 	(void)state;
 	write_file(file, 0, 0600);
-	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -EACCES);
 	write_file(file, 4097, 0600);
-	assert_int_equal(get(file, NULL, 0, 0), -EACCES);
+	assert_int_equal(get_secret(file, NULL, 0, 0), -EACCES);
 	assert_non_null(strstr(err.text, "4097 bytes"));
 	write_file(file, 1, 0600);
-	assert_int_equal(get(file, NULL, 0, 0), 0);
+	assert_int_equal(get_secret(file, NULL, 0, 0), 0);
 	assert_int_equal(got.len, 1);
 	write_file(file, 4096, 0600);
-	assert_int_equal(get(file, NULL, 0, 0), 0);
+	assert_int_equal(get_secret(file, NULL, 0, 0), 0);
 	assert_int_equal(got.len, 4096);
 }
 
@@ -150,13 +150,13 @@ static void a_file_comes_before_the_environment_and_that_before_the_job(void **s
 	(void)state;
 	write_file(file, 20, 0600);
 	setenv("COPPER_SECRET", "from the environment", 1);
-	assert_int_equal(get(file, folder, 0, 0), 0);
+	assert_int_equal(get_secret(file, folder, 0, 0), 0);
 	assert_string_equal(got.data, "ssssssssssssssssssss");
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_string_equal(got.data, "from the environment");
 	assert_int_equal(access(shared, F_OK), -1);
 	unsetenv("COPPER_SECRET");
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_int_equal(got.len, MADE_BYTES);
 }
 
@@ -168,7 +168,7 @@ static void an_environment_of_over_4_kib_is_refused(void **state)
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	setenv("COPPER_SECRET", text, 1);
-	assert_int_equal(get(NULL, NULL, 0, 0), -EINVAL);
+	assert_int_equal(get_secret(NULL, NULL, 0, 0), -EINVAL);
 	assert_null(got.data);
 }
 
@@ -178,17 +178,17 @@ static void rank_0_makes_a_private_random_secret(void **state)
 	char *first;
 
 	(void)state;
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_int_equal(stat(shared, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(st.st_nlink, 1);
 	assert_int_equal(strspn(got.data, "0123456789abcdef"), 64);
 	assert_string_equal(got.data + 64, "\nmade by copper\n");
 	first = strdup(got.data);
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_string_equal(got.data, first);
 	unlink(shared);
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_string_not_equal(got.data, first);
 	free(first);
 }
@@ -198,7 +198,7 @@ static void others_say_what_they_wait_for(void **state)
 	uint64_t start = cop_now_ms(), took;
 
 	(void)state;
-	assert_int_equal(get(NULL, folder, 1, 150), -ETIMEDOUT);
+	assert_int_equal(get_secret(NULL, folder, 1, 150), -ETIMEDOUT);
 	took = cop_now_ms() - start;
 	assert_true(took >= 150 && took < 3000);
 	assert_non_null(strstr(err.text, "waited 150 ms for"));
@@ -210,21 +210,21 @@ static void a_secret_that_someone_planted_is_refused(void **state)
 {
 	(void)state;
 	write_file(shared, 32, 0644);
-	assert_int_equal(get(NULL, folder, 0, 0), -EACCES);
-	assert_int_equal(get(NULL, folder, 1, 100), -EACCES);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), -EACCES);
+	assert_int_equal(get_secret(NULL, folder, 1, 100), -EACCES);
 	unlink(shared);
 	assert_int_equal(symlink("/nowhere/at/all", shared), 0);
-	assert_int_equal(get(NULL, folder, 0, 0), -ELOOP);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), -ELOOP);
 }
 
 static void a_job_directory_that_cannot_be_written_is_named(void **state)
 {
 	(void)state;
-	assert_int_equal(get(NULL, "/proc", 0, 0), -ENOENT);
+	assert_int_equal(get_secret(NULL, "/proc", 0, 0), -ENOENT);
 	assert_non_null(strstr(err.text, "/proc/secret"));
 }
 
-/* One process of the race: tells the secret it got through the pipe. */
+/* One process of the race: writes the secret that it got to the pipe. */
 static void contend(int start, int out, uint32_t rank)
 {
 	struct cop_job_secret_from from = {
@@ -240,7 +240,7 @@ static void contend(int start, int out, uint32_t rank)
 	_exit(0);
 }
 
-/* Half of them believe to be rank 0. */
+/* Half of them believe that they are rank 0. */
 static void race(void)
 {
 	char seen[PROCESSES * 64 + 1];
@@ -284,7 +284,7 @@ static char *left_by(const char *job)
 
 	unlink(shared);
 	setenv("SLURM_JOB_ID", job, 1);
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_string_equal(got.note, "");
 	text = strdup(got.data);
 	assert_non_null(text);
@@ -297,16 +297,16 @@ static void the_secret_of_another_job_is_replaced_and_that_is_said(void **state)
 
 	(void)state;
 	assert_non_null(strstr(old, "\nmade by copper for job 4711\n"));
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_string_equal(got.data, old);
 	setenv("SLURM_JOB_ID", "4712", 1);
 	assert_true(cop_job_secret_to_come(folder));
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_string_not_equal(got.data, old);
 	assert_non_null(strstr(got.note, "job 4711"));
 	assert_non_null(strstr(got.note, "4712"));
 	assert_false(cop_job_secret_to_come(folder));
-	assert_int_equal(get(NULL, folder, 3, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 3, 0), 0);
 	assert_string_equal(got.note, "");
 	free(old);
 }
@@ -316,7 +316,7 @@ static void others_wait_until_it_is_replaced_and_say_whose_it_is(void **state)
 	(void)state;
 	free(left_by("4711"));
 	setenv("SLURM_JOB_ID", "4712", 1);
-	assert_int_equal(get(NULL, folder, 1, 50), -ETIMEDOUT);
+	assert_int_equal(get_secret(NULL, folder, 1, 50), -ETIMEDOUT);
 	assert_non_null(strstr(err.text, "which is of job 4711 while this is job 4712"));
 	assert_null(got.data);
 }
@@ -336,7 +336,7 @@ static void a_jobs_name_cannot_leave_the_folder(void **state)
 	(void)state;
 	free(left_by("4711"));
 	setenv("SLURM_JOB_ID", "../../x\ny/z", 1);
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_non_null(strstr(got.data, "\nmade by copper for job .._.._x_y_z\n"));
 }
 
@@ -345,29 +345,29 @@ static void a_file_of_the_users_own_is_taken_in_every_job(void **state)
 	(void)state;
 	write_file(shared, 32, 0600);
 	setenv("SLURM_JOB_ID", "4712", 1);
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_int_equal(got.len, 32);
 	assert_string_equal(got.note, "");
 	cop_job_secret_retire(folder, &got);
 	assert_int_equal(access(shared, F_OK), 0);
 }
 
-/* Without a scheduler nothing tells an old one, so it ends with its tree; and one that is left is
- * named. */
-static void without_a_scheduler_it_goes_with_the_tree(void **state)
+/* Without a scheduler an old secret cannot be recognised, so it is removed with its tree; one that
+ * is left over is named. */
+static void without_a_scheduler_the_secret_ends_with_the_tree(void **state)
 {
 	struct cop_job_secret first;
 
 	(void)state;
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_string_equal(got.note, "");
 	first = got;
 	got = (struct cop_job_secret){0};
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	assert_non_null(strstr(got.note, "earlier start"));
 	cop_job_secret_retire(folder, &first);
 	assert_int_equal(access(shared, F_OK), -1);
-	assert_int_equal(get(NULL, folder, 0, 0), 0);
+	assert_int_equal(get_secret(NULL, folder, 0, 0), 0);
 	cop_job_secret_retire(folder, &first);
 	assert_int_equal(access(shared, F_OK), 0);
 	cop_job_secret_free(&first);
@@ -402,12 +402,12 @@ static void a_job_directory_is_made_with_what_is_above_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_given_is_no_secret_and_no_error),
+		TEST(without_any_setting_there_is_no_secret_and_no_error),
 		TEST(a_missing_file_is_named),
 		TEST(a_file_open_to_others_is_refused_with_the_way_out),
 		TEST(a_file_of_another_user_is_refused),
 		TEST(a_symbolic_link_is_refused),
-		TEST(what_is_no_regular_file_is_refused),
+		TEST(a_secret_must_be_a_regular_file),
 		TEST(sizes_from_1_byte_to_4_kib_are_accepted),
 		TEST(a_file_comes_before_the_environment_and_that_before_the_job),
 		TEST(an_environment_of_over_4_kib_is_refused),
@@ -421,7 +421,7 @@ int main(void)
 		TEST(processes_that_replace_it_at_once_agree_on_one_content),
 		TEST(a_jobs_name_cannot_leave_the_folder),
 		TEST(a_file_of_the_users_own_is_taken_in_every_job),
-		TEST(without_a_scheduler_it_goes_with_the_tree),
+		TEST(without_a_scheduler_the_secret_ends_with_the_tree),
 		TEST(a_job_directory_is_made_with_what_is_above_it),
 	};
 

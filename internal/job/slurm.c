@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses by which Slurm reaches its nodes, for names that no name service has to be asked
- *for. Two sources, both on the node:
+/* The addresses by which Slurm reaches its nodes, for names that then need no name service.
+ * There are two sources, both on the node:
  *
- *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[10.0.0.2]:host", in jobs on nodes that were made
+ *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[fd77::2]:host", in jobs on nodes that were made
  *for them (clouds) slurm.conf           "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files
  *that it includes
  *
  * The controller is not asked: ten thousand nodes would at once. Whatever is not understood is
  *passed over, for the names remain. A loopback address is of several slurmd on one machine, which
  *share it, and tells them from each other no more. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,23 +18,23 @@
 #include "job/job_priv.h"
 
 #define CONF_MAX (16 * COP_MIB)
-#define INCLUDES_MAX 16 /* files in all */
+#define INCLUDES_MAX 16 /* files in total */
 #define NAMES_MAX (4u * COP_JOB_MAX_HOSTS)
 
 struct learning {
 	struct cop_job_hosts *hosts;
-	struct cop_job_map ranks; /* by name, port 0; of those with one name, which stand together,
-				     the first */
-	unsigned files, names;    /* that were read */
+	struct cop_job_map ranks; /* by name, port 0; the first of those with the same name, which
+				     are neighbours */
+	unsigned files, names;    /* read so far */
 };
 
 static void learn(struct learning *l, const char *name, size_t len, const char *text)
 {
-	struct in_addr address;
+	struct cop_ip address;
 	uint32_t i = cop_job_map_get(&l->ranks, name, len, 0);
 
-	if (i == COP_JOB_ABSENT || inet_pton(AF_INET, text, &address) != 1 ||
-		(ntohl(address.s_addr) >> 24) == 127)
+	if (i == COP_JOB_ABSENT || !cop_ip_parse(text, &address) || cop_ip_is_loopback(&address) ||
+		cop_ip_is_link_local(&address))
 		return;
 	for (struct cop_job_host *h = l->hosts->host; i < l->hosts->count; i++) {
 		if (strlen(h[i].name) != len || memcmp(h[i].name, name, len))
@@ -51,10 +50,12 @@ static void learn_aliases(struct learning *l, const char *text)
 	while (text && *text) {
 		size_t len = strcspn(text, ","), name = strcspn(text, ":,");
 		const char *at = text + name + (text[name] == ':');
-		char address[INET_ADDRSTRLEN] = "";
+		char address[COP_IP_TEXT_SIZE] = "";
+		bool bracket = *at == '[';
 
-		at += *at == '[';
-		snprintf(address, sizeof(address), "%.*s", (int)strcspn(at, "]:,"), at);
+		at += bracket;
+		snprintf(address, sizeof(address), "%.*s", (int)strcspn(at, bracket ? "]," : ":,"),
+			at);
 		learn(l, text, name, address);
 		text += len + (text[len] == ',');
 	}
@@ -80,7 +81,7 @@ static void learn_lists(struct learning *l, const char *names, size_t names_len,
 	cop_job_hosts_free(&a.hosts);
 }
 
-/* What stands behind "Key=" on the line; NULL without it. */
+/* The text after "Key=" on the line; NULL without it. */
 static const char *value_of(const char *line, size_t len, const char *key, size_t *value_len)
 {
 	size_t key_len = strlen(key);
@@ -142,7 +143,7 @@ static void read_conf(struct learning *l, const char *path)
 	if (l->files == INCLUDES_MAX || cop_read_file(path, CONF_MAX, &text, &len))
 		return;
 	l->files++;
-	/* A line goes on behind a backslash. */
+	/* A backslash continues the line. */
 	for (char *p = text; (p = strstr(p, "\\\n"));)
 		p[0] = p[1] = ' ';
 	lines.p = text;
@@ -156,7 +157,7 @@ static void read_conf(struct learning *l, const char *path)
 
 void cop_job_slurm_addresses(struct cop_job_hosts *h)
 {
-	/* The last two are where a slurmd keeps what the controller gave it. */
+	/* The last two are where a slurmd keeps what the controller sent it. */
 	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
 		"/var/spool/slurmd/conf-cache/slurm.conf"};
 	struct learning l = {.hosts = h};

@@ -54,7 +54,7 @@ static bool own_number(const char *network, unsigned *number)
 
 bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 {
-	bool header = !memchr(text, ':', len); /* else these are addresses */
+	bool header = !memchr(text, ':', len); /* otherwise these are addresses */
 	const char *name;
 	size_t name_len;
 	unsigned number;
@@ -68,7 +68,7 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 			c->at = n;
 			return true;
 		}
-		/* A row of a host without any network tells nothing. */
+		/* The row of a host without any network says nothing about columns. */
 		if (header && is(name, name_len, "NA"))
 			return false;
 	}
@@ -109,14 +109,15 @@ static int find_shared(const struct cop_job_hosts *hosts, bool **shared)
 static void add_label(
 	const struct cop_job_hosts *hosts, const bool *shared, uint32_t i, struct cop_buf *out)
 {
-	cop_buf_str(out, hosts->host[i].name);
-	if (shared[i])
-		cop_buf_printf(out, ":%u", hosts->host[i].port);
+	const struct cop_job_host *h = &hosts->host[i];
+	char label[COP_JOB_LABEL_SIZE];
+
+	cop_buf_str(out, shared[i] ? cop_job_label(h->name, h->port, label) : h->name);
 }
 
 /* ---- writing ---- */
 
-/* The next "NAME ADDRESS\n"; false at the end or at anything else. */
+/* The next "NAME ADDRESS\n"; false at the end or for anything else. */
 static bool next_network(const char **text, char name[COP_JOB_NETWORK_MAX], const char **address,
 	size_t *address_len)
 {
@@ -231,7 +232,7 @@ int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, cha
 
 /* ---- reading what was written ---- */
 
-/* The names of the columns, out of the header. */
+/* Reads the names of the columns from the header. */
 static bool read_header(const char *text, size_t len, struct columns *c)
 {
 	const char *name;
@@ -268,7 +269,7 @@ static char *read_row(const char *text, size_t len, const char *label, const str
 	return NULL;
 }
 
-/* Rows stand in the order of the hosts. */
+/* Rows are in the order of the hosts. */
 static void read_rows(
 	const char *text, const struct cop_job_hosts *hosts, const bool *shared, char **networks)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as the table of addresses that stands in the job directory, and as what a node says of
- * its networks: what is taken from the one could have come as the other. */
+/* Any bytes, as the address table in the job directory and as a node's report of its networks: what
+ * is read from one is valid in the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

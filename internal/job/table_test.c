@@ -125,7 +125,7 @@ static void networks_are(const char *first, const char *second)
 	}
 }
 
-static void a_table_that_was_written_gives_back_what_the_nodes_told(void **state)
+static void a_table_that_is_written_reads_the_same(void **state)
 {
 	char both[] = "cxi0 ofi+cxi://0x1\ncxi1 ofi+cxi://0x2\n", one[] = "cxi1 ofi+cxi://0x3\n";
 	char *told[] = {both, one}, *nothing[] = {none, NULL};
@@ -181,7 +181,7 @@ static void without_a_header_the_number_of_a_network_is_its_column(void **state)
 	assert_int_equal(parse(text, "cxi"), -ENOENT);
 }
 
-static void a_header_without_the_network_says_that_there_is_none(void **state)
+static void a_header_without_the_network_means_that_there_is_none(void **state)
 {
 	(void)state;
 	given("n1");
@@ -226,7 +226,7 @@ static void lines_and_rows_may_stand_in_one_book(void **state)
 	assert_string_equal(address[1], "ofi+tcp://10.0.0.2:1");
 }
 
-static void what_a_node_tells_of_its_networks_is_checked(void **state)
+static void a_nodes_report_of_its_networks_is_checked(void **state)
 {
 	static const char *const bad[] = {"lo", "lo ", "lo \n", "lo a", " a\n", "lo a b\n",
 		"lo a\nx", "l|o a\n", "lo a|b\n", "#lo a\n", "lo\ta\n", "\n", "lo \x01\n",
@@ -278,15 +278,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_has_a_column_for_each_network_and_NA_where_there_is_none),
 		cmocka_unit_test(a_table_that_was_written_is_read_by_the_name_of_a_network),
-		cmocka_unit_test(a_table_that_was_written_gives_back_what_the_nodes_told),
+		cmocka_unit_test(a_table_that_is_written_reads_the_same),
 		cmocka_unit_test(rows_that_are_not_as_they_were_written_are_left_out),
 		cmocka_unit_test(a_header_need_not_be_a_comment),
 		cmocka_unit_test(without_a_header_the_number_of_a_network_is_its_column),
-		cmocka_unit_test(a_header_without_the_network_says_that_there_is_none),
+		cmocka_unit_test(a_header_without_the_network_means_that_there_is_none),
 		cmocka_unit_test(a_host_without_an_address_on_the_network_is_missing),
 		cmocka_unit_test(a_row_with_a_bad_cell_is_named_by_its_number),
 		cmocka_unit_test(lines_and_rows_may_stand_in_one_book),
-		cmocka_unit_test(what_a_node_tells_of_its_networks_is_checked),
+		cmocka_unit_test(a_nodes_report_of_its_networks_is_checked),
 		cmocka_unit_test(columns_beyond_the_limit_are_left_out),
 		cmocka_unit_test(the_node_file_has_the_hosts_in_rank_order),
 		cmocka_unit_test(a_directory_that_is_not_there_is_named),

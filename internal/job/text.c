@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of small text files, and a table from text to number. The table is open addressing and as
- * large from the start as its entries will need: a name has no struct of its own that could carry a
- * link (base/htab.h), and some stand in it twice. */
+/* Lines of small text files, and a table from text to number. The table uses open addressing and
+ * starts as large as its entries will need. base/htab.h does not fit, because a name has no struct
+ * of its own that could carry a link, and some names are in the table twice. */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ void cop_job_map_fini(struct cop_job_map *m)
 	*m = (struct cop_job_map){0};
 }
 
-/* The slot of the key, or the free one where it would stand: at least half of them are free. */
+/* The slot of the key, or the free one where it belongs: at least half of them are free. */
 static struct cop_job_slot *probe(
 	const struct cop_job_map *m, const char *key, size_t len, uint16_t port)
 {
@@ -102,14 +103,36 @@ const char *cop_job_quote(const char *text, size_t len, char out[64])
 	return out;
 }
 
+bool cop_job_name_is_six(const char *name, size_t len, struct cop_ip *out)
+{
+	char text[COP_IP_TEXT_SIZE];
+
+	if (!memchr(name, ':', len) || memchr(name, 0, len) || len >= sizeof(text))
+		return false;
+	memcpy(text, name, len);
+	text[len] = '\0';
+	return cop_ip_parse(text, out);
+}
+
 bool cop_job_name_ok(const char *name, size_t len)
 {
+	struct cop_ip ip;
+
 	if (!len || len > COP_JOB_NAME_MAX || name[0] == '-')
 		return false;
+	if (cop_job_name_is_six(name, len, &ip))
+		return !cop_ip_is_link_local(&ip);
 	for (size_t i = 0; i < len; i++)
 		if (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i] ? name[i] : '/'))
 			return false;
 	return true;
+}
+
+const char *cop_job_label(const char *name, uint16_t port, char out[COP_JOB_LABEL_SIZE])
+{
+	snprintf(out, COP_JOB_LABEL_SIZE, strchr(name, ':') ? "[%.251s]:%u" : "%.253s:%u", name,
+		port);
+	return out;
 }
 
 bool cop_job_address_ok(const char *text, size_t len)

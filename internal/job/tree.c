@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/copper_tree.txt: what a command needs to know of a tree to speak with its nodes: "KEY
- * VALUE" lines, the hosts last. It holds no secret, only where that is. Keys that are not known are
- * of a later version, and passed over. */
+/* JOBDIR/logs/copper_tree.txt: what a command needs to know of a tree to talk to its nodes: "KEY
+ * VALUE" lines, the hosts last. It has the location of the secret, not the secret itself. Unknown
+ * keys come from a later version and are skipped. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static char *path_of(const char *job_dir)
 
 static void add_text(struct cop_buf *out, const char *key, const char *value)
 {
-	/* A path may have any byte. */
+	/* A path may contain any byte. */
 	if (*value && !strchr(value, '\n'))
 		cop_buf_printf(out, "%s %s\n", key, value);
 }
@@ -73,7 +73,7 @@ struct value {
 	size_t len;
 };
 
-static bool take_number(struct value v, int base, uint64_t most, uint64_t *out)
+static bool parse_number(struct value v, int base, uint64_t most, uint64_t *out)
 {
 	char text[24], *end;
 
@@ -88,25 +88,25 @@ static bool take_number(struct value v, int base, uint64_t most, uint64_t *out)
 	return !errno && *out <= most;
 }
 
-static bool take_u32(struct value v, uint32_t *out)
+static bool parse_u32(struct value v, uint32_t *out)
 {
 	uint64_t n;
-	bool ok = take_number(v, 10, UINT32_MAX, &n);
+	bool ok = parse_number(v, 10, UINT32_MAX, &n);
 
 	*out = ok ? (uint32_t)n : 0;
 	return ok;
 }
 
-static bool take_bool(struct value v, bool *out)
+static bool parse_bool(struct value v, bool *out)
 {
 	uint64_t n;
-	bool ok = take_number(v, 10, 1, &n);
+	bool ok = parse_number(v, 10, 1, &n);
 
 	*out = ok && n;
 	return ok;
 }
 
-static bool take_text(struct value v, char *out, size_t size)
+static bool parse_text(struct value v, char *out, size_t size)
 {
 	if (v.len >= size || memchr(v.text, 0, v.len))
 		return false;
@@ -115,7 +115,7 @@ static bool take_text(struct value v, char *out, size_t size)
 	return true;
 }
 
-/* The first word of v, which is cut from it. */
+/* Cuts the first word off v. */
 static struct value word(struct value *v)
 {
 	const char *space = memchr(v->text, ' ', v->len);
@@ -127,22 +127,22 @@ static struct value word(struct value *v)
 	return w;
 }
 
-static bool take_host(struct value v, struct cop_job_builder *b)
+static bool parse_host(struct value v, struct cop_job_builder *b)
 {
 	struct value name = word(&v), first = word(&v);
 	uint64_t port, second;
 
-	if (!cop_job_name_ok(name.text, name.len) || !take_number(first, 10, UINT16_MAX, &port) ||
-		!port || !take_number(v, 10, UINT16_MAX, &second) ||
+	if (!cop_job_name_ok(name.text, name.len) || !parse_number(first, 10, UINT16_MAX, &port) ||
+		!port || !parse_number(v, 10, UINT16_MAX, &second) ||
 		cop_job_builder_add(b, name.text, name.len, (uint16_t)port))
 		return false;
 	b->hosts.host[b->hosts.count - 1].second_port = (uint16_t)second;
 	return true;
 }
 
-static bool take_left(struct value v, struct cop_job_tree *t)
+static bool parse_left(struct value v, struct cop_job_tree *t)
 {
-	return t->left_count < COP_JOB_TREE_LEFT && take_u32(v, &t->left[t->left_count++]);
+	return t->left_count < COP_JOB_TREE_LEFT && parse_u32(v, &t->left[t->left_count++]);
 }
 
 static bool is(struct value key, const char *name)
@@ -150,7 +150,7 @@ static bool is(struct value key, const char *name)
 	return key.len == strlen(name) && memcmp(key.text, name, key.len) == 0;
 }
 
-static bool take(
+static bool parse_field(
 	struct cop_job_tree *t, struct cop_job_builder *b, struct value key, struct value v)
 {
 	if (is(key, "state")) {
@@ -158,31 +158,31 @@ static bool take(
 		return t->stopped || is(v, "running");
 	}
 	if (is(key, "terms"))
-		return take_number(v, 16, UINT64_MAX, &t->config_hash);
+		return parse_number(v, 16, UINT64_MAX, &t->config_hash);
 	if (is(key, "fanout"))
-		return take_u32(v, &t->fanout);
+		return parse_u32(v, &t->fanout);
 	if (is(key, "trees"))
-		return take_u32(v, &t->trees);
+		return parse_u32(v, &t->trees);
 	if (is(key, "peer_timeout_ms"))
-		return take_u32(v, &t->peer_timeout_ms) && t->peer_timeout_ms;
+		return parse_u32(v, &t->peer_timeout_ms) && t->peer_timeout_ms;
 	if (is(key, "insecure"))
-		return take_bool(v, &t->insecure);
+		return parse_bool(v, &t->insecure);
 	if (is(key, "book"))
-		return take_bool(v, &t->book);
+		return parse_bool(v, &t->book);
 	if (is(key, "net_type"))
-		return take_text(v, t->net_type, sizeof(t->net_type));
+		return parse_text(v, t->net_type, sizeof(t->net_type));
 	if (is(key, "secret_file"))
-		return take_text(v, t->secret_file, sizeof(t->secret_file));
+		return parse_text(v, t->secret_file, sizeof(t->secret_file));
 	if (is(key, "source"))
-		return take_text(v, t->source, sizeof(t->source));
+		return parse_text(v, t->source, sizeof(t->source));
 	if (is(key, "socket"))
-		return take_text(v, t->socket, sizeof(t->socket));
+		return parse_text(v, t->socket, sizeof(t->socket));
 	if (is(key, "left"))
-		return take_left(v, t);
-	return !is(key, "host") || take_host(v, b);
+		return parse_left(v, t);
+	return !is(key, "host") || parse_host(v, b);
 }
 
-/* The lines of a text that ends without one are cut off, and so is what they would have said. */
+/* If the text has no end line, it was cut off, and what is missing is unknown. */
 int cop_job_tree_parse(
 	const char *text, size_t len, const char *name, struct cop_job_tree *t, struct cop_err *err)
 {
@@ -200,7 +200,7 @@ int cop_job_tree_parse(
 		ok = stop != NULL;
 		next = stop ? stop + 1 : end;
 		key = word(&line);
-		ok = ok && (!key.len || key.text[0] == '#' || take(t, &b, key, line));
+		ok = ok && (!key.len || key.text[0] == '#' || parse_field(t, &b, key, line));
 	}
 	t->hosts = b.hosts;
 	if (!ok)

@@ -33,9 +33,10 @@ static int parse(const char *text)
 	return cop_job_tree_parse(text, strlen(text), "list", &tree, &err);
 }
 
-static void what_is_written_is_read(void **state)
+static void a_record_that_is_written_reads_the_same(void **state)
 {
-	char n1[] = "n1", n2[] = "n2.site", dir[] = "/tmp/copper-tree.XXXXXX", logs[64], file[96];
+	char n1[] = "fd77::1", n2[] = "n2.site", dir[] = "/tmp/copper-tree.XXXXXX", logs[64],
+	     file[96];
 	struct cop_job_host host[] = {
 		{.name = n1, .port = 7720}, {.name = n2, .port = 20481, .second_port = 24577}};
 	struct cop_job_tree out = {.stopped = true,
@@ -70,6 +71,7 @@ static void what_is_written_is_read(void **state)
 	assert_string_equal(tree.source, "/lus/a b");
 	assert_string_equal(tree.socket, "/run/x.sock");
 	assert_int_equal(tree.hosts.count, 2);
+	assert_string_equal(tree.hosts.host[0].name, "fd77::1");
 	assert_string_equal(tree.hosts.host[1].name, "n2.site");
 	assert_int_equal(tree.hosts.host[1].port, 20481);
 	assert_int_equal(tree.hosts.host[1].second_port, 24577);
@@ -108,7 +110,7 @@ static void a_path_with_a_newline_breaks_no_line(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-static void what_is_missing_is_refused(void **state)
+static void a_record_with_missing_lines_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(parse(LEAST "host n1 7720 0\n"), 0);
@@ -166,9 +168,9 @@ static void more_are_left_than_there_is_room_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(what_is_written_is_read, teardown),
+		cmocka_unit_test_teardown(a_record_that_is_written_reads_the_same, teardown),
 		cmocka_unit_test_teardown(a_path_with_a_newline_breaks_no_line, teardown),
-		cmocka_unit_test_teardown(what_is_missing_is_refused, teardown),
+		cmocka_unit_test_teardown(a_record_with_missing_lines_is_refused, teardown),
 		cmocka_unit_test_teardown(later_keys_and_remarks_are_passed_over, teardown),
 		cmocka_unit_test_teardown(bad_values_are_refused_by_their_line, teardown),
 		cmocka_unit_test_teardown(more_are_left_than_there_is_room_for, teardown),

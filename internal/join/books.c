@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the root leaves in the job directory of the ranks that told it of themselves. Files that
- * others look for; a job runs without them. */
+/* What the root writes into the job directory about the ranks that reported to it. Others look for
+ * these files; a job runs without them. */
 #include "join/join_priv.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define BOOK_MAX (64 * COP_MIB)
 #define PATH_SIZE (PATH_MAX + 64)
 
-/* The facility's book as it stands: two jobs that differ may have had different books. */
+/* Copies the facility's book as it is, because it may change between two jobs. */
 static int copy_book(const char *from, const char *to, struct cop_err *err)
 {
 	char *text;
@@ -32,7 +32,7 @@ static int copy_book(const char *from, const char *to, struct cop_err *err)
 
 /* ---- what the ranks told ---- */
 
-/* By rank; a copy, since a rank that is started again tells it anew, at any time. */
+/* By rank. A copy, because a restarted rank may report again at any time. */
 struct known {
 	char **address, **networks;
 	uint32_t count, missing;
@@ -77,8 +77,8 @@ static void fill_gaps(char **into, char **from, uint32_t count)
 	}
 }
 
-/* A root that was started again knows itself, and who was started again as well; the others are
- * where its books of before say. */
+/* A restarted root knows itself and the ranks that were restarted too; the others come from its
+ * earlier books. */
 static int fill_from_files(struct cop_join *j, struct known *k, const char *book, const char *table,
 	struct cop_err *err)
 {
@@ -99,7 +99,7 @@ static int fill_from_files(struct cop_join *j, struct known *k, const char *book
 	return rc;
 }
 
-/* What other ranks told is believed only if it has the form. */
+/* What other ranks reported is believed only if it is well formed. */
 static int write_table(struct cop_join *j, struct known *k, const char *path, struct cop_err *err)
 {
 	for (uint32_t r = 0; r < k->count; r++)
@@ -128,7 +128,7 @@ static int write_addresses(struct cop_join *j, struct known *k, struct cop_err *
 
 /* ---- the whole ---- */
 
-/* A tree of one node without a host list has no addresses to tell. */
+/* A tree of one node without a host list has no addresses to write. */
 static int write_alone(const char *path, struct cop_err *err)
 {
 	char line[258] = "localhost";
@@ -160,8 +160,7 @@ void cop_join_write_books(struct cop_join *j)
 	else if (write_addresses(j, &known, &err))
 		cop_log_warn("%s", err.text);
 	known_fini(&known);
-	/* From the start of this node: most of it is waiting for the others to tell their
-	 * addresses. */
+	/* Measured from the start of this node: most of it is waiting for the others' addresses. */
 	cop_log_info("prepared address book generation took %llu s",
 		(unsigned long long)(cop_now_ns() - j->conf.started_ns) / 1000000000);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier: how it came, who waits here for it, and who is answered. What the other
- * files of join do leads here, and this one calls none of them. */
+/* The end of the barrier: how it ended, who waits here for it, and who gets an answer. The other
+ * files of join call this one, which calls none of them. */
 #include "join/join_priv.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ void cop_join_came(struct cop_join *j, uint32_t rank, bool answered)
 
 /* ---- the end ---- */
 
-/* Is not called before the end, and `why` does not change any more then. */
+/* Called only after the end, when `why` no longer changes. */
 static void answer(struct cop_join *j, struct cop_rpc_req *req)
 {
 	struct cop_rpc_answer a = {.status = cop_join_is_ready(j) ? 0 : -ETIMEDOUT,
@@ -149,7 +149,8 @@ bool cop_join_is_secondhand(struct cop_join *j)
 	return yes;
 }
 
-/* Which of the two is wrong, nobody can tell. Its host's name may be another in its own list. */
+/* Nobody can tell which of the two nodes is wrong. The other one may have another name for itself
+ * in its own list. */
 void cop_join_mismatch(struct cop_join *j, uint32_t rank)
 {
 	char why[800];
@@ -160,6 +161,16 @@ void cop_join_mismatch(struct cop_join *j, uint32_t rank)
 		rank < j->conf.topo.nodes ? cop_join_host(j, rank) : "a node", rank);
 	cop_log_warn("refused: %s", why);
 	cop_join_end_barrier(j, END_NEWS, why);
+}
+
+void cop_join_no_way(struct cop_join *j, uint32_t rank, const char *why)
+{
+	char text[800];
+
+	snprintf(
+		text, sizeof(text), "%s (rank %" PRIu32 "): %s", cop_join_host(j, rank), rank, why);
+	cop_log_warn("no way: %s", text);
+	cop_join_end_barrier(j, END_NEWS, text);
 }
 
 /* ---- being asked ---- */

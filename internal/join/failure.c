@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words of failure in the job directory (outcome). The root looks for them, and whoever hears
- * nothing from upstream; all others hear it from the root, as the end of the barrier. When the tree
- * is ready the words go. */
+/* Failure notes in the job directory (outcome). The root looks for them, and so does a rank that
+ * gets no answer from upstream; all others hear the reason from the root, as the end of the
+ * barrier. When the tree is ready, the notes are removed. */
 #include "join/join_priv.h"
 
 void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_path)
@@ -10,9 +10,14 @@ void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_p
 	cop_outcome_begin(&j->others, job_dir, j->conf.rank, log_path);
 }
 
-/* A second process of a node that is ready fails, too, and nobody waits for that. Whoever does not
- * hear from upstream takes any word, for the last to speak is often not the one that failed first.
- */
+void cop_join_hear_in(struct cop_join *j, const char *dir)
+{
+	cop_outcome_begin_in(&j->others, dir);
+}
+
+/* A second process of a ready node fails too, and nobody waits for that one. A rank that gets no
+ * answer from upstream accepts any note, because the last node to write one is often not the first
+ * that failed. */
 static bool is_missed(struct cop_join *j, const struct cop_outcome_word *word)
 {
 	bool missed;
@@ -31,9 +36,9 @@ bool cop_join_failure_heard(struct cop_join *j, uint64_t now_ms, char why[COP_OU
 	if (!cop_outcome_look(&j->others, now_ms, &word) || !is_missed(j, &word))
 		return false;
 	cop_outcome_why(&word, cop_join_host(j, word.rank), why);
-	/* What the root has heard it says again, as its own word: those below the node that did not
-	 * start may not reach it before it ends, and the word of a root is taken back before the
-	 * next start asks for it. */
+	/* The root writes the reason again as its own note. Ranks below the failed node may not
+	 * reach the root before it ends, and a root's note is removed before the next start reads
+	 * it. */
 	pthread_mutex_lock(&j->lock);
 	if (j->end == END_OPEN)
 		j->secondhand = !j->root;

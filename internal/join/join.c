@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The main thread's part of the start barrier: it waits for the end, or for a reason why there will
- * be none. Those above a rank may have been started again as well, and wait like it, so it asks its
- * children again now and then. */
+ * be none. The ranks above may have been restarted too and be waiting as well, so this rank asks
+ * its children again now and then. */
 #include "join/join_priv.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 
 #include "log/log.h"
 
-/* A tree that forms is ready before, and then nobody but the root has asked its children. */
+/* A tree that forms is ready earlier, and then only the root has asked its children. */
 #define STATE_MS 2000
-/* The log says so often what is waited for. */
+/* How often the log says what is waited for. */
 #define NOT_YET_MS 10000
-/* Others wait a little longer than the root, so that they hear its reason. */
+/* The other ranks wait a little longer than the root, so that they hear its reason. */
 #define GRACE_MS 5000
 #define MISSING_NAMED 16
 
@@ -75,8 +75,8 @@ void cop_join_start(struct cop_join *j, uint64_t now_ms)
 
 /* ---- waiting ---- */
 
-/* The root, when everyone is there: what the job directory keeps is written before the barrier
- * ends. */
+/* At the root, when all ranks are ready: the files in the job directory are written before the
+ * barrier ends. */
 static void end_if_complete(struct cop_join *j)
 {
 	bool complete;
@@ -129,7 +129,8 @@ static void time_is_up(struct cop_join *j)
 	cop_buf_free(&text);
 }
 
-/* For whoever reads the log while the command still waits: at first, and then now and then. */
+/* For those who read the log while the command waits: soon after the start, and then now and
+ * then. */
 static void say_not_yet(struct cop_join *j, uint64_t now_ms)
 {
 	struct cop_buf text = {0};
@@ -152,8 +153,8 @@ static void say_not_yet(struct cop_join *j, uint64_t now_ms)
 	cop_buf_free(&text);
 }
 
-/* Of those above it is asked only when they do not answer. While all are being stopped, nobody
- * fails. */
+/* Notes of ranks above are read only if these do not answer. While the whole tree is being stopped,
+ * nobody fails. */
 static void listen_for_failures(struct cop_join *j, uint64_t now_ms, bool being_stopped)
 {
 	char why[COP_OUTCOME_WHY_SIZE];
@@ -162,8 +163,7 @@ static void listen_for_failures(struct cop_join *j, uint64_t now_ms, bool being_
 	pthread_mutex_lock(&j->lock);
 	ask = (j->root || j->trouble[0]) && !being_stopped;
 	pthread_mutex_unlock(&j->lock);
-	/* Those further up are asked first: this rank may have been started again, in a tree that
-	 * lives. */
+	/* Ranks further up are asked first: this rank may have been restarted in a live tree. */
 	if (!ask)
 		cop_outcome_pass(&j->others, now_ms);
 	else if (cop_join_failure_heard(j, now_ms, why))
@@ -195,7 +195,7 @@ bool cop_join_step(struct cop_join *j, uint64_t now_ms, bool being_stopped)
 	return cop_join_has_ended(j);
 }
 
-/* The books of a root that was started again are old: it has another address than before. */
+/* The books of a restarted root are outdated, because it has another address. */
 void cop_join_tend(struct cop_join *j)
 {
 	bool old;
@@ -208,7 +208,7 @@ void cop_join_tend(struct cop_join *j)
 		cop_join_write_books(j);
 }
 
-/* Those below, who asked for the end, hear why it will not be a good one. */
+/* Ranks below that asked for the end hear why it failed. */
 void cop_join_give_up(struct cop_join *j, const char *what)
 {
 	char why[400];

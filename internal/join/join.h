@@ -63,6 +63,9 @@ void cop_join_free(struct cop_join *j);
  * while the object lives). log_path is a file that this node has made there in this start: words
  * that are older are of another. The word that this rank left is taken back. */
 void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_path);
+/* Instead, without a job directory: messages of failure are looked for in dir, which is for this
+ * start alone. */
+void cop_join_hear_in(struct cop_join *j, const char *dir);
 /* Main thread, once, as soon as rpc is open: passes up what other ranks have reported since then.
  * The caller keeps rpc. A node that is alone has none. */
 void cop_join_use_rpc(struct cop_join *j, struct cop_rpc *rpc);
@@ -110,6 +113,8 @@ bool cop_join_serve(struct cop_join *j, struct cop_rpc_req *req);
 /* This rank (any number) has another config hash: it is neither asked nor served. During the
  * barrier, this ends the barrier. */
 void cop_join_mismatch(struct cop_join *j, uint32_t rank);
+/* This rank cannot be reached, now or later. During the barrier, this ends the barrier. */
+void cop_join_no_way(struct cop_join *j, uint32_t rank, const char *why);
 /* The result of looking up a rank's address: a sentence that says why there is none; NULL or "": it
  * was found. */
 void cop_join_no_address(struct cop_join *j, uint32_t rank, const char *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Barriers that end badly: everyone hears why, in time. */
+/* Barriers that fail: every rank hears the reason in time. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@ static void expect_why(struct world *w, uint32_t rank, const char *text)
 }
 
 /* Its children ask the rank above it. */
-static void one_never_comes_and_everyone_hears_which_in_time(void **state)
+static void every_rank_hears_in_time_which_one_never_came(void **state)
 {
 	struct world *w = *state;
 	uint64_t from = w->now_ms;
@@ -37,10 +37,10 @@ static void one_never_comes_and_everyone_hears_which_in_time(void **state)
 				? "3 of 7 nodes not ready after 120 s: h2, h5, h6"
 				: why(w, r));
 		assert_true(w->node[r].over_ms - from <= READY_TIMEOUT_MS + GRACE_MS);
-		/* Whoever ran out of time says nothing of itself. */
+		/* A rank that ran out of time writes no reason of its own. */
 		assert_true(cop_join_is_secondhand(w->node[r].join));
 	}
-	/* What they have to tell cannot go past their parent; they name it, or heard the root. */
+	/* Their reports cannot get past their parent; they name it, or have heard from the root. */
 	assert_non_null(strstr(why(w, 5), "h2"));
 	assert_non_null(strstr(why(w, 6), "h2"));
 }
@@ -56,7 +56,7 @@ static void a_leaf_that_never_comes_is_the_only_one_named(void **state)
 		expect_why(w, r, "1 of 7 nodes not ready after 120 s: h6");
 }
 
-static void without_its_root_a_rank_names_who_does_not_answer(void **state)
+static void without_a_root_a_rank_names_the_one_that_does_not_answer(void **state)
 {
 	struct world *w = *state;
 
@@ -70,7 +70,7 @@ static void without_its_root_a_rank_names_who_does_not_answer(void **state)
 
 /* ---- reasons ---- */
 
-/* Which of the two is wrong, nobody can tell. */
+/* Nobody can tell which of the two is wrong. */
 static void one_with_another_config_hash_ends_it_for_all(void **state)
 {
 	struct world *w = *state;
@@ -86,7 +86,7 @@ static void one_with_another_config_hash_ends_it_for_all(void **state)
 		assert_non_null(strstr(text, ") was started with other options: --source"));
 		assert_true(strstr(text, "h5 (rank 5) ") == text ||
 			    strstr(text, "h2 (rank 2) ") == text);
-		/* Who found it out says so, and the root what it heard. */
+		/* The rank that found it reports it, and the root repeats it. */
 		assert_int_equal(
 			cop_join_is_secondhand(w->node[r].join), r != 0 && r != 2 && r != 5);
 	}
@@ -105,7 +105,7 @@ static void a_mismatch_changes_nothing_when_the_tree_is_ready(void **state)
 	assert_string_equal(why(w, 2), "");
 }
 
-static void who_gives_up_says_so_to_those_below(void **state)
+static void a_rank_that_gives_up_tells_those_below(void **state)
 {
 	struct world *w = *state;
 
@@ -117,13 +117,13 @@ static void who_gives_up_says_so_to_those_below(void **state)
 	expect_why(w, 1, "h1 (rank 1) was interrupted");
 	expect_why(w, 3, "h1 (rank 1) was interrupted");
 	expect_why(w, 4, "h1 (rank 1) was interrupted");
-	/* It is its own fault, and theirs is its. */
+	/* It is its own fault, and the others repeat it. */
 	assert_false(cop_join_is_secondhand(w->node[1].join));
 	assert_true(cop_join_is_secondhand(w->node[3].join));
 	assert_false(w->node[0].over);
 }
 
-static void who_asks_after_the_end_hears_it_at_once(void **state)
+static void a_rank_that_asks_after_the_end_is_answered_at_once(void **state)
 {
 	struct world *w = *state;
 
@@ -140,7 +140,7 @@ static void who_asks_after_the_end_hears_it_at_once(void **state)
 
 /* ---- words of failure in the job directory ---- */
 
-static void a_node_that_could_not_start_is_heard_by_all(void **state)
+static void every_rank_hears_of_a_node_that_could_not_start(void **state)
 {
 	struct world *w = *state;
 	char text[COP_OUTCOME_WHY_SIZE];
@@ -182,7 +182,7 @@ static void a_failure_counts_for_nothing_while_all_are_being_stopped(void **stat
 		assert_false(cop_join_step(w->node[0].join, w->now_ms + s * 1000, true));
 }
 
-/* A second process of a node that runs. */
+/* A second process of a running node. */
 static void a_failure_of_a_rank_that_is_ready_counts_for_nothing(void **state)
 {
 	struct world *w = *state;
@@ -218,7 +218,7 @@ static void a_child_that_does_not_say_that_it_knows_is_waited_for_and_named(void
 	assert_in_range(cop_join_tell_left_ms(w->node[1].join, w->now_ms), 8000, 9500);
 	assert_int_equal(cop_join_tell_left_ms(w->node[1].join, w->now_ms + 10000), 0);
 	assert_int_equal(cop_join_name_untold(w->node[1].join), 1);
-	/* It is found dead before: then nobody waits for it. */
+	/* It is declared dead earlier: then nobody waits for it. */
 	pass_time(w, 9000);
 	assert_true(w->node[1].told);
 	assert_true(w->node[4].told);
@@ -281,7 +281,7 @@ static int tell_ready(struct world *w, uint32_t rank, size_t address_len, size_t
 			.payload_len = cop_wr_len(&wr) - cut});
 }
 
-static void what_is_no_word_of_readiness_is_refused(void **state)
+static void a_malformed_report_of_readiness_is_refused(void **state)
 {
 	struct world *w = *state;
 
@@ -310,7 +310,7 @@ static int tell_end(struct world *w, uint32_t from, uint32_t to, size_t why_len)
 			.op = COP_JOIN_OP_TOLD, .payload = bytes, .payload_len = cop_wr_len(&wr)});
 }
 
-static void only_the_parent_says_how_it_ended(void **state)
+static void only_the_parent_may_tell_how_it_ended(void **state)
 {
 	struct world *w = *state;
 
@@ -339,21 +339,21 @@ int main(void)
 {
 #define IN_A_WORLD(f) cmocka_unit_test_setup_teardown(f, new_world, free_world)
 	const struct CMUnitTest tests[] = {
-		IN_A_WORLD(one_never_comes_and_everyone_hears_which_in_time),
+		IN_A_WORLD(every_rank_hears_in_time_which_one_never_came),
 		IN_A_WORLD(a_leaf_that_never_comes_is_the_only_one_named),
-		IN_A_WORLD(without_its_root_a_rank_names_who_does_not_answer),
+		IN_A_WORLD(without_a_root_a_rank_names_the_one_that_does_not_answer),
 		IN_A_WORLD(one_with_another_config_hash_ends_it_for_all),
 		IN_A_WORLD(a_mismatch_changes_nothing_when_the_tree_is_ready),
-		IN_A_WORLD(who_gives_up_says_so_to_those_below),
-		IN_A_WORLD(who_asks_after_the_end_hears_it_at_once),
-		IN_A_WORLD(a_node_that_could_not_start_is_heard_by_all),
+		IN_A_WORLD(a_rank_that_gives_up_tells_those_below),
+		IN_A_WORLD(a_rank_that_asks_after_the_end_is_answered_at_once),
+		IN_A_WORLD(every_rank_hears_of_a_node_that_could_not_start),
 		IN_A_WORLD(that_the_tree_is_not_ready_is_said_without_a_name),
 		IN_A_WORLD(a_failure_counts_for_nothing_while_all_are_being_stopped),
 		IN_A_WORLD(a_failure_of_a_rank_that_is_ready_counts_for_nothing),
 		IN_A_WORLD(a_child_that_does_not_say_that_it_knows_is_waited_for_and_named),
 		IN_A_WORLD(one_that_never_came_is_not_waited_for),
-		IN_A_WORLD(what_is_no_word_of_readiness_is_refused),
-		IN_A_WORLD(only_the_parent_says_how_it_ended),
+		IN_A_WORLD(a_malformed_report_of_readiness_is_refused),
+		IN_A_WORLD(only_the_parent_may_tell_how_it_ended),
 		IN_A_WORLD(an_operation_of_another_module_is_left_alone),
 	};
 

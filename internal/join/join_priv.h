@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of join share. The fields up to `lock` are the main thread's, or do not change;
- * the others are guarded by it. Nothing is called under it but what says "the lock is held". */
+/* What the files of join share. The fields up to `lock` belong to the main thread or do not change;
+ * the lock guards the others. Only functions marked "the lock is held" are called under it. */
 #ifndef COP_JOIN_PRIV_H
 #define COP_JOIN_PRIV_H
 
@@ -8,15 +8,14 @@
 
 #include "join/join.h"
 
-/* Of a rank below this one, in the order of cop_topo_children. */
+/* A rank below this one, in the order of cop_topo_children. */
 struct below {
 	struct cop_join *join;
-	bool came, answered;  /* it said that it is ready or asked for the end; which it has got
-				 here */
-	_Atomic bool unheard; /* it was told, and has not answered */
+	bool came, answered;  /* it reported ready or asked for the end; it has got the answer */
+	_Atomic bool unheard; /* it was told and has not confirmed */
 };
 
-/* The root: what a rank told of itself. */
+/* The root: what a rank reported about itself. */
 struct arrival {
 	bool ready;
 	char *address, *networks;
@@ -27,7 +26,7 @@ enum end {
 	END_OPEN,  /* it lasts */
 	END_READY, /* the tree is ready */
 	END_NEWS,  /* it will not be, as the others hear from this rank */
-	END_KNOWN, /* the same, and they said it, or know it */
+	END_KNOWN, /* the same, and the others know it already */
 };
 
 struct cop_join {
@@ -35,61 +34,61 @@ struct cop_join {
 	bool root;
 	uint32_t parent;                 /* COP_TOPO_NONE: this is the root */
 	const char *job_dir;             /* NULL: there is none */
-	struct cop_outcome_watch others; /* who could not start */
+	struct cop_outcome_watch others; /* notes of ranks that could not start */
 	uint64_t deadline_ms, say_ms, state_ms, tell_end_ms;
 	bool books_written; /* at least once */
 
 	pthread_mutex_t lock;
-	struct cop_rpc *rpc;     /* NULL: not open yet, or never */
+	struct cop_rpc *rpc;     /* NULL: not open yet, or never will be */
 	struct arrival *arrival; /* the root: by rank; else NULL */
 	uint32_t arrivals;       /* ranks that are ready */
-	bool books_old;          /* a rank was started again, elsewhere */
+	bool books_old;          /* a rank was restarted with another address */
 	enum end end;
 	bool secondhand;                /* cop_join_is_secondhand */
-	char why[COP_OUTCOME_WHY_SIZE]; /* there is no ready tree; does not change after the end */
+	char why[COP_OUTCOME_WHY_SIZE]; /* why the tree is not ready; does not change after the end
+					 */
 	struct cop_list waiters;        /* requests to answer when the barrier ends */
-	struct cop_list ready_queue;    /* ranks still to be told to the parent */
+	struct cop_list ready_queue;    /* ranks still to be reported to the parent */
 	bool ready_sending, asking;
-	uint32_t upstream; /* the rank that is asked for the end: the parent, or above it when that
-			      is dead */
-	char trouble[640]; /* why the one above was not reached */
-	char no_address[400]; /* what became of the question for the parent's address */
+	uint32_t upstream; /* the rank that is asked for the end: the parent, or a rank above it if
+			      that is dead */
+	char trouble[640]; /* why the rank above was not reached */
+	char no_address[400]; /* the result of resolving the parent's address */
 	struct below below[COP_TOPO_MAX_FANOUT];
 };
 
 /* ---- end.c ---- */
 const char *cop_join_host(const struct cop_join *j, uint32_t rank);
 struct cop_rpc *cop_join_rpc(struct cop_join *j);
-/* Why the one above was not reached, for the log and for what is said in the end. The lock is held.
- */
+/* Notes why the rank above was not reached, for the log and for the final message. The lock is
+ * held. */
 void cop_join_trouble(struct cop_join *j, uint32_t above, int status);
 
-/* Ends the barrier, if it lasts, and answers everyone who waits for that. */
+/* Ends the barrier if it has not ended, and answers everyone who waits for that. */
 void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why);
 bool cop_join_has_ended(struct cop_join *j);
 void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_end_free(struct cop_join *j);
 
-/* This rank, if it stands right below, waits for this start; answered: and the answer to its
- * question is known. The lock is held. */
+/* If this rank is directly below, it waits for this start; answered: it has its answer. The lock is
+ * held. */
 void cop_join_came(struct cop_join *j, uint32_t rank, bool answered);
 
 /* ---- ready.c ---- */
-/* This rank is ready; at the root that may complete the tree, for which the main thread is woken.
- */
+/* This rank is ready. At the root that may complete the tree; then the main thread is woken. */
 void cop_join_ready_begin(struct cop_join *j);
-/* Tells the parent of the ranks that it was not told of, one message at a time; again after a
- * failure. */
+/* Reports ranks to the parent that it does not know of yet, one message at a time; tries again
+ * after a failure. */
 void cop_join_ready_send(struct cop_join *j);
 void cop_join_serve_ready(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_ready_free(struct cop_join *j);
 
 /* ---- upstream.c ---- */
-/* Asks the next one above that answers, if no question is under way. */
+/* Asks the next rank above that answers, unless a request is outstanding. */
 void cop_join_ask_upstream(struct cop_join *j);
-/* Whether the tree is ready already: of this rank's and the root's children; of those of one rank.
- */
+/* Asks whether the tree is ready already: this rank's and the root's children, or those of one
+ * rank. */
 void cop_join_ask_state(struct cop_join *j);
 void cop_join_ask_children(struct cop_join *j, uint32_t rank);
 
@@ -97,8 +96,8 @@ void cop_join_ask_children(struct cop_join *j, uint32_t rank);
 void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req);
 
 /* ---- books.c ---- */
-/* Root, main thread, when everyone is ready and when one was started again: the hosts, their
- * addresses and where those came from, into the job directory. */
+/* Root, main thread, when everyone is ready and when a rank was restarted: writes the hosts, their
+ * addresses and where those came from into the job directory. */
 void cop_join_write_books(struct cop_join *j);
 
 #endif

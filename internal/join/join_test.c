@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Barriers that end well: whatever the order, after restarts, past a dead parent. */
+/* Barriers that succeed: in any order, after restarts, past a dead parent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void seven_ranks_come_in_any_order_and_all_hear_the_end(void **state)
 			start(w, orders[o][i]);
 			pass_time(w, 700);
 		}
-		/* Whoever was looked up in vain is looked up again after a pause of rpc. */
+		/* After a look-up that found nobody, rpc pauses before the next one. */
 		pass_time(w, 15000);
 		assert_int_equal(count_ready(w), NODES);
 		for (uint32_t r = 0; r < NODES; r++) {
@@ -53,8 +53,8 @@ static void the_last_one_to_come_ends_it_for_all_at_once(void **state)
 	assert_int_equal(count_ready(w), NODES);
 }
 
-/* Its children may be ready before it is: that goes up all the same. */
-static void what_is_below_a_rank_that_is_not_ready_yet_is_known_to_the_root(void **state)
+/* Its children may be ready before it is; their readiness is still passed up. */
+static void the_root_knows_of_ready_ranks_below_one_that_is_not_ready(void **state)
 {
 	struct world *w = *state;
 
@@ -139,7 +139,7 @@ static void other_threads_may_look_at_any_time(void **state)
 
 /* ---- in a tree that is ready ---- */
 
-static void any_rank_that_is_started_again_joins_the_tree_that_is_ready(void **state)
+static void any_restarted_rank_joins_a_ready_tree(void **state)
 {
 	struct world *w = *state;
 
@@ -150,7 +150,7 @@ static void any_rank_that_is_started_again_joins_the_tree_that_is_ready(void **s
 		kill_node(w, r);
 		assert_int_equal(count_ready(w), NODES - 1);
 		start(w, r);
-		/* The others notice after a while that it is another. */
+		/* The others notice after a while that it was restarted. */
 		pass_time(w, 15000);
 		assert_true(is_ready(w, r));
 		assert_true(w->node[r].told);
@@ -167,8 +167,9 @@ static void past_a_dead_parent_the_next_upstream_rank_answers(void **state)
 	kill_node(w, 4);
 	start(w, 4);
 	pass_time(w, 1000);
-	/* The parent was looked up in vain, and the root was asked. */
+	/* The look-up of the parent found nobody, and the root was asked. */
 	assert_true(is_ready(w, 4));
+	assert_int_equal(w->node[4].join->upstream, 0);
 }
 
 static void with_all_upstream_dead_the_roots_children_say_that_the_tree_is_ready(void **state)
@@ -185,8 +186,8 @@ static void with_all_upstream_dead_the_roots_children_say_that_the_tree_is_ready
 	assert_true(is_ready(w, 4));
 }
 
-/* A parent that ends knows nothing, and says so. */
-static void who_waits_at_a_rank_that_leaves_asks_upstream(void **state)
+/* A parent that is ending cannot answer and says so. */
+static void a_rank_whose_parent_leaves_asks_further_up(void **state)
 {
 	struct world *w = *state;
 
@@ -276,13 +277,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(seven_ranks_come_in_any_order_and_all_hear_the_end),
 		IN_A_WORLD(the_last_one_to_come_ends_it_for_all_at_once),
-		IN_A_WORLD(what_is_below_a_rank_that_is_not_ready_yet_is_known_to_the_root),
+		IN_A_WORLD(the_root_knows_of_ready_ranks_below_one_that_is_not_ready),
 		IN_A_WORLD(a_node_that_is_alone_is_ready_at_its_first_step),
 		IN_A_WORLD(other_threads_may_look_at_any_time),
-		IN_A_WORLD(any_rank_that_is_started_again_joins_the_tree_that_is_ready),
+		IN_A_WORLD(any_restarted_rank_joins_a_ready_tree),
 		IN_A_WORLD(past_a_dead_parent_the_next_upstream_rank_answers),
 		IN_A_WORLD(with_all_upstream_dead_the_roots_children_say_that_the_tree_is_ready),
-		IN_A_WORLD(who_waits_at_a_rank_that_leaves_asks_upstream),
+		IN_A_WORLD(a_rank_whose_parent_leaves_asks_further_up),
 		IN_A_WORLD(the_root_writes_the_book_before_the_barrier_ends),
 		IN_A_WORLD(a_rank_that_comes_back_elsewhere_is_written_anew),
 		IN_A_WORLD(a_root_that_comes_back_keeps_the_others_addresses),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tree of seven ranks on a fake network, and a clock of its own, for the tests of this folder. */
+/* A tree of seven ranks on a fake network, with a clock of its own, for the tests of this
+ * folder. */
 #ifndef COP_JOIN_TESTING_H
 #define COP_JOIN_TESTING_H
 
@@ -20,10 +21,10 @@
 struct node {
 	struct world *w;
 	uint32_t rank;
-	unsigned lives; /* starts at another address; part of the name */
+	unsigned lives; /* restarts with another address; part of the name */
 	uint64_t config_hash;
 	struct cop_stats stats;
-	struct cop_rpc *rpc; /* NULL: it is not up */
+	struct cop_rpc *rpc; /* NULL: it is not running */
 	struct cop_join *join;
 	bool started, over, telling, told;
 	unsigned untold, barrier_ended;
@@ -104,13 +105,13 @@ static inline struct cop_join *new_join(struct node *n)
 		snprintf(log, sizeof(log), "%s/logs/%" PRIu32 ".log", n->w->job_dir, n->rank);
 		assert_int_equal(cop_write_file(log, "", 0, 0600), 0);
 		cop_join_use_dir(j, n->w->job_dir, log);
-		/* The world's clock goes on from there. */
+		/* The world's clock continues from there. */
 		n->w->now_ms = COP_MAX(n->w->now_ms, cop_now_ms());
 	}
 	return j;
 }
 
-/* It serves, and is not ready yet. */
+/* It serves but is not ready yet. */
 static inline struct node *up(struct world *w, uint32_t rank)
 {
 	struct node *n = &w->node[rank];
@@ -147,7 +148,7 @@ static inline void start_all(struct world *w)
 		start(w, r);
 }
 
-/* Without a word, as a machine that fails. It may be started again, elsewhere. */
+/* Without a message, like a failing machine. It may be restarted, elsewhere. */
 static inline void kill_node(struct world *w, uint32_t rank)
 {
 	struct node *n = &w->node[rank];
@@ -163,7 +164,7 @@ static inline void kill_node(struct world *w, uint32_t rank)
 	*n = (struct node){.w = w, .rank = rank, .lives = n->lives + 1};
 }
 
-/* As a node that ends with a sentence does. */
+/* Like a node that ends with an error message. */
 static inline void leave_word(struct node *n)
 {
 	char text[COP_OUTCOME_WHY_SIZE + 64];

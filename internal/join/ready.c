@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Readiness, on its way up: which ranks are ready in and below this one, with their addresses, from
- * which the root makes the job's address book. */
+/* Readiness on its way up: which ranks at and below this one are ready, with their addresses, from
+ * which the root writes the job's address book. */
 #include "join/join_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of what a rank tells of its address and its networks. */
+/* Bytes that a rank reports about its address and its networks. */
 #define ADDRESS_MAX 512
 #define NETWORKS_MAX 4096
 
 struct ready_item {
 	struct cop_list link;
 	uint32_t rank;
-	const char *networks; /* behind the address */
+	const char *networks; /* after the address */
 	char address[];
 };
 
@@ -60,11 +60,11 @@ static void parent_heard(void *arg, const struct cop_rpc_result *r)
 		cop_join_mismatch(j, j->parent);
 	else if (!r->status)
 		cop_join_ready_send(j);
-	/* A failure is tried again by the main thread, a moment later. */
+	/* The main thread tries again a moment later. */
 }
 
-/* Moves what is queued to items and into w, as much as that holds. The lock is held. */
-static void take_queued(struct cop_join *j, struct cop_list *items, struct cop_wr *w)
+/* Moves queued ranks to items and into w, as many as fit. The lock is held. */
+static void move_queued(struct cop_join *j, struct cop_list *items, struct cop_wr *w)
 {
 	while (!cop_list_empty(&j->ready_queue)) {
 		struct ready_item *it =
@@ -101,7 +101,7 @@ void cop_join_ready_send(struct cop_join *j)
 	pthread_mutex_lock(&j->lock);
 	rpc = j->rpc;
 	if (rpc && !j->ready_sending)
-		take_queued(j, &c->items, &w);
+		move_queued(j, &c->items, &w);
 	if (!cop_list_empty(&c->items))
 		j->ready_sending = true;
 	pthread_mutex_unlock(&j->lock);
@@ -115,8 +115,8 @@ void cop_join_ready_send(struct cop_join *j)
 
 /* ---- hearing of ready ranks ---- */
 
-/* What one rank tells: its address, and the networks of its machine as cop_fabric_networks gives
- * them. */
+/* What one rank reports: its address, and its machine's networks in the form of
+ * cop_fabric_networks. */
 struct news {
 	uint32_t rank;
 	const char *address, *networks;
@@ -164,8 +164,8 @@ static int note_ready(struct cop_join *j, const struct news *t)
 	return 0;
 }
 
-/* At the root the main thread has files to write: all of them, before the barrier ends; or again,
- * for a rank that was started again. */
+/* At the root the main thread has files to write: all of them before the barrier ends, or again for
+ * a restarted rank. */
 static void pass_on(struct cop_join *j)
 {
 	bool work;

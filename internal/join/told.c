@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the barrier ended, said to the ranks below by the one above them. They ask for it
- * (upstream.c), but a launcher may end this node as soon as its command has returned, as Slurm does
- * with all processes of a step, and a question that comes a moment later finds nobody. So the
- * command returns when each rank below that has come to this one in this start has said that it
- * knows. One that came and died, or hangs, is waited for no longer than a limit. */
+/* Each rank tells the ranks below it how the barrier ended. They ask for it themselves
+ * (upstream.c). But a launcher may end this node as soon as its command has returned, as Slurm does
+ * with all processes of a step, and a request that comes a moment later gets no answer. So the
+ * command returns when each rank below that contacted this one during this start has confirmed that
+ * it knows. A rank that contacted it and then died or hangs is waited for up to a limit. */
 #include "join/join_priv.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "log/log.h"
 
 #define READY_MS 10000
-/* They ask those further up as well, and look into the job directory. */
+/* They ask the ranks further up as well, and read the job directory. */
 #define FAILED_MS 2000
 
-/* Those below in the order of j->below; none where there is no network. */
+/* The ranks below, in the order of j->below; none without a network. */
 static uint32_t those_below(struct cop_join *j, uint32_t child[COP_TOPO_MAX_FANOUT])
 {
 	return cop_join_rpc(j) ? cop_topo_children(&j->conf.topo, 0, j->conf.rank, child) : 0;
@@ -25,7 +25,7 @@ static uint32_t those_below(struct cop_join *j, uint32_t child[COP_TOPO_MAX_FANO
 
 /* ---- telling ---- */
 
-static void heard(void *arg, const struct cop_rpc_result *r)
+static void on_answer(void *arg, const struct cop_rpc_result *r)
 {
 	struct below *b = arg;
 	struct cop_join *j = b->join;
@@ -35,7 +35,7 @@ static void heard(void *arg, const struct cop_rpc_result *r)
 	j->conf.wake(j->conf.ctx);
 }
 
-/* Who was answered that it will not start ends, and could not answer. */
+/* A rank that was told that it will not start ends, and may not be able to confirm. */
 static bool is_to_hear(struct cop_join *j, const struct below *b)
 {
 	bool yes;
@@ -62,7 +62,7 @@ void cop_join_tell_below(struct cop_join *j, uint64_t now_ms)
 			.op = COP_JOIN_OP_TOLD,
 			.payload = payload,
 			.payload_len = cop_wr_len(&w),
-			.done = heard,
+			.done = on_answer,
 			.arg = b};
 
 		if (!is_to_hear(j, b))
@@ -101,7 +101,7 @@ unsigned cop_join_name_untold(struct cop_join *j)
 
 /* ---- being told ---- */
 
-/* By the parent alone: who else may ask for the end is not who knows. */
+/* Only the parent tells this: another rank that asks for the end does not know it. */
 void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req)
 {
 	size_t len, why_len;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier, on its way down: each rank asks its parent for it, and that answers when
- * the root has heard of everyone, or gives up.
+/* The end of the barrier, on its way down: each rank asks its parent for it, and the parent answers
+ * once the root has heard of every rank, or has given up.
  *
- * A rank that is started again joins a tree that is ready already: its parent says so at once, or
- * the next upstream rank that lives; the root, and who finds nobody alive upstream, asks its own
- * children and the root's. */
+ * A restarted rank joins a tree that is ready already. Its parent says so at once, or the next live
+ * rank upstream does. The root, and a rank that finds nobody alive upstream, asks its own children
+ * and the root's. */
 #include "join/join_priv.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 	pthread_mutex_lock(&j->lock);
 	j->asking = false;
 	asked = j->upstream;
-	/* One that ends cannot know. */
+	/* A rank that is ending cannot know. */
 	if (!r->answered || r->status == -ESHUTDOWN) {
 		cop_join_trouble(j, asked, r->status);
 		j->upstream = cop_topo_parent(&j->conf.topo, 0, asked);
@@ -47,7 +47,7 @@ void cop_join_ask_upstream(struct cop_join *j)
 	pthread_mutex_lock(&j->lock);
 	ask = !j->asking && j->end == END_OPEN;
 	j->asking |= ask;
-	/* From the parent up to the root, and again. */
+	/* From the parent up to the root, and then again from the parent. */
 	again = ask && j->upstream == COP_TOPO_NONE;
 	if (again)
 		j->upstream = j->parent;
@@ -96,8 +96,8 @@ void cop_join_ask_children(struct cop_join *j, uint32_t rank)
 	}
 }
 
-/* This rank was perhaps started again. Others that are not up yet, or no more ready than this one,
- * are no news. */
+/* This rank may have been restarted. Other ranks that are not up yet, or not ready either, tell it
+ * nothing. */
 void cop_join_ask_state(struct cop_join *j)
 {
 	cop_join_ask_children(j, j->conf.rank);

@@ -15,8 +15,19 @@
  * from here. In the foreground it returns when the node has stopped. */
 int cop_launch(const struct cop_conf *conf, char **argv, struct cop_err *err);
 
+/* Whether programs live that may use the mount, after its node was killed; called in a process
+ * without the caller's descriptors. */
+struct cop_launch_users {
+	bool (*live)(void *arg);
+	void *arg;
+};
 /* The same in the background, always on this machine: the node serves programs that the caller
  * knows; the caller stops it, and it ends when the caller does. Returns its mount point. */
-int cop_launch_here(const struct cop_conf *conf, char mountpoint[4096], struct cop_err *err);
+int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *users,
+	char mountpoint[4096], struct cop_err *err);
+
+/* Before there is a node: leaves the reason why this machine has none to the others, which wait for
+ * it all the same. */
+void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *failure);
 
 #endif

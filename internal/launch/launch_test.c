@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A start that fails before there is a node: who hears of it. All the rest needs a mount and is in
- * scripts/t. */
+/* A start that fails before there is a node: who hears of it. All other cases need a mount and are
+ * in scripts/t. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static int set_up(void **state)
 	snprintf(logs, sizeof(logs), "%s/logs", dir);
 	snprintf(word_file, sizeof(word_file), "%s/not_started.txt", logs);
 	cop_conf_init(&conf, false);
-	conf.mountpoint = "/proc/none"; /* where nothing can be made */
+	conf.mountpoint = "/proc/none"; /* where nothing can be created */
 	conf.job_dir = dir;
 	err = (struct cop_err){0};
 	return 0;
@@ -69,7 +69,7 @@ static void the_nodes_of_other_hosts_need_not_wait_for_one_that_has_no_mount_poi
 	free(text);
 }
 
-static void a_node_alone_tells_nobody(void **state)
+static void a_node_alone_leaves_no_note(void **state)
 {
 	(void)state;
 	conf.hosts = "127.0.0.41";
@@ -77,7 +77,7 @@ static void a_node_alone_tells_nobody(void **state)
 	assert_int_equal(access(word_file, F_OK), -1);
 }
 
-/* What a node of a step writes on its standard output. */
+/* What a node of a step writes to its standard output. */
 static void the_command_that_started_a_step_reads_it(void **state)
 {
 	char line[1200] = "", want[1200];
@@ -108,7 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_nodes_of_other_hosts_need_not_wait_for_one_that_has_no_mount_point),
-		TEST(a_node_alone_tells_nobody),
+		TEST(a_node_alone_leaves_no_note),
 		TEST(the_command_that_started_a_step_reads_it),
 	};
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line is formatted on the stack and leaves in one write to a descriptor opened with
- * O_APPEND, so lines of several threads never mix and no lock is held while writing. The lock
- * guards two small things: which descriptors are in use (the last writer closes those that
- * cop_log_open or cop_log_close replaced) and the table of repeats.
+/* A line is formatted on the stack and written by one call to a descriptor opened with O_APPEND,
+ * so lines of several threads never mix and no lock is held while writing. The lock guards two
+ * small things: which descriptors are in use (the last writer closes those that cop_log_open or
+ * cop_log_close replaced) and the table of repeats.
  *
- * Repeats: each format string may write BURST lines in WINDOW_MS; what is above is counted and
- * told with the first line of a later window, or at close. Debug lines are not limited: who
- * asks for them wants each. */
+ * Repeats: each format string may write BURST lines in WINDOW_MS. Further ones are counted, and the
+ * count is written with the first line of a later window, or at close. Debug lines are not limited:
+ * whoever turns them on wants each. */
 #include "log/log.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 struct sink {
 	int fd[2];      /* -1: none */
 	bool owned;     /* fd[0] is a file that this module opened */
-	unsigned users; /* writers inside, and 1 for being the current one */
+	unsigned users; /* current writers, and 1 for being the current sink */
 };
 
 struct repeat {
@@ -73,7 +73,7 @@ static void sink_put(struct sink *s)
 	free(s);
 }
 
-/* The static sink keeps a user for ever, so that it is never freed. */
+/* The static sink keeps a user for ever, so it is never freed. */
 static void sink_install(struct sink *s)
 {
 	struct sink *old;
@@ -86,8 +86,8 @@ static void sink_install(struct sink *s)
 		sink_put(old);
 }
 
-/* A file that did not exist is created with the read and write permissions of its folder,
- * whatever the umask says: who may list the job directory may read its logs. */
+/* A new file gets the read and write permissions of its folder, whatever the umask is: whoever may
+ * list the job directory may read its logs. */
 static int open_in(const struct cop_dir *at, mode_t folder)
 {
 	int fd = openat(at->fd, at->name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -191,7 +191,7 @@ static void put_line(const struct sink *s, enum cop_log_level level, const char 
 			(void)!cop_write_full(s->fd[i], line, len);
 }
 
-static COP_PRINTF(4, 5) void put(
+static COP_PRINTF(4, 5) void put_formatted(
 	const struct sink *s, enum cop_log_level level, const char *where, const char *fmt, ...)
 {
 	va_list ap;
@@ -201,9 +201,8 @@ static COP_PRINTF(4, 5) void put(
 	va_end(ap);
 }
 
-/* Whether this line may be written; *dropped is how many before it were not. Two call sites
- * that share a slot take it from each other: at worst a repeat is written that could have been
- * counted. */
+/* Whether this line may be written; *dropped is how many before it were not. Two call sites that
+ * share a slot evict each other: at worst a repeat is written that should have been counted. */
 static bool admit(const char *where, const char *fmt, uint64_t now_ms, struct repeat *before)
 {
 	uint64_t key = (uint64_t)(uintptr_t)fmt;
@@ -230,7 +229,7 @@ static bool admit(const char *where, const char *fmt, uint64_t now_ms, struct re
 static void tell_dropped(const struct sink *s, const struct repeat *r)
 {
 	if (r->dropped)
-		put(s, COP_LOG_WARNING, r->where, "similar lines not written count=%llu",
+		put_formatted(s, COP_LOG_WARNING, r->where, "similar lines not written count=%llu",
 			(unsigned long long)r->dropped);
 }
 

@@ -5,10 +5,10 @@
 
 #define COP_LOG_BURST 50
 #define COP_LOG_WINDOW_MS 10000
-/* Kinds of attempts that are told apart in one window. */
+/* How many kinds of attempts are told apart in one window. */
 #define COP_LOG_REFUSED_MAX 16
 
-/* The window is over, or the log is about to close: writes the numbers. */
+/* The window is over, or the log is about to close: writes the counts. */
 void cop_log_refused_end(void);
 
 #endif

@@ -165,7 +165,7 @@ static void repeats_are_limited_and_counted(void **state)
 	free(text);
 }
 
-static void attempts_are_told_by_address_and_summed(void **state)
+static void attempts_are_logged_by_address_and_summed_up(void **state)
 {
 	char *text, from[32];
 
@@ -296,7 +296,7 @@ int main(void)
 		TEST(a_name_with_a_newline_cannot_forge_a_line),
 		TEST(a_line_that_is_too_long_ends_in_dots),
 		TEST(repeats_are_limited_and_counted),
-		TEST(attempts_are_told_by_address_and_summed),
+		TEST(attempts_are_logged_by_address_and_summed_up),
 		TEST(debug_lines_are_all_written),
 		TEST(a_new_file_takes_its_folders_permissions),
 		TEST(an_existing_file_is_appended_to),

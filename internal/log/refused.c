@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attempts from outside. Whoever tries may try a thousand times in a second and from any number of
- * addresses, and the log must neither grow with it nor be silent about it. So there is one window
- * of time for all of them, and a table of what was tried in it: a new entry is a line, a repetition
- * a number, and what finds the table full is one number for all. */
+/* Attempts from outside. An attacker may try a thousand times per second from any number of
+ * addresses, and the log must neither grow with that nor hide it. So there is one time window for
+ * all attempts, and a table of the kinds seen in it. A new kind is a line and a repetition adds to
+ * its count. If the table is full, further kinds share one count. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,19 +13,19 @@
 struct attempt {
 	const char *what, *why; /* constants */
 	char from[64];
-	unsigned long long more; /* beside the one that has its line */
+	unsigned long long more; /* besides the one that has its line */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	_Atomic uint64_t began_ms; /* 0: nothing was tried */
+	_Atomic uint64_t began_ms; /* 0: there was no attempt */
 	unsigned count;
 	struct attempt attempt[COP_LOG_REFUSED_MAX];
 	unsigned long long others;
 } window = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Under the lock: whether it is to be written. */
-static bool note(const char *what, const char *why, const char *from)
+static bool note_attempt(const char *what, const char *why, const char *from)
 {
 	struct attempt *a = window.attempt;
 
@@ -52,7 +52,7 @@ void cop_log_refused(const char *what, const char *why, const char *from)
 	pthread_mutex_lock(&window.lock);
 	if (!window.count)
 		atomic_store(&window.began_ms, cop_now_ms());
-	first = note(what, why, from);
+	first = note_attempt(what, why, from);
 	pthread_mutex_unlock(&window.lock);
 	if (first)
 		cop_log_write(COP_LOG_WARNING, "refused", "refused what=%s from=%s why=\"%s\"",

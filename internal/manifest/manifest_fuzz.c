@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a manifest: what is read is in bounds, and written again it reads the same. */
+/* Any bytes as a manifest: what is read is within limits, and reads the same when it is written
+ * again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cop_buf out = {0};
 	size_t body;
 
-	/* Exactly its size, so that reading past it is seen. */
+	/* Allocated with exactly its size, so that reading past it is found. */
 	if (size)
 		memcpy(text, data, size);
 	if (cop_manifest_head(text, size, source, &body, NULL) == 0 &&

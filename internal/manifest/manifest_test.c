@@ -76,7 +76,7 @@ static void past_the_limit_the_smallest_gap_is_closed(void **state)
 	assert_int_equal(i.range[15].end, 15001);
 }
 
-/* Whatever order bytes come in, all of them are in the ranges, which are sorted and apart. */
+/* In whatever order bytes come, the ranges contain all of them, are sorted and do not touch. */
 static void ranges_hold_all_that_was_added(void **state)
 {
 	(void)state;
@@ -279,7 +279,7 @@ static int head_of(const char *text)
 	return rc;
 }
 
-static void what_does_not_begin_as_a_manifest_is_refused(void **state)
+static void a_text_without_the_head_of_a_manifest_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(head_of("copper-manifest 1\nsource /\n"), 0);
@@ -450,7 +450,7 @@ static void a_set_is_bounded_and_counts_what_did_not_fit(void **state)
 	assert_int_equal(rc, -ENOMEM);
 	assert_in_range(n, 5, 50);
 	assert_int_equal(cop_manifest_set_count(s), n - 1);
-	/* What is in it can still grow: to one range around all. */
+	/* What is in it can still grow, to one range around all. */
 	i = file("name0", 100, 50, 60);
 	assert_int_equal(cop_manifest_set_add(s, &i, 0), 0);
 	assert_int_equal(cop_manifest_set_count(s), n - 1);
@@ -511,7 +511,7 @@ int main(void)
 		cmocka_unit_test(odd_names_survive_the_round_trip),
 		cmocka_unit_test(times_are_decimal_seconds_and_those_of_version_1_nanoseconds),
 		cmocka_unit_test(numbers_survive_to_their_ends),
-		cmocka_unit_test(what_does_not_begin_as_a_manifest_is_refused),
+		cmocka_unit_test(a_text_without_the_head_of_a_manifest_is_refused),
 		cmocka_unit_test(a_line_that_is_not_valid_is_passed_over),
 		cmocka_unit_test(a_manifest_that_was_cut_short_is_known_by_its_end),
 		cmocka_unit_test(pieces_are_whole_lines_and_together_the_body),

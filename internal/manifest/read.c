@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reader. Each line stands for itself, so one that is not valid is passed over and the rest is
- * used: a manifest that was cut short or written by a later version still helps. */
+/* The reader. Lines are independent, so an invalid one is skipped and the rest is used: a manifest
+ * that was cut short or written by a later version still helps. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool next_line(const char *data, size_t len, size_t *at, struct line *lin
 	return true;
 }
 
-static bool take_word(struct line *l, const char *word)
+static bool expect_word(struct line *l, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -35,7 +35,7 @@ static bool take_word(struct line *l, const char *word)
 }
 
 /* Decimal digits, at least one; false past 64 bits. */
-static bool take_number(struct line *l, uint64_t *out)
+static bool parse_number(struct line *l, uint64_t *out)
 {
 	const char *begin = l->p;
 
@@ -50,30 +50,30 @@ static bool take_number(struct line *l, uint64_t *out)
 }
 
 /* Exactly nine digits. */
-static bool take_nanoseconds(struct line *l, uint32_t *out)
+static bool parse_nanoseconds(struct line *l, uint32_t *out)
 {
 	const char *begin = l->p;
 	uint64_t n;
 
-	if (!take_number(l, &n) || l->p - begin != 9)
+	if (!parse_number(l, &n) || l->p - begin != 9)
 		return false;
 	*out = (uint32_t)n;
 	return true;
 }
 
 /* Decimal seconds with all nine decimals; version 1 had a number of nanoseconds. */
-static bool take_time(struct line *l, struct cop_manifest_item *item)
+static bool parse_time(struct line *l, struct cop_manifest_item *item)
 {
-	bool minus = take_word(l, "-");
+	bool minus = expect_word(l, "-");
 	uint64_t whole;
 	uint32_t nsec = 0;
 
-	if (!take_number(l, &whole))
+	if (!parse_number(l, &whole))
 		return false;
-	if (!take_word(l, ".")) {
+	if (!expect_word(l, ".")) {
 		nsec = (uint32_t)(whole % COP_NS_PER_S);
 		whole /= COP_NS_PER_S;
-	} else if (!take_nanoseconds(l, &nsec)) {
+	} else if (!parse_nanoseconds(l, &nsec)) {
 		return false;
 	}
 	if (whole > (uint64_t)INT64_MAX + (minus && !nsec))
@@ -87,8 +87,8 @@ static bool take_time(struct line *l, struct cop_manifest_item *item)
 	return true;
 }
 
-/* The rest of the line with \n and \\ taken back; -1 if it does not fit or ends in half an escape.
- */
+/* The rest of the line with \n and \\ unescaped; -1 if it does not fit or ends in half an
+ * escape. */
 static ssize_t unescape(const struct line *l, char *out, size_t size)
 {
 	size_t n = 0;
@@ -135,14 +135,14 @@ int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, 
 	ssize_t n = -1;
 
 	*body = 0;
-	if (!next_line(data, len, body, &line) || !take_word(&line, MANIFEST_MAGIC " ") ||
-		!take_number(&line, &version) || line.p != line.end)
+	if (!next_line(data, len, body, &line) || !expect_word(&line, MANIFEST_MAGIC " ") ||
+		!parse_number(&line, &version) || line.p != line.end)
 		return cop_err_set(err, EBADMSG, "it does not begin like a manifest");
 	if (version < 1 || version > COP_MANIFEST_VERSION)
 		return cop_err_set(err, EPROTO,
 			"it is of version %llu, and this copper knows versions 1 to %d",
 			(unsigned long long)version, COP_MANIFEST_VERSION);
-	if (next_line(data, len, body, &line) && take_word(&line, "source "))
+	if (next_line(data, len, body, &line) && expect_word(&line, "source "))
 		n = unescape(&line, source, COP_MANIFEST_PATH_MAX + 1);
 	if (n <= 0 || source[0] != '/' || memchr(source, '\0', (size_t)n))
 		return cop_err_set(err, EBADMSG, "its second line does not name a source");
@@ -151,41 +151,42 @@ int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, 
 
 /* ---- items ---- */
 
-static bool take_ranges(struct line *l, struct cop_manifest_item *item)
+static bool parse_ranges(struct line *l, struct cop_manifest_item *item)
 {
 	uint64_t start, end, last = 0;
 
-	if (take_word(l, "- "))
+	if (expect_word(l, "- "))
 		return true;
 	do {
-		if (item->ranges == COP_MANIFEST_RANGES_MAX || !take_number(l, &start) ||
-			!take_word(l, "-") || !take_number(l, &end) || start >= end ||
+		if (item->ranges == COP_MANIFEST_RANGES_MAX || !parse_number(l, &start) ||
+			!expect_word(l, "-") || !parse_number(l, &end) || start >= end ||
 			(item->ranges && start <= last))
 			return false;
 		item->range[item->ranges++] = (struct cop_range){start, end};
 		last = end;
-	} while (take_word(l, ","));
-	return take_word(l, " ");
+	} while (expect_word(l, ","));
+	return expect_word(l, " ");
 }
 
-static bool take_fields(struct line *l, struct cop_manifest_item *item)
+static bool parse_fields(struct line *l, struct cop_manifest_item *item)
 {
 	*item = (struct cop_manifest_item){.kind = COP_MANIFEST_DIR};
-	if (take_word(l, "d "))
+	if (expect_word(l, "d "))
 		return true;
 	item->kind = COP_MANIFEST_NAME;
-	if (take_word(l, "n "))
+	if (expect_word(l, "n "))
 		return true;
 	item->kind = COP_MANIFEST_FILE;
-	return take_word(l, "f ") && take_number(l, &item->size) && take_word(l, " ") &&
-	       take_time(l, item) && take_word(l, " ") && take_ranges(l, item);
+	return expect_word(l, "f ") && parse_number(l, &item->size) && expect_word(l, " ") &&
+	       parse_time(l, item) && expect_word(l, " ") && parse_ranges(l, item);
 }
 
-static bool take_item(struct cop_manifest_reader *r, struct line *l, struct cop_manifest_item *item)
+static bool parse_item(
+	struct cop_manifest_reader *r, struct line *l, struct cop_manifest_item *item)
 {
 	ssize_t n;
 
-	if ((size_t)(l->end - l->p) > COP_MANIFEST_LINE_MAX || !take_fields(l, item))
+	if ((size_t)(l->end - l->p) > COP_MANIFEST_LINE_MAX || !parse_fields(l, item))
 		return false;
 	n = unescape(l, r->path, sizeof(r->path));
 	if (n == 1 && r->path[0] == '.') {
@@ -209,12 +210,13 @@ bool cop_manifest_next(struct cop_manifest_reader *r, struct cop_manifest_item *
 
 	while (next_line(r->data, r->len, &r->at, &line)) {
 		rest = line;
-		if (take_word(&rest, "end ") && take_number(&rest, &count) && rest.p == rest.end) {
+		if (expect_word(&rest, "end ") && parse_number(&rest, &count) &&
+			rest.p == rest.end) {
 			r->ended = count == r->items && r->at == r->len;
 			continue;
 		}
 		rest = line;
-		if (take_item(r, &rest, item)) {
+		if (parse_item(r, &rest, item)) {
 			r->items++;
 			return true;
 		}

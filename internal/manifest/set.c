@@ -16,7 +16,7 @@ struct record {
 	uint64_t order, size;
 	int64_t mtime_s;
 	struct cop_range one,
-		*more; /* more: COP_MANIFEST_RANGES_MAX of them, where one is not enough */
+		*more; /* more: COP_MANIFEST_RANGES_MAX of them, if one is not enough */
 	uint32_t mtime_nsec;
 	uint8_t kind, ranges;
 	uint16_t len;
@@ -75,7 +75,7 @@ static struct record *find_record(
 	return record_of(l);
 }
 
-static struct record *insert(
+static struct record *insert_record(
 	struct cop_manifest_set *s, uint64_t hash, const struct cop_manifest_item *item)
 {
 	uint64_t bytes = sizeof(struct record) + item->len + 1 + OVERHEAD;
@@ -106,7 +106,7 @@ static void load(const struct record *r, struct cop_manifest_item *item)
 		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
 }
 
-/* Without room for them, the ranges become the one that holds them all. */
+/* Without memory for all ranges, they become one that contains them. */
 static void store(
 	struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
 {
@@ -137,7 +137,7 @@ static void merge(struct cop_manifest_set *s, struct record *r,
 	r->size = item->size;
 	r->mtime_s = item->mtime_s;
 	r->mtime_nsec = item->mtime_nsec;
-	/* Most reads go on where one ended, or repeat it. */
+	/* Most reads continue where one ended, or repeat it. */
 	if (r->ranges == 1 && !r->more && item->ranges == 1 &&
 		item->range[0].start >= r->one.start && item->range[0].start <= r->one.end) {
 		r->one.end = COP_MAX(r->one.end, item->range[0].end);
@@ -161,7 +161,7 @@ int cop_manifest_set_add(
 	pthread_mutex_lock(&s->lock);
 	r = find_record(s, hash, item);
 	if (!r)
-		r = insert(s, hash, item);
+		r = insert_record(s, hash, item);
 	if (r)
 		merge(s, r, item, order ? order : ++s->order);
 	pthread_mutex_unlock(&s->lock);
@@ -178,7 +178,7 @@ size_t cop_manifest_set_count(struct cop_manifest_set *s)
 	return n;
 }
 
-/* A directory before what is in it, where they came at once. */
+/* A directory comes before its contents if they were touched at once. */
 static int by_order(const void *a, const void *b)
 {
 	const struct record *x = *(struct record *const *)a, *y = *(struct record *const *)b;
@@ -192,7 +192,7 @@ static int by_order(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-/* Records live as long as the set, so pointers to them stay. */
+/* Records live as long as the set, so pointers to them stay valid. */
 static struct record **sorted(struct cop_manifest_set *s, size_t *count)
 {
 	struct record **all;

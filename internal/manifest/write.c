@@ -16,7 +16,7 @@ static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
 	cop_buf_str(out, "\n");
 }
 
-/* Decimal seconds. Of a time before the epoch the fraction counts towards it, as it stands after a
+/* Decimal seconds. For a time before the epoch the fraction is subtracted too, because it follows a
  * minus sign. */
 static void add_time(struct cop_buf *out, int64_t s, uint32_t nsec)
 {

@@ -1,97 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list of starts, mirrored by a list of stops. Every stop accepts what was never started. */
+/* What starts in which order, what each part is told, and how all of it stops. */
 #include "node/node_priv.h"
 #include "pin/pin.h"
 #include "view/view.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* How long a node that has answered everyone may take to end: a read that hangs at the storage
- * cannot be interrupted, and must not keep the process. */
+ * cannot be interrupted, and must not keep the process alive. */
 #define END_SECONDS 10
-#define FLUSH_MS 1000
+
+static const char *mountpoint(const struct cop_node *n)
+{
+	return n->how->place->path;
+}
+
+static const char *own_host(const struct cop_node *n)
+{
+	return cop_job_host_name(&n->hosts, n->rank);
+}
+
+static int no_memory(struct cop_err *err)
+{
+	return cop_err_set(err, ENOMEM, "out of memory");
+}
+
+/* ---- the main thread ---- */
+
+static int ready_main_thread(struct cop_node *n, struct cop_err *err)
+{
+	cop_gate_init(&n->gate);
+	cop_defer_init(&n->deferred, cop_waker_wake, &n->waker);
+	return cop_waker_init(&n->waker, n->how->report_fd, err);
+}
+
+/* Before any thread, because a new one runs on the processors of the thread that starts it. */
+static int pin(struct cop_node *n, struct cop_err *err)
+{
+	return cop_pin_listed(n->conf->cpus, err);
+}
+
+/* Which card it is, is known once the endpoint is open. */
+static int pin_near(struct cop_node *n, struct cop_err *err)
+{
+	(void)err;
+	cop_pin_near(n->conf->cpus, n->rpc ? cop_rpc_fabric(n->rpc) : NULL);
+	return 0;
+}
 
 /* ---- who we are ---- */
 
 static int find_hosts(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_job_want want = {n->conf->hosts, n->conf->port, n->conf->rank, n->conf->of_step};
+	const struct cop_conf *c = n->conf;
+	struct cop_job_want want = {c->hosts, c->port, c->rank, c->of_step};
 
 	return cop_job_find(&want, &n->hosts, &n->rank, err);
-}
-
-/* Rank 0 makes it. */
-static bool no_secret_comes(void *ctx, struct cop_err *err)
-{
-	struct cop_node *n = ctx;
-	const char *what = cop_node_interrupted(n);
-	char why[COP_OUTCOME_WHY_SIZE];
-
-	if (what)
-		return cop_err_set(err, EINTR, "%s", what) != 0;
-	return cop_join_failure_heard(n->join, cop_now_ms(), why) &&
-	       cop_err_set(err, ECANCELED, "%s", why);
-}
-
-/* Rank 0 makes it, and removes it when all have read what is in it. */
-static const char *secret_dir(const struct cop_node *n)
-{
-	return n->rank == 0 && !n->conf->job_dir ? n->conf->secret_dir : NULL;
-}
-
-static int make_secret_dir(const struct cop_node *n, struct cop_err *err)
-{
-	const char *dir = secret_dir(n);
-
-	if (!dir || mkdir(dir, 0700) == 0 || errno == EEXIST)
-		return 0;
-	return cop_err_set(err, errno,
-		"cannot make %s, for the secret that several nodes need: %s; give a job directory that all of them see (-d DIR)",
-		dir, strerror(errno));
-}
-
-static void drop_secret_dir(const struct cop_node *n)
-{
-	const char *dir = secret_dir(n);
-	char path[4200];
-
-	if (!dir || !n->secret.data)
-		return;
-	snprintf(path, sizeof(path), "%.4000s/secret", dir);
-	unlink(path);
-	rmdir(dir);
-}
-
-static int find_secret(struct cop_node *n, struct cop_err *err)
-{
-	const struct cop_conf *conf = n->conf;
-	struct cop_job_secret_from from = {conf->secret_file,
-		conf->job_dir ? conf->job_dir : conf->secret_dir, n->rank, conf->ready_timeout_ms,
-		no_secret_comes, n};
-	int rc;
-
-	if (n->topo.nodes == 1 || conf->insecure)
-		return 0;
-	rc = make_secret_dir(n, err);
-	if (rc)
-		return rc;
-	rc = cop_job_secret(&from, &n->secret, err);
-	if (rc)
-		return rc;
-	if (!n->secret.data)
-		return cop_err_set(err, EINVAL,
-			"several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR) in which the nodes keep one; --insecure does without");
-	if (cop_wire_secret_from(n->secret.data, n->secret.len, &n->wire_secret))
-		return cop_err_set(err, EINVAL,
-			"the job's secret is shorter than 16 bytes; make one with 'head -c 32 /dev/urandom | base64'");
-	return 0;
 }
 
 static int find_topology(struct cop_node *n, struct cop_err *err)
@@ -99,7 +66,13 @@ static int find_topology(struct cop_node *n, struct cop_err *err)
 	n->topo.nodes = n->hosts.count ? n->hosts.count : 1;
 	n->topo.fanout = n->conf->fanout;
 	n->topo.trees = n->conf->trees ? n->conf->trees : 1;
+	cop_secret_init(&n->secret, n->conf, n->rank, n->topo.nodes);
 	return cop_topo_check(&n->topo, err);
+}
+
+static int find_secret(struct cop_node *n, struct cop_err *err)
+{
+	return cop_secret_find(&n->secret, cop_barrier_is_in_vain, n->barrier, err);
 }
 
 static int find_source(struct cop_node *n, struct cop_err *err)
@@ -109,162 +82,211 @@ static int find_source(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
-static int open_log_file(struct cop_node *n, struct cop_err *err)
+static int open_barrier(struct cop_node *n, struct cop_err *err)
 {
-	char path[sizeof(n->job_dir) + 512], host[256] = "localhost";
-	int rc;
+	struct cop_barrier_conf conf = {.conf = n->conf,
+		.rank = n->rank,
+		.topo = n->topo,
+		.hosts = &n->hosts,
+		.started_ns = n->started_ns = cop_now_ns(),
+		.waker = &n->waker,
+		.deferred = &n->deferred};
 
-	if (!n->conf->job_dir)
-		return cop_log_open(n->conf->log_level, n->conf->log_type, NULL, err);
-	rc = cop_job_dir_make(n->conf->job_dir, err);
-	if (rc)
-		return rc;
-	/* The node will leave its working directory. */
-	if (!realpath(n->conf->job_dir, n->job_dir))
-		return cop_err_set(err, errno, "%s: %s", n->conf->job_dir, strerror(errno));
-	rc = cop_job_dir_check(n->job_dir, err);
-	if (rc)
-		return rc;
-	gethostname(host, sizeof(host) - 1);
-	snprintf(path, sizeof(path), "%s/logs/%s-%d-output.log", n->job_dir,
-		n->hosts.count ? cop_node_host(n, n->rank) : host, (int)getpid());
-	rc = cop_log_open(n->conf->log_level, n->conf->log_type, path, err);
-	n->logging = rc == 0;
-	if (n->logging)
-		cop_join_use_dir(n->join, n->job_dir, path);
-	return rc;
+	n->barrier = cop_barrier_new(&conf);
+	return n->barrier ? 0 : no_memory(err);
 }
 
-/* What the node was told, in the lines that sites know (copper-formats(5)). */
-static void log_settings(const struct cop_conf *c)
-{
-	cop_log_info("user-facing log_level: %u", c->log_level);
-	cop_log_info("profile_metrics: %s", c->profile ? "enabled" : "disabled");
-	cop_log_info("profile_top_n: %" PRIu32, c->profile_top_n);
-	cop_log_info("profile_paths_full: %s", c->profile_paths_full ? "enabled" : "disabled");
-	cop_log_debug("fanout=%" PRIu32 " trees=%" PRIu32 " chunk=%" PRIu64 " cache_size=%" PRIu64
-		      " enoent_ttl_ms=%" PRIu32 " max_cacheable=%" PRIu64
-		      " peer_timeout_ms=%" PRIu32 " origin_ops=%" PRIu32
-		      " (0: as the node finds fit)",
-		c->fanout, c->trees, c->chunk, c->cache_size, c->enoent_ttl_ms, c->max_cacheable,
-		c->peer_timeout_ms, c->origin_ops);
-}
+/* ---- what it says of itself ---- */
 
 static int open_log(struct cop_node *n, struct cop_err *err)
 {
-	int rc = open_log_file(n, err);
+	const struct cop_conf *c = n->conf;
+	int rc;
 
-	if (!rc)
-		cop_log_info("copper %s (%s) rank=%u nodes=%u source=%s mountpoint=%s", cop_version,
-			cop_build, n->rank, n->topo.nodes, n->source,
-			*n->mountpoint ? n->mountpoint : "none");
-	if (!rc)
-		log_settings(n->conf);
-	return rc;
-}
-
-/* ---- processors ---- */
-
-/* First of all: threads are born on the processors of the one that starts them. */
-static int pin(struct cop_node *n, struct cop_err *err)
-{
-	return cop_pin_listed(n->conf->cpus, err);
-}
-
-/* Which card it is shows when the endpoint is open. */
-static int pin_near(struct cop_node *n, struct cop_err *err)
-{
-	(void)err;
-	cop_pin_near(n->conf->cpus, n->rpc ? cop_rpc_fabric(n->rpc) : NULL);
+	if (!c->job_dir && c->secret_dir)
+		cop_join_hear_in(cop_barrier_join(n->barrier), c->secret_dir);
+	rc = cop_joblog_open(c, n->hosts.count ? own_host(n) : NULL, &n->log, err);
+	if (rc)
+		return rc;
+	if (n->log.path[0])
+		cop_join_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
+	cop_joblog_begin(c, n->rank, n->topo.nodes, n->source, mountpoint(n));
 	return 0;
+}
+
+static int start_sampler(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_sampler_conf conf = {.traces = n->conf->trace,
+		.limit = n->conf->trace_limit,
+		.job_dir = n->log.job_dir,
+		.host = n->hosts.count ? own_host(n) : NULL,
+		.source = n->source,
+		.topo = n->topo,
+		.rank = n->rank,
+		.stats = &n->stats,
+		.gate = &n->gate};
+
+	_Static_assert(
+		COP_CONF_TRACE_MIN >= COP_TRACER_LIMIT_MIN, "what may be asked for can be kept");
+	return cop_sampler_start(&conf, &n->sampler, err);
+}
+
+static int open_tally(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_tally_conf conf = {.job = {n->log.job_dir, n->source, n->topo.nodes, &n->hosts},
+		.rank = n->rank,
+		.conf = n->conf,
+		.stats = &n->stats};
+
+	return cop_tally_new(&conf, &n->tally, err);
 }
 
 /* ---- the tables and the storage ---- */
 
-/* Rank 0 alone reads and writes the file. Without a log of its own the node has said on standard
+/* Only rank 0 reads and writes the file. Without a log of its own the node has said on standard
  * error what it logs. */
 static int load_manifest(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_prefetch_manifest_conf conf = {.path = n->conf->prefetch,
 		.source = n->source,
 		.record = !n->conf->serve_only,
-		.to_stderr = n->logging};
+		.to_stderr = n->log.path[0]};
 
 	if (!conf.path || n->rank != 0)
 		return 0;
 	return cop_prefetch_manifest_load(&conf, &n->manifest, err);
 }
 
-static int open_tally(struct cop_node *n, struct cop_err *err)
-{
-	struct cop_tally_conf conf = {
-		.job = cop_node_tally_job(n), .rank = n->rank, .conf = n->conf, .stats = &n->stats};
-
-	return cop_tally_new(&conf, &n->tally, err);
-}
-
 static int open_cache(struct cop_node *n, struct cop_err *err)
 {
-	n->cache_bytes =
-		cop_cache_size(n->conf->cache_size, cop_conf_cache_least(n->conf), n->cache_note);
-	n->cache = cop_cache_new(n->cache_bytes, &n->stats);
+	const struct cop_conf *c = n->conf;
+
+	n->cache = cop_cache_new(
+		cop_cache_size(c->cache_size, cop_conf_cache_least(c), n->cache_note), &n->stats);
 	if (!n->cache)
 		return cop_err_set(err, ENOMEM, "out of memory for the cache");
+	cop_cache_trace(n->cache, cop_sampler_tracer(n->sampler));
 	cop_tally_use_cache(n->tally, n->cache);
 	return 0;
 }
 
+/* The workers end with the requests that they serve (leave). */
 static int open_origin(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_origin_conf conf = {.source = n->source,
 		.max_ops = n->conf->origin_ops,
 		.listing_max = n->conf->listing_max,
 		.listing_attrs = 1024,
-		.stats = &n->stats};
+		.stats = &n->stats,
+		.tracer = cop_sampler_tracer(n->sampler)};
 
 	return cop_origin_open(&conf, &n->origin, err);
 }
 
+/* ---- other nodes and commands ---- */
+
+static void fill_record(struct cop_node *n)
+{
+	n->record = (struct cop_record){.conf = n->conf,
+		.job_dir = n->log.job_dir,
+		.source = n->source,
+		.hosts = &n->hosts,
+		.secret = &n->secret.job,
+		.topo = n->topo,
+		.at = {n->conf->runtime_dir, mountpoint(n), own_host(n),
+			cop_job_host_port(&n->hosts, n->rank, n->conf->port)}};
+	if (n->topo.nodes > 1)
+		n->record.config_hash =
+			cop_reach_config_hash(&n->topo, n->conf->chunk, n->source, &n->hosts);
+}
+
+static int open_part(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_part_conf conf = {.status = {.rank = n->rank,
+					     .nodes = n->topo.nodes,
+					     .prefetches = n->conf->prefetch != NULL,
+					     .host = own_host(n),
+					     .mountpoint = mountpoint(n),
+					     .source = n->source,
+					     .started_ns = n->started_ns,
+					     .stats = &n->stats,
+					     .cache = n->cache,
+					     .origin = n->origin},
+		.record = &n->record,
+		.user_ns = n->view_ns,
+		.rpc = &n->rpc,
+		.runlog = &n->runlog,
+		.manifest = n->manifest,
+		.tally = n->tally,
+		.join = cop_barrier_join(n->barrier),
+		.gate = &n->gate,
+		.deferred = &n->deferred,
+		.waker = &n->waker};
+
+	fill_record(n);
+	n->part = cop_part_new(&conf);
+	return n->part ? 0 : no_memory(err);
+}
+
+static int open_net(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_net_conf conf = {.conf = n->conf,
+		.topo = n->topo,
+		.rank = n->rank,
+		.hosts = &n->hosts,
+		.job_dir = n->log.job_dir,
+		.secret = &n->secret.wire,
+		.config_hash = n->record.config_hash,
+		.stats = &n->stats,
+		.rpc = &n->rpc,
+		.gate = &n->gate,
+		.join = cop_barrier_join(n->barrier),
+		.treeop = cop_part_treeop(n->part),
+		.sampler = n->sampler};
+
+	if (n->topo.nodes == 1)
+		return 0;
+	n->net = cop_net_new(&conf);
+	cop_barrier_use_net(n->barrier, n->net);
+	return n->net ? cop_net_open(n->net, err) : no_memory(err);
+}
+
+static int listen_to_others(struct cop_node *n, struct cop_err *err)
+{
+	return n->net ? cop_net_listen(n->net, err) : 0;
+}
+
+static int listen_to_commands(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_command_conf conf = {.topo = n->topo,
+		.rank = n->rank,
+		.host = own_host(n),
+		.tree = n->tree,
+		.last_pid = n->how->last_pid,
+		.job_dir = n->log.job_dir,
+		.counts = cop_tally_prof(n->tally) != NULL,
+		.rank_files = n->conf->rank_files,
+		.ops = &cop_part_commands,
+		.ctx = n->part,
+		.treeop = cop_part_treeop(n->part),
+		.gate = &n->gate,
+		.deferred = &n->deferred};
+
+	strcpy(n->tree, "-");
+	if (n->topo.nodes > 1)
+		cop_reach_tree_name(&n->secret.wire, n->record.config_hash, n->tree);
+	n->commands = cop_command_new(&conf);
+	return n->commands ? cop_command_listen(n->commands, &n->record.at, n->how->place, err)
+			   : no_memory(err);
+}
+
 /* ---- the idea and its mount ---- */
 
-/* LZ4 packs about half a gigabyte a second on a core: worth it on a TCP network between machines,
- * not on a faster fabric or within one machine. */
 static bool compresses(const struct cop_node *n)
 {
-	const char *address = n->rpc ? cop_fabric_address(cop_rpc_fabric(n->rpc)) : "";
-
 	if (n->conf->compress != COP_CONF_COMPRESS_AUTO)
 		return n->conf->compress == COP_CONF_COMPRESS_ON;
-	return strncmp(address, "ofi+tcp://", 10) == 0 &&
-	       strncmp(address, "ofi+tcp://127.", 14) != 0;
-}
-
-static uint64_t sum_seed(const struct cop_node *n)
-{
-	uint8_t mac[32];
-	uint64_t seed;
-
-	cop_wire_mac(&n->wire_secret, "chunk sums", "", 0, mac);
-	memcpy(&seed, mac, sizeof(seed));
-	return seed;
-}
-
-static int forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
-{
-	struct cop_node *n = ctx;
-	struct cop_fs *fs = atomic_load(&n->fs);
-
-	if (fs)
-		return cop_fs_forget_in(fs, dir, then, arg);
-	then(arg);
-	return 0;
-}
-
-static int manifest_piece(void *ctx, uint64_t index, void **data, size_t *len)
-{
-	struct cop_node *n = ctx;
-
-	return cop_prefetch_manifest_piece(n->manifest, index, data, len);
+	return n->rpc && cop_fabric_is_slower_than_lz4(cop_fabric_address(cop_rpc_fabric(n->rpc)));
 }
 
 static int open_coop(struct cop_node *n, struct cop_err *err)
@@ -274,117 +296,29 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.chunk_bytes = n->conf->chunk,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
 		.compress = compresses(n),
-		.sum_seed = sum_seed(n),
+		.sum_seed = cop_wire_seed(&n->secret.wire, "chunk sums"),
 		.cache = n->cache,
 		.origin = n->origin,
 		.rpc = n->rpc,
-		.manifest = manifest_piece,
-		.forget_names = forget_names,
-		.ctx = n,
-		.stats = &n->stats};
+		.manifest = cop_part_manifest_piece,
+		.forget_names = cop_part_forget_names,
+		.ctx = n->part,
+		.stats = &n->stats,
+		.tracer = cop_sampler_tracer(n->sampler)};
 
-	atomic_store(&n->coop, cop_coop_new(&conf));
+	n->coop = cop_coop_new(&conf);
 	if (!n->coop)
-		return cop_err_set(err, ENOMEM, "out of memory");
+		return no_memory(err);
+	cop_part_use_coop(n->part, n->coop);
+	cop_sampler_use(n->sampler, n->cache, n->rpc);
+	if (n->net)
+		cop_net_use_coop(n->net, n->coop);
 	cop_gate_open(&n->gate);
 	return 0;
 }
 
-static void forgotten(void *arg)
-{
-	(void)arg;
-}
-
-static int open_fs(struct cop_node *n, struct cop_err *err)
-{
-	struct cop_fs_conf conf = {.mountpoint = n->mountpoint,
-		.source = n->source,
-		.keep_symlinks = n->conf->keep_symlinks,
-		.allow_other = n->conf->allow_other,
-		.observe = n->conf->observe,
-		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
-		.max_cacheable = n->conf->max_cacheable,
-		.coop = n->coop,
-		.cache = n->cache,
-		.origin = n->origin,
-		.stats = &n->stats,
-		.record = cop_prefetch_manifest_record(n->manifest),
-		.prof = cop_tally_prof(n->tally)};
-
-	struct cop_fs *fs = NULL;
-	int rc;
-
-	cop_place_renew(n->place);
-	rc = n->conf->serve_only ? 0 : cop_fs_start(&conf, &fs, err);
-
-	atomic_store(&n->fs, fs);
-	/* Programs may have looked at the mount already. */
-	if (fs && atomic_load(&n->forgot_early))
-		cop_fs_invalidate(fs, "", forgotten, NULL);
-	return rc;
-}
-
-static void start_prefetch(struct cop_node *n)
-{
-	struct cop_prefetch_conf conf = {.coop = n->coop,
-		.cache = n->cache,
-		.stats = &n->stats,
-		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk),
-		.max_cacheable = n->conf->max_cacheable};
-	struct cop_prefetch *p = NULL;
-	int rc;
-
-	if (!n->conf->prefetch)
-		return;
-	rc = cop_prefetch_start(&conf, &p);
-	if (rc)
-		cop_log_warn("nothing is prefetched error=\"%s\"", strerror(-rc));
-	n->prefetch = p;
-}
-
-static int join_tree(struct cop_node *n, struct cop_err *err)
-{
-	uint64_t asked_ns = cop_now_ns();
-	int rc;
-
-	cop_log_info("provider registration completed after %llu us",
-		(unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
-	if (n->rank == cop_topo_root(&n->topo, 0))
-		cop_node_write_tree(n, NULL);
-	rc = cop_node_join_wait(n, err);
-	drop_secret_dir(n);
-	if (!rc) {
-		cop_log_info("parent readiness confirmed after %llu us",
-			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
-		start_prefetch(n);
-	}
-	/* Whoever was interrupted is being ended already. */
-	if (rc != -EINTR)
-		cop_node_tell_below(n);
-	return rc;
-}
-
-/* Shells give 1024 for the sake of programs that use select. Here each child and each file at the
- * storage takes one. */
-static void raise_file_limit(void)
-{
-	struct rlimit most;
-
-	if (getrlimit(RLIMIT_NOFILE, &most))
-		return;
-	most.rlim_cur = most.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &most);
-}
-
-static int init(struct cop_node *n, struct cop_err *err)
-{
-	n->started_ns = cop_now_ns();
-	raise_file_limit();
-	return cop_node_join_open(n, err);
-}
-
-/* What programs run in shares it (copper-design(7), Views). Without it they only have their
- * variables rewritten, and it is up to them whether that will do. */
+/* Programs started by copper run share it (copper-design(7), Views). Without it they only have
+ * their variables rewritten, and decide themselves whether that is enough. */
 static int open_view_ns(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_err why = {0};
@@ -397,28 +331,99 @@ static int open_view_ns(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
+static int open_fs(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *c = n->conf;
+	struct cop_fs_conf conf = {.mountpoint = mountpoint(n),
+		.source = n->source,
+		.keep_symlinks = c->keep_symlinks,
+		.allow_other = c->allow_other,
+		.observe = c->observe,
+		.enoent_ttl_ms = c->enoent_ttl_ms,
+		.max_cacheable = c->max_cacheable,
+		.coop = n->coop,
+		.cache = n->cache,
+		.origin = n->origin,
+		.stats = &n->stats,
+		.record = cop_prefetch_manifest_record(n->manifest),
+		.prof = cop_tally_prof(n->tally),
+		.tracer = cop_sampler_tracer(n->sampler)};
+	int rc;
+
+	cop_place_renew(n->how->place);
+	rc = c->serve_only ? 0 : cop_fs_start(&conf, &n->fs, err);
+	cop_part_use_mount(n->part, n->fs);
+	if (n->fs)
+		cop_waker_watch_mount(&n->waker, cop_fs_gone_fd(n->fs));
+	return rc;
+}
+
+static void start_prefetch(struct cop_node *n)
+{
+	struct cop_prefetch_conf conf = {.coop = n->coop,
+		.cache = n->cache,
+		.stats = &n->stats,
+		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk),
+		.max_cacheable = n->conf->max_cacheable,
+		.tracer = cop_sampler_tracer(n->sampler)};
+	int rc;
+
+	if (!n->conf->prefetch)
+		return;
+	rc = cop_prefetch_start(&conf, &n->prefetch);
+	if (rc)
+		cop_log_warn("nothing is prefetched error=\"%s\"", strerror(-rc));
+	cop_part_use_prefetch(n->part, n->prefetch);
+}
+
+static int join_tree(struct cop_node *n, struct cop_err *err)
+{
+	uint64_t asked_ns = cop_now_ns();
+	int rc;
+
+	cop_log_info("provider registration completed after %llu us",
+		(unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
+	if (n->rank == cop_topo_root(&n->topo, 0))
+		cop_record_write(&n->record);
+	rc = cop_barrier_wait(n->barrier, cop_part_treeop(n->part), err);
+	if (!rc) {
+		cop_secret_shared(&n->secret);
+		cop_log_info("parent readiness confirmed after %llu us",
+			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
+		start_prefetch(n);
+	}
+	/* If it was interrupted, it is already ending. */
+	if (rc != -EINTR)
+		cop_barrier_tell_below(n->barrier);
+	return rc;
+}
+
+/* ---- all of it ---- */
+
 /* The control socket comes before the mount: whoever sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
+		ready_main_thread,
 		pin,
 		find_hosts,
 		find_topology,
-		init,
-		cop_node_treeop_start,
+		open_barrier,
 		find_source,
 		open_log,
 		open_view_ns,
+		start_sampler,
 		load_manifest,
 		find_secret,
 		open_tally,
 		open_cache,
 		open_origin,
-		cop_node_open_rpc,
+		open_part,
+		open_net,
 		pin_near,
-		cop_node_open_rendezvous,
+		listen_to_others,
 		open_coop,
-		cop_node_control_start,
+		listen_to_commands,
 		open_fs,
 		join_tree,
 	};
@@ -429,39 +434,72 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-void cop_node_stop(struct cop_node *n)
+/* Leaving the tree. Three kinds of requests may be outstanding when a node ends: those from others
+ * that a thread is handling at this moment; those that wait for answers of other nodes; and those
+ * that wait for this node itself (its main thread, the end of the start barrier, its own end). The
+ * first end by themselves, the second when this node cancels its own calls, and the third are
+ * answered here. The gate counts all of them. */
+static void answer_all(struct cop_node *n)
 {
-	alarm(END_SECONDS);
+	cop_net_cancel(n->net);
+	/* Without it the start never got to where anybody could have waited. */
+	if (!n->part)
+		return;
+	cop_join_leave(cop_barrier_join(n->barrier));
+	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_defer_run(&n->deferred, true);
+	cop_gate_drain(&n->gate);
+}
+
+/* Each thread ends after those that could still give it work. When this returns, nothing is running
+ * any more that could touch what is freed next; the trace is written by a thread that knows only
+ * its own. */
+static void end_threads(struct cop_node *n)
+{
 	cop_gate_close(&n->gate);
-	if (n->reach)
-		cop_reach_close_door(n->reach);
+	cop_net_close_door(n->net);
 	cop_fs_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
 	if (n->coop)
 		cop_coop_close(n->coop);
-	cop_node_leave(n);
-	cop_ctl_stop(n->ctl);
-	cop_command_free(n->commands);
-	if (n->rpc)
-		cop_fabric_flush(cop_rpc_fabric(n->rpc), FLUSH_MS);
+	answer_all(n);
+	cop_command_stop_listening(n->commands);
+	cop_net_flush(n->net);
 	if (n->origin)
 		cop_origin_close(n->origin);
-	if (n->rpc)
-		cop_rpc_close(n->rpc);
-	cop_fs_free(n->fs);
+	cop_net_close(n->net);
+}
+
+/* The starts, mirrored, but for the sampler: its trace is closed when nobody reports events any
+ * more, and before what it counts is freed. */
+static void free_all(struct cop_node *n)
+{
+	cop_runlog_free(n->runlog);
 	cop_prefetch_free(n->prefetch);
-	cop_prefetch_manifest_free(n->manifest);
+	cop_fs_free(n->fs);
+	cop_command_free(n->commands);
+	cop_sampler_stop(n->sampler);
 	cop_coop_free(n->coop);
+	cop_net_free(n->net);
+	cop_part_free(n->part);
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);
-	cop_treeop_free(n->treeop);
-	cop_join_free(n->join);
-	cop_reach_free(n->reach);
-	drop_secret_dir(n);
-	cop_job_secret_free(&n->secret);
+	cop_secret_fini(&n->secret);
+	cop_prefetch_manifest_free(n->manifest);
+	if (n->view_ns >= 0)
+		close(n->view_ns);
+	cop_log_close();
+	cop_barrier_free(n->barrier);
 	cop_job_hosts_free(&n->hosts);
 	cop_defer_fini(&n->deferred);
 	cop_gate_fini(&n->gate);
-	cop_log_close();
+	cop_waker_fini(&n->waker);
+}
+
+void cop_node_stop(struct cop_node *n)
+{
+	alarm(END_SECONDS);
+	end_threads(n);
+	free_all(n);
 	alarm(0);
 }

@@ -24,8 +24,8 @@ void cop_observed_faults_fini(struct cop_observed_faults *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* Where a name belongs; COP_OBSERVED_NAMED_MAX: nowhere. */
-static unsigned place(const struct cop_observed_faults *f, const char *name)
+/* The position of a name; COP_OBSERVED_NAMED_MAX: none. */
+static unsigned place_of(const struct cop_observed_faults *f, const char *name)
 {
 	unsigned at = f->named;
 
@@ -34,7 +34,7 @@ static unsigned place(const struct cop_observed_faults *f, const char *name)
 	return at;
 }
 
-/* Without memory for its name a fault is counted all the same. */
+/* Without memory for its name a fault is still counted. */
 void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why)
 {
 	struct cop_observed_fault fault = {.name = strdup(name), .why = strdup(why)};
@@ -42,7 +42,7 @@ void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, co
 
 	pthread_mutex_lock(&f->lock);
 	f->count++;
-	at = fault.name && fault.why ? place(f, name) : COP_OBSERVED_NAMED_MAX;
+	at = fault.name && fault.why ? place_of(f, name) : COP_OBSERVED_NAMED_MAX;
 	if (at == COP_OBSERVED_NAMED_MAX) {
 		drop(&fault);
 	} else {
@@ -55,7 +55,7 @@ void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, co
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Names come from a directory that anybody may have written to: no byte of theirs steers a
+/* Names come from a directory that anybody may have written to: no byte of them may control a
  * terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {

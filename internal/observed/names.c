@@ -10,7 +10,7 @@
 
 #include "observed/observed.h"
 
-/* 65,536 paths of every category are below 100 MiB as a rule. */
+/* 65,536 paths of every category usually take less than 100 MiB. */
 #define FILE_BYTES_MAX COP_GIB
 
 /* A job that was killed has left its last snapshot, if it made any. */
@@ -32,7 +32,7 @@ void cop_observed_name_snapshots(
 	}
 }
 
-/* A host may hold dashes and digits: what stands behind its last dash is the pid. */
+/* A host may contain dashes and digits: the pid follows its last dash. */
 bool cop_observed_is_host_and_pid(const char *text, size_t len)
 {
 	size_t digits = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The directory is read by the caller's thread, some thousand names at a time; then threads read
- * those files, since on a parallel file system the time is in waiting for opens. What a file lists
- * is gathered without the lock and added under it, a batch at a time. */
+/* The caller's thread reads the directory, some thousand names at a time. Then threads read those
+ * files, because on a parallel file system most of the time is spent waiting for opens. The paths
+ * of a file are collected without the lock and added under it, a batch at a time. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct reading {
 	char *name[NAMES];
 	unsigned n;
 	uint64_t found;
-	pthread_mutex_t lock; /* over o->set, o->files, o->paths and rc */
+	pthread_mutex_t lock; /* protects o->set, o->files, o->paths and rc */
 	int rc;
 	void (*tick)(void *arg, uint64_t files);
 	void *arg;
@@ -72,7 +72,7 @@ static int take_path(void *arg, const char *path, size_t len, const struct cop_p
 	return b->items.failed || b->items.len > BATCH_BYTES ? add_batch(b) : 0;
 }
 
-/* No more than the file had when it was opened, whoever still writes to it. */
+/* Reads no more than the file had when it was opened, even if somebody still writes to it. */
 struct source {
 	int fd;
 	uint64_t left;
@@ -153,7 +153,7 @@ static void read_one(void *arg, size_t i)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void tell(void *arg)
+static void report_progress(void *arg)
 {
 	struct reading *r = arg;
 
@@ -162,7 +162,7 @@ static void tell(void *arg)
 
 static int read_names(struct reading *r)
 {
-	int rc = r->n ? cop_walk_parallel(r->n, read_one, r->tick ? tell : NULL, r) : 0;
+	int rc = r->n ? cop_walk_parallel(r->n, read_one, r->tick ? report_progress : NULL, r) : 0;
 
 	for (unsigned i = 0; i < r->n; i++)
 		free(r->name[i]);

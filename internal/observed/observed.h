@@ -72,8 +72,6 @@ struct cop_path_counts {
 int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len, uint64_t hash,
 	const struct cop_path_counts *c);
 uint64_t cop_observed_pathset_hash(const struct cop_pathset *s, const char *text, size_t len);
-const struct cop_observed_path *cop_observed_pathset_find(
-	const struct cop_pathset *s, const char *text, size_t len);
 /* Visits each path once, in no order: returns the path after p, or the first if p is NULL; NULL at
  * the end. */
 const struct cop_observed_path *cop_observed_pathset_next(
@@ -91,7 +89,7 @@ enum cop_observed_kind cop_observed_table_kind(const char *name);
 
 /* Receives one path, with its escapes undone, and the counts that followed it. A result other than
  * 0 ends the reading and is returned. */
-typedef int cop_observed_take(
+typedef int cop_observed_visit(
 	void *arg, const char *path, size_t len, const struct cop_path_counts *c);
 
 enum cop_observed_verdict {
@@ -109,7 +107,7 @@ struct cop_table_result {
 /* Reads a table through read (csv.h) to its end, in bounded memory. 0, -ENOMEM, or what read or
  * take returned. */
 int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observed_kind kind,
-	cop_observed_take *take, void *arg, struct cop_table_result *out);
+	cop_observed_visit *take, void *arg, struct cop_table_result *out);
 
 /* ---- observed.c ---- */
 

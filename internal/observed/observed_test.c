@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "walk/dir_testing.h"
-#include "observed/observed.h"
+#include "observed/observed_testing.h"
 
-static void put(const char *name, const char *text)
+static void write_table(const char *name, const char *text)
 {
 	assert_int_equal(cop_write_file(name, text, strlen(text), 0600), 0);
 }
@@ -48,7 +48,7 @@ static void many_ranks_are_read_at_once(void **state)
 				k < OWN ? i : RANKS, k);
 		cop_buf_str(&text, "}\n");
 		snprintf(name, sizeof(name), "host-%u-md_table_cache_event.output", i);
-		put(name, text.data);
+		write_table(name, text.data);
 		cop_buf_free(&text);
 	}
 	o = read_dir(0);
@@ -56,7 +56,7 @@ static void many_ranks_are_read_at_once(void **state)
 	assert_int_equal(o->paths, RANKS * (OWN + SHARED));
 	assert_int_equal(o->set.table.count, RANKS * OWN + SHARED);
 	assert_int_equal(o->faults.count, 0);
-	p = cop_observed_pathset_find(&o->set, "/2100/12", 8);
+	p = find_in_set(&o->set, "/2100/12", 8);
 	assert_non_null(p);
 	assert_int_equal(p->events, 3 * RANKS);
 	assert_int_equal(p->absent, RANKS);
@@ -69,11 +69,11 @@ static void only_tables_count(void **state)
 
 	(void)state;
 	cop_observed_free(read_dir(-ENOENT));
-	put("notes.txt", "t {\n/a {\n}\n}\n");
-	put(".output", "t {\n/a {\n}\n}\n");
-	put("x.output.old", "t {\n/a {\n}\n}\n");
+	write_table("notes.txt", "t {\n/a {\n}\n}\n");
+	write_table(".output", "t {\n/a {\n}\n}\n");
+	write_table("x.output.old", "t {\n/a {\n}\n}\n");
 	cop_observed_free(read_dir(-ENOENT));
-	put("x.output", "nothing\n");
+	write_table("x.output", "nothing\n");
 	assert_int_equal(mkfifo("pipe.output", 0600), 0);
 	assert_int_equal(symlink("/dev/zero", "zero.output") | symlink("nowhere", "gone.output") |
 				 mkdir("dir.output", 0700),
@@ -81,14 +81,14 @@ static void only_tables_count(void **state)
 	o = read_dir(-ENODATA);
 	assert_int_equal(o->faults.count, 5);
 	cop_observed_free(o);
-	put("y.output", "t {\n/a {\n}\n}\n");
+	write_table("y.output", "t {\n/a {\n}\n}\n");
 	o = read_dir(0);
 	assert_int_equal(o->files, 1);
 	assert_int_equal(o->faults.count, 5);
 	cop_observed_free(o);
 }
 
-static void a_directory_that_is_not_there_is_told(void **state)
+static void a_missing_directory_is_an_error(void **state)
 {
 	struct cop_observed o;
 
@@ -104,7 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		each(many_ranks_are_read_at_once),
 		each(only_tables_count),
-		cmocka_unit_test(a_directory_that_is_not_there_is_told),
+		cmocka_unit_test(a_missing_directory_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Paths in an arena: each is stored once and costs its bytes and 60 more. The seed differs from run
- * to run, so that a table cannot be written to make all its paths collide. */
+ * to run, so that nobody can write a table whose paths all collide. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,12 +56,6 @@ int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len
 	add_up(&p->absent, c->absent);
 	add_up(&p->ttl, c->ttl);
 	return 0;
-}
-
-const struct cop_observed_path *cop_observed_pathset_find(
-	const struct cop_pathset *s, const char *text, size_t len)
-{
-	return find_path(s, text, len, cop_observed_pathset_hash(s, text, len));
 }
 
 const struct cop_observed_path *cop_observed_pathset_next(

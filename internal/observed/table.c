@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Raw tables (copper-formats.5), as Copper and Copper 1.0 write them and as anything else may have
- *left them. An events table is
+ * left them. An events table is
  *
- *	title {
- *	/path {
- *	cache hits: 1,
- *	…
- *	}
- *	}
+ *     title {
+ *     /path {
+ *     cache hits: 1,
+ *     …
+ *     }
+ *     }
  *
  * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. No path
- *line can be taken for one of the other kind, since the one ends in a brace and the other in a
- *digit. */
+ * line of one kind looks like the other, because one ends in a brace and the other in a digit. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +24,10 @@
 
 struct table {
 	enum cop_observed_kind kind;
-	cop_observed_take *take;
+	cop_observed_visit *take;
 	void *arg;
 	struct cop_table_result *out;
-	char *path; /* the one whose counts are being read, in the buffer below */
+	char *path; /* the path whose counts are being read, in the buffer below */
 	size_t len;
 	struct cop_path_counts counts;
 	uint64_t lines;
@@ -57,7 +56,7 @@ static int finish_path(struct table *t)
 	return rc;
 }
 
-/* The counts come after the path, so that it is kept until the next. */
+/* The counts come after the path, so it is kept until the next one. */
 static int begin_path(struct table *t, const char *line, size_t len)
 {
 	int rc = finish_path(t);
@@ -73,7 +72,7 @@ static int begin_path(struct table *t, const char *line, size_t len)
 	return 0;
 }
 
-/* How much of "/path: 123" is the path; 0: it is no such line. */
+/* How many bytes of "/path: 123" are the path; 0: it is no such line. */
 static size_t before_size(const char *line, size_t len)
 {
 	size_t n = len;
@@ -166,7 +165,7 @@ static int one_line(struct table *t, const char *line, size_t len, bool whole)
 	return 0;
 }
 
-/* Lines out of blocks; what is longer than any line of a table is passed over. */
+/* Splits blocks into lines; what is longer than any line of a table is skipped. */
 struct lines {
 	char *data;
 	size_t len;
@@ -218,7 +217,7 @@ static int all_lines(struct table *t, struct lines *l, cop_csv_read *read, void 
 }
 
 int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observed_kind kind,
-	cop_observed_take *take, void *arg, struct cop_table_result *out)
+	cop_observed_visit *take, void *arg, struct cop_table_result *out)
 {
 	struct table t = {
 		.kind = kind, .take = take, .arg = arg, .out = out, .path = malloc(LINE_MAX_BYTES)};
@@ -229,7 +228,7 @@ int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observe
 	if (t.path && l.data)
 		rc = all_lines(&t, &l, read, read_arg);
 	if (rc == -EBADMSG)
-		rc = 0; /* not a table, as the verdict says */
+		rc = 0; /* the verdict says that it is not a table */
 	else if (!rc && t.lines)
 		out->verdict = t.depth == 0 && (t.totals || !t.sizes) ? COP_OBSERVED_WHOLE
 								      : COP_OBSERVED_CUT;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "observed/observed.h"
+#include "observed/observed_testing.h"
 #include "walk/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +13,7 @@ struct input {
 };
 
 /* In pieces, so that lines are cut anywhere. */
-static ssize_t give(void *arg, void *to, size_t len)
+static ssize_t read_input(void *arg, void *to, size_t len)
 {
 	struct input *in = arg;
 	size_t n = COP_MIN(COP_MIN(len, in->left), in->step);
@@ -24,7 +24,7 @@ static ssize_t give(void *arg, void *to, size_t len)
 	return (ssize_t)n;
 }
 
-static int take(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
+static int check_row(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
 {
 	struct cop_pathset *s = arg;
 
@@ -32,7 +32,7 @@ static int take(void *arg, const char *path, size_t len, const struct cop_path_c
 		abort();
 	if (cop_observed_pathset_add(s, path, len, cop_observed_pathset_hash(s, path, len), c))
 		return 0;
-	if (!cop_observed_pathset_find(s, path, len))
+	if (!find_in_set(s, path, len))
 		abort();
 	return 0;
 }
@@ -42,7 +42,7 @@ static void read_in_steps(const uint8_t *data, size_t size, size_t step,
 {
 	struct input in = {data, size, step};
 
-	if (cop_observed_table_read(give, &in, kind, take, s, r))
+	if (cop_observed_table_read(read_input, &in, kind, check_row, s, r))
 		abort();
 }
 
@@ -62,8 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		a.verdict != b.verdict || one.table.count > a.paths)
 		abort();
 	for (const struct cop_observed_path *p = NULL; (p = cop_observed_pathset_next(&one, p));) {
-		const struct cop_observed_path *q =
-			cop_observed_pathset_find(&two, p->text, p->len);
+		const struct cop_observed_path *q = find_in_set(&two, p->text, p->len);
 
 		if (!q || p->events != q->events || p->absent != q->absent || p->ttl != q->ttl)
 			abort();

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "observed/observed.h"
+#include "observed/observed_testing.h"
 
 struct input {
 	const char *text;
@@ -18,7 +18,7 @@ struct input {
 	int fail;
 };
 
-static ssize_t give(void *arg, void *to, size_t len)
+static ssize_t read_input(void *arg, void *to, size_t len)
 {
 	struct input *in = arg;
 	size_t n = COP_MIN(COP_MIN(len, in->left), in->step);
@@ -32,7 +32,7 @@ static ssize_t give(void *arg, void *to, size_t len)
 }
 
 /* "path events absent ttl;" for each. */
-static int take(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
+static int append_row(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
 {
 	cop_buf_add(arg, path, len);
 	cop_buf_printf(arg, " %ju %ju %ju;", (uintmax_t)c->events, (uintmax_t)c->absent,
@@ -47,7 +47,7 @@ static struct cop_table_result read_text(
 	struct cop_table_result r;
 
 	cop_buf_add(got, "", 0);
-	assert_int_equal(cop_observed_table_read(give, &in, kind, take, got, &r), 0);
+	assert_int_equal(cop_observed_table_read(read_input, &in, kind, append_row, got, &r), 0);
 	return r;
 }
 
@@ -118,7 +118,7 @@ static void lines_that_are_no_paths_are_counted(void **state)
 		COP_OBSERVED_OTHER, "/g 0 0 0;", COP_OBSERVED_WHOLE, 5);
 }
 
-static void other_files_are_told_from_tables(void **state)
+static void other_files_are_not_taken_for_tables(void **state)
 {
 	(void)state;
 	assert_table("", COP_OBSERVED_OTHER, "", COP_OBSERVED_EMPTY, 0);
@@ -169,7 +169,7 @@ static void the_first_count_past_that_range_is_named_by_its_line(void **state)
 	cop_buf_free(&got);
 }
 
-static void what_copper_1_0_puts_around_its_lists_of_sizes_is_passed_over(void **state)
+static void the_ornaments_of_copper_1_0_around_lists_of_sizes_are_skipped(void **state)
 {
 	(void)state;
 	assert_table(
@@ -204,7 +204,7 @@ static void a_line_longer_than_any_path_is_passed_over(void **state)
 		assert_string_equal(got.data, "/b 0 0 0;");
 		assert_int_equal(r.odd, 1);
 		cop_buf_free(&got);
-		/* As the first line it is no table at all, and is not read to its end. */
+		/* As the first line it makes this no table, and the rest is not read. */
 		r = read_text(text + 4, strlen(text + 4), step, COP_OBSERVED_OTHER, &got);
 		assert_int_equal(r.verdict, COP_OBSERVED_NONE);
 		assert_string_equal(got.data, "");
@@ -233,7 +233,7 @@ static void the_longest_path_with_every_byte_escaped_is_read(void **state)
 	free(text);
 }
 
-static void a_reader_that_fails_is_heard(void **state)
+static void an_error_of_the_reader_is_returned(void **state)
 {
 	struct input in = {"t {\n/a {\n", 9, 3, -EIO};
 	struct cop_buf got = {0};
@@ -241,7 +241,8 @@ static void a_reader_that_fails_is_heard(void **state)
 
 	(void)state;
 	assert_int_equal(
-		cop_observed_table_read(give, &in, COP_OBSERVED_OTHER, take, &got, &r), -EIO);
+		cop_observed_table_read(read_input, &in, COP_OBSERVED_OTHER, append_row, &got, &r),
+		-EIO);
 	cop_buf_free(&got);
 }
 
@@ -254,7 +255,7 @@ static void a_path_is_stored_once_and_its_counts_add_up(void **state)
 	char path[32];
 
 	(void)state;
-	assert_null(cop_observed_pathset_find(&s, "/1", 2));
+	assert_null(find_in_set(&s, "/1", 2));
 	for (unsigned i = 0; i < 60000; i++) {
 		size_t len = (size_t)snprintf(path, sizeof(path), "/%u", i % 20000);
 
@@ -264,16 +265,16 @@ static void a_path_is_stored_once_and_its_counts_add_up(void **state)
 			0);
 	}
 	assert_int_equal(s.table.count, 20000);
-	p = cop_observed_pathset_find(&s, "/12345", 6);
+	p = find_in_set(&s, "/12345", 6);
 	assert_string_equal(p->text, "/12345");
 	assert_int_equal(p->events, 3);
 	assert_int_equal(p->absent, 12345 + 32345 + 52345);
 	assert_true(p->ttl == UINT64_MAX);
-	assert_null(cop_observed_pathset_find(&s, "/20000", 6));
+	assert_null(find_in_set(&s, "/20000", 6));
 	cop_observed_pathset_free(&s);
 }
 
-/* Whatever the order of ranks, and whether one file has them all or each its own. */
+/* In any order of ranks, and whether one file has them all or each its own. */
 static void the_order_of_adding_does_not_matter(void **state)
 {
 	struct cop_pathset a = {.seed = 1}, b = {.seed = 2};
@@ -295,7 +296,7 @@ static void the_order_of_adding_does_not_matter(void **state)
 		}
 	assert_int_equal(a.table.count, b.table.count);
 	for (const struct cop_observed_path *p = NULL; (p = cop_observed_pathset_next(&a, p));) {
-		const struct cop_observed_path *q = cop_observed_pathset_find(&b, p->text, p->len);
+		const struct cop_observed_path *q = find_in_set(&b, p->text, p->len);
 
 		assert_non_null(q);
 		assert_int_equal(p->events, q->events);
@@ -334,15 +335,15 @@ int main(void)
 		cmocka_unit_test(names_that_look_like_the_format_survive),
 		cmocka_unit_test(escapes_are_undone),
 		cmocka_unit_test(lines_that_are_no_paths_are_counted),
-		cmocka_unit_test(other_files_are_told_from_tables),
+		cmocka_unit_test(other_files_are_not_taken_for_tables),
 		cmocka_unit_test(a_table_that_is_cut_gives_what_is_certain),
 		cmocka_unit_test(line_ends_and_indents_of_others_are_read),
 		cmocka_unit_test(counts_stop_at_the_end_of_their_range),
 		cmocka_unit_test(the_first_count_past_that_range_is_named_by_its_line),
-		cmocka_unit_test(what_copper_1_0_puts_around_its_lists_of_sizes_is_passed_over),
+		cmocka_unit_test(the_ornaments_of_copper_1_0_around_lists_of_sizes_are_skipped),
 		cmocka_unit_test(a_line_longer_than_any_path_is_passed_over),
 		cmocka_unit_test(the_longest_path_with_every_byte_escaped_is_read),
-		cmocka_unit_test(a_reader_that_fails_is_heard),
+		cmocka_unit_test(an_error_of_the_reader_is_returned),
 		cmocka_unit_test(a_path_is_stored_once_and_its_counts_add_up),
 		cmocka_unit_test(the_order_of_adding_does_not_matter),
 		cmocka_unit_test(work_is_shared_and_each_piece_is_done_once),

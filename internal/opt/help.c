@@ -13,8 +13,11 @@
 static void usage(const struct cop_opt_table *t, struct cop_buf *out)
 {
 	cop_buf_printf(out, "usage: %s [options]", t->command);
-	for (size_t i = 0; i < t->operands; i++)
+	for (size_t i = 0; i < t->operands; i++) {
 		cop_buf_printf(out, t->operand[i].required ? " %s" : " [%s]", t->operand[i].name);
+		if (t->operand[i].many)
+			cop_buf_str(out, "...");
+	}
 	if (t->rest)
 		cop_buf_printf(out, " [--] %s", t->rest);
 	cop_buf_printf(out, "\n%s\n", t->summary);
@@ -25,7 +28,7 @@ static const char *shown_default(const struct cop_opt *o)
 	return o->shown ? o->shown : o->initial;
 }
 
-/* "-k, --fanout N" without the indentation; long names line up whether or not there is a letter. */
+/* "-k, --fanout N" without the indentation; long names line up with or without a letter. */
 static int spelling(const struct cop_opt *o, char *out, size_t size)
 {
 	char letter[8] = "    ";
@@ -51,7 +54,7 @@ static void explain(const struct cop_opt *o, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-/* The rows that are only named, filled into lines. */
+/* Puts the names of rare options, which are listed without help, into lines. */
 static void name_rare(const struct cop_opt_table *t, struct cop_buf *out)
 {
 	static const char head[] = "  more (--help-all):";
@@ -131,10 +134,32 @@ void cop_opt_dump(const struct cop_opt_table *t, struct cop_buf *out)
 {
 	cop_buf_printf(out, "command\t%s\t%s\n", t->command, t->summary);
 	for (size_t i = 0; i < t->operands; i++)
-		cop_buf_printf(out, "operand\t%s\t%s\n", t->operand[i].name,
+		cop_buf_printf(out, "operand\t%s%s\t%s\n", t->operand[i].name,
+			t->operand[i].many ? "..." : "",
 			t->operand[i].required ? "required" : "optional");
 	for (size_t i = 0; i < t->rows; i++)
 		dump_row(&t->row[i], out);
+}
+
+static bool has_row(const struct cop_opt_table *t, const struct cop_opt *o)
+{
+	for (size_t i = 0; i < t->rows; i++)
+		if (o->name && t->row[i].name && !strcmp(o->name, t->row[i].name))
+			return true;
+	return false;
+}
+
+void cop_opt_dump_rows(const struct cop_opt_table *t, const struct cop_opt_table *const *earlier,
+	size_t n, struct cop_buf *out)
+{
+	for (size_t i = 0; i < t->rows; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < n && !known; k++)
+			known = has_row(earlier[k], &t->row[i]);
+		if (!known)
+			dump_row(&t->row[i], out);
+	}
 }
 
 int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err)

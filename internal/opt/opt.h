@@ -73,6 +73,12 @@ struct cop_opt_operand {
 	const char *name; /* "MOUNTPOINT" */
 	size_t offset;    /* of a const char * field */
 	bool required;
+	bool many; /* the last one only: takes all that are left; the field is a struct
+		      cop_opt_many */
+};
+struct cop_opt_many {
+	char *const *at; /* into argv, whose words are put into another order for it */
+	size_t n;
 };
 
 struct cop_opt_table {
@@ -96,6 +102,12 @@ struct cop_opt_table {
 
 /* Runs init, then writes every default. Asserts that the table's own defaults parse. */
 void cop_opt_defaults(const struct cop_opt_table *t, void *into);
+
+/* Calls visit for every option that differs between both structs, with its value in `into` as a
+ * user would write it: sizes in bytes, times in milliseconds. Options without a long name, hidden
+ * ones and lists are left out. */
+void cop_opt_each_changed(const struct cop_opt_table *t, const void *into, const void *defaults,
+	void (*visit)(void *arg, const char *name, const char *value), void *arg);
 
 enum cop_opt_ask { COP_OPT_ASK_NONE, COP_OPT_ASK_HELP, COP_OPT_ASK_HELP_ALL, COP_OPT_ASK_DUMP };
 
@@ -121,6 +133,10 @@ void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out);
 /* One line a row, tab separated: "command" NAME SUMMARY; "operand" NAME required|optional;
  * "option" --NAME -LETTER KIND ARG DEFAULT RANGE-OR-WORDS HELP, with "-" for what is absent. */
 void cop_opt_dump(const struct cop_opt_table *t, struct cop_buf *out);
+
+/* The option lines alone, without those that one of the n earlier tables has. */
+void cop_opt_dump_rows(const struct cop_opt_table *t, const struct cop_opt_table *const *earlier,
+	size_t n, struct cop_buf *out);
 
 /* The candidate closest to word (NULL-terminated list): the first that begins with it, else by edit
  * distance, else by a common prefix of at least two letters; NULL if none is close. */

@@ -218,7 +218,7 @@ static void a_refused_value_leaves_the_default(void **state)
 	assert_int_equal(got.fanout, 8);
 }
 
-static void unknown_options_get_a_suggestion_where_one_is_near(void **state)
+static void an_unknown_option_gets_a_suggestion_if_one_is_close(void **state)
 {
 	(void)state;
 	REFUSED("unknown option '--foo' (did you mean '--foreground'?)", "--foo");
@@ -442,6 +442,27 @@ static void the_dump_has_a_line_of_eight_columns_for_each_row(void **state)
 	cop_buf_free(&text);
 }
 
+static void add_changed(void *arg, const char *name, const char *value)
+{
+	cop_buf_printf(arg, "%s=%s ", name, value);
+}
+
+static void what_differs_is_visited_as_a_user_would_write_it(void **state)
+{
+	struct args defaults;
+	struct cop_buf out = {0};
+
+	(void)state;
+	cop_opt_defaults(&table, &defaults);
+	assert_int_equal(parse("/p", "--name", "x", "--port=7", "-k8", "--wait", "2s", "--color",
+				 "green", "--size=64K", "-f", "-rdir", "--rank=0", NULL),
+		0);
+	cop_opt_each_changed(&table, &got, &defaults, add_changed, &out);
+	assert_string_equal(out.data,
+		"name=x port=7 wait=2000ms size=65536 rank=0 color=green foreground=true ");
+	cop_buf_free(&out);
+}
+
 static void suggestions_prefer_the_nearest_word(void **state)
 {
 	static const char *const words[] = {"mount", "serve", "stop", "cache-stats", NULL};
@@ -456,85 +477,6 @@ static void suggestions_prefer_the_nearest_word(void **state)
 		cop_opt_suggest("a-very-long-word-that-is-longer-than-any-option-we-have", words));
 }
 
-/* A command with words of its own. */
-struct rest_args {
-	const char *where;
-	bool quiet;
-	char **command;
-};
-
-static const struct cop_opt rest_rows[] = {
-	{.name = "where",
-		.offset = offsetof(struct rest_args, where),
-		.kind = COP_OPT_OPTIONAL,
-		.arg = "DIR",
-		.help = "a place"},
-	{.name = "quiet",
-		.letter = 'q',
-		.offset = offsetof(struct rest_args, quiet),
-		.kind = COP_OPT_FLAG,
-		.help = "say nothing"},
-};
-static const struct cop_opt_table rest_table = {.command = "copper try",
-	.summary = "try it",
-	.rest = "COMMAND [ARGUMENT]...",
-	.rest_offset = offsetof(struct rest_args, command),
-	COP_OPT_ROWS(rest_rows)};
-
-static int parse_rest(int argc, char **argv, struct rest_args *a)
-{
-	*a = (struct rest_args){0};
-	return cop_opt_parse(&rest_table, argc, argv, a, &ask, NULL, NULL);
-}
-
-static void a_command_ends_the_options_and_keeps_its_own(void **state)
-{
-	char *plain[] = {"try", "-q", "cmd", "-q", "--where", "--", "x", NULL};
-	char *dashes[] = {"try", "--", "-cmd", "--quiet", NULL};
-	char *none[] = {"try", "-q", NULL};
-	struct rest_args a;
-
-	(void)state;
-	assert_int_equal(parse_rest(7, plain, &a), 0);
-	assert_true(a.quiet);
-	assert_null(a.where);
-	assert_ptr_equal(a.command, plain + 2);
-	assert_int_equal(parse_rest(4, dashes, &a), 0);
-	assert_false(a.quiet);
-	assert_ptr_equal(a.command, dashes + 2);
-	assert_int_equal(parse_rest(2, none, &a), 0);
-	assert_null(a.command);
-}
-
-static void an_optional_value_only_follows_an_equals_sign(void **state)
-{
-	char *without[] = {"try", "--where", "dir", NULL};
-	char *with[] = {"try", "--where=dir", "cmd", NULL};
-	char *empty[] = {"try", "--where=", "cmd", NULL};
-	struct rest_args a;
-
-	(void)state;
-	assert_int_equal(parse_rest(3, without, &a), 0);
-	assert_string_equal(a.where, "");
-	assert_string_equal(a.command[0], "dir");
-	assert_int_equal(parse_rest(3, with, &a), 0);
-	assert_string_equal(a.where, "dir");
-	assert_string_equal(a.command[0], "cmd");
-	assert_int_equal(parse_rest(3, empty, &a), -EINVAL);
-}
-
-static void help_names_the_command_and_the_optional_value(void **state)
-{
-	struct cop_buf out = {0};
-
-	(void)state;
-	cop_opt_help(&rest_table, false, &out);
-	assert_non_null(
-		strstr(out.data, "usage: copper try [options] [--] COMMAND [ARGUMENT]...\n"));
-	assert_non_null(strstr(out.data, "--where[=DIR]"));
-	cop_buf_free(&out);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,7 +486,7 @@ int main(void)
 		cmocka_unit_test(values_that_are_not_of_the_kind_are_named),
 		cmocka_unit_test(values_out_of_range_are_named_with_the_range),
 		cmocka_unit_test(a_refused_value_leaves_the_default),
-		cmocka_unit_test(unknown_options_get_a_suggestion_where_one_is_near),
+		cmocka_unit_test(an_unknown_option_gets_a_suggestion_if_one_is_close),
 		cmocka_unit_test(a_missing_value_is_named),
 		cmocka_unit_test(defaults_come_from_the_table),
 		cmocka_unit_test(every_kind_is_written_to_its_field),
@@ -561,10 +503,8 @@ int main(void)
 		cmocka_unit_test(a_processor_list_is_checked),
 		cmocka_unit_test(help_shows_what_is_common_and_names_what_is_rare),
 		cmocka_unit_test(the_dump_has_a_line_of_eight_columns_for_each_row),
+		cmocka_unit_test(what_differs_is_visited_as_a_user_would_write_it),
 		cmocka_unit_test(suggestions_prefer_the_nearest_word),
-		cmocka_unit_test(a_command_ends_the_options_and_keeps_its_own),
-		cmocka_unit_test(an_optional_value_only_follows_an_equals_sign),
-		cmocka_unit_test(help_names_the_command_and_the_optional_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,10 @@
 struct walk {
 	const struct cop_opt_table *table;
 	char **argv;
-	char **given;    /* the same words, as they came */
-	int argc, next;  /* next: index of the next word */
-	size_t operands; /* seen */
+	char **given;                       /* the same words in their original order */
+	int argc, next;                     /* next: index of the next word */
+	size_t operands;                    /* seen */
+	const struct cop_opt_operand *many; /* where the others go */
 	void *into;
 	enum cop_opt_ask ask;
 	struct cop_buf *notes;
@@ -83,7 +84,7 @@ static int missing_value(struct walk *w, const struct cop_opt *o)
 }
 
 /* Flags and ignored options. */
-static int take_lone(struct walk *w, const struct cop_opt *o)
+static int apply_lone(struct walk *w, const struct cop_opt *o)
 {
 	char label[64];
 
@@ -93,8 +94,8 @@ static int take_lone(struct walk *w, const struct cop_opt *o)
 	return cop_opt_set(o, "", w->into, w->err);
 }
 
-/* The value stands in the next word. */
-static int take_next(struct walk *w, const struct cop_opt *o)
+/* The value is the next word. */
+static int apply_next(struct walk *w, const struct cop_opt *o)
 {
 	if (w->next >= w->argc)
 		return missing_value(w, o);
@@ -120,8 +121,8 @@ static int walk_long(struct walk *w, const char *name)
 	}
 	if (cop_opt_lone(o))
 		return name[len] ? cop_err_set(w->err, EINVAL, "--%s: takes no value", o->name)
-				 : take_lone(w, o);
-	return name[len] ? cop_opt_set(o, name + len + 1, w->into, w->err) : take_next(w, o);
+				 : apply_lone(w, o);
+	return name[len] ? cop_opt_set(o, name + len + 1, w->into, w->err) : apply_next(w, o);
 }
 
 /* -k8, -k 8, -fk8 */
@@ -140,11 +141,21 @@ static int walk_letters(struct walk *w, const char *letters)
 				*letters, w->table->command);
 		if (!cop_opt_lone(o))
 			return letters[1] ? cop_opt_set(o, letters + 1, w->into, w->err)
-					  : take_next(w, o);
-		rc = take_lone(w, o);
+					  : apply_next(w, o);
+		rc = apply_lone(w, o);
 		if (rc)
 			return rc;
 	}
+	return 0;
+}
+
+/* They stand side by side at the beginning of argv, where nobody reads any more. */
+static int take_many(struct walk *w, const char *text)
+{
+	struct cop_opt_many *field = cop_opt_field(w->into, w->many->offset);
+
+	field->at = w->given;
+	w->given[field->n++] = (char *)text;
 	return 0;
 }
 
@@ -153,12 +164,21 @@ static int walk_operand(struct walk *w, const char *text)
 	const struct cop_opt_operand *p = w->table->operand + w->operands;
 	const char **field;
 
+	if (w->many) {
+		if (!*text)
+			return cop_err_set(w->err, EINVAL, "%s is empty", w->many->name);
+		return take_many(w, text);
+	}
 	if (w->operands >= w->table->operands)
 		return cop_err_set(w->err, EINVAL, "'%s' is one argument too many (see %s --help)",
 			text, w->table->command);
 	if (!*text)
 		return cop_err_set(w->err, EINVAL, "%s is empty", p->name);
 	w->operands++;
+	if (p->many) {
+		w->many = p;
+		return take_many(w, text);
+	}
 	field = cop_opt_field(w->into, p->offset);
 	if (*field && strcmp(*field, text))
 		return cop_err_set(
@@ -167,8 +187,8 @@ static int walk_operand(struct walk *w, const char *text)
 	return 0;
 }
 
-/* Operands are kept for a second walk, so that an option that is another spelling of one may
- * follow it. */
+/* Operands are kept for a second walk, so that an option that is another spelling of one may follow
+ * it. */
 static int walk_word(struct walk *w, const char *text, int *kept)
 {
 	if (text[0] == '-' && text[1] == '-')
@@ -209,11 +229,17 @@ static int walk_all(struct walk *w)
 	return rc;
 }
 
+static bool is_absent(const struct cop_opt_operand *p, void *into)
+{
+	if (p->many)
+		return ((struct cop_opt_many *)cop_opt_field(into, p->offset))->n == 0;
+	return !*(const char **)cop_opt_field(into, p->offset);
+}
+
 static int check_operands(const struct cop_opt_table *t, void *into, struct cop_err *err)
 {
 	for (size_t i = 0; i < t->operands; i++)
-		if (t->operand[i].required &&
-			!*(const char **)cop_opt_field(into, t->operand[i].offset))
+		if (t->operand[i].required && is_absent(&t->operand[i], into))
 			return cop_err_set(err, EINVAL, "%s is missing (see %s --help)",
 				t->operand[i].name, t->command);
 	return 0;

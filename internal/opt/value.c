@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One value of one option: text to field, by kind. */
+/* One value of one option: from text to field, by kind. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static uint64_t limit_of(const struct cop_opt *o)
 	return o->max ? o->max : most[o->kind];
 }
 
-/* A size that is a whole number of its unit is told without decimals. */
+/* A size that is a whole number of its unit is printed without decimals. */
 static void tell_size(uint64_t bytes, struct cop_buf *out)
 {
 	static const char *const units[] = {"", " KiB", " MiB", " GiB", " TiB"};
@@ -114,7 +114,7 @@ static int refuse_range(const struct cop_opt *o, const char *text, struct cop_er
 	return -EINVAL;
 }
 
-/* Whole numbers with ms, s, m or h behind them; without, seconds. */
+/* Whole numbers followed by ms, s, m or h; without a unit, seconds. */
 static int parse_duration(const char *text, uint64_t *ms)
 {
 	static const struct {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attributes of a directory's children, in batches over the pool; the batch that ends last goes
- * on with the listing. Nobody waits for anybody, so one worker is enough.
+/* The attributes of a directory's children, in batches over the pool; the batch that ends last
+ * continues with the listing. No worker waits for another, so one worker is enough.
  *
- * How many names a batch has follows from what a statx took lately: about a millisecond of work,
- * since on a slow file system 32 names one after another make a lookup wait that long, and on a
- * fast one a handover costs more than a statx. (30 names at 1 ms per operation: 11 ms; in batches
- * of 32 always: 69 ms.)
+ * The number of names in a batch follows from the recent duration of a statx: about a millisecond
+ * of work. On a slow file system 32 names in a row would make a lookup wait that long; on a fast
+ * one a handover costs more than a statx. (30 names at 1 ms per operation: 11 ms; always in batches
+ * of 32: 69 ms.)
  *
  * One inode may hang (its server is down) while all others answer. After a second its worker is
- * left alone, another one takes the rest of its batch, and the listing goes out without these
- * attributes. Where most workers hang, as when a whole server is down, a listing takes one of them
- * only and goes out as it is when that hangs. Where the storage is slow as a whole, what did come
- * says so, and the wait is longer. A name that is not answered is remembered until it is: a listing
- * that is read meanwhile does not ask for it. */
+ * given up, another one takes over the rest of its batch, and the listing goes out without these
+ * attributes. When most workers hang, as when a whole server is down, a listing occupies only one
+ * of them and goes out as it is when that one hangs. When the storage is slow as a whole, the
+ * answers that did come show it, and the wait is longer. An unanswered name is remembered until it
+ * is answered: a listing that is read meanwhile does not ask for it. */
 #include "origin/list_priv.h"
 
 #include <dirent.h>
@@ -24,10 +24,10 @@
 #define BATCH_MIN 2
 #define BATCH_MAX 32
 #define BATCH_NS COP_NS_PER_MS
-/* Of how many times what attributes take is too long, and at most. */
+/* An answer is late after this many times the usual duration, up to a maximum. */
 #define SLOWER 4
 #define PATIENCE_MAX_MS 10000
-/* A directory in which one name after the other hangs goes out as it is after so many. */
+/* A directory in which one name after another hangs goes out as it is after so many checks. */
 #define LOOKS_MAX 3
 
 /* ---- names that are not answered ---- */
@@ -51,7 +51,7 @@ static bool is_unanswered(struct cop_origin_unanswered *u, uint64_t key)
 	return found;
 }
 
-/* Puts one key in the place of another one, if that is there. */
+/* Replaces one key by another, if it is there. */
 static bool swap(struct cop_origin_unanswered *u, uint64_t from, uint64_t to)
 {
 	bool found = false;
@@ -111,8 +111,8 @@ static void read_child(struct pass *p, const struct child *c, struct got *g)
 	g->ms = cop_now_ms() - begin;
 }
 
-/* False: nobody waits for it any more, and another worker has the batch. */
-static bool take(struct batch *b, struct child *c, const struct got *g)
+/* False: nobody waits for this answer any more, and another worker has the batch. */
+static bool accept_result(struct batch *b, struct child *c, const struct got *g)
 {
 	struct pass *p = b->p;
 	bool wanted;
@@ -138,7 +138,7 @@ static bool take(struct batch *b, struct child *c, const struct got *g)
 
 /* ---- batches ---- */
 
-/* A running mean; that two batches may overwrite each other's does no harm. */
+/* A running mean. Two batches may overwrite each other's value, which does no harm. */
 static void note_time(struct cop_origin_real *o, uint64_t begin_ns, unsigned names)
 {
 	uint64_t each = (cop_now_ns() - begin_ns) / names;
@@ -174,7 +174,7 @@ static void run_batch(struct cop_origin_job *job, int rc)
 
 	while (!rc && ours && (c = claim(b))) {
 		read_child(p, c, &g);
-		ours = take(b, c, &g);
+		ours = accept_result(b, c, &g);
 		done += ours;
 	}
 	if (done && ours)
@@ -208,15 +208,15 @@ static unsigned count_late(struct pass *p)
 	return late;
 }
 
-/* Under the lock. */
-static void leave(struct pass *p, struct batch *b)
+/* The lock is held. */
+static void leave_batch(struct pass *p, struct batch *b)
 {
 	swap(&p->l->request.o->unanswered, 0, name_key(p, b->child));
 	b->child = NULL;
 	p->gave_up = true;
 }
 
-/* Leaves the child that this batch waits for, if it is late: true, and another worker takes the
+/* Gives up the child that this batch waits for if it is late. True: another worker takes over the
  * rest. */
 static bool leave_late(struct pass *p, struct batch *b)
 {
@@ -224,7 +224,7 @@ static bool leave_late(struct pass *p, struct batch *b)
 
 	pthread_mutex_lock(&p->lock);
 	if (!p->over && is_late(p, b)) {
-		leave(p, b);
+		leave_batch(p, b);
 		while (b->next < b->end && !cop_origin_children(p)[b->next].attr)
 			b->next++;
 		rest = b->next < b->end;
@@ -235,7 +235,7 @@ static bool leave_late(struct pass *p, struct batch *b)
 	return rest;
 }
 
-/* Waits for nobody any more: true, unless the pass was over anyway. */
+/* Gives up every child that is still waited for. True unless the pass was already over. */
 static bool leave_all(struct pass *p, int rc)
 {
 	bool last;
@@ -244,7 +244,7 @@ static bool leave_all(struct pass *p, int rc)
 	last = !p->over;
 	for (uint32_t i = 0; i < p->batches && last; i++)
 		if (p->batch[i].child)
-			leave(p, &p->batch[i]);
+			leave_batch(p, &p->batch[i]);
 	if (last) {
 		p->over = p->gave_up = true;
 		p->error = rc;
@@ -253,8 +253,8 @@ static bool leave_all(struct pass *p, int rc)
 	return last;
 }
 
-/* Ends the pass, or looks again soon. */
-static void go_on(struct pass *p)
+/* Ends the pass, or schedules the next check. */
+static void continue_pass(struct pass *p)
 {
 	bool last, again;
 
@@ -270,9 +270,9 @@ static void go_on(struct pass *p)
 		cop_origin_pool_alarm(&p->l->request.o->pool, &p->alarm, COP_ORIGIN_CLOCK_MS);
 }
 
-/* Where most workers wait for answers, or one name after the other has none, more of them would not
+/* If most workers wait for answers, or one name after another gets none, more workers would not
  * help. */
-static void look(struct cop_origin_job *job, int rc)
+static void check_progress(struct cop_origin_job *job, int rc)
 {
 	struct pass *p = COP_CONTAINER_OF(
 		COP_CONTAINER_OF(job, struct cop_origin_alarm, job), struct pass, alarm);
@@ -288,7 +288,7 @@ static void look(struct cop_origin_job *job, int rc)
 	if (last)
 		cop_origin_pass_done(p->l);
 	else
-		go_on(p);
+		continue_pass(p);
 	cop_origin_pass_put(p);
 }
 
@@ -302,7 +302,7 @@ static uint32_t batch_size(const struct cop_origin_real *o)
 	return (uint32_t)COP_MIN(COP_MAX(n, BATCH_MIN), BATCH_MAX);
 }
 
-/* Such a name is taken for one whose type the directory does not tell. */
+/* Such a name is treated like one whose type the directory does not tell. */
 static void mark_mounted(void *arg, const char *name)
 {
 	struct pass *p = arg;
@@ -316,8 +316,8 @@ static void mark_mounted(void *arg, const char *name)
 	}
 }
 
-/* Past listing_attrs those are wanted of which the directory does not tell the type, or not the
- * number since something is mounted there. */
+/* Past listing_attrs, only those names are wanted whose type the directory does not tell, or whose
+ * inode number is hidden by a mount. */
 static uint32_t count_wanted(struct pass *p, bool all)
 {
 	uint32_t wanted = 0;
@@ -330,8 +330,8 @@ static uint32_t count_wanted(struct pass *p, bool all)
 	return wanted;
 }
 
-/* Gives every child whose attributes are wanted a place for them, but for those that the storage
- * has been asked for and has not answered; returns how many, or -ENOMEM. */
+/* Gives every child whose attributes are wanted a place for them, except those that the storage has
+ * been asked for and has not answered. Returns how many, or -ENOMEM. */
 static int64_t want_attrs(struct pass *p)
 {
 	struct cop_origin_real *o = p->l->request.o;
@@ -379,10 +379,10 @@ int cop_origin_read_children(struct pass *p)
 			.p = p,
 			.next = i * size,
 			.end = COP_MIN((i + 1) * size, p->count)};
-	p->alarm.job = (struct cop_origin_job){.fn = look};
+	p->alarm.job = (struct cop_origin_job){.fn = check_progress};
 	cop_origin_pool_alarm(&o->pool, &p->alarm, COP_ORIGIN_ATTR_MS);
-	/* Before the jobs that wait in the pool. The first one is run here, and not done yet, so
-	 * the pass stays. */
+	/* Ahead of the jobs that wait in the pool. The first batch runs here and is not done yet,
+	 * so the pass stays. */
 	for (uint32_t i = n - 1; i > 0; i--)
 		cop_origin_pool_submit(&o->pool, &p->batch[i].job, true);
 	run_batch(&p->batch[0].job, 0);

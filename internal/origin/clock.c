@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pool's clock: finds the workers that the storage does not answer, lets others work in their
- * place, and submits what was set for a time. A thread of its own, since all workers may hang. It
- * never waits for anything but the next look. */
+/* The pool's clock: finds the workers whose system calls the storage does not answer, lets others
+ * work in their place, and submits the jobs of alarms. It is a thread of its own because all
+ * workers may hang. It never waits for anything but its next tick. */
 #include "origin/origin_priv.h"
 
 #include <time.h>
 
-/* One whose job goes on after all is found again here, too. */
+/* Also finds one whose job continues after all. */
 static void count_lost(struct cop_origin_pool *p, uint64_t now)
 {
 	p->lost = p->lost_background = 0;
@@ -81,7 +81,7 @@ static void *clock_main(void *arg)
 	return NULL;
 }
 
-/* Without a thread for it, nobody is found to be lost; the next job tries again. */
+/* Without a clock thread no worker is found lost; the next job tries again to start it. */
 void cop_origin_pool_need_clock(struct cop_origin_pool *p)
 {
 	if (!p->has_clock && !p->stopping)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors kept between the reads of one file: a fixed table, by path and version. Descriptors
- * are closed outside the lock, since close may wait for the storage. */
+ * are closed outside the lock, because close may wait for the storage. */
 #include "origin/origin_priv.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@ void cop_origin_fds_init(struct cop_origin_fds *f)
 	pthread_mutex_init(&f->lock, NULL);
 }
 
-/* Locked: empties the slot; the caller closes the descriptor it returns. */
-static int take_out(struct cop_origin_kept *s)
+/* The lock is held. Empties the slot; the caller closes the descriptor it returns. */
+static int clear_slot(struct cop_origin_kept *s)
 {
 	int fd = s->fd;
 
@@ -26,7 +26,7 @@ void cop_origin_fds_fini(struct cop_origin_fds *f)
 {
 	for (unsigned i = 0; i < COP_ORIGIN_KEPT_FDS; i++)
 		if (f->slot[i].path)
-			close(take_out(&f->slot[i]));
+			close(clear_slot(&f->slot[i]));
 	pthread_mutex_destroy(&f->lock);
 }
 
@@ -67,13 +67,13 @@ void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, 
 	slot->doomed |= drop;
 	slot->used_ms = cop_now_ms();
 	if (--slot->users == 0 && slot->doomed)
-		fd = take_out(slot);
+		fd = clear_slot(slot);
 	pthread_mutex_unlock(&f->lock);
 	if (fd >= 0)
 		close(fd);
 }
 
-/* Locked: a free slot, else the one that was unused for longest, else NULL. */
+/* The lock is held. A free slot, else the least recently used idle one, else NULL. */
 static struct cop_origin_kept *best_slot(struct cop_origin_fds *f)
 {
 	struct cop_origin_kept *best = NULL;
@@ -96,11 +96,11 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 	int old = -1;
 
 	pthread_mutex_lock(&f->lock);
-	/* Parallel reads of one file open it several times; one descriptor is enough. */
+	/* Parallel reads of one file open it several times; one kept descriptor is enough. */
 	s = copy && !find_kept(f, path, version) ? best_slot(f) : NULL;
 	if (s) {
 		if (s->path)
-			old = take_out(s);
+			old = clear_slot(s);
 		*s = (struct cop_origin_kept){.path = copy,
 			.hash = cop_hash64(path, strlen(path), version),
 			.version = version,
@@ -116,8 +116,8 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 		close(old);
 }
 
-/* Closes what nobody uses and was not used for keep_ms; returns how many. *next: in how many ms the
- * next one is that old, 0: there is none. */
+/* Closes descriptors that have been idle for keep_ms; returns how many. *next: in how many ms the
+ * next one is due, 0: there is none. */
 static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_t *next)
 {
 	uint64_t now = cop_now_ms();
@@ -130,13 +130,13 @@ static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_
 		struct cop_origin_kept *s = &f->slot[i];
 		uint64_t left;
 
-		/* One in use stays; whoever uses it tidies again afterwards. */
+		/* One in use stays; its user runs this again afterwards. */
 		if (!s->path || s->users)
 			continue;
 		left = s->used_ms + keep_ms;
 		left = left > now ? left - now : 0;
 		if (!left)
-			old[n++] = take_out(s);
+			old[n++] = clear_slot(s);
 		else if (!*next || left < *next)
 			*next = left;
 	}

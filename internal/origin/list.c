@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories. One pass reads the names, then the attributes of the children (children.c); who ends
- * that compares the directory's attributes with those from before the pass and either answers or,
- * when the directory moved meanwhile, begins another pass on its own thread. */
+/* Directories. One pass reads the names, then the attributes of the children (children.c). The
+ * worker that ends the pass compares the directory's attributes with those from before it. It then
+ * replies or, if the directory changed meanwhile, begins another pass on its own thread. */
 #include "origin/list_priv.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 #define REREADS 3
 #define BLOCK (64 * COP_KIB)
-/* What fits no blob (wire.h) need not be read to its end: a record there takes 32 bytes and the
+/* A listing that fits no blob (wire.h) is not read to its end: a record takes 32 bytes and the
  * name. */
 #define BLOB_MAX (64 * COP_MIB)
 #define RECORD_BYTES 32
@@ -71,11 +71,13 @@ static void forget_pass(struct listing *l)
 		cop_origin_pass_put(p);
 }
 
-static void end(struct listing *l, int rc, void *blob, size_t len)
+static void end_listing(struct listing *l, int rc, void *blob, size_t len)
 {
 	if (!rc)
 		cop_stats_add(l->request.o->stats, COP_ORIGIN_LISTS, 1);
 	forget_pass(l);
+	cop_origin_request_trace(
+		&l->request, l->names_only ? "origin_names" : "origin_list", rc, len);
 	l->request.path = NULL;
 	cop_origin_request_end(&l->request, rc, blob, len);
 	put_listing(l);
@@ -171,11 +173,11 @@ static void start_pass(struct listing *l)
 	forget_pass(l);
 	rc = begin_pass(l);
 	cop_origin_took(l->request.o, begin);
-	/* From here on l may be gone, if the attributes are read. */
+	/* From here on l may be freed, if attributes are being read. */
 	if (!rc)
 		rc = cop_origin_read_children(l->pass);
 	if (rc < 0)
-		end(l, rc, NULL, 0);
+		end_listing(l, rc, NULL, 0);
 	else if (!rc)
 		cop_origin_pass_done(l);
 }
@@ -192,9 +194,9 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 		b, name, c->name_len, type, attr, type == DT_LNK ? c->target : NULL, c->target_len);
 }
 
-/* A name that was read and then was not there: the directory changed. Where its stamps prove that
- * it did not, one of the two answers was wrong, so the name stands in the listing without
- * attributes, and whoever looks it up asks again. */
+/* A name that was read but then did not exist: the directory changed. If its timestamps prove that
+ * it did not, one of the two answers was wrong. The name then goes into the listing without
+ * attributes, and its lookup asks again. */
 static int assemble(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
@@ -220,7 +222,7 @@ static int assemble(struct listing *l, bool moved, void **blob, size_t *len)
 	return cop_listing_build(&b, &l->before, complete ? COP_LISTING_COMPLETE : 0, blob, len);
 }
 
-/* Whoever waits has waited long enough if one of the children is not answered. */
+/* If one of the children is not answered, the requester has waited long enough. */
 void cop_origin_pass_done(struct listing *l)
 {
 	bool last = l->passes > REREADS || l->pass->gave_up, moved = false;
@@ -241,7 +243,7 @@ void cop_origin_pass_done(struct listing *l)
 		moved = !cop_version_same(after.version, l->before.version);
 		if (!moved || last)
 			rc = assemble(l, moved, &blob, &len);
-		/* A name that came twice: the directory changed under the reader. */
+		/* A name came twice: the directory changed while it was read. */
 		moved |= rc == -EEXIST;
 		if (rc == -EEXIST && last)
 			rc = -EIO;
@@ -249,7 +251,7 @@ void cop_origin_pass_done(struct listing *l)
 	if (moved && !last)
 		start_pass(l);
 	else
-		end(l, rc, blob, len);
+		end_listing(l, rc, blob, len);
 }
 
 static void list_job(struct cop_origin_job *job, int rc)
@@ -267,7 +269,7 @@ static void list_job(struct cop_origin_job *job, int rc)
 		rc = l->fd < 0 ? l->fd : 0;
 	}
 	if (rc)
-		end(l, rc, NULL, 0);
+		end_listing(l, rc, NULL, 0);
 	else
 		start_pass(l);
 }

@@ -18,44 +18,44 @@ struct child {
 struct pass;
 struct listing;
 
-/* Some children one after the other, by one worker at a time, or by a job in the queue. */
+/* Some children in a row, handled by one worker at a time or waiting in the queue as a job. */
 struct batch {
 	struct cop_origin_job job;
 	struct pass *p;
 	uint32_t next, end;
-	struct child *child; /* whose attributes it waits for, and since when; NULL: none, or it
-				waits no longer */
+	struct child *child; /* the child whose attributes it waits for, and since when; NULL: none,
+				or it was given up */
 	uint64_t since_ms;
 };
 
-/* The lock is over what the workers of the batches share. A worker that hangs may come back when
- * the listing has gone out long ago, so the pass stays for it, and so does what it needs of the
+/* The lock protects what the workers of the batches share. A worker that hangs may come back long
+ * after the listing has gone out. So the pass stays for it, together with what it needs of the
  * listing: the directory's descriptor and path. */
 struct pass {
 	pthread_mutex_t lock;
 	struct listing *l; /* a reference */
-	unsigned refs;     /* the listing's own, each batch that is not done, the alarm */
+	unsigned refs;     /* one for the listing, each unfinished batch, and the alarm */
 	struct cop_buf names, children;
 	uint32_t count;
 	bool left_out; /* there are names that a listing cannot hold */
 	struct cop_attr *attrs;
 	struct batch *batch;
-	uint32_t batches, pending; /* pending: not done */
+	uint32_t batches, pending; /* pending: unfinished */
 	struct cop_origin_alarm alarm;
-	unsigned looks; /* at which somebody was given up */
+	unsigned looks; /* checks at which some worker was given up */
 	bool over, gave_up;
 	int error;
-	uint64_t slowest_ms; /* of the attributes that came */
+	uint64_t slowest_ms; /* the slowest answer so far */
 };
 
 struct listing {
 	struct cop_origin_request request;
-	char *path;            /* the request's, which ends before the last worker may be back */
-	_Atomic unsigned refs; /* until it has gone out, and each pass */
+	char *path; /* a copy, because the request may end before the last worker comes back */
+	_Atomic unsigned refs; /* one until the listing has gone out, and one for each pass */
 	bool names_only;
 	int fd;
 	unsigned passes;
-	struct cop_attr before; /* of the directory */
+	struct cop_attr before; /* the directory's attributes before the pass */
 	uint64_t dev;
 	struct pass *pass;
 };
@@ -66,10 +66,10 @@ static inline struct child *cop_origin_children(struct pass *p)
 }
 
 void cop_origin_pass_put(struct pass *p);
-/* All attributes of the pass are there that will be: on a worker, once. */
+/* All attributes that the pass will get are there. Called once, on a worker. */
 void cop_origin_pass_done(struct listing *l);
-/* Begins to read the attributes that are wanted: 1, and cop_origin_pass_done is called, maybe
- * before this returns; 0: none are; -ENOMEM. */
+/* Begins to read the wanted attributes. 1: cop_origin_pass_done will be called, possibly before
+ * this returns; 0: none are wanted; -ENOMEM. */
 int cop_origin_read_children(struct pass *p);
 
 #endif

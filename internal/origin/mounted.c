@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of a directory on which something is mounted. The directory itself tells the inode number
- * and the type of what is covered there; what a lookup finds is told by its attributes alone. */
+/* Names of a directory on which something is mounted. The directory gives the inode number and the
+ * type of what the mount covers; only the attributes describe what a lookup finds. */
 #include "origin/origin_priv.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 struct search {
 	char dir[PATH_MAX];
-	size_t len; /* without a slash at its end */
+	size_t len; /* without a trailing slash */
 	void (*fn)(void *arg, const char *name);
 	void *arg;
 };

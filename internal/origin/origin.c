@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public face, and the simple requests of the real origin. */
+/* The public functions, and the simple requests of the real origin. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -19,6 +19,8 @@ int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, 
 	t->job.background = o->background;
 	t->done = done;
 	t->arg = arg;
+	t->job.begun_ns = 0;
+	t->asked_ns = t->o->tracer ? cop_now_ns() : 0;
 	t->path_error = path ? cop_origin_path_check(path) : 0;
 	if (!path || t->path_error)
 		return 0;
@@ -30,7 +32,7 @@ int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, 
 
 void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len)
 {
-	/* Only what the storage said is an error of the storage. */
+	/* Only errors that the storage returned count as errors of the storage. */
 	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG &&
 		!t->path_error)
 		cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
@@ -39,7 +41,30 @@ void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, si
 	t->done(t->arg, rc, data, len);
 }
 
-/* Submits a request that is no part of a larger object. */
+void cop_origin_request_trace(
+	const struct cop_origin_request *t, const char *what, int rc, size_t bytes)
+{
+	uint64_t begin_ns = t->job.begun_ns ? t->job.begun_ns : t->asked_ns;
+	const struct cop_tracer_arg args[] = {{.key = "ret", .value = rc},
+		{.key = "image_size", .value = rc ? 0 : (int64_t)bytes},
+		{.key = "offset", .value = (int64_t)t->job.from},
+		{.key = "waited", .value = (int64_t)(begin_ns - t->asked_ns) / 1000},
+		{.key = "background", .value = t->job.background}};
+	struct cop_tracer_event e = {.phase = COP_TRACER_SPAN,
+		.name = what,
+		.begin_ns = begin_ns,
+		.path = t->path,
+		.path_len = t->path ? strlen(t->path) : 0,
+		.arg = args,
+		.args = COP_ARRAY_SIZE(args)};
+
+	if (!t->o->tracer)
+		return;
+	e.end_ns = cop_now_ns();
+	cop_tracer_event(t->o->tracer, &e);
+}
+
+/* Submits a request that is not part of a larger object. */
 static void submit_simple(struct cop_origin *o, const char *path, unsigned patience_ms,
 	cop_origin_done *done, void *arg, void (*fn)(struct cop_origin_job *job, int rc))
 {
@@ -90,6 +115,7 @@ static void stat_job(struct cop_origin_job *job, int rc)
 		rc = read_entry(t, &blob, &len);
 		cop_origin_took(t->o, begin);
 	}
+	cop_origin_request_trace(t, "origin_stat", rc, len);
 	cop_origin_request_end(t, rc, blob, len);
 	free(t);
 }
@@ -133,6 +159,7 @@ static void statfs_job(struct cop_origin_job *job, int rc)
 		rc = read_statfs(t->o, &fs);
 		cop_origin_took(t->o, begin);
 	}
+	cop_origin_request_trace(t, "origin_statfs", rc, 0);
 	cop_origin_request_end(t, rc, fs, fs ? sizeof(*fs) : 0);
 	free(t);
 }
@@ -266,8 +293,9 @@ int cop_origin_open(
 		cop_err_set(err, ENOMEM, "no memory for %u origin workers", conf->max_ops);
 	else
 		rc = open_source(o, conf->source, err);
-	/* Set last: looking at the source itself is not counted. */
+	/* Set last, so that opening the source is not counted. */
 	o->stats = conf->stats;
+	o->tracer = conf->tracer;
 	if (rc) {
 		real_close(&o->base);
 		return rc;
@@ -322,7 +350,7 @@ void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *a
 	o->ops->run(o, fn, arg);
 }
 
-/* The fake has one order for all. */
+/* The fake has no priorities. */
 struct cop_origin *cop_origin_background(struct cop_origin *o)
 {
 	return o->dirfd >= 0 ? &cop_origin_real_of(o)->other : o;

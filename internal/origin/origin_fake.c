@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fake origin: a tree in memory, whose jobs wait until a test lets them finish. Requests are
- * counted when they are asked, not when they finish. Times come from a counter, so every run is the
- * same. The folders above a path that is put are made as needed. */
+ * counted when they are made, not when they finish. Times come from a counter, so every run is the
+ * same. Missing folders above a new path are created. */
 #include "origin/origin_priv.h"
 
 #include <assert.h>
@@ -17,17 +17,17 @@ struct node {
 	char *content; /* a file's or a link's */
 	size_t len;
 	struct cop_attr attr;
-	bool gone; /* removed; stays for its forced error alone */
+	bool gone; /* removed; kept only for its forced error */
 	int error;
 };
 
 struct fake {
 	struct cop_origin base;
-	pthread_mutex_t lock; /* of the queue */
+	pthread_mutex_t lock; /* protects the queue */
 	struct cop_list jobs, nodes;
 	unsigned queued;
 	uint64_t clock; /* also the next inode number */
-	bool young;     /* whatever is asked for now */
+	bool young;     /* answers are young versions from now on */
 	struct cop_origin_fake_counts counts;
 };
 
@@ -100,7 +100,7 @@ static size_t parent_len(const char *path)
 	return slash ? (size_t)(slash - path) : 0;
 }
 
-/* The folder above path exists and has changed. */
+/* Marks the folder above path as changed. */
 static void touch_parent(struct fake *f, const char *path)
 {
 	struct node *n;
@@ -155,7 +155,7 @@ static struct cop_attr attr_now(const struct fake *f, const struct node *n)
 	return attr;
 }
 
-/* What stands at path; 0 or the error that the real one would give. */
+/* Finds the node of path; 0 or the error that the real origin would return. */
 static int look_up(struct fake *f, const char *path, struct node **out)
 {
 	struct node *n = find_any(f, path, strlen(path));
@@ -198,7 +198,7 @@ static void submit(struct cop_origin *o, const struct fake_job *job, const char 
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Whether n stands directly in the folder. */
+/* Whether n is directly in the folder. */
 static bool child_of(const struct node *n, const struct node *folder)
 {
 	return *n->path && !n->gone && parent_len(n->path) == strlen(folder->path) &&

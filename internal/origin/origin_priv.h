@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside origin: the seam between the real and the fake one, the pool, the way from a path to a
- * descriptor.
+/* Inside origin: the seam between the real origin and the fake one, the pool, and the way from a
+ * path to a descriptor.
  *
  * Locks, never two at once and none held during a system call on the source or a callback:
  * pool.lock (queue, workers and alarms), fds.lock (kept descriptors), types.lock (which devices are
- * autofs), unanswered.lock, and that of one pass over a directory (list_priv.h), under which
+ * autofs), unanswered.lock, and the lock of one pass over a directory (list_priv.h), under which
  * unanswered.lock may be taken. */
 #ifndef COP_ORIGIN_PRIV_H
 #define COP_ORIGIN_PRIV_H
@@ -16,8 +16,8 @@
 #define COP_ORIGIN_KEPT_MS 2000
 #define COP_ORIGIN_IDLE_MS 30000
 #define COP_ORIGIN_CLOCK_MS 200
-/* How long the storage may take for attributes, and for anything else, before its answer is no
- * longer counted on. */
+/* How long the storage may take for attributes, and for other requests, before the node stops
+ * waiting for the answer. */
 #define COP_ORIGIN_ATTR_MS 1000
 #define COP_ORIGIN_ANY_MS 5000
 
@@ -41,35 +41,38 @@ struct cop_origin_ops {
 
 struct cop_origin {
 	const struct cop_origin_ops *ops;
-	int dirfd;       /* -1 in the fake */
-	bool background; /* the other handle of a real one (cop_origin_background) */
+	int dirfd;       /* -1 in the fake origin */
+	bool background; /* the second handle of a real origin (cop_origin_background) */
 };
 
 /* ---- the pool ---- */
 
-/* A job is a member of what it works on. fn is called once: rc 0 on a worker, or -ECANCELED on the
- * thread that closes or that submits while the pool closes, or another error if no thread could be
- * had. */
+/* A job is a member of the object it works on. fn is called once: with rc 0 on a worker, with
+ * -ECANCELED on the thread that closes the pool or submits while it closes, or with another error
+ * if no thread could be started. */
 struct cop_origin_job {
 	struct cop_list link;
 	void (*fn)(struct cop_origin_job *job, int rc);
-	bool background; /* nobody waits for it: after all the others, and never on all workers */
+	bool background; /* nobody waits for it: it runs after all others and never on all workers
+			  */
 	const char
-		*path; /* what it is about, NULL if that does not matter, and which bytes of it */
+		*path; /* the path and the offset it is about; NULL if priorities do not matter */
 	uint64_t from, to;
 	unsigned patience_ms; /* 0: COP_ORIGIN_ANY_MS */
+	uint64_t begun_ns;    /* when a worker took it */
 };
 
-/* A job for a time that may come. */
+/* A job that is submitted at a later time. */
 struct cop_origin_alarm {
 	struct cop_origin_job job;
 	uint64_t due_ms;
 	bool set;
 };
 
-/* A worker whose system call the storage has not answered for the patience of its job is lost until
- * it comes back: it does not count against the limit, so that what hangs does not keep out what
- * would be answered. At most max are lost at a time, so there are at most twice as many threads. */
+/* A worker is lost when the storage has not answered its system call within the patience of its
+ * job, until it comes back. A lost worker does not count against the limit, so that hanging calls
+ * do not keep out those that would be answered. At most max are lost at a time, so there are at
+ * most twice as many threads. */
 struct cop_origin_worker {
 	struct cop_origin_pool *pool;
 	pthread_t thread;
@@ -77,8 +80,9 @@ struct cop_origin_worker {
 		COP_ORIGIN_FREE,
 		COP_ORIGIN_ALIVE,
 		COP_ORIGIN_ENDED
-	} state;                   /* ended: only a join is missing */
-	_Atomic uint64_t since_ms; /* when its last system call began, or its job; 0: it has none */
+	} state; /* ended: only to be joined */
+	_Atomic uint64_t
+		since_ms; /* when its last system call or its job began; 0: it has no job */
 	unsigned patience_ms;
 	bool background, lost;
 };
@@ -90,7 +94,7 @@ struct cop_origin_pool {
 	pthread_cond_t wake;
 	struct cop_list queue, background;
 	unsigned max, threads, idle, queued, running, running_background, lost, lost_background;
-	/* What was raised last: of a directory that is being read, the parts are
+	/* The last paths whose priority was raised: the parts of a directory that is being read are
 	 * still to be submitted. */
 	struct {
 		uint64_t hash, offset;
@@ -99,42 +103,41 @@ struct cop_origin_pool {
 	bool stopping;
 	struct cop_origin_worker *worker; /* twice max of them */
 	struct cop_list alarms;
-	pthread_t clock; /* looks every COP_ORIGIN_CLOCK_MS while anything runs, and sleeps while
-			    nothing does */
+	pthread_t
+		clock; /* checks every COP_ORIGIN_CLOCK_MS while a job runs, and sleeps otherwise */
 	pthread_cond_t tick;
 	bool has_clock, clock_sleeps;
 	unsigned idle_ms;
-	/* A worker without work calls this, unlocked; returns in how many ms it wants to be
-	 * called again, 0: not before there was more work. */
+	/* An idle worker calls this without the lock. Returns in how many ms it wants to be called
+	 * again, 0: only after more work. */
 	unsigned (*expire_idle)(void *ctx);
 	void *expire_idle_ctx;
 };
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
-/* Cancels what is queued, waits for what runs. The jobs that a running job submits meanwhile are
+/* Cancels queued jobs and waits for running ones. Jobs that a running job submits meanwhile are
  * cancelled. */
 void cop_origin_pool_fini(struct cop_origin_pool *p);
-/* urgent: before the jobs that wait already in its queue, for the parts of a job that was let in
- * before. */
+/* urgent: ahead of the jobs that wait in its queue, for the parts of a job that has already
+ * started. */
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);
-/* Somebody waits for it now: background jobs about this path and offset become jobs like any other.
- */
+/* Somebody waits now: background jobs about this path and offset become ordinary ones. */
 void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path, uint64_t offset);
 
-/* Submits it as urgent in so many ms; at the close, or if it is too late for that, it ends with
- * -ECANCELED. */
+/* Submits the alarm's job as urgent in so many ms; when the pool closes, or if it is too late, the
+ * job ends with -ECANCELED. */
 void cop_origin_pool_alarm(struct cop_origin_pool *p, struct cop_origin_alarm *a, unsigned ms);
-/* True: it is not submitted and will not be. */
+/* Cancels an alarm. True: its job has not been submitted and will not be. */
 bool cop_origin_pool_calm(struct cop_origin_pool *p, struct cop_origin_alarm *a);
-/* Whether, with so many more, most of the workers are lost. */
+/* Whether most of the workers would be lost with this many more. */
 bool cop_origin_pool_is_short(struct cop_origin_pool *p, unsigned more);
-/* The worker that calls this begins a system call. */
+/* Called by a worker that begins a system call. */
 void cop_origin_pool_alive(void);
 
 /* ---- clock.c, under the pool's lock ---- */
 
 void cop_origin_pool_need_clock(struct cop_origin_pool *p);
-/* Work has come: wakes a worker, or starts one where that is allowed. */
+/* There is a new job: wakes a worker, or starts one if that is allowed. */
 int cop_origin_pool_call_worker(struct cop_origin_pool *p);
 
 /* ---- descriptors that are kept between reads of one file ---- */
@@ -145,7 +148,7 @@ struct cop_origin_kept {
 	uint64_t used_ms;
 	unsigned users;
 	int fd;
-	bool doomed; /* close when the last user is done */
+	bool doomed; /* close it when its last user is done */
 };
 
 struct cop_origin_fds {
@@ -155,16 +158,16 @@ struct cop_origin_fds {
 
 void cop_origin_fds_init(struct cop_origin_fds *f);
 void cop_origin_fds_fini(struct cop_origin_fds *f);
-/* A slot of this path and version, held until put; NULL if there is none. */
+/* The slot of this path and version, in use until put; NULL if there is none. */
 struct cop_origin_kept *cop_origin_fds_get(
 	struct cop_origin_fds *f, const char *path, uint64_t version);
 void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, bool drop);
-/* Keeps fd, or closes it if there is no room. */
+/* Keeps fd, or closes it if there is no free slot. */
 void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t version, int fd);
-/* Closes what was not used for COP_ORIGIN_KEPT_MS; returns in how many ms to come again, 0: nothing
- * is kept. */
+/* Closes what has been idle for COP_ORIGIN_KEPT_MS; returns in how many ms to call it again, 0:
+ * nothing is kept. */
 unsigned cop_origin_fds_expire_idle(struct cop_origin_fds *f);
-/* Closes all that is not in use; whether there was any. */
+/* Closes all idle descriptors; returns whether there were any. */
 bool cop_origin_fds_drop(struct cop_origin_fds *f);
 
 /* ---- the real origin ---- */
@@ -182,8 +185,8 @@ struct cop_origin_types {
 
 #define COP_ORIGIN_UNANSWERED 64
 
-/* Names whose attributes the storage was asked for and has not given, by hash: a listing that is
- * read again does not wait for them. */
+/* Names whose attributes were requested and not answered yet, by hash: a listing that is read again
+ * does not wait for them. */
 struct cop_origin_unanswered {
 	pthread_mutex_t lock;
 	_Atomic unsigned count;
@@ -191,17 +194,18 @@ struct cop_origin_unanswered {
 };
 
 struct cop_origin_real {
-	struct cop_origin base, other; /* other: what cop_origin_background gives out */
+	struct cop_origin base, other; /* other: the handle for cop_origin_background */
 	struct cop_origin_pool pool;
 	struct cop_origin_fds fds;
 	struct cop_origin_types types;
 	struct cop_origin_unanswered unanswered;
 	uint32_t listing_max, listing_attrs;
 	struct cop_stats *stats;
-	uint64_t dev;             /* of the source */
-	bool no_openat2;          /* an old kernel or a filter: component by component */
-	_Atomic bool no_noatime;  /* O_NOATIME was refused once: others own the files */
-	_Atomic uint64_t stat_ns; /* what one statx of a child took lately */
+	struct cop_tracer *tracer;
+	uint64_t dev;    /* of the source */
+	bool no_openat2; /* an old kernel or a filter: paths are opened component by component */
+	_Atomic bool no_noatime;  /* O_NOATIME was refused once: somebody else owns the files */
+	_Atomic uint64_t stat_ns; /* the recent duration of one statx of a child */
 };
 
 static inline struct cop_origin_real *cop_origin_real_of(struct cop_origin *o)
@@ -210,32 +214,38 @@ static inline struct cop_origin_real *cop_origin_real_of(struct cop_origin *o)
 			     : COP_CONTAINER_OF(o, struct cop_origin_real, base);
 }
 
-/* Every request to the real origin begins with this. */
+/* The head of every request to the real origin. */
 struct cop_origin_request {
 	struct cop_origin_job job;
 	struct cop_origin_real *o;
 	cop_origin_done *done;
 	void *arg;
 	char *path;
-	int path_error; /* of a path that must not reach a system call */
+	int path_error; /* why the path must not reach a system call, or 0 */
+	uint64_t asked_ns;
 };
 
-/* Fills a request of a larger, malloc'ed object. path may be NULL. -ENOMEM. */
+/* Fills a request inside a larger malloc'ed object. path may be NULL. -ENOMEM. */
 int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, const char *path,
 	cop_origin_done *done, void *arg);
-/* Counts, frees the path and calls done, which takes data. The caller frees the request's object
- * after. */
+/* Counts the request, frees its path and calls done, which takes data. The caller frees the object
+ * afterwards. */
 void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len);
 
-/* One more system call that reaches the storage. */
+/* Before that: the request as an event of the node's trace. what: a constant; bytes: of the answer.
+ */
+void cop_origin_request_trace(
+	const struct cop_origin_request *t, const char *what, int rc, size_t bytes);
+
+/* Counts one more system call that reaches the storage. */
 static inline void cop_origin_count(struct cop_origin_real *o)
 {
 	cop_origin_pool_alive();
 	cop_stats_add(o->stats, COP_ORIGIN_OPERATIONS, 1);
 }
 
-/* What the storage took since then. Whoever measures leaves out what runs after the answer: nobody
- * waits for the storage in it. */
+/* Counts the storage's time since then. The caller leaves out what runs after the answer, when
+ * nobody waits for the storage. */
 static inline void cop_origin_took(struct cop_origin_real *o, uint64_t begin_ns)
 {
 	cop_stats_add(o->stats, COP_ORIGIN_TIME_US, (cop_now_ns() - begin_ns + 500) / 1000);
@@ -243,27 +253,26 @@ static inline void cop_origin_took(struct cop_origin_real *o, uint64_t begin_ns)
 
 /* 0, -EINVAL (leading, trailing or double slash, "." or ".." anywhere) or -ENAMETOOLONG. */
 int cop_origin_path_check(const char *path);
-/* A descriptor of what path names, never outside the source and never through a symlink; or -errno.
- */
+/* Opens path, never outside the source and never through a symlink; a descriptor or -errno. */
 int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags);
-/* The same for reading, without touching the access time where that is allowed. */
+/* The same for reading, without changing the access time where that is allowed. */
 int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags);
 
-/* An inode number of a device as the tree shows it. */
+/* A device's inode number as the tree shows it. */
 uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino);
-/* Attributes of name in fd, of fd itself if name is "". */
+/* Attributes of name in fd, or of fd itself if name is "". */
 int cop_origin_statx(
 	struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr, uint64_t *dev);
-/* Calls fn for the names in the directory fd on which this process sees something mounted; for none
- * where that cannot be read. */
+/* Calls fn for each name in the directory fd on which this process sees a mount; for none if mounts
+ * cannot be read. */
 void cop_origin_mounted(int fd, void (*fn)(void *arg, const char *name), void *arg);
-/* The target of the symlink name in fd (malloc'ed), "" as above. */
+/* The target of the symlink name in fd (malloc'ed); "" as above. */
 int cop_origin_readlink(
 	struct cop_origin_real *o, int fd, const char *name, char **target, size_t *len);
-/* Whether absent names may appear when asked for in the directory fd on this device. */
+/* Whether absent names of the directory fd on this device may appear when they are looked up. */
 bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev);
 
-/* list.c, read.c: rows of the real ops. */
+/* list.c, read.c: entries of the real origin's ops. */
 void cop_origin_real_list(
 	struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done, void *arg);
 void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,

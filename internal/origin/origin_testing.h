@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of the real origin share: a scratch source, and requests that wait for their
- * answer. Each test runs in a fresh source, removed after. */
+ * answer. Each test has a fresh source, which is removed afterwards. */
 #ifndef COP_ORIGIN_TESTING_H
 #define COP_ORIGIN_TESTING_H
 
@@ -52,7 +52,7 @@ static inline struct answer *new_answer(void)
 	return a;
 }
 
-/* The data, or NULL; *rc and *len as answered. */
+/* Takes the data, or NULL; *rc and *len as answered. */
 static inline void *take_answer(struct answer *a, int *rc, size_t *len)
 {
 	void *data;
@@ -96,7 +96,7 @@ static inline void *ask_names(struct cop_origin *o, const char *path, int *rc)
 	return blob;
 }
 
-/* target, if given, has room for 4096 bytes. */
+/* target may be NULL, else has room for 4096 bytes. */
 static inline int ask_stat(
 	struct cop_origin *o, const char *path, struct cop_attr *attr, char *target)
 {
@@ -120,7 +120,7 @@ static inline int ask_stat(
 	return 0;
 }
 
-/* Bytes read, or -errno. */
+/* Returns the bytes read, or -errno. */
 static inline ssize_t ask_read_of_size(struct cop_origin *o, const char *path, uint64_t version,
 	uint64_t size, uint64_t offset, const struct iovec *iov, int n_iov)
 {
@@ -133,7 +133,7 @@ static inline ssize_t ask_read_of_size(struct cop_origin *o, const char *path, u
 	return rc ? rc : (ssize_t)len;
 }
 
-/* The size is what it is now. */
+/* Reads with the file's current size. */
 static inline ssize_t ask_read(struct cop_origin *o, const char *path, uint64_t version,
 	uint64_t offset, const struct iovec *iov, int n_iov)
 {

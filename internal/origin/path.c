@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a path to a descriptor and its attributes, never outside the source. Paths come from other
- * nodes' requests: what could lead out is refused before any system call, and cop_open_beneath
- * refuses symlinks in any position. */
+ * nodes' requests: one that could lead outside is refused before any system call, and
+ * cop_open_beneath refuses symlinks in any position. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -53,14 +53,14 @@ int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
 {
 	int fd = open_once(o, path, flags);
 
-	/* Descriptors that are only kept in case are not in the way of one that is needed. */
+	/* Kept descriptors are dropped if one is needed now. */
 	if ((fd == -EMFILE || fd == -ENFILE) && cop_origin_fds_drop(&o->fds))
 		fd = open_once(o, path, flags);
 	return fd;
 }
 
-/* Only a file's owner may read it without moving its access time. Who is refused once most likely
- * always is, so the second open is not paid again and again. */
+/* Only a file's owner may read it without changing its access time. After one refusal most others
+ * would be refused too, so the extra open is not tried again. */
 int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 {
 	int fd;
@@ -77,9 +77,9 @@ int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 	return fd;
 }
 
-/* Inode numbers are unique per device only. Those of the source's own device stay as they are;
- * others (mounts below the source) become a hash of both with the top bit set, where file systems
- * hardly put numbers of their own. */
+/* Inode numbers are unique per device only. Those of the source's own device stay as they are.
+ * Those of mounts below the source become a hash of device and number with the top bit set, where
+ * file systems rarely have numbers of their own. */
 uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino)
 {
 	const uint64_t both[2] = {dev, ino};
@@ -89,8 +89,8 @@ uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t 
 	return cop_hash64(both, sizeof(both), 0) | (uint64_t)1 << 63;
 }
 
-/* Whether it is young is asked of the clock first: what changes during the call is then not taken
- * for older than it is. */
+/* The clock is read before the attributes, so that a file that changes during the call is not taken
+ * for an older one. */
 int cop_origin_statx(
 	struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr, uint64_t *dev)
 {
@@ -146,7 +146,7 @@ int cop_origin_readlink(
 	return 0;
 }
 
-/* autofs is a file system of its own, so one statfs per device is enough. */
+/* autofs is a separate file system, so one statfs per device is enough. */
 bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev)
 {
 	struct cop_origin_types *t = &o->types;
@@ -163,7 +163,7 @@ bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev)
 		return autofs;
 	cop_origin_count(o);
 	if (fstatfs(fd, &fs))
-		return true; /* not known: the cautious answer */
+		return true; /* unknown: assume that it is */
 	autofs = fs.f_type == AUTOFS_SUPER_MAGIC;
 	pthread_mutex_lock(&t->lock);
 	if (t->count < COP_ORIGIN_TYPES) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker pool. As many threads as jobs at hand, up to the limit, which is thereby the limit on
- * operations in flight, but for those that the storage does not answer; a thread without work for
- * idle_ms ends. A job that is made of parts submits them and returns, and the part that ends last
- * goes on, so that one thread is enough for any job. */
+/* The worker pool. It has as many threads as jobs, up to the limit. The limit thereby bounds the
+ * operations in flight, except those that the storage does not answer. A thread without work ends
+ * after idle_ms. A job made of parts submits them and returns, and the part that ends last
+ * continues it, so that one thread is enough for any job. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Of the thread that runs. */
+/* The current thread's worker. */
 static _Thread_local struct cop_origin_worker *me;
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
@@ -39,20 +39,21 @@ static void sleep_ms(struct cop_origin_pool *p, uint64_t ms)
 	p->idle--;
 }
 
-/* What nobody waits for runs on at most three quarters of the workers. */
+/* Background jobs run on at most three quarters of the workers. */
 static bool may_run_background(const struct cop_origin_pool *p)
 {
 	return p->running_background - p->lost_background < COP_MAX(p->max - p->max / 4, 1u);
 }
 
-/* Locked. Whether a free worker would find something. */
+/* The lock is held. Whether there is a job that a free worker may run. */
 static bool have_work(const struct cop_origin_pool *p)
 {
 	return !cop_list_empty(&p->queue) ||
 	       (!cop_list_empty(&p->background) && may_run_background(p));
 }
 
-/* Locked; unlocks meanwhile. False: there was nothing to do for so long that the worker ends. */
+/* Called with the lock, which it releases while it waits. False: there was nothing to do for
+ * idle_ms and the worker ends. */
 static bool wait_for_work(struct cop_origin_pool *p)
 {
 	uint64_t end = cop_now_ms() + p->idle_ms;
@@ -79,7 +80,7 @@ static bool wait_for_work(struct cop_origin_pool *p)
 }
 
 /* Locked. */
-static struct cop_origin_job *take_job(struct cop_origin_pool *p)
+static struct cop_origin_job *next_job(struct cop_origin_pool *p)
 {
 	struct cop_list *item = cop_list_pop_front(&p->queue);
 
@@ -94,7 +95,7 @@ void cop_origin_pool_alive(void)
 		atomic_store_explicit(&me->since_ms, cop_now_ms(), memory_order_relaxed);
 }
 
-/* Runs one job; its struct is gone after it. */
+/* Runs one job; its struct may be freed when this returns. */
 static void run_job(
 	struct cop_origin_pool *p, struct cop_origin_worker *w, struct cop_origin_job *job)
 {
@@ -106,6 +107,7 @@ static void run_job(
 	cop_origin_pool_need_clock(p);
 	pthread_mutex_unlock(&p->lock);
 	cop_origin_pool_alive();
+	job->begun_ns = cop_now_ns();
 	job->fn(job, 0);
 	atomic_store(&w->since_ms, 0);
 	pthread_mutex_lock(&p->lock);
@@ -116,7 +118,7 @@ static void run_job(
 	w->lost = false;
 }
 
-/* Locked. More work than the limit allows, since one that was lost came back. */
+/* The lock is held. More workers run than the limit allows, because a lost one came back. */
 static bool is_surplus(const struct cop_origin_pool *p)
 {
 	return p->threads - p->lost > p->max;
@@ -132,10 +134,10 @@ static void *work(void *arg)
 	do {
 		struct cop_origin_job *job;
 
-		while (!is_surplus(p) && (job = take_job(p)))
+		while (!is_surplus(p) && (job = next_job(p)))
 			run_job(p, w, job);
 	} while (!is_surplus(p) && wait_for_work(p));
-	/* It may have been woken for work that another one is to do. */
+	/* This worker may have been woken for a job that another one should take. */
 	if (have_work(p) && p->idle)
 		pthread_cond_signal(&p->wake);
 	p->threads--;
@@ -144,7 +146,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Locked. The join is of a thread that has left the lock for the last time, so it is short. */
+/* The lock is held. The thread to be joined has released the lock for the last time, so the join is
+ * short. */
 static int start_worker(struct cop_origin_pool *p)
 {
 	struct cop_origin_worker *w = p->worker;
@@ -200,7 +203,7 @@ static uint64_t hash_of(const char *path)
 	return cop_hash64(path, strlen(path), 0);
 }
 
-/* Locked. Two paths with one hash: a job comes sooner than it had to. */
+/* The lock is held. Two paths with the same hash: a job runs earlier than it needs to. */
 static bool was_raised(const struct cop_origin_pool *p, const struct cop_origin_job *job)
 {
 	uint64_t hash = job->path ? hash_of(job->path) : 0;
@@ -232,8 +235,8 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		cop_list_push_back(queue, &job->link);
 	p->queued++;
 	rc = cop_origin_pool_call_worker(p);
-	/* Fewer threads than wanted do the work all the same; none at all would never. What
-	 * pthread_create calls EAGAIN is a shortage. */
+	/* Too few threads still do the work; without any it would never be done. pthread_create's
+	 * EAGAIN is a shortage. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->queue);
@@ -268,8 +271,8 @@ void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path,
 		job->background = false;
 		cop_list_remove(item);
 		cop_list_push_back(&p->queue, item);
-		/* Those who sleep may sleep because this was background work. Without a new one
-		 * those that run come to it. */
+		/* Idle workers may sleep because this was background work. Without a new worker the
+		 * running ones get to it. */
 		if (p->idle)
 			pthread_cond_signal(&p->wake);
 		else if (may_start(p))
@@ -308,8 +311,8 @@ bool cop_origin_pool_calm(struct cop_origin_pool *p, struct cop_origin_alarm *a)
 	return was_set;
 }
 
-/* Locked. Everything that waits, its alarms as well. */
-static void take_all(struct cop_origin_pool *p, struct cop_list *jobs)
+/* The lock is held. Removes everything that waits, including alarms. */
+static void remove_all(struct cop_origin_pool *p, struct cop_list *jobs)
 {
 	for (struct cop_list *i = p->alarms.next; i != &p->alarms; i = i->next)
 		COP_CONTAINER_OF(COP_CONTAINER_OF(i, struct cop_origin_job, link),
@@ -330,7 +333,7 @@ void cop_origin_pool_fini(struct cop_origin_pool *p)
 	cop_list_init(&cancelled);
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
-	take_all(p, &cancelled);
+	remove_all(p, &cancelled);
 	pthread_cond_broadcast(&p->wake);
 	pthread_cond_broadcast(&p->tick);
 	pthread_mutex_unlock(&p->lock);

@@ -19,7 +19,7 @@ struct counted {
 	unsigned us;
 };
 
-static void count(struct cop_origin_job *job, int rc)
+static void count_job(struct cop_origin_job *job, int rc)
 {
 	struct counted *c = COP_CONTAINER_OF(job, struct counted, job);
 	int now;
@@ -42,13 +42,14 @@ static void count(struct cop_origin_job *job, int rc)
 
 static _Atomic int now, most, done, cancelled;
 
-static void prepare(struct cop_origin_pool *p, unsigned max, struct counted *c, int n, unsigned us)
+static void prepare_jobs(
+	struct cop_origin_pool *p, unsigned max, struct counted *c, int n, unsigned us)
 {
 	now = most = done = cancelled = 0;
 	*p = (struct cop_origin_pool){0};
 	assert_int_equal(cop_origin_pool_init(p, max), 0);
 	for (int i = 0; i < n; i++)
-		c[i] = (struct counted){.job = {.fn = count},
+		c[i] = (struct counted){.job = {.fn = count_job},
 			.pool = p,
 			.now = &now,
 			.most = &most,
@@ -79,7 +80,7 @@ static void no_thread_runs_before_there_is_work(void **state)
 	struct cop_origin_pool p;
 
 	(void)state;
-	prepare(&p, 4, NULL, 0, 0);
+	prepare_jobs(&p, 4, NULL, 0, 0);
 	assert_int_equal(threads(&p), 0);
 	cop_origin_pool_fini(&p);
 }
@@ -90,7 +91,7 @@ static void never_more_jobs_run_than_the_limit(void **state)
 	struct counted c[60];
 
 	(void)state;
-	prepare(&p, 3, c, 60, 500);
+	prepare_jobs(&p, 3, c, 60, 500);
 	for (int i = 0; i < 60; i++)
 		cop_origin_pool_submit(&p, &c[i].job, i % 2);
 	wait_until(&done, 60);
@@ -107,7 +108,7 @@ static void one_thread_is_enough_for_jobs_that_submit_jobs(void **state)
 	struct counted c[50];
 
 	(void)state;
-	prepare(&p, 1, c, 50, 0);
+	prepare_jobs(&p, 1, c, 50, 0);
 	for (int i = 0; i < 49; i++)
 		c[i].next = &c[i + 1];
 	cop_origin_pool_submit(&p, &c[0].job, false);
@@ -122,7 +123,7 @@ static void threads_end_when_they_are_idle_and_come_back(void **state)
 	struct counted c[8];
 
 	(void)state;
-	prepare(&p, 4, c, 8, 2000);
+	prepare_jobs(&p, 4, c, 8, 2000);
 	p.idle_ms = 30;
 	for (int i = 0; i < 4; i++)
 		cop_origin_pool_submit(&p, &c[i].job, false);
@@ -142,7 +143,7 @@ static void closing_cancels_what_waits_and_finishes_what_runs(void **state)
 	struct counted c[10];
 
 	(void)state;
-	prepare(&p, 1, c, 10, 50000);
+	prepare_jobs(&p, 1, c, 10, 50000);
 	for (int i = 0; i < 10; i++)
 		cop_origin_pool_submit(&p, &c[i].job, false);
 	wait_until(&now, 1);
@@ -157,7 +158,7 @@ static void a_job_submitted_by_a_running_job_during_the_close_is_cancelled(void 
 	struct counted c[2];
 
 	(void)state;
-	prepare(&p, 2, c, 2, 50000);
+	prepare_jobs(&p, 2, c, 2, 50000);
 	c[0].next = &c[1];
 	cop_origin_pool_submit(&p, &c[0].job, false);
 	wait_until(&now, 1);
@@ -166,14 +167,14 @@ static void a_job_submitted_by_a_running_job_during_the_close_is_cancelled(void 
 	assert_int_equal(cancelled, 1);
 }
 
-static void background_work_leaves_a_worker_free_for_who_waits(void **state)
+static void background_work_leaves_a_worker_free_for_other_jobs(void **state)
 {
 	_Atomic int others = 0, most_of_others = 0, others_done = 0;
 	struct cop_origin_pool p;
 	struct counted c[9];
 
 	(void)state;
-	prepare(&p, 4, c, 9, 50000);
+	prepare_jobs(&p, 4, c, 9, 50000);
 	c[8].now = &others;
 	c[8].most = &most_of_others;
 	c[8].done = &others_done;
@@ -199,7 +200,7 @@ static void one_worker_does_the_background_work_last(void **state)
 	struct counted c[4];
 
 	(void)state;
-	prepare(&p, 1, c, 4, 20000);
+	prepare_jobs(&p, 1, c, 4, 20000);
 	for (int i = 0; i < 3; i++)
 		c[i].job.background = true;
 	c[3].now = &urgent;
@@ -220,7 +221,7 @@ static void background_work_that_somebody_waits_for_now_comes_first(void **state
 	struct counted c[9];
 
 	(void)state;
-	prepare(&p, 1, c, 9, 20000);
+	prepare_jobs(&p, 1, c, 9, 20000);
 	c[8].now = &wanted;
 	c[8].most = &most_wanted;
 	c[8].done = &wanted_done;
@@ -236,7 +237,7 @@ static void background_work_that_somebody_waits_for_now_comes_first(void **state
 	cop_origin_pool_raise_priority(&p, "file", 8191);
 	wait_until(&wanted_done, 1);
 	assert_true(done < 8);
-	/* What comes of it later, as the parts of a directory do. */
+	/* Further jobs that it submits later, as a directory submits its parts. */
 	cop_origin_pool_submit(&p, &c[8].job, false);
 	assert_false(c[8].job.background);
 	wait_until(&wanted_done, 2);
@@ -250,7 +251,7 @@ static void closing_cancels_background_work_too(void **state)
 	struct counted c[5];
 
 	(void)state;
-	prepare(&p, 1, c, 5, 50000);
+	prepare_jobs(&p, 1, c, 5, 50000);
 	for (int i = 0; i < 5; i++) {
 		c[i].job.background = i > 0;
 		cop_origin_pool_submit(&p, &c[i].job, false);
@@ -261,27 +262,27 @@ static void closing_cancels_background_work_too(void **state)
 	assert_int_equal(cancelled, 4);
 }
 
-static _Atomic int tidied;
+static _Atomic int expired;
 
 static unsigned expire_idle(void *ctx)
 {
 	(void)ctx;
-	return ++tidied < 3 ? 5 : 0;
+	return ++expired < 3 ? 5 : 0;
 }
 
-static void an_idle_thread_tidies_until_nothing_is_left(void **state)
+static void an_idle_thread_expires_kept_descriptors_until_none_is_left(void **state)
 {
 	struct cop_origin_pool p;
 	struct counted c[1];
 
 	(void)state;
-	tidied = 0;
-	prepare(&p, 1, c, 1, 0);
+	expired = 0;
+	prepare_jobs(&p, 1, c, 1, 0);
 	p.expire_idle = expire_idle;
 	cop_origin_pool_submit(&p, &c[0].job, false);
-	wait_until(&tidied, 3);
+	wait_until(&expired, 3);
 	usleep(30000);
-	assert_int_equal(tidied, 3);
+	assert_int_equal(expired, 3);
 	cop_origin_pool_fini(&p);
 }
 
@@ -294,11 +295,11 @@ int main(void)
 		cmocka_unit_test(threads_end_when_they_are_idle_and_come_back),
 		cmocka_unit_test(closing_cancels_what_waits_and_finishes_what_runs),
 		cmocka_unit_test(a_job_submitted_by_a_running_job_during_the_close_is_cancelled),
-		cmocka_unit_test(background_work_leaves_a_worker_free_for_who_waits),
+		cmocka_unit_test(background_work_leaves_a_worker_free_for_other_jobs),
 		cmocka_unit_test(one_worker_does_the_background_work_last),
 		cmocka_unit_test(background_work_that_somebody_waits_for_now_comes_first),
 		cmocka_unit_test(closing_cancels_background_work_too),
-		cmocka_unit_test(an_idle_thread_tidies_until_nothing_is_left),
+		cmocka_unit_test(an_idle_thread_expires_kept_descriptors_until_none_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

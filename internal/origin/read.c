@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes and holes of files. The version is looked at after the read, on the descriptor that was
- * read. That is enough: a version is known before its bytes are asked for and does not come back
- * once the file has changed (its ctime moves on), so what has it afterwards had it all the time. Of
- * a young version (wire.h) that is not sure, and its bytes are given all the same: whoever asks for
- * the name later gets another version, and asks for its bytes anew. */
+/* Bytes and holes of files. The version is checked after the read, on the descriptor that was read.
+ * That is enough: a version is known before its bytes are requested and never comes back once the
+ * file has changed, because its ctime moves on. So a file that has it afterwards had it all the
+ * time. For a young version (wire.h) that is not certain. Its bytes are returned all the same,
+ * because a later lookup of the name gets another version and requests its bytes anew. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 struct read_request {
 	struct cop_origin_request request;
-	uint64_t version, size, offset, total; /* version and size as whoever asks knows them */
+	uint64_t version, size, offset, total; /* version and size as the requester knows them */
 	int n_iov;
 	struct iovec iov[];
 };
@@ -30,7 +30,7 @@ struct file {
 	uint64_t size;
 };
 
-/* Regular and of this version? A version of 0 is any. */
+/* Whether the file is regular and has this version; 0 is any version. */
 static int check_file(struct cop_origin_real *o, struct file *f, uint64_t version)
 {
 	struct cop_attr attr;
@@ -57,7 +57,7 @@ static int open_file(struct read_request *r, struct file *f)
 	return f->fd < 0 ? f->fd : 0;
 }
 
-/* keep: more of the file is likely to be read. */
+/* keep: more of the file will probably be read. */
 static void close_file(struct read_request *r, struct file *f, bool keep)
 {
 	struct cop_origin_request *t = &r->request;
@@ -70,7 +70,7 @@ static void close_file(struct read_request *r, struct file *f, bool keep)
 		close(f->fd);
 }
 
-/* Leaves in iov what is still to be filled; returns how many of its elements are used up. */
+/* Moves iov past n bytes; returns how many of its elements are used up. */
 static int advance(struct iovec *iov, int n_iov, size_t n)
 {
 	int used = 0;
@@ -109,7 +109,7 @@ static int read_all(struct read_request *r, int fd, size_t *got)
 	}
 }
 
-/* What is no regular file says so itself (EISDIR), cannot be read at an offset (ESPIPE), or is
+/* A file that is not regular says so itself (EISDIR), cannot be read at an offset (ESPIPE), or is
  * found out afterwards. */
 static int read_file(struct read_request *r, struct file *f, size_t *got)
 {
@@ -142,6 +142,7 @@ static void read_job(struct cop_origin_job *job, int rc)
 		cop_stats_add(t->o->stats, COP_ORIGIN_READS, 1);
 		cop_stats_add(t->o->stats, COP_ORIGIN_BYTES, got);
 	}
+	cop_origin_request_trace(t, "origin_read", rc, got);
 	cop_origin_request_end(t, rc, NULL, rc ? 0 : got);
 	free(r);
 }
@@ -189,7 +190,7 @@ void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t versi
 
 /* ---- holes ---- */
 
-/* The run of data at or after *at; 0 with start == end: there is none any more. */
+/* The extent of data at or after *at; start == end with 0: there is none. */
 static int next_extent(
 	struct cop_origin_real *o, const struct file *f, uint64_t at, struct cop_extent *e)
 {
@@ -202,7 +203,7 @@ static int next_extent(
 	start = lseek(f->fd, (off_t)at, SEEK_DATA);
 	if (start < 0 && errno == ENXIO)
 		return 0;
-	/* No such question on this file system: all the rest is data. */
+	/* This file system cannot tell, so all the rest is data. */
 	if (start < 0 && (errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS)) {
 		*e = (struct cop_extent){at, f->size};
 		return 0;
@@ -240,7 +241,7 @@ static int read_extents(struct cop_origin_real *o, const struct file *f, struct 
 	return 0;
 }
 
-/* Opens for itself: seeking moves the offset of a descriptor, which others may hold. */
+/* Opens its own descriptor, because seeking moves the offset of a shared one. */
 static void holes_job(struct cop_origin_job *job, int rc)
 {
 	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
@@ -266,6 +267,7 @@ static void holes_job(struct cop_origin_job *job, int rc)
 		cop_origin_took(t->o, begin);
 	if (rc)
 		cop_buf_free(&out);
+	cop_origin_request_trace(t, "origin_holes", rc, out.len);
 	cop_origin_request_end(t, rc, out.data, out.len);
 	free(r);
 }

@@ -167,8 +167,8 @@ static void another_version_is_stale(void **state)
 	assert_int_equal(read_text(f, "x", 0, 0, out), 5);
 }
 
-/* A file replaced by rename while its descriptor is kept: never the old bytes under the new
- * version, nor the other way. */
+/* A rename replaces the file while its descriptor is kept. The old bytes never come with the new
+ * version, nor the new bytes with the old one. */
 static void a_kept_descriptor_never_mixes_versions(void **state)
 {
 	struct fixture *f = *state;
@@ -205,7 +205,7 @@ static void reads_in_a_row_open_a_file_once_and_its_end_closes_it(void **state)
 	ops = cop_stats_get(&f->stats, COP_ORIGIN_OPERATIONS);
 	for (uint64_t at = 0; at < 200; at += 63)
 		assert_true(read_text(f, "x", version, at, out) > 0);
-	/* One open; then pread and statx each, and one pread more that found the end. */
+	/* One open, then pread and statx for each, and one more pread that found the end. */
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_OPERATIONS) - ops, 1 + 4 * 2 + 1);
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_READS), 4);
 	assert_int_equal(kept(f), 0);
@@ -215,20 +215,22 @@ static void descriptors_are_bounded_and_dropped_after_two_seconds(void **state)
 {
 	struct fixture *f = *state;
 	char name[16], text[201], out[64];
-	uint64_t end;
+	uint64_t last_ms = 0, end;
 
 	memset(text, 'a', 200);
 	text[200] = '\0';
 	for (int i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name), "f%d", i);
 		put_file(f, name, text);
+		last_ms = cop_now_ms();
 		assert_int_equal(read_text(f, name, version_of(f, name), 0, out), 63);
+		assert_in_range(kept(f), 1, COP_ORIGIN_KEPT_FDS);
 	}
-	assert_true(kept(f) <= COP_ORIGIN_KEPT_FDS && kept(f) > 0);
 	end = cop_now_ms() + 10000;
 	while (kept(f) && cop_now_ms() < end)
 		usleep(20000);
 	assert_int_equal(kept(f), 0);
+	assert_true(cop_now_ms() - last_ms >= 2000);
 }
 
 struct hammer {
@@ -271,7 +273,7 @@ static void parallel_reads_of_one_file_get_the_right_bytes(void **state)
 	assert_true(kept(f) <= 1);
 }
 
-static void holes_are_told_from_data(void **state)
+static void holes_are_distinguished_from_data(void **state)
 {
 	struct fixture *f = *state;
 	struct cop_extent *e;
@@ -305,7 +307,7 @@ static void holes_are_told_from_data(void **state)
 	assert_int_equal(rc, -EISDIR);
 }
 
-static void statfs_tells_of_the_source(void **state)
+static void statfs_describes_the_source(void **state)
 {
 	struct fixture *f = *state;
 	struct answer *a = new_answer();
@@ -324,8 +326,11 @@ static void statfs_tells_of_the_source(void **state)
 	free(fs);
 }
 
+static pthread_t ran_on;
+
 static void ran(void *arg, int rc)
 {
+	ran_on = pthread_self();
 	answered(arg, rc, NULL, 0);
 }
 
@@ -340,6 +345,7 @@ static void any_other_work_runs_on_the_pool(void **state)
 	cop_origin_run(f->o, ran, a);
 	take_answer(a, &rc, &len);
 	assert_int_equal(rc, 0);
+	assert_false(pthread_equal(ran_on, pthread_self()));
 	cop_origin_load(f->o, &queued, &running);
 	assert_int_equal(queued, 0);
 	assert_true(running <= 1);
@@ -383,7 +389,7 @@ static void a_wrong_size_is_stale(void **state)
 	assert_int_equal(ask_read_of_size(f->o, "a", 0, 99, 0, &iov, 1), 10);
 }
 
-/* A limit of descriptors so low that no more can be opened. */
+/* Sets the descriptor limit so low that no more can be opened. */
 static struct rlimit no_more_descriptors(void)
 {
 	struct rlimit old, none;
@@ -415,7 +421,7 @@ static void descriptors_that_are_kept_are_given_up_for_one_that_is_needed(void *
 	setrlimit(RLIMIT_NOFILE, &old);
 }
 
-static void what_this_process_lacks_is_no_error_of_the_storage(void **state)
+static void a_shortage_of_this_process_is_not_an_error_of_the_storage(void **state)
 {
 	struct fixture *f = *state;
 	struct rlimit old;
@@ -423,7 +429,7 @@ static void what_this_process_lacks_is_no_error_of_the_storage(void **state)
 	int rc;
 
 	put_file(f, "b", "short");
-	/* A worker that is there already, since a new one needs memory only. */
+	/* Starts a worker first, because starting one takes memory. */
 	assert_int_equal(ask_stat(f->o, "b", &attr, NULL), 0);
 	old = no_more_descriptors();
 	rc = ask_stat(f->o, "b", &attr, NULL);
@@ -438,7 +444,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_wrong_size_is_stale),
 		T(descriptors_that_are_kept_are_given_up_for_one_that_is_needed),
-		T(what_this_process_lacks_is_no_error_of_the_storage),
+		T(a_shortage_of_this_process_is_not_an_error_of_the_storage),
 		T(hostile_paths_are_refused_before_any_system_call),
 		T(symlinks_lead_nowhere_with_and_without_openat2),
 		T(a_read_fills_the_buffers_in_turn_and_stops_at_the_end),
@@ -449,8 +455,8 @@ int main(void)
 		T(reads_in_a_row_open_a_file_once_and_its_end_closes_it),
 		T(descriptors_are_bounded_and_dropped_after_two_seconds),
 		T(parallel_reads_of_one_file_get_the_right_bytes),
-		T(holes_are_told_from_data),
-		T(statfs_tells_of_the_source),
+		T(holes_are_distinguished_from_data),
+		T(statfs_describes_the_source),
 		T(any_other_work_runs_on_the_pool),
 		T(a_source_that_cannot_be_used_is_named),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A storage that does not answer for some names, or says wrongly that they are not there. */
+/* A storage that does not answer for some names, or wrongly says that they do not exist. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static bool hangs, denies;
-static unsigned hung, asked; /* now, and ever */
+static unsigned hung, asked; /* hanging now; asked for in total */
 
 static void set_hangs(bool on)
 {
@@ -43,7 +43,7 @@ static void wait_hung(unsigned n)
 	assert_int_equal(now_hung(), n);
 }
 
-/* In the place of the C library's. */
+/* Replaces the C library's function. */
 int statx(int fd, const char *name, int flags, unsigned mask, struct statx *st)
 {
 	if (strncmp(name, "hung", 4) == 0) {
@@ -85,7 +85,7 @@ static void put_names(struct fixture *f, const char *word, int count)
 	}
 }
 
-/* Of these names how many have attributes; all of them are there. */
+/* How many of these names, all of which are listed, have attributes. */
 static int with_attr(const void *listing, const char *word, int count)
 {
 	struct cop_listing_entry e;
@@ -127,7 +127,7 @@ static void a_name_that_is_not_answered_does_not_hold_its_directory(void **state
 	int rc;
 
 	list_with_one_hung(f, 4, 40);
-	/* While it hangs it is not asked for again. */
+	/* A name that hangs is not asked for again. */
 	l = ask_list(f->o, "d", &rc);
 	assert_int_equal(with_attr(l, "f", 40), 40);
 	assert_int_equal(with_attr(l, "hung", 1), 0);
@@ -141,7 +141,7 @@ static void a_name_that_is_not_answered_does_not_hold_its_directory(void **state
 	free(l);
 }
 
-static void nor_where_its_worker_is_the_only_one(void **state)
+static void a_name_that_is_not_answered_does_not_hold_the_only_worker(void **state)
 {
 	struct fixture *f = *state;
 	struct cop_attr attr;
@@ -150,7 +150,7 @@ static void nor_where_its_worker_is_the_only_one(void **state)
 	assert_int_equal(ask_stat(f->o, "d/f7", &attr, NULL), 0);
 }
 
-static void of_many_that_are_not_answered_the_listing_waits_for_a_few_only(void **state)
+static void a_listing_waits_for_only_a_few_of_many_unanswered_names(void **state)
 {
 	struct fixture *f = *state;
 	void *l;
@@ -214,14 +214,14 @@ static void workers_that_are_not_answered_leave_their_places_to_others(void **st
 	hang_a_worker(f);
 	wait_hung(2);
 	assert_int_equal(ask_stat(f->o, "file", &attr, NULL), 0);
-	/* Twice as many and no more. */
+	/* At most twice as many threads. */
 	for (int i = 0; i < 6; i++)
 		hang_a_worker(f);
 	wait_hung(4);
 	usleep(1500000);
 	assert_int_equal(now_hung(), 4);
 	assert_int_equal(threads_of(&real(f->o)->pool), 4);
-	/* Those that come back find that there are enough. */
+	/* Workers that come back find that there are enough. */
 	set_hangs(false);
 	wait_hung(0);
 	assert_int_equal(ask_stat(f->o, "file", &attr, NULL), 0);
@@ -282,8 +282,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_name_that_is_not_answered_does_not_hold_its_directory),
-		T(nor_where_its_worker_is_the_only_one),
-		T(of_many_that_are_not_answered_the_listing_waits_for_a_few_only),
+		T(a_name_that_is_not_answered_does_not_hold_the_only_worker),
+		T(a_listing_waits_for_only_a_few_of_many_unanswered_names),
 		T(workers_that_are_not_answered_leave_their_places_to_others),
 		T(a_name_that_is_denied_where_nothing_changed_is_left_to_be_asked_for),
 		T(a_name_that_is_denied_where_something_may_have_changed_is_gone),

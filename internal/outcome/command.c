@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command waits on a pipe until the node in the background says that the tree is ready, or why
- * it is not: one byte, then the sentence. */
+/* The command waits on a pipe until the node in the background reports that the tree is ready, or
+ * why it is not: one byte, then the sentence. */
 #include "outcome/outcome.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@
 
 static struct cop_err err;
 
-/* What the command hears of a background that does this. */
+/* What the command hears if this runs in the background. */
 static int start(void (*background)(int fd))
 {
 	int fd = -1, rc;
@@ -51,7 +51,7 @@ static void ready_ends_the_wait_and_not_the_node(void **state)
 	(void)state;
 	node = mmap(NULL, sizeof(*node), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(node, MAP_FAILED);
-	alarm(120); /* a command that waits for the end ends with the test */
+	alarm(120); /* a command that waits without end stops with the test */
 	assert_int_equal(start(is_ready_and_lives_on), 0);
 	alarm(0);
 	assert_string_equal(err.text, "");
@@ -111,7 +111,7 @@ static void is_killed(int fd)
 	kill(getpid(), SIGKILL);
 }
 
-static void a_node_that_says_nothing_has_failed(void **state)
+static void a_node_that_ends_without_a_report_has_failed(void **state)
 {
 	(void)state;
 	assert_int_equal(start(ends_without_a_word), -EIO);
@@ -121,7 +121,7 @@ static void a_node_that_says_nothing_has_failed(void **state)
 		err.text, "the node was ended by signal 9 (Killed) before it was ready");
 }
 
-/* A launcher that waits for the end of its descriptors would wait for the node. */
+/* A launcher that waits until its descriptors are closed would wait for the node. */
 static void looks_at_what_it_has(int fd)
 {
 	struct cop_err why;
@@ -151,7 +151,7 @@ int main(void)
 		cmocka_unit_test(ready_ends_the_wait_and_not_the_node),
 		cmocka_unit_test(a_failure_comes_with_its_sentence),
 		cmocka_unit_test(a_sentence_of_any_length_arrives_but_for_the_last_letters),
-		cmocka_unit_test(a_node_that_says_nothing_has_failed),
+		cmocka_unit_test(a_node_that_ends_without_a_report_has_failed),
 		cmocka_unit_test(the_background_has_its_own_session_and_no_descriptor_of_before),
 	};
 

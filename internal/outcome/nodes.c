@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that cannot start tells the others, who else would wait for it until the time is up. It
- * may be that it has no network, or does not even get so far; so it says so in the job directory.
- * The root looks there, and whoever hears nothing from above; all others hear it from the root, as
- * the answer to their question for the end of the start barrier. When the tree is ready the file
- * goes. */
+/* A node that cannot start tells the others, which would otherwise wait for it until their time is
+ * over. It may have no network, or not even get that far, so it writes a note into the job
+ * directory. The root looks there, and so does a node that gets no answer from above; all others
+ * hear it from the root, as the answer to their request for the end of the start barrier. When the
+ * tree is ready, the file is removed. */
 #include "job/job.h"
 #include "outcome/outcome.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOOK_MS 1000
+#define STAY_MS (5 * LOOK_MS / 2)
+/* Between the message of an earlier start in the same directory and this one. */
+#define AGE_NS (60 * COP_NS_PER_S)
 
 void cop_outcome_leave(
 	const char *job_dir, const char *host, uint32_t rank, const struct cop_err *failure)
@@ -34,17 +39,40 @@ void cop_outcome_begin(
 {
 	*w = (struct cop_outcome_watch){
 		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
-	/* Without a log of its own; this machine's clock may be another than the file system's. */
+	/* Without a time of its own, because this machine's clock may differ from the file
+	 * system's. */
 	if (!w->began_ns)
 		w->began_ns = cop_job_dir_time(job_dir);
 	cop_outcome_pass(w, cop_now_ms());
 	cop_job_failure_clear(job_dir, rank);
 }
 
+void cop_outcome_begin_in(struct cop_outcome_watch *w, const char *dir)
+{
+	*w = (struct cop_outcome_watch){.job_dir = dir, .began_ns = cop_wall_ns() - AGE_NS};
+	cop_outcome_pass(w, cop_now_ms());
+}
+
 void cop_outcome_end(const struct cop_outcome_watch *w)
 {
 	if (w->began_ns)
 		cop_job_failure_clear(w->job_dir, -1);
+}
+
+void cop_outcome_remove(const char *dir, bool wait)
+{
+	char path[4200];
+
+	if (access(dir, F_OK))
+		return;
+	if (wait)
+		poll(NULL, 0, STAY_MS);
+	cop_job_failure_clear(dir, -1);
+	snprintf(path, sizeof(path), "%.4000s/secret", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%.4000s/logs", dir);
+	rmdir(path);
+	rmdir(dir);
 }
 
 void cop_outcome_pass(struct cop_outcome_watch *w, uint64_t now_ms)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of a node that cannot start, and who takes them. */
+/* The notes of a node that cannot start, and who reads them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void leave(uint32_t rank, int code, const char *text)
+static void leave_outcome(uint32_t rank, int code, const char *text)
 {
 	struct cop_err err = {0};
 	char host[16];
@@ -65,14 +65,14 @@ static void leave(uint32_t rank, int code, const char *text)
 	cop_outcome_leave(job, host, rank, &err);
 }
 
-/* As long after the last look. */
+/* So much later than the last look. */
 static bool look_after(uint64_t ms)
 {
 	memset(&word, 0, sizeof(word));
 	return cop_outcome_look(&w, w.looked_ms + ms, &word);
 }
 
-static bool look(void)
+static bool look_now(void)
 {
 	return look_after(1000);
 }
@@ -81,9 +81,9 @@ static void a_node_that_failed_is_named_with_its_reason(void **state)
 {
 	(void)state;
 	cop_outcome_begin(&w, job, 0, log_file);
-	assert_false(look());
-	leave(3, ENOENT, "--source /lus/x: No such file or directory");
-	assert_true(look());
+	assert_false(look_now());
+	leave_outcome(3, ENOENT, "--source /lus/x: No such file or directory");
+	assert_true(look_now());
 	assert_int_equal(word.rank, 3);
 	assert_false(word.of_tree);
 	cop_outcome_why(&word, "n3", why);
@@ -91,25 +91,25 @@ static void a_node_that_failed_is_named_with_its_reason(void **state)
 		why, "n3 (rank 3) did not start: --source /lus/x: No such file or directory");
 }
 
-/* It was well itself: nobody is to read that it did not start. */
+/* Nothing was wrong with it, so no note says that it did not start. */
 static void a_node_that_was_interrupted_speaks_of_the_tree(void **state)
 {
 	(void)state;
 	cop_outcome_begin(&w, job, 0, log_file);
-	leave(2, EINTR, "ended before the tree was ready, by a signal");
-	assert_true(look());
+	leave_outcome(2, EINTR, "ended before the tree was ready, by a signal");
+	assert_true(look_now());
 	assert_int_equal(word.rank, 2);
 	assert_true(word.of_tree);
 	cop_outcome_why(&word, "n2", why);
 	assert_string_equal(why, "n2 (rank 2) ended before the tree was ready, by a signal");
 }
 
-static void what_the_root_says_again_keeps_its_words(void **state)
+static void the_root_repeats_a_note_word_for_word(void **state)
 {
 	(void)state;
 	cop_outcome_begin(&w, job, 1, log_file);
-	leave(0, ETIMEDOUT, COP_OUTCOME_NOT_READY "n3 (rank 3) did not start: no memory");
-	assert_true(look());
+	leave_outcome(0, ETIMEDOUT, COP_OUTCOME_NOT_READY "n3 (rank 3) did not start: no memory");
+	assert_true(look_now());
 	assert_true(word.of_tree);
 	cop_outcome_why(&word, "n0", why);
 	assert_string_equal(why, "n3 (rank 3) did not start: no memory");
@@ -119,7 +119,7 @@ static void it_looks_at_most_every_second(void **state)
 {
 	(void)state;
 	cop_outcome_begin(&w, job, 0, log_file);
-	leave(3, EIO, "why");
+	leave_outcome(3, EIO, "why");
 	assert_false(look_after(0));
 	assert_false(look_after(999));
 	assert_true(look_after(1000));
@@ -134,33 +134,33 @@ static void words_of_an_earlier_start_are_not_taken(void **state)
 	struct timespec long_ago[2] = {{.tv_sec = time(NULL) - 5}, {.tv_sec = time(NULL) - 5}};
 
 	(void)state;
-	leave(3, EIO, "of before");
+	leave_outcome(3, EIO, "of before");
 	assert_int_equal(utimensat(AT_FDCWD, word_file, long_ago, 0), 0);
 	cop_outcome_begin(&w, job, 0, log_file);
-	assert_false(look());
-	leave(3, EIO, "of now");
-	assert_true(look());
+	assert_false(look_now());
+	leave_outcome(3, EIO, "of now");
+	assert_true(look_now());
 	assert_string_equal(word.text, "of now");
 }
 
-static void a_node_takes_back_its_own_word_only_and_all_are_gone_when_all_have_started(void **state)
+static void a_node_removes_its_own_note_only_and_all_are_gone_when_all_have_started(void **state)
 {
 	(void)state;
-	leave(3, EIO, "why");
+	leave_outcome(3, EIO, "why");
 	cop_outcome_begin(&w, job, 2, log_file);
 	assert_int_equal(access(word_file, F_OK), 0);
 	cop_outcome_begin(&w, job, 3, log_file);
 	assert_int_equal(access(word_file, F_OK), -1);
-	leave(7, EIO, "why");
+	leave_outcome(7, EIO, "why");
 	cop_outcome_end(&w);
 	assert_int_equal(access(word_file, F_OK), -1);
 }
 
-static void without_a_job_directory_nothing_is_heard(void **state)
+static void without_a_job_directory_there_are_no_notes(void **state)
 {
 	(void)state;
-	leave(3, EIO, "why");
-	assert_false(look());
+	leave_outcome(3, EIO, "why");
+	assert_false(look_now());
 	cop_outcome_end(&w);
 	assert_int_equal(access(word_file, F_OK), 0);
 }
@@ -170,23 +170,61 @@ static void a_log_that_is_not_there_gives_the_time_of_the_file_system(void **sta
 	(void)state;
 	cop_outcome_begin(&w, job, 0, "/no/such/log");
 	assert_true(w.began_ns > 0);
-	leave(3, EIO, "why");
-	assert_true(look());
+	leave_outcome(3, EIO, "why");
+	assert_true(look_now());
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+static void age(int seconds)
+{
+	struct timespec at[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - seconds}};
+
+	assert_int_equal(utimensat(AT_FDCWD, word_file, at, 0), 0);
+}
+
+static void a_directory_of_this_start_alone_needs_no_log(void **state)
+{
+	(void)state;
+	leave_outcome(3, ENOENT, "no fuse here");
+	age(30);
+	cop_outcome_begin_in(&w, job);
+	assert_false(look_after(0));
+	assert_true(look_now());
+	assert_int_equal(word.rank, 3);
+	/* A job that is started again has its old number. */
+	age(90);
+	assert_false(look_now());
+}
+
+static void such_a_directory_goes_when_those_who_look_have_looked(void **state)
+{
+	uint64_t began = cop_now_ms();
+
+	(void)state;
+	unlink(log_file);
+	leave_outcome(3, ENOENT, "no fuse here");
+	cop_outcome_begin_in(&w, job);
+	cop_outcome_remove(job, true);
+	assert_true(cop_now_ms() - began >= 2000);
+	assert_int_not_equal(access(job, F_OK), 0);
+	assert_false(look_now());
+	cop_outcome_remove(job, true);
+}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_node_that_failed_is_named_with_its_reason),
 		TEST(a_node_that_was_interrupted_speaks_of_the_tree),
-		TEST(what_the_root_says_again_keeps_its_words),
+		TEST(the_root_repeats_a_note_word_for_word),
 		TEST(it_looks_at_most_every_second),
 		TEST(words_of_an_earlier_start_are_not_taken),
-		TEST(a_node_takes_back_its_own_word_only_and_all_are_gone_when_all_have_started),
-		TEST(without_a_job_directory_nothing_is_heard),
+		TEST(a_node_removes_its_own_note_only_and_all_are_gone_when_all_have_started),
+		TEST(without_a_job_directory_there_are_no_notes),
 		TEST(a_log_that_is_not_there_gives_the_time_of_the_file_system),
+		TEST(a_directory_of_this_start_alone_needs_no_log),
+		TEST(such_a_directory_goes_when_those_who_look_have_looked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,8 +39,14 @@ struct cop_outcome_watch {
  * caller keeps job_dir. */
 void cop_outcome_begin(
 	struct cop_outcome_watch *w, const char *job_dir, uint32_t rank, const char *log_path);
+/* The same where dir is for this start alone: the other messages there are believed if they are
+ * less than a minute older, since a restarted job may use the same directory. Writes nothing. */
+void cop_outcome_begin_in(struct cop_outcome_watch *w, const char *dir);
 /* All have started: removes all messages. */
 void cop_outcome_end(const struct cop_outcome_watch *w);
+/* Of a directory that is for this start alone: removes everything there, and the directory. wait:
+ * first gives those who look for messages the time to find them. */
+void cop_outcome_remove(const char *dir, bool wait);
 
 struct cop_outcome_word {
 	uint32_t rank; /* whose */

@@ -18,7 +18,7 @@ static const char *const names[COP_PATHCLASSES] = {
 	[COP_PATHCLASS_PREFIX] = "environment_prefix",
 };
 
-/* The first row that fits decides; a row without words fits always. */
+/* The first matching row decides; a row without words always matches. */
 static const struct rule {
 	bool absence; /* for remembered absences, else for the tables */
 	const char *contains, *ends;

@@ -15,7 +15,7 @@ static void check_class(bool absence, const char *path, const char *want)
 		cop_pathclass_name(cop_pathclass_of(absence, path, strlen(path))), want);
 }
 
-static void absences_are_classed_by_what_was_looked_for(void **state)
+static void absences_are_classed_by_the_name_that_was_looked_up(void **state)
 {
 	(void)state;
 	check_class(true, "/opt/python311.zip", "python_zip_probe");
@@ -93,7 +93,7 @@ static void totals_do_not_depend_on_the_order_of_rows(void **state)
 		}
 }
 
-static void the_busiest_class_stands_first(void **state)
+static void the_busiest_class_comes_first(void **state)
 {
 	struct cop_pathclass_totals t = {0};
 	struct cop_buf b = {0};
@@ -115,11 +115,11 @@ static void the_busiest_class_stands_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(absences_are_classed_by_what_was_looked_for),
+		cmocka_unit_test(absences_are_classed_by_the_name_that_was_looked_up),
 		cmocka_unit_test(the_first_class_that_fits_wins),
 		cmocka_unit_test(advice_is_given_only_for_what_was_seen),
 		cmocka_unit_test(totals_do_not_depend_on_the_order_of_rows),
-		cmocka_unit_test(the_busiest_class_stands_first),
+		cmocka_unit_test(the_busiest_class_comes_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

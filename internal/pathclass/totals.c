@@ -24,8 +24,7 @@ static bool is_better(
 	return order < 0 || (!order && len < than->example_len);
 }
 
-static int take_example(
-	struct cop_pathclass_total *t, const char *path, size_t len, uint64_t events)
+static int set_example(struct cop_pathclass_total *t, const char *path, size_t len, uint64_t events)
 {
 	char *grown;
 
@@ -46,7 +45,7 @@ int cop_pathclass_add_total(struct cop_pathclass_totals *t, enum cop_pathclass c
 	const struct cop_pathclass_total *total)
 {
 	struct cop_pathclass_total *one = &t->of[class];
-	int rc = total->example ? take_example(one, total->example, total->example_len, total->most)
+	int rc = total->example ? set_example(one, total->example, total->example_len, total->most)
 				: 0;
 
 	if (rc)
@@ -60,7 +59,7 @@ int cop_pathclass_add(
 	struct cop_pathclass_totals *t, bool absence, const char *path, size_t len, uint64_t events)
 {
 	struct cop_pathclass_total *one = &t->of[cop_pathclass_of(absence, path, len)];
-	int rc = take_example(one, path, len, events);
+	int rc = set_example(one, path, len, events);
 
 	if (rc)
 		return rc;
@@ -96,7 +95,7 @@ static int busiest(const void *a, const void *b)
 
 	if (x->events != y->events)
 		return x->events > y->events ? -1 : 1;
-	return x < y ? -1 : x > y; /* both of one array: in the order of classes */
+	return x < y ? -1 : x > y; /* both are of one array: in the order of classes */
 }
 
 void cop_pathclass_table(struct cop_buf *out, const struct cop_pathclass_totals *t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reduced copy runs only if what it has is whole: the directories above each file, and for each
- * link what it points to. Paths are followed here through the tree as the kernel would: ".." is the
- * directory above the one that was reached, not the word before. */
+/* A reduced copy works only if it is complete: with the directories above each file, and the target
+ * of each link. Paths are followed through the tree as the kernel follows them: ".." is the
+ * directory above the one that was reached, not the previous word. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -11,15 +11,15 @@
 
 #include "paths/paths_priv.h"
 
-#define LINKS_MAX 40 /* as the kernel */
+#define LINKS_MAX 40 /* as in the kernel */
 
 struct step {
 	struct usage *u;
 	unsigned links;
-	char path[2 * PATH_MAX]; /* what is to be followed, from at on */
+	char path[2 * PATH_MAX]; /* what is still to be followed, from at on */
 	size_t at, len;
-	struct cop_walk_entry *entry; /* where we are */
-	struct cop_walk_dir *dir;     /* that the entry stands in */
+	struct cop_walk_entry *entry; /* where the path has got to */
+	struct cop_walk_dir *dir;     /* the directory of the entry */
 };
 
 static void mark(struct cop_walk_entry *e, struct cop_walk_dir *d)
@@ -33,7 +33,7 @@ static void mark(struct cop_walk_entry *e, struct cop_walk_dir *d)
 	}
 }
 
-/* The entry's whole path. */
+/* The entry's full path. */
 static void path_of(
 	const struct cop_walk_entry *e, const struct cop_walk_dir *d, struct cop_buf *out)
 {
@@ -45,9 +45,9 @@ static void path_of(
 	cop_buf_add(out, e->name, e->len);
 }
 
-/* Begins an absolute path; false: no root is above it. Only here ".." is taken by its words, since
- * what is above a root is not known. */
-static bool begin(struct step *s, const char *path)
+/* Begins an absolute path; false: there is no root above it. Only here ".." is resolved by words,
+ * because nothing is known about the directories above a root. */
+static bool begin_path(struct step *s, const char *path)
 {
 	char *normal = cop_walk_path_normal("/", path);
 	size_t taken;
@@ -75,7 +75,7 @@ static int remember(
 	return ref.text ? cop_paths_refs_add(in, &ref) : -ENOMEM;
 }
 
-/* The entry is a link: what is left of the path begins with what it says. */
+/* The entry is a link: its target goes in front of the rest of the path. */
 static int follow(struct step *s)
 {
 	struct cop_buf link = {0}, next = {0};
@@ -89,12 +89,12 @@ static int follow(struct step *s)
 		target[n] = '\0';
 		cop_buf_printf(&next, "%s%s", target, s->path + s->at);
 		if (target[0] == '/') {
-			if (!next.failed && !begin(s, next.data))
+			if (!next.failed && !begin_path(s, next.data))
 				rc = remember(s->u, &s->u->links_out, link.data, link.len, DT_LNK);
 		} else if (next.len + 2 > sizeof(s->path)) {
 			s->entry = NULL;
 		} else if (!next.failed) {
-			/* On from the directory that the link stands in. */
+			/* Continue from the directory of the link. */
 			s->path[0] = '/';
 			memcpy(s->path + 1, next.data, next.len + 1);
 			s->len = next.len + 1;
@@ -112,7 +112,7 @@ static int follow(struct step *s)
 	return rc;
 }
 
-/* ".." from the directory that the entry is. False: it leaves the root. */
+/* Follows ".." from the directory that the entry is. False: it leaves the root. */
 static bool go_up(struct step *s)
 {
 	if (!s->dir->parent)
@@ -122,8 +122,8 @@ static bool go_up(struct step *s)
 	return true;
 }
 
-/* A link that leaves its root by "..": perhaps into another root, so it is begun anew as an
- * absolute path. */
+/* A link leaves its root by "..", perhaps into another root, so it is begun anew as an absolute
+ * path. */
 static int leave(struct step *s, const char *rest)
 {
 	struct cop_buf here = {0}, next = {0};
@@ -131,7 +131,7 @@ static int leave(struct step *s, const char *rest)
 
 	path_of(s->entry, s->dir, &here);
 	cop_buf_printf(&next, "%s/../%s", here.data ? here.data : "", rest);
-	if (!next.failed && !begin(s, next.data))
+	if (!next.failed && !begin_path(s, next.data))
 		rc = remember(s->u, &s->u->links_out, here.data, here.len, DT_DIR);
 	rc = here.failed || next.failed ? -ENOMEM : rc;
 	cop_buf_free(&here);
@@ -139,7 +139,7 @@ static int leave(struct step *s, const char *rest)
 	return rc;
 }
 
-/* The directory does not have the name. If it could not be read it may all the same. */
+/* The directory does not have the name. If it could not be read, the name may still exist. */
 static int not_found(struct step *s, const char *name)
 {
 	const struct cop_walk_dir *d = s->entry->dir;
@@ -185,7 +185,7 @@ int cop_paths_keep(struct usage *u, const char *path, size_t len)
 		return -ENOMEM;
 	s->u = u;
 	s->links = 0;
-	if (len < PATH_MAX && begin(s, path))
+	if (len < PATH_MAX && begin_path(s, path))
 		while (!rc && s->entry && s->at < s->len) {
 			const char *name = s->path + s->at + (s->path[s->at] == '/');
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of paths, in passes over the tree, which yields whole paths in order of bytes; what is
- * not in the tree is merged in. Lists for people and scripts have newlines in names escaped as raw
- * tables have them. keep.txt and prune_candidates.txt are for rsync
- * --files-from, which takes a line as it is and ends it at a newline or a carriage return: names
- * with those stand only in keep.nul and prune_candidates.nul, which have all names and are written
- * if there is such a name. */
+/* The lists of paths, written in passes over the tree, which yields full paths in order of bytes;
+ * paths outside the tree are merged in. Lists for people and scripts escape newlines in names as
+ * raw tables do. keep.txt and prune_candidates.txt are for rsync --files-from, which takes a line
+ * as it is and ends it at a newline or a carriage return. Names with those are only in keep.nul and
+ * prune_candidates.nul, which have all names and are written if there is such a name. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +35,7 @@ struct writing {
 	struct cop_buf escaped;
 };
 
-static void count(struct path_total *t, uint8_t type, uint64_t bytes)
+static void count_path(struct path_total *t, uint8_t type, uint64_t bytes)
 {
 	t->paths++;
 	t->missing += type == DT_UNKNOWN;
@@ -45,7 +44,7 @@ static void count(struct path_total *t, uint8_t type, uint64_t bytes)
 	t->bytes += bytes;
 }
 
-/* Into one list, or the same line into two. */
+/* Writes the line to one list, or to two. */
 static void put_escaped(
 	struct writing *w, enum path_list list, enum path_list other, const char *path, size_t len)
 {
@@ -67,8 +66,8 @@ static void put_escaped(
 	cop_paths_out_add(&w->out[other], "\n", 1);
 }
 
-/* To rsync a line that begins with # or ; is a comment. The base itself is left out: to rsync "."
- * would be all that is in it. */
+/* rsync takes a line that begins with # or ; for a comment. The base itself is left out, because
+ * "." would mean everything in it. */
 static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
 {
 	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;
@@ -91,7 +90,7 @@ static void put_relative(struct writing *w, enum path_list list, const char *pat
 	}
 }
 
-/* What is used but not in the tree, as far as it comes before path; NULL: all of it. */
+/* Writes used paths outside the tree that come before path; NULL: all of them. */
 static void put_beyond(struct writing *w, const char *path)
 {
 	const struct path_refs *used = &w->u->beyond;
@@ -100,7 +99,7 @@ static void put_beyond(struct writing *w, const char *path)
 		w->beyond++) {
 		const struct path_ref *ref = &used->ref[w->beyond];
 
-		count(&w->l->total[LIST_USED], ref->type, ref->size);
+		count_path(&w->l->total[LIST_USED], ref->type, ref->size);
 		put_escaped(w, LIST_USED, LIST_USED, ref->text, ref->len);
 	}
 }
@@ -122,8 +121,8 @@ static int put_whole(void *arg, const struct cop_walk_entry *e, const char *path
 	enum path_list used = e->flags & COP_WALK_USED ? LIST_USED : LIST_UNUSED;
 
 	put_beyond(w, path);
-	count(&w->l->total[LIST_ALL], e->type, e->size);
-	count(&w->l->total[used], e->type, e->size);
+	count_path(&w->l->total[LIST_ALL], e->type, e->size);
+	count_path(&w->l->total[used], e->type, e->size);
 	put_escaped(w, LIST_ALL, used, path, len);
 	return w->out[LIST_ALL].rc;
 }
@@ -134,7 +133,7 @@ static int put_parts(void *arg, const struct cop_walk_entry *e, const char *path
 	enum path_list keep = e->flags & COP_WALK_KEEP ? LIST_KEEP : LIST_PRUNE;
 
 	put_keep_beyond(w, path);
-	count(&w->l->total[keep], e->type, e->size);
+	count_path(&w->l->total[keep], e->type, e->size);
 	put_relative(w, keep, path, len);
 	return w->out[keep].rc;
 }
@@ -153,7 +152,8 @@ static size_t common_directory(const char *a, const char *b)
 	return end ? end : 1;
 }
 
-/* The root, if there is one and it is a directory; else the directory that has all of them. */
+/* The root, if there is only one and it is a directory; else the directory that contains all of
+ * them. */
 static int find_base(struct writing *w)
 {
 	const struct cop_walk_dir *top = &w->u->tree->top;
@@ -196,7 +196,7 @@ static int open_all(struct writing *w, const char *dir)
 	return rc;
 }
 
-/* Two passes that share nothing that they write, on a thread each: composing and copying the lines
+/* Two passes that write nothing in common, each on its own thread: composing and copying the lines
  * is most of the work. */
 static void one_pass(void *arg, size_t i)
 {
@@ -214,7 +214,7 @@ static int write_lists(struct writing *w)
 	int rc;
 
 	for (size_t i = 0; i < w->u->missing.n; i++) {
-		count(&w->l->total[LIST_MISSING], DT_UNKNOWN, 0);
+		count_path(&w->l->total[LIST_MISSING], DT_UNKNOWN, 0);
 		put_escaped(w, LIST_MISSING, LIST_MISSING, w->u->missing.ref[i].text,
 			w->u->missing.ref[i].len);
 	}
@@ -229,8 +229,7 @@ static int write_lists(struct writing *w)
 	return rc;
 }
 
-/* Names are given only when all is written, so that the lists of one run do not mix with those of
- * another. */
+/* Names are given only when everything is written, so that lists of different runs do not mix. */
 static int close_all(struct writing *w, bool keep)
 {
 	int rc = 0;
@@ -253,8 +252,8 @@ static int write_once(struct writing *w, const char *dir)
 	for (unsigned i = 0; i < LISTS; i++)
 		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
 	rc = open_all(w, dir) ?: write_lists(w);
-	/* Whether a name needs the other form is known only at the end; it is rare, so that all is
-	 * written once more then. */
+	/* Only the end shows whether a name needs the other form. That is rare, and everything is
+	 * then written once more. */
 	closed = close_all(w, !rc && (!w->l->odd_names || w->with_nul));
 	return rc ?: closed;
 }

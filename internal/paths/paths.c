@@ -83,7 +83,7 @@ struct telling {
 	const char *of;
 };
 
-static void tell(void *arg, uint64_t n)
+static void report_progress(void *arg, uint64_t n)
 {
 	struct telling *t = arg;
 
@@ -95,7 +95,7 @@ static int read_observed(
 {
 	struct cop_observed *seen = &out->usage->seen;
 	struct telling t = {what, "tables read"};
-	int rc = cop_observed_read(seen, out->input, what->progress ? tell : NULL, &t);
+	int rc = cop_observed_read(seen, out->input, what->progress ? report_progress : NULL, &t);
 
 	out->faults = seen->faults.count;
 	cop_observed_faults_list(&seen->faults, &out->named);
@@ -116,8 +116,8 @@ static bool any_below(const struct cop_pathset *s, const char *root)
 	return false;
 }
 
-/* Tables have real paths. A root that was given through a link, below which nothing was observed,
- * is taken for its real path. */
+/* Tables have real paths. If a root was given through a link and nothing below it was observed, its
+ * real path is used. */
 static int give_root(struct cop_paths_result *out, const char *root)
 {
 	struct cop_roots *r = &out->usage->roots;
@@ -140,7 +140,7 @@ static int give_root(struct cop_paths_result *out, const char *root)
 	return 0;
 }
 
-/* The deepest directory that is above everything observed. */
+/* The deepest directory above everything observed. */
 static void name_common(struct cop_paths_result *out)
 {
 	const struct cop_pathset *s = &out->usage->seen.set;
@@ -196,8 +196,7 @@ static int choose_roots(
 
 /* ---- 4: what is there, and what of it was used ---- */
 
-/* Roots that are suggested by a word in a path need not be there: /soft/conda_env of
- * /soft/conda_env_torch. */
+/* Roots suggested by a word in a path may not exist: /soft/conda_env of /soft/conda_env_torch. */
 static void note_absent_roots(struct cop_paths_result *out)
 {
 	const struct cop_walk_dir *top = &out->usage->use.tree->top;
@@ -211,7 +210,7 @@ static void note_absent_roots(struct cop_paths_result *out)
 					: "");
 }
 
-/* Tables have paths of the source; a root that was named through a mount has none of them. */
+/* Tables have paths of the source, none of a root that was named through a mount. */
 static void note_unused(struct cop_paths_result *out)
 {
 	if (!out->usage->roots.all.n || !out->usage->seen.set.table.count ||
@@ -251,7 +250,7 @@ static int look_at_roots(
 	struct cop_walk_conf conf = {.root = (const char *const *)u->roots.all.path,
 		.roots = u->roots.all.n,
 		.sizes = !what->no_sizes,
-		.tick = what->progress ? tell : NULL,
+		.tick = what->progress ? report_progress : NULL,
 		.arg = &t};
 	int rc = cop_walk(&conf, &u->use.tree, err);
 

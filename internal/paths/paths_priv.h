@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a job used its environment: what it asked for, held against what is on disk now. */
+/* How a job used its environment: what it asked for, compared with what is on disk now. */
 #ifndef COP_PATHS_PRIV_H
 #define COP_PATHS_PRIV_H
 
@@ -12,7 +12,7 @@
 struct path_ref {
 	const char *text;
 	uint32_t len;
-	uint8_t type; /* DT_…; of an absent one 0 */
+	uint8_t type; /* DT_…; 0 if absent */
 	uint64_t size;
 	const struct cop_observed_path *from; /* may be NULL */
 };
@@ -30,30 +30,30 @@ struct usage {
 	/* Each in order of bytes after cop_paths_usage_find. */
 	struct path_refs missing; /* observed below a root, not on disk */
 	struct path_refs beyond;  /* observed below a root and on disk, but not walked: through a
-				     link, or in a directory that can't be read */
-	struct path_refs keep_beyond; /* the same by their real names, where no directory that was
-					 read has them */
+				     link, or in a directory that cannot be read */
+	struct path_refs keep_beyond; /* the same by their real names, unless they are in a
+					 directory that was read */
 	uint64_t elsewhere;           /* observed below no root */
-	uint64_t unknown;             /* could not be looked at, hence in no list */
+	uint64_t unknown;             /* could not be examined, hence in no list */
 	struct path_refs
 		links_out; /* kept links that point out of the roots; size is meaningless */
 };
-/* Marks used entries of the tree and fills the lists. -ENOMEM. tick: how many paths were looked at
+/* Marks used entries of the tree and fills the lists. -ENOMEM. tick: how many paths were examined
  * on disk. */
 int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg);
 void cop_paths_usage_free(struct usage *u);
 
 /* ---- keep.c ---- */
 
-/* Marks what a path that exists needs: itself, the directories above it, links on the way and what
- * they point to. -ENOMEM. */
+/* Marks what an existing path needs: itself, the directories above it, links on the way and their
+ * targets. -ENOMEM. */
 int cop_paths_keep(struct usage *u, const char *path, size_t len);
 
 /* ---- prune.c: what is worth looking at ---- */
 
 #define PRUNE_ROWS 20u
 
-struct unused_dir { /* nothing below it is kept, and something beside it is */
+struct unused_dir { /* nothing below it is kept, but something beside it is */
 	char *path;
 	uint64_t files, dirs, bytes; /* below it; dirs: itself too */
 };
@@ -62,7 +62,7 @@ struct probed_name { /* absent in several directories */
 	size_t len;
 	uint64_t directories, probes;
 };
-struct vain_dir { /* names were asked for there, and none was found */
+struct vain_dir { /* names were looked up there, and none existed */
 	const char *path;
 	size_t len;
 	uint64_t names, probes;
@@ -95,7 +95,7 @@ struct lists {
 			       prune_candidates.nul */
 };
 extern const char *const cop_paths_list_name[LISTS];
-/* Writes all lists into dir, each whole or not at all. A sentence otherwise. */
+/* Writes all lists into dir, each completely or not at all. On failure a sentence. */
 int cop_paths_lists_write(
 	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
 void cop_paths_lists_free(struct lists *l);
@@ -103,17 +103,17 @@ void cop_paths_lists_free(struct lists *l);
 /* ---- out.c: a file that is written bit by bit and appears whole ---- */
 
 struct out {
-	char *path, *tmp; /* tmp: its name there as long as it is not finished */
+	char *path, *tmp; /* tmp: its name until it is finished */
 	struct cop_dir at;
 	char *data;
 	size_t len;
-	int fd, rc; /* the first failure; writing goes on into nothing */
+	int fd, rc; /* the first failure; later writes go nowhere */
 };
 int cop_paths_out_open(struct out *o, const char *dir, const char *name);
 void cop_paths_out_add(struct out *o, const char *data, size_t len);
-/* Writes what is left; the file has its temporary name still. */
+/* Writes what is left; the file still has its temporary name. */
 int cop_paths_out_finish(struct out *o);
-/* Gives it its name if it was finished without failure, else removes it. */
+/* Renames it if it was finished without failure, else removes it. */
 int cop_paths_out_close(struct out *o, bool keep);
 
 /* ---- paths.c ---- */

@@ -15,8 +15,8 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
-/* Where a row belongs among the first ones; PRUNE_ROWS: nowhere. Makes room. */
-static unsigned place(void *rows, unsigned *n, size_t size, const void *row,
+/* Inserts a row into the first ones, in order; PRUNE_ROWS: it does not belong there. */
+static unsigned insert_row(void *rows, unsigned *n, size_t size, const void *row,
 	int (*order)(const void *a, const void *b))
 {
 	char *at = rows;
@@ -49,7 +49,7 @@ static int by_text(const char *a, size_t a_len, const char *b, size_t b_len)
 
 struct below {
 	struct prune *out;
-	struct cop_buf path; /* of the directory that is looked through */
+	struct cop_buf path; /* of the directory being searched */
 	int rc;
 };
 
@@ -84,7 +84,7 @@ static void take_dir(struct below *b, struct unused_dir *row)
 		b->rc = -ENOMEM;
 		return;
 	}
-	if (place(p->dir, &p->dirs, sizeof(*row), row, by_size) == PRUNE_ROWS)
+	if (insert_row(p->dir, &p->dirs, sizeof(*row), row, by_size) == PRUNE_ROWS)
 		free(row->path);
 	else
 		free(last);
@@ -115,7 +115,7 @@ static void unused_below(struct below *b, const struct cop_walk_dir *d)
 
 /* ---- absent names ---- */
 
-/* An absent path, apart into directory and name. */
+/* An absent path, split into directory and name. */
 struct probe {
 	const char *path, *name;
 	size_t dir_len, name_len;
@@ -167,7 +167,7 @@ static void same_names(struct prune *out, struct probe *probe, size_t n)
 		if (row.directories < 2)
 			continue;
 		out->all_names++;
-		place(out->name, &out->names, sizeof(row), &row, by_directories);
+		insert_row(out->name, &out->names, sizeof(row), &row, by_directories);
 	}
 }
 
@@ -195,7 +195,7 @@ static void vain_dirs(const struct usage *u, struct prune *out, struct probe *pr
 		if (gave_something(u, row.path, row.len))
 			continue;
 		out->all_vains++;
-		place(out->vain, &out->vains, sizeof(row), &row, by_names);
+		insert_row(out->vain, &out->vains, sizeof(row), &row, by_names);
 	}
 }
 

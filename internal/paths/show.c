@@ -18,7 +18,7 @@ static const struct {
 	{LIST_PRUNE, "prune candidates", "prune_candidates"},
 };
 
-/* A name of any bytes, without those that steer a terminal. */
+/* A name of any bytes, without those that control a terminal. */
 static void plain(struct cop_buf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -84,7 +84,7 @@ void cop_paths_result_table(const struct cop_paths_result *p, struct cop_buf *ou
 		"\nThis proves nothing about deleting: another run may need what this one did not.\n");
 }
 
-/* Bytes, or null where they are not known. */
+/* Bytes, or null if they are not known. */
 static void json_bytes(struct cop_json *j, const struct lists *l, uint64_t bytes)
 {
 	if (l->sizes)

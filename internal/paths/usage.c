@@ -32,7 +32,7 @@ static int by_bytes(const void *a, const void *b)
 	return first ? first : x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* In order of bytes, each once. */
+/* In order of bytes, without duplicates. */
 static void sort_refs(struct path_refs *r)
 {
 	size_t kept = 0;
@@ -57,7 +57,7 @@ struct ask {
 	void *arg;
 };
 
-static void look(void *arg, size_t i)
+static void stat_path(void *arg, size_t i)
 {
 	struct ask *a = arg;
 	struct path_ref *ref = &a->refs.ref[i];
@@ -67,8 +67,7 @@ static void look(void *arg, size_t i)
 		ref->type = IFTODT(st.st_mode);
 		ref->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	} else {
-		/* A loop of links and a name that is too long are as absent for the job as they are
-		 * here. */
+		/* For the job, as here, a loop of links and a name that is too long are absent. */
 		ref->type = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
 					    errno == ENAMETOOLONG
 				    ? DT_UNKNOWN
@@ -77,7 +76,7 @@ static void look(void *arg, size_t i)
 	atomic_fetch_add(&a->done, 1);
 }
 
-static void tell(void *arg)
+static void report_progress(void *arg)
 {
 	struct ask *a = arg;
 
@@ -132,10 +131,10 @@ int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths
 		!rc && (p = cop_observed_pathset_next(s, p));)
 		rc = find_one(u, &ask, p);
 	if (!rc && ask.refs.n)
-		rc = cop_walk_parallel(ask.refs.n, look, tick ? tell : NULL, &ask);
+		rc = cop_walk_parallel(ask.refs.n, stat_path, tick ? report_progress : NULL, &ask);
 	if (!rc)
 		rc = sort_answers(u, &ask);
-	/* A root is kept even if nothing in it is: it is what is copied into. */
+	/* A root is kept even if nothing in it is, because the copy goes into it. */
 	for (uint32_t i = 0; i < u->tree->top.n; i++)
 		if (u->tree->top.entry[i].dir)
 			u->tree->top.entry[i].flags |= COP_WALK_KEEP;

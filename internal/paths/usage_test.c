@@ -18,7 +18,7 @@
 #include "paths/paths_priv.h"
 
 /* "d NAME", "f NAME", "l NAME TARGET" */
-static void make(const char *const *what)
+static void make_paths(const char *const *what)
 {
 	for (; *what; what++) {
 		char kind, name[256], target[256] = "";
@@ -45,7 +45,7 @@ struct world {
 };
 
 /* Roots and observed paths are relative to dir; "" is dir itself. */
-static void look(struct world *w, const char *const *root, const char *const *observed)
+static void measure(struct world *w, const char *const *root, const char *const *observed)
 {
 	struct cop_walk_conf conf = {.sizes = true, .threads = 2};
 	struct cop_err err = {0};
@@ -121,13 +121,13 @@ static void assert_refs(const struct path_refs *r, const char *want)
 }
 #define LIST(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
-static void what_is_used_keeps_the_directories_above_it(void **state)
+static void a_used_path_keeps_the_directories_above_it(void **state)
 {
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "d r/a", "d r/a/b", "f r/a/b/c", "f r/a/d", "d r/e"));
-	look(&w, LIST("r"), LIST("r/a/b/c", "r/none", "elsewhere"));
+	make_paths(LIST("d r", "d r/a", "d r/a/b", "f r/a/b/c", "f r/a/d", "d r/e"));
+	measure(&w, LIST("r"), LIST("r/a/b/c", "r/none", "elsewhere"));
 	assert_flagged(&w, COP_WALK_USED, "r/a/b/c ");
 	assert_flagged(&w, COP_WALK_KEEP, "r r/a r/a/b r/a/b/c ");
 	assert_refs(&w.use.missing, "r/none ");
@@ -140,24 +140,25 @@ static void a_link_keeps_what_it_points_to_link_by_link(void **state)
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "d r/lib", "l r/lib/so libso.1", "l r/lib/libso.1 ../real/libso.1.2",
+	make_paths(LIST("d r", "d r/lib", "l r/lib/so libso.1", "l r/lib/libso.1 ../real/libso.1.2",
 		"d r/real", "f r/real/libso.1.2", "f r/real/other", "l r/unused so"));
-	look(&w, LIST("r"), LIST("r/lib/so"));
+	measure(&w, LIST("r"), LIST("r/lib/so"));
 	assert_flagged(&w, COP_WALK_USED, "r/lib/so ");
 	assert_flagged(
 		&w, COP_WALK_KEEP, "r r/lib r/lib/libso.1 r/lib/so r/real r/real/libso.1.2 ");
 	forget(&w);
 }
 
-/* ".." after a link is above what the link points to, as for the kernel, not above the link. */
-static void two_dots_are_above_where_one_is(void **state)
+/* ".." after a link is the directory above the link's target, as for the kernel, not above the
+ * link. */
+static void two_dots_after_a_link_are_above_its_target(void **state)
 {
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "d r/x", "d r/x/y", "d r/x/y/z", "l r/short x/y/z", "f r/x/y/file",
+	make_paths(LIST("d r", "d r/x", "d r/x/y", "d r/x/y/z", "l r/short x/y/z", "f r/x/y/file",
 		"f r/file", "l r/to short/../file"));
-	look(&w, LIST("r"), LIST("r/to"));
+	measure(&w, LIST("r"), LIST("r/to"));
 	assert_flagged(&w, COP_WALK_KEEP, "r r/short r/to r/x r/x/y r/x/y/file r/x/y/z ");
 	forget(&w);
 }
@@ -167,8 +168,8 @@ static void a_path_through_a_link_is_used_by_its_own_name_and_kept_by_the_real_o
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "d r/lib", "f r/lib/f", "l r/lib64 lib"));
-	look(&w, LIST("r"), LIST("r/lib64/f", "r/lib64/none"));
+	make_paths(LIST("d r", "d r/lib", "f r/lib/f", "l r/lib64 lib"));
+	measure(&w, LIST("r"), LIST("r/lib64/f", "r/lib64/none"));
 	assert_refs(&w.use.beyond, "r/lib64/f ");
 	assert_refs(&w.use.missing, "r/lib64/none ");
 	assert_flagged(&w, COP_WALK_USED, "");
@@ -182,15 +183,15 @@ static void links_lead_from_root_to_root_and_out(void **state)
 	char line[200];
 
 	(void)state;
-	make(LIST("d r", "d s", "f s/f", "l r/over ../s/f", "l r/out /proc/self/exe",
+	make_paths(LIST("d r", "d s", "f s/f", "l r/over ../s/f", "l r/out /proc/self/exe",
 		"l r/up ../../../../..", "l r/dangling none"));
 	snprintf(line, sizeof(line), "l r/whole %s/s/f", dir);
-	make(LIST(line));
-	look(&w, LIST("r", "s"), LIST("r/over", "r/out", "r/up", "r/dangling"));
+	make_paths(LIST(line));
+	measure(&w, LIST("r", "s"), LIST("r/over", "r/out", "r/up", "r/dangling"));
 	assert_flagged(&w, COP_WALK_KEEP, "r r/dangling r/out r/over r/up s s/f ");
 	assert_int_equal(w.use.links_out.n, 2);
 	forget(&w);
-	look(&w, LIST("r", "s"), LIST("r/whole"));
+	measure(&w, LIST("r", "s"), LIST("r/whole"));
 	assert_flagged(&w, COP_WALK_KEEP, "r r/whole s s/f ");
 	forget(&w);
 }
@@ -200,9 +201,9 @@ static void loops_of_links_end(void **state)
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "l r/self self", "l r/a b/x", "l r/b a/y", "l r/dot .",
+	make_paths(LIST("d r", "l r/self self", "l r/a b/x", "l r/b a/y", "l r/dot .",
 		"l r/deep dot/dot/dot/dot/deep"));
-	look(&w, LIST("r"), LIST("r/self", "r/a", "r/deep", "r/self/x"));
+	measure(&w, LIST("r"), LIST("r/self", "r/a", "r/deep", "r/self/x"));
 	assert_flagged(&w, COP_WALK_KEEP, "r r/a r/b r/deep r/dot r/self ");
 	assert_refs(&w.use.missing, "r/self/x ");
 	forget(&w);
@@ -213,11 +214,11 @@ static void in_a_directory_that_cannot_be_read_names_are_asked_for(void **state)
 	struct world w;
 
 	(void)state;
-	make(LIST("d r", "d r/secret", "f r/secret/f", "d r/secret/d", "f r/secret/d/g"));
+	make_paths(LIST("d r", "d r/secret", "f r/secret/f", "d r/secret/d", "f r/secret/d/g"));
 	assert_int_equal(chmod("r/secret", 0711) | chmod(dir, 0755), 0);
 	if (!geteuid() && seteuid(65534))
 		skip();
-	look(&w, LIST("r"), LIST("r/secret/f", "r/secret/d/g", "r/secret/none"));
+	measure(&w, LIST("r"), LIST("r/secret/f", "r/secret/d/g", "r/secret/none"));
 	if (geteuid() == 65534)
 		assert_int_equal(seteuid(0), 0);
 	assert_refs(&w.use.beyond, "r/secret/d/g r/secret/f ");
@@ -226,15 +227,15 @@ static void in_a_directory_that_cannot_be_read_names_are_asked_for(void **state)
 	forget(&w);
 }
 
-static void unused_directories_are_told_once_the_largest_first(void **state)
+static void unused_directories_are_listed_once_the_largest_first(void **state)
 {
 	struct world w;
 	struct prune p;
 
 	(void)state;
-	make(LIST("d r", "d r/used", "f r/used/f", "d r/used/not", "f r/used/not/1", "d r/big",
-		"d r/big/in", "f r/big/in/1", "f r/big/in/2", "f r/big/3", "d r/empty"));
-	look(&w, LIST("r"), LIST("r/used/f"));
+	make_paths(LIST("d r", "d r/used", "f r/used/f", "d r/used/not", "f r/used/not/1",
+		"d r/big", "d r/big/in", "f r/big/in/1", "f r/big/in/2", "f r/big/3", "d r/empty"));
+	measure(&w, LIST("r"), LIST("r/used/f"));
 	assert_int_equal(cop_paths_prune(&w.use, &p), 0);
 	assert_int_equal(p.dirs, 3);
 	assert_int_equal(p.all_dirs, 3);
@@ -271,7 +272,7 @@ static void only_the_first_rows_are_kept_and_all_are_counted(void **state)
 		snprintf(names[i], sizeof(names[i]), i % 2 ? "r/d00/n%u" : "r/d01/n%u", i / 2);
 		observed[i] = names[i];
 	}
-	look(&w, LIST("r"), observed);
+	measure(&w, LIST("r"), observed);
 	assert_int_equal(cop_paths_prune(&w.use, &p), 0);
 	assert_int_equal(p.dirs, PRUNE_ROWS);
 	assert_int_equal(p.all_dirs, 50);
@@ -287,7 +288,7 @@ static void only_the_first_rows_are_kept_and_all_are_counted(void **state)
 	forget(&w);
 }
 
-/* The whole of it over random trees: each list is what a plain look at the disk says. */
+/* Everything together over random trees: each list matches a plain look at the disk. */
 static void used_and_unused_are_all_there_is(void **state)
 {
 	unsigned seed = 1;
@@ -320,7 +321,7 @@ static void used_and_unused_are_all_there_is(void **state)
 			}
 			observed[i - 1] = rand_r(&seed) % 3 ? names[0] : names[i];
 		}
-		look(&w, LIST(root), observed);
+		measure(&w, LIST(root), observed);
 		assert_int_equal(mkdir("out", 0755), 0);
 		assert_int_equal(cop_paths_lists_write(&w.use, "out", &l, &err), 0);
 		all = l.total[LIST_ALL].paths;
@@ -344,14 +345,14 @@ int main(void)
 {
 #define each(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		each(what_is_used_keeps_the_directories_above_it),
+		each(a_used_path_keeps_the_directories_above_it),
 		each(a_link_keeps_what_it_points_to_link_by_link),
-		each(two_dots_are_above_where_one_is),
+		each(two_dots_after_a_link_are_above_its_target),
 		each(a_path_through_a_link_is_used_by_its_own_name_and_kept_by_the_real_one),
 		each(links_lead_from_root_to_root_and_out),
 		each(loops_of_links_end),
 		each(in_a_directory_that_cannot_be_read_names_are_asked_for),
-		each(unused_directories_are_told_once_the_largest_first),
+		each(unused_directories_are_listed_once_the_largest_first),
 		each(only_the_first_rows_are_kept_and_all_are_counted),
 		each(used_and_unused_are_all_there_is),
 	};

@@ -29,13 +29,13 @@ static const struct {
 	{LIST_PRUNE, "Not needed by what was used", "the rest, for rsync --files-from"},
 };
 
-/* "6.81%"; of nothing "0.00%". */
+/* "6.81%"; "0.00%" of nothing. */
 static void add_percent(struct cop_buf *out, uint64_t part, uint64_t whole)
 {
 	cop_buf_printf(out, "%.2f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-/* Or "-" where they are not known. */
+/* Or "-" if they are not known. */
 static void add_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 {
 	if (l->sizes)
@@ -44,7 +44,7 @@ static void add_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes
 		cop_buf_str(out, "-");
 }
 
-/* As one word of a shell's command line. */
+/* Quoted as one word of a shell's command line. */
 static void shell_word(struct cop_buf *out, const char *text)
 {
 	static const char plain[] =

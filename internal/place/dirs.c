@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The directories of a place: their names, made and removed, and the lock on the folder of a
- * private one. */
+/* The directories of a place: their names, creating and removing them, and the lock on the folder
+ * of a private one. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "place/place_priv.h"
+
+#define OLD_S 5
 
 void cop_place_above(const char *path, char out[PATH_MAX])
 {
@@ -64,7 +67,7 @@ static int make_dirs(const char *path, mode_t mode, unsigned *made, unsigned dep
 		(*made)++;
 	else if (!rc && errno != EEXIST)
 		rc = -errno;
-	/* It was made here: who fails leaves nothing. */
+	/* It was created here, and a failure leaves nothing behind. */
 	if (rc && *made && rmdir(parent) == 0)
 		(*made)--;
 	return rc;
@@ -85,7 +88,7 @@ void cop_place_remember(struct cop_place *p)
 	}
 }
 
-/* From the inside out, as many as were made; what is not empty stays. */
+/* From the inside out, as many as were created; one that is not empty stays. */
 void cop_place_remove_made(const struct cop_place *p)
 {
 	char path[PATH_MAX], parent[PATH_MAX];
@@ -114,6 +117,7 @@ static int open_folder(const char *folder, struct stat *st, struct cop_err *err)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
+	*st = (struct stat){0};
 	if (fd < 0)
 		return cop_err_set(
 			err, errno, "cannot open the directory %s: %s", folder, strerror(errno));
@@ -125,7 +129,8 @@ static int open_folder(const char *folder, struct stat *st, struct cop_err *err)
 		folder, (unsigned)st->st_uid, st->st_mode & 07777);
 }
 
-/* A descriptor that holds the lock. -EWOULDBLOCK: a node has it; -ENOENT: it has vanished. */
+/* A descriptor that holds the lock. -EWOULDBLOCK: a node has it; -ENOENT: the folder has
+ * vanished. */
 int cop_place_lock(const char *folder, struct cop_err *err)
 {
 	struct stat st, now;
@@ -144,4 +149,50 @@ int cop_place_lock(const char *folder, struct cop_err *err)
 		return fd;
 	close(fd);
 	return rc;
+}
+
+/* ---- what killed nodes left ---- */
+
+/* Nobody makes one and waits that long until it is locked. */
+static bool is_old(const char *folder)
+{
+	struct stat st;
+
+	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       st.st_mtim.tv_sec + OLD_S < cop_wall_ns() / (int64_t)COP_NS_PER_S;
+}
+
+/* What is mounted, or holds something, stays by itself. */
+static void remove_empty(const char *folder)
+{
+	int fd = cop_place_lock(folder, NULL);
+	DIR *d = fd < 0 ? NULL : opendir(folder);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d)))
+		if (entry->d_name[0] != '.')
+			unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+	if (d)
+		closedir(d);
+	if (fd >= 0) {
+		rmdir(folder);
+		close(fd);
+	}
+}
+
+void cop_place_sweep(const char *dir)
+{
+	char folder[PATH_MAX];
+	DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d))) {
+		if (strncmp(entry->d_name, COP_PLACE_FOLDER, strlen(COP_PLACE_FOLDER)) != 0)
+			continue;
+		snprintf(folder, sizeof(folder), "%.3000s/%s", dir, entry->d_name);
+		if (is_old(folder))
+			remove_empty(folder);
+	}
+	if (d)
+		closedir(d);
 }

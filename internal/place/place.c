@@ -5,11 +5,13 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ctl/ctl.h"
@@ -17,9 +19,10 @@
 #include "job/job.h"
 
 #define CHECKS 5
-#define FOLDER "mnt-"
-#define PLACES_MAX 256 /* nodes of one job on one machine */
-#define RETRIES 16     /* a folder that vanishes between two looks at it */
+/* How long the process of a killed node may take to end: until then it has its locks. */
+#define END_MS 5000
+#define PLACES_MAX 256 /* most nodes of one job on one machine */
+#define RETRIES 16     /* how often a folder may vanish between two checks */
 #define MISSING                                                                                    \
 	"%s: there is no such directory, and it cannot be created: %s; name a mount point below a directory that you may write to, or none"
 
@@ -38,7 +41,8 @@ static void real_source(const struct cop_conf *conf, char out[PATH_MAX])
 		snprintf(out, PATH_MAX, "%s", conf->source);
 }
 
-/* What the nodes of a job have in common, and no other job of this user on this machine. */
+/* What the nodes of a job have in common with each other and with no other job of this user on this
+ * machine. */
 static uint64_t hash_of(const struct cop_conf *conf, const char *source)
 {
 	const char *parts[] = {source, conf->job_dir, conf->hosts};
@@ -66,8 +70,8 @@ static int private_names(const struct cop_conf *conf, unsigned number, char fold
 	if (number)
 		snprintf(suffix, sizeof(suffix), ".%u", number);
 	real_source(conf, path);
-	snprintf(folder, PATH_MAX, "%s/" FOLDER "%016" PRIx64 "%s", dir, hash_of(conf, path),
-		suffix);
+	snprintf(folder, PATH_MAX, "%s/" COP_PLACE_FOLDER "%016" PRIx64 "%s", dir,
+		hash_of(conf, path), suffix);
 	if (snprintf(path, PATH_MAX, "%.300s/%.300s", folder, name) >= PATH_MAX)
 		return cop_err_set(err, ENAMETOOLONG, "%s: its name is too long", folder);
 	return 0;
@@ -96,8 +100,8 @@ static int socket_of(const struct cop_conf *conf, const char *path, char out[COP
 
 void cop_place_note(const struct cop_place *p, struct cop_buf *out)
 {
-	cop_buf_printf(out, " %016" PRIx64 " %u %" PRIu64 " %" PRIu64, cop_place_job(), p->made,
-		p->dev, p->ino);
+	cop_buf_printf(out, " %016" PRIx64 " %u %" PRIu64 " %" PRIu64 " %d", cop_place_job(),
+		p->made, p->dev, p->ino, (int)getpid());
 }
 
 uint64_t cop_place_noted_job(const char *socket)
@@ -109,7 +113,23 @@ uint64_t cop_place_noted_job(const char *socket)
 	return sscanf(words, "%*s %" SCNx64, &job) == 1 ? job : 0;
 }
 
-/* What the killed node of that socket had made, if it is still that, is now whosever p is. */
+void cop_place_wait_ended(const char *socket)
+{
+	char words[COP_CTL_NOTE_SIZE];
+	struct pollfd ended = {.events = POLLIN, .fd = -1};
+	int pid;
+
+	cop_ctl_noted(socket, words);
+	if (sscanf(words, "%*s %*s %*s %*s %*s %d", &pid) == 1 && pid > 1)
+		ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (ended.fd < 0)
+		return;
+	poll(&ended, 1, END_MS);
+	close(ended.fd);
+}
+
+/* Directories that the killed node of that socket created, if they are still the same, now belong
+ * to p's owner. */
 static void inherit(struct cop_place *p, const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
@@ -127,8 +147,9 @@ static void inherit(struct cop_place *p, const char *socket)
 
 /* ---- making and removing ---- */
 
-/* The note goes last (cop_place_clear): who removes the rest at this moment has not touched it. */
-static void take_dead_mount_away(struct cop_place *p, const char *mountpoint)
+/* The note is removed last (cop_place_clear): another process that removes the rest now has not
+ * touched it. */
+static void remove_dead_mount(struct cop_place *p, const char *mountpoint)
 {
 	char path[PATH_MAX], socket[COP_CTL_PATH_SIZE];
 	bool known = cop_place_resolve(mountpoint, path, 0) == 0;
@@ -150,8 +171,9 @@ static mode_t mode_of(const struct cop_conf *conf)
 	return conf->allow_other ? 0755 : 0700;
 }
 
-/* What a killed node had made its guard removes, as soon as the dead mount is gone. It knows it by
- * its number, so an empty one of another number takes its place, at once and under its name. */
+/* The guard of a killed node removes what that node created once the dead mount is gone. It
+ * recognises the directory by its inode number. So an empty one with another number replaces it,
+ * atomically under its name. */
 static void replace_inherited(struct cop_place *p)
 {
 	char fresh[PATH_MAX + 16];
@@ -165,16 +187,16 @@ static void replace_inherited(struct cop_place *p)
 		cop_place_remember(p);
 }
 
-static int take_named(struct cop_place *p, struct cop_err *err)
+static int acquire_named(struct cop_place *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint;
 	unsigned made = 0;
 	int rc;
 
-	take_dead_mount_away(p, name);
+	remove_dead_mount(p, name);
 	rc = cop_place_make_dirs(name, mode_of(p->conf), &made);
 	p->made = COP_MAX(made, p->made);
-	/* Where one is already that cannot be looked at, the check below says why. */
+	/* If it exists but cannot be accessed, the check below says why. */
 	if (rc && access(name, F_OK) && errno == ENOENT)
 		return cop_err_set(err, -rc, MISSING, name, strerror(-rc));
 	rc = cop_place_resolve(name, p->path, 0);
@@ -201,7 +223,7 @@ static bool is_mounted_on(const char *path)
 /* Its folder is locked. -EBUSY: something is mounted there all the same. */
 static int occupy(struct cop_place *p, struct cop_err *err)
 {
-	take_dead_mount_away(p, p->path);
+	remove_dead_mount(p, p->path);
 	if (mkdir(p->path, 0700) && errno != EEXIST)
 		return cop_err_set(err, errno, "cannot create the mount point %s: %s", p->path,
 			strerror(errno));
@@ -217,7 +239,7 @@ static int try_private(struct cop_place *p, unsigned number, struct cop_err *err
 	char folder[PATH_MAX];
 	int rc = private_names(p->conf, number, folder, p->path, err);
 
-	/* Whoever gives it up removes it. */
+	/* Whoever gives the folder up removes it. */
 	for (unsigned tries = 0; !rc && p->folder_fd < 0; tries++) {
 		rc = cop_place_make_folder(folder, err);
 		if (!rc)
@@ -233,7 +255,7 @@ static int try_private(struct cop_place *p, unsigned number, struct cop_err *err
 	return rc;
 }
 
-static int take_private(struct cop_place *p, struct cop_err *err)
+static int acquire_private(struct cop_place *p, struct cop_err *err)
 {
 	for (unsigned number = 0; number < PLACES_MAX; number++) {
 		int rc = try_private(p, number, err);
@@ -248,7 +270,7 @@ static int take_private(struct cop_place *p, struct cop_err *err)
 
 /* ---- what the node calls ---- */
 
-/* The guard of a killed node may be about to remove what that had made. */
+/* The guard of a killed node may be about to remove what that node created. */
 static int check_taken(struct cop_place *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint ? p->conf->mountpoint : p->path;
@@ -261,7 +283,7 @@ static int check_taken(struct cop_place *p, struct cop_err *err)
 	return rc;
 }
 
-int cop_place_take(const struct cop_conf *conf, struct cop_place *p, struct cop_err *err)
+int cop_place_acquire(const struct cop_conf *conf, struct cop_place *p, struct cop_err *err)
 {
 	struct cop_err shared = {0};
 	int rc;
@@ -269,7 +291,7 @@ int cop_place_take(const struct cop_conf *conf, struct cop_place *p, struct cop_
 	*p = (struct cop_place){.conf = conf, .folder_fd = -1};
 	if (conf->serve_only)
 		return 0;
-	rc = conf->mountpoint ? take_named(p, err) : take_private(p, err);
+	rc = conf->mountpoint ? acquire_named(p, err) : acquire_private(p, err);
 	if (!rc)
 		rc = check_taken(p, err);
 	if (!rc && cop_fs_check_shared(p->path, &shared))
@@ -279,7 +301,7 @@ int cop_place_take(const struct cop_conf *conf, struct cop_place *p, struct cop_
 	return rc;
 }
 
-/* The nearest directory that is there decides whether the rest can be made. */
+/* The nearest existing directory decides whether the rest can be created. */
 int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err)
 {
 	const char *name = conf->mountpoint;
@@ -329,14 +351,14 @@ void cop_place_leave(struct cop_place *p)
 	p->folder_fd = -1;
 }
 
-/* Of a private place its folder is locked meanwhile: -EWOULDBLOCK if a node has it. */
+/* Locks the folder of a private place meanwhile: -EWOULDBLOCK if a node has it. */
 static int remove_unless_taken(const struct cop_place *p)
 {
 	char folder[PATH_MAX];
 	int fd = -1;
 
 	cop_place_above(p->path, folder);
-	if (strncmp(basename(folder), FOLDER, strlen(FOLDER)) == 0) {
+	if (strncmp(basename(folder), COP_PLACE_FOLDER, strlen(COP_PLACE_FOLDER)) == 0) {
 		fd = cop_place_lock(folder, NULL);
 		if (fd < 0)
 			return fd;
@@ -351,21 +373,25 @@ void cop_place_clear(const struct cop_place *p)
 {
 	char socket[COP_CTL_PATH_SIZE];
 
-	if (p->made && remove_unless_taken(p) == 0 && socket_of(p->conf, p->path, socket) == 0)
+	if (!p->made || socket_of(p->conf, p->path, socket))
+		return;
+	cop_place_wait_ended(socket);
+	if (remove_unless_taken(p) == 0)
 		cop_ctl_clear(socket, NULL);
 }
 
-int cop_place_unmount_dead(const char *mountpoint, const char *socket)
+int cop_place_remove_dead(const char *mountpoint, const char *socket)
 {
 	struct cop_place p = {.folder_fd = -1};
+	bool dead = cop_fs_is_dead(mountpoint);
 	int rc;
 
 	snprintf(p.path, sizeof(p.path), "%s", mountpoint);
 	if (socket)
 		inherit(&p, socket);
-	rc = cop_fs_unmount_dead(mountpoint);
-	/* The guard may have been quicker; another mount there by now shows by its number. */
+	rc = dead ? cop_fs_unmount_dead(mountpoint) : 0;
+	/* The guard may have been quicker; another mount there by now has another number. */
 	if (p.made && !cop_fs_is_dead(mountpoint))
 		remove_unless_taken(&p);
-	return rc;
+	return rc ? rc : dead;
 }

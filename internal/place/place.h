@@ -26,7 +26,7 @@ struct cop_place {
 
 /* Finds or creates the directory, removes what a killed node left there, and checks that it can be
  * a mount point. 0, or -errno with a sentence and nothing left behind. */
-int cop_place_take(const struct cop_conf *conf, struct cop_place *p, struct cop_err *err);
+int cop_place_acquire(const struct cop_conf *conf, struct cop_place *p, struct cop_err *err);
 /* Call it right before the mount: creates the directory again if the guard of an earlier node has
  * just removed it. */
 void cop_place_renew(struct cop_place *p);
@@ -48,8 +48,18 @@ void cop_place_note(const struct cop_place *p, struct cop_buf *out);
 uint64_t cop_place_job(void);
 uint64_t cop_place_noted_job(const char *socket);
 
-/* Removes the mount that a killed node left behind, and the directories that the node created for
- * it; socket: its control socket, or NULL if that no longer exists. 0 or -errno. */
-int cop_place_unmount_dead(const char *mountpoint, const char *socket);
+/* Waits until the process of the killed node of this control socket has ended, at most 5 s. The
+ * kernel closes what a killed process has open one after another: it may be that the socket refuses
+ * already, but the mount is not dead yet, or the folder of the place is still locked. */
+void cop_place_wait_ended(const char *socket);
+/* Removes what a killed node left: its mount, and the directories that it created for it, also when
+ * the mount has gone already (its guard was killed between the two). socket: its control socket, or
+ * NULL if that no longer exists. The directories stay if its process has not ended
+ * (cop_place_wait_ended). 1: its dead mount was removed; 0: none was there; or -errno. */
+int cop_place_remove_dead(const char *mountpoint, const char *socket);
+
+/* Removes the private places in dir (of control sockets) in which nothing is mounted and that no
+ * node has: those of nodes that were killed before they mounted, with their guards. */
+void cop_place_sweep(const char *dir);
 
 #endif

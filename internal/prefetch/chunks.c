@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which chunk comes next: those that the manifest names, file after file as their versions become
- * known, and after all of them the rest of the files that their first reader would fetch whole. */
+ * known, and then the rest of the files that their first reader would fetch whole. */
 #include <sys/stat.h>
 
 #include "prefetch/prefetch_priv.h"
@@ -26,13 +26,13 @@ static const struct cop_range *range_of(
 	return (const struct cop_range *)(const void *)p->ranges.data + i->range + index;
 }
 
-/* Of a file that grew, what was read to its end is wanted to its end. */
+/* A file that was read to its end and has grown since is fetched to its new end. */
 static uint64_t end_of(const struct item *i, const struct cop_range *r)
 {
 	return r->end >= i->size ? i->size_now : COP_MIN(r->end, i->size_now);
 }
 
-/* The next chunk of this file from the cursor on. */
+/* The next chunk of this file, from the cursor on. */
 static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *index)
 {
 	uint64_t chunk = cop_coop_chunk_bytes(p->conf.coop);

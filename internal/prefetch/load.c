@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The manifest as it is kept while it is used: paths end to end, items and ranges in arrays. */
+/* The manifest in memory while it is used: paths end to end, items and ranges in arrays. */
 #include <string.h>
 
 #include "prefetch/prefetch_priv.h"
@@ -31,7 +31,7 @@ static void add_item(struct cop_prefetch *p, const struct cop_manifest_item *m)
 	atomic_store(&p->count, p->n_items);
 }
 
-bool cop_prefetch_take_piece(struct cop_prefetch *p, const char *data, size_t len)
+bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t len)
 {
 	struct cop_manifest_reader r = {.data = data, .len = len};
 	struct cop_manifest_item m;

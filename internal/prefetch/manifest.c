@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the manifest of --prefetch comes from and where that of the next job goes.
+/* Where --prefetch reads its manifest and where the next job's is written.
  *
- * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or where
- * this user may not write there the user's own $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; of
- * two the newer one. Beside the source only the file of this user or of the source's owner is read.
+ * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
+ * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; of two the newer one.
+ * Beside the source only a file of this user or of the source's owner is read.
  */
 #include "prefetch/prefetch_priv.h"
 
@@ -24,8 +24,8 @@
 
 struct cop_prefetch_manifest {
 	struct cop_prefetch_manifest_conf conf;
-	struct cop_manifest_set *record; /* what this node needed; NULL: nobody wants to know */
-	struct cop_buf text;             /* what was given, whole */
+	struct cop_manifest_set *record; /* what this node needed; NULL: not recorded */
+	struct cop_buf text;             /* the given manifest, complete */
 	size_t body;                     /* where its items begin */
 };
 
@@ -36,7 +36,7 @@ static bool is_auto(const struct cop_prefetch_manifest *m)
 
 /* ---- the places of auto ---- */
 
-/* The name that the source has in its directory; none for the root of all. */
+/* The name of the source in its directory; none for the root directory. */
 static const char *source_name(const char *source)
 {
 	return strrchr(source, '/') + 1;
@@ -50,7 +50,7 @@ static bool beside(const char *source, char path[PATH_MAX])
 				name) < PATH_MAX;
 }
 
-/* In the cache directory of this user; makes the directories if asked to. */
+/* The path in this user's cache directory; creates the directories if asked to. */
 static bool in_cache(const char *source, bool make, char path[PATH_MAX])
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"),
@@ -74,7 +74,7 @@ static bool in_cache(const char *source, bool make, char path[PATH_MAX])
 		       hash) < PATH_MAX;
 }
 
-/* A regular file of this user or of the source's owner; its time, or -1. */
+/* A regular file of this user or of the source's owner: its time, else -1. */
 static int64_t usable_since(const char *source, const char *path)
 {
 	struct stat st, owned;
@@ -121,7 +121,7 @@ static int read_text(const char *path, struct cop_buf *out)
 	return got < 0 ? (int)got : 0;
 }
 
-/* Says in one line what is wrong with a manifest that is used all the same, or not at all. */
+/* Warns in one line about a manifest that is damaged or cannot be used. */
 static void warn(const struct cop_prefetch_manifest *m, const char *path, const char *text)
 {
 	cop_log_warn("prefetch: %s: %s", path, text);
@@ -219,8 +219,15 @@ struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manife
 	return m ? m->record : NULL;
 }
 
-/* Pieces are cut where lines end, so the index alone does not say where one begins; there are few.
- */
+uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m)
+{
+	if (!m || m->text.len <= m->body)
+		return 0;
+	return cop_hash64(m->text.data + m->body, m->text.len - m->body, 0);
+}
+
+/* Pieces end at line ends, so the index alone does not say where one begins; there are few
+ * pieces. */
 int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len)
 {
@@ -245,8 +252,8 @@ int cop_prefetch_manifest_piece(
 
 /* ---- writing ---- */
 
-/* Beside the source, or in the user's cache directory. One that stands in the other place is then
- * older. */
+/* Beside the source, or in the user's cache directory. One at the other place is then the older
+ * one. */
 static int write_auto(const char *source, const struct cop_buf *text, char path[PATH_MAX])
 {
 	int rc = beside(source, path) ? cop_write_file(path, text->data, text->len, 0644) : -ENOENT;
@@ -256,7 +263,7 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
-/* A job that needed nothing says nothing about the next one. */
+/* A job that needed nothing tells nothing about the next one. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 {
 	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);

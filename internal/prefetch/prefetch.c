@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "log/log.h"
 
-/* What a listing or an entry is taken to need when it is asked whether there is room. */
+/* The assumed size of a listing or an entry when there is the question whether it fits. */
 #define SMALL_BYTES (64 * COP_KIB)
 
 static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
@@ -37,7 +37,7 @@ static void give_up(struct cop_prefetch *p, const char *why)
 		p->why = why;
 }
 
-/* True: the answer is in s already; false: it will come, or will not (p->over). */
+/* True: the answer is in s already; false: it will come, or not at all (p->over). */
 static bool ask_coop(
 	struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
 {
@@ -57,7 +57,7 @@ static bool ask_coop(
 	}
 	s->waiter.completed = completed;
 	rc = cop_coop_get(p->conf.coop, ask, &s->waiter, &obj);
-	/* It may have completed already, so what is in s belongs to the waiter now. */
+	/* It may have completed already, so s belongs to the waiter now. */
 	p->flying += rc == 0;
 	if (rc == 0)
 		return false;
@@ -79,8 +79,8 @@ static void done_with(struct cop_prefetch *p, struct slot *s)
 	cop_list_push_back(&p->free[s->stage], &s->link);
 }
 
-/* An answer for the counters: brought by this, there before, or no good. */
-static void count(struct cop_prefetch *p, const struct slot *s)
+/* Counts an answer: fetched by this prefetch, cached before, or failed. */
+static void count_slot(struct cop_prefetch *p, const struct slot *s)
 {
 	struct cop_stats *stats = p->conf.stats;
 
@@ -114,7 +114,7 @@ static void with_entry(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_attr attr;
 
-	count(p, s);
+	count_slot(p, s);
 	if (s->rc) {
 		if (s->item->kind == COP_MANIFEST_FILE)
 			gone(p);
@@ -125,7 +125,7 @@ static void with_entry(struct cop_prefetch *p, struct slot *s)
 	name_known(p, s, &attr);
 }
 
-/* As a lookup in fs: the listing answers, or where it proves nothing the single entry. */
+/* Like a lookup in fs: the listing answers or, if it proves nothing, the single entry. */
 static void with_listing(struct cop_prefetch *p, struct slot *s)
 {
 	const char *path = cop_prefetch_path(p, s->item), *slash = strrchr(path, '/');
@@ -137,7 +137,7 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 		done_with(p, s);
 	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
 		if (!s->rc && (cop_listing_flags(s->obj->data) & COP_LISTING_COMPLETE)) {
-			/* That a name is absent is something that a job may have asked for. */
+			/* A job may have asked for a name that is absent. */
 			if (s->item->kind == COP_MANIFEST_FILE)
 				gone(p);
 			done_with(p, s);
@@ -179,7 +179,7 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	list.path = cop_prefetch_path(p, s->item);
 	atomic_fetch_add(&p->listings, 1);
 	if (ask_coop(p, s, &list, SMALL_BYTES)) {
-		count(p, s);
+		count_slot(p, s);
 		done_with(p, s);
 	} else if (p->over) {
 		done_with(p, s);
@@ -187,8 +187,7 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* The source has no directory above it that would tell its attributes, and every mount asks for
- * them. */
+/* No directory above the source has its attributes, and every mount asks for them. */
 static bool is_name(const struct cop_prefetch *p, const struct item *i)
 {
 	return i->kind != COP_MANIFEST_DIR || !*cop_prefetch_path(p, i);
@@ -222,7 +221,7 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* All that is named was asked for, and nothing that could name more is under way: then the rest. */
+/* Everything named was requested, and nothing in flight could name more: now the rest. */
 static bool begin_rest(struct cop_prefetch *p)
 {
 	if (p->rest || p->flying || p->next_name < p->n_items)
@@ -242,9 +241,9 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
 		return false;
 	if (ask_coop(p, s, &chunk, cop_coop_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
-		/* The rest of a file begins with what was asked for above. */
+		/* The rest of a file begins with the chunks requested above. */
 		if (s->bytes || !p->rest)
-			count(p, s);
+			count_slot(p, s);
 		done_with(p, s);
 	} else if (p->over) {
 		done_with(p, s);
@@ -255,7 +254,7 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 static bool (*const begin[STAGES])(struct cop_prefetch *p, struct slot *s) = {
 	[STAGE_LISTINGS] = begin_listing, [STAGE_NAMES] = begin_name, [STAGE_CHUNKS] = begin_chunk};
 
-static void finish(struct cop_prefetch *p, struct slot *s)
+static void finish_slot(struct cop_prefetch *p, struct slot *s)
 {
 	p->flying--;
 	if (s->rc == -ESHUTDOWN) {
@@ -266,7 +265,7 @@ static void finish(struct cop_prefetch *p, struct slot *s)
 	} else if (s->stage == STAGE_NAMES) {
 		with_entry(p, s);
 	} else {
-		count(p, s);
+		count_slot(p, s);
 		done_with(p, s);
 	}
 }
@@ -288,7 +287,7 @@ static void fill_windows(struct cop_prefetch *p)
 
 /* ---- the thread ---- */
 
-/* Waits for slots to complete and takes them all; false when the node stops. */
+/* Waits for slots to complete and takes all of them; false if the node is stopping. */
 static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 {
 	bool stopping;
@@ -304,7 +303,7 @@ static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 	return !stopping;
 }
 
-/* Asks for the pieces one after the other, until there are no more. 0, or -errno. */
+/* Asks for the pieces one after another until there are no more. 0, or -errno. */
 static int load(struct cop_prefetch *p)
 {
 	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
@@ -322,7 +321,7 @@ static int load(struct cop_prefetch *p)
 		if (p->over)
 			break;
 		if (!s->rc)
-			fits = cop_prefetch_take_piece(p, s->obj->data, s->obj->len);
+			fits = cop_prefetch_parse_piece(p, s->obj->data, s->obj->len);
 		let_go(p, s);
 	}
 	cop_list_push_back(&p->free[STAGE_CHUNKS], &s->link);
@@ -350,7 +349,7 @@ static void forget_manifest(struct cop_prefetch *p)
 	p->ready = NULL;
 }
 
-/* Works until nothing is left or nothing more is to be asked for; false when the node stops. */
+/* Runs until nothing is left or nothing more is to be requested; false if the node is stopping. */
 static bool run_stages(struct cop_prefetch *p)
 {
 	struct cop_list slots, *l;
@@ -359,14 +358,31 @@ static bool run_stages(struct cop_prefetch *p)
 		if (!wait_completed(p, &slots))
 			return false;
 		while ((l = cop_list_pop_front(&slots)))
-			finish(p, COP_CONTAINER_OF(l, struct slot, link));
+			finish_slot(p, COP_CONTAINER_OF(l, struct slot, link));
 	}
 	return true;
+}
+
+/* Each thing that it fetches is a flight, which coop reports. */
+static void trace(struct cop_prefetch *p, uint64_t begin_ns)
+{
+	const struct cop_tracer_arg args[] = {{.key = "items", .value = (int64_t)p->n_items},
+		{.key = "listings", .value = (int64_t)atomic_load(&p->listings)},
+		{.key = "files", .value = (int64_t)atomic_load(&p->files)}};
+	struct cop_tracer_event e = {.phase = COP_TRACER_SPAN,
+		.name = "prefetch",
+		.begin_ns = begin_ns,
+		.end_ns = cop_now_ns(),
+		.arg = args,
+		.args = COP_ARRAY_SIZE(args)};
+
+	cop_tracer_event(p->conf.tracer, &e);
 }
 
 static void *work(void *arg)
 {
 	struct cop_prefetch *p = arg;
+	uint64_t begin_ns = cop_now_ns();
 	int rc = load(p);
 
 	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
@@ -382,6 +398,7 @@ static void *work(void *arg)
 	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
 		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
 		atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
+	trace(p, begin_ns);
 	forget_manifest(p);
 	return NULL;
 }
@@ -431,7 +448,7 @@ void cop_prefetch_stop(struct cop_prefetch *p)
 		pthread_join(p->thread, NULL);
 }
 
-/* What completed after the thread had gone still holds its reference. */
+/* What completed after the thread had ended still has its reference. */
 void cop_prefetch_free(struct cop_prefetch *p)
 {
 	struct cop_list *l;

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "coop/coop.h"
 #include "manifest/manifest.h"
+#include "tracer/tracer.h"
 
 struct cop_prefetch;
 
@@ -24,7 +25,8 @@ struct cop_prefetch_conf {
 	/* The first reader of a file of at most this size fetches all of it, so the prefetch
 	 * finally fetches all of it, too. */
 	uint64_t whole_file_max;
-	uint64_t max_cacheable; /* larger files bypass the tree; 0: none do */
+	uint64_t max_cacheable;    /* larger files bypass the tree; 0: none do */
+	struct cop_tracer *tracer; /* gets the prefetch as a whole; may be NULL */
 };
 
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
@@ -64,6 +66,8 @@ struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manife
  * thread. */
 int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
+/* XXH3-64 of what is sent down the tree; 0: nothing is. */
+uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
 /* Nothing is recorded any more: what was becomes the manifest of the next job. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);
 

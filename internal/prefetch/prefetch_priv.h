@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread owns everything but what stands under `lock`: flights that complete only put their
- * slot on the list and wake it. So there is no order of locks, and a callback costs a few
- * instructions on whichever thread it comes.
+/* One thread owns everything except what is under `lock`: flights that complete only put their slot
+ * on the list and wake it. So there is no lock order, and a callback costs a few instructions on
+ * whichever thread it runs.
  *
  * Three stages run side by side, each with a window of slots: listings in the order of the
- * manifest; names, which wait for their directory's listing and give files their version; chunks of
- * the files that have one. */
+ * manifest; names, which wait for their directory's listing and give files their version; and
+ * chunks of the files that have one. */
 #ifndef COP_PREFETCH_PRIV_H
 #define COP_PREFETCH_PRIV_H
 
@@ -37,9 +37,9 @@ struct slot {
 	struct cop_prefetch *p;
 	enum stage stage;
 	struct item *item;
-	bool entry;          /* what is asked for is the single entry */
+	bool entry;          /* requests the single entry */
 	bool piece;          /* or a piece of the manifest */
-	struct cop_obj *obj; /* completed: a reference, NULL without an answer */
+	struct cop_obj *obj; /* completed: a reference; NULL without an answer */
 	int rc;
 	size_t bytes;
 };
@@ -49,38 +49,38 @@ struct cop_prefetch {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list completed; /* slots; under lock, as the next two */
+	struct cop_list completed; /* slots; under lock, like the next two */
 	bool stopping;
 	enum { LOADING, RUNNING, DONE, STOPPED } state; /* written by the thread, under lock */
 	const char *why;
 	struct cop_list free[STAGES];
 	struct slot slot[SLOTS];
 	unsigned flying;
-	bool over; /* nothing more is to be asked for */
+	bool over; /* nothing more is to be requested */
 
 	struct cop_buf text, items, ranges; /* of the manifest */
 	size_t n_items;
 	_Atomic uint64_t count, listings, files; /* for reports */
 	size_t next_listing, next_name;          /* cursors: items */
 	struct item **ready;                     /* files whose version is known, in that order */
-	size_t n_ready, at_file;                 /* at_file: whose chunks are asked for now */
+	size_t n_ready, at_file; /* at_file: the file whose chunks are being requested */
 	unsigned at_range;
 	uint64_t at_chunk;
-	bool rest; /* what the manifest names is asked for; now the rest of those files */
+	bool rest; /* what the manifest names has been requested; now the rest of those files */
 };
 
 /* ---- load.c ---- */
 
-/* Takes a piece of the manifest apart; false without memory or past the bounds. */
-bool cop_prefetch_take_piece(struct cop_prefetch *p, const char *data, size_t len);
+/* Parses a piece of the manifest; false without memory or beyond the limits. */
+bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t len);
 const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i);
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index);
 
 /* ---- chunks.c: which chunk comes next ---- */
 
-/* A file's version is known: its chunks may be asked for. */
+/* A file's version is known: its chunks may be requested. */
 void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr);
-/* The next chunk to ask for; false if there is none now. */
+/* The next chunk to request; false if there is none now. */
 bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One node over a fake origin: the real cache and coop, and a manifest out of a string. */
+/* One node over a fake origin: the real cache and coop, and a manifest from a string. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 #include "prefetch/prefetch_priv.h"
 
-/* As large as what a root reads by one job, so that no chunk comes along with another. */
+/* As large as what a root reads in one job, so that no chunk is read along with another. */
 #define CHUNK (4 * COP_MIB)
 #define WHOLE (6 * CHUNK)
 
@@ -62,7 +62,7 @@ static struct world *open_world(uint64_t budget)
 	return w;
 }
 
-static void put(struct world *w, const char *path, size_t len)
+static void put_file(struct world *w, const char *path, size_t len)
 {
 	char *data = calloc(1, len + 1);
 
@@ -95,8 +95,8 @@ static bool ended(struct world *w)
 	return over;
 }
 
-/* Lets the origin answer until the prefetch has ended; what it says then is in w->report. */
-static void finish(struct world *w)
+/* Runs the origin until the prefetch has ended; its report is in w->report. */
+static void finish_all(struct world *w)
 {
 	struct cop_buf b = {0};
 
@@ -112,7 +112,7 @@ static void finish(struct world *w)
 static void run_manifest(struct world *w, const char *body)
 {
 	start(w, body);
-	finish(w);
+	finish_all(w);
 }
 
 static void close_world(struct world *w)
@@ -142,8 +142,8 @@ static bool has(struct world *w, enum cop_ask_kind kind, const char *path)
 	return obj;
 }
 
-/* Chunks of a file that are here, as the listing of its directory knows it: "011" has the second
- * and the third. */
+/* Which chunks of a file are cached, in the version that its directory's listing has: "011" has the
+ * second and the third. */
 static const char *chunks(struct world *w, const char *dir, const char *name)
 {
 	static char text[64];
@@ -172,15 +172,15 @@ static const char *chunks(struct world *w, const char *dir, const char *name)
 	return text;
 }
 
-static void what_is_named_is_there_and_was_asked_for_once(void **state)
+static void named_objects_are_cached_and_were_requested_once(void **state)
 {
 	struct world *w = open_world(COP_GIB);
 	struct cop_origin_fake_counts c;
 
 	(void)state;
 	put_dir(w, "lib");
-	put(w, "lib/a", 100);
-	put(w, "lib/b", 100);
+	put_file(w, "lib/a", 100);
+	put_file(w, "lib/b", 100);
 	put_dir(w, "other");
 	run_manifest(w,
 		"d .\nd lib\nf 100 0 0-100 lib/a\nn lib/b\nn lib/absent\nd lib\nf 100 0 0-100 lib/a\nend 7\n");
@@ -191,7 +191,7 @@ static void what_is_named_is_there_and_was_asked_for_once(void **state)
 	c = cop_origin_fake_counts(w->origin);
 	assert_int_equal(c.lists, 2);
 	assert_int_equal(c.reads, 1);
-	/* That of the source itself. */
+	/* The source's own attributes. */
 	assert_int_equal(c.stats, 1);
 	assert_int_equal(counter(w, COP_PREFETCH_FAILED), 0);
 	assert_string_equal(w->report,
@@ -204,10 +204,10 @@ static void ranges_are_asked_for_by_chunk_and_then_the_rest_of_the_file(void **s
 	struct world *w = open_world(COP_GIB);
 
 	(void)state;
-	put(w, "f", 4 * CHUNK + 1);
-	put(w, "large", WHOLE + 1);
-	put(w, "unread", 2 * CHUNK);
-	/* The large one is beyond what a reader fetches whole. */
+	put_file(w, "f", 4 * CHUNK + 1);
+	put_file(w, "large", WHOLE + 1);
+	put_file(w, "unread", 2 * CHUNK);
+	/* The large file is beyond what a reader fetches whole. */
 	run_manifest(w,
 		"d .\nf 16777217 0 4194304-4194305 f\nf 25165825 0 4194303-4194305,12582912-12582913,25165824-25165825 large\n"
 		"f 8388608 0 - unread\n");
@@ -224,10 +224,10 @@ static void a_stale_manifest_brings_what_is_there_now(void **state)
 	struct world *w = open_world(COP_GIB);
 
 	(void)state;
-	put(w, "grown", 2 * CHUNK + 1);
-	put(w, "shrunk", 10);
+	put_file(w, "grown", 2 * CHUNK + 1);
+	put_file(w, "shrunk", 10);
 	put_dir(w, "was-a-file");
-	put(w, "was-a-dir", 10);
+	put_file(w, "was-a-dir", 10);
 	run_manifest(w,
 		"d .\nd gone\nd was-a-dir\nf 4096 0 0-4096 grown\nf 99999 0 0-8192,90000-99999 shrunk\nf 5 0 0-5 was-a-file\n"
 		"f 5 0 0-5 gone/x\nf 5 0 0-5 was-a-dir/x\nf 5 0 0-5 missing\n");
@@ -238,13 +238,13 @@ static void a_stale_manifest_brings_what_is_there_now(void **state)
 	close_world(w);
 }
 
-static void where_a_directory_cannot_be_listed_names_are_asked_for_one_by_one(void **state)
+static void without_a_listing_names_are_requested_one_by_one(void **state)
 {
 	struct world *w = open_world(COP_GIB);
 
 	(void)state;
 	put_dir(w, "closed");
-	put(w, "closed/f", 100);
+	put_file(w, "closed/f", 100);
 	cop_origin_fake_fail(w->origin, "closed", EACCES);
 	run_manifest(w, "d closed\nf 100 0 0-100 closed/f\nn closed/absent\n");
 	assert_true(has(w, COP_ASK_ENTRY, "closed/f") && has(w, COP_ASK_ENTRY, "closed/absent"));
@@ -253,7 +253,7 @@ static void where_a_directory_cannot_be_listed_names_are_asked_for_one_by_one(vo
 	close_world(w);
 }
 
-static void it_stops_before_anything_is_evicted(void **state)
+static void a_prefetch_stops_before_anything_is_evicted(void **state)
 {
 	struct world *w = open_world(COP_MIB);
 	struct cop_cache_usage u;
@@ -262,7 +262,7 @@ static void it_stops_before_anything_is_evicted(void **state)
 	(void)state;
 	for (int i = 0; i < 400; i++) {
 		snprintf(line, sizeof(line), "f%d", i);
-		put(w, line, 4096);
+		put_file(w, line, 4096);
 		cop_buf_printf(&w->body, "f 4096 0 0-4096 f%d\n", i);
 	}
 	run_manifest(w, NULL);
@@ -287,7 +287,7 @@ static void no_more_is_under_way_than_the_windows_allow(void **state)
 		put_dir(w, name);
 		cop_buf_printf(&w->body, "d d%d\n", i);
 		snprintf(name, sizeof(name), "d%d/f", i);
-		put(w, name, 10);
+		put_file(w, name, 10);
 		cop_buf_printf(&w->body, "f 10 0 0-10 d%d/f\n", i);
 	}
 	start(w, NULL);
@@ -297,7 +297,7 @@ static void no_more_is_under_way_than_the_windows_allow(void **state)
 		most = COP_MAX(most, queued);
 		cop_origin_fake_run(w->origin, 7);
 	}
-	finish(w);
+	finish_all(w);
 	assert_in_range(most, SLOTS_LISTINGS, SLOTS);
 	assert_int_equal(cop_origin_fake_counts(w->origin).lists, 500);
 	assert_int_equal(cop_origin_fake_counts(w->origin).reads, 500);
@@ -347,7 +347,7 @@ static void a_long_manifest_comes_in_pieces(void **state)
 	close_world(w);
 }
 
-/* Also what completes after the thread has gone gives its reference back: close_world checks. */
+/* What completes after the thread has ended drops its reference too: close_world checks. */
 static void a_node_may_stop_in_the_middle(void **state)
 {
 	(void)state;
@@ -372,7 +372,7 @@ static void a_node_may_stop_in_the_middle(void **state)
 	}
 }
 
-static void nobody_is_fine(void **state)
+static void a_null_prefetch_is_ignored(void **state)
 {
 	struct cop_buf b = {0};
 
@@ -388,17 +388,17 @@ static void nobody_is_fine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_named_is_there_and_was_asked_for_once),
+		cmocka_unit_test(named_objects_are_cached_and_were_requested_once),
 		cmocka_unit_test(ranges_are_asked_for_by_chunk_and_then_the_rest_of_the_file),
 		cmocka_unit_test(a_stale_manifest_brings_what_is_there_now),
-		cmocka_unit_test(where_a_directory_cannot_be_listed_names_are_asked_for_one_by_one),
-		cmocka_unit_test(it_stops_before_anything_is_evicted),
+		cmocka_unit_test(without_a_listing_names_are_requested_one_by_one),
+		cmocka_unit_test(a_prefetch_stops_before_anything_is_evicted),
 		cmocka_unit_test(no_more_is_under_way_than_the_windows_allow),
 		cmocka_unit_test(without_a_manifest_there_is_nothing_to_do),
 		cmocka_unit_test(garbage_does_nothing),
 		cmocka_unit_test(a_long_manifest_comes_in_pieces),
 		cmocka_unit_test(a_node_may_stop_in_the_middle),
-		cmocka_unit_test(nobody_is_fine),
+		cmocka_unit_test(a_null_prefetch_is_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

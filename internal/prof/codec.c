@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums as bytes. Numbers are LEB128 in their shortest form; rows, buckets, names and classes stand
- *in ascending order and none is empty: a sum has exactly one encoding, and decoding accepts nothing
- *else. Of a name that begins as the one before, only the rest is written.
+/* Encodes sums as bytes. Numbers are LEB128 in their shortest form. Rows, buckets, names and
+ * classes are in ascending order and none is empty. So a sum has exactly one encoding, and decoding
+ * accepts nothing else. A name is written without the prefix that it shares with the one before.
  *
- *	"CPS" version, operations, buckets,            what the sender was built with
- *	nodes, stores, serves, expires, clears, latency in us, rows of top paths asked for, rows,
- *	row: operation, hits, misses, negatives, errors, latency in ns, in us, maximum, n, n times
- *(buckets skipped, count) for each category: error, n, n times (bytes as before, further bytes,
- *these, weight, 4 counts) n, n times (class, entries, events, events of the example, its length,
- *it)
+ *     "CPS" version, operations, buckets           what the sender was built with
+ *     nodes, stores, serves, expires, clears, latency in us, rows of top paths asked for, rows,
+ *     row: operation, hits, misses, negatives, errors, latency in ns, in us, maximum, n,
+ *          n times (buckets skipped, count)
+ *     for each category: error, n, n times (bytes shared, further bytes, these, weight, 4 counts),
+ *          n, n times (class, entries, events, events of the example, its length, the example)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ _Static_assert(COP_PROF_OPS *(HIST_BUCKETS * 12 + 90) +
 
 static const unsigned char magic[] = {'C', 'P', 'S', 2};
 
-static void put(struct cop_buf *out, uint64_t value)
+static void put_varint(struct cop_buf *out, uint64_t value)
 {
 	unsigned char byte[10];
 	size_t n = 0;
@@ -46,8 +46,8 @@ static unsigned used_buckets(const struct sum_op *op)
 	return used;
 }
 
-/* Whether anything was counted: sums taken while others count may have an outcome without its call.
- */
+/* Whether anything was counted: sums read while others count may have an outcome without its
+ * call. */
 static bool row_used(const struct sum_op *op)
 {
 	uint64_t any = op->latency_ns | op->latency_us | op->max_ns;
@@ -61,18 +61,18 @@ static void put_row(struct cop_buf *out, unsigned id, const struct sum_op *op)
 {
 	unsigned next = 0;
 
-	put(out, id);
+	put_varint(out, id);
 	for (unsigned o = COP_PROF_HIT; o < COP_PROF_OUTCOMES; o++)
-		put(out, op->outcome[o]);
-	put(out, op->latency_ns);
-	put(out, op->latency_us);
-	put(out, op->max_ns);
-	put(out, used_buckets(op));
+		put_varint(out, op->outcome[o]);
+	put_varint(out, op->latency_ns);
+	put_varint(out, op->latency_us);
+	put_varint(out, op->max_ns);
+	put_varint(out, used_buckets(op));
 	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
 		if (!op->bucket[i])
 			continue;
-		put(out, i - next);
-		put(out, op->bucket[i]);
+		put_varint(out, i - next);
+		put_varint(out, op->bucket[i]);
 		next = i + 1;
 	}
 }
@@ -91,19 +91,19 @@ static void put_sketch(struct cop_buf *out, const struct sketch *s)
 	const char *before = "";
 	size_t before_len = 0;
 
-	put(out, s->error);
-	put(out, s->n);
+	put_varint(out, s->error);
+	put_varint(out, s->n);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct sketch_row *row = &s->row[i];
 		const char *path = s->text + row->at;
 		size_t same = common_bytes(before, before_len, path, row->len);
 
-		put(out, same);
-		put(out, row->len - same);
+		put_varint(out, same);
+		put_varint(out, row->len - same);
 		cop_buf_add(out, path + same, row->len - same);
-		put(out, row->weight);
+		put_varint(out, row->weight);
 		for (unsigned slot = 0; slot < SLOTS; slot++)
-			put(out, row->count[slot]);
+			put_varint(out, row->count[slot]);
 		before = path;
 		before_len = row->len;
 	}
@@ -111,17 +111,17 @@ static void put_sketch(struct cop_buf *out, const struct sketch *s)
 
 static void put_classes(struct cop_buf *out, const struct cop_pathclass_totals *t)
 {
-	put(out, (uint64_t)__builtin_popcount(cop_pathclass_seen(t)));
+	put_varint(out, (uint64_t)__builtin_popcount(cop_pathclass_seen(t)));
 	for (unsigned i = 0; i < COP_PATHCLASSES; i++) {
 		const struct cop_pathclass_total *one = &t->of[i];
 
 		if (!one->example)
 			continue;
-		put(out, i);
-		put(out, one->entries);
-		put(out, one->events);
-		put(out, one->most);
-		put(out, one->example_len);
+		put_varint(out, i);
+		put_varint(out, one->entries);
+		put_varint(out, one->events);
+		put_varint(out, one->most);
+		put_varint(out, one->example_len);
 		cop_buf_add(out, one->example, one->example_len);
 	}
 }
@@ -131,16 +131,16 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	unsigned rows = 0;
 
 	cop_buf_add(out, magic, sizeof(magic));
-	put(out, COP_PROF_OPS);
-	put(out, HIST_BUCKETS);
-	put(out, s->nodes);
+	put_varint(out, COP_PROF_OPS);
+	put_varint(out, HIST_BUCKETS);
+	put_varint(out, s->nodes);
 	for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-		put(out, s->ttl[e]);
-	put(out, s->latency_us);
-	put(out, s->top_n);
+		put_varint(out, s->ttl[e]);
+	put_varint(out, s->latency_us);
+	put_varint(out, s->top_n);
 	for (unsigned id = 0; id < COP_PROF_OPS; id++)
 		rows += row_used(&s->op[id]);
-	put(out, rows);
+	put_varint(out, rows);
 	for (unsigned id = 0; id < COP_PROF_OPS; id++)
 		if (row_used(&s->op[id]))
 			put_row(out, id, &s->op[id]);
@@ -155,7 +155,7 @@ struct reader {
 	bool bad;
 };
 
-static uint64_t get(struct reader *r)
+static uint64_t get_varint(struct reader *r)
 {
 	uint64_t value = 0;
 
@@ -174,7 +174,7 @@ static uint64_t get(struct reader *r)
 
 static uint64_t get_at_most(struct reader *r, uint64_t most)
 {
-	uint64_t value = get(r);
+	uint64_t value = get_varint(r);
 
 	if (value <= most)
 		return value;
@@ -188,7 +188,7 @@ static void get_buckets(struct reader *r, struct sum_op *op)
 
 	for (uint64_t k = 0; k < n && !r->bad; k++) {
 		uint64_t i = next + get_at_most(r, HIST_BUCKETS);
-		uint64_t count = get(r);
+		uint64_t count = get_varint(r);
 
 		if (i >= HIST_BUCKETS || count == 0) {
 			r->bad = true;
@@ -210,10 +210,10 @@ static void get_rows(struct reader *r, struct cop_prof_sum *s)
 		if (id < next)
 			r->bad = true;
 		for (unsigned o = COP_PROF_HIT; o < COP_PROF_OUTCOMES; o++)
-			op->outcome[o] = get(r);
-		op->latency_ns = get(r);
-		op->latency_us = get(r);
-		op->max_ns = get(r);
+			op->outcome[o] = get_varint(r);
+		op->latency_ns = get_varint(r);
+		op->latency_us = get_varint(r);
+		op->max_ns = get_varint(r);
 		get_buckets(r, op);
 		if (!row_used(op))
 			r->bad = true;
@@ -234,7 +234,7 @@ static const char *get_bytes(struct reader *r, size_t n)
 	return (const char *)at;
 }
 
-/* One name, which begins as the one before; text has room for SKETCH_BYTES. */
+/* Reads one name and its shared prefix; text has SKETCH_BYTES. */
 static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 {
 	const struct sketch_row *before = s->n ? &s->row[s->n - 1] : NULL;
@@ -246,7 +246,7 @@ static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 		r->bad = true;
 		return;
 	}
-	/* Ascending, and not a byte more written than needed. */
+	/* Ascending, and written in its shortest form. */
 	if (before && (!more || (same < before->len &&
 					(unsigned char)rest[0] <= (unsigned char)was[same]))) {
 		r->bad = true;
@@ -266,9 +266,9 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 		uint64_t seen = 0;
 
 		get_path(r, s, row);
-		row->weight = get(r);
+		row->weight = get_varint(r);
 		for (unsigned slot = 0; slot < SLOTS; slot++) {
-			row->count[slot] = get(r);
+			row->count[slot] = get_varint(r);
 			seen = cop_prof_add(seen, row->count[slot]);
 		}
 		if (!seen || row->weight > seen)
@@ -277,14 +277,14 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 	}
 }
 
-/* -ENOMEM. Memory is taken for what can be in the bytes that are there, and given back what is not
- * needed. */
+/* -ENOMEM. Allocates for as many rows as the remaining bytes can hold, and gives back what is not
+ * used. */
 static int get_sketch(struct reader *r, struct sketch *s)
 {
 	uint64_t rows;
 	char *less;
 
-	s->error = get(r);
+	s->error = get_varint(r);
 	rows = get_at_most(r, SKETCH_ROWS);
 	if (r->bad || rows > (size_t)(r->end - r->at)) {
 		r->bad = true;
@@ -312,9 +312,9 @@ static int get_classes(struct reader *r, struct cop_pathclass_totals *t)
 		struct cop_pathclass_total one = {0};
 		uint64_t class = get_at_most(r, COP_PATHCLASSES - 1);
 
-		one.entries = get(r);
-		one.events = get(r);
-		one.most = get(r);
+		one.entries = get_varint(r);
+		one.events = get_varint(r);
+		one.most = get_varint(r);
 		one.example_len = get_at_most(r, EXAMPLE_MAX);
 		one.example = (char *)get_bytes(r, one.example_len);
 		if (r->bad || class < next) {
@@ -331,10 +331,10 @@ static int get_sum(struct reader *r, struct cop_prof_sum *s)
 {
 	int rc = 0;
 
-	s->nodes = get(r);
+	s->nodes = get_varint(r);
 	for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-		s->ttl[e] = get(r);
-	s->latency_us = get(r);
+		s->ttl[e] = get_varint(r);
+	s->latency_us = get_varint(r);
 	s->top_n = get_at_most(r, COP_PROF_TOP_N_MAX);
 	get_rows(r, s);
 	for (unsigned c = 0; c < CATEGORIES && !rc; c++)
@@ -355,7 +355,7 @@ int cop_prof_decode(const void *data, size_t len, struct cop_prof_sum **out)
 	if (memcmp(data, magic, sizeof(magic)) != 0)
 		return -EPROTO;
 	r.at += sizeof(magic);
-	if (get(&r) != COP_PROF_OPS || get(&r) != HIST_BUCKETS)
+	if (get_varint(&r) != COP_PROF_OPS || get_varint(&r) != HIST_BUCKETS)
 		return r.bad ? -EBADMSG : -EPROTO;
 	s = cop_prof_sum_new();
 	if (!s)

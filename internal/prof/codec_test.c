@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed >> 20;
 }
 
-/* Small, large and the largest numbers, so that sums also run into their limit. */
+/* Small, large and the largest numbers, so that sums also reach their limit. */
 static uint64_t number(uint64_t *seed)
 {
 	uint64_t r = next_random(seed);
@@ -25,7 +25,7 @@ static uint64_t number(uint64_t *seed)
 	return r % 5 == 0 ? 0 : r % 7 == 0 ? UINT64_MAX - r % 3 : r % (1ull << (r % 40));
 }
 
-/* A few of 40 names of any bytes; one is empty and one as long as names can be. */
+/* A few of 40 names with any bytes; one is empty and one as long as names can be. */
 static void random_paths(uint64_t *seed, struct cop_prof_sum *s)
 {
 	for (unsigned c = 0; c < CATEGORIES; c++) {
@@ -164,7 +164,7 @@ static void merging_is_associative_and_commutative(void **state)
 	}
 }
 
-/* As many rows as there may be, of names that have nothing in common. */
+/* As many rows as possible, with names that share nothing. */
 static void fill_sketch(struct sketch *s)
 {
 	struct rows rows = {0};
@@ -279,7 +279,7 @@ static void the_bytes_are_those_of_the_description(void **state)
 #define NO_PATHS "\0\0\0\0\0\0\0\0"
 #define TAIL NO_PATHS "\0"
 
-static void another_version_is_told_from_rubbish(void **state)
+static void another_version_is_distinguished_from_garbage(void **state)
 {
 	(void)state;
 	assert_int_equal(DECODE("CPS\1\x28\x80\x09" ZERO "\0" TAIL), -EPROTO);
@@ -331,7 +331,7 @@ static void paths_that_encode_never_writes_are_refused(void **state)
 	/* no event; more weight than events */
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\0\0\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\2\1\0\0\0")), -EBADMSG);
-	/* bytes of the name before the first; more of them than it has */
+	/* more shared bytes than the first name, or the one before, has */
 	assert_int_equal(DECODE(PATHS("\1", "\1\1a\1\1\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\2", "\0\1a\1\1\0\0\0"
 					    "\2\1a\1\1\0\0\0")),
@@ -346,7 +346,7 @@ static void paths_that_encode_never_writes_are_refused(void **state)
 	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0"
 					    "\0\2ba\1\1\0\0\0")),
 		-EBADMSG);
-	/* more rows than there may be, and than there are bytes; a name past the end */
+	/* more rows than allowed, and than there are bytes; a name past the end */
 	assert_int_equal(DECODE(PATHS("\x81\x20", "\0\1a\1\1\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\x80\x20", "\0\1a\1\1\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\1", "\0\xff\3a\1\1\0\0\0")), -EBADMSG);
@@ -372,7 +372,7 @@ int main(void)
 		cmocka_unit_test(forms_that_encode_never_writes_are_refused),
 		cmocka_unit_test(paths_that_encode_never_writes_are_refused),
 		cmocka_unit_test(classes_that_encode_never_writes_are_refused),
-		cmocka_unit_test(another_version_is_told_from_rubbish),
+		cmocka_unit_test(another_version_is_distinguished_from_garbage),
 		cmocka_unit_test(the_bytes_are_those_of_the_description),
 		cmocka_unit_test(a_full_sum_is_within_the_limit),
 		cmocka_unit_test(a_sum_survives_encoding),

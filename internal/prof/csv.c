@@ -119,7 +119,7 @@ int cop_prof_fill_aggregate(const struct report *r, unsigned type, struct cop_bu
 	return r->stats ? cop_prof_each_storage(r->stats, metric_row, out) : 0;
 }
 
-/* Every counter of the two groups, as group_name, so that a new one is a new row. */
+/* Writes every counter of the two groups as group_name, so that a new one is a new row. */
 int cop_prof_fill_fabric(const struct report *r, unsigned type, struct cop_buf *out)
 {
 	(void)type;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of first touch of every path, and the bytes that were read of it: what `copper paths
- * --manifest` makes a manifest of. */
+/* The order of first touch of every path, and the bytes that were read of it. `copper paths
+ * --manifest` makes a manifest from it. */
 #include <inttypes.h>
 
 #include "csv/csv.h"
@@ -28,7 +28,7 @@ static int add_touch(void *arg, const struct cop_prof_touch *touch)
 	return 0;
 }
 
-/* The first row names the source, by which a reader makes the paths relative. */
+/* The first row names the source, so that a reader can make the paths relative. */
 int cop_prof_fill_first_touch(const struct report *r, unsigned type, struct cop_buf *out)
 {
 	struct filling f = {.r = r, .out = out};

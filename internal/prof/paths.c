@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every path that was seen. Records are only ever added and live as long as the table, so finding
- * one takes no lock: a reader walks the chain it sees. While a shard grows, records move to chains
- * of the new array one at a time; a reader in the old one may miss its record then, but never walks
- * in a circle, since every next pointer leads to a record that moved earlier or has not moved at
- * all. Who finds nothing looks again under the lock before inserting. Arrays that were outgrown are
- * kept, for readers that are still in them; together they are smaller than the one in use. */
+ * one takes no lock: a reader walks the chain that it sees. While a shard grows, records move to
+ * chains of the new array one at a time. A reader in the old one may then miss its record, but
+ * never walks in a circle, because every next pointer leads to a record that moved earlier or has
+ * not moved at all. A reader that finds nothing searches again under the lock before it inserts.
+ * Outgrown arrays are kept for readers that are still in them; together they are smaller than the
+ * one in use. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static void push(struct heads *h, struct record *r)
 	atomic_store_explicit(head, r, memory_order_release);
 }
 
-/* Without memory chains just become longer. */
+/* Without memory the chains just become longer. */
 static void grow(struct shard *s)
 {
 	struct heads *old = atomic_load_explicit(&s->heads, RELAXED),
@@ -152,10 +153,11 @@ static bool reserve(struct path_table *t, uint64_t bytes)
 	return false;
 }
 
-static struct record *insert(
+static struct record *insert_record(
 	struct path_table *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
-	/* Its two heads (the array and those outgrown) and the allocator's own are its as well. */
+	/* Includes the record's share of both head arrays (the current and the outgrown) and the
+	 * allocator's overhead. */
 	uint64_t bytes = sizeof(struct record) + len + 48;
 	bool room = reserve(t, bytes);
 	struct record *r = room ? calloc(1, sizeof(*r) + len) : NULL, *there;
@@ -193,14 +195,14 @@ static struct record *record(
 		*shard = &t->shard[hash >> 58];
 		r = find_record(*shard, hash, path, len);
 		if (!r)
-			r = insert(t, *shard, hash, path, len);
+			r = insert_record(t, *shard, hash, path, len);
 	}
 	if (!r)
 		atomic_fetch_add_explicit(&t->dropped, 1, RELAXED);
 	return r;
 }
 
-/* What begins at 0 and was read before, which is most of it, takes no lock. */
+/* A range that begins at 0 and was read before takes no lock; most do. */
 static void note_range(
 	struct path_table *t, struct shard *s, struct record *r, const struct cop_range *read)
 {
@@ -250,7 +252,7 @@ static int push_row(struct rows *out, const struct record *r, enum category c)
 		row.count[i] = atomic_load_explicit(&((struct record *)r)->count[c][i], RELAXED);
 		row.events += row.count[i];
 	}
-	/* An event between the two steps of a take has no place in the order. */
+	/* An event counted between the two steps of a drain has no place in the order. */
 	if (!row.sequence && !row.events)
 		return 0;
 	row.weight = row.events;
@@ -279,7 +281,7 @@ int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out)
 	return rc;
 }
 
-/* A copy, since fn runs without the lock. */
+/* A copy, because fn runs without the lock. */
 static void copy_ranges(struct path_table *t, const struct row *row,
 	struct cop_range out[COP_PROF_RANGES_MAX], unsigned *n)
 {
@@ -303,7 +305,7 @@ static int touch_order(const void *a, const void *b)
 	return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-static int gather(struct path_table *t, struct cop_prof_touch **touches, size_t *n)
+static int copy_touches(struct path_table *t, struct cop_prof_touch **touches, size_t *n)
 {
 	struct rows rows = {0};
 	size_t first[COP_PROF_TABLES + 1] = {0};
@@ -333,7 +335,7 @@ int cop_prof_paths_each_touch(
 	struct cop_range range[COP_PROF_RANGES_MAX];
 	struct cop_prof_touch *touches;
 	size_t n;
-	int rc = gather(t, &touches, &n);
+	int rc = copy_touches(t, &touches, &n);
 
 	if (rc)
 		return rc;
@@ -353,7 +355,7 @@ int cop_prof_paths_each_touch(
 
 /* ---- counting anew ---- */
 
-/* A record of each table, for one path. */
+/* One path's records in both tables. */
 struct pair {
 	struct record *from, *to;
 	struct shard *from_shard, *to_shard;
@@ -363,7 +365,7 @@ struct pairs {
 	size_t n;
 };
 
-/* Records live as long as the table, so that they may be used without the lock from here on. */
+/* Records live as long as the table, so they may be used without the lock from here on. */
 static int list_records(struct path_table *t, struct pairs *out)
 {
 	size_t cap = 0;
@@ -391,7 +393,7 @@ static int list_records(struct path_table *t, struct pairs *out)
 	return 0;
 }
 
-/* Both records of every path; those of `to` are made where they are missing. */
+/* Both records of every path; missing ones in `to` are created. */
 static int pair_up(struct path_table *from, struct path_table *to, struct pairs *out)
 {
 	int rc = list_records(from, out);
@@ -413,7 +415,7 @@ static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
 		atomic_fetch_add_explicit(to, value, RELAXED);
 }
 
-/* The order first: whoever counts later than that takes a new place in it. */
+/* The order first: events that are counted later get a new place in it. */
 static void move_counts(struct pair *p)
 {
 	for (unsigned c = 0; c < CATEGORIES; c++) {
@@ -450,7 +452,7 @@ static void move_all(struct path_table *from, struct path_table *to, struct pair
 	move(&from->dropped, &to->dropped);
 }
 
-int cop_prof_paths_take(struct path_table *t, struct path_table *into)
+int cop_prof_paths_drain(struct path_table *t, struct path_table *into)
 {
 	struct pairs pairs = {0};
 	int rc = pair_up(t, into, &pairs);
@@ -461,7 +463,7 @@ int cop_prof_paths_take(struct path_table *t, struct path_table *into)
 	return rc;
 }
 
-/* Every path was in t before, so that only the list itself can lack memory. */
+/* Every path was in t before, so only the list itself can run out of memory. */
 void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken)
 {
 	struct pairs pairs = {0};

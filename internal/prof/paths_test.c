@@ -75,7 +75,7 @@ static void one_range_too_many_closes_the_smallest_gap(void **state)
 	free(r.range);
 }
 
-/* A bitmap says what was read; ranges may claim more but never less, and stay in order. */
+/* A bitmap has what was read; ranges may claim more but never less, and stay in order. */
 static void ranges_cover_all_that_was_added(void **state)
 {
 	uint64_t seed = 5;
@@ -162,7 +162,7 @@ static void names_that_differ_only_behind_a_nul_or_in_length_are_different(void 
 	cop_prof_paths_free(t);
 }
 
-static void memory_that_is_used_up_drops_new_paths_and_says_how_many(void **state)
+static void when_memory_is_used_up_new_paths_are_dropped_and_counted(void **state)
 {
 	struct path_table *t = cop_prof_paths_new(16 * COP_KIB);
 	struct rows rows = {0};
@@ -180,7 +180,7 @@ static void memory_that_is_used_up_drops_new_paths_and_says_how_many(void **stat
 	assert_in_range(kept, 10, 100);
 	assert_int_equal(kept + cop_prof_paths_dropped(t), 1000);
 	cop_prof_rows_free(&rows);
-	/* What is there goes on being counted. */
+	/* Existing paths are still counted. */
 	cop_prof_paths_touch(t, CATEGORY_METADATA, "path-0", 6, 0, NULL);
 	assert_int_equal(cop_prof_paths_rows(t, CATEGORY_METADATA, &rows), 0);
 	assert_int_equal(rows.n, kept);
@@ -303,7 +303,7 @@ int main(void)
 		cmocka_unit_test(ranges_cover_all_that_was_added),
 		cmocka_unit_test(a_path_is_counted_apart_in_each_category),
 		cmocka_unit_test(names_that_differ_only_behind_a_nul_or_in_length_are_different),
-		cmocka_unit_test(memory_that_is_used_up_drops_new_paths_and_says_how_many),
+		cmocka_unit_test(when_memory_is_used_up_new_paths_are_dropped_and_counted),
 		cmocka_unit_test(touches_come_in_order_until_the_callback_has_enough),
 		cmocka_unit_test(no_event_is_lost_among_many_threads),
 	};

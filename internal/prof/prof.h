@@ -132,7 +132,7 @@ int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
  * cop_prof_free; p continues from zero. Others may count meanwhile: each event is in exactly one of
  * the two. stats: those of p up to now, already taken; they outlive *out. *out is NULL if nothing
  * is counted. -ENOMEM: nothing has moved. One thread at a time. */
-int cop_prof_take(struct cop_prof *p, const struct cop_stats *stats, struct cop_prof **out);
+int cop_prof_drain(struct cop_prof *p, const struct cop_stats *stats, struct cop_prof **out);
 /* Adds counts that could not be written back to p. The caller keeps taken, which is then empty;
  * NULL is fine. */
 void cop_prof_put_back(struct cop_prof *p, struct cop_prof *taken);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: a shard of the path table has one, over insertion, growth and the ranges of its records; a
- * shard of a Space-Saving summary has one, over all of it. No two are ever held together, and
+/* Locks: a shard of the path table has one, for insertion, growth and the ranges of its records; a
+ * shard of a Space-Saving summary has one, for all of it. No two are ever held together, and
  * nothing is written or called back under one. */
 #ifndef COP_PROF_PRIV_H
 #define COP_PROF_PRIV_H
@@ -34,18 +34,18 @@ enum category {
 unsigned cop_prof_hist_index(uint64_t value);
 /* The middle of bucket i. */
 uint64_t cop_prof_hist_value(unsigned i);
-/* The value below or at which permille of total lie; total is the sum of the buckets, max the
+/* The value below or at which permille of total are; total is the sum of the buckets, max the
  * largest value. */
 uint64_t cop_prof_hist_quantile(
 	const uint64_t bucket[HIST_BUCKETS], uint64_t total, unsigned permille, uint64_t max);
 
 /* ---- sums.c ---- */
 
-/* Threads share a shard by number, so that as a rule each has its own. */
+/* Threads share a shard by number, so that usually each has its own. */
 #define OP_SHARDS 16u
 
 struct op_cell {
-	_Atomic uint64_t outcome[COP_PROF_OUTCOMES]; /* DONE is not counted here */
+	_Atomic uint64_t outcome[COP_PROF_OUTCOMES]; /* DONE is derived instead */
 	_Atomic uint64_t latency_ns, max_ns;
 	_Atomic uint64_t bucket[HIST_BUCKETS];
 };
@@ -54,8 +54,8 @@ struct op_shard {
 	_Atomic uint64_t ttl[COP_PROF_TTLS];
 };
 
-/* latency_us: the sum over nodes of what each one writes into its own files, so that a sum of those
- * files is the same to the digit. */
+/* latency_us: the sum over nodes of what each one writes into its own files, so that adding up
+ * those files gives exactly the same. */
 struct sum_op {
 	uint64_t outcome[COP_PROF_OUTCOMES];
 	uint64_t latency_ns, latency_us, max_ns;
@@ -83,18 +83,18 @@ struct sketch {
 };
 
 void cop_prof_sketch_free(struct sketch *s);
-/* Both in a third; -ENOMEM. */
+/* Merges both into a third; -ENOMEM. */
 int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct sketch *out);
 struct rows;
-/* Sorts rows; those without an event are left out. -ENOMEM, -E2BIG. */
+/* Sorts rows and leaves out those without an event. -ENOMEM, -E2BIG. */
 int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out);
 int cop_prof_sketch_rows(const struct sketch *s, struct rows *out);
 
 struct cop_prof_sum {
 	uint64_t nodes;
 	uint64_t ttl[COP_PROF_TTLS];
-	uint64_t latency_us; /* as above, of all operations */
-	uint64_t top_n;      /* the most rows of top paths that a node was asked for */
+	uint64_t latency_us; /* like latency_us above, of all operations */
+	uint64_t top_n;      /* the most rows of top paths that any node was asked for */
 	struct sum_op op[COP_PROF_OPS];
 	struct sketch top[CATEGORIES];
 	struct cop_pathclass_totals classes; /* of the rows in the top path files */
@@ -110,7 +110,7 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
 
 struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
 void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
-/* A maximum that others raise, too. */
+/* Raises a maximum that other threads may raise too. */
 void cop_prof_raise(_Atomic uint64_t *max, uint64_t value);
 /* All operations together; the quantiles stay 0. */
 void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out);
@@ -121,18 +121,18 @@ struct path_table;
 
 struct path_table *cop_prof_paths_new(uint64_t max_bytes);
 void cop_prof_paths_free(struct path_table *t);
-/* One event, or with SLOT_NONE only the touch; read (may be NULL): these bytes of it. */
+/* Counts one event, or with SLOT_NONE only the touch; read (may be NULL): these bytes were read. */
 void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
 	int slot, const struct cop_range *read);
-/* Events on paths for which there was no room. */
+/* Events on paths that did not fit. */
 uint64_t cop_prof_paths_dropped(const struct path_table *t);
 int cop_prof_paths_each_touch(
 	struct path_table *t, int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
 
-/* Moves all events and ranges into an empty table; the paths stay, as if untouched. -ENOMEM, and
- * then nothing has moved. */
-int cop_prof_paths_take(struct path_table *t, struct path_table *into);
-/* The reverse, beside what was counted since. */
+/* Moves all events and ranges into an empty table; the paths stay, as if untouched. On -ENOMEM
+ * nothing has moved. */
+int cop_prof_paths_drain(struct path_table *t, struct path_table *into);
+/* The reverse; keeps what was counted since. */
 void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken);
 
 /* ---- ranges.c ---- */
@@ -141,7 +141,7 @@ struct ranges {
 	struct cop_range *range;
 	unsigned n, cap;
 };
-/* Adds [start, end); 0 or -ENOMEM, and then it stays as it was. */
+/* Adds [start, end); 0 or -ENOMEM, and then it is unchanged. */
 int cop_prof_ranges_add(struct ranges *r, uint64_t start, uint64_t end);
 
 /* ---- top.c: Space-Saving ---- */
@@ -150,16 +150,16 @@ int cop_prof_ranges_add(struct ranges *r, uint64_t start, uint64_t end);
 
 struct top_summary;
 
-/* Each shard of a category keeps this many counters. */
+/* How many counters each shard of a category has. */
 uint32_t cop_prof_top_counters(uint32_t top_n);
 struct top_summary *cop_prof_top_new(uint32_t counters);
 void cop_prof_top_free(struct top_summary *t);
 void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot);
 /* Moves all counters into an empty summary of the same size. */
-void cop_prof_top_take(struct top_summary *t, struct top_summary *into);
-/* Adds what was taken to what was counted since; without memory for a path it is left out. */
+void cop_prof_top_drain(struct top_summary *t, struct top_summary *into);
+/* Adds what was drained to what was counted since; without memory a path is left out. */
 void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken);
-/* The most that any count is too low by, a path that is not listed included. */
+/* The most by which any count is too low, including paths that are not listed. */
 uint64_t cop_prof_top_error(struct top_summary *t);
 
 /* ---- rows.c: what the writers see ---- */
@@ -170,8 +170,7 @@ struct row {
 	uint32_t len;
 	uint64_t sequence; /* 0 at the top level */
 	uint64_t events;
-	uint64_t weight; /* for sketch.c: events, less what the others of its shard are uncertain by
-			  */
+	uint64_t weight; /* for sketch.c: events, less the uncertainty of the others in its shard */
 	uint64_t count[SLOTS];
 };
 struct rows {
@@ -185,18 +184,18 @@ int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out)
 int cop_prof_top_rows(struct top_summary *t, struct rows *out);
 /* Every touched path of a category in the order of first touch; full level. */
 int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *out);
-/* Only the busiest stay, at most limit, most events first, equals in order of name. */
+/* Keeps only the busiest, at most limit, most events first, equals in order of name. */
 void cop_prof_rows_busiest(struct rows *rows, size_t limit);
 /* The busiest paths, at most limit, most events first, equals in order of name. */
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out);
 
 /* ---- text.c ---- */
 
-/* A directory's name without slashes at its end; "/" is "". */
+/* A directory's name without trailing slashes; "/" becomes "". */
 char *cop_prof_root_dup(const char *source);
-/* Bytes as they are: root/path; without a root only the path. */
+/* Writes root/path as it is; without a root only the path. */
 void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path, size_t len);
-/* Bytes outside [A-Za-z0-9_-] and extra become _; at most max bytes. NULL without memory. */
+/* Replaces bytes outside [A-Za-z0-9_-] and extra by _; at most max bytes. NULL without memory. */
 char *cop_prof_text_reduce(const char *text, const char *extra, size_t max);
 
 /* ---- writers: each fills a whole file ---- */
@@ -208,13 +207,13 @@ struct report {
 	const char *root;
 	const struct cop_stats *stats;
 	uint32_t top_n;
-	bool cluster;               /* sums of a job, not one node: p is NULL */
+	bool cluster;               /* sums of a job instead of one node: p is NULL */
 	const char *tag;            /* NULL: final */
 	const char *top_paths_name; /* name of that file, for the summary */
 	bool with_top;
 	struct rows top[CATEGORIES]; /* for top paths and classes */
 };
-/* A file's name says what goes in: type is a category or a table where one is needed. */
+/* Writes one file; type is a category or a table where one is needed. */
 typedef int fill_fn(const struct report *r, unsigned type, struct cop_buf *out);
 
 fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests: a job directory of one's own, a profile in it, and its files compared. Include it
- * after <cmocka.h>. */
+/* For tests: a new job directory, a profile in it, and its files compared. Include it after
+ * <cmocka.h>. */
 #ifndef COP_PROF_TESTING_H
 #define COP_PROF_TESTING_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The byte ranges that were read of a file. Programs read a file from its start or a few places of
- * it, so an array that begins with one range is all that is needed. */
+/* The byte ranges that were read of a file. Programs read a file from its start or in a few places,
+ * so an array that begins with one range is enough. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paths of one category that are used most, over many nodes and in bounded memory: summaries of
- *Misra and Gries, merged as in Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries,
- *PODS 2012. A node's Space-Saving summary becomes one by taking its smallest counter off all of
- *them (there, section 3), the table of a full profile is one without error.
+/* The most used paths of one category, over many nodes and in bounded memory: summaries of Misra
+ * and Gries, merged as in Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries, PODS
+ * 2012. A node's Space-Saving summary becomes one by subtracting its smallest counter from all of
+ * them (there, section 3); the table of a full profile is one without error.
  *
- * Merging adds up the weights of equal paths. Where there are then too many, the k heaviest stay,
- *the weight of the next one is taken off theirs and goes to the error. Each such step takes that
- *much off k + 1 rows, so that in any order and shape of merging
+ * Merging adds up the weights of equal paths. If there are then too many, the k heaviest stay, and
+ * the weight of the next one is subtracted from theirs and added to the error. Each such step
+ * subtracts that much from k + 1 rows. So for any order and shape of merging
  *
- *	error * m <= events - sum of weights,		m: the fewest rows that a summary on the way
- *was cut to
+ *     error * m <= events - sum of weights     (m: the fewest rows that any summary was cut to)
  *
- * and a path with more than events / m events is listed. Beside its weight a row keeps what was
- *really seen of its path while it was listed: that is never too high, at least the weight, and too
- *low by at most the error.
+ * and a path with more than events / m events is listed. Besides its weight a row keeps the events
+ * that were really seen of its path while it was listed: that is never too high, at least the
+ * weight, and too low by at most the error.
  *
- * Rows stand in order of name, so that equal summaries have equal bytes, and so that merging is one
- *walk over both. */
+ * Rows are in order of name, so that equal summaries have equal bytes, and merging is one pass over
+ * both. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ void cop_prof_sketch_free(struct sketch *s)
 	*s = (struct sketch){0};
 }
 
-/* Room for so many rows and bytes of names, once. */
+/* Allocates once for so many rows and bytes of names. */
 static int reserve(struct sketch *s, size_t rows, size_t bytes)
 {
 	s->row = calloc(rows ? rows : 1, sizeof(*s->row));
@@ -82,7 +81,7 @@ static int by_row(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* How many of the heaviest have room, and their bytes. */
+/* How many of the heaviest fit, and their bytes. */
 static size_t fitting(const struct sketch *s, const struct candidate *c, size_t *bytes)
 {
 	size_t n = 0;
@@ -97,7 +96,7 @@ static size_t fitting(const struct sketch *s, const struct candidate *c, size_t 
 	return n;
 }
 
-/* Down to the limits. -ENOMEM, and then it stays as it was. */
+/* Cuts it down to the limits. -ENOMEM, and then it is unchanged. */
 static int cut_sketch(struct sketch *s)
 {
 	struct candidate *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which files there are, what they are called and where they go. */
+/* Which files there are, their names and where they go. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct file {
 	enum wanted wanted;
 	fill_fn *fill;
 	unsigned type;
-	bool of_sums; /* of a whole job, too */
+	bool of_sums; /* also for the sums of a job */
 } files[] = {
 	{"profiling", "profiling_operations.csv", ALWAYS, cop_prof_fill_operations, 0, false},
 	{"profiling", "profiling_aggregate.csv", ALWAYS, cop_prof_fill_aggregate, 0, false},
@@ -86,7 +86,7 @@ static int write_one(
 	return rc;
 }
 
-/* What Copper 1.0 wrote only when it was asked must not lie where its readers look. */
+/* What Copper 1.0 wrote only on request must not be where its readers look. */
 static void name_of(const struct report *r, const struct file *f, char *out, size_t size)
 {
 	size_t stem = strlen(f->name) - strlen(".output");
@@ -97,7 +97,7 @@ static void name_of(const struct report *r, const struct file *f, char *out, siz
 		snprintf(out, size, "%s", f->name);
 }
 
-/* Made on first use, so that a level without tables makes no such folder. */
+/* Created on first use, so that a level without tables creates no such folder. */
 static int make_folder(const char *path, struct cop_err *err)
 {
 	return cop_make_dirs_said(path, 0755, err);
@@ -160,8 +160,8 @@ static int choose_tag(const char *tag, char **out, struct cop_err *err)
 		tag);
 }
 
-/* With all paths at hand and no limit asked for, the classes are those of all of them. */
-static int gather_top(struct report *r)
+/* If all paths are known and no limit was asked for, the classes cover all of them. */
+static int collect_top(struct report *r)
 {
 	size_t limit = r->p->top_n ? r->p->top_n : SIZE_MAX;
 	int rc = 0;
@@ -201,7 +201,7 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 	}
 	r.top_paths_name = name;
 	cop_prof_sum_counts(sum, p);
-	rc = gather_top(&r);
+	rc = collect_top(&r);
 	rc = rc ? no_memory(err) : write_all(&r, err);
 out:
 	for (unsigned c = 0; c < CATEGORIES; c++)

@@ -131,7 +131,7 @@ static void count_something(struct cop_prof *p)
 			COP_PROF_MISS);
 }
 
-/* Small files fit under the limit and are there, the large one is not, and nothing else is. */
+/* Small files fit under the limit and exist; the large one and any other do not. */
 static void check_partial(struct cop_prof *p, int code)
 {
 	struct cop_err err = {0};

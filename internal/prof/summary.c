@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* profiling_summary.md: what one node did, for a person. */
+/* profiling_summary.md: what one node did, for people. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -13,8 +13,7 @@ static const char *mode(const struct cop_prof *p)
 					  : "aggregate-only";
 }
 
-/* Headings, list and tables begin as those of Copper 1.0, which scripts look for; what is ours
- * stands behind. */
+/* Headings, list and tables begin like those of Copper 1.0, which scripts look for; ours follow. */
 static void settings(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, "# Copper Profiling Summary\n\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counting operations, and adding up what shards and nodes have counted. The number of calls is not
- * kept: it is the sum of the buckets, so that the two never disagree. */
+/* Counting operations, and adding up what shards and nodes have counted. The number of calls is the
+ * sum of the buckets and is not stored, so that the two never disagree. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ void cop_prof_sum_free(struct cop_prof_sum *s)
 	free(s);
 }
 
-static void take_cell(struct sum_op *into, const struct op_cell *cell)
+static void add_cell(struct sum_op *into, const struct op_cell *cell)
 {
 	uint64_t max = atomic_load_explicit(&cell->max_ns, RELAXED);
 
@@ -66,7 +66,7 @@ static void take_cell(struct sum_op *into, const struct op_cell *cell)
 			into->bucket[i], atomic_load_explicit(&cell->bucket[i], RELAXED));
 }
 
-/* Rounded as the files have it. */
+/* Rounded as in the files. */
 static uint64_t microseconds(uint64_t ns)
 {
 	return ns / 1000 + (ns % 1000 >= 500);
@@ -82,7 +82,7 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 		const struct op_shard *shard = &p->shards[i];
 
 		for (unsigned o = 0; o < COP_PROF_OPS; o++)
-			take_cell(&s->op[o], &shard->op[o]);
+			add_cell(&s->op[o], &shard->op[o]);
 		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
 			s->ttl[e] = cop_prof_add(
 				s->ttl[e], atomic_load_explicit(&shard->ttl[e], RELAXED));
@@ -94,8 +94,8 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 	s->latency_us = microseconds(all_ns);
 }
 
-/* The rows that its top path files have, by class. */
-static int take_classes(struct cop_prof_sum *s, const struct cop_prof *p)
+/* The rows of its top path files, by class. */
+static int add_classes(struct cop_prof_sum *s, const struct cop_prof *p)
 {
 	struct cop_buf path = {0};
 	int rc = 0;
@@ -118,7 +118,7 @@ static int take_classes(struct cop_prof_sum *s, const struct cop_prof *p)
 	return rc;
 }
 
-static int take_top(struct cop_prof_sum *s, const struct cop_prof *p)
+static int add_top(struct cop_prof_sum *s, const struct cop_prof *p)
 {
 	int rc = 0;
 
@@ -126,7 +126,7 @@ static int take_top(struct cop_prof_sum *s, const struct cop_prof *p)
 		struct rows rows = {0};
 		uint64_t error;
 
-		/* One more than there is room for: its weight is what the others lose. */
+		/* One row too many: the sketch subtracts its weight from the others. */
 		rc = p->paths ? cop_prof_rows_top(p, c, SKETCH_ROWS + 1, &rows)
 			      : cop_prof_top_rows(p->top[c], &rows);
 		error = p->paths ? cop_prof_paths_dropped(p->paths) : cop_prof_top_error(p->top[c]);
@@ -149,9 +149,9 @@ int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p)
 		return -ENOMEM;
 	cop_prof_sum_counts(one, p);
 	if (p->top_n)
-		rc = take_classes(one, p);
+		rc = add_classes(one, p);
 	if (p->top_n && !rc)
-		rc = take_top(one, p);
+		rc = add_top(one, p);
 	if (!rc)
 		rc = cop_prof_merge(s, one);
 	cop_prof_sum_free(one);
@@ -169,7 +169,7 @@ static void merge_op(struct sum_op *into, const struct sum_op *from)
 		into->bucket[i] = cop_prof_add(into->bucket[i], from->bucket[i]);
 }
 
-/* What needs memory, beside the sums that it is going to replace. */
+/* The part that needs memory; its results will replace the old sums. */
 static int merge_paths(const struct cop_prof_sum *into, const struct cop_prof_sum *from,
 	struct sketch top[CATEGORIES], struct cop_pathclass_totals *classes)
 {
@@ -213,9 +213,9 @@ int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
 	return rc;
 }
 
-/* What has one of the other outcomes is not merely done. Counters of other threads may be a moment
- * ahead of each other. */
-static void settle_done(struct cop_prof_op_sum *out)
+/* DONE counts the calls without any other outcome. Counters of other threads may be a moment ahead
+ * of each other. */
+static void derive_done(struct cop_prof_op_sum *out)
 {
 	uint64_t others = 0;
 
@@ -235,7 +235,7 @@ void cop_prof_sum_op(const struct cop_prof_sum *s, enum cop_prof_op op, struct c
 		out->calls = cop_prof_add(out->calls, from->bucket[i]);
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
 		out->outcome[o] = from->outcome[o];
-	settle_done(out);
+	derive_done(out);
 	if (!out->calls)
 		return;
 	out->p50_ns = cop_prof_hist_quantile(from->bucket, out->calls, 500, from->max_ns);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paths of one category that are used most, in bounded memory: the Space-Saving algorithm
- * (Metwally, Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data
- * Streams, ICDT 2005). m counters; a path that has none takes over the smallest one, value and all.
- * A counter is therefore too high by at most what it took over (error), which is at most N / m
- * after N events, and any path with more than N / m events has a counter.
+/* The most used paths of one category in bounded memory: the Space-Saving algorithm (Metwally,
+ * Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT
+ * 2005). There are m counters. A path without one takes over the smallest, with its value. A
+ * counter is therefore too high by at most what it took over (error), which is at most N / m after
+ * N events, and any path with more than N / m events has a counter.
  *
- * Reported is counter - error, the events seen since the path took the counter: never too high, and
- * split into outcomes exactly. Paths are spread over shards by hash; each shard is such a summary
- * for its share of the paths. The smallest counter is the top of a binary heap. */
+ * Reported is counter - error, the events seen since the path took over the counter. It is never
+ * too high, and its split into outcomes is exact. Paths are spread over shards by hash; each shard
+ * is such a summary for its share of the paths. The smallest counter is the top of a binary heap.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,8 @@ struct top_summary {
 	uint32_t counters; /* of each shard */
 };
 
-/* All shards together have far more than rows are asked for, so that those listed are hardly ever
- * displaced. */
+/* All shards together have far more counters than the rows asked for, so that listed paths are
+ * hardly ever displaced. */
 uint32_t cop_prof_top_counters(uint32_t top_n)
 {
 	return COP_MIN(COP_MAX(top_n, 64u), 4096u);
@@ -87,13 +88,13 @@ void cop_prof_top_free(struct top_summary *t)
 	free(t);
 }
 
-static void place(struct shard *s, struct counter *k, uint32_t at)
+static void set_slot(struct shard *s, struct counter *k, uint32_t at)
 {
 	s->heap[at] = k;
 	k->at = at;
 }
 
-/* A counter that has grown goes down past smaller ones. */
+/* Moves a counter that has grown down past smaller ones. */
 static void sift_down(struct shard *s, struct counter *k)
 {
 	uint32_t at = k->at;
@@ -105,22 +106,22 @@ static void sift_down(struct shard *s, struct counter *k)
 			child++;
 		if (child >= s->n || s->heap[child]->value >= k->value)
 			break;
-		place(s, s->heap[child], at);
+		set_slot(s, s->heap[child], at);
 		at = child;
 	}
-	place(s, k, at);
+	set_slot(s, k, at);
 }
 
-/* A new counter goes up past larger ones. */
+/* Moves a new counter up past larger ones. */
 static void sift_up(struct shard *s, struct counter *k)
 {
 	uint32_t at = k->at;
 
 	while (at && s->heap[(at - 1) / 2]->value > k->value) {
-		place(s, s->heap[(at - 1) / 2], at);
+		set_slot(s, s->heap[(at - 1) / 2], at);
 		at = (at - 1) / 2;
 	}
-	place(s, k, at);
+	set_slot(s, k, at);
 }
 
 static struct counter *counter_at(struct cop_hlink *l)
@@ -162,7 +163,7 @@ static struct counter *fresh(struct shard *s, const char *path, size_t len)
 		free(k);
 		return NULL;
 	}
-	place(s, k, s->n++);
+	set_slot(s, k, s->n++);
 	sift_up(s, k);
 	return k;
 }
@@ -179,7 +180,7 @@ static struct counter *take_over(struct shard *s, const char *path, size_t len)
 	return k;
 }
 
-/* The counter of a path, that it may have taken over just now; NULL without memory. The lock is
+/* The counter of a path, which it may just have taken over; NULL without memory. The lock is
  * held. */
 static struct counter *counter_of(
 	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
@@ -212,13 +213,13 @@ void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int
 	pthread_mutex_unlock(&s->lock);
 }
 
-void cop_prof_top_take(struct top_summary *t, struct top_summary *into)
+void cop_prof_top_drain(struct top_summary *t, struct top_summary *into)
 {
 	for (unsigned i = 0; i < TOP_SHARDS; i++) {
 		struct shard *s = &t->shard[i], *o = &into->shard[i];
 		struct counter **heap = o->heap;
 
-		/* o is the caller's alone. */
+		/* o belongs to the caller alone. */
 		pthread_mutex_lock(&s->lock);
 		o->heap = s->heap;
 		o->by_path = s->by_path;
@@ -230,8 +231,8 @@ void cop_prof_top_take(struct top_summary *t, struct top_summary *into)
 	}
 }
 
-/* Two summaries in one (Agarwal and others, Mergeable Summaries): a path that both know has the
- * sums, its error included. */
+/* Merges two summaries (Agarwal and others, Mergeable Summaries): a path in both gets the sums,
+ * including the error. */
 static void put_back_one(struct top_summary *t, struct shard *s, const struct counter *taken)
 {
 	struct counter *k;

@@ -63,7 +63,7 @@ static void events_without_an_outcome_take_no_counter(void **state)
 	cop_prof_top_free(t);
 }
 
-/* A skewed stream over far more paths than counters, and its exact counts beside it. */
+/* A skewed stream over far more paths than counters, with its exact counts. */
 static void feed(struct top_summary *t, uint64_t exact[KEYS], unsigned events)
 {
 	uint64_t seed = 11;

@@ -9,7 +9,7 @@
 
 #include "prof/prof_testing.h"
 
-/* The story behind the golden files below. */
+/* The events behind the golden files below. */
 static void play(struct cop_prof *p)
 {
 	static const char odd[] = "say \"hi\",\nback\\slash \xff";
@@ -56,8 +56,8 @@ static const char golden_aggregate[] = "metric,value\n"
 				       "estimated_repeated_metadata_lookups_avoided_by_ttl,2\n"
 				       "total_measured_latency_seconds,0.002010\n";
 
-/* 10,000 lies in the bucket from 9,984 that is 256 wide; 2,000,000 is the maximum, which its
- * bucket's middle is above. */
+/* 10,000 is in the bucket from 9,984 that is 256 wide; 2,000,000 is the maximum, below the middle
+ * of its bucket. */
 static const char golden_latency[] = "operation,count,p50_us,p90_us,p99_us,p999_us,max_us\n"
 				     "lookup,4,0.05,0.06,0.06,0.06,0.06\n"
 				     "read,2,10.11,2000.00,2000.00,2000.00,2000.00\n"
@@ -146,7 +146,7 @@ static void a_node_without_events_writes_headers(void **state)
 	cop_prof_free(p);
 }
 
-static void the_summary_tells_a_person_what_happened(void **state)
+static void the_summary_is_as_in_the_golden_file(void **state)
 {
 	struct cop_prof *p = profile(COP_PROF_TOP, 20);
 	char *text;
@@ -210,7 +210,7 @@ static void the_summary_states_estimates_and_what_was_dropped(void **state)
 	cop_prof_free(p);
 }
 
-static void the_final_summary_has_no_tag_and_says_whether_all_is_seen(void **state)
+static void the_final_summary_has_no_tag_and_says_whether_everything_is_seen(void **state)
 {
 	struct cop_prof_conf conf = {.level = COP_PROF_AGGREGATE,
 		.job_dir = job,
@@ -330,9 +330,9 @@ int main(void)
 		T(a_node_without_events_writes_headers),
 		T(the_files_of_a_small_story_are_these),
 		T(the_top_level_writes_the_same_top_paths_as_the_full_one),
-		T(the_summary_tells_a_person_what_happened),
+		T(the_summary_is_as_in_the_golden_file),
 		T(the_summary_states_estimates_and_what_was_dropped),
-		T(the_final_summary_has_no_tag_and_says_whether_all_is_seen),
+		T(the_final_summary_has_no_tag_and_says_whether_everything_is_seen),
 		T(the_part_of_the_storage_is_in_the_sums_and_in_the_summary),
 		T(fabric_rows_are_the_counters_of_fabric_and_origin),
 		T(sizes_of_one_path_are_added_up),

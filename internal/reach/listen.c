@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port at which a rank tells its address to the others, and what is said when it is taken: by
- * another program, or by this very rank of this very tree. */
+/* The port at which a rank tells the others its address, and the message if the port is taken: by
+ * another program, or by the same rank of the same tree. */
 #include "reach/reach_priv.h"
 
 #include <errno.h>
@@ -22,14 +22,14 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 }
 
 /* It is about to connect. */
-static void met(void *ctx, const char *address)
+static void admit(void *ctx, const char *address)
 {
 	struct cop_reach *r = ctx;
 
 	cop_fabric_admit(cop_rpc_fabric(*r->conf.rpc), address);
 }
 
-static void refused(void *ctx, int rc)
+static void count_rejected(void *ctx, int rc)
 {
 	struct cop_reach *r = ctx;
 
@@ -43,8 +43,8 @@ static int open_port(struct cop_reach *r, const struct cop_job_host *at, bool se
 		.at_second_port = second,
 		.fabric_address = cop_fabric_address(cop_rpc_fabric(*r->conf.rpc)),
 		.mac = mac,
-		.met = met,
-		.refused = refused,
+		.met = admit,
+		.refused = count_rejected,
 		.ctx = r};
 
 	return cop_rendezvous_start(&conf, out, err);
@@ -80,8 +80,8 @@ static void answered(void *arg, const char *address, bool lives, const char *why
 	sem_post(&a->come);
 }
 
-/* Whether this very rank, of this job and list, runs already: only that one answers to its name and
- * proves the secret. at is its host, with both ports or with one. */
+/* Whether the same rank of this job and list is already running: only that one answers to its name
+ * and proves the secret. at is its host, with both ports or with one. */
 static bool has_duplicate(struct cop_reach *r, const struct cop_job_host *at)
 {
 	struct cop_job_host elsewhere = {.name = at->name};
@@ -141,7 +141,7 @@ static int port_is_taken(const struct cop_job_host *self, uint16_t port, struct 
 		self->name, port, port_owner(self, port, owner));
 }
 
-/* A port that nobody chose may be another program's on this machine. */
+/* A port that nobody chose may belong to another program on this machine. */
 static int open_second(struct cop_reach *r, const struct cop_job_host *self,
 	struct cop_rendezvous **out, struct cop_err *err)
 {
@@ -159,8 +159,8 @@ static int open_second(struct cop_reach *r, const struct cop_job_host *self,
 	return rc;
 }
 
-/* With an address book nobody needs it to come to this node, but its children to see, when it says
- * nothing, that it is there. */
+/* With an address book no node needs this one's rendezvous to find its address, but its children
+ * need it to see, when it is silent, that it is alive. */
 static struct cop_rendezvous *open_beside_book(struct cop_reach *r, const struct cop_job_host *self)
 {
 	struct cop_rendezvous *rendezvous = NULL;

@@ -80,6 +80,14 @@ static void tick(void *ctx, uint64_t now_ms)
 		r->conf.tick(r->conf.ctx, now_ms);
 }
 
+static void peer_changed(void *ctx, uint32_t rank, bool lives)
+{
+	struct cop_reach *r = ctx;
+
+	if (r->conf.peer_changed)
+		r->conf.peer_changed(r->conf.ctx, rank, lives);
+}
+
 /* A guest that knows an older tree is no reason not to start. */
 static void mismatch(void *ctx, uint32_t rank)
 {
@@ -103,13 +111,14 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 		.resolve = cop_reach_resolve,
 		.serve = serve,
 		.mismatch = mismatch,
+		.peer_changed = peer_changed,
 		.tick = tick};
 	struct cop_fabric_conf fabric = {.net_type = c->net_type,
 		.host = host,
 		.address = c->rank < c->nodes ? cop_reach_in_book(r, c->rank) : NULL,
 		.stats = c->stats};
 
-	/* Others first come to the rendezvous, which a book makes needless. */
+	/* Other nodes first come to the rendezvous, which a book makes unnecessary. */
 	fabric.admitted_only = !r->book && !c->insecure;
 	fabric.mac = c->insecure ? NULL : fabric_mac;
 	fabric.mac_ctx = r;
@@ -133,16 +142,16 @@ void cop_reach_close_door(struct cop_reach *r)
 	atomic_store(&r->door_closed, true);
 }
 
-/* rpc's threads may be in the rendezvous at this moment, but come to it by r only: when the
- * questions are taken back, none is there any more. */
-void cop_reach_take_back(struct cop_reach *r)
+/* rpc's threads may be inside the rendezvous at this moment, but only get there through r: once
+ * their calls are cancelled, none is there any more. */
+void cop_reach_cancel(struct cop_reach *r)
 {
 	struct cop_rendezvous *rendezvous = atomic_exchange(&r->rendezvous, NULL);
 
 	if (!*r->conf.rpc)
 		return;
-	/* Answers that are on their way may share a connection with a question whose bytes must not
-	 * come any more. */
+	/* Answers on their way may share a connection with a cancelled call, whose bytes must not
+	 * arrive any more. */
 	cop_fabric_flush(cop_rpc_fabric(*r->conf.rpc), FLUSH_MS);
 	cop_rpc_quiet(*r->conf.rpc);
 	cop_rendezvous_stop(rendezvous);

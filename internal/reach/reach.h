@@ -42,9 +42,13 @@ struct cop_reach_conf {
 	/* Progress thread; may be NULL, as with a guest. Another node (any number, but no guest)
 	 * has another config hash. */
 	void (*mismatch)(void *ctx, uint32_t rank);
+	/* Any thread; may be NULL. This node and that one can never meet; why: a sentence. */
+	void (*no_way)(void *ctx, uint32_t rank, const char *why);
 	/* As rpc has it: progress thread, about every 100 ms while requests of others are not
 	 * answered yet; may be NULL. */
 	void (*tick)(void *ctx, uint64_t now_ms);
+	/* As rpc has it: progress thread; may be NULL. */
+	void (*peer_changed)(void *ctx, uint32_t rank, bool lives);
 	/* Any thread. The result of looking up a node; why: a sentence if it was not found, or
 	 * NULL. Must not block. */
 	void (*looked)(void *ctx, uint32_t rank, bool found, const char *why);
@@ -94,7 +98,6 @@ void cop_reach_barrier_ended(struct cop_reach *r, bool ready);
 /* The address of the book for a rank below nodes, valid while the object lives; NULL without a
  * book. Any thread. */
 const char *cop_reach_in_book(const struct cop_reach *r, uint32_t rank);
-bool cop_reach_has_book(const struct cop_reach *r);
 
 /* ---- leaving, on the main thread ---- */
 
@@ -102,6 +105,6 @@ bool cop_reach_has_book(const struct cop_reach *r);
 void cop_reach_close_door(struct cop_reach *r);
 /* Ends this process's own requests and calls; replies given so far are still sent, and others are
  * served as before. When it returns, no callback of those requests runs any more. */
-void cop_reach_take_back(struct cop_reach *r);
+void cop_reach_cancel(struct cop_reach *r);
 
 #endif

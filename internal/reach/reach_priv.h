@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of reach share. There is no lock: what is not atomic does not change while rpc
- * is open, but for `duplicate`, which is the main thread's. */
+/* What the files of reach share. There is no lock: what is not atomic does not change while rpc is
+ * open, except `duplicate`, which is the main thread's. */
 #ifndef COP_REACH_PRIV_H
 #define COP_REACH_PRIV_H
 
@@ -12,7 +12,7 @@ struct cop_reach {
 	struct cop_reach_conf conf;
 	char **book; /* address per rank, or NULL */
 	struct cop_rendezvous
-		*_Atomic rendezvous; /* the progress thread may look for it before it is there */
+		*_Atomic rendezvous; /* the progress thread may use it before it exists */
 	_Atomic bool ready, door_closed;
 	bool duplicate;
 };

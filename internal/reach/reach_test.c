@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks on the loopback network of this machine that look each other up. */
+/* Ranks on this machine's loopback network that resolve each other. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ struct node {
 	struct cop_reach *reach;
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
-	_Atomic unsigned served, found, not_found, mismatches;
+	_Atomic unsigned served, found, not_found, mismatches, strangers;
 	_Atomic uint32_t mismatch_rank;
 	char why[600]; /* the last */
 };
@@ -65,7 +65,7 @@ static uint16_t free_port(const char *address)
 	return port;
 }
 
-/* What another program has. */
+/* A port that another program has. */
 static int take_port(const char *address, uint16_t port)
 {
 	int fd = bound_socket(address, &port);
@@ -88,6 +88,15 @@ static void mismatch(void *ctx, uint32_t rank)
 
 	atomic_store(&n->mismatch_rank, rank);
 	atomic_fetch_add(&n->mismatches, 1);
+}
+
+static void no_way(void *ctx, uint32_t rank, const char *why)
+{
+	struct node *n = ctx;
+
+	assert_int_equal(rank, 1);
+	snprintf(n->why, sizeof(n->why), "%s", why);
+	atomic_fetch_add(&n->strangers, 1);
 }
 
 static void looked(void *ctx, uint32_t rank, bool found, const char *why)
@@ -128,6 +137,7 @@ static int new_world(void **state)
 			.ctx = n,
 			.serve = serve,
 			.mismatch = mismatch,
+			.no_way = no_way,
 			.looked = looked};
 	}
 	*state = w;
@@ -139,7 +149,7 @@ static void down(struct node *n)
 	if (!n->reach)
 		return;
 	cop_reach_close_door(n->reach);
-	cop_reach_take_back(n->reach);
+	cop_reach_cancel(n->reach);
 	if (n->rpc)
 		cop_rpc_close(n->rpc);
 	cop_reach_free(n->reach);
@@ -200,7 +210,7 @@ static void done(void *arg, const struct cop_rpc_result *r)
 	sem_post(&c->done);
 }
 
-static void begin(struct node *from, uint32_t to, struct call *c)
+static void begin_call(struct node *from, uint32_t to, struct call *c)
 {
 	*c = (struct call){.status = 0};
 	sem_init(&c->done, 0, 0);
@@ -208,7 +218,7 @@ static void begin(struct node *from, uint32_t to, struct call *c)
 		from->rpc, &(struct cop_rpc_call){.rank = to, .op = 9, .done = done, .arg = c});
 }
 
-static int end(struct call *c)
+static int end_call(struct call *c)
 {
 	while (sem_wait(&c->done) && errno == EINTR)
 		;
@@ -220,8 +230,8 @@ static int ask_for(struct node *from, uint32_t to)
 {
 	struct call c;
 
-	begin(from, to, &c);
-	return end(&c);
+	begin_call(from, to, &c);
+	return end_call(&c);
 }
 
 /* ---- by the rendezvous ---- */
@@ -240,9 +250,27 @@ static void ranks_find_each_other_by_asking_their_machines(void **state)
 		assert_int_equal(atomic_load(&w->node[r].served), NODES - 1);
 		assert_true(atomic_load(&w->node[r].found) > 0);
 		assert_int_equal(atomic_load(&w->node[r].mismatches), 0);
-		assert_false(cop_reach_has_book(w->node[r].reach));
+		assert_null(cop_reach_in_book(w->node[r].reach, r));
 		assert_null(cop_reach_in_book(w->node[r].reach, 0));
 	}
+}
+
+static void a_rank_of_the_other_version_of_ip_is_named_at_once(void **state)
+{
+	struct world *w = *state;
+	struct cop_ip six;
+
+	cop_ip_parse("::1", &six);
+	if (!cop_ip_is_here(&six))
+		skip();
+	free(w->host[1].name);
+	w->host[1].name = strdup("::1");
+	up(w, 0);
+	up(w, 1);
+	assert_int_equal(ask_for(&w->node[0], 1), -EHOSTDOWN);
+	assert_int_equal(atomic_load(&w->node[0].strangers), 1);
+	assert_non_null(strstr(w->node[0].why, "ofi+tcp://[::1]:"));
+	assert_non_null(strstr(w->node[0].why, "different versions of IP"));
 }
 
 static void who_is_not_there_is_not_found_and_a_sentence_says_why(void **state)
@@ -254,14 +282,14 @@ static void who_is_not_there_is_not_found_and_a_sentence_says_why(void **state)
 	assert_true(atomic_load(&n->not_found) > 0);
 	assert_int_equal(atomic_load(&n->found), 0);
 	assert_non_null(strstr(n->why, "127.0.7.1"));
-	/* It comes, and is asked again after rpc's pause. */
+	/* It starts, and is asked again after rpc's pause. */
 	up(w, 0);
 	for (int i = 0; i < 100 && ask_for(n, 0); i++)
 		usleep(50000);
 	assert_int_equal(ask_for(n, 0), 0);
 }
 
-/* When the barrier has ended nobody waits for those that are still to come. */
+/* When the barrier has ended, nobody waits for ranks that are not there yet. */
 static void after_the_barrier_questions_end_in_half_the_time(void **state)
 {
 	struct world *w = *state;
@@ -272,11 +300,11 @@ static void after_the_barrier_questions_end_in_half_the_time(void **state)
 	w->node[1].conf.peer_timeout_ms = 6000;
 	n = up(w, 1);
 	from = cop_now_ms();
-	begin(n, 0, &c);
+	begin_call(n, 0, &c);
 	usleep(100000);
 	cop_reach_barrier_ended(n->reach, true);
 	assert_true(atomic_load(&n->reach->ready));
-	assert_int_equal(end(&c), -EHOSTDOWN);
+	assert_int_equal(end_call(&c), -EHOSTDOWN);
 	assert_in_range(cop_now_ms() - from, 2500, 5500);
 }
 
@@ -292,7 +320,7 @@ static void another_secret_is_refused(void **state)
 	assert_true(cop_stats_get(&w->node[0].stats, COP_FABRIC_REJECTED) > 0);
 }
 
-static void another_config_hash_is_told_by_the_rank(void **state)
+static void another_config_hash_is_reported_with_the_rank(void **state)
 {
 	struct world *w = *state;
 
@@ -300,7 +328,7 @@ static void another_config_hash_is_told_by_the_rank(void **state)
 	w->node[1].conf.config_hash = 78;
 	up(w, 1);
 	assert_int_equal(ask_for(&w->node[1], 0), -EPROTO);
-	/* It tells its own side after it has answered. */
+	/* Its own side is told after it has answered. */
 	for (int i = 0; i < 1000 && !atomic_load(&w->node[0].mismatches); i++)
 		usleep(10000);
 	assert_true(atomic_load(&w->node[0].mismatches) > 0);
@@ -322,7 +350,7 @@ static void a_guest_is_served_and_has_no_place(void **state)
 	assert_int_equal(ask_for(&w->node[0], GUEST + 1), -EHOSTDOWN);
 }
 
-static void a_guest_that_knows_an_older_tree_is_no_mismatch(void **state)
+static void a_guest_that_knows_an_older_tree_is_not_a_mismatch(void **state)
 {
 	struct world *w = *state;
 
@@ -376,7 +404,7 @@ static void a_port_of_another_program_is_named(void **state)
 	close(fd);
 }
 
-static void where_nobody_chose_the_port_the_second_one_is_taken(void **state)
+static void if_the_user_chose_no_port_the_second_one_serves(void **state)
 {
 	struct world *w = *state;
 	struct cop_err err = {0};
@@ -413,16 +441,16 @@ static void write_book(struct world *w, char path[40], uint32_t count)
 	cop_buf_free(&text);
 }
 
-static void with_a_book_nobody_is_asked(void **state)
+static void with_a_book_no_machine_is_asked(void **state)
 {
 	struct world *w = *state;
 	char path[40];
 
 	write_book(w, path, NODES);
-	/* Without a rendezvous, which others need only when nothing is heard. */
+	/* Without a rendezvous, which others need only when the rank is silent. */
 	open_rank(w, 0, path);
 	open_rank(w, 1, path);
-	assert_true(cop_reach_has_book(w->node[1].reach));
+	assert_non_null(cop_reach_in_book(w->node[1].reach, 1));
 	assert_string_equal(cop_reach_in_book(w->node[1].reach, 0),
 		cop_fabric_address(cop_rpc_fabric(w->node[0].rpc)));
 	assert_int_equal(ask_for(&w->node[1], 0), 0);
@@ -430,7 +458,7 @@ static void with_a_book_nobody_is_asked(void **state)
 	unlink(path);
 }
 
-static void a_book_without_a_host_names_it(void **state)
+static void a_book_without_a_host_is_refused_with_its_name(void **state)
 {
 	struct world *w = *state;
 	struct cop_reach *r = cop_reach_new(&w->node[0].conf);
@@ -444,8 +472,8 @@ static void a_book_without_a_host_names_it(void **state)
 	unlink(path);
 }
 
-/* With a book a port that is taken keeps nobody from starting. */
-static void beside_a_book_a_taken_port_does_not_matter(void **state)
+/* With a book, a port that is taken keeps no rank from starting. */
+static void with_a_book_a_port_in_use_does_not_matter(void **state)
 {
 	struct world *w = *state;
 	struct cop_err err = {0};
@@ -461,7 +489,7 @@ static void beside_a_book_a_taken_port_does_not_matter(void **state)
 
 /* ---- leaving ---- */
 
-static void who_leaves_takes_its_questions_back(void **state)
+static void a_rank_that_leaves_cancels_its_calls(void **state)
 {
 	struct world *w = *state;
 	struct node *n;
@@ -469,15 +497,15 @@ static void who_leaves_takes_its_questions_back(void **state)
 
 	w->node[1].conf.peer_timeout_ms = 60000;
 	n = up(w, 1);
-	begin(n, 0, &c);
+	begin_call(n, 0, &c);
 	usleep(100000);
 	cop_reach_close_door(n->reach);
-	cop_reach_take_back(n->reach);
-	assert_int_equal(end(&c), -ECANCELED);
+	cop_reach_cancel(n->reach);
+	assert_int_equal(end_call(&c), -ECANCELED);
 	assert_int_equal(ask_for(n, 2), -ECANCELED);
 }
 
-static void behind_a_closed_door_nobody_is_asked(void **state)
+static void behind_a_closed_door_no_machine_is_asked(void **state)
 {
 	struct world *w = *state;
 
@@ -486,7 +514,7 @@ static void behind_a_closed_door_nobody_is_asked(void **state)
 	cop_reach_close_door(w->node[1].reach);
 	assert_int_equal(ask_for(&w->node[1], 0), -EHOSTDOWN);
 	assert_int_equal(atomic_load(&w->node[1].found) + atomic_load(&w->node[1].not_found), 0);
-	/* Others come in as before. */
+	/* Others enter as before. */
 	assert_int_equal(ask_for(&w->node[0], 1), 0);
 }
 
@@ -523,20 +551,21 @@ int main(void)
 #define IN_A_WORLD(f) cmocka_unit_test_setup_teardown(f, new_world, free_world)
 	const struct CMUnitTest tests[] = {
 		IN_A_WORLD(ranks_find_each_other_by_asking_their_machines),
+		IN_A_WORLD(a_rank_of_the_other_version_of_ip_is_named_at_once),
 		IN_A_WORLD(who_is_not_there_is_not_found_and_a_sentence_says_why),
 		IN_A_WORLD(after_the_barrier_questions_end_in_half_the_time),
 		IN_A_WORLD(another_secret_is_refused),
-		IN_A_WORLD(another_config_hash_is_told_by_the_rank),
+		IN_A_WORLD(another_config_hash_is_reported_with_the_rank),
 		IN_A_WORLD(a_guest_is_served_and_has_no_place),
-		IN_A_WORLD(a_guest_that_knows_an_older_tree_is_no_mismatch),
+		IN_A_WORLD(a_guest_that_knows_an_older_tree_is_not_a_mismatch),
 		IN_A_WORLD(the_same_rank_twice_is_a_duplicate),
 		IN_A_WORLD(a_port_of_another_program_is_named),
-		IN_A_WORLD(where_nobody_chose_the_port_the_second_one_is_taken),
-		IN_A_WORLD(with_a_book_nobody_is_asked),
-		IN_A_WORLD(a_book_without_a_host_names_it),
-		IN_A_WORLD(beside_a_book_a_taken_port_does_not_matter),
-		IN_A_WORLD(who_leaves_takes_its_questions_back),
-		IN_A_WORLD(behind_a_closed_door_nobody_is_asked),
+		IN_A_WORLD(if_the_user_chose_no_port_the_second_one_serves),
+		IN_A_WORLD(with_a_book_no_machine_is_asked),
+		IN_A_WORLD(a_book_without_a_host_is_refused_with_its_name),
+		IN_A_WORLD(with_a_book_a_port_in_use_does_not_matter),
+		IN_A_WORLD(a_rank_that_leaves_cancels_its_calls),
+		IN_A_WORLD(behind_a_closed_door_no_machine_is_asked),
 		IN_A_WORLD(the_config_hash_changes_with_each_option),
 	};
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a rank is: what the book says, or its machine. */
+/* Where a rank is: from the book, or from its machine. */
 #include "reach/reach_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "log/log.h"
@@ -23,11 +24,6 @@ const char *cop_reach_in_book(const struct cop_reach *r, uint32_t rank)
 	return r->book ? r->book[rank] : NULL;
 }
 
-bool cop_reach_has_book(const struct cop_reach *r)
-{
-	return r->book != NULL;
-}
-
 /* ---- its machine ---- */
 
 struct question {
@@ -35,12 +31,34 @@ struct question {
 	uint32_t rank;
 };
 
+/* Whether this node's endpoint can reach an address of that kind; if not, reports the reason. */
+static bool is_of_own_ip(struct cop_reach *r, uint32_t rank, const char *address)
+{
+	const char *own = cop_fabric_address(cop_rpc_fabric(*r->conf.rpc));
+	char why[400];
+
+	if (!cop_fabric_is_other_ip(own, address))
+		return true;
+	snprintf(why, sizeof(why),
+		"its address %.100s and this node's %.100s are of different versions of IP: give names or addresses of one version for all hosts, "
+		"or an interface (-n tcp://NAME)",
+		address, own);
+	r->conf.looked(r->conf.ctx, rank, false, why);
+	if (r->conf.no_way)
+		r->conf.no_way(r->conf.ctx, rank, why);
+	return false;
+}
+
 static void resolved(struct cop_reach *r, uint32_t rank, const char *address, bool lives)
 {
+	if (address && !is_of_own_ip(r, rank, address)) {
+		address = NULL;
+		lives = false;
+	}
 	cop_rpc_resolved(*r->conf.rpc, rank, address, lives);
 }
 
-static void found(void *arg, const char *address, bool lives, const char *why)
+static void on_resolved(void *arg, const char *address, bool lives, const char *why)
 {
 	struct question *q = arg;
 	struct cop_reach *r = q->reach;
@@ -54,7 +72,7 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 }
 
 /* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever
- * needs it; but not without end, for this node may have been restarted while its parent is dead,
+ * needs it. There is a limit, because this node may have been restarted while its parent is dead,
  * and its own children wait for its answers. */
 static void ask_machine(struct cop_reach *r, uint32_t rank)
 {
@@ -67,12 +85,12 @@ static void ask_machine(struct cop_reach *r, uint32_t rank)
 		return;
 	}
 	*q = (struct question){r, rank};
-	if (!rendezvous ||
-		cop_rendezvous_ask(rendezvous, &r->conf.hosts->host[rank], timeout_ms, found, q))
-		found(q, NULL, false, "no rendezvous");
+	if (!rendezvous || cop_rendezvous_ask(rendezvous, &r->conf.hosts->host[rank], timeout_ms,
+				   on_resolved, q))
+		on_resolved(q, NULL, false, "no rendezvous");
 }
 
-/* A book has the address, and does not know who lives. A guest has no place. */
+/* A book has the address but does not know who is alive. A guest has no place in it. */
 void cop_reach_resolve(void *reach, uint32_t rank, bool silent)
 {
 	struct cop_reach *r = reach;

@@ -24,7 +24,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Where files are read and written. */
+/* Decides where files are read and written. */
 static int choose_directories(const char *job_dir, const char *output_dir,
 	struct cop_report_aggregated *out, struct cop_err *err)
 {
@@ -52,7 +52,7 @@ static int choose_directories(const char *job_dir, const char *output_dir,
 	return rc;
 }
 
-/* How many ranks the cluster file that is there sums up; 0 if there is none that can be read. */
+/* How many ranks the existing cluster file sums up; 0 if there is none or it cannot be read. */
 static uint64_t ranks_there(const char *output, const char *prefix)
 {
 	char *path, *data = NULL, *at;
@@ -75,8 +75,8 @@ static uint64_t ranks_there(const char *output, const char *prefix)
 	return ranks;
 }
 
-/* The job may have summed itself up when it was stopped, and kept few files of its ranks, or none.
- */
+/* The job may have summed itself up when it was stopped, and kept few files of its ranks or
+ * none. */
 static void say_what_is_there(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
 {
@@ -122,7 +122,7 @@ static int check_there(
 		a->output, prefix, there, found);
 }
 
-/* The list of hosts that the job left. */
+/* Reads the list of hosts that the job left. */
 static int load_nodes(const char *input, struct nodes *n)
 {
 	char *path, *real;
@@ -198,7 +198,7 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	list_lines(&a->named, out);
 }
 
-/* tables/final, or the job directory itself, as with the files of the ranks. */
+/* From tables/final or the job directory itself, like the files of the ranks. */
 static int cover(const struct cop_report_aggregate *what, const struct cop_pathset *top,
 	struct cop_buf *out, struct cop_err *err)
 {
@@ -216,7 +216,7 @@ static int cover(const struct cop_report_aggregate *what, const struct cop_paths
 	return rc;
 }
 
-/* The way out for who looks at the job of somebody else. */
+/* The way out for a user who looks at somebody else's job. */
 static void name_other_place(int rc, struct cop_err *err)
 {
 	size_t len = strlen(err->text);
@@ -237,8 +237,8 @@ static int write_all(const struct cop_report_aggregate *what, struct cop_report_
 	if (!rc && (head.failed || coverage.failed))
 		rc = no_memory(err);
 	if (!rc) {
-		rc = cop_report_cluster_write_noted(out->cluster, out->output, what->prefix,
-			out->input, head.data, coverage.data, &why);
+		rc = cop_report_cluster_write(out->cluster, out->output, what->prefix, out->input,
+			head.data, coverage.data, &why);
 		name_other_place(rc, &why);
 		if (rc && err)
 			*err = why;

@@ -56,7 +56,7 @@ static int aggregate(const char *prefix)
 		&(struct cop_report_aggregate){.job_dir = dir, .prefix = prefix}, &got, &err);
 }
 
-static void put(const char *name, const char *text)
+static void write_table(const char *name, const char *text)
 {
 	char path[256];
 
@@ -70,13 +70,13 @@ static void put_rank(unsigned rank, const char *folder)
 
 	snprintf(name, sizeof(name), "%sn%u-%u-profiling_aggregate.csv", folder, rank, rank);
 	snprintf(text, sizeof(text), "metric,value\nhits,%u\nseconds,0.%06u\n", rank, rank);
-	put(name, text);
+	write_table(name, text);
 	snprintf(name, sizeof(name), "%sn%u-%u-profiling_operations.csv", folder, rank, rank);
 	snprintf(text, sizeof(text), OPERATIONS "lookup,%u,1,0,0,1.00,0.000001\n", rank);
-	put(name, text);
+	write_table(name, text);
 	snprintf(name, sizeof(name), "%sn%u-%u-profiling_top_paths.csv", folder, rank, rank);
 	snprintf(text, sizeof(text), TOP "data,\"/e/%u\",%u,0,0,0,0,0,0,0\n", rank, rank % 100);
-	put(name, text);
+	write_table(name, text);
 }
 
 static uint64_t metric(const char *name)
@@ -101,11 +101,11 @@ static void an_empty_directory_is_said_to_be_so_with_the_likely_causes(void **st
 	run_in_dir("test ! -e profiling/cluster");
 }
 
-static void what_the_job_wrote_itself_is_pointed_at(void **state)
+static void the_sums_that_the_job_wrote_itself_are_mentioned(void **state)
 {
 	(void)state;
 	run_in_dir("mkdir -p profiling/cluster profiling/final");
-	put("profiling/cluster/cluster-profiling_aggregate.csv",
+	write_table("profiling/cluster/cluster-profiling_aggregate.csv",
 		"metric,value\nranks_with_aggregate_files,64\nhits,1\n");
 	assert_int_equal(aggregate("cluster"), -ENOENT);
 	assert_non_null(strstr(err.text, "sums over 64 ranks"));
@@ -115,7 +115,7 @@ static void sums_over_more_ranks_are_not_replaced(void **state)
 {
 	(void)state;
 	run_in_dir("mkdir -p profiling/cluster");
-	put("profiling/cluster/cluster-profiling_aggregate.csv",
+	write_table("profiling/cluster/cluster-profiling_aggregate.csv",
 		"metric,value\nranks_with_aggregate_files,2\nhits,1\n");
 	put_rank(1, "");
 	assert_int_equal(aggregate("cluster"), -EEXIST);
@@ -130,8 +130,8 @@ static void sums_over_more_ranks_are_not_replaced(void **state)
 static void nothing_usable_is_a_failure_that_names_all(void **state)
 {
 	(void)state;
-	put("h-1-profiling_aggregate.csv", "");
-	put("h-1-profiling_operations.csv", "x\n");
+	write_table("h-1-profiling_aggregate.csv", "");
+	write_table("h-1-profiling_operations.csv", "x\n");
 	assert_int_equal(aggregate("cluster"), -ENODATA);
 	assert_int_equal(got.faults, 2);
 	assert_non_null(strstr(got.named.data, "h-1-profiling_aggregate.csv: it is empty\n"));
@@ -157,7 +157,7 @@ static void put_tagged(const char *folder, const char *name, unsigned hits)
 
 	snprintf(path, sizeof(path), "%s/%s-profiling_aggregate.csv", folder, name);
 	snprintf(text, sizeof(text), "metric,value\nhits,%u\n", hits);
-	put(path, text);
+	write_table(path, text);
 }
 
 static int aggregate_below(const char *folder)
@@ -198,7 +198,7 @@ static void several_runs_in_one_directory_are_noticed(void **state)
 	run_in_dir("mkdir -p profiling/final logs");
 	put_tagged("profiling/final", "n1-5", 1);
 	put_tagged("profiling/final", "n2-5", 1);
-	put("logs/node_file.txt", "n1\nn2\n");
+	write_table("logs/node_file.txt", "n1\nn2\n");
 	assert_int_equal(aggregate("cluster"), 0);
 	cop_report_aggregated_mixed(&got, &text);
 	assert_int_equal(text.len, 0);
@@ -225,7 +225,7 @@ static void a_node_that_left_nothing_is_named(void **state)
 	run_in_dir("mkdir -p profiling/final logs");
 	put_tagged("profiling/final", "n1-5", 1);
 	put_tagged("profiling/final", "n3-5", 1);
-	put("logs/node_file.txt", "n1\nn2\nn3\n");
+	write_table("logs/node_file.txt", "n1\nn2\nn3\n");
 	assert_int_equal(aggregate("cluster"), 0);
 	cop_report_aggregated_missing(&got, &text);
 	assert_string_equal(text.data,
@@ -253,7 +253,7 @@ static void files_that_are_no_files_do_not_stop_it(void **state)
 		"ln -s nowhere d-1-profiling_aggregate.csv; truncate -s 2T e-1-profiling_aggregate.csv");
 	assert_int_equal(aggregate("cluster"), 0);
 	assert_int_equal(got.files[COP_REPORT_AGGREGATE], 1);
-	/* Of each of the five ranks no kind is of use. */
+	/* None of the files of the five ranks is usable. */
 	assert_int_equal(got.faults, 15);
 	alarm(0);
 }
@@ -299,7 +299,7 @@ static void a_job_directory_that_cannot_be_read_is_named(void **state)
 	assert_int_equal(aggregate("cluster"), -ENOENT);
 	assert_non_null(strstr(err.text, "cannot read the job directory"));
 	*strrchr(dir, '/') = '\0';
-	put("x", "");
+	write_table("x", "");
 	strcat(dir, "/x");
 	assert_int_equal(aggregate("cluster"), -ENOTDIR);
 	assert_non_null(strstr(err.text, "is not a directory"));
@@ -313,7 +313,8 @@ static void a_table_and_json_show_the_sums(void **state)
 
 	(void)state;
 	put_rank(1, "");
-	put("\"x\"-7-profiling_operations.csv", OPERATIONS "a\x1b[31m,4,3,1,0,2.5,0.000010\n");
+	write_table(
+		"\"x\"-7-profiling_operations.csv", OPERATIONS "a\x1b[31m,4,3,1,0,2.5,0.000010\n");
 	assert_int_equal(aggregate("cluster"), 0);
 	cop_report_aggregated_table(&got, &text);
 	assert_null(strchr(text.data, '\x1b'));
@@ -336,7 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(an_empty_directory_is_said_to_be_so_with_the_likely_causes),
-		T(what_the_job_wrote_itself_is_pointed_at),
+		T(the_sums_that_the_job_wrote_itself_are_mentioned),
 		T(sums_over_more_ranks_are_not_replaced),
 		T(nothing_usable_is_a_failure_that_names_all),
 		T(the_folder_of_the_final_files_comes_first),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums by name. All of them stop at 2^64-1 and latencies are whole microseconds, so that neither
- * the order in which ranks are added nor how they were grouped before can be told from the result.
- */
+/* Sums by name. All of them stop at 2^64-1, and latencies are whole microseconds. So the result
+ * does not depend on the order in which ranks are added, nor on how they were grouped before. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +48,8 @@ void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n)
 	add_saturating(&c->ranks, n);
 }
 
-/* Where name stands, or where it belongs. */
-static size_t place(const struct rows *rows, const char *name, bool *found)
+/* The position of name, or where it belongs. */
+static size_t find_row(const struct rows *rows, const char *name, bool *found)
 {
 	size_t low = 0, high = rows->n;
 
@@ -71,12 +70,12 @@ static size_t place(const struct rows *rows, const char *name, bool *found)
 const struct row *cop_report_rows_find(const struct rows *rows, const char *name)
 {
 	bool found;
-	size_t at = place(rows, name, &found);
+	size_t at = find_row(rows, name, &found);
 
 	return found ? &rows->row[at] : NULL;
 }
 
-static int insert(struct rows *rows, size_t at, const char *name)
+static int insert_row(struct rows *rows, size_t at, const char *name)
 {
 	char *copy;
 
@@ -103,8 +102,8 @@ static int insert(struct rows *rows, size_t at, const char *name)
 int cop_report_cluster_row(struct rows *rows, const struct row *from)
 {
 	bool found;
-	size_t at = place(rows, from->name, &found);
-	int rc = found ? 0 : insert(rows, at, from->name);
+	size_t at = find_row(rows, from->name, &found);
+	int rc = found ? 0 : insert_row(rows, at, from->name);
 
 	if (rc)
 		return rc;
@@ -152,7 +151,7 @@ int cop_report_cluster_classes(
 	return cop_pathclass_merge(&c->classes, rows);
 }
 
-/* Whether all names of from find a place. */
+/* Whether all names of `from` fit. */
 static bool has_room(const struct rows *into, const struct rows *from)
 {
 	size_t n = into->n;

@@ -31,7 +31,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* What the file of that name holds; in the caller's care. */
+/* The contents of the file of that name; the caller frees them. */
 static char *content(const char *name)
 {
 	char path[256], *data;
@@ -63,7 +63,8 @@ static void write_in_dir(const struct cop_report_cluster *c, const char *prefix)
 	struct cop_err err = {0};
 
 	assert_int_equal(
-		cop_report_cluster_write(c, dir, prefix, "/job/profiling/final", NULL, &err), 0);
+		cop_report_cluster_write(c, dir, prefix, "/job/profiling/final", NULL, NULL, &err),
+		0);
 	assert_int_equal(err.code, 0);
 }
 
@@ -116,7 +117,7 @@ static void rows_are_sums_in_order_of_name(void **state)
 	cop_report_cluster_free(c);
 }
 
-static void what_is_no_number_or_no_name_is_refused(void **state)
+static void a_malformed_number_or_name_is_refused(void **state)
 {
 	struct cop_report_cluster *c = new ();
 	char name[300];
@@ -162,7 +163,7 @@ static void too_many_names_are_merged_not_at_all(void **state)
 
 static const char *const words[] = {"getattr", "lookup", "open", "read", "readdir"};
 
-/* What rank adds: numbers that follow from it, some at the edges of their type. */
+/* Adds rank's numbers, which follow from its number; some are at the limits of their type. */
 static void add_rank(struct cop_report_cluster *c, unsigned rank)
 {
 	char value[32];
@@ -239,7 +240,7 @@ static void classes_and_advice_follow_the_operations(void **state)
 	assert_int_equal(cop_report_cluster_top(c, "data", "/e/bin/python", 13, busy), 0);
 	assert_int_equal(cop_report_cluster_top(c, "metadata_ttl", "/e/libm.so.6", 12, absent), 0);
 	assert_int_equal(
-		cop_report_cluster_write(c, dir, "x", "in", "nothing to cover\n", &err), 0);
+		cop_report_cluster_write(c, dir, "x", "in", NULL, "nothing to cover\n", &err), 0);
 	got = content("x-profiling_summary.md");
 	assert_non_null(
 		strstr(got, "\n| `environment_bin` | 1 | 9 | `/e/bin/python` |\n"
@@ -258,12 +259,12 @@ static void files_that_cannot_be_written_are_named(void **state)
 	char path[128];
 
 	(void)state;
-	assert_int_equal(cop_report_cluster_write(c, dir, "a/b", "in", NULL, &err), -EINVAL);
+	assert_int_equal(cop_report_cluster_write(c, dir, "a/b", "in", NULL, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "PREFIX 'a/b'"));
-	assert_int_equal(cop_report_cluster_write(c, dir, "", "in", NULL, &err), -EINVAL);
+	assert_int_equal(cop_report_cluster_write(c, dir, "", "in", NULL, NULL, &err), -EINVAL);
 	snprintf(path, sizeof(path), "%s/file", dir);
 	assert_int_equal(cop_write_file(path, "", 0, 0600), 0);
-	assert_int_equal(cop_report_cluster_write(c, path, "x", "in", NULL, &err), -ENOTDIR);
+	assert_int_equal(cop_report_cluster_write(c, path, "x", "in", NULL, NULL, &err), -ENOTDIR);
 	assert_non_null(strstr(err.text, path));
 	cop_report_cluster_free(c);
 }
@@ -275,7 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(an_empty_cluster_has_headers_only),
 		T(rows_are_sums_in_order_of_name),
-		T(what_is_no_number_or_no_name_is_refused),
+		T(a_malformed_number_or_name_is_refused),
 		T(too_many_names_are_merged_not_at_all),
 		T(aggregates_of_parts_are_the_aggregate_of_the_whole),
 		T(classes_and_advice_follow_the_operations),

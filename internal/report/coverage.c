@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of some directories the job was seen to use. The roots are walked once, those below
- * others with them; each observed path is then looked up in what was found and counted at every
- * root above it. */
+/* How much of some directories the job used, as far as it was observed. The roots are walked once,
+ * nested ones with those above them. Each observed path is then looked up in the result and counted
+ * for every root above it. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #define ROWS_MAX 200u /* of the table */
 
 struct counts {
-	uint64_t files, dirs; /* files: whatever is not a directory */
+	uint64_t files, dirs; /* files: everything that is not a directory */
 };
 struct cover {
 	const char *root;
@@ -30,7 +30,7 @@ struct coverage {
 	const struct cop_observed_path **path; /* in order of bytes */
 	size_t paths;
 	bool whole, full;
-	uint64_t faults; /* raw tables that were of no use, or cut */
+	uint64_t faults; /* raw tables that were unusable or cut */
 	struct cop_roots roots;
 	struct cover *row; /* in order of name */
 	size_t n, left_out;
@@ -136,8 +136,8 @@ static void count_totals(struct coverage *c)
 
 enum state { IS_MISSING, IS_FILE, IS_DIR };
 
-/* The walk does not follow links and may have been refused somewhere: where it knows nothing the
- * file system is asked. */
+/* The walk does not follow links and may have been refused somewhere: for what it does not know,
+ * the file system is asked. */
 static enum state state_of(const struct coverage *c, const struct cop_observed_path *p)
 {
 	bool absent;
@@ -151,7 +151,7 @@ static enum state state_of(const struct coverage *c, const struct cop_observed_p
 	return S_ISDIR(st.st_mode) ? IS_DIR : IS_FILE;
 }
 
-/* The row of the root that is the first len bytes of path. */
+/* The row of the root whose path is the first len bytes of path. */
 static struct cover *row_of(struct coverage *c, const char *path, size_t len)
 {
 	size_t low = 0, high = c->n;
@@ -263,7 +263,7 @@ static void print(struct coverage *c, struct cop_buf *out)
 	print_remarks(c, out);
 }
 
-static void tell(const struct cop_report_aggregate *what, const char *of, uint64_t n)
+static void report_progress(const struct cop_report_aggregate *what, const char *of, uint64_t n)
 {
 	if (what->progress)
 		what->progress(what->arg, of, n);
@@ -271,7 +271,7 @@ static void tell(const struct cop_report_aggregate *what, const char *of, uint64
 
 static void names_tick(void *arg, uint64_t entries)
 {
-	tell(arg, "names", entries);
+	report_progress(arg, "names", entries);
 }
 
 static int walk_roots(
@@ -286,12 +286,12 @@ static int walk_roots(
 
 static void tables_tick(void *arg, uint64_t files)
 {
-	tell(arg, "raw tables", files);
+	report_progress(arg, "raw tables", files);
 }
 
-/* The raw tables list everything that the top paths list, where there are any. */
-static int gather(struct coverage *c, const struct cop_report_aggregate *what, const char *tables,
-	const struct cop_pathset *top, struct cop_observed *all)
+/* If there are raw tables, they list everything that the top paths list. */
+static int read_paths(struct coverage *c, const struct cop_report_aggregate *what,
+	const char *tables, const struct cop_pathset *top, struct cop_observed *all)
 {
 	int rc;
 
@@ -326,7 +326,7 @@ int cop_report_coverage(const struct cop_report_aggregate *what, const char *tab
 {
 	struct coverage c = {0};
 	struct cop_observed all;
-	int rc = gather(&c, what, tables, top, &all);
+	int rc = read_paths(&c, what, tables, top, &all);
 
 	if (!rc)
 		rc = find_roots(&c, what);

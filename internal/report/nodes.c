@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which nodes the job had, as its list of hosts says, and of which of them there is a file. A line
- * is a host, or host:port where several nodes share one; a rank's files tell the host, so that of
- * nodes that share a host it is known how many are missing, not which. */
+/* Which nodes the job had, from its list of hosts, and which of them left files. A line is a host,
+ * or host:port if several nodes share one. A rank's files tell only the host. So for nodes that
+ * share a host it is known how many are missing, but not which. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ struct node_host {
 	const char *name; /* in the text of the list */
 	uint32_t len, wanted, found;
 	bool shares_short;                 /* another host has the same short name */
-	struct cop_hlink link, link_short; /* the second of the first host of that short name */
+	struct cop_hlink link, link_short; /* the second host of that short name, for the first */
 };
 
 /* An address has dots and no short form. */
@@ -138,7 +138,7 @@ uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names)
 	uint64_t missing = 0, named = 0;
 	unsigned hosts = 0;
 
-	/* Where the files name hosts otherwise than the list, nothing can be said. */
+	/* If the files name hosts otherwise than the list does, nothing is known. */
 	for (size_t i = 0; i < n->hosts && n->met; i++) {
 		const struct node_host *h = &n->host[i];
 		uint32_t one = missing_of(h);

@@ -34,7 +34,7 @@ static cop_number_t scale(cop_number_t value, int exponent)
 }
 
 /* Digits beyond those that fit count for the exponent only. */
-static const char *take_digits(
+static const char *parse_digits(
 	const char *text, cop_number_t *value, unsigned *kept, int *exponent, bool fraction)
 {
 	for (; isdigit((unsigned char)*text); text++) {
@@ -49,7 +49,7 @@ static const char *take_digits(
 	return text;
 }
 
-static const char *take_exponent(const char *text, int *exponent)
+static const char *parse_exponent(const char *text, int *exponent)
 {
 	bool negative = *text == '-';
 	int n = 0;
@@ -72,11 +72,11 @@ int cop_report_number_parse(const char *text, cop_number_t *out, bool *decimal)
 	if (!isdigit((unsigned char)*text) || strlen(text) > 4096)
 		return -EINVAL;
 	*decimal = strpbrk(text, ".eE");
-	text = take_digits(text, &value, &kept, &exponent, false);
+	text = parse_digits(text, &value, &kept, &exponent, false);
 	if (*text == '.')
-		text = take_digits(text + 1, &value, &kept, &exponent, true);
+		text = parse_digits(text + 1, &value, &kept, &exponent, true);
 	if (*text == 'e' || *text == 'E')
-		text = take_exponent(text + 1, &exponent);
+		text = parse_exponent(text + 1, &exponent);
 	if (!text || *text)
 		return -EINVAL;
 	value = scale(value, exponent + 6);

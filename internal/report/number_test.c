@@ -11,7 +11,7 @@
 
 #include "report/report_priv.h"
 
-/* cut: the number is larger than any that is kept. */
+/* cut: the number is larger than any that can be stored. */
 static void check_as(const char *text, const char *want, bool cut)
 {
 	cop_number_t n = 0;
@@ -78,7 +78,7 @@ static void exponents_are_numbers_too(void **state)
 	check("123456789012345678901234567890e-27", "123.456789");
 }
 
-static void text_is_no_number(void **state)
+static void text_is_not_a_number(void **state)
 {
 	static const char *const texts[] = {"", " 1", "1 ", "-1", "+1", ".5", "1e", "1e+", "1.5.2",
 		"0x10", "nan", "inf", "12MB", "1_000", "full-path"};
@@ -113,7 +113,7 @@ int main(void)
 		cmocka_unit_test(integers_are_exact_up_to_64_bits_and_stop_there),
 		cmocka_unit_test(decimals_have_six_digits_and_the_last_is_rounded),
 		cmocka_unit_test(exponents_are_numbers_too),
-		cmocka_unit_test(text_is_no_number),
+		cmocka_unit_test(text_is_not_a_number),
 		cmocka_unit_test(a_double_becomes_whole_millionths),
 		cmocka_unit_test(sums_stop_at_the_largest),
 	};

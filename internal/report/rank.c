@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of one rank. They may come from Copper 1.0, from a later version, from a node that was
- * killed while the disk was full, or from somebody who means harm: one that is cut or malformed
- * counts for nothing. */
+ * killed while the disk was full, or from an attacker: one that is cut or malformed counts for
+ * nothing. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static const char *const top_columns[] = {"category", "path", "total_events", "c
 	"cache_misses", "negative_results", "ttl_stores", "ttl_serves", "ttl_expires", "ttl_clears",
 	NULL};
 
-/* Adds a record. 0 or -errno, -EBADMSG with a word on why. */
+/* Adds a record. 0 or -errno; -EBADMSG with a reason. */
 typedef int row_fn(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why);
 static row_fn aggregate_row, operations_row, top_row;
 
@@ -28,7 +28,7 @@ static const struct kind {
 	const char *name;
 	const char *const *columns;
 	row_fn *row;
-	bool never_empty; /* a rank that did nothing has no operation and no path, but it has its
+	bool never_empty; /* a rank that did nothing has no operation and no path, but it has
 			     metrics */
 } kinds[COP_REPORT_KINDS] = {
 	[COP_REPORT_AGGREGATE] = {"profiling_aggregate.csv", aggregate_columns, aggregate_row,
@@ -43,8 +43,8 @@ const char *cop_report_kind_name(enum cop_report_kind kind)
 	return kinds[kind].name;
 }
 
-/* Takes -<tail> from the end of the first *len bytes of name. */
-static bool take_tail(const char *name, size_t *len, const char *tail)
+/* Cuts -<tail> off the end of the first *len bytes of name. */
+static bool cut_tail(const char *name, size_t *len, const char *tail)
 {
 	size_t n = strlen(tail);
 
@@ -60,11 +60,11 @@ bool cop_report_rank_name(
 	for (unsigned k = 0; k < COP_REPORT_KINDS; k++) {
 		size_t len = strlen(name);
 
-		if (!take_tail(name, &len, kinds[k].name))
+		if (!cut_tail(name, &len, kinds[k].name))
 			continue;
 		*stem_len = len;
 		*kind = k;
-		return (!*tag || take_tail(name, &len, tag)) &&
+		return (!*tag || cut_tail(name, &len, tag)) &&
 		       cop_observed_is_host_and_pid(name, len);
 	}
 	return false;
@@ -72,7 +72,8 @@ bool cop_report_rank_name(
 
 static const char too_large[] = "a number is above 2^64-1 and counts as 2^64-1";
 
-/* The file is used all the same; the first doubt names its line, the others are counted. */
+/* The file is used all the same; the message names the line of the first doubt, and the others are
+ * counted. */
 static void doubt(struct rank_reader *r, const char *what)
 {
 	if (!r->doubts++)
@@ -85,7 +86,7 @@ static void count_doubts(struct rank_reader *r)
 		cop_buf_printf(&r->doubt, ", and %llu more", (unsigned long long)r->doubts - 1);
 }
 
-/* A count below zero is somebody's fault, and not all of the file's: its row says nothing. */
+/* A negative count is one row's fault and not the whole file's: the row is left out. */
 static bool leaves_out(struct rank_reader *r, const struct cop_csv_record *record, unsigned first)
 {
 	for (unsigned i = first; i < record->n; i++)
@@ -103,7 +104,7 @@ static int bad(struct cop_buf *why, const char *text)
 	return -EBADMSG;
 }
 
-/* Why name can't be added; its rows are unique in a file. */
+/* Why name cannot be added; rows are unique in a file. */
 static int check_name(const struct rows *rows, const char *name, struct cop_buf *why)
 {
 	if (!*name || strlen(name) > CLUSTER_NAME_BYTES)
@@ -130,11 +131,11 @@ static int aggregate_row(
 		doubt(to, too_large);
 	return rc == -EINVAL || rc > 0
 		       ? 0
-		       : rc; /* what is no number is a description, as Copper 1.0 wrote them */
+		       : rc; /* other text is a description, as Copper 1.0 wrote them */
 }
 
-/* A count past 64 bits is the largest. */
-static bool take_count(struct rank_reader *r, const char *text, uint64_t *out)
+/* A count past 64 bits becomes the largest. */
+static bool parse_count(struct rank_reader *r, const char *text, uint64_t *out)
 {
 	int rc = cop_parse_u64(text, out);
 
@@ -156,7 +157,7 @@ static int operations_row(
 	if (!rc && leaves_out(to, r, 1))
 		return 0;
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(row.count) && !rc; i++)
-		if (!take_count(to, r->field[1 + i].text, &row.count[i]))
+		if (!parse_count(to, r->field[1 + i].text, &row.count[i]))
 			return bad(why, "a count is not a number");
 	if (!rc && (cut = cop_report_number_parse(r->field[6].text, &row.sum, &decimal)) < 0)
 		return bad(why, "a latency is not a number");
@@ -175,7 +176,7 @@ static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struc
 	if (leaves_out(to, r, 2))
 		return 0;
 	for (unsigned i = 0; i < COP_REPORT_TOP_COUNTS; i++)
-		if (!take_count(to, r->field[2 + i].text, &counts[i]))
+		if (!parse_count(to, r->field[2 + i].text, &counts[i]))
 			return bad(why, "a count is not a number");
 	rc = cop_report_cluster_top(to->file, r->field[0].text, path, len, counts);
 	if (!rc && cop_walk_path_is_normal(path, len))
@@ -183,7 +184,7 @@ static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struc
 	return to->paths.failed ? -ENOMEM : rc;
 }
 
-/* A later version may have more columns behind those we know. */
+/* A later version may have more columns after those we know. */
 static bool is_header(const struct cop_csv_record *r, const char *const *columns)
 {
 	unsigned i = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file of a rank: the first byte says which kind it is, the second how many bytes a read gives.
- * What is refused is refused with a reason; what is taken twice must be twice as much. */
+/* A file of a rank: the first byte selects its kind, the second how many bytes each read returns.
+ * Each refusal has a reason; a file that is added twice counts twice. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct input {
 	size_t len, step;
 };
 
-static ssize_t give(void *arg, void *data, size_t len)
+static ssize_t read_input(void *arg, void *data, size_t len)
 {
 	struct input *in = arg;
 	size_t n = COP_MIN(COP_MIN(len, in->step), in->len);
@@ -34,7 +34,7 @@ static void check_double(const struct rows *once, const struct rows *twice)
 			abort();
 }
 
-/* Anything may stand in a job directory. */
+/* A job directory may contain anything. */
 static void check_name(const uint8_t *data, size_t size)
 {
 	char *name = strndup((const char *)data, size);
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check_name(data, size);
 	in.step = data[1] + 1u;
-	if (cop_csv_open(&r.csv, give, &in))
+	if (cop_csv_open(&r.csv, read_input, &in))
 		abort();
 	rc = cop_report_read_csv(&r, data[0] % COP_REPORT_KINDS, &why);
 	if (rc && (rc != -EBADMSG || !why.len))

@@ -152,7 +152,7 @@ static void refuse_text(enum cop_report_kind kind, const char *text, const char 
 	refused("f", kind, want);
 }
 
-static void what_is_no_regular_file_is_refused_and_never_waited_for(void **state)
+static void a_file_that_is_not_regular_is_refused_without_waiting(void **state)
 {
 	struct cop_buf why = {0};
 
@@ -324,7 +324,7 @@ int main(void)
 		T(names_are_taken_apart_from_the_right),
 		T(names_of_a_snapshot_have_its_tag),
 		T(other_names_are_not_of_a_rank),
-		T(what_is_no_regular_file_is_refused_and_never_waited_for),
+		T(a_file_that_is_not_regular_is_refused_without_waiting),
 		T(a_file_without_end_is_refused_before_it_is_read),
 		T(descriptions_are_passed_over),
 		T(a_rank_that_did_nothing_has_operations_and_paths_without_rows),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread walks the directory and hands the ranks over through a short queue; the others read
- * their files. On a parallel file system the time is in waiting for opens, not in the sums, so that
- * there are more of them than processors; each starts only when those before it do not keep up. The
- * directory has tens of thousands of names that no two ranks share a file of, hence no list of them
- * is kept.
+/* One thread walks the directory and queues the ranks; the others read their files. On a parallel
+ * file system most of the time is spent waiting for opens and not on the sums, so there are more
+ * readers than processors; each starts only when those before it do not keep up. The directory has
+ * tens of thousands of names, and no two ranks share a file. Hence no list of them is kept.
  *
  * The lock covers the queue, the counts beside it and the sums: a file is read without it and added
  * under it. */
@@ -20,7 +19,7 @@
 
 #define READERS_MAX 64u
 #define QUEUE_MAX 256u
-#define LOOK_AGAIN_MS 200 /* how often progress is told */
+#define LOOK_AGAIN_MS 200 /* how often progress is reported */
 
 struct work {
 	pthread_mutex_t lock;
@@ -38,8 +37,8 @@ struct work {
 	unsigned readers;
 };
 
-/* Next rank into stem; false: there will be none. */
-static bool take(struct work *w, char stem[RANK_NAME_MAX])
+/* Moves the next rank to stem; false: there will be none. */
+static bool next_stem(struct work *w, char stem[RANK_NAME_MAX])
 {
 	bool got;
 
@@ -142,14 +141,14 @@ static void *read_ranks(void *arg)
 
 	if (rc)
 		fail(w, rc);
-	while (take(w, stem))
+	while (next_stem(w, stem))
 		if (!rc)
 			read_rank(w, &r, stem);
 	cop_report_reader_close(&r);
 	return NULL;
 }
 
-/* With the lock held: waits for a change, and tells the progress now and then, without the lock. */
+/* Called with the lock, which it releases while it waits for a change and reports the progress. */
 static void wait_a_while(struct work *w, const struct cop_report_aggregate *what)
 {
 	struct timespec until = cop_moment(cop_now_ns() + LOOK_AGAIN_MS * COP_NS_PER_MS);
@@ -165,8 +164,8 @@ static void wait_a_while(struct work *w, const struct cop_report_aggregate *what
 	}
 }
 
-/* Another reader where there is none, or those that are there let the queue fill up. One is enough
- * to go on. */
+/* Starts another reader if there is none, or if the others let the queue fill up. One is enough to
+ * continue. */
 static int add_reader(struct work *w)
 {
 	int rc = cop_thread_start(&w->reader[w->readers], "aggregate", read_ranks, w);
@@ -175,7 +174,7 @@ static int add_reader(struct work *w)
 	return w->readers ? 0 : rc;
 }
 
-static int put(
+static int queue_stem(
 	struct work *w, const char *stem, size_t len, const struct cop_report_aggregate *what)
 {
 	int rc = 0;
@@ -199,8 +198,8 @@ static int put(
 	return rc;
 }
 
-/* Final files are named without a tag, those of a snapshot with the name of their folder. A
- * directory counts as the one or the other, so that no rank is in the sums twice. */
+/* Final files have no tag in their names; those of a snapshot have the name of their folder. A
+ * directory counts as one or the other, so that no rank is in the sums twice. */
 static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 {
 	const char *slash = strrchr(dir, '/');
@@ -218,7 +217,8 @@ static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 	return 0;
 }
 
-static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report_aggregate *what)
+static int queue_all(
+	struct work *w, DIR *d, const char *tag, const struct cop_report_aggregate *what)
 {
 	struct cop_pathset seen = {.seed = cop_now_ns()};
 	struct dirent *e;
@@ -240,7 +240,7 @@ static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report
 			continue;
 		if (w->out->nodes)
 			cop_report_nodes_met(w->out->nodes, e->d_name, len);
-		rc = put(w, e->d_name, len, what);
+		rc = queue_stem(w, e->d_name, len, what);
 	}
 	if (!rc)
 		rc = -errno;
@@ -248,7 +248,7 @@ static int walk(struct work *w, DIR *d, const char *tag, const struct cop_report
 	return rc;
 }
 
-static void finish(struct work *w, const struct cop_report_aggregate *what)
+static void wait_for_readers(struct work *w, const struct cop_report_aggregate *what)
 {
 	pthread_mutex_lock(&w->lock);
 	w->closed = true;
@@ -260,8 +260,8 @@ static void finish(struct work *w, const struct cop_report_aggregate *what)
 		pthread_join(w->reader[i], NULL);
 }
 
-/* Top paths are missing from a rank only if others have them: -N is no must. */
-static void settle_top(struct work *w)
+/* Top paths are missing from a rank only if others have them, because -N is optional. */
+static void add_top_faults(struct work *w)
 {
 	struct cop_observed_faults *all = &w->out->faults;
 
@@ -315,13 +315,13 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 	} else {
 		w->dir = dirfd(d);
 		rc = find_tag(d, dir, tag);
-		rc = rc ? rc : walk(w, d, tag, what);
-		finish(w, what);
+		rc = rc ? rc : queue_all(w, d, tag, what);
+		wait_for_readers(w, what);
 		rc = rc ? rc : w->failed;
 		if (rc)
 			cop_err_set(err, -rc, "reading %s: %s", dir, strerror(-rc));
 		else
-			settle_top(w);
+			add_top_faults(w);
 	}
 	if (d)
 		closedir(d);

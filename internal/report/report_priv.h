@@ -10,28 +10,28 @@
 
 /* ---- number.c: numbers without double ---- */
 
-/* Millionths, at most COP_NUMBER_MAX: then every 64-bit counter is exact and so is a sum of
+/* Millionths, at most COP_NUMBER_MAX. Every 64-bit counter is then exact, and so is a sum of
  * latencies, whose files have six decimals. */
 typedef unsigned __int128 cop_number_t;
 #define COP_NUMBER_UNIT 1000000u
 #define COP_NUMBER_MAX ((cop_number_t)UINT64_MAX * COP_NUMBER_UNIT)
 
-/* "12", "0.250000", "1.5e-05" (what is below a millionth is rounded; what is too large is
- * COP_NUMBER_MAX). decimal: it is not written as an integer. 0; 1: it was too large; -EINVAL for
- * other text, negative numbers among them. */
+/* "12", "0.250000", "1.5e-05" (rounded to a millionth; a larger number is COP_NUMBER_MAX). decimal:
+ * it is not written as an integer. 0; 1: it was too large; -EINVAL for other text, including
+ * negative numbers. */
 int cop_report_number_parse(const char *text, cop_number_t *out, bool *decimal);
 cop_number_t cop_report_number_add(cop_number_t a, cop_number_t b);
 cop_number_t cop_report_number_of_double(double value);
-/* With six decimals, or cut to an integer. */
+/* With six decimals, or truncated to an integer. */
 void cop_report_number_print(struct cop_buf *out, cop_number_t n, bool decimal);
 
 /* ---- cluster.c ---- */
 
-/* More names than any version of Copper writes; past that a file is not one of ours. */
+/* More names than any version of Copper writes; a file with more is not one of ours. */
 #define CLUSTER_NAMES_MAX 1024u
 #define CLUSTER_NAME_BYTES 255u
 
-/* A metric is a sum; an operation four counts (calls, hits, misses, negatives) and a sum of
+/* A metric is a sum; an operation has four counts (calls, hits, misses, negatives) and a sum of
  * seconds. */
 struct row {
 	char *name;
@@ -50,11 +50,11 @@ struct cop_report_cluster {
 	bool absences_served; /* a row of top paths says so */
 };
 
-/* Adds all of from; with -ENOBUFS (too many names) nothing. After -ENOMEM what is in it is
- * anybody's guess. */
+/* Adds all of `from`; on -ENOBUFS (too many names) nothing. After -ENOMEM the contents are
+ * undefined. */
 int cop_report_cluster_merge(
 	struct cop_report_cluster *into, const struct cop_report_cluster *from);
-/* Forgets what was added. */
+/* Forgets everything that was added. */
 void cop_report_cluster_clear(struct cop_report_cluster *c);
 /* Adds to the row of that name. */
 int cop_report_cluster_row(struct rows *rows, const struct row *from);
@@ -64,15 +64,16 @@ double cop_report_average_us(const struct row *op);
 
 /* ---- write.c ---- */
 
-/* -EINVAL if it cannot begin the name of a file. */
+/* -EINVAL if a file name cannot begin with it. */
 int cop_report_check_prefix(const char *prefix, struct cop_err *err);
 
 /* ---- rank.c: the files of one rank ---- */
 
 #define RANK_NAME_MAX 256 /* a directory entry with its NUL */
 
-/* Whether name is <host>-<pid>-profiling_<kind>.csv, or with a tag
- * <host>-<pid>-<tag>-profiling_<kind>.csv; tag "": none. stem_len: all in front of -profiling_. */
+/* Whether name is <host>-<pid>-profiling_<kind>.csv or, with a tag,
+ * <host>-<pid>-<tag>-profiling_<kind>.csv; tag "": none. stem_len: everything before
+ * -profiling_. */
 bool cop_report_rank_name(
 	const char *name, const char *tag, size_t *stem_len, enum cop_report_kind *kind);
 /* "profiling_aggregate.csv" */
@@ -81,23 +82,23 @@ const char *cop_report_kind_name(enum cop_report_kind kind);
 /* What one thread needs to read files; zero is closed. */
 struct rank_reader {
 	struct cop_csv csv;
-	struct cop_report_cluster *file; /* of one file, until it is known to be whole */
-	struct cop_buf paths; /* the same: those that may be looked for on the disk, each with a NUL
-				 after it */
+	struct cop_report_cluster *file; /* of one file, until it is known to be complete */
+	struct cop_buf paths; /* the same: those that may be looked for on the disk, each followed
+				 by a NUL */
 	int fd;
 	uint64_t left;        /* of it */
-	struct cop_buf doubt; /* the first value that is not taken as it stands in a file that is
-				 used, and how many there are */
+	struct cop_buf doubt; /* the first value that is not used as it is in a usable file, and how
+				 many there are */
 	uint64_t doubts;
 };
 
 int cop_report_reader_open(struct rank_reader *r);
 void cop_report_reader_close(struct rank_reader *r);
-/* Reads one file of dir into r->file. 0; -ENOENT: it is not there; -ENOMEM; -EBADMSG: it is of no
- * use, why says so, and what is in r->file is of none either. */
+/* Reads one file of dir into r->file. 0; -ENOENT: it does not exist; -ENOMEM; -EBADMSG: it is
+ * unusable, why says so, and the contents of r->file are not to be used. */
 int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	enum cop_report_kind kind, struct cop_buf *why);
-/* The same from what the csv reader of r was opened for. */
+/* The same from the input that r's csv reader was opened for. */
 int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
 
 /* ---- nodes.c: those that the job had ---- */
@@ -110,15 +111,16 @@ struct nodes {
 	size_t hosts;
 	struct cop_htab by_name, by_short;
 	uint64_t seed;
-	bool met; /* files name hosts as the list does */
+	bool met; /* the files name hosts as the list does */
 };
 
-/* Reads the list of hosts; where there is none that can be read, nothing is known. 0 or -ENOMEM. */
+/* Reads the list of hosts; if there is none or it cannot be read, nothing is known. 0 or
+ * -ENOMEM. */
 int cop_report_nodes_load(struct nodes *n, const char *path);
-/* There are files of a rank <host>-<pid>. */
+/* Notes that rank <host>-<pid> left files. */
 void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len);
-/* How many nodes left none, and appends the first COP_OBSERVED_NAMED_MAX of their hosts and how
- * many more there are. */
+/* How many nodes left none; appends the first COP_OBSERVED_NAMED_MAX of their hosts and how many
+ * more there are. */
 uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names);
 void cop_report_nodes_free(struct nodes *n);
 
@@ -130,23 +132,23 @@ struct cop_pathset;
 struct ranks_result {
 	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
 	struct cop_pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up
-				to RANKS_PATHS_BYTES */
+				    to RANKS_PATHS_BYTES */
 	struct cop_observed_faults faults,
-		doubts;      /* doubts: files that are used but for single values */
+		doubts;      /* doubts: files that are used except for single values */
 	struct nodes *nodes; /* the caller's, may be NULL: is told of each rank */
 	struct cop_report_cluster *sums;
 };
 
-/* Reads every rank's files in dir. -ENOMEM, or what reading the directory failed with. */
+/* Reads every rank's files in dir. -ENOMEM, or the error of reading the directory. */
 int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what,
 	struct ranks_result *out, struct cop_err *err);
-/* Also after an error. */
+/* Call it after an error too. */
 void cop_report_ranks_fini(struct ranks_result *out);
 
 /* ---- coverage.c ---- */
 
-/* The path coverage table of the summary, for the paths in the raw tables of that folder, or those
- * in top if there are none. Nothing is appended if there is no root. Walks the roots. */
+/* Appends the path coverage table of the summary, for the paths in the raw tables of that folder,
+ * or those in top if there are none. Appends nothing if there is no root. Walks the roots. */
 int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables,
 	const struct cop_pathset *top, struct cop_buf *out, struct cop_err *err);
 

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "report/report_priv.h"
 
-/* Not as long as a line, and without bytes that steer a terminal. */
+/* Shortened, and without bytes that control a terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {
 	char plain[21];

@@ -105,7 +105,7 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 	cop_buf_str(out, "# Cluster Profiling Summary\n\n- Input directory: ");
 	cop_csv_markdown(out, o->input, strlen(o->input));
 	cop_buf_printf(out, "\n- Rank summaries aggregated: `%" PRIu64 "`\n", o->c->ranks);
-	/* Files of Copper 1.0, whose kernel answered nothing, have no such metric. */
+	/* Files of Copper 1.0, whose kernel answered nothing itself, have no such metric. */
 	if (cop_report_rows_find(&o->c->metrics, "storage_operations"))
 		cop_buf_str(out,
 			"- Where the kernel answers repeated requests by itself (a job without `copper mount --observe`), all counts, including those by path, count "
@@ -167,7 +167,7 @@ int cop_report_check_prefix(const char *prefix, struct cop_err *err)
 	return 0;
 }
 
-int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const char *dir,
+int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
 	const char *prefix, const char *input, const char *notes, const char *coverage,
 	struct cop_err *err)
 {
@@ -180,10 +180,4 @@ int cop_report_cluster_write_noted(const struct cop_report_cluster *c, const cha
 	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc; i++)
 		rc = write_one(&o, &files[i], dir, prefix, err);
 	return rc;
-}
-
-int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
-	const char *prefix, const char *input, const char *coverage, struct cop_err *err)
-{
-	return cop_report_cluster_write_noted(c, dir, prefix, input, NULL, coverage, err);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part of a body that fabric is writing. */
+/* A piece of a body that fabric is writing. */
 struct piece {
 	struct item item;
 	struct cop_rpc_req *req;
@@ -80,7 +80,8 @@ static struct msg_reply reply_of(const struct cop_rpc_req *q, enum msg_mode mode
 		.body = q->answer.body};
 }
 
-/* The last message of a request, which is over then unless its caller is to confirm that. */
+/* Sends the last message of a request. The request is then over, unless its caller has to confirm
+ * the answer. */
 static int send_final(struct cop_rpc_req *q, enum msg_mode mode)
 {
 	struct msg_reply m = reply_of(q, mode);
@@ -119,7 +120,7 @@ void cop_rpc_req_again(struct cop_rpc_req *q)
 {
 	struct msg_reply m;
 
-	/* Until it is ready, its answer is another thread's. */
+	/* Until it is ready, its answer belongs to another thread. */
 	if (q->state != REQ_PINNED && q->state != REQ_SENT)
 		return;
 	m = reply_of(q, q->state == REQ_SENT ? q->final : MODE_ANNOUNCE);
@@ -154,7 +155,7 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 	free(piece);
 }
 
-/* May run inside cop_fabric_write, hence the detour. */
+/* May run inside cop_fabric_write, hence the detour through the inbox. */
 static void piece_done(void *arg, int rc)
 {
 	struct piece *piece = arg;
@@ -162,7 +163,7 @@ static void piece_done(void *arg, int rc)
 
 	piece->rc = rc;
 	cop_rpc_enter(r, &outer);
-	cop_rpc_later(r, &piece->item);
+	cop_rpc_queue(r, &piece->item);
 	cop_rpc_leave(r, outer);
 }
 
@@ -193,8 +194,8 @@ static int write_piece(struct cop_rpc_req *q, cop_fabric_peer_t fpeer)
 	return 0;
 }
 
-/* Writes as much of the body as may be outstanding; with all of it placed, says so. -EAGAIN: not
- * through yet. */
+/* Writes as much of the body as may be outstanding; once all of it is written, announces that.
+ * -EAGAIN: not finished yet. */
 static int write_body(struct cop_rpc_req *q)
 {
 	struct session *s = q->session;
@@ -204,7 +205,7 @@ static int write_body(struct cop_rpc_req *q)
 	while (!rc && !q->write_rc && q->posted < q->answer.body_len &&
 		s->outstanding < OUTSTANDING)
 		rc = write_piece(q, fpeer);
-	if (rc && !cop_rpc_is_for_later(rc))
+	if (rc && !cop_rpc_may_retry(rc))
 		q->write_rc = rc;
 	if (q->write_rc && !is_being_written(q))
 		return send_final(q, MODE_FAILED);
@@ -222,7 +223,7 @@ static int advance(struct cop_rpc_req *q)
 	return announce(q);
 }
 
-/* First come, first served. */
+/* In the order in which the answers became ready. */
 void cop_rpc_session_send(struct session *s)
 {
 	struct cop_list *at, *next;
@@ -261,7 +262,7 @@ static void answered(struct cop_rpc *r, struct item *item)
 		cop_rpc_req_free(q);
 }
 
-/* The answer is never lost for want of memory: the request carries all that is needed. */
+/* An answer is never lost for want of memory: the request has everything that is needed. */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {
 	q->answer = *answer;
@@ -274,7 +275,7 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	if (q->answer.head_len)
 		memcpy(q->head, answer->head, q->answer.head_len);
 	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;
-	/* Here and not on the progress thread, which has other peers to serve. */
+	/* Here rather than on the progress thread, which has other peers to serve. */
 	if (!q->is_inline)
 		q->body_hash = answer->has_sum
 				       ? 0

@@ -18,8 +18,8 @@ static void close_memory(struct call *c)
 	c->mr = NULL;
 }
 
-/* Off the wire: nothing can be written to its memory any more. */
-static void take_off(struct call *c)
+/* Takes the call off the wire: from now on nothing can be written to its memory. */
+static void leave_wire(struct call *c)
 {
 	if (c->on_wire)
 		cop_htab_remove(&c->peer->by_id, &c->by_id);
@@ -32,7 +32,7 @@ static void end_call(struct call *c, struct cop_rpc_result *result)
 {
 	bool taken = false;
 
-	result->body_taken = &taken;
+	result->body_kept = &taken;
 	c->ask.done(c->ask.arg, result);
 	if (!taken || result->in_landing)
 		free(c->body);
@@ -43,7 +43,7 @@ static void fail(struct call *c, int rc)
 {
 	struct cop_rpc_result result = {.status = rc};
 
-	take_off(c);
+	leave_wire(c);
 	end_call(c, &result);
 }
 
@@ -51,7 +51,7 @@ static void fail_too_long(struct call *c, uint64_t body_len)
 {
 	struct cop_rpc_result result = {.status = -EMSGSIZE, .body_len = body_len};
 
-	take_off(c);
+	leave_wire(c);
 	end_call(c, &result);
 }
 
@@ -69,7 +69,7 @@ void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc)
 
 void cop_rpc_call_again(struct cop_rpc *r, struct call *c)
 {
-	take_off(c);
+	leave_wire(c);
 	free(c->body);
 	c->body = NULL;
 	c->body_len = 0;
@@ -88,6 +88,7 @@ static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
 	struct msg_request m = {
 		.op = c->ask.op, .payload = c->payload, .payload_len = c->ask.payload_len};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
+	uint64_t at_ns = 0;
 	int rc;
 
 	if (c->mr) {
@@ -96,10 +97,15 @@ static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
 		m.land_len = c->ask.landing_len;
 	}
 	cop_rpc_msg_put_request(&w, &m);
+	/* Before: once it has been handed over, the other side may be quicker than this thread. */
+	if (c->ask.sent)
+		at_ns = cop_now_ns();
 	rc = cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
 	if (rc)
 		return rc;
 	cop_htab_add(&p->by_id, &c->by_id, f.request);
+	if (c->ask.sent)
+		c->ask.sent(c->ask.arg, cop_rpc_trace_id(f.session, f.request), at_ns);
 	return 0;
 }
 
@@ -122,7 +128,7 @@ static void sent(struct cop_rpc *r, struct peer *p, struct call *c)
 	c->counted = true;
 }
 
-/* What fabric cannot take now is tried again at the next tick. */
+/* What fabric cannot accept now is tried again at the next tick. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 {
 	while (p->state == PEER_UP && p->by_id.count < PEER_WINDOW &&
@@ -137,7 +143,7 @@ void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 		rc = send_request(r, p, c);
 		if (!rc) {
 			sent(r, p, c);
-		} else if (cop_rpc_is_for_later(rc)) {
+		} else if (cop_rpc_may_retry(rc)) {
 			return;
 		} else {
 			cop_log_debug("cannot send rank=%u reason=\"%s\"", p->rank, strerror(-rc));
@@ -158,8 +164,8 @@ static int send_pull(struct cop_rpc *r, struct peer *p, uint64_t id, const struc
 	return cop_rpc_link_send_sealed(r, p->link, &p->keys.tx, &f, payload, cop_wr_len(&w));
 }
 
-/* The answer is here, or not wanted any more. A word that is lost is asked for again, by the answer
- * that comes once more. */
+/* The answer has come, or is not wanted any more. If this confirmation is lost, the server sends
+ * its answer again. */
 static void confirm(struct cop_rpc *r, struct peer *p, uint64_t id)
 {
 	send_pull(r, p, id, &(struct msg_pull){0});
@@ -174,8 +180,7 @@ static int make_room(struct cop_rpc *r, struct call *c, uint64_t len)
 		       : -ENOMEM;
 }
 
-/* Asks for an announced body. An announcement that comes again says that the first PULL was lost.
- */
+/* Asks for an announced body. A repeated announcement means that the first PULL was lost. */
 static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 {
 	size_t most = c->ask.body_max ? c->ask.body_max : COP_RPC_BODY_MAX;
@@ -211,7 +216,8 @@ static void *place_inline(struct call *c, const struct msg_reply *m, struct cop_
 	return c->body;
 }
 
-/* A body that fabric wrote: into the buffer that was made for it, else into the landing buffer. */
+/* A body that fabric wrote: into the buffer that was allocated for it, else into the landing
+ * buffer. */
 static void *place_landed(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
 {
 	if (c->body)
@@ -257,7 +263,7 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 		cop_rpc_reject(r, "reply", p->rank, rc);
 		return;
 	}
-	/* An answer to a request that was sent again meanwhile, or that came before. */
+	/* An answer to a request that has been sent again meanwhile, or a duplicate. */
 	if (!n) {
 		if (m.confirm)
 			confirm(r, p, f->request);
@@ -269,7 +275,7 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 		cop_rpc_calls_send(r, p);
 		return;
 	}
-	take_off(c);
+	leave_wire(c);
 	rc = m.mode == MODE_UNABLE ? 0 : place_body(r, p, c, &m, &result);
 	if (rc) {
 		result = (struct cop_rpc_result){.status = rc};
@@ -331,7 +337,7 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
 		result.status = -ECANCELED;
 	}
 	free(c);
-	result.body_taken = &taken;
+	result.body_kept = &taken;
 	ask->done(ask->arg, &result);
 }
 

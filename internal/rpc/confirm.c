@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which answers are not known to have come. */
+/* Which nodes have not confirmed an answer yet. */
 #include "rpc/rpc_priv.h"
 
-struct count {
+struct wait_count {
 	struct item item;
 	uint32_t *ranks;
 	unsigned max, found;
@@ -16,14 +16,14 @@ static bool waits(const struct session *s)
 	for (const struct cop_list *at = s->reqs.next; at != &s->reqs; at = at->next) {
 		const struct cop_rpc_req *q = COP_CONTAINER_OF(at, struct cop_rpc_req, session_at);
 
-		/* Until it is ready, its answer is another thread's. */
+		/* Until it is ready, its answer belongs to another thread. */
 		if (q->state != REQ_SERVING && q->answer.confirm)
 			return true;
 	}
 	return false;
 }
 
-static void count(struct cop_rpc *r, struct count *c)
+static void count_waiting(struct cop_rpc *r, struct wait_count *c)
 {
 	for (const struct cop_list *at = r->serving.next; at != &r->serving; at = at->next) {
 		const struct session *s = COP_CONTAINER_OF(at, struct session, at);
@@ -38,26 +38,26 @@ static void count(struct cop_rpc *r, struct count *c)
 
 static void run_count(struct cop_rpc *r, struct item *item)
 {
-	struct count *c = COP_CONTAINER_OF(item, struct count, item);
+	struct wait_count *c = COP_CONTAINER_OF(item, struct wait_count, item);
 
-	count(r, c);
+	count_waiting(r, c);
 	pthread_mutex_lock(&c->lock);
 	c->done = true;
 	pthread_cond_signal(&c->cond);
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Through the inbox, behind the answers that were given before. */
+/* Through the inbox, behind the answers given before. */
 unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max)
 {
-	struct count c = {.item.run = run_count,
+	struct wait_count c = {.item.run = run_count,
 		.ranks = ranks,
 		.max = max,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.cond = PTHREAD_COND_INITIALIZER};
 
 	if (r->fake || cop_rpc_inside(r)) {
-		count(r, &c);
+		count_waiting(r, &c);
 		return c.found;
 	}
 	if (!cop_rpc_push(r, &c.item))

@@ -107,7 +107,7 @@ static void the_largest_inline_reply_fits_a_message(void **state)
 	assert_int_equal(cop_frame_seal(&tx, &w), COP_FABRIC_MSG_MAX);
 }
 
-static void a_status_that_is_no_error_number_is_refused(void **state)
+static void a_status_must_be_an_error_number(void **state)
 {
 	struct msg_reply m = {.status = -4095, .mode = MODE_INLINE}, got;
 	size_t len = put_reply(&m);
@@ -138,7 +138,7 @@ static void a_reply_of_no_known_form_is_refused(void **state)
 	}
 }
 
-static void a_server_that_was_unable_says_what_it_lacks_and_sends_no_body(void **state)
+static void an_unable_server_sends_its_error_and_no_body(void **state)
 {
 	struct msg_reply m = {.mode = MODE_UNABLE, .status = -ENOMEM}, got;
 
@@ -184,9 +184,9 @@ int main(void)
 		cmocka_unit_test(a_request_comes_back),
 		cmocka_unit_test(a_reply_comes_back),
 		cmocka_unit_test(the_largest_inline_reply_fits_a_message),
-		cmocka_unit_test(a_status_that_is_no_error_number_is_refused),
+		cmocka_unit_test(a_status_must_be_an_error_number),
 		cmocka_unit_test(a_reply_of_no_known_form_is_refused),
-		cmocka_unit_test(a_server_that_was_unable_says_what_it_lacks_and_sends_no_body),
+		cmocka_unit_test(an_unable_server_sends_its_error_and_no_body),
 		cmocka_unit_test(a_head_over_the_limit_is_refused),
 		cmocka_unit_test(a_pull_is_exactly_24_bytes),
 	};

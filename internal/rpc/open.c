@@ -21,7 +21,7 @@ void cop_rpc_unref(struct cop_rpc *r)
 	free(r);
 }
 
-static struct cop_rpc *make(const struct cop_rpc_conf *conf, unsigned tick_ms)
+static struct cop_rpc *rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms)
 {
 	struct cop_rpc *r = calloc(1, sizeof(*r));
 
@@ -54,7 +54,7 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 {
 	struct cop_fabric_conf fc = *fabric_conf;
 	struct cop_fabric *fabric;
-	struct cop_rpc *r = make(conf, fc.tick_ms);
+	struct cop_rpc *r = rpc_new(conf, fc.tick_ms);
 	int rc;
 
 	if (!r)
@@ -63,7 +63,7 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	/* Bytes are counted here, where it is known that they were wanted. */
 	fc.stats = NULL;
 	fc.rejected = conf->stats;
-	/* Before the thread is there whose callbacks will read it. */
+	/* Before the thread starts whose callbacks read it. */
 	*out = r;
 	rc = cop_fabric_open(&fc, &fabric, err);
 	if (rc) {
@@ -80,7 +80,7 @@ int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *ne
 {
 	struct cop_fabric_conf fc = {0};
 	struct cop_fabric *fabric;
-	struct cop_rpc *r = make(conf, 0);
+	struct cop_rpc *r = rpc_new(conf, 0);
 	int rc;
 
 	if (!r)
@@ -102,7 +102,7 @@ struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r)
 	return r->fabric;
 }
 
-/* Ends everything while fabric is still there: memory must be unregistered before it closes. */
+/* Ends everything while fabric is still open: memory must be unregistered before it closes. */
 static void teardown(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;
@@ -119,8 +119,8 @@ static void teardown(struct cop_rpc *r)
 		p = COP_CONTAINER_OF(at, struct peer, at);
 		cop_rpc_peer_free(r, p);
 	}
-	/* Not before no request belongs to a session any more: from now on replies are dropped on
-	 * the thread that makes them. */
+	/* Not until no request belongs to a session any more: from now on a reply is dropped by the
+	 * thread that makes it. */
 	pthread_mutex_lock(&r->lock);
 	r->closed = true;
 	pthread_mutex_unlock(&r->lock);
@@ -149,7 +149,7 @@ static void run_errand(void *arg)
 }
 
 /* The progress thread runs every post, and close's own join would wait for it just as long. */
-void cop_rpc_there(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
+void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 {
 	struct errand e = {.r = r,
 		.run = run,
@@ -175,13 +175,13 @@ void cop_rpc_close(struct cop_rpc *r)
 
 	if (!r)
 		return;
-	cop_rpc_there(r, teardown);
+	cop_rpc_run_on_thread(r, teardown);
 	pthread_mutex_lock(&r->lock);
 	while (r->posting)
 		pthread_cond_wait(&r->posters_gone, &r->lock);
 	pthread_mutex_unlock(&r->lock);
 	cop_fabric_close(r->fabric);
-	/* The thread is gone: what its last completions left is run here. */
+	/* The thread has ended: what its last completions left in the inbox runs here. */
 	cop_rpc_enter(r, &outer);
 	while (cop_rpc_drain(r))
 		;

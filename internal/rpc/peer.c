@@ -68,7 +68,7 @@ static void send_hello(struct cop_rpc *r, struct peer *p)
 	cop_rpc_link_send(r, p->link, p->greeting.hello, p->greeting.len);
 }
 
-/* Makes a HELLO and sends it. While UP it names the session it doubts. */
+/* Makes and sends a HELLO. While the peer is UP, it names the session in doubt. */
 static void greet(struct cop_rpc *r, struct peer *p)
 {
 	const char *self = cop_fabric_address(r->fabric);
@@ -87,7 +87,7 @@ static void greet(struct cop_rpc *r, struct peer *p)
 }
 
 /* Calls on the wire wait again, in the order in which they were sent. */
-static void take_back(struct cop_rpc *r, struct peer *p)
+static void requeue_calls(struct cop_rpc *r, struct peer *p)
 {
 	while (!cop_list_empty(&p->inflight)) {
 		struct cop_list *at = p->inflight.prev;
@@ -103,7 +103,7 @@ static void look_up(struct cop_rpc *r, struct peer *p)
 	r->conf.resolve(r->conf.ctx, p->rank, p->state != PEER_RESOLVING);
 }
 
-/* A silent peer was looked up again and lives at another address now: it was restarted. */
+/* A silent peer was resolved again and has another address now: it was restarted. */
 static void follow(struct cop_rpc *r, struct peer *p, const char *address)
 {
 	struct link *old = p->link, *link;
@@ -114,9 +114,9 @@ static void follow(struct cop_rpc *r, struct peer *p, const char *address)
 	if (!link)
 		return;
 	cop_log_info("peer has moved rank=%u address=%s", p->rank, address);
-	/* Before the calls' memory is taken back: nothing may land in it any more. */
+	/* Before the calls' memory is released: nothing may be written to it any more. */
 	cop_rpc_link_reset(r, old);
-	take_back(r, p);
+	requeue_calls(r, p);
 	p->link = link;
 	cop_rpc_link_put(r, old);
 	p->sid = p->greeting.sid = 0;
@@ -124,7 +124,8 @@ static void follow(struct cop_rpc *r, struct peer *p, const char *address)
 	greet(r, p);
 }
 
-/* Silent for so long, and nobody saw it alive: it is dead. Whether somebody does is waited for. */
+/* The peer was silent for the timeout and no look-up saw its process: it is dead. A look-up in
+ * progress is waited for. */
 static bool is_given_up(const struct cop_rpc *r, const struct peer *p, uint64_t silent)
 {
 	uint64_t timeout = r->conf.peer_timeout_ms;
@@ -144,7 +145,7 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 		follow(r, p, address);
 	if (p->state != PEER_RESOLVING)
 		return;
-	/* There, but too busy to say where: it is asked again. */
+	/* The process exists but was too busy to give its address: it is asked again. */
 	if (!address && lives &&
 		r->now_ms - p->since_ms < COP_RPC_PATIENCE * (uint64_t)r->conf.peer_timeout_ms)
 		return;
@@ -160,6 +161,13 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 	greet(r, p);
 }
 
+static void say_changed(struct cop_rpc *r, struct peer *p, bool lives)
+{
+	p->lost = !lives;
+	if (r->conf.peer_changed)
+		r->conf.peer_changed(r->conf.ctx, p->rank, lives);
+}
+
 /* The peer answered our HELLO: a first session, or a new one after it restarted. */
 static void adopt(
 	struct cop_rpc *r, struct peer *p, uint64_t remote_sid, const struct cop_frame_keys *keys)
@@ -173,8 +181,10 @@ static void adopt(
 	p->heard_ms = p->pinged_ms = r->now_ms;
 	p->pause_ms = 0;
 	enter_state(r, p, PEER_UP);
+	if (p->lost)
+		say_changed(r, p, true);
 	cop_log_debug("session up rank=%u again=%d", p->rank, again);
-	take_back(r, p);
+	requeue_calls(r, p);
 	cop_rpc_calls_send(r, p);
 }
 
@@ -193,7 +203,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		cop_rpc_reject(r, "welcome", rank, -EBADMSG);
 		return;
 	}
-	/* Its peer was slow: the HELLO was given up, or another one has been answered. */
+	/* A slow answer: the HELLO was given up, or another one has been answered. */
 	if (!p || !p->greeting.sid || p->greeting.sid != f->session) {
 		cop_rpc_drop(r, "welcome", rank, -ENOENT);
 		return;
@@ -205,7 +215,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		return;
 	}
 	if (rc) {
-		/* Anybody could have sent this, so the true answer is still waited for. */
+		/* Anybody could have sent this, so the authentic answer is still waited for. */
 		p->refused |= rc == -EACCES;
 		cop_rpc_reject(r, "welcome", rank, rc);
 		return;
@@ -224,16 +234,18 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 		[PEER_UP] = "up"};
 	uint64_t silent = r->now_ms - (p->state == PEER_UP ? p->heard_ms : p->since_ms);
 
-	/* A peer that was there and is gone is news; one that is not up yet is not. */
+	/* That a known peer has gone is worth a warning; that a peer is not up yet is not. */
 	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO,
 		"peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
 		(unsigned long long)silent);
+	if (p->state == PEER_UP)
+		say_changed(r, p, false);
 	p->pause_ms = COP_MIN(pause, PAUSE_MAX_MS);
 	p->sid = p->greeting.sid = 0;
 	p->refused = p->lives = false;
 	enter_state(r, p, PEER_DEAD);
-	/* The connection goes first, so that nothing lands any more when the calls' buffers are
-	 * given back. */
+	/* The connection is reset first, so that nothing can be written to the calls' buffers once
+	 * they are released. */
 	cop_rpc_link_reset(r, p->link);
 	cop_rpc_calls_fail(r, p, rc);
 }
@@ -256,7 +268,7 @@ void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p)
 	}
 	if (p->state != PEER_UP)
 		return;
-	/* Silence counts from when there is something to say. */
+	/* Silence counts from the moment when there is something to answer. */
 	if (cop_list_empty(&p->inflight) && cop_list_empty(&p->active))
 		p->heard_ms = r->now_ms;
 	if (cop_list_empty(&p->active))
@@ -282,8 +294,8 @@ static void ping(struct cop_rpc *r, struct peer *p)
 		.type = COP_FRAME_PING, .session = p->remote_sid, .request = ++r->pings};
 	struct cop_wr w = cop_wr_init(ids, sizeof(ids));
 
-	/* Each call that is asked about goes to the end, so that the first is always the one to ask
-	 * about next. */
+	/* Each call that is named in a ping moves to the end, so that the first is always the next
+	 * to be named. */
 	for (int i = 0; i < PING_IDS && !cop_list_empty(&p->inflight); i++) {
 		struct call *c = COP_CONTAINER_OF(p->inflight.next, struct call, at);
 
@@ -324,7 +336,7 @@ static bool ping_is_due(const struct cop_rpc *r, const struct peer *p, uint64_t 
 	return r->now_ms - first->checked_ms >= r->conf.peer_timeout_ms;
 }
 
-/* A silent peer may be slow, dead, or elsewhere. */
+/* A silent peer may be slow, dead, or at another address. */
 static void look_again(struct cop_rpc *r, struct peer *p)
 {
 	if (!p->looked_up && r->now_ms - p->looked_up_ms >= r->conf.peer_timeout_ms / 2)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Taking back all questions, before what their answers would touch is freed, while others may still
- * hear answers of this node. */
+/* Cancels all of this node's calls, before the memory that their answers would use is freed, while
+ * other nodes may still get answers from this one. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>
 
-/* Bytes of an answer may be on their way into memory that goes back to its owner with the call. */
+/* Bytes of an answer may be on their way into memory that is released with the call. */
 static bool may_be_written(const struct peer *p)
 {
 	for (const struct cop_list *at = p->inflight.next; at != &p->inflight; at = at->next)
@@ -14,7 +14,7 @@ static bool may_be_written(const struct peer *p)
 	return false;
 }
 
-/* What the callbacks ask next goes to the inbox, and from there the same way. */
+/* Calls that the callbacks make go to the inbox and are cancelled from there. */
 static void quiet(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;
@@ -33,5 +33,5 @@ static void quiet(struct cop_rpc *r)
 
 void cop_rpc_quiet(struct cop_rpc *r)
 {
-	cop_rpc_there(r, quiet);
+	cop_rpc_run_on_thread(r, quiet);
 }

@@ -84,11 +84,11 @@ static void nothing_lands_in_memory_that_was_given_back(void **state)
 	static uint8_t landing[100000], empty[sizeof(landing)];
 	struct t_result *t, *back;
 
-	/* So that the link is shared with a request of the other side. */
+	/* The link is thereby shared with a request of the other side. */
 	back = t_connect(w, 1, 0);
 	t_connect(w, 0, 1);
 	t = t_call_body(w, 0, 1, sizeof(landing), landing, sizeof(landing));
-	/* The answer is being written. */
+	/* Waits until the answer is being written. */
 	while (!w->node[1].bodies)
 		assert_int_equal(cop_fabric_fake_run(w->net, 1), 1);
 	assert_int_equal(t->times, 0);
@@ -107,7 +107,7 @@ static void a_call_that_asks_on_ends_too(void **state)
 	struct t_world *w = *state;
 	struct t_result *t = t_call(w, 0, 1, T_FORWARD, "x", 1);
 
-	/* Rank 1 asks rank 2, and ends before that answers. */
+	/* Rank 1 asks rank 2 and ends before rank 2 answers. */
 	for (int i = 0; i < 200 && !w->node[1].served; i++)
 		cop_fabric_fake_run(w->net, 1);
 	cop_rpc_quiet(w->node[1].rpc);

@@ -8,7 +8,7 @@
 
 #define DRAIN_ROUNDS 4
 
-/* The rpc in whose event this thread is. */
+/* The rpc whose event this thread is handling. */
 static __thread struct cop_rpc *current;
 
 /* ---- the inbox ---- */
@@ -42,8 +42,8 @@ static void drain_posted(void *arg)
 		cop_rpc_leave(r, outer);
 }
 
-/* Under the lock: whether the caller must call post_drain after unlocking. `posting` keeps
- * close from closing fabric before that call is through. */
+/* Under the lock: whether the caller must call post_drain after unlocking. `posting` keeps close
+ * from closing fabric before that call returns. */
 static bool must_post(struct cop_rpc *r)
 {
 	if (cop_list_empty(&r->inbox) || r->posted || r->closed)
@@ -53,7 +53,7 @@ static bool must_post(struct cop_rpc *r)
 	return true;
 }
 
-/* A post that fails is made up for by the next event, whose leave drains as well. */
+/* If a post fails, the next event makes up for it, because its leave drains too. */
 static void post_drain(struct cop_rpc *r)
 {
 	int rc = cop_fabric_post(r->fabric, drain_posted, r);
@@ -66,7 +66,7 @@ static void post_drain(struct cop_rpc *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static bool put(struct cop_rpc *r, struct item *item, bool even_closed)
+static bool queue_item(struct cop_rpc *r, struct item *item, bool even_closed)
 {
 	bool taken, post;
 
@@ -83,12 +83,12 @@ static bool put(struct cop_rpc *r, struct item *item, bool even_closed)
 
 bool cop_rpc_push(struct cop_rpc *r, struct item *item)
 {
-	return put(r, item, false);
+	return queue_item(r, item, false);
 }
 
-void cop_rpc_later(struct cop_rpc *r, struct item *item)
+void cop_rpc_queue(struct cop_rpc *r, struct item *item)
 {
-	put(r, item, true);
+	queue_item(r, item, true);
 }
 
 /* ---- events ---- */
@@ -136,7 +136,7 @@ void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
 		post_drain(r);
 }
 
-/* Whoever was let in and is one of ours runs out of nothing but room. */
+/* A verified node of this job fails only for want of memory or buffers. */
 static bool is_for_want_of_room(int rc)
 {
 	return rc == -ENOMEM || rc == -ENOBUFS;
@@ -202,7 +202,7 @@ static void tick(void *ctx, uint64_t now_ms)
 	cop_rpc_leave(r, outer);
 }
 
-/* A frame on the session that this node opened: only answers belong there. */
+/* A frame on a session that this node opened: only answers may come on it. */
 static void client_frame(struct cop_rpc *r, struct peer *p, const struct cop_frame *f)
 {
 	p->heard_ms = r->now_ms;
@@ -249,8 +249,8 @@ static void sealed(struct cop_rpc *r, const void *msg, size_t len, struct cop_fr
 	} else if ((half = cop_rpc_half_find(r, f->session))) {
 		server_frame(r, half, msg, len);
 	} else if (rank < r->conf.nodes) {
-		/* The answer of a peer that was taken for dead, or a question to the process that
-		 * was here before this one. */
+		/* The answer of a peer that was declared dead, or a request to an earlier process
+		 * at this address. */
 		cop_rpc_drop(r, "session", rank, -ENOENT);
 	} else {
 		cop_rpc_reject(r, "session", rank, -EBADMSG);

@@ -58,6 +58,9 @@ struct cop_rpc_conf {
 	/* Progress thread; may be NULL. A holder of the secret that says it is this rank (any
 	 * number) came with another config hash, and was refused. */
 	void (*mismatch)(void *ctx, uint32_t rank);
+	/* Progress thread; may be NULL. A node that was connected has died, or one that had died is
+	 * connected again. Must not block. */
+	void (*peer_changed)(void *ctx, uint32_t rank, bool lives);
 	/* Progress thread; may be NULL. About every 100 ms while requests of others are not
 	 * answered yet, by the same clock as all deadlines here: a pause of the whole process does
 	 * not count. Must not block. */
@@ -97,12 +100,12 @@ struct cop_rpc_result {
 	const void *head;
 	size_t head_len;
 	/* Where the body is: the landing buffer of the call if one was given and it fitted;
-	 * else memory that is valid during done only, unless done takes it by setting *body_taken
+	 * else memory that is valid during done only, unless done takes it by setting *body_kept
 	 * (then done owns it and calls free()). NULL if the body is empty. */
 	void *body;
 	size_t body_len;
 	bool in_landing;
-	bool *body_taken;
+	bool *body_kept;
 };
 
 /* Progress thread (or inside cop_rpc_call if it fails at once). */
@@ -120,6 +123,9 @@ struct cop_rpc_call {
 	bool checks_body; /* done checks the body itself, by a sum in the head that is keyed like
 			     rpc's own */
 	cop_rpc_done *done;
+	/* Progress thread; may be NULL. The request has left this node, for the first time or
+	 * again, not before at_ns (cop_now_ns). id: what cop_rpc_req_id says at the other end. */
+	void (*sent)(void *arg, uint64_t id, uint64_t at_ns);
 	void *arg;
 };
 
@@ -130,6 +136,9 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call);
 
 uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q);
 uint8_t cop_rpc_req_op(const struct cop_rpc_req *q);
+/* A number below 2^53 that the asking node knows too (sent), and that hardly ever comes twice in a
+ * tree. Only inside serve. */
+uint64_t cop_rpc_req_id(const struct cop_rpc_req *q);
 /* Valid until the reply. */
 const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len);
 

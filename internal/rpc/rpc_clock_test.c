@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clocks that stand still or jump by an hour, as when a machine is suspended: no living peer is
- * taken for dead, and a dead one is found out in the usual time afterwards. */
+ * declared dead, and a dead one is found in the usual time afterwards. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -54,8 +54,8 @@ static void a_call_that_waits_outlives_a_jump(void **state)
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), 0);
 }
 
-/* The peer has said nothing for a while when the clock jumps: that is no hour of silence. */
-static void a_jump_is_no_silence(void **state)
+/* The peer has been silent for a while when the clock jumps: that is not an hour of silence. */
+static void a_jump_of_the_clock_is_not_silence(void **state)
 {
 	struct t_world *w = *state;
 	struct t_result *held;
@@ -88,7 +88,8 @@ static void a_dead_peer_is_found_out_in_time_after_a_jump(void **state)
 	assert_int_equal(held->status, -EHOSTDOWN);
 }
 
-/* It ticks and time does not pass: nothing is over, and nothing goes on for ever once it does. */
+/* Ticks come and time does not pass: nothing times out meanwhile, and everything does once it
+ * passes again. */
 static void a_clock_that_stands_still_ends_nothing(void **state)
 {
 	struct t_world *w = *state;
@@ -126,8 +127,8 @@ static void the_pause_of_a_dead_peer_ends_after_a_jump(void **state)
 	assert_int_equal(t->status, 0);
 }
 
-/* Wherever the jump comes in: also when the server has announced a body and waits for the caller to
- * make room. */
+/* The jump may come at any moment, even after the server has announced a body and waits for the
+ * caller's buffer. */
 static void a_body_arrives_wherever_the_clock_jumps(void **state)
 {
 	struct t_world *w = *state;
@@ -153,7 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_call_that_waits_outlives_a_jump),
-		TEST(a_jump_is_no_silence),
+		TEST(a_jump_of_the_clock_is_not_silence),
 		TEST(a_dead_peer_is_found_out_in_time_after_a_jump),
 		TEST(a_clock_that_stands_still_ends_nothing),
 		TEST(the_pause_of_a_dead_peer_ends_after_a_jump),

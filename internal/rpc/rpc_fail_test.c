@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that lie, unverified ones, messages that are lost, changed or repeated. */
+/* Peers that lie, unverified peers, and messages that are lost, changed or repeated. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -191,7 +191,7 @@ static void half_open_sessions_are_bounded(void **state)
 	cop_fabric_close(evil);
 }
 
-static void nodes_with_other_terms_refuse_each_other_at_once(void **state)
+static void nodes_with_different_config_hashes_refuse_each_other_at_once(void **state)
 {
 	struct t_world *w = *state;
 	struct t_result *t;
@@ -215,7 +215,7 @@ static void nodes_with_other_terms_refuse_each_other_at_once(void **state)
 	assert_int_equal(w->node[0].rpc->half_count + w->node[1].rpc->half_count, 0);
 }
 
-static void a_peer_that_comes_back_with_other_terms_is_not_asked(void **state)
+static void a_peer_that_comes_back_with_another_config_hash_is_not_asked(void **state)
 {
 	struct t_world *w = *state;
 	struct t_result *t;
@@ -232,8 +232,8 @@ static void a_peer_that_comes_back_with_other_terms_is_not_asked(void **state)
 	assert_int_equal(w->node[0].served, 1);
 }
 
-/* What is said of ranks by who has another host list is not believed, and answered all the same. */
-static void other_terms_are_answered_whatever_the_ranks(void **state)
+/* What a node with another host list says about ranks is not believed, but it is answered. */
+static void another_configuration_is_answered_whatever_the_ranks(void **state)
 {
 	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
 	struct t_world *w = *state;
@@ -313,15 +313,19 @@ static void a_lost_message_is_made_up_for(void **state)
 	uint8_t *landing = malloc(100000);
 
 	assert_non_null(landing);
-	for (uint8_t type = COP_FRAME_HELLO; type < COP_FRAME_TYPES; type++) {
+	for (uint8_t type = COP_FRAME_HELLO; type <= COP_FRAME_PULL; type++) {
 		struct t_result *t, *u;
 
+		/* For another session, which begins with a greeting. */
+		t_close(w, 0);
+		assert_int_equal(t_open(w, 0, &t_secret), 0);
 		tap.drop = type;
 		tap.drops = 1;
 		t = t_call_body(w, 0, 1, 100000, NULL, 0);
 		u = t_call_body(w, 0, 1, 100000, landing, 100000);
 		assert_true(t_until(w, t, 2 * TIMEOUT) != UINT64_MAX);
 		assert_true(t_until(w, u, 2 * TIMEOUT) != UINT64_MAX);
+		assert_int_equal(tap.drops, 0);
 		assert_int_equal(t->status, 0);
 		assert_int_equal(u->status, 0);
 		assert_true(t->body_hash == t_pattern_hash(100000));
@@ -330,6 +334,26 @@ static void a_lost_message_is_made_up_for(void **state)
 		assert_int_equal(w->node[1].releases, w->node[1].bodies);
 	}
 	free(landing);
+}
+
+static void a_lost_ping_or_pong_makes_no_peer_dead(void **state)
+{
+	struct t_world *w = *state;
+
+	t_connect(w, 0, 1);
+	for (uint8_t type = COP_FRAME_PING; type <= COP_FRAME_PONG; type++) {
+		struct t_result *t = t_call(w, 0, 1, T_HOLD, NULL, 0);
+
+		tap.drop = type;
+		tap.drops = 1;
+		t_advance(w, 3 * TIMEOUT);
+		assert_int_equal(tap.drops, 0);
+		assert_int_equal(t->times, 0);
+		t_answer_held(&w->node[1]);
+		t_run(w);
+		assert_int_equal(t->times, 1);
+		assert_int_equal(t->status, 0);
+	}
 }
 
 /* Of every message on the way of a confirmed answer the first few are lost: the server keeps the
@@ -364,7 +388,7 @@ static void an_answer_is_kept_until_the_caller_has_confirmed_it(void **state)
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), 0);
 }
 
-static void an_answer_that_nobody_confirms_is_let_go(void **state)
+static void an_answer_that_nobody_confirms_is_freed(void **state)
 {
 	struct t_world *w = *state;
 	uint32_t rank;
@@ -392,7 +416,7 @@ static void one_lost_call_among_many_is_found(void **state)
 	tap.drops = 1;
 	t = t_call(w, 0, 1, T_ECHO, "lost", 4);
 	t_run(w);
-	/* The peer is never silent, so silence cannot give the loss away. */
+	/* The peer is never silent, so silence cannot reveal the loss. */
 	for (unsigned i = 0; i < 100 && !t->times; i++) {
 		t_connect(w, 0, 1);
 		t_advance(w, 100);
@@ -425,7 +449,7 @@ static void corrupt_bytes_in_the_landing_buffer_are_noticed(void **state)
 	free(landing);
 }
 
-static void a_body_that_nobody_pulls_is_let_go(void **state)
+static void a_body_that_nobody_pulls_is_freed(void **state)
 {
 	struct t_world *w = *state;
 
@@ -445,7 +469,7 @@ static void cut_n0(void *arg)
 	cop_fabric_fake_cut(((struct t_world *)arg)->net, "n0", true);
 }
 
-static void a_body_that_cannot_be_written_is_let_go(void **state)
+static void a_body_that_cannot_be_written_is_freed(void **state)
 {
 	struct t_world *w = *state;
 	uint8_t *landing = malloc(100000);
@@ -474,18 +498,19 @@ int main(void)
 		T(an_unverified_peer_gets_no_answer_and_costs_no_state),
 		T(garbage_with_the_right_session_id_ends_nothing),
 		T(half_open_sessions_are_bounded),
-		T(nodes_with_other_terms_refuse_each_other_at_once),
-		T(a_peer_that_comes_back_with_other_terms_is_not_asked),
-		T(other_terms_are_answered_whatever_the_ranks),
+		T(nodes_with_different_config_hashes_refuse_each_other_at_once),
+		T(a_peer_that_comes_back_with_another_config_hash_is_not_asked),
+		T(another_configuration_is_answered_whatever_the_ranks),
 		T(a_hello_for_or_from_the_wrong_rank_is_refused),
 		T(a_changed_message_is_dropped_and_sent_again),
 		T(a_lost_message_is_made_up_for),
+		T(a_lost_ping_or_pong_makes_no_peer_dead),
 		T(an_answer_is_kept_until_the_caller_has_confirmed_it),
-		T(an_answer_that_nobody_confirms_is_let_go),
+		T(an_answer_that_nobody_confirms_is_freed),
 		T(one_lost_call_among_many_is_found),
 		T(corrupt_bytes_in_the_landing_buffer_are_noticed),
-		T(a_body_that_nobody_pulls_is_let_go),
-		T(a_body_that_cannot_be_written_is_let_go),
+		T(a_body_that_nobody_pulls_is_freed),
+		T(a_body_that_cannot_be_written_is_freed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

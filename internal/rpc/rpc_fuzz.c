@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a peer can do to a node by messages alone: as an unverified peer, and as a holder of the
- * secret that says anything in any order. Rank 2 is played by the input: a sequence of steps, each
- * a byte that chooses, a length byte and as many bytes. */
+ * secret that sends anything in any order. The input plays rank 2: a sequence of steps, each a byte
+ * that selects the step, a length byte and as many bytes. */
 #include "rpc/rpc_testing.h"
 
 #define EVIL 2

@@ -40,7 +40,7 @@ static void a_dead_peer_ends_calls_in_time(void **state)
 	assert_false(held->answered);
 	assert_int_equal(fresh->times, 1);
 	assert_int_equal(fresh->status, -EHOSTDOWN);
-	/* While the pause runs there is no waiting. */
+	/* During the pause a call fails without waiting. */
 	fresh = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	t_run(w);
 	assert_int_equal(fresh->times, 1);
@@ -110,7 +110,7 @@ static void a_slow_peer_that_answers_pings_is_alive(void **state)
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
-/* A process that was stopped, or gets no processor: it is seen to be there, and says nothing. */
+/* A process that is stopped or gets no processor: the look-up sees it, but it does not answer. */
 static void a_silent_peer_whose_process_is_there_is_waited_for(void **state)
 {
 	struct t_world *w = *state;
@@ -137,7 +137,7 @@ static void a_silent_peer_whose_process_is_there_is_waited_for(void **state)
 	assert_int_equal(other->status, 0);
 }
 
-static void a_silent_peer_whose_process_goes_is_dead_at_once(void **state)
+static void a_silent_peer_whose_process_ends_is_dead_at_once(void **state)
 {
 	struct t_world *w = *state;
 	struct t_result *t;
@@ -167,7 +167,7 @@ static void patience_has_an_end(void **state)
 	assert_int_equal(t->status, -EHOSTDOWN);
 }
 
-/* The look-up found somebody who was too busy to say where it is. */
+/* The look-up found a process that was too busy to give its address. */
 static void an_address_that_is_late_is_waited_for(void **state)
 {
 	struct t_world *w = *state;
@@ -242,7 +242,8 @@ static void calls_to_a_restarted_peer_are_sent_again(void **state)
 	free(landing);
 }
 
-/* What is on its way when a node ends or is given up arrives where nobody knows it. */
+/* Messages that are on their way when a node ends or is given up arrive at a node that no longer
+ * knows their sender. */
 static void nodes_of_the_job_are_not_unverified_when_they_come_too_late(void **state)
 {
 	struct t_world *w = *state;
@@ -335,7 +336,7 @@ int main(void)
 		T(the_pause_before_the_next_try_grows_to_ten_seconds),
 		T(a_slow_peer_that_answers_pings_is_alive),
 		T(a_silent_peer_whose_process_is_there_is_waited_for),
-		T(a_silent_peer_whose_process_goes_is_dead_at_once),
+		T(a_silent_peer_whose_process_ends_is_dead_at_once),
 		T(patience_has_an_end),
 		T(an_address_that_is_late_is_waited_for),
 		T(a_peer_that_comes_back_is_used_again),

@@ -3,51 +3,51 @@
  *
  * Threads. All state lives on fabric's progress thread and needs no lock. Other threads come in
  * through one inbox: a list of items under `lock`, which protects nothing else and under which
- * nothing but list operations happens; the first item put into an empty inbox posts cop_rpc's
+ * nothing but list operations happens. The first item put into an empty inbox posts cop_rpc's
  * drain to the progress thread. Every callback of fabric is bracketed by cop_rpc_enter and
- * cop_rpc_leave; leave drains the inbox, so what a user's callback asks for (a call from inside
+ * cop_rpc_leave. Leave drains the inbox, so that what a user's callback does (a call from inside
  * serve, a reply from inside done) runs right after the event without a post, and never inside
  * code that is walking a list.
  *
- * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick:
- * a process that was stopped or starved does not wake up to find all its peers dead before it
+ * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick.
+ * A process that was stopped or starved therefore does not declare all its peers dead before it
  * has read their messages.
  *
- * Sessions. A session belongs to the side that opened it, carries that side's requests, and the
- * replies to them. Two nodes that call each other have two independent ones. struct peer holds
- * the session that this node opened to a rank and points to the one which that rank opened to
- * this node (struct session). A session id is made by the receiver of the messages that carry
- * it: the low half is the other side's rank, the high half random, so that finding a session is
+ * Sessions. A session belongs to the side that opened it and carries that side's requests and the
+ * replies to them. Two nodes that call each other have two independent sessions. struct peer holds
+ * the session that this node opened to a rank and points to the one that the rank opened to this
+ * node (struct session). The receiver of the messages that carry a session id makes it. The low
+ * half is the other side's rank and the high half is random, so that finding a session is
  * arithmetic.
  *
  * A peer that restarted does not know our session any more and keeps silent, as to any unverified
- * peer. After half the timeout in silence we send it a HELLO that names the session we hold; it
- * answers only if it does not know that one. The answer is authenticated and fresh, so nobody
- * else can end a live session. The calls under way are then sent again over the new session.
+ * peer. After half the timeout in silence we send it a HELLO that names our session; it answers
+ * only if it does not know that one. The answer is authenticated and fresh, so nobody else can end
+ * a live session. Outstanding calls are then sent again over the new session.
  *
- * A HELLO that opened a session before is refused by its nonce. To a process that was not there
- * then it makes a half-open session, whose WELCOME goes to the address of the true sender, who did
- * not ask. That such a one ends unused is counted (fabric.dropped), but for no attempt, since a
- * node may be killed at this very point.
+ * A HELLO that opened a session before is refused by its nonce. A process that was started later
+ * does not know the nonce. It makes a half-open session, whose WELCOME goes to the address of the
+ * true sender, who did not ask for it. When such a session ends unused, it is counted as
+ * fabric.dropped and not as an attempt, because a node may have been killed at this very point.
  *
- * It may have another address now: at the same time its address is resolved once more, and if that
- * differs, the calls go there over a new session.
+ * A restarted peer may have another address. Therefore its address is resolved once more at the
+ * same time, and if it differs, the calls go there over a new session.
  *
- * Dead or slow. Silence alone does not tell a process that is gone from one that gets no processor
- * (stopped, or among a hundred others on a core). The look-up does: it goes to another thread of
- * the peer, and the kernel of its machine takes the connection for a process that does not run, and
- * refuses it when there is none. So a peer is dead when it was silent for the timeout and the
- * look-up has found nobody, or when it was silent for COP_RPC_PATIENCE times the timeout. Where a
+ * Dead or slow. Silence alone does not distinguish a process that has ended from one that gets no
+ * processor (stopped, or among a hundred others on a core). The look-up does: it goes to another
+ * thread of the peer, and the kernel of its machine accepts the connection for a process that does
+ * not run and refuses it if there is none. So a peer is dead when it was silent for the timeout and
+ * the look-up has found nobody, or when it was silent for COP_RPC_PATIENCE times the timeout. If a
  * look-up cannot tell, silence alone decides.
  *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
- * names the requests that have waited long, the pong tells which of them the server has never
- * seen or has already answered; since messages of a pair arrive in order, those are lost and are
- * sent again (requests are idempotent). Of a request that the server has announced the body of, or
- * answered and wants that confirmed, the server sends its last message again instead.
+ * names the requests that have waited long. The pong tells which of them the server has never seen
+ * or has already answered. Because messages of a pair arrive in order, those are lost and are sent
+ * again (requests are idempotent). For a request whose body the server has announced, or whose
+ * answer it wants confirmed, the server sends its last message again instead.
  *
- * Bodies by RMA are written in pieces of at most PIECE bytes, at most OUTSTANDING bytes at a
- * time to one peer, so that a pong never stands behind more than that. */
+ * Bodies by RMA are written in pieces of at most PIECE bytes, with at most OUTSTANDING bytes at a
+ * time to one peer, so that a pong never waits behind more than that. */
 #ifndef COP_RPC_PRIV_H
 #define COP_RPC_PRIV_H
 
@@ -57,15 +57,15 @@
 #include "log/log.h"
 #include "rpc/rpc.h"
 
-#define PEER_WINDOW 1024 /* requests of one session on the wire */
+#define PEER_WINDOW 1024 /* outstanding requests of one session */
 #define SERVED_MAX                                                                                 \
-	(2 * PEER_WINDOW) /* the server's limit: pinned bodies of a lost PULL count too */
+	(2 * PEER_WINDOW) /* the server's limit: bodies pinned for a lost PULL count too */
 #define HALF_OPEN_MAX 256
 #define PIECE COP_MIB
 #define OUTSTANDING (8 * COP_MIB)
-#define PIN_MS 30000      /* a body waits so long to be pulled, or a write to advance */
-#define CONFIRM_MS 120000 /* an answer waits so long for the word that it came, */
-#define SAY_AGAIN_MS 1000 /* and is sent again so often */
+#define PIN_MS 30000      /* how long a body waits to be pulled, or a write to advance */
+#define CONFIRM_MS 120000 /* how long an answer waits for its confirmation, */
+#define SAY_AGAIN_MS 1000 /* and how often it is sent again */
 #define RESOLVE_MS 120000 /* backstop: resolvers answer on their own */
 #define PAUSE_MIN_MS 1000
 #define PAUSE_MAX_MS 10000
@@ -83,7 +83,7 @@ struct item {
 struct link {
 	struct cop_hlink by_text;
 	unsigned refs;
-	bool open; /* fpeer is valid; false after a reset, until the next send */
+	bool open; /* fpeer is valid; false from a reset to the next send */
 	cop_fabric_peer_t fpeer;
 	size_t len;
 	char text[];
@@ -92,9 +92,9 @@ struct link {
 /* ---- a session that another node opened to this one ---- */
 
 struct session {
-	struct cop_list
-		at; /* r->halves while half-open, r->serving while it has requests, else alone */
-	bool half, refused; /* refused: it stays half-open until its answer is surely out */
+	struct cop_list at; /* in r->halves while half-open, in r->serving while it has requests,
+			       else alone */
+	bool half, refused; /* refused: it stays half-open until its refusal has surely been sent */
 	uint32_t rank;
 	uint64_t sid, remote_sid;
 	struct cop_frame_keys keys;
@@ -104,7 +104,8 @@ struct session {
 	uint64_t made_ms, welcomed_ms, advanced_ms;
 	struct cop_htab by_id; /* requests by their id */
 	struct cop_list reqs;  /* every request by session_at */
-	struct cop_list ready; /* answers on their way out, by ready_at, first come first sent */
+	struct cop_list ready; /* answers on their way out, by ready_at, in the order in which they
+				  became ready */
 	size_t outstanding;    /* bytes handed to fabric and not acknowledged */
 };
 
@@ -112,35 +113,42 @@ struct session {
 
 enum peer_state { PEER_IDLE, PEER_RESOLVING, PEER_CONNECTING, PEER_UP, PEER_DEAD };
 
-/* A HELLO of ours that waits for its WELCOME: while connecting, or as a probe of a silent
- * session. */
+/* A HELLO of ours that waits for its WELCOME: while connecting, or to probe a silent session. */
 struct greeting {
-	uint64_t sid; /* 0: none under way */
+	uint64_t sid; /* 0: none is waiting */
 	uint64_t sent_ms;
 	size_t len;
 	uint8_t hello[COP_HELLO_MAX];
 };
 
+/* A request's number for traces: both ends know the session and the number in it. */
+static inline uint64_t cop_rpc_trace_id(uint64_t sid, uint64_t request)
+{
+	const uint64_t both[2] = {sid, request};
+
+	return cop_hash64(both, sizeof(both), 0) >> 11;
+}
+
 struct peer {
 	struct cop_list at;     /* r->peers_used */
-	struct cop_list active; /* r->active while tick has something to look after */
+	struct cop_list active; /* in r->active while the tick has work for it */
 	uint32_t rank;
 	enum peer_state state;
 	uint64_t since_ms; /* of the state */
 	uint64_t heard_ms, pinged_ms;
 	uint64_t pause_ms; /* how long to stay dead; 0 after a success */
-	bool refused;      /* someone answered without knowing the secret */
-	bool looked_up;    /* its address was asked for, and no answer came yet */
-	bool lives;        /* silent as it is, the last look-up found its process there */
+	bool refused;      /* an answer came from a sender without the secret */
+	bool looked_up;    /* its address was asked for and has not come yet */
+	bool lives;        /* it is silent, but the last look-up found its process */
+	bool lost;         /* it was up once and has died since */
 	uint64_t looked_up_ms;
 	struct link *link;
 	uint64_t sid, remote_sid; /* valid while PEER_UP */
 	struct cop_frame_keys keys;
 	struct greeting greeting;
 	struct cop_htab by_id;
-	struct cop_list
-		inflight; /* calls on the wire, the one that was confirmed longest ago first */
-	struct cop_list waiting; /* calls not on the wire */
+	struct cop_list inflight; /* calls on the wire; the first was confirmed longest ago */
+	struct cop_list waiting;  /* calls not on the wire */
 	struct session *in;
 };
 
@@ -156,7 +164,7 @@ struct call {
 	struct cop_rpc_call ask;  /* payload points to the bytes below */
 	struct cop_fabric_mr *mr; /* the landing buffer's or the body's */
 	uint64_t addr, key;
-	void *body; /* made for an announced body */
+	void *body; /* allocated for an announced body */
 	size_t body_len;
 	uint8_t payload[];
 };
@@ -164,26 +172,26 @@ struct call {
 /* ---- one served request ---- */
 
 enum msg_mode {
-	MODE_INLINE,   /* the body stands in the message */
+	MODE_INLINE,   /* the body is in the message */
 	MODE_LANDED,   /* it was written where the request or PULL said */
-	MODE_ANNOUNCE, /* it is this long: make room and send PULL */
+	MODE_ANNOUNCE, /* its length: the caller allocates a buffer and sends PULL */
 	MODE_FAILED,   /* it could not be written */
 	MODE_UNABLE,   /* there is no answer: the status says what the server lacks */
 	MODES
 };
 
 enum req_state {
-	REQ_SERVING, /* with the user, or answered and in the inbox; other threads never touch the
+	REQ_SERVING, /* the user has it, or its answer is in the inbox; other threads never read the
 			state */
 	REQ_READY,   /* in session->ready */
 	REQ_PINNED,  /* announced, waits for PULL */
-	REQ_SENT,    /* answered, waits for the caller's word that the answer came */
+	REQ_SENT,    /* answered, waits for the caller's confirmation */
 };
 
 struct cop_rpc_req {
 	struct item item;
 	struct cop_rpc *r;
-	struct session *session; /* NULL once it is gone */
+	struct session *session; /* NULL once the session has ended */
 	struct cop_list session_at, ready_at;
 	struct cop_hlink by_id;
 	enum req_state state;
@@ -206,9 +214,9 @@ struct cop_rpc_req {
 struct cop_rpc {
 	struct cop_rpc_conf conf;
 	struct cop_fabric
-		*_Atomic fabric; /* NULL until open is through: events before that are ignored */
+		*_Atomic fabric; /* NULL until open has finished: events before that are ignored */
 	bool fake;
-	_Atomic uint64_t refs; /* the owner's and one per request not yet freed */
+	_Atomic uint64_t refs; /* one for the owner and one per request not yet freed */
 	pthread_mutex_t lock;  /* inbox, posted, closed, posting */
 	pthread_cond_t posters_gone;
 	struct cop_list inbox;
@@ -216,60 +224,59 @@ struct cop_rpc {
 	unsigned posting; /* threads inside cop_fabric_post */
 	/* progress thread */
 	bool torn;  /* closing: events are ignored */
-	bool quiet; /* calls are not made any more */
+	bool quiet; /* new calls fail */
 	bool ticking;
 	uint64_t now_ms, last_tick_ms, tick_cap_ms;
 	uint64_t next_request, pings;
 	struct peer **peers; /* by rank */
 	struct cop_list peers_used, active, halves, serving;
 	unsigned half_count;
-	struct cop_recent hellos; /* the nonces of those that sessions were opened by */
+	struct cop_recent hellos; /* nonces of the HELLOs that opened sessions */
 	struct cop_htab links;
 };
 
 /* ---- rpc.c: the frame that everything runs in; open.c ---- */
 
-/* False: not open yet or closing; then there is no leave. */
+/* False: not open yet or closing; leave must not be called then. */
 bool cop_rpc_enter(struct cop_rpc *r, struct cop_rpc **outer);
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer);
-/* Whether the caller is inside an event of r. */
+/* Whether this thread is inside an event of r. */
 bool cop_rpc_inside(const struct cop_rpc *r);
-/* Any thread. False: closed, the item was not taken. */
+/* From any thread. False: closed, and the item was not queued. */
 bool cop_rpc_push(struct cop_rpc *r, struct item *item);
-/* Runs what is in the inbox now; whether there was anything. */
+/* Runs what is in the inbox now; returns whether there was anything. */
 bool cop_rpc_drain(struct cop_rpc *r);
 struct cop_fabric_events cop_rpc_events(struct cop_rpc *r);
 /* Runs item at the end of the current event, even while closing. */
-void cop_rpc_later(struct cop_rpc *r, struct item *item);
+void cop_rpc_queue(struct cop_rpc *r, struct item *item);
 void cop_rpc_ref(struct cop_rpc *r);
 void cop_rpc_unref(struct cop_rpc *r);
-/* Runs it on the progress thread, which is not the caller's, and returns when it is through; the
- * fake's is the caller's. */
-void cop_rpc_there(struct cop_rpc *r, void (*run)(struct cop_rpc *r));
-/* Something has a deadline now. */
+/* Runs it on the progress thread and returns when it has finished. The caller must not be that
+ * thread, except with the fake. */
+void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r));
+/* There is a new deadline. */
 void cop_rpc_wake(struct cop_rpc *r);
-/* Counts and logs a message that is an attempt: not of this job, or not as its nodes speak. For
- * want of memory or room it is dropped. */
+/* Counts and logs a message as an attempt: it is not from this job, or does not follow its
+ * protocol. For want of memory or buffers it is only dropped. */
 void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
-/* Counts a message of ours that comes too late or finds no room. */
+/* Counts a message of this job that comes too late or cannot be stored. */
 void cop_rpc_drop(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
 
 /* ---- link.c ---- */
 
-/* A reference to the link of an address; NULL: no such address, or no memory. */
+/* A reference to the link of an address; NULL if the address is invalid or memory is short. */
 struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len);
 void cop_rpc_link_put(struct cop_rpc *r, struct link *l);
 /* Drops the connection; the next use makes a new one. What was queued on it ends with
  * -ECANCELED. */
 void cop_rpc_link_reset(struct cop_rpc *r, struct link *l);
 int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
-/* After -ENOENT: another link to the same endpoint, by another spelling of its address, was
- * reset. */
+/* After -ENOENT: a link to the same endpoint, by another spelling of its address, was reset. */
 int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
 int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t len);
-/* Whether a send that ended so may succeed later. */
-bool cop_rpc_is_for_later(int rc);
-/* A sealed message that is all payload bytes in hand. */
+/* Whether a send that failed with rc may succeed later. */
+bool cop_rpc_may_retry(int rc);
+/* A sealed message whose payload is already in one piece. */
 int cop_rpc_link_send_sealed(struct cop_rpc *r, struct link *l, struct cop_frame_tx *tx,
 	const struct cop_frame *f, const void *payload, size_t len);
 
@@ -281,22 +288,22 @@ void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p);
 void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address, bool lives);
 void cop_rpc_peer_welcome(
 	struct cop_rpc *r, const void *msg, size_t len, const struct cop_frame *f);
-/* Proof of life came from the other direction. */
+/* The peer has proved in the other direction that it is alive. */
 void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted);
-/* Every call of the peer ends with rc; it is not tried again until a pause has passed. */
+/* Ends every call of the peer with rc; the peer is not tried again until a pause has passed. */
 void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc);
 void cop_rpc_peer_pong(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
 void cop_rpc_peers_tick(struct cop_rpc *r);
 void cop_rpc_peer_free(struct cop_rpc *r, struct peer *p);
-/* A session id for messages of this rank that is in use nowhere. */
+/* A session id for messages of this rank that is not in use. */
 uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
 
 /* ---- call.c ---- */
 
-/* Sends what waits, as far as the window and fabric allow. */
+/* Sends waiting calls, as far as the window and fabric allow. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p);
 void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
-/* Forgets what was done for the call so far and puts it in front of those that wait. */
+/* Resets the call and puts it in front of the waiting ones. */
 void cop_rpc_call_again(struct cop_rpc *r, struct call *c);
 /* Ends every call with rc. */
 void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc);
@@ -306,10 +313,10 @@ bool cop_rpc_calls_any(const struct peer *p);
 
 void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len);
 struct session *cop_rpc_half_find(struct cop_rpc *r, uint64_t sid);
-/* The other side has proved itself: the session replaces the one that this rank had before.
- * -ENOMEM. */
+/* The other side has proved that it knows the secret: the session replaces the earlier one of this
+ * rank. -ENOMEM. */
 int cop_rpc_session_promote(struct cop_rpc *r, struct session *s);
-/* Requests under way are answered into nothing. */
+/* Answers to its outstanding requests are dropped. */
 void cop_rpc_session_free(struct cop_rpc *r, struct session *s);
 void cop_rpc_sessions_tick(struct cop_rpc *r);
 
@@ -320,13 +327,13 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s);
 
 /* ---- answer.c ---- */
 
-/* The session of every request is gone: what nobody holds is freed. */
+/* Detaches every request from its session and frees those that nobody uses. */
 void cop_rpc_reqs_orphan(struct session *s);
-/* The request is over: its body goes back to its owner. */
+/* Ends the request: its body is released. */
 void cop_rpc_req_free(struct cop_rpc_req *q);
-/* The caller asks after a request whose announcement or answer it should have: it is sent again. */
+/* The caller asks about a request whose announcement or answer it should have: sends that again. */
 void cop_rpc_req_again(struct cop_rpc_req *q);
-/* The answer may go out as soon as others leave room for it. */
+/* The answer may be sent as soon as the limit on outstanding bytes allows. */
 void cop_rpc_req_ready(struct cop_rpc_req *q);
 /* Sends what is ready, as far as fabric and the limit on outstanding bytes allow. */
 void cop_rpc_session_send(struct session *s);
@@ -342,7 +349,7 @@ struct msg_request {
 struct msg_reply {
 	int status;
 	uint8_t mode;
-	bool confirm; /* the caller says when it has the answer, by a PULL of nothing */
+	bool confirm; /* the caller confirms the answer, by a PULL of length 0 */
 	uint64_t body_len, body_hash;
 	const void *head, *body; /* body: MODE_INLINE */
 	size_t head_len;
@@ -353,12 +360,12 @@ struct msg_pull {
 };
 #define MSG_REQUEST_FIXED 25
 #define MSG_REPLY_FIXED 24
-/* Bytes of head and body that one message holds. */
+/* How many bytes of head and body fit into one message. */
 #define MSG_INLINE_MAX (COP_FABRIC_MSG_MAX - COP_FRAME_OVERHEAD - MSG_REPLY_FIXED)
 void cop_rpc_msg_put_request(struct cop_wr *w, const struct msg_request *m);
 void cop_rpc_msg_put_reply(struct cop_wr *w, const struct msg_reply *m);
 void cop_rpc_msg_put_pull(struct cop_wr *w, const struct msg_pull *m);
-/* 0 or -EBADMSG: every length is in its limits. */
+/* 0 or -EBADMSG: every length is within its limits. */
 int cop_rpc_msg_get_request(const struct cop_frame *f, struct msg_request *m);
 int cop_rpc_msg_get_reply(const struct cop_frame *f, struct msg_reply *m);
 int cop_rpc_msg_get_pull(const struct cop_frame *f, struct msg_pull *m);

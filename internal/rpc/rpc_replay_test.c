@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was said before and is said once more, by whoever has listened. */
+/* Messages that an eavesdropper sends again. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #define TIMEOUT 3000
 #define COPIES 64
 
-/* Copies of what went by. */
+/* Copies of recorded messages. */
 static struct {
 	bool lose_welcomes;
 	size_t from_n1_to_evil;
@@ -78,7 +78,7 @@ static void replayed_messages_change_nothing(void **state)
 	cop_fabric_close(evil);
 }
 
-/* The HELLO of rank 0 to rank 1 as it went by, and rank 0 has made another session since. */
+/* Records the HELLO of rank 0 to rank 1, and lets rank 0 open another session afterwards. */
 static void replace_session(struct t_world *w)
 {
 	t_connect(w, 0, 1);
@@ -129,8 +129,7 @@ static void a_hello_to_another_node_is_refused_and_counted(void **state)
 	cop_fabric_close(evil);
 }
 
-/* The process that heard it is gone, and the one that is there now cannot know that it came before.
- */
+/* The process that got it has ended, and its successor cannot know that the HELLO is old. */
 static void a_hello_to_the_process_before_opens_nothing(void **state)
 {
 	struct t_world *w = *state;
@@ -157,7 +156,7 @@ static void a_hello_to_the_process_before_opens_nothing(void **state)
 	cop_fabric_close(evil);
 }
 
-/* Nobody's fault: its answer was lost, and it may ask until it is given up itself. */
+/* Its answer was lost, which is nobody's fault. The node may repeat the HELLO until it gives up. */
 static void a_hello_whose_answers_are_lost_is_answered_again(void **state)
 {
 	struct t_world *w = *state;

@@ -52,7 +52,7 @@ static void an_error_of_the_peer_is_its_own_answer(void **state)
 	assert_string_equal(t->head, "no");
 }
 
-static void a_peer_that_lacks_something_says_so_and_nothing_else(void **state)
+static void an_unable_peer_sends_its_error_and_nothing_else(void **state)
 {
 	struct t_world *w = *state;
 	struct t_result *t = t_call(w, 0, 1, T_UNABLE, NULL, 0);
@@ -155,7 +155,7 @@ static void take_body(void *arg, const struct cop_rpc_result *r)
 {
 	assert_int_equal(r->status, 0);
 	*(void **)arg = r->body;
-	*r->body_taken = true;
+	*r->body_kept = true;
 }
 
 static void a_body_can_be_taken(void **state)
@@ -258,7 +258,7 @@ static void without_an_address_calls_end(void **state)
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, -EHOSTDOWN);
 	assert_false(t->answered);
-	/* Tried again after the pause. */
+	/* It is tried again after the pause. */
 	w->node[0].no_address = false;
 	t_advance(w, 1100);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
@@ -409,7 +409,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_call_is_answered),
 		T(an_error_of_the_peer_is_its_own_answer),
-		T(a_peer_that_lacks_something_says_so_and_nothing_else),
+		T(an_unable_peer_sends_its_error_and_nothing_else),
 		T(calls_that_cannot_be_are_refused_at_once),
 		T(a_body_of_any_size_lands_where_it_was_wanted),
 		T(a_body_without_a_landing_buffer_is_pulled),

@@ -16,12 +16,12 @@
 
 enum {
 	T_ECHO,    /* head and body are the payload */
-	T_BODY,    /* body of as many bytes as the u32 in the payload says */
+	T_BODY,    /* body with as many bytes as the u32 in the payload says */
 	T_HOLD,    /* kept until t_answer_held */
 	T_FAIL,    /* -EACCES with a head */
-	T_FORWARD, /* asks the next rank first */
+	T_FORWARD, /* asks the next rank before it answers */
 	T_UNABLE,  /* has no descriptor left */
-	T_KEEP,    /* as T_BODY, and the answer is to be confirmed */
+	T_KEEP,    /* like T_BODY, with a confirmed answer */
 };
 
 struct t_result {
@@ -40,10 +40,10 @@ struct t_node {
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
 	bool mute_resolver, no_address;
-	bool lives_on;  /* whoever looks it up sees its process, also while it is cut off */
-	unsigned lives; /* restarts at another address; part of the name */
+	bool lives_on;  /* a look-up finds its process even while it is cut off */
+	unsigned lives; /* restarts with another address; part of the name */
 	uint64_t config_hash;
-	unsigned mismatch;  /* how often somebody else had another one */
+	unsigned mismatch;  /* how many nodes with another configuration it saw */
 	uint32_t body_mask; /* bounds T_BODY if not 0 */
 	unsigned resolves, served, releases, bodies;
 	struct cop_rpc_req *held[T_HELD];
@@ -291,7 +291,7 @@ static inline void t_run(struct t_world *w)
 	cop_fabric_fake_run(w->net, 1000000);
 }
 
-/* Lets the fake clock go on, running the network between the ticks. */
+/* Advances the fake clock and runs the network between the ticks. */
 static inline void t_advance(struct t_world *w, uint64_t ms)
 {
 	for (uint64_t i = 0; i < ms; i += 100) {
@@ -301,7 +301,7 @@ static inline void t_advance(struct t_world *w, uint64_t ms)
 	}
 }
 
-/* Runs until the call has ended; the ms of fake time it took, or UINT64_MAX. */
+/* Runs until the call has ended; returns the ms of fake time it took, or UINT64_MAX. */
 static inline uint64_t t_until(struct t_world *w, const struct t_result *t, uint64_t max_ms)
 {
 	uint64_t from = w->ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of other nodes, and what they say about them later. */
+/* Requests of other nodes, and what these say about them later. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>
@@ -14,6 +14,11 @@ uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q)
 uint8_t cop_rpc_req_op(const struct cop_rpc_req *q)
 {
 	return q->op;
+}
+
+uint64_t cop_rpc_req_id(const struct cop_rpc_req *q)
+{
+	return q->session ? cop_rpc_trace_id(q->session->sid, q->by_id.hash) : 0;
 }
 
 const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len)
@@ -47,8 +52,8 @@ static struct cop_rpc_req *make_req(
 	return q;
 }
 
-/* Without memory for the request itself. If this is lost, the caller's next ping brings the request
- * again. */
+/* There is no memory for the request itself. If this refusal is lost, the caller's next ping makes
+ * it send the request again. */
 static int refuse(struct cop_rpc *r, struct session *s, const struct cop_frame *f, int rc)
 {
 	struct cop_frame reply = {
@@ -91,8 +96,8 @@ static struct cop_rpc_req *find_request(struct session *s, uint64_t id)
 	return n ? COP_CONTAINER_OF(n, struct cop_rpc_req, by_id) : NULL;
 }
 
-/* A PULL that comes after the body was given up, or twice, is no offence: the caller's next ping
- * tells it to ask again. */
+/* A PULL that comes twice or after the body was given up is harmless: the caller's next ping tells
+ * it to ask again. */
 static int pull(struct session *s, const struct cop_frame *f)
 {
 	struct cop_rpc_req *q = find_request(s, f->request);

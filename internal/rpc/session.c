@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sessions that other nodes open to this one: half-open until the other side has proved that it
- * knows the secret now. */
+/* The sessions that other nodes open to this one. Each is half-open until the other side has proved
+ * that it knows the secret now. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ static void send_welcome(struct cop_rpc *r, struct session *s)
 	cop_rpc_link_send(r, s->link, s->welcome, sizeof(s->welcome));
 }
 
-/* Whether the other side asks after a session that is alive here; then there is nothing to
- * say, its ping is being answered. */
+/* Whether the other side asks about a session that is alive here; then this node stays silent,
+ * because its ping is being answered. */
 static bool knows(struct cop_rpc *r, const struct cop_hello *h)
 {
 	const struct peer *p = r->peers[h->from];
@@ -52,7 +52,8 @@ static bool knows(struct cop_rpc *r, const struct cop_hello *h)
 	return half && half->rank == h->from;
 }
 
-/* A HELLO that came before: answered once more per tick while half-open, never again after. */
+/* A repeated HELLO is answered once more per tick while the session is half-open, and never
+ * afterwards. */
 static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 {
 	for (struct cop_list *at = r->halves.next; at != &r->halves; at = at->next) {
@@ -70,7 +71,7 @@ static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 	return true;
 }
 
-static struct session *make(
+static struct session *session_new(
 	struct cop_rpc *r, const struct cop_hello *h, const void *hello, size_t hello_len)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -97,7 +98,8 @@ static struct session *make(
 	return s;
 }
 
-/* Who was started with another host list may well mean another node, or be none of ours. */
+/* A node that was started with another host list may mean another node by this rank, or may not
+ * belong to this job. */
 static int check_ranks(const struct cop_rpc *r, const struct cop_hello *h)
 {
 	if (h->config_hash == r->conf.config_hash &&
@@ -127,7 +129,7 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 	}
 	if ((h.config_hash == r->conf.config_hash && knows(r, &h)) || is_repeat(r, &h))
 		return;
-	s = make(r, &h, msg, len);
+	s = session_new(r, &h, msg, len);
 	if (!s) {
 		cop_rpc_drop(r, "address", h.from, -EADDRNOTAVAIL);
 		return;
@@ -164,7 +166,7 @@ int cop_rpc_session_promote(struct cop_rpc *r, struct session *s)
 	return 0;
 }
 
-/* Nobody said anything on it, nor on a later one. */
+/* Nothing was received on this session or on a later one. */
 static bool came_to_nothing(const struct cop_rpc *r, const struct session *s)
 {
 	const struct peer *p = s->rank < r->conf.nodes ? r->peers[s->rank] : NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where this process stands in a job of Slurm, as the environment and /proc tell.
+/* Where this process is in a Slurm job, from the environment and /proc.
  *
- * What a task of `srun copper mount` leaves behind ends with the step where Slurm tracks processes
- * by control groups, and nobody ends it with the job where it does not. So that is refused, by the
- * same rule everywhere. A shell or a script that goes on when this command has returned may be the
- * only task of a step, or sit at a terminal: it starts nodes as the script of the job does. Other
- * launchers start their processes by srun, too: where these outlive the step, that is left to them.
+ * What a task of `srun copper mount` leaves behind ends with the step if Slurm tracks processes by
+ * control groups, and otherwise nobody ends it with the job. So it is refused, by the same rule
+ * everywhere. A shell or a script that continues when this command has returned may be the only
+ * task of a step, or be at a terminal: it starts nodes as the script of the job does. Other
+ * launchers use srun to start their processes, too; if these outlive the step, that is left to
+ * them.
  */
 #include "job/job.h"
 #include "slurm/slurm_priv.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool number(const char *name, uint64_t *value)
+static bool variable_number(const char *name, uint64_t *value)
 {
 	const char *text = getenv(name);
 
@@ -36,7 +37,7 @@ bool cop_slurm_is_node(void)
 	return getenv(COP_SLURM_IN_STEP) != NULL;
 }
 
-/* slurmstepd is the parent of the tasks. One that cannot be seen is not this user's shell. */
+/* slurmstepd is the parent of the tasks. A parent that cannot be seen is not this user's shell. */
 static bool is_task(void)
 {
 	char path[64], *name;
@@ -60,7 +61,7 @@ static bool has_terminal(void)
 	return fd >= 0;
 }
 
-/* slurmstepd makes a group for each step, and empties it when the command has returned. */
+/* slurmstepd makes a group for each step, and kills what is in it when the command has returned. */
 static bool tracked_by_cgroup(void)
 {
 	char *text = NULL;
@@ -94,7 +95,7 @@ static enum cop_slurm_how how_in_step(
 		return COP_SLURM_REFUSED;
 	if (conf->hosts || conf->rank >= 0 || (by_other_launcher() && !place->ends_all))
 		return COP_SLURM_HERE;
-	if (place->has_terminal || (number("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1))
+	if (place->has_terminal || (variable_number("SLURM_STEP_NUM_TASKS", &tasks) && tasks == 1))
 		return COP_SLURM_BY_STEP;
 	return COP_SLURM_REFUSED;
 }

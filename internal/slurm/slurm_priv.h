@@ -15,8 +15,8 @@
 /* What the environment does not tell. */
 struct cop_slurm_place {
 	bool is_task;      /* srun started this very process */
-	bool has_terminal; /* somebody may sit there */
-	bool ends_all;     /* the end of the step is that of all of its processes */
+	bool has_terminal; /* a user may be sitting there */
+	bool ends_all;     /* the end of the step ends all of its processes */
 };
 enum cop_slurm_how cop_slurm_how_at(
 	const struct cop_conf *conf, const struct cop_slurm_place *place);
@@ -25,10 +25,14 @@ enum cop_slurm_how cop_slurm_how_at(
 
 /* What the command that started the step has heard. */
 struct cop_slurm_heard {
-	uint32_t ready;                    /* how many said so */
+	uint32_t ready;                    /* how many reported ready */
 	char failure[COP_SLURM_LINE_SIZE]; /* the first that failed, and why; "" */
+	char lost[COP_SLURM_LINE_SIZE];    /* srun's line about one that cannot report; "" */
 };
-/* Whether a line of the step's output is a node's word, and not something else of it. */
+/* Whether a line of the step's output is a node's report rather than other output. */
 bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line);
+/* Looks for a node that cannot report in what srun wrote to its standard error; changes text.
+ * Whether there is one now, or was before. */
+bool cop_slurm_hear_srun(struct cop_slurm_heard *h, char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Without Slurm: what the environment means, and what a node says and who hears it. With Slurm:
+/* Without Slurm: what the environment means, and who hears what a node says. With Slurm:
  * scripts/t/t0700-slurm.sh and those after it. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int set_up(void **state)
 
 /* ---- where this process stands ---- */
 
-/* "NAME=VALUE" in each, up to NULL. */
+/* "NAME=VALUE" each, up to NULL. */
 static void given(const char *const *variables)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
@@ -46,7 +46,7 @@ static void given(const char *const *variables)
 
 #define GIVEN(...) given((const char *const[]){__VA_ARGS__, NULL})
 #define JOB "SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]"
-/* As Slurm numbers the script of a job. */
+/* Slurm's step number of a job's script. */
 #define SCRIPT "SLURM_STEP_ID=4294967291"
 #define STEP "SLURM_STEP_ID=2", "SLURM_STEP_NUM_TASKS=2"
 #define ONE_TASK "SLURM_STEP_ID=2", "SLURM_STEP_NUM_TASKS=1"
@@ -110,7 +110,7 @@ static void the_refusal_shows_the_ways_that_work(void **state)
 	assert_non_null(strstr(err.text, "\"srun copper run --source DIR -- COMMAND\""));
 }
 
-static void what_another_launcher_began_by_srun_is_its_own(void **state)
+static void processes_that_another_launcher_started_by_srun_are_its_own(void **state)
 {
 	(void)state;
 	GIVEN(JOB, STEP, "MPI_LOCALRANKID=0");
@@ -120,7 +120,7 @@ static void what_another_launcher_began_by_srun_is_its_own(void **state)
 	assert_int_equal(HOW(doomed), COP_SLURM_HERE);
 }
 
-static void who_says_where_the_node_is_gets_it_here(void **state)
+static void foreground_and_host_lists_start_the_node_here(void **state)
 {
 	struct cop_conf before = conf;
 
@@ -197,6 +197,46 @@ static void other_lines_of_the_step_are_no_word(void **state)
 	assert_string_equal(h.failure, "");
 }
 
+static const char *lost_in(const char *messages)
+{
+	static struct cop_slurm_heard h;
+	char text[512];
+	bool lost;
+
+	h = (struct cop_slurm_heard){0};
+	snprintf(text, sizeof(text), "%s", messages);
+	lost = cop_slurm_hear_srun(&h, text);
+	assert_int_equal(lost, h.lost[0] != '\0');
+	return h.lost;
+}
+
+static void srun_speaks_for_a_node_that_cannot(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		lost_in("srun: error: task 1 launch failed: Slurmd could not execve job\n"),
+		"task 1 launch failed: Slurmd could not execve job");
+	assert_string_equal(
+		lost_in("srun: launch/slurm: x\nsrun: error: Task launch for StepId=7.0 failed on node n2: y\n"),
+		"Task launch for StepId=7.0 failed on node n2: y");
+	assert_string_equal(lost_in("slurmstepd: error: execve(): x: Permission denied\n"
+				    "srun: error: n2: task 1: Exited with exit code 13\n"
+				    "srun: error: n3: task 2: Killed"),
+		"n2: task 1: Exited with exit code 13");
+	assert_string_equal(lost_in("srun: error: n2: tasks 1-3: Killed"), "n2: tasks 1-3: Killed");
+}
+
+static void other_messages_of_srun_are_no_lost_node(void **state)
+{
+	(void)state;
+	assert_string_equal(lost_in(""), "");
+	assert_string_equal(lost_in("srun: Job 7 step creation temporarily disabled, retrying\n"
+				    "srun: error: Unable to confirm allocation for job 7: x\n"
+				    "srun: Step created for StepId=7.1\n"),
+		"");
+	assert_string_equal(lost_in("task 1 launch failed\n"), "");
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, set_up)
@@ -205,10 +245,12 @@ int main(void)
 		T(so_does_a_shell_in_a_step),
 		T(the_tasks_of_a_step_are_refused),
 		T(the_refusal_shows_the_ways_that_work),
-		T(what_another_launcher_began_by_srun_is_its_own),
-		T(who_says_where_the_node_is_gets_it_here),
+		T(processes_that_another_launcher_started_by_srun_are_its_own),
+		T(foreground_and_host_lists_start_the_node_here),
 		T(the_command_hears_what_its_nodes_say),
 		T(other_lines_of_the_step_are_no_word),
+		T(srun_speaks_for_a_node_that_cannot),
+		T(other_messages_of_srun_are_no_lost_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

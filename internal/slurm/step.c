@@ -8,12 +8,12 @@
  *
  *     srun --overlap --ntasks-per-node=1 ... copper mount --foreground ...
  *
- * as a step that lasts until it is stopped or the job ends, and waits for what its nodes say: each
- * writes one line on its standard output, which srun brings here. The step's processes are Slurm's:
- * they end with the job.
+ * as a step that lasts until it is stopped or the job ends, and waits for the reports of its nodes:
+ * each writes one line to its standard output, which srun brings here. The step's processes are
+ * Slurm's: they end with the job.
  *
  * In a shell that is itself a task of a step (srun --pty) the same is done, and the step of the
- * nodes goes on without its srun. */
+ * nodes continues without its srun. */
 #include "job/job.h"
 #include "slurm/slurm_priv.h"
 
@@ -31,14 +31,18 @@
 #include <unistd.h>
 
 #define END_MS 10000
-/* The tree is ready when one says so; the others will have heard of it by then. */
+/* One node's line is enough for a ready tree; the others come within this time. */
 #define ALL_MS 5000
-#define ARGS_MAX 32 /* of srun */
+/* How often srun's messages are looked at, and how long a node that it names may take to report. */
+#define LOOK_MS 500
+#define LOST_MS 2000
+#define ARGS_MAX 32        /* of srun */
+#define MESSAGES_SIZE 4096 /* of srun's messages that are looked at, NUL included */
 
 struct step {
 	pid_t srun;
 	int out_fd, err_fd, signal_fd;
-	off_t err_from; /* what srun says in this run begins here */
+	off_t err_from; /* srun's messages of this run begin here */
 	char line[COP_SLURM_LINE_SIZE];
 	size_t len;
 	uint32_t nodes;
@@ -47,8 +51,7 @@ struct step {
 
 /* ---- starting srun ---- */
 
-/* What the job was given for its own tasks means nothing for the nodes, and would contradict their
- * options. */
+/* The job's settings for its own tasks do not suit the nodes and would contradict their options. */
 static void clean_environment(void)
 {
 	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST",
@@ -70,7 +73,7 @@ static void clean_environment(void)
 	setenv(COP_SLURM_IN_STEP, "1", 1);
 }
 
-/* One node's end must not end the others: their children go on without it. */
+/* One node's end must not end the others: their children continue without it. */
 static const char *const srun_args[] = {"srun", "--overlap", "--ntasks-per-node=1",
 	"--job-name=copper", "--input=none", "--mpi=none", "--cpu-bind=none",
 	"--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--export=ALL"};
@@ -117,8 +120,7 @@ static void become_srun(const struct step *s, int out_fd, char **args)
 	_exit(127);
 }
 
-/* srun outlives this command and must not hold its standard error; what it says goes to the logs.
- */
+/* srun outlives this command and must not hold its standard error; its messages go to the logs. */
 static int open_err(struct step *s, const char *job_dir)
 {
 	char path[4200];
@@ -166,7 +168,7 @@ static int start_srun(struct step *s, const struct cop_conf *conf, char **argv, 
 
 /* ---- hearing what becomes of it ---- */
 
-static void take_line(struct step *s)
+static void handle_line(struct step *s)
 {
 	s->line[s->len] = '\0';
 	s->len = 0;
@@ -175,7 +177,7 @@ static void take_line(struct step *s)
 }
 
 /* False at the end of the output. */
-static bool take_output(struct step *s)
+static bool read_output(struct step *s)
 {
 	char data[4096];
 	ssize_t n = read(s->out_fd, data, sizeof(data));
@@ -184,11 +186,40 @@ static bool take_output(struct step *s)
 		return errno == EINTR || errno == EAGAIN;
 	for (ssize_t i = 0; i < n; i++) {
 		if (data[i] == '\n')
-			take_line(s);
+			handle_line(s);
 		else if (s->len < sizeof(s->line) - 1)
 			s->line[s->len++] = data[i];
 	}
 	return n > 0;
+}
+
+/* srun's messages of this run, "" if there are none. */
+static void read_messages(const struct step *s, char text[MESSAGES_SIZE])
+{
+	ssize_t n = pread(s->err_fd, text, MESSAGES_SIZE - 1, s->err_from);
+
+	text[n > 0 ? n : 0] = '\0';
+}
+
+/* The other nodes would wait for that one until their time is over. */
+static bool loses_one(struct step *s)
+{
+	char text[MESSAGES_SIZE];
+
+	if (s->heard.ready || s->heard.lost[0])
+		return false;
+	read_messages(s, text);
+	return cop_slurm_hear_srun(&s->heard, text);
+}
+
+static int say_why(const struct step *s, struct cop_err *err)
+{
+	if (s->heard.failure[0])
+		return cop_err_set(err, EIO, "%s", s->heard.failure);
+	if (s->heard.lost[0])
+		return cop_err_set(
+			err, EIO, "a node was not started, or ended at once: %s", s->heard.lost);
+	return cop_err_set(err, EIO, "srun ended before the nodes were ready");
 }
 
 static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
@@ -202,33 +233,31 @@ static int listen_to(struct step *s, uint32_t timeout_ms, struct cop_err *err)
 
 		if (now >= deadline)
 			break;
-		if (poll(fds, 2, (int)(deadline - now)) <= 0)
+		if (loses_one(s))
+			deadline = COP_MIN(deadline, now + LOST_MS);
+		if (poll(fds, 2, (int)COP_MIN(deadline - now, LOOK_MS)) <= 0)
 			continue;
 		if (fds[1].revents)
 			return cop_err_set(err, EINTR, "interrupted before the tree was ready");
-		if (fds[0].revents && !take_output(s))
+		if (fds[0].revents && !read_output(s))
 			break;
 		if (s->heard.ready)
 			deadline = COP_MIN(deadline, now + ALL_MS);
 	}
 	if (s->heard.ready)
 		return 0;
-	if (cop_now_ms() >= deadline)
+	if (cop_now_ms() >= deadline && !s->heard.lost[0])
 		return cop_err_set(
 			err, ETIMEDOUT, "srun did not start the nodes in %u s", timeout_ms / 1000);
-	if (s->heard.failure[0])
-		return cop_err_set(err, EIO, "%s", s->heard.failure);
-	return cop_err_set(err, EIO, "srun ended before the nodes were ready");
+	return say_why(s, err);
 }
 
 static void say_what_srun_said(const struct step *s)
 {
-	char data[4096];
-	ssize_t n;
+	char text[MESSAGES_SIZE];
 
-	n = pread(s->err_fd, data, sizeof(data) - 1, s->err_from);
-	if (n > 0 && write(STDERR_FILENO, data, (size_t)n) < 0)
-		return;
+	read_messages(s, text);
+	cop_write_full(STDERR_FILENO, text, strlen(text));
 }
 
 static bool ends_within(pid_t pid, uint64_t ms)
@@ -255,9 +284,9 @@ static void end_srun(const struct step *s)
 
 /* ---- leaving srun behind ---- */
 
-/* srun has a child that waits for it to die, and then cancels its step. When the step around them
- * ends, Slurm kills both, and sometimes that child has time enough. So both are stopped, then
- * killed: nobody is left to cancel anything. They are a group of their own. */
+/* srun has a child that waits for it to die and then cancels its step. When the step around them
+ * ends, Slurm kills both, and sometimes that child has enough time to cancel. So both are stopped
+ * and then killed, and nobody is left to cancel anything. They are a group of their own. */
 static void abandon_srun(pid_t srun)
 {
 	kill(-srun, SIGSTOP);

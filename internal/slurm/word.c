@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node of a step says of its start, and how it is understood: one line on its standard
+/* What a node of a step reports about its start, and how it is parsed: one line on its standard
  * output, "copper-step ready" or "copper-step failed HOST: sentence", which srun brings to the
- * command that started the step. */
+ * command that started the step. A node that never ran, or was killed, reports nothing; srun does,
+ * on its standard error:
+ *
+ *     srun: error: task 1 launch failed: Slurmd could not execve job
+ *     srun: error: Task launch for StepId=7.0 failed on node n2: Invalid job credential
+ *     srun: error: n2: task 1: Exited with exit code 13
+ *     srun: error: n2: tasks 1-3: Killed */
 #include "slurm/slurm_priv.h"
 
 #include <stdio.h>
@@ -40,4 +46,31 @@ bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line)
 	else if (strncmp(p, FAILED, strlen(FAILED)) == 0 && !h->failure[0])
 		snprintf(h->failure, sizeof(h->failure), "%s", p + strlen(FAILED));
 	return true;
+}
+
+/* What srun says about it, or NULL. */
+static const char *lost_node(const char *line)
+{
+	static const char begin[] = "srun: error: ";
+	const char *said = line + strlen(begin);
+
+	if (strncmp(line, begin, strlen(begin)))
+		return NULL;
+	if (strstr(said, ": task ") || strstr(said, ": tasks "))
+		return said;
+	return strcasestr(said, "task") && strstr(said, "launch") && strstr(said, " failed") ? said
+											     : NULL;
+}
+
+bool cop_slurm_hear_srun(struct cop_slurm_heard *h, char *text)
+{
+	char *rest = text, *line;
+
+	while (!h->lost[0] && (line = strsep(&rest, "\n"))) {
+		const char *said = lost_node(line);
+
+		if (said)
+			snprintf(h->lost, sizeof(h->lost), "%s", said);
+	}
+	return h->lost[0];
 }

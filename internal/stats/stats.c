@@ -37,17 +37,66 @@ void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n)
 	cop_stats_add(s, kind_of(rc), n);
 }
 
-void cop_stats_json(const struct cop_stats *s, struct cop_buf *out)
+void cop_stats_json(const struct cop_stats *s, struct cop_json *j)
 {
 	for (unsigned c = 0; c < COP_COUNTERS; c++) {
-		bool first = c == 0 || strcmp(rows[c].group, rows[c - 1].group) != 0;
-
-		if (first)
-			cop_buf_printf(out, "%s\"%s\":{", c ? "}," : "", rows[c].group);
-		cop_buf_printf(out, "%s\"%s\":%" PRIu64, first ? "" : ",", rows[c].name,
-			cop_stats_get(s, c));
+		if (!c || strcmp(rows[c].group, rows[c - 1].group) != 0) {
+			if (c)
+				cop_json_end(j);
+			cop_json_object(j, rows[c].group);
+		}
+		cop_json_u64(j, rows[c].name, cop_stats_get(s, c));
 	}
-	cop_buf_str(out, "}");
+	cop_json_end(j);
+}
+
+void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out)
+{
+	for (unsigned c = 0; c < COP_COUNTERS; c++) {
+		uint64_t value = cop_stats_get(s, c);
+
+		if (value)
+			cop_buf_printf(
+				out, "%s.%s %" PRIu64 "\n", rows[c].group, rows[c].name, value);
+	}
+	cop_buf_str(out, "\n");
+}
+
+static bool is_named(unsigned c, const char *name)
+{
+	size_t len = strlen(rows[c].group);
+
+	return strncmp(name, rows[c].group, len) == 0 && name[len] == '.' &&
+	       strcmp(name + len + 1, rows[c].name) == 0;
+}
+
+static int read_line(char *line, struct cop_stats *s)
+{
+	char *number = strchr(line, ' ');
+	uint64_t value;
+	unsigned c = 0;
+
+	if (!number)
+		return -EBADMSG;
+	*number++ = '\0';
+	if (cop_parse_u64(number, &value))
+		return -EBADMSG;
+	while (c < COP_COUNTERS && !is_named(c, line))
+		c++;
+	if (c < COP_COUNTERS)
+		s->value[c] = value;
+	return 0;
+}
+
+char *cop_stats_read_lines(char *text, struct cop_stats *s)
+{
+	char *line;
+
+	*s = (struct cop_stats){0};
+	while ((line = strsep(&text, "\n")) && *line)
+		if (read_line(line, s))
+			return NULL;
+	return text;
 }
 
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from)
@@ -56,7 +105,7 @@ void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from)
 		cop_stats_add(into, c, cop_stats_get(from, c));
 }
 
-void cop_stats_take(struct cop_stats *from, struct cop_stats *into)
+void cop_stats_drain(struct cop_stats *from, struct cop_stats *into)
 {
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(into, c,

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "base/json.h"
 
 enum cop_counter {
 #define COP_COUNTER(id, group, name, unit, meaning) COP_##id,
@@ -34,13 +35,21 @@ static inline uint64_t cop_stats_get(const struct cop_stats *s, enum cop_counter
  * were refused: -ETIMEDOUT (silent), -EBADMSG (form), -EACCES (secret), -EALREADY (replay),
  * -EHOSTUNREACH (host), anything else (other). */
 void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
-/* "fuse":{"lookup":0,...},"origin":{...},... : the groups, without the outer braces. */
-void cop_stats_json(const struct cop_stats *s, struct cop_buf *out);
+/* "fuse":{"lookup":0,...},"origin":{...},... : the groups, as members of the object that is open.
+ */
+void cop_stats_json(const struct cop_stats *s, struct cop_json *j);
+/* For a program that calculates with them: a line "GROUP.NAME NUMBER" for each counter that is not
+ * zero, then an empty line. */
+void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
+/* Reads them back, and cuts text at their ends. Counters that have no line are zero, names that
+ * this version does not know are passed over, and of two lines of one name the last one counts.
+ * Returns what follows the empty line; NULL if text is in another form. */
+char *cop_stats_read_lines(char *text, struct cop_stats *s);
 /* Adds every counter of `from` to `into`. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
 /* Moves every counter of `from` into `into`, each in one atomic step, so an event that is counted
  * meanwhile is in exactly one of them. */
-void cop_stats_take(struct cop_stats *from, struct cop_stats *into);
+void cop_stats_drain(struct cop_stats *from, struct cop_stats *into);
 /* Row c of the list, for tables and manuals. */
 const char *cop_counter_group(enum cop_counter c);
 const char *cop_counter_name(enum cop_counter c);

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "stats/stats.h"
@@ -39,7 +40,7 @@ static void the_sum_has_every_counter(void **state)
 	assert_int_equal(cop_stats_get(&b, 1), 1000);
 }
 
-static void what_is_taken_is_gone_and_nothing_else(void **state)
+static void draining_moves_each_count_and_nothing_else(void **state)
 {
 	struct cop_stats a = {0}, b = {0};
 
@@ -47,7 +48,7 @@ static void what_is_taken_is_gone_and_nothing_else(void **state)
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(&a, c, 7 + c);
 	cop_stats_add(&b, 1, 1000);
-	cop_stats_take(&a, &b);
+	cop_stats_drain(&a, &b);
 	cop_stats_add(&a, 2, 5);
 	for (unsigned c = 0; c < COP_COUNTERS; c++) {
 		assert_int_equal(cop_stats_get(&a, c), c == 2 ? 5 : 0);
@@ -59,25 +60,74 @@ static void json_is_groups_of_names_in_the_order_of_the_list(void **state)
 {
 	struct cop_stats s = {0};
 	struct cop_buf b = {0};
+	struct cop_json j = cop_json_to(&b);
 	int depth = 0;
 
 	(void)state;
 	cop_stats_add(&s, COP_FUSE_LOOKUP, 12);
 	cop_stats_add(&s, COP_FABRIC_CORRUPT, UINT64_MAX);
-	cop_stats_json(&s, &b);
-	assert_ptr_equal(strstr(b.data, "\"fuse\":{\"lookup\":12,\"forget\":0,"), b.data);
+	cop_json_object(&j, NULL);
+	cop_stats_json(&s, &j);
+	cop_json_end(&j);
+	assert_ptr_equal(strstr(b.data, "{\"fuse\":{\"lookup\":12,\"forget\":0,"), b.data);
 	assert_non_null(strstr(b.data, "},\"origin\":{\"operations\":0,"));
-	assert_non_null(strstr(b.data, "\"corrupt\":18446744073709551615}"));
+	assert_non_null(strstr(b.data, "\"corrupt\":18446744073709551615}}"));
 	for (size_t i = 0; i < b.len; i++) {
 		depth += (b.data[i] == '{') - (b.data[i] == '}');
-		assert_in_range(depth, 0, 1);
+		assert_in_range(depth, 0, 2);
 	}
 	assert_int_equal(depth, 0);
 	assert_int_equal(b.data[b.len - 1], '}');
 	cop_buf_free(&b);
 }
 
-/* A group that appears twice would be a key that appears twice. */
+static void lines_are_read_back_and_what_follows_is_left(void **state)
+{
+	struct cop_stats s = {0}, back;
+	struct cop_buf b = {0};
+
+	(void)state;
+	cop_stats_add(&s, COP_FUSE_LOOKUP, 12);
+	cop_stats_add(&s, COP_FABRIC_CORRUPT, UINT64_MAX);
+	cop_stats_lines(&s, &b);
+	assert_string_equal(b.data, "fuse.lookup 12\nfabric.corrupt 18446744073709551615\n\n");
+	cop_buf_str(&b, "fuse.getattr 3\n");
+	assert_string_equal(cop_stats_read_lines(b.data, &back), "fuse.getattr 3\n");
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		assert_int_equal(cop_stats_get(&back, c), cop_stats_get(&s, c));
+	cop_buf_free(&b);
+}
+
+static void names_of_another_version_are_passed_over(void **state)
+{
+	char text[] = "fuse.brew 1\nfuse 2\nlookup 3\nfuse.lookups 4\nfuse.lookup 5\n"
+		      "fuse.lookup 6\n 7\n\n";
+	struct cop_stats back;
+
+	(void)state;
+	assert_string_equal(cop_stats_read_lines(text, &back), "");
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		assert_int_equal(cop_stats_get(&back, c), c == COP_FUSE_LOOKUP ? 6 : 0);
+}
+
+static void lines_in_another_form_are_refused(void **state)
+{
+	static const char *const bad[] = {"", "fuse.lookup 12", "fuse.lookup 12\n",
+		"fuse.lookup\n\n", "fuse.lookup \n\n", "fuse.lookup -1\n\n", "fuse.lookup 1 2\n\n",
+		"fuse.lookup  1\n\n", "fuse.brew x\n\n", "fuse.lookup 18446744073709551616\n\n",
+		"rank 0 of 1 on n0\n\n"};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++) {
+		struct cop_stats back;
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s", bad[i]);
+		assert_null(cop_stats_read_lines(text, &back));
+	}
+}
+
+/* A duplicate group would be a duplicate key. */
 static void rows_are_unique_groups_stand_together_and_names_are_keys(void **state)
 {
 	(void)state;
@@ -98,7 +148,7 @@ static void rows_are_unique_groups_stand_together_and_names_are_keys(void **stat
 	}
 }
 
-/* The keys that scripts read out of cache-stats --json. */
+/* The keys that scripts read from cache-stats --json. */
 static void the_keys_that_scripts_read_are_there(void **state)
 {
 	static const char *const keys[][2] = {{"fuse", "lookup"}, {"fuse", "getattr"},
@@ -137,7 +187,7 @@ static void the_kinds_of_what_was_rejected_add_up_to_it(void **state)
 	assert_int_equal(cop_stats_get(&s, COP_FABRIC_REJECTED_SECRET), 3);
 }
 
-static void *count(void *arg)
+static void *count_events(void *arg)
 {
 	for (int i = 0; i < 100000; i++)
 		cop_stats_add(arg, COP_CACHE_HITS, 1);
@@ -151,7 +201,7 @@ static void threads_lose_no_count(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(cop_thread_start(&t[i], "count", count, &s), 0);
+		assert_int_equal(cop_thread_start(&t[i], "count", count_events, &s), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
 	assert_int_equal(cop_stats_get(&s, COP_CACHE_HITS), 400000);
@@ -162,9 +212,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counters_begin_at_zero_and_add_up),
 		cmocka_unit_test(the_sum_has_every_counter),
-		cmocka_unit_test(what_is_taken_is_gone_and_nothing_else),
+		cmocka_unit_test(draining_moves_each_count_and_nothing_else),
 		cmocka_unit_test(json_is_groups_of_names_in_the_order_of_the_list),
 		cmocka_unit_test(the_kinds_of_what_was_rejected_add_up_to_it),
+		cmocka_unit_test(lines_are_read_back_and_what_follows_is_left),
+		cmocka_unit_test(names_of_another_version_are_passed_over),
+		cmocka_unit_test(lines_in_another_form_are_refused),
 		cmocka_unit_test(rows_are_unique_groups_stand_together_and_names_are_keys),
 		cmocka_unit_test(the_keys_that_scripts_read_are_there),
 		cmocka_unit_test(threads_lose_no_count),

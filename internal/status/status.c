@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node says of itself: the JSON of cache-stats, and the same as a table. */
+/* What a node says about itself: the JSON of cache-stats, and the same as a table. */
 #include "status/status.h"
+
+#include "base/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,101 +10,152 @@
 #include <string.h>
 #include <unistd.h>
 
-static void tables_json(const struct cop_cache_usage *u, struct cop_buf *out)
+static void tables_json(const struct cop_cache_usage *u, struct cop_json *j)
 {
-	cop_buf_str(out, "\"tables\":{");
-	for (unsigned t = 0; t < COP_TABLES; t++)
-		cop_buf_printf(out, "%s\"%s\":{\"bytes\":%" PRIu64 ",\"entries\":%" PRIu64 "}",
-			t ? "," : "", cop_table_name(t), u->table[t].bytes, u->table[t].entries);
-	cop_buf_printf(out,
-		"},\"budget\":{\"limit_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64
-		",\"remaining_bytes\":%" PRIu64 "}",
-		u->limit_bytes, u->used_bytes,
-		u->limit_bytes > u->used_bytes ? u->limit_bytes - u->used_bytes : 0);
+	uint64_t limit = u->limit_bytes, used = u->used_bytes;
+
+	cop_json_object(j, "tables");
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		cop_json_object(j, cop_table_name(t));
+		cop_json_u64(j, "bytes", u->table[t].bytes);
+		cop_json_u64(j, "entries", u->table[t].entries);
+		cop_json_end(j);
+	}
+	cop_json_end(j);
+	cop_json_object(j, "budget");
+	cop_json_u64(j, "limit_bytes", limit);
+	cop_json_u64(j, "used_bytes", used);
+	cop_json_u64(j, "remaining_bytes", limit > used ? limit - used : 0);
+	cop_json_end(j);
 }
 
-static void key_str(struct cop_buf *out, const char *key, const char *value)
-{
-	cop_buf_printf(out, ",\"%s\":", key);
-	cop_buf_json_str(out, value, strlen(value));
-}
-
-static void cpus_json(struct cop_buf *out)
+static void cpus_json(struct cop_json *j)
 {
 	struct cop_buf cpus = {0};
 
 	cop_cpus_list(&cpus);
-	key_str(out, "cpus", cpus.data ? cpus.data : "");
+	cop_json_str(j, "cpus", cpus.data ? cpus.data : "");
 	cop_buf_free(&cpus);
 }
 
+static void self_json(const struct cop_status *s, struct cop_json *j)
+{
+	struct cop_fabric *fabric = s->rpc ? cop_rpc_fabric(s->rpc) : NULL;
+	uint32_t parent = s->coop ? cop_coop_parent(s->coop, 0) : COP_TOPO_NONE;
+
+	cop_json_u64(j, "rank", s->rank);
+	cop_json_u64(j, "nodes", s->nodes);
+	cop_json_bool(j, "ready", s->ready);
+	cop_json_u64(j, "pid", (uint64_t)getpid());
+	cop_json_str(j, "host", s->host);
+	cop_json_str(j, "version", cop_version);
+	cop_json_str(j, "mountpoint", s->mountpoint);
+	cop_json_str(j, "source", s->source);
+	cop_json_str(j, "provider", fabric ? cop_fabric_provider(fabric) : "none");
+	cop_json_str(j, "network", fabric ? cop_fabric_network(fabric) : "none");
+	cpus_json(j);
+	cop_json_u64(j, "uptime_ms", (cop_now_ns() - s->started_ns) / COP_NS_PER_MS);
+	if (parent == COP_TOPO_NONE)
+		cop_json_null(j, "parent");
+	else
+		cop_json_u64(j, "parent", parent);
+}
+
 static void waiting_json(
-	const struct cop_status *s, const struct cop_cache_usage *u, struct cop_buf *out)
+	const struct cop_status *s, const struct cop_cache_usage *u, struct cop_json *j)
 {
 	unsigned queued = 0, running = 0;
 
 	cop_origin_load(s->origin, &queued, &running);
-	cop_buf_printf(out,
-		",\"waiting\":{\"flights\":%" PRIu64 ",\"for_room\":%" PRIu64
-		",\"origin_queued\":%u,\"origin_running\":%u,\"oldest\":",
-		u->flights, u->waiting_to_reserve, queued, running);
-	cop_cache_flights_json(s->cache, 16, out);
+	cop_json_object(j, "waiting");
+	cop_json_u64(j, "flights", u->flights);
+	cop_json_u64(j, "for_room", u->waiting_to_reserve);
+	cop_json_u64(j, "origin_queued", queued);
+	cop_json_u64(j, "origin_running", running);
+	cop_json_value(j, "oldest");
+	cop_cache_flights_json(s->cache, 16, j->out);
 	if (s->rpc) {
-		cop_buf_str(out, ",\"peers\":");
-		cop_rpc_peers_json(s->rpc, out);
+		cop_json_value(j, "peers");
+		cop_rpc_peers_json(s->rpc, j->out);
 	}
-	cop_buf_str(out, "}");
+	cop_json_end(j);
 }
 
 void cop_status_json(const struct cop_status *s, struct cop_buf *out)
 {
-	uint32_t parent = s->coop ? cop_coop_parent(s->coop, 0) : COP_TOPO_NONE;
+	struct cop_json j = cop_json_to(out);
 	struct cop_cache_usage u;
 
 	cop_cache_usage(s->cache, &u);
-	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"nodes\":%" PRIu32 ",\"ready\":%s,\"pid\":%d",
-		s->rank, s->nodes, s->ready ? "true" : "false", (int)getpid());
-	key_str(out, "host", s->host);
-	key_str(out, "version", cop_version);
-	key_str(out, "mountpoint", s->mountpoint);
-	key_str(out, "source", s->source);
-	key_str(out, "provider", s->rpc ? cop_fabric_provider(cop_rpc_fabric(s->rpc)) : "none");
-	key_str(out, "network", s->rpc ? cop_fabric_network(cop_rpc_fabric(s->rpc)) : "none");
-	cpus_json(out);
-	cop_buf_printf(out, ",\"uptime_ms\":%" PRIu64 ",\"parent\":",
-		(uint64_t)((cop_now_ns() - s->started_ns) / COP_NS_PER_MS));
-	if (parent == COP_TOPO_NONE)
-		cop_buf_str(out, "null,");
-	else
-		cop_buf_printf(out, "%" PRIu32 ",", parent);
-	tables_json(&u, out);
-	cop_buf_str(out, ",");
-	cop_stats_json(s->stats, out);
-	cop_buf_str(out, ",\"prefetching\":");
+	cop_json_object(&j, NULL);
+	self_json(s, &j);
+	tables_json(&u, &j);
+	cop_stats_json(s->stats, &j);
+	cop_json_value(&j, "prefetching");
 	cop_prefetch_json(s->prefetch, out);
-	waiting_json(s, &u, out);
+	waiting_json(s, &u, &j);
 	if (s->fs) {
-		cop_buf_str(out, ",\"kernel\":");
+		cop_json_value(&j, "kernel");
 		cop_fs_json(s->fs, out);
 	}
-	cop_buf_str(out, "}");
+	cop_json_end(&j);
 }
 
-void cop_status_total_json(const struct cop_treeop_sum *g, struct cop_buf *out)
+static void total_json(const struct cop_treeop_sum *g, struct cop_json *j)
 {
-	cop_buf_printf(out,
-		"{\"nodes\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"refused\":%" PRIu32
-		",\"failed\":%" PRIu32 ",\"missing\":%" PRIu32 ",\"cut\":%" PRIu32 ",",
-		g->nodes, g->dead, g->refused, g->failed, g->missing, g->cut);
-	tables_json(&g->usage, out);
-	cop_buf_str(out, ",");
-	cop_stats_json(&g->stats, out);
-	cop_buf_str(out, "}");
+	cop_json_object(j, "total");
+	cop_json_u64(j, "nodes", g->nodes);
+	cop_json_u64(j, "dead", g->dead);
+	cop_json_u64(j, "refused", g->refused);
+	cop_json_u64(j, "failed", g->failed);
+	cop_json_u64(j, "missing", g->missing);
+	cop_json_u64(j, "cut", g->cut);
+	tables_json(&g->usage, j);
+	cop_stats_json(&g->stats, j);
+	cop_json_end(j);
 }
 
-static void table_counters(const struct cop_stats *s, struct cop_buf *out)
+/* What the nodes wrote are the elements of the list, with their commas. */
+void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out)
+{
+	struct cop_json j = cop_json_to(out);
+
+	cop_json_object(&j, NULL);
+	cop_json_array(&j, "nodes");
+	if (all->text.len) {
+		cop_json_value(&j, NULL);
+		cop_buf_add(out, all->text.data, all->text.len);
+	}
+	cop_json_end(&j);
+	total_json(all, &j);
+	cop_json_end(&j);
+}
+
+static double per_second(uint64_t now, uint64_t before, uint64_t elapsed_ms)
+{
+	return now < before || !elapsed_ms ? 0 : (double)(now - before) * 1000 / (double)elapsed_ms;
+}
+
+/* What comes between the number and the meaning. */
+static const char *rate_column(const struct cop_status_watch *w, unsigned c, char out[40])
+{
+	char rate[24] = "";
+
+	if (!w)
+		return "";
+	if (w->before)
+		snprintf(rate, sizeof(rate), "%.1f/s",
+			per_second(cop_stats_get(w->now, c), cop_stats_get(w->before, c),
+				w->elapsed_ms));
+	snprintf(out, 40, " %14s", rate);
+	return out;
+}
+
+static void table_counters(
+	const struct cop_stats *s, const struct cop_status_watch *w, struct cop_buf *out)
 {
 	const char *group = "";
+	char rate[40];
 
 	for (unsigned c = 0; c < COP_COUNTERS; c++) {
 		uint64_t v = cop_stats_get(s, c);
@@ -113,12 +166,17 @@ static void table_counters(const struct cop_stats *s, struct cop_buf *out)
 			group = cop_counter_group(c);
 			cop_buf_printf(out, "%s\n", group);
 		}
-		cop_buf_printf(out, "  %-18s %14" PRIu64 "  %s\n", cop_counter_name(c), v,
-			cop_counter_meaning(c));
+		cop_buf_printf(out, "  %-18s %14" PRIu64 "%s  %s\n", cop_counter_name(c), v,
+			rate_column(w, c, rate), cop_counter_meaning(c));
 	}
 }
 
-void cop_status_table(const struct cop_status *s, struct cop_buf *out)
+void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *out)
+{
+	table_counters(w->now, w, out);
+}
+
+void cop_status_table_head(const struct cop_status *s, struct cop_buf *out)
 {
 	struct cop_cache_usage u;
 	char a[16], b[16];
@@ -140,7 +198,12 @@ void cop_status_table(const struct cop_status *s, struct cop_buf *out)
 		cop_prefetch_text(s->prefetch, out);
 		cop_buf_str(out, "\n");
 	}
-	table_counters(s->stats, out);
+}
+
+void cop_status_table(const struct cop_status *s, struct cop_buf *out)
+{
+	cop_status_table_head(s, out);
+	table_counters(s->stats, NULL, out);
 }
 
 /* ---- the table of all nodes ---- */
@@ -156,27 +219,53 @@ static uint64_t requests(const struct cop_stats *s)
 	return sum;
 }
 
-void cop_status_table_head(struct cop_buf *out)
+static void all_head(struct cop_buf *out)
 {
 	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s\n", "rank", "host",
 		"cached", "full", "requests", "to parent", "for children", "at origin", "failovers",
 		"rejected");
 }
 
+/* The counters in a line of the table, and the width of their columns. */
+#define COLUMNS 6
+static const int column_width[COLUMNS] = {12, 12, 12, 10, 9, 9};
+
+static void columns(const struct cop_stats *s, uint64_t value[COLUMNS])
+{
+	value[0] = requests(s);
+	value[1] = cop_stats_get(s, COP_FABRIC_REQUESTS_SENT);
+	value[2] = cop_stats_get(s, COP_FABRIC_REQUESTS_SERVED);
+	value[3] = cop_stats_get(s, COP_ORIGIN_OPERATIONS);
+	value[4] = cop_stats_get(s, COP_FABRIC_FAILOVERS);
+	value[5] = cop_stats_get(s, COP_FABRIC_REJECTED);
+}
+
 static void table_line(
 	const struct cop_cache_usage *u, const struct cop_stats *s, struct cop_buf *out)
 {
+	uint64_t value[COLUMNS];
 	char used[16];
 
-	cop_buf_printf(out,
-		" %10s %4" PRIu64 "%% %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64
-		" %9" PRIu64 " %9" PRIu64,
-		cop_format_size(u->used_bytes, used),
-		u->limit_bytes ? u->used_bytes * 100 / u->limit_bytes : 0, requests(s),
-		cop_stats_get(s, COP_FABRIC_REQUESTS_SENT),
-		cop_stats_get(s, COP_FABRIC_REQUESTS_SERVED),
-		cop_stats_get(s, COP_ORIGIN_OPERATIONS), cop_stats_get(s, COP_FABRIC_FAILOVERS),
-		cop_stats_get(s, COP_FABRIC_REJECTED));
+	columns(s, value);
+	cop_buf_printf(out, " %10s %4" PRIu64 "%%", cop_format_size(u->used_bytes, used),
+		u->limit_bytes ? u->used_bytes * 100 / u->limit_bytes : 0);
+	for (unsigned i = 0; i < COLUMNS; i++)
+		cop_buf_printf(out, " %*" PRIu64, column_width[i], value[i]);
+}
+
+void cop_status_all_watched(const struct cop_status_watch *w, struct cop_buf *out)
+{
+	uint64_t now[COLUMNS], before[COLUMNS];
+
+	if (!w->before)
+		return;
+	columns(w->now, now);
+	columns(w->before, before);
+	cop_buf_printf(out, "%7s  %-41s", "per s", "");
+	for (unsigned i = 0; i < COLUMNS; i++)
+		cop_buf_printf(out, " %*.1f", column_width[i],
+			per_second(now[i], before[i], w->elapsed_ms));
+	cop_buf_str(out, "\n");
 }
 
 void cop_status_table_row(const struct cop_status *s, struct cop_buf *out)
@@ -194,7 +283,7 @@ static int by_line(const void *a, const void *b)
 }
 
 /* Ranks are padded: in order of bytes is in order of rank. */
-void cop_status_table_rows(char *rows, struct cop_buf *out)
+static void all_rows(char *rows, struct cop_buf *out)
 {
 	size_t n = 0, lines = 1;
 	char **line, *save = NULL;
@@ -214,7 +303,7 @@ void cop_status_table_rows(char *rows, struct cop_buf *out)
 	free(line);
 }
 
-void cop_status_table_total(const struct cop_treeop_sum *g, struct cop_buf *out)
+static void all_total(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	const struct {
 		uint32_t count;
@@ -231,4 +320,12 @@ void cop_status_table_total(const struct cop_treeop_sum *g, struct cop_buf *out)
 	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
 	table_line(&g->usage, &g->stats, out);
 	cop_buf_str(out, "\n");
+}
+
+void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out)
+{
+	all_head(out);
+	if (all->text.len)
+		all_rows(all->text.data, out);
+	all_total(all, out);
 }

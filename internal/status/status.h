@@ -37,19 +37,30 @@ struct cop_status {
 
 /* One JSON object, without a newline. */
 void cop_status_json(const struct cop_status *s, struct cop_buf *out);
-/* Several lines for people. */
+/* Several lines for people: a head, and a line for each counter that is not zero. */
 void cop_status_table(const struct cop_status *s, struct cop_buf *out);
+void cop_status_table_head(const struct cop_status *s, struct cop_buf *out);
 
 /* ---- all nodes ---- */
 
-/* A JSON object of the sums: the value of "total". */
-void cop_status_total_json(const struct cop_treeop_sum *all, struct cop_buf *out);
-/* The table: its head, a line for each node, and the sums. */
-void cop_status_table_head(struct cop_buf *out);
-/* This node's line, without its end. */
+/* {"nodes":[...],"total":{...}}: the objects of the nodes, and the sums; without a newline. */
+void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out);
+/* This node's line of the table, without its end. */
 void cop_status_table_row(const struct cop_status *s, struct cop_buf *out);
-/* The lines of all nodes, in the order of their ranks; cuts rows at their ends. */
-void cop_status_table_rows(char *rows, struct cop_buf *out);
-void cop_status_table_total(const struct cop_treeop_sum *all, struct cop_buf *out);
+/* The table: a head, the lines of the nodes in the order of their ranks, and the sums. Cuts
+ * all->text at its ends. */
+void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out);
+
+/* ---- again and again ---- */
+
+struct cop_status_watch {
+	const struct cop_stats *now, *before; /* before: NULL in the first round */
+	uint64_t elapsed_ms;                  /* between both */
+};
+/* Below the head of one node: its counters, with what each has grown by per second. */
+void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *out);
+/* Below the table of all nodes: a line of how much the sums have grown per second; nothing in the
+ * first round. */
+void cop_status_all_watched(const struct cop_status_watch *w, struct cop_buf *out);
 
 #endif

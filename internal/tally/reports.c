@@ -12,7 +12,7 @@
 
 #include "log/log.h"
 
-/* Whether a directory is there and something is in it. */
+/* Whether a directory exists and is not empty. */
 static bool has_files(const char *path)
 {
 	DIR *d = opendir(path);
@@ -27,7 +27,7 @@ static bool has_files(const char *path)
 }
 
 /* Scripts look for these from the start on, whatever will be in them. One node is enough: the
- * others make what they miss. */
+ * others create missing ones. */
 static void make_folders(const struct cop_tally *t)
 {
 	static const char *const folders[] = {
@@ -45,7 +45,7 @@ static void make_folders(const struct cop_tally *t)
 	}
 }
 
-/* What they left stays, and copper aggregate cannot tell whose is whose. */
+/* Files of an earlier run stay, and copper aggregate cannot tell which run a file is from. */
 static void warn_of_earlier_runs(const struct cop_tally *t)
 {
 	char path[4096 + 32];
@@ -175,7 +175,7 @@ void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out)
 
 /* ---- reports ---- */
 
-/* With thousands of ranks their files are what a report costs. */
+/* With thousands of ranks their files are most of the cost of a report. */
 static bool writes(const struct cop_tally *t)
 {
 	return t->prof &&
@@ -191,8 +191,8 @@ static int write_profile(
 	struct cop_err own = {0};
 	int rc;
 
-	/* Whoever asks may want to know the sizes, at whatever level; unasked they stand beside the
-	 * full paths. */
+	/* A request includes the sizes at any level; otherwise they are written only with the full
+	 * paths. */
 	sizes.asked = tag && strcmp(tag, COP_TALLY_ASKED_TAG) == 0;
 	rc = cop_prof_snapshot(p, tag, full || sizes.asked ? &sizes : NULL, &own);
 	if (rc)
@@ -212,12 +212,12 @@ int cop_tally_reset(struct cop_tally *t, struct cop_err *err)
 {
 	struct cop_stats before = {0};
 	struct cop_prof *taken;
-	int rc = cop_prof_take(t->prof, &before, &taken);
+	int rc = cop_prof_drain(t->prof, &before, &taken);
 
 	if (rc)
 		return cop_err_set(err, ENOMEM,
 			"no memory to set the counters aside; they continue as before");
-	cop_stats_take(t->conf.stats, &before);
+	cop_stats_drain(t->conf.stats, &before);
 	if (writes(t))
 		rc = write_profile(t, taken, "pre-reset", err);
 	if (rc) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cluster files, out of the sums that came up the tree: the same numbers that copper aggregate
- * finds in the files of the nodes, and beside them what only the sums know: quantiles over all
+/* The cluster files, from the sums that came up the tree: the same numbers that copper aggregate
+ * finds in the files of the nodes, and in addition what only the sums have: quantiles over all
  * nodes, their counters, their most used paths. */
 #include "tally/tally_priv.h"
 
@@ -53,8 +53,8 @@ static const char *host_of(const struct cop_tally_job *job, uint32_t rank)
 	return rank < job->hosts->count ? job->hosts->host[rank].name : "localhost";
 }
 
-/* Lines of the summary, where something is missing: how many, and who did not answer. */
-static void note(
+/* Lines of the summary if something is missing: how many nodes, and which did not answer. */
+static void note_missing(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_buf *out)
 {
 	uint64_t nodes = cop_prof_sum_nodes(sum->prof);
@@ -83,14 +83,14 @@ static int write_into(const struct cop_tally_job *job, const struct cop_treeop_s
 	int rc;
 
 	snprintf(input, sizeof(input), "%s/profiling/final", job->job_dir);
-	note(job, sum, &missing);
-	rc = cop_report_cluster_write_noted(c, dir, "cluster", input, missing.data, NULL, err);
+	note_missing(job, sum, &missing);
+	rc = cop_report_cluster_write(c, dir, "cluster", input, missing.data, NULL, err);
 	cop_buf_free(&missing);
 	return rc ? rc
 		  : cop_prof_write_sums(sum->prof, dir, "cluster", job->source, &sum->stats, err);
 }
 
-/* A folder that this process made, with nothing but files in it. */
+/* Removes a folder that this process created, with only files in it. */
 static void clear_away(const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -103,7 +103,7 @@ static void clear_away(const char *dir)
 	rmdir(dir);
 }
 
-/* There are no sums anywhere else once the nodes have ended. */
+/* Once the nodes have ended there are no sums anywhere else. */
 static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
@@ -112,7 +112,7 @@ static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_tre
 	char dir[512], why[sizeof(err->text)], *end;
 
 	snprintf(why, sizeof(why), "%s", err->text);
-	/* What could not be done, without the advice behind it. */
+	/* What could not be done, without the advice after it. */
 	end = strrchr(why, ';');
 	if (end)
 		*end = '\0';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reports.c is one node, sums.c all of them; neither calls the other. There is no lock: what is
- * counted is prof's and stats's, everything else the main thread's. */
+/* reports.c is about one node, sums.c about all of them; neither calls the other. There is no lock:
+ * the counts belong to prof and stats, everything else to the main thread. */
 #ifndef COP_TALLY_PRIV_H
 #define COP_TALLY_PRIV_H
 

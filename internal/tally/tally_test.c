@@ -86,7 +86,7 @@ static bool is_there(struct job *j, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* Where a folder should be there is a file. */
+/* Puts a file where a folder should be. */
 static void spoil(struct job *j, const char *name)
 {
 	char path[256];
@@ -173,7 +173,7 @@ static void counters_go_on_where_the_reports_of_before_cannot_be_written(void **
 	assert_true(err.text[0] != '\0');
 }
 
-static void what_the_cache_holds(void **state)
+static void the_cache_is_listed(void **state)
 {
 	struct job *j = *state;
 	struct cop_buf out = {0};
@@ -267,7 +267,7 @@ int main(void)
 		T(without_a_profile_there_is_nothing_to_write_but_counters_start_anew),
 		T(a_reset_writes_the_reports_of_before),
 		T(counters_go_on_where_the_reports_of_before_cannot_be_written),
-		T(what_the_cache_holds),
+		T(the_cache_is_listed),
 		T(the_sums_name_the_nodes_that_are_missing),
 		T(sums_that_find_no_room_are_kept_elsewhere),
 		T(without_a_job_directory_nothing_is_written),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which task this is, as launchers tell in the environment. The innermost launcher counts: mpiexec
- * starts its own processes by srun where Slurm is, so Slurm's variables are looked at last. */
+/* Which task this is, from the launcher's environment. The innermost launcher counts: mpiexec
+ * starts its own processes with srun where there is Slurm, so Slurm's variables are read last. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define ANCESTORS_MAX 64
 
 struct launcher {
-	const char *local, *here, *all; /* number of this task, how many here, how many in all */
+	const char *local, *here, *all; /* number of this task, how many here, how many in total */
 };
 
 /* Open MPI, MPICH and Intel MPI, PALS, Flux. */
@@ -51,7 +51,7 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-/* Its parent, and when it began. */
+/* The parent of a process, and when the process began. */
 static pid_t parent_of(pid_t pid, unsigned long long *began)
 {
 	char path[64], *text = NULL, *end;
@@ -62,7 +62,7 @@ static pid_t parent_of(pid_t pid, unsigned long long *began)
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (cop_read_file(path, 4096, &text, &len))
 		return 0;
-	/* The name stands in parentheses and may hold anything. */
+	/* The name is in parentheses and may contain anything. */
 	end = strrchr(text, ')');
 	if (!end ||
 		sscanf(end + 1,
@@ -73,7 +73,7 @@ static pid_t parent_of(pid_t pid, unsigned long long *began)
 	return parent;
 }
 
-/* The nearest ancestor that is no task itself; shells may stand between. */
+/* The nearest ancestor that is not a task itself; there may be shells in between. */
 static uint64_t id_by_ancestor(const char *variable)
 {
 	unsigned long long began;
@@ -107,7 +107,7 @@ static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop
 	return 0;
 }
 
-/* "2,4(x3)": two on the first machine, four on each of the three behind it. */
+/* "2,4(x3)": two on the first machine, four on each of the next three. */
 static bool tasks_of_node(const char *text, uint64_t node, uint64_t *tasks)
 {
 	unsigned long long count, times;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Four files in a directory of the user's, named after the start of the tasks:
  *
- *   run-ID.tasks   a byte for each task that has come, and a read lock of each that lives
- * (fcntl(2), F_OFD_SETLK: unlike flock(2) it tells what kind of lock others have) run-ID.first
- * locked by the first task and its keeper, as long as one of them lives run-ID.word    what the
- * keeper tells: "+WORD" or "-SENTENCE"; a shared lock of each task that has done well and does not
- * know yet that others live, or waits for the keeper run-ID.said    what the keeper says to the
- * user in the end
+ *   run-ID.tasks   a byte for each task that has come, and a read lock of each live one (fcntl(2),
+ *                  F_OFD_SETLK: unlike flock(2) it tells what kind of lock others have)
+ *   run-ID.first   locked by the first task and its keeper, as long as one of them is alive
+ *   run-ID.word    the keeper's result, "+WORD" or "-SENTENCE"; a shared lock of each task that
+ *                  succeeded and does not know yet that others live, or waits for the keeper
+ *   run-ID.said    the keeper's final message to the user
  *
- * A lock belongs to an open file, so whoever is forked closes what it inherits. */
+ * A lock belongs to an open file, so a forked process closes those that it inherits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,9 +26,8 @@
 #define LOOK_MOST_MS 250
 #define RETRIES 16
 #define FIRST_TRIES 100
-#define WORD_MAX 8192
 
-static void set_names(struct cop_tasks *t, const char *dir)
+void cop_tasks_set_names(struct cop_tasks *t, const char *dir)
 {
 	static const char *const endings[] = {[TASKS_LOCK] = "tasks",
 		[TASKS_FIRST] = "first",
@@ -47,8 +46,8 @@ static int open_file(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The descriptor, if its lock was got (rc) and the file is still there: -ENOENT if not. */
-static int take_locked(int fd, int rc, const char *path)
+/* The descriptor, if its lock was obtained (rc) and the file still exists: -ENOENT if not. */
+static int check_locked(int fd, int rc, const char *path)
 {
 	struct stat st, now;
 
@@ -70,10 +69,10 @@ static int open_locked(const char *path, int flags, int operation)
 	do
 		rc = flock(fd, operation) ? -errno : 0;
 	while (rc == -EINTR);
-	return take_locked(fd, rc, path);
+	return check_locked(fd, rc, path);
 }
 
-/* The same of the file in which each task that lives has F_RDLCK; waits for it. */
+/* The same for the file in which each live task has F_RDLCK; waits for the lock. */
 static int open_tasks(const struct cop_tasks *t, int flags, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
@@ -84,16 +83,17 @@ static int open_tasks(const struct cop_tasks *t, int flags, short type)
 	do
 		rc = fcntl(fd, F_OFD_SETLKW, &lock) ? -errno : 0;
 	while (rc == -EINTR);
-	return take_locked(fd, rc, t->names[TASKS_LOCK]);
+	return check_locked(fd, rc, t->names[TASKS_LOCK]);
 }
 
-/* Another task may have the lock for a moment, to look. The byte says that it was locked. */
+/* Another task may have the lock for a moment, to check it. The byte says that it was locked. */
 static int be_first(struct cop_tasks *t, struct cop_err *err)
 {
 	int rc = -EWOULDBLOCK;
 
-	for (int tries = 0; rc == -EWOULDBLOCK && tries < FIRST_TRIES; tries++) {
-		if (tries)
+	/* Who removes what a killed start left takes it away at this moment. */
+	for (int tries = 0; (rc == -EWOULDBLOCK || rc == -ENOENT) && tries < FIRST_TRIES; tries++) {
+		if (tries && rc == -EWOULDBLOCK)
 			poll(NULL, 0, LOOK_MS);
 		rc = open_locked(t->names[TASKS_FIRST], O_RDWR | O_CREAT, LOCK_EX | LOCK_NB);
 	}
@@ -109,7 +109,7 @@ int cop_tasks_join(struct cop_tasks *t, const char *dir, struct cop_err *err)
 {
 	int rc = -ENOENT;
 
-	set_names(t, dir);
+	cop_tasks_set_names(t, dir);
 	if (t->local == 0) {
 		rc = be_first(t, err);
 		if (rc)
@@ -216,7 +216,7 @@ static int read_word(const struct cop_tasks *t, char *word, size_t size, struct 
 {
 	char *text = NULL;
 	size_t len;
-	int rc = cop_read_file(t->names[TASKS_WORD], WORD_MAX, &text, &len);
+	int rc = cop_read_file(t->names[TASKS_WORD], COP_TASKS_WORD_MAX, &text, &len);
 
 	if (rc)
 		return rc == -ENOENT ? 1
@@ -230,7 +230,7 @@ static int read_word(const struct cop_tasks *t, char *word, size_t size, struct 
 	return rc;
 }
 
-/* It was there, and its keeper is not either. */
+/* Whether the first task has ended, and its keeper too. */
 static bool is_first_gone(const struct cop_tasks *t)
 {
 	struct stat st = {0};
@@ -248,7 +248,7 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 	int wait_ms = LOOK_MS, rc;
 
 	while ((rc = read_word(t, word, size, err)) == 1) {
-		/* It tells before it ends. */
+		/* It may have written the word before it ended. */
 		if (is_first_gone(t) && (rc = read_word(t, word, size, err)) == 1)
 			return cop_err_set(err, ECANCELED,
 				"the first task of this machine, which starts the node, has ended");
@@ -266,8 +266,8 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 
 /* ---- a task has done its work ---- */
 
-/* A write lock is the keeper's, which has it when all have left. */
-static bool do_others_live(const struct cop_tasks *t)
+/* Only the keeper has a write lock, which it gets when all tasks have left. */
+bool cop_tasks_live(const struct cop_tasks *t)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	int fd = open_file(t->names[TASKS_LOCK], O_RDONLY);
@@ -275,6 +275,13 @@ static bool do_others_live(const struct cop_tasks *t)
 
 	close_one(&fd);
 	return live;
+}
+
+static bool have_all_come(const struct cop_tasks *t)
+{
+	struct stat st;
+
+	return stat(t->names[TASKS_LOCK], &st) == 0 && (uint64_t)st.st_size >= t->here;
 }
 
 static void repeat(int said)
@@ -295,7 +302,7 @@ bool cop_tasks_finish(struct cop_tasks *t, bool well)
 	bool last;
 
 	cop_tasks_leave(t);
-	last = first >= 0 && !do_others_live(t);
+	last = first >= 0 && !cop_tasks_live(t);
 	while (last && flock(first, LOCK_SH) && errno == EINTR)
 		continue;
 	if (last && said >= 0)
@@ -303,5 +310,8 @@ bool cop_tasks_finish(struct cop_tasks *t, bool well)
 	close_one(&said);
 	close_one(&first);
 	close_one(&word);
+	/* The keeper has removed them, unless it was killed. One that comes is to find that. */
+	if (last && have_all_come(t))
+		cop_tasks_remove_killed(t, NULL, NULL);
 	return last;
 }

@@ -44,8 +44,16 @@ int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struc
 /* Afterwards: whether the last task did well and waits for the keeper. If it does not, nothing
  * keeps a launcher from ending the keeper as well. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t);
+/* Any time: whether a task lives that has not done its work. Needs no descriptor of t. */
+bool cop_tasks_live(const struct cop_tasks *t);
 /* Removes the files of the tasks. */
 void cop_tasks_end(struct cop_tasks *t);
+
+/* ---- in any process of the user ---- */
+
+/* Removes the files of starts of which every process was killed. found gets the word that the
+ * keeper of such a start had told. */
+void cop_tasks_sweep(const char *dir, void (*found)(void *arg, const char *word), void *arg);
 
 /* ---- in a task ---- */
 

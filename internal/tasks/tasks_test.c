@@ -33,7 +33,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* Whoever ends the tasks leaves an empty directory. */
+/* Whatever ends the tasks leaves an empty directory. */
 static int tear_down(void **state)
 {
 	(void)state;
@@ -120,7 +120,7 @@ static uint64_t here(const char *node, const char *tasks_per_node, uint32_t want
 	return t.start;
 }
 
-static void a_step_on_several_machines_tells_how_many_tasks_each_has(void **state)
+static void a_step_on_several_machines_says_how_many_tasks_each_has(void **state)
 {
 	(void)state;
 	setenv("SLURM_JOB_ID", "12", 1);
@@ -140,7 +140,7 @@ static void a_step_on_several_machines_tells_how_many_tasks_each_has(void **stat
 	unsetenv("SLURM_NODEID");
 }
 
-static void what_is_told_reaches_those_that_wait(void **state)
+static void the_keepers_word_reaches_the_waiting_tasks(void **state)
 {
 	struct cop_tasks first = one_of(0, 2), second = one_of(1, 2);
 	struct cop_err why = {0};
@@ -198,7 +198,7 @@ static pid_t start_task(uint32_t local, uint32_t here)
 	return pid;
 }
 
-static void it_is_over_when_all_have_come_and_were_killed(void **state)
+static void a_start_is_over_when_all_tasks_have_come_and_were_killed(void **state)
 {
 	struct cop_tasks keeper = one_of(0, 3);
 	pid_t two, three;
@@ -241,7 +241,7 @@ static void one_that_never_comes_is_counted_after_a_while(void **state)
 	cop_tasks_end(&keeper);
 }
 
-/* A process that does its work, and says whether it was let go as the last. */
+/* A process that runs and tells whether it left as the last. */
 static void finish_in_child(uint32_t local, uint32_t here, bool well, int said_fd)
 {
 	struct cop_tasks t = one_of(local, here);
@@ -314,7 +314,7 @@ static void only_the_last_task_waits_for_the_keeper(void **state)
 	close(fds[1]);
 }
 
-static void what_the_keeper_says_the_last_task_repeats(void **state)
+static void the_last_task_repeats_the_keepers_message(void **state)
 {
 	struct cop_tasks keeper = one_of(0, 1), first;
 	int fds[2], said[2], before = dup(STDERR_FILENO);
@@ -362,6 +362,83 @@ static void a_last_task_that_failed_does_not_ask_the_keeper_to_go_on(void **stat
 	close(fds[1]);
 }
 
+/* ---- killed ---- */
+
+/* A start of which the kernel has the locks of those that still live. */
+static void start_of_two(struct cop_tasks *keeper, struct cop_tasks *second)
+{
+	int before = dup(STDERR_FILENO);
+
+	*keeper = one_of(0, 2);
+	*second = one_of(1, 2);
+	assert_int_equal(cop_tasks_join(keeper, dir, &err), 0);
+	assert_int_equal(cop_tasks_join(second, dir, &err), 0);
+	cop_tasks_keep(keeper);
+	assert_int_equal(cop_tasks_tell(keeper, "/place", NULL), 0);
+	cop_tasks_give_back_stderr(keeper);
+	dup2(before, STDERR_FILENO);
+	close(before);
+}
+
+static unsigned finds;
+static char word[64];
+
+static void found(void *arg, const char *what)
+{
+	finds += arg == &finds;
+	snprintf(word, sizeof(word), "%s", what);
+}
+
+static unsigned sweep(void)
+{
+	finds = 0;
+	cop_tasks_sweep(dir, found, &finds);
+	return finds;
+}
+
+static void what_a_start_leaves_of_which_all_were_killed_is_removed(void **state)
+{
+	struct cop_tasks keeper, second;
+
+	(void)state;
+	start_of_two(&keeper, &second);
+	assert_int_equal(sweep(), 0);
+	cop_tasks_leave(&second);
+	/* The keeper still has something to do. */
+	assert_int_equal(sweep(), 0);
+	assert_int_equal(access(keeper.names[0], F_OK), 0);
+	cop_tasks_leave(&keeper);
+	assert_int_equal(sweep(), 1);
+	assert_string_equal(word, "/place");
+	assert_int_equal(sweep(), 0);
+}
+
+static void a_task_whose_keeper_was_killed_is_left_alone(void **state)
+{
+	struct cop_tasks keeper, second;
+
+	(void)state;
+	start_of_two(&keeper, &second);
+	cop_tasks_leave(&keeper);
+	assert_int_equal(sweep(), 0);
+	assert_int_equal(access(keeper.names[0], F_OK), 0);
+	/* It is the last, and leaves nothing. */
+	assert_true(cop_tasks_finish(&second, true));
+}
+
+static void a_start_whose_first_task_was_killed_before_its_keeper_lived_is_removed(void **state)
+{
+	struct cop_tasks first = one_of(0, 1);
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&first, dir, &err), 0);
+	assert_int_equal(sweep(), 0);
+	cop_tasks_leave(&first);
+	/* Nothing was told. */
+	assert_int_equal(sweep(), 0);
+	assert_int_not_equal(access(first.names[0], F_OK), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -370,14 +447,17 @@ int main(void)
 		T(without_a_launcher_it_is_one_of_one),
 		T(launchers_tell_which_task_it_is),
 		T(a_step_of_slurm_has_its_own_number),
-		T(a_step_on_several_machines_tells_how_many_tasks_each_has),
-		T(what_is_told_reaches_those_that_wait),
+		T(a_step_on_several_machines_says_how_many_tasks_each_has),
+		T(the_keepers_word_reaches_the_waiting_tasks),
 		T(a_first_task_that_ended_is_not_waited_for),
-		T(it_is_over_when_all_have_come_and_were_killed),
+		T(a_start_is_over_when_all_tasks_have_come_and_were_killed),
 		T(one_that_never_comes_is_counted_after_a_while),
 		T(only_the_last_task_waits_for_the_keeper),
-		T(what_the_keeper_says_the_last_task_repeats),
+		T(the_last_task_repeats_the_keepers_message),
 		T(a_last_task_that_failed_does_not_ask_the_keeper_to_go_on),
+		T(what_a_start_leaves_of_which_all_were_killed_is_removed),
+		T(a_task_whose_keeper_was_killed_is_left_alone),
+		T(a_start_whose_first_task_was_killed_before_its_keeper_lived_is_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ int cop_topo_check(const struct cop_topo *t, struct cop_err *err)
 	return 0;
 }
 
-/* Where position 0 of a tree stands. */
+/* The rank at position 0 of a tree. */
 static uint32_t offset_of(const struct cop_topo *t, uint32_t tree)
 {
 	return tree * (t->nodes / t->trees);
@@ -62,7 +62,7 @@ uint32_t cop_topo_children(
 	return n;
 }
 
-/* The nodes below a position stand, level by level, in one run of positions. */
+/* The nodes below a position are, on each level, one run of positions. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint64_t first = position_of(t, tree, rank), last = first, n = 0;

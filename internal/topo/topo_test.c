@@ -50,7 +50,7 @@ static void more_trees_than_nodes_are_refused(void **state)
 	assert_int_equal(cop_topo_check(&t, NULL), -EINVAL);
 }
 
-/* By going up to the root, which more steps than a tree may have prove not to be above. */
+/* Goes up to the root; more steps than a tree has levels mean a cycle. */
 static uint32_t depth_of(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint32_t depth = 0;
@@ -111,7 +111,7 @@ static void positions_do_not_overflow_at_the_largest_size(void **state)
 	}
 }
 
-/* How many nodes are at or below the root, by going down from child to child. */
+/* Counts the nodes at or below the root, going down from child to child. */
 static uint32_t reached(const struct cop_topo *t, uint32_t tree)
 {
 	uint32_t queue[MAX_NODES + COP_TOPO_MAX_FANOUT] = {cop_topo_root(t, tree)}, n = 1;
@@ -121,8 +121,8 @@ static uint32_t reached(const struct cop_topo *t, uint32_t tree)
 	return n;
 }
 
-/* Parent and children name each other, so each node but the root is a child exactly once; and from
- * the root down all are reached, so there are no cycles: one path to the root. */
+/* Parent and children name each other, so each node but the root is exactly one node's child. All
+ * are reached from the root, so there are no cycles: each node has one path to the root. */
 static void check_tree(const struct cop_topo *t, uint32_t tree, uint8_t interior[MAX_NODES])
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT], roots = 0, edges = 0;
@@ -161,7 +161,7 @@ static void check_interior(const struct cop_topo *t, const uint8_t interior[MAX_
 		assert_true(most <= 2);
 }
 
-static void every_size_fanout_and_tree_count_makes_sound_trees(void **state)
+static void every_size_fanout_and_tree_count_makes_valid_trees(void **state)
 {
 	(void)state;
 	for (uint32_t n = 1; n <= MAX_NODES; n++) {
@@ -216,7 +216,7 @@ int main(void)
 		cmocka_unit_test(one_node_is_the_root_of_its_only_tree),
 		cmocka_unit_test(a_small_tree_is_as_drawn),
 		cmocka_unit_test(positions_do_not_overflow_at_the_largest_size),
-		cmocka_unit_test(every_size_fanout_and_tree_count_makes_sound_trees),
+		cmocka_unit_test(every_size_fanout_and_tree_count_makes_valid_trees),
 		cmocka_unit_test(the_defaults_keep_trees_apart_at_every_size),
 		cmocka_unit_test(below_agrees_with_walking_up),
 	};

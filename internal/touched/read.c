@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* profiling_first_touch.csv of one rank. Ranks do not share a clock, so what is compared is how
- * many things a rank had touched before: the least of that over the ranks is the order. */
+/* profiling_first_touch.csv of one rank. Ranks do not share a clock, so the comparison uses how
+ * many things a rank had touched before: the minimum over the ranks gives the order. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int bad(struct cop_buf *why, const char *text)
 	return -EBADMSG;
 }
 
-static int take_source(struct first_touch *f, const char *path, size_t len, struct cop_buf *why)
+static int set_source(struct first_touch *f, const char *path, size_t len, struct cop_buf *why)
 {
 	while (len > 1 && path[len - 1] == '/')
 		len--;
@@ -34,7 +34,7 @@ static int take_source(struct first_touch *f, const char *path, size_t len, stru
 		       : bad(why, "it names another source than the ranks before it");
 }
 
-/* Below the source; false for what is not. */
+/* The path relative to the source; false if it is not below it. */
 static bool relative(
 	const struct first_touch *f, const char *path, size_t len, struct cop_manifest_item *item)
 {
@@ -50,7 +50,7 @@ static bool relative(
 }
 
 /* "0-4096;8192-12288" */
-static bool take_ranges(const char *text, struct cop_manifest_item *item)
+static bool parse_ranges(const char *text, struct cop_manifest_item *item)
 {
 	while (*text) {
 		unsigned long long start, end;
@@ -69,7 +69,7 @@ static bool take_ranges(const char *text, struct cop_manifest_item *item)
 	return true;
 }
 
-/* The directory that a name was looked up in: its listing answers. */
+/* Adds the directory of a name that was looked up: its listing answers. */
 static int add_directory(
 	struct first_touch *f, const struct cop_manifest_item *name, uint64_t order)
 {
@@ -96,9 +96,9 @@ static int add_row(
 		item.kind = COP_MANIFEST_FILE;
 	else if (strcmp(table, "metadata") != 0)
 		return 0; /* of a later version */
-	if (!take_ranges(r->field[3].text, &item))
+	if (!parse_ranges(r->field[3].text, &item))
 		return bad(why, "a byte range is malformed");
-	/* The source itself is looked up by nobody. */
+	/* Nobody looks up the source itself. */
 	if (!item.len && item.kind != COP_MANIFEST_DIR)
 		return 0;
 	if (item.kind != COP_MANIFEST_DIR)
@@ -106,7 +106,8 @@ static int add_row(
 	return rc ? rc : cop_manifest_set_add(f->set, &item, 2 * row + 1);
 }
 
-/* Not 0 and not -ENOMEM: why says it. What came before a bad line is used. */
+/* Other results than 0 and -ENOMEM come with a reason in why. What came before a bad line is
+ * used. */
 int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
 {
 	static const char *const columns[FIELDS] = {"order", "table", "path", "ranges"};
@@ -123,7 +124,7 @@ int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf 
 				return bad(why, "its first line is not the expected header");
 		if (row == 1)
 			rc = strcmp(r.field[1].text, "source") == 0
-				     ? take_source(f, r.field[2].text, r.field[2].len, why)
+				     ? set_source(f, r.field[2].text, r.field[2].len, why)
 				     : bad(why, "it does not name its source");
 		else if (row > 1)
 			rc = add_row(f, &r, row, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as the first touches of two ranks: what is added can stand in a manifest. */
+/* Any bytes as the first touches of two ranks: whatever is added is valid in a manifest. */
 #include <stdlib.h>
 #include <string.h>
 

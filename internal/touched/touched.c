@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job's manifest from the order of first touch in the files of its ranks. Memory grows with
+/* Makes a job's manifest from the order of first touch in the files of its ranks. Memory grows with
  * distinct paths, not with ranks. */
 #include <dirent.h>
 #include <errno.h>
@@ -92,8 +92,8 @@ static int read_ranks(struct making *m, struct cop_err *err)
 
 /* ---- the manifest ---- */
 
-/* Size and time as they are now; false for a file that is not there any more. */
-static bool look(struct making *m, struct cop_manifest_item *item)
+/* Fills in the current size and time; false for a file that no longer exists. */
+static bool stat_item(struct making *m, struct cop_manifest_item *item)
 {
 	struct stat st;
 
@@ -115,7 +115,7 @@ static int write_item(void *arg, struct cop_manifest_item *item)
 	struct cop_touched *out = m->out;
 	bool file = item->kind == COP_MANIFEST_FILE;
 
-	if (file && !look(m, item)) {
+	if (file && !stat_item(m, item)) {
 		out->gone++;
 		return 0;
 	}

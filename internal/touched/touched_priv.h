@@ -6,16 +6,16 @@
 #include "observed/observed.h"
 #include "touched/touched.h"
 
-/* What ranks touched, put together. */
+/* What all ranks touched. */
 struct first_touch {
 	struct cop_manifest_set *set;
-	char *source; /* of the first rank that named one, without a slash at its end; the caller
+	char *source; /* of the first rank that named one, without a trailing slash; the caller
 			 frees it */
 	size_t source_len;
 };
 
-/* Adds a rank's file, from what csv was opened for. 0, -ENOMEM, or another error and why says what
- * is wrong: what stood before that was added. */
+/* Adds a rank's file, from the input that csv was opened for. 0, -ENOMEM, or another error with a
+ * reason in why: what came before it was added. */
 int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why);
 
 #endif

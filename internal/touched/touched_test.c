@@ -51,7 +51,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* text: %s stands for the test's directory, nine times at most. */
+/* text: %s is replaced by the test's directory, nine times at most. */
 static void put_text(const char *name, const char *text)
 {
 	char path[256], full[4096];
@@ -61,7 +61,7 @@ static void put_text(const char *name, const char *text)
 	assert_int_equal(cop_write_file(path, full, strlen(full), 0644), 0);
 }
 
-static int make(void)
+static int make_manifest(void)
 {
 	char file[128];
 
@@ -96,7 +96,7 @@ static void the_order_is_that_of_the_rank_that_needed_it_first(void **state)
 	put_text("n2-2-profiling_first_touch.csv",
 		HEAD "1,tree,\"%s/env\",\n2,data,\"%s/env/five\",0-5\n"
 		     "3,data,\"%s/env/lib/ten\",3-4;8-10\n");
-	assert_int_equal(make(), 0);
+	assert_int_equal(make_manifest(), 0);
 	assert_manifest("d .\nn lib\nd lib\nf 5 1700000000.500000000 0-5 five\nn lib/ten\n"
 			"f 10 1700000000.500000000 0-4,8-10 lib/ten\nend 6\n");
 	assert_int_equal(got.ranks, 2);
@@ -114,18 +114,18 @@ static void files_that_are_gone_are_left_out_and_names_that_were_absent_are_not(
 	put_text("n-1-profiling_first_touch.csv", HEAD
 		"1,metadata,\"%s/env/absent\",\n2,data,\"%s/env/gone\",0-4\n"
 		"3,data,\"%s/env/lib\",0-4\n4,later,\"%s/env/x\",\n5,metadata,\"%s/env\",\n6,metadata,\"%s/env/a\nb\"\"c\",\n");
-	assert_int_equal(make(), 0);
+	assert_int_equal(make_manifest(), 0);
 	assert_manifest("d .\nn absent\nn a\\nb\"c\nend 3\n");
 	assert_int_equal(got.gone, 2);
 }
 
-static void where_the_source_is_not_seen_everything_is_kept(void **state)
+static void without_access_to_the_source_everything_is_kept(void **state)
 {
 	(void)state;
 	put_text("n-1-profiling_first_touch.csv",
 		"order,table,path,ranges\n0,source,\"/no/such/source\",\n"
 		"1,data,\"/no/such/source/f\",0-4096;9000-9999\n");
-	assert_int_equal(make(), 0);
+	assert_int_equal(make_manifest(), 0);
 	assert_true(got.unseen);
 	assert_int_equal(got.files, 1);
 	run_in_dir("grep -qx 'f 9999 0.000000000 0-4096,9000-9999 f' out");
@@ -146,7 +146,7 @@ static void a_file_of_no_use_is_named_and_the_rest_is_used(void **state)
 		"order,table,path,ranges\n1,data,\"%s/env/five\",0-5\n");
 	run_in_dir(
 		"mkfifo profiling/final/j-1-profiling_first_touch.csv && mkdir profiling/final/k-1-profiling_first_touch.csv");
-	assert_int_equal(make(), 0);
+	assert_int_equal(make_manifest(), 0);
 	assert_int_equal(got.ranks, 1);
 	assert_int_equal(got.faults, 10);
 	assert_non_null(strstr(
@@ -157,16 +157,16 @@ static void a_file_of_no_use_is_named_and_the_rest_is_used(void **state)
 static void the_errors_tell_the_way_out(void **state)
 {
 	(void)state;
-	assert_int_equal(make(), -ENOENT);
+	assert_int_equal(make_manifest(), -ENOENT);
 	assert_non_null(strstr(err.text, "copper mount -A"));
 	put_text("b-1-profiling_first_touch.csv", "");
-	assert_int_equal(make(), -ENODATA);
+	assert_int_equal(make_manifest(), -ENODATA);
 	put_text("a-1-profiling_first_touch.csv", HEAD "1,data,\"%s/env/five\",0-5\n");
 	run_in_dir("mkdir out");
-	assert_int_not_equal(make(), 0);
+	assert_int_not_equal(make_manifest(), 0);
 	assert_non_null(strstr(err.text, "cannot write"));
 	run_in_dir("rmdir out && rm -r profiling");
-	assert_int_equal(make(), -ENOENT);
+	assert_int_equal(make_manifest(), -ENOENT);
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -176,7 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(the_order_is_that_of_the_rank_that_needed_it_first),
 		T(files_that_are_gone_are_left_out_and_names_that_were_absent_are_not),
-		T(where_the_source_is_not_seen_everything_is_kept),
+		T(without_access_to_the_source_everything_is_kept),
 		T(a_file_of_no_use_is_named_and_the_rest_is_used),
 		T(the_errors_tell_the_way_out),
 	};

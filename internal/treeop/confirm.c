@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a node that has answered a stop: its answer has the sums of all below it, and they end
- * with it. So it stays until the one that asked has said that it holds them. One that says nothing
- * is asked whether it is there at all: what asks for its state finds out who is dead, and who only
- * gets no processor (rpc). In the place of the dead the next living ancestor asks, as soon as it
- * finds out too: that is waited for. */
+/* The end of a node that has answered a stop. Its answer has the sums of all nodes below it, and
+ * they are lost if it ends too early. So it stays until the requester has confirmed that it has
+ * them. A requester that is silent is asked whether it is alive, and rpc finds out whether it is
+ * dead or only gets no processor. If it is dead, the next living ancestor asks instead, as soon as
+ * it finds out too; this node waits for that. */
 #include "treeop/treeop_priv.h"
 
 #include <poll.h>
 
 #include "log/log.h"
 
-/* Nobody waits for longer than this, whoever lives. */
+/* No node waits longer than this, whoever is alive. */
 #define CONFIRM_MS 120000
-/* Whoever says nothing for so long is asked whether it is there. */
+/* After so long a silence the requester is asked whether it is alive. */
 #define DOUBT_MS 1000
 #define LOOK_MS_FIRST 1
 #define LOOK_MS_MOST 50
 
-static void heard(void *arg, const struct cop_rpc_result *r)
+static void on_answer(void *arg, const struct cop_rpc_result *r)
 {
 	struct asker *a = arg;
 
@@ -36,8 +36,8 @@ static struct asker *asker_of(struct cop_treeop *t, uint32_t rank)
 	return &t->asker[t->askers++];
 }
 
-/* Whether it may still come for the answer. A command that is no node cannot be asked: it has no
- * place where it could be looked up, and does not wait for long. */
+/* Whether the requester may still fetch the answer. A command that is not a node cannot be asked:
+ * it has no address that could be looked up, and does not wait for long. */
 static bool is_there(struct cop_treeop *t, uint32_t rank, uint64_t now_ms)
 {
 	struct asker *a = rank < t->conf.topo.nodes ? asker_of(t, rank) : NULL;
@@ -49,7 +49,7 @@ static bool is_there(struct cop_treeop *t, uint32_t rank, uint64_t now_ms)
 		atomic_store(&a->heard, false);
 		cop_rpc_call(t->conf.ops->rpc(t->conf.ctx),
 			&(struct cop_rpc_call){
-				.rank = rank, .op = t->conf.alive_op, .done = heard, .arg = a});
+				.rank = rank, .op = t->conf.alive_op, .done = on_answer, .arg = a});
 	}
 	return true;
 }

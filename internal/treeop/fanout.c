@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One operation on every node of a subtree, answers summed on the way up. A dead node is passed
- * over: its children are asked directly, so that one node less is one node less. */
+/* One operation on every node of a subtree, with the answers summed on the way up. A dead node is
+ * passed over and its children are asked directly, so that only that node is missing. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "log/log.h"
 
-/* An answer that cannot be read is asked for so often. */
+/* How often an answer that cannot be read is requested again. */
 #define TRIES 3
 
 struct fanout {
@@ -55,7 +55,7 @@ static void add_answer(struct fanout *f, const struct cop_treeop_sum *part)
 
 /* ---- nodes without an answer ---- */
 
-/* The first of them by name, all of them by number. */
+/* The first missing nodes by name, all of them by number. */
 static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct cop_treeop_sum *s)
 {
 	for (uint32_t r = rank; r < t->nodes && s->missing < COP_TREEOP_NAMED; r++)
@@ -79,7 +79,7 @@ static void lose(
 		cop_treeop_sum_lose(&gone, rank);
 	l.below = gone.missing - 1;
 	cop_treeop_lost_text(f->what.op, &l, &gone.text);
-	/* That one is asked again and again. */
+	/* A release is polled, so it is not logged each time. */
 	if (f->what.op != COP_TREEOP_RELEASED)
 		cop_log_warn(
 			"no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
@@ -98,8 +98,8 @@ static void ask_children(struct fanout *f, uint32_t rank)
 		ask_subtree(f, child[i]);
 }
 
-/* A node that has asked nobody below it: it is not there, takes us for unverified, ends, or has no
- * room for a request. */
+/* Whether the node has asked none below it: it is dead, takes us for unverified, is ending, or has
+ * no memory for a request. */
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)
@@ -142,13 +142,13 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	if (!rc) {
 		add_answer(f, &part);
 	} else if (rc == -EBADMSG && p.tries < TRIES) {
-		/* What is asked may be asked twice. */
+		/* Every operation may be requested twice. */
 		ask_node(f, p.rank, p.tries + 1);
 	} else if (is_passed_over(f, p.rank, r)) {
 		ask_children(f, p.rank);
 	} else {
-		/* It was asked, and has asked those below it: they have answered to it, and may be
-		 * gone. */
+		/* It was asked and has asked the nodes below it: they have answered it and may have
+		 * ended. */
 		lose(f, p.rank, LOST_FAILED, true, reason_of(rc));
 	}
 	cop_treeop_sum_free(&part);
@@ -196,7 +196,7 @@ static void ask_subtree(struct fanout *f, uint32_t rank)
 }
 
 /* Without memory the operation has ended when this returns NULL. */
-static struct fanout *begin(struct cop_treeop *t, const struct cop_treeop_request *what,
+static struct fanout *begin_fanout(struct cop_treeop *t, const struct cop_treeop_request *what,
 	cop_treeop_done *done, void *arg)
 {
 	size_t len = strlen(what->argument) + 1;
@@ -212,7 +212,7 @@ static struct fanout *begin(struct cop_treeop *t, const struct cop_treeop_reques
 	f->what.argument = memcpy(f->argument, what->argument, len);
 	f->done = done;
 	f->arg = arg;
-	/* One for whoever starts it, so that it cannot finish before all are asked. */
+	/* One for the starter, so that it cannot finish before all nodes are asked. */
 	atomic_init(&f->pending, 1);
 	pthread_mutex_init(&f->lock, NULL);
 	cop_gate_more(t->conf.gate);
@@ -222,7 +222,7 @@ static struct fanout *begin(struct cop_treeop *t, const struct cop_treeop_reques
 void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *what, uint32_t rank,
 	treeop_self *self, cop_treeop_done *done, void *arg)
 {
-	struct fanout *f = begin(t, what, done, arg);
+	struct fanout *f = begin_fanout(t, what, done, arg);
 
 	if (!f)
 		return;
@@ -231,11 +231,11 @@ void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *w
 	finish_one(f);
 }
 
-/* This node is above all that are asked, so that it does not meet itself. */
+/* This node is above all nodes that are asked, so it does not meet itself. */
 void cop_treeop_fan_out_below(struct cop_treeop *t, const struct cop_treeop_request *what,
 	cop_treeop_done *done, void *arg)
 {
-	struct fanout *f = begin(t, what, done, arg);
+	struct fanout *f = begin_fanout(t, what, done, arg);
 
 	if (!f)
 		return;

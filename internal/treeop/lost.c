@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is said of a node that did not answer. */
+#include "base/json.h"
 #include "treeop/treeop_priv.h"
 
-#include <string.h>
+static const char *const words[] = {
+	[LOST_DEAD] = "dead", [LOST_REFUSED] = "refused", [LOST_FAILED] = "failed"};
 
 static void lost_json(const struct lost *l, struct cop_buf *out)
 {
-	cop_buf_printf(out, "{\"rank\":%" PRIu32 ",\"host\":", l->rank);
-	cop_buf_json_str(out, l->host, strlen(l->host));
-	if (l->kind == LOST_DEAD) {
-		cop_buf_str(out, ",\"dead\":true}");
-		return;
+	struct cop_json j = cop_json_to(out);
+
+	cop_json_object(&j, NULL);
+	cop_json_u64(&j, "rank", l->rank);
+	cop_json_str(&j, "host", l->host);
+	cop_json_bool(&j, words[l->kind], true);
+	if (l->kind != LOST_DEAD) {
+		cop_json_str(&j, "reason", l->reason);
+		cop_json_u64(&j, "below", l->below);
 	}
-	cop_buf_printf(
-		out, ",\"%s\":true,\"reason\":", l->kind == LOST_REFUSED ? "refused" : "failed");
-	cop_buf_json_str(out, l->reason, strlen(l->reason));
-	cop_buf_printf(out, ",\"below\":%" PRIu32 "}", l->below);
+	cop_json_end(&j);
 }
 
 static void lost_sentence(const struct lost *l, struct cop_buf *out)
@@ -24,7 +27,7 @@ static void lost_sentence(const struct lost *l, struct cop_buf *out)
 		cop_buf_printf(out, COP_TREEOP_SILENT_LINE, l->host, l->rank);
 	else
 		cop_buf_printf(out, "%s (rank %" PRIu32 ") %s: %s", l->host, l->rank,
-			l->kind == LOST_REFUSED ? "refused" : "failed", l->reason);
+			words[l->kind], l->reason);
 	if (l->below)
 		cop_buf_printf(
 			out, "; the %" PRIu32 " nodes below it are not counted either", l->below);
@@ -32,9 +35,6 @@ static void lost_sentence(const struct lost *l, struct cop_buf *out)
 
 static void lost_row(const struct lost *l, struct cop_buf *out)
 {
-	static const char *const words[] = {
-		[LOST_DEAD] = "dead", [LOST_REFUSED] = "refused", [LOST_FAILED] = "failed"};
-
 	cop_buf_printf(out, "%7" PRIu32 "  %-24s %s", l->rank, l->host, words[l->kind]);
 	if (l->kind != LOST_DEAD)
 		cop_buf_printf(out, ": %s", l->reason);

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a tree that is there for certain programs (copper run --source). Each node hears from
- * its own machine when it is not needed there any more. It must stay all the same: others read
- * through it. When the root has heard that, it asks all others now and then, and when all were
- * released, or are dead, it stops the tree. Who is released below asks no further than to the next
- * living node above it, so that this costs one small request for each node; where none lives above,
- * the root is dead, and its children do what it would do. They may do so at the same time, since
- * who is asked to stop twice stops once. */
+/* The end of a tree that exists for certain programs (copper run --source). Each node hears from
+ * its own machine when it is no longer needed there. It must stay all the same, because others read
+ * through it. When a node and all nodes below it are released, it tells the node above, so that the
+ * root hears of the last one. The root then asks all nodes, because what it heard may be wrong if a
+ * node was slow and declared dead. If all are released or dead, it stops the tree. However long the
+ * tree waits for its last program, a node sends and answers two requests for that.
+ *
+ * A dead node tells nobody. So all nodes check again now and then, less and less often: the root
+ * asks all, the others whether an ancestor is alive. If none is, the root is dead, and its children
+ * do its part. They may do so at the same time, because a node that is asked to stop twice stops
+ * once. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+/* How long after its release a node checks again, at first and later. */
+#define LOOK_MS_FIRST 1000
+#define LOOK_MS_MOST 20000
+
 /* ---- asked on the way down ---- */
 
 static void add_own(struct request *q)
 {
-	struct cop_treeop_sum own = {.nodes = 1, .released = atomic_load(&q->treeop->released)};
+	struct cop_treeop_sum own = {.nodes = 1};
 
+	own.released = atomic_load(&q->treeop->released); /* gcc 10 warns of it in the braces */
 	cop_treeop_sum_add(&q->sum, &own, '\n');
 	cop_treeop_request_finish(q);
 }
@@ -39,7 +48,7 @@ void cop_treeop_released(struct request *q)
 
 bool cop_treeop_all_released(const struct cop_treeop_sum *sum)
 {
-	/* Of one that failed, and of those below it, nothing is known at this moment. */
+	/* If one failed, nothing is known at this moment of it and the nodes below it. */
 	return sum->nodes && sum->released == sum->nodes && !sum->failed;
 }
 
@@ -47,7 +56,8 @@ bool cop_treeop_all_released(const struct cop_treeop_sum *sum)
 
 struct looking {
 	struct cop_treeop *treeop;
-	uint32_t above; /* that is asked whether it lives */
+	uint32_t above; /* the ancestor that is told, or asked whether it is alive */
+	uint8_t op;
 	cop_treeop_done *done;
 	void *arg;
 };
@@ -87,7 +97,7 @@ static void look_above(struct looking *l)
 {
 	struct cop_treeop *t = l->treeop;
 	struct cop_rpc *rpc = t->conf.ops->rpc(t->conf.ctx);
-	struct cop_rpc_call call = {.op = t->conf.alive_op, .done = above_answered, .arg = l};
+	struct cop_rpc_call call = {.op = l->op, .done = above_answered, .arg = l};
 
 	l->above = cop_topo_parent(&t->conf.topo, 0, l->above);
 	call.rank = l->above;
@@ -97,17 +107,109 @@ static void look_above(struct looking *l)
 		cop_rpc_call(rpc, &call);
 }
 
-void cop_treeop_release(struct cop_treeop *t, cop_treeop_done *done, void *arg)
+static void look(struct cop_treeop *t, bool complete, cop_treeop_done *done, void *arg)
 {
 	struct looking *l = calloc(1, sizeof(*l));
 	struct cop_treeop_sum nobody = {0};
 
-	atomic_store(&t->released, true);
 	if (!l) {
 		done(arg, &nobody);
 		return;
 	}
-	*l = (struct looking){t, t->conf.rank, done, arg};
+	*l = (struct looking){t, t->conf.rank,
+		complete ? COP_TREEOP_RELEASED_BELOW : t->conf.alive_op, done, arg};
 	cop_gate_more(t->conf.gate);
 	look_above(l);
+}
+
+/* ---- when ---- */
+
+/* The lock is held. */
+static bool is_complete(const struct cop_treeop *t)
+{
+	uint32_t child[COP_TOPO_MAX_FANOUT];
+	uint32_t n = cop_topo_children(&t->conf.topo, 0, t->conf.rank, child);
+
+	return t->released && (uint32_t)__builtin_popcountll(t->complete_children) == n;
+}
+
+/* The lock is held. Whether it is time for another check. */
+static bool is_due(struct cop_treeop *t, uint64_t now_ms)
+{
+	if (!t->look_wait_ms) {
+		t->look_wait_ms = LOOK_MS_FIRST;
+		t->look_at_ms = now_ms + LOOK_MS_FIRST;
+		return is_complete(t);
+	}
+	if (now_ms < t->look_at_ms)
+		return false;
+	t->look_wait_ms = COP_MIN(2 * t->look_wait_ms, LOOK_MS_MOST);
+	t->look_at_ms = now_ms + t->look_wait_ms;
+	return true;
+}
+
+void cop_treeop_release(struct cop_treeop *t, uint64_t now_ms, cop_treeop_done *done, void *arg)
+{
+	struct cop_treeop_sum nobody = {0};
+	bool due, complete;
+
+	pthread_mutex_lock(&t->lock);
+	t->released = true;
+	due = is_due(t, now_ms) || t->look_now;
+	t->look_now = false;
+	complete = is_complete(t);
+	pthread_mutex_unlock(&t->lock);
+	if (due)
+		look(t, complete, done, arg);
+	else
+		done(arg, &nobody);
+}
+
+/* ---- a node below tells ---- */
+
+static void told(void *treeop, struct cop_treeop_sum *sum)
+{
+	struct cop_treeop *t = treeop;
+
+	/* No ancestor is alive, and this node asked all. Whoever ends the tree has to hear of
+	 * it. */
+	pthread_mutex_lock(&t->lock);
+	t->look_now = t->look_now || sum->nodes;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* The lock is held. 0: it is not a child of this node. */
+static uint64_t bit_of(const struct cop_treeop *t, uint32_t rank)
+{
+	uint32_t child[COP_TOPO_MAX_FANOUT];
+	uint32_t n = cop_topo_children(&t->conf.topo, 0, t->conf.rank, child);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (child[i] == rank)
+			return 1ULL << i;
+	return 0;
+}
+
+/* The lock is held. Whether that was the last one; it may have told before, too. A rank further
+ * below tells this one if those between have died and cannot. */
+static bool is_last(struct cop_treeop *t, uint32_t rank)
+{
+	uint64_t bit = bit_of(t, rank);
+	bool again = bit & t->complete_children;
+
+	t->complete_children |= bit;
+	return bit ? !again && is_complete(t) : t->released;
+}
+
+void cop_treeop_released_below(struct cop_treeop *t, uint32_t rank)
+{
+	bool root = t->conf.rank == cop_topo_root(&t->conf.topo, 0), last;
+
+	pthread_mutex_lock(&t->lock);
+	last = is_last(t, rank);
+	t->look_now = t->look_now || (root && last);
+	last = last && is_complete(t);
+	pthread_mutex_unlock(&t->lock);
+	if (last && !root)
+		look(t, true, told, t);
 }

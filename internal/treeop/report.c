@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reports of this moment, or those and counters from zero, on this node and below at the same
+/* Reports, written as they are or with a reset of the counters, on this node and below at the same
  * time. Writing may wait for a disk, so the main thread does it. */
 #include "treeop/treeop_priv.h"
 
@@ -15,8 +15,8 @@ static void part_done(struct request *q)
 	cop_treeop_request_finish(q);
 }
 
-/* A request may come twice, and a second reset would write the few counts since the first over all
- * those before it. */
+/* A request may come twice, and a second reset would overwrite the reports with the few counts
+ * since the first. */
 static int reset_once(struct cop_treeop *t, const char *name, struct cop_err *err)
 {
 	int rc = strcmp(t->last_reset, name) ? t->conf.ops->reset(t->conf.ctx, err) : 0;
@@ -53,7 +53,7 @@ void cop_treeop_report(struct request *q)
 {
 	struct cop_treeop *t = q->treeop;
 
-	/* From here on this node's part may be over before the other begins. */
+	/* From here on this node's part may finish before the other begins. */
 	atomic_init(&q->parts, 2);
 	q->work.run = report_here;
 	if (!cop_defer_add(t->conf.deferred, &q->work)) {

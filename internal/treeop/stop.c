@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stopping a subtree: the nodes below first, then this one, whose main thread unmounts, adds what
- * this node has counted to what came from below, and answers. The sums of the whole job thus arrive
- * at the root, which writes them; where the root is dead, the node at which the command came in
- * does. However often a node is asked, it asks those below once and gives everyone the same answer,
- * so that nothing is counted twice; also when it has unmounted, for the one above it may have died
- * with the first answer. */
+/* Stopping a subtree: first the nodes below, then this one. Its main thread unmounts, adds what
+ * this node has counted to the sums from below, and answers. The sums of the whole job thus reach
+ * the root, which writes them; if the root is dead, the node that got the command does. However
+ * often a node is asked, it asks those below once and gives the same answer to everyone, so that
+ * nothing is counted twice. It answers even after it has unmounted, because the node above may have
+ * died with the first answer. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ void cop_treeop_stop(struct request *q)
 	if (!over)
 		cop_list_push_back(&t->stop_requests, &q->link);
 	pthread_mutex_unlock(&t->lock);
-	/* From here on q may be gone, if this node has not ended yet. */
+	/* From here on q may be freed, if this node has not ended yet. */
 	if (over)
 		cop_treeop_request_answer(q, q->local ? &alone : &t->stop_sum);
 	else if (first)
@@ -74,7 +74,7 @@ void cop_treeop_stop(struct request *q)
 
 /* ---- this node has unmounted ---- */
 
-/* counted: that files of this node are missing is known already. */
+/* counted: it is already known that files of this node are missing. */
 static void complete_sum(struct cop_treeop *t, struct cop_treeop_sum *all, bool counted)
 {
 	struct cop_err err = {0};
@@ -85,7 +85,7 @@ static void complete_sum(struct cop_treeop *t, struct cop_treeop_sum *all, bool 
 	cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), err.text);
 }
 
-/* What came from below is taken out of t, and this node's own part added to it. */
+/* Moves the sum from below out of t and adds this node's own part. */
 static void complete(struct cop_treeop *t, const char *unwritten, struct cop_treeop_sum *all)
 {
 	bool answered;
@@ -98,7 +98,7 @@ static void complete(struct cop_treeop *t, const char *unwritten, struct cop_tre
 	all->nodes++;
 	if (unwritten)
 		cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
-	/* Ended by a signal meanwhile, it has not what the nodes below counted. */
+	/* If a signal has ended this node meanwhile, it lacks what the nodes below counted. */
 	if (answered)
 		complete_sum(t, all, unwritten);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stops: asked for once, twice, too late, and by who dies before the answer comes. */
+/* Stops: requested once, twice, too late, and by a node that dies before the answer comes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void a_stop_ends_all_nodes_and_the_root_has_the_sums(void **state)
 	assert_int_equal(h.sum.nodes, T_NODES);
 	assert_int_equal(h.sum.missing + h.sum.unwritten, 0);
 	assert_int_equal(t_counted(&h), T_ALL);
-	/* Of those below it: the root counts itself when it has written. */
+	/* Those below the root: it counts itself once it has written. */
 	assert_int_equal(t->node[0].wrote_nodes, T_NODES);
 	assert_int_equal(t->node[0].wrote_count, T_ALL);
 	for (uint32_t r = 0; r < T_NODES; r++) {
@@ -122,7 +122,7 @@ static void one_that_was_stopped_alone_is_missing_but_not_those_below(void **sta
 	assert_true(t->node[1].ended);
 	assert_false(t->node[3].ending);
 	assert_false(cop_treeop_is_stopping(t->node[1].op));
-	/* Nothing is left to do for it. */
+	/* It has nothing left to do. */
 	t_ask_here(t, 1, COP_TREEOP_STOP, "", false, &again);
 	assert_int_equal(again.times, 1);
 	assert_int_equal(again.sum.nodes, 1);
@@ -170,7 +170,7 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	cop_treeop_ended(t->node[1].op, NULL, NULL);
 	t_run(t);
 	assert_int_equal(h.times, 1);
-	/* What came from 4 is not in it, and what 3 says comes too late. */
+	/* The sum lacks what 4 counted, and what 3 answers comes too late. */
 	assert_int_equal(h.sum.nodes, 5);
 	assert_int_equal(t->node[1].completed, 0);
 	t->node[3].slow = false;
@@ -178,7 +178,7 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	assert_int_equal(unconfirmed(t, 3), 0);
 	assert_int_equal(t->node[1].completed, 0);
 	t_forget_heard(&h);
-	/* Whoever asks again gets what the first one got. */
+	/* A second requester gets the same answer as the first. */
 	t_ask_here(t, 1, COP_TREEOP_STOP, "", true, &h);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, 1);
@@ -201,7 +201,7 @@ static void the_end_of_a_node_is_said_once(void **state)
 
 /* ---- what is said with the sums ---- */
 
-static void what_could_not_be_written_is_counted_by_node(void **state)
+static void failures_to_write_are_counted_by_node(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
@@ -239,7 +239,7 @@ static void a_node_without_two_kinds_of_files_is_one_node(void **state)
 
 /* ---- whoever asked ---- */
 
-/* The clock of the waiting node goes with that of the network. How long it stays. */
+/* Returns how long the node stays. Its clock advances with that of the network. */
 static unsigned stays(struct t_tree *t, uint32_t rank, unsigned most_ms)
 {
 	struct awaited w = {.began_ms = 1, .there_ms = 1};
@@ -276,8 +276,8 @@ static void a_parent_that_dies_before_it_has_the_answer_is_passed_over(void **st
 	t_cut(t, 1);
 	t->node[3].slow = false;
 	t_run(t);
-	/* 3 has answered, and nobody heard it: it stays until it knows that 1 is dead and the
-	 * living one above has asked. */
+	/* 3 has answered and nobody got the answer: it stays until it knows that 1 is dead and the
+	 * living node above that has asked. */
 	assert_true(t->node[3].ended);
 	assert_int_equal(unconfirmed(t, 3), 1);
 	ms = stays(t, 3, 60000);
@@ -292,7 +292,7 @@ static void a_parent_that_dies_before_it_has_the_answer_is_passed_over(void **st
 	t_forget_heard(&h);
 }
 
-static void a_guest_that_goes_away_is_not_waited_for_long(void **state)
+static void a_guest_that_leaves_is_not_waited_for_long(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
@@ -305,7 +305,7 @@ static void a_guest_that_goes_away_is_not_waited_for_long(void **state)
 	t_run(t);
 	assert_int_equal(unconfirmed(t, 0), 1);
 	assert_in_range(stays(t, 0, 60000), 2 * T_TIMEOUT_MS, 3 * T_TIMEOUT_MS);
-	/* And it takes all of them for dead. */
+	/* It declares all of them dead. */
 	t_advance(t, 8 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.dead, T_NODES);
@@ -340,11 +340,11 @@ int main(void)
 		T(a_stop_alone_meanwhile_waits_for_the_other),
 		T(a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below),
 		T(the_end_of_a_node_is_said_once),
-		T(what_could_not_be_written_is_counted_by_node),
+		T(failures_to_write_are_counted_by_node),
 		T(a_node_without_two_kinds_of_files_is_one_node),
 		T(a_node_whose_answer_came_does_not_stay),
 		T(a_parent_that_dies_before_it_has_the_answer_is_passed_over),
-		T(a_guest_that_goes_away_is_not_waited_for_long),
+		T(a_guest_that_leaves_is_not_waited_for_long),
 		T(a_guest_stops_the_tree),
 	};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a subtree answered: sums, and the form in which they travel up the tree.
+/* What a subtree answered: sums, and their encoding on the way up the tree.
  *
- * The text has a part of every node, so it is what grows with the job: it travels packed, and no
- * longer than COP_TREEOP_TEXT_MAX. Parts that do not fit are left out and counted; the sums have
- * them all the same. */
+ * The text has a part from every node, so it grows with the job. It is sent compressed, with at
+ * most COP_TREEOP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include
+ * their nodes all the same. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -69,6 +69,24 @@ static void add_missing(struct cop_treeop_sum *into, const struct cop_treeop_sum
 	into->unwritten += from->unwritten;
 }
 
+static void add_machine(struct cop_treeop_machine *into, const struct cop_treeop_machine *from)
+{
+	into->cpu_us += from->cpu_us;
+	into->cpu_us_most = COP_MAX(into->cpu_us_most, from->cpu_us_most);
+	into->resident_bytes += from->resident_bytes;
+	into->resident_bytes_most = COP_MAX(into->resident_bytes_most, from->resident_bytes_most);
+}
+
+void cop_treeop_sum_machine(struct cop_treeop_sum *s)
+{
+	struct cop_treeop_machine own;
+
+	cop_process_usage(&own.cpu_us, &own.resident_bytes);
+	own.cpu_us_most = own.cpu_us;
+	own.resident_bytes_most = own.resident_bytes;
+	add_machine(&s->machine, &own);
+}
+
 void cop_treeop_sum_add(
 	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator)
 {
@@ -82,12 +100,13 @@ void cop_treeop_sum_add(
 	}
 	into->usage.limit_bytes += from->usage.limit_bytes;
 	into->usage.used_bytes += from->usage.used_bytes;
+	add_machine(&into->machine, &from->machine);
 	add_text(into, from, separator);
 	if (!from->prof)
 		return;
 	if (!into->prof)
 		into->prof = cop_prof_sum_new();
-	/* What is missing then can be told from the number of nodes in the sums. */
+	/* The number of nodes in the sums shows how many are missing. */
 	if (!into->prof || cop_prof_merge(into->prof, from->prof))
 		cop_log_error(
 			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
@@ -111,8 +130,8 @@ void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
 
 #define NUMBERS                                                                                    \
 	(COP_TREEOP_SENTENCE + 4 * (10 + COP_TREEOP_NAMED) +                                       \
-		8 * (COP_COUNTERS + 2 * COP_TABLES + 2))
-/* Shorter texts travel as they are. */
+		8 * (COP_COUNTERS + 2 * COP_TABLES + 6))
+/* Shorter texts are sent as they are. */
 #define PACK_MIN 4096
 
 static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint32_t packed_len,
@@ -139,11 +158,15 @@ static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint3
 	}
 	cop_wr_u64(&w, g->usage.limit_bytes);
 	cop_wr_u64(&w, g->usage.used_bytes);
+	cop_wr_u64(&w, g->machine.cpu_us);
+	cop_wr_u64(&w, g->machine.cpu_us_most);
+	cop_wr_u64(&w, g->machine.resident_bytes);
+	cop_wr_u64(&w, g->machine.resident_bytes_most);
 	cop_wr_u32(&w, text_len);
 	cop_wr_u32(&w, packed_len);
 }
 
-/* From another process: it ends, and is one line. */
+/* The text comes from another process: it is terminated and made one line. */
 static void get_sentence(struct cop_rd *r, char out[COP_TREEOP_SENTENCE])
 {
 	if ((size_t)(r->end - r->p) < COP_TREEOP_SENTENCE) {
@@ -180,6 +203,10 @@ static void get_numbers(
 	}
 	g->usage.limit_bytes = cop_rd_u64(r);
 	g->usage.used_bytes = cop_rd_u64(r);
+	g->machine.cpu_us = cop_rd_u64(r);
+	g->machine.cpu_us_most = cop_rd_u64(r);
+	g->machine.resident_bytes = cop_rd_u64(r);
+	g->machine.resident_bytes_most = cop_rd_u64(r);
 	*text_len = cop_rd_u32(r);
 	*packed_len = cop_rd_u32(r);
 }
@@ -205,7 +232,7 @@ static int encode(const struct cop_treeop_sum *g, bool with_text, struct cop_buf
 	return out->failed || g->text.failed ? -ENOMEM : 0;
 }
 
-/* Too long for an answer as it is, it goes without its text. */
+/* If it is too long for an answer, it is sent without its text. */
 int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	struct cop_treeop_sum bare = *g;
@@ -221,7 +248,7 @@ int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
 	return rc;
 }
 
-/* A profile that is not one is left out: the rest of the answer is as good as before. */
+/* An invalid profile is left out: the rest of the answer is still good. */
 static void decode_prof(const void *data, size_t len, struct cop_treeop_sum *g)
 {
 	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node below says of its subtree, from whoever has the secret: as bytes, or (first byte) as
- * the rest of an answer whose numbers are right. */
+/* What a node below reports about its subtree, from a sender that has the secret: as bytes, or
+ * (first byte) as the rest of an answer whose numbers are right. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was understood goes on as it is, and is understood again. */
+/* What was decoded is encoded again, and decodes to the same. */
 static void goes_on(const struct cop_treeop_sum *g)
 {
 	struct cop_treeop_sum sum = {0}, again = {0};
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		decode(data + 1, size - 1);
 		return 0;
 	}
-	/* A profile stands behind the numbers of an answer without a text. */
+	/* The profile follows the numbers of an answer without a text. */
 	if (cop_treeop_sum_encode(&none, &out) == 0) {
 		cop_buf_add(&out, data + 1, size - 1);
 		decode(out.data, out.len);

@@ -11,41 +11,78 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "treeop/treeop_priv.h"
 
 #define NODES 10000
 #define FANOUT 8
+
+static void add_flight(uint32_t rank, unsigned i, struct cop_json *j)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path),
+		"lus/flare/projects/someone/conda/envs/big/lib/python3.12/site-packages/torch/lib/libtorch_%016llx.so",
+		(unsigned long long)cop_hash64(&i, sizeof(i), rank));
+	cop_json_object(j, NULL);
+	cop_json_str(j, "table", "data");
+	cop_json_str(j, "path", path);
+	cop_json_u64(j, "index", i);
+	cop_json_u64(j, "ms", rank);
+	cop_json_u64(j, "waiters", 1);
+	cop_json_end(j);
+}
+
+static void add_peer(uint32_t rank, unsigned i, struct cop_json *j)
+{
+	cop_json_object(j, NULL);
+	cop_json_u64(j, "rank", rank * FANOUT + i);
+	cop_json_str(j, "state", "up");
+	cop_json_u64(j, "calls", i);
+	cop_json_u64(j, "oldest_ms", 130);
+	cop_json_str(j, "waits_for", "answer");
+	cop_json_end(j);
+}
 
 /* What a busy node says of itself: every counter has a large value of its own, sixteen reads wait,
  * eight children ask. */
 static void add_row(uint32_t rank, struct cop_buf *out)
 {
 	struct cop_stats stats = {0};
+	struct cop_json j = cop_json_to(out);
+	char text[64];
 
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(&stats, c, cop_hash64(&rank, sizeof(rank), c) >> 24);
-	cop_buf_printf(out,
-		"{\"rank\":%u,\"nodes\":%u,\"ready\":true,\"pid\":%u,\"host\":\"x3004c0s%ub0n0.hsn.cm.example.org\",",
-		rank, NODES, rank * 7 + 1000, rank);
-	cop_buf_str(out,
-		"\"mountpoint\":\"/tmp/someone/copper\",\"source\":\"/\",\"provider\":\"cxi\",\"network\":\"cxi0\",\"cpus\":\"0-103\",");
-	cop_stats_json(&stats, out);
-	cop_buf_str(out, ",\"waiting\":{\"oldest\":[");
+	cop_json_object(&j, NULL);
+	cop_json_u64(&j, "rank", rank);
+	cop_json_u64(&j, "nodes", NODES);
+	cop_json_bool(&j, "ready", true);
+	cop_json_u64(&j, "pid", rank * 7 + 1000);
+	snprintf(text, sizeof(text), "x3004c0s%ub0n0.hsn.cm.example.org", rank);
+	cop_json_str(&j, "host", text);
+	cop_json_str(&j, "mountpoint", "/tmp/someone/copper");
+	cop_json_str(&j, "source", "/");
+	cop_json_str(&j, "provider", "cxi");
+	cop_json_str(&j, "network", "cxi0");
+	cop_json_str(&j, "cpus", "0-103");
+	cop_stats_json(&stats, &j);
+	cop_json_object(&j, "waiting");
+	cop_json_array(&j, "oldest");
 	for (unsigned i = 0; i < 16; i++)
-		cop_buf_printf(out,
-			"%s{\"table\":\"data\",\"path\":\"lus/flare/projects/someone/conda/envs/big/lib/python3.12/site-packages/torch/lib/libtorch_%016llx.so\",\"index\":%u,\"ms\":%u,\"waiters\":1}",
-			i ? "," : "", (unsigned long long)cop_hash64(&i, sizeof(i), rank), i, rank);
-	cop_buf_str(out, "],\"peers\":[");
+		add_flight(rank, i, &j);
+	cop_json_end(&j);
+	cop_json_array(&j, "peers");
 	for (unsigned i = 0; i < FANOUT; i++)
-		cop_buf_printf(out,
-			"%s{\"rank\":%u,\"state\":\"up\",\"calls\":%u,\"oldest_ms\":130,\"waits_for\":\"answer\"}",
-			i ? "," : "", rank * FANOUT + i, i);
-	cop_buf_str(out, "]}}");
+		add_peer(rank, i, &j);
+	cop_json_end(&j);
+	cop_json_end(&j);
+	cop_json_end(&j);
 }
 
-/* As one hop does: the part is encoded below, decoded here and added. Returns the bytes on the
+/* Encodes the part as the node below does, decodes and adds it here. Returns the bytes on the
  * wire. */
-static size_t hop(struct cop_treeop_sum *into, struct cop_treeop_sum *part)
+static size_t pass_up(struct cop_treeop_sum *into, struct cop_treeop_sum *part)
 {
 	struct cop_treeop_sum there = {0};
 	struct cop_buf body = {0};
@@ -62,8 +99,8 @@ static size_t hop(struct cop_treeop_sum *into, struct cop_treeop_sum *part)
 	return len;
 }
 
-/* Not by strstr, which the thread sanitizer has look at all that follows each time. */
-static size_t count(const char *text, const char *what)
+/* Not with strstr, for which the thread sanitizer checks all the following text each time. */
+static size_t count_of(const char *text, const char *what)
 {
 	size_t n = 0, len = strlen(what);
 
@@ -85,16 +122,16 @@ static void the_statistics_of_ten_thousand_nodes_fit(void **state)
 		cop_treeop_sum_add(&part, &one, ',');
 		cop_treeop_sum_free(&one);
 		if ((rank + 1) % (NODES / FANOUT) == 0)
-			hop(&all, &part);
+			pass_up(&all, &part);
 	}
-	/* The initiator may be any node: the whole goes over the wire once more. */
-	wire = hop(&root, &all);
+	/* The initiator may be any node: the total goes over the wire once more. */
+	wire = pass_up(&root, &all);
 	assert_int_equal(root.nodes, NODES);
 	assert_int_equal(root.cut, 0);
-	assert_int_equal(count(root.text.data, "\"rank\":0,\"nodes\""), 1);
-	assert_int_equal(count(root.text.data, "{\"rank\":9999,\"nodes\""), 1);
-	assert_int_equal(count(root.text.data, "}{"), 0);
-	assert_int_equal(count(root.text.data, "\"mountpoint\":"), NODES);
+	assert_int_equal(count_of(root.text.data, "\"rank\":0,\"nodes\""), 1);
+	assert_int_equal(count_of(root.text.data, "{\"rank\":9999,\"nodes\""), 1);
+	assert_int_equal(count_of(root.text.data, "}{"), 0);
+	assert_int_equal(count_of(root.text.data, "\"mountpoint\":"), NODES);
 	assert_true(root.text.len <= COP_TREEOP_TEXT_MAX);
 	print_message("%u rows: %zu bytes as text, %zu on the wire\n", NODES, root.text.len, wire);
 	cop_treeop_sum_free(&root);
@@ -114,7 +151,7 @@ static void a_text_beyond_the_limit_is_left_out_and_counted(void **state)
 	assert_int_equal(into.text.len, COP_TREEOP_TEXT_MAX - 10);
 }
 
-static void an_answer_that_does_not_pack_goes_without_its_text(void **state)
+static void an_answer_that_stays_too_long_is_sent_without_its_text(void **state)
 {
 	size_t len = COP_RPC_BODY_MAX + COP_MIB;
 	struct cop_treeop_sum g = {.nodes = 5, .dead = 1, .missing = 1, .lost = {3}}, back = {0};
@@ -124,7 +161,7 @@ static void an_answer_that_does_not_pack_goes_without_its_text(void **state)
 	assert_non_null(g.text.data);
 	for (uint64_t i = 0; i < len / 8; i++)
 		((uint64_t *)(void *)g.text.data)[i] = cop_hash64(&i, sizeof(i), 0);
-	hop(&back, &g);
+	pass_up(&back, &g);
 	assert_int_equal(back.nodes, 5);
 	assert_int_equal(back.cut, 5);
 	assert_int_equal(back.missing, 1);
@@ -143,7 +180,7 @@ static void the_missing_are_named_as_far_as_there_is_room(void **state)
 	for (uint32_t r = 100; r < 106; r++)
 		cop_treeop_sum_lose(&part, r);
 	cop_treeop_sum_add(&into, &part, ',');
-	hop(&back, &into);
+	pass_up(&back, &into);
 	assert_int_equal(back.missing, COP_TREEOP_NAMED - 1 + 6);
 	assert_int_equal(back.lost[0], 0);
 	assert_int_equal(back.lost[COP_TREEOP_NAMED - 1], 100);
@@ -153,7 +190,7 @@ static void the_missing_are_named_as_far_as_there_is_room(void **state)
 	cop_treeop_sum_free(&back);
 }
 
-static void a_body_that_is_none_is_refused(void **state)
+static void a_malformed_sum_is_refused(void **state)
 {
 	struct cop_treeop_sum g = {.nodes = 1}, back;
 	struct cop_buf body = {0};
@@ -171,7 +208,7 @@ static void a_body_that_is_none_is_refused(void **state)
 	cop_treeop_sum_free(&g);
 }
 
-static void who_does_not_answer_is_told_by_its_kind(void **state)
+static void missing_nodes_are_counted_by_kind(void **state)
 {
 	static const struct lost dead = {LOST_DEAD, 3, 0, "n3", "it is dead"},
 				 failed = {LOST_FAILED, 4, 2, "n4", "its answer is too long"},
@@ -207,10 +244,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_statistics_of_ten_thousand_nodes_fit),
 		cmocka_unit_test(a_text_beyond_the_limit_is_left_out_and_counted),
-		cmocka_unit_test(an_answer_that_does_not_pack_goes_without_its_text),
+		cmocka_unit_test(an_answer_that_stays_too_long_is_sent_without_its_text),
 		cmocka_unit_test(the_missing_are_named_as_far_as_there_is_room),
-		cmocka_unit_test(a_body_that_is_none_is_refused),
-		cmocka_unit_test(who_does_not_answer_is_told_by_its_kind),
+		cmocka_unit_test(a_malformed_sum_is_refused),
+		cmocka_unit_test(missing_nodes_are_counted_by_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each operation on this node and on everything below it, whoever asked for it. */
+/* Each operation on this node and on everything below it, whoever requested it. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void add_own(struct request *q)
 	struct cop_treeop_conf *c = &q->treeop->conf;
 	bool table = q->what.op == COP_TREEOP_TABLE;
 
-	c->ops->own(c->ctx, &q->own, table);
+	c->ops->own(c->ctx, &q->own, q->what.op);
 	cop_treeop_sum_add(&q->sum, &q->own, table ? '\n' : ',');
 	cop_treeop_request_finish(q);
 }
@@ -47,7 +47,7 @@ static void stats_below(void *arg, struct cop_treeop_sum *below)
 	add_own(q);
 }
 
-static void count(struct request *q)
+static void count_below(struct request *q)
 {
 	if (q->local)
 		add_own(q);
@@ -57,7 +57,7 @@ static void count(struct request *q)
 
 /* ---- invalidate: this node first, so that whoever asks again finds nothing old above ---- */
 
-/* This node is one that failed; those below it have answered. */
+/* This node failed; the nodes below it have answered. */
 static void lose_own(struct request *q)
 {
 	const struct cop_treeop *t = q->treeop;
@@ -96,7 +96,7 @@ static void forget(struct request *q)
 {
 	struct cop_treeop_conf *c = &q->treeop->conf;
 
-	/* Once it is told, q may be gone. */
+	/* Once the kernel has been told, q may be freed. */
 	if (c->ops->forget(c->ctx, q->what.argument, forgotten_here, q) == 0)
 		return;
 	q->untold = true;
@@ -122,7 +122,7 @@ static void operate(struct request *q)
 		cop_treeop_released(q);
 		break;
 	default:
-		count(q);
+		count_below(q);
 		break;
 	}
 }
@@ -158,7 +158,7 @@ void cop_treeop_all(struct cop_treeop *t, const struct cop_treeop_request *what,
 static void answer(void *arg, struct cop_treeop_sum *sum)
 {
 	struct cop_rpc_req *req = arg;
-	/* Who answers a stop ends, and takes along what was not heard. */
+	/* A node that answers a stop ends, so its answer has to be confirmed. */
 	struct cop_rpc_answer a = {
 		.release = free, .confirm = cop_rpc_req_op(req) == COP_TREEOP_STOP};
 	struct cop_buf body = {0};
@@ -169,7 +169,7 @@ static void answer(void *arg, struct cop_treeop_sum *sum)
 	cop_rpc_reply(req, &a);
 }
 
-static void refuse(struct cop_rpc_req *req, int status)
+static void reply(struct cop_rpc_req *req, int status)
 {
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = status});
 }
@@ -181,17 +181,22 @@ void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req)
 	size_t len;
 	const void *payload = cop_rpc_req_payload(req, &len);
 
+	if (what.op == COP_TREEOP_RELEASED_BELOW) {
+		cop_treeop_released_below(t, cop_rpc_req_rank(req));
+		reply(req, 0);
+		return;
+	}
 	if (len >= sizeof(argument) || (len && memchr(payload, 0, len))) {
-		refuse(req, -EINVAL);
+		reply(req, -EINVAL);
 		return;
 	}
 	if (len)
 		memcpy(argument, payload, len);
 	argument[len] = '\0';
 	what.argument = argument;
-	/* It ends, and those below it are still to be asked: by who asked it. */
+	/* This node ends, and the nodes below it are still to be asked, by the requester. */
 	if (what.op == COP_TREEOP_STOP && cop_treeop_has_ended_alone(t))
-		refuse(req, -ESHUTDOWN);
+		reply(req, -ESHUTDOWN);
 	else
 		cop_treeop_here(t, &what, true, answer, req);
 }

@@ -36,7 +36,9 @@ enum {
 	COP_TREEOP_SNAPSHOT,   /* write the current reports */
 	COP_TREEOP_RESET, /* the same, and count from zero; the argument identifies the command, so
 			     that a node that is asked twice does it once */
-	COP_TREEOP_RELEASED = 42, /* how many nodes are no longer needed */
+	COP_TREEOP_RELEASED = 42,  /* how many nodes are no longer needed */
+	COP_TREEOP_RELEASED_BELOW, /* from a node: it and all below it are no longer needed */
+	COP_TREEOP_TELEMETRY = 45, /* the numbers of the statistics; no text, however many nodes */
 };
 
 /* Bytes of an argument, with the null at its end. */
@@ -57,6 +59,12 @@ struct cop_treeop_request {
 /* The line for a dead node in a text, except in statistics and the table: its host and rank. */
 #define COP_TREEOP_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
 
+/* Processor time and resident memory: of all nodes, and the most of one. */
+struct cop_treeop_machine {
+	uint64_t cpu_us, cpu_us_most;
+	uint64_t resident_bytes, resident_bytes_most;
+};
+
 /* The answers of a subtree. All zero: nobody was asked, because memory was short. */
 struct cop_treeop_sum {
 	uint32_t nodes;                 /* that have answered */
@@ -69,6 +77,7 @@ struct cop_treeop_sum {
 	uint32_t cut; /* of nodes: those whose part of the text did not fit and was left out */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
+	struct cop_treeop_machine machine; /* of those nodes, where the operation counts it */
 	struct cop_buf text; /* JSON objects, lines of a table, or sentences with newlines between
 			      */
 	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
@@ -81,6 +90,8 @@ void cop_treeop_sum_unwritten(struct cop_treeop_sum *s, const char *host, const 
 /* Appends one such sentence to out, then a line with the number of nodes; nothing if there is none.
  */
 void cop_treeop_sum_say_unwritten(const struct cop_treeop_sum *s, struct cop_buf *out);
+/* Adds what this process has used of its machine. */
+void cop_treeop_sum_machine(struct cop_treeop_sum *s);
 /* Adds from; the caller keeps its text and prof. separator goes between two texts. If memory for
  * the profiles is short, they are left out, which is logged. */
 void cop_treeop_sum_add(
@@ -99,9 +110,9 @@ struct cop_treeop_ops {
 	struct cop_rpc *(*rpc)(void *ctx);
 	/* Any thread. The name of a rank's host, which outlives the treeop. */
 	const char *(*host)(void *ctx, uint32_t rank);
-	/* Any thread. Fills an empty sum with this node's statistics: nodes is 1, and text is its
-	 * line of the table or its JSON object. */
-	void (*own)(void *ctx, struct cop_treeop_sum *own, bool table);
+	/* Any thread. Fills an empty sum with this node's statistics: nodes is 1, and text is what
+	 * the operation has of a node: its line of the table, its JSON object, or nothing. */
+	void (*own)(void *ctx, struct cop_treeop_sum *own, uint8_t op);
 	/* Any thread. Forgets a path and everything below it. 0: calls then once, now or later and
 	 * on any thread; -ENOMEM: the kernel could not be told, and then is not called. */
 	int (*forget)(void *ctx, const char *path, void (*then)(void *arg), void *arg);
@@ -157,8 +168,9 @@ void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req);
 
 /* Any thread, from inside the gate. This node is not needed on its machine any more. Asks who ends
  * the tree: done hears of all nodes if that is this one's business, since none is alive above it
- * that could; else of none (nodes 0), and somebody above will. It may be asked again and again. */
-void cop_treeop_release(struct cop_treeop *t, cop_treeop_done *done, void *arg);
+ * that could, and if there is a reason to ask them now; else of none (nodes 0). Called again and
+ * again with the time of a steady clock; most calls send nothing. */
+void cop_treeop_release(struct cop_treeop *t, uint64_t now_ms, cop_treeop_done *done, void *arg);
 /* Whether that sum says that nobody needs the tree any more. */
 bool cop_treeop_all_released(const struct cop_treeop_sum *sum);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* treeop.c says what becomes of each operation; stop.c and report.c do those that need the main
- * thread, and release.c the one that asks whether the tree is needed; request.c is one operation
- * under way on this node, fanout.c one under way in a subtree, confirm.c the end of a node that has
- * answered a stop. Calls go from the first of these to the last; what comes back comes by a
- * function that was handed down.
+/* treeop.c decides what each operation does; stop.c and report.c run those that need the main
+ * thread, and release.c the one that asks whether the tree is needed. request.c is one operation on
+ * this node, fanout.c one in a subtree, confirm.c the end of a node that has answered a stop. Calls
+ * go from the first of these to the last; results come back through functions that were passed
+ * down.
  *
- * `lock` guards the state of the stop: the list of requests, the sum, and the flags. Nothing is
+ * `lock` guards the state of the stop (the list of requests, the sum, and the flags) and of the
+ * release. Nothing is
  * called under it. The sum may be read without it when the node has ended. The others are the main
  * thread's. */
 #ifndef COP_TREEOP_PRIV_H
@@ -18,7 +19,7 @@
 
 #define ASKERS 16
 
-/* Who asked for the stop and has not said that it has the answer. */
+/* A node that asked for the stop and has not confirmed the answer. */
 struct asker {
 	uint32_t rank;
 	uint64_t asked_ms;
@@ -28,16 +29,21 @@ struct asker {
 struct cop_treeop {
 	struct cop_treeop_conf conf;
 	pthread_mutex_t lock;
-	struct cop_list stop_requests; /* who wants to know that this node has ended */
+	struct cop_list stop_requests; /* requests to answer when this node has ended */
 	struct cop_treeop_sum stop_sum;
-	bool stop_asked, stop_answered; /* the nodes below were, once, whoever asks again; they
-					   have, and stop_sum is what they said */
-	bool ending; /* this node has unmounted, and waits for those below no longer; only the main
+	bool stop_asked, stop_answered; /* the nodes below were asked once, whoever asks again; they
+					   have answered, and stop_sum is their sum */
+	bool ending; /* this node has unmounted and no longer waits for those below; only the main
 			thread sets it */
 	bool ended;  /* stop_sum is of all of them, and does not change any more */
 	char last_reset[COP_TREEOP_ARGUMENT_SIZE]; /* main thread: the last one that was done here
 						    */
-	_Atomic bool released;
+	_Atomic bool released; /* it changes under the lock, as do the four below */
+	bool look_now; /* a node below reported something that makes this node check early */
+	uint64_t complete_children; /* the children that were released with all nodes below them, by
+				       position */
+	uint64_t look_at_ms;
+	uint32_t look_wait_ms;      /* 0: it was not released */
 	struct asker asker[ASKERS]; /* main thread */
 	unsigned askers;
 };
@@ -48,35 +54,35 @@ static inline const char *host_of(const struct cop_treeop *t, uint32_t rank)
 }
 
 /* ---- sum.c ---- */
-/* One more rank is missing. */
+/* Counts one more missing rank. */
 void cop_treeop_sum_lose(struct cop_treeop_sum *s, uint32_t rank);
-/* The body of an answer, at most COP_RPC_BODY_MAX long, added to an empty out; a text that makes it
- * longer is left out. 0, -ENOMEM. */
+/* Encodes the body of an answer, at most COP_RPC_BODY_MAX long, into an empty out; leaves out a
+ * text that makes it longer. 0, -ENOMEM. */
 int cop_treeop_sum_encode(const struct cop_treeop_sum *s, struct cop_buf *out);
 
 /* ---- lost.c: a node without an answer ---- */
 enum lost_kind {
 	LOST_DEAD,
-	LOST_REFUSED, /* of another secret or other options */
+	LOST_REFUSED, /* it has another secret or other options */
 	LOST_FAILED,
 };
 struct lost {
 	enum lost_kind kind;
-	uint32_t rank, below; /* below: how many nodes are missing with it */
+	uint32_t rank, below; /* below: how many nodes below it are missing too */
 	const char *host, *reason;
 };
-/* Says so in the form of the operation's text. */
+/* Describes it in the form of the operation's text. */
 void cop_treeop_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out);
 
 /* ---- fanout.c: one operation on every node of a subtree ---- */
-/* Does the operation on this node and everything below it; done is called once. */
+/* Runs the operation on this node and everything below it; done is called once. */
 typedef void treeop_self(struct cop_treeop *t, const struct cop_treeop_request *request,
 	cop_treeop_done *done, void *arg);
-/* Asks the subtree of rank or, if that node is dead, those of its children; self: where this node
- * is met on the way. done is called once, also without memory. */
+/* Asks the subtree of rank or, if that node is dead, the subtrees of its children. self: called
+ * when this node is met on the way. done is called once, also without memory. */
 void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *request,
 	uint32_t rank, treeop_self *self, cop_treeop_done *done, void *arg);
-/* The same for the subtrees of all children of this node, not itself. */
+/* The same for the subtrees of all children of this node, without itself. */
 void cop_treeop_fan_out_below(struct cop_treeop *t, const struct cop_treeop_request *request,
 	cop_treeop_done *done, void *arg);
 
@@ -84,44 +90,47 @@ void cop_treeop_fan_out_below(struct cop_treeop *t, const struct cop_treeop_requ
 struct request {
 	struct cop_treeop *treeop;
 	struct cop_treeop_request what; /* its argument is below */
-	bool local;                     /* not the nodes below */
-	bool untold;                    /* invalidate: the kernel of this node could not be told */
+	bool local;                     /* this node only, not those below */
+	bool untold;                    /* invalidate: this node's kernel could not be told */
 	cop_treeop_done *done;
 	void *arg;
 	struct cop_list link; /* in stop_requests */
 	struct cop_treeop_sum sum;
-	struct cop_deferred work;  /* report.c: this node's part, and */
-	struct cop_treeop_sum own; /* what came of it; */
-	_Atomic unsigned parts;    /* the last of both finishes */
+	struct cop_deferred work;  /* report.c: this node's part, */
+	struct cop_treeop_sum own; /* its result, */
+	_Atomic unsigned parts; /* and how many of the two parts are left; the last one finishes */
 	char argument[];
 };
-/* NULL: out of memory. It is inside the gate until it ends. */
+/* NULL without memory. The request stays inside the gate until it ends. */
 struct request *cop_treeop_request_new(struct cop_treeop *t, const struct cop_treeop_request *what,
 	bool local, cop_treeop_done *done, void *arg);
-/* Ends it with its sum. */
+/* Answers with its own sum and ends it. */
 void cop_treeop_request_finish(struct request *q);
-/* Ends it with this sum, which stays the caller's. */
+/* Answers with this sum, which stays the caller's, and ends it. */
 void cop_treeop_request_answer(struct request *q, struct cop_treeop_sum *sum);
 
 /* ---- stop.c ---- */
-/* Asks the nodes below to stop, then this one does. */
+/* Asks the nodes below to stop, then stops this one. */
 void cop_treeop_stop(struct request *q);
-/* It has ended, and was not asked to pass that on. */
+/* Whether it has ended without being asked to pass that on. */
 bool cop_treeop_has_ended_alone(struct cop_treeop *t);
 
 /* ---- confirm.c ---- */
-/* The two times are those of the beginning, and from then on this file's. */
+/* Both times are set at the beginning; from then on confirm.c updates them. */
 struct awaited {
-	uint64_t began_ms, there_ms; /* there: somebody who asked was, or may have been */
-	uint32_t rank[ASKERS];       /* who has not confirmed the answer, */
-	unsigned count;              /* of so many */
+	uint64_t began_ms,
+		there_ms;      /* there: when a requester was last known or assumed to be alive */
+	uint32_t rank[ASKERS]; /* the requesters that have not confirmed the answer, */
+	unsigned count;        /* of so many */
 };
-/* Main thread, now and then. Whether this node still stays for somebody who asked for the stop. */
+/* Main thread, called repeatedly. Whether this node must stay for a requester of the stop. */
 bool cop_treeop_is_awaited(struct cop_treeop *t, struct awaited *w, uint64_t now_ms);
 
 /* ---- release.c ---- */
-/* Whether this node and those below are needed. */
+/* Answers whether this node and those below are still needed. */
 void cop_treeop_released(struct request *q);
+/* This rank and all nodes below it were released. */
+void cop_treeop_released_below(struct cop_treeop *t, uint32_t rank);
 
 /* ---- report.c: snapshot and reset ---- */
 void cop_treeop_report(struct request *q);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations over a tree of seven nodes, of which some are not as they should be. */
+/* Operations over a tree of seven nodes, some of which are dead, slow or different. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Nothing is left under way anywhere. */
+/* No request is left anywhere. */
 static void assert_nobody_inside(struct t_tree *t)
 {
 	for (uint32_t r = 0; r <= T_NODES; r++)
@@ -53,18 +53,40 @@ static void all_ranks_are_counted_once_whoever_asks(void **state)
 	assert_nobody_inside(t);
 }
 
+static void telemetry_has_numbers_and_no_text(void **state)
+{
+	struct t_tree *t = *state;
+	struct t_heard h;
+
+	t_ask_all(t, 0, COP_TREEOP_TELEMETRY, "", &h);
+	t_run(t);
+	assert_int_equal(h.sum.nodes, T_NODES);
+	assert_int_equal(t_counted(&h), T_ALL);
+	assert_int_equal(h.sum.text.len, 0);
+	assert_int_equal(h.sum.machine.cpu_us, T_ALL);
+	assert_int_equal(h.sum.machine.cpu_us_most, T_NODES);
+	assert_int_equal(h.sum.machine.resident_bytes, T_ALL - T_NODES);
+	assert_int_equal(h.sum.machine.resident_bytes_most, T_NODES - 1);
+	t_forget_heard(&h);
+	assert_nobody_inside(t);
+}
+
 static void the_table_has_a_line_of_each(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
 	unsigned lines = 1;
+	char row[16];
 
 	t_ask_all(t, 4, COP_TREEOP_TABLE, "", &h);
 	t_run(t);
 	for (const char *c = t_text(&h); *c; c++)
 		lines += *c == '\n';
 	assert_int_equal(lines, T_NODES);
-	assert_non_null(strstr(t_text(&h), "row 6"));
+	for (uint32_t r = 0; r < T_NODES; r++) {
+		snprintf(row, sizeof(row), "row %u", r);
+		assert_non_null(strstr(t_text(&h), row));
+	}
 	assert_int_equal(t_counted(&h), T_ALL);
 	t_forget_heard(&h);
 }
@@ -104,7 +126,7 @@ static void a_path_is_forgotten_above_before_below(void **state)
 	t_run(t);
 	assert_int_equal(h.times, 0);
 	assert_string_equal(t->node[6].forgot, "some/path");
-	/* Its kernel still has the path: who asked below would get it from there again. */
+	/* Its kernel still has the path: a node below would get it again from there. */
 	assert_string_equal(t->node[1].forgot, "some/path");
 	assert_int_equal(t->node[3].asked + t->node[4].asked, 0);
 	t->node[1].then(t->node[1].then_arg);
@@ -117,7 +139,7 @@ static void a_path_is_forgotten_above_before_below(void **state)
 	assert_nobody_inside(t);
 }
 
-static void who_cannot_tell_its_kernel_has_failed_but_not_those_below(void **state)
+static void a_node_that_cannot_tell_its_kernel_fails_but_not_those_below(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
@@ -155,7 +177,7 @@ static int ask_raw(struct t_tree *t, uint8_t op, const void *payload, size_t len
 	return status;
 }
 
-static void an_argument_that_is_no_text_is_refused(void **state)
+static void an_argument_must_be_text(void **state)
 {
 	char text[COP_TREEOP_ARGUMENT_SIZE];
 	struct t_tree *t = *state;
@@ -205,12 +227,12 @@ static void without_the_root_a_node_asks_the_tree_and_meets_itself(void **state)
 	assert_nobody_inside(t);
 }
 
-static void dead_refused_and_failed_are_told_apart_and_named(void **state)
+static void dead_refused_and_failed_nodes_are_distinguished_and_named(void **state)
 {
 	struct t_tree *t;
 	struct t_heard h;
 
-	/* Of the leaves one is dead, one was started with other options, one fails. */
+	/* One of the leaves is dead, one was started with other options, one fails. */
 	t_free(*state);
 	*state = t = t_new_with(4);
 	t_cut(t, 3);
@@ -232,7 +254,7 @@ static void dead_refused_and_failed_are_told_apart_and_named(void **state)
 	assert_nobody_inside(t);
 }
 
-static void who_cannot_prove_the_secret_is_passed_over(void **state)
+static void a_node_that_cannot_prove_the_secret_is_passed_over(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
@@ -269,7 +291,7 @@ static void with_a_node_that_fails_those_below_it_are_missing(void **state)
 	t_forget_heard(&h);
 }
 
-static void who_ends_or_has_no_room_has_asked_nobody_below(void **state)
+static void a_node_that_ends_or_is_full_has_asked_nobody_below(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
@@ -284,7 +306,14 @@ static void who_ends_or_has_no_room_has_asked_nobody_below(void **state)
 	assert_int_equal(h.sum.missing, 2);
 	assert_non_null(strstr(t_text(&h), "host1 (rank 1) failed: it is ending"));
 	assert_non_null(strstr(t_text(&h), "host2 (rank 2) failed: Too many open files"));
+	/* So that those below are asked in its place, each once. */
+	assert_int_equal(t->node[1].resets + t->node[2].resets, 0);
+	for (uint32_t r = 3; r < T_NODES; r++) {
+		assert_int_equal(t->node[r].asked, 1);
+		assert_int_equal(t->node[r].resets, 1);
+	}
 	t_forget_heard(&h);
+	assert_nobody_inside(t);
 }
 
 /* ---- answers that are none ---- */
@@ -352,8 +381,10 @@ static void each_node_writes_and_says_why_it_cannot(void **state)
 	assert_non_null(strstr(t_text(&h), "host1: the disk is full"));
 	assert_non_null(strstr(t_text(&h), "host5: is stopping, or has too much to write already"));
 	assert_null(strstr(t_text(&h), "host4"));
-	assert_int_equal(t->node[6].reports, 1);
-	assert_int_equal(t->node[6].resets, 0);
+	for (uint32_t r = 0; r < T_NODES; r++) {
+		assert_int_equal(t->node[r].reports, r != 5);
+		assert_int_equal(t->node[r].resets, 0);
+	}
 	t_forget_heard(&h);
 	assert_nobody_inside(t);
 }
@@ -367,7 +398,7 @@ static void a_reset_that_comes_twice_is_done_once(void **state)
 	assert_int_equal(t->node[5].resets, 1);
 	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.2", 3), 0);
 	assert_int_equal(t->node[5].resets, 2);
-	/* One that failed is not done. */
+	/* A node that failed is not done. */
 	t->node[5].cannot_write = "the disk is full";
 	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.3", 3), 0);
 	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.3", 3), 0);
@@ -380,17 +411,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(all_ranks_are_counted_once_whoever_asks),
+		T(telemetry_has_numbers_and_no_text),
 		T(the_table_has_a_line_of_each),
 		T(one_node_alone_is_asked_alone),
 		T(a_path_is_forgotten_above_before_below),
-		T(who_cannot_tell_its_kernel_has_failed_but_not_those_below),
-		T(an_argument_that_is_no_text_is_refused),
+		T(a_node_that_cannot_tell_its_kernel_fails_but_not_those_below),
+		T(an_argument_must_be_text),
 		T(the_children_of_a_dead_node_are_asked_in_its_place),
 		T(without_the_root_a_node_asks_the_tree_and_meets_itself),
-		T(dead_refused_and_failed_are_told_apart_and_named),
-		T(who_cannot_prove_the_secret_is_passed_over),
+		T(dead_refused_and_failed_nodes_are_distinguished_and_named),
+		T(a_node_that_cannot_prove_the_secret_is_passed_over),
 		T(with_a_node_that_fails_those_below_it_are_missing),
-		T(who_ends_or_has_no_room_has_asked_nobody_below),
+		T(a_node_that_ends_or_is_full_has_asked_nobody_below),
 		T(a_damaged_answer_is_asked_for_again),
 		T(an_answer_that_is_too_long_is_a_failure),
 		T(each_node_writes_and_says_why_it_cannot),

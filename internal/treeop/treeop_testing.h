@@ -16,7 +16,7 @@
 #define T_GUEST T_NODES
 #define T_ALIVE 34
 #define T_TIMEOUT_MS 3000
-/* What a node counts: its rank and one, so that all of them count 28. */
+/* What a node counts: its rank plus one, so that all of them count 28. */
 #define T_COUNTER COP_ORIGIN_OPERATIONS
 #define T_ALL 28
 
@@ -32,23 +32,23 @@ struct t_node {
 	struct cop_defer deferred;
 	struct cop_treeop *op;
 	/* how it behaves */
-	bool slow;    /* does not come to unmounting */
-	bool holds;   /* its kernel takes its time to forget */
-	bool starved; /* it has no memory to tell its kernel */
-	int status;   /* it answers that to every operation, and does nothing */
+	bool slow;    /* it never gets to unmounting */
+	bool holds;   /* its kernel forgets slowly */
+	bool starved; /* it has no memory to notify its kernel */
+	int status;   /* it answers every operation with this and does nothing */
 	bool unable;
-	const void *body; /* it answers that to the next bodies operations, and does nothing */
+	const void *body; /* it answers the next `bodies` operations with this and does nothing */
 	size_t body_len;
 	unsigned bodies;
 	const char *cannot_write, *cannot_complete, *unwritten, *remark;
 	/* what it did */
-	unsigned asked, reports, resets, ends, completed;
+	unsigned asked, looked, reports, resets, ends, completed; /* looked: whether it lives */
 	bool ending, ended;
 	char forgot[32];
 	unsigned forgot_at;
 	void (*then)(void *arg);
 	void *then_arg;
-	uint32_t wrote_nodes; /* the root: of the sum that it was given at the end */
+	uint32_t wrote_nodes; /* the root: from the sum that it got at the end */
 	uint64_t wrote_count;
 };
 
@@ -56,11 +56,11 @@ struct t_tree {
 	struct cop_fabric_net *net;
 	struct t_node node[T_NODES + 1]; /* the last is a guest */
 	unsigned clock;
-	uint8_t flip_type; /* messages of this type that come from this node are changed */
+	uint8_t flip_type; /* messages of this type from this node are changed */
 	const char *flip_from;
 };
 
-/* What came of an operation. */
+/* The result of an operation. */
 struct t_heard {
 	unsigned times;
 	struct cop_treeop_sum sum;
@@ -80,14 +80,17 @@ static inline const char *t_host(void *ctx, uint32_t rank)
 	return n->tree->node[rank].host;
 }
 
-static inline void t_own(void *ctx, struct cop_treeop_sum *own, bool table)
+static inline void t_own(void *ctx, struct cop_treeop_sum *own, uint8_t op)
 {
 	struct t_node *n = ctx;
 
 	own->nodes = 1;
 	cop_stats_add(&own->stats, T_COUNTER, n->rank + 1);
 	own->usage.used_bytes = n->rank;
-	cop_buf_printf(&own->text, table ? "row %u" : "{\"rank\":%u}", n->rank);
+	own->machine = (struct cop_treeop_machine){n->rank + 1, n->rank + 1, n->rank, n->rank};
+	if (op != COP_TREEOP_TELEMETRY)
+		cop_buf_printf(
+			&own->text, op == COP_TREEOP_TABLE ? "row %u" : "{\"rank\":%u}", n->rank);
 }
 
 static inline int t_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
@@ -180,6 +183,7 @@ static inline void t_serve(void *ctx, struct cop_rpc_req *req)
 	struct t_node *n = ctx;
 
 	if (cop_rpc_req_op(req) == T_ALIVE) {
+		n->looked++;
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
 		return;
 	}
@@ -263,7 +267,7 @@ static inline struct t_tree *t_new(void)
 	return t_new_with(T_NODES + 1);
 }
 
-/* What the main threads do. */
+/* The part of the main threads. */
 static inline bool t_main_threads(struct t_tree *t)
 {
 	bool did = false;
@@ -280,7 +284,7 @@ static inline bool t_main_threads(struct t_tree *t)
 	return did;
 }
 
-/* Lets everything happen that can happen without the clock. */
+/* Runs everything that can happen while the clock stands still. */
 static inline void t_run(struct t_tree *t)
 {
 	size_t events;
@@ -290,7 +294,7 @@ static inline void t_run(struct t_tree *t)
 	while (events);
 }
 
-/* And with it. */
+/* The same, and lets time pass. */
 static inline void t_advance(struct t_tree *t, unsigned ms)
 {
 	t_run(t);
@@ -305,7 +309,7 @@ static inline void t_cut(struct t_tree *t, uint32_t rank)
 	cop_fabric_fake_cut(t->net, t->node[rank].name, true);
 }
 
-/* As nodes end: what is under way is answered, and then nothing is inside any gate. */
+/* Ends the nodes: outstanding requests are answered, and then no gate has anyone inside. */
 static inline void t_free(struct t_tree *t)
 {
 	for (uint32_t r = 0; r <= T_NODES; r++)
@@ -333,6 +337,7 @@ static inline void t_done(void *arg, struct cop_treeop_sum *sum)
 	struct t_heard *h = arg;
 
 	h->times++;
+	cop_treeop_sum_free(&h->sum);
 	h->sum = *sum;
 	h->sum.prof = NULL;
 	h->sum.text = (struct cop_buf){0};

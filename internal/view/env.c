@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where namespaces are refused: the variables by which programs find each other, as copper-guide(7)
- * has them rewritten by hand. */
+/* If namespaces are refused: the variables by which programs find each other, rewritten as
+ * copper-guide(7) shows by hand. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -29,7 +29,8 @@ void cop_view_env_path(const struct cop_view *v, const char *path, char out[PATH
 	out[0] = '\0';
 	if (path[0] != '/' || strlen(path) >= sizeof(copy))
 		return;
-	/* Links on the way are followed, and the last name is kept: it may be one on purpose. */
+	/* Links in the folders are resolved, but not the last name, which may be a link on
+	 * purpose. */
 	strcpy(copy, path);
 	if (realpath(dirname(copy), dir)) {
 		strcpy(copy, path);
@@ -82,7 +83,7 @@ int cop_view_env(const struct cop_view *v, struct cop_err *err)
 	return rc;
 }
 
-/* The directory of "home = DIR" of a virtual environment. */
+/* The directory of "home = DIR" in a virtual environment. */
 static bool read_home(const char *command, char home[PATH_MAX])
 {
 	char copy[PATH_MAX], file[PATH_MAX + 32], *text, *at;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Namespaces. An ordinary user may not mount; in a user namespace of its own it may, and since it
- * is there under its own numbers, all that is compared by number stays as it was. What enters a
- * user namespace gets every capability in it, and loses them when it becomes another program. */
+/* Namespaces. An ordinary user may not mount, but may do so in a user namespace of its own. The
+ * process keeps its own user and group numbers there, so that whatever is compared by number stays
+ * the same. A process that enters a user namespace has every capability in it, and loses them when
+ * it executes another program. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static bool may_mount(void)
 
 /* ---- why not ---- */
 
-static bool says(const char *path, long value)
+static bool sysctl_is(const char *path, long value)
 {
 	char *text;
 	size_t len;
@@ -42,17 +43,17 @@ static bool says(const char *path, long value)
 	return same;
 }
 
-static int refused(int code, struct cop_err *err)
+static int refuse_namespaces(int code, struct cop_err *err)
 {
 	static const char what[] = "this machine refuses user namespaces to ordinary users";
 
-	if (says("/proc/sys/user/max_user_namespaces", 0))
+	if (sysctl_is("/proc/sys/user/max_user_namespaces", 0))
 		return cop_err_set(err, code,
 			"%s (user.max_user_namespaces is 0): ask its administrator", what);
-	if (says("/proc/sys/kernel/unprivileged_userns_clone", 0))
+	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", 0))
 		return cop_err_set(err, code,
 			"%s (kernel.unprivileged_userns_clone is 0): ask its administrator", what);
-	if (says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1))
+	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1))
 		return cop_err_set(err, code,
 			"%s (AppArmor: kernel.apparmor_restrict_unprivileged_userns is 1): ask its administrator",
 			what);
@@ -76,7 +77,7 @@ static int write_map(const char *path, const char *text)
 	return rc;
 }
 
-/* The caller is itself there: one line that needs no privilege (user_namespaces(7)). */
+/* Maps the caller to itself: one line that needs no privilege (user_namespaces(7)). */
 static int unshare_user(void)
 {
 	char users[64], groups[64];
@@ -92,7 +93,7 @@ static int unshare_user(void)
 	return rc ? rc : write_map("/proc/self/gid_map", groups);
 }
 
-/* The child makes it, says how that went, and stays until the descriptor is open. */
+/* The child creates the namespace, reports the result, and stays until the descriptor is open. */
 static void be_first_in_it(int said, int stay)
 {
 	int rc = unshare_user();
@@ -141,7 +142,7 @@ int cop_view_ns_open(struct cop_err *err)
 	close(stay[1]);
 	if (pid > 0)
 		waitpid(pid, NULL, 0);
-	return rc < 0 ? refused(-rc, err) : fd;
+	return rc < 0 ? refuse_namespaces(-rc, err) : fd;
 }
 
 /* ---- entering ---- */
@@ -154,7 +155,7 @@ static void look_at_rights(struct cop_view_rights *r)
 	prctl(PR_GET_PDEATHSIG, &r->death_signal);
 }
 
-/* A process that is in the node's namespace already cannot enter it once more: it takes one within
+/* A process that is already in the node's namespace cannot enter it again: it creates one within
  * it. */
 static int enter_user(int user_ns)
 {
@@ -176,14 +177,14 @@ int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_er
 		rights->apart = rc == 0;
 	}
 	if (rc)
-		return refused(-rc, err);
+		return refuse_namespaces(-rc, err);
 	if (unshare(CLONE_NEWNS))
-		return refused(errno, err);
+		return refuse_namespaces(errno, err);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return cop_err_set(err, errno,
 			"cannot make the mounts of this process private: %s; a container may forbid it",
 			strerror(errno));
-	/* The kernel may have forgotten it, and the parent may have ended in that moment. */
+	/* The kernel may have dropped the setting, and the parent may have ended at that moment. */
 	if (rights->death_signal) {
 		prctl(PR_SET_PDEATHSIG, rights->death_signal);
 		if (getppid() != parent)
@@ -192,7 +193,7 @@ int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_er
 	return 0;
 }
 
-int cop_view_ns_settle(const struct cop_view_rights *rights, struct cop_err *err)
+int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *err)
 {
 	if (!rights->apart)
 		return 0;

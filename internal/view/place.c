@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One directory of the mount in its place. An overlay needs two directories below it where it has
- * none to write to, so a small file system in memory is mounted at the place first. It holds an
+/* Shows one directory of the mount at its place. An overlay needs two directories below it if it
+ * has none to write to. So a small file system in memory is mounted at the place first. It holds an
  * empty directory and the mount, under names that need no quoting, and is covered by the overlay
  * (overlayfs.rst). */
 #include "view/view_priv.h"
@@ -26,7 +26,7 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
-/* Of memory, for what a program changes; more is ENOSPC. */
+/* The share of memory for a program's changes; beyond it writes fail with ENOSPC. */
 #define WRITABLE_SHARE 4
 
 int cop_view_tree_open(const char *path)
@@ -63,7 +63,7 @@ static int enter_tmpfs(const struct cop_view *v, const char *at)
 	return chdir(at) ? -errno : 0;
 }
 
-/* The upper directory shows as the place itself. */
+/* The upper directory is what the place itself shows. */
 static int make_like(const char *dir, const struct stat *st)
 {
 	if (mkdir(dir, 0700) || chmod(dir, st->st_mode & 0777))
@@ -108,7 +108,8 @@ static int lay(const struct cop_view *v, const struct cop_view_place *p)
 	if (!rc && mount(source, ".", "overlay",
 			   MS_NOSUID | MS_NODEV | (v->writable ? 0 : MS_RDONLY), options))
 		rc = -errno;
-	/* What stands at m stays there, covered: to unmount it would take longer than all else. */
+	/* What is mounted at m stays there, covered: unmounting it would take longer than
+	 * everything else. */
 	return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trying out: a child makes a view of two empty directories of its own. */
+/* Probing: a child makes a view of two empty directories of its own. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct told {
 	char why[1024];
 };
 
-/* /usr is there everywhere, and the namespace ends with the child. */
+/* /usr exists everywhere, and the namespace ends with the child. */
 static void try_overlay(struct told *told)
 {
 	struct cop_view v = {.source = "/usr/at"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the outside in: what has to be reached later is opened first, then the namespaces are
- * entered, the places are covered, and the storage's own directories come back. */
+/* From the outside in: what is needed later is opened first. Then the namespaces are entered, the
+ * places are covered, and the storage's own directories are put back. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "log/log.h"
 
 #define FUSE_MAGIC 0x65735546 /* statfs(2) */
-/* A directory that was made a moment ago is seen through the mount within seconds. */
+/* The mount shows a newly created directory within seconds. */
 #define NEW_MS 5000
 #define NEW_STEP_MS 50
 
@@ -43,12 +43,12 @@ struct making {
 	struct cop_view_place *place;
 	unsigned places;
 	int direct[COP_VIEW_PLACES];
-	char cwd[PATH_MAX]; /* "" where it need not be found again */
+	char cwd[PATH_MAX]; /* "" if it need not be found again */
 };
 
 /* ---- what is there before ---- */
 
-/* The place of one directory in the mount. */
+/* Fills in the place of one directory of the mount. */
 static void set_place(struct making *m, const char *at)
 {
 	struct cop_view_place *p = &m->place[m->places++];
@@ -123,7 +123,7 @@ static bool is_covered(const struct making *m, const char *path)
 	return false;
 }
 
-/* Waits for the mount to know it: an overlay would not see it later. */
+/* Waits until the mount has the directory: an overlay would not see it later. */
 static int await(struct making *m, const char *what, const char *dir)
 {
 	uint64_t end = cop_now_ms() + NEW_MS;
@@ -149,7 +149,7 @@ static int await_all(struct making *m)
 	return rc;
 }
 
-/* In the namespace of the copies that are put, before anything is covered. */
+/* Opened in the namespace where the copies are mounted, before anything is covered. */
 static int open_direct(struct making *m)
 {
 	for (unsigned i = 0; i < m->v->directs; i++) {
@@ -178,13 +178,13 @@ static int put_all(struct making *m, enum cop_view_kind kind, struct cop_err *er
 					      : cop_view_place_bind(&m->place[i], err);
 	if (!rc)
 		return 0;
-	/* What failed has taken itself away. */
+	/* A place that failed has cleaned up after itself. */
 	for (i--; i-- > 0;)
 		umount2(m->place[i].at, MNT_DETACH);
 	return rc;
 }
 
-/* The copies were used up. */
+/* The copies have been used up. */
 static int open_places(struct making *m)
 {
 	int rc = 0;
@@ -242,7 +242,7 @@ static int put_direct(struct making *m)
 	return rc;
 }
 
-/* The way back: a working directory in the storage would go past the tree. */
+/* Returns to the working directory through the view: one in the storage would bypass the tree. */
 static int go_back(struct making *m, int cwd_fd)
 {
 	if (!is_covered(m, m->cwd)) {
@@ -281,7 +281,7 @@ static int mount_all(struct making *m)
 		rc = go_back(m, cwd_fd);
 	if (cwd_fd >= 0)
 		close(cwd_fd);
-	return rc ? rc : cop_view_ns_settle(&m->rights, m->err);
+	return rc ? rc : cop_view_ns_restore(&m->rights, m->err);
 }
 
 static void fini(struct making *m)
@@ -295,8 +295,7 @@ static void fini(struct making *m)
 	free(m->place);
 }
 
-/* A command inside of a view that wants the same again has it, and its user namespace with it: it
- * would leave that for one of its own. */
+/* A command that already runs in this view, and in its user namespace, needs no other one. */
 static bool is_here(const struct cop_view *v)
 {
 	char want[2 * PATH_MAX], *text, *save, *line;
@@ -355,7 +354,6 @@ int cop_view_exec(const struct cop_view *v, const struct cop_view_made *made, ch
 	struct cop_err *err)
 {
 	char moved[PATH_MAX] = "";
-	int code;
 
 	if (made->kind == COP_VIEW_ENV) {
 		cop_view_env_path(v, command[0], moved);
@@ -363,13 +361,5 @@ int cop_view_exec(const struct cop_view *v, const struct cop_view_made *made, ch
 			command[0] = moved;
 		cop_view_env_python(v, command[0]);
 	}
-	execvp(command[0], command);
-	code = errno;
-	/* What an interpreter's absence gives is the same. */
-	if (code == ENOENT && strchr(command[0], '/') && access(command[0], F_OK) == 0)
-		cop_err_set(err, code, "%s: its interpreter does not exist", command[0]);
-	else
-		cop_err_set(err, code, "%s: %s", command[0],
-			code == ENOENT ? "no such command" : strerror(code));
-	return code == ENOENT ? 127 : 126;
+	return cop_exec(command, err);
 }

@@ -10,7 +10,7 @@
 
 /* ---- ns.c ---- */
 
-/* What a new user namespace changes of a process that is to become another program. */
+/* What a new user namespace changes for a process that is about to execute another program. */
 struct cop_view_rights {
 	uint64_t bounding; /* capabilities */
 	int caps;          /* that the kernel knows */
@@ -18,26 +18,26 @@ struct cop_view_rights {
 	int death_signal;
 	bool apart; /* it is in a user namespace that it was not in before */
 };
-/* Enters the user namespace if the process may not mount without, and gets a mount namespace that
- * hears of the machine's mounts and tells nobody of its own. */
+/* Enters the user namespace if the process may not mount without it, and a mount namespace that
+ * receives the machine's mounts and passes on none of its own. */
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err);
-/* Nothing more is to be mounted: the process may again do what it could do before, and no more. */
-int cop_view_ns_settle(const struct cop_view_rights *rights, struct cop_err *err);
+/* All mounts are done: gives the process back exactly the rights that it had before. */
+int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *err);
 
 /* ---- place.c ---- */
 
-/* A directory of the mount and where it is to be seen. */
+/* A directory of the mount and where it is shown. */
 struct cop_view_place {
-	/* Detached copies, which also reach what is covered by then: of the mount, and of the
-	 * directory that keeps changes (-1: memory does). */
+	/* Detached copies of the mount and of the directory that keeps changes (-1: in memory).
+	 * They reach even what is covered by then. */
 	int tree, changes;
 	char from[PATH_MAX], at[PATH_MAX];
 };
-/* Each puts one place; what it has mounted before a failure it takes away. */
+/* Each mounts one place; on failure it unmounts what it has mounted. */
 int cop_view_place_overlay(
 	const struct cop_view *v, const struct cop_view_place *p, struct cop_err *err);
 int cop_view_place_bind(const struct cop_view_place *p, struct cop_err *err);
-/* A detached copy of what is mounted at path and below; -errno. */
+/* A detached copy of everything mounted at and below path; -errno. */
 int cop_view_tree_open(const char *path);
 int cop_view_tree_put(int tree, const char *at);
 
@@ -45,10 +45,10 @@ int cop_view_tree_put(int tree, const char *at);
 
 /* Rewrites the variables of this process. */
 int cop_view_env(const struct cop_view *v, struct cop_err *err);
-/* The path through the mount of one below the source, or "" */
+/* The path through the mount for one below the source, or "". */
 void cop_view_env_path(const struct cop_view *v, const char *path, char out[PATH_MAX]);
-/* A virtual environment finds its base by an absolute path: PYTHONHOME, where the command is of
- * one. */
+/* Sets PYTHONHOME if the command belongs to a virtual environment, which finds its base by an
+ * absolute path. */
 void cop_view_env_python(const struct cop_view *v, const char *command);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Node-local file systems below a root are no part of a shared tree, and a mount of Copper would be
- * the tree once more. They are known beforehand, so that walking asks nothing more of the storage.
- */
+/* Node-local file systems below a root are not part of a shared tree, and a mount of Copper would
+ * be the tree once more. They are known beforehand, so that the walk asks nothing more of the
+ * storage. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ void cop_walk_mounts_free(struct mounts *m)
 	*m = (struct mounts){0};
 }
 
-/* What is left of path after the directory and a slash, or NULL. */
+/* The rest of path after the directory and a slash, or NULL. */
 static const char *rest_of(const char *path, const char *dir, size_t len)
 {
 	if (len == 1)

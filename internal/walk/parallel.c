@@ -4,7 +4,7 @@
 
 #include "walk/walk_priv.h"
 
-/* They wait for the storage more than for a processor. */
+/* Threads wait for the storage more than for a processor. */
 #define THREADS 16u
 #define TICK_NS 200000000L
 
@@ -18,7 +18,7 @@ struct crew {
 	unsigned busy;
 };
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct crew *c = arg;
 	size_t i;
@@ -32,7 +32,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void watch(struct crew *c, void (*tick)(void *arg))
+static void wait_for_end(struct crew *c, void (*tick)(void *arg))
 {
 	struct timespec until;
 
@@ -60,7 +60,7 @@ int cop_walk_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(vo
 		pthread_mutex_lock(&c.lock);
 		c.busy++;
 		pthread_mutex_unlock(&c.lock);
-		rc = cop_thread_start(&thread[started], "report", work, &c);
+		rc = cop_thread_start(&thread[started], "report", run_worker, &c);
 		if (rc) {
 			pthread_mutex_lock(&c.lock);
 			c.busy--;
@@ -68,7 +68,7 @@ int cop_walk_parallel(size_t n, void (*fn)(void *arg, size_t i), void (*tick)(vo
 			break;
 		}
 	}
-	watch(&c, tick);
+	wait_for_end(&c, tick);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
 	pthread_cond_destroy(&c.over);

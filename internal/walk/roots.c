@@ -40,7 +40,7 @@ bool cop_walk_path_is_normal(const char *path, size_t len)
 	return true;
 }
 
-/* Appends the components of path to out, which has room for them. */
+/* Appends the components of path to out, which has space for them. */
 static size_t append_normal(char *out, size_t len, const char *path)
 {
 	while (*path) {
@@ -75,8 +75,8 @@ char *cop_walk_path_normal(const char *cwd, const char *path)
 	return out;
 }
 
-/* As bytes, but a slash comes before every other byte: what is below a directory then follows it
- * without a gap. */
+/* Compares bytes, but a slash comes before every other byte: what is below a directory then follows
+ * it directly. */
 static int tree_order(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t n = COP_MIN(a_len, b_len), i = 0;
@@ -100,7 +100,7 @@ static void list_free(struct cop_root_list *l)
 	*l = (struct cop_root_list){0};
 }
 
-/* Where path stands in a list in order of bytes, or would. */
+/* The position of path in a list in order of bytes, or where it would be. */
 static size_t place_of(const struct cop_root_list *l, const char *path, size_t len, bool *there)
 {
 	size_t low = 0, high = l->n;
@@ -124,7 +124,7 @@ static size_t place_of(const struct cop_root_list *l, const char *path, size_t l
 	return low;
 }
 
-static int insert(struct cop_root_list *l, size_t at, const char *path, size_t len)
+static int insert_root(struct cop_root_list *l, size_t at, const char *path, size_t len)
 {
 	char **grown, *copy;
 
@@ -150,7 +150,7 @@ static int insert_sorted(struct cop_root_list *l, const char *path, size_t len)
 	bool there;
 	size_t at = place_of(l, path, len, &there);
 
-	return there ? 0 : insert(l, at, path, len);
+	return there ? 0 : insert_root(l, at, path, len);
 }
 
 /* ---- roots ---- */
@@ -190,7 +190,7 @@ int cop_walk_roots_give(struct cop_roots *r, const char *dir)
 		if (strcmp(r->given.path[i], path) == 0)
 			goto out;
 	if (!rc)
-		rc = insert(&r->given, r->given.n, path, strlen(path));
+		rc = insert_root(&r->given, r->given.n, path, strlen(path));
 out:
 	free(path);
 	free(cwd);
@@ -276,14 +276,14 @@ int cop_walk_roots_minimize(struct cop_roots *r)
 }
 
 /* The list is in order of bytes, not of the tree: each prefix that ends before a slash is looked
- * for, and there are few. */
+ * up, and there are few. */
 ssize_t cop_walk_roots_above(const struct cop_roots *r, const char *path, size_t len)
 {
 	bool there;
 	size_t at;
 
 	if (r->all.n && !r->all.path[0][1])
-		return len ? 0 : -1; /* "/" is the only one */
+		return len ? 0 : -1; /* "/" is the only prefix */
 	for (size_t n = len; n > 1; n--) {
 		if (n != len && path[n] != '/')
 			continue;

@@ -50,7 +50,7 @@ static void paths_are_made_normal_in_words_only(void **state)
 	}
 }
 
-static void what_is_not_normal_is_told(void **state)
+static void a_path_that_is_not_normal_is_recognised(void **state)
 {
 	static const char *const bad[] = {
 		"", "a", "//", "/a/", "/a//b", "/.", "/..", "/a/../b", "/a/."};
@@ -101,7 +101,7 @@ static void home_counts_as_observed_only_by_itself(void **state)
 	cop_walk_roots_free(&r);
 }
 
-static void a_strange_home_is_none(void **state)
+static void a_home_that_is_not_a_normal_path_is_ignored(void **state)
 {
 	static const char *const homes[] = {NULL, "", "relative", "/", "//", "/."};
 
@@ -172,7 +172,7 @@ static void relative_roots_begin_here(void **state)
 	cop_walk_roots_free(&r);
 }
 
-/* Bytes that nobody vouches for can suggest any number of roots. */
+/* Untrusted bytes could suggest any number of roots. */
 static void there_is_an_end_to_roots(void **state)
 {
 	struct cop_roots r;
@@ -197,10 +197,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_are_made_normal_in_words_only),
-		cmocka_unit_test(what_is_not_normal_is_told),
+		cmocka_unit_test(a_path_that_is_not_normal_is_recognised),
 		cmocka_unit_test(conda_environments_are_cut_after_the_word),
 		cmocka_unit_test(home_counts_as_observed_only_by_itself),
-		cmocka_unit_test(a_strange_home_is_none),
+		cmocka_unit_test(a_home_that_is_not_a_normal_path_is_ignored),
 		cmocka_unit_test(a_root_below_another_is_dropped_a_neighbour_is_not),
 		cmocka_unit_test(the_whole_file_system_is_a_root_too),
 		cmocka_unit_test(relative_roots_begin_here),

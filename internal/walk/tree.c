@@ -62,7 +62,7 @@ struct cop_walk_entry *cop_walk_tree_find(
 		size_t n = end ? (size_t)(end - name) : len - at - 1;
 
 		if (!e->dir) {
-			/* Below a link there may be something, below a file there is nothing. */
+			/* Something may be below a link, but nothing is below a file. */
 			proof = e->type && e->type != DT_LNK;
 			e = NULL;
 			break;
@@ -78,10 +78,10 @@ struct cop_walk_entry *cop_walk_tree_find(
 
 /* ---- in order of whole paths ---- */
 
-/* Names are sorted as names, where "lib" stands before "lib-x"; but "lib/a" comes after "lib-x",
- * since a slash is more than a dash. So what is below a directory waits until a name comes that is
- * more than the directory with its slash. Each of those that wait begins with the one before it: a
- * stack. */
+/* Names are sorted as names, where "lib" comes before "lib-x"; but "lib/a" comes after "lib-x",
+ * because a slash is greater than a dash. So the contents of a directory wait until a name comes
+ * that is greater than the directory with its slash. Each waiting directory begins with the name of
+ * the one before it: a stack. */
 struct each {
 	cop_walk_visit *visit;
 	void *arg;
@@ -93,7 +93,7 @@ struct each {
 
 static void each_in(struct each *x, const struct cop_walk_dir *d);
 
-/* x->path is the directory's and a slash; it is so again afterwards. */
+/* x->path is the directory with a slash, before and afterwards. */
 static void enter(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t before = x->path.len;
@@ -121,7 +121,7 @@ static int wait_for_more(struct each *x, const struct cop_walk_entry *e)
 	return 0;
 }
 
-/* Whether all names from this one on come after what is below the directory. */
+/* Whether all names from this one on come after the contents of the directory. */
 static bool is_past(const struct cop_walk_entry *e, const struct cop_walk_entry *dir)
 {
 	int first = memcmp(e->name, dir->name, COP_MIN(e->len, dir->len));

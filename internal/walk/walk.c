@@ -29,46 +29,46 @@ void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path,
 	pthread_mutex_unlock(&walk->lock);
 }
 
-/* Under the lock. The last in is the first out: what waits then is a path down the tree with its
- * siblings, not a whole level. */
-static int push(struct walk *walk, const struct walk_task *task, size_t n)
+/* Under the lock. Last in, first out: the stack then has one path down the tree with its siblings
+ * and not a whole level. */
+static int push_batches(struct walk *walk, const struct walk_batch *batch, size_t n)
 {
 	size_t cap = walk->cap ? walk->cap : 256;
-	struct walk_task *grown;
+	struct walk_batch *grown;
 
-	while (cap < walk->tasks + n)
+	while (cap < walk->batches + n)
 		cap *= 2;
 	if (cap > walk->cap) {
-		grown = reallocarray(walk->task, cap, sizeof(*grown));
+		grown = reallocarray(walk->batch, cap, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
-		walk->task = grown;
+		walk->batch = grown;
 		walk->cap = cap;
 	}
-	memcpy(walk->task + walk->tasks, task, n * sizeof(*task));
-	walk->tasks += n;
+	memcpy(walk->batch + walk->batches, batch, n * sizeof(*batch));
+	walk->batches += n;
 	return 0;
 }
 
-/* Waits for a task; false: the walk is over. Under the lock. */
-static bool take(struct walk *walk, struct walk_task *task)
+/* Waits for a batch; false: the walk is over. Under the lock. */
+static bool next_batch(struct walk *walk, struct walk_batch *batch)
 {
-	while (!walk->tasks && walk->running && !walk->rc) {
+	while (!walk->batches && walk->running && !walk->rc) {
 		walk->idle++;
 		pthread_cond_wait(&walk->more, &walk->lock);
 		walk->idle--;
 	}
-	if (walk->rc || !walk->tasks)
+	if (walk->rc || !walk->batches)
 		return false;
-	*task = walk->task[--walk->tasks];
+	*batch = walk->batch[--walk->batches];
 	walk->running++;
 	return true;
 }
 
-/* Under the lock: n tasks are there for others, or all is over. */
-static void wake(struct walk *walk, size_t n)
+/* Under the lock: n batches are ready for other threads, or the walk is over. */
+static void wake_idle(struct walk *walk, size_t n)
 {
-	if (walk->rc || (!walk->running && !walk->tasks)) {
+	if (walk->rc || (!walk->running && !walk->batches)) {
 		pthread_cond_broadcast(&walk->more);
 		pthread_cond_signal(&walk->over);
 		return;
@@ -77,25 +77,25 @@ static void wake(struct walk *walk, size_t n)
 		pthread_cond_signal(&walk->more);
 }
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct worker *w = arg;
 	struct walk *walk = w->walk;
-	struct walk_task task;
+	struct walk_batch batch;
 
 	pthread_mutex_lock(&walk->lock);
-	while (take(walk, &task)) {
+	while (next_batch(walk, &batch)) {
 		int rc;
 
 		pthread_mutex_unlock(&walk->lock);
-		rc = cop_walk_do(w, &task);
+		rc = cop_walk_run(w, &batch);
 		pthread_mutex_lock(&walk->lock);
-		if (!rc && w->tasks)
-			rc = push(walk, w->task, w->tasks);
+		if (!rc && w->batches)
+			rc = push_batches(walk, w->batch, w->batches);
 		if (rc && !walk->rc)
 			walk->rc = rc;
 		walk->running--;
-		wake(walk, w->tasks ? w->tasks - 1 : 0);
+		wake_idle(walk, w->batches ? w->batches - 1 : 0);
 	}
 	walk->tree->files += w->files;
 	walk->tree->dirs += w->dirs;
@@ -107,13 +107,13 @@ static void *work(void *arg)
 
 /* ---- roots ---- */
 
-/* A root may be a link, or a file; from there on nothing is followed. */
+/* A root may be a link or a file; below it no link is followed. */
 static int open_root(struct walk *walk, uint32_t i)
 {
 	const char *path = walk->conf->root[i];
 	struct cop_walk_entry *e = &walk->tree->top.entry[i];
 	struct walk_root *r = &walk->root[i];
-	struct walk_task task = {0};
+	struct walk_batch batch = {0};
 	struct stat st;
 
 	*e = (struct cop_walk_entry){.name = path, .len = (uint16_t)strlen(path)};
@@ -129,21 +129,21 @@ static int open_root(struct walk *walk, uint32_t i)
 		return 0;
 	}
 	walk->tree->dirs++;
-	task.dir = cop_walk_arena_alloc(walk->tree->arena, sizeof(*task.dir));
+	batch.dir = cop_walk_arena_alloc(walk->tree->arena, sizeof(*batch.dir));
 	r->real = realpath(path, NULL);
 	if (!r->real)
 		r->real = strdup(path);
-	if (!task.dir || !r->real)
+	if (!batch.dir || !r->real)
 		return -ENOMEM;
-	*task.dir = (struct cop_walk_dir){.parent = &walk->tree->top, .in_parent = i, .fd = -1};
-	e->dir = task.dir;
+	*batch.dir = (struct cop_walk_dir){.parent = &walk->tree->top, .in_parent = i, .fd = -1};
+	e->dir = batch.dir;
 	r->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->fd < 0) {
-		cop_walk_fault(walk, task.dir, path, errno);
+		cop_walk_fault(walk, batch.dir, path, errno);
 		return 0;
 	}
 	walk->no_openat2 |= !cop_has_openat2(r->fd);
-	return push(walk, &task, 1);
+	return push_batches(walk, &batch, 1);
 }
 
 static int open_roots(struct walk *walk)
@@ -171,13 +171,13 @@ static int open_roots(struct walk *walk)
 
 /* ---- all of it ---- */
 
-/* The calling thread only watches. */
-static void watch(struct walk *walk)
+/* The calling thread only reports progress. */
+static void wait_for_end(struct walk *walk)
 {
 	struct timespec until;
 
 	pthread_mutex_lock(&walk->lock);
-	while (!walk->rc && (walk->tasks || walk->running)) {
+	while (!walk->rc && (walk->batches || walk->running)) {
 		until = cop_moment(cop_now_ns() + TICK_NS);
 		if (pthread_cond_timedwait(&walk->over, &walk->lock, &until) != ETIMEDOUT ||
 			!walk->conf->tick)
@@ -199,36 +199,36 @@ static int run_workers(struct walk *walk, unsigned threads)
 	while (!rc && started < threads) {
 		worker[started].walk = walk;
 		worker[started].arena = &walk->tree->arena[started];
-		rc = cop_thread_start(&thread[started], "walk", work, &worker[started]);
+		rc = cop_thread_start(&thread[started], "walk", run_worker, &worker[started]);
 		started += !rc;
 	}
 	if (started)
-		rc = 0; /* where a user may have few threads, one is enough */
+		rc = 0; /* if a user may have only few threads, one is enough */
 	if (rc) {
 		pthread_mutex_lock(&walk->lock);
 		walk->rc = rc;
 		pthread_cond_broadcast(&walk->more);
 		pthread_mutex_unlock(&walk->lock);
 	}
-	watch(walk);
+	wait_for_end(walk);
 	for (unsigned i = 0; i < started; i++) {
 		pthread_join(thread[i], NULL);
 		free(worker[i].buffer);
 		free(worker[i].entry);
-		free(worker[i].task);
+		free(worker[i].batch);
 	}
 	free(worker);
 	free(thread);
 	return walk->rc ? walk->rc : rc;
 }
 
-/* Descriptors that tasks which were never done would have closed. */
+/* Closes descriptors of batches that were never run. */
 static void forget_tasks(struct walk *walk)
 {
-	for (size_t i = 0; i < walk->tasks; i++)
-		if (walk->task[i].n && atomic_fetch_sub(&walk->task[i].dir->tasks, 1) == 1)
-			close(walk->task[i].dir->fd);
-	free(walk->task);
+	for (size_t i = 0; i < walk->batches; i++)
+		if (walk->batch[i].n && atomic_fetch_sub(&walk->batch[i].dir->batches, 1) == 1)
+			close(walk->batch[i].dir->fd);
+	free(walk->batch);
 	for (size_t i = 0; walk->root && i < walk->conf->roots; i++) {
 		if (walk->root[i].fd >= 0)
 			close(walk->root[i].fd);

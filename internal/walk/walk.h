@@ -7,8 +7,8 @@
  * below a root are entries and are not entered. Directories that cannot be read are counted and the
  * first ones named.
  *
- * Locks: struct walk has one, over the stack of tasks and the end. A directory belongs to the
- * thread that reads it until its task is done; what its tasks leave in it is seen by others only
+ * Locks: struct walk has one, over the stack of batches and the end. A directory belongs to the
+ * thread that reads it until its batch is done; what its batches leave in it is seen by others only
  * through that lock. After the walk nothing is shared. */
 #ifndef COP_WALK_H
 #define COP_WALK_H
@@ -57,7 +57,7 @@ struct cop_walk_dir {
 	uint32_t n, in_parent;        /* parent->entry[in_parent] is this */
 	enum cop_walk_state state;
 	int error;
-	_Atomic uint32_t tasks; /* that need fd */
+	_Atomic uint32_t batches; /* that need fd */
 	int fd;
 };
 

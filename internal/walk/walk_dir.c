@@ -10,9 +10,10 @@
 #include "walk/walk_priv.h"
 
 #define BUFFER (128 * COP_KIB)
-#define STATS 256u /* attributes that one task reads */
+#define STATS 256u /* attributes that one batch reads */
 
-/* No component may be a link or leave the root, whatever replaced it since its name was read. */
+/* No component may be a link or leave the root, whatever has replaced it since its name was
+ * read. */
 static int open_dir(const struct walk *walk, int root, const char *path)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOCTTY;
@@ -21,8 +22,8 @@ static int open_dir(const struct walk *walk, int root, const char *path)
 	return cop_open_beneath(root, path, flags, !walk->no_openat2, &calls);
 }
 
-/* Puts the path of d below its root into w->path, which ends there: names are short, and a path
- * that the kernel takes is too. */
+/* Puts the path of d below its root into w->path, which has enough space: names are limited, and so
+ * is a path that the kernel accepts. */
 static const char *path_below(struct worker *w, const struct cop_walk_dir *d, uint32_t *root)
 {
 	char *at = w->path + sizeof(w->path) - 1;
@@ -45,16 +46,16 @@ static const char *path_below(struct worker *w, const struct cop_walk_dir *d, ui
 
 static int reserve_task(struct worker *w)
 {
-	size_t cap = w->task_cap ? 2 * w->task_cap : 64;
-	struct walk_task *grown;
+	size_t cap = w->batch_cap ? 2 * w->batch_cap : 64;
+	struct walk_batch *grown;
 
-	if (w->tasks < w->task_cap)
+	if (w->batches < w->batch_cap)
 		return 0;
-	grown = reallocarray(w->task, cap, sizeof(*grown));
+	grown = reallocarray(w->batch, cap, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	w->task = grown;
-	w->task_cap = cap;
+	w->batch = grown;
+	w->batch_cap = cap;
 	return 0;
 }
 
@@ -63,7 +64,7 @@ static int add_task(struct worker *w, struct cop_walk_dir *d, uint32_t from, uin
 	int rc = reserve_task(w);
 
 	if (!rc)
-		w->task[w->tasks++] = (struct walk_task){d, from, n};
+		w->batch[w->batches++] = (struct walk_batch){d, from, n};
 	return rc;
 }
 
@@ -90,8 +91,8 @@ static int add_entry(struct worker *w, const char *name, uint8_t type)
 	return 0;
 }
 
-/* The names in fd into w->entry. A positive result is an errno of the storage, a negative one ends
- * the walk. */
+/* Reads the names in fd into w->entry. A positive result is an errno of the storage, a negative one
+ * ends the walk. */
 static int read_names(struct worker *w, int fd)
 {
 	uint64_t max = w->walk->conf->max_entries;
@@ -124,8 +125,8 @@ static int by_name(const void *a, const void *b)
 		((const struct cop_walk_entry *)a)->name, ((const struct cop_walk_entry *)b)->name);
 }
 
-/* A directory below d; it becomes a task unless another file system of this node is mounted there.
- */
+/* A directory below d; it becomes a batch unless another file system of this node is mounted
+ * there. */
 static int enter(struct worker *w, struct cop_walk_dir *d, uint32_t i, const char *skip_in)
 {
 	struct cop_walk_entry *e = &d->entry[i];
@@ -165,7 +166,7 @@ static void read_attributes(struct worker *w, struct cop_walk_dir *d, uint32_t f
 	}
 }
 
-/* Turns the entries whose type is known now into tasks and totals. */
+/* Turns the entries whose type is now known into batches and totals. */
 static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char *skip_in)
 {
 	int rc = 0;
@@ -179,13 +180,13 @@ static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char
 	return rc;
 }
 
-/* Sizes of a large directory are read by whoever has time. */
+/* Any free thread reads sizes of a large directory. */
 static int share_attributes(struct worker *w, struct cop_walk_dir *d)
 {
 	uint32_t pieces = (d->n + STATS - 1) / STATS;
 	int rc = 0;
 
-	atomic_store(&d->tasks, pieces);
+	atomic_store(&d->batches, pieces);
 	for (uint32_t i = 0; !rc && i < pieces; i++)
 		rc = add_task(w, d, i * STATS, COP_MIN(STATS, d->n - i * STATS));
 	return rc;
@@ -257,13 +258,13 @@ static int scan(struct worker *w, struct cop_walk_dir *d)
 	return rc;
 }
 
-int cop_walk_do(struct worker *w, const struct walk_task *task)
+int cop_walk_run(struct worker *w, const struct walk_batch *batch)
 {
-	w->tasks = 0;
-	if (!task->n)
-		return scan(w, task->dir);
-	read_attributes(w, task->dir, task->from, task->n);
-	if (atomic_fetch_sub(&task->dir->tasks, 1) == 1)
-		close(task->dir->fd);
+	w->batches = 0;
+	if (!batch->n)
+		return scan(w, batch->dir);
+	read_attributes(w, batch->dir, batch->from, batch->n);
+	if (atomic_fetch_sub(&batch->dir->batches, 1) == 1)
+		close(batch->dir->fd);
 	return 0;
 }

@@ -13,17 +13,17 @@ struct mounts {
 };
 /* A cop_mount_visit for a struct mounts. -ENOMEM. */
 int cop_walk_mounts_add(void *m, const char *dir, const char *type);
-/* Those of this process; nothing if they cannot be read. */
+/* Loads those of this process; none if they cannot be read. */
 int cop_walk_mounts_load(struct mounts *m);
 void cop_walk_mounts_free(struct mounts *m);
-/* Whether some of them stand in the directory dir, and whether dir/name is one. */
+/* Whether some of them are in the directory dir, and whether dir/name is one. */
 bool cop_walk_mounts_in(const struct mounts *m, const char *dir, size_t len);
 bool cop_walk_mounts_is(
 	const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len);
 
 /* ---- walk_dir.c: one directory, on one of the threads ---- */
 
-struct walk_task {
+struct walk_batch {
 	struct cop_walk_dir *dir;
 	uint32_t from, n; /* entries whose attributes are to be read; n 0: read the directory */
 };
@@ -39,28 +39,28 @@ struct walk {
 	struct mounts mounts;
 	_Atomic uint64_t entries;
 	pthread_mutex_t lock;
-	pthread_cond_t more; /* tasks, or the end */
+	pthread_cond_t more; /* batches, or the end */
 	pthread_cond_t over;
-	struct walk_task *task;
-	size_t tasks, cap;
+	struct walk_batch *batch;
+	size_t batches, cap;
 	unsigned running, idle; /* threads */
-	bool no_openat2;        /* an old kernel or a filter: component by component */
-	int rc;                 /* the first failure ends it */
+	bool no_openat2; /* an old kernel or a filter: paths are opened component by component */
+	int rc;          /* the first failure ends it */
 };
 struct worker {
 	struct walk *walk;
 	struct cop_arena *arena;
-	char *buffer; /* directory entries as the kernel gives them */
+	char *buffer; /* directory entries in the kernel's form */
 	struct cop_walk_entry *entry;
 	size_t n, cap;
-	struct walk_task *task; /* to be handed over */
-	size_t tasks, task_cap;
+	struct walk_batch *batch; /* new ones, to be handed over */
+	size_t batches, batch_cap;
 	uint64_t files, dirs, bytes, skipped;
 	char path[8192];
 };
-/* Does the task and leaves new ones in worker.task; -ENOMEM or -E2BIG ends the walk. */
-int cop_walk_do(struct worker *w, const struct walk_task *task);
-/* Remembers a directory that could not be read. */
+/* Runs the batch and leaves new ones in worker.batch; -ENOMEM or -E2BIG ends the walk. */
+int cop_walk_run(struct worker *w, const struct walk_batch *batch);
+/* Records a directory that could not be read. */
 void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path, int error);
 
 #endif

@@ -21,7 +21,7 @@
 #include "walk/dir_testing.h"
 #include "walk/walk_priv.h"
 
-static void put(const char *path, size_t bytes)
+static void put_file(const char *path, size_t bytes)
 {
 	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 
@@ -32,7 +32,8 @@ static void put(const char *path, size_t bytes)
 
 static bool no_openat2;
 
-static struct cop_walk_tree *walk(const char *const *roots, size_t n, unsigned threads, bool sizes)
+static struct cop_walk_tree *walk_roots(
+	const char *const *roots, size_t n, unsigned threads, bool sizes)
 {
 	struct cop_walk_conf conf = {.root = roots,
 		.roots = n,
@@ -46,7 +47,7 @@ static struct cop_walk_tree *walk(const char *const *roots, size_t n, unsigned t
 	return t;
 }
 
-/* One line a path, relative to dir. */
+/* One line per path, relative to dir. */
 static int add_line(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	size_t n = strlen(dir);
@@ -78,13 +79,13 @@ static void paths_come_in_the_order_of_their_bytes(void **state)
 	assert_int_equal(mkdir("lib-x", 0700), 0);
 	assert_int_equal(mkdir("lib-x-y", 0700), 0);
 	assert_int_equal(mkdir("lib64", 0700), 0);
-	put("lib/a", 1);
-	put("lib-x/a", 10);
-	put("lib-x-y/a", 100);
-	put("lib64/a", 1000);
-	put("lib.so", 10000);
-	put("lib-", 0);
-	t = walk(roots, 1, 3, true);
+	put_file("lib/a", 1);
+	put_file("lib-x/a", 10);
+	put_file("lib-x-y/a", 100);
+	put_file("lib64/a", 1000);
+	put_file("lib.so", 10000);
+	put_file("lib-", 0);
+	t = walk_roots(roots, 1, 3, true);
 	assert_list(t,
 		"\n/lib\n/lib-\n/lib-x\n/lib-x-y\n/lib-x-y/a\n/lib-x/a\n/lib.so\n/lib/a\n/lib64\n/lib64/a\n");
 	assert_int_equal(t->files, 6);
@@ -103,9 +104,9 @@ static void two_roots_interleave_as_their_paths_do(void **state)
 	snprintf(a, sizeof(a), "%s/r", dir);
 	snprintf(b, sizeof(b), "%s/r-s", dir);
 	assert_int_equal(mkdir("r", 0700) | mkdir("r-s", 0700), 0);
-	put("r/x", 0);
-	put("r-s/x", 0);
-	t = walk(roots, 2, 2, false);
+	put_file("r/x", 0);
+	put_file("r-s/x", 0);
+	t = walk_roots(roots, 2, 2, false);
 	assert_list(t, "/r\n/r-s\n/r-s/x\n/r/x\n");
 	cop_walk_tree_free(t);
 }
@@ -118,11 +119,11 @@ static void links_are_entries_and_are_not_followed(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir("real", 0700), 0);
-	put("real/x", 5);
+	put_file("real/x", 5);
 	assert_int_equal(
 		symlink("real", "link") | symlink("..", "real/up") | symlink("nowhere", "dangling"),
 		0);
-	t = walk(roots, 1, 0, true);
+	t = walk_roots(roots, 1, 0, true);
 	assert_list(t, "\n/dangling\n/link\n/real\n/real/up\n/real/x\n");
 	assert_int_equal(t->files, 4);
 	assert_int_equal(t->bytes, 5);
@@ -144,10 +145,10 @@ static void a_root_may_be_a_link_or_a_file_or_nothing(void **state)
 	snprintf(b, sizeof(b), "%s/file", dir);
 	snprintf(c, sizeof(c), "%s/link", dir);
 	assert_int_equal(mkdir("real", 0700), 0);
-	put("file", 7);
-	put("real/x", 5);
+	put_file("file", 7);
+	put_file("real/x", 5);
 	assert_int_equal(symlink("real", "link"), 0);
-	t = walk(roots, 3, 2, true);
+	t = walk_roots(roots, 3, 2, true);
 	assert_list(t, "/file\n/link\n/link/x\n");
 	assert_int_equal(t->bytes, 12);
 	cop_walk_tree_free(t);
@@ -163,8 +164,8 @@ static void names_are_found_and_absences_proven(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir("d", 0700), 0);
-	put("d/f", 5);
-	t = walk(roots, 1, 2, true);
+	put_file("d/f", 5);
+	t = walk_roots(roots, 1, 2, true);
 	snprintf(path, sizeof(path), "%s/d/f", dir);
 	e = cop_walk_tree_find(t, path, strlen(path), &absent);
 	assert_non_null(e);
@@ -196,10 +197,10 @@ static void many_names_with_any_byte_are_walked_by_many(void **state)
 		for (unsigned k = 0; k < (i == 7 ? 3000u : 30u); k++) {
 			snprintf(name, sizeof(name), "d%u/%c%c %u", i, (char)(k % 46 + 1),
 				(char)(k % 128 + 127), k);
-			put(name, k);
+			put_file(name, k);
 		}
 	}
-	t = walk(roots, 1, 8, true);
+	t = walk_roots(roots, 1, 8, true);
 	assert_int_equal(t->files, 39 * 30 + 3000);
 	assert_int_equal(t->dirs, 41);
 	assert_int_equal(t->bytes, 39 * (30 * 29 / 2) + 3000 * 2999 / 2);
@@ -218,7 +219,7 @@ static void a_tree_without_end_is_refused(void **state)
 		char name[8];
 
 		snprintf(name, sizeof(name), "%u", i);
-		put(name, 0);
+		put_file(name, 0);
 		conf.max_entries = 4;
 		assert_int_equal(cop_walk(&conf, &t, &err), i < 4 ? 0 : -E2BIG);
 		if (i < 4)
@@ -239,7 +240,7 @@ static void deep_trees_end_where_the_kernel_says(void **state)
 	for (unsigned i = 0; i < 25; i++)
 		assert_int_equal(mkdir(name, 0700) | chdir(name), 0);
 	assert_int_equal(chdir(dir), 0);
-	t = walk(roots, 1, 2, true);
+	t = walk_roots(roots, 1, 2, true);
 	assert_int_equal(t->unreadable, 1);
 	assert_int_equal(t->fault[0].error, ENAMETOOLONG);
 	assert_in_range(t->dirs, 20, 22);
@@ -270,7 +271,7 @@ static void the_mounts_of_pseudo_file_systems_are_known(void **state)
 	cop_walk_mounts_free(&m);
 }
 
-/* In a mount namespace of its own: the test must not walk through what others have mounted. */
+/* In a mount namespace of its own: the test must not walk through other mounts. */
 static int walk_past_proc(void)
 {
 	const char *roots[] = {dir};
@@ -284,7 +285,7 @@ static int walk_past_proc(void)
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 		mkdir(proc, 0700) || mount("proc", proc, "proc", 0, NULL))
 		return 77;
-	t = walk(roots, 1, 0, false);
+	t = walk_roots(roots, 1, 0, false);
 	e = cop_walk_tree_find(t, proc, strlen(proc), NULL);
 	well = e && e->dir->state == COP_WALK_SKIPPED && t->skipped == 1 &&
 	       !cop_walk_tree_find(t, inside, strlen(inside), NULL);
@@ -318,10 +319,10 @@ static void the_same_is_found_without_openat2(void **state)
 	(void)state;
 	assert_int_equal(mkdir("a", 0700) | mkdir("a/b", 0700) | mkdir("a/b/c", 0700), 0);
 	assert_int_equal(symlink("a", "to-a") | symlink("/usr", "a/away"), 0);
-	put("a/b/c/file", 4321);
+	put_file("a/b/c/file", 4321);
 	for (int i = 0; i < 2; i++) {
 		no_openat2 = i;
-		t[i] = walk(roots, 1, 2, true);
+		t[i] = walk_roots(roots, 1, 2, true);
 		assert_int_equal(cop_walk_tree_each(t[i], add_line, &list[i]), 0);
 		assert_int_equal(t[i]->unreadable, 0);
 		assert_int_equal(t[i]->dirs, 4);
@@ -346,7 +347,7 @@ static void an_unreadable_directory_is_named(void **state)
 	if (!geteuid())
 		assert_int_equal(chmod(dir, 0711) | seteuid(65534), 0);
 	if (geteuid() == 65534) {
-		t = walk(roots, 1, 2, true);
+		t = walk_roots(roots, 1, 2, true);
 		assert_int_equal(seteuid(0), 0);
 		assert_int_equal(t->unreadable, 1);
 		assert_int_equal(t->fault[0].error, EACCES);

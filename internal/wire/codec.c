@@ -11,7 +11,7 @@ struct cop_rd cop_rd_init(const void *data, size_t len)
 }
 
 /* The next len bytes, or NULL after marking the reader bad and moving it to its end. */
-static const uint8_t *take(struct cop_rd *r, size_t len)
+static const uint8_t *consume(struct cop_rd *r, size_t len)
 {
 	const uint8_t *p = r->p;
 
@@ -24,9 +24,9 @@ static const uint8_t *take(struct cop_rd *r, size_t len)
 	return p;
 }
 
-static uint64_t take_int(struct cop_rd *r, size_t len)
+static uint64_t read_int(struct cop_rd *r, size_t len)
 {
-	const uint8_t *p = take(r, len);
+	const uint8_t *p = consume(r, len);
 	uint64_t v = 0;
 
 	for (size_t i = 0; p && i < len; i++)
@@ -36,30 +36,30 @@ static uint64_t take_int(struct cop_rd *r, size_t len)
 
 uint8_t cop_rd_u8(struct cop_rd *r)
 {
-	return (uint8_t)take_int(r, 1);
+	return (uint8_t)read_int(r, 1);
 }
 
 uint16_t cop_rd_u16(struct cop_rd *r)
 {
-	return (uint16_t)take_int(r, 2);
+	return (uint16_t)read_int(r, 2);
 }
 
 uint32_t cop_rd_u32(struct cop_rd *r)
 {
-	return (uint32_t)take_int(r, 4);
+	return (uint32_t)read_int(r, 4);
 }
 
 uint64_t cop_rd_u64(struct cop_rd *r)
 {
-	return take_int(r, 8);
+	return read_int(r, 8);
 }
 
 const char *cop_rd_str(struct cop_rd *r, size_t *len)
 {
 	size_t want = cop_rd_u16(r);
-	const uint8_t *p = take(r, want);
+	const uint8_t *p = consume(r, want);
 
-	/* A short string reads as an empty one, so that nobody needs to test for NULL. */
+	/* A string that is cut reads as an empty one, so that nobody needs to test for NULL. */
 	*len = p && !r->bad ? want : 0;
 	return p && !r->bad ? (const char *)p : "";
 }
@@ -85,7 +85,7 @@ struct cop_wr cop_wr_init(void *data, size_t size)
 	return (struct cop_wr){.start = p, .p = p, .end = p ? p + size : p};
 }
 
-/* Room for len bytes, or NULL after marking the writer bad; a bad writer stays where it is. */
+/* Space for len bytes, or NULL after marking the writer bad; a bad writer stays where it is. */
 static uint8_t *room(struct cop_wr *w, size_t len)
 {
 	uint8_t *p = w->p;

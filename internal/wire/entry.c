@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An entry blob is this head followed by the link target, nothing else. It is read by
- * copying, so it may stand at any address. */
+/* An entry blob is this head followed by the link target, and nothing else. It is read by copying,
+ * so it may be at any address. */
 #include "wire/listing_priv.h"
 
 #include <errno.h>

@@ -187,23 +187,24 @@ static void a_version_is_young_for_two_ticks_of_its_stamps(void **state)
 	assert_false(young(5 * S, 1000 * S + 300 * MS, 1000 * S + 500 * MS));
 	assert_true(young(5 * S, 1000 * S + 1, 1000 * S + 20 * MS));
 	assert_false(young(5 * S, 1000 * S + 1, 1000 * S + 20 * MS + 1));
-	/* By either of them; a clock that is somewhat ahead; a stamp of no clock. */
+	/* By either of the two; with a clock that is somewhat ahead; with a timestamp that no clock
+	 * made. */
 	assert_true(young(1000 * S, 5 * S, 1001 * S));
 	assert_true(young(5 * S, 1030 * S, 1000 * S));
 	assert_false(young(5 * S, 1060 * S, 1000 * S));
 	assert_int_equal(cop_attr_version_at(&odd, 1000 * S), cop_attr_version(&odd));
 }
 
-static void how_long_it_is_young_is_two_ticks(void **state)
+static void an_entry_is_young_for_two_ticks(void **state)
 {
 	struct cop_attr a = {.mtime_s = 1, .mtime_nsec = 1, .ctime_s = 3};
 
 	(void)state;
-	assert_int_equal(cop_attr_settle_ms(&a), 2000);
+	assert_int_equal(cop_attr_young_ms(&a), 2000);
 	a.ctime_nsec = (uint32_t)(200 * MS);
-	assert_int_equal(cop_attr_settle_ms(&a), 200);
+	assert_int_equal(cop_attr_young_ms(&a), 200);
 	a.ctime_nsec = 7;
-	assert_int_equal(cop_attr_settle_ms(&a), 20);
+	assert_int_equal(cop_attr_young_ms(&a), 20);
 }
 
 int main(void)
@@ -219,7 +220,7 @@ int main(void)
 		cmocka_unit_test(
 			the_version_moves_with_inode_size_mtime_and_ctime_and_with_nothing_else),
 		cmocka_unit_test(a_version_is_young_for_two_ticks_of_its_stamps),
-		cmocka_unit_test(how_long_it_is_young_is_two_ticks),
+		cmocka_unit_test(an_entry_is_young_for_two_ticks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

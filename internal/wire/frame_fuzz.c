@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of an unverified peer, and bytes of someone who has the secret: the first byte says whether
- * the rest is taken as it is or given a right header and tag first, so that the parsers behind the
+/* Bytes from an unverified peer, and bytes from a holder of the secret: the first byte says whether
+ * the rest is used as it is or gets a correct head and tag first, so that the parsers behind the
  * tag are reached too. */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void as_it_is(const uint8_t *data, size_t len)
 		abort();
 }
 
-/* data is the payload of a message whose tag is right. */
+/* data is the payload of a message with a correct tag. */
 static void as_hello(const uint8_t *data, size_t len)
 {
 	static const char context[] = "copper hello 1";

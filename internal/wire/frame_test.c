@@ -149,7 +149,7 @@ static void a_handshake_message_is_never_a_sealed_one(void **state)
 	assert_int_equal(cop_frame_open(&rx, msg, len, &f), -EBADMSG);
 }
 
-/* Messages 1 to n into msgs, all of one length. */
+/* Writes messages 1 to n into msgs, all of one length. */
 static size_t make_many(uint8_t msgs[][64], size_t n)
 {
 	struct cop_frame_tx tx = sender();
@@ -189,7 +189,7 @@ static void messages_out_of_order_pass_once_inside_the_window(void **state)
 	assert_int_equal(cop_frame_open(&rx, msgs[35], len, &f), -EALREADY);
 	assert_int_equal(cop_frame_open(&rx, msgs[98], len, &f), 0);
 	assert_int_equal(cop_frame_open(&rx, msgs[98], len, &f), -EALREADY);
-	/* A jump of a whole window forgets what came before, and refuses it. */
+	/* A jump of a whole window forgets earlier counters and refuses them. */
 	assert_int_equal(cop_frame_open(&rx, msgs[163], len, &f), 0);
 	assert_int_equal(cop_frame_open(&rx, msgs[99], len, &f), -EALREADY);
 	assert_int_equal(cop_frame_open(&rx, msgs[100], len, &f), 0);

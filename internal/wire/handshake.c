@@ -9,9 +9,9 @@ static const char hello_context[] = "copper hello 1";
 static const char welcome_context[] = "copper welcome 1";
 static const char keys_context[] = "copper session 1";
 
-/* Ends a handshake message with its tag; transcript is what went before it in this handshake. */
-static size_t finish(const struct cop_wire_secret *s, const char *context, const void *transcript,
-	size_t transcript_len, struct cop_wr *w)
+/* Appends the tag to a handshake message; transcript is what came before it in this handshake. */
+static size_t append_tag(const struct cop_wire_secret *s, const char *context,
+	const void *transcript, size_t transcript_len, struct cop_wr *w)
 {
 	uint8_t tag[COP_HANDSHAKE_TAG];
 
@@ -48,10 +48,10 @@ size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *
 	cop_wr_u64(&w, h->config_hash);
 	cop_wr_bytes(&w, h->nonce, sizeof(h->nonce));
 	cop_wr_str(&w, h->address, h->address_len);
-	return finish(s, hello_context, NULL, 0, &w);
+	return append_tag(s, hello_context, NULL, 0, &w);
 }
 
-/* A frame of this handshake type, its unused header fields zero. */
+/* Parses a frame of this handshake type whose unused header fields are zero. */
 static int parse(const void *msg, size_t len, uint8_t type, struct cop_frame *f, struct cop_rd *r)
 {
 	int rc = len > COP_HELLO_MAX ? -EBADMSG : cop_frame_parse(msg, len, f);
@@ -92,7 +92,7 @@ int cop_hello_read(
 	return verify(s, hello_context, NULL, 0, msg, len);
 }
 
-/* Both sides derive the same bytes; which key sends depends on who asks. */
+/* Both sides derive the same bytes; the role decides which key sends. */
 static void make_keys(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	const void *welcome, size_t welcome_len, bool initiator, struct cop_frame_keys *keys)
 {
@@ -123,7 +123,7 @@ size_t cop_welcome_write(const struct cop_wire_secret *s, const void *hello, siz
 	w = cop_frame_begin(msg, COP_WELCOME_LEN, &f);
 	cop_wr_u64(&w, session);
 	cop_wr_bytes(&w, nonce, sizeof(nonce));
-	len = finish(s, welcome_context, hello, hello_len, &w);
+	len = append_tag(s, welcome_context, hello, hello_len, &w);
 	if (len)
 		make_keys(s, hello, hello_len, msg, len, false, keys);
 	return len;

@@ -110,7 +110,7 @@ static void a_hello_cut_anywhere_is_refused(void **state)
 	(void)state;
 	for (size_t cut = 0; cut < len; cut++) {
 		assert_int_equal(cop_hello_read(&secret, msg, cut, &got), -EBADMSG);
-		/* With a length field that agrees, too. */
+		/* Also with a length field that agrees. */
 		if (cut >= COP_FRAME_HEAD) {
 			uint8_t copy[COP_HELLO_MAX];
 
@@ -219,7 +219,7 @@ static void a_welcome_under_another_secret_is_refused(void **state)
 
 	(void)state;
 	shake(&p);
-	/* Someone who knows another secret answers our HELLO as if it were under that one. */
+	/* A holder of another secret answers our HELLO as if it were made under that one. */
 	assert_int_equal(cop_hello_read(&secret, p.hello, p.hello_len, &h), 0);
 	assert_int_equal(cop_hello_write(&other_secret, &h, forged), p.hello_len);
 	assert_int_equal(cop_welcome_write(&other_secret, forged, p.hello_len, 9, p.welcome, &keys),
@@ -229,7 +229,7 @@ static void a_welcome_under_another_secret_is_refused(void **state)
 		-EACCES);
 }
 
-static void a_refusal_is_told_from_an_answer(void **state)
+static void a_refusal_is_distinguished_from_an_answer(void **state)
 {
 	struct pair p;
 	struct cop_frame_keys keys;
@@ -258,14 +258,14 @@ static void a_reflected_message_is_refused(void **state)
 
 	(void)state;
 	shake(&p);
-	/* A WELCOME is no HELLO and the other way round, whatever the type field says. */
+	/* A WELCOME is not a HELLO, nor the reverse, whatever the type field says. */
 	assert_int_equal(cop_hello_read(&secret, p.welcome, COP_WELCOME_LEN, &got), -EBADMSG);
 	p.welcome[5] = COP_FRAME_HELLO;
 	assert_true(cop_hello_read(&secret, p.welcome, COP_WELCOME_LEN, &got) < 0);
 	assert_int_equal(read_welcome(&p, p.hello), -EBADMSG);
 	p.hello[5] = COP_FRAME_WELCOME;
 	assert_true(read_welcome(&p, p.hello) < 0);
-	/* What the initiator sealed does not open for the initiator. */
+	/* The initiator cannot open what it sealed itself. */
 	w = cop_frame_begin(msg, sizeof(msg), &f);
 	len = cop_frame_seal(&p.at_initiator.tx, &w);
 	assert_int_equal(cop_frame_open(&p.at_initiator.rx, msg, len, &f), -EACCES);
@@ -313,7 +313,7 @@ int main(void)
 		cmocka_unit_test(a_welcome_cut_anywhere_is_refused),
 		cmocka_unit_test(a_welcome_to_another_hello_is_refused),
 		cmocka_unit_test(a_welcome_under_another_secret_is_refused),
-		cmocka_unit_test(a_refusal_is_told_from_an_answer),
+		cmocka_unit_test(a_refusal_is_distinguished_from_an_answer),
 		cmocka_unit_test(a_reflected_message_is_refused),
 		cmocka_unit_test(every_field_of_the_hello_enters_the_keys),
 	};

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listing blob, all offsets from its start, each area right behind the one before:
+/* A listing blob. All offsets are from its start, and each area directly follows the one before:
  *
- *	head | count records | attribute records of those that have any | names and targets | zeros
+ *     head | count records | attribute records of those that have any | names and targets | zeros
  *
- * There is one encoding of a directory: records stand in the order of (hash of the name, name); a
- *cookie is that hash, or the cookie before it plus one where that is larger; attributes and strings
- *stand in the order of their records. The check accepts this encoding alone. So no offset from
- *outside is ever followed that was not computed here as well, no name can stand twice, and two
- *builds of one directory are equal byte for byte.
+ * A directory has exactly one encoding. Records are in the order of (hash of the name, name). A
+ * cookie is that hash, or the cookie before it plus one if that is larger. Attributes and strings
+ * are in the order of their records. The check accepts this encoding alone. So no offset from
+ * outside is followed that was not computed here as well, no name occurs twice, and two builds of
+ * one directory are equal byte for byte.
  *
- * A cookie may stand at most REACH above the hash of its name, so a lookup is a binary search for
- * the hash and a look at the few cookies within reach. Nothing but a directory made of deliberate
- *collisions comes near that bound, and such a directory has no listing. */
+ * A cookie may be at most REACH above the hash of its name, so a lookup is a binary search for the
+ * hash and a check of the few cookies within reach. Only a directory of deliberate collisions comes
+ * near that bound, and such a directory has no listing. */
 #include "wire/listing_priv.h"
 
 #include <assert.h>
@@ -49,8 +49,8 @@ struct record {
 _Static_assert(sizeof(struct listing_head) == 120, "listing heads have no padding");
 _Static_assert(sizeof(struct record) == 32, "records have no padding");
 
-/* One name in the builder's buffer: this, the attributes if any, the name, the target, zeros up
- * to a multiple of 8. */
+/* One name in the builder's buffer: this head, the attributes if any, the name, the target, zeros
+ * up to a multiple of 8. */
 struct item {
 	uint64_t hash, ino;
 	uint32_t size; /* of the whole item */
@@ -120,7 +120,7 @@ static bool item_valid(const struct item *it, const char *name, size_t name_len,
 	return !target_len || (it->type == DT_LNK && cop_attr_target_valid(target, target_len));
 }
 
-/* it has type and inode number as they are without attributes. */
+/* its type and inode number are valid although it has no attributes. */
 static int add_item(struct cop_listing_builder *b, struct item it, const char *name,
 	size_t name_len, const struct cop_attr *attr, const char *target, size_t target_len)
 {
@@ -168,7 +168,7 @@ int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t
 	return add_item(b, (struct item){.type = type, .ino = ino}, name, name_len, NULL, NULL, 0);
 }
 
-/* The items in their final order, and the head with its offsets. */
+/* Computes the final order of the items, and the head with its offsets. */
 static int lay_out(
 	struct cop_listing_builder *b, const struct item **sorted, struct listing_head *h)
 {
@@ -194,8 +194,8 @@ static int lay_out(
 	return 0;
 }
 
-/* Copies n bytes to *at and moves it on; returns where they are. */
-static uint32_t put(char *blob, uint32_t *at, const void *data, size_t n)
+/* Copies n bytes to *at and moves it on; returns their offset. */
+static uint32_t put_bytes(char *blob, uint32_t *at, const void *data, size_t n)
 {
 	uint32_t where = *at;
 
@@ -225,10 +225,10 @@ static int fill_blob(char *blob, const struct listing_head *h, const struct item
 		r->type = it->type;
 		r->target_len = it->target_len;
 		if (it->has_attr)
-			r->attr = put(blob, &attrs, it + 1, sizeof(struct cop_attr));
-		r->name = put(blob, &strings, name, it->name_len);
+			r->attr = put_bytes(blob, &attrs, it + 1, sizeof(struct cop_attr));
+		r->name = put_bytes(blob, &strings, name, it->name_len);
 		if (it->target_len)
-			r->target = put(blob, &strings, name + it->name_len, it->target_len);
+			r->target = put_bytes(blob, &strings, name + it->name_len, it->target_len);
 	}
 	return 0;
 }
@@ -280,7 +280,7 @@ static const struct record *records(const void *blob)
 						     sizeof(struct listing_head));
 }
 
-/* Where the check stands: everything before is valid. */
+/* How far the check has come: everything before is valid. */
 struct walk {
 	const char *blob;
 	const struct listing_head *h;

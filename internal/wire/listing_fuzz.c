@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hostile blobs: whatever passes the check must be valid and safe to use. The first byte chooses:
- * odd bytes are taken as a blob as they come; even ones describe a directory or an entry, which is
- * built, damaged in a few places and checked, so that the fuzzer gets past the hashes. */
+/* Hostile blobs: whatever passes the check must be valid and safe to use. If the first byte is odd,
+ * the input is a blob as it is. If it is even, the input describes a directory or an entry, which
+ * is built, damaged in a few places and checked, so that the fuzzer gets past the hashes. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void use_listing(const void *blob, uint64_t random)
 	touch(&(uint32_t){cop_listing_flags(blob)}, 4);
 }
 
-/* A copy of exactly this length, so that the sanitizer sees every step past its end. */
+/* A copy of exactly this length, so that the sanitizer sees every access past its end. */
 static void check_copy(const void *data, size_t len, uint64_t random)
 {
 	void *copy = malloc(len ? len : 1);
@@ -68,7 +68,7 @@ static void check_copy(const void *data, size_t len, uint64_t random)
 		use_listing(copy, random);
 	if (cop_entry_check(copy, len) == 0) {
 		cop_entry_get(copy, &attr, &target, &target_len);
-		require(cop_attr_settle_ms(&attr) > 0);
+		require(cop_attr_young_ms(&attr) > 0);
 		touch(&attr, sizeof(attr));
 		touch(target, target_len);
 	}
@@ -112,7 +112,7 @@ static void build_and_damage(const uint8_t *data, size_t size, uint64_t random)
 	free(blob);
 }
 
-/* An entry with the input as its link target, whole and with some bytes changed. */
+/* An entry with the input as its link target, intact and with some bytes changed. */
 static void build_entry_and_damage(const uint8_t *data, size_t size, uint64_t random)
 {
 	struct cop_attr attr = {.mode = size & 1 ? S_IFLNK | 0777 : S_IFREG | 0644, .ino = random};

@@ -8,17 +8,17 @@
 #define COP_WIRE_TARGET_MAX 4095
 #define COP_WIRE_NAME_MAX 255
 
-/* Blobs are used in place, so what stands in memory is what travels. */
+/* Blobs are used in place, so their form in memory is the one that is sent. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blobs are little endian in place");
 _Static_assert(sizeof(struct cop_attr) == 96, "attribute records have no padding");
 
-/* A copy fit for a blob: with a version in any case. */
+/* A copy fit for a blob: it always has a version. */
 struct cop_attr cop_attr_clean(const struct cop_attr *a);
 /* Whether attributes from outside keep what cop_attr promises. */
 bool cop_attr_valid(const struct cop_attr *a);
-/* A link target that can be handed out as a C string: 1 to 4095 bytes, no NUL. */
+/* A link target that can be returned as a C string: 1 to 4095 bytes, no NUL. */
 bool cop_attr_target_valid(const char *target, size_t len);
-/* Whether something of this mode can have a link target; a mode without type bits can. */
+/* Whether an object with this mode can have a link target; a mode without type bits can. */
 bool cop_attr_may_link(uint32_t mode);
 
 #endif

@@ -41,8 +41,8 @@ static void add_name(struct cop_listing_builder *b, const char *name, uint8_t ty
 	assert_int_equal(cop_listing_add(b, name, strlen(name), type, NULL, NULL, 0), 0);
 }
 
-/* Three names: a file with attributes, a link with a target, a directory without either that has
- * its number. */
+/* Three names: a file with attributes, a link with a target, and a directory with neither but with
+ * its inode number. */
 static struct blob sample(void)
 {
 	struct cop_listing_builder b = {0};
@@ -263,7 +263,7 @@ static void a_listing_at_an_odd_address_is_refused(void **state)
 	free(l.data);
 }
 
-/* Whether a record's inode number stands at this place and nothing else says what it is. */
+/* Whether a record's inode number is at this place and nothing else depends on it. */
 static bool is_bare_ino(const char *blob, size_t at)
 {
 	size_t in = (at - HEAD) % RECORD;
@@ -273,8 +273,8 @@ static bool is_bare_ino(const char *blob, size_t at)
 	return !attr && in >= RECORD_INO && in < RECORD_INO + 8;
 }
 
-/* Only flags, plain attribute values, the inode numbers of names without attributes and link
- * targets may differ without notice. */
+/* Only flags, plain attribute values, the inode numbers of names without attributes, and link
+ * targets may be changed unnoticed. */
 static void changed_offsets_lengths_cookies_and_names_are_refused(void **state)
 {
 	struct blob l = sample();
@@ -345,7 +345,7 @@ static void add_file(struct cop_listing_builder *b, const char *name, uint64_t i
 	assert_int_equal(cop_listing_add(b, name, strlen(name), DT_REG, &attr, NULL, 0), 0);
 }
 
-static void of_two_listings_the_known_names_stay_and_the_new_ones_come(void **state)
+static void a_merge_keeps_known_names_and_adds_new_ones(void **state)
 {
 	static const struct {
 		const char *name;
@@ -426,7 +426,7 @@ int main(void)
 		cmocka_unit_test(swapped_and_repeated_records_are_refused),
 		cmocka_unit_test(a_listing_with_a_short_name_table_is_refused),
 		cmocka_unit_test(a_count_that_overflows_the_record_area_is_refused),
-		cmocka_unit_test(of_two_listings_the_known_names_stay_and_the_new_ones_come),
+		cmocka_unit_test(a_merge_keeps_known_names_and_adds_new_ones),
 		cmocka_unit_test(names_that_come_and_go_do_not_add_up_for_ever),
 	};
 

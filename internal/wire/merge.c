@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two listings of one directory as one. Who has seen the older one goes on with its names and
- * attributes, so that what a program reads in a directory is of one version; of the newer one come
- * the names that were not there, the attributes of the directory itself, and what absence means. */
+/* Merges two listings of one directory. A reader of the older one keeps its names and attributes,
+ * so that what a program reads in a directory has one version. From the newer one come the names
+ * that are new, the attributes of the directory itself, and what absence means. */
 #include "wire/listing_priv.h"
 
 #include <errno.h>
 
-/* Names that are deleted again and again at the storage would add up. */
+/* Names that are deleted again and again at the storage would accumulate. */
 #define MERGED_MAX 65536u
 
 static int add_entry(struct cop_listing_builder *b, const struct cop_listing_entry *e)

@@ -13,8 +13,8 @@ struct head {
 };
 
 struct block {
-	uint32_t end; /* of its packed bytes, from the first block's start; those of a block that
-			 did not shrink are raw */
+	uint32_t end; /* of its packed bytes, from the first block's start; a block that did not
+			 shrink is raw */
 	uint32_t sum;
 };
 
@@ -35,7 +35,7 @@ static uint32_t sum32(const void *data, size_t len)
 	return (uint32_t)cop_hash64(data, len, 0);
 }
 
-/* Packs one block to out, which has room for it raw; returns the bytes used. */
+/* Packs one block to out, which has space for it raw; returns the bytes used. */
 static size_t pack_block(const char *raw, size_t len, char *out)
 {
 	int n = LZ4_compress_default(raw, out, (int)len, (int)len - 1);
@@ -46,7 +46,7 @@ static size_t pack_block(const char *raw, size_t len, char *out)
 	return len;
 }
 
-/* Gives back what is left over of p; where that cannot be done, p stays as it is. */
+/* Gives back the unused end of p; if that fails, p stays as it is. */
 static void *shrink(void *p, size_t bytes)
 {
 	void *smaller = realloc(p, bytes);
@@ -105,7 +105,7 @@ int cop_pack_check(const void *blob, size_t blob_len, size_t raw_len)
 	return at == blob_len - front ? 0 : -EBADMSG;
 }
 
-/* Unpacks block i whole to out. */
+/* Unpacks the whole block i to out. */
 static int unpack_block(const struct head *h, size_t i, char *out)
 {
 	const struct block *b = (const struct block *)(h + 1);

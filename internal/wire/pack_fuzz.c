@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first four bytes say which length the reader expects. */
+/* The first four bytes are the length that the reader expects. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint32_t raw_len;

@@ -45,7 +45,7 @@ static void every_range_of_a_packed_chunk_reads_as_the_original(void **state)
 	}
 }
 
-static void what_does_not_shrink_by_a_tenth_is_left_alone(void **state)
+static void data_that_does_not_shrink_by_a_tenth_stays_raw(void **state)
 {
 	uint8_t raw[20000];
 	size_t blob_len;
@@ -71,8 +71,8 @@ static void a_flipped_bit_is_found_when_it_is_unpacked(void **state)
 		((uint8_t *)blob)[i] ^= 0x10;
 		if (cop_pack_check(blob, blob_len, len) == 0 &&
 			cop_pack_read(blob, 0, len, out) == 0)
-			/* The reserved word and redundant encodings may change without changing
-			 * what is read. */
+			/* The reserved word and redundant encodings may differ for the same
+			 * data. */
 			assert_memory_equal(out, raw, len);
 		((uint8_t *)blob)[i] ^= 0x10;
 	}
@@ -101,7 +101,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_range_of_a_packed_chunk_reads_as_the_original),
-		cmocka_unit_test(what_does_not_shrink_by_a_tenth_is_left_alone),
+		cmocka_unit_test(data_that_does_not_shrink_by_a_tenth_stays_raw),
 		cmocka_unit_test(a_flipped_bit_is_found_when_it_is_unpacked),
 		cmocka_unit_test(a_blob_that_is_cut_or_of_another_length_is_refused),
 	};

@@ -64,6 +64,16 @@ void cop_wire_mac(const struct cop_wire_secret *s, const char *context, const vo
 	cop_wire_derive(s, context, "mac", 3, data, len, out, 32);
 }
 
+uint64_t cop_wire_seed(const struct cop_wire_secret *s, const char *purpose)
+{
+	uint8_t mac[32];
+	uint64_t seed;
+
+	cop_wire_mac(s, purpose, "", 0, mac);
+	memcpy(&seed, mac, sizeof(seed));
+	return seed;
+}
+
 void cop_wire_random(void *out, size_t len)
 {
 	randombytes_buf(out, len);

@@ -62,6 +62,9 @@ static void a_mac_depends_on_secret_context_and_data(void **state)
 	assert_memory_not_equal(mac, other, 32);
 	cop_wire_mac(&s, "context", NULL, 0, other);
 	assert_memory_not_equal(mac, other, 32);
+	assert_int_equal(cop_wire_seed(&s, "sums"), cop_wire_seed(&s, "sums"));
+	assert_int_not_equal(cop_wire_seed(&s, "sums"), cop_wire_seed(&t, "sums"));
+	assert_int_not_equal(cop_wire_seed(&s, "sums"), cop_wire_seed(&s, "sumt"));
 }
 
 static void bytes_moved_between_context_and_data_change_the_mac(void **state)

@@ -78,7 +78,7 @@ static inline bool cop_version_same(uint64_t a, uint64_t b)
 }
 /* The two ticks, in ms, after which a young version is no longer young. The stamps themselves show
  * the tick: if both are whole seconds, it is a second. */
-uint64_t cop_attr_settle_ms(const struct cop_attr *a);
+uint64_t cop_attr_young_ms(const struct cop_attr *a);
 
 /* An entry blob: the attributes of one name and, for a symlink, its target. */
 /* Allocates; the caller frees. -ENOMEM, -EINVAL for a target over 4095 bytes. */
@@ -190,6 +190,8 @@ int cop_wire_secret_from(const void *data, size_t len, struct cop_wire_secret *o
  * rendezvous). */
 void cop_wire_mac(const struct cop_wire_secret *s, const char *context, const void *data,
 	size_t len, uint8_t out[32]);
+/* The seed of checksums for one purpose, which only holders of the secret know. */
+uint64_t cop_wire_seed(const struct cop_wire_secret *s, const char *purpose);
 
 /* ---- random bytes and constant-time comparison ---- */
 

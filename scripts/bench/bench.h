@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define BENCH_SIDES_MAX 3
-/* No measurement here takes longer; a side that hangs must not stay. */
+/* No measurement takes longer; a side that hangs must not stay. */
 #define BENCH_LIMIT_S 120
 
 /* Memory that all sides see. */
@@ -42,7 +42,7 @@ static inline double bench_wall(void)
 	return bench_now(CLOCK_MONOTONIC);
 }
 
-/* Of the whole process, threads that ended included. */
+/* Of the whole process, including threads that have ended. */
 static inline double bench_cpu(void)
 {
 	return bench_now(CLOCK_PROCESS_CPUTIME_ID);
@@ -84,8 +84,8 @@ static inline struct bench_shared *bench_share(unsigned sides)
 	return s;
 }
 
-/* Runs fn(shared, arg, side) in a process of its own for each side; 0 if all of them ended with 0.
- * If one fails the others are ended too: they would wait at a barrier. */
+/* Runs fn(shared, arg, side) in a process of its own for each side; 0 if all of them returned 0. If
+ * one fails, the others are ended too, because they would wait at a barrier. */
 static inline int bench_sides(
 	unsigned sides, void (*fn)(struct bench_shared *, void *, unsigned), void *arg)
 {
@@ -117,7 +117,7 @@ static inline int bench_sides(
 	return bad;
 }
 
-/* A size argument in bytes, or the end. */
+/* A size argument in bytes; ends the program if it is none. */
 static inline size_t bench_size(const char *text)
 {
 	char *end;

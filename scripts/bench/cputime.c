@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cputime PID...: prints the CPU time of each process in seconds, to the nanosecond, threads that
- * have ended included. */
+/* cputime PID...: prints the CPU time of each process in seconds, to the nanosecond, including
+ * threads that have ended. */
 #include "bench.h"
 
 int main(int argc, char **argv)

@@ -33,5 +33,6 @@ native_cold() {
 	native native-cold
 }
 in_turn "${BENCH_PAIRS:-8}" cold native_cold
+wants_processors 8
 report "4 nodes import $module at once, warm / 4 native" s at_most 1.1 warm native-warm
 report "4 nodes import $module at once, cold / 4 native" s at_most 1.5 cold native-cold

@@ -3,12 +3,16 @@
  * per node on 127.0.0.11, .12 and .13, in a chain.
  *
  *     hop small COUNT PAUSE_US   two nodes: median and 99th percentile in seconds of a small
- * request and its small reply, PAUSE_US of silence after each; asked by a thread of its own hop
- * chain COUNT 0          the same, each asked by the progress thread when it has the answer before
+ *                                request and its small reply, PAUSE_US of silence after each;
+ *                                asked by a thread of its own
+ *     hop chain COUNT 0          the same, each asked by the progress thread when it has the
+ *                                answer before
  *     hop bulk BYTES CHUNK       two nodes, the parent has a file of BYTES in its cache and the
- * child fetches it into its own: bytes per second, a line for each of three times hop relay BYTES
- * CHUNK      three nodes, the first has the file, the last fetches it: bytes per second of CPU time
- * of the one between, a line for each of three times */
+ *                                child fetches it into its own: bytes per second, a line for each
+ *                                of three passes
+ *     hop relay BYTES CHUNK      three nodes, the first has the file, the last fetches it: bytes
+ *                                per second of CPU time of the middle one, a line for each of
+ *                                three passes */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -16,12 +20,12 @@
 
 #include "coop/coop.h"
 
-/* As fs keeps a reader's window. */
+/* As large as the window that fs keeps for a reader. */
 #define WINDOW 16
 #define OP_SMALL 40
 #define SMALL_BYTES 200
 #define WARM_UP 100
-/* In the first the memory comes fresh from the kernel; in the last it has been used before. */
+/* In the first pass the memory comes fresh from the kernel; in the last it has been used before. */
 #define PASSES 3
 
 struct job {
@@ -116,7 +120,7 @@ static void close_node(struct node *n)
 
 struct wanted {
 	struct cop_waiter waiter;
-	struct cop_obj *obj; /* with a reference, if it was asked to keep one */
+	struct cop_obj *obj; /* with a reference, if it is to be kept */
 	bool keep;
 	int rc;
 	sem_t *done;
@@ -131,7 +135,7 @@ static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	sem_post(x->done);
 }
 
-static void ask(struct node *n, const struct cop_ask *what, struct wanted *x)
+static void ask_coop(struct node *n, const struct cop_ask *what, struct wanted *x)
 {
 	struct cop_obj *obj;
 	int rc = cop_coop_get(n->coop, what, &x->waiter, &obj);
@@ -143,7 +147,7 @@ static void ask(struct node *n, const struct cop_ask *what, struct wanted *x)
 	}
 }
 
-static void take(sem_t *done)
+static void wait_done(sem_t *done)
 {
 	while (sem_wait(done) && errno == EINTR)
 		;
@@ -156,15 +160,15 @@ static struct cop_attr attributes(struct node *n)
 	struct wanted x = {.waiter.completed = completed, .keep = true, .done = &done};
 
 	sem_init(&done, 0, 0);
-	ask(n, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = "file"}, &x);
-	take(&done);
+	ask_coop(n, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = "file"}, &x);
+	wait_done(&done);
 	bench_check(x.rc, "attributes");
 	cop_entry_get(x.obj->data, &attr, NULL, NULL);
 	cop_obj_put(n->cache, x.obj);
 	return attr;
 }
 
-/* Every chunk in order, a window at a time; they stay in the cache. */
+/* Fetches every chunk in order, a window at a time; they stay in the cache. */
 static void fetch(struct node *n, const struct job *j, const struct cop_attr *attr)
 {
 	uint64_t chunks = j->bytes / j->chunk;
@@ -178,8 +182,8 @@ static void fetch(struct node *n, const struct job *j, const struct cop_attr *at
 	for (uint64_t i = 0; i < chunks; i++) {
 		x[i].waiter.completed = completed;
 		x[i].done = &room;
-		take(&room);
-		ask(n,
+		wait_done(&room);
+		ask_coop(n,
 			&(struct cop_ask){.kind = COP_ASK_CHUNK,
 				.path = "file",
 				.version = attr->version,
@@ -188,13 +192,13 @@ static void fetch(struct node *n, const struct job *j, const struct cop_attr *at
 			&x[i]);
 	}
 	for (unsigned i = 0; i < WINDOW; i++)
-		take(&room);
+		wait_done(&room);
 	for (uint64_t i = 0; i < chunks; i++)
 		bench_check(x[i].rc, "chunk");
 	free(x);
 }
 
-/* One time through: bytes per second of the last node, or of CPU time of the one before it. */
+/* One pass: bytes per second of the last node, or of CPU time of the one before it. */
 static void pass(struct node *n, const struct job *j)
 {
 	struct cop_attr attr;
@@ -242,7 +246,7 @@ struct asked {
 	struct node *node;
 	struct cop_rpc_call call;
 	sem_t done;
-	bool chained; /* the next request goes out from the answer of the last one */
+	bool chained; /* the callback of each answer sends the next request */
 	unsigned count, next;
 	double start, *took;
 };
@@ -275,8 +279,8 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* From the call to the answer on the progress thread, which is where fs replies and where a request
- * is passed on. */
+/* Measured from the call to the answer on the progress thread, where fs replies and a request is
+ * passed on. */
 static void ask_all(struct node *n, const struct job *j)
 {
 	static const char payload[64] = "site-packages/torch/nn/modules/__init__.py";
@@ -296,7 +300,7 @@ static void ask_all(struct node *n, const struct job *j)
 	sem_init(&a.done, 0, 0);
 	while (a.next < a.count) {
 		ask_small(&a);
-		take(&a.done);
+		wait_done(&a.done);
 		if (j->pause_us)
 			usleep(j->pause_us);
 	}
@@ -321,7 +325,7 @@ static void small_side(struct bench_shared *s, void *arg, unsigned i)
 
 /* ---- what to do ---- */
 
-/* A file of bytes that no compression shortens. */
+/* A file of incompressible bytes. */
 static void make_file(struct job *j)
 {
 	uint64_t *block = malloc(j->chunk), x = 88172645463325252ull;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# CPU of a root and of a leaf that nobody asks, over 10 s, in percent of one processor.
+# CPU of a root and of a leaf without requests, over 10 s, in percent of one processor.
 # limit: 60
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -14,11 +14,12 @@
 #	in_turn 10 ours theirs
 #	report 'doing nothing' s at_most 1.03 ours theirs
 #
-# Warm means that what is used again was used a moment ago, or is held: the kernel takes back pages that are a few seconds old on a machine
-# that has little memory, or is told to save it.
+# Warm means that what is used again was used a moment ago, or is pinned: the kernel takes back pages that are a few seconds old on a
+# machine that has little memory, or is told to save it.
 #
 # Both sides are measured in turn in one run, because the machine is shared and its speed changes; what is judged is the ratio
-# of the medians, and a missed figure is not a failure of the script.
+# of the medians, and a missed figure is not a failure of the script. If the samples of a side spread by more than a third of their median,
+# the row is called unreliable and not judged: of five samples and more the middle half counts, since a busy neighbour disturbs a few.
 set -u
 
 cop_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -149,6 +150,37 @@ shown() { # SIDE UNIT
 		}'
 }
 
+# The spread of a side as a part of its median.
+spread() { # SIDE
+	sort -g "$T/side.$1" | awk '
+		{ v[NR] = $1 }
+		function at(place, whole) {
+			whole = int(place)
+			return whole >= NR ? v[NR] : v[whole] + (place - whole) * (v[whole + 1] - v[whole])
+		}
+		END {
+			middle = at((NR + 1) / 2)
+			range = NR < 5 ? v[NR] - v[1] : at(1 + (NR - 1) * 0.75) - at(1 + (NR - 1) * 0.25)
+			printf "%.4f\n", range == 0 ? 0 : middle == 0 ? 1 : range / (middle < 0 ? -middle : middle)
+		}'
+}
+
+# For the reports that follow: fewer processors cannot reach their figures, whatever Copper does.
+wants_processors() { # N
+	bench_wants=$1
+}
+bench_wants=0
+
+verdict() { # RATIO RULE FIGURE SPREAD
+	awk -v r="$1" -v rule="$2" -v f="$3" -v s="$4" -v has="$(nproc)" -v wants="$bench_wants" '
+		BEGIN {
+			met = rule == "at_most" ? r <= f : r >= f
+			if (s > 1 / 3) printf "UNRELIABLE (spreads by %.2f)\n", s
+			else if (met) print "met"
+			else print has < wants ? "MISSED (" wants " processors would be needed, " has " are here)" : "MISSED"
+		}'
+}
+
 samples_json() { # SIDE
 	paste -sd, "$T/side.$1"
 }
@@ -159,21 +191,22 @@ line() { # WHAT OURS THEIRS RATIO FIGURE VERDICT
 
 # One line of the result. RULE is at_most, at_least or none; THEIRS may be -: then the figure is for the copper side itself.
 report() { # WHAT UNIT RULE FIGURE OURS THEIRS
-	local ratio theirs=- verdict=- figure=- json
+	local ratio theirs=- verdict=- figure=- json widest
 	ratio=$(statistic median "$5")
+	widest=$(spread "$5")
 	if [ "$6" != - ]; then
 		theirs="$(shown "$6" "$2")"
 		ratio=$(awk -v a="$ratio" -v b="$(statistic median "$6")" 'BEGIN { printf "%.4f", b ? a / b : 0 }')
+		widest=$(printf '%s\n' "$widest" "$(spread "$6")" | sort -g | tail -n 1)
 	fi
 	if [ "$3" != none ]; then
 		figure="${3/_/ } $4"
-		verdict=$(awk -v r="$ratio" -v f="$4" -v rule="$3" \
-			'BEGIN { print (rule == "at_most" ? r <= f : r >= f) ? "met" : "MISSED" }')
+		verdict=$(verdict "$ratio" "$3" "$4" "$widest")
 	fi
-	json=$(printf '"bench":"%s","what":"%s","unit":"%s","rule":"%s","figure":%s,"ratio":%s,"verdict":"%s","copper":[%s]' \
-		"$bench_name" "$1" "$2" "$3" "${4/-/null}" "$ratio" "$verdict" "$(samples_json "$5")")
+	json=$(printf '"bench":"%s","what":"%s","unit":"%s","rule":"%s","figure":%s,"ratio":%s,"spread":%s,"verdict":"%s","copper":[%s]' \
+		"$bench_name" "$1" "$2" "$3" "${4/-/null}" "$ratio" "$widest" "$verdict" "$(samples_json "$5")")
 	[ "$6" = - ] || json="$json,\"compared\":[$(samples_json "$6")]"
-	[ -z "${BENCH_OUT:-}" ] || echo "{$json,\"load\":$(cut -d ' ' -f 1 /proc/loadavg)}" >>"$BENCH_OUT"
+	[ -z "${BENCH_ROWS:-}" ] || echo "{$json,\"load\":$(cut -d ' ' -f 1 /proc/loadavg)}" >>"$BENCH_ROWS"
 	[ "$6" != - ] || ratio=-
 	line "$1" "$(shown "$5" "$2")" "$theirs" "$ratio" "$figure" "$verdict"
 }
@@ -199,18 +232,18 @@ import_wall() { # ROOT [COPIES]
 	wall "${2:-1}" "${import[@]}"
 }
 
-# ---- other things
+# ---- miscellaneous
 
 pid_of() { # RANK
 	node_stat "$1" pid
 }
 
-# The page cache of one file, without touching anybody else's.
+# Drops the page cache of one file, without touching anybody else's.
 forget_pages() { # FILE
 	dd if="$1" iflag=nocache count=0 status=none
 }
 
-# BYTES that nothing compresses.
+# Incompressible BYTES.
 random_file() { # FILE MIB
 	mkdir -p "$(dirname "$1")"
 	head -c "$(($2 * 1048576))" /dev/urandom >"$1"

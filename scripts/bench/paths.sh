@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# `copper paths` over a tree of many files (BENCH_FILES, 150,000), all of it: reading tables, walking, marking, writing six lists; beside
-# find, which writes one. With sizes it is held against find that reads them too; without, against find that reads only names.
-# The tree is on the local disk and warm; then a smaller one on a slow file system that takes 1 ms for a metadata operation.
+# `copper paths` over a tree of many files (BENCH_FILES, 150,000), completely: reading tables, walking, marking, writing six lists;
+# compared with find, which writes one. With sizes the comparison is with find that reads them too; without, with find that reads only
+# names. The tree is on the local disk and warm; then a smaller one on a slow file system that takes 1 ms for a metadata operation.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

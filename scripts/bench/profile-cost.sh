@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What recording every path (-A) costs a first import, in CPU time of the program and the node together. -A does two things: it tells the
-# kernel to keep less, so that each path is seen, and it records what is seen. --observe makes the kernel keep even less, with
-# and without -A alike: what differs between the two is the recording alone, of more requests than -A itself sees. The second
-# line is what -A costs with both.
+# What recording every path (-A) adds to a first import, in CPU time of the program and the node together. -A does two things: it makes
+# the kernel keep less, so that each path is seen, and it records what is seen. --observe makes the kernel keep even less, with and
+# without -A: the difference between the two is the recording alone, of more requests than -A itself sees. The second line is what -A
+# costs with both.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

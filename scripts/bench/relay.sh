@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Bytes passed on per CPU second of the middle node of a chain of three, which also keeps and checks them, beside a process that
-# receives chunks on one TCP socket and sends them on another. As in hop-bulk the third time is the like of it.
+# Bytes passed on per CPU second of the middle node of a chain of three, which also keeps and checks them, compared with a process that
+# receives chunks on one TCP socket and sends them on another. As in hop-bulk, the third pass is comparable.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

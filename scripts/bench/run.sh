@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The measurements behind the figures in the manual (man copper-design).
 #
-#   scripts/bench/run.sh [--out FILE] [NAME…]     all of them, or those named
+#   scripts/bench/run.sh [--json FILE] [NAME…]     all of them, or those named
 #   scripts/bench/run.sh --list
 #
-# Each line is: what | copper | compared with | ratio | figure to reach | met or MISSED; a value is a median with the least
-# and the most. --out appends one JSON object a line, with every sample. Exit 1 if a measurement could not be
-# made; a missed figure is not an error, because the machine may be busy with something else.
+# Each line is: what | copper | compared with | ratio | figure to reach | met, MISSED or UNRELIABLE; a value is a median with the least
+# and the most. --json also writes them to FILE, with every sample and what the machine is, once all have been made. Exit 1 if a
+# measurement could not be made; a missed figure is not an error, because the machine may be busy with something else.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 all=(warm-import import-requests four-at-once many memory origin-scale cold-slowfs cold-manifest cold-nodes
-	profile-cost hop-small hop-bulk relay ready idle warm-find read-cold book aggregate paths)
+	profile-cost hop-small hop-bulk relay ready idle view warm-find read-cold book aggregate paths mark trace)
 names=()
+json=
 
 usage() {
 	sed -n '5,6s/^# *//p' "$0" >&2
@@ -21,12 +22,9 @@ usage() {
 
 while [ $# -gt 0 ]; do
 	case $1 in
-	--out)
+	--json)
 		[ $# -ge 2 ] || usage
-		case $2 in
-		/*) export BENCH_OUT=$2 ;;
-		*) export BENCH_OUT=$PWD/$2 ;;
-		esac
+		json=$2
 		shift
 		;;
 	--list)
@@ -45,7 +43,34 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
+# One document in the place of FILE, whole or not at all.
+write_json() {
+	python3 - "$here/../.." "$json" "$BENCH_ROWS" <<-'EOP'
+		import json, os, subprocess, sys, time
+		root, path, rows = sys.argv[1:]
+		run = lambda *command: subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.strip()
+		with open(rows, encoding="utf-8") as lines:
+		    document = {
+		        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+		        "revision": run("git", "describe", "--always", "--dirty"),
+		        "kernel": os.uname().release,
+		        "machine": os.uname().machine,
+		        "processors": os.cpu_count(),
+		        "rows": [json.loads(line) for line in lines],
+		    }
+		with open(path + ".part", "w", encoding="utf-8") as out:
+		    json.dump(document, out, indent=1)
+		    out.write("\n")
+		os.replace(path + ".part", path)
+	EOP
+}
+
 [ "${#names[@]}" -gt 0 ] || names=("${all[@]}")
+if [ -n "$json" ]; then
+	BENCH_ROWS=$(mktemp "${TMPDIR:-/tmp}/copper-bench.XXXXXX") || exit 1
+	export BENCH_ROWS
+	trap 'rm -f "$BENCH_ROWS" "$json.part"' EXIT
+fi
 echo "what | copper | compared with | ratio | figure to reach | verdict"
 broken=0
 for name in "${names[@]}"; do
@@ -55,4 +80,8 @@ for name in "${names[@]}"; do
 	}
 done
 echo "# $(nproc) processors, load $(cut -d ' ' -f 1-3 /proc/loadavg)" >&2
+if [ -n "$json" ]; then
+	write_json || exit 1
+	echo "# written to $json" >&2
+fi
 exit "$broken"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tcprelay BYTES CHUNK: one process sends BYTES over TCP to a second, which receives each chunk
- * whole and sends it on to a third. Prints the bytes that the middle one passes on per second of
- * its own CPU time: what a relay costs that does nothing else. */
+/* tcprelay BYTES CHUNK: one process sends BYTES over TCP to a second, which receives each complete
+ * chunk and sends it on to a third. Prints the bytes that the middle one passes on per second of
+ * its own CPU time: the cost of a relay that does nothing else. */
 #include "bench.h"
 
 #include <arpa/inet.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* together N COMMAND ARG...: runs N copies of a command at once, `{}` in an argument being the
- * copy's number, their standard output thrown away, and prints one line:
+/* together N COMMAND ARG...: runs N copies of a command at once, with `{}` in an argument replaced
+ * by the copy's number and their standard output discarded, and prints one line:
  *
  *     wall CPU waiting
  *
- * in seconds: until the last one ended, of all of them together, and the longest time that one of
- * them waited for something else than a processor: its wall time less its CPU less the time it
- * stood in a run queue (/proc/PID/schedstat). The last is what a machine with more cores would see.
+ * in seconds: until the last one ended; of all of them together; and the longest time that one of
+ * them waited for something other than a processor: its wall time less its CPU less the time it
+ * spent in a run queue (/proc/PID/schedstat). The last is what a machine with more cores would see.
  */
 #include "bench.h"
 
@@ -32,7 +32,7 @@ static char *filled(const char *arg, unsigned copy)
 	return out;
 }
 
-static void __attribute__((noreturn)) run(char **argv, unsigned copy, int gate)
+static void __attribute__((noreturn)) run_copy(char **argv, unsigned copy, int gate)
 {
 	int null = open("/dev/null", O_RDWR);
 	char go;
@@ -48,8 +48,8 @@ static void __attribute__((noreturn)) run(char **argv, unsigned copy, int gate)
 	bench_die("%s: %s", argv[0], strerror(errno));
 }
 
-/* Seconds that the main thread stood in a run queue; the process has ended but is not reaped yet.
- */
+/* Seconds that the main thread spent in a run queue; the process has ended but is not reaped
+ * yet. */
 static double queued(pid_t pid)
 {
 	unsigned long long ran, waited = 0;
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 			bench_die("fork: %s", strerror(errno));
 		if (copies[i].pid == 0) {
 			close(gate[1]);
-			run(argv + 2, i, gate[0]);
+			run_copy(argv + 2, i, gate[0]);
 		}
 	}
 	start = bench_wall();

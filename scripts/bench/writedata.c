@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writedata BYTES CHUNK [one]: what the provider gives to a program that does nothing else. One
+/* writedata BYTES CHUNK [one]: what the provider achieves for a program that does nothing else. One
  * process writes BYTES to another's memory in chunks by fi_writedata over libfabric's tcp provider,
  * 15 outstanding; the other counts the completions with remote data. Both sleep on the completion
- * queue's descriptor when there is nothing. Prints bytes per second. The memory is as large as the
- * bytes and was touched before; with `one` it is a single chunk on each side, which stays in the
- * processor's caches. See fi_endpoint(3), fi_rma(3), fi_cq(3), fi_poll(3). */
+ * queue's descriptor when there is nothing to do. Prints bytes per second. The memory is as large
+ * as the bytes and was touched before; with `one` it is a single chunk on each side, which stays in
+ * the processor's caches. See fi_endpoint(3), fi_rma(3), fi_cq(3), fi_poll(3). */
 #include "bench.h"
 
 #include <poll.h>
@@ -65,7 +65,7 @@ static void open_end(struct end *e, unsigned side, size_t memory)
 	char host[32];
 
 	snprintf(host, sizeof(host), "127.0.0.%u", 11 + side);
-	/* By this protocol rxm hands everything through to tcp, as for the product. */
+	/* By this protocol rxm passes everything through to tcp, as for the product. */
 	e->info = offer(host, FI_PROTO_RXM_TCP);
 	if (!e->info)
 		e->info = offer(host, FI_PROTO_UNSPEC);
@@ -89,7 +89,7 @@ static void open_end(struct end *e, unsigned side, size_t memory)
 		"fi_mr_reg");
 }
 
-/* One completion, sleeping until there is one; 0 if none came within the time. */
+/* Waits for one completion; 0 if none came within the time. */
 static int completion(struct end *e, int timeout_ms)
 {
 	struct fid *fid = &e->cq->fid;

@@ -34,7 +34,7 @@ LOGS = {
 ALL, RESET, CLEAR_CACHE = 2000, 1900, 100
 CODES = {name: code for code, (name, _) in LOGS.items()}
 CODES.update({"IOCTL_LOG_ALL_METRICS": ALL, "IOCTL_RESET_FS": RESET, "IOCTL_CLEAR_CACHE_TABLES": CLEAR_CACHE})
-# Operations in the order of 1.0's files: title, column of profiling_operations.csv, what stands behind a number and between two.
+# Operations in the order of 1.0's files: title, column of profiling_operations.csv, what follows a number and what separates two.
 OPERATION_FILES = {
     "operation_count.output": ("operation", "total_calls", "", ","),
     "operation_time.output": ("operation_timer", "total_latency_s", " ms", ","),

@@ -20,12 +20,13 @@ program() {
 	${RUNNER:-} "$copper" "$@"
 }
 
-# What a value is, by its kind and by what help calls it. Words are what the table lists.
+# What a value is, from its kind and its name in the help. Words are those of the table.
 common_awk='
 function action(kind, arg, range) {
 	gsub(/, /, " ", range)
 	if (kind == "word" || (kind == "cpus" && range != "-")) return "words " range
 	if (arg == "MOUNTPOINT") return "mount"
+	if (arg ~ /[|]/) { gsub(/[|]/, ",", arg); return "words," arg }
 	if (arg ~ /DIR$/) return "dir"
 	if (arg ~ /FILE|MANIFEST|PATH/) return "file"
 	return "none"
@@ -39,7 +40,7 @@ subcommands() { # "name summary" a line
 
 bash_table() { # SUBCOMMAND
 	program "$1" --dump-options | awk -F '\t' -v sub_="$1" "$common_awk"'
-		$1 == "operand" { operands = operands " " action("string", $2, "-") }
+		$1 == "operand" { operands = operands " " action("string", $2, "-") ($2 ~ /[.][.][.]$/ ? "+" : "") }
 		$1 != "option" || $4 == "ignored" { next }
 		{ names = "" }
 		$2 != "--" { all = all " " $2; names = $2 }
@@ -134,7 +135,14 @@ _copper() {
 				esac
 			done
 			read -ra operands <<<"$(_copper_table "$command:operands")"
-			mapfile -t COMPREPLY < <(_copper_values "$command" "${operands[seen]:-none}" "$current")
+			# One that stands for all that follow ends in +; words stand behind commas.
+			value=${operands[seen]:-none}
+			case ${operands[*]: -1} in
+			*+) value=${operands[seen]:-${operands[*]: -1}} ;;
+			esac
+			value=${value%+}
+			# shellcheck disable=SC2086
+			mapfile -t COMPREPLY < <(_copper_values "$command" "${value%%,*}" "$current" ${value//,/ })
 			;;
 		esac
 		;;
@@ -151,11 +159,11 @@ zsh_table() { # SUBCOMMAND: the words of _arguments, one a line
 		function quote(s) { gsub(q, q "\\" q q, s); gsub(/\[/, "\\[", s); gsub(/\]/, "\\]", s); return s }
 		function colons(s) { gsub(/:/, "\\:", s); return s }
 		function zaction(a) {
-			if (a ~ /^words /) return "(" substr(a, 7) ")"
+			if (a ~ /^words[ ,]/) { gsub(/,/, " ", a); return "(" substr(a, 7) ")" }
 			if (a == "mount") return (sub_ == "mount" || sub_ == "serve") ? "_files -/" : "_copper_mounts"
 			return a == "dir" ? "_files -/" : a == "file" ? "_files" : " "
 		}
-		$1 == "operand" { n++; rest = rest "\n\t\t\t" q n ($3 == "required" ? ":" : "::") colons($2) ":" zaction(action("string", $2, "-")) q " \\" }
+		$1 == "operand" { n++; rest = rest "\n\t\t\t" q ($2 ~ /[.][.][.]$/ ? "*" : n) ($3 == "required" ? ":" : "::") colons($2) ":" zaction(action("string", $2, "-")) q " \\" }
 		$1 != "option" || $4 == "ignored" { next }
 		{
 			help = "[" quote($8) "]"

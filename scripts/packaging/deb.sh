@@ -16,13 +16,13 @@ command -v dpkg-deb >/dev/null || {
 	echo "deb.sh: dpkg-deb is not installed; this makes packages on Debian and its kin" >&2
 	exit 1
 }
-# What it would need at run time is not worked out for other ways to link.
+# Run-time dependencies are not determined for other ways to link.
 if ! file -b "$build/copper" | grep -q 'statically linked'; then
 	echo "deb.sh: $build/copper is not the static binary; run make deb without FABRIC and MODE" >&2
 	exit 1
 fi
 
-# A version that begins with a digit is Debian's as well; else the time and the commit are, below every release.
+# A version that begins with a digit is Debian's as well; else it is made of the time and the commit, below every release.
 version=$("$build/copper" --version | sed -n 's/^copper //p')
 day=$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S 2>/dev/null || echo 0)
 case $version in
@@ -43,6 +43,9 @@ DESTDIR=$root PREFIX=/usr "$here/install.sh" install "$build"
 
 share=$root/usr/share
 mv "$share/zsh/site-functions" "$share/zsh/vendor-completions"
+mkdir -p "$root/usr/lib/python3/dist-packages"
+mv "$share/copper/python/copper_mark.py" "$root/usr/lib/python3/dist-packages"
+rmdir "$share/copper/python"
 find "$share/man" -type f -exec gzip -9n {} +
 {
 	echo "Copper is under this licence:"

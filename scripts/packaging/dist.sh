@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes archives, the same bytes from the same files: `make dist` the source, which builds without git and tells the same version;
-# `make bindist` what make install puts on a machine, to be unpacked anywhere.
+# Makes archives, the same bytes from the same files: `make dist` the source, which builds without git and has the same version; `make
+# bindist` what make install puts on a machine, to be unpacked anywhere.
 #
 #   scripts/packaging/dist.sh source VERSION OUTDIR
 #   scripts/packaging/dist.sh binary BUILD ARCH OUTDIR     $RUNNER runs a program of another processor (qemu-aarch64)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Puts what users need below DESTDIR and PREFIX, takes it away again, or lists it. `make install` and `make uninstall` call it.
+# Puts what users need below DESTDIR and PREFIX, removes it, or lists it. `make install` and `make uninstall` call it.
 #
 #   DESTDIR=DIR PREFIX=/usr/local scripts/packaging/install.sh install|uninstall|list BUILD
 #
-# Version and options are those that the program tells, not those of the checkout.
+# Version and options are the program's, not those of the checkout.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -27,7 +27,7 @@ uninstall:?*)
 	exit 2
 	;;
 esac
-# $RUNNER runs the program where this machine's processor is another one.
+# $RUNNER runs the program if it is for another processor than this machine's.
 # shellcheck disable=SC2086
 version=$(${RUNNER:-} "$program" --version | sed -n 's/^copper //p')
 
@@ -61,7 +61,7 @@ link() { # WHERE-TO PLACE
 	esac
 }
 
-# A file that is made: nothing is run unless it is installed.
+# A generated file: nothing runs unless it is installed.
 generate() { # PLACE COMMAND...
 	local place=$1
 	shift
@@ -101,13 +101,16 @@ done
 for file in README.md LICENSE; do
 	place "$file" "share/doc/copper/$file" 644
 done
+# What programs mark themselves with: a header, and a module that PYTHONPATH must name (deb.sh puts it where Python looks).
+generate include/copper/mark.h "$here/header.sh" internal/mark/include/copper/mark.h
+place internal/mark/python/copper_mark.py share/copper/python/copper_mark.py 644
 generate share/bash-completion/completions/copper "$here/completion.sh" bash "$build/copper"
 generate share/zsh/site-functions/_copper "$here/completion.sh" zsh "$build/copper"
 generate "share/modulefiles/copper/$version.lua" modulefile
 
 # Folders that are ours alone.
 if [ "$verb" = uninstall ]; then
-	for dir in share/doc/copper share/modulefiles/copper "$old/get_copper_stats_ioctl" "$old" share/copper build; do
+	for dir in share/doc/copper share/modulefiles/copper "$old/get_copper_stats_ioctl" "$old" share/copper/python share/copper include/copper build; do
 		[ ! -d "$dest/$dir" ] || rmdir --ignore-fail-on-non-empty "$dest/$dir"
 	done
 fi

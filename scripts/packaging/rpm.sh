@@ -27,7 +27,7 @@ trap 'rm -rf "$top"' EXIT
 mkdir "$top/SOURCES" "$top/SPECS" "$top/tmp"
 "$here/dist.sh" source "$version" "$top/SOURCES" >/dev/null
 tar -C "$top/SPECS" --strip-components=1 -xf "$top/SOURCES/copper-$version.tar.gz" "copper-$version/copper.spec"
-# The program's own libraries are found by rpm; what it is built with is there, since it is built.
+# rpm finds the program's libraries; what it is built with is installed, since it has been built.
 rpmbuild -bb --quiet --nodeps --define "_topdir $top" --define "_tmppath $top/tmp" --define "copper_build $build" \
 	--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' "$top/SPECS/copper.spec" >"$top/log" 2>&1 || {
 	cat "$top/log" >&2

@@ -39,7 +39,7 @@ asan | tsan) cop_slower=3 ;;
 *) cop_slower=1 ;;
 esac
 
-# Who runs the tests may sit in a job of a scheduler, or have an environment that changes what programs print.
+# The tests may run inside a scheduler's job, or in an environment that changes what programs print.
 for name in $(compgen -e); do
 	case $name in
 	SLURM_* | SBATCH_* | SRUN_* | PBS_* | PALS_* | PMI_* | PMIX_* | FLUX_* | OMPI_* | HYDRA_* | MPI* | COPPER_* | FI_* | PYTHON?*) unset "$name" ;;
@@ -77,7 +77,7 @@ cop_as=()
 cop_slow=
 cop_load=()
 cop_holder=
-# Words before a command that is to have a mount namespace of its own.
+# The words that give a command a mount namespace of its own.
 # shellcheck disable=SC2034
 cop_apart=(unshare --mount --propagation private bash -c 'forget_other_tests && exec "$@"' apart)
 declare -A cop_killed=()
@@ -95,7 +95,7 @@ skip_all() {
 	exit 77
 }
 
-# At most 40 lines of 400 characters: what a failed comparison holds may be megabytes.
+# At most 40 lines of 400 characters: the output of a failed comparison may be megabytes.
 note() {
 	printf '%s\n' "$*" | cut -c -400 | head -n 40 | sed 's/^/# /'
 }
@@ -159,7 +159,7 @@ matches() { # DESCRIPTION TEXT REGEX
 	fi
 }
 
-# One point: the command ends with that exit status (`any` is 1 or 2), and says why on standard error in one line.
+# One point: the command ends with that exit status (`any` is 1 or 2) and gives the reason on standard error in one line.
 fails_with() { # EXIT REGEX COMMAND…
 	local want=$1 regex=$2 status text lines
 	shift 2
@@ -201,7 +201,7 @@ become_user() {
 		env HOME="$W" USER="$cop_user" LOGNAME="$cop_user" XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
 }
 
-# Where a function will not do, as in fails_with, the words of cop_as stand before the command.
+# Where a function cannot be used, as in fails_with, the words of cop_as come before the command.
 as_user() {
 	"${cop_as[@]}" "$@"
 }

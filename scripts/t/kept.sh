@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by harness.sh and the measurements: what the kernel keeps of files it takes back when it likes, also what was read a moment ago.
+# Sourced by harness.sh and the measurements: the kernel takes back what it keeps of files when it likes, even what was read a moment ago.
+# So a test that says that the kernel answers by itself, and that nobody is asked, takes the best of several rounds: a node that asks for
+# too much, or keeps too little, does so in each.
 # shellcheck disable=SC2154
 
 # So a test that says that the kernel answers by itself, and nobody is asked, takes the best of several rounds: a node that asks for too
@@ -16,7 +18,7 @@ least() { # ENOUGH COMMAND…: the least number that the command prints; no furt
 	echo "$best"
 }
 
-# Of rounds that take long, more is needed: from here on the kernel keeps what it has of these files now, and their names (hold.py).
+# Long rounds need more: from here on the kernel keeps what it has of these files now, and their names (hold.py).
 hold_pages() { # FILE|DIR…
 	local before=${cop_holder:-}
 	rm -f "$T/held"
@@ -34,12 +36,13 @@ let_go() { # [PID]
 	[ "$pid" != "${cop_holder:-}" ] || cop_holder=
 }
 
-# How often somebody had the kernel forget all names that are not in use, ever.
+# How many times the kernel was made to forget all unused names so far.
 times_forgotten() {
 	awk '$1 == "drop_slab" { print $2 }' /proc/vmstat
 }
 
-# The files that a node was asked for until now, in its mount and, for a comparison, in the source itself; in the mounts of other nodes, too.
+# The files that a node has been asked for so far, in its mount and, for comparison, in the source itself; in the mounts of other nodes,
+# too.
 hold_what_was_read() { # RANK [RANK…]
 	local rank kept=() relative
 	"$COPPER" cache-stats --output-dir "$T/lists" "$W/mnt/$1" >/dev/null || bail 'no list of what the node holds'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes a tree of everything that is odd and legal.
+# Makes a tree of everything that is odd but legal.
 #
 #   scripts/t/make-tree.sh [--big-dir] [--many N] DIR
 #
@@ -28,7 +28,7 @@ done
 mkdir -p "$1"
 cd "$1"
 
-# What comes out is the same each time.
+# The result is the same each time.
 bytes() { # COUNT
 	/usr/bin/python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(int(sys.argv[1])).randbytes(int(sys.argv[1])))' "$1"
 }

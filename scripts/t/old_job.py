@@ -25,7 +25,7 @@ def put(folder, tag, rank, name, text):
         f.write(text)
 
 
-# The order is that of a hash table, and the last line has no end.
+# The order is that of a hash table, and the last line has no newline.
 def events(title, rows):
     return title + " {\n" + "".join("%s%s {\ncache hits: %d,\ncache misses: %d,\nneg: %d\n}\n" % (env, *row) for row in reversed(rows)) + "}"
 

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by harness.sh, supervise.sh and the measurements: what depends on who else uses this machine.
+# Sourced by harness.sh, supervise.sh and the measurements: waiting times that depend on the load of this machine.
 #
-# Seconds here are those of a machine on which nobody waits for a processor: where ten want each of them, a second takes ten. So a limit
-# can be short enough to tell soon of what hangs, and nothing fails because the machine is busy.
+# Seconds here are those of a machine on which no process waits for a processor: if ten processes want each processor, a second takes ten.
+# So a limit can be short enough to report a hang soon, and nothing fails because the machine is busy.
 # shellcheck disable=SC2154
 
 cop_processors=$(nproc)
 
-# How many programs there are right now for each processor, at least one: in CROWD.
+# Sets CROWD to the number of runnable processes per processor, at least one.
 look_around() {
 	local running
 	read -r _ _ _ running _ </proc/loadavg
@@ -16,7 +16,7 @@ look_around() {
 	[ "$CROWD" -ge 1 ] || CROWD=1
 }
 
-# So many seconds by the clock on this machine now, for a command that has a limit of its own: timeout "$(patient 60)" …
+# How many seconds by the clock that is on this machine now, for a command with a limit of its own: timeout "$(patient 60)" …
 patient() { # SECONDS
 	look_around
 	echo $(($1 * cop_slower * CROWD))
@@ -37,7 +37,7 @@ wait_for() { # SECONDS COMMAND…
 }
 
 # Takes a lane that no other test on this machine has, of this checkout or another: ports and numbers of jobs. Whatever the test starts
-# keeps the lock, so that the lane is free when the last of it has ended. Who runs a test by hand may give it a lane.
+# keeps the lock, so that the lane is free when the last process has ended. A lane can be given when a test is run by hand.
 take_lane() {
 	local dir=/tmp/copper-lanes lock
 	[ -z "${COP_LANE:-}" ] || return 0
@@ -54,7 +54,8 @@ take_lane() {
 	return 1
 }
 
-# Waits for its turn with what this machine has once, by NAME; what the test starts keeps it as a lane. Before the test's time begins to run.
+# Waits for its turn to use what this machine has only once, by NAME; like a lane, the turn is kept by what the test starts. Call it
+# before the test's time begins to run.
 take_turn() { # NAME
 	local dir=/tmp/copper-lanes lock
 	[ -d "$dir" ] || mkdir -m 1777 "$dir" 2>/dev/null

@@ -60,7 +60,7 @@ slurm_spawn() { # NAME COMMAND…
 	slurm_pids+=($!)
 }
 
-# Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must go here, too.
+# Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must be unmounted here, too.
 slurm_node='
 	forget_other_tests && hostname "$1" &&
 	mount -t tmpfs -o mode=755 node "$2" &&
@@ -102,14 +102,14 @@ slurm_idle() { # N
 	[ "$(sinfo -h -N -t idle -o %N 2>/dev/null | wc -l)" -eq "$1" ]
 }
 
-# Runs a command where node I has its directories.
+# Runs a command in node I's namespace, where its directories are.
 on_node() { # I COMMAND…
 	local i=$1
 	shift
 	nsenter --target "${slurm_nodes[$i]}" --mount --uts "$@"
 }
 
-# How many copper mounts the nodes have, all together.
+# How many copper mounts all nodes have together.
 slurm_mounts() {
 	local i sum=0
 	for i in "${!slurm_nodes[@]}"; do
@@ -118,7 +118,7 @@ slurm_mounts() {
 	echo "$sum"
 }
 
-# Gives a script on standard input to sbatch and says the job's number. Its output goes to $W/out.NAME.
+# Submits the script on standard input by sbatch and prints the job's number. Its output goes to $W/out.NAME.
 submit() { # NAME NODES [SBATCH OPTION…]
 	local name=$1 nodes=$2
 	shift 2
@@ -138,7 +138,8 @@ job_is_over() { # ID
 	esac
 }
 
-# The slurmstepds of the nodes. They have an environment of their own, by which nobody would know them, but are in the nodes' namespaces.
+# The slurmstepds of the nodes. They have an environment of their own, which does not show that they are this test's, but they are in the
+# nodes' namespaces.
 slurm_steps() {
 	local file
 	for file in /proc/[0-9]*/exe; do
@@ -172,4 +173,27 @@ stop_slurm() {
 	done
 	wait_for 10 slurm_groups_gone
 	return 0
+}
+
+# For launchers that are not Slurm's: $T/enter is what they start on another node instead of ssh, with HOST COMMAND…; $T/nodefile is PBS's.
+hosts_for_mpi() {
+	local i port
+	{
+		echo '#!/bin/bash'
+		echo 'while [ "$1" != "${1#-}" ]; do shift; done'
+		echo 'case $1 in'
+		for i in "${!slurm_nodes[@]}"; do
+			echo "n$i) pid=${slurm_nodes[$i]} ;;"
+		done
+		echo '*) echo "no node $1" >&2; exit 1 ;;'
+		echo 'esac'
+		echo 'shift'
+		echo 'exec nsenter --target "$pid" --mount --uts bash -c "$*"'
+	} >"$T/enter"
+	chmod +x "$T/enter"
+	# A host is listed once for each of its two slots. The virtual nodes are one machine, so each needs a port of its own.
+	for i in "${!slurm_nodes[@]}"; do
+		port=$(free_port)
+		printf 'n%d:%d\nn%d:%d\n' "$i" "$port" "$i" "$port"
+	done >"$T/nodefile"
 }

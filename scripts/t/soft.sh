@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests behind harness.sh: a tree of software as sites have it on a parallel file system.
+# Sourced by tests after harness.sh: a tree of software like those that sites have on a parallel file system.
 
 # SOFT is DIR, with envs/torch in the layout of conda (an interpreter that finds its library next to itself), venvs/train (a venv whose base
 # is that environment), a package in each, and train.py, which says on which host it runs and fails where something is read past the mount.
@@ -17,7 +17,7 @@ make_soft() { # DIR
 		"$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/" "$env/lib/$version"
 	mkdir -p "$env/lib/$version/site-packages/torchlike"
 	echo 'where = __file__' >"$env/lib/$version/site-packages/torchlike/__init__.py"
-	# Debian's interpreter looks into dist-packages, conda's into site-packages.
+	# Debian's interpreter searches dist-packages, conda's site-packages.
 	rm -rf "$env/lib/$version/dist-packages"
 	ln -s site-packages "$env/lib/$version/dist-packages"
 	printf '#!%s\nimport sys\nprint("tool of", sys.prefix)\n' "$env/bin/python" >"$env/bin/tool"
@@ -29,7 +29,7 @@ make_soft() { # DIR
 		import json, socket, sys
 		import torchlike
 		print("trained on %s with %s" % (socket.gethostname(), sys.prefix))
-		# In a view the tree has the place of its source.
+		# In a view the tree is at the place of its source.
 		view = any(m.split()[4] == "$SOFT" and " copper" in m for m in open("/proc/self/mountinfo"))
 		for path in (json.__file__, torchlike.where, sys.executable):
 		    if path.startswith("$SOFT/") and not view:

@@ -3,8 +3,8 @@
 # The outer half of every system test, sourced by harness.sh: runs the script once more as its own session with
 # a time limit, in a private directory, and afterwards ends, unmounts and reports whatever the test left behind.
 #
-# What a test started is known by its environment: COP_TEST_DIR is inherited by daemons too, and nobody else
-# has that value. Nothing is ever ended by its name.
+# What a test started is recognised by its environment: COP_TEST_DIR is inherited by daemons too, and nothing else has that value. Nothing
+# is ever ended by its name.
 # shellcheck disable=SC2154
 
 header_value() { # KEY DEFAULT: the rest of a `# KEY: …` line of the script
@@ -32,7 +32,7 @@ describe_pids() {
 	done
 }
 
-# Once more for those that were about to be started; true if none is left.
+# Once more for processes that were about to start; true if none is left.
 killed() {
 	local pids
 	pids=$(started_pids)
@@ -42,7 +42,7 @@ killed() {
 	return 1
 }
 
-# Daemons need a moment to end after they were told to; more than that is a fault of theirs.
+# Daemons need a moment to end after they were told to; a longer time is a fault of theirs.
 is_clean() {
 	[ -z "$(started_pids)" ] && [ -z "$(left_mounts)" ]
 }
@@ -59,8 +59,7 @@ sweep() {
 
 show_logs() {
 	local file
-	for file in "$test_dir"/out.* "$test_dir"/job.*/logs/*-output.log "$test_dir"/u/out.* \
-		"$test_dir"/u/job.*/logs/*-output.log; do
+	for file in "$test_dir"{,/u}/{out.*,job.*/logs/{srun.log,*-output.log}} "$test_dir"/slurm/*.log; do
 		[ -s "$file" ] || continue
 		echo "# --- ${file#"$test_dir"/}"
 		tail -n 40 "$file" | cut -c -400 | sed 's/^/#   /'
@@ -94,8 +93,8 @@ sanitizer_options() {
 	export TSAN_OPTIONS="suppressions=$cop_root/scripts/tsan.supp:log_path=$test_dir/san/tsan:second_deadlock_stack=1"
 }
 
-# Debian gives /dev/fuse to everyone; where a machine does not, the test gets a private mount namespace with
-# such a device, and nothing outside of it changes.
+# Debian gives /dev/fuse to everyone; on a machine that does not, the test gets a private mount namespace with such a device, and nothing
+# outside it changes.
 namespace_for_user() {
 	[ -z "${COP_TEST_NAMESPACE:-}" ] && [ "$(id -u)" -eq 0 ] || return 0
 	[ -n "$(header_value user '')" ] && [ -e /dev/fuse ] || return 0
@@ -105,8 +104,8 @@ namespace_for_user() {
 	COP_TEST_NAMESPACE=1 exec unshare --mount --propagation private bash "$script" "$@"
 }
 
-# A mount namespace keeps what was mounted when it was made, also when the test that mounted it has unmounted it: that test's slowfs
-# would not end. So whoever makes one calls this in it first.
+# A mount namespace keeps what was mounted when it was made, even when the test that mounted it has unmounted it, and that test's slowfs
+# would not end. So a test that makes one calls this in it first.
 forget_other_tests() {
 	awk -v own="$COP_TEST_DIR/" '/ - fuse\./ && $5 ~ /\/copper-test\./ && index($5, own) != 1 { print $5 }' /proc/self/mountinfo | tac |
 		while read -r mount; do

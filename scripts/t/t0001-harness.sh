@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The harness must notice what it is there to notice: a test that can't fail is a defect.
+# The harness must notice what it exists to notice: a test that can't fail is a defect.
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 21
 
-# Runs a test made of the lines given, under the harness of its own; status and output are kept.
+# Runs a test made of the given lines under a harness of its own; keeps status and output.
 inner() { # NAME, lines on standard input
 	{
 		echo '#!/usr/bin/env bash'
@@ -59,7 +59,7 @@ matches 'and says so' "$output" 'not ok - the test ends within 1 s'
 inner daemon <<'EOT'
 plan 1
 setsid bash -c 'exec -a "daemon of $TMPDIR" sleep 600' >/dev/null 2>&1 &
-ok 'true is true' true
+ok 'the daemon runs' wait_for 60 pgrep -f "^daemon of $TMPDIR"
 EOT
 is 'a daemon that is left behind fails the test' $status 1
 is 'and is ended' "$(pgrep -cf "^daemon of $T")" 0
@@ -75,7 +75,7 @@ is 'a mount that is left behind fails the test' $status 1
 is 'and is unmounted' "$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
 is 'and its directory is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
 
-# As a test does that makes a mount namespace while another test's slowfs is mounted.
+# Like a test that makes a mount namespace while another test's slowfs is mounted.
 (wait_for 60 test -e "$T/mounted" && exec unshare --mount --propagation private sh -c 'touch "$0/pinned" && exec sleep 600' "$T") &
 inner pinned <<'EOT'
 plan 1

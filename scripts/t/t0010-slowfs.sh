@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The stand-in for a parallel file system itself: what it shows, what it counts, what it costs, what it refuses.
+# The stand-in for a parallel file system: what it shows, counts, costs and refuses.
 # modes: release asan tsan
 # limit: 60
 # shellcheck source=harness.sh
@@ -116,8 +116,8 @@ slow_fault clear
 real=$(stat -c %s "$SRC/many/5")
 slow_fault size=1000:many/5
 slow_fault size=-2:many/6
-is 'a size told too large' "$(stat -c %s "$SRC/many/5")" $((real + 1000))
-is 'and one told too small' "$(stat -c %s "$SRC/many/6")" $((real - 2))
+is 'a size that is reported too large' "$(stat -c %s "$SRC/many/5")" $((real + 1000))
+is 'and one that is reported too small' "$(stat -c %s "$SRC/many/6")" $((real - 2))
 slow_fault clear
 is 'until that is cleared' "$(stat -c %s "$SRC/many/5")" "$real"
 

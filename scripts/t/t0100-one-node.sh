@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One node alone: it shows the source, answers again without asking anyone, tells its figures, stops.
+# One node alone: it shows the source, answers again without asking anyone, reports its counters, stops.
 # modes: release asan tsan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 23
 
 matches 'help names every subcommand' "$("$COPPER" --help | tr '\n' ' ')" 'mount.*stop.*cache-stats'
-ok 'the version is told' "$COPPER" --version
+ok 'the version is reported' "$COPPER" --version
 
 SRC=$T/src
 small_tree "$SRC"
@@ -24,7 +24,7 @@ is 'the mount is gone' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'so is the process' "$(nodes_running)" 0
 
-# However slow the machine is, what is absent is not looked at again meanwhile.
+# However slow the machine is, absences are not checked again meanwhile.
 with_tree 1 -d "$T/job.one" --enoent-ttl-ms 600000
 json=$(node_json 0)
 is 'the JSON has the rank' "$(json_value rank <<<"$json")" 0
@@ -70,7 +70,7 @@ prepare_tree 1
 "$COPPER" mount --foreground --source "$SRC" "$W/mnt/0" >"$T/out.fg" 2>&1 &
 foreground=$!
 ok 'a node in the foreground mounts' wait_for 10 node_json 0
-ok 'and is there' is_mounted "$W/mnt/0"
+ok 'and is there' wait_for 10 is_mounted "$W/mnt/0"
 "$COPPER" stop "$W/mnt/0" >/dev/null
 wait "$foreground"
 is 'and ends with 0 when it is stopped' $? 0

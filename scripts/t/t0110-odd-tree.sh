@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Everything that is odd and legal is the same through two nodes as at the source, attributes included.
+# Everything that is odd but legal is the same through two nodes as at the source, including attributes.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -13,7 +13,7 @@ if [ "$cop_mode" = release ]; then
 else
 	bash "$cop_t/make-tree.sh" --many 300 "$SRC"
 fi
-# Sparse and read on its own below: four gigabytes of zeros six times over prove nothing more.
+# Sparse, and read separately below: reading four gigabytes of zeros six times proves nothing more.
 large=big/over-4-gib
 
 attributes() { # DIR: all but the time of the last access

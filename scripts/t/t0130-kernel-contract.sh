@@ -20,7 +20,7 @@ chmod 755 "$SRC/script"
 with_tree 2
 mnt=$W/mnt/1
 
-ok 'a file is no terminal' contract isatty "$mnt/hello"
+ok 'a file is not a terminal' contract isatty "$mnt/hello"
 ok 'an unknown ioctl gives ENOTTY' contract unknown_ioctl "$mnt/hello"
 ok 'every change is refused with EROFS' contract erofs "$mnt" hello
 ok 'SEEK_DATA and SEEK_HOLE are those of the source' contract same_holes \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The mount beside a read-only bind mount of the same source: every answer of a long list of system calls is the same.
+# The mount compared with a read-only bind mount of the same source: every answer of a long list of system calls is the same.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -8,7 +8,7 @@
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can make a bind mount'
 plan 6
 
-# A tmpfs keeps every time that the kernel knows. Reading a link moves its access time, in the source as well.
+# A tmpfs keeps every time that the kernel knows. Reading a link changes its access time, in the source as well.
 SRC=$T/src
 mkdir -p "$SRC" "$W/mnt/bind"
 mount -t tmpfs -o size=256m,mode=755,noatime tmpfs "$SRC" || skip_all 'no tmpfs can be mounted'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Eight readers of 800 cold files at once, 20 times over: every byte right every time.
+# Eight readers of 800 cold files at once, 20 times: every byte is right every time.
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The source changes or fails after it was cached: an error or one version whole, never 0 bytes with success.
+# The source changes or fails after it was cached: a reader gets an error or one complete version, never 0 bytes with success.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -22,7 +22,7 @@ with_slowfs --direct-io
 with_tree 4
 cd "$W/mnt" || exit 1
 
-# A reader gets an error, or one of the versions whole.
+# A reader gets an error, or one complete version.
 whole() { # FILE SUM…
 	local sum status
 	sum=$(cat "$1" 2>"$T/.whole" | sha256sum | cut -d ' ' -f 1)
@@ -73,7 +73,7 @@ matches 'EIO of the source is EIO here' "$(cat 2/fine 2>&1)" 'Input/output error
 slow_fault clear
 is 'and is not remembered' "$(cat 2/fine)" fine
 
-# Replaced again and again, and forgotten each time, while four nodes read: each at least once between two changes.
+# Replaced and invalidated again and again, while four nodes read: each reads at least once between two changes.
 : >"$T/reads"
 read_by_all() { # READS-BEFORE
 	[ "$(wc -c <"$T/reads")" -ge $(($1 + 8)) ]

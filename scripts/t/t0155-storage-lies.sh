@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A storage that tells sizes wrong, and one on which directories are renamed under open files: a reader gets the right bytes or an error.
+# A storage that reports wrong sizes, and one on which directories are renamed under open files: a reader gets the right bytes or an
+# error.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -13,7 +14,7 @@ storage() {
 	timeout "$(patient 60)" "$PYTHON" "$cop_t/storage.py" "$@"
 }
 
-# ---- sizes that are not true
+# ---- wrong sizes
 
 sizes=(0 1 4096 5000 1048576 3000000)
 for size in "${sizes[@]}"; do
@@ -42,9 +43,9 @@ for bytes in 1 1000 2000000 -1 -1000; do
 	done
 done
 tell 0
-ok 'told right again' cmp "$ORIGIN/lies/3000000" "$W/mnt/1/lies/3000000"
+ok 'reported right again' cmp "$ORIGIN/lies/3000000" "$W/mnt/1/lies/3000000"
 
-# Told wrong and right in turn while both nodes read.
+# The size is wrong and right in turn while both nodes read.
 files=()
 for rank in 0 1; do
 	for i in 0 1 2 3; do
@@ -66,7 +67,7 @@ is 'with its size' "$(stat -c %s "$W/mnt/1/lies/changes3")" $((4 << 20))
 
 umount "$T/pages"
 
-# ---- directories renamed above open files; others with the same names come in their place
+# ---- directories are renamed above open files, and others with the same names take their place
 
 mkfifo "$T/said"
 storage hold "$T/go" "$W"/mnt/[01]/top/old/sub/f[0-3] >"$T/said" 2>&1 &
@@ -91,7 +92,7 @@ note "right, failed: $right, $failed"
 is 'the old name shows the new directory' "$(cat "$W/mnt/1/top/old/sub/f1" | cmp - "$ORIGIN/top/old/sub/f1" && echo same)" same
 ok 'the new name shows the old one' cmp "$W/mnt/1/top/moved/sub/f2" "$ORIGIN/top/moved/sub/f2"
 
-# Two directories that change their names all the time while both nodes read by name.
+# Two directories change their names all the time while both nodes read by name.
 mkdir -p "$ORIGIN/one" "$ORIGIN/other"
 for i in 0 1; do
 	storage make "$ORIGIN/one/g$i" $((4 << 20))

@@ -26,7 +26,7 @@ same_everywhere() { # WHAT RANK…
 	done
 }
 
-# ---- an address book: "hostname address" lines, the fabric listens where the book says
+# ---- an address book: "hostname address" lines; the fabric listens where the book says
 
 prepare_tree 3
 cop_tree=3

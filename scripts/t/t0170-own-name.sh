@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two hosts with a network between them, set up as Debian does it: each one's own name means 127.0.1.1 to itself.
+# Two hosts with a network between them, configured as Debian does it: each one's own name means 127.0.1.1 on itself.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

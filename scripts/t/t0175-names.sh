@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Names of hosts where nsswitch.conf lists modules that a static program must not load: the hosts file and DNS answer.
+# Names of hosts when nsswitch.conf lists modules that a static program must not load: the hosts file and DNS answer.
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh
@@ -11,7 +11,7 @@ unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 small_tree "$T/src"
 (umask 077 && head -c 32 /dev/urandom | base64 >"$T/secret")
 
-# ---- a machine of its own: name server, hosts file, and modules that say that they were loaded
+# ---- a machine of its own: name server, hosts file, and modules that report that they were loaded
 
 echo 'hosts: files myhostname mdns4_minimal [NOTFOUND=return] resolve sss' >"$T/nsswitch.conf"
 printf '%s: files sss\n' passwd group services >>"$T/nsswitch.conf"
@@ -70,7 +70,7 @@ check 0 n3.,n1
 matches 'a name in full' "$status $(line network)" '^0 .*tcp://127\.0\.0\.13:'
 cp "$T/asked" "$T/asked.before"
 check 0 127.0.0.14,n1
-is 'an address is no name' "$status $(diff "$T/asked.before" "$T/asked")" '0 '
+is 'an address is not a name' "$status $(diff "$T/asked.before" "$T/asked")" '0 '
 
 # ---- names that nobody here has
 

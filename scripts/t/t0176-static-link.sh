@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What in the static binary could ask the C library to load something at run time: nothing is left that loads, and each reference to
-# a function of which the linker warns is known, with the reason why it is harmless.
+# What in the static binary could ask the C library to load something at run time: no code that loads is left, and each reference to a
+# function about which the linker warns is known, with the reason why it is harmless.
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh
@@ -17,7 +17,7 @@ case $link in
 *) bail 'the command that links the program is not found' "$link" ;;
 esac
 
-# Those that glibc itself marks, and whatever else opens locales or character sets.
+# Those that glibc itself marks, and all others that open locales or character sets.
 objdump -h "$libc" | sed -n 's/.* \.gnu\.warning\.\([a-zA-Z0-9_]*\) .*/\1/p' | LC_ALL=C sort -u >"$T/marked"
 ok 'glibc marks what needs its shared libraries' grep -qx getaddrinfo "$T/marked"
 trace=
@@ -27,13 +27,14 @@ done < <(cat "$T/marked"; printf '%s\n' getnameinfo iconv_open setlocale newloca
 (cd "$cop_root" && eval "${link/ -o build\/copper / -o "$T/copper" }$trace") >"$T/link" 2>&1
 ok 'the program can be linked again' test -x "$T/copper"
 
-# ---- nothing that loads is left
+# ---- no code that loads is left
 
-# With another C library than Debian 12's the list in the Makefile may need another name: the map of a link (-Wl,-M) says who brings _dl_open in.
+# With another C library than Debian 12's the list in the Makefile may need another name: the map of a link (-Wl,-M) shows which object
+# brings in _dl_open.
 is 'no code that loads a shared object is in it' "$(nm "$T/copper" | awk '$3 ~ /^_*(_dl_open|dl_open_worker|libc_dlopen_mode|dlopen|dlmopen|dlsym|dlvsym)$/')" ''
 is 'nor in the program that is tested' "$(nm "$COPPER" | grep -c ' _dl_open$')" 0
 
-# ---- who refers to what
+# ---- which object refers to what
 
 # OBJECT NAME: reason.
 cat >"$T/known" <<'KNOWN'
@@ -48,11 +49,13 @@ src_libfabric_la-util_av.o getaddrinfo: this machine's own name for provider soc
 src_libfabric_la-util_av.o getnameinfo: the same place, by what is built in
 modules_iconv.c.o iconv_open: a module of libfuse's high-level interface, which is not used; iconv has only what is built in
 modules_iconv.c.o setlocale: the same module, when it prints its help
+json_tokener.c.o newlocale: numbers are read in the locale C, which is built in
 libfabric_la-fabric.o __wrap_dlopen: providers in FI_PROVIDER_PATH, which are refused
 fuse.c.o __wrap_dlopen: modules of the high-level interface, which are refused
+os_unix.o __wrap_dlopen: extensions of SQLite, of which none is loaded
 KNOWN
 sed -n 's/.*[/(]\([^/() ]*\.o\))*: reference to \(.*\)$/\1 \2/p' "$T/link" >"$T/all"
-# What glibc's own objects refer to among themselves ends in the functions that refuse.
+# References among glibc's own objects end in the functions that refuse.
 LC_ALL=C sort -u "$T/all" | while read -r object name; do
 	case $(sed -n "s|.*/\(lib[a-z0-9]*\.a\)($object): reference to $name\$|\1|p" "$T/link" | head -n 1) in
 	libc.a) ;;

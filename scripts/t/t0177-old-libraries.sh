@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A program built as with the oldest libraries that will do (make old: no custom io, no loop settings, no expiring of names, no
-# openat2, no close_range) does the same, and says what it cannot; libraries that are older still are named before anything is compiled.
+# A program built as with the oldest libraries that will do (make old: no custom io, no loop settings, no expiring of names, no openat2,
+# no close_range) does the same, and reports what it cannot; older libraries are named before anything is compiled.
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh
@@ -12,7 +12,7 @@ build() { # ARGUMENT…
 	(cd "$cop_root" && env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES make --no-print-directory "$@")
 }
 
-# ---- what is too old is named
+# ---- libraries that are too old are named
 
 mkdir -p "$T/fuse" "$T/fabric/rdma" "$T/hash"
 cat >"$T/fuse/fuse_lowlevel.h" <<'H'
@@ -43,12 +43,12 @@ chmod +x "$T/clang" "$T/gcc"
 is 'gcc is told' "$(sanitizer_link "$T/gcc")" 1
 is 'clang is not' "$(sanitizer_link "$T/clang")" 0
 
-# ---- the program without what newer ones have
+# ---- the program without the features of newer ones
 
 build BUILD="$BUILD" old >"$T/make" 2>&1 || bail 'make old fails' "$(tail -n 5 "$T/make")"
 COPPER=$BUILD/old/copper
 SLOWFS=$BUILD/old/slowfs
-# How often the code of it says: the function of libfuse, or the numbers of the system calls.
+# The features that its code lacks: the function of libfuse, or the numbers of the system calls.
 newer() { # BINARY
 	objdump -d --disassemble=cop_dirops_enable "$1" | grep -c 'fuse_session_custom_io'
 	objdump -d --disassemble=cop_has_openat2 "$1" | grep -c '0x1b5'
@@ -82,9 +82,9 @@ echo new >"$ORIGIN/dir/new"
 ok 'names and files are forgotten on demand' "$COPPER" cache-stats --invalidate "$W/mnt/0"
 is 'the file is the new one' "$(cat "$W/mnt/2/hello")" changed
 is 'the new name is there' "$(cat "$W/mnt/2/dir/new")" new
-is 'where a program stands, too' "$(cat "/proc/$inside/cwd/new")" new
+is 'also in the working directory of a program' "$(cat "/proc/$inside/cwd/new")" new
 kill "$inside"
 is 'the storage was asked by the root alone' "$(node_stat 1 origin.operations) $(node_stat 2 origin.operations)" '0 0'
 ok 'the tree stops' without_tree
-ok 'what was used is told from what was not' timeout "$(patient 60)" "$COPPER" paths "$JOB" --usage-root "$SRC"
+ok 'used files are distinguished from unused ones' timeout "$(patient 60)" "$COPPER" paths "$JOB" --usage-root "$SRC"
 is 'to the last name' "$(wc -l <"$JOB/paths_dir/all_possible_existing_paths.txt")" "$(find "$SRC" | wc -l)"

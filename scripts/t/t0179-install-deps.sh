@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/install-deps.sh on machines that are not this one: bare ones without package lists, without sudo, of releases that lack
-# packages. In place of dpkg, apt and sudo stand scripts that keep what they are asked.
+# scripts/install-deps.sh on machines unlike this one: bare ones without package lists, without sudo, of releases that lack packages.
+# Scripts that record their arguments replace dpkg, apt and sudo.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -81,7 +81,7 @@ machine 1000
 : >"$MACHINE/lists"
 install_deps
 is 'a user without sudo is refused' "$?" 1
-matches 'and told what to do as root' "$(cat "$T/err")" 'only root .* apt-get install gcc make '
+matches 'with advice for root' "$(cat "$T/err")" 'only root .* apt-get install gcc make '
 is 'before anything was tried' "$(lines calls)" 0
 tool sudo <<'S'
 BY_SUDO=1 exec "$@"

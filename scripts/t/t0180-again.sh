@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Nodes that are started again while others read, and nodes that are started otherwise than the rest: no error, no waiting, and never
-# bytes of something else.
+# Nodes that are restarted while others read, and nodes that are started with other options than the rest: no error, no waiting, and never
+# wrong bytes.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -13,7 +13,7 @@ numbered_files "$SRC" 60 50000
 checksums "$SRC" >"$T/want"
 mkdir "$T/elsewhere"
 
-# ---- again, under load
+# ---- restarted under load
 
 with_tree 6 --trees 2 --fanout 2 --peer-timeout 1
 reads_on() { # RANK: again and again, with nothing kept, until told to end; what was wrong
@@ -71,7 +71,7 @@ for rank in 0 1; do
 done
 ok 'the chain stops' without_tree
 
-# ---- otherwise
+# ---- with other options
 
 other='was started with other options: --source, .* the host list or its order'
 with_tree 3 --trees 1 --peer-timeout 1
@@ -101,7 +101,7 @@ for rank in 0 1 2; do
 done
 is 'no mount is left' "$(mounts_left)" 0
 
-# ---- one that does not start: the others say which and why, at once, though nobody below it can reach the root
+# ---- one that does not start: the others say at once which one and why, though no node below it can reach the root
 
 : >"$W/a-file"
 chain() { # RANK-WITHOUT-MOUNT-POINT
@@ -135,15 +135,15 @@ done
 wait_for 10 is_mounted "$W/mnt/0"
 "$COPPER" stop --local "$W/mnt/0" >/dev/null 2>&1
 wait "${pids[1]}"
-matches 'who was stopped before is told of, too' "$? $(cat "$W/out.1")" \
+matches 'nodes that were stopped before are reported, too' "$? $(cat "$W/out.1")" \
 	'^1 copper mount: the tree is not ready: 127\.0\.0\.11 \(rank 0\) stopped before the tree was ready'
 wait
 chain none
-ok 'what one said is not kept' test ! -e "$JOB/logs/not_started.txt"
+ok 'the message of one is not kept' test ! -e "$JOB/logs/not_started.txt"
 cop_tree=4
 ok 'the four stop' without_tree
 
-# ---- a place that is not free, or not here
+# ---- a place that is in use, or does not exist here
 
 "$PYTHON" -c '
 import socket, sys, time

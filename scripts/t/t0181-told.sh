@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What becomes of a node may depend on its command: Slurm and other launchers end every process that a command started as soon as it has
-# returned. So a node's command returns when those below the node have heard that the tree is ready, not before.
+# A node's fate may depend on its command: Slurm and other launchers end every process that a command started as soon as it has returned.
+# So a node's command returns only when the nodes below have heard that the tree is ready.
 # modes: release asan tsan
 # limit: 90
 # shellcheck source=harness.sh
@@ -22,7 +22,7 @@ log_of() { # RANK
 waits_for_rank_2_alone() {
 	log_of 0 | grep -q 'nodes not ready yet: 127\.0\.0\.13$'
 }
-# Rank 1 has come to rank 0, and hears nothing from then on; then the last of the others comes.
+# Rank 1 has contacted rank 0 and hears nothing from then on; then the last of the others comes.
 with_deaf_child() {
 	prepare_tree 3
 	cop_tree=3
@@ -60,12 +60,12 @@ matches 'and says for whom' "$(log_of 0)" 'has not said that it knows .*rank=1 h
 # shellcheck disable=SC2086
 kill -CONT $deaf
 wait_for 20 test -s "$T/returned.1"
-is 'who comes to itself later is told then' "$(cat "$T/returned.1")" 0
+is 'a node that wakes up later is told then' "$(cat "$T/returned.1")" 0
 ok 'and stops with the others' without_tree
 
-# ---- a launcher that leaves nothing of what its command started
+# ---- a launcher that ends everything that its command started
 
-# The command is the first process of a namespace of its own: with its end the kernel kills all others there.
+# The command is the first process of a namespace of its own: when it ends, the kernel kills all others there.
 begin_doomed() { # RANK [OPTION…]
 	(
 		cop_as=(unshare --pid --fork)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that is killed leaves a mount that says so, never an empty directory, as long as a program of the job may look at it; and then
+# A node that is killed leaves a mount that reports it, never an empty directory, as long as a program of the job may look at it; and then
 # no mount.
 # modes: release asan
 # limit: 180
@@ -25,7 +25,7 @@ gone() {
 	[ "$(nodes_running) $(mounts)" = '0 0' ]
 }
 
-# ---- killed: as long as the shell of the command is there, and until somebody takes it away
+# ---- killed: the mount stays as long as the command's shell exists, or until it is removed
 
 killed() { # WHO
 	with_tree 1
@@ -68,7 +68,7 @@ in_session() { # BEFORE AFTER: in a shell of a session of its own, which ends wi
 		eval "$5"' - "$COPPER" "$SRC" "$mnt" "$1" "$2"
 	cop_tree=0
 }
-# A program that is no child of the session, has its file open, and then says so.
+# A program outside the session opens its file and then reports that.
 holder='env -u PBS_JOBID setsid bash -c "exec 8<$mnt/hello; echo \$\$ >$W/holder; exec sleep 600" >/dev/null 2>&1 &
 	until [ -s "$W/holder" ]; do sleep 0.1; done'
 sessions() { # WHO
@@ -153,7 +153,7 @@ else
 	done
 fi
 
-# ---- in a step of Slurm the guard stands above the node
+# ---- in a step of Slurm the guard is the parent of the node
 
 in_step() {
 	prepare_tree 1
@@ -164,7 +164,7 @@ in_step() {
 }
 in_step
 isnt=$([ "$node" = "$above" ] && echo the same || echo another)
-is 'what srun started is not the node' "$isnt" another
+is 'the process that srun started is not the node' "$isnt" another
 kill "$above"
 wait "$above"
 is 'it ends as the node does' "$? $(nodes_running) $(mounts)" '0 0 0'

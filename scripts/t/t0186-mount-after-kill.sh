@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that is killed while it holds much takes a while to end. Whoever mounts in its place at once waits for that.
+# A node that is killed while it has much memory takes a while to end. A mount in its place waits for that.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that is killed while one of its threads tells the kernel of a change, and the kernel waits for an answer of this node: the thread
+# A node is killed while one of its threads notifies the kernel of a change, and the kernel waits for an answer of this node: the thread
 # never ends by itself, nor does a program that looks at the mount.
 # modes: release asan
 # limit: 120
@@ -17,7 +17,7 @@ with_slowfs --cache-s 0
 asked_for() { # whether the node waits for the storage for this name
 	"$COPPER" cache-stats --json "$W/mnt/0" | grep -q one/late
 }
-# A thread of it waits for a lock in the kernel.
+# One of its threads waits for a lock in the kernel.
 is_stuck() { # PID
 	cat /proc/"$1"/task/*/wchan 2>/dev/null | grep -q fuse_reverse_inval
 }
@@ -38,7 +38,7 @@ ok 'the kernel waits for the program' wait_for 20 is_stuck "$pid"
 kill -KILL "$pid"
 cop_killed[0]=$pid
 "$SLOWFS" --fault "$SLOW_STATE" clear
-ok 'the program is told' wait_for 60 is_over "$reader"
+ok 'the program is reported' wait_for 60 is_over "$reader"
 wait "$reader" "$teller"
 matches 'by an error' "$(cat "$T/said")" 'not connected|abort'
 is 'and so are all others' "$(timeout "$(patient 20)" stat -f "$W/mnt/0" 2>&1 >/dev/null | sed 's/.*: //')" 'Transport endpoint is not connected'

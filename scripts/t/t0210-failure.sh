@@ -12,7 +12,7 @@ numbered_files "$SRC/many" 400 100000
 checksums "$SRC" >"$T/want"
 with_slowfs --direct-io --meta-us 500 --read-us 1000 --slots 8
 
-# Reads everything on the nodes given, in the background; the verdict comes with await_readers.
+# Reads everything on the given nodes in the background; await_readers gets the verdict.
 start_readers() { # RANK…
 	local rank
 	readers=()
@@ -30,7 +30,7 @@ await_readers() { # WHAT
 	done
 }
 
-# In a single tree of fan-out 2 some node is both parent and child; the nodes say themselves which.
+# In a single tree of fan-out 2 some node is both parent and child; the nodes themselves report which.
 inner_node() {
 	local i parent
 	for ((i = 0; i < cop_tree; i++)); do
@@ -65,7 +65,7 @@ sleep 0.4
 kill_node "$inner"
 await_readers "inner node $inner killed"
 is_at_most 'its children went to somebody else' 1 "$(tree_sum fabric.failovers)"
-ok 'what is left stops' without_tree
+ok 'the remaining nodes stop' without_tree
 
 with_tree 7 --trees 1 --fanout 2 --peer-timeout 1
 root=$(root_node)
@@ -81,7 +81,7 @@ kill_node "$child"
 umount -l "$W/mnt/$child"
 unset "cop_killed[$child]"
 ok "its child $child starts again without it" start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)"
-ok 'what is left of it stops' without_tree
+ok 'its remaining nodes stop' without_tree
 
 with_tree 4 --trees 1 --peer-timeout 1
 ls -lR "$W/mnt/3" >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that is only slow is no dead node: its children wait for it, do not pass it over, and read nothing at the storage.
+# A slow node is not a dead node: its children wait for it, do not pass it over, and read nothing at the storage.
 # modes: release asan
 # limit: 300
 # shellcheck source=harness.sh
@@ -10,7 +10,7 @@ plan 17
 SRC=$T/src
 numbered_files "$SRC" 40 20000
 with_slowfs --direct-io
-# Three times this is longer than any silence that counts by itself.
+# Three times this is longer than any silence that decides by itself.
 with_tree 7 --fanout 2 --peer-timeout 1
 
 # 0 has the children 1 and 2, 1 has 3 and 4.
@@ -43,7 +43,7 @@ sleep 3
 ok 'those below wait' kill -0 "$first" "$second"
 kill -CONT "$slow"
 wait "$first"
-is 'what was asked while a node was stopped is answered' $? 0
+is 'requests made while a node was stopped are answered' $? 0
 wait "$second"
 is 'on every child' $? 0
 is 'no child passed it over' "$(tree_sum fabric.failovers)" 0
@@ -60,7 +60,7 @@ kill -CONT "$slow"
 wait "$asking"
 is 'statistics of all wait for it, too' "$(json_value total.nodes <"$T/all.json") $(json_value total.missing <"$T/all.json")" '7 0'
 
-# ---- all on one processor, beside a hundred others
+# ---- all on one processor, with a hundred other processes
 
 for ((rank = 0; rank < 7; rank++)); do
 	taskset -apc 0 "$(node_stat "$rank" pid)" >/dev/null
@@ -83,14 +83,14 @@ is 'no leaf has asked the storage' "$(leaf_origin)" 0
 # ---- dead is dead
 
 kill_node 1
-ok 'the children of a node that was killed go on' read_some 3 20 24
+ok 'the children of a killed node continue' read_some 3 20 24
 ok 'all of them' read_some 4 25 29
 is 'past it' "$(($(node_stat 3 fabric.failovers) > 0))" 1
 is 'and not to the storage' "$(leaf_origin)" 0
 cp "$JOB/logs/copper_address_book.txt" "$T/book"
 without_tree
 
-# ---- with an address book, which knows where everyone is and not who lives
+# ---- with an address book, which says where the nodes are and not which are alive
 
 prepare_tree 7
 cop_tree=7

@@ -15,7 +15,7 @@ is 'nobody listens any more' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs after it' "$(nodes_running)" 0
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
-is 'a second stop is no failure' $? 0
+is 'a second stop is not a failure' $? 0
 matches 'and says that there was nothing' "$(cat "$T/.out")" 'stopped 0/0 nodes'
 cop_tree=0
 
@@ -56,7 +56,7 @@ is 'the others still read' "$(cat "$W/mnt/3/hello")" hello
 is 'and stop' "$(mounts_left)" 0
 cop_tree=0
 
-# ---- the root dies while the answer to a stop is on its way through it, and another node says nothing for as long as it takes
+# ---- the root dies while the answer to a stop is on its way through it, and another node is silent for as long as that takes
 
 with_tree 3 --peer-timeout 1
 held=$(node_stat 2 pid)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stopping by the job directory: with a dead node here, with none, with a dead root; and what it says where it cannot.
+# Stopping by the job directory: with a dead node here, with none, with a dead root; and the messages when it cannot.
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh
@@ -13,7 +13,7 @@ stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as
 mkdir -m 700 "$T/elsewhere"
 
 all_gone() { # WHAT
-	# Guards of killed nodes that a stop elsewhere does not see keep their mounts as long as this session goes on.
+	# Guards of killed nodes that a stop elsewhere does not see keep their mounts as long as this session lasts.
 	unmount_killed
 	ok "$1" wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 	is 'and no mount is left' "$(mounts_left)" 0
@@ -31,7 +31,7 @@ is 'without a remark' "$(cat "$T/.err")" ''
 is 'the root has summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 3
 all_gone 'nothing runs'
 stop_job -d "$JOB"
-is 'once more is no failure' "$?" 0
+is 'a second time is not a failure' "$?" 0
 matches 'and says so' "$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
 matches 'and why' "$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
 
@@ -43,12 +43,12 @@ kill_node 0
 is 'with a dead root the others are stopped' "$?" 0
 is 'and counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
 matches 'the dead one is named' "$(cat "$T/.err")" '^127.0.0.11 \(rank 0\) does not run'
-is 'what the others counted is summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
+is 'the counts of the others are summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
 "$COPPER" aggregate --no-coverage "$JOB" >"$T/.out" 2>&1
-matches 'whose files are missing altogether is named by aggregate' "$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
+matches 'aggregate names the nodes whose files are missing' "$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
 all_gone 'nothing runs'
 stop_job -d "$JOB"
-matches 'that is known afterwards' "$(cat "$T/.err")" 'stopped already'
+matches 'which is known afterwards' "$(cat "$T/.err")" 'stopped already'
 
 with_tree 5 --fanout 1 --peer-timeout 1
 for i in 0 1 3; do
@@ -60,7 +60,7 @@ is 'as far as it lives' "$(cat "$T/.out")" 'stopped 2/5 nodes'
 is 'the dead are named' "$(grep -c 'does not run' "$T/.err")" 3
 all_gone 'nothing runs'
 
-# ---- who does not answer may still run
+# ---- a node that does not answer may still run
 
 with_tree 3 --peer-timeout 1
 silent=$(node_stat 2 pid)
@@ -72,7 +72,7 @@ matches 'and named' "$(cat "$T/.err")" '^127.0.0.13 \(rank 2\) did not answer an
 kill -CONT "$silent"
 stop_job -d "$JOB"
 is 'once more stops it' "$?" 0
-# It may have found the root's word when it woke up.
+# It may have found the root's note when it woke up.
 matches 'if it has not ended by itself' "$(cat "$T/.out")" '^stopped [01]/3 nodes'
 all_gone 'nothing runs'
 
@@ -127,7 +127,7 @@ is 'a node alone is stopped by its socket' "$?" 0
 is 'which the job directory knows' "$(cat "$T/.out")" 'stopped 1/1 nodes'
 all_gone 'nothing runs'
 
-# ---- starting again over a tree that lives
+# ---- starting again over a live tree
 
 with_tree 2
 cp "$JOB/logs/copper_tree.txt" "$T/tree"
@@ -138,7 +138,7 @@ fails_with 1 "mounted there already; stop it with 'copper stop $W/mnt/1'" \
 	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$W/mnt/1"
 ok 'the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
 
-# ---- what cannot be
+# ---- what is refused
 
 fails_with 1 'no/such/dir: No such file' "$COPPER" stop -d /no/such/dir
 mkdir "$T/empty"
@@ -151,11 +151,11 @@ sed 's/^host.*/host ;rm/' "$T/tree" >"$T/empty/logs/copper_tree.txt"
 fails_with 1 'line [0-9]+ does not belong in a list' "$COPPER" stop -d "$T/empty"
 fails_with 2 'local stops one node here' "$COPPER" stop --local -d "$JOB"
 
-# ---- a list of an older tree in the same place is no harm to the tree that lives
+# ---- a list of an older tree in the same place does not harm the live tree
 
 sed 's/^terms .*/terms 0123456789abcdef/' "$T/tree" >"$JOB/logs/copper_tree.txt"
 stop_job -d "$JOB" --timeout 20
-is 'who knows another tree stops nothing' "$?" 1
+is 'a stop with another tree stops nothing' "$?" 1
 ok 'and the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
 cp "$T/tree" "$JOB/logs/copper_tree.txt"
 stop_job -d "$JOB" "$W/mnt/1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stopping a job once more, when the first stop has not reached every node: what is left, what is said of it, and whose counts are summed up.
+# Stopping a job once more when the first stop did not reach every node: what is left, what is reported, and which counts are summed up.
 # modes: release asan tsan
 # limit: 150
 # shellcheck source=harness.sh
@@ -63,11 +63,11 @@ kill -STOP "$hung"
 stops 'a stop that misses a node that hangs fails' 1 'stopped 2/3 nodes' "$W/mnt/0"
 stops 'so does the next while it hangs' 1 'stopped 0/3 nodes' -d "$JOB" --timeout 3
 matches 'and says that it may run' "$(cat "$T/.err")" '^127\.0\.0\.13 \(rank 2\) .*may still run'
-is 'of the others nothing is left to say' "$(grep -c '(rank [01])' "$T/.err")" 0
+is 'nothing is left to report about the others' "$(grep -c '(rank [01])' "$T/.err")" 0
 kill -CONT "$hung"
 "$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
 is 'when it has come to itself it is stopped' "$?" 0
-# The word of the first stop may have reached it before.
+# The note of the first stop may have reached it before.
 matches 'or has stopped' "$(cat "$T/.out")" '^stopped [01]/3 nodes$'
 stops 'and nothing is left' 0 'stopped 0/0 nodes' -d "$JOB"
 all_gone

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job directory that is full when the tree stops: the command says what could not be written and fails, nothing stands half written under
-# its name, and what the nodes counted is kept where there is room.
+# A job directory that is full when the tree stops: the command says what could not be written and fails, no file is half written under
+# its name, and what the nodes counted is kept where there is space.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -13,13 +13,13 @@ long_names "$SRC" 100
 mkdir "$T/full" "$T/tmp" "$T/small"
 export TMPDIR=$T/tmp
 
-# Fills a file system but for so many bytes.
+# Fills a file system except for so many bytes.
 fill() { # DIR BYTES
 	head -c 100000000 /dev/zero >"$1/fill" 2>/dev/null
 	truncate -s "-$2" "$1/fill"
 }
 
-# A tree of 3 nodes whose job directory has this much room left when it is told to stop.
+# A tree of 3 nodes whose job directory has so much space left when it is told to stop.
 stop_with_room() { # BYTES [OPTION…]
 	local room=$1 rank pids=()
 	shift
@@ -39,7 +39,7 @@ stop_with_room() { # BYTES [OPTION…]
 	cop_tree=0
 }
 
-# Names of temporary files, files without content, and tables whose last line is cut.
+# Names of temporary files, empty files, and tables whose last line is cut.
 half_written() {
 	find "$JOB" -name '*.tmp*' -o -name '.*' -type f -o -path '*profiling*' -type f -size 0
 	find "$JOB/profiling" -name '*.csv' -type f 2>/dev/null | while read -r file; do
@@ -66,7 +66,7 @@ for files in all root; do
 	umount "$T/full"
 done
 
-# There is room nowhere.
+# There is no space anywhere.
 mount -t tmpfs -o size=64k,mode=755 tmpfs "$T/small"
 fill "$T/small" 8192
 TMPDIR=$T/small stop_with_room 60000
@@ -74,7 +74,7 @@ check 'no room at all'
 is 'no room at all: nothing is left there' "$(ls "$T/small")" fill
 umount "$T/full"
 
-# A command that reads a finished job, and has no room for what it writes.
+# A command that reads a finished job and has no space for its output.
 TMPDIR=$T/tmp
 stop_with_room 2000000
 is 'with room enough the command ends well' "$status" 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Starts and stops in any order: whatever comes to a node while it starts or ends, it neither crashes nor leaves anybody without an answer.
+# Starts and stops in any order: whatever a node receives while it starts or ends, it neither crashes nor leaves anybody without an
+# answer.
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh
@@ -30,16 +31,16 @@ stats0=$!
 stats1=$!
 ok 'the silent child is asked' wait_for 20 eval 'node_stat 0 waiting.peers | grep -q "\"rank\": 2.*\"calls\": [1-9]"'
 kill -TERM "$first"
-ok 'whoever asked the node that ends is answered' wait_for 30 eval '! kill -0 "$stats0"'
+ok 'requests to the ending node are answered' wait_for 30 eval '! kill -0 "$stats0"'
 wait "$stats0"
 is 'by a table' "$?" 0
-matches 'in which it stands itself' "$(cat "$T/stats.0")" '"rank":0,"nodes":3,'
+matches 'which includes the node itself' "$(cat "$T/stats.0")" '"rank":0,"nodes":3,'
 slow_fault clear
 ok 'it ends' wait_for 30 is_gone "$first"
 cop_killed[0]=$first
 kill -CONT "$silent"
 wait "$stats1"
-matches 'who asked another node is answered, too' "$(json_value total.nodes <"$T/stats.1" 2>/dev/null || cat "$T/stats.1")" '^[123]$'
+matches 'a requester at another node is answered, too' "$(json_value total.nodes <"$T/stats.1" 2>/dev/null || cat "$T/stats.1")" '^[123]$'
 wait "$reader"
 is 'the read that hung ends well' "$?" 0
 ok 'with the right bytes' cmp "$T/read" "$ORIGIN/dir/numbers"
@@ -48,7 +49,7 @@ is 'nothing is mounted after it' "$(grep -c " $W/mnt/" /proc/self/mountinfo)" 0
 cop_tree=0
 without_slowfs
 
-# ---- nodes start and end in a tree that lives, while it is asked for everything at once
+# ---- nodes start and end in a live tree that is asked for everything at once
 
 with_tree 3 --fanout 1 --peer-timeout 2
 socket=$(grep -lxF "$W/mnt/1" "${XDG_RUNTIME_DIR:-/tmp/copper-$(id -u)}"/*.key "${XDG_RUNTIME_DIR:-/nowhere}"/copper/*.key 2>/dev/null | head -n 1)
@@ -79,14 +80,14 @@ is 'a node that is asked all the while ends and starts again' "$lost" 0
 is 'and is one of the tree' "$("$COPPER" cache-stats --all --json "$W/mnt/0" | json_value total.nodes)" 3
 echo changed >"$SRC/hello"
 "$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null
-is 'that hears what is invalidated' "$(cat "$W/mnt/1/hello")" changed
+is 'which is told of invalidations' "$(cat "$W/mnt/1/hello")" changed
 ok 'the tree stops' without_tree
 
-# ---- a start fails when others have asked the node already
+# ---- a start fails after others have asked the node
 
 prepare_tree 3
 cop_tree=3
-# Somebody listens at its control socket, which it waits for a while: long enough for the one below it to find it.
+# Another process listens at its control socket, for which the node waits a while: long enough for the node below to find it.
 [ -S "$socket" ] && rm -f "$socket"
 "$PYTHON" - "$socket" <<'PY' &
 import os, socket, sys, time

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A disk that is full while the tree runs: what is written then, whoever asked for it, is whole or as it was before, the command says what
-# could not be written and fails, and nothing that was counted is lost.
+# A disk that is full while the tree runs: every file is written completely or stays as it was, the command says what could not be written
+# and fails, and no count is lost.
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh
@@ -89,7 +89,7 @@ fill 4096
 run "$COPPER" cache-stats --reset --all "$W/mnt/0"
 refused 'a reset' "cannot write $JOB/.*: No space left on device"
 matches 'a reset: no node counts from zero' "$(cat "$T/.out" "$T/.err")" 'counters of 0/2 nodes set to zero'
-is 'a reset: what was counted goes on' "$(served 0) $(served 1)" "$before $before"
+is 'a reset: counting continues' "$(served 0) $(served 1)" "$before $before"
 make_room
 fill 60000
 run "$COPPER" cache-stats --reset --all "$W/mnt/0"

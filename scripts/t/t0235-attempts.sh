@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Who tries to get in leaves a trace: counted by kind, and logged with the address, however often it was.
+# Attempts to get in leave a trace: counted by kind, and logged with the address, however many there were.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -9,7 +9,7 @@ plan 16
 with_tree 3
 rdv=$(address_of 0):$cop_port
 
-# Connections to ADDRESS:PORT from FROM, one after the other; each says what the name means and waits for the end.
+# Connects to ADDRESS:PORT from FROM, again and again; sends what the name says and waits for the end.
 attempts() { # KIND COUNT FROM ADDRESS
 	"$PYTHON" - "$@" <<'PY'
 import os, socket, sys
@@ -51,7 +51,7 @@ is 'and the sum of them' "$(rejected 0)" 960
 fabric=$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")
 attempts noise 20 127.0.0.80 "$fabric"
 wait_for 20 eval '[ "$(rejected host 0)" -eq 20 ]'
-is 'and the connections to the fabric of who is no host of the job' "$(rejected host 0)" 20
+is 'and the fabric connections of hosts outside the job' "$(rejected host 0)" 20
 is 'the other nodes have heard of none of it' "$(rejected 1)$(rejected 2)" 00
 for from in 77 78 79 80; do
 	matches "the log has 127.0.0.$from" "$(cat "$JOB"/logs/*.log)" "refused what=[a-z]* from=127\\.0\\.0\\.$from why="
@@ -59,7 +59,7 @@ done
 ok 'the tree stops' without_tree
 is 'and the log how often each was' "$(sed -n 's/.*refused what=.* from=127.0.0.77 .*more=//p' "$JOB"/logs/*.log | awk '{ sum += $1 } END { print sum }')" 874
 
-# A node with another secret, and one that has none.
+# A node with another secret, and one without any.
 printf 'another secret of thirty-two bytes' >"$T/other"
 chmod 600 "$T/other"
 without_it() { # NAME [OPTION…]: rank 0 with the secret, rank 1 with what the options say

@@ -49,7 +49,7 @@ chown -h "$other" "$W/planted"
 refused 'the job directory by a link of another user' "$W/planted is a symbolic link of user $other" "$W/planted"
 is 'copper mount --check says so too' "$(as_user "$COPPER" mount --check --source "$SRC" -d "$W/planted" "$W/mnt/0" 2>&1 | grep -c "is a symbolic link of user $other")" 1
 
-# What is planted while a node runs, in a directory that was opened to others meanwhile.
+# Planted while a node runs, in a directory that was opened to others meanwhile.
 fresh
 as_user "$COPPER" mount --source "$SRC" -d "$W/job" -A "$W/mnt/0" >/dev/null || bail 'it does not start'
 as_user cat "$W/mnt/0/hello" >/dev/null
@@ -60,7 +60,7 @@ as_user "$COPPER" stop "$W/mnt/0" >/dev/null 2>&1
 is 'links that are planted later are not followed either' "$(find "$W/there" -type f)" ''
 ok "and the log says so" wait_for 20 grep -q "profile not written" "$W"/job/logs/*.log
 
-# What is usual goes on to work: a link of one's own on the way, a group of one's own, an umask that lets it write.
+# Usual settings still work: a link of one's own on the way, a group of one's own, an umask that lets it write.
 fresh
 as_user ln -s "$W/job" "$W/mine"
 chmod 775 "$W/job" "$W/job/logs"

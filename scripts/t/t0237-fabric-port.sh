@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Whoever reaches libfabric's port without the secret does not speak with libfabric: also another user of the same host, also with an address
-# book. What it does not hear it cannot be ended by.
+# A process that reaches libfabric's port without the secret cannot talk to libfabric, not even another user of the same host, nor with an
+# address book. libfabric cannot be crashed by what it does not receive.
 # modes: release asan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -10,7 +10,7 @@ plan 16
 chmod 755 "$T"
 other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 
-# Speaks with ADDRESS from FROM and says what came back: HOW is what is said.
+# Sends to ADDRESS from FROM and prints what came back: HOW says what is sent.
 cat >"$T/speak.py" <<'PY'
 import os, socket, struct, sys, time
 how, source, (host, port), words = sys.argv[1], sys.argv[2], sys.argv[3].rsplit(":", 1), sys.argv[4]
@@ -43,7 +43,7 @@ speak() { # HOW FROM ADDRESS
 	"${other[@]}" "$PYTHON" "$T/speak.py" "$@" "$T/hello"
 }
 
-# What a node without a secret says first to what it takes for another is what a stranger may say, too.
+# What a node without a secret first sends to a supposed peer is what a stranger may send, too.
 prepare_tree 2
 cat >"$T/listen.py" <<'PY'
 import socket, sys
@@ -68,12 +68,12 @@ wait "$listener"
 ok 'the words of a node are had' test -s "$T/hello"
 chmod 644 "$T/hello"
 
-# Without a guard they are heard: the packet behind them is what the guard is against. A newer libfabric may survive it.
+# Without a guard the bytes are received: the packet after them is what the guard protects against. A newer libfabric may survive it.
 "$COPPER" mount --hosts "$HOSTS" --rank 0 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 20 "$W/mnt/0" >"$W/out.0" 2>&1 &
 first=$!
 "$COPPER" mount --hosts "$HOSTS" --rank 1 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 20 "$W/mnt/1" >"$W/out.1" 2>&1
 wait "$first"
-matches 'a node without a secret hears them' "$(speak unguarded 127.0.0.99 "$(address_of 0):${ports[0]}")" 'closed|answered'
+matches 'a node without a secret receives them' "$(speak unguarded 127.0.0.99 "$(address_of 0):${ports[0]}")" 'closed|answered'
 note "the node that was not guarded $(is_mounted "$W/mnt/0" && stat "$W/mnt/0" >/dev/null 2>&1 && echo lives on || echo died of it)"
 for rank in 0 1; do
 	timeout 60 "$COPPER" stop "$W/mnt/$rank" >/dev/null 2>&1

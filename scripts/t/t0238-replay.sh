@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Who has listened to a tree and plays back what was said, to the same node, to another one, to the process that came after it, or in the
-# place of a node that is gone: is refused and counted, and the tree goes on.
+# An eavesdropper replays recorded messages to the same node, to another one, to its successor, or in the place of a node that has ended:
+# it is refused and counted, and the tree goes on.
 # modes: release asan tsan
 # limit: 180
 [ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null || COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
@@ -11,7 +11,7 @@
 ip link set lo up || skip_all 'no loopback here'
 plan 21
 
-# Writes what each side of each connection said first, as FROM:PORT-TO:PORT, into a directory; ends at a signal.
+# Writes the first bytes that each side of each connection sent into a directory, as FROM:PORT-TO:PORT; ends at a signal.
 cat >"$T/listen.py" <<'PY'
 import os, signal, socket, struct, sys
 KEPT = 16384
@@ -52,7 +52,7 @@ while True:
             parts[at] = payload
 PY
 
-# Says what a file holds to ADDRESS:PORT, as from another; and whether more came back than the challenge that everyone gets.
+# Sends the contents of a file to ADDRESS:PORT, from another address; prints whether more came back than the challenge that everyone gets.
 cat >"$T/play.py" <<'PY'
 import socket, sys
 words, source, (host, port) = open(sys.argv[1], "rb").read(), sys.argv[2], sys.argv[3].rsplit(":", 1)
@@ -74,7 +74,7 @@ rest = heard[40:] if heard.startswith(b"COPG\x01\x01") else heard
 print("answered" if rest else "refused")
 PY
 
-# In the place of who listened at ADDRESS:PORT: everyone who connects hears what was said there to the first.
+# Takes the place of the listener at ADDRESS:PORT: everyone who connects gets the bytes that the first one got there.
 cat >"$T/pose.py" <<'PY'
 import socket, sys, threading
 words, (host, port) = open(sys.argv[1], "rb").read(), sys.argv[2].rsplit(":", 1)
@@ -106,15 +106,15 @@ wait "$listener"
 fabric_of() { # RANK
 	sed -n "$(($1 + 1))s/.*ofi+tcp:..//p" "$JOB/logs/copper_address_book.txt"
 }
-# Of the process that is there now.
+# Of the process that runs now.
 fabric_of_process() { # RANK
 	sed -n 's/.*server running at address: ofi+tcp:..//p' "$JOB/logs/$(address_of "$1")-$(node_stat "$1" pid)-output.log"
 }
-# What was said to ADDRESS by RANK, or by who did so first.
+# What RANK sent to ADDRESS, or what came there first.
 said_to() { # ADDRESS [RANK]
 	find "$T/heard" -name "${2:+$(address_of "$2")}*-$1" -size +0 | sort | head -n 1
 }
-# What was said on the same connection by who listened.
+# What the listener sent on the same connection.
 told() { # FILE
 	local name=${1##*/}
 	echo "$T/heard/${name#*-}-${name%-*}"
@@ -129,7 +129,7 @@ play() { # WORDS RANK ADDRESS
 root=$(address_of 0):$cop_port
 ask=$(said_to "$root" 1)
 matches 'the ask of a node was overheard' "$(head -c 4 "$ask")$(head -c 4 "$(told "$ask")")" '^COPRCOPR$'
-# Of two nodes, either may have been the first to connect.
+# Of two nodes, either may have connected first.
 for listens in 0 1 2; do
 	greeting=$(said_to "$(fabric_of "$listens")")
 	[ -z "$greeting" ] || break
@@ -142,7 +142,7 @@ matches 'and a greeting, with what came behind it' "$(head -c 4 "$greeting")$(gr
 is 'the greeting opens nothing a second time' "$(play "$greeting" "$speaks" "$(fabric_of "$listens")")" refused
 is 'and is counted' "$(rejected "$listens" secret)" 1
 is 'nor does it at another node' "$(play "$greeting" "$speaks" "$(fabric_of "$other")")" refused
-# Which may not know the host, and then closes the door before it hears anything.
+# It may not know the host, and then closes the connection before it reads anything.
 is 'which counts it too' "$(node_stat "$other" fabric.rejected)" 1
 is 'nor as from another node' "$(play "$greeting" "$other" "$(fabric_of "$listens")")" refused
 is 'the ask is not answered a second time' "$(play "$ask" 1 "$root")" refused
@@ -154,7 +154,7 @@ is 'which counts it as a wrong proof' "$(($(rejected 2 secret) - before))" 1
 is 'the greeting is nothing for the rendezvous' "$(play "$greeting" "$speaks" "$root")" refused
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 
-# The process that heard it is gone, and another one is in its place.
+# The process that received it has ended, and another one is in its place.
 kill_node "$listens"
 unmount_killed
 cop_killed=()
@@ -162,7 +162,7 @@ ok 'a node is started again' start_node "$listens"
 is 'it takes nothing that was said to the one before it' "$(play "$greeting" "$speaks" "$(fabric_of_process "$listens")")" refused
 is 'and counts it' "$(node_stat "$listens" fabric.rejected)" 1
 
-# The root is gone, and its place is taken by who plays back its words: both are at the ports that the others know.
+# The root has ended, and the eavesdropper takes its place: it listens on both ports that the others know.
 fabric=$(fabric_of_process 0)
 before=$(rejected 1 secret)
 kill_node 0
@@ -172,9 +172,9 @@ posing=($!)
 posing+=($!)
 wait_for 20 test -e "$T/posing.1" -a -e "$T/posing.2"
 echo new >"$SRC/new"
-# A name that was absent a moment ago stays so for the ENOENT TTL.
+# A name that was absent a moment ago stays absent for the ENOENT TTL.
 wait_for 30 test -e "$W/mnt/1/new"
-is 'who plays the root is not asked for anything' "$(cat "$W/mnt/1/new")" new
+is 'the false root gets no request' "$(cat "$W/mnt/1/new")" new
 wait_for 30 eval '[ "$(rejected 1 secret)" -gt "$before" ]'
 ok 'and is counted' test "$(rejected 1 secret)" -gt "$before"
 ok 'the tree reads all the same' diff -r "$SRC/dir" "$W/mnt/2/dir"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clocks that are wrong by hours, either way, and that jump while nodes run: nothing waits longer or shorter for it, and nothing is fresher or
-# older. The clock of the machine is not touched: a node gets another wall clock from a library, and another monotonic one from a namespace.
+# Clocks that are wrong by hours in either direction, and that jump while nodes run: no wait is longer or shorter for it, and nothing is
+# fresher or older. The machine's clock is not touched: a node gets another wall clock from a library, and another monotonic clock from a
+# namespace.
 # modes: shared
 # limit: 150
 # shellcheck source=harness.sh
@@ -9,67 +10,9 @@
 ldd "$COPPER" >/dev/null 2>&1 || skip_all 'a static program takes no library'
 plan 14
 
-cat >"$T/shift.c" <<'C'
-/* The wall clock, moved by as many seconds as the file COP_SHIFT says at this moment. */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
+# shellcheck source=clocks.sh
+. "$(dirname "$0")/clocks.sh"
 
-static long shift(void)
-{
-	char text[32] = "";
-	const char *path = getenv("COP_SHIFT");
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-
-	if (fd >= 0) {
-		(void)!read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	return atol(text);
-}
-
-int clock_gettime(clockid_t clock, struct timespec *ts)
-{
-	int rc = (int)syscall(SYS_clock_gettime, clock, ts);
-
-	if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-		ts->tv_sec += shift();
-	return rc;
-}
-
-int gettimeofday(struct timeval *restrict tv, void *restrict zone)
-{
-	struct timespec ts;
-
-	(void)zone;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	tv->tv_sec = ts.tv_sec;
-	tv->tv_usec = ts.tv_nsec / 1000;
-	return 0;
-}
-
-time_t time(time_t *out)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	if (out)
-		*out = ts.tv_sec;
-	return ts.tv_sec;
-}
-C
-cc -O1 -shared -fPIC -o "$T/shift.so" "$T/shift.c" || bail 'the library cannot be made'
-
-set_clock() { # WHO SECONDS: whole or not at all, since it is read at any moment
-	echo "$2" >"$T/new-shift" && mv "$T/new-shift" "$T/shift.$1"
-}
-clock_of() { # WHO: what is run by as_user from here on has this clock
-	cop_as=(env LD_PRELOAD="$T/shift.so" COP_SHIFT="$T/shift.$1")
-}
 hours=$((10 * 3600))
 set_clock 0 $hours
 set_clock 1 -$hours
@@ -77,7 +20,7 @@ set_clock 2 0
 set_clock ahead $hours
 set_clock behind -$hours
 
-# Starts the nodes of a tree, each with its clock; rank 2 has been up for a month, if it is asked.
+# Starts the nodes of a tree, each with its clock; on request rank 2 has been up for a month.
 start_tree() { # [OPTION…]
 	local rank pids=()
 	prepare_tree 3
@@ -122,7 +65,7 @@ ok 'and what is read is the same' diff -r "$SRC" "$W/mnt/2"
 is 'the commands work at any hour' "$(clock_of behind; node_stat 1 nodes)$(clock_of ahead; node_stat 1 nodes)" 33
 rm "$SRC/late"
 
-# A guest waits for all nodes with a deadline; one that goes by the wall clock is over at once, or never.
+# A guest waits for all nodes with a deadline; by the wall clock it would be over at once, or never.
 clock_of behind
 timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop -d "$JOB" --secret-file "$SECRET" >"$T/.out" 2>&1
 is 'a command whose clock is behind stops the tree' "$?" 0
@@ -140,7 +83,7 @@ cop_as=()
 cop_tree=0
 is 'and nothing is left' "$(wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'; nodes_running)" 0
 
-# What one node says in the job directory is of this start by the file system's clock alone.
+# Only by the file system's clock is a node's note in the job directory of this start.
 for who in ahead behind; do
 	prepare_tree 2
 	clock_of "$who"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that runs out of descriptors or memory says so: those below it go elsewhere, and only its own programs see it.
+# A node that runs out of descriptors or memory reports it: those below it ask elsewhere, and only its own programs see the error.
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 20
@@ -12,7 +12,7 @@ numbered_files "$SRC/rest" 60 100000
 numbered_files "$SRC/large" 8 3000000
 checksums "$SRC" >"$T/want"
 
-# Limits of a running node; what it has open or mapped stays.
+# Limits a running node; what it has open or mapped stays.
 no_descriptors() { # RANK
 	prlimit --pid "$(pid_of "$1")" --nofile="$(lowest_free "$1"):"
 }
@@ -44,7 +44,7 @@ takes_again() { # RANK PARENT NAME: reads names that it never asked for, until i
 	[ "$(node_stat "$1" parent)" = "$2" ]
 }
 
-# Each node the child of the one before.
+# Each node is the child of the one before.
 with_tree 4 --trees 1 --fanout 1 --enoent-ttl-ms 1
 pids=()
 files=()

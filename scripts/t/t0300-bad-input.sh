@@ -36,7 +36,7 @@ fails_with any 'source.*file' "$COPPER" mount --source "$T/file" "$mnt"
 fails_with any "$mnt.*already" "${mount_here[@]}" "$mnt"
 fails_with any 'already' sh -c 'cd "${1%/*}" && shift && "$@"' - "$mnt" "${mount_here[@]}" "${mnt##*/}"
 fails_with 1 "no copper node .*there are: $mnt" "$COPPER" cache-stats "$mnt/dir"
-is 'what is mounted there goes on' "$(cat "$mnt/hello")" hello
+is 'the mount there continues' "$(cat "$mnt/hello")" hello
 "$COPPER" stop "$mnt" >/dev/null
 
 prepare_tree 2
@@ -82,8 +82,8 @@ is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0
 
-# Without its guard, too, the dead mount of a killed node stays, of which the kernel still knows the attributes, until stop or the next mount
-# in its place takes it away. (With the guard: t0185.)
+# Even without its guard, the dead mount of a killed node, whose attributes the kernel still knows, stays until stop or the next mount in
+# its place removes it. (With the guard: t0185.)
 kill_guard() {
 	local pid
 	pid=$(pgrep --parent "$(node_stat 0 pid)" --exact cop-guard) && is_ours "$pid" && kill -KILL "$pid" && ls -la "$mnt" >/dev/null
@@ -120,6 +120,6 @@ is 'with one mount there, not two' "$(mounts_left)" 0
 cat "$mnt"/*/numbers >/dev/null
 "$COPPER" cache-stats --json "$mnt" >/dev/null
 cat "$mnt/dir/deeper/random" >"$T/copy"
-ok 'a node whose log has reached ulimit -f goes on' cmp "$T/copy" "$SRC/dir/deeper/random"
+ok 'a node whose log has reached ulimit -f continues' cmp "$T/copy" "$SRC/dir/deeper/random"
 matches 'until it is stopped' "$("$COPPER" stop "$mnt" 2>&1)" '^stopped 1/1 nodes$'
 cop_tree=0

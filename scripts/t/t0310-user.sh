@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# An ordinary user mounts, reads, stops, and is told what is wrong.
+# An ordinary user mounts, reads, stops, and gets clear error messages.
 # modes: release
 # user: yes
 # shellcheck source=harness.sh

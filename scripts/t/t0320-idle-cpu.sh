@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that nobody asks uses no processor.
+# A node without requests uses no processor.
 # modes: release shared
 # alone: it measures
 # shellcheck source=harness.sh
@@ -31,7 +31,7 @@ most() { # what the node used that used most
 	MOST=$most
 }
 sleep 1
-# The machine may make the same work dearer for a while.
+# On a virtual machine the same work may cost more for a while.
 for _ in 1 2 3 4; do
 	most
 	[ "$MOST" -gt 5 ] || break

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A mount for other users, too, of a source with a proc below it: what is in there is only for the user of the node, whose view it is.
+# A mount that other users may use, of a source with a proc below it: only the user of the node, whose view it is, sees its contents.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

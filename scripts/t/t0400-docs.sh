@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The manual agrees with the program; what it shows is run by t0420-blocks.sh.
+# The manual agrees with the program; t0420-blocks.sh runs its examples.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -70,7 +70,7 @@ sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ 
 is 'every module is in copper-design(7)' "$(comm -23 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
 is 'and no other is' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
 
-# The walk through a cold read: each function is defined in the file that is named beside it.
+# The walk through a cold read: each function is defined in the file named with it.
 walk() {
 	sed -n 's/^\.It Pa \([a-z_]*\/[a-z_]*\.c\) : \(Fn .*\)/\1 \2/p' "$man/copper-design.7"
 }

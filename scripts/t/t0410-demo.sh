@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The demonstration says what it promises, for root and for an ordinary user, and leaves nothing behind, also when it is
-# interrupted or fails.
+# The demonstration does what it promises, for root and for an ordinary user, and leaves nothing behind, even if it is interrupted or
+# fails.
 # modes: release
 # limit: 240
 # user: yes
@@ -44,7 +44,7 @@ matches 'the last line compares' "$(tail -n 1 "$T/out.demo")" \
 is 'no line is too wide for a terminal of 120' "$(awk 'length > 120' "$T/out.demo")" ''
 nothing_left 'after it'
 
-# Bash ignores in the background what it would end for in front, unless told otherwise.
+# In the background bash ignores signals that would end it in the foreground, unless told otherwise.
 interrupted() { # SIGNAL WHAT-IT-WAITS-FOR
 	local pid
 	: >"$T/out.demo"

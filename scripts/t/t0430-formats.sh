@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Every file of a job directory, every column and every metric in it stands in copper-formats(5).
+# copper-formats(5) describes every file of a job directory, with every column and every metric in it.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -15,7 +15,7 @@ with_tree 2 -A -N 5 -I 1
 cat "$W/mnt/1/hello" "$W/mnt/1/dir/numbers" "$W/mnt/0/absent" >/dev/null 2>&1
 ls "$W/mnt/1/dir" "$W/mnt/1/link" >/dev/null
 ok 'a snapshot is written' "$COPPER" cache-stats --snapshot "$W/mnt/0"
-ok 'what the cache holds is listed' "$COPPER" cache-stats --output-dir "$JOB/held" "$W/mnt/0"
+ok 'the contents of the cache are listed' "$COPPER" cache-stats --output-dir "$JOB/held" "$W/mnt/0"
 "$COPPER" cache-stats --all --json "$W/mnt/0" >"$T/all.json"
 wait_for 10 test -d "$JOB/profiling/runtime-snapshot" || :
 without_tree
@@ -27,7 +27,7 @@ undescribed() { # words, one a line: those that the page does not have as a word
 		[ -z "$word" ] || grep -qwF -- "$word" "$T/page" || echo "$word;"
 	done | tr '\n' ' '
 }
-# Without what differs from job to job: host, pid, tag, prefix.
+# Without what differs between jobs: host, pid, tag, prefix.
 kinds_of_files() {
 	(cd "$JOB" && find . -type f -printf '%f\n') |
 		sed -E 's/^127\.0\.0\.[0-9]+-[0-9]+-//; s/^(pre-destroy|runtime-snapshot|ioctl-snapshot|pre-reset)-//; s/^(cluster|again)-//'

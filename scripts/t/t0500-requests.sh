@@ -11,7 +11,7 @@ stats() {
 	"$PYTHON" "$cop_t/t05_stats.py" "$@"
 }
 
-# The requests of a command on a node; its output goes to $T/cmd.out. Leaves NAMES (by opcode) and REQUESTS.
+# Counts the requests of a command on a node; its output goes to $T/cmd.out. Sets NAMES (by opcode) and REQUESTS.
 requests_of() { # RANK COMMAND…
 	local rank=$1
 	shift
@@ -22,7 +22,7 @@ requests_of() { # RANK COMMAND…
 	NAMES=$(stats names "$T/before" "$T/after")
 }
 
-# The python below that prefix, as a job would start it from the mount.
+# Runs the python below that prefix, as a job would start it from the mount.
 run_python() { # PREFIX CODE
 	local lib
 	lib=$1/lib/$(uname -m)-linux-gnu
@@ -110,7 +110,7 @@ PY
 directories=$(find "$SRC" -type d | wc -l)
 files=$(find "$SRC" -type f | wc -l)
 checksums "$SRC" >"$T/want"
-# Beside listings and chunks: attributes of the root.
+# Besides listings and chunks: attributes of the root.
 constant=2
 with_tree 3 --fanout 1
 for rank in 0 1 2; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Absent names and their TTL: what is remembered, served, checked again and found; counted exactly. The node runs as an
-# ordinary user, so that a directory of mode 711 has no list.
+# Absent names and their TTL: what is remembered, served, checked again and found, counted exactly. The node runs as an ordinary user, so
+# that a directory of mode 711 has no list.
 # modes: release asan
 # user: yes
 # shellcheck source=harness.sh
@@ -19,7 +19,7 @@ for i in $(seq 1 40); do
 done
 chmod 711 "$SRC/blind"
 
-# What the four counters of node 0 do meanwhile; the command's exit status is in STATUS.
+# Reads the four counters of node 0 around a command; its exit status is in STATUS.
 counted() { # COMMAND…
 	node_json 0 >"$T/before"
 	as_user "$@" >"$T/cmd.out" 2>"$T/cmd.err"
@@ -39,7 +39,7 @@ mnt=$W/mnt/0
 
 counted test -e "$mnt/listed/none1"
 is 'a name that a new list does not have is served' "$COUNTS" 'serves=1'
-# The kernel may keep it for the TTL: one lookup for each TTL that goes by.
+# The kernel may keep it for the TTL: one lookup per TTL.
 lookups() { # those of a thousand looks, but for one for each TTL that they took
 	counted "$PYTHON" -c '
 import os, sys, time
@@ -86,7 +86,7 @@ is 'and is not asked for again' "$STATUS $COUNTS" '0 nothing'
 is 'nothing was asked of another node' "$(node_stat 0 fabric.requests_sent)" 0
 ok 'the tree stops' without_tree
 
-# ---- a directory beyond the limit of a list; a kernel that keeps nothing asks each time
+# ---- a directory beyond the limit of a list; a kernel without caching asks each time
 
 with_tree 1 --enoent-ttl-ms 600000 --listing-max 10 --observe
 mnt=$W/mnt/0
@@ -111,7 +111,7 @@ echo zero >"$SRC/blind/zero"
 is 'until it is there' "$(as_user cat "$mnt/listed/zero" "$mnt/blind/zero" 2>&1)" $'zero\nzero'
 ok 'the tree stops' without_tree
 
-# ---- three nodes in a row
+# ---- a chain of three nodes
 
 with_tree 3 --enoent-ttl-ms $ttl_ms --fanout 1
 for name in listed/late blind/late; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The source changes in every way, under readers too: one version whole or an error, and after --invalidate what is there now.
+# The source changes in every way, also while it is read: a reader gets one complete version or an error, and after --invalidate the
+# current one.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -10,7 +11,7 @@ plan 35
 fresh() {
 	"$PYTHON" "$cop_t/t05_fresh.py" "$@"
 }
-# Kernels are told right after the nodes, so what is there now may take a moment to be seen.
+# The kernels are told right after the nodes, so the current version may take a moment to show.
 soon() {
 	wait_for 3 "$@"
 }
@@ -50,7 +51,7 @@ echo v0 >"$SRC/busy/file"
 with_tree 3 --fanout 1
 everywhere 'at first'
 
-# Node 2 holds one file open and stands in one directory, as programs do.
+# On node 2 a program has one file open and one directory as its working directory.
 exec 5<"$W/mnt/2/a/deep/er/held"
 cd "$W/mnt/2/old-name/sub" || exit 1
 ls >/dev/null
@@ -74,7 +75,7 @@ change() {
 	mkdir -p a/fresh/dir && echo fresh >a/fresh/dir/file
 }
 (change) || bail 'the source does not change'
-# Before anyone says so, a reader gets an error, or a version whole.
+# Until the nodes are told, a reader gets an error or one complete version.
 odd=$("$PYTHON" - "$T/now" "$SRC" "$W"/mnt/{0,1,2} <<'PY'
 import hashlib, os, sys
 known = {line.split("  ", 1)[0] for line in open(sys.argv[1]) if "  ./" in line}
@@ -97,14 +98,14 @@ invalidate
 is 'all is invalidated on every node' "$? $(cat "$T/out.invalidate")" '0 invalidated on 3/3 nodes'
 soon cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
 ok 'a file that a process holds open is the new one when it is opened anew' cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
-# Its bytes are those that the kernel has kept; where it has not, they are gone.
+# Its bytes are those that the kernel has kept; where it has not, they are lost.
 matches 'and still what it was, or an error, where it is open' "$(sha256sum <&5 2>&1)" \
 	"^($(seq 1 3000 | sha256sum)|.*Stale file handle)\$"
 everywhere 'after --invalidate'
 touch "$SRC/old-name/sub/appeared"
 invalidate
 soon eval '[ "$(ls)" != file ]'
-is 'a directory that a process stands in shows what is there now' "$(ls)" "$(ls "$SRC/old-name/sub")"
+is 'a working directory shows its current contents' "$(ls)" "$(ls "$SRC/old-name/sub")"
 exec 5<&-
 cd / || exit 1
 
@@ -115,7 +116,7 @@ echo two >"$SRC/becomes-file"
 touch -d '2021-01-01' "$SRC/a/fresh/dir/file" "$SRC/becomes-file"
 invalidate "$W/mnt/1/a/fresh"
 soon eval '[ "$(cat "$W"/mnt/{0,1,2}/a/fresh/dir/file | sort -u)" = one ]'
-is 'what is below the path is new on every node' "$(cat "$W"/mnt/{0,1,2}/a/fresh/dir/file)" $'one\none\none'
+is 'everything below the path is new on every node' "$(cat "$W"/mnt/{0,1,2}/a/fresh/dir/file)" $'one\none\none'
 invalidate becomes-file
 soon eval '[ "$(cat "$W"/mnt/{0,1,2}/becomes-file | sort -u)" = two ]'
 is 'a single file too' "$(cat "$W"/mnt/{0,1,2}/becomes-file; stat -c %Y "$W/mnt/2/becomes-file")" \
@@ -190,7 +191,7 @@ rounds=2
 SRC=$T/large
 mkdir -p "$SRC/d"
 : >"$T/states"
-# A cache that does not hold the file, so that readers in its middle have to ask for more of a version that is gone.
+# A cache that is too small for the file, so that readers in its middle request more of a version that no longer exists.
 with_tree 3 --fanout 1 --enoent-ttl-ms 100 --cache-size 16M --compress off
 living=$(tree_sum pid)
 head -c 9000000 /dev/zero | tee "$SRC/d/known" >"$SRC/d/unread"
@@ -207,7 +208,7 @@ except OSError as e:
     print(errno.errorcode[e.errno])
 PY
 )
-is 'who opened a version that is gone before it was read is told so' "$said" ESTALE
+is 'opening a version that is gone before it is read gives an error' "$said" ESTALE
 for rank in 2 1 0; do
 	said=$(cat "$W/mnt/$rank/d/known" 2>&1 >"$T/known")
 	matches "a version that is gone is an error on node $rank, or the new one" "$said$(cmp "$T/known" "$SRC/d/known" 2>&1)" '^$|Stale file handle'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A storage whose time stamps are of whole seconds, and one that says wrongly, once, that a name is not there: what changes within a tick
-# without another stamp is seen all the same, and what did not change lately costs nothing for it.
+# A storage whose timestamps are whole seconds, and one that once wrongly denies a name: a change within a tick is seen although the
+# timestamps stay the same, and what has not changed lately costs nothing more.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -30,12 +30,12 @@ stamps() { # NAME
 	stat -c '%Y %Z %s %i' "$SRC/$1"
 }
 
-# ---- what did not change lately
+# ---- what has not changed lately
 
 first=$(node_stat 0 origin.operations)
 (cd "$W/mnt/1" && cat old/*/*) >"$T/read"
 is 'a tree is read' "$(cat "$T/read")" "$(cd "$ORIGIN" && cat old/*/*)"
-# The root of the mount has its listing, too, with d1 to d60, old and once.
+# The root of the mount has its listing too, with d1 to d60, which are old, and once.
 is 'each of its names was asked for once' "$(node_stat 0 origin.lists) $(node_stat 0 origin.stats)" "5 $((62 + 3 + 60 + 1))"
 cold=$(node_stat 0 origin.operations)
 note "$((cold - first)) operations"
@@ -43,9 +43,9 @@ sleep 2.2
 (cd "$W/mnt/1" && cat old/*/*) >"$T/again"
 is 'and nothing of it again later' "$(cmp "$T/read" "$T/again" 2>&1) $(node_stat 0 origin.operations)" " $cold"
 
-# ---- what changes in the tick in which it was looked at
+# ---- a change in the tick in which it was read
 
-# Everything here happens in the tick that has just begun, else it proves nothing and other directories are taken.
+# Everything here happens in the tick that has just begun; otherwise it proves nothing, and other directories are used.
 change() { # DIR: leaves in BEFORE and AFTER what the storage shows of the directory and a file before and after they changed again
 	local late rank
 	echo AAAA >"$ORIGIN/$1/over"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The storage does not answer for some names: whoever asks for them waits, and nobody else does.
+# The storage does not answer for some names: programs that ask for them wait, and no others do.
 # modes: release asan tsan
 # limit: 150
 # shellcheck source=harness.sh
@@ -19,7 +19,7 @@ for i in {1..12}; do
 done
 with_slowfs --cache-s 0
 
-# A reader who takes no longer than a storage that is a little slow. Alone it takes a second.
+# A reader that takes no longer than on a slightly slow storage. Alone it takes a second.
 answered() { # COMMAND…
 	timeout "$(patient 10)" "$@" 2>&1
 }
@@ -42,7 +42,7 @@ is 'its directory can be read again' "$(answered cat "$W/mnt/1"/one/f*)" "$(cat 
 cat "$W/mnt/1/one/hung" >"$T/hung" 2>&1 &
 reader=$!
 is 'the others are there while somebody waits for it' "$(answered cat "$W/mnt/1"/one/f*)" "$(cat "$ORIGIN"/one/f*)"
-ok 'whoever waits for it waits' is_ours "$reader"
+ok 'a program that waits for it keeps waiting' is_ours "$reader"
 slow_fault clear
 ok 'until it is answered' wait_for 20 eval '! kill -0 "$reader"'
 is 'with what it holds' "$(cat "$T/hung")" late
@@ -50,7 +50,7 @@ ok 'the tree stops' without_tree
 
 # ---- more names than workers
 
-# Of at most 16 threads these take 12, however late each of them begins, and three readers below three more.
+# These take 12 of at most 16 threads, however late each of them begins, and three readers below take three more.
 for i in {1..12}; do
 	slow_fault "hang=many/hung$i"
 done

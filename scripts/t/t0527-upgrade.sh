@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A package is replaced while nodes use it, as pip, conda, rsync and mv do it: a program gets the old one whole, the new one whole, or a
-# stale file once, and never modules of both; after --invalidate it gets the new one.
+# A package is replaced while nodes use it, as pip, conda, rsync and mv do it. A program gets the complete old one, the complete new one,
+# or a stale file once, and never modules of both; after --invalidate it gets the new one.
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh
@@ -19,7 +19,7 @@ import_on() { # RANK PACKAGE
 invalidate() {
 	"$COPPER" cache-stats --invalidate "$W/mnt/0" >"$T/out.invalidate" 2>&1
 }
-# Absence is believed so long by the kernel and by each node on the way.
+# How long the kernel and each node on the way keep an absence.
 past_ttl() {
 	sleep "$(awk -v ms="$ttl_ms" 'BEGIN { print 2 * ms / 1000 + 0.2 }')"
 }
@@ -32,8 +32,8 @@ for way in "${ways[@]}"; do
 	upgrade make "$T/new/$way" v2
 done
 
-# Node 0 is the root, each other one the child of the one before. Node 1 imports all, node 2 reads some modules, node 0 has only the
-# names, node 3 has nothing.
+# Node 0 is the root, each other one is the child of the one before. Node 1 imports everything, node 2 reads some modules, node 0 has only
+# the names, node 3 has nothing.
 with_tree 4 --fanout 1 --enoent-ttl-ms $ttl_ms
 for way in "${ways[@]}"; do
 	is "$way: node 1 imports the package" "$(import_on 1 "$way")" v1
@@ -69,7 +69,7 @@ for way in "${ways[@]}"; do
 done
 ok 'the tree stops' without_tree
 
-# ---- modules that nobody has read: their old bytes are nowhere any more
+# ---- modules that nobody has read: their old bytes no longer exist anywhere
 
 SRC=$T/unread
 mkdir -p "$SRC/site"
@@ -94,7 +94,7 @@ for trees in 1 2; do
 			for try in 1 2 3; do
 				version=$(import_on "$rank" "$way")
 				echo "trees $trees $way node $rank try $try: $version" >>"$T/got/$trees"
-				# The new one: who comes later finds it as well.
+				# The new one: a later program finds it as well.
 				case $version in
 				v1 | v2 | ESTALE) ;;
 				*) mixed+=" $way/$rank: $version" ;;
@@ -111,7 +111,7 @@ for trees in 1 2; do
 			settled+=" $(import_on "$rank" "$way")"
 		done
 	done
-	is 'who was told so gets the new one whole afterwards' "$(tr ' ' '\n' <<<"$settled" | sort | uniq -c | tr -s ' \n' ' ')" ' 1 16 v2 '
+	is 'a program that got the error gets the complete new one afterwards' "$(tr ' ' '\n' <<<"$settled" | sort | uniq -c | tr -s ' \n' ' ')" ' 1 16 v2 '
 	ok 'the tree stops' without_tree
 	for way in "${ways[@]}"; do
 		rm -rf "$SRC/site/$way" "$SRC/site/$way.old" "$T/new/$way"

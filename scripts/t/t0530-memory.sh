@@ -15,7 +15,7 @@ in_group() { # COMMAND…: in the memory group
 		exec "$@"
 	)
 }
-# A group of at most that many bytes; 1 with the reason in REASON. Version 1 and 2 of the interface differ in the file's name.
+# Makes a group of at most so many bytes; 1 with the reason in REASON. Versions 1 and 2 of the interface differ in the file's name.
 new_group() { # NAME BYTES
 	local top=/sys/fs/cgroup file=memory.max
 	REASON='no memory controller that this test may use'
@@ -29,7 +29,7 @@ new_group() { # NAME BYTES
 	echo "$2" >"$group/$file" 2>/dev/null || return 1
 	! [ -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
 }
-# Its processes, if any are left, belong to its parent again.
+# Remaining processes go back to its parent.
 remove_group() {
 	local pid
 	[ -n "$group" ] || return 0
@@ -68,7 +68,7 @@ reader() { # ROUNDS OUT: how many of them were wrong
 }
 
 with_tree 2 --cache-size 32M
-# Somebody else may have the kernel forget them at once.
+# Another program may make the kernel forget them at once.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	reader 1 "$T/wrong"
 	held=$(node_stat 1 kernel.inodes)
@@ -100,7 +100,7 @@ if echo 1 2>/dev/null >/proc/sys/vm/drop_caches; then
 	done
 	wait "$reading"
 	note "dropped $drops times"
-	is 'what is read while caches are dropped is right' "$(cat "$T/wrong")" 0
+	is 'files read while caches are dropped are right' "$(cat "$T/wrong")" 0
 	first=$(resident 1)
 	reader 4 "$T/wrong" &
 	reading=$!
@@ -123,7 +123,7 @@ fi
 exec 5<&-
 ok 'the tree stops' without_tree
 
-# ---- a program that may use little memory
+# ---- a program with little memory
 
 # 60 MB of files, as pages and as a map, in 24 MiB.
 map_all() {
@@ -152,7 +152,7 @@ else
 fi
 ok 'the tree stops' without_tree
 
-# ---- a node and its program that may use little memory together
+# ---- a node and its program that have little memory together
 
 if new_group "copper-test-$$-node" $((112 << 20)); then
 	in_group bash -c ':' || note 'cannot enter the group'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job that may use less memory than the machine has: the cache is a part of what the job may use, whichever control group on the way up
-# sets the limit.
+# A job that may use less memory than the machine has: the cache is a share of the job's limit, whichever control group on the way up sets
+# it.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

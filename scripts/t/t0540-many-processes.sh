@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# 128 processes import a package at once, cold and warm: no error, and the source is asked as for one.
+# 128 processes import a package at once, cold and warm: no error, and the source gets as many requests as from one.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -9,7 +9,7 @@ plan 15
 
 processes=128
 module=json,asyncio,xml.dom.minidom,unittest
-# An import of numpy takes about 30 MB, and two processors a while.
+# An import of numpy takes about 30 MB, and with two processors it takes a while.
 if "$PYTHON" -c 'import numpy' 2>/dev/null && [ "$(awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)" -gt 8000 ]; then
 	module=numpy
 fi
@@ -26,7 +26,7 @@ for name, m in sorted(sys.modules.items()):
     assert not file or file.startswith(sys.argv[1]), file
 print('right')" "$1"
 }
-# All at once; what went wrong is in $T/bad.
+# Runs all at once; errors are in $T/bad.
 all_at_once() { # COUNT [RANK]
 	local i pids=()
 	rm -f "$T"/import.*
@@ -61,9 +61,9 @@ is "$processes at once, cold: none fails" "$(wc -l <"$T/bad") $(head -n 1 "$T/ba
 note "all: $(asked "${origin[@]}" fuse.lookup fuse.read cache.misses cache.joins)"
 is 'the source was asked as for one' "$(asked "${origin[@]}")" "$one"
 is 'no request failed' "$(asked fuse.errors)" 'fuse.errors=0 '
-# The kernel takes pages back while so many processes run, so they are held. What cannot be held is lists, links, and names that are
-# absent: of lists and links little is asked, however many processes there are, and of names again, of each by a lookup and maybe for its
-# attributes, where somebody had the kernel forget.
+# The kernel takes pages back while so many processes run, so they are pinned. Lists, links and absent names cannot be pinned. For lists
+# and links there are few requests, however many processes there are. Names may be looked up again, each by a lookup and perhaps a request
+# for its attributes, if another program made the kernel forget.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	hold_what_was_read 0
 	node_json 0 >"$T/before"
@@ -82,7 +82,7 @@ is "$processes at once, warm: none fails" "$(wc -l <"$T/bad") $(head -n 1 "$T/ba
 is 'the source is asked for nothing more' "$(asked "${origin[@]}")" "$one"
 is_at_most 'nor is the node, but for what the first may have skipped' \
 	"$("$PYTHON" "$cop_t/t05_stats.py" firm "$T/before" "$T/after")" $((10 + 2 * forgotten * one_lookups))
-is_at_most 'of lists and links neither is much' "$("$PYTHON" "$cop_t/t05_stats.py" requests "$T/before" "$T/after")" \
+is_at_most 'both counts for lists and links are small' "$("$PYTHON" "$cop_t/t05_stats.py" requests "$T/before" "$T/after")" \
 	$((10 + 2 * forgotten * one_lookups + processes))
 let_go
 ok 'the tree stops' without_tree

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# --observe: the kernel keeps nothing, so whatever a program does is seen each time it does it; and all is right.
+# --observe: the kernel caches nothing, so everything that a program does is seen each time; and all results are right.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -71,7 +71,7 @@ import mmap, sys
 with open(sys.argv[1], "rb") as want, open(sys.argv[2], "rb") as f:
     m = mmap.mmap(f.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
     assert m[:] == want.read()' "$SRC/dir/deeper/random" "$mnt/dir/deeper/random"
-# Reads that pass the kernel's pages by and shared maps go together only where libfuse and the kernel know how to say so.
+# Reads that bypass the kernel's pages and shared maps only go together if libfuse and the kernel can say so.
 matches 'a shared map reads, or is refused' \
 	"$("$PYTHON" "$cop_t/contract.py" shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" 2>&1 | tail -n 1)" '^$|Errno 19'
 ok 'the tree stops' without_tree

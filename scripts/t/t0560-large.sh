@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file much larger than the cache, sparse files, a directory of 100,000 names: right bytes, no byte over the limit, and the
-# source read again only for what was evicted.
+# A file much larger than the cache, sparse files, a directory of 100,000 names: right bytes, no byte over the limit, and the source is
+# read again only for what was evicted.
 # modes: release
 # limit: 100
 # shellcheck source=harness.sh
@@ -14,7 +14,7 @@ contract() {
 size=$((1024 * 1024 * 1024))
 limit=$((64 * 1024 * 1024))
 
-# Each KiB carries its number, the rest cannot be packed.
+# Each KiB has its number; the rest cannot be compressed.
 large_file() { # PATH
 	"$PYTHON" - "$1" "$size" <<'PY'
 import os, sys
@@ -49,7 +49,7 @@ for _ in range(count):
         assert int.from_bytes(data[i << 10:(i << 10) + 8], "big") == k + i, f"wrong bytes at {(k + i) << 10}"
 PY
 }
-# Notes used_bytes of both nodes until told to end.
+# Records used_bytes of both nodes until it is told to end.
 watch_budget() {
 	while [ ! -e "$T/done" ]; do
 		for rank in 0 1; do

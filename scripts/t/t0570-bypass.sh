@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# With -M larger files are read past the tree: by each node itself, one version whole, without holding up what goes through the tree.
+# With -M larger files bypass the tree: each node reads them itself, one complete version, without delaying what goes through the tree.
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -15,7 +15,7 @@ import os, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)' "$1"
 }
-# Reads the beginning, lets the command change the file, reads the rest: prints what came of it.
+# Reads the beginning, lets the command change the file, reads the rest, and prints the result.
 read_around() { # FILE COMMAND...
 	"$PYTHON" - "$@" <<'PY'
 import errno, os, subprocess, sys
@@ -51,10 +51,10 @@ with_slowfs --direct-io
 with_tree 3 -M 1M
 mnt=$W/mnt/1
 
-# ---- who reads what
+# ---- which node reads what
 
-# By how much a figure of a node grows when it reads a file of which the kernel has nothing. The kernel may take pages back before they
-# are used, and then asks for them again: the least of several rounds is without that.
+# By how much a counter of a node grows when it reads a file of which the kernel has nothing. The kernel may drop pages before they are
+# used and ask for them again: the minimum of several rounds excludes that.
 grows() { # RANK KEY FILE
 	local before
 	drop_pages "$3"
@@ -114,7 +114,7 @@ is 'or one that gets shorter' \
 
 # ---- a source in trouble
 
-# A directory in which a file turned out to be another one is read anew.
+# A directory is read again when a file in it turns out to be another one.
 ls -l "$mnt" >/dev/null
 slow_fault eio=/fails
 matches 'an error of the source is an error' "$(cat "$mnt/fails" 2>&1 >"$T/.out")" 'Input/output error'

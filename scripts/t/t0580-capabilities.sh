@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What Copper asks of the kernel is taken away, one thing at a time and all at once: programs see the same, the node is asked more.
+# The kernel's capabilities that Copper uses are switched off, one at a time and all at once: programs see the same, and the node gets
+# more requests.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -12,12 +13,12 @@ plan $((8 + 5 * (${#all[@]} + 1) + 5))
 SRC=$T/src
 small_tree "$SRC"
 bash "$cop_t/make-tree.sh" --many 500 "$SRC/odd"
-# diff compares no special files and takes its time for sparse ones.
+# diff does not compare special files and is slow for sparse ones.
 rm -rf "$SRC/odd/huge" "$SRC/odd/special" "$SRC/odd/big/over-4-gib"
 mnt=$W/mnt/0
 
 in_use() {
-	# Who looks at the root waits until the kernel and the node have agreed.
+	# A program that looks at the root waits until the kernel and the node have negotiated.
 	stat "$mnt" >"$T/.root"
 	node_json 0 | "$PYTHON" -c 'import json, sys; print(*json.load(sys.stdin)["kernel"]["capabilities"])'
 }
@@ -30,7 +31,7 @@ without() { # LIST: those of this kernel that remain
 contract() {
 	"$PYTHON" "$cop_t/contract.py" "$@"
 }
-# What programs rely on (t0130), where a capability could matter.
+# What programs rely on (t0130), as far as a capability could matter.
 holds() {
 	contract isatty "$mnt/hello" && contract erofs "$mnt" hello && contract statfs "$SRC" "$mnt" &&
 		contract shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" && contract telldir "$mnt/odd/many" &&
@@ -40,7 +41,7 @@ holds() {
 same_tree() {
 	diff -r --no-dereference "$SRC" "$mnt"
 }
-# A file changes in place, one is new, one is gone, a link points elsewhere; the kernel knew all four names.
+# A file changes in place, one is new, one is removed, a link points elsewhere; the kernel knew all four names.
 as_now() {
 	cmp "$SRC/changes" "$mnt/changes" && [ ! -e "$mnt/goes" ] && [ -e "$mnt/new" ] && [ "$(readlink "$mnt/points")" = dir ]
 }
@@ -59,8 +60,8 @@ fresh() {
 	ln -sfn hello "$SRC/points"
 	return "$status"
 }
-# How often the node is asked for what a capability is to spare it: things that are done five times or more. The kernel may have reason
-# to ask again once or twice.
+# How many requests the node gets that a capability avoids: things that are done five times or more. The kernel may have reason to ask
+# once or twice more.
 requests() { # CAPABILITY
 	local key=lookup before
 	case $1 in

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# How much of a file is fetched: small files whole, of large ones what is touched, ahead of a reader in order a window.
+# How much of a file is fetched: all of a small file, of a large one what is touched, and a window ahead of a sequential reader.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -15,8 +15,8 @@ cp "$SRC/large" "$SRC/third"
 with_tree 2
 mnt=$W/mnt/1
 
-# Single pages, so that the kernel reads nothing ahead of its own; with a pause, since a read is answered before its
-# read-ahead is decided, which the next one may overtake.
+# Single pages, so that the kernel itself reads nothing ahead; with a pause, because a read is answered before its read-ahead is decided,
+# which the next read may overtake.
 touch_mibs() { # FILE MIB…
 	look_around
 	"$PYTHON" - "$CROWD" "$@" <<'PY'
@@ -28,7 +28,7 @@ for mib in sys.argv[3:]:
     assert len(os.pread(fd, 4096, (int(mib) << 20) + 4096)) == 4096
 PY
 }
-# Chunks at a node once nothing is under way any more: neither at it nor above it, twice in a row.
+# Chunks at a node once nothing is in flight any more, at it or above it, twice in a row.
 at_rest() { # RANK
 	[ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights)" = '0 0' ] && now=$(node_stat "$1" tables.data.entries)
 }
@@ -50,7 +50,7 @@ is 'one page of 4 MiB: all of it comes' "$(chunks 1)" 4
 is 'the root read it once' "$(node_stat 0 origin.reads)" 1
 touch_mibs "$mnt/large" 0
 is 'one page of 64 MiB: one chunk comes' "$(chunks 1)" 5
-is 'of which the root read a group' "$(chunks 0)" 8
+is 'from a group that the root read' "$(chunks 0)" 8
 touch_mibs "$mnt/large" 63 10 2 40 20 50 30
 is 'jumps: the chunks that were touched' "$(chunks 1)" 12
 touch_mibs "$mnt/large" 0 63 10 2 40 20 50 30

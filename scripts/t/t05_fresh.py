@@ -33,7 +33,7 @@ def sum_of(data):
     return hashlib.sha256(data).hexdigest()
 
 
-# ---- the one who changes
+# ---- the one that changes
 
 
 class Writer:

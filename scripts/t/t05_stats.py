@@ -12,7 +12,7 @@
 import json
 import sys
 
-# Counters of the group that are no requests, or such that no cache can keep away.
+# Counters of the group that are not requests, or that no cache can reduce.
 NOT_COUNTED = {"ioctl", "forget", "negative", "errors", "read_bytes"}
 
 

@@ -65,7 +65,7 @@ def mv(top, new):
     os.rename(new, top)
 
 
-# ---- who imports it
+# ---- programs that import it
 
 
 def take(package, names):

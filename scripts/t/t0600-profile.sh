@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# -A sees what strace sees of a program, existing and absent paths alike; the report files are there when stop returns.
+# -A sees the same paths of a program as strace, existing and absent ones alike; the report files exist when stop returns.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

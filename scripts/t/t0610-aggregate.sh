@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper aggregate: the cluster files are those worked out by hand, and those that an independent sum gives for a real job.
+# copper aggregate: the cluster files are equal to those worked out by hand, and to an independent sum for a real job.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -38,7 +38,7 @@ golden aggregate-ours 'run 1'
 golden aggregate-broken cluster
 is 'every file of no use and every odd value is named, with the reason' "$(grep -v '^copper aggregate: ' "$T/err")" "$(cat "$jobs/aggregate-broken/expected/faults")"
 
-# What Python's csv module, as in scripts of Copper 1.0, reads of the cluster files.
+# What Python's csv module reads from the cluster files, as in scripts of Copper 1.0.
 csv_sum() { # FILE KEY VALUE: of the row whose first column is KEY
 	"$PYTHON" -c 'import csv, sys
 print([row[sys.argv[3]] for row in csv.DictReader(open(sys.argv[1], newline="")) if sys.argv[2] in row.values()][0])' "$@"

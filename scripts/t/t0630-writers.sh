@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The files of a job directory: all of them, with names of any byte; when the disk is full, when the node is killed, on request; and
-# the listings of cache-stats.
+# The files of a job directory: all of them, with names of any byte; when the disk is full, when the node is killed, on request; and the
+# listings of cache-stats.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -25,7 +25,7 @@ files() { # FOLDER: the names in it, without host and pid
 	(cd "$JOB/$1" 2>/dev/null && printf '%s\n' * | sed 's/^[0-9.]*-[0-9]*-//' | LC_ALL=C sort -u | tr '\n' ' ')
 }
 profiles="profiling_aggregate.csv profiling_fabric.csv profiling_first_touch.csv profiling_latency.csv profiling_operations.csv profiling_summary.md profiling_top_paths.csv "
-# Sizes are *.output only where somebody asked for them.
+# Sizes are *.output only if they were requested.
 asked="data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output tree_cache_size.output tree_table_cache_event.output "
 tables=${asked//size.output/size.txt}
 tagged() { # TAG NAMES
@@ -34,7 +34,7 @@ tagged() { # TAG NAMES
 		printf '%s ' "$1-$name"
 	done
 }
-# Every file is one that its readers understand, whole: prints what is wrong.
+# Prints every file that its readers do not understand, or that is not complete.
 whole() { # DIRECTORY…
 	"$PYTHON" - "$@" <<'PY'
 import csv, os, sys
@@ -69,7 +69,7 @@ is 'by both nodes' "$(cat "$T/.out")" "reports of 2/2 nodes written to $JOB/prof
 is 'with every profile' "$(files profiling/ioctl-snapshot)" "$(tagged ioctl-snapshot "$profiles")"
 is 'and every table' "$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
 "$COPPER" cache-stats --output-dir "$T/lists/here" "$W/mnt/1" >"$T/usage" 2>&1
-is 'what the cache holds is listed' $? 0
+is 'the contents of the cache are listed' $? 0
 node_json 1 >"$T/json"
 is 'in five files' "$(cd "$T/lists/here" && echo *)" \
 	'cache_usage_summary.csv cache_usage_summary.txt data_cache_size.output md_cache_size.output tree_cache_size.output'
@@ -79,7 +79,7 @@ import json, sys
 d = json.load(open(sys.argv[1]))
 b = [d["tables"][t]["bytes"] for t in ("data", "tree", "metadata")]
 print("used_bytes", *b, sum(b), *(d["budget"][k + "_bytes"] for k in ("limit", "used", "remaining")), end=" ")' "$T/json")"
-is 'what was printed is the summary' "$(cat "$T/usage")" "$(cat "$T/lists/here/cache_usage_summary.txt")"
+is 'the output is the summary' "$(cat "$T/usage")" "$(cat "$T/lists/here/cache_usage_summary.txt")"
 "$COPPER" cache-stats --from "$T/lists/here" --output-dir "$T/again" >"$T/.out" 2>&1
 is 'files are summed up without a node' "$(head -n 5 "$T/again/cache_usage_summary.csv")" "$(head -n 5 "$T/lists/here/cache_usage_summary.csv")"
 is 'nothing is wrong with them' "$(grep -c output "$T/.out")" 0
@@ -131,12 +131,12 @@ wait_for 10 test -e "$JOB/tables/runtime-snapshot" || :
 wait_for 10 eval '[ "$(files tables/runtime-snapshot)" = "$(tagged runtime-snapshot "$tables")" ]'
 kill_node 0
 is 'a killed node leaves the files of its last snapshot' "$(files profiling/runtime-snapshot)" "$(tagged runtime-snapshot "$profiles")"
-# In the middle of one it may leave a temporary file, which has another name than those that are read.
+# A node killed during a snapshot may leave a temporary file, whose name differs from those that are read.
 is 'whole ones' "$(whole "$JOB/profiling" "$JOB/tables" | grep -v '\.[0-9]*\.[[:alnum:]]\{6\} is a leftover$')" ''
 unmount_killed
 cop_tree=0
 
-# ---- no room in the job directory
+# ---- no space in the job directory
 
 prepare_tree 1
 mkdir -p "$JOB"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The published formats of Copper 1.0 in both directions: readers that do what its documentation says take the truth from our job
-# directories, and our commands take it from a directory such as it leaves, and from those that we left when sizes lay elsewhere.
+# The published formats of Copper 1.0 in both directions: readers that follow its documentation get the right values from our job
+# directories, and our commands get them from a directory such as it leaves, and from those that we left when sizes were elsewhere.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -32,7 +32,7 @@ is 'the directories are there from the start' "$(cd "$JOB" && find profiling tab
 without_tree || fail 'it stops'
 
 with_tree 4 -A -N 20 -I 1
-# What is asked of each node is all that there is to be seen: prints every name on the way, as it is in the source.
+# Each node is asked for everything that can be seen: prints every name on the way, as it is in the source.
 use() { # RANK…
 	"$PYTHON" - "$W/mnt" "$SRC" "$@" <<'PY'
 import os, sys
@@ -59,7 +59,7 @@ held() { # what the tables of all nodes hold, for people who wrote it down
 	copper cache-stats --all --json "$W/mnt/0"
 	value total.tables
 }
-# What was read ahead may still come in: the snapshot counts that stands between two equal figures.
+# Read-ahead may still be coming in: the snapshot counts that is between two equal values.
 snapshot() {
 	held >"$T/held"
 	copper cache-stats --snapshot "$W/mnt/2" && held | cmp -s - "$T/held"
@@ -124,7 +124,7 @@ is 'each node once' "$(value combined.files) $(value faults)" '12 0'
 cp "$T/out" "$T/from"
 ok 'and the paths' copper paths "$JOB" --usage-root "$SRC" --json
 is 'as many as there are' "$(value observed) $(value totals.absent.paths) $(value faults)" "$(wc -l <"$T/truth") $(cat "$T/absent") 0"
-# As they were when sizes lay beside the paths, and a snapshot while it ran had them, too.
+# As they were when sizes were beside the paths, and a snapshot during the run had them too.
 cp -r "$JOB" "$T/earlier"
 for file in "$T"/earlier/tables/*/*_cache_size.txt; do mv "$file" "${file%.txt}.output"; done
 ok 'in which its scripts saw what was not there' test "$(old observed "$T/earlier/tables/final" | wc -l)" -gt "$(wc -l <"$T/truth")"

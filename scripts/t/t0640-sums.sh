@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What stop sums up the tree is what copper aggregate finds in the files of the nodes; --rank-files.
+# The sums that stop adds up in the tree equal those of copper aggregate over the files of the nodes; --rank-files.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -56,7 +56,7 @@ bad, busiest = [], 0
 for r in rows(cluster + "/*top_paths.csv"):
     got = [int(r[c]) for c in columns]
     want = top.get((r["category"], r["path"]))
-    # The nodes list the 20 that each used most; the sums know all.
+    # The nodes list their 20 most used paths; the sums know all.
     if want is None or any(g < w for g, w in zip(got, want)) or r["too_low_by_at_most"] != "0":
         bad.append((r, want))
     busiest = max(busiest, got[0])
@@ -65,7 +65,7 @@ fabric = collections.Counter()
 for r in rows(final + "/*-profiling_fabric.csv"):
     fabric[r["metric"]] += int(r["value"])
 got = {r["metric"]: int(r["value"]) for r in rows(cluster + "/*fabric.csv")}
-# Stopping itself takes messages, after the files of the first nodes.
+# Stopping itself takes messages, after the first nodes have written their files.
 print("fabric", set(got) == set(fabric) and all(got[k] >= fabric[k] for k in got) and got["origin_operations"] == fabric["origin_operations"])
 calls = collections.Counter()
 worst = collections.defaultdict(float)
@@ -103,7 +103,7 @@ ok 'three nodes stop' without_tree
 is 'one of them has written' "$(cd "$JOB/profiling/final" && printf '%s\n' * | sed 's/-[0-9]*-.*//' | sort -u) $(find "$JOB/tables/final" -type f | wc -l)" '127.0.0.11 7'
 is 'all of them are in the sums' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,3
 
-# ---- what is missing is said
+# ---- what is missing is reported
 
 with_tree 7 -k 2 -P --peer-timeout 1
 use 4

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sums over all nodes, where one of them gives no answer: whether it is dead, refuses or has failed is told apart, in every form.
+# Sums over all nodes when one of them does not answer: every form tells whether it is dead, refuses or has failed.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -35,7 +35,7 @@ print(*(total[k] for k in ("nodes", "dead", "refused", "failed", "missing")))' "
 log_of_2() {
 	cat "$JOB/logs/$(address_of 2)"-*-output.log
 }
-# In the place of rank 2; it waits for its parent, which is dead, and while it does so others find it.
+# In the place of rank 2. It waits for its parent, which is dead, and meanwhile others find it.
 stranger() { # OPTION…
 	rm -f "$JOB/logs/$(address_of 2)"-*-output.log
 	start_node 2 --peer-timeout 60 --ready-timeout 120 "$@" &
@@ -79,7 +79,7 @@ wait "$stranger"
 cop_killed[2]=$stranger
 ok 'the living stops' without_tree
 
-# To a node that has heard nothing of rank 2 since it was killed.
+# To a node that has not contacted rank 2 since it was killed.
 of_three_one_lives
 stranger --source "$T/elsewhere"
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
@@ -91,7 +91,7 @@ unmount_killed
 is 'no mount is left' "$(mounts_left)" 0
 cop_tree=0
 
-# ---- failed: it hears, and is not any more what could answer
+# ---- failed: it hears the request but can no longer answer
 
 with_slowfs --meta-us 10
 with_tree 3 --fanout 1 --peer-timeout 1
@@ -106,7 +106,7 @@ is 'those below it are asked directly' "$(row_of 1) $(row_of 2)" 'counted counte
 is 'the total has it' "$(totals)" '2 0 0 1 1'
 matches 'so has the table' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
 matches 'and counts it' "$(tail -n 1 "$T/all.table")" '1 failed'
-matches 'who wants something forgotten hears it' "$(cat "$T/all.forgot")" '^127\.0\.0\.11 \(rank 0\) failed: it is ending$'
+matches 'a requester of an invalidation gets the error' "$(cat "$T/all.forgot")" '^127\.0\.0\.11 \(rank 0\) failed: it is ending$'
 matches 'and how many have' "$(cat "$T/all.forgot")" '^invalidated on 2/3 nodes$'
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
 is 'a stop passes it over, and stops those below it' "$? $(cat "$T/.out")" '1 stopped 2/3 nodes'

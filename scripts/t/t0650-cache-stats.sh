@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# cache-stats for people: every node in a line, again and again, on a terminal and elsewhere; and what it refuses.
+# cache-stats for people: every node in a line, repeatedly, on a terminal and elsewhere; and its refusals.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -18,7 +18,7 @@ is 'and none is wider than a terminal may be' "$(awk 'length > 132' "$T/table")"
 is 'the total is their sum' "$(awk '$1 == "total" { print $7 }' "$T/table")" "$(awk '$1 ~ /^[0-9]+$/ { n += $6 } END { print n }' "$T/table")"
 matches 'elsewhere --all is JSON' "$("$COPPER" cache-stats --all "$M")" '^{"nodes":'
 
-# Runs a command on a terminal until that word came twice, or so many seconds, and prints what came.
+# Runs a command on a terminal until that word has come twice, or for so many seconds, and prints the output.
 on_terminal() { # SECONDS WORD COMMAND…
 	"$PYTHON" - "$(patient "$1")" "${@:2}" <<'PY'
 import os, pty, select, signal, sys, time
@@ -48,7 +48,7 @@ matches 'on a terminal --all is a table' "$(on_terminal 20 'no such word' "$COPP
 on_terminal 20 'rank 3 of 4' "$COPPER" cache-stats --watch 1 "$M" >"$T/redrawn"
 ok 'a terminal is cleared before each round' test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
 
-# Names that are absent, 100 a second at most, until told to end.
+# Looks up absent names, 100 per second at most, until it is told to end.
 "$PYTHON" -c '
 import os, sys, time
 i = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job records what it needs, the next one has it before it asks; a manifest that is stale or garbage does no harm.
+# A job records what it needs, and the next one has it before it asks; a manifest that is stale or garbage does no harm.
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh
@@ -21,7 +21,7 @@ export XDG_CACHE_HOME=$T/cache
 manifest=$T/.slow.copper-manifest
 with_slowfs --meta-us 200 --cache-s 3600
 
-# What the application does, on the nodes given; each must get every byte right.
+# The application's part, on the given nodes; each must get every byte right.
 use() { # RANK…
 	local rank m
 	for rank in "$@"; do
@@ -98,7 +98,7 @@ with_tree 1 --prefetch "$T/given"
 ok 'stopping at once' without_tree
 ok 'one that is given is not written' test ! -e "$manifest"
 
-# ---- out of a profile
+# ---- from a profile
 
 with_tree 2 -A
 ok 'a job with a profile runs' use 0 1
@@ -145,7 +145,7 @@ ok 'when a node dies meanwhile the others end' wait_for 30 prefetched 0 1 3
 ok 'and read right bytes' use 3 0
 ok 'stopping the living' without_tree
 
-# ---- files that are none
+# ---- files that are not manifests
 
 head -c 5000 /dev/urandom >"$T/garbage"
 with_tree 2 --prefetch "$T/garbage"

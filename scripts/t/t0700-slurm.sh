@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Batch scripts under a real Slurm of four virtual nodes: no host file, no address book, no waiting; jobs that are cancelled, that lack
-# a node, that share their nodes.
+# Batch scripts under a real Slurm of four virtual nodes: no host file, no address book, no waiting; jobs that are cancelled, that lack a
+# node, that share their nodes.
 # modes: release
 # limit: 150
 # shellcheck source=harness.sh
@@ -37,7 +37,7 @@ said() { # NAME
 
 # ---- in the batch script itself: the nodes get a step of their own
 
-# What a job asks for its own tasks, by GPU for example, is not for the nodes.
+# What a job requests for its own tasks, for example GPUs, is not for the nodes.
 id=$(submit plain 4 <<'EOS'
 SLURM_NTASKS_PER_GPU=1 SLURM_GPUS=4 "$COPPER" mount -d "$T/job.plain" --source "$SRC" "$MNT"
 echo "mount ends with $?"
@@ -58,7 +58,7 @@ is 'ranks are in the order of the node list' \
 is 'the storage is asked by one of them' \
 	"$("$PYTHON" -c 'import json, sys; print([n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if n["origin"]["operations"]])' "$T/stats.plain")" \
 	'[0]'
-is 'there is one secret, for nobody else' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
+is 'there is one secret, readable by its owner only' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
 matches 'which is made for this job' "$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
 is 'each node has a log' "$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" 'n--output.log'
 wait_for 5 nodes_gone
@@ -118,13 +118,13 @@ ok 'two jobs share their nodes' test -e "$T/one.ready" -a -e "$T/two.ready"
 is 'with a mount each on each node' "$(slurm_mounts)" 8
 is 'both run at the same time' "$(squeue -h -o %T | sort | uniq -c | tr -s ' ')" ' 2 RUNNING'
 
-# A node that is killed takes nobody along, and its mount says that it is gone.
+# A node that is killed ends no other one, and its mount reports that it is dead.
 pid=$(on_node 3 "$COPPER" cache-stats --json "$MNT" | json_value pid)
 is_ours "$pid" || bail "pid $pid is not of this test"
 kill -KILL "$pid"
 wait_for 5 is_gone "$pid"
 sleep 2
-matches 'the mount of a node that is killed is no empty directory' "$(slurm_mounts) $(on_node 3 stat "$MNT/none" 2>&1)" \
+matches 'the mount of a killed node is not an empty directory' "$(slurm_mounts) $(on_node 3 stat "$MNT/none" 2>&1)" \
 	'^8 .*Transport endpoint is not connected'
 is 'and the others go on' "$(on_node 4 cat "$MNT/hello")" hello
 is 'the job too' "$(squeue -h -j "$one" -o %T)" RUNNING

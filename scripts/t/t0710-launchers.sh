@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpiexec of MPICH, host files as PBS writes them, the ranks of PALS, PMIx and Flux, plain processes as ssh starts them; and what is said
-# to those who start it wrongly.
+# mpiexec of MPICH, host files as PBS writes them, the ranks of PALS, PMIx and Flux, plain processes as ssh starts them; and the messages
+# for wrong starts.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -16,7 +16,7 @@ nodes=$T/nodes
 for i in 0 1 2 3; do
 	address_of "$i"
 done >"$nodes"
-# PBS names a host once for each of its cores.
+# PBS lists a host once for each of its cores.
 while read -r host; do
 	printf '%s\n%s\n%s\n' "$host" "$host" "$host"
 done <"$nodes" >"$T/pbs"
@@ -83,7 +83,7 @@ printf '%s\n' "$(hostname)" no-such-host >"$T/pbs.one"
 
 timeout "$(patient 40)" mpiexec.hydra -launcher fork -n 2 env PBS_NODEFILE="$T/pbs.one" sh -c \
 	'exec "$COPPER" mount --ready-timeout 2 -d "$T/job.wrong" --source "$SRC" "$T/mnt/$PMI_RANK"' >"$T/out.wrong" 2>&1 </dev/null
-matches 'a second task on a host is told how to start' "$(cat "$T/out.wrong")" \
+matches 'a second task on a host gets advice how to start' "$(cat "$T/out.wrong")" \
 	"^copper mount: several copper processes were started on $(hostname): start one copper on each host .*-ppn 1"
 fails_with 1 'PMIX_RANK is 7, but PBS_NODEFILE names 2 hosts: start one copper on each host' \
 	env PBS_NODEFILE="$T/pbs.one" PMIX_RANK=7 "$COPPER" mount -d "$T/job.wrong" --source "$SRC" "$T/mnt/0"
@@ -97,7 +97,7 @@ wait_for 10 eval 'ss -Hltn "src 127.0.0.11:$port" | grep -q .'
 fails_with 1 "127\.0\.0\.11 \(rank 0\) of this tree runs already, as process [0-9]+ \(copper\); end that tree with .copper stop -d" \
 	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --source "$SRC" "$T/mnt/1"
 
-# A secret that is not this job's, and one that is none any more.
+# A secret that is not this job's, and one that has expired.
 echo 'sixteen bytes, or more, of another job' >"$T/old-secret"
 chmod 600 "$T/old-secret"
 fails_with 1 'the tree is not ready: .*127\.0\.0\.11.*secret' "$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 1 \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Starts that would work, but not as their user means: no allocation, a mount point on a shared file system, a secret that an older job left.
+# Starts that would work, but not as their user intends: no allocation, a mount point on a shared file system, a secret that an older job
+# left.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -19,12 +20,12 @@ running() {
 
 timeout "$(patient 40)" mpiexec.hydra -launcher fork -n 2 sh -c 'exec "$COPPER" mount --source "$SRC" "$T/mnt/$PMI_RANK"' \
 	>"$T/out.mpi" 2>&1 </dev/null
-is 'two tasks of a launcher that know of no hosts are no two trees' "$?: $(running)" '1: 0 0'
-matches 'they are told why, and what to do' "$(cat "$T/out.mpi")" \
+is 'two tasks of a launcher without hosts do not become two trees' "$?: $(running)" '1: 0 0'
+matches 'they get the reason, and what to do' "$(cat "$T/out.mpi")" \
 	'^copper mount: PMI_SIZE=2 says that this is one of several, .*give --hosts FILE\|LIST .*--hosts localhost for a tree of one node on each$'
 matches 'so does the check' "$(PMI_RANK=1 "$COPPER" mount --check "$T/mnt/0" 2>&1)" '^failed +hosts +PMI_RANK=1 says'
 PMI_SIZE=2 "$COPPER" mount --hosts localhost --source "$SRC" "$T/mnt/0" >"$T/out.meant" 2>&1
-is 'who means a tree of one node says so, and hears nothing' "$?: $(cat "$T/out.meant")" '0: '
+is 'with --hosts for one node there is no note' "$?: $(cat "$T/out.meant")" '0: '
 "$COPPER" stop "$T/mnt/0" >/dev/null
 "$COPPER" serve --source "$SRC" >"$T/out.serve" 2>&1
 matches 'a relay that serves nobody says that it is alone' "$?: $(cat "$T/out.serve")" '^0: copper: note: a tree of one node, since there is no --hosts'
@@ -101,7 +102,7 @@ is 'it is another one' "$isnt_first" another
 is 'whose file is private, and the only one' "$(stat -c '%a' "$T"/job/secret*)" 600
 matches 'the whole tree stops' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
 
-# ---- the port that a job's number gives belongs to another program
+# ---- another program has the port that follows from a job's number
 
 taken=()
 take() { # RANK PORT
@@ -138,7 +139,7 @@ matches 'the check says it, too' "$(PBS_NODEFILE=$T/hosts PBS_JOBID=$third PALS_
 	"^failed +port .* taken by process ${taken[2]}"
 kill "${taken[@]}"
 
-# Without a scheduler nothing tells one job from the next.
+# Without a scheduler nothing distinguishes one job from the next.
 port=$(free_port)
 sed "s/$/:$port/" "$T/hosts" >"$T/hosts.plain"
 plain() {

@@ -52,7 +52,7 @@ is 'over four nodes' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/logs/$id/
 
 # ---- Aurora
 
-# Its mpiexec knows the options of MPICH's; that of Open MPI may have the name here.
+# It uses the options of MPICH's mpiexec; here Open MPI's may have that name.
 mkdir "$T/bin"
 printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v mpiexec.hydra)" >"$T/bin/mpiexec"
 chmod +x "$T/bin/mpiexec"
@@ -87,7 +87,7 @@ fails_with 2 '-Z is unknown' "$launch" -Z
 fails_with 2 '-d needs a value' "$launch" -d
 fails_with 2 '--source is no letter: options of copper mount stand behind --' "$launch" -v "$MNT" --source "$T/src"
 fails_with 2 '-a is facility or discover, not dns' "$launch" -a dns
-# What the wrapper gives to copper mount, in a job whose srun does nothing.
+# What the wrapper passes to copper mount, in a job whose srun does nothing.
 given() { # [VARIABLE=VALUE…] LETTERS…
 	env PATH="$T/nothing:$PATH" COPPER=/bin/echo SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 "$@" 2>&1
 }

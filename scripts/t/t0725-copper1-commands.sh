@@ -33,7 +33,7 @@ ok 'the tree stops' without_tree
 
 with_tree 2 -l 5 -A
 cat "$W/mnt/1/hello" >/dev/null
-matches 'level 5 is told' "$(logs_of 1)" '^user-facing log_level: 5$'
+matches 'level 5 is reported' "$(logs_of 1)" '^user-facing log_level: 5$'
 matches 'and tells all paths' "$(logs_of 1)" '^profile_paths_full: enabled$'
 is 'level 4 has no debug lines' "$(cat "$T"/logs.4/*-output.log | grep -c '\[Debug\]')" 0
 matches 'level 5 tells what was asked for' "$(logs_of 1)" '^asking kind=(listing|entry) path="/" index=0 rank=0$'
@@ -60,7 +60,7 @@ is 'reset tells what it did' "$("$COPPER" cache-stats --reset "$M" 2>&1)" \
 	"counters of 1/1 nodes set to zero
 reports from before the reset are in $JOB/profiling/pre-reset"
 is 'the counters are zero' "$(json 1 "[s['fuse'][k] for k in ('open', 'read', 'read_bytes', 'lookup')]")" '[0, 0, 0, 0]'
-is 'what is held is not' "$(json 1 "s['tables']")" "$held"
+is 'the cached objects are not' "$(json 1 "s['tables']")" "$held"
 is 'the node here has written its report' "$(cd "$JOB/profiling/pre-reset" && echo *_operations.csv)" \
 	"$(cd "$JOB/logs" && echo "$(address_of 1)"-*-output.log | sed 's/output.log/pre-reset-profiling_operations.csv/')"
 is 'with what it had counted' "$(counted pre-reset open 2)" 2
@@ -71,7 +71,7 @@ matches 'all nodes at once' "$("$COPPER" cache-stats --reset --all "$M" 2>&1)" '
 is 'and all of them write' "$(find "$JOB/profiling/pre-reset" -name '*-profiling_operations.csv' | wc -l)" 3
 is 'now all are zero' "$("$COPPER" cache-stats --all --json "$M" | "$PYTHON" -c "import json, sys; print(json.load(sys.stdin)['total']['fuse']['open'])")" 0
 
-# Every event is in one report, however many come while counters are reset: absent names, each looked up once.
+# Every event is in exactly one report, however many come while counters are reset: absent names, each looked up once.
 probes() { # RANK FIRST
 	"$PYTHON" - "$W/mnt/$1" "$2" <<'PY'
 import os, sys
@@ -96,7 +96,7 @@ done
 wait "${pids[@]}"
 note "$resets resets meanwhile"
 ok 'counters are reset while others count' test "$resets" -ge 1
-# A report that cannot be written: the counters go on.
+# If a report cannot be written, the counters continue.
 touch "$T/not-a-directory"
 mv "$JOB/profiling" "$JOB/profiling.away"
 cp "$T/not-a-directory" "$JOB/profiling"
@@ -141,7 +141,7 @@ DESTDIR=$T/dest PREFIX=/opt/copper "$cop_root/scripts/packaging/install.sh" inst
 old=$T/dest/opt/copper/scripts
 stats=$old/get_copper_stats_ioctl
 unset COPPER_ROOT
-# With no copper in the environment but the installed one.
+# With only the installed copper in the environment.
 wrapped=(env -u COPPER PATH=/usr/bin:/bin HOME="$T/home")
 reported=$W/job.2 # of the tree at level 5, which ended
 cp -r "$reported" "$T/copy"
@@ -168,7 +168,7 @@ ok 'with what was used' grep -qx "$SRC/hello" "$T/lists/used_paths_existing.txt"
 (cd "$old" && "${wrapped[@]}" ./path_usage_analysis.py "$reported" >"$T/.out" 2>&1)
 ok 'by default beside the job' test -s "$reported/paths_dir/paths_summary.md"
 
-# ---- the counters of a node that runs
+# ---- the counters of a running node
 
 prepare_tree 1
 VIEW_DIR=$W/mnt/0 "${wrapped[@]}" bash "$stats/get_cache_usage_summary.sh" "$T/none" >"$T/.out" 2>&1

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What make install and make deb put on a machine works from there: program, manual, completion of bash and zsh, modulefile; and it
-# goes away without a trace.
+# What make install and make deb put on a machine works from there: program, manual, completion of bash and zsh, modulefile; and it can be
+# removed without a trace.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 47
+plan 51
 
 make_it() { # TARGET VARIABLE=VALUE...: the program as it was built, not built again
 	make -C "$cop_root" --no-print-directory -o "build/copper" "$@" >"$T/make" 2>&1 || {
@@ -38,6 +38,12 @@ ok 'and serves' cmp "$T/src/dir/numbers" "$T/mnt/dir/numbers"
 is 'the commands of Copper 1.0 are where job scripts call them' "$(cd "$at" && echo build/* scripts/*.py scripts/get_copper_stats_ioctl/*)" \
 	"build/cu_fuse $(cd "$cop_root" && echo scripts/aggregate_profiling.py scripts/copper1.py scripts/path_usage_analysis.py scripts/get_copper_stats_ioctl/*)"
 matches 'and run' "$(env -u COPPER "$at/build/cu_fuse" -vpath "$T/mnt" -- --check --source "$T/src" 2>&1)" 'mount'
+
+# ---- marks
+
+ok 'the installed header is one file, and compiles' sh -c 'printf "#include <copper/mark.h>\nint main(void) { COPPER_CRITICAL_PATH(); return 0; }\n" |
+	cc -Wall -Wextra -Werror -I "$1/include" -o "$2" -x c - -pthread && ! grep "#include \"" "$1/include/copper/mark.h"' sh "$at" "$T/marked"
+is 'the module of Python is there' "$(PYTHONPATH=$at/share/copper/python PERFFLOW_OPTIONS=log-enable=False "$PYTHON" -c 'import copper_mark; print(copper_mark.enabled)')" False
 
 # ---- bash
 
@@ -116,10 +122,12 @@ if [ -e "$lmod" ]; then
 	is 'the manual too' "$(module_says 'man -w copper-mount 2>/dev/null || tr : "\n" <<<"$MANPATH" | head -n 1')" \
 		"$(command -v man >/dev/null && echo "$at/share/man/man1/copper-mount.1" || echo "$at/share/man")"
 	is 'and where it is' "$(module_says 'echo "$COPPER_ROOT"')" "$at"
+	is 'the header and the module of Python, too' "$(module_says 'cd / && echo "#include <copper/mark.h>" | cc -fsyntax-only -x c - && '"$PYTHON"' -c "import copper_mark; print(copper_mark.__file__)"')" \
+		"$at/share/copper/python/copper_mark.py"
 	is 'it goes away' "$(module_says 'module unload copper && echo "${COPPER_ROOT:-none}"')" none
 	matches 'it says what it is' "$(module_says 'module whatis copper')" 'Version: .*[0-9a-f]'
 else
-	for ((i = 0; i < 5; i++)); do
+	for ((i = 0; i < 6; i++)); do
 		pass 'Lmod # SKIP not installed'
 	done
 fi
@@ -143,6 +151,7 @@ if command -v dpkg-deb >/dev/null; then
 	ok 'the program runs there' "$T/root/usr/bin/copper" mount --check --source "$T/src" "$T/mnt"
 	ok 'the commands of Copper 1.0 are there, too' test -x "$T/root/usr/share/copper/scripts/aggregate_profiling.py" -a -x "$T/root/usr/bin/cu_fuse" \
 		-a ! -e "$T/root/usr/scripts"
+	ok 'the module of Python is where Python finds it' test -s "$T/root/usr/lib/python3/dist-packages/copper_mark.py" -a ! -e "$T/root/usr/share/copper/python"
 	ok 'and goes away' dpkg --root="$T/root" --log=/dev/null --force-not-root --purge copper
 	is 'without a trace' "$(below "$T/root" | grep -v '^/var/lib/dpkg/')" ''
 	again=$(TMPDIR=$T "$deb" "$BUILD" "$T/again")

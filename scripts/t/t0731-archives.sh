@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make dist and make bindist: archives that need no git, tell the version they were made from, and are the same bytes when they are
+# make dist and make bindist: archives that need no git, contain the version they were made from, and have the same bytes when they are
 # made again.
 # modes: release
 # shellcheck source=harness.sh
@@ -45,7 +45,7 @@ is 'into one folder' "$(ls -A "$T/x")" "copper-$version"
 is 'with every file of the tree' "$(cd "$tree" && find . ! -type d ! -name .version ! -path ./copper.spec -printf '%P\n' | LC_ALL=C sort | sha256sum)" \
 	"$(cd "$cop_root" && if [ -e .git ]; then git ls-files; else find . ! -type d ! -path './build/*' ! -name .version ! -path ./copper.spec -printf '%P\n'; fi |
 		LC_ALL=C sort | sha256sum)"
-matches 'what is built there has the version' "$(PATH=$T/none:/usr/bin:/bin make_in "$tree" -n V=1 build/obj/internal/base/version.o)" \
+matches 'the program built there has the version' "$(PATH=$T/none:/usr/bin:/bin make_in "$tree" -n V=1 build/obj/internal/base/version.o)" \
 	"DCOP_VERSION='?\"?\\\\?\"?$(printf %s "$version" | sed 's/[+.]/\\&/g')"
 again=$(TMPDIR=$T "$tree/scripts/packaging/dist.sh" source "$version" "$T/again")
 ok 'packed again from the archive it is the same, byte by byte' cmp "$archive" "$again"

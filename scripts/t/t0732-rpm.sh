@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make rpm: a package that asks for fuse3 and the system's libfabric, installs where nothing else is, and goes away without a trace.
+# make rpm: a package that needs fuse3 and the system's libfabric, can be installed where nothing else is, and removed without a trace.
 # modes: shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

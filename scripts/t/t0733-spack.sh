@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The recipe of Spack: it can be imported where Spack 1.x is, asks for what vendor/needed.c asks for, and make takes its words.
+# The recipe of Spack: Spack 1.x can import it, it requires what vendor/needed.c requires, and make accepts its arguments.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -40,4 +40,4 @@ words install '~static'
 make_it "${words[@]}" >"$T/make"
 matches 'it is installed where Spack wants it' "$(cat "$T/make")" "PREFIX=\"$T/opt/copper\" .*install\.sh install build/shared"
 matches 'and tested without the packages of the system' "$(grep '^check' "$T/~static")" 'unit$'
-is 'who loads it knows where it is' "$(grep '^environment' "$T/~static")" "$(printf 'environment\tCOPPER_ROOT\t%s' "$T/opt/copper")"
+is 'a shell that loads it finds the program' "$(grep '^environment' "$T/~static")" "$(printf 'environment\tCOPPER_ROOT\t%s' "$T/opt/copper")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Address books: what a job leaves in its directory of who was where, a site's book filtered to the job, the network by name.
+# Address books: what a job writes into its directory about where its nodes were, a site's book filtered to the job, the network by name.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -46,7 +46,7 @@ ok 'and it is kept as it was' cmp "$T/table" "$JOB/logs/copper_address_book_full
 ok 'a file comes down this tree' cmp "$SRC/dir/numbers" "$W/mnt/2/dir/numbers"
 without_tree
 
-# A site of 10,000 hosts, ours among them in another order and another spelling.
+# A site of 10,000 hosts, with ours among them in another order and another spelling.
 prepare_tree 3
 cop_tree=3
 {
@@ -65,7 +65,7 @@ is 'with the hosts beside it' "$(cat "$JOB/logs/node_file.txt")" "$(hosts_of)"
 ok 'and a file comes down' cmp "$SRC/dir/numbers" "$W/mnt/1/dir/numbers"
 without_tree
 
-# ---- nodes that are started again, at other addresses
+# ---- nodes that are restarted with other addresses
 
 running_at() { # RANK: what the newest log of that node says
 	# Names of logs are ours: no newline in them.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# -b pins all threads of a node, also those that come later; without it the node runs where its launcher may.
+# -b pins all threads of a node, including later ones; without it the node runs where its launcher allows.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -10,7 +10,7 @@ last=${all##*[,-]}
 [ "$first" != "$last" ] || skip_all "one processor only"
 plan 20
 
-# The processors of all threads of a node, each kind once.
+# The processor sets of all threads of a node, each once.
 threads_of() { # RANK
 	sed -n 's/^Cpus_allowed_list:\t//p' "/proc/$(node_stat "$1" pid)"/task/*/status | sort -u | tr '\n' ' '
 }
@@ -45,7 +45,7 @@ ok 'but -b is the word of the user' taskset -c "$first" "$COPPER" mount -b "$fir
 matches 'and counts more' "$("$COPPER" cache-stats --json "$W/one" | json_value cpus)" "^${first}[,-]$last\$"
 "$COPPER" stop "$W/one" >"$T/.out"
 
-# ---- near: the machine tells where the card is; here a card is made up, in a view of the file system that only this part has
+# ---- near: the machine says where the card is; here the card is invented, in a view of the file system that only this part has
 
 near() { # LIST
 	"${cop_apart[@]}" bash -eu -s "$1" <<-'SH'
@@ -76,7 +76,7 @@ ok 'where the machine does not tell' near ''
 is 'nothing is pinned' "$(sort -u "$T/near")" "$all"
 matches 'and the log says so' "$(cat "$JOB"/logs/*.log)" 'not pinned, since this machine does not say.*network=lo'
 
-# ---- what cannot be
+# ---- what is refused
 
 fails_with 1 'cpus 0,65000: processor 65000 does not exist: this machine has' "$COPPER" mount -b 0,65000 --source "$SRC" "$W/one"
 fails_with 2 'cpus.*is not a list of processors' "$COPPER" mount -b 0-,1 --source "$SRC" "$W/one"

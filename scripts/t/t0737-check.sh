@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper mount --check says what is missing and the way out, changes nothing, and copper --version what is in the program.
+# copper mount --check reports what is missing with the way out and changes nothing; copper --version reports what is in the program.
 # modes: release asan
 # user: yes
 # shellcheck source=harness.sh
@@ -33,9 +33,9 @@ prepare_tree 3
 words=(--hosts "$HOSTS" --rank 1 --source "$SRC")
 check "${words[@]}" -d "$T/new/job" "$W/mnt/1"
 is 'a job that has all it needs is ready' "$status" 0
-matches 'its rank is told' "$(line hosts)" "3 from .*rank 1, 127\.0\.0\.12"
+matches 'its rank is reported' "$(line hosts)" "3 from .*rank 1, 127\.0\.0\.12"
 matches 'the secret is still to be made' "$(line secret)" 'rank 0 will create .*/new/job/secret'
-matches 'the address is told' "$(line network)" 'address ofi\+tcp://127\.0\.0\.12:'
+matches 'the address is reported' "$(line network)" 'address ofi\+tcp://127\.0\.0\.12:'
 ok 'and nothing was made' test ! -e "$T/new"
 check "${words[@]}" -d "$T/job" --secret-file "$SECRET" "$W/mnt/1" --json
 is 'the same as JSON' "$("$PYTHON" -c '
@@ -46,7 +46,7 @@ assert d["ok"] is True and d["failed"] == 0 and d["warnings"] == 0 and "port" in
 assert all(c["state"] == "ok" and c["text"] for c in d["checks"])
 print("ok")' "$T/check" 2>&1)" ok
 
-# ---- what is missing is said, in the line of its name
+# ---- what is missing is reported in the line of its name
 
 failed() { # NAME REGEX OPTION...
 	local name=$1 regex=$2
@@ -67,7 +67,7 @@ failed cpus '65000 does not exist' "${words[@]}" -d "$T/job" -b 65000 "$W/mnt/1"
 echo "127.0.0.11 ofi+tcp://127.0.0.11:7777" >"$T/book"
 failed address_book 'no address of 127.0.0.12, 127.0.0.13' "${words[@]}" -d "$T/job" -F "$T/book" "$W/mnt/1"
 check "${words[@]}" --insecure --cache-size 500T "$W/mnt/1"
-matches 'a warning is no failure' "$status $(tail -n 1 "$T/check")" '^0 ready, with 2 warnings'
+matches 'a warning is not a failure' "$status $(tail -n 1 "$T/check")" '^0 ready, with 2 warnings'
 with_tree 2
 failed port 'cannot listen on 127\.0\.0\.12 port' --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --source "$SRC" "$T/mnt"
 without_tree
@@ -115,7 +115,7 @@ matches "allow_other: $(line allow_other)" "$status $(line allow_other)" '^0 ok 
 is 'serve needs no FUSE' "$? $(tail -n 1 "$T/check")" '0 ready'
 is 'nor asks for it' "$(line fuse)$(line kernel)$(line mountpoint)" ''
 "$COPPER" serve --check --hosts '127.0.0.11,127.0.0.12' --rank 0 --insecure --source /no-such-source >"$T/check" 2>&1
-is 'what is missing fails there, too' $? 1
+is 'missing files fail there, too' $? 1
 matches 'by name' "$(line source)" '^failed .*no-such-source'
 
 # ---- the rest

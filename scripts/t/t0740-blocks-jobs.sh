@@ -35,7 +35,7 @@ mkdir "$SOFT/etc"
 ln -s "$COPPER" "$T/bin/copper"
 ln -s "$cop_root"/scripts/*copper_*.sh "$T/bin/"
 export HOME=$T/home USER=tester PATH=$T/bin:$PATH
-# Books as sites have them, with more nodes than the job.
+# Books like those of sites, with more nodes than the job.
 for i in 1 2 3 4 5 6; do
 	printf 'n%d ofi+cxi://0x00%04x00\n' "$i" "$i"
 done | tee "$SOFT/etc/aurora_copper_addressbook.txt" >"$SOFT/etc/frontier_copper_addressbook.txt"
@@ -83,25 +83,7 @@ done < <(awk -F '\t' '$4 == "slurm"' "$T/index")
 
 # ---- PBS's environment, mpiexec of MPICH and of Open MPI
 
-# What mpiexec starts on another node in place of ssh: HOST COMMAND…
-{
-	echo '#!/bin/bash'
-	echo 'while [ "$1" != "${1#-}" ]; do shift; done'
-	echo 'case $1 in'
-	for i in 1 2 3 4; do
-		echo "n$i) pid=${slurm_nodes[$i]} ;;"
-	done
-	echo '*) echo "no node $1" >&2; exit 1 ;;'
-	echo 'esac'
-	echo 'shift'
-	echo 'exec nsenter --target "$pid" --mount --uts bash -c "$*"'
-} >"$T/enter"
-chmod +x "$T/enter"
-# A host once for each of its two slots. The virtual nodes are one machine, so each needs a port of its own.
-for i in 1 2 3 4; do
-	port=$(free_port)
-	printf 'n%d:%d\nn%d:%d\n' "$i" "$port" "$i" "$port"
-done >"$T/nodefile"
+hosts_for_mpi
 job_number=100
 run_pbs() { # [VARIABLE=VALUE…]: runs $T/block on node 1
 	job_number=$((job_number + 1))
@@ -131,7 +113,7 @@ done
 
 # ---- what needs more than there is here
 
-# In place of launchers: the command that they would start, once, here. In place of copper: the real one, which only looks.
+# Instead of launchers: the command that they would start, once, here. Instead of copper: the real one, which only checks.
 cat >"$T/stand-in/launcher" <<'EOS'
 #!/bin/bash
 while [ $# -gt 0 ]; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: a command finds the tree in the place of its source, as root and as an ordinary user, by each view.
+# copper run: a command finds the tree at the place of its source, as root and as an ordinary user, with each view.
 # modes: release
 # user: yes
 # limit: 180
@@ -19,7 +19,7 @@ chmod -R a+rX "$SRC"
 run() {
 	as_user "$COPPER" run "$@"
 }
-# What is seen below the source comes from the tree: the storage knows a name that the node has not looked for yet.
+# What is below the source comes from the tree: the storage has a name that the node has not looked up yet.
 requests() {
 	node_json 0 | "$PYTHON" -c 'import json, sys; print(sum(v for k, v in json.load(sys.stdin)["fuse"].items() if k in ("lookup", "getattr", "readdir", "readdirplus", "read", "readlink")))'
 }

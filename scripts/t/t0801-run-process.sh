@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: a command is given what it would be given without, and ends as it would, as root and as an ordinary user.
+# copper run: a command gets the same environment as without it, and ends the same way, as root and as an ordinary user.
 # modes: release
 # user: yes
 # limit: 180
@@ -16,7 +16,7 @@ chmod 644 "$T/process.py" "$T/text"
 mkdir "$T/shared"
 chgrp 54321 "$T/shared" && chmod 770 "$T/shared"
 
-# Everything that a launcher or a user may have set, and the words of copper run in $@, or none.
+# Everything that a launcher or a user may have set, with the words of copper run in $@, or without.
 as_given() { # DIRECTORY WORD…
 	local dir=$1
 	shift
@@ -37,7 +37,7 @@ all_the_same() { # WHO
 	for view in overlay bind env; do
 		for dir in "$SRC/dir" "$T"; do
 			as_given "$dir" >"$T/out.given"
-			# Groups that the namespace does not know show as nogroup; their rights are looked at below.
+			# Groups that the namespace does not know are shown as nogroup; their rights are tested below.
 			[ "$view" = env ] || sed -i '/^who/s/\[54321\]/[65534]/' "$T/out.given"
 			mv "$T/out.given" "$T/without"
 			as_given "$dir" "$COPPER" run --view "$view" -- >"$T/out.given"

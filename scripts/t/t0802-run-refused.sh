@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: what cannot be is refused with a sentence and the right exit status, and leaves nothing; what this machine refuses is made up
-# for by the next view.
+# copper run: what is impossible is refused with a sentence and the right exit status, and leaves nothing behind; where this machine
+# refuses a view, the next one is used.
 # modes: release
 # user: yes
 # limit: 180
@@ -39,7 +39,7 @@ fails_with 126 'dir: Permission denied' "${run[@]}" "$SRC/dir"
 fails_with 125 '--direct .*/nowhere: No such file' "${run[@]}" --direct "$SRC/nowhere" true
 fails_with 125 '--below /usr: that is not below' "${run[@]}" --below /usr true
 
-# ---- the source here is not what it is elsewhere
+# ---- the source here differs from the one elsewhere
 
 mkdir "$T/empty" "$T/away"
 fails_with 125 'hello, which the tree is to replace, is not a directory' "${run[@]}" --below "$SRC/hello" true
@@ -48,7 +48,7 @@ fails_with 125 'src, which the tree is to replace, cannot be reached on this mac
 fails_with 125 'no tree is mounted at .* as this process sees it' \
 	"${cop_apart[@]}" sh -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$T/empty" "$W/mnt/0" "${run[@]}" true
 
-# ---- what this machine refuses: by a limit, and by strace in the place of a security module
+# ---- what this machine refuses: by a limit, and by strace instead of a security module
 
 # Its own user namespace has no further ones; root in it may not mount: setpriv.
 without_namespaces() { # COMMAND…

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: what programs in an overlay view ask the node: counts, never times.
+# copper run: which requests programs in an overlay view cause at the node: counts, never times.
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh
@@ -12,7 +12,7 @@ module=json,asyncio,xml.dom.minidom
 SRC=/usr
 with_tree 1 --enoent-ttl-ms 600000
 
-# A shell in the view that runs the command of each line it is given, and says when it has ended.
+# A shell in the view that runs each line it gets, and reports when the command has ended.
 as_user mkfifo "$W/to" "$W/from"
 as_user "$COPPER" run -- sh -c 'while read -r line; do eval "$line"; echo "$?" >&9; done' <"$W/to" 9>"$W/from" >"$W/out.view" 2>&1 &
 exec 8>"$W/to" 9<"$W/from"
@@ -22,7 +22,7 @@ in_view() { # COMMAND LINE
 	read -r status <&9
 	return "$status"
 }
-# All requests that the kernel can make, by the counts of their kinds; what became of them is counted besides.
+# All requests that the kernel can make, by the counts of their kinds; their outcomes are counted as well.
 asked() {
 	node_json 0 | "$PYTHON" -c '
 import json, sys

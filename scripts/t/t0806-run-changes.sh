@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: what a view that lives long sees when the source changes, when the node is killed, and when the tree is stopped.
+# copper run: what a long-lived view sees when the source changes, when the node is killed, and when the tree is stopped.
 # modes: release
 # user: yes
 # limit: 180
@@ -16,7 +16,7 @@ echo one >"$SRC/cold/deep/file"
 become_user
 chown -R "$cop_user" "$SRC"
 
-# A program in a view that says on request what it sees.
+# A program in a view that reports on request what it sees.
 cat >"$T/look.py" <<'PY'
 import os, sys
 def look(path):
@@ -74,7 +74,7 @@ ok 'bind: --invalidate' as_user "$COPPER" cache-stats --invalidate "$W/mnt/0"
 ok 'bind: the new file is seen' wait_for 5 appears pkg/old two
 close_view
 
-# What copper-run(1) says of it. It holds while the kernel has the names, which it may take back at any time.
+# As copper-run(1) describes it. It holds while the kernel has the names, which it may take back at any time.
 absent='No such file or directory'
 seen_by_overlay() {
 	fresh
@@ -110,7 +110,7 @@ open_view
 is 'a command runs in a view' "$(look hello)" hello
 ok 'copper stop returns meanwhile' without_tree
 is 'the machine has no mount of it' "$(mounts_left) $(nodes_running)" '0 0'
-is 'what the kernel has not is an error, not an absence' "$(look cold/file), $(look cold/)" 'Transport endpoint is not connected, Transport endpoint is not connected'
+is 'a shortage of the kernel is an error, not an absence' "$(look cold/file), $(look cold/)" 'Transport endpoint is not connected, Transport endpoint is not connected'
 close_view
 
 # ---- the node is killed

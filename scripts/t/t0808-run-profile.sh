@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Profiles stay true in a view: with -A, and with --observe, what is seen of a program is what strace sees of it, as on the bare mount.
+# Profiles stay accurate in a view: with -A, and with --observe, they see the same of a program as strace, as on the bare mount.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A mount without MOUNTPOINT makes one in a directory of the user's own, is found without being named, and leaves nothing; also when it is
-# killed.
+# A mount without MOUNTPOINT makes one in a directory of the user's own, is found without being named, and leaves nothing behind, even if
+# it is killed.
 # modes: release asan
 # limit: 180
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 74
+plan 76
 
 SRC=$T/src
 small_tree "$SRC"
@@ -39,6 +39,9 @@ kill_at() { # MOUNTPOINT
 	is_ours "$pid" || bail "pid $pid is not of this test"
 	kill -KILL "$pid"
 	wait_for 5 is_gone "$pid"
+}
+why_not() { # FILE: why it cannot be read
+	as_user cat "$1" 2>&1 >/dev/null | sed 's/.*: //'
 }
 guards() { # SIGNAL
 	local pid
@@ -108,7 +111,9 @@ ways() { # WHO
 	mounts
 	one=$(place)
 	kill_at "$one"
-	is "$who: a killed node's place says so" "$(as_user cat "$one/dir/numbers" 2>&1 >/dev/null | sed 's/.*: //')" "$dead"
+	# What is asked while the process still closes its files is aborted.
+	wait_for 5 eval '[ "$(why_not "$one/dir/numbers")" != "Software caused connection abort" ]'
+	is "$who: a killed node's place says so" "$(why_not "$one/dir/numbers")" "$dead"
 	ok "$who: a node that is started again" mounts
 	is "$who: has the same place" "$(place) $(as_user cat "$one/hello")" "$one hello"
 	mounts
@@ -129,6 +134,15 @@ ways() { # WHO
 	wait_for 5 is_gone "$pid"
 	here "$COPPER" stop >/dev/null 2>&1
 	is "$who: without a guard stop does" "$(left)" 0
+	mounts
+	one=$(place)
+	pid=$(pid_of "$one")
+	guards -KILL
+	kill -KILL "$pid"
+	wait_for 5 is_gone "$pid"
+	umount -l "$one"
+	here "$COPPER" stop >/dev/null 2>&1
+	is "$who: also if the guard was killed right after it had unmounted" "$(left)" 0
 
 	# ---- what is there already
 	mounts

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A named mount point that is missing is made, with the directories above it, and goes with the mount; one that was there stays.
+# A named mount point that is missing is created, with the directories above it, and removed with the mount; an existing one stays.
 # modes: release asan
 # user: yes
 # shellcheck source=harness.sh

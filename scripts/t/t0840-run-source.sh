@@ -1,27 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run --source: a node for one command, or for the tasks that a launcher starts of it on one machine; it comes with the first and
-# goes with the last, whatever ends them.
+# copper run --source: a node for one command, or for the tasks that a launcher starts of it on one machine; it starts with the first and
+# ends with the last, however they end.
 # modes: release asan
 # limit: 180
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 53
+# shellcheck source=run_left.sh
+. "$(dirname "$0")/run_left.sh"
+plan 55
 
 SRC=$T/src
 small_tree "$SRC"
 export SRC COPPER
-left() { # what is below the runtime directory, runs and is mounted
-	echo "$(find "$run/copper" -mindepth 1 2>/dev/null | tr '\n' ' ')$(nodes_running) $(grep -c " $run/" /proc/self/mountinfo)"
-}
-none_left() {
-	[ "$(left)" = '0 0' ]
-}
 runs() { # OPTIONS… -- COMMAND…
 	"${cop_as[@]}" timeout "$(patient 60)" "$COPPER" run --source "$SRC" "$@" </dev/null
 }
-# One of COUNT tasks, as MPICH would start it: this shell stands for the launcher. In the background: this is the process.
+# One of COUNT tasks, as MPICH would start it: this shell plays the launcher. In the background: this is the process.
 task() { # NUMBER COUNT COMMAND…
 	local number=$1 count=$2
 	shift 2
@@ -30,7 +26,7 @@ task() { # NUMBER COUNT COMMAND…
 }
 
 ways() { # WHO
-	local who=$1 pid i pids=()
+	local who=$1 pid i meanwhile pids=()
 	is "$who: a command reads the tree in the place of its source" "$(runs -- sh -c 'cat "$SRC/hello"; touch "$SRC/new" 2>&1' | sed 's/.*: //' | tr '\n' ' ')" \
 		'hello Read-only file system '
 	is "$who: then nothing is left" "$(left)" '0 0'
@@ -69,8 +65,10 @@ ways() { # WHO
 	ok "$who: nothing is left of it" wait_for 20 none_left
 
 	# ---- reports
-	runs -d "$W/job.$who" -A -- cat "$SRC/dir/numbers" >/dev/null
+	runs -d "$W/job.$who" -A --trace -- cat "$SRC/dir/numbers" >/dev/null
 	is "$who: there is a report when it has ended" "$(find "$W/job.$who/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
+
+	matches "$who: and a trace of what the command read" "$("$COPPER" trace events --name '^read$' --file numbers "$W/job.$who/trace" 2>&1)" 'dir/numbers'
 
 	# ---- tasks
 	for i in 0 1 2 3; do
@@ -91,9 +89,10 @@ ways() { # WHO
 	task 1 2 sh -c "until [ -e $W/go ]; do sleep 0.05; done; tail -n 1 \$SRC/dir/numbers" >"$W/task.1" 2>&1 &
 	pids[1]=$!
 	wait_for 20 is_gone "${pids[0]}"
+	meanwhile="$? $(cat "$W/task.1")"
 	touch "$W/go"
 	wait "${pids[0]}"
-	is "$who: a first task that fails ends at once" "$? $(cat "$W/task.1")" '9 '
+	is "$who: a first task that fails ends at once" "$? $meanwhile" '9 0 '
 	wait "${pids[1]}"
 	is "$who: the other has the node, and ends after it" "$? $(cat "$W/task.1") $(left)" '0 20000 0 0'
 

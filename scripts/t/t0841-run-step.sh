@@ -78,7 +78,8 @@ EOS
 )
 wait_for 60 job_is_over "$id"
 matches 'a step that is cancelled ends' "$(said step)" '^srun ends with [1-9]'
-is 'if all of it was killed at once, stop takes away what it had' "$(slurm_mounts) $(nodes_running)" '0 0'
+wait_for 10 none_left
+is 'if all of it was killed at once, stop takes away what it had' "$(left)" '0 0 '
 
 # ---- several machines, without what they need
 

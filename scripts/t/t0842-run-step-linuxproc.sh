@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The same steps where Slurm tracks processes by their parents.
+# The same steps if Slurm tracks processes by their parents.
 # modes: release
 # limit: 150
 # user: yes

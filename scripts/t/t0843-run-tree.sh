@@ -10,7 +10,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
-plan 22
+plan 28
 
 small_tree "$T/src"
 SRC=$T/src
@@ -39,7 +39,7 @@ is 'sixteen tasks on four nodes, one, and two steps at once read the tree' "$(sa
 matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
 matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
 is 'each machine has one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 4
-is 'what they counted is summed up' "$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" ranks_with_aggregate_files,4
+is 'their counts are summed up' "$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" ranks_with_aggregate_files,4
 gone 'nothing is left of the steps'
 is 'nor of the secret of the one without a job directory' "$(find "$W" -maxdepth 1 -name '.copper*')" ''
 
@@ -73,14 +73,30 @@ srun --kill-on-bad-exit=1 --ntasks=4 "$COPPER" run -d "$W/job.ends" --source "$S
 	[ "$SLURM_NODEID" != 0 ] || exit 8
 	exec sleep 600'
 echo "srun ends then with $?"
-srun --ntasks=4 sh -c '"$COPPER" stop; cd "$XDG_RUNTIME_DIR/copper" && rm -f run-* && rmdir mnt-*/* mnt-*' >/dev/null 2>&1
+srun --ntasks=4 sh -c 'sleep 6; "$COPPER" stop' >/dev/null 2>&1
 EOS
 )
 wait_for 90 job_is_over "$id"
 is 'one fails on a machine of its own: the others go on' "$(said fails | grep -cx 20000)" 3 || note "$(said fails)"
 matches 'its status is its own' "$(said fails)" '^srun ends with 9$'
-matches 'Slurm hears of a failure while the others wait' "$(said fails)" '^srun ends then with (8|137|143)$'
+matches 'Slurm learns of a failure while the others wait' "$(said fails)" '^srun ends then with (8|137|143)$'
 gone 'no node is left of them, and no mount, after a stop for those that Slurm killed at once'
+
+# ---- one machine cannot start a node, and there is no job directory: the others need not wait until the time is up
+
+export wrong
+for wrong in 0 2; do
+	id=$(submit "wrong.$wrong" 4 <<'EOS'
+srun --kill-on-bad-exit=0 --ntasks=4 sh -c '
+	[ "$SLURM_PROCID" != "$wrong" ] || SRC=$W/none
+	exec "$COPPER" run --ready-timeout 300 --source "$SRC" -- cat "$SRC/hello"'
+EOS
+	)
+	wait_for 90 job_is_over "$id"
+	is "rank $wrong cannot start: all say why" "$(said "wrong.$wrong" | grep -c -- "^copper run: .*--source $W/none: No such file")" 4 || note "$(said "wrong.$wrong")"
+	gone 'nothing is left of them'
+	is 'nor of what they said to each other' "$(find "$W" -maxdepth 1 -name '.copper*')" ''
+done
 
 # ---- a node is killed, which may be the root
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The same steps on several nodes where Slurm tracks processes by their parents.
+# The same steps on several nodes if Slurm tracks processes by their parents.
 # modes: release
 # limit: 200
 # user: yes

@@ -38,7 +38,7 @@ def looked_up(name, wanted):
             wanted.add(at)
         if os.path.islink(at):
             target = os.path.normpath(os.path.join(os.path.dirname(at), os.readlink(at)))
-            # A link out of a mount elsewhere does not come back to it.
+            # A link that leads out of a mount elsewhere does not come back to it.
             if top == source or is_of_source(target) or not is_of_source(at):
                 looked_up(os.path.join(target, *parts[i + 1 :]), wanted)
             return
@@ -63,7 +63,7 @@ def show(what, paths):
 seen, absent = of_node()
 wanted = of_programs()
 gone = {p for p in wanted if not os.path.lexists(p)}
-# The top itself is looked at by whoever looks whether a node is there.
+# A process that checks whether a node is alive looks at the top itself.
 show("existing-not-seen", wanted - gone - seen - {source})
 show("absent-not-seen", gone - absent)
 show("seen-not-by-strace", seen - wanted - {source})

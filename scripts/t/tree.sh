@@ -7,8 +7,8 @@ address_of() { # RANK
 	echo "127.0.$((($1 + 11) / 250)).$((($1 + 11) % 250))"
 }
 
-# A port of this test's lane that nobody listens on and that was not given out before; all are below those of jobs (20480 on) and those
-# that the kernel gives out by itself.
+# An unused port of this test's lane that was not given out before; all are below those of jobs (20480 on) and those that the kernel
+# chooses itself.
 free_port() {
 	local n port tries=150
 	n=$(cat "$T/.port" 2>/dev/null || echo $((RANDOM % 150)))
@@ -74,7 +74,7 @@ prepare_tree() { # N
 	[ -z "$cop_user" ] || chown "$cop_user" "$SECRET" "$HOSTS"
 }
 
-# One node of a prepared tree; further options come last and win.
+# Starts one node of a prepared tree; further options come last and win.
 start_node() { # RANK [OPTION…]
 	local rank=$1 secret=(--secret-file "$SECRET")
 	shift
@@ -103,7 +103,7 @@ with_tree() { # N [OPTION…]
 	fi
 }
 
-# The same without the harness's secret: the job directory brings one.
+# The same without the harness's secret: the job directory provides one.
 start_plain() { # N [OPTION…]
 	local cop_plain=yes
 	with_tree "$@"
@@ -131,8 +131,8 @@ unmount_killed() {
 	done
 }
 
-# Stops the whole tree; 0 if every living node was counted and left no mount. What stop printed is in $W/out.stop; with dead nodes it
-# ends with 1.
+# Stops the whole tree; 0 if every live node was counted and left no mount. The output of stop is in $W/out.stop; with dead nodes it ends
+# with 1.
 without_tree() {
 	local i rank status=0 dead=${#cop_killed[@]} code
 	rank=$(living_rank) || return 1
@@ -152,7 +152,7 @@ without_tree() {
 	return "$status"
 }
 
-# The same where the reports cannot be written, of which stop says so and ends with 1.
+# The same if the reports cannot be written, which stop reports with status 1.
 without_tree_and_reports() {
 	local cop_stop_ends=1
 	without_tree
@@ -234,7 +234,7 @@ with_slowfs() { # [OPTION…]
 	SRC=$cop_slow
 }
 
-# Somebody who made a mount namespace meanwhile has the mount in it until that ends, and slowfs would serve it so long; so it is told.
+# A mount namespace that was made meanwhile keeps the mount until it ends, and slowfs would serve that long; so it is told to end.
 without_slowfs() {
 	local pid
 	[ -n "$cop_slow" ] || return 0
@@ -262,7 +262,7 @@ slow_fault() { # eio=PATH | hang=PATH | size=BYTES:PATH | clear
 	as_user "$SLOWFS" --fault "$SLOW_STATE" "$1"
 }
 
-# What an interrupted test may have left: quietly, because the test has its verdict already.
+# Removes what an interrupted test may have left: quietly, because the test already has its verdict.
 stop_quietly() {
 	end_load
 	[ -z "$cop_slow" ] || as_user "$SLOWFS" --fault "$SLOW_STATE" clear
@@ -273,8 +273,8 @@ stop_quietly() {
 
 # ---- a busy machine
 
-# COUNT loops that take all processor time they get, each in a session of its own: the kernel shares out by sessions first (autogroup). CPUS:
-# on these processors; all without.
+# COUNT loops that take all the processor time they get, each in a session of its own, because the kernel divides time by sessions first
+# (autogroup). CPUS: on these processors; without it on all.
 begin_load() { # COUNT [CPUS]
 	local i
 	cop_load=()
@@ -291,7 +291,7 @@ end_load() {
 	cop_load=()
 }
 
-# Small files in directories with names that do not pack: what a node counts by path is then long, and its sums do not fit one message.
+# Small files in directories with incompressible names: what a node counts by path is then long, and its sums do not fit one message.
 long_names() { # DIR COUNT
 	mkdir -p "$1"
 	"$PYTHON" - "$1" "$2" <<'PY'
@@ -304,7 +304,7 @@ for i in range(int(sys.argv[2])):
 PY
 }
 
-# Every file through the mounts of these nodes, at the same time.
+# Reads every file through the mounts of these nodes, at the same time.
 read_everything() { # RANK…
 	local rank pids=()
 	for rank; do
@@ -316,7 +316,7 @@ read_everything() { # RANK…
 	done
 }
 
-# A number of the cluster files that stop has written.
+# A number from the cluster files that stop has written.
 cluster_value() { # METRIC
 	awk -F, -v metric="$1" '$1 == metric { print $2 }' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv"
 }

@@ -33,8 +33,11 @@ class Copper(MakefilePackage):
     depends_on("lz4")
     depends_on("xxhash@0.8:")
     depends_on("libsodium@1.0.18:")
+    depends_on("zlib-api")
+    depends_on("json-c@0.13:")
+    depends_on("sqlite@3.24:")
 
-    # Over tcp and verbs datagrams are made of streams by rxm.
+    # Over tcp and verbs, rxm makes datagrams of streams.
     depends_on("libfabric fabrics=tcp,rxm", when="fabrics=tcp")
     depends_on("libfabric fabrics=shm", when="fabrics=shm")
     depends_on("libfabric fabrics=cxi", when="fabrics=cxi")
@@ -55,7 +58,7 @@ class Copper(MakefilePackage):
     # Without +static all libraries are Spack's, and shared: its libfabric has the providers. Ordinary users need the
     # system's fusermount3 on the nodes, because only root can give it the rights that it needs.
     def common_arguments(self):
-        libs = "-lfuse3 -lfabric -llz4 -lxxhash -lsodium"
+        libs = "-lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm"
         if self.spec.satisfies("+static"):
             linked = "-static $(NO_LOADER) -Wl,--start-group {0} -latomic -ldl -lrt -Wl,--end-group".format(libs)
         else:

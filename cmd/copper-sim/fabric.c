@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rpc.h as the coop of a simulated node sees it. A message takes the sender's processor, its way
+ * out and the link at their rates, the latency, the receiver's way in, and the receiver's
+ * processor. Each of these serves one after the other. A request to a dead node, or one that it has
+ * not answered, fails after the peer timeout; from then on the node that asked knows. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+struct cop_rpc_req {
+	struct sim_node *from, *to;
+	struct cop_rpc_call call;
+	struct cop_list served; /* in the list of `to`, while it has to answer */
+	bool lost;              /* nobody answers; `from` hears so */
+	bool answered, heard;
+	struct cop_rpc_answer answer;
+	uint8_t head[COP_RPC_HEAD_MAX];
+	uint8_t payload[];
+};
+
+/* ---- what a message takes ---- */
+
+static uint64_t transfer_ns(uint64_t bytes, uint64_t mb_per_s)
+{
+	return bytes * 1000 / mb_per_s;
+}
+
+static uint64_t later(uint64_t *free_at, uint64_t from, uint64_t takes)
+{
+	*free_at = COP_MAX(*free_at, from) + takes;
+	return *free_at;
+}
+
+static uint64_t processed(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
+{
+	return later(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
+}
+
+/* The link between two nodes: that of the lower one's tree, or its first for any other pair. */
+static size_t link_of(const struct sim *s, uint32_t a, uint32_t b)
+{
+	for (uint32_t tree = 0; tree < s->conf.topo.trees; tree++) {
+		if (cop_topo_parent(&s->conf.topo, tree, a) == b)
+			return (size_t)a * s->conf.topo.trees + tree;
+		if (cop_topo_parent(&s->conf.topo, tree, b) == a)
+			return (size_t)b * s->conf.topo.trees + tree;
+	}
+	return (size_t)COP_MAX(a, b) * s->conf.topo.trees;
+}
+
+/* When bytes that leave at this time have arrived. The first of them are on their way while the
+ * last ones wait. */
+static uint64_t wire(struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
+{
+	struct sim *s = from->sim;
+	const struct sim_model *m = &s->conf.model;
+	size_t link = link_of(s, from->rank, to->rank);
+	uint64_t through = transfer_ns(bytes, m->node_mb_per_s), out, over, in;
+
+	out = later(&from->rpc.out_free, leave, through);
+	over = later(&s->link_free[link], out - through, transfer_ns(bytes, m->link_mb_per_s));
+	out = COP_MAX(out, over) + m->hop_us * 1000;
+	in = later(&to->rpc.in_free, out - through, through);
+	from->rpc.out_bytes += bytes;
+	s->link_bytes[link] += bytes;
+	return COP_MAX(in, out);
+}
+
+/* ---- calls ---- */
+
+static bool knows_dead(const struct sim_node *n, uint32_t rank)
+{
+	for (unsigned i = 0; i < n->rpc.dead_count; i++)
+		if (n->rpc.dead[i] == rank)
+			return true;
+	return false;
+}
+
+static void learn_dead(struct sim_node *n, uint32_t rank)
+{
+	if (knows_dead(n, rank))
+		return;
+	n->rpc.dead = realloc(n->rpc.dead, (n->rpc.dead_count + 1) * sizeof(*n->rpc.dead));
+	if (!n->rpc.dead)
+		abort();
+	n->rpc.dead[n->rpc.dead_count++] = rank;
+}
+
+static void finish(struct cop_rpc_req *q, struct cop_rpc_result *r)
+{
+	if (cop_sim_is_dead(q->from))
+		*r = (struct cop_rpc_result){.status = -ECANCELED};
+	q->heard = true;
+	q->call.done(q->call.arg, r);
+	/* An answer that is still to come from a node that has died frees the request. */
+	if (q->answered || cop_list_empty(&q->served))
+		free(q);
+}
+
+static void fail(void *arg, uint64_t why)
+{
+	struct cop_rpc_req *q = arg;
+
+	if ((int)why == EHOSTDOWN)
+		learn_dead(q->from, q->to->rank);
+	finish(q, &(struct cop_rpc_result){.status = -(int)why});
+}
+
+static void silence(struct cop_rpc_req *q)
+{
+	q->lost = true;
+	cop_sim_at(cop_sim_now() + q->from->sim->conf.model.peer_timeout_ms * COP_NS_PER_MS, fail,
+		q, EHOSTDOWN);
+}
+
+static void serve(void *arg, uint64_t unused)
+{
+	struct cop_rpc_req *q = arg;
+
+	(void)unused;
+	if (cop_sim_is_dead(q->to)) {
+		silence(q);
+		return;
+	}
+	cop_list_push_back(&q->to->rpc.served, &q->served);
+	if (!cop_coop_serve(q->to->coop, q))
+		abort();
+}
+
+static void arrive(void *arg, uint64_t unused)
+{
+	struct cop_rpc_req *q = arg;
+
+	(void)unused;
+	cop_sim_at(processed(q->to, q->to->sim->conf.model.serve_us / 2, 0), serve, q, 0);
+}
+
+void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call)
+{
+	struct sim_node *n = r->node;
+	struct sim *s = n->sim;
+	struct cop_rpc_req *q = cop_sim_alloc(1, sizeof(*q) + call->payload_len);
+	uint64_t leave;
+
+	q->from = n;
+	q->to = &s->node[call->rank];
+	q->call = *call;
+	cop_list_init(&q->served);
+	memcpy(q->payload, call->payload, call->payload_len);
+	if (cop_sim_is_dead(n)) {
+		cop_sim_at(cop_sim_now(), fail, q, ECANCELED);
+	} else if (knows_dead(n, call->rank)) {
+		cop_sim_at(cop_sim_now(), fail, q, EHOSTDOWN);
+	} else {
+		s->requests++;
+		leave = processed(n, s->conf.model.ask_us / 2, 0);
+		cop_sim_at(
+			wire(n, q->to, leave, call->payload_len + s->conf.model.message_bytes / 2),
+			arrive, q, 0);
+	}
+}
+
+uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q)
+{
+	return q->from->rank;
+}
+
+uint8_t cop_rpc_req_op(const struct cop_rpc_req *q)
+{
+	return q->call.op;
+}
+
+uint64_t cop_rpc_req_id(const struct cop_rpc_req *q)
+{
+	return (uintptr_t)q >> 4;
+}
+
+const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len)
+{
+	*len = q->call.payload_len;
+	return q->payload;
+}
+
+/* ---- answers ---- */
+
+/* Memory that the asking node may keep: its own landing buffer, what all nodes share, or a copy. */
+static void place_body(struct cop_rpc_req *q, struct cop_rpc_result *r, bool *kept)
+{
+	const struct cop_rpc_answer *a = &q->answer;
+
+	r->body_len = a->body_len;
+	if (!a->body_len)
+		return;
+	r->in_landing = q->call.landing && a->body_len <= q->call.landing_len;
+	r->body_kept = kept;
+	if (r->in_landing) {
+		r->body = q->call.landing;
+	} else if (cop_sim_memory_shared(a->body)) {
+		r->body = (void *)a->body;
+	} else {
+		r->body = cop_sim_alloc(1, a->body_len);
+		memcpy(r->body, a->body, a->body_len);
+	}
+}
+
+static void deliver(void *arg, uint64_t unused)
+{
+	struct cop_rpc_req *q = arg;
+	struct cop_rpc_answer *a = &q->answer;
+	struct cop_rpc_result r = {.status = a->status, .answered = true, .unable = a->unable};
+	void (*release)(void *) = a->release;
+	void *release_arg = a->release_arg, *copy = NULL;
+	bool kept = false, too_long;
+
+	(void)unused;
+	r.head = q->head;
+	r.head_len = a->head_len;
+	too_long = q->call.body_max && a->body_len > q->call.body_max &&
+		   a->body_len > q->call.landing_len;
+	if (too_long)
+		r = (struct cop_rpc_result){.status = -EMSGSIZE, .body_len = a->body_len};
+	else
+		place_body(q, &r, &kept);
+	if (r.body && !r.in_landing && !cop_sim_memory_shared(r.body))
+		copy = r.body;
+	finish(q, &r);
+	if (!kept)
+		free(copy);
+	if (release)
+		release(release_arg);
+}
+
+static void come_back(void *arg, uint64_t bytes)
+{
+	struct cop_rpc_req *q = arg;
+	const struct sim_model *m = &q->from->sim->conf.model;
+
+	cop_sim_at(
+		processed(q->from, m->ask_us - m->ask_us / 2, transfer_ns(bytes, m->land_mb_per_s)),
+		deliver, q, 0);
+}
+
+/* The answer of a node that died meanwhile. */
+static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
+{
+	cop_list_remove(&q->served);
+	q->answered = true;
+	if (a->release)
+		a->release(a->release_arg);
+	if (q->heard)
+		free(q);
+	else if (!q->lost)
+		silence(q);
+}
+
+void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
+{
+	const struct sim_model *m = &q->to->sim->conf.model;
+	uint64_t leave;
+
+	if (q->lost || cop_sim_is_dead(q->to)) {
+		drop_answer(q, answer);
+		return;
+	}
+	cop_list_remove(&q->served);
+	q->answered = true;
+	q->answer = *answer;
+	if (answer->head_len)
+		memcpy(q->head, answer->head, answer->head_len);
+	leave = processed(q->to, m->serve_us - m->serve_us / 2,
+		transfer_ns(answer->body_len, m->send_mb_per_s));
+	cop_sim_at(wire(q->to, q->from, leave,
+			   answer->head_len + answer->body_len + m->message_bytes / 2),
+		come_back, q, answer->body_len);
+}
+
+/* ---- the node ---- */
+
+void cop_sim_fabric_open(struct sim_node *n)
+{
+	n->rpc.node = n;
+	cop_list_init(&n->rpc.served);
+}
+
+/* Those who wait for its answers will hear that there is none. */
+void cop_sim_fabric_died(struct sim_node *n)
+{
+	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {
+		struct cop_rpc_req *q = COP_CONTAINER_OF(l, struct cop_rpc_req, served);
+
+		if (!q->lost)
+			silence(q);
+	}
+}
+
+void cop_sim_fabric_close(struct sim_node *n)
+{
+	free(n->rpc.dead);
+}
+
+/* coop asks for these when it is closed: then nothing is under way here. */
+struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r)
+{
+	(void)r;
+	return NULL;
+}
+
+int cop_fabric_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg)
+{
+	(void)f;
+	fn(arg);
+	return 0;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copper-sim: the command line, the sweep, the table. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "opt/opt.h"
+#include "sim.h"
+
+#define SWEEP_MAX 32
+
+struct args {
+	const char *trace, *nodes, *trees, *fanout;
+	unsigned manifest;
+	uint32_t skew_ms, die, seed;
+	struct cop_opt_list set;
+	bool json, parameters;
+};
+
+enum { MANIFEST_OFF, MANIFEST_ON, MANIFEST_BOTH };
+static const struct cop_opt_word manifest_words[] = {
+	{"off", MANIFEST_OFF}, {"on", MANIFEST_ON}, {"both", MANIFEST_BOTH}, {NULL, 0}};
+
+#define AT(field) offsetof(struct args, field)
+static const struct cop_opt rows[] = {
+	{.name = "nodes",
+		.kind = COP_OPT_STRING,
+		.offset = AT(nodes),
+		.arg = "N,...",
+		.help = "numbers of nodes",
+		.initial = "1,2,4,8,16,32"},
+	{.name = "trees",
+		.letter = 'T',
+		.kind = COP_OPT_STRING,
+		.offset = AT(trees),
+		.arg = "N,...",
+		.help = "numbers of trees",
+		.initial = "1"},
+	{.name = "fanout",
+		.letter = 'k',
+		.kind = COP_OPT_STRING,
+		.offset = AT(fanout),
+		.arg = "N,...",
+		.help = "children of a node",
+		.initial = "8"},
+	{.name = "manifest",
+		.kind = COP_OPT_ENUM,
+		.offset = AT(manifest),
+		.arg = "WORD",
+		.help = "prefetch what the trace asks for",
+		.words = manifest_words,
+		.initial = "off"},
+	{.name = "skew",
+		.kind = COP_OPT_DURATION,
+		.offset = AT(skew_ms),
+		.arg = "TIME",
+		.help = "the program starts within this time",
+		.initial = "0"},
+	{.name = "die",
+		.kind = COP_OPT_U32,
+		.offset = AT(die),
+		.arg = "N",
+		.help = "of a million nodes, how many die each second",
+		.initial = "0",
+		.max = 1000000},
+	{.name = "seed",
+		.kind = COP_OPT_U32,
+		.offset = AT(seed),
+		.arg = "N",
+		.help = "of the starts and deaths",
+		.initial = "1"},
+	{.name = "set",
+		.kind = COP_OPT_LIST,
+		.offset = AT(set),
+		.arg = "NAME=VALUE",
+		.help = "a parameter of the model; may be repeated"},
+	{.name = "parameters",
+		.kind = COP_OPT_FLAG,
+		.offset = AT(parameters),
+		.help = "show the parameters and where they come from"},
+	{.name = "json",
+		.kind = COP_OPT_FLAG,
+		.offset = AT(json),
+		.help = "one JSON object a line, with all that is known"},
+};
+static const struct cop_opt_operand operands[] = {{.name = "TRACE", .offset = AT(trace)}};
+static const struct cop_opt_table table = {.command = "copper-sim",
+	.summary = "simulate the cold start of a recorded program on many nodes",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands)};
+
+/* ---- the sweep ---- */
+
+struct sweep {
+	uint32_t at[SWEEP_MAX];
+	unsigned n;
+};
+
+/* Numbers separated by commas, each from 1 to most. */
+static int parse_list(
+	const char *name, const char *text, uint32_t most, struct sweep *out, struct cop_err *err)
+{
+	char copy[512], *rest = copy, *word;
+	uint64_t value;
+
+	if (strlen(text) >= sizeof(copy))
+		return cop_err_set(err, EINVAL, "--%s: the list is too long", name);
+	strcpy(copy, text);
+	while ((word = strsep(&rest, ","))) {
+		if (cop_parse_u64(word, &value) || value < 1 || value > most || out->n == SWEEP_MAX)
+			return cop_err_set(err, EINVAL,
+				"--%s %s: up to %d numbers from 1 to %u are needed, separated by commas",
+				name, text, SWEEP_MAX, most);
+		out->at[out->n++] = (uint32_t)value;
+	}
+	return 0;
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+static void print_head(void)
+{
+	printf("%7s %3s %3s %8s  %8s %8s %8s  %8s %8s  %9s %8s %8s  %5s  %9s\n", "nodes", "T", "k",
+		"manifest", "first", "median", "last", "storage", "MB", "messages", "link", "node",
+		"MB", "direct");
+	printf("%7s %3s %3s %8s  %8s %8s %8s  %8s %8s  %9s %8s %8s  %5s  %9s\n", "", "", "", "",
+		"s", "s", "s", "ops", "read", "a node", "MB", "MB out", "held", "s");
+}
+
+static void print_row(const struct sim_conf *c, const struct sim_result *r)
+{
+	printf("%7u %3u %3u %8s  %8.3f %8.3f %8.3f  %8" PRIu64
+	       " %8.1f  %9.1f %8.1f %8.1f  %5.0f  %9.1f\n",
+		c->topo.nodes, c->topo.trees, c->topo.fanout, c->manifest ? "yes" : "no",
+		seconds(r->first_ns), seconds(r->median_ns), seconds(r->last_ns), r->storage_ops,
+		(double)r->storage_bytes / 1e6, (double)r->requests / c->topo.nodes,
+		(double)r->link_bytes / 1e6, (double)r->node_bytes / 1e6,
+		(double)r->cache_bytes / 1e6, cop_sim_direct_s(c));
+	if (r->died || r->finished < c->topo.nodes)
+		printf("%7s %u nodes died, %u were done; %" PRIu64 " ways around a dead one\n", "",
+			r->died, r->finished, r->failovers);
+}
+
+static void print_json(const struct sim_conf *c, const struct sim_result *r)
+{
+	printf("{\"nodes\":%u,\"trees\":%u,\"fanout\":%u,\"manifest\":%s,\"skew_ms\":%" PRIu64
+	       ",\"die\":%" PRIu64 ",\"seed\":%" PRIu64 ",",
+		c->topo.nodes, c->topo.trees, c->topo.fanout, c->manifest ? "true" : "false",
+		(uint64_t)(c->skew_ns / COP_NS_PER_MS), c->die_per_million, c->seed);
+	printf("\"first_s\":%.6f,\"median_s\":%.6f,\"last_s\":%.6f,\"waiting_s\":%.6f,",
+		seconds(r->first_ns), seconds(r->median_ns), seconds(r->last_ns),
+		seconds(r->waiting_ns));
+	printf("\"finished\":%u,\"died\":%u,\"storage_operations\":%" PRIu64
+	       ",\"storage_bytes\":%" PRIu64 ",\"storage_clients\":%" PRIu64 ",",
+		r->finished, r->died, r->storage_ops, r->storage_bytes, r->storage_clients);
+	printf("\"messages\":%" PRIu64 ",\"failovers\":%" PRIu64 ",\"link_bytes\":%" PRIu64
+	       ",\"node_bytes\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"cache_bytes\":%" PRIu64 ",",
+		r->requests, r->failovers, r->link_bytes, r->node_bytes, r->bytes, r->cache_bytes);
+	printf("\"direct_s\":%.3f,\"direct_operations\":%" PRIu64 ",\"events\":%" PRIu64 "}\n",
+		cop_sim_direct_s(c), c->trace->direct_ops * c->topo.nodes, r->events);
+}
+
+static uint64_t available_bytes(void)
+{
+	unsigned long long kib = 0;
+	char line[256];
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib ? kib * 1024 : UINT64_MAX;
+}
+
+/* The kernel would end any process here once there is none left. */
+static bool has_memory(const struct sim_conf *conf)
+{
+	uint64_t needs = cop_sim_memory_needed(conf), has = available_bytes();
+	char a[16], b[16];
+
+	if (needs <= has)
+		return true;
+	fprintf(stderr,
+		"copper-sim: %u nodes need about %s of memory and %s are free: give fewer --nodes\n",
+		conf->topo.nodes, cop_format_size(needs, a), cop_format_size(has, b));
+	return false;
+}
+
+static int run_one(const struct args *a, const struct sim_conf *conf)
+{
+	struct sim_result r;
+
+	if (!has_memory(conf))
+		return 1;
+	cop_sim_simulate(conf, &r);
+	if (a->json)
+		print_json(conf, &r);
+	else
+		print_row(conf, &r);
+	fprintf(stderr,
+		"# %u nodes: %.1f s of this machine, %" PRIu64 " events, %" PRIu64
+		" bytes a node\n",
+		conf->topo.nodes, r.wall_s, r.events, r.process_bytes);
+	if (fflush(stdout))
+		return 1;
+	if (r.finished + r.died == conf->topo.nodes)
+		return 0;
+	fprintf(stderr, "copper-sim: %u of %u living nodes were never done\n",
+		conf->topo.nodes - r.died - r.finished, conf->topo.nodes - r.died);
+	return 1;
+}
+
+static int sweep(const struct args *a, struct sim_conf *conf, const struct sweep *nodes,
+	const struct sweep *trees, const struct sweep *fanouts)
+{
+	int status = 0;
+
+	for (unsigned i = 0; i < nodes->n * trees->n * fanouts->n; i++) {
+		conf->topo.nodes = nodes->at[i / fanouts->n / trees->n];
+		conf->topo.trees = trees->at[i / fanouts->n % trees->n];
+		conf->topo.fanout = fanouts->at[i % fanouts->n];
+		conf->topo.trees = COP_MIN(conf->topo.trees, conf->topo.nodes);
+		for (unsigned m = MANIFEST_OFF; m < MANIFEST_BOTH; m++) {
+			conf->manifest = m == MANIFEST_ON;
+			if (a->manifest == MANIFEST_BOTH || a->manifest == m)
+				status |= run_one(a, conf);
+		}
+	}
+	return status;
+}
+
+static int64_t wall_clock(void)
+{
+	return (int64_t)cop_sim_now();
+}
+
+static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err *err)
+{
+	struct sweep nodes = {.n = 0}, trees = {.n = 0}, fanouts = {.n = 0};
+	struct sim_trace trace;
+	int status;
+
+	if (parse_list("nodes", a->nodes, 1000000, &nodes, err) ||
+		parse_list("trees", a->trees, 64, &trees, err) ||
+		parse_list("fanout", a->fanout, COP_TOPO_MAX_FANOUT, &fanouts, err))
+		return cop_opt_misuse(&table, err);
+	if (!a->trace) {
+		cop_err_set(err, EINVAL, "a TRACE is missing (testdata/sim has three)");
+		return cop_opt_misuse(&table, err);
+	}
+	if (cop_sim_trace_read(a->trace, &trace, err)) {
+		fprintf(stderr, "copper-sim: %s\n", err->text);
+		return 1;
+	}
+	/* Of dead nodes coop would write a line for each request. */
+	if (cop_log_open(COP_LOG_NONE, COP_LOG_STDOUT, NULL, err)) {
+		fprintf(stderr, "copper-sim: %s\n", err->text);
+		cop_sim_trace_free(&trace);
+		return 1;
+	}
+	conf->trace = &trace;
+	cop_clocks_for_test(cop_sim_now, wall_clock);
+	if (!a->json)
+		print_head();
+	status = sweep(a, conf, &nodes, &trees, &fanouts);
+	cop_log_close();
+	cop_sim_trace_free(&trace);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct args a = {0};
+	struct sim_conf conf = {.manifest = false};
+	struct cop_err err;
+	int code;
+
+	if (!cop_opt_start(&table, argc, argv, &a, &code))
+		return code;
+	cop_sim_model_default(&conf.model);
+	for (unsigned i = 0; i < a.set.n; i++)
+		if (cop_sim_model_set(&conf.model, a.set.at[i], &err))
+			return cop_opt_misuse(&table, &err);
+	if (a.parameters) {
+		cop_sim_model_print(&conf.model);
+		return fflush(stdout) ? 1 : 0;
+	}
+	conf.skew_ns = a.skew_ms * COP_NS_PER_MS;
+	conf.die_per_million = a.die;
+	conf.seed = a.seed;
+	return simulate(&a, &conf, &err);
+}

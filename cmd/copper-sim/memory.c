@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes that nobody looks at. The cache and coop of 100,000 nodes hold terabytes of chunks. Here a
+ * chunk is an address in a reserved part of the address space without memory behind it, and its
+ * checksum is a constant. The linker puts these functions in the place of cop_cache_alloc,
+ * cop_cache_release, cop_hash64 and cop_listing_check (--wrap); all other calls of them reach the
+ * real ones. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "sim.h"
+#include "wire/wire.h"
+
+#define CHUNKS_BYTES ((size_t)1 << 45) /* 32 TiB: 100,000 nodes with 350 MB each */
+#define BLOBS_BYTES ((size_t)1 << 32)
+#define CHUNK_SUM 0x636f70706572ULL
+
+static char *base;
+static size_t chunks_used, blobs_used;
+
+void *__real_cop_cache_alloc(struct cop_cache *c, size_t bytes);
+void __real_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
+uint64_t __real_cop_hash64(const void *data, size_t len, uint64_t seed);
+int __real_cop_listing_check(const void *blob, size_t len);
+void *__wrap_cop_cache_alloc(struct cop_cache *c, size_t bytes);
+void __wrap_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
+uint64_t __wrap_cop_hash64(const void *data, size_t len, uint64_t seed);
+int __wrap_cop_listing_check(const void *blob, size_t len);
+
+static bool is_chunk(const void *data)
+{
+	return base && (const char *)data >= base + BLOBS_BYTES &&
+	       (const char *)data < base + BLOBS_BYTES + CHUNKS_BYTES;
+}
+
+bool cop_sim_memory_shared(const void *data)
+{
+	return base && (const char *)data >= base &&
+	       (const char *)data < base + BLOBS_BYTES + CHUNKS_BYTES;
+}
+
+void cop_sim_memory_reset(void)
+{
+	if (base)
+		munmap(base, BLOBS_BYTES + CHUNKS_BYTES);
+	base = mmap(NULL, BLOBS_BYTES + CHUNKS_BYTES, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED || mprotect(base, BLOBS_BYTES, PROT_READ | PROT_WRITE)) {
+		perror("copper-sim: cannot reserve address space (see ulimit -v)");
+		exit(1);
+	}
+	chunks_used = blobs_used = 0;
+}
+
+void *cop_sim_memory_blob(size_t bytes)
+{
+	size_t at = blobs_used;
+
+	blobs_used += (bytes + 15) / 16 * 16;
+	return blobs_used <= BLOBS_BYTES ? base + at : NULL;
+}
+
+void *__wrap_cop_cache_alloc(struct cop_cache *c, size_t bytes)
+{
+	size_t at = chunks_used;
+
+	(void)c;
+	if (bytes > CHUNKS_BYTES - at)
+		return NULL;
+	chunks_used += bytes;
+	return base + BLOBS_BYTES + at;
+}
+
+void __wrap_cop_cache_release(struct cop_cache *c, void *data, size_t bytes)
+{
+	if (!cop_sim_memory_shared(data))
+		__real_cop_cache_release(c, data, bytes);
+}
+
+uint64_t __wrap_cop_hash64(const void *data, size_t len, uint64_t seed)
+{
+	return is_chunk(data) ? CHUNK_SUM : __real_cop_hash64(data, len, seed);
+}
+
+int __wrap_cop_listing_check(const void *blob, size_t len)
+{
+	return cop_sim_memory_shared(blob) ? 0 : __real_cop_listing_check(blob, len);
+}

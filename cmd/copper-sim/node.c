@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program on one node: it asks for each line of the trace as long after the answer that the
+ * line followed as it did when it was recorded. What it reads ahead is asked for as fs does. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim.h"
+
+struct asked {
+	struct cop_waiter waiter;
+	struct sim_node *node;
+	int32_t line;
+};
+
+static void follow(struct sim_node *n, int32_t first);
+
+/* The times in which the program waits for at least one answer, and does not think. */
+static void wait_begins(struct sim_node *n)
+{
+	if (n->flying++ == 0)
+		n->waiting_since = cop_sim_now();
+}
+
+static void wait_ends(struct sim_node *n)
+{
+	if (--n->flying == 0)
+		n->waiting_ns += cop_sim_now() - n->waiting_since;
+}
+
+static void answered(struct sim_node *n, int32_t line, int rc)
+{
+	const struct sim_line *l = &n->sim->conf.trace->line[line];
+
+	if (cop_sim_is_dead(n))
+		return;
+	if (rc != l->ret) {
+		fprintf(stderr, "copper-sim: rank %u: /%s ends with %d instead of %d\n", n->rank,
+			l->path, rc, l->ret);
+		abort();
+	}
+	follow(n, l->first);
+}
+
+static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+{
+	struct asked *a = COP_CONTAINER_OF(w, struct asked, waiter);
+	struct sim_node *n = a->node;
+	int32_t line = a->line;
+
+	(void)obj;
+	free(a);
+	wait_ends(n);
+	answered(n, line, rc);
+}
+
+static struct cop_ask ask_of(const struct sim_line *l)
+{
+	struct cop_ask ask = {.kind = l->kind, .path = l->path};
+
+	if (l->kind == COP_ASK_CHUNK || l->kind == COP_ASK_HOLES || l->kind == COP_ASK_CHECK)
+		ask.version = SIM_VERSION;
+	if (l->kind == COP_ASK_CHUNK) {
+		ask.size = l->size;
+		ask.index = l->index;
+	}
+	return ask;
+}
+
+static void ask_ahead(struct sim_node *n, const struct cop_ask *ask)
+{
+	struct cop_obj *obj;
+
+	if (ask->kind == COP_ASK_CHUNK)
+		cop_coop_ahead(n->coop, ask);
+	else if (cop_coop_get(n->coop, ask, NULL, &obj) == 1)
+		cop_obj_put(n->cache, obj);
+}
+
+static void ask_line(void *arg, uint64_t line)
+{
+	struct sim_node *n = arg;
+	const struct sim_line *l = &n->sim->conf.trace->line[line];
+	struct cop_ask ask = ask_of(l);
+	struct cop_obj *obj;
+	struct asked *a;
+	int rc;
+
+	if (cop_sim_is_dead(n))
+		return;
+	if (!l->kind) {
+		n->end_ns = cop_sim_now();
+		return;
+	}
+	if (!l->waited) {
+		ask_ahead(n, &ask);
+		return;
+	}
+	a = cop_sim_alloc(1, sizeof(*a));
+	*a = (struct asked){.waiter.completed = completed, .node = n, .line = (int32_t)line};
+	wait_begins(n);
+	rc = cop_coop_get(n->coop, &ask, &a->waiter, &obj);
+	if (rc == 0)
+		return;
+	free(a);
+	wait_ends(n);
+	if (rc > 0) {
+		rc = obj->error;
+		cop_obj_put(n->cache, obj);
+	}
+	answered(n, (int32_t)line, rc);
+}
+
+static void follow(struct sim_node *n, int32_t first)
+{
+	const struct sim_line *line = n->sim->conf.trace->line;
+
+	for (int32_t i = first; i >= 0; i = line[i].next)
+		cop_sim_at(cop_sim_now() + line[i].think_ns, ask_line, n, (uint64_t)i);
+}
+
+static void begin(void *arg, uint64_t unused)
+{
+	struct sim_node *n = arg;
+
+	(void)unused;
+	if (cop_sim_is_dead(n))
+		return;
+	if (n->sim->conf.manifest)
+		cop_sim_prefetch_start(n);
+	follow(n, n->sim->conf.trace->first);
+}
+
+static void die(void *arg, uint64_t unused)
+{
+	struct sim_node *n = arg;
+
+	(void)unused;
+	cop_sim_fabric_died(n);
+}
+
+/* The n-th second of a node's life is its last one with the probability that was given. */
+static uint64_t death_of(const struct sim_node *n)
+{
+	const struct sim_conf *c = &n->sim->conf;
+
+	for (uint64_t second = 0; c->die_per_million && second < 600; second++)
+		if (cop_sim_draw(c->seed + second, 'd', n->rank, 1000000) < c->die_per_million)
+			return second * COP_NS_PER_S +
+			       cop_sim_draw(c->seed, 'D', n->rank, COP_NS_PER_S);
+	return UINT64_MAX;
+}
+
+void cop_sim_node_start(struct sim_node *n)
+{
+	const struct sim_conf *c = &n->sim->conf;
+
+	n->begin_ns = cop_sim_draw(c->seed, 's', n->rank, c->skew_ns);
+	n->dies_ns = death_of(n);
+	cop_sim_at(n->begin_ns, begin, n, 0);
+	if (n->dies_ns != UINT64_MAX)
+		cop_sim_at(n->dies_ns, die, n, 0);
+}

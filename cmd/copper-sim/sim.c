@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One run: makes the nodes, lets everything happen, and adds up. */
+#include "sim.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long total, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (!f || fscanf(f, "%llu %llu", &total, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void open_node(struct sim *s, uint32_t rank)
+{
+	struct sim_node *n = &s->node[rank];
+	struct cop_coop_conf conf = {.topo = s->conf.topo,
+		.rank = rank,
+		.chunk_bytes = SIM_CHUNK,
+		.enoent_ttl_ms = 2000,
+		.manifest = s->conf.manifest && rank == 0 ? cop_sim_manifest : NULL,
+		.ctx = n,
+		.origin = &n->origin,
+		.rpc = s->conf.topo.nodes > 1 ? &n->rpc : NULL,
+		.stats = &s->stats};
+
+	n->sim = s;
+	n->rank = rank;
+	n->origin = (struct cop_origin){.node = n};
+	n->behind = (struct cop_origin){.node = n, .background = true};
+	cop_sim_fabric_open(n);
+	n->cache = conf.cache = cop_cache_new(s->conf.model.cache_mib * COP_MIB, &s->stats);
+	n->coop = n->cache ? cop_coop_new(&conf) : NULL;
+	if (!n->coop)
+		abort();
+	cop_sim_node_start(n);
+}
+
+static void close_node(struct sim_node *n)
+{
+	cop_sim_prefetch_free(n);
+	cop_coop_close(n->coop);
+	cop_coop_free(n->coop);
+	cop_cache_free(n->cache);
+	cop_sim_origin_close(n);
+	cop_sim_fabric_close(n);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void add_times(struct sim *s, struct sim_result *r)
+{
+	uint64_t *ends = cop_sim_alloc(s->conf.topo.nodes, sizeof(*ends));
+
+	for (uint32_t i = 0; i < s->conf.topo.nodes; i++) {
+		const struct sim_node *n = &s->node[i];
+
+		r->died += !n->end_ns && cop_sim_is_dead(n);
+		if (!n->end_ns)
+			continue;
+		ends[r->finished++] = n->end_ns;
+		r->waiting_ns = COP_MAX(r->waiting_ns, n->waiting_ns);
+	}
+	qsort(ends, r->finished, sizeof(*ends), by_time);
+	if (r->finished) {
+		r->first_ns = ends[0];
+		r->median_ns = ends[r->finished / 2];
+		r->last_ns = ends[r->finished - 1];
+	}
+	free(ends);
+}
+
+static void add_loads(struct sim *s, struct sim_result *r)
+{
+	size_t links = (size_t)s->conf.topo.nodes * s->conf.topo.trees;
+	struct cop_cache_usage u;
+
+	for (size_t i = 0; i < links; i++)
+		r->link_bytes = COP_MAX(r->link_bytes, s->link_bytes[i]);
+	for (uint32_t i = 0; i < s->conf.topo.nodes; i++) {
+		cop_cache_usage(s->node[i].cache, &u);
+		r->cache_bytes = COP_MAX(r->cache_bytes, u.used_bytes);
+		r->node_bytes = COP_MAX(r->node_bytes, s->node[i].rpc.out_bytes);
+		r->bytes += s->node[i].rpc.out_bytes;
+	}
+	r->storage_ops = s->storage.ops;
+	r->storage_bytes = s->storage.bytes;
+	r->storage_clients = s->storage.clients;
+	r->requests = s->requests;
+	r->failovers = cop_stats_get(&s->stats, COP_FABRIC_FAILOVERS);
+	r->events = cop_sim_events();
+}
+
+/* Of one node, from measurements; somewhat more than it takes. */
+uint64_t cop_sim_memory_needed(const struct sim_conf *conf)
+{
+	uint64_t node = 16 * COP_KIB + 400 * (uint64_t)conf->trace->lines;
+
+	return conf->topo.nodes * (conf->manifest ? node * 4 / 3 : node);
+}
+
+void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
+{
+	struct sim s = {.conf = *conf};
+	size_t nodes = conf->topo.nodes, links = nodes * conf->topo.trees;
+	struct timespec from, to;
+	uint64_t before;
+
+	*out = (struct sim_result){0};
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	cop_sim_clock_reset();
+	cop_sim_memory_reset();
+	cop_sim_trace_answers(conf->trace);
+	malloc_trim(0);
+	before = resident_bytes();
+	s.node = cop_sim_alloc(nodes, sizeof(*s.node));
+	s.link_bytes = cop_sim_alloc(links, sizeof(*s.link_bytes));
+	s.link_free = cop_sim_alloc(links, sizeof(*s.link_free));
+	cop_sim_storage_open(&s);
+	for (uint32_t i = 0; i < nodes; i++)
+		open_node(&s, i);
+	cop_sim_run();
+	add_times(&s, out);
+	add_loads(&s, out);
+	out->process_bytes = (COP_MAX(resident_bytes(), before) - before) / nodes;
+	for (uint32_t i = 0; i < nodes; i++)
+		close_node(&s.node[i]);
+	cop_sim_storage_close(&s);
+	free(s.link_free);
+	free(s.link_bytes);
+	free(s.node);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	out->wall_s = (double)(to.tv_sec - from.tv_sec) +
+		      (double)(to.tv_nsec - from.tv_nsec) / COP_NS_PER_S;
+}
+
+/* Every client makes the same operations one after the other. All of them together take what the
+ * storage needs for them, one alone what it waits; and the program thinks meanwhile. */
+double cop_sim_direct_s(const struct sim_conf *conf)
+{
+	const struct sim_model *m = &conf->model;
+	const struct sim_trace *t = conf->trace;
+	double nodes = conf->topo.nodes, ops = (double)t->direct_ops;
+	double op_s = (double)m->storage_op_us / 1e6, alone, together = 0;
+
+	if (m->storage_knee)
+		op_s *= 1 + nodes / (double)m->storage_knee;
+	alone = ops * op_s + (double)t->think_ns / 1e9;
+	if (m->storage_slots)
+		together = nodes * ops * op_s / (double)m->storage_slots;
+	together = COP_MAX(
+		together, nodes * (double)t->direct_bytes / ((double)m->storage_mb_per_s * 1e6));
+	return COP_MAX(alone, together);
+}

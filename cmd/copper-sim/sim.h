@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copper-sim: what a cold start of a program costs on N nodes, on a virtual clock.
+ *
+ * Real, on every one of the N nodes: topo, coop and cache, linked from the same objects as copper,
+ * with the wire formats of their requests, the byte budget, the flights, the groups of a root, the
+ * way to the next ancestor, and their calls of rpc.h and origin.h.
+ *
+ * Modelled, in this folder: what is behind rpc.h (fabric.c: processors, latency, bandwidth, dead
+ * nodes; no sessions, no loss), what is behind origin.h (origin.c: the operations that a root
+ * makes, a storage that serves them), and the program with fs above it (node.c: the requests of a
+ * recorded trace, each as long after the answer that it followed as it was then). The prefetch of a
+ * manifest is modelled on internal/prefetch, with its windows.
+ *
+ * Bytes are counted, not carried (memory.c): a chunk is an address without memory, its checksum is
+ * a constant, and all nodes share one copy of a listing, which is a header and zeros. So nothing is
+ * compressed. Everything happens on one thread, and the same seed gives the same output. */
+#ifndef COP_SIM_H
+#define COP_SIM_H
+
+#include "base/base.h"
+#include "coop/coop.h"
+
+/* ---- model.c: the parameters ---- */
+
+struct sim_model {
+#define COP_SIM_PARAM(name, value, least, unit, source) uint64_t name;
+#include "params.def"
+#undef COP_SIM_PARAM
+};
+void cop_sim_model_default(struct sim_model *m);
+/* NAME=VALUE; -EINVAL with a sentence. */
+int cop_sim_model_set(struct sim_model *m, const char *text, struct cop_err *err);
+void cop_sim_model_print(const struct sim_model *m);
+
+/* ---- trace.c: what a program asks for ---- */
+
+#define SIM_CHUNK COP_MIB /* as in the recorded traces */
+#define SIM_VERSION 2     /* of every file and directory; even: not young */
+
+struct sim_line {
+	enum cop_ask_kind kind; /* 0: the end of the program */
+	int32_t after;          /* line whose answer it follows; -1: the start */
+	bool waited;
+	uint64_t think_ns, bytes, size, index;
+	uint32_t calls;
+	int ret;
+	const char *path;
+	int32_t dir;         /* line of the listing of its directory, or -1 */
+	int32_t first, next; /* lines that follow this one; the next one that follows the same */
+	void *blob;          /* the answer, unless it is a chunk */
+};
+
+struct sim_trace {
+	struct sim_line *line;
+	struct sim_line **sorted;          /* by kind and path */
+	int32_t lines, first;              /* first: of those that follow the start */
+	uint64_t direct_ops, direct_bytes; /* of a client without Copper; 0: unknown */
+	uint64_t think_ns;                 /* of the program if every answer were there at once */
+	char *text;
+};
+/* 0, or -errno with a sentence that names the file and the line. */
+int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *err);
+/* Makes the answers, after each cop_sim_memory_reset. */
+void cop_sim_trace_answers(struct sim_trace *t);
+void cop_sim_trace_free(struct sim_trace *t);
+/* The line that a request came from; NULL for none. */
+const struct sim_line *cop_sim_trace_find(
+	const struct sim_trace *t, enum cop_ask_kind kind, const char *path);
+
+/* ---- event.c: the clock ---- */
+
+typedef void sim_fn(void *arg, uint64_t value);
+uint64_t cop_sim_now(void);
+/* fn(arg, value) at this time, or now if it is over. Ties in the order of the calls. */
+void cop_sim_at(uint64_t time_ns, sim_fn *fn, void *arg, uint64_t value);
+/* Until nothing is left to happen; the clock starts at 0. */
+void cop_sim_run(void);
+uint64_t cop_sim_events(void);
+void cop_sim_clock_reset(void);
+/* Repeatable: from 0 to below limit, for the n-th draw of this kind. */
+uint64_t cop_sim_draw(uint64_t seed, uint64_t kind, uint64_t n, uint64_t limit);
+/* calloc that ends the program if there is no memory. */
+void *cop_sim_alloc(size_t count, size_t bytes);
+
+/* ---- memory.c ---- */
+
+void cop_sim_memory_reset(void);
+/* Zeroed bytes that cop_cache_release leaves alone, until the reset. */
+void *cop_sim_memory_blob(size_t bytes);
+/* Whether this is such a blob, or a chunk. */
+bool cop_sim_memory_shared(const void *data);
+
+/* ---- a run ---- */
+
+struct sim_conf {
+	struct cop_topo topo;
+	bool manifest;
+	uint64_t skew_ns;
+	uint64_t die_per_million; /* of a million nodes, how many die in a second */
+	uint64_t seed;
+	struct sim_model model;
+	struct sim_trace *trace;
+};
+
+struct sim_result {
+	uint64_t first_ns, median_ns, last_ns; /* when a node's program was done; 0: none was */
+	uint64_t waiting_ns; /* longest sum of the times for which one program waited */
+	uint32_t finished, died;
+	uint64_t storage_ops, storage_bytes; /* system calls of all roots */
+	uint64_t storage_clients;
+	uint64_t requests, failovers;
+	uint64_t link_bytes, node_bytes, bytes; /* busiest link, busiest node out, all */
+	uint64_t cache_bytes;                   /* most that one node holds */
+	uint64_t events;
+	double wall_s;
+	uint64_t process_bytes; /* of the simulator, for each node */
+};
+
+struct cop_rpc {
+	struct sim_node *node;
+	uint64_t processor_free, out_free, in_free; /* ns */
+	uint64_t out_bytes;
+	struct cop_list served; /* requests that this node has to answer */
+	uint32_t *dead;         /* ranks that it found dead */
+	unsigned dead_count;
+};
+
+struct origin_pool;
+struct cop_origin {
+	struct sim_node *node;
+	struct origin_pool *pool; /* NULL: never asked */
+	bool background;
+};
+
+struct sim_node {
+	struct sim *sim;
+	uint32_t rank;
+	struct cop_cache *cache;
+	struct cop_coop *coop;
+	struct cop_rpc rpc;
+	struct cop_origin origin, behind;   /* behind: of the same origin, for background work */
+	uint64_t begin_ns, end_ns, dies_ns; /* end 0: not done; dies UINT64_MAX: never */
+	uint64_t waiting_ns;
+	int32_t flying; /* requests whose answer the program waits for */
+	uint64_t waiting_since;
+	struct sim_prefetch *prefetch;
+};
+
+struct sim {
+	struct sim_conf conf;
+	struct sim_node *node;
+	struct cop_stats stats;           /* of all nodes together */
+	uint64_t *link_bytes, *link_free; /* by child and tree */
+	uint64_t requests;
+	struct {
+		uint64_t *slot_free; /* a heap's worth of service places, ns */
+		uint64_t bytes_free, clients, ops, bytes;
+	} storage;
+};
+
+static inline bool cop_sim_is_dead(const struct sim_node *n)
+{
+	return cop_sim_now() >= n->dies_ns;
+}
+
+/* Bytes of this machine. */
+uint64_t cop_sim_memory_needed(const struct sim_conf *conf);
+void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out);
+/* The same program without Copper on every node: how long it takes the last one. */
+double cop_sim_direct_s(const struct sim_conf *conf);
+
+/* fabric.c */
+void cop_sim_fabric_open(struct sim_node *n);
+void cop_sim_fabric_close(struct sim_node *n);
+/* The node is dead from now on. */
+void cop_sim_fabric_died(struct sim_node *n);
+/* origin.c */
+void cop_sim_storage_open(struct sim *s);
+void cop_sim_storage_close(struct sim *s);
+void cop_sim_origin_close(struct sim_node *n);
+/* node.c */
+void cop_sim_node_start(struct sim_node *n);
+int cop_sim_manifest(void *ctx, uint64_t index, void **data, size_t *len);
+/* prefetch.c */
+void cop_sim_prefetch_start(struct sim_node *n);
+void cop_sim_prefetch_free(struct sim_node *n);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads what scripts/sim/record.sh wrote (the format stands in scripts/sim/reduce.py), and makes
+ * the answers: a listing is its header, an entry its attributes, both followed by zeros up to the
+ * length that was recorded. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sim.h"
+#include "wire/wire.h"
+
+#define FIELDS 10
+#define LINES_MAX 1000000
+#define BLOB_MAX (64 * COP_MIB)
+
+static const char *const kinds[] = {[COP_ASK_LISTING] = "listing",
+	[COP_ASK_ENTRY] = "entry",
+	[COP_ASK_CHUNK] = "chunk",
+	[COP_ASK_NAMES] = "names",
+	[COP_ASK_HOLES] = "holes",
+	[COP_ASK_STATFS] = "statfs",
+	[COP_ASK_CHECK] = "check"};
+
+/* Cuts the line at its blanks; the last field may have some. */
+static bool cut(char *line, char *field[FIELDS])
+{
+	for (unsigned i = 0; i < FIELDS; i++) {
+		field[i] = line;
+		if (i == FIELDS - 1)
+			return *line != '\0';
+		line = strchr(line, ' ');
+		if (!line)
+			return false;
+		*line++ = '\0';
+	}
+	return false;
+}
+
+static bool number(const char *text, uint64_t max, uint64_t *out)
+{
+	return cop_parse_u64(text, out) == 0 && *out <= max;
+}
+
+static bool parse_kind(const char *word, struct sim_line *l)
+{
+	if (!strcmp(word, "end"))
+		return true;
+	for (unsigned i = 1; i < COP_ARRAY_SIZE(kinds); i++)
+		if (kinds[i] && !strcmp(word, kinds[i]))
+			l->kind = (enum cop_ask_kind)i;
+	return l->kind != 0;
+}
+
+static bool parse_line(char *text, int32_t at, struct sim_line *l)
+{
+	uint64_t after, think, waited, calls, ret;
+	char *f[FIELDS];
+	bool first;
+
+	*l = (struct sim_line){.dir = -1, .first = -1, .next = -1};
+	if (!cut(text, f) || !parse_kind(f[0], l))
+		return false;
+	first = !strcmp(f[1], "-1");
+	after = 0;
+	if ((!first && (at == 0 || !number(f[1], (uint64_t)at - 1, &after))) ||
+		!number(f[2], 86400000000, &think) || !number(f[3], 1, &waited) ||
+		!number(f[4], BLOB_MAX, &l->bytes) || !number(f[5], INT64_MAX, &l->size) ||
+		!number(f[6], UINT32_MAX, &l->index) || !number(f[7], LINES_MAX, &calls) ||
+		!number(f[8] + (*f[8] == '-'), 4095, &ret) || strlen(f[9]) > 4095)
+		return false;
+	l->after = first ? -1 : (int32_t)after;
+	l->think_ns = think * 1000;
+	l->waited = waited;
+	l->calls = (uint32_t)calls;
+	l->ret = -(int)ret;
+	l->path = strcmp(f[9], ".") ? f[9] : "";
+	if (l->kind == COP_ASK_STATFS)
+		l->path = "";
+	return l->kind != COP_ASK_CHUNK || (l->size && !l->ret);
+}
+
+/* ---- what follows from all lines ---- */
+
+static int compare(const void *a, const void *b)
+{
+	const struct sim_line *x = *(struct sim_line *const *)a, *y = *(struct sim_line *const *)b;
+
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->path, y->path);
+}
+
+const struct sim_line *cop_sim_trace_find(
+	const struct sim_trace *t, enum cop_ask_kind kind, const char *path)
+{
+	struct sim_line key = {.kind = kind, .path = path}, *at = &key, **found;
+
+	found = bsearch(&at, t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare);
+	return found ? *found : NULL;
+}
+
+/* What is longer than the attributes is a link's target. */
+static int make_entry(const struct sim_line *l, void **blob, size_t *len)
+{
+	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
+	char target[4096];
+	int rc = cop_entry_build(&attr, NULL, 0, blob, len);
+
+	if (rc || l->bytes <= *len || l->bytes - *len >= sizeof(target))
+		return rc;
+	attr.mode = S_IFLNK | 0777;
+	memset(target, 'x', sizeof(target));
+	free(*blob);
+	return cop_entry_build(&attr, target, l->bytes - *len, blob, len);
+}
+
+static void *make_blob(const struct sim_line *l)
+{
+	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
+	struct cop_listing_builder b = {0};
+	void *blob = NULL, *shared;
+	size_t len = 0;
+
+	if (l->kind == COP_ASK_LISTING || l->kind == COP_ASK_NAMES)
+		cop_listing_build(&b, &attr, COP_LISTING_COMPLETE, &blob, &len);
+	else if (l->kind == COP_ASK_ENTRY)
+		make_entry(l, &blob, &len);
+	shared = cop_sim_memory_blob(COP_MAX(len, l->bytes));
+	if (shared && blob)
+		memcpy(shared, blob, len);
+	free(blob);
+	return shared;
+}
+
+/* The lines that follow each line, in their order. */
+static void link_lines(struct sim_trace *t)
+{
+	t->first = -1;
+	for (int32_t i = t->lines - 1; i >= 0; i--) {
+		struct sim_line *l = &t->line[i];
+		int32_t *head = l->after < 0 ? &t->first : &t->line[l->after].first;
+
+		l->next = *head;
+		*head = i;
+	}
+}
+
+static void find_dirs(struct sim_trace *t)
+{
+	for (int32_t i = 0; i < t->lines - 1; i++) {
+		struct sim_line *l = &t->line[i];
+		const char *slash = strrchr(l->path, '/');
+		char dir[4096] = "";
+		const struct sim_line *listing;
+
+		if (slash)
+			memcpy(dir, l->path, (size_t)(slash - l->path));
+		listing = cop_sim_trace_find(t, COP_ASK_LISTING, dir);
+		if (listing && listing->ret == 0 && listing != l)
+			l->dir = (int32_t)(listing - t->line);
+	}
+}
+
+static int check(const struct sim_trace *t, const char *file, struct cop_err *err)
+{
+	if (!t->lines || t->line[t->lines - 1].kind)
+		return cop_err_set(err, EINVAL,
+			"%s: not a trace of copper-sim, or cut off: its last line is no `end` (see scripts/sim/record.sh)",
+			file);
+	for (int32_t i = 0; i < t->lines; i++) {
+		const struct sim_line *l = &t->line[i];
+
+		if ((!l->kind && i < t->lines - 1) || (l->after >= 0 && !t->line[l->after].waited))
+			return cop_err_set(err, EINVAL,
+				"%s: request %d follows one that nobody waits for", file, i);
+	}
+	return 0;
+}
+
+/* The end is reached by a chain of answers; its thinking is what the program does itself. */
+static void add_think(struct sim_trace *t)
+{
+	for (int32_t i = t->lines - 1; i >= 0; i = t->line[i].after)
+		t->think_ns += t->line[i].think_ns;
+}
+
+static void finish(struct sim_trace *t)
+{
+	t->sorted = cop_sim_alloc((size_t)t->lines, sizeof(*t->sorted));
+	for (int32_t i = 0; i < t->lines - 1; i++)
+		t->sorted[i] = &t->line[i];
+	qsort(t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare);
+	link_lines(t);
+	find_dirs(t);
+	add_think(t);
+}
+
+void cop_sim_trace_answers(struct sim_trace *t)
+{
+	for (int32_t i = 0; i < t->lines - 1; i++)
+		if (t->line[i].kind != COP_ASK_CHUNK)
+			t->line[i].blob = make_blob(&t->line[i]);
+}
+
+static void comment(struct sim_trace *t, const char *line)
+{
+	unsigned long long ops, bytes;
+
+	if (sscanf(line, "# direct %llu %llu", &ops, &bytes) == 2) {
+		t->direct_ops = ops;
+		t->direct_bytes = bytes;
+	}
+}
+
+static int parse(struct sim_trace *t, const char *file, struct cop_err *err)
+{
+	unsigned at = 0;
+
+	for (char *line = t->text, *next; line && *line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		at++;
+		if (*line == '#')
+			comment(t, line);
+		else if (t->lines == LINES_MAX)
+			return cop_err_set(
+				err, EINVAL, "%s: more than %d requests", file, LINES_MAX);
+		else if (!parse_line(line, t->lines, &t->line[t->lines]))
+			return cop_err_set(
+				err, EINVAL, "%s: line %u is no request of a trace", file, at);
+		else
+			t->lines++;
+	}
+	return check(t, file, err);
+}
+
+static char *slurp(const char *file, struct cop_err *err)
+{
+	struct cop_buf text = {0};
+	char block[65536];
+	FILE *f = fopen(file, "re");
+	size_t n;
+
+	if (!f) {
+		cop_err_set(err, errno, "cannot read %s: %s", file, strerror(errno));
+		return NULL;
+	}
+	while ((n = fread(block, 1, sizeof(block), f)) > 0)
+		cop_buf_add(&text, block, n);
+	if (ferror(f) || text.failed) {
+		cop_err_set(err, EIO, "cannot read %s: %s", file, strerror(errno));
+		cop_buf_free(&text);
+		fclose(f);
+		return NULL;
+	}
+	fclose(f);
+	cop_buf_add(&text, "", 1);
+	return text.data;
+}
+
+int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *err)
+{
+	size_t lines = 1;
+	int rc;
+
+	*t = (struct sim_trace){.text = slurp(file, err)};
+	if (!t->text)
+		return -EIO;
+	for (const char *c = t->text; *c; c++)
+		lines += *c == '\n';
+	t->line = cop_sim_alloc(COP_MIN(lines, (size_t)LINES_MAX) + 1, sizeof(*t->line));
+	rc = parse(t, file, err);
+	if (rc)
+		cop_sim_trace_free(t);
+	else
+		finish(t);
+	return rc;
+}
+
+void cop_sim_trace_free(struct sim_trace *t)
+{
+	free(t->sorted);
+	free(t->line);
+	free(t->text);
+	*t = (struct sim_trace){0};
+}

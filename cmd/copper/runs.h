@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the subcommands of copper runs share. */
+#ifndef COP_CMD_RUNS_H
+#define COP_CMD_RUNS_H
+
+#include "grid/grid.h"
+#include "opt/opt.h"
+#include "store/store.h"
+
+int cop_cmd_runs_list(int argc, char **argv);
+int cop_cmd_runs_show(int argc, char **argv);
+int cop_cmd_runs_compare(int argc, char **argv);
+int cop_cmd_runs_import(int argc, char **argv);
+
+extern const struct cop_opt_table cop_cmd_runs_list_options, cop_cmd_runs_show_options,
+	cop_cmd_runs_compare_options, cop_cmd_runs_import_options;
+
+struct runs_common {
+	const char *store; /* "" only before cop_cmd_runs_store */
+	bool json;
+};
+/* Rows for the head of an argument struct, which begins with a struct runs_common. */
+#define RUNS_ROWS                                                                                  \
+	{.name = "store",                                                                          \
+		.kind = COP_OPT_STRING,                                                            \
+		.offset = offsetof(struct runs_common, store),                                     \
+		.arg = "FILE",                                                                     \
+		.help = "the run store",                                                           \
+		.shown = "$COPPER_STORE"},                                                         \
+	{                                                                                          \
+		.name = "json", .kind = COP_OPT_FLAG,                                              \
+		.offset = offsetof(struct runs_common, json),                                      \
+		.help = "for programs: keys are stable"                                            \
+	}
+
+/* Checks that there is a store to use, for the tables' checks. */
+int cop_cmd_runs_check(void *common, struct cop_err *err);
+/* Opens it; records beside it that cannot be read are named on standard error. 0, or the exit
+ * status after a sentence on standard error. */
+int cop_cmd_runs_open(
+	const struct cop_opt_table *table, const struct runs_common *c, struct cop_store **out);
+int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *err);
+/* Finds and loads one run, into an empty r, which the caller frees in any case. */
+int cop_cmd_runs_load(
+	struct cop_store *s, const char *ref, struct cop_runrec *r, struct cop_err *err);
+
+struct cop_json;
+/* The members of a run, without lists and series, into the object that is open (runs_show.c). */
+void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
+
+/* As people read them. out has 32 bytes and is returned. */
+char *cop_cmd_runs_time(double time_s, char out[32]);
+char *cop_cmd_runs_span(const struct cop_runrec *r, char out[32]);
+/* A measured value in its usual unit: bytes as 1.5 MiB, everything else as a number. */
+char *cop_cmd_runs_value(const char *key, double value, char out[32]);
+/* How long it took, or takes so far, in seconds. */
+double cop_cmd_runs_seconds(const struct cop_runrec *r);
+static inline struct cop_grid_cell runs_text(const char *text)
+{
+	return (struct cop_grid_cell){.text = text, .len = __builtin_strlen(text)};
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cmd.h"
+#include "runs.h"
+
+#define WAIT_MS 60000
+
+struct args {
+	struct runs_common common; /* first */
+	struct cop_opt_many dirs;
+};
+
+static const struct cop_opt rows[] = {RUNS_ROWS};
+static const struct cop_opt_operand operands[] = {
+	{.name = "JOBDIR", .offset = offsetof(struct args, dirs), .required = true, .many = true}};
+const struct cop_opt_table cop_cmd_runs_import_options = {.command = "copper runs import",
+	.summary = "take in the runs that a store did not get from job directories",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands),
+	.check = cop_cmd_runs_check};
+static const struct cop_opt_table *const table = &cop_cmd_runs_import_options;
+
+struct import {
+	const char *store;
+	struct cop_json *json; /* NULL: a line for each run */
+	unsigned taken, refused;
+};
+
+static void say(const struct import *i, const struct cop_runrec *r, const char *file)
+{
+	if (!i->json) {
+		printf("%.8s %s (%s)\n", r->id, cop_runrec_status_name(r->status), file);
+		return;
+	}
+	cop_json_object(i->json, NULL);
+	cop_json_str(i->json, "id", r->id);
+	cop_json_str(i->json, "file", file);
+	cop_json_end(i->json);
+}
+
+static void take(struct import *i, const char *file)
+{
+	struct cop_runrec r = {0};
+	struct cop_err err = {0};
+	int rc = cop_store_read_record(file, &r, &err);
+
+	if (!rc)
+		rc = cop_store_put(i->store, &r, 0, cop_now_ms() + WAIT_MS, &err);
+	if (rc) {
+		cop_cmd_runs_fail(table, &err);
+		i->refused++;
+	} else {
+		say(i, &r, file);
+		i->taken++;
+	}
+	cop_runrec_free(&r);
+}
+
+static bool is_record(const struct dirent *e)
+{
+	size_t len = strlen(e->d_name), end = strlen(COP_RUNREC_SUFFIX);
+
+	return e->d_name[0] != '.' && len > end &&
+	       strcmp(e->d_name + len - end, COP_RUNREC_SUFFIX) == 0;
+}
+
+/* Records are in JOBDIR/runs; that folder itself is also taken. */
+static DIR *open_folder(const char *job_dir, char path[PATH_MAX])
+{
+	DIR *d;
+
+	snprintf(path, PATH_MAX, "%.*s/runs", PATH_MAX - 8, job_dir);
+	d = opendir(path);
+	if (d || errno != ENOENT)
+		return d;
+	snprintf(path, PATH_MAX, "%.*s", PATH_MAX - 8, job_dir);
+	return opendir(path);
+}
+
+static void take_all(struct import *i, const char *job_dir)
+{
+	char path[PATH_MAX], file[PATH_MAX + NAME_MAX + 2];
+	unsigned before = i->taken + i->refused;
+	DIR *d = open_folder(job_dir, path);
+	struct cop_err err = {0};
+	struct dirent *e;
+
+	if (!d)
+		cop_err_set(&err, errno, "%s: %s", path, strerror(errno));
+	while (d && (e = readdir(d))) {
+		if (!is_record(e))
+			continue;
+		snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
+		take(i, file);
+	}
+	if (d && before == i->taken + i->refused)
+		cop_err_set(&err, ENOENT,
+			"%s: has no record of a run, which would be runs/ID" COP_RUNREC_SUFFIX
+			": jobs leave one if they cannot write to their store",
+			job_dir);
+	if (d)
+		closedir(d);
+	if (!err.code)
+		return;
+	cop_cmd_runs_fail(table, &err);
+	i->refused++;
+}
+
+int cop_cmd_runs_import(int argc, char **argv)
+{
+	struct cop_buf out = {0};
+	struct cop_json json = cop_json_to(&out);
+	struct import i = {0};
+	struct args a = {0};
+	int code;
+
+	if (!cop_opt_start(table, argc, argv, &a, &code))
+		return code;
+	i.store = a.common.store;
+	i.json = a.common.json ? &json : NULL;
+	if (i.json)
+		cop_json_array(&json, NULL);
+	for (size_t k = 0; k < a.dirs.n; k++)
+		take_all(&i, a.dirs.at[k]);
+	if (i.json) {
+		cop_json_end(&json);
+		cop_buf_str(&out, "\n");
+	}
+	code = cop_cmd_print(table->command, &out, NULL);
+	cop_buf_free(&out);
+	return code || i.refused ? 1 : 0;
+}

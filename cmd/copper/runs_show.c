@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cmd.h"
+#include "runs.h"
+
+struct args {
+	struct runs_common common; /* first */
+	const char *id;
+};
+
+static const struct cop_opt rows[] = {RUNS_ROWS};
+static const struct cop_opt_operand operands[] = {
+	{.name = "ID", .offset = offsetof(struct args, id)}};
+const struct cop_opt_table cop_cmd_runs_show_options = {.command = "copper runs show",
+	.summary = "one run: how it went, its parameters, tags and metrics",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands),
+	.check = cop_cmd_runs_check};
+static const struct cop_opt_table *const table = &cop_cmd_runs_show_options;
+
+/* ---- for people ---- */
+
+static void line(struct cop_buf *out, const char *name, const char *value)
+{
+	if (*value)
+		cop_buf_printf(out, "%-10s", name);
+	/* Control characters would move the cursor. */
+	for (const char *c = value; *c; c++)
+		cop_buf_add(out, (unsigned char)*c < 32 || *c == 127 ? "?" : c, 1);
+	if (*value)
+		cop_buf_str(out, "\n");
+}
+
+static void put_head(const struct cop_runrec *r, struct cop_buf *out)
+{
+	char text[32];
+
+	line(out, "run", r->id);
+	line(out, "name", cop_runrec_get(r, COP_RUNREC_NAME));
+	line(out, "group", cop_runrec_get(r, COP_RUNREC_GROUP));
+	line(out, "status", cop_runrec_status_name(r->status));
+	line(out, "reason", cop_runrec_get(r, COP_RUNREC_REASON));
+	line(out, "start", cop_cmd_runs_time(r->start_s, text));
+	line(out, "end", r->end_s > 0 ? cop_cmd_runs_time(r->end_s, text) : "");
+	line(out, "last seen", r->end_s > 0 ? "" : cop_cmd_runs_time(r->seen_s, text));
+	line(out, "time", cop_cmd_runs_span(r, text));
+	snprintf(text, sizeof(text), "%u", r->nodes);
+	line(out, "nodes", text);
+	line(out, "version", cop_runrec_get(r, COP_RUNREC_VERSION));
+}
+
+static struct cop_grid_cell pair_cell(const void *arg, size_t row, unsigned col)
+{
+	const struct cop_runrec_pairs *p = arg;
+
+	return runs_text(col ? p->at[row].value : p->at[row].key);
+}
+
+static void put_pairs(const char *heading, const struct cop_runrec_pairs *p, struct cop_buf *out)
+{
+	const struct cop_grid_col cols[] = {{heading, COP_GRID_TEXT}, {"VALUE", COP_GRID_TEXT}};
+	struct cop_grid grid = {.col = cols, .cols = 2, .rows = p->n, .cell = pair_cell, .arg = p};
+
+	if (!p->n)
+		return;
+	cop_buf_str(out, "\n");
+	cop_grid_show(&grid, COP_GRID_PLAIN, out);
+}
+
+static double most_of(const struct cop_runrec_series *s)
+{
+	double most = s->point[0].value;
+
+	for (size_t i = 1; i < s->n; i++)
+		most = COP_MAX(most, s->point[i].value);
+	return most;
+}
+
+/* Those that say something: a counter that stayed zero does not. */
+struct metrics {
+	const struct cop_runrec_series **at;
+	size_t n;
+};
+
+static struct cop_grid_cell metric_cell(const void *arg, size_t row, unsigned col)
+{
+	const struct metrics *m = arg;
+	const struct cop_runrec_series *s = m->at[row];
+	static char text[32];
+
+	switch (col) {
+	case 0:
+		return runs_text(s->key);
+	case 1:
+		return runs_text(cop_cmd_runs_value(s->key, s->point[s->n - 1].value, text));
+	case 2:
+		return runs_text(cop_cmd_runs_value(s->key, most_of(s), text));
+	default:
+		snprintf(text, sizeof(text), "%zu", s->n);
+		return runs_text(text);
+	}
+}
+
+static void put_metrics(const struct cop_runrec *r, struct cop_buf *out)
+{
+	static const struct cop_grid_col cols[] = {{"METRIC", COP_GRID_TEXT},
+		{"LAST", COP_GRID_TEXT}, {"MOST", COP_GRID_TEXT}, {"POINTS", COP_GRID_TEXT}};
+	struct metrics m = {.at = calloc(r->series_n + 1, sizeof(*m.at))};
+	struct cop_grid grid = {.col = cols, .cols = 4, .cell = metric_cell, .arg = &m};
+
+	for (size_t i = 0; m.at && i < r->series_n; i++)
+		if (r->series[i].n && most_of(&r->series[i]) != 0)
+			m.at[m.n++] = &r->series[i];
+	grid.rows = m.n;
+	out->failed |= !m.at;
+	if (m.n) {
+		cop_buf_str(out, "\n");
+		cop_grid_show(&grid, COP_GRID_PLAIN, out);
+	}
+	free(m.at);
+}
+
+/* ---- for programs ---- */
+
+void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r)
+{
+	cop_json_str(j, "id", r->id);
+	cop_json_str(j, "name", cop_runrec_get(r, COP_RUNREC_NAME));
+	cop_json_str(j, "group", cop_runrec_get(r, COP_RUNREC_GROUP));
+	cop_json_str(j, "status", cop_runrec_status_name(r->status));
+	cop_json_double(j, "start", r->start_s, 6);
+	if (r->end_s > 0)
+		cop_json_double(j, "end", r->end_s, 6);
+	else
+		cop_json_null(j, "end");
+	cop_json_double(j, "seen", r->seen_s, 6);
+	cop_json_double(j, "seconds", cop_cmd_runs_seconds(r), 6);
+	cop_json_u64(j, "nodes", r->nodes);
+	cop_json_str(j, "version", cop_runrec_get(r, COP_RUNREC_VERSION));
+	cop_json_str(j, "exit_reason", cop_runrec_get(r, COP_RUNREC_REASON));
+}
+
+static void put_json(const struct cop_runrec *r, struct cop_buf *out)
+{
+	struct cop_json j = cop_json_to(out);
+
+	cop_json_object(&j, NULL);
+	cop_cmd_runs_json_head(&j, r);
+	for (unsigned l = 0; l < COP_RUNREC_LISTS; l++) {
+		cop_json_object(&j, cop_runrec_list_name(l));
+		for (size_t i = 0; i < r->list[l].n; i++)
+			cop_json_str(&j, r->list[l].at[i].key, r->list[l].at[i].value);
+		cop_json_end(&j);
+	}
+	cop_json_object(&j, "metric");
+	for (size_t i = 0; i < r->series_n; i++) {
+		const struct cop_runrec_series *s = &r->series[i];
+
+		cop_json_object(&j, s->key);
+		cop_json_double(&j, "last", s->point[s->n - 1].value, 6);
+		cop_json_double(&j, "most", most_of(s), 6);
+		cop_json_u64(&j, "points", s->n);
+		cop_json_end(&j);
+	}
+	cop_json_end(&j);
+	cop_json_end(&j);
+	cop_buf_str(out, "\n");
+}
+
+static int show(const struct args *a, struct cop_store *store)
+{
+	static const char *const headings[] = {"PARAMETER", "TAG", "RESOURCE"};
+	struct cop_runrec r = {0};
+	struct cop_buf out = {0};
+	struct cop_err err = {0};
+	int code = cop_cmd_runs_load(store, a->id ? a->id : "last", &r, &err)
+			   ? cop_cmd_runs_fail(table, &err)
+			   : 0;
+
+	if (!code && a->common.json) {
+		put_json(&r, &out);
+	} else if (!code) {
+		put_head(&r, &out);
+		for (unsigned l = 0; l < COP_RUNREC_LISTS; l++)
+			put_pairs(headings[l], &r.list[l], &out);
+		put_metrics(&r, &out);
+	}
+	if (!code)
+		code = cop_cmd_print(table->command, &out, NULL);
+	cop_buf_free(&out);
+	cop_runrec_free(&r);
+	return code;
+}
+
+int cop_cmd_runs_show(int argc, char **argv)
+{
+	struct cop_store *store;
+	struct args a = {0};
+	int code;
+
+	if (!cop_opt_start(table, argc, argv, &a, &code))
+		return code;
+	code = cop_cmd_runs_open(table, &a.common, &store);
+	if (!code)
+		code = show(&a, store);
+	cop_store_close(store);
+	return code;
+}

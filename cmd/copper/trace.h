@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* trace: what its subcommands share: the selection, the files, how a reading is told. */
+#ifndef COP_CMD_TRACE_H
+#define COP_CMD_TRACE_H
+
+#include "opt/opt.h"
+#include "tracetab/tracetab.h"
+
+/* The first member of the arguments of each subcommand. */
+struct trace_select {
+	struct cop_opt_list text[COP_SELECT_TEXTS], not_text[COP_SELECT_TEXTS];
+	struct cop_opt_list number[COP_SELECT_NUMBERS], not_number[COP_SELECT_NUMBERS];
+	const char *from, *to;
+	bool csv, json;
+};
+
+#define TRACE_TEXT(word, index)                                                                    \
+	{.name = word,                                                                             \
+		.kind = COP_OPT_LIST,                                                              \
+		.offset = offsetof(struct trace_select, text[index]),                              \
+		.arg = "RE",                                                                       \
+		.help = "events whose " word " matches; may be repeated"},                         \
+	{                                                                                          \
+		.name = "not-" word, .kind = COP_OPT_LIST,                                         \
+		.offset = offsetof(struct trace_select, not_text[index]), .arg = "RE",             \
+		.help = "no events whose " word " matches", .rare = true                           \
+	}
+#define TRACE_NUMBER(word, index)                                                                  \
+	{.name = word,                                                                             \
+		.kind = COP_OPT_LIST,                                                              \
+		.offset = offsetof(struct trace_select, number[index]),                            \
+		.arg = "N",                                                                        \
+		.help = "events of this " word "; may be repeated"},                               \
+	{                                                                                          \
+		.name = "not-" word, .kind = COP_OPT_LIST,                                         \
+		.offset = offsetof(struct trace_select, not_number[index]), .arg = "N",            \
+		.help = "no events of this " word, .rare = true                                    \
+	}
+#define TRACE_TIME(word, text)                                                                     \
+	{                                                                                          \
+		.name = #word, .kind = COP_OPT_STRING,                                             \
+		.offset = offsetof(struct trace_select, word), .arg = "SECONDS", .help = text      \
+	}
+#define TRACE_FLAG(word, text)                                                                     \
+	{                                                                                          \
+		.name = #word, .kind = COP_OPT_FLAG,                                               \
+		.offset = offsetof(struct trace_select, word), .help = text                        \
+	}
+/* The rows of SELECT, the same in each table. */
+#define TRACE_SELECT_EVENT_ROWS                                                                    \
+	TRACE_TEXT("name", COP_SELECT_NAME), TRACE_TEXT("cat", COP_SELECT_CAT),                    \
+		TRACE_TEXT("file", COP_SELECT_FILE), TRACE_TEXT("host", COP_SELECT_HOST),          \
+		TRACE_NUMBER("pid", COP_SELECT_PID), TRACE_NUMBER("tid", COP_SELECT_TID),          \
+		TRACE_TIME(from, "events from so long after the first one on"),                    \
+		TRACE_TIME(to, "events before that")
+/* With those of the output. */
+#define TRACE_SELECT_ROWS                                                                          \
+	TRACE_SELECT_EVENT_ROWS, TRACE_FLAG(csv, "as CSV"),                                        \
+		TRACE_FLAG(json, "as JSON; keys are stable")
+
+/* The arguments of the subcommands that group events; their first member. */
+struct trace_group {
+	struct trace_select select; /* first */
+	const char *by, *per, *show, *interval;
+	unsigned then;
+	uint64_t limit;
+};
+extern const struct cop_opt_word cop_cmd_trace_thens[];
+
+#define TRACE_GROUP(word, text)                                                                    \
+	.name = #word, .kind = COP_OPT_STRING, .offset = offsetof(struct trace_group, word),       \
+	.help = text
+#define TRACE_GROUP_ROWS(cols)                                                                     \
+	{TRACE_GROUP(by, "name,cat,file,dir,class,pid,tid,host,size,interval"), .arg = "KEYS"},    \
+		{TRACE_GROUP(per, "first add up for each of these as well ..."), .arg = "KEYS"},   \
+		{.name = "then",                                                                   \
+			.kind = COP_OPT_ENUM,                                                      \
+			.offset = offsetof(struct trace_group, then),                              \
+			.arg = "WORD",                                                             \
+			.words = cop_cmd_trace_thens,                                              \
+			.help = "... then take the max, sum or mean of them"},                     \
+		{TRACE_GROUP(show, "columns"), .arg = "COLS", .initial = (cols),                   \
+			.shown = "see the manual"},                                                \
+		{.name = "limit",                                                                  \
+			.kind = COP_OPT_U64,                                                       \
+			.offset = offsetof(struct trace_group, limit),                             \
+			.arg = "N",                                                                \
+			.min = 1,                                                                  \
+			.help = "only the first N rows"},                                          \
+	{                                                                                          \
+		TRACE_GROUP(interval, "width of the key interval"), .arg = "SECONDS",              \
+								    .initial = "30"                \
+	}
+
+/* A reading of traces for one subcommand. */
+struct trace_run {
+	const struct cop_opt_table *table;
+	const char *name; /* what the run is called, to be told what fails; may be NULL */
+	struct cop_trace_files *files;
+	struct cop_select *select;
+	unsigned threads;
+	struct cop_trace_result result;
+};
+
+/* Compiles the selection and finds the files. 0, or the exit status after having said why. */
+int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
+	const struct trace_select *select, const struct cop_opt_many *paths);
+void cop_cmd_trace_close(struct trace_run *run);
+/* Reads all events: make gets the time of the first event of all that is read and prepares for
+ * them, add gets each that is selected, on the thread `worker`. Where `first` is wanted and an
+ * earlier event turns up than a look at the files has shown, make is called again and all is read
+ * once more. 0, or the exit status. */
+struct trace_reading {
+	bool names, first;
+	bool whole;       /* with the text of args, and begins without an end */
+	const char *temp; /* where add writes, to be told if it fails; may be NULL */
+	int (*make)(void *arg, const struct trace_run *run, int64_t first_ns);
+	int (*add)(void *arg, unsigned worker, const struct cop_trace_event *e);
+	void *arg;
+};
+int cop_cmd_trace_read(struct trace_run *run, const struct trace_reading *reading);
+/* Prints a sentence of this subcommand, and of the run if it has a name; returns 1. */
+int cop_cmd_trace_fail(const struct trace_run *run, const struct cop_err *err);
+
+/* Where temporary files go. */
+const char *cop_cmd_trace_temp(void);
+/* How the answer is to be printed. */
+enum cop_grid_form cop_cmd_trace_form(const struct trace_select *s);
+/* --interval. -EINVAL with a sentence. */
+int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err);
+
+/* What the words of a grouping mean; 0, or the exit status after having said why: 2 misused, 1
+ * where there is no such key or column. */
+int cop_cmd_trace_group(
+	const struct cop_opt_table *table, const struct trace_group *g, struct cop_tab_conf *conf);
+/* Reads all of a run into the rows of a table, for cop_rows_free whatever the result. 0, or the
+ * exit status. */
+int cop_cmd_trace_group_read(
+	struct trace_run *run, const struct cop_tab_conf *conf, struct cop_rows *rows);
+/* Says on standard error if quantiles of the rows are not exact. */
+void cop_cmd_trace_about(const struct trace_run *run, const struct cop_rows *rows);
+
+#define TRACE_CASES_MAX 64u
+/* Runs that are named on the command line: NAME=PATH[,PATH...]. */
+struct trace_case {
+	struct trace_run run;
+	char *text;  /* has the names */
+	char **path; /* ends with NULL */
+	size_t paths;
+};
+struct trace_cases {
+	struct trace_case *at;
+	const char **name;
+	size_t n;
+};
+/* Opens all of them, so that what is missing is told before anything is read. 0, or the exit status
+ * after having said why; cop_cmd_trace_cases_close whatever the result. */
+int cop_cmd_trace_cases_open(struct trace_cases *c, const struct cop_opt_table *table,
+	const struct trace_select *select, const struct cop_opt_many *words);
+void cop_cmd_trace_cases_close(struct trace_cases *c);
+
+int cop_cmd_trace_summary(int argc, char **argv);
+int cop_cmd_trace_table(int argc, char **argv);
+int cop_cmd_trace_events(int argc, char **argv);
+int cop_cmd_trace_compare(int argc, char **argv);
+int cop_cmd_trace_checkpoint(int argc, char **argv);
+int cop_cmd_trace_merge(int argc, char **argv);
+extern const struct cop_opt_table cop_cmd_trace_summary_options, cop_cmd_trace_table_options,
+	cop_cmd_trace_events_options, cop_cmd_trace_compare_options,
+	cop_cmd_trace_checkpoint_options, cop_cmd_trace_merge_options;
+
+#endif

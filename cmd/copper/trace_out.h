@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* trace_out: a large file that has its name once it is whole. Until then it stands beside it under
+ * a temporary name, which is gone when the process fails, or is ended by a signal that can be
+ * caught. One at a time in a process. */
+#ifndef COP_CMD_TRACE_OUT_H
+#define COP_CMD_TRACE_OUT_H
+
+#include "base/base.h"
+
+struct trace_out;
+
+/* Compressed, as gzip has it, if the path ends in ".gz". -errno with a sentence; *out is NULL
+ * then. */
+int cop_trace_out_open(const char *path, struct trace_out **out, struct cop_err *err);
+/* 0, or -errno. */
+int cop_trace_out_put(struct trace_out *o, const char *data, size_t len);
+/* Gives it its name, if rc is 0, or takes it away; frees o, which may be NULL. Returns rc, or
+ * -errno if that fails. */
+int cop_trace_out_close(struct trace_out *o, int rc);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the subcommands of trace do alike. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace.h"
+
+int cop_cmd_trace_fail(const struct trace_run *run, const struct cop_err *err)
+{
+	fprintf(stderr, "%s: %s%s%s\n", run->table->command, run->name ? run->name : "",
+		run->name ? ": " : "", err->text);
+	return 1;
+}
+
+/* Each line of text is one of this command. */
+static void tell(const struct trace_run *run, struct cop_buf *text)
+{
+	char *at = text->data, *end;
+
+	for (; at && (end = strchr(at, '\n')); at = end + 1)
+		fprintf(stderr, "%s: %.*s\n", run->table->command, (int)(end - at), at);
+	cop_buf_free(text);
+}
+
+static struct cop_words words(const struct cop_opt_list *l)
+{
+	return (struct cop_words){l->at, l->n};
+}
+
+/* Seconds, with decimals. */
+static int seconds(const char *option, const char *text, double *out, struct cop_err *err)
+{
+	char *end;
+
+	if (!text)
+		return 0;
+	*out = strtod(text, &end);
+	if (*end || end == text || !(*out >= 0 && *out < 1e12))
+		return cop_err_set(
+			err, EINVAL, "%s: '%s' is no number of seconds from 0", option, text);
+	return 0;
+}
+
+const char *cop_cmd_trace_temp(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/tmp";
+}
+
+enum cop_grid_form cop_cmd_trace_form(const struct trace_select *s)
+{
+	return s->json ? COP_GRID_JSON : s->csv ? COP_GRID_CSV : COP_GRID_PLAIN;
+}
+
+int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err)
+{
+	char *end;
+	double width = strtod(text, &end);
+
+	if (*end || end == text || !(width >= 1e-6 && width < 1e9))
+		return cop_err_set(err, EINVAL,
+			"--interval: '%s' is no number of seconds from 0.000001 to 1000000000",
+			text);
+	*ns = (uint64_t)(width * 1e9 + 0.5);
+	return 0;
+}
+
+int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
+	const struct trace_select *select, const struct cop_opt_many *paths)
+{
+	struct cop_select_conf conf = {.to_s = -1};
+	struct cop_buf notes = {0};
+	struct cop_err err = {0};
+	int rc;
+
+	run->table = table;
+	run->threads = cop_trace_threads(0);
+	for (unsigned i = 0; i < COP_SELECT_TEXTS; i++) {
+		conf.text[i] = words(&select->text[i]);
+		conf.not_text[i] = words(&select->not_text[i]);
+	}
+	for (unsigned i = 0; i < COP_SELECT_NUMBERS; i++) {
+		conf.number[i] = words(&select->number[i]);
+		conf.not_number[i] = words(&select->not_number[i]);
+	}
+	if (seconds("--from", select->from, &conf.from_s, &err) ||
+		seconds("--to", select->to, &conf.to_s, &err))
+		return cop_opt_misuse(table, &err);
+	if (select->csv && select->json) {
+		cop_err_set(&err, EINVAL, "--csv and --json are two forms of one output");
+		return cop_opt_misuse(table, &err);
+	}
+	if (cop_select_new(&conf, run->threads, &run->select, &err))
+		return cop_cmd_trace_fail(&(struct trace_run){.table = table}, &err);
+	rc = cop_trace_files_new(paths->at, paths->n, &run->files, &notes, &err);
+	tell(run, &notes);
+	return rc ? cop_cmd_trace_fail(run, &err) : 0;
+}
+
+void cop_cmd_trace_close(struct trace_run *run)
+{
+	cop_trace_files_free(run->files);
+	cop_select_free(run->select);
+}
+
+/* What the beginnings of the files say; 0 if nothing. */
+static int64_t look(struct trace_run *run)
+{
+	const struct cop_trace_conf conf = {.peek = true};
+	struct cop_trace_result result;
+
+	if (cop_trace_read(run->files, &conf, &result, NULL, NULL) || result.first_ns == INT64_MAX)
+		return 0;
+	return result.first_ns;
+}
+
+static int explain(const struct trace_reading *r, int rc, struct cop_err *err)
+{
+	if (err->text[0])
+		return rc;
+	if (rc == -E2BIG)
+		return cop_err_set(err, E2BIG,
+			"the table has more than %zu groups: select fewer events or name fewer keys",
+			COP_TAB_GROUPS_MAX);
+	return cop_err_set(
+		err, -rc, "%s%s%s", r->temp ? r->temp : "", r->temp ? ": " : "", strerror(-rc));
+}
+
+struct selecting {
+	struct cop_select *select;
+	const struct trace_reading *reading;
+};
+
+static int add_selected(void *arg, unsigned worker, const struct cop_trace_event *e, size_t n)
+{
+	const struct selecting *s = arg;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++)
+		if (cop_select_test(s->select, worker, &e[i]))
+			rc = s->reading->add(s->reading->arg, worker, &e[i]);
+	return rc;
+}
+
+static int read_once(struct trace_run *run, const struct trace_reading *r, int64_t first_ns,
+	struct cop_buf *notes, struct cop_err *err)
+{
+	struct selecting selecting = {run->select, r};
+	const struct cop_trace_conf conf = {
+		.names = r->names || cop_select_needs_names(run->select),
+		.args = r->whole,
+		.unfinished = r->whole,
+		.batch = add_selected,
+		.arg = &selecting};
+	int rc;
+
+	cop_select_first(run->select, first_ns);
+	rc = r->make(r->arg, run, first_ns);
+	if (rc)
+		return explain(r, rc, err);
+	rc = cop_trace_read(run->files, &conf, &run->result, notes, err);
+	return rc ? explain(r, rc, err) : 0;
+}
+
+int cop_cmd_trace_read(struct trace_run *run, const struct trace_reading *r)
+{
+	bool first = r->first || cop_select_needs_first(run->select);
+	int64_t first_ns = first ? look(run) : 0;
+	struct cop_buf notes = {0};
+	struct cop_err err = {0};
+	int rc = read_once(run, r, first_ns, &notes, &err);
+
+	if (!rc && first && run->result.first_ns != first_ns && run->result.first_ns != INT64_MAX) {
+		cop_buf_free(&notes);
+		rc = read_once(run, r, run->result.first_ns, &notes, &err);
+	}
+	cop_trace_faults(run->files, &run->result, &notes);
+	tell(run, &notes);
+	return rc ? cop_cmd_trace_fail(run, &err) : 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmd.h"
+#include "trace.h"
+#include "tracesum/tracesum.h"
+
+struct args {
+	struct trace_select select; /* first */
+	const char *interval;
+	struct cop_opt_many paths;
+};
+
+#define AT(field) .offset = offsetof(struct args, field)
+static const struct cop_opt rows[] = {
+	{.name = "interval",
+		.kind = COP_OPT_STRING,
+		AT(interval),
+		.arg = "SECONDS",
+		.initial = "30",
+		.help = "how far apart the rows over the run are"},
+	TRACE_SELECT_ROWS,
+};
+static const struct cop_opt_operand operands[] = {
+	{.name = "PATH", AT(paths), .required = true, .many = true},
+};
+const struct cop_opt_table cop_cmd_trace_summary_options = {.command = "copper trace summary",
+	.summary = "how much there is, where the time went, what each function did",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands)};
+static const struct cop_opt_table *const table = &cop_cmd_trace_summary_options;
+
+struct job {
+	uint64_t interval_ns;
+	struct cop_sum *sum;
+};
+
+/* Names cost a pass over the files; they matter where not all events count. */
+static int make(void *arg, const struct trace_run *run, int64_t first_ns)
+{
+	struct job *job = arg;
+
+	cop_sum_free(job->sum);
+	job->sum = cop_sum_new(
+		run->threads, !cop_select_is_all(run->select), first_ns, job->interval_ns);
+	return job->sum ? 0 : -ENOMEM;
+}
+
+static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e)
+{
+	struct job *job = arg;
+
+	return cop_sum_add(job->sum, worker, e);
+}
+
+static int show(const struct trace_run *run, const struct args *a, struct cop_sum *sum)
+{
+	struct cop_sum_result result;
+	struct cop_buf text = {0};
+	struct cop_err err = {0};
+	int rc = cop_sum_finish(sum, &result, &err);
+
+	if (rc) {
+		rc = cop_cmd_trace_fail(run, &err);
+	} else {
+		cop_sum_show(&result, cop_cmd_trace_form(&a->select), &text);
+		rc = cop_cmd_print(table->command, &text, NULL);
+	}
+	cop_buf_free(&text);
+	cop_sum_result_free(&result);
+	return rc;
+}
+
+int cop_cmd_trace_summary(int argc, char **argv)
+{
+	struct args a = {0};
+	struct job job = {0};
+	struct trace_run run = {0};
+	struct cop_err err = {0};
+	int code;
+
+	if (!cop_opt_start(table, argc, argv, &a, &code))
+		return code;
+	if (cop_cmd_trace_interval(a.interval, &job.interval_ns, &err))
+		return cop_opt_misuse(table, &err);
+	code = cop_cmd_trace_open(&run, table, &a.select, &a.paths);
+	if (!code)
+		code = cop_cmd_trace_read(
+			&run, &(struct trace_reading){.names = !cop_select_is_all(run.select),
+				      .first = true,
+				      .make = make,
+				      .add = add_event,
+				      .arg = &job});
+	if (!code)
+		code = show(&run, &a, job.sum);
+	cop_sum_free(job.sum);
+	cop_cmd_trace_close(&run);
+	return code;
+}

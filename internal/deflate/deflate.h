@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* deflate: bytes to a gzip file (RFC 1952) of many members. Each member is compressed in memory and
+ * written by one call, so that a process that is killed leaves a file whose members are all whole,
+ * or all but the last. It never writes past a limit, and knows nothing of what the bytes mean. The
+ * reverse of inflate; zlib deflates. */
+#ifndef COP_DEFLATE_H
+#define COP_DEFLATE_H
+
+#include "base/base.h"
+
+struct cop_deflate;
+
+/* Writes to fd, which stays the caller's and open, from where it stands. A member holds at most
+ * member_bytes before compression; so much memory is taken, and as much again for what comes of it.
+ * 0, -ENOMEM. */
+int cop_deflate_open(int fd, size_t member_bytes, struct cop_deflate **out);
+/* Forgets what has not been written. NULL is fine. */
+void cop_deflate_close(struct cop_deflate *d);
+/* From now on no more than so many bytes of file; UINT64_MAX, as at first: no limit. */
+void cop_deflate_limit(struct cop_deflate *d, uint64_t file_bytes);
+/* Adds bytes, whole, to one member: at most member_bytes (else -EMSGSIZE). -ENOBUFS: they might not
+ * fit below the limit, and nothing was added. -errno of a write: from then on it is the answer to
+ * everything, and the file ends with the last whole member, where it can be cut. */
+int cop_deflate_add(struct cop_deflate *d, const void *data, size_t len);
+/* Ends the member, if it has begun, and writes it. */
+int cop_deflate_flush(struct cop_deflate *d);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copper/mark.h: marks a program's critical path. The events are written in the form of
+ * PerfFlowAspect, and PERFFLOW_OPTIONS is honoured. C99 and C++11, gcc and clang; nothing is linked
+ * but the C library, with -pthread before glibc 2.34. See copper-mark(1).
+ *
+ *     #include <copper/mark.h>
+ *
+ *     void solve(int steps)
+ *     {
+ *             COPPER_CRITICAL_PATH();                        this function, by its own name
+ *             for (int i = 0; i < steps; i++) {
+ *                     COPPER_CRITICAL_PATH("step");          this scope
+ *                     COPPER_MARK_COUNTER("residual", step(i));
+ *             }
+ *     }
+ *
+ * Files. A process creates its file with its first event: in log-dir if that option is given, else
+ * in $COPPER_JOB_DIR/trace, else in the working directory. The closing bracket is part of each
+ * write and the next one replaces it, so the file is valid JSON at any time, also after _exit, exec
+ * and a crash. A child of fork has a file of its own, with nothing of its parent in it.
+ *
+ * What is lost. An event is written at once, unless its thread wrote less than a millisecond ago
+ * (or, where the last two writes took longer, 100 times what the quicker took, at most a second).
+ * Then it waits in the thread's buffer of 32 KiB for the thread's next event after that time. A
+ * thread's end and exit() write all buffers. So a crash, _exit and exec lose of each thread only
+ * the events of the last millisecond after its last write; copper_mark_flush() before them loses
+ * none.
+ *
+ * Errors are told once on standard error and never stop the program. Events that cannot be written
+ * wait in the buffer; those beyond it are counted, and the file tells how many when it can be
+ * written again. A mark in a handler that interrupts another mark of its thread is counted as well.
+ *
+ * Copies of this header in a program and its shared libraries have one file together, except
+ * libraries that are opened with RTLD_LOCAL by a program that does not export its symbols: those
+ * have a file each, with a number after the process's. COPPER_MARK_PRIVATE, defined before the
+ * #include, gives a source file a file of its own. */
+#ifndef COPPER_MARK_H
+#define COPPER_MARK_H
+
+#if defined __STRICT_ANSI__ && !defined _POSIX_C_SOURCE && !defined _GNU_SOURCE &&                 \
+	!defined _DEFAULT_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined __STRICT_ANSI__ && !defined __USE_XOPEN2K8
+#error "copper/mark.h needs POSIX: include it first, or compile with -std=gnu99 in place of -std=c99"
+#endif
+#ifndef __USE_MISC
+long syscall(long number, ...);
+#endif
+
+#define COPPER_MARK_I_COLD __attribute__((unused, noinline)) static
+#define COPPER_MARK_I_TEXT 32768 /* bytes of a thread's buffer */
+#define COPPER_MARK_I_HEAD 64    /* before it, for what a file begins with */
+#define COPPER_MARK_I_MOST 6000  /* bytes of one event, with room for the end of a file */
+#define COPPER_MARK_I_NAME 255   /* bytes of a name that are kept */
+#define COPPER_MARK_I_MS 1000000LL
+#define COPPER_MARK_I_S 1000000000LL
+
+/* ---- shared by all copies in a process; another layout is another number ---- */
+
+struct copper_mark_i_thread {
+	struct copper_mark_i_thread *next, *previous;
+	pthread_mutex_t lock; /* of what follows; its own thread's, but at the end of the process */
+	long tid;
+	unsigned hooks;             /* of the process, when they were told of this thread */
+	unsigned used, events;      /* in text, after the head */
+	unsigned long long missing; /* events that were left out, and not yet told */
+	long long wrote_ns, pace_ns, took_ns;
+	char text[COPPER_MARK_I_HEAD + COPPER_MARK_I_TEXT];
+};
+
+/* Locks are taken in this order: list, a thread's, file. */
+struct copper_mark_i_process {
+	int state; /* 0 not looked at, 1 off, 2 on */
+	int compact, object, usage, in_job;
+	int pid, fd; /* fd: 0 none */
+	unsigned hooks;
+	int hooked, told;
+	pthread_key_t key;
+	struct copper_mark_i_thread *first;
+	dev_t device;
+	ino_t inode;
+	long long end; /* of the file, without its closing bracket; 0: there is no file */
+	long long retry_ns, finished_ns;
+	unsigned long long missing; /* in threads that are gone, or at the end */
+	char name[1024];            /* of the file; byte 1 stands for the process's number */
+	char dir[4096], path[5200];
+};
+
+#ifdef COPPER_MARK_PRIVATE
+#define COPPER_MARK_I_SHARED static
+#else
+#define COPPER_MARK_I_SHARED __attribute__((weak, visibility("default")))
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifndef COPPER_MARK_PRIVATE
+extern struct copper_mark_i_process copper_mark_i_process_1;
+extern pthread_mutex_t copper_mark_i_list_1, copper_mark_i_file_1;
+extern __thread struct copper_mark_i_thread *copper_mark_i_self_1;
+extern __thread int copper_mark_i_inside_1;
+#endif
+COPPER_MARK_I_SHARED struct copper_mark_i_process copper_mark_i_process_1;
+COPPER_MARK_I_SHARED pthread_mutex_t copper_mark_i_list_1 = PTHREAD_MUTEX_INITIALIZER;
+COPPER_MARK_I_SHARED pthread_mutex_t copper_mark_i_file_1 = PTHREAD_MUTEX_INITIALIZER;
+COPPER_MARK_I_SHARED __thread struct copper_mark_i_thread *copper_mark_i_self_1;
+COPPER_MARK_I_SHARED __thread int copper_mark_i_inside_1;
+#ifdef __cplusplus
+}
+#endif
+
+COPPER_MARK_I_COLD void copper_mark_i_say(const char *what, const char *which, const char *why)
+{
+	char text[6000];
+	int len = snprintf(text, sizeof(text), "copper-mark: %s%s%s\n", what, which, why);
+	int old = errno;
+
+	if (len > 0 && write(2, text, len < (int)sizeof(text) ? (size_t)len : sizeof(text) - 1) < 0)
+		errno = old;
+}
+
+/* Installed, these stand here. */
+#include "mark_i_options.h"
+
+#include "mark_i_file.h"
+
+#include "mark_i_event.h"
+
+#include "mark_i_thread.h"
+
+/* ---- for programs ---- */
+
+/* Whether events are wanted; for a program that would have to work for one. */
+static inline int copper_mark_enabled(void)
+{
+	int state = __atomic_load_n(&copper_mark_i_process_1.state, __ATOMIC_ACQUIRE);
+
+	return (state ? state : copper_mark_i_start()) == 2;
+}
+
+/* Writes what this thread has marked until now: before exec, _exit and abort. */
+COPPER_MARK_I_COLD void copper_mark_flush(void)
+{
+	struct copper_mark_i_thread *t = copper_mark_i_self_1;
+
+	if (!t || copper_mark_i_inside_1)
+		return;
+	copper_mark_i_inside_1++;
+	copper_mark_i_look();
+	pthread_mutex_lock(&t->lock);
+	copper_mark_i_drain(&copper_mark_i_process_1, t, copper_mark_i_now(), 1);
+	pthread_mutex_unlock(&t->lock);
+	copper_mark_i_inside_1--;
+}
+
+/* An event of this phase, now, for those that have no function here ("s" and "f" of flows, "i"). */
+static inline void copper_mark_event(char phase, const char *name, const char *category,
+	const char *scope, unsigned long long id)
+{
+	struct copper_mark_i_event e;
+
+	if (!copper_mark_enabled())
+		return;
+	copper_mark_i_init(&e, phase, name, strlen(name), category);
+	e.with_id = phase != 'B' && phase != 'E' && phase != 'i';
+	e.id = id;
+	e.scope = scope;
+	copper_mark_i_put(&e);
+}
+
+/* A region of this thread, which need not be a scope. The category is a file or a module. Regions
+ * of a thread nest. They are written as two events also where log-event is compact. */
+static inline void copper_mark_begin(const char *name, const char *category)
+{
+	copper_mark_event('B', name, category, NULL, 0);
+}
+static inline void copper_mark_end(const char *name, const char *category)
+{
+	copper_mark_event('E', name, category, NULL, 0);
+}
+
+/* Work that may begin in one thread and end in another, and overlap its like: begin and end have
+ * the same name, category, scope (which may be NULL) and id. */
+static inline void copper_mark_async_begin(
+	const char *name, const char *category, const char *scope, unsigned long long id)
+{
+	copper_mark_event('b', name, category, scope, id);
+}
+static inline void copper_mark_async_instant(
+	const char *name, const char *category, const char *scope, unsigned long long id)
+{
+	copper_mark_event('n', name, category, scope, id);
+}
+static inline void copper_mark_async_end(
+	const char *name, const char *category, const char *scope, unsigned long long id)
+{
+	copper_mark_event('e', name, category, scope, id);
+}
+
+/* A value that changes over time; one that is not finite becomes null. */
+COPPER_MARK_I_COLD void copper_mark_counter(const char *name, const char *category, double value)
+{
+	struct copper_mark_i_event e;
+
+	if (!copper_mark_enabled())
+		return;
+	copper_mark_i_init(&e, 'C', name, strlen(name), category);
+	e.key = "value";
+	e.value = value;
+	copper_mark_i_put(&e);
+}
+
+/* ---- scopes ---- */
+
+struct copper_mark_scope {
+	const char *name, *category; /* name NULL: not marked */
+	size_t name_len;
+	long long begin_ns, cpu_ns;
+};
+
+/* The region is called name, or like the function if that is "". It is written as two events, or at
+ * its end as one where log-event is compact. */
+static inline void copper_mark_scope_begin(
+	struct copper_mark_scope *s, const char *name, const char *function, const char *category)
+{
+	struct copper_mark_i_event e;
+
+	s->name = NULL;
+	if (!copper_mark_enabled())
+		return;
+	s->category = category;
+	s->name_len = strlen(name);
+	s->name = *name ? name : copper_mark_i_function(function, &s->name_len);
+	s->cpu_ns = copper_mark_i_process_1.usage ? copper_mark_i_cpu() : 0;
+	copper_mark_i_init(&e, 'B', s->name, s->name_len, category);
+	s->begin_ns = e.ts_ns;
+	if (!copper_mark_i_process_1.compact)
+		copper_mark_i_put(&e);
+}
+
+static inline void copper_mark_scope_end(struct copper_mark_scope *s)
+{
+	struct copper_mark_i_event e;
+
+	if (!s->name || !copper_mark_enabled())
+		return;
+	copper_mark_i_init(&e, 'E', s->name, s->name_len, s->category);
+	if (copper_mark_i_process_1.usage)
+		copper_mark_i_usage(e, s->begin_ns, copper_mark_i_cpu() - s->cpu_ns);
+	if (copper_mark_i_process_1.compact) {
+		e.phase = 'X';
+		e.dur_ns = e.ts_ns > s->begin_ns ? e.ts_ns - s->begin_ns : 0;
+		e.ts_ns = s->begin_ns;
+	}
+	copper_mark_i_put(&e);
+}
+
+#define COPPER_MARK_I_JOIN(a, b) a##b
+#define COPPER_MARK_I_VARIABLE(line) COPPER_MARK_I_JOIN(copper_mark_i_scope_, line)
+
+#ifdef __cplusplus
+struct copper_mark_i_scope : copper_mark_scope {
+	copper_mark_i_scope(const char *its_name, const char *function, const char *file)
+	{
+		copper_mark_scope_begin(this, its_name, function, file);
+	}
+	~copper_mark_i_scope()
+	{
+		copper_mark_scope_end(this);
+	}
+	copper_mark_i_scope(const copper_mark_i_scope &) = delete;
+	copper_mark_i_scope &operator=(const copper_mark_i_scope &) = delete;
+};
+#define COPPER_MARK_I_SCOPE(name)                                                                  \
+	copper_mark_i_scope COPPER_MARK_I_VARIABLE(__LINE__)(name, __PRETTY_FUNCTION__, __FILE__)
+#else
+#define COPPER_MARK_I_SCOPE(name)                                                                  \
+	__attribute__((cleanup(copper_mark_scope_end))) struct copper_mark_scope                   \
+		COPPER_MARK_I_VARIABLE(__LINE__);                                                  \
+	copper_mark_scope_begin(&COPPER_MARK_I_VARIABLE(__LINE__), name, __func__, __FILE__)
+#endif
+
+/* From here to the end of the scope, however it is left but by longjmp and the end of the process.
+ * The name is a literal: COPPER_CRITICAL_PATH("step"). Without one it is the function's. */
+#define COPPER_CRITICAL_PATH(...) COPPER_MARK_I_SCOPE("" __VA_ARGS__)
+
+/* The functions above, in the category of this file. */
+#define COPPER_MARK_BEGIN(name) copper_mark_begin(name, __FILE__)
+#define COPPER_MARK_END(name) copper_mark_end(name, __FILE__)
+#define COPPER_MARK_ASYNC_BEGIN(name, scope, id) copper_mark_async_begin(name, __FILE__, scope, id)
+#define COPPER_MARK_ASYNC_INSTANT(name, scope, id)                                                 \
+	copper_mark_async_instant(name, __FILE__, scope, id)
+#define COPPER_MARK_ASYNC_END(name, scope, id) copper_mark_async_end(name, __FILE__, scope, id)
+#define COPPER_MARK_COUNTER(name, value) copper_mark_counter(name, __FILE__, value)
+
+#endif

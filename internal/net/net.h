@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net: a node's end of the network: opens it (reach), and hands what comes from other nodes, past
+ * the gate, to the module that answers it: join, treeop, sampler or coop. Which requests are served
+ * when, stands here. A node that is alone has none. */
+#ifndef COP_NET_H
+#define COP_NET_H
+
+#include "base/base.h"
+#include "conf/conf.h"
+#include "coop/coop.h"
+#include "gate/gate.h"
+#include "job/job.h"
+#include "join/join.h"
+#include "reach/reach.h"
+#include "rpc/rpc.h"
+#include "sampler/sampler.h"
+#include "stats/stats.h"
+#include "topo/topo.h"
+#include "treeop/treeop.h"
+#include "wire/wire.h"
+
+/* What it points to is the caller's, while the object lives. */
+struct cop_net_conf {
+	const struct cop_conf *conf;
+	struct cop_topo topo;
+	uint32_t rank;
+	const struct cop_job_hosts *hosts;
+	const char *job_dir;                  /* or "" */
+	const struct cop_wire_secret *secret; /* zeros: insecure */
+	uint64_t config_hash;
+	struct cop_stats *stats;
+	struct cop_rpc **rpc; /* where rpc is put before the first request comes */
+	struct cop_gate *gate;
+	struct cop_join *join;
+	struct cop_treeop *treeop;
+	struct cop_sampler *sampler;
+};
+
+struct cop_net;
+
+/* Copies conf. NULL: out of memory. */
+struct cop_net *cop_net_new(const struct cop_net_conf *conf);
+/* These two in this order, on the main thread: opens rpc and passes it to join; tells others this
+ * node's address. 0, or -errno with a sentence. */
+int cop_net_open(struct cop_net *n, struct cop_err *err);
+int cop_net_listen(struct cop_net *n, struct cop_err *err);
+/* Before the gate opens. The caller keeps coop until the gate has been drained. */
+void cop_net_use_coop(struct cop_net *n, struct cop_coop *coop);
+
+/* NULL is fine, from here on. */
+
+/* Whether cop_net_listen failed because this rank already runs. */
+bool cop_net_is_duplicate(const struct cop_net *n);
+/* Any thread. As cop_reach_barrier_ended. */
+void cop_net_barrier_ended(struct cop_net *n, bool ready);
+
+/* ---- leaving, on the main thread, in this order ---- */
+
+/* As cop_reach_close_door and cop_reach_cancel. */
+void cop_net_close_door(struct cop_net *n);
+void cop_net_cancel(struct cop_net *n);
+/* Sends answers that were given, for a second at most. */
+void cop_net_flush(struct cop_net *n);
+/* Closes rpc: nothing comes any more. */
+void cop_net_close(struct cop_net *n);
+void cop_net_free(struct cop_net *n);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* There is no lock: what does not exist from the beginning is atomic. */
+#include "part/part_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "log/log.h"
+
+/* How the job's files name the tree. */
+static struct cop_tally_job tally_job(const struct cop_record *r)
+{
+	return (struct cop_tally_job){.job_dir = r->job_dir,
+		.source = r->source,
+		.nodes = r->topo.nodes,
+		.hosts = r->hosts};
+}
+
+/* ---- how it is ---- */
+
+static struct cop_status now(struct cop_part *p)
+{
+	struct cop_status s = p->conf.status;
+
+	s.ready = cop_join_is_ready(p->conf.join);
+	s.rpc = *p->conf.rpc;
+	s.coop = atomic_load(&p->coop);
+	s.fs = atomic_load(&p->fs);
+	s.prefetch = atomic_load(&p->prefetch);
+	return s;
+}
+
+static struct cop_rpc *rpc_of(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	return *p->conf.rpc;
+}
+
+static const char *host_of(void *ctx, uint32_t rank)
+{
+	struct cop_part *p = ctx;
+
+	return cop_job_host_name(p->conf.record->hosts, rank);
+}
+
+static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
+{
+	struct cop_status s = now(ctx);
+
+	cop_cache_usage(s.cache, &out->usage);
+	out->nodes = 1;
+	cop_stats_sum(&out->stats, s.stats);
+	cop_treeop_sum_machine(out);
+	if (op == COP_TREEOP_TABLE)
+		cop_status_table_row(&s, &out->text);
+	else if (op == COP_TREEOP_STATS)
+		cop_status_json(&s, &out->text);
+}
+
+/* ---- forgetting ---- */
+
+static void forgotten(void *arg)
+{
+	(void)arg;
+}
+
+/* The mount, once the kernel may have cached something of it. If there is none yet, this leaves a
+ * note for cop_part_use_mount and looks again, so that one of the two sees the other. */
+static struct cop_fs *mounted(struct cop_part *p)
+{
+	if (!atomic_load(&p->fs))
+		atomic_store(&p->forgot_early, true);
+	return atomic_load(&p->fs);
+}
+
+/* First the tables, then the kernel. A node that is starting may have neither yet, and then has
+ * nothing old. */
+int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
+{
+	struct cop_part *p = ctx;
+	struct cop_coop *coop = atomic_load(&p->coop);
+	struct cop_fs *fs = mounted(p);
+	size_t dropped = cop_cache_drop_under(p->conf.status.cache, path);
+
+	if (coop)
+		cop_coop_forget_name(coop, path);
+	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);
+	if (fs)
+		return cop_fs_invalidate(fs, path, then, arg);
+	then(arg);
+	return 0;
+}
+
+int cop_part_forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
+{
+	struct cop_part *p = ctx;
+	struct cop_fs *fs = atomic_load(&p->fs);
+
+	if (fs)
+		return cop_fs_forget_in(fs, dir, then, arg);
+	then(arg);
+	return 0;
+}
+
+int cop_part_manifest_piece(void *ctx, uint64_t index, void **data, size_t *len)
+{
+	struct cop_part *p = ctx;
+
+	return cop_prefetch_manifest_piece(p->conf.manifest, index, data, len);
+}
+
+void cop_part_use_coop(struct cop_part *p, struct cop_coop *coop)
+{
+	atomic_store(&p->coop, coop);
+}
+
+/* Programs may have looked at the mount already. */
+void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs)
+{
+	atomic_store(&p->fs, fs);
+	if (fs && atomic_load(&p->forgot_early))
+		cop_fs_invalidate(fs, "", forgotten, NULL);
+}
+
+void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
+{
+	atomic_store(&p->prefetch, prefetch);
+}
+
+/* ---- the main thread's ---- */
+
+static int report(void *ctx, struct cop_err *err)
+{
+	struct cop_part *p = ctx;
+
+	return cop_tally_write(p->conf.tally, COP_TALLY_ASKED_TAG, err);
+}
+
+static int reset(void *ctx, struct cop_err *err)
+{
+	struct cop_part *p = ctx;
+
+	return cop_tally_reset(p->conf.tally, err);
+}
+
+static void on_end(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	cop_waker_end(p->conf.waker);
+}
+
+/* The root takes the sums out of the answer. */
+static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+{
+	struct cop_part *p = ctx;
+	const struct cop_record *r = p->conf.record;
+	struct cop_tally_job job = tally_job(r);
+	uint32_t rank = p->conf.status.rank;
+	int rc = 0;
+
+	cop_tally_add(p->conf.tally, sum);
+	cop_treeop_sum_machine(sum);
+	cop_runlog_totals(*p->conf.runlog, sum);
+	if (sum->prof && rank == cop_topo_root(&r->topo, 0)) {
+		rc = cop_tally_write_sums(&job, sum, err);
+		cop_prof_sum_free(sum->prof);
+		sum->prof = NULL;
+	}
+	if (rank == 0)
+		cop_record_stopped(r, sum);
+	return rc;
+}
+
+/* ---- on the control socket ---- */
+
+static void status(void *ctx, struct cop_buf *out)
+{
+	struct cop_status s = now(ctx);
+
+	cop_status_json(&s, out);
+}
+
+static void table(void *ctx, struct cop_buf *out)
+{
+	struct cop_status s = now(ctx);
+
+	cop_status_table(&s, out);
+}
+
+static void watch(void *ctx, struct cop_buf *out)
+{
+	struct cop_status s = now(ctx);
+
+	cop_stats_lines(s.stats, out);
+	cop_status_table_head(&s, out);
+}
+
+static bool view(void *ctx, const char **source, int *user_ns)
+{
+	struct cop_part *p = ctx;
+	bool ready = cop_join_is_ready(p->conf.join) && atomic_load(&p->fs);
+
+	*source = p->conf.status.source;
+	*user_ns = ready ? p->conf.user_ns : -1;
+	return ready;
+}
+
+static void sizes(void *ctx, struct cop_buf *out)
+{
+	struct cop_part *p = ctx;
+
+	cop_tally_sizes(p->conf.tally, out);
+}
+
+/* The root is dead: no node above has written the sums or the list of nodes that are left. */
+static int write_late(void *ctx, const struct cop_treeop_sum *sum, struct cop_err *err)
+{
+	struct cop_part *p = ctx;
+	struct cop_tally_job job = tally_job(p->conf.record);
+
+	cop_record_stopped(p->conf.record, sum);
+	return sum->prof ? cop_tally_write_sums(&job, sum, err) : 0;
+}
+
+static void wake(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	cop_waker_wake(p->conf.waker);
+}
+
+const struct cop_command_ops cop_part_commands = {.status = status,
+	.table = table,
+	.watch = watch,
+	.view = view,
+	.sizes = sizes,
+	.write_late = write_late,
+	.wake = wake};
+
+/* ---- from start to stop ---- */
+
+static struct cop_treeop *new_treeop(struct cop_part *p)
+{
+	static const struct cop_treeop_ops ops = {.rpc = rpc_of,
+		.host = host_of,
+		.own = own,
+		.forget = cop_part_forget,
+		.report = report,
+		.reset = reset,
+		.end = on_end,
+		.complete_sum = complete_sum};
+	struct cop_treeop_conf conf = {.topo = p->conf.record->topo,
+		.rank = p->conf.status.rank,
+		.peer_timeout_ms = p->conf.record->conf->peer_timeout_ms,
+		.alive_op = COP_JOIN_OP_STATE,
+		.ops = &ops,
+		.ctx = p,
+		.gate = p->conf.gate,
+		.deferred = p->conf.deferred};
+
+	return cop_treeop_new(&conf);
+}
+
+struct cop_part *cop_part_new(const struct cop_part_conf *conf)
+{
+	struct cop_part *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->conf = *conf;
+	p->treeop = new_treeop(p);
+	if (p->treeop)
+		return p;
+	free(p);
+	return NULL;
+}
+
+struct cop_treeop *cop_part_treeop(struct cop_part *p)
+{
+	return p->treeop;
+}
+
+void cop_part_free(struct cop_part *p)
+{
+	if (p)
+		cop_treeop_free(p->treeop);
+	free(p);
+}

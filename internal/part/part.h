@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* part: this node's own part of what is asked of it through the tree (treeop) or on its control
+ * socket (command): it says how it is, forgets a path, writes its reports and adds its counts to
+ * the sums of a stop. It makes the treeop. It does not know who asks. */
+#ifndef COP_PART_H
+#define COP_PART_H
+
+#include "base/base.h"
+#include "command/command.h"
+#include "conf/conf.h"
+#include "defer/defer.h"
+#include "gate/gate.h"
+#include "join/join.h"
+#include "record/record.h"
+#include "runlog/runlog.h"
+#include "status/status.h"
+#include "tally/tally.h"
+#include "treeop/treeop.h"
+#include "waker/waker.h"
+
+struct cop_part_conf {
+	/* What is known already; ready, rpc and what follows it are filled in here. */
+	struct cop_status status;
+	const struct cop_record *record;
+	int user_ns;          /* of this node's views; -1: they need none */
+	struct cop_rpc **rpc; /* the caller's variable for rpc, filled before the first request */
+	struct cop_runlog **runlog; /* the caller's variable for it, filled before a stop */
+	const struct cop_prefetch_manifest *manifest; /* NULL: of another node */
+	struct cop_tally *tally;
+	struct cop_join *join;
+	struct cop_gate *gate;
+	struct cop_defer *deferred;
+	struct cop_waker *waker; /* told when this node is to end */
+};
+
+struct cop_part;
+
+/* Copies conf; what it points to must outlive the object. NULL: out of memory. */
+struct cop_part *cop_part_new(const struct cop_part_conf *conf);
+/* When the gate has been drained and rpc is closed. NULL is fine. */
+void cop_part_free(struct cop_part *p);
+
+struct cop_treeop *cop_part_treeop(struct cop_part *p);
+/* For struct cop_command_conf, with the part as ctx. */
+extern const struct cop_command_ops cop_part_commands;
+
+/* Main thread, once each, as soon as there is one: requests may have come before. */
+void cop_part_use_coop(struct cop_part *p, struct cop_coop *coop);
+void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs);
+void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch);
+
+/* For struct cop_coop_conf, with the part as ctx. */
+int cop_part_forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
+int cop_part_manifest_piece(void *ctx, uint64_t index, void **data, size_t *len);
+
+#endif

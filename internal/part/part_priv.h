@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_PART_PRIV_H
+#define COP_PART_PRIV_H
+
+#include <stdatomic.h>
+
+#include "part/part.h"
+
+struct cop_part {
+	struct cop_part_conf conf;
+	struct cop_treeop *treeop;
+	struct cop_coop *_Atomic coop; /* NULL: does not exist yet; also the next two */
+	struct cop_fs *_Atomic fs;
+	struct cop_prefetch *_Atomic prefetch;
+	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */
+};
+
+/* Any thread; ctx is the part. Forgets a path and everything below it, as struct cop_treeop_ops has
+ * it. */
+int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg);
+
+#endif

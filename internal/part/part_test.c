@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "part/part_priv.h"
+
+/* A node alone that has not mounted yet. */
+struct node {
+	struct cop_conf conf;
+	struct cop_job_hosts hosts;
+	struct cop_job_secret secret;
+	struct cop_topo topo;
+	struct cop_record record;
+	struct cop_stats stats;
+	struct cop_cache *cache;
+	struct cop_origin *origin;
+	struct cop_rpc *rpc;
+	struct cop_runlog *runlog; /* none */
+	struct cop_gate gate;
+	struct cop_waker waker;
+	struct cop_defer deferred;
+	struct cop_join *join;
+	struct cop_part *part;
+	unsigned forgot;
+	struct cop_buf told;
+};
+
+static void ignore(void *ctx)
+{
+	(void)ctx;
+}
+
+static int setup(void **state)
+{
+	struct node *n = calloc(1, sizeof(*n));
+	struct cop_part_conf conf = {.user_ns = -1};
+	struct cop_join_conf join = {.hosts = &n->hosts, .wake = ignore, .barrier_ended = ignore};
+	struct cop_origin_conf origin = {.source = "/", .max_ops = 1, .stats = &n->stats};
+	struct cop_err err;
+
+	if (cop_waker_init(&n->waker, -1, &err) || cop_origin_open(&origin, &n->origin, &err))
+		return -1;
+	n->topo = (struct cop_topo){.nodes = 1, .fanout = 2, .trees = 1};
+	n->cache = cop_cache_new(COP_MIB, &n->stats);
+	cop_gate_init(&n->gate);
+	cop_gate_open(&n->gate);
+	cop_defer_init(&n->deferred, cop_waker_wake, &n->waker);
+	join.topo = n->topo;
+	n->join = cop_join_new(&join);
+	conf.status = (struct cop_status){.nodes = 1,
+		.host = "localhost",
+		.mountpoint = "/mnt",
+		.source = "/src",
+		.stats = &n->stats,
+		.cache = n->cache,
+		.origin = n->origin};
+	n->record = (struct cop_record){.conf = &n->conf,
+		.job_dir = "",
+		.source = "/src",
+		.hosts = &n->hosts,
+		.secret = &n->secret,
+		.topo = n->topo};
+	conf.record = &n->record;
+	conf.rpc = &n->rpc;
+	conf.runlog = &n->runlog;
+	conf.join = n->join;
+	conf.gate = &n->gate;
+	conf.deferred = &n->deferred;
+	conf.waker = &n->waker;
+	n->part = cop_part_new(&conf);
+	*state = n;
+	return n->part ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct node *n = *state;
+
+	cop_part_free(n->part);
+	cop_join_free(n->join);
+	cop_defer_fini(&n->deferred);
+	cop_gate_fini(&n->gate);
+	cop_origin_close(n->origin);
+	cop_cache_free(n->cache);
+	cop_waker_fini(&n->waker);
+	cop_buf_free(&n->told);
+	free(n);
+	return 0;
+}
+
+static void forgotten(void *arg)
+{
+	struct node *n = arg;
+
+	n->forgot++;
+}
+
+static void an_invalidation_may_come_before_there_is_anything_to_forget(void **state)
+{
+	struct node *n = *state;
+
+	assert_int_equal(cop_part_forget(n->part, "some/path", forgotten, n), 0);
+	assert_int_equal(n->forgot, 1);
+	/* The mount, which may be in progress at this moment, is told later. */
+	assert_true(n->part->forgot_early);
+	assert_int_equal(cop_part_forget_names(n->part, "some", forgotten, n), 0);
+	assert_int_equal(n->forgot, 2);
+}
+
+static void keep_text(void *arg, struct cop_treeop_sum *sum)
+{
+	struct node *n = arg;
+
+	assert_int_equal(sum->nodes, 1);
+	cop_buf_printf(&n->told, "%s", sum->text.data);
+}
+
+static void the_tree_and_the_socket_hear_the_same_of_it(void **state)
+{
+	struct node *n = *state;
+	struct cop_treeop_request ask = {COP_TREEOP_STATS, ""};
+	struct cop_buf here = {0};
+
+	cop_stats_add(&n->stats, COP_FUSE_READ, 3);
+	cop_part_commands.status(n->part, &here);
+	cop_treeop_here(cop_part_treeop(n->part), &ask, false, keep_text, n);
+	assert_non_null(strstr(n->told.data, "\"mountpoint\":\"/mnt\""));
+	/* But for the time that has passed. */
+	assert_int_equal(here.len, n->told.len);
+	cop_buf_free(&here);
+}
+
+static void programs_get_no_view_before_there_is_a_mount(void **state)
+{
+	struct node *n = *state;
+	const char *source;
+	int user_ns;
+
+	assert_false(cop_part_commands.view(n->part, &source, &user_ns));
+	assert_string_equal(source, "/src");
+	assert_int_equal(user_ns, -1);
+}
+
+static void count_stopped(void *arg, struct cop_treeop_sum *sum)
+{
+	*(unsigned *)arg += sum->nodes;
+}
+
+static void a_stop_makes_the_main_thread_end(void **state)
+{
+	struct node *n = *state;
+	struct cop_treeop_request stop = {COP_TREEOP_STOP, ""};
+	unsigned stopped = 0;
+
+	assert_false(cop_waker_is_ending(&n->waker));
+	cop_treeop_here(cop_part_treeop(n->part), &stop, false, count_stopped, &stopped);
+	assert_true(cop_waker_is_ending(&n->waker));
+	assert_int_equal(cop_waker_wait(&n->waker, COP_WAKER_WOKEN, -1), COP_WAKER_WOKEN);
+	/* It is answered when the node has unmounted. */
+	assert_int_equal(stopped, 0);
+	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
+	assert_int_equal(stopped, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			an_invalidation_may_come_before_there_is_anything_to_forget, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			the_tree_and_the_socket_hear_the_same_of_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			programs_get_no_view_before_there_is_a_mount, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stop_makes_the_main_thread_end, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sampler: what a node's own trace says of the node as a whole: its counters once a second and at
+ * the end, how far its clock is ahead of rank 0's, and the deaths of other nodes. It opens the
+ * trace and closes it; single events, the other modules report to the tracer themselves. Without
+ * --trace it only tells other nodes the time. */
+#ifndef COP_SAMPLER_H
+#define COP_SAMPLER_H
+
+#include "base/base.h"
+#include "cache/cache.h"
+#include "gate/gate.h"
+#include "rpc/rpc.h"
+#include "skew/skew.h"
+#include "stats/stats.h"
+#include "topo/topo.h"
+#include "tracer/tracer.h"
+
+/* The operation that cop_sampler_serve answers, by its number in rpc. */
+#define COP_SAMPLER_OP COP_SKEW_OP
+
+struct cop_sampler_conf {
+	bool traces;
+	uint64_t limit;      /* bytes of the file, at least COP_TRACER_LIMIT_MIN */
+	const char *job_dir; /* absolute; where the trace is written */
+	const char *host;    /* NULL: this machine as it calls itself */
+	const char *source;
+	struct cop_topo topo;
+	uint32_t rank;
+	const struct cop_stats *stats; /* these two are the caller's, while the object lives */
+	struct cop_gate *gate;         /* samples are taken inside it, once it is open */
+};
+
+struct cop_sampler;
+
+/* 0, or -errno with a sentence. *out is set, perhaps, in both cases. */
+int cop_sampler_start(
+	const struct cop_sampler_conf *conf, struct cop_sampler **out, struct cop_err *err);
+/* When rpc is closed and nobody reports an event any more: writes what is left. NULL is fine. */
+void cop_sampler_stop(struct cop_sampler *s);
+/* For events of other modules; NULL: nothing is traced. */
+struct cop_tracer *cop_sampler_tracer(struct cop_sampler *s);
+/* Before the gate opens: what else is sampled; rpc NULL: a node alone. The caller keeps rpc
+ * until the gate has been drained, and the cache until cop_sampler_stop. */
+void cop_sampler_use(struct cop_sampler *s, struct cop_cache *cache, struct cop_rpc *rpc);
+/* Any thread. A node has died, or is back. */
+void cop_sampler_peer(struct cop_sampler *s, uint32_t rank, bool lives);
+/* Progress thread. Answers another node's question for the time. */
+void cop_sampler_serve(struct cop_sampler *s, struct cop_rpc_req *req);
+
+#endif

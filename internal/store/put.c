@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "store/store_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- statements ---- */
+
+/* A statement that is run for many rows. */
+struct step {
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+	int code;
+};
+
+static struct step begin(sqlite3 *db, const char *sql)
+{
+	struct step s = {.db = db};
+
+	s.code = sqlite3_prepare_v2(db, sql, -1, &s.stmt, NULL);
+	return s;
+}
+
+static void text(struct step *s, int at, const char *value)
+{
+	if (!s->code)
+		s->code = sqlite3_bind_text(s->stmt, at, value, -1, SQLITE_STATIC);
+}
+
+static void real(struct step *s, int at, double value)
+{
+	if (!s->code)
+		s->code = sqlite3_bind_double(s->stmt, at, value);
+}
+
+static void integer(struct step *s, int at, uint64_t value)
+{
+	if (!s->code)
+		s->code = sqlite3_bind_int64(s->stmt, at, (sqlite3_int64)value);
+}
+
+static void row(struct step *s)
+{
+	if (s->code)
+		return;
+	s->code = sqlite3_step(s->stmt);
+	if (s->code == SQLITE_DONE)
+		s->code = sqlite3_reset(s->stmt);
+}
+
+static int done(struct step *s)
+{
+	sqlite3_finalize(s->stmt);
+	return s->code;
+}
+
+/* ---- one record ---- */
+
+static int put_run(sqlite3 *db, const struct cop_runrec *r)
+{
+	struct step s = begin(db,
+		"INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0), ?7, ?8, ?9, ?10, ?11)"
+		" ON CONFLICT (id) DO UPDATE SET name = ?2, \"group\" = ?3, status = ?4, start = ?5,"
+		" \"end\" = nullif(?6, 0), nodes = ?7, version = ?8, exit_reason = ?9, seen = ?10, beat = ?11");
+
+	text(&s, 1, r->id);
+	text(&s, 2, cop_runrec_get(r, COP_RUNREC_NAME));
+	text(&s, 3, cop_runrec_get(r, COP_RUNREC_GROUP));
+	text(&s, 4, cop_runrec_status_name(r->status));
+	real(&s, 5, r->start_s);
+	real(&s, 6, r->end_s);
+	integer(&s, 7, r->nodes);
+	text(&s, 8, cop_runrec_get(r, COP_RUNREC_VERSION));
+	text(&s, 9, cop_runrec_get(r, COP_RUNREC_REASON));
+	real(&s, 10, r->seen_s);
+	real(&s, 11, r->beat_s);
+	row(&s);
+	return done(&s);
+}
+
+static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_list l)
+{
+	char sql[96];
+	struct step s;
+
+	snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE run = ?1", cop_runrec_list_name(l));
+	s = begin(db, sql);
+	text(&s, 1, r->id);
+	row(&s);
+	if (done(&s))
+		return s.code;
+	snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES (?1, ?2, ?3)", cop_runrec_list_name(l));
+	s = begin(db, sql);
+	text(&s, 1, r->id);
+	for (size_t i = 0; i < r->list[l].n; i++) {
+		text(&s, 2, r->list[l].at[i].key);
+		text(&s, 3, r->list[l].at[i].value);
+		row(&s);
+	}
+	return done(&s);
+}
+
+/* Points that are written again, and those that were thinned since. */
+static int drop_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
+{
+	struct step s =
+		begin(db, "DELETE FROM metric WHERE run = ?1 AND (step >= ?2 OR step % ?3 <> 0)");
+
+	text(&s, 1, r->id);
+	integer(&s, 2, from_step);
+	integer(&s, 3, r->stride ? r->stride : 1);
+	row(&s);
+	return done(&s);
+}
+
+static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
+{
+	struct step s = begin(db, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4, ?5)");
+
+	text(&s, 1, r->id);
+	for (size_t i = 0; i < r->series_n; i++)
+		for (size_t k = 0; k < r->series[i].n; k++) {
+			const struct cop_runrec_point *p = &r->series[i].point[k];
+
+			if (p->step < from_step)
+				continue;
+			text(&s, 2, r->series[i].key);
+			real(&s, 3, p->value);
+			integer(&s, 4, p->step);
+			real(&s, 5, p->time_s);
+			row(&s);
+		}
+	return done(&s);
+}
+
+/* What the store has of this run. */
+static int look_for(sqlite3 *db, const struct cop_runrec *r, bool *has, double *seen_s)
+{
+	struct step s = begin(db, "SELECT seen FROM run WHERE id = ?1");
+
+	text(&s, 1, r->id);
+	if (!s.code)
+		s.code = sqlite3_step(s.stmt);
+	*has = s.code == SQLITE_ROW;
+	*seen_s = *has ? sqlite3_column_double(s.stmt, 0) : 0;
+	if (s.code == SQLITE_ROW || s.code == SQLITE_DONE)
+		s.code = SQLITE_OK;
+	return done(&s);
+}
+
+int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec *r,
+	uint64_t from_step, struct cop_err *err)
+{
+	bool has = false;
+	double seen_s = 0;
+	int code = look_for(db, r, &has, &seen_s);
+
+	/* A file that was written before the store could be had again. */
+	if (!code && has && seen_s > r->seen_s)
+		return 0;
+	if (!has)
+		from_step = 0;
+	if (!code)
+		code = put_run(db, r);
+	for (unsigned l = 0; l < COP_RUNREC_LISTS && !code && !from_step; l++)
+		code = put_list(db, r, l);
+	if (!code)
+		code = drop_points(db, r, from_step);
+	if (!code)
+		code = put_points(db, r, from_step);
+	return code ? cop_store_fail(db, name, code, err) : 0;
+}
+
+/* ---- the transaction ---- */
+
+static int transact(sqlite3 *db, const char *path, const struct cop_runrec *r, uint64_t from_step,
+	struct cop_err *err)
+{
+	int code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	int rc = code ? cop_store_fail(db, path, code, err) : cop_store_db_tables(db, path, err);
+
+	if (!rc)
+		rc = cop_store_put_record(db, path, r, from_step, err);
+	if (!rc) {
+		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+		rc = code ? cop_store_fail(db, path, code, err) : 0;
+	}
+	if (rc)
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	return rc;
+}
+
+int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_step,
+	uint64_t deadline_ms, struct cop_err *err)
+{
+	sqlite3 *db = NULL;
+	int rc = cop_store_look(path, err);
+
+	if (rc < 0)
+		return rc;
+	rc = cop_store_try_lock(path, true, err);
+	if (!rc)
+		rc = cop_store_db_open(path, SQLITE_OPEN_READWRITE, NULL, deadline_ms, &db, err);
+	if (!rc)
+		rc = transact(db, path, r, from_step, err);
+	sqlite3_close(db);
+	return rc;
+}

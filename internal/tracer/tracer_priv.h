@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ring.c: the way of an event to the writer. format.c: an event as a line. tracer.c: the file and
+ * the thread that writes it; everything but the rings is that thread's alone. No lock anywhere. */
+#ifndef COP_TRACER_PRIV_H
+#define COP_TRACER_PRIV_H
+
+#include <stdatomic.h>
+
+#include "deflate/deflate.h"
+#include "tracer/tracer.h"
+
+#define PATH_KEPT 4096u
+#define CACHE_LINE 64
+
+/* ---- ring.c ---- */
+
+enum kind {
+	KIND_EVENT,
+	KIND_THREAD, /* the path is the name of a thread */
+	KIND_CLOCK,  /* arguments: offset, round trip */
+	KIND_SKIP,   /* nothing up to the end of the ring */
+};
+
+struct packed_arg {
+	const char *key;
+	union {
+		int64_t value;
+		const char *text;
+	};
+};
+
+/* As it stands in a ring; the path follows the arguments. */
+struct record {
+	uint32_t size;                    /* in the ring, a multiple of 8 */
+	uint8_t kind, phase, args, texts; /* texts: a bit for each argument that is text */
+	uint32_t tid;
+	uint16_t path_len;
+	bool has_path;
+	const char *name;
+	uint64_t begin_ns, end_ns;
+	struct packed_arg arg[];
+};
+#define RECORD_MAX                                                                                 \
+	(sizeof(struct record) + COP_TRACER_ARGS_MAX * sizeof(struct packed_arg) + PATH_KEPT)
+
+/* One producer at a time, the thread that has it, and one consumer, the writer. */
+struct ring {
+	_Atomic bool taken;                         /* by a thread that lives */
+	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* bytes put in, by the producer */
+	uint64_t seen_tail;                         /* the producer's last look at tail */
+	_Atomic uint64_t lost;
+	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* bytes taken out, by the writer */
+	_Alignas(8) unsigned char data[COP_TRACER_RING_BYTES];
+};
+
+struct rings {
+	pthread_key_t key; /* of a thread's ring */
+	_Atomic unsigned count;
+	struct ring *_Atomic ring[COP_TRACER_RINGS];
+	_Atomic uint64_t homeless; /* events of threads for which there was no ring */
+	int wake_fd;               /* eventfd of the writer */
+};
+
+int cop_tracer_rings_init(struct rings *r);
+void cop_tracer_rings_fini(struct rings *r);
+/* Any thread. */
+void cop_tracer_put(struct rings *r, enum kind kind, const struct cop_tracer_event *e);
+/* The writer: calls fn for what each ring held when its turn came. */
+void cop_tracer_drain(
+	struct rings *r, void (*fn)(void *arg, const struct record *record), void *arg);
+/* Events that found no room so far. */
+uint64_t cop_tracer_lost(const struct rings *r);
+
+/* ---- format.c ---- */
+
+/* Hashes of names that the file already has, in open addressing; 0 is free. Once it is full, it
+ * begins again, and names are written again. */
+struct known {
+	uint64_t *hash;
+	size_t n, cap;
+};
+
+struct format {
+	uint64_t id; /* of the next line */
+	uint64_t host_hash, source_hash;
+	char *source, *host;
+	size_t source_len;
+	int64_t base_ns; /* real time minus monotonic time */
+	int pid;
+	struct known known;
+	struct cop_buf path; /* the path that is being named */
+};
+
+int cop_tracer_format_init(struct format *f, const struct cop_tracer_conf *conf);
+void cop_tracer_format_fini(struct format *f);
+/* Each appends whole lines. */
+void cop_tracer_begin_lines(
+	struct format *f, const struct cop_tracer_conf *conf, struct cop_buf *out);
+void cop_tracer_lines(struct format *f, const struct record *r, struct cop_buf *out);
+/* So many events are missing because of this. */
+void cop_tracer_left_out(struct format *f, const char *why, uint64_t count, struct cop_buf *out);
+void cop_tracer_end_lines(struct format *f, struct cop_buf *out);
+
+#endif

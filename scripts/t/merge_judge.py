@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Judges a merged timeline: by itself, and against the traces that it was made of.
+
+    merge_judge.py FILE [PATH...]          one line for each fault, or "same N events"
+
+It is written from the description of the formats, not from the code. Of the sources every event is looked for by name, time and
+duration, corrected by the clocks that the sources tell; B and E become X; what is aggregated becomes an instant."""
+import bisect
+import collections
+import decimal
+import fractions
+import gzip
+import json
+import re
+import sys
+
+PHASES = {1: 'X', 2: 'C', 3: 'A', 4: 'M'}
+
+
+def content(path):
+    with open(path, 'rb') as file:
+        data = file.read()
+    return (gzip.decompress(data) if data[:2] == b'\x1f\x8b' else data).decode('utf-8', 'replace')
+
+
+def parse(text):
+    return json.loads(text, strict=False, parse_float=decimal.Decimal)
+
+
+def objects(path):
+    text = content(path)
+    try:
+        whole = parse(text)
+        return whole['traceEvents'] if isinstance(whole, dict) else whole
+    except ValueError:
+        pass
+    out = []
+    for line in text.split('\n'):
+        line = line.strip().rstrip(',')
+        if line.startswith('{'):
+            try:
+                out.append(parse(line))
+            except ValueError:
+                pass
+    return out
+
+
+def nanoseconds(value):
+    return int((decimal.Decimal(value) * 1000).to_integral_value(decimal.ROUND_HALF_UP))
+
+
+def as_hash(value):
+    return int(value, 16) if isinstance(value, str) else value
+
+
+class Sources:
+    def __init__(self, paths):
+        self.events, self.clocks, self.hosts = [], collections.defaultdict(list), {}
+        for path in paths:
+            events = objects(path)
+            hosts = {as_hash(e['args']['value']): e['args']['name'] for e in events if e.get('name') == 'HH' and self.phase(e) == 'M'}
+            for e in events:
+                args = e.get('args') if isinstance(e.get('args'), dict) else {}
+                host = args.get('hostname') or (hosts.get(as_hash(args['hhash']), str(args['hhash'])) if 'hhash' in args else '')
+                if self.phase(e) == 'M' and e.get('name') == 'CO' and args.get('name') == 'clock':
+                    self.clocks[host].append((nanoseconds(e['ts']), nanoseconds(args['value'])))
+                self.events.append((path, host, e, args))
+        for points in self.clocks.values():
+            points.sort()
+
+    @staticmethod
+    def phase(e):
+        if 'dft_cnt' in (e.get('args') or {}):
+            return 'A'
+        ph = e.get('ph')
+        return PHASES.get(ph, ph)
+
+    def corrected(self, host, ts):
+        points = self.clocks.get(host)
+        if not points:
+            return ts
+        i = bisect.bisect_right(points, (ts, float('inf')))
+        if i in (0, len(points)):
+            return ts - points[max(i - 1, 0)][1]
+        (t0, o0), (t1, o1) = points[i - 1], points[i]
+        return ts - (o0 + fractions.Fraction(o1 - o0) * (ts - t0) / (t1 - t0))
+
+    def wanted(self):
+        """Name, phase in the timeline, time and duration of what stands in one event, or in a begin and its end."""
+        out, stack = collections.Counter(), collections.defaultdict(list)
+        for path, host, e, _ in self.events:
+            ph, ts = self.phase(e), e.get('ts')
+            if ph == 'M' or ts is None:
+                continue
+            ts = nanoseconds(ts)
+            if ph in 'Bb':
+                stack[path, ph, *(self.ids(e) if ph == 'b' else (e['pid'], e['tid']))].append((e, ts))
+                continue
+            if ph in 'Ee':
+                begun = stack[path, 'B' if ph == 'E' else 'b', *(self.ids(e) if ph == 'e' else (e['pid'], e['tid']))]
+                if begun:
+                    first, at = begun.pop()
+                    start, end = self.corrected(host, at), self.corrected(host, ts)
+                    out[(first['name'], 'X' if ph == 'E' else 'b', round(start), round(end) - round(start) if ph == 'E' else 0)] += 1
+                continue
+            start = self.corrected(host, ts)
+            dur = 0
+            if ph == 'X':
+                dur = round(self.corrected(host, ts + nanoseconds(e.get('dur', 0)))) - round(start)
+            out[(e.get('name', ''), {'A': 'i', 'I': 'i', 'R': 'i'}.get(ph, ph), round(start), dur)] += 1
+        return out
+
+    @staticmethod
+    def ids(e):
+        return e.get('id'), e.get('scope')
+
+
+def close(a, b):
+    """The same but for a nanosecond of rounding."""
+    return a[:2] == b[:2] and abs(a[2] - b[2]) <= 1 and abs(a[3] - b[3]) <= 2
+
+
+def compare(want, have):
+    """What of the one is not in the other."""
+    left, right = sorted((want - have).elements()), sorted((have - want).elements())
+    faults = ['%d are missing, %d are too many: %s, %s' % (len(left), len(right), left[:1], right[:1])] if len(left) != len(right) else []
+    return faults + ['%s became %s' % (a, b) for a, b in zip(left, right) if not close(a, b)]
+
+
+def refuse(word):
+    raise ValueError('%s is no JSON' % word)
+
+
+def by_itself(events):
+    faults, last, open_spans, flows, async_open = [], None, collections.defaultdict(list), collections.defaultdict(set), collections.Counter()
+    processes, ids = {}, collections.defaultdict(set)
+    for e in events:
+        if e['ph'] == 'M':
+            if e['name'] == 'process_name':
+                if e['pid'] in processes:
+                    faults.append('two processes are %s' % e['pid'])
+                processes[e['pid']] = e['args']['name']
+            continue
+        ts = decimal.Decimal(e['ts'])
+        if last is not None and ts < last:
+            faults.append('%s comes after %s' % (ts, last))
+        last = ts
+        if e['pid'] not in processes:
+            faults.append('process %s has no name' % e['pid'])
+        if not (isinstance(e['pid'], int) and isinstance(e['tid'], int)):
+            faults.append('%s is no number' % e['pid'])
+        if e['ph'] == 'B':
+            open_spans[e['pid'], e['tid']].append(e)
+        elif e['ph'] == 'E':
+            if not open_spans[e['pid'], e['tid']]:
+                faults.append('an end without a begin')
+            else:
+                open_spans[e['pid'], e['tid']].pop()
+        elif e['ph'] in 'stf':
+            flows[e.get('cat'), e['name'], e['id']].add(e['ph'])
+        elif e['ph'] in 'be':
+            async_open[e.get('cat') if e['ph'] == 'b' else None, e['id']] += 0
+            async_open[e['id']] += 1 if e['ph'] == 'b' else -1
+            if async_open[e['id']] < 0:
+                faults.append('an end of %s without a begin' % e['id'])
+        if e['ph'] in 'benstf':
+            ids[e['id']].add(e['pid'])
+            if not re.fullmatch('0x[0-9a-f]+', e['id']):
+                faults.append('%s is no id' % e['id'])
+        if e['ph'] == 'X' and decimal.Decimal(e['dur']) < 0:
+            faults.append('a duration below 0')
+        if e['ph'] == 'C':
+            faults += ['%s is no value' % v for v in e['args'].values() if isinstance(v, str)]
+    faults += ['%d begins without an end' % len(v) for v in open_spans.values() if v]
+    faults += ['%s does not end' % k for k, v in async_open.items() if v]
+    faults += ['flow %s only has %s' % (k, ''.join(v)) for k, v in flows.items() if not {'s', 'f'} <= v]
+    if len(set(processes.values())) != len(processes):
+        faults.append('two processes have one name')
+    return faults
+
+
+def main():
+    path, paths = sys.argv[1], sys.argv[2:]
+    document = json.loads(content(path), parse_float=decimal.Decimal, parse_constant=refuse)
+    events = document['traceEvents']
+    faults = by_itself(events)
+    if document.get('displayTimeUnit') != 'ms':
+        faults.append('displayTimeUnit is %s' % document.get('displayTimeUnit'))
+    if paths:
+        have = collections.Counter()
+        for e in events:
+            if e['ph'] not in 'Me' and not (e.get('args') or {}).get('unfinished'):
+                have[(e['name'], e['ph'], nanoseconds(e['ts']), nanoseconds(e.get('dur', 0)))] += 1
+        faults += compare(Sources(paths).wanted(), have)
+    for fault in faults[:5]:
+        print(fault)
+    if not faults:
+        print('same %d events' % sum(e['ph'] != 'M' for e in events))
+
+
+main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The simulator: it makes exactly the storage operations of a real tree, and the rows that were measured on 1 to 16 nodes within 20 %;
+# the same seed gives the same output; 1,000 nodes take hardly longer than 32; nodes die and the others go on; bad input is refused.
+# modes: release
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+
+SIM=$BUILD/copper-sim
+DATA=$cop_root/testdata/sim
+REDUCE=$cop_root/scripts/sim/reduce.py
+plan 23
+
+# The value of a key in the n-th line of what the simulator said.
+value() { # KEY [LINE]
+	sed -n "${2:-1}p" "$T/out" | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}
+simulate() { # OPTION…
+	"$SIM" --json "$@" >"$T/out" 2>"$T/err"
+}
+
+# ---- a small program, recorded here
+
+with_tree 2 -T 1 --compress off --trace
+began=$(date +%s%6N)
+find "$W/mnt/1" >/dev/null
+cat "$W/mnt/1/dir/numbers" "$W/mnt/1/dir/deeper/random" "$W/mnt/1/link" >/dev/null
+ended=$(date +%s%6N)
+operations=$(node_json 0 | json_value origin | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["operations"])')
+bytes=$(node_json 0 | json_value origin | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["bytes"])')
+without_tree
+ok 'a trace of a leaf node is made into requests' \
+	"$PYTHON" "$REDUCE" trace "$SRC" "$began" "$ended" "$JOB/trace/$(address_of 1)"-*.pfw*
+cp "$T/.ok" "$T/small.txt"
+ok 'which can be simulated' simulate --nodes 2 "$T/small.txt"
+is 'the real root made as many system calls' "$(value storage_operations)" "$operations"
+is 'and read as many bytes' "$(value storage_bytes)" "$bytes"
+
+# ---- what was measured
+
+# Says which rows are off, as KEY NODES/TREES SIMULATED MEASURED: counts exactly, but for the few messages of start and stop; bytes and
+# messages within 5 %, times within 20 %.
+compare_rows() {
+	"$PYTHON" - "$SIM" "$DATA" <<'PY'
+import csv, json, subprocess, sys
+sim, data = sys.argv[1:]
+with open(data + "/rows.csv") as f:
+    text = f.readlines()
+measured_at = [line[2:].strip() for line in text if line.startswith(("# storage_op_us=", "# origin_us="))]
+rows = list(csv.DictReader(line for line in text if not line.startswith("#")))
+storage = [*measured_at, "storage_slots=0", "storage_knee=0", "storage_read_kib=128"]
+for row in rows:
+    out = subprocess.run([sim, "--json", "--nodes", row["nodes"], "--trees", row["trees"],
+                          *(a for s in storage for a in ("--set", s)), data + "/numpy.txt"],
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+    got = json.loads(out)
+    for key, theirs, within in (("storage_operations", "origin_operations", 0), ("storage_bytes", "origin_bytes", 0),
+                                ("messages", "requests", 0.05), ("bytes", "bytes_out", 0.05), ("waiting_s", "waiting_s", 0.2)):
+        measured = float(row[theirs])
+        if abs(got[key] - measured) > within * measured:
+            print(key, row["nodes"], row["trees"], got[key], measured)
+print(len(rows), "rows")
+PY
+}
+is 'the rows measured on 1 to 16 nodes are reproduced' "$(compare_rows)" '8 rows'
+
+# ---- many nodes
+
+ok '32 and 1,000 nodes are simulated' simulate --nodes 32,1000 "$DATA/numpy.txt"
+is_at_most '1,000 nodes take at most 1.2 times as long as 32' "$(value last_s 2)" \
+	"$(awk -v s="$(value last_s)" 'BEGIN { print 1.2 * s }')"
+is 'with as many storage operations' "$(value storage_operations 2)" "$(value storage_operations)"
+is 'every node is done' "$(value finished 2)" 1000
+simulate --nodes 64 --manifest both "$DATA/numpy.txt"
+is_at_most 'a manifest saves half of the time' "$(value last_s 2)" "$(awk -v s="$(value last_s)" 'BEGIN { print s / 2 }')"
+simulate --nodes 16 "$DATA/perl.txt" && simulate --nodes 16 "$DATA/gcc.txt"
+is 'the other traces can be simulated' "$?" 0
+
+simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt"
+is 'nodes die and all others are done' "$?" 0
+ok 'some died' test "$(value died)" -gt 0
+is 'who is not dead is done' "$(($(value died) + $(value finished)))" 300
+cp "$T/out" "$T/out.1"
+simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt"
+ok 'the same seed gives the same output' cmp "$T/out" "$T/out.1"
+simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 6 "$DATA/perl.txt"
+ok 'another one another' test "$(cat "$T/out")" != "$(cat "$T/out.1")"
+
+# ---- bad input
+
+refused() { # DESCRIPTION STATUS SENTENCE ARGUMENT…
+	local what=$1 status=$2 sentence=$3 got
+	shift 3
+	"$SIM" "$@" >"$T/out" 2>"$T/err"
+	got="$? $(grep -v '^# ' "$T/err" | head -n 1)"
+	if [[ $got == "$status copper-sim: $sentence"* ]]; then
+		pass "$what"
+	else
+		fail "$what" "got:    $got" "wanted: $status copper-sim: $sentence"
+	fi
+}
+refused 'no trace' 2 'a TRACE is missing'
+refused 'a trace that is not there' 1 "cannot read $T/none: No such file" "$T/none"
+head -n 20 "$DATA/perl.txt" >"$T/cut.txt"
+refused 'a trace that was cut off' 1 "$T/cut.txt: not a trace of copper-sim, or cut off" "$T/cut.txt"
+sed '9s/.*/chunk 3 0 1 -7 1 0 0 0 x/' "$DATA/perl.txt" >"$T/bad.txt"
+refused 'a line that is none' 1 "$T/bad.txt: line 9 is no request of a trace" "$T/bad.txt"
+refused 'no number of nodes' 2 '--nodes 4,x: up to 32 numbers' --nodes 4,x "$DATA/perl.txt"
+refused 'a parameter that is not there' 2 '--set speed=1: there is no such parameter' --set speed=1 "$DATA/perl.txt"
+refused 'more nodes than fit into memory' 1 '1000000 nodes need about' --nodes 1000000 --manifest on "$DATA/numpy.txt"
