@@ -245,7 +245,6 @@ static int64_t wall_clock(void)
 static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err *err)
 {
 	struct sweep nodes = {.n = 0}, trees = {.n = 0}, fanouts = {.n = 0};
-	struct sim_trace trace;
 	int status;
 
 	if (parse_list("nodes", a->nodes, 1000000, &nodes, err) ||
@@ -256,30 +255,30 @@ static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err 
 		cop_err_set(err, EINVAL, "a TRACE is missing (testdata/sim has three)");
 		return cop_opt_misuse(&table, err);
 	}
-	if (cop_sim_trace_read(a->trace, &trace, err)) {
+	if (cop_sim_trace_read(a->trace, conf->trace, err)) {
 		fprintf(stderr, "copper-sim: %s\n", err->text);
 		return 1;
 	}
 	/* Of dead nodes coop would write a line for each request. */
 	if (cop_log_open(COP_LOG_NONE, COP_LOG_STDOUT, NULL, err)) {
 		fprintf(stderr, "copper-sim: %s\n", err->text);
-		cop_sim_trace_free(&trace);
+		cop_sim_trace_free(conf->trace);
 		return 1;
 	}
-	conf->trace = &trace;
 	cop_clocks_for_test(cop_sim_now, wall_clock);
 	if (!a->json)
 		print_head();
 	status = sweep(a, conf, &nodes, &trees, &fanouts);
 	cop_log_close();
-	cop_sim_trace_free(&trace);
+	cop_sim_trace_free(conf->trace);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
 	struct args a = {0};
-	struct sim_conf conf = {.manifest = false};
+	struct sim_trace trace;
+	struct sim_conf conf = {.trace = &trace};
 	struct cop_err err;
 	int code;
 

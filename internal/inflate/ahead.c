@@ -115,7 +115,8 @@ static bool scan(int fd, uint64_t *from)
 /* Under the lock, which it gives up meanwhile. A free member with the place of the next guess. */
 static struct member *guess(struct ahead *a, int fd, unsigned most)
 {
-	uint64_t from = a->scanned, before;
+	const uint64_t first = a->scanned;
+	uint64_t from = first, before;
 	struct member *m = NULL;
 	bool found = false;
 
@@ -131,7 +132,7 @@ static struct member *guess(struct ahead *a, int fd, unsigned most)
 	do {
 		before = from;
 		found = scan(fd, &from);
-	} while (!found && from > before && from - a->scanned < SCAN_MOST);
+	} while (!found && from > before && from - first < SCAN_MOST);
 	pthread_mutex_lock(&a->lock);
 	a->scanning = false;
 	a->scanned = COP_MAX(a->scanned, from + found);

@@ -287,6 +287,26 @@ static void a_guess_that_is_wrong_changes_nothing(void **state)
 	cop_buf_free(&gz);
 }
 
+/* The search for the next start goes through a large member while the reader ends small ones. */
+static void a_long_search_beside_short_members(void **state)
+{
+	struct cop_buf text = lines(90000), want = {0}, gz = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		for (size_t at = 0; at < 200; at++) {
+			cop_buf_add(&want, text.data + at, 30);
+			add_member(&gz, text.data + at, 30);
+		}
+		cop_buf_add(&want, text.data, text.len);
+		store_member(&gz, text.data, text.len);
+	}
+	check(&gz, &want, NULL);
+	cop_buf_free(&text);
+	cop_buf_free(&want);
+	cop_buf_free(&gz);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +317,7 @@ int main(void)
 		cmocka_unit_test(damage_ends_the_stream_and_is_told),
 		cmocka_unit_test(members_further_on_are_inflated_ahead),
 		cmocka_unit_test(a_guess_that_is_wrong_changes_nothing),
+		cmocka_unit_test(a_long_search_beside_short_members),
 	};
 	int alone = cmocka_run_group_tests_name("alone", tests, NULL, NULL);
 
