@@ -51,20 +51,48 @@ static int regular_size(const struct stat *st, uint64_t *size)
 	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
-/* Checks before it opens, because opening a fifo waits and opening a device may do things. Checks
- * again afterwards, because the name may refer to something else by then. */
+/* Without asking the file system again for what the lookup has just told. */
+static int check_regular(int fd)
+{
+	struct statx stx;
+	uint64_t size;
+	struct stat st = {0};
+
+	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx))
+		st.st_mode = stx.stx_mode;
+	else if (fstat(fd, &st))
+		return -errno;
+	return regular_size(&st, &size);
+}
+
+/* Opens for reading what fd, opened with O_PATH, refers to, whatever has its name by now. */
+static int open_again(int fd, const struct cop_dir *at)
+{
+	static const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	char path[32];
+	int again;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, flags);
+	if (again < 0 && errno == ENOENT) /* no /proc here */
+		again = openat(at->fd, at->name, flags | at->nofollow);
+	return again < 0 ? -errno : again;
+}
+
+/* Checks before it opens, because opening a fifo waits and opening a device may do things. The size
+ * is that of the open file, because network file systems ask for it anew then. */
 static int open_regular(const struct cop_dir *at, uint64_t *size)
 {
 	struct stat st;
-	int fd, rc = fstatat(at->fd, at->name, &st, at->nofollow ? AT_SYMLINK_NOFOLLOW : 0)
-			     ? -errno
-			     : regular_size(&st, size);
+	int named = openat(at->fd, at->name, O_PATH | O_CLOEXEC | at->nofollow), fd, rc;
 
-	if (rc)
-		return rc;
-	fd = openat(at->fd, at->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | at->nofollow);
-	if (fd < 0)
+	if (named < 0)
 		return -errno;
+	rc = check_regular(named);
+	fd = rc ? rc : open_again(named, at);
+	close(named);
+	if (fd < 0)
+		return fd;
 	rc = fstat(fd, &st) ? -errno : regular_size(&st, size);
 	if (!rc)
 		return fd;

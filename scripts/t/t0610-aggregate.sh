@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 44
+plan 46
 
 jobs=$cop_root/testdata/jobs
 HOME=$T/home # not of any test's paths
@@ -186,3 +186,14 @@ mkdir "$T/again"
 "$COPPER" mount -P -d "$JOB" --source "$SRC" "$T/again" && "$COPPER" stop "$T/again" >/dev/null
 aggregate "$JOB" mixed
 matches 'another run in the same directory is noticed' "$(cat "$T/err")" '3 ranks left files in this job directory, and its last run had 1: '
+
+# ---- on a storage that is asked as little as can be
+
+"$PYTHON" "$cop_t/make-ranks.py" "$T/few/profiling/final" 50
+SRC=$T/few
+with_slowfs --slots 16
+aggregate --no-coverage --output-dir "$T/far" "$SRC" far
+is 'a job on a slow storage is aggregated' "$status" 0
+files=$(slow_count read)
+ok 'a file costs a lookup, its size, an open and a read' test "$(($(slow_count lookup) + $(slow_count getattr) + $(slow_count open)))" -le $((3 * files + 40))
+without_slowfs
