@@ -60,9 +60,13 @@ slurm_spawn() { # NAME COMMAND…
 	slurm_pids+=($!)
 }
 
+# Where Slurm makes its groups: other tests have nodes of the same names.
+slurm_groups=/sys/fs/cgroup/freezer/copper-test.$COP_LANE
+
 # Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must be unmounted here, too.
 slurm_node='
 	forget_other_tests && hostname "$1" &&
+	{ [ ! -d "$5" ] || mount --bind "$5" /sys/fs/cgroup/freezer; } &&
 	mount -t tmpfs -o mode=755 node "$2" &&
 	mkdir -m 700 "$2/run" && mkdir "$2/mnt" "$2/other" && chown -R "$4" "$2" &&
 	mount --bind "$3" /etc/hosts &&
@@ -76,6 +80,7 @@ start_slurm() { # N
 	[ "$(id -u)" -eq 0 ] || skip_all 'slurmd wants to be root'
 	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
+	[ ! -w /sys/fs/cgroup/freezer ] || mkdir -p "$slurm_groups" || bail 'no group can be made'
 	slurm_conf "$1" >"$SLURM_CONF"
 	printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no >"$T/slurm/cgroup.conf"
 	(umask 077 && head -c 1024 /dev/urandom >"$T/slurm/munge.key")
@@ -91,7 +96,7 @@ start_slurm() { # N
 	slurm_spawn ctld slurmctld -D
 	for ((i = 1; i <= $1; i++)); do
 		mkdir "$T/slurm/spool.n$i"
-		slurm_spawn "n$i" unshare --mount --propagation slave --uts bash -c "$slurm_node" slurmd "n$i" "$NODE_LOCAL" "$T/slurm/hosts" "${cop_user:-root}"
+		slurm_spawn "n$i" unshare --mount --propagation slave --uts bash -c "$slurm_node" slurmd "n$i" "$NODE_LOCAL" "$T/slurm/hosts" "${cop_user:-root}" "$slurm_groups"
 		slurm_nodes[i]=$!
 	done
 	wait_for 30 slurm_idle "$1" || bail "Slurm does not come up: $(sinfo 2>&1; tail -n 3 "$T"/slurm/*.out)"
@@ -150,8 +155,8 @@ slurm_steps() {
 
 # A group cannot be removed until its last process is reaped.
 slurm_groups_gone() {
-	find /sys/fs/cgroup/freezer/slurm_n[1-9] -depth -type d -exec rmdir {} \; 2>/dev/null
-	! compgen -G '/sys/fs/cgroup/freezer/slurm_n[1-9]' >/dev/null
+	find "$slurm_groups" -depth -type d -exec rmdir {} \; 2>/dev/null
+	[ ! -e "$slurm_groups" ]
 }
 
 stop_slurm() {
