@@ -27,6 +27,11 @@ static const struct cop_opt rows[] = {
 		.offset = offsetof(struct args, since),
 		.arg = "TIME",
 		.help = "started since: 90m, 12h, 7d, or 2026-11-20"},
+	{.name = "tag",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, filter.tag),
+		.arg = "KEY=VALUE",
+		.help = "only runs with this tag, or name, or group"},
 	RUNS_ROWS,
 };
 
@@ -85,6 +90,8 @@ static int check(void *into, struct cop_err *err)
 		return cop_err_set(err, EINVAL,
 			"--since: '%s' is not a time: 90m, 12h, 7d, or a day such as 2026-11-20",
 			a->since);
+	if (a->filter.tag && !strchr(a->filter.tag, '='))
+		return cop_err_set(err, EINVAL, "--tag: '%s' is not KEY=VALUE", a->filter.tag);
 	return cop_cmd_runs_check(into, err);
 }
 

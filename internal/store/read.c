@@ -76,6 +76,9 @@ int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 {
 	static const char sql[] = "SELECT " RUN_COLUMNS " FROM run_now"
 				  " WHERE (?1 = '' OR status = ?1) AND start >= ?2"
+				  " AND (?3 = '' OR 'name=' || name = ?3"
+				  " OR 'group=' || \"group\" = ?3 OR EXISTS (SELECT 1 FROM tag"
+				  " WHERE run = run_now.id AND key || '=' || value = ?3))"
 				  " ORDER BY start DESC, id";
 	sqlite3_stmt *q = NULL;
 	bool fits = true;
@@ -86,6 +89,7 @@ int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 	sqlite3_bind_text(q, 1, filter->by_status ? cop_runrec_status_name(filter->status) : "", -1,
 		SQLITE_STATIC);
 	sqlite3_bind_double(q, 2, filter->since_s);
+	sqlite3_bind_text(q, 3, filter->tag ? filter->tag : "", -1, SQLITE_STATIC);
 	while (fits && (code = sqlite3_step(q)) == SQLITE_ROW)
 		fits = add_run(out, q);
 	return finish(s, q, code, !fits, err);

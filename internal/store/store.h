@@ -48,6 +48,8 @@ struct cop_store_filter {
 	bool by_status;
 	enum cop_runrec_status status; /* may be LOST */
 	double since_s;                /* started then or later; 0: all */
+	const char *tag; /* KEY=VALUE, where name= and group= are what the run is called by; NULL:
+			    all */
 };
 struct cop_store_runs {
 	struct cop_runrec *at; /* without lists and series; newest first */

@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 36
+plan 38
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -85,5 +85,7 @@ is 'and its run is there when it ends' "$(judge "SELECT status FROM run WHERE na
 # ---- how it is asked
 
 is 'since' "$(runs list --since 1h --json | json_of 'len(j)') $(runs list --since 2031-01-01 --json | json_of 'len(j)')" '5 0'
+is 'a tag, a name, a group' "$(for tag in 'note=a = b' name=run group=g name=ru note=a; do runs list --tag "$tag" --json | json_of 'len(j)'; done | tr '\n' ' ')" '1 1 1 0 0 '
+fails_with 2 "'note' is not KEY=VALUE" "$COPPER" runs list --store "$STORE" --tag note
 matches 'copper runs alone lists' "$(COPPER_STORE=$STORE "$COPPER" runs | head -n 1)" '^ID +NAME'
 is 'newest first' "$(runs list --json | json_of '[r["start"] for r in j] == sorted((r["start"] for r in j), reverse=True)')" True
