@@ -15,6 +15,8 @@
 #define COP_MANIFEST_LINE_MAX (12 * COP_KIB)  /* longer lines are skipped */
 #define COP_MANIFEST_BYTES_MAX (32 * COP_MIB) /* of a whole manifest */
 #define COP_MANIFEST_PIECE (256 * COP_KIB)    /* as it is sent */
+/* An item that so many jobs in a row did not need leaves the manifest. */
+#define COP_MANIFEST_UNUSED_JOBS 3u
 
 enum cop_manifest_kind {
 	COP_MANIFEST_DIR,  /* its listing was needed */
@@ -31,6 +33,7 @@ struct cop_manifest_item {
 			    mtime knows that the file changed */
 	int64_t mtime_s; /* seconds since the epoch, before it negative, */
 	uint32_t mtime_nsec; /* and nanoseconds after them */
+	unsigned unused;     /* by how many jobs, the last ones, it was not needed */
 	unsigned ranges;
 	struct cop_range range[COP_MANIFEST_RANGES_MAX]; /* ascending, not touching */
 };
@@ -65,6 +68,7 @@ struct cop_manifest_reader {
 	uint64_t items, bad; /* lines taken; lines passed over because they are not valid */
 	bool ended; /* the last line was read, and its count matches the items (if the whole body
 		       was read) */
+	unsigned unused; /* of the items that follow */
 	char path[COP_MANIFEST_PATH_MAX + 1];
 };
 /* The next item: true, and item->path points into the reader; false at the end. */
@@ -89,6 +93,10 @@ void cop_manifest_set_free(struct cop_manifest_set *s);
  * valid in a manifest. */
 int cop_manifest_set_add(
 	struct cop_manifest_set *s, const struct cop_manifest_item *item, uint64_t order);
+/* Adds an item that an earlier job needed and the last `unused` jobs did not, after all that was
+ * needed; an item that is there stays as it is. -ENOMEM, -EINVAL as above. */
+int cop_manifest_set_keep(
+	struct cop_manifest_set *s, const struct cop_manifest_item *item, unsigned unused);
 /* Calls fn in order for every item, without the lock, until it returns something other than 0,
  * which is returned; fn may change the item. -ENOMEM. Items of equal order are in order of path. */
 int cop_manifest_set_each(struct cop_manifest_set *s,

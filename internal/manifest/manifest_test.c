@@ -414,6 +414,51 @@ static void a_set_keeps_the_order_of_first_need_and_merges_what_comes_again(void
 	cop_manifest_set_free(s);
 }
 
+static void what_was_not_needed_stays_behind_the_rest_until_it_is_needed(void **state)
+{
+	struct cop_manifest_set *s = cop_manifest_set_new(COP_MIB);
+	struct cop_manifest_item i;
+
+	(void)state;
+	i = file("old", 7, 0, 7);
+	assert_int_equal(cop_manifest_set_keep(s, &i, 2), 0);
+	i = item(COP_MANIFEST_DIR, "a");
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), 0);
+	i = file("late", 9, 0, 9);
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), 0);
+	i = item(COP_MANIFEST_DIR, "..");
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), -EINVAL);
+	add_item(s, item(COP_MANIFEST_DIR, "z"), 0);
+	assert_set(s,
+		"copper-manifest 2\nsource /s\nd z\nunused 1\nd a\nf 9 1700000000.123456789 0-9 late\nunused 2\n"
+		"f 7 1700000000.123456789 0-7 old\nend 4\n");
+	add_item(s, file("old", 8, 0, 3), 0);
+	i = item(COP_MANIFEST_DIR, "z");
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), 0);
+	assert_set(s,
+		"copper-manifest 2\nsource /s\nf 8 1700000000.123456789 0-7 old\nd z\nunused 1\nd a\n"
+		"f 9 1700000000.123456789 0-9 late\nend 4\n");
+	cop_manifest_set_free(s);
+}
+
+static void a_reader_knows_what_was_not_needed(void **state)
+{
+	static const char body[] =
+		"d a\nunused 1\nd b\nunused x\nunused 99999999999\nn c\nunused 0\nn d\nend 4\n";
+	static const unsigned want[] = {0, 1, COP_MANIFEST_UNUSED_JOBS, 0};
+	struct cop_manifest_reader r = {.data = body, .len = sizeof(body) - 1};
+	struct cop_manifest_item i;
+
+	(void)state;
+	for (unsigned n = 0; n < COP_ARRAY_SIZE(want); n++) {
+		assert_true(cop_manifest_next(&r, &i));
+		assert_int_equal(i.unused, want[n]);
+	}
+	assert_false(cop_manifest_next(&r, &i));
+	assert_true(r.ended);
+	assert_int_equal(r.bad, 1);
+}
+
 /* The union over ranks does not depend on the order in which they are read. */
 static void with_orders_given_the_least_one_holds(void **state)
 {
@@ -517,6 +562,8 @@ int main(void)
 		cmocka_unit_test(pieces_are_whole_lines_and_together_the_body),
 		cmocka_unit_test(a_line_without_end_is_cut_and_does_not_stop_the_pieces),
 		cmocka_unit_test(a_set_keeps_the_order_of_first_need_and_merges_what_comes_again),
+		cmocka_unit_test(what_was_not_needed_stays_behind_the_rest_until_it_is_needed),
+		cmocka_unit_test(a_reader_knows_what_was_not_needed),
 		cmocka_unit_test(with_orders_given_the_least_one_holds),
 		cmocka_unit_test(a_set_is_bounded_and_counts_what_did_not_fit),
 		cmocka_unit_test(a_set_refuses_paths_that_cannot_stand_in_a_manifest),

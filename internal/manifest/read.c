@@ -203,20 +203,31 @@ static bool parse_item(
 	return true;
 }
 
+/* Whether a line is this word and a number. */
+static bool is_count(const struct line *line, const char *word, uint64_t *count)
+{
+	struct line l = *line;
+
+	return expect_word(&l, word) && parse_number(&l, count) && l.p == l.end;
+}
+
 bool cop_manifest_next(struct cop_manifest_reader *r, struct cop_manifest_item *item)
 {
 	struct line line, rest;
 	uint64_t count;
 
 	while (next_line(r->data, r->len, &r->at, &line)) {
-		rest = line;
-		if (expect_word(&rest, "end ") && parse_number(&rest, &count) &&
-			rest.p == rest.end) {
+		if (is_count(&line, "end ", &count)) {
 			r->ended = count == r->items && r->at == r->len;
+			continue;
+		}
+		if (is_count(&line, "unused ", &count)) {
+			r->unused = (unsigned)COP_MIN(count, COP_MANIFEST_UNUSED_JOBS);
 			continue;
 		}
 		rest = line;
 		if (parse_item(r, &rest, item)) {
+			item->unused = r->unused;
 			r->items++;
 			return true;
 		}

@@ -18,7 +18,7 @@ struct record {
 	struct cop_range one,
 		*more; /* more: COP_MANIFEST_RANGES_MAX of them, if one is not enough */
 	uint32_t mtime_nsec;
-	uint8_t kind, ranges;
+	uint8_t kind, ranges, unused;
 	uint16_t len;
 	char path[];
 };
@@ -101,6 +101,7 @@ static void load(const struct record *r, struct cop_manifest_item *item)
 		.size = r->size,
 		.mtime_s = r->mtime_s,
 		.mtime_nsec = r->mtime_nsec,
+		.unused = r->unused,
 		.ranges = r->ranges};
 	if (r->ranges)
 		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
@@ -132,6 +133,7 @@ static void merge(struct cop_manifest_set *s, struct record *r,
 	struct cop_manifest_item both;
 
 	r->order = COP_MIN(r->order, order);
+	r->unused = 0;
 	if (r->kind != COP_MANIFEST_FILE)
 		return;
 	r->size = item->size;
@@ -149,14 +151,19 @@ static void merge(struct cop_manifest_set *s, struct record *r,
 	store(s, r, &both);
 }
 
+static bool is_valid(const struct cop_manifest_item *item)
+{
+	return cop_manifest_path_ok(item->path, item->len) &&
+	       (item->len || item->kind == COP_MANIFEST_DIR);
+}
+
 int cop_manifest_set_add(
 	struct cop_manifest_set *s, const struct cop_manifest_item *item, uint64_t order)
 {
 	uint64_t hash = cop_hash64(item->path, item->len, item->kind);
 	struct record *r;
 
-	if (!cop_manifest_path_ok(item->path, item->len) ||
-		(!item->len && item->kind != COP_MANIFEST_DIR))
+	if (!is_valid(item))
 		return -EINVAL;
 	pthread_mutex_lock(&s->lock);
 	r = find_record(s, hash, item);
@@ -164,6 +171,27 @@ int cop_manifest_set_add(
 		r = insert_record(s, hash, item);
 	if (r)
 		merge(s, r, item, order ? order : ++s->order);
+	pthread_mutex_unlock(&s->lock);
+	return r ? 0 : -ENOMEM;
+}
+
+int cop_manifest_set_keep(
+	struct cop_manifest_set *s, const struct cop_manifest_item *item, unsigned unused)
+{
+	uint64_t hash = cop_hash64(item->path, item->len, item->kind);
+	struct record *r;
+
+	if (!is_valid(item))
+		return -EINVAL;
+	pthread_mutex_lock(&s->lock);
+	r = find_record(s, hash, item);
+	if (!r) {
+		r = insert_record(s, hash, item);
+		if (r)
+			merge(s, r, item, ++s->order);
+		if (r)
+			r->unused = (uint8_t)COP_MIN(unused, UINT8_MAX);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return r ? 0 : -ENOMEM;
 }
@@ -178,12 +206,15 @@ size_t cop_manifest_set_count(struct cop_manifest_set *s)
 	return n;
 }
 
-/* A directory comes before its contents if they were touched at once. */
+/* What was needed lately comes first. A directory comes before its contents if they were touched at
+ * once. */
 static int by_order(const void *a, const void *b)
 {
 	const struct record *x = *(struct record *const *)a, *y = *(struct record *const *)b;
 	int names;
 
+	if (x->unused != y->unused)
+		return x->unused < y->unused ? -1 : 1;
 	if (x->order != y->order)
 		return x->order < y->order ? -1 : 1;
 	names = memcmp(x->path, y->path, COP_MIN(x->len, y->len));
@@ -231,12 +262,16 @@ int cop_manifest_set_each(
 struct writing {
 	struct cop_buf *out;
 	uint64_t items;
+	unsigned unused;
 };
 
 static int write_one(void *arg, struct cop_manifest_item *item)
 {
 	struct writing *w = arg;
 
+	if (item->unused != w->unused)
+		cop_buf_printf(w->out, "unused %u\n", item->unused);
+	w->unused = item->unused;
 	cop_manifest_add(w->out, item);
 	w->items++;
 	return w->out->failed ? -ENOMEM : 0;

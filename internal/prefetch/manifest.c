@@ -263,6 +263,23 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
+/* What this job did not need stays for the next ones, which may be of another kind, but not for
+ * ever. */
+static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
+{
+	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
+	struct cop_manifest_item item;
+
+	if (r && m->text.data) {
+		r->data = m->text.data + m->body;
+		r->len = m->text.len - m->body;
+		while (cop_manifest_next(r, &item))
+			if (item.unused + 1 < COP_MANIFEST_UNUSED_JOBS)
+				cop_manifest_set_keep(record, &item, item.unused + 1);
+	}
+	free(r);
+}
+
 /* A job that needed nothing tells nothing about the next one. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 {
@@ -273,6 +290,7 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 
 	if (!record || !cop_manifest_set_count(record))
 		return;
+	keep_unused(m, record);
 	rc = cop_manifest_set_write(record, m->conf.source, &text);
 	if (!rc)
 		rc = write_auto(m->conf.source, &text, path);

@@ -5,7 +5,7 @@
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 49
+plan 57
 
 SRC=$T/src
 mkdir -p "$SRC"
@@ -86,6 +86,30 @@ is 'and for all nodes together what one job read' "$(tree_sum origin.bytes)" "$f
 is 'cache-stats tells it in words' "$(as_user "$COPPER" cache-stats "$W/mnt/2" | grep -c '^prefetch   done, [0-9]* lines')" 1
 ok 'the tree stops' without_tree
 ok 'and the manifest is as good as before' cmp "$T/given" "$manifest"
+
+# ---- jobs that need less
+
+other_job() { # FILE…: a job of one node that reads these
+	with_tree 1 --prefetch auto
+	wait_for 20 prefetched 0
+	(cd "$W/mnt/0" && cat "$@" >"$T/read")
+	without_tree
+}
+after() { # how long ago the one file that all of these jobs read, and one of the first job, were needed, and how many items there are
+	awk '/^unused / { age = $2 } / small\/file00003$/ { a = 0 + age } / small\/file00007$/ { b = 1; c = 0 + age }
+		/^[dnf] / { n++ } /^end / { end = $2 } END { print a, b ? c : "gone", n == end }' "$manifest"
+}
+for want_after in '0 1 1' '0 2 1' '0 gone 1'; do
+	ok 'another job' other_job small/file00003
+	is 'what was not needed leaves after three jobs' "$(after)" "$want_after"
+done
+cp "$T/given" "$manifest"
+other_job small/file00003
+other_job small/file00007
+is 'what is needed again stays' "$(after)" '1 0 1'
+other_job small/file00003 small/file00007
+is 'as if it had never been missed' "$(after)" '0 0 1'
+cp "$T/given" "$manifest"
 
 # ---- a file that is given
 
