@@ -66,6 +66,7 @@ static bool evict_one(struct cop_cache *c)
 		if (n) {
 			cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
 			cop_stats_add(c->stats, COP_CACHE_EVICTED_BYTES, n->charged);
+			cop_cache_gone(c, n);
 			if (c->tracer)
 				trace_eviction(c, n);
 			cop_cache_unref(c, n);

@@ -151,6 +151,8 @@ int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_wa
 	pthread_mutex_unlock(&s->lock);
 	if (!n)
 		return -ENOMEM;
+	if (found == COP_FOUND_LEAD)
+		cop_cache_back(c, hash);
 	cop_stats_add(c->stats,
 		found == COP_FOUND_HIT      ? COP_CACHE_HITS
 		: found == COP_FOUND_JOINED ? COP_CACHE_JOINS
@@ -294,6 +296,8 @@ void cop_cache_complete(
 	struct cop_list waiters, *w;
 	bool fits = fill_object(c, n, completion);
 
+	if (!completion->rc && flight->key.table == COP_TABLE_DATA)
+		cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, flight->len);
 	cop_list_init(&waiters);
 	pthread_mutex_lock(&s->lock);
 	complete(c, s, n, completion->keep && fits, &waiters);
@@ -305,6 +309,19 @@ void cop_cache_complete(
 		waiter->completed(waiter, flight, completion->rc);
 	}
 	cop_obj_put(c, flight);
+}
+
+void cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use)
+{
+	unsigned before = atomic_load_explicit(&obj->uses, memory_order_relaxed);
+
+	if (obj->error || obj->key.table != COP_TABLE_DATA || (before & use))
+		return;
+	before = atomic_fetch_or_explicit(&obj->uses, (unsigned char)use, memory_order_relaxed);
+	if (use == COP_USE_HERE && !(before & use))
+		cop_stats_add(c->stats, COP_CACHE_USED_BYTES, obj->len);
+	if (!before)
+		cop_stats_add(c->stats, COP_CACHE_WANTED_BYTES, obj->len);
 }
 
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len)

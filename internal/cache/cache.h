@@ -59,9 +59,16 @@ struct cop_obj {
 	_Atomic bool background; /* of a flight: so far only background requests wait for it; set by
 				 its leader at once */
 	uint64_t completed_ms;   /* cop_now_ms() when it completed, */
-	_Atomic uint64_t stamp_ms; /* and when it completed or was last found to be still true */
-	_Atomic bool disproved;    /* the storage has contradicted it, and it is to be dropped */
-	struct cop_key key;        /* path points into the object */
+	_Atomic uint64_t stamp_ms;  /* and when it completed or was last found to be still true */
+	_Atomic unsigned char uses; /* enum cop_use, of which each counts once */
+	_Atomic bool disproved;     /* the storage has contradicted it, and it is to be dropped */
+	struct cop_key key;         /* path points into the object */
+};
+
+/* Who has taken a chunk. */
+enum cop_use {
+	COP_USE_HERE = 1,  /* a program on this node */
+	COP_USE_BELOW = 2, /* another node */
 };
 
 /* Waits for a flight; embedded in the waiter's own struct. */
@@ -156,6 +163,9 @@ void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 
 struct cop_obj *cop_obj_get(struct cop_obj *obj);
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);
+
+/* Counts that a chunk was fetched for somebody. */
+void cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use);
 
 /* Forgets this object, if it is still the one in the table. */
 void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj);

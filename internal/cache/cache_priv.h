@@ -52,7 +52,13 @@ struct pool {
 	void *data[POOL_MAX];
 };
 
+/* What was evicted, by its hash: the lower half is the number of bytes, the upper one tells hashes
+ * of one slot apart. A later eviction takes the slot, so that a return may go unnoticed, which is
+ * the rarer the shorter the budget is. */
+#define GHOSTS 16384u
+
 struct cop_cache {
+	_Atomic uint64_t ghost[GHOSTS];
 	struct pool pool;
 	struct shard shard[SHARDS];
 	struct cop_stats *stats;
@@ -101,6 +107,9 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
 void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
 /* Drops a reference without starting flights that would fit now. */
 void cop_cache_unref(struct cop_cache *c, struct node *n);
+/* ghost.c: remembers an evicted object; counts a new flight for one that was. */
+void cop_cache_gone(struct cop_cache *c, const struct node *n);
+void cop_cache_back(struct cop_cache *c, uint64_t hash);
 void cop_cache_pool_free(struct pool *p);
 /* Ends the reservation of a completed flight. */
 void cop_cache_unreserve(struct cop_cache *c, struct node *n);

@@ -35,9 +35,10 @@ struct cop_command_ops {
 	bool (*view)(void *ctx, const char **source, int *user_ns);
 	/* Main thread. Lists what the node's cache holds. */
 	void (*sizes)(void *ctx, struct cop_buf *out);
-	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead. 0; else files
-	 * could not be written, and err has a sentence. */
-	int (*write_late)(void *ctx, const struct cop_treeop_sum *sum, struct cop_err *err);
+	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead, and adds to
+	 * its text what the root would have. 0; else files could not be written, and err has a
+	 * sentence. */
+	int (*write_late)(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err);
 	/* Any thread. A stop was answered: cop_command_stops has changed. */
 	void (*wake)(void *ctx);
 };

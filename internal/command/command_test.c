@@ -128,7 +128,7 @@ static void sizes(void *ctx, struct cop_buf *out)
 	cop_buf_str(out, "budget 10 5\n");
 }
 
-static int write_late(void *ctx, const struct cop_treeop_sum *sum, struct cop_err *err)
+static int write_late(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct node *n = ctx;
 

@@ -163,8 +163,7 @@ void cop_coop_fail(struct flight *f, int rc)
 	cop_coop_complete(f, &(struct cop_completion){.rc = rc});
 }
 
-/* Whether this node is the root of the object's tree and reads it from the origin. */
-static bool is_root(const struct flight *f)
+bool cop_coop_is_root(const struct flight *f)
 {
 	return cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank) == COP_TOPO_NONE;
 }
@@ -188,6 +187,8 @@ static struct flight *new_flight(
 	atomic_store(&obj->background, ask->background);
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
+	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
+		cop_stats_add(c->conf.stats, COP_PREFETCH_LATER_BYTES, f->buf_len);
 	return f;
 }
 
@@ -206,7 +207,7 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	found = cop_cache_find(c->conf.cache, &key, waiter, obj);
 	if (found == COP_FOUND_LEAD)
 		*f = new_flight(c, ask, *obj, local);
-	if (grouped && *f && is_root(*f))
+	if (grouped && *f && cop_coop_is_root(*f))
 		cop_coop_lead_group(*f);
 	if (grouped)
 		pthread_mutex_unlock(&c->group_lock);
@@ -275,6 +276,11 @@ struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *as
 	if (!f)
 		cop_cache_complete(c->conf.cache, obj, &(struct cop_completion){.rc = -ENOMEM});
 	return f;
+}
+
+void cop_coop_prefetched(struct cop_coop *c)
+{
+	atomic_store(&c->prefetched, true);
 }
 
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask)

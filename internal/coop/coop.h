@@ -101,6 +101,9 @@ uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr
 bool cop_coop_believes(
 	const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr);
 
+/* What programs need from now on was not prefetched, and is counted as such. */
+void cop_coop_prefetched(struct cop_coop *c);
+
 /* Fetches a chunk ahead of its use, if it is not cached and memory is available. */
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);
 

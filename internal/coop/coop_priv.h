@@ -75,6 +75,7 @@ struct cop_coop {
 	_Atomic bool closing;
 	uint64_t started_ns;
 	_Atomic bool heard;          /* a parent has answered */
+	_Atomic bool prefetched;     /* what was to be prefetched was */
 	_Atomic uint32_t parent[64]; /* last ancestor that answered, per tree; for reports */
 };
 
@@ -107,7 +108,8 @@ struct flight {
 	/* For the trace: when it was led, when its request left (or the origin was asked), when the
 	 * answer came; 0: not yet, or there is no trace. */
 	uint64_t led_ns, sent_ns, answered_ns;
-	bool is_asked; /* the last request has left and has no answer yet */
+	uint64_t asked_ns; /* when the ancestor was asked the last time */
+	bool is_asked;     /* the last request has left and has no answer yet */
 };
 
 /* Hands the flight to another owner, as the table at the head of this file allows. */
@@ -129,6 +131,12 @@ static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 	f->state = to;
 }
 
+/* The second part of an answer's head, bits. */
+#define ANSWER_PACKED 1u
+#define ANSWER_HELD 2u /* it was at hand when it was asked for */
+
+/* Whether this node is the root of the object's tree and reads it from the origin. */
+bool cop_coop_is_root(const struct flight *f);
 /* Whether an error is a failure of this node or, in an answer, of the node that sent it, rather
  * than an answer of the storage. */
 bool cop_coop_is_own(int rc);

@@ -14,6 +14,7 @@ struct served {
 	struct cop_obj *obj;     /* a reference, while the answer waits */
 	struct cop_list at;      /* while it waits for the kernel; under coop->telling.lock, */
 	uint64_t since_ms;       /* like the tick that saw it first; 0: none */
+	bool held;               /* the answer was at hand */
 	struct served_trace trace;
 };
 
@@ -54,8 +55,9 @@ static void answer(const struct served *s)
 		return;
 	}
 	*h = (struct obj_ref){c, obj};
+	cop_cache_used(c->conf.cache, obj, COP_USE_BELOW);
 	cop_wr_u64(&w, obj->sum);
-	cop_wr_u8(&w, obj->packed);
+	cop_wr_u8(&w, (obj->packed ? ANSWER_PACKED : 0) | (s->held ? ANSWER_HELD : 0));
 	a.head = head;
 	a.head_len = cop_wr_len(&w);
 	a.body = obj->data;
@@ -168,6 +170,7 @@ static void get_for_child(struct cop_coop *c, struct cop_rpc_req *req, const str
 		answer_error(req, rc);
 	} else {
 		s->obj = obj;
+		s->held = true;
 		answer(s);
 	}
 	free(s);

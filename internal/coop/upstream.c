@@ -124,13 +124,26 @@ static void shrink(const struct flight *f, struct cop_completion *l)
 		l->data = memcpy(data, f->buf, l->len);
 }
 
+/* What a hop costs, which the time of other answers does not say: they waited for something. */
+static void count_held(const struct flight *f)
+{
+	struct cop_stats *stats = f->coop->conf.stats;
+
+	cop_stats_add(stats, COP_FABRIC_HELD, 1);
+	cop_stats_add(stats, COP_FABRIC_HELD_US, (cop_now_ns() - f->asked_ns + 500) / 1000);
+}
+
 static void took(struct flight *f, const struct cop_rpc_result *r)
 {
 	struct cop_rd head = cop_rd_init(r->head, r->head_len);
 	struct cop_completion l = {.len = r->body_len};
+	uint8_t flags;
 
 	l.sum = cop_rd_u64(&head);
-	l.packed = cop_rd_u8(&head) && f->ask.kind == COP_ASK_CHUNK;
+	flags = cop_rd_u8(&head);
+	l.packed = (flags & ANSWER_PACKED) && f->ask.kind == COP_ASK_CHUNK;
+	if (flags & ANSWER_HELD)
+		count_held(f);
 	/* A body inside the message may also be longer than the reservation. */
 	if (!cop_coop_reserve_up_to(f, l.len)) {
 		cop_coop_reserve_again(f, l.len);
@@ -223,9 +236,12 @@ void cop_coop_send(struct flight *f)
 	while (f->upstream != COP_TOPO_NONE && cop_coop_rests(f->coop, f->upstream))
 		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->upstream);
 	if (f->upstream == COP_TOPO_NONE || !f->coop->conf.rpc) {
+		if (!cop_coop_is_root(f))
+			cop_stats_add(f->coop->conf.stats, COP_ORIGIN_FALLBACKS, 1);
 		cop_coop_read_origin(f);
 		return;
 	}
+	f->asked_ns = cop_now_ns();
 	call.rank = f->upstream;
 	call.sent = f->coop->conf.tracer ? cop_coop_trace_sent : NULL;
 	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u",

@@ -69,6 +69,7 @@ void cop_fs_bypass_read(struct op *op)
 	b->op = op;
 	op->asked = op->missed = true;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_BYPASS_READS, 1);
+	cop_stats_example(op->fs->conf.stats, COP_EXAMPLE_BYPASSED, path);
 	cop_origin_read(op->fs->conf.origin, path, op->inode->attr.version, op->inode->attr.size,
 		(uint64_t)op->off, &(struct iovec){b->data, op->size}, 1, have_bytes, b);
 }

@@ -58,6 +58,7 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 		cop_fs_fail(op, rc == -ENOENT ? -ESTALE : rc);
 		return;
 	}
+	cop_cache_used(op->fs->conf.cache, obj, COP_USE_HERE);
 	op->chunk[op->n_chunks++] = cop_obj_get(obj);
 	ask_next(op);
 }

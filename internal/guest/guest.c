@@ -236,8 +236,9 @@ static void add_late(struct guest *g)
 }
 
 /* The root has written them, with the names of those that did not answer, unless it is dead. */
-static void write_sums(struct guest *g)
+static void write_sums(struct guest *g, struct cop_buf *remarks)
 {
+	struct cop_buf notes = {0};
 	struct cop_tally_job job = {.job_dir = g->job_dir,
 		.source = g->tree.source,
 		.nodes = g->topo.nodes,
@@ -247,6 +248,10 @@ static void write_sums(struct guest *g)
 	if (!g->got.prof && g->state[cop_topo_root(&g->topo, 0)] == NODE_FINE)
 		return;
 	add_late(g);
+	cop_tally_warn(&g->got, &notes);
+	if (notes.len)
+		cop_buf_printf(remarks, "%s\n", notes.data);
+	cop_buf_free(&notes);
 	if (g->got.prof && cop_tally_write_sums(&job, &g->got, &err))
 		cop_treeop_sum_unwritten(&g->got, "this host", err.text);
 }
@@ -260,7 +265,7 @@ static int ask_tree(struct guest *g, struct cop_guest_stopped *out, struct cop_e
 	sort_lines(g, &out->remarks);
 	out->unknown += g->got.refused + g->got.failed;
 	ask_once_more(g);
-	write_sums(g);
+	write_sums(g, &out->remarks);
 	cop_treeop_sum_say_unwritten(&g->got, &out->remarks);
 	out->unwritten = g->got.unwritten;
 	return 0;

@@ -75,6 +75,9 @@ static void answer_stop(struct cop_node *n, const struct cop_buf *holders, const
 		cop_buf_printf(&remark, "%s: %s was unmounted lazily, still held by %s",
 			cop_job_host_name(&n->hosts, n->rank), n->how->place->path, holders->data);
 	}
+	/* Otherwise the root says it for all nodes. */
+	if (!cop_treeop_is_stopping(cop_part_treeop(n->part)))
+		cop_tally_warn_own(n->tally, &remark);
 	cop_treeop_ended(cop_part_treeop(n->part), remark.data, unwritten);
 	cop_buf_free(&remark);
 }

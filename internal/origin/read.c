@@ -120,6 +120,15 @@ static int read_file(struct read_request *r, struct file *f, size_t *got)
 	return !rc && r->version && f->size != r->size ? -ESTALE : rc;
 }
 
+/* Its name was there when its version was learned, and a version never comes back. */
+static void count_change(const struct read_request *r, int rc)
+{
+	if (!r->version || (rc != -ESTALE && rc != -ENOENT))
+		return;
+	cop_stats_add(r->request.o->stats, COP_ORIGIN_CHANGED, 1);
+	cop_stats_example(r->request.o->stats, COP_EXAMPLE_CHANGED, r->request.path);
+}
+
 static void read_job(struct cop_origin_job *job, int rc)
 {
 	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);
@@ -142,6 +151,7 @@ static void read_job(struct cop_origin_job *job, int rc)
 		cop_stats_add(t->o->stats, COP_ORIGIN_READS, 1);
 		cop_stats_add(t->o->stats, COP_ORIGIN_BYTES, got);
 	}
+	count_change(r, rc);
 	cop_origin_request_trace(t, "origin_read", rc, got);
 	cop_origin_request_end(t, rc, NULL, rc ? 0 : got);
 	free(r);

@@ -163,6 +163,8 @@ static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *e
 	cop_tally_add(p->conf.tally, sum);
 	cop_treeop_sum_machine(sum);
 	cop_runlog_totals(*p->conf.runlog, sum);
+	if (rank == cop_topo_root(&r->topo, 0))
+		cop_tally_warn(sum, &sum->text);
 	if (sum->prof && rank == cop_topo_root(&r->topo, 0)) {
 		rc = cop_tally_write_sums(&job, sum, err);
 		cop_prof_sum_free(sum->prof);
@@ -215,12 +217,13 @@ static void sizes(void *ctx, struct cop_buf *out)
 }
 
 /* The root is dead: no node above has written the sums or the list of nodes that are left. */
-static int write_late(void *ctx, const struct cop_treeop_sum *sum, struct cop_err *err)
+static int write_late(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
 	struct cop_tally_job job = tally_job(p->conf.record);
 
 	cop_record_stopped(p->conf.record, sum);
+	cop_tally_warn(sum, &sum->text);
 	return sum->prof ? cop_tally_write_sums(&job, sum, err) : 0;
 }
 

@@ -91,6 +91,8 @@ static void count_slot(struct cop_prefetch *p, const struct slot *s)
 	} else {
 		cop_stats_add(stats, COP_PREFETCH_OBJECTS, 1);
 		cop_stats_add(stats, COP_PREFETCH_BYTES, s->obj ? s->obj->len : 0);
+		if (s->stage == STAGE_CHUNKS)
+			cop_stats_add(stats, COP_PREFETCH_FILE_BYTES, s->obj ? s->obj->len : 0);
 	}
 }
 
@@ -394,6 +396,8 @@ static void *work(void *arg)
 		rc = -ESHUTDOWN;
 	if (rc == -ESHUTDOWN)
 		give_up(p, "the node stops");
+	if (!p->over && p->n_items)
+		cop_coop_prefetched(p->conf.coop);
 	set_state(p, p->over ? STOPPED : DONE);
 	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
 		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),

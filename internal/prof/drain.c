@@ -65,6 +65,8 @@ static struct cop_prof *make_taken(const struct cop_prof *p, const struct cop_st
 	t->enoent_ttl_ms = p->enoent_ttl_ms;
 	t->stats = p->stats ? stats : NULL;
 	t->observe = p->observe;
+	t->further = p->further;
+	t->ctx = p->ctx;
 	t->job_dir = dup_or_null(p->job_dir, &failed);
 	t->root = dup_or_null(p->root, &failed);
 	t->stem = dup_or_null(p->stem, &failed);

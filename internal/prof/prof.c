@@ -82,6 +82,8 @@ struct cop_prof *cop_prof_new(const struct cop_prof_conf *conf)
 	p->enoent_ttl_ms = conf->enoent_ttl_ms;
 	p->stats = conf->stats;
 	p->observe = conf->observe;
+	p->further = conf->further;
+	p->ctx = conf->ctx;
 	if (p->level == COP_PROF_OFF)
 		return p;
 	if (!copy_strings(p, conf) || !make_counters(p, conf->max_path_bytes)) {

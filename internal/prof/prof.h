@@ -68,6 +68,9 @@ struct cop_prof_conf {
 	const struct cop_stats *stats; /* outlives the profile; NULL: no profiling_fabric.csv and
 					  nothing about the storage */
 	bool observe;                  /* the kernel caches nothing, so every use is counted */
+	/* Appends what else its summary is to say, given the counters at that time. May be NULL. */
+	void (*further)(void *ctx, const struct cop_stats *stats, struct cop_buf *out);
+	void *ctx;
 	uint64_t max_path_bytes; /* memory for paths at the full level; 0: COP_PROF_PATH_BYTES */
 };
 

@@ -229,6 +229,8 @@ struct cop_prof {
 	char *stem; /* host-pid */
 	const struct cop_stats *stats;
 	bool observe;
+	void (*further)(void *ctx, const struct cop_stats *stats, struct cop_buf *out);
+	void *ctx;
 	struct op_shard *shards;
 	struct path_table *paths;            /* full level */
 	struct top_summary *top[CATEGORIES]; /* top level */

@@ -180,6 +180,8 @@ int cop_prof_fill_summary(const struct report *r, unsigned type, struct cop_buf 
 	operations(r, out);
 	totals(r, out);
 	storage(r, out);
+	if (r->p->further && r->stats)
+		r->p->further(r->p->ctx, r->stats, out);
 	if (!r->with_top)
 		return 0;
 	for (unsigned c = 0; c < CATEGORIES; c++)

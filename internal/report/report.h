@@ -53,7 +53,8 @@ int cop_report_cluster_classes(struct cop_report_cluster *c,
 	const struct cop_pathclass_totals *rows, bool absences_served);
 /* Writes <dir>/<prefix>-profiling_{aggregate,operations}.csv and -profiling_summary.md, each whole
  * or not at all; makes dir. input: the directory that the summary names; notes: further lines for
- * its head; coverage: text for its path coverage table; each NULL for none. */
+ * its head, and sections after it; coverage: text for its path coverage table; each NULL for none.
+ */
 int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
 	const char *prefix, const char *input, const char *notes, const char *coverage,
 	struct cop_err *err);

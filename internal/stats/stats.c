@@ -37,6 +37,40 @@ void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n)
 	cop_stats_add(s, kind_of(rc), n);
 }
 
+/* ---- examples ---- */
+
+enum { NO_EXAMPLE, BEING_WRITTEN, WRITTEN };
+
+void cop_stats_example(struct cop_stats *s, enum cop_example kind, const char *path)
+{
+	size_t len = strlen(path), cut = len < COP_EXAMPLE_SIZE ? 0 : len - COP_EXAMPLE_SIZE + 1;
+	int none = NO_EXAMPLE;
+
+	if (!s || !*path ||
+		!atomic_compare_exchange_strong(&s->example[kind].state, &none, BEING_WRITTEN))
+		return;
+	memcpy(s->example[kind].path, path + cut, len - cut + 1);
+	for (char *c = s->example[kind].path; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	atomic_store(&s->example[kind].state, WRITTEN);
+}
+
+const char *cop_stats_first(const struct cop_stats *s, enum cop_example kind)
+{
+	return atomic_load(&((struct cop_stats *)s)->example[kind].state) == WRITTEN
+		       ? s->example[kind].path
+		       : "";
+}
+
+static void copy_examples(struct cop_stats *into, const struct cop_stats *from)
+{
+	for (unsigned i = 0; i < COP_EXAMPLES; i++)
+		cop_stats_example(into, i, cop_stats_first(from, i));
+}
+
+/* ---- as text ---- */
+
 void cop_stats_json(const struct cop_stats *s, struct cop_json *j)
 {
 	for (unsigned c = 0; c < COP_COUNTERS; c++) {
@@ -103,6 +137,7 @@ void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from)
 {
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(into, c, cop_stats_get(from, c));
+	copy_examples(into, from);
 }
 
 void cop_stats_drain(struct cop_stats *from, struct cop_stats *into)
@@ -110,6 +145,7 @@ void cop_stats_drain(struct cop_stats *from, struct cop_stats *into)
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(into, c,
 			atomic_exchange_explicit(&from->value[c], 0, memory_order_relaxed));
+	copy_examples(into, from);
 }
 
 const char *cop_counter_group(enum cop_counter c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats: the counters of a node. counters.def is the only list: each row defines the enum, the JSON
- * key and the text of the manual. Counters are relaxed atomics; reading them does not give a
- * snapshot of one moment. */
+/* stats: the counters of a node, and an example of some of what they count. counters.def is the
+ * only list: each row defines the enum, the JSON key and the text of the manual. Counters are
+ * relaxed atomics; reading them does not give a snapshot of one moment. */
 #ifndef COP_STATS_H
 #define COP_STATS_H
 
@@ -17,8 +17,20 @@ enum cop_counter {
 	COP_COUNTERS
 };
 
+/* Events of which the first path is kept, to tell the user where. */
+enum cop_example {
+	COP_EXAMPLE_BYPASSED, /* a file beyond --max-cacheable-bytes */
+	COP_EXAMPLE_CHANGED,  /* a file that changed while it was in use */
+	COP_EXAMPLES
+};
+#define COP_EXAMPLE_SIZE 256
+
 struct cop_stats {
 	_Atomic uint64_t value[COP_COUNTERS];
+	struct {
+		_Atomic int state; /* stats.c */
+		char path[COP_EXAMPLE_SIZE];
+	} example[COP_EXAMPLES];
 };
 
 static inline void cop_stats_add(struct cop_stats *s, enum cop_counter c, uint64_t n)
@@ -35,6 +47,11 @@ static inline uint64_t cop_stats_get(const struct cop_stats *s, enum cop_counter
  * were refused: -ETIMEDOUT (silent), -EBADMSG (form), -EACCES (secret), -EALREADY (replay),
  * -EHOSTUNREACH (host), anything else (other). */
 void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
+/* Any thread. Keeps the path, if it is the first of its kind: its end if it is long, and ? for
+ * control bytes. */
+void cop_stats_example(struct cop_stats *s, enum cop_example kind, const char *path);
+/* The path of the first one, "" for none. It does not change any more, also by a drain. */
+const char *cop_stats_first(const struct cop_stats *s, enum cop_example kind);
 /* "fuse":{"lookup":0,...},"origin":{...},... : the groups, as members of the object that is open.
  */
 void cop_stats_json(const struct cop_stats *s, struct cop_json *j);
@@ -45,7 +62,7 @@ void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
  * this version does not know are passed over, and of two lines of one name the last one counts.
  * Returns what follows the empty line; NULL if text is in another form. */
 char *cop_stats_read_lines(char *text, struct cop_stats *s);
-/* Adds every counter of `from` to `into`. */
+/* Adds every counter of `from` to `into`, and its examples if into has none. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
 /* Moves every counter of `from` into `into`, each in one atomic step, so an event that is counted
  * meanwhile is in exactly one of them. */

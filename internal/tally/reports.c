@@ -57,8 +57,18 @@ static void warn_of_earlier_runs(const struct cop_tally *t)
 			path);
 }
 
-static struct cop_prof *new_prof(const struct cop_tally_conf *conf)
+/* The warnings, in the node's own summary. */
+static void further(void *ctx, const struct cop_stats *stats, struct cop_buf *out)
 {
+	struct cop_advices a;
+
+	cop_tally_judge_own(ctx, stats, &a);
+	cop_advice_markdown(&a, out);
+}
+
+static struct cop_prof *new_prof(struct cop_tally *t)
+{
+	const struct cop_tally_conf *conf = &t->conf;
 	const struct cop_conf *c = conf->conf;
 	const struct cop_job_hosts *hosts = conf->job.hosts;
 	char host[256] = "localhost";
@@ -74,6 +84,8 @@ static struct cop_prof *new_prof(const struct cop_tally_conf *conf)
 		.source = conf->job.source,
 		.stats = conf->stats,
 		.observe = c->observe,
+		.further = further,
+		.ctx = t,
 	};
 
 	gethostname(host, sizeof(host) - 1);
@@ -93,7 +105,7 @@ int cop_tally_new(const struct cop_tally_conf *conf, struct cop_tally **out, str
 		warn_of_earlier_runs(t);
 	make_folders(t);
 	if (conf->conf->profile)
-		t->prof = new_prof(conf);
+		t->prof = new_prof(t);
 	if (conf->conf->profile && !t->prof) {
 		free(t);
 		return cop_err_set(err, ENOMEM, "out of memory for the profile");
@@ -233,6 +245,7 @@ int cop_tally_reset(struct cop_tally *t, struct cop_err *err)
 void cop_tally_add(struct cop_tally *t, struct cop_treeop_sum *sum)
 {
 	cop_stats_sum(&sum->stats, t->conf.stats);
+	cop_tally_add_facts(t, sum);
 	if (!t->prof)
 		return;
 	if (!sum->prof)

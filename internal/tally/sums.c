@@ -75,17 +75,36 @@ static void note_missing(
 		cop_buf_str(out, "\n");
 }
 
+/* In the folder of the other files; copper report looks for it by this name. */
+static int write_warnings(const struct cop_advices *a, const char *dir, struct cop_err *err)
+{
+	struct cop_buf text = {0};
+	char path[4096 + 64];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/cluster_warnings.csv", dir);
+	cop_advice_csv(a, &text);
+	rc = text.failed ? -ENOMEM : cop_write_file(path, text.data, text.len, 0644);
+	cop_buf_free(&text);
+	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+}
+
 static int write_into(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
 	const struct cop_report_cluster *c, const char *dir, struct cop_err *err)
 {
 	char input[4096 + 32];
-	struct cop_buf missing = {0};
+	struct cop_buf notes = {0};
+	struct cop_advices advices;
 	int rc;
 
 	snprintf(input, sizeof(input), "%s/profiling/final", job->job_dir);
-	note_missing(job, sum, &missing);
-	rc = cop_report_cluster_write(c, dir, "cluster", input, missing.data, NULL, err);
-	cop_buf_free(&missing);
+	cop_tally_judge(sum, &advices);
+	note_missing(job, sum, &notes);
+	cop_advice_markdown(&advices, &notes);
+	rc = cop_report_cluster_write(c, dir, "cluster", input, notes.data, NULL, err);
+	cop_buf_free(&notes);
+	if (!rc)
+		rc = write_warnings(&advices, dir, err);
 	return rc ? rc
 		  : cop_prof_write_sums(sum->prof, dir, "cluster", job->source, &sum->stats, err);
 }

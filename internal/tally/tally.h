@@ -64,7 +64,15 @@ void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out);
  * is logged. */
 void cop_tally_add(struct cop_tally *t, struct cop_treeop_sum *sum);
 
+/* What went badly on this node (advice.h), for one that ends without the tree: logs it, and appends
+ * notes for the user, as cop_advice_notes has them. */
+void cop_tally_warn_own(struct cop_tally *t, struct cop_buf *out);
+
 /* ---- all nodes ---- */
+
+/* The same of these nodes; of the notes only the COP_TALLY_NOTES most important ones. */
+#define COP_TALLY_NOTES 3
+void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out);
 
 /* Writes the cluster files of the job from the sums, which have a prof. If that fails, the sums are
  * kept in $TMPDIR, because no other copy exists once the nodes have ended, and the sentence says

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reports.c is about one node, sums.c about all of them; neither calls the other. There is no lock:
+/* reports.c is about one node, sums.c about all of them; neither calls the other, and both call
+ * warn.c. There is no lock:
  * the counts belong to prof and stats, everything else to the main thread. */
 #ifndef COP_TALLY_PRIV_H
 #define COP_TALLY_PRIV_H
 
+#include "advice/advice.h"
 #include "tally/tally.h"
 
 struct cop_tally {
@@ -11,5 +13,13 @@ struct cop_tally {
 	struct cop_prof *prof;
 	struct cop_cache *cache;
 };
+
+/* ---- warn.c ---- */
+/* What these counters of the node say. */
+void cop_tally_judge_own(
+	struct cop_tally *t, const struct cop_stats *stats, struct cop_advices *out);
+void cop_tally_judge(const struct cop_treeop_sum *sum, struct cop_advices *out);
+/* Adds what a sum has for them besides the counters. */
+void cop_tally_add_facts(struct cop_tally *t, struct cop_treeop_sum *sum);
 
 #endif

@@ -92,6 +92,8 @@ void cop_treeop_sum_add(
 {
 	into->nodes += from->nodes;
 	into->released += from->released;
+	into->fell_back += from->fell_back;
+	into->cache_needed = COP_MAX(into->cache_needed, from->cache_needed);
 	add_missing(into, from);
 	cop_stats_sum(&into->stats, &from->stats);
 	for (unsigned t = 0; t < COP_TABLES; t++) {
@@ -129,10 +131,20 @@ void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
 /* ---- the form in which it travels: fixed numbers, the text, the profile ---- */
 
 #define NUMBERS                                                                                    \
-	(COP_TREEOP_SENTENCE + 4 * (10 + COP_TREEOP_NAMED) +                                       \
-		8 * (COP_COUNTERS + 2 * COP_TABLES + 6))
+	(COP_TREEOP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (11 + COP_TREEOP_NAMED) +     \
+		8 * (COP_COUNTERS + 2 * COP_TABLES + 7))
 /* Shorter texts are sent as they are. */
 #define PACK_MIN 4096
+
+static void put_examples(struct cop_wr *w, const struct cop_stats *stats)
+{
+	for (unsigned i = 0; i < COP_EXAMPLES; i++) {
+		char path[COP_EXAMPLE_SIZE] = "";
+
+		strcpy(path, cop_stats_first(stats, i));
+		cop_wr_bytes(w, path, sizeof(path));
+	}
+}
 
 static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint32_t packed_len,
 	uint8_t out[NUMBERS])
@@ -144,6 +156,7 @@ static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint3
 	cop_wr_u32(&w, g->refused);
 	cop_wr_u32(&w, g->failed);
 	cop_wr_u32(&w, g->released);
+	cop_wr_u32(&w, g->fell_back);
 	cop_wr_u32(&w, g->cut);
 	cop_wr_u32(&w, g->missing);
 	cop_wr_u32(&w, g->unwritten);
@@ -162,6 +175,8 @@ static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint3
 	cop_wr_u64(&w, g->machine.cpu_us_most);
 	cop_wr_u64(&w, g->machine.resident_bytes);
 	cop_wr_u64(&w, g->machine.resident_bytes_most);
+	cop_wr_u64(&w, g->cache_needed);
+	put_examples(&w, &g->stats);
 	cop_wr_u32(&w, text_len);
 	cop_wr_u32(&w, packed_len);
 }
@@ -181,6 +196,23 @@ static void get_sentence(struct cop_rd *r, char out[COP_TREEOP_SENTENCE])
 			*c = '?';
 }
 
+/* The same; cop_stats_example makes it one line. */
+static void get_examples(struct cop_rd *r, struct cop_stats *stats)
+{
+	for (unsigned i = 0; i < COP_EXAMPLES; i++) {
+		char path[COP_EXAMPLE_SIZE];
+
+		if ((size_t)(r->end - r->p) < sizeof(path)) {
+			r->bad = true;
+			return;
+		}
+		memcpy(path, r->p, sizeof(path));
+		r->p += sizeof(path);
+		path[sizeof(path) - 1] = '\0';
+		cop_stats_example(stats, i, path);
+	}
+}
+
 static void get_numbers(
 	struct cop_rd *r, struct cop_treeop_sum *g, uint32_t *text_len, uint32_t *packed_len)
 {
@@ -189,6 +221,7 @@ static void get_numbers(
 	g->refused = cop_rd_u32(r);
 	g->failed = cop_rd_u32(r);
 	g->released = cop_rd_u32(r);
+	g->fell_back = cop_rd_u32(r);
 	g->cut = cop_rd_u32(r);
 	g->missing = cop_rd_u32(r);
 	g->unwritten = cop_rd_u32(r);
@@ -207,6 +240,8 @@ static void get_numbers(
 	g->machine.cpu_us_most = cop_rd_u64(r);
 	g->machine.resident_bytes = cop_rd_u64(r);
 	g->machine.resident_bytes_most = cop_rd_u64(r);
+	g->cache_needed = cop_rd_u64(r);
+	get_examples(r, &g->stats);
 	*text_len = cop_rd_u32(r);
 	*packed_len = cop_rd_u32(r);
 }

@@ -74,6 +74,9 @@ struct cop_treeop_sum {
 	uint32_t unwritten; /* of nodes: those whose final files could not be written */
 	char why_unwritten[COP_TREEOP_SENTENCE]; /* "HOST: sentence" of one of them */
 	uint32_t released;                       /* of nodes: those that were released */
+	uint32_t fell_back;    /* of nodes: those that read the storage in place of a node above */
+	uint64_t cache_needed; /* bytes that would have held everything, on the node that needs
+				  most; 0: nothing was evicted */
 	uint32_t cut; /* of nodes: those whose part of the text did not fit and was left out */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;

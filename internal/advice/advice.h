@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* advice: what went badly in a job, in words, each with the option that helps. It judges numbers
+ * that others counted, of one node or of all: it does not count, read or write, and does not know a
+ * running node. A healthy job gets no advice; what is healthy is in limits.h, each limit with its
+ * reason. */
+#ifndef COP_ADVICE_H
+#define COP_ADVICE_H
+
+#include "base/base.h"
+#include "stats/stats.h"
+
+/* In the order of importance: the later ones cost time only. */
+enum cop_advice_kind {
+	COP_ADVICE_CHANGED,  /* files changed under the job */
+	COP_ADVICE_FALLBACK, /* nodes read the storage in place of a dead one */
+	COP_ADVICE_BYPASS,   /* files beyond --max-cacheable-bytes were read past the tree */
+	COP_ADVICE_CACHE,    /* evicted objects came again */
+	COP_ADVICE_STORAGE,  /* a slow storage beside a fast tree */
+	COP_ADVICE_MANIFEST, /* a manifest of another job */
+	COP_ADVICE_UNUSED,   /* read ahead for nobody */
+	COP_ADVICE_ABSENCES, /* absent names were checked again and again */
+	COP_ADVICE_KINDS
+};
+
+/* Sums over these nodes, as their counters have them (counters.def). */
+struct cop_advice_facts {
+	uint64_t nodes;
+	uint64_t changed, fallbacks, fell_back; /* fell_back: nodes that have fallbacks */
+	uint64_t read_bytes, bypass_bytes;
+	uint64_t refetches, refetched_bytes;
+	uint64_t cache_needed; /* bytes that would have held everything, on the node that needs most
+				*/
+	uint64_t fetched_bytes, used_bytes, wanted_bytes;
+	uint64_t prefetched_bytes, later_bytes;
+	uint64_t origin_operations, origin_bytes, origin_us, held, held_us;
+	uint64_t expires, clears;
+	const char *bypassed, *changed_file; /* the first path of each, or "" */
+};
+
+/* Fills in all that the counters of these nodes say, which leaves nodes, fell_back and cache_needed
+ * to the caller. The paths are those of stats. */
+void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats);
+/* The last of those for one node with this budget; 0: nothing was evicted. */
+uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_bytes);
+
+#define COP_ADVICE_SENTENCE 640
+
+struct cop_advice {
+	const char *code;                   /* one word, for programs */
+	unsigned weight;                    /* 20 to 99: how much it matters */
+	const char *option;                 /* that helps; the sentence says how */
+	char sentence[COP_ADVICE_SENTENCE]; /* one line */
+};
+struct cop_advices {
+	unsigned n;
+	struct cop_advice at[COP_ADVICE_KINDS]; /* the most important one first */
+};
+
+void cop_advice_give(const struct cop_advice_facts *f, struct cop_advices *out);
+
+/* Appends the first max, each as a line "copper: note: SENTENCE", with newlines between lines only.
+ */
+void cop_advice_notes(const struct cop_advices *a, unsigned max, struct cop_buf *out);
+/* Appends them as a section of a Markdown file, after an empty line; nothing for none. */
+void cop_advice_markdown(const struct cop_advices *a, struct cop_buf *out);
+/* The whole of cluster_warnings.csv: the head, and a line for each. */
+void cop_advice_csv(const struct cop_advices *a, struct cop_buf *out);
+
+#endif

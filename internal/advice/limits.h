@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a healthy job may have; copper-guide(7) tells users the same. Bytes and shares are of all
+ * nodes together, so that a large job is judged like a small one. */
+#ifndef COP_ADVICE_LIMITS_H
+#define COP_ADVICE_LIMITS_H
+
+/* Less is read in a moment from any storage. An import of numpy reads about twice as much. */
+#define LEAST_BYTES (16 * COP_MIB)
+
+/* A file that changed was an error for somebody, or nearly: each one is worth a word. */
+#define CHANGED_MIN 1u
+
+/* For each node that had to: a parent that was only late for a moment costs a few requests, a dead
+ * one all that follow. */
+#define FALLBACKS_MIN 100u
+
+/* A tenth of what programs read: below it, the tree still does its work. */
+#define BYPASS_SHARE 10u
+
+/* A tenth of what was fetched: some objects of a full cache come again without any harm. */
+#define REFETCHED_SHARE 10u
+
+/* An operation of a healthy file system takes less than a millisecond, of a busy one some. What its
+ * bytes take at 100 MB/s is not counted against it. Ten times a hop: on a machine that is itself
+ * overloaded both are slow, and no option of Copper helps. Both means need this many samples, and a
+ * storage that was asked less often cost under two seconds. */
+#define STORAGE_US 10000u
+#define STORAGE_BYTES_PER_US 100u
+#define STORAGE_HOPS 10u
+#define STORAGE_SAMPLES 200u
+#define HELD_SAMPLES 50u
+
+/* More than half: some read-ahead is always for nothing, and files up to 4 MiB come whole. */
+#define UNUSED_SHARE 2u
+
+/* More than half of what programs used came after the prefetch, which was to bring it. */
+#define LATER_SHARE 2u
+
+/* For each node. A check is a request to the root; two thousand cost about a second. A job of a few
+ * minutes checks some hundred directories a few times. Where one in twenty finds something new, the
+ * checks are needed. */
+#define EXPIRES_MIN 2000u
+#define CLEARS_SHARE 20u
+
+#endif

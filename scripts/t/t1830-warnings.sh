@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# After a job, what went badly is said in words: each kind where it happens, and nothing of a job that went well.
+# modes: release asan tsan
+# limit: 240
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 46
+
+export XDG_CACHE_HOME=$T/cache
+notes() { # what stop said besides its result
+	grep '^copper: note: ' "$W/out.stop"
+}
+warnings() {
+	echo "$JOB/profiling/cluster/cluster_warnings.csv"
+}
+codes() { # the kinds that were found
+	awk -F, 'NR > 1 { printf "%s%s", sep, $1; sep = " " }' "$(warnings)"
+}
+log_of() { # RANK
+	cat "$JOB"/logs/*"$(address_of "$1")"* 2>/dev/null
+}
+section() { # the warnings of a summary
+	sed -n '/^## Warnings/,/^## [^W]/p' "$1"
+}
+# Reads one page of each file, as a program that looks at its head.
+heads() { # DIR
+	"$PYTHON" -c '
+import os, sys
+for name in sorted(os.listdir(sys.argv[1])):
+    fd = os.open(os.path.join(sys.argv[1], name), os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    os.pread(fd, 4096, 0)
+    os.close(fd)' "$1"
+}
+all_of() { # DIR [AT ONCE]
+	find "$1" -type f -print0 | xargs -0 -n 4 -P "${2:-1}" cat | wc -c
+}
+
+# ---- jobs that go well
+
+if "$PYTHON" -c 'import numpy' 2>/dev/null; then
+	module=numpy
+else
+	module=json
+fi
+import() { # RANK: from the mount, what the system's Python would import
+	local m=$W/mnt/$1 lib
+	lib=$(dirname "$(ldconfig -p | awk '$1 == "libc.so.6" { print $NF; exit }')")
+	lib=$m/${lib#/usr/}
+	PYTHONHOME=$m PYTHONPATH=$m/lib/python3/dist-packages LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack" \
+		"$PYTHON" -c "import $module; print($module.__file__)" >"$T/import.$1" 2>&1
+}
+SRC=/usr
+for n in 1 4; do
+	with_tree "$n" -N 20
+	pids=()
+	for ((i = 0; i < n; i++)); do
+		import "$i" &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	matches "$n of $n nodes import $module" "$(cat "$T/import.$((n - 1))")" "^$W/mnt/$((n - 1))/"
+	ok 'the job stops' without_tree
+	is 'nothing is said of it' "$(cat "$W/out.stop")" "stopped $n/$n nodes"
+	is 'and its file of warnings has none' "$(cat "$(warnings)")" 'code,weight,sentence,option'
+	is 'nor has a summary' "$(grep -l '## Warnings' "$JOB"/profiling/*/*summary.md)" ''
+done
+
+# ---- four kinds at once: files beyond -M, a change, heads of files, absent names
+
+SRC=$T/src
+numbered_files "$SRC/heads" 20 4000000
+mkdir "$SRC/asked" "$SRC/other"
+mkdir "$SRC/asked"/{1..50}
+head -c 20000000 /dev/urandom >"$SRC/beyond"
+echo old >"$SRC/changes"
+head -c 24000000 /dev/urandom >"$SRC/other/all"
+numbered_files "$SRC/many" 160 3000
+
+absent() { # MOUNT: many names, in many directories
+	"$PYTHON" -c '
+import os, sys
+for i in range(3000):
+    os.path.exists("%s/asked/%d/name%d" % (sys.argv[1], i % 50 + 1, i))' "$1"
+}
+change() { # MOUNT: a file whose name is known
+	stat "$1/changes" >/dev/null
+	echo another >"$SRC/changes"
+	cat "$1/changes" >/dev/null 2>&1
+	echo old >"$SRC/changes"
+}
+with_tree 1 -A -N 20 -M 8M -E 1
+mnt=$W/mnt/0
+cat "$mnt/beyond" >/dev/null
+heads "$mnt/heads"
+absent "$mnt"
+change "$mnt"
+ok 'a job in which much went badly stops as any other' without_tree
+is 'all of it is in the file, the most important first' "$(codes)" 'changed bypass unused absences'
+is 'three notes are said' "$(notes | wc -l)" 3
+matches 'which file changed' "$(notes | sed -n 1p)" 'files changed .*: [0-9]+ reads found another version, the first in changes, '
+matches 'what was read past the tree, and where' "$(notes | sed -n 2p)" 'programs read 19\.[0-9] MiB .* past the tree, .* the first from beyond; .*--max-cacheable-bytes'
+matches 'what was read ahead for nobody' "$(notes | sed -n 3p)" 'MiB .* of the bytes that were fetched were read ahead and never used, .* smaller --chunk'
+matches 'the fourth is in the file' "$(tail -n 1 "$(warnings)")" '^absences,2[0-9],"programs asked for absent names so often that [0-9]+ were checked again, .*",--enoent-ttl-ms$'
+is 'a program can read the file' "$("$PYTHON" -c '
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+print(all(r["sentence"] and r["option"] for r in rows), sorted(rows, key=lambda r: -int(r["weight"])) == rows)' "$(warnings)")" 'True True'
+is 'all are in the summary of the job' "$(section "$JOB/profiling/cluster/cluster-profiling_summary.md" | grep -c '^- ')" 4
+is 'and in that of the node' "$(section "$JOB"/profiling/final/*summary.md | grep -c '^- ')" 4
+is 'and in its log' "$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null | grep -c 'note: \(files changed\|programs read\|programs asked\|[0-9.]* MiB\)')" 4
+
+# ---- a node that is stopped alone says it itself, and one that is ended by a signal in its log
+
+with_tree 3 -M 8M -T 1
+cat "$W/mnt/1/beyond" >/dev/null
+"$COPPER" stop --local "$W/mnt/1" >"$W/out.stop" 2>&1
+is 'one node stops' "$? $(head -n 1 "$W/out.stop")" '0 stopped 1/1 nodes'
+matches 'and says what went badly there' "$(notes)" '^copper: note: programs read 19\.. MiB \(100 % of all\) past the tree'
+cat "$W/mnt/2/beyond" >/dev/null
+pid=$(node_stat 2 pid)
+is_ours "$pid" && kill "$pid"
+wait_for 20 is_gone "$pid"
+matches 'a node that gets a signal logs it' "$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null | grep -c 'note: programs read')" 2
+"$COPPER" stop "$W/mnt/0" >"$W/out.stop" 2>&1
+cop_tree=0
+is 'the others have none' "$(notes)" ''
+
+# ---- by the job directory, and without a profile
+
+with_tree 2 -M 8M -T 1
+cat "$W/mnt/1/beyond" >/dev/null
+"$COPPER" stop -d "$JOB" >"$W/out.stop" 2>&1
+is 'stop -d ends as ever' "$? $(head -n 1 "$W/out.stop")" '0 stopped 2/2 nodes'
+cop_tree=0
+matches 'and says it' "$(notes)" 'past the tree'
+ok 'without a profile there is no file of it' test ! -e "$(warnings)"
+
+# ---- a cache that is too small
+
+with_tree 3 --cache-size 16M -P -T 1
+for i in 1 2 0 1 2; do
+	all_of "$W/mnt/$i/heads" >"$T/.out"
+	"$PYTHON" -c '
+import os, sys
+for name in os.listdir(sys.argv[1]):
+    fd = os.open(os.path.join(sys.argv[1], name), os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)' "$W/mnt/$i/heads"
+done
+ok 'a job with too small a cache stops' without_tree
+is 'that is what is said of it' "$(codes)" cache
+matches 'with the size that is enough' "$(notes)" \
+	'the cache was too small: [0-9]+ objects \([0-9.]+ MiB\) were dropped from it and then fetched again; --cache-size (80|96|112)M would have'
+
+# ---- a dead parent
+
+with_tree 3 -P -T 1
+all_of "$W/mnt/1/other" >"$T/.out"
+kill_node 0
+is 'the files are there though the root is dead' "$(all_of "$W/mnt/1/many" 8)" 480000
+ok 'the others stop' without_tree
+is 'they read the storage themselves' "$(codes)" fallback
+matches 'which is said' "$(notes)" '1 of 2 nodes asked the storage themselves [0-9]+ times because no node above them answered; .*--peer-timeout'
+
+# ---- manifests of other jobs
+
+with_tree 1 --prefetch auto
+all_of "$W/mnt/0/heads" >"$T/.out"
+ok 'a job leaves a manifest' without_tree
+find "$T" -maxdepth 1 -name '.*manifest*' -exec cp {} "$T/large" \;
+prefetched() {
+	[ "$(node_stat "${1:-0}" prefetching.state)" = done ]
+}
+with_tree 2 --prefetch "$T/large" -P -T 1 --cache-size 512M
+wait_for 60 prefetched 0
+wait_for 60 prefetched 1
+all_of "$W/mnt/1/many" 8 >"$T/.out"
+ok 'another job with it stops' without_tree
+is 'that it was of no use is said' "$(codes)" manifest
+matches 'with how much' "$(notes)" 'MiB \([0-9]+ %\) of the bytes that were fetched were never used, most of them prefetched; .*copper paths --manifest'
+with_tree 1 --prefetch auto
+all_of "$W/mnt/0/many" 8 >"$T/.out"
+ok 'a small job leaves one' without_tree
+find "$T" -maxdepth 1 -name '.*manifest*' -exec cp {} "$T/small" \;
+with_tree 2 --prefetch "$T/small" -P -T 1
+wait_for 60 prefetched 1
+all_of "$W/mnt/1/heads" >"$T/.out"
+ok 'a job that needs more stops' without_tree
+matches 'what was not in it is said' "$(codes): $(notes)" 'manifest: .* MiB that programs used were not prefetched, '
+with_tree 2 --prefetch "$T/large" -P -T 1 --cache-size 512M
+wait_for 60 prefetched 1
+all_of "$W/mnt/1/heads" >"$T/.out"
+ok 'the job that it is of stops' without_tree
+is 'and has nothing to say' "$(codes)$(notes)" ''
+
+# ---- a slow storage beside a fast tree
+
+with_slowfs --meta-us 100000 --read-us 100000 --cache-s 3600
+with_tree 3 -P -T 1 -k 2
+all_of "$W/mnt/1/many" 32 >"$T/.out"
+all_of "$W/mnt/2/many" 4 >"$T/.out"
+ok 'a job on a slow storage stops' without_tree
+matches 'that it was slow is said' "$(codes): $(notes)" 'storage: .*the storage is slow: [0-9.]+ ms for each of [0-9]+ operations, where another node answers in [0-9.]+ ms; with --prefetch auto'
