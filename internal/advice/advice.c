@@ -62,8 +62,9 @@ static void changed(const struct cop_advice_facts *f, struct finding *found)
 		return;
 	say(found, f->changed / CHANGED_MIN, "copper cache-stats --invalidate",
 		"files changed while the job used them: %" PRIu64
-		" reads found another version%s%s, and programs that had such a file open may have got ESTALE; leave the tree alone while a job runs, or tell the job of each change with copper cache-stats --invalidate",
-		f->changed, *f->changed_file ? ", the first in " : "", f->changed_file);
+		" read%s found another version%s%s, and programs that had such a file open may have got ESTALE; leave the tree alone while a job runs, or tell the job of each change with copper cache-stats --invalidate",
+		f->changed, f->changed == 1 ? "" : "s", *f->changed_file ? ", the first in " : "",
+		f->changed_file);
 }
 
 static void fallback(const struct cop_advice_facts *f, struct finding *found)

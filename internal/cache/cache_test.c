@@ -190,6 +190,58 @@ static void an_object_that_is_used_survives_one_that_is_not(void **state)
 	cop_cache_free(c);
 }
 
+static void what_comes_again_after_its_eviction_is_counted(void **state)
+{
+	static struct cop_stats stats;
+	struct cop_cache *c = cop_cache_new(300000, &stats);
+	uint64_t gone;
+
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		put_bytes(c, "f", i, 100000);
+	gone = cop_stats_get(&stats, COP_CACHE_EVICTIONS);
+	assert_in_range(gone, 1, 3);
+	assert_int_equal(cop_stats_get(&stats, COP_CACHE_REFETCHES), 0);
+	/* New ones are none that come again, and each of those that were dropped counts once. */
+	for (uint64_t i = 0; i < 4; i++) {
+		struct cop_key key = chunk_key("f", i);
+
+		if (!cop_cache_has(c, &key))
+			put_bytes(c, "f", i, 100000);
+	}
+	assert_true(cop_stats_get(&stats, COP_CACHE_REFETCHES) >= gone);
+	assert_true(cop_stats_get(&stats, COP_CACHE_REFETCHED_BYTES) >= gone * 100000);
+	assert_true(cop_stats_get(&stats, COP_CACHE_REFETCHED_BYTES) <=
+		    cop_stats_get(&stats, COP_CACHE_EVICTED_BYTES));
+	cop_cache_free(c);
+}
+
+static void a_chunk_counts_once_for_each_who_takes_it(void **state)
+{
+	static struct cop_stats stats;
+	struct cop_cache *c = cop_cache_new(1 << 20, &stats);
+	struct cop_key key[3] = {chunk_key("f", 0), chunk_key("f", 1), chunk_key("f", 2)};
+	struct cop_obj *obj[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		put_bytes(c, "f", i, 1000);
+		obj[i] = cop_cache_peek(c, &key[i]);
+	}
+	assert_int_equal(cop_stats_get(&stats, COP_CACHE_FETCHED_BYTES), 3000);
+	assert_int_equal(cop_stats_get(&stats, COP_CACHE_WANTED_BYTES), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		cop_cache_used(c, obj[0], COP_USE_HERE);
+		cop_cache_used(c, obj[0], COP_USE_BELOW);
+		cop_cache_used(c, obj[1], COP_USE_BELOW);
+	}
+	assert_int_equal(cop_stats_get(&stats, COP_CACHE_USED_BYTES), 1000);
+	assert_int_equal(cop_stats_get(&stats, COP_CACHE_WANTED_BYTES), 2000);
+	for (unsigned i = 0; i < 3; i++)
+		cop_obj_put(c, obj[i]);
+	cop_cache_free(c);
+}
+
 static void a_referenced_object_is_not_evicted(void **state)
 {
 	struct cop_cache *c = cop_cache_new(50000, NULL);
@@ -425,6 +477,8 @@ int main(void)
 		cmocka_unit_test(bytes_in_use_never_pass_the_limit),
 		cmocka_unit_test(an_object_that_is_used_survives_one_that_is_not),
 		cmocka_unit_test(a_referenced_object_is_not_evicted),
+		cmocka_unit_test(what_comes_again_after_its_eviction_is_counted),
+		cmocka_unit_test(a_chunk_counts_once_for_each_who_takes_it),
 		cmocka_unit_test(flights_wait_to_reserve_in_order_and_all_start),
 		cmocka_unit_test(local_flights_leave_bytes_for_those_of_other_nodes),
 		cmocka_unit_test(reservations_are_shared_without_changing_the_sums),

@@ -142,6 +142,39 @@ static void chunks_of_a_file_go_round_the_trees(void **state)
 	close_tree(t);
 }
 
+static void what_is_read_in_place_of_a_dead_root_is_counted(void **state)
+{
+	struct tree *t = open_tree(2, 2, 1, 1 << 20);
+	struct asked a;
+
+	(void)state;
+	put_file(t, "d/f", "hello", 5);
+	(void)attr_of(t, 0, "d/f");
+	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_ORIGIN_FALLBACKS), 0);
+	cop_fabric_fake_cut(t->net, "n0", true);
+	ask_coop(t, 1, listing("d"), &a);
+	run_until_idle(t);
+	pass_time(t, 8000);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(cop_stats_get(&t->node[1].stats, COP_ORIGIN_FALLBACKS), 1);
+	forget(&a);
+	close_tree(t);
+}
+
+/* The first one waits with the root for the storage. */
+static void answers_that_were_at_hand_are_counted(void **state)
+{
+	struct tree *t = open_tree(3, 2, 1, 1 << 20);
+
+	(void)state;
+	put_file(t, "d/f", "hello", 5);
+	(void)attr_of(t, 1, "d/f");
+	assert_int_equal(cop_stats_get(&t->node[1].stats, COP_FABRIC_HELD), 0);
+	(void)attr_of(t, 2, "d/f");
+	assert_int_equal(cop_stats_get(&t->node[2].stats, COP_FABRIC_HELD), 1);
+	close_tree(t);
+}
+
 static void children_of_a_dead_parent_get_their_answer_from_its_parent(void **state)
 {
 	struct tree *t = open_tree(7, 2, 1, 1 << 20);
@@ -159,6 +192,7 @@ static void children_of_a_dead_parent_get_their_answer_from_its_parent(void **st
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(cop_coop_parent(t->node[3].coop, 0), 0);
 	assert_int_equal(cop_stats_get(&t->node[3].stats, COP_FABRIC_FAILOVERS), 1);
+	assert_int_equal(cop_stats_get(&t->node[3].stats, COP_ORIGIN_FALLBACKS), 0);
 	/* Only the root asked the origin: once for the entry, once for the listing. */
 	assert_int_equal(origin_jobs(t), 2);
 	forget(&a);
@@ -353,6 +387,8 @@ int main(void)
 		cmocka_unit_test(a_file_larger_than_the_budget_is_read_right_by_every_node),
 		cmocka_unit_test(chunks_packed_by_the_root_are_sent_and_kept_packed),
 		cmocka_unit_test(chunks_of_a_file_go_round_the_trees),
+		cmocka_unit_test(what_is_read_in_place_of_a_dead_root_is_counted),
+		cmocka_unit_test(answers_that_were_at_hand_are_counted),
 		cmocka_unit_test(children_of_a_dead_parent_get_their_answer_from_its_parent),
 		cmocka_unit_test(with_every_ancestor_dead_a_node_reads_the_origin_itself),
 		cmocka_unit_test(a_parent_that_comes_back_is_used_again),

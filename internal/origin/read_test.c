@@ -161,7 +161,10 @@ static void another_version_is_stale(void **state)
 	version = version_of(f, "x");
 	assert_int_equal(read_text(f, "x", version, 0, out), 3);
 	put_file(f, "x", "other");
+	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_CHANGED), 0);
 	assert_int_equal(read_text(f, "x", version, 0, out), -ESTALE);
+	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_CHANGED), 1);
+	assert_string_equal(cop_stats_first(&f->stats, COP_EXAMPLE_CHANGED), "x");
 	assert_int_equal(read_text(f, "x", version_of(f, "x"), 0, out), 5);
 	assert_string_equal(out, "other");
 	assert_int_equal(read_text(f, "x", 0, 0, out), 5);

@@ -187,6 +187,30 @@ static void the_kinds_of_what_was_rejected_add_up_to_it(void **state)
 	assert_int_equal(cop_stats_get(&s, COP_FABRIC_REJECTED_SECRET), 3);
 }
 
+static void the_first_example_stays(void **state)
+{
+	struct cop_stats s = {0}, sum = {0};
+	char path[2 * COP_EXAMPLE_SIZE];
+
+	(void)state;
+	assert_string_equal(cop_stats_first(&s, COP_EXAMPLE_CHANGED), "");
+	cop_stats_example(NULL, COP_EXAMPLE_CHANGED, "nobody");
+	cop_stats_example(&s, COP_EXAMPLE_CHANGED, "");
+	cop_stats_example(&s, COP_EXAMPLE_CHANGED, "a\nb\x7f\xc3\xa9");
+	cop_stats_example(&s, COP_EXAMPLE_CHANGED, "second");
+	assert_string_equal(cop_stats_first(&s, COP_EXAMPLE_CHANGED), "a?b?\xc3\xa9");
+	assert_string_equal(cop_stats_first(&s, COP_EXAMPLE_BYPASSED), "");
+	memset(path, 'x', sizeof(path));
+	strcpy(path + sizeof(path) - 5, "/end");
+	cop_stats_example(&s, COP_EXAMPLE_BYPASSED, path);
+	assert_int_equal(strlen(cop_stats_first(&s, COP_EXAMPLE_BYPASSED)), COP_EXAMPLE_SIZE - 1);
+	assert_non_null(strstr(cop_stats_first(&s, COP_EXAMPLE_BYPASSED), "x/end"));
+	cop_stats_example(&sum, COP_EXAMPLE_BYPASSED, "own");
+	cop_stats_sum(&sum, &s);
+	assert_string_equal(cop_stats_first(&sum, COP_EXAMPLE_BYPASSED), "own");
+	assert_string_equal(cop_stats_first(&sum, COP_EXAMPLE_CHANGED), "a?b?\xc3\xa9");
+}
+
 static void *count_events(void *arg)
 {
 	for (int i = 0; i < 100000; i++)
@@ -220,6 +244,7 @@ int main(void)
 		cmocka_unit_test(lines_in_another_form_are_refused),
 		cmocka_unit_test(rows_are_unique_groups_stand_together_and_names_are_keys),
 		cmocka_unit_test(the_keys_that_scripts_read_are_there),
+		cmocka_unit_test(the_first_example_stays),
 		cmocka_unit_test(threads_lose_no_count),
 	};
 

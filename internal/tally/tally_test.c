@@ -222,6 +222,49 @@ static void the_sums_name_the_nodes_that_are_missing(void **state)
 	cop_treeop_sum_free(&sum);
 }
 
+static char *content(struct job *j, const char *name)
+{
+	char path[256], *text;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/%s", j->dir, name);
+	assert_int_equal(cop_read_file(path, COP_MIB, &text, &len), 0);
+	return text;
+}
+
+/* A file that changed on each of two nodes, of which one had too small a cache. */
+static void warnings_are_in_the_files_and_told(void **state)
+{
+	struct job *j = *state;
+	struct cop_tally_job job = job_of(j);
+	struct cop_treeop_sum sum;
+	struct cop_err err = {0};
+	struct cop_buf told = {0};
+	char *text;
+
+	cop_stats_add(&j->stats, COP_ORIGIN_CHANGED, 1);
+	cop_stats_add(&j->stats, COP_CACHE_EVICTED_BYTES, 5);
+	sum_up(j, &sum);
+	assert_int_equal(sum.cache_needed, COP_MIB + 5);
+	assert_int_equal(cop_tally_write_sums(&job, &sum, &err), 0);
+	text = content(j, "profiling/cluster/cluster_warnings.csv");
+	assert_int_equal(strncmp(text, "code,weight,sentence,option\nchanged,91,\"", 40), 0);
+	free(text);
+	text = content(j, "profiling/cluster/cluster-profiling_summary.md");
+	assert_non_null(strstr(text, "\n\n## Warnings\n\n- files changed"));
+	assert_non_null(strstr(text, "\n\n## Aggregate Metrics\n"));
+	free(text);
+	cop_tally_warn(&sum, &told);
+	assert_int_equal(strncmp(told.data, "copper: note: files changed", 27), 0);
+	assert_null(strchr(told.data, '\n'));
+	cop_buf_free(&told);
+	cop_treeop_sum_free(&sum);
+	open_rank(j, 0);
+	cop_tally_warn_own(j->tally, &told);
+	assert_non_null(strstr(told.data, ": 1 read found another version"));
+	cop_buf_free(&told);
+}
+
 static void sums_that_find_no_room_are_kept_elsewhere(void **state)
 {
 	struct job *j = *state;
@@ -269,6 +312,7 @@ int main(void)
 		T(counters_go_on_where_the_reports_of_before_cannot_be_written),
 		T(the_cache_is_listed),
 		T(the_sums_name_the_nodes_that_are_missing),
+		T(warnings_are_in_the_files_and_told),
 		T(sums_that_find_no_room_are_kept_elsewhere),
 		T(without_a_job_directory_nothing_is_written),
 	};

@@ -190,6 +190,22 @@ static void the_missing_are_named_as_far_as_there_is_room(void **state)
 	cop_treeop_sum_free(&back);
 }
 
+static void what_warnings_are_made_of_comes_up(void **state)
+{
+	struct cop_treeop_sum into = {.nodes = 1, .fell_back = 1, .cache_needed = 7};
+	struct cop_treeop_sum part = {.nodes = 2, .fell_back = 2, .cache_needed = 9}, back = {0};
+
+	(void)state;
+	cop_stats_example(&part.stats, COP_EXAMPLE_BYPASSED, "data/big");
+	pass_up(&into, &part);
+	pass_up(&back, &into);
+	assert_int_equal(back.fell_back, 3);
+	assert_int_equal(back.cache_needed, 9);
+	assert_string_equal(cop_stats_first(&back.stats, COP_EXAMPLE_BYPASSED), "data/big");
+	assert_string_equal(cop_stats_first(&back.stats, COP_EXAMPLE_CHANGED), "");
+	cop_treeop_sum_free(&back);
+}
+
 static void a_malformed_sum_is_refused(void **state)
 {
 	struct cop_treeop_sum g = {.nodes = 1}, back;
@@ -246,6 +262,7 @@ int main(void)
 		cmocka_unit_test(a_text_beyond_the_limit_is_left_out_and_counted),
 		cmocka_unit_test(an_answer_that_stays_too_long_is_sent_without_its_text),
 		cmocka_unit_test(the_missing_are_named_as_far_as_there_is_room),
+		cmocka_unit_test(what_warnings_are_made_of_comes_up),
 		cmocka_unit_test(a_malformed_sum_is_refused),
 		cmocka_unit_test(missing_nodes_are_counted_by_kind),
 	};
