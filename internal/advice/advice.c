@@ -139,7 +139,8 @@ static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64
 
 static void manifest(const struct cop_advice_facts *f, struct finding *found)
 {
-	uint64_t unused, whole;
+	/* What was dropped and came again had been prefetched, perhaps. */
+	uint64_t unused, whole, later = less(f->later_bytes, f->refetched_bytes);
 
 	if (!f->prefetched_bytes)
 		return;
@@ -148,10 +149,10 @@ static void manifest(const struct cop_advice_facts *f, struct finding *found)
 		say(found, unused / LEAST_BYTES, "--prefetch",
 			"%s (%u %%) of the bytes that were fetched were never used, most of them prefetched; " NEW_MANIFEST,
 			SIZE(unused), percent(unused, whole));
-	else if (is_much(f->later_bytes, f->used_bytes, LATER_SHARE))
-		say(found, f->later_bytes / LEAST_BYTES, "--prefetch",
+	else if (is_much(later, f->used_bytes, LATER_SHARE))
+		say(found, later / LEAST_BYTES, "--prefetch",
 			"%s that programs used were not prefetched, and were fetched when the prefetch was over; " NEW_MANIFEST,
-			SIZE(f->later_bytes));
+			SIZE(later));
 }
 
 static void unused(const struct cop_advice_facts *f, struct finding *found)

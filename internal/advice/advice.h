@@ -22,9 +22,9 @@ enum cop_advice_kind {
 	COP_ADVICE_KINDS
 };
 
-/* Sums over these nodes, as their counters have them (counters.def). */
+/* Sums over nodes, as their counters have them (counters.def). */
 struct cop_advice_facts {
-	uint64_t nodes;
+	uint64_t nodes;                         /* of the job, also those that are dead */
 	uint64_t changed, fallbacks, fell_back; /* fell_back: nodes that have fallbacks */
 	uint64_t read_bytes, bypass_bytes;
 	uint64_t refetches, refetched_bytes;

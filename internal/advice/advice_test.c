@@ -165,6 +165,18 @@ static void what_is_passed_on_is_not_unused(void **state)
 	assert_none(&f);
 }
 
+static void what_was_dropped_and_came_again_is_no_fault_of_the_manifest(void **state)
+{
+	struct cop_advice_facts f = healthy;
+
+	(void)state;
+	f.prefetched_bytes = 100 * M;
+	f.later_bytes = 700 * M;
+	only(&f, "manifest");
+	f.refetched_bytes = 60 * M;
+	assert_none(&f);
+}
+
 static void checks_with_news_are_needed(void **state)
 {
 	struct cop_advice_facts f = healthy;
@@ -284,6 +296,7 @@ int main(void)
 		cmocka_unit_test(small_amounts_are_never_much),
 		cmocka_unit_test(a_storage_is_slow_only_beside_a_fast_tree),
 		cmocka_unit_test(what_is_passed_on_is_not_unused),
+		cmocka_unit_test(what_was_dropped_and_came_again_is_no_fault_of_the_manifest),
 		cmocka_unit_test(checks_with_news_are_needed),
 		cmocka_unit_test(the_sentences_say_how_much_and_where),
 		cmocka_unit_test(the_most_important_one_is_first_and_amounts_weigh),

@@ -105,11 +105,11 @@ struct flight {
 	struct flight **group; /* at a root: the flights that one read fills, this one among them,
 				  in order; NULL if it is alone */
 	unsigned group_count;
+	uint64_t asked_ns; /* when the ancestor was asked, the last time */
 	/* For the trace: when it was led, when its request left (or the origin was asked), when the
 	 * answer came; 0: not yet, or there is no trace. */
 	uint64_t led_ns, sent_ns, answered_ns;
-	uint64_t asked_ns; /* when the ancestor was asked the last time */
-	bool is_asked;     /* the last request has left and has no answer yet */
+	bool is_asked; /* the last request has left and has no answer yet */
 };
 
 /* Hands the flight to another owner, as the table at the head of this file allows. */

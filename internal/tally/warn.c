@@ -25,7 +25,7 @@ void cop_tally_judge_own(
 
 void cop_tally_judge(const struct cop_treeop_sum *sum, struct cop_advices *out)
 {
-	struct cop_advice_facts f = {.nodes = sum->nodes,
+	struct cop_advice_facts f = {.nodes = (uint64_t)sum->nodes + sum->missing,
 		.fell_back = sum->fell_back,
 		.cache_needed = sum->cache_needed};
 

@@ -5,7 +5,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 48
+plan 50
 
 export XDG_CACHE_HOME=$T/cache
 notes() { # what stop said besides its result
@@ -171,7 +171,16 @@ kill_node 0
 is 'the files are there though the root is dead' "$(all_of "$W/mnt/1/many" 8)" 480000
 ok 'the others stop' without_tree
 is 'they read the storage themselves' "$(codes)" fallback
-matches 'which is said' "$(notes)" '1 of 2 nodes asked the storage themselves [0-9]+ times because no node above them answered; .*--peer-timeout'
+matches 'which is said' "$(notes)" '1 of 3 nodes asked the storage themselves [0-9]+ times because no node above them answered; .*--peer-timeout'
+
+with_tree 2 -T 1
+ok 'another job' test -e "$W/mnt/1/many"
+kill_node 0
+all_of "$W/mnt/1/many" 8 >"$T/.out"
+"$COPPER" stop -d "$JOB" >"$W/out.stop" 2>&1
+cop_tree=0
+unmount_killed
+matches 'stop -d says it too, with a dead root' "$(notes)" '1 of 2 nodes asked the storage themselves [0-9]+ times'
 
 # ---- manifests of other jobs
 
