@@ -187,7 +187,7 @@ matches 'stop -d says it too, with a dead root' "$(notes)" '1 of 2 nodes asked t
 with_tree 1 --prefetch auto
 all_of "$W/mnt/0/heads" >"$T/.out"
 ok 'a job leaves a manifest' without_tree
-find "$T" -maxdepth 1 -name '.*manifest*' -exec cp {} "$T/large" \;
+find "$T" -maxdepth 1 -name '.*manifest*' -exec mv {} "$T/large" \;
 prefetched() {
 	[ "$(node_stat "${1:-0}" prefetching.state)" = 'done' ]
 }
@@ -201,7 +201,7 @@ matches 'with how much' "$(notes)" 'MiB \([0-9]+ %\) of the bytes that were fetc
 with_tree 1 --prefetch auto
 all_of "$W/mnt/0/many" 8 >"$T/.out"
 ok 'a small job leaves one' without_tree
-find "$T" -maxdepth 1 -name '.*manifest*' -exec cp {} "$T/small" \;
+find "$T" -maxdepth 1 -name '.*manifest*' -exec mv {} "$T/small" \;
 with_tree 2 --prefetch "$T/small" -P -T 1
 wait_for 60 prefetched 1
 all_of "$W/mnt/1/heads" >"$T/.out"
