@@ -60,11 +60,11 @@ static void note_missing(
 	uint64_t nodes = cop_prof_sum_nodes(sum->prof);
 	uint32_t named = COP_MIN(sum->missing, (uint32_t)COP_TREEOP_NAMED);
 
-	if (nodes < job->nodes)
+	if (nodes < job->topo.nodes)
 		cop_buf_printf(out,
 			"- Nodes of the job that are not in these sums: `%" PRIu64
 			"` (dead, stopped before, or started without a profile)\n",
-			job->nodes - nodes);
+			job->topo.nodes - nodes);
 	for (uint32_t i = 0; i < named; i++)
 		cop_buf_printf(out, "%s`%s` (rank %" PRIu32 ")",
 			i ? ", " : "- Nodes that did not answer: ", host_of(job, sum->lost[i]),
@@ -141,14 +141,12 @@ static int write_files(const struct cop_tally_job *job, const struct cop_treeop_
 	return rc;
 }
 
-int cop_tally_write_sums(
+static int write_prof(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_report_cluster *c;
 	int rc;
 
-	if (!*job->job_dir || !cop_prof_sum_nodes(sum->prof))
-		return 0;
 	c = cop_report_cluster_new();
 	rc = c ? fill_cluster(c, sum->prof, &sum->stats) : -ENOMEM;
 	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files")
@@ -159,4 +157,35 @@ int cop_tally_write_sums(
 	else
 		cop_log_info("cluster files written nodes=%" PRIu64, cop_prof_sum_nodes(sum->prof));
 	return rc;
+}
+
+static const char *host_name(void *ctx, uint32_t rank)
+{
+	return host_of(ctx, rank);
+}
+
+static void write_telemetry(const struct cop_tally_job *job, const struct cop_treeop_sum *sum)
+{
+	struct cop_telemetry_job t = {
+		.topo = job->topo, .host = host_name, .ctx = (void *)(uintptr_t)job};
+	struct cop_err err = {0};
+	char dir[4096 + 32];
+
+	snprintf(dir, sizeof(dir), "%s/profiling/cluster", job->job_dir);
+	cop_telemetry_finish(sum->telemetry);
+	if (cop_telemetry_write(sum->telemetry, &t, dir, &err))
+		cop_log_error("telemetry not written: %s", err.text);
+	else
+		cop_log_info("telemetry written nodes=%" PRIu32,
+			cop_telemetry_sum_nodes(sum->telemetry));
+}
+
+int cop_tally_write_sums(
+	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
+{
+	if (!*job->job_dir)
+		return 0;
+	if (sum->telemetry)
+		write_telemetry(job, sum);
+	return sum->prof && cop_prof_sum_nodes(sum->prof) ? write_prof(job, sum, err) : 0;
 }
