@@ -183,9 +183,14 @@ static void write_telemetry(const struct cop_tally_job *job, const struct cop_tr
 int cop_tally_write_sums(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
 {
+	int rc = 0;
+
 	if (!*job->job_dir)
 		return 0;
+	/* First what was asked for: there may be room for one of them only. */
+	if (sum->prof && cop_prof_sum_nodes(sum->prof))
+		rc = write_prof(job, sum, err);
 	if (sum->telemetry)
 		write_telemetry(job, sum);
-	return sum->prof && cop_prof_sum_nodes(sum->prof) ? write_prof(job, sum, err) : 0;
+	return rc;
 }
