@@ -45,7 +45,7 @@ static int tend(struct cop_node *n, struct due *due)
 	uint64_t now_ms = cop_now_ms(), next_ms;
 
 	if (now_ms >= due->snapshot_ms) {
-		cop_tally_write(n->tally, "runtime-snapshot", NULL);
+		cop_part_snapshot(n->part, "runtime-snapshot", NULL);
 		due->snapshot_ms = now_ms + n->conf->profile_interval_s * 1000ULL;
 	}
 	if (now_ms >= due->look_ms) {

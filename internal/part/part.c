@@ -140,6 +140,22 @@ void cop_part_look(struct cop_part *p)
 		p->conf.telemetry, p->conf.status.stats, usage.used_bytes, usage.limit_bytes);
 }
 
+int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
+{
+	struct cop_tally_job job = tally_job(p->conf.record);
+	int rc = cop_tally_write(p->conf.tally, tag, err);
+	struct cop_telemetry_sum *own;
+
+	if (rc || p->conf.status.rank != 0 || !p->conf.telemetry)
+		return rc;
+	cop_part_look(p);
+	own = cop_telemetry_sum_new(1);
+	if (own && !cop_telemetry_sum_add(own, p->conf.telemetry, 0))
+		cop_tally_write_telemetry(&job, own, tag);
+	cop_telemetry_sum_free(own);
+	return 0;
+}
+
 /* At the end of this node. */
 static void add_telemetry(struct cop_part *p, struct cop_treeop_sum *sum)
 {
@@ -159,9 +175,7 @@ static void add_telemetry(struct cop_part *p, struct cop_treeop_sum *sum)
 
 static int report(void *ctx, struct cop_err *err)
 {
-	struct cop_part *p = ctx;
-
-	return cop_tally_write(p->conf.tally, COP_TALLY_ASKED_TAG, err);
+	return cop_part_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
 }
 
 /* The telemetry goes on: it is of the whole job. */

@@ -45,6 +45,9 @@ void cop_part_free(struct cop_part *p);
 struct cop_treeop *cop_part_treeop(struct cop_part *p);
 /* Main thread. The counters as they are now go into the telemetry. */
 void cop_part_look(struct cop_part *p);
+/* Main thread. Writes the current reports, as cop_tally_write; rank 0 also what it has of the
+ * telemetry, which is its own. */
+int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err);
 /* For struct cop_command_conf, with the part as ctx. */
 extern const struct cop_command_ops cop_part_commands;
 

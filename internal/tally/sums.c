@@ -164,20 +164,22 @@ static const char *host_name(void *ctx, uint32_t rank)
 	return host_of(ctx, rank);
 }
 
-static void write_telemetry(const struct cop_tally_job *job, const struct cop_treeop_sum *sum)
+void cop_tally_write_telemetry(
+	const struct cop_tally_job *job, struct cop_telemetry_sum *sum, const char *folder)
 {
 	struct cop_telemetry_job t = {
 		.topo = job->topo, .host = host_name, .ctx = (void *)(uintptr_t)job};
 	struct cop_err err = {0};
 	char dir[4096 + 32];
 
-	snprintf(dir, sizeof(dir), "%s/profiling/cluster", job->job_dir);
-	cop_telemetry_finish(sum->telemetry);
-	if (cop_telemetry_write(sum->telemetry, &t, dir, &err))
+	if (!*job->job_dir || !sum)
+		return;
+	snprintf(dir, sizeof(dir), "%s/profiling/%.64s", job->job_dir, folder);
+	cop_telemetry_finish(sum);
+	if (cop_telemetry_write(sum, &t, dir, &err))
 		cop_log_error("telemetry not written: %s", err.text);
 	else
-		cop_log_info("telemetry written nodes=%" PRIu32,
-			cop_telemetry_sum_nodes(sum->telemetry));
+		cop_log_debug("telemetry written nodes=%" PRIu32, cop_telemetry_sum_nodes(sum));
 }
 
 int cop_tally_write_sums(
@@ -190,7 +192,6 @@ int cop_tally_write_sums(
 	/* First what was asked for: there may be room for one of them only. */
 	if (sum->prof && cop_prof_sum_nodes(sum->prof))
 		rc = write_prof(job, sum, err);
-	if (sum->telemetry)
-		write_telemetry(job, sum);
+	cop_tally_write_telemetry(job, sum->telemetry, "cluster");
 	return rc;
 }

@@ -75,5 +75,9 @@ void cop_tally_add(struct cop_tally *t, struct cop_treeop_sum *sum);
  * afterwards. */
 int cop_tally_write_sums(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err);
+/* Writes the files of the telemetry alone into this folder of profiling, and finishes it; sum NULL:
+ * nothing. What fails is logged. */
+void cop_tally_write_telemetry(
+	const struct cop_tally_job *job, struct cop_telemetry_sum *sum, const char *folder);
 
 #endif

@@ -5,10 +5,10 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 33
+plan 34
 
 judge() { # WHAT: of the files of the last job
-	"$PYTHON" "$cop_t/telemetry_judge.py" "$JOB/profiling/cluster" "$@"
+	"$PYTHON" "$cop_t/telemetry_judge.py" "$JOB/profiling/${FOLDER:-cluster}" "$@"
 }
 events() { # [EVENT…]: rank, event, detail
 	judge events "$@"
@@ -109,12 +109,15 @@ without_slowfs
 
 with_tree 2 -P --rank-files root
 use 1
+"$COPPER" cache-stats --snapshot "$W/mnt/0" >"$T/.out" 2>&1
+SNAPSHOT="$(FOLDER=ioctl-snapshot judge adds_up) $(FOLDER=ioctl-snapshot judge ranks)"
 before=$(tree_sum fuse.read_bytes)
 "$COPPER" cache-stats --reset --all "$W/mnt/0" >"$T/.out" 2>&1
 cat "$W/mnt/0/dir/numbers" >/dev/null
 after=$(tree_sum fuse.read_bytes)
 ok 'with the files of one rank: they stop' without_tree
 is 'both nodes are there' "$(judge ranks)" '0 1'
+is 'a snapshot has what rank 0 knows' "$SNAPSHOT" 'good 0'
 note "before and after: $before, $after"
 is 'counters that were set to zero meanwhile go on' "$(judge adds_up) $(judge sum read_bytes)" "good $((before + after))"
 ok 'after they were' test "$after" -gt 0 -a "$after" -lt "$before"
