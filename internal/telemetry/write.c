@@ -128,14 +128,15 @@ static int telemetry(
 	const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job, struct cop_buf *out)
 {
 	unsigned intervals = cop_telemetry_sum_intervals(s);
+	const struct cop_telemetry_node *n;
 	int rc = 0;
 
 	cop_buf_str(out,
 		"rank,host,start_s,seconds,requests,read_bytes,wait_ms,parent_bytes,origin_operations,origin_bytes,sent_bytes,cache_bytes,cpu_ms,resident_bytes\n");
 	for (unsigned i = 0; s->job_nodes > COP_TELEMETRY_ALL_SERIES && i < intervals && !rc; i++)
 		rc = put_statistics(out, s, i);
-	for (size_t i = 0; i < s->nodes; i++)
-		put_rows(out, s, job, &s->node[i]);
+	for (size_t i = 0; (n = cop_telemetry_sum_node(s, i)); i++)
+		put_rows(out, s, job, n);
 	return rc;
 }
 
@@ -201,7 +202,7 @@ static void put_node(struct cop_buf *out, const struct cop_telemetry_sum *s,
 	cop_buf_printf(out, "%" PRIu32 ",", n->rank);
 	put_host(out, job, n->rank);
 	cop_buf_printf(out, ",%" PRId64, parent == COP_TOPO_NONE ? -1 : (int64_t)parent);
-	put_seconds_after(out, s->unix_ns / 1000);
+	put_seconds_after(out, cop_telemetry_sum_unix_ns(s) / 1000);
 	put_numbers(out, number, n->start_us, n->ready_us);
 }
 
@@ -235,7 +236,7 @@ static int put_statistics_of_nodes(struct cop_buf *out, const struct cop_telemet
 		for (unsigned i = 0; i < NUMBERS; i++)
 			number[i] = statistic(&three[i], which);
 		cop_buf_printf(out, "%s,,", statistics[which]);
-		put_seconds_after(out, s->unix_ns / 1000);
+		put_seconds_after(out, cop_telemetry_sum_unix_ns(s) / 1000);
 		put_numbers(out, number, (int64_t)number[0], (int64_t)number[1]);
 	}
 	return rc;
@@ -244,13 +245,14 @@ static int put_statistics_of_nodes(struct cop_buf *out, const struct cop_telemet
 static int nodes(
 	const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job, struct cop_buf *out)
 {
+	const struct cop_telemetry_node *n;
 	int rc = 0;
 
 	put_head(out);
 	if (s->job_nodes > COP_TELEMETRY_ALL_NODES)
 		rc = put_statistics_of_nodes(out, s);
-	for (size_t i = 0; i < s->nodes; i++)
-		put_node(out, s, job, &s->node[i]);
+	for (size_t i = 0; (n = cop_telemetry_sum_node(s, i)); i++)
+		put_node(out, s, job, n);
 	return rc;
 }
 
@@ -259,20 +261,20 @@ static int nodes(
 static int events(
 	const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job, struct cop_buf *out)
 {
-	cop_buf_str(out, "time_s,unix_ns,rank,host,event,detail\n");
-	for (size_t i = 0; i < s->events; i++) {
-		const struct cop_telemetry_event *e = &s->event[i];
+	const struct cop_telemetry_event *e;
 
+	cop_buf_str(out, "time_s,unix_ns,rank,host,event,detail\n");
+	for (size_t i = 0; (e = cop_telemetry_sum_event(s, i)); i++) {
 		put_seconds(out, e->at_us);
-		cop_buf_printf(
-			out, ",%" PRId64 ",%" PRIu32 ",", s->unix_ns + e->at_us * 1000, e->rank);
+		cop_buf_printf(out, ",%" PRId64 ",%" PRIu32 ",",
+			cop_telemetry_sum_unix_ns(s) + e->at_us * 1000, e->rank);
 		put_host(out, job, e->rank);
 		cop_buf_printf(out, ",%s,", cop_telemetry_kind_name(e->kind));
 		cop_csv_field(out, e->detail, strlen(e->detail));
 		cop_buf_str(out, "\n");
 	}
-	if (s->dropped)
-		cop_buf_printf(out, "dropped,%" PRIu64 ",,,,\n", s->dropped);
+	if (cop_telemetry_sum_dropped(s))
+		cop_buf_printf(out, "dropped,%" PRIu64 ",,,,\n", cop_telemetry_sum_dropped(s));
 	return 0;
 }
 
