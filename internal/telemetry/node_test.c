@@ -243,6 +243,45 @@ static void looks_become_rarer_as_time_goes_on(void **state)
 	cop_telemetry_free(t);
 }
 
+struct worker {
+	struct cop_telemetry *t;
+	struct cop_stats *stats;
+};
+
+static void *report(void *arg)
+{
+	struct worker *w = arg;
+
+	for (unsigned i = 0; i < 2000; i++) {
+		cop_stats_add(w->stats, COP_FUSE_READ, 1);
+		cop_telemetry_event(w->t, i % COP_TELEMETRY_READY, "number %u", i);
+	}
+	return NULL;
+}
+
+static void threads_report_while_another_one_looks(void **state)
+{
+	struct cop_telemetry *t = cop_telemetry_new(STARTED_NS);
+	struct cop_stats stats = {0};
+	struct worker w = {t, &stats};
+	struct cop_telemetry_sum *s;
+	pthread_t thread[4];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(cop_thread_start(&thread[i], "reporter", report, &w), 0);
+	for (unsigned i = 0; i < 200; i++)
+		cop_telemetry_look(t, &stats, i, 4096);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	cop_telemetry_look(t, &stats, 0, 4096);
+	s = sum_of(t, 1);
+	assert_int_equal(total_of(cop_telemetry_sum_node(s, 0), COP_TELEMETRY_REQUESTS), 8000);
+	assert_true(s->events <= COP_TELEMETRY_EVENTS);
+	cop_telemetry_sum_free(s);
+	cop_telemetry_free(t);
+}
+
 static void a_node_that_keeps_nothing_can_be_told_everything(void **state)
 {
 	struct cop_telemetry_sum *s = cop_telemetry_sum_new(1);
@@ -271,6 +310,7 @@ int main(void)
 		T(an_event_that_repeats_itself_is_told_once_and_in_one_line),
 		T(a_full_budget_is_an_event_where_it_begins),
 		T(looks_become_rarer_as_time_goes_on),
+		T(threads_report_while_another_one_looks),
 		T(a_node_that_keeps_nothing_can_be_told_everything),
 	};
 
