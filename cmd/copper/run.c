@@ -131,7 +131,7 @@ static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefe
 	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
 	"keep-symlinks", "cpus", "ready-timeout", "hosts", "port", "net-type", "secret-file",
 	"insecure", "trees", "fanout", "compress", "rank-files", "peer-timeout", "address-book",
-	"address-source", "trace", "trace-limit", "store", "tag", "store-interval"};
+	"address-source", "trace", "trace-limit", "store", "tag", "store-interval", "otel"};
 
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 

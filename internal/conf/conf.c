@@ -63,6 +63,9 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (conf->trace && !conf->job_dir)
 		return cop_err_set(
 			err, EINVAL, "--trace writes to the job directory: give --job-dir DIR");
+	if (conf->otel && !conf->job_dir)
+		return cop_err_set(
+			err, EINVAL, "--otel writes to the job directory: give --job-dir DIR");
 	if (check_tags(&conf->tags, err))
 		return -EINVAL;
 	conf->discover = !conf->address_book;
@@ -385,6 +388,11 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.max = SECONDS(3600),                                                      \
 			.help = "how often the run's telemetry is taken",                          \
 			.initial = "5s",                                                           \
+			.rare = true},                                                             \
+		{.name = "otel",                                                                   \
+			AT(otel),                                                                  \
+			.kind = COP_OPT_FLAG,                                                      \
+			.help = "rank 0 writes traces, metrics and logs of OpenTelemetry",         \
 			.rare = true},                                                             \
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \

@@ -76,6 +76,7 @@ struct cop_conf {
 	bool serve_only;            /* no mount */
 	const char *store;          /* FILE of the run store; NULL: $COPPER_STORE, or none */
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
+	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
 	const char *secret_dir;     /* without job_dir: until the tree is ready, the nodes keep a
 				       secret there, and a message of one that cannot start; NULL */

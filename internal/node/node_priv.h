@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run.c calls start.c and runlog.c; no call goes back.
+/* run.c calls start.c and follow.c; no call goes back.
  *
  * Threads: the main thread starts and stops everything and sleeps in between; the node itself is
  * that thread's alone. What other threads use belongs to the modules that were started, which get
@@ -24,7 +24,7 @@
 #include "prefetch/prefetch.h"
 #include "reach/reach.h"
 #include "record/record.h"
-#include "runlog/runlog.h"
+#include "follow/follow.h"
 #include "sampler/sampler.h"
 #include "secret/secret.h"
 #include "stats/stats.h"
@@ -69,17 +69,16 @@ struct cop_node {
 	struct cop_command *commands;
 	struct cop_fs *fs;
 	struct cop_prefetch *prefetch;
-	struct cop_runlog
-		*runlog;      /* NULL: nobody asked for a record of the run, or rank 0 keeps it */
-	const char *ended_by; /* NULL: a stop */
+	struct cop_follow *follow; /* NULL: rank 0 writes down how the job goes */
+	const char *ended_by;      /* NULL: a stop */
+	int64_t stop_ns;           /* wall clock: when it began to stop */
 };
 
-/* ---- runlog.c: the record of the run ---- */
-/* Main thread: the tree is ready, or the start has failed. Nothing, unless this is rank 0 and the
- * user asked for it. */
-void cop_node_record_start(struct cop_node *n);
+/* ---- follow.c: what is written down of the job ---- */
+/* Main thread: the tree is ready, or the start has failed. Nothing, unless this is rank 0. */
+void cop_node_follow(struct cop_node *n);
 /* Main thread, when the tree has stopped; failure NULL: it had started. */
-void cop_node_record_end(struct cop_node *n, bool left_dead, const struct cop_err *failure);
+void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);

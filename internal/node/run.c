@@ -111,6 +111,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	/* The kernel has ended the connection by itself; then nothing is left to unmount. */
 	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0;
 
+	n->stop_ns = cop_wall_ns();
 	cop_telemetry_event(
 		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
 	cop_defer_run(&n->deferred, false);
@@ -131,7 +132,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
  * nodes gets what also works on a single machine, and that must not look like a tree of a job. */
 static void notes(const struct cop_node *n)
 {
-	struct cop_err why = {0}, unrecorded;
+	struct cop_err unwritten;
 
 	if (n->rank == 0 && n->hosts.count > 1)
 		cop_joblog_note(n->how->note);
@@ -141,10 +142,8 @@ static void notes(const struct cop_node *n)
 	cop_joblog_note(n->secret.job.note);
 	cop_joblog_note(n->cache_note);
 	/* Without a log of its own the node would say it twice. */
-	if (cop_runlog_is_good(n->runlog, &why) || !n->log.path[0])
-		return;
-	cop_err_set(&unrecorded, why.code, "this run is not in its store: %.900s", why.text);
-	cop_joblog_note(unrecorded.text);
+	if (!cop_follow_is_good(n->follow, &unwritten) && n->log.path[0])
+		cop_joblog_note(unwritten.text);
 }
 
 /* ---- one node ---- */
@@ -167,7 +166,7 @@ static int start_node(struct cop_node *n, struct cop_err *err)
 	/* Without this it does not know its rank. */
 	if (rc && n->barrier && n->hosts.count > 1 && dir && !is_known(n))
 		cop_outcome_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
-	cop_node_record_start(n);
+	cop_node_follow(n);
 	if (!rc)
 		notes(n);
 	return rc;
@@ -191,7 +190,7 @@ int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err
 	*left_dead = rc == 0 && wait_for_the_end(n);
 	if (rc == 0 || cop_waker_is_ending(&n->waker))
 		unmount_and_answer(n, *left_dead);
-	cop_node_record_end(n, *left_dead, rc ? err : NULL);
+	cop_node_follow_end(n, *left_dead, rc ? err : NULL);
 	cop_node_stop(n);
 	free(n);
 	return rc;

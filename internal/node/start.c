@@ -221,7 +221,7 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 		.record = &n->record,
 		.user_ns = n->view_ns,
 		.rpc = &n->rpc,
-		.runlog = &n->runlog,
+		.follow = &n->follow,
 		.manifest = n->manifest,
 		.tally = n->tally,
 		.telemetry = n->telemetry,
@@ -488,7 +488,7 @@ static void end_threads(struct cop_node *n)
  * more, and before what it counts is freed. */
 static void free_all(struct cop_node *n)
 {
-	cop_runlog_free(n->runlog);
+	cop_follow_free(n->follow);
 	cop_prefetch_free(n->prefetch);
 	cop_fs_free(n->fs);
 	cop_command_free(n->commands);

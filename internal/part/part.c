@@ -194,7 +194,15 @@ static void on_end(void *ctx)
 	cop_waker_end(p->conf.waker);
 }
 
-/* The root takes the sums out of the answer. */
+/* The answer to whoever asked goes without them. */
+static void drop_written(struct cop_treeop_sum *sum)
+{
+	cop_prof_sum_free(sum->prof);
+	cop_telemetry_sum_free(sum->telemetry);
+	sum->prof = NULL;
+	sum->telemetry = NULL;
+}
+
 static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -206,16 +214,13 @@ static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *e
 	cop_tally_add(p->conf.tally, sum);
 	add_telemetry(p, sum);
 	cop_treeop_sum_machine(sum);
-	cop_runlog_totals(*p->conf.runlog, sum);
-	if (rank == cop_topo_root(&r->topo, 0))
-		cop_tally_warn(sum, &sum->text);
 	if (rank == cop_topo_root(&r->topo, 0)) {
+		cop_tally_warn(sum, &sum->text);
 		rc = cop_tally_write_sums(&job, sum, err);
-		cop_prof_sum_free(sum->prof);
-		cop_telemetry_sum_free(sum->telemetry);
-		sum->prof = NULL;
-		sum->telemetry = NULL;
 	}
+	cop_follow_totals(*p->conf.follow, sum);
+	if (rank == cop_topo_root(&r->topo, 0))
+		drop_written(sum);
 	if (rank == 0)
 		cop_record_stopped(r, sum);
 	return rc;

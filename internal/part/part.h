@@ -12,7 +12,7 @@
 #include "gate/gate.h"
 #include "join/join.h"
 #include "record/record.h"
-#include "runlog/runlog.h"
+#include "follow/follow.h"
 #include "status/status.h"
 #include "tally/tally.h"
 #include "telemetry/telemetry.h"
@@ -25,7 +25,7 @@ struct cop_part_conf {
 	const struct cop_record *record;
 	int user_ns;          /* of this node's views; -1: they need none */
 	struct cop_rpc **rpc; /* the caller's variable for rpc, filled before the first request */
-	struct cop_runlog **runlog; /* the caller's variable for it, filled before a stop */
+	struct cop_follow **follow; /* the caller's variable for it, filled before a stop */
 	const struct cop_prefetch_manifest *manifest; /* NULL: of another node */
 	struct cop_tally *tally;
 	struct cop_telemetry *telemetry; /* what this node does and when; NULL: nobody keeps it */

@@ -23,7 +23,7 @@ struct node {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_runlog *runlog; /* none */
+	struct cop_follow *follow; /* none */
 	struct cop_gate gate;
 	struct cop_waker waker;
 	struct cop_defer deferred;
@@ -70,7 +70,7 @@ static int setup(void **state)
 		.topo = n->topo};
 	conf.record = &n->record;
 	conf.rpc = &n->rpc;
-	conf.runlog = &n->runlog;
+	conf.follow = &n->follow;
 	conf.join = n->join;
 	conf.gate = &n->gate;
 	conf.deferred = &n->deferred;

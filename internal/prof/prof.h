@@ -182,6 +182,11 @@ int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p);
 int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from);
 void cop_prof_sum_op(
 	const struct cop_prof_sum *s, enum cop_prof_op op, struct cop_prof_op_sum *out);
+/* How the latencies of an operation are spread: out[k] calls took at least 2^k ns and less than
+ * 2^(k+1); those of 0 ns are in out[0], and all from 2^40 ns on in the last one. */
+#define COP_PROF_OCTAVES 41u
+void cop_prof_sum_octaves(
+	const struct cop_prof_sum *s, enum cop_prof_op op, uint64_t out[COP_PROF_OCTAVES]);
 uint64_t cop_prof_sum_ttl(const struct cop_prof_sum *s, enum cop_prof_ttl event);
 uint64_t cop_prof_sum_nodes(const struct cop_prof_sum *s);
 /* The rows of the nodes' top path files, by class. */

@@ -244,6 +244,19 @@ void cop_prof_sum_op(const struct cop_prof_sum *s, enum cop_prof_op op, struct c
 	out->p999_ns = cop_prof_hist_quantile(from->bucket, out->calls, 999, from->max_ns);
 }
 
+void cop_prof_sum_octaves(
+	const struct cop_prof_sum *s, enum cop_prof_op op, uint64_t out[COP_PROF_OCTAVES])
+{
+	for (unsigned k = 0; k < COP_PROF_OCTAVES; k++)
+		out[k] = 0;
+	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
+		uint64_t value = cop_prof_hist_value(i);
+		unsigned k = value ? 63 - (unsigned)__builtin_clzll(value) : 0;
+
+		out[k] = cop_prof_add(out[k], s->op[op].bucket[i]);
+	}
+}
+
 void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out)
 {
 	*out = (struct cop_prof_op_sum){.latency_us = s->latency_us};

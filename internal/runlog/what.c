@@ -81,19 +81,6 @@ void cop_runlog_describe(struct cop_runlog *r, const struct cop_runlog_conf *con
 
 /* ---- while it runs ---- */
 
-struct numbers cop_runlog_numbers(const struct cop_treeop_sum *sum, double time_s)
-{
-	struct numbers n = {.has = true,
-		.time_s = time_s,
-		.nodes = sum->nodes,
-		.missing = sum->missing,
-		.usage = sum->usage,
-		.machine = sum->machine};
-
-	cop_stats_sum(&n.stats, &sum->stats);
-	return n;
-}
-
 static void add_counter(
 	struct cop_runrec *into, const struct cop_stats *s, enum cop_counter c, double time_s)
 {
@@ -112,11 +99,11 @@ static void add_machine(struct cop_runrec *into, const struct cop_treeop_machine
 	cop_runrec_point(into, "memory.resident_bytes_max", time_s, (double)m->resident_bytes_most);
 }
 
-void cop_runlog_add_round(struct cop_runrec *into, const struct numbers *n)
+void cop_runlog_add_round(struct cop_runrec *into, const struct cop_follow_numbers *n)
 {
 	static const enum cop_counter of[] = {COP_FUSE_READ_BYTES, COP_ORIGIN_OPERATIONS,
 		COP_ORIGIN_BYTES, COP_FABRIC_BYTES_IN, COP_FABRIC_BYTES_OUT};
-	double t = n->time_s;
+	double t = (double)n->wall_ns / 1e9;
 
 	cop_runrec_point(into, "fuse.requests", t, (double)cop_stats_requests(&n->stats));
 	for (size_t i = 0; i < COP_ARRAY_SIZE(of); i++)

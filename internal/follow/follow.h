@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* follow: those who write down how a job goes while it runs, on rank 0: the record of the run
+ * store, the files of OpenTelemetry. It asks all nodes at intervals, once for all followers, tells
+ * each of them the answers and the end, and never disturbs the job: a follower works on a thread of
+ * its own with deadlines, at most one question to the tree is under way, and a thread that hangs in
+ * a file system is left behind. It knows nothing of what they write. */
+#ifndef COP_FOLLOW_H
+#define COP_FOLLOW_H
+
+#include "base/base.h"
+#include "cache/cache.h"
+#include "stats/stats.h"
+#include "treeop/treeop.h"
+
+#define COP_FOLLOW_MAX 4
+
+/* What all nodes that answered have counted and use, at a moment of the wall clock. */
+struct cop_follow_numbers {
+	int64_t wall_ns;
+	uint32_t nodes, missing;
+	struct cop_stats stats;
+	struct cop_cache_usage usage;
+	struct cop_treeop_machine machine;
+};
+
+void cop_follow_numbers_of(const struct cop_treeop_sum *sum, struct cop_follow_numbers *out);
+
+/* How the job ended. */
+struct cop_follow_end {
+	bool failed;
+	const char *reason; /* a sentence, or a few words */
+	int64_t stop_ns;    /* wall clock: when it began to stop; 0: it had never started */
+};
+
+struct cop_follower_ops {
+	const char *thread; /* its name */
+	unsigned beats;     /* intervals between two calls of beat; 0: none */
+	/* On the thread, one at a time. begin comes first, unless the job is over by then: err says
+	 * that what the user asked for cannot be written. round: an answer has come; beat: time has
+	 * passed; end comes last. Deadlines are of cop_now_ms. */
+	void (*begin)(void *ctx, uint64_t deadline_ms, struct cop_err *err);
+	void (*round)(void *ctx, const struct cop_follow_numbers *n);
+	void (*beat)(void *ctx, uint64_t deadline_ms);
+	void (*end)(void *ctx, uint64_t deadline_ms);
+	/* Main thread, before end: the sums of all nodes that have stopped, once at most, and then
+	 * how the job ended. What they set is the thread's only after the latter. */
+	void (*totals)(void *ctx, const struct cop_treeop_sum *sum);
+	void (*ending)(void *ctx, const struct cop_follow_end *end);
+	/* Any thread, the last call. */
+	void (*free)(void *ctx);
+};
+
+struct cop_follow_conf {
+	uint32_t interval_ms;
+	/* Called on threads of this module. Asks all nodes for telemetry; done is called once, on
+	 * any thread. False: not now, and done is not called. */
+	bool (*ask)(void *ctx, cop_treeop_done *done, void *arg);
+	void *ctx;
+};
+
+struct cop_follow;
+
+/* NULL: out of memory. All of this is the main thread's, and NULL is fine everywhere. */
+struct cop_follow *cop_follow_new(const struct cop_follow_conf *conf);
+/* Adds a follower; ops stays where it is, and ctx is freed with it. 0; -ENOMEM, -ENOSPC: ctx has
+ * been freed. */
+int cop_follow_add(struct cop_follow *f, const struct cop_follower_ops *ops, void *ctx);
+/* Starts them. Waits a fifth of a second at most for the first of their writing. False if it is
+ * known by then that something cannot be written, with a sentence. */
+bool cop_follow_is_good(struct cop_follow *f, struct cop_err *err);
+void cop_follow_totals(struct cop_follow *f, const struct cop_treeop_sum *sum);
+/* Once. The followers write the end, those of a job that was never started too. Waits for that no
+ * longer than ten seconds. */
+void cop_follow_end(struct cop_follow *f, const struct cop_follow_end *end);
+/* After the end, when no question to the tree is under way. */
+void cop_follow_free(struct cop_follow *f);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Those who write down how the job goes, on rank 0: its record in the run store, the files of
+ * OpenTelemetry. */
+#include "node/node_priv.h"
+
+#include "otel/otel.h"
+#include "runlog/runlog.h"
+
+static bool ask(void *ctx, cop_treeop_done *done, void *arg)
+{
+	struct cop_node *n = ctx;
+	struct cop_treeop_request telemetry = {.op = COP_TREEOP_TELEMETRY, .argument = ""};
+
+	if (!cop_gate_enter(&n->gate, COP_GATE_OPEN))
+		return false;
+	cop_treeop_all(cop_part_treeop(n->part), &telemetry, done, arg);
+	cop_gate_leave(&n->gate);
+	return true;
+}
+
+static void add_runlog(struct cop_node *n)
+{
+	struct cop_runlog_conf conf = {.conf = n->conf,
+		.job_dir = n->log.job_dir,
+		.source = n->source,
+		.nodes = n->topo.nodes,
+		.manifest = cop_prefetch_manifest_hash(n->manifest)};
+
+	cop_runlog_follow(n->follow, &conf);
+}
+
+static const char *host_of(void *ctx, uint32_t rank)
+{
+	const struct cop_node *n = ctx;
+
+	return cop_job_host_name(&n->hosts, rank);
+}
+
+static void add_otel(struct cop_node *n)
+{
+	int64_t now_ns = cop_wall_ns();
+	struct cop_otel_conf conf = {.job_dir = n->log.job_dir,
+		.source = n->source,
+		.nodes = n->topo.nodes,
+		.started_ns = now_ns - (int64_t)(cop_now_ns() - n->started_ns),
+		.ready_ns = now_ns,
+		.host = host_of,
+		.ctx = n};
+
+	if (n->conf->otel && *n->log.job_dir)
+		cop_otel_follow(n->follow, &conf);
+}
+
+void cop_node_follow(struct cop_node *n)
+{
+	struct cop_follow_conf conf = {
+		.interval_ms = n->conf->store_interval_ms, .ask = ask, .ctx = n};
+
+	/* Without this it does not know its rank. */
+	if (!n->barrier || n->rank != 0)
+		return;
+	n->follow = cop_follow_new(&conf);
+	if (!n->follow)
+		return;
+	add_runlog(n);
+	add_otel(n);
+}
+
+/* Nobody has asked a node that is alone to stop, if it was unmounted. */
+static void add_own_totals(struct cop_node *n)
+{
+	struct cop_treeop_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
+
+	/* Without memory for it the rest counts. */
+	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, n->telemetry, 0) == 0)
+		cop_telemetry_finish(own.telemetry);
+	cop_tally_add(n->tally, &own);
+	cop_treeop_sum_machine(&own);
+	cop_follow_totals(n->follow, &own);
+	cop_treeop_sum_free(&own);
+}
+
+void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure)
+{
+	struct cop_follow_end end = {.failed = failure || left_dead,
+		.reason = failure       ? failure->text
+			  : n->ended_by ? n->ended_by
+					: "stopped",
+		.stop_ns = failure ? 0 : n->stop_ns};
+
+	if (!n->follow)
+		return;
+	if (!failure && n->topo.nodes == 1)
+		add_own_totals(n);
+	cop_follow_end(n->follow, &end);
+}
