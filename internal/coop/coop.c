@@ -28,6 +28,12 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	return c;
 }
 
+void cop_coop_waited(const struct flight *f, enum cop_counter c)
+{
+	if (f->local && !atomic_load(&f->obj->background))
+		cop_stats_add(f->coop->conf.stats, c, (cop_now_ns() - f->asked_ns) / 1000);
+}
+
 static void passed(void *arg)
 {
 	sem_post(arg);

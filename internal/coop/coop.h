@@ -13,6 +13,7 @@
 #include "cache/cache.h"
 #include "origin/origin.h"
 #include "rpc/rpc.h"
+#include "telemetry/telemetry.h"
 #include "topo/topo.h"
 #include "tracer/tracer.h"
 
@@ -70,7 +71,8 @@ struct cop_coop_conf {
 	int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
 	void *ctx;
 	struct cop_stats *stats;
-	struct cop_tracer *tracer; /* gets flights; may be NULL */
+	struct cop_tracer *tracer;       /* gets flights; may be NULL */
+	struct cop_telemetry *telemetry; /* gets changes of parents and of files; may be NULL */
 };
 
 struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf);

@@ -104,6 +104,7 @@ struct flight {
 	struct flight **group; /* at a root: the flights that one read fills, this one among them,
 				  in order; NULL if it is alone */
 	unsigned group_count;
+	uint64_t asked_ns; /* when the parent or the origin was asked last */
 	/* For the trace: when it was led, when its request left (or the origin was asked), when the
 	 * answer came; 0: not yet, or there is no trace. */
 	uint64_t led_ns, sent_ns, answered_ns;
@@ -132,6 +133,10 @@ static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 /* Whether an error is a failure of this node or, in an answer, of the node that sent it, rather
  * than an answer of the storage. */
 bool cop_coop_is_own(int rc);
+
+/* The answer is here, or there will be none: counts what a program of this node has waited for the
+ * parent or for the origin. */
+void cop_coop_waited(const struct flight *f, enum cop_counter c);
 
 /* ---- trace.c: flights as events; each does nothing without a tracer ---- */
 

@@ -182,6 +182,9 @@ static void bytes_gone(struct flight *f)
 {
 	struct cop_coop *c = f->coop;
 
+	if (f->local)
+		cop_telemetry_event(
+			c->conf.telemetry, COP_TELEMETRY_FILE_CHANGED, "/%s", f->ask.path);
 	if (c->conf.topo.trees == 1 || f->ask.kind == COP_ASK_HOLES)
 		disprove(c, &f->ask);
 	else if (f->local)

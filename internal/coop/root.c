@@ -15,6 +15,7 @@ static void blob_read(void *arg, int rc, void *data, size_t len)
 	struct flight *f = arg;
 
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_waited(f, COP_ORIGIN_WAIT_US);
 	cop_coop_trace_answered(f, rc, len);
 	if (rc || cop_coop_reserve_up_to(f, len)) {
 		cop_coop_complete(f, &(struct cop_completion){.rc = rc, .data = data, .len = len});
@@ -32,6 +33,7 @@ static void checked(void *arg, int rc, void *data, size_t len)
 	struct cop_attr attr;
 
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_waited(f, COP_ORIGIN_WAIT_US);
 	cop_coop_trace_answered(f, rc, len);
 	if (!rc) {
 		cop_entry_get(data, &attr, NULL, NULL);
@@ -67,6 +69,7 @@ static void group_read(void *arg, int rc, void *data, size_t len)
 
 	(void)data;
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_waited(f, COP_ORIGIN_WAIT_US);
 	cop_coop_trace_answered(f, rc, len);
 	f->group = NULL;
 	for (unsigned i = 0; i < count; i++) {
@@ -155,6 +158,7 @@ void cop_coop_read_origin(struct flight *f)
 				       ? cop_origin_background(f->coop->conf.origin)
 				       : f->coop->conf.origin;
 
+	f->asked_ns = cop_now_ns();
 	cop_coop_pass(f, FLIGHT_READING);
 	cop_coop_trace_origin(f);
 	cop_log_debug("reading the source kind=%s path=\"/%s\" index=%llu",

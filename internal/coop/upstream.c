@@ -26,6 +26,9 @@ static void next_ancestor(struct flight *f, int why)
 		cop_stats_add(c->conf.stats, COP_FABRIC_FAILOVERS, 1);
 		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->tree,
 			dead, strerror(-why), f->upstream == COP_TOPO_NONE ? -1 : (int)f->upstream);
+		cop_telemetry_event(c->conf.telemetry, COP_TELEMETRY_FAILOVER,
+			"tree %u: rank %u: %s; next %d", f->tree, dead, strerror(-why),
+			f->upstream == COP_TOPO_NONE ? -1 : (int)f->upstream);
 	}
 	cop_coop_send(f);
 }
@@ -188,6 +191,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	struct flight *f = arg;
 
 	cop_coop_pass(f, FLIGHT_ACTIVE);
+	cop_coop_waited(f, COP_FABRIC_WAIT_US);
 	cop_coop_trace_answered(f, r->status, r->body_len);
 	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
@@ -240,6 +244,7 @@ void cop_coop_send(struct flight *f)
 		call.landing_len = f->buf_len;
 		call.checks_body = true;
 	}
+	f->asked_ns = cop_now_ns();
 	cop_coop_pass(f, FLIGHT_ASKING);
 	cop_rpc_call(f->coop->conf.rpc, &call);
 }

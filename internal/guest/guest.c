@@ -226,10 +226,13 @@ static void unlose(struct cop_treeop_sum *got, uint32_t rank)
  * have answered themselves, is left out with all of them; they are named as missing. */
 static void add_late(struct guest *g)
 {
-	if (!g->late || g->more.nodes != g->late || !g->more.prof)
+	if (!g->late || g->more.nodes != g->late || !(g->more.prof || g->more.telemetry))
 		return;
 	cop_treeop_sum_add(&g->got,
-		&(struct cop_treeop_sum){.stats = g->more.stats, .prof = g->more.prof}, '\n');
+		&(struct cop_treeop_sum){.stats = g->more.stats,
+			.prof = g->more.prof,
+			.telemetry = g->more.telemetry},
+		'\n');
 	for (uint32_t r = 0; r < g->topo.nodes; r++)
 		if (g->state[r] == NODE_LATE)
 			unlose(&g->got, r);
@@ -240,14 +243,14 @@ static void write_sums(struct guest *g)
 {
 	struct cop_tally_job job = {.job_dir = g->job_dir,
 		.source = g->tree.source,
-		.nodes = g->topo.nodes,
+		.topo = g->topo,
 		.hosts = &g->hosts};
 	struct cop_err err = {0};
 
 	if (!g->got.prof && g->state[cop_topo_root(&g->topo, 0)] == NODE_FINE)
 		return;
 	add_late(g);
-	if (g->got.prof && cop_tally_write_sums(&job, &g->got, &err))
+	if (cop_tally_write_sums(&job, &g->got, &err))
 		cop_treeop_sum_unwritten(&g->got, "this host", err.text);
 }
 

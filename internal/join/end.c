@@ -69,15 +69,58 @@ void cop_join_came(struct cop_join *j, uint32_t rank, bool answered)
 		}
 }
 
+/* ---- when the job began ---- */
+
+void cop_join_job_began(struct cop_join *j, int64_t *mono_ns, int64_t *unix_ns)
+{
+	pthread_mutex_lock(&j->lock);
+	*mono_ns = j->began_ns;
+	*unix_ns = j->unix_ns;
+	pthread_mutex_unlock(&j->lock);
+}
+
+void cop_join_put_began(struct cop_join *j, struct cop_wr *w)
+{
+	int64_t mono_ns, unix_ns;
+
+	cop_join_job_began(j, &mono_ns, &unix_ns);
+	cop_wr_u64(w, (uint64_t)((int64_t)cop_now_ns() - mono_ns));
+	cop_wr_u64(w, (uint64_t)unix_ns);
+}
+
+/* No clock says such a thing. */
+static bool is_absurd(uint64_t ns)
+{
+	return ns > INT64_MAX / 2;
+}
+
+void cop_join_take_began(struct cop_join *j, struct cop_rd *r)
+{
+	uint64_t age_ns = cop_rd_u64(r), unix_ns = cop_rd_u64(r);
+	int64_t now_ns = (int64_t)cop_now_ns();
+
+	pthread_mutex_lock(&j->lock);
+	if (!r->bad && !is_absurd(age_ns) && !is_absurd(unix_ns) && j->end == END_OPEN) {
+		j->began_ns = now_ns - (int64_t)age_ns;
+		j->unix_ns = (int64_t)unix_ns;
+	}
+	pthread_mutex_unlock(&j->lock);
+}
+
 /* ---- the end ---- */
 
 /* Called only after the end, when `why` no longer changes. */
 static void answer(struct cop_join *j, struct cop_rpc_req *req)
 {
+	uint8_t head[COP_JOIN_BEGAN_SIZE];
+	struct cop_wr w = cop_wr_init(head, sizeof(head));
 	struct cop_rpc_answer a = {.status = cop_join_is_ready(j) ? 0 : -ETIMEDOUT,
+		.head = head,
 		.body = j->why,
 		.body_len = strlen(j->why)};
 
+	cop_join_put_began(j, &w);
+	a.head_len = cop_wr_len(&w);
 	cop_rpc_reply(req, &a);
 }
 
@@ -177,9 +220,13 @@ void cop_join_no_way(struct cop_join *j, uint32_t rank, const char *why)
 
 void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req)
 {
+	uint8_t head[COP_JOIN_BEGAN_SIZE];
+	struct cop_wr w = cop_wr_init(head, sizeof(head));
 	int status = cop_join_is_ready(j) ? 0 : -EAGAIN;
 
-	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = status});
+	cop_join_put_began(j, &w);
+	cop_rpc_reply(req, &(struct cop_rpc_answer){
+				   .status = status, .head = head, .head_len = cop_wr_len(&w)});
 }
 
 void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)

@@ -29,6 +29,8 @@ struct cop_join *cop_join_new(const struct cop_join_conf *conf)
 	if (!j)
 		return NULL;
 	j->conf = *conf;
+	j->began_ns = (int64_t)conf->started_ns;
+	j->unix_ns = cop_wall_ns() - ((int64_t)cop_now_ns() - j->began_ns);
 	j->parent = cop_topo_parent(&conf->topo, 0, conf->rank);
 	j->root = j->parent == COP_TOPO_NONE;
 	j->upstream = j->parent;

@@ -45,7 +45,7 @@ struct cop_join_conf {
 	const char *address_book;  /* the facility's, copied into the job directory; NULL: the ranks
 				      tell their networks. The caller's, while the object lives */
 	uint32_t ready_timeout_ms; /* the root gives up then, the others a little later */
-	uint64_t started_ns;       /* cop_now_ns when this node began, for the log */
+	uint64_t started_ns;       /* cop_now_ns when this node began */
 	void *ctx;                 /* first argument of the callbacks; no lock is held in them */
 	/* Any thread. The main thread has something to do: cop_join_step before the barrier has
 	 * ended, cop_join_tend after. Must not block. */
@@ -104,6 +104,12 @@ bool cop_join_is_ready(struct cop_join *j);
 const char *cop_join_why(struct cop_join *j);
 /* Whether the other ranks need not hear this from this rank, because they said it or know it. */
 bool cop_join_is_secondhand(struct cop_join *j);
+
+/* When the job began: when rank 0 was first started, by the monotonic clock of this node
+ * (cop_now_ns; it may have been before this machine was, and then it is negative), and in ns since
+ * 1970 by the clock of rank 0. Told from above with the end of the barrier, later by what that
+ * took; before it is known, when this node began. */
+void cop_join_job_began(struct cop_join *j, int64_t *mono_ns, int64_t *unix_ns);
 
 /* ---- events from outside, on any thread ---- */
 

@@ -44,6 +44,7 @@ struct cop_join {
 	uint32_t arrivals;       /* ranks that are ready */
 	bool books_old;          /* a rank was restarted with another address */
 	enum end end;
+	int64_t began_ns, unix_ns;      /* cop_join_job_began; they do not change after the end */
 	bool secondhand;                /* cop_join_is_secondhand */
 	char why[COP_OUTCOME_WHY_SIZE]; /* why the tree is not ready; does not change after the end
 					 */
@@ -70,6 +71,12 @@ bool cop_join_has_ended(struct cop_join *j);
 void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req);
 void cop_join_end_free(struct cop_join *j);
+
+/* Bytes that say when the job began: how long ago, and in real time. */
+#define COP_JOIN_BEGAN_SIZE 16
+void cop_join_put_began(struct cop_join *j, struct cop_wr *w);
+/* From a rank that knows the end of the barrier; before this one ends it. */
+void cop_join_take_began(struct cop_join *j, struct cop_rd *r);
 
 /* If this rank is directly below, it waits for this start; answered: it has its answer. The lock is
  * held. */

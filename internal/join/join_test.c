@@ -157,6 +157,58 @@ static void any_restarted_rank_joins_a_ready_tree(void **state)
 	}
 }
 
+static uint64_t moment_ns;
+static int64_t real_ns;
+
+static uint64_t moment(void)
+{
+	return moment_ns;
+}
+
+static int64_t real(void)
+{
+	return real_ns;
+}
+
+static void is_of_the_job(struct world *w, int64_t began_ns, int64_t unix_ns)
+{
+	int64_t mono, when;
+
+	for (uint32_t r = 0; r < NODES; r++) {
+		cop_join_job_began(w->node[r].join, &mono, &when);
+		assert_int_equal(mono, began_ns);
+		assert_int_equal(when, unix_ns);
+	}
+}
+
+static void all_ranks_know_when_the_job_began_also_after_a_restart(void **state)
+{
+	struct world *w = *state;
+	int64_t began_ns;
+
+	cop_clocks_for_test(moment, real);
+	moment_ns = 500 * COP_NS_PER_S;
+	began_ns = (int64_t)moment_ns;
+	/* Each has its own idea of what time it is. */
+	for (uint32_t r = 0; r < NODES; r++) {
+		real_ns = (int64_t)(7000 - 100 * r) * 1000000000;
+		start(w, r);
+		moment_ns += COP_NS_PER_S;
+	}
+	pass_time(w, 15000);
+	assert_int_equal(count_ready(w), NODES);
+	is_of_the_job(w, began_ns, INT64_C(7000000000000));
+	moment_ns += 1000 * COP_NS_PER_S;
+	for (uint32_t r = 0; r < NODES; r += 3) {
+		kill_node(w, r);
+		start(w, r);
+		pass_time(w, 15000);
+		assert_true(is_ready(w, r));
+	}
+	is_of_the_job(w, began_ns, INT64_C(7000000000000));
+	cop_clocks_for_test(NULL, NULL);
+}
+
 static void past_a_dead_parent_the_next_upstream_rank_answers(void **state)
 {
 	struct world *w = *state;
@@ -281,6 +333,7 @@ int main(void)
 		IN_A_WORLD(a_node_that_is_alone_is_ready_at_its_first_step),
 		IN_A_WORLD(other_threads_may_look_at_any_time),
 		IN_A_WORLD(any_restarted_rank_joins_a_ready_tree),
+		IN_A_WORLD(all_ranks_know_when_the_job_began_also_after_a_restart),
 		IN_A_WORLD(past_a_dead_parent_the_next_upstream_rank_answers),
 		IN_A_WORLD(with_all_upstream_dead_the_roots_children_say_that_the_tree_is_ready),
 		IN_A_WORLD(a_rank_whose_parent_leaves_asks_further_up),

@@ -48,7 +48,7 @@ static bool is_to_hear(struct cop_join *j, const struct below *b)
 
 void cop_join_tell_below(struct cop_join *j, uint64_t now_ms)
 {
-	uint8_t payload[sizeof(j->why) + 16];
+	uint8_t payload[sizeof(j->why) + 16 + COP_JOIN_BEGAN_SIZE];
 	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
 	uint32_t child[COP_TOPO_MAX_FANOUT], count = those_below(j, child);
 	bool ready = cop_join_is_ready(j);
@@ -56,6 +56,7 @@ void cop_join_tell_below(struct cop_join *j, uint64_t now_ms)
 	j->tell_end_ms = now_ms + (ready ? READY_MS : FAILED_MS);
 	cop_wr_u8(&w, ready);
 	cop_wr_str(&w, j->why, strlen(j->why));
+	cop_join_put_began(j, &w);
 	for (uint32_t i = 0; i < count; i++) {
 		struct below *b = &j->below[i];
 		struct cop_rpc_call call = {.rank = child[i],
@@ -116,6 +117,7 @@ void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req)
 
 	if (!rc) {
 		snprintf(text, sizeof(text), "%.*s", (int)why_len, why);
+		cop_join_take_began(j, &r);
 		cop_join_end_barrier(j, ready ? END_READY : END_KNOWN, text);
 	}
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});

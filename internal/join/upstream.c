@@ -15,6 +15,7 @@
 
 static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 {
+	struct cop_rd head = cop_rd_init(r->head, r->head_len);
 	struct cop_join *j = arg;
 	uint32_t asked;
 	char why[COP_OUTCOME_WHY_SIZE];
@@ -29,6 +30,7 @@ static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 	}
 	pthread_mutex_unlock(&j->lock);
 	if (r->answered && r->status == 0) {
+		cop_join_take_began(j, &head);
 		cop_join_end_barrier(j, END_READY, "");
 	} else if (r->answered && r->status == -ETIMEDOUT) {
 		snprintf(why, sizeof(why), "%.*s", (int)r->body_len,
@@ -66,6 +68,7 @@ struct state_call {
 
 static void state_heard(void *arg, const struct cop_rpc_result *r)
 {
+	struct cop_rd head = cop_rd_init(r->head, r->head_len);
 	struct state_call c = *(struct state_call *)arg;
 	struct cop_join *j = c.join;
 
@@ -76,6 +79,7 @@ static void state_heard(void *arg, const struct cop_rpc_result *r)
 		return;
 	if (!cop_join_has_ended(j))
 		cop_log_info("the tree is ready already: this node was restarted");
+	cop_join_take_began(j, &head);
 	cop_join_end_barrier(j, END_READY, "");
 }
 

@@ -134,6 +134,9 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 	struct cop_net *n = ctx;
 
 	cop_sampler_peer(n->conf.sampler, rank, lives);
+	cop_telemetry_event(n->conf.telemetry,
+		lives ? COP_TELEMETRY_PEER_BACK : COP_TELEMETRY_PEER_DEAD, "rank %u (%s)", rank,
+		cop_job_host_name(n->conf.hosts, rank));
 }
 
 /* ---- opening ---- */

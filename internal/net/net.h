@@ -15,6 +15,7 @@
 #include "rpc/rpc.h"
 #include "sampler/sampler.h"
 #include "stats/stats.h"
+#include "telemetry/telemetry.h"
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 #include "wire/wire.h"
@@ -34,6 +35,7 @@ struct cop_net_conf {
 	struct cop_join *join;
 	struct cop_treeop *treeop;
 	struct cop_sampler *sampler;
+	struct cop_telemetry *telemetry; /* gets the deaths of other nodes; may be NULL */
 };
 
 struct cop_net;

@@ -29,6 +29,7 @@
 #include "secret/secret.h"
 #include "stats/stats.h"
 #include "tally/tally.h"
+#include "telemetry/telemetry.h"
 #include "topo/topo.h"
 #include "waker/waker.h"
 
@@ -55,6 +56,7 @@ struct cop_node {
 	struct cop_sampler *sampler;
 	struct cop_prefetch_manifest *manifest; /* for rank 0 with prefetch; else NULL */
 	struct cop_tally *tally;
+	struct cop_telemetry *telemetry; /* NULL: there is no job directory */
 	struct cop_cache *cache;
 	char cache_note[COP_CACHE_NOTE_SIZE]; /* for the user, or "" */
 	struct cop_origin *origin;

@@ -26,24 +26,46 @@ static bool end_because(struct cop_node *n, unsigned why)
 	return left_dead;
 }
 
+/* What the main thread does now and then; UINT64_MAX: never. */
+struct due {
+	uint64_t snapshot_ms, look_ms;
+};
+
+static struct due first_due(const struct cop_node *n)
+{
+	uint64_t every_ms = n->conf->profile_interval_s * 1000ULL, now_ms = cop_now_ms();
+
+	return (struct due){
+		every_ms ? now_ms + every_ms : UINT64_MAX, n->telemetry ? now_ms : UINT64_MAX};
+}
+
+/* Does what is due, and returns how long there will be nothing. */
+static int tend(struct cop_node *n, struct due *due)
+{
+	uint64_t now_ms = cop_now_ms(), next_ms;
+
+	if (now_ms >= due->snapshot_ms) {
+		cop_part_snapshot(n->part, "runtime-snapshot", NULL);
+		due->snapshot_ms = now_ms + n->conf->profile_interval_s * 1000ULL;
+	}
+	if (now_ms >= due->look_ms) {
+		cop_part_look(n->part);
+		due->look_ms = now_ms + cop_telemetry_pause_ms(n->telemetry);
+	}
+	next_ms = COP_MIN(due->snapshot_ms, due->look_ms);
+	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
+}
+
 /* Sleeps until somebody wants this node to end. */
 static bool wait_for_the_end(struct cop_node *n)
 {
-	uint64_t every_ms = n->conf->profile_interval_s * 1000ULL,
-		 next_ms = cop_now_ms() + every_ms;
+	struct due due = first_due(n);
 	bool left_dead = false;
 
 	while (!cop_waker_is_ending(&n->waker)) {
-		uint64_t now_ms = cop_now_ms();
-		unsigned why;
+		unsigned why = cop_waker_wait(&n->waker,
+			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED, tend(n, &due));
 
-		if (every_ms && now_ms >= next_ms) {
-			cop_tally_write(n->tally, "runtime-snapshot", NULL);
-			next_ms = now_ms + every_ms;
-		}
-		why = cop_waker_wait(&n->waker,
-			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED,
-			every_ms ? (int)(next_ms - now_ms) : -1);
 		if (!why)
 			continue;
 		if (why & (COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED))
@@ -86,6 +108,8 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	/* The kernel has ended the connection by itself; then nothing is left to unmount. */
 	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0;
 
+	cop_telemetry_event(
+		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
 	cop_defer_run(&n->deferred, false);
 	cop_join_tend(cop_barrier_join(n->barrier));
 	cop_tally_write(n->tally, "pre-destroy", NULL);

@@ -88,7 +88,7 @@ static int open_barrier(struct cop_node *n, struct cop_err *err)
 		.rank = n->rank,
 		.topo = n->topo,
 		.hosts = &n->hosts,
-		.started_ns = n->started_ns = cop_now_ns(),
+		.started_ns = n->started_ns,
 		.waker = &n->waker,
 		.deferred = &n->deferred};
 
@@ -110,6 +110,11 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 		return rc;
 	if (n->log.path[0])
 		cop_join_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
+	/* Nobody would write it. */
+	if (!n->log.job_dir[0]) {
+		cop_telemetry_free(n->telemetry);
+		n->telemetry = NULL;
+	}
 	cop_joblog_begin(c, n->rank, n->topo.nodes, n->source, mountpoint(n));
 	return 0;
 }
@@ -133,7 +138,7 @@ static int start_sampler(struct cop_node *n, struct cop_err *err)
 
 static int open_tally(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_tally_conf conf = {.job = {n->log.job_dir, n->source, n->topo.nodes, &n->hosts},
+	struct cop_tally_conf conf = {.job = {n->log.job_dir, n->source, n->topo, &n->hosts},
 		.rank = n->rank,
 		.conf = n->conf,
 		.stats = &n->stats};
@@ -178,7 +183,8 @@ static int open_origin(struct cop_node *n, struct cop_err *err)
 		.listing_max = n->conf->listing_max,
 		.listing_attrs = 1024,
 		.stats = &n->stats,
-		.tracer = cop_sampler_tracer(n->sampler)};
+		.tracer = cop_sampler_tracer(n->sampler),
+		.telemetry = n->telemetry};
 
 	return cop_origin_open(&conf, &n->origin, err);
 }
@@ -218,6 +224,7 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 		.runlog = &n->runlog,
 		.manifest = n->manifest,
 		.tally = n->tally,
+		.telemetry = n->telemetry,
 		.join = cop_barrier_join(n->barrier),
 		.gate = &n->gate,
 		.deferred = &n->deferred,
@@ -242,7 +249,8 @@ static int open_net(struct cop_node *n, struct cop_err *err)
 		.gate = &n->gate,
 		.join = cop_barrier_join(n->barrier),
 		.treeop = cop_part_treeop(n->part),
-		.sampler = n->sampler};
+		.sampler = n->sampler,
+		.telemetry = n->telemetry};
 
 	if (n->topo.nodes == 1)
 		return 0;
@@ -304,7 +312,8 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.forget_names = cop_part_forget_names,
 		.ctx = n->part,
 		.stats = &n->stats,
-		.tracer = cop_sampler_tracer(n->sampler)};
+		.tracer = cop_sampler_tracer(n->sampler),
+		.telemetry = n->telemetry};
 
 	n->coop = cop_coop_new(&conf);
 	if (!n->coop)
@@ -365,7 +374,8 @@ static void start_prefetch(struct cop_node *n)
 		.stats = &n->stats,
 		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk),
 		.max_cacheable = n->conf->max_cacheable,
-		.tracer = cop_sampler_tracer(n->sampler)};
+		.tracer = cop_sampler_tracer(n->sampler),
+		.telemetry = n->telemetry};
 	int rc;
 
 	if (!n->conf->prefetch)
@@ -386,7 +396,12 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	if (n->rank == cop_topo_root(&n->topo, 0))
 		cop_record_write(&n->record);
 	rc = cop_barrier_wait(n->barrier, cop_part_treeop(n->part), err);
+	cop_telemetry_phase(n->telemetry, COP_TELEMETRY_BARRIER);
 	if (!rc) {
+		int64_t began_ns, unix_ns;
+
+		cop_join_job_began(cop_barrier_join(n->barrier), &began_ns, &unix_ns);
+		cop_telemetry_began(n->telemetry, began_ns, unix_ns);
 		cop_secret_shared(&n->secret);
 		cop_log_info("parent readiness confirmed after %llu us",
 			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
@@ -403,34 +418,33 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 /* The control socket comes before the mount: whoever sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
-	static int (*const starts[])(struct cop_node *, struct cop_err *) = {
-		ready_main_thread,
-		pin,
-		find_hosts,
-		find_topology,
-		open_barrier,
-		find_source,
-		open_log,
-		open_view_ns,
-		start_sampler,
-		load_manifest,
-		find_secret,
-		open_tally,
-		open_cache,
-		open_origin,
-		open_part,
-		open_net,
-		pin_near,
-		listen_to_others,
-		open_coop,
-		listen_to_commands,
-		open_fs,
-		join_tree,
+	static const struct {
+		int (*start)(struct cop_node *, struct cop_err *);
+		enum cop_telemetry_phase phase;
+	} starts[] = {
+		{ready_main_thread, COP_TELEMETRY_PREPARE}, {pin, COP_TELEMETRY_PREPARE},
+		{find_hosts, COP_TELEMETRY_PREPARE}, {find_topology, COP_TELEMETRY_PREPARE},
+		{open_barrier, COP_TELEMETRY_PREPARE}, {find_source, COP_TELEMETRY_PREPARE},
+		{open_log, COP_TELEMETRY_PREPARE}, {open_view_ns, COP_TELEMETRY_PREPARE},
+		{start_sampler, COP_TELEMETRY_PREPARE}, {load_manifest, COP_TELEMETRY_SECRET},
+		{find_secret, COP_TELEMETRY_SECRET}, {open_tally, COP_TELEMETRY_CACHE},
+		{open_cache, COP_TELEMETRY_CACHE}, {open_origin, COP_TELEMETRY_STORAGE},
+		{open_part, COP_TELEMETRY_FABRIC}, {open_net, COP_TELEMETRY_FABRIC},
+		{pin_near, COP_TELEMETRY_FABRIC}, {listen_to_others, COP_TELEMETRY_FABRIC},
+		{open_coop, COP_TELEMETRY_MOUNT}, {listen_to_commands, COP_TELEMETRY_MOUNT},
+		{open_fs, COP_TELEMETRY_MOUNT},
+		{join_tree, COP_TELEMETRY_TELL}, /* and, before, the barrier */
 	};
 	int rc = 0;
 
-	for (size_t i = 0; i < COP_ARRAY_SIZE(starts) && !rc; i++)
-		rc = starts[i](n, err);
+	n->started_ns = cop_now_ns();
+	n->telemetry = cop_telemetry_new(n->started_ns);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(starts) && !rc; i++) {
+		rc = starts[i].start(n, err);
+		cop_telemetry_phase(n->telemetry, starts[i].phase);
+	}
+	if (!rc)
+		cop_telemetry_event(n->telemetry, COP_TELEMETRY_READY, "%s", "");
 	return rc;
 }
 
@@ -484,6 +498,7 @@ static void free_all(struct cop_node *n)
 	cop_part_free(n->part);
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);
+	cop_telemetry_free(n->telemetry);
 	cop_secret_fini(&n->secret);
 	cop_prefetch_manifest_free(n->manifest);
 	if (n->view_ns >= 0)

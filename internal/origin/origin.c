@@ -30,12 +30,41 @@ int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, 
 	return t->path ? 0 : -ENOMEM;
 }
 
+/* As programs know it; "" if it is none of these. */
+static const char *name_of(int error)
+{
+	static const struct {
+		int error;
+		const char *name;
+	} names[] = {{EIO, "EIO"}, {EACCES, "EACCES"}, {EPERM, "EPERM"}, {ENOTDIR, "ENOTDIR"},
+		{EISDIR, "EISDIR"}, {ELOOP, "ELOOP"}, {ENAMETOOLONG, "ENAMETOOLONG"},
+		{ETIMEDOUT, "ETIMEDOUT"}, {ESTALE, "ESTALE"}, {ENODEV, "ENODEV"}, {ENXIO, "ENXIO"},
+		{ENOTCONN, "ENOTCONN"}, {EREMOTEIO, "EREMOTEIO"}, {ECONNABORTED, "ECONNABORTED"},
+		{EHOSTDOWN, "EHOSTDOWN"}, {EUCLEAN, "EUCLEAN"}, {EINVAL, "EINVAL"},
+		{EBUSY, "EBUSY"}, {ENODATA, "ENODATA"}};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		if (names[i].error == error)
+			return names[i].name;
+	return "";
+}
+
+/* A file with another version is no error of the storage for those who look at the job later. */
+static void count_error(const struct cop_origin_request *t, int rc)
+{
+	cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
+	if (rc != -ESTALE)
+		cop_telemetry_event(t->o->telemetry, COP_TELEMETRY_STORAGE_ERROR, "/%s: %s%s%s",
+			t->path ? t->path : "", name_of(-rc), *name_of(-rc) ? ", " : "",
+			strerror(-rc));
+}
+
 void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len)
 {
 	/* Only errors that the storage returned count as errors of the storage. */
 	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG &&
 		!t->path_error)
-		cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
+		count_error(t, rc);
 	free(t->path);
 	t->path = NULL;
 	t->done(t->arg, rc, data, len);
@@ -296,6 +325,7 @@ int cop_origin_open(
 	/* Set last, so that opening the source is not counted. */
 	o->stats = conf->stats;
 	o->tracer = conf->tracer;
+	o->telemetry = conf->telemetry;
 	if (rc) {
 		real_close(&o->base);
 		return rc;

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "stats/stats.h"
+#include "telemetry/telemetry.h"
 #include "tracer/tracer.h"
 #include "wire/wire.h"
 
@@ -26,8 +27,9 @@ struct cop_origin_conf {
 	uint32_t listing_max; /* names; a larger directory has no listing (-E2BIG) */
 	uint32_t
 		listing_attrs; /* children up to which attributes are read with the listing; 1024 */
-	struct cop_stats *stats;   /* origin.operations, origin.bytes; may be NULL */
-	struct cop_tracer *tracer; /* gets each request; may be NULL */
+	struct cop_stats *stats;         /* origin.operations, origin.bytes; may be NULL */
+	struct cop_tracer *tracer;       /* gets each request; may be NULL */
+	struct cop_telemetry *telemetry; /* gets the errors of the storage; may be NULL */
 };
 
 /* Opens the source and starts no thread yet (workers start as they are needed and end after 30 s

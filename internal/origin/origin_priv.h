@@ -202,6 +202,7 @@ struct cop_origin_real {
 	uint32_t listing_max, listing_attrs;
 	struct cop_stats *stats;
 	struct cop_tracer *tracer;
+	struct cop_telemetry *telemetry;
 	uint64_t dev;    /* of the source */
 	bool no_openat2; /* an old kernel or a filter: paths are opened component by component */
 	_Atomic bool no_noatime;  /* O_NOATIME was refused once: somebody else owns the files */

@@ -4,16 +4,15 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "log/log.h"
 
 /* How the job's files name the tree. */
 static struct cop_tally_job tally_job(const struct cop_record *r)
 {
-	return (struct cop_tally_job){.job_dir = r->job_dir,
-		.source = r->source,
-		.nodes = r->topo.nodes,
-		.hosts = r->hosts};
+	return (struct cop_tally_job){
+		.job_dir = r->job_dir, .source = r->source, .topo = r->topo, .hosts = r->hosts};
 }
 
 /* ---- how it is ---- */
@@ -130,17 +129,61 @@ void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
 
 /* ---- the main thread's ---- */
 
-static int report(void *ctx, struct cop_err *err)
+void cop_part_look(struct cop_part *p)
 {
-	struct cop_part *p = ctx;
+	struct cop_cache_usage usage;
 
-	return cop_tally_write(p->conf.tally, COP_TALLY_ASKED_TAG, err);
+	if (!p->conf.telemetry)
+		return;
+	cop_cache_usage(p->conf.status.cache, &usage);
+	cop_telemetry_look(
+		p->conf.telemetry, p->conf.status.stats, usage.used_bytes, usage.limit_bytes);
 }
 
+int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
+{
+	struct cop_tally_job job = tally_job(p->conf.record);
+	int rc = cop_tally_write(p->conf.tally, tag, err);
+	struct cop_telemetry_sum *own;
+
+	if (rc || p->conf.status.rank != 0 || !p->conf.telemetry)
+		return rc;
+	cop_part_look(p);
+	own = cop_telemetry_sum_new(1);
+	if (own && !cop_telemetry_sum_add(own, p->conf.telemetry, 0))
+		cop_tally_write_telemetry(&job, own, tag);
+	cop_telemetry_sum_free(own);
+	return 0;
+}
+
+/* At the end of this node. */
+static void add_telemetry(struct cop_part *p, struct cop_treeop_sum *sum)
+{
+	int rc;
+
+	if (!p->conf.telemetry)
+		return;
+	cop_part_look(p);
+	if (!sum->telemetry)
+		sum->telemetry = cop_telemetry_sum_new(p->conf.record->topo.nodes);
+	rc = sum->telemetry
+		     ? cop_telemetry_sum_add(sum->telemetry, p->conf.telemetry, p->conf.status.rank)
+		     : -ENOMEM;
+	if (rc)
+		cop_log_error("telemetry of this node is missing error=\"%s\"", strerror(-rc));
+}
+
+static int report(void *ctx, struct cop_err *err)
+{
+	return cop_part_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
+}
+
+/* The telemetry goes on: it is of the whole job. */
 static int reset(void *ctx, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
 
+	cop_part_look(p);
 	return cop_tally_reset(p->conf.tally, err);
 }
 
@@ -161,12 +204,15 @@ static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *e
 	int rc = 0;
 
 	cop_tally_add(p->conf.tally, sum);
+	add_telemetry(p, sum);
 	cop_treeop_sum_machine(sum);
 	cop_runlog_totals(*p->conf.runlog, sum);
-	if (sum->prof && rank == cop_topo_root(&r->topo, 0)) {
+	if (rank == cop_topo_root(&r->topo, 0)) {
 		rc = cop_tally_write_sums(&job, sum, err);
 		cop_prof_sum_free(sum->prof);
+		cop_telemetry_sum_free(sum->telemetry);
 		sum->prof = NULL;
+		sum->telemetry = NULL;
 	}
 	if (rank == 0)
 		cop_record_stopped(r, sum);
@@ -221,7 +267,7 @@ static int write_late(void *ctx, const struct cop_treeop_sum *sum, struct cop_er
 	struct cop_tally_job job = tally_job(p->conf.record);
 
 	cop_record_stopped(p->conf.record, sum);
-	return sum->prof ? cop_tally_write_sums(&job, sum, err) : 0;
+	return cop_tally_write_sums(&job, sum, err);
 }
 
 static void wake(void *ctx)

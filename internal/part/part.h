@@ -15,6 +15,7 @@
 #include "runlog/runlog.h"
 #include "status/status.h"
 #include "tally/tally.h"
+#include "telemetry/telemetry.h"
 #include "treeop/treeop.h"
 #include "waker/waker.h"
 
@@ -27,6 +28,7 @@ struct cop_part_conf {
 	struct cop_runlog **runlog; /* the caller's variable for it, filled before a stop */
 	const struct cop_prefetch_manifest *manifest; /* NULL: of another node */
 	struct cop_tally *tally;
+	struct cop_telemetry *telemetry; /* what this node does and when; NULL: nobody keeps it */
 	struct cop_join *join;
 	struct cop_gate *gate;
 	struct cop_defer *deferred;
@@ -41,6 +43,11 @@ struct cop_part *cop_part_new(const struct cop_part_conf *conf);
 void cop_part_free(struct cop_part *p);
 
 struct cop_treeop *cop_part_treeop(struct cop_part *p);
+/* Main thread. The counters as they are now go into the telemetry. */
+void cop_part_look(struct cop_part *p);
+/* Main thread. Writes the current reports, as cop_tally_write; rank 0 also what it has of the
+ * telemetry, which is its own. */
+int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err);
 /* For struct cop_command_conf, with the part as ctx. */
 extern const struct cop_command_ops cop_part_commands;
 

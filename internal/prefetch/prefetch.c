@@ -383,7 +383,10 @@ static void *work(void *arg)
 {
 	struct cop_prefetch *p = arg;
 	uint64_t begin_ns = cop_now_ns();
-	int rc = load(p);
+	int rc;
+
+	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_BEGIN, "%s", "");
+	rc = load(p);
 
 	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
 		p->why = "there is no manifest";
@@ -398,6 +401,10 @@ static void *work(void *arg)
 	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
 		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
 		atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
+	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_END,
+		"%s: %zu lines, %" PRIu64 " listings, %" PRIu64 " files%s%s",
+		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
+		atomic_load(&p->files), p->why ? "; " : "", p->why ? p->why : "");
 	trace(p, begin_ns);
 	forget_manifest(p);
 	return NULL;

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "coop/coop.h"
 #include "manifest/manifest.h"
+#include "telemetry/telemetry.h"
 #include "tracer/tracer.h"
 
 struct cop_prefetch;
@@ -25,8 +26,9 @@ struct cop_prefetch_conf {
 	/* The first reader of a file of at most this size fetches all of it, so the prefetch
 	 * finally fetches all of it, too. */
 	uint64_t whole_file_max;
-	uint64_t max_cacheable;    /* larger files bypass the tree; 0: none do */
-	struct cop_tracer *tracer; /* gets the prefetch as a whole; may be NULL */
+	uint64_t max_cacheable;          /* larger files bypass the tree; 0: none do */
+	struct cop_tracer *tracer;       /* gets the prefetch as a whole; may be NULL */
+	struct cop_telemetry *telemetry; /* gets its begin and end; may be NULL */
 };
 
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error

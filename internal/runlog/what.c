@@ -94,20 +94,6 @@ struct numbers cop_runlog_numbers(const struct cop_treeop_sum *sum, double time_
 	return n;
 }
 
-/* What the kernel asked for: requests of programs, not what it dropped. */
-static uint64_t requests(const struct cop_stats *s)
-{
-	static const enum cop_counter of[] = {COP_FUSE_LOOKUP, COP_FUSE_GETATTR, COP_FUSE_READLINK,
-		COP_FUSE_OPEN, COP_FUSE_READ, COP_FUSE_RELEASE, COP_FUSE_OPENDIR, COP_FUSE_READDIR,
-		COP_FUSE_RELEASEDIR, COP_FUSE_STATFS, COP_FUSE_ACCESS, COP_FUSE_IOCTL,
-		COP_FUSE_LSEEK, COP_FUSE_GETXATTR, COP_FUSE_LISTXATTR};
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(of); i++)
-		n += cop_stats_get(s, of[i]);
-	return n;
-}
-
 static void add_counter(
 	struct cop_runrec *into, const struct cop_stats *s, enum cop_counter c, double time_s)
 {
@@ -132,7 +118,7 @@ void cop_runlog_add_round(struct cop_runrec *into, const struct numbers *n)
 		COP_ORIGIN_BYTES, COP_FABRIC_BYTES_IN, COP_FABRIC_BYTES_OUT};
 	double t = n->time_s;
 
-	cop_runrec_point(into, "fuse.requests", t, (double)requests(&n->stats));
+	cop_runrec_point(into, "fuse.requests", t, (double)cop_stats_requests(&n->stats));
 	for (size_t i = 0; i < COP_ARRAY_SIZE(of); i++)
 		add_counter(into, &n->stats, of[i], t);
 	cop_runrec_point(into, "cache.used_bytes", t, (double)n->usage.used_bytes);
@@ -183,7 +169,7 @@ void cop_runlog_add_totals(struct cop_runrec *into, const struct cop_treeop_sum 
 
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		add_counter(into, &sum->stats, c, time_s);
-	cop_runrec_point(into, "fuse.requests", time_s, (double)requests(&sum->stats));
+	cop_runrec_point(into, "fuse.requests", time_s, (double)cop_stats_requests(&sum->stats));
 	cop_runrec_point(into, "nodes.answered", time_s, sum->nodes);
 	cop_runrec_point(into, "nodes.missing", time_s, sum->missing);
 	if (sum->machine.cpu_us)

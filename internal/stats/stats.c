@@ -99,6 +99,19 @@ char *cop_stats_read_lines(char *text, struct cop_stats *s)
 	return text;
 }
 
+uint64_t cop_stats_requests(const struct cop_stats *s)
+{
+	static const enum cop_counter of[] = {COP_FUSE_LOOKUP, COP_FUSE_GETATTR, COP_FUSE_READLINK,
+		COP_FUSE_OPEN, COP_FUSE_READ, COP_FUSE_RELEASE, COP_FUSE_OPENDIR, COP_FUSE_READDIR,
+		COP_FUSE_RELEASEDIR, COP_FUSE_STATFS, COP_FUSE_ACCESS, COP_FUSE_IOCTL,
+		COP_FUSE_LSEEK, COP_FUSE_GETXATTR, COP_FUSE_LISTXATTR};
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(of); i++)
+		n += cop_stats_get(s, of[i]);
+	return n;
+}
+
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from)
 {
 	for (unsigned c = 0; c < COP_COUNTERS; c++)

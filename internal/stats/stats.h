@@ -45,6 +45,8 @@ void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
  * this version does not know are passed over, and of two lines of one name the last one counts.
  * Returns what follows the empty line; NULL if text is in another form. */
 char *cop_stats_read_lines(char *text, struct cop_stats *s);
+/* What the kernel asked for: requests of programs, not what it dropped. */
+uint64_t cop_stats_requests(const struct cop_stats *s);
 /* Adds every counter of `from` to `into`. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
 /* Moves every counter of `from` into `into`, each in one atomic step, so an event that is counted

@@ -60,11 +60,11 @@ static void note_missing(
 	uint64_t nodes = cop_prof_sum_nodes(sum->prof);
 	uint32_t named = COP_MIN(sum->missing, (uint32_t)COP_TREEOP_NAMED);
 
-	if (nodes < job->nodes)
+	if (nodes < job->topo.nodes)
 		cop_buf_printf(out,
 			"- Nodes of the job that are not in these sums: `%" PRIu64
 			"` (dead, stopped before, or started without a profile)\n",
-			job->nodes - nodes);
+			job->topo.nodes - nodes);
 	for (uint32_t i = 0; i < named; i++)
 		cop_buf_printf(out, "%s`%s` (rank %" PRIu32 ")",
 			i ? ", " : "- Nodes that did not answer: ", host_of(job, sum->lost[i]),
@@ -141,14 +141,12 @@ static int write_files(const struct cop_tally_job *job, const struct cop_treeop_
 	return rc;
 }
 
-int cop_tally_write_sums(
+static int write_prof(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_report_cluster *c;
 	int rc;
 
-	if (!*job->job_dir || !cop_prof_sum_nodes(sum->prof))
-		return 0;
 	c = cop_report_cluster_new();
 	rc = c ? fill_cluster(c, sum->prof, &sum->stats) : -ENOMEM;
 	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files")
@@ -158,5 +156,42 @@ int cop_tally_write_sums(
 		cop_log_error("cluster files not written: %s", err->text);
 	else
 		cop_log_info("cluster files written nodes=%" PRIu64, cop_prof_sum_nodes(sum->prof));
+	return rc;
+}
+
+static const char *host_name(void *ctx, uint32_t rank)
+{
+	return host_of(ctx, rank);
+}
+
+void cop_tally_write_telemetry(
+	const struct cop_tally_job *job, struct cop_telemetry_sum *sum, const char *folder)
+{
+	struct cop_telemetry_job t = {
+		.topo = job->topo, .host = host_name, .ctx = (void *)(uintptr_t)job};
+	struct cop_err err = {0};
+	char dir[4096 + 32];
+
+	if (!*job->job_dir || !sum)
+		return;
+	snprintf(dir, sizeof(dir), "%s/profiling/%.64s", job->job_dir, folder);
+	cop_telemetry_finish(sum);
+	if (cop_telemetry_write(sum, &t, dir, &err))
+		cop_log_error("telemetry not written: %s", err.text);
+	else
+		cop_log_debug("telemetry written nodes=%" PRIu32, cop_telemetry_sum_nodes(sum));
+}
+
+int cop_tally_write_sums(
+	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
+{
+	int rc = 0;
+
+	if (!*job->job_dir)
+		return 0;
+	/* First what was asked for: there may be room for one of them only. */
+	if (sum->prof && cop_prof_sum_nodes(sum->prof))
+		rc = write_prof(job, sum, err);
+	cop_tally_write_telemetry(job, sum->telemetry, "cluster");
 	return rc;
 }

@@ -12,6 +12,8 @@
 #include "job/job.h"
 #include "prof/prof.h"
 #include "stats/stats.h"
+#include "telemetry/telemetry.h"
+#include "topo/topo.h"
 #include "treeop/treeop.h"
 
 /* The tag of the reports that a user requests, which also list the contents of the cache. */
@@ -22,7 +24,7 @@
 struct cop_tally_job {
 	const char *job_dir; /* absolute; "": no job directory, and nothing is written */
 	const char *source;
-	uint32_t nodes;
+	struct cop_topo topo;
 	const struct cop_job_hosts *hosts; /* count 0: a node alone, without a host list */
 };
 
@@ -66,10 +68,16 @@ void cop_tally_add(struct cop_tally *t, struct cop_treeop_sum *sum);
 
 /* ---- all nodes ---- */
 
-/* Writes the cluster files of the job from the sums, which have a prof. If that fails, the sums are
- * kept in $TMPDIR, because no other copy exists once the nodes have ended, and the sentence says
- * where. 0, also if there is nothing to write; errors are logged, and err has the sentence. */
+/* Writes the cluster files of the job from the sums. If that fails for those of the profile, they
+ * are kept in $TMPDIR, because no other copy exists once the nodes have ended, and the sentence
+ * says where. 0, also if there is nothing to write; errors are logged, and err has the sentence.
+ * Nobody asked for the telemetry: what fails of it is only logged. What sum has of it is finished
+ * afterwards. */
 int cop_tally_write_sums(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err);
+/* Writes the files of the telemetry alone into this folder of profiling, and finishes it; sum NULL:
+ * nothing. What fails is logged. */
+void cop_tally_write_telemetry(
+	const struct cop_tally_job *job, struct cop_telemetry_sum *sum, const char *folder);
 
 #endif

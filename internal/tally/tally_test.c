@@ -65,7 +65,7 @@ static int teardown(void **state)
 static struct cop_tally_job job_of(struct job *j)
 {
 	return (struct cop_tally_job){
-		.job_dir = j->dir, .source = "/src", .nodes = 3, .hosts = &j->hosts};
+		.job_dir = j->dir, .source = "/src", .topo = {3, 2, 1}, .hosts = &j->hosts};
 }
 
 static void open_rank(struct job *j, uint32_t rank)

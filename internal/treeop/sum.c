@@ -19,6 +19,7 @@ void cop_treeop_sum_free(struct cop_treeop_sum *g)
 {
 	cop_buf_free(&g->text);
 	cop_prof_sum_free(g->prof);
+	cop_telemetry_sum_free(g->telemetry);
 	*g = (struct cop_treeop_sum){0};
 }
 
@@ -87,6 +88,33 @@ void cop_treeop_sum_machine(struct cop_treeop_sum *s)
 	add_machine(&s->machine, &own);
 }
 
+static void add_prof(struct cop_treeop_sum *into, const struct cop_treeop_sum *from)
+{
+	if (!from->prof)
+		return;
+	if (!into->prof)
+		into->prof = cop_prof_sum_new();
+	/* The number of nodes in the sums shows how many are missing. */
+	if (!into->prof || cop_prof_merge(into->prof, from->prof))
+		cop_log_error(
+			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
+}
+
+static void add_telemetry(struct cop_treeop_sum *into, const struct cop_treeop_sum *from)
+{
+	int rc = -ENOMEM;
+
+	if (!from->telemetry)
+		return;
+	if (!into->telemetry)
+		into->telemetry = cop_telemetry_sum_like(from->telemetry);
+	if (into->telemetry)
+		rc = cop_telemetry_merge(into->telemetry, from->telemetry);
+	if (rc)
+		cop_log_error("telemetry is missing of nodes=%" PRIu32 " error=\"%s\"",
+			cop_telemetry_sum_nodes(from->telemetry), strerror(-rc));
+}
+
 void cop_treeop_sum_add(
 	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator)
 {
@@ -102,14 +130,8 @@ void cop_treeop_sum_add(
 	into->usage.used_bytes += from->usage.used_bytes;
 	add_machine(&into->machine, &from->machine);
 	add_text(into, from, separator);
-	if (!from->prof)
-		return;
-	if (!into->prof)
-		into->prof = cop_prof_sum_new();
-	/* The number of nodes in the sums shows how many are missing. */
-	if (!into->prof || cop_prof_merge(into->prof, from->prof))
-		cop_log_error(
-			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
+	add_prof(into, from);
+	add_telemetry(into, from);
 }
 
 void cop_treeop_sum_move(struct cop_treeop_sum *into, struct cop_treeop_sum *from)
@@ -117,6 +139,7 @@ void cop_treeop_sum_move(struct cop_treeop_sum *into, struct cop_treeop_sum *fro
 	*into = *from;
 	from->text = (struct cop_buf){0};
 	from->prof = NULL;
+	from->telemetry = NULL;
 }
 
 void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
@@ -126,16 +149,21 @@ void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
 	g->missing++;
 }
 
-/* ---- the form in which it travels: fixed numbers, the text, the profile ---- */
+/* ---- the form in which it travels: fixed numbers, the text, the telemetry, the profile ---- */
 
 #define NUMBERS                                                                                    \
-	(COP_TREEOP_SENTENCE + 4 * (10 + COP_TREEOP_NAMED) +                                       \
+	(COP_TREEOP_SENTENCE + 4 * (11 + COP_TREEOP_NAMED) +                                       \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 6))
 /* Shorter texts are sent as they are. */
 #define PACK_MIN 4096
 
-static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint32_t packed_len,
-	uint8_t out[NUMBERS])
+/* Bytes of what follows the numbers, before the profile. */
+struct lengths {
+	uint32_t text, packed, telemetry; /* packed 0: the text is sent as it is */
+};
+
+static void put_numbers(
+	const struct cop_treeop_sum *g, const struct lengths *len, uint8_t out[NUMBERS])
 {
 	struct cop_wr w = cop_wr_init(out, NUMBERS);
 
@@ -162,8 +190,9 @@ static void put_numbers(const struct cop_treeop_sum *g, uint32_t text_len, uint3
 	cop_wr_u64(&w, g->machine.cpu_us_most);
 	cop_wr_u64(&w, g->machine.resident_bytes);
 	cop_wr_u64(&w, g->machine.resident_bytes_most);
-	cop_wr_u32(&w, text_len);
-	cop_wr_u32(&w, packed_len);
+	cop_wr_u32(&w, len->text);
+	cop_wr_u32(&w, len->packed);
+	cop_wr_u32(&w, len->telemetry);
 }
 
 /* The text comes from another process: it is terminated and made one line. */
@@ -181,8 +210,7 @@ static void get_sentence(struct cop_rd *r, char out[COP_TREEOP_SENTENCE])
 			*c = '?';
 }
 
-static void get_numbers(
-	struct cop_rd *r, struct cop_treeop_sum *g, uint32_t *text_len, uint32_t *packed_len)
+static void get_numbers(struct cop_rd *r, struct cop_treeop_sum *g, struct lengths *len)
 {
 	g->nodes = cop_rd_u32(r);
 	g->dead = cop_rd_u32(r);
@@ -207,26 +235,36 @@ static void get_numbers(
 	g->machine.cpu_us_most = cop_rd_u64(r);
 	g->machine.resident_bytes = cop_rd_u64(r);
 	g->machine.resident_bytes_most = cop_rd_u64(r);
-	*text_len = cop_rd_u32(r);
-	*packed_len = cop_rd_u32(r);
+	len->text = cop_rd_u32(r);
+	len->packed = cop_rd_u32(r);
+	len->telemetry = cop_rd_u32(r);
 }
 
 static int encode(const struct cop_treeop_sum *g, bool with_text, struct cop_buf *out)
 {
 	size_t len = with_text ? g->text.len : 0, packed_len = 0;
+	struct cop_buf telemetry = {0};
 	uint8_t numbers[NUMBERS];
 	void *packed = NULL;
 	int rc = len >= PACK_MIN ? cop_pack(g->text.data, len, &packed, &packed_len) : -ENODATA;
 
 	if (rc && rc != -ENODATA)
 		return rc;
-	put_numbers(g, (uint32_t)len, (uint32_t)packed_len, numbers);
+	if (g->telemetry)
+		cop_telemetry_encode(g->telemetry, &telemetry);
+	put_numbers(g,
+		&(struct lengths){(uint32_t)len, (uint32_t)packed_len, (uint32_t)telemetry.len},
+		numbers);
 	cop_buf_add(out, numbers, NUMBERS);
 	if (packed)
 		cop_buf_add(out, packed, packed_len);
 	else if (len)
 		cop_buf_add(out, g->text.data, len);
 	free(packed);
+	if (telemetry.len)
+		cop_buf_add(out, telemetry.data, telemetry.len);
+	out->failed |= telemetry.failed;
+	cop_buf_free(&telemetry);
 	if (g->prof)
 		cop_prof_encode(g->prof, out);
 	return out->failed || g->text.failed ? -ENOMEM : 0;
@@ -258,6 +296,16 @@ static void decode_prof(const void *data, size_t len, struct cop_treeop_sum *g)
 			len, strerror(-rc));
 }
 
+static void decode_telemetry(const void *data, size_t len, struct cop_treeop_sum *g)
+{
+	int rc = len ? cop_telemetry_decode(data, len, &g->telemetry) : 0;
+
+	if (rc)
+		cop_log_error(
+			"telemetry that came from below cannot be used bytes=%zu error=\"%s\"", len,
+			strerror(-rc));
+}
+
 static int unpack(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)
 {
 	int rc = len > COP_TREEOP_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
@@ -278,21 +326,24 @@ static int unpack(const void *packed, size_t packed_len, size_t len, struct cop_
 int cop_treeop_sum_decode(const void *body, size_t len, struct cop_treeop_sum *g)
 {
 	struct cop_rd r = cop_rd_init(body, len);
-	uint32_t text_len, packed_len;
+	struct lengths l;
 	const char *rest;
 	size_t used;
 	int rc = 0;
 
-	get_numbers(&r, g, &text_len, &packed_len);
+	get_numbers(&r, g, &l);
 	rest = cop_rd_rest(&r, &len);
-	used = packed_len ? packed_len : text_len;
-	if (r.bad || used > len)
+	used = l.packed ? l.packed : l.text;
+	if (r.bad || used > len || l.telemetry > len - used)
 		return -EBADMSG;
-	if (packed_len)
-		rc = unpack(rest, packed_len, text_len, &g->text);
+	if (l.packed)
+		rc = unpack(rest, l.packed, l.text, &g->text);
 	else
-		cop_buf_add(&g->text, rest, text_len);
-	if (!rc)
-		decode_prof(rest + used, len - used, g);
-	return rc ? rc : g->text.failed ? -ENOMEM : 0;
+		cop_buf_add(&g->text, rest, l.text);
+	if (rc || g->text.failed)
+		return rc ? rc : -ENOMEM;
+	decode_telemetry(rest + used, l.telemetry, g);
+	used += l.telemetry;
+	decode_prof(rest + used, len - used, g);
+	return 0;
 }

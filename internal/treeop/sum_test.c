@@ -208,6 +208,57 @@ static void a_malformed_sum_is_refused(void **state)
 	cop_treeop_sum_free(&g);
 }
 
+/* A node that kept something, as it is at a stop. */
+static struct cop_treeop_sum a_node_with_telemetry(uint32_t rank)
+{
+	struct cop_treeop_sum s = {.nodes = 1, .telemetry = cop_telemetry_sum_new(3)};
+	struct cop_telemetry *t = cop_telemetry_new(cop_now_ns());
+
+	cop_telemetry_look(t, &s.stats, 0, 0);
+	cop_telemetry_event(t, COP_TELEMETRY_STOP, "of rank %u", rank);
+	assert_int_equal(cop_telemetry_sum_add(s.telemetry, t, rank), 0);
+	cop_telemetry_free(t);
+	return s;
+}
+
+static void telemetry_goes_up_with_the_rest(void **state)
+{
+	struct cop_treeop_sum all = {0}, one;
+
+	(void)state;
+	for (uint32_t r = 0; r < 3; r++) {
+		one = a_node_with_telemetry(r);
+		cop_buf_str(&one.text, "a remark");
+		pass_up(&all, &one);
+	}
+	assert_int_equal(cop_telemetry_sum_nodes(all.telemetry), 3);
+	assert_string_equal(cop_telemetry_sum_event(all.telemetry, 2)->detail, "of rank 2");
+	assert_string_equal(all.text.data, "a remark,a remark,a remark");
+	assert_null(all.prof);
+	cop_treeop_sum_free(&all);
+}
+
+static void damaged_telemetry_is_left_out(void **state)
+{
+	struct cop_treeop_sum s = a_node_with_telemetry(1), there = {0};
+	struct cop_buf body = {0};
+	char *head;
+
+	(void)state;
+	cop_buf_str(&s.text, "a remark");
+	assert_int_equal(cop_treeop_sum_encode(&s, &body), 0);
+	head = memmem(body.data, body.len, "CTM", 3);
+	assert_non_null(head);
+	head[3] ^= 1;
+	assert_int_equal(cop_treeop_sum_decode(body.data, body.len, &there), 0);
+	assert_null(there.telemetry);
+	assert_int_equal(there.nodes, 1);
+	assert_string_equal(there.text.data, "a remark");
+	cop_buf_free(&body);
+	cop_treeop_sum_free(&there);
+	cop_treeop_sum_free(&s);
+}
+
 static void missing_nodes_are_counted_by_kind(void **state)
 {
 	static const struct lost dead = {LOST_DEAD, 3, 0, "n3", "it is dead"},
@@ -247,6 +298,8 @@ int main(void)
 		cmocka_unit_test(an_answer_that_stays_too_long_is_sent_without_its_text),
 		cmocka_unit_test(the_missing_are_named_as_far_as_there_is_room),
 		cmocka_unit_test(a_malformed_sum_is_refused),
+		cmocka_unit_test(telemetry_goes_up_with_the_rest),
+		cmocka_unit_test(damaged_telemetry_is_left_out),
 		cmocka_unit_test(missing_nodes_are_counted_by_kind),
 	};
 

@@ -25,6 +25,7 @@
 #include "prof/prof.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
+#include "telemetry/telemetry.h"
 #include "topo/topo.h"
 
 /* The operations, by their numbers in rpc. */
@@ -81,6 +82,7 @@ struct cop_treeop_sum {
 	struct cop_buf text; /* JSON objects, lines of a table, or sentences with newlines between
 			      */
 	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
+	struct cop_telemetry_sum *telemetry; /* stop: what they did and when; NULL: nothing */
 };
 
 /* Frees what it holds; it is empty afterwards. */
@@ -92,14 +94,15 @@ void cop_treeop_sum_unwritten(struct cop_treeop_sum *s, const char *host, const 
 void cop_treeop_sum_say_unwritten(const struct cop_treeop_sum *s, struct cop_buf *out);
 /* Adds what this process has used of its machine. */
 void cop_treeop_sum_machine(struct cop_treeop_sum *s);
-/* Adds from; the caller keeps its text and prof. separator goes between two texts. If memory for
- * the profiles is short, they are left out, which is logged. */
+/* Adds from; the caller keeps its text, prof and telemetry. separator goes between two texts. If
+ * memory for the last two is short, they are left out, which is logged. */
 void cop_treeop_sum_add(
 	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator);
-/* Moves text and prof, and copies the rest, to an empty sum. */
+/* Moves text, prof and telemetry, and copies the rest, to an empty sum. */
 void cop_treeop_sum_move(struct cop_treeop_sum *into, struct cop_treeop_sum *from);
 /* Decodes the body of an answer into an empty s, which the caller frees in any case. Returns 0,
- * -EBADMSG or -ENOMEM. A damaged profile is left out, which is logged. */
+ * -EBADMSG or -ENOMEM. A damaged profile or telemetry is left out, which is
+ * logged. */
 int cop_treeop_sum_decode(const void *body, size_t len, struct cop_treeop_sum *s);
 
 /* ---- a node's part ---- */
@@ -124,7 +127,8 @@ struct cop_treeop_ops {
 	 * cop_treeop_ended. */
 	void (*end)(void *ctx);
 	/* Main thread, inside cop_treeop_ended. All nodes below have answered a stop: adds what
-	 * this node has counted to sum; a root writes the sum and takes prof out of it. 0; else
+	 * this node has counted to sum; a root writes the sum and takes prof and telemetry out of
+	 * it. 0; else
 	 * files could not be written, and err has a sentence. */
 	int (*complete_sum)(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err);
 };

@@ -30,7 +30,7 @@ for i in 0 1 2 3 4 5 6; do
 done
 ok 'seven nodes stop' without_tree
 is 'the files of the job are there' "$(names)" \
-	'cluster-profiling_aggregate.csv cluster-profiling_fabric.csv cluster-profiling_latency.csv cluster-profiling_operations.csv cluster-profiling_summary.md cluster-profiling_top_paths.csv'
+	'cluster-profiling_aggregate.csv cluster-profiling_fabric.csv cluster-profiling_latency.csv cluster-profiling_operations.csv cluster-profiling_summary.md cluster-profiling_top_paths.csv cluster_events.csv cluster_nodes.csv cluster_telemetry.csv'
 is 'seven nodes are in them' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,7
 mv "$JOB/profiling/cluster" "$T/stop"
 ok 'copper aggregate reads the files of the nodes' "$COPPER" aggregate "$JOB"

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* telemetry: what a node did and when, in bounded memory: a series of its counters, the phases of
+ * its start, its notable events; and what all nodes of a subtree did, merged on the way up the
+ * tree, until the root writes three files. copper-formats(5) says what they mean and what is left
+ * out of large jobs.
+ *
+ * It has no thread and reads no clock of a host but for the start of the job: the caller says when
+ * to look at the counters. A look costs some microseconds, an event of a kind of which enough are
+ * kept one atomic addition. It does not know how sums are sent.
+ *
+ * A struct cop_telemetry has its own lock, under which nothing is called; NULL stands for a node
+ * that keeps nothing, and is fine everywhere. A struct cop_telemetry_sum belongs to one thread. */
+#ifndef COP_TELEMETRY_H
+#define COP_TELEMETRY_H
+
+#include "base/base.h"
+#include "stats/stats.h"
+#include "topo/topo.h"
+
+/* ---- bounds ---- */
+
+#define COP_TELEMETRY_INTERVALS 128u   /* of a job, however long it lasts */
+#define COP_TELEMETRY_ALL_SERIES 256u  /* nodes of a job whose series are all kept */
+#define COP_TELEMETRY_ALL_NODES 4096u  /* nodes of a job of which each keeps its sums */
+#define COP_TELEMETRY_OUTLIERS 8u      /* nodes with the most of each of four values */
+#define COP_TELEMETRY_EVENTS 64u       /* of a node, */
+#define COP_TELEMETRY_EVENTS_KIND 12u  /* of which so many of one kind, */
+#define COP_TELEMETRY_EVENTS_JOB 1024u /* and of a job */
+#define COP_TELEMETRY_DETAIL 256u      /* bytes, with the null; longer ones are cut */
+/* Bytes of a sum, encoded. Of 10,000 nodes that all work all the time it is about 1 MiB. */
+#define COP_TELEMETRY_ENCODED_MAX (16u << 20)
+
+/* ---- what is kept ---- */
+
+/* Of the start, in this order. */
+enum cop_telemetry_phase {
+	COP_TELEMETRY_PREPARE,
+	COP_TELEMETRY_SECRET,
+	COP_TELEMETRY_CACHE,
+	COP_TELEMETRY_STORAGE,
+	COP_TELEMETRY_FABRIC,
+	COP_TELEMETRY_MOUNT,
+	COP_TELEMETRY_BARRIER,
+	COP_TELEMETRY_TELL,
+	COP_TELEMETRY_PHASES
+};
+
+/* Those whose loss costs most come first: the job keeps them longest. */
+enum cop_telemetry_kind {
+	COP_TELEMETRY_FAILOVER,
+	COP_TELEMETRY_PEER_DEAD,
+	COP_TELEMETRY_PEER_BACK,
+	COP_TELEMETRY_BUDGET_FULL,
+	COP_TELEMETRY_FILE_CHANGED,
+	COP_TELEMETRY_STORAGE_ERROR,
+	COP_TELEMETRY_PREFETCH_BEGIN,
+	COP_TELEMETRY_PREFETCH_END,
+	COP_TELEMETRY_READY,
+	COP_TELEMETRY_STOP,
+	COP_TELEMETRY_KINDS
+};
+
+/* Of a node in an interval. All but the last two are sums, and those are the most there was. */
+enum cop_telemetry_metric {
+	COP_TELEMETRY_REQUESTS,
+	COP_TELEMETRY_READ_BYTES,
+	COP_TELEMETRY_WAIT_US, /* for the parent and for the storage */
+	COP_TELEMETRY_PARENT_BYTES,
+	COP_TELEMETRY_ORIGIN_OPERATIONS,
+	COP_TELEMETRY_ORIGIN_BYTES,
+	COP_TELEMETRY_SENT_BYTES,
+	COP_TELEMETRY_CPU_US,
+	COP_TELEMETRY_CACHE_BYTES,
+	COP_TELEMETRY_RESIDENT_BYTES,
+	COP_TELEMETRY_METRICS
+};
+#define COP_TELEMETRY_FIRST_PEAK COP_TELEMETRY_CACHE_BYTES
+
+/* Of a node in the whole job. */
+enum cop_telemetry_total {
+	COP_TELEMETRY_ALL_REQUESTS,
+	COP_TELEMETRY_ALL_READ_BYTES,
+	COP_TELEMETRY_ALL_WAIT_PARENT_US,
+	COP_TELEMETRY_ALL_WAIT_ORIGIN_US,
+	COP_TELEMETRY_ALL_PARENT_BYTES,
+	COP_TELEMETRY_ALL_ORIGIN_OPERATIONS,
+	COP_TELEMETRY_ALL_ORIGIN_BYTES,
+	COP_TELEMETRY_ALL_SENT_BYTES,
+	COP_TELEMETRY_ALL_FAILOVERS,
+	COP_TELEMETRY_ALL_EVICTIONS,
+	COP_TELEMETRY_ALL_CPU_US,
+	COP_TELEMETRY_CACHE_PEAK_BYTES,
+	COP_TELEMETRY_CACHE_LIMIT_BYTES,
+	COP_TELEMETRY_RESIDENT_PEAK_BYTES,
+	COP_TELEMETRY_TOTALS
+};
+
+/* As the files have them: "fabric", "peer_dead". */
+const char *cop_telemetry_phase_name(enum cop_telemetry_phase phase);
+const char *cop_telemetry_kind_name(enum cop_telemetry_kind kind);
+
+/* ---- one node ---- */
+
+struct cop_telemetry;
+
+/* started_ns: cop_now_ns when the node began. NULL: out of memory. */
+struct cop_telemetry *cop_telemetry_new(uint64_t started_ns);
+void cop_telemetry_free(struct cop_telemetry *t);
+
+/* Any thread, all of these. */
+
+/* The time since the last call, or since the start, was spent in this phase. */
+void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase);
+/* When the job began: by this node's monotonic clock (perhaps before it was started, and then
+ * negative), and in ns since 1970. Until then the job began with this node. */
+void cop_telemetry_began(struct cop_telemetry *t, int64_t mono_ns, int64_t unix_ns);
+/* Something has happened now. One that repeats the last event of its kind word for word is passed
+ * over. */
+void cop_telemetry_event(struct cop_telemetry *t, enum cop_telemetry_kind kind, const char *fmt,
+	...) COP_PRINTF(3, 4);
+/* Looks at the counters; of the cache: what it holds, and its limit. Counters may have been set to
+ * zero since the last look, and go on from there. */
+void cop_telemetry_look(struct cop_telemetry *t, const struct cop_stats *stats, uint64_t used_bytes,
+	uint64_t limit_bytes);
+/* How many ms after a look the next one is due: a second at first, later more. */
+unsigned cop_telemetry_pause_ms(struct cop_telemetry *t);
+
+/* ---- a subtree ---- */
+
+/* Times are microseconds since the start of the job. */
+struct cop_telemetry_node {
+	uint32_t rank;
+	int64_t start_us, ready_us, stopped_us;
+	uint64_t phase_us[COP_TELEMETRY_PHASES];
+	uint64_t total[COP_TELEMETRY_TOTALS];
+	/* Rows of COP_TELEMETRY_METRICS numbers, one for each interval; NULL: only the sums are
+	 * kept. */
+	unsigned intervals;
+	uint64_t (*series)[COP_TELEMETRY_METRICS];
+};
+
+struct cop_telemetry_event {
+	int64_t at_us;
+	uint32_t rank;
+	enum cop_telemetry_kind kind;
+	const char *detail; /* one line, perhaps empty */
+};
+
+struct cop_telemetry_sum;
+
+/* Of a job of so many nodes, which decides what is kept. NULL: out of memory. */
+struct cop_telemetry_sum *cop_telemetry_sum_new(uint32_t job_nodes);
+/* An empty one of the same job. */
+struct cop_telemetry_sum *cop_telemetry_sum_like(const struct cop_telemetry_sum *s);
+void cop_telemetry_sum_free(struct cop_telemetry_sum *s); /* NULL is fine */
+/* Adds what this node has kept up to now, at its end. NULL of t: nothing. 0, or -ENOMEM, and s is
+ * as before. */
+int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, uint32_t rank);
+/* Adds from, which stays as it is. 0; -ENOMEM, and into is as before; -EEXIST or -EINVAL, and so is
+ * into: both hold the same rank, or they are of different jobs. */
+int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from);
+/* Everyone has been added: leaves out what is not an outlier, and orders the events. */
+void cop_telemetry_finish(struct cop_telemetry_sum *s);
+
+/* Nodes in it, also those without a row. */
+uint32_t cop_telemetry_sum_nodes(const struct cop_telemetry_sum *s);
+/* When the job began, in ns since 1970. */
+int64_t cop_telemetry_sum_unix_ns(const struct cop_telemetry_sum *s);
+/* The length of an interval in seconds. */
+uint64_t cop_telemetry_sum_seconds(const struct cop_telemetry_sum *s);
+/* The i-th node that has a row, by rank, and the i-th event, by time once it is finished; NULL: no
+ * more. They are the sum's. */
+const struct cop_telemetry_node *cop_telemetry_sum_node(
+	const struct cop_telemetry_sum *s, size_t i);
+const struct cop_telemetry_event *cop_telemetry_sum_event(
+	const struct cop_telemetry_sum *s, size_t i);
+/* Events that were left out. */
+uint64_t cop_telemetry_sum_dropped(const struct cop_telemetry_sum *s);
+
+/* ---- on the way ---- */
+
+/* Appends at most COP_TELEMETRY_ENCODED_MAX bytes. */
+void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out);
+/* Accepts untrusted bytes, in the form that encode writes. -EBADMSG, -ENOMEM. */
+int cop_telemetry_decode(const void *data, size_t len, struct cop_telemetry_sum **out);
+
+/* ---- the files ---- */
+
+struct cop_telemetry_job {
+	struct cop_topo topo;
+	const char *(*host)(void *ctx, uint32_t rank);
+	void *ctx;
+};
+/* Writes cluster_telemetry.csv, cluster_nodes.csv and cluster_events.csv, each whole or not at all,
+ * of a finished sum, into dir, which it makes. 0, or -errno with a sentence. */
+int cop_telemetry_write(const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job,
+	const char *dir, struct cop_err *err);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* node.c is one node, with series.c; sum.c a subtree, with spread.c; codec.c and write.c are what
+ * becomes of a sum. node.c calls nothing of a subtree.
+ *
+ * A node that loses its row, or its series, in a large job is folded: what it had is added to
+ * spreads, one for each number. Nodes with a row are in no spread until the files are written, so
+ * that small jobs have none at all. */
+#ifndef COP_TELEMETRY_PRIV_H
+#define COP_TELEMETRY_PRIV_H
+
+#include <stdatomic.h>
+
+#include "telemetry/telemetry.h"
+
+#define METRICS COP_TELEMETRY_METRICS
+#define INTERVALS COP_TELEMETRY_INTERVALS
+#define LEVEL_MAX 40u /* an interval is 2^level seconds */
+
+static inline uint64_t sat_add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+static inline uint64_t metric_add(unsigned metric, uint64_t a, uint64_t b)
+{
+	return metric >= COP_TELEMETRY_FIRST_PEAK ? COP_MAX(a, b) : sat_add(a, b);
+}
+
+/* ---- series.c: what was seen at each look ---- */
+
+#define POINTS 256u
+
+/* Sums since the start, and peaks since the point before. */
+struct point {
+	uint64_t at_us; /* since the node's start */
+	uint64_t value[METRICS];
+};
+
+struct series {
+	struct point point[POINTS + 1];
+	unsigned n;
+	uint64_t step_us; /* points are about this far apart */
+};
+
+void cop_telemetry_series_init(struct series *s);
+
+/* Looks ascend in time, and values are sums since the start. */
+void cop_telemetry_series_add(struct series *s, const struct point *p);
+/* The smallest level with which a job that lasts so long has at most INTERVALS. */
+unsigned cop_telemetry_level(int64_t us);
+/* Spreads the series over intervals of a job that began when this node's clock said began_us. rows
+ * has room for INTERVALS, and is zero. Returns how many are used. */
+unsigned cop_telemetry_series_rows(
+	const struct series *s, int64_t began_us, unsigned level, uint64_t (*rows)[METRICS]);
+/* Adds pairs of intervals; returns how many are left. */
+unsigned cop_telemetry_coarsen(uint64_t (*rows)[METRICS], unsigned n);
+
+/* ---- node.c ---- */
+
+/* What node.c hands over at its end. */
+struct own {
+	struct cop_telemetry_node node; /* series: room for INTERVALS, zero, which is filled */
+	unsigned level;
+	int64_t unix_ns;
+	uint64_t dropped;
+	unsigned events;
+	struct cop_telemetry_event event[COP_TELEMETRY_EVENTS]; /* without a rank */
+	char text[COP_TELEMETRY_EVENTS][COP_TELEMETRY_DETAIL];
+};
+void cop_telemetry_own(struct cop_telemetry *t, struct own *out);
+
+/* ---- spread.c: one number of many nodes ---- */
+
+#define EXACT 16u /* values below have a class of their own */
+#define SPREAD_CLASSES (EXACT + 60u * 8u)
+
+/* All zero: of any number of nodes, all 0; these are not counted. */
+struct spread {
+	uint64_t least, most; /* of those that are not 0 */
+	uint32_t others;      /* nodes that are not 0 */
+	uint32_t *count;      /* of SPREAD_CLASSES; NULL: others is 0 */
+};
+
+unsigned cop_telemetry_class(uint64_t value);
+/* The middle of a class. */
+uint64_t cop_telemetry_middle(unsigned class);
+/* 0 or -ENOMEM, with the spread as before. */
+int cop_telemetry_spread_add(struct spread *s, uint64_t value);
+int cop_telemetry_spread_merge(struct spread *into, const struct spread *from);
+/* a becomes the spread of a's and b's numbers added (or the larger one), lowest to lowest; of so
+ * many nodes, those with 0 among them. b is emptied. Without memory it is as good as b being 0. */
+void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t nodes, bool peak);
+/* Of so many nodes, 1 at least. */
+struct three {
+	uint64_t min, median, max;
+};
+struct three cop_telemetry_spread_three(const struct spread *s, uint32_t nodes);
+void cop_telemetry_spread_free(struct spread *s, size_t n);
+
+/* ---- sum.c ---- */
+
+/* The numbers of a node without its series: start, ready, stopped, phases, totals. */
+#define NUMBERS (3u + COP_TELEMETRY_PHASES + COP_TELEMETRY_TOTALS)
+void cop_telemetry_numbers(const struct cop_telemetry_node *n, uint64_t out[NUMBERS]);
+
+/* Of nodes that were folded. */
+struct folded {
+	uint32_t nodes;
+	unsigned cells;
+	struct spread *cell;
+};
+
+struct cop_telemetry_sum {
+	uint32_t job_nodes;
+	unsigned level;
+	int64_t unix_ns;
+	struct cop_telemetry_node *node; /* by rank */
+	size_t nodes, room;
+	struct folded series; /* cell: INTERVALS * METRICS, */
+	struct folded rows;   /* and NUMBERS; NULL: none was folded */
+	struct cop_telemetry_event *event;
+	size_t events;
+	uint64_t dropped;
+};
+
+/* How many intervals any node has. */
+unsigned cop_telemetry_sum_intervals(const struct cop_telemetry_sum *s);
+/* Makes room for one more; NULL without memory. It is not in the sum until nodes is raised. */
+struct cop_telemetry_node *cop_telemetry_sum_slot(struct cop_telemetry_sum *s);
+/* Memory for the cells. 0 or -ENOMEM. */
+int cop_telemetry_folded_open(struct folded *f, unsigned cells);
+
+#endif
