@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "jobdata/jobdata_priv.h"
+
+/* ---- the three files of telemetry, and the warnings ---- */
+
+static bool is_there(const char *folder, const char *name)
+{
+	struct stat st;
+	char *path;
+	bool there;
+
+	if (asprintf(&path, "%s/%s", folder, name) < 0)
+		return false;
+	there = !stat(path, &st) && S_ISREG(st.st_mode);
+	free(path);
+	return there;
+}
+
+/* Beside the sums if they are there, else beside those of the end. */
+static int find_telemetry(struct cop_jobdata *j)
+{
+	static const char *const files[] = {
+		"cluster_nodes.csv", "cluster_telemetry.csv", "cluster_events.csv"};
+	char *place[2] = {NULL};
+	int rc = 0;
+
+	if (asprintf(&place[1], "%s/profiling/cluster", j->dir) < 0)
+		place[1] = NULL, rc = -ENOMEM;
+	place[0] = j->folder ? strdup(j->folder) : NULL;
+	for (unsigned p = 0; p < 2 && !rc && !j->telemetry; p++)
+		for (unsigned f = 0; f < COP_ARRAY_SIZE(files) && place[p] && !j->telemetry; f++)
+			if (is_there(place[p], files[f])) {
+				j->telemetry = place[p];
+				place[p] = NULL;
+				break;
+			}
+	free(place[0]);
+	free(place[1]);
+	return rc;
+}
+
+static int read_telemetry(struct cop_jobdata *j)
+{
+	int rc = find_telemetry(j);
+
+	if (rc || !j->telemetry)
+		return rc;
+	rc = cop_jobdata_with_file(j, j->telemetry, "cluster_nodes.csv", cop_jobdata_nodes_from);
+	if (!rc)
+		rc = cop_jobdata_with_file(
+			j, j->telemetry, "cluster_telemetry.csv", cop_jobdata_times_from);
+	if (!rc)
+		rc = cop_jobdata_with_file(
+			j, j->telemetry, "cluster_events.csv", cop_jobdata_events_from);
+	return rc;
+}
+
+static bool has_output(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	bool found = false;
+
+	while (d && !found && (e = readdir(d))) {
+		size_t len = strlen(e->d_name);
+
+		found = len > 7 && strcmp(e->d_name + len - 7, ".output") == 0;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static int find_tables(struct cop_jobdata *j)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/tables/final", j->dir) < 0)
+		return -ENOMEM;
+	j->has_tables = has_output(path);
+	free(path);
+	return 0;
+}
+
+static int nothing(const struct cop_jobdata *j, struct cop_err *err)
+{
+	return cop_err_set(err, ENOENT,
+		"%s has nothing that a report could show: neither profiling/cluster, profiling/final nor a snapshot "
+		"below profiling, nor tables, paths_dir or logs/copper_tree.txt; name the directory that was given to copper mount -d",
+		j->dir);
+}
+
+int cop_jobdata_read(const char *job_dir, struct cop_jobdata *j, struct cop_err *err)
+{
+	struct stat st;
+	int rc;
+
+	*j = (struct cop_jobdata){.dir = realpath(job_dir, NULL)};
+	if (!j->dir)
+		return cop_err_set(err, errno, "cannot read the job directory %s: %s", job_dir,
+			strerror(errno));
+	if (stat(j->dir, &st) || !S_ISDIR(st.st_mode))
+		return cop_err_set(err, ENOTDIR,
+			"%s is not a directory: name the job directory that was given to copper mount -d",
+			job_dir);
+	rc = cop_jobdata_head(j);
+	rc = rc ? rc : cop_jobdata_sums(j);
+	rc = rc ? rc : cop_jobdata_top(j);
+	rc = rc ? rc : read_telemetry(j);
+	rc = rc ? rc : cop_jobdata_used(j);
+	rc = rc ? rc : find_tables(j);
+	if (rc)
+		return cop_err_set(err, ENOMEM, "no memory to read %s", job_dir);
+	if (!j->from && !j->telemetry && !j->has_use && !j->has_tables && !j->nodes)
+		return nothing(j, err);
+	return 0;
+}
+
+static void free_values(struct cop_jobdata_values *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		free(v->at[i].name);
+	free(v->at);
+}
+
+static void free_telemetry(struct cop_jobdata *j)
+{
+	for (size_t i = 0; i < j->series_n; i++) {
+		free(j->series[i]->host);
+		free(j->series[i]);
+	}
+	for (size_t i = 0; i < j->node_n; i++)
+		free(j->node[i].host);
+	for (size_t i = 0; i < j->events; i++) {
+		free(j->event[i].host);
+		free(j->event[i].event);
+		free(j->event[i].detail);
+	}
+	for (unsigned i = 0; i < j->phases; i++)
+		free(j->phase[i]);
+	free(j->series);
+	free(j->node);
+	free(j->event);
+	free(j->telemetry);
+}
+
+void cop_jobdata_free(struct cop_jobdata *j)
+{
+	char *const texts[] = {j->dir, j->source, j->state, j->net_type, j->version, j->build,
+		j->provider, j->first_host, j->began, j->folder};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(texts); i++)
+		free(texts[i]);
+	for (size_t i = 0; i < j->ops; i++)
+		free(j->op[i].name);
+	for (size_t i = 0; i < j->paths; i++)
+		free(j->path[i].text);
+	for (size_t i = 0; i < j->unused_n; i++)
+		free(j->unused[i].directory);
+	free(j->op);
+	free(j->path);
+	free(j->unused);
+	free_values(&j->metrics);
+	free_values(&j->fabric);
+	free_values(&j->use);
+	cop_pathclass_totals_free(&j->classes);
+	free_telemetry(j);
+	*j = (struct cop_jobdata){0};
+}
