@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "chart/chart_priv.h"
 
@@ -16,6 +17,16 @@ static double sum_of(const struct cop_chart_bars *b, unsigned r)
 	return sum;
 }
 
+/* Room for the longest name, within reason. */
+static double left_of(const struct cop_chart_bars *b)
+{
+	double left = CHART_LEFT;
+
+	for (unsigned r = 0; r < b->rows; r++)
+		left = fmax(left, (double)(strlen(b->name(b->arg, r)) + 2) * CHART_BYTE);
+	return fmin(left, CHART_WIDTH / 2);
+}
+
 static double highest(const struct cop_chart_bars *b)
 {
 	double most = 0;
@@ -28,9 +39,9 @@ static double highest(const struct cop_chart_bars *b)
 static void draw_row(struct cop_buf *out, const struct cop_chart_bars *b, unsigned r, double scale)
 {
 	char text[COP_HTML_NUMBER];
-	double x = CHART_LEFT;
+	double left = left_of(b), x = left;
 
-	cop_chart_row_name(out, (r + 0.5) * ROW + 4, b->name(b->arg, r));
+	cop_chart_row_name(out, left, (r + 0.5) * ROW + 4, b->name(b->arg, r));
 	for (unsigned i = 0; i < b->parts; i++) {
 		double v = b->value(b->arg, r, i);
 
@@ -70,7 +81,7 @@ static void write_numbers(struct cop_buf *out, const struct cop_chart_bars *b)
 
 void cop_chart_bars(struct cop_buf *out, const struct cop_chart_bars *b)
 {
-	double scale = (CHART_WIDTH - CHART_LEFT - AFTER) / highest(b);
+	double scale = (CHART_WIDTH - left_of(b) - AFTER) / highest(b);
 
 	cop_chart_open(out, b->title, CHART_WIDTH, ROW * b->rows + 4);
 	for (unsigned r = 0; r < b->rows; r++)

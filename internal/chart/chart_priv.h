@@ -7,8 +7,7 @@
 #define CHART_WIDTH 960.0
 #define CHART_LEFT 130.0 /* room for names of rows */
 #define CHART_RIGHT 16.0
-#define CHART_NAME_BYTES 18 /* of a name that is drawn; the tooltip and the table have all of it   \
-			     */
+#define CHART_BYTE 6.7 /* width of a byte of a name */
 #define CHART_LEVELS 8
 
 /* Opens a figure with its title and an image of that size; the keyboard can scroll it. */
@@ -22,12 +21,10 @@ void cop_chart_close(struct cop_buf *out);
 
 /* A text of the drawing; class is our own. */
 void cop_chart_label(struct cop_buf *out, const char *class, double x, double y, const char *text);
-/* A name of a row, at the right edge of its room, shortened. */
-void cop_chart_row_name(struct cop_buf *out, double y, const char *name);
+/* A name of a row that ends at the right edge of its room of that width; cut to fit. */
+void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name);
 /* Seconds along the bottom. */
 void cop_chart_time_axis(struct cop_buf *out, double left, double width, double y, double seconds);
-/* The least of 1, 2, 5 times a power of ten that is not below v; v above 0. */
-double cop_chart_round_up(double v);
 /* The names and colours of parts or lines. */
 void cop_chart_keys(struct cop_buf *out, const char *class, const char *const *name, unsigned n);
 

@@ -15,8 +15,8 @@ void cop_chart_open(struct cop_buf *out, const char *title, double width, double
 	cop_html_text(out, title);
 	cop_buf_printf(out,
 		"\"><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-		"style=\"--w:%.0fpx\" role=\"img\" aria-label=\"",
-		width, height, width);
+		"style=\"--w:%.0fpx;--most:%s\" role=\"img\" aria-label=\"",
+		width, height, width, width < CHART_WIDTH ? "var(--w)" : "none");
 	cop_html_text(out, title);
 	cop_buf_str(out, "\">\n");
 }
@@ -48,33 +48,40 @@ void cop_chart_label(struct cop_buf *out, const char *class, double x, double y,
 	cop_buf_str(out, "</text>\n");
 }
 
-/* Long names are cut between characters, in front: ends tell hosts apart. */
-void cop_chart_row_name(struct cop_buf *out, double y, const char *name)
+/* Long names are cut between characters, in front: ends tell hosts and paths apart. */
+void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name)
 {
-	size_t len = strlen(name), from = len > CHART_NAME_BYTES ? len - CHART_NAME_BYTES : 0;
-	char text[CHART_NAME_BYTES + 8];
+	size_t len = strlen(name), room = (size_t)(left / CHART_BYTE) - 1;
+	size_t from = len > room ? len - room + 1 : 0;
 
 	while (from && (name[from] & 0xc0) == 0x80)
 		from++;
-	snprintf(text, sizeof(text), "%s%s", from ? "…" : "", name + from);
-	cop_chart_label(out, "r", CHART_LEFT - 8, y, text);
+	cop_buf_printf(
+		out, "<text class=\"r\" x=\"%.1f\" y=\"%.1f\">%s", left - 8, y, from ? "…" : "");
+	cop_html_text(out, name + from);
+	cop_buf_str(out, "</text>\n");
 }
 
-double cop_chart_round_up(double v)
+/* As clocks are divided. */
+static double step_of(double seconds)
 {
-	double ten = pow(10, floor(log10(v)));
-	double m = v / ten;
+	static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900,
+		1800, 3600, 7200, 14400, 28800, 86400};
 
-	return (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10) * ten;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(steps); i++)
+		if (steps[i] * 10 >= seconds)
+			return steps[i];
+	return seconds / 8;
 }
 
 void cop_chart_time_axis(struct cop_buf *out, double left, double width, double y, double seconds)
 {
-	double step = seconds > 0 ? cop_chart_round_up(seconds / 8) : 1;
+	double step = step_of(seconds);
 	char text[COP_HTML_NUMBER];
 
-	for (double s = 0; s <= seconds * 1.0001; s += step)
-		cop_chart_label(out, "x", left + width * s / seconds, y, cop_html_time(s, text));
+	for (unsigned i = 0; seconds > 0 && i * step <= seconds * 0.97; i++)
+		cop_chart_label(out, "x", left + width * i * step / seconds, y,
+			cop_html_time(i * step, text));
 }
 
 void cop_chart_keys(struct cop_buf *out, const char *class, const char *const *name, unsigned n)

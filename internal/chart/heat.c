@@ -46,7 +46,7 @@ static void draw_field(struct cop_buf *out, const struct map *m, unsigned r, uns
 
 static void draw_row(struct cop_buf *out, const struct map *m, unsigned r)
 {
-	cop_chart_row_name(out, (r + 0.5) * m->row + 3.5, m->h->name(m->h->arg, r));
+	cop_chart_row_name(out, CHART_LEFT, (r + 0.5) * m->row + 3.5, m->h->name(m->h->arg, r));
 	cop_buf_printf(out,
 		"<rect class=\"q0\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"></rect>\n",
 		CHART_LEFT, r * m->row, m->cell * m->h->cols, m->row - 1);

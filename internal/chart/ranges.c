@@ -47,7 +47,7 @@ static void draw_row(struct cop_buf *out, const struct scale *s, const struct co
 	char p50[COP_HTML_NUMBER], p90[COP_HTML_NUMBER], p99[COP_HTML_NUMBER], max[COP_HTML_NUMBER];
 	double from = x_of(s, r->p50), to = x_of(s, r->p99);
 
-	cop_chart_row_name(out, y + 4, r->name);
+	cop_chart_row_name(out, CHART_LEFT, y + 4, r->name);
 	cop_buf_str(out, "<g><title>");
 	cop_html_printf(out, "%s: half within %s, 90 %% within %s, 99 %% within %s, slowest %s",
 		r->name, show(r->p50, p50), show(r->p90, p90), show(r->p99, p99),

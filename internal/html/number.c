@@ -47,8 +47,10 @@ char *cop_html_time(double s, char out[COP_HTML_NUMBER])
 
 	if (!isfinite(s))
 		return unknown(out);
-	if (v < 0.0000005)
+	if (v < 0.5e-9)
 		snprintf(out, COP_HTML_NUMBER, "0 s");
+	else if (v < 0.9995e-6)
+		snprintf(out, COP_HTML_NUMBER, "%.3g ns", s * 1e9);
 	else if (v < 0.0009995)
 		snprintf(out, COP_HTML_NUMBER, "%.3g µs", s * 1e6);
 	else if (v < 0.9995)

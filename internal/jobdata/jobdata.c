@@ -8,7 +8,7 @@
 
 #include "jobdata/jobdata_priv.h"
 
-/* ---- the three files of telemetry, and the warnings ---- */
+/* ---- telemetry and warnings ---- */
 
 static bool is_there(const char *folder, const char *name)
 {
@@ -26,8 +26,8 @@ static bool is_there(const char *folder, const char *name)
 /* Beside the sums if they are there, else beside those of the end. */
 static int find_telemetry(struct cop_jobdata *j)
 {
-	static const char *const files[] = {
-		"cluster_nodes.csv", "cluster_telemetry.csv", "cluster_events.csv"};
+	static const char *const files[] = {"cluster_nodes.csv", "cluster_telemetry.csv",
+		"cluster_events.csv", "cluster_warnings.csv"};
 	char *place[2] = {NULL};
 	int rc = 0;
 
@@ -48,17 +48,17 @@ static int find_telemetry(struct cop_jobdata *j)
 
 static int read_telemetry(struct cop_jobdata *j)
 {
+	static const struct {
+		const char *name;
+		cop_jobdata_from_fn *from;
+	} files[] = {{"cluster_nodes.csv", cop_jobdata_nodes_from},
+		{"cluster_telemetry.csv", cop_jobdata_times_from},
+		{"cluster_events.csv", cop_jobdata_events_from},
+		{"cluster_warnings.csv", cop_jobdata_warnings_from}};
 	int rc = find_telemetry(j);
 
-	if (rc || !j->telemetry)
-		return rc;
-	rc = cop_jobdata_with_file(j, j->telemetry, "cluster_nodes.csv", cop_jobdata_nodes_from);
-	if (!rc)
-		rc = cop_jobdata_with_file(
-			j, j->telemetry, "cluster_telemetry.csv", cop_jobdata_times_from);
-	if (!rc)
-		rc = cop_jobdata_with_file(
-			j, j->telemetry, "cluster_events.csv", cop_jobdata_events_from);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc && j->telemetry; i++)
+		rc = cop_jobdata_with_file(j, j->telemetry, files[i].name, files[i].from);
 	return rc;
 }
 
@@ -145,6 +145,11 @@ static void free_telemetry(struct cop_jobdata *j)
 	}
 	for (unsigned i = 0; i < j->phases; i++)
 		free(j->phase[i]);
+	for (size_t i = 0; i < j->warnings; i++) {
+		free(j->warning[i].sentence);
+		free(j->warning[i].option);
+	}
+	free(j->warning);
 	free(j->series);
 	free(j->node);
 	free(j->event);

@@ -17,6 +17,7 @@
 #define COP_JOBDATA_STEPS_MAX 256 /* intervals */
 #define COP_JOBDATA_PHASES_MAX 16
 #define COP_JOBDATA_EVENTS_MAX 2048
+#define COP_JOBDATA_WARNINGS_MAX 64
 
 /* In place of a rank: a statistic over all nodes, for each value by itself. */
 enum { COP_JOBDATA_MIN = -1, COP_JOBDATA_MEDIAN = -2, COP_JOBDATA_MAX = -3 };
@@ -100,6 +101,11 @@ struct cop_jobdata_event {
 	char *host, *event, *detail;
 };
 
+/* One sentence of advice, with the option that helps. */
+struct cop_jobdata_warning {
+	char *sentence, *option;
+};
+
 /* What copper paths wrote into paths_dir. */
 struct cop_jobdata_unused {
 	char *directory;
@@ -139,6 +145,9 @@ struct cop_jobdata {
 	struct cop_jobdata_event *event;
 	size_t events;
 	uint64_t events_dropped;
+	bool has_warnings;                   /* the file is there, be it empty */
+	struct cop_jobdata_warning *warning; /* the most important first */
+	size_t warnings;
 
 	bool has_tables; /* a profile of every path is there, which copper paths can read */
 	bool has_use;    /* copper paths was there */

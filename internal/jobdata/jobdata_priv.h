@@ -48,9 +48,11 @@ int cop_jobdata_sums(struct cop_jobdata *j); /* sums.c */
 int cop_jobdata_top(struct cop_jobdata *j);  /* top.c: after sums */
 int cop_jobdata_used(struct cop_jobdata *j); /* used.c: paths_dir */
 
-/* cluster_nodes.csv, cluster_telemetry.csv and cluster_events.csv from an input. */
+/* cluster_nodes.csv, cluster_telemetry.csv, cluster_events.csv and cluster_warnings.csv from an
+ * input. */
 typedef int cop_jobdata_from_fn(struct cop_jobdata *j, cop_csv_read *read, void *arg);
-cop_jobdata_from_fn cop_jobdata_nodes_from, cop_jobdata_times_from, cop_jobdata_events_from;
+cop_jobdata_from_fn cop_jobdata_nodes_from, cop_jobdata_times_from, cop_jobdata_events_from,
+	cop_jobdata_warnings_from;
 /* Calls it with the contents of dir/name; 0 if there is no such file. */
 int cop_jobdata_with_file(
 	struct cop_jobdata *j, const char *dir, const char *name, cop_jobdata_from_fn *from);

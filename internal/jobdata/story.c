@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_events.csv: what happened. */
+/* cluster_events.csv and cluster_warnings.csv: what happened, and what helps. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -47,5 +47,34 @@ int cop_jobdata_events_from(struct cop_jobdata *j, cop_csv_read *read, void *arg
 	struct sheet s = {.column = columns, .row = event_row, .arg = j};
 	int rc = cop_jobdata_sheet_from(&s, read, arg);
 
+	return rc == -ENOMEM ? rc : 0;
+}
+
+static int warning_row(void *arg, const struct sheet *s, const struct cop_csv_record *r)
+{
+	struct cop_jobdata *j = arg;
+	struct cop_jobdata_warning *w;
+	const char *text;
+	size_t len;
+
+	if (j->warnings >= COP_JOBDATA_WARNINGS_MAX || !*cop_jobdata_text(s, r, 0, NULL))
+		return 0;
+	w = cop_jobdata_more(&j->warning, &j->warnings, sizeof(*w), COP_JOBDATA_WARNINGS_MAX);
+	if (!w)
+		return -ENOMEM;
+	text = cop_jobdata_text(s, r, 0, &len);
+	w->sentence = cop_jobdata_copy(text, COP_MIN(len, (size_t)4096));
+	text = cop_jobdata_text(s, r, 1, &len);
+	w->option = cop_jobdata_copy(text, COP_MIN(len, (size_t)256));
+	return w->sentence && w->option ? 0 : -ENOMEM;
+}
+
+int cop_jobdata_warnings_from(struct cop_jobdata *j, cop_csv_read *read, void *arg)
+{
+	static const char *const columns[] = {"sentence", "option", NULL};
+	struct sheet s = {.column = columns, .row = warning_row, .arg = j};
+	int rc = cop_jobdata_sheet_from(&s, read, arg);
+
+	j->has_warnings = rc == 0;
 	return rc == -ENOMEM ? rc : 0;
 }

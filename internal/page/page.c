@@ -8,20 +8,28 @@
 
 #include "page/page_priv.h"
 
+/* A job of an earlier version was not judged. */
+static bool has_warnings(const struct cop_page *p)
+{
+	return p->job->has_warnings;
+}
+
 static const struct {
 	const char *id, *title;
 	cop_page_section *write;
+	bool (*applies)(const struct cop_page *p); /* NULL: always */
 } sections[] = {
-	{"job", "The job", cop_page_job},
-	{"when", "What happened when", cop_page_when},
-	{"operations", "Requests of programs", cop_page_operations},
-	{"tree", "Who read from whom", cop_page_tree},
-	{"paths", "Most used paths", cop_page_paths},
-	{"environment", "What was used, and what can go", cop_page_environment},
-	{"memory", "Memory", cop_page_memory},
-	{"start", "The start", cop_page_start},
-	{"events", "Events", cop_page_events},
-	{"before", "The run before", cop_page_before},
+	{"job", "The job", cop_page_job, NULL},
+	{"warnings", "What would help", cop_page_warnings, has_warnings},
+	{"when", "What happened when", cop_page_when, NULL},
+	{"operations", "Requests of programs", cop_page_operations, NULL},
+	{"tree", "Who read from whom", cop_page_tree, NULL},
+	{"paths", "Most used paths", cop_page_paths, NULL},
+	{"environment", "What was used, and what can go", cop_page_environment, NULL},
+	{"memory", "Memory", cop_page_memory, NULL},
+	{"start", "The start", cop_page_start, NULL},
+	{"events", "Events", cop_page_events, NULL},
+	{"before", "The run before", cop_page_before, NULL},
 };
 
 const char *cop_page_name(const struct cop_page *p)
@@ -139,12 +147,18 @@ static void write_head(const struct cop_page *p, struct cop_buf *out)
 	cop_buf_str(out, "</style>\n</head>\n");
 }
 
-static void write_nav(struct cop_buf *out)
+static bool applies(const struct cop_page *p, size_t i)
+{
+	return !sections[i].applies || sections[i].applies(p);
+}
+
+static void write_nav(const struct cop_page *p, struct cop_buf *out)
 {
 	cop_buf_str(out, "<nav aria-label=\"Sections\"><ul>\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(sections); i++)
-		cop_buf_printf(out, "<li><a href=\"#%s\">%s</a></li>\n", sections[i].id,
-			sections[i].title);
+		if (applies(p, i))
+			cop_buf_printf(out, "<li><a href=\"#%s\">%s</a></li>\n", sections[i].id,
+				sections[i].title);
 	cop_buf_str(out, "</ul></nav>\n");
 }
 
@@ -167,8 +181,19 @@ static void write_header(const struct cop_page *p, struct cop_buf *out)
 		cop_html_printf(out, ", started %.10s %.2s:%.2s:%.2s", j->began, j->began + 11,
 			j->began + 14, j->began + 17);
 	cop_buf_str(out, "</p>\n");
-	write_nav(out);
+	write_nav(p, out);
 	cop_buf_str(out, "</header>\n");
+}
+
+static void write_section(const struct cop_page *p, size_t i, struct cop_buf *out)
+{
+	const char *id = sections[i].id;
+
+	cop_buf_printf(out,
+		"<section id=\"%s\" aria-labelledby=\"%s-h\">\n<h2 id=\"%s-h\">%s</h2>\n", id, id,
+		id, sections[i].title);
+	sections[i].write(p, out);
+	cop_buf_str(out, "</section>\n");
 }
 
 int cop_page_write(const struct cop_page *p, struct cop_buf *out)
@@ -176,13 +201,9 @@ int cop_page_write(const struct cop_page *p, struct cop_buf *out)
 	write_head(p, out);
 	write_header(p, out);
 	cop_buf_str(out, "<main id=\"main\">\n");
-	for (size_t i = 0; i < COP_ARRAY_SIZE(sections); i++) {
-		cop_buf_printf(out,
-			"<section id=\"%s\" aria-labelledby=\"%s-h\">\n<h2 id=\"%s-h\">%s</h2>\n",
-			sections[i].id, sections[i].id, sections[i].id, sections[i].title);
-		sections[i].write(p, out);
-		cop_buf_str(out, "</section>\n");
-	}
+	for (size_t i = 0; i < COP_ARRAY_SIZE(sections); i++)
+		if (applies(p, i))
+			write_section(p, i, out);
 	cop_buf_str(out, "</main>\n<footer><p>Written by copper report ");
 	cop_html_text(out, cop_version);
 	cop_buf_str(out, " from <code>");

@@ -158,7 +158,8 @@ static void make_title(const struct map *m, const char *what, const char *none, 
 {
 	double sum;
 	const struct cop_jobdata_series *most = highest(m, &sum);
-	char node[PAGE_LABEL], a[COP_HTML_NUMBER], b[COP_HTML_NUMBER], c[COP_HTML_NUMBER];
+	char node[PAGE_LABEL], a[COP_HTML_NUMBER], b[COP_HTML_NUMBER], c[COP_HTML_NUMBER],
+		d[COP_HTML_NUMBER];
 	unsigned at;
 
 	if (!most) {
@@ -168,12 +169,12 @@ static void make_title(const struct map *m, const char *what, const char *none, 
 	at = peak(m, most);
 	cop_page_node(most->rank, most->host, node);
 	*node = 'N';
-	snprintf(title, 320, "%s %s: %s%s, of it %s in %s from %s", node, what,
+	snprintf(title, 320, "%s %s: %s%s; the most was at %s: %s in %s", node, what,
 		show(sum * m->scale, a),
 		m->column == COP_JOBDATA_WAIT_MS ? waited_for(m, most->rank) : "",
-		show((double)most->value[m->column][at] * m->scale, b),
-		m->j->interval_s > 1 ? "the interval" : "the second",
-		at ? cop_html_time(at * m->j->interval_s, c) : "the start");
+		cop_html_time(at * m->j->interval_s, b),
+		show((double)most->value[m->column][at] * m->scale, c),
+		cop_html_time(m->j->interval_s, d));
 }
 
 static void draw_map(const struct cop_jobdata *j, enum cop_jobdata_column column, double scale,
@@ -205,7 +206,8 @@ void cop_page_when(const struct cop_page *p, struct cop_buf *out)
 		cop_page_no_telemetry(out, p, "What each node did when");
 		return;
 	}
-	cop_page_say(out, "Each field is %s of one node%s. Point at a field for its number.",
+	cop_page_say(out,
+		"Each field is %s of one node%s. Point at a field for its number. Waiting is added up over requests that wait at the same time.",
 		cop_html_time(j->interval_s, a),
 		j->series_n > PAGE_NODES_DRAWN || j->series[0]->rank < 0
 			? "; of the many nodes, those that stand out have a row, and of all together there are the lowest, the middle and the highest value"
