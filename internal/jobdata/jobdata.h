@@ -14,7 +14,7 @@
 #define COP_JOBDATA_PATHS_MAX 65536 /* different ones that are added up */
 #define COP_JOBDATA_NODES_MAX 8192
 #define COP_JOBDATA_SERIES_MAX 512
-#define COP_JOBDATA_STEPS_MAX 256 /* intervals */
+#define COP_JOBDATA_STEPS_MAX 128 /* intervals */
 #define COP_JOBDATA_PHASES_MAX 16
 #define COP_JOBDATA_EVENTS_MAX 2048
 #define COP_JOBDATA_WARNINGS_MAX 64

@@ -44,30 +44,40 @@ int cop_jobdata_parse_counts(struct cop_jobdata *j, char *text)
 	return rc;
 }
 
-/* "| `DIRECTORY` | BYTES | SIZE | FILES | DIRECTORIES |"; a bar in a name is written &#124; or
- * escaped, so the last bars count. */
+/* Undoes what keeps a name inside a cell. */
+static void plain_name(char *name)
+{
+	char *to = name;
+
+	for (char *at = name; *at; at++)
+		if (at[0] != '\\' || at[1] != '|')
+			*to++ = *at;
+	name[cop_csv_unescape(name, (size_t)(to - name))] = '\0';
+}
+
+/* "| `DIRECTORY` | BYTES | SIZE | FILES | DIRECTORIES |"; a name may have bars, so the last ones
+ * count. */
 static int parse_row(struct cop_jobdata *j, char *line)
 {
 	struct cop_jobdata_unused *u;
-	char *cell[5];
-	char *name;
+	char *cell[5], *name;
 
-	for (int i = 5; i-- > 0;) {
+	for (int i = 4; i >= 0; i--) {
 		char *bar = strrchr(line, '|');
 
 		if (!bar || bar == line)
 			return 0;
 		*bar = '\0';
-		cell[i] = strrchr(line, '|');
-		if (!cell[i])
+		cell[i] = i ? strrchr(line, '|') : line;
+		if (!cell[i]++)
 			return 0;
-		cell[i]++;
 	}
 	name = cell[0] + strspn(cell[0], " `");
 	while (*name && strchr(" `", name[strlen(name) - 1]))
 		name[strlen(name) - 1] = '\0';
 	if (*name != '/')
 		return 0;
+	plain_name(name);
 	u = cop_jobdata_more(&j->unused, &j->unused_n, sizeof(*u), UNUSED_MAX);
 	if (!u)
 		return -ENOMEM;
