@@ -79,8 +79,13 @@ def number(text):
 
 
 def rows_of(name):
-    with open(name, newline="") as f:
+    with open(name, newline="", encoding="utf-8", errors="surrogateescape") as f:
         return list(csv.DictReader(f))
+
+
+def shown(path):
+    """As the page shows a path: bytes that are no characters, and a line end, by their numbers."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").replace("\n", "\\x0a")
 
 
 def same(got, want):
@@ -116,8 +121,8 @@ def main():
     elif what == "paths":
         got = table(page, "paths", ["path", "requests", "fetched"])
         data = [r for r in rows_of(sys.argv[3]) if r["category"] == "data"]
-        data.sort(key=lambda r: (-int(r["total_events"]), r["path"].encode()))
-        print(same(got, [(r["path"], number(r["total_events"]), number(r["cache_misses"])) for r in data[:20]]))
+        data.sort(key=lambda r: (-int(r["total_events"]), r["path"].encode("utf-8", "surrogateescape")))
+        print(same(got, [(shown(r["path"]), number(r["total_events"]), number(r["cache_misses"])) for r in data[:20]]))
     elif what == "nodes":
         got = table(page, "tree", ["node", "parent", "requests", "storage operations"])
         print(same(got, [("%s %s" % (r["rank"], r["host"]), "storage" if r["parent"] == "-1" else r["parent"],

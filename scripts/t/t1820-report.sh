@@ -42,7 +42,7 @@ PAGE=$JOB/report.html
 is_page 'a job' "$PAGE"
 matches 'it has its sections' "$(judge "$PAGE" sections)" '^job (warnings )?when operations tree paths environment memory start events before$'
 is 'operations are those of the job' "$(judge "$PAGE" operations "$CLUSTER/cluster-profiling_operations.csv")" same
-is 'and so are the paths that were read most' "$(judge "$PAGE" paths "$CLUSTER/cluster-profiling_top_paths.csv" | head -c 4)" same
+is 'and so are the paths that were read most' "$(judge "$PAGE" paths "$CLUSTER/cluster-profiling_top_paths.csv")" same
 is 'a name with markup in it is text' "$(judge "$PAGE" says "$SRC/lib/$EVIL")" yes
 is 'bytes that are no characters are shown by their numbers' "$(judge "$PAGE" says 'bad\xff\x0aname')" yes
 is 'the source is there' "$(judge "$PAGE" says "3 nodes served $SRC")" yes
