@@ -25,7 +25,7 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_STRING,
 		.offset = offsetof(struct args, output),
 		.arg = "FILE",
-		.help = "write here; - is standard output",
+		.help = "the page, or - for standard output",
 		.shown = "JOBDIR/report.html"},
 	{.name = "force",
 		.kind = COP_OPT_FLAG,
@@ -35,7 +35,7 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_STRING,
 		.offset = offsetof(struct args, store),
 		.arg = "FILE",
-		.help = "compare with the run before in this store",
+		.help = "compare with the run before it",
 		.shown = "$COPPER_STORE"},
 };
 static const struct cop_opt_operand operands[] = {

@@ -36,10 +36,35 @@ static double highest(const struct cop_chart_bars *b)
 	return most > 0 ? most : 1;
 }
 
+/* Colours are for those that matter. */
+static const char *part_class(const struct cop_chart_bars *b, unsigned part, char out[8])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < part; i++)
+		n += !(b->pale >> i & 1);
+	if (b->pale >> part & 1)
+		strcpy(out, "pale");
+	else
+		snprintf(out, 8, "b%u", n % COP_CHART_PARTS);
+	return out;
+}
+
+static void write_keys(struct cop_buf *out, const struct cop_chart_bars *b)
+{
+	char class[8];
+
+	cop_buf_str(out, "<p class=\"keys\">");
+	for (unsigned i = 0; i < b->parts; i++)
+		cop_chart_key(out, part_class(b, i, class), b->part[i]);
+	cop_buf_str(out, "</p>\n");
+}
+
 static void draw_row(struct cop_buf *out, const struct cop_chart_bars *b, unsigned r, double scale)
 {
 	char text[COP_HTML_NUMBER];
 	double left = left_of(b), x = left;
+	char class[8];
 
 	cop_chart_row_name(out, left, (r + 0.5) * ROW + 4, b->name(b->arg, r));
 	for (unsigned i = 0; i < b->parts; i++) {
@@ -48,8 +73,8 @@ static void draw_row(struct cop_buf *out, const struct cop_chart_bars *b, unsign
 		if (!(v > 0))
 			continue;
 		cop_buf_printf(out,
-			"<rect class=\"b%u\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
-			i, x, r * ROW + 2, fmax(v * scale, 0.5), ROW - 5);
+			"<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
+			part_class(b, i, class), x, r * ROW + 2, fmax(v * scale, 0.5), ROW - 5);
 		cop_html_text(out, b->name(b->arg, r));
 		cop_html_printf(out, ", %s: %s", b->part[i], b->show(v, text));
 		cop_buf_str(out, "</title></rect>\n");
@@ -88,7 +113,7 @@ void cop_chart_bars(struct cop_buf *out, const struct cop_chart_bars *b)
 		draw_row(out, b, r, scale);
 	cop_chart_close_image(out);
 	if (b->parts > 1)
-		cop_chart_keys(out, "b", b->part, b->parts);
+		write_keys(out, b);
 	write_numbers(out, b);
 	cop_chart_close(out);
 }

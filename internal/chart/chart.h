@@ -44,6 +44,7 @@ struct cop_chart_bars {
 	unsigned rows, parts;
 	cop_html_show *show;
 	const char *part[COP_CHART_PARTS];
+	uint32_t pale; /* bits of parts that matter less */
 	const char *(*name)(const void *arg, unsigned row);
 	double (*value)(const void *arg, unsigned row, unsigned part);
 	const void *arg;

@@ -25,7 +25,7 @@ void cop_chart_label(struct cop_buf *out, const char *class, double x, double y,
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name);
 /* Seconds along the bottom. */
 void cop_chart_time_axis(struct cop_buf *out, double left, double width, double y, double seconds);
-/* The names and colours of parts or lines. */
-void cop_chart_keys(struct cop_buf *out, const char *class, const char *const *name, unsigned n);
+/* A colour and what it stands for, in a paragraph of class keys. */
+void cop_chart_key(struct cop_buf *out, const char *class, const char *name);
 
 #endif

@@ -84,13 +84,9 @@ void cop_chart_time_axis(struct cop_buf *out, double left, double width, double 
 			cop_html_time(i * step, text));
 }
 
-void cop_chart_keys(struct cop_buf *out, const char *class, const char *const *name, unsigned n)
+void cop_chart_key(struct cop_buf *out, const char *class, const char *name)
 {
-	cop_buf_str(out, "<p class=\"keys\">");
-	for (unsigned i = 0; i < n; i++) {
-		cop_buf_printf(out, "<span><i class=\"%s%u\"></i>", class, i);
-		cop_html_text(out, name[i]);
-		cop_buf_str(out, "</span> ");
-	}
-	cop_buf_str(out, "</p>\n");
+	cop_buf_printf(out, "<span><i class=\"%s\"></i>", class);
+	cop_html_text(out, name);
+	cop_buf_str(out, "</span> ");
 }

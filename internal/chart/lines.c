@@ -13,6 +13,19 @@ struct plot {
 	double most, width;
 };
 
+/* To MARKS steps of a number that is round in bytes. */
+static double round_up(double most)
+{
+	static const double round[] = {
+		1, 2, 4, 5, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 512};
+
+	for (double unit = 1; unit < 1e30; unit *= 1024)
+		for (size_t i = 0; i < COP_ARRAY_SIZE(round); i++)
+			if (MARKS * round[i] * unit >= most)
+				return MARKS * round[i] * unit;
+	return most;
+}
+
 static double highest(const struct cop_chart_lines *l)
 {
 	double most = isnan(l->limit) ? 0 : l->limit;
@@ -20,7 +33,7 @@ static double highest(const struct cop_chart_lines *l)
 	for (unsigned i = 0; i < l->lines; i++)
 		for (unsigned c = 0; c < l->cols; c++)
 			most = fmax(most, l->value[i][c]);
-	return most > 0 ? most : 1;
+	return round_up(most);
 }
 
 static double x_of(const struct plot *p, unsigned c)
@@ -91,6 +104,18 @@ static void draw_limit(struct cop_buf *out, const struct plot *p)
 		out, "r", CHART_LEFT + p->width, y_of(p, p->l->limit) - 4, p->l->limit_name);
 }
 
+static void write_keys(struct cop_buf *out, const struct cop_chart_lines *l)
+{
+	char class[8];
+
+	cop_buf_str(out, "<p class=\"keys\">");
+	for (unsigned i = 0; i < l->lines; i++) {
+		snprintf(class, sizeof(class), "l%u", i % COP_CHART_LINES);
+		cop_chart_key(out, class, l->name[i]);
+	}
+	cop_buf_str(out, "</p>\n");
+}
+
 static void write_numbers(struct cop_buf *out, const struct cop_chart_lines *l)
 {
 	struct cop_html_col col[COP_CHART_LINES + 1] = {{"from", false}};
@@ -125,7 +150,7 @@ void cop_chart_lines(struct cop_buf *out, const struct cop_chart_lines *l)
 		draw_points(out, &p, i);
 	cop_chart_time_axis(out, CHART_LEFT, p.width, TOP + HEIGHT + 20, l->cols * l->interval_s);
 	cop_chart_close_image(out);
-	cop_chart_keys(out, "l", l->name, l->lines);
+	write_keys(out, l);
 	write_numbers(out, l);
 	cop_chart_close(out);
 }

@@ -160,13 +160,14 @@ static void draw_node(struct cop_buf *out, const struct layout *l, unsigned i)
 
 static void draw(struct cop_buf *out, struct layout *l)
 {
-	double width, middle;
+	double width, middle, last_root = 0;
 
-	for (unsigned at = 0; at < l->reached; at++)
-		if (l->depth[l->order[at]] == 0 && !isnan(l->x[l->order[at]]))
-			place(l, (unsigned)l->order[at]);
-	width = fmax(l->leaves * SLOT, 240);
-	middle = l->leaves * SLOT / 2;
+	for (unsigned at = 0; at < l->drawn && l->depth[l->order[at]] == 0; at++) {
+		place(l, (unsigned)l->order[at]);
+		last_root = l->x[l->order[at]];
+	}
+	width = fmax(l->leaves * SLOT, 240); /* the box of the roots' source is wider than a slot */
+	middle = (l->x[l->order[0]] + last_root) / 2;
 	cop_chart_open(out, l->t->title, width, TOP + ABOVE + (l->levels - 1) * LEVEL + 36);
 	for (unsigned at = 0; at < l->drawn; at++)
 		draw_edge(out, l, (unsigned)l->order[at], middle);

@@ -51,7 +51,7 @@ static void paragraph(struct cop_buf *out, const char *class, const char *fmt, v
 	}
 	cop_buf_printf(out, *class ? "<p class=\"%s\">" : "<p>", class);
 	cop_html_text(out, text);
-	cop_buf_str(out, "</p>\n");
+	cop_buf_str(out, *text && text[strlen(text) - 1] != '.' ? ".</p>\n" : "</p>\n");
 	free(text);
 }
 

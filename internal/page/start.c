@@ -134,7 +134,10 @@ void cop_page_start(const struct cop_page *p, struct cop_buf *out)
 		.name = name,
 		.value = value,
 		.arg = &s};
-	for (unsigned i = 1; i < b.parts; i++)
+	for (unsigned i = 1; i < b.parts; i++) {
 		b.part[i] = p->job->phase[i - 1];
+		if (is_waiting(b.part[i]))
+			b.pale |= 1u << i;
+	}
 	cop_chart_bars(out, &b);
 }
