@@ -99,7 +99,10 @@ static void make_title(const struct cop_jobdata *j, char title[400])
 			cop_html_size(reads->origin_bytes, x));
 	else
 		n = snprintf(title, 400, "No node read bytes from the storage");
-	if (sends && j->node_n > 1)
+	if (sends && sends == reads)
+		snprintf(title + n, 400 - (size_t)n, ", and sent most to others: %s",
+			cop_html_size(sends->sent_bytes, y));
+	else if (sends)
 		snprintf(title + n, 400 - (size_t)n, "; %s sent most to others: %s", b,
 			cop_html_size(sends->sent_bytes, y));
 }
