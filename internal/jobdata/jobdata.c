@@ -23,26 +23,34 @@ static bool is_there(const char *folder, const char *name)
 	return there;
 }
 
-/* Beside the sums if they are there, else beside those of the end. */
-static int find_telemetry(struct cop_jobdata *j)
+/* Whether one of them is in that folder, of which j then has the name. */
+static int look_in(struct cop_jobdata *j, const char *folder)
 {
 	static const char *const files[] = {"cluster_nodes.csv", "cluster_telemetry.csv",
 		"cluster_events.csv", "cluster_warnings.csv"};
-	char *place[2] = {NULL};
-	int rc = 0;
 
-	if (asprintf(&place[1], "%s/profiling/cluster", j->dir) < 0)
-		place[1] = NULL, rc = -ENOMEM;
-	place[0] = j->folder ? strdup(j->folder) : NULL;
-	for (unsigned p = 0; p < 2 && !rc && !j->telemetry; p++)
-		for (unsigned f = 0; f < COP_ARRAY_SIZE(files) && place[p] && !j->telemetry; f++)
-			if (is_there(place[p], files[f])) {
-				j->telemetry = place[p];
-				place[p] = NULL;
-				break;
-			}
-	free(place[0]);
-	free(place[1]);
+	for (size_t f = 0; f < COP_ARRAY_SIZE(files); f++)
+		if (is_there(folder, files[f])) {
+			j->telemetry = strdup(folder);
+			return j->telemetry ? 0 : -ENOMEM;
+		}
+	return 0;
+}
+
+/* Beside the sums if they are there, else where the end or a snapshot leaves them. */
+static int find_telemetry(struct cop_jobdata *j)
+{
+	static const char *const places[] = {"cluster", "runtime-snapshot", "ioctl-snapshot"};
+	int rc = j->folder ? look_in(j, j->folder) : 0;
+
+	for (size_t p = 0; p < COP_ARRAY_SIZE(places) && !rc && !j->telemetry; p++) {
+		char *folder;
+
+		if (asprintf(&folder, "%s/profiling/%s", j->dir, places[p]) < 0)
+			return -ENOMEM;
+		rc = look_in(j, folder);
+		free(folder);
+	}
 	return rc;
 }
 

@@ -126,6 +126,17 @@ static void a_running_job_shows_its_snapshot(void **state)
 	assert_int_equal(job.op[0].calls, 7);
 }
 
+static void rank_0_tells_of_itself_in_a_snapshot(void **state)
+{
+	(void)state;
+	put("profiling/runtime-snapshot/cluster_nodes.csv", "rank,host,parent\n0,n0,-1\n");
+	load();
+	assert_int_equal(job.node_n, 1);
+	put("profiling/cluster/cluster_nodes.csv", "rank,host,parent\n0,n0,-1\n1,n1,0\n");
+	load();
+	assert_int_equal(job.node_n, 2);
+}
+
 static void what_the_nodes_did_is_found_by_names_of_columns(void **state)
 {
 	(void)state;
@@ -264,6 +275,7 @@ int main(void)
 		T(the_sums_of_a_stopped_job_are_read),
 		T(without_sums_the_ranks_are_added_up),
 		T(a_running_job_shows_its_snapshot),
+		T(rank_0_tells_of_itself_in_a_snapshot),
 		T(what_the_nodes_did_is_found_by_names_of_columns),
 		T(intervals_find_their_places),
 		T(more_nodes_than_there_is_room_for_are_left_out),

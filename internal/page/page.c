@@ -109,7 +109,7 @@ double cop_page_sum(const struct cop_jobdata *j, size_t offset)
 {
 	double sum = 0;
 
-	if (!j->node_n || j->node[0].rank < 0)
+	if (!j->node_n || j->node[0].rank < 0 || j->node_n < j->nodes)
 		return NAN;
 	for (size_t i = 0; i < j->node_n; i++)
 		sum += *(const double *)(const void *)((const char *)&j->node[i] + offset);
@@ -130,6 +130,19 @@ void cop_page_no_telemetry(struct cop_buf *out, const struct cop_page *p, const 
 			what,
 			j->telemetry ? "complete telemetry"
 				     : "cluster_telemetry.csv and cluster_nodes.csv");
+}
+
+/* While a job runs, only its first node writes what it knows of itself. */
+void cop_page_partial(struct cop_buf *out, const struct cop_page *p)
+{
+	const struct cop_jobdata *j = p->job;
+
+	if (j->node_n && j->node[0].rank >= 0 && j->node_n < j->nodes)
+		cop_page_missing(out, "This is what %zu of the %u nodes said: %s", j->node_n,
+			j->nodes,
+			j->from == COP_JOBDATA_SNAPSHOT
+				? "the others do when the job ends, with copper stop"
+				: "the others did not answer when the job ended");
 }
 
 /* ---- the frame ---- */

@@ -31,6 +31,8 @@ void cop_page_node(int32_t rank, const char *host, char out[PAGE_LABEL]);
 const struct cop_jobdata_node *cop_page_find(const struct cop_jobdata *j, int32_t rank);
 /* Why there is no telemetry. */
 void cop_page_no_telemetry(struct cop_buf *out, const struct cop_page *p, const char *what);
+/* A sentence if only some of the nodes have rows. */
+void cop_page_partial(struct cop_buf *out, const struct cop_page *p);
 /* The sum over all nodes of a number of struct cop_jobdata_node; NAN if not all nodes have rows. */
 double cop_page_sum(const struct cop_jobdata *j, size_t offset);
 #define PAGE_SUM(j, field) cop_page_sum(j, offsetof(struct cop_jobdata_node, field))

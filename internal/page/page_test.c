@@ -260,6 +260,26 @@ static void the_title_says_who_waited_for_what(void **state)
 	free_series();
 }
 
+static void what_few_nodes_said_is_not_taken_for_all(void **state)
+{
+	struct cop_jobdata_node node = {
+		.rank = 0, .host = (char *)"a", .parent = -1, .requests = 5};
+
+	(void)state;
+	job.node = &node;
+	job.node_n = 1;
+	job.nodes = 4;
+	job.from = COP_JOBDATA_SNAPSHOT;
+	job.folder = (char *)"/jobs/4711/profiling/runtime-snapshot";
+	write_page();
+	assert_true(has("This is what 1 of the 4 nodes said: the others do when the job ends"));
+	assert_false(has("requests and read"));
+	job.nodes = 1;
+	write_page();
+	assert_false(has("This is what 1 of"));
+	assert_true(has("made 5 requests"));
+}
+
 static void the_run_before_is_compared(void **state)
 {
 	struct cop_runrec now = {.nodes = 2, .start_s = 100, .end_s = 110},
@@ -299,6 +319,7 @@ int main(void)
 		T(a_page_of_the_most_nodes_has_a_bound),
 		T(of_very_many_nodes_the_outliers_are_listed),
 		T(the_title_says_who_waited_for_what),
+		T(what_few_nodes_said_is_not_taken_for_all),
 		T(the_run_before_is_compared),
 	};
 

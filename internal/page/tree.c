@@ -226,6 +226,7 @@ void cop_page_tree(const struct cop_page *p, struct cop_buf *out)
 		cop_page_no_telemetry(out, p, "Which node read how much from which");
 		return;
 	}
+	cop_page_partial(out, p);
 	if (j->node[0].rank >= 0)
 		draw(j, out);
 	else

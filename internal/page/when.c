@@ -206,6 +206,7 @@ void cop_page_when(const struct cop_page *p, struct cop_buf *out)
 		cop_page_no_telemetry(out, p, "What each node did when");
 		return;
 	}
+	cop_page_partial(out, p);
 	cop_page_say(out,
 		"Each field is %s of one node%s. Point at a field for its number. Waiting is added up over requests that wait at the same time.",
 		cop_html_time(j->interval_s, a),
