@@ -6,7 +6,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 46
+plan 47
 
 judge() { # FILE WHAT [ARGUMENT…]
 	"$PYTHON" "$cop_t/report_judge.py" "$@"
@@ -27,11 +27,13 @@ printf 'x' >"$SRC/lib/"$'bad\377\nname'
 STORE=$T/runs.db
 with_tree 3 -A -N 20 -I 1 --store "$STORE"
 read_everything 0 1 2
-has_snapshot() { compgen -G "$JOB/profiling/runtime-snapshot/*-profiling_operations.csv" >/dev/null; }
+SNAPSHOT=$JOB/profiling/runtime-snapshot
+has_snapshot() { [ "$(find "$SNAPSHOT" -name '*-profiling_operations.csv' 2>/dev/null | wc -l)" -eq 3 ] && [ -s "$SNAPSHOT/cluster_nodes.csv" ]; }
 ok 'there is a snapshot' wait_for 30 has_snapshot
 "$COPPER" report "$JOB" -o "$T/early.html" >/dev/null || bail 'no page of a running job'
 is_page 'a job that runs' "$T/early.html"
 is 'it says that it is a snapshot' "$(judge "$T/early.html" says 'counts of a snapshot')" yes
+is 'and whose it is' "$(judge "$T/early.html" says 'This is what 1 of the 3 nodes said')" yes
 ok 'the job ends' without_tree
 
 CLUSTER=$JOB/profiling/cluster
