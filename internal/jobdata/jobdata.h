@@ -162,7 +162,5 @@ int cop_jobdata_read(const char *job_dir, struct cop_jobdata *out, struct cop_er
 void cop_jobdata_free(struct cop_jobdata *j);
 /* NAN if there is none of that name. */
 double cop_jobdata_value(const struct cop_jobdata_values *v, const char *name);
-/* "metadata", ...; its name in files. */
-const char *cop_jobdata_category_name(enum cop_jobdata_category c);
 
 #endif

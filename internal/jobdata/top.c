@@ -12,11 +12,6 @@
 
 static const char *const names[] = {"metadata", "data", "tree", "metadata_ttl"};
 
-const char *cop_jobdata_category_name(enum cop_jobdata_category c)
-{
-	return names[c];
-}
-
 struct entry {
 	struct cop_hlink link;
 	struct cop_jobdata_path path;
