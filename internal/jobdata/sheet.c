@@ -164,13 +164,14 @@ char *cop_jobdata_copy(const char *text, size_t len)
 /* array is the address of a pointer of any type. Doubles whenever n is a power of two. */
 void *cop_jobdata_more(void *array, size_t *n, size_t size, size_t max)
 {
-	char *grown;
+	char *old, *grown;
 
 	if (*n >= max)
 		return NULL;
-	memcpy(&grown, array, sizeof(grown));
+	memcpy(&old, array, sizeof(old));
+	grown = old;
 	if ((*n & (*n - 1)) == 0) {
-		grown = realloc(grown, (*n ? *n * 2 : 1) * size);
+		grown = realloc(old, (*n ? *n * 2 : 1) * size);
 		if (!grown)
 			return NULL;
 		memcpy(array, &grown, sizeof(grown));
