@@ -152,6 +152,9 @@ $(BUILD)/version: FORCE
 $(BUILD)/obj/internal/base/version.o: $(BUILD)/version
 $(BUILD)/obj/internal/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
 
+# The assembler puts this file into the program (internal/page/css.c).
+$(BUILD)/obj/internal/page/css.o: internal/page/page.css
+
 # One file for processors that have it; base looks before it goes there.
 ifeq ($(MACHINE),x86_64)
 $(BUILD)/obj/internal/base/hash_avx2.o: CFLAGS_ALL += -mavx2

@@ -11,7 +11,7 @@ build="gcc make pkg-config git file libc6-dev libfuse3-dev fuse3 libfabric-dev l
 libxxhash-dev libsodium-dev zlib1g-dev libjson-c-dev libsqlite3-dev uuid-dev"
 checks="libcmocka-dev libfabric-bin clang clang-format libclang-rt-dev shellcheck cppcheck"
 systems="python3 python3-numpy python3-pandas python3-protobuf protobuf-compiler sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps
-coreutils passwd mount mandoc groff-base hostname zsh lmod rpm nodejs"
+coreutils passwd mount mandoc groff-base hostname zsh lmod rpm nodejs chromium-headless-shell"
 launchers="slurmctld slurmd slurm-client munge mpich openmpi-bin"
 
 packages() {

@@ -24,6 +24,7 @@ int cop_cmd_mark(int argc, char **argv);
 int cop_cmd_cache_stats(int argc, char **argv);
 int cop_cmd_trace(int argc, char **argv);
 int cop_cmd_runs(int argc, char **argv);
+int cop_cmd_report(int argc, char **argv);
 
 /* Prints a command's result. 0, or 1 with a message that it cannot, and what exists all the same
  * (NULL: nothing). */

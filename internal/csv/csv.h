@@ -23,7 +23,7 @@ void cop_csv_markdown(struct cop_buf *out, const char *text, size_t len);
 
 /* ---- reading ---- */
 
-#define COP_CSV_FIELDS_MAX 16
+#define COP_CSV_FIELDS_MAX 64
 #define COP_CSV_RECORD_MAX (256 * COP_KIB)
 
 /* Fills data with up to len bytes; 0 at the end, or -errno. */

@@ -59,6 +59,24 @@ int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir
 	const char *prefix, const char *input, const char *notes, const char *coverage,
 	struct cop_err *err);
 
+/* What is in the sums: the number of ranks, and the rows in order of name. Names are theirs. */
+uint64_t cop_report_cluster_rank_count(const struct cop_report_cluster *c);
+size_t cop_report_cluster_op_count(const struct cop_report_cluster *c);
+const char *cop_report_cluster_op_at(
+	const struct cop_report_cluster *c, size_t i, struct cop_report_op *out);
+size_t cop_report_cluster_metric_count(const struct cop_report_cluster *c);
+const char *cop_report_cluster_metric_at(
+	const struct cop_report_cluster *c, size_t i, double *value);
+
+/* ---- sums of a job directory, read and not written ---- */
+
+/* The existing cluster files DIR/PREFIX-profiling_{aggregate,operations}.csv. -ENOENT; -ENODATA if
+ * neither can be used. The caller frees *out. */
+int cop_report_cluster_read(const char *dir, const char *prefix, struct cop_report_cluster **out);
+/* The sums over the files of ranks in DIR (profiling/final, or the folder of a tag). -ENOENT;
+ * -ENODATA if none can be used; faults counts those that cannot. The caller frees *out. */
+int cop_report_ranks_sum(const char *dir, struct cop_report_cluster **out, uint64_t *faults);
+
 /* ---- aggregate: the cluster files from the files of the ranks ---- */
 
 struct cop_report_aggregate {

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "jobdata/jobdata.h"
+#include "opt/opt.h"
+#include "page/page.h"
+#include "store/store.h"
+
+#define RUNS_LOOKED_AT 200 /* the newest of the store */
+
+struct args {
+	const char *job_dir, *output, *store;
+	bool force;
+};
+
+static const struct cop_opt rows[] = {
+	{.name = "output",
+		.letter = 'o',
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, output),
+		.arg = "FILE",
+		.help = "the page; - is stdout",
+		.shown = "JOBDIR/report.html"},
+	{.name = "force",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, force),
+		.help = "replace FILE if it exists"},
+	{.name = "store",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, store),
+		.arg = "FILE",
+		.help = "compare with the run before it",
+		.shown = "$COPPER_STORE"},
+};
+static const struct cop_opt_operand operands[] = {
+	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true}};
+static const struct cop_opt_table table = {.command = "copper report",
+	.summary = "one page for a person from what a job left in its directory",
+	COP_OPT_ROWS(rows),
+	COP_OPT_OPERANDS(operands)};
+
+static int fail(const char *text)
+{
+	fprintf(stderr, "%s: %s\n", table.command, text);
+	return 1;
+}
+
+/* ---- the run store ---- */
+
+static bool is_param(const struct cop_runrec *r, const char *key, const char *value)
+{
+	const char *has = cop_runrec_value(r, COP_RUNREC_PARAM, key);
+
+	return has && value && strcmp(has, value) == 0;
+}
+
+/* Whether the run's job directory is this one, however each is written. */
+static bool is_of(const struct cop_runrec *r, const char *dir)
+{
+	const char *has = cop_runrec_value(r, COP_RUNREC_PARAM, "job-dir");
+	char *real = has ? realpath(has, NULL) : NULL;
+	bool same = has && (strcmp(has, dir) == 0 || (real && strcmp(real, dir) == 0));
+
+	free(real);
+	return same;
+}
+
+/* Newest first: this job's run, then the next one of the same source. */
+static void find_runs(struct cop_store *s, const char *dir, struct cop_runrec *run,
+	struct cop_runrec *before, struct cop_err *err)
+{
+	struct cop_store_filter all = {0};
+	struct cop_store_runs runs = {0};
+	int rc = cop_store_runs(s, &all, &runs, err);
+
+	for (size_t i = 0; !rc && i < runs.n && i < RUNS_LOOKED_AT && !*before->id; i++) {
+		struct cop_runrec one = {0};
+
+		rc = cop_store_load(s, runs.at[i].id, &one, err);
+		if (!rc && !*run->id && is_of(&one, dir))
+			*run = one;
+		else if (!rc && *run->id &&
+			 is_param(
+				 &one, "source", cop_runrec_value(run, COP_RUNREC_PARAM, "source")))
+			*before = one;
+		else
+			cop_runrec_free(&one);
+	}
+	cop_store_runs_free(&runs);
+}
+
+/* A store that cannot be read is a remark and not a failure: the page has a section for it. */
+static void look_into_store(
+	struct cop_page *page, struct cop_runrec *run, struct cop_runrec *before)
+{
+	struct cop_store *s = NULL;
+	struct cop_buf notes = {0};
+	struct cop_err err = {0};
+
+	if (!cop_store_open(page->store, &s, &notes, &err))
+		find_runs(s, page->job->dir, run, before, &err);
+	if (notes.data)
+		fputs(notes.data, stderr);
+	if (err.code)
+		fail(err.text);
+	cop_buf_free(&notes);
+	cop_store_close(s);
+	page->run = *run->id ? run : NULL;
+	page->before = *before->id ? before : NULL;
+}
+
+/* ---- the file ---- */
+
+static int check_output(const char *file, bool force)
+{
+	struct stat st;
+
+	if (lstat(file, &st))
+		return errno == ENOENT ? 0
+				       : (fprintf(stderr, "%s: %s: %s\n", table.command, file,
+						  strerror(errno)),
+						 1);
+	if (S_ISDIR(st.st_mode)) {
+		fprintf(stderr, "%s: %s is a directory: name a file with -o\n", table.command,
+			file);
+		return 1;
+	}
+	if (force)
+		return 0;
+	fprintf(stderr, "%s: %s exists: --force replaces it, -o FILE names another\n",
+		table.command, file);
+	return 1;
+}
+
+static int write_page(const char *file, const struct cop_buf *text)
+{
+	int rc;
+
+	if (strcmp(file, "-") == 0)
+		return cop_cmd_print(table.command, text, NULL);
+	rc = cop_write_file(file, text->data, text->len, 0644);
+	if (rc) {
+		fprintf(stderr, "%s: cannot write %s: %s; -o FILE names another place\n",
+			table.command, file, strerror(-rc));
+		return 1;
+	}
+	printf("%s\n", file);
+	return fflush(stdout) ? 1 : 0;
+}
+
+static int make_page(const struct args *a, const struct cop_jobdata *job, struct cop_buf *out)
+{
+	struct cop_page page = {.job = job, .store = a->store};
+	struct cop_runrec run = {0}, before = {0};
+	int rc;
+
+	if (!page.store)
+		page.store = getenv("COPPER_STORE");
+	if (page.store && !*page.store)
+		page.store = NULL;
+	if (page.store)
+		look_into_store(&page, &run, &before);
+	rc = cop_page_write(&page, out);
+	cop_runrec_free(&run);
+	cop_runrec_free(&before);
+	return rc ? fail("out of memory") : 0;
+}
+
+int cop_cmd_report(int argc, char **argv)
+{
+	struct cop_jobdata job = {0};
+	struct cop_buf text = {0};
+	struct cop_err err = {0};
+	struct args a = {0};
+	char *file = NULL;
+	int code;
+
+	if (!cop_opt_start(&table, argc, argv, &a, &code))
+		return code;
+	if (asprintf(&file, a.output ? "%s" : "%s/report.html", a.output ? a.output : a.job_dir) <
+		0)
+		return fail("out of memory");
+	code = cop_jobdata_read(a.job_dir, &job, &err) ? fail(err.text) : 0;
+	if (!code && strcmp(file, "-") != 0)
+		code = check_output(file, a.force);
+	code = code ? code : make_page(&a, &job, &text);
+	code = code ? code : write_page(file, &text);
+	cop_buf_free(&text);
+	cop_jobdata_free(&job);
+	free(file);
+	return code;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "page/page_priv.h"
+
+#define LISTED 200
+#define KINDS 16
+
+/* Those that every node has say nothing by themselves. */
+static bool is_usual(const char *event)
+{
+	return strcmp(event, "ready") == 0 || strcmp(event, "stop") == 0 ||
+	       strncmp(event, "prefetch_", 9) == 0;
+}
+
+static void say_kinds(const struct cop_jobdata *j, struct cop_buf *out)
+{
+	struct {
+		const char *name;
+		unsigned n;
+	} kind[KINDS];
+	unsigned kinds = 0, at;
+
+	for (size_t i = 0; i < j->events; i++) {
+		if (is_usual(j->event[i].event))
+			continue;
+		for (at = 0; at < kinds && strcmp(kind[at].name, j->event[i].event) != 0; at++)
+			;
+		if (at == KINDS)
+			continue;
+		if (at == kinds) {
+			kind[kinds].name = j->event[i].event;
+			kind[kinds++].n = 0;
+		}
+		kind[at].n++;
+	}
+	cop_buf_str(out, kinds ? "<p class=\"warning\">" : "<p class=\"good\">");
+	if (!kinds)
+		cop_buf_str(out,
+			"Nothing went wrong: the nodes report only that they were ready, prefetched and ended.");
+	for (at = 0; at < kinds; at++)
+		cop_html_printf(out, "%s%s: %u", at ? ", " : "", kind[at].name, kind[at].n);
+	cop_buf_str(out, "</p>\n");
+}
+
+/* Unusual ones first come first; usual ones fill the rest. */
+static void rows(const struct cop_jobdata *j, bool usual, unsigned *left, struct cop_buf *out)
+{
+	for (size_t i = 0; i < j->events && *left; i++) {
+		const struct cop_jobdata_event *e = &j->event[i];
+		char text[PAGE_LABEL];
+
+		if (is_usual(e->event) != usual)
+			continue;
+		(*left)--;
+		cop_html_row(out);
+		cop_html_cell_number(out, cop_html_time, e->time_s);
+		if (e->rank >= 0)
+			cop_page_label(e->rank, e->host, text);
+		else
+			*text = '\0';
+		cop_html_cell(out, text);
+		cop_html_cell(out, e->event);
+		cop_html_cell_path(out, e->detail, strlen(e->detail));
+		cop_html_row_end(out);
+	}
+}
+
+void cop_page_events(const struct cop_page *p, struct cop_buf *out)
+{
+	static const struct cop_html_col col[] = {
+		{"time", true}, {"node", false}, {"event", false}, {"detail", false}};
+	const struct cop_jobdata *j = p->job;
+	unsigned left = LISTED;
+	char a[COP_HTML_NUMBER];
+
+	if (!j->events) {
+		cop_page_no_telemetry(out, p, "What happened on the way");
+		return;
+	}
+	say_kinds(j, out);
+	cop_buf_str(out, "<details><summary>All of them</summary>\n");
+	cop_html_table(out, "Events, failures first", col, COP_ARRAY_SIZE(col));
+	rows(j, false, &left, out);
+	rows(j, true, &left, out);
+	cop_html_table_end(out);
+	cop_buf_str(out, "</details>\n");
+	if (j->events > LISTED || j->events_dropped)
+		cop_page_say(out, "%s more events are not listed.",
+			cop_html_count(
+				(double)j->events_dropped +
+					(j->events > LISTED ? (double)(j->events - LISTED) : 0),
+				a));
+}
