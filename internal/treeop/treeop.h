@@ -32,7 +32,7 @@ enum {
 	COP_TREEOP_STOP = 35,  /* the nodes below, then this node */
 	COP_TREEOP_STATS,      /* the text: a JSON object for each node, separated by commas */
 	COP_TREEOP_INVALIDATE, /* argument: a path below the source; forgotten here, then below */
-	COP_TREEOP_TABLE,      /* the text: a line for each node, separated by newlines */
+	COP_TREEOP_TABLE,      /* the text: a line for each node (nodeline), separated by newlines */
 	COP_TREEOP_SNAPSHOT,   /* write the current reports */
 	COP_TREEOP_RESET, /* the same, and count from zero; the argument identifies the command, so
 			     that a node that is asked twice does it once */
@@ -78,7 +78,7 @@ struct cop_treeop_sum {
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
 	struct cop_treeop_machine machine; /* of those nodes, where the operation counts it */
-	struct cop_buf text; /* JSON objects, lines of a table, or sentences with newlines between
+	struct cop_buf text; /* JSON objects, lines of nodes, or sentences with newlines between
 			      */
 	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
 };
