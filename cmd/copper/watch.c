@@ -33,6 +33,7 @@ struct watch {
 	unsigned dropped; /* questions in a row that nobody answered */
 	uint64_t late_s;  /* as it was drawn */
 	bool changed, over, utf8;
+	bool heard; /* the node has answered before */
 	int code, signal;
 	struct cop_err err; /* why it is over, if there is something to say */
 };
@@ -52,8 +53,15 @@ static void ask(struct watch *w, uint64_t now)
 	w->asked_ms = now;
 	w->due_ms = now + cop_board_interval_s(w->board) * 1000ull;
 	/* So many others ask it that this one is not even heard. */
-	if (rc && rc != -ETIMEDOUT)
-		end(w, 1);
+	if (!rc || rc == -ETIMEDOUT)
+		return;
+	if (w->heard && rc == -ENOENT)
+		cop_err_set(&w->err, ENOENT,
+			"the node here has ended: the tree, or this node, was stopped");
+	else if (w->heard && rc == -ECONNREFUSED)
+		cop_err_set(&w->err, ECONNREFUSED,
+			"the node here was killed; 'copper stop MOUNTPOINT' removes what it left behind");
+	end(w, 1);
 }
 
 static void refused(struct watch *w, const struct cop_ctl_reply *reply)
@@ -79,7 +87,7 @@ static void show(struct watch *w, struct cop_ctl_reply *reply)
 				: "the answer is not one of this version; use the copper that started the node");
 		end(w, 1);
 	}
-	w->changed = true;
+	w->changed = w->heard = true;
 }
 
 /* A node that ends may drop a question; the next one hears what has become of it. */

@@ -143,7 +143,7 @@ static void sum_with_chart(const struct cop_board *b, const char *name, enum rat
 
 	if (f->columns > used)
 		sum_chart(b, rate, COP_MIN(f->columns - used, SUM_HISTORY), f->utf8, &chart);
-	cop_screen_frame_line(f, COP_SCREEN_PLAIN, "%-9s %9s/s%s", name,
+	cop_screen_frame_line(f, COP_SCREEN_PLAIN, "%-9s %9s/s %s", name,
 		text(b->sums.rate[rate], cell), chart.data ? chart.data : "");
 	cop_buf_free(&chart);
 }
@@ -154,8 +154,9 @@ static void sum_lines(const struct cop_board *b, struct cop_screen_frame *f)
 	char a[CELL], c[CELL];
 
 	cop_screen_frame_line(f, COP_SCREEN_PLAIN,
-		"%-9s %9s waited, %" PRIu64 " now, on %" PRIu32 " nodes", "wait",
-		amount(s->rate[RATE_WAIT], a), s->waiting, s->waiting_nodes);
+		"%-9s %9s%s, %" PRIu64 " now on %" PRIu32 " nodes", "wait",
+		amount(s->rate[RATE_WAIT], a), f->columns < 60 ? "" : " requests on average",
+		s->waiting, s->waiting_nodes);
 	sum_with_chart(b, "requests", RATE_REQUESTS, amount, f);
 	sum_with_chart(b, "bytes", RATE_BYTES, size_of, f);
 	if (f->rows < 14)
