@@ -257,7 +257,7 @@ static void a_narrow_low_page_has_what_matters(void **state)
 		"   0 n0        0   20.0   2.0 MiB      0\n"
 		"\n"
 		"? help  q leave                 1-3 of 3");
-	assert_string_equal(page_of(b, 4, 20, false, 0), "by wait, every 2 s\n"
+	assert_string_equal(page_of(b, 4, 20, false, 0), "by wait, every 2 s  \n"
 							 "rank host   wait\n"
 							 "   2 n2     2.50\n"
 							 "? help  q l 1-1 of 3");

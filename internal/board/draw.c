@@ -125,7 +125,7 @@ static void title(const struct cop_board *b, uint64_t late_ms, struct cop_screen
 	gap = (int)f->columns - (int)right.len;
 	if (left.failed || right.failed)
 		f->out.failed = true;
-	else if (gap < 2)
+	else if (gap < 10)
 		cop_screen_frame_line(f, COP_SCREEN_REVERSE, "%s", right.data);
 	else
 		cop_screen_frame_line(f, COP_SCREEN_REVERSE, "%-*.*s %s", gap - 1, gap - 1,

@@ -39,9 +39,9 @@ static int compare(const void *p, const void *q, void *board)
 		order = strcmp(x->host ? x->host : "", y->host ? y->host : "");
 	else if (b->sort != SORT_RANK)
 		order = by_weight(b, x, y);
-	if (!order)
-		order = (i > k) - (i < k);
-	return b->reversed ? -order : order;
+	if (b->reversed)
+		order = -order;
+	return order ? order : (i > k) - (i < k);
 }
 
 void cop_board_sort(struct cop_board *b)

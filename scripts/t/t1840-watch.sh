@@ -119,7 +119,7 @@ still=$(page)
 sleep 2
 is 'in which nothing moves' "$(page)" "$still"
 type p '?'
-shows '?: help' '^q, Ctrl-C: leave|  q, Ctrl-C: leave'
+shows '?: help' '  q, Ctrl-C: leave$'
 type x
 wait_for 40 page_has '^rank host'
 
@@ -175,10 +175,8 @@ plainly() { # COMMAND…
 	grep -c $'\033' "$T/plain"
 }
 is 'a file gets lines' "$(plainly "$COPPER" cache-stats --watch 1 "$M")" 0
-type "clear; TERM=dumb $COPPER cache-stats --watch 1 $M | cat -v" Enter
+type "clear; $COPPER cache-stats --watch 1 $M | grep --line-buffered -E 'rank|lookup' | cat -v" Enter
 shows 'and so does a pipe' '^rank 2 of 3'
-type C-c
-type "clear; TERM=dumb $COPPER cache-stats --watch 1 $M 2>&1 | tee $T/dumb" Enter
 type C-c
 TERM=dumb "$PYTHON" - "$T/dumb" "$(patient 20)" "$COPPER" cache-stats --watch 1 "$M" <<'PY'
 import os, pty, select, signal, sys, time
