@@ -40,7 +40,7 @@ static const struct cop_opt rows[] = {
 		.arg = "SECONDS",
 		.min = 1,
 		.max = 86400,
-		.help = "repeat at this interval; on a terminal, a page of all nodes"},
+		.help = "repeat at this interval; on a terminal, a page"},
 	{.name = "output-dir",
 		TEXT(output_dir),
 		.arg = "DIR",

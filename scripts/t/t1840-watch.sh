@@ -10,7 +10,7 @@ plan 46
 
 SRC=$T/src
 small_tree "$SRC"
-with_slowfs
+with_slowfs --direct-io
 with_tree 3 -k 2 --peer-timeout 1
 M=$W/mnt/2
 
@@ -22,12 +22,12 @@ tm() {
 }
 tm new-session -d -x 80 -y 24 'env PS1="$ " bash --norc --noprofile -i' || bail 'tmux does not start'
 
-# Words come as environment and options: LC_ALL=C --all. Leaves the state of the terminal from before and after, and the exit status.
+# Words are for the environment: LC_ALL=C. Leaves the state of the terminal from before and after, and the exit status.
 cat >"$T/watch" <<EOF
 #!/usr/bin/env bash
 rm -f "$T/after" "$T/status"
 stty -a >"$T/before"
-env "\$@" sh -c 'echo \$\$ >"$T/pid" && exec "$COPPER" cache-stats --watch 1 \$options "$M"' 2>"$T/said"
+env "\$@" sh -c 'echo \$\$ >"$T/pid" && exec "$COPPER" cache-stats --watch 1 "$M"' 2>"$T/said"
 echo \$? >"$T/status"
 stty -a >"$T/after"
 EOF
@@ -50,11 +50,11 @@ shows() { # DESCRIPTION REGEX
 		fail "$1" "wanted: /$2/" "$(page)"
 	fi
 }
-type() { # KEY…
+press() { # KEY…
 	tm send-keys "$@"
 }
-watch() { # [WORD…]
-	type "$T/watch $*" Enter
+watched() { # [WORD…]
+	press "$T/watch $*" Enter
 	wait_for 40 page_has '^rank host' || fail 'the page is there' "$(page)"
 }
 is_left() {
@@ -95,32 +95,32 @@ while not os.path.exists(sys.argv[2]):
     time.sleep(0.02)' "$M" "$T/enough" &
 busy=$!
 
-watch
+watched
 shows 'a title counts the nodes' '^copper  3 nodes .* by wait, every 1 s$'
 is 'the columns are named' "$(page | grep '^rank')" 'rank host         wait  req/s   bytes/s stor/s   now    cached  full served/s'
 stands_first 'who waits most stands first' 1
 shows 'with what it waits' '^   1 127\.0\.0\.12 +([1-9]\.[0-9]+|0\.9[0-9]) .* [1-9] '
 shows 'and the sum of it' '^wait +[0-9.]+ requests on average, [1-9][0-9]* now on 1 nodes$'
 shows 'requests have a chart' '^requests +[0-9.]+/s .*(▃|▄|▅|▆|▇|█)'
-type r
+press r
 stands_first 'r: who has most requests' 2
 shows 'which is said' ' by requests, every 1 s$'
-type r
+press r
 stands_first 'r again: who has fewest' 0
-type n
+press n
 wait_for 40 ranks_are '0 1 2 '
 is 'n: in order of rank' "$(ranks)" '0 1 2 '
-type +
+press +
 shows '+: a longer interval' ' every 2 s$'
-type -
-type p
+press -
+press p
 shows 'p: a pause' ' PAUSED, by rank, every 1 s$'
 still=$(page)
 sleep 2
 is 'in which nothing moves' "$(page)" "$still"
-type p '?'
+press p '?'
 shows '?: help' '  q, Ctrl-C: leave$'
-type x
+press x
 wait_for 40 page_has '^rank host'
 
 tm resize-window -x 40 -y 10
@@ -129,17 +129,17 @@ shows 'and sums' '^wait +[0-9.]+, [0-9]+ now on [0-9]+ nodes$'
 is 'in its ten lines' "$(page | wc -l)" 10
 tm resize-window -x 40 -y 5
 shows 'a low one has no sums and fewer nodes' '^\? help  q leave +1-2 of 3$'
-type Down
+press Down
 shows 'which arrows scroll' ' 2-3 of 3$'
-type Home
+press Home
 shows 'and Home takes to the first' ' 1-2 of 3$'
 tm resize-window -x 132 -y 24
 shows 'a wide one has a chart of each node' '^rank host .* served/s +requests$'
 tm resize-window -x 80 -y 24
 
-type C-z
+press C-z
 shows 'Ctrl-Z stops it' 'Stopped'
-type fg Enter
+press fg Enter
 shows 'and fg brings the page back' '^rank host +wait'
 node=$(node_stat 2 pid)
 kill -STOP "$node"
@@ -147,19 +147,19 @@ shows 'an answer that is late is said to be' ' LATE [0-9]+ s, by rank'
 kill -CONT "$node"
 wait_for 40 page_lacks LATE
 ok 'until it comes' page_lacks LATE
-type q
+press q
 leaves q 0
 is 'and says nothing' "$(cat "$T/said")" ''
 
-watch LC_ALL=C
+watched LC_ALL=C
 shows 'without UTF-8 the chart is of ASCII' '^requests +[0-9.]+/s .*[-=+*%#]'
 is 'and so is all' "$(page | LC_ALL=C grep -c '[^ -~]')" 0
-type C-c
+press C-c
 leaves Ctrl-C 0
-watch
+watched
 kill -TERM "$(cat "$T/pid")"
 leaves SIGTERM 143
-watch
+watched
 kill -HUP "$(cat "$T/pid")"
 leaves SIGHUP 129
 
@@ -175,9 +175,9 @@ plainly() { # COMMAND…
 	grep -c $'\033' "$T/plain"
 }
 is 'a file gets lines' "$(plainly "$COPPER" cache-stats --watch 1 "$M")" 0
-type "clear; $COPPER cache-stats --watch 1 $M | grep --line-buffered -E 'rank|lookup' | cat -v" Enter
+press "clear; $COPPER cache-stats --watch 1 $M | grep --line-buffered -E 'rank|lookup' | cat -v" Enter
 shows 'and so does a pipe' '^rank 2 of 3'
-type C-c
+press C-c
 TERM=dumb "$PYTHON" - "$T/dumb" "$(patient 20)" "$COPPER" cache-stats --watch 1 "$M" <<'PY'
 import os, pty, select, signal, sys, time
 out, end, command = b"", time.monotonic() + float(sys.argv[2]), sys.argv[3:]
@@ -195,7 +195,7 @@ is 'a terminal that can do nothing gets lines' "$(grep -c '^rank 2 of 3' "$T/dum
 
 # ---- ends
 
-watch
+watched
 kill_node 1
 wait "$reader"
 shows 'a dead node is counted' '^copper  3 nodes, 1 dead '
