@@ -245,8 +245,10 @@ static int leave(struct watch *w)
 {
 	struct cop_buf last = {0};
 
-	if (w->signal)
+	if (w->signal) {
 		raise(w->signal);
+		return 128 + w->signal;
+	}
 	if (w->code == 0)
 		return 0;
 	cop_board_last(w->board, &last);

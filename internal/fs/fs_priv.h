@@ -57,7 +57,7 @@ struct inode_table {
  * memory is nobody. */
 struct waits {
 	pthread_mutex_t lock;
-	int64_t waiting; /* those that have begun, less those that have ended */
+	int64_t waiting;  /* those that have begun, less those that have ended */
 	int64_t begun_us; /* the moments at which they began, less those at which others ended */
 };
 
