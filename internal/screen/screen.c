@@ -121,7 +121,9 @@ static int take(struct cop_screen *s)
 	return 0;
 }
 
-/* Keys that nobody read are not for the shell. */
+/* Keys that nobody read are not for the shell. Where this process was started by a script, the
+ * shell may have the terminal by now, in its own mode: setting it would stop this process in here.
+ */
 static void give_back(struct cop_screen *s)
 {
 	unsigned rows, columns;
@@ -133,6 +135,8 @@ static void give_back(struct cop_screen *s)
 	cop_screen_size(s, &rows, &columns);
 	snprintf(text, sizeof(text), leave, rows);
 	write_all(s, text, strlen(text), false);
+	if (tcgetpgrp(s->in) > 0 && tcgetpgrp(s->in) != getpgrp())
+		return;
 	tcflush(s->in, TCIFLUSH);
 	tcsetattr(s->in, TCSANOW, &s->was);
 }
@@ -208,7 +212,7 @@ static void stop_until_continued(struct cop_screen *s)
 	pthread_sigmask(SIG_BLOCK, &stop, NULL);
 }
 
-/* The shell may have changed the terminal meanwhile. */
+/* The shell may have changed the terminal meanwhile, or give it back as this process had it. */
 static void continued(struct cop_screen *s, struct cop_screen_event *e)
 {
 	struct termios before = s->was;
@@ -218,7 +222,7 @@ static void continued(struct cop_screen *s, struct cop_screen_event *e)
 		e->what = COP_SCREEN_ENDED;
 		return;
 	}
-	if (was_taken)
+	if (was_taken || !(s->was.c_lflag & ICANON))
 		s->was = before;
 	e->what = COP_SCREEN_RESIZED;
 }

@@ -6,7 +6,7 @@
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v tmux >/dev/null || skip_all 'there is no tmux, in whose window the page would be looked at'
-plan 46
+plan 47
 
 SRC=$T/src
 small_tree "$SRC"
@@ -20,18 +20,24 @@ unset TMUX TMUX_PANE
 tm() {
 	TMUX_TMPDIR=$T tmux -L watch -f /dev/null -u "$@"
 }
-tm new-session -d -x 80 -y 24 'env PS1="$ " bash --norc --noprofile -i' || bail 'tmux does not start'
-
 # Words are for the environment: LC_ALL=C. Leaves the state of the terminal from before and after, and the exit status.
-cat >"$T/watch" <<EOF
-#!/usr/bin/env bash
-rm -f "$T/after" "$T/status"
-stty -a >"$T/before"
-env "\$@" sh -c 'echo \$\$ >"$T/pid" && exec "$COPPER" cache-stats --watch 1 "$M"' 2>"$T/said"
-echo \$? >"$T/status"
-stty -a >"$T/after"
+cat >"$T/rc" <<EOF
+PS1='$ '
+state() { # but for the size
+	stty -a | sed 's/rows [0-9]*; columns [0-9]*; //'
+}
+ended() {
+	echo \$? >"$T/status"
+	state >"$T/after"
+}
+look() {
+	rm -f "$T/after" "$T/status"
+	state >"$T/before"
+	env "\$@" sh -c 'echo \$\$ >"$T/pid" && exec "$COPPER" cache-stats --watch 1 "$M"' 2>"$T/said"
+	ended
+}
 EOF
-chmod +x "$T/watch"
+tm new-session -d -x 80 -y 24 "bash --rcfile $T/rc -i" || bail 'tmux does not start'
 
 page() {
 	tm capture-pane -p
@@ -54,7 +60,7 @@ press() { # KEY…
 	tm send-keys "$@"
 }
 watched() { # [WORD…]
-	press "$T/watch $*" Enter
+	press "look $*" Enter
 	wait_for 40 page_has '^rank host' || fail 'the page is there' "$(page)"
 }
 is_left() {
@@ -139,7 +145,10 @@ tm resize-window -x 80 -y 24
 
 press C-z
 shows 'Ctrl-Z stops it' 'Stopped'
-press fg Enter
+wait_for 40 is_left
+is 'and the terminal is as it was' "$(cat "$T/after")" "$(cat "$T/before")"
+rm "$T/after"
+press 'fg; ended' Enter
 shows 'and fg brings the page back' '^rank host +wait'
 node=$(node_stat 2 pid)
 kill -STOP "$node"
