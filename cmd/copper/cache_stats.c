@@ -10,9 +10,11 @@
 #include "cmd.h"
 #include "ctl/ctl.h"
 #include "opt/opt.h"
+#include "screen/screen.h"
 #include "socket.h"
 #include "status/status.h"
 #include "usage.h"
+#include "watch.h"
 
 #define TIMEOUT_MS 30000
 /* Disks may be slow, and a job may have many nodes. */
@@ -38,7 +40,7 @@ static const struct cop_opt rows[] = {
 		.arg = "SECONDS",
 		.min = 1,
 		.max = 86400,
-		.help = "repeat at this interval, until interrupted"},
+		.help = "repeat at this interval; on a terminal, a page"},
 	{.name = "output-dir",
 		TEXT(output_dir),
 		.arg = "DIR",
@@ -184,7 +186,7 @@ static int show_growth(
 			stderr);
 		return 1;
 	}
-	if (isatty(STDOUT_FILENO))
+	if (cop_screen_usable(STDOUT_FILENO, STDOUT_FILENO))
 		cop_buf_str(out, "\033[H\033[2J");
 	cop_buf_str(out, text);
 	(a->all ? cop_status_all_watched : cop_status_table_watched)(&grown, out);
@@ -217,6 +219,8 @@ static int watch_node(const struct args *a, const char *path)
 	struct watch w = {.at_ms = 0};
 	int code;
 
+	if (!a->json && !a->table && cop_cmd_can_watch())
+		return cop_cmd_watch(path, a->watch_s);
 	while (!(code = watch_once(a, path, &w)))
 		nanosleep(&(struct timespec){.tv_sec = a->watch_s}, NULL);
 	return code;

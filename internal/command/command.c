@@ -106,6 +106,18 @@ static void watch(struct asked *q, bool all)
 	cop_command_answer(q, 0, &out);
 }
 
+/* "nodes N", and a line of each node in any order, for a client that draws them. */
+static void all_lines(void *arg, struct cop_treeop_sum *all)
+{
+	struct asked *q = arg;
+	struct cop_buf out = {0};
+
+	cop_buf_printf(&out, "nodes %u\n", q->command->conf.topo.nodes);
+	if (all->text.len)
+		cop_buf_add(&out, all->text.data, all->text.len);
+	cop_command_answer(q, 0, &out);
+}
+
 /* ---- the other short ones ---- */
 
 /* "TREE PID" */
@@ -181,6 +193,8 @@ static void obey(struct asked *q, const char *line)
 		table(q, more);
 	else if (is_command(line, "watch", &more, "all"))
 		watch(q, more);
+	else if (strcmp(line, "lines") == 0)
+		on_all(q, COP_TREEOP_TABLE, "", all_lines);
 	else if (is_command(line, "stop", &more, "local"))
 		cop_command_stop(q, more);
 	else if (is_command(line, "snapshot", &more, "local"))

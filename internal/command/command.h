@@ -2,8 +2,8 @@
 /* command: the requests that a user can send to a running node, one line on its control socket, and
  * the sentences and exit statuses of the replies:
  *
- *     stats [all] | table [all] | watch [all] | stop [local] | snapshot [local] | reset [all] |
- *     sizes | process | view | release | invalidate PATH
+ *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
+ *     reset [all] | sizes | process | view | release | invalidate PATH
  *
  * Most of them are operations on the tree (treeop); the status of this node comes from struct
  * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It

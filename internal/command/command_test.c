@@ -57,11 +57,13 @@ static const char *host(void *ctx, uint32_t rank)
 	return names[rank];
 }
 
+#define NODELINE "0\tok\t0\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\ta\t"
+
 static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
 {
 	(void)ctx;
 	out->nodes = 1;
-	cop_buf_str(&out->text, op == COP_TREEOP_TABLE ? "      0  a" : "{\"rank\":0}");
+	cop_buf_str(&out->text, op == COP_TREEOP_TABLE ? NODELINE : "{\"rank\":0}");
 }
 
 static int forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
@@ -250,7 +252,7 @@ static void expect_all_watched(struct node *n)
 	struct cop_stats none = {0};
 	struct cop_buf want = {0};
 
-	cop_buf_str(&sum.text, "      0  a");
+	cop_buf_str(&sum.text, NODELINE);
 	cop_stats_lines(&none, &want);
 	cop_status_all_table(&sum, &want);
 	expect(n, "watch all", 0, want.data);
@@ -283,6 +285,7 @@ static void a_node_describes_itself(void **state)
 	expect(n, "table", 0, "rank 0 of 1\n");
 	expect(n, "watch", 0, "fuse.lookup 3\n\nrank 0 of 1\n");
 	expect_all_watched(n);
+	expect(n, "lines", 0, "nodes 1\n" NODELINE);
 	expect(n, "sizes", 0, "budget 10 5\n");
 	expect(n, "process", 0, "- 17\n");
 	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");

@@ -2,6 +2,7 @@
 /* The client's side of one request. */
 #include "ctl/ctl_priv.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 
 struct call {
 	int fd, passed; /* passed: the descriptor that came with the answer, or -1 */
+	bool polled;    /* the caller waits for fd, not receive */
+	bool headed;    /* the status has been read, and is no longer in in */
 	const char *path, *line;
 	uint32_t timeout_ms;
 	struct cop_err *err;
@@ -170,13 +173,10 @@ static ssize_t recv_some(struct call *c, char *block, size_t size)
 	return n;
 }
 
-/* Appends what has come. */
-static int receive(struct call *c)
+static int await(struct call *c)
 {
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
-	char block[16384];
 	uint64_t until = cop_now_ms() + c->timeout_ms, now;
-	ssize_t n;
 	int ready;
 
 	for (;;) {
@@ -184,15 +184,26 @@ static int receive(struct call *c)
 		ready = poll(
 			&p, 1, until > now ? (int)COP_MIN(until - now, (uint64_t)INT32_MAX) : 0);
 		if (ready > 0)
-			break;
+			return 0;
 		if (ready == 0 && cop_now_ms() >= until)
 			return timed_out(c);
 		if (ready < 0 && errno != EINTR)
 			return cop_err_set(c->err, errno, "cannot wait for %s: %m", c->path);
 	}
+}
+
+/* Appends what has come. -EAGAIN: nothing has, where the caller waits. */
+static int receive(struct call *c)
+{
+	char block[16384];
+	int rc = c->polled ? 0 : await(c);
+	ssize_t n;
+
+	if (rc)
+		return rc;
 	n = recv_some(c, block, sizeof(block));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
+		return c->polled ? -EAGAIN : 0;
 	if (n <= 0)
 		return went_away(c);
 	cop_buf_add(&c->in, block, (size_t)n);
@@ -238,7 +249,7 @@ static int parse_status(struct call *c, const char *text, struct cop_ctl_reply *
 	return 0;
 }
 
-static int read_reply(struct call *c, struct cop_ctl_reply *reply)
+static int read_head(struct call *c, struct cop_ctl_reply *reply)
 {
 	size_t len = 0;
 	int rc = next_line(c, &len);
@@ -248,11 +259,48 @@ static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 	if (rc)
 		return rc;
 	drop(&c->in, len);
+	c->headed = true;
+	return 0;
+}
+
+/* Goes on where it ended with -EAGAIN. */
+static int read_reply(struct call *c, struct cop_ctl_reply *reply)
+{
+	int rc = c->headed ? 0 : read_head(c, reply);
+
 	while (!rc && c->in.len < reply->len)
 		rc = receive(c);
 	if (!rc && c->in.len > reply->len)
 		rc = bad_reply(c);
 	return rc;
+}
+
+static void end_call(struct call *c)
+{
+	cop_buf_free(&c->in);
+	if (c->fd >= 0)
+		close(c->fd);
+	if (c->passed >= 0)
+		close(c->passed);
+	c->fd = c->passed = -1;
+}
+
+/* The answer is the caller's. */
+static void take_answer(struct call *c, struct cop_ctl_reply *reply)
+{
+	reply->fd = c->passed;
+	reply->text = c->in.data;
+	c->in = (struct cop_buf){0};
+	c->passed = -1;
+}
+
+static int start_call(struct call *c)
+{
+	int rc = check_line(c);
+
+	if (!rc)
+		rc = connect_server(c);
+	return rc ? rc : send_line(c);
 }
 
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
@@ -264,25 +312,76 @@ int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 		.line = line,
 		.timeout_ms = timeout_ms,
 		.err = err};
-	int rc = check_line(&c);
+	int rc = start_call(&c);
 
 	*reply = (struct cop_ctl_reply){.fd = -1};
 	if (!rc)
-		rc = connect_server(&c);
-	if (!rc)
-		rc = send_line(&c);
-	if (!rc)
 		rc = read_reply(&c, reply);
-	if (c.fd >= 0)
-		close(c.fd);
-	if (rc) {
-		cop_buf_free(&c.in);
-		if (c.passed >= 0)
-			close(c.passed);
+	if (rc)
 		*reply = (struct cop_ctl_reply){.fd = -1};
+	else
+		take_answer(&c, reply);
+	end_call(&c);
+	return rc;
+}
+
+/* ---- the same, with other things to wait for ---- */
+
+struct cop_ctl_question {
+	struct call call;
+	struct cop_ctl_reply reply; /* so far */
+	char path[COP_CTL_PATH_SIZE], line[64];
+};
+
+int cop_ctl_ask(const char *path, const char *line, uint32_t timeout_ms,
+	struct cop_ctl_question **out, struct cop_err *err)
+{
+	struct cop_ctl_question *q = calloc(1, sizeof(*q));
+	int rc;
+
+	if (!q)
+		return cop_err_set(err, ENOMEM, "no memory for the request");
+	assert(strlen(line) < sizeof(q->line) && strlen(path) < sizeof(q->path));
+	strcpy(q->path, path);
+	strcpy(q->line, line);
+	q->call = (struct call){.fd = -1,
+		.passed = -1,
+		.polled = true,
+		.path = q->path,
+		.line = q->line,
+		.timeout_ms = timeout_ms,
+		.err = err};
+	rc = start_call(&q->call);
+	if (rc) {
+		cop_ctl_question_free(q);
 		return rc;
 	}
-	reply->fd = c.passed;
-	reply->text = c.in.data;
+	*out = q;
 	return 0;
+}
+
+int cop_ctl_question_fd(const struct cop_ctl_question *q)
+{
+	return q->call.fd;
+}
+
+int cop_ctl_question_read(
+	struct cop_ctl_question *q, struct cop_ctl_reply *reply, struct cop_err *err)
+{
+	int rc;
+
+	q->call.err = err;
+	rc = read_reply(&q->call, &q->reply);
+	if (rc)
+		return rc;
+	*reply = q->reply;
+	take_answer(&q->call, reply);
+	return 0;
+}
+
+void cop_ctl_question_free(struct cop_ctl_question *q)
+{
+	if (q)
+		end_call(&q->call);
+	free(q);
 }

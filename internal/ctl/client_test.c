@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,82 @@ static void requests_that_are_too_long_or_more_than_one_line_are_not_sent(void *
 	free(line);
 }
 
+/* ---- questions ---- */
+
+static int accept_question(struct puppet *p, struct cop_ctl_question **q)
+{
+	char block[64];
+	int fd;
+
+	assert_int_equal(cop_ctl_ask(p->path, "do it", 5000, q, NULL), 0);
+	fd = accept(p->fd, NULL, NULL);
+	assert_int_equal(read(fd, block, sizeof(block)), 6);
+	return fd;
+}
+
+static void wait_readable(const struct cop_ctl_question *q)
+{
+	struct pollfd p = {.fd = cop_ctl_question_fd(q), .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, 10000), 1);
+}
+
+/* Whatever pieces it comes in. */
+static void a_question_is_answered_when_all_has_come(void **state)
+{
+	static const char says[] = "status -3 5\nhello";
+	struct cop_ctl_question *q;
+	struct cop_ctl_reply reply = {0};
+	int fd = accept_question(*state, &q);
+
+	assert_int_equal(cop_ctl_question_read(q, &reply, NULL), -EAGAIN);
+	for (size_t i = 0; says[i]; i++) {
+		assert_int_equal(write(fd, says + i, 1), 1);
+		wait_readable(q);
+		assert_int_equal(cop_ctl_question_read(q, &reply, NULL), says[i + 1] ? -EAGAIN : 0);
+	}
+	assert_int_equal(reply.status, -3);
+	assert_string_equal(reply.text, "hello");
+	cop_ctl_question_free(q);
+	free(reply.text);
+	close(fd);
+}
+
+static void a_question_to_a_server_that_hangs_up_has_failed(void **state)
+{
+	struct cop_ctl_question *q;
+	struct cop_ctl_reply reply = {0};
+	struct cop_err err = {0};
+	int fd = accept_question(*state, &q);
+
+	assert_int_equal(write(fd, "status 0 5\nhe", 13), 13);
+	wait_readable(q);
+	assert_int_equal(cop_ctl_question_read(q, &reply, &err), -EAGAIN);
+	close(fd);
+	wait_readable(q);
+	assert_int_equal(cop_ctl_question_read(q, &reply, &err), -ECONNRESET);
+	assert_null(reply.text);
+	assert_non_null(strstr(err.text, "ended before it answered \"do it\""));
+	cop_ctl_question_free(q);
+}
+
+static void a_question_can_be_dropped(void **state)
+{
+	struct puppet *p = *state;
+	struct cop_ctl_question *q;
+	int fd = accept_question(p, &q);
+	char byte;
+
+	cop_ctl_question_free(q);
+	assert_int_equal(read(fd, &byte, 1), 0);
+	close(fd);
+	close(p->fd);
+	unlink(p->path);
+	p->fd = -1;
+	assert_int_equal(cop_ctl_ask(p->path, "do it", 5000, &q, NULL), -ENOENT);
+	cop_ctl_question_free(NULL);
+}
+
 /* ---- different users ---- */
 
 #define OWNER 64123
@@ -294,6 +371,9 @@ int main(void)
 		T(a_timeout_names_what_the_silent_server_was_asked_for),
 		T(a_server_that_does_not_accept_times_out),
 		T(requests_that_are_too_long_or_more_than_one_line_are_not_sent),
+		T(a_question_is_answered_when_all_has_come),
+		T(a_question_to_a_server_that_hangs_up_has_failed),
+		T(a_question_can_be_dropped),
 		cmocka_unit_test(another_user_is_refused_and_root_and_the_owner_are_served),
 	};
 

@@ -94,4 +94,18 @@ struct cop_ctl_reply {
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err);
 
+/* The same for a caller that has other things to wait for: sends line (under 64 bytes), for which
+ * it waits timeout_ms at most, and returns. path and line are copied. */
+struct cop_ctl_question;
+int cop_ctl_ask(const char *path, const char *line, uint32_t timeout_ms,
+	struct cop_ctl_question **out, struct cop_err *err);
+/* Readable when something of the reply has come. */
+int cop_ctl_question_fd(const struct cop_ctl_question *q);
+/* Takes what has come. -EAGAIN: more is to come; otherwise as cop_ctl_call, and the question is
+ * only to be freed. */
+int cop_ctl_question_read(
+	struct cop_ctl_question *q, struct cop_ctl_reply *reply, struct cop_err *err);
+/* Whether or not it was answered. NULL is fine. */
+void cop_ctl_question_free(struct cop_ctl_question *q);
+
 #endif

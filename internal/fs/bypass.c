@@ -33,6 +33,7 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	struct op *op = b->op;
 	struct cop_stats *stats = op->fs->conf.stats;
 
+	cop_fs_wait_end(&op->fs->waits, cop_fs_now_us());
 	free(data);
 	/* The file existed when it was opened, so this is another one. */
 	if (rc == -ENOENT)
@@ -70,6 +71,7 @@ void cop_fs_bypass_read(struct op *op)
 	op->asked = op->missed = true;
 	cop_stats_add(op->fs->conf.stats, COP_FUSE_BYPASS_READS, 1);
 	cop_stats_example(op->fs->conf.stats, COP_EXAMPLE_BYPASSED, path);
+	cop_fs_wait_begin(&op->fs->waits, cop_fs_now_us());
 	cop_origin_read(op->fs->conf.origin, path, op->inode->attr.version, op->inode->attr.size,
 		(uint64_t)op->off, &(struct iovec){b->data, op->size}, 1, have_bytes, b);
 }

@@ -84,6 +84,9 @@ int cop_fs_forget_in(struct cop_fs *fs, const char *dir, void (*then)(void *arg)
 /* Appends a JSON object with the negotiated features and the number of inodes that the kernel
  * holds. */
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out);
+/* Any thread. How many requests wait now for what this node does not have, and the microseconds
+ * that requests have waited since the start, added up, those of now included. */
+void cop_fs_waits(struct cop_fs *fs, uint64_t *waiting, uint64_t *wait_us);
 
 /* Removes a dead mount, which a killed node leaves behind, even if it is in use. 0 or -errno. */
 int cop_fs_unmount_dead(const char *mountpoint);

@@ -52,8 +52,18 @@ struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
 };
 
+/* Requests that wait, and how long: for n of them that began to wait at b1, ..., bn the sum of
+ * (now - bi) is n * now - (b1 + ... + bn). The end of a wait may be noted before its begin. Zeroed
+ * memory is nobody. */
+struct waits {
+	pthread_mutex_t lock;
+	int64_t waiting;  /* those that have begun, less those that have ended */
+	int64_t begun_us; /* the moments at which they began, less those at which others ended */
+};
+
 struct cop_fs {
 	struct cop_fs_conf conf;
+	struct waits waits;
 	struct fuse_session *session;
 	pthread_t worker[WORKERS_MAX], notify_thread;
 	unsigned n_workers;
@@ -186,6 +196,15 @@ void cop_fs_fail(struct op *op, int rc);
 void cop_fs_stat(const struct cop_attr *attr, struct stat *st);
 struct cop_fs *cop_fs_of(fuse_req_t req);
 void cop_fs_count(fuse_req_t req, enum cop_counter c);
+
+/* ---- wait.c ---- */
+void cop_fs_wait_begin(struct waits *w, uint64_t now_us);
+void cop_fs_wait_end(struct waits *w, uint64_t now_us);
+void cop_fs_waits_at(struct waits *w, uint64_t now_us, uint64_t *waiting, uint64_t *wait_us);
+static inline uint64_t cop_fs_now_us(void)
+{
+	return cop_now_ns() / 1000;
+}
 
 /* ---- trace.c: requests as events; only with a tracer ---- */
 void cop_fs_trace_op(struct op *op, enum cop_prof_outcome outcome, uint64_t end_ns);

@@ -110,32 +110,36 @@ static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	struct op *op = COP_CONTAINER_OF(w, struct op, waiter);
 
 	op->missed = true;
+	cop_fs_wait_end(&op->fs->waits, cop_fs_now_us());
 	op->next(op, obj, rc);
 }
 
 void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc))
 {
-	struct cop_cache *cache = op->fs->conf.cache;
+	struct cop_fs *fs = op->fs;
 	struct cop_ask whose = *ask;
 	struct cop_obj *obj;
 	int rc;
 
 	whose.from = op->from;
-	if (op->fs->conf.record)
+	if (fs->conf.record)
 		cop_fs_record(op, ask);
 	op->next = next;
 	op->waiter.completed = completed;
 	op->asked = true;
-	rc = cop_coop_get(op->fs->conf.coop, &whose, &op->waiter, &obj);
-	if (rc == 0)
+	rc = cop_coop_get(fs->conf.coop, &whose, &op->waiter, &obj);
+	if (rc == 0) {
+		/* op may have been answered and freed meanwhile. */
+		cop_fs_wait_begin(&fs->waits, cop_fs_now_us());
 		return;
+	}
 	if (rc < 0) {
 		next(op, NULL, rc);
 		return;
 	}
 	next(op, obj, obj->error);
-	cop_obj_put(cache, obj);
+	cop_obj_put(fs->conf.cache, obj);
 }
 
 void cop_fs_fail(struct op *op, int rc)

@@ -52,7 +52,7 @@ static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
 	cop_stats_sum(&out->stats, s.stats);
 	cop_treeop_sum_machine(out);
 	if (op == COP_TREEOP_TABLE)
-		cop_status_table_row(&s, &out->text);
+		cop_status_line(&s, &out->text);
 	else if (op == COP_TREEOP_STATS)
 		cop_status_json(&s, &out->text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a node says about itself: the JSON of cache-stats, and the same as a table. */
-#include "status/status.h"
+#include "status/status_priv.h"
 
 #include "base/json.h"
 
@@ -131,11 +131,6 @@ void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-static double per_second(uint64_t now, uint64_t before, uint64_t elapsed_ms)
-{
-	return now < before || !elapsed_ms ? 0 : (double)(now - before) * 1000 / (double)elapsed_ms;
-}
-
 /* What comes between the number and the meaning. */
 static const char *rate_column(const struct cop_status_watch *w, unsigned c, char out[40])
 {
@@ -145,7 +140,7 @@ static const char *rate_column(const struct cop_status_watch *w, unsigned c, cha
 		return "";
 	if (w->before)
 		snprintf(rate, sizeof(rate), "%.1f/s",
-			per_second(cop_stats_get(w->now, c), cop_stats_get(w->before, c),
+			cop_status_per_second(cop_stats_get(w->now, c), cop_stats_get(w->before, c),
 				w->elapsed_ms));
 	snprintf(out, 40, " %14s", rate);
 	return out;
@@ -204,128 +199,4 @@ void cop_status_table(const struct cop_status *s, struct cop_buf *out)
 {
 	cop_status_table_head(s, out);
 	table_counters(s->stats, NULL, out);
-}
-
-/* ---- the table of all nodes ---- */
-
-static uint64_t requests(const struct cop_stats *s)
-{
-	uint64_t sum = 0;
-
-	for (unsigned c = 0; c < COP_COUNTERS; c++)
-		if (strcmp(cop_counter_group(c), "fuse") == 0 &&
-			strcmp(cop_counter_unit(c), "requests") == 0 && c != COP_FUSE_FORGET)
-			sum += cop_stats_get(s, c);
-	return sum;
-}
-
-static void all_head(struct cop_buf *out)
-{
-	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s\n", "rank", "host",
-		"cached", "full", "requests", "to parent", "for children", "at origin", "failovers",
-		"rejected");
-}
-
-/* The counters in a line of the table, and the width of their columns. */
-#define COLUMNS 6
-static const int column_width[COLUMNS] = {12, 12, 12, 10, 9, 9};
-
-static void columns(const struct cop_stats *s, uint64_t value[COLUMNS])
-{
-	value[0] = requests(s);
-	value[1] = cop_stats_get(s, COP_FABRIC_REQUESTS_SENT);
-	value[2] = cop_stats_get(s, COP_FABRIC_REQUESTS_SERVED);
-	value[3] = cop_stats_get(s, COP_ORIGIN_OPERATIONS);
-	value[4] = cop_stats_get(s, COP_FABRIC_FAILOVERS);
-	value[5] = cop_stats_get(s, COP_FABRIC_REJECTED);
-}
-
-static void table_line(
-	const struct cop_cache_usage *u, const struct cop_stats *s, struct cop_buf *out)
-{
-	uint64_t value[COLUMNS];
-	char used[16];
-
-	columns(s, value);
-	cop_buf_printf(out, " %10s %4" PRIu64 "%%", cop_format_size(u->used_bytes, used),
-		u->limit_bytes ? u->used_bytes * 100 / u->limit_bytes : 0);
-	for (unsigned i = 0; i < COLUMNS; i++)
-		cop_buf_printf(out, " %*" PRIu64, column_width[i], value[i]);
-}
-
-void cop_status_all_watched(const struct cop_status_watch *w, struct cop_buf *out)
-{
-	uint64_t now[COLUMNS], before[COLUMNS];
-
-	if (!w->before)
-		return;
-	columns(w->now, now);
-	columns(w->before, before);
-	cop_buf_printf(out, "%7s  %-41s", "per s", "");
-	for (unsigned i = 0; i < COLUMNS; i++)
-		cop_buf_printf(out, " %*.1f", column_width[i],
-			per_second(now[i], before[i], w->elapsed_ms));
-	cop_buf_str(out, "\n");
-}
-
-void cop_status_table_row(const struct cop_status *s, struct cop_buf *out)
-{
-	struct cop_cache_usage u;
-
-	cop_cache_usage(s->cache, &u);
-	cop_buf_printf(out, "%7" PRIu32 "  %-24s", s->rank, s->host);
-	table_line(&u, s->stats, out);
-}
-
-static int by_line(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Ranks are padded: in order of bytes is in order of rank. */
-static void all_rows(char *rows, struct cop_buf *out)
-{
-	size_t n = 0, lines = 1;
-	char **line, *save = NULL;
-
-	for (const char *c = rows; *c; c++)
-		lines += *c == '\n';
-	line = calloc(lines, sizeof(*line));
-	if (!line) {
-		out->failed = true;
-		return;
-	}
-	for (char *l = strtok_r(rows, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
-		line[n++] = l;
-	qsort(line, n, sizeof(*line), by_line);
-	for (size_t i = 0; i < n; i++)
-		cop_buf_printf(out, "%s\n", line[i]);
-	free(line);
-}
-
-static void all_total(const struct cop_treeop_sum *g, struct cop_buf *out)
-{
-	const struct {
-		uint32_t count;
-		const char *word;
-	} others[] = {{g->dead, "dead"}, {g->refused, "refused"}, {g->failed, "failed"},
-		{g->cut, "not shown"}};
-	char nodes[160];
-	int len = snprintf(nodes, sizeof(nodes), "%" PRIu32 " nodes", g->nodes);
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(others); i++)
-		if (others[i].count)
-			len += snprintf(nodes + len, sizeof(nodes) - (size_t)len,
-				", %" PRIu32 " %s", others[i].count, others[i].word);
-	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
-	table_line(&g->usage, &g->stats, out);
-	cop_buf_str(out, "\n");
-}
-
-void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out)
-{
-	all_head(out);
-	if (all->text.len)
-		all_rows(all->text.data, out);
-	all_total(all, out);
 }

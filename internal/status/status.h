@@ -45,10 +45,10 @@ void cop_status_table_head(const struct cop_status *s, struct cop_buf *out);
 
 /* {"nodes":[...],"total":{...}}: the objects of the nodes, and the sums; without a newline. */
 void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out);
-/* This node's line of the table, without its end. */
-void cop_status_table_row(const struct cop_status *s, struct cop_buf *out);
+/* This node's line (nodeline), without its end. */
+void cop_status_line(const struct cop_status *s, struct cop_buf *out);
 /* The table: a head, the lines of the nodes in the order of their ranks, and the sums. Cuts
- * all->text at its ends. */
+ * all->text, which has a nodeline of each, at its ends. */
 void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out);
 
 /* ---- again and again ---- */

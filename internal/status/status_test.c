@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nodeline/nodeline.h"
 #include "status/status.h"
 
 static struct cop_stats stats;
@@ -129,16 +130,31 @@ static void the_table_of_one_node_has_what_it_counted(void **state)
 	cop_buf_free(&out);
 }
 
+static void add_line(struct cop_treeop_sum *all, const struct cop_nodeline *n)
+{
+	cop_nodeline_write(n, &all->text);
+	cop_buf_str(&all->text, "\n");
+}
+
 static void the_rows_of_all_nodes_are_in_order_of_their_ranks(void **state)
 {
 	struct cop_treeop_sum all = {0};
 	struct cop_buf out = {0};
 
 	(void)state;
-	cop_buf_str(&all.text, "     10  b\n      2  c\n    100  a");
+	add_line(&all, &(struct cop_nodeline){.rank = 10, .host = "b", .reason = ""});
+	add_line(&all, &(struct cop_nodeline){
+			       2, COP_NODELINE_FAILED, "c", {0}, "its answer is too long", 2});
+	cop_buf_str(&all.text, "nonsense\n");
+	add_line(&all,
+		&(struct cop_nodeline){.rank = 100, COP_NODELINE_DEAD, .host = "a", .reason = ""});
 	cop_status_all_table(&all, &out);
-	assert_non_null(strstr(
-		out.data, "  rejected\n      2  c\n     10  b\n    100  a\n  total  0 nodes "));
+	assert_non_null(strstr(out.data,
+		"  rejected\n"
+		"      2  c                        failed: its answer is too long, with the 2 nodes below it\n"
+		"     10  b                               0 B    0%            0            0            0          0         0         0\n"
+		"    100  a                        dead\n"
+		"  total  0 nodes "));
 	cop_treeop_sum_free(&all);
 	cop_buf_free(&out);
 }
@@ -146,17 +162,21 @@ static void the_rows_of_all_nodes_are_in_order_of_their_ranks(void **state)
 static void a_row_lines_up_with_the_head(void **state)
 {
 	struct cop_status *s = *state;
-	struct cop_treeop_sum none = {0};
-	struct cop_buf table = {0}, row = {0};
+	struct cop_treeop_sum all = {0};
+	struct cop_buf table = {0};
+	char *row, *total;
 
 	cop_stats_add(&stats, COP_FABRIC_REQUESTS_SENT, 1234567);
-	cop_status_all_table(&none, &table);
-	cop_status_table_row(s, &row);
-	assert_int_equal(strcspn(table.data, "\n"), row.len);
+	cop_status_line(s, &all.text);
+	cop_status_all_table(&all, &table);
+	row = strchr(table.data, '\n') + 1;
+	total = strchr(row, '\n') + 1;
+	assert_int_equal(strncmp(row, "      3  n3 ", 12), 0);
+	assert_int_equal(row - table.data, total - row);
 	assert_int_equal(strstr(table.data, "to parent") + strlen("to parent") - table.data,
-		strstr(row.data, "1234567") + 7 - row.data);
+		strstr(row, "1234567") + 7 - row);
+	cop_treeop_sum_free(&all);
 	cop_buf_free(&table);
-	cop_buf_free(&row);
 }
 
 static void without_an_answer_the_list_of_nodes_is_empty(void **state)
@@ -241,7 +261,7 @@ static void the_growth_of_the_sums_stands_below_them(void **state)
 	const char *total, *rates;
 
 	(void)state;
-	cop_buf_str(&all.text, "      0  total 1 2 3 4 5 6");
+	add_line(&all, &(struct cop_nodeline){.host = "total", .reason = "1 2 3 4 5 6"});
 	cop_stats_add(&all.stats, COP_FABRIC_REJECTED, 90);
 	cop_stats_add(&before, COP_FABRIC_REJECTED, 40);
 	cop_stats_add(&all.stats, COP_FUSE_LOOKUP, 6);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is said of a node that did not answer. */
 #include "base/json.h"
+#include "nodeline/nodeline.h"
 #include "treeop/treeop_priv.h"
 
 static const char *const words[] = {
@@ -33,13 +34,18 @@ static void lost_sentence(const struct lost *l, struct cop_buf *out)
 			out, "; the %" PRIu32 " nodes below it are not counted either", l->below);
 }
 
-static void lost_row(const struct lost *l, struct cop_buf *out)
+static void lost_line(const struct lost *l, struct cop_buf *out)
 {
-	cop_buf_printf(out, "%7" PRIu32 "  %-24s %s", l->rank, l->host, words[l->kind]);
-	if (l->kind != LOST_DEAD)
-		cop_buf_printf(out, ": %s", l->reason);
-	if (l->below)
-		cop_buf_printf(out, ", with the %" PRIu32 " nodes below it", l->below);
+	static const enum cop_nodeline_state states[] = {[LOST_DEAD] = COP_NODELINE_DEAD,
+		[LOST_REFUSED] = COP_NODELINE_REFUSED,
+		[LOST_FAILED] = COP_NODELINE_FAILED};
+	struct cop_nodeline n = {.rank = l->rank,
+		.state = states[l->kind],
+		.host = l->host,
+		.reason = l->kind == LOST_DEAD ? "" : l->reason,
+		.below = l->below};
+
+	cop_nodeline_write(&n, out);
 }
 
 void cop_treeop_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out)
@@ -47,7 +53,7 @@ void cop_treeop_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out)
 	if (op == COP_TREEOP_STATS)
 		lost_json(l, out);
 	else if (op == COP_TREEOP_TABLE)
-		lost_row(l, out);
+		lost_line(l, out);
 	else
 		lost_sentence(l, out);
 }

@@ -302,7 +302,7 @@ static void missing_nodes_are_counted_by_kind(void **state)
 	cop_buf_free(&out);
 	cop_treeop_lost_text(COP_TREEOP_TABLE, &failed, &out);
 	assert_string_equal(out.data,
-		"      4  n4                       failed: its answer is too long, with the 2 nodes below it");
+		"4\tfailed\t2\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\tn4\tits answer is too long");
 	cop_buf_free(&out);
 }
 

@@ -33,8 +33,8 @@ enum {
 	COP_TREEOP_STOP = 35,  /* the nodes below, then this node */
 	COP_TREEOP_STATS,      /* the text: a JSON object for each node, separated by commas */
 	COP_TREEOP_INVALIDATE, /* argument: a path below the source; forgotten here, then below */
-	COP_TREEOP_TABLE,      /* the text: a line for each node, separated by newlines */
-	COP_TREEOP_SNAPSHOT,   /* write the current reports */
+	COP_TREEOP_TABLE,    /* the text: a line for each node (nodeline), separated by newlines */
+	COP_TREEOP_SNAPSHOT, /* write the current reports */
 	COP_TREEOP_RESET, /* the same, and count from zero; the argument identifies the command, so
 			     that a node that is asked twice does it once */
 	COP_TREEOP_RELEASED = 42,  /* how many nodes are no longer needed */
@@ -82,7 +82,7 @@ struct cop_treeop_sum {
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
 	struct cop_treeop_machine machine; /* of those nodes, where the operation counts it */
-	struct cop_buf text; /* JSON objects, lines of a table, or sentences with newlines between
+	struct cop_buf text; /* JSON objects, lines of nodes, or sentences with newlines between
 			      */
 	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
 	struct cop_telemetry_sum *telemetry; /* stop: what they did and when; NULL: nothing */

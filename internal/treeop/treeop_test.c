@@ -266,7 +266,7 @@ static void a_node_that_cannot_prove_the_secret_is_passed_over(void **state)
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.refused, 1);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
-	assert_non_null(strstr(t_text(&h), "refused: it holds another secret"));
+	assert_non_null(strstr(t_text(&h), "it holds another secret"));
 	assert_int_equal(t->node[2].asked, 0);
 	assert_int_equal(t->node[5].asked, 1);
 	t_forget_heard(&h);
@@ -359,7 +359,7 @@ static void an_answer_that_is_too_long_is_a_failure(void **state)
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
 	assert_int_equal(h.sum.failed, 1);
 	assert_int_equal(h.sum.lost[0], 6);
-	assert_non_null(strstr(t_text(&h), "failed: its answer is too long"));
+	assert_non_null(strstr(t_text(&h), "its answer is too long"));
 	t_forget_heard(&h);
 	free(body);
 }

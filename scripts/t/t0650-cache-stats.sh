@@ -45,8 +45,8 @@ sys.stdout.buffer.write(out.replace(b"\r\n", b"\n"))
 PY
 }
 matches 'on a terminal --all is a table' "$(on_terminal 20 'no such word' "$COPPER" cache-stats --all "$M" | head -n 1)" '^ *rank +host'
-on_terminal 20 'rank 3 of 4' "$COPPER" cache-stats --watch 1 "$M" >"$T/redrawn"
-ok 'a terminal is cleared before each round' test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
+TERM=xterm on_terminal 20 'rank 3 of 4' "$COPPER" cache-stats --table --watch 1 "$M" >"$T/redrawn"
+ok 'with --table a terminal is cleared before each round' test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
 
 # Looks up absent names, 100 per second at most, until it is told to end.
 "$PYTHON" -c '

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One question is under way at a time, for as long as it takes: what a slow tree is asked does not
+ * pile up in it, and the page says for how long an answer is late. */
+#include "watch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "board/board.h"
+#include "ctl/ctl.h"
+#include "screen/screen.h"
+
+#define CONNECT_MS 1000
+/* After a question was dropped: what became of the node is known soon. */
+#define AGAIN_MS 300
+#define DROPPED_MOST 3
+/* Between an answer that was late and the next question. */
+#define BREATH_MS 100
+/* Keys that come together are drawn together. */
+#define EVENTS_MOST 256
+
+struct watch {
+	const char *path;
+	struct cop_screen *screen;
+	struct cop_board *board;
+	struct cop_screen_frame frame;
+	struct cop_ctl_question *question; /* NULL: none is under way */
+	uint64_t asked_ms, due_ms;
+	unsigned dropped; /* questions in a row that nobody answered */
+	uint64_t late_s;  /* as it was drawn */
+	bool changed, over, utf8;
+	bool heard; /* the node has answered before */
+	int code, signal;
+	struct cop_err err; /* why it is over, if there is something to say */
+};
+
+static void end(struct watch *w, int code)
+{
+	w->over = true;
+	w->code = code;
+}
+
+/* ---- asking ---- */
+
+static void ask(struct watch *w, uint64_t now)
+{
+	int rc = cop_ctl_ask(w->path, "lines", CONNECT_MS, &w->question, &w->err);
+
+	w->asked_ms = now;
+	w->due_ms = now + cop_board_interval_s(w->board) * 1000ull;
+	/* So many others ask it that this one is not even heard. */
+	if (!rc || rc == -ETIMEDOUT)
+		return;
+	if (w->heard && rc == -ENOENT)
+		cop_err_set(&w->err, ENOENT,
+			"the node here has ended: the tree, or this node, was stopped");
+	else if (w->heard && rc == -ECONNREFUSED)
+		cop_err_set(&w->err, ECONNREFUSED,
+			"the node here was killed; 'copper stop MOUNTPOINT' removes what it left behind");
+	end(w, 1);
+}
+
+static void refused(struct watch *w, const struct cop_ctl_reply *reply)
+{
+	cop_err_set(&w->err, reply->status < 0 ? -reply->status : EIO, "%.*s",
+		(int)strcspn(reply->text, "\n"), reply->text);
+	end(w, 1);
+}
+
+static void show(struct watch *w, struct cop_ctl_reply *reply)
+{
+	int rc;
+
+	if (reply->status) {
+		refused(w, reply);
+		return;
+	}
+	rc = cop_board_update(w->board, reply->text);
+	if (rc) {
+		cop_err_set(&w->err, -rc,
+			rc == -ENOMEM
+				? "out of memory"
+				: "the answer is not one of this version; use the copper that started the node");
+		end(w, 1);
+	}
+	w->changed = w->heard = true;
+}
+
+/* A node that ends may drop a question; the next one hears what has become of it. */
+static void dropped(struct watch *w, uint64_t now)
+{
+	w->due_ms = now + AGAIN_MS;
+	if (++w->dropped >= DROPPED_MOST)
+		end(w, 1);
+}
+
+static void have_some(struct watch *w)
+{
+	struct cop_ctl_reply reply = {.fd = -1};
+	uint64_t now = cop_now_ms();
+	int rc = cop_ctl_question_read(w->question, &reply, &w->err);
+
+	if (rc == -EAGAIN)
+		return;
+	cop_ctl_question_free(w->question);
+	w->question = NULL;
+	if (rc == -ECONNRESET) {
+		dropped(w, now);
+		return;
+	}
+	if (rc) {
+		end(w, 1);
+		return;
+	}
+	w->dropped = 0;
+	w->due_ms = COP_MAX(w->due_ms, now + BREATH_MS);
+	show(w, &reply);
+	free(reply.text);
+}
+
+/* How long the answer is waited for, if it should have come before the next question. */
+static uint64_t late_ms(const struct watch *w, uint64_t now)
+{
+	return w->question && now > w->due_ms ? now - w->asked_ms : 0;
+}
+
+/* ---- the screen ---- */
+
+static void draw(struct watch *w, uint64_t now)
+{
+	unsigned rows, columns;
+	int rc;
+
+	w->changed = false;
+	w->late_s = late_ms(w, now) / 1000;
+	cop_screen_size(w->screen, &rows, &columns);
+	cop_screen_frame_begin(&w->frame, rows, columns, w->utf8);
+	cop_board_draw(w->board, w->late_s * 1000, &w->frame);
+	rc = cop_screen_draw(w->screen, &w->frame);
+	if (rc) {
+		cop_err_set(&w->err, -rc, "cannot write to the terminal: %s", strerror(-rc));
+		end(w, 1);
+	}
+}
+
+static void have_key(struct watch *w, int key)
+{
+	switch (cop_board_key(w->board, key)) {
+	case COP_BOARD_LEAVE:
+		end(w, 0);
+		break;
+	case COP_BOARD_ASK:
+		w->due_ms = w->question ? w->asked_ms + cop_board_interval_s(w->board) * 1000ull
+					: cop_now_ms();
+		w->changed = true;
+		break;
+	case COP_BOARD_DRAW:
+		w->changed = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void have_ended(struct watch *w, int signal)
+{
+	w->signal = signal == SIGINT ? 0 : signal;
+	if (!signal)
+		cop_err_set(&w->err, EIO, "the terminal is gone");
+	end(w, signal == SIGINT ? 0 : 1);
+}
+
+static void have(struct watch *w, const struct cop_screen_event *e)
+{
+	switch (e->what) {
+	case COP_SCREEN_KEY:
+		have_key(w, e->key);
+		break;
+	case COP_SCREEN_RESIZED:
+		w->changed = true;
+		break;
+	case COP_SCREEN_READY:
+		have_some(w);
+		break;
+	case COP_SCREEN_ENDED:
+		have_ended(w, e->signal);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Until something has to be done that no event tells of. */
+static int patience(const struct watch *w, uint64_t now)
+{
+	if (w->question || cop_board_is_paused(w->board))
+		return 1000;
+	return w->due_ms > now ? (int)COP_MIN(w->due_ms - now, 60000ull) : 0;
+}
+
+static void wait_for_events(struct watch *w, uint64_t now)
+{
+	int timeout_ms = patience(w, now);
+
+	for (unsigned i = 0; i < EVENTS_MOST && !w->over; i++) {
+		struct cop_screen_event e;
+		int fd = w->question ? cop_ctl_question_fd(w->question) : -1;
+
+		cop_screen_wait(w->screen, fd, timeout_ms, &e);
+		if (e.what == COP_SCREEN_IDLE)
+			return;
+		have(w, &e);
+		timeout_ms = 0;
+	}
+}
+
+static void run(struct watch *w)
+{
+	w->changed = true;
+	while (!w->over) {
+		uint64_t now = cop_now_ms();
+
+		if (!w->question && !cop_board_is_paused(w->board) && now >= w->due_ms)
+			ask(w, now);
+		if (!w->over && (w->changed || late_ms(w, now) / 1000 != w->late_s))
+			draw(w, now);
+		if (!w->over)
+			wait_for_events(w, now);
+	}
+}
+
+/* ---- all of it ---- */
+
+bool cop_cmd_can_watch(void)
+{
+	return cop_screen_usable(STDIN_FILENO, STDOUT_FILENO);
+}
+
+/* The page is gone from the terminal, and what it showed last with it. */
+static int leave(struct watch *w)
+{
+	struct cop_buf last = {0};
+
+	if (w->signal) {
+		raise(w->signal);
+		return 128 + w->signal;
+	}
+	if (w->code == 0)
+		return 0;
+	cop_board_last(w->board, &last);
+	fprintf(stderr, "copper cache-stats: %s; last known: %s\n", w->err.text,
+		last.data ? last.data : "nothing");
+	cop_buf_free(&last);
+	return w->code;
+}
+
+int cop_cmd_watch(const char *path, uint32_t interval_s)
+{
+	struct watch w = {
+		.path = path, .board = cop_board_new(interval_s), .utf8 = cop_screen_is_utf8()};
+	int code = 1;
+
+	if (!w.board)
+		cop_err_set(&w.err, ENOMEM, "out of memory");
+	else if (cop_screen_open(STDIN_FILENO, STDOUT_FILENO, &w.screen, &w.err) == 0)
+		run(&w);
+	cop_ctl_question_free(w.question);
+	cop_screen_close(w.screen);
+	cop_buf_free(&w.frame.out);
+	if (w.screen)
+		code = leave(&w);
+	else
+		fprintf(stderr, "copper cache-stats: %s\n", w.err.text);
+	cop_board_free(w.board);
+	return code;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* watch: cache-stats --watch on a terminal. */
+#ifndef COP_CMD_WATCH_H
+#define COP_CMD_WATCH_H
+
+#include "base/base.h"
+
+/* Whether standard input and output are a terminal that can show it. */
+bool cop_cmd_can_watch(void);
+/* Draws the page of all nodes of the tree of the node at this control socket, every interval_s,
+ * until the user leaves (0) or the node is gone (1, with a message). A signal that ends it ends the
+ * process, when the terminal is as it was. */
+int cop_cmd_watch(const char *path, uint32_t interval_s);
+
+#endif
