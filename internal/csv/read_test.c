@@ -93,10 +93,21 @@ static void invalid_csv_is_refused_with_its_line(void **state)
 	CHECK("\"a\"b,\"\"\n", "1:there is text after a closing quote");
 	CHECK("\"a\nb\"\n\"c\"d\n", "[a\nb]3:there is text after a closing quote");
 	check_bytes("a\0b\n", 4, "1:it has a NUL byte, so it is not text");
-	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n",
-		"[1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16]");
-	CHECK("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,\n",
-		"1:a line has more fields than any that Copper writes");
+}
+
+static void there_is_a_limit_to_the_fields_of_a_line(void **state)
+{
+	char text[COP_CSV_FIELDS_MAX + 2], want[COP_CSV_FIELDS_MAX + 3];
+
+	(void)state;
+	memset(text, ',', COP_CSV_FIELDS_MAX - 1);
+	strcpy(text + COP_CSV_FIELDS_MAX - 1, "\n");
+	memset(want, '|', sizeof(want));
+	want[0] = '[';
+	strcpy(want + COP_CSV_FIELDS_MAX, "]");
+	check_bytes(text, strlen(text), want);
+	strcpy(text + COP_CSV_FIELDS_MAX - 1, ",\n");
+	check_bytes(text, strlen(text), "1:a line has more fields than any that Copper writes");
 }
 
 static void a_line_without_end_takes_no_memory_without_end(void **state)
@@ -143,6 +154,7 @@ int main(void)
 		cmocka_unit_test(quotes_are_undone),
 		cmocka_unit_test(a_last_line_without_an_end_is_said_to_be_cut),
 		cmocka_unit_test(invalid_csv_is_refused_with_its_line),
+		cmocka_unit_test(there_is_a_limit_to_the_fields_of_a_line),
 		cmocka_unit_test(a_line_without_end_takes_no_memory_without_end),
 		cmocka_unit_test(a_failed_read_is_passed_on),
 	};
