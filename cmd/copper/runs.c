@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "cmd.h"
+#include "family.h"
 
 static const struct cop_cmd commands[] = {
 	{"list", "the runs, newest first", cop_cmd_runs_list},
@@ -20,54 +21,17 @@ static const struct cop_cmd commands[] = {
 static const struct cop_opt_table *const tables[] = {&cop_cmd_runs_list_options,
 	&cop_cmd_runs_show_options, &cop_cmd_runs_compare_options, &cop_cmd_runs_import_options};
 
-static int print_help(void)
-{
-	fputs("usage: copper runs [SUBCOMMAND] [options] [ID|JOBDIR]...\n"
-	      "the runs that jobs recorded with copper mount --store FILE, or $COPPER_STORE\n\n",
-		stdout);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
-		printf("  %-10s%s\n", commands[i].name, commands[i].summary);
-	fputs("\nID is the beginning of a run's ID, or last, last~1, ...\n"
-	      "copper runs alone is copper runs list, copper runs ID is copper runs show ID\n"
-	      "copper runs SUBCOMMAND --help: its options\n",
-		stdout);
-	return fflush(stdout) ? 1 : 0;
-}
-
-/* For completion and the manual: all options, each once. */
-static int print_options(void)
-{
-	fputs("command\tcopper runs\tlist, show and compare the runs of a store\n", stdout);
-	fputs("operand\t", stdout);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
-		printf("%s%s", i ? "|" : "", commands[i].name);
-	fputs("\toptional\noperand\tID|JOBDIR...\toptional\n", stdout);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(tables); i++) {
-		struct cop_buf text = {0};
-
-		cop_opt_dump_rows(tables[i], tables, i, &text);
-		if (text.data)
-			fputs(text.data, stdout);
-		cop_buf_free(&text);
-	}
-	return fflush(stdout) ? 1 : 0;
-}
-
-static int unknown(const char *word)
-{
-	const char *names[COP_ARRAY_SIZE(commands) + 1] = {NULL}, *near;
-
-	for (size_t n = 0; n < COP_ARRAY_SIZE(commands); n++)
-		names[n] = commands[n].name;
-	near = cop_opt_suggest(word, names);
-	if (near)
-		fprintf(stderr, "copper runs: unknown subcommand '%s' (did you mean '%s'?)\n", word,
-			near);
-	else
-		fprintf(stderr, "copper runs: unknown subcommand '%s' (see copper runs --help)\n",
-			word);
-	return 2;
-}
+static const struct family family = {.command = "copper runs",
+	.summary = "list, show and compare the runs of a store",
+	.head = "copper runs [SUBCOMMAND] [options] [ID|JOBDIR]...\n"
+		"the runs that jobs recorded with copper mount --store FILE, or $COPPER_STORE\n\n",
+	.tail = "\nID is the beginning of a run's ID, or last, last~1, ...\n"
+		"copper runs alone is copper runs list, copper runs ID is copper runs show ID\n",
+	.operands = "operand\tID|JOBDIR...\toptional\n",
+	.optional = true,
+	.commands = commands,
+	.tables = tables,
+	.n = COP_ARRAY_SIZE(commands)};
 
 /* A run without a subcommand is shown. */
 static bool is_run(const char *word)
@@ -81,17 +45,14 @@ static bool is_run(const char *word)
 int cop_cmd_runs(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
+	int status;
 
-	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "--help-all"))
-		return print_help();
-	if (!strcmp(word, "--dump-options"))
-		return print_options();
-	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
-		if (!strcmp(word, commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+	if (cop_cmd_family_run(&family, argc, argv, &status))
+		return status;
 	if (is_run(word))
 		return cop_cmd_runs_show(argc, argv);
-	return *word && *word != '-' ? unknown(word) : cop_cmd_runs_list(argc, argv);
+	return *word && *word != '-' ? cop_cmd_family_unknown(&family, word)
+				     : cop_cmd_runs_list(argc, argv);
 }
 
 /* ---- what they share ---- */

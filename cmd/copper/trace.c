@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of what copper trace can do. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cmd.h"
+#include "family.h"
 #include "trace.h"
 
 static const struct cop_cmd commands[] = {
@@ -20,70 +20,26 @@ static const struct cop_opt_table *const tables[] = {&cop_cmd_trace_summary_opti
 	&cop_cmd_trace_table_options, &cop_cmd_trace_events_options, &cop_cmd_trace_compare_options,
 	&cop_cmd_trace_checkpoint_options, &cop_cmd_trace_merge_options};
 
-static int print_help(void)
-{
-	fputs("usage: copper trace SUBCOMMAND [options] PATH...\n"
-	      "answer questions from the traces of nodes and programs: DFTracer, dlio_profiler,\n"
-	      "PerfFlowAspect, torch.profiler and others, plain or gzip\n\n",
-		stdout);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
-		printf("  %-12s%s\n", commands[i].name, commands[i].summary);
-	fputs("\nPATH is a file, or a directory: everything below it that is a trace.\n"
-	      "copper trace SUBCOMMAND --help: its options\n",
-		stdout);
-	return fflush(stdout) ? 1 : 0;
-}
-
-/* For completion and the manual: all options, each once. */
-static int print_options(void)
-{
-	fputs("command\tcopper trace\tanswer questions from the traces of programs\n", stdout);
-	fputs("operand\t", stdout);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
-		printf("%s%s", i ? "|" : "", commands[i].name);
-	fputs("\trequired\noperand\tPATH...\trequired\n", stdout);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(tables); i++) {
-		struct cop_buf text = {0};
-
-		cop_opt_dump_rows(tables[i], tables, i, &text);
-		if (text.data)
-			fputs(text.data, stdout);
-		cop_buf_free(&text);
-	}
-	return fflush(stdout) ? 1 : 0;
-}
-
-static int unknown(const char *word)
-{
-	const char *names[COP_ARRAY_SIZE(commands) + 2] = {NULL}, *near;
-	const char *what = word[0] == '-' ? "option" : "subcommand";
-	size_t n = 0;
-
-	for (; n < COP_ARRAY_SIZE(commands); n++)
-		names[n] = commands[n].name;
-	names[n] = "--help";
-	near = cop_opt_suggest(word, names);
-	if (near)
-		fprintf(stderr, "copper trace: unknown %s '%s' (did you mean '%s'?)\n", what, word,
-			near);
-	else
-		fprintf(stderr, "copper trace: unknown %s '%s' (see copper trace --help)\n", what,
-			word);
-	return 2;
-}
+static const struct family family = {.command = "copper trace",
+	.summary = "answer questions from the traces of programs",
+	.head = "copper trace SUBCOMMAND [options] PATH...\n"
+		"answer questions from the traces of nodes and programs: DFTracer, dlio_profiler,\n"
+		"PerfFlowAspect, torch.profiler and others, plain or gzip\n\n",
+	.tail = "\nPATH is a file, or a directory: everything below it that is a trace.\n",
+	.operands = "operand\tPATH...\trequired\n",
+	.commands = commands,
+	.tables = tables,
+	.n = COP_ARRAY_SIZE(commands)};
 
 int cop_cmd_trace(int argc, char **argv)
 {
+	int status;
+
 	if (argc < 2) {
 		fputs("copper trace: a subcommand is missing (see copper trace --help)\n", stderr);
 		return 2;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help-all"))
-		return print_help();
-	if (!strcmp(argv[1], "--dump-options"))
-		return print_options();
-	for (size_t i = 0; i < COP_ARRAY_SIZE(commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
-	return unknown(argv[1]);
+	return cop_cmd_family_run(&family, argc, argv, &status)
+		       ? status
+		       : cop_cmd_family_unknown(&family, argv[1]);
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A command of copper that has subcommands. */
+#ifndef COPPER_FAMILY_H
+#define COPPER_FAMILY_H
+
+#include "cmd.h"
+#include "opt/opt.h"
+
+struct family {
+	const char *command;     /* "copper trace" */
+	const char *summary;     /* of one line */
+	const char *head, *tail; /* of the help, around the list of subcommands; whole lines */
+	const char *operands;    /* what --dump-options says of operands after the subcommand */
+	bool optional;           /* the subcommand may be left out */
+	const struct cop_cmd *commands;            /* the subcommands; at most FAMILY_MAX */
+	const struct cop_opt_table *const *tables; /* theirs, in the same order */
+	size_t n;
+};
+#define FAMILY_MAX 16u
+
+/* Whether the word is --help or the like, or a subcommand: then it has been done, and *status is
+ * the exit status. */
+bool cop_cmd_family_run(const struct family *f, int argc, char **argv, int *status);
+/* Says that the word is no subcommand, or no option, and which one may be meant. Returns 2. */
+int cop_cmd_family_unknown(const struct family *f, const char *word);
+
+#endif
