@@ -25,6 +25,7 @@ files() { # FOLDER: the names in it, without host and pid
 	(cd "$JOB/$1" 2>/dev/null && printf '%s\n' * | sed 's/^[0-9.]*-[0-9]*-//' | LC_ALL=C sort -u | tr '\n' ' ')
 }
 profiles="profiling_aggregate.csv profiling_fabric.csv profiling_first_touch.csv profiling_latency.csv profiling_operations.csv profiling_summary.md profiling_top_paths.csv "
+telemetry="cluster_events.csv cluster_nodes.csv cluster_telemetry.csv " # of rank 0
 # Sizes are *.output only if they were requested.
 asked="data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output tree_cache_size.output tree_table_cache_event.output "
 tables=${asked//size.output/size.txt}
@@ -66,7 +67,7 @@ use 1
 "$COPPER" cache-stats --snapshot "$W/mnt/1" >"$T/.out" 2>&1
 is 'a snapshot is written when it is asked for' $? 0
 is 'by both nodes' "$(cat "$T/.out")" "reports of 2/2 nodes written to $JOB/profiling/ioctl-snapshot"
-is 'with every profile' "$(files profiling/ioctl-snapshot)" "$(tagged ioctl-snapshot "$profiles")"
+is 'with every profile' "$(files profiling/ioctl-snapshot)" "$telemetry$(tagged ioctl-snapshot "$profiles")"
 is 'and every table' "$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
 "$COPPER" cache-stats --output-dir "$T/lists/here" "$W/mnt/1" >"$T/usage" 2>&1
 is 'the contents of the cache are listed' $? 0
@@ -129,8 +130,9 @@ with_tree 1 -A -N 20 -I 1
 use 0
 wait_for 10 test -e "$JOB/tables/runtime-snapshot" || :
 wait_for 10 eval '[ "$(files tables/runtime-snapshot)" = "$(tagged runtime-snapshot "$tables")" ]'
+wait_for 10 test -e "$JOB/profiling/runtime-snapshot/cluster_events.csv"
 kill_node 0
-is 'a killed node leaves the files of its last snapshot' "$(files profiling/runtime-snapshot)" "$(tagged runtime-snapshot "$profiles")"
+is 'a killed node leaves the files of its last snapshot' "$(files profiling/runtime-snapshot)" "$telemetry$(tagged runtime-snapshot "$profiles")"
 # A node killed during a snapshot may leave a temporary file, whose name differs from those that are read.
 is 'whole ones' "$(whole "$JOB/profiling" "$JOB/tables" | grep -v '\.[0-9]*\.[[:alnum:]]\{6\} is a leftover$')" ''
 unmount_killed
