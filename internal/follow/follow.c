@@ -34,26 +34,33 @@ static void answered(void *arg, struct cop_treeop_sum *sum)
 	struct cop_follow *f = arg;
 	struct follower *waiting[COP_FOLLOW_MAX];
 	struct cop_follow_numbers now;
+	bool known;
 	unsigned n;
 
 	cop_follow_numbers_of(sum, &now);
 	pthread_mutex_lock(&f->lock);
 	n = take_waiting(f, waiting);
-	/* Otherwise nobody answered, or memory was short. */
-	if (now.nodes) {
+	/* Otherwise nobody answered, or memory was short, or it comes after the totals, which are
+	 * the last of the numbers. */
+	known = now.nodes && !f->has_totals;
+	if (known) {
 		f->latest = now;
 		f->latest_ns = cop_now_ns();
 		f->has_latest = true;
+		f->answers++;
 	}
+	for (unsigned i = 0; i < n; i++)
+		waiting[i]->seen = f->answers;
 	pthread_mutex_unlock(&f->lock);
 	for (unsigned i = 0; i < n; i++)
-		cop_follower_news(waiting[i], now.nodes ? &now : NULL);
+		cop_follower_news(waiting[i], known ? &now : NULL);
 }
 
-/* Half an interval is as near as two followers of one interval can ever be apart. */
-static bool is_fresh(const struct cop_follow *f)
+/* Half an interval is as near as two followers of one interval can ever be apart. An answer that
+ * was slow to come is not told twice. */
+static bool is_fresh(const struct cop_follow *f, const struct follower *who)
 {
-	return f->has_latest &&
+	return f->has_latest && who->seen < f->answers &&
 	       cop_now_ns() - f->latest_ns < f->conf.interval_ms * COP_NS_PER_MS / 2;
 }
 
@@ -75,9 +82,10 @@ void cop_follow_ask(struct cop_follow *f, struct follower *who)
 	bool fresh, first = false;
 
 	pthread_mutex_lock(&f->lock);
-	fresh = is_fresh(f);
+	fresh = is_fresh(f, who);
 	if (fresh) {
 		latest = f->latest;
+		who->seen = f->answers;
 	} else {
 		/* A follower asks again only when it has been answered. */
 		f->waiting[f->waiting_n++] = who;
@@ -130,10 +138,15 @@ bool cop_follow_is_good(struct cop_follow *f, struct cop_err *err)
 
 void cop_follow_totals(struct cop_follow *f, const struct cop_treeop_sum *sum)
 {
-	if (!f || f->has_totals)
+	bool again;
+
+	if (!f)
 		return;
+	pthread_mutex_lock(&f->lock);
+	again = f->has_totals;
 	f->has_totals = true;
-	for (unsigned i = 0; i < f->n; i++)
+	pthread_mutex_unlock(&f->lock);
+	for (unsigned i = 0; i < f->n && !again; i++)
 		f->follower[i]->ops->totals(f->follower[i]->ctx, sum);
 }
 

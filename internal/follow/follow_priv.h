@@ -19,6 +19,7 @@ struct follower {
 	void *ctx;
 	struct cop_follow *all;
 	uint32_t interval_ms;
+	uint64_t seen; /* which answer it was told last; guarded by the lock of all */
 	pthread_t thread;
 	bool started;
 
@@ -36,12 +37,12 @@ struct cop_follow {
 	struct cop_follow_conf conf;
 	struct follower *follower[COP_FOLLOW_MAX];
 	unsigned n;
-	bool has_totals;
 
 	pthread_mutex_t lock;
-	bool asking, has_latest;
+	bool asking, has_latest, has_totals;
 	struct cop_follow_numbers latest; /* the answer that came last, at this moment */
 	uint64_t latest_ns;
+	uint64_t answers;                         /* so far */
 	struct follower *waiting[COP_FOLLOW_MAX]; /* for the answer that is under way */
 	unsigned waiting_n;
 };

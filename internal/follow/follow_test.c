@@ -16,8 +16,10 @@
 /* The tree: answers at once, later from another call, or not at all. */
 struct tree {
 	_Atomic unsigned asked;
-	bool refuses, silent;
+	bool refuses, silent, waits;
 	uint32_t nodes;
+	cop_treeop_done *done; /* what waits for its answer */
+	void *arg;
 };
 
 static bool ask(void *ctx, cop_treeop_done *done, void *arg)
@@ -25,9 +27,15 @@ static bool ask(void *ctx, cop_treeop_done *done, void *arg)
 	struct tree *t = ctx;
 	struct cop_treeop_sum sum = {.nodes = t->nodes, .missing = 1};
 
-	atomic_fetch_add(&t->asked, 1);
-	if (t->refuses)
+	if (t->refuses) {
+		atomic_fetch_add(&t->asked, 1);
 		return false;
+	}
+	t->done = done;
+	t->arg = arg;
+	atomic_fetch_add(&t->asked, 1);
+	if (t->waits)
+		return true;
 	cop_stats_add(&sum.stats, COP_FUSE_READ, 7);
 	if (t->silent)
 		sum = (struct cop_treeop_sum){0};
@@ -180,6 +188,54 @@ static void two_followers_share_a_question(void **state)
 	assert_true(freed[0] && freed[1]);
 }
 
+/* A node that stops answers a question that was under way when it had its sums. */
+static void an_answer_after_the_totals_is_no_round(void **state)
+{
+	struct tree t = {.nodes = 1, .waits = true};
+	struct cop_follow *f = new_follow(&t, 10);
+	bool freed = false;
+	struct diary d = {.freed = &freed};
+	struct cop_treeop_sum sum = {.nodes = 1}, late = {.nodes = 1};
+	struct cop_err err;
+
+	(void)state;
+	assert_int_equal(cop_follow_add(f, &ops, &d), 0);
+	assert_true(cop_follow_is_good(f, &err));
+	await(&t.asked, 1);
+	cop_follow_totals(f, &sum);
+	t.done(t.arg, &late);
+	await(&t.asked, 2); /* it goes on */
+	t.done(t.arg, &late);
+	stop(f);
+	assert_true(freed);
+	assert_int_equal(d.rounds, 0);
+	assert_int_equal(d.totals, 1);
+}
+
+static void an_answer_is_told_once_however_late_it_comes(void **state)
+{
+	struct tree t = {.nodes = 1, .waits = true};
+	struct cop_follow *f = new_follow(&t, 40);
+	bool freed = false;
+	struct diary d = {.freed = &freed};
+	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_err err;
+
+	(void)state;
+	assert_int_equal(cop_follow_add(f, &ops, &d), 0);
+	assert_true(cop_follow_is_good(f, &err));
+	for (unsigned i = 1; i <= 5; i++) {
+		await(&t.asked, i);
+		usleep(30000);
+		t.done(t.arg, &sum);
+	}
+	await(&t.asked, 6);
+	assert_int_equal(d.rounds, 5);
+	t.done(t.arg, &sum);
+	stop(f);
+	assert_true(freed);
+}
+
 static void what_cannot_be_written_is_said_by_the_first_who_fails(void **state)
 {
 	struct tree t = {.nodes = 1};
@@ -264,6 +320,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_follower_hears_of_rounds_beats_and_the_end),
 		cmocka_unit_test(two_followers_share_a_question),
+		cmocka_unit_test(an_answer_after_the_totals_is_no_round),
+		cmocka_unit_test(an_answer_is_told_once_however_late_it_comes),
 		cmocka_unit_test(what_cannot_be_written_is_said_by_the_first_who_fails),
 		cmocka_unit_test(a_tree_that_does_not_answer_is_asked_again),
 		cmocka_unit_test(the_end_of_a_job_that_never_started_is_all_there_is),
