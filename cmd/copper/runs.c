@@ -75,7 +75,7 @@ int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *e
 	return 1;
 }
 
-int cop_cmd_runs_open(
+static int open_store(
 	const struct cop_opt_table *table, const struct runs_common *c, struct cop_store **out)
 {
 	struct cop_buf notes = {0};
@@ -86,6 +86,21 @@ int cop_cmd_runs_open(
 		fputs(notes.data, stderr);
 	cop_buf_free(&notes);
 	return rc ? cop_cmd_runs_fail(table, &err) : 0;
+}
+
+int cop_cmd_runs_answer(const struct cop_opt_table *table, int argc, char **argv, void *args,
+	int (*answer)(const void *args, struct cop_store *store))
+{
+	struct cop_store *store = NULL;
+	int code;
+
+	if (!cop_opt_start(table, argc, argv, args, &code))
+		return code;
+	code = open_store(table, args, &store);
+	if (!code)
+		code = answer(args, store);
+	cop_store_close(store);
+	return code;
 }
 
 int cop_cmd_runs_load(

@@ -35,10 +35,11 @@ struct runs_common {
 
 /* Checks that there is a store to use, for the tables' checks. */
 int cop_cmd_runs_check(void *common, struct cop_err *err);
-/* Opens it; records beside it that cannot be read are named on standard error. 0, or the exit
- * status after a sentence on standard error. */
-int cop_cmd_runs_open(
-	const struct cop_opt_table *table, const struct runs_common *c, struct cop_store **out);
+/* Parses the arguments into args, which begins with a struct runs_common and is zero, opens the
+ * store, calls answer with both, and closes it. Records beside it that cannot be read are named on
+ * standard error. Returns the exit status, which answer gave if it was called. */
+int cop_cmd_runs_answer(const struct cop_opt_table *table, int argc, char **argv, void *args,
+	int (*answer)(const void *args, struct cop_store *store));
 int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *err);
 /* Finds and loads one run, into an empty r, which the caller frees in any case. */
 int cop_cmd_runs_load(

@@ -303,40 +303,33 @@ static int put_json(struct compared *c, struct cop_buf *out)
 	return 0;
 }
 
-static int compare(const struct args *a, struct cop_store *store, struct compared *c)
+static int compare(const void *args, struct cop_store *store)
 {
+	const struct args *a = args;
+	struct compared c = {.runs = 0};
 	struct cop_buf out = {0};
 	struct cop_err err = {0};
 	int code = 0;
 
 	for (size_t i = 0; i < a->ids.n && !code; i++) {
-		c->runs++;
-		if (cop_cmd_runs_load(store, a->ids.at[i], &c->run[i], &err))
+		c.runs++;
+		if (cop_cmd_runs_load(store, a->ids.at[i], &c.run[i], &err))
 			code = cop_cmd_runs_fail(table, &err);
 	}
 	if (!code)
-		out.failed |= (a->common.json ? put_json(c, &out) : put_plain(c, &out)) != 0;
+		out.failed |= (a->common.json ? put_json(&c, &out) : put_plain(&c, &out)) != 0;
 	if (!code)
 		code = cop_cmd_print(table->command, &out, NULL);
+	for (unsigned i = 0; i < c.runs; i++)
+		cop_runrec_free(&c.run[i]);
+	free(c.key);
 	cop_buf_free(&out);
 	return code;
 }
 
 int cop_cmd_runs_compare(int argc, char **argv)
 {
-	struct compared c = {.runs = 0};
-	struct cop_store *store;
 	struct args a = {0};
-	int code;
 
-	if (!cop_opt_start(table, argc, argv, &a, &code))
-		return code;
-	code = cop_cmd_runs_open(table, &a.common, &store);
-	if (!code)
-		code = compare(&a, store, &c);
-	for (unsigned i = 0; i < c.runs; i++)
-		cop_runrec_free(&c.run[i]);
-	free(c.key);
-	cop_store_close(store);
-	return code;
+	return cop_cmd_runs_answer(table, argc, argv, &a, compare);
 }

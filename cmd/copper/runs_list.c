@@ -150,8 +150,9 @@ static void put_json(const struct cop_store_runs *runs, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static int list(const struct args *a, struct cop_store *store)
+static int list(const void *args, struct cop_store *store)
 {
+	const struct args *a = args;
 	struct cop_store_runs runs = {0};
 	struct cop_buf out = {0};
 	struct cop_err err = {0};
@@ -176,15 +177,7 @@ static int list(const struct args *a, struct cop_store *store)
 
 int cop_cmd_runs_list(int argc, char **argv)
 {
-	struct cop_store *store;
 	struct args a = {0};
-	int code;
 
-	if (!cop_opt_start(table, argc, argv, &a, &code))
-		return code;
-	code = cop_cmd_runs_open(table, &a.common, &store);
-	if (!code)
-		code = list(&a, store);
-	cop_store_close(store);
-	return code;
+	return cop_cmd_runs_answer(table, argc, argv, &a, list);
 }

@@ -171,9 +171,10 @@ static void put_json(const struct cop_runrec *r, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static int show(const struct args *a, struct cop_store *store)
+static int show(const void *args, struct cop_store *store)
 {
 	static const char *const headings[] = {"PARAMETER", "TAG", "RESOURCE"};
+	const struct args *a = args;
 	struct cop_runrec r = {0};
 	struct cop_buf out = {0};
 	struct cop_err err = {0};
@@ -198,15 +199,7 @@ static int show(const struct args *a, struct cop_store *store)
 
 int cop_cmd_runs_show(int argc, char **argv)
 {
-	struct cop_store *store;
 	struct args a = {0};
-	int code;
 
-	if (!cop_opt_start(table, argc, argv, &a, &code))
-		return code;
-	code = cop_cmd_runs_open(table, &a.common, &store);
-	if (!code)
-		code = show(&a, store);
-	cop_store_close(store);
-	return code;
+	return cop_cmd_runs_answer(table, argc, argv, &a, show);
 }
