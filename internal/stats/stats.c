@@ -43,12 +43,15 @@ enum { NO_EXAMPLE, BEING_WRITTEN, WRITTEN };
 
 void cop_stats_example(struct cop_stats *s, enum cop_example kind, const char *path)
 {
-	size_t len = strlen(path), cut = len < COP_EXAMPLE_SIZE ? 0 : len - COP_EXAMPLE_SIZE + 1;
+	size_t len, cut;
 	int none = NO_EXAMPLE;
 
-	if (!s || !*path ||
+	/* All but the first come no further than to a load. */
+	if (!s || !*path || atomic_load(&s->example[kind].state) != NO_EXAMPLE ||
 		!atomic_compare_exchange_strong(&s->example[kind].state, &none, BEING_WRITTEN))
 		return;
+	len = strlen(path);
+	cut = len < COP_EXAMPLE_SIZE ? 0 : len - COP_EXAMPLE_SIZE + 1;
 	memcpy(s->example[kind].path, path + cut, len - cut + 1);
 	for (char *c = s->example[kind].path; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
