@@ -24,11 +24,12 @@ static void span(const struct flight *f, const char *name, uint64_t begin_ns, ui
 	cop_tracer_event(f->coop->conf.tracer, &e);
 }
 
+/* Viewers put the arguments of both ends together: each end has a name of its own for the other. */
 static void flow(struct cop_coop *c, enum cop_tracer_phase phase, uint64_t id, uint64_t now_ns,
 	uint32_t rank)
 {
-	const struct cop_tracer_arg args[] = {
-		{.key = "id", .value = (int64_t)id}, {.key = "rank", .value = rank}};
+	const struct cop_tracer_arg args[] = {{.key = "id", .value = (int64_t)id},
+		{.key = phase == COP_TRACER_LEAVES ? "to_rank" : "from_rank", .value = rank}};
 	struct cop_tracer_event e = {.phase = phase,
 		.name = "flight",
 		.begin_ns = now_ns,
