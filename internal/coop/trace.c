@@ -6,8 +6,8 @@
  * traces. */
 #include "coop/coop_priv.h"
 
-/* Phases that are shorter say nothing. */
-#define SHORT_NS 1000
+/* Traces count in microseconds; phases that are shorter say nothing. */
+#define MICROSECOND_NS 1000
 
 static void span(const struct flight *f, const char *name, uint64_t begin_ns, uint64_t end_ns,
 	const struct cop_tracer_arg *arg, unsigned args)
@@ -46,7 +46,7 @@ static void leave_queue(struct flight *f, uint64_t at_ns)
 
 	f->sent_ns = at_ns;
 	f->is_asked = true;
-	if (first && f->sent_ns - f->led_ns >= SHORT_NS)
+	if (first && f->sent_ns - f->led_ns >= MICROSECOND_NS)
 		span(f, "queue", f->led_ns, f->sent_ns, NULL, 0);
 }
 
@@ -55,7 +55,8 @@ void cop_coop_trace_sent(void *flight, uint64_t id, uint64_t at_ns)
 	struct flight *f = flight;
 
 	leave_queue(f, at_ns);
-	flow(f->coop, COP_TRACER_LEAVES, id, f->sent_ns, f->upstream);
+	/* Inside "wire": at its first moment viewers would take "queue", which ends there. */
+	flow(f->coop, COP_TRACER_LEAVES, id, f->sent_ns + MICROSECOND_NS, f->upstream);
 }
 
 void cop_coop_trace_origin(struct flight *f)
@@ -96,7 +97,7 @@ void cop_coop_trace_complete(const struct flight *f, const struct cop_completion
 	if (!f->coop->conf.tracer)
 		return;
 	now_ns = cop_now_ns();
-	if (f->answered_ns && now_ns - f->answered_ns >= SHORT_NS)
+	if (f->answered_ns && now_ns - f->answered_ns >= MICROSECOND_NS)
 		span(f, "landing", f->answered_ns, now_ns, NULL, 0);
 	span(f, "flight", f->led_ns, now_ns, args, COP_ARRAY_SIZE(args));
 }
