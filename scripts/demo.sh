@@ -5,6 +5,7 @@
 #
 #   scripts/demo.sh           root, or any user who may mount with FUSE; needs python3 and python3-numpy
 #
+# DEMO_REPORT=FILE keeps the job's page (copper report).
 # BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported (numpy, and torch if it is installed). Exit 0 only if everything
 # went as the text says.
 set -u
@@ -211,10 +212,10 @@ start_nodes() {
 	for ((i = 0; i < nodes; i++)); do
 		echo "127.0.0.$((11 + i)):$port"
 	done >"$dir/hosts"
-	say "\$ copper mount --hosts hosts --rank I -d job --source slow nodeI     on each node, I = 0..$((nodes - 1))"
+	say "\$ copper mount --hosts hosts --rank I -d job -N 20 --source slow nodeI     on each node, I = 0..$((nodes - 1))"
 	begin=$(now_ms)
 	for ((i = 0; i < nodes; i++)); do
-		"$copper" mount --hosts "$dir/hosts" --rank "$i" -d "$dir/job" --source "$dir/slow" \
+		"$copper" mount --hosts "$dir/hosts" --rank "$i" -d "$dir/job" -N 20 --source "$dir/slow" \
 			--ready-timeout 20 "$dir/node$i" >"$dir/mount.$i" 2>&1 &
 		pids+=($!)
 	done
@@ -297,6 +298,16 @@ stop_nodes() {
 	[ -z "$(mounted)" ] || die "still mounted: $(mounted)"
 }
 
+page() {
+	title "9  What the job was like, on one page"
+	say "\$ copper report job"
+	"$copper" report "$dir/job" >/dev/null || die "no page of the job"
+	sed -n 's|.*<h2[^>]*>\(.*\)</h2>.*|\1|p' "$dir/job/report.html" | sed 's/<[^>]*>//g' | while read -r heading; do
+		say "$heading"
+	done
+	[ -z "${DEMO_REPORT:-}" ] || cp "$dir/job/report.html" "$DEMO_REPORT" || die "the page is not kept"
+}
+
 verdict() {
 	local name
 	for name in direct cold warm local; do
@@ -321,4 +332,5 @@ import_warm
 import_local
 compare
 stop_nodes
+page
 verdict

@@ -37,12 +37,13 @@ static void answered(void *arg, struct cop_treeop_sum *sum)
 	bool known;
 	unsigned n;
 
+	bool ending = f->conf.is_ending && f->conf.is_ending(f->conf.ctx);
+
 	cop_follow_numbers_of(sum, &now);
 	pthread_mutex_lock(&f->lock);
 	n = take_waiting(f, waiting);
-	/* Otherwise nobody answered, or memory was short, or it comes after the totals, which are
-	 * the last of the numbers. */
-	known = now.nodes && !f->has_totals;
+	/* Otherwise nobody answered, or memory was short, or it could be later than the totals. */
+	known = now.nodes && !ending && !f->has_totals;
 	if (known) {
 		f->latest = now;
 		f->latest_ns = cop_now_ns();

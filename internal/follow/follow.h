@@ -55,6 +55,10 @@ struct cop_follow_conf {
 	/* Called on threads of this module. Asks all nodes for telemetry; done is called once, on
 	 * any thread. False: not now, and done is not called. */
 	bool (*ask)(void *ctx, cop_treeop_done *done, void *arg);
+	/* Any thread. Whether a node may have counted for the totals by now: they are the last of
+	 * the numbers, so what is answered from then on is no round. NULL: not before the totals
+	 * are here. */
+	bool (*is_ending)(void *ctx);
 	void *ctx;
 };
 

@@ -17,6 +17,7 @@
 struct tree {
 	_Atomic unsigned asked;
 	bool refuses, silent, waits;
+	_Atomic bool ending;
 	uint32_t nodes;
 	cop_treeop_done *done; /* what waits for its answer */
 	void *arg;
@@ -41,6 +42,13 @@ static bool ask(void *ctx, cop_treeop_done *done, void *arg)
 		sum = (struct cop_treeop_sum){0};
 	done(arg, &sum);
 	return true;
+}
+
+static bool is_ending(void *ctx)
+{
+	struct tree *t = ctx;
+
+	return t->ending;
 }
 
 /* One who follows; counts what it is told. */
@@ -122,7 +130,8 @@ static const struct cop_follower_ops ops = {.thread = "diary",
 
 static struct cop_follow *new_follow(struct tree *t, uint32_t interval_ms)
 {
-	struct cop_follow_conf conf = {.interval_ms = interval_ms, .ask = ask, .ctx = t};
+	struct cop_follow_conf conf = {
+		.interval_ms = interval_ms, .ask = ask, .is_ending = is_ending, .ctx = t};
 	struct cop_follow *f = cop_follow_new(&conf);
 
 	assert_non_null(f);
@@ -209,6 +218,34 @@ static void an_answer_after_the_totals_is_no_round(void **state)
 	stop(f);
 	assert_true(freed);
 	assert_int_equal(d.rounds, 0);
+	assert_int_equal(d.totals, 1);
+}
+
+/* The sums of a stop are counted before they are here. */
+static void an_answer_while_the_totals_are_counted_is_no_round(void **state)
+{
+	struct tree t = {.nodes = 1, .waits = true};
+	struct cop_follow *f = new_follow(&t, 10);
+	bool freed = false;
+	struct diary d = {.freed = &freed};
+	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_err err;
+
+	(void)state;
+	assert_int_equal(cop_follow_add(f, &ops, &d), 0);
+	assert_true(cop_follow_is_good(f, &err));
+	await(&t.asked, 1);
+	t.done(t.arg, &sum);
+	await(&d.rounds, 1);
+	await(&t.asked, 2);
+	t.ending = true;
+	t.done(t.arg, &sum);
+	await(&t.asked, 3);
+	cop_follow_totals(f, &sum);
+	t.done(t.arg, &sum);
+	stop(f);
+	assert_true(freed);
+	assert_int_equal(d.rounds, 1);
 	assert_int_equal(d.totals, 1);
 }
 
@@ -321,6 +358,7 @@ int main(void)
 		cmocka_unit_test(a_follower_hears_of_rounds_beats_and_the_end),
 		cmocka_unit_test(two_followers_share_a_question),
 		cmocka_unit_test(an_answer_after_the_totals_is_no_round),
+		cmocka_unit_test(an_answer_while_the_totals_are_counted_is_no_round),
 		cmocka_unit_test(an_answer_is_told_once_however_late_it_comes),
 		cmocka_unit_test(what_cannot_be_written_is_said_by_the_first_who_fails),
 		cmocka_unit_test(a_tree_that_does_not_answer_is_asked_again),

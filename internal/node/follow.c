@@ -18,6 +18,13 @@ static bool ask(void *ctx, cop_treeop_done *done, void *arg)
 	return true;
 }
 
+static bool is_ending(void *ctx)
+{
+	struct cop_node *n = ctx;
+
+	return cop_treeop_is_ending(cop_part_treeop(n->part));
+}
+
 static void add_runlog(struct cop_node *n)
 {
 	struct cop_runlog_conf conf = {.conf = n->conf,
@@ -53,8 +60,10 @@ static void add_otel(struct cop_node *n)
 
 void cop_node_follow(struct cop_node *n)
 {
-	struct cop_follow_conf conf = {
-		.interval_ms = n->conf->store_interval_ms, .ask = ask, .ctx = n};
+	struct cop_follow_conf conf = {.interval_ms = n->conf->store_interval_ms,
+		.ask = ask,
+		.is_ending = is_ending,
+		.ctx = n};
 
 	/* Without this it does not know its rank. */
 	if (!n->barrier || n->rank != 0)

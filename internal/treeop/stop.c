@@ -38,6 +38,16 @@ bool cop_treeop_is_stopping(struct cop_treeop *t)
 	return asked;
 }
 
+bool cop_treeop_is_ending(struct cop_treeop *t)
+{
+	bool ending;
+
+	pthread_mutex_lock(&t->lock);
+	ending = t->stop_asked || t->ending;
+	pthread_mutex_unlock(&t->lock);
+	return ending;
+}
+
 bool cop_treeop_has_ended_alone(struct cop_treeop *t)
 {
 	bool alone;

@@ -122,6 +122,8 @@ static void one_that_was_stopped_alone_is_missing_but_not_those_below(void **sta
 	assert_true(t->node[1].ended);
 	assert_false(t->node[3].ending);
 	assert_false(cop_treeop_is_stopping(t->node[1].op));
+	assert_true(cop_treeop_is_ending(t->node[1].op));
+	assert_false(cop_treeop_is_ending(t->node[3].op));
 	/* It has nothing left to do. */
 	t_ask_here(t, 1, COP_TREEOP_STOP, "", false, &again);
 	assert_int_equal(again.times, 1);

@@ -185,6 +185,9 @@ bool cop_treeop_all_released(const struct cop_treeop_sum *sum);
 
 /* Any thread. Whether the nodes below were asked to stop. */
 bool cop_treeop_is_stopping(struct cop_treeop *t);
+/* Any thread. The same, or this node has ended without being asked: some node may have given its
+ * last numbers by now. */
+bool cop_treeop_is_ending(struct cop_treeop *t);
 /* Main thread; only the first call counts. The node has unmounted: adds its part to the sums from
  * below and answers everyone who asked it to stop, now and later. remark: a line for the user who
  * gave the command, or NULL; unwritten: why its final files are missing, or NULL. */
