@@ -215,9 +215,6 @@ int cop_rendezvous_start(
 /* Joins the thread; open requests end with NULL, on the caller's thread. Waits for a name lookup
  * that is running. NULL is fine. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);
-/* For tests: the number of connections that did not prove the secret; the log names each of them.
- */
-uint64_t cop_rendezvous_unverified(const struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 

@@ -18,10 +18,9 @@ static void hang_up(struct rdv_conn *c)
 	c->fd = -1;
 }
 
-/* Counts before it closes, so that whoever saw the end of the connection sees the count too. */
+/* Reports before it closes, so that whoever saw the end of the connection sees the count too. */
 static void refuse(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
-	atomic_fetch_add_explicit(&r->unverified, 1, memory_order_relaxed);
 	cop_rdv_refused(r, "ask", &c->from, rc);
 	hang_up(c);
 }

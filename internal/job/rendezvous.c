@@ -329,11 +329,6 @@ void cop_rendezvous_end_asks(struct cop_rendezvous *r, uint32_t timeout_ms)
 	cop_rdv_wake(r);
 }
 
-uint64_t cop_rendezvous_unverified(const struct cop_rendezvous *r)
-{
-	return atomic_load_explicit(&r->unverified, memory_order_relaxed);
-}
-
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r)
 {
 	return r->port;
