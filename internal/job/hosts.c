@@ -268,14 +268,7 @@ bool cop_job_slurm_step(uint64_t *step)
 }
 
 /* Nodes that share a machine are few, and near each other in the list. The second port is the first
- * of a job whose number is far away.
- *
- * Why no port of the kernel's choice: the rendezvous carries the ports that the kernel chose, those
- * of the fabric. Its own must follow from what all nodes know before they meet, which is the list
- * of hosts and the job's number. Files in a job directory could tell it, but a job need not have a
- * directory that all nodes see, and nodes would wait for files where they connect now. A port that
- * is fixed also keeps a node from being started twice: the second process finds it taken, and by
- * whom. With one port each, both would start. */
+ * port of a job whose number is far away. */
 static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 {
 	for (uint32_t i = 0; i < h->count; i++) {
