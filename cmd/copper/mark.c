@@ -171,7 +171,7 @@ static int run_command(char **command, int go, const struct cop_child_signals *b
 	return become(command);
 }
 
-static pid_t start(char **command, const struct cop_child_signals *before, int *go)
+static pid_t start_command(char **command, const struct cop_child_signals *before, int *go)
 {
 	pid_t parent = getpid(), pid;
 	int ends[2];
@@ -199,7 +199,7 @@ static int mark_command(const struct args *a)
 
 	cop_child_expect(&before);
 	cop_child_hold(&before);
-	began.pid = start(a->words + 2, &before, &go);
+	began.pid = start_command(a->words + 2, &before, &go);
 	if (began.pid < 0) {
 		fprintf(stderr, "copper mark: cannot start a process: %s\n", strerror(errno));
 		return FAILED;

@@ -184,7 +184,7 @@ static bool live(void *tasks)
 	return cop_tasks_live(tasks);
 }
 
-static int keep(struct cop_tasks *t, const struct cop_conf *conf)
+static int run_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 {
 	struct cop_err err = {0};
 	char mountpoint[4096];
@@ -219,7 +219,7 @@ static pid_t start_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		exit(keep(t, conf));
+		exit(run_keeper(t, conf));
 	return pid;
 }
 

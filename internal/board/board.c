@@ -145,7 +145,7 @@ static void add_row(struct sums *s, const struct row *r)
 		s->rate[i] += r->rate[i];
 }
 
-static void add_up(struct cop_board *b)
+static void sum_nodes(struct cop_board *b)
 {
 	b->sums = (struct sums){0};
 	for (uint32_t i = 0; i < b->nodes; i++)
@@ -200,7 +200,7 @@ int cop_board_update(struct cop_board *b, char *answer)
 	b->answers++;
 	unknow(b);
 	rc = take_lines(b, end + 1);
-	add_up(b);
+	sum_nodes(b);
 	cop_board_sort(b);
 	return rc;
 }

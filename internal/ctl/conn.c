@@ -99,7 +99,7 @@ void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text,
 
 /* ---- what only the thread does ---- */
 
-static void refuse(struct cop_ctl_conn *conn, const char *why)
+static void refuse_caller(struct cop_ctl_conn *conn, const char *why)
 {
 	conn->asked = true;
 	conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
@@ -133,11 +133,11 @@ void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 	end = memchr(conn->line + conn->line_len, '\n', (size_t)n);
 	conn->line_len += (size_t)n;
 	if (!end && conn->line_len == sizeof(conn->line)) {
-		refuse(conn, "the request is longer than 4096 bytes");
+		refuse_caller(conn, "the request is longer than 4096 bytes");
 	} else if (end) {
 		*end = '\0';
 		if (strlen(conn->line) != (size_t)(end - conn->line))
-			refuse(conn, "the request has a NUL byte");
+			refuse_caller(conn, "the request has a NUL byte");
 		else
 			ask_handler(conn);
 	}

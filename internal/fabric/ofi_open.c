@@ -340,8 +340,8 @@ static const char *reason(bool listed, const struct bind_to *b, int rc)
 			  : "no network here that it can use";
 }
 
-static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const struct bind_to *b,
-	int rc, struct cop_err *err)
+static int fail_open(const struct cop_fabric_conf *conf, const struct ofi *o,
+	const struct bind_to *b, int rc, struct cop_err *err)
 {
 	char have[512];
 	bool listed;
@@ -475,10 +475,10 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 		o->naming.form = o->net.form;
 		rc = choose_bind(conf, &o->net, &b, err);
 		if (rc == 0 && (rc = prepare(o, &b, mr_mode)))
-			rc = fail(conf, o, &b, rc, err);
+			rc = fail_open(conf, o, &b, rc, err);
 		else if (rc == 0 && (rc = guard(o, conf, err)) == 0 &&
 			 (rc = start_progress(o, out)))
-			rc = fail(conf, o, &b, rc, err);
+			rc = fail_open(conf, o, &b, rc, err);
 	}
 	if (rc) {
 		*out = NULL;

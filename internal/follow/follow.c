@@ -29,7 +29,7 @@ static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLL
 }
 
 /* Any thread. */
-static void answered(void *arg, struct cop_treeop_sum *sum)
+static void sum_arrived(void *arg, struct cop_treeop_sum *sum)
 {
 	struct cop_follow *f = arg;
 	struct follower *waiting[COP_FOLLOW_MAX];
@@ -95,7 +95,7 @@ void cop_follow_ask(struct cop_follow *f, struct follower *who)
 	pthread_mutex_unlock(&f->lock);
 	if (fresh)
 		cop_follower_news(who, &latest);
-	else if (first && !f->conf.ask(f->conf.ctx, answered, f))
+	else if (first && !f->conf.ask(f->conf.ctx, sum_arrived, f))
 		refused(f);
 }
 

@@ -34,7 +34,7 @@ static void answer_came(struct guest *g)
 }
 
 /* until NULL: without limit. False: the time is over. */
-static bool await(struct guest *g, const struct timespec *until)
+static bool await_answers(struct guest *g, const struct timespec *until)
 {
 	bool came;
 	int rc = 0;
@@ -54,10 +54,10 @@ static void await_all(struct guest *g)
 {
 	struct timespec until = cop_moment(g->deadline_ms * COP_NS_PER_MS);
 
-	if (await(g, &until))
+	if (await_answers(g, &until))
 		return;
 	cop_rpc_quiet(g->rpc);
-	await(g, NULL);
+	await_answers(g, NULL);
 }
 
 static void stopped(void *arg, struct cop_treeop_sum *got)

@@ -146,7 +146,7 @@ static struct member *guess(struct ahead *a, int fd, unsigned most)
 
 /* ---- inflating ---- */
 
-static bool make_room(struct member *m)
+static bool reserve_output(struct member *m)
 {
 	size_t size = m->size ? 2 * m->size : TEXT_FIRST;
 	char *grown = size > COP_INFLATE_AHEAD_BYTES ? NULL : realloc(m->text, size);
@@ -174,7 +174,7 @@ static bool inflate_member(struct member *m, int fd, z_stream *z, unsigned char 
 			z->next_in = input;
 			z->avail_in = (unsigned)n;
 		}
-		if (m->len == m->size && !make_room(m))
+		if (m->len == m->size && !reserve_output(m))
 			return false;
 		z->next_out = (unsigned char *)m->text + m->len;
 		z->avail_out = (unsigned)(m->size - m->len);

@@ -24,7 +24,7 @@ void cop_job_hosts_free(struct cop_job_hosts *h)
 	*h = (struct cop_job_hosts){0};
 }
 
-static int grow(struct cop_job_builder *b)
+static int grow_hosts(struct cop_job_builder *b)
 {
 	uint32_t capacity = b->capacity ? b->capacity * 2 : 16;
 	struct cop_job_host *host = realloc(b->hosts.host, capacity * sizeof(*host));
@@ -43,7 +43,7 @@ int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len,
 
 	if (b->hosts.count >= COP_JOB_MAX_HOSTS)
 		return -E2BIG;
-	if (b->hosts.count == b->capacity && grow(b))
+	if (b->hosts.count == b->capacity && grow_hosts(b))
 		return -ENOMEM;
 	copy = cop_job_name_is_six(name, len, &ip) ? strdup(cop_ip_print(&ip, text))
 						   : strndup(name, len);

@@ -110,7 +110,7 @@ void cop_join_take_began(struct cop_join *j, struct cop_rd *r)
 /* ---- the end ---- */
 
 /* Called only after the end, when `why` no longer changes. */
-static void answer(struct cop_join *j, struct cop_rpc_req *req)
+static void answer_waiter(struct cop_join *j, struct cop_rpc_req *req)
 {
 	uint8_t head[COP_JOIN_BEGAN_SIZE];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
@@ -150,7 +150,7 @@ void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why)
 	}
 	pthread_mutex_unlock(&j->lock);
 	while ((w = pop_waiter(&waiters))) {
-		answer(j, w->req);
+		answer_waiter(j, w->req);
 		free(w);
 	}
 	j->conf.barrier_ended(j->conf.ctx);
@@ -247,7 +247,7 @@ void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)
 	pthread_mutex_unlock(&j->lock);
 	if (over) {
 		free(w);
-		answer(j, req);
+		answer_waiter(j, req);
 	}
 }
 

@@ -100,7 +100,7 @@ static int open_in(const struct cop_dir *at, mode_t folder)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_file(const char *path)
+static int open_log_file(const char *path)
 {
 	struct cop_dir at;
 	char *copy = strdup(path);
@@ -129,7 +129,7 @@ int cop_log_open(
 	if (type == COP_LOG_STDOUT) {
 		s->fd[0] = STDOUT_FILENO;
 	} else if (path) {
-		s->fd[0] = open_file(path);
+		s->fd[0] = open_log_file(path);
 		if (s->fd[0] < 0) {
 			int code = -s->fd[0];
 

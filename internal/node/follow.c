@@ -6,7 +6,7 @@
 #include "otel/otel.h"
 #include "runlog/runlog.h"
 
-static bool ask(void *ctx, cop_treeop_done *done, void *arg)
+static bool ask_tree(void *ctx, cop_treeop_done *done, void *arg)
 {
 	struct cop_node *n = ctx;
 	struct cop_treeop_request telemetry = {.op = COP_TREEOP_TELEMETRY, .argument = ""};
@@ -54,7 +54,7 @@ static void add_otel(struct cop_node *n)
 void cop_node_follow(struct cop_node *n)
 {
 	struct cop_follow_conf conf = {
-		.interval_ms = n->conf->store_interval_ms, .ask = ask, .ctx = n};
+		.interval_ms = n->conf->store_interval_ms, .ask = ask_tree, .ctx = n};
 
 	/* Without this it does not know its rank. */
 	if (!n->barrier || n->rank != 0)

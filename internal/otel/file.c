@@ -12,7 +12,7 @@
 
 #include "log/log.h"
 
-static void path_of(const struct files *f, enum file which, char out[PATH_MAX + 16])
+static void otel_path(const struct files *f, enum file which, char out[PATH_MAX + 16])
 {
 	static const char *const name[] = {"traces", "metrics", "logs"};
 
@@ -41,7 +41,7 @@ int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 
 	if (rc)
 		return rc;
-	path_of(f, which, path);
+	otel_path(f, which, path);
 	rc = cop_unlink(path);
 	fd = rc && rc != -ENOENT ? rc : open_it(path, O_CREAT | O_EXCL);
 	if (fd < 0)
@@ -78,7 +78,7 @@ static int append(struct files *f, enum file which, const struct cop_buf *line, 
 		rc = cop_otel_make(f, which, err);
 	if (rc)
 		return rc;
-	path_of(f, which, path);
+	otel_path(f, which, path);
 	fd = open_it(path, 0);
 	rc = fd < 0 ? fd : write_whole(fd, line);
 	if (fd >= 0 && close(fd) && !rc)

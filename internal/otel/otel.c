@@ -168,7 +168,7 @@ static void add_resource(void *arg, const char *key, const char *value)
 	r->failed |= !a->key || (!a->text && !is_number(key));
 }
 
-static int fill(struct cop_otel *o, const struct cop_otel_conf *conf)
+static int fill_otel(struct cop_otel *o, const struct cop_otel_conf *conf)
 {
 	int len = snprintf(o->files.dir, sizeof(o->files.dir), "%s/otel", conf->job_dir);
 
@@ -188,7 +188,7 @@ static int fill(struct cop_otel *o, const struct cop_otel_conf *conf)
 void cop_otel_follow(struct cop_follow *f, const struct cop_otel_conf *conf)
 {
 	struct cop_otel *o = calloc(1, sizeof(*o));
-	int rc = o ? fill(o, conf) : -ENOMEM;
+	int rc = o ? fill_otel(o, conf) : -ENOMEM;
 
 	if (!rc)
 		rc = cop_follow_add(f, &ops, o);

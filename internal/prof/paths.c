@@ -129,7 +129,7 @@ static void push(struct heads *h, struct record *r)
 }
 
 /* Without memory the chains just become longer. */
-static void grow(struct shard *s)
+static void grow_shard(struct shard *s)
 {
 	struct heads *old = atomic_load_explicit(&s->heads, RELAXED),
 		     *h = heads_new(old->n * 2, old);
@@ -171,7 +171,7 @@ static struct record *insert_record(
 	there = find_record(s, hash, path, len);
 	if (!there && r) {
 		if (s->count >= atomic_load_explicit(&s->heads, RELAXED)->n)
-			grow(s);
+			grow_shard(s);
 		push(atomic_load_explicit(&s->heads, RELAXED), r);
 		s->count++;
 	}

@@ -50,7 +50,7 @@ static void append(struct sketch *s, const struct sketch_row *row, const char *p
 	s->text_len += row->len;
 }
 
-static int compare(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int order = memcmp(a, b, COP_MIN(a_len, b_len));
 
@@ -149,7 +149,7 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 					*y = k < b->n ? &b->row[k] : NULL;
 		int order = !x   ? 1
 			    : !y ? -1
-				 : compare(a->text + x->at, x->len, b->text + y->at, y->len);
+				 : compare_bytes(a->text + x->at, x->len, b->text + y->at, y->len);
 
 		append(out, order <= 0 ? x : y, order <= 0 ? a->text + x->at : b->text + y->at);
 		i += order <= 0;
@@ -175,7 +175,7 @@ static int by_path(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return compare(x->path, x->len, y->path, y->len);
+	return compare_bytes(x->path, x->len, y->path, y->len);
 }
 
 int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out)

@@ -253,7 +253,7 @@ static void print_remarks(const struct coverage *c, struct cop_buf *out)
 		"This is what was seen, and proves nothing about what may be deleted: another run may need what this one did not.\n");
 }
 
-static void print(struct coverage *c, struct cop_buf *out)
+static void print_coverage(struct coverage *c, struct cop_buf *out)
 {
 	cop_buf_str(out,
 		c->whole
@@ -317,7 +317,7 @@ static int write_coverage(struct coverage *c, const struct cop_report_aggregate 
 	count_totals(c);
 	for (size_t i = 0; i < c->paths; i++)
 		count_path(c, c->path[i]);
-	print(c, out);
+	print_coverage(c, out);
 	return 0;
 }
 

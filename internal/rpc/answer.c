@@ -251,7 +251,7 @@ void cop_rpc_req_ready(struct cop_rpc_req *q)
 		cop_rpc_session_send(s);
 }
 
-static void answered(struct cop_rpc *r, struct item *item)
+static void request_answered(struct cop_rpc *r, struct item *item)
 {
 	struct cop_rpc_req *q = COP_CONTAINER_OF(item, struct cop_rpc_req, item);
 
@@ -280,7 +280,7 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 		q->body_hash = answer->has_sum
 				       ? 0
 				       : cop_hash64(answer->body, q->answer.body_len, q->body_seed);
-	q->item.run = answered;
+	q->item.run = request_answered;
 	if (!cop_rpc_push(q->r, &q->item))
 		cop_rpc_req_free(q);
 }

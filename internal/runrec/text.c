@@ -257,7 +257,7 @@ static int bad_line(const char *name, uint64_t lines, struct cop_err *err)
 }
 
 /* text is the record's own copy. */
-static int parse(char *text, const char *name, struct cop_runrec *r, struct cop_err *err)
+static int parse_record(char *text, const char *name, struct cop_runrec *r, struct cop_err *err)
 {
 	char *rest = text, *line = strsep(&rest, "\n");
 	uint64_t lines = 1, said;
@@ -290,7 +290,7 @@ int cop_runrec_parse(
 	own = strndup(text, len);
 	if (!own)
 		return cop_err_set(err, ENOMEM, "%s: no memory for it", name);
-	rc = parse(own, name, r, err);
+	rc = parse_record(own, name, r, err);
 	free(own);
 	return rc;
 }

@@ -160,7 +160,7 @@ void cop_sampler_serve(struct cop_sampler *s, struct cop_rpc_req *req)
 
 /* ---- start and stop ---- */
 
-static int open_file(
+static int open_trace_file(
 	struct cop_sampler *s, const struct cop_sampler_conf *conf, struct cop_err *err)
 {
 	char host[256] = "localhost";
@@ -195,7 +195,7 @@ int cop_sampler_start(
 	}
 	if (!s || !s->skew)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	return conf->traces ? open_file(s, conf, err) : 0;
+	return conf->traces ? open_trace_file(s, conf, err) : 0;
 }
 
 void cop_sampler_stop(struct cop_sampler *s)

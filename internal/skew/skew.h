@@ -51,9 +51,9 @@ struct cop_skew_sample {
 	int64_t there_offset_us;  /* how far that one is ahead of rank 0's */
 };
 /* False: no clock says such a thing. */
-bool cop_skew_is_sound(const struct cop_skew_sample *s);
+bool cop_skew_is_valid(const struct cop_skew_sample *s);
 int64_t cop_skew_rtt_us(const struct cop_skew_sample *s);
-/* How far the asking node's clock is ahead of rank 0's; of sound samples. */
+/* How far the asking node's clock is ahead of rank 0's; of valid samples. */
 int64_t cop_skew_offset_us(const struct cop_skew_sample *s);
 
 #endif

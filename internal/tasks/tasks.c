@@ -39,7 +39,7 @@ void cop_tasks_set_names(struct cop_tasks *t, const char *dir)
 			t->id, endings[i]);
 }
 
-static int open_file(const char *path, int flags)
+static int open_lock_file(const char *path, int flags)
 {
 	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -62,7 +62,7 @@ static int check_locked(int fd, int rc, const char *path)
 /* Opened and locked; -ENOENT if it was removed meanwhile. */
 static int open_locked(const char *path, int flags, int operation)
 {
-	int fd = open_file(path, flags), rc;
+	int fd = open_lock_file(path, flags), rc;
 
 	if (fd < 0)
 		return fd;
@@ -76,7 +76,7 @@ static int open_locked(const char *path, int flags, int operation)
 static int open_tasks(const struct cop_tasks *t, int flags, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
-	int fd = open_file(t->names[TASKS_LOCK], flags), rc;
+	int fd = open_lock_file(t->names[TASKS_LOCK], flags), rc;
 
 	if (fd < 0)
 		return fd;
@@ -270,7 +270,7 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 bool cop_tasks_live(const struct cop_tasks *t)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = open_file(t->names[TASKS_LOCK], O_RDONLY);
+	int fd = open_lock_file(t->names[TASKS_LOCK], O_RDONLY);
 	bool live = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
 
 	close_one(&fd);

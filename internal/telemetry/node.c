@@ -130,7 +130,7 @@ static struct event *last_of(struct cop_telemetry *t, enum cop_telemetry_kind ki
 }
 
 /* The lock is held. False: there is no room. */
-static bool keep(struct cop_telemetry *t, const struct event *e)
+static bool keep_event(struct cop_telemetry *t, const struct event *e)
 {
 	const struct event *before = last_of(t, e->kind);
 
@@ -168,7 +168,7 @@ void cop_telemetry_event(
 		va_end(args);
 		make_one_line(e.text);
 		pthread_mutex_lock(&t->lock);
-		kept = keep(t, &e);
+		kept = keep_event(t, &e);
 		pthread_mutex_unlock(&t->lock);
 	}
 	if (!kept)

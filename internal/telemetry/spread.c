@@ -80,7 +80,7 @@ struct walk {
 	uint32_t left;  /* and of so many with it */
 };
 
-static void settle(struct walk *w)
+static void skip_empty_classes(struct walk *w)
 {
 	while (!w->left && ++w->class < SPREAD_CLASSES)
 		w->left = w->s->count ? w->s->count[w->class] : 0;
@@ -90,14 +90,14 @@ static struct walk from_lowest(const struct spread *s, uint32_t nodes)
 {
 	struct walk w = {s, 0, nodes - s->others};
 
-	settle(&w);
+	skip_empty_classes(&w);
 	return w;
 }
 
 static void pass(struct walk *w, uint32_t nodes)
 {
 	w->left -= nodes;
-	settle(w);
+	skip_empty_classes(w);
 }
 
 static uint64_t lowest(const struct spread *s, uint32_t nodes)

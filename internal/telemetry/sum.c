@@ -208,7 +208,7 @@ static uint64_t value_of(const struct cop_telemetry_node *n, unsigned which)
 	}
 }
 
-static void choose(
+static void choose_series(
 	const struct cop_telemetry_sum *s, unsigned which, struct candidate *c, bool *chosen)
 {
 	size_t n = 0;
@@ -230,7 +230,7 @@ static void fold(struct cop_telemetry_sum *s)
 	bool *chosen = calloc(s->nodes + 1, sizeof(*chosen));
 
 	for (unsigned which = 0; c && chosen && which < 4; which++)
-		choose(s, which, c, chosen);
+		choose_series(s, which, c, chosen);
 	/* Without memory to choose, none is an outlier. */
 	for (size_t i = 0; i < s->nodes; i++)
 		if (s->node[i].series && !(chosen && chosen[i]))
@@ -338,7 +338,7 @@ static bool have_in_common(const struct cop_telemetry_sum *a, const struct cop_t
 }
 
 /* Room for both, before anything is changed. */
-static int make_room(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
+static int reserve_both(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	size_t nodes = into->nodes + from->nodes, events = into->events + from->events;
 	struct cop_telemetry_node *node = reallocarray(into->node, nodes + 1, sizeof(*node));
@@ -400,7 +400,7 @@ static int absorb(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from
 	unsigned level = COP_MAX(into->level, from->level);
 	int rc = into->job_nodes != from->job_nodes ? -EINVAL
 		 : have_in_common(into, from)       ? -EEXIST
-						    : make_room(into, from);
+						    : reserve_both(into, from);
 
 	if (rc)
 		return rc;

@@ -57,7 +57,7 @@ void cop_ckpt_spans_free(struct spans *s)
 	free(s);
 }
 
-static struct thread *find(
+static struct thread *find_thread(
 	const struct cop_htab *table, const struct cop_trace_event *e, uint64_t hash)
 {
 	struct cop_hlink *l = cop_htab_first(table, hash);
@@ -76,7 +76,7 @@ static struct thread *find(
 static struct thread *find_or_make(
 	struct cop_htab *table, const struct cop_trace_event *e, uint64_t hash)
 {
-	struct thread *t = find(table, e, hash);
+	struct thread *t = find_thread(table, e, hash);
 
 	if (t)
 		return t;

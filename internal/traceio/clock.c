@@ -37,7 +37,7 @@ struct clocks {
 
 /* ---- the table ---- */
 
-static struct host *find(const struct clocks *c, struct cop_trace_str name)
+static struct host *find_host(const struct clocks *c, struct cop_trace_str name)
 {
 	struct cop_hlink *l = cop_htab_first(&c->table, cop_hash64(name.at, name.len, 0));
 
@@ -52,7 +52,7 @@ static struct host *find(const struct clocks *c, struct cop_trace_str name)
 
 static struct host *host_of(struct clocks *c, struct cop_trace_str name)
 {
-	struct host *h = find(c, name);
+	struct host *h = find_host(c, name);
 
 	if (h)
 		return h;
@@ -65,7 +65,7 @@ static struct host *host_of(struct clocks *c, struct cop_trace_str name)
 	return h;
 }
 
-static int add(struct clocks *c, struct cop_trace_str name, struct point point)
+static int add_point(struct clocks *c, struct cop_trace_str name, struct point point)
 {
 	struct host *h = host_of(c, name);
 	struct point *grown;
@@ -191,7 +191,7 @@ static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 		if (f->is_hash)
 			name = cop_trace_names_get(&p->names, NAME_HOST, f->hash);
 		if (!rc)
-			rc = add(c, name ? *name : f->host, f->point);
+			rc = add_point(c, name ? *name : f->host, f->point);
 		free((char *)f->host.at);
 	}
 	pthread_mutex_unlock(lock);
@@ -341,7 +341,7 @@ static int64_t offset_at(const struct host *h, int64_t ts)
 
 void cop_trace_clocks_correct(const struct clocks *c, struct cop_trace_event *e)
 {
-	const struct host *h = c && e->kind != COP_TRACE_META ? find(c, e->host) : NULL;
+	const struct host *h = c && e->kind != COP_TRACE_META ? find_host(c, e->host) : NULL;
 	int64_t end;
 
 	if (!h)

@@ -150,7 +150,7 @@ static int parse_block(struct worker *w)
 
 /* ---- files and threads ---- */
 
-static int fill(struct worker *w, struct source *s)
+static int fill_block(struct worker *w, struct source *s)
 {
 	int rc = cop_trace_source_fill(s, &w->block);
 
@@ -178,7 +178,7 @@ static int read_names(struct worker *w, struct source *s)
 }
 
 /* Under the lock. */
-static void forget(struct reader *r, const struct source *s)
+static void forget_source(struct reader *r, const struct source *s)
 {
 	unsigned i = 0;
 
@@ -232,7 +232,7 @@ static void open_next(struct worker *w)
 		rc = r->names ? take_names(w, s) : 0;
 	}
 	if (s && rc) {
-		forget(r, s);
+		forget_source(r, s);
 		cop_trace_source_free(s);
 		w->source = NULL;
 	}
@@ -266,7 +266,7 @@ static void close_source(struct reader *r, struct source *s)
 {
 	const char *fault = cop_inflate_fault(s->in);
 
-	forget(r, s);
+	forget_source(r, s);
 	if (s->form == FORM_DOCUMENT && s->split.state == SPLIT_SEEK && !s->split.found) {
 		if (r->files->file[s->index].given)
 			note_file(r, s->index, "it has no traceEvents");
@@ -382,7 +382,7 @@ static void one_block(struct worker *w, struct source *s)
 	s->users++;
 	w->source = s;
 	pthread_mutex_unlock(&r->lock);
-	filled = fill(w, s);
+	filled = fill_block(w, s);
 	pthread_mutex_lock(&r->lock);
 	s->filling = false;
 	s->over = filled <= 0 || r->conf->peek;

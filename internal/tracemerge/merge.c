@@ -94,7 +94,7 @@ static int flush(struct cop_merge *m)
 }
 
 /* A line of its own, with a comma behind the one before. */
-static struct cop_json begin(struct cop_merge *m)
+static struct cop_json begin_line(struct cop_merge *m)
 {
 	struct cop_json j = cop_json_to(&m->out);
 
@@ -125,7 +125,7 @@ static void put_us(struct cop_json *j, const char *key, int64_t ns)
 /* Up to and into args. Some readers want a category and a time here, too. */
 static struct cop_json begin_meta(struct cop_merge *m, const struct thread *t, const char *what)
 {
-	struct cop_json j = begin(m);
+	struct cop_json j = begin_line(m);
 
 	cop_json_str(&j, "name", what);
 	cop_json_str(&j, "cat", "__metadata");
@@ -327,7 +327,7 @@ static int put_event(void *arg, const struct cop_trace_event *e)
 {
 	struct cop_merge *m = arg;
 	const struct thread *t = cop_crew_find(&m->seen[0], e);
-	struct cop_json j = begin(m);
+	struct cop_json j = begin_line(m);
 
 	put_str(&j, "name", e->name);
 	put_str(&j, "cat", e->cat);

@@ -49,7 +49,7 @@ void cop_tracer_format_fini(struct format *f)
 
 /* ---- which names are written already ---- */
 
-static void grow(struct known *k)
+static void grow_known(struct known *k)
 {
 	size_t cap = 2 * k->cap;
 	uint64_t *old = k->hash, *hash = cap <= KNOWN_MOST ? calloc(cap, sizeof(*hash)) : NULL;
@@ -78,7 +78,7 @@ static bool is_new(struct known *k, uint64_t hash)
 
 	hash += !hash;
 	if (4 * k->n > 3 * k->cap)
-		grow(k);
+		grow_known(k);
 	for (at = hash % k->cap; k->hash[at]; at = (at + 1) % k->cap)
 		if (k->hash[at] == hash)
 			return false;

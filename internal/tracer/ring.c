@@ -131,7 +131,8 @@ static bool find_room(struct ring *ring, uint64_t head, size_t size, uint64_t *a
 	return true;
 }
 
-static void fill(struct record *to, enum kind kind, const struct cop_tracer_event *e, size_t path)
+static void fill_record(
+	struct record *to, enum kind kind, const struct cop_tracer_event *e, size_t path)
 {
 	to->kind = (uint8_t)kind;
 	to->phase = (uint8_t)e->phase;
@@ -172,7 +173,7 @@ static void put_in(
 	}
 	to = (void *)(ring->data + at % COP_TRACER_RING_BYTES);
 	to->size = (uint32_t)size;
-	fill(to, kind, e, path);
+	fill_record(to, kind, e, path);
 	atomic_store_explicit(&ring->head, at + size, memory_order_release);
 	/* Only the writer's look at head could tell whether it knows already. */
 	if ((head % HALF) + (at + size - head) >= HALF)

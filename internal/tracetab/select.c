@@ -149,7 +149,7 @@ static bool rule_test(const struct rule *r, struct cop_trace_str s)
 
 /* ---- what a thread remembers ---- */
 
-static void forget(struct cop_htab *t)
+static void forget_memo(struct cop_htab *t)
 {
 	struct cop_hlink *l, *next;
 
@@ -177,7 +177,7 @@ static struct memo *memo_new(unsigned text, struct cop_trace_str s)
 static void remember(struct cop_htab *t, struct memo *m, uint64_t hash)
 {
 	if (t->count >= MEMO_MAX)
-		forget(t);
+		forget_memo(t);
 	cop_htab_add(t, &m->link, hash);
 }
 
@@ -283,7 +283,7 @@ void cop_select_free(struct cop_select *s)
 		free(s->rule[i].re);
 	}
 	for (unsigned i = 0; i < s->threads; i++)
-		forget(&s->memo[i]);
+		forget_memo(&s->memo[i]);
 	free(s);
 }
 

@@ -131,7 +131,7 @@ static const char *reason_of(int status)
 	}
 }
 
-static void answered(void *arg, const struct cop_rpc_result *r)
+static void child_answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct part p = *(struct part *)arg;
 	struct fanout *f = p.fanout;
@@ -162,7 +162,7 @@ static void ask_node(struct fanout *f, uint32_t rank, unsigned tries)
 		.op = f->what.op,
 		.payload = f->what.argument,
 		.payload_len = strlen(f->what.argument),
-		.done = answered};
+		.done = child_answered};
 	struct part *p = rpc ? malloc(sizeof(*p)) : NULL;
 
 	atomic_fetch_add(&f->pending, 1);

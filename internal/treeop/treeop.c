@@ -92,7 +92,7 @@ static void forgotten_here(void *arg)
 	cop_treeop_fan_out_below(q->treeop, &q->what, forgotten_below, q);
 }
 
-static void forget(struct request *q)
+static void forget_request(struct request *q)
 {
 	struct cop_treeop_conf *c = &q->treeop->conf;
 
@@ -112,7 +112,7 @@ static void operate(struct request *q)
 		cop_treeop_stop(q);
 		break;
 	case COP_TREEOP_INVALIDATE:
-		forget(q);
+		forget_request(q);
 		break;
 	case COP_TREEOP_SNAPSHOT:
 	case COP_TREEOP_RESET:
@@ -155,7 +155,7 @@ void cop_treeop_all(struct cop_treeop *t, const struct cop_treeop_request *what,
 
 /* ---- from another node ---- */
 
-static void answer(void *arg, struct cop_treeop_sum *sum)
+static void answer_request(void *arg, struct cop_treeop_sum *sum)
 {
 	struct cop_rpc_req *req = arg;
 	/* A node that answers a stop ends, so its answer has to be confirmed. */
@@ -198,5 +198,5 @@ void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req)
 	if (what.op == COP_TREEOP_STOP && cop_treeop_has_ended_alone(t))
 		reply(req, -ESHUTDOWN);
 	else
-		cop_treeop_here(t, &what, true, answer, req);
+		cop_treeop_here(t, &what, true, answer_request, req);
 }

@@ -93,7 +93,7 @@ static size_t parse_lines(struct reading *r, char *data, size_t len, bool ended)
 	return len;
 }
 
-static int read_all(
+static int read_listing(
 	struct reading *r, ssize_t (*read)(void *arg, void *data, size_t len), void *arg)
 {
 	char *data = malloc(LINE_MAX_BYTES + 1);
@@ -137,7 +137,7 @@ int cop_usage_add(struct cop_usage *u, enum cop_usage_table table,
 	ssize_t (*read)(void *arg, void *data, size_t len), void *arg, const char **why)
 {
 	struct reading r = {0};
-	int rc = read_all(&r, read, arg);
+	int rc = read_listing(&r, read, arg);
 
 	if (!rc)
 		rc = judge(&r);

@@ -106,7 +106,7 @@ void cop_usage_json(const struct cop_usage *u, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static int write_one(
+static int write_text(
 	const char *dir, const char *name, const struct cop_buf *text, struct cop_err *err)
 {
 	char *path;
@@ -128,9 +128,9 @@ int cop_usage_write(const struct cop_usage *u, const char *dir, struct cop_err *
 
 	cop_usage_text(u, &text);
 	cop_usage_csv(u, &csv);
-	rc = write_one(dir, "cache_usage_summary.txt", &text, err);
+	rc = write_text(dir, "cache_usage_summary.txt", &text, err);
 	if (!rc)
-		rc = write_one(dir, "cache_usage_summary.csv", &csv, err);
+		rc = write_text(dir, "cache_usage_summary.csv", &csv, err);
 	cop_buf_free(&text);
 	cop_buf_free(&csv);
 	return rc;
