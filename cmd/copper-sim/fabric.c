@@ -284,7 +284,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Those who wait for its answers will hear that there is none. */
+/* Nodes that wait for its answers will hear that there is none. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {

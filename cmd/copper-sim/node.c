@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program on one node: it asks for each line of the trace as long after the answer that the
- * line followed as it did when it was recorded. What it reads ahead is asked for as fs does. */
+/* The program on one node: it requests each line of the trace as long after the answer that the
+ * line followed as in the recording, and reads ahead as fs does. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

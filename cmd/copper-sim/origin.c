@@ -317,7 +317,7 @@ struct cop_origin *cop_origin_background(struct cop_origin *o)
 	return &o->node->behind;
 }
 
-/* What has not begun goes to the urgent ones. */
+/* Jobs that have not begun move to the urgent ones. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)
 {
 	struct origin_pool *p = pool_of(o->node);

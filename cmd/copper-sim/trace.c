@@ -177,7 +177,7 @@ static int check_trace(const struct sim_trace *t, const char *file, struct cop_e
 	return 0;
 }
 
-/* The end is reached by a chain of answers; its thinking is what the program does itself. */
+/* A chain of answers leads to the end; its pauses are the program's own work. */
 static void add_think(struct sim_trace *t)
 {
 	for (int32_t i = t->lines - 1; i >= 0; i = t->line[i].after)

@@ -13,7 +13,7 @@
 #include "mark/mark.h"
 #include "opt/opt.h"
 
-/* What env(1), timeout(1) and others say of a failure that is not the command's. */
+/* The status with which env(1), timeout(1) and others report a failure of their own. */
 #define FAILED 125
 
 struct args {
@@ -121,7 +121,7 @@ static double seconds(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* What PerfFlowAspect calls cpu-mem-usage. */
+/* cpu-mem-usage in PerfFlowAspect. */
 static void count(const struct cop_mark_event *began, int64_t end_ns, const struct rusage *usage,
 	struct cop_mark_event out[2])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One question is under way at a time, for as long as it takes: what a slow tree is asked does not
- * pile up in it, and the page says for how long an answer is late. */
+/* One request is under way at a time, for as long as it takes, so that requests do not pile up in a
+ * slow tree. The page says for how long an answer is late. */
 #include "watch.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void ask_node(struct watch *w, uint64_t now)
 
 	w->asked_ms = now;
 	w->due_ms = now + cop_board_interval_s(w->board) * 1000ull;
-	/* So many others ask it that this one is not even heard. */
+	/* The node has so many clients that it does not accept this one. */
 	if (!rc || rc == -ETIMEDOUT)
 		return;
 	if (w->heard && rc == -ENOENT)
@@ -90,7 +90,7 @@ static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 	w->changed = w->heard = true;
 }
 
-/* A node that ends may drop a question; the next one hears what has become of it. */
+/* A node that ends may drop a request; the next one shows what has become of it. */
 static void dropped(struct watch *w, uint64_t now)
 {
 	w->due_ms = now + AGAIN_MS;
@@ -194,7 +194,7 @@ static void have(struct watch *w, const struct cop_screen_event *e)
 	}
 }
 
-/* Until something has to be done that no event tells of. */
+/* The time until something has to be done without an event. */
 static int patience(const struct watch *w, uint64_t now)
 {
 	if (w->question || cop_board_is_paused(w->board))
@@ -240,7 +240,7 @@ bool cop_cmd_can_watch(void)
 	return cop_screen_usable(STDIN_FILENO, STDOUT_FILENO);
 }
 
-/* The page is gone from the terminal, and what it showed last with it. */
+/* The page has left the terminal, and its last contents with it. */
 static int leave(struct watch *w)
 {
 	struct cop_buf last = {0};

@@ -131,7 +131,7 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 		cop_join_tend(b->join);
 	}
 	cop_join_name_untold(b->join);
-	/* The results of ranks that were not told again. */
+	/* Sends the results to ranks that were not told again. */
 	if (!cop_join_is_ready(b->join))
 		cop_net_flush(b->net);
 }

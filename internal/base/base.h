@@ -187,7 +187,7 @@ int cop_make_dirs(const char *path, unsigned mode);
  * them. */
 int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err);
 
-/* Whether openat2(2) works here: the kernel has it and no filter forbids it. Tried once. */
+/* Whether openat2(2) works here: the kernel has it and no filter forbids it. It is tried once. */
 bool cop_has_openat2(int dirfd);
 /* Opens a normal relative path ("" is dirfd itself) without leaving dirfd or following a symbolic
  * link; sets O_CLOEXEC. Returns the descriptor or -errno; *calls is the number of system calls. */

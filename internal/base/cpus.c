@@ -138,7 +138,7 @@ static int get_cpuset(const struct cpus *was, struct cpus *out)
 	return rc;
 }
 
-/* Puts this thread on all of these processors, or leaves it unchanged. */
+/* Pins this thread to these processors, or leaves it unchanged. */
 static int try(const struct cpus *want, struct cop_err *err)
 {
 	struct cpus was, is, rest;

@@ -6,7 +6,7 @@
 
 #include "board/board_priv.h"
 
-/* What + and - go through. */
+/* The intervals that + and - choose from. */
 static const uint32_t intervals[] = {
 	1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600, 86400};
 
@@ -161,7 +161,7 @@ static void unknow(struct cop_board *b)
 		b->row[i].requests[b->answers % ROW_HISTORY] = 0;
 }
 
-/* Rows that are not in the answer keep what they were, and are not known. */
+/* Nodes that are not in the answer keep their last values, and are marked unknown. */
 static int take_lines(struct cop_board *b, char *text)
 {
 	bool *seen = calloc(b->nodes, sizeof(*seen));

@@ -91,7 +91,7 @@ static void all_watched(void *arg, struct cop_treeop_sum *all)
 	cop_command_answer(arg, 0, &out);
 }
 
-/* The counters, to calculate with, and the part of the table that the client need not understand.
+/* The counters as numbers, and the rest of the table as text that the client only shows.
  */
 static void watch(struct asked *q, bool all)
 {

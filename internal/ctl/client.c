@@ -192,7 +192,7 @@ static int await_reply(struct call *c)
 	}
 }
 
-/* Appends what has come. -EAGAIN: nothing has, where the caller waits. */
+/* Appends what has come. -EAGAIN: nothing has come, and the caller waits. */
 static int receive(struct call *c)
 {
 	char block[16384];
@@ -285,7 +285,7 @@ static void end_call(struct call *c)
 	c->fd = c->passed = -1;
 }
 
-/* The answer is the caller's. */
+/* The caller gets the answer. */
 static void take_answer(struct call *c, struct cop_ctl_reply *reply)
 {
 	reply->fd = c->passed;

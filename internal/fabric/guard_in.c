@@ -99,8 +99,8 @@ static void refuse_connection(struct cop_guard_in *g, struct pending *h, int rc)
 	cop_plain_close(fd);
 }
 
-/* It left without a word, as a node does that found another connection meanwhile or that was
- * killed. */
+/* The peer left without a word, as does a node that was killed or has found another connection
+ * meanwhile. */
 static void forget_pending(struct cop_guard_in *g, struct pending *h)
 {
 	int fd = h->fd;

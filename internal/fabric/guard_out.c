@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connecting side. What the provider first sends on a new connection is kept back. When the
- * challenge comes, the answer is sent, followed by what was kept. Until the proof has come too,
- * recv reports that there is nothing to read.
+/* The connecting side. The first bytes that the provider sends on a new connection are kept back.
+ * When the challenge comes, the answer is sent, followed by these bytes. Until the proof has come
+ * too, recv reports that there is nothing to read.
  *
  * A descriptor is identified by its number and by the socket behind it: the provider may close it
  * at any time, and the number is then reused. */

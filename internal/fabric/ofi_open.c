@@ -329,7 +329,7 @@ static bool is_listed(const char *list, const char *provider)
 	return false;
 }
 
-/* What libfabric reports as "no data available". */
+/* libfabric says "no data available". */
 static const char *reason(bool listed, const struct bind_to *b, int rc)
 {
 	if (rc != -FI_ENODATA)
@@ -428,7 +428,7 @@ static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_e
 	return 0;
 }
 
-/* *out is set before the thread starts, whose callbacks may come at once. */
+/* *out is set before the thread starts, because its callbacks may come at once. */
 static int start_progress(struct ofi *o, struct cop_fabric **out)
 {
 	int rc;

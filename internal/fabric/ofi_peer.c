@@ -157,7 +157,7 @@ void cop_fabric_ofi_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
 	cop_htab_remove(&o->peers_by_text, &p->link);
 	o->peers[slot] = NULL;
 	o->free_slots[o->free_count++] = slot;
-	/* Counts as a flying operation, because done may do anything. */
+	/* Counts as an operation in flight, because done may do anything. */
 	p->flying++;
 	p->dropped = true;
 	/* If a connection could not be made (no route, a host that is switched off), rxm of

@@ -17,7 +17,7 @@ void cop_follow_numbers_of(const struct cop_treeop_sum *sum, struct cop_follow_n
 	cop_stats_sum(&out->stats, &sum->stats);
 }
 
-/* Ends the question: nobody waits for its answer any more. */
+/* Ends the request: nobody waits for its answer any more. */
 static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLLOW_MAX])
 {
 	unsigned n = f->waiting_n;
@@ -40,8 +40,8 @@ static void sum_arrived(void *arg, struct cop_treeop_sum *sum)
 	cop_follow_numbers_of(sum, &now);
 	pthread_mutex_lock(&f->lock);
 	n = take_waiting(f, waiting);
-	/* Otherwise nobody answered, or memory was short, or it comes after the totals, which are
-	 * the last of the numbers. */
+	/* Otherwise nobody answered, memory was short, or the answer came after the totals, which
+	 * are final. */
 	known = now.nodes && !f->has_totals;
 	if (known) {
 		f->latest = now;

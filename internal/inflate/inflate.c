@@ -17,7 +17,7 @@ struct cop_inflate {
 	const char *fault;
 	z_stream z;
 	struct ahead ahead;
-	struct member *member; /* is read, instead of what zlib gives */
+	struct member *member; /* is read instead of zlib's output */
 	size_t copied;         /* of it */
 	unsigned char input[INPUT_BYTES];
 };
@@ -92,7 +92,7 @@ static void end_stream(struct cop_inflate *in, const char *fault)
 }
 
 /* A member has ended. The next one may be inflated already. Zeros may follow, to the end of a
- * tape's block; anything else that is no member is told. */
+ * tape's block; anything else that is no member is reported. */
 static int next_member(struct cop_inflate *in)
 {
 	ssize_t n = 0;

@@ -33,7 +33,7 @@ static size_t short_len(const char *name, size_t len)
 	return dot ? (size_t)(dot - name) : len;
 }
 
-/* An address has no short form, though one of IPv4 has dots. */
+/* An address has no short form, although an IPv4 address has dots. */
 static bool has_short(const char *name, size_t len)
 {
 	if (memchr(name, ':', len))
@@ -96,7 +96,7 @@ static uint32_t find_host(
 	i = cop_job_map_get(&b->brief, name, short_len(name, len), 0);
 	if (i == COP_JOB_ABSENT || b->vague[i] || b->shared[i])
 		return COP_JOB_ABSENT;
-	/* n1.a is not n1.b: one of the two has to be short. */
+	/* n1.a is not n1.b: only a short name may match a full one. */
 	return memchr(name, '.', len) && strchr(b->hosts->host[i].name, '.') ? COP_JOB_ABSENT : i;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a host list comes from: --hosts or the scheduler. */
+/* Reads the host list from --hosts or from the scheduler. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,7 +292,7 @@ static int refuse_alone(struct cop_err *err)
 {
 	static const struct {
 		const char *name;
-		uint64_t most; /* that one process alone has */
+		uint64_t most; /* of a process that is alone */
 	} tells[] = {{"PMI_SIZE", 1}, {"OMPI_COMM_WORLD_SIZE", 1}, {"FLUX_JOB_SIZE", 1},
 		{"PMI_RANK", 0}, {"PMIX_RANK", 0}, {"PALS_NODEID", 0}, {"FLUX_TASK_RANK", 0},
 		{"SLURM_NODEID", 0}};

@@ -192,7 +192,7 @@ static bool has_two_colons(const char *text, const char *end)
 	return colon && memchr(colon + 1, ':', (size_t)(end - colon - 1));
 }
 
-/* What is written like an address of IPv6, and is none that a host can have. */
+/* Refuses a text that looks like an IPv6 address and is none that a host can have. */
 static int check_six(
 	const char *text, const char *end, const struct cop_job_word *w, struct cop_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier: how it ended, who waits here for it, and who gets an answer. The other
+/* The end of the barrier: its result, the ranks that wait here for it, and their answers. The other
  * files of join call this one, which calls none of them. */
 #include "join/join_priv.h"
 
@@ -88,7 +88,7 @@ void cop_join_put_began(struct cop_join *j, struct cop_wr *w)
 	cop_wr_u64(w, (uint64_t)unix_ns);
 }
 
-/* No clock says such a thing. */
+/* No clock shows such a time. */
 static bool is_absurd(uint64_t ns)
 {
 	return ns > INT64_MAX / 2;

@@ -120,7 +120,8 @@ static int open_any(struct copper_mark_i_process *p)
 	return copper_mark_i_open(p) ? -errno : 0;
 }
 
-/* As the header writes them: a comma before each, in whose place a new file has its opening. */
+/* As the header writes them: with a comma before each event, in whose place a new file has its
+ * opening. */
 static size_t format(struct copper_mark_i_process *p, const struct cop_mark_event *events,
 	unsigned n, char **text)
 {

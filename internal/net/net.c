@@ -31,9 +31,9 @@ static void serve_sampler(struct cop_net *n, struct cop_rpc_req *req)
 	cop_sampler_serve(n->conf.sampler, req);
 }
 
-/* Which requests of other nodes are served, and when. A node that is starting has nothing to read,
- * but is a node of the tree. A node that is ending still gives a requester of its stop the same
- * answer as the others got (treeop). */
+/* Decides which requests of other nodes are served, and when. A node that is starting cannot serve
+ * reads, but is a node of the tree. A node that is ending still gives a requester of its stop the
+ * same answer as the others got (treeop). */
 static const struct {
 	void (*serve)(struct cop_net *n, struct cop_rpc_req *req);
 	unsigned when;

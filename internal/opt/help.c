@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a table says of itself: help for people, the dump for completion and the manual. */
+/* Prints a table: help for people, the dump for completion and the manual. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

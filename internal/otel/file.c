@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file is opened for each line, so that one which is gone is noticed, and a line is written by
- * one call. */
+/* A file is opened for each line, so that a removed file is noticed, and a line is written by one
+ * call. */
 #include "otel/otel_priv.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 	return 0;
 }
 
-/* What a full disk took of the line is cut off again. */
+/* If a full disk took only a part of the line, that part is cut off again. */
 static int write_whole(int fd, const struct cop_buf *line)
 {
 	struct stat before;

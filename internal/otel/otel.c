@@ -97,7 +97,7 @@ static void take_round(void *ctx, const struct cop_follow_numbers *n)
 		put_numbers(o, n, NULL);
 }
 
-/* Without the sums of a stop, what was known last is the end. */
+/* Without the sums of a stop, the last known numbers are the final ones. */
 static void end(void *ctx, uint64_t deadline_ms)
 {
 	struct cop_otel *o = ctx;
@@ -145,7 +145,7 @@ static const struct cop_follower_ops ops = {.thread = "otel",
 
 /* ---- the start ---- */
 
-/* The only one that the semantic conventions want to be a number. */
+/* The only attribute that the semantic conventions define as a number. */
 static bool is_number(const char *key)
 {
 	return strcmp(key, "process.pid") == 0;

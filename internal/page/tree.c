@@ -11,7 +11,7 @@ struct tree {
 	char text[512];
 };
 
-/* What came into a node over the edge to its parent; a root's from the storage. */
+/* The bytes that a node received over the edge to its parent, or a root from the storage. */
 static double weight(const void *arg, unsigned i)
 {
 	const struct cop_jobdata_node *n = &((const struct tree *)arg)->j->node[i];
@@ -154,7 +154,7 @@ static void node_row(const struct cop_jobdata_node *n, struct cop_buf *out)
 	cop_html_row_end(out);
 }
 
-/* What makes a node worth a row: bytes that it moved, and seconds that it waited. */
+/* The numbers for which a node gets a row: bytes that it moved, and seconds that it waited. */
 static double weight_of(const struct cop_jobdata_node *n)
 {
 	return fmax(0, n->sent_bytes) + fmax(0, n->origin_bytes) +

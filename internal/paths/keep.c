@@ -16,9 +16,9 @@
 struct step {
 	struct usage *u;
 	unsigned links;
-	char path[2 * PATH_MAX]; /* what is still to be followed, from at on */
+	char path[2 * PATH_MAX]; /* the rest of the path, from at on */
 	size_t at, len;
-	struct cop_walk_entry *entry; /* where the path has got to */
+	struct cop_walk_entry *entry; /* the entry that the path has reached */
 	struct cop_walk_dir *dir;     /* the directory of the entry */
 };
 

@@ -149,7 +149,7 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	put_classes(out, &s->classes);
 }
 
-/* Reading stops at the first fault; bad says that there was one. */
+/* Reading stops at the first fault; then bad is set. */
 struct reader {
 	const unsigned char *at, *end;
 	bool bad;

@@ -86,7 +86,7 @@ static int write_report(
 	return rc;
 }
 
-/* What Copper 1.0 wrote only on request must not be where its readers look. */
+/* Files that Copper 1.0 wrote only on request must not be where its readers look. */
 static void name_of(const struct report *r, const struct file *f, char *out, size_t size)
 {
 	size_t stem = strlen(f->name) - strlen(".output");

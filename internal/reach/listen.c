@@ -21,7 +21,7 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 	cop_wire_mac(r->conf.secret, "rendezvous", data, len, out);
 }
 
-/* It is about to connect. */
+/* The peer is about to connect. */
 static void admit(void *ctx, const char *address)
 {
 	struct cop_reach *r = ctx;

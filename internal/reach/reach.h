@@ -59,7 +59,7 @@ struct cop_reach_conf {
  * version. */
 uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes,
 	const char *source, const struct cop_job_hosts *hosts);
-/* What only the nodes of one tree have in common, in a form that may be shown. */
+/* A name that only the nodes of one tree have in common, and that may be shown. */
 #define COP_REACH_TREE_SIZE 40
 void cop_reach_tree_name(
 	const struct cop_wire_secret *secret, uint64_t config_hash, char out[COP_REACH_TREE_SIZE]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums by name. All of them stop at 2^64-1, and latencies are whole microseconds. So the result
- * does not depend on the order in which ranks are added, nor on how they were grouped before. */
+ * depends neither on the order in which ranks are added nor on how they were grouped before. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of some directories the job used, as far as it was observed. The roots are walked once,
- * nested ones with those above them. Each observed path is then looked up in the result and counted
- * for every root above it. */
+/* Computes how much of some directories the job used, as far as it was observed. The roots are
+ * walked once, nested ones with those above them. Each observed path is then looked up in the
+ * result and counted for every root above it. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -136,8 +136,8 @@ static void count_totals(struct coverage *c)
 
 enum state { IS_MISSING, IS_FILE, IS_DIR };
 
-/* The walk does not follow links and may have been refused somewhere: for what it does not know,
- * the file system is asked. */
+/* The walk does not follow links and may have been refused somewhere. Paths that it does not know
+ * are looked up in the file system. */
 static enum state state_of(const struct coverage *c, const struct cop_observed_path *p)
 {
 	bool absent;

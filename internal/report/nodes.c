@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which nodes the job had, from its list of hosts, and which of them left files. A line is a host,
+/* Finds the nodes of the job in its list of hosts, and which of them left files. A line is a host,
  * or host:port if several nodes share one. A rank's files tell only the host. So for nodes that
  * share a host it is known how many are missing, but not which. */
 #include <ctype.h>

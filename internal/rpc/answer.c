@@ -155,7 +155,7 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 	free(piece);
 }
 
-/* May run inside cop_fabric_write, hence the detour through the inbox. */
+/* May run inside cop_fabric_write, so it goes through the inbox. */
 static void piece_done(void *arg, int rc)
 {
 	struct piece *piece = arg;
@@ -244,7 +244,7 @@ void cop_rpc_req_ready(struct cop_rpc_req *q)
 		s->advanced_ms = q->r->now_ms;
 	q->state = REQ_READY;
 	cop_list_push_back(&s->ready, &q->ready_at);
-	/* What fits a message does not queue behind bulk bytes. */
+	/* An answer that fits a message does not queue behind bulk bytes. */
 	if (q->is_inline)
 		advance(q);
 	else
@@ -262,7 +262,8 @@ static void request_answered(struct cop_rpc *r, struct item *item)
 		cop_rpc_req_free(q);
 }
 
-/* An answer is never lost for want of memory: the request has everything that is needed. */
+/* An answer is never lost for want of memory: the request already holds all that sending it takes.
+ */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {
 	q->answer = *answer;

@@ -97,7 +97,8 @@ static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
 		m.land_len = c->ask.landing_len;
 	}
 	cop_rpc_msg_put_request(&w, &m);
-	/* Before: once it has been handed over, the other side may be quicker than this thread. */
+	/* Before it is handed over, because the other side may answer before this thread continues.
+	 */
 	if (c->ask.sent)
 		at_ns = cop_now_ns();
 	rc = cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
@@ -128,7 +129,7 @@ static void sent(struct cop_rpc *r, struct peer *p, struct call *c)
 	c->counted = true;
 }
 
-/* What fabric cannot accept now is tried again at the next tick. */
+/* If fabric cannot accept it now, the next tick tries again. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 {
 	while (p->state == PEER_UP && p->by_id.count < PEER_WINDOW &&

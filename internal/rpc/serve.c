@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of other nodes, and what these say about them later. */
+/* Requests of other nodes, and their later messages about these requests. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>

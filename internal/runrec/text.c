@@ -13,7 +13,7 @@
 #define HEAD "copper-run "
 #define FORM 1
 #define PARTS_MAX 5
-/* No clock of a machine that works is further from 1970. */
+/* No working clock is further from 1970. */
 #define TIME_MAX 1e12
 
 static const char *const fields[] = {"name", "group", "version", "exit_reason"};

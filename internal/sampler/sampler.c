@@ -105,7 +105,7 @@ static void count_work(struct cop_sampler *s)
 		4);
 }
 
-/* The gate is open once everything that is counted exists, and keeps it in existence meanwhile. */
+/* The gate is open once everything that is counted exists, and keeps it alive during the call. */
 static void second(void *ctx)
 {
 	struct cop_sampler *s = ctx;
@@ -118,7 +118,7 @@ static void second(void *ctx)
 	cop_gate_leave(s->gate);
 }
 
-/* What is counted exists until the tracer has stopped, if the node came so far. */
+/* What is counted exists until the tracer has stopped, if the node got that far. */
 static void last(void *ctx)
 {
 	struct cop_sampler *s = ctx;

@@ -64,7 +64,7 @@ void cop_screen_size(const struct cop_screen *s, unsigned *rows, unsigned *colum
 
 /* ---- writing ---- */
 
-/* False: it takes nothing, or a signal came that somebody should look at. */
+/* False: the terminal takes nothing, or a signal has come. */
 static bool takes_more(struct cop_screen *s, bool hears)
 {
 	struct pollfd p[2] = {{.fd = s->own, .events = POLLOUT},
@@ -267,7 +267,7 @@ static void have_byte(struct cop_screen *s, struct cop_screen_event *e)
 		e->what = COP_SCREEN_KEY;
 }
 
-/* Nothing happened, or only a part of a key's sequence did not go on. */
+/* Nothing happened, or only the rest of a key's sequence did not come. */
 static bool end_of_wait(struct cop_screen *s, bool over, struct cop_screen_event *e)
 {
 	if (s->keys.in_sequence) {

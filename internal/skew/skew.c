@@ -104,8 +104,8 @@ static void pass_over(struct cop_skew *s, bool has_answered)
 		s->upstream = cop_topo_parent(&s->conf.topo, 0, s->conf.rank);
 }
 
-/* It will know soon (-EAGAIN), or lacks something at this moment. Other refusals: it does not know
- * the question, or never will know the answer. */
+/* The rank will know soon (-EAGAIN), or lacks something now. With any other refusal it does not
+ * know the question or will never know the answer. */
 static void time_answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct cop_skew *s = arg;

@@ -156,7 +156,7 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 	double seen_s = 0;
 	int code = look_for(db, r, &has, &seen_s);
 
-	/* A file that was written before the store could be had again. */
+	/* A file that was written before the store was available again. */
 	if (!code && has && seen_s > r->seen_s)
 		return 0;
 	if (!has)

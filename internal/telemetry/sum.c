@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A subtree. What is kept of a large job does not depend on the shape of the tree: the nodes with
- * the most of something in the whole job are among those with the most in every part of it, and so
- * are the events that the job keeps. */
+/* The telemetry of a subtree. What is kept of a large job does not depend on the shape of the tree:
+ * the nodes with the most of something in the whole job are among those with the most in every part
+ * of it, and so are the events that the job keeps. */
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ static int add_numbers(struct folded *f, const uint64_t *number, unsigned n)
 	return rc;
 }
 
-/* Where memory is short, the node counts as one that did nothing. */
+/* If memory is short, the node counts as one that did nothing. */
 static void fold_series(struct cop_telemetry_sum *s, struct cop_telemetry_node *n)
 {
 	if (cop_telemetry_folded_open(&s->series, INTERVALS * METRICS) ||
@@ -282,7 +282,7 @@ static void raise_level(struct cop_telemetry_sum *s, unsigned level)
 
 /* ---- events ---- */
 
-/* Those of one class are kept alike. */
+/* Nodes of one class are all kept or all dropped. */
 static unsigned class_of(enum cop_telemetry_kind kind)
 {
 	return kind <= COP_TELEMETRY_PEER_BACK       ? 0
@@ -394,7 +394,7 @@ static void move_folded(struct folded *into, struct folded *from)
 		cop_log_error("no memory for the series of nodes=%u", from->nodes);
 }
 
-/* from is the caller's to free, and has lost what was in it. */
+/* The caller frees from, whose contents have moved. */
 static int absorb(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from)
 {
 	unsigned level = COP_MAX(into->level, from->level);
@@ -416,7 +416,7 @@ static int absorb(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from
 	return 0;
 }
 
-/* The copy goes the way that sums go between nodes. */
+/* The copy is encoded and decoded, as between nodes. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	struct cop_telemetry_sum *copy = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run adds up to: a few tables for each tier, each of an answer's own groups. */
+/* The sums of a run: a few tables for each tier, one for each answer. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

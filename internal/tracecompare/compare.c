@@ -65,7 +65,7 @@ static double value_of(const struct joined *j, unsigned run, unsigned col)
 	return j->run[run] ? j->run[run]->value[col] : NAN;
 }
 
-/* What is missing comes last. */
+/* Missing values come last. */
 static int by_value(const void *p, const void *q, void *arg)
 {
 	const struct cop_compare *c = arg;

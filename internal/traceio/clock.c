@@ -6,8 +6,9 @@
  *
  * that at TS of its own clock, that clock was OFFSET microseconds ahead of rank 0's, within half of
  * RTT, the round trip in which this was measured (as in Cristian, Probabilistic clock
- * synchronization, 1989). Between two such times the offset is taken to change evenly, before the
- * first and after the last to stay. Both ends of a span are corrected, so what nests still does.
+ * synchronization, 1989). The offset is assumed to change linearly between two such times, and not
+ * to change before the first and after the last. Both ends of a span are corrected, so nested spans
+ * stay nested.
  *
  * Other files name the same hosts, so the offsets are known before events are read: by a pass over
  * those files whose beginning has an event of Copper's, or an offset. */
@@ -178,7 +179,7 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	(void)why;
 }
 
-/* What the file has told becomes that of hosts. */
+/* Assigns the offsets of the file to its hosts. */
 static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 {
 	int rc = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which files are meant. */
+/* Finds the files that the user means. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the scanner declines, read by json-c: nested values, exponents, and whatever else is JSON.
- * json-c is lenient as it is used here, since writers of traces are not careful. */
+/* Objects that the scanner declines, read by json-c: nested values, exponents, and any other JSON.
+ * json-c is used in its lenient mode, because writers of traces are not careful. */
 #include <errno.h>
 #include <json-c/json.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the hashes of one file stand for: lines FH (files) and HH (hosts) of DFTracer. They may come
- * after their use, so a reading that wants names goes over the file once for these lines alone. */
+/* The names behind the hashes of one file: lines FH (files) and HH (hosts) of DFTracer. They may
+ * come after their use, so a reading that wants names goes over the file once for these lines
+ * alone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -160,7 +160,7 @@ static int fill_block(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* The pass for the names alone; whoever has no work meanwhile inflates ahead. */
+/* The pass for the names alone; threads without work inflate ahead meanwhile. */
 static int read_names(struct worker *w, struct source *s)
 {
 	int rc;
@@ -304,8 +304,9 @@ static void unfinished(struct worker *w, struct source *s)
 		r->rc = rc;
 }
 
-/* Under the lock, which it may give up meanwhile: this thread has done with the file. The last one
- * closes it. Those who wait for something else are not woken: they might wake each other for ever.
+/* Under the lock, which it may give up meanwhile: this thread is done with the file; the last one
+ * closes it. Threads that wait for something else are not woken, because they might wake each other
+ * for ever.
  */
 static void leave(struct worker *w, struct source *s)
 {

@@ -226,8 +226,8 @@ static bool is_resolved(struct cop_trace_str s, bool is_hash)
 	return s.len && !is_hash;
 }
 
-/* The names that hashes stand for are there instead of them; of a counter, whose args are all
- * values, nothing else. */
+/* Hashes are replaced by their names; the args of a counter, which are all values, get nothing
+ * else. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
@@ -266,8 +266,8 @@ static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 	cop_json_end(j);
 }
 
-/* Ids that differ in their file, process or scope, as their kind has it, differ. Those of Copper's
- * flows are the same in all files. */
+/* Ids differ if their file, process or scope does, depending on their kind. Ids of Copper's flows
+ * are the same in all files. */
 static void put_id(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
 {
 	bool flow = e->kind == COP_TRACE_FLOW;
@@ -289,8 +289,8 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 		put_str(j, "scope", e->scope);
 }
 
-/* As it is written: begins with their ends are complete; an aggregate does not say when its spans
- * were. */
+/* The event as it is written: a begin with its end is a complete event; an aggregate does not say
+ * when its spans were. */
 static char letter_of(const struct cop_trace_event *e)
 {
 	if (e->kind == COP_TRACE_AGGREGATE || e->ph == 'I' || e->ph == 'R')

@@ -128,7 +128,7 @@ static void sort(struct cop_order *o, struct part *p)
 		p->n = COP_MIN(p->n, o->conf.limit);
 }
 
-/* What is left moves to the beginning; true if that makes room. */
+/* Moves the rest to the beginning; true if that makes room. */
 static bool squeeze(struct cop_order *o, struct part *p)
 {
 	char *data;

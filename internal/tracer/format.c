@@ -14,7 +14,7 @@
 #define KNOWN_FIRST ((size_t)1 << 12)
 #define KNOWN_MOST ((size_t)1 << 20)
 
-/* Readers keep it as a signed number. */
+/* Readers store it as a signed number. */
 static uint64_t hash_of(const char *text, size_t len, uint64_t seed)
 {
 	return cop_hash64(text, len, seed) & INT64_MAX;
@@ -142,7 +142,7 @@ static char *put_arg(char *p, const struct record *r, unsigned i)
 	return put_text(put_text(put_text(p, "\""), r->arg[i].text), "\"");
 }
 
-/* From index first on; after is whether something stands before in the object. */
+/* Writes the arguments from index first on; after: the object has a member already. */
 static char *put_args(char *p, const struct record *r, unsigned first, bool after)
 {
 	for (unsigned i = first; i < r->args; i++) {

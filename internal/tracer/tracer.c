@@ -146,8 +146,8 @@ static void *run_writer(void *arg)
 
 /* ---- from start to stop ---- */
 
-/* A new file, with the read permissions of a report. Another one of this name is of a process that
- * had the same number, and stays. */
+/* Makes a new file, with the read permissions of a report. A file of this name that exists is of a
+ * process that had the same number, and stays. */
 static int create_file(
 	struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
 {

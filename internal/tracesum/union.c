@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spans are gathered at the end of an array and sorted in when it is full. What overlaps becomes
- * one. If that leaves more than half, shorter gaps than before are closed until it does not. */
+/* New spans are collected at the end of an array and sorted in when it is full; overlapping spans
+ * become one. If more than half of the array stays in use, longer and longer gaps are closed until
+ * that is no longer so. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values with how often they came, in order, and behind them a buffer of new ones, which is sorted
- * in when it is full; it grows with the values, so that each is moved few times. Sizes and
- * durations repeat much: a million of them are usually some thousands of different ones. Past
+/* Distinct values in order, with their counts, followed by a buffer of new ones, which is sorted in
+ * when it is full. The buffer grows with the values, so that each is moved few times. Sizes and
+ * durations repeat much: a million of them usually have some thousands of different values. Past
  * COP_TAB_EXACT_MAX values the buckets of a DDSketch take over: value v is counted in bucket
  * ceil(log_g v), g = (1 + a)/(1 - a), whose middle is within a of it. */
 #include <errno.h>

@@ -35,7 +35,7 @@ static const char *const options[] = {"name", "cat", "file", "host"};
 
 /* ---- expressions ---- */
 
-/* What follows the list in brackets at p, or NULL if it does not end. */
+/* Returns what follows the list in brackets at p, or NULL if it does not end. */
 static const char *after_brackets(const char *p)
 {
 	p++;
@@ -72,8 +72,8 @@ static size_t open_bracket(const char *text)
 	return (size_t)(p - text);
 }
 
-/* How many bytes of an expression that is wrong are right: up to the bracket that is open, else to
- * where its beginnings begin to fail as the whole of it does. */
+/* The number of valid bytes at the beginning of a wrong expression: up to the open bracket, else up
+ * to the shortest prefix that fails with the same error. */
 static size_t right_bytes(const char *text, int wrong)
 {
 	size_t n = strlen(text);

@@ -98,8 +98,8 @@ static void ask_children(struct fanout *f, uint32_t rank)
 		ask_subtree(f, child[i]);
 }
 
-/* Whether the node has asked none below it: it is dead, takes us for unverified, is ending, or has
- * no memory for a request. */
+/* Whether the node has asked none of those below it: it is dead or ending, does not believe us, or
+ * has no memory for a request. */
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)

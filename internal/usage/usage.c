@@ -28,7 +28,7 @@ static void add_saturating(uint64_t *to, uint64_t n)
 		*to = UINT64_MAX;
 }
 
-/* What one file has said so far. */
+/* The contents of one file so far. */
 struct reading {
 	uint64_t rows, bytes;
 	uint64_t total_bytes, total_entries;
@@ -116,7 +116,7 @@ static int read_listing(
 	return rc;
 }
 
-/* Whether the file is usable, and what is wrong with it. */
+/* Returns whether the file is usable, and what is wrong with it. */
 static int judge(struct reading *r)
 {
 	bool whole = r->has_bytes && r->has_entries;

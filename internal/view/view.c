@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the outside in: what is needed later is opened first. Then the namespaces are entered, the
- * places are covered, and the storage's own directories are put back. */
+/* The order: open what is needed later, enter the namespaces, cover the places, and put the
+ * storage's own directories back. */
 #include "view/view_priv.h"
 
 #include <errno.h>
