@@ -269,7 +269,7 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 		row->weight = get_varint(r);
 		for (unsigned slot = 0; slot < SLOTS; slot++) {
 			row->count[slot] = get_varint(r);
-			seen = cop_prof_add(seen, row->count[slot]);
+			seen = cop_add_saturating(seen, row->count[slot]);
 		}
 		if (!seen || row->weight > seen)
 			r->bad = true;

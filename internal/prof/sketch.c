@@ -124,7 +124,7 @@ static int cut_sketch(struct sketch *s)
 		row.weight -= off;
 		append(&out, &row, s->text + row.at);
 	}
-	out.error = cop_prof_add(s->error, off);
+	out.error = cop_add_saturating(s->error, off);
 	cop_prof_sketch_free(s);
 	*s = out;
 	rc = 0;
@@ -157,12 +157,13 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 		if (order == 0) {
 			struct sketch_row *both = &out->row[out->n - 1];
 
-			both->weight = cop_prof_add(both->weight, y->weight);
+			both->weight = cop_add_saturating(both->weight, y->weight);
 			for (unsigned slot = 0; slot < SLOTS; slot++)
-				both->count[slot] = cop_prof_add(both->count[slot], y->count[slot]);
+				both->count[slot] =
+					cop_add_saturating(both->count[slot], y->count[slot]);
 		}
 	}
-	out->error = cop_prof_add(a->error, b->error);
+	out->error = cop_add_saturating(a->error, b->error);
 	rc = cut_sketch(out);
 	if (rc)
 		cop_prof_sketch_free(out);
@@ -221,7 +222,7 @@ int cop_prof_sketch_rows(const struct sketch *s, struct rows *out)
 
 		for (unsigned slot = 0; slot < SLOTS; slot++) {
 			row.count[slot] = from->count[slot];
-			row.events = cop_prof_add(row.events, from->count[slot]);
+			row.events = cop_add_saturating(row.events, from->count[slot]);
 		}
 		rc = cop_prof_rows_push(out, &row);
 	}

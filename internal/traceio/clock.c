@@ -118,11 +118,6 @@ struct pass {             /* of one thread */
 	size_t n, cap;
 };
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 static bool has(const struct fields *f, unsigned i)
 {
 	return f->seen & (1U << i);
@@ -134,8 +129,9 @@ static bool is_clock(const struct fields *f, const struct cop_trace_event *e, st
 	int64_t rtt = 0;
 
 	*out = (struct found){.host = e->host, .is_hash = e->host_is_hash};
-	if (e->kind != COP_TRACE_META || !is(e->name, "CO") || !is(e->of, "clock") ||
-		!has(f, F_TS) || !has(f, F_ARG_VALUE) || !e->host.len)
+	if (e->kind != COP_TRACE_META || !cop_trace_str_is(e->name, "CO") ||
+		!cop_trace_str_is(e->of, "clock") || !has(f, F_TS) || !has(f, F_ARG_VALUE) ||
+		!e->host.len)
 		return false;
 	if (!cop_trace_number(&f->f[F_TS], 1000, &out->point.ts_ns) ||
 		!cop_trace_number(&f->f[F_ARG_VALUE], 1000, &out->point.offset_ns) ||

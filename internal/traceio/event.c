@@ -366,17 +366,13 @@ static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_
 		s, &e->id);
 }
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 /* Processes: PR with a member rank, or of the name rank; labels. */
 static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
-	if (is(e->name, "process_labels"))
+	if (cop_trace_str_is(e->name, "process_labels"))
 		return text(f, F_ARG_LABELS, s, &e->of);
-	return text(f, !get(f, F_RANK) && is(e->of, "rank") ? F_ARG_VALUE : F_RANK, s, &e->rank);
+	return text(f, !get(f, F_RANK) && cop_trace_str_is(e->of, "rank") ? F_ARG_VALUE : F_RANK, s,
+		&e->rank);
 }
 
 /* Members that only some kinds have. */

@@ -22,6 +22,8 @@
 #ifndef COP_TRACEIO_H
 #define COP_TRACEIO_H
 
+#include <string.h>
+
 #include "base/base.h"
 
 #define COP_TRACE_RECORD_MAX COP_MIB
@@ -35,6 +37,10 @@ struct cop_trace_str {
 	const char *at;
 	size_t len;
 };
+static inline bool cop_trace_str_is(struct cop_trace_str s, const char *word)
+{
+	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
+}
 
 enum cop_trace_kind {
 	COP_TRACE_SPAN,      /* something that took a time: complete, or a begin and its end */

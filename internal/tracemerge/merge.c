@@ -216,11 +216,6 @@ static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 
 /* ---- one event ---- */
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 static bool is_resolved(struct cop_trace_str s, bool is_hash)
 {
 	return s.len && !is_hash;
@@ -236,11 +231,12 @@ static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	bool counter = e->kind == COP_TRACE_COUNTER;
 
 	while (cop_members_next(&m, &key, &value)) {
-		if (is(key, "hhash") && (counter || is_resolved(e->host, e->host_is_hash)))
+		if (cop_trace_str_is(key, "hhash") &&
+			(counter || is_resolved(e->host, e->host_is_hash)))
 			continue;
 		if (later.len && cop_members_have(later, key))
 			continue;
-		if (is(key, "fhash") && is_resolved(e->file, e->file_is_hash)) {
+		if (cop_trace_str_is(key, "fhash") && is_resolved(e->file, e->file_is_hash)) {
 			put_str(j, "fname", e->file);
 			continue;
 		}
@@ -273,7 +269,7 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 	bool flow = e->kind == COP_TRACE_FLOW;
 	uint64_t of[] = {e->id_kind, 0}, id;
 
-	if (flow && is(e->cat, "copper"))
+	if (flow && cop_trace_str_is(e->cat, "copper"))
 		of[0] = COP_TRACE_ID_ALL;
 	if (of[0] == COP_TRACE_ID_FILE)
 		of[1] = e->source;

@@ -41,11 +41,6 @@ static bool same(struct cop_trace_str a, struct cop_trace_str b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 static uint64_t hash_of(const struct cop_trace_event *e, struct cop_trace_str tid)
 {
 	uint64_t h = cop_hash64(e->host.at, e->host.len, e->source);
@@ -152,22 +147,22 @@ static bool is_rank(struct cop_trace_str s, uint64_t *rank)
 static int take_meta(struct seen *s, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};
-	bool thread = is(e->name, "thread_name");
+	bool thread = cop_trace_str_is(e->name, "thread_name");
 	struct mention *m;
 
-	if (!thread && !e->rank.len && !is(e->name, "process_name") &&
-		!is(e->name, "process_labels"))
+	if (!thread && !e->rank.len && !cop_trace_str_is(e->name, "process_name") &&
+		!cop_trace_str_is(e->name, "process_labels"))
 		return 0;
 	m = mention(s, e, thread ? e->tid : none);
 	if (!m)
 		return -ENOMEM;
 	if (thread)
 		return set_text(&m->text[TEXT_THREAD], e->of, e->line);
-	if (is(e->name, "process_labels"))
+	if (cop_trace_str_is(e->name, "process_labels"))
 		return set_text(&m->text[TEXT_LABELS], e->of, e->line);
-	if (is(e->name, "PR") && number(e->rank, UINT32_MAX, &m->rank))
+	if (cop_trace_str_is(e->name, "PR") && number(e->rank, UINT32_MAX, &m->rank))
 		m->has_rank = true;
-	if (!is(e->name, "process_name"))
+	if (!cop_trace_str_is(e->name, "process_name"))
 		return 0;
 	if (!is_rank(e->of, &m->rank))
 		return set_text(&m->text[TEXT_PROCESS], e->of, e->line);

@@ -22,12 +22,6 @@ const char *cop_usage_name(enum cop_usage_table table)
 	return names[table];
 }
 
-static void add_saturating(uint64_t *to, uint64_t n)
-{
-	if (__builtin_add_overflow(*to, n, to))
-		*to = UINT64_MAX;
-}
-
 /* The contents of one file so far. */
 struct reading {
 	uint64_t rows, bytes;
@@ -64,7 +58,7 @@ static void parse_line(struct reading *r, char *line, size_t len)
 		r->why = "a line has no number at its end";
 	} else if (line[0] == '/') {
 		r->rows++;
-		add_saturating(&r->bytes, n);
+		r->bytes = cop_add_saturating(r->bytes, n);
 	} else if (strcmp(line, "Total bytes") == 0) {
 		r->total_bytes = n;
 		r->has_bytes = true;
@@ -144,11 +138,11 @@ int cop_usage_add(struct cop_usage *u, enum cop_usage_table table,
 	*why = r.why;
 	if (rc)
 		return rc;
-	add_saturating(&u->table[table].files, 1);
-	add_saturating(
-		&u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
-	add_saturating(
-		&u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
+	u->table[table].files = cop_add_saturating(u->table[table].files, 1);
+	u->table[table].bytes = cop_add_saturating(
+		u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
+	u->table[table].entries = cop_add_saturating(
+		u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
 	return 0;
 }
 

@@ -19,12 +19,6 @@ struct usage_row {
 	uint64_t files, bytes, entries;
 };
 
-static void add_saturating(uint64_t *to, uint64_t n)
-{
-	if (__builtin_add_overflow(*to, n, to))
-		*to = UINT64_MAX;
-}
-
 static unsigned fill_rows(const struct cop_usage *u, struct usage_row row[ROWS_MAX])
 {
 	static const char *const tables[COP_USAGE_TABLES] = {"data", "tree", "metadata"};
@@ -34,9 +28,9 @@ static unsigned fill_rows(const struct cop_usage *u, struct usage_row row[ROWS_M
 	for (; n < COP_USAGE_TABLES; n++) {
 		row[n] = (struct usage_row){tables[n], false, u->table[n].files, u->table[n].bytes,
 			u->table[n].entries};
-		add_saturating(&sum.files, row[n].files);
-		add_saturating(&sum.bytes, row[n].bytes);
-		add_saturating(&sum.entries, row[n].entries);
+		sum.files = cop_add_saturating(sum.files, row[n].files);
+		sum.bytes = cop_add_saturating(sum.bytes, row[n].bytes);
+		sum.entries = cop_add_saturating(sum.entries, row[n].entries);
 	}
 	row[n++] = sum;
 	if (u->has_budget) {
