@@ -70,7 +70,7 @@ static void the_asker_is_known_when_it_is_answered(void **state)
 	on_met = NULL;
 	at_b = host_of(b, "127.0.0.42");
 	/* A node without the secret does not count as met. */
-	other = start("127.0.0.44", 0, &theirs, "stranger");
+	other = start("127.0.0.44", 0, &theirs, "another");
 	assert_int_equal(cop_rendezvous_ask(other, &at_b, 300, found, &y), 0);
 	await(&y, 1);
 	assert_string_equal(whom_met(seen), "");
