@@ -75,7 +75,7 @@ bool cop_fabric_is_within_machine(const char *address);
  * second on a core, which pays off on a TCP network between machines, but not on a faster fabric or
  * within one machine. */
 bool cop_fabric_is_slower_than_lz4(const char *address);
-/* Whether one is an IPv4 address and the other an IPv6 address, so that their endpoints never meet.
+/* Whether one is an IPv4 and the other an IPv6 address, so that their endpoints never meet.
  */
 bool cop_fabric_is_other_ip(const char *a, const char *b);
 

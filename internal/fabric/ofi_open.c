@@ -329,7 +329,7 @@ static bool is_listed(const char *list, const char *provider)
 	return false;
 }
 
-/* libfabric says "no data available". */
+/* The reason behind libfabric's "no data available". */
 static const char *reason(bool listed, const struct bind_to *b, int rc)
 {
 	if (rc != -FI_ENODATA)

@@ -42,7 +42,7 @@ static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err
 		h->host[0].name);
 }
 
-/* Takes the secret from where the nodes took it; the scheduler's name for this job does not matter.
+/* Takes the secret from where the nodes took it; the scheduler's name of this job is ignored.
  */
 int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
 {

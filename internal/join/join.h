@@ -63,7 +63,7 @@ void cop_join_free(struct cop_join *j);
  * caller's, while the object lives). log_path is a file that this node has made there in this
  * start; older notes are from an earlier one. Removes the note of this rank. */
 void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_path);
-/* Without a job directory, instead: looks for failure notes in dir, which is for this start alone.
+/* Without a job directory: looks for failure notes in dir, which is for this start alone.
  */
 void cop_join_hear_in(struct cop_join *j, const char *dir);
 /* Main thread, once, as soon as rpc is open: passes up what other ranks have reported since then.

@@ -415,7 +415,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 
 /* ---- all of it ---- */
 
-/* The control socket comes before the mount: whoever sees the mount can stop it. */
+/* The control socket comes before the mount: a user who sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static const struct {

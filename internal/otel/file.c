@@ -33,7 +33,7 @@ static int open_it(const char *path, int flags)
 	return rc ? rc : fd;
 }
 
-/* An earlier job's file is replaced, not emptied: whoever reads it may go on. */
+/* An earlier job's file is replaced, not emptied: its readers may go on. */
 int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 {
 	char path[PATH_MAX + 16];

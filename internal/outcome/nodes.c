@@ -39,7 +39,8 @@ void cop_outcome_begin(
 {
 	*w = (struct cop_outcome_watch){
 		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
-	/* The file system's time, because this machine's clock may differ. */
+	/* A log elsewhere has no time there. The file system's own is taken, because this machine's
+	 * clock may differ. */
 	if (!w->began_ns)
 		w->began_ns = cop_job_dir_time(job_dir);
 	cop_outcome_pass(w, cop_now_ms());

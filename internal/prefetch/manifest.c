@@ -263,7 +263,7 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
-/* Items that this job did not need stay for a number of later jobs, which may be of another kind.
+/* Items that this job did not need stay for some later jobs, which may be of another kind.
  */
 static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
 {

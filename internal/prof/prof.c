@@ -28,7 +28,7 @@ const char *cop_prof_category_name(enum category c)
 	return category_names[c];
 }
 
-/* The host is part of file names, so a text that is not a valid host name must not lead elsewhere.
+/* The host is part of file names, so an invalid host name must not lead elsewhere.
  */
 static char *make_stem(const char *host, int pid)
 {

@@ -262,7 +262,7 @@ static void request_answered(struct cop_rpc *r, struct item *item)
 		cop_rpc_req_free(q);
 }
 
-/* An answer is never lost for want of memory: the request already holds all that sending it takes.
+/* An answer is never lost for want of memory: the request holds all that is needed.
  */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {

@@ -97,7 +97,7 @@ static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
 		m.land_len = c->ask.landing_len;
 	}
 	cop_rpc_msg_put_request(&w, &m);
-	/* Before it is handed over, because the other side may answer before this thread continues.
+	/* Taken before the send, because the answer may come before this thread continues.
 	 */
 	if (c->ask.sent)
 		at_ns = cop_now_ns();

@@ -119,7 +119,7 @@ static void teardown(struct cop_rpc *r)
 		p = COP_CONTAINER_OF(at, struct peer, at);
 		cop_rpc_peer_free(r, p);
 	}
-	/* Runs only when no request belongs to a session any more. From then on the thread that
+	/* Set only now that no request belongs to a session any more: from here on the thread that
 	 * makes a reply drops it. */
 	pthread_mutex_lock(&r->lock);
 	r->closed = true;
@@ -181,7 +181,7 @@ void cop_rpc_close(struct cop_rpc *r)
 		pthread_cond_wait(&r->posters_gone, &r->lock);
 	pthread_mutex_unlock(&r->lock);
 	cop_fabric_close(r->fabric);
-	/* The thread has ended, so the items that its last completions left in the inbox run here.
+	/* The thread has ended, so what its last completions left in the inbox runs here.
 	 */
 	cop_rpc_enter(r, &outer);
 	while (cop_rpc_drain(r))

@@ -159,7 +159,7 @@ int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, 
 /* Adds from, which stays as it is. 0; -ENOMEM; -EEXIST: both have the same rank; -EINVAL: they are
  * of different jobs. After an error into is as before. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from);
-/* All nodes have been added: drops the rows of nodes that are not outliers, and sorts the events.
+/* All nodes have been added: drops the rows of nodes that are no outliers, sorts the events.
  */
 void cop_telemetry_finish(struct cop_telemetry_sum *s);
 

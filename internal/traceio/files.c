@@ -60,8 +60,8 @@ static int grow_files(struct cop_trace_files *files)
 	return 0;
 }
 
-/* Takes the name over. */
-static int add_file(struct find *f, char *name, bool given)
+/* Takes ownership of the name. */
+static int add_trace_file(struct find *f, char *name, bool given)
 {
 	struct stat st;
 	int rc = name ? 0 : -ENOMEM;
@@ -103,7 +103,7 @@ static int visit(void *arg, const struct cop_walk_entry *e, const char *path, si
 	if (skip == 1)
 		skip = f->given[given - 1] == '/';
 	memcpy(name + given, path + skip, len - skip + 1);
-	return add_file(f, name, false);
+	return add_trace_file(f, name, false);
 }
 
 static int walk(struct find *f, const char *path, struct cop_err *err)
@@ -139,7 +139,7 @@ static int one(struct find *f, const char *path, struct cop_buf *notes, struct c
 		cop_buf_printf(notes, "%s: neither a file nor a directory\n", path);
 		return 0;
 	}
-	return add_file(f, strdup(path), true);
+	return add_trace_file(f, strdup(path), true);
 }
 
 static void seen_free(struct cop_htab *t)
