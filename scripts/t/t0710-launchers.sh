@@ -6,7 +6,7 @@
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 33
+plan 36
 
 small_tree "$T/src"
 SRC=$T/src

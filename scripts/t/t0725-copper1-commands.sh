@@ -5,7 +5,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 88
+plan 90
 
 # ---- log lines
 

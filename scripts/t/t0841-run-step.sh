@@ -10,7 +10,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
-plan 15
+plan 16
 
 small_tree "$T/src"
 SRC=$T/src
