@@ -71,7 +71,7 @@ check_promises() {
 
 # What only tests call is no part of the product, but for what they reach in by: fakes, failures and clocks they cause, and looks inside.
 check_callers() {
-	local uncalled for_tests='_fake(_|$)|_fabric_net_|_starve$|_for_test$|_cache_check$|_rendezvous_unverified$'
+	local uncalled for_tests='_fake(_|$)|_fabric_net_|_starve$|_for_test$|_cache_check$'
 	uncalled=$(find internal cmd -name '*.[ch]' ! -name '*_test.c' ! -name '*_fuzz.c' ! -name '*_testing.h' -exec awk '
 		FNR == 1 { comment = 0 }
 		{

@@ -99,7 +99,7 @@ static void finish(struct cop_rpc_req *q, struct cop_rpc_result *r)
 		free(q);
 }
 
-static void fail(void *arg, uint64_t why)
+static void fail_call(void *arg, uint64_t why)
 {
 	struct cop_rpc_req *q = arg;
 
@@ -111,8 +111,8 @@ static void fail(void *arg, uint64_t why)
 static void silence(struct cop_rpc_req *q)
 {
 	q->lost = true;
-	cop_sim_at(cop_sim_now() + q->from->sim->conf.model.peer_timeout_ms * COP_NS_PER_MS, fail,
-		q, EHOSTDOWN);
+	cop_sim_at(cop_sim_now() + q->from->sim->conf.model.peer_timeout_ms * COP_NS_PER_MS,
+		fail_call, q, EHOSTDOWN);
 }
 
 static void serve(void *arg, uint64_t unused)
@@ -150,9 +150,9 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call)
 	cop_list_init(&q->served);
 	memcpy(q->payload, call->payload, call->payload_len);
 	if (cop_sim_is_dead(n)) {
-		cop_sim_at(cop_sim_now(), fail, q, ECANCELED);
+		cop_sim_at(cop_sim_now(), fail_call, q, ECANCELED);
 	} else if (knows_dead(n, call->rank)) {
-		cop_sim_at(cop_sim_now(), fail, q, EHOSTDOWN);
+		cop_sim_at(cop_sim_now(), fail_call, q, EHOSTDOWN);
 	} else {
 		s->requests++;
 		leave = processed(n, s->conf.model.ask_us / 2, 0);
@@ -284,7 +284,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Those who wait for its answers will hear that there is none. */
+/* Nodes that wait for its answers will hear that there is none. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "log/log.h"
 #include "opt/opt.h"
 #include "sim.h"
@@ -147,23 +148,53 @@ static void print_row(const struct sim_conf *c, const struct sim_result *r)
 			r->died, r->finished, r->failovers);
 }
 
+static void put_conf(struct cop_json *j, const struct sim_conf *c)
+{
+	cop_json_u64(j, "nodes", c->topo.nodes);
+	cop_json_u64(j, "trees", c->topo.trees);
+	cop_json_u64(j, "fanout", c->topo.fanout);
+	cop_json_bool(j, "manifest", c->manifest);
+	cop_json_u64(j, "skew_ms", c->skew_ns / COP_NS_PER_MS);
+	cop_json_u64(j, "die", c->die_per_million);
+	cop_json_u64(j, "seed", c->seed);
+}
+
+static void put_result(struct cop_json *j, const struct sim_result *r)
+{
+	cop_json_double(j, "first_s", seconds(r->first_ns), 6);
+	cop_json_double(j, "median_s", seconds(r->median_ns), 6);
+	cop_json_double(j, "last_s", seconds(r->last_ns), 6);
+	cop_json_double(j, "waiting_s", seconds(r->waiting_ns), 6);
+	cop_json_u64(j, "finished", r->finished);
+	cop_json_u64(j, "died", r->died);
+	cop_json_u64(j, "storage_operations", r->storage_ops);
+	cop_json_u64(j, "storage_bytes", r->storage_bytes);
+	cop_json_u64(j, "storage_clients", r->storage_clients);
+	cop_json_u64(j, "messages", r->requests);
+	cop_json_u64(j, "failovers", r->failovers);
+	cop_json_u64(j, "link_bytes", r->link_bytes);
+	cop_json_u64(j, "node_bytes", r->node_bytes);
+	cop_json_u64(j, "bytes", r->bytes);
+	cop_json_u64(j, "cache_bytes", r->cache_bytes);
+}
+
 static void print_json(const struct sim_conf *c, const struct sim_result *r)
 {
-	printf("{\"nodes\":%u,\"trees\":%u,\"fanout\":%u,\"manifest\":%s,\"skew_ms\":%" PRIu64
-	       ",\"die\":%" PRIu64 ",\"seed\":%" PRIu64 ",",
-		c->topo.nodes, c->topo.trees, c->topo.fanout, c->manifest ? "true" : "false",
-		(uint64_t)(c->skew_ns / COP_NS_PER_MS), c->die_per_million, c->seed);
-	printf("\"first_s\":%.6f,\"median_s\":%.6f,\"last_s\":%.6f,\"waiting_s\":%.6f,",
-		seconds(r->first_ns), seconds(r->median_ns), seconds(r->last_ns),
-		seconds(r->waiting_ns));
-	printf("\"finished\":%u,\"died\":%u,\"storage_operations\":%" PRIu64
-	       ",\"storage_bytes\":%" PRIu64 ",\"storage_clients\":%" PRIu64 ",",
-		r->finished, r->died, r->storage_ops, r->storage_bytes, r->storage_clients);
-	printf("\"messages\":%" PRIu64 ",\"failovers\":%" PRIu64 ",\"link_bytes\":%" PRIu64
-	       ",\"node_bytes\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"cache_bytes\":%" PRIu64 ",",
-		r->requests, r->failovers, r->link_bytes, r->node_bytes, r->bytes, r->cache_bytes);
-	printf("\"direct_s\":%.3f,\"direct_operations\":%" PRIu64 ",\"events\":%" PRIu64 "}\n",
-		cop_sim_direct_s(c), c->trace->direct_ops * c->topo.nodes, r->events);
+	struct cop_buf line = {0};
+	struct cop_json j = cop_json_to(&line);
+
+	cop_json_object(&j, NULL);
+	put_conf(&j, c);
+	put_result(&j, r);
+	cop_json_double(&j, "direct_s", cop_sim_direct_s(c), 3);
+	cop_json_u64(&j, "direct_operations", c->trace->direct_ops * c->topo.nodes);
+	cop_json_u64(&j, "events", r->events);
+	cop_json_end(&j);
+	if (line.failed)
+		fprintf(stderr, "copper-sim: out of memory for a row\n");
+	else
+		puts(line.data);
+	cop_buf_free(&line);
 }
 
 static uint64_t available_bytes(void)

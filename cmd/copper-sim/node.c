@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program on one node: it asks for each line of the trace as long after the answer that the
- * line followed as it did when it was recorded. What it reads ahead is asked for as fs does. */
+/* The program on one node: it requests each line of the trace as long after the answer that the
+ * line followed as in the recording, and reads ahead as fs does. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void wait_ends(struct sim_node *n)
 		n->waiting_ns += cop_sim_now() - n->waiting_since;
 }
 
-static void answered(struct sim_node *n, int32_t line, int rc)
+static void line_answered(struct sim_node *n, int32_t line, int rc)
 {
 	const struct sim_line *l = &n->sim->conf.trace->line[line];
 
@@ -51,7 +51,7 @@ static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	(void)obj;
 	free(a);
 	wait_ends(n);
-	answered(n, line, rc);
+	line_answered(n, line, rc);
 }
 
 static struct cop_ask ask_of(const struct sim_line *l)
@@ -108,7 +108,7 @@ static void ask_line(void *arg, uint64_t line)
 		rc = obj->error;
 		cop_obj_put(n->cache, obj);
 	}
-	answered(n, (int32_t)line, rc);
+	line_answered(n, (int32_t)line, rc);
 }
 
 static void follow(struct sim_node *n, int32_t first)
@@ -119,7 +119,7 @@ static void follow(struct sim_node *n, int32_t first)
 		cop_sim_at(cop_sim_now() + line[i].think_ns, ask_line, n, (uint64_t)i);
 }
 
-static void begin(void *arg, uint64_t unused)
+static void begin_node(void *arg, uint64_t unused)
 {
 	struct sim_node *n = arg;
 
@@ -157,7 +157,7 @@ void cop_sim_node_start(struct sim_node *n)
 
 	n->begin_ns = cop_sim_draw(c->seed, 's', n->rank, c->skew_ns);
 	n->dies_ns = death_of(n);
-	cop_sim_at(n->begin_ns, begin, n, 0);
+	cop_sim_at(n->begin_ns, begin_node, n, 0);
 	if (n->dies_ns != UINT64_MAX)
 		cop_sim_at(n->dies_ns, die, n, 0);
 }

@@ -223,7 +223,7 @@ static struct job *new_job(struct cop_origin *o, cop_origin_done *done, void *ar
 	return j;
 }
 
-static void begin(struct job *j, uint64_t calls, uint64_t ops)
+static void begin_job(struct job *j, uint64_t calls, uint64_t ops)
 {
 	j->node->sim->storage.ops += calls;
 	add_task(j, ops, j->bytes);
@@ -239,7 +239,7 @@ static void missing(void *arg, uint64_t unused)
 	free(j);
 }
 
-static void ask(struct cop_origin *o, enum cop_ask_kind kind, const char *path,
+static void queue_ask(struct cop_origin *o, enum cop_ask_kind kind, const char *path,
 	cop_origin_done *done, void *arg)
 {
 	struct job *j = new_job(o, done, arg);
@@ -256,7 +256,7 @@ static void ask(struct cop_origin *o, enum cop_ask_kind kind, const char *path,
 	} else if (kind == COP_ASK_ENTRY) {
 		ops = j->line->dir < 0;
 	}
-	begin(j, j->line->calls, ops);
+	begin_job(j, j->line->calls, ops);
 	if (kind == COP_ASK_LISTING && !o->node->origin.pool->knows_device) {
 		o->node->origin.pool->knows_device = true;
 		o->node->sim->storage.ops++;
@@ -265,29 +265,29 @@ static void ask(struct cop_origin *o, enum cop_ask_kind kind, const char *path,
 
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
-	ask(o, COP_ASK_LISTING, path, done, arg);
+	queue_ask(o, COP_ASK_LISTING, path, done, arg);
 }
 
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
-	ask(o, COP_ASK_NAMES, path, done, arg);
+	queue_ask(o, COP_ASK_NAMES, path, done, arg);
 }
 
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
-	ask(o, COP_ASK_ENTRY, path, done, arg);
+	queue_ask(o, COP_ASK_ENTRY, path, done, arg);
 }
 
 void cop_origin_holes(
 	struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done, void *arg)
 {
 	(void)version;
-	ask(o, COP_ASK_HOLES, path, done, arg);
+	queue_ask(o, COP_ASK_HOLES, path, done, arg);
 }
 
 void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg)
 {
-	ask(o, COP_ASK_STATFS, "", done, arg);
+	queue_ask(o, COP_ASK_STATFS, "", done, arg);
 }
 
 void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
@@ -309,7 +309,7 @@ void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, u
 	slot = (unsigned)(j->file % KEPT);
 	kept = p->kept[slot].file == j->file && p->kept[slot].until > cop_sim_now();
 	s->storage.bytes += j->bytes;
-	begin(j, 2 + !kept, !kept + (j->bytes + unit - 1) / unit);
+	begin_job(j, 2 + !kept, !kept + (j->bytes + unit - 1) / unit);
 }
 
 struct cop_origin *cop_origin_background(struct cop_origin *o)
@@ -317,7 +317,7 @@ struct cop_origin *cop_origin_background(struct cop_origin *o)
 	return &o->node->behind;
 }
 
-/* What has not begun goes to the urgent ones. */
+/* Jobs that have not begun move to the urgent ones. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)
 {
 	struct origin_pool *p = pool_of(o->node);

@@ -147,8 +147,9 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 		      (double)(to.tv_nsec - from.tv_nsec) / COP_NS_PER_S;
 }
 
-/* Every client makes the same operations one after the other. All of them together take what the
- * storage needs for them, one alone what it waits; and the program thinks meanwhile. */
+/* Every client makes the same operations one after the other. All clients together take the
+ * storage's service time, one client alone takes its waiting time; the program's own work comes on
+ * top. */
 double cop_sim_direct_s(const struct sim_conf *conf)
 {
 	const struct sim_model *m = &conf->model;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper-sim: what a cold start of a program costs on N nodes, on a virtual clock.
+/* copper-sim: simulates the cost of a cold start of a program on N nodes, on a virtual clock.
  *
  * Real, on every one of the N nodes: topo, coop and cache, linked from the same objects as copper,
  * with the wire formats of their requests, the byte budget, the flights, the groups of a root, the

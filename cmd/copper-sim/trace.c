@@ -24,7 +24,7 @@ static const char *const kinds[] = {[COP_ASK_LISTING] = "listing",
 	[COP_ASK_CHECK] = "check"};
 
 /* Cuts the line at its blanks; the last field may have some. */
-static bool cut(char *line, char *field[FIELDS])
+static bool split_fields(char *line, char *field[FIELDS])
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
 		field[i] = line;
@@ -60,7 +60,7 @@ static bool parse_line(char *text, int32_t at, struct sim_line *l)
 	bool first;
 
 	*l = (struct sim_line){.dir = -1, .first = -1, .next = -1};
-	if (!cut(text, f) || !parse_kind(f[0], l))
+	if (!split_fields(text, f) || !parse_kind(f[0], l))
 		return false;
 	first = !strcmp(f[1], "-1");
 	after = 0;
@@ -83,7 +83,7 @@ static bool parse_line(char *text, int32_t at, struct sim_line *l)
 
 /* ---- what follows from all lines ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_lines(const void *a, const void *b)
 {
 	const struct sim_line *x = *(struct sim_line *const *)a, *y = *(struct sim_line *const *)b;
 
@@ -95,7 +95,7 @@ const struct sim_line *cop_sim_trace_find(
 {
 	struct sim_line key = {.kind = kind, .path = path}, *at = &key, **found;
 
-	found = bsearch(&at, t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare);
+	found = bsearch(&at, t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare_lines);
 	return found ? *found : NULL;
 }
 
@@ -161,7 +161,7 @@ static void find_dirs(struct sim_trace *t)
 	}
 }
 
-static int check(const struct sim_trace *t, const char *file, struct cop_err *err)
+static int check_trace(const struct sim_trace *t, const char *file, struct cop_err *err)
 {
 	if (!t->lines || t->line[t->lines - 1].kind)
 		return cop_err_set(err, EINVAL,
@@ -177,7 +177,7 @@ static int check(const struct sim_trace *t, const char *file, struct cop_err *er
 	return 0;
 }
 
-/* The end is reached by a chain of answers; its thinking is what the program does itself. */
+/* A chain of answers leads to the end; its pauses are the program's own work. */
 static void add_think(struct sim_trace *t)
 {
 	for (int32_t i = t->lines - 1; i >= 0; i = t->line[i].after)
@@ -189,7 +189,7 @@ static void finish(struct sim_trace *t)
 	t->sorted = cop_sim_alloc((size_t)t->lines, sizeof(*t->sorted));
 	for (int32_t i = 0; i < t->lines - 1; i++)
 		t->sorted[i] = &t->line[i];
-	qsort(t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare);
+	qsort(t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare_lines);
 	link_lines(t);
 	find_dirs(t);
 	add_think(t);
@@ -212,7 +212,7 @@ static void comment(struct sim_trace *t, const char *line)
 	}
 }
 
-static int parse(struct sim_trace *t, const char *file, struct cop_err *err)
+static int parse_trace(struct sim_trace *t, const char *file, struct cop_err *err)
 {
 	unsigned at = 0;
 
@@ -232,7 +232,7 @@ static int parse(struct sim_trace *t, const char *file, struct cop_err *err)
 		else
 			t->lines++;
 	}
-	return check(t, file, err);
+	return check_trace(t, file, err);
 }
 
 static char *slurp(const char *file, struct cop_err *err)
@@ -270,7 +270,7 @@ int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *er
 	for (const char *c = t->text; *c; c++)
 		lines += *c == '\n';
 	t->line = cop_sim_alloc(COP_MIN(lines, (size_t)LINES_MAX) + 1, sizeof(*t->line));
-	rc = parse(t, file, err);
+	rc = parse_trace(t, file, err);
 	if (rc)
 		cop_sim_trace_free(t);
 	else

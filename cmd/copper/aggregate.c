@@ -66,7 +66,7 @@ static void show_progress(void *arg, const char *what, uint64_t n)
 	p->shown = true;
 }
 
-static int print(const struct cop_report_aggregated *a, const struct args *args)
+static int print_aggregated(const struct cop_report_aggregated *a, const struct args *args)
 {
 	static const char *const names[] = {
 		"profiling_aggregate.csv", "profiling_operations.csv", "profiling_summary.md"};
@@ -139,7 +139,7 @@ int cop_cmd_aggregate(int argc, char **argv)
 	if (rc)
 		fprintf(stderr, "copper aggregate: %s\n", err.text);
 	else
-		rc = print(&result, &a);
+		rc = print_aggregated(&result, &a);
 	cop_report_aggregated_free(&result);
 	return rc == -EINVAL ? 2 : rc ? 1 : 0;
 }

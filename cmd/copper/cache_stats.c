@@ -227,7 +227,7 @@ static int watch_node(const struct args *a, const char *path)
 }
 
 /* Refuses options that exclude each other. */
-static int check(const struct args *a, struct cop_err *err)
+static int check_options(const struct args *a, struct cop_err *err)
 {
 	bool shows = (a->all && !a->reset) || a->table || a->watch_s,
 	     files = a->from || a->output_dir;
@@ -269,7 +269,7 @@ int cop_cmd_cache_stats(int argc, char **argv)
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
-	if (check(&a, &err))
+	if (check_options(&a, &err))
 		return cop_opt_misuse(&table, &err);
 	if (a.from)
 		return cop_cmd_usage_from(a.from, a.output_dir, a.json);

@@ -26,8 +26,8 @@ int cop_cmd_trace(int argc, char **argv);
 int cop_cmd_runs(int argc, char **argv);
 int cop_cmd_report(int argc, char **argv);
 
-/* Prints a command's result. 0, or 1 with a message that it cannot, and what exists all the same
- * (NULL: nothing). */
+/* Prints a command's result. Returns 0, or 1 with a message that this failed, and what exists all
+ * the same (NULL: nothing). */
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
 /* The part of `copper paths` that writes a manifest. */

@@ -36,8 +36,8 @@ static void watch_process(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
-/* Nobody looks at a dead mount of a tree that is to end. Nodes that are alone have no tree in
- * common. */
+/* Nobody uses a dead mount of a tree that is to end. Nodes that are alone share no tree.
+ */
 static void remove_dead_mount(const struct cop_cmd_ending *e, const char *key, const char *path)
 {
 	char tree[COP_CTL_NOTE_SIZE];

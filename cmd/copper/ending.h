@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes of this machine that a stop ends. Whoever starts a node right after it, or checks
- * what is left, must not meet them. */
+/* The processes of this machine that a stop ends. A user who starts a node right after it, or
+ * checks what is left, must not find them. */
 #ifndef COP_CMD_ENDING_H
 #define COP_CMD_ENDING_H
 

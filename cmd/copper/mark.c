@@ -13,7 +13,7 @@
 #include "mark/mark.h"
 #include "opt/opt.h"
 
-/* What env(1), timeout(1) and others say of a failure that is not the command's. */
+/* The status with which env(1), timeout(1) and others report a failure of their own. */
 #define FAILED 125
 
 struct args {
@@ -121,7 +121,7 @@ static double seconds(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* What PerfFlowAspect calls cpu-mem-usage. */
+/* cpu-mem-usage in PerfFlowAspect. */
 static void count(const struct cop_mark_event *began, int64_t end_ns, const struct rusage *usage,
 	struct cop_mark_event out[2])
 {
@@ -171,7 +171,7 @@ static int run_command(char **command, int go, const struct cop_child_signals *b
 	return become(command);
 }
 
-static pid_t start(char **command, const struct cop_child_signals *before, int *go)
+static pid_t start_command(char **command, const struct cop_child_signals *before, int *go)
 {
 	pid_t parent = getpid(), pid;
 	int ends[2];
@@ -199,7 +199,7 @@ static int mark_command(const struct args *a)
 
 	cop_child_expect(&before);
 	cop_child_hold(&before);
-	began.pid = start(a->words + 2, &before, &go);
+	began.pid = start_command(a->words + 2, &before, &go);
 	if (began.pid < 0) {
 		fprintf(stderr, "copper mark: cannot start a process: %s\n", strerror(errno));
 		return FAILED;

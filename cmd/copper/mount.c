@@ -8,7 +8,7 @@
 #include "sweep.h"
 
 /* The result is the answer to the request, so failed checks are not errors of this command. */
-static int check(const struct cop_conf *conf, const char *command)
+static int check_machine(const struct cop_conf *conf, const char *command)
 {
 	struct cop_buf out = {0};
 	int failed = cop_check_run(conf, &out);
@@ -28,7 +28,7 @@ static int mount_or_serve(const struct cop_opt_table *table, int argc, char **ar
 	if (!cop_opt_start(table, argc, argv, &conf, &code))
 		return code;
 	if (conf.check)
-		return check(&conf, table->command);
+		return check_machine(&conf, table->command);
 	cop_cmd_sweep(conf.runtime_dir);
 	if (!cop_launch(&conf, argv, &err))
 		return 0;

@@ -70,7 +70,7 @@ static void show_progress(void *arg, uint64_t n, const char *what)
 	p->shown = true;
 }
 
-static int print(const struct cop_paths_result *p, bool json)
+static int print_result(const struct cop_paths_result *p, bool json)
 {
 	struct cop_buf text = {0}, besides = {0};
 	int rc;
@@ -123,7 +123,7 @@ int cop_cmd_paths(int argc, char **argv)
 	if (rc)
 		fprintf(stderr, "copper paths: %s\n", err.text);
 	else
-		rc = print(&result, a.json);
+		rc = print_result(&result, a.json);
 	cop_paths_result_free(&result);
 	return rc ? 1 : 0;
 }

@@ -42,7 +42,7 @@ static void print_json(const struct cop_touched *m, const char *file, struct cop
 	cop_buf_str(text, "\n");
 }
 
-static int print(const struct cop_touched *m, const char *file, bool json)
+static int print_touched(const struct cop_touched *m, const char *file, bool json)
 {
 	struct cop_buf text = {0}, besides = {0};
 	char size[16];
@@ -76,7 +76,7 @@ int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json)
 	if (rc)
 		fprintf(stderr, "copper paths: %s\n", err.text);
 	else
-		rc = print(&m, file, json);
+		rc = print_touched(&m, file, json);
 	cop_touched_free(&m);
 	return rc ? 1 : 0;
 }

@@ -45,7 +45,7 @@ static const struct cop_opt_table table = {.command = "copper report",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
-static int fail(const char *text)
+static int print_failure(const char *text)
 {
 	fprintf(stderr, "%s: %s\n", table.command, text);
 	return 1;
@@ -108,7 +108,7 @@ static void look_into_store(
 	if (notes.data)
 		fputs(notes.data, stderr);
 	if (err.code)
-		fail(err.text);
+		print_failure(err.text);
 	cop_buf_free(&notes);
 	cop_store_close(s);
 	page->run = *run->id ? run : NULL;
@@ -169,7 +169,7 @@ static int make_page(const struct args *a, const struct cop_jobdata *job, struct
 	rc = cop_page_write(&page, out);
 	cop_runrec_free(&run);
 	cop_runrec_free(&before);
-	return rc ? fail("out of memory") : 0;
+	return rc ? print_failure("out of memory") : 0;
 }
 
 int cop_cmd_report(int argc, char **argv)
@@ -185,8 +185,8 @@ int cop_cmd_report(int argc, char **argv)
 		return code;
 	if (asprintf(&file, a.output ? "%s" : "%s/report.html", a.output ? a.output : a.job_dir) <
 		0)
-		return fail("out of memory");
-	code = cop_jobdata_read(a.job_dir, &job, &err) ? fail(err.text) : 0;
+		return print_failure("out of memory");
+	code = cop_jobdata_read(a.job_dir, &job, &err) ? print_failure(err.text) : 0;
 	if (!code && strcmp(file, "-") != 0)
 		code = check_output(file, a.force);
 	code = code ? code : make_page(&a, &job, &text);

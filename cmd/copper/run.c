@@ -15,7 +15,7 @@
 #include "run_tree.h"
 #include "view/view.h"
 
-/* The status of env(1), timeout(1) and others for a failure that is not the command's. */
+/* The status with which env(1), timeout(1) and others report a failure of their own. */
 #define FAILED 125
 
 struct args {
@@ -255,7 +255,7 @@ static int become(const struct args *a, const struct cop_view *v, struct cop_err
 		return failed(err);
 	warn_of_outputs(was_writable);
 	cop_log_close();
-	/* Only now, because entering a user namespace would undo it. */
+	/* Done only now, because entering a user namespace would undo it. */
 	if (a->tree)
 		cop_run_tree_tie(a->tree);
 	return cop_view_exec(v, &made, a->command, err);

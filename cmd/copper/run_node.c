@@ -67,7 +67,7 @@ static void add_node(void *ctx, const char *key, const char *path)
 }
 
 /* The command as a path with links resolved; "" if there is none. */
-static void path_of(const char *command, char out[PATH_MAX])
+static void command_path(const char *command, char out[PATH_MAX])
 {
 	const char *path = getenv("PATH");
 	char one[PATH_MAX], copy[PATH_MAX];
@@ -98,7 +98,7 @@ static void path_of(const char *command, char out[PATH_MAX])
 }
 
 /* The node whose source is the nearest one above path; NULL. */
-static struct cop_run_node *holder(const struct all *all, const char *path)
+static struct cop_run_node *node_of_path(const struct all *all, const char *path)
 {
 	struct cop_run_node *best = NULL;
 
@@ -121,7 +121,7 @@ static bool is_twice(const struct all *all, const struct cop_run_node *one)
 	return same > 1;
 }
 
-static int choose(
+static int choose_node(
 	const struct all *all, const char *command, struct cop_run_node *out, struct cop_err *err)
 {
 	struct cop_run_node *best = all->n == 1 ? all->node : NULL;
@@ -135,10 +135,10 @@ static int choose(
 		return cop_err_set(err, ENOENT,
 			"no copper node of this user runs here: 'copper mount --source DIR MOUNTPOINT' starts one");
 	if (!best && getcwd(cwd, sizeof(cwd)))
-		best = holder(all, cwd);
-	path_of(command, path);
+		best = node_of_path(all, cwd);
+	command_path(command, path);
 	if (!best)
-		best = holder(all, path);
+		best = node_of_path(all, path);
 	if (!best || (all->n > 1 && is_twice(all, best)))
 		return cop_err_set(err, EINVAL,
 			"several copper nodes run here, and neither the working directory nor the command tells which is meant; give --mount with one of: %s",
@@ -157,7 +157,7 @@ static int find_among_all(
 	if (rc)
 		return rc;
 	cop_ctl_list(dir, add_node, &all);
-	rc = choose(&all, where->command, out, err);
+	rc = choose_node(&all, where->command, out, err);
 	for (unsigned i = 0; i < all.n; i++)
 		if (all.node[i].user_ns >= 0 && (rc || all.node[i].user_ns != out->user_ns))
 			close(all.node[i].user_ns);

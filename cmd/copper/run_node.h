@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_node: which of this user's nodes a command is to run in. */
+/* run_node: chooses the node in which a command will run, among this user's nodes. */
 #ifndef COP_CMD_RUN_NODE_H
 #define COP_CMD_RUN_NODE_H
 

@@ -42,7 +42,7 @@
 /* How long a node that was stopped from elsewhere may stay, until the requester has its answer
  * (treeop). */
 #define ENDING_MS 130000
-/* How long the node is kept for tasks that have not been heard of, after the others have ended. */
+/* How long the node is kept for tasks that have not shown up, after the others have ended. */
 #define ABSENT_MS 30000
 /* In addition to --ready-timeout: a launcher starts its tasks one after another. */
 #define LATE_MS 30000
@@ -172,7 +172,7 @@ static void block_ends(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-/* Whoever ends everything ends the tasks, and with them what is kept for them. */
+/* A signal to end everything ends the tasks, and with them the keeper. */
 static void outlive_tasks(void)
 {
 	setsid();
@@ -184,7 +184,7 @@ static bool live(void *tasks)
 	return cop_tasks_live(tasks);
 }
 
-static int keep(struct cop_tasks *t, const struct cop_conf *conf)
+static int run_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 {
 	struct cop_err err = {0};
 	char mountpoint[4096];
@@ -219,7 +219,7 @@ static pid_t start_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		exit(keep(t, conf));
+		exit(run_keeper(t, conf));
 	return pid;
 }
 
@@ -252,7 +252,8 @@ static int run_command(
 	return cop_child_wait(pid, NULL);
 }
 
-/* Where the tree runs. Only a launcher that names the hosts can start it on several machines. */
+/* Chooses where the tree runs. Only a launcher that names the hosts can start it on several
+ * machines. */
 static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 {
 	conf->of_step = t->elsewhere;

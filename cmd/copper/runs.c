@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of what copper runs can do; without a subcommand it lists them. */
+/* The table of the subcommands of copper runs; without one it lists the runs. */
 #include "runs.h"
 
 #include <errno.h>

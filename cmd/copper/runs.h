@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands of copper runs share. */
+/* The functions that the subcommands of copper runs share. */
 #ifndef COP_CMD_RUNS_H
 #define COP_CMD_RUNS_H
 
@@ -49,12 +49,12 @@ struct cop_json;
 /* The members of a run, without lists and series, into the object that is open (runs_show.c). */
 void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
 
-/* As people read them. out has 32 bytes and is returned. */
+/* Formats them for people. out has 32 bytes and is returned. */
 char *cop_cmd_runs_time(double time_s, char out[32]);
 char *cop_cmd_runs_span(const struct cop_runrec *r, char out[32]);
 /* A measured value in its usual unit: bytes as 1.5 MiB, everything else as a number. */
 char *cop_cmd_runs_value(const char *key, double value, char out[32]);
-/* How long it took, or takes so far, in seconds. */
+/* The duration of the run, or its duration so far, in seconds. */
 double cop_cmd_runs_seconds(const struct cop_runrec *r);
 static inline struct cop_grid_cell runs_text(const char *text)
 {

@@ -303,7 +303,7 @@ static int put_json(struct compared *c, struct cop_buf *out)
 	return 0;
 }
 
-static int compare(const void *args, struct cop_store *store)
+static int compare_runs(const void *args, struct cop_store *store)
 {
 	const struct args *a = args;
 	struct compared c = {.runs = 0};
@@ -331,5 +331,5 @@ int cop_cmd_runs_compare(int argc, char **argv)
 {
 	struct args a = {0};
 
-	return cop_cmd_runs_answer(table, argc, argv, &a, compare);
+	return cop_cmd_runs_answer(table, argc, argv, &a, compare_runs);
 }

@@ -45,7 +45,7 @@ static void say(const struct import *i, const struct cop_runrec *r, const char *
 	cop_json_end(i->json);
 }
 
-static void take(struct import *i, const char *file)
+static void import_file(struct import *i, const char *file)
 {
 	struct cop_runrec r = {0};
 	struct cop_err err = {0};
@@ -98,7 +98,7 @@ static void take_all(struct import *i, const char *job_dir)
 		if (!is_record(e))
 			continue;
 		snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
-		take(i, file);
+		import_file(i, file);
 	}
 	if (d && before == i->taken + i->refused)
 		cop_err_set(&err, ENOENT,

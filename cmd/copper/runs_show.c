@@ -80,7 +80,7 @@ static double most_of(const struct cop_runrec_series *s)
 	return most;
 }
 
-/* Those that say something: a counter that stayed zero does not. */
+/* Shows no counter that stayed zero. */
 struct metrics {
 	const struct cop_runrec_series **at;
 	size_t n;
@@ -171,7 +171,7 @@ static void put_json(const struct cop_runrec *r, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static int show(const void *args, struct cop_store *store)
+static int show_run(const void *args, struct cop_store *store)
 {
 	static const char *const headings[] = {"PARAMETER", "TAG", "RESOURCE"};
 	const struct args *a = args;
@@ -201,5 +201,5 @@ int cop_cmd_runs_show(int argc, char **argv)
 {
 	struct args a = {0};
 
-	return cop_cmd_runs_answer(table, argc, argv, &a, show);
+	return cop_cmd_runs_answer(table, argc, argv, &a, show_run);
 }

@@ -34,7 +34,7 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	return 0;
 }
 
-/* Which of the listed nodes are searched for: any, or these. */
+/* Which of the listed nodes to search for. */
 enum {
 	OF_THIS_JOB = 1, /* of the scheduler's job in which the command is given */
 	LIVING = 2,      /* whose process exists, even if it does not answer now */

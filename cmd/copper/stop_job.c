@@ -46,7 +46,7 @@ static void known(void *arg, const char *tree)
 	cop_cmd_ending_tree(&h->ending, h->runtime_dir, tree);
 }
 
-static int show(const struct cop_guest_stopped *s)
+static int show_stopped(const struct cop_guest_stopped *s)
 {
 	int rc = printf("stopped %u/%u nodes\n", s->stopped, s->of) < 0 || fflush(stdout);
 
@@ -89,7 +89,7 @@ int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
 		memcpy(socket, result.socket, sizeof(result.socket));
 		code = 0;
 	} else {
-		code = show(&result);
+		code = show_stopped(&result);
 	}
 	left = cop_cmd_ending_wait(&here.ending);
 	if (left)

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Whatever cannot be removed stays. runtime_dir: as given to the command, or NULL. */
+/* Files that cannot be removed stay. runtime_dir: as given to the command, or NULL. */
 void cop_cmd_sweep(const char *runtime_dir);
 /* The node at this mount point was killed: removes its mount, if it is dead, and its socket.
  * Whether there was such a mount, and it is gone. */

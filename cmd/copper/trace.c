@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of what copper trace can do. */
+/* The table of the subcommands of copper trace. */
 #include <stdio.h>
 
 #include "cmd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace: what its subcommands share: the selection, the files, how a reading is told. */
+/* trace: what its subcommands share: the selection, the files, and messages about a reading. */
 #ifndef COP_CMD_TRACE_H
 #define COP_CMD_TRACE_H
 
@@ -153,8 +153,8 @@ struct trace_cases {
 	const char **name;
 	size_t n;
 };
-/* Opens all of them, so that what is missing is told before anything is read. 0, or the exit status
- * after having said why; cop_cmd_trace_cases_close whatever the result. */
+/* Opens all of them, so that missing files are reported before anything is read. 0, or the exit
+ * status after having said why; cop_cmd_trace_cases_close whatever the result. */
 int cop_cmd_trace_cases_open(struct trace_cases *c, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *words);
 void cop_cmd_trace_cases_close(struct trace_cases *c);

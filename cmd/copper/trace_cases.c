@@ -28,7 +28,7 @@ static int split(struct trace_case *c, char *paths)
 	return 0;
 }
 
-static int parse(struct trace_cases *c, const char *word, struct cop_err *err)
+static int parse_case(struct trace_cases *c, const char *word, struct cop_err *err)
 {
 	struct trace_case *at = &c->at[c->n];
 	char *equals;
@@ -66,7 +66,7 @@ int cop_cmd_trace_cases_open(struct trace_cases *c, const struct cop_opt_table *
 	if (words->n > TRACE_CASES_MAX)
 		cop_err_set(&err, EINVAL, "there are more than %u runs", TRACE_CASES_MAX);
 	for (size_t i = 0; i < words->n && !err.text[0]; i++)
-		parse(c, words->at[i], &err);
+		parse_case(c, words->at[i], &err);
 	if (err.text[0])
 		return cop_opt_misuse(table, &err);
 	for (size_t i = 0; i < c->n && !code; i++)

@@ -106,7 +106,7 @@ static int show(const struct args *a, struct cop_ckpt *const *runs, const struct
 }
 
 /* An expression that is wrong is told before anything is read. */
-static int check(const struct cop_ckpt_conf *conf)
+static int check_expressions(const struct cop_ckpt_conf *conf)
 {
 	struct cop_ckpt *probe = NULL;
 	struct cop_err err = {0};
@@ -154,7 +154,7 @@ int cop_cmd_trace_checkpoint(int argc, char **argv)
 		return code;
 	code = configure(&a, &conf);
 	if (!code)
-		code = check(&conf);
+		code = check_expressions(&conf);
 	if (!code)
 		code = report(&a, &conf, &cases);
 	cop_cmd_trace_cases_close(&cases);

@@ -46,7 +46,8 @@ static int show(const struct args *a, const struct trace_cases *cases, struct co
 	return code;
 }
 
-static int compare(const struct args *a, const struct cop_tab_conf *conf, struct trace_cases *cases)
+static int compare_cases(
+	const struct args *a, const struct cop_tab_conf *conf, struct trace_cases *cases)
 {
 	struct cop_rows *tables;
 	int code = cop_cmd_trace_cases_open(cases, table, &a->group.select, &a->runs);
@@ -78,7 +79,7 @@ int cop_cmd_trace_compare(int argc, char **argv)
 		return code;
 	code = cop_cmd_trace_group(table, &a.group, &conf);
 	if (!code)
-		code = compare(&a, &conf, &cases);
+		code = compare_cases(&a, &conf, &cases);
 	cop_cmd_trace_cases_close(&cases);
 	return code;
 }

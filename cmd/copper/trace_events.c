@@ -132,7 +132,7 @@ static void put_plain(struct cop_buf *out, struct cop_trace_str s, int width)
 }
 
 /* The widths are those of usual names, since the events that come are not known. */
-static void put_text(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
+static void put_row(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	if (!job->shown)
 		cop_buf_printf(out, "%14s %14s %-9s %-16s %-10s %-8s %-8s %-12s %12s %s\n", "time",
@@ -163,7 +163,7 @@ static int print_event(void *arg, const struct cop_trace_event *e)
 	else if (job->args->select.csv)
 		put_csv(job, e, &text);
 	else
-		put_text(job, e, &text);
+		put_row(job, e, &text);
 	job->shown++;
 	if (text.failed || fwrite(text.data, 1, text.len, stdout) != text.len)
 		rc = text.failed ? -ENOMEM : -EIO;

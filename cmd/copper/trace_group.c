@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands that group events do alike. */
+/* What the subcommands that group events have in common. */
 #include <errno.h>
 #include <stdio.h>
 

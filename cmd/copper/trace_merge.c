@@ -102,7 +102,7 @@ static int put(void *arg, const char *data, size_t len)
 }
 
 /* Closes the file in any case, so that what fails there is told, too. */
-static int write_all(struct job *job)
+static int write_output(struct job *job)
 {
 	struct cop_err err = {0};
 	int merged = cop_merge_write(job->merge, job->run.files, put, job);
@@ -121,7 +121,7 @@ static int write_all(struct job *job)
 }
 
 /* The output may be in a directory that is read. */
-static int start(struct job *job)
+static int open_output(struct job *job)
 {
 	struct cop_err err = {0};
 
@@ -152,7 +152,7 @@ int cop_cmd_trace_merge(int argc, char **argv)
 	job.path = a.output;
 	code = cop_cmd_trace_open(&job.run, table, &a.select, &a.paths);
 	if (!code)
-		code = start(&job);
+		code = open_output(&job);
 	if (!code)
 		code = cop_cmd_trace_read(&job.run, &(struct trace_reading){.names = true,
 							    .whole = true,
@@ -162,7 +162,7 @@ int cop_cmd_trace_merge(int argc, char **argv)
 							    .temp = cop_cmd_trace_temp()});
 	end_progress(&job);
 	if (!code)
-		code = write_all(&job);
+		code = write_output(&job);
 	cop_trace_out_close(job.out, -ECANCELED);
 	cop_merge_free(job.merge);
 	cop_cmd_trace_close(&job.run);

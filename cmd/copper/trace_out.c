@@ -17,7 +17,7 @@ struct trace_out {
 	gzFile file;
 };
 
-/* What a signal takes away. */
+/* The file that a signal removes. */
 static struct trace_out *volatile current;
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
 

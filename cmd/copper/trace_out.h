@@ -14,7 +14,7 @@ struct trace_out;
 int cop_trace_out_open(const char *path, struct trace_out **out, struct cop_err *err);
 /* 0, or -errno. */
 int cop_trace_out_put(struct trace_out *o, const char *data, size_t len);
-/* Gives it its name, if rc is 0, or takes it away; frees o, which may be NULL. Returns rc, or
+/* Gives the file its name if rc is 0, else removes it; frees o, which may be NULL. Returns rc, or
  * -errno if that fails. */
 int cop_trace_out_close(struct trace_out *o, int rc);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands of trace do alike. */
+/* What the subcommands of trace have in common. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ void cop_cmd_trace_close(struct trace_run *run)
 	cop_select_free(run->select);
 }
 
-/* What the beginnings of the files say; 0 if nothing. */
+/* The time of the first event at the beginnings of the files; 0 if there is none. */
 static int64_t look(struct trace_run *run)
 {
 	const struct cop_trace_conf conf = {.peek = true};

@@ -21,7 +21,7 @@ static int failed(const struct cop_err *err)
 }
 
 /* Prints the summary, and which files were written. */
-static int print(const struct cop_usage *u, bool json)
+static int print_usage(const struct cop_usage *u, bool json)
 {
 	struct cop_buf out = {0};
 	int rc;
@@ -54,7 +54,7 @@ int cop_cmd_usage_from(const char *from, const char *output_dir, bool json)
 		fprintf(stderr, "%s", u.named.data);
 	if (!rc && output_dir)
 		rc = write_summary(&u, output_dir, &err);
-	code = rc ? failed(&err) : print(&u, json);
+	code = rc ? failed(&err) : print_usage(&u, json);
 	cop_usage_free(&u);
 	return code;
 }
@@ -111,7 +111,7 @@ static int parse_table(struct listing *l, const char **at, const char *end)
 	return -EBADMSG;
 }
 
-static int parse(const struct cop_ctl_reply *reply, struct listing *l)
+static int parse_listing(const struct cop_ctl_reply *reply, struct listing *l)
 {
 	const char *at = reply->text, *end = at + reply->len;
 	int n = 0, rc = 0;
@@ -153,12 +153,12 @@ int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
 
 	if (!rc && reply.status)
 		rc = cop_err_set(&err, EIO, "%.*s", (int)strcspn(reply.text, "\n"), reply.text);
-	if (!rc && parse(&reply, &l))
+	if (!rc && parse_listing(&reply, &l))
 		rc = cop_err_set(&err, EBADMSG,
 			"cannot understand the node's answer; is the node another version?");
 	if (!rc)
 		rc = write_listing(&l, output_dir, &err);
-	rc = rc ? failed(&err) : print(&l.usage, json);
+	rc = rc ? failed(&err) : print_usage(&l.usage, json);
 	cop_usage_free(&l.usage);
 	free(reply.text);
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One question is under way at a time, for as long as it takes: what a slow tree is asked does not
- * pile up in it, and the page says for how long an answer is late. */
+/* One request is under way at a time, for as long as it takes, so that requests do not pile up in a
+ * slow tree. The page says for how long an answer is late. */
 #include "watch.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct watch {
 	struct cop_err err; /* why it is over, if there is something to say */
 };
 
-static void end(struct watch *w, int code)
+static void end_watch(struct watch *w, int code)
 {
 	w->over = true;
 	w->code = code;
@@ -46,13 +46,13 @@ static void end(struct watch *w, int code)
 
 /* ---- asking ---- */
 
-static void ask(struct watch *w, uint64_t now)
+static void ask_node(struct watch *w, uint64_t now)
 {
 	int rc = cop_ctl_ask(w->path, "lines", CONNECT_MS, &w->question, &w->err);
 
 	w->asked_ms = now;
 	w->due_ms = now + cop_board_interval_s(w->board) * 1000ull;
-	/* So many others ask it that this one is not even heard. */
+	/* The node has so many clients that it does not accept this one. */
 	if (!rc || rc == -ETIMEDOUT)
 		return;
 	if (w->heard && rc == -ENOENT)
@@ -61,17 +61,17 @@ static void ask(struct watch *w, uint64_t now)
 	else if (w->heard && rc == -ECONNREFUSED)
 		cop_err_set(&w->err, ECONNREFUSED,
 			"the node here was killed; 'copper stop MOUNTPOINT' removes what it left behind");
-	end(w, 1);
+	end_watch(w, 1);
 }
 
 static void refused(struct watch *w, const struct cop_ctl_reply *reply)
 {
 	cop_err_set(&w->err, reply->status < 0 ? -reply->status : EIO, "%.*s",
 		(int)strcspn(reply->text, "\n"), reply->text);
-	end(w, 1);
+	end_watch(w, 1);
 }
 
-static void show(struct watch *w, struct cop_ctl_reply *reply)
+static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 {
 	int rc;
 
@@ -85,17 +85,17 @@ static void show(struct watch *w, struct cop_ctl_reply *reply)
 			rc == -ENOMEM
 				? "out of memory"
 				: "the answer is not one of this version; use the copper that started the node");
-		end(w, 1);
+		end_watch(w, 1);
 	}
 	w->changed = w->heard = true;
 }
 
-/* A node that ends may drop a question; the next one hears what has become of it. */
+/* A node that ends may drop a request; the next one shows what has become of it. */
 static void dropped(struct watch *w, uint64_t now)
 {
 	w->due_ms = now + AGAIN_MS;
 	if (++w->dropped >= DROPPED_MOST)
-		end(w, 1);
+		end_watch(w, 1);
 }
 
 static void have_some(struct watch *w)
@@ -113,12 +113,12 @@ static void have_some(struct watch *w)
 		return;
 	}
 	if (rc) {
-		end(w, 1);
+		end_watch(w, 1);
 		return;
 	}
 	w->dropped = 0;
 	w->due_ms = COP_MAX(w->due_ms, now + BREATH_MS);
-	show(w, &reply);
+	show_reply(w, &reply);
 	free(reply.text);
 }
 
@@ -130,7 +130,7 @@ static uint64_t late_ms(const struct watch *w, uint64_t now)
 
 /* ---- the screen ---- */
 
-static void draw(struct watch *w, uint64_t now)
+static void draw_frame(struct watch *w, uint64_t now)
 {
 	unsigned rows, columns;
 	int rc;
@@ -143,7 +143,7 @@ static void draw(struct watch *w, uint64_t now)
 	rc = cop_screen_draw(w->screen, &w->frame);
 	if (rc) {
 		cop_err_set(&w->err, -rc, "cannot write to the terminal: %s", strerror(-rc));
-		end(w, 1);
+		end_watch(w, 1);
 	}
 }
 
@@ -151,7 +151,7 @@ static void have_key(struct watch *w, int key)
 {
 	switch (cop_board_key(w->board, key)) {
 	case COP_BOARD_LEAVE:
-		end(w, 0);
+		end_watch(w, 0);
 		break;
 	case COP_BOARD_ASK:
 		w->due_ms = w->question ? w->asked_ms + cop_board_interval_s(w->board) * 1000ull
@@ -171,7 +171,7 @@ static void have_ended(struct watch *w, int signal)
 	w->signal = signal == SIGINT ? 0 : signal;
 	if (!signal)
 		cop_err_set(&w->err, EIO, "the terminal is gone");
-	end(w, signal == SIGINT ? 0 : 1);
+	end_watch(w, signal == SIGINT ? 0 : 1);
 }
 
 static void have(struct watch *w, const struct cop_screen_event *e)
@@ -194,7 +194,7 @@ static void have(struct watch *w, const struct cop_screen_event *e)
 	}
 }
 
-/* Until something has to be done that no event tells of. */
+/* The time until something has to be done without an event. */
 static int patience(const struct watch *w, uint64_t now)
 {
 	if (w->question || cop_board_is_paused(w->board))
@@ -225,9 +225,9 @@ static void run(struct watch *w)
 		uint64_t now = cop_now_ms();
 
 		if (!w->question && !cop_board_is_paused(w->board) && now >= w->due_ms)
-			ask(w, now);
+			ask_node(w, now);
 		if (!w->over && (w->changed || late_ms(w, now) / 1000 != w->late_s))
-			draw(w, now);
+			draw_frame(w, now);
 		if (!w->over)
 			wait_for_events(w, now);
 	}
@@ -240,7 +240,7 @@ bool cop_cmd_can_watch(void)
 	return cop_screen_usable(STDIN_FILENO, STDOUT_FILENO);
 }
 
-/* The page is gone from the terminal, and what it showed last with it. */
+/* The page has left the terminal, and its last contents with it. */
 static int leave(struct watch *w)
 {
 	struct cop_buf last = {0};

@@ -39,7 +39,7 @@ void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, ui
 
 /* The path of ino/name from the root of the mount, without slashes at either end. The kernel knows
  * the current path of an O_PATH descriptor, so no name has to be stored here. */
-static int path_of(
+static int inode_path(
 	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char out[2 * COP_SLOWFS_PATH_MAX])
 {
 	char proc[64], path[COP_SLOWFS_PATH_MAX];
@@ -69,7 +69,7 @@ static bool faulty_path(
 	if (!cop_slowfs_fault_any(fs->share) &&
 		!(fs->counters && cop_slowfs_fault_any(fs->counters)))
 		return false;
-	return path_of(fs, ino, name, path) == 0;
+	return inode_path(fs, ino, name, path) == 0;
 }
 
 void cop_slowfs_lie(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, struct stat *st)

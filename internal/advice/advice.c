@@ -10,7 +10,7 @@
 #include "advice/limits.h"
 #include "csv/csv.h"
 
-/* What a kind found: times says how often its limit fits into the amount, 0 that it is kept. */
+/* The result of one kind: times is the amount divided by the limit; 0: the limit is kept. */
 struct finding {
 	uint64_t times;
 	const char *option;
@@ -126,7 +126,7 @@ static void storage(const struct cop_advice_facts *f, struct finding *found)
 			: "with --prefetch auto the next job asks for many things at once, before programs need them");
 }
 
-/* Fetched for nobody. What was only passed on to other nodes is theirs to use. */
+/* Fetched for nobody. Objects that were only passed on to other nodes do not count. */
 static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64_t *whole)
 {
 	*unused = less(f->fetched_bytes, f->wanted_bytes);
@@ -139,7 +139,7 @@ static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64
 
 static void manifest(const struct cop_advice_facts *f, struct finding *found)
 {
-	/* What was dropped and came again had been prefetched, perhaps. */
+	/* An object that was dropped and came again had perhaps been prefetched. */
 	uint64_t unused, whole, later = less(f->later_bytes, f->refetched_bytes);
 
 	if (!f->prefetched_bytes)
@@ -252,7 +252,7 @@ uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_b
 {
 	uint64_t evicted = cop_stats_get(stats, COP_CACHE_EVICTED_BYTES);
 
-	/* What came again was counted when it was evicted, each time. */
+	/* An object that came again was counted at each eviction. */
 	return evicted ? limit_bytes +
 				 less(evicted, cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES))
 		       : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* advice: what went badly in a job, in words, each with the option that helps. It judges numbers
+/* advice: says what went badly in a job, each time with the option that helps. It judges numbers
  * that others counted, of one node or of all: it does not count, read or write, and does not know a
- * running node. A healthy job gets no advice; what is healthy is in limits.h, each limit with its
+ * running node. A healthy job gets no advice; limits.h defines what is healthy, each limit with its
  * reason. */
 #ifndef COP_ADVICE_H
 #define COP_ADVICE_H
@@ -40,7 +40,7 @@ struct cop_advice_facts {
 /* Fills in all that the counters of these nodes say, which leaves nodes, fell_back and cache_needed
  * to the caller. The paths are those of stats. */
 void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats);
-/* The last of those for one node with this budget; 0: nothing was evicted. */
+/* cache_needed for one node with this budget; 0: nothing was evicted. */
 uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_bytes);
 
 #define COP_ADVICE_SENTENCE 640

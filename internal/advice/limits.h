@@ -4,7 +4,7 @@
 #ifndef COP_ADVICE_LIMITS_H
 #define COP_ADVICE_LIMITS_H
 
-/* Less is read in a moment from any storage. An import of numpy reads about twice as much. */
+/* Any storage delivers this in a moment. An import of numpy reads about twice as much. */
 #define LEAST_BYTES (16 * COP_MIB)
 
 /* A file that changed was an error for somebody, or nearly: each one is worth a word. */
@@ -33,7 +33,7 @@
 /* More than half: some read-ahead is always for nothing, and files up to 4 MiB come whole. */
 #define UNUSED_SHARE 2u
 
-/* More than half of what programs used came after the prefetch, which was to bring it. */
+/* More than half of what programs used came only after the prefetch that should have brought it. */
 #define LATER_SHARE 2u
 
 /* For each node. A check is a request to the root; two thousand cost about a second. A job of a few

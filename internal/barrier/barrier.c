@@ -131,7 +131,8 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 		cop_join_tend(b->join);
 	}
 	cop_join_name_untold(b->join);
-	/* The results of ranks that were not told again. */
+	/* Ranks that have their answer were not told again: these answers must leave before the
+	 * end. */
 	if (!cop_join_is_ready(b->join))
 		cop_net_flush(b->net);
 }

@@ -20,6 +20,12 @@
 #define COP_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define COP_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
+/* Sums of numbers from outside stop at 2^64-1, so that the order of adding does not matter. */
+static inline uint64_t cop_add_saturating(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 #define COP_KIB ((size_t)1 << 10)
 #define COP_MIB ((size_t)1 << 20)
 #define COP_GIB ((uint64_t)1 << 30)
@@ -187,7 +193,7 @@ int cop_make_dirs(const char *path, unsigned mode);
  * them. */
 int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err);
 
-/* Whether openat2(2) works here: the kernel has it and no filter forbids it. Tried once. */
+/* Whether openat2(2) works here: the kernel has it and no filter forbids it. It is tried once. */
 bool cop_has_openat2(int dirfd);
 /* Opens a normal relative path ("" is dirfd itself) without leaving dirfd or following a symbolic
  * link; sets O_CLOEXEC. Returns the descriptor or -errno; *calls is the number of system calls. */

@@ -31,7 +31,7 @@ static void add_cpu(struct cpus *c, unsigned long cpu)
 }
 
 /* Reads a number below CPUS_MAX and moves past it. */
-static bool parse_number(const char **p, unsigned long *out)
+static bool parse_cpu(const char **p, unsigned long *out)
 {
 	*out = 0;
 	if (!isdigit((unsigned char)**p))
@@ -41,16 +41,16 @@ static bool parse_number(const char **p, unsigned long *out)
 	return *out < CPUS_MAX;
 }
 
-static int parse(const char *text, struct cpus *c)
+static int parse_cpus(const char *text, struct cpus *c)
 {
 	unsigned long first, last;
 
 	*c = (struct cpus){0};
 	for (;; text++) {
-		if (!parse_number(&text, &first))
+		if (!parse_cpu(&text, &first))
 			return -EINVAL;
 		last = first;
-		if (*text == '-' && (text++, !parse_number(&text, &last)))
+		if (*text == '-' && (text++, !parse_cpu(&text, &last)))
 			return -EINVAL;
 		if (last < first)
 			return -EINVAL;
@@ -61,7 +61,7 @@ static int parse(const char *text, struct cpus *c)
 	}
 }
 
-static void print(const struct cpus *c, struct cop_buf *out)
+static void print_cpus(const struct cpus *c, struct cop_buf *out)
 {
 	const char *comma = "";
 
@@ -107,18 +107,18 @@ static bool present(struct cpus *c)
 
 	if (cop_read_file("/sys/devices/system/cpu/present", 65536, &text, &len))
 		return false;
-	known = parse(text, c) == 0;
+	known = parse_cpus(text, c) == 0;
 	free(text);
 	return known;
 }
 
-static int refuse(
+static int refuse_cpus(
 	const struct cpus *rest, const struct cpus *those, const char *what, struct cop_err *err)
 {
 	struct cop_buf a = {0}, b = {0};
 
-	print(rest, &a);
-	print(those, &b);
+	print_cpus(rest, &a);
+	print_cpus(those, &b);
 	cop_err_set(err, EINVAL, "processor %.200s %s %.200s", a.data ? a.data : "", what,
 		b.data ? b.data : "");
 	cop_buf_free(&a);
@@ -138,7 +138,7 @@ static int get_cpuset(const struct cpus *was, struct cpus *out)
 	return rc;
 }
 
-/* Puts this thread on all of these processors, or leaves it unchanged. */
+/* Pins this thread to these processors, or leaves it unchanged. */
 static int try(const struct cpus *want, struct cop_err *err)
 {
 	struct cpus was, is, rest;
@@ -148,7 +148,7 @@ static int try(const struct cpus *want, struct cop_err *err)
 		return cop_err_set(
 			err, -rc, "cannot read the processors of this process: %s", strerror(-rc));
 	if (present(&is) && beyond(want, &is, &rest))
-		return refuse(&rest, &is, "does not exist: this machine has", err);
+		return refuse_cpus(&rest, &is, "does not exist: this machine has", err);
 	rc = set(0, want);
 	if (rc && rc != -EINVAL)
 		return cop_err_set(err, -rc, "cannot choose processors: %s", strerror(-rc));
@@ -158,7 +158,7 @@ static int try(const struct cpus *want, struct cop_err *err)
 	beyond(want, &is, &rest);
 	return rc ? cop_err_set(err, -rc, "cannot read the processors of this process: %s",
 			    strerror(-rc))
-		  : refuse(&rest, &is,
+		  : refuse_cpus(&rest, &is,
 			    "may not be used here: offline, or outside of this job's cpuset, which has",
 			    err);
 }
@@ -179,7 +179,7 @@ static void set_all(const struct cpus *c)
 int cop_cpus_pin(const char *list, struct cop_err *err)
 {
 	struct cpus want;
-	int rc = parse(list, &want);
+	int rc = parse_cpus(list, &want);
 
 	if (rc)
 		return cop_err_set(
@@ -195,7 +195,7 @@ void cop_cpus_list(struct cop_buf *out)
 	struct cpus c;
 
 	if (get_cpus(&c) == 0)
-		print(&c, out);
+		print_cpus(&c, out);
 }
 
 bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset)
@@ -209,7 +209,7 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset)
 		count += (unsigned)__builtin_popcountll(is.word[i]);
 	if (count > 2)
 		return false;
-	print(&is, mine);
-	print(&all, cpuset);
+	print_cpus(&is, mine);
+	print_cpus(&all, cpuset);
 	return true;
 }

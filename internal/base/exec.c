@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Becoming a command that the user named. */
+/* Executes a command that the user named. */
 #include "base/base.h"
 
 #include <errno.h>

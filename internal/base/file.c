@@ -51,7 +51,7 @@ static int regular_size(const struct stat *st, uint64_t *size)
 	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
-/* Without asking the file system again for what the lookup has just told. */
+/* Does not ask the file system again for what the lookup has just returned. */
 static int check_regular(int fd)
 {
 	struct statx stx;
@@ -215,8 +215,8 @@ static int make_dir(const char *path, unsigned mode)
 }
 
 /* A folder above may exist and yet refuse mkdir with an error other than EEXIST (read-only,
- * automounted). Whether that matters shows at the last part: if that one lacks a parent, the
- * earlier refusal is the reason. */
+ * automounted). This matters only if the last part lacks a parent; then the earlier refusal is the
+ * reason. */
 int cop_make_dirs(const char *path, unsigned mode)
 {
 	char *copy = strdup(path);

@@ -55,7 +55,7 @@ static int refuse_owner(uid_t uid, const char *path, int len, struct cop_err *er
 		path, uid);
 }
 
-static int check(int fd, const char *path, int len, struct cop_err *err)
+static int check_dir(int fd, const char *path, int len, struct cop_err *err)
 {
 	struct stat st;
 
@@ -129,7 +129,7 @@ int cop_guard(const char *dir, struct cop_err *err)
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return cop_err_set(err, errno, "%s: %s", dir, strerror(errno));
-	rc = check(fd, dir, (int)strlen(dir), err);
+	rc = check_dir(fd, dir, (int)strlen(dir), err);
 	close(fd);
 	if (!rc && (rc = remember(dir)))
 		cop_err_set(err, -rc, "%s: %s", dir, strerror(-rc));
@@ -177,7 +177,7 @@ static int step(int dir, const char *path, const char *part, size_t len, struct 
 		return cop_err_set(
 			err, rc, "%.*s: %s", (int)(part + len - path), path, strerror(rc));
 	}
-	rc = check(fd, path, (int)(part + len - path), err);
+	rc = check_dir(fd, path, (int)(part + len - path), err);
 	if (!rc)
 		return fd;
 	close(fd);
@@ -194,7 +194,7 @@ static int walk(const char *path, size_t from, bool last, const char **name, str
 
 	next = fd < 0 ? cop_err_set(err, root ? errno : ENOMEM, "%.*s: %s", (int)from, path,
 				strerror(errno))
-		      : check(fd, path, (int)from, err);
+		      : check_dir(fd, path, (int)from, err);
 	free(root);
 	while (fd >= 0 && next >= 0 && *part) {
 		size_t len = strcspn(part, "/"), slashes = strspn(part + len, "/");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a host's name means. The C library is asked, in one place. A statically linked program uses
- * its hosts file and its DNS and nothing else (static_link.c); one with a shared C library uses all
- * that the site has configured in nsswitch.conf.
+/* Finds the address of a host's name, through the C library and in one place. A statically linked
+ * program uses its hosts file and its DNS and nothing else (static_link.c); one with a shared C
+ * library uses all that the site has configured in nsswitch.conf.
  *
  * A machine's own name is often known only to a module of that C library (nss-myhostname), which a
- * static program must not load. It then means what Debian's installer lets it mean. */
+ * static program must not load. It then gets the address that Debian's installer gives it. */
 #include "base/base.h"
 
 #include "base/ip.h"
@@ -41,8 +41,8 @@ static const char *who_was_asked(void)
 	return " (only /etc/hosts and DNS were asked; for names in LDAP and the like, give an address book: -F)";
 }
 
-/* How good an address is, 0 to 4. Where both families work, all nodes must take the same one:
- * IPv4, as everything did that ran here before. */
+/* How good an address is, 0 to 4. If both families work, all nodes must take the same one: IPv4, as
+ * earlier versions did. */
 static int worth(const struct cop_ip *ip)
 {
 	struct cop_ip from;
@@ -87,7 +87,7 @@ int cop_host_address(const char *name, struct cop_ip *out, struct cop_err *err)
 	if (cop_ip_parse(name, out))
 		return cop_ip_is_link_local(out) ? refuse_link_local(out, err) : 0;
 	rc = look_up(name, AF_UNSPEC, &found, &best);
-	/* The hosts file may have one family, and DNS the other, which is not asked then. */
+	/* The hosts file may have one family and DNS the other; DNS is not asked then. */
 	if (rc == 0 && best < 2)
 		look_up(name, AF_INET, &found, &best);
 	if (best > 0) {

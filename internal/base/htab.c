@@ -14,7 +14,7 @@ static void push(struct cop_htab *t, struct cop_hlink *l)
 	*head = l;
 }
 
-static void grow(struct cop_htab *t)
+static void grow_heads(struct cop_htab *t)
 {
 	struct cop_htab old = *t;
 	size_t heads = old.head ? 2 * (old.mask + 1) : FIRST_HEADS;
@@ -37,7 +37,7 @@ static void grow(struct cop_htab *t)
 void cop_htab_add(struct cop_htab *t, struct cop_hlink *l, uint64_t hash)
 {
 	if (!t->head || t->count > t->mask)
-		grow(t);
+		grow_heads(t);
 	l->hash = hash;
 	push(t, l);
 	t->count++;

@@ -8,8 +8,8 @@
  *		;
  *
  * The heads double whenever there is an entry for each, up to COP_HTAB_HEADS_MAX; every entry moves
- * then, at once. From there on, and where there is no memory for more heads, chains only become
- * longer, so that an entry can always be added. The heads never become fewer before cop_htab_fini.
+ * then, at once. From there on, or if memory for more heads is short, chains only become longer, so
+ * that an entry can always be added. The heads never become fewer before cop_htab_fini.
  */
 #ifndef COP_BASE_HTAB_H
 #define COP_BASE_HTAB_H
@@ -33,9 +33,9 @@ struct cop_htab {
 void cop_htab_add(struct cop_htab *t, struct cop_hlink *l, uint64_t hash);
 /* The entry is in the table. Its link may be used otherwise afterwards. */
 void cop_htab_remove(struct cop_htab *t, struct cop_hlink *l);
-/* Some entry, with NULL, or the one after l in an order of the table's own, or NULL; l may be
- * removed once its successor is known. An entry added meanwhile may come or not, or, if the heads
- * double, others come twice or not at all. */
+/* Walks the table in its own order: l NULL gives the first entry, else the one after l; NULL at the
+ * end. l may be removed once its successor is known. An entry that is added meanwhile may come or
+ * not; if that doubles the heads, other entries may come twice or not at all. */
 struct cop_hlink *cop_htab_after(const struct cop_htab *t, const struct cop_hlink *l);
 /* Frees the heads and is empty; the entries are the caller's. */
 void cop_htab_fini(struct cop_htab *t);

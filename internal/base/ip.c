@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PORT_OF_NOBODY 9 /* discard; any would do */
+#define PORT_OF_NOBODY 9 /* discard; any port would do */
 
 /* The bytes of an IPv4 address begin here. */
 #define FOUR_AT 12

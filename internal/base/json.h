@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JSON (RFC 8259), written without a blank, in the order of the calls, into a struct cop_buf, whose
- * `failed` says at the end whether memory sufficed. Commas, quotes and escapes are the writer's;
- * what does not nest is our bug and asserted. It refuses nothing of strings: bytes that are not
- * UTF-8 become U+FFFD. It reads nothing and sorts nothing.
+ * `failed` says at the end whether memory sufficed. The writer adds commas, quotes and escapes, and
+ * asserts that calls nest. It accepts any string: bytes that are not UTF-8 become U+FFFD. It reads
+ * nothing and sorts nothing.
  *
  *	struct cop_json j = cop_json_to(out);
  *
@@ -24,9 +24,9 @@
 
 struct cop_json {
 	struct cop_buf *out;
-	uint32_t objects; /* a bit for each level that is open: an object, not an array */
+	uint32_t objects; /* a bit for each open level: it is an object, not an array */
 	unsigned depth;
-	bool comma; /* something stands before on this level */
+	bool comma; /* this level has a value already */
 };
 
 static inline struct cop_json cop_json_to(struct cop_buf *out)
@@ -44,7 +44,7 @@ void cop_json_bytes(struct cop_json *j, const char *key, const char *text, size_
 void cop_json_u64(struct cop_json *j, const char *key, uint64_t value);
 void cop_json_bool(struct cop_json *j, const char *key, bool value);
 void cop_json_null(struct cop_json *j, const char *key);
-/* With so many decimals; infinite and undefined ones are null. */
+/* With so many decimals; infinite and undefined values are null. */
 void cop_json_double(struct cop_json *j, const char *key, double value, unsigned decimals);
 /* Length of the well-formed UTF-8 sequence that begins a text of so many bytes, at least 1; 0 if
  * there is none (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF). */

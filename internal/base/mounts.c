@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is mounted where, from /proc/self/mountinfo (proc(5)), so that the file systems themselves
- * are not asked: even one that does not answer is found. */
+/* Reads the mounts from /proc/self/mountinfo (proc(5)), so that the file systems themselves are not
+ * asked: even one that does not answer is found. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -29,8 +29,7 @@ bool cop_mount_is_pseudo(const char *type)
 	return among(type, types, COP_ARRAY_SIZE(types));
 }
 
-/* Programs that serve a file system through FUSE usually bring it from elsewhere (sshfs, dfuse,
- * glusterfs); these do not. */
+/* FUSE file systems are usually remote (sshfs, dfuse, glusterfs); these are not. */
 static bool is_fuse_of_elsewhere(const char *type)
 {
 	static const char *const local[] = {"fuse.copper", "fuse.fuse-overlayfs", "fuse.squashfuse",

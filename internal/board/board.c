@@ -6,7 +6,7 @@
 
 #include "board/board_priv.h"
 
-/* What + and - go through. */
+/* The intervals that + and - choose from. */
 static const uint32_t intervals[] = {
 	1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600, 86400};
 
@@ -145,7 +145,7 @@ static void add_row(struct sums *s, const struct row *r)
 		s->rate[i] += r->rate[i];
 }
 
-static void add_up(struct cop_board *b)
+static void sum_nodes(struct cop_board *b)
 {
 	b->sums = (struct sums){0};
 	for (uint32_t i = 0; i < b->nodes; i++)
@@ -161,7 +161,7 @@ static void unknow(struct cop_board *b)
 		b->row[i].requests[b->answers % ROW_HISTORY] = 0;
 }
 
-/* Rows that are not in the answer keep what they were, and are not known. */
+/* Nodes that are not in the answer keep their last values, and are marked unknown. */
 static int take_lines(struct cop_board *b, char *text)
 {
 	bool *seen = calloc(b->nodes, sizeof(*seen));
@@ -200,7 +200,7 @@ int cop_board_update(struct cop_board *b, char *answer)
 	b->answers++;
 	unknow(b);
 	rc = take_lines(b, end + 1);
-	add_up(b);
+	sum_nodes(b);
 	cop_board_sort(b);
 	return rc;
 }

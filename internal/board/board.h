@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* board: the page of cache-stats --watch, without a terminal: what each node of a tree does now
- * (rates from two lines of it), what it did lately, in which order nodes are shown, which of them,
- * and how all that looks in a frame of some size. Keys go in, frames come out. It asks nobody and
- * reads no clock.
+ * (rates from two of its lines) and did lately, which nodes are shown and in which order, and how
+ * all that looks in a frame of some size. Keys go in, frames come out. It asks nobody and reads no
+ * clock.
  *
  * Its memory is bounded by the number of nodes, about 400 bytes of each, and does not grow with
  * time. */
@@ -40,7 +40,7 @@ bool cop_board_is_paused(const struct cop_board *b);
 /* Draws the page into a frame that was begun, and ends it. late_ms: for how long an answer has been
  * waited for, once that is longer than it should be; else 0. */
 void cop_board_draw(struct cop_board *b, uint64_t late_ms, struct cop_screen_frame *f);
-/* What was last known, in a few words; "nothing" before the first answer. */
+/* The last known state, in a few words; "nothing" before the first answer. */
 void cop_board_last(const struct cop_board *b, struct cop_buf *out);
 
 #endif

@@ -101,7 +101,7 @@ static void count_lost(const struct cop_board *b, struct cop_buf *out)
 		cop_buf_printf(out, ", %" PRIu32 " unknown", b->sums.silent);
 }
 
-/* What is unusual comes first: the end may be cut off. */
+/* Unusual facts come first, because the end may be cut off. */
 static void state_of(const struct cop_board *b, uint64_t late_ms, struct cop_buf *out)
 {
 	if (late_ms)
@@ -172,7 +172,7 @@ static void sum_lines(const struct cop_board *b, struct cop_screen_frame *f)
 
 enum column { WAIT, REQUESTS, BYTES, STORAGE, NOW, CACHED, FULL, SERVED, CHART, COLUMNS };
 
-/* In the order in which they are given up from the end. */
+/* In the order of importance: a narrow terminal drops columns from the end. */
 static const struct {
 	const char *head;
 	int width;

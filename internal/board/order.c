@@ -28,7 +28,7 @@ static int by_weight(const struct cop_board *b, const struct row *x, const struc
 	return b->sort == SORT_WAIT ? (nx < ny) - (nx > ny) : 0;
 }
 
-static int compare(const void *p, const void *q, void *board)
+static int compare_nodes(const void *p, const void *q, void *board)
 {
 	const struct cop_board *b = board;
 	uint32_t i = *(const uint32_t *)p, k = *(const uint32_t *)q;
@@ -49,5 +49,5 @@ void cop_board_sort(struct cop_board *b)
 	for (uint32_t i = 0; i < b->nodes; i++)
 		b->order[i] = i;
 	if (b->nodes)
-		qsort_r(b->order, b->nodes, sizeof(*b->order), compare, b);
+		qsort_r(b->order, b->nodes, sizeof(*b->order), compare_nodes, b);
 }

@@ -178,7 +178,7 @@ void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_
 	t->local = f->local;
 }
 
-/* Under reserve_lock. Time without waiting flights gives a queue no claim. */
+/* Under reserve_lock. A queue earns no claim while no flight waits in it. */
 static void queue(struct cop_cache *c, struct node *n, bool local)
 {
 	if (cop_list_empty(&c->reserve_queue[local]))
@@ -255,8 +255,8 @@ static struct node *grant_one(struct cop_cache *c)
 	return granted;
 }
 
-/* A flight that fails as it starts leaves its bytes to the next one and calls this function again;
- * the loop that started it continues. */
+/* A flight that fails when it starts frees its bytes for the next one and calls this function
+ * again; the loop that started it continues. */
 void cop_cache_grant(struct cop_cache *c)
 {
 	static __thread struct cop_cache *granting;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cache: the three tables of a node (data, tree, metadata), the flights that fill them, and the
  * byte budget that bounds both. It knows no network, no storage and no FUSE: the caller that leads
- * a flight fetches the object from wherever it comes.
+ * a flight fetches the object.
  *
  * An object is immutable once it is complete and is shared by reference. There is at most one
  * flight per key; everyone else who asks meanwhile joins it and is called when it completes. An
@@ -56,12 +56,12 @@ struct cop_obj {
 	size_t len;
 	uint64_t sum;            /* keyed XXH3-64 of data, for chunks */
 	bool packed;             /* data is a packed chunk (wire.h) */
-	_Atomic bool background; /* of a flight: so far only background requests wait for it; set by
-				 its leader at once */
-	uint64_t completed_ms;   /* cop_now_ms() when it completed, */
-	_Atomic uint64_t stamp_ms;  /* and when it completed or was last found to be still true */
-	_Atomic unsigned char uses; /* enum cop_use, of which each counts once */
-	_Atomic bool disproved;     /* the storage has contradicted it, and it is to be dropped */
+	_Atomic bool background; /* of a flight: only background requests wait for it so far; set by
+				    its leader at once */
+	uint64_t completed_ms;   /* when it completed (cop_now_ms), */
+	_Atomic uint64_t stamp_ms;  /* and when it was last found to be true, or completed */
+	_Atomic unsigned char uses; /* bits of enum cop_use; each use counts once */
+	_Atomic bool disproved;     /* the storage has contradicted it: to be dropped */
 	struct cop_key key;         /* path points into the object */
 };
 
@@ -87,9 +87,9 @@ enum cop_found {
 			     cop_cache_complete once */
 };
 
-/* The byte limit for a cache on this machine: what was asked for (0: a tenth of memory), within the
- * memory that this job may use, and not below least. note is a sentence if the limit is lower than
- * was asked for, else "". */
+/* The byte limit for a cache on this machine: the wanted one (0: a tenth of memory), but not more
+ * than this job may use, and not less than least. If the limit is lower than wanted, note is a
+ * sentence that says so, else "". */
 #define COP_CACHE_NOTE_SIZE 256
 uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE]);
 
@@ -103,12 +103,12 @@ void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
 /* No flight may be open and no reference held. */
 void cop_cache_free(struct cop_cache *c);
 
-/* waiter may be NULL: then nobody waits, and JOINED means that a flight is under way. Returns enum
- * cop_found or -ENOMEM. */
+/* Returns enum cop_found or -ENOMEM. waiter may be NULL: then nobody is called, and JOINED only
+ * means that a flight is under way. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
-/* Somebody waits now: true for the first one where a background flight is under way, which is none
- * from then on. */
+/* Somebody waits for the object now. True if a background flight for it was under way; from then on
+ * it is an ordinary one. */
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
 /* Whether the key has an object or a flight. Takes no reference and does not affect eviction. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
@@ -124,40 +124,40 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
  * that become free. Always ends in start, which may run inside the start of another flight. */
 void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
-/* The largest room that any flight can get. */
+/* The most bytes that any flight can reserve. */
 size_t cop_cache_largest(const struct cop_cache *c);
-/* More bytes for a flight that has some, if they are to be had now; else nothing changes. */
+/* Reserves more bytes for a flight that has some already. If they are not free now, nothing
+ * changes. */
 bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
-/* Ends the reservation of a flight, which has no buffer and reserves again. */
+/* Ends the reservation of a flight that has no buffer yet and will reserve again. */
 void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight);
-/* Hands part of what was reserved for one flight to another, for flights that are filled by one
- * read. */
+/* Moves part of one flight's reservation to another flight; one read fills both. */
 void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes would start at once now. */
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
-/* Whether this many bytes would fit with nothing evicted, nobody waiting to reserve, and an eighth
- * of the budget left free. */
+/* Whether this many bytes fit without an eviction, with nobody waiting to reserve, and with an
+ * eighth of the budget left free. */
 bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes);
 
 /* How a flight ends. */
 struct cop_completion {
 	int rc;     /* 0 or -errno */
-	void *data; /* malloc'ed, owned by the object from now on; freed if rc is an error */
-	size_t len; /* the bytes that were allocated, even then */
+	void *data; /* malloc'ed; the object owns it from now on; freed if rc is an error */
+	size_t len; /* the bytes that were allocated, also if rc is an error */
 	uint64_t sum;
 	bool packed;
-	bool keep; /* later finds hit it; otherwise it is forgotten after this */
+	bool keep; /* keep it for later requests; else it is forgotten at once */
 };
 /* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
 void cop_cache_complete(
 	struct cop_cache *c, struct cop_obj *flight, const struct cop_completion *completion);
 
-/* Puts data (malloc'ed, the cache's from now on) in the place of a complete object, which the
- * caller holds, in one step: who looks finds the one or the other. Where that object has no place
- * any more, or the budget is full, nothing changes and data is freed. */
+/* Replaces a complete object, to which the caller has a reference, by a new one with this data
+ * (malloc'ed; the cache owns it from now on). Everyone else finds one of the two. If the object is
+ * not in the table any more, or the budget is full, nothing changes and data is freed. */
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
-/* malloc and free for what will arrive: not cleared, and a chunk's memory is used again. */
+/* malloc and free for the buffers of flights: not cleared; buffers of one chunk are used again. */
 void *cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 
@@ -171,19 +171,20 @@ void cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use);
 void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj);
 /* Forgets whatever object has this key. */
 void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
-/* Forgets what all tables hold for the path and everything below it; "" means everything. Flights
- * under way end as usual but are not kept. Returns the number of objects. */
+/* Forgets the objects of all tables for the path and everything below it; "" means everything.
+ * Flights under way end as usual but are not kept. Returns the number of objects. */
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
 
 struct cop_cache_usage {
 	struct {
 		uint64_t bytes, entries;
 	} table[COP_TABLES];
-	uint64_t limit_bytes, used_bytes; /* used: tables, flights and what is still referenced */
+	uint64_t limit_bytes,
+		used_bytes; /* used: by tables, flights and objects that are still referenced */
 	uint64_t flights, waiting_to_reserve;
 };
 /* Calls fn for every complete object of a table, without a lock. Objects that complete meanwhile
- * may be left out, as may, without memory, a sixteenth of them. */
+ * may be left out; if memory is short, so may those of whole shards. */
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);

@@ -16,7 +16,7 @@
 enum state { FLYING, COMPLETE };
 
 struct node {
-	struct cop_obj obj; /* first, so that a cop_obj is the head of its node */
+	struct cop_obj obj; /* first: a cop_obj is the head of its node */
 	_Atomic uint32_t refs;
 	_Atomic bool visited;
 	enum state state;
@@ -52,9 +52,9 @@ struct pool {
 	void *data[POOL_MAX];
 };
 
-/* What was evicted, by its hash: the lower half is the number of bytes, the upper one tells hashes
- * of one slot apart. A later eviction takes the slot, so that a return may go unnoticed, which is
- * the rarer the shorter the budget is. */
+/* What was evicted, by its hash: the lower half is the number of bytes, the upper half
+ * distinguishes hashes of one slot. A later eviction overwrites the slot, so a return may go
+ * unnoticed. The smaller the budget is, the rarer this is. */
 #define GHOSTS 16384u
 
 struct cop_cache {

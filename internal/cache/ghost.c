@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Evictions that cost something: objects that are fetched again. Of what was evicted only hashes
- * are kept, so both a return that is missed and one that is none are possible, and rare; the counts
- * are for people. */
+/* Counts evictions that cost something: objects that are fetched again. Only hashes of evicted
+ * objects are kept. So a return may be missed, or another object be taken for one; both are rare,
+ * and the counts are for people. */
 #include "cache/cache_priv.h"
 
 static _Atomic uint64_t *ghost_of(struct cop_cache *c, uint64_t hash)

@@ -36,7 +36,7 @@ static double highest(const struct cop_chart_bars *b)
 	return most > 0 ? most : 1;
 }
 
-/* Colours are for those that matter. */
+/* Only the bars that matter are coloured. */
 static const char *part_class(const struct cop_chart_bars *b, unsigned part, char out[8])
 {
 	unsigned n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* chart: draws SVG for a page of HTML, and writes the numbers of each chart as a table that opens
- * below it. A chart is a figure: its title says in words what is seen, each mark has a tooltip with
- * its number, colours are classes that the page's style sheet defines for light and dark. Titles,
+ * below it. A chart is a figure: its title describes it in words, each mark has a tooltip with its
+ * number, and colours are classes that the page's style sheet defines for light and dark. Titles,
  * names and labels may be of unknown origin. Pure. */
 #ifndef COP_CHART_H
 #define COP_CHART_H
@@ -62,7 +62,7 @@ void cop_chart_ranges(struct cop_buf *out, const char *title, const struct cop_c
 
 /* ---- a tree of nodes, without a table ---- */
 
-#define COP_CHART_TREE_DRAWN 85 /* nodes; what is below others is counted */
+#define COP_CHART_TREE_DRAWN 85 /* nodes; those below others are counted */
 struct cop_chart_tree {
 	const char *title;
 	unsigned n;

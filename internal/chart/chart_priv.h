@@ -25,7 +25,7 @@ void cop_chart_label(struct cop_buf *out, const char *class, double x, double y,
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name);
 /* Seconds along the bottom. */
 void cop_chart_time_axis(struct cop_buf *out, double left, double width, double y, double seconds);
-/* A colour and what it stands for, in a paragraph of class keys. */
+/* A colour and its meaning, in a paragraph of class keys. */
 void cop_chart_key(struct cop_buf *out, const char *class, const char *name);
 
 #endif

@@ -187,6 +187,7 @@ static void each_node_hangs_below_its_parent(void **state)
 	draw_tree(parent, 4);
 	assert_int_equal(count("class=\"node\""), 4);
 	has("<title>storage → 0: 0</title>");
+	has("<title>0 → 1: 1</title>");
 	has("<title>0 → 2: 2</title>");
 	has("<title>1 → 3: 3</title>");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What charts share. */
+/* The parts that all charts share. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,8 @@ void cop_chart_label(struct cop_buf *out, const char *class, double x, double y,
 	cop_buf_str(out, "</text>\n");
 }
 
-/* Long names are cut between characters, in front: ends tell hosts and paths apart. */
+/* Long names lose their beginning, between characters, because the ends distinguish hosts and
+ * paths. */
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name)
 {
 	size_t len = strlen(name), room = (size_t)(left / CHART_BYTE) - 1;
@@ -62,7 +63,7 @@ void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *
 	cop_buf_str(out, "</text>\n");
 }
 
-/* As clocks are divided. */
+/* The steps of a clock. */
 static double step_of(double seconds)
 {
 	static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900,

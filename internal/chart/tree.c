@@ -76,7 +76,7 @@ static void count_below(struct layout *l)
 }
 
 /* Which are drawn: marked by their place, -1 so far. */
-static void choose(struct layout *l)
+static void choose_drawn(struct layout *l)
 {
 	for (unsigned i = 0; i < l->t->n; i++)
 		l->x[i] = NAN;
@@ -158,7 +158,7 @@ static void draw_node(struct cop_buf *out, const struct layout *l, unsigned i)
 	cop_buf_str(out, "</g>\n");
 }
 
-static void draw(struct cop_buf *out, struct layout *l)
+static void draw_layout(struct cop_buf *out, struct layout *l)
 {
 	double width, middle, last_root = 0;
 
@@ -196,9 +196,9 @@ int cop_chart_tree(struct cop_buf *out, const struct cop_chart_tree *t)
 	if (l.first && l.next && l.order && l.below && l.x && l.depth) {
 		find_order(&l);
 		count_below(&l);
-		choose(&l);
+		choose_drawn(&l);
 		if (l.drawn)
-			draw(out, &l);
+			draw_layout(out, &l);
 	} else {
 		out->failed = true;
 	}

@@ -79,7 +79,7 @@ static void check_kernel(struct check *c)
 	cop_buf_free(&lacks);
 }
 
-/* What copper run would give to programs. */
+/* Checks what copper run would give to programs. */
 static void check_view(struct check *c)
 {
 	struct cop_view_made made;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check: whether a start with these settings would work on this machine, and what is missing. It
- * runs the checks one by one, with the functions that the start itself uses. It mounts nothing,
- * waits for nobody and contacts no other machine, so it cannot find problems that appear only
- * between hosts. */
+/* check: finds out whether a start with these settings would work on this machine, and what is
+ * missing. It runs the checks one by one, with the functions that the start itself uses. It mounts
+ * nothing, waits for nobody and contacts no other machine, so it cannot find problems that appear
+ * only between hosts. */
 #ifndef COP_CHECK_H
 #define COP_CHECK_H
 

@@ -17,10 +17,10 @@ enum check_state { CHECK_OK, CHECK_WARNING, CHECK_FAILED };
 struct check {
 	const struct cop_conf *conf;
 	struct cop_buf *out;
-	struct cop_json json; /* to out, if that is what is wanted */
+	struct cop_json json; /* written to out with --json */
 	unsigned warnings, failed;
 
-	/* What the checks have found out for those after them. */
+	/* What the checks have found out for later checks. */
 	char source[4096];
 	uint32_t nodes; /* 0: the hosts are unknown */
 	struct cop_job_hosts hosts;

@@ -69,7 +69,7 @@ static void all_table(void *arg, struct cop_treeop_sum *all)
 	cop_command_answer(arg, 0, &out);
 }
 
-static void table(struct asked *q, bool all)
+static void answer_table(struct asked *q, bool all)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
 	struct cop_buf out = {0};
@@ -91,7 +91,7 @@ static void all_watched(void *arg, struct cop_treeop_sum *all)
 	cop_command_answer(arg, 0, &out);
 }
 
-/* The counters, to calculate with, and the part of the table that the client need not understand.
+/* The counters as numbers, and the rest of the table as text that the client only shows.
  */
 static void watch(struct asked *q, bool all)
 {
@@ -162,7 +162,7 @@ static void invalidate(struct asked *q, const char *path)
 	on_all(q, COP_TREEOP_INVALIDATE, path, all_invalidated);
 }
 
-static void refuse(struct asked *q, const char *line)
+static void refuse_command(struct asked *q, const char *line)
 {
 	struct cop_buf out = {0};
 
@@ -190,7 +190,7 @@ static void obey(struct asked *q, const char *line)
 	if (is_command(line, "stats", &more, "all"))
 		stats(q, more);
 	else if (is_command(line, "table", &more, "all"))
-		table(q, more);
+		answer_table(q, more);
 	else if (is_command(line, "watch", &more, "all"))
 		watch(q, more);
 	else if (strcmp(line, "lines") == 0)
@@ -212,7 +212,7 @@ static void obey(struct asked *q, const char *line)
 	else if (strncmp(line, "invalidate ", 11) == 0)
 		invalidate(q, line + 11);
 	else
-		refuse(q, line);
+		refuse_command(q, line);
 }
 
 void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line)

@@ -66,8 +66,9 @@ struct cop_command *cop_command_new(const struct cop_command_conf *conf);
 /* Call it when no command can arrive any more and the gate is drained. NULL is fine. */
 void cop_command_free(struct cop_command *c);
 /* Main thread. Opens the node's control socket for these commands, with a note beside it about the
- * tree and the mount, for whoever finds the socket of a killed node. 0, or -errno with a sentence.
- * cop_command_stop_listening sends the replies that were given and closes it; NULL is fine. */
+ * tree and the mount, for the process that finds the socket of a killed node. 0, or -errno with a
+ * sentence. cop_command_stop_listening sends the replies that were given and closes it; NULL is
+ * fine. */
 int cop_command_listen(struct cop_command *c, const struct cop_ctl_place *at,
 	const struct cop_place *mounted_at, struct cop_err *err);
 void cop_command_stop_listening(struct cop_command *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* command.c decides which command it is, and handles those that only read; stop.c and report.c
- * handle the others; asked.c is a command that waits for its reply; listen.c has the socket. There
- * is no lock: only one number changes. */
+/* command.c recognises a command, and handles those that only read; stop.c and report.c handle the
+ * others; asked.c is a command that waits for its reply; listen.c has the socket. There is no lock,
+ * because only one number changes. */
 #ifndef COP_COMMAND_PRIV_H
 #define COP_COMMAND_PRIV_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user requests while the node runs and what may wait for a disk or take long: the reports,
- * with or without a reset of the counters, here or on every node; and what the cache holds. */
+/* The commands that may wait for a disk or take long: the reports, with or without a reset of the
+ * counters, here or on every node; and the contents of the cache. */
 #include "command/command_priv.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static void all_written(void *arg, struct cop_treeop_sum *sum)
 	struct asked *q = arg;
 	const struct cop_command_conf *conf = &q->command->conf;
 
-	/* With root, one file is to be written, whichever node was asked. */
+	/* With the root only one file is written, whichever node was asked. */
 	answer_written(q, sum, conf->rank_files == COP_CONF_RANK_FILES_ALL ? conf->topo.nodes : 1);
 }
 
@@ -57,7 +57,7 @@ void cop_command_snapshot(struct asked *q, bool local)
 
 /* ---- counting from zero ---- */
 
-/* Where the earlier reports are. All nodes were started with the same options. */
+/* Says where the earlier reports are. All nodes were started with the same options. */
 static void say_where(const struct cop_command_conf *conf, bool all, struct cop_buf *out)
 {
 	bool root = conf->rank_files == COP_CONF_RANK_FILES_ROOT;

@@ -8,7 +8,7 @@
 
 /* "stopped 4/4 nodes", then a line for each problem. A failure is a node that may still run, or
  * whose counts are lost. */
-static void answer(struct asked *q, const struct cop_treeop_sum *sum, uint32_t of)
+static void answer_command(struct asked *q, const struct cop_treeop_sum *sum, uint32_t of)
 {
 	struct cop_command *c = q->command;
 	struct cop_buf out = {0};
@@ -28,7 +28,7 @@ static void answer(struct asked *q, const struct cop_treeop_sum *sum, uint32_t o
 
 static void local_stopped(void *arg, struct cop_treeop_sum *sum)
 {
-	answer(arg, sum, 1);
+	answer_command(arg, sum, 1);
 }
 
 /* The root is dead: no node above has written the sums or the list of nodes that are left. */
@@ -40,7 +40,7 @@ static void write_late(struct cop_deferred *work)
 
 	if (conf->ops->write_late(conf->ctx, &q->late, &err))
 		cop_treeop_sum_unwritten(&q->late, conf->host, err.text);
-	answer(q, &q->late, conf->topo.nodes);
+	answer_command(q, &q->late, conf->topo.nodes);
 }
 
 static bool is_without_root(const struct cop_topo *t, const struct cop_treeop_sum *sum)
@@ -57,13 +57,13 @@ static void all_stopped(void *arg, struct cop_treeop_sum *sum)
 	const struct cop_command_conf *conf = &q->command->conf;
 
 	if (!sum->prof && !is_without_root(&conf->topo, sum)) {
-		answer(q, sum, conf->topo.nodes);
+		answer_command(q, sum, conf->topo.nodes);
 		return;
 	}
 	cop_treeop_sum_move(&q->late, sum);
 	q->work.run = write_late;
 	if (!cop_defer_add(conf->deferred, &q->work))
-		answer(q, &q->late, conf->topo.nodes);
+		answer_command(q, &q->late, conf->topo.nodes);
 }
 
 void cop_command_stop(struct asked *q, bool local)

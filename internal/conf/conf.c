@@ -79,7 +79,7 @@ void cop_conf_init(struct cop_conf *conf, bool serve_only)
 	cop_opt_defaults(serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf);
 }
 
-/* What the check derives from other settings is no change. */
+/* Settings that the check derives from others are no change. */
 void cop_conf_each_changed(const struct cop_conf *conf,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg)
 {

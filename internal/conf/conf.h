@@ -42,7 +42,7 @@ struct cop_conf {
 	const char *prefetch;        /* FILE, "auto" or NULL */
 	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */
-	int64_t rank;                /* -1: find out */
+	int64_t rank;                /* -1: is found out */
 	uint16_t port;               /* of the rendezvous; 0: as the source of the hosts says */
 	unsigned log_level;          /* enum cop_log_level; 4 with a job directory, else 3 */
 	unsigned log_type;           /* enum cop_log_type (conf does not include log) */
@@ -78,9 +78,9 @@ struct cop_conf {
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
 	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
-	const char *secret_dir;     /* without job_dir: until the tree is ready, the nodes keep a
-				       secret there, and a message of one that cannot start; NULL */
-	bool of_step; /* without hosts: a launcher's tasks, on the hosts of their step */
+	const char *secret_dir; /* without job_dir: the nodes keep their secret there until the tree
+				   is ready, and the message of a node that cannot start; NULL */
+	bool of_step;           /* without hosts: a launcher's tasks, on the hosts of their step */
 };
 
 /* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks
@@ -91,7 +91,7 @@ extern const struct cop_opt_table cop_conf_serve_table;
 /* Every default, unchecked: for tests and callers without a command line. */
 void cop_conf_init(struct cop_conf *conf, bool serve_only);
 
-/* Checks what depends on more than one option, and sets what was left open (log_level, discover).
+/* Checks what depends on more than one option, and sets the defaults that do (log_level, discover).
  * -EINVAL with a sentence that names the option and says what to do. */
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
 

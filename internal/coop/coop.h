@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coop: the idea of Copper. An object that is not in this node's cache is asked from the parent in
- * the object's tree; a root reads it from the origin. Everyone who wants it meanwhile joins the
+/* coop: the core of Copper. It asks the parent in an object's tree for an object that is not in
+ * this node's cache; a root reads it from the origin. Everyone who wants it meanwhile joins the
  * same flight; the moment it completes it goes to all of them, local readers and children alike.
  *
  * If a parent is dead, or lacks memory, descriptors or buffers for an answer, coop asks the next

@@ -133,7 +133,7 @@ static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 
 /* The second part of an answer's head, bits. */
 #define ANSWER_PACKED 1u
-#define ANSWER_HELD 2u /* it was at hand when it was asked for */
+#define ANSWER_AT_HAND 2u /* it was at hand when it was asked for */
 
 /* Whether this node is the root of the object's tree and reads it from the origin. */
 bool cop_coop_is_root(const struct flight *f);

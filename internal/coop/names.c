@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a directory's names when the storage has a newer version.
+/* Keeps the names of a directory together when the storage has a newer version.
  *
  * A program that has read some files of a directory must not read others of another version there.
  * So this node, and every node that asks through it, keeps what it knows of a directory: from a

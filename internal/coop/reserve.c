@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a flight reserves of the byte budget, and its buffers. */
+/* Reserves the bytes of a flight in the budget, and allocates its buffers. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ancestors that are alive but are not asked for a while. A fixed table, indexed by rank: of two
- * ancestors that share a slot the later one is remembered, and asking the other costs one more
+/* The ancestors that are alive but are not asked for a while: a fixed table, indexed by rank. of
+ * two ancestors that share a slot the later one is remembered, and asking the other costs one more
  * round trip. */
 #include "coop/coop_priv.h"
 

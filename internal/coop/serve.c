@@ -14,7 +14,7 @@ struct served {
 	struct cop_obj *obj;     /* a reference, while the answer waits */
 	struct cop_list at;      /* while it waits for the kernel; under coop->telling.lock, */
 	uint64_t since_ms;       /* like the tick that saw it first; 0: none */
-	bool held;               /* the answer was at hand */
+	bool at_hand;            /* the answer was in the cache */
 	struct served_trace trace;
 };
 
@@ -57,7 +57,7 @@ static void answer(const struct served *s)
 	*h = (struct obj_ref){c, obj};
 	cop_cache_used(c->conf.cache, obj, COP_USE_BELOW);
 	cop_wr_u64(&w, obj->sum);
-	cop_wr_u8(&w, (obj->packed ? ANSWER_PACKED : 0) | (s->held ? ANSWER_HELD : 0));
+	cop_wr_u8(&w, (obj->packed ? ANSWER_PACKED : 0) | (s->at_hand ? ANSWER_AT_HAND : 0));
 	a.head = head;
 	a.head_len = cop_wr_len(&w);
 	a.body = obj->data;
@@ -170,7 +170,7 @@ static void get_for_child(struct cop_coop *c, struct cop_rpc_req *req, const str
 		answer_error(req, rc);
 	} else {
 		s->obj = obj;
-		s->held = true;
+		s->at_hand = true;
 		answer(s);
 	}
 	free(s);

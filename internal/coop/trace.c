@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flights as events of the node's trace: one of the whole flight when it ends, and one for each
- * phase: "queue" until the first request leaves, "wire" from a request to its answer (again for
- * each ancestor that was asked), "landing" from the answer to the object in the cache. A request
- * that leaves and its arrival at the parent carry the same number, which joins both nodes'
+/* Reports flights as events of the node's trace: one of the whole flight when it ends, and one for
+ * each phase: "queue" until the first request leaves, "wire" from a request to its answer (again
+ * for each ancestor that was asked), "landing" from the answer to the object in the cache. A
+ * request that leaves and its arrival at the parent carry the same number, which joins both nodes'
  * traces. */
 #include "coop/coop_priv.h"
 

@@ -128,7 +128,7 @@ static void shrink(const struct flight *f, struct cop_completion *l)
 }
 
 /* What a hop costs, which the time of other answers does not say: they waited for something. */
-static void count_held(const struct flight *f)
+static void count_at_hand(const struct flight *f)
 {
 	struct cop_stats *stats = f->coop->conf.stats;
 
@@ -136,7 +136,7 @@ static void count_held(const struct flight *f)
 	cop_stats_add(stats, COP_FABRIC_HELD_US, (cop_now_ns() - f->asked_ns + 500) / 1000);
 }
 
-static void took(struct flight *f, const struct cop_rpc_result *r)
+static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 {
 	struct cop_rd head = cop_rd_init(r->head, r->head_len);
 	struct cop_completion l = {.len = r->body_len};
@@ -145,8 +145,8 @@ static void took(struct flight *f, const struct cop_rpc_result *r)
 	l.sum = cop_rd_u64(&head);
 	flags = cop_rd_u8(&head);
 	l.packed = (flags & ANSWER_PACKED) && f->ask.kind == COP_ASK_CHUNK;
-	if (flags & ANSWER_HELD)
-		count_held(f);
+	if (flags & ANSWER_AT_HAND)
+		count_at_hand(f);
 	/* A body inside the message may also be longer than the reservation. */
 	if (!cop_coop_reserve_up_to(f, l.len)) {
 		cop_coop_reserve_again(f, l.len);
@@ -223,7 +223,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 		if (r->status)
 			cop_coop_fail(f, r->status);
 		else
-			took(f, r);
+			accept_answer(f, r);
 	}
 }
 

@@ -173,7 +173,7 @@ static ssize_t recv_some(struct call *c, char *block, size_t size)
 	return n;
 }
 
-static int await(struct call *c)
+static int await_reply(struct call *c)
 {
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
 	uint64_t until = cop_now_ms() + c->timeout_ms, now;
@@ -192,11 +192,11 @@ static int await(struct call *c)
 	}
 }
 
-/* Appends what has come. -EAGAIN: nothing has, where the caller waits. */
+/* Appends what has come. -EAGAIN: nothing has come, and the caller waits. */
 static int receive(struct call *c)
 {
 	char block[16384];
-	int rc = c->polled ? 0 : await(c);
+	int rc = c->polled ? 0 : await_reply(c);
 	ssize_t n;
 
 	if (rc)
@@ -210,7 +210,7 @@ static int receive(struct call *c)
 	return c->in.failed ? cop_err_set(c->err, ENOMEM, "no memory for the answer") : 0;
 }
 
-static void drop(struct cop_buf *b, size_t n)
+static void drop_bytes(struct cop_buf *b, size_t n)
 {
 	memmove(b->data, b->data + n, b->len - n + 1);
 	b->len -= n;
@@ -258,7 +258,7 @@ static int read_head(struct call *c, struct cop_ctl_reply *reply)
 		rc = parse_status(c, c->in.data, reply);
 	if (rc)
 		return rc;
-	drop(&c->in, len);
+	drop_bytes(&c->in, len);
 	c->headed = true;
 	return 0;
 }
@@ -285,7 +285,7 @@ static void end_call(struct call *c)
 	c->fd = c->passed = -1;
 }
 
-/* The answer is the caller's. */
+/* The caller gets the answer. */
 static void take_answer(struct call *c, struct cop_ctl_reply *reply)
 {
 	reply->fd = c->passed;

@@ -65,8 +65,8 @@ static void wake(struct cop_ctl *c)
 	eventfd_write(c->wake_fd, 1);
 }
 
-/* Queues the reply for the thread. Without memory for the reply the connection is closed, which the
- * client can tell from an answer. */
+/* Queues the reply for the thread. Without memory for the reply the connection is closed; the
+ * client does not take that for an answer. */
 static void queue_reply(
 	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int pass_fd)
 {
@@ -99,7 +99,7 @@ void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text,
 
 /* ---- what only the thread does ---- */
 
-static void refuse(struct cop_ctl_conn *conn, const char *why)
+static void refuse_caller(struct cop_ctl_conn *conn, const char *why)
 {
 	conn->asked = true;
 	conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
@@ -133,11 +133,11 @@ void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 	end = memchr(conn->line + conn->line_len, '\n', (size_t)n);
 	conn->line_len += (size_t)n;
 	if (!end && conn->line_len == sizeof(conn->line)) {
-		refuse(conn, "the request is longer than 4096 bytes");
+		refuse_caller(conn, "the request is longer than 4096 bytes");
 	} else if (end) {
 		*end = '\0';
 		if (strlen(conn->line) != (size_t)(end - conn->line))
-			refuse(conn, "the request has a NUL byte");
+			refuse_caller(conn, "the request has a NUL byte");
 		else
 			ask_handler(conn);
 	}
@@ -224,7 +224,7 @@ void cop_ctl_conn_write(struct cop_ctl_conn *conn)
 		conn->sent += (size_t)n;
 		conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
 	}
-	/* All that there is is sent; the handler takes as long as it takes. */
+	/* Everything that exists is sent; the handler has no time limit. */
 	if (conn->asked)
 		conn->deadline_ms = UINT64_MAX;
 }

@@ -25,9 +25,9 @@
  * (0700) if it does not exist. It is refused if it is a symlink, belongs to someone else or is open
  * to others: -EACCES, -ENOTDIR, -ENAMETOOLONG and so on with a sentence. */
 int cop_ctl_dir(const char *override, char *out, size_t size, struct cop_err *err);
-/* The socket that belongs to a key, which is a mount point's real path or "serve:HOST:PORT":
- * dir/HASH.sock. The text of the key is in dir/HASH.key. -ENAMETOOLONG if it does not fit size or
- * COP_CTL_PATH_SIZE; -EINVAL for an empty or too long key. */
+/* The socket of a key: dir/HASH.sock. The key is a mount point's real path or "serve:HOST:PORT";
+ * its text is in dir/HASH.key. -ENAMETOOLONG if it does not fit size or COP_CTL_PATH_SIZE; -EINVAL
+ * for an empty or too long key. */
 int cop_ctl_path(const char *dir, const char *key, char *out, size_t size);
 /* The same for a node: the real path of its mount point, or ("") the host and port of a node
  * without a mount; runtime_dir is the override of cop_ctl_dir. -errno with a sentence. */
@@ -94,18 +94,18 @@ struct cop_ctl_reply {
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err);
 
-/* The same for a caller that has other things to wait for: sends line (under 64 bytes), for which
- * it waits timeout_ms at most, and returns. path and line are copied. */
+/* The same for a caller that waits for other things too: sends line (under 64 bytes), waiting
+ * timeout_ms at most, and returns. path and line are copied. */
 struct cop_ctl_question;
 int cop_ctl_ask(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_question **out, struct cop_err *err);
 /* Readable when something of the reply has come. */
 int cop_ctl_question_fd(const struct cop_ctl_question *q);
-/* Takes what has come. -EAGAIN: more is to come; otherwise as cop_ctl_call, and the question is
- * only to be freed. */
+/* Takes what has come. -EAGAIN: there is more to come; otherwise as cop_ctl_call, and then only
+ * cop_ctl_question_free may follow. */
 int cop_ctl_question_read(
 	struct cop_ctl_question *q, struct cop_ctl_reply *reply, struct cop_err *err);
-/* Whether or not it was answered. NULL is fine. */
+/* May be called before the answer. NULL is fine. */
 void cop_ctl_question_free(struct cop_ctl_question *q);
 
 #endif

@@ -56,8 +56,8 @@ struct cop_ctl {
 	pthread_mutex_t lock;
 	unsigned refs; /* the owner's and one per connection */
 	bool stopping;
-	/* The slot of a client that left stays in use until its handler has replied, so there are
-	 * never more open requests than slots. */
+	/* A client that left keeps its slot until its handler has replied, so there are never more
+	 * open requests than slots. */
 	struct cop_ctl_conn *conn[COP_CTL_CLIENTS];
 };
 

@@ -75,7 +75,7 @@ static int write_whole(int fd, const unsigned char *data, size_t len, size_t *do
 }
 
 /* Without this part of a member, the file stays readable to its end. */
-static void cut(int fd, size_t part)
+static void cut_member(int fd, size_t part)
 {
 	off_t at = lseek(fd, 0, SEEK_CUR);
 
@@ -99,7 +99,7 @@ int cop_deflate_flush(struct cop_deflate *d)
 	d->len = 0;
 	d->failed = write_whole(d->fd, d->packed, len, &done);
 	if (d->failed)
-		cut(d->fd, done);
+		cut_member(d->fd, done);
 	else
 		d->written += len;
 	return d->failed;

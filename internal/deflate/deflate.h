@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* deflate: bytes to a gzip file (RFC 1952) of many members. Each member is compressed in memory and
- * written by one call, so that a process that is killed leaves a file whose members are all whole,
- * or all but the last. It never writes past a limit, and knows nothing of what the bytes mean. The
+/* deflate: writes bytes into a gzip file (RFC 1952) of many members. Each member is compressed in
+ * memory and written by one call, so a process that is killed leaves a file whose members are all
+ * whole, or all but the last. It never writes past a limit, and does not interpret the bytes. The
  * reverse of inflate; zlib deflates. */
 #ifndef COP_DEFLATE_H
 #define COP_DEFLATE_H
@@ -16,7 +16,7 @@ struct cop_deflate;
 int cop_deflate_open(int fd, size_t member_bytes, struct cop_deflate **out);
 /* Forgets what has not been written. NULL is fine. */
 void cop_deflate_close(struct cop_deflate *d);
-/* From now on no more than so many bytes of file; UINT64_MAX, as at first: no limit. */
+/* Limits the file to so many bytes from now on; UINT64_MAX, the initial value: no limit. */
 void cop_deflate_limit(struct cop_deflate *d, uint64_t file_bytes);
 /* Adds bytes, whole, to one member: at most member_bytes (else -EMSGSIZE). -ENOBUFS: they might not
  * fit below the limit, and nothing was added. -errno of a write: from then on it is the answer to

@@ -17,7 +17,7 @@
 #include "base/base.h"
 #include "stats/stats.h"
 
-/* The longest message, the sender's header included. Longer things go by RMA. */
+/* The longest message, the sender's header included. Longer bodies go by RMA. */
 #define COP_FABRIC_MSG_MAX 16000
 
 struct cop_fabric;
@@ -75,7 +75,8 @@ bool cop_fabric_is_within_machine(const char *address);
  * second on a core, which pays off on a TCP network between machines, but not on a faster fabric or
  * within one machine. */
 bool cop_fabric_is_slower_than_lz4(const char *address);
-/* Whether one is an address of IPv4 and the other of IPv6, so that their endpoints never meet. */
+/* Whether one is an IPv4 and the other an IPv6 address, so that their endpoints never meet.
+ */
 bool cop_fabric_is_other_ip(const char *a, const char *b);
 
 /* ---- networks: what a provider can use on this machine, by the system's names (lo, eth0, cxi0,

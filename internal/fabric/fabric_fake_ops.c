@@ -78,7 +78,7 @@ static void fake_peer_drop(struct cop_fabric *base, cop_fabric_peer_t peer)
 	cop_fabric_fake_cancel(f, &peer);
 }
 
-static int start(struct fake *f, cop_fabric_peer_t peer, enum event_kind kind, size_t len,
+static int start_operation(struct fake *f, cop_fabric_peer_t peer, enum event_kind kind, size_t len,
 	struct event **out)
 {
 	struct fake_peer *p = peer_get(f, peer);
@@ -105,7 +105,8 @@ static int fake_send(struct cop_fabric *base, cop_fabric_peer_t peer, const void
 {
 	struct fake *f = cop_fabric_fake_of(base);
 	struct event *e;
-	int rc = len > COP_FABRIC_MSG_MAX ? -EMSGSIZE : start(f, peer, EVENT_SEND, len, &e);
+	int rc = len > COP_FABRIC_MSG_MAX ? -EMSGSIZE
+					  : start_operation(f, peer, EVENT_SEND, len, &e);
 
 	if (rc)
 		return rc;
@@ -122,7 +123,7 @@ static int fake_write(struct cop_fabric *base, cop_fabric_peer_t peer, const voi
 {
 	struct fake *f = cop_fabric_fake_of(base);
 	struct event *e;
-	int rc = start(f, peer, EVENT_WRITE, len, &e);
+	int rc = start_operation(f, peer, EVENT_WRITE, len, &e);
 
 	if (rc)
 		return rc;

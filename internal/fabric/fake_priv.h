@@ -4,8 +4,8 @@
  * from any thread); everything else belongs to the thread that runs the network, and no callback is
  * called under the lock.
  *
- * A dead node looks like this: a message to or from an endpoint that is cut is done and lost, as
- * bytes in a socket are; a write never ends until its peer is dropped or the writer closes.
+ * An endpoint that is cut is a dead node: a message to or from it is done and lost, as bytes in a
+ * socket are; a write never ends until its peer is dropped or the writer closes.
  *
  * fabric_fake.c is the network and runs it; fabric_fake_ops.c has the operations of an endpoint.
  */

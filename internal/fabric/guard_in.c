@@ -90,7 +90,7 @@ static void release(struct cop_guard_in *g, struct pending *h)
 	g->count--;
 }
 
-static void refuse(struct cop_guard_in *g, struct pending *h, int rc)
+static void refuse_connection(struct cop_guard_in *g, struct pending *h, int rc)
 {
 	int fd = h->fd;
 
@@ -99,9 +99,9 @@ static void refuse(struct cop_guard_in *g, struct pending *h, int rc)
 	cop_plain_close(fd);
 }
 
-/* It left without a word, as a node does that found another connection meanwhile or that was
- * killed. */
-static void forget(struct cop_guard_in *g, struct pending *h)
+/* The peer left without a word, as does a node that was killed or has found another connection
+ * meanwhile. */
+static void forget_pending(struct cop_guard_in *g, struct pending *h)
 {
 	int fd = h->fd;
 
@@ -124,7 +124,7 @@ static struct pending *slot(struct cop_guard_in *g)
 		if (g->pending[i].number < oldest->number)
 			oldest = &g->pending[i];
 	}
-	refuse(g, oldest, unfinished(oldest));
+	refuse_connection(g, oldest, unfinished(oldest));
 	return oldest;
 }
 
@@ -264,7 +264,7 @@ static void pass(struct cop_guard_in *g, struct pending *h)
 	    rc = cop_fabric_greet_check_answer(&g->key, h->challenge, &h->at, h->in, proof);
 
 	if (rc) {
-		refuse(g, h, rc);
+		refuse_connection(g, h, rc);
 		return;
 	}
 	release(g, h);
@@ -286,12 +286,12 @@ static void continue_greeting(struct cop_guard_in *g, struct pending *h)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0 && !h->in_len) {
-		forget(g, h);
+		forget_pending(g, h);
 		return;
 	}
 	h->in_len += n > 0 ? (size_t)n : 0;
 	if (n <= 0 || memcmp(h->in, magic, COP_MIN(h->in_len, sizeof(magic))))
-		refuse(g, h, -EBADMSG);
+		refuse_connection(g, h, -EBADMSG);
 	else if (h->in_len == sizeof(h->in))
 		pass(g, h);
 }
@@ -303,7 +303,7 @@ static void drop_late(struct cop_guard_in *g)
 	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
 		if (g->pending[i].fd >= 0 &&
 			now_ms - g->pending[i].since_ms >= COP_GUARD_PENDING_MS)
-			refuse(g, &g->pending[i], unfinished(&g->pending[i]));
+			refuse_connection(g, &g->pending[i], unfinished(&g->pending[i]));
 }
 
 bool cop_fabric_guard_turn(struct cop_guard_in *g)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connecting side. What the provider first sends on a new connection is kept back. When the
- * challenge comes, the answer is sent, followed by what was kept. Until the proof has come too,
- * recv reports that there is nothing to read.
+/* The connecting side. The first bytes that the provider sends on a new connection are kept back.
+ * When the challenge comes, the answer is sent, followed by these bytes. Until the proof has come
+ * too, recv reports that there is nothing to read.
  *
  * A descriptor is identified by its number and by the socket behind it: the provider may close it
  * at any time, and the number is then reused. */
@@ -68,7 +68,7 @@ int cop_fabric_guard_peer(const struct cop_greet_key *key, struct cop_stats *rej
 }
 
 /* The lock is held. */
-static void drop(struct greeting **at)
+static void drop_greeting(struct greeting **at)
 {
 	struct greeting *g = *at;
 
@@ -92,7 +92,7 @@ void cop_fabric_guard_forget(const struct cop_greet_key *key)
 	}
 	for (struct greeting **at = &greetings; *at;)
 		if ((*at)->key.ctx == key->ctx)
-			drop(at);
+			drop_greeting(at);
 		else
 			at = &(*at)->next;
 	pthread_mutex_unlock(&lock);
@@ -126,7 +126,7 @@ static bool begin_greeting(int fd, const struct sockaddr *to, socklen_t len)
 	pthread_mutex_lock(&lock);
 	for (at = &greetings; *at;)
 		if ((*at)->fd == fd)
-			drop(at);
+			drop_greeting(at);
 		else
 			at = &(*at)->next;
 	a = address_of(to, len);
@@ -176,7 +176,7 @@ static int receive_some(int fd, uint8_t *in, size_t *have, size_t len)
 }
 
 /* Sends the answer and what was kept in one call; the other side reads only the answer. */
-static int answer(struct greeting *g)
+static int answer_challenge(struct greeting *g)
 {
 	struct iovec parts[] = {{g->answer, sizeof(g->answer)}, {g->kept, g->kept_len}};
 	struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
@@ -202,7 +202,7 @@ static int advance(struct greeting *g)
 	if (!g->answered) {
 		rc = receive_some(g->fd, g->challenge, &g->challenge_len, sizeof(g->challenge));
 		if (rc == 1)
-			rc = answer(g);
+			rc = answer_challenge(g);
 	}
 	if (rc == 1)
 		rc = receive_some(g->fd, g->proof, &g->proof_len, sizeof(g->proof));
@@ -224,13 +224,13 @@ static struct greeting **find_greeting(int fd)
 	while (*at && (*at)->fd != fd)
 		at = &(*at)->next;
 	if (*at && (cop_plain_inode(fd, &inode) || inode != (*at)->socket)) {
-		drop(at);
+		drop_greeting(at);
 		return NULL;
 	}
 	return *at ? at : NULL;
 }
 
-static ssize_t fail(int rc)
+static ssize_t fail_call(int rc)
 {
 	errno = rc == -EBADMSG || rc == -EACCES ? ECONNREFUSED : -rc;
 	return -1;
@@ -245,7 +245,7 @@ static ssize_t keep_back(struct greeting *g, const void *data, size_t len)
 	if (g->answered)
 		return cop_plain_send(g->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (len > sizeof(g->kept) - g->kept_len)
-		return fail(-ENOBUFS);
+		return fail_call(-ENOBUFS);
 	memcpy(g->kept + g->kept_len, data, len);
 	g->kept_len += len;
 	return (ssize_t)len;
@@ -276,9 +276,9 @@ ssize_t recv(int fd, void *data, size_t len, int flags)
 	pthread_mutex_lock(&lock);
 	at = find_greeting(fd);
 	if (at && (rc = advance(*at)) == 1)
-		drop(at);
+		drop_greeting(at);
 	pthread_mutex_unlock(&lock);
 	if (rc == 1)
 		return cop_plain_recv(fd, data, len, flags);
-	return fail(rc ? rc : -EAGAIN);
+	return fail_call(rc ? rc : -EAGAIN);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which hosts may connect at all. The tcp provider talks to everyone who reaches its port, before
- * anybody has proved anything, and an unverified peer who knows its protocol can end this process.
- * So the provider never sees a connection from a host that was not admitted. Admitted are hosts
- * that proved the job's secret at the rendezvous, and those that this node itself connects to.
+/* Decides which hosts may connect at all. The tcp provider talks to everyone who reaches its port,
+ * before anybody has proved anything, and an unverified peer that knows its protocol can end this
+ * process. So the provider never sees a connection from a host that was not admitted. A host is
+ * admitted if it proved the job's secret at the rendezvous, or if this node itself connects to it.
  * Nodes connect from the very address that they publish (the provider binds to it).
  *
  * The provider calls accept(), which is ours (guard_in.c): an unverified peer's connection is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory. The provider chooses which of the FI_MR_* bits it needs (fi_mr(3)); each is
- * honoured here and nowhere else. Where we choose the key, it is random, so that only those who
- * were told it know it. */
+/* Registered memory. The provider chooses the FI_MR_* bits that it needs (fi_mr(3)); they are
+ * honoured here and nowhere else. If we choose the key, it is random, so that only a peer that was
+ * told the key knows it. */
 #include "fabric/ofi_priv.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which networks this machine has for the provider, which of them the endpoint is on, and which
- * processors are near its card. IP networks are the interfaces that are up; others are the domains
- * that the provider offers. */
+/* Finds the networks that this machine has for the provider, the one that the endpoint is on, and
+ * the processors near its card. IP networks are the interfaces that are up; other networks are the
+ * domains that the provider offers. */
 #include "fabric/ofi_priv.h"
 
 #include <ifaddrs.h>
@@ -14,7 +14,7 @@
 
 /* ---- IP ---- */
 
-/* An address that other machines can use, too: of IPv6 none that is link-local. */
+/* An address that other machines can use too: no link-local one of IPv6. */
 static bool has_ip(const struct ifaddrs *i, struct cop_ip *addr, struct cop_ip *mask)
 {
 	return (i->ifa_flags & IFF_UP) && i->ifa_addr && i->ifa_netmask &&
@@ -63,7 +63,7 @@ bool cop_fabric_interface_address(const char *name, const char *host, char node[
 	return best > 0;
 }
 
-/* One that runs before one that does not, and IPv4 before IPv6. */
+/* Prefers an interface that runs to one that does not, and IPv4 to IPv6. */
 bool cop_fabric_outside_address(char node[64])
 {
 	struct ifaddrs *list = NULL;
@@ -117,7 +117,7 @@ static bool is_listed(const struct cop_buf *out, const char *name)
 	return false;
 }
 
-/* The addresses of the endpoint's own family, which are those that it could be reached at. */
+/* The addresses of the endpoint's own family: it could be reached at these. */
 static void list_ip(const struct ofi *o, struct cop_buf *out)
 {
 	bool six = o->naming.own_len == sizeof(struct sockaddr_in6);

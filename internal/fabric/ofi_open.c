@@ -329,7 +329,7 @@ static bool is_listed(const char *list, const char *provider)
 	return false;
 }
 
-/* What libfabric reports as "no data available". */
+/* The reason behind libfabric's "no data available". */
 static const char *reason(bool listed, const struct bind_to *b, int rc)
 {
 	if (rc != -FI_ENODATA)
@@ -340,8 +340,8 @@ static const char *reason(bool listed, const struct bind_to *b, int rc)
 			  : "no network here that it can use";
 }
 
-static int fail(const struct cop_fabric_conf *conf, const struct ofi *o, const struct bind_to *b,
-	int rc, struct cop_err *err)
+static int fail_open(const struct cop_fabric_conf *conf, const struct ofi *o,
+	const struct bind_to *b, int rc, struct cop_err *err)
 {
 	char have[512];
 	bool listed;
@@ -428,7 +428,7 @@ static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_e
 	return 0;
 }
 
-/* *out is set before the thread starts, whose callbacks may come at once. */
+/* *out is set before the thread starts, because its callbacks may come at once. */
 static int start_progress(struct ofi *o, struct cop_fabric **out)
 {
 	int rc;
@@ -475,10 +475,10 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 		o->naming.form = o->net.form;
 		rc = choose_bind(conf, &o->net, &b, err);
 		if (rc == 0 && (rc = prepare(o, &b, mr_mode)))
-			rc = fail(conf, o, &b, rc, err);
+			rc = fail_open(conf, o, &b, rc, err);
 		else if (rc == 0 && (rc = guard(o, conf, err)) == 0 &&
 			 (rc = start_progress(o, out)))
-			rc = fail(conf, o, &b, rc, err);
+			rc = fail_open(conf, o, &b, rc, err);
 	}
 	if (rc) {
 		*out = NULL;

@@ -29,7 +29,7 @@ static struct ofi_peer *find_peer(struct ofi *o, const char *address)
 	return peer_of(l);
 }
 
-static int grow(struct ofi *o)
+static int grow_peers(struct ofi *o)
 {
 	uint32_t cap = o->peers_cap ? 2 * o->peers_cap : 64;
 	void *peers, *generation, *slots;
@@ -62,7 +62,7 @@ static int alloc_slot(struct ofi *o, uint32_t *slot)
 		*slot = o->free_slots[--o->free_count];
 		return 0;
 	}
-	if (o->peers_count == o->peers_cap && (rc = grow(o)))
+	if (o->peers_count == o->peers_cap && (rc = grow_peers(o)))
 		return rc;
 	*slot = o->peers_count++;
 	return 0;
@@ -157,7 +157,7 @@ void cop_fabric_ofi_peer_drop(struct cop_fabric *f, cop_fabric_peer_t peer)
 	cop_htab_remove(&o->peers_by_text, &p->link);
 	o->peers[slot] = NULL;
 	o->free_slots[o->free_count++] = slot;
-	/* Counts as a flying operation, because done may do anything. */
+	/* Counts as an operation in flight, because done may do anything. */
 	p->flying++;
 	p->dropped = true;
 	/* If a connection could not be made (no route, a host that is switched off), rxm of

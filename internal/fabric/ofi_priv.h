@@ -255,7 +255,7 @@ int cop_fabric_ofi_write(struct cop_fabric *f, cop_fabric_peer_t peer, const voi
  * next_due_ns. */
 void cop_fabric_ofi_pump_all(struct ofi *o, uint64_t now_ns);
 /* A flying operation has ended. rc as for done. */
-void cop_fabric_ofi_landed(struct ofi *o, struct ofi_ctx *ctx, int rc);
+void cop_fabric_ofi_completed(struct ofi *o, struct ofi_ctx *ctx, int rc);
 /* Ends everything queued for p. */
 void cop_fabric_ofi_cancel(struct ofi_peer *p, int rc);
 

@@ -135,12 +135,12 @@ static void received(struct ofi *o, struct ofi_rx *rx, size_t len)
 	cop_list_push_back(&o->rx_idle, &rx->ctx.link);
 }
 
-static void completed(struct ofi *o, struct ofi_ctx *ctx, size_t len, int rc)
+static void operation_completed(struct ofi *o, struct ofi_ctx *ctx, size_t len, int rc)
 {
 	if (!ctx)
 		return;
 	if (ctx->kind != OFI_RX)
-		cop_fabric_ofi_landed(o, ctx, rc);
+		cop_fabric_ofi_completed(o, ctx, rc);
 	else if (rc == 0)
 		received(o, COP_CONTAINER_OF(ctx, struct ofi_rx, ctx), len);
 	else
@@ -157,7 +157,7 @@ static void read_error(struct ofi *o)
 	if (n != 1)
 		return;
 	cop_log_debug("completion_error=%d provider_errno=%d", e.err, e.prov_errno);
-	completed(o, e.op_context, 0, e.err ? cop_fabric_ofi_errno(e.err) : -EIO);
+	operation_completed(o, e.op_context, 0, e.err ? cop_fabric_ofi_errno(e.err) : -EIO);
 }
 
 static unsigned read_cq(struct ofi *o)
@@ -178,7 +178,7 @@ static unsigned read_cq(struct ofi *o)
 			continue;
 		}
 		for (ssize_t k = 0; k < n; k++)
-			completed(o, entries[k].op_context, entries[k].len, 0);
+			operation_completed(o, entries[k].op_context, entries[k].len, 0);
 		if (!cop_list_empty(&o->rx_idle))
 			cop_fabric_ofi_post_rx(o);
 		if (n <= 0)
@@ -284,7 +284,7 @@ static void end_operations(struct ofi *o)
 	}
 	cop_fabric_ofi_shut(o);
 	while (!cop_list_empty(&o->flying))
-		cop_fabric_ofi_landed(
+		cop_fabric_ofi_completed(
 			o, COP_CONTAINER_OF(o->flying.next, struct ofi_ctx, link), -ECANCELED);
 }
 

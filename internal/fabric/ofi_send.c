@@ -226,7 +226,7 @@ void cop_fabric_ofi_pump_all(struct ofi *o, uint64_t now_ns)
 
 /* ---- landing ---- */
 
-static void part_landed(struct ofi *o, struct ofi_part *part, int rc)
+static void part_completed(struct ofi *o, struct ofi_part *part, int rc)
 {
 	struct ofi_write *w = part->write;
 
@@ -242,7 +242,7 @@ static void part_landed(struct ofi *o, struct ofi_part *part, int rc)
 		finish_write(w);
 }
 
-void cop_fabric_ofi_landed(struct ofi *o, struct ofi_ctx *ctx, int rc)
+void cop_fabric_ofi_completed(struct ofi *o, struct ofi_ctx *ctx, int rc)
 {
 	struct ofi_send *s = COP_CONTAINER_OF(ctx, struct ofi_send, ctx);
 	struct ofi_part *part = COP_CONTAINER_OF(ctx, struct ofi_part, ctx);
@@ -258,7 +258,7 @@ void cop_fabric_ofi_landed(struct ofi *o, struct ofi_ctx *ctx, int rc)
 		p->sends_flying--;
 		finish_send(s, rc);
 	} else {
-		part_landed(o, part, rc);
+		part_completed(o, part, rc);
 	}
 	p->flying--;
 	cop_fabric_ofi_peer_free_if_unused(p);
@@ -292,7 +292,7 @@ void cop_fabric_ofi_cancel(struct ofi_peer *p, int rc)
 
 /* ---- the public calls ---- */
 
-static int start(struct ofi *o, cop_fabric_peer_t id, struct ofi_peer **p)
+static int start_operation(struct ofi *o, cop_fabric_peer_t id, struct ofi_peer **p)
 {
 	assert(cop_fabric_ofi_on_thread(o));
 	if (o->stopping)
@@ -347,7 +347,7 @@ int cop_fabric_ofi_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void
 	struct ofi *o = cop_fabric_ofi_of(f);
 	struct ofi_peer *p;
 	struct ofi_send *s;
-	int rc = len > COP_FABRIC_MSG_MAX ? -EMSGSIZE : start(o, peer, &p);
+	int rc = len > COP_FABRIC_MSG_MAX ? -EMSGSIZE : start_operation(o, peer, &p);
 
 	if (rc)
 		return rc;
@@ -375,7 +375,7 @@ int cop_fabric_ofi_write(struct cop_fabric *f, cop_fabric_peer_t peer, const voi
 	struct ofi *o = cop_fabric_ofi_of(f);
 	struct ofi_peer *p;
 	struct ofi_write *w;
-	int rc = start(o, peer, &p);
+	int rc = start_operation(o, peer, &p);
 
 	if (rc)
 		return rc;

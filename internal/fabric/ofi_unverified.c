@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of unverified peers. Whoever reaches the port of a provider over TCP can connect, and
- * the provider keeps an accepted connection for as long as the other end likes: a few hundred
+/* Connections of unverified peers. Anybody who reaches the port of a provider over TCP can connect,
+ * and the provider keeps an accepted connection as long as the other end likes: a few hundred
  * silent connections would leave this process without descriptors. A node of the job sends its
  * request with the connection. So the sockets accepted at that port are checked at intervals, and
  * those on which nothing has come are shut down, which makes the provider close them. */
@@ -30,7 +30,7 @@ static in_port_t port_of(const struct sockaddr_storage *at)
 	return at->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)at)->sin6_port : 0;
 }
 
-/* How long nothing has come over a connection accepted at this port; -1: it is another one, or
+/* For how long a connection accepted at this port has been silent; -1: it is another connection, or
  * something has come. */
 static long silent_ms(int fd, in_port_t port)
 {

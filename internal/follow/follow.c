@@ -17,7 +17,7 @@ void cop_follow_numbers_of(const struct cop_treeop_sum *sum, struct cop_follow_n
 	cop_stats_sum(&out->stats, &sum->stats);
 }
 
-/* Ends the question: nobody waits for its answer any more. */
+/* Ends the request: nobody waits for its answer any more. */
 static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLLOW_MAX])
 {
 	unsigned n = f->waiting_n;
@@ -29,7 +29,7 @@ static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLL
 }
 
 /* Any thread. */
-static void answered(void *arg, struct cop_treeop_sum *sum)
+static void sum_arrived(void *arg, struct cop_treeop_sum *sum)
 {
 	struct cop_follow *f = arg;
 	struct follower *waiting[COP_FOLLOW_MAX];
@@ -42,7 +42,8 @@ static void answered(void *arg, struct cop_treeop_sum *sum)
 	cop_follow_numbers_of(sum, &now);
 	pthread_mutex_lock(&f->lock);
 	n = take_waiting(f, waiting);
-	/* Otherwise nobody answered, or memory was short, or it could be later than the totals. */
+	/* Otherwise nobody answered, memory was short, or the answer could be later than the
+	 * totals, which are final. */
 	known = now.nodes && !ending && !f->has_totals;
 	if (known) {
 		f->latest = now;
@@ -96,7 +97,7 @@ void cop_follow_ask(struct cop_follow *f, struct follower *who)
 	pthread_mutex_unlock(&f->lock);
 	if (fresh)
 		cop_follower_news(who, &latest);
-	else if (first && !f->conf.ask(f->conf.ctx, answered, f))
+	else if (first && !f->conf.ask(f->conf.ctx, sum_arrived, f))
 		refused(f);
 }
 

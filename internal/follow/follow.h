@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* follow: those who write down how a job goes while it runs, on rank 0: the record of the run
- * store, the files of OpenTelemetry. It asks all nodes at intervals, once for all followers, tells
- * each of them the answers and the end, and never disturbs the job: a follower works on a thread of
- * its own with deadlines, at most one question to the tree is under way, and a thread that hangs in
- * a file system is left behind. It knows nothing of what they write. */
+/* follow: runs the followers, which record a job on rank 0 while it runs: the run store, the files
+ * for OpenTelemetry. It asks all nodes at intervals, once for all followers, passes each of them
+ * the answers and the end, and never disturbs the job: a follower works on a thread of its own with
+ * deadlines, at most one request to the tree is under way, and a thread that hangs in a file system
+ * is left behind. It does not know what they write. */
 #ifndef COP_FOLLOW_H
 #define COP_FOLLOW_H
 
@@ -14,7 +14,7 @@
 
 #define COP_FOLLOW_MAX 4
 
-/* What all nodes that answered have counted and use, at a moment of the wall clock. */
+/* Counters and resource use of all nodes that answered, at a moment of the wall clock. */
 struct cop_follow_numbers {
 	int64_t wall_ns;
 	uint32_t nodes, missing;
@@ -35,15 +35,15 @@ struct cop_follow_end {
 struct cop_follower_ops {
 	const char *thread; /* its name */
 	unsigned beats;     /* intervals between two calls of beat; 0: none */
-	/* On the thread, one at a time. begin comes first, unless the job is over by then: err says
-	 * that what the user asked for cannot be written. round: an answer has come; beat: time has
-	 * passed; end comes last. Deadlines are of cop_now_ms. */
+	/* On the thread, one at a time. begin comes first, unless the job is over by then; it sets
+	 * err if the files that the user asked for cannot be written. round: an answer has come;
+	 * beat: time has passed; end comes last. Deadlines are those of cop_now_ms. */
 	void (*begin)(void *ctx, uint64_t deadline_ms, struct cop_err *err);
 	void (*round)(void *ctx, const struct cop_follow_numbers *n);
 	void (*beat)(void *ctx, uint64_t deadline_ms);
 	void (*end)(void *ctx, uint64_t deadline_ms);
 	/* Main thread, before end: the sums of all nodes that have stopped, once at most, and then
-	 * how the job ended. What they set is the thread's only after the latter. */
+	 * how the job ended. The thread uses what they set only after the second call. */
 	void (*totals)(void *ctx, const struct cop_treeop_sum *sum);
 	void (*ending)(void *ctx, const struct cop_follow_end *end);
 	/* Any thread, the last call. */
@@ -69,12 +69,12 @@ struct cop_follow *cop_follow_new(const struct cop_follow_conf *conf);
 /* Adds a follower; ops stays where it is, and ctx is freed with it. 0; -ENOMEM, -ENOSPC: ctx has
  * been freed. */
 int cop_follow_add(struct cop_follow *f, const struct cop_follower_ops *ops, void *ctx);
-/* Starts them. Waits a fifth of a second at most for the first of their writing. False if it is
- * known by then that something cannot be written, with a sentence. */
+/* Starts them, and waits a fifth of a second at most for their first writes. False, with a
+ * sentence, if something cannot be written. */
 bool cop_follow_is_good(struct cop_follow *f, struct cop_err *err);
 void cop_follow_totals(struct cop_follow *f, const struct cop_treeop_sum *sum);
-/* Once. The followers write the end, those of a job that was never started too. Waits for that no
- * longer than ten seconds. */
+/* Called once. The followers write the end, also of a job that never started. Waits for that at
+ * most ten seconds. */
 void cop_follow_end(struct cop_follow *f, const struct cop_follow_end *end);
 /* After the end, when no question to the tree is under way. */
 void cop_follow_free(struct cop_follow *f);

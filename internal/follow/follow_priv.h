@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* follow.c is the main thread's side and the question to the tree; follower.c is a thread. The
- * second calls the first to ask, the first tells the second what came.
+/* follow.c is the main thread's side and the request to the tree; follower.c is a thread.
+ * follower.c calls follow.c to ask, and follow.c passes it the answers.
  *
  * Each lock guards the fields below it, and nothing is called under one that may wait; no two are
  * held together. A follower that was left behind does not touch struct cop_follow any more. */

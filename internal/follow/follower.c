@@ -28,7 +28,7 @@ void cop_follower_news(struct follower *w, const struct cop_follow_numbers *n)
 }
 
 /* A tree that is slow to answer is asked less often. */
-static void ask(struct follower *w)
+static void ask_tree(struct follower *w)
 {
 	bool free_to_ask;
 
@@ -59,7 +59,7 @@ static bool wait_until(
 	return ending;
 }
 
-static void begin(struct follower *w)
+static void begin_follower(struct follower *w)
 {
 	struct cop_err err = {0};
 
@@ -88,12 +88,12 @@ static void follow(struct follower *w)
 	struct cop_follow_numbers news;
 	bool has_news = false, ending = false;
 
-	begin(w);
+	begin_follower(w);
 	while (!ending) {
 		uint64_t now_ns = cop_now_ns();
 
 		if (now_ns >= ask_ns) {
-			ask(w);
+			ask_tree(w);
 			ask_ns = now_ns + interval_ns;
 		}
 		beat_ns = beat(w, now_ns, beat_ns);

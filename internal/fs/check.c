@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a directory can be a mount point, checked before anything starts. */
+/* Checks whether a directory can be a mount point, before anything starts. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the node negotiates with the kernel, and the table of operations. */
+/* The settings that the node negotiates with the kernel, and the table of operations. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths of the source are pseudo file systems of this node, or the mount point itself. They
- * are found once, at the start; later mounts are not seen. */
+/* Finds the paths of the source that are pseudo file systems of this node, or the mount point
+ * itself. It looks once, at the start, so later mounts are not seen. */
 #include "fs/fs_priv.h"
 
 #include <errno.h>

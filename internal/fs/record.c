@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of first use, as the kernel asks. It asks once, so recording costs next to nothing and
- * needs no other settings. After a READDIRPLUS the single names of a directory are not seen; its
- * listing holds them. */
+/* Records the order of first use, in which the kernel asks. It asks once, so recording costs next
+ * to nothing and needs no other settings. After a READDIRPLUS the single names of a directory are
+ * not seen; its listing holds them. */
 #include "fs/fs_priv.h"
 
 #include <string.h>

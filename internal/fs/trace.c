@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests as events of the node's trace. The thread of an event is the one that asked, not the one
- * that answered: a thread waits for its answers, so its events follow each other as its own calls
- * did. What the kernel reads ahead has no thread. */
+/* Reports requests as events of the node's trace. The thread of an event is the one that asked, not
+ * the one that answered: a thread waits for its answers, so its events follow each other as its own
+ * calls did. What the kernel reads ahead has no thread. */
 #include "fs/fs_priv.h"
 
 static const char *const outcomes[COP_PROF_OUTCOMES] = {[COP_PROF_DONE] = "done",

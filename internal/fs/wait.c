@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long programs wait for what this node does not have yet. Requests that are answered at once
- * are not counted and read no clock. */
+/* Measures how long programs wait for objects that this node does not have yet. Requests that are
+ * answered at once are not counted and read no clock. */
 #include "fs/fs_priv.h"
 
 void cop_fs_wait_begin(struct waits *w, uint64_t now_us)

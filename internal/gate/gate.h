@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gate: every request from outside enters the process through a gate. The gate knows the state of
  * the process, admits the requests that are allowed in that state, and counts those inside, so that
- * the process frees what they use only when the gate is closed and empty. It does not know what a
- * request is and writes no refusals: that is up to the caller. */
+ * the process frees what they use only when the gate is closed and empty. It does not know requests
+ * and writes no refusals: the caller does. */
 #ifndef COP_GATE_H
 #define COP_GATE_H
 

@@ -125,7 +125,7 @@ static void put_text(struct cop_buf *out, const char *text, size_t len)
 	}
 }
 
-/* What is missing is a dash. */
+/* A missing value is a dash. */
 static struct cop_grid_cell plain_cell(
 	const struct cop_grid *g, size_t row, unsigned col, char text[40])
 {

@@ -21,8 +21,8 @@ struct cop_grid_col {
 	const char *name; /* any text; also the member of the JSON objects */
 	enum cop_grid_kind kind;
 };
-/* What the kind of its column needs: text, which is borrowed for the call, or a value, NAN where
- * there is none. */
+/* By the kind of its column: text, which is borrowed for the call, or a value, NAN if there is
+ * none. */
 struct cop_grid_cell {
 	const char *text;
 	size_t len;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may still look at the mount of a node that died: the programs of its job on this machine.
- * Which those are:
+/* Finds the programs that may still use the mount of a node that died: those of its job on this
+ * machine. They are:
  *
  *   - if a scheduler started the node, the processes with the job's number in their environment
  *     (environ(5)); between two of its launches a machine of the job may have none;
  *   - else those of the session in which the command was given (setsid(2)): a shell, or a script;
- *   - else, if that session existed only for the command (ssh, pdsh), all of this user's. On a
- *     machine where the user has other work that tells little, so it holds for a day.
+ *   - else, if that session existed only for the command (ssh, pdsh), all of this user's. If the
+ *     user has other work on the machine, that proves little, so it counts for a day only.
  *
- * Nodes and guards of any job do not count: they look at nothing. */
+ * Nodes and guards of any job do not count: they use no mount. */
 #include "guard/guard_priv.h"
 
 #include "job/job.h"
@@ -62,7 +62,7 @@ static bool is_of_user(const char *pid)
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* A process that has ended and was not waited for has no program any more. */
+/* A zombie runs no program any more. */
 static bool is_program(const struct audience *a, const char *pid)
 {
 	char path[64];

@@ -176,7 +176,7 @@ static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 	return there;
 }
 
-/* In a step of Slurm there is nothing to find out: this process ends with the step. */
+/* In a step of Slurm there is nothing to check: this process ends with the step. */
 static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t *seen)
 {
 	uint64_t now = cop_now_ms();
@@ -235,7 +235,7 @@ static void guard(struct guard *g, int word_fd)
 
 /* ---- the node's side ---- */
 
-/* As the guard, when the guard is the process that does not return. */
+/* In the guard, if the guard is the process that does not return from here. */
 static void run_guard(struct guard *g, int fds[2])
 {
 	close(fds[1]);
@@ -287,7 +287,7 @@ pid_t cop_guard_last(const struct cop_guard *g)
 	return g->above ? g->pid : getpid();
 }
 
-/* Whoever waits for the end of this process means the end of its guard too. */
+/* Whoever waits for this process also waits for its guard. */
 static void wait_for(pid_t pid)
 {
 	uint64_t end = cop_now_ms() + END_MS;

@@ -20,8 +20,8 @@ struct cop_guard_conf {
 	 */
 	bool above;
 	pid_t session; /* of the user's command: programs of this session may use the mount */
-	/* Whether the programs live for which alone the mount is there; called in the guard, where
-	 * only descriptors 0 to 3 are open. NULL: it is for all programs of the job. */
+	/* Whether the programs that this mount is for are still alive; called in the guard, where
+	 * only descriptors 0 to 3 are open. NULL: the mount is for all programs of the job. */
 	bool (*needed)(void *arg);
 	void *needed_arg;
 	/* The node was killed, and its mount has been removed. */

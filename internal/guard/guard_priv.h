@@ -13,12 +13,12 @@ struct audience {
 };
 /* Call it while the environment is the job's. session: that of the command's shell. */
 void cop_guard_audience_init(struct audience *a, pid_t session);
-/* The node has died: a session that has ended by then says nothing. */
+/* The node has died: a session that has ended before proves nothing. */
 void cop_guard_audience_begin(struct audience *a);
-/* One of them; 0: there is none now. */
+/* Returns one of them; 0: there is none now. */
 pid_t cop_guard_audience_one(const struct audience *a);
-/* Whether no more will come, when none was seen for so long; whether one that exists need not mean
- * anything, so long after the death. */
+/* Whether no further program will come if none was seen for so long; and whether a program that
+ * exists proves nothing so long after the death. */
 bool cop_guard_audience_gone(const struct audience *a, uint64_t unseen_ms);
 bool cop_guard_audience_tells_little(const struct audience *a, uint64_t dead_ms);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a guest comes in and leaves: from which address of this machine it is reached, with which
- * secret, under which rank. */
+/* How a guest joins and leaves: the address of this machine at which it is reached, its secret, and
+ * its rank. */
 #include "base/ip.h"
 #include "guest/guest_priv.h"
 
@@ -19,8 +19,8 @@
 
 /* ---- who it is ---- */
 
-/* The nodes answer to this address. What a machine's own name means to itself is often a loopback
- * address, which the others do not reach. */
+/* The nodes answer to this address. A machine's own name often resolves to a loopback address
+ * there, which the others do not reach. */
 static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err *err)
 {
 	const struct cop_job_hosts *h = &g->hosts;
@@ -42,7 +42,8 @@ static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err
 		h->host[0].name);
 }
 
-/* Uses the secret in the way its nodes did; the scheduler's name for this job does not matter. */
+/* Takes the secret from where the nodes took it; the scheduler's name of this job is ignored.
+ */
 int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
 {
 	const char *text = getenv("COPPER_SECRET");
@@ -77,7 +78,7 @@ static void looked(void *ctx, uint32_t rank, bool found, const char *why)
 	atomic_store(&g->looked[rank], true);
 }
 
-/* It is never asked for anything. */
+/* Nobody asks a guest for anything. */
 static void serve(void *ctx, struct cop_rpc_req *req)
 {
 	(void)ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The root is asked, and for each dead node those below it, as by any node (treeop). Nodes that did
- * not answer are asked once more from here. For those that still do not answer, gone.c says whether
- * they run. */
+/* Asks the root and, in place of each dead node, the nodes below it, as every node does (treeop).
+ * Nodes that did not answer are asked once more from here. For those that still do not answer,
+ * gone.c finds out whether they run. */
 #include "guest/guest_priv.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void answer_came(struct guest *g)
 }
 
 /* until NULL: without limit. False: the time is over. */
-static bool await(struct guest *g, const struct timespec *until)
+static bool await_answers(struct guest *g, const struct timespec *until)
 {
 	bool came;
 	int rc = 0;
@@ -54,10 +54,10 @@ static void await_all(struct guest *g)
 {
 	struct timespec until = cop_moment(g->deadline_ms * COP_NS_PER_MS);
 
-	if (await(g, &until))
+	if (await_answers(g, &until))
 		return;
 	cop_rpc_quiet(g->rpc);
-	await(g, NULL);
+	await_answers(g, NULL);
 }
 
 static void stopped(void *arg, struct cop_treeop_sum *got)
@@ -165,7 +165,7 @@ static bool is_wanted(const struct guest *g, uint32_t rank)
 	return !g->tree.left_count;
 }
 
-/* Decides it without sending anything to a node. */
+/* Decides this without a message to a node. */
 static bool is_nobody_left(struct guest *g)
 {
 	char why[COP_GUEST_GONE_WHY];
@@ -298,8 +298,8 @@ static void mark_stopped(struct guest *g)
 	cop_job_secret_retire(g->job_dir, &g->secret);
 }
 
-/* Some may still run: the next stop need not look for the others, nor be surprised that it does not
- * find them. */
+/* Some may still run. The next stop does not look for the others, and does not wonder where they
+ * are. */
 static void mark_left(struct guest *g, const struct cop_guest_stopped *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
@@ -341,7 +341,7 @@ static void adopt_tree(struct guest *g)
 	cop_gate_init(&g->gate);
 }
 
-/* If nobody is left to be asked, no secret is needed. */
+/* If nobody is left to ask, no secret is needed. */
 static int stop_those_left(struct guest *g, const struct cop_guest_stop *what,
 	struct cop_guest_stopped *out, struct cop_err *err)
 {

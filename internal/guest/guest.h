@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guest: a command that stops a tree from outside. It is none of the nodes, so it needs none of
- * them on its machine: it knows them by what the root left in the job directory, joins under a rank
- * behind theirs with the job's secret, asks for the stop, and says of those that did not answer
- * whether they still run. It refuses to ask a tree for anything else, and to print. */
+/* guest: a command that stops a tree from outside. It is not a node and needs none on its machine:
+ * it finds the nodes in the record that the root left in the job directory, joins with the job's
+ * secret under a rank after theirs, asks for the stop, and finds out which of the nodes that did
+ * not answer still run. It asks a tree for nothing else, and does not print. */
 #ifndef COP_GUEST_H
 #define COP_GUEST_H
 

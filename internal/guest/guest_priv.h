@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guest.c asks and judges; enter.c finds the way in; gone.c examines those that do not answer.
- * Calls go from the first of these to the last.
+/* guest.c asks and evaluates the answers; enter.c joins the tree; gone.c examines the nodes that do
+ * not answer. Calls go from the first of these to the last.
  *
  * Threads: the command's own, which waits, and rpc's progress thread, on which answers come. `lock`
  * guards `come`; the other fields that an answer writes are read once it has come. */
@@ -20,11 +20,11 @@
 #include "treeop/treeop.h"
 #include "wire/wire.h"
 
-/* What is known of a rank. */
+/* What the guest knows of a rank. */
 enum {
-	NODE_FINE,   /* nobody missed it */
+	NODE_FINE,   /* it answered, or was not missed */
 	NODE_SILENT, /* it did not answer the node that asked it */
-	NODE_LATE,   /* but then it answered this guest */
+	NODE_LATE,   /* but it answered this guest */
 	NODE_GONE,   /* and it does not run */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* html: writes HTML so that a text of unknown origin is always a text: every byte that means
- * something to a browser is escaped, bytes that are not UTF-8 and characters that nobody sees or
- * that turn the direction of writing are shown by their numbers. Also tables, and numbers as people
- * read them. Pure. */
+/* html: writes HTML in which a text of unknown origin stays a text: every byte that means something
+ * to a browser is escaped, bytes that are not UTF-8 and characters that nobody sees or that turn
+ * the direction of writing are shown by their numbers. Also tables, and numbers as people read
+ * them. Pure. */
 #ifndef COP_HTML_H
 #define COP_HTML_H
 
@@ -11,7 +11,7 @@
 /* For the contents of an element and for the value of an attribute in double quotes. */
 void cop_html_bytes(struct cop_buf *out, const char *text, size_t len);
 void cop_html_text(struct cop_buf *out, const char *text);
-/* What the format makes, escaped. */
+/* The formatted text, escaped. */
 void cop_html_printf(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 
 /* ---- numbers; out has 32 bytes and is returned; NAN is "-" ---- */

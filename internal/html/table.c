@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table is in a box of its own that scrolls, and that the keyboard reaches, where it is wider
- * than the window. End tags that HTML lets one leave out are written: readers of XML may read the
- * page. */
+/* A table has a box of its own, which scrolls if the table is wider than the window, and which the
+ * keyboard reaches. Optional end tags are written, so that XML parsers can read the page. */
 #include "html/html.h"
 
 void cop_html_table(

@@ -28,7 +28,8 @@ static size_t decode(const unsigned char *text, size_t len, uint32_t *c)
 	return *c < least[n] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : n;
 }
 
-/* Controls, characters without width, those that turn the direction, private and unassigned ends.
+/* Control characters, characters without width, those that change the direction, private and
+ * unassigned ones.
  */
 static bool is_unseen(uint32_t c)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a member of gzip ends is known only once it is inflated, so where the next begins is
- * guessed: from its first bytes. A guess may be wrong: these bytes may stand inside a member, and
- * what follows may even be a whole one. So what was inflated from a guess waits until the reader,
- * which goes from the end of each member to the next, arrives at exactly that place; what it passes
- * is thrown away. Where nothing waits, or the member is damaged, the reader inflates by itself. */
+/* The end of a gzip member is known only once it is inflated, so the beginning of the next one is
+ * guessed from its first bytes. A guess may be wrong: these bytes may stand inside a member, and
+ * may even be followed by a whole one. So the result of a guess waits until the reader, which goes
+ * from the end of each member to the next, arrives at exactly that place; the results that it
+ * passes are dropped. If none waits, or the member is damaged, the reader inflates by itself. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #define HEADER_BYTES 10u
 #define INPUT_BYTES (64 * COP_KIB)
 #define TEXT_FIRST (256 * COP_KIB)
-/* After so many guesses that came to nothing there is no more guessing. */
+/* After so many wrong guesses it stops guessing. */
 #define FAILURES_MAX 16u
 
 void cop_ahead_init(struct ahead *a)
@@ -146,7 +146,7 @@ static struct member *guess(struct ahead *a, int fd, unsigned most)
 
 /* ---- inflating ---- */
 
-static bool make_room(struct member *m)
+static bool reserve_output(struct member *m)
 {
 	size_t size = m->size ? 2 * m->size : TEXT_FIRST;
 	char *grown = size > COP_INFLATE_AHEAD_BYTES ? NULL : realloc(m->text, size);
@@ -174,7 +174,7 @@ static bool inflate_member(struct member *m, int fd, z_stream *z, unsigned char 
 			z->next_in = input;
 			z->avail_in = (unsigned)n;
 		}
-		if (m->len == m->size && !make_room(m))
+		if (m->len == m->size && !reserve_output(m))
 			return false;
 		z->next_out = (unsigned char *)m->text + m->len;
 		z->avail_out = (unsigned)(m->size - m->len);

@@ -17,7 +17,7 @@ struct cop_inflate {
 	const char *fault;
 	z_stream z;
 	struct ahead ahead;
-	struct member *member; /* is read, instead of what zlib gives */
+	struct member *member; /* is read instead of zlib's output */
 	size_t copied;         /* of it */
 	unsigned char input[INPUT_BYTES];
 };
@@ -85,14 +85,14 @@ static bool has_magic(const struct cop_inflate *in)
 	return in->z.avail_in >= 2 && in->z.next_in[0] == 0x1f && in->z.next_in[1] == 0x8b;
 }
 
-static void end(struct cop_inflate *in, const char *fault)
+static void end_stream(struct cop_inflate *in, const char *fault)
 {
 	in->ended = true;
 	in->fault = fault;
 }
 
 /* A member has ended. The next one may be inflated already. Zeros may follow, to the end of a
- * tape's block; anything else that is no member is told. */
+ * tape's block; anything else that is no member is reported. */
 static int next_member(struct cop_inflate *in)
 {
 	ssize_t n = 0;
@@ -111,9 +111,9 @@ static int next_member(struct cop_inflate *in)
 	if (n < 0)
 		return (int)n;
 	if (!in->z.avail_in)
-		end(in, NULL);
+		end_stream(in, NULL);
 	else if (!has_magic(in))
-		end(in, "something that is not gzip follows the gzip data");
+		end_stream(in, "something that is not gzip follows the gzip data");
 	else
 		inflateReset(&in->z);
 	return 0;
@@ -127,7 +127,7 @@ static int inflate_some(struct cop_inflate *in)
 	if (n < 0)
 		return (int)n;
 	if (!n) {
-		end(in, "the gzip data is cut off");
+		end_stream(in, "the gzip data is cut off");
 		return 0;
 	}
 	rc = inflate(&in->z, Z_NO_FLUSH);
@@ -136,7 +136,7 @@ static int inflate_some(struct cop_inflate *in)
 	if (rc == Z_MEM_ERROR)
 		return -ENOMEM;
 	if (rc != Z_OK && rc != Z_BUF_ERROR)
-		end(in, "the gzip data is damaged");
+		end_stream(in, "the gzip data is damaged");
 	return 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inflate: the bytes of a file, whether it is plain or gzip (RFC 1952), told apart by its first two
- * bytes. gzip may have one member or many, and may be cut off or damaged anywhere: every byte
+/* inflate: gives the bytes of a file that is plain or gzip (RFC 1952), which its first two bytes
+ * tell. A gzip file may have one member or many, and may be cut off or damaged anywhere: every byte
  * before the fault is given out. It reads ahead by a fixed buffer, and by as many members as other
- * threads are allowed to inflate meanwhile; it knows nothing of what the bytes mean. zlib inflates;
- * vendor/README.md has the reasons. */
+ * threads may inflate meanwhile. It does not interpret the bytes. zlib inflates; vendor/README.md
+ * has the reasons. */
 #ifndef COP_INFLATE_H
 #define COP_INFLATE_H
 
@@ -23,9 +23,9 @@ ssize_t cop_inflate_read(struct cop_inflate *in, void *data, size_t len);
 const char *cop_inflate_fault(const struct cop_inflate *in);
 
 /* Any thread, beside the one that reads and after its first read: inflates one member further on,
- * if there is one, so that the reader finds its bytes; at most `most` members wait for it. What is
- * read stays the same. False if there is nothing to do now. Everybody has returned before the
- * close. */
+ * if there is one, so that the reader finds its bytes; at most `most` members wait for it. The
+ * bytes that are read stay the same. False if there is nothing to do now. All calls have returned
+ * before the close. */
 bool cop_inflate_ahead(struct cop_inflate *in, unsigned most);
 
 #endif

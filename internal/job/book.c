@@ -33,7 +33,7 @@ static size_t short_len(const char *name, size_t len)
 	return dot ? (size_t)(dot - name) : len;
 }
 
-/* An address has no short form, though one of IPv4 has dots. */
+/* An address has no short form, although an IPv4 address has dots. */
 static bool has_short(const char *name, size_t len)
 {
 	if (memchr(name, ':', len))
@@ -96,12 +96,12 @@ static uint32_t find_host(
 	i = cop_job_map_get(&b->brief, name, short_len(name, len), 0);
 	if (i == COP_JOB_ABSENT || b->vague[i] || b->shared[i])
 		return COP_JOB_ABSENT;
-	/* n1.a is not n1.b: one of the two has to be short. */
+	/* n1.a is not n1.b: only a short name may match a full one. */
 	return memchr(name, '.', len) && strchr(b->hosts->host[i].name, '.') ? COP_JOB_ABSENT : i;
 }
 
 /* Stores the address of a host. If one name has two addresses, nobody can tell which is right. */
-static int keep(struct book *b, uint32_t i, bool by_short, const char *address, size_t len,
+static int keep_address(struct book *b, uint32_t i, bool by_short, const char *address, size_t len,
 	unsigned line, struct cop_err *err)
 {
 	const char *old = b->address[i];
@@ -123,7 +123,7 @@ static int keep(struct book *b, uint32_t i, bool by_short, const char *address, 
 }
 
 /* Splits "name address" in two; false unless there are two well-formed words. */
-static bool cut(
+static bool split_line(
 	const char *text, size_t len, size_t *name_len, const char **address, size_t *address_len)
 {
 	size_t n = 0, at;
@@ -183,7 +183,7 @@ static int parse_line(
 	uint32_t i;
 
 	if (!(memchr(text, '|', len) ? cut_row(b, text, len, &word_len, &address, &address_len)
-				     : cut(text, len, &word_len, &address, &address_len)) ||
+				     : split_line(text, len, &word_len, &address, &address_len)) ||
 		find_word(b, text, word_len, &i, &by_short))
 		return cop_err_set(err, EINVAL, "line %u: '%s' is not 'hostname address'", line,
 			cop_job_quote(text, len, quoted));
@@ -191,7 +191,7 @@ static int parse_line(
 		return 0;
 	return i == COP_JOB_ABSENT || !address_len
 		       ? 0
-		       : keep(b, i, by_short, address, address_len, line, err);
+		       : keep_address(b, i, by_short, address, address_len, line, err);
 }
 
 static int refuse_missing(const struct book *b, struct cop_err *err)
@@ -229,7 +229,7 @@ static void find_header(struct book *b, const char *text, size_t len)
 		b->found_column = cop_job_column_find(&b->column, text, line_len);
 }
 
-static int parse(struct book *b, const char *text, size_t len, struct cop_err *err)
+static int parse_book(struct book *b, const char *text, size_t len, struct cop_err *err)
 {
 	struct cop_job_lines lines = {.p = text, .end = text + len};
 	const char *line;
@@ -253,7 +253,7 @@ int cop_job_book_parse(const char *text, size_t len, const char *name,
 
 	for (uint32_t i = 0; i < hosts->count; i++)
 		address[i] = NULL;
-	rc = parse(&b, text, len, &why);
+	rc = parse_book(&b, text, len, &why);
 	book_fini(&b);
 	if (!rc)
 		return 0;

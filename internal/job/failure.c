@@ -95,7 +95,7 @@ static void make_plain(char line[LINE_SIZE], size_t len)
 }
 
 /* "RANK TEXT" */
-static bool parse(char *line, size_t len, uint32_t *rank, char *text, size_t size)
+static bool parse_note(char *line, size_t len, uint32_t *rank, char *text, size_t size)
 {
 	unsigned long value;
 	char *end;
@@ -123,7 +123,7 @@ bool cop_job_failure_read(
 	n = read_own(path, line, &when);
 	free(path);
 	return n > 0 && when >= began_ns - SAME_START_NS &&
-	       parse(line, (size_t)n, rank, text, size);
+	       parse_note(line, (size_t)n, rank, text, size);
 }
 
 static bool is_word_of(const char *path, int64_t rank)
@@ -133,7 +133,7 @@ static bool is_word_of(const char *path, int64_t rank)
 	uint32_t whose;
 	ssize_t n = read_own(path, line, &when);
 
-	return n > 0 && parse(line, (size_t)n, &whose, text, sizeof(text)) && whose == rank;
+	return n > 0 && parse_note(line, (size_t)n, &whose, text, sizeof(text)) && whose == rank;
 }
 
 /* Both are in the same folder. */

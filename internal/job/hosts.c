@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a host list comes from: --hosts or the scheduler. */
+/* Reads the host list from --hosts or from the scheduler. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void cop_job_hosts_free(struct cop_job_hosts *h)
 	*h = (struct cop_job_hosts){0};
 }
 
-static int grow(struct cop_job_builder *b)
+static int grow_hosts(struct cop_job_builder *b)
 {
 	uint32_t capacity = b->capacity ? b->capacity * 2 : 16;
 	struct cop_job_host *host = realloc(b->hosts.host, capacity * sizeof(*host));
@@ -43,7 +43,7 @@ int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len,
 
 	if (b->hosts.count >= COP_JOB_MAX_HOSTS)
 		return -E2BIG;
-	if (b->hosts.count == b->capacity && grow(b))
+	if (b->hosts.count == b->capacity && grow_hosts(b))
 		return -ENOMEM;
 	copy = cop_job_name_is_six(name, len, &ip) ? strdup(cop_ip_print(&ip, text))
 						   : strndup(name, len);
@@ -268,14 +268,7 @@ bool cop_job_slurm_step(uint64_t *step)
 }
 
 /* Nodes that share a machine are few, and near each other in the list. The second port is the first
- * of a job whose number is far away.
- *
- * Why no port of the kernel's choice: the rendezvous carries the ports that the kernel chose, those
- * of the fabric. Its own must follow from what all nodes know before they meet, which is the list
- * of hosts and the job's number. Files in a job directory could tell it, but a job need not have a
- * directory that all nodes see, and nodes would wait for files where they connect now. A port that
- * is fixed also keeps a node from being started twice: the second process finds it taken, and by
- * whom. With one port each, both would start. */
+ * port of a job whose number is far away. */
 static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 {
 	for (uint32_t i = 0; i < h->count; i++) {
@@ -299,7 +292,7 @@ static int refuse_alone(struct cop_err *err)
 {
 	static const struct {
 		const char *name;
-		uint64_t most; /* that one process alone has */
+		uint64_t most; /* of a process that is alone */
 	} tells[] = {{"PMI_SIZE", 1}, {"OMPI_COMM_WORLD_SIZE", 1}, {"FLUX_JOB_SIZE", 1},
 		{"PMI_RANK", 0}, {"PMIX_RANK", 0}, {"PALS_NODEID", 0}, {"FLUX_TASK_RANK", 0},
 		{"SLURM_NODEID", 0}};

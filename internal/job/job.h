@@ -22,7 +22,15 @@ bool cop_job_mark(char mark[COP_JOB_MARK_SIZE]);
 /* One host: name (or address), rendezvous port, and the port that its node uses if that one is
  * taken; 0: none, because the user chose the first. The address comes from the scheduler; none if
  * it gives none, and then the name service must be asked. A name that is an address of IPv6 has no
- * brackets, and is in its shortest form. */
+ * brackets, and is in its shortest form.
+ *
+ * Why the kernel does not choose the rendezvous port: nodes meet there, so all of them must know it
+ * before they have met, from the host list or the job's number. The ports that the kernel does
+ * choose, those of the fabric, are what the rendezvous tells. A file in the job directory could
+ * tell this one, but not every job has a directory that all nodes see. A fixed port also keeps a
+ * node from being started twice: the second process finds it taken (reach.h). Why there is a second
+ * port: one that was only calculated may belong to another program on one of the machines, and that
+ * must not end the start of the whole tree. */
 struct cop_job_host {
 	char *name;
 	uint16_t port, second_port;
@@ -215,9 +223,6 @@ int cop_rendezvous_start(
 /* Joins the thread; open requests end with NULL, on the caller's thread. Waits for a name lookup
  * that is running. NULL is fine. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);
-/* For tests: the number of connections that did not prove the secret; the log names each of them.
- */
-uint64_t cop_rendezvous_unverified(const struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 

@@ -28,7 +28,8 @@ struct item {
 	char name[COP_JOB_NAME_MAX + 1];
 };
 
-static int refuse(struct cop_err *err, int code, const char *item, const char *end, const char *why)
+static int refuse_item(
+	struct cop_err *err, int code, const char *item, const char *end, const char *why)
 {
 	char quoted[64];
 
@@ -105,16 +106,16 @@ static int count_item(const char *item, const char *end, uint64_t *count, struct
 			continue;
 		}
 		if (*p++ != '[')
-			return refuse(err, EINVAL, item, end,
+			return refuse_item(err, EINVAL, item, end,
 				"a host name has letters, digits, dots, dashes and underscores");
 		if (++brackets > MAX_BRACKETS)
-			return refuse(err, EINVAL, item, end, "more than 8 brackets");
+			return refuse_item(err, EINVAL, item, end, "more than 8 brackets");
 		rc = count_bracket(&p, end, &n);
 		if (rc == -EINVAL)
-			return refuse(err, EINVAL, item, end,
+			return refuse_item(err, EINVAL, item, end,
 				"a bracket holds numbers and rising ranges, as [1-4,7]");
 		if (rc || (*count *= n) > COP_JOB_MAX_HOSTS)
-			return refuse(err, E2BIG, item, end, "means more than 200000 hosts");
+			return refuse_item(err, E2BIG, item, end, "means more than 200000 hosts");
 	}
 	return 0;
 }
@@ -191,7 +192,7 @@ static bool has_two_colons(const char *text, const char *end)
 	return colon && memchr(colon + 1, ':', (size_t)(end - colon - 1));
 }
 
-/* What is written like an address of IPv6, and is none that a host can have. */
+/* Refuses a text that looks like an IPv6 address and is none that a host can have. */
 static int check_six(
 	const char *text, const char *end, const struct cop_job_word *w, struct cop_err *err)
 {
@@ -199,10 +200,10 @@ static int check_six(
 
 	if (memchr(w->name, '%', w->len) ||
 		(cop_job_name_is_six(w->name, w->len, &ip) && cop_ip_is_link_local(&ip)))
-		return refuse(err, EINVAL, text, end, COP_IP_LINK_LOCAL);
+		return refuse_item(err, EINVAL, text, end, COP_IP_LINK_LOCAL);
 	if (memchr(w->name, '[', w->len) || cop_job_name_is_six(w->name, w->len, &ip))
 		return 0;
-	return refuse(err, EINVAL, text, end,
+	return refuse_item(err, EINVAL, text, end,
 		"is not an address of IPv6, as fd77::1 or, with a port, [fd77::1]:7720");
 }
 
@@ -219,7 +220,7 @@ int cop_job_split_port(const char *text, size_t len, uint16_t default_port,
 	else if (!six && (rest = memchr(from, ':', (size_t)(end - from))))
 		out->len = (size_t)(rest - text);
 	if (rest && rest < end && (*rest != ':' || read_port(rest + 1, end, &out->port)))
-		return refuse(err, EINVAL, text, end, "a port is a number in 1..65535");
+		return refuse_item(err, EINVAL, text, end, "a port is a number in 1..65535");
 	return six ? check_six(text, end, out, err) : 0;
 }
 
@@ -243,11 +244,12 @@ static int expand_item(const char *text, size_t len, uint16_t default_port,
 	if (rc)
 		return rc;
 	if (b->hosts.count + count > COP_JOB_MAX_HOSTS)
-		return refuse(err, E2BIG, text, it.end, "with it there are more than 200000 hosts");
+		return refuse_item(
+			err, E2BIG, text, it.end, "with it there are more than 200000 hosts");
 	rc = put_names(&it, text, 0);
 	if (rc == -ENOMEM)
 		return cop_err_set(err, ENOMEM, "no memory for the host list");
-	return rc ? refuse(err, EINVAL, text, it.end,
+	return rc ? refuse_item(err, EINVAL, text, it.end,
 			    "is not a host name of 1 to 253 bytes, nor an address of IPv6")
 		  : 0;
 }

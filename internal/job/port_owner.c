@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who owns a port, from proc(5): /proc/net/tcp gives the socket and its user, and the owner is the
- * process that has this socket open. The descriptors of other users' processes are not visible. */
+/* Finds the owner of a port in proc(5): /proc/net/tcp has the socket and its user, and the owner is
+ * the process that has this socket open. The descriptors of other users' processes are not visible.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>

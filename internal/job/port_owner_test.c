@@ -31,7 +31,7 @@ static uint16_t listen_at(const char *address, int *fd)
 	return ntohs(port);
 }
 
-static bool held(const char *host, uint16_t port)
+static bool is_owned(const char *host, uint16_t port)
 {
 	*owner = '\0';
 	return cop_job_port_owner(host, port, owner, sizeof(owner));
@@ -44,14 +44,14 @@ static void the_process_that_listens_is_named(void **state)
 
 	(void)state;
 	snprintf(me, sizeof(me), "process %d (port_owner_test)", (int)getpid());
-	assert_true(held("127.0.0.77", port));
+	assert_true(is_owned("127.0.0.77", port));
 	assert_string_equal(owner, me);
 	/* A name means every address. */
-	assert_true(held("localhost", port));
+	assert_true(is_owned("localhost", port));
 	assert_string_equal(owner, me);
-	assert_false(held("127.0.0.78", port));
+	assert_false(is_owned("127.0.0.78", port));
 	close(fd);
-	assert_false(held("127.0.0.77", port));
+	assert_false(is_owned("127.0.0.77", port));
 }
 
 static void a_listener_on_all_addresses_owns_the_port_of_each(void **state)
@@ -60,8 +60,8 @@ static void a_listener_on_all_addresses_owns_the_port_of_each(void **state)
 	uint16_t port = listen_at("0.0.0.0", &fd);
 
 	(void)state;
-	assert_true(held("127.0.0.77", port));
-	assert_true(held("localhost", port));
+	assert_true(is_owned("127.0.0.77", port));
+	assert_true(is_owned("localhost", port));
 	close(fd);
 }
 
@@ -77,14 +77,14 @@ static void one_that_listens_at_an_address_of_ipv6_is_named(void **state)
 		skip();
 	port = listen_at("::1", &fd);
 	snprintf(me, sizeof(me), "process %d (port_owner_test)", (int)getpid());
-	assert_true(held("::1", port));
+	assert_true(is_owned("::1", port));
 	assert_string_equal(owner, me);
-	assert_true(held("n1", port));
-	assert_false(held("fd77::1", port));
-	assert_false(held("127.0.0.1", port));
+	assert_true(is_owned("n1", port));
+	assert_false(is_owned("fd77::1", port));
+	assert_false(is_owned("127.0.0.1", port));
 	close(fd);
 	port = listen_at("::", &fd);
-	assert_true(held("::1", port));
+	assert_true(is_owned("::1", port));
 	close(fd);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which host of the list this machine is. Names are compared as text, addresses with those of the
- * interfaces. The name service is asked only where that says nothing, and only for names that hold
- * this machine's own: "n1-hsn", as the fast network calls n1. */
+/* Finds this machine in the host list. Names are compared as text, addresses with those of the
+ * interfaces. Only if that finds nothing, the name service is asked, and only for names that
+ * contain this machine's own: "n1-hsn", as the fast network calls n1. */
 #include <ctype.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -55,7 +55,7 @@ static bool is_here(const struct machine *m, const char *name)
 	return cop_same_host(name, m->name) || !strcmp(name, "localhost");
 }
 
-/* How many hosts are this machine; *rank is the first. */
+/* Returns how many hosts are this machine; *rank is the first. */
 static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
 {
 	uint32_t found = 0;
@@ -81,7 +81,7 @@ static bool holds_own_name(const struct machine *m, const char *host)
 	return false;
 }
 
-/* The same as find_here, by what the name service says about such names. *why: what is wrong with
+/* The same as find_here, with what the name service says about such names. *why: what is wrong with
  * one of them. */
 static uint32_t find_by_network(
 	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank, struct cop_err *why)
@@ -110,7 +110,7 @@ static bool from_scheduler(const struct cop_job_hosts *h)
 				    !strcmp(h->origin, "PBS_NODEFILE"));
 }
 
-/* 1 and *rank if the scheduler says it, 0 if it does not. */
+/* 1 and *rank if the scheduler gives the rank, 0 if it does not. */
 static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_err *err)
 {
 	static const char *const names[] = {

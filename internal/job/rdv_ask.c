@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The asking side. An ask tries, pauses, tries again until its deadline: the other node may
- * start later, have all its connections taken, or not be in the name service yet. */
+/* The asking side. An ask tries again, with pauses, until its deadline: the other node may start
+ * later, have no free connection, or not be in the name service yet. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ static bool is_connected(const struct rdv_ask *a)
 	return is_open(a) && (a->step == RDV_SENDS || a->step == RDV_RECEIVES);
 }
 
-/* The other side may have the connection before this one knows. It still gets the ask, and takes
- * nobody for an unverified peer. */
+/* The other side may have accepted the connection before this side knows. It still gets the ask, so
+ * that it does not count this node as an unverified peer. */
 static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	if (!is_open(a))
@@ -60,7 +60,7 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 }
 
 /* This try failed. The ask goes to the end of the line, behind those that wait for a free
- * connection. That nobody listens at the second port is not worth a message. */
+ * connection. If nobody listens at the second port, that is not worth a message. */
 static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {
 	bool tried = is_open(a), silent = tried && problem == no_answer && is_connected(a);
@@ -159,8 +159,8 @@ static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 		a->step = RDV_SENDS;
 }
 
-/* Another program at that port is no node and means no harm. One that answers as a node would is
- * trying to pass for one. */
+/* Another program that has the port means no harm. One that answers as a node would is trying to
+ * pass for a node. */
 static void refuse_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, int rc)
 {
 	if (rc == -EACCES)

@@ -64,8 +64,8 @@ static int fill_message(uint8_t *out, uint8_t kind, const char *address)
 	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? (int)len : -EIO;
 }
 
-/* As much of a head as has come must be right: the first bytes already reveal an unverified peer.
- * Returns the message's length once all of it has come, or 0. */
+/* The part of the head that has come must be right: the first bytes already reveal an unverified
+ * peer. Returns the message's length once all of it has come, or 0. */
 static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 {
 	uint8_t want[RDV_HEAD] = {0};

@@ -143,7 +143,6 @@ struct cop_rendezvous {
 	uint16_t port;
 	int listen_fd, wake_fd;
 	pthread_t thread;
-	_Atomic uint64_t unverified;
 	_Atomic uint64_t end_asks_ms; /* open asks end by then; 0: each by its own deadline */
 
 	pthread_mutex_t lock;

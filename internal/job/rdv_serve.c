@@ -18,10 +18,9 @@ static void hang_up(struct rdv_conn *c)
 	c->fd = -1;
 }
 
-/* Counts before it closes, so that whoever saw the end of the connection sees the count too. */
-static void refuse(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
+/* Reports before it closes, so that whoever saw the end of the connection sees the count too. */
+static void refuse_asker(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
-	atomic_fetch_add_explicit(&r->unverified, 1, memory_order_relaxed);
 	cop_rdv_refused(r, "ask", &c->from, rc);
 	hang_up(c);
 }
@@ -76,7 +75,7 @@ static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
 	if (n <= 0) {
-		refuse(r, c, unfinished(c));
+		refuse_asker(r, c, unfinished(c));
 		return;
 	}
 	c->in_len += (size_t)n;
@@ -86,7 +85,7 @@ static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 	if (rc > 0 && cop_recent_has(&r->heard, c->in + RDV_HEAD))
 		rc = -EALREADY;
 	if (rc < 0) {
-		refuse(r, c, rc);
+		refuse_asker(r, c, rc);
 		return;
 	}
 	cop_recent_add(&r->heard, c->in + RDV_HEAD);
@@ -112,7 +111,7 @@ void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, u
 	if (c->out_len)
 		hang_up(c);
 	else
-		refuse(r, c, unfinished(c));
+		refuse_asker(r, c, unfinished(c));
 }
 
 /* An asker that waited in the backlog has usually sent its ask already, so it is read at once. */
@@ -138,7 +137,7 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 		return false;
 	}
 	if (c->fd >= 0)
-		refuse(r, c, unfinished(c));
+		refuse_asker(r, c, unfinished(c));
 	*c = (struct rdv_conn){.fd = fd, .deadline_ms = now_ms + RDV_CONNECTION_MS};
 	cop_ip_of_socket((struct sockaddr *)&from, &c->from, NULL);
 	read_ask(r, c);

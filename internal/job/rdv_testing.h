@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -110,6 +111,15 @@ static inline const char *whom_met(char out[64])
 	return out;
 }
 
+static _Atomic unsigned refusals; /* at all that open_at has opened */
+
+static inline void count_refusal(void *ctx, int rc)
+{
+	(void)ctx;
+	(void)rc;
+	refusals++;
+}
+
 static inline int open_at(const struct cop_job_host *self, const char *address, uint64_t *secret,
 	struct cop_rendezvous **out, struct cop_err *err)
 {
@@ -117,6 +127,7 @@ static inline int open_at(const struct cop_job_host *self, const char *address, 
 					    .fabric_address = address,
 					    .mac = test_mac,
 					    .met = on_met,
+					    .refused = count_refusal,
 					    .ctx = secret},
 		out, err);
 }

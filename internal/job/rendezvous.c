@@ -211,9 +211,9 @@ static int listen_on(
 	in_port_t bound = 0;
 	int rc;
 
-	/* A host that is a name is reached over whichever network the asker uses, so it listens on
-	 * all of them. On this machine itself its name often means a loopback address that nobody
-	 * else can reach. */
+	/* Askers reach a host name over whichever network they use, so the node listens on all
+	 * networks. On this machine itself its name often means a loopback address that nobody else
+	 * can reach. */
 	cop_ip_parse(self->name, &r->self);
 	r->listen_fd = rc = open_listener(&r->self, port);
 	if (rc >= 0 && (listen(rc, BACKLOG) || getsockname(rc, (struct sockaddr *)&at, &size)))
@@ -277,7 +277,7 @@ int cop_rendezvous_start(
 	rc = listen_on(r, conf, err);
 	if (rc)
 		goto fail;
-	/* By the port that askers know. */
+	/* Named by the port that askers know. */
 	cop_job_label(
 		conf->self->name, conf->at_second_port ? conf->self->port : r->port, r->identity);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -327,11 +327,6 @@ void cop_rendezvous_end_asks(struct cop_rendezvous *r, uint32_t timeout_ms)
 {
 	atomic_store(&r->end_asks_ms, cop_now_ms() + timeout_ms);
 	cop_rdv_wake(r);
-}
-
-uint64_t cop_rendezvous_unverified(const struct cop_rendezvous *r)
-{
-	return atomic_load_explicit(&r->unverified, memory_order_relaxed);
 }
 
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's secret: where it comes from, and what a file must be like to hold one. */
+/* The sources of the job's secret, and the conditions for a file that holds it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -190,7 +190,7 @@ static int too_late(const char *path, const char *job, const char *whose, uint32
 		timeout_ms, path);
 }
 
-static int await(const char *path, const char *job, const struct cop_job_secret_from *from,
+static int await_secret(const char *path, const char *job, const struct cop_job_secret_from *from,
 	struct cop_job_secret *out, struct cop_err *err)
 {
 	uint64_t end = cop_now_ms() + from->timeout_ms, wait = POLL_MS_FIRST;
@@ -224,7 +224,7 @@ int cop_job_secret_shared(
 	if (from->rank == 0)
 		rc = provide(path, job, note, sizeof(note), err);
 	if (!rc)
-		rc = await(path, job, from, out, err);
+		rc = await_secret(path, job, from, out, err);
 	free(path);
 	snprintf(out->note, sizeof(out->note), "%s", note);
 	return rc;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses by which Slurm reaches its nodes, for names that then need no name service.
- * There are two sources, both on the node:
+/* The addresses by which Slurm reaches its nodes, for names that then need no name service. There
+ * are two sources, both on the node:
  *
  *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[fd77::2]:host", in jobs on nodes that were made
- *for them (clouds) slurm.conf           "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files
- *that it includes
+ * for them (clouds) slurm.conf "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files that it
+ * includes
  *
- * The controller is not asked: ten thousand nodes would at once. Whatever is not understood is
- *passed over, for the names remain. A loopback address is of several slurmd on one machine, which
- *share it, and tells them from each other no more. */
+ * The controller is not asked, because ten thousand nodes would ask it at once. Text that is not
+ * understood is skipped, because the names remain. A loopback address is skipped too: several
+ * slurmd on one machine share it, so it does not tell them apart. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,7 +157,7 @@ static void read_conf(struct learning *l, const char *path)
 
 void cop_job_slurm_addresses(struct cop_job_hosts *h)
 {
-	/* The last two are where a slurmd keeps what the controller sent it. */
+	/* A slurmd keeps the configuration that the controller sent it in the last two. */
 	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
 		"/var/spool/slurmd/conf-cache/slurm.conf"};
 	struct learning l = {.hosts = h};

@@ -33,7 +33,7 @@ static bool cell(const char *text, size_t len, unsigned n, const char **out, siz
 	return true;
 }
 
-static bool is(const char *text, size_t len, const char *word)
+static bool cell_is(const char *text, size_t len, const char *word)
 {
 	return strlen(word) == len && memcmp(text, word, len) == 0;
 }
@@ -64,12 +64,12 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 		return true;
 	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, &name, &name_len);
 		n++) {
-		if (is(name, name_len, c->network)) {
+		if (cell_is(name, name_len, c->network)) {
 			c->at = n;
 			return true;
 		}
 		/* The row of a host without any network says nothing about columns. */
-		if (header && is(name, name_len, "NA"))
+		if (header && cell_is(name, name_len, "NA"))
 			return false;
 	}
 	c->at = !header && own_number(c->network, &number) ? number + 1 : COP_JOB_NETWORKS_MAX + 1;
@@ -81,10 +81,10 @@ bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t
 {
 	if (c->at)
 		return cell(text, len, c->at, address, address_len) && *address_len &&
-		       !is(*address, *address_len, "NA");
+		       !cell_is(*address, *address_len, "NA");
 	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, address, address_len);
 		n++)
-		if (*address_len && !is(*address, *address_len, "NA"))
+		if (*address_len && !cell_is(*address, *address_len, "NA"))
 			return true;
 	return false;
 }
@@ -257,11 +257,11 @@ static char *read_row(const char *text, size_t len, const char *label, const str
 	const char *at;
 	size_t at_len;
 
-	if (!cell(text, len, 0, &at, &at_len) || !is(at, at_len, label))
+	if (!cell(text, len, 0, &at, &at_len) || !cell_is(at, at_len, label))
 		return NULL;
 	cop_buf_str(&out, "");
 	for (unsigned n = 0; n < c->count; n++)
-		if (cell(text, len, n + 1, &at, &at_len) && at_len && !is(at, at_len, "NA"))
+		if (cell(text, len, n + 1, &at, &at_len) && at_len && !cell_is(at, at_len, "NA"))
 			cop_buf_printf(&out, "%s %.*s\n", c->name[n], (int)at_len, at);
 	if (!out.failed && out.data && cop_job_networks_ok(out.data))
 		return out.data;

@@ -12,7 +12,7 @@
 
 #define TREE_MAX (64 * COP_MIB)
 
-static char *path_of(const char *job_dir)
+static char *tree_path(const char *job_dir)
 {
 	char *path;
 
@@ -28,7 +28,7 @@ static void add_text(struct cop_buf *out, const char *key, const char *value)
 		cop_buf_printf(out, "%s %s\n", key, value);
 }
 
-static void print(const struct cop_job_tree *t, struct cop_buf *out)
+static void print_tree(const struct cop_job_tree *t, struct cop_buf *out)
 {
 	cop_buf_str(out, "# The nodes of this job directory, for 'copper stop --job-dir'.\n");
 	cop_buf_printf(out, "state %s\n", t->stopped ? "stopped" : "running");
@@ -52,11 +52,11 @@ static void print(const struct cop_job_tree *t, struct cop_buf *out)
 
 int cop_job_tree_write(const char *job_dir, const struct cop_job_tree *t, struct cop_err *err)
 {
-	char *path = path_of(job_dir);
+	char *path = tree_path(job_dir);
 	struct cop_buf out = {0};
 	int rc;
 
-	print(t, &out);
+	print_tree(t, &out);
 	rc = out.failed || !path ? -ENOMEM : cop_write_file(path, out.data, out.len, 0644);
 	if (rc)
 		cop_err_set(err, -rc, "cannot write %s/logs/copper_tree.txt: %s", job_dir,
@@ -145,7 +145,7 @@ static bool parse_left(struct value v, struct cop_job_tree *t)
 	return t->left_count < COP_JOB_TREE_LEFT && parse_u32(v, &t->left[t->left_count++]);
 }
 
-static bool is(struct value key, const char *name)
+static bool key_is(struct value key, const char *name)
 {
 	return key.len == strlen(name) && memcmp(key.text, name, key.len) == 0;
 }
@@ -153,33 +153,33 @@ static bool is(struct value key, const char *name)
 static bool parse_field(
 	struct cop_job_tree *t, struct cop_job_builder *b, struct value key, struct value v)
 {
-	if (is(key, "state")) {
-		t->stopped = is(v, "stopped");
-		return t->stopped || is(v, "running");
+	if (key_is(key, "state")) {
+		t->stopped = key_is(v, "stopped");
+		return t->stopped || key_is(v, "running");
 	}
-	if (is(key, "terms"))
+	if (key_is(key, "terms"))
 		return parse_number(v, 16, UINT64_MAX, &t->config_hash);
-	if (is(key, "fanout"))
+	if (key_is(key, "fanout"))
 		return parse_u32(v, &t->fanout);
-	if (is(key, "trees"))
+	if (key_is(key, "trees"))
 		return parse_u32(v, &t->trees);
-	if (is(key, "peer_timeout_ms"))
+	if (key_is(key, "peer_timeout_ms"))
 		return parse_u32(v, &t->peer_timeout_ms) && t->peer_timeout_ms;
-	if (is(key, "insecure"))
+	if (key_is(key, "insecure"))
 		return parse_bool(v, &t->insecure);
-	if (is(key, "book"))
+	if (key_is(key, "book"))
 		return parse_bool(v, &t->book);
-	if (is(key, "net_type"))
+	if (key_is(key, "net_type"))
 		return parse_text(v, t->net_type, sizeof(t->net_type));
-	if (is(key, "secret_file"))
+	if (key_is(key, "secret_file"))
 		return parse_text(v, t->secret_file, sizeof(t->secret_file));
-	if (is(key, "source"))
+	if (key_is(key, "source"))
 		return parse_text(v, t->source, sizeof(t->source));
-	if (is(key, "socket"))
+	if (key_is(key, "socket"))
 		return parse_text(v, t->socket, sizeof(t->socket));
-	if (is(key, "left"))
+	if (key_is(key, "left"))
 		return parse_left(v, t);
-	return !is(key, "host") || parse_host(v, b);
+	return !key_is(key, "host") || parse_host(v, b);
 }
 
 /* If the text has no end line, it was cut off, and what is missing is unknown. */
@@ -216,7 +216,7 @@ int cop_job_tree_parse(
 
 int cop_job_tree_read(const char *job_dir, struct cop_job_tree *t, struct cop_err *err)
 {
-	char *path = path_of(job_dir), *text = NULL;
+	char *path = tree_path(job_dir), *text = NULL;
 	size_t len = 0;
 	int rc = path ? cop_read_file(path, TREE_MAX, &text, &len) : -ENOMEM;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the job's logs say about it: the tree, the hosts, and the first lines of the log of the
- * first host. */
+/* Reads the job's logs: the tree, the hosts, and the first lines of the log of the first host. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

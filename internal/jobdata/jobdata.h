@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* jobdata: what a job left in its job directory, as plain numbers and texts, for a page that a
- * person reads. It trusts nothing there: a file that is missing, cut or malformed counts as no data
- * or gives what came before the fault, and everything is bounded. It writes nothing, walks no tree
- * but the job directory, and knows no running node. Texts are bytes of unknown origin. */
+/* jobdata: reads what a job left in its job directory into plain numbers and texts, for a page that
+ * a person reads. It trusts nothing there: a file that is missing, cut or malformed counts as no
+ * data or gives what came before the fault, and everything is bounded. It writes nothing, walks no
+ * tree but the job directory, and knows no running node. Texts are bytes of unknown origin. */
 #ifndef COP_JOBDATA_H
 #define COP_JOBDATA_H
 
@@ -19,7 +19,7 @@
 #define COP_JOBDATA_EVENTS_MAX 2048
 #define COP_JOBDATA_WARNINGS_MAX 64
 
-/* In place of a rank: a statistic over all nodes, for each value by itself. */
+/* In place of a rank: a statistic over all nodes, computed for each value separately. */
 enum { COP_JOBDATA_MIN = -1, COP_JOBDATA_MEDIAN = -2, COP_JOBDATA_MAX = -3 };
 
 enum cop_jobdata_from {
@@ -61,7 +61,7 @@ struct cop_jobdata_path {
 	uint64_t events, misses;
 };
 
-/* What is measured of a node. Values that a file does not have are NAN. */
+/* The measured values of a node. Values that a file does not have are NAN. */
 enum cop_jobdata_column {
 	COP_JOBDATA_REQUESTS,
 	COP_JOBDATA_READ_BYTES,

@@ -23,7 +23,7 @@ struct top {
 	bool cut;
 };
 
-static struct entry *find(const struct top *t, uint64_t hash, const char *text, size_t len,
+static struct entry *find_entry(const struct top *t, uint64_t hash, const char *text, size_t len,
 	enum cop_jobdata_category c)
 {
 	struct cop_hlink *l = cop_htab_first(&t->table, hash);
@@ -38,7 +38,7 @@ static struct entry *find(const struct top *t, uint64_t hash, const char *text, 
 	return NULL;
 }
 
-static struct entry *add(
+static struct entry *add_entry(
 	struct top *t, uint64_t hash, const char *text, size_t len, enum cop_jobdata_category c)
 {
 	struct entry *e = calloc(1, sizeof(*e));
@@ -72,12 +72,12 @@ static int top_row(void *arg, const struct sheet *s, const struct cop_csv_record
 	if (c == COP_JOBDATA_CATEGORIES || !len || len > 65535)
 		return 0;
 	hash = cop_hash64(text, len, t->seed + c);
-	e = find(t, hash, text, len, c);
+	e = find_entry(t, hash, text, len, c);
 	if (!e && t->n >= COP_JOBDATA_PATHS_MAX) {
 		t->cut = true;
 		return 0;
 	}
-	e = e ? e : add(t, hash, text, len, c);
+	e = e ? e : add_entry(t, hash, text, len, c);
 	if (!e)
 		return -ENOMEM;
 	e->path.events += cop_jobdata_count(s, r, 2);
@@ -92,7 +92,7 @@ static bool is_top_file(const char *name)
 	return len > end + 1 && strcmp(name + len - end, FILE_END) == 0;
 }
 
-static int read_all(struct sheet *s, const char *folder)
+static int read_folder(struct sheet *s, const char *folder)
 {
 	DIR *d = opendir(folder);
 	struct dirent *e;
@@ -167,7 +167,7 @@ int cop_jobdata_top(struct cop_jobdata *j)
 	if (j->from == COP_JOBDATA_CLUSTER)
 		rc = cop_jobdata_sheet(&s, j->folder, "cluster-" FILE_END);
 	else
-		rc = read_all(&s, j->folder);
+		rc = read_folder(&s, j->folder);
 	collected = collect(j, &top);
 	if (rc == -ENOMEM || collected)
 		return -ENOMEM;

@@ -44,7 +44,7 @@ int cop_jobdata_parse_counts(struct cop_jobdata *j, char *text)
 	return rc;
 }
 
-/* Undoes what keeps a name inside a cell. */
+/* Undoes the escapes that keep a name inside a cell. */
 static void plain_name(char *name)
 {
 	char *to = name;

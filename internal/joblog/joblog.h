@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* joblog: where a node logs: makes its file in the job directory, or logs on standard error without
- * one, and begins the log with what the node is, how it is set up, and what the
- * user should know of that. */
+/* joblog: opens the log of a node, a file in the job directory or, without one, standard error. The
+ * first lines say which node it is, how it is set up, and what the user should know about that. */
 #ifndef COP_JOBLOG_H
 #define COP_JOBLOG_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the root writes into the job directory about the ranks that reported to it. Others look for
- * these files; a job runs without them. */
+/* The files that the root writes into the job directory about the ranks that reported to it. Other
+ * programs look for these files; a job runs without them. */
 #include "join/join_priv.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier: how it ended, who waits here for it, and who gets an answer. The other
+/* The end of the barrier: its result, the ranks that wait here for it, and their answers. The other
  * files of join call this one, which calls none of them. */
 #include "join/join_priv.h"
 
@@ -88,7 +88,7 @@ void cop_join_put_began(struct cop_join *j, struct cop_wr *w)
 	cop_wr_u64(w, (uint64_t)unix_ns);
 }
 
-/* No clock says such a thing. */
+/* No clock shows such a time. */
 static bool is_absurd(uint64_t ns)
 {
 	return ns > INT64_MAX / 2;
@@ -110,7 +110,7 @@ void cop_join_take_began(struct cop_join *j, struct cop_rd *r)
 /* ---- the end ---- */
 
 /* Called only after the end, when `why` no longer changes. */
-static void answer(struct cop_join *j, struct cop_rpc_req *req)
+static void answer_waiter(struct cop_join *j, struct cop_rpc_req *req)
 {
 	uint8_t head[COP_JOIN_BEGAN_SIZE];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
@@ -150,7 +150,7 @@ void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why)
 	}
 	pthread_mutex_unlock(&j->lock);
 	while ((w = pop_waiter(&waiters))) {
-		answer(j, w->req);
+		answer_waiter(j, w->req);
 		free(w);
 	}
 	j->conf.barrier_ended(j->conf.ctx);
@@ -247,7 +247,7 @@ void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)
 	pthread_mutex_unlock(&j->lock);
 	if (over) {
 		free(w);
-		answer(j, req);
+		answer_waiter(j, req);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The main thread's part of the start barrier: it waits for the end, or for a reason why there will
- * be none. The ranks above may have been restarted too and be waiting as well, so this rank asks
- * its children again now and then. */
+ * be none. The ranks above may have been restarted too and wait as well, so this rank asks its
+ * children again now and then. */
 #include "join/join_priv.h"
 
 #include <errno.h>
@@ -131,8 +131,7 @@ static void time_is_up(struct cop_join *j)
 	cop_buf_free(&text);
 }
 
-/* For those who read the log while the command waits: soon after the start, and then now and
- * then. */
+/* For readers of the log while the command waits: soon after the start, and again now and then. */
 static void say_not_yet(struct cop_join *j, uint64_t now_ms)
 {
 	struct cop_buf text = {0};

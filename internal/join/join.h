@@ -7,8 +7,8 @@
  * ready.
  *
  * It does not open, poll or wait, and has no thread: requests of other ranks arrive through
- * cop_join_serve, and time through cop_join_step. The opener of rpc knows where other ranks are;
- * the caller decides what happens when the tree is ready.
+ * cop_join_serve, and the time through cop_join_step. The opener of rpc knows where other ranks
+ * are; the caller decides what happens when the tree is ready.
  *
  * Every object has its own lock, which is never held across a call of another module. "Main thread"
  * is one thread of the caller's choice, the same for all functions that name it. */
@@ -54,17 +54,17 @@ struct cop_join_conf {
 	void (*barrier_ended)(void *ctx);
 };
 
-/* conf is copied, but for what it says. NULL without memory. */
+/* Copies conf, except as it says. NULL: out of memory. */
 struct cop_join *cop_join_new(const struct cop_join_conf *conf);
 /* Call it when rpc is closed, because answers under way point here. NULL is fine. */
 void cop_join_free(struct cop_join *j);
 
-/* Main thread, before cop_join_start: books and words of failure are kept in job_dir (the caller's,
- * while the object lives). log_path is a file that this node has made there in this start: words
- * that are older are of another. The word that this rank left is taken back. */
+/* Main thread, before cop_join_start: address books and failure notes are kept in job_dir (the
+ * caller's, while the object lives). log_path is a file that this node has made there in this
+ * start; older notes are from an earlier one. Removes the note of this rank. */
 void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_path);
-/* Instead, without a job directory: messages of failure are looked for in dir, which is for this
- * start alone. */
+/* Without a job directory: looks for failure notes in dir, which is for this start alone.
+ */
 void cop_join_hear_in(struct cop_join *j, const char *dir);
 /* Main thread, once, as soon as rpc is open: passes up what other ranks have reported since then.
  * The caller keeps rpc. A node that is alone has none. */
@@ -80,7 +80,7 @@ void cop_join_start(struct cop_join *j, uint64_t now_ms);
 bool cop_join_step(struct cop_join *j, uint64_t now_ms, bool being_stopped);
 /* After the barrier: does the work after a wake. May write files. */
 void cop_join_tend(struct cop_join *j);
-/* This rank will not start; what says why, in words that follow its name. Ranks that wait for it
+/* This rank will not start. what says why, in words that follow its name; ranks that wait for it
  * are told. */
 void cop_join_give_up(struct cop_join *j, const char *what);
 /* Whether another rank reported in the job directory that it failed, so that waiting for it is in
@@ -102,19 +102,19 @@ bool cop_join_is_ready(struct cop_join *j);
 /* Why the barrier ended without a ready tree; "" before its end. Does not change after the end;
  * valid while the object lives. */
 const char *cop_join_why(struct cop_join *j);
-/* Whether the other ranks need not hear this from this rank, because they said it or know it. */
+/* Whether this rank need not tell the others, because they know it already or said it. */
 bool cop_join_is_secondhand(struct cop_join *j);
 
-/* When the job began: when rank 0 was first started, by the monotonic clock of this node
- * (cop_now_ns; it may have been before this machine was, and then it is negative), and in ns since
- * 1970 by the clock of rank 0. Told from above with the end of the barrier, later by what that
- * took; before it is known, when this node began. */
+/* When the job began, that is when rank 0 was first started: by the monotonic clock of this node
+ * (cop_now_ns; negative if this machine started later), and in ns since 1970 by the clock of rank
+ * 0. The message with the end of the barrier tells it, and it is too late by the time that this
+ * message took. Until then: when this node began. */
 void cop_join_job_began(struct cop_join *j, int64_t *mono_ns, int64_t *unix_ns);
 
 /* ---- events from outside, on any thread ---- */
 
-/* Takes req and returns true if it is one of the operations above. Must be answered while rpc is
- * open: by the end of the barrier, or by cop_join_leave. */
+/* Takes req and returns true if it is one of the operations above. It is answered by the end of the
+ * barrier or by cop_join_leave, and one of them must come while rpc is open. */
 bool cop_join_serve(struct cop_join *j, struct cop_rpc_req *req);
 /* This rank (any number) has another config hash: it is neither asked nor served. During the
  * barrier, this ends the barrier. */

@@ -25,7 +25,7 @@ struct arrival {
 enum end {
 	END_OPEN,  /* it lasts */
 	END_READY, /* the tree is ready */
-	END_NEWS,  /* it will not be, as the others hear from this rank */
+	END_NEWS,  /* it will not be ready, and the others hear it from this rank */
 	END_KNOWN, /* the same, and the others know it already */
 };
 
@@ -78,8 +78,8 @@ void cop_join_put_began(struct cop_join *j, struct cop_wr *w);
 /* From a rank that knows the end of the barrier; before this one ends it. */
 void cop_join_take_began(struct cop_join *j, struct cop_rd *r);
 
-/* If this rank is directly below, it waits for this start; answered: it has its answer. The lock is
- * held. */
+/* Notes that this rank, if it is directly below, waits for this start; answered: it has its answer.
+ * The lock is held. */
 void cop_join_came(struct cop_join *j, uint32_t rank, bool answered);
 
 /* ---- ready.c ---- */

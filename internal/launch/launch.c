@@ -192,7 +192,7 @@ int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *
 		end_with(starter);
 		exit(run_node(conf, &place, fd, users, err) ? 1 : 0);
 	}
-	/* The descriptor is the node's alone. */
+	/* Only the node keeps the descriptor. */
 	if (rc)
 		cop_place_leave(&place);
 	else if (place.folder_fd >= 0)

@@ -9,25 +9,24 @@
 #include "base/base.h"
 #include "conf/conf.h"
 
-/* Runs a node with these settings; argv holds the options they came from, argv[0] the subcommand.
- * In the background (unless conf->foreground) this returns in the process that the user started: 0
- * when the tree is ready, or -errno with a sentence. The node itself continues and never returns
- * from here. In the foreground it returns when the node has stopped. */
+/* Runs a node with these settings. argv has the options from which they came; argv[0] is the
+ * subcommand. In the background (unless conf->foreground) this returns in the process that the user
+ * started: 0 when the tree is ready, or -errno with a sentence. The node itself continues and never
+ * returns from here. In the foreground it returns when the node has stopped. */
 int cop_launch(const struct cop_conf *conf, char **argv, struct cop_err *err);
 
-/* Whether programs live that may use the mount, after its node was killed; called in a process
- * without the caller's descriptors. */
+/* Whether programs that may use the mount are still alive. Called after the node was killed, in a
+ * process without the caller's descriptors. */
 struct cop_launch_users {
 	bool (*live)(void *arg);
 	void *arg;
 };
-/* The same in the background, always on this machine: the node serves programs that the caller
- * knows; the caller stops it, and it ends when the caller does. Returns its mount point. */
+/* The same in the background, always on this machine, for programs that the caller knows. The
+ * caller stops the node, and the node ends when the caller does. Returns its mount point. */
 int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *users,
 	char mountpoint[4096], struct cop_err *err);
 
-/* Before there is a node: leaves the reason why this machine has none to the others, which wait for
- * it all the same. */
+/* Tells the nodes on other machines, which wait for one on this machine, why there will be none. */
 void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *failure);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line is formatted on the stack and written by one call to a descriptor opened with O_APPEND,
- * so lines of several threads never mix and no lock is held while writing. The lock guards two
- * small things: which descriptors are in use (the last writer closes those that cop_log_open or
+/* A line is formatted on the stack and written by one call to a descriptor opened with O_APPEND, so
+ * lines of several threads never mix and no lock is held while writing. The lock guards two small
+ * things: which descriptors are in use (the last writer closes those that cop_log_open or
  * cop_log_close replaced) and the table of repeats.
  *
  * Repeats: each format string may write BURST lines in WINDOW_MS. Further ones are counted, and the
  * count is written with the first line of a later window, or at close. Debug lines are not limited:
- * whoever turns them on wants each. */
+ * a user who turns them on wants each. */
 #include "log/log.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static int open_in(const struct cop_dir *at, mode_t folder)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_file(const char *path)
+static int open_log_file(const char *path)
 {
 	struct cop_dir at;
 	char *copy = strdup(path);
@@ -129,7 +129,7 @@ int cop_log_open(
 	if (type == COP_LOG_STDOUT) {
 		s->fd[0] = STDOUT_FILENO;
 	} else if (path) {
-		s->fd[0] = open_file(path);
+		s->fd[0] = open_log_file(path);
 		if (s->fd[0] < 0) {
 			int code = -s->fd[0];
 

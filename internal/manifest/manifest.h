@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* manifest: what a job needed of a tree, in the order of first need: directories, names and byte
- * ranges of files. The file is text; copper-formats(5) describes it. A manifest is a hint: its user
- * looks everything up again, so a stale or hostile manifest costs only work. Pure: no files, no
- * clocks, no network; fuzzed. */
+/* manifest: the directories, names and byte ranges of files that a job needed of a tree, in the
+ * order of first need. The file is text; copper-formats(5) describes it. A manifest is a hint: its
+ * user looks everything up again, so a stale or hostile manifest costs only work. Pure: no files,
+ * no clocks, no network; fuzzed. */
 #ifndef COP_MANIFEST_H
 #define COP_MANIFEST_H
 
@@ -33,7 +33,7 @@ struct cop_manifest_item {
 			    mtime knows that the file changed */
 	int64_t mtime_s; /* seconds since the epoch, before it negative, */
 	uint32_t mtime_nsec; /* and nanoseconds after them */
-	unsigned unused;     /* by how many jobs, the last ones, it was not needed */
+	unsigned unused;     /* how many jobs in a row, up to the last one, did not need it */
 	unsigned ranges;
 	struct cop_range range[COP_MANIFEST_RANGES_MAX]; /* ascending, not touching */
 };
@@ -93,8 +93,8 @@ void cop_manifest_set_free(struct cop_manifest_set *s);
  * valid in a manifest. */
 int cop_manifest_set_add(
 	struct cop_manifest_set *s, const struct cop_manifest_item *item, uint64_t order);
-/* Adds an item that an earlier job needed and the last `unused` jobs did not, after all that was
- * needed; an item that is there stays as it is. -ENOMEM, -EINVAL as above. */
+/* Adds an item that an earlier job needed and the last `unused` jobs did not, after all items that
+ * were needed. An existing item stays as it is. -ENOMEM, -EINVAL as above. */
 int cop_manifest_set_keep(
 	struct cop_manifest_set *s, const struct cop_manifest_item *item, unsigned unused);
 /* Calls fn in order for every item, without the lock, until it returns something other than 0,

@@ -265,7 +265,7 @@ struct writing {
 	unsigned unused;
 };
 
-static int write_one(void *arg, struct cop_manifest_item *item)
+static int write_item(void *arg, struct cop_manifest_item *item)
 {
 	struct writing *w = arg;
 
@@ -283,7 +283,7 @@ int cop_manifest_set_write(struct cop_manifest_set *s, const char *source, struc
 	int rc;
 
 	cop_manifest_begin(out, source);
-	rc = cop_manifest_set_each(s, write_one, &w);
+	rc = cop_manifest_set_each(s, write_item, &w);
 	cop_manifest_end(out, w.items);
 	return rc ? rc : out->failed ? -ENOMEM : 0;
 }

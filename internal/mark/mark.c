@@ -77,7 +77,7 @@ static int lock(int fd)
 }
 
 /* Opens the file of this name, and locks it. -EINVAL: it is to be left as it is. */
-static int open_file(struct copper_mark_i_process *p)
+static int open_mark_file(struct copper_mark_i_process *p)
 {
 	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, rc;
 	int fd = open(p->path, flags, 0666);
@@ -108,7 +108,7 @@ static int open_any(struct copper_mark_i_process *p)
 
 	for (int n = 0; n < NAMES && rc == -EINVAL; n++) {
 		name_file(p, n);
-		rc = open_file(p);
+		rc = open_mark_file(p);
 		if (rc == -EINVAL && access(p->path, F_OK) && errno != ELOOP)
 			return access(p->dir, W_OK) ? -errno : -EACCES;
 	}
@@ -120,7 +120,8 @@ static int open_any(struct copper_mark_i_process *p)
 	return copper_mark_i_open(p) ? -errno : 0;
 }
 
-/* As the header writes them: a comma before each, in whose place a new file has its opening. */
+/* As the header writes them: with a comma before each event, in whose place a new file has its
+ * opening. */
 static size_t format(struct copper_mark_i_process *p, const struct cop_mark_event *events,
 	unsigned n, char **text)
 {

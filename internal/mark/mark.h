@@ -10,17 +10,17 @@
 
 #include "base/base.h"
 
-/* What PERFFLOW_OPTIONS says. */
+/* The settings in PERFFLOW_OPTIONS. */
 struct cop_mark_options {
 	bool enabled, compact, usage;
 };
-/* Looked at once; what is wrong in it is told on standard error then. */
+/* Read once; errors in it are reported on standard error then. */
 struct cop_mark_options cop_mark_options(void);
 
 struct cop_mark_event {
 	const char *name, *category;
 	char phase;
-	pid_t pid; /* of the process that it tells of, which is its thread, too */
+	pid_t pid; /* of the process that it is about, which is its thread too */
 	int64_t ts_ns, dur_ns;
 	bool counts; /* the two that follow are args, as of phase 'C' */
 	double cpu_percent, memory_kib;

@@ -10,7 +10,7 @@
 
 /* ---- requests ---- */
 
-static void refuse(struct cop_rpc_req *req, int status)
+static void refuse_request(struct cop_rpc_req *req, int status)
 {
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = status});
 }
@@ -23,7 +23,7 @@ static void serve_treeop(struct cop_net *n, struct cop_rpc_req *req)
 static void serve_join(struct cop_net *n, struct cop_rpc_req *req)
 {
 	if (!cop_join_serve(n->conf.join, req))
-		refuse(req, -EOPNOTSUPP);
+		refuse_request(req, -EOPNOTSUPP);
 }
 
 static void serve_sampler(struct cop_net *n, struct cop_rpc_req *req)
@@ -31,9 +31,9 @@ static void serve_sampler(struct cop_net *n, struct cop_rpc_req *req)
 	cop_sampler_serve(n->conf.sampler, req);
 }
 
-/* Which requests of other nodes are served, and when. A node that is starting has nothing to read,
- * but is a node of the tree. A node that is ending still gives a requester of its stop the same
- * answer as the others got (treeop). */
+/* Decides which requests of other nodes are served, and when. A node that is starting cannot serve
+ * reads, but is a node of the tree. A node that is ending still gives a requester of its stop the
+ * same answer as the others got (treeop). */
 static const struct {
 	void (*serve)(struct cop_net *n, struct cop_rpc_req *req);
 	unsigned when;
@@ -67,7 +67,7 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 	if (is_own(op))
 		served[op].serve(n, req);
 	else if (!cop_coop_serve(n->coop, req))
-		refuse(req, -EOPNOTSUPP);
+		refuse_request(req, -EOPNOTSUPP);
 }
 
 /* A command that is not a node of the tree (guest) may stop it. */
@@ -82,12 +82,12 @@ void cop_net_serve(void *ctx, struct cop_rpc_req *req)
 	uint8_t op = cop_rpc_req_op(req);
 
 	if (!may_ask(n, cop_rpc_req_rank(req), op)) {
-		refuse(req, -EPERM);
+		refuse_request(req, -EPERM);
 	} else if (cop_gate_enter(n->conf.gate, is_own(op) ? served[op].when : COP_GATE_OPEN)) {
 		serve_inside(n, req);
 		cop_gate_leave(n->conf.gate);
 	} else {
-		refuse(req, -ESHUTDOWN);
+		refuse_request(req, -ESHUTDOWN);
 	}
 }
 

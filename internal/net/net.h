@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* net: a node's end of the network: opens it (reach), and hands what comes from other nodes, past
- * the gate, to the module that answers it: join, treeop, sampler or coop. Which requests are served
- * when, stands here. A node that is alone has none. */
+ * the gate, to the module that answers it: join, treeop, sampler or coop. It also decides which
+ * requests are served when. A node that is alone has none. */
 #ifndef COP_NET_H
 #define COP_NET_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Those who write down how the job goes, on rank 0: its record in the run store, the files of
+/* What rank 0 writes while the job runs: its record in the run store, and the files for
  * OpenTelemetry. */
 #include "node/node_priv.h"
 
 #include "otel/otel.h"
 #include "runlog/runlog.h"
 
-static bool ask(void *ctx, cop_treeop_done *done, void *arg)
+static bool ask_tree(void *ctx, cop_treeop_done *done, void *arg)
 {
 	struct cop_node *n = ctx;
 	struct cop_treeop_request telemetry = {.op = COP_TREEOP_TELEMETRY, .argument = ""};
@@ -61,7 +61,7 @@ static void add_otel(struct cop_node *n)
 void cop_node_follow(struct cop_node *n)
 {
 	struct cop_follow_conf conf = {.interval_ms = n->conf->store_interval_ms,
-		.ask = ask,
+		.ask = ask_tree,
 		.is_ending = is_ending,
 		.ctx = n};
 
@@ -75,12 +75,12 @@ void cop_node_follow(struct cop_node *n)
 	add_otel(n);
 }
 
-/* Nobody has asked a node that is alone to stop, if it was unmounted. */
+/* A node that is alone and was unmounted has had no request to stop. */
 static void add_own_totals(struct cop_node *n)
 {
 	struct cop_treeop_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
 
-	/* Without memory for it the rest counts. */
+	/* If memory for it is short, the rest still counts. */
 	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, n->telemetry, 0) == 0)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(n->tally, &own);

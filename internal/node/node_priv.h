@@ -77,12 +77,12 @@ struct cop_node {
 /* ---- follow.c: what is written down of the job ---- */
 /* Main thread: the tree is ready, or the start has failed. Nothing, unless this is rank 0. */
 void cop_node_follow(struct cop_node *n);
-/* Main thread, when the tree has stopped; failure NULL: it had started. */
+/* Main thread, when the tree has stopped. failure NULL: the start had succeeded. */
 void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
-/* Whatever has been started stops. */
+/* Stops what was started. */
 void cop_node_stop(struct cop_node *n);
 
 #endif

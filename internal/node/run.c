@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node from start to stop: what its main thread waits for in between, and the way out. */
+/* A node from start to stop: what its main thread waits for in between, and how it ends. */
 #include "node/node_priv.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
  * unmounted. */
 #define COMMANDS_MS 120000
 
-/* Takes the mount's end, or a signal, as the wish that this node ends. Returns whether the mount
- * still exists, with nobody to serve it. */
+/* The mount has ended or a signal has come: this node ends. Returns whether the mount still exists
+ * and nobody serves it. */
 static bool end_because(struct cop_node *n, unsigned why)
 {
 	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fs_is_dead(n->how->place->path);
@@ -129,7 +129,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 }
 
 /* The node has started, but perhaps not as intended. A user who forgot to ask the scheduler for
- * nodes gets what also works on a single machine, and that must not look like a tree of a job. */
+ * nodes gets a node alone, and must not take it for a tree of the job. */
 static void notes(const struct cop_node *n)
 {
 	struct cop_err unwritten;
@@ -148,8 +148,8 @@ static void notes(const struct cop_node *n)
 
 /* ---- one node ---- */
 
-/* Whether the others know why it does not start: they reported it, or have the node that they wait
- * for. */
+/* Whether the others need not hear why it does not start: they reported it, or they have the node
+ * that they wait for. */
 static bool is_known(const struct cop_node *n)
 {
 	return cop_net_is_duplicate(n->net) || cop_join_is_secondhand(cop_barrier_join(n->barrier));

@@ -43,7 +43,7 @@ static int pin(struct cop_node *n, struct cop_err *err)
 	return cop_pin_listed(n->conf->cpus, err);
 }
 
-/* Which card it is, is known once the endpoint is open. */
+/* The card is known only once the endpoint is open. */
 static int pin_near(struct cop_node *n, struct cop_err *err)
 {
 	(void)err;
@@ -110,7 +110,7 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 		return rc;
 	if (n->log.path[0])
 		cop_join_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
-	/* Nobody would write it. */
+	/* Without a job directory nobody would write it. */
 	if (!n->log.job_dir[0]) {
 		cop_telemetry_free(n->telemetry);
 		n->telemetry = NULL;
@@ -407,7 +407,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
 		start_prefetch(n);
 	}
-	/* If it was interrupted, it is already ending. */
+	/* An interrupted node is already ending. */
 	if (rc != -EINTR)
 		cop_barrier_tell_below(n->barrier);
 	return rc;
@@ -415,7 +415,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 
 /* ---- all of it ---- */
 
-/* The control socket comes before the mount: whoever sees the mount can stop it. */
+/* The control socket comes before the mount: a user who sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static const struct {
@@ -456,7 +456,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 static void answer_all(struct cop_node *n)
 {
 	cop_net_cancel(n->net);
-	/* Without it the start never got to where anybody could have waited. */
+	/* Without it the start failed before anybody could wait for this node. */
 	if (!n->part)
 		return;
 	cop_join_leave(cop_barrier_join(n->barrier));
@@ -465,9 +465,8 @@ static void answer_all(struct cop_node *n)
 	cop_gate_drain(&n->gate);
 }
 
-/* Each thread ends after those that could still give it work. When this returns, nothing is running
- * any more that could touch what is freed next; the trace is written by a thread that knows only
- * its own. */
+/* Each thread ends after those that could still give it work. When this returns, no running thread
+ * can touch what is freed next; the thread that writes the trace uses only its own memory. */
 static void end_threads(struct cop_node *n)
 {
 	cop_gate_close(&n->gate);
@@ -484,8 +483,8 @@ static void end_threads(struct cop_node *n)
 	cop_net_close(n->net);
 }
 
-/* The starts, mirrored, but for the sampler: its trace is closed when nobody reports events any
- * more, and before what it counts is freed. */
+/* The starts in reverse, except for the sampler: it stops when nobody reports events any more, and
+ * before the counters that it reads are freed. */
 static void free_all(struct cop_node *n)
 {
 	cop_follow_free(n->follow);

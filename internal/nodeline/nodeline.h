@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nodeline: what a node tells of itself to whoever looks at all nodes: a struct, and the line in
+/* nodeline: what a node reports about itself for a table of all nodes: a struct, and the line in
  * which it travels up the tree. The table of cache-stats --all and the screen of --watch are both
- * made of it. A line is fields with tabs between them; whatever a host is called and a reason says,
- * there is no control character in a line but these. It adds up nothing and prints nothing. */
+ * made of it. A line has fields with tabs between them, and no other control character, whatever
+ * the host's name and the reason contain. It adds up nothing and prints nothing. */
 #ifndef COP_NODELINE_H
 #define COP_NODELINE_H
 
@@ -21,12 +21,13 @@ enum cop_nodeline_value {
 	COP_NODELINE_USED_BYTES, /* of the budget */
 	COP_NODELINE_LIMIT_BYTES,
 	COP_NODELINE_WAITING,   /* requests of programs that wait now */
-	COP_NODELINE_UPTIME_MS, /* when all this was so, on the node's own clock */
-	COP_NODELINE_WAIT_US,   /* what requests of programs have waited, those of now included */
-	COP_NODELINE_REQUESTS,  /* of programs, that is of the kernel */
-	COP_NODELINE_BYTES,     /* that they read */
-	COP_NODELINE_SENT,      /* requests to parents and other nodes */
-	COP_NODELINE_SERVED,    /* requests answered for children */
+	COP_NODELINE_UPTIME_MS, /* when this was measured, on the node's own clock */
+	COP_NODELINE_WAIT_US, /* how long requests of programs have waited, with those that wait now
+			       */
+	COP_NODELINE_REQUESTS, /* of programs, that is of the kernel */
+	COP_NODELINE_BYTES,    /* that they read */
+	COP_NODELINE_SENT,     /* requests to parents and other nodes */
+	COP_NODELINE_SERVED,   /* requests answered for children */
 	COP_NODELINE_ORIGIN_OPERATIONS,
 	COP_NODELINE_ORIGIN_BYTES,
 	COP_NODELINE_FAILOVERS,

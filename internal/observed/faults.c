@@ -11,7 +11,7 @@ void cop_observed_faults_init(struct cop_observed_faults *f)
 	pthread_mutex_init(&f->lock, NULL);
 }
 
-static void drop(struct cop_observed_fault *fault)
+static void drop_fault(struct cop_observed_fault *fault)
 {
 	free(fault->name);
 	free(fault->why);
@@ -20,7 +20,7 @@ static void drop(struct cop_observed_fault *fault)
 void cop_observed_faults_fini(struct cop_observed_faults *f)
 {
 	while (f->named)
-		drop(&f->first[--f->named]);
+		drop_fault(&f->first[--f->named]);
 	pthread_mutex_destroy(&f->lock);
 }
 
@@ -44,10 +44,10 @@ void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, co
 	f->count++;
 	at = fault.name && fault.why ? place_of(f, name) : COP_OBSERVED_NAMED_MAX;
 	if (at == COP_OBSERVED_NAMED_MAX) {
-		drop(&fault);
+		drop_fault(&fault);
 	} else {
 		if (f->named == COP_OBSERVED_NAMED_MAX)
-			drop(&f->first[--f->named]);
+			drop_fault(&f->first[--f->named]);
 		memmove(f->first + at + 1, f->first + at, (f->named - at) * sizeof(fault));
 		f->first[at] = fault;
 		f->named++;

@@ -177,7 +177,7 @@ static bool is_table(const char *name)
 	return end && end != name && strcmp(end, ".output") == 0;
 }
 
-static int read_all(struct reading *r, DIR *d)
+static int read_files(struct reading *r, DIR *d)
 {
 	struct dirent *e;
 	int rc = 0;
@@ -217,7 +217,7 @@ int cop_observed_read(
 		r->tick = tick;
 		r->arg = arg;
 		pthread_mutex_init(&r->lock, NULL);
-		rc = read_all(r, d);
+		rc = read_files(r, d);
 		pthread_mutex_destroy(&r->lock);
 	}
 	if (!rc && !o->files)

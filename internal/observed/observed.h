@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* observed: reads what the nodes of a job left in its directory: the paths in its raw tables, each
- * once however many ranks have it, and what is wrong with which file. It trusts nothing that it
- * reads there. */
+/* observed: reads the raw tables that the nodes of a job left in its directory: their paths, each
+ * once however many ranks have it, and the faults of each file. It trusts nothing that it reads
+ * there. */
 #ifndef COP_OBSERVED_H
 #define COP_OBSERVED_H
 

@@ -7,12 +7,6 @@
 
 #include "observed/observed.h"
 
-static void add_up(uint64_t *sum, uint64_t more)
-{
-	if (__builtin_add_overflow(*sum, more, sum))
-		*sum = UINT64_MAX;
-}
-
 uint64_t cop_observed_pathset_hash(const struct cop_pathset *s, const char *text, size_t len)
 {
 	return cop_hash64(text, len, s->seed);
@@ -52,9 +46,9 @@ int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len
 		p->text[len] = '\0';
 		cop_htab_add(&s->table, &p->link, hash);
 	}
-	add_up(&p->events, c->events);
-	add_up(&p->absent, c->absent);
-	add_up(&p->ttl, c->ttl);
+	p->events = cop_add_saturating(p->events, c->events);
+	p->absent = cop_add_saturating(p->absent, c->absent);
+	p->ttl = cop_add_saturating(p->ttl, c->ttl);
 	return 0;
 }
 

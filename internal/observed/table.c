@@ -228,7 +228,7 @@ int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observe
 	if (t.path && l.data)
 		rc = all_lines(&t, &l, read, read_arg);
 	if (rc == -EBADMSG)
-		rc = 0; /* the verdict says that it is not a table */
+		rc = 0; /* the result is that it is not a table */
 	else if (!rc && t.lines)
 		out->verdict = t.depth == 0 && (t.totals || !t.sizes) ? COP_OBSERVED_WHOLE
 								      : COP_OBSERVED_CUT;

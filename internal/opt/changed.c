@@ -27,7 +27,7 @@ static const char *word_of(const struct cop_opt *o, unsigned value)
 	return w->word ? w->word : "";
 }
 
-static void show(const struct cop_opt *o, const void *field, struct cop_buf *out)
+static void show_value(const struct cop_opt *o, const void *field, struct cop_buf *out)
 {
 	switch (o->kind) {
 	case COP_OPT_FLAG:
@@ -62,8 +62,8 @@ void cop_opt_each_changed(const struct cop_opt_table *t, const void *into, const
 
 		if (!o->name || o->hidden || o->kind == COP_OPT_LIST || o->kind == COP_OPT_IGNORED)
 			continue;
-		show(o, (const char *)into + o->offset, &a);
-		show(o, (const char *)defaults + o->offset, &b);
+		show_value(o, (const char *)into + o->offset, &a);
+		show_value(o, (const char *)defaults + o->offset, &b);
 		if (!a.failed && !b.failed && strcmp(a.data, b.data) != 0)
 			visit(arg, o->name, a.data);
 		cop_buf_free(&a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a table says of itself: help for people, the dump for completion and the manual. */
+/* Prints a table: help for people, the dump for completion and the manual. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -168,7 +168,7 @@ int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err)
 	return 2;
 }
 
-static int print(const struct cop_opt_table *t, enum cop_opt_ask ask)
+static int print_asked(const struct cop_opt_table *t, enum cop_opt_ask ask)
 {
 	struct cop_buf text = {0};
 	bool ok;
@@ -195,7 +195,7 @@ bool cop_opt_start(const struct cop_opt_table *t, int argc, char **argv, void *i
 	if (rc)
 		*exit_code = cop_opt_misuse(t, &err);
 	else if (ask)
-		*exit_code = print(t, ask);
+		*exit_code = print_asked(t, ask);
 	else
 		return true;
 	return false;

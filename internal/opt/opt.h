@@ -103,9 +103,9 @@ struct cop_opt_table {
 /* Runs init, then writes every default. Asserts that the table's own defaults parse. */
 void cop_opt_defaults(const struct cop_opt_table *t, void *into);
 
-/* Calls visit for every option that differs between both structs, with its value in `into` as a
- * user would write it: sizes in bytes, times in milliseconds. Options without a long name, hidden
- * ones and lists are left out. */
+/* Calls visit for every option whose value differs between the two structs, with its value in
+ * `into` as a user would write it: sizes in bytes, times in milliseconds. Options without a long
+ * name, hidden ones and lists are left out. */
 void cop_opt_each_changed(const struct cop_opt_table *t, const void *into, const void *defaults,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg);
 
@@ -128,7 +128,7 @@ bool cop_opt_start(
  * finds. */
 int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err);
 
-/* Help for an 80-column terminal. */
+/* Prints help for an 80-column terminal. */
 void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out);
 /* One line a row, tab separated: "command" NAME SUMMARY; "operand" NAME required|optional;
  * "option" --NAME -LETTER KIND ARG DEFAULT RANGE-OR-WORDS HELP, with "-" for what is absent. */

@@ -149,7 +149,7 @@ static int walk_letters(struct walk *w, const char *letters)
 	return 0;
 }
 
-/* They stand side by side at the beginning of argv, where nobody reads any more. */
+/* The operands stand side by side at the beginning of argv, which nobody reads any more. */
 static int take_many(struct walk *w, const char *text)
 {
 	struct cop_opt_many *field = cop_opt_field(w->into, w->many->offset);

@@ -95,7 +95,8 @@ void cop_opt_range(const struct cop_opt *o, struct cop_buf *out)
 	}
 }
 
-static int refuse(const struct cop_opt *o, const char *text, const char *what, struct cop_err *err)
+static int refuse_value(
+	const struct cop_opt *o, const char *text, const char *what, struct cop_err *err)
 {
 	char label[64];
 
@@ -158,7 +159,7 @@ static int set_number(const struct cop_opt *o, const char *text, void *field, st
 	int rc = parse_number(o, text, &value);
 
 	if (rc == -EINVAL)
-		return refuse(o, text,
+		return refuse_value(o, text,
 			o->kind == COP_OPT_SIZE       ? "a size (such as 64K or 2G)"
 			: o->kind == COP_OPT_MS       ? "a number of milliseconds"
 			: o->kind == COP_OPT_DURATION ? "a time (such as 30, 500ms or 2m)"
@@ -270,7 +271,7 @@ int cop_opt_set(const struct cop_opt *o, const char *text, void *into, struct co
 		return 0;
 	case COP_OPT_CPUS:
 		if (!is_word(o, text) && !is_cpu_list(text))
-			return refuse(o, text, "a list of processors (such as 0-3,8)", err);
+			return refuse_value(o, text, "a list of processors (such as 0-3,8)", err);
 		*(const char **)field = text;
 		return 0;
 	case COP_OPT_STRING:

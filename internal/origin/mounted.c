@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of a directory on which something is mounted. The directory gives the inode number and the
- * type of what the mount covers; only the attributes describe what a lookup finds. */
+/* Finds the names of a directory on which something is mounted. The directory gives the inode
+ * number and the type of what the mount covers; only the attributes describe what a lookup finds.
+ */
 #include "origin/origin_priv.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a path to a descriptor and its attributes, never outside the source. Paths come from other
- * nodes' requests: one that could lead outside is refused before any system call, and
+/* Turns a path into a descriptor and its attributes, never outside the source. Paths come from
+ * other nodes' requests: one that could lead outside is refused before any system call, and
  * cop_open_beneath refuses symlinks in any position. */
 #include "origin/origin_priv.h"
 

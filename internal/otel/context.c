@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What started the job may be part of a trace, and says so in the environment: TRACEPARENT and
- * TRACESTATE. */
+/* The program that started the job may be part of a trace, which it says in the environment:
+ * TRACEPARENT and TRACESTATE. */
 #include "otel/otel_priv.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "log/log.h"
 
-/* One that is not valid is as good as none; its state goes with it. */
+/* An invalid parent counts as none, and its state with it. */
 static void take_parent(struct place *p)
 {
 	const char *parent = getenv("TRACEPARENT"), *state = getenv("TRACESTATE");

@@ -12,7 +12,7 @@ static int64_t wall_ns(const struct cop_telemetry_sum *sum, int64_t us)
 	return cop_telemetry_sum_unix_ns(sum) + us * 1000;
 }
 
-/* All nodes leave the barrier together, so what a node did before is what counts. */
+/* All nodes leave the barrier together, so only the time before it distinguishes them. */
 static int64_t reached_us(const struct cop_telemetry_node *n)
 {
 	int64_t us = n->start_us;

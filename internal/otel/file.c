@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file is opened for each line, so that one which is gone is noticed, and a line is written by
- * one call. */
+/* A file is opened for each line, so that a removed file is noticed, and a line is written by one
+ * call. */
 #include "otel/otel_priv.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "log/log.h"
 
-static void path_of(const struct files *f, enum file which, char out[PATH_MAX + 16])
+static void otel_path(const struct files *f, enum file which, char out[PATH_MAX + 16])
 {
 	static const char *const name[] = {"traces", "metrics", "logs"};
 
@@ -33,7 +33,7 @@ static int open_it(const char *path, int flags)
 	return rc ? rc : fd;
 }
 
-/* An earlier job's file is replaced, not emptied: whoever reads it may go on. */
+/* An earlier job's file is replaced, not emptied: its readers may go on. */
 int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 {
 	char path[PATH_MAX + 16];
@@ -41,7 +41,7 @@ int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 
 	if (rc)
 		return rc;
-	path_of(f, which, path);
+	otel_path(f, which, path);
 	rc = cop_unlink(path);
 	fd = rc && rc != -ENOENT ? rc : open_it(path, O_CREAT | O_EXCL);
 	if (fd < 0)
@@ -51,7 +51,7 @@ int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 	return 0;
 }
 
-/* What a full disk took of the line is cut off again. */
+/* If a full disk took only a part of the line, that part is cut off again. */
 static int write_whole(int fd, const struct cop_buf *line)
 {
 	struct stat before;
@@ -78,7 +78,7 @@ static int append(struct files *f, enum file which, const struct cop_buf *line, 
 		rc = cop_otel_make(f, which, err);
 	if (rc)
 		return rc;
-	path_of(f, which, path);
+	otel_path(f, which, path);
 	fd = open_it(path, 0);
 	rc = fd < 0 ? fd : write_whole(fd, line);
 	if (fd >= 0 && close(fd) && !rc)

@@ -63,7 +63,7 @@ static const struct row rows[] = {
 #undef COP_POINT
 };
 #define ROWS COP_ARRAY_SIZE(rows)
-/* Those that are no counters: nodes by state, cache, memory, CPU; and the latencies. */
+/* The metrics that are not counters: nodes by state, cache, memory, CPU; and the latencies. */
 #define OTHERS 16u
 
 struct line {
@@ -140,7 +140,7 @@ static void add_nodes(struct line *l, const struct cop_follow_numbers *n)
 	add_point(l, "state", "missing")->whole = n->missing;
 }
 
-/* A stop does not say what the tables held. */
+/* A stop does not report the sizes of the tables. */
 static void add_machines(struct line *l, const struct cop_follow_numbers *n)
 {
 	if (n->usage.limit_bytes) {

@@ -97,7 +97,7 @@ static void take_round(void *ctx, const struct cop_follow_numbers *n)
 		put_numbers(o, n, NULL);
 }
 
-/* Without the sums of a stop, what was known last is the end. */
+/* Without the sums of a stop, the last known numbers are the final ones. */
 static void end(void *ctx, uint64_t deadline_ms)
 {
 	struct cop_otel *o = ctx;
@@ -145,7 +145,7 @@ static const struct cop_follower_ops ops = {.thread = "otel",
 
 /* ---- the start ---- */
 
-/* The only one that the semantic conventions want to be a number. */
+/* The only attribute that the semantic conventions define as a number. */
 static bool is_number(const char *key)
 {
 	return strcmp(key, "process.pid") == 0;
@@ -168,7 +168,7 @@ static void add_resource(void *arg, const char *key, const char *value)
 	r->failed |= !a->key || (!a->text && !is_number(key));
 }
 
-static int fill(struct cop_otel *o, const struct cop_otel_conf *conf)
+static int fill_otel(struct cop_otel *o, const struct cop_otel_conf *conf)
 {
 	int len = snprintf(o->files.dir, sizeof(o->files.dir), "%s/otel", conf->job_dir);
 
@@ -188,7 +188,7 @@ static int fill(struct cop_otel *o, const struct cop_otel_conf *conf)
 void cop_otel_follow(struct cop_follow *f, const struct cop_otel_conf *conf)
 {
 	struct cop_otel *o = calloc(1, sizeof(*o));
-	int rc = o ? fill(o, conf) : -ENOMEM;
+	int rc = o ? fill_otel(o, conf) : -ENOMEM;
 
 	if (!rc)
 		rc = cop_follow_add(f, &ops, o);

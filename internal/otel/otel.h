@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* otel: the files of OpenTelemetry that rank 0 writes of a job, JOBDIR/otel/traces.jsonl,
- * metrics.jsonl and logs.jsonl: what goes into them and when (copper-formats(5)). follow tells it
- * how the job goes, otlp knows the form of a line. The files of an earlier job are replaced. A file
- * that cannot be written is logged once, and tried again with the next line; of a line that does
- * not fit nothing stays. */
+/* otel: decides what rank 0 writes about a job for OpenTelemetry, and when:
+ * JOBDIR/otel/traces.jsonl, metrics.jsonl and logs.jsonl (copper-formats(5)). It learns from follow
+ * how the job goes; otlp knows the form of a line. The files of an earlier job are replaced. A file
+ * that cannot be written is logged once, and tried again with the next line; a line is written
+ * whole or not at all. */
 #ifndef COP_OTEL_H
 #define COP_OTEL_H
 

@@ -40,7 +40,7 @@ struct totals {
 	struct latency latency[COP_PROF_OPS];
 };
 
-/* Where the sums stand: they begin anew when one has fallen, because a node that had counted does
+/* The state of the sums. They begin anew if one has fallen, because a node that had counted does
  * not answer any more. */
 struct series {
 	uint64_t start_ns, time_ns; /* since when they are counted; of the last line */
@@ -48,7 +48,7 @@ struct series {
 	uint64_t last_cpu_us;
 };
 
-/* Which of the rounds get a line. */
+/* Decides which rounds get a line. */
 struct pace {
 	uint64_t rounds, stride; /* stride 0 is 1 */
 	unsigned lines, lines_all;
@@ -83,11 +83,11 @@ struct facts {
 	size_t n;
 	uint64_t dropped;
 };
-/* What there is no memory for is left out. */
+/* Facts that find no memory are left out. */
 void cop_otel_take_facts(struct facts *f, const struct cop_telemetry_sum *sum,
 	const char *(*host)(void *ctx, uint32_t rank), void *ctx);
 void cop_otel_free_facts(struct facts *f);
-/* Whether something went wrong, as opposed to its course. */
+/* Whether the event is a problem rather than normal progress. */
 bool cop_otel_is_trouble(enum cop_telemetry_kind kind);
 
 /* ---- context.c ---- */

@@ -46,7 +46,7 @@ struct starts {
 };
 
 /* A span without an identifier is none. */
-static void add(struct starts *s, struct cop_otlp_span span)
+static void add_span(struct starts *s, struct cop_otlp_span span)
 {
 	if (cop_otlp_new_span(span.at.span) == 0)
 		s->span[s->n++] = span;
@@ -73,14 +73,14 @@ static void add_node(struct starts *s, const struct cop_otel *o, size_t i)
 	a[0] = (struct cop_otlp_attribute){.key = "copper.rank", .number = n->rank};
 	a[1] = (struct cop_otlp_attribute){.key = "host.name", .text = n->host};
 	span.attributes = (struct cop_otlp_attributes){a, 2};
-	add(s, span);
+	add_span(s, span);
 	for (unsigned p = 0; s->n > at && p < COP_TELEMETRY_PHASES; p++) {
 		int64_t end_ns = ns + (int64_t)n->phase_us[p] * 1000;
 
 		span = below(o, s->span[at].at.span, s->name[p], ns, end_ns);
 		span.attributes = s->span[at].attributes;
 		if (n->phase_us[p])
-			add(s, span);
+			add_span(s, span);
 		ns = end_ns;
 	}
 }

@@ -19,7 +19,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What n bytes are written as, up to the character that must follow. */
+/* Reads n bytes as hexadecimal digits, up to the character that must follow. */
 static bool read_bytes(const char *text, char end, uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

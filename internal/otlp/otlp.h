@@ -6,8 +6,8 @@
  * 1970. And the trace context of the W3C, as it is handed down in the environment. It knows no file
  * and no node.
  *
- * Everything that is given is only read. A line ends with a newline; memory that was short shows in
- * the buffer. Lines are as long as what they hold: who writes many things writes several. */
+ * Arguments are only read. A line ends with a newline; the buffer shows whether memory was short.
+ * The length of a line is not limited, so a caller with many items writes several lines. */
 #ifndef COP_OTLP_H
 #define COP_OTLP_H
 
@@ -26,7 +26,7 @@ struct cop_otlp_attributes {
 	size_t n;
 };
 
-/* Who says it: the resource, and the version of this program, which is the scope. */
+/* The source: the resource, and the version of this program, which is the scope. */
 struct cop_otlp_source {
 	struct cop_otlp_attributes resource;
 	const char *version;
@@ -100,7 +100,7 @@ struct cop_otlp_histogram {
 	struct cop_otlp_attributes attributes;
 	uint64_t start_ns, time_ns;
 	double sum, max;
-	const double *bound; /* ascending; bucket i holds values up to bound i, that included */
+	const double *bound; /* ascending; bucket i holds values up to and including bound i */
 	size_t bounds;
 	const uint64_t *bucket; /* one more than there are bounds; their sum is the count */
 };

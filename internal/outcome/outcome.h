@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define COP_OUTCOME_WHY_SIZE 1024
-/* The beginning of the sentence of a node that did not fail itself. */
+/* How the sentence of a node begins that did not fail itself. */
 #define COP_OUTCOME_NOT_READY "the tree is not ready: "
 
 /* ---- to the command ---- */
@@ -44,8 +44,8 @@ void cop_outcome_begin(
 void cop_outcome_begin_in(struct cop_outcome_watch *w, const char *dir);
 /* All have started: removes all messages. */
 void cop_outcome_end(const struct cop_outcome_watch *w);
-/* Of a directory that is for this start alone: removes everything there, and the directory. wait:
- * first gives those who look for messages the time to find them. */
+/* Removes a directory that is for this start alone, with everything in it. wait: first gives the
+ * nodes that look for messages the time to find them. */
 void cop_outcome_remove(const char *dir, bool wait);
 
 struct cop_outcome_word {

@@ -7,7 +7,7 @@
 #define LISTED 200
 #define KINDS 16
 
-/* Those that every node has say nothing by themselves. */
+/* Events that every node has are not worth a row. */
 static bool is_usual(const char *event)
 {
 	return strcmp(event, "ready") == 0 || strcmp(event, "stop") == 0 ||

@@ -39,7 +39,7 @@ static double most_memory(const struct cop_jobdata *j)
 	return most;
 }
 
-static struct sums add_up(const struct cop_jobdata *j)
+static struct sums sum_nodes(const struct cop_jobdata *j)
 {
 	struct sums s = {.requests = PAGE_SUM(j, requests),
 		.read_bytes = PAGE_SUM(j, read_bytes),
@@ -218,7 +218,7 @@ static void origin(struct cop_buf *out, const struct cop_jobdata *j)
 
 void cop_page_job(const struct cop_page *p, struct cop_buf *out)
 {
-	struct sums s = add_up(p->job);
+	struct sums s = sum_nodes(p->job);
 
 	lead(out, p, &s);
 	cards(out, p->job, &s);

@@ -28,7 +28,8 @@ static const struct cop_jobdata_series *statistic(const struct cop_jobdata *j, i
 	return NULL;
 }
 
-static void take(const struct cop_jobdata *j, unsigned column, double *most, double *middle)
+static void most_and_median(
+	const struct cop_jobdata *j, unsigned column, double *most, double *middle)
 {
 	const struct cop_jobdata_series *max = statistic(j, COP_JOBDATA_MAX);
 	const struct cop_jobdata_series *median = statistic(j, COP_JOBDATA_MEDIAN);
@@ -89,8 +90,8 @@ static void draw(const struct cop_jobdata *j, struct cop_buf *out)
 		out->failed = true;
 		return;
 	}
-	take(j, COP_JOBDATA_CACHE_BYTES, m->line[0], m->line[2]);
-	take(j, COP_JOBDATA_RESIDENT_BYTES, m->line[1], m->line[3]);
+	most_and_median(j, COP_JOBDATA_CACHE_BYTES, m->line[0], m->line[2]);
+	most_and_median(j, COP_JOBDATA_RESIDENT_BYTES, m->line[1], m->line[3]);
 	make_title(most, title);
 	cop_chart_lines(out, &(struct cop_chart_lines){.title = title,
 				     .lines = j->series_n > 1 ? 4 : 2,

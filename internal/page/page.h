@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* page: one page of HTML about a job, for a person: complete in one file, with nothing to load and
- * no script. Each section shows what its data say or, in one sentence, what is missing and which
- * option would give it. Its size has a bound however many nodes the job had. Pure. */
+/* page: one HTML page about a job, for a person: complete in one file, with nothing to load and no
+ * script. Each section shows its data or says in one sentence what is missing and which option
+ * would give it. Its size has a bound however many nodes the job had. Pure. */
 #ifndef COP_PAGE_H
 #define COP_PAGE_H
 

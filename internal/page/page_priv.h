@@ -19,7 +19,7 @@ extern const char cop_page_css[];
 
 /* The name of the job. */
 const char *cop_page_name(const struct cop_page *p);
-/* A paragraph that says what is missing, and how it could be had; the text is escaped. */
+/* A paragraph that says what is missing, and how to get it; the text is escaped. */
 void cop_page_missing(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 /* A paragraph. */
 void cop_page_say(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The phases of the start. A phase in which a node waits for the others says nothing about that
- * node: the nodes are ordered by the rest, which is what the others had to wait for. */
+/* The phases of the start. A phase in which a node waits for the others proves nothing about that
+ * node, so the nodes are ordered by the other phases, for which the others had to wait. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static double own_seconds(const struct cop_jobdata *j, const struct cop_jobdata_
 }
 
 /* Statistics first, then the slowest. */
-static void choose(struct start *s)
+static void choose_nodes(struct start *s)
 {
 	const struct cop_jobdata *j = s->j;
 	unsigned first;
@@ -119,7 +119,7 @@ void cop_page_start(const struct cop_page *p, struct cop_buf *out)
 		cop_page_no_telemetry(out, p, "How long the phases of the start took");
 		return;
 	}
-	choose(&s);
+	choose_nodes(&s);
 	make_title(&s, title);
 	cop_page_say(out, "The tree was ready %s after the job began.%s",
 		cop_html_time(last_ready(p->job), a),

@@ -11,7 +11,7 @@ struct tree {
 	char text[512];
 };
 
-/* What came into a node over the edge to its parent; a root's from the storage. */
+/* The bytes that a node received over the edge to its parent, or a root from the storage. */
 static double weight(const void *arg, unsigned i)
 {
 	const struct cop_jobdata_node *n = &((const struct tree *)arg)->j->node[i];
@@ -64,7 +64,7 @@ static int32_t *find_parents(const struct cop_jobdata *j)
 }
 
 /* The node with the highest number at offset; NULL if all are 0. */
-static const struct cop_jobdata_node *highest(const struct cop_jobdata *j, size_t offset)
+static const struct cop_jobdata_node *highest_node(const struct cop_jobdata *j, size_t offset)
 {
 	const struct cop_jobdata_node *most = NULL;
 	double best = 0;
@@ -83,9 +83,9 @@ static const struct cop_jobdata_node *highest(const struct cop_jobdata *j, size_
 static void make_title(const struct cop_jobdata *j, char title[400])
 {
 	const struct cop_jobdata_node *reads =
-		highest(j, offsetof(struct cop_jobdata_node, origin_bytes));
+		highest_node(j, offsetof(struct cop_jobdata_node, origin_bytes));
 	const struct cop_jobdata_node *sends =
-		highest(j, offsetof(struct cop_jobdata_node, sent_bytes));
+		highest_node(j, offsetof(struct cop_jobdata_node, sent_bytes));
 	char a[PAGE_LABEL] = "", b[PAGE_LABEL] = "", x[COP_HTML_NUMBER], y[COP_HTML_NUMBER];
 	int n = 0;
 
@@ -129,7 +129,7 @@ static void draw(const struct cop_jobdata *j, struct cop_buf *out)
 	free(parent);
 }
 
-static void row(const struct cop_jobdata_node *n, struct cop_buf *out)
+static void node_row(const struct cop_jobdata_node *n, struct cop_buf *out)
 {
 	char text[PAGE_LABEL];
 
@@ -154,7 +154,7 @@ static void row(const struct cop_jobdata_node *n, struct cop_buf *out)
 	cop_html_row_end(out);
 }
 
-/* What makes a node worth a row: bytes that it moved, and seconds that it waited. */
+/* The numbers for which a node gets a row: bytes that it moved, and seconds that it waited. */
 static double weight_of(const struct cop_jobdata_node *n)
 {
 	return fmax(0, n->sent_bytes) + fmax(0, n->origin_bytes) +
@@ -198,7 +198,7 @@ static void table(const struct cop_jobdata *j, struct cop_buf *out)
 		shown < j->node_n || j->node[0].rank < 0 ? "The nodes that stand out" : "All nodes",
 		col, COP_ARRAY_SIZE(col));
 	for (size_t i = 0; i < shown; i++)
-		row(at[i], out);
+		node_row(at[i], out);
 	cop_html_table_end(out);
 	cop_buf_str(out, "</details>\n");
 	free(at);

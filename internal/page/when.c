@@ -114,7 +114,7 @@ static double value(const void *arg, unsigned row, unsigned col)
 /* ---- what is seen ---- */
 
 /* The node with the highest sum; NULL if all are 0. */
-static const struct cop_jobdata_series *highest(const struct map *m, double *sum)
+static const struct cop_jobdata_series *highest_series(const struct map *m, double *sum)
 {
 	const struct cop_jobdata_series *most = NULL;
 
@@ -157,7 +157,7 @@ static void make_title(const struct map *m, const char *what, const char *none, 
 	char title[320])
 {
 	double sum;
-	const struct cop_jobdata_series *most = highest(m, &sum);
+	const struct cop_jobdata_series *most = highest_series(m, &sum);
 	char node[PAGE_LABEL], a[COP_HTML_NUMBER], b[COP_HTML_NUMBER], c[COP_HTML_NUMBER],
 		d[COP_HTML_NUMBER];
 	unsigned at;

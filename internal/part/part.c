@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* There is no lock: what does not exist from the beginning is atomic. */
+/* There is no lock: fields that are set later are atomic. */
 #include "part/part_priv.h"
 
 #include <errno.h>
@@ -64,8 +64,8 @@ static void forgotten(void *arg)
 	(void)arg;
 }
 
-/* The mount, once the kernel may have cached something of it. If there is none yet, this leaves a
- * note for cop_part_use_mount and looks again, so that one of the two sees the other. */
+/* Returns the mount if the kernel may have cached something of it. If there is none yet, this
+ * leaves a note for cop_part_use_mount and looks again, so that one of the two sees the other. */
 static struct cop_fs *mounted(struct cop_part *p)
 {
 	if (!atomic_load(&p->fs))
@@ -73,7 +73,7 @@ static struct cop_fs *mounted(struct cop_part *p)
 	return atomic_load(&p->fs);
 }
 
-/* First the tables, then the kernel. A node that is starting may have neither yet, and then has
+/* The tables first, then the kernel. A node that is starting may have neither yet, and then knows
  * nothing old. */
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
 {
@@ -194,7 +194,7 @@ static void on_end(void *ctx)
 	cop_waker_end(p->conf.waker);
 }
 
-/* The answer to whoever asked goes without them. */
+/* The requester gets the answer without them. */
 static void drop_written(struct cop_treeop_sum *sum)
 {
 	cop_prof_sum_free(sum->prof);

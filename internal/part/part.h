@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* part: this node's own part of what is asked of it through the tree (treeop) or on its control
- * socket (command): it says how it is, forgets a path, writes its reports and adds its counts to
+/* part: what this node itself does when it is asked through the tree (treeop) or on its control
+ * socket (command): it reports its state, forgets a path, writes its reports and adds its counts to
  * the sums of a stop. It makes the treeop. It does not know who asks. */
 #ifndef COP_PART_H
 #define COP_PART_H
@@ -20,7 +20,7 @@
 #include "waker/waker.h"
 
 struct cop_part_conf {
-	/* What is known already; ready, rpc and what follows it are filled in here. */
+	/* What is known already; this module fills in ready, rpc and the fields after it. */
 	struct cop_status status;
 	const struct cop_record *record;
 	int user_ns;          /* of this node's views; -1: they need none */
@@ -51,7 +51,7 @@ int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err);
 /* For struct cop_command_conf, with the part as ctx. */
 extern const struct cop_command_ops cop_part_commands;
 
-/* Main thread, once each, as soon as there is one: requests may have come before. */
+/* Main thread, once each, as soon as the thing exists: requests may have come before. */
 void cop_part_use_coop(struct cop_part *p, struct cop_coop *coop);
 void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs);
 void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch);

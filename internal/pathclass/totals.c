@@ -7,12 +7,6 @@
 #include "csv/csv.h"
 #include "pathclass/pathclass.h"
 
-static void add_saturating(uint64_t *to, uint64_t n)
-{
-	if (__builtin_add_overflow(*to, n, to))
-		*to = UINT64_MAX;
-}
-
 static bool is_better(
 	const struct cop_pathclass_total *than, const char *path, size_t len, uint64_t events)
 {
@@ -50,8 +44,8 @@ int cop_pathclass_add_total(struct cop_pathclass_totals *t, enum cop_pathclass c
 
 	if (rc)
 		return rc;
-	add_saturating(&one->entries, total->entries);
-	add_saturating(&one->events, total->events);
+	one->entries = cop_add_saturating(one->entries, total->entries);
+	one->events = cop_add_saturating(one->events, total->events);
 	return 0;
 }
 
@@ -63,8 +57,8 @@ int cop_pathclass_add(
 
 	if (rc)
 		return rc;
-	add_saturating(&one->entries, 1);
-	add_saturating(&one->events, events);
+	one->entries = cop_add_saturating(one->entries, 1);
+	one->events = cop_add_saturating(one->events, events);
 	return 0;
 }
 

@@ -16,9 +16,9 @@
 struct step {
 	struct usage *u;
 	unsigned links;
-	char path[2 * PATH_MAX]; /* what is still to be followed, from at on */
+	char path[2 * PATH_MAX]; /* the rest of the path, from at on */
 	size_t at, len;
-	struct cop_walk_entry *entry; /* where the path has got to */
+	struct cop_walk_entry *entry; /* the entry that the path has reached */
 	struct cop_walk_dir *dir;     /* the directory of the entry */
 };
 
@@ -34,11 +34,11 @@ static void mark(struct cop_walk_entry *e, struct cop_walk_dir *d)
 }
 
 /* The entry's full path. */
-static void path_of(
+static void entry_path(
 	const struct cop_walk_entry *e, const struct cop_walk_dir *d, struct cop_buf *out)
 {
 	if (d->parent) {
-		path_of(&d->parent->entry[d->in_parent], d->parent, out);
+		entry_path(&d->parent->entry[d->in_parent], d->parent, out);
 		if (out->len > 1)
 			cop_buf_add(out, "/", 1);
 	}
@@ -83,7 +83,7 @@ static int follow(struct step *s)
 	ssize_t n;
 	int rc = 0;
 
-	path_of(s->entry, s->dir, &link);
+	entry_path(s->entry, s->dir, &link);
 	n = link.failed ? -1 : readlink(link.data, target, sizeof(target) - 1);
 	if (n > 0 && s->links++ < LINKS_MAX) {
 		target[n] = '\0';
@@ -129,7 +129,7 @@ static int leave(struct step *s, const char *rest)
 	struct cop_buf here = {0}, next = {0};
 	int rc = 0;
 
-	path_of(s->entry, s->dir, &here);
+	entry_path(s->entry, s->dir, &here);
 	cop_buf_printf(&next, "%s/../%s", here.data ? here.data : "", rest);
 	if (!next.failed && !begin_path(s, next.data))
 		rc = remember(s->u, &s->u->links_out, here.data, here.len, DT_DIR);
@@ -147,7 +147,7 @@ static int not_found(struct step *s, const char *name)
 	int rc = 0;
 
 	if (d && d->state == COP_WALK_FAILED) {
-		path_of(s->entry, s->dir, &path);
+		entry_path(s->entry, s->dir, &path);
 		cop_buf_printf(&path, "/%s", name);
 		rc = path.failed
 			     ? -ENOMEM

@@ -268,7 +268,7 @@ static int look_at_roots(
 
 /* ---- 5: the files ---- */
 
-static int write_all(
+static int write_lists(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
 	struct cop_paths_usage *u = out->usage;
@@ -298,7 +298,7 @@ int cop_paths_run(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
 {
 	static step *const steps[] = {
-		choose_directories, read_observed, choose_roots, look_at_roots, write_all};
+		choose_directories, read_observed, choose_roots, look_at_roots, write_lists};
 	int rc;
 
 	*out = (struct cop_paths_result){0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paths: compares what a job used of its environment with what is on the disk: the lists of
- * copper-formats.5, and what could be left out. It trusts nothing that it reads in a job's
+/* paths: compares the part of its environment that a job used with what is on the disk: the lists
+ * of copper-formats.5, and what could be left out. It trusts nothing that it reads in a job's
  * directory, and changes only its own output. */
 #ifndef COP_PATHS_H
 #define COP_PATHS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a job used its environment: what it asked for, compared with what is on disk now. */
+/* The use that a job made of its environment: the paths that it asked for, compared with those on
+ * disk now. */
 #ifndef COP_PATHS_PRIV_H
 #define COP_PATHS_PRIV_H
 

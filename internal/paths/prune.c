@@ -10,11 +10,6 @@ static uint64_t probes_of(const struct cop_observed_path *p)
 	return COP_MAX(p->absent, p->ttl);
 }
 
-static uint64_t add_up(uint64_t a, uint64_t b)
-{
-	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
-}
-
 /* Inserts a row into the first ones, in order; PRUNE_ROWS: it does not belong there. */
 static unsigned insert_row(void *rows, unsigned *n, size_t size, const void *row,
 	int (*order)(const void *a, const void *b))
@@ -58,7 +53,7 @@ static void count_below(const struct cop_walk_dir *d, struct unused_dir *sum)
 	sum->dirs++;
 	for (uint32_t i = 0; i < d->n; i++) {
 		sum->files += d->entry[i].type && !d->entry[i].dir;
-		sum->bytes = add_up(sum->bytes, d->entry[i].size);
+		sum->bytes = cop_add_saturating(sum->bytes, d->entry[i].size);
 		if (d->entry[i].dir)
 			count_below(d->entry[i].dir, sum);
 	}
@@ -162,7 +157,7 @@ static void same_names(struct prune *out, struct probe *probe, size_t n)
 		struct probed_name row = {.name = probe[i].name, .len = probe[i].name_len};
 
 		for (end = i; end < n && !by_name(&probe[i], &probe[end]); end++)
-			row.probes = add_up(row.probes, probe[end].probes);
+			row.probes = cop_add_saturating(row.probes, probe[end].probes);
 		row.directories = end - i;
 		if (row.directories < 2)
 			continue;
@@ -190,7 +185,7 @@ static void vain_dirs(const struct usage *u, struct prune *out, struct probe *pr
 		struct vain_dir row = {.path = probe[i].path, .len = probe[i].dir_len};
 
 		for (end = i; end < n && !by_dir(&probe[i], &probe[end]); end++)
-			row.probes = add_up(row.probes, probe[end].probes);
+			row.probes = cop_add_saturating(row.probes, probe[end].probes);
 		row.names = end - i;
 		if (gave_something(u, row.path, row.len))
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What copper paths prints. */
+/* The output of copper paths. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -328,7 +328,7 @@ static void summary(const struct cop_paths_result *p, struct cop_buf *out)
 	advice(p, out);
 }
 
-static int write_one(const struct cop_paths_result *p, const char *name,
+static int write_list(const struct cop_paths_result *p, const char *name,
 	void (*fill)(const struct cop_paths_result *p, struct cop_buf *out), struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -350,6 +350,6 @@ static int write_one(const struct cop_paths_result *p, const char *name,
 
 int cop_paths_write(const struct cop_paths_result *p, struct cop_err *err)
 {
-	return write_one(p, "roots_and_counts.txt", text_file, err)
-		       ?: write_one(p, "paths_summary.md", summary, err);
+	return write_list(p, "roots_and_counts.txt", text_file, err)
+		       ?: write_list(p, "paths_summary.md", summary, err);
 }

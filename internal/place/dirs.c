@@ -153,7 +153,7 @@ int cop_place_lock(const char *folder, struct cop_err *err)
 
 /* ---- what killed nodes left ---- */
 
-/* Nobody makes one and waits that long until it is locked. */
+/* A node that makes one locks it much sooner. */
 static bool is_old(const char *folder)
 {
 	struct stat st;
@@ -162,7 +162,7 @@ static bool is_old(const char *folder)
 	       st.st_mtim.tv_sec + OLD_S < cop_wall_ns() / (int64_t)COP_NS_PER_S;
 }
 
-/* What is mounted, or holds something, stays by itself. */
+/* A directory that is mounted on or not empty stays by itself. */
 static void remove_empty(const char *folder)
 {
 	int fd = cop_place_lock(folder, NULL);

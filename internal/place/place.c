@@ -41,8 +41,8 @@ static void real_source(const struct cop_conf *conf, char out[PATH_MAX])
 		snprintf(out, PATH_MAX, "%s", conf->source);
 }
 
-/* What the nodes of a job have in common with each other and with no other job of this user on this
- * machine. */
+/* A number that the nodes of a job have in common with each other, and with no other job of this
+ * user on this machine. */
 static uint64_t hash_of(const struct cop_conf *conf, const char *source)
 {
 	const char *parts[] = {source, conf->job_dir, conf->hosts};
@@ -239,7 +239,7 @@ static int try_private(struct cop_place *p, unsigned number, struct cop_err *err
 	char folder[PATH_MAX];
 	int rc = private_names(p->conf, number, folder, p->path, err);
 
-	/* Whoever gives the folder up removes it. */
+	/* The process that gives the folder up removes it. */
 	for (unsigned tries = 0; !rc && p->folder_fd < 0; tries++) {
 		rc = cop_place_make_folder(folder, err);
 		if (!rc)
@@ -390,7 +390,7 @@ int cop_place_remove_dead(const char *mountpoint, const char *socket)
 	if (socket)
 		inherit(&p, socket);
 	rc = dead ? cop_fs_unmount_dead(mountpoint) : 0;
-	/* The guard may have been quicker; another mount there by now has another number. */
+	/* The guard may have removed it already; a later mount there has another number. */
 	if (p.made && !cop_fs_is_dead(mountpoint))
 		remove_unless_taken(&p);
 	return rc ? rc : dead;

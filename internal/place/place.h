@@ -32,7 +32,7 @@ int cop_place_acquire(const struct cop_conf *conf, struct cop_place *p, struct c
 void cop_place_renew(struct cop_place *p);
 /* Call it when the mount is gone: removes what was created, and gives up the place. */
 void cop_place_leave(struct cop_place *p);
-/* The same for the guard of a killed node, unless another node has the place by now. */
+/* The same for the guard of a killed node. Does nothing if another node has the place by now. */
 void cop_place_clear(const struct cop_place *p);
 
 /* Whether a start would find its place, without creating anything: out gets a sentence about it. */

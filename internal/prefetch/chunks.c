@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which chunk comes next: those that the manifest names, file after file as their versions become
- * known, and then the rest of the files that their first reader would fetch whole. */
+/* Chooses the next chunk: first those that the manifest names, file after file as their versions
+ * become known, then the rest of the files that their first reader would fetch whole. */
 #include <sys/stat.h>
 
 #include "prefetch/prefetch_priv.h"

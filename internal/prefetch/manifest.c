@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where --prefetch reads its manifest and where the next job's is written.
+/* Finds the file from which --prefetch reads its manifest, and that for the next job's manifest.
  *
  * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
  * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; of two the newer one.
@@ -252,8 +252,8 @@ int cop_prefetch_manifest_piece(
 
 /* ---- writing ---- */
 
-/* Beside the source, or in the user's cache directory. One at the other place is then the older
- * one. */
+/* Writes it beside the source, or in the user's cache directory. A manifest at the other place is
+ * then the older one. */
 static int write_auto(const char *source, const struct cop_buf *text, char path[PATH_MAX])
 {
 	int rc = beside(source, path) ? cop_write_file(path, text->data, text->len, 0644) : -ENOENT;
@@ -263,8 +263,8 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
-/* What this job did not need stays for the next ones, which may be of another kind, but not for
- * ever. */
+/* Items that this job did not need stay for some later jobs, which may be of another kind.
+ */
 static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
 {
 	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
@@ -280,7 +280,7 @@ static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set
 	free(r);
 }
 
-/* A job that needed nothing tells nothing about the next one. */
+/* A job that needed nothing predicts nothing about the next one. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 {
 	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "log/log.h"
 
-/* The assumed size of a listing or an entry when there is the question whether it fits. */
+/* The size of a listing or an entry that is assumed in order to decide whether it fits. */
 #define SMALL_BYTES (64 * COP_KIB)
 
 static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
@@ -223,7 +223,7 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* Everything named was requested, and nothing in flight could name more: now the rest. */
+/* Everything that is named was requested, and nothing in flight can add names: now the rest. */
 static bool begin_rest(struct cop_prefetch *p)
 {
 	if (p->rest || p->flying || p->next_name < p->n_items)
@@ -459,7 +459,7 @@ void cop_prefetch_stop(struct cop_prefetch *p)
 		pthread_join(p->thread, NULL);
 }
 
-/* What completed after the thread had ended still has its reference. */
+/* Slots that completed after the thread had ended still have their references. */
 void cop_prefetch_free(struct cop_prefetch *p)
 {
 	struct cop_list *l;

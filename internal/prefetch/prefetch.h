@@ -34,7 +34,7 @@ struct cop_prefetch_conf {
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
  * of starting a thread. */
 int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
-/* Nothing more is asked for; joins the thread. What is under way still completes. NULL is fine. */
+/* Requests nothing more and joins the thread. Requests under way still complete. NULL is fine. */
 void cop_prefetch_stop(struct cop_prefetch *p);
 /* No flight may be open any more. NULL is fine. */
 void cop_prefetch_free(struct cop_prefetch *p);
@@ -53,16 +53,16 @@ struct cop_prefetch_manifest;
 struct cop_prefetch_manifest_conf {
 	const char *path;   /* its file, or "auto": where the last job with this source left it */
 	const char *source; /* absolute; both outlive the object */
-	bool record;    /* auto: what this node needs is to become the manifest of the next job */
-	bool to_stderr; /* what is wrong with it is said there, too, not only in the log */
+	bool record;    /* auto: record what this node needs, for the manifest of the next job */
+	bool to_stderr; /* report problems with it on standard error too, not only in the log */
 };
-/* 0, also where auto finds nothing that can be used; -errno with a sentence if the file that the
- * user named cannot be read. */
+/* 0, also if auto finds no usable manifest; -errno with a sentence if the file that the user named
+ * cannot be read. */
 int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
 	struct cop_prefetch_manifest **out, struct cop_err *err);
 /* NULL is fine, here and below. */
 void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
-/* Where what is needed is recorded, as long as the object lives; NULL: nobody wants to know. */
+/* The set that records what is needed, valid while the object lives; NULL: nothing is recorded. */
 struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m);
 /* A copy (malloc'ed) of a piece of the text, as cop_coop_conf wants it. 0, -ENODATA, -ENOMEM. Any
  * thread. */
@@ -70,7 +70,7 @@ int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
 /* XXH3-64 of what is sent down the tree; 0: nothing is. */
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
-/* Nothing is recorded any more: what was becomes the manifest of the next job. */
+/* Ends the recording, and writes the manifest of the next job from it. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);
 
 #endif

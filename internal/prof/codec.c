@@ -149,7 +149,7 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	put_classes(out, &s->classes);
 }
 
-/* Reading stops at the first fault; bad says that there was one. */
+/* Reading stops at the first fault; then bad is set. */
 struct reader {
 	const unsigned char *at, *end;
 	bool bad;
@@ -269,7 +269,7 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 		row->weight = get_varint(r);
 		for (unsigned slot = 0; slot < SLOTS; slot++) {
 			row->count[slot] = get_varint(r);
-			seen = cop_prof_add(seen, row->count[slot]);
+			seen = cop_add_saturating(seen, row->count[slot]);
 		}
 		if (!seen || row->weight > seen)
 			r->bad = true;

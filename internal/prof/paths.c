@@ -5,7 +5,7 @@
  * never walks in a circle, because every next pointer leads to a record that moved earlier or has
  * not moved at all. A reader that finds nothing searches again under the lock before it inserts.
  * Outgrown arrays are kept for readers that are still in them; together they are smaller than the
- * one in use. */
+ * one in use. base/htab.h does not fit, because its readers need a lock. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ static void push(struct heads *h, struct record *r)
 }
 
 /* Without memory the chains just become longer. */
-static void grow(struct shard *s)
+static void grow_shard(struct shard *s)
 {
 	struct heads *old = atomic_load_explicit(&s->heads, RELAXED),
 		     *h = heads_new(old->n * 2, old);
@@ -171,7 +171,7 @@ static struct record *insert_record(
 	there = find_record(s, hash, path, len);
 	if (!there && r) {
 		if (s->count >= atomic_load_explicit(&s->heads, RELAXED)->n)
-			grow(s);
+			grow_shard(s);
 		push(atomic_load_explicit(&s->heads, RELAXED), r);
 		s->count++;
 	}
@@ -252,7 +252,7 @@ static int push_row(struct rows *out, const struct record *r, enum category c)
 		row.count[i] = atomic_load_explicit(&((struct record *)r)->count[c][i], RELAXED);
 		row.events += row.count[i];
 	}
-	/* An event counted between the two steps of a drain has no place in the order. */
+	/* An event that is counted between the two steps of a drain has no place in the order. */
 	if (!row.sequence && !row.events)
 		return 0;
 	row.weight = row.events;

@@ -68,7 +68,7 @@ struct cop_prof_conf {
 	const struct cop_stats *stats; /* outlives the profile; NULL: no profiling_fabric.csv and
 					  nothing about the storage */
 	bool observe;                  /* the kernel caches nothing, so every use is counted */
-	/* Appends what else its summary is to say, given the counters at that time. May be NULL. */
+	/* Appends further text to the summary, from the counters at that time. May be NULL. */
 	void (*further)(void *ctx, const struct cop_stats *stats, struct cop_buf *out);
 	void *ctx;
 	uint64_t max_path_bytes; /* memory for paths at the full level; 0: COP_PROF_PATH_BYTES */
@@ -106,7 +106,7 @@ void cop_prof_ttl(struct cop_prof *p, const char *path, size_t len, enum cop_pro
 /* ---- writing ---- */
 
 typedef void cop_prof_emit(void *arg, const char *path, size_t len, uint64_t bytes);
-/* What is cached: each calls emit for every object of the table, in any order; prof adds up the
+/* The cached objects: each calls emit for every object of the table, in any order; prof adds up the
  * bytes of one path. */
 struct cop_prof_sizes {
 	void *ctx;
@@ -195,7 +195,7 @@ const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_su
 int cop_prof_each_metric(const struct cop_prof_sum *s,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
 
-/* What a node itself asked of the storage, or the sum over many nodes: the last rows of
+/* The requests of a node itself to the storage, or their sum over many nodes: the last rows of
  * profiling_aggregate.csv. */
 int cop_prof_each_storage(const struct cop_stats *stats,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);

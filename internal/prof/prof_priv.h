@@ -100,11 +100,6 @@ struct cop_prof_sum {
 	struct cop_pathclass_totals classes; /* of the rows in the top path files */
 };
 
-/* Sums stop at 2^64-1. */
-static inline uint64_t cop_prof_add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
 /* Operations and absences of p alone. */
 void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
 

@@ -7,7 +7,7 @@
 
 #include "prof/prof_priv.h"
 
-static int grow(struct ranges *r)
+static int grow_ranges(struct ranges *r)
 {
 	unsigned cap = r->cap ? COP_MIN(r->cap * 4, (unsigned)COP_PROF_RANGES_MAX) : 1;
 	struct cop_range *range = realloc(r->range, cap * sizeof(*range));
@@ -30,7 +30,7 @@ int cop_prof_ranges_add(struct ranges *r, uint64_t start, uint64_t end)
 		memcpy(all, r->range, r->n * sizeof(*all));
 	n = cop_range_add(all, r->n, COP_PROF_RANGES_MAX, start, end);
 	if (n > r->cap) {
-		int rc = grow(r);
+		int rc = grow_ranges(r);
 
 		if (rc)
 			return rc;

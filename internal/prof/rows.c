@@ -20,7 +20,7 @@ int cop_prof_rows_push(struct rows *rows, const struct row *row)
 	return 0;
 }
 
-static void cut(struct rows *rows, size_t n)
+static void cut_rows(struct rows *rows, size_t n)
 {
 	for (; rows->n > n; rows->n--)
 		free(rows->row[rows->n - 1].own);
@@ -28,7 +28,7 @@ static void cut(struct rows *rows, size_t n)
 
 void cop_prof_rows_free(struct rows *rows)
 {
-	cut(rows, 0);
+	cut_rows(rows, 0);
 	free(rows->row);
 	*rows = (struct rows){0};
 }
@@ -72,7 +72,7 @@ void cop_prof_rows_busiest(struct rows *rows, size_t limit)
 	sort(rows, by_events);
 	while (n < rows->n && n < limit && rows->row[n].events)
 		n++;
-	cut(rows, n);
+	cut_rows(rows, n);
 }
 
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out)

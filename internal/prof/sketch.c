@@ -50,7 +50,7 @@ static void append(struct sketch *s, const struct sketch_row *row, const char *p
 	s->text_len += row->len;
 }
 
-static int compare(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int order = memcmp(a, b, COP_MIN(a_len, b_len));
 
@@ -124,7 +124,7 @@ static int cut_sketch(struct sketch *s)
 		row.weight -= off;
 		append(&out, &row, s->text + row.at);
 	}
-	out.error = cop_prof_add(s->error, off);
+	out.error = cop_add_saturating(s->error, off);
 	cop_prof_sketch_free(s);
 	*s = out;
 	rc = 0;
@@ -149,7 +149,7 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 					*y = k < b->n ? &b->row[k] : NULL;
 		int order = !x   ? 1
 			    : !y ? -1
-				 : compare(a->text + x->at, x->len, b->text + y->at, y->len);
+				 : compare_bytes(a->text + x->at, x->len, b->text + y->at, y->len);
 
 		append(out, order <= 0 ? x : y, order <= 0 ? a->text + x->at : b->text + y->at);
 		i += order <= 0;
@@ -157,12 +157,13 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 		if (order == 0) {
 			struct sketch_row *both = &out->row[out->n - 1];
 
-			both->weight = cop_prof_add(both->weight, y->weight);
+			both->weight = cop_add_saturating(both->weight, y->weight);
 			for (unsigned slot = 0; slot < SLOTS; slot++)
-				both->count[slot] = cop_prof_add(both->count[slot], y->count[slot]);
+				both->count[slot] =
+					cop_add_saturating(both->count[slot], y->count[slot]);
 		}
 	}
-	out->error = cop_prof_add(a->error, b->error);
+	out->error = cop_add_saturating(a->error, b->error);
 	rc = cut_sketch(out);
 	if (rc)
 		cop_prof_sketch_free(out);
@@ -175,7 +176,7 @@ static int by_path(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return compare(x->path, x->len, y->path, y->len);
+	return compare_bytes(x->path, x->len, y->path, y->len);
 }
 
 int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out)
@@ -221,7 +222,7 @@ int cop_prof_sketch_rows(const struct sketch *s, struct rows *out)
 
 		for (unsigned slot = 0; slot < SLOTS; slot++) {
 			row.count[slot] = from->count[slot];
-			row.events = cop_prof_add(row.events, from->count[slot]);
+			row.events = cop_add_saturating(row.events, from->count[slot]);
 		}
 		rc = cop_prof_rows_push(out, &row);
 	}

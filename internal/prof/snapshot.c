@@ -63,7 +63,7 @@ static int no_memory(struct cop_err *err)
 		"no memory to write the profile; nothing that was counted is lost, try again later");
 }
 
-static int write_one(
+static int write_report(
 	const struct report *r, const struct file *f, const char *path, struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -86,7 +86,7 @@ static int write_one(
 	return rc;
 }
 
-/* What Copper 1.0 wrote only on request must not be where its readers look. */
+/* Files that Copper 1.0 wrote only on request must not be where its readers look. */
 static void name_of(const struct report *r, const struct file *f, char *out, size_t size)
 {
 	size_t stem = strlen(f->name) - strlen(".output");
@@ -119,14 +119,14 @@ static int write_file(const struct report *r, const struct file *f, struct cop_e
 	}
 	rc = make_folder(folder, err);
 	if (!rc)
-		rc = write_one(r, f, path, err);
+		rc = write_report(r, f, path, err);
 	free(path);
 	free(folder);
 	return rc;
 }
 
 /* The first failure is the one reported. */
-static int write_all(const struct report *r, struct cop_err *err)
+static int write_reports(const struct report *r, struct cop_err *err)
 {
 	int first = 0;
 
@@ -202,7 +202,7 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 	r.top_paths_name = name;
 	cop_prof_sum_counts(sum, p);
 	rc = collect_top(&r);
-	rc = rc ? no_memory(err) : write_all(&r, err);
+	rc = rc ? no_memory(err) : write_reports(&r, err);
 out:
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		cop_prof_rows_free(&r.top[c]);
@@ -220,7 +220,7 @@ static int write_of_sums(const struct report *r, const struct file *f, const cha
 
 	if (asprintf(&path, "%s/%s-%s", dir, prefix, f->name) < 0)
 		return no_memory(err);
-	rc = write_one(r, f, path, err);
+	rc = write_report(r, f, path, err);
 	free(path);
 	return rc;
 }

@@ -104,7 +104,7 @@ static void storage(const struct report *r, struct cop_buf *out)
 		cop_stats_get(r->stats, COP_ORIGIN_BYTES), us / 1000000, us % 1000000);
 }
 
-/* What the path files do not say about themselves. */
+/* Facts about the path files that are not in them. */
 static void accuracy(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");

@@ -56,13 +56,13 @@ static void add_cell(struct sum_op *into, const struct op_cell *cell)
 	uint64_t max = atomic_load_explicit(&cell->max_ns, RELAXED);
 
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-		into->outcome[o] = cop_prof_add(
+		into->outcome[o] = cop_add_saturating(
 			into->outcome[o], atomic_load_explicit(&cell->outcome[o], RELAXED));
-	into->latency_ns =
-		cop_prof_add(into->latency_ns, atomic_load_explicit(&cell->latency_ns, RELAXED));
+	into->latency_ns = cop_add_saturating(
+		into->latency_ns, atomic_load_explicit(&cell->latency_ns, RELAXED));
 	into->max_ns = COP_MAX(into->max_ns, max);
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		into->bucket[i] = cop_prof_add(
+		into->bucket[i] = cop_add_saturating(
 			into->bucket[i], atomic_load_explicit(&cell->bucket[i], RELAXED));
 }
 
@@ -84,12 +84,12 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 		for (unsigned o = 0; o < COP_PROF_OPS; o++)
 			add_cell(&s->op[o], &shard->op[o]);
 		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-			s->ttl[e] = cop_prof_add(
+			s->ttl[e] = cop_add_saturating(
 				s->ttl[e], atomic_load_explicit(&shard->ttl[e], RELAXED));
 	}
 	for (unsigned o = 0; o < COP_PROF_OPS; o++) {
 		s->op[o].latency_us = microseconds(s->op[o].latency_ns);
-		all_ns = cop_prof_add(all_ns, s->op[o].latency_ns);
+		all_ns = cop_add_saturating(all_ns, s->op[o].latency_ns);
 	}
 	s->latency_us = microseconds(all_ns);
 }
@@ -161,12 +161,12 @@ int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p)
 static void merge_op(struct sum_op *into, const struct sum_op *from)
 {
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-		into->outcome[o] = cop_prof_add(into->outcome[o], from->outcome[o]);
-	into->latency_ns = cop_prof_add(into->latency_ns, from->latency_ns);
-	into->latency_us = cop_prof_add(into->latency_us, from->latency_us);
+		into->outcome[o] = cop_add_saturating(into->outcome[o], from->outcome[o]);
+	into->latency_ns = cop_add_saturating(into->latency_ns, from->latency_ns);
+	into->latency_us = cop_add_saturating(into->latency_us, from->latency_us);
 	into->max_ns = COP_MAX(into->max_ns, from->max_ns);
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		into->bucket[i] = cop_prof_add(into->bucket[i], from->bucket[i]);
+		into->bucket[i] = cop_add_saturating(into->bucket[i], from->bucket[i]);
 }
 
 /* The part that needs memory; its results will replace the old sums. */
@@ -189,11 +189,11 @@ int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
 	int rc = merge_paths(into, from, top, &classes);
 
 	if (!rc) {
-		into->nodes = cop_prof_add(into->nodes, from->nodes);
-		into->latency_us = cop_prof_add(into->latency_us, from->latency_us);
+		into->nodes = cop_add_saturating(into->nodes, from->nodes);
+		into->latency_us = cop_add_saturating(into->latency_us, from->latency_us);
 		into->top_n = COP_MAX(into->top_n, from->top_n);
 		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-			into->ttl[e] = cop_prof_add(into->ttl[e], from->ttl[e]);
+			into->ttl[e] = cop_add_saturating(into->ttl[e], from->ttl[e]);
 		for (unsigned o = 0; o < COP_PROF_OPS; o++)
 			merge_op(&into->op[o], &from->op[o]);
 		for (unsigned c = 0; c < CATEGORIES; c++) {
@@ -220,7 +220,7 @@ static void derive_done(struct cop_prof_op_sum *out)
 	uint64_t others = 0;
 
 	for (unsigned o = COP_PROF_HIT; o < COP_PROF_OUTCOMES; o++)
-		others = cop_prof_add(others, out->outcome[o]);
+		others = cop_add_saturating(others, out->outcome[o]);
 	out->outcome[COP_PROF_DONE] = out->calls > others ? out->calls - others : 0;
 }
 
@@ -232,7 +232,7 @@ void cop_prof_sum_op(const struct cop_prof_sum *s, enum cop_prof_op op, struct c
 		.latency_us = from->latency_us,
 		.max_ns = from->max_ns};
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		out->calls = cop_prof_add(out->calls, from->bucket[i]);
+		out->calls = cop_add_saturating(out->calls, from->bucket[i]);
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
 		out->outcome[o] = from->outcome[o];
 	derive_done(out);
@@ -253,7 +253,7 @@ void cop_prof_sum_octaves(
 		uint64_t value = cop_prof_hist_value(i);
 		unsigned k = value ? 63 - (unsigned)__builtin_clzll(value) : 0;
 
-		out[k] = cop_prof_add(out[k], s->op[op].bucket[i]);
+		out[k] = cop_add_saturating(out[k], s->op[op].bucket[i]);
 	}
 }
 
@@ -264,11 +264,11 @@ void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out)
 		struct cop_prof_op_sum one;
 
 		cop_prof_sum_op(s, op, &one);
-		out->calls = cop_prof_add(out->calls, one.calls);
-		out->latency_ns = cop_prof_add(out->latency_ns, one.latency_ns);
+		out->calls = cop_add_saturating(out->calls, one.calls);
+		out->latency_ns = cop_add_saturating(out->latency_ns, one.latency_ns);
 		out->max_ns = COP_MAX(out->max_ns, one.max_ns);
 		for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-			out->outcome[o] = cop_prof_add(out->outcome[o], one.outcome[o]);
+			out->outcome[o] = cop_add_saturating(out->outcome[o], one.outcome[o]);
 	}
 }
 

@@ -50,7 +50,7 @@ int cop_prof_fill_events(const struct report *r, unsigned type, struct cop_buf *
 	return rc;
 }
 
-/* A file's chunks come one by one; each emit is a row until they are added up. */
+/* A file's chunks come one by one; each is a row until they are added up. */
 struct sizes {
 	struct rows rows;
 	int rc;

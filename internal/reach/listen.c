@@ -21,7 +21,7 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 	cop_wire_mac(r->conf.secret, "rendezvous", data, len, out);
 }
 
-/* It is about to connect. */
+/* The peer is about to connect. */
 static void admit(void *ctx, const char *address)
 {
 	struct cop_reach *r = ctx;
@@ -70,7 +70,7 @@ struct answer {
 	bool proved;
 };
 
-static void answered(void *arg, const char *address, bool lives, const char *why)
+static void on_answer(void *arg, const char *address, bool lives, const char *why)
 {
 	struct answer *a = arg;
 
@@ -92,7 +92,7 @@ static bool has_duplicate(struct cop_reach *r, const struct cop_job_host *at)
 	if (open_port(r, &elsewhere, false, &rendezvous, &ignored))
 		return false;
 	sem_init(&a.come, 0, 0);
-	if (cop_rendezvous_ask(rendezvous, at, DUPLICATE_MS, answered, &a) == 0)
+	if (cop_rendezvous_ask(rendezvous, at, DUPLICATE_MS, on_answer, &a) == 0)
 		while (sem_wait(&a.come) && errno == EINTR)
 			;
 	cop_rendezvous_stop(rendezvous);

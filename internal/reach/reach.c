@@ -88,7 +88,7 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 		r->conf.peer_changed(r->conf.ctx, rank, lives);
 }
 
-/* A guest that knows an older tree is no reason not to start. */
+/* A guest that knows an older tree must not keep this one from starting. */
 static void mismatch(void *ctx, uint32_t rank)
 {
 	struct cop_reach *r = ctx;
@@ -142,8 +142,8 @@ void cop_reach_close_door(struct cop_reach *r)
 	atomic_store(&r->door_closed, true);
 }
 
-/* rpc's threads may be inside the rendezvous at this moment, but only get there through r: once
- * their calls are cancelled, none is there any more. */
+/* rpc's threads may be inside the rendezvous now, but they get there only through r: once their
+ * calls are cancelled, no thread is there any more. */
 void cop_reach_cancel(struct cop_reach *r)
 {
 	struct cop_rendezvous *rendezvous = atomic_exchange(&r->rendezvous, NULL);

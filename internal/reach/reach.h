@@ -59,7 +59,7 @@ struct cop_reach_conf {
  * version. */
 uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes,
 	const char *source, const struct cop_job_hosts *hosts);
-/* What only the nodes of one tree have in common, in a form that may be shown. */
+/* A name that only the nodes of one tree have in common, and that may be shown. */
 #define COP_REACH_TREE_SIZE 40
 void cop_reach_tree_name(
 	const struct cop_wire_secret *secret, uint64_t config_hash, char out[COP_REACH_TREE_SIZE]);
@@ -87,8 +87,10 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err);
 int cop_reach_listen(struct cop_reach *r, struct cop_err *err);
 /* For a guest: sends requests from this address of the machine. */
 int cop_reach_listen_as_guest(struct cop_reach *r, const char *address, struct cop_err *err);
-/* Whether cop_reach_listen failed because this rank already runs, so that the others already have
- * it. */
+/* Whether cop_reach_listen failed because this rank already runs. The process that has the port
+ * proved it: only this rank of this tree answers to this name with the job's secret. Then the other
+ * nodes have what they wait for and must not hear of a failure, and the user is told to stop the
+ * tree. If another program has the port, the way out is another port. */
 bool cop_reach_is_duplicate(const struct cop_reach *r);
 
 /* Any thread. The barrier has ended: a node that has not come up by now is not about to, so open

@@ -29,7 +29,7 @@ struct node {
 	struct cop_reach *reach;
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
-	_Atomic unsigned served, found, not_found, mismatches, strangers;
+	_Atomic unsigned served, found, not_found, mismatches, rejections;
 	_Atomic uint32_t mismatch_rank;
 	char why[600]; /* the last */
 };
@@ -96,7 +96,7 @@ static void no_way(void *ctx, uint32_t rank, const char *why)
 
 	assert_int_equal(rank, 1);
 	snprintf(n->why, sizeof(n->why), "%s", why);
-	atomic_fetch_add(&n->strangers, 1);
+	atomic_fetch_add(&n->rejections, 1);
 }
 
 static void looked(void *ctx, uint32_t rank, bool found, const char *why)
@@ -268,7 +268,7 @@ static void a_rank_of_the_other_version_of_ip_is_named_at_once(void **state)
 	up(w, 0);
 	up(w, 1);
 	assert_int_equal(ask_for(&w->node[0], 1), -EHOSTDOWN);
-	assert_int_equal(atomic_load(&w->node[0].strangers), 1);
+	assert_int_equal(atomic_load(&w->node[0].rejections), 1);
 	assert_non_null(strstr(w->node[0].why, "ofi+tcp://[::1]:"));
 	assert_non_null(strstr(w->node[0].why, "different versions of IP"));
 }

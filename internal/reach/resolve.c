@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a rank is: from the book, or from its machine. */
+/* Finds the address of a rank in the book, or asks its machine. */
 #include "reach/reach_priv.h"
 
 #include <errno.h>
@@ -71,9 +71,9 @@ static void on_resolved(void *arg, const char *address, bool lives, const char *
 	free(q);
 }
 
-/* While the tree forms a peer may not be up yet, so it is asked for longer, and again by whoever
- * needs it. There is a limit, because this node may have been restarted while its parent is dead,
- * and its own children wait for its answers. */
+/* While the tree forms, a peer may not be up yet, so it is asked for longer, and each new call asks
+ * again. There is a limit, because this node may have been restarted while its parent is dead, and
+ * its own children wait for its answers. */
 static void ask_machine(struct cop_reach *r, uint32_t rank)
 {
 	struct cop_rendezvous *rendezvous = atomic_load(&r->rendezvous);

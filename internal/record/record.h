@@ -23,14 +23,14 @@ struct cop_record {
 				    its own machine */
 };
 
-/* Main thread, all of them; what fails is logged. */
+/* All on the main thread; failures are logged. */
 
 /* The root: the tree has formed. */
 void cop_record_write(const struct cop_record *r);
 /* A stop of all nodes had this sum: writes for a later stop that nothing is left to do, or only the
- * ranks that are missing; nothing if more are missing than are named, or not all were asked. With
- * nothing left, a secret in the job directory has served its time; otherwise it is needed to stop
- * the others. */
+ * ranks that are missing; nothing if more are missing than are named, or not all were asked. If
+ * nothing is left, a secret in the job directory is removed; otherwise it is needed to stop the
+ * others. */
 void cop_record_stopped(const struct cop_record *r, const struct cop_treeop_sum *all);
 
 #endif

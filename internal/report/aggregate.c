@@ -226,7 +226,7 @@ static void name_other_place(int rc, struct cop_err *err)
 			"; --output-dir names another place");
 }
 
-static int write_all(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
+static int write_outputs(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	const struct cop_pathset *top, struct cop_err *err)
 {
 	struct cop_buf head = {0}, coverage = {0};
@@ -281,7 +281,7 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 	if (!rc)
 		rc = check_there(out, what->prefix, err);
 	if (!rc)
-		rc = write_all(what, out, &top, err);
+		rc = write_outputs(what, out, &top, err);
 	cop_observed_pathset_free(&top);
 	cop_report_nodes_free(&nodes);
 	cop_report_ranks_fini(&ranks);

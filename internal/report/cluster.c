@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums by name. All of them stop at 2^64-1, and latencies are whole microseconds. So the result
- * does not depend on the order in which ranks are added, nor on how they were grouped before. */
+ * depends neither on the order in which ranks are added nor on how they were grouped before. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,15 +37,9 @@ void cop_report_cluster_free(struct cop_report_cluster *c)
 	free(c);
 }
 
-static void add_saturating(uint64_t *to, uint64_t n)
-{
-	if (__builtin_add_overflow(*to, n, to))
-		*to = UINT64_MAX;
-}
-
 void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n)
 {
-	add_saturating(&c->ranks, n);
+	c->ranks = cop_add_saturating(c->ranks, n);
 }
 
 /* The position of name, or where it belongs. */
@@ -108,7 +102,7 @@ int cop_report_cluster_row(struct rows *rows, const struct row *from)
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(from->count); i++)
-		add_saturating(&rows->row[at].count[i], from->count[i]);
+		rows->row[at].count[i] = cop_add_saturating(rows->row[at].count[i], from->count[i]);
 	rows->row[at].sum = cop_report_number_add(rows->row[at].sum, from->sum);
 	rows->row[at].decimal |= from->decimal;
 	return 0;

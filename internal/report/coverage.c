@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of some directories the job used, as far as it was observed. The roots are walked once,
- * nested ones with those above them. Each observed path is then looked up in the result and counted
- * for every root above it. */
+/* Computes how much of some directories the job used, as far as it was observed. The roots are
+ * walked once, nested ones with those above them. Each observed path is then looked up in the
+ * result and counted for every root above it. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -136,8 +136,8 @@ static void count_totals(struct coverage *c)
 
 enum state { IS_MISSING, IS_FILE, IS_DIR };
 
-/* The walk does not follow links and may have been refused somewhere: for what it does not know,
- * the file system is asked. */
+/* The walk does not follow links and may have been refused somewhere. Paths that it does not know
+ * are looked up in the file system. */
 static enum state state_of(const struct coverage *c, const struct cop_observed_path *p)
 {
 	bool absent;
@@ -253,7 +253,7 @@ static void print_remarks(const struct coverage *c, struct cop_buf *out)
 		"This is what was seen, and proves nothing about what may be deleted: another run may need what this one did not.\n");
 }
 
-static void print(struct coverage *c, struct cop_buf *out)
+static void print_coverage(struct coverage *c, struct cop_buf *out)
 {
 	cop_buf_str(out,
 		c->whole
@@ -317,7 +317,7 @@ static int write_coverage(struct coverage *c, const struct cop_report_aggregate 
 	count_totals(c);
 	for (size_t i = 0; i < c->paths; i++)
 		count_path(c, c->path[i]);
-	print(c, out);
+	print_coverage(c, out);
 	return 0;
 }
 

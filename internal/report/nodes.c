@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which nodes the job had, from its list of hosts, and which of them left files. A line is a host,
+/* Finds the nodes of the job in its list of hosts, and which of them left files. A line is a host,
  * or host:port if several nodes share one. A rank's files tell only the host. So for nodes that
  * share a host it is known how many are missing, but not which. */
 #include <ctype.h>
@@ -31,7 +31,7 @@ static size_t short_len(const char *name, size_t len)
 	return len;
 }
 
-static struct node_host *by_name(const struct nodes *n, const char *name, size_t len)
+static struct node_host *host_by_name(const struct nodes *n, const char *name, size_t len)
 {
 	struct cop_hlink *l = cop_htab_first(&n->by_name, cop_hash64(name, len, n->seed));
 
@@ -68,7 +68,7 @@ static bool is_name(const char *text, size_t len)
 static void add_node(struct nodes *n, const char *name, size_t len)
 {
 	size_t brief = short_len(name, len);
-	struct node_host *h = by_name(n, name, len), *first;
+	struct node_host *h = host_by_name(n, name, len), *first;
 
 	if (h) {
 		h->wanted++;
@@ -116,7 +116,7 @@ void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len)
 
 	if (!n->hosts)
 		return;
-	h = by_name(n, stem, host);
+	h = host_by_name(n, stem, host);
 	if (!h) {
 		h = by_short(n, stem, short_len(stem, host));
 		if (h && h->shares_short)

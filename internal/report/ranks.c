@@ -56,7 +56,7 @@ static bool next_stem(struct work *w, char stem[RANK_NAME_MAX])
 	return got;
 }
 
-static void fail(struct work *w, int rc)
+static void fail_work(struct work *w, int rc)
 {
 	pthread_mutex_lock(&w->lock);
 	if (!w->failed)
@@ -106,7 +106,7 @@ static void read_one(
 	if (rc == -ENOBUFS)
 		cop_buf_str(&why, "it has too many names that other files do not have");
 	if (rc == -ENOMEM)
-		fail(w, rc);
+		fail_work(w, rc);
 	else if (rc == -ENOENT)
 		cop_observed_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults,
 			name, "it is missing, although other files of this rank exist");
@@ -140,7 +140,7 @@ static void *read_ranks(void *arg)
 	int rc = cop_report_reader_open(&r);
 
 	if (rc)
-		fail(w, rc);
+		fail_work(w, rc);
 	while (next_stem(w, stem))
 		if (!rc)
 			read_rank(w, &r, stem);

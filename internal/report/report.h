@@ -59,7 +59,8 @@ int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir
 	const char *prefix, const char *input, const char *notes, const char *coverage,
 	struct cop_err *err);
 
-/* What is in the sums: the number of ranks, and the rows in order of name. Names are theirs. */
+/* The contents of the sums: the number of ranks, and the rows in order of name. The sums own the
+ * names. */
 uint64_t cop_report_cluster_rank_count(const struct cop_report_cluster *c);
 size_t cop_report_cluster_op_count(const struct cop_report_cluster *c);
 const char *cop_report_cluster_op_at(

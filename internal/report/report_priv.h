@@ -130,7 +130,7 @@ void cop_report_nodes_free(struct nodes *n);
 
 struct cop_pathset;
 struct ranks_result {
-	uint64_t found, files[COP_REPORT_KINDS]; /* ranks; files that were used */
+	uint64_t found, files[COP_REPORT_KINDS]; /* ranks and files that were used */
 	struct cop_pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up
 				    to RANKS_PATHS_BYTES */
 	struct cop_observed_faults faults,

@@ -133,7 +133,7 @@ static int no_memory(struct cop_err *err)
 	return cop_err_set(err, ENOMEM, "no memory for the cluster files");
 }
 
-static int write_one(const struct output *o, const struct file *f, const char *dir,
+static int write_output(const struct output *o, const struct file *f, const char *dir,
 	const char *prefix, struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -178,6 +178,6 @@ int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir
 		return rc;
 	rc = cop_make_dirs_said(dir, 0755, err);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc; i++)
-		rc = write_one(&o, &files[i], dir, prefix, err);
+		rc = write_output(&o, &files[i], dir, prefix, err);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resource: what a process is and where it runs, as attributes of an OpenTelemetry resource: the
- * program, the host, and what the scheduler's environment says of the job. It reads environment
- * variables and nothing else, and sends nothing. */
+/* resource: describes a process and where it runs by the attributes of an OpenTelemetry resource:
+ * the program, the host, and the job as the scheduler's environment has it. It reads only
+ * environment variables, and sends nothing. */
 #ifndef COP_RESOURCE_H
 #define COP_RESOURCE_H
 

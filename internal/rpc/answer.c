@@ -155,7 +155,7 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 	free(piece);
 }
 
-/* May run inside cop_fabric_write, hence the detour through the inbox. */
+/* May run inside cop_fabric_write, so it goes through the inbox. */
 static void piece_done(void *arg, int rc)
 {
 	struct piece *piece = arg;
@@ -244,14 +244,14 @@ void cop_rpc_req_ready(struct cop_rpc_req *q)
 		s->advanced_ms = q->r->now_ms;
 	q->state = REQ_READY;
 	cop_list_push_back(&s->ready, &q->ready_at);
-	/* What fits a message does not queue behind bulk bytes. */
+	/* An answer that fits a message does not queue behind bulk bytes. */
 	if (q->is_inline)
 		advance(q);
 	else
 		cop_rpc_session_send(s);
 }
 
-static void answered(struct cop_rpc *r, struct item *item)
+static void request_answered(struct cop_rpc *r, struct item *item)
 {
 	struct cop_rpc_req *q = COP_CONTAINER_OF(item, struct cop_rpc_req, item);
 
@@ -262,7 +262,8 @@ static void answered(struct cop_rpc *r, struct item *item)
 		cop_rpc_req_free(q);
 }
 
-/* An answer is never lost for want of memory: the request has everything that is needed. */
+/* An answer is never lost for want of memory: the request holds all that is needed.
+ */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {
 	q->answer = *answer;
@@ -280,7 +281,7 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 		q->body_hash = answer->has_sum
 				       ? 0
 				       : cop_hash64(answer->body, q->answer.body_len, q->body_seed);
-	q->item.run = answered;
+	q->item.run = request_answered;
 	if (!cop_rpc_push(q->r, &q->item))
 		cop_rpc_req_free(q);
 }

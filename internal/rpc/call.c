@@ -39,7 +39,7 @@ static void end_call(struct call *c, struct cop_rpc_result *result)
 	free(c);
 }
 
-static void fail(struct call *c, int rc)
+static void fail_call(struct call *c, int rc)
 {
 	struct cop_rpc_result result = {.status = rc};
 
@@ -64,7 +64,7 @@ void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc)
 	cop_list_splice(&all, &p->inflight);
 	cop_list_splice(&all, &p->waiting);
 	while ((at = cop_list_pop_front(&all)))
-		fail(COP_CONTAINER_OF(at, struct call, at), rc);
+		fail_call(COP_CONTAINER_OF(at, struct call, at), rc);
 }
 
 void cop_rpc_call_again(struct cop_rpc *r, struct call *c)
@@ -97,7 +97,8 @@ static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
 		m.land_len = c->ask.landing_len;
 	}
 	cop_rpc_msg_put_request(&w, &m);
-	/* Before: once it has been handed over, the other side may be quicker than this thread. */
+	/* Taken before the send, because the answer may come before this thread continues.
+	 */
 	if (c->ask.sent)
 		at_ns = cop_now_ns();
 	rc = cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
@@ -128,7 +129,7 @@ static void sent(struct cop_rpc *r, struct peer *p, struct call *c)
 	c->counted = true;
 }
 
-/* What fabric cannot accept now is tried again at the next tick. */
+/* If fabric cannot accept it now, the next tick tries again. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 {
 	while (p->state == PEER_UP && p->by_id.count < PEER_WINDOW &&
@@ -137,7 +138,7 @@ void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 		int rc = open_landing(r, c);
 
 		if (rc) {
-			fail(c, rc);
+			fail_call(c, rc);
 			continue;
 		}
 		rc = send_request(r, p, c);
@@ -171,7 +172,7 @@ static void confirm(struct cop_rpc *r, struct peer *p, uint64_t id)
 	send_pull(r, p, id, &(struct msg_pull){0});
 }
 
-static int make_room(struct cop_rpc *r, struct call *c, uint64_t len)
+static int reserve_body(struct cop_rpc *r, struct call *c, uint64_t len)
 {
 	close_memory(c);
 	c->body = malloc(len);
@@ -191,10 +192,10 @@ static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 		fail_too_long(c, m->body_len);
 		return;
 	}
-	rc = c->body ? 0 : make_room(r, c, m->body_len);
+	rc = c->body ? 0 : reserve_body(r, c, m->body_len);
 	if (rc) {
 		confirm(r, c->peer, c->by_id.hash);
-		fail(c, rc);
+		fail_call(c, rc);
 	} else if (c->body_len == m->body_len &&
 		   send_pull(r, c->peer, c->by_id.hash,
 			   &(struct msg_pull){
@@ -218,7 +219,7 @@ static void *place_inline(struct call *c, const struct msg_reply *m, struct cop_
 
 /* A body that fabric wrote: into the buffer that was allocated for it, else into the landing
  * buffer. */
-static void *place_landed(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
+static void *place_written(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
 {
 	if (c->body)
 		return c->body_len == m->body_len ? c->body : NULL;
@@ -239,7 +240,7 @@ static int place_body(struct cop_rpc *r, struct peer *p, struct call *c, const s
 		result->body = place_inline(c, m, result);
 		return result->body ? 0 : -ENOMEM;
 	}
-	result->body = place_landed(c, m, result);
+	result->body = place_written(c, m, result);
 	if (!result->body)
 		return -EBADMSG;
 	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, m->body_len);
@@ -295,18 +296,18 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 
 /* ---- in from any thread ---- */
 
-static void start(struct cop_rpc *r, struct item *item)
+static void start_call(struct cop_rpc *r, struct item *item)
 {
 	struct call *c = COP_CONTAINER_OF(item, struct call, item);
 
 	cop_list_init(&c->at);
 	if (r->torn || r->quiet) {
-		fail(c, -ECANCELED);
+		fail_call(c, -ECANCELED);
 		return;
 	}
 	c->peer = cop_rpc_peer(r, c->ask.rank);
 	if (!c->peer) {
-		fail(c, -ENOMEM);
+		fail_call(c, -ENOMEM);
 		return;
 	}
 	c->started_ms = r->now_ms;
@@ -326,7 +327,7 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
 		c = calloc(1, sizeof(*c) + ask->payload_len);
 	}
 	if (c) {
-		c->item.run = start;
+		c->item.run = start_call;
 		c->ask = *ask;
 		if (!ask->landing_len)
 			c->ask.landing = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which nodes have not confirmed an answer yet. */
+/* Finds the nodes that have not confirmed an answer yet. */
 #include "rpc/rpc_priv.h"
 
 struct wait_count {

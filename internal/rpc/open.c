@@ -60,10 +60,10 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	if (!r)
 		return cop_err_set(err, ENOMEM, "out of memory for %u peers", conf->nodes);
 	fc.events = cop_rpc_events(r);
-	/* Bytes are counted here, where it is known that they were wanted. */
+	/* Bytes are counted here because only rpc knows that they were wanted. */
 	fc.stats = NULL;
 	fc.rejected = conf->stats;
-	/* Before the thread starts whose callbacks read it. */
+	/* Set before the thread starts whose callbacks read it. */
 	*out = r;
 	rc = cop_fabric_open(&fc, &fabric, err);
 	if (rc) {
@@ -119,8 +119,8 @@ static void teardown(struct cop_rpc *r)
 		p = COP_CONTAINER_OF(at, struct peer, at);
 		cop_rpc_peer_free(r, p);
 	}
-	/* Not until no request belongs to a session any more: from now on a reply is dropped by the
-	 * thread that makes it. */
+	/* Set only now that no request belongs to a session any more: from here on the thread that
+	 * makes a reply drops it. */
 	pthread_mutex_lock(&r->lock);
 	r->closed = true;
 	pthread_mutex_unlock(&r->lock);
@@ -181,7 +181,8 @@ void cop_rpc_close(struct cop_rpc *r)
 		pthread_cond_wait(&r->posters_gone, &r->lock);
 	pthread_mutex_unlock(&r->lock);
 	cop_fabric_close(r->fabric);
-	/* The thread has ended: what its last completions left in the inbox runs here. */
+	/* The thread has ended, so what its last completions left in the inbox runs here.
+	 */
 	cop_rpc_enter(r, &outer);
 	while (cop_rpc_drain(r))
 		;

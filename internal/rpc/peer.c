@@ -114,7 +114,7 @@ static void follow(struct cop_rpc *r, struct peer *p, const char *address)
 	if (!link)
 		return;
 	cop_log_info("peer has moved rank=%u address=%s", p->rank, address);
-	/* Before the calls' memory is released: nothing may be written to it any more. */
+	/* The calls' memory is released next, so nothing may be written to it any more. */
 	cop_rpc_link_reset(r, old);
 	requeue_calls(r, p);
 	p->link = link;
@@ -234,7 +234,7 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 		[PEER_UP] = "up"};
 	uint64_t silent = r->now_ms - (p->state == PEER_UP ? p->heard_ms : p->since_ms);
 
-	/* That a known peer has gone is worth a warning; that a peer is not up yet is not. */
+	/* Warns only if the peer was known: a peer that is not up yet is nothing unusual. */
 	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO,
 		"peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
 		(unsigned long long)silent);

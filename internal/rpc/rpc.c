@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inbox, the events of fabric, and which session a message belongs to. */
+/* The inbox, the events of fabric, and finding the session of a message. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>

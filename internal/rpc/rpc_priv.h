@@ -3,21 +3,21 @@
  *
  * Threads. All state lives on fabric's progress thread and needs no lock. Other threads come in
  * through one inbox: a list of items under `lock`, which protects nothing else and under which
- * nothing but list operations happens. The first item put into an empty inbox posts cop_rpc's
- * drain to the progress thread. Every callback of fabric is bracketed by cop_rpc_enter and
- * cop_rpc_leave. Leave drains the inbox, so that what a user's callback does (a call from inside
- * serve, a reply from inside done) runs right after the event without a post, and never inside
- * code that is walking a list.
+ * nothing but list operations happens. The first item put into an empty inbox posts cop_rpc's drain
+ * to the progress thread. Every callback of fabric is bracketed by cop_rpc_enter and cop_rpc_leave.
+ * Leave drains the inbox, so that what a user's callback does (a call from inside serve, a reply
+ * from inside done) runs right after the event without a post, and never inside code that is
+ * walking a list.
  *
- * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick.
- * A process that was stopped or starved therefore does not declare all its peers dead before it
- * has read their messages.
+ * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick. A
+ * process that was stopped or starved therefore does not declare all its peers dead before it has
+ * read their messages.
  *
  * Sessions. A session belongs to the side that opened it and carries that side's requests and the
  * replies to them. Two nodes that call each other have two independent sessions. struct peer holds
  * the session that this node opened to a rank and points to the one that the rank opened to this
- * node (struct session). The receiver of the messages that carry a session id makes it. The low
- * half is the other side's rank and the high half is random, so that finding a session is
+ * node (struct session). A session id is made by the node that receives the messages with it. The
+ * low half is the other side's rank and the high half is random, so that finding a session is
  * arithmetic.
  *
  * A peer that restarted does not know our session any more and keeps silent, as to any unverified
@@ -256,8 +256,8 @@ void cop_rpc_unref(struct cop_rpc *r);
 void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r));
 /* There is a new deadline. */
 void cop_rpc_wake(struct cop_rpc *r);
-/* Counts and logs a message as an attempt: it is not from this job, or does not follow its
- * protocol. For want of memory or buffers it is only dropped. */
+/* Counts and logs a message that is not from this job or does not follow its protocol. A message
+ * that is dropped for want of memory or buffers is not counted as such. */
 void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
 /* Counts a message of this job that comes too late or cannot be stored. */
 void cop_rpc_drop(struct cop_rpc *r, const char *what, uint32_t rank, int rc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of other nodes, and what these say about them later. */
+/* Requests of other nodes, and their later messages about these requests. */
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static struct cop_rpc_req *make_req(
 
 /* There is no memory for the request itself. If this refusal is lost, the caller's next ping makes
  * it send the request again. */
-static int refuse(struct cop_rpc *r, struct session *s, const struct cop_frame *f, int rc)
+static int refuse_request(struct cop_rpc *r, struct session *s, const struct cop_frame *f, int rc)
 {
 	struct cop_frame reply = {
 		.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = f->request};
@@ -78,10 +78,10 @@ static int request(struct cop_rpc *r, struct session *s, const struct cop_frame 
 	if (cop_htab_first(&s->by_id, f->request))
 		return -EEXIST;
 	if (s->by_id.count >= SERVED_MAX)
-		return refuse(r, s, f, -ENOBUFS);
+		return refuse_request(r, s, f, -ENOBUFS);
 	q = make_req(r, s, &m, f->request);
 	if (!q)
-		return refuse(r, s, f, -ENOMEM);
+		return refuse_request(r, s, f, -ENOMEM);
 	if (cop_list_empty(&s->at))
 		cop_list_push_back(&r->serving, &s->at);
 	cop_rpc_wake(r);

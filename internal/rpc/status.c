@@ -95,7 +95,7 @@ static void put_down(struct question *q)
 	free(q);
 }
 
-static void answer(void *arg)
+static void answer_question(void *arg)
 {
 	struct question *q = arg;
 	struct cop_buf text = {0};
@@ -109,7 +109,7 @@ static void answer(void *arg)
 	put_down(q);
 }
 
-static bool await(struct question *q)
+static bool await_answer(struct question *q)
 {
 	struct timespec until = cop_moment(cop_now_ns() + WAIT_MS * COP_NS_PER_MS);
 	int rc = 0;
@@ -126,11 +126,11 @@ static bool snapshot_there(struct cop_rpc *r, struct cop_buf *out)
 
 	if (!q)
 		return false;
-	if (cop_fabric_post(r->fabric, answer, q)) {
+	if (cop_fabric_post(r->fabric, answer_question, q)) {
 		put_down(q);
 	} else {
 		pthread_mutex_lock(&q->lock);
-		done = await(q);
+		done = await_answer(q);
 		if (done)
 			cop_buf_add(out, q->text.data, q->text.len);
 		pthread_mutex_unlock(&q->lock);

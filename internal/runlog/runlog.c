@@ -128,7 +128,7 @@ static int absolute(const char *path, char out[PATH_MAX])
 	return len < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int fill(struct cop_runlog *r, const struct cop_runlog_conf *conf)
+static int fill_runlog(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 {
 	int rc = absolute(store_of(conf->conf), r->store);
 
@@ -148,7 +148,7 @@ void cop_runlog_follow(struct cop_follow *f, const struct cop_runlog_conf *conf)
 	if (!store_of(conf->conf))
 		return;
 	r = calloc(1, sizeof(*r));
-	rc = r ? fill(r, conf) : -ENOMEM;
+	rc = r ? fill_runlog(r, conf) : -ENOMEM;
 	if (!rc)
 		rc = cop_follow_add(f, &ops, r);
 	else if (r)

@@ -39,7 +39,7 @@ static void add_given_tags(struct cop_runrec *r, const struct cop_opt_list *give
 	}
 }
 
-/* As the user called it; else as its job, or its directory, is called. */
+/* The user's name for the run; else the name of its job or of its directory. */
 static void name_it(struct cop_runlog *r)
 {
 	static const char *const jobs[] = {"SLURM_JOB_NAME", "PBS_JOBNAME"};
@@ -90,7 +90,7 @@ static void add_counter(
 	cop_runrec_point(into, key, time_s, (double)cop_stats_get(s, c));
 }
 
-/* How the machines of the nodes fare. */
+/* Processor time and memory of the nodes. */
 static void add_machine(struct cop_runrec *into, const struct cop_treeop_machine *m, double time_s)
 {
 	cop_runrec_point(into, "cpu.seconds", time_s, (double)m->cpu_us / 1e6);

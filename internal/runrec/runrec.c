@@ -66,8 +66,8 @@ int cop_runrec_new_id(char id[COP_RUNREC_ID_LEN + 1])
 
 /* ---- texts ---- */
 
-/* At most `most` bytes of it, and no half of a character at the end. */
-static size_t cut(const char *text, size_t most)
+/* At most `most` bytes of it, without half a character at the end. */
+static size_t cut_text(const char *text, size_t most)
 {
 	size_t len = strnlen(text, most + 1);
 
@@ -81,7 +81,7 @@ static size_t cut(const char *text, size_t most)
 
 static char *copy(struct cop_runrec *r, const char *text, size_t most)
 {
-	char *c = strndup(text, cut(text, most));
+	char *c = strndup(text, cut_text(text, most));
 
 	r->failed |= !c;
 	return c;
@@ -104,9 +104,9 @@ void cop_runrec_put(struct cop_runrec *r, enum cop_runrec_field f, const char *t
 
 /* ---- pairs ---- */
 
-/* Of n things of this size, which begin with their keys and are in their order: its place, or where
- * it belongs. */
-static bool find(const void *things, size_t n, size_t size, const char *key, size_t *at)
+/* Finds the place of key, or where it belongs, among n things of this size, which begin with their
+ * keys and are in their order. */
+static bool find_key(const void *things, size_t n, size_t size, const char *key, size_t *at)
 {
 	size_t low = 0, high = n;
 
@@ -130,7 +130,7 @@ static bool find(const void *things, size_t n, size_t size, const char *key, siz
 
 static bool find_pair(const struct cop_runrec_pairs *p, const char *key, size_t *at)
 {
-	return find(p->at, p->n, sizeof(*p->at), key, at);
+	return find_key(p->at, p->n, sizeof(*p->at), key, at);
 }
 
 static void insert_pair(
@@ -180,7 +180,7 @@ const char *cop_runrec_value(const struct cop_runrec *r, enum cop_runrec_list l,
 
 static bool find_series(const struct cop_runrec *r, const char *key, size_t *at)
 {
-	return find(r->series, r->series_n, sizeof(*r->series), key, at);
+	return find_key(r->series, r->series_n, sizeof(*r->series), key, at);
 }
 
 const struct cop_runrec_series *cop_runrec_find(const struct cop_runrec *r, const char *key)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* runrec: the record of one run: what it is called, how it went, its parameters, tags and resource,
- * and series of measured values. It bounds what a run may record, thins series, and converts a
- * record to a text and back (copper-formats(5), run records). It knows no database and no node. */
+/* runrec: the record of one run: its name, how it went, its parameters, tags and resource, and
+ * series of measured values. It bounds what a run may record, thins series, and converts a record
+ * to a text and back (copper-formats(5), run records). It knows no database and no node. */
 #ifndef COP_RUNREC_H
 #define COP_RUNREC_H
 
@@ -62,7 +62,8 @@ struct cop_runrec {
 	enum cop_runrec_status status;
 	char *field[COP_RUNREC_FIELDS]; /* NULL: "" */
 	double start_s, end_s;          /* since 1970; end 0: it has not ended */
-	double seen_s; /* when the run last said that it lives, and how often it does so */
+	double seen_s; /* when the run last reported that it lives, and the interval of these
+			  reports */
 	double beat_s;
 	uint32_t nodes;
 	struct cop_runrec_pairs list[COP_RUNREC_LISTS];

@@ -13,7 +13,7 @@
 #define HEAD "copper-run "
 #define FORM 1
 #define PARTS_MAX 5
-/* No clock of a machine that works is further from 1970. */
+/* No working clock is further from 1970. */
 #define TIME_MAX 1e12
 
 static const char *const fields[] = {"name", "group", "version", "exit_reason"};
@@ -257,7 +257,7 @@ static int bad_line(const char *name, uint64_t lines, struct cop_err *err)
 }
 
 /* text is the record's own copy. */
-static int parse(char *text, const char *name, struct cop_runrec *r, struct cop_err *err)
+static int parse_record(char *text, const char *name, struct cop_runrec *r, struct cop_err *err)
 {
 	char *rest = text, *line = strsep(&rest, "\n");
 	uint64_t lines = 1, said;
@@ -290,7 +290,7 @@ int cop_runrec_parse(
 	own = strndup(text, len);
 	if (!own)
 		return cop_err_set(err, ENOMEM, "%s: no memory for it", name);
-	rc = parse(own, name, r, err);
+	rc = parse_record(own, name, r, err);
 	free(own);
 	return rc;
 }

@@ -105,7 +105,7 @@ static void count_work(struct cop_sampler *s)
 		4);
 }
 
-/* The gate is open once everything that is counted exists, and keeps it in existence meanwhile. */
+/* The gate is open once everything that is counted exists, and keeps it alive during the call. */
 static void second(void *ctx)
 {
 	struct cop_sampler *s = ctx;
@@ -118,7 +118,7 @@ static void second(void *ctx)
 	cop_gate_leave(s->gate);
 }
 
-/* What is counted exists until the tracer has stopped, if the node came so far. */
+/* What is counted exists until the tracer has stopped, if the node got that far. */
 static void last(void *ctx)
 {
 	struct cop_sampler *s = ctx;
@@ -160,7 +160,7 @@ void cop_sampler_serve(struct cop_sampler *s, struct cop_rpc_req *req)
 
 /* ---- start and stop ---- */
 
-static int open_file(
+static int open_trace_file(
 	struct cop_sampler *s, const struct cop_sampler_conf *conf, struct cop_err *err)
 {
 	char host[256] = "localhost";
@@ -195,7 +195,7 @@ int cop_sampler_start(
 	}
 	if (!s || !s->skew)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	return conf->traces ? open_file(s, conf, err) : 0;
+	return conf->traces ? open_trace_file(s, conf, err) : 0;
 }
 
 void cop_sampler_stop(struct cop_sampler *s)

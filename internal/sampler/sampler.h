@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sampler: what a node's own trace says of the node as a whole: its counters once a second and at
- * the end, how far its clock is ahead of rank 0's, and the deaths of other nodes. It opens the
- * trace and closes it; single events, the other modules report to the tracer themselves. Without
+/* sampler: writes into a node's trace what concerns the node as a whole: its counters once a second
+ * and at the end, how far its clock is ahead of rank 0's, and the deaths of other nodes. It opens
+ * and closes the trace; the other modules report single events to the tracer themselves. Without
  * --trace it only tells other nodes the time. */
 #ifndef COP_SAMPLER_H
 #define COP_SAMPLER_H
@@ -32,14 +32,14 @@ struct cop_sampler_conf {
 
 struct cop_sampler;
 
-/* 0, or -errno with a sentence. *out is set, perhaps, in both cases. */
+/* 0, or -errno with a sentence. *out may be set in both cases. */
 int cop_sampler_start(
 	const struct cop_sampler_conf *conf, struct cop_sampler **out, struct cop_err *err);
 /* When rpc is closed and nobody reports an event any more: writes what is left. NULL is fine. */
 void cop_sampler_stop(struct cop_sampler *s);
 /* For events of other modules; NULL: nothing is traced. */
 struct cop_tracer *cop_sampler_tracer(struct cop_sampler *s);
-/* Before the gate opens: what else is sampled; rpc NULL: a node alone. The caller keeps rpc
+/* Call it before the gate opens: what else is sampled; rpc NULL: a node alone. The caller keeps rpc
  * until the gate has been drained, and the cache until cop_sampler_stop. */
 void cop_sampler_use(struct cop_sampler *s, struct cop_cache *cache, struct cop_rpc *rpc);
 /* Any thread. A node has died, or is back. */

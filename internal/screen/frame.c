@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-/* No line has more to say, whatever is cut off of it. */
+/* The longest line before it is cut. */
 #define LINE_BYTES 4096
 
 /* Letters that are one column wide in every terminal, join nothing, turn no direction: Latin, Greek

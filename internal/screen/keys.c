@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bytes that a terminal sends for a key: a character, or ESC with [ or O and what follows, up
- * to a final byte (ECMA-48 5.4; xterm's "PC-style function keys"). */
+/* Parses the bytes that a terminal sends for a key: a character, or ESC with [ or O and further
+ * bytes, up to a final byte (ECMA-48 5.4; xterm's "PC-style function keys"). */
 #include "screen/screen.h"
 
 #include <string.h>

@@ -64,7 +64,7 @@ void cop_screen_size(const struct cop_screen *s, unsigned *rows, unsigned *colum
 
 /* ---- writing ---- */
 
-/* False: it takes nothing, or a signal came that somebody should look at. */
+/* False: the terminal takes nothing, or a signal has come. */
 static bool takes_more(struct cop_screen *s, bool hears)
 {
 	struct pollfd p[2] = {{.fd = s->own, .events = POLLOUT},
@@ -73,7 +73,7 @@ static bool takes_more(struct cop_screen *s, bool hears)
 	return poll(p, 2, WRITE_MS) > 0 && p[0].revents;
 }
 
-static int write_all(struct cop_screen *s, const char *data, size_t len, bool hears)
+static int write_terminal(struct cop_screen *s, const char *data, size_t len, bool hears)
 {
 	while (len) {
 		ssize_t n = write(s->own, data, len);
@@ -93,7 +93,7 @@ static int write_all(struct cop_screen *s, const char *data, size_t len, bool he
 
 int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f)
 {
-	int rc = f->out.failed ? -ENOMEM : write_all(s, f->out.data, f->out.len, true);
+	int rc = f->out.failed ? -ENOMEM : write_terminal(s, f->out.data, f->out.len, true);
 
 	return rc == -EAGAIN ? 0 : rc;
 }
@@ -101,7 +101,7 @@ int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f)
 /* ---- taking the terminal and giving it back ---- */
 
 /* Keys come one by one, are not shown, and Ctrl-S is no trap; Ctrl-C and Ctrl-Z stay signals. */
-static int take(struct cop_screen *s)
+static int take_terminal(struct cop_screen *s)
 {
 	struct termios raw;
 
@@ -117,7 +117,7 @@ static int take(struct cop_screen *s)
 		if (errno != EINTR)
 			return -errno;
 	s->taken = true;
-	write_all(s, enter, sizeof(enter) - 1, false);
+	write_terminal(s, enter, sizeof(enter) - 1, false);
 	return 0;
 }
 
@@ -134,7 +134,7 @@ static void give_back(struct cop_screen *s)
 	s->taken = false;
 	cop_screen_size(s, &rows, &columns);
 	snprintf(text, sizeof(text), leave, rows);
-	write_all(s, text, strlen(text), false);
+	write_terminal(s, text, strlen(text), false);
 	if (tcgetpgrp(s->in) > 0 && tcgetpgrp(s->in) != getpgrp())
 		return;
 	tcflush(s->in, TCIFLUSH);
@@ -174,7 +174,7 @@ int cop_screen_open(int in, int out, struct cop_screen **result, struct cop_err 
 	pthread_sigmask(SIG_BLOCK, &s->blocked, &s->before);
 	s->own = reopen(out);
 	s->signal_fd = signalfd(-1, &s->blocked, SFD_CLOEXEC | SFD_NONBLOCK);
-	rc = s->own < 0 || s->signal_fd < 0 ? -errno : take(s);
+	rc = s->own < 0 || s->signal_fd < 0 ? -errno : take_terminal(s);
 	if (rc) {
 		cop_screen_close(s);
 		return cop_err_set(err, -rc, "cannot use the terminal: %s", strerror(-rc));
@@ -218,7 +218,7 @@ static void continued(struct cop_screen *s, struct cop_screen_event *e)
 	struct termios before = s->was;
 	bool was_taken = s->taken;
 
-	if (take(s)) {
+	if (take_terminal(s)) {
 		e->what = COP_SCREEN_ENDED;
 		return;
 	}
@@ -267,7 +267,7 @@ static void have_byte(struct cop_screen *s, struct cop_screen_event *e)
 		e->what = COP_SCREEN_KEY;
 }
 
-/* Nothing happened, or only a part of a key's sequence did not go on. */
+/* Nothing happened, or only the rest of a key's sequence did not come. */
 static bool end_of_wait(struct cop_screen *s, bool over, struct cop_screen_event *e)
 {
 	if (s->keys.in_sequence) {

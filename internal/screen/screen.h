@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* screen: a terminal as a page that is drawn again and again: raw mode, keys, the size, signals,
- * whole frames with one write, and everything as it was at the end. It speaks plain sequences of
- * ECMA-48 and xterm, which every terminal since knows, and asks no database (vendor/README.md says
- * why). It does not know what a page shows.
+/* screen: uses a terminal as a page that is drawn again and again: raw mode, keys, the size,
+ * signals, whole frames with one write, and everything restored at the end. It writes plain
+ * sequences of ECMA-48 and xterm, which all later terminals know, and reads no database
+ * (vendor/README.md says why). It does not know what a page shows.
  *
- * What a frame is given may come from anywhere: control characters in it are shown as \x1b, and so
- * is what is not surely one column wide, so that nothing but this module sends sequences. */
+ * Text in a frame may come from anywhere: control characters are shown as \x1b, and so is anything
+ * that may not be one column wide, so that only this module sends sequences. */
 #ifndef COP_SCREEN_H
 #define COP_SCREEN_H
 

@@ -21,17 +21,18 @@ struct cop_secret {
 	const char *dir; /* that rank 0 still has to remove; else NULL */
 };
 
-/* As soon as rank and nodes are known: others may leave messages in the directory from then on. s
- * is all zeros; the caller keeps conf. */
+/* Call it as soon as rank and nodes are known: others may leave messages in the directory from then
+ * on. s is all zeros; the caller keeps conf. */
 void cop_secret_init(
 	struct cop_secret *s, const struct cop_conf *conf, uint32_t rank, uint32_t nodes);
-/* Finds or makes it. in_vain is called while this waits for rank 0: whether waiting is in vain,
+/* Finds or makes the secret. While this waits for rank 0, in_vain tells whether waiting is useless,
  * with a sentence. 0, or -errno with a sentence. */
 int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_err *err),
 	void *ctx, struct cop_err *err);
 /* The tree is ready, so all nodes have read it. */
 void cop_secret_shared(struct cop_secret *s);
-/* Wipes it; if it was not shared, this waits until others can have read in the directory. */
+/* Wipes it. If the tree did not become ready, this waits until the others have had the time to read
+ * the directory. */
 void cop_secret_fini(struct cop_secret *s);
 
 #endif

@@ -32,7 +32,7 @@ static bool is_sane(int64_t us)
 	return us > -SANE_US && us < SANE_US;
 }
 
-bool cop_skew_is_sound(const struct cop_skew_sample *s)
+bool cop_skew_is_valid(const struct cop_skew_sample *s)
 {
 	return is_sane(s->left_us) && is_sane(s->came_us) && is_sane(s->there_us) &&
 	       is_sane(s->there_offset_us) && s->came_us >= s->left_us;
@@ -67,9 +67,9 @@ void cop_skew_free(struct cop_skew *s)
 	free(s);
 }
 
-static void ask(struct cop_skew *s);
+static void ask_time(struct cop_skew *s);
 
-static void end(struct cop_skew *s, bool again_soon)
+static void end_round(struct cop_skew *s, bool again_soon)
 {
 	if (s->has_best) {
 		int64_t offset_us = cop_skew_offset_us(&s->best);
@@ -83,13 +83,13 @@ static void end(struct cop_skew *s, bool again_soon)
 	atomic_store(&s->busy, false);
 }
 
-static void take(struct cop_skew *s, const struct cop_rpc_result *r)
+static void accept_answer(struct cop_skew *s, const struct cop_rpc_result *r)
 {
 	struct cop_rd head = cop_rd_init(r->head, r->head_len);
 
 	s->current.there_us = (int64_t)cop_rd_u64(&head);
 	s->current.there_offset_us = (int64_t)cop_rd_u64(&head);
-	if (!cop_rd_done(&head) || !cop_skew_is_sound(&s->current))
+	if (!cop_rd_done(&head) || !cop_skew_is_valid(&s->current))
 		return;
 	if (!s->has_best || cop_skew_rtt_us(&s->current) < cop_skew_rtt_us(&s->best))
 		s->best = s->current;
@@ -104,28 +104,28 @@ static void pass_over(struct cop_skew *s, bool has_answered)
 		s->upstream = cop_topo_parent(&s->conf.topo, 0, s->conf.rank);
 }
 
-/* It will know soon (-EAGAIN), or lacks something at this moment. Other refusals: it does not know
- * the question, or never will know the answer. */
-static void answered(void *arg, const struct cop_rpc_result *r)
+/* The rank will know soon (-EAGAIN), or lacks something now. With any other refusal it does not
+ * know the question or will never know the answer. */
+static void time_answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct cop_skew *s = arg;
 
 	s->current.came_us = s->conf.now_us(s->conf.ctx);
 	s->samples++;
 	if (r->answered && !r->unable && !r->status)
-		take(s, r);
+		accept_answer(s, r);
 	else if (!r->unable && r->status != -EAGAIN)
 		pass_over(s, r->answered);
 	if (r->status || s->samples >= COP_SKEW_SAMPLES)
-		end(s, s->upstream != COP_TOPO_NONE);
+		end_round(s, s->upstream != COP_TOPO_NONE);
 	else
-		ask(s);
+		ask_time(s);
 }
 
-static void ask(struct cop_skew *s)
+static void ask_time(struct cop_skew *s)
 {
 	struct cop_rpc_call call = {
-		.rank = s->upstream, .op = COP_SKEW_OP, .done = answered, .arg = s};
+		.rank = s->upstream, .op = COP_SKEW_OP, .done = time_answered, .arg = s};
 
 	s->current.left_us = s->conf.now_us(s->conf.ctx);
 	cop_rpc_call(s->rpc, &call);
@@ -140,7 +140,7 @@ void cop_skew_tick(struct cop_skew *s, struct cop_rpc *rpc, uint64_t now_ms)
 	s->samples = 0;
 	s->has_best = false;
 	atomic_store(&s->busy, true);
-	ask(s);
+	ask_time(s);
 }
 
 /* ---- answering ---- */

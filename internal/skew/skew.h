@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* skew: how far this node's clock is ahead of rank 0's, so that traces of several nodes can be laid
- * over each other. A node asks its parent in the first tree for the time, a few times, and takes
- * the quickest round trip, of which the answer is assumed to be the middle (Cristian, Distributed
- * Computing 3, 1989): it is wrong by half the round trip at most. The parent adds its own offset,
- * so that only rank 0's children ask rank 0. A parent that does not answer this question, because
- * it does not know it or has no offset of its own, is passed over.
+ * over each other. A node asks its parent in the first tree for the time a few times and takes the
+ * quickest round trip. It assumes that the answer was made in the middle of it (Cristian,
+ * Distributed Computing 3, 1989), so the error is at most half the round trip. The parent adds its
+ * own offset, so that only rank 0's children ask rank 0. A parent that does not know this question,
+ * or has no offset of its own, is skipped.
  *
- * It sets no clock, and nothing depends on what it finds but the trace. */
+ * It sets no clock, and only the trace depends on its result. */
 #ifndef COP_SKEW_H
 #define COP_SKEW_H
 
@@ -50,10 +50,10 @@ struct cop_skew_sample {
 	int64_t there_us;         /* by that of the other, in between */
 	int64_t there_offset_us;  /* how far that one is ahead of rank 0's */
 };
-/* False: no clock says such a thing. */
-bool cop_skew_is_sound(const struct cop_skew_sample *s);
+/* False: no clock shows such times. */
+bool cop_skew_is_valid(const struct cop_skew_sample *s);
 int64_t cop_skew_rtt_us(const struct cop_skew_sample *s);
-/* How far the asking node's clock is ahead of rank 0's; of sound samples. */
+/* How far the asking node's clock is ahead of rank 0's; of valid samples. */
 int64_t cop_skew_offset_us(const struct cop_skew_sample *s);
 
 #endif

@@ -13,7 +13,7 @@ static void a_clock_that_is_ahead_has_a_positive_offset(void **state)
 	const struct cop_skew_sample s = {.left_us = 5000, .came_us = 5200, .there_us = 4100};
 
 	(void)state;
-	assert_true(cop_skew_is_sound(&s));
+	assert_true(cop_skew_is_valid(&s));
 	assert_int_equal(cop_skew_rtt_us(&s), 200);
 	assert_int_equal(cop_skew_offset_us(&s), 1000);
 }
@@ -25,7 +25,7 @@ static void offsets_add_up_from_parent_to_parent(void **state)
 		.left_us = 950, .came_us = 950, .there_us = 1000, .there_offset_us = -300};
 
 	(void)state;
-	assert_true(cop_skew_is_sound(&s));
+	assert_true(cop_skew_is_valid(&s));
 	assert_int_equal(cop_skew_offset_us(&s), -350);
 }
 
@@ -37,10 +37,10 @@ static void what_no_clock_says_is_not_believed(void **state)
 				     far = {.there_offset_us = INT64_MIN};
 
 	(void)state;
-	assert_false(cop_skew_is_sound(&backwards));
-	assert_false(cop_skew_is_sound(&late));
-	assert_false(cop_skew_is_sound(&early));
-	assert_false(cop_skew_is_sound(&far));
+	assert_false(cop_skew_is_valid(&backwards));
+	assert_false(cop_skew_is_valid(&late));
+	assert_false(cop_skew_is_valid(&early));
+	assert_false(cop_skew_is_valid(&far));
 }
 
 int main(void)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where this process is in a Slurm job, from the environment and /proc.
+/* Finds out where in a Slurm job this process is, from the environment and /proc.
  *
- * What a task of `srun copper mount` leaves behind ends with the step if Slurm tracks processes by
- * control groups, and otherwise nobody ends it with the job. So it is refused, by the same rule
- * everywhere. A shell or a script that continues when this command has returned may be the only
- * task of a step, or be at a terminal: it starts nodes as the script of the job does. Other
- * launchers use srun to start their processes, too; if these outlive the step, that is left to
- * them.
+ * If Slurm tracks processes by control groups, a process that a task of `srun copper mount` leaves
+ * behind ends with the step; otherwise nobody ends it with the job. So such a start is refused, by
+ * the same rule everywhere. A shell or a script that continues when this command has returned may
+ * be the only task of a step, or be at a terminal: it starts nodes as the script of the job does.
+ * Other launchers use srun too; whether their processes outlive the step is left to them.
  */
 #include "job/job.h"
 #include "slurm/slurm_priv.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slurm: what is different about nodes that Slurm starts: whether this command may start them, and
- * the job step of their own, by srun. It knows neither mounts nor trees: a node is a command to
- * start, and a word of it that comes back. It does nothing where no job of Slurm is. */
+/* slurm: decides whether this command may start nodes in a job of Slurm, and starts them in a job
+ * step of their own, by srun. It knows neither mounts nor trees: a node is a command to start, and
+ * one line that it reports. Outside of Slurm it does nothing. */
 #ifndef COP_SLURM_H
 #define COP_SLURM_H
 
 #include "base/base.h"
 #include "conf/conf.h"
 
-/* How to start nodes in the place where this command runs. */
+/* How this command has to start nodes. */
 enum cop_slurm_how {
 	COP_SLURM_HERE,    /* this machine's node, by this process */
 	COP_SLURM_BY_STEP, /* cop_slurm_launch: all of them, from the script or a shell of a job */
@@ -16,7 +16,7 @@ enum cop_slurm_how {
 };
 enum cop_slurm_how cop_slurm_how(const struct cop_conf *conf);
 
-/* The sentence that shows the ways that work; -EINVAL. */
+/* Sets a sentence that shows the ways that work; -EINVAL. */
 int cop_slurm_refuse(const char *subcommand, struct cop_err *err);
 
 /* Starts every node of the job in a step of its own, by srun, with the options in argv (argv[0] is
@@ -28,12 +28,12 @@ int cop_slurm_launch(const struct cop_conf *conf, char **argv, struct cop_err *e
 
 /* This process is a node of such a step. */
 bool cop_slurm_is_node(void);
-/* It says how its start went (failure NULL: it is ready) to the command that started the step, by
- * the descriptor fd, which is closed then. */
+/* Reports how the start of this node went (failure NULL: it is ready) to the command that started
+ * the step, on fd, and closes fd. */
 void cop_slurm_tell(int fd, const struct cop_err *failure);
 /* This process is in a job step, the nodes' own or another. */
 bool cop_slurm_in_a_step(void);
-/* In one that takes its processes along when it ends, and that is not the nodes' own. */
+/* In a step that ends its processes when it ends, and that is not the nodes' own. */
 bool cop_slurm_ends_with_step(void);
 
 #endif

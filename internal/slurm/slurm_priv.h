@@ -12,7 +12,7 @@
 
 /* ---- place.c ---- */
 
-/* What the environment does not tell. */
+/* Facts that are not in the environment. */
 struct cop_slurm_place {
 	bool is_task;      /* srun started this very process */
 	bool has_terminal; /* a user may be sitting there */
@@ -23,7 +23,7 @@ enum cop_slurm_how cop_slurm_how_at(
 
 /* ---- word.c: what a node says of its start ---- */
 
-/* What the command that started the step has heard. */
+/* The reports that the command that started the step has read. */
 struct cop_slurm_heard {
 	uint32_t ready;                    /* how many reported ready */
 	char failure[COP_SLURM_LINE_SIZE]; /* the first that failed, and why; "" */
@@ -31,8 +31,8 @@ struct cop_slurm_heard {
 };
 /* Whether a line of the step's output is a node's report rather than other output. */
 bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line);
-/* Looks for a node that cannot report in what srun wrote to its standard error; changes text.
- * Whether there is one now, or was before. */
+/* Looks in srun's standard error for a node that cannot report; changes text. Returns whether there
+ * is one now, or was before. */
 bool cop_slurm_hear_srun(struct cop_slurm_heard *h, char *text);
 
 #endif

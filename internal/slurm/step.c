@@ -31,7 +31,8 @@
 #include <unistd.h>
 
 #define END_MS 10000
-/* One node's line is enough for a ready tree; the others come within this time. */
+/* One node's line is enough to know that the tree is ready; the lines of the others come within
+ * this time. */
 #define ALL_MS 5000
 /* How often srun's messages are looked at, and how long a node that it names may take to report. */
 #define LOOK_MS 500
@@ -51,7 +52,7 @@ struct step {
 
 /* ---- starting srun ---- */
 
-/* The job's settings for its own tasks do not suit the nodes and would contradict their options. */
+/* Settings of the job for its own tasks, which would contradict the options for the nodes. */
 static void clean_environment(void)
 {
 	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST",
@@ -201,7 +202,8 @@ static void read_messages(const struct step *s, char text[MESSAGES_SIZE])
 	text[n > 0 ? n : 0] = '\0';
 }
 
-/* The other nodes would wait for that one until their time is over. */
+/* Whether srun names a node that cannot report. The others would wait for that one until their time
+ * is over. */
 static bool loses_one(struct step *s)
 {
 	char text[MESSAGES_SIZE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node of a step reports about its start, and how it is parsed: one line on its standard
- * output, "copper-step ready" or "copper-step failed HOST: sentence", which srun brings to the
- * command that started the step. A node that never ran, or was killed, reports nothing; srun does,
- * on its standard error:
+/* The report of a node of a step about its start, and its parser: one line on standard output,
+ * "copper-step ready" or "copper-step failed HOST: sentence", which srun brings to the command that
+ * started the step. A node that never ran, or was killed, reports nothing; srun does, on its
+ * standard error:
  *
  *     srun: error: task 1 launch failed: Slurmd could not execve job
  *     srun: error: Task launch for StepId=7.0 failed on node n2: Invalid job credential
@@ -48,7 +48,7 @@ bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line)
 	return true;
 }
 
-/* What srun says about it, or NULL. */
+/* The part of the line that is about a node, or NULL. */
 static const char *lost_node(const char *line)
 {
 	static const char begin[] = "srun: error: ";

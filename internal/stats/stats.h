@@ -50,7 +50,7 @@ void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
 /* Any thread. Keeps the path, if it is the first of its kind: its end if it is long, and ? for
  * control bytes. */
 void cop_stats_example(struct cop_stats *s, enum cop_example kind, const char *path);
-/* The path of the first one, "" for none. It does not change any more, also by a drain. */
+/* The path of the first one, "" for none. It does not change any more, not even by a drain. */
 const char *cop_stats_first(const struct cop_stats *s, enum cop_example kind);
 /* "fuse":{"lookup":0,...},"origin":{...},... : the groups, as members of the object that is open.
  */
@@ -62,7 +62,7 @@ void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
  * this version does not know are passed over, and of two lines of one name the last one counts.
  * Returns what follows the empty line; NULL if text is in another form. */
 char *cop_stats_read_lines(char *text, struct cop_stats *s);
-/* What the kernel asked for: requests of programs, not what it dropped. */
+/* The requests that programs made through the kernel, without those with which it drops inodes. */
 uint64_t cop_stats_requests(const struct cop_stats *s);
 /* Adds every counter of `from` to `into`, and its examples if into has none. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);

@@ -45,10 +45,10 @@ void cop_status_table_head(const struct cop_status *s, struct cop_buf *out);
 
 /* {"nodes":[...],"total":{...}}: the objects of the nodes, and the sums; without a newline. */
 void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out);
-/* This node's line (nodeline), without its end. */
+/* This node's line (nodeline), without its newline. */
 void cop_status_line(const struct cop_status *s, struct cop_buf *out);
 /* The table: a head, the lines of the nodes in the order of their ranks, and the sums. Cuts
- * all->text, which has a nodeline of each, at its ends. */
+ * all->text, which has a nodeline of each node, at the newlines. */
 void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out);
 
 /* ---- again and again ---- */
@@ -57,10 +57,10 @@ struct cop_status_watch {
 	const struct cop_stats *now, *before; /* before: NULL in the first round */
 	uint64_t elapsed_ms;                  /* between both */
 };
-/* Below the head of one node: its counters, with what each has grown by per second. */
+/* Below the head of one node: its counters, and by how much each grew per second. */
 void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *out);
-/* Below the table of all nodes: a line of how much the sums have grown per second; nothing in the
- * first round. */
+/* Below the table of all nodes: a line with the growth of the sums per second; nothing in the first
+ * round. */
 void cop_status_all_watched(const struct cop_status_watch *w, struct cop_buf *out);
 
 #endif

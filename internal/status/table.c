@@ -22,7 +22,8 @@ static uint64_t requests(const struct cop_stats *s)
 	return sum;
 }
 
-static void fill(const struct cop_cache_usage *u, const struct cop_stats *s, struct cop_nodeline *n)
+static void fill_line(
+	const struct cop_cache_usage *u, const struct cop_stats *s, struct cop_nodeline *n)
 {
 	static const struct {
 		enum cop_nodeline_value value;
@@ -49,7 +50,7 @@ void cop_status_line(const struct cop_status *s, struct cop_buf *out)
 	struct cop_nodeline n;
 
 	cop_cache_usage(s->cache, &u);
-	fill(&u, s->stats, &n);
+	fill_line(&u, s->stats, &n);
 	n.rank = s->rank;
 	n.host = s->host;
 	n.value[COP_NODELINE_UPTIME_MS] = (cop_now_ns() - s->started_ns) / COP_NS_PER_MS;
@@ -88,7 +89,7 @@ static void numbers(const struct cop_nodeline *n, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static void row(const struct cop_nodeline *n, struct cop_buf *out)
+static void append_row(const struct cop_nodeline *n, struct cop_buf *out)
 {
 	cop_buf_printf(out, "%7" PRIu32 "  %-24s", n->rank, n->host);
 	if (n->state == COP_NODELINE_OK) {
@@ -109,7 +110,7 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* What is not a node's line is left out; the sums tell how many nodes there should be. */
+/* Lines that are not a node's are left out; the sums tell how many nodes there should be. */
 static void all_rows(char *text, struct cop_buf *out)
 {
 	size_t n = 0, lines = 1;
@@ -127,7 +128,7 @@ static void all_rows(char *text, struct cop_buf *out)
 		n += cop_nodeline_read(l, &line[n]) == 0;
 	qsort(line, n, sizeof(*line), by_rank);
 	for (size_t i = 0; i < n; i++)
-		row(&line[i], out);
+		append_row(&line[i], out);
 	free(line);
 }
 
@@ -147,7 +148,7 @@ static void all_total(const struct cop_treeop_sum *g, struct cop_buf *out)
 			len += snprintf(nodes + len, sizeof(nodes) - (size_t)len,
 				", %" PRIu32 " %s", others[i].count, others[i].word);
 	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
-	fill(&g->usage, &g->stats, &sums);
+	fill_line(&g->usage, &g->stats, &sums);
 	numbers(&sums, out);
 }
 
@@ -166,8 +167,8 @@ void cop_status_all_watched(const struct cop_status_watch *w, struct cop_buf *ou
 
 	if (!w->before)
 		return;
-	fill(&none, w->now, &now);
-	fill(&none, w->before, &before);
+	fill_line(&none, w->now, &now);
+	fill_line(&none, w->before, &before);
 	cop_buf_printf(out, "%7s  %-41s", "per s", "");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(columns); i++)
 		cop_buf_printf(out, " %*.1f", columns[i].width,

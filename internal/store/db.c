@@ -9,7 +9,7 @@
 #define TEXT_OF(x) #x
 #define NUMBER_TEXT(x) TEXT_OF(x)
 
-/* copper-formats(5) documents it. Whoever changes it raises COP_STORE_FORM. */
+/* copper-formats(5) documents it. A change to it raises COP_STORE_FORM. */
 static const char schema[] =
 	"CREATE TABLE run (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, \"group\" TEXT NOT NULL,"
 	" status TEXT NOT NULL CHECK (status IN ('RUNNING', 'FINISHED', 'FAILED')),"

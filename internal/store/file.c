@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of a file before SQLite opens it (the header of its file format). */
+/* Checks a file before SQLite opens it (the header of its file format). */
 #include "store/store_priv.h"
 
 #include <errno.h>
@@ -62,8 +62,8 @@ int cop_store_look(const char *path, struct cop_err *err)
 	return 0;
 }
 
-/* A network without a lock service says ENOLCK, others that they have no such operation. SQLite
- * would take the former for a store that is busy. */
+/* A network file system without a lock service reports ENOLCK, others that they have no such
+ * operation. SQLite would take ENOLCK for a busy store. */
 static bool refuses(int code)
 {
 	return code == ENOLCK || code == ENOSYS || code == EOPNOTSUPP || code == EINVAL;

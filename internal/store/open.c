@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reader's way to a store: whatever of it can be read, it reads. */
+/* Opens a store for reading: reads whatever can be read. */
 #include "store/store_priv.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@ static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
 
 /* ---- the store as it is ---- */
 
-/* A process that was killed in the middle of a transaction leaves a journal, and only who may write
- * can undo what it says. */
+/* A process that was killed in the middle of a transaction leaves a journal, and only a user who
+ * may write can roll it back. */
 static int open_stored(const char *path, sqlite3 **db, struct cop_err *err)
 {
 	uint64_t deadline_ms = cop_now_ms() + LOCKED_MS;

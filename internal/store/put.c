@@ -14,7 +14,7 @@ struct step {
 	int code;
 };
 
-static struct step begin(sqlite3 *db, const char *sql)
+static struct step prepare_step(sqlite3 *db, const char *sql)
 {
 	struct step s = {.db = db};
 
@@ -40,7 +40,7 @@ static void integer(struct step *s, int at, uint64_t value)
 		s->code = sqlite3_bind_int64(s->stmt, at, (sqlite3_int64)value);
 }
 
-static void row(struct step *s)
+static void insert_row(struct step *s)
 {
 	if (s->code)
 		return;
@@ -59,7 +59,7 @@ static int done(struct step *s)
 
 static int put_run(sqlite3 *db, const struct cop_runrec *r)
 {
-	struct step s = begin(db,
+	struct step s = prepare_step(db,
 		"INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0), ?7, ?8, ?9, ?10, ?11)"
 		" ON CONFLICT (id) DO UPDATE SET name = ?2, \"group\" = ?3, status = ?4, start = ?5,"
 		" \"end\" = nullif(?6, 0), nodes = ?7, version = ?8, exit_reason = ?9, seen = ?10, beat = ?11");
@@ -75,7 +75,7 @@ static int put_run(sqlite3 *db, const struct cop_runrec *r)
 	text(&s, 9, cop_runrec_get(r, COP_RUNREC_REASON));
 	real(&s, 10, r->seen_s);
 	real(&s, 11, r->beat_s);
-	row(&s);
+	insert_row(&s);
 	return done(&s);
 }
 
@@ -85,18 +85,18 @@ static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_lis
 	struct step s;
 
 	snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE run = ?1", cop_runrec_list_name(l));
-	s = begin(db, sql);
+	s = prepare_step(db, sql);
 	text(&s, 1, r->id);
-	row(&s);
+	insert_row(&s);
 	if (done(&s))
 		return s.code;
 	snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES (?1, ?2, ?3)", cop_runrec_list_name(l));
-	s = begin(db, sql);
+	s = prepare_step(db, sql);
 	text(&s, 1, r->id);
 	for (size_t i = 0; i < r->list[l].n; i++) {
 		text(&s, 2, r->list[l].at[i].key);
 		text(&s, 3, r->list[l].at[i].value);
-		row(&s);
+		insert_row(&s);
 	}
 	return done(&s);
 }
@@ -104,19 +104,19 @@ static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_lis
 /* Points that are written again, and those that were thinned since. */
 static int drop_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
-	struct step s =
-		begin(db, "DELETE FROM metric WHERE run = ?1 AND (step >= ?2 OR step % ?3 <> 0)");
+	struct step s = prepare_step(
+		db, "DELETE FROM metric WHERE run = ?1 AND (step >= ?2 OR step % ?3 <> 0)");
 
 	text(&s, 1, r->id);
 	integer(&s, 2, from_step);
 	integer(&s, 3, r->stride ? r->stride : 1);
-	row(&s);
+	insert_row(&s);
 	return done(&s);
 }
 
 static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
-	struct step s = begin(db, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4, ?5)");
+	struct step s = prepare_step(db, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4, ?5)");
 
 	text(&s, 1, r->id);
 	for (size_t i = 0; i < r->series_n; i++)
@@ -129,7 +129,7 @@ static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_ste
 			real(&s, 3, p->value);
 			integer(&s, 4, p->step);
 			real(&s, 5, p->time_s);
-			row(&s);
+			insert_row(&s);
 		}
 	return done(&s);
 }
@@ -137,7 +137,7 @@ static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_ste
 /* What the store has of this run. */
 static int look_for(sqlite3 *db, const struct cop_runrec *r, bool *has, double *seen_s)
 {
-	struct step s = begin(db, "SELECT seen FROM run WHERE id = ?1");
+	struct step s = prepare_step(db, "SELECT seen FROM run WHERE id = ?1");
 
 	text(&s, 1, r->id);
 	if (!s.code)
@@ -156,7 +156,7 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 	double seen_s = 0;
 	int code = look_for(db, r, &has, &seen_s);
 
-	/* A file that was written before the store could be had again. */
+	/* A file that was written before the store was available again. */
 	if (!code && has && seen_s > r->seen_s)
 		return 0;
 	if (!has)

@@ -17,7 +17,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* People may have changed rows; what does not fit is shown as far as it does. */
+/* People may have changed rows; values that do not fit are shown as far as they do. */
 static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 {
 	static const enum cop_runrec_field fields[] = {

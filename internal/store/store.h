@@ -20,10 +20,9 @@
 
 /* ---- writing ---- */
 
-/* Writes the record into the store, which is made if it does not exist. With from_step > 0 only
- * what may have changed since: the run itself, and the points from that step on; otherwise all of
- * it, in place of what the store has of this run. A record that is older than that changes nothing.
- * One thread at a time. */
+/* Writes the record into the store, which is made if it does not exist. With from_step > 0 only the
+ * run itself and the points from that step on; otherwise all of it, in place of what the store has
+ * of this run. A record that is older than that changes nothing. One thread at a time. */
 int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_step,
 	uint64_t deadline_ms, struct cop_err *err);
 /* Writes the record into STORE.d, whole or not at all; the next reader takes it into the store. */
@@ -37,9 +36,9 @@ int cop_store_read_record(const char *file, struct cop_runrec *r, struct cop_err
 
 struct cop_store;
 
-/* Takes in what is in STORE.d, then opens the store for reading. If the store cannot be changed,
- * the records of STORE.d are read together with it and stay where they are. Records that cannot be
- * read stay, too, and have a sentence in notes, a line each. */
+/* Moves the records of STORE.d into the store, then opens it for reading. If the store cannot be
+ * changed, the records of STORE.d are read together with it and stay where they are. Records that
+ * cannot be read stay, too, and have a sentence in notes, a line each. */
 int cop_store_open(
 	const char *path, struct cop_store **out, struct cop_buf *notes, struct cop_err *err);
 void cop_store_close(struct cop_store *s);
@@ -48,14 +47,13 @@ struct cop_store_filter {
 	bool by_status;
 	enum cop_runrec_status status; /* may be LOST */
 	double since_s;                /* started then or later; 0: all */
-	const char *tag; /* KEY=VALUE, where name= and group= are what the run is called by; NULL:
-			    all */
+	const char *tag; /* KEY=VALUE; name= and group= are those of the run; NULL: all */
 };
 struct cop_store_runs {
 	struct cop_runrec *at; /* without lists and series; newest first */
 	size_t n;
 };
-/* The status of a run that has not said for four of its beats that it lives is LOST. */
+/* A run that has not reported for four of its beats is LOST. */
 int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 	struct cop_store_runs *out, struct cop_err *err);
 void cop_store_runs_free(struct cop_store_runs *runs);

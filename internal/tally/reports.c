@@ -57,7 +57,7 @@ static void warn_of_earlier_runs(const struct cop_tally *t)
 			path);
 }
 
-/* The warnings, in the node's own summary. */
+/* The warnings for the node's own summary. */
 static void further(void *ctx, const struct cop_stats *stats, struct cop_buf *out)
 {
 	struct cop_advices a;

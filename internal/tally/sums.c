@@ -131,7 +131,7 @@ static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_tre
 	char dir[512], why[sizeof(err->text)], *end;
 
 	snprintf(why, sizeof(why), "%s", err->text);
-	/* What could not be done, without the advice after it. */
+	/* The error without the advice after it. */
 	end = strrchr(why, ';');
 	if (end)
 		*end = '\0';
@@ -208,7 +208,7 @@ int cop_tally_write_sums(
 
 	if (!*job->job_dir)
 		return 0;
-	/* First what was asked for: there may be room for one of them only. */
+	/* The files that the user asked for come first, because there may be room for one only. */
 	if (sum->prof && cop_prof_sum_nodes(sum->prof))
 		rc = write_prof(job, sum, err);
 	cop_tally_write_telemetry(job, sum->telemetry, "cluster");

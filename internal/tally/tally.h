@@ -66,8 +66,8 @@ void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out);
  * is logged. */
 void cop_tally_add(struct cop_tally *t, struct cop_treeop_sum *sum);
 
-/* What went badly on this node (advice.h), for one that ends without the tree: logs it, and appends
- * notes for the user, as cop_advice_notes has them. */
+/* For a node that ends without the tree: logs what went badly on it (advice.h), and appends notes
+ * for the user, as cop_advice_notes does. */
 void cop_tally_warn_own(struct cop_tally *t, struct cop_buf *out);
 
 /* ---- all nodes ---- */
@@ -79,12 +79,12 @@ void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out);
 /* Writes the cluster files of the job from the sums. If that fails for those of the profile, they
  * are kept in $TMPDIR, because no other copy exists once the nodes have ended, and the sentence
  * says where. 0, also if there is nothing to write; errors are logged, and err has the sentence.
- * Nobody asked for the telemetry: what fails of it is only logged. What sum has of it is finished
+ * Nobody asked for the telemetry, so its failures are only logged. The telemetry in sum is finished
  * afterwards. */
 int cop_tally_write_sums(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err);
-/* Writes the files of the telemetry alone into this folder of profiling, and finishes it; sum NULL:
- * nothing. What fails is logged. */
+/* Writes only the files of the telemetry into this folder of profiling, and finishes it; sum NULL:
+ * nothing. Failures are logged. */
 void cop_tally_write_telemetry(
 	const struct cop_tally_job *job, struct cop_telemetry_sum *sum, const char *folder);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From counters to warnings in words: brings together what advice judges. */
+/* Turns counters into warnings: collects the numbers that advice judges. */
 #include "log/log.h"
 #include "tally/tally_priv.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which task this is, from the launcher's environment. The innermost launcher counts: mpiexec
- * starts its own processes with srun where there is Slurm, so Slurm's variables are read last. */
+/* Finds out from the launcher's environment which task this is. The innermost launcher counts:
+ * mpiexec starts its own processes with srun where there is Slurm, so Slurm's variables are read
+ * last. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a start leaves of which all processes were killed, or the keeper: its files, and the mount
- * that they name. Nobody who belongs to it is left to remove that; so others of the same user do.
- * Those locks are free then. Who has just opened a file and gets its lock after this finds that it
- * was removed, and makes a new one (tasks.c). */
+/* Removes what is left of a start whose processes, or whose keeper, were killed: its files, and the
+ * mount that they name. No process of that start can do it, so another start of the same user does.
+ * The locks are free then. A process that has opened a file just before and gets its lock
+ * afterwards finds that it was removed, and makes a new one (tasks.c). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

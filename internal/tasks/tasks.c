@@ -39,7 +39,7 @@ void cop_tasks_set_names(struct cop_tasks *t, const char *dir)
 			t->id, endings[i]);
 }
 
-static int open_file(const char *path, int flags)
+static int open_lock_file(const char *path, int flags)
 {
 	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -62,7 +62,7 @@ static int check_locked(int fd, int rc, const char *path)
 /* Opened and locked; -ENOENT if it was removed meanwhile. */
 static int open_locked(const char *path, int flags, int operation)
 {
-	int fd = open_file(path, flags), rc;
+	int fd = open_lock_file(path, flags), rc;
 
 	if (fd < 0)
 		return fd;
@@ -76,7 +76,7 @@ static int open_locked(const char *path, int flags, int operation)
 static int open_tasks(const struct cop_tasks *t, int flags, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
-	int fd = open_file(t->names[TASKS_LOCK], flags), rc;
+	int fd = open_lock_file(t->names[TASKS_LOCK], flags), rc;
 
 	if (fd < 0)
 		return fd;
@@ -91,7 +91,7 @@ static int be_first(struct cop_tasks *t, struct cop_err *err)
 {
 	int rc = -EWOULDBLOCK;
 
-	/* Who removes what a killed start left takes it away at this moment. */
+	/* Another process may just be removing the rest of a killed start. */
 	for (int tries = 0; (rc == -EWOULDBLOCK || rc == -ENOENT) && tries < FIRST_TRIES; tries++) {
 		if (tries && rc == -EWOULDBLOCK)
 			poll(NULL, 0, LOOK_MS);
@@ -211,7 +211,7 @@ void cop_tasks_end(struct cop_tasks *t)
 
 /* ---- a task waits ---- */
 
-/* 1: there is no word yet. */
+/* 1: there is no result yet. */
 static int read_word(const struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	char *text = NULL;
@@ -248,7 +248,7 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 	int wait_ms = LOOK_MS, rc;
 
 	while ((rc = read_word(t, word, size, err)) == 1) {
-		/* It may have written the word before it ended. */
+		/* It may have written the result before it ended. */
 		if (is_first_gone(t) && (rc = read_word(t, word, size, err)) == 1)
 			return cop_err_set(err, ECANCELED,
 				"the first task of this machine, which starts the node, has ended");
@@ -270,7 +270,7 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 bool cop_tasks_live(const struct cop_tasks *t)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = open_file(t->names[TASKS_LOCK], O_RDONLY);
+	int fd = open_lock_file(t->names[TASKS_LOCK], O_RDONLY);
 	bool live = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
 
 	close_one(&fd);
@@ -310,7 +310,8 @@ bool cop_tasks_finish(struct cop_tasks *t, bool well)
 	close_one(&said);
 	close_one(&first);
 	close_one(&word);
-	/* The keeper has removed them, unless it was killed. One that comes is to find that. */
+	/* The keeper has removed the files, unless it was killed. A task that still comes must find
+	 * that out. */
 	if (last && have_all_come(t))
 		cop_tasks_remove_killed(t, NULL, NULL);
 	return last;

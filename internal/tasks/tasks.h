@@ -44,15 +44,15 @@ int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struc
 /* Afterwards: whether the last task did well and waits for the keeper. If it does not, nothing
  * keeps a launcher from ending the keeper as well. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t);
-/* Any time: whether a task lives that has not done its work. Needs no descriptor of t. */
+/* At any time: whether a task that has not done its work is alive. Needs no descriptor of t. */
 bool cop_tasks_live(const struct cop_tasks *t);
 /* Removes the files of the tasks. */
 void cop_tasks_end(struct cop_tasks *t);
 
 /* ---- in any process of the user ---- */
 
-/* Removes the files of starts of which every process was killed. found gets the word that the
- * keeper of such a start had told. */
+/* Removes the files of starts whose processes were all killed. found gets the word that the keeper
+ * of such a start had told. */
 void cop_tasks_sweep(const char *dir, void (*found)(void *arg, const char *word), void *arg);
 
 /* ---- in a task ---- */
@@ -61,9 +61,9 @@ void cop_tasks_sweep(const char *dir, void (*found)(void *arg, const char *word)
  * keeper's, or that the first task has ended or never started. */
 int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, size_t size,
 	struct cop_err *err);
-/* This task has done its work, well or not, and is none of them any more. The last one returns when
- * the keeper has ended, for launchers end what the last task leaves behind: true. The others return
- * at once. */
+/* This task has done its work, well or not, and is not one of the tasks any more. The last one
+ * returns true, once the keeper has ended, because launchers kill what the last task leaves behind.
+ * The others return false at once. */
 bool cop_tasks_finish(struct cop_tasks *t, bool well);
 
 #endif

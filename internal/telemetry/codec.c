@@ -132,7 +132,7 @@ struct in {
 	int rc; /* of the first thing that was wrong; then all numbers are 0 */
 };
 
-static uint64_t fail(struct in *in, int rc)
+static uint64_t fail_decoding(struct in *in, int rc)
 {
 	if (!in->rc)
 		in->rc = rc;
@@ -153,14 +153,14 @@ static uint64_t get(struct in *in)
 		if (byte < 0x80)
 			return value;
 	}
-	return fail(in, -EBADMSG);
+	return fail_decoding(in, -EBADMSG);
 }
 
 static uint64_t get_up_to(struct in *in, uint64_t most)
 {
 	uint64_t value = get(in);
 
-	return value <= most ? value : fail(in, -EBADMSG);
+	return value <= most ? value : fail_decoding(in, -EBADMSG);
 }
 
 static int64_t get_signed(struct in *in)
@@ -170,12 +170,13 @@ static int64_t get_signed(struct in *in)
 	return (int64_t)(value & 1 ? ~(value >> 1) : value >> 1);
 }
 
-/* What is not sound here could not be added to a moment. */
+/* A time out of this range could not be added to another. */
 static int64_t get_time(struct in *in)
 {
 	int64_t value = get_signed(in);
 
-	return value > -TIME_MAX_US && value < TIME_MAX_US ? value : (int64_t)fail(in, -EBADMSG);
+	return value > -TIME_MAX_US && value < TIME_MAX_US ? value
+							   : (int64_t)fail_decoding(in, -EBADMSG);
 }
 
 static void get_all(struct in *in, uint64_t *value, size_t n)
@@ -192,7 +193,7 @@ static void get_series(struct in *in, struct cop_telemetry_node *n)
 	n->series = calloc(INTERVALS, sizeof(*n->series));
 	if (!n->series) {
 		n->intervals = 0;
-		fail(in, -ENOMEM);
+		fail_decoding(in, -ENOMEM);
 		return;
 	}
 	for (unsigned i = 0; i < n->intervals; i++)
@@ -219,7 +220,7 @@ static void get_nodes(struct in *in, struct cop_telemetry_sum *s)
 		uint64_t rank = next + get_up_to(in, s->job_nodes);
 
 		if (!slot || rank >= s->job_nodes) {
-			fail(in, slot ? -EBADMSG : -ENOMEM);
+			fail_decoding(in, slot ? -EBADMSG : -ENOMEM);
 			return;
 		}
 		*slot = (struct cop_telemetry_node){.rank = (uint32_t)rank};
@@ -227,7 +228,7 @@ static void get_nodes(struct in *in, struct cop_telemetry_sum *s)
 		get_node(in, slot);
 		series += slot->series != NULL;
 		if (series > COP_TELEMETRY_ALL_SERIES)
-			fail(in, -EBADMSG);
+			fail_decoding(in, -EBADMSG);
 		next = rank + 1;
 	}
 }
@@ -240,7 +241,7 @@ static void get_cell(struct in *in, struct spread *s, uint32_t nodes)
 		return;
 	s->count = calloc(SPREAD_CLASSES, sizeof(*s->count));
 	if (!s->count) {
-		fail(in, -ENOMEM);
+		fail_decoding(in, -ENOMEM);
 		return;
 	}
 	s->least = get(in);
@@ -248,7 +249,7 @@ static void get_cell(struct in *in, struct spread *s, uint32_t nodes)
 	for (uint64_t i = 0; i < used && !in->rc; i++) {
 		class += get_up_to(in, SPREAD_CLASSES);
 		if (class == 0 || class >= SPREAD_CLASSES) {
-			fail(in, -EBADMSG);
+			fail_decoding(in, -EBADMSG);
 			return;
 		}
 		s->count[class] = (uint32_t)get_up_to(in, nodes);
@@ -256,7 +257,7 @@ static void get_cell(struct in *in, struct spread *s, uint32_t nodes)
 	}
 	s->others = (uint32_t)others;
 	if (others > nodes || !others || !s->least || s->least > s->most)
-		fail(in, -EBADMSG);
+		fail_decoding(in, -EBADMSG);
 }
 
 static void get_folded(struct in *in, struct folded *f, unsigned cells, uint32_t job_nodes)
@@ -266,9 +267,9 @@ static void get_folded(struct in *in, struct folded *f, unsigned cells, uint32_t
 	f->nodes = (uint32_t)get_up_to(in, job_nodes);
 	used = (unsigned)get_up_to(in, cells);
 	if (!f->nodes && used)
-		fail(in, -EBADMSG);
+		fail_decoding(in, -EBADMSG);
 	if (!in->rc && f->nodes && cop_telemetry_folded_open(f, cells))
-		fail(in, -ENOMEM);
+		fail_decoding(in, -ENOMEM);
 	for (unsigned i = 0; i < used && !in->rc; i++)
 		get_cell(in, &f->cell[i], f->nodes);
 }
@@ -279,12 +280,12 @@ static char *get_text(struct in *in)
 	char *text;
 
 	if (in->rc || len > (size_t)(in->end - in->p)) {
-		fail(in, -EBADMSG);
+		fail_decoding(in, -EBADMSG);
 		return NULL;
 	}
 	text = strndup((const char *)in->p, len);
 	if (!text)
-		fail(in, -ENOMEM);
+		fail_decoding(in, -ENOMEM);
 	in->p += text ? len : 0;
 	for (char *c = text; c && *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -298,7 +299,7 @@ static void get_events(struct in *in, struct cop_telemetry_sum *s)
 
 	s->event = calloc(n + 1, sizeof(*s->event));
 	if (!s->event)
-		fail(in, -ENOMEM);
+		fail_decoding(in, -ENOMEM);
 	for (size_t i = 0; i < n && !in->rc; i++) {
 		struct cop_telemetry_event *e = &s->event[i];
 
@@ -314,11 +315,11 @@ static void get_sum(struct in *in, struct cop_telemetry_sum *s)
 {
 	s->job_nodes = (uint32_t)get_up_to(in, UINT32_MAX);
 	if (!s->job_nodes)
-		fail(in, -EBADMSG);
+		fail_decoding(in, -EBADMSG);
 	s->level = (unsigned)get_up_to(in, LEVEL_MAX);
 	s->unix_ns = get_signed(in);
 	if (s->unix_ns < 0 || s->unix_ns > INT64_MAX / 2)
-		fail(in, -EBADMSG);
+		fail_decoding(in, -EBADMSG);
 	s->dropped = get(in);
 	if (!in->rc)
 		get_nodes(in, s);
@@ -329,7 +330,7 @@ static void get_sum(struct in *in, struct cop_telemetry_sum *s)
 	if (!in->rc)
 		get_events(in, s);
 	if (!in->rc && in->p != in->end)
-		fail(in, -EBADMSG);
+		fail_decoding(in, -EBADMSG);
 }
 
 int cop_telemetry_decode(const void *data, size_t len, struct cop_telemetry_sum **out)

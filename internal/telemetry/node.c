@@ -97,7 +97,7 @@ void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	/* Rounded as moments, so that the phases add up. */
+	/* The moments are rounded, not the durations, so that the phases add up. */
 	t->phase_us[phase] +=
 		(now_ns - t->started_ns) / 1000 - (t->marked_ns - t->started_ns) / 1000;
 	t->marked_ns = now_ns;
@@ -130,7 +130,7 @@ static struct event *last_of(struct cop_telemetry *t, enum cop_telemetry_kind ki
 }
 
 /* The lock is held. False: there is no room. */
-static bool keep(struct cop_telemetry *t, const struct event *e)
+static bool keep_event(struct cop_telemetry *t, const struct event *e)
 {
 	const struct event *before = last_of(t, e->kind);
 
@@ -168,7 +168,7 @@ void cop_telemetry_event(
 		va_end(args);
 		make_one_line(e.text);
 		pthread_mutex_lock(&t->lock);
-		kept = keep(t, &e);
+		kept = keep_event(t, &e);
 		pthread_mutex_unlock(&t->lock);
 	}
 	if (!kept)
@@ -225,8 +225,8 @@ static void add_point(struct cop_telemetry *t, uint64_t now_ns, uint64_t used, u
 	cop_telemetry_series_add(&t->series, &p);
 }
 
-/* Whether fetches have begun to wait for room; *waits is how many did since the last look. The lock
- * is held. */
+/* Whether fetches have begun to wait for the budget; *waits is their number since the last look.
+ * The lock is held. */
 static bool is_full_now(struct cop_telemetry *t, uint64_t waited, uint64_t *waits)
 {
 	bool before = t->waited;

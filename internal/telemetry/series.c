@@ -32,8 +32,8 @@ static void thin(struct series *s)
 	s->step_us *= 2;
 }
 
-/* The last point moves on until it is a step away from the one before it. Looks are never quite on
- * time. */
+/* The last point moves until it is a step away from the one before it, because looks are never
+ * quite on time. */
 static bool moves_on(const struct series *s, uint64_t at_us)
 {
 	return s->n > 1 && at_us - s->point[s->n - 2].at_us < s->step_us - s->step_us / 8;
@@ -61,7 +61,7 @@ unsigned cop_telemetry_level(int64_t us)
 	return level;
 }
 
-/* What had been counted at this moment, between two points. */
+/* The counts at a moment between two points. */
 static uint64_t counted(
 	const struct point *a, const struct point *b, unsigned metric, int64_t at_us)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How one number is spread over many nodes: a histogram with classes of equal width in each power
- * of two, as in HdrHistogram. It says the same whatever the order in which parts of it were added
- * up, which a sample or a digest would not. */
+/* The distribution of one number over many nodes: a histogram with classes of equal width in each
+ * power of two, as in HdrHistogram. Unlike a sample or a digest, it does not depend on the order in
+ * which its parts were added up. */
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ struct walk {
 	uint32_t left;  /* and of so many with it */
 };
 
-static void settle(struct walk *w)
+static void skip_empty_classes(struct walk *w)
 {
 	while (!w->left && ++w->class < SPREAD_CLASSES)
 		w->left = w->s->count ? w->s->count[w->class] : 0;
@@ -90,14 +90,14 @@ static struct walk from_lowest(const struct spread *s, uint32_t nodes)
 {
 	struct walk w = {s, 0, nodes - s->others};
 
-	settle(&w);
+	skip_empty_classes(&w);
 	return w;
 }
 
 static void pass(struct walk *w, uint32_t nodes)
 {
 	w->left -= nodes;
-	settle(w);
+	skip_empty_classes(w);
 }
 
 static uint64_t lowest(const struct spread *s, uint32_t nodes)
@@ -124,7 +124,8 @@ void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t node
 			pass(&x, both);
 			pass(&y, both);
 		}
-		/* Lowest of those that are not 0: where some are 0, as good as the lowest class. */
+		/* The lowest of those that are not 0; if some are 0, any value of the lowest class
+		 * will do. */
 		for (unsigned c = 1; !sum.least && c < SPREAD_CLASSES; c++)
 			sum.least = sum.count[c] ? COP_MIN(cop_telemetry_middle(c), sum.most) : 0;
 		free(a->count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A subtree. What is kept of a large job does not depend on the shape of the tree: the nodes with
- * the most of something in the whole job are among those with the most in every part of it, and so
- * are the events that the job keeps. */
+/* The telemetry of a subtree. What is kept of a large job does not depend on the shape of the tree:
+ * the nodes with the most of something in the whole job are among those with the most in every part
+ * of it, and so are the events that the job keeps. */
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ static int add_numbers(struct folded *f, const uint64_t *number, unsigned n)
 	return rc;
 }
 
-/* Where memory is short, the node counts as one that did nothing. */
+/* If memory is short, the node counts as one that did nothing. */
 static void fold_series(struct cop_telemetry_sum *s, struct cop_telemetry_node *n)
 {
 	if (cop_telemetry_folded_open(&s->series, INTERVALS * METRICS) ||
@@ -208,7 +208,7 @@ static uint64_t value_of(const struct cop_telemetry_node *n, unsigned which)
 	}
 }
 
-static void choose(
+static void choose_series(
 	const struct cop_telemetry_sum *s, unsigned which, struct candidate *c, bool *chosen)
 {
 	size_t n = 0;
@@ -230,7 +230,7 @@ static void fold(struct cop_telemetry_sum *s)
 	bool *chosen = calloc(s->nodes + 1, sizeof(*chosen));
 
 	for (unsigned which = 0; c && chosen && which < 4; which++)
-		choose(s, which, c, chosen);
+		choose_series(s, which, c, chosen);
 	/* Without memory to choose, none is an outlier. */
 	for (size_t i = 0; i < s->nodes; i++)
 		if (s->node[i].series && !(chosen && chosen[i]))
@@ -282,7 +282,7 @@ static void raise_level(struct cop_telemetry_sum *s, unsigned level)
 
 /* ---- events ---- */
 
-/* Those of one class are kept alike. */
+/* Nodes of one class are all kept or all dropped. */
 static unsigned class_of(enum cop_telemetry_kind kind)
 {
 	return kind <= COP_TELEMETRY_PEER_BACK       ? 0
@@ -338,7 +338,7 @@ static bool have_in_common(const struct cop_telemetry_sum *a, const struct cop_t
 }
 
 /* Room for both, before anything is changed. */
-static int make_room(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
+static int reserve_both(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	size_t nodes = into->nodes + from->nodes, events = into->events + from->events;
 	struct cop_telemetry_node *node = reallocarray(into->node, nodes + 1, sizeof(*node));
@@ -394,13 +394,13 @@ static void move_folded(struct folded *into, struct folded *from)
 		cop_log_error("no memory for the series of nodes=%u", from->nodes);
 }
 
-/* from is the caller's to free, and has lost what was in it. */
+/* The caller frees from, whose contents have moved. */
 static int absorb(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from)
 {
 	unsigned level = COP_MAX(into->level, from->level);
 	int rc = into->job_nodes != from->job_nodes ? -EINVAL
 		 : have_in_common(into, from)       ? -EEXIST
-						    : make_room(into, from);
+						    : reserve_both(into, from);
 
 	if (rc)
 		return rc;
@@ -416,7 +416,7 @@ static int absorb(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from
 	return 0;
 }
 
-/* The copy goes the way that sums go between nodes. */
+/* The copy is encoded and decoded, as between nodes. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	struct cop_telemetry_sum *copy = NULL;

@@ -32,7 +32,7 @@
 
 /* ---- what is kept ---- */
 
-/* Of the start, in this order. */
+/* The phases of the start, in this order. */
 enum cop_telemetry_phase {
 	COP_TELEMETRY_PREPARE,
 	COP_TELEMETRY_SECRET,
@@ -45,7 +45,7 @@ enum cop_telemetry_phase {
 	COP_TELEMETRY_PHASES
 };
 
-/* Those whose loss costs most come first: the job keeps them longest. */
+/* The most important ones come first: the job keeps them longest. */
 enum cop_telemetry_kind {
 	COP_TELEMETRY_FAILOVER,
 	COP_TELEMETRY_PEER_DEAD,
@@ -60,7 +60,7 @@ enum cop_telemetry_kind {
 	COP_TELEMETRY_KINDS
 };
 
-/* Of a node in an interval. All but the last two are sums, and those are the most there was. */
+/* Of a node in an interval. All but the last two are sums; the last two are maxima. */
 enum cop_telemetry_metric {
 	COP_TELEMETRY_REQUESTS,
 	COP_TELEMETRY_READ_BYTES,
@@ -109,20 +109,20 @@ void cop_telemetry_free(struct cop_telemetry *t);
 
 /* Any thread, all of these. */
 
-/* The time since the last call, or since the start, was spent in this phase. */
+/* This phase has just ended: it took the time since the last call, or since the start. */
 void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase);
 /* When the job began: by this node's monotonic clock (perhaps before it was started, and then
  * negative), and in ns since 1970. Until then the job began with this node. */
 void cop_telemetry_began(struct cop_telemetry *t, int64_t mono_ns, int64_t unix_ns);
-/* Something has happened now. One that repeats the last event of its kind word for word is passed
- * over. */
+/* Something has happened now. An event that repeats the last one of its kind word for word is
+ * dropped. */
 void cop_telemetry_event(struct cop_telemetry *t, enum cop_telemetry_kind kind, const char *fmt,
 	...) COP_PRINTF(3, 4);
 /* Looks at the counters; of the cache: what it holds, and its limit. Counters may have been set to
  * zero since the last look, and go on from there. */
 void cop_telemetry_look(struct cop_telemetry *t, const struct cop_stats *stats, uint64_t used_bytes,
 	uint64_t limit_bytes);
-/* How many ms after a look the next one is due: a second at first, later more. */
+/* The ms from a look to the next one: a second at first, later more. */
 unsigned cop_telemetry_pause_ms(struct cop_telemetry *t);
 
 /* ---- a subtree ---- */
@@ -156,13 +156,14 @@ void cop_telemetry_sum_free(struct cop_telemetry_sum *s); /* NULL is fine */
 /* Adds what this node has kept up to now, at its end. NULL of t: nothing. 0, or -ENOMEM, and s is
  * as before. */
 int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, uint32_t rank);
-/* Adds from, which stays as it is. 0; -ENOMEM, and into is as before; -EEXIST or -EINVAL, and so is
- * into: both hold the same rank, or they are of different jobs. */
+/* Adds from, which stays as it is. 0; -ENOMEM; -EEXIST: both have the same rank; -EINVAL: they are
+ * of different jobs. After an error into is as before. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from);
-/* Everyone has been added: leaves out what is not an outlier, and orders the events. */
+/* All nodes have been added: drops the rows of nodes that are no outliers, sorts the events.
+ */
 void cop_telemetry_finish(struct cop_telemetry_sum *s);
 
-/* Nodes in it, also those without a row. */
+/* The number of nodes in it, including those without a row. */
 uint32_t cop_telemetry_sum_nodes(const struct cop_telemetry_sum *s);
 /* When the job began, in ns since 1970. */
 int64_t cop_telemetry_sum_unix_ns(const struct cop_telemetry_sum *s);
@@ -174,7 +175,7 @@ const struct cop_telemetry_node *cop_telemetry_sum_node(
 	const struct cop_telemetry_sum *s, size_t i);
 const struct cop_telemetry_event *cop_telemetry_sum_event(
 	const struct cop_telemetry_sum *s, size_t i);
-/* Events that were left out. */
+/* The number of events that were left out. */
 uint64_t cop_telemetry_sum_dropped(const struct cop_telemetry_sum *s);
 
 /* ---- on the way ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* node.c is one node, with series.c; sum.c a subtree, with spread.c; codec.c and write.c are what
- * becomes of a sum. node.c calls nothing of a subtree.
+/* node.c and series.c are about one node, sum.c and spread.c about a subtree; codec.c encodes a
+ * sum, and write.c writes its files. node.c calls nothing of a subtree.
  *
- * A node that loses its row, or its series, in a large job is folded: what it had is added to
+ * A node that loses its row or its series in a large job is folded: its numbers are added to
  * spreads, one for each number. Nodes with a row are in no spread until the files are written, so
  * that small jobs have none at all. */
 #ifndef COP_TELEMETRY_PRIV_H
@@ -38,7 +38,7 @@ struct point {
 struct series {
 	struct point point[POINTS + 1];
 	unsigned n;
-	uint64_t step_us; /* points are about this far apart */
+	uint64_t step_us; /* about the distance of two points */
 };
 
 void cop_telemetry_series_init(struct series *s);
@@ -56,7 +56,7 @@ unsigned cop_telemetry_coarsen(uint64_t (*rows)[METRICS], unsigned n);
 
 /* ---- node.c ---- */
 
-/* What node.c hands over at its end. */
+/* What node.c hands over when the node ends. */
 struct own {
 	struct cop_telemetry_node node; /* series: room for INTERVALS, zero, which is filled */
 	unsigned level;
@@ -73,7 +73,7 @@ void cop_telemetry_own(struct cop_telemetry *t, struct own *out);
 #define EXACT 16u /* values below have a class of their own */
 #define SPREAD_CLASSES (EXACT + 60u * 8u)
 
-/* All zero: of any number of nodes, all 0; these are not counted. */
+/* Zeroed memory: any number of nodes, all with 0; these are not counted. */
 struct spread {
 	uint64_t least, most; /* of those that are not 0 */
 	uint32_t others;      /* nodes that are not 0 */
@@ -86,8 +86,8 @@ uint64_t cop_telemetry_middle(unsigned class);
 /* 0 or -ENOMEM, with the spread as before. */
 int cop_telemetry_spread_add(struct spread *s, uint64_t value);
 int cop_telemetry_spread_merge(struct spread *into, const struct spread *from);
-/* a becomes the spread of a's and b's numbers added (or the larger one), lowest to lowest; of so
- * many nodes, those with 0 among them. b is emptied. Without memory it is as good as b being 0. */
+/* Adds b's numbers to a's, or takes the larger of each two, in ascending order of both; nodes
+ * includes those with 0. b is emptied. If memory is short, b counts as 0. */
 void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t nodes, bool peak);
 /* Of so many nodes, 1 at least. */
 struct three {

@@ -80,7 +80,7 @@ static void put_rows(struct cop_buf *out, const struct cop_telemetry_sum *s,
 	}
 }
 
-/* Of all nodes: those that were folded, and those with a series. */
+/* Over all nodes, folded ones and those with a series. */
 static int of_all(const struct cop_telemetry_sum *s, unsigned cell, struct three *out)
 {
 	struct spread *all = calloc(1, sizeof(*all));
@@ -142,7 +142,7 @@ static int telemetry(
 
 /* ---- cluster_nodes.csv ---- */
 
-/* After the phases, in the order of the file. us: written in ms. */
+/* The columns after the phases, in the order of the file. us: written in ms. */
 static const struct {
 	const char *name;
 	enum cop_telemetry_total total;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a job's manifest from the order of first touch in the files of its ranks. Memory grows with
- * distinct paths, not with ranks. */
+/* Makes a job's manifest from the order of first touch, which the files of its ranks have. Memory
+ * grows with distinct paths, not with ranks. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

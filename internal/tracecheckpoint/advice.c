@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What follows from the figures, in words and with them. The parameters and their defaults are
- * those of the user's guide of SCR (Scalable Checkpoint/Restart), section "SCR parameters":
- * SCR_FILE_BUF_SIZE is the buffer of copies between cache and parallel file system, 1 MiB;
- * SCR_MPI_BUF_SIZE the buffer with which redundancy data is sent, 128 KiB; SCR_FLUSH_WIDTH how many
- * processes write to the parallel file system at a time, 256; SCR_COPY_TYPE the redundancy scheme,
- * of which SINGLE has none. */
+/* Advice that follows from the figures, in words and with the figures. The parameters and their
+ * defaults are those of the user's guide of SCR (Scalable Checkpoint/Restart), section "SCR
+ * parameters": SCR_FILE_BUF_SIZE is the buffer of copies between cache and parallel file system, 1
+ * MiB; SCR_MPI_BUF_SIZE the buffer with which redundancy data is sent, 128 KiB; SCR_FLUSH_WIDTH how
+ * many processes write to the parallel file system at a time, 256; SCR_COPY_TYPE the redundancy
+ * scheme, of which SINGLE has none. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

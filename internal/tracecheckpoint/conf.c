@@ -6,7 +6,7 @@
 
 #include "tracecheckpoint/tracecheckpoint_priv.h"
 
-static unsigned find(const struct cop_ckpt_conf *conf, const char *name, size_t len)
+static unsigned find_tier(const struct cop_ckpt_conf *conf, const char *name, size_t len)
 {
 	unsigned i = 0;
 
@@ -38,7 +38,7 @@ int cop_ckpt_add_tier(struct cop_ckpt_conf *conf, const char *word, struct cop_e
 	if (!equals || equals == word || !equals[1])
 		return cop_err_set(
 			err, EINVAL, "--tier: '%s' is not NAME=PREFIX, as in ssd=/mnt/ssd", word);
-	i = find(conf, word, (size_t)(equals - word));
+	i = find_tier(conf, word, (size_t)(equals - word));
 	if (i == COP_CKPT_TIERS_MAX)
 		return cop_err_set(err, EINVAL, "--tier: more than %u tiers", COP_CKPT_TIERS_MAX);
 	if (i == conf->tiers) {
@@ -61,7 +61,7 @@ int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_
 	if (!equals || equals == word)
 		return cop_err_set(
 			err, EINVAL, "--model: '%s' is not NAME=BYTES/S, as in ssd=2GiB", word);
-	i = find(conf, word, (size_t)(equals - word));
+	i = find_tier(conf, word, (size_t)(equals - word));
 	if (i == conf->tiers)
 		return cop_err_set(err, EINVAL,
 			"--model: '%.*s' is no tier; --tier NAME=PREFIX says where one is",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of a tier of a run: what is largest, and what the calls are like. */
+/* The lists of a tier of a run: the largest files, and the calls. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -74,7 +74,7 @@ static void put_flush(struct cop_ckpt_report *r, const struct run *run)
 
 /* ---- predictions ---- */
 
-/* What a run writes to a tier, or would. */
+/* The bytes that a run writes to a tier, or would write. */
 static double bytes_for(const struct run *run, unsigned tier)
 {
 	return run->tier[tier].written > 0 ? run->tier[tier].written : run->produced;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run adds up to: a few tables for each tier, each of an answer's own groups. */
+/* The sums of a run: a few tables for each tier, one for each answer. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -149,7 +149,8 @@ int cop_ckpt_add(struct cop_ckpt *c, unsigned worker, const struct cop_trace_eve
 
 /* ---- sums ---- */
 
-static int take(struct cop_tab **tab, const char *sort, struct cop_rows *out, struct cop_err *err)
+static int finish_table(
+	struct cop_tab **tab, const char *sort, struct cop_rows *out, struct cop_err *err)
 {
 	struct cop_tab *t = *tab;
 	int rc;
@@ -200,7 +201,7 @@ static double written_by_checkpoints(const struct cop_rows *events, const struct
 	return sum;
 }
 
-static void add_up(struct run *run, unsigned tiers)
+static void sum_tiers(struct run *run, unsigned tiers)
 {
 	double size = 0;
 
@@ -229,15 +230,15 @@ int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struc
 	int rc;
 
 	out->name = name;
-	rc = take(&c->events, "pid", &out->events, err);
+	rc = finish_table(&c->events, "pid", &out->events, err);
 	for (unsigned i = 0; i < c->conf->tiers; i++)
 		for (unsigned k = 0; k < TABS && !rc; k++)
-			rc = take(&c->tab[i][k], k == TAB_CALLS ? "pid" : "dur",
+			rc = finish_table(&c->tab[i][k], k == TAB_CALLS ? "pid" : "dur",
 				&out->tier[i].rows[k], err);
 	if (!rc && cop_ckpt_spans_finish(c->spans, &out->flush))
 		rc = cop_err_set(err, ENOMEM, "no memory for the report");
 	if (!rc)
-		add_up(out, c->conf->tiers);
+		sum_tiers(out, c->conf->tiers);
 	return rc;
 }
 

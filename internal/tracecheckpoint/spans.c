@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events of one thread of the program reach us on several threads, in no order, and a checkpoint
- * event ends after all that it contains: what is outside of it shows at the end only. So each
+ * event ends after all that it contains, so only the end shows what is outside of it. So each
  * thread of the program has two unions of spans, of a bounded size. Few events come here; a lock
  * for each of some shards suffices, and no two locks are ever held. */
 #include <errno.h>
@@ -57,7 +57,7 @@ void cop_ckpt_spans_free(struct spans *s)
 	free(s);
 }
 
-static struct thread *find(
+static struct thread *find_thread(
 	const struct cop_htab *table, const struct cop_trace_event *e, uint64_t hash)
 {
 	struct cop_hlink *l = cop_htab_first(table, hash);
@@ -76,7 +76,7 @@ static struct thread *find(
 static struct thread *find_or_make(
 	struct cop_htab *table, const struct cop_trace_event *e, uint64_t hash)
 {
-	struct thread *t = find(table, e, hash);
+	struct thread *t = find_thread(table, e, hash);
 
 	if (t)
 		return t;

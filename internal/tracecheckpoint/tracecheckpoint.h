@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracecheckpoint: what checkpoints cost, in several runs of a program that writes them to storage
- * of several tiers: how long they take, where the time and the bytes go, what a flush in the
- * background does meanwhile, and what follows from that. It takes the events of one run from any
- * number of threads; a report is made of all runs.
+/* tracecheckpoint: computes the cost of checkpoints in several runs of a program that writes them
+ * to storage of several tiers: how long they take, where the time and the bytes go, what a flush in
+ * the background does meanwhile, and what follows from that. It takes the events of one run from
+ * any number of threads; a report is made of all runs.
  *
  * Memory is bounded by the groups (cop_tab) and by COP_CKPT_SPANS spans of each thread of the
  * program. It reads no file and changes nothing. */

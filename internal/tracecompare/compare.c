@@ -65,7 +65,7 @@ static double value_of(const struct joined *j, unsigned run, unsigned col)
 	return j->run[run] ? j->run[run]->value[col] : NAN;
 }
 
-/* What is missing comes last. */
+/* Missing values come last. */
 static int by_value(const void *p, const void *q, void *arg)
 {
 	const struct cop_compare *c = arg;
@@ -83,7 +83,7 @@ static int by_value(const void *p, const void *q, void *arg)
 }
 
 /* How many rows there are at most, all of them different. */
-static int make_room(struct cop_compare *c)
+static int reserve_rows(struct cop_compare *c)
 {
 	size_t most = 0;
 
@@ -102,7 +102,7 @@ int cop_compare_new(struct cop_rows *rows, const char *const *name, unsigned n,
 	assert(n && n <= COP_COMPARE_RUNS_MAX);
 	if (c)
 		*c = (struct cop_compare){.rows = rows, .name = name, .runs = n};
-	if (!c || make_room(c)) {
+	if (!c || reserve_rows(c)) {
 		cop_compare_free(c);
 		return cop_err_set(err, ENOMEM, "no memory for the tables side by side");
 	}
@@ -155,7 +155,7 @@ static struct cop_grid_cell cell(const void *arg, size_t row, unsigned col)
 		NULL, 0, first != 0 ? value_of(j, at->run, at->of) / first : NAN};
 }
 
-static int add(struct sheet *s, struct column column)
+static int add_column(struct sheet *s, struct column column)
 {
 	const struct cop_tab_conf *conf = &s->c->rows[0].conf;
 	struct cop_grid_col *col = &s->col[s->n];
@@ -188,12 +188,12 @@ static int add_all(struct sheet *s, bool ratio)
 	int rc = 0;
 
 	for (unsigned i = 0; i < conf->keys && !rc; i++)
-		rc = add(s, (struct column){KEY, i, 0});
+		rc = add_column(s, (struct column){KEY, i, 0});
 	for (unsigned i = 0; i < conf->cols; i++) {
 		for (unsigned r = 0; r < s->c->runs && !rc; r++)
-			rc = add(s, (struct column){VALUE, i, r});
+			rc = add_column(s, (struct column){VALUE, i, r});
 		for (unsigned r = 1; r < s->c->runs && !rc && ratio && i == 0; r++)
-			rc = add(s, (struct column){RATIO, i, r});
+			rc = add_column(s, (struct column){RATIO, i, r});
 	}
 	return rc;
 }

@@ -10,10 +10,10 @@
 
 struct cop_compare;
 
-/* n tables of the same keys and columns, from 1 to COP_COMPARE_RUNS_MAX, and what their runs are
- * called; rows and names are borrowed until cop_compare_free, and the rows get another order. What
- * has most in the first column by which tables are sorted comes first: of the first run, where that
- * is equal of the second, and so on. -ENOMEM. */
+/* n tables with the same keys and columns, from 1 to COP_COMPARE_RUNS_MAX, and the names of their
+ * runs. Rows and names are borrowed until cop_compare_free, and the rows get another order. Rows
+ * descend by the first column that can sort: by the value of the first run, then by that of the
+ * second, and so on. -ENOMEM. */
 int cop_compare_new(struct cop_rows *rows, const char *const *name, unsigned n,
 	struct cop_compare **out, struct cop_err *err);
 void cop_compare_free(struct cop_compare *c);

@@ -6,8 +6,9 @@
  *
  * that at TS of its own clock, that clock was OFFSET microseconds ahead of rank 0's, within half of
  * RTT, the round trip in which this was measured (as in Cristian, Probabilistic clock
- * synchronization, 1989). Between two such times the offset is taken to change evenly, before the
- * first and after the last to stay. Both ends of a span are corrected, so what nests still does.
+ * synchronization, 1989). The offset is assumed to change linearly between two such times, and not
+ * to change before the first and after the last. Both ends of a span are corrected, so nested spans
+ * stay nested.
  *
  * Other files name the same hosts, so the offsets are known before events are read: by a pass over
  * those files whose beginning has an event of Copper's, or an offset. */
@@ -37,7 +38,7 @@ struct clocks {
 
 /* ---- the table ---- */
 
-static struct host *find(const struct clocks *c, struct cop_trace_str name)
+static struct host *find_host(const struct clocks *c, struct cop_trace_str name)
 {
 	struct cop_hlink *l = cop_htab_first(&c->table, cop_hash64(name.at, name.len, 0));
 
@@ -52,7 +53,7 @@ static struct host *find(const struct clocks *c, struct cop_trace_str name)
 
 static struct host *host_of(struct clocks *c, struct cop_trace_str name)
 {
-	struct host *h = find(c, name);
+	struct host *h = find_host(c, name);
 
 	if (h)
 		return h;
@@ -65,7 +66,7 @@ static struct host *host_of(struct clocks *c, struct cop_trace_str name)
 	return h;
 }
 
-static int add(struct clocks *c, struct cop_trace_str name, struct point point)
+static int add_point(struct clocks *c, struct cop_trace_str name, struct point point)
 {
 	struct host *h = host_of(c, name);
 	struct point *grown;
@@ -117,11 +118,6 @@ struct pass {             /* of one thread */
 	size_t n, cap;
 };
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 static bool has(const struct fields *f, unsigned i)
 {
 	return f->seen & (1U << i);
@@ -133,8 +129,9 @@ static bool is_clock(const struct fields *f, const struct cop_trace_event *e, st
 	int64_t rtt = 0;
 
 	*out = (struct found){.host = e->host, .is_hash = e->host_is_hash};
-	if (e->kind != COP_TRACE_META || !is(e->name, "CO") || !is(e->of, "clock") ||
-		!has(f, F_TS) || !has(f, F_ARG_VALUE) || !e->host.len)
+	if (e->kind != COP_TRACE_META || !cop_trace_str_is(e->name, "CO") ||
+		!cop_trace_str_is(e->of, "clock") || !has(f, F_TS) || !has(f, F_ARG_VALUE) ||
+		!e->host.len)
 		return false;
 	if (!cop_trace_number(&f->f[F_TS], 1000, &out->point.ts_ns) ||
 		!cop_trace_number(&f->f[F_ARG_VALUE], 1000, &out->point.offset_ns) ||
@@ -178,7 +175,7 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	(void)why;
 }
 
-/* What the file has told becomes that of hosts. */
+/* Assigns the offsets of the file to its hosts. */
 static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 {
 	int rc = 0;
@@ -191,7 +188,7 @@ static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 		if (f->is_hash)
 			name = cop_trace_names_get(&p->names, NAME_HOST, f->hash);
 		if (!rc)
-			rc = add(c, name ? *name : f->host, f->point);
+			rc = add_point(c, name ? *name : f->host, f->point);
 		free((char *)f->host.at);
 	}
 	pthread_mutex_unlock(lock);
@@ -341,7 +338,7 @@ static int64_t offset_at(const struct host *h, int64_t ts)
 
 void cop_trace_clocks_correct(const struct clocks *c, struct cop_trace_event *e)
 {
-	const struct host *h = c && e->kind != COP_TRACE_META ? find(c, e->host) : NULL;
+	const struct host *h = c && e->kind != COP_TRACE_META ? find_host(c, e->host) : NULL;
 	int64_t end;
 
 	if (!h)

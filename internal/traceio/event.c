@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the members of an object mean, in all the formats. Numbers may stand in quotes
- * (dlio_profiler quotes all of them), phases are letters or numbers (DFTracer 2.x), hashes decimal
- * or hexadecimal. */
+/* Interprets the members of an object, in all formats. Numbers may stand in quotes (dlio_profiler
+ * quotes all of them), phases are letters or numbers (DFTracer 2.x), hashes decimal or hexadecimal.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,7 @@ static bool text(const struct fields *f, unsigned i, struct scratch *s, struct c
 
 /* ---- numbers ---- */
 
-/* What strtod makes of a number with an exponent or the like. */
+/* A number with an exponent or the like, read by strtod. */
 static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 {
 	char copy[64], *end;
@@ -366,20 +366,16 @@ static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_
 		s, &e->id);
 }
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 /* Processes: PR with a member rank, or of the name rank; labels. */
 static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
-	if (is(e->name, "process_labels"))
+	if (cop_trace_str_is(e->name, "process_labels"))
 		return text(f, F_ARG_LABELS, s, &e->of);
-	return text(f, !get(f, F_RANK) && is(e->of, "rank") ? F_ARG_VALUE : F_RANK, s, &e->rank);
+	return text(f, !get(f, F_RANK) && cop_trace_str_is(e->of, "rank") ? F_ARG_VALUE : F_RANK, s,
+		&e->rank);
 }
 
-/* What only some kinds have. */
+/* Members that only some kinds have. */
 static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which files are meant. */
+/* Finds the files that the user means. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static int is_new(struct find *f, const struct stat *st)
 	return 1;
 }
 
-static int grow(struct cop_trace_files *files)
+static int grow_files(struct cop_trace_files *files)
 {
 	size_t cap = files->cap ? 2 * files->cap : 64;
 	struct file *grown;
@@ -60,8 +60,8 @@ static int grow(struct cop_trace_files *files)
 	return 0;
 }
 
-/* Takes the name over. */
-static int add(struct find *f, char *name, bool given)
+/* Takes ownership of the name. */
+static int add_trace_file(struct find *f, char *name, bool given)
 {
 	struct stat st;
 	int rc = name ? 0 : -ENOMEM;
@@ -73,7 +73,7 @@ static int add(struct find *f, char *name, bool given)
 	if (!rc)
 		rc = is_new(f, &st);
 	if (rc > 0) {
-		rc = grow(f->files);
+		rc = grow_files(f->files);
 		if (!rc) {
 			f->files->file[f->files->n++] = (struct file){name, given};
 			return 0;
@@ -103,7 +103,7 @@ static int visit(void *arg, const struct cop_walk_entry *e, const char *path, si
 	if (skip == 1)
 		skip = f->given[given - 1] == '/';
 	memcpy(name + given, path + skip, len - skip + 1);
-	return add(f, name, false);
+	return add_trace_file(f, name, false);
 }
 
 static int walk(struct find *f, const char *path, struct cop_err *err)
@@ -139,7 +139,7 @@ static int one(struct find *f, const char *path, struct cop_buf *notes, struct c
 		cop_buf_printf(notes, "%s: neither a file nor a directory\n", path);
 		return 0;
 	}
-	return add(f, strdup(path), true);
+	return add_trace_file(f, strdup(path), true);
 }
 
 static void seen_free(struct cop_htab *t)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the scanner declines, read by json-c: nested values, exponents, and whatever else is JSON.
- * json-c is lenient as it is used here, since writers of traces are not careful. */
+/* Objects that the scanner declines, read by json-c: nested values, exponents, and any other JSON.
+ * json-c is used in its lenient mode, because writers of traces are not careful. */
 #include <errno.h>
 #include <json-c/json.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ char *cop_trace_scratch(struct scratch *s, size_t len)
 }
 
 /* A copy of a value as the scanner would have given it; nested ones count as absent. */
-static bool take(struct scratch *s, struct json_object *value, struct field *f)
+static bool copy_value(struct scratch *s, struct json_object *value, struct field *f)
 {
 	const char *text;
 	char *copy;
@@ -126,7 +126,7 @@ static bool take_id2(struct scratch *s, struct json_object *value, struct fields
 
 		if (!json_object_object_get_ex(value, names[i], &id))
 			continue;
-		if (!take(s, id, &f))
+		if (!copy_value(s, id, &f))
 			return false;
 		if (f.type != T_ABSENT)
 			set(out, fields[i], f);
@@ -150,7 +150,7 @@ static bool take_members(struct judge *j, struct scratch *s, struct json_object 
 			return false;
 		if (i == FIELDS)
 			continue;
-		if (!take(s, value, &f))
+		if (!copy_value(s, value, &f))
 			return false;
 		if (f.type != T_ABSENT)
 			set(out, i, f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the hashes of one file stand for: lines FH (files) and HH (hosts) of DFTracer. They may come
- * after their use, so a reading that wants names goes over the file once for these lines alone. */
+/* The names behind the hashes of one file: lines FH (files) and HH (hosts) of DFTracer. They may
+ * come after their use, so a reading that wants names goes over the file once for these lines
+ * alone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ struct name {
 	char bytes[];
 };
 
-static struct name *find(const struct names *n, unsigned kind, uint64_t hash, uint64_t key)
+static struct name *find_name(const struct names *n, unsigned kind, uint64_t hash, uint64_t key)
 {
 	struct cop_hlink *l = cop_htab_first(&n->table, key);
 
@@ -34,12 +35,12 @@ static uint64_t key_of(unsigned kind, uint64_t hash)
 }
 
 /* The first definition of a hash counts. */
-static int add(struct names *n, unsigned kind, uint64_t hash, struct cop_trace_str text)
+static int add_name(struct names *n, unsigned kind, uint64_t hash, struct cop_trace_str text)
 {
 	uint64_t key = key_of(kind, hash);
 	struct name *name;
 
-	if (find(n, kind, hash, key))
+	if (find_name(n, kind, hash, key))
 		return 0;
 	if (n->table.count >= COP_TRACE_NAMES_MAX) {
 		n->lost++;
@@ -69,12 +70,12 @@ int cop_trace_names_take(struct names *n, const struct fields *f, const struct c
 	kind = e->name.at[0] == 'F' ? NAME_FILE : NAME_HOST;
 	if (!cop_trace_hash(&f->f[F_ARG_VALUE], &hash))
 		return 0;
-	return add(n, kind, hash, e->of);
+	return add_name(n, kind, hash, e->of);
 }
 
 const struct cop_trace_str *cop_trace_names_get(const struct names *n, unsigned kind, uint64_t hash)
 {
-	struct name *name = find(n, kind, hash, key_of(kind, hash));
+	struct name *name = find_name(n, kind, hash, key_of(kind, hash));
 
 	return name ? &name->text : NULL;
 }

@@ -35,7 +35,8 @@ static size_t key_of(const struct record *r, char *key)
 	return 9 + n + m;
 }
 
-static struct open_span *find(const struct pairs *p, const char *key, size_t len, uint64_t hash)
+static struct open_span *find_span(
+	const struct pairs *p, const char *key, size_t len, uint64_t hash)
 {
 	struct cop_hlink *l = cop_htab_first(&p->table, hash);
 
@@ -48,7 +49,7 @@ static struct open_span *find(const struct pairs *p, const char *key, size_t len
 	return NULL;
 }
 
-static void keep(struct cop_trace_str *s, char **to)
+static void keep_text(struct cop_trace_str *s, char **to)
 {
 	memcpy(*to, s->at, s->len);
 	s->at = *to;
@@ -69,19 +70,19 @@ static struct open_span *copy_of(const struct cop_trace_event *e, const char *ke
 	memcpy(s->bytes, key, len);
 	s->key_len = len;
 	to = s->bytes + len;
-	keep(&s->e.name, &to);
-	keep(&s->e.cat, &to);
-	keep(&s->e.pid, &to);
-	keep(&s->e.tid, &to);
-	keep(&s->e.file, &to);
-	keep(&s->e.host, &to);
-	keep(&s->e.id, &to);
-	keep(&s->e.scope, &to);
-	keep(&s->e.args, &to);
+	keep_text(&s->e.name, &to);
+	keep_text(&s->e.cat, &to);
+	keep_text(&s->e.pid, &to);
+	keep_text(&s->e.tid, &to);
+	keep_text(&s->e.file, &to);
+	keep_text(&s->e.host, &to);
+	keep_text(&s->e.id, &to);
+	keep_text(&s->e.scope, &to);
+	keep_text(&s->e.args, &to);
 	return s;
 }
 
-static void begin(struct pairs *p, const struct record *r, const char *key, size_t len,
+static void begin_span(struct pairs *p, const struct record *r, const char *key, size_t len,
 	uint64_t hash, struct open_span *outer)
 {
 	struct open_span *s = p->open < COP_TRACE_OPEN_MAX ? copy_of(&r->e, key, len) : NULL;
@@ -119,10 +120,10 @@ bool cop_trace_pair(struct pairs *p, struct record *r, struct open_span **used)
 	char key[KEY_MAX];
 	size_t len = key_of(r, key);
 	uint64_t hash = cop_hash64(key, len, 0);
-	struct open_span *s = find(p, key, len, hash);
+	struct open_span *s = find_span(p, key, len, hash);
 
 	if (r->half == HALF_BEGIN || r->half == HALF_ASYNC_BEGIN) {
-		begin(p, r, key, len, hash, s);
+		begin_span(p, r, key, len, hash, s);
 		return false;
 	}
 	if (!s) {

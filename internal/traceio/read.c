@@ -150,7 +150,7 @@ static int parse_block(struct worker *w)
 
 /* ---- files and threads ---- */
 
-static int fill(struct worker *w, struct source *s)
+static int fill_block(struct worker *w, struct source *s)
 {
 	int rc = cop_trace_source_fill(s, &w->block);
 
@@ -160,7 +160,7 @@ static int fill(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* The pass for the names alone; whoever has no work meanwhile inflates ahead. */
+/* The pass for the names alone; threads without work inflate ahead meanwhile. */
 static int read_names(struct worker *w, struct source *s)
 {
 	int rc;
@@ -178,7 +178,7 @@ static int read_names(struct worker *w, struct source *s)
 }
 
 /* Under the lock. */
-static void forget(struct reader *r, const struct source *s)
+static void forget_source(struct reader *r, const struct source *s)
 {
 	unsigned i = 0;
 
@@ -232,7 +232,7 @@ static void open_next(struct worker *w)
 		rc = r->names ? take_names(w, s) : 0;
 	}
 	if (s && rc) {
-		forget(r, s);
+		forget_source(r, s);
 		cop_trace_source_free(s);
 		w->source = NULL;
 	}
@@ -266,7 +266,7 @@ static void close_source(struct reader *r, struct source *s)
 {
 	const char *fault = cop_inflate_fault(s->in);
 
-	forget(r, s);
+	forget_source(r, s);
 	if (s->form == FORM_DOCUMENT && s->split.state == SPLIT_SEEK && !s->split.found) {
 		if (r->files->file[s->index].given)
 			note_file(r, s->index, "it has no traceEvents");
@@ -304,8 +304,9 @@ static void unfinished(struct worker *w, struct source *s)
 		r->rc = rc;
 }
 
-/* Under the lock, which it may give up meanwhile: this thread has done with the file. The last one
- * closes it. Those who wait for something else are not woken: they might wake each other for ever.
+/* Under the lock, which it may give up meanwhile: this thread is done with the file; the last one
+ * closes it. Threads that wait for something else are not woken, because they might wake each other
+ * for ever.
  */
 static void leave(struct worker *w, struct source *s)
 {
@@ -382,7 +383,7 @@ static void one_block(struct worker *w, struct source *s)
 	s->users++;
 	w->source = s;
 	pthread_mutex_unlock(&r->lock);
-	filled = fill(w, s);
+	filled = fill_block(w, s);
 	pthread_mutex_lock(&r->lock);
 	s->filling = false;
 	s->over = filled <= 0 || r->conf->peek;

@@ -2,7 +2,7 @@
 /* The scanner of flat event objects. It looks at each byte once: eight at a time inside of strings,
  * since most bytes are there (the test for a byte in a word is the well known one by Alan Mycroft),
  * and one at a time elsewhere. Keys are compared as one word. It copies nothing and converts
- * nothing. Whatever is not plain it declines. */
+ * nothing, and declines whatever is not plain. */
 #include <string.h>
 
 #include "traceio/traceio_priv.h"

@@ -117,7 +117,7 @@ int cop_trace_source_rewind(struct source *s)
 /* ---- filling ---- */
 
 /* Leaves out the first n bytes. */
-static void drop(struct source *s, struct block *b, size_t n)
+static void skip_bytes(struct source *s, struct block *b, size_t n)
 {
 	s->line += count_lines(b->memory, b->memory + n);
 	b->len -= n;
@@ -156,25 +156,25 @@ static void resync(struct source *s, struct block *b)
 		while (q < end && (*q == ' ' || *q == '\t'))
 			q++;
 		if (q < end && *q == '{') {
-			drop(s, b, (size_t)(q - b->memory));
+			skip_bytes(s, b, (size_t)(q - b->memory));
 			s->split.state = SPLIT_EVENTS;
 			return;
 		}
 		p = q;
 	}
-	drop(s, b, b->len);
+	skip_bytes(s, b, b->len);
 }
 
 static void skip_line(struct source *s, struct block *b)
 {
 	const char *p = memchr(b->memory, '\n', b->len);
 
-	drop(s, b, p ? (size_t)(p + 1 - b->memory) : b->len);
+	skip_bytes(s, b, p ? (size_t)(p + 1 - b->memory) : b->len);
 	s->skip_line = !p;
 }
 
 /* Bytes that are whole events; those before the first are dropped. */
-static size_t cut(struct source *s, struct block *b)
+static size_t cut_block(struct source *s, struct block *b)
 {
 	const char *last;
 	bool over;
@@ -187,7 +187,7 @@ static size_t cut(struct source *s, struct block *b)
 		return s->ended ? b->len : last ? (size_t)(last + 1 - b->memory) : 0;
 	}
 	if (s->split.state == SPLIT_SEEK)
-		drop(s, b, cop_trace_split_seek(&s->split, b->memory, b->len));
+		skip_bytes(s, b, cop_trace_split_seek(&s->split, b->memory, b->len));
 	if (s->split.state == SPLIT_RESYNC)
 		resync(s, b);
 	if (s->split.state != SPLIT_EVENTS)
@@ -206,7 +206,7 @@ static void give_up_record(struct source *s, struct block *b)
 		s->skip_line = true;
 	else
 		s->split.state = SPLIT_RESYNC;
-	drop(s, b, b->len);
+	skip_bytes(s, b, b->len);
 }
 
 int cop_trace_source_fill(struct source *s, struct block *b)
@@ -225,7 +225,7 @@ int cop_trace_source_fill(struct source *s, struct block *b)
 		rc = s->ended ? 0 : more(s, b);
 		if (rc)
 			return rc;
-		n = cut(s, b);
+		n = cut_block(s, b);
 		if (s->ended && !n)
 			return 0;
 	}

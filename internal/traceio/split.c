@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which form a file has, and where the events of a document end. Of JSON only strings and brackets
- * matter here; what is between them is looked at where the events are parsed. */
+/* Finds out the form of a file, and where the events of a document end. Only JSON's strings and
+ * brackets matter here; the parser looks at the rest. */
 #include <string.h>
 
 #include "traceio/traceio_priv.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* traceio: from files to events. It reads what programs write about themselves: dlio_profiler,
- * DFTracer 1.x and 2.x, PerfFlowAspect, and the Chrome trace of torch.profiler and others; plain or
- * gzip; told apart by content, never by name. It selects, adds up and prints nothing.
+/* traceio: turns trace files into events. It reads the traces of programs: dlio_profiler, DFTracer
+ * 1.x and 2.x, PerfFlowAspect, and the Chrome trace of torch.profiler and others; plain or gzip;
+ * told apart by content, never by name. It selects, adds up and prints nothing.
  *
  * Nothing of a file is trusted to be complete or right. What cannot be read is counted and the
  * first three places are named; it never ends a reading. Memory is bounded whatever the input: a
@@ -22,6 +22,8 @@
 #ifndef COP_TRACEIO_H
 #define COP_TRACEIO_H
 
+#include <string.h>
+
 #include "base/base.h"
 
 #define COP_TRACE_RECORD_MAX COP_MIB
@@ -35,6 +37,10 @@ struct cop_trace_str {
 	const char *at;
 	size_t len;
 };
+static inline bool cop_trace_str_is(struct cop_trace_str s, const char *word)
+{
+	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
+}
 
 enum cop_trace_kind {
 	COP_TRACE_SPAN,      /* something that took a time: complete, or a begin and its end */
@@ -46,7 +52,7 @@ enum cop_trace_kind {
 	COP_TRACE_KINDS
 };
 
-/* What tells the ids of a file apart: nothing, the process, or nothing even among files. */
+/* The scope of an id: the file, the process, or all files. */
 enum cop_trace_id { COP_TRACE_ID_FILE, COP_TRACE_ID_PROCESS, COP_TRACE_ID_ALL };
 
 /* Strings are without quotes and escapes, and empty where the event has none. */
@@ -133,7 +139,7 @@ struct cop_trace_conf {
 	void *arg;
 };
 
-/* How many threads a reading will have. */
+/* The number of threads that a reading will have. */
 unsigned cop_trace_threads(unsigned threads);
 /* Reads all of them. What was wrong with files goes to notes, one line each. 0; -ENODATA with a
  * sentence if none is a trace; what batch returned; -ENOMEM. */

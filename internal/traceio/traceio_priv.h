@@ -178,7 +178,7 @@ enum form {
 	FORM_LINES,    /* each line is an event */
 	FORM_DOCUMENT, /* events are objects in an array, over any number of lines */
 };
-/* How far splitting a document has come. */
+/* The state of splitting a document. */
 enum { SPLIT_SEEK, SPLIT_EVENTS, SPLIT_RESYNC };
 struct split {
 	int state;
@@ -215,7 +215,7 @@ struct source {
 	uint64_t turn;
 	uint64_t done; /* a bit for each block after that one that is parsed already */
 	struct pairs pairs;
-	/* What the filling found, and whoever fills takes away. */
+	/* Results of the filling, which the thread that fills collects. */
 	uint64_t broken, broken_line;
 	const char *broken_why;
 	/* Under the reader's lock. */

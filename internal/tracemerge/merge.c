@@ -94,7 +94,7 @@ static int flush(struct cop_merge *m)
 }
 
 /* A line of its own, with a comma behind the one before. */
-static struct cop_json begin(struct cop_merge *m)
+static struct cop_json begin_line(struct cop_merge *m)
 {
 	struct cop_json j = cop_json_to(&m->out);
 
@@ -125,7 +125,7 @@ static void put_us(struct cop_json *j, const char *key, int64_t ns)
 /* Up to and into args. Some readers want a category and a time here, too. */
 static struct cop_json begin_meta(struct cop_merge *m, const struct thread *t, const char *what)
 {
-	struct cop_json j = begin(m);
+	struct cop_json j = begin_line(m);
 
 	cop_json_str(&j, "name", what);
 	cop_json_str(&j, "cat", "__metadata");
@@ -216,18 +216,13 @@ static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 
 /* ---- one event ---- */
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 static bool is_resolved(struct cop_trace_str s, bool is_hash)
 {
 	return s.len && !is_hash;
 }
 
-/* The names that hashes stand for are there instead of them; of a counter, whose args are all
- * values, nothing else. */
+/* Hashes are replaced by their names; the args of a counter, which are all values, get nothing
+ * else. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
@@ -236,11 +231,12 @@ static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	bool counter = e->kind == COP_TRACE_COUNTER;
 
 	while (cop_members_next(&m, &key, &value)) {
-		if (is(key, "hhash") && (counter || is_resolved(e->host, e->host_is_hash)))
+		if (cop_trace_str_is(key, "hhash") &&
+			(counter || is_resolved(e->host, e->host_is_hash)))
 			continue;
 		if (later.len && cop_members_have(later, key))
 			continue;
-		if (is(key, "fhash") && is_resolved(e->file, e->file_is_hash)) {
+		if (cop_trace_str_is(key, "fhash") && is_resolved(e->file, e->file_is_hash)) {
 			put_str(j, "fname", e->file);
 			continue;
 		}
@@ -266,14 +262,14 @@ static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 	cop_json_end(j);
 }
 
-/* Ids that differ in their file, process or scope, as their kind has it, differ. Those of Copper's
- * flows are the same in all files. */
+/* Ids differ if their file, process or scope does, depending on their kind. Ids of Copper's flows
+ * are the same in all files. */
 static void put_id(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
 {
 	bool flow = e->kind == COP_TRACE_FLOW;
 	uint64_t of[] = {e->id_kind, 0}, id;
 
-	if (flow && is(e->cat, "copper"))
+	if (flow && cop_trace_str_is(e->cat, "copper"))
 		of[0] = COP_TRACE_ID_ALL;
 	if (of[0] == COP_TRACE_ID_FILE)
 		of[1] = e->source;
@@ -289,8 +285,8 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 		put_str(j, "scope", e->scope);
 }
 
-/* As it is written: begins with their ends are complete; an aggregate does not say when its spans
- * were. */
+/* The event as it is written: a begin with its end is a complete event; an aggregate does not say
+ * when its spans were. */
 static char letter_of(const struct cop_trace_event *e)
 {
 	if (e->kind == COP_TRACE_AGGREGATE || e->ph == 'I' || e->ph == 'R')
@@ -327,7 +323,7 @@ static int put_event(void *arg, const struct cop_trace_event *e)
 {
 	struct cop_merge *m = arg;
 	const struct thread *t = cop_crew_find(&m->seen[0], e);
-	struct cop_json j = begin(m);
+	struct cop_json j = begin_line(m);
 
 	put_str(&j, "name", e->name);
 	put_str(&j, "cat", e->cat);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tracemerge: one timeline of all events, in the JSON form that Perfetto and Chromium's own viewer
- * load ("Trace Event Format"). It opens no file: who uses it reads the traces and writes the text.
+ * load ("Trace Event Format"). It opens no file: the caller reads the traces and writes the text.
  *
  * Each process of a host, or where events name no host, each of a file, becomes a process of the
  * timeline with a number of its own and a name that says which it is. Ids are told apart by file,

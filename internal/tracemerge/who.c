@@ -41,11 +41,6 @@ static bool same(struct cop_trace_str a, struct cop_trace_str b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
-static bool is(struct cop_trace_str s, const char *word)
-{
-	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
-}
-
 static uint64_t hash_of(const struct cop_trace_event *e, struct cop_trace_str tid)
 {
 	uint64_t h = cop_hash64(e->host.at, e->host.len, e->source);
@@ -61,7 +56,7 @@ static bool is_of(
 	       same(m->host, e->host);
 }
 
-static struct mention *find(
+static struct mention *find_mention(
 	struct seen *s, const struct cop_trace_event *e, struct cop_trace_str tid, uint64_t hash)
 {
 	struct cop_hlink *l = cop_htab_first(&s->table, hash);
@@ -75,7 +70,7 @@ static struct mention *find(
 	return NULL;
 }
 
-static struct cop_trace_str keep(struct cop_trace_str s, char **to)
+static struct cop_trace_str keep_text(struct cop_trace_str s, char **to)
 {
 	char *at = memcpy(*to, s.at, s.len);
 
@@ -93,16 +88,16 @@ static struct mention *mention(
 	if (s->before && is_of(s->before, e, tid))
 		return s->before;
 	hash = hash_of(e, tid);
-	m = find(s, e, tid, hash);
+	m = find_mention(s, e, tid, hash);
 	if (!m) {
 		m = calloc(1, sizeof(*m) + e->host.len + e->pid.len + tid.len);
 		if (!m)
 			return NULL;
 		to = m->bytes;
 		m->source = e->source;
-		m->host = m->of = keep(e->host, &to);
-		m->pid = keep(e->pid, &to);
-		m->tid = keep(tid, &to);
+		m->host = m->of = keep_text(e->host, &to);
+		m->pid = keep_text(e->pid, &to);
+		m->tid = keep_text(tid, &to);
 		m->last_ns = INT64_MIN;
 		cop_htab_add(&s->table, &m->link, hash);
 	}
@@ -152,22 +147,22 @@ static bool is_rank(struct cop_trace_str s, uint64_t *rank)
 static int take_meta(struct seen *s, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};
-	bool thread = is(e->name, "thread_name");
+	bool thread = cop_trace_str_is(e->name, "thread_name");
 	struct mention *m;
 
-	if (!thread && !e->rank.len && !is(e->name, "process_name") &&
-		!is(e->name, "process_labels"))
+	if (!thread && !e->rank.len && !cop_trace_str_is(e->name, "process_name") &&
+		!cop_trace_str_is(e->name, "process_labels"))
 		return 0;
 	m = mention(s, e, thread ? e->tid : none);
 	if (!m)
 		return -ENOMEM;
 	if (thread)
 		return set_text(&m->text[TEXT_THREAD], e->of, e->line);
-	if (is(e->name, "process_labels"))
+	if (cop_trace_str_is(e->name, "process_labels"))
 		return set_text(&m->text[TEXT_LABELS], e->of, e->line);
-	if (is(e->name, "PR") && number(e->rank, UINT32_MAX, &m->rank))
+	if (cop_trace_str_is(e->name, "PR") && number(e->rank, UINT32_MAX, &m->rank))
 		m->has_rank = true;
-	if (!is(e->name, "process_name"))
+	if (!cop_trace_str_is(e->name, "process_name"))
 		return 0;
 	if (!is_rank(e->of, &m->rank))
 		return set_text(&m->text[TEXT_PROCESS], e->of, e->line);
@@ -241,7 +236,7 @@ static void join(struct seen *to, struct seen *from)
 
 		next = cop_htab_after(&from->table, l);
 		cop_htab_remove(&from->table, l);
-		there = find(to, &key, m->tid, hash);
+		there = find_mention(to, &key, m->tid, hash);
 		if (there) {
 			add_to(there, m);
 			mention_free(m);
@@ -271,7 +266,7 @@ static int by_number(struct cop_trace_str a, struct cop_trace_str b)
 	return p != q ? q - p : by_text(a, b);
 }
 
-static int compare(uint64_t a, uint64_t b)
+static int compare_numbers(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
 }
@@ -280,10 +275,10 @@ static int compare(uint64_t a, uint64_t b)
 static int by_file(const void *a, const void *b)
 {
 	const struct mention *x = *(struct mention *const *)a, *y = *(struct mention *const *)b;
-	int c = compare(x->source, y->source);
+	int c = compare_numbers(x->source, y->source);
 
 	c = c ? c : by_text(x->pid, y->pid);
-	c = c ? c : compare(!x->host.len, !y->host.len);
+	c = c ? c : compare_numbers(!x->host.len, !y->host.len);
 	return c ? c : by_text(x->host, y->host);
 }
 
@@ -292,7 +287,7 @@ static int by_process(const struct mention *x, const struct mention *y)
 {
 	int c = by_text(x->of, y->of);
 
-	c = c || x->of.len ? c : compare(x->source, y->source);
+	c = c || x->of.len ? c : compare_numbers(x->source, y->source);
 	return c ? c : by_text(x->pid, y->pid);
 }
 
@@ -302,7 +297,7 @@ static int by_thread(const void *a, const void *b)
 	int c = by_process(x, y);
 
 	c = c ? c : by_number(x->tid, y->tid);
-	return c ? c : compare(x->source, y->source);
+	return c ? c : compare_numbers(x->source, y->source);
 }
 
 static struct mention **list(struct seen *s)
@@ -399,12 +394,12 @@ static void one_process(struct crew *c, struct mention **m, size_t n)
 static int by_rank(const void *a, const void *b)
 {
 	const struct process *x = a, *y = b;
-	int c = compare(!x->has_rank, !y->has_rank);
+	int c = compare_numbers(!x->has_rank, !y->has_rank);
 
-	c = c || !x->has_rank ? c : compare(x->rank, y->rank);
+	c = c || !x->has_rank ? c : compare_numbers(x->rank, y->rank);
 	c = c ? c : by_text(x->host, y->host);
 	c = c ? c : by_number(x->pid, y->pid);
-	return c ? c : compare(x->source, y->source);
+	return c ? c : compare_numbers(x->source, y->source);
 }
 
 /* The system's number if it is free. */
@@ -430,7 +425,7 @@ static void number_threads(struct process *p)
 	}
 }
 
-static void fill(struct crew *c, struct mention **m, size_t n, uint64_t *used)
+static void fill_crew(struct crew *c, struct mention **m, size_t n, uint64_t *used)
 {
 	uint32_t next = PID_MAX;
 	size_t from = 0;
@@ -467,7 +462,7 @@ int cop_crew_new(struct seen *all, unsigned n, struct crew *c)
 		.of = calloc(count + 1, sizeof(struct thread *))};
 	if (m && used && c->process && c->thread && c->of) {
 		if (count)
-			fill(c, m, count, used);
+			fill_crew(c, m, count, used);
 		rc = 0;
 	}
 	free(used);
@@ -488,6 +483,6 @@ void cop_crew_free(struct crew *c)
 const struct thread *cop_crew_find(struct seen *first, const struct cop_trace_event *e)
 {
 	if (!first->before || !is_of(first->before, e, e->tid))
-		first->before = find(first, e, e->tid, hash_of(e, e->tid));
+		first->before = find_mention(first, e, e->tid, hash_of(e, e->tid));
 	return first->before->thread;
 }

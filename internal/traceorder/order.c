@@ -97,7 +97,7 @@ static const struct item *item_at(const struct part *p, size_t i)
 	return (const struct item *)(p->data + p->index[i]);
 }
 
-static int compare(const struct item *a, const struct item *b)
+static int compare_items(const struct item *a, const struct item *b)
 {
 	if (a->ts_ns != b->ts_ns)
 		return a->ts_ns < b->ts_ns ? -1 : 1;
@@ -114,7 +114,8 @@ static int compare_offsets(const void *a, const void *b, void *arg)
 {
 	const struct part *p = arg;
 	const uint64_t *x = a, *y = b;
-	int c = compare((const struct item *)(p->data + *x), (const struct item *)(p->data + *y));
+	int c = compare_items(
+		(const struct item *)(p->data + *x), (const struct item *)(p->data + *y));
 
 	return c ? c : (*x > *y) - (*x < *y);
 }
@@ -127,7 +128,7 @@ static void sort(struct cop_order *o, struct part *p)
 		p->n = COP_MIN(p->n, o->conf.limit);
 }
 
-/* What is left moves to the beginning; true if that makes room. */
+/* Moves the rest to the beginning; true if that makes room. */
 static bool squeeze(struct cop_order *o, struct part *p)
 {
 	char *data;
@@ -226,7 +227,7 @@ static int spill(struct cop_order *o, struct part *p)
 
 /* ---- adding ---- */
 
-static int make_room(struct cop_order *o, struct part *p, size_t bytes)
+static int reserve_item(struct cop_order *o, struct part *p, size_t bytes)
 {
 	size_t cap = COP_MAX(2 * p->cap, (size_t)1024);
 	uint64_t *grown;
@@ -284,7 +285,7 @@ int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_e
 		bytes += s[i]->len;
 	}
 	item.bytes = (uint32_t)((bytes + 7) & ~(size_t)7);
-	rc = make_room(o, p, item.bytes);
+	rc = reserve_item(o, p, item.bytes);
 	if (rc)
 		return rc;
 	to = p->data + p->used;
@@ -357,7 +358,7 @@ static int next(struct run *r, size_t most)
 
 static bool is_less(const struct run *a, const struct run *b)
 {
-	return compare(a->now, b->now) < 0;
+	return compare_items(a->now, b->now) < 0;
 }
 
 /* A heap of runs, the earliest at its top. */

@@ -14,7 +14,7 @@
 #define KNOWN_FIRST ((size_t)1 << 12)
 #define KNOWN_MOST ((size_t)1 << 20)
 
-/* Readers keep it as a signed number. */
+/* Readers store it as a signed number. */
 static uint64_t hash_of(const char *text, size_t len, uint64_t seed)
 {
 	return cop_hash64(text, len, seed) & INT64_MAX;
@@ -49,7 +49,7 @@ void cop_tracer_format_fini(struct format *f)
 
 /* ---- which names are written already ---- */
 
-static void grow(struct known *k)
+static void grow_known(struct known *k)
 {
 	size_t cap = 2 * k->cap;
 	uint64_t *old = k->hash, *hash = cap <= KNOWN_MOST ? calloc(cap, sizeof(*hash)) : NULL;
@@ -78,7 +78,7 @@ static bool is_new(struct known *k, uint64_t hash)
 
 	hash += !hash;
 	if (4 * k->n > 3 * k->cap)
-		grow(k);
+		grow_known(k);
 	for (at = hash % k->cap; k->hash[at]; at = (at + 1) % k->cap)
 		if (k->hash[at] == hash)
 			return false;
@@ -142,7 +142,7 @@ static char *put_arg(char *p, const struct record *r, unsigned i)
 	return put_text(put_text(put_text(p, "\""), r->arg[i].text), "\"");
 }
 
-/* From index first on; after is whether something stands before in the object. */
+/* Writes the arguments from index first on; after: the object has a member already. */
 static char *put_args(char *p, const struct record *r, unsigned first, bool after)
 {
 	for (unsigned i = first; i < r->args; i++) {

@@ -3,8 +3,8 @@
  * producer publishes a record by storing head, the writer gives its room back by storing tail. A
  * record is never split: the rest of the data before its end is skipped.
  *
- * A thread takes a ring with its first event, one that an ended thread has left if there is any.
- * What that thread had put in is still in it, and each record has its thread's number. */
+ * A thread gets a ring with its first event, if possible one that an ended thread has left. The
+ * events of that thread may still be in it, and each record has its thread's number. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -131,7 +131,8 @@ static bool find_room(struct ring *ring, uint64_t head, size_t size, uint64_t *a
 	return true;
 }
 
-static void fill(struct record *to, enum kind kind, const struct cop_tracer_event *e, size_t path)
+static void fill_record(
+	struct record *to, enum kind kind, const struct cop_tracer_event *e, size_t path)
 {
 	to->kind = (uint8_t)kind;
 	to->phase = (uint8_t)e->phase;
@@ -172,9 +173,9 @@ static void put_in(
 	}
 	to = (void *)(ring->data + at % COP_TRACER_RING_BYTES);
 	to->size = (uint32_t)size;
-	fill(to, kind, e, path);
+	fill_record(to, kind, e, path);
 	atomic_store_explicit(&ring->head, at + size, memory_order_release);
-	/* Only the writer's look at head could tell whether it knows already. */
+	/* Only the writer's view of head could tell whether the writer knows already. */
 	if ((head % HALF) + (at + size - head) >= HALF)
 		(void)!write(r->wake_fd, &one, sizeof(one));
 }

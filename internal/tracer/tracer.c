@@ -125,7 +125,7 @@ static void sleep_until(struct cop_tracer *t, uint64_t end_ms)
 		(void)!read(fd.fd, &count, sizeof(count));
 }
 
-static void *write_all(void *arg)
+static void *run_writer(void *arg)
 {
 	struct cop_tracer *t = arg;
 	uint64_t next_ms = cop_now_ms();
@@ -146,8 +146,8 @@ static void *write_all(void *arg)
 
 /* ---- from start to stop ---- */
 
-/* A new file, with the read permissions of a report. Another one of this name is of a process that
- * had the same number, and stays. */
+/* Makes a new file, with the read permissions of a report. A file of this name that exists is of a
+ * process that had the same number, and stays. */
 static int create_file(
 	struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
 {
@@ -176,7 +176,8 @@ static int create_file(
 		  : 0;
 }
 
-static int begin(struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
+static int begin_trace(
+	struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
 {
 	int rc = create_file(t, conf, err);
 
@@ -190,7 +191,7 @@ static int begin(struct cop_tracer *t, const struct cop_tracer_conf *conf, struc
 	t->limit = conf->limit;
 	cop_tracer_begin_lines(&t->format, conf, &t->lines);
 	put_lines(t);
-	rc = cop_thread_start(&t->writer, "trace", write_all, t);
+	rc = cop_thread_start(&t->writer, "trace", run_writer, t);
 	return rc ? cop_err_set(err, -rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
@@ -220,7 +221,7 @@ int cop_tracer_start(
 	}
 	t->fd = -1;
 	t->hooks = conf->hooks;
-	rc = begin(t, conf, err);
+	rc = begin_trace(t, conf, err);
 	if (rc) {
 		free_all(t);
 		return rc;

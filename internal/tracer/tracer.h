@@ -2,13 +2,12 @@
 /* tracer: what this node does, event by event, in a file of the job directory that the readers of
  * traces know (copper-trace(1), copper-formats(5)): JOBDIR/trace/<host>-<pid>.pfw.gz.
  *
- * Whoever reports an event copies it into a ring of its own thread and goes on: it takes no lock,
- * allocates nothing and makes no system call, but one when its ring becomes half full. One thread
- * writes. What finds its ring full is lost, and the file says how many were. Memory is bounded: a
- * ring of COP_TRACER_RING_BYTES for each of at most COP_TRACER_RINGS threads, two buffers of a
- * member, and the hashes of the names written. The file is bounded by a limit; what comes after it
- * is counted. A file that can't be written ends the trace, with one line in the log, and disturbs
- * nobody.
+ * A thread that reports an event copies it into a ring of its own and goes on: it takes no lock,
+ * allocates nothing and makes no system call, except for one when its ring becomes half full. One
+ * thread writes. An event that finds its ring full is lost, and the file says how many were. Memory
+ * is bounded: a ring of COP_TRACER_RING_BYTES for each of at most COP_TRACER_RINGS threads, two
+ * buffers of a member, and the hashes of the names written. The file has a limit; events beyond it
+ * are counted. A file that cannot be written ends the trace, with one line in the log.
  *
  * A NULL tracer is allowed everywhere and does nothing. */
 #ifndef COP_TRACER_H
@@ -29,8 +28,8 @@ struct cop_tracer_hooks {
 	/* About once a second, on the tracer's own thread: reports counters by cop_tracer_event,
 	 * and does what else is due. */
 	void (*second)(void *ctx);
-	/* In cop_tracer_stop, on its thread: reports the counters once more, so that a trace that
-	 * is shorter than a second has some, and any has the sums of its end. */
+	/* Called in cop_tracer_stop, on its thread: reports the counters once more, so that a trace
+	 * shorter than a second has some, and every trace ends with the final sums. */
 	void (*last)(void *ctx);
 	void *ctx;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ring.c: the way of an event to the writer. format.c: an event as a line. tracer.c: the file and
- * the thread that writes it; everything but the rings is that thread's alone. No lock anywhere. */
+/* ring.c brings events to the writer; format.c makes a line of an event; tracer.c has the file and
+ * the thread that writes it. Everything but the rings belongs to that thread alone, and there is no
+ * lock. */
 #ifndef COP_TRACER_PRIV_H
 #define COP_TRACER_PRIV_H
 
@@ -65,7 +66,7 @@ int cop_tracer_rings_init(struct rings *r);
 void cop_tracer_rings_fini(struct rings *r);
 /* Any thread. */
 void cop_tracer_put(struct rings *r, enum kind kind, const struct cop_tracer_event *e);
-/* The writer: calls fn for what each ring held when its turn came. */
+/* The writer: calls fn for each event that a ring has when its turn comes. */
 void cop_tracer_drain(
 	struct rings *r, void (*fn)(void *arg, const struct record *record), void *arg);
 /* Events that found no room so far. */
@@ -73,8 +74,9 @@ uint64_t cop_tracer_lost(const struct rings *r);
 
 /* ---- format.c ---- */
 
-/* Hashes of names that the file already has, in open addressing; 0 is free. Once it is full, it
- * begins again, and names are written again. */
+/* Hashes of names that the file already has, in open addressing; 0 is free. A full table is
+ * cleared, and names are written again. base/htab.h does not fit, because there is no entry that
+ * could carry a link. */
 struct known {
 	uint64_t *hash;
 	size_t n, cap;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is distinct and what is grouped are tables; an entry of a table that only counts entries is
- * made from an event that has nothing but the key. */
+/* Distinct things and groups are both tables; a table that only counts its entries gets events that
+ * have nothing but the key. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

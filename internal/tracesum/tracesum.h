@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracesum: the first look at traces: how much there is, where the time went, what each function
- * did, and how it went over the run. It takes events from any number of threads. */
+/* tracesum: a first overview of traces: how much there is, where the time went, what each function
+ * did, and how that changed over the run. It takes events from any number of threads. */
 #ifndef COP_TRACESUM_H
 #define COP_TRACESUM_H
 

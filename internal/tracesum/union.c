@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spans are gathered at the end of an array and sorted in when it is full. What overlaps becomes
- * one. If that leaves more than half, shorter gaps than before are closed until it does not. */
+/* New spans are collected at the end of an array and sorted in when it is full; overlapping spans
+ * become one. If more than half of the array stays in use, longer and longer gaps are closed until
+ * that is no longer so. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static void coalesce(struct cop_union *u)
 	fold(u);
 }
 
-static int make_room(struct cop_union *u)
+static int reserve_span(struct cop_union *u)
 {
 	size_t cap = COP_MAX(2 * u->cap, CAP_MIN);
 	struct cop_union_span *grown;
@@ -85,7 +86,7 @@ int cop_union_add(struct cop_union *u, int64_t from, int64_t to)
 		u->sorted = COP_MIN(u->sorted, u->n - 1);
 		return 0;
 	}
-	rc = u->n == u->cap ? make_room(u) : 0;
+	rc = u->n == u->cap ? reserve_span(u) : 0;
 	if (!rc)
 		u->at[u->n++] = (struct cop_union_span){from, to};
 	return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values with how often they came, in order, and behind them a buffer of new ones, which is sorted
- * in when it is full; it grows with the values, so that each is moved few times. Sizes and
- * durations repeat much: a million of them are usually some thousands of different ones. Past
+/* Distinct values in order, with their counts, followed by a buffer of new ones, which is sorted in
+ * when it is full. The buffer grows with the values, so that each is moved few times. Sizes and
+ * durations repeat much: a million of them usually have some thousands of different values. Past
  * COP_TAB_EXACT_MAX values the buckets of a DDSketch take over: value v is counted in bucket
  * ceil(log_g v), g = (1 + a)/(1 - a), whose middle is within a of it. */
 #include <errno.h>
@@ -111,7 +111,7 @@ static int become_sketch(struct cop_quant *q)
 }
 
 /* Room for one more. */
-static int make_room(struct cop_quant *q)
+static int reserve_pair(struct cop_quant *q)
 {
 	size_t cap;
 	struct pair *grown;
@@ -128,7 +128,7 @@ static int make_room(struct cop_quant *q)
 	return 0;
 }
 
-static int add(struct cop_quant *q, uint64_t v, uint64_t n)
+static int add_value(struct cop_quant *q, uint64_t v, uint64_t n)
 {
 	int rc = 0;
 
@@ -146,7 +146,7 @@ static int add(struct cop_quant *q, uint64_t v, uint64_t n)
 		return 0;
 	}
 	if (q->used == q->cap)
-		rc = make_room(q);
+		rc = reserve_pair(q);
 	if (!rc)
 		q->pair[q->used++] = (struct pair){v, n};
 	return rc;
@@ -156,7 +156,7 @@ int cop_quant_add(struct cop_quant **q, uint64_t v, uint64_t n)
 {
 	if (!*q)
 		*q = calloc(1, sizeof(**q));
-	return *q ? add(*q, v, n) : -ENOMEM;
+	return *q ? add_value(*q, v, n) : -ENOMEM;
 }
 
 int cop_quant_merge(struct cop_quant **to, const struct cop_quant *from)
@@ -170,7 +170,7 @@ int cop_quant_merge(struct cop_quant **to, const struct cop_quant *from)
 	if (!*to)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->used && !rc; i++)
-		rc = add(*to, from->pair[i].v, from->pair[i].n);
+		rc = add_value(*to, from->pair[i].v, from->pair[i].n);
 	if (rc || !from->bucket)
 		return rc;
 	(*to)->count += from->count;

@@ -10,7 +10,7 @@
 
 /* ---- one row for each group ---- */
 
-static void fill(struct cop_rows *r, struct group *g, struct cop_row *row)
+static void fill_row(struct cop_rows *r, struct group *g, struct cop_row *row)
 {
 	cop_tab_split(g, r->conf.keys, row->key);
 	for (unsigned i = 0; i < r->conf.cols; i++)
@@ -149,7 +149,7 @@ int cop_tab_rows(struct cop_tab *t, struct cop_rows *out, struct cop_err *err)
 	if (!out->row)
 		return cop_err_set(err, ENOMEM, "no memory for the table");
 	for (l = cop_htab_after(table, NULL); l; l = cop_htab_after(table, l))
-		fill(out, COP_CONTAINER_OF(l, struct group, link), &out->row[out->n++]);
+		fill_row(out, COP_CONTAINER_OF(l, struct group, link), &out->row[out->n++]);
 	if (t->conf.pers)
 		then(out);
 	return 0;

@@ -35,7 +35,7 @@ static const char *const options[] = {"name", "cat", "file", "host"};
 
 /* ---- expressions ---- */
 
-/* What follows the list in brackets at p, or NULL if it does not end. */
+/* Returns what follows the list in brackets at p, or NULL if it does not end. */
 static const char *after_brackets(const char *p)
 {
 	p++;
@@ -72,8 +72,8 @@ static size_t open_bracket(const char *text)
 	return (size_t)(p - text);
 }
 
-/* How many bytes of an expression that is wrong are right: up to the bracket that is open, else to
- * where its beginnings begin to fail as the whole of it does. */
+/* The number of valid bytes at the beginning of a wrong expression: up to the open bracket, else up
+ * to the shortest prefix that fails with the same error. */
 static size_t right_bytes(const char *text, int wrong)
 {
 	size_t n = strlen(text);
@@ -149,7 +149,7 @@ static bool rule_test(const struct rule *r, struct cop_trace_str s)
 
 /* ---- what a thread remembers ---- */
 
-static void forget(struct cop_htab *t)
+static void forget_memo(struct cop_htab *t)
 {
 	struct cop_hlink *l, *next;
 
@@ -177,7 +177,7 @@ static struct memo *memo_new(unsigned text, struct cop_trace_str s)
 static void remember(struct cop_htab *t, struct memo *m, uint64_t hash)
 {
 	if (t->count >= MEMO_MAX)
-		forget(t);
+		forget_memo(t);
 	cop_htab_add(t, &m->link, hash);
 }
 
@@ -283,7 +283,7 @@ void cop_select_free(struct cop_select *s)
 		free(s->rule[i].re);
 	}
 	for (unsigned i = 0; i < s->threads; i++)
-		forget(&s->memo[i]);
+		forget_memo(&s->memo[i]);
 	free(s);
 }
 

@@ -199,7 +199,7 @@ static size_t put_key(const struct cop_tab *t, struct part *p, const struct cop_
 }
 
 /* Room for the keys of any event with these strings. */
-static int make_room(struct part *p, const struct cop_trace_event *e)
+static int reserve_keys(struct part *p, const struct cop_trace_event *e)
 {
 	size_t need = COP_TAB_KEYS_MAX *
 		      (sizeof(uint32_t) + 48 +
@@ -219,7 +219,8 @@ static int make_room(struct part *p, const struct cop_trace_event *e)
 
 /* ---- groups ---- */
 
-static struct group *find(const struct cop_htab *t, const char *key, size_t len, uint64_t hash)
+static struct group *find_group(
+	const struct cop_htab *t, const char *key, size_t len, uint64_t hash)
 {
 	struct cop_hlink *l = cop_htab_first(t, hash);
 
@@ -253,12 +254,12 @@ int cop_tab_add(struct cop_tab *t, unsigned worker, const struct cop_trace_event
 
 	if (e->kind != COP_TRACE_SPAN && e->kind != COP_TRACE_AGGREGATE)
 		return 0;
-	if (make_room(p, e))
+	if (reserve_keys(p, e))
 		return -ENOMEM;
 	for (unsigned i = 0; i < t->conf.keys + t->conf.pers; i++)
 		len += put_key(t, p, e, t->conf.key[i], p->scratch + len);
 	hash = cop_hash64(p->scratch, len, 0);
-	g = find(&p->table, p->scratch, len, hash);
+	g = find_group(&p->table, p->scratch, len, hash);
 	if (!g) {
 		if (p->table.count >= COP_TAB_GROUPS_MAX)
 			return -E2BIG;
@@ -279,7 +280,7 @@ static int merge_part(struct cop_tab *t, struct part *from)
 	for (l = cop_htab_after(&from->table, NULL); l && !rc; l = next) {
 		next = cop_htab_after(&from->table, l);
 		g = COP_CONTAINER_OF(l, struct group, link);
-		same = find(to, g->key, g->len, l->hash);
+		same = find_group(to, g->key, g->len, l->hash);
 		if (!same && to->count >= COP_TAB_GROUPS_MAX)
 			return -E2BIG;
 		cop_htab_remove(&from->table, l);

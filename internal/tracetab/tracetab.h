@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracetab: which events, in which groups, added up to what. It takes events from any number of
- * threads, each into a table of its own, and puts the tables together at the end; a table is then
- * reduced, sorted and printed. It reads no file and knows no format.
+/* tracetab: selects events, groups them and adds up each group. It takes events from any number of
+ * threads, each into a table of its own, and merges the tables at the end; a table is then reduced,
+ * sorted and printed. It reads no file and knows no format.
  *
  * Memory is bounded by the groups, of which there may be COP_TAB_GROUPS_MAX, and where quantiles
  * are asked for, by COP_TAB_EXACT_MAX different values for each. */
@@ -123,8 +123,8 @@ struct cop_rows {
 	struct cop_tab *tab; /* has the bytes of the keys */
 };
 
-/* Puts the tables of all threads together; t is the rows' from now on, whatever the result.
- * -ENOMEM, -E2BIG. */
+/* Merges the tables of all threads; the rows own t from now on, whatever the result. -ENOMEM,
+ * -E2BIG. */
 int cop_tab_rows(struct cop_tab *t, struct cop_rows *out, struct cop_err *err);
 void cop_rows_free(struct cop_rows *r);
 /* By a key or a column of the table; NULL: by dur if it is shown, else by the first column. Columns

@@ -88,8 +88,7 @@ void cop_treeop_await_confirmed(struct cop_treeop *t)
 		now_ms = cop_now_ms();
 	}
 	if (w.count)
-		cop_log_warn(
-			"whoever asked for the stop has not said that the answer came rank=%" PRIu32
-			" waited_ms=%" PRIu64,
+		cop_log_warn("the requester of the stop has not confirmed the answer rank=%" PRIu32
+			     " waited_ms=%" PRIu64,
 			w.rank[0], now_ms - w.began_ms);
 }

@@ -98,8 +98,8 @@ static void ask_children(struct fanout *f, uint32_t rank)
 		ask_subtree(f, child[i]);
 }
 
-/* Whether the node has asked none below it: it is dead, takes us for unverified, is ending, or has
- * no memory for a request. */
+/* Whether the node has asked none of those below it: it is dead or ending, does not believe us, or
+ * has no memory for a request. */
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)
@@ -131,7 +131,7 @@ static const char *reason_of(int status)
 	}
 }
 
-static void answered(void *arg, const struct cop_rpc_result *r)
+static void child_answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct part p = *(struct part *)arg;
 	struct fanout *f = p.fanout;
@@ -162,7 +162,7 @@ static void ask_node(struct fanout *f, uint32_t rank, unsigned tries)
 		.op = f->what.op,
 		.payload = f->what.argument,
 		.payload_len = strlen(f->what.argument),
-		.done = answered};
+		.done = child_answered};
 	struct part *p = rpc ? malloc(sizeof(*p)) : NULL;
 
 	atomic_fetch_add(&f->pending, 1);

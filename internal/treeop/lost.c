@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said of a node that did not answer. */
+/* The sentences about a node that did not answer. */
 #include "base/json.h"
 #include "nodeline/nodeline.h"
 #include "treeop/treeop_priv.h"

@@ -48,7 +48,7 @@ void cop_treeop_released(struct request *q)
 
 bool cop_treeop_all_released(const struct cop_treeop_sum *sum)
 {
-	/* If one failed, nothing is known at this moment of it and the nodes below it. */
+	/* If one failed, nothing is known now of it and of the nodes below it. */
 	return sum->nodes && sum->released == sum->nodes && !sum->failed;
 }
 
@@ -171,8 +171,8 @@ static void told(void *treeop, struct cop_treeop_sum *sum)
 {
 	struct cop_treeop *t = treeop;
 
-	/* No ancestor is alive, and this node asked all. Whoever ends the tree has to hear of
-	 * it. */
+	/* No ancestor is alive, and this node asked all nodes. The keeper that ends the tree has to
+	 * hear of it. */
 	pthread_mutex_lock(&t->lock);
 	t->look_now = t->look_now || sum->nodes;
 	pthread_mutex_unlock(&t->lock);
@@ -190,8 +190,8 @@ static uint64_t bit_of(const struct cop_treeop *t, uint32_t rank)
 	return 0;
 }
 
-/* The lock is held. Whether that was the last one; it may have told before, too. A rank further
- * below tells this one if those between have died and cannot. */
+/* The lock is held. Whether that was the last one; it may have told before. A rank further below
+ * tells this one if those between are dead. */
 static bool is_last(struct cop_treeop *t, uint32_t rank)
 {
 	uint64_t bit = bit_of(t, rank);

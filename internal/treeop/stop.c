@@ -73,7 +73,7 @@ void cop_treeop_stop(struct request *q)
 	if (!over)
 		cop_list_push_back(&t->stop_requests, &q->link);
 	pthread_mutex_unlock(&t->lock);
-	/* From here on q may be freed, if this node has not ended yet. */
+	/* If this node has not ended yet, q may be freed from here on. */
 	if (over)
 		cop_treeop_request_answer(q, q->local ? &alone : &t->stop_sum);
 	else if (first)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each operation on this node and on everything below it, whoever requested it. */
+/* Each operation on this node and everything below it, for any requester. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static void forgotten_here(void *arg)
 	cop_treeop_fan_out_below(q->treeop, &q->what, forgotten_below, q);
 }
 
-static void forget(struct request *q)
+static void forget_request(struct request *q)
 {
 	struct cop_treeop_conf *c = &q->treeop->conf;
 
@@ -112,7 +112,7 @@ static void operate(struct request *q)
 		cop_treeop_stop(q);
 		break;
 	case COP_TREEOP_INVALIDATE:
-		forget(q);
+		forget_request(q);
 		break;
 	case COP_TREEOP_SNAPSHOT:
 	case COP_TREEOP_RESET:
@@ -155,7 +155,7 @@ void cop_treeop_all(struct cop_treeop *t, const struct cop_treeop_request *what,
 
 /* ---- from another node ---- */
 
-static void answer(void *arg, struct cop_treeop_sum *sum)
+static void answer_request(void *arg, struct cop_treeop_sum *sum)
 {
 	struct cop_rpc_req *req = arg;
 	/* A node that answers a stop ends, so its answer has to be confirmed. */
@@ -194,9 +194,9 @@ void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req)
 		memcpy(argument, payload, len);
 	argument[len] = '\0';
 	what.argument = argument;
-	/* This node ends, and the nodes below it are still to be asked, by the requester. */
+	/* This node is ending: the requester has to ask the nodes below it. */
 	if (what.op == COP_TREEOP_STOP && cop_treeop_has_ended_alone(t))
 		reply(req, -ESHUTDOWN);
 	else
-		cop_treeop_here(t, &what, true, answer, req);
+		cop_treeop_here(t, &what, true, answer_request, req);
 }

@@ -5,9 +5,8 @@
  *
  * A node asks its children, does its own part and answers with the sum of both. A node that is dead
  * or refuses is bypassed: its children are asked directly, so only that node is missing. Nodes that
- * did not answer are counted by reason, and named. Everyone who asks a node to stop gets the same
- * sum, however often and whenever they ask, and a node that has answered a stop stays until its
- * answer has arrived.
+ * did not answer are counted by reason, and named. Every request to stop a node gets the same sum,
+ * however many there are, and a node that has answered a stop stays until its answer has arrived.
  *
  * The node's own part (its statistics, its mount, its files) comes from struct cop_treeop_ops,
  * given at the start. The module does not know commands and sockets: the caller knows who asks and
@@ -70,7 +69,7 @@ struct cop_treeop_machine {
 struct cop_treeop_sum {
 	uint32_t nodes;                 /* that have answered */
 	uint32_t dead, refused, failed; /* that have not, by reason */
-	uint32_t missing; /* these and, below failed nodes, the nodes of which nothing is known */
+	uint32_t missing; /* these, and the nodes below failed ones, of which nothing is known */
 	uint32_t lost[COP_TREEOP_NAMED]; /* the first of the missing ranks */
 	uint32_t unwritten; /* of nodes: those whose final files could not be written */
 	char why_unwritten[COP_TREEOP_SENTENCE]; /* "HOST: sentence" of one of them */
@@ -84,7 +83,7 @@ struct cop_treeop_sum {
 	struct cop_treeop_machine machine; /* of those nodes, where the operation counts it */
 	struct cop_buf text; /* JSON objects, lines of nodes, or sentences with newlines between
 			      */
-	struct cop_prof_sum *prof; /* stop: what these nodes have counted; NULL: nothing */
+	struct cop_prof_sum *prof;           /* stop: what these nodes counted; NULL: nothing */
 	struct cop_telemetry_sum *telemetry; /* stop: what they did and when; NULL: nothing */
 };
 
@@ -173,10 +172,10 @@ void cop_treeop_here(struct cop_treeop *t, const struct cop_treeop_request *requ
  * the node above may have died with the first answer. */
 void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req);
 
-/* Any thread, from inside the gate. This node is not needed on its machine any more. Asks who ends
- * the tree: done hears of all nodes if that is this one's business, since none is alive above it
- * that could, and if there is a reason to ask them now; else of none (nodes 0). Called again and
- * again with the time of a steady clock; most calls send nothing. */
+/* Any thread, from inside the gate. This node is not needed on its machine any more. If no living
+ * node above can end the tree, and if there is a reason to ask now, asks all nodes, and done gets
+ * their sum; else done gets an empty one (nodes 0). Called repeatedly with the time of a steady
+ * clock; most calls send nothing. */
 void cop_treeop_release(struct cop_treeop *t, uint64_t now_ms, cop_treeop_done *done, void *arg);
 /* Whether that sum says that nobody needs the tree any more. */
 bool cop_treeop_all_released(const struct cop_treeop_sum *sum);

@@ -31,7 +31,7 @@ struct cop_treeop {
 	pthread_mutex_t lock;
 	struct cop_list stop_requests; /* requests to answer when this node has ended */
 	struct cop_treeop_sum stop_sum;
-	bool stop_asked, stop_answered; /* the nodes below were asked once, whoever asks again; they
+	bool stop_asked, stop_answered; /* the nodes below were asked, once for all requesters; they
 					   have answered, and stop_sum is their sum */
 	bool ending; /* this node has unmounted and no longer waits for those below; only the main
 			thread sets it */
@@ -112,7 +112,7 @@ void cop_treeop_request_answer(struct request *q, struct cop_treeop_sum *sum);
 /* ---- stop.c ---- */
 /* Asks the nodes below to stop, then stops this one. */
 void cop_treeop_stop(struct request *q);
-/* Whether it has ended without being asked to pass that on. */
+/* Whether it has ended without having been asked to stop those below. */
 bool cop_treeop_has_ended_alone(struct cop_treeop *t);
 
 /* ---- confirm.c ---- */

@@ -192,7 +192,7 @@ static bool same(const struct found *a, const struct found *b)
 
 /* Of the files of one node and table, from first on: the one of its end, else the latest. *next:
  * after them. */
-static const struct found *choose(const struct finds *all, size_t first, size_t *next)
+static const struct found *choose_found(const struct finds *all, size_t first, size_t *next)
 {
 	const struct found *best = &all->file[first];
 	int64_t best_ns = 0;
@@ -246,7 +246,7 @@ static int add_file(struct cop_usage *u, struct finds *all, const struct found *
 	return 0;
 }
 
-static int read_all(struct cop_usage *u, struct finds *all)
+static int read_finds(struct cop_usage *u, struct finds *all)
 {
 	struct cop_buf path = {0};
 	int rc = search_dir(all, &path, 0);
@@ -255,7 +255,7 @@ static int read_all(struct cop_usage *u, struct finds *all)
 	if (all->n)
 		qsort(all->file, all->n, sizeof(*all->file), by_node);
 	for (size_t i = 0, next; !rc && i < all->n; i = next) {
-		const struct found *file = choose(all, i, &next);
+		const struct found *file = choose_found(all, i, &next);
 
 		rc = add_file(u, all, file);
 	}
@@ -277,7 +277,7 @@ int cop_usage_read(struct cop_usage *u, const char *dir, struct cop_err *err)
 
 	cop_observed_faults_init(&all.faults);
 	if (!rc)
-		rc = read_all(u, &all);
+		rc = read_finds(u, &all);
 	u->faults = all.faults.count;
 	cop_observed_faults_list(&all.faults, &u->named);
 	cop_observed_faults_fini(&all.faults);

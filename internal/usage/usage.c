@@ -22,13 +22,7 @@ const char *cop_usage_name(enum cop_usage_table table)
 	return names[table];
 }
 
-static void add_saturating(uint64_t *to, uint64_t n)
-{
-	if (__builtin_add_overflow(*to, n, to))
-		*to = UINT64_MAX;
-}
-
-/* What one file has said so far. */
+/* The contents of one file so far. */
 struct reading {
 	uint64_t rows, bytes;
 	uint64_t total_bytes, total_entries;
@@ -64,7 +58,7 @@ static void parse_line(struct reading *r, char *line, size_t len)
 		r->why = "a line has no number at its end";
 	} else if (line[0] == '/') {
 		r->rows++;
-		add_saturating(&r->bytes, n);
+		r->bytes = cop_add_saturating(r->bytes, n);
 	} else if (strcmp(line, "Total bytes") == 0) {
 		r->total_bytes = n;
 		r->has_bytes = true;
@@ -93,7 +87,7 @@ static size_t parse_lines(struct reading *r, char *data, size_t len, bool ended)
 	return len;
 }
 
-static int read_all(
+static int read_listing(
 	struct reading *r, ssize_t (*read)(void *arg, void *data, size_t len), void *arg)
 {
 	char *data = malloc(LINE_MAX_BYTES + 1);
@@ -116,7 +110,7 @@ static int read_all(
 	return rc;
 }
 
-/* Whether the file is usable, and what is wrong with it. */
+/* Returns whether the file is usable, and what is wrong with it. */
 static int judge(struct reading *r)
 {
 	bool whole = r->has_bytes && r->has_entries;
@@ -137,18 +131,18 @@ int cop_usage_add(struct cop_usage *u, enum cop_usage_table table,
 	ssize_t (*read)(void *arg, void *data, size_t len), void *arg, const char **why)
 {
 	struct reading r = {0};
-	int rc = read_all(&r, read, arg);
+	int rc = read_listing(&r, read, arg);
 
 	if (!rc)
 		rc = judge(&r);
 	*why = r.why;
 	if (rc)
 		return rc;
-	add_saturating(&u->table[table].files, 1);
-	add_saturating(
-		&u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
-	add_saturating(
-		&u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
+	u->table[table].files = cop_add_saturating(u->table[table].files, 1);
+	u->table[table].bytes = cop_add_saturating(
+		u->table[table].bytes, r.has_bytes && r.has_entries ? r.total_bytes : r.bytes);
+	u->table[table].entries = cop_add_saturating(
+		u->table[table].entries, r.has_bytes && r.has_entries ? r.total_entries : r.rows);
 	return 0;
 }
 

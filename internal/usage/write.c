@@ -19,12 +19,6 @@ struct usage_row {
 	uint64_t files, bytes, entries;
 };
 
-static void add_saturating(uint64_t *to, uint64_t n)
-{
-	if (__builtin_add_overflow(*to, n, to))
-		*to = UINT64_MAX;
-}
-
 static unsigned fill_rows(const struct cop_usage *u, struct usage_row row[ROWS_MAX])
 {
 	static const char *const tables[COP_USAGE_TABLES] = {"data", "tree", "metadata"};
@@ -34,9 +28,9 @@ static unsigned fill_rows(const struct cop_usage *u, struct usage_row row[ROWS_M
 	for (; n < COP_USAGE_TABLES; n++) {
 		row[n] = (struct usage_row){tables[n], false, u->table[n].files, u->table[n].bytes,
 			u->table[n].entries};
-		add_saturating(&sum.files, row[n].files);
-		add_saturating(&sum.bytes, row[n].bytes);
-		add_saturating(&sum.entries, row[n].entries);
+		sum.files = cop_add_saturating(sum.files, row[n].files);
+		sum.bytes = cop_add_saturating(sum.bytes, row[n].bytes);
+		sum.entries = cop_add_saturating(sum.entries, row[n].entries);
 	}
 	row[n++] = sum;
 	if (u->has_budget) {
@@ -106,7 +100,7 @@ void cop_usage_json(const struct cop_usage *u, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static int write_one(
+static int write_text(
 	const char *dir, const char *name, const struct cop_buf *text, struct cop_err *err)
 {
 	char *path;
@@ -128,9 +122,9 @@ int cop_usage_write(const struct cop_usage *u, const char *dir, struct cop_err *
 
 	cop_usage_text(u, &text);
 	cop_usage_csv(u, &csv);
-	rc = write_one(dir, "cache_usage_summary.txt", &text, err);
+	rc = write_text(dir, "cache_usage_summary.txt", &text, err);
 	if (!rc)
-		rc = write_one(dir, "cache_usage_summary.csv", &csv, err);
+		rc = write_text(dir, "cache_usage_summary.csv", &csv, err);
 	cop_buf_free(&text);
 	cop_buf_free(&csv);
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the outside in: what is needed later is opened first. Then the namespaces are entered, the
- * places are covered, and the storage's own directories are put back. */
+/* The order: open what is needed later, enter the namespaces, cover the places, and put the
+ * storage's own directories back. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -124,7 +124,7 @@ static bool is_covered(const struct making *m, const char *path)
 }
 
 /* Waits until the mount has the directory: an overlay would not see it later. */
-static int await(struct making *m, const char *what, const char *dir)
+static int await_dir(struct making *m, const char *what, const char *dir)
 {
 	uint64_t end = cop_now_ms() + NEW_MS;
 	char seen[2 * PATH_MAX];
@@ -141,11 +141,11 @@ static int await(struct making *m, const char *what, const char *dir)
 
 static int await_all(struct making *m)
 {
-	int rc = is_covered(m, m->cwd) ? await(m, "the working directory", m->cwd) : 0;
+	int rc = is_covered(m, m->cwd) ? await_dir(m, "the working directory", m->cwd) : 0;
 
 	for (unsigned i = 0; i < m->v->directs && !rc; i++)
 		if (is_covered(m, m->v->direct[i]))
-			rc = await(m, "--direct", m->v->direct[i]);
+			rc = await_dir(m, "--direct", m->v->direct[i]);
 	return rc;
 }
 

@@ -59,7 +59,7 @@ static void take_wake(struct cop_waker *w)
 		;
 }
 
-/* poll skips descriptors below 0, and tells that the reader of a pipe is gone without being asked.
+/* poll skips descriptors below 0, and always reports that the reader of a pipe is gone.
  */
 unsigned cop_waker_wait(struct cop_waker *w, unsigned reasons, int timeout_ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* waker: what a node's main thread sleeps on: a wake by another thread, a signal, the end of the
- * command that started the node, and the end of its mount. It decides nothing: the caller knows
- * what follows from each. */
+/* waker: a node's main thread sleeps here until another thread wakes it, a signal comes, the
+ * command that started the node ends, or its mount ends. It decides nothing: the caller knows what
+ * follows from each. */
 #ifndef COP_WAKER_H
 #define COP_WAKER_H
 
@@ -38,7 +38,8 @@ void cop_waker_watch_mount(struct cop_waker *w, int gone_fd);
 /* Main thread. Sleeps until one of these reasons is there, timeout_ms at most (-1: without an end).
  * Returns those that are; 0: none, or the sleep was interrupted. A wake is taken. */
 unsigned cop_waker_wait(struct cop_waker *w, unsigned reasons, int timeout_ms);
-/* Main thread. What has interrupted this start, in words that follow a name; NULL: nothing so far.
+/* Main thread. What has interrupted this start, in words that follow the node's name; NULL: nothing
+ * so far.
  */
 const char *cop_waker_interrupted(struct cop_waker *w);
 

@@ -62,7 +62,7 @@ struct cop_walk_entry *cop_walk_tree_find(
 		size_t n = end ? (size_t)(end - name) : len - at - 1;
 
 		if (!e->dir) {
-			/* Something may be below a link, but nothing is below a file. */
+			/* There may be something below a link, but not below a file. */
 			proof = e->type && e->type != DT_LNK;
 			e = NULL;
 			break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* walk: what is below some directories of a disk, read once; which directories those are; and work
- * that a few threads share. It knows nothing of jobs and writes nothing.
+/* walk: reads once what is below some directories of a disk, chooses these directories, and shares
+ * work among a few threads. It knows nothing of jobs and writes nothing.
  *
  * The threads are for parallel file systems, where each operation waits. Symbolic links are entries
  * and are never followed, except in the name of a root. Pseudo file systems and mounts of Copper
@@ -8,8 +8,8 @@
  * first ones named.
  *
  * Locks: struct walk has one, over the stack of batches and the end. A directory belongs to the
- * thread that reads it until its batch is done; what its batches leave in it is seen by others only
- * through that lock. After the walk nothing is shared. */
+ * thread that reads it until its batch is done; others see the results of its batches only through
+ * that lock. After the walk nothing is shared. */
 #ifndef COP_WALK_H
 #define COP_WALK_H
 
@@ -41,7 +41,7 @@ struct cop_walk_entry {
 	struct cop_walk_dir *dir; /* NULL: not a directory */
 	uint64_t size;            /* of a regular file, if sizes were asked for */
 	uint16_t len;
-	uint8_t type;  /* DT_REG, DT_DIR, DT_LNK, …; DT_UNKNOWN: it went away meanwhile */
+	uint8_t type;  /* DT_REG, DT_DIR, DT_LNK, …; DT_UNKNOWN: it has vanished meanwhile */
 	uint8_t flags; /* the owner's */
 };
 
@@ -96,7 +96,7 @@ struct cop_walk_conf {
 	bool sizes;
 	unsigned threads;     /* 0: as many as are good */
 	uint64_t max_entries; /* 0: COP_WALK_ENTRIES_MAX */
-	bool no_openat2;      /* as if the kernel lacked it */
+	bool no_openat2;      /* act as if the kernel lacked it */
 	/* Every so often while it runs, on the caller's thread; may be NULL. */
 	void (*tick)(void *arg, uint64_t entries);
 	void *arg;
@@ -170,8 +170,8 @@ ssize_t cop_walk_roots_above(const struct cop_roots *r, const char *path, size_t
 bool cop_walk_path_below(const char *path, size_t len, const char *root);
 /* Absolute, without ".", "..", empty components and a slash at the end (except "/" itself). */
 bool cop_walk_path_is_normal(const char *path, size_t len);
-/* Makes it so, in words only: "a/.." is nothing whatever a is. Relative to cwd, which is absolute.
- * NULL without memory. */
+/* Normalizes it without looking at the disk: "a/.." is removed whatever a is. Relative to cwd,
+ * which is absolute. NULL without memory. */
 char *cop_walk_path_normal(const char *cwd, const char *path);
 
 #endif

@@ -50,7 +50,7 @@ wait_for 20 test -s "$T/returned.1"
 wait_for 20 test -s "$T/returned.0"
 is 'it does when that one has' "$(cat "$T/returned.0" "$T/returned.1" | tr '\n' ' ')" '0 0 '
 is 'and has nothing to complain of' "$(log_of 0 | grep -c 'has not said that it knows')" 0
-ok 'the tree is whole' cmp "$SRC/hello" "$W/mnt/1/hello"
+ok 'and another node reads through it' cmp "$SRC/hello" "$W/mnt/1/hello"
 ok 'and stops' without_tree
 
 with_deaf_child

@@ -32,7 +32,7 @@ cop_tree=0
 start_pair 120
 is 'with the same secret both start' "$status0$status1" 00
 
-# The provider's own port, to which a stranger could speak the provider's protocol.
+# The provider's own port, to which an unverified peer could speak the provider's protocol.
 connects() { # FROM RANK: says what becomes of a connection from this address
 	"$PYTHON" - "$1" "$(sed -n "$(($2 + 1))s/.*ofi+tcp:..//p" "$JOB/logs/copper_address_book.txt")" <<'PY'
 import socket, sys

@@ -43,7 +43,7 @@ speak() { # HOW FROM ADDRESS
 	"${other[@]}" "$PYTHON" "$T/speak.py" "$@" "$T/hello"
 }
 
-# What a node without a secret first sends to a supposed peer is what a stranger may send, too.
+# What a node without a secret first sends to a supposed peer is what an unverified peer may send, too.
 prepare_tree 2
 cat >"$T/listen.py" <<'PY'
 import socket, sys

@@ -81,7 +81,8 @@ jump
 ok 'a clock that jumps is in the way of no stop' timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop "$W/mnt/1"
 cop_as=()
 cop_tree=0
-is 'and nothing is left' "$(wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'; nodes_running)" 0
+wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
+is 'and leaves nothing' "$(nodes_running)$(mounts_left)" 00
 
 # Only by the file system's clock is a node's note in the job directory of this start.
 for who in ahead behind; do

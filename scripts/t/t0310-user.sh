@@ -25,7 +25,7 @@ is 'another user does not see into the mount' "$(setpriv --reuid nobody --clear-
 sockets=$(find "$W/run" "$T/run" -type s 2>/dev/null)
 is 'the control sockets are for the user alone' "$(xargs -r stat -c '%a %U' <<<"$sockets" | sort -u)" "600 $cop_user"
 
-stranger() { # says what becomes of a connection from a host that is not of the job
+foreign_host() { # says what becomes of a connection from a host that is not of the job
 	"$PYTHON" - "$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")" <<'PY'
 import socket, sys
 s = socket.socket()
@@ -41,7 +41,7 @@ except (TimeoutError, ConnectionError):
 PY
 	grep -ho 'why="it said nothing"' "$JOB"/logs/*.log
 }
-is 'a host that is not of the job is left out' "$(stranger)" 'left out'
+is 'a host that is not of the job is left out' "$(foreign_host)" 'left out'
 fails_with 1 "$mnt: a copper node is mounted there already; stop it" "${cop_as[@]}" "$COPPER" mount --source "$SRC" "$mnt"
 ok 'the tree stops' without_tree
 

@@ -36,11 +36,11 @@ log_of_2() {
 	cat "$JOB/logs/$(address_of 2)"-*-output.log
 }
 # In the place of rank 2. It waits for its parent, which is dead, and meanwhile others find it.
-stranger() { # OPTION…
+mismatched() { # OPTION…
 	rm -f "$JOB/logs/$(address_of 2)"-*-output.log
 	start_node 2 --peer-timeout 60 --ready-timeout 120 "$@" &
-	stranger=$!
-	wait_for 20 eval 'log_of_2 | grep -q "parent not ready yet"' || bail 'the stranger does not wait for its parent'
+	mismatched=$!
+	wait_for 20 eval 'log_of_2 | grep -q "parent not ready yet"' || bail 'the node with other options does not wait for its parent'
 }
 # ---- dead and refused
 
@@ -56,16 +56,16 @@ of_three_one_lives() {
 of_three_one_lives
 refused='{"host": "127.0.0.13", "refused": true, "reason": "it was started with other options", "below": 0}'
 
-stranger --source "$T/elsewhere"
+mismatched --source "$T/elsewhere"
 stats_of_all 1 json
 is 'a node of other options refuses' "$(row_of 2)" "$refused"
 is 'one that was killed is dead' "$(row_of 0)" '{"host": "127.0.0.11", "dead": true}'
 is 'the living is counted' "$(row_of 1)" counted
 is 'the total has each in its place' "$(totals)" '1 1 1 0 2'
-wait "$stranger"
-is 'the stranger has heard as much, and does not start' "$? $(grep -c 'was started with other options' "$W/out.2")" '1 1'
+wait "$mismatched"
+is 'that node has heard as much, and does not start' "$? $(grep -c 'was started with other options' "$W/out.2")" '1 1'
 
-stranger --source "$T/elsewhere"
+mismatched --source "$T/elsewhere"
 # Rank 2 has just ended, and counts as dead for a while.
 is_refused_in_table() {
 	"$COPPER" cache-stats --all --table "$W/mnt/1" >"$T/all.table" 2>&1
@@ -75,18 +75,18 @@ COP_POLL_S=1 wait_for 40 is_refused_in_table
 matches 'the table has a row for it' "$(cat "$T/all.table")" '^ +2 +127\.0\.0\.13 +refused: it was started with other options$'
 matches 'and one for the dead' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +dead$'
 matches 'and counts them below' "$(tail -n 1 "$T/all.table")" '1 dead.*1 refused'
-wait "$stranger"
-cop_killed[2]=$stranger
+wait "$mismatched"
+cop_killed[2]=$mismatched
 ok 'the living stops' without_tree
 
 # To a node that has not contacted rank 2 since it was killed.
 of_three_one_lives
-stranger --source "$T/elsewhere"
+mismatched --source "$T/elsewhere"
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
 is 'a stop fails' "$? $(cat "$T/.out")" '1 stopped 1/3 nodes'
 is 'and says of each what became of it' "$(grep ' (rank ' "$T/.err" | sort)" '127.0.0.11 (rank 0) did not answer
 127.0.0.13 (rank 2) refused: it was started with other options'
-wait "$stranger"
+wait "$mismatched"
 unmount_killed
 is 'no mount is left' "$(mounts_left)" 0
 cop_tree=0

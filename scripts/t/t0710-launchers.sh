@@ -6,7 +6,7 @@
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 33
+plan 36
 
 small_tree "$T/src"
 SRC=$T/src
@@ -40,7 +40,9 @@ job=$((4000 + 29 * COP_LANE))
 PBS_NODEFILE=$T/pbs PBS_JOBID=$job.server each_host sh -c \
 	'"$COPPER" mount -d "$T/job.pbs" --source "$SRC" "$T/mnt/$PMI_RANK"' >"$T/out.pbs" 2>&1
 is 'mpiexec returns 0 when the tree is ready, and does not wait for the nodes to end' "$?: $(cat "$T/out.pbs")" '0: '
-is 'each node has the port of its rank' "$(ss -Hltn | grep -c ":$(((job * 16) % 8192 + 20480 + 2)) ")" 1
+for i in 0 1 2 3; do
+	is "node $i has the port of its rank" "$(ss -Hltn | grep -c ":$(((job * 16) % 8192 + 20480 + i)) ")" 1
+done
 stops 'mpiexec'
 
 # ---- hosts with ports, without a scheduler

@@ -5,7 +5,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 88
+plan 90
 
 # ---- log lines
 
@@ -153,7 +153,9 @@ for name in aggregate.csv operations.csv; do
 	ok "and it is what copper aggregate writes: $name" cmp "$reported/profiling/cluster/mine-profiling_$name" "$T/copy/profiling/cluster/mine-profiling_$name"
 done
 ok 'run by itself, with a prefix of its own choice' "${wrapped[@]}" "$old/aggregate_profiling.py" "$reported"
-ok 'it writes cluster-*' test -s "$reported/profiling/cluster/cluster-profiling_aggregate.csv"
+for name in aggregate.csv operations.csv summary.md; do
+	ok "it writes cluster-profiling_$name" test -s "$reported/profiling/cluster/cluster-profiling_$name"
+done
 mkdir "$T/nothing"
 "${wrapped[@]}" python3 "$old/aggregate_profiling.py" "$T/nothing" >"$T/.out" 2>&1
 is 'where there is nothing to sum up it fails' "$? $(grep -c 'failed to find profiling csv files under: ' "$T/.out")" '1 1'

@@ -10,7 +10,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
-plan 15
+plan 16
 
 small_tree "$T/src"
 SRC=$T/src
@@ -91,5 +91,6 @@ EOS
 wait_for 60 job_is_over "$id"
 is 'several machines need a directory for their secret' "$(said several | grep -c 'give a job directory that all of them see') $(said several | tail -n 2 | head -n 1)" \
 	'1 srun ends with 125'
+is 'nothing is left of them' "$(left)" '0 0 '
 stop_slurm
-is 'nothing is left' "$(nodes_running)" 0
+is 'and no node' "$(nodes_running)" 0
