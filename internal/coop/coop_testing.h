@@ -236,7 +236,7 @@ static inline size_t origin_jobs(struct tree *t)
 	for (uint32_t r = 0; r < t->count; r++) {
 		struct cop_origin_fake_counts c = cop_origin_fake_counts(t->node[r].origin);
 
-		jobs += c.lists + c.stats + c.reads;
+		jobs += c.lists + c.pages + c.stats + c.reads;
 	}
 	return jobs;
 }
