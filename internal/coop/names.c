@@ -149,6 +149,7 @@ static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 
 	parent_of(ask->path, dir);
 	list = peek(c, COP_ASK_LISTING, dir);
+	page = cop_coop_page_with(c, dir, name);
 	if (entry) {
 		cop_entry_get(entry->data, &attr, NULL, NULL);
 		if (matches(ask, &attr))
@@ -161,7 +162,6 @@ static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 			drop_names(c, dir, cop_obj_get(list));
 		cop_obj_put(c->conf.cache, list);
 	}
-	page = cop_coop_page_with(c, dir, name);
 	if (page) {
 		if (cop_listing_find(page->data, name, strlen(name), &e) && matches(ask, &e.attr)) {
 			cop_coop_doubt_pages(c, page);

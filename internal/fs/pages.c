@@ -19,9 +19,6 @@
 /* So many lookups, each less than so many entries after the one before it, are no coincidence. */
 #define RUN 2
 #define GAP 32
-/* A directory read may begin so far before the end of the one before it: the kernel gives back what
- * did not fit. */
-#define BACK 1024
 #define LOOKUPS_PER_PAGE 32
 /* Pages that are requested before they are needed. */
 #define AHEAD 2
@@ -234,7 +231,7 @@ bool cop_fs_attrs_want(
 
 	if (!op->plus || op->fs->n_places || !is_large(names) ||
 		entry >= cop_listing_count(names) || atomic_load(&s->run) < RUN ||
-		entry + BACK < at || entry > at + GAP ||
+		entry + GAP < at || entry > at + GAP ||
 		atomic_load(&s->failed) == version_of(names) ||
 		cop_fs_path(op->inode, "", 0, dir) < 0)
 		return false;
