@@ -118,6 +118,25 @@ static void a_page_is_asked_for_in_one_request_however_long_it_is(void **state)
 	close_tree(t);
 }
 
+/* Less than what is reserved for a page otherwise. */
+static void a_page_comes_with_little_memory(void **state)
+{
+	struct tree *t = open_tree(3, 1, 1, 128 << 10);
+	struct cop_cache_usage usage;
+	uint64_t version;
+
+	(void)state;
+	put_file(t, "d/f", "x", 1);
+	version = listed(t, 2);
+	assert_int_equal(count_names(t, 2, version, 2), 1);
+	for (uint32_t r = 0; r < 3; r++) {
+		cop_cache_usage(t->node[r].cache, &usage);
+		assert_true(usage.used_bytes <= usage.limit_bytes);
+		assert_int_equal(usage.waiting_to_reserve, 0);
+	}
+	close_tree(t);
+}
+
 static void a_page_of_another_version_is_stale_and_not_kept(void **state)
 {
 	struct tree *t = open_three();
@@ -329,6 +348,7 @@ int main(void)
 		cmocka_unit_test(pages_are_read_once_and_kept_on_the_way),
 		cmocka_unit_test(who_asks_for_a_page_meanwhile_joins_its_flight),
 		cmocka_unit_test(a_page_is_asked_for_in_one_request_however_long_it_is),
+		cmocka_unit_test(a_page_comes_with_little_memory),
 		cmocka_unit_test(a_page_of_another_version_is_stale_and_not_kept),
 		cmocka_unit_test(an_improper_request_for_a_page_is_refused),
 		cmocka_unit_test(contradicted_pages_are_not_used_any_more_until_they_are_forgotten),

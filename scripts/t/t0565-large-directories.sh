@@ -37,6 +37,7 @@ PY
 sleep 1
 
 listed() { # DIR: what ls shows
+	# shellcheck disable=SC2012 # what ls does is the point
 	ls -lU --time-style=full-iso "$1" | sort
 }
 declare -A at=()
