@@ -140,16 +140,18 @@ static void reply(struct fill *f)
 	cop_fs_op_free(op);
 }
 
-static void fill(struct op *op, const struct cop_obj *obj, bool waits)
+/* page: of the first name, if the reply ends at the next one that is not here; else NULL. */
+static void fill(struct op *op, const struct cop_obj *obj, struct cop_obj *page)
 {
-	struct fill f = {.op = op, .obj = obj, .max_given = op->size / PLUS_MIN, .waits = waits};
+	struct fill f = {
+		.op = op, .obj = obj, .max_given = op->size / PLUS_MIN, .waits = page != NULL};
 
 	f.buf = malloc(op->size);
 	f.given = calloc(f.max_given + 1, sizeof(*f.given));
 	if (!f.buf || !f.given) {
 		cop_fs_fail(op, -ENOMEM);
 	} else {
-		f.large = cop_fs_attrs_init(&f.attrs, op, obj->data);
+		f.large = cop_fs_attrs_init(&f.attrs, op, obj->data, page);
 		fill_reply(&f);
 		if (f.large)
 			cop_fs_attrs_fini(&f.attrs);
@@ -162,10 +164,9 @@ static void fill(struct op *op, const struct cop_obj *obj, bool waits)
 /* The page of the first name is here, or will not be. The operation holds the listing. */
 static void with_page(struct op *op, struct cop_obj *page, int rc)
 {
-	(void)page;
 	if (rc)
 		cop_fs_attrs_fail(op, op->chunk[0]->data);
-	fill(op, op->chunk[0], !rc);
+	fill(op, op->chunk[0], rc ? NULL : page);
 }
 
 static void with_names(struct op *op, struct cop_obj *obj, int rc)
@@ -183,7 +184,7 @@ static void with_names(struct op *op, struct cop_obj *obj, int rc)
 		op->chunk[op->n_chunks++] = cop_obj_get(obj);
 		cop_fs_ask(op, &ask, with_page);
 	} else {
-		fill(op, obj, false);
+		fill(op, obj, NULL);
 	}
 }
 

@@ -336,15 +336,16 @@ struct attrs {
 	struct cop_obj
 		*page; /* the last one that was looked into, and an entry that was: references */
 	struct cop_obj *entry; /* or NULL */
-	struct cop_ask ask;    /* of that page; kind 0: none yet */
+	uint64_t index;        /* of that page; UINT64_MAX: none yet */
 	size_t dir_len;
 	char dir[PATH_BYTES], path[PATH_BYTES];
 };
 /* Answers the lookup of a name that is in this listing without attributes, now or later; false (and
  * nothing is done) if the name is to be asked for singly. */
 bool cop_fs_page_lookup(struct op *op, const void *names, const struct cop_listing_entry *listed);
-/* False if entries of this listing do not get attributes from elsewhere. */
-bool cop_fs_attrs_init(struct attrs *a, struct op *op, const void *names);
+/* False if entries of this listing do not get attributes from elsewhere. page, if any, is in use
+ * even if the cache has no room for it. */
+bool cop_fs_attrs_init(struct attrs *a, struct op *op, const void *names, struct cop_obj *page);
 void cop_fs_attrs_fini(struct attrs *a);
 /* Completes an entry with what this node has; returns the object that it is from, in use until the
  * next call, or NULL. */

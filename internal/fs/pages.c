@@ -137,7 +137,7 @@ bool cop_fs_page_lookup(struct op *op, const void *names, const struct cop_listi
 
 /* ---- directory reads ---- */
 
-bool cop_fs_attrs_init(struct attrs *a, struct op *op, const void *names)
+bool cop_fs_attrs_init(struct attrs *a, struct op *op, const void *names, struct cop_obj *page)
 {
 	int len;
 
@@ -148,8 +148,9 @@ bool cop_fs_attrs_init(struct attrs *a, struct op *op, const void *names)
 		return false;
 	a->op = op;
 	a->names = names;
-	a->page = a->entry = NULL;
-	a->ask = (struct cop_ask){0};
+	a->entry = NULL;
+	a->page = page ? cop_obj_get(page) : NULL;
+	a->index = page ? page->key.index : UINT64_MAX;
 	memcpy(a->path, a->dir, (size_t)len);
 	a->dir_len = (size_t)len;
 	if (len)
@@ -198,9 +199,9 @@ const struct cop_obj *cop_fs_attrs_find(struct attrs *a, struct cop_listing_entr
 	if (entry)
 		return entry->error ? NULL : entry;
 	ask = cop_coop_page_ask(a->dir, a->names, e->name, e->name_len);
-	if (!a->ask.kind || a->ask.index != ask.index) {
+	if (a->index != ask.index) {
 		put(a, &a->page);
-		a->ask = ask;
+		a->index = ask.index;
 		a->page = cop_coop_peek(a->op->fs->conf.coop, &ask);
 	}
 	if (!a->page || !cop_listing_find(a->page->data, e->name, e->name_len, &got))
