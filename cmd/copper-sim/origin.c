@@ -273,6 +273,15 @@ void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *d
 	queue_ask(o, COP_ASK_NAMES, path, done, arg);
 }
 
+/* A recorded program asks coop for listings and single names alone; no page was recorded. */
+void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
+	const void *names, cop_origin_done *done, void *arg)
+{
+	(void)page;
+	(void)names;
+	ask(o, COP_ASK_PAGE, path, done, arg);
+}
+
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
 	queue_ask(o, COP_ASK_ENTRY, path, done, arg);

@@ -385,24 +385,35 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key)
 		cop_obj_put(c, &n->obj);
 }
 
-static bool under(const struct cop_key *key, const char *path, size_t len)
+/* What is to be dropped: a path with everything below it, or one facet of it. */
+struct which {
+	const char *path;
+	size_t len;
+	bool one_facet;
+	enum cop_table table;
+	enum cop_facet facet;
+};
+
+static bool is_of(const struct cop_key *key, const struct which *w)
 {
-	if (len == 0)
+	if (w->one_facet)
+		return key->table == w->table && key->facet == w->facet &&
+		       key->path_len == w->len && memcmp(key->path, w->path, w->len) == 0;
+	if (w->len == 0)
 		return true;
-	return key->path_len >= len && memcmp(key->path, path, len) == 0 &&
-	       (key->path_len == len || key->path[len] == '/');
+	return key->path_len >= w->len && memcmp(key->path, w->path, w->len) == 0 &&
+	       (key->path_len == w->len || key->path[w->len] == '/');
 }
 
 /* Removes matching nodes from the shard's table and returns them as a list. A flight among them is
  * not kept when it completes. */
-static struct cop_hlink *unlink_under(
-	struct cop_cache *c, struct shard *s, const char *path, size_t len)
+static struct cop_hlink *unlink_all(struct cop_cache *c, struct shard *s, const struct which *w)
 {
 	struct cop_hlink *l, *next, *list = NULL;
 
 	for (l = cop_htab_after(&s->table, NULL); l; l = next) {
 		next = cop_htab_after(&s->table, l);
-		if (!under(&node_at(l)->obj.key, path, len))
+		if (!is_of(&node_at(l)->obj.key, w))
 			continue;
 		cop_cache_unlink(c, s, node_at(l));
 		l->next = list;
@@ -411,16 +422,16 @@ static struct cop_hlink *unlink_under(
 	return list;
 }
 
-size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
+static size_t drop_all(struct cop_cache *c, const struct which *w)
 {
-	size_t len = strlen(path), dropped = 0;
+	size_t dropped = 0;
 
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *s = &c->shard[i];
 		struct cop_hlink *l, *list;
 
 		pthread_mutex_lock(&s->lock);
-		list = unlink_under(c, s, path, len);
+		list = unlink_all(c, s, w);
 		pthread_mutex_unlock(&s->lock);
 		while ((l = list)) {
 			list = l->next;
@@ -429,4 +440,19 @@ size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
 		}
 	}
 	return dropped;
+}
+
+size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
+{
+	return drop_all(c, &(struct which){.path = path, .len = strlen(path)});
+}
+
+size_t cop_cache_drop_facet(
+	struct cop_cache *c, enum cop_table table, enum cop_facet facet, const char *path)
+{
+	return drop_all(c, &(struct which){.path = path,
+				   .len = strlen(path),
+				   .one_facet = true,
+				   .table = table,
+				   .facet = facet});
 }

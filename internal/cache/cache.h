@@ -32,6 +32,7 @@ enum cop_facet {
 	COP_FACET_CHECK,    /* tree: whether a directory is still the same */
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
 	COP_FACET_NEWER,    /* tree: a directory that no longer has this version */
+	COP_FACET_PAGE,     /* tree: attributes of some names of a large directory */
 };
 
 /* Everything that an object depends on: an answer to one question for a key answers all questions
@@ -41,10 +42,10 @@ struct cop_key {
 	enum cop_facet facet;
 	const char *path; /* relative to the source, no leading slash, NUL-terminated */
 	size_t path_len;
-	uint64_t version; /* of the file for data, else 0 */
+	uint64_t version; /* of the file for data, of the directory for a page, else 0 */
 	uint64_t size;  /* of the file for data, as the requester knows it: size and index determine
-			   the length of the chunk; else 0 */
-	uint64_t index; /* of the chunk, else 0 */
+			   the length of the chunk; the number of pages for a page; else 0 */
+	uint64_t index; /* of the chunk, of the page, else 0 */
 };
 
 struct cop_cache;
@@ -174,6 +175,10 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
 /* Forgets the objects of all tables for the path and everything below it; "" means everything.
  * Flights under way end as usual but are not kept. Returns the number of objects. */
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
+
+/* The same for what one table holds under this path and facet, whatever the rest of the key. */
+size_t cop_cache_drop_facet(
+	struct cop_cache *c, enum cop_table table, enum cop_facet facet, const char *path);
 
 struct cop_cache_usage {
 	struct {

@@ -355,6 +355,52 @@ static void dropping_a_directory_takes_what_is_below_and_nothing_else(void **sta
 	cop_cache_free(c);
 }
 
+static struct cop_key page_key(const char *path, enum cop_facet facet, uint64_t index)
+{
+	return (struct cop_key){.table = COP_TABLE_TREE,
+		.facet = facet,
+		.path = path,
+		.path_len = strlen(path),
+		.version = 1 + index,
+		.index = index};
+}
+
+static void dropping_a_facet_of_a_path_spares_all_else(void **state)
+{
+	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
+	const struct cop_key keep[] = {page_key("d", COP_FACET_MAIN, 0),
+		page_key("d/e", COP_FACET_PAGE, 0), page_key("dd", COP_FACET_PAGE, 0),
+		page_key("", COP_FACET_PAGE, 0)};
+	struct cop_obj *obj;
+	struct cop_key key;
+
+	(void)state;
+	put_bytes(c, "d", 0, 10);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(keep); i++) {
+		assert_int_equal(cop_cache_find(c, &keep[i], NULL, &obj), COP_FOUND_LEAD);
+		cop_cache_complete(c, obj, &(struct cop_completion){.keep = true});
+	}
+	for (uint64_t i = 0; i < 5; i++) {
+		key = page_key("d", COP_FACET_PAGE, i);
+		assert_int_equal(cop_cache_find(c, &key, NULL, &obj), COP_FOUND_LEAD);
+		/* The last one is under way and is not kept. */
+		if (i < 4)
+			cop_cache_complete(c, obj, &(struct cop_completion){.keep = true});
+	}
+	assert_int_equal(cop_cache_drop_facet(c, COP_TABLE_TREE, COP_FACET_PAGE, "d"), 5);
+	cop_cache_complete(c, obj, &(struct cop_completion){.keep = true});
+	for (uint64_t i = 0; i < 5; i++) {
+		key = page_key("d", COP_FACET_PAGE, i);
+		assert_false(cop_cache_has(c, &key));
+	}
+	for (size_t i = 0; i < COP_ARRAY_SIZE(keep); i++)
+		assert_true(cop_cache_has(c, &keep[i]));
+	key = chunk_key("d", 0);
+	assert_true(cop_cache_has(c, &key));
+	cop_cache_check(c);
+	cop_cache_free(c);
+}
+
 static void an_object_takes_the_place_of_another_only_where_that_is_still_there(void **state)
 {
 	struct cop_cache *c = cop_cache_new(4096, NULL);
@@ -483,6 +529,7 @@ int main(void)
 		cmocka_unit_test(local_flights_leave_bytes_for_those_of_other_nodes),
 		cmocka_unit_test(reservations_are_shared_without_changing_the_sums),
 		cmocka_unit_test(dropping_a_directory_takes_what_is_below_and_nothing_else),
+		cmocka_unit_test(dropping_a_facet_of_a_path_spares_all_else),
 		cmocka_unit_test(
 			an_object_takes_the_place_of_another_only_where_that_is_still_there),
 		cmocka_unit_test(a_walk_over_the_objects_may_use_the_cache),

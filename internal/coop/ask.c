@@ -30,6 +30,11 @@ static const struct kind {
 		.index = true,
 		.no_path = true},
 	[COP_ASK_NEWER] = {.table = COP_TABLE_TREE, .facet = COP_FACET_NEWER, .version = true},
+	[COP_ASK_PAGE] = {.table = COP_TABLE_TREE,
+		.facet = COP_FACET_PAGE,
+		.version = true,
+		.size = true,
+		.index = true},
 };
 
 struct cop_key cop_coop_key(const struct cop_ask *ask)
@@ -51,6 +56,8 @@ bool cop_coop_is_proper(const struct cop_ask *ask)
 {
 	const struct kind *k = &kinds[ask->kind];
 
+	if (ask->kind == COP_ASK_PAGE && (ask->size > COP_PAGES_MAX || ask->index >= ask->size))
+		return false;
 	return (k->version ? ask->version != 0 : ask->version == 0) &&
 	       (k->size || ask->size == 0) && (k->index || ask->index == 0) &&
 	       (!k->no_path || !*ask->path);
@@ -66,7 +73,8 @@ const char *cop_coop_kind_name(enum cop_ask_kind kind)
 		[COP_ASK_STATFS] = "statfs",
 		[COP_ASK_CHECK] = "check",
 		[COP_ASK_MANIFEST] = "manifest",
-		[COP_ASK_NEWER] = "newer"};
+		[COP_ASK_NEWER] = "newer",
+		[COP_ASK_PAGE] = "page"};
 
 	return names[kind];
 }

@@ -19,6 +19,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	pthread_mutex_init(&c->group_lock, NULL);
 	pthread_mutex_init(&c->resting.lock, NULL);
 	pthread_mutex_init(&c->telling.lock, NULL);
+	pthread_mutex_init(&c->doubted.lock, NULL);
 	cop_list_init(&c->telling.waiting);
 	c->resting.min_ms = REST_MIN_MS;
 	c->started_ns = cop_now_ns();
@@ -59,6 +60,7 @@ void cop_coop_free(struct cop_coop *c)
 {
 	if (!c)
 		return;
+	pthread_mutex_destroy(&c->doubted.lock);
 	pthread_mutex_destroy(&c->telling.lock);
 	pthread_mutex_destroy(&c->resting.lock);
 	pthread_mutex_destroy(&c->group_lock);
@@ -139,7 +141,7 @@ static bool keeps(const struct flight *f, int rc)
 		return false;
 	if (rc == 0)
 		return true;
-	if (f->ask.kind == COP_ASK_CHUNK)
+	if (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_PAGE)
 		return false;
 	return rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -ENOTDIR || rc == -ELOOP ||
 	       rc == -ENAMETOOLONG || rc == -E2BIG;
@@ -236,6 +238,8 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 		return -ESHUTDOWN;
 	if (ask->kind == COP_ASK_NEWER && (*obj = cop_coop_listing_but(c, ask)))
 		return 1;
+	if (ask->kind == COP_ASK_PAGE && cop_coop_doubts_pages(c, ask))
+		return -ESTALE;
 	for (;;) {
 		found = find_or_lead(c, ask, waiter, local, obj, &f);
 		if (found != COP_FOUND_HIT || !expired(c, *obj))
@@ -306,6 +310,8 @@ struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask)
 {
 	struct cop_key key = cop_coop_key(ask);
 
+	if (ask->kind == COP_ASK_PAGE && cop_coop_doubts_pages(c, ask))
+		return NULL;
 	return cop_cache_peek(c->conf.cache, &key);
 }
 

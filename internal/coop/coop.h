@@ -35,15 +35,17 @@ enum cop_ask_kind {
 	COP_ASK_MANIFEST, /* a piece of rank 0's manifest, by index; -ENODATA past the last one */
 	COP_ASK_NEWER,    /* listing blob of a directory that no longer has this version: the known
 			     names as they were, and the new ones */
+	COP_ASK_PAGE,     /* a page (wire.h) of a directory of this version: attributes of some of
+			     its names */
 };
-#define COP_ASK_LAST COP_ASK_NEWER
+#define COP_ASK_LAST COP_ASK_PAGE
 
 struct cop_ask {
 	enum cop_ask_kind kind;
 	const char *path; /* relative to the source, NUL-terminated, at most 4095 bytes */
-	uint64_t version; /* of the file (chunk, holes) or of the directory (check, newer) */
-	uint64_t size;    /* of the file (chunk) */
-	uint64_t index;   /* of the chunk, of the piece */
+	uint64_t version; /* of the file (chunk, holes) or of the directory (check, newer, page) */
+	uint64_t size;    /* of the file (chunk); how many pages there are (page) */
+	uint64_t index;   /* of the chunk, of the piece, of the page */
 	bool background;  /* nobody waits for it yet: at the origin it comes last */
 	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
@@ -87,6 +89,10 @@ void cop_coop_free(struct cop_coop *c);
  * -ENOMEM. Never blocks. */
 int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	struct cop_obj **obj);
+
+/* The request for the page that has this name. names is the listing of dir. */
+struct cop_ask cop_coop_page_ask(
+	const char *dir, const void *names, const char *name, size_t name_len);
 
 /* The object if it is here, complete, with a reference; else NULL. Asks nobody and counts nothing.
  */

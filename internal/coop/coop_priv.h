@@ -30,6 +30,8 @@
 /* What is reserved for an answer before its length is known; most are shorter. */
 #define LISTING_RESERVE (64 * COP_KIB)
 #define ENTRY_RESERVE ((size_t)512)
+/* A page of a thousand names of a hundred bytes each. */
+#define PAGE_RESERVE (256 * COP_KIB)
 #define GROUP_MAX (COP_COOP_GROUP_BYTES / (64 * COP_KIB))
 
 /* How a request says when it is wanted. */
@@ -67,10 +69,21 @@ struct resting {
 	} slot[RESTING_SLOTS];
 };
 
+#define DOUBTED_SLOTS 64
+
+/* Directories whose attributes the storage has contradicted (page.c). */
+struct doubted {
+	pthread_mutex_t lock;
+	_Atomic unsigned count;      /* of all so far */
+	uint64_t dir[DOUBTED_SLOTS]; /* hashes of path and version; a later one takes the place of
+					the oldest */
+};
+
 struct cop_coop {
 	struct cop_coop_conf conf;
 	struct resting resting;
 	struct telling telling;
+	struct doubted doubted;
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
@@ -195,7 +208,24 @@ struct cop_obj *cop_coop_listing_of(struct cop_coop *c, const char *path, uint64
 /* The same if its version differs from the request's. */
 struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *newer);
 
+/* ---- page.c ---- */
+
+/* Reads a page from the origin, with the names that are known here. */
+void cop_coop_read_page(struct flight *f, struct cop_origin *o);
+/* The page that this node has for a name of dir, by its own listing, with a reference; else NULL.
+ * */
+struct cop_obj *cop_coop_page_with(struct cop_coop *c, const char *dir, const char *name);
+/* No page of the directory in the page's version is used here any more, or passed on: its names are
+ * asked for singly. */
+void cop_coop_doubt_pages(struct cop_coop *c, const struct cop_obj *page);
+bool cop_coop_doubts_pages(struct cop_coop *c, const struct cop_ask *ask);
+/* They are used again, since those that were contradicted have been dropped by a user. */
+void cop_coop_trust_pages(struct cop_coop *c);
+
 /* ---- upstream.c, root.c, coop.c ---- */
+
+/* The origin's answer to a request for a blob; arg is the flight. */
+void cop_coop_blob_read(void *arg, int rc, void *data, size_t len);
 
 /* Asks the flight's upstream rank, for the first time or again. */
 void cop_coop_send(struct flight *f);

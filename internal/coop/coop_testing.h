@@ -47,6 +47,9 @@ static uint32_t ttl_ms = 1;
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
 
+/* Answers a request in the place of a node; false: the node answers. */
+static bool (*serve_instead)(struct node *n, struct cop_rpc_req *req) __attribute__((unused));
+
 static inline void resolve(void *ctx, uint32_t rank, bool silent)
 {
 	struct node *n = ctx;
@@ -61,6 +64,8 @@ static inline void serve(void *ctx, struct cop_rpc_req *req)
 {
 	struct node *n = ctx;
 
+	if (serve_instead && serve_instead(n, req))
+		return;
 	if (!cop_coop_serve(n->coop, req))
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
@@ -229,6 +234,16 @@ static inline struct cop_ask chunk(const struct cop_attr *attr, const char *path
 		.index = index};
 }
 
+/* A page of "d". */
+static inline struct cop_ask page(uint64_t version, uint64_t pages, uint64_t index)
+{
+	return (struct cop_ask){.kind = COP_ASK_PAGE,
+		.path = "d",
+		.version = version,
+		.size = pages,
+		.index = index};
+}
+
 static inline size_t origin_jobs(struct tree *t)
 {
 	size_t jobs = 0;
@@ -236,7 +251,7 @@ static inline size_t origin_jobs(struct tree *t)
 	for (uint32_t r = 0; r < t->count; r++) {
 		struct cop_origin_fake_counts c = cop_origin_fake_counts(t->node[r].origin);
 
-		jobs += c.lists + c.stats + c.reads;
+		jobs += c.lists + c.pages + c.stats + c.reads;
 	}
 	return jobs;
 }

@@ -164,6 +164,26 @@ static void ask_until_done(struct tree *t, uint32_t rank, enum cop_ask_kind kind
 	assert_int_equal(a->calls, 1);
 }
 
+/* Both names of "d", divided into so many pages. */
+static void check_pages(struct tree *t, uint32_t rank, uint64_t pages, const struct right *right)
+{
+	struct cop_listing_entry e;
+	struct asked a;
+	uint32_t names = 0;
+
+	for (uint64_t index = 0; index < pages; index++) {
+		ask_coop(t, rank, page(right->dir.version, pages, index), &a);
+		run_until_idle(t);
+		assert_int_equal(a.calls, 1);
+		assert_int_equal(a.rc, 0);
+		names += cop_listing_count(a.obj->data);
+		if (cop_listing_find(a.obj->data, "f", 1, &e))
+			assert_true(e.attr.version == right->file.version);
+		forget(&a);
+	}
+	assert_int_equal(names, 2);
+}
+
 static void check_metadata(struct tree *t, uint32_t rank, const struct right *right)
 {
 	static const enum cop_ask_kind lists[] = {COP_ASK_LISTING, COP_ASK_NAMES};
@@ -189,6 +209,8 @@ static void check_metadata(struct tree *t, uint32_t rank, const struct right *ri
 	ask_until_done(t, rank, COP_ASK_CHECK, "d", right->dir.version, &a);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
+	for (uint64_t pages = 1; pages <= 3; pages++)
+		check_pages(t, rank, pages, right);
 	ask_until_done(t, rank, COP_ASK_MANIFEST, "", 0, &a);
 	assert_int_equal(a.rc, -ENODATA);
 	forget(&a);
@@ -198,10 +220,12 @@ static void check_metadata(struct tree *t, uint32_t rank, const struct right *ri
 static void check_key(void *arg, const struct cop_key *k, size_t bytes)
 {
 	bool whole = k->table == COP_TABLE_DATA, versioned = whole || k->facet == COP_FACET_HOLES;
+	bool page = k->table == COP_TABLE_TREE && k->facet == COP_FACET_PAGE;
 
 	(void)arg;
 	(void)bytes;
-	assert_true(versioned || (k->version == 0 && k->index == 0));
+	assert_true(versioned || page || (k->version == 0 && k->index == 0));
+	assert_true(!page || (k->version && k->index < k->size && k->size <= COP_PAGES_MAX));
 	assert_true(k->facet != COP_FACET_STATFS || k->path_len == 0);
 }
 
@@ -421,6 +445,42 @@ static void a_wrong_request_makes_no_node_forget(void **state)
 	play(ask_for_what_never_was);
 }
 
+/* Pages of a directory as it is, as it never was, and of what is none; the others ask for the same
+ * ones meanwhile. */
+static void ask_for_wrong_pages(struct hostile *h, const struct right *right)
+{
+	static const char *const paths[] = {"d", "", "d/f", "d/none", "../d"};
+	struct asked a;
+
+	for (size_t p = 0; p < COP_ARRAY_SIZE(paths); p++)
+		for (size_t i = 0; i < COP_ARRAY_SIZE(odd); i++)
+			for (unsigned field = 0; field < 4; field++) {
+				struct question q = {.op = COP_ASK_PAGE,
+					.version = right->dir.version,
+					.size = 3,
+					.index = 1,
+					.path = paths[p],
+					.path_len = strlen(paths[p])};
+
+				*(uint64_t *[]){&q.version, &q.size, &q.index, &q.land_len}[field] =
+					odd[i];
+				ask_wrongly(h, &q);
+				ask_coop(h->t, 1, page(right->dir.version, 3, 1), &a);
+				run_until_idle(h->t);
+				assert_int_equal(a.calls, 1);
+				assert_int_equal(a.rc, 0);
+				forget(&a);
+				for (uint32_t r = 0; r < 2 && i % 2; r++)
+					cop_cache_drop_under(h->t->node[r].cache, "");
+			}
+}
+
+static void a_wrong_request_for_a_page_reaches_nobody_else(void **state)
+{
+	(void)state;
+	play(ask_for_wrong_pages);
+}
+
 /* Landing buffers that do not exist or are too small, and bodies that nobody pulls. */
 static void ask_to_land_elsewhere(struct hostile *h, const struct right *right)
 {
@@ -488,6 +548,7 @@ int main(void)
 		cmocka_unit_test(any_number_in_a_request_is_harmless),
 		cmocka_unit_test(any_path_in_a_request_is_harmless),
 		cmocka_unit_test(a_wrong_request_makes_no_node_forget),
+		cmocka_unit_test(a_wrong_request_for_a_page_reaches_nobody_else),
 		cmocka_unit_test(bad_landing_buffers_and_unpulled_bodies_are_harmless),
 		cmocka_unit_test(a_reader_never_reads_past_the_end_of_an_object),
 	};

@@ -39,6 +39,8 @@ void cop_coop_forget_name(struct cop_coop *c, const char *path)
 	forget(c, COP_ASK_ENTRY, path);
 	parent_of(path, dir);
 	forget(c, COP_ASK_LISTING, dir);
+	cop_cache_drop_facet(c->conf.cache, COP_TABLE_TREE, COP_FACET_PAGE, dir);
+	cop_coop_trust_pages(c);
 }
 
 /* The cached object of this path with a reference; NULL if there is none or it is an error. */
@@ -140,13 +142,14 @@ static bool matches(const struct cop_ask *ask, const struct cop_attr *attr)
 static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 {
 	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
-	struct cop_obj *entry = peek(c, COP_ASK_ENTRY, ask->path), *list;
+	struct cop_obj *entry = peek(c, COP_ASK_ENTRY, ask->path), *list, *page;
 	struct cop_listing_entry e;
 	struct cop_attr attr;
 	char dir[4096];
 
 	parent_of(ask->path, dir);
 	list = peek(c, COP_ASK_LISTING, dir);
+	page = cop_coop_page_with(c, dir, name);
 	if (entry) {
 		cop_entry_get(entry->data, &attr, NULL, NULL);
 		if (matches(ask, &attr))
@@ -158,6 +161,13 @@ static void disprove(struct cop_coop *c, const struct cop_ask *ask)
 			matches(ask, &e.attr))
 			drop_names(c, dir, cop_obj_get(list));
 		cop_obj_put(c->conf.cache, list);
+	}
+	if (page) {
+		if (cop_listing_find(page->data, name, strlen(name), &e) && matches(ask, &e.attr)) {
+			cop_coop_doubt_pages(c, page);
+			drop_names(c, dir, cop_obj_get(page));
+		}
+		cop_obj_put(c->conf.cache, page);
 	}
 }
 

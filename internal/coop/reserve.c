@@ -17,6 +17,8 @@ static size_t first_reservation(const struct flight *f)
 	case COP_ASK_NEWER:
 	case COP_ASK_MANIFEST:
 		return LISTING_RESERVE;
+	case COP_ASK_PAGE:
+		return COP_MIN(PAGE_RESERVE, cop_cache_largest(f->coop->conf.cache));
 	default:
 		return ENTRY_RESERVE;
 	}

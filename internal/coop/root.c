@@ -10,7 +10,7 @@
 
 /* A blob longer than the reservation is freed, and read again once enough is reserved, because the
  * number of such blobs has no bound. */
-static void blob_read(void *arg, int rc, void *data, size_t len)
+void cop_coop_blob_read(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
 
@@ -149,7 +149,7 @@ static void own_manifest(struct flight *f)
 
 	if (conf->manifest)
 		l.rc = conf->manifest(conf->ctx, f->ask.index, &l.data, &l.len);
-	blob_read(f, l.rc, l.data, l.len);
+	cop_coop_blob_read(f, l.rc, l.data, l.len);
 }
 
 void cop_coop_read_origin(struct flight *f)
@@ -166,28 +166,31 @@ void cop_coop_read_origin(struct flight *f)
 	switch (f->ask.kind) {
 	case COP_ASK_LISTING:
 	case COP_ASK_NEWER:
-		cop_origin_list(o, f->ask.path, blob_read, f);
+		cop_origin_list(o, f->ask.path, cop_coop_blob_read, f);
 		break;
 	case COP_ASK_NAMES:
-		cop_origin_names(o, f->ask.path, blob_read, f);
+		cop_origin_names(o, f->ask.path, cop_coop_blob_read, f);
 		break;
 	case COP_ASK_ENTRY:
-		cop_origin_stat(o, f->ask.path, blob_read, f);
+		cop_origin_stat(o, f->ask.path, cop_coop_blob_read, f);
 		break;
 	case COP_ASK_CHUNK:
 		read_chunks(f, o);
 		break;
 	case COP_ASK_HOLES:
-		cop_origin_holes(o, f->ask.path, f->ask.version, blob_read, f);
+		cop_origin_holes(o, f->ask.path, f->ask.version, cop_coop_blob_read, f);
 		break;
 	case COP_ASK_STATFS:
-		cop_origin_statfs(o, blob_read, f);
+		cop_origin_statfs(o, cop_coop_blob_read, f);
 		break;
 	case COP_ASK_CHECK:
 		cop_origin_stat(o, f->ask.path, checked, f);
 		break;
 	case COP_ASK_MANIFEST:
 		own_manifest(f);
+		break;
+	case COP_ASK_PAGE:
+		cop_coop_read_page(f, o);
 		break;
 	}
 }

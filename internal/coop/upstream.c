@@ -40,6 +40,15 @@ static bool is_valid_chunk(const struct flight *f, const struct cop_completion *
 	return l->packed ? cop_pack_check(l->data, l->len, f->buf_len) == 0 : l->len == f->buf_len;
 }
 
+static bool is_valid_page(const struct cop_ask *ask, const void *data, size_t len)
+{
+	struct cop_listing_page page = {.version = ask->version,
+		.pages = (uint32_t)ask->size,
+		.index = (uint32_t)ask->index};
+
+	return data && cop_listing_page_check(data, len, &page) == 0;
+}
+
 /* Whether the answer is valid for the request. */
 static bool is_valid(const struct flight *f, const struct cop_completion *l)
 {
@@ -63,6 +72,8 @@ static bool is_valid(const struct flight *f, const struct cop_completion *l)
 		return true;
 	case COP_ASK_MANIFEST:
 		return data && len <= COP_MIB;
+	case COP_ASK_PAGE:
+		return is_valid_page(&f->ask, data, len);
 	}
 	return false;
 }

@@ -20,6 +20,8 @@
 struct fill {
 	struct op *op;
 	const struct cop_obj *obj; /* the listing */
+	struct attrs attrs;        /* of a large directory, if large */
+	bool large, waits;         /* waits: at a page that is not here the reply ends */
 	char *buf;
 	size_t used;
 	struct inode **given; /* READDIRPLUS: the kernel gets a reference to each */
@@ -61,8 +63,9 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 }
 
 /* With READDIRPLUS, a name with attributes gives the kernel an inode, as a successful lookup
- * would. */
-static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name)
+ * would. source: where the attributes are from. */
+static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name,
+	const struct cop_obj *source)
 {
 	struct op *op = f->op;
 	struct fuse_entry_param e = {.attr.st_ino = le->ino ? le->ino : UNKNOWN_INO,
@@ -71,7 +74,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 	struct inode *i = NULL;
 	bool looked_up = (!S_ISLNK(attr.mode) || le->target) &&
 			 !cop_fs_is_old_ioctl(name, le->name_len) &&
-			 cop_coop_believes(op->fs->conf.coop, f->obj, &attr);
+			 cop_coop_believes(op->fs->conf.coop, source, &attr);
 
 	if (le->has_attr) {
 		cop_fs_shown(op->fs, op->inode, le->target, le->target_len, &attr);
@@ -102,17 +105,27 @@ static void fill_reply(struct fill *f)
 	struct cop_listing_entry le;
 	struct cop_attr dir;
 	char name[256];
+	uint32_t i;
 
 	cop_listing_dir(blob, &dir);
 	if (!add_dots(f, &dir))
 		return;
-	for (uint32_t i = cop_listing_seek(blob, (uint64_t)f->op->off); i < count; i++) {
+	for (i = cop_listing_seek(blob, (uint64_t)f->op->off); i < count; i++) {
+		const struct cop_obj *source = f->obj;
+
 		cop_listing_at(blob, i, &le);
+		if (f->large && !le.has_attr) {
+			source = cop_fs_attrs_find(&f->attrs, &le);
+			if (!source && f->waits && f->used && !f->attrs.page)
+				break;
+		}
 		memcpy(name, le.name, le.name_len);
 		name[le.name_len] = '\0';
-		if (!add_name(f, &le, name))
-			return;
+		if (!add_name(f, &le, name, source ? source : f->obj))
+			break;
 	}
+	if (f->waits)
+		cop_fs_attrs_given(f->op, i);
 }
 
 /* If the reply could not be delivered because the reader was killed, the kernel got no
@@ -127,24 +140,52 @@ static void reply(struct fill *f)
 	cop_fs_op_free(op);
 }
 
-static void with_names(struct op *op, struct cop_obj *obj, int rc)
+/* page: of the first name, if the reply ends at the next one that is not here; else NULL. */
+static void fill(struct op *op, const struct cop_obj *obj, struct cop_obj *page)
 {
-	struct fill f = {.op = op, .obj = obj, .max_given = op->size / PLUS_MIN};
+	struct fill f = {
+		.op = op, .obj = obj, .max_given = op->size / PLUS_MIN, .waits = page != NULL};
 
-	if (!rc) {
-		f.buf = malloc(op->size);
-		f.given = calloc(f.max_given + 1, sizeof(*f.given));
-		rc = f.buf && f.given ? 0 : -ENOMEM;
-	}
-	if (rc) {
-		cop_fs_fail(op, rc);
+	f.buf = malloc(op->size);
+	f.given = calloc(f.max_given + 1, sizeof(*f.given));
+	if (!f.buf || !f.given) {
+		cop_fs_fail(op, -ENOMEM);
 	} else {
-		cop_fs_meet_names(op->fs, op->inode, obj->data);
+		f.large = cop_fs_attrs_init(&f.attrs, op, obj->data, page);
 		fill_reply(&f);
+		if (f.large)
+			cop_fs_attrs_fini(&f.attrs);
 		reply(&f);
 	}
 	free(f.buf);
 	free(f.given);
+}
+
+/* The page of the first name is here, or will not be. The operation holds the listing. */
+static void with_page(struct op *op, struct cop_obj *page, int rc)
+{
+	if (rc)
+		cop_fs_attrs_fail(op, op->chunk[0]->data);
+	fill(op, op->chunk[0], rc ? NULL : page);
+}
+
+static void with_names(struct op *op, struct cop_obj *obj, int rc)
+{
+	char dir[PATH_BYTES];
+	struct cop_ask ask;
+
+	if (rc) {
+		cop_fs_fail(op, rc);
+		return;
+	}
+	cop_fs_meet_names(op->fs, op->inode, obj->data);
+	if (cop_fs_attrs_want(
+		    op, obj->data, cop_listing_seek(obj->data, (uint64_t)op->off), dir, &ask)) {
+		op->chunk[op->n_chunks++] = cop_obj_get(obj);
+		cop_fs_ask(op, &ask, with_page);
+	} else {
+		fill(op, obj, NULL);
+	}
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc)

@@ -24,16 +24,31 @@ enum place {
 	PLACE_SELF,  /* the mount point itself, seen from inside: an empty directory */
 };
 
+/* How the programs of this node go through a large directory (pages.c). */
+struct sweep {
+	_Atomic uint32_t at;  /* the entry of its listing after the last one that was looked up or
+				 given with attributes; 0: none */
+	_Atomic uint32_t run; /* lookups in a row that followed the order of the listing */
+	_Atomic uint32_t looked; /* lookups so far, */
+	_Atomic uint32_t paged;  /* and pages that they asked for */
+	_Atomic uint64_t failed; /* the version whose pages could not be had; 0: none */
+};
+
 struct inode {
 	struct cop_hlink link;   /* in the table */
 	struct inode *parent;    /* a reference */
 	struct inode *told_next; /* for notify.c's thread alone */
 	_Atomic uint64_t refs;   /* kernel lookups, children, operations in progress */
-	_Atomic uint64_t last,
-		ahead;          /* read-ahead: the last chunk read, the first one not requested, */
-	_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
-	_Atomic bool whole;     /* the whole file has been requested */
-	_Atomic bool recorded;  /* a directory whose listing is in the record */
+	union {
+		struct { /* a file's: read-ahead */
+			_Atomic uint64_t last,
+				ahead; /* the last chunk read, the first one not requested, */
+			_Atomic uint8_t window; /* how many chunks to keep ahead, 0 after a jump */
+			_Atomic bool whole;     /* the whole file has been requested */
+		};
+		struct sweep sweep; /* a directory's */
+	};
+	_Atomic bool recorded;          /* a directory whose listing is in the record */
 	_Atomic uint64_t names_version; /* a directory's: the listing version that its names last
 					   came from; 0: none */
 	struct cop_attr attr;
@@ -228,6 +243,11 @@ void cop_fs_local_readdir(struct op *op);
 
 /* ---- the operations ---- */
 void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+/* Answers a lookup with these attributes. */
+void cop_fs_reply_entry(
+	struct op *op, struct cop_attr *attr, const char *target, size_t target_len);
+/* Asks for the name alone. */
+void cop_fs_lookup_singly(struct op *op);
 /* The file through which programs of Copper 1.0 read a mount's counters: every lookup of it
  * fails. */
 bool cop_fs_is_old_ioctl(const char *name, size_t len);
@@ -306,6 +326,38 @@ void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fu
 /* Answers a request for an unnamed file, which libfuse would call unknown; false for any other
  * request. */
 bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf);
+
+/* ---- pages.c: attributes in directories whose listing has none ---- */
+
+/* Attributes for entries of a listing, one after the other. */
+struct attrs {
+	struct op *op;
+	const void *names; /* the listing */
+	struct cop_obj
+		*page; /* the last one that was looked into, and an entry that was: references */
+	struct cop_obj *entry; /* or NULL */
+	uint64_t index;        /* of that page; UINT64_MAX: none yet */
+	size_t dir_len;
+	char dir[PATH_BYTES], path[PATH_BYTES];
+};
+/* Answers the lookup of a name that is in this listing without attributes, now or later; false (and
+ * nothing is done) if the name is to be asked for singly. */
+bool cop_fs_page_lookup(struct op *op, const void *names, const struct cop_listing_entry *listed);
+/* False if entries of this listing do not get attributes from elsewhere. page, if any, is in use
+ * even if the cache has no room for it. */
+bool cop_fs_attrs_init(struct attrs *a, struct op *op, const void *names, struct cop_obj *page);
+void cop_fs_attrs_fini(struct attrs *a);
+/* Completes an entry with what this node has; returns the object that it is from, in use until the
+ * next call, or NULL. */
+const struct cop_obj *cop_fs_attrs_find(struct attrs *a, struct cop_listing_entry *e);
+/* Whether somebody goes through the directory and comes to this entry now. If so, *ask is the
+ * request for its page, with the path in dir, and the pages after it are requested. */
+bool cop_fs_attrs_want(struct op *op, const void *names, uint32_t entry, char dir[PATH_BYTES],
+	struct cop_ask *ask);
+/* The page could not be had. */
+void cop_fs_attrs_fail(struct op *op, const void *names);
+/* A directory read has given attributes for the entries before this one. */
+void cop_fs_attrs_given(struct op *op, uint32_t entry);
 
 /* ---- names.c ---- */
 /* Names of this directory are about to be taken from this listing. Where the kernel knows other

@@ -8,7 +8,7 @@
 
 #include "log/log.h"
 
-static void reply_entry(struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
+void cop_fs_reply_entry(struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
 {
 	struct fuse_entry_param e = {0};
 	struct inode *i;
@@ -64,7 +64,7 @@ static void with_entry(struct op *op, struct cop_obj *obj, int rc)
 		cop_fs_fail(op, rc);
 	} else {
 		cop_entry_get(obj->data, &attr, &target, &target_len);
-		reply_entry(op, &attr, target, target_len);
+		cop_fs_reply_entry(op, &attr, target, target_len);
 	}
 }
 
@@ -79,6 +79,11 @@ static void ask_coop(struct op *op, enum cop_ask_kind kind, uint64_t version, bo
 	else
 		cop_fs_ask(op, &(struct cop_ask){.kind = kind, .path = path, .version = version},
 			next);
+}
+
+void cop_fs_lookup_singly(struct op *op)
+{
+	ask_coop(op, COP_ASK_ENTRY, 0, true, with_entry);
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc);
@@ -118,22 +123,47 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	ask_coop(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
+/* The directory is too large for a listing. If its names are known here, a page may have the
+ * attributes. */
+static void without_listing(struct op *op)
+{
+	struct cop_fs *fs = op->fs;
+	struct cop_listing_entry e;
+	char path[PATH_BYTES];
+	struct cop_obj *obj = NULL;
+	bool answered;
+
+	if (cop_fs_path(op->inode, "", 0, path) >= 0)
+		obj = cop_coop_peek(
+			fs->conf.coop, &(struct cop_ask){.kind = COP_ASK_NAMES, .path = path});
+	answered = obj && !obj->error && cop_listing_find(obj->data, op->name, op->name_len, &e) &&
+		   cop_fs_page_lookup(op, obj->data, &e);
+	if (obj)
+		cop_obj_put(fs->conf.cache, obj);
+	if (!answered)
+		cop_fs_lookup_singly(op);
+}
+
 static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 {
 	struct cop_listing_entry e;
 
+	if (rc == -E2BIG) {
+		without_listing(op);
+		return;
+	}
 	if (!rc)
 		cop_fs_meet_names(op->fs, op->inode, obj->data);
 	if (rc || !cop_listing_find(obj->data, op->name, op->name_len, &e)) {
 		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE))
 			listed_absent(op, obj);
 		else
-			ask_coop(op, COP_ASK_ENTRY, 0, true, with_entry);
-	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target) ||
-		   !cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
-		ask_coop(op, COP_ASK_ENTRY, 0, true, with_entry);
-	} else {
-		reply_entry(op, &e.attr, e.target, e.target_len);
+			cop_fs_lookup_singly(op);
+	} else if (e.has_attr && (!S_ISLNK(e.attr.mode) || e.target) &&
+		   cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
+		cop_fs_reply_entry(op, &e.attr, e.target, e.target_len);
+	} else if (!cop_fs_page_lookup(op, obj->data, &e)) {
+		cop_fs_lookup_singly(op);
 	}
 }
 

@@ -181,7 +181,7 @@ static int open_origin(struct cop_node *n, struct cop_err *err)
 	struct cop_origin_conf conf = {.source = n->source,
 		.max_ops = n->conf->origin_ops,
 		.listing_max = n->conf->listing_max,
-		.listing_attrs = 1024,
+		.listing_attrs = COP_ORIGIN_LISTING_ATTRS,
 		.stats = &n->stats,
 		.tracer = cop_sampler_tracer(n->sampler),
 		.telemetry = n->telemetry};

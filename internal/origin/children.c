@@ -335,7 +335,7 @@ static uint32_t count_wanted(struct pass *p, bool all)
 static int64_t want_attrs(struct pass *p)
 {
 	struct cop_origin_real *o = p->l->request.o;
-	bool all = p->count <= o->listing_attrs;
+	bool all = p->l->page.pages || p->count <= o->listing_attrs;
 	uint32_t most = p->l->names_only ? 0 : count_wanted(p, all), wanted = 0;
 
 	if (!most)

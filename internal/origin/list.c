@@ -73,11 +73,14 @@ static void forget_pass(struct listing *l)
 
 static void end_listing(struct listing *l, int rc, void *blob, size_t len)
 {
-	if (!rc)
+	const char *what = l->page.pages   ? "origin_page"
+			   : l->names_only ? "origin_names"
+					   : "origin_list";
+
+	if (!rc && !l->page.pages)
 		cop_stats_add(l->request.o->stats, COP_ORIGIN_LISTS, 1);
 	forget_pass(l);
-	cop_origin_request_trace(
-		&l->request, l->names_only ? "origin_names" : "origin_list", rc, len);
+	cop_origin_request_trace(&l->request, what, rc, len);
 	l->request.path = NULL;
 	cop_origin_request_end(&l->request, rc, blob, len);
 	put_listing(l);
@@ -101,11 +104,31 @@ static uint8_t known_type(uint8_t type)
 	}
 }
 
+int cop_origin_add_child(struct pass *p, struct child *c, const char *name)
+{
+	c->name = (uint32_t)p->names.len;
+	cop_buf_add(&p->names, name, c->name_len);
+	cop_buf_add(&p->children, c, sizeof(*c));
+	if (p->names.failed || p->children.failed)
+		return -ENOMEM;
+	p->count++;
+	return 0;
+}
+
+static bool is_full(const struct pass *p, size_t name_len)
+{
+	uint32_t most = p->l->page.pages   ? COP_PAGE_MOST
+			: p->l->names_only ? UINT32_MAX
+					   : p->l->request.o->listing_max;
+
+	return p->count >= most ||
+	       p->names.len + name_len + (p->count + 1) * (size_t)RECORD_BYTES > BLOB_MAX;
+}
+
 static int add_name(struct pass *p, const struct dirent64 *d)
 {
 	size_t len = strlen(d->d_name);
 	struct child c = {.ino = cop_origin_ino(p->l->request.o, p->l->dev, d->d_ino),
-		.name = (uint32_t)p->names.len,
 		.name_len = (uint8_t)len,
 		.type = known_type(d->d_type)};
 
@@ -115,15 +138,9 @@ static int add_name(struct pass *p, const struct dirent64 *d)
 		p->left_out = true;
 		return 0;
 	}
-	if ((!p->l->names_only && p->count >= p->l->request.o->listing_max) ||
-		p->names.len + len + (p->count + 1) * RECORD_BYTES > BLOB_MAX)
-		return -E2BIG;
-	cop_buf_add(&p->names, d->d_name, len);
-	cop_buf_add(&p->children, &c, sizeof(c));
-	if (p->names.failed || p->children.failed)
-		return -ENOMEM;
-	p->count++;
-	return 0;
+	if (!cop_origin_page_wants(p->l, d->d_name, len))
+		return 0;
+	return is_full(p, len) ? -E2BIG : cop_origin_add_child(p, &c, d->d_name);
 }
 
 static int read_names(struct pass *p)
@@ -161,8 +178,12 @@ static int begin_pass(struct listing *l)
 		rc = -errno;
 	if (rc)
 		return rc;
+	if (l->page.pages && !cop_version_same(l->before.version, l->page.version))
+		return -ESTALE;
 	l->pass = new_pass(l);
-	return l->pass ? read_names(l->pass) : -ENOMEM;
+	if (!l->pass)
+		return -ENOMEM;
+	return l->names ? cop_origin_page_names(l->pass) : read_names(l->pass);
 }
 
 static void start_pass(struct listing *l)
@@ -239,7 +260,11 @@ void cop_origin_pass_done(struct listing *l)
 		rc = cop_origin_statx(l->request.o, l->fd, "", &after, NULL);
 		cop_origin_took(l->request.o, begin);
 	}
-	if (!rc) {
+	if (!rc && l->page.pages) {
+		rc = cop_version_same(after.version, l->page.version)
+			     ? cop_origin_page_build(l, &blob, &len)
+			     : -ESTALE;
+	} else if (!rc) {
 		moved = !cop_version_same(after.version, l->before.version);
 		if (!moved || last)
 			rc = assemble(l, moved, &blob, &len);
@@ -274,11 +299,9 @@ static void list_job(struct cop_origin_job *job, int rc)
 		start_pass(l);
 }
 
-void cop_origin_real_list(
-	struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done, void *arg)
+void cop_origin_list_submit(
+	struct listing *l, struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
-	struct listing *l = calloc(1, sizeof(*l));
-
 	if (!l || cop_origin_request_init(&l->request, o, path, done, arg)) {
 		free(l);
 		done(arg, -ENOMEM, NULL, 0);
@@ -287,8 +310,17 @@ void cop_origin_real_list(
 	l->fd = -1;
 	l->path = l->request.path;
 	atomic_init(&l->refs, 1);
-	l->names_only = names_only;
 	l->request.job.fn = list_job;
 	l->request.job.patience_ms = COP_ORIGIN_ATTR_MS;
 	cop_origin_pool_submit(&l->request.o->pool, &l->request.job, false);
+}
+
+void cop_origin_real_list(
+	struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done, void *arg)
+{
+	struct listing *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->names_only = names_only;
+	cop_origin_list_submit(l, o, path, done, arg);
 }

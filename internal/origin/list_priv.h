@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What list.c and children.c share: one pass over a directory. */
+/* What list.c, page.c and children.c share: one pass over a directory. */
 #ifndef COP_ORIGIN_LIST_PRIV_H
 #define COP_ORIGIN_LIST_PRIV_H
 
@@ -53,6 +53,8 @@ struct listing {
 	char *path; /* a copy, because the request may end before the last worker comes back */
 	_Atomic unsigned refs; /* one until the listing has gone out, and one for each pass */
 	bool names_only;
+	struct cop_listing_page page; /* pages 0: all names are wanted */
+	const void *names;            /* a page's may come from this listing; NULL: read them */
 	int fd;
 	unsigned passes;
 	struct cop_attr before; /* the directory's attributes before the pass */
@@ -64,6 +66,18 @@ static inline struct child *cop_origin_children(struct pass *p)
 {
 	return (struct child *)(void *)p->children.data;
 }
+
+/* list.c: submits a listing, with what it is to read set, as an urgent or a background job. */
+void cop_origin_list_submit(struct listing *l, struct cop_origin *o, const char *path,
+	cop_origin_done *done, void *arg);
+/* Adds a child to the pass. -ENOMEM. */
+int cop_origin_add_child(struct pass *p, struct child *c, const char *name);
+/* page.c: whether the name is wanted: all are but where a page is read. */
+bool cop_origin_page_wants(const struct listing *l, const char *name, size_t len);
+/* Takes the page's names from l->names. */
+int cop_origin_page_names(struct pass *p);
+/* The page, of all that has attributes. */
+int cop_origin_page_build(struct listing *l, void **blob, size_t *len);
 
 void cop_origin_pass_put(struct pass *p);
 /* All attributes that the pass will get are there. Called once, on a worker. */

@@ -260,6 +260,7 @@ static void real_close(struct cop_origin *base)
 static const struct cop_origin_ops real_ops = {
 	.close = real_close,
 	.list = cop_origin_real_list,
+	.page = cop_origin_real_page,
 	.stat = real_stat,
 	.read = cop_origin_real_read,
 	.holes = cop_origin_real_holes,
@@ -351,6 +352,12 @@ void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *do
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
 	o->ops->list(o, path, true, done, arg);
+}
+
+void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
+	const void *names, cop_origin_done *done, void *arg)
+{
+	o->ops->page(o, path, page, names, done, arg);
 }
 
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)

@@ -20,15 +20,18 @@
 
 struct cop_origin;
 
+/* Attributes of this many children come with a listing; those of more come in pages. */
+#define COP_ORIGIN_LISTING_ATTRS 1024u
+
 struct cop_origin_conf {
 	const char *source;
 	unsigned max_ops;     /* operations in flight, by as many worker threads; 64. Up to the same
 				 number again if some are not answered */
 	uint32_t listing_max; /* names; a larger directory has no listing (-E2BIG) */
-	uint32_t
-		listing_attrs; /* children up to which attributes are read with the listing; 1024 */
-	struct cop_stats *stats;         /* origin.operations, origin.bytes; may be NULL */
-	struct cop_tracer *tracer;       /* gets each request; may be NULL */
+	uint32_t listing_attrs;    /* children up to which attributes are read with the listing:
+				      COP_ORIGIN_LISTING_ATTRS, or less in tests */
+	struct cop_stats *stats;   /* origin.operations, origin.bytes; may be NULL */
+	struct cop_tracer *tracer; /* gets each request; may be NULL */
 	struct cop_telemetry *telemetry; /* gets the errors of the storage; may be NULL */
 };
 
@@ -56,6 +59,15 @@ void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *do
 /* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if
  * the blob passes 64 MiB). */
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
+
+/* One page (wire.h) of a directory that has this version, young or not: attributes of the names in
+ * it, read like those of a listing, with the same patience. A name is left out if its attributes
+ * could not be read or did not arrive in time, or if it is gone. names may be a listing of the
+ * directory in that version, in use until done is called: its names are taken then, and the
+ * directory is not read again. -ESTALE if the directory has another version before or after, -E2BIG
+ * if the page has more than COP_PAGE_MOST names. */
+void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
+	const void *names, cop_origin_done *done, void *arg);
 
 /* An entry blob (wire.h) of one name: attributes and link target, or -ENOENT and so on. */
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
@@ -113,7 +125,7 @@ void cop_origin_fake_young(struct cop_origin *o, bool young);
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
 /* Counts since new, by kind. */
 struct cop_origin_fake_counts {
-	size_t lists, stats, reads, raises;
+	size_t lists, pages, stats, reads, raises;
 };
 struct cop_origin_fake_counts cop_origin_fake_counts(const struct cop_origin *o);
 

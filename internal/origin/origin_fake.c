@@ -39,6 +39,7 @@ struct fake_job {
 	struct iovec *iov;
 	int n_iov;
 	bool names_only;
+	struct cop_listing_page page;
 	cop_origin_done *done;
 	void (*run)(void *arg, int rc);
 	void *arg;
@@ -205,8 +206,9 @@ static bool child_of(const struct node *n, const struct node *folder)
 	       strncmp(n->path, folder->path, strlen(folder->path)) == 0;
 }
 
-static int build_listing(
-	struct fake *f, const struct node *folder, bool names_only, void **blob, size_t *len)
+/* page: only the names in it; pages 0: all. */
+static int build_listing(struct fake *f, const struct node *folder, bool names_only,
+	const struct cop_listing_page *page, void **blob, size_t *len)
 {
 	struct cop_attr dir = attr_now(f, folder), attr;
 	struct cop_listing_builder b = {0};
@@ -217,11 +219,12 @@ static int build_listing(
 		bool target = S_ISLNK(n->attr.mode) && !names_only;
 
 		attr = attr_now(f, n);
-		if (child_of(n, folder))
+		if (child_of(n, folder) && (!page->pages || cop_listing_page_of(name, strlen(name),
+								    page->pages) == page->index))
 			cop_listing_add(&b, name, strlen(name), IFTODT(n->attr.mode),
 				names_only ? NULL : &attr, target ? n->content : NULL, n->len);
 	}
-	return cop_listing_build(&b, &dir, COP_LISTING_COMPLETE, blob, len);
+	return cop_listing_build(&b, &dir, page->pages ? 0 : COP_LISTING_COMPLETE, blob, len);
 }
 
 static void list_fn(struct fake *f, struct fake_job *j, int rc)
@@ -234,8 +237,10 @@ static void list_fn(struct fake *f, struct fake_job *j, int rc)
 		rc = look_up(f, j->path, &n);
 	if (!rc && !S_ISDIR(n->attr.mode))
 		rc = -ENOTDIR;
+	if (!rc && j->page.pages && !cop_version_same(n->attr.version, j->page.version))
+		rc = -ESTALE;
 	if (!rc)
-		rc = build_listing(f, n, j->names_only, &blob, &len);
+		rc = build_listing(f, n, j->names_only, &j->page, &blob, &len);
 	j->done(j->arg, rc, blob, len);
 }
 
@@ -247,6 +252,15 @@ static void fake_list(
 		&(struct fake_job){
 			.fn = list_fn, .names_only = names_only, .done = done, .arg = arg},
 		path);
+}
+
+/* What names would spare a real storage costs nothing here. */
+static void fake_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
+	const void *names, cop_origin_done *done, void *arg)
+{
+	(void)names;
+	fake(o)->counts.pages++;
+	submit(o, &(struct fake_job){.fn = list_fn, .page = *page, .done = done, .arg = arg}, path);
 }
 
 static void stat_fn(struct fake *f, struct fake_job *j, int rc)
@@ -450,6 +464,7 @@ static void fake_close(struct cop_origin *o)
 static const struct cop_origin_ops fake_ops = {
 	.close = fake_close,
 	.list = fake_list,
+	.page = fake_page,
 	.stat = fake_stat,
 	.read = fake_read,
 	.holes = fake_holes,

@@ -27,6 +27,8 @@ struct cop_origin_ops {
 	void (*close)(struct cop_origin *o);
 	void (*list)(struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done,
 		void *arg);
+	void (*page)(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
+		const void *names, cop_origin_done *done, void *arg);
 	void (*stat)(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 	void (*read)(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
 		uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done,
@@ -276,6 +278,8 @@ bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev);
 /* list.c, read.c: entries of the real origin's ops. */
 void cop_origin_real_list(
 	struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done, void *arg);
+void cop_origin_real_page(struct cop_origin *o, const char *path,
+	const struct cop_listing_page *page, const void *names, cop_origin_done *done, void *arg);
 void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
 	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
 void cop_origin_real_holes(

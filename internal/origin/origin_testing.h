@@ -96,6 +96,21 @@ static inline void *ask_names(struct cop_origin *o, const char *path, int *rc)
 	return blob;
 }
 
+/* A page of the directory in this version; names as for cop_origin_page. */
+static inline void *ask_page(struct cop_origin *o, const char *path, struct cop_listing_page page,
+	const void *names, int *rc)
+{
+	struct answer *a = new_answer();
+	size_t len;
+	void *blob;
+
+	cop_origin_page(o, path, &page, names, answered, a);
+	blob = take_answer(a, rc, &len);
+	if (!*rc)
+		assert_int_equal(cop_listing_page_check(blob, len, &page), 0);
+	return blob;
+}
+
 /* target may be NULL, else has room for 4096 bytes. */
 static inline int ask_stat(
 	struct cop_origin *o, const char *path, struct cop_attr *attr, char *target)

@@ -36,6 +36,16 @@ static unsigned now_hung(void)
 	return n;
 }
 
+static unsigned now_asked(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = asked;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 static void wait_hung(unsigned n)
 {
 	for (int i = 0; i < 10000 && now_hung() != n; i++)
@@ -139,6 +149,37 @@ static void a_name_that_is_not_answered_does_not_hold_its_directory(void **state
 	l = ask_list(f->o, "d", &rc);
 	assert_int_equal(with_attr(l, "hung", 1), 1);
 	free(l);
+}
+
+/* A page is sent without it, and the next one does not wait for it. */
+static void a_name_that_is_not_answered_does_not_hold_its_page(void **state)
+{
+	struct cop_listing_page all = {.pages = 1};
+	struct cop_listing_entry e;
+	struct fixture *f = *state;
+	struct cop_attr dir;
+	void *names, *page;
+	int rc;
+
+	open_origin(f, 4, 1000, 0);
+	put_dir(f, "d");
+	put_names(f, "hung", 1);
+	put_names(f, "f", 40);
+	set_hangs(true);
+	names = ask_names(f->o, "d", &rc);
+	cop_listing_dir(names, &dir);
+	all.version = dir.version;
+	for (int again = 0; again < 2; again++) {
+		page = ask_page(f->o, "d", all, names, &rc);
+		assert_int_equal(rc, 0);
+		assert_int_equal(with_attr(page, "f", 40), 40);
+		assert_false(cop_listing_find(page, "hung0", 5, &e));
+		assert_int_equal(now_asked(), 1);
+		free(page);
+	}
+	set_hangs(false);
+	wait_hung(0);
+	free(names);
 }
 
 static void a_name_that_is_not_answered_does_not_hold_the_only_worker(void **state)
@@ -282,6 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_name_that_is_not_answered_does_not_hold_its_directory),
+		T(a_name_that_is_not_answered_does_not_hold_its_page),
 		T(a_name_that_is_not_answered_does_not_hold_the_only_worker),
 		T(a_listing_waits_for_only_a_few_of_many_unanswered_names),
 		T(workers_that_are_not_answered_leave_their_places_to_others),

@@ -66,9 +66,14 @@ static size_t align8(size_t n)
 	return (n + 7) & ~(size_t)7;
 }
 
+uint64_t cop_wire_name_hash(const char *name, size_t len)
+{
+	return cop_hash64(name, len, 0) >> (64 - COP_WIRE_HASH_BITS);
+}
+
 static uint64_t name_hash(const char *name, size_t len)
 {
-	return (cop_hash64(name, len, 0) >> 2) + COOKIE_MIN;
+	return cop_wire_name_hash(name, len) + COOKIE_MIN;
 }
 
 static bool name_valid(const char *name, size_t len)

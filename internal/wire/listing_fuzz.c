@@ -25,6 +25,36 @@ static void require(bool holds)
 		abort();
 }
 
+/* Every name is in one page, and the pages follow each other. */
+static void use_pages(const void *blob, uint64_t random)
+{
+	uint32_t pages = (uint32_t)(random % 5) + 1, at = 0, first, end;
+	struct cop_listing_entry e;
+
+	for (uint32_t p = 0; p < pages; p++) {
+		cop_listing_page_range(blob, pages, p, &first, &end);
+		require(first == at && first <= end);
+		for (; at < end; at++) {
+			cop_listing_at(blob, at, &e);
+			require(cop_listing_page_of(e.name, e.name_len, pages) == p);
+		}
+	}
+	require(at == cop_listing_count(blob));
+	require(cop_listing_pages(blob) >= 1);
+}
+
+/* What passes for a page has attributes for all of its names. */
+static void use_page(const void *blob, const struct cop_listing_page *page)
+{
+	struct cop_listing_entry e;
+
+	for (uint32_t i = 0; i < cop_listing_count(blob); i++) {
+		cop_listing_at(blob, i, &e);
+		require(e.has_attr);
+		require(cop_listing_page_of(e.name, e.name_len, page->pages) == page->index);
+	}
+}
+
 static void use_listing(const void *blob, uint64_t random)
 {
 	struct cop_listing_entry e, found;
@@ -46,6 +76,7 @@ static void use_listing(const void *blob, uint64_t random)
 		require(found.cookie == e.cookie);
 		require(cop_listing_seek(blob, e.cookie) == i + 1);
 	}
+	use_pages(blob, random);
 	require(cop_listing_seek(blob, 0) == 0);
 	require(cop_listing_seek(blob, UINT64_MAX) == count);
 	require(cop_listing_seek(blob, random) <= count);
@@ -59,11 +90,20 @@ static void check_copy(const void *data, size_t len, uint64_t random)
 {
 	void *copy = malloc(len ? len : 1);
 	struct cop_attr attr;
+	struct cop_listing_page page = {
+		.pages = (uint32_t)(random >> 8 & 1) + 1, .index = (uint32_t)random & 1};
 	const char *target;
 	size_t target_len;
 
 	require(copy != NULL);
 	memcpy(copy, data, len);
+	page.index %= page.pages;
+	if (cop_listing_check(copy, len) == 0) {
+		cop_listing_dir(copy, &attr);
+		page.version = attr.version;
+	}
+	if (cop_listing_page_check(copy, len, &page) == 0)
+		use_page(copy, &page);
 	if (cop_listing_check(copy, len) == 0)
 		use_listing(copy, random);
 	if (cop_entry_check(copy, len) == 0) {
@@ -99,7 +139,7 @@ static void build_and_damage(const uint8_t *data, size_t size, uint64_t random)
 			cop_listing_add(&b, (const char *)data + 2, name_len, type,
 				data[1] & 2 ? &attr : NULL, target ? "target" : NULL, 6);
 	}
-	if (cop_listing_build(&b, &attr, 1, &blob, &len))
+	if (cop_listing_build(&b, &attr, (uint32_t)random >> 9 & 1, &blob, &len))
 		return;
 	check_copy(blob, len, random);
 	require(cop_listing_check(blob, len) == 0);

@@ -18,6 +18,9 @@ struct cop_attr cop_attr_clean(const struct cop_attr *a);
 bool cop_attr_valid(const struct cop_attr *a);
 /* A link target that can be returned as a C string: 1 to 4095 bytes, no NUL. */
 bool cop_attr_target_valid(const char *target, size_t len);
+/* 62 bits of a name's hash, which its cookie comes from. */
+#define COP_WIRE_HASH_BITS 62
+uint64_t cop_wire_name_hash(const char *name, size_t len);
 /* Whether an object with this mode can have a link target; a mode without type bits can. */
 bool cop_attr_may_link(uint32_t mode);
 

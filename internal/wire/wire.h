@@ -148,6 +148,35 @@ bool cop_listing_find(
 uint32_t cop_listing_seek(const void *blob, uint64_t cookie);
 void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *e);
 
+/* ---- pages: the attributes of a large directory, in parts ---- */
+
+/* A listing of many names has no attributes; pages bring them. The hash of a name tells which of n
+ * pages it is in, whatever other names there are, and in a listing the names of a page stand
+ * together. A page is a listing blob with the attributes of each name in it and without
+ * COP_LISTING_COMPLETE: a name that has none, because it is gone or was not answered, is left out
+ * and proves nothing. */
+
+#define COP_PAGE_NAMES 1000u /* so many on average, and */
+#define COP_PAGE_MOST 4000u  /* at most: hashes that somebody has chosen get no page */
+#define COP_PAGES_MAX 4096u  /* more than the largest listing needs */
+
+struct cop_listing_page {
+	uint64_t version; /* of the directory */
+	uint32_t pages;   /* into which its names are divided, 1 to COP_PAGES_MAX */
+	uint32_t index;   /* of this one, below pages */
+};
+
+/* Into how many pages the names of a listing are divided. */
+uint32_t cop_listing_pages(const void *listing);
+/* Which of so many pages a name is in. */
+uint32_t cop_listing_page_of(const char *name, size_t name_len, uint32_t pages);
+/* The entries of a listing that are in this page: from *first up to *end, which is not. */
+void cop_listing_page_range(
+	const void *listing, uint32_t pages, uint32_t index, uint32_t *first, uint32_t *end);
+/* 0 if the blob is this page: a listing (cop_listing_check) of this version of the directory, young
+ * or not, with names of this page alone, each with attributes; -EBADMSG. */
+int cop_listing_page_check(const void *blob, size_t len, const struct cop_listing_page *page);
+
 /* ---- packed chunks (LZ4 block format)
  * --------------------------------------------------------------
  *

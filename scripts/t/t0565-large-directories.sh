@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Directories of more names than a listing has attributes for: who goes through them gets the attributes in pages, with few requests, and
+# who asks for a few names costs no more than these. What is shown is right when the directory changes meanwhile and when a name hangs.
+# modes: release asan tsan
+# limit: 480
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 51
+
+SRC=$T/src
+mkdir -p "$SRC"
+# n* have files of different sizes; kinds has links and directories too.
+"$PYTHON" - "$SRC" <<'PY'
+import os, sys
+os.chdir(sys.argv[1])
+for count in 1024, 1025, 5000, 60000:
+    os.mkdir(f"n{count}")
+    for i in range(count):
+        with open(f"n{count}/name-{i}", "wb", buffering=0) as f:
+            if i % 3 == 0:
+                f.write(b"x" * (i % 50))
+for dir in "few", "sorted", "changed", "old":
+    os.mkdir(dir)
+    for i in range(3000):
+        with open(f"{dir}/name-{i}", "wb", buffering=0) as f:
+            f.write(b"old %d" % i)
+os.mkdir("kinds")
+for i in range(1500):
+    if i % 3 == 0:
+        os.mkdir(f"kinds/k{i}")
+    elif i % 3 == 1:
+        os.symlink(f"to/{i}", f"kinds/k{i}")
+    else:
+        open(f"kinds/k{i}", "wb").close()
+PY
+sleep 1
+
+listed() { # DIR: what ls shows
+	# shellcheck disable=SC2012 # what ls does is the point
+	ls -lU --time-style=full-iso "$1" | sort
+}
+declare -A at=()
+mark() {
+	at[requests]=$(node_stat 2 fabric.requests_sent)
+	at[middle]=$(node_stat 1 fabric.requests_sent)
+	at[stats]=$(node_stat 0 origin.stats)
+	at[operations]=$(node_stat 0 origin.operations)
+}
+since() { # requests | middle | stats | operations: what was added since `mark`
+	local now
+	case $1 in
+	requests) now=$(node_stat 2 fabric.requests_sent) ;;
+	middle) now=$(node_stat 1 fabric.requests_sent) ;;
+	*) now=$(node_stat 0 "origin.$1") ;;
+	esac
+	echo $((now - at[$1]))
+}
+look() { # PYTHON with os, and d for the directory; prints what it prints
+	local dir=$1
+	shift
+	timeout "$(patient 60)" "$PYTHON" -c "
+import os, sys
+d = sys.argv[1]
+def names(): # in the order of the mount
+    return [e.name for e in os.scandir(d)]
+def size(name):
+    return os.lstat(d + '/' + name).st_size
+$1" "$dir" "${@:2}"
+}
+
+# ---- who goes through a directory
+
+with_tree 3 --fanout 1
+ls "$W/mnt/2" >/dev/null
+for count in 1024 1025 5000 60000; do
+	mark
+	listed "$W/mnt/2/n$count" >"$T/leaf"
+	note "$count names: $(since requests) requests, $(since stats) attributes and $(since operations) operations at the origin"
+	# The listing, which may be asked for again with more room; the first names; the pages.
+	is_at_most "$count names: requests of a leaf" "$(since requests)" $((count / 1000 + 6))
+	is_at_most "$count names: attributes that the origin reads" "$(since stats)" $((count + 4))
+	is_at_most "$count names: operations at the origin" "$(since operations)" $((count + count / 50 + 40))
+	listed "$SRC/n$count" >"$T/n$count"
+	ok "$count names: they are shown as the source has them" cmp "$T/leaf" "$T/n$count"
+	mark
+	listed "$W/mnt/1/n$count" >"$T/middle"
+	is "$count names: the node on the way has all of it" "$(since middle) $(since stats)" '0 0'
+	ok "$count names: and shows the same" cmp "$T/leaf" "$T/middle"
+done
+look "$W/mnt/2/kinds" '
+for e in sorted(os.scandir(d), key=lambda e: e.name):
+    s = e.stat(follow_symlinks=False)
+    print(e.name, e.inode(), e.is_dir(follow_symlinks=False), e.is_symlink(), s.st_ino, s.st_mode, s.st_size, os.readlink(e.path) if e.is_symlink() else "")' >"$T/kinds"
+ok 'types, inode numbers and link targets are right' cmp "$T/kinds" <(look "$SRC/kinds" '
+for e in sorted(os.scandir(d), key=lambda e: e.name):
+    s = e.stat(follow_symlinks=False)
+    print(e.name, e.inode(), e.is_dir(follow_symlinks=False), e.is_symlink(), s.st_ino, s.st_mode, s.st_size, os.readlink(e.path) if e.is_symlink() else "")')
+
+# ---- who does not
+
+mark
+is 'names alone cost no attributes' "$(look "$W/mnt/2/few" 'print(len(names()))') $(since stats)" '3000 0'
+mark
+is 'one name costs one request' "$(look "$W/mnt/2/few" 'print(size("name-17"))') $(since requests) $(since stats)" '6 1 1'
+mark
+is 'ten names cost ten' "$(look "$W/mnt/2/few" 'print(sum(size(f"name-{i}") for i in range(100, 2000, 190)))') $(since requests) $(since stats)" \
+	'75 10 10'
+# In the order of their names, which is none of the listing's: 32 for each of three pages.
+mark
+is 'all names, sorted' "$(look "$W/mnt/2/sorted" 'print(sum(size(n) for n in sorted(names())))')" \
+	"$(look "$SRC/sorted" 'print(sum(size(n) for n in names()))')"
+note "$(since requests) requests, $(since stats) attributes"
+is_at_most 'need far fewer requests than there are' "$(since requests)" 120
+is_at_most 'and each name once from the storage, but for the first' "$(since stats)" 3100
+
+# ---- a directory that changes while somebody goes through it
+
+# What is changed is in the last page, which is not here before.
+is 'what was changed meanwhile is shown as it is' "$(look "$W/mnt/2/changed" '
+src = sys.argv[2]
+order = names()
+for n in order[:500]:
+    size(n)
+other, gone = order[-1], order[-2]
+with open(src + "/new", "w") as f:
+    f.write("quite another one")
+os.rename(src + "/new", src + "/" + other)
+os.unlink(src + "/" + gone)
+wrong = [n for n in order[500:] if n not in (other, gone) and size(n) != os.lstat(src + "/" + n).st_size]
+try:
+    missing = size(gone)
+except FileNotFoundError:
+    missing = "gone"
+print(len(wrong), size(other), missing, open(d + "/" + other).read())' "$SRC/changed")" '0 17 gone quite another one'
+
+# ---- files that change
+
+reads() { # FILE TEXT
+	[ "$(cat "$1" 2>&1)" = "$2" ]
+}
+mark
+listed "$W/mnt/2/old" >/dev/null
+is_at_most 'a directory comes in pages' "$(since requests)" 10
+for name in name-7 name-8; do
+	echo "newer than before" >"$SRC/old/$name"
+done
+cat "$W/mnt/2/old/name-7" >"$T/stale" 2>&1
+matches 'a file that has changed is stale' "$(cat "$T/stale")" 'Stale'
+ok 'then it is the new one' wait_for 20 reads "$W/mnt/2/old/name-7" 'newer than before'
+ok 'and its neighbour too' wait_for 20 reads "$W/mnt/2/old/name-8" 'newer than before'
+ok 'on the node on the way as well' wait_for 20 reads "$W/mnt/1/old/name-7" 'newer than before'
+is 'other names there are right' "$(cat "$W/mnt/2/old"/name-20*)" "$(cat "$SRC/old"/name-20*)"
+echo "invalidated" >"$SRC/n1025/name-1"
+"$COPPER" cache-stats --invalidate "$W/mnt/2" "n1025/name-1" >"$T/.out" 2>&1 || note "$(cat "$T/.out")"
+is 'an invalidated name is the new one on all nodes' "$(cat "$W"/mnt/{0,1,2}/n1025/name-1)" $'invalidated\ninvalidated\ninvalidated'
+listed "$W/mnt/2/n1025" >"$T/leaf"
+ok 'and its directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n1025")
+ok 'the tree stops' without_tree
+
+# ---- little memory
+
+# The file fills the cache, so that there is room for names and pages only where others go.
+head -c 24M /dev/urandom >"$SRC/filler"
+with_tree 2 --fanout 1 --cache-size 16M
+ok 'a file larger than the cache is read' cmp "$SRC/filler" "$W/mnt/1/filler"
+listed "$W/mnt/1/n60000" >"$T/leaf"
+ok 'with little memory 60,000 names are shown as well' cmp "$T/leaf" "$T/n60000"
+is_at_most 'within the limit' "$(node_stat 1 budget.used_bytes)" $((16 << 20))
+ok 'the tree stops' without_tree
+
+# ---- a name that hangs
+
+SRC=$T/slow
+mkdir -p "$SRC/d"
+for i in {1..1200}; do
+	echo "$i" >"$SRC/d/f$i"
+done
+sleep 1
+with_slowfs --cache-s 0
+slow_fault hang=d/f700
+with_tree 3 --fanout 1
+mark
+is 'a name that hangs holds no other' "$(look "$W/mnt/2/d" 'print(sum(size(n) for n in names() if n != "f700"))')" \
+	"$(look "$ORIGIN/d" 'print(sum(size(n) for n in names() if n != "f700"))')"
+is_at_most 'and they come in pages' "$(since requests)" 12
+stat -c %s "$W/mnt/2/d/f700" >"$T/hung" 2>&1 &
+reader=$!
+is 'while somebody waits for it, its directory is read' "$(look "$W/mnt/1/d" 'print(len(names()), size("f699"))')" '1200 4'
+ok 'who wants it waits' is_ours "$reader"
+slow_fault clear
+ok 'until it is answered' wait_for 20 eval '! kill -0 "$reader"'
+is 'with what it is' "$(cat "$T/hung")" 4
