@@ -279,7 +279,7 @@ void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_li
 {
 	(void)page;
 	(void)names;
-	ask(o, COP_ASK_PAGE, path, done, arg);
+	queue_ask(o, COP_ASK_PAGE, path, done, arg);
 }
 
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
