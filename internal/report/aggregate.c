@@ -234,6 +234,7 @@ static int write_outputs(const struct cop_report_aggregate *what, struct cop_rep
 	int rc = cover(what, top, &coverage, err);
 
 	notes(out, &head);
+	cop_report_warnings(out->job, &head);
 	if (!rc && (head.failed || coverage.failed))
 		rc = no_memory(err);
 	if (!rc) {

@@ -5,7 +5,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 50
+plan 52
 
 export XDG_CACHE_HOME=$T/cache
 notes() { # what stop said besides its result
@@ -113,6 +113,14 @@ import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1], newline="")))
 print(all(r["sentence"] and r["option"] for r in rows), sorted(rows, key=lambda r: -int(r["weight"])) == rows)' "$(warnings)")" 'True True'
 is 'all are in the summary of the job' "$(section "$JOB/profiling/cluster/cluster-profiling_summary.md" | grep -c '^- ')" 4
+before=$(section "$JOB/profiling/cluster/cluster-profiling_summary.md")
+"$COPPER" aggregate "$JOB" >/dev/null 2>&1
+is 'and in one that is written again' "$? $(section "$JOB/profiling/cluster/cluster-profiling_summary.md")" "0 $before"
+cp "$(warnings)" "$T/kept.csv"
+printf 'code,weight,sentence,option\nx,1,"a line\n## Another",-x\ny,2,"cut' >"$(warnings)"
+"$COPPER" aggregate "$JOB" again >/dev/null 2>&1
+is 'what stands in that file stays in its line' "$? $(section "$JOB/profiling/cluster/again-profiling_summary.md" | grep -e '^- ' -e Another)" '0 - a line ## Another'
+mv "$T/kept.csv" "$(warnings)"
 is 'and in that of the node' "$(section "$JOB"/profiling/final/*summary.md | grep -c '^- ')" 4
 is 'and in its log' "$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null | grep -c 'note: \(files changed\|programs read\|programs asked\|[0-9.]* MiB\)')" 4
 
