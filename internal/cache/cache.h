@@ -61,6 +61,8 @@ struct cop_obj {
 	uint64_t completed_ms;   /* cop_now_ms() when it completed, */
 	_Atomic uint64_t stamp_ms;  /* and when it completed or was last found to be still true */
 	_Atomic unsigned char uses; /* enum cop_use, of which each counts once */
+	_Atomic bool bundled;       /* fetched beside another file, and not used yet; set by the
+				       leader of its flight at once */
 	_Atomic bool disproved;     /* the storage has contradicted it, and it is to be dropped */
 	struct cop_key key;         /* path points into the object */
 };
