@@ -54,9 +54,10 @@ struct cop_coop_conf {
 	uint32_t rank;
 	size_t chunk_bytes;
 	uint32_t enoent_ttl_ms;
-	bool compress;     /* pack the chunks that this node reads from the origin, if that saves a
-			      tenth */
-	bool bundle;       /* fetch small files beside those that programs read (bundle.h) */
+	bool compress; /* pack the chunks that this node reads from the origin, if that saves a
+			  tenth */
+	bool bundle;   /* fetch small files beside those that programs read (bundle.h) */
+	uint64_t max_cacheable; /* larger files bypass the tree; 0: none do */
 	uint64_t sum_seed; /* seed of the checksums of chunks, secret and the same on all nodes:
 			      without it nobody can forge bytes that pass */
 	struct cop_cache *cache;

@@ -28,11 +28,19 @@ void cop_coop_uncork(struct cop_coop *c)
 		cop_rpc_uncork(c->conf.rpc);
 }
 
+/* Larger files are neither counted nor brought. One of several chunks is read ahead anyway, and one
+ * that bypasses the tree is not to be cached. */
+static size_t largest(const struct cop_coop *c)
+{
+	uint64_t most = c->conf.max_cacheable ? c->conf.max_cacheable : UINT64_MAX;
+
+	return (size_t)COP_MIN(most, COP_MIN((uint64_t)COP_BUNDLE_FILE_BYTES, c->conf.chunk_bytes));
+}
+
 bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	return c->conf.bundle && ask->kind == COP_ASK_CHUNK && !ask->background &&
-	       ask->index == 0 && ask->size <= COP_BUNDLE_FILE_BYTES &&
-	       ask->size <= c->conf.chunk_bytes;
+	       ask->index == 0 && ask->size <= largest(c);
 }
 
 /* A program's file, and what its directory's listing says about it. */
@@ -51,10 +59,9 @@ static bool is_sibling(const struct bundle *b, const struct cop_listing_entry *e
 {
 	const struct cop_attr *a = &e->attr;
 
-	return e->has_attr && S_ISREG(a->mode) && a->size > 0 && a->size <= COP_BUNDLE_FILE_BYTES &&
-	       a->size <= b->coop->conf.chunk_bytes && a->blocks > 0 && a->mode == b->attr.mode &&
-	       a->uid == b->attr.uid && a->gid == b->attr.gid &&
-	       !cop_version_is_young(a->version) &&
+	return e->has_attr && S_ISREG(a->mode) && a->size > 0 && a->size <= largest(b->coop) &&
+	       a->blocks > 0 && a->mode == b->attr.mode && a->uid == b->attr.uid &&
+	       a->gid == b->attr.gid && !cop_version_is_young(a->version) &&
 	       cop_bundle_kind(e->name, e->name_len) == b->id.kind;
 }
 

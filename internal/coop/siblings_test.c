@@ -134,6 +134,18 @@ static void without_the_option_nothing_is_brought(void **state)
 	close_tree(t);
 }
 
+static void what_bypasses_the_tree_is_not_brought(void **state)
+{
+	struct tree *t = open_three(1 << 20);
+
+	(void)state;
+	t->node[2].coop->conf.max_cacheable = LEN(3);
+	reads(t, 2, 0);
+	reads(t, 2, 1);
+	assert_int_equal(stat_of(t, 2, COP_BUNDLE_FILES), 2);
+	close_tree(t);
+}
+
 static void a_root_brings_them_for_itself(void **state)
 {
 	struct tree *t = open_three(1 << 20);
@@ -309,6 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_second_file_brings_the_rest_in_one_message),
 		cmocka_unit_test(without_the_option_nothing_is_brought),
+		cmocka_unit_test(what_bypasses_the_tree_is_not_brought),
 		cmocka_unit_test(a_root_brings_them_for_itself),
 		cmocka_unit_test(who_asks_meanwhile_joins_the_flight),
 		cmocka_unit_test(nothing_is_brought_where_memory_is_short),

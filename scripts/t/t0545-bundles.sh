@@ -21,7 +21,7 @@ make_source() {
 		done
 	done
 	mkdir "$SRC/many"
-	for i in {1..40}; do
+	for i in {1..60}; do
 		echo "many $i" >"$SRC/many/f$i.py"
 	done
 	# No stamp is young.
