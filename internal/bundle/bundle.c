@@ -5,6 +5,8 @@
 
 /* Misses in a directory before its siblings are brought. */
 #define MISSES 2
+/* Brought at first of a kind that has not proved itself; twice as many each time. */
+#define FIRST_FILES 4u
 /* A kind has proved itself when at least half of so many files or more were used. */
 #define CREDIT_FILES 8
 
@@ -48,14 +50,19 @@ static bool has_proved_itself(uint64_t brought, uint64_t used)
 	return 2 * used >= brought;
 }
 
+static bool is_proved(struct cop_bundle *b, struct cop_bundle_id id)
+{
+	const struct cop_bundle_credit *c = credit_of(b, id);
+
+	return c->brought >= CREDIT_FILES && has_proved_itself(c->brought, c->used);
+}
+
 /* A directory of which something was brought has to have used half of it before more comes. */
 static bool may(struct cop_bundle *b, struct cop_bundle_id id)
 {
 	const struct cop_bundle_place *p = place_of(b, id);
-	const struct cop_bundle_credit *c = credit_of(b, id);
-	bool proved = c->brought >= CREDIT_FILES && has_proved_itself(c->brought, c->used);
 
-	return !p->collection && p->missed >= (proved ? 1 : MISSES) &&
+	return !p->collection && p->missed >= (is_proved(b, id) ? 1 : MISSES) &&
 	       has_proved_itself(p->brought, p->used);
 }
 
@@ -79,20 +86,28 @@ static uint64_t waste_left(const struct cop_bundle *b)
 	return most > unused ? most - unused : 0;
 }
 
-size_t cop_bundle_allow(struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings)
+size_t cop_bundle_allow(
+	struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings, unsigned *files)
 {
+	struct cop_bundle_place *p;
+
+	*files = 0;
 	if (!id.kind || !may(b, id))
 		return 0;
-	if (siblings > COP_BUNDLE_MOST_FILES) {
-		place_of(b, id)->collection = true;
+	p = place_of(b, id);
+	p->collection = siblings > COP_BUNDLE_MOST_FILES;
+	if (p->collection)
 		return 0;
-	}
+	*files = is_proved(b, id)
+			 ? COP_BUNDLE_MOST_FILES
+			 : COP_MIN(FIRST_FILES << COP_MIN(p->times, 4u), COP_BUNDLE_MOST_FILES);
 	return (size_t)COP_MIN((uint64_t)COP_BUNDLE_MOST_BYTES, waste_left(b));
 }
 
 void cop_bundle_brought(struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes)
 {
 	place_of(b, id)->brought += files;
+	place_of(b, id)->times++;
 	credit_of(b, id)->brought += files;
 	b->brought_bytes += bytes;
 }

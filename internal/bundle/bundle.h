@@ -7,9 +7,9 @@
  * they read two or more small files of a kind. Packages are used nearly whole: where there were at
  * most 32 of the kind, 67 percent of them were read (25 to 100). Larger directories are collections
  * (Python's own modules, encodings, C headers): where there were 44 or more, 12 percent were read
- * (2 to 29), and no order of their names says which. So a small directory is taken whole when its
- * second file is missed, and from the first one on once the kind has proved itself elsewhere; a
- * collection never is. */
+ * (2 to 29), and no order of their names says which. So of a small directory a few files are
+ * brought when its second file is missed, and more while they are used. Once the kind has proved
+ * itself, the next small directories are taken whole at the first miss. A collection never is. */
 #ifndef COP_BUNDLE_H
 #define COP_BUNDLE_H
 
@@ -34,6 +34,7 @@
 struct cop_bundle_place {
 	uint64_t key;
 	uint32_t missed, brought, used; /* files */
+	uint32_t times;                 /* it was brought from */
 	bool collection;
 };
 
@@ -64,8 +65,10 @@ uint64_t cop_bundle_kind(const char *name, size_t len);
  * knowing how many there are. */
 bool cop_bundle_missed(struct cop_bundle *b, struct cop_bundle_id id);
 /* There are so many files of the kind in the directory, this one included, that could have been
- * brought. How many bytes of them may be brought now; 0: none, and if they are too many, never. */
-size_t cop_bundle_allow(struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings);
+ * brought. How many bytes and files of them may be brought now; 0: none, and if they are too many,
+ * never. */
+size_t cop_bundle_allow(
+	struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings, unsigned *files);
 /* So much was asked for. */
 void cop_bundle_brought(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes);

@@ -10,6 +10,14 @@
 
 #include "bundle/bundle.h"
 
+/* How many bytes, and into the variable how many files. */
+static unsigned files;
+
+static size_t allow(struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings)
+{
+	return cop_bundle_allow(b, id, siblings, &files);
+}
+
 static int setup(void **state)
 {
 	*state = calloc(1, sizeof(struct cop_bundle));
@@ -37,20 +45,21 @@ static void a_kind_is_what_follows_the_last_dot(void **state)
 	assert_true(cop_bundle_id("a/").kind == 0);
 	assert_true(cop_bundle_id("").kind == 0);
 	assert_false(cop_bundle_missed(*state, cop_bundle_id("README")));
-	assert_int_equal(cop_bundle_allow(*state, cop_bundle_id("README"), 2), 0);
+	assert_int_equal(allow(*state, cop_bundle_id("README"), 2), 0);
 }
 
-static void the_second_miss_brings_a_small_directory(void **state)
+static void the_second_miss_in_a_small_directory_brings_four(void **state)
 {
 	struct cop_bundle *b = *state;
 	struct cop_bundle_id id = cop_bundle_id("a/b.py");
 
 	assert_false(cop_bundle_missed(b, id));
-	assert_int_equal(cop_bundle_allow(b, id, 5), 0);
+	assert_int_equal(allow(b, id, 5), 0);
 	assert_false(cop_bundle_missed(b, cop_bundle_id("a/b.pyc")));
 	assert_false(cop_bundle_missed(b, cop_bundle_id("other/b.py")));
 	assert_true(cop_bundle_missed(b, cop_bundle_id("a/c.py")));
-	assert_int_equal(cop_bundle_allow(b, id, COP_BUNDLE_MOST_FILES), COP_BUNDLE_MOST_BYTES);
+	assert_int_equal(allow(b, id, COP_BUNDLE_MOST_FILES), COP_BUNDLE_MOST_BYTES);
+	assert_int_equal(files, 4);
 }
 
 static void a_collection_never_is(void **state)
@@ -60,9 +69,9 @@ static void a_collection_never_is(void **state)
 
 	cop_bundle_missed(b, id);
 	assert_true(cop_bundle_missed(b, id));
-	assert_int_equal(cop_bundle_allow(b, id, COP_BUNDLE_MOST_FILES + 1), 0);
+	assert_int_equal(allow(b, id, COP_BUNDLE_MOST_FILES + 1), 0);
 	assert_false(cop_bundle_missed(b, id));
-	assert_int_equal(cop_bundle_allow(b, id, 2), 0);
+	assert_int_equal(allow(b, id, 2), 0);
 }
 
 /* Misses a file twice, and brings n files of 1000 bytes. */
@@ -72,7 +81,7 @@ static struct cop_bundle_id bring(struct cop_bundle *b, const char *path, unsign
 
 	cop_bundle_missed(b, id);
 	assert_true(cop_bundle_missed(b, id));
-	assert_true(cop_bundle_allow(b, id, n) > 0);
+	assert_true(allow(b, id, n) > 0);
 	cop_bundle_brought(b, id, n, 1000 * (size_t)n);
 	return id;
 }
@@ -93,7 +102,15 @@ static void more_comes_only_where_half_was_used(void **state)
 	assert_false(cop_bundle_missed(b, id));
 	use(b, id, 1);
 	assert_true(cop_bundle_missed(b, id));
-	assert_true(cop_bundle_allow(b, id, 4) > 0);
+	assert_true(allow(b, id, 4) > 0);
+	assert_int_equal(files, 8);
+	cop_bundle_brought(b, id, 0, 0);
+	assert_true(allow(b, id, 4) > 0);
+	assert_int_equal(files, 16);
+	for (unsigned i = 0; i < 10; i++)
+		cop_bundle_brought(b, id, 0, 0);
+	assert_true(allow(b, id, 4) > 0);
+	assert_int_equal(files, COP_BUNDLE_MOST_FILES);
 }
 
 static void a_kind_that_was_used_is_brought_at_the_first_miss(void **state)
@@ -105,6 +122,8 @@ static void a_kind_that_was_used_is_brought_at_the_first_miss(void **state)
 	assert_false(cop_bundle_missed(b, cop_bundle_id("b/x.py")));
 	use(b, id, 1);
 	assert_true(cop_bundle_missed(b, cop_bundle_id("c/x.py")));
+	assert_true(allow(b, cop_bundle_id("c/x.py"), 2) > 0);
+	assert_int_equal(files, COP_BUNDLE_MOST_FILES);
 	assert_false(cop_bundle_missed(b, cop_bundle_id("c/x.js")));
 	/* What was wasted elsewhere takes the credit back. */
 	bring(b, "d/x.py", 8);
@@ -125,7 +144,7 @@ static void what_was_wasted_so_far_has_a_bound(void **state)
 		id = cop_bundle_id(path);
 		cop_bundle_missed(b, id);
 		cop_bundle_missed(b, id);
-		allowed = cop_bundle_allow(b, id, 2);
+		allowed = allow(b, id, 2);
 		if (!allowed)
 			continue;
 		cop_bundle_brought(b, id, 1, allowed);
@@ -135,7 +154,7 @@ static void what_was_wasted_so_far_has_a_bound(void **state)
 	cop_bundle_used(b, cop_bundle_id("0/x.py"), 700000);
 	cop_bundle_missed(b, cop_bundle_id("new/x.py"));
 	cop_bundle_missed(b, cop_bundle_id("new/x.py"));
-	assert_int_equal(cop_bundle_allow(b, cop_bundle_id("new/x.py"), 2), 1000000);
+	assert_int_equal(allow(b, cop_bundle_id("new/x.py"), 2), 1000000);
 }
 
 static void more_uses_than_were_brought_count_for_nothing(void **state)
@@ -155,7 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(a_kind_is_what_follows_the_last_dot),
-		T(the_second_miss_brings_a_small_directory),
+		T(the_second_miss_in_a_small_directory_brings_four),
 		T(a_collection_never_is),
 		T(more_comes_only_where_half_was_used),
 		T(a_kind_that_was_used_is_brought_at_the_first_miss),

@@ -107,14 +107,14 @@ static bool ask_sibling(const struct bundle *b, const struct cop_listing_entry *
 	return rc == 0;
 }
 
-static void ask_siblings(const struct bundle *b, size_t allowed)
+static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 {
 	uint32_t count = cop_listing_count(b->list);
 	struct cop_listing_entry e;
 	unsigned files = 0;
 	size_t bytes = 0;
 
-	for (uint32_t i = 0; i < count && files < COP_BUNDLE_MOST_FILES; i++) {
+	for (uint32_t i = 0; i < count && files < most; i++) {
 		cop_listing_at(b->list, i, &e);
 		if (!is_sibling(b, &e) || e.attr.size > allowed - bytes ||
 			!cop_cache_has_headroom(b->coop->conf.cache, e.attr.size) ||
@@ -133,7 +133,7 @@ static void with_listing(struct bundle *b, const struct cop_ask *ask)
 	struct bundling *g = &b->coop->bundling;
 	struct cop_listing_entry e;
 	const char *name = b->path + b->dir_len;
-	unsigned siblings;
+	unsigned siblings, most;
 	size_t allowed;
 
 	if (cop_listing_count(b->list) > COP_BUNDLE_NAMES ||
@@ -143,10 +143,10 @@ static void with_listing(struct bundle *b, const struct cop_ask *ask)
 	b->attr = e.attr;
 	siblings = count_siblings(b);
 	pthread_mutex_lock(&g->lock);
-	allowed = cop_bundle_allow(&g->policy, b->id, siblings);
+	allowed = cop_bundle_allow(&g->policy, b->id, siblings, &most);
 	pthread_mutex_unlock(&g->lock);
 	if (allowed)
-		ask_siblings(b, allowed);
+		ask_siblings(b, allowed, most);
 }
 
 static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
