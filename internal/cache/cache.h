@@ -62,6 +62,8 @@ struct cop_obj {
 	uint64_t completed_ms;   /* when it completed (cop_now_ms), */
 	_Atomic uint64_t stamp_ms;  /* and when it was last found to be true, or completed */
 	_Atomic unsigned char uses; /* bits of enum cop_use; each use counts once */
+	_Atomic bool bundled;       /* fetched beside another file, and not used yet; set by the
+				       leader of its flight at once */
 	_Atomic bool disproved;     /* the storage has contradicted it: to be dropped */
 	struct cop_key key;         /* path points into the object */
 };

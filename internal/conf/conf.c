@@ -130,6 +130,9 @@ static const struct cop_opt_word address_sources[] = {{"facility", COP_CONF_ADDR
 static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AUTO},
 	{"on", COP_CONF_COMPRESS_ON}, {"off", COP_CONF_COMPRESS_OFF}, {NULL, 0}};
 
+static const struct cop_opt_word bundles[] = {
+	{"auto", COP_CONF_BUNDLE_AUTO}, {"off", COP_CONF_BUNDLE_OFF}, {NULL, 0}};
+
 static const struct cop_opt_word cpu_words[] = {{"near", 0}, {NULL, 0}};
 static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL},
 	{"root", COP_CONF_RANK_FILES_ROOT}, {"none", COP_CONF_RANK_FILES_NONE}, {NULL, 0}};
@@ -347,6 +350,14 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.kind = COP_OPT_STRING,                                                    \
 			.arg = "FILE|auto",                                                        \
 			.help = "fetch what a manifest names ahead of its use",                    \
+			.rare = true},                                                             \
+		{.name = "bundle",                                                                 \
+			AT(bundle),                                                                \
+			.kind = COP_OPT_ENUM,                                                      \
+			.arg = "WORD",                                                             \
+			.words = bundles,                                                          \
+			.help = "bring small files beside those that are read: auto or off",       \
+			.initial = "auto",                                                         \
 			.rare = true},                                                             \
 		{.name = "keep-symlinks",                                                          \
 			AT(keep_symlinks),                                                         \

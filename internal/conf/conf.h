@@ -13,6 +13,11 @@
 #define COP_CONF_CHUNK_MIN (64 * COP_KIB)
 #define COP_CONF_CHUNK_MAX (16 * COP_MIB)
 
+enum cop_conf_bundle {
+	COP_CONF_BUNDLE_AUTO,
+	COP_CONF_BUNDLE_OFF,
+};
+
 enum cop_conf_compress {
 	COP_CONF_COMPRESS_AUTO, /* on where chunks cross a TCP network */
 	COP_CONF_COMPRESS_ON,
@@ -48,6 +53,7 @@ struct cop_conf {
 	unsigned log_type;           /* enum cop_log_type (conf does not include log) */
 	unsigned address_source;     /* enum cop_conf_address_source, as given */
 	unsigned compress;           /* enum cop_conf_compress */
+	unsigned bundle;             /* enum cop_conf_bundle */
 	uint32_t trees;              /* 0: automatic */
 	uint32_t fanout;             /* 8 */
 	uint32_t enoent_ttl_ms;      /* 2000 */

@@ -17,6 +17,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 		return NULL;
 	c->conf = *conf;
 	pthread_mutex_init(&c->group_lock, NULL);
+	pthread_mutex_init(&c->bundling.lock, NULL);
 	pthread_mutex_init(&c->resting.lock, NULL);
 	pthread_mutex_init(&c->telling.lock, NULL);
 	pthread_mutex_init(&c->doubted.lock, NULL);
@@ -63,6 +64,7 @@ void cop_coop_free(struct cop_coop *c)
 	pthread_mutex_destroy(&c->doubted.lock);
 	pthread_mutex_destroy(&c->telling.lock);
 	pthread_mutex_destroy(&c->resting.lock);
+	pthread_mutex_destroy(&c->bundling.lock);
 	pthread_mutex_destroy(&c->group_lock);
 	free(c);
 }
@@ -155,6 +157,7 @@ void cop_coop_complete(struct flight *f, const struct cop_completion *completion
 	if (f->buf != l.data)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
 	cop_coop_learn(f, &l);
+	cop_coop_bundled(f, l.rc);
 	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
 		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
 	else if (f->was_absent)
@@ -193,6 +196,7 @@ static struct flight *new_flight(
 		f->led_ns = cop_now_ns();
 	f->tree = cop_coop_tree_of(c, ask);
 	atomic_store(&obj->background, ask->background);
+	atomic_store(&obj->bundled, ask->bundled);
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
 	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
@@ -260,7 +264,10 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 		cop_coop_raise_priority(c, ask);
 	if (f) {
 		f->was_absent = was_absent;
-		cop_coop_reserve(f);
+		if (local && cop_coop_is_small(c, ask))
+			cop_coop_reserve_with_siblings(f);
+		else
+			cop_coop_reserve(f);
 	}
 	return 0;
 }

@@ -47,6 +47,7 @@ struct cop_ask {
 	uint64_t size;    /* of the file (chunk); how many pages there are (page) */
 	uint64_t index;   /* of the chunk, of the piece, of the page */
 	bool background;  /* nobody waits for it yet: at the origin it comes last */
+	bool bundled;     /* it is fetched beside another file; of this node only */
 	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
 
@@ -55,8 +56,10 @@ struct cop_coop_conf {
 	uint32_t rank;
 	size_t chunk_bytes;
 	uint32_t enoent_ttl_ms;
-	bool compress;     /* pack the chunks that this node reads from the origin, if that saves a
-			      tenth */
+	bool compress; /* pack the chunks that this node reads from the origin, if that saves a
+			  tenth */
+	bool bundle;   /* fetch small files beside those that programs read (bundle.h) */
+	uint64_t max_cacheable; /* larger files bypass the tree; 0: none do */
 	uint64_t sum_seed; /* seed of the checksums of chunks, secret and the same on all nodes:
 			      without it nobody can forge bytes that pass */
 	struct cop_cache *cache;
@@ -111,6 +114,13 @@ bool cop_coop_believes(
 
 /* What programs need from now on was not prefetched, and is counted as such. */
 void cop_coop_prefetched(struct cop_coop *c);
+
+/* A program of this node reads from this chunk. */
+void cop_coop_used(struct cop_coop *c, struct cop_obj *obj);
+
+/* What this thread asks for between the two leaves together (rpc.h). */
+void cop_coop_cork(struct cop_coop *c);
+void cop_coop_uncork(struct cop_coop *c);
 
 /* Fetches a chunk ahead of its use, if it is not cached and memory is available. */
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);

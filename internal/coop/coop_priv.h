@@ -25,6 +25,7 @@
 
 #include <assert.h>
 
+#include "bundle/bundle.h"
 #include "coop/coop.h"
 
 /* What is reserved for an answer before its length is known; most are shorter. */
@@ -79,8 +80,15 @@ struct doubted {
 					the oldest */
 };
 
+/* Which small files are fetched beside others (siblings.c). */
+struct bundling {
+	pthread_mutex_t lock;
+	struct cop_bundle policy;
+};
+
 struct cop_coop {
 	struct cop_coop_conf conf;
+	struct bundling bundling;
 	struct resting resting;
 	struct telling telling;
 	struct doubted doubted;
@@ -122,7 +130,8 @@ struct flight {
 	/* For the trace: when it was led, when its request left (or the origin was asked), when the
 	 * answer came; 0: not yet, or there is no trace. */
 	uint64_t led_ns, sent_ns, answered_ns;
-	bool is_asked; /* the last request has left and has no answer yet */
+	bool is_asked;        /* the last request has left and has no answer yet */
+	bool sent_background; /* and it said that nobody waits for it */
 };
 
 /* Hands the flight to another owner, as the table at the head of this file allows. */
@@ -184,6 +193,15 @@ void cop_coop_rest(struct cop_coop *c, uint32_t rank);
 bool cop_coop_rests(struct cop_coop *c, uint32_t rank);
 /* It answered. */
 void cop_coop_rested(struct cop_coop *c, uint32_t rank);
+
+/* ---- siblings.c ---- */
+
+/* The flight of a small file that a program asks for begins, together with flights of siblings. */
+void cop_coop_reserve_with_siblings(struct flight *f);
+/* Whether a program's request is for a file that may have siblings. */
+bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask);
+/* Counts a file that was fetched beside another. */
+void cop_coop_bundled(const struct flight *f, int rc);
 
 /* ---- reserve.c ---- */
 

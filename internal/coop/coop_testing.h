@@ -43,6 +43,7 @@ struct asked {
 
 /* Of the trees opened from now on. */
 static bool compress __attribute__((unused));
+static bool bundle __attribute__((unused));
 static uint32_t ttl_ms = 1;
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
@@ -107,6 +108,7 @@ static inline void open_node(
 	conf.origin = n->origin;
 	conf.rpc = n->rpc;
 	conf.compress = compress;
+	conf.bundle = bundle;
 	n->coop = cop_coop_new(&conf);
 	assert_non_null(n->coop);
 }

@@ -76,22 +76,35 @@ static void shoot(struct hostile *h, const void *msg, size_t len)
 	cop_fabric_fake_run(h->t->net, 100000);
 }
 
+static void put_question(struct cop_wr *w, const struct question *q)
+{
+	cop_wr_u8(w, q->op);
+	cop_wr_u64(w, q->land_addr);
+	cop_wr_u64(w, q->land_key);
+	cop_wr_u64(w, q->land_len);
+	cop_wr_u64(w, q->version);
+	cop_wr_u64(w, q->size);
+	cop_wr_u64(w, q->index);
+	cop_wr_u8(w, q->when);
+	cop_wr_str(w, q->path, q->path_len);
+}
+
+/* Every second question comes in a message that could hold several. */
 static void ask_wrongly(struct hostile *h, const struct question *q)
 {
-	static uint8_t msg[COP_FABRIC_MSG_MAX];
-	struct cop_frame f = {
-		.type = COP_FRAME_REQUEST, .session = h->session, .request = ++h->requests};
+	static uint8_t msg[COP_FABRIC_MSG_MAX], one[COP_FABRIC_MSG_MAX];
+	bool several = ++h->requests % 2;
+	struct cop_frame f = {.type = several ? COP_FRAME_REQUESTS : COP_FRAME_REQUEST,
+		.session = h->session,
+		.request = several ? 0 : h->requests};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
+	struct cop_wr member = cop_wr_init(one, sizeof(one));
 
-	cop_wr_u8(&w, q->op);
-	cop_wr_u64(&w, q->land_addr);
-	cop_wr_u64(&w, q->land_key);
-	cop_wr_u64(&w, q->land_len);
-	cop_wr_u64(&w, q->version);
-	cop_wr_u64(&w, q->size);
-	cop_wr_u64(&w, q->index);
-	cop_wr_u8(&w, q->when);
-	cop_wr_str(&w, q->path, q->path_len);
+	put_question(several ? &member : &w, q);
+	if (several) {
+		cop_wr_u64(&w, h->requests);
+		cop_wr_str(&w, (const char *)one, cop_wr_len(&member));
+	}
 	shoot(h, msg, cop_frame_seal(&h->keys.tx, &w));
 }
 

@@ -264,7 +264,9 @@ void cop_coop_learn(struct flight *f, struct cop_completion *l)
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
 	case COP_ASK_HOLES:
-		if (cop_coop_disproves(l->rc))
+		/* Nobody has met what nobody waits for: no program here has read this name's bytes,
+		 * so none may suddenly see other names. Who needs them will be told. */
+		if (cop_coop_disproves(l->rc) && !atomic_load(&f->obj->background))
 			bytes_gone(f);
 		break;
 	case COP_ASK_CHECK:

@@ -210,6 +210,13 @@ static void too_long(struct flight *f, size_t len)
 		cop_coop_reserve_again(f, len);
 }
 
+/* The ancestor took the request for one that nobody waits for, so it has kept the name that the
+ * storage contradicts. Somebody waits by now: it is asked again, and forgets the name. */
+static bool was_told_too_early(const struct flight *f, int rc)
+{
+	return f->sent_background && !atomic_load(&f->obj->background) && cop_coop_disproves(rc);
+}
+
 static void answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct flight *f = arg;
@@ -231,7 +238,9 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 		next_ancestor(f, r->status);
 	} else {
 		cop_coop_rested(f->coop, f->upstream);
-		if (r->status)
+		if (was_told_too_early(f, r->status))
+			cop_coop_send(f);
+		else if (r->status)
 			cop_coop_fail(f, r->status);
 		else
 			accept_answer(f, r);
@@ -261,9 +270,9 @@ void cop_coop_send(struct flight *f)
 	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u",
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->upstream);
-	call.payload_len = cop_coop_request(&f->ask,
-		atomic_load(&f->obj->background) ? ASK_BACKGROUND : ASK_NOW, payload,
-		sizeof(payload));
+	f->sent_background = atomic_load(&f->obj->background);
+	call.payload_len = cop_coop_request(
+		&f->ask, f->sent_background ? ASK_BACKGROUND : ASK_NOW, payload, sizeof(payload));
 	call.body_max = f->reserved;
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;

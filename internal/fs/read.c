@@ -58,7 +58,7 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 		cop_fs_fail(op, rc == -ENOENT ? -ESTALE : rc);
 		return;
 	}
-	cop_cache_used(op->fs->conf.cache, obj, COP_USE_HERE);
+	cop_coop_used(op->fs->conf.coop, obj);
 	op->chunk[op->n_chunks++] = cop_obj_get(obj);
 	ask_next(op);
 }
@@ -119,8 +119,10 @@ void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_coop_chunk_bytes(fs->conf.coop));
 	first = (uint64_t)off / cop_coop_chunk_bytes(fs->conf.coop);
 	cop_fs_inode_ref(i);
+	cop_coop_cork(fs->conf.coop);
 	ask_next(op);
 	cop_fs_read_ahead(fs, i, first);
+	cop_coop_uncork(fs->conf.coop);
 	cop_fs_inode_put(fs, i, 1);
 }
 

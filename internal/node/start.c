@@ -304,6 +304,8 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.chunk_bytes = n->conf->chunk,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
 		.compress = compresses(n),
+		.bundle = n->conf->bundle == COP_CONF_BUNDLE_AUTO,
+		.max_cacheable = n->conf->max_cacheable,
 		.sum_seed = cop_wire_seed(&n->secret.wire, "chunk sums"),
 		.cache = n->cache,
 		.origin = n->origin,

@@ -2,6 +2,7 @@
 /* Calls: from the caller's thread to the wire and back. */
 #include "rpc/rpc_priv.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,36 +81,6 @@ void cop_rpc_call_again(struct cop_rpc *r, struct call *c)
 
 /* ---- out ---- */
 
-static int send_request(struct cop_rpc *r, struct peer *p, struct call *c)
-{
-	uint8_t msg[COP_FRAME_OVERHEAD + MSG_REQUEST_FIXED + COP_RPC_PAYLOAD_MAX];
-	struct cop_frame f = {
-		.type = COP_FRAME_REQUEST, .session = p->remote_sid, .request = r->next_request++};
-	struct msg_request m = {
-		.op = c->ask.op, .payload = c->payload, .payload_len = c->ask.payload_len};
-	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
-	uint64_t at_ns = 0;
-	int rc;
-
-	if (c->mr) {
-		m.land_addr = c->addr;
-		m.land_key = c->key;
-		m.land_len = c->ask.landing_len;
-	}
-	cop_rpc_msg_put_request(&w, &m);
-	/* Taken before the send, because the answer may come before this thread continues.
-	 */
-	if (c->ask.sent)
-		at_ns = cop_now_ns();
-	rc = cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
-	if (rc)
-		return rc;
-	cop_htab_add(&p->by_id, &c->by_id, f.request);
-	if (c->ask.sent)
-		c->ask.sent(c->ask.arg, cop_rpc_trace_id(f.session, f.request), at_ns);
-	return 0;
-}
-
 static int open_landing(struct cop_rpc *r, struct call *c)
 {
 	if (!c->ask.landing || c->mr)
@@ -118,8 +89,82 @@ static int open_landing(struct cop_rpc *r, struct call *c)
 		r->fabric, c->ask.landing, c->ask.landing_len, &c->mr, &c->addr, &c->key);
 }
 
-static void sent(struct cop_rpc *r, struct peer *p, struct call *c)
+/* The first waiting calls, as many as one message takes and the window allows. */
+struct batch {
+	struct call *call[MSG_MEMBERS_MAX];
+	uint64_t id[MSG_MEMBERS_MAX];
+	unsigned count;
+	size_t bytes;
+};
+
+static bool fits(const struct peer *p, const struct batch *b, const struct call *c)
 {
+	size_t bytes = b->bytes + MSG_MEMBER_FIXED + MSG_REQUEST_FIXED + c->ask.payload_len;
+
+	return b->count < MSG_MEMBERS_MAX && p->by_id.count + b->count < PEER_WINDOW &&
+	       (!b->count || bytes <= COP_FABRIC_MSG_MAX - COP_FRAME_OVERHEAD);
+}
+
+static void gather(struct cop_rpc *r, struct peer *p, struct batch *b)
+{
+	struct cop_list *at = p->waiting.next;
+
+	*b = (struct batch){.count = 0};
+	while (at != &p->waiting) {
+		struct call *c = COP_CONTAINER_OF(at, struct call, at);
+		int rc;
+
+		at = at->next;
+		if (!fits(p, b, c))
+			return;
+		rc = open_landing(r, c);
+		if (rc) {
+			fail_call(c, rc);
+			continue;
+		}
+		b->bytes += MSG_MEMBER_FIXED + MSG_REQUEST_FIXED + c->ask.payload_len;
+		b->call[b->count++] = c;
+	}
+}
+
+static struct msg_request request_of(const struct call *c)
+{
+	struct msg_request m = {
+		.op = c->ask.op, .payload = c->payload, .payload_len = c->ask.payload_len};
+
+	if (c->mr) {
+		m.land_addr = c->addr;
+		m.land_key = c->key;
+		m.land_len = c->ask.landing_len;
+	}
+	return m;
+}
+
+/* One request is a message of its own kind, without an id in its payload. */
+static int send_batch(struct cop_rpc *r, struct peer *p, struct batch *b)
+{
+	uint8_t msg[COP_FABRIC_MSG_MAX];
+	bool one = b->count == 1;
+	struct cop_frame f = {.type = one ? COP_FRAME_REQUEST : COP_FRAME_REQUESTS,
+		.session = p->remote_sid,
+		.request = one ? r->next_request : 0};
+	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
+
+	for (unsigned i = 0; i < b->count; i++) {
+		struct msg_request m = request_of(b->call[i]);
+
+		b->id[i] = r->next_request++;
+		if (one)
+			cop_rpc_msg_put_request(&w, &m);
+		else
+			cop_rpc_msg_put_member(&w, b->id[i], &m);
+	}
+	return cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
+}
+
+static void sent(struct cop_rpc *r, struct peer *p, struct call *c, uint64_t id, uint64_t at_ns)
+{
+	cop_htab_add(&p->by_id, &c->by_id, id);
 	c->on_wire = true;
 	c->checked_ms = r->now_ms;
 	cop_list_remove(&c->at);
@@ -127,6 +172,27 @@ static void sent(struct cop_rpc *r, struct peer *p, struct call *c)
 	if (!c->counted)
 		cop_stats_add(r->conf.stats, COP_FABRIC_REQUESTS_SENT, 1);
 	c->counted = true;
+	if (c->ask.sent)
+		c->ask.sent(c->ask.arg, cop_rpc_trace_id(p->remote_sid, id), at_ns);
+}
+
+static int send_some(struct cop_rpc *r, struct peer *p)
+{
+	/* Before: once it has been handed over, the other side may be quicker than this thread. */
+	uint64_t at_ns = cop_now_ns();
+	struct batch b;
+	int rc;
+
+	gather(r, p, &b);
+	if (!b.count)
+		return 0;
+	rc = send_batch(r, p, &b);
+	if (rc)
+		return rc;
+	cop_stats_add(r->conf.stats, COP_FABRIC_REQUEST_MESSAGES, 1);
+	for (unsigned i = 0; i < b.count; i++)
+		sent(r, p, b.call[i], b.id[i], at_ns);
+	return 0;
 }
 
 /* If fabric cannot accept it now, the next tick tries again. */
@@ -134,19 +200,11 @@ void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 {
 	while (p->state == PEER_UP && p->by_id.count < PEER_WINDOW &&
 		!cop_list_empty(&p->waiting)) {
-		struct call *c = COP_CONTAINER_OF(p->waiting.next, struct call, at);
-		int rc = open_landing(r, c);
+		int rc = send_some(r, p);
 
-		if (rc) {
-			fail_call(c, rc);
-			continue;
-		}
-		rc = send_request(r, p, c);
-		if (!rc) {
-			sent(r, p, c);
-		} else if (cop_rpc_may_retry(rc)) {
+		if (rc && cop_rpc_may_retry(rc))
 			return;
-		} else {
+		if (rc) {
 			cop_log_debug("cannot send rank=%u reason=\"%s\"", p->rank, strerror(-rc));
 			cop_rpc_peer_dead(r, p, -EHOSTDOWN);
 		}
@@ -312,7 +370,66 @@ static void start_call(struct cop_rpc *r, struct item *item)
 	}
 	c->started_ms = r->now_ms;
 	cop_list_push_back(&c->peer->waiting, &c->at);
-	cop_rpc_peer_work(r, c->peer);
+	if (cop_list_empty(&c->peer->caller))
+		cop_list_push_back(&r->callers, &c->peer->caller);
+}
+
+void cop_rpc_calls_start(struct cop_rpc *r)
+{
+	struct cop_list *at;
+
+	while ((at = cop_list_pop_front(&r->callers))) {
+		struct peer *p = COP_CONTAINER_OF(at, struct peer, caller);
+
+		if (!cop_list_empty(&p->waiting))
+			cop_rpc_peer_work(r, p);
+	}
+}
+
+/* ---- calls that leave together ---- */
+
+/* What this thread holds back. */
+static __thread struct {
+	struct cop_rpc *r; /* NULL: nothing */
+	unsigned depth;
+	struct cop_list calls;
+} corked;
+
+/* It never left. */
+static void end_unsent(struct call *c, int rc)
+{
+	struct cop_rpc_result result = {.status = rc};
+	bool taken = false;
+
+	result.body_kept = &taken;
+	c->ask.done(c->ask.arg, &result);
+	free(c);
+}
+
+void cop_rpc_cork(struct cop_rpc *r)
+{
+	assert(!corked.r || corked.r == r);
+	if (cop_rpc_inside(r) || corked.depth++)
+		return;
+	corked.r = r;
+	cop_list_init(&corked.calls);
+}
+
+void cop_rpc_uncork(struct cop_rpc *r)
+{
+	struct cop_list calls, *at;
+
+	if (corked.r != r || --corked.depth)
+		return;
+	corked.r = NULL;
+	cop_list_init(&calls);
+	cop_list_splice(&calls, &corked.calls);
+	if (cop_list_empty(&calls) || cop_rpc_push_all(r, &calls))
+		return;
+	while ((at = cop_list_pop_front(&calls)))
+		end_unsent(
+			COP_CONTAINER_OF(COP_CONTAINER_OF(at, struct item, at), struct call, item),
+			-ECANCELED);
 }
 
 void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
@@ -333,6 +450,10 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
 			c->ask.landing = NULL;
 		if (ask->payload_len)
 			memcpy(c->payload, ask->payload, ask->payload_len);
+		if (corked.r == r) {
+			cop_list_push_back(&corked.calls, &c->item.at);
+			return;
+		}
 		if (cop_rpc_push(r, &c->item))
 			return;
 		result.status = -ECANCELED;

@@ -24,6 +24,22 @@ int cop_rpc_msg_get_request(const struct cop_frame *f, struct msg_request *m)
 	return cop_rd_done(&r) && m->payload_len <= COP_RPC_PAYLOAD_MAX ? 0 : -EBADMSG;
 }
 
+void cop_rpc_msg_put_member(struct cop_wr *w, uint64_t id, const struct msg_request *m)
+{
+	cop_wr_u64(w, id);
+	cop_wr_u16(w, (uint16_t)(MSG_REQUEST_FIXED + m->payload_len));
+	cop_rpc_msg_put_request(w, m);
+}
+
+int cop_rpc_msg_next_member(struct cop_rd *r, const struct cop_frame *f, struct cop_frame *member)
+{
+	*member = *f;
+	member->type = COP_FRAME_REQUEST;
+	member->request = cop_rd_u64(r);
+	member->payload = (const uint8_t *)cop_rd_str(r, &member->payload_len);
+	return r->bad ? -EBADMSG : 0;
+}
+
 void cop_rpc_msg_put_reply(struct cop_wr *w, const struct msg_reply *m)
 {
 	cop_wr_u32(w, (uint32_t)-m->status);

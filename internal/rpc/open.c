@@ -44,6 +44,7 @@ static struct cop_rpc *rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms
 	cop_list_init(&r->inbox);
 	cop_list_init(&r->peers_used);
 	cop_list_init(&r->active);
+	cop_list_init(&r->callers);
 	cop_list_init(&r->halves);
 	cop_list_init(&r->serving);
 	return r;

@@ -17,6 +17,7 @@ struct peer *cop_rpc_peer(struct cop_rpc *r, uint32_t rank)
 		return NULL;
 	p->rank = rank;
 	cop_list_init(&p->active);
+	cop_list_init(&p->caller);
 	cop_list_init(&p->inflight);
 	cop_list_init(&p->waiting);
 	cop_list_push_back(&r->peers_used, &p->at);
@@ -32,6 +33,7 @@ void cop_rpc_peer_free(struct cop_rpc *r, struct peer *p)
 		cop_rpc_session_free(r, p->in);
 	cop_rpc_link_put(r, p->link);
 	cop_list_remove(&p->active);
+	cop_list_remove(&p->caller);
 	cop_list_remove(&p->at);
 	r->peers[p->rank] = NULL;
 	cop_htab_fini(&p->by_id);

@@ -28,6 +28,7 @@ bool cop_rpc_drain(struct cop_rpc *r)
 		item = COP_CONTAINER_OF(at, struct item, at);
 		item->run(r, item);
 	}
+	cop_rpc_calls_start(r);
 	return true;
 }
 
@@ -74,6 +75,21 @@ static bool queue_item(struct cop_rpc *r, struct item *item, bool even_closed)
 	taken = even_closed || !r->closed;
 	if (taken)
 		cop_list_push_back(&r->inbox, &item->at);
+	post = current != r && must_post(r);
+	pthread_mutex_unlock(&r->lock);
+	if (post)
+		post_drain(r);
+	return taken;
+}
+
+bool cop_rpc_push_all(struct cop_rpc *r, struct cop_list *items)
+{
+	bool taken, post;
+
+	pthread_mutex_lock(&r->lock);
+	taken = !r->closed;
+	if (taken)
+		cop_list_splice(&r->inbox, items);
 	post = current != r && must_post(r);
 	pthread_mutex_unlock(&r->lock);
 	if (post)

@@ -131,6 +131,12 @@ struct cop_rpc_call {
 
 /* Any thread. Ends in exactly one done. */
 void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call);
+/* What this thread calls between the two leaves together afterwards: up to 64 calls to one rank in
+ * one message, as far as they fit. They are separate calls in every other respect. They
+ * nest. On the progress thread neither is needed: what it calls during one event leaves together.
+ */
+void cop_rpc_cork(struct cop_rpc *r);
+void cop_rpc_uncork(struct cop_rpc *r);
 
 /* ---- served requests ---- */
 

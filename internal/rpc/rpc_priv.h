@@ -132,6 +132,7 @@ static inline uint64_t cop_rpc_trace_id(uint64_t sid, uint64_t request)
 struct peer {
 	struct cop_list at;     /* r->peers_used */
 	struct cop_list active; /* in r->active while the tick has work for it */
+	struct cop_list caller; /* in r->callers while it has new calls */
 	uint32_t rank;
 	enum peer_state state;
 	uint64_t since_ms; /* of the state */
@@ -230,6 +231,7 @@ struct cop_rpc {
 	uint64_t next_request, pings;
 	struct peer **peers; /* by rank */
 	struct cop_list peers_used, active, halves, serving;
+	struct cop_list callers; /* peers with calls that the inbox has just brought */
 	unsigned half_count;
 	struct cop_recent hellos; /* nonces of the HELLOs that opened sessions */
 	struct cop_htab links;
@@ -244,6 +246,8 @@ void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer);
 bool cop_rpc_inside(const struct cop_rpc *r);
 /* From any thread. False: closed, and the item was not queued. */
 bool cop_rpc_push(struct cop_rpc *r, struct item *item);
+/* The same for a list of items, in one step; the list is empty afterwards, or as it was. */
+bool cop_rpc_push_all(struct cop_rpc *r, struct cop_list *items);
 /* Runs what is in the inbox now; returns whether there was anything. */
 bool cop_rpc_drain(struct cop_rpc *r);
 struct cop_fabric_events cop_rpc_events(struct cop_rpc *r);
@@ -300,7 +304,9 @@ uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
 
 /* ---- call.c ---- */
 
-/* Sends waiting calls, as far as the window and fabric allow. */
+/* Everything that the inbox brought has been looked at: its calls may leave. */
+void cop_rpc_calls_start(struct cop_rpc *r);
+/* Sends waiting calls, as far as the window and fabric allow, several in one message. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p);
 void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
 /* Resets the call and puts it in front of the waiting ones. */
@@ -358,6 +364,9 @@ struct msg_pull {
 	uint64_t addr, key,
 		len; /* len 0: the caller has the answer, or does not want it any more */
 };
+/* Of one request among several in a message: its id, and the length of what follows. */
+#define MSG_MEMBER_FIXED 10
+#define MSG_MEMBERS_MAX 64
 #define MSG_REQUEST_FIXED 25
 #define MSG_REPLY_FIXED 24
 /* How many bytes of head and body fit into one message. */
@@ -367,6 +376,10 @@ void cop_rpc_msg_put_reply(struct cop_wr *w, const struct msg_reply *m);
 void cop_rpc_msg_put_pull(struct cop_wr *w, const struct msg_pull *m);
 /* 0 or -EBADMSG: every length is within its limits. */
 int cop_rpc_msg_get_request(const struct cop_frame *f, struct msg_request *m);
+/* One request among several: every length is checked by the receiver. */
+void cop_rpc_msg_put_member(struct cop_wr *w, uint64_t id, const struct msg_request *m);
+/* The next of them as a frame of its own; its request has yet to be decoded. 0 or -EBADMSG. */
+int cop_rpc_msg_next_member(struct cop_rd *r, const struct cop_frame *f, struct cop_frame *member);
 int cop_rpc_msg_get_reply(const struct cop_frame *f, struct msg_reply *m);
 int cop_rpc_msg_get_pull(const struct cop_frame *f, struct msg_pull *m);
 

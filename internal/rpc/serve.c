@@ -89,6 +89,21 @@ static int request(struct cop_rpc *r, struct session *s, const struct cop_frame 
 	return 0;
 }
 
+/* Several in one message: each is checked and answered as if it had come alone. */
+static int requests(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
+{
+	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
+	struct cop_frame member;
+	int rc = f->payload_len ? 0 : -EBADMSG;
+
+	for (unsigned i = 0; !rc && rd.p < rd.end; i++) {
+		rc = i < MSG_MEMBERS_MAX ? cop_rpc_msg_next_member(&rd, f, &member) : -EBADMSG;
+		if (!rc)
+			rc = request(r, s, &member);
+	}
+	return rc;
+}
+
 static struct cop_rpc_req *find_request(struct session *s, uint64_t id)
 {
 	struct cop_hlink *n = cop_htab_first(&s->by_id, id);
@@ -150,6 +165,8 @@ void cop_rpc_serve_frame(struct cop_rpc *r, struct session *s, const struct cop_
 
 	if (f->type == COP_FRAME_REQUEST)
 		rc = request(r, s, f);
+	else if (f->type == COP_FRAME_REQUESTS)
+		rc = requests(r, s, f);
 	else if (f->type == COP_FRAME_PULL)
 		rc = pull(s, f);
 	else if (f->type == COP_FRAME_PING)

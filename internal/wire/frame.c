@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define MAGIC 0x31504f43u /* "COP1" as it is in memory */
-#define VERSION 1
+#define VERSION 2
 #define LENGTH_AT 8
 #define COUNTER_AT 24
 #define WINDOW 64

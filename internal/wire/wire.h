@@ -260,6 +260,7 @@ enum cop_frame_type {
 	COP_FRAME_PULL = 5,
 	COP_FRAME_PING = 6,
 	COP_FRAME_PONG = 7,
+	COP_FRAME_REQUESTS = 8, /* several requests, each with an id of its own */
 	COP_FRAME_TYPES
 };
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bundle/bundle.h"
+
+#include <string.h>
+
+/* Misses in a directory before its siblings are brought. */
+#define MISSES 2
+/* Brought at first of a kind that has not proved itself; twice as many each time. */
+#define FIRST_FILES 4u
+/* A kind has proved itself when at least half of so many files or more were used. */
+#define CREDIT_FILES 8
+
+uint64_t cop_bundle_kind(const char *name, size_t len)
+{
+	const char *dot = len > 1 ? memrchr(name + 1, '.', len - 1) : NULL;
+	size_t n = dot ? len - (size_t)(dot + 1 - name) : 0;
+
+	return n ? cop_hash64(dot + 1, n, 1) | 1 : 0;
+}
+
+struct cop_bundle_id cop_bundle_id(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	uint64_t kind = cop_bundle_kind(name, strlen(name));
+
+	return (struct cop_bundle_id){.kind = kind,
+		.place = cop_hash64(path, slash ? (size_t)(slash - path) : 0, kind) | 1};
+}
+
+static struct cop_bundle_place *place_of(struct cop_bundle *b, struct cop_bundle_id id)
+{
+	struct cop_bundle_place *p = &b->place[(id.place >> 32) % COP_BUNDLE_PLACES];
+
+	if (p->key != id.place)
+		*p = (struct cop_bundle_place){.key = id.place};
+	return p;
+}
+
+static struct cop_bundle_credit *credit_of(struct cop_bundle *b, struct cop_bundle_id id)
+{
+	struct cop_bundle_credit *c = &b->credit[(id.kind >> 32) % COP_BUNDLE_KINDS];
+
+	if (c->kind != id.kind)
+		*c = (struct cop_bundle_credit){.kind = id.kind};
+	return c;
+}
+
+static bool has_proved_itself(uint64_t brought, uint64_t used)
+{
+	return 2 * used >= brought;
+}
+
+static bool is_proved(struct cop_bundle *b, struct cop_bundle_id id)
+{
+	const struct cop_bundle_credit *c = credit_of(b, id);
+
+	return c->brought >= CREDIT_FILES && has_proved_itself(c->brought, c->used);
+}
+
+/* A directory of which something was brought has to have used half of it before more comes. */
+static bool may(struct cop_bundle *b, struct cop_bundle_id id)
+{
+	const struct cop_bundle_place *p = place_of(b, id);
+
+	return !p->collection && p->missed >= (is_proved(b, id) ? 1 : MISSES) &&
+	       has_proved_itself(p->brought, p->used);
+}
+
+bool cop_bundle_missed(struct cop_bundle *b, struct cop_bundle_id id)
+{
+	struct cop_bundle_place *p;
+
+	if (!id.kind)
+		return false;
+	p = place_of(b, id);
+	p->missed += p->missed < MISSES;
+	return may(b, id);
+}
+
+/* What may be wasted from now on. */
+static uint64_t waste_left(const struct cop_bundle *b)
+{
+	uint64_t most = COP_BUNDLE_WASTE + b->used_bytes / 7 * 3;
+	uint64_t unused = b->brought_bytes - b->used_bytes;
+
+	return most > unused ? most - unused : 0;
+}
+
+size_t cop_bundle_allow(
+	struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings, unsigned *files)
+{
+	struct cop_bundle_place *p;
+
+	*files = 0;
+	if (!id.kind || !may(b, id))
+		return 0;
+	p = place_of(b, id);
+	p->collection = siblings > COP_BUNDLE_MOST_FILES;
+	if (p->collection)
+		return 0;
+	*files = is_proved(b, id)
+			 ? COP_BUNDLE_MOST_FILES
+			 : COP_MIN(FIRST_FILES << COP_MIN(p->times, 4u), COP_BUNDLE_MOST_FILES);
+	return (size_t)COP_MIN((uint64_t)COP_BUNDLE_MOST_BYTES, waste_left(b));
+}
+
+void cop_bundle_brought(struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes)
+{
+	place_of(b, id)->brought += files;
+	place_of(b, id)->times++;
+	credit_of(b, id)->brought += files;
+	b->brought_bytes += bytes;
+}
+
+void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes)
+{
+	struct cop_bundle_place *p = place_of(b, id);
+	struct cop_bundle_credit *c = credit_of(b, id);
+
+	/* A slot that was displaced meanwhile does not know that it was brought. */
+	p->used += p->used < p->brought;
+	c->used += c->used < c->brought;
+	b->used_bytes += COP_MIN((uint64_t)bytes, b->brought_bytes - b->used_bytes);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bundle/bundle.h"
+
+/* How many bytes, and into the variable how many files. */
+static unsigned files;
+
+static size_t allow(struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings)
+{
+	return cop_bundle_allow(b, id, siblings, &files);
+}
+
+static int setup(void **state)
+{
+	*state = calloc(1, sizeof(struct cop_bundle));
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void a_kind_is_what_follows_the_last_dot(void **state)
+{
+	(void)state;
+	assert_true(cop_bundle_id("a/b.py").kind == cop_bundle_id("c/d.e.py").kind);
+	assert_true(cop_bundle_id("a/b.py").kind != cop_bundle_id("a/b.pyc").kind);
+	assert_true(cop_bundle_id("a/b.py").place == cop_bundle_id("a/c.py").place);
+	assert_true(cop_bundle_id("a/b.py").place != cop_bundle_id("a/c.so").place);
+	assert_true(cop_bundle_id("a/b.py").place != cop_bundle_id("b/b.py").place);
+	assert_true(cop_bundle_id("b.py").kind != 0);
+	assert_true(cop_bundle_id("x.y/README").kind == 0);
+	assert_true(cop_bundle_id("a/.hidden").kind == 0);
+	assert_true(cop_bundle_id("a/ends.").kind == 0);
+	assert_true(cop_bundle_id("a/").kind == 0);
+	assert_true(cop_bundle_id("").kind == 0);
+	assert_false(cop_bundle_missed(*state, cop_bundle_id("README")));
+	assert_int_equal(allow(*state, cop_bundle_id("README"), 2), 0);
+}
+
+static void the_second_miss_in_a_small_directory_brings_four(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = cop_bundle_id("a/b.py");
+
+	assert_false(cop_bundle_missed(b, id));
+	assert_int_equal(allow(b, id, 5), 0);
+	assert_false(cop_bundle_missed(b, cop_bundle_id("a/b.pyc")));
+	assert_false(cop_bundle_missed(b, cop_bundle_id("other/b.py")));
+	assert_true(cop_bundle_missed(b, cop_bundle_id("a/c.py")));
+	assert_int_equal(allow(b, id, COP_BUNDLE_MOST_FILES), COP_BUNDLE_MOST_BYTES);
+	assert_int_equal(files, 4);
+}
+
+static void a_collection_never_is(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = cop_bundle_id("a/b.py");
+
+	cop_bundle_missed(b, id);
+	assert_true(cop_bundle_missed(b, id));
+	assert_int_equal(allow(b, id, COP_BUNDLE_MOST_FILES + 1), 0);
+	assert_false(cop_bundle_missed(b, id));
+	assert_int_equal(allow(b, id, 2), 0);
+}
+
+/* Misses a file twice, and brings n files of 1000 bytes. */
+static struct cop_bundle_id bring(struct cop_bundle *b, const char *path, unsigned n)
+{
+	struct cop_bundle_id id = cop_bundle_id(path);
+
+	cop_bundle_missed(b, id);
+	assert_true(cop_bundle_missed(b, id));
+	assert_true(allow(b, id, n) > 0);
+	cop_bundle_brought(b, id, n, 1000 * (size_t)n);
+	return id;
+}
+
+static void use(struct cop_bundle *b, struct cop_bundle_id id, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		cop_bundle_used(b, id, 1000);
+}
+
+static void more_comes_only_where_half_was_used(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = bring(b, "a/b.py", 4);
+
+	assert_false(cop_bundle_missed(b, id));
+	use(b, id, 1);
+	assert_false(cop_bundle_missed(b, id));
+	use(b, id, 1);
+	assert_true(cop_bundle_missed(b, id));
+	assert_true(allow(b, id, 4) > 0);
+	assert_int_equal(files, 8);
+	cop_bundle_brought(b, id, 0, 0);
+	assert_true(allow(b, id, 4) > 0);
+	assert_int_equal(files, 16);
+	for (unsigned i = 0; i < 10; i++)
+		cop_bundle_brought(b, id, 0, 0);
+	assert_true(allow(b, id, 4) > 0);
+	assert_int_equal(files, COP_BUNDLE_MOST_FILES);
+}
+
+static void a_kind_that_was_used_is_brought_at_the_first_miss(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = bring(b, "a/b.py", 8);
+
+	use(b, id, 3);
+	assert_false(cop_bundle_missed(b, cop_bundle_id("b/x.py")));
+	use(b, id, 1);
+	assert_true(cop_bundle_missed(b, cop_bundle_id("c/x.py")));
+	assert_true(allow(b, cop_bundle_id("c/x.py"), 2) > 0);
+	assert_int_equal(files, COP_BUNDLE_MOST_FILES);
+	assert_false(cop_bundle_missed(b, cop_bundle_id("c/x.js")));
+	/* What was wasted elsewhere takes the credit back. */
+	bring(b, "d/x.py", 8);
+	assert_false(cop_bundle_missed(b, cop_bundle_id("e/x.py")));
+}
+
+static void what_was_wasted_so_far_has_a_bound(void **state)
+{
+	struct cop_bundle *b = *state;
+	uint64_t brought = 0;
+	size_t allowed;
+	char path[32];
+
+	for (unsigned i = 0; i < 100; i++) {
+		struct cop_bundle_id id;
+
+		snprintf(path, sizeof(path), "%u/x.py", i);
+		id = cop_bundle_id(path);
+		cop_bundle_missed(b, id);
+		cop_bundle_missed(b, id);
+		allowed = allow(b, id, 2);
+		if (!allowed)
+			continue;
+		cop_bundle_brought(b, id, 1, allowed);
+		brought += allowed;
+	}
+	assert_true(brought == COP_BUNDLE_WASTE);
+	cop_bundle_used(b, cop_bundle_id("0/x.py"), 700000);
+	cop_bundle_missed(b, cop_bundle_id("new/x.py"));
+	cop_bundle_missed(b, cop_bundle_id("new/x.py"));
+	assert_int_equal(allow(b, cop_bundle_id("new/x.py"), 2), 1000000);
+}
+
+static void more_uses_than_were_brought_count_for_nothing(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = bring(b, "a/b.py", 2);
+
+	use(b, id, 100);
+	assert_true(b->used_bytes == 2000);
+	/* A file of a place and a kind that are not known. */
+	use(b, cop_bundle_id("z/z.zz"), 1);
+	assert_true(b->used_bytes <= b->brought_bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(a_kind_is_what_follows_the_last_dot),
+		T(the_second_miss_in_a_small_directory_brings_four),
+		T(a_collection_never_is),
+		T(more_comes_only_where_half_was_used),
+		T(a_kind_that_was_used_is_brought_at_the_first_miss),
+		T(what_was_wasted_so_far_has_a_bound),
+		T(more_uses_than_were_brought_count_for_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small files that are fetched beside one that a program asks for (bundle.h decides which).
+ *
+ * Each sibling is a flight of its own, led here under the key that this node's own listing gives:
+ * path, version, size. So whoever asks for it meanwhile joins, its answer is checked like any
+ * other, a node that dies is passed over like for any other, and nobody can place bytes here that
+ * were not asked for. What makes them a bundle is that their requests leave this node in one
+ * message with the one that a program waits for, and likewise the next node.
+ *
+ * Nobody waits for siblings yet, so they are background flights: at the storage they come last, and
+ * an answer that contradicts a name changes nothing here (names.c). They are only fetched where
+ * memory is free: nothing is evicted for them, and no flight waits behind them. */
+#include "coop/coop_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void cop_coop_cork(struct cop_coop *c)
+{
+	if (c->conf.rpc)
+		cop_rpc_cork(c->conf.rpc);
+}
+
+void cop_coop_uncork(struct cop_coop *c)
+{
+	if (c->conf.rpc)
+		cop_rpc_uncork(c->conf.rpc);
+}
+
+/* Larger files are neither counted nor brought. One of several chunks is read ahead anyway, and one
+ * that bypasses the tree is not to be cached. */
+static size_t largest(const struct cop_coop *c)
+{
+	uint64_t most = c->conf.max_cacheable ? c->conf.max_cacheable : UINT64_MAX;
+
+	return (size_t)COP_MIN(most, COP_MIN((uint64_t)COP_BUNDLE_FILE_BYTES, c->conf.chunk_bytes));
+}
+
+bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask)
+{
+	return c->conf.bundle && ask->kind == COP_ASK_CHUNK && !ask->background &&
+	       ask->index == 0 && ask->size <= largest(c);
+}
+
+/* A program's file, and what its directory's listing says about it. */
+struct bundle {
+	struct cop_coop *coop;
+	struct cop_bundle_id id;
+	const void *list;
+	const char *path;
+	size_t dir_len; /* of the path, up to the name */
+	struct cop_attr attr;
+};
+
+/* One of the same kind, as its owner made it: who may read the one may read the other. A file
+ * without blocks is on a tape or has no bytes of its own; a young version may not last. */
+static bool is_sibling(const struct bundle *b, const struct cop_listing_entry *e)
+{
+	const struct cop_attr *a = &e->attr;
+
+	return e->has_attr && S_ISREG(a->mode) && a->size > 0 && a->size <= largest(b->coop) &&
+	       a->blocks > 0 && a->mode == b->attr.mode && a->uid == b->attr.uid &&
+	       a->gid == b->attr.gid && !cop_version_is_young(a->version) &&
+	       cop_bundle_kind(e->name, e->name_len) == b->id.kind;
+}
+
+static unsigned count_siblings(const struct bundle *b)
+{
+	uint32_t count = cop_listing_count(b->list);
+	struct cop_listing_entry e;
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < count && n <= COP_BUNDLE_MOST_FILES; i++) {
+		cop_listing_at(b->list, i, &e);
+		n += is_sibling(b, &e);
+	}
+	return n;
+}
+
+/* Whether a flight for this file began. */
+static bool ask_sibling(const struct bundle *b, const struct cop_listing_entry *e)
+{
+	struct cop_coop *c = b->coop;
+	char path[4096];
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
+		.path = path,
+		.version = e->attr.version,
+		.size = e->attr.size,
+		.background = true,
+		.bundled = true};
+	struct cop_key key;
+	struct cop_obj *obj;
+	int rc;
+
+	if (b->dir_len + e->name_len >= sizeof(path))
+		return false;
+	memcpy(path, b->path, b->dir_len);
+	memcpy(path + b->dir_len, e->name, e->name_len);
+	path[b->dir_len + e->name_len] = '\0';
+	key = cop_coop_key(&ask);
+	if (cop_cache_has(c->conf.cache, &key))
+		return false;
+	rc = cop_coop_get_for(c, &ask, NULL, true, &obj);
+	if (rc == 1)
+		cop_obj_put(c->conf.cache, obj);
+	return rc == 0;
+}
+
+static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
+{
+	uint32_t count = cop_listing_count(b->list);
+	struct cop_listing_entry e;
+	unsigned files = 0;
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < count && files < most; i++) {
+		cop_listing_at(b->list, i, &e);
+		if (!is_sibling(b, &e) || e.attr.size > allowed - bytes ||
+			!cop_cache_has_headroom(b->coop->conf.cache, e.attr.size) ||
+			!ask_sibling(b, &e))
+			continue;
+		files++;
+		bytes += e.attr.size;
+	}
+	pthread_mutex_lock(&b->coop->bundling.lock);
+	cop_bundle_brought(&b->coop->bundling.policy, b->id, files, bytes);
+	pthread_mutex_unlock(&b->coop->bundling.lock);
+}
+
+static void with_listing(struct bundle *b, const struct cop_ask *ask)
+{
+	struct bundling *g = &b->coop->bundling;
+	struct cop_listing_entry e;
+	const char *name = b->path + b->dir_len;
+	unsigned siblings, most;
+	size_t allowed;
+
+	if (cop_listing_count(b->list) > COP_BUNDLE_NAMES ||
+		!cop_listing_find(b->list, name, strlen(name), &e) || !e.has_attr ||
+		e.attr.version != ask->version)
+		return;
+	b->attr = e.attr;
+	siblings = count_siblings(b);
+	pthread_mutex_lock(&g->lock);
+	allowed = cop_bundle_allow(&g->policy, b->id, siblings, &most);
+	pthread_mutex_unlock(&g->lock);
+	if (allowed)
+		ask_siblings(b, allowed, most);
+}
+
+static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
+{
+	const char *slash = strrchr(ask->path, '/');
+	struct bundle b = {.coop = c,
+		.id = cop_bundle_id(ask->path),
+		.path = ask->path,
+		.dir_len = slash ? (size_t)(slash + 1 - ask->path) : 0};
+	struct cop_obj *list;
+	char dir[4096];
+	bool may;
+
+	pthread_mutex_lock(&c->bundling.lock);
+	may = cop_bundle_missed(&c->bundling.policy, b.id);
+	pthread_mutex_unlock(&c->bundling.lock);
+	if (!may)
+		return;
+	memcpy(dir, ask->path, b.dir_len);
+	dir[b.dir_len ? b.dir_len - 1 : 0] = '\0';
+	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
+	if (!list)
+		return;
+	b.list = list->data;
+	if (!list->error && !atomic_load(&list->disproved))
+		with_listing(&b, ask);
+	cop_obj_put(c->conf.cache, list);
+}
+
+/* The flight may be over before its siblings begin, so what is needed of it is kept. */
+void cop_coop_reserve_with_siblings(struct flight *f)
+{
+	struct cop_coop *c = f->coop;
+	struct cop_obj *obj = cop_obj_get(f->obj);
+	struct cop_ask ask = f->ask;
+
+	cop_coop_cork(c);
+	cop_coop_reserve(f);
+	bring_siblings(c, &ask);
+	cop_coop_uncork(c);
+	cop_obj_put(c->conf.cache, obj);
+}
+
+void cop_coop_bundled(const struct flight *f, int rc)
+{
+	struct cop_stats *stats = f->coop->conf.stats;
+
+	if (rc || !f->ask.bundled)
+		return;
+	cop_stats_add(stats, COP_BUNDLE_FILES, 1);
+	cop_stats_add(stats, COP_BUNDLE_BYTES, f->ask.size);
+}
+
+void cop_coop_used(struct cop_coop *c, struct cop_obj *obj)
+{
+	cop_cache_used(c->conf.cache, obj, COP_USE_HERE);
+	if (!atomic_load_explicit(&obj->bundled, memory_order_relaxed) ||
+		!atomic_exchange(&obj->bundled, false))
+		return;
+	cop_stats_add(c->conf.stats, COP_BUNDLE_USED_FILES, 1);
+	cop_stats_add(c->conf.stats, COP_BUNDLE_USED_BYTES, obj->key.size);
+	pthread_mutex_lock(&c->bundling.lock);
+	cop_bundle_used(&c->bundling.policy, cop_bundle_id(obj->key.path), obj->key.size);
+	pthread_mutex_unlock(&c->bundling.lock);
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Small files that are fetched beside others of their kind, on a chain of three nodes: how many messages that saves, what it costs the
+# storage, that every byte is right, and what happens where memory is short, a file is replaced, or the parent dies meanwhile.
+# modes: release asan tsan
+# limit: 300
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 32
+
+SRC=$T/src
+make_source() {
+	rm -rf "$SRC"
+	mkdir -p "$SRC"
+	local d i
+	for d in a b c d; do
+		mkdir "$SRC/$d"
+		for i in {1..12}; do
+			echo "$d $i.py $RANDOM" >"$SRC/$d/f$i.py"
+			seq "$i" $((i * 900)) >"$SRC/$d/f$i.json"
+		done
+	done
+	rm "$SRC"/[ad]/f{7..12}.py
+	mkdir "$SRC/many"
+	for i in {1..60}; do
+		echo "many $i" >"$SRC/many/f$i.py"
+	done
+	# No stamp is young.
+	find "$SRC" -exec touch -d '1 hour ago' {} +
+	sleep 0.1
+}
+# What is in flight lands.
+settle() {
+	until [ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights) $(node_stat 2 waiting.flights)" = '0 0 0' ]; do
+		sleep 0.1
+	done
+}
+read_files() { # RANK FILE…, one after another
+	local rank=$1 file
+	shift
+	for file in "$@"; do
+		cmp "$SRC/$file" "$W/mnt/$rank/$file" || return 1
+		settle
+	done
+}
+messages=0
+count_messages() { # since the last time, of rank 2
+	local now
+	now=$(node_stat 2 fabric.request_messages)
+	counted=$((now - messages))
+	messages=$now
+}
+
+# ---- what it saves, and costs
+
+make_source
+with_tree 3 --fanout 1
+ls -l "$W/mnt/2" "$W/mnt/2/a" "$W/mnt/2/b" "$W/mnt/2/c" "$W/mnt/2/d" "$W/mnt/2/many" >"$T/list"
+settle
+count_messages
+own=$(($(node_stat 1 fabric.requests_sent) - $(node_stat 2 fabric.requests_sent)))
+reads=$(node_stat 0 origin.reads)
+ok 'the first file is right' read_files 2 a/f1.py
+is 'it brings nothing' "$(node_stat 2 bundle.files)" 0
+ok 'the second one is right' read_files 2 a/f2.py
+is 'it brings the other four' "$(node_stat 2 bundle.files)" 4
+is 'nothing of another kind, and of nothing else' "$(($(node_stat 0 origin.reads) - reads))" 6
+count_messages
+is 'in two messages' "$counted" 2
+is 'the node between has asked for as much' "$(($(node_stat 1 fabric.requests_sent) - $(node_stat 2 fabric.requests_sent)))" "$own"
+ok 'all of them are right' read_files 2 a/f{3..6}.py
+count_messages
+is 'without another message' "$counted" 0
+is 'and were used' "$(node_stat 2 bundle.used_files)" 4
+is 'byte by byte' "$(node_stat 2 bundle.used_bytes)" "$(node_stat 2 bundle.bytes)"
+ok 'another directory is used whole, too' read_files 2 d/f{1..6}.py
+ok 'the kind has proved itself' read_files 2 b/f5.py
+is 'the first file of the next directory brings the other eleven' "$(node_stat 2 bundle.files)" 19
+ok 'and is right' read_files 2 b/f{6..9}.py
+ok 'a large directory' read_files 2 many/f{1..4}.py
+is 'is left alone' "$(node_stat 2 bundle.files)" 19
+is 'the nodes above decide nothing for others' "$(node_stat 1 bundle.files) $(node_stat 0 bundle.files)" '0 0'
+
+# ---- a file is replaced before it is brought
+
+echo 'quite another one' >"$SRC/c/f9.py.new" && mv "$SRC/c/f9.py.new" "$SRC/c/f9.py"
+rm "$SRC/c/f10.py"
+ok 'its sibling is right' read_files 2 c/f1.py
+is 'the replaced and the removed one were not brought' "$(node_stat 2 bundle.files)" 28
+ok 'the others are right' read_files 2 c/f{2..8}.py
+is 'and were brought' "$(node_stat 2 bundle.used_files)" 19
+fails_with 1 'Stale file handle' cat "$W/mnt/2/c/f9.py"
+new_file() {
+	[ "$(cat "$W/mnt/2/c/f9.py" 2>/dev/null)" = 'quite another one' ]
+}
+ok 'who reads the replaced one hears of it, then sees the new one' wait_for 10 new_file
+without_tree
+
+# ---- the option
+
+make_source
+with_tree 3 --fanout 1 --bundle off
+ok 'off: the files are right' read_files 2 a/f{1..6}.py
+is 'and no other file is fetched' "$(node_stat 0 origin.reads) $(node_stat 2 bundle.files)" '6 0'
+without_tree
+
+# ---- the parent dies while they come, and memory is short
+
+make_source
+with_tree 3 --fanout 1
+ls -l "$W/mnt/2/a" >"$T/list"
+read_files 2 a/f1.json
+cat "$W/mnt/2/a/f2.json" >"$T/second" &
+kill_node 1
+wait $!
+ok 'the second file came although its parent died' cmp "$SRC/a/f2.json" "$T/second"
+all_right() {
+	diff -r "$SRC" "$W/mnt/2"
+}
+ok 'all files are right after that' all_right
+without_tree
+
+make_source
+with_tree 3 --fanout 1 --cache-size 16M
+for i in {1..15}; do
+	head -c 1048576 /dev/urandom >"$SRC/big$i"
+done
+cat "$W"/mnt/2/big* >"$T/big"
+settle
+ok 'with a full cache the files are right' all_right
+is 'nothing was brought where memory is short' "$(node_stat 2 bundle.files)" 0
+used=$(node_stat 2 budget.used_bytes)
+is_at_most 'and the budget holds' "$used" $((16 << 20))
+in_full() { # RANK; the files of one directory at once
+	local i
+	for i in {1..12}; do
+		cmp "$SRC/b/f$i.json" "$W/mnt/$1/b/f$i.json" &
+	done
+	wait
+}
+ok 'many readers at once' in_full 2
+without_tree
