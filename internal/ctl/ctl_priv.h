@@ -28,7 +28,8 @@ int cop_ctl_dir_check(const char *dir, struct cop_err *err);
 bool cop_ctl_name_is(const char *name, const char *ending);
 /* The path of the key file beside the socket. */
 void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE]);
-/* Removes the key and the note of a socket that no longer exists. */
+/* Removes the key and the note of a socket that no longer exists, and what a killed node has left
+ * of them. path has a slash and a name of 16 digits. */
 void cop_ctl_forget(const char *path);
 
 struct cop_ctl_conn {

@@ -119,10 +119,31 @@ void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE])
 	path_beside(path, ".key", out);
 }
 
+/* A node that is killed while it writes a key or a note leaves that under another name: the file's,
+ * a point and more. */
+static void remove_unfinished(const char *path)
+{
+	const char *stem = strrchr(path, '/') + 1;
+	char dir[COP_CTL_PATH_SIZE];
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(stem - path), path);
+	d = opendir(dir);
+	while (d && (e = readdir(d)))
+		if (!strncmp(e->d_name, stem, DIGITS) &&
+			(!strncmp(e->d_name + DIGITS, ".key.", 5) ||
+				!strncmp(e->d_name + DIGITS, ".note.", 6)))
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+}
+
 void cop_ctl_forget(const char *path)
 {
 	char beside[COP_CTL_PATH_SIZE];
 
+	remove_unfinished(path);
 	path_beside(path, ".key", beside);
 	unlink(beside);
 	path_beside(path, ".note", beside);

@@ -150,6 +150,29 @@ static void a_note_stays_as_long_as_what_its_process_left(void **state)
 	assert_string_equal(words, "");
 }
 
+/* A node that is killed between making a file and giving it its name. */
+static void what_was_killed_while_it_was_written_goes(void **state)
+{
+	struct server *s = *state;
+	static const char *const ending[] = {".key.7.abcdef", ".note.7.abcdef"};
+	char file[2][COP_CTL_PATH_SIZE], other[COP_CTL_PATH_SIZE];
+	struct stat st;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(file[i], sizeof(file[i]), "%.*s%s", (int)strlen(s->path) - 5, s->path,
+			ending[i]);
+		assert_int_equal(cop_write_file(file[i], "/m", 2, 0600), 0);
+	}
+	snprintf(other, sizeof(other), "%s/0123456789abcdef%s", s->dir, ending[0]);
+	assert_int_equal(cop_write_file(other, "/m", 2, 0600), 0);
+	cop_ctl_stop(s->ctl);
+	s->ctl = NULL;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(lstat(file[i], &st), -1);
+	/* Another node's. */
+	assert_int_equal(lstat(other, &st), 0);
+}
+
 static void stop_leaves_files_that_are_not_its_own(void **state)
 {
 	struct server *s = *state;
@@ -258,6 +281,7 @@ int main(void)
 		T(a_socket_that_was_left_over_is_named_and_replaced),
 		T(a_stale_socket_is_removed_and_a_live_one_is_not),
 		T(a_note_stays_as_long_as_what_its_process_left),
+		T(what_was_killed_while_it_was_written_goes),
 		T(stop_leaves_files_that_are_not_its_own),
 		T(exactly_one_of_many_servers_takes_over_a_dead_socket),
 		T(folders_that_others_can_open_are_refused),

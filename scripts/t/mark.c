@@ -99,7 +99,7 @@ static int crash(char **word)
 
 	for (i = 0; i < n; i++)
 		step(0);
-	usleep(20000);
+	usleep(1100000); /* no write is put off longer (mark.h) */
 	COPPER_MARK_BEGIN("last");
 	raise(SIGKILL);
 	return 1;
