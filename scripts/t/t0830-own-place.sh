@@ -121,7 +121,7 @@ ways() { # WHO
 	is "$who: who is dead is not meant" "$(place)" "${one%/src}.1/src"
 	here "$COPPER" stop >/dev/null 2>&1
 	ok "$who: stop takes a dead one away" here "$COPPER" stop
-	ok "$who: with its place" wait_for 5 none_left
+	ok "$who: with its place" wait_for 20 none_left
 	mounts
 	kill_at "$(place)"
 	guards -TERM
