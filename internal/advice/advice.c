@@ -56,6 +56,22 @@ static unsigned percent(uint64_t part, uint64_t whole)
 
 /* ---- the kinds ---- */
 
+/* Sizes of files on one side, bytes that were read on the other: a file that is mapped is not
+ * always read whole, but then it is often read more than once. */
+static void past(const struct cop_advice_facts *f, struct finding *found)
+{
+	uint64_t nodes = COP_MAX(f->nodes, 1u),
+		 times = COP_MAX(f->past_files / PAST_FILES_MIN, f->past_bytes / PAST_BYTES_MIN);
+
+	if (times < nodes || f->past_bytes <= f->read_bytes / PAST_SHARE)
+		return;
+	say(found, times / nodes, "copper run",
+		"%" PRIu64 " program%s used %" PRIu64
+		" files (%s) of the source at its own path, past the mount, where Copper does nothing for them%s%s; start them with copper run -- COMMAND, or give them paths below the mount point",
+		f->past_programs, f->past_programs == 1 ? "" : "s", f->past_files,
+		SIZE(f->past_bytes), *f->past ? ", the first " : "", f->past);
+}
+
 static void changed(const struct cop_advice_facts *f, struct finding *found)
 {
 	if (f->changed < CHANGED_MIN)
@@ -185,6 +201,7 @@ static const struct kind {
 	unsigned weight;
 	void (*judge)(const struct cop_advice_facts *f, struct finding *found);
 } kinds[COP_ADVICE_KINDS] = {
+	[COP_ADVICE_PAST] = {"past", 100, past},
 	[COP_ADVICE_CHANGED] = {"changed", 90, changed},
 	[COP_ADVICE_FALLBACK] = {"fallback", 80, fallback},
 	[COP_ADVICE_BYPASS] = {"bypass", 70, bypass},
@@ -244,6 +261,10 @@ void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 	f->held_us = cop_stats_get(stats, COP_FABRIC_HELD_US);
 	f->expires = cop_stats_get(stats, COP_ENOENT_EXPIRES);
 	f->clears = cop_stats_get(stats, COP_ENOENT_CLEARS);
+	f->past_files = cop_stats_get(stats, COP_PAST_FILES);
+	f->past_bytes = cop_stats_get(stats, COP_PAST_BYTES);
+	f->past_programs = cop_stats_get(stats, COP_PAST_PROGRAMS);
+	f->past = cop_stats_first(stats, COP_EXAMPLE_PAST);
 	f->bypassed = cop_stats_first(stats, COP_EXAMPLE_BYPASSED);
 	f->changed_file = cop_stats_first(stats, COP_EXAMPLE_CHANGED);
 }

@@ -9,8 +9,9 @@
 #include "base/base.h"
 #include "stats/stats.h"
 
-/* In the order of importance: the later ones cost time only. */
+/* In the order of importance: from the third on they cost time only. */
 enum cop_advice_kind {
+	COP_ADVICE_PAST,     /* programs used the source itself: to them Copper is nothing */
 	COP_ADVICE_CHANGED,  /* files changed under the job */
 	COP_ADVICE_FALLBACK, /* nodes read the storage in place of a dead one */
 	COP_ADVICE_BYPASS,   /* files beyond --max-cacheable-bytes were read past the tree */
@@ -34,7 +35,8 @@ struct cop_advice_facts {
 	uint64_t prefetched_bytes, later_bytes;
 	uint64_t origin_operations, origin_bytes, origin_us, held, held_us;
 	uint64_t expires, clears;
-	const char *bypassed, *changed_file; /* the first path of each, or "" */
+	uint64_t past_files, past_bytes, past_programs;
+	const char *bypassed, *changed_file, *past; /* the first path of each, or "" */
 };
 
 /* Fills in all that the counters of these nodes say, which leaves nodes, fell_back and cache_needed
@@ -47,7 +49,7 @@ uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_b
 
 struct cop_advice {
 	const char *code;                   /* one word, for programs */
-	unsigned weight;                    /* 20 to 99: how much it matters */
+	unsigned weight;                    /* 20 to 109: how much it matters */
 	const char *option;                 /* that helps; the sentence says how */
 	char sentence[COP_ADVICE_SENTENCE]; /* one line */
 };

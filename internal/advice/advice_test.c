@@ -26,7 +26,8 @@ static const struct cop_advice_facts healthy = {.nodes = 4,
 	.held_us = 6000000,
 	.expires = 300,
 	.bypassed = "",
-	.changed_file = ""};
+	.changed_file = "",
+	.past = ""};
 
 static struct cop_advices give(const struct cop_advice_facts *f)
 {
@@ -62,7 +63,7 @@ static void assert_says(const struct cop_advice *a, const char *what)
 
 static void a_healthy_job_gets_none(void **state)
 {
-	struct cop_advice_facts nothing = {.bypassed = "", .changed_file = ""};
+	struct cop_advice_facts nothing = {.bypassed = "", .changed_file = "", .past = ""};
 
 	(void)state;
 	assert_none(&healthy);
@@ -124,7 +125,10 @@ static void small_amounts_are_never_much(void **state)
 		.fell_back = 1,
 		.expires = 1999,
 		.bypassed = "a",
-		.changed_file = ""};
+		.changed_file = "",
+		.past_files = 63,
+		.past_bytes = 32 * M - 1,
+		.past = "/s/a"};
 
 	(void)state;
 	assert_none(&f);
@@ -151,6 +155,36 @@ static void a_storage_is_slow_only_beside_a_fast_tree(void **state)
 	f.prefetched_bytes = M;
 	a = only(&f, "storage");
 	assert_string_equal(a.option, "--origin-ops");
+}
+
+static void programs_past_the_mount_are_told_beside_what_went_through_it(void **state)
+{
+	struct cop_advice_facts f = healthy;
+	struct cop_advice a;
+
+	(void)state;
+	f.past_programs = 2;
+	f.past_files = 4 * 64;
+	f.past_bytes = 130 * M + 1;
+	f.past = "/soft/lib/libx.so";
+	a = only(&f, "past");
+	assert_int_equal(a.weight, 100);
+	assert_string_equal(a.option, "copper run");
+	assert_says(&a,
+		"2 programs used 256 files (130.0 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first /soft/lib/libx.so; start them with copper run -- COMMAND, or");
+	/* No more than a tenth. */
+	f.past_bytes--;
+	assert_none(&f);
+	/* Nothing went through it: then few bytes are enough, but not few files on each node. */
+	f.read_bytes = f.used_bytes = f.wanted_bytes = f.fetched_bytes = 0;
+	f.past_bytes = M;
+	only(&f, "past");
+	f.past_files--;
+	assert_none(&f);
+	f.past_bytes = 4 * 32 * M;
+	only(&f, "past");
+	f.past_bytes--;
+	assert_none(&f);
 }
 
 /* A node that only passes bytes on uses none of them, and wastes none. */
@@ -250,6 +284,15 @@ static void the_counters_are_the_facts(void **state)
 	a = only(&f, "changed");
 	assert_says(&a, "2 reads found another version, the first in a/b");
 	assert_string_equal(f.bypassed, "");
+	cop_stats_add(&stats, COP_PAST_FILES, 64);
+	cop_stats_add(&stats, COP_PAST_BYTES, M);
+	cop_stats_add(&stats, COP_PAST_PROGRAMS, 1);
+	cop_stats_example(&stats, COP_EXAMPLE_PAST, "/s/c");
+	cop_advice_count(&f, &stats);
+	f.changed = 0;
+	a = only(&f, "past");
+	assert_says(&a, "1 program used 64 files (1.0 MiB) of the source");
+	assert_says(&a, "the first /s/c;");
 	assert_int_equal(cop_advice_cache_needed(&stats, 16 * M), 0);
 	cop_stats_add(&stats, COP_CACHE_EVICTED_BYTES, 50 * M);
 	cop_stats_add(&stats, COP_CACHE_REFETCHED_BYTES, 20 * M);
@@ -295,6 +338,7 @@ int main(void)
 		cmocka_unit_test(each_kind_begins_at_its_limit),
 		cmocka_unit_test(small_amounts_are_never_much),
 		cmocka_unit_test(a_storage_is_slow_only_beside_a_fast_tree),
+		cmocka_unit_test(programs_past_the_mount_are_told_beside_what_went_through_it),
 		cmocka_unit_test(what_is_passed_on_is_not_unused),
 		cmocka_unit_test(what_was_dropped_and_came_again_is_no_fault_of_the_manifest),
 		cmocka_unit_test(checks_with_news_are_needed),

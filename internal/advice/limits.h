@@ -7,6 +7,14 @@
 /* Any storage delivers this in a moment. An import of numpy reads about twice as much. */
 #define LEAST_BYTES (16 * COP_MIB)
 
+/* For each node: so many files, or so many bytes of them. What starts programs is past the mount in
+ * any job, and often of the same source: a shell and its tools, mpiexec with some dozens of
+ * libraries. A Python that has imported something has more open and mapped than that. Where it is
+ * less than a tenth of what programs read through the mount, the tree still does its work. */
+#define PAST_FILES_MIN 64u
+#define PAST_BYTES_MIN (32 * COP_MIB)
+#define PAST_SHARE 10u
+
 /* A file that changed was an error for somebody, or nearly: each one is worth a word. */
 #define CHANGED_MIN 1u
 

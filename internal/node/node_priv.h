@@ -21,6 +21,7 @@
 #include "node/node.h"
 #include "origin/origin.h"
 #include "part/part.h"
+#include "past/past.h"
 #include "prefetch/prefetch.h"
 #include "reach/reach.h"
 #include "record/record.h"
@@ -69,6 +70,7 @@ struct cop_node {
 	struct cop_command *commands;
 	struct cop_fs *fs;
 	struct cop_prefetch *prefetch;
+	struct cop_past *past;     /* NULL: nobody looks for programs past the mount */
 	struct cop_follow *follow; /* NULL: rank 0 writes down how the job goes */
 	const char *ended_by;      /* NULL: a stop */
 	int64_t stop_ns;           /* wall clock: when it began to stop */

@@ -8,6 +8,9 @@
 #include "outcome/outcome.h"
 
 #define STOP_GRACE_MS 2000
+/* A job script often stops the tree while programs still run. A look takes some milliseconds, if
+ * the storage answers; it is not worth more than this. */
+#define LAST_LOOK_MS 2000
 /* How long the answers of a stop command that came in here may still take after this node has
  * unmounted. */
 #define COMMANDS_MS 120000
@@ -116,6 +119,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
 	cop_defer_run(&n->deferred, false);
 	cop_join_tend(cop_barrier_join(n->barrier));
+	cop_past_look(n->past, LAST_LOOK_MS);
 	cop_tally_write(n->tally, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
 	if (cut && !left_dead && cop_fs_is_dead(n->how->place->path))

@@ -369,6 +369,21 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
+/* Without it the job goes on, and one kind of warning is missing. */
+static void look_past(struct cop_node *n)
+{
+	struct cop_past_conf conf = {.proc = "/proc",
+		.source = n->source,
+		.mountpoint = mountpoint(n),
+		.every_ms = COP_PAST_EVERY_MS,
+		.stats = &n->stats};
+	int rc = n->fs ? cop_past_start(&conf, &n->past) : 0;
+
+	if (rc)
+		cop_log_warn(
+			"programs past the mount are not looked for error=\"%s\"", strerror(-rc));
+}
+
 static void start_prefetch(struct cop_node *n)
 {
 	struct cop_prefetch_conf conf = {.coop = n->coop,
@@ -407,6 +422,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 		cop_secret_shared(&n->secret);
 		cop_log_info("parent readiness confirmed after %llu us",
 			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
+		look_past(n);
 		start_prefetch(n);
 	}
 	/* An interrupted node is already ending. */
@@ -473,6 +489,7 @@ static void end_threads(struct cop_node *n)
 {
 	cop_gate_close(&n->gate);
 	cop_net_close_door(n->net);
+	cop_past_stop(n->past);
 	cop_fs_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
 	if (n->coop)

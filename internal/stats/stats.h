@@ -21,6 +21,7 @@ enum cop_counter {
 enum cop_example {
 	COP_EXAMPLE_BYPASSED, /* a file beyond --max-cacheable-bytes */
 	COP_EXAMPLE_CHANGED,  /* a file that changed while it was in use */
+	COP_EXAMPLE_PAST,     /* a file that a program used past the mount: its whole path */
 	COP_EXAMPLES
 };
 #define COP_EXAMPLE_SIZE 256

@@ -65,13 +65,13 @@ static void json_is_groups_of_names_in_the_order_of_the_list(void **state)
 
 	(void)state;
 	cop_stats_add(&s, COP_FUSE_LOOKUP, 12);
-	cop_stats_add(&s, COP_FABRIC_CORRUPT, UINT64_MAX);
+	cop_stats_add(&s, COP_PAST_BEYOND, UINT64_MAX);
 	cop_json_object(&j, NULL);
 	cop_stats_json(&s, &j);
 	cop_json_end(&j);
 	assert_ptr_equal(strstr(b.data, "{\"fuse\":{\"lookup\":12,\"forget\":0,"), b.data);
 	assert_non_null(strstr(b.data, "},\"origin\":{\"operations\":0,"));
-	assert_non_null(strstr(b.data, "\"corrupt\":18446744073709551615}}"));
+	assert_non_null(strstr(b.data, "\"beyond\":18446744073709551615}}"));
 	for (size_t i = 0; i < b.len; i++) {
 		depth += (b.data[i] == '{') - (b.data[i] == '}');
 		assert_in_range(depth, 0, 2);
@@ -88,9 +88,9 @@ static void lines_are_read_back_and_what_follows_is_left(void **state)
 
 	(void)state;
 	cop_stats_add(&s, COP_FUSE_LOOKUP, 12);
-	cop_stats_add(&s, COP_FABRIC_CORRUPT, UINT64_MAX);
+	cop_stats_add(&s, COP_PAST_BEYOND, UINT64_MAX);
 	cop_stats_lines(&s, &b);
-	assert_string_equal(b.data, "fuse.lookup 12\nfabric.corrupt 18446744073709551615\n\n");
+	assert_string_equal(b.data, "fuse.lookup 12\npast.beyond 18446744073709551615\n\n");
 	cop_buf_str(&b, "fuse.getattr 3\n");
 	assert_string_equal(cop_stats_read_lines(b.data, &back), "fuse.getattr 3\n");
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
