@@ -197,20 +197,29 @@ static void two_followers_share_a_question(void **state)
 	assert_true(freed[0] && freed[1]);
 }
 
+/* One follower, whose first question is under way. */
+static struct cop_follow *follow_first_question(
+	struct tree *t, struct diary *d, uint32_t interval_ms)
+{
+	struct cop_follow *f = new_follow(t, interval_ms);
+	struct cop_err err;
+
+	assert_int_equal(cop_follow_add(f, &ops, d), 0);
+	assert_true(cop_follow_is_good(f, &err));
+	await(&t->asked, 1);
+	return f;
+}
+
 /* A node that stops answers a question that was under way when it had its sums. */
 static void an_answer_after_the_totals_is_no_round(void **state)
 {
 	struct tree t = {.nodes = 1, .waits = true};
-	struct cop_follow *f = new_follow(&t, 10);
 	bool freed = false;
 	struct diary d = {.freed = &freed};
+	struct cop_follow *f = follow_first_question(&t, &d, 10);
 	struct cop_treeop_sum sum = {.nodes = 1}, late = {.nodes = 1};
-	struct cop_err err;
 
 	(void)state;
-	assert_int_equal(cop_follow_add(f, &ops, &d), 0);
-	assert_true(cop_follow_is_good(f, &err));
-	await(&t.asked, 1);
 	cop_follow_totals(f, &sum);
 	t.done(t.arg, &late);
 	await(&t.asked, 2); /* it goes on */
@@ -225,16 +234,12 @@ static void an_answer_after_the_totals_is_no_round(void **state)
 static void an_answer_while_the_totals_are_counted_is_no_round(void **state)
 {
 	struct tree t = {.nodes = 1, .waits = true};
-	struct cop_follow *f = new_follow(&t, 10);
 	bool freed = false;
 	struct diary d = {.freed = &freed};
+	struct cop_follow *f = follow_first_question(&t, &d, 10);
 	struct cop_treeop_sum sum = {.nodes = 1};
-	struct cop_err err;
 
 	(void)state;
-	assert_int_equal(cop_follow_add(f, &ops, &d), 0);
-	assert_true(cop_follow_is_good(f, &err));
-	await(&t.asked, 1);
 	t.done(t.arg, &sum);
 	await(&d.rounds, 1);
 	await(&t.asked, 2);
@@ -252,15 +257,12 @@ static void an_answer_while_the_totals_are_counted_is_no_round(void **state)
 static void an_answer_is_told_once_however_late_it_comes(void **state)
 {
 	struct tree t = {.nodes = 1, .waits = true};
-	struct cop_follow *f = new_follow(&t, 40);
 	bool freed = false;
 	struct diary d = {.freed = &freed};
+	struct cop_follow *f = follow_first_question(&t, &d, 40);
 	struct cop_treeop_sum sum = {.nodes = 1};
-	struct cop_err err;
 
 	(void)state;
-	assert_int_equal(cop_follow_add(f, &ops, &d), 0);
-	assert_true(cop_follow_is_good(f, &err));
 	for (unsigned i = 1; i <= 5; i++) {
 		await(&t.asked, i);
 		usleep(30000);
