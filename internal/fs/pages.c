@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attributes in a large directory, whose listing has none. A name that is looked up is asked for
  * singly, because a page costs the storage a thousand answers. But a program that goes through the
- * directory needs all of them. It is recognised by its lookups:
+ * directory needs all of them. It is recognised by its lookups.
  *
- *	- some in a row follow the order of the listing, as when each name is looked at after it was
- *	  read (ls -lU). From then on directory reads bring attributes too, and wait for their
- *pages.
- *	- there have been many, in any order, as when names are sorted first (find, a shell's
- *	  pattern). Then each page is asked for once so many lookups have come for each before it.
+ * Some in a row follow the order of the listing, as when each name is looked at after it was
+ * read (ls -lU). From then on directory reads bring attributes too, and wait for their pages.
+ *
+ * Or there have been many, in any order, as when names are sorted first (find, a shell's pattern).
+ * Then each page is asked for once so many lookups have come for each before it.
  *
  * What was asked for singly goes before what a page says of it: a name keeps the attributes that
  * programs here have seen first. */
