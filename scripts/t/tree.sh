@@ -188,8 +188,10 @@ is_ours() { # PID
 	grep -qzFx "COP_TEST_DIR=$T" "/proc/$1/environ" 2>/dev/null
 }
 
-is_gone() { # PID; a process that nobody waited for yet has no environment left
-	! is_ours "$1"
+# Whether a process has ended with all its threads, so that its files are closed: its environment goes before them. A process with an
+# environment that is not ours is a stranger that was given the number.
+is_gone() { # PID
+	! is_ours "$1" && { ! grep -hs '^State:' "/proc/$1/task/"*/status | grep -qv '[ZX] (' || grep -qz . "/proc/$1/environ" 2>/dev/null; }
 }
 
 # The processes of this test that run a program.
