@@ -8,6 +8,13 @@
 
 #define FLUSH_MS 1000
 
+bool cop_net_compresses(const struct cop_conf *conf, struct cop_rpc *rpc)
+{
+	if (conf->compress != COP_CONF_COMPRESS_AUTO)
+		return conf->compress == COP_CONF_COMPRESS_ON;
+	return rpc && cop_fabric_is_slower_than_lz4(cop_fabric_address(cop_rpc_fabric(rpc)));
+}
+
 /* ---- requests ---- */
 
 static void refuse_request(struct cop_rpc_req *req, int status)

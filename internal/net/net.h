@@ -49,6 +49,10 @@ int cop_net_listen(struct cop_net *n, struct cop_err *err);
 /* Before the gate opens. The caller keeps coop until the gate has been drained. */
 void cop_net_use_coop(struct cop_net *n, struct cop_coop *coop);
 
+/* Whether chunks are packed: as --compress says, and with auto on a network that is slower than
+ * packing. rpc NULL: the node is alone. */
+bool cop_net_compresses(const struct cop_conf *conf, struct cop_rpc *rpc);
+
 /* NULL is fine, from here on. */
 
 /* Whether cop_net_listen failed because this rank already runs. */

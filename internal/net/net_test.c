@@ -241,6 +241,21 @@ static void a_guest_may_stop_and_nothing_else(void **state)
 	assert_int_equal(t->status, 0);
 }
 
+static void chunks_are_packed_as_asked_and_else_by_the_network(void **state)
+{
+	struct tree *t = *state;
+	struct cop_conf conf = {.compress = COP_CONF_COMPRESS_ON};
+
+	assert_true(cop_net_compresses(&conf, NULL));
+	assert_true(cop_net_compresses(&conf, t->rpc[1]));
+	conf.compress = COP_CONF_COMPRESS_OFF;
+	assert_false(cop_net_compresses(&conf, t->rpc[1]));
+	conf.compress = COP_CONF_COMPRESS_AUTO;
+	/* A node alone has no network, and the fake one is memory. */
+	assert_false(cop_net_compresses(&conf, NULL));
+	assert_false(cop_net_compresses(&conf, t->rpc[1]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +264,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_node_that_ends_only_repeats_its_answer_to_a_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_guest_may_stop_and_nothing_else, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			chunks_are_packed_as_asked_and_else_by_the_network, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,25 +6,6 @@
 #include "otel/otel.h"
 #include "runlog/runlog.h"
 
-static bool ask_tree(void *ctx, cop_treeop_done *done, void *arg)
-{
-	struct cop_node *n = ctx;
-	struct cop_treeop_request telemetry = {.op = COP_TREEOP_TELEMETRY, .argument = ""};
-
-	if (!cop_gate_enter(&n->gate, COP_GATE_OPEN))
-		return false;
-	cop_treeop_all(cop_part_treeop(n->part), &telemetry, done, arg);
-	cop_gate_leave(&n->gate);
-	return true;
-}
-
-static bool is_ending(void *ctx)
-{
-	struct cop_node *n = ctx;
-
-	return cop_treeop_is_ending(cop_part_treeop(n->part));
-}
-
 static void add_runlog(struct cop_node *n)
 {
 	struct cop_runlog_conf conf = {.conf = n->conf,
@@ -61,9 +42,9 @@ static void add_otel(struct cop_node *n)
 void cop_node_follow(struct cop_node *n)
 {
 	struct cop_follow_conf conf = {.interval_ms = n->conf->store_interval_ms,
-		.ask = ask_tree,
-		.is_ending = is_ending,
-		.ctx = n};
+		.ask = cop_part_ask_telemetry,
+		.is_ending = cop_part_is_ending,
+		.ctx = n->part};
 
 	/* Without this it does not know its rank. */
 	if (!n->barrier || n->rank != 0)
@@ -73,20 +54,6 @@ void cop_node_follow(struct cop_node *n)
 		return;
 	add_runlog(n);
 	add_otel(n);
-}
-
-/* A node that is alone and was unmounted has had no request to stop. */
-static void add_own_totals(struct cop_node *n)
-{
-	struct cop_treeop_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
-
-	/* If memory for it is short, the rest still counts. */
-	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, n->telemetry, 0) == 0)
-		cop_telemetry_finish(own.telemetry);
-	cop_tally_add(n->tally, &own);
-	cop_treeop_sum_machine(&own);
-	cop_follow_totals(n->follow, &own);
-	cop_treeop_sum_free(&own);
 }
 
 void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure)
@@ -100,6 +67,6 @@ void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_er
 	if (!n->follow)
 		return;
 	if (!failure && n->topo.nodes == 1)
-		add_own_totals(n);
+		cop_part_own_totals(n->part);
 	cop_follow_end(n->follow, &end);
 }

@@ -290,20 +290,13 @@ static int listen_to_commands(struct cop_node *n, struct cop_err *err)
 
 /* ---- the idea and its mount ---- */
 
-static bool compresses(const struct cop_node *n)
-{
-	if (n->conf->compress != COP_CONF_COMPRESS_AUTO)
-		return n->conf->compress == COP_CONF_COMPRESS_ON;
-	return n->rpc && cop_fabric_is_slower_than_lz4(cop_fabric_address(cop_rpc_fabric(n->rpc)));
-}
-
 static int open_coop(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_coop_conf conf = {.topo = n->topo,
 		.rank = n->rank,
 		.chunk_bytes = n->conf->chunk,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
-		.compress = compresses(n),
+		.compress = cop_net_compresses(n->conf, n->rpc),
 		.bundle = n->conf->bundle == COP_CONF_BUNDLE_AUTO,
 		.max_cacheable = n->conf->max_cacheable,
 		.sum_seed = cop_wire_seed(&n->secret.wire, "chunk sums"),
@@ -332,13 +325,8 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
  * their variables rewritten, and decide themselves whether that is enough. */
 static int open_view_ns(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_err why = {0};
-	int fd = n->conf->serve_only ? -ENOSYS : cop_view_ns_open(&why);
-
 	(void)err;
-	n->view_ns = fd < 0 ? -1 : fd;
-	if (fd < 0 && fd != -ENOSYS)
-		cop_log_info("copper run can only use the view env: %s", why.text);
+	n->view_ns = n->conf->serve_only ? -1 : cop_view_ns_open();
 	return 0;
 }
 

@@ -293,6 +293,40 @@ const struct cop_command_ops cop_part_commands = {.status = status,
 	.write_late = write_late,
 	.wake = wake};
 
+/* ---- for rank 0's record of the job ---- */
+
+bool cop_part_ask_telemetry(void *ctx, cop_treeop_done *done, void *arg)
+{
+	struct cop_part *p = ctx;
+	struct cop_treeop_request telemetry = {.op = COP_TREEOP_TELEMETRY, .argument = ""};
+
+	if (!cop_gate_enter(p->conf.gate, COP_GATE_OPEN))
+		return false;
+	cop_treeop_all(p->treeop, &telemetry, done, arg);
+	cop_gate_leave(p->conf.gate);
+	return true;
+}
+
+bool cop_part_is_ending(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	return cop_treeop_is_ending(p->treeop);
+}
+
+void cop_part_own_totals(struct cop_part *p)
+{
+	struct cop_treeop_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
+
+	/* If memory for it is short, the rest still counts. */
+	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, p->conf.telemetry, 0) == 0)
+		cop_telemetry_finish(own.telemetry);
+	cop_tally_add(p->conf.tally, &own);
+	cop_treeop_sum_machine(&own);
+	cop_follow_totals(*p->conf.follow, &own);
+	cop_treeop_sum_free(&own);
+}
+
 /* ---- from start to stop ---- */
 
 static struct cop_treeop *new_treeop(struct cop_part *p)

@@ -48,6 +48,12 @@ void cop_part_look(struct cop_part *p);
 /* Main thread. Writes the current reports, as cop_tally_write; rank 0 also what it has of the
  * telemetry, which is its own. */
 int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err);
+/* Main thread. The totals of a node that is alone and was unmounted, which has had no request to
+ * stop, go to follow. */
+void cop_part_own_totals(struct cop_part *p);
+/* For struct cop_follow_conf, with the part as ctx. */
+bool cop_part_ask_telemetry(void *ctx, cop_treeop_done *done, void *arg);
+bool cop_part_is_ending(void *ctx);
 /* For struct cop_command_conf, with the part as ctx. */
 extern const struct cop_command_ops cop_part_commands;
 

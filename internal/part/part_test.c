@@ -149,7 +149,7 @@ static void programs_get_no_view_before_there_is_a_mount(void **state)
 	assert_int_equal(user_ns, -1);
 }
 
-static void count_stopped(void *arg, struct cop_treeop_sum *sum)
+static void count_nodes(void *arg, struct cop_treeop_sum *sum)
 {
 	*(unsigned *)arg += sum->nodes;
 }
@@ -161,13 +161,30 @@ static void a_stop_makes_the_main_thread_end(void **state)
 	unsigned stopped = 0;
 
 	assert_false(cop_waker_is_ending(&n->waker));
-	cop_treeop_here(cop_part_treeop(n->part), &stop, false, count_stopped, &stopped);
+	cop_treeop_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
 	assert_true(cop_waker_is_ending(&n->waker));
 	assert_int_equal(cop_waker_wait(&n->waker, COP_WAKER_WOKEN, -1), COP_WAKER_WOKEN);
 	/* It is answered when the node has unmounted. */
 	assert_int_equal(stopped, 0);
 	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
 	assert_int_equal(stopped, 1);
+}
+
+static void the_tree_is_asked_for_telemetry_until_this_node_leaves_it(void **state)
+{
+	struct node *n = *state;
+	struct cop_treeop_request stop = {COP_TREEOP_STOP, ""};
+	unsigned answers = 0, stopped = 0;
+
+	assert_true(cop_part_ask_telemetry(n->part, count_nodes, &answers));
+	assert_int_equal(answers, 1);
+	assert_false(cop_part_is_ending(n->part));
+	cop_treeop_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
+	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
+	assert_true(cop_part_is_ending(n->part));
+	cop_gate_close(&n->gate);
+	assert_false(cop_part_ask_telemetry(n->part, count_nodes, &answers));
+	assert_int_equal(answers, 1);
 }
 
 int main(void)
@@ -181,6 +198,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			programs_get_no_view_before_there_is_a_mount, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_makes_the_main_thread_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_tree_is_asked_for_telemetry_until_this_node_leaves_it, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "log/log.h"
+
 static bool may_mount(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -114,13 +116,12 @@ static int open_ns_of(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-int cop_view_ns_open(struct cop_err *err)
+/* The descriptor, or -errno with a sentence. */
+static int open_ns(struct cop_err *err)
 {
 	int said[2], stay[2], rc = -EIO, fd = -1;
 	pid_t pid;
 
-	if (may_mount())
-		return -ENOSYS;
 	if (pipe2(said, O_CLOEXEC))
 		return cop_err_set(err, errno, "cannot make a pipe: %m");
 	if (pipe2(stay, O_CLOEXEC)) {
@@ -143,6 +144,20 @@ int cop_view_ns_open(struct cop_err *err)
 	if (pid > 0)
 		waitpid(pid, NULL, 0);
 	return rc < 0 ? refuse_namespaces(-rc, err) : fd;
+}
+
+int cop_view_ns_open(void)
+{
+	struct cop_err why;
+	int fd;
+
+	if (may_mount())
+		return -1;
+	fd = open_ns(&why);
+	if (fd >= 0)
+		return fd;
+	cop_log_info("copper run can only use the view env: %s", why.text);
+	return -1;
 }
 
 /* ---- entering ---- */

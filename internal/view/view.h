@@ -43,9 +43,9 @@ struct cop_view_made {
 };
 
 /* Opens a descriptor of a new, empty user namespace that maps this user and group to themselves.
- * -ENOSYS without a sentence if the process needs none because it may mount; else -errno with one.
- * Call it before the first thread. */
-int cop_view_ns_open(struct cop_err *err);
+ * -1: the process needs none because it may mount, or it can have none, and the log says why. Call
+ * it before the first thread. */
+int cop_view_ns_open(void);
 
 /* Changes this process, which must have one thread: its namespaces, its mounts, its working
  * directory if that is below the source, and for COP_VIEW_ENV its environment. After a failure the

@@ -80,13 +80,41 @@ static void a_hello_says_who_and_where(void **state)
 
 static void two_handshakes_never_share_keys(void **state)
 {
+	enum { SHAKES = 64 };
+	uint8_t keys[2 * SHAKES][16];
+	uint64_t seeds[SHAKES];
+	struct pair p;
+
+	(void)state;
+	for (unsigned i = 0; i < SHAKES; i++) {
+		shake(&p);
+		memcpy(keys[2 * i], p.at_initiator.tx.key, 16);
+		memcpy(keys[2 * i + 1], p.at_initiator.rx.key, 16);
+		seeds[i] = p.at_initiator.body_seed;
+	}
+	for (unsigned i = 0; i < 2 * SHAKES; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_memory_not_equal(keys[i], keys[j], 16);
+	for (unsigned i = 0; i < SHAKES; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_true(seeds[i] != seeds[j]);
+}
+
+static void a_message_of_one_handshake_is_refused_after_another(void **state)
+{
+	struct cop_frame f = {.type = COP_FRAME_REQUEST};
 	struct pair p, q;
+	uint8_t msg[128];
+	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
+	size_t len;
 
 	(void)state;
 	shake(&p);
 	shake(&q);
-	assert_memory_not_equal(p.at_initiator.tx.key, q.at_initiator.tx.key, 16);
-	assert_memory_not_equal(p.at_initiator.rx.key, q.at_initiator.rx.key, 16);
+	cop_wr_bytes(&w, "hello", 5);
+	len = cop_frame_seal(&p.at_initiator.tx, &w);
+	assert_int_equal(cop_frame_open(&q.at_responder.rx, msg, len, &f), -EACCES);
+	assert_int_equal(cop_frame_open(&p.at_responder.rx, msg, len, &f), 0);
 }
 
 static void a_hello_under_another_secret_is_refused(void **state)
@@ -305,6 +333,7 @@ int main(void)
 		cmocka_unit_test(both_sides_get_the_same_keys_crosswise),
 		cmocka_unit_test(a_hello_says_who_and_where),
 		cmocka_unit_test(two_handshakes_never_share_keys),
+		cmocka_unit_test(a_message_of_one_handshake_is_refused_after_another),
 		cmocka_unit_test(a_hello_under_another_secret_is_refused),
 		cmocka_unit_test(a_hello_cut_anywhere_is_refused),
 		cmocka_unit_test(a_hello_with_any_bit_flipped_is_refused),
