@@ -22,8 +22,9 @@ use() { # RANK…
 	done
 }
 
-# ---- four nodes at work
+# ---- four nodes at work, on storage that is slow enough for waits to count in milliseconds
 
+with_slowfs --meta-us 1000
 with_tree 4 --trees 1 --fanout 2 -A
 use 0 1
 sleep 1.2
@@ -31,6 +32,7 @@ use 2 3
 sleep 1.2
 counted="$(tree_sum fuse.read_bytes) $(for name in lookup getattr readlink open read release opendir readdir releasedir statfs access ioctl lseek getxattr listxattr; do tree_sum "fuse.$name"; done | paste -sd+ | bc)"
 ok 'four nodes stop' without_tree
+without_slowfs
 is 'each node has a row, with its parent' "$(judge parents)" '0:-1 1:0 2:0 3:1'
 is 'and a row for each interval, on one grid' "$(judge grid)" good
 is 'the intervals add up to the sums of the nodes' "$(judge adds_up)" good
