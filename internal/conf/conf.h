@@ -55,7 +55,7 @@ struct cop_conf {
 	unsigned compress;           /* enum cop_conf_compress */
 	unsigned bundle;             /* enum cop_conf_bundle */
 	uint32_t trees;              /* 0: automatic */
-	uint32_t fanout;             /* 8 */
+	uint32_t fanout;             /* 4 */
 	uint32_t enoent_ttl_ms;      /* 2000 */
 	uint32_t peer_timeout_ms;    /* 3000 */
 	uint32_t ready_timeout_ms;   /* 120000 */

@@ -104,7 +104,7 @@ static void the_defaults_are_those_of_the_manual(void **state)
 	assert_true(conf.rank == -1);
 	assert_int_equal(conf.port, 0);
 	assert_int_equal(conf.trees, 0);
-	assert_int_equal(conf.fanout, 8);
+	assert_int_equal(conf.fanout, 4);
 	assert_int_equal(conf.enoent_ttl_ms, 2000);
 	assert_int_equal(conf.peer_timeout_ms, 3000);
 	assert_int_equal(conf.ready_timeout_ms, 120000);

@@ -79,23 +79,23 @@ const char *cop_coop_kind_name(enum cop_ask_kind kind)
 	return names[kind];
 }
 
-/* All lookups in a directory go to one tree; the chunks of a file go round all of them. */
+bool cop_coop_is_striped(const struct cop_coop *c, uint64_t size)
+{
+	return c->conf.topo.trees > 1 && size >= c->conf.striped_bytes;
+}
+
+/* Names and small files have one way, the first tree: who is ahead there warms it for all others.
+ * The groups of a large file go round all trees, so that every root reads a share of it, each group
+ * in one piece, and every node forwards a share. */
 uint32_t cop_coop_tree_of(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	uint32_t trees = c->conf.topo.trees;
-	size_t len = strlen(ask->path);
-	const char *slash;
 
-	/* Rank 0 is the root of the first tree. */
-	if (trees == 1 || ask->kind == COP_ASK_MANIFEST)
+	if (ask->kind != COP_ASK_CHUNK || !cop_coop_is_striped(c, ask->size))
 		return 0;
-	if (ask->kind == COP_ASK_CHUNK)
-		return (uint32_t)((cop_hash64(ask->path, len, 0) + ask->index) % trees);
-	if (ask->kind == COP_ASK_ENTRY || ask->kind == COP_ASK_HOLES) {
-		slash = strrchr(ask->path, '/');
-		len = slash ? (size_t)(slash - ask->path) : 0;
-	}
-	return (uint32_t)(cop_hash64(ask->path, len, 0) % trees);
+	return (uint32_t)((cop_hash64(ask->path, strlen(ask->path), 0) +
+				  ask->index / cop_coop_group_chunks(c)) %
+			  trees);
 }
 
 /* ---- as bytes ---- */

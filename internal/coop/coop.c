@@ -9,6 +9,9 @@
 
 #include "log/log.h"
 
+/* What a sequential reader has ahead of it of a file that comes one way. */
+#define WINDOW 8u
+
 struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 {
 	struct cop_coop *c = calloc(1, sizeof(*c));
@@ -77,6 +80,15 @@ uint32_t cop_coop_parent(const struct cop_coop *c, uint32_t tree)
 size_t cop_coop_chunk_bytes(const struct cop_coop *c)
 {
 	return c->conf.chunk_bytes;
+}
+
+unsigned cop_coop_window(const struct cop_coop *c, uint64_t size)
+{
+	uint64_t all = c->conf.topo.trees * cop_coop_group_chunks(c);
+
+	return cop_coop_is_striped(c, size)
+		       ? (unsigned)COP_MAX(COP_MIN(all, COP_COOP_WINDOW_MAX), WINDOW)
+		       : WINDOW;
 }
 
 size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t index)
@@ -209,7 +221,7 @@ static struct flight *new_flight(
 static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj, struct flight **f)
 {
-	bool grouped = ask->kind == COP_ASK_CHUNK && c->conf.topo.trees == 1;
+	bool grouped = ask->kind == COP_ASK_CHUNK;
 	struct cop_key key = cop_coop_key(ask);
 	int found;
 

@@ -21,6 +21,10 @@
  */
 #define COP_COOP_GROUP_BYTES (4 * COP_MIB)
 
+/* What a node gives as striped_bytes. Below it a root has forwarded a file to its children before
+ * the other roots have opened it, and the storage has one client. */
+#define COP_COOP_STRIPED_BYTES (64 * COP_MIB)
+
 struct cop_coop;
 
 /* Also the rpc operations of this module: 1 up to COP_ASK_LAST. */
@@ -55,6 +59,8 @@ struct cop_coop_conf {
 	struct cop_topo topo;
 	uint32_t rank;
 	size_t chunk_bytes;
+	uint64_t striped_bytes; /* files of at least this many bytes go round all trees; the same
+				   on all nodes */
 	uint32_t enoent_ttl_ms;
 	bool compress; /* pack the chunks that this node reads from the origin, if that saves a
 			  tenth */
@@ -148,6 +154,10 @@ int cop_coop_chunk_part(
 /* Bytes of one chunk of a file of this size. */
 size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t index);
 size_t cop_coop_chunk_bytes(const struct cop_coop *c);
+/* How many chunks a sequential reader of a file of this size should have ahead of it: a few, or as
+ * many as keep all trees busy if the file goes round them; at most COP_COOP_WINDOW_MAX. */
+#define COP_COOP_WINDOW_MAX 64u
+unsigned cop_coop_window(const struct cop_coop *c, uint64_t size);
 
 /* Which ancestor answers this node's requests in a tree now: a rank, or COP_TOPO_NONE for the
  * origin. */

@@ -256,6 +256,10 @@ void cop_coop_fail(struct flight *f, int rc);
 /* A flight for a chunk of another flight's group, led, with nothing reserved; NULL if the chunk is
  * cached, in flight, or past the end. */
 struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local);
+/* Whether a file of this size goes round all trees. */
+bool cop_coop_is_striped(const struct cop_coop *c, uint64_t size);
+/* How many chunks a root reads in one job at most. */
+uint64_t cop_coop_group_chunks(const struct cop_coop *c);
 /* Under group_lock: adds the missing chunks around f to one read, if there is memory. */
 void cop_coop_lead_group(struct flight *f);
 /* Raises the priority of a background flight that somebody now waits for, up to the origin. A hint:

@@ -117,27 +117,50 @@ static void chunks_packed_by_the_root_are_sent_and_kept_packed(void **state)
 	compress = false;
 }
 
-static void chunks_of_a_file_go_round_the_trees(void **state)
+static void groups_of_a_large_file_go_round_the_trees(void **state)
 {
-	struct tree *t = open_tree(9, 3, 3, 1 << 20);
-	size_t len = 12 * CHUNK;
+	struct tree *t = open_tree(9, 3, 3, 64 << 20);
+	size_t len = 6 * GROUP_MAX * CHUNK;
 	uint8_t *data = malloc(len);
 	struct cop_attr attr;
-	unsigned roots = 0;
 
 	(void)state;
 	fill_bytes(data, len);
 	put_file(t, "big", data, len);
 	attr = attr_of(t, 5, "big");
 	read_whole(t, 5, &attr, "big", data, len);
-	/* In turn: each of the three roots reads a third of them. */
-	for (uint32_t r = 0; r < 9; r++) {
-		size_t reads = cop_origin_fake_counts(t->node[r].origin).reads;
+	/* Two groups for each of the three roots, which reads a group in one go. */
+	for (uint32_t r = 0; r < 9; r++)
+		assert_int_equal(
+			cop_origin_fake_counts(t->node[r].origin).reads, r % 3 == 0 ? 2 : 0);
+	assert_int_equal(cop_coop_window(t->node[5].coop, len), COP_COOP_WINDOW_MAX);
+	free(data);
+	close_tree(t);
+}
 
-		assert_true(reads == 0 || reads == 4);
-		roots += reads == 4;
+static void names_and_small_files_have_one_way(void **state)
+{
+	struct tree *t = open_tree(9, 3, 3, 64 << 20);
+	size_t len = 64 * CHUNK - 1;
+	uint8_t *data = malloc(len);
+
+	(void)state;
+	fill_bytes(data, len);
+	for (unsigned i = 0; i < 10; i++) {
+		char path[16];
+		struct cop_attr attr;
+
+		snprintf(path, sizeof(path), "d%u/f", i);
+		put_file(t, path, data, len);
+		attr = attr_of(t, 5, path);
+		read_whole(t, 5, &attr, path, data, len);
+		assert_int_equal(ask_and_forget(t, 5, listing("d0")), 0);
 	}
-	assert_int_equal(roots, 3);
+	for (uint32_t r = 1; r < 9; r++) {
+		assert_int_equal(cop_origin_fake_counts(t->node[r].origin).reads, 0);
+		assert_int_equal(cop_origin_fake_counts(t->node[r].origin).lists, 0);
+	}
+	assert_int_equal(cop_coop_window(t->node[5].coop, len), 8);
 	free(data);
 	close_tree(t);
 }
@@ -386,7 +409,8 @@ int main(void)
 		cmocka_unit_test(sixty_four_readers_of_a_cold_chunk_are_one_read),
 		cmocka_unit_test(a_file_larger_than_the_budget_is_read_right_by_every_node),
 		cmocka_unit_test(chunks_packed_by_the_root_are_sent_and_kept_packed),
-		cmocka_unit_test(chunks_of_a_file_go_round_the_trees),
+		cmocka_unit_test(groups_of_a_large_file_go_round_the_trees),
+		cmocka_unit_test(names_and_small_files_have_one_way),
 		cmocka_unit_test(what_is_read_in_place_of_a_dead_root_is_counted),
 		cmocka_unit_test(answers_that_were_at_hand_are_counted),
 		cmocka_unit_test(children_of_a_dead_parent_get_their_answer_from_its_parent),

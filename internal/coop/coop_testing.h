@@ -45,6 +45,7 @@ struct asked {
 static bool compress __attribute__((unused));
 static bool bundle __attribute__((unused));
 static uint32_t ttl_ms = 1;
+static uint64_t striped_bytes = 64 * CHUNK;
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
 
@@ -93,6 +94,7 @@ static inline void open_node(
 	struct cop_coop_conf conf = {.topo = {t->count, fanout, trees},
 		.rank = rank,
 		.chunk_bytes = CHUNK,
+		.striped_bytes = striped_bytes,
 		.enoent_ttl_ms = ttl_ms,
 		.forget_names = forget_names,
 		.ctx = n,

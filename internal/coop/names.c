@@ -185,9 +185,9 @@ void cop_coop_doubt(struct cop_coop *c, const char *path, uint64_t version)
 		cop_obj_put(c->conf.cache, obj);
 }
 
-/* The bytes are not those of the version that was asked for. With several trees they came another
- * way than the name. So the request goes on to the directory's tree as one about holes, which
- * depends on the version alone. */
+/* The bytes are not those of the version that was asked for. Those of a large file may have come
+ * another way than the name. Then the request goes on along the way of names as one about holes,
+ * which depends on the version alone. */
 static void bytes_gone(struct flight *f)
 {
 	struct cop_coop *c = f->coop;
@@ -195,7 +195,7 @@ static void bytes_gone(struct flight *f)
 	if (f->local)
 		cop_telemetry_event(
 			c->conf.telemetry, COP_TELEMETRY_FILE_CHANGED, "/%s", f->ask.path);
-	if (c->conf.topo.trees == 1 || f->ask.kind == COP_ASK_HOLES)
+	if (f->tree == 0)
 		disprove(c, &f->ask);
 	else if (f->local)
 		cop_coop_doubt(c, f->ask.path, f->ask.version);

@@ -97,10 +97,14 @@ static bool extend(struct flight *f, struct flight **slot, uint64_t index)
 	return *slot != NULL;
 }
 
+uint64_t cop_coop_group_chunks(const struct cop_coop *c)
+{
+	return COP_MIN(COP_MAX(COP_COOP_GROUP_BYTES / c->conf.chunk_bytes, 1u), GROUP_MAX);
+}
+
 void cop_coop_lead_group(struct flight *f)
 {
-	uint64_t per_group =
-		COP_MIN(COP_MAX(COP_COOP_GROUP_BYTES / f->coop->conf.chunk_bytes, 1u), GROUP_MAX);
+	uint64_t per_group = cop_coop_group_chunks(f->coop);
 	uint64_t base = f->ask.index - f->ask.index % per_group, at;
 	struct flight *run[GROUP_MAX];
 	uint64_t first = f->ask.index - base, last = first;

@@ -3,10 +3,8 @@
  * all of it. Of a larger file only what is touched is fetched, because most large files are shared
  * libraries, mapped and used in places: an import of torch touches 330 MiB of chunks in files of
  * 503 MiB. A sequential reader gets a window ahead of it, which doubles with each chunk up to
- * WINDOW_MAX. */
+ * what coop wants for that file. */
 #include "fs/fs_priv.h"
-
-#define WINDOW_MAX 8u
 
 static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, uint64_t end)
 {
@@ -24,7 +22,7 @@ static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, u
 
 /* How many chunks to keep ahead of a reader that is at index now; 0: change nothing. Readers race
  * here, and requests of one reader overtake each other. That costs a wrong guess at most. */
-static unsigned window_at(struct inode *i, uint64_t index)
+static unsigned window_at(struct cop_fs *fs, struct inode *i, uint64_t index)
 {
 	uint64_t last = atomic_load(&i->last);
 	unsigned window = atomic_load(&i->window);
@@ -37,14 +35,14 @@ static unsigned window_at(struct inode *i, uint64_t index)
 		atomic_store(&i->ahead, index + 1);
 		return 0;
 	}
-	window = window ? COP_MIN(2 * window, WINDOW_MAX) : 1;
+	window = window ? COP_MIN(2 * window, cop_coop_window(fs->conf.coop, i->attr.size)) : 1;
 	atomic_store(&i->window, (uint8_t)window);
 	return window;
 }
 
 static void slide(struct cop_fs *fs, struct inode *i, uint64_t index)
 {
-	unsigned window = window_at(i, index);
+	unsigned window = window_at(fs, i, index);
 	uint64_t from = COP_MAX(atomic_load(&i->ahead), index + 1), end = index + 1 + window;
 
 	/* The window is refilled by halves, so that it is requested in few steps. */

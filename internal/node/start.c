@@ -65,7 +65,8 @@ static int find_topology(struct cop_node *n, struct cop_err *err)
 {
 	n->topo.nodes = n->hosts.count ? n->hosts.count : 1;
 	n->topo.fanout = n->conf->fanout;
-	n->topo.trees = n->conf->trees ? n->conf->trees : 1;
+	n->topo.trees =
+		n->conf->trees ? n->conf->trees : cop_topo_trees(n->topo.nodes, n->topo.fanout);
 	cop_secret_init(&n->secret, n->conf, n->rank, n->topo.nodes);
 	return cop_topo_check(&n->topo, err);
 }
@@ -295,6 +296,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 	struct cop_coop_conf conf = {.topo = n->topo,
 		.rank = n->rank,
 		.chunk_bytes = n->conf->chunk,
+		.striped_bytes = COP_COOP_STRIPED_BYTES,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
 		.compress = cop_net_compresses(n->conf, n->rpc),
 		.bundle = n->conf->bundle == COP_CONF_BUNDLE_AUTO,

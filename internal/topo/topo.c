@@ -19,6 +19,17 @@ int cop_topo_check(const struct cop_topo *t, struct cop_err *err)
 	return 0;
 }
 
+uint32_t cop_topo_trees(uint32_t nodes, uint32_t fanout)
+{
+	uint32_t trees = COP_MIN(fanout, COP_TOPO_MANY_TREES);
+
+	if (nodes < COP_TOPO_MANY_NODES || nodes == COP_TOPO_NONE || fanout < 1)
+		return 1;
+	while (trees > 1 && nodes / trees < (nodes - 2) / fanout + 1)
+		trees--;
+	return trees;
+}
+
 /* The rank at position 0 of a tree. */
 static uint32_t offset_of(const struct cop_topo *t, uint32_t tree)
 {

@@ -25,6 +25,13 @@ struct cop_topo {
 
 /* 0, or -EINVAL with a sentence naming the value and its range. */
 int cop_topo_check(const struct cop_topo *t, struct cop_err *err);
+/* How many trees to have if nobody says: as many as there can be with every node interior in at
+ * most one, at most COP_TOPO_MANY_TREES; one tree for fewer nodes than COP_TOPO_MANY_NODES, where
+ * one client at the storage counts for more. A fan-out or number of nodes that cop_topo_check
+ * refuses gives 1. */
+#define COP_TOPO_MANY_TREES 8u
+#define COP_TOPO_MANY_NODES 16u
+uint32_t cop_topo_trees(uint32_t nodes, uint32_t fanout);
 uint32_t cop_topo_root(const struct cop_topo *t, uint32_t tree);
 /* COP_TOPO_NONE for the root. */
 uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank);

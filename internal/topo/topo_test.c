@@ -183,9 +183,40 @@ static void the_defaults_keep_trees_apart_at_every_size(void **state)
 {
 	(void)state;
 	for (uint32_t n = 1; n <= 20000; n++) {
-		uint32_t trees = COP_MIN(n, 4u), places = (n - 1 + 7) / 8;
+		struct cop_topo t = {.nodes = n, .fanout = 8, .trees = cop_topo_trees(n, 8)};
+		uint32_t places = (n - 1 + 7) / 8;
 
-		assert_true(trees * places <= n);
+		assert_int_equal(cop_topo_check(&t, NULL), 0);
+		assert_true(t.trees * places <= n);
+		assert_true(n < COP_TOPO_MANY_NODES ? t.trees == 1 : t.trees >= 5);
+	}
+	assert_int_equal(cop_topo_trees(16, 8), 8);
+	assert_int_equal(cop_topo_trees(10000, 8), 8);
+	assert_int_equal(cop_topo_trees(100000, 64), 8);
+	assert_int_equal(cop_topo_trees(1000, 1), 1);
+	assert_int_equal(cop_topo_trees(0, 8), 1);
+	assert_int_equal(cop_topo_trees(1000, 0), 1);
+}
+
+/* Of every byte, each node forwards a share: with one tree the root forwards eight times all. */
+static void with_the_default_nobody_forwards_much_more_than_others(void **state)
+{
+	static const uint32_t sizes[] = {16, 17, 64, 100, 1000, 8300, 10000};
+
+	(void)state;
+	for (unsigned i = 0; i < COP_ARRAY_SIZE(sizes); i++) {
+		struct cop_topo t = {sizes[i], 8, cop_topo_trees(sizes[i], 8)};
+		uint32_t most = 0, out[COP_TOPO_MAX_FANOUT];
+
+		for (uint32_t r = 0; r < t.nodes; r++) {
+			uint32_t children = 0;
+
+			for (uint32_t s = 0; s < t.trees; s++)
+				children += cop_topo_children(&t, s, r, out);
+			most = COP_MAX(most, children);
+		}
+		/* A child in one tree gets 1 / trees of the bytes; the mean is just below 1. */
+		assert_true((double)most / t.trees <= (t.trees == 8 ? 1.0 : 1.7));
 	}
 }
 
@@ -218,6 +249,7 @@ int main(void)
 		cmocka_unit_test(positions_do_not_overflow_at_the_largest_size),
 		cmocka_unit_test(every_size_fanout_and_tree_count_makes_valid_trees),
 		cmocka_unit_test(the_defaults_keep_trees_apart_at_every_size),
+		cmocka_unit_test(with_the_default_nobody_forwards_much_more_than_others),
 		cmocka_unit_test(below_agrees_with_walking_up),
 	};
 

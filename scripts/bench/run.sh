@@ -11,7 +11,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 all=(warm-import import-requests four-at-once many memory origin-scale cold-slowfs cold-manifest cold-nodes
-	profile-cost hop-small hop-bulk relay ready idle view warm-find read-cold book aggregate paths mark trace trace-cost)
+	profile-cost hop-small hop-bulk relay stripes ready idle view warm-find read-cold book aggregate paths mark trace trace-cost)
 names=()
 json=
 

@@ -65,6 +65,8 @@ cop_tree=0
 
 # ---- three trees, packed chunks, small chunks
 
+striped_file "$SRC/large"
+want=$(checksums "$SRC")
 with_tree 5 --trees 3 --fanout 2 --compress on --chunk 64K
 same_everywhere 'three trees, packed' 4 0
 roots=0
@@ -73,6 +75,8 @@ for rank in 0 1 2 3 4; do
 done
 is 'three roots read the origin' "$roots" 3
 ok 'and stop' without_tree
+rm "$SRC/large"
+want=$(checksums "$SRC")
 
 # ---- shm, within one machine
 

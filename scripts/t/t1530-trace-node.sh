@@ -73,6 +73,7 @@ is 'copper trace table counts the same' "$(awk -F, 'NR > 1 { n += $2 } END { pri
 # ---- four trees, each with its own root, and a budget that is too small
 
 numbered_files "$SRC/more" 40 600000
+striped_file "$SRC/large"
 with_tree 4 --trace --trees 4 --cache-size 16M
 for rank in 1 2 3; do
 	ok "node $rank reads everything" diff -r "$SRC" "$W/mnt/$rank"

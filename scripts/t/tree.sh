@@ -47,6 +47,10 @@ for i in range(count):
 PY
 }
 
+# A file that goes round all trees, which packs to nearly nothing.
+striped_file() { # FILE
+	seq -f '%015.0f' 4200000 >"$1"
+}
 checksums() { # DIR: relative names and sums of all regular files, in order
 	(cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum)
 }

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A large file on 16 nodes that all read it at once: every node forwards about as much as the others, four roots share the reading, and
+# the storage sees hardly more than one tree would ask of it. Names and small files have one root.
+# modes: release
+# limit: 240
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 13
+
+NODES=16
+SRC=$T/src
+small_tree "$SRC"
+striped_file "$SRC/large"
+bytes=$(stat -c %s "$SRC/large")
+small=$(checksums "$SRC" | grep -v ' large$')
+sum=$(md5sum <"$SRC/large")
+
+read_by_all() { # prints the different sums
+	local rank
+	for ((rank = 0; rank < NODES; rank++)); do
+		md5sum <"$W/mnt/$rank/large" &
+	done | sort -u
+	wait
+}
+of_each() { # COUNTER: RANK VALUE
+	local rank
+	for ((rank = 0; rank < NODES; rank++)); do
+		echo "$rank $(node_stat "$rank" "$1")"
+	done
+}
+roots() {
+	awk '$2 > 0 { printf "%s%s", n++ ? " " : "", $1 }' "$T/read"
+}
+
+# ---- one tree, to compare with
+
+with_tree $NODES --trees 1 --compress off
+is 'with one tree every node reads the file' "$(read_by_all)" "$sum"
+of_each origin.bytes >"$T/read"
+is 'of which only rank 0 reads the storage' "$(roots)" 0
+operations=$(tree_sum origin.operations)
+ok 'the tree stops' without_tree
+
+# ---- as many as it has by itself
+
+with_tree $NODES --compress off
+is 'without options there are four' "$(sed -n 's/^trees //p' "$JOB"/logs/copper_tree.txt)" 4
+is 'and every node reads the file' "$(read_by_all)" "$sum"
+of_each origin.bytes >"$T/read"
+of_each fabric.bytes_out >"$T/sent"
+is 'four roots read the storage' "$(roots)" '0 4 8 12'
+is 'each byte once' "$(tree_sum origin.bytes)" "$bytes"
+# Each root reads its groups of 4 MiB in one piece; it opens the file and looks at it once for each, as one root does.
+is_at_most 'with as many operations, but for what a root looks up first' "$(tree_sum origin.operations)" $((operations + 3 * 4))
+balance=$(awk '{ if ($2 > most) most = $2; sum += $2 } END { printf "%.2f", most / (sum / NR) }' "$T/sent")
+note "busiest node / mean: $balance"
+is_at_most 'the busiest node forwards at most 1.3 times the mean' "$balance" 1.3
+is 'the small files are right on node 5' "$(checksums "$W/mnt/5" | grep -v ' large$')" "$small"
+of_each origin.lists >"$T/read"
+is 'and rank 0 alone has read directories' "$(roots)" 0
+kill_node 4
+echo 3 >/proc/sys/vm/drop_caches 2>/dev/null || true
+is 'a root dies, and the file is what it was' "$(md5sum <"$W/mnt/5/large")" "$sum"
+
+ok 'the others stop' without_tree
