@@ -13,6 +13,7 @@ struct cop_rpc_req {
 	struct sim_node *from, *to;
 	struct cop_rpc_call call;
 	struct cop_list served; /* in the list of `to`, while it has to answer */
+	bool joined;            /* it travels in the message of another one */
 	bool lost;              /* nobody answers; `from` hears so */
 	bool answered, heard;
 	struct cop_rpc_answer answer;
@@ -129,23 +130,49 @@ static void serve(void *arg, uint64_t unused)
 		abort();
 }
 
+/* What half of a message takes of a processor, or the half of a request that joins it. */
+static uint64_t part_of(uint64_t half_us, const struct cop_rpc_req *q)
+{
+	return q->joined ? q->from->sim->conf.model.joined_us : half_us;
+}
+
 static void arrive(void *arg, uint64_t unused)
 {
 	struct cop_rpc_req *q = arg;
 
 	(void)unused;
-	cop_sim_at(processed(q->to, q->to->sim->conf.model.serve_us / 2, 0), serve, q, 0);
+	cop_sim_at(
+		processed(q->to, part_of(q->to->sim->conf.model.serve_us / 2, q), 0), serve, q, 0);
+}
+
+/* Requests for one rank that are made while the node is corked. */
+static bool joins(struct cop_rpc *r, uint32_t rank)
+{
+	bool joined = r->corked && r->batch_rank == rank;
+
+	if (r->corked)
+		r->batch_rank = rank;
+	return joined;
+}
+
+static void send_request(struct cop_rpc_req *q)
+{
+	struct sim *s = q->from->sim;
+	uint64_t head = q->joined ? 0 : s->conf.model.message_bytes / 2, leave;
+
+	s->requests++;
+	s->messages += !q->joined;
+	leave = processed(q->from, part_of(s->conf.model.ask_us / 2, q), 0);
+	cop_sim_at(wire(q->from, q->to, leave, q->call.payload_len + head), arrive, q, 0);
 }
 
 void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call)
 {
 	struct sim_node *n = r->node;
-	struct sim *s = n->sim;
 	struct cop_rpc_req *q = cop_sim_alloc(1, sizeof(*q) + call->payload_len);
-	uint64_t leave;
 
 	q->from = n;
-	q->to = &s->node[call->rank];
+	q->to = &n->sim->node[call->rank];
 	q->call = *call;
 	cop_list_init(&q->served);
 	memcpy(q->payload, call->payload, call->payload_len);
@@ -154,23 +181,20 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call)
 	} else if (knows_dead(n, call->rank)) {
 		cop_sim_at(cop_sim_now(), fail_call, q, EHOSTDOWN);
 	} else {
-		s->requests++;
-		leave = processed(n, s->conf.model.ask_us / 2, 0);
-		cop_sim_at(
-			wire(n, q->to, leave, call->payload_len + s->conf.model.message_bytes / 2),
-			arrive, q, 0);
+		q->joined = joins(r, call->rank);
+		send_request(q);
 	}
 }
 
-/* Each request is a message of its own here. */
 void cop_rpc_cork(struct cop_rpc *r)
 {
-	(void)r;
+	if (!r->corked++)
+		r->batch_rank = COP_TOPO_NONE;
 }
 
 void cop_rpc_uncork(struct cop_rpc *r)
 {
-	(void)r;
+	r->corked--;
 }
 
 uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q)

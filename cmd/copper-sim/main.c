@@ -15,15 +15,15 @@
 
 struct args {
 	const char *trace, *nodes, *trees, *fanout;
-	unsigned manifest;
+	unsigned manifest, bundle;
 	uint32_t skew_ms, die, seed;
 	struct cop_opt_list set;
 	bool json, parameters;
 };
 
-enum { MANIFEST_OFF, MANIFEST_ON, MANIFEST_BOTH };
-static const struct cop_opt_word manifest_words[] = {
-	{"off", MANIFEST_OFF}, {"on", MANIFEST_ON}, {"both", MANIFEST_BOTH}, {NULL, 0}};
+enum { WORD_OFF, WORD_ON, WORD_BOTH };
+static const struct cop_opt_word both_words[] = {
+	{"off", WORD_OFF}, {"on", WORD_ON}, {"both", WORD_BOTH}, {NULL, 0}};
 
 #define AT(field) offsetof(struct args, field)
 static const struct cop_opt rows[] = {
@@ -46,13 +46,20 @@ static const struct cop_opt rows[] = {
 		.offset = AT(fanout),
 		.arg = "N,...",
 		.help = "children of a node",
-		.initial = "8"},
+		.initial = "4"},
 	{.name = "manifest",
 		.kind = COP_OPT_ENUM,
 		.offset = AT(manifest),
 		.arg = "WORD",
 		.help = "prefetch what the trace asks for",
-		.words = manifest_words,
+		.words = both_words,
+		.initial = "off"},
+	{.name = "bundle",
+		.kind = COP_OPT_ENUM,
+		.offset = AT(bundle),
+		.arg = "WORD",
+		.help = "small files come beside others",
+		.words = both_words,
 		.initial = "off"},
 	{.name = "skew",
 		.kind = COP_OPT_DURATION,
@@ -127,22 +134,22 @@ static double seconds(uint64_t ns)
 
 static void print_head(void)
 {
-	printf("%7s %3s %3s %8s  %8s %8s %8s  %8s %8s  %9s %8s %8s  %5s  %9s\n", "nodes", "T", "k",
-		"manifest", "first", "median", "last", "storage", "MB", "messages", "link", "node",
-		"MB", "direct");
-	printf("%7s %3s %3s %8s  %8s %8s %8s  %8s %8s  %9s %8s %8s  %5s  %9s\n", "", "", "", "",
-		"s", "s", "s", "ops", "read", "a node", "MB", "MB out", "held", "s");
+	printf("%7s %3s %3s %8s %6s  %8s %8s %8s  %8s %8s  %9s %8s %8s  %5s  %9s\n", "nodes", "T",
+		"k", "manifest", "bundle", "first", "median", "last", "storage", "MB", "messages",
+		"link", "node", "MB", "direct");
+	printf("%7s %3s %3s %8s %6s  %8s %8s %8s  %8s %8s  %9s %8s %8s  %5s  %9s\n", "", "", "", "",
+		"", "s", "s", "s", "ops", "read", "a node", "MB", "MB out", "held", "s");
 }
 
 static void print_row(const struct sim_conf *c, const struct sim_result *r)
 {
-	printf("%7u %3u %3u %8s  %8.3f %8.3f %8.3f  %8" PRIu64
+	printf("%7u %3u %3u %8s %6s  %8.3f %8.3f %8.3f  %8" PRIu64
 	       " %8.1f  %9.1f %8.1f %8.1f  %5.0f  %9.1f\n",
 		c->topo.nodes, c->topo.trees, c->topo.fanout, c->manifest ? "yes" : "no",
-		seconds(r->first_ns), seconds(r->median_ns), seconds(r->last_ns), r->storage_ops,
-		(double)r->storage_bytes / 1e6, (double)r->requests / c->topo.nodes,
-		(double)r->link_bytes / 1e6, (double)r->node_bytes / 1e6,
-		(double)r->cache_bytes / 1e6, cop_sim_direct_s(c));
+		c->bundle ? "yes" : "no", seconds(r->first_ns), seconds(r->median_ns),
+		seconds(r->last_ns), r->storage_ops, (double)r->storage_bytes / 1e6,
+		(double)r->messages / c->topo.nodes, (double)r->link_bytes / 1e6,
+		(double)r->node_bytes / 1e6, (double)r->cache_bytes / 1e6, cop_sim_direct_s(c));
 	if (r->died || r->finished < c->topo.nodes)
 		printf("%7s %u nodes died, %u were done; %" PRIu64 " ways around a dead one\n", "",
 			r->died, r->finished, r->failovers);
@@ -154,6 +161,7 @@ static void put_conf(struct cop_json *j, const struct sim_conf *c)
 	cop_json_u64(j, "trees", c->topo.trees);
 	cop_json_u64(j, "fanout", c->topo.fanout);
 	cop_json_bool(j, "manifest", c->manifest);
+	cop_json_bool(j, "bundle", c->bundle);
 	cop_json_u64(j, "skew_ms", c->skew_ns / COP_NS_PER_MS);
 	cop_json_u64(j, "die", c->die_per_million);
 	cop_json_u64(j, "seed", c->seed);
@@ -170,7 +178,10 @@ static void put_result(struct cop_json *j, const struct sim_result *r)
 	cop_json_u64(j, "storage_operations", r->storage_ops);
 	cop_json_u64(j, "storage_bytes", r->storage_bytes);
 	cop_json_u64(j, "storage_clients", r->storage_clients);
-	cop_json_u64(j, "messages", r->requests);
+	cop_json_u64(j, "requests", r->requests);
+	cop_json_u64(j, "messages", r->messages);
+	cop_json_u64(j, "bundle_bytes", r->bundle_bytes);
+	cop_json_u64(j, "bundle_used_bytes", r->bundle_used_bytes);
 	cop_json_u64(j, "failovers", r->failovers);
 	cop_json_u64(j, "link_bytes", r->link_bytes);
 	cop_json_u64(j, "node_bytes", r->node_bytes);
@@ -259,9 +270,11 @@ static int sweep(const struct args *a, struct sim_conf *conf, const struct sweep
 		conf->topo.trees = trees->at[i / fanouts->n % trees->n];
 		conf->topo.fanout = fanouts->at[i % fanouts->n];
 		conf->topo.trees = COP_MIN(conf->topo.trees, conf->topo.nodes);
-		for (unsigned m = MANIFEST_OFF; m < MANIFEST_BOTH; m++) {
-			conf->manifest = m == MANIFEST_ON;
-			if (a->manifest == MANIFEST_BOTH || a->manifest == m)
+		for (unsigned m = 0; m < 4; m++) {
+			conf->manifest = m % 2 == WORD_ON;
+			conf->bundle = m / 2 == WORD_ON;
+			if ((a->manifest == WORD_BOTH || a->manifest == m % 2) &&
+				(a->bundle == WORD_BOTH || a->bundle == m / 2))
 				status |= run_one(a, conf);
 		}
 	}

@@ -48,7 +48,8 @@ static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	struct sim_node *n = a->node;
 	int32_t line = a->line;
 
-	(void)obj;
+	if (!rc)
+		cop_coop_used(n->coop, obj);
 	free(a);
 	wait_ends(n);
 	line_answered(n, line, rc);
@@ -106,6 +107,8 @@ static void ask_line(void *arg, uint64_t line)
 	wait_ends(n);
 	if (rc > 0) {
 		rc = obj->error;
+		if (!rc)
+			cop_coop_used(n->coop, obj);
 		cop_obj_put(n->cache, obj);
 	}
 	line_answered(n, (int32_t)line, rc);

@@ -25,7 +25,9 @@ static void open_node(struct sim *s, uint32_t rank)
 	struct cop_coop_conf conf = {.topo = s->conf.topo,
 		.rank = rank,
 		.chunk_bytes = SIM_CHUNK,
+		.striped_bytes = COP_COOP_STRIPED_BYTES,
 		.enoent_ttl_ms = 2000,
+		.bundle = s->conf.bundle,
 		.manifest = s->conf.manifest && rank == 0 ? cop_sim_manifest : NULL,
 		.ctx = n,
 		.origin = &n->origin,
@@ -100,6 +102,9 @@ static void add_loads(struct sim *s, struct sim_result *r)
 	r->storage_bytes = s->storage.bytes;
 	r->storage_clients = s->storage.clients;
 	r->requests = s->requests;
+	r->messages = s->messages;
+	r->bundle_bytes = cop_stats_get(&s->stats, COP_BUNDLE_BYTES);
+	r->bundle_used_bytes = cop_stats_get(&s->stats, COP_BUNDLE_USED_BYTES);
 	r->failovers = cop_stats_get(&s->stats, COP_FABRIC_FAILOVERS);
 	r->events = cop_sim_events();
 }

@@ -10,6 +10,7 @@
  * makes, a storage that serves them), and the program with fs above it (node.c: the requests of a
  * recorded trace, each as long after the answer that it followed as it was then). The prefetch of a
  * manifest is modelled on internal/prefetch, with its windows.
+ * Small files come beside others as on a real node, if the trace tells which there are.
  *
  * Bytes are counted, not carried (memory.c): a chunk is an address without memory, its checksum is
  * a constant, and all nodes share one copy of a listing, which is a header and zeros. So nothing is
@@ -50,7 +51,15 @@ struct sim_line {
 	void *blob;          /* the answer, unless it is a chunk */
 };
 
+/* A small file in a directory that the program lists, which may come beside one that it reads. */
+struct sim_small {
+	uint64_t mode, uid, gid, size;
+	const char *path;
+};
+
 struct sim_trace {
+	struct sim_small *small; /* in the order of the file */
+	size_t smalls;
 	struct sim_line *line;
 	struct sim_line **sorted;          /* by kind and path */
 	int32_t lines, first;              /* first: of those that follow the start */
@@ -94,7 +103,7 @@ bool cop_sim_memory_shared(const void *data);
 
 struct sim_conf {
 	struct cop_topo topo;
-	bool manifest;
+	bool manifest, bundle;
 	uint64_t skew_ns;
 	uint64_t die_per_million; /* of a million nodes, how many die in a second */
 	uint64_t seed;
@@ -108,7 +117,8 @@ struct sim_result {
 	uint32_t finished, died;
 	uint64_t storage_ops, storage_bytes; /* system calls of all roots */
 	uint64_t storage_clients;
-	uint64_t requests, failovers;
+	uint64_t requests, messages, failovers; /* several requests may leave in one message */
+	uint64_t bundle_bytes, bundle_used_bytes;
 	uint64_t link_bytes, node_bytes, bytes; /* busiest link, busiest node out, all */
 	uint64_t cache_bytes;                   /* most that one node holds */
 	uint64_t events;
@@ -121,6 +131,8 @@ struct cop_rpc {
 	uint64_t processor_free, out_free, in_free; /* ns */
 	uint64_t out_bytes;
 	struct cop_list served; /* requests that this node has to answer */
+	unsigned corked;        /* requests for batch_rank leave together */
+	uint32_t batch_rank;    /* COP_TOPO_NONE: nothing has left yet */
 	uint32_t *dead;         /* ranks that it found dead */
 	unsigned dead_count;
 };
@@ -151,7 +163,7 @@ struct sim {
 	struct sim_node *node;
 	struct cop_stats stats;           /* of all nodes together */
 	uint64_t *link_bytes, *link_free; /* by child and tree */
-	uint64_t requests;
+	uint64_t requests, messages;
 	struct {
 		uint64_t *slot_free; /* a heap's worth of service places, ns */
 		uint64_t bytes_free, clients, ops, bytes;

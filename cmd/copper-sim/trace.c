@@ -2,7 +2,9 @@
 /* Reads what scripts/sim/record.sh wrote (the format stands in scripts/sim/reduce.py), and makes
  * the answers: a listing is its header, an entry its attributes, both followed by zeros up to the
  * length that was recorded. */
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,15 +116,40 @@ static int make_entry(const struct sim_line *l, void **blob, size_t *len)
 	return cop_entry_build(&attr, target, l->bytes - *len, blob, len);
 }
 
-static void *make_blob(const struct sim_line *l)
+/* Of a listing's names only the small files that the trace tells of. */
+static int make_listing(
+	const struct sim_trace *t, const struct sim_line *l, void **blob, size_t *len)
 {
-	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
+	struct cop_attr dir = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
 	struct cop_listing_builder b = {0};
+	size_t dir_len = strlen(l->path);
+
+	for (size_t i = 0; i < t->smalls; i++) {
+		const struct sim_small *s = &t->small[i];
+		const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
+		struct cop_attr attr = {.version = SIM_VERSION,
+			.mode = S_IFREG | (uint32_t)s->mode,
+			.uid = (uint32_t)s->uid,
+			.gid = (uint32_t)s->gid,
+			.size = s->size,
+			.blocks = 8,
+			.nlink = 1,
+			.ino = 1000 + i};
+
+		if ((size_t)(name - s->path) == dir_len + (slash != NULL) &&
+			!memcmp(s->path, l->path, dir_len))
+			cop_listing_add(&b, name, strlen(name), DT_REG, &attr, NULL, 0);
+	}
+	return cop_listing_build(&b, &dir, COP_LISTING_COMPLETE, blob, len);
+}
+
+static void *make_blob(const struct sim_trace *t, const struct sim_line *l)
+{
 	void *blob = NULL, *shared;
 	size_t len = 0;
 
 	if (l->kind == COP_ASK_LISTING || l->kind == COP_ASK_NAMES)
-		cop_listing_build(&b, &attr, COP_LISTING_COMPLETE, &blob, &len);
+		make_listing(t, l, &blob, &len);
 	else if (l->kind == COP_ASK_ENTRY)
 		make_entry(l, &blob, &len);
 	shared = cop_sim_memory_blob(COP_MAX(len, l->bytes));
@@ -199,16 +226,21 @@ void cop_sim_trace_answers(struct sim_trace *t)
 {
 	for (int32_t i = 0; i < t->lines - 1; i++)
 		if (t->line[i].kind != COP_ASK_CHUNK)
-			t->line[i].blob = make_blob(&t->line[i]);
+			t->line[i].blob = make_blob(t, &t->line[i]);
 }
 
 static void comment(struct sim_trace *t, const char *line)
 {
-	unsigned long long ops, bytes;
+	struct sim_small *s = &t->small[t->smalls];
+	int path = 0;
 
-	if (sscanf(line, "# direct %llu %llu", &ops, &bytes) == 2) {
-		t->direct_ops = ops;
-		t->direct_bytes = bytes;
+	if (sscanf(line, "# direct %" SCNu64 " %" SCNu64, &t->direct_ops, &t->direct_bytes) == 2)
+		return;
+	if (sscanf(line, "# small %" SCNo64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &s->mode,
+		    &s->uid, &s->gid, &s->size, &path) == 4 &&
+		line[path] && strlen(line + path) < 4096) {
+		s->path = line + path;
+		t->smalls++;
 	}
 }
 
@@ -270,6 +302,7 @@ int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *er
 	for (const char *c = t->text; *c; c++)
 		lines += *c == '\n';
 	t->line = cop_sim_alloc(COP_MIN(lines, (size_t)LINES_MAX) + 1, sizeof(*t->line));
+	t->small = cop_sim_alloc(lines + 1, sizeof(*t->small));
 	rc = parse_trace(t, file, err);
 	if (rc)
 		cop_sim_trace_free(t);
@@ -281,6 +314,7 @@ int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *er
 void cop_sim_trace_free(struct sim_trace *t)
 {
 	free(t->sorted);
+	free(t->small);
 	free(t->line);
 	free(t->text);
 	*t = (struct sim_trace){0};

@@ -5,7 +5,7 @@
 # time is the one that bench/together calls waiting: wall less CPU less the time in a run queue, of the reader that waited longest.
 #
 #   scripts/sim/measure.sh >ROUNDS
-#   META_US=5000 COUNTS="1 2 4 8 16" ROUNDS=3 TREES="1 4"
+#   META_US=5000 COUNTS="1 2 4 8 16" ROUNDS=3 TREES="1 4" BUNDLES="off auto"
 # limit: 1800
 # shellcheck source=../bench/lib.sh
 . "$(dirname "$0")/../bench/lib.sh"
@@ -31,15 +31,15 @@ cpu_ms() { # N
 	done | awk -v hz="$(getconf CLK_TCK)" '{ s += $1 } END { printf "%d\n", s * 1000 / hz }'
 }
 
-round() { # N TREES
+round() { # N TREES BUNDLE
 	local before
 	SRC=/usr
 	with_slowfs --meta-us "$meta_us" --read-us "$meta_us" --cache-s 3600
-	with_tree "$1" -T "$2" --compress off --cache-size 512M
+	with_tree "$1" -T "$2" --compress off --bundle "$3" --cache-size 512M
 	before=$(cpu_ms "$1")
 	import_wall "$W/mnt/{}" "$1" >"$T/wall"
-	printf '%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n' "$1" "$2" "$meta_us" "$(cat "$T/wall")" "$(waiting)" \
-		"$(sum_of "$1" origin operations)" "$(sum_of "$1" origin bytes)" "$(sum_of "$1" fabric requests_sent)" \
+	printf '%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n' "$1" "$2" "$3" "$meta_us" "$(cat "$T/wall")" "$(waiting)" \
+		"$(sum_of "$1" origin operations)" "$(sum_of "$1" origin bytes)" "$(sum_of "$1" fabric requests_sent)" "$(sum_of "$1" fabric request_messages)" \
 		"$(sum_of "$1" fabric bytes_out)" "$(($(cpu_ms "$1") - before))"
 	without_tree
 	without_slowfs
@@ -71,11 +71,13 @@ PY
 }
 
 operation_us
-echo nodes,trees,meta_us,wall_s,waiting_s,origin_operations,origin_bytes,requests,bytes_out,cpu_ms
+echo nodes,trees,bundle,meta_us,wall_s,waiting_s,origin_operations,origin_bytes,requests,messages,bytes_out,cpu_ms
 for ((i = 0; i < ${ROUNDS:-3}; i++)); do
 	for n in ${COUNTS:-1 2 4 8 16}; do
 		for t in ${TREES:-1 4}; do
-			[ "$t" -gt "$n" ] || round "$n" "$t"
+			for b in ${BUNDLES:-off auto}; do
+				[ "$t" -gt "$n" ] || round "$n" "$t" "$b"
+			done
 		done
 	done
 done

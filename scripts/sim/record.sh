@@ -28,7 +28,7 @@ at() { # ROOT COMMAND…
 round() { # COMMAND…
 	local command began ended
 	SRC=$source
-	with_tree 2 -T 1 --compress off --trace
+	with_tree 2 -T 1 --compress off --bundle off --trace
 	at "$W/mnt/1" "$@"
 	began=$(date +%s%6N)
 	"${command[@]}" >/dev/null 2>&1 || bail "$* failed"

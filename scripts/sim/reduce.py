@@ -14,7 +14,8 @@ KIND is the request (listing, entry, chunk, names, holes, check, statfs). The re
 (lines count from 0; -1: the start). WAITED is 1 if the program waits for it, 0 if it is read ahead. BYTES is the length of the answer, SIZE
 the file's size, INDEX the chunk's, CALLS the system calls of the root for an answer that is no chunk, RET its status. The last line has the
 KIND end: AFTER it the program thinks THINK_US and is done. Lines that begin with # are comments, but for
-`# direct OPERATIONS BYTES`: system calls that reach the storage of a client that keeps what it has seen, and bytes of the files it opens.
+`# direct OPERATIONS BYTES`: system calls that reach the storage of a client that keeps what it has seen, and bytes of the files it opens;
+`# small MODE UID GID SIZE PATH`: a small file in a listed directory, of a kind that the program reads there, which may come beside another.
 """
 import gzip
 import json
@@ -76,6 +77,31 @@ def waited(flight, ops):
     return False
 
 
+# As in internal/bundle: files that may come beside others, and directories that are small enough for it.
+SMALL_BYTES, SMALL_NAMES = 256 << 10, 1024
+
+
+def kind_of(path):
+    name = os.path.basename(path)
+    dot = name.rfind(".")
+    s = os.lstat(path)
+    small = stat.S_ISREG(s.st_mode) and 0 < s.st_size <= SMALL_BYTES and s.st_blocks > 0 and 0 < dot < len(name) - 1
+    return (os.path.dirname(path), name[dot + 1:], s.st_mode, s.st_uid, s.st_gid) if small else None
+
+
+def small_files(source, flights):
+    """Those beside the small files that the program read, and these themselves."""
+    read = {kind_of(f["path"]) for f in flights if f["args"]["kind"] == "chunk" and f["args"]["ret"] == 0} - {None}
+    for directory in sorted({k[0] for k in read}):
+        names = sorted(os.listdir(directory))
+        if len(names) > SMALL_NAMES:
+            continue
+        for path in (os.path.join(directory, name) for name in names):
+            if kind_of(path) in read:
+                s = os.lstat(path)
+                print(f"# small {s.st_mode & 0o7777:o} {s.st_uid} {s.st_gid} {s.st_size} {os.path.relpath(path, source)}")
+
+
 def trace(source, began, ended, files):
     events = events_of(files)
     ops = [e for e in events if e["cat"] == "POSIX" and e["dur"] > 0]
@@ -97,6 +123,7 @@ def trace(source, began, ended, files):
         relative = "." if path == source else os.path.relpath(path, source)
         return f"{kind} {after} {think} {int(f['waited'])} {a['image_size']} {size} {a['index']} {calls} {a['ret']} {relative}"
 
+    small_files(source, flights)
     for number, f in enumerate(flights):
         print(line(number, f, max(f["ts"], began)))
     print(line(len(flights), None, ended))
@@ -135,7 +162,7 @@ def rows(file):
         keys = next(f).strip().split(",")
         for line in f:
             values = line.strip().split(",")[:len(keys)]
-            rounds.setdefault(tuple(values[:3]), []).append([float(v) for v in values[3:]])
+            rounds.setdefault(tuple(values[:4]), []).append([float(v) for v in values[4:]])
     print(",".join(keys))
     for key, values in rounds.items():
         print(",".join([*key, *(f"{statistics.median(column):g}" if "." in str(statistics.median(column)) and i < 2

@@ -9,7 +9,7 @@
 SIM=$BUILD/copper-sim
 DATA=$cop_root/testdata/sim
 REDUCE=$cop_root/scripts/sim/reduce.py
-plan 23
+plan 26
 
 # The value of a key in the n-th line of what the simulator said.
 value() { # KEY [LINE]
@@ -38,8 +38,8 @@ is 'and read as many bytes' "$(value storage_bytes)" "$bytes"
 
 # ---- what was measured
 
-# Says which rows are off, as KEY NODES/TREES SIMULATED MEASURED: counts exactly, but for the few messages of start and stop; bytes and
-# messages within 5 %, times within 20 %.
+# Says which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly; bytes, requests and messages within 5 %, times
+# within 20 %.
 compare_rows() {
 	"$PYTHON" - "$SIM" "$DATA" <<'PY'
 import csv, json, subprocess, sys
@@ -51,18 +51,19 @@ rows = list(csv.DictReader(line for line in text if not line.startswith("#")))
 storage = [*measured_at, "storage_slots=0", "storage_knee=0", "storage_read_kib=128"]
 for row in rows:
     out = subprocess.run([sim, "--json", "--nodes", row["nodes"], "--trees", row["trees"],
+                          "--bundle", "off" if row["bundle"] == "off" else "on",
                           *(a for s in storage for a in ("--set", s)), data + "/numpy.txt"],
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
     got = json.loads(out)
     for key, theirs, within in (("storage_operations", "origin_operations", 0), ("storage_bytes", "origin_bytes", 0),
-                                ("messages", "requests", 0.05), ("bytes", "bytes_out", 0.05), ("waiting_s", "waiting_s", 0.2)):
+                                ("requests", "requests", 0.05), ("messages", "messages", 0.05), ("bytes", "bytes_out", 0.05), ("waiting_s", "waiting_s", 0.2)):
         measured = float(row[theirs])
         if abs(got[key] - measured) > within * measured:
-            print(key, row["nodes"], row["trees"], got[key], measured)
+            print(key, row["nodes"], row["trees"], row["bundle"], got[key], measured)
 print(len(rows), "rows")
 PY
 }
-is 'the rows measured on 1 to 16 nodes are reproduced' "$(compare_rows)" '8 rows'
+is 'the rows measured on 1 to 16 nodes are reproduced' "$(compare_rows)" '14 rows'
 
 # ---- many nodes
 
@@ -76,6 +77,10 @@ is_at_most 'a manifest saves half of the time' "$(value last_s 2)" "$(awk -v s="
 simulate --nodes 16 "$DATA/perl.txt" && simulate --nodes 16 "$DATA/gcc.txt"
 is 'the other traces can be simulated' "$?" 0
 
+"$cop_root/scripts/sim/large.sh" 512 16 >"$T/large.txt"
+ok 'a large file is simulated, with one tree and with four' simulate --nodes 64 --trees 1,4 --set land_mb_per_s=3000 "$T/large.txt"
+is_at_most 'four trees take half of the time' "$(value last_s 2)" "$(awk -v s="$(value last_s)" 'BEGIN { print s / 2 }')"
+is_at_most 'and no node sends more than the file' "$(value node_bytes 2)" $((520 << 20))
 simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt"
 is 'nodes die and all others are done' "$?" 0
 ok 'some died' test "$(value died)" -gt 0
