@@ -283,7 +283,7 @@ compare() {
 	say "ahead of the reader, so that the bytes may exceed what one process happens to touch."
 	title "7  What each node was asked"
 	asked || die "only node 0 may touch the slow file system, and no request may fail"
-	say "absent: lookups of names that do not exist; that is checked again after 2 s (--enoent-ttl-ms)."
+	say "absent: lookups of names that do not exist; that is checked again after 2 s or more (--enoent-ttl-ms)."
 	say "ioctls: python's isatty() on each file that it opens; in the view of copper run the kernel itself answers."
 }
 

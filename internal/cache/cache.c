@@ -284,6 +284,7 @@ static bool fill_object(struct cop_cache *c, struct node *n, const struct cop_co
 	n->obj.sum = l->sum;
 	n->obj.packed = l->packed;
 	n->obj.completed_ms = cop_now_ms();
+	n->obj.came_ms = n->obj.completed_ms;
 	atomic_store(&n->obj.stamp_ms, n->obj.completed_ms);
 	return fits;
 }
@@ -341,7 +342,8 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	n->obj.len = len;
 	/* Part of the data is as old as what it replaces. */
 	n->obj.completed_ms = obj->completed_ms;
-	atomic_store(&n->obj.stamp_ms, cop_now_ms());
+	n->obj.came_ms = cop_now_ms();
+	atomic_store(&n->obj.stamp_ms, n->obj.came_ms);
 	atomic_init(&n->refs, 1);
 	pthread_mutex_lock(&s->lock);
 	replaced = was->in_table;

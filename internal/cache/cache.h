@@ -59,8 +59,9 @@ struct cop_obj {
 	bool packed;             /* data is a packed chunk (wire.h) */
 	_Atomic bool background; /* of a flight: only background requests wait for it so far; set by
 				    its leader at once */
-	uint64_t completed_ms;   /* when it completed (cop_now_ms), */
-	_Atomic uint64_t stamp_ms;  /* and when it was last found to be true, or completed */
+	uint64_t completed_ms;   /* when it completed (cop_now_ms), or what it has of another did */
+	uint64_t came_ms;        /* when it completed or replaced another, */
+	_Atomic uint64_t stamp_ms;  /* and when it was last found to be true since */
 	_Atomic unsigned char uses; /* bits of enum cop_use; each use counts once */
 	_Atomic bool bundled;       /* fetched beside another file, and not used yet; set by the
 				       leader of its flight at once */

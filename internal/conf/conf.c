@@ -7,6 +7,8 @@
 
 /* Levels of log.h, which conf does not include. */
 enum { LEVEL_WARNING = 3, LEVEL_INFO = 4, LEVEL_OPEN = UINT_MAX };
+enum { ENOENT_TTL_MS = 2000, ENOENT_MOST_MS = 60000 };
+#define ENOENT_OPEN UINT32_MAX
 
 /* A chunk that fills the whole budget could never be replaced by the next one. */
 #define CHUNKS_MIN 4
@@ -23,6 +25,18 @@ static int check_tags(const struct cop_opt_list *tags, struct cop_err *err)
 			return cop_err_set(err, EINVAL, "--tag: '%s' is not of the form KEY=VALUE",
 				tags->at[i]);
 	return 0;
+}
+
+/* A time that the user gave does not grow. */
+static void set_absence(struct cop_conf *conf)
+{
+	if (conf->enoent_most_ms != ENOENT_OPEN)
+		return;
+	conf->enoent_most_ms = ENOENT_MOST_MS;
+	if (conf->enoent_ttl_ms == ENOENT_OPEN)
+		conf->enoent_ttl_ms = ENOENT_TTL_MS;
+	else
+		conf->enoent_most_ms = conf->enoent_ttl_ms;
 }
 
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
@@ -69,6 +83,7 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (check_tags(&conf->tags, err))
 		return -EINVAL;
 	conf->discover = !conf->address_book;
+	set_absence(conf);
 	if (conf->log_level == LEVEL_OPEN)
 		conf->log_level = conf->job_dir ? LEVEL_INFO : LEVEL_WARNING;
 	return 0;
@@ -91,6 +106,9 @@ void cop_conf_each_changed(const struct cop_conf *conf,
 	as_is.source = conf->source;
 	as_is.job_dir = conf->job_dir;
 	(void)cop_conf_check(&as_is, &ignored);
+	/* A TTL that was given does not grow, so it is a change even if it is the default. */
+	if (conf->enoent_most_ms == conf->enoent_ttl_ms)
+		as_is.enoent_ttl_ms = ENOENT_OPEN;
 	as_is.source = "/";
 	as_is.job_dir = NULL;
 	cop_opt_each_changed(conf->serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf,
@@ -99,7 +117,10 @@ void cop_conf_each_changed(const struct cop_conf *conf,
 
 static void init(struct cop_conf *conf)
 {
-	*conf = (struct cop_conf){.rank = -1, .log_level = LEVEL_OPEN};
+	*conf = (struct cop_conf){.rank = -1,
+		.log_level = LEVEL_OPEN,
+		.enoent_ttl_ms = ENOENT_OPEN,
+		.enoent_most_ms = ENOENT_OPEN};
 }
 
 static void init_mount(void *into)
@@ -216,8 +237,9 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(enoent_ttl_ms),                                                         \
 			.kind = COP_OPT_MS,                                                        \
 			.arg = "MS",                                                               \
+			.max = ENOENT_OPEN - 1,                                                    \
 			.help = "check an absent name again after",                                \
-			.initial = "2000",                                                         \
+			.shown = "2000, growing to 60000",                                         \
 			.rare = true},                                                             \
 		{.name = "net-type",                                                               \
 			.letter = 'n',                                                             \

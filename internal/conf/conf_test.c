@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -106,6 +107,7 @@ static void the_defaults_are_those_of_the_manual(void **state)
 	assert_int_equal(conf.trees, 0);
 	assert_int_equal(conf.fanout, 4);
 	assert_int_equal(conf.enoent_ttl_ms, 2000);
+	assert_int_equal(conf.enoent_most_ms, 60000);
 	assert_int_equal(conf.peer_timeout_ms, 3000);
 	assert_int_equal(conf.ready_timeout_ms, 120000);
 	assert_int_equal(conf.origin_ops, 64);
@@ -117,6 +119,21 @@ static void the_defaults_are_those_of_the_manual(void **state)
 	assert_true(conf.discover);
 	assert_false(conf.serve_only || conf.foreground || conf.insecure || conf.allow_other ||
 		     conf.keep_symlinks);
+}
+
+static void a_ttl_of_absent_names_that_was_given_does_not_grow(void **state)
+{
+	static const char *const given[] = {"0", "500", "2000", "60000", "4294967294"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
+		assert_int_equal(MOUNT("-E", given[i], "/m"), 0);
+		assert_int_equal(conf.enoent_ttl_ms, strtoul(given[i], NULL, 10));
+		assert_int_equal(conf.enoent_most_ms, conf.enoent_ttl_ms);
+		assert_int_equal(cop_conf_check(&conf, &err), 0);
+		assert_int_equal(conf.enoent_most_ms, conf.enoent_ttl_ms);
+	}
+	assert_int_equal(MOUNT("-E", "4294967295", "/m"), -EINVAL);
 }
 
 static void a_job_directory_raises_the_log_level_unless_one_is_given(void **state)
@@ -174,7 +191,7 @@ static void what_the_user_changed_can_be_listed(void **state)
 	assert_int_equal(
 		MOUNT("--chunk", "128K", "-d", "j", "-E", "2000", "--source", "/s", "/m"), 0);
 	cop_conf_each_changed(&conf, add_changed, &out);
-	assert_string_equal(out.data, "source=/s job-dir=j chunk=131072 ");
+	assert_string_equal(out.data, "source=/s job-dir=j enoent-ttl-ms=2000ms chunk=131072 ");
 	cop_buf_free(&out);
 }
 
@@ -236,6 +253,7 @@ int main(void)
 		cmocka_unit_test(a_cache_needs_a_few_chunks_and_16_mib_to_work),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(the_defaults_are_those_of_the_manual),
+		cmocka_unit_test(a_ttl_of_absent_names_that_was_given_does_not_grow),
 		cmocka_unit_test(a_job_directory_raises_the_log_level_unless_one_is_given),
 		cmocka_unit_test(an_address_book_implies_discovery_facility),
 		cmocka_unit_test(view_is_the_mount_point_too),

@@ -62,6 +62,8 @@ struct cop_coop_conf {
 	uint64_t striped_bytes; /* files of at least this many bytes go round all trees; the same
 				   on all nodes */
 	uint32_t enoent_ttl_ms;
+	uint32_t enoent_most_ms; /* the longest time that the TTL of names in a directory that stays
+				    the same grows to; 0: it does not grow */
 	bool compress; /* pack the chunks that this node reads from the origin, if that saves a
 			  tenth */
 	bool bundle;   /* fetch small files beside those that programs read (bundle.h) */
@@ -107,7 +109,12 @@ struct cop_ask cop_coop_page_ask(
  */
 struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 
-/* Whether this node confirmed the listing that a COP_ASK_CHECK names within the ENOENT TTL. */
+/* How many ms from now the names that a complete listing does not have are believed to be absent;
+ * 0: the directory is to be checked. */
+uint32_t cop_coop_absent_ms(const struct cop_coop *c, const struct cop_obj *listing);
+
+/* Whether this node confirmed the listing that a COP_ASK_CHECK names within the ENOENT TTL, which
+ * does not grow here, so that times do not add up on the way. */
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);
 
 /* How long attributes of a young version (wire.h) are believed after they came: two ticks, or the

@@ -46,6 +46,7 @@ static bool compress __attribute__((unused));
 static bool bundle __attribute__((unused));
 static uint32_t ttl_ms = 1;
 static uint64_t striped_bytes = 64 * CHUNK;
+static uint32_t most_ms __attribute__((unused));
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
 
@@ -96,6 +97,7 @@ static inline void open_node(
 		.chunk_bytes = CHUNK,
 		.striped_bytes = striped_bytes,
 		.enoent_ttl_ms = ttl_ms,
+		.enoent_most_ms = most_ms,
 		.forget_names = forget_names,
 		.ctx = n,
 		.stats = &n->stats};

@@ -104,14 +104,13 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* The listing does not have the name. That is valid for the ENOENT TTL; then the root is asked
- * whether the directory is unchanged. */
+/* The listing does not have the name. That is believed for a while; then the root is asked whether
+ * the directory is unchanged. */
 static void listed_absent(struct op *op, struct cop_obj *obj)
 {
-	uint64_t age_ms = cop_now_ms() - atomic_load(&obj->stamp_ms);
 	struct cop_attr dir;
 
-	if (op->checked || age_ms <= op->fs->conf.enoent_ttl_ms) {
+	if (op->checked || cop_coop_absent_ms(op->fs->conf.coop, obj)) {
 		cop_fs_count(op->req, COP_ENOENT_SERVES);
 		reply_absent(op, true);
 		return;

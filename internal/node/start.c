@@ -298,6 +298,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.chunk_bytes = n->conf->chunk,
 		.striped_bytes = COP_COOP_STRIPED_BYTES,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
+		.enoent_most_ms = n->conf->enoent_most_ms,
 		.compress = cop_net_compresses(n->conf, n->rpc),
 		.bundle = n->conf->bundle == COP_CONF_BUNDLE_AUTO,
 		.max_cacheable = n->conf->max_cacheable,
