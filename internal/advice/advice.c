@@ -259,7 +259,8 @@ void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 	f->origin_us = cop_stats_get(stats, COP_ORIGIN_TIME_US);
 	f->held = cop_stats_get(stats, COP_FABRIC_HELD);
 	f->held_us = cop_stats_get(stats, COP_FABRIC_HELD_US);
-	f->expires = cop_stats_get(stats, COP_ENOENT_EXPIRES);
+	f->expires =
+		cop_stats_get(stats, COP_ENOENT_EXPIRES) + cop_stats_get(stats, COP_ENOENT_AHEAD);
 	f->clears = cop_stats_get(stats, COP_ENOENT_CLEARS);
 	f->past_files = cop_stats_get(stats, COP_PAST_FILES);
 	f->past_bytes = cop_stats_get(stats, COP_PAST_BYTES);

@@ -34,7 +34,7 @@ struct cop_advice_facts {
 	uint64_t fetched_bytes, used_bytes, wanted_bytes;
 	uint64_t prefetched_bytes, later_bytes;
 	uint64_t origin_operations, origin_bytes, origin_us, held, held_us;
-	uint64_t expires, clears;
+	uint64_t expires, clears; /* checks of absent names, alone or with others */
 	uint64_t past_files, past_bytes, past_programs;
 	const char *bypassed, *changed_file, *past; /* the first path of each, or "" */
 };

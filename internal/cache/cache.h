@@ -63,10 +63,11 @@ struct cop_obj {
 	uint64_t came_ms;        /* when it completed or replaced another, */
 	_Atomic uint64_t stamp_ms;  /* and when it was last found to be true since */
 	_Atomic unsigned char uses; /* bits of enum cop_use; each use counts once */
-	_Atomic bool bundled;       /* fetched beside another file, and not used yet; set by the
-				       leader of its flight at once */
-	_Atomic bool disproved;     /* the storage has contradicted it: to be dropped */
-	struct cop_key key;         /* path points into the object */
+	_Atomic bool missed;    /* a listing: a program asked for a name that it does not have */
+	_Atomic bool bundled;   /* fetched beside another file, and not used yet; set by the
+				   leader of its flight at once */
+	_Atomic bool disproved; /* the storage has contradicted it: to be dropped */
+	struct cop_key key;     /* path points into the object */
 };
 
 /* Who has taken a chunk. */

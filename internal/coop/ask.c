@@ -126,7 +126,7 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 	ask->index = cop_rd_u64(&r);
 	when = cop_rd_u8(&r);
 	ask->background = when == ASK_BACKGROUND;
-	ask->bundled = false;
+	ask->along = false;
 	*raise = when == ASK_RAISE_PRIORITY;
 	text = cop_rd_str(&r, &path_len);
 	if (!cop_rd_done(&r) || when > ASK_RAISE_PRIORITY || path_len > 4095 ||

@@ -21,6 +21,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 	c->conf = *conf;
 	pthread_mutex_init(&c->group_lock, NULL);
 	pthread_mutex_init(&c->bundling.lock, NULL);
+	cop_coop_absence_init(&c->absence);
 	pthread_mutex_init(&c->resting.lock, NULL);
 	pthread_mutex_init(&c->telling.lock, NULL);
 	pthread_mutex_init(&c->doubted.lock, NULL);
@@ -67,6 +68,7 @@ void cop_coop_free(struct cop_coop *c)
 	pthread_mutex_destroy(&c->doubted.lock);
 	pthread_mutex_destroy(&c->telling.lock);
 	pthread_mutex_destroy(&c->resting.lock);
+	cop_coop_absence_fini(&c->absence);
 	pthread_mutex_destroy(&c->bundling.lock);
 	pthread_mutex_destroy(&c->group_lock);
 	free(c);
@@ -208,7 +210,7 @@ static struct flight *new_flight(
 		f->led_ns = cop_now_ns();
 	f->tree = cop_coop_tree_of(c, ask);
 	atomic_store(&obj->background, ask->background);
-	atomic_store(&obj->bundled, ask->bundled);
+	atomic_store(&obj->bundled, ask->kind == COP_ASK_CHUNK && ask->along);
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
 	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
@@ -278,6 +280,8 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 		f->was_absent = was_absent;
 		if (local && cop_coop_is_small(c, ask))
 			cop_coop_reserve_with_siblings(f);
+		else if (local && cop_coop_may_check_ahead(c, ask))
+			cop_coop_reserve_with_checks(f);
 		else
 			cop_coop_reserve(f);
 	}

@@ -51,7 +51,7 @@ struct cop_ask {
 	uint64_t size;    /* of the file (chunk); how many pages there are (page) */
 	uint64_t index;   /* of the chunk, of the piece, of the page */
 	bool background;  /* nobody waits for it yet: at the origin it comes last */
-	bool bundled;     /* it is fetched beside another file; of this node only */
+	bool along;       /* it goes along with another request; of this node only */
 	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
 
@@ -112,6 +112,8 @@ struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 /* How many ms from now the names that a complete listing does not have are believed to be absent;
  * 0: the directory is to be checked. */
 uint32_t cop_coop_absent_ms(const struct cop_coop *c, const struct cop_obj *listing);
+/* The same for a program that looks for such a name now. */
+uint32_t cop_coop_missed_ms(struct cop_coop *c, struct cop_obj *listing);
 
 /* Whether this node confirmed the listing that a COP_ASK_CHECK names within the ENOENT TTL, which
  * does not grow here, so that times do not add up on the way. */

@@ -18,13 +18,15 @@
  * A flight is ASKING once for each ancestor and try. The upstream rank only goes up, so that it
  * ends in READING at the latest.
  *
- * One lock, group_lock, taken before the cache's: at a root it makes leading a chunk and leading
- * the rest of its group one step, so that each group is read once, however many ask. */
+ * Two locks are taken before the cache's. group_lock makes leading a chunk and leading the rest of
+ * its group one step at a root, so that each group is read once, however many ask. absence.lock
+ * stays while the listings of the directories in that list are looked at. */
 #ifndef COP_COOP_PRIV_H
 #define COP_COOP_PRIV_H
 
 #include <assert.h>
 
+#include "base/htab.h"
 #include "bundle/bundle.h"
 #include "coop/coop.h"
 
@@ -86,9 +88,20 @@ struct bundling {
 	struct cop_bundle policy;
 };
 
+/* Directories in which programs look for absent names (absence.c). */
+struct absence {
+	pthread_mutex_t lock;
+	struct cop_htab dirs;        /* struct absent_dir by path, in bounded number, */
+	struct cop_list order;       /* and in the order in which programs came to them */
+	struct absent_dir *expected; /* where a program that goes on goes on, or NULL */
+	unsigned window, ahead;      /* directories that were checked ahead, at most and really, */
+	uint64_t checked_ms;         /* with the check of this time */
+};
+
 struct cop_coop {
 	struct cop_coop_conf conf;
 	struct bundling bundling;
+	struct absence absence;
 	struct resting resting;
 	struct telling telling;
 	struct doubted doubted;
@@ -202,6 +215,15 @@ void cop_coop_reserve_with_siblings(struct flight *f);
 bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask);
 /* Counts a file that was fetched beside another. */
 void cop_coop_bundled(const struct flight *f, int rc);
+
+/* ---- absence.c ---- */
+
+void cop_coop_absence_init(struct absence *a);
+void cop_coop_absence_fini(struct absence *a);
+/* Whether a program's request is a check that others may go with. */
+bool cop_coop_may_check_ahead(const struct cop_coop *c, const struct cop_ask *ask);
+/* The flight of such a check begins, together with others. */
+void cop_coop_reserve_with_checks(struct flight *f);
 
 /* ---- reserve.c ---- */
 

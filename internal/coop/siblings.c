@@ -88,7 +88,7 @@ static bool ask_sibling(const struct bundle *b, const struct cop_listing_entry *
 		.version = e->attr.version,
 		.size = e->attr.size,
 		.background = true,
-		.bundled = true};
+		.along = true};
 	struct cop_key key;
 	struct cop_obj *obj;
 	int rc;
@@ -194,7 +194,7 @@ void cop_coop_bundled(const struct flight *f, int rc)
 {
 	struct cop_stats *stats = f->coop->conf.stats;
 
-	if (rc || !f->ask.bundled)
+	if (rc || f->ask.kind != COP_ASK_CHUNK || !f->ask.along)
 		return;
 	cop_stats_add(stats, COP_BUNDLE_FILES, 1);
 	cop_stats_add(stats, COP_BUNDLE_BYTES, f->ask.size);

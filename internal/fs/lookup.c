@@ -110,7 +110,7 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 {
 	struct cop_attr dir;
 
-	if (op->checked || cop_coop_absent_ms(op->fs->conf.coop, obj)) {
+	if (op->checked || cop_coop_missed_ms(op->fs->conf.coop, obj)) {
 		cop_fs_count(op->req, COP_ENOENT_SERVES);
 		reply_absent(op, true);
 		return;

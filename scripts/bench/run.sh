@@ -10,7 +10,7 @@
 # measurement could not be made; a missed figure is not an error, because the machine may be busy with something else.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-all=(warm-import import-requests four-at-once many memory origin-scale cold-slowfs cold-manifest cold-nodes
+all=(warm-import import-requests absent-again four-at-once many memory origin-scale cold-slowfs cold-manifest cold-nodes
 	profile-cost hop-small hop-bulk relay stripes ready idle view warm-find read-cold book aggregate paths mark trace trace-cost)
 names=()
 json=
