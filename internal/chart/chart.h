@@ -62,20 +62,22 @@ void cop_chart_ranges(struct cop_buf *out, const char *title, const struct cop_c
 
 /* ---- a tree of nodes, without a table ---- */
 
-#define COP_CHART_TREE_DRAWN 85 /* nodes; those below others are counted */
 struct cop_chart_tree {
 	const char *title;
 	unsigned n;
 	const int32_t *parent; /* index; -1: none */
-	const char *top;       /* what the roots read from */
+	const uint32_t *first; /* which are drawn where there is no room for all; more important first */
+	unsigned first_n;
+	const char *top; /* what the roots read from */
 	cop_html_show *show;
 	double (*weight)(
-		const void *arg, unsigned i); /* of the edge to its parent, or to the top */
+		const void *arg, unsigned i); /* of the edge to its parent, or to the top; NAN: unknown */
 	const char *(*label)(const void *arg, unsigned i);   /* short */
 	const char *(*tooltip)(const void *arg, unsigned i); /* until the next call */
 	const void *arg;
 };
-/* 0, or -ENOMEM with out->failed. Nodes that no root leads to are left out. */
+/* 0, or -ENOMEM with out->failed. Nodes that no root leads to are left out; those without room are
+ * counted below the ones that are drawn. */
 int cop_chart_tree(struct cop_buf *out, const struct cop_chart_tree *t);
 
 #endif

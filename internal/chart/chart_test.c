@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "chart/chart.h"
+#include "chart/chart_priv.h"
 
 static struct cop_buf out;
 
@@ -89,6 +89,18 @@ static void a_map_without_anything_is_empty_and_not_broken(void **state)
 				     .value = nothing});
 	assert_int_equal(count("nan"), 0);
 	assert_int_equal(count("</title></rect>"), 0);
+}
+
+static void an_axis_has_one_unit(void **state)
+{
+	(void)state;
+	cop_chart_time_axis(&out, 0, 100, 10, 4);
+	has(">0.5 s<");
+	has(">1.5 s<");
+	assert_int_equal(count(" ms<"), 0);
+	cop_buf_free(&out);
+	cop_chart_time_axis(&out, 0, 100, 10, 0.9);
+	has(">500 ms<");
 }
 
 static void lines_break_where_nothing_is_known(void **state)
@@ -210,16 +222,64 @@ static void nothing_but_circles_is_no_chart(void **state)
 	assert_null(out.data);
 }
 
+/* In the units of its names. */
+static double width_of_tree(void)
+{
+	double width = 0;
+
+	assert_non_null(out.data);
+	assert_int_equal(sscanf(strstr(out.data, "viewBox"), "viewBox=\"0 0 %lf", &width), 1);
+	return width;
+}
+
+static void fill_tree(int32_t *parent, int n)
+{
+	parent[0] = -1;
+	for (int i = 1; i < n; i++)
+		parent[i] = (i - 1) / 8;
+}
+
 static void what_has_no_room_is_counted(void **state)
 {
-	int32_t parent[1000] = {-1};
+	int32_t parent[1000];
 
 	(void)state;
-	for (int i = 1; i < 1000; i++)
-		parent[i] = (i - 1) / 8;
+	fill_tree(parent, 1000);
 	draw_tree(parent, 1000);
-	assert_int_equal(count("class=\"node\""), COP_CHART_TREE_DRAWN);
-	has(">+8</text>");
+	/* The root and its children; of their children, those that have room. */
+	has("<title>0 → 8: 8</title>");
+	has(">+63</text>");
+	assert_true(width_of_tree() <= 1280);
+	assert_in_range(count("class=\"node\""), 10, 105);
+}
+
+static void those_that_matter_are_drawn_with_all_above_them(void **state)
+{
+	static const uint32_t first[] = {9000, 7777};
+	int32_t parent[10000];
+
+	(void)state;
+	fill_tree(parent, 10000);
+	assert_int_equal(cop_chart_tree(&out, &(struct cop_chart_tree){.title = "t",
+						      .n = 10000,
+						      .parent = parent,
+						      .first = first,
+						      .first_n = 2,
+						      .top = "storage",
+						      .show = cop_html_count,
+						      .weight = one,
+						      .label = number,
+						      .tooltip = number}),
+		0);
+	has("<title>storage → 0: 0</title>");
+	has("<title>0 → 1: 1</title>");
+	has("<title>0 → 8: 8</title>");
+	has("<title>1124 → 9000: 9,000</title>");
+	has("<title>140 → 1124: 1,124</title>");
+	has("<title>17 → 140: 140</title>");
+	has("<title>2 → 17: 17</title>");
+	has("<title>972 → 7777: 7,777</title>");
+	assert_true(width_of_tree() <= 1280);
 }
 
 static void a_deep_chain_ends(void **state)
@@ -239,6 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_map_draws_what_is_above_zero_and_lists_all, teardown),
 		cmocka_unit_test_teardown(a_map_without_anything_is_empty_and_not_broken, teardown),
+		cmocka_unit_test_teardown(an_axis_has_one_unit, teardown),
 		cmocka_unit_test_teardown(lines_break_where_nothing_is_known, teardown),
 		cmocka_unit_test_teardown(bars_have_their_sum_behind_them, teardown),
 		cmocka_unit_test_teardown(ranges_are_on_a_scale_of_powers_of_ten, teardown),
@@ -246,6 +307,8 @@ int main(void)
 		cmocka_unit_test_teardown(nodes_in_a_circle_are_left_out, teardown),
 		cmocka_unit_test_teardown(nothing_but_circles_is_no_chart, teardown),
 		cmocka_unit_test_teardown(what_has_no_room_is_counted, teardown),
+		cmocka_unit_test_teardown(
+			those_that_matter_are_drawn_with_all_above_them, teardown),
 		cmocka_unit_test_teardown(a_deep_chain_ends, teardown),
 	};
 

@@ -80,9 +80,14 @@ void cop_chart_time_axis(struct cop_buf *out, double left, double width, double 
 	double step = step_of(seconds);
 	char text[COP_HTML_NUMBER];
 
-	for (unsigned i = 0; seconds > 0 && i * step <= seconds * 0.97; i++)
-		cop_chart_label(out, "x", left + width * i * step / seconds, y,
-			cop_html_time(i * step, text));
+	for (unsigned i = 0; seconds > 0 && i * step <= seconds * 0.97; i++) {
+		/* Along an axis of seconds, half a second is one of them. */
+		if (seconds > 1 && i * step < 1)
+			snprintf(text, sizeof(text), "%g s", i * step);
+		else
+			cop_html_time(i * step, text);
+		cop_chart_label(out, "x", left + width * i * step / seconds, y, text);
+	}
 }
 
 void cop_chart_key(struct cop_buf *out, const char *class, const char *name)

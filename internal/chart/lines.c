@@ -101,7 +101,7 @@ static void draw_limit(struct cop_buf *out, const struct plot *p)
 	cop_buf_printf(out, "<path class=\"limit\" d=\"M%.1f %.1fh%.1f\"></path>\n", CHART_LEFT,
 		y_of(p, p->l->limit), p->width);
 	cop_chart_label(
-		out, "r", CHART_LEFT + p->width, y_of(p, p->l->limit) - 4, p->l->limit_name);
+		out, "on", CHART_LEFT + p->width, y_of(p, p->l->limit) - 4, p->l->limit_name);
 }
 
 static void write_keys(struct cop_buf *out, const struct cop_chart_lines *l)
@@ -143,9 +143,9 @@ void cop_chart_lines(struct cop_buf *out, const struct cop_chart_lines *l)
 
 	cop_chart_open(out, l->title, CHART_WIDTH, TOP + HEIGHT + 26);
 	draw_side(out, &p);
-	draw_limit(out, &p);
 	for (unsigned i = 0; i < l->lines; i++)
 		draw_line(out, &p, i);
+	draw_limit(out, &p);
 	for (unsigned i = 0; i < l->lines; i++)
 		draw_points(out, &p, i);
 	cop_chart_time_axis(out, CHART_LEFT, p.width, TOP + HEIGHT + 20, l->cols * l->interval_s);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first nodes by levels are drawn, each subtree beside the next one; what is below a drawn node
- * and has no room is a number. Parents come from a file: nodes in a circle are never reached. */
+/* Each subtree is drawn beside the next one; what is below a drawn node and has no room is a number.
+ * Drawn are the levels that have room as a whole, then the nodes that matter, with all above them,
+ * then whatever has room. Parents come from a file: nodes in a circle are never reached. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "chart/chart_priv.h"
 
-#define SLOT 40.0  /* room of a leaf */
+#define WIDEST 1280.0 /* wider ones would be scaled until nobody can read them */
+#define LABEL_BYTE 7.5
 #define LEVEL 78.0 /* from one level to the next */
 #define TOP 20.0
 #define ABOVE 46.0 /* from what the roots read to the roots */
@@ -17,11 +20,11 @@
 struct layout {
 	const struct cop_chart_tree *t;
 	int32_t *first, *next, *order; /* children; all that are reached, by levels */
-	unsigned *below;               /* descendants */
-	double *x;
-	unsigned *depth;
+	unsigned *below, *kids;        /* descendants; children that are drawn */
+	double *x;                     /* NAN: not drawn; -1: drawn, and not placed */
+	unsigned *depth;               /* DEEPEST of those that are not reached */
 	unsigned reached, drawn, leaves, levels;
-	double most;
+	double most, slot; /* room of a leaf */
 };
 
 /* The index of its parent, or -1. */
@@ -44,20 +47,25 @@ static void find_order(struct layout *l)
 	int32_t roots = -1;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < l->t->n; i++)
+	for (unsigned i = 0; i < l->t->n; i++) {
 		l->first[i] = -1;
+		l->depth[i] = DEEPEST;
+		l->x[i] = NAN;
+	}
 	for (unsigned i = l->t->n; i-- > 0;) {
 		int32_t p = parent_of(l, i);
 
 		add_child(l, p >= 0 ? &l->first[p] : &roots, i);
 	}
-	for (int32_t r = roots; r >= 0; r = l->next[r])
+	for (int32_t r = roots; r >= 0; r = l->next[r]) {
+		l->depth[r] = 0;
 		l->order[n++] = r;
+	}
 	for (unsigned at = 0; at < n; at++) {
 		unsigned i = (unsigned)l->order[at];
 
 		for (int32_t c = l->first[i]; c >= 0; c = l->next[c]) {
-			l->depth[c] = l->depth[i] + 1;
+			l->depth[c] = COP_MIN(l->depth[i] + 1, DEEPEST);
 			l->order[n++] = c;
 		}
 	}
@@ -75,22 +83,81 @@ static void count_below(struct layout *l)
 	}
 }
 
-/* Which are drawn: marked by their place, -1 so far. */
-static void choose_drawn(struct layout *l)
-{
-	for (unsigned i = 0; i < l->t->n; i++)
-		l->x[i] = NAN;
-	for (unsigned at = 0; at < l->reached && l->drawn < COP_CHART_TREE_DRAWN; at++) {
-		unsigned i = (unsigned)l->order[at];
+/* ---- which are drawn ---- */
 
-		if (l->depth[i] >= DEEPEST)
-			break;
+static bool is_drawn(const struct layout *l, int32_t i)
+{
+	return !isnan(l->x[i]);
+}
+
+/* Draws a node with all that are above it, if there is room for one leaf more, or none is needed. */
+static void add(struct layout *l, int32_t i)
+{
+	int32_t top = i, above;
+
+	if (l->depth[i] >= DEEPEST || is_drawn(l, i))
+		return;
+	while ((above = parent_of(l, (unsigned)top)) >= 0 && !is_drawn(l, above))
+		top = above;
+	if ((above < 0 || l->kids[above]) && (l->leaves + 1) * l->slot > WIDEST)
+		return;
+	l->leaves += above < 0 || l->kids[above];
+	for (; i >= 0 && !is_drawn(l, i); i = parent_of(l, (unsigned)i)) {
 		l->x[i] = -1;
 		l->drawn++;
 		l->levels = COP_MAX(l->levels, l->depth[i] + 1);
-		l->most = fmax(l->most, l->t->weight(l->t->arg, i));
+		l->most = fmax(l->most, l->t->weight(l->t->arg, (unsigned)i));
+		above = parent_of(l, (unsigned)i);
+		if (above >= 0)
+			l->kids[above]++;
 	}
 }
+
+/* How many of the first ones by levels are levels that have room as a whole. */
+static unsigned whole_levels(const struct layout *l)
+{
+	unsigned from = 0, leaves = 0;
+
+	while (from < l->reached) {
+		unsigned to = from, ends = 0, depth = l->depth[l->order[from]];
+
+		for (; to < l->reached && l->depth[l->order[to]] == depth; to++)
+			ends += l->first[l->order[to]] < 0;
+		if ((leaves + (to - from)) * l->slot > WIDEST)
+			break;
+		leaves += ends;
+		from = to;
+	}
+	return from;
+}
+
+/* The widest name decides. */
+static double slot_of(const struct cop_chart_tree *t)
+{
+	size_t most = 0;
+
+	for (unsigned i = 0; i < t->n; i++)
+		most = COP_MAX(most, strlen(t->label(t->arg, i)));
+	return fmax(40, LABEL_BYTE * (double)most + 12);
+}
+
+static void choose_drawn(struct layout *l)
+{
+	unsigned whole;
+
+	l->slot = slot_of(l->t);
+	whole = whole_levels(l);
+	for (unsigned at = 0; at < whole; at++)
+		add(l, l->order[at]);
+	for (unsigned f = 0; f < l->t->first_n; f++)
+		if (l->t->first[f] < l->t->n)
+			add(l, (int32_t)l->t->first[f]);
+	for (unsigned at = whole; at < l->reached; at++)
+		add(l, l->order[at]);
+	l->leaves = 0;
+}
+
+/* ---- where ---- */
 
 /* At most DEEPEST levels deep. */
 static void place(struct layout *l, unsigned i)
@@ -104,7 +171,7 @@ static void place(struct layout *l, unsigned i)
 		from = isnan(from) ? l->x[c] : from;
 		to = l->x[c];
 	}
-	l->x[i] = isnan(from) ? (l->leaves++ + 0.5) * SLOT : (from + to) / 2;
+	l->x[i] = isnan(from) ? (l->leaves++ + 0.5) * l->slot : (from + to) / 2;
 }
 
 static double y_of(const struct layout *l, unsigned i)
@@ -148,8 +215,8 @@ static void draw_node(struct cop_buf *out, const struct layout *l, unsigned i)
 	cop_buf_printf(out, "<g><title>");
 	cop_html_text(out, l->t->tooltip(l->t->arg, i));
 	cop_buf_printf(out,
-		"</title><rect class=\"node\" x=\"%.1f\" y=\"%.1f\" width=\"36\" height=\"20\" rx=\"10\"></rect>",
-		x - 18, y - 10);
+		"</title><rect class=\"node\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"20\" rx=\"10\"></rect>",
+		x - l->slot / 2 + 2, y - 10, l->slot - 4);
 	cop_chart_label(out, "m", x, y + 4, l->t->label(l->t->arg, i));
 	if (hidden) {
 		snprintf(text, sizeof(text), "+%u", hidden);
@@ -160,23 +227,28 @@ static void draw_node(struct cop_buf *out, const struct layout *l, unsigned i)
 
 static void draw_layout(struct cop_buf *out, struct layout *l)
 {
-	double width, middle, last_root = 0;
+	double width, middle, first_root = NAN, last_root = 0;
 
-	for (unsigned at = 0; at < l->drawn && l->depth[l->order[at]] == 0; at++) {
+	for (unsigned at = 0; at < l->reached && l->depth[l->order[at]] == 0; at++) {
+		if (!is_drawn(l, l->order[at]))
+			continue;
 		place(l, (unsigned)l->order[at]);
 		last_root = l->x[l->order[at]];
+		first_root = isnan(first_root) ? last_root : first_root;
 	}
-	width = fmax(l->leaves * SLOT, 240); /* the box of the roots' source is wider than a slot */
-	middle = (l->x[l->order[0]] + last_root) / 2;
+	width = fmax(l->leaves * l->slot, 240); /* the box of the roots' source is wider than a slot */
+	middle = (first_root + last_root) / 2;
 	cop_chart_open(out, l->t->title, width, TOP + ABOVE + (l->levels - 1) * LEVEL + 36);
-	for (unsigned at = 0; at < l->drawn; at++)
-		draw_edge(out, l, (unsigned)l->order[at], middle);
+	for (unsigned at = 0; at < l->reached; at++)
+		if (is_drawn(l, l->order[at]))
+			draw_edge(out, l, (unsigned)l->order[at], middle);
 	cop_buf_printf(out,
 		"<rect class=\"top\" x=\"%.1f\" y=\"%.1f\" width=\"76\" height=\"24\" rx=\"4\"></rect>",
 		middle - 38, TOP - 12);
 	cop_chart_label(out, "m", middle, TOP + 4, l->t->top);
-	for (unsigned at = 0; at < l->drawn; at++)
-		draw_node(out, l, (unsigned)l->order[at]);
+	for (unsigned at = 0; at < l->reached; at++)
+		if (is_drawn(l, l->order[at]))
+			draw_node(out, l, (unsigned)l->order[at]);
 	cop_chart_close_image(out);
 	cop_chart_close(out);
 }
@@ -189,11 +261,12 @@ int cop_chart_tree(struct cop_buf *out, const struct cop_chart_tree *t)
 		.next = calloc(n, sizeof(*l.next)),
 		.order = calloc(n, sizeof(*l.order)),
 		.below = calloc(n, sizeof(*l.below)),
+		.kids = calloc(n, sizeof(*l.kids)),
 		.x = calloc(n, sizeof(*l.x)),
 		.depth = calloc(n, sizeof(*l.depth)),
 		.levels = 1};
 
-	if (l.first && l.next && l.order && l.below && l.x && l.depth) {
+	if (l.first && l.next && l.order && l.below && l.kids && l.x && l.depth) {
 		find_order(&l);
 		count_below(&l);
 		choose_drawn(&l);
@@ -206,6 +279,7 @@ int cop_chart_tree(struct cop_buf *out, const struct cop_chart_tree *t)
 	free(l.next);
 	free(l.order);
 	free(l.below);
+	free(l.kids);
 	free(l.x);
 	free(l.depth);
 	return out->failed ? -ENOMEM : 0;

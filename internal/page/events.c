@@ -14,6 +14,22 @@ static bool is_usual(const char *event)
 	       strncmp(event, "prefetch_", 9) == 0;
 }
 
+/* The table has the names that files and other programs use. */
+static const char *in_words(const char *event)
+{
+	static const char *const words[][2] = {{"failover", "another node above was asked"},
+		{"peer_dead", "another node did not answer"},
+		{"peer_back", "another node answered again"},
+		{"budget_full", "a fetch waited for room in the cache"},
+		{"file_changed", "a file had changed"},
+		{"storage_error", "the storage gave an error"}};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(words); i++)
+		if (strcmp(words[i][0], event) == 0)
+			return words[i][1];
+	return event;
+}
+
 static void say_kinds(const struct cop_jobdata *j, struct cop_buf *out)
 {
 	struct {
@@ -40,8 +56,9 @@ static void say_kinds(const struct cop_jobdata *j, struct cop_buf *out)
 		cop_buf_str(out,
 			"Nothing went wrong: the nodes report only that they were ready, prefetched and ended.");
 	for (at = 0; at < kinds; at++)
-		cop_html_printf(out, "%s%s: %u", at ? ", " : "", kind[at].name, kind[at].n);
-	cop_buf_str(out, "</p>\n");
+		cop_html_printf(out, "%s%s (%u)", at ? ", " : "What nodes noticed: ",
+			in_words(kind[at].name), kind[at].n);
+	cop_buf_str(out, kinds ? ".</p>\n" : "</p>\n");
 }
 
 /* Unusual ones first come first; usual ones fill the rest. */

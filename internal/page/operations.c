@@ -48,10 +48,16 @@ static void draw(const struct cop_jobdata *j, struct cop_buf *out)
 		return;
 	}
 	snprintf(title, sizeof(title),
-		"%.40s took the most time in all: half of the calls took %s; the slowest call was %s of %s",
+		"%.40s took the most time in all: half of its calls took at most %s; the slowest call of all, a %.40s, took %s",
 		range[0].name, cop_html_time(range[0].p50, a), slow->name,
 		cop_html_time(slow->max_us * 1e-6, b));
 	cop_chart_ranges(out, title, range, n, cop_html_time);
+}
+
+/* Calls that the file system answers at once, as open, are only counted. */
+static bool is_measured(const struct cop_jobdata_op *op)
+{
+	return op->latency_s > 0 || (op->has_quantiles && op->max_us > 0);
 }
 
 static char *show_us(double us, char out[COP_HTML_NUMBER])
@@ -70,7 +76,7 @@ static void table(const struct cop_jobdata *j, struct cop_buf *out)
 		COP_ARRAY_SIZE(col));
 	for (size_t i = 0; i < j->ops; i++) {
 		const struct cop_jobdata_op *op = &j->op[i];
-		bool q = op->has_quantiles;
+		bool q = op->has_quantiles && is_measured(op);
 
 		cop_html_row(out);
 		cop_html_cell(out, op->name);
@@ -78,7 +84,8 @@ static void table(const struct cop_jobdata *j, struct cop_buf *out)
 		cop_html_cell_number(out, cop_html_count, (double)op->hits);
 		cop_html_cell_number(out, cop_html_count, (double)op->misses);
 		cop_html_cell_number(out, cop_html_count, (double)op->negatives);
-		cop_html_cell_number(out, cop_html_time, op->latency_s);
+		cop_html_cell_number(out, cop_html_time,
+			is_measured(op) ? op->latency_s : NAN);
 		cop_html_cell_number(out, show_us, q ? op->p50_us : NAN);
 		cop_html_cell_number(out, show_us, q ? op->p90_us : NAN);
 		cop_html_cell_number(out, show_us, q ? op->p99_us : NAN);

@@ -233,6 +233,70 @@ static void of_very_many_nodes_the_outliers_are_listed(void **state)
 	free(job.node);
 }
 
+static void events_are_told_in_words(void **state)
+{
+	struct cop_jobdata_event event[] = {
+		{1, 3, (char *)"a", (char *)"peer_dead", (char *)"rank 1"},
+		{2, 3, (char *)"a", (char *)"peer_dead", (char *)"rank 2"},
+		{2, 4, (char *)"a", (char *)"failover", (char *)"rank 1"},
+		{3, 4, (char *)"a", (char *)"something_new", (char *)""}};
+
+	(void)state;
+	job.event = event;
+	job.events = 4;
+	write_page();
+	assert_true(has(
+		"<p class=\"warning\">What nodes noticed: another node did not answer (2), another node above was asked (1), something_new (1).</p>"));
+}
+
+static void calls_that_were_not_measured_have_no_time(void **state)
+{
+	struct cop_jobdata_op op[] = {
+		{(char *)"read", 5, 3, 2, 0, 0.4, true, 31, 60, 70, 157000},
+		{(char *)"open", 1344, 0, 0, 0, 0, true, 0, 0, 0, 0}};
+
+	(void)state;
+	job.op = op;
+	job.ops = 2;
+	write_page();
+	assert_true(has(
+		"read took the most time in all: half of its calls took at most 31 µs; the slowest call of all, a read, took 157 ms"));
+	assert_true(has("<td>open</td><td class=\"n\">1,344</td>"));
+	assert_false(has(">0 s<"));
+}
+
+/* A node whose row is missing is where the tree has it: what it sent on came from its parent. */
+static void the_tree_has_nodes_without_a_row(void **state)
+{
+	struct cop_jobdata_node node[] = {
+		{.rank = -3, .host = (char *)"", .parent = -2, .sent_bytes = 9e9},
+		{.rank = 0, .host = (char *)"a", .parent = -1, .origin_bytes = 7340032},
+		{.rank = 44, .host = (char *)"b", .parent = 5, .parent_bytes = 5242880}};
+
+	(void)state;
+	job.nodes = 10000;
+	job.fanout = 8;
+	job.trees = 1;
+	job.node = node;
+	job.node_n = 3;
+	write_page();
+	assert_true(has("<title>storage → 0: 7.0 MiB</title>"));
+	assert_true(has("<title>0 → 5: -</title>"));
+	assert_true(has("<title>5 → 44: 5.0 MiB</title>"));
+	assert_true(has("<title>node 5: the job kept no row of it</title>"));
+	assert_true(has("of 10,000 nodes"));
+	assert_false(has("not drawn: of so many"));
+	assert_false(has("sent most to others"));
+
+	/* The same of a small job, of which a node was killed. */
+	job.nodes = 45;
+	job.node_n = 2;
+	job.node = node + 1;
+	write_page();
+	assert_true(has("<title>0 → 5: -</title>"));
+	assert_true(has("<title>5 → 44: 5.0 MiB</title>"));
+}
+
 static void the_title_says_who_waited_for_what(void **state)
 {
 	struct cop_jobdata_node node[2] = {
@@ -318,6 +382,9 @@ int main(void)
 		T(a_hostile_text_is_text_everywhere),
 		T(a_page_of_the_most_nodes_has_a_bound),
 		T(of_very_many_nodes_the_outliers_are_listed),
+		T(the_tree_has_nodes_without_a_row),
+		T(events_are_told_in_words),
+		T(calls_that_were_not_measured_have_no_time),
 		T(the_title_says_who_waited_for_what),
 		T(what_few_nodes_said_is_not_taken_for_all),
 		T(the_run_before_is_compared),

@@ -25,6 +25,11 @@ FITS = """(() => {
   return [...wide, ...hidden.map(i => "hidden " + i), ...out].slice(0, 5).join(", ");
 })()"""
 
+# Names in a drawing, which is scaled to the window, that are too small to be read.
+SMALL = """(() => [...document.querySelectorAll("svg")].map(s => [s.getBoundingClientRect().width / s.viewBox.baseVal.width, s])
+  .filter(([scale, s]) => scale && s.querySelector("text") && scale * parseFloat(getComputedStyle(s.querySelector("text")).fontSize) < 7)
+  .map(([scale, s]) => s.closest("section").id + " " + scale.toFixed(2)).slice(0, 5).join(", "))()"""
+
 # The contrast of texts with what is behind them, as in WCAG 2.1 (1.4.3).
 CONTRAST = """(() => {
   const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
@@ -151,6 +156,7 @@ def check(b):
     for width in (1600, 1024, 640, 360):
         b.size(width, 900)
         say("%d wide" % width, b.run(FITS))
+        say("names in drawings, %d wide" % width, b.run(SMALL))
     b.size(1200, 900)
     papers = []
     for scheme in ("light", "dark"):

@@ -6,7 +6,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 47
+plan 48
 
 judge() { # FILE WHAT [ARGUMENT…]
 	"$PYTHON" "$cop_t/report_judge.py" "$@"
@@ -99,6 +99,7 @@ is_at_most 'below 5 MB' "$(stat -c %s "$T/many.html")" 5000000
 is_page '10,000 nodes' "$T/many.html"
 is 'with the statistics first' "$(judge "$T/many.html" table tree node 'read by programs' | cut -f1 | head -n 3 | tr '\n' ' ')" 'minimum median maximum '
 is 'and the outliers by name' "$(judge "$T/many.html" table tree node | grep -c '^13 x0001c0s0b5$')" 1
+is 'the tree is drawn, down to them' "$(grep -cE '<title>(storage → 0: 953.7 MiB|0 → 1: -|1 → 13: 953.7 MiB)</title>' "$T/many.html")" 3
 is 'an event with markup is text' "$(judge "$T/many.html" says 'rank 1 <b>not markup</b>')" yes
 
 # ---- Copper 1.0

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 browser=$(command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome) ||
 	skip_all 'no Chromium here, which would look at the page'
-plan 44
+plan 53
 
 export HOME=$T TMPDIR=$T
 look() { # PAGE
@@ -17,7 +17,7 @@ look() { # PAGE
 is_good() { # WHOSE PAGE
 	local line
 	look "$2" >"$T/seen"
-	is "all was looked at: $1" "$(wc -l <"$T/seen")" 18
+	is "all was looked at: $1" "$(wc -l <"$T/seen")" 22
 	while read -r line; do
 		is "$1, ${line%%: *}" "${line#*: }" ok
 	done <"$T/seen"
@@ -39,12 +39,13 @@ is_good 'three nodes' "$JOB/report.html"
 # ---- faults are found
 
 sed 's|</main>|<p style="width:3000px;color:#ccc">pale and wide</p><script>alert(1)</script><img src="there.png" alt="x"></main>|;
-	s|<section id="paths"|<section hidden id="paths"|; s|:focus-visible {|.never {outline:0} * {outline: none !important} .never {|' \
+	s|<section id="paths"|<section hidden id="paths"|; s|max-width: var(--most)|max-width: 20rem; min-width: 0 !important|; s|:focus-visible {|.never {outline:0} * {outline: none !important} .never {|' \
 	"$T/many/report.html" >"$T/bad.html"
 look "$T/bad.html" >"$T/seen"
 matches 'a page that is too wide' "$(grep '^360 wide' "$T/seen")" ': page 30|: .*P '
 matches 'a section that is hidden' "$(grep '^1024 wide' "$T/seen")" 'hidden paths'
+matches 'a drawing that is too small' "$(grep '^names in drawings, 1600' "$T/seen")" ': .*tree 0'
 matches 'pale text' "$(grep '^texts can be read, light' "$T/seen")" 'P\.null 1\.'
 matches 'focus that nobody sees' "$(grep '^what has the focus' "$T/seen")" ': #main'
 matches 'a script' "$(grep '^the console' "$T/seen")" 'Content Security Policy'
-is 'all the same 18 things' "$(wc -l <"$T/seen")" 18
+is 'all the same 22 things' "$(wc -l <"$T/seen")" 22
