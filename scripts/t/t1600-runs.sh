@@ -4,7 +4,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 38
+plan 41
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -90,3 +90,17 @@ is 'a tag, a name, a group' "$(for tag in 'note=a = b' name=run group=g name=ru 
 fails_with 2 "'note' is not KEY=VALUE" "$COPPER" runs list --store "$STORE" --tag note
 matches 'copper runs alone lists' "$(COPPER_STORE=$STORE "$COPPER" runs | head -n 1)" '^ID +NAME'
 is 'newest first' "$(runs list --json | json_of '[r["start"] for r in j] == sorted((r["start"] for r in j), reverse=True)')" True
+
+# ---- the manifest
+
+export XDG_CACHE_HOME=$T/cache
+manifest() { # of a job that prefetches what the one before it used
+	with_tree 1 --store "$STORE" --prefetch auto
+	read_everything 0
+	without_tree >/dev/null || bail 'the job does not end'
+	judge "SELECT value FROM tag WHERE key = 'manifest.xxh3' AND run = (SELECT id FROM run ORDER BY start DESC LIMIT 1)"
+}
+is 'the first job has no manifest' "$(manifest)" ''
+hash=$(manifest)
+matches 'the tag of the second one is its hash' "$hash" '^[0-9a-f]{16}$'
+is 'and that of a third that prefetches the same' "$(manifest)" "$hash"
