@@ -108,8 +108,8 @@ void cop_runlog_add_round(struct cop_runrec *into, const struct cop_follow_numbe
 	cop_runrec_point(into, "fuse.requests", t, (double)cop_stats_requests(&n->stats));
 	for (size_t i = 0; i < COP_ARRAY_SIZE(of); i++)
 		add_counter(into, &n->stats, of[i], t);
-	cop_runrec_point(into, "cache.used_bytes", t, (double)n->usage.used_bytes);
-	cop_runrec_point(into, "cache.limit_bytes", t, (double)n->usage.limit_bytes);
+	cop_runrec_point(into, "budget.used_bytes", t, (double)n->usage.used_bytes);
+	cop_runrec_point(into, "budget.limit_bytes", t, (double)n->usage.limit_bytes);
 	cop_runrec_point(into, "nodes.answered", t, n->nodes);
 	cop_runrec_point(into, "nodes.missing", t, n->missing);
 	add_machine(into, &n->machine, t);

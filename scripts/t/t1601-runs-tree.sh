@@ -4,7 +4,7 @@
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 14
+plan 16
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -23,11 +23,17 @@ all_answered() { [ "$(value nodes.answered)" = 3 ] && [ "$(value fuse.read_bytes
 ok 'all nodes are in the telemetry' wait_for 30 all_answered
 bytes=$(tree_sum fuse.read_bytes)
 served=$(tree_sum origin.operations)
+held=$(tree_sum budget.used_bytes)
+used=$(tree_sum cache.used_bytes)
+has_held() { [ "$(value budget.used_bytes)" = "$held" ]; }
+ok 'what their caches hold is in it' wait_for 30 has_held
 resident=$(judge "SELECT a.value > b.value FROM metric_last a JOIN metric_last b ON a.key = 'memory.resident_bytes' AND b.key = 'memory.resident_bytes_max'")
 is 'the sum of their memory is more than that of one' "$resident" 1
 ok 'the tree stops' without_tree
 is 'one row for the job' "$(judge 'SELECT status, nodes, exit_reason FROM run')" 'FINISHED|3|stopped'
 is 'its totals are those of all nodes' "$(value fuse.read_bytes) $(value origin.operations)" "$bytes $served"
+is 'what of the caches was used is another number, of the end' \
+	"$(value cache.used_bytes) $(judge "SELECT count(*) FROM metric WHERE key = 'cache.used_bytes'")" "$used 1"
 is 'and only rank 0 wrote' "$(judge "SELECT value FROM resource WHERE key = 'service.instance.id'")" 0
 
 # ---- nodes that are gone when it stops
