@@ -66,12 +66,13 @@ struct cop_chart_tree {
 	const char *title;
 	unsigned n;
 	const int32_t *parent; /* index; -1: none */
-	const uint32_t *first; /* which are drawn where there is no room for all; more important first */
+	const uint32_t
+		*first; /* which are drawn where there is no room for all; more important first */
 	unsigned first_n;
 	const char *top; /* what the roots read from */
 	cop_html_show *show;
-	double (*weight)(
-		const void *arg, unsigned i); /* of the edge to its parent, or to the top; NAN: unknown */
+	double (*weight)(const void *arg,
+		unsigned i); /* of the edge to its parent, or to the top; NAN: unknown */
 	const char *(*label)(const void *arg, unsigned i);   /* short */
 	const char *(*tooltip)(const void *arg, unsigned i); /* until the next call */
 	const void *arg;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each subtree is drawn beside the next one; what is below a drawn node and has no room is a number.
- * Drawn are the levels that have room as a whole, then the nodes that matter, with all above them,
- * then whatever has room. Parents come from a file: nodes in a circle are never reached. */
+/* Each subtree is drawn beside the next one; what is below a drawn node and has no room is a
+ * number. Drawn are the levels that have room as a whole, then the nodes that matter, with all
+ * above them, then whatever has room. Parents come from a file: nodes in a circle are never
+ * reached. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -90,7 +91,7 @@ static bool is_drawn(const struct layout *l, int32_t i)
 	return !isnan(l->x[i]);
 }
 
-/* Draws a node with all that are above it, if there is room for one leaf more, or none is needed. */
+/* Draws a node with all that are above it, if there is room for one leaf more or none is needed. */
 static void add(struct layout *l, int32_t i)
 {
 	int32_t top = i, above;
@@ -236,7 +237,8 @@ static void draw_layout(struct cop_buf *out, struct layout *l)
 		last_root = l->x[l->order[at]];
 		first_root = isnan(first_root) ? last_root : first_root;
 	}
-	width = fmax(l->leaves * l->slot, 240); /* the box of the roots' source is wider than a slot */
+	/* The box of the roots' source is wider than a slot. */
+	width = fmax(l->leaves * l->slot, 240);
 	middle = (first_root + last_root) / 2;
 	cop_chart_open(out, l->t->title, width, TOP + ABOVE + (l->levels - 1) * LEVEL + 36);
 	for (unsigned at = 0; at < l->reached; at++)

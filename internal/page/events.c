@@ -56,8 +56,8 @@ static void say_kinds(const struct cop_jobdata *j, struct cop_buf *out)
 		cop_buf_str(out,
 			"Nothing went wrong: the nodes report only that they were ready, prefetched and ended.");
 	for (at = 0; at < kinds; at++)
-		cop_html_printf(out, "%s%s (%u)", at ? ", " : "What nodes noticed: ",
-			in_words(kind[at].name), kind[at].n);
+		cop_html_printf(out, "%s%s (%u)",
+			at ? ", " : "What nodes noticed: ", in_words(kind[at].name), kind[at].n);
 	cop_buf_str(out, kinds ? ".</p>\n" : "</p>\n");
 }
 

@@ -84,8 +84,7 @@ static void table(const struct cop_jobdata *j, struct cop_buf *out)
 		cop_html_cell_number(out, cop_html_count, (double)op->hits);
 		cop_html_cell_number(out, cop_html_count, (double)op->misses);
 		cop_html_cell_number(out, cop_html_count, (double)op->negatives);
-		cop_html_cell_number(out, cop_html_time,
-			is_measured(op) ? op->latency_s : NAN);
+		cop_html_cell_number(out, cop_html_time, is_measured(op) ? op->latency_s : NAN);
 		cop_html_cell_number(out, show_us, q ? op->p50_us : NAN);
 		cop_html_cell_number(out, show_us, q ? op->p90_us : NAN);
 		cop_html_cell_number(out, show_us, q ? op->p99_us : NAN);

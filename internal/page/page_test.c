@@ -251,8 +251,7 @@ static void events_are_told_in_words(void **state)
 
 static void calls_that_were_not_measured_have_no_time(void **state)
 {
-	struct cop_jobdata_op op[] = {
-		{(char *)"read", 5, 3, 2, 0, 0.4, true, 31, 60, 70, 157000},
+	struct cop_jobdata_op op[] = {{(char *)"read", 5, 3, 2, 0, 0.4, true, 31, 60, 70, 157000},
 		{(char *)"open", 1344, 0, 0, 0, 0, true, 0, 0, 0, 0}};
 
 	(void)state;

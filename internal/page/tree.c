@@ -167,8 +167,8 @@ static const struct cop_jobdata_node *highest_node(const struct cop_jobdata *j, 
 static bool list_first(struct tree *t, bool ranks)
 {
 	const struct cop_jobdata *j = t->j;
-	const struct cop_jobdata_node **at = order(j, true), *most[] = {HIGHEST(j, origin_bytes),
-		HIGHEST(j, sent_bytes)};
+	const struct cop_jobdata_node **at = order(j, true),
+				      *most[] = {HIGHEST(j, origin_bytes), HIGHEST(j, sent_bytes)};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(most); i++)
 		if (most[i] && most[i]->rank >= 0)
