@@ -190,18 +190,18 @@ step_root() { # ENVIRONMENT
 	fi
 	rm -rf "$at" "$at.part"
 	bootstrap essential "$packages" "$release" "$at.part" "${options[@]}" || { say 'it cannot be made'; return 1; }
-	printf '127.0.0.1 localhost\n192.0.2.1 portable\n127.0.0.11 n1\n' >"$at.part/etc/hosts"
+	printf '127.0.0.1 localhost\n10.231.7.1 portable\n127.0.0.11 n1\n' >"$at.part/etc/hosts"
 	mv "$at.part" "$at"
 	say "Debian $(cat "$at/etc/debian_version")"
 }
 
 # In namespaces of its own: what is mounted and what runs goes with them. The network has nobody else on it, but an address that is
-# not the loopback's, without which the C library resolves no address for Slurm. The root is exchanged, not only changed, because tests
+# not the loopback's, nor one that tests take for nobody's (192.0.2.1): without it the C library resolves no address for Slurm. The root is exchanged, not only changed, because tests
 # enter namespaces of their own, and would be outside again. Control groups are made in one that is this machine's, but nobody else's.
 inside() { # ENVIRONMENT COMMAND…
 	local status groups=copper-portability.$1
 	nice -n 19 unshare --mount --propagation private --net --uts --pid --fork --kill-child bash -c '
-		ip link set lo up && ip link add lan type bridge && ip address add 192.0.2.1/24 dev lan && ip link set lan up && hostname portable &&
+		ip link set lo up && ip link add lan type bridge && ip address add 10.231.7.1/24 dev lan && ip link set lan up && hostname portable &&
 			mount --rbind "$0" "$0" && mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" &&
 			mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/run" || exit
 		for at in "$0"/sys/fs/cgroup "$0"/sys/fs/cgroup/{unified,freezer}; do

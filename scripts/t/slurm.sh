@@ -74,7 +74,8 @@ need_groups() {
 		skip_all 'this Slurm knows no control groups of version 2'
 }
 
-# A machine that has both versions looks to Slurm like one that has version 2 alone, as most have today.
+# A machine that has both versions looks to Slurm like one that has version 2 alone, as most have today. Its first process seems to be in
+# the group at the top, which is the node's.
 make_unified() {
 	cat >"$T/slurm/unified.c" <<-'C'
 		#include <dlfcn.h>
@@ -84,13 +85,13 @@ make_unified() {
 		#include <string.h>
 		#include <sys/mman.h>
 		#include <unistd.h>
-		static int unified(int fd)
+		static int unified(int fd, int first)
 		{
 			char text[8192], *line;
 			ssize_t n = read(fd, text, sizeof(text) - 1);
 			int only = memfd_create("cgroup", MFD_CLOEXEC);
 			text[n < 0 ? 0 : n] = 0;
-			line = strstr(text, "0::/");
+			line = first ? strcpy(text, "0::/\n") : strstr(text, "0::/");
 			if (line && write(only, line, strcspn(line, "\n") + 1) > 0)
 				lseek(only, 0, SEEK_SET);
 			close(fd);
@@ -100,7 +101,7 @@ make_unified() {
 		{
 			int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, name);
 			int fd = next(path, flags, mode);
-			return fd >= 0 && !strncmp(path, "/proc/", 6) && strstr(path, "/cgroup") ? unified(fd) : fd;
+			return fd >= 0 && !strncmp(path, "/proc/", 6) && strstr(path, "/cgroup") ? unified(fd, !!strstr(path, "/1/")) : fd;
 		}
 		#define OPEN(name) \
 			int name(const char *path, int flags, ...) \
