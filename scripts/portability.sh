@@ -196,10 +196,11 @@ step_root() { # ENVIRONMENT
 }
 
 # In namespaces of its own: what is mounted and what runs goes with them. The network has nobody else on it, but an address that is
-# not the loopback's, nor one that tests take for nobody's (192.0.2.1): without it the C library resolves no address for Slurm. The root is exchanged, not only changed, because tests
-# enter namespaces of their own, and would be outside again. Control groups are made in one that is this machine's, but nobody else's.
+# not the loopback's, nor one that tests take for nobody's (192.0.2.1): without it the C library resolves no address for Slurm. The root
+# is exchanged, not only changed, because tests enter namespaces of their own, and would be outside again. Control groups are made in
+# one that is this machine's, but nobody else's.
 inside() { # ENVIRONMENT COMMAND…
-	local status groups=copper-portability.$1
+	local status groups=copper-portability.$1.$$
 	nice -n 19 unshare --mount --propagation private --net --uts --pid --fork --kill-child bash -c '
 		ip link set lo up && ip link add lan type bridge && ip address add 10.231.7.1/24 dev lan && ip link set lan up && hostname portable &&
 			mount --rbind "$0" "$0" && mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" &&
