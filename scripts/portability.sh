@@ -18,6 +18,8 @@
 #	         and by parents (build)
 #	groups2  those that track by control groups of version 2, which Slurm 20.11 does not know (build)
 #	mpi      those with its MPICH and Open MPI (build)
+#	packages rpmbuild makes a package of the source archive, and what was built there goes into a Debian package and an archive, which
+#	         are unpacked and start; aarch64: the archive (build)
 #	static   this machine's build/copper starts there, knows names, and is a tree of one node; aarch64: the one that was built there (build)
 #
 # Everything runs after another, with low priority. All steps of a release take a quarter of an hour on two processors. The last lines
@@ -27,7 +29,7 @@ cd "$(dirname "$0")/.." || exit 2
 root=$PWD
 copper=$root/build/copper
 environments=(bullseye bookworm trixie aarch64)
-steps=(root build unit tree slurm groups2 mpi static)
+steps=(root build unit tree slurm groups2 mpi packages static)
 # A release whose own is older than 1.15 gets the headers and the archive of this one, as a site would build it.
 newer=bookworm
 # The release that has the compiler for aarch64 and that processor's libraries.
@@ -36,7 +38,7 @@ slurm_tests=(t0700 t0705 t0841 t0842 t0843 t0844)
 group_tests=(t0705 t0841 t0843)
 mpi_tests=(t0710 t0845 t0847)
 
-tools=gcc,make,pkg-config,git,file,python3,procps,iproute2,mount,util-linux,fuse3,strace
+tools=gcc,make,pkg-config,git,file,rpm,python3,procps,iproute2,mount,util-linux,fuse3,strace
 libraries=(libc6-dev libfuse3-dev libfabric-dev liblz4-dev libxxhash-dev libsodium-dev zlib1g-dev libjson-c-dev libsqlite3-dev uuid-dev libcmocka-dev)
 lookups=libnss-myhostname,libnss-mdns,libnss-sss
 launchers=slurmctld,slurmd,slurm-client,munge,mpich,openmpi-bin,hostname
@@ -118,7 +120,7 @@ lacks() { # ENVIRONMENT STEP
 	local need needs=root
 	case $1:$2 in
 	*:root) needs= ;;
-	*:unit | *:tree | *:slurm | *:groups2 | *:mpi | aarch64:static) needs='root build' ;;
+	*:unit | *:tree | *:slurm | *:groups2 | *:mpi | *:packages | aarch64:static) needs='root build' ;;
 	esac
 	for need in $needs; do
 		[ "$(known "$1" "$need" 2)" = passed ] && [ "$(known "$1" "$need" 1)" = "$(key_of "$need" "$1")" ] && continue
@@ -356,6 +358,32 @@ step_groups2() { # ENVIRONMENT
 step_mpi() { # ENVIRONMENT
 	[ "$1" != aarch64 ] || { say 'no MPI by qemu-user'; return 77; }
 	checked "$1" --system-only "${mpi_tests[@]}"
+}
+
+packages_there='
+	version=$(build/copper --version | sed -n "s/^copper //p")
+	rpmbuild -ta --quiet --nodeps --define "_topdir $PWD/rpm" "copper-$version.tar.gz" && rpm --root "$PWD/rpm/root" --dbpath /db --nodeps -i rpm/RPMS/*/*.rpm &&
+		rpm -qp --requires rpm/RPMS/*/*.rpm | grep -x fuse3 && [ "$(rpm/root/usr/bin/copper --version | head -n 1)" = "copper $version" ] ||
+		{ echo "the package of RPM" >&3; exit 1; }
+	make deb && dpkg-deb -x build/*.deb deb && [ "$(deb/usr/bin/copper --version | head -n 1)" = "copper $version" ] || { echo "the Debian package" >&3; exit 1; }
+	make bindist && tar -xf build/*-linux-x86_64.tar.gz && copper-*-linux-x86_64/bin/copper serve --check --source /usr || { echo "the archive" >&3; exit 1; }
+	echo "rpmbuild $(rpmbuild --version | sed "s/.* //"), dpkg-deb and tar: $version starts from each" >&3'
+
+packages_of_aarch64='
+	make CC=aarch64-linux-gnu-gcc RUNNER=qemu-aarch64-static bindist && tar -xf build/*-linux-aarch64.tar.gz &&
+		file -b copper-*-linux-aarch64/bin/copper | grep -E "ARM aarch64.* statically linked" &&
+		qemu-aarch64-static copper-*-linux-aarch64/bin/copper --version || exit
+	echo "an archive of the static program; no other package is tried" >&3'
+
+step_packages() { # ENVIRONMENT
+	local at=$dir/root.$1/var/tmp/copper how=$packages_there
+	[ "$1" != aarch64 ] || how=$packages_of_aarch64
+	if [ -e "$dir/root.$1/opt/libfabric" ]; then
+		say "with a site's libfabric that is an archive nothing is packed"
+		return 77
+	fi
+	rm -rf "$at"/{rpm,deb} "$at"/copper-*-linux-* "$at"/build/*.{deb,tar.gz}
+	cp "$archive" "$at/" && inside "$1" bash -c "cd /var/tmp/copper && export WERROR=-Werror && $how"
 }
 
 # ---- all
