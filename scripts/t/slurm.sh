@@ -67,10 +67,14 @@ case $COP_CGROUPS in
 v1) slurm_groups=/sys/fs/cgroup/freezer/copper-test.$COP_LANE ;;
 *) slurm_groups=${slurm_unified:-/nowhere}/copper-test.$COP_LANE ;;
 esac
+# Versions of Slurm from before there were two do not take a word about it in their configuration.
+slurm_knows() { # VERSION
+	[ -e "$(find /usr/lib /usr/lib64 -path "*/slurm*/cgroup_$1.so" 2>/dev/null | head -n 1)" ]
+}
 # Skips the test if Slurm could not track processes by groups here.
 need_groups() {
 	[ -w "${slurm_groups%/*}" ] || skip_all "no control groups of version ${COP_CGROUPS#v} here, by which Slurm could track"
-	[ "$COP_CGROUPS" != v2 ] || [ -e "$(find /usr/lib -path '*/slurm*/cgroup_v2.so' 2>/dev/null | head -n 1)" ] ||
+	[ "$COP_CGROUPS" != v2 ] || slurm_knows v2 ||
 		skip_all 'this Slurm knows no control groups of version 2'
 }
 
@@ -150,7 +154,8 @@ start_slurm() { # N
 	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
 	[ ! -w "${slurm_groups%/*}" ] || mkdir -p "$slurm_groups" || bail 'no group can be made'
 	slurm_conf "$1" >"$SLURM_CONF"
-	printf '%s\n' "CgroupPlugin=cgroup/$COP_CGROUPS" CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no >"$T/slurm/cgroup.conf"
+	printf '%s\n' CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no >"$T/slurm/cgroup.conf"
+	! slurm_knows "$COP_CGROUPS" || echo "CgroupPlugin=cgroup/$COP_CGROUPS" >>"$T/slurm/cgroup.conf"
 	[ "$COP_CGROUPS" != v2 ] || { echo IgnoreSystemd=yes >>"$T/slurm/cgroup.conf" && make_unified; }
 	(umask 077 && head -c 1024 /dev/urandom >"$T/slurm/munge.key")
 	{
