@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # This tree in other environments: the Debian releases bullseye, bookworm and trixie, each in a root file system of its own, and
 # aarch64, cross-compiled and run by qemu-user. What has been done is kept in a directory, so that a run that was interrupted goes on
-# where it was: a step that passed is done again only when the source has changed, or with --again.
+# where it was: a step that passed is done again only when what it tests has changed (the build and the unit tests when a C file has), or
+# with --again.
 #
 #	scripts/portability.sh [--dir DIR] [--step STEP[,STEP…]]… [--again] [--table] [ENVIRONMENT…]
 #
@@ -13,8 +14,12 @@
 #	build    the source archive is built with every warning an error
 #	unit     the unit tests (build)
 #	tree     three nodes that were built there are a tree (build)
-#	slurm    the system tests with that release's Slurm (build)
+#	slurm    the system tests with that release's Slurm, which tracks by control groups of version 1 (of 2, where that is the only one)
+#	         and by parents (build)
+#	groups2  those that track by control groups of version 2, which Slurm 20.11 does not know (build)
 #	mpi      those with its MPICH and Open MPI (build)
+#	packages rpmbuild makes a package of the source archive, and what was built there goes into a Debian package and an archive, which
+#	         are unpacked and start; aarch64: the archive (build)
 #	static   this machine's build/copper starts there, knows names, and is a tree of one node; aarch64: the one that was built there (build)
 #
 # Everything runs after another, with low priority. All steps of a release take a quarter of an hour on two processors. The last lines
@@ -24,21 +29,22 @@ cd "$(dirname "$0")/.." || exit 2
 root=$PWD
 copper=$root/build/copper
 environments=(bullseye bookworm trixie aarch64)
-steps=(root build unit tree slurm mpi static)
+steps=(root build unit tree slurm groups2 mpi packages static)
 # A release whose own is older than 1.15 gets the headers and the archive of this one, as a site would build it.
 newer=bookworm
 # The release that has the compiler for aarch64 and that processor's libraries.
 cross=bookworm
-slurm_tests=(t0700 t0705 t0841 t0843)
-mpi_tests=(t0710 t0845)
+slurm_tests=(t0700 t0705 t0841 t0842 t0843 t0844)
+group_tests=(t0705 t0841 t0843)
+mpi_tests=(t0710 t0845 t0847)
 
-tools=gcc,make,pkg-config,git,file,python3,procps,iproute2,mount,util-linux,fuse3,strace
+tools=gcc,make,pkg-config,git,file,rpm,python3,procps,iproute2,mount,util-linux,fuse3,strace
 libraries=(libc6-dev libfuse3-dev libfabric-dev liblz4-dev libxxhash-dev libsodium-dev zlib1g-dev libjson-c-dev libsqlite3-dev uuid-dev libcmocka-dev)
 lookups=libnss-myhostname,libnss-mdns,libnss-sss
 launchers=slurmctld,slurmd,slurm-client,munge,mpich,openmpi-bin,hostname
 
 usage() {
-	sed -n '7s/^#\t*//p' "$0" >&2
+	sed -n '8s/^#\t*//p' "$0" >&2
 	echo "environments: ${environments[*]}; steps: ${steps[*]}" >&2
 	exit 2
 }
@@ -104,6 +110,7 @@ key_of() { # STEP ENVIRONMENT
 	root:*) echo root ;;
 	static:aarch64) echo "$source_key" ;;
 	static:*) [ ! -e "$copper" ] || cksum <"$copper" ;;
+	build:* | unit:* | tree:*) echo "$built_key" ;;
 	*) echo "$source_key" ;;
 	esac
 }
@@ -113,7 +120,7 @@ lacks() { # ENVIRONMENT STEP
 	local need needs=root
 	case $1:$2 in
 	*:root) needs= ;;
-	*:unit | *:tree | *:slurm | *:mpi | aarch64:static) needs='root build' ;;
+	*:unit | *:tree | *:slurm | *:groups2 | *:mpi | *:packages | aarch64:static) needs='root build' ;;
 	esac
 	for need in $needs; do
 		[ "$(known "$1" "$need" 2)" = passed ] && [ "$(known "$1" "$need" 1)" = "$(key_of "$need" "$1")" ] && continue
@@ -138,9 +145,9 @@ do_step() { # ENVIRONMENT STEP
 		keep "$1" "$2" "$key" left "$missing"
 		return
 	fi
-	"step_$2" "$1" 3>"$dir/.sentence" >"$dir/$1.$2.log" 2>&1
+	"step_$2" "$1" 3>"$dir/.sentence.$1" >"$dir/$1.$2.log" 2>&1
 	status=$?
-	sentence=$(tail -n 1 "$dir/.sentence")
+	sentence=$(tail -n 1 "$dir/.sentence.$1")
 	case $status in
 	0) keep "$1" "$2" "$key" passed "${sentence:-done}" ;;
 	77) keep "$1" "$2" "$key" left "${sentence:-not to be done here}" ;;
@@ -185,21 +192,29 @@ step_root() { # ENVIRONMENT
 	fi
 	rm -rf "$at" "$at.part"
 	bootstrap essential "$packages" "$release" "$at.part" "${options[@]}" || { say 'it cannot be made'; return 1; }
-	printf '127.0.0.1 localhost\n192.0.2.1 portable\n127.0.0.11 n1\n' >"$at.part/etc/hosts"
+	printf '127.0.0.1 localhost\n10.231.7.1 portable\n127.0.0.11 n1\n' >"$at.part/etc/hosts"
 	mv "$at.part" "$at"
 	say "Debian $(cat "$at/etc/debian_version")"
 }
 
 # In namespaces of its own: what is mounted and what runs goes with them. The network has nobody else on it, but an address that is
-# not the loopback's, without which the C library resolves no address for Slurm. The root is exchanged, not only changed, because tests
-# enter namespaces of their own, and would be outside again.
+# not the loopback's, nor one that tests take for nobody's (192.0.2.1): without it the C library resolves no address for Slurm. The root
+# is exchanged, not only changed, because tests enter namespaces of their own, and would be outside again. Control groups are made in
+# one that is this machine's, but nobody else's.
 inside() { # ENVIRONMENT COMMAND…
+	local status groups=copper-portability.$1.$$
 	nice -n 19 unshare --mount --propagation private --net --uts --pid --fork --kill-child bash -c '
-		ip link set lo up && ip link add lan type bridge && ip address add 192.0.2.1/24 dev lan && ip link set lan up && hostname portable &&
+		ip link set lo up && ip link add lan type bridge && ip address add 10.231.7.1/24 dev lan && ip link set lan up && hostname portable &&
 			mount --rbind "$0" "$0" && mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" &&
-			mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/run" &&
-			mkdir -p "$0/.before" && pivot_root "$0" "$0/.before" && cd / && PATH=$1 && umount -l /.before && exec env HOME=/root "${@:2}"' \
-		"$dir/root.$1" /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${@:2}"
+			mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/run" || exit
+		for at in "$0"/sys/fs/cgroup "$0"/sys/fs/cgroup/{unified,freezer}; do
+			[ ! -e "$at/cgroup.procs" ] || { mkdir -p "$at/$2" && mount --bind "$at/$2" "$at"; } || exit
+		done
+		mkdir -p "$0/.before" && pivot_root "$0" "$0/.before" && cd / && PATH=$1 && umount -l /.before && exec env HOME=/root "${@:3}"' \
+		"$dir/root.$1" /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$groups" "${@:2}"
+	status=$?
+	find "/sys/fs/cgroup/$groups" /sys/fs/cgroup/{unified,freezer}/"$groups" -depth -type d -exec rmdir {} \; 2>/dev/null
+	return "$status"
 }
 
 # ---- the static binary elsewhere
@@ -288,7 +303,8 @@ compiler_of() { # ENVIRONMENT
 
 # check.sh's count is the sentence. Without a test that passed it is not done, for the reason that the last one gave.
 checked() { # ENVIRONMENT OPTION…
-	local status said=$dir/.said reason
+	local status said=$dir/.said.$1 reason
+	tar -C "$dir/root.$1/var/tmp/copper" --strip-components=1 --wildcards -xf "$archive" '*/scripts/*' || return
 	inside "$1" bash -c 'cd /var/tmp/copper && COP_LANES=1 exec scripts/check.sh --build build "$@"' check "${@:2}" | tee "$said"
 	status=${PIPESTATUS[0]}
 	reason=$(sed -n 's/.*# SKIP *//p' "$said" | sort -u | paste -sd ';')
@@ -334,9 +350,40 @@ step_slurm() { # ENVIRONMENT
 	checked "$1" --system-only "${slurm_tests[@]}"
 }
 
+step_groups2() { # ENVIRONMENT
+	[ "$1" != aarch64 ] || { say 'no Slurm by qemu-user'; return 77; }
+	COP_CGROUPS=v2 checked "$1" --system-only "${group_tests[@]}"
+}
+
 step_mpi() { # ENVIRONMENT
 	[ "$1" != aarch64 ] || { say 'no MPI by qemu-user'; return 77; }
 	checked "$1" --system-only "${mpi_tests[@]}"
+}
+
+packages_there='
+	version=$(build/copper --version | sed -n "s/^copper //p")
+	rpmbuild -ta --quiet --nodeps --define "_topdir $PWD/rpm" "copper-$version.tar.gz" && rpm --root "$PWD/rpm/root" --dbpath /db --nodeps -i rpm/RPMS/*/*.rpm &&
+		rpm -qp --requires rpm/RPMS/*/*.rpm | grep -x fuse3 && [ "$(rpm/root/usr/bin/copper --version | head -n 1)" = "copper $version" ] ||
+		{ echo "the package of RPM" >&3; exit 1; }
+	make deb && dpkg-deb -x build/*.deb deb && [ "$(deb/usr/bin/copper --version | head -n 1)" = "copper $version" ] || { echo "the Debian package" >&3; exit 1; }
+	make bindist && tar -xf build/*-linux-x86_64.tar.gz && copper-*-linux-x86_64/bin/copper serve --check --source /usr || { echo "the archive" >&3; exit 1; }
+	echo "rpmbuild $(rpmbuild --version | sed "s/.* //"), dpkg-deb and tar: $version starts from each" >&3'
+
+packages_of_aarch64='
+	make CC=aarch64-linux-gnu-gcc RUNNER=qemu-aarch64-static bindist && tar -xf build/*-linux-aarch64.tar.gz &&
+		file -b copper-*-linux-aarch64/bin/copper | grep -E "ARM aarch64.* statically linked" &&
+		qemu-aarch64-static copper-*-linux-aarch64/bin/copper --version || exit
+	echo "an archive of the static program; no other package is tried" >&3'
+
+step_packages() { # ENVIRONMENT
+	local at=$dir/root.$1/var/tmp/copper how=$packages_there
+	[ "$1" != aarch64 ] || how=$packages_of_aarch64
+	if [ -e "$dir/root.$1/opt/libfabric" ]; then
+		say "with a site's libfabric that is an archive nothing is packed"
+		return 77
+	fi
+	rm -rf "$at"/{rpm,deb} "$at"/copper-*-linux-* "$at"/build/*.{deb,tar.gz}
+	cp "$archive" "$at/" && inside "$1" bash -c "cd /var/tmp/copper && export WERROR=-Werror && $how"
 }
 
 # ---- all
@@ -366,8 +413,13 @@ print_table() {
 	done
 }
 
-# A tree with changes that are not committed has another key each time that one of its files changes.
-source_key=$(git rev-parse HEAD 2>/dev/null || echo none) && source_key=$source_key.$(git diff HEAD 2>/dev/null | cksum | tr ' ' .)
+# Of files, all unless some are named. One that is not committed has another key each time that it changes.
+key_of_files() { # [PATH…]
+	{ git ls-tree -r HEAD -- "$@" && git diff HEAD -- "$@"; } 2>/dev/null | cksum | tr ' ' .
+}
+source_key=$(key_of_files)
+# The other files are no part of what is built.
+built_key=$(key_of_files Makefile cmd internal vendor)
 if [ -z "$only_table" ]; then
 	archive=$(make -s dist) || exit 1
 	archive=$root/${archive#"$root"/}

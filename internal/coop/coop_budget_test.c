@@ -10,7 +10,7 @@
 
 static void put_directory(struct tree *t, const char *dir, unsigned names)
 {
-	char path[64];
+	char path[128];
 
 	for (unsigned i = 0; i < names; i++) {
 		snprintf(path, sizeof(path), "%s/a-name-of-some-length-%u", dir, i);

@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests of copper run --source in steps of a real Slurm, which tracks processes by control groups, or as SLURM_TRACKS says.
+# Sourced by tests of copper run --source in steps of a real Slurm, which tracks processes by control groups, or as COP_TRACKS says.
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
-SLURM_TRACKS=${SLURM_TRACKS:-cgroup}
-[ "$SLURM_TRACKS" != cgroup ] || [ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
+COP_TRACKS=${COP_TRACKS:-cgroup}
+[ "$COP_TRACKS" != cgroup ] || need_groups
 
 left() { # mounts, nodes, and files of theirs on any node
 	local i
@@ -15,4 +15,11 @@ none_left() {
 }
 said() { # NAME
 	cat "$W/out.$1"
+}
+case ${0##*/} in
+*linuxproc*) wanted_tracks=proctrack/linuxproc ;;
+*) wanted_tracks=proctrack/cgroup ;;
+esac
+tracks() {
+	scontrol show config | awk '$1 == "ProctrackType" { print $3 }'
 }

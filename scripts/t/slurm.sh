@@ -6,8 +6,8 @@
 #	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount points, control sockets
 #	/etc/hosts         in which n1 is 127.0.1.1, n2 is 127.0.1.2, ...
 #
-# Processes are tracked as SLURM_TRACKS says (cgroup, linuxproc). After become_user jobs and $NODE_LOCAL are
-# that user's. Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
+# Processes are tracked as COP_TRACKS says (cgroup, linuxproc), by control groups of the version COP_CGROUPS (v1, v2; if it is empty,
+# the one that this machine tracks by). After become_user jobs and $NODE_LOCAL are that user's. Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
 # shellcheck disable=SC2154
 
 slurm_nodes=()
@@ -29,7 +29,7 @@ slurm_conf() { # N: on standard output
 		AuthInfo=socket=$T/slurm/munge.socket
 		CredType=cred/munge
 		MpiDefault=none
-		ProctrackType=proctrack/${SLURM_TRACKS:-linuxproc}
+		ProctrackType=proctrack/${COP_TRACKS:-linuxproc}
 		TaskPlugin=task/none
 		SwitchType=switch/none
 		SchedulerType=sched/builtin
@@ -61,16 +61,88 @@ slurm_spawn() { # NAME COMMAND…
 }
 
 # Where Slurm makes its groups: other tests have nodes of the same names.
-slurm_groups=/sys/fs/cgroup/freezer/copper-test.$COP_LANE
+slurm_unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+COP_CGROUPS=${COP_CGROUPS:-$([ -w /sys/fs/cgroup/freezer ] && echo v1 || echo v2)}
+case $COP_CGROUPS in
+v1) slurm_groups=/sys/fs/cgroup/freezer/copper-test.$COP_LANE ;;
+*) slurm_groups=${slurm_unified:-/nowhere}/copper-test.$COP_LANE ;;
+esac
+# Versions of Slurm from before there were two do not take a word about it in their configuration.
+slurm_knows() { # VERSION
+	[ -e "$(find /usr/lib /usr/lib64 -path "*/slurm*/cgroup_$1.so" 2>/dev/null | head -n 1)" ]
+}
+# Skips the test if Slurm could not track processes by groups here.
+need_groups() {
+	[ -w "${slurm_groups%/*}" ] || skip_all "no control groups of version ${COP_CGROUPS#v} here, by which Slurm could track"
+	[ "$COP_CGROUPS" != v2 ] || slurm_knows v2 ||
+		skip_all 'this Slurm knows no control groups of version 2'
+}
+
+# A machine that has both versions looks to Slurm like one that has version 2 alone, as most have today. Its first process seems to be in
+# the group at the top, which is the node's.
+make_unified() {
+	cat >"$T/slurm/unified.c" <<-'C'
+		#include <dlfcn.h>
+		#include <fcntl.h>
+		#include <stdarg.h>
+		#include <stdio.h>
+		#include <string.h>
+		#include <sys/mman.h>
+		#include <unistd.h>
+		static int unified(int fd, int first)
+		{
+			char text[8192], *line;
+			ssize_t n = read(fd, text, sizeof(text) - 1);
+			int only = memfd_create("cgroup", MFD_CLOEXEC);
+			text[n < 0 ? 0 : n] = 0;
+			line = first ? strcpy(text, "0::/\n") : strstr(text, "0::/");
+			if (line && write(only, line, strcspn(line, "\n") + 1) > 0)
+				lseek(only, 0, SEEK_SET);
+			close(fd);
+			return only;
+		}
+		static int opened(const char *name, const char *path, int flags, int mode)
+		{
+			int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, name);
+			int fd = next(path, flags, mode);
+			return fd >= 0 && !strncmp(path, "/proc/", 6) && strstr(path, "/cgroup") ? unified(fd, !!strstr(path, "/1/")) : fd;
+		}
+		#define OPEN(name) \
+			int name(const char *path, int flags, ...) \
+			{ \
+				va_list more; \
+				va_start(more, flags); \
+				int mode = va_arg(more, int); \
+				va_end(more); \
+				return opened(#name, path, flags, mode); \
+			}
+		OPEN(open)
+		OPEN(open64)
+	C
+	gcc -D_GNU_SOURCE -shared -fPIC -o "$T/slurm/unified.so" "$T/slurm/unified.c" -ldl || bail 'no library can be built'
+}
 
 # Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must be unmounted here, too.
 slurm_node='
 	forget_other_tests && hostname "$1" &&
-	{ [ ! -d "$5" ] || mount --bind "$5" /sys/fs/cgroup/freezer; } &&
+	case $6 in
+	v1) [ ! -d "$5" ] || mount --bind "$5" /sys/fs/cgroup/freezer ;;
+	v2) [ ! -d "$5" ] || { mount -t cgroup2 groups /sys/fs/cgroup && echo 0 >/sys/fs/cgroup/start/cgroup.procs && export LD_PRELOAD="$7"; } ;;
+	esac &&
 	mount -t tmpfs -o mode=755 node "$2" &&
 	mkdir -m 700 "$2/run" && mkdir "$2/mnt" "$2/other" && chown -R "$4" "$2" &&
 	mount --bind "$3" /etc/hosts &&
 	exec slurmd -D -N "$1"'
+
+start_slurmd() { # NAME
+	local own=$slurm_groups/$1 apart=(unshare --mount --propagation slave --uts)
+	if [ "$COP_CGROUPS" = v2 ] && [ -d "$slurm_groups" ]; then
+		mkdir -p "$own/start" "$own/system.slice"
+		apart=(bash -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$own" "${apart[@]}" --cgroup)
+	fi
+	slurm_spawn "$1" "${apart[@]}" bash -c "$slurm_node" slurmd "$1" "$NODE_LOCAL" "$T/slurm/hosts" "${cop_user:-root}" "$slurm_groups" \
+		"$COP_CGROUPS" "$T/slurm/unified.so"
+}
 
 start_slurm() { # N
 	local i name
@@ -80,9 +152,11 @@ start_slurm() { # N
 	[ "$(id -u)" -eq 0 ] || skip_all 'slurmd wants to be root'
 	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
-	[ ! -w /sys/fs/cgroup/freezer ] || mkdir -p "$slurm_groups" || bail 'no group can be made'
+	[ ! -w "${slurm_groups%/*}" ] || mkdir -p "$slurm_groups" || bail 'no group can be made'
 	slurm_conf "$1" >"$SLURM_CONF"
-	printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no >"$T/slurm/cgroup.conf"
+	printf '%s\n' CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no >"$T/slurm/cgroup.conf"
+	! slurm_knows "$COP_CGROUPS" || echo "CgroupPlugin=cgroup/$COP_CGROUPS" >>"$T/slurm/cgroup.conf"
+	[ "$COP_CGROUPS" != v2 ] || { echo IgnoreSystemd=yes >>"$T/slurm/cgroup.conf" && make_unified; }
 	(umask 077 && head -c 1024 /dev/urandom >"$T/slurm/munge.key")
 	{
 		echo '127.0.0.1 localhost'
@@ -96,7 +170,7 @@ start_slurm() { # N
 	slurm_spawn ctld slurmctld -D
 	for ((i = 1; i <= $1; i++)); do
 		mkdir "$T/slurm/spool.n$i"
-		slurm_spawn "n$i" unshare --mount --propagation slave --uts bash -c "$slurm_node" slurmd "n$i" "$NODE_LOCAL" "$T/slurm/hosts" "${cop_user:-root}" "$slurm_groups"
+		start_slurmd "n$i"
 		slurm_nodes[i]=$!
 	done
 	wait_for 30 slurm_idle "$1" || bail "Slurm does not come up: $(sinfo 2>&1; tail -n 3 "$T"/slurm/*.out)"

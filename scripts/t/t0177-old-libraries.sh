@@ -6,7 +6,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 22
+plan 25
 
 build() { # ARGUMENT…
 	(cd "$cop_root" && env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES make --no-print-directory "$@")
@@ -32,6 +32,31 @@ too_old 'libfabric is older than 1\.15' CPPFLAGS=-I"$T/fabric"
 too_old 'xxHash is older than 0\.8' CPPFLAGS=-I"$T/hash"
 too_old 'libfabric is not there: .*libfabric-dev' CC='gcc -nostdinc'
 ok 'those of this machine will do' build BUILD="$T/b" "$T/b/needed"
+
+# ---- no function is newer than the oldest glibc
+
+# Those of which no version is from 2.31 or before. stat and mknod were inline until 2.33; a guard of its header is around mallinfo2.
+libc=$(gcc -print-file-name=libc.so.6)
+nm -D --defined-only "$libc" "$(gcc -print-file-name=libm.so.6)" | awk '{
+	split($NF, part, "@+")
+	split(part[2], version, /[_.]/)
+	is_new[part[1]] = is_new[part[1]] + 0
+	if (version[1] != "GLIBC" || version[2] == 2 && version[3] <= 31)
+		is_old[part[1]] = 1
+}
+END {
+	for (name in is_new)
+		if (!(name in is_old) && name !~ /^_|^[fl]?stat(at)?(64)?$|^mknod(at)?$|^mallinfo2$/)
+			print name
+}' >"$T/newer"
+too_new() { # FILE…: what they use of these
+	nm -u "$@" 2>/dev/null | awk '$1 == "U" { print $2 }' | LC_ALL=C sort -u | grep -xF -f "$T/newer" | xargs
+}
+ok 'this glibc has functions that the oldest lacks' grep -qx close_range "$T/newer"
+printf '#include <unistd.h>\nint main(void)\n{\n\treturn close_range(3, 4, 0);\n}\n' | gcc -D_GNU_SOURCE -x c -c -o "$T/new.o" -
+is 'a program that uses one is found' "$(too_new "$T/new.o")" close_range
+mapfile -t objects < <(find "$BUILD/obj" -name '*.o')
+is "Copper's objects use none" "$(too_new "${objects[@]}")" ''
 
 # ---- compilers: gcc is told to link a sanitizer statically, clang does so and has no such option
 

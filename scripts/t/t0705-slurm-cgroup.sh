@@ -10,7 +10,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
-[ -w /sys/fs/cgroup/freezer ] || skip_all 'no freezer of cgroup v1 here, by which Slurm could track'
+need_groups
 plan 28
 
 small_tree "$T/src"
@@ -18,7 +18,7 @@ SRC=$T/src
 MNT=$NODE_LOCAL/mnt
 become_user
 export COPPER SRC W MNT
-SLURM_TRACKS=cgroup
+COP_TRACKS=cgroup
 start_slurm 4
 
 nodes_gone() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source in steps of a real Slurm, on one node of it: sixteen tasks, one, two steps at once, and one that is cancelled. Slurm
-# tracks processes by control groups, or as SLURM_TRACKS says.
+# tracks processes by control groups, or as COP_TRACKS says.
 # modes: release
 # limit: 150
 # user: yes
@@ -10,13 +10,14 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
-plan 16
+plan 17
 
 small_tree "$T/src"
 SRC=$T/src
 become_user
 export COPPER SRC W
 start_slurm 2
+is 'Slurm tracks processes as the name of this test says' "$(tracks)" "$wanted_tracks"
 
 id=$(submit steps 1 <<'EOS'
 srun --overcommit --ntasks=16 "$COPPER" run -d "$W/job.many" -P --source "$SRC" -- sh -c 'cat "$SRC/hello"; [ "$SLURM_PROCID" != 5 ] || exit 3'

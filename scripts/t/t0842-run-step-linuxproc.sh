@@ -5,6 +5,6 @@
 # limit: 150
 # user: yes
 # turn: slurm-groups
-export SLURM_TRACKS=linuxproc
+export COP_TRACKS=linuxproc
 # shellcheck source=t0841-run-step.sh
 . "$(dirname "$0")/t0841-run-step.sh"

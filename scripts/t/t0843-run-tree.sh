@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source in steps of a real Slurm on several nodes: sixteen tasks on four nodes, two steps at once, tasks that end early or
-# fail, nodes that are killed, steps that are cancelled. Slurm tracks processes by control groups, or as SLURM_TRACKS says.
+# fail, nodes that are killed, steps that are cancelled. Slurm tracks processes by control groups, or as COP_TRACKS says.
 # modes: release
 # limit: 200
 # user: yes
@@ -10,13 +10,14 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
-plan 28
+plan 29
 
 small_tree "$T/src"
 SRC=$T/src
 become_user
 export COPPER SRC W HOME=$W
 start_slurm 4
+is 'Slurm tracks processes as the name of this test says' "$(tracks)" "$wanted_tracks"
 gone() { # WHAT
 	wait_for 15 none_left
 	is "$1" "$(left)" '0 0 '

@@ -4,6 +4,6 @@
 # modes: release
 # limit: 200
 # user: yes
-export SLURM_TRACKS=linuxproc
+export COP_TRACKS=linuxproc
 # shellcheck source=t0843-run-tree.sh
 . "$(dirname "$0")/t0843-run-tree.sh"
