@@ -303,6 +303,7 @@ static bool is_here(const struct cop_view *v)
 	size_t len;
 
 	if (v->kind == COP_VIEW_BIND || v->writable || v->directs || v->belows ||
+		!cop_view_ns_may_have_view(v->user_ns) ||
 		cop_read_file("/proc/self/mountinfo", 16 * COP_MIB, &text, &len))
 		return false;
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
