@@ -67,6 +67,14 @@ static int refuse_namespaces(int code, struct cop_err *err)
 		what, strerror(code));
 }
 
+static int refuse_mount_namespace(int code, struct cop_err *err)
+{
+	if (code != ENOSPC)
+		return refuse_namespaces(code, err);
+	return cop_err_set(err, code,
+		"no further mount namespace is allowed here (user.max_mnt_namespaces, or fs.mount-max mounts): ask the administrator of this machine");
+}
+
 /* ---- a new one ---- */
 
 static int write_map(const char *path, const char *text)
@@ -206,7 +214,7 @@ int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_er
 	if (rc)
 		return refuse_namespaces(-rc, err);
 	if (unshare(CLONE_NEWNS))
-		return refuse_namespaces(errno, err);
+		return refuse_mount_namespace(errno, err);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return cop_err_set(err, errno,
 			"cannot make the mounts of this process private: %s; a container may forbid it",

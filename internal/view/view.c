@@ -306,14 +306,19 @@ static bool is_here(const struct cop_view *v)
 		!cop_view_ns_may_have_view(v->user_ns) ||
 		cop_read_file("/proc/self/mountinfo", 16 * COP_MIB, &text, &len))
 		return false;
+	snprintf(want, sizeof(want), "copper:%s", v->mountpoint);
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char at[PATH_MAX], from[PATH_MAX + 8], *rest = strstr(line, " - overlay ");
 
-		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 || strcmp(at, v->source) != 0)
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1)
 			continue;
-		snprintf(want, sizeof(want), "copper:%s", v->mountpoint);
-		here = rest && sscanf(rest, " - overlay %4103s", from) == 1 &&
-		       strcmp(from, want) == 0;
+		cop_mount_unescape(at);
+		if (strcmp(at, v->source) != 0)
+			continue;
+		here = rest && sscanf(rest, " - overlay %4103s", from) == 1;
+		if (here)
+			cop_mount_unescape(from);
+		here = here && strcmp(from, want) == 0;
 	}
 	free(text);
 	return here;

@@ -6,7 +6,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 59
+plan 62
 
 SRC=$T/src
 small_tree "$SRC"
@@ -74,4 +74,12 @@ else
 	pass 'user: the table of mounts # SKIP needs strace'
 	pass 'user: the tree # SKIP needs strace'
 fi
+# The kernel writes such a name in another way into its table of mounts.
+SRC="$T/a source"
+small_tree "$SRC"
+chmod -R a+rX "$SRC"
+with_tree 1
+is 'user: a source with a space in its name' "$(run cat "$SRC/hello")" hello
+is 'user: a command inside of its view stays in it' "$(run "$COPPER" run sh -c "grep -c ' - overlay copper:' /proc/self/mountinfo")" 1
+ok 'user: its tree stops' without_tree
 is 'nothing is left' "$(mounts_left)" 0
