@@ -235,6 +235,14 @@ static void warn_of_outputs(bool was_writable)
 			cwd, cwd);
 }
 
+/* Libraries for MPI fail in the middle of their start, with sentences that nobody understands. */
+static void warn_of_neighbours(void)
+{
+	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
+		fprintf(stderr,
+			"copper run: warning: this process was in another user namespace already (a view of another tree, or a container), so such commands cannot reach each other's memory, as MPI libraries try: use one tree of both sources, with --below for each\n");
+}
+
 static int print_view(const struct cop_view *v, struct cop_err *err)
 {
 	struct cop_view_made made = {.kind = COP_VIEW_ENV};
@@ -256,6 +264,8 @@ static int become(const struct args *a, const struct cop_view *v, struct cop_err
 	if (cop_view_make(v, &made, err))
 		return failed(err);
 	warn_of_outputs(was_writable);
+	if (made.alone)
+		warn_of_neighbours();
 	cop_log_close();
 	/* Done only now, because entering a user namespace would undo it. */
 	if (a->tree)

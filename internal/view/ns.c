@@ -181,12 +181,13 @@ static void look_at_rights(struct cop_view_rights *r)
 
 /* A process that is already in the node's namespace cannot enter it again: it creates one within
  * it. */
-static int enter_user(int user_ns)
+static int enter_user(int user_ns, bool *alone)
 {
 	if (user_ns < 0)
 		return unshare_user();
 	if (setns(user_ns, CLONE_NEWUSER) == 0)
 		return 0;
+	*alone = true;
 	return errno == EINVAL || errno == EPERM ? unshare_user() : -errno;
 }
 
@@ -208,7 +209,7 @@ int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_er
 
 	look_at_rights(rights);
 	if (!may_mount()) {
-		rc = enter_user(user_ns);
+		rc = enter_user(user_ns, &rights->alone);
 		rights->apart = rc == 0;
 	}
 	if (rc)

@@ -271,6 +271,7 @@ static int mount_all(struct making *m)
 		m->out->kind = COP_VIEW_ENV;
 		return 0;
 	}
+	m->out->alone = m->rights.alone;
 	cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	rc = open_direct(m);
 	if (!rc)

@@ -17,6 +17,7 @@ struct cop_view_rights {
 	int securebits;
 	int death_signal;
 	bool apart; /* it is in a user namespace that it was not in before */
+	bool alone; /* and in one that it made itself although the node has one */
 };
 /* False if this process is certainly in no view of the node that holds user_ns. */
 bool cop_view_ns_may_have_view(int user_ns);

@@ -7,7 +7,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 37
+plan 39
 
 SRC=$T/src
 small_tree "$SRC"
@@ -95,6 +95,16 @@ fails_with 125 'several copper nodes run here.* --mount with one of: ' "${run[@]
 is 'the working directory tells which' "$(cd "$SRC/other" && "${run[@]}" -l 4 true 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/second"
 is 'or the command' "$(cd "$T" && "${run[@]}" -l 4 "$SRC/bin/../dir/../../src/bin/lost" 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/mnt/0"
 is 'or an option' "$("${run[@]}" -l 4 --mount "$W/second" true 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/second"
+within() { # VARIABLE=VALUE…: a view of the second tree inside of one of the first, which has a namespace of its own
+	"${cop_as[@]}" env "$@" "$COPPER" run --mount "$W/mnt/0" "$COPPER" run --mount "$W/second" true 2>&1
+}
+if [ -n "$cop_user" ]; then
+	matches 'a second tree inside of a view: that tasks cannot reach each other is said' "$(within A=b)" '^copper run: warning: .*cannot reach each other.* --below'
+	is 'once, not by each task' "$(within SLURM_PROCID=3)" ''
+else
+	pass 'a second tree inside of a view # SKIP needs root, to become an ordinary user'
+	pass 'once # SKIP needs root, to become an ordinary user'
+fi
 as_user "$COPPER" stop "$W/second" >/dev/null
 
 # ---- a node that died
