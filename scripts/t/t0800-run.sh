@@ -6,7 +6,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 62
+plan 64
 
 SRC=$T/src
 small_tree "$SRC"
@@ -57,6 +57,7 @@ all_views() { # WHO
 	is "$1: once, not by each task" "$(cd "$SRC/out" && as_user env SLURM_PROCID=3 "$COPPER" run true 2>&1)" ''
 	is "$1: --direct keeps the storage's" "$(cd "$SRC/out" && run --direct . sh -c "echo result >'$SRC/out/file.$1'; cat file.$1; cat ../hello; touch ../no 2>&1")" \
 		$'result\nhello\n'"touch: cannot touch '../no': Read-only file system"
+	fails_with 125 "--direct $SRC/out: .*inside of a view.* outer copper run" "${cop_as[@]}" "$COPPER" run "$COPPER" run --direct "$SRC/out" true
 	is "$1: and the storage has it" "$(cat "$SRC/out/file.$1")" result
 	ok "$1: the tree stops" without_tree
 }
