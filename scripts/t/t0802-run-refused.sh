@@ -7,7 +7,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 39
+plan 40
 
 SRC=$T/src
 small_tree "$SRC"
@@ -106,6 +106,15 @@ else
 	pass 'once # SKIP needs root, to become an ordinary user'
 fi
 as_user "$COPPER" stop "$W/second" >/dev/null
+
+# ---- a node inside of a view
+
+if [ -n "$cop_user" ]; then
+	matches 'a node cannot be started inside of a view' "$("${run[@]}" "$COPPER" mount --hosts localhost --source "$SRC/other" 2>&1 | tail -n 1)" \
+		'^copper mount: .*: mounting failed: Operation not permitted: .*user namespace.* outside'
+else
+	pass 'a node inside of a view # SKIP needs root, to become an ordinary user'
+fi
 
 # ---- a node that died
 
