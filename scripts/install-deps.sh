@@ -10,7 +10,7 @@ set -eu
 build="gcc make pkg-config git file libc6-dev libfuse3-dev fuse3 libfabric-dev libfabric1 liblz4-dev
 libxxhash-dev libsodium-dev zlib1g-dev libjson-c-dev libsqlite3-dev uuid-dev"
 checks="libcmocka-dev libfabric-bin clang clang-format libclang-rt-dev shellcheck cppcheck"
-systems="python3 python3-numpy python3-pandas python3-protobuf protobuf-compiler sqlite3 rsync strace iproute2 util-linux tar diffutils findutils procps tmux
+systems="python3 python3-numpy python3-pandas python3-protobuf protobuf-compiler sqlite3 rsync strace gdb iproute2 util-linux tar diffutils findutils procps tmux
 coreutils passwd mount mandoc groff-base hostname zsh lmod rpm nodejs chromium-headless-shell"
 launchers="slurmctld slurmd slurm-client munge mpich openmpi-bin"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -210,7 +211,8 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 static bool is_first_task(void)
 {
 	static const char *const ranks[] = {
-		"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK"};
+		"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK",
+		"FLUX_TASK_RANK"};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
 		const char *rank = getenv(ranks[i]);
@@ -234,6 +236,40 @@ static void warn_of_outputs(bool was_writable)
 			cwd, cwd);
 }
 
+/* A place that the command will hardly leave alone: it belongs to this user, but to a group that an
+ * ordinary user's namespace does not know. "" if there is none. Call it before the view is made. */
+static void find_foreign_group(const struct cop_view *v, char dir[PATH_MAX], gid_t *group)
+{
+	const char *const places[] = {
+		".", getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), v->source};
+	struct stat st;
+
+	for (size_t i = 0; v->writable && v->user_ns >= 0 && i < COP_ARRAY_SIZE(places); i++) {
+		if (!places[i] || !realpath(places[i], dir) || !cop_view_is_below(dir, v->source) ||
+			stat(dir, &st) || st.st_uid != geteuid() || st.st_gid == getegid())
+			continue;
+		*group = st.st_gid;
+		return;
+	}
+	dir[0] = '\0';
+}
+
+static void warn_of_group(const char *dir, gid_t group)
+{
+	if (*dir && cop_log_on(COP_LOG_WARNING) && is_first_task())
+		fprintf(stderr,
+			"copper run: warning: %s belongs to the group %u, and --writable can change only files of the current group (others give EOVERFLOW, 'Value too large for defined data type'): start the node and the command with that group, by sg(1)\n",
+			dir, (unsigned)group);
+}
+
+/* Libraries for MPI fail in the middle of their start, with sentences that nobody understands. */
+static void warn_of_neighbours(void)
+{
+	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
+		fprintf(stderr,
+			"copper run: warning: this process was in another user namespace already (a view, or a container), so such commands cannot reach each other's memory, as MPI libraries try: give the options to the outer copper run, and use one tree of two sources, with --below for each\n");
+}
+
 static int print_view(const struct cop_view *v, struct cop_err *err)
 {
 	struct cop_view_made made = {.kind = COP_VIEW_ENV};
@@ -251,10 +287,16 @@ static int become(const struct args *a, const struct cop_view *v, struct cop_err
 {
 	bool was_writable = access(".", W_OK) == 0;
 	struct cop_view_made made;
+	char foreign[PATH_MAX];
+	gid_t group = 0;
 
+	find_foreign_group(v, foreign, &group);
 	if (cop_view_make(v, &made, err))
 		return failed(err);
+	warn_of_group(foreign, group);
 	warn_of_outputs(was_writable);
+	if (made.alone)
+		warn_of_neighbours();
 	cop_log_close();
 	/* Done only now, because entering a user namespace would undo it. */
 	if (a->tree)

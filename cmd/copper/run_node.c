@@ -156,8 +156,11 @@ static int find_among_all(
 
 	if (rc)
 		return rc;
-	cop_ctl_list(dir, add_node, &all);
-	rc = choose_node(&all, where->command, out, err);
+	rc = cop_ctl_list(dir, add_node, &all);
+	if (rc < 0)
+		rc = cop_err_set(err, -rc, "cannot look for nodes in %s: %s", dir, strerror(-rc));
+	else
+		rc = choose_node(&all, where->command, out, err);
 	for (unsigned i = 0; i < all.n; i++)
 		if (all.node[i].user_ns >= 0 && (rc || all.node[i].user_ns != out->user_ns))
 			close(all.node[i].user_ns);

@@ -243,6 +243,8 @@ typedef int cop_mount_visit(void *arg, const char *dir, const char *type);
 /* Visits each mount in a text of the form of /proc/self/mountinfo, in order. Changes the text;
  * skips lines that are not mounts. */
 int cop_mounts_parse(char *text, cop_mount_visit *visit, void *arg);
+/* In such a text a space, tab, newline or backslash of a name is written as \ooo: restores them. */
+void cop_mount_unescape(char *text);
 /* Visits each mount that this process sees. Returns what visit returned, or -errno if the mounts
  * cannot be read. */
 int cop_mounts_each(cop_mount_visit *visit, void *arg);

@@ -47,8 +47,7 @@ bool cop_mount_is_shared(const char *type)
 	return among(type, types, COP_ARRAY_SIZE(types)) || is_fuse_of_elsewhere(type);
 }
 
-/* Space, tab, newline and backslash are written as \ooo. */
-static void unescape(char *text)
+void cop_mount_unescape(char *text)
 {
 	char *out = text;
 	unsigned code;
@@ -77,7 +76,7 @@ static int visit_line(char *line, cop_mount_visit *visit, void *arg)
 		dir = strtok_r(i ? NULL : line, " ", &save);
 	if (!dir || dir[0] != '/')
 		return 0;
-	unescape(dir);
+	cop_mount_unescape(dir);
 	return visit(arg, dir, type);
 }
 

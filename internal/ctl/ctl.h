@@ -38,7 +38,7 @@ struct cop_ctl_place {
 int cop_ctl_place(const struct cop_ctl_place *p, char path[COP_CTL_PATH_SIZE],
 	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
 /* Calls found for each key that has a socket in dir (at most 1,024), whether or not anyone still
- * answers there. Returns how many, or -errno. */
+ * answers there. Returns how many, or -errno, also if descriptors or memory ran out on the way. */
 int cop_ctl_list(
 	const char *dir, void (*found)(void *ctx, const char *key, const char *path), void *ctx);
 /* Writes a few words beside the socket at path. They survive the process if it is killed, until the

@@ -180,26 +180,26 @@ bool cop_ctl_name_is(const char *name, const char *ending)
 
 /* A key file is genuine if its name is the hash of its text. It counts only if the socket
  * exists. */
-static bool read_key(const char *dir, const char *name, char **key, char path[COP_CTL_PATH_SIZE])
+static int read_key(const char *dir, const char *name, char **key, char path[COP_CTL_PATH_SIZE])
 {
 	char *file = NULL;
 	struct stat st;
+	int rc = -EINVAL;
 	size_t len;
-	bool good = false;
 
 	if (asprintf(&file, "%s/%s", dir, name) < 0)
-		return false;
-	if (lstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
-		cop_read_file(file, COP_CTL_KEY_MAX, key, &len) == 0) {
-		good = strlen(*key) == len &&
-		       cop_ctl_path(dir, *key, path, COP_CTL_PATH_SIZE) == 0 &&
-		       strncmp(strrchr(path, '/') + 1, name, DIGITS) == 0 &&
-		       lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-		if (!good)
-			free(*key);
-	}
+		return -ENOMEM;
+	if (lstat(file, &st) == 0 && S_ISREG(st.st_mode))
+		rc = cop_read_file(file, COP_CTL_KEY_MAX, key, &len);
 	free(file);
-	return good;
+	if (rc)
+		return rc;
+	if (strlen(*key) == len && cop_ctl_path(dir, *key, path, COP_CTL_PATH_SIZE) == 0 &&
+		strncmp(strrchr(path, '/') + 1, name, DIGITS) == 0 && lstat(path, &st) == 0 &&
+		S_ISSOCK(st.st_mode))
+		return 0;
+	free(*key);
+	return -EINVAL;
 }
 
 int cop_ctl_list(
@@ -208,17 +208,21 @@ int cop_ctl_list(
 	char path[COP_CTL_PATH_SIZE], *key;
 	DIR *d = opendir(dir);
 	struct dirent *e;
-	int count = 0;
+	int count = 0, rc = 0, one;
 
 	if (!d)
 		return -errno;
 	while (count < LIST_MAX && (e = readdir(d))) {
-		if (!cop_ctl_name_is(e->d_name, ".key") || !read_key(dir, e->d_name, &key, path))
+		one = cop_ctl_name_is(e->d_name, ".key") ? read_key(dir, e->d_name, &key, path)
+							 : -EINVAL;
+		if (one == -EMFILE || one == -ENFILE || one == -ENOMEM)
+			rc = one;
+		if (one)
 			continue;
 		found(ctx, key, path);
 		free(key);
 		count++;
 	}
 	closedir(d);
-	return count;
+	return rc ? rc : count;
 }

@@ -110,15 +110,39 @@ static int new_session(struct cop_fs *fs)
 	return fs->session ? 0 : -ENOMEM;
 }
 
+/* The first namespace maps every number to itself. */
+static bool in_user_namespace(void)
+{
+	unsigned inside, outside, count;
+	bool first = true;
+	char *text;
+	size_t len;
+
+	if (cop_read_file("/proc/self/uid_map", 4096, &text, &len))
+		return false;
+	if (sscanf(text, "%u %u %u", &inside, &outside, &count) == 3)
+		first = inside == 0 && outside == 0 && count == UINT32_MAX;
+	free(text);
+	return !first;
+}
+
+static int refuse_mount(const struct cop_fs *fs, int code, struct cop_err *err)
+{
+	const char *hint = "";
+
+	if (fs->conf.allow_other)
+		hint = " (--allow-other needs the line user_allow_other in /etc/fuse.conf)";
+	else if (code == EPERM && in_user_namespace())
+		hint = ": this process is in a user namespace (a view of copper run, or a container), where fusermount3 has no privilege; start the node outside";
+	return cop_err_set(err, code ? code : EIO, "%s: mounting failed: %s%s",
+		fs->conf.mountpoint, code ? strerror(code) : "fusermount3 refused", hint);
+}
+
 static int mount_session(struct cop_fs *fs, struct cop_err *err)
 {
 	errno = 0;
 	if (fuse_session_mount(fs->session, fs->conf.mountpoint))
-		return cop_err_set(err, errno ? errno : EIO, "%s: mounting failed: %s%s",
-			fs->conf.mountpoint, errno ? strerror(errno) : "fusermount3 refused",
-			fs->conf.allow_other
-				? " (--allow-other needs the line user_allow_other in /etc/fuse.conf)"
-				: "");
+		return refuse_mount(fs, errno, err);
 	fs->mounted = true;
 	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session)) {
 		cop_log_warn(

@@ -17,15 +17,18 @@
 #define ANCESTORS_MAX 64
 
 struct launcher {
-	const char *local, *here, *all; /* number of this task, how many here, how many in total */
+	const char *local;   /* number of this task */
+	const char *here[2]; /* how many here: the first that is set */
+	const char *all;     /* how many in total */
+	const char *nodes;   /* on how many machines; for launchers that do not say how many here */
 };
 
 /* Open MPI, MPICH and Intel MPI, PALS, Flux. */
 static const struct launcher launchers[] = {
-	{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"},
-	{"MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE"},
-	{"PALS_LOCAL_RANKID", "PMI_LOCAL_SIZE", "PMI_SIZE"},
-	{"FLUX_TASK_LOCAL_ID", NULL, "FLUX_JOB_SIZE"},
+	{"OMPI_COMM_WORLD_LOCAL_RANK", {"OMPI_COMM_WORLD_LOCAL_SIZE"}, "OMPI_COMM_WORLD_SIZE", NULL},
+	{"MPI_LOCALRANKID", {"MPI_LOCALNRANKS"}, "PMI_SIZE", NULL},
+	{"PALS_LOCAL_RANKID", {"PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE"}, "PMI_SIZE", NULL},
+	{"FLUX_TASK_LOCAL_ID", {NULL}, "FLUX_JOB_SIZE", "FLUX_JOB_NNODES"},
 };
 
 static bool number_of(const char *name, uint64_t *value)
@@ -91,19 +94,34 @@ static uint64_t id_by_ancestor(const char *variable)
 
 /* ---- launchers ---- */
 
+/* Without a number of tasks here, each machine is taken to have as many as the others. One that has
+ * more finds out by the number of a task. */
+static bool tasks_here(const struct launcher *l, uint64_t *here)
+{
+	uint64_t all, nodes;
+
+	if (number_of(l->here[0], here) || number_of(l->here[1], here))
+		return true;
+	if (!number_of(l->nodes, &nodes) || !number_of(l->all, &all) || !nodes || all % nodes)
+		return false;
+	*here = all / nodes;
+	return true;
+}
+
 static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop_err *err)
 {
-	uint64_t local, here = 1, all;
+	uint64_t local, here, all;
 
 	number_of(l->local, &local);
-	if (!number_of(l->here, &here) && !number_of(l->all, &here))
+	if (!tasks_here(l, &here))
 		return cop_err_set(err, EINVAL,
 			"%s is set, but nothing says how many tasks run on this machine: start the tree with 'copper mount', and the tasks with 'copper run' without --source",
 			l->local);
 	t->launched = true;
 	t->local = (uint32_t)local;
 	t->here = (uint32_t)here;
-	t->elsewhere = number_of(l->all, &all) && all > here;
+	/* If nothing says that these are all tasks, the hosts decide. */
+	t->elsewhere = !number_of(l->all, &all) || all > here;
 	t->id = id_by_ancestor(l->local);
 	return 0;
 }

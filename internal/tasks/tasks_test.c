@@ -22,7 +22,8 @@ static int set_up(void **state)
 {
 	static const char *const names[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_LOCAL_RANK",
 		"MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE", "PALS_LOCAL_RANKID",
-		"FLUX_TASK_LOCAL_ID"};
+		"PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE",
+		"FLUX_JOB_NNODES"};
 
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
@@ -78,6 +79,54 @@ static void launchers_tell_which_task_it_is(void **state)
 	assert_true(t.elsewhere);
 	setenv("MPI_LOCALRANKID", "4", 1);
 	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
+}
+
+/* What the environment says of this task: "2 of 4", with "+" if there are others elsewhere. */
+static const char *which(void)
+{
+	static char text[64];
+	struct cop_tasks t;
+
+	if (cop_tasks_find(&t, &err))
+		return err.text;
+	snprintf(text, sizeof(text), "%u of %u%s", t.local, t.here, t.elsewhere ? "+" : "");
+	return t.launched ? text : "none";
+}
+
+/* Cray PMI adds the variables that begin with PMI; a launch with PMIx has none of them. */
+static void pals_tells_which_task_it_is(void **state)
+{
+	(void)state;
+	setenv("PALS_LOCAL_RANKID", "1", 1);
+	setenv("PMI_LOCAL_SIZE", "4", 1);
+	setenv("PMI_SIZE", "4", 1);
+	assert_string_equal(which(), "1 of 4");
+	setenv("PMI_SIZE", "16", 1);
+	assert_string_equal(which(), "1 of 4+");
+	unsetenv("PMI_LOCAL_SIZE");
+	assert_non_null(strstr(which(), "nothing says how many"));
+	setenv("PALS_LOCAL_SIZE", "4", 1);
+	assert_string_equal(which(), "1 of 4+");
+	/* The hosts decide then. */
+	unsetenv("PMI_SIZE");
+	assert_string_equal(which(), "1 of 4+");
+}
+
+/* Flux does not say how many tasks a machine has. */
+static void flux_tells_which_task_it_is(void **state)
+{
+	(void)state;
+	setenv("FLUX_TASK_LOCAL_ID", "1", 1);
+	setenv("FLUX_JOB_SIZE", "8", 1);
+	assert_non_null(strstr(which(), "nothing says how many"));
+	setenv("FLUX_JOB_NNODES", "1", 1);
+	assert_string_equal(which(), "1 of 8");
+	setenv("FLUX_JOB_NNODES", "4", 1);
+	assert_string_equal(which(), "1 of 2+");
+	setenv("FLUX_JOB_NNODES", "3", 1);
+	assert_non_null(strstr(which(), "nothing says how many"));
+	setenv("FLUX_JOB_NNODES", "0", 1);
+	assert_non_null(strstr(which(), "nothing says how many"));
 }
 
 static void a_step_of_slurm_has_its_own_number(void **state)
@@ -446,6 +495,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(without_a_launcher_it_is_one_of_one),
 		T(launchers_tell_which_task_it_is),
+		T(pals_tells_which_task_it_is),
+		T(flux_tells_which_task_it_is),
 		T(a_step_of_slurm_has_its_own_number),
 		T(a_step_on_several_machines_says_how_many_tasks_each_has),
 		T(the_keepers_word_reaches_the_waiting_tasks),

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,14 @@ static int refuse_namespaces(int code, struct cop_err *err)
 			"no further user namespace is allowed here (user.max_user_namespaces, or 32 levels of nesting)");
 	return cop_err_set(err, code, "%s (%s): a container or a security module may refuse them",
 		what, strerror(code));
+}
+
+static int refuse_mount_namespace(int code, struct cop_err *err)
+{
+	if (code != ENOSPC)
+		return refuse_namespaces(code, err);
+	return cop_err_set(err, code,
+		"no further mount namespace is allowed here (user.max_mnt_namespaces, or fs.mount-max mounts): ask the administrator of this machine");
 }
 
 /* ---- a new one ---- */
@@ -172,13 +181,25 @@ static void look_at_rights(struct cop_view_rights *r)
 
 /* A process that is already in the node's namespace cannot enter it again: it creates one within
  * it. */
-static int enter_user(int user_ns)
+static int enter_user(int user_ns, bool *alone)
 {
 	if (user_ns < 0)
 		return unshare_user();
 	if (setns(user_ns, CLONE_NEWUSER) == 0)
 		return 0;
+	*alone = true;
 	return errno == EINVAL || errno == EPERM ? unshare_user() : -errno;
+}
+
+/* Of a process without rights, only one in the node's namespace can be in a view: the comparison
+ * costs less than a table of mounts. */
+bool cop_view_ns_may_have_view(int user_ns)
+{
+	struct stat theirs, own;
+
+	if (user_ns < 0 || may_mount() || fstat(user_ns, &theirs) || stat("/proc/self/ns/user", &own))
+		return true;
+	return theirs.st_dev == own.st_dev && theirs.st_ino == own.st_ino;
 }
 
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
@@ -188,13 +209,13 @@ int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_er
 
 	look_at_rights(rights);
 	if (!may_mount()) {
-		rc = enter_user(user_ns);
+		rc = enter_user(user_ns, &rights->alone);
 		rights->apart = rc == 0;
 	}
 	if (rc)
 		return refuse_namespaces(-rc, err);
 	if (unshare(CLONE_NEWNS))
-		return refuse_namespaces(errno, err);
+		return refuse_mount_namespace(errno, err);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return cop_err_set(err, errno,
 			"cannot make the mounts of this process private: %s; a container may forbid it",

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -20,6 +21,8 @@
 /* The mount shows a newly created directory within seconds. */
 #define NEW_MS 5000
 #define NEW_STEP_MS 50
+/* The lowest number of a descriptor that a command gets besides its own. */
+#define LOCK_FD 100
 
 const char *cop_view_name(enum cop_view_kind kind)
 {
@@ -82,6 +85,10 @@ static int check_place(struct making *m, const struct cop_view_place *p)
 		return cop_err_set(m->err, ENOTCONN,
 			"the node that served %s has died: remove its mount with 'copper stop %s', then start another with copper mount",
 			m->v->mountpoint, m->v->mountpoint);
+	if (errno == EACCES)
+		return cop_err_set(m->err, EACCES,
+			"%s cannot be reached: %s: the kernel shows it only to processes with the user and the group of its node, not after newgrp(1) or sg(1)",
+			p->from, strerror(errno));
 	return cop_err_set(m->err, errno, "%s cannot be reached: %s", p->from, strerror(errno));
 }
 
@@ -149,6 +156,19 @@ static int await_all(struct making *m)
 	return rc;
 }
 
+/* A view inside of a view would show the outer one's directory, which is the tree's. */
+static int check_direct(struct making *m, const char *dir)
+{
+	char type[COP_MOUNT_TYPE_SIZE];
+
+	if (access(dir, W_OK) == 0 || errno != EROFS || cop_mount_type(dir, type) ||
+		(strcmp(type, "overlay") != 0 && strcmp(type, "fuse.copper") != 0))
+		return 0;
+	return cop_err_set(m->err, EROFS,
+		"--direct %s: this process is inside of a view, from which the storage's own directory cannot be reached: give --direct to the outer copper run",
+		dir);
+}
+
 /* Opened in the namespace where the copies are mounted, before anything is covered. */
 static int open_direct(struct making *m)
 {
@@ -158,6 +178,8 @@ static int open_direct(struct making *m)
 		m->direct[i] = -1;
 		if (!is_covered(m, dir))
 			continue;
+		if (check_direct(m, dir))
+			return -EROFS;
 		m->direct[i] = cop_view_tree_open(dir);
 		if (m->direct[i] < 0)
 			return cop_err_set(m->err, -m->direct[i], "--direct %s: %s", dir,
@@ -258,6 +280,30 @@ static int go_back(struct making *m, int cwd_fd)
 	return 0;
 }
 
+/* The kernel lets several overlays change one directory, with undefined results. The command
+ * inherits the descriptor and with it the lock, because nothing else lasts as long as the view. */
+static int lock_changes(struct making *m)
+{
+	const char *dir = m->v->writable_dir;
+	int fd, held;
+
+	if (!dir)
+		return 0;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || access(dir, W_OK | X_OK)) {
+		cop_err_set(m->err, errno, "--writable=%s: %s", dir, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -m->err->code;
+	}
+	held = fcntl(fd, F_DUPFD, LOCK_FD);
+	close(fd);
+	if (held < 0 || flock(held, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+		return 0;
+	return cop_err_set(m->err, EBUSY,
+		"--writable=%s: another command uses it; each needs a directory of its own", dir);
+}
+
 static int mount_all(struct making *m)
 {
 	struct cop_err refused = {0};
@@ -271,6 +317,7 @@ static int mount_all(struct making *m)
 		m->out->kind = COP_VIEW_ENV;
 		return 0;
 	}
+	m->out->alone = m->rights.alone;
 	cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	rc = open_direct(m);
 	if (!rc)
@@ -303,16 +350,22 @@ static bool is_here(const struct cop_view *v)
 	size_t len;
 
 	if (v->kind == COP_VIEW_BIND || v->writable || v->directs || v->belows ||
+		!cop_view_ns_may_have_view(v->user_ns) ||
 		cop_read_file("/proc/self/mountinfo", 16 * COP_MIB, &text, &len))
 		return false;
+	snprintf(want, sizeof(want), "copper:%s", v->mountpoint);
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char at[PATH_MAX], from[PATH_MAX + 8], *rest = strstr(line, " - overlay ");
 
-		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 || strcmp(at, v->source) != 0)
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1)
 			continue;
-		snprintf(want, sizeof(want), "copper:%s", v->mountpoint);
-		here = rest && sscanf(rest, " - overlay %4103s", from) == 1 &&
-		       strcmp(from, want) == 0;
+		cop_mount_unescape(at);
+		if (strcmp(at, v->source) != 0)
+			continue;
+		here = rest && sscanf(rest, " - overlay %4103s", from) == 1;
+		if (here)
+			cop_mount_unescape(from);
+		here = here && strcmp(from, want) == 0;
 	}
 	free(text);
 	return here;
@@ -337,6 +390,8 @@ int cop_view_make(const struct cop_view *v, struct cop_view_made *out, struct co
 	rc = check_places(&m);
 	if (!rc && v->kind != COP_VIEW_ENV)
 		rc = await_all(&m);
+	if (!rc)
+		rc = lock_changes(&m);
 	if (!rc && v->kind != COP_VIEW_ENV)
 		rc = mount_all(&m);
 	if (!rc && out->kind == COP_VIEW_ENV)

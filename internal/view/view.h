@@ -39,6 +39,8 @@ struct cop_view {
 
 struct cop_view_made {
 	enum cop_view_kind kind;
+	bool alone; /* in a user namespace that no other command of the node enters, because this
+		       process was in another namespace before: they cannot reach each other */
 	char why[1024]; /* why no better view was possible; "" for an overlay */
 };
 

@@ -17,7 +17,10 @@ struct cop_view_rights {
 	int securebits;
 	int death_signal;
 	bool apart; /* it is in a user namespace that it was not in before */
+	bool alone; /* and in one that it made itself although the node has one */
 };
+/* False if this process is certainly in no view of the node that holds user_ns. */
+bool cop_view_ns_may_have_view(int user_ns);
 /* Enters the user namespace if the process may not mount without it, and a mount namespace that
  * receives the machine's mounts and passes on none of its own. */
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err);

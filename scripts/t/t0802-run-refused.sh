@@ -7,7 +7,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 33
+plan 40
 
 SRC=$T/src
 small_tree "$SRC"
@@ -33,9 +33,14 @@ fails_with 125 'no copper node of this user runs at /usr' "${run[@]}" --mount /u
 with_tree 1
 fails_with 127 'no-such-command: no such command' "${run[@]}" no-such-command
 fails_with 127 '/no/such: no such command' "${run[@]}" /no/such
+mkdir -m 0 "$T/locked"
+[ -z "$cop_user" ] || chmod 700 "$T/locked"
+fails_with 127 'no-such-command: no such command' env PATH="$T/locked:$PATH" "${run[@]}" no-such-command
+fails_with 126 'hello: Permission denied' env PATH="$PATH:$SRC:$T/locked" "${run[@]}" hello
 fails_with 127 'lost: its interpreter does not exist' "${run[@]}" "$SRC/bin/lost"
 fails_with 126 'hello: Permission denied' "${run[@]}" "$SRC/hello"
 fails_with 126 'dir: Permission denied' "${run[@]}" "$SRC/dir"
+fails_with 125 'Too many open files' bash -c 'ulimit -n 4; exec "$@"' - "${run[@]}" true
 fails_with 125 '--direct .*/nowhere: No such file' "${run[@]}" --direct "$SRC/nowhere" true
 fails_with 125 '--below /usr: that is not below' "${run[@]}" --below /usr true
 
@@ -74,9 +79,10 @@ if [ "$cop_mode" = release ] && command -v strace >/dev/null; then
 	is 'and demanded it fails' "$(inject mount:error=EPERM:when=3 --view overlay true 2>/dev/null; echo $?)" 125
 	matches 'no overlayfs: a bind' "$(inject mount:error=ENODEV:when=3 -l 4 cat "$SRC/hello" 2>&1 | tr '\n' ' ')" 'view=bind .*no overlayfs.* hello $'
 	matches 'no namespace: variables' "$(inject setns,unshare:error=EPERM -l 4 true 2>&1)" 'view=env .*a container or a security module'
+	matches 'no further mount namespace: variables' "$(inject unshare:error=ENOSPC -l 4 true 2>&1)" 'view=env .*no further mount namespace .*user\.max_mnt_namespaces'
 	is 'nothing may be mounted at all: it fails' "$(inject move_mount:error=EACCES --view bind true 2>/dev/null; echo $?)" 125
 else
-	for why in bind demanded module namespace nothing; do
+	for why in bind demanded module namespace further nothing; do
 		pass "$why # SKIP needs strace, and a program that may be traced"
 	done
 fi
@@ -89,7 +95,26 @@ fails_with 125 'several copper nodes run here.* --mount with one of: ' "${run[@]
 is 'the working directory tells which' "$(cd "$SRC/other" && "${run[@]}" -l 4 true 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/second"
 is 'or the command' "$(cd "$T" && "${run[@]}" -l 4 "$SRC/bin/../dir/../../src/bin/lost" 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/mnt/0"
 is 'or an option' "$("${run[@]}" -l 4 --mount "$W/second" true 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/second"
+within() { # VARIABLE=VALUE…: a view of the second tree inside of one of the first, which has a namespace of its own
+	"${cop_as[@]}" env "$@" "$COPPER" run --mount "$W/mnt/0" "$COPPER" run --mount "$W/second" true 2>&1
+}
+if [ -n "$cop_user" ]; then
+	matches 'a second tree inside of a view: that tasks cannot reach each other is said' "$(within A=b)" '^copper run: warning: .*cannot reach each other.* --below'
+	is 'once, not by each task' "$(within SLURM_PROCID=3)" ''
+else
+	pass 'a second tree inside of a view # SKIP needs root, to become an ordinary user'
+	pass 'once # SKIP needs root, to become an ordinary user'
+fi
 as_user "$COPPER" stop "$W/second" >/dev/null
+
+# ---- a node inside of a view
+
+if [ -n "$cop_user" ]; then
+	matches 'a node cannot be started inside of a view' "$("${run[@]}" "$COPPER" mount --hosts localhost --source "$SRC/other" 2>&1 | tail -n 1)" \
+		'^copper mount: .*: mounting failed: Operation not permitted: .*user namespace.* outside'
+else
+	pass 'a node inside of a view # SKIP needs root, to become an ordinary user'
+fi
 
 # ---- a node that died
 

@@ -9,6 +9,7 @@ plan 10
 
 module=json,asyncio,xml.dom.minidom
 ! "$PYTHON" -c 'import numpy' 2>/dev/null || module=numpy
+! "$PYTHON" -c 'import torch' 2>/dev/null || module=$module,torch
 SRC=/usr
 with_tree 1 --enoent-ttl-ms 600000
 

@@ -3,10 +3,10 @@
 # copper run: the tasks of a node reach each other: cross-memory attach, MPI, shared memory, debuggers from inside and from outside.
 # modes: release
 # user: yes
-# limit: 180
+# limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 12
+plan 15
 
 SRC=$T/src
 small_tree "$SRC"
@@ -75,8 +75,35 @@ if rank == 0:
     print(size, "tasks,", total.value, "wrong")
 mpi.MPI_Finalize()
 PY
+# The same by Open MPI's library, whose constants are objects.
+cat >"$SRC/openmpi.py" <<'PY'
+import ctypes
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+def known(name):
+    return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(mpi, name)))
+WORLD, INT, SUM, N = known("ompi_mpi_comm_world"), known("ompi_mpi_int"), known("ompi_mpi_op_sum"), 1 << 20
+mpi.MPI_Init(None, None)
+rank, size = ctypes.c_int(), ctypes.c_int()
+mpi.MPI_Comm_rank(WORLD, ctypes.byref(rank))
+mpi.MPI_Comm_size(WORLD, ctypes.byref(size))
+rank, size = rank.value, size.value
+out, into = (ctypes.c_int * N)(*range(rank * N, rank * N + N)), (ctypes.c_int * N)()
+for _ in range(3):
+    mpi.MPI_Sendrecv(out, N, INT, (rank + 1) % size, 0, into, N, INT, (rank - 1) % size, 0, WORLD, None)
+first = (rank - 1) % size * N
+wrong = ctypes.c_int(list(into) != list(range(first, first + N)))
+total = ctypes.c_int(-1)
+mpi.MPI_Allreduce(ctypes.byref(wrong), ctypes.byref(total), 1, INT, SUM, WORLD)
+if rank == 0:
+    print(size, "tasks,", total.value, "wrong", flush=True)
+mpi.MPI_Finalize()
+PY
+openmpi=
+if command -v mpirun.openmpi >/dev/null && command -v strace >/dev/null && "$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpi.so.40")' 2>/dev/null; then
+	openmpi=yes
+fi
 mpi=
-if command -v mpiexec.hydra >/dev/null && "$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpich.so.12")' 2>/dev/null; then
+if command -v mpiexec.hydra >/dev/null && command -v strace >/dev/null && "$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpich.so.12")' 2>/dev/null; then
 	mpi=yes
 fi
 chmod -R a+rX "$SRC" "$T/pair.py"
@@ -95,15 +122,38 @@ is 'and where their views are of different kinds' "$("$PYTHON" "$T/pair.py" "$ta
 plain=$(join "${cop_as[@]}" "$PYTHON" -B "$SRC/peek.py")
 is 'a plain process reads a task; a task does not read a plain process' "$("$PYTHON" "$T/pair.py" "$plain" "$task")" $'word of a task\nOperation not permitted'
 is 'multiprocessing with shared memory' "$("${run[@]}" "$PYTHON" -B "$SRC/pool.py" 2>&1)" 3
+# The libraries fall back to copies through shared memory if an attach is refused: what they do is counted.
+attaches() { # COMMAND…: what it says, and whether its tasks have attached to each other, always with success
+	as_user strace -f -qq -e trace=process_vm_readv,process_vm_writev -o "$W/attached" "$@" 2>&1
+	grep process_vm_ "$W/attached" | awk '/ = -/ { failed++ } / = [1-9]/ { n++ } END { print (n ? "attached" : "not attached"), failed + 0, "failed" }'
+}
+shared() { # COMMAND…: by Open MPI on this machine, through shared memory
+	attaches mpirun.openmpi --host localhost:2 -n 2 --mca mpi_yield_when_idle 1 --mca ras '^slurm,tm' --mca plm isolated --mca pml ob1 --mca btl vader,self "$@"
+}
 if [ -n "$mpi" ]; then
-	is 'MPICH, each task in a view of its own' "$(as_user mpiexec.hydra -launcher fork -n 4 "$COPPER" run "$PYTHON" -B "$SRC/ring.py" 2>&1)" '4 tasks, 0 wrong'
+	is 'MPICH, each task in a view of its own' "$(attaches mpiexec.hydra -launcher fork -n 4 "$COPPER" run "$PYTHON" -B "$SRC/ring.py")" \
+		$'4 tasks, 0 wrong\nattached 0 failed'
 	is 'MPICH, all in one view' "$("${run[@]}" mpiexec.hydra -launcher fork -n 4 "$PYTHON" -B "$SRC/ring.py" 2>&1)" '4 tasks, 0 wrong'
 	is 'MPICH, within and within' "$("${run[@]}" mpiexec.hydra -launcher fork -n 2 "$COPPER" run "$PYTHON" -B "$SRC/ring.py" 2>&1)" '2 tasks, 0 wrong'
 else
 	for how in each one within; do
-		pass "MPICH, $how # SKIP no MPICH"
+		pass "MPICH, $how # SKIP no MPICH, or no strace"
 	done
 fi
+
+if [ -n "$openmpi" ]; then
+	is 'Open MPI' "$(shared "$COPPER" run "$PYTHON" -B "$SRC/openmpi.py")" $'2 tasks, 0 wrong\nattached 0 failed'
+	is 'Open MPI through shared memory alone' "$(shared --mca btl_vader_single_copy_mechanism none "$COPPER" run "$PYTHON" -B "$SRC/openmpi.py")" \
+		$'2 tasks, 0 wrong\nnot attached 0 failed'
+else
+	pass 'Open MPI attaches # SKIP no Open MPI, or no strace'
+	pass 'Open MPI, shared memory # SKIP no Open MPI, or no strace'
+fi
+
+# ---- a login beside the job, as by ssh: a session of its own, and hardly a variable of the job's
+
+later=$(join setsid -w "${cop_as[@]::7}" env -i PATH=/usr/bin:/bin HOME="$W" XDG_RUNTIME_DIR="$W/run" "$COPPER" run "$PYTHON" -B "$SRC/peek.py")
+is 'a task that another login starts reaches a task, and is reached' "$("$PYTHON" "$T/pair.py" "$task" "$later")" $'word of a task\nword of a task'
 
 # ---- debuggers
 

@@ -6,7 +6,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 33
+plan 44
 
 SRC=$T/src
 small_tree "$SRC"
@@ -40,11 +40,23 @@ writes() { # WHO
 	ok "$1: others see nothing of that either" test "$(run cat "$SRC/mine/data")" = data
 	is "$1: and the source is as it was" "$(find "$SRC" -printf '%P %y %m %s %T@ %l\n' | LC_ALL=C sort | cmp - "$T/before" 2>&1)" ''
 	fails_with 125 'writable=.*nowhere: No such file' "${cop_as[@]}" "$COPPER" run --writable="$W/nowhere" true
+	fails_with 125 'writable=.*hello: Not a directory' "${cop_as[@]}" "$COPPER" run --writable="$SRC/hello" true
+	as_user mkfifo "$W/hold"
+	run --writable="$W/changes" sh -c "cat '$W/hold'" &
+	holder=$!
+	exec 8>"$W/hold"
+	fails_with 125 'writable=.*changes: another command uses it' "${cop_as[@]}" "$COPPER" run --writable="$W/changes" true
+	exec 8>&-
+	wait "$holder"
+	ok "$1: but for the next one it is free" run --writable="$W/changes" true
+	rm "$W/hold"
 	chmod -R u+rwx "$W/changes" && rm -rf "$W/changes"
 	ok "$1: the tree stops" without_tree
 }
 writes root
 become_user
+run=("${cop_as[@]}" "$COPPER" run)
+mkdir -m 755 "$T/away"
 export XDG_RUNTIME_DIR=$W/run
 chown -R "$cop_user:$cop_user" "$SRC/mine"
 chown "$cop_user:54321" "$SRC/project" && chmod 2770 "$SRC/project"
@@ -52,6 +64,27 @@ echo text >"$SRC/project/file" && chown "$cop_user:54321" "$SRC/project/file"
 writes user
 with_tree 1
 is 'what the modes forbid stays forbidden' "$(run --writable sh -c "echo x >'$SRC/others/file'" 2>&1 | sed 's/.*: //')" 'Permission denied'
+fails_with 125 'writable=.*away: Permission denied' "${run[@]}" --writable="$T/away" true
+
+# ---- directories of a project's group, which the user namespace does not know
+
+if [ -n "$cop_user" ]; then
+	matches 'that their files cannot be changed is said' "$(cd "$SRC/project" && run --writable true 2>&1)" \
+		"^copper run: warning: .*$SRC/project belongs to the group 54321, .*sg\\(1\\)"
+	is 'in memory, and in a directory' "$(cd "$SRC/project" && run -l 2 --writable sh -c 'echo x >file' 2>&1 | sed 's/.*: //')" 'Value too large for defined data type'
+	grouped=(setpriv --reuid "$cop_user" --regid 54321 --clear-groups env HOME="$W" XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
+	fails_with 125 'Permission denied: .*the user and the group of its node' "${grouped[@]}" "$COPPER" run true
+	as_user mkdir "$W/grouped"
+	chown "$cop_user:54321" "$W/grouped"
+	"${grouped[@]}" timeout "$(patient 60)" "$COPPER" mount --hosts localhost --source "$SRC" "$W/grouped" >/dev/null 2>&1
+	is 'with that group the node and the command can change them' \
+		"$(cd "$SRC/project" && "${grouped[@]}" "$COPPER" run --mount "$W/grouped" --writable sh -c 'echo x >>file; cat file; stat -c %g file' 2>&1)" $'text\nx\n54321'
+	"${grouped[@]}" "$COPPER" stop "$W/grouped" >/dev/null
+else
+	for how in said refused node changed; do
+		pass "the group of a project, $how # SKIP needs root, to become an ordinary user"
+	done
+fi
 
 # ---- an environment into which pip installs, whose owner is this user
 

@@ -9,7 +9,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_left.sh
 . "$(dirname "$0")/run_left.sh"
-plan 55
+plan 60
 
 SRC=$T/src
 small_tree "$SRC"
@@ -122,6 +122,35 @@ ways root
 become_user
 run=$W/run
 ways user
+
+# ---- launchers that are not here: the variables by which they tell a task what it is
+
+# Two tasks of this machine, @ is the number of one: what they say, and the number of their nodes.
+launched() { # VARIABLE=VALUE…
+	local i pids=()
+	for i in 0 1; do
+		"${cop_as[@]}" env "${@//@/$i}" "$COPPER" run --source "$SRC" -- \
+			sh -c "\"\$COPPER\" cache-stats --json | sed 's/.*\"pid\":\([0-9]*\).*/pid \1/'; cat \$SRC/hello; sleep 0.5; exit $i" </dev/null >"$W/task.$i" 2>&1 &
+		pids[i]=$!
+	done
+	for i in 0 1; do
+		wait "${pids[i]}"
+		echo "$? $(tail -n 1 "$W/task.$i")"
+	done
+	grep -h '^pid' "$W"/task.[01] | sort -u | wc -l
+	left
+}
+hostname >"$W/nodefile"
+chmod 644 "$W/nodefile"
+is 'Flux, on one machine' "$(launched FLUX_TASK_LOCAL_ID=@ FLUX_TASK_RANK=@ FLUX_JOB_SIZE=2 FLUX_JOB_NNODES=1)" $'0 hello\n1 hello\n1\n0 0'
+is 'PALS with PMIx, in a job of PBS' \
+	"$(launched PALS_LOCAL_RANKID=@ PALS_LOCAL_SIZE=2 PALS_RANKID=@ PALS_NODEID=0 PBS_NODEFILE="$W/nodefile" PBS_JOBID=7.server)" $'0 hello\n1 hello\n1\n0 0'
+is 'PALS with Cray PMI' "$(launched PALS_LOCAL_RANKID=@ PALS_RANKID=@ PALS_NODEID=0 PMI_LOCAL_SIZE=2 PMI_SIZE=2 PMI_RANK=@)" $'0 hello\n1 hello\n1\n0 0'
+fails_with 125 'FLUX_JOB_SIZE=4 says that this is one of several, .*flux getattr hostlist' \
+	env FLUX_TASK_LOCAL_ID=0 FLUX_JOB_SIZE=4 FLUX_JOB_NNODES=2 "$COPPER" run --source "$SRC" -- true
+fails_with 125 'FLUX_TASK_LOCAL_ID is set, but nothing says how many tasks' \
+	env FLUX_TASK_LOCAL_ID=0 FLUX_JOB_SIZE=5 FLUX_JOB_NNODES=2 "$COPPER" run --source "$SRC" -- true
+
 cop_all=8 fails_with 125 'PMI_SIZE=8 says that this is one of several, .* give --hosts' env MPI_LOCALRANKID=0 MPI_LOCALNRANKS=4 PMI_SIZE=8 "$COPPER" run --source "$SRC" -- true
 fails_with 2 'starts a node, --mount names a running one' "$COPPER" run --source "$SRC" --mount "$T" -- true
 fails_with 2 'cannot be replaced as a whole' "$COPPER" run --source / -- true
