@@ -41,10 +41,11 @@ LDFLAGS_ALL := -pthread
 
 OPT_release := -O2
 OPT_debug := -O0
-OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
-OPT_tsan := -O1 -fsanitize=thread
+# Reports want names and lines only (-g1), not variables.
+OPT_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+OPT_tsan := -O1 -g1 -fsanitize=thread
 OPT_cov := -O0 --coverage
-OPT_fuzz := -O1 -fsanitize=fuzzer-no-link,address,undefined
+OPT_fuzz := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined
 # As a shared library beside libasan, libubsan ignores its log_path. clang links both statically.
 LINK_asan = $(if $(findstring clang,$(shell $(CC) --version)),,-static-libubsan)
 ifeq ($(MODE),fuzz)
@@ -83,7 +84,9 @@ FUZZ_SRC := $(filter %_fuzz.c,$(wildcard internal/*/*.c))
 BENCH_SRC := $(wildcard scripts/bench/*.c)
 
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
-obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+# OBJECTS=build/obj: those of another build with the same compiler and flags, already made, but for the one that says how it is linked.
+OBJECTS ?= $(BUILD)/obj
+obj = $(patsubst $(OBJECTS)/internal/base/version.o,$(BUILD)/obj/internal/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
 OBJ := $(call obj,$(SRC))
 SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/% internal/dirops/%,$(SRC))))
 # The nodes' own code, but what is behind rpc.h and origin.h; four functions have another one before them (cmd/copper-sim/memory.c).
@@ -91,8 +94,16 @@ SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,base log opt
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=cop_%,cache_alloc cache_release hash64 listing_check)
 # Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
 TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ))
+# Each takes from an archive only what it needs. What a fuzz target can need is in the modules that its own may include, and so on downwards.
+TEST_LIB := $(BUILD)/test.a
+FUZZ_LIB := $(BUILD)/fuzz.a
 TESTS := $(patsubst internal/%.c,$(BUILD)/test/%,$(TEST_SRC))
 FUZZERS := $(patsubst internal/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
+ifeq ($(MODE),fuzz)
+BELOW := $(shell tac internal/LAYERS | awk -F '[: ]+' -v fuzzed='$(FUZZ_SRC)' \
+	'index(fuzzed, "/" $$1 "/") || $$1 in need { for (i = 1; i <= NF; i++) need[$$i] } END { for (name in need) print name }')
+FUZZ_OBJ := $(foreach m,$(BELOW),$(filter $(BUILD)/obj/internal/$(m)/%,$(TEST_OBJ)))
+endif
 ALL_OBJ := $(OBJ) $(call obj,$(CMD_SRC) $(SLOWFS_SRC) $(SIM_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
 
 ifndef V
@@ -112,15 +123,20 @@ sim: $(BUILD)/copper-sim
 $(BUILD)/copper-sim: $(SIM_OBJ)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(SIM_WRAP) $(LDFLAGS) -o $@ $^ $(LIBS_SIM)
 
-$(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(TEST_OBJ)
+$(TEST_LIB): $(TEST_OBJ)
+$(FUZZ_LIB): $(FUZZ_OBJ)
+$(TEST_LIB) $(FUZZ_LIB):
+	$(call say,AR,$@)rm -f $@ && $(shell $(CC) -print-prog-name=ar) rcs $@ $^
+
+$(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SHARED) -lcmocka
 
-$(BUILD)/fuzz/%: $(BUILD)/obj/internal/%.o $(TEST_OBJ)
+$(BUILD)/fuzz/%: $(BUILD)/obj/internal/%.o $(FUZZ_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_SHARED)
 
-$(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(TEST_OBJ)
+$(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SHARED)
 
@@ -144,6 +160,9 @@ $(BUILD)/old/copper: $(call older,$(call obj,$(CMD_SRC)) $(OBJ))
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/old/slowfs: $(call older,$(SLOWFS_OBJ))
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SLOWFS)
+
+# Objects of tests are kept: another object in the archive means another link, not another compilation.
+.SECONDARY: $(call obj,$(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
 
 # Another commit is another version, for this one object; nodes of different versions do not talk to each other.
 $(BUILD)/version: FORCE

@@ -6,10 +6,12 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time (default: two a processor, since most of a test is waiting, at most 8), but for those with an `# alone:` line.
+# COP_LANES tests run at a time (default: two a processor, since most of a test is waiting, at most 8), the longest first. Those with an
+# `# alone:` line are the last ones, one after another.
 #
 # Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and tsan; system tests with the
-# release build, and with the others those that say so in their `# modes:` line; replay of testdata/fuzz.
+# release build, and with the others those that say so in their `# modes:` line; replay of testdata/fuzz. A build is made while
+# the tests of those before it run.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 2
@@ -24,7 +26,12 @@ lanes=${COP_LANES:-$((processors < 4 ? 2 * processors : 8))}
 started=0
 # libinfinipath, which comes with Debian's libfabric, would leave a *.btr file in the current directory when a test aborts.
 export IPATH_NO_BACKTRACE=1
-declare -A running=() # PID -> MODE NAME BEGIN OUTPUT
+declare -A running=() # PID -> MODE NAME BEGIN OUTPUT TURN
+declare -A turns=()   # the `# turn:` lines of those that run
+declare -A made=()    # build -> exit status of make
+to_make=()            # builds that wait for the one before them
+building=0
+alone=() # BUILD FILE, two words each
 out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
 trap 'rm -rf "$out"' EXIT
 
@@ -88,13 +95,10 @@ result() { # STATUS MODE NAME MS OUTPUT
 	fi
 }
 
-# Starts a test beside the running ones as soon as a lane is free.
-launch() { # MODE NAME COMMAND…
-	local mode=$1 name=$2 output status
-	shift 2
-	while [ "${#running[@]}" -ge "$lanes" ]; do
-		collect
-	done
+# Beside the running ones.
+start() { # MODE NAME TURN COMMAND…
+	local mode=$1 name=$2 turn=$3 output status
+	shift 3
 	started=$((started + 1))
 	output=$out/$started
 	{
@@ -103,18 +107,39 @@ launch() { # MODE NAME COMMAND…
 		times >"$output.cpu"
 		exit "$status"
 	} >"$output" 2>&1 </dev/null &
-	running[$!]="$mode|$name|$(now_ms)|$output"
+	running[$!]="$mode|$name|$(now_ms)|$output|$turn"
+	[ -z "$turn" ] || turns[$turn]=taken
 }
 
-# Waits for one test to end.
+# Starts a test as soon as a lane is free. A build takes none: it uses the time in which tests wait.
+launch() { # MODE NAME COMMAND…
+	local mode=$1 name=$2
+	shift 2
+	free_lane
+	start "$mode" "$name" '' "$@"
+}
+
+free_lane() {
+	while [ $((${#running[@]} - building)) -ge "$lanes" ]; do
+		collect
+	done
+}
+
+# Waits for one test or build to end.
 collect() {
-	local pid status mode name begin output
+	local pid status mode name begin output turn
 	wait -n -p pid "${!running[@]}"
 	status=$?
-	IFS='|' read -r mode name begin output <<<"${running[$pid]}"
+	IFS='|' read -r mode name begin output turn <<<"${running[$pid]}"
 	unset "running[$pid]"
+	[ -z "$turn" ] || unset "turns[$turn]"
 	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$output"
 	rm -f "$output" "$output.cpu"
+	[ "$mode" != build ] || {
+		made[$name]=$status
+		building=0
+		make_next
+	}
 	return "$status"
 }
 
@@ -124,16 +149,29 @@ collect_all() {
 	done
 }
 
-run() { # MODE NAME COMMAND…
-	collect_all
-	launch "$@"
-	collect
+# The builds are made in the order in which they are asked for, one at a time.
+make_next() {
+	local name arguments
+	[ "$building" -eq 0 ] && [ "${#to_make[@]}" -gt 0 ] || return 0
+	read -r name arguments <<<"${to_make[0]}"
+	to_make=("${to_make[@]:1}")
+	building=1
+	# The arguments are words.
+	# shellcheck disable=SC2086
+	start build "$name" '' make -j2 --no-print-directory WERROR=-Werror $arguments
 }
 
 make_all() { # NAME ARGUMENT…
-	local name=$1
-	shift
-	run build "$name" make -j2 --no-print-directory WERROR=-Werror "$@"
+	to_make+=("$*")
+	make_next
+}
+
+# Waits for a build; its exit status.
+is_made() { # NAME
+	while [ -z "${made[$1]:-}" ]; do
+		collect
+	done
+	return "${made[$1]}"
 }
 
 # This compiler's thread sanitizer wants its shadow memory where newer kernels put random mappings.
@@ -153,15 +191,20 @@ unit_one() { # MODE PROGRAM
 	wrapped "$1" timeout -k 5 600 "$2"
 }
 
+# What the thread sanitizer has an eye on: threads, of ours or of the libraries, and signal handlers. It links only what it needs.
+has_threads() { # PROGRAM
+	nm -D --undefined-only "$1" 2>/dev/null | grep -qE ' (pthread_create|sigaction|signal|fi_[a-z]+|fuse_session_[a-z]+)(@|$)' || [ ! -x "$1" ]
+}
+
 unit_tests() { # BUILD
 	local mode program
 	mode=$(mode_of "$1")
 	# The list comes from the sources: a program left over in build/ is not a test of this tree.
 	for program in internal/*/*_test.c; do
 		program=${program#internal/}
+		[ "$mode" != tsan ] || has_threads "$1/test/${program%.c}" || continue
 		launch "$mode" "unit ${program%.c}" unit_one "$mode" "$1/test/${program%.c}"
 	done
-	collect_all
 }
 
 wanted_name() { # FILE
@@ -185,16 +228,54 @@ has_mode() { # FILE MODE
 	return 1
 }
 
+# LIMIT TURN FILE of each system test, those with the longest limits first.
+by_length() {
+	awk 'FNR == 1 { turn[FILENAME] = "-"; limit[FILENAME] = 120 } /^# limit:/ { limit[FILENAME] = $3 } /^# turn:/ { turn[FILENAME] = $3 }
+		END { for (file in limit) print limit[file], turn[file], file }' scripts/t/t[0-9]*.sh | LC_ALL=C sort -k 1,1nr -k 3
+}
+
+start_system() { # BUILD TURN FILE
+	start "$(mode_of "$1")" "$(basename "$3" .sh)" "${2#-}" env BUILD="$root/${1#"$root"/}" bash "$3"
+}
+
+# The first one whose turn it can be, so that none takes a lane to wait for its turn.
+next_system() { # BUILD; takes it out of `waiting`
+	local i turn file
+	for i in "${!waiting[@]}"; do
+		read -r _ turn file <<<"${waiting[i]}"
+		[ "$turn" = - ] || [ -z "${turns[$turn]:-}" ] || continue
+		unset "waiting[i]"
+		start_system "$1" "$turn" "$file"
+		return 0
+	done
+	collect
+}
+
 # If names are given, or one build is asked for, the test runs whatever its modes are.
 system_tests() { # BUILD [all]
-	local mode file how
+	local mode file line waiting=()
 	mode=$(mode_of "$1")
-	for file in scripts/t/t[0-9]*.sh; do
+	while read -r line; do
+		file=${line##* }
 		wanted_name "$file" || continue
 		[ "${2:-}" = all ] || has_mode "$file" "$mode" || continue
-		how=launch
-		! grep -q '^# alone:' "$file" || how=run
-		"$how" "$mode" "$(basename "$file" .sh)" env BUILD="$root/${1#"$root"/}" bash "$file"
+		if grep -q '^# alone:' "$file"; then
+			alone+=("$1" "$file")
+		else
+			waiting+=("$line")
+		fi
+	done < <(by_length)
+	while [ "${#waiting[@]}" -gt 0 ]; do
+		free_lane
+		next_system "$1"
+	done
+}
+
+alone_tests() {
+	local i
+	for ((i = 0; i < ${#alone[@]}; i += 2)); do
+		collect_all
+		start_system "${alone[i]}" - "${alone[i + 1]}"
 	done
 	collect_all
 }
@@ -222,7 +303,7 @@ fuzz_tests() {
 		result 77 fuzz replay 0 "$out/output"
 		return
 	fi
-	make_all fuzz MODE=fuzz fuzz || return
+	is_made fuzz || return
 	for source in internal/*/*_fuzz.c; do
 		fuzzer=${source#internal/}
 		module=${fuzzer%%/*}
@@ -230,18 +311,24 @@ fuzz_tests() {
 		[ ! -d "testdata/fuzz/$module" ] || corpus=("$root/testdata/fuzz/$module")
 		launch fuzz "${fuzzer%.c}" fuzz_one "$root/build/fuzz/fuzz/${fuzzer%.c}" "${corpus[@]}"
 	done
-	collect_all
 }
 
 everything() {
 	local mode
 	make_all release all old tests bench-tools
+	is_made release
+	# How it is linked is all that is different, so it has the objects of the release build.
+	make_all shared FABRIC=shared OBJECTS=build/obj all
+	for mode in asan tsan; do
+		make_all "$mode" MODE="$mode" all tests
+	done
+	! can_fuzz || make_all fuzz MODE=fuzz fuzz
 	launch lint lint scripts/lint.sh
 	unit_tests build
 	system_tests build
-	make_all shared FABRIC=shared all && system_tests build/shared
+	! is_made shared || system_tests build/shared
 	for mode in asan tsan; do
-		make_all "$mode" MODE="$mode" all tests || continue
+		is_made "$mode" || continue
 		unit_tests "build/$mode"
 		system_tests "build/$mode"
 	done
@@ -253,5 +340,7 @@ all) everything ;;
 unit) unit_tests "${build:-build}" ;;
 system) system_tests "${build:-build}" all ;;
 esac
+collect_all
+alone_tests
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

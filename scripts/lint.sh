@@ -126,17 +126,32 @@ check_paths() {
 		fault "a path of one machine"
 }
 
+# What tests see of the harness, its functions and its variables: to read all of it again with each of them would take five times as long.
+face_of_harness() {
+	local parts
+	mapfile -t parts < <(sed -n 's|^\t*\. "$cop_t/\(.*\)"$|scripts/t/\1|p' scripts/t/harness.sh)
+	echo '# shellcheck shell=bash'
+	sed -nE 's/^([a-z_]+)\(\) \{.*/\1() { :; }/p' scripts/t/harness.sh "${parts[@]}"
+	grep -ohE '\$\{?[A-Za-z_][A-Za-z_0-9]*|\b[A-Za-z_][A-Za-z_0-9]*=' scripts/t/harness.sh "${parts[@]}" | tr -d '${=' |
+		LC_ALL=C sort -u | sed 's/.*/: "${&:=}"/'
+}
+
 check_shell() {
-	local files
+	local check tests
 	command -v shellcheck >/dev/null || {
 		echo "lint: no shellcheck here; scripts/install-deps.sh installs it" >&2
 		return 0
 	}
-	mapfile -t files < <(shell_files)
 	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is what some tests
 	# read. SC2015 and SC2155: style, not faults.
-	printf '%s\0' "${files[@]}" |
-		xargs -0 -n 8 -P "$(nproc)" shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155 || fault "shellcheck"
+	check='xargs -0 -r -n 8 -P '$(nproc)' shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155'
+	shell_files | grep -v '^scripts/t/t[0-9]' | tr '\n' '\0' | $check || fault "shellcheck"
+	tests=$(mktemp -d) || exit 1
+	mkdir -p "$tests/scripts/t"
+	if cp scripts/t/*.sh "$tests/scripts/t" 2>/dev/null && face_of_harness >"$tests/scripts/t/harness.sh"; then
+		(cd "$tests" && printf '%s\0' scripts/t/t[0-9]*.sh | $check) || fault "shellcheck"
+	fi
+	rm -rf "$tests"
 }
 
 # It checks a file again only after a change. Tests are left out: the sanitizers run them.

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,23 +98,6 @@ char *cop_format_size(uint64_t bytes, char out[16])
 	}
 	snprintf(out, 16, u ? "%.1f %s" : "%.0f %s", value, units[u]);
 	return out;
-}
-
-int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg)
-{
-	sigset_t all, old;
-	char short_name[16];
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(t, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc)
-		return -rc;
-	snprintf(short_name, sizeof(short_name), "%s", name);
-	pthread_setname_np(*t, short_name);
-	return 0;
 }
 
 void cop_cond_init(pthread_cond_t *cond)

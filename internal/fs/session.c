@@ -5,6 +5,7 @@
  * fuse_session_loop_mt, which only the kernel can end: it never ends for a mount that was detached
  * lazily while files were open. A signal without SA_RESTART wakes a worker in read(2). It is sent
  * until the thread has ended, because it may arrive just before the read. */
+#include "base/compat.h"
 #include "dirops/dirops.h"
 #include "fs/fs_priv.h"
 
@@ -138,10 +139,22 @@ static int refuse_mount(const struct cop_fs *fs, int code, struct cop_err *err)
 		fs->conf.mountpoint, code ? strerror(code) : "fusermount3 refused", hint);
 }
 
+/* libfuse frees its copy of the mount point only in fuse_session_unmount, which would unmount by
+ * path a second time. */
+static int mount_at(struct fuse_session *session, const char *mountpoint)
+{
+	int rc;
+
+	cop_leak_begin();
+	rc = fuse_session_mount(session, mountpoint);
+	cop_leak_end();
+	return rc;
+}
+
 static int mount_session(struct cop_fs *fs, struct cop_err *err)
 {
 	errno = 0;
-	if (fuse_session_mount(fs->session, fs->conf.mountpoint))
+	if (mount_at(fs->session, fs->conf.mountpoint))
 		return refuse_mount(fs, errno, err);
 	fs->mounted = true;
 	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session)) {

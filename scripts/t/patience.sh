@@ -22,13 +22,16 @@ patient() { # SECONDS
 	echo $(($1 * cop_slower * CROWD))
 }
 
-# Ends with 0 as soon as the command does, and with 1 if it does not within that time; looks every COP_POLL_S.
+# Ends with 0 as soon as the command does, and with 1 if it does not within that time; looks every COP_POLL_S, or else ever less often, since
+# a look may cost a tenth of a second of processor time.
 wait_for() { # SECONDS COMMAND…
-	local left=$(($1 * cop_slower * 1000000)) last=${EPOCHREALTIME/[.,]/} now
+	local left=$(($1 * cop_slower * 1000000)) last=${EPOCHREALTIME/[.,]/} now cop_pause=50 cop_seconds
 	shift
 	while ! "$@" >/dev/null 2>&1; do
 		[ "$left" -gt 0 ] || return 1
-		sleep "${COP_POLL_S:-0.05}"
+		printf -v cop_seconds 0.%03d "$cop_pause"
+		sleep "${COP_POLL_S:-$cop_seconds}"
+		cop_pause=$((cop_pause < 240 ? cop_pause * 5 / 4 : cop_pause))
 		look_around
 		now=${EPOCHREALTIME/[.,]/}
 		left=$((left - (now - last) / CROWD))

@@ -36,10 +36,9 @@ cop_tree=0
 
 # ---- busy loops
 
-# The load takes all processors meanwhile; scripts/soak-stop.sh has a hundred turns.
+# The load takes all processors while a tree stops, and no longer; scripts/soak-stop.sh has a hundred turns.
 turns=4
 [ "$cop_mode" = release ] || turns=1
-begin_load 20
 for options in '-A -N 50' '-A -N 50 --rank-files root'; do
 	wrong=0
 	sums=
@@ -47,7 +46,9 @@ for options in '-A -N 50' '-A -N 50 --rank-files root'; do
 		# shellcheck disable=SC2086
 		with_tree 4 $options
 		read_everything 0 1 2 3
+		begin_load 20
 		"$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1 || wrong=$((wrong + 1))
+		end_load
 		grep -qx 'stopped 4/4 nodes' "$T/.out" || note "$(cat "$T/.out")"
 		sums="$sums $(cluster_value ranks_with_aggregate_files)"
 		cop_tree=0
@@ -55,7 +56,6 @@ for options in '-A -N 50' '-A -N 50 --rank-files root'; do
 	is "twenty busy loops, $options: every stop ends with 0" "$wrong" 0
 	is 'and every sum has every node' "$sums" "$(printf ' 4%.0s' $(seq "$turns"))"
 done
-end_load
 
 # ---- a node that is really missing
 

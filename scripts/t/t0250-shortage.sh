@@ -36,7 +36,7 @@ part() { # DIR: of the sums
 	grep " ./$1/" "$T/want"
 }
 reads() { # RANK DIR: what is wrong there, or nothing
-	(cd "$W/mnt/$1" && find "./$2" -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum) 2>&1 | diff - <(part "$2") | head -3
+	(cd "$W/mnt/$1" && find "./$2" -type f -print0 | LC_ALL=C sort -z | xargs -0 -r b2sum) 2>&1 | diff - <(part "$2") | head -3
 }
 takes_again() { # RANK PARENT NAME: reads names that it never asked for, until it asks that parent
 	ls "$W/mnt/$1/rest/none-$RANDOM$RANDOM" "$W/mnt/$1/empty-$RANDOM" >/dev/null 2>&1

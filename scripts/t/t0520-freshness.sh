@@ -85,7 +85,7 @@ def sums(top):
         for name in names:
             try:
                 with open(os.path.join(where, name), "rb") as f:
-                    yield os.path.join(where, name), hashlib.sha256(f.read()).hexdigest()
+                    yield os.path.join(where, name), hashlib.blake2b(f.read()).hexdigest()
             except OSError:
                 pass
 known |= {s for _, s in sums(source)}

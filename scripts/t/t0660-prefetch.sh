@@ -27,7 +27,7 @@ use() { # RANK…
 	for rank in "$@"; do
 		m=$W/mnt/$rank
 		(cd "$m" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null |
-			sha256sum >"$T/sum.$rank") &
+			b2sum >"$T/sum.$rank") &
 	done
 	wait
 	for rank in "$@"; do
@@ -35,7 +35,7 @@ use() { # RANK…
 	done
 }
 rest() { # the sum of what the source holds now
-	(cd "$ORIGIN" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null | sha256sum)
+	(cd "$ORIGIN" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null | b2sum)
 }
 prefetched() { # RANK…: all of them have ended
 	local rank

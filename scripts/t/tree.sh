@@ -51,8 +51,8 @@ PY
 striped_file() { # FILE
 	seq -f '%015.0f' 4200000 >"$1"
 }
-checksums() { # DIR: relative names and sums of all regular files, in order
-	(cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum)
+checksums() { # DIR: relative names and sums of all regular files, in order; b2sum takes half of the time of sha256sum
+	(cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r b2sum)
 }
 
 # The hosts, the secret and the directories of a tree of N nodes.
