@@ -93,14 +93,14 @@ static void choose_drawn(struct layout *l)
 }
 
 /* At most DEEPEST levels deep. */
-static void place(struct layout *l, unsigned i)
+static void place_node(struct layout *l, unsigned i)
 {
 	double from = NAN, to = NAN;
 
 	for (int32_t c = l->first[i]; c >= 0; c = l->next[c]) {
 		if (isnan(l->x[c]))
 			continue;
-		place(l, (unsigned)c);
+		place_node(l, (unsigned)c);
 		from = isnan(from) ? l->x[c] : from;
 		to = l->x[c];
 	}
@@ -163,7 +163,7 @@ static void draw_layout(struct cop_buf *out, struct layout *l)
 	double width, middle, last_root = 0;
 
 	for (unsigned at = 0; at < l->drawn && l->depth[l->order[at]] == 0; at++) {
-		place(l, (unsigned)l->order[at]);
+		place_node(l, (unsigned)l->order[at]);
 		last_root = l->x[l->order[at]];
 	}
 	width = fmax(l->leaves * SLOT, 240); /* the box of the roots' source is wider than a slot */
