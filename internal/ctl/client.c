@@ -93,7 +93,7 @@ static int connect_server(struct call *c)
 	memcpy(sa.sun_path, c->path, strlen(c->path) + 1);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
-		return cop_err_set(c->err, errno, "cannot make a socket: %m");
+		return cop_err_set(c->err, errno, "cannot create a socket: %m");
 	/* A timeout of zero would mean none. */
 	if (!c->timeout_ms)
 		tv.tv_usec = 1;
@@ -159,13 +159,13 @@ static ssize_t recv_some(struct call *c, char *block, size_t size)
 {
 	struct iovec part = {block, size};
 	union {
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct msghdr msg = {.msg_iov = &part,
 		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room)};
+		.msg_control = control.space,
+		.msg_controllen = sizeof(control.space)};
 	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n >= 0)
@@ -193,7 +193,7 @@ static int await_reply(struct call *c)
 }
 
 /* Appends what has come. -EAGAIN: nothing has come, and the caller waits. */
-static int receive(struct call *c)
+static int receive_reply(struct call *c)
 {
 	char block[16384];
 	int rc = c->polled ? 0 : await_reply(c);
@@ -230,7 +230,7 @@ static int next_line(struct call *c, size_t *len)
 		}
 		if (c->in.len > HEAD_MAX)
 			return bad_reply(c);
-		rc = receive(c);
+		rc = receive_reply(c);
 		if (rc)
 			return rc;
 	}
@@ -269,7 +269,7 @@ static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 	int rc = c->headed ? 0 : read_head(c, reply);
 
 	while (!rc && c->in.len < reply->len)
-		rc = receive(c);
+		rc = receive_reply(c);
 	if (!rc && c->in.len > reply->len)
 		rc = bad_reply(c);
 	return rc;

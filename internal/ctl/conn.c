@@ -60,7 +60,7 @@ void cop_ctl_conn_close(struct cop_ctl_conn *conn)
 
 /* ---- what any thread may do ---- */
 
-static void wake(struct cop_ctl *c)
+static void wake_server(struct cop_ctl *c)
 {
 	eventfd_write(c->wake_fd, 1);
 }
@@ -93,7 +93,7 @@ void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text,
 		queue_reply(conn, 1, too_long, sizeof(too_long) - 1, -1);
 	else
 		queue_reply(conn, status, text, len, fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
-	wake(conn->ctl);
+	wake_server(conn->ctl);
 	cop_ctl_conn_put(conn);
 }
 
@@ -120,8 +120,8 @@ static void ask_handler(struct cop_ctl_conn *conn)
 
 void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 {
-	size_t room = sizeof(conn->line) - conn->line_len;
-	ssize_t n = recv(conn->fd, conn->line + conn->line_len, room, MSG_DONTWAIT);
+	size_t space = sizeof(conn->line) - conn->line_len;
+	ssize_t n = recv(conn->fd, conn->line + conn->line_len, space, MSG_DONTWAIT);
 	char *end;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -185,7 +185,7 @@ static ssize_t send_some(struct cop_ctl_conn *conn)
 {
 	struct iovec part = {conn->sending.data + conn->sent, conn->sending.len - conn->sent};
 	union {
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control = {{0}};
 	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
@@ -194,8 +194,8 @@ static ssize_t send_some(struct cop_ctl_conn *conn)
 	ssize_t n;
 
 	if (fd >= 0) {
-		msg.msg_control = control.room;
-		msg.msg_controllen = sizeof(control.room);
+		msg.msg_control = control.space;
+		msg.msg_controllen = sizeof(control.space);
 		c = CMSG_FIRSTHDR(&msg);
 		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
 			.cmsg_type = SCM_RIGHTS,

@@ -159,7 +159,7 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 	fs->mounted = true;
 	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session)) {
 		cop_log_warn(
-			"lookups in one directory will queue up: no custom io in this libfuse");
+			"lookups in one directory wait for each other: this libfuse has no custom io");
 		fs->caps_off |= FUSE_CAP_PARALLEL_DIROPS;
 	}
 	return 0;
@@ -218,7 +218,7 @@ int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop
 }
 
 /* Unmounts normally until the grace time is over, then lazily. */
-static void unmount(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
+static void unmount_session(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	uint64_t end = cop_now_ms() + grace_ms;
 	int rc;
@@ -249,7 +249,7 @@ void cop_fs_stop(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 	 * last report. How long unmounting takes depends on the programs that use the mount, so it
 	 * is not a latency of requests. */
 	if (fs->mounted) {
-		unmount(fs, grace_ms, holders);
+		unmount_session(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);
 	}
 	fs->mounted = false;

@@ -62,7 +62,7 @@ int cop_store_errno(int code)
 	}
 }
 
-static const char *sentence(int rc, const char *said)
+static const char *sentence_for(int rc, const char *said)
 {
 	switch (-rc) {
 	case EBUSY:
@@ -90,7 +90,7 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOLCK)
 		rc = -ENOLCK;
 	return cop_err_set(err, -rc, "%s: %s", name,
-		sentence(rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
+		sentence_for(rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
 }
 
 /* Waits a little, until the deadline that the connection was opened with. */
@@ -137,8 +137,8 @@ int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err)
 		return 0;
 	if (!code && strcmp(form, "0") != 0)
 		return cop_err_set(err, EPROTO,
-			"%s: is a run store of form %s, and this version knows form %d", name, form,
-			COP_STORE_FORM);
+			"%s: is a run store of format %s, and this version knows format %d", name,
+			form, COP_STORE_FORM);
 	if (!code)
 		code = sqlite3_exec(db, schema, NULL, NULL, NULL);
 	snprintf(form, sizeof(form), "%d", STORE_APPLICATION);

@@ -20,10 +20,10 @@ static uint32_t big_endian(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static int cannot(const char *path, int code, struct cop_err *err)
+static int cannot_use(const char *path, int code, struct cop_err *err)
 {
 	const char *what = code == EISDIR ? "is a directory: --store and $COPPER_STORE name a file"
-			   : code == EINVAL ? "is no regular file"
+			   : code == EINVAL ? "is not a regular file"
 					    : strerror(code);
 
 	return cop_err_set(err, code, "%s: %s", path, what);
@@ -40,31 +40,32 @@ int cop_store_look(const char *path, struct cop_err *err)
 	if (fd == -ENOENT)
 		return 1;
 	if (fd < 0)
-		return cannot(path, -fd, err);
+		return cannot_use(path, -fd, err);
 	n = cop_read_full(fd, head, sizeof(head));
 	close(fd);
 	if (n < 0)
-		return cannot(path, (int)-n, err);
+		return cannot_use(path, (int)-n, err);
 	if (n == 0)
 		return 1;
 	if (n < HEADER || memcmp(head, magic, sizeof(magic)) != 0)
 		return cop_err_set(err, EMEDIUMTYPE,
-			"%s: is no run store, and no database of SQLite: name another file", path);
+			"%s: is not an SQLite database, and so not a run store: name another file",
+			path);
 	if (big_endian(head + AT_APPLICATION) != STORE_APPLICATION)
 		return cop_err_set(err, EMEDIUMTYPE,
 			"%s: is a database of another program, not a run store: name another file",
 			path);
 	if (big_endian(head + AT_USER_VERSION) != COP_STORE_FORM)
 		return cop_err_set(err, EPROTO,
-			"%s: is a run store of form %" PRIu32
-			", and this version knows form %d: use a newer copper, or name another file",
+			"%s: is a run store of format %" PRIu32
+			", and this version knows format %d: use a newer copper, or name another file",
 			path, big_endian(head + AT_USER_VERSION), COP_STORE_FORM);
 	return 0;
 }
 
 /* A network file system without a lock service reports ENOLCK, others that they have no such
  * operation. SQLite would take ENOLCK for a busy store. */
-static bool refuses(int code)
+static bool is_refusal(int code)
 {
 	return code == ENOLCK || code == ENOSYS || code == EOPNOTSUPP || code == EINVAL;
 }
@@ -78,8 +79,8 @@ int cop_store_try_lock(const char *path, bool make, struct cop_err *err)
 	int rc = 0;
 
 	if (fd < 0)
-		return cannot(path, errno, err);
-	if (fcntl(fd, F_SETLK, &lock) && refuses(errno))
+		return cannot_use(path, errno, err);
+	if (fcntl(fd, F_SETLK, &lock) && is_refusal(errno))
 		rc = cop_err_set(err, ENOLCK,
 			"%s: this file system refuses locks, without which several jobs cannot write to one store",
 			path);

@@ -250,7 +250,7 @@ static void other_files_stay_as_they_are(void **state)
 	(void)state;
 	write_text(path,
 		"#!/bin/sh\necho this is a script and no database at all, however long it is made for a test; it has more than a hundred bytes\n");
-	refused(-EMEDIUMTYPE, "no database of SQLite");
+	refused(-EMEDIUMTYPE, "not an SQLite database");
 	assert_int_equal(cop_read_file(path, 4096, &text, &len), 0);
 	assert_memory_equal(text, "#!/bin/sh\n", 10);
 	free(text);
@@ -267,7 +267,7 @@ static void a_later_form_is_refused(void **state)
 	(void)state;
 	put_new("00000000000000aa", 100);
 	execute("PRAGMA user_version = 2");
-	refused(-EPROTO, "form 2");
+	refused(-EPROTO, "format 2");
 }
 
 static void a_reader_makes_no_file(void **state)
