@@ -19,7 +19,7 @@ struct trace_out {
 
 /* The file that a signal removes. */
 static struct trace_out *volatile current;
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
 static void on_signal(int number)
 {

@@ -205,12 +205,12 @@ static bool is_ours(const struct source *s)
 	       memmem(s->carry, s->carried, "\"CO\"", 4);
 }
 
-static int one_file(struct pass *p, const char *name, struct clocks *c, pthread_mutex_t *lock)
+static int one_file(struct pass *p, const struct file *file, struct clocks *c, pthread_mutex_t *lock)
 {
 	const char *why;
 	int rc = 0, merged;
 	bool ours;
-	struct source *s = cop_trace_source_open(name, 0, &why, &rc);
+	struct source *s = cop_trace_source_open(file, 0, &why, &rc);
 
 	if (!s)
 		return rc == -ENOMEM ? rc : 0;
@@ -255,7 +255,7 @@ static void *work(void *arg)
 	size_t i;
 
 	while (!rc && (i = atomic_fetch_add(&s->next, 1)) < s->files->n)
-		rc = one_file(&p, s->files->file[i].name, s->clocks, &s->lock);
+		rc = one_file(&p, &s->files->file[i], s->clocks, &s->lock);
 	cop_trace_judge_free(p.sink.judge);
 	free(p.sink.scratch.at);
 	free(p.block.memory);

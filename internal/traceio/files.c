@@ -60,6 +60,16 @@ static int grow_files(struct cop_trace_files *files)
 	return 0;
 }
 
+/* By the names that the writers of DFTracer's and PerfFlowAspect's forms give, as nodes do. */
+static bool is_called_a_trace(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	if (dot && dot - name >= 4 && !strcmp(dot, ".gz"))
+		return !strncmp(dot - 4, ".pfw", 4);
+	return dot && !strcmp(dot, ".pfw");
+}
+
 /* Takes ownership of the name. */
 static int add_trace_file(struct find *f, char *name, bool given)
 {
@@ -75,7 +85,7 @@ static int add_trace_file(struct find *f, char *name, bool given)
 	if (rc > 0) {
 		rc = grow_files(f->files);
 		if (!rc) {
-			f->files->file[f->files->n++] = (struct file){name, given};
+			f->files->file[f->files->n++] = (struct file){name, given || is_called_a_trace(name)};
 			return 0;
 		}
 	}

@@ -45,6 +45,12 @@ static void note_file(struct reader *r, size_t index, const char *why)
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
+static void tell_halves(struct cop_buf *out, uint64_t n, const char *one, const char *many)
+{
+	if (n)
+		cop_buf_printf(out, "%llu %s\n", (unsigned long long)n, n == 1 ? one : many);
+}
+
 void cop_trace_faults(
 	const struct cop_trace_files *f, const struct cop_trace_result *result, struct cop_buf *out)
 {
@@ -54,13 +60,11 @@ void cop_trace_faults(
 	if (result->broken > result->faults)
 		cop_buf_printf(out, "%llu lines or events could not be read; these are the first\n",
 			(unsigned long long)result->broken);
-	if (result->unfinished)
-		cop_buf_printf(out, "%llu spans were begun and have no end\n",
-			(unsigned long long)result->unfinished);
+	tell_halves(out, result->unfinished, "begin of a span has no end",
+		"begins of spans have no end");
 	cop_trace_clocks_tell(f->clocks, out);
-	if (result->unmatched)
-		cop_buf_printf(out, "%llu ends of spans have no begin\n",
-			(unsigned long long)result->unmatched);
+	tell_halves(out, result->unmatched, "end of a span has no begin",
+		"ends of spans have no begin");
 	if (result->names_lost)
 		cop_buf_printf(out, "%llu names are beyond the %zu that a file may define\n",
 			(unsigned long long)result->names_lost, COP_TRACE_NAMES_MAX);
@@ -224,7 +228,7 @@ static void open_next(struct worker *w)
 
 	r->opening++;
 	pthread_mutex_unlock(&r->lock);
-	s = cop_trace_source_open(r->files->file[index].name, index, &why, &rc);
+	s = cop_trace_source_open(&r->files->file[index], index, &why, &rc);
 	pthread_mutex_lock(&r->lock);
 	r->opening--;
 	if (s) {
@@ -238,7 +242,7 @@ static void open_next(struct worker *w)
 	}
 	if (rc == -ENOMEM)
 		r->rc = rc;
-	else if (rc || (!s && r->files->file[index].given))
+	else if (rc || (!s && r->files->file[index].meant))
 		note_file(r, index, rc ? strerror(-rc) : why);
 	pthread_cond_broadcast(&r->changed);
 }
@@ -268,7 +272,7 @@ static void close_source(struct reader *r, struct source *s)
 
 	forget_source(r, s);
 	if (s->form == FORM_DOCUMENT && s->split.state == SPLIT_SEEK && !s->split.found) {
-		if (r->files->file[s->index].given)
+		if (r->files->file[s->index].meant)
 			note_file(r, s->index, "it has no traceEvents");
 	} else {
 		r->traces++;

@@ -92,11 +92,11 @@ static void begins_and_ends_become_spans(void **state)
 				HALF("E", "out", "1", "20.5") HALF("E", "none", "3", "21"),
 		"000000010500 S out|m|1|1|||10000|1|-@2\n"
 		"000000011000 S in|m|1|1|||1125|1|-@3\n",
-		"1 spans were begun and have no end\n1 ends of spans have no begin\n");
+		"1 begin of a span has no end\n1 end of a span has no begin\n");
 	CHECK("[{\"name\":\"f\",\"cat\":\"m\",\"id\":1,\"scope\":\"s\",\"pid\":1,\"tid\":1,\"ts\":1,\"ph\":\"b\"},\n"
 	      "{\"name\":\"g\",\"cat\":\"m\",\"id\":1,\"scope\":\"t\",\"pid\":1,\"tid\":1,\"ts\":2,\"ph\":\"b\"},\n"
 	      "{\"name\":\"h\",\"cat\":\"m\",\"id\":1,\"scope\":\"s\",\"pid\":1,\"tid\":2,\"ts\":9,\"ph\":\"e\"},\n",
-		"000000001000 S f|m|1|1|||8000|1|-@1\n", "1 spans were begun and have no end\n");
+		"000000001000 S f|m|1|1|||8000|1|-@1\n", "1 begin of a span has no end\n");
 }
 
 static void a_document_may_stand_on_any_number_of_lines(void **state)
@@ -113,6 +113,8 @@ static void a_document_may_stand_on_any_number_of_lines(void **state)
 		"");
 	CHECK("{\"traceEvents\":[" X1 "," X2 "],\"more\":{}}", W1 "@1\n" W2 "@1\n", "");
 	CHECK("[" X1 "," X2 "]", W1 "@1\n" W2 "@1\n", "");
+	CHECK("{\n\"traceEvents\": [\n" X1 ",\n" X2 "\n],\n\"otherData\": {\n\"a\": 1\n}\n}\n",
+		W1 "@3\n" W2 "@4\n", "");
 }
 
 static void what_cannot_be_read_is_named_and_the_rest_is_read(void **state)
@@ -138,6 +140,45 @@ static void files_that_are_no_trace_are_told(void **state)
 	CHECK("\x1f\x8bnothing", "", "F: the gzip data is damaged\n");
 	CHECK("[\n]\n", "", "");
 	CHECK("{\"traceEvents\":[]}", "", "");
+}
+
+static void a_beginning_that_is_broken_does_not_end_it(void **state)
+{
+	(void)state;
+	CHECK("f\",\"cat\":\"c\"}\n" X1 "\n" X2 "\n", W1 "@2\n" W2 "@3\n", "F:1: no event begins here\n");
+	CHECK("\nwarning: late\n[\n" X1 "\n]\n", W1 "@4\n", "F:2: no event begins here\n");
+	CHECK("\0\0\0\n[\n" X1 ",\n", W1 "@3\n", "F:1: no event begins here\n");
+	CHECK("hello {\"a\":1}\n{\"a\":1}\n", "", "F: it is neither JSON nor gzip\n");
+}
+
+/* Of each form, with a first event of any length up to the longest. */
+static void the_first_event_may_be_long(void **state)
+{
+	static const char *const form[][3] = {{"[\n", "\n", "\n"}, {"", "\n", ""},
+		{"{\"traceEvents\":[", ",", "]}"}, {"{\n\"traceEvents\": [\n ", ",\n ", "\n]\n}\n"},
+		{"{ \"displayTimeUnit\":\"us\", \"otherData\":{ }, \"traceEvents\":[\n", ",\n", ",\n"}};
+	static const size_t size[] = {60000, 65536, 65600, 300000, 1000000};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(form) * COP_ARRAY_SIZE(size); i++) {
+		const char *const *f = form[i / COP_ARRAY_SIZE(size)];
+		char *text, *got, *filler = calloc(1, size[i % COP_ARRAY_SIZE(size)] + 1);
+		struct cop_trace_result result;
+		struct cop_buf notes = {0};
+
+		memset(filler, 'y', size[i % COP_ARRAY_SIZE(size)]);
+		assert_true(asprintf(&text,
+				    "%s{\"args\":{\"x\":\"%s\"},\"name\":\"a\",\"cat\":\"c\",\"pid\":1,"
+				    "\"tid\":2,\"ts\":10,\"dur\":5,\"ph\":\"X\"}%s%s%s",
+				    f[0], filler, f[1], X2, f[2]) > 0);
+		got = events_of(text, strlen(text), true, &result, &notes);
+		assert_non_null(strstr(got, W1));
+		assert_non_null(strstr(got, W2));
+		assert_null(notes.data);
+		free(got);
+		free(text);
+		free(filler);
+	}
 }
 
 /* Larger than a block, with lines that are too long in between. */
@@ -367,6 +408,8 @@ int main(void)
 		cmocka_unit_test(a_document_may_stand_on_any_number_of_lines),
 		cmocka_unit_test(what_cannot_be_read_is_named_and_the_rest_is_read),
 		cmocka_unit_test(files_that_are_no_trace_are_told),
+		cmocka_unit_test(a_beginning_that_is_broken_does_not_end_it),
+		cmocka_unit_test(the_first_event_may_be_long),
 		cmocka_unit_test(a_line_that_is_too_long_is_skipped),
 		cmocka_unit_test(the_clock_of_a_host_is_corrected),
 		cmocka_unit_test(between_two_offsets_it_changes_evenly),

@@ -23,7 +23,7 @@ static uint64_t count_lines(const char *p, const char *end)
 
 /* ---- opening ---- */
 
-static struct source *source_new(int fd, size_t index)
+static struct source *source_new(int fd, size_t index, bool meant)
 {
 	struct source *s = calloc(1, sizeof(*s));
 
@@ -31,6 +31,7 @@ static struct source *source_new(int fd, size_t index)
 		return NULL;
 	s->fd = fd;
 	s->index = index;
+	s->meant = meant;
 	s->carry = malloc(BLOCK_MAX + SCAN_PAD);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->turned, NULL);
@@ -54,36 +55,52 @@ void cop_trace_source_free(struct source *s)
 	free(s);
 }
 
+/* Reads on up to so many bytes, and says what form they have. -errno. */
+static int sniff_upto(
+	struct source *s, struct judge *judge, size_t upto, size_t *skip, const char **why)
+{
+	struct beginning b = {.data = s->carry, .anywhere = s->meant};
+	ssize_t n = cop_inflate_read(s->in, s->carry + s->carried, upto - s->carried);
+
+	if (n < 0)
+		return (int)n;
+	s->carried += (size_t)n;
+	cop_trace_pad(s->carry + s->carried);
+	b.len = s->carried;
+	b.whole = s->carried < upto;
+	*why = cop_trace_detect(judge, &b, &s->form, &s->split, skip);
+	if (b.whole && (*why || !b.len) && cop_inflate_fault(s->in))
+		*why = cop_inflate_fault(s->in);
+	return 0;
+}
+
 /* The beginning is in carry afterwards, without what is no event. */
 static int sniff(struct source *s, const char **why)
 {
 	struct judge *judge = cop_trace_judge_new(false);
-	ssize_t n = cop_inflate_read(s->in, s->carry, SNIFF_BYTES);
-	size_t skip;
-	bool whole;
+	size_t skip = 0;
+	int rc = judge ? 0 : -ENOMEM;
 
-	if (n < 0 || !judge) {
-		cop_trace_judge_free(judge);
-		return n < 0 ? (int)n : -ENOMEM;
-	}
-	whole = n < (ssize_t)SNIFF_BYTES;
-	cop_trace_pad(s->carry + n);
-	*why = cop_trace_detect(judge, s->carry, (size_t)n, whole, &s->form, &s->split, &skip);
+	s->carried = 0;
+	if (!rc)
+		rc = sniff_upto(s, judge, SNIFF_BYTES, &skip, why);
+	if (!rc && (*why || s->split.state == SPLIT_SEEK) && s->carried == SNIFF_BYTES &&
+		strchr("[{", s->carry[0]))
+		rc = sniff_upto(s, judge, SNIFF_MAX, &skip, why);
 	cop_trace_judge_free(judge);
-	if (whole && (*why || !n) && cop_inflate_fault(s->in))
-		*why = cop_inflate_fault(s->in);
-	if (*why)
-		return 0;
+	if (rc || *why)
+		return rc;
 	s->line = 1 + count_lines(s->carry, s->carry + skip);
-	s->carried = (size_t)n - skip;
+	s->carried -= skip;
 	memmove(s->carry, s->carry + skip, s->carried);
 	return 0;
 }
 
-struct source *cop_trace_source_open(const char *path, size_t index, const char **why, int *rc)
+struct source *cop_trace_source_open(
+	const struct file *file, size_t index, const char **why, int *rc)
 {
 	uint64_t size;
-	int fd = cop_open_regular(AT_FDCWD, path, &size);
+	int fd = cop_open_regular(AT_FDCWD, file->name, &size);
 	struct source *s;
 
 	*why = NULL;
@@ -91,7 +108,7 @@ struct source *cop_trace_source_open(const char *path, size_t index, const char 
 	if (fd < 0)
 		return NULL;
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	s = source_new(fd, index);
+	s = source_new(fd, index, file->meant);
 	if (!s)
 		return NULL;
 	*rc = sniff(s, why);
@@ -173,6 +190,18 @@ static void skip_line(struct source *s, struct block *b)
 	s->skip_line = !p;
 }
 
+/* The array of an object ends with a line that begins so; other members may follow. */
+static void end_array(struct source *s, struct block *b)
+{
+	const char *end = memmem(b->memory, b->len, "\n]", 2);
+	bool first = b->len && b->memory[0] == ']';
+
+	if (!end && !first)
+		return;
+	b->len = first ? 0 : (size_t)(end + 1 - b->memory);
+	s->ended = true;
+}
+
 /* Bytes that are whole events; those before the first are dropped. */
 static size_t cut_block(struct source *s, struct block *b)
 {
@@ -183,6 +212,8 @@ static size_t cut_block(struct source *s, struct block *b)
 	if (s->form == FORM_LINES) {
 		if (s->skip_line)
 			skip_line(s, b);
+		if (s->split.lines)
+			end_array(s, b);
 		last = memrchr(b->memory, '\n', b->len);
 		return s->ended ? b->len : last ? (size_t)(last + 1 - b->memory) : 0;
 	}

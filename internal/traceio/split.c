@@ -149,42 +149,54 @@ static const char *detect_events(
 	return "it has no event of a format that is known";
 }
 
-const char *cop_trace_detect(struct judge *j, const char *data, size_t len, bool whole,
-	enum form *form, struct split *split, size_t *skip)
+/* Neither brackets nor braces begin it. */
+static const char *detect_later(
+	struct look *k, const struct beginning *b, const char *p, enum form *form)
 {
-	const char *end = data + len, *p = data;
+	if (!b->anywhere || !has_line(k, p, b->data + b->len))
+		return "it is neither JSON nor gzip";
+	*form = FORM_LINES;
+	return NULL;
+}
+
+const char *cop_trace_detect(struct judge *j, const struct beginning *b, enum form *form,
+	struct split *split, size_t *skip)
+{
+	const char *data = b->data, *end = data + b->len, *p = data;
 	struct look k = {.judge = j};
 
 	*form = FORM_NONE;
 	*split = (struct split){.state = SPLIT_EVENTS, .found = true};
 	*skip = 0;
-	if (len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
+	if (b->len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
 		p += 3;
 	p = blanks(p, end);
 	if (p == end)
 		return "it is empty";
 	if (*p == '[') {
 		*skip = (size_t)(p + 1 - data);
-		return detect_events(&k, p + 1, end, whole, form);
+		return detect_events(&k, p + 1, end, b->whole, form);
 	}
 	if (*p != '{')
-		return "it is neither JSON nor gzip";
+		return detect_later(&k, b, p, form);
 	if (has_line(&k, p, end)) {
 		/* A line that ends in the array of events, as PerfFlowAspect writes, may come
 		 * first. */
 		split->state = SPLIT_SEEK;
-		*skip = cop_trace_split_seek(split, data, len);
-		if (split->state == SPLIT_EVENTS)
-			return detect_events(&k, data + *skip, end, whole, form);
+		*skip = cop_trace_split_seek(split, data, b->len);
+		if (split->state == SPLIT_EVENTS) {
+			split->lines = true;
+			return detect_events(&k, data + *skip, end, b->whole, form);
+		}
 		*split = (struct split){.state = SPLIT_EVENTS, .found = true};
 		*skip = (size_t)(p - data);
 		*form = FORM_LINES;
 		return NULL;
 	}
 	*split = (struct split){.state = SPLIT_SEEK};
-	*skip = cop_trace_split_seek(split, data, len);
+	*skip = cop_trace_split_seek(split, data, b->len);
 	*form = FORM_DOCUMENT;
 	if (split->state == SPLIT_EVENTS)
-		return detect_events(&k, data + *skip, end, whole, form);
-	return whole ? "it has no traceEvents" : NULL;
+		return detect_events(&k, data + *skip, end, b->whole, form);
+	return b->whole ? "it has no traceEvents" : NULL;
 }

@@ -163,6 +163,7 @@ void cop_trace_pairs_end(struct pairs *p);
 #define BLOCK_BYTES (256 * COP_KIB)
 #define BLOCK_MAX (BLOCK_BYTES + COP_TRACE_RECORD_MAX)
 #define SNIFF_BYTES (64 * COP_KIB)
+#define SNIFF_MAX (SNIFF_BYTES + COP_TRACE_RECORD_MAX) /* if its first event is longer */
 
 struct block {
 	char *memory; /* BLOCK_MAX and SCAN_PAD */
@@ -187,20 +188,28 @@ struct split {
 	char key[16]; /* the last string in the outermost object */
 	size_t key_len;
 	bool found; /* traceEvents */
+	bool lines; /* of which each is an event */
 };
 /* Seeks the array of events; returns how many bytes were taken. */
 size_t cop_trace_split_seek(struct split *s, const char *data, size_t len);
 /* How many bytes hold whole events; *over: the array ends there. */
 size_t cop_trace_split_events(const char *data, size_t len, bool *over);
 /* Which form the beginning of a file has, and how many bytes to leave out. NULL, or why it is no
- * trace. `whole`: it is all there is. */
-const char *cop_trace_detect(struct judge *j, const char *data, size_t len, bool whole,
-	enum form *form, struct split *split, size_t *skip);
+ * trace. */
+struct beginning {
+	const char *data;
+	size_t len;
+	bool whole;    /* it is all there is */
+	bool anywhere; /* a line may be the first event after others that are none */
+};
+const char *cop_trace_detect(struct judge *j, const struct beginning *b, enum form *form,
+	struct split *split, size_t *skip);
 
 struct source {
 	size_t index;
 	int fd;
 	struct cop_inflate *in;
+	bool meant; /* as of struct file */
 	enum form form;
 	struct split split;
 	char *carry; /* bytes that were read and not given out */
@@ -224,9 +233,11 @@ struct source {
 	unsigned users;
 };
 
+struct file;
 /* Opens the file and finds out its form. NULL and *why, which is static, or *why NULL and -errno in
  * *rc. */
-struct source *cop_trace_source_open(const char *path, size_t index, const char **why, int *rc);
+struct source *cop_trace_source_open(
+	const struct file *file, size_t index, const char **why, int *rc);
 void cop_trace_source_free(struct source *s);
 /* Back to the beginning of the events. */
 int cop_trace_source_rewind(struct source *s);
@@ -254,7 +265,9 @@ int cop_trace_parse(struct sink *s, const struct block *b);
 
 struct file {
 	char *name;
-	bool given; /* by name: that it is no trace is worth a word */
+	/* A trace is meant, by who gave this name or by how it ends. That it is none is worth a
+	 * word, and its beginning may be broken. */
+	bool meant;
 };
 struct cop_trace_files {
 	struct file *file;

@@ -92,6 +92,22 @@ static int execs(char **word)
 	return 1;
 }
 
+/* many N: children, eight at a time; each has a file. */
+static int many(char **word)
+{
+	int n = atoi(word[0]), status, failed = 0, i;
+
+	for (i = 0; i < n + 8; i++) {
+		if (i >= 8)
+			failed += wait(&status) < 0 || status;
+		if (i < n && fork() == 0) {
+			step(0);
+			exit(0);
+		}
+	}
+	return failed;
+}
+
 /* Events of a moment ago are on the disk, without an end of the process. */
 static int crash(char **word)
 {
@@ -213,7 +229,7 @@ static int fills(char **word)
 static const struct {
 	const char *name;
 	int (*run)(char **word);
-} programs[] = {{"basics", basics}, {"threads", threads}, {"fork", forks}, {"exec", execs},
+} programs[] = {{"basics", basics}, {"threads", threads}, {"fork", forks}, {"many", many}, {"exec", execs},
 	{"crash", crash}, {"closes", closes}, {"signals", signals}, {"late", late},
 	{"dlopen", opens}, {"moves", moves}, {"limit", limit}, {"fills", fills}};
 

@@ -16,7 +16,7 @@ compilers=()
 for cc in gcc clang; do
 	! command -v "$cc" >/dev/null || compilers+=("$cc")
 done
-plan $((2 * ${#compilers[@]} + 47))
+plan $((2 * ${#compilers[@]} + 48))
 
 # ---- compiling
 
@@ -204,8 +204,11 @@ fi
 # ---- many, and a job
 
 rm -rf "$T/log"
-PERFFLOW_OPTIONS=log-dir=$T/log seq 2000 | PERFFLOW_OPTIONS=log-dir=$T/log xargs -P 8 -n 1 "$mark" basics >/dev/null
-is '2,000 processes in one directory' "$(count | grep -o -e '^[0-9]* files' -e ' step:. [0-9]*' | paste -sd ' ')" '2000 files  step:B 6000  step:E 6000'
+seq 500 | PERFFLOW_OPTIONS=log-dir=$T/log xargs -P 8 -n 1 "$mark" basics >/dev/null
+is '500 programs in one directory' "$(count | grep -o -e '^[0-9]* files' -e ' step:. [0-9]*' | paste -sd ' ')" '500 files  step:B 1500  step:E 1500'
+rm -rf "$T/log"
+traces -- "$mark" many 10000
+is '10,000 processes in one directory' "$? $(count | tr -s ' ')" '0 10000 files step:B 10000 step:E 10000'
 mkdir "$T/job"
 (cd "$T" && COPPER_JOB_DIR=$T/job "$mark" basics)
 is "in a job's directory there is a folder for traces" "$(traced "$T/job/trace") $(stat -c %a "$T/job/trace")" '1 700'

@@ -11,7 +11,7 @@
 "$PYTHON" -c 'import pandas' 2>/dev/null || skip_all 'no pandas here; scripts/install-deps.sh installs it'
 one_by_one=12 # files of which each is asked for by itself; the directory of all takes a sanitizer the same ways
 [ "$cop_mode" = release ] || one_by_one=0
-plan $((37 + one_by_one))
+plan $((39 + one_by_one))
 
 judge() { # PATH…: prints what differs, or how much is the same
 	timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_judge.py" "$COPPER" "$@" >"$T/judged" 2>&1
@@ -104,6 +104,18 @@ is_told 'an empty file' 1 'empty\.pfw: it is empty' summary "$T/empty.pfw"
 is_told 'no gzip' 1 'none\.pfw\.gz: the gzip data is damaged' events "$T/none.pfw.gz"
 is_told 'nothing' 1 "nowhere: No such file or directory.*there is no file to read" summary "$T/nowhere"
 is_told 'no trace beside one' 0 'no\.pfw: it is neither' summary "$T/no.pfw" "$T/plain.pfw"
+mkdir "$T/some"
+cp "$T/plain.pfw" "$T/some/a.pfw"
+cp "$T/no.pfw" "$T/some/notes.txt"
+{ echo notes; cat "$T/plain.pfw"; } >"$T/some/more-notes.txt"
+: >"$T/some/b.pfw"
+head -c 12 "$T/all/one-member.pfw.gz" >"$T/some/c.pfw.gz"
+trace summary --json "$T/plain.pfw"
+cp "$T/out" "$T/alone"
+trace summary --json "$T/some"
+is 'in a directory, what is called a trace and is none is told' "$(sed "s|.*$T/some/||" "$T/err" | sort | paste -sd ';')" \
+	'b.pfw: it is empty;c.pfw.gz: the gzip data is cut off'
+ok 'and what is not called one is not read' cmp "$T/alone" "$T/out"
 
 # ---- what is wrongly asked for
 

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
-plan 63
+plan 65
 
 judge() { # FILE [PATH…]
 	timeout "$(patient 120)" "$PYTHON" "$cop_t/merge_judge.py" "$@" 2>&1
@@ -119,7 +119,7 @@ printf '%s\n' '[' '{"name":"x","ph":"X","pid":5,"tid":"main","ts":1,"dur":1,"arg
 	'{"name":"cut","cat":"c","ph":"b","id":9,"pid":5,"tid":6,"ts":4},' \
 	'{"name":"go","cat":"ac2g","ph":"s","id":9,"pid":5,"tid":6,"ts":4},' '{"name":"go","cat":"ac2g","ph":"f","bp":"e","id":9,"pid":5,"tid":6,"ts":5}' >"$T/h1.json"
 cp "$T/h1.json" "$T/h2.json"
-is_told 'a process that was killed' 0 'spans were begun and have no end' merge -o "$T/h.json" "$T/h1.json" "$T/h2.json"
+is_told 'a process that was killed' 0 '[0-9] begins of spans have no end' merge -o "$T/h.json" "$T/h1.json" "$T/h2.json"
 matches 'is in order' "$(judge "$T/h.json")" '^same [0-9]+ events$'
 is 'a span without an end lasts to the last time of its thread' \
 	"$(ask "$T/h.json" '[(x["name"], x["dur"]) for x in e if x["ph"] == "X" and x.get("args", {}).get("unfinished")][::2]')" "[('out', 7.5), ('in', 6.5)]"
@@ -149,16 +149,18 @@ mkdir "$T/many"
 for i in $(seq 16); do
 	cp "$T/large.pfw" "$T/many/$i.pfw"
 done
-"$COPPER" trace merge -o "$T/kept.json" "$T/many" 2>"$T/err" &
-pid=$!
-for _ in $(seq 1000); do
-	compgen -G "$T/kept.json.*" >/dev/null && break
-	sleep 0.01
+for signal in TERM PIPE; do
+	"$COPPER" trace merge -o "$T/kept.json" "$T/many" 2>"$T/err" &
+	pid=$!
+	for _ in $(seq 1000); do
+		compgen -G "$T/kept.json.*" >/dev/null && break
+		sleep 0.01
+	done
+	kill -s "$signal" "$pid"
+	wait "$pid"
+	is "SIG$signal ends it" "$?" $((128 + $(kill -l "$signal")))
+	ok 'and leaves what was there, too' cmp "$T/h.json" "$T/kept.json"
 done
-kill -TERM "$pid"
-wait "$pid"
-is 'a signal ends it' "$?" 143
-ok 'and leaves what was there, too' cmp "$T/h.json" "$T/kept.json"
 rm -r "$T/many"
 is 'nothing is left behind' "$(find "$T/tmp" "$T" -name '*.json.*' ! -name '*.gz' ! -path "$T/all/*")" ''
 
