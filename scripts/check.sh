@@ -9,7 +9,7 @@
 # COP_LANES tests run at a time (default: two a processor, since most of a test is waiting, at most 8), the longest first. Those with an
 # `# alone:` line are the last ones, one after another.
 #
-# Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and tsan; system tests with the
+# Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and (those with threads) tsan; system tests with the
 # release build, and with the others those that say so in their `# modes:` line; replay of testdata/fuzz. A build is made while
 # the tests of those before it run.
 set -u
