@@ -36,9 +36,9 @@ newer=bookworm
 cross=bookworm
 slurm_tests=(t0700 t0705 t0841 t0842 t0843 t0844)
 group_tests=(t0705 t0841 t0843)
-mpi_tests=(t0710 t0845 t0847)
+mpi_tests=(t0710 t0740 t0845 t0847)
 
-tools=gcc,make,pkg-config,git,file,rpm,python3,procps,iproute2,mount,util-linux,fuse3,strace
+tools=gcc,make,pkg-config,git,file,rpm,rsync,python3,procps,iproute2,mount,util-linux,fuse3,strace
 libraries=(libc6-dev libfuse3-dev libfabric-dev liblz4-dev libxxhash-dev libsodium-dev zlib1g-dev libjson-c-dev libsqlite3-dev uuid-dev libcmocka-dev)
 lookups=libnss-myhostname,libnss-mdns,libnss-sss
 launchers=slurmctld,slurmd,slurm-client,munge,mpich,openmpi-bin,hostname

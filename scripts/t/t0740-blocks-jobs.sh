@@ -85,11 +85,21 @@ done < <(awk -F '\t' '$4 == "slurm"' "$T/index")
 
 hosts_for_mpi
 job_number=100
+# As t0847 does it. A test of ours has one machine, on which nothing is bound to a processor.
+case $(mpirun.openmpi --version 2>/dev/null | head -n 1) in
+*' '[1-4].*)
+	open_mpi=(OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$T/enter" OMPI_MCA_orte_default_hostfile="$T/hostfile.slots"
+		OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_hwloc_base_binding_policy=none)
+	;;
+*)
+	open_mpi=(PRTE_MCA_plm=ssh PRTE_MCA_plm_ssh_agent="$T/enter" PRTE_MCA_prte_default_hostfile="$T/hostfile.slots" PRTE_MCA_ras='^slurm,pbs'
+		PRTE_MCA_hwloc_default_binding_policy=none)
+	;;
+esac
 run_pbs() { # [VARIABLE=VALUE…]: runs $T/block on node 1
 	job_number=$((job_number + 1))
 	(cd "$T/cwd" && on_node 1 env PBS_NODEFILE="$T/nodefile" PBS_JOBID="$job_number.server" PBS_O_WORKDIR="$T/cwd" \
-		OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$T/enter" \
-		OMPI_MCA_orte_default_hostfile="$T/hostfile.slots" OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_hwloc_base_binding_policy=none \
+		OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "${open_mpi[@]}" \
 		HYDRA_RMK=user HYDRA_HOST_FILE="$T/hostfile" HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC="$T/enter" "$@" \
 		timeout "$(patient 60)" bash -eu -o pipefail "$T/block") </dev/null >"$T/out.block" 2>&1
 }
