@@ -33,7 +33,7 @@ uint64_t cop_sim_now(void)
 	return now;
 }
 
-static bool before(const struct event *a, const struct event *b)
+static bool is_before(const struct event *a, const struct event *b)
 {
 	return a->time < b->time || (a->time == b->time && a->seq < b->seq);
 }
@@ -49,19 +49,19 @@ void cop_sim_at(uint64_t time_ns, sim_fn *fn, void *arg, uint64_t value)
 		if (!heap)
 			abort();
 	}
-	for (; at && before(&e, &heap[(at - 1) / 2]); at = (at - 1) / 2)
+	for (; at && is_before(&e, &heap[(at - 1) / 2]); at = (at - 1) / 2)
 		heap[at] = heap[(at - 1) / 2];
 	heap[at] = e;
 }
 
-static struct event pop(void)
+static struct event pop_event(void)
 {
 	struct event top = heap[0], e = heap[--count];
 	size_t at = 0;
 
 	for (size_t child; (child = 2 * at + 1) < count; at = child) {
-		child += child + 1 < count && before(&heap[child + 1], &heap[child]);
-		if (!before(&heap[child], &e))
+		child += child + 1 < count && is_before(&heap[child + 1], &heap[child]);
+		if (!is_before(&heap[child], &e))
 			break;
 		heap[at] = heap[child];
 	}
@@ -72,7 +72,7 @@ static struct event pop(void)
 void cop_sim_run(void)
 {
 	while (count) {
-		struct event e = pop();
+		struct event e = pop_event();
 
 		now = e.time;
 		e.fn(e.arg, e.value);

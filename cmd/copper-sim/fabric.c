@@ -28,15 +28,15 @@ static uint64_t transfer_ns(uint64_t bytes, uint64_t mb_per_s)
 	return bytes * 1000 / mb_per_s;
 }
 
-static uint64_t later(uint64_t *free_at, uint64_t from, uint64_t takes)
+static uint64_t reserve_time(uint64_t *free_at, uint64_t from, uint64_t takes)
 {
 	*free_at = COP_MAX(*free_at, from) + takes;
 	return *free_at;
 }
 
-static uint64_t processed(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
+static uint64_t processed_at(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
 {
-	return later(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
+	return reserve_time(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
 }
 
 /* The link between two nodes: that of the lower one's tree, or its first for any other pair. */
@@ -53,17 +53,19 @@ static size_t link_of(const struct sim *s, uint32_t a, uint32_t b)
 
 /* When bytes that leave at this time have arrived. The first of them are on their way while the
  * last ones wait. */
-static uint64_t wire(struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
+static uint64_t arrives_at(
+	struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
 {
 	struct sim *s = from->sim;
 	const struct sim_model *m = &s->conf.model;
 	size_t link = link_of(s, from->rank, to->rank);
 	uint64_t through = transfer_ns(bytes, m->node_mb_per_s), out, over, in;
 
-	out = later(&from->rpc.out_free, leave, through);
-	over = later(&s->link_free[link], out - through, transfer_ns(bytes, m->link_mb_per_s));
+	out = reserve_time(&from->rpc.out_free, leave, through);
+	over = reserve_time(
+		&s->link_free[link], out - through, transfer_ns(bytes, m->link_mb_per_s));
 	out = COP_MAX(out, over) + m->hop_us * 1000;
-	in = later(&to->rpc.in_free, out - through, through);
+	in = reserve_time(&to->rpc.in_free, out - through, through);
 	from->rpc.out_bytes += bytes;
 	s->link_bytes[link] += bytes;
 	return COP_MAX(in, out);
@@ -89,7 +91,7 @@ static void learn_dead(struct sim_node *n, uint32_t rank)
 	n->rpc.dead[n->rpc.dead_count++] = rank;
 }
 
-static void finish(struct cop_rpc_req *q, struct cop_rpc_result *r)
+static void finish_call(struct cop_rpc_req *q, struct cop_rpc_result *r)
 {
 	if (cop_sim_is_dead(q->from))
 		*r = (struct cop_rpc_result){.status = -ECANCELED};
@@ -106,23 +108,23 @@ static void fail_call(void *arg, uint64_t why)
 
 	if ((int)why == EHOSTDOWN)
 		learn_dead(q->from, q->to->rank);
-	finish(q, &(struct cop_rpc_result){.status = -(int)why});
+	finish_call(q, &(struct cop_rpc_result){.status = -(int)why});
 }
 
-static void silence(struct cop_rpc_req *q)
+static void lose_answer(struct cop_rpc_req *q)
 {
 	q->lost = true;
 	cop_sim_at(cop_sim_now() + q->from->sim->conf.model.peer_timeout_ms * COP_NS_PER_MS,
 		fail_call, q, EHOSTDOWN);
 }
 
-static void serve(void *arg, uint64_t unused)
+static void serve_request(void *arg, uint64_t unused)
 {
 	struct cop_rpc_req *q = arg;
 
 	(void)unused;
 	if (cop_sim_is_dead(q->to)) {
-		silence(q);
+		lose_answer(q);
 		return;
 	}
 	cop_list_push_back(&q->to->rpc.served, &q->served);
@@ -136,13 +138,13 @@ static uint64_t part_of(uint64_t half_us, const struct cop_rpc_req *q)
 	return q->joined ? q->from->sim->conf.model.joined_us : half_us;
 }
 
-static void arrive(void *arg, uint64_t unused)
+static void request_arrives(void *arg, uint64_t unused)
 {
 	struct cop_rpc_req *q = arg;
 
 	(void)unused;
-	cop_sim_at(
-		processed(q->to, part_of(q->to->sim->conf.model.serve_us / 2, q), 0), serve, q, 0);
+	cop_sim_at(processed_at(q->to, part_of(q->to->sim->conf.model.serve_us / 2, q), 0),
+		serve_request, q, 0);
 }
 
 /* Requests for one rank that are made while the node is corked. */
@@ -162,8 +164,9 @@ static void send_request(struct cop_rpc_req *q)
 
 	s->requests++;
 	s->messages += !q->joined;
-	leave = processed(q->from, part_of(s->conf.model.ask_us / 2, q), 0);
-	cop_sim_at(wire(q->from, q->to, leave, q->call.payload_len + head), arrive, q, 0);
+	leave = processed_at(q->from, part_of(s->conf.model.ask_us / 2, q), 0);
+	cop_sim_at(arrives_at(q->from, q->to, leave, q->call.payload_len + head), request_arrives,
+		q, 0);
 }
 
 void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call)
@@ -240,7 +243,7 @@ static void place_body(struct cop_rpc_req *q, struct cop_rpc_result *r, bool *ke
 	}
 }
 
-static void deliver(void *arg, uint64_t unused)
+static void deliver_answer(void *arg, uint64_t unused)
 {
 	struct cop_rpc_req *q = arg;
 	struct cop_rpc_answer *a = &q->answer;
@@ -260,7 +263,7 @@ static void deliver(void *arg, uint64_t unused)
 		place_body(q, &r, &kept);
 	if (r.body && !r.in_landing && !cop_sim_memory_shared(r.body))
 		copy = r.body;
-	finish(q, &r);
+	finish_call(q, &r);
 	if (!kept)
 		free(copy);
 	if (release)
@@ -272,9 +275,9 @@ static void come_back(void *arg, uint64_t bytes)
 	struct cop_rpc_req *q = arg;
 	const struct sim_model *m = &q->from->sim->conf.model;
 
-	cop_sim_at(
-		processed(q->from, m->ask_us - m->ask_us / 2, transfer_ns(bytes, m->land_mb_per_s)),
-		deliver, q, 0);
+	cop_sim_at(processed_at(q->from, m->ask_us - m->ask_us / 2,
+			   transfer_ns(bytes, m->land_mb_per_s)),
+		deliver_answer, q, 0);
 }
 
 /* The answer of a node that died meanwhile. */
@@ -287,7 +290,7 @@ static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
 	if (q->heard)
 		free(q);
 	else if (!q->lost)
-		silence(q);
+		lose_answer(q);
 }
 
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
@@ -304,9 +307,9 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	q->answer = *answer;
 	if (answer->head_len)
 		memcpy(q->head, answer->head, answer->head_len);
-	leave = processed(q->to, m->serve_us - m->serve_us / 2,
+	leave = processed_at(q->to, m->serve_us - m->serve_us / 2,
 		transfer_ns(answer->body_len, m->send_mb_per_s));
-	cop_sim_at(wire(q->to, q->from, leave,
+	cop_sim_at(arrives_at(q->to, q->from, leave,
 			   answer->head_len + answer->body_len + m->message_bytes / 2),
 		come_back, q, answer->body_len);
 }
@@ -326,7 +329,7 @@ void cop_sim_fabric_died(struct sim_node *n)
 		struct cop_rpc_req *q = COP_CONTAINER_OF(l, struct cop_rpc_req, served);
 
 		if (!q->lost)
-			silence(q);
+			lose_answer(q);
 	}
 }
 

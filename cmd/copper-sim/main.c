@@ -127,7 +127,7 @@ static int parse_list(
 	return 0;
 }
 
-static double seconds(uint64_t ns)
+static double seconds_of(uint64_t ns)
 {
 	return (double)ns / 1e9;
 }
@@ -146,8 +146,8 @@ static void print_row(const struct sim_conf *c, const struct sim_result *r)
 	printf("%7u %3u %3u %8s %6s  %8.3f %8.3f %8.3f  %8" PRIu64
 	       " %8.1f  %9.1f %8.1f %8.1f  %5.0f  %9.1f\n",
 		c->topo.nodes, c->topo.trees, c->topo.fanout, c->manifest ? "yes" : "no",
-		c->bundle ? "yes" : "no", seconds(r->first_ns), seconds(r->median_ns),
-		seconds(r->last_ns), r->storage_ops, (double)r->storage_bytes / 1e6,
+		c->bundle ? "yes" : "no", seconds_of(r->first_ns), seconds_of(r->median_ns),
+		seconds_of(r->last_ns), r->storage_ops, (double)r->storage_bytes / 1e6,
 		(double)r->messages / c->topo.nodes, (double)r->link_bytes / 1e6,
 		(double)r->node_bytes / 1e6, (double)r->cache_bytes / 1e6, cop_sim_direct_s(c));
 	if (r->died || r->finished < c->topo.nodes)
@@ -169,10 +169,10 @@ static void put_conf(struct cop_json *j, const struct sim_conf *c)
 
 static void put_result(struct cop_json *j, const struct sim_result *r)
 {
-	cop_json_double(j, "first_s", seconds(r->first_ns), 6);
-	cop_json_double(j, "median_s", seconds(r->median_ns), 6);
-	cop_json_double(j, "last_s", seconds(r->last_ns), 6);
-	cop_json_double(j, "waiting_s", seconds(r->waiting_ns), 6);
+	cop_json_double(j, "first_s", seconds_of(r->first_ns), 6);
+	cop_json_double(j, "median_s", seconds_of(r->median_ns), 6);
+	cop_json_double(j, "last_s", seconds_of(r->last_ns), 6);
+	cop_json_double(j, "waiting_s", seconds_of(r->waiting_ns), 6);
 	cop_json_u64(j, "finished", r->finished);
 	cop_json_u64(j, "died", r->died);
 	cop_json_u64(j, "storage_operations", r->storage_ops);
@@ -260,7 +260,7 @@ static int run_one(const struct args *a, const struct sim_conf *conf)
 	return 1;
 }
 
-static int sweep(const struct args *a, struct sim_conf *conf, const struct sweep *nodes,
+static int sweep_settings(const struct args *a, struct sim_conf *conf, const struct sweep *nodes,
 	const struct sweep *trees, const struct sweep *fanouts)
 {
 	int status = 0;
@@ -312,7 +312,7 @@ static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err 
 	cop_clocks_for_test(cop_sim_now, wall_clock);
 	if (!a->json)
 		print_head();
-	status = sweep(a, conf, &nodes, &trees, &fanouts);
+	status = sweep_settings(a, conf, &nodes, &trees, &fanouts);
 	cop_log_close();
 	cop_sim_trace_free(conf->trace);
 	return status;

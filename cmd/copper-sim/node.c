@@ -13,7 +13,7 @@ struct asked {
 	int32_t line;
 };
 
-static void follow(struct sim_node *n, int32_t first);
+static void follow_trace(struct sim_node *n, int32_t first);
 
 /* The times in which the program waits for at least one answer, and does not think. */
 static void wait_begins(struct sim_node *n)
@@ -39,10 +39,10 @@ static void line_answered(struct sim_node *n, int32_t line, int rc)
 			l->path, rc, l->ret);
 		abort();
 	}
-	follow(n, l->first);
+	follow_trace(n, l->first);
 }
 
-static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void read_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct asked *a = COP_CONTAINER_OF(w, struct asked, waiter);
 	struct sim_node *n = a->node;
@@ -98,7 +98,7 @@ static void ask_line(void *arg, uint64_t line)
 		return;
 	}
 	a = cop_sim_alloc(1, sizeof(*a));
-	*a = (struct asked){.waiter.completed = completed, .node = n, .line = (int32_t)line};
+	*a = (struct asked){.waiter.completed = read_completed, .node = n, .line = (int32_t)line};
 	wait_begins(n);
 	rc = cop_coop_get(n->coop, &ask, &a->waiter, &obj);
 	if (rc == 0)
@@ -114,7 +114,7 @@ static void ask_line(void *arg, uint64_t line)
 	line_answered(n, (int32_t)line, rc);
 }
 
-static void follow(struct sim_node *n, int32_t first)
+static void follow_trace(struct sim_node *n, int32_t first)
 {
 	const struct sim_line *line = n->sim->conf.trace->line;
 
@@ -131,10 +131,10 @@ static void begin_node(void *arg, uint64_t unused)
 		return;
 	if (n->sim->conf.manifest)
 		cop_sim_prefetch_start(n);
-	follow(n, n->sim->conf.trace->first);
+	follow_trace(n, n->sim->conf.trace->first);
 }
 
-static void die(void *arg, uint64_t unused)
+static void kill_node(void *arg, uint64_t unused)
 {
 	struct sim_node *n = arg;
 
@@ -162,5 +162,5 @@ void cop_sim_node_start(struct sim_node *n)
 	n->dies_ns = death_of(n);
 	cop_sim_at(n->begin_ns, begin_node, n, 0);
 	if (n->dies_ns != UINT64_MAX)
-		cop_sim_at(n->dies_ns, die, n, 0);
+		cop_sim_at(n->dies_ns, kill_node, n, 0);
 }

@@ -230,7 +230,7 @@ static void begin_job(struct job *j, uint64_t calls, uint64_t ops)
 	start_tasks(j->node);
 }
 
-static void missing(void *arg, uint64_t unused)
+static void read_missing(void *arg, uint64_t unused)
 {
 	struct job *j = arg;
 
@@ -247,7 +247,7 @@ static void queue_ask(struct cop_origin *o, enum cop_ask_kind kind, const char *
 
 	j->line = cop_sim_trace_find(o->node->sim->conf.trace, kind, path);
 	if (!j->line) {
-		cop_sim_at(cop_sim_now(), missing, j, 0);
+		cop_sim_at(cop_sim_now(), read_missing, j, 0);
 		return;
 	}
 	if (kind == COP_ASK_LISTING || kind == COP_ASK_NAMES) {

@@ -26,7 +26,7 @@ struct sim_prefetch {
 	uint8_t *here; /* lines whose answer came */
 };
 
-static void pump(struct sim_node *n);
+static void start_fetches(struct sim_node *n);
 static void ask_piece(struct sim_node *n);
 
 static bool is_chunk(const struct sim_node *n, int32_t line)
@@ -34,7 +34,7 @@ static bool is_chunk(const struct sim_node *n, int32_t line)
 	return n->sim->conf.trace->line[line].kind == COP_ASK_CHUNK;
 }
 
-static void arrived(struct sim_node *n, int32_t line, int rc)
+static void note_arrival(struct sim_node *n, int32_t line, int rc)
 {
 	struct sim_prefetch *p = n->prefetch;
 
@@ -43,7 +43,7 @@ static void arrived(struct sim_node *n, int32_t line, int rc)
 	if (line < 0) {
 		p->piece++;
 		if (rc)
-			pump(n);
+			start_fetches(n);
 		else
 			ask_piece(n);
 		return;
@@ -55,7 +55,7 @@ static void arrived(struct sim_node *n, int32_t line, int rc)
 		p->names--;
 }
 
-static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void fetch_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct slot *s = COP_CONTAINER_OF(w, struct slot, waiter);
 	struct sim_node *n = s->node;
@@ -63,9 +63,9 @@ static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 
 	(void)obj;
 	free(s);
-	arrived(n, line, rc);
+	note_arrival(n, line, rc);
 	if (line >= 0 && !cop_sim_is_dead(n))
-		pump(n);
+		start_fetches(n);
 }
 
 static void ask_for(struct sim_node *n, const struct cop_ask *ask, int32_t line)
@@ -74,7 +74,7 @@ static void ask_for(struct sim_node *n, const struct cop_ask *ask, int32_t line)
 	struct cop_obj *obj;
 	int rc;
 
-	*s = (struct slot){.waiter.completed = completed, .node = n, .line = line};
+	*s = (struct slot){.waiter.completed = fetch_completed, .node = n, .line = line};
 	rc = cop_coop_get(n->coop, ask, &s->waiter, &obj);
 	if (rc == 0)
 		return;
@@ -83,7 +83,7 @@ static void ask_for(struct sim_node *n, const struct cop_ask *ask, int32_t line)
 		rc = obj->error;
 		cop_obj_put(n->cache, obj);
 	}
-	arrived(n, line, rc);
+	note_arrival(n, line, rc);
 }
 
 static void ask_piece(struct sim_node *n)
@@ -97,7 +97,7 @@ static void ask_piece(struct sim_node *n)
 }
 
 /* Moves on to the next line of this sort; false at the end. */
-static bool seek(struct sim_node *n, int32_t *at, bool chunk)
+static bool next_line(struct sim_node *n, int32_t *at, bool chunk)
 {
 	while (*at < n->sim->conf.trace->lines - 1 && is_chunk(n, *at) != chunk)
 		++*at;
@@ -113,7 +113,7 @@ static void ask_name(struct sim_node *n, int32_t line)
 	if (l->kind == COP_ASK_LISTING || l->kind == COP_ASK_ENTRY)
 		ask_for(n, &ask, line);
 	else
-		arrived(n, line, 0);
+		note_arrival(n, line, 0);
 }
 
 static void ask_chunk(struct sim_node *n, int32_t line)
@@ -130,14 +130,14 @@ static void ask_chunk(struct sim_node *n, int32_t line)
 	ask_for(n, &ask, line);
 }
 
-static void pump(struct sim_node *n)
+static void start_fetches(struct sim_node *n)
 {
 	const struct sim_trace *t = n->sim->conf.trace;
 	struct sim_prefetch *p = n->prefetch;
 
-	while (p->names < LISTINGS && seek(n, &p->next_name, false))
+	while (p->names < LISTINGS && next_line(n, &p->next_name, false))
 		ask_name(n, p->next_name++);
-	while (p->chunks < CHUNKS && seek(n, &p->next_chunk, true)) {
+	while (p->chunks < CHUNKS && next_line(n, &p->next_chunk, true)) {
 		int32_t dir = t->line[p->next_chunk].dir;
 
 		if (dir >= 0 && !p->here[dir])

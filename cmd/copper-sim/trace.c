@@ -40,7 +40,7 @@ static bool split_fields(char *line, char *field[FIELDS])
 	return false;
 }
 
-static bool number(const char *text, uint64_t max, uint64_t *out)
+static bool parse_number(const char *text, uint64_t max, uint64_t *out)
 {
 	return cop_parse_u64(text, out) == 0 && *out <= max;
 }
@@ -66,11 +66,13 @@ static bool parse_line(char *text, int32_t at, struct sim_line *l)
 		return false;
 	first = !strcmp(f[1], "-1");
 	after = 0;
-	if ((!first && (at == 0 || !number(f[1], (uint64_t)at - 1, &after))) ||
-		!number(f[2], 86400000000, &think) || !number(f[3], 1, &waited) ||
-		!number(f[4], BLOB_MAX, &l->bytes) || !number(f[5], INT64_MAX, &l->size) ||
-		!number(f[6], UINT32_MAX, &l->index) || !number(f[7], LINES_MAX, &calls) ||
-		!number(f[8] + (*f[8] == '-'), 4095, &ret) || strlen(f[9]) > 4095)
+	if ((!first && (at == 0 || !parse_number(f[1], (uint64_t)at - 1, &after))) ||
+		!parse_number(f[2], 86400000000, &think) || !parse_number(f[3], 1, &waited) ||
+		!parse_number(f[4], BLOB_MAX, &l->bytes) ||
+		!parse_number(f[5], INT64_MAX, &l->size) ||
+		!parse_number(f[6], UINT32_MAX, &l->index) ||
+		!parse_number(f[7], LINES_MAX, &calls) ||
+		!parse_number(f[8] + (*f[8] == '-'), 4095, &ret) || strlen(f[9]) > 4095)
 		return false;
 	l->after = first ? -1 : (int32_t)after;
 	l->think_ns = think * 1000;
@@ -211,7 +213,7 @@ static void add_think(struct sim_trace *t)
 		t->think_ns += t->line[i].think_ns;
 }
 
-static void finish(struct sim_trace *t)
+static void finish_trace(struct sim_trace *t)
 {
 	t->sorted = cop_sim_alloc((size_t)t->lines, sizeof(*t->sorted));
 	for (int32_t i = 0; i < t->lines - 1; i++)
@@ -229,7 +231,7 @@ void cop_sim_trace_answers(struct sim_trace *t)
 			t->line[i].blob = make_blob(t, &t->line[i]);
 }
 
-static void comment(struct sim_trace *t, const char *line)
+static void parse_comment(struct sim_trace *t, const char *line)
 {
 	struct sim_small *s = &t->small[t->smalls];
 	int path = 0;
@@ -254,7 +256,7 @@ static int parse_trace(struct sim_trace *t, const char *file, struct cop_err *er
 			*next++ = '\0';
 		at++;
 		if (*line == '#')
-			comment(t, line);
+			parse_comment(t, line);
 		else if (t->lines == LINES_MAX)
 			return cop_err_set(
 				err, EINVAL, "%s: more than %d requests", file, LINES_MAX);
@@ -267,7 +269,7 @@ static int parse_trace(struct sim_trace *t, const char *file, struct cop_err *er
 	return check_trace(t, file, err);
 }
 
-static char *slurp(const char *file, struct cop_err *err)
+static char *read_file(const char *file, struct cop_err *err)
 {
 	struct cop_buf text = {0};
 	char block[65536];
@@ -296,7 +298,7 @@ int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *er
 	size_t lines = 1;
 	int rc;
 
-	*t = (struct sim_trace){.text = slurp(file, err)};
+	*t = (struct sim_trace){.text = read_file(file, err)};
 	if (!t->text)
 		return -EIO;
 	for (const char *c = t->text; *c; c++)
@@ -307,7 +309,7 @@ int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *er
 	if (rc)
 		cop_sim_trace_free(t);
 	else
-		finish(t);
+		finish_trace(t);
 	return rc;
 }
 

@@ -73,7 +73,7 @@ static const struct cop_opt_table table = {.command = "copper cache-stats",
 	COP_OPT_OPERANDS(operands)};
 
 /* The caller frees the node's answer. 1 if it failed, with a message on standard error. */
-static int call(
+static int call_node(
 	const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
 {
 	struct cop_err err = {0};
@@ -97,7 +97,7 @@ static int ask_and_print(const char *path, const char *line, uint32_t timeout_ms
 	struct cop_ctl_reply reply;
 	int rc;
 
-	if (call(path, line, timeout_ms, &reply))
+	if (call_node(path, line, timeout_ms, &reply))
 		return 1;
 	rc = cop_cmd_print("copper cache-stats", &(struct cop_buf){.data = reply.text}, NULL);
 	free(reply.text);
@@ -135,7 +135,7 @@ static int path_below(const struct args *a, char *out)
 	return 0;
 }
 
-static int invalidate(const struct args *a, const char *path)
+static int invalidate_path(const struct args *a, const char *path)
 {
 	char below[COP_CTL_LINE_MAX], line[COP_CTL_LINE_MAX + 16];
 
@@ -150,14 +150,14 @@ static int invalidate(const struct args *a, const char *path)
 }
 
 /* A script that reads --all reads JSON; a person at a terminal does not. */
-static bool plain(const struct args *a)
+static bool wants_table(const struct args *a)
 {
 	return a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));
 }
 
-static const char *command(const struct args *a)
+static const char *node_command(const struct args *a)
 {
-	if (!plain(a))
+	if (!wants_table(a))
 		return a->all ? "stats all" : "stats";
 	if (a->watch_s)
 		return a->all ? "watch all" : "watch";
@@ -201,9 +201,9 @@ static int watch_once(const struct args *a, const char *path, struct watch *w)
 	struct cop_buf out = {0};
 	int rc = 0;
 
-	if (call(path, command(a), TIMEOUT_MS, &reply))
+	if (call_node(path, node_command(a), TIMEOUT_MS, &reply))
 		return 1;
-	if (plain(a))
+	if (wants_table(a))
 		rc = show_growth(a, w, now_ms, reply.text, &out);
 	else
 		cop_buf_str(&out, reply.text);
@@ -249,7 +249,7 @@ static int check_options(const struct args *a, struct cop_err *err)
 static int run_action(const struct args *a, const char *path)
 {
 	if (a->invalidate)
-		return invalidate(a, path);
+		return invalidate_path(a, path);
 	if (a->snapshot)
 		return ask_and_print(
 			path, a->local ? "snapshot local" : "snapshot", SNAPSHOT_TIMEOUT_MS);
@@ -257,7 +257,7 @@ static int run_action(const struct args *a, const char *path)
 		return ask_and_print(path, a->all ? "reset all" : "reset", SNAPSHOT_TIMEOUT_MS);
 	if (a->output_dir)
 		return cop_cmd_usage_ask(path, a->output_dir, a->json);
-	return a->watch_s ? watch_node(a, path) : ask_and_print(path, command(a), TIMEOUT_MS);
+	return a->watch_s ? watch_node(a, path) : ask_and_print(path, node_command(a), TIMEOUT_MS);
 }
 
 int cop_cmd_cache_stats(int argc, char **argv)

@@ -90,7 +90,7 @@ static const struct cop_cmd *find_command(const char *name)
 	return NULL;
 }
 
-static int unknown(const char *word)
+static int refuse_subcommand(const char *word)
 {
 	const char *names[COP_ARRAY_SIZE(commands) + 4] = {NULL}, *near;
 	const char *what = word[0] == '-' ? "option" : "subcommand";
@@ -115,7 +115,7 @@ static int help_on(char *word)
 	const struct cop_cmd *command = find_command(word);
 	char *argv[] = {word, ask, NULL};
 
-	return command ? command->run(2, argv) : unknown(word);
+	return command ? command->run(2, argv) : refuse_subcommand(word);
 }
 
 int main(int argc, char **argv)
@@ -134,5 +134,5 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
 		return print_version();
 	command = find_command(argv[1]);
-	return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+	return command ? command->run(argc - 1, argv + 1) : refuse_subcommand(argv[1]);
 }

@@ -107,7 +107,7 @@ static int mark_region(const struct args *a)
 
 /* ---- a command ---- */
 
-static int become(char **command)
+static int exec_command(char **command)
 {
 	struct cop_err err = {0};
 	int code = cop_exec(command, &err);
@@ -116,16 +116,16 @@ static int become(char **command)
 	return code;
 }
 
-static double seconds(const struct timeval *t)
+static double seconds_of(const struct timeval *t)
 {
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
 /* cpu-mem-usage in PerfFlowAspect. */
-static void count(const struct cop_mark_event *began, int64_t end_ns, const struct rusage *usage,
-	struct cop_mark_event out[2])
+static void make_usage_events(const struct cop_mark_event *began, int64_t end_ns,
+	const struct rusage *usage, struct cop_mark_event out[2])
 {
-	double cpu = seconds(&usage->ru_utime) + seconds(&usage->ru_stime);
+	double cpu = seconds_of(&usage->ru_utime) + seconds_of(&usage->ru_stime);
 	double wall = (double)(end_ns - began->ts_ns) / 1e9;
 
 	out[0] = out[1] = *began;
@@ -143,7 +143,7 @@ static void mark_end(
 	struct cop_mark_event e[3] = {*began};
 	int64_t end_ns = cop_wall_ns();
 
-	count(began, end_ns, usage, e);
+	make_usage_events(began, end_ns, usage, e);
 	e[2] = *began;
 	e[2].phase = o.compact ? 'X' : 'E';
 	if (o.compact)
@@ -168,7 +168,7 @@ static int run_command(char **command, int go, const struct cop_child_signals *b
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		return FAILED;
-	return become(command);
+	return exec_command(command);
 }
 
 static pid_t start_command(char **command, const struct cop_child_signals *before, int *go)
@@ -223,5 +223,5 @@ int cop_cmd_mark(int argc, char **argv)
 		return code;
 	if (is_region(a.words))
 		return mark_region(&a);
-	return cop_mark_options().enabled ? mark_command(&a) : become(a.words + 2);
+	return cop_mark_options().enabled ? mark_command(&a) : exec_command(a.words + 2);
 }

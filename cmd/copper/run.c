@@ -173,14 +173,14 @@ static void make_table(void)
 	}
 }
 
-static int failed(const struct cop_err *err)
+static int report_failure(const struct cop_err *err)
 {
 	fprintf(stderr, "copper run: %s\n", err->text);
 	return FAILED;
 }
 
 /* The named directories as the kernel knows them; the caller frees them. */
-static int resolve(
+static int resolve_dirs(
 	const char *option, const struct cop_opt_list *given, char **out, struct cop_err *err)
 {
 	for (unsigned i = 0; i < given->n; i++) {
@@ -240,20 +240,20 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	int rc = v->kind == COP_VIEW_ENV ? 0 : cop_view_probe(v->user_ns, &made, err);
 
 	if (rc)
-		return failed(err);
+		return report_failure(err);
 	printf("%-8s %-12s %s serves %s\n", "ok", "node", v->mountpoint, v->source);
 	printf("%-8s %-12s %s%s%s\n", made.kind == COP_VIEW_OVERLAY ? "ok" : "warning", "view",
 		cop_view_name(made.kind), made.why[0] ? ": " : "", made.why);
 	return fflush(stdout) ? 1 : 0;
 }
 
-static int become(const struct args *a, const struct cop_view *v, struct cop_err *err)
+static int exec_command(const struct args *a, const struct cop_view *v, struct cop_err *err)
 {
 	bool was_writable = access(".", W_OK) == 0;
 	struct cop_view_made made;
 
 	if (cop_view_make(v, &made, err))
-		return failed(err);
+		return report_failure(err);
 	warn_of_outputs(was_writable);
 	cop_log_close();
 	/* Done only now, because entering a user namespace would undo it. */
@@ -279,11 +279,11 @@ static int run_program(const struct args *a, const struct cop_run_node *node, st
 
 	if (a->check)
 		return print_view(&v, err);
-	if (resolve("--direct", &a->direct, direct, err) ||
-		resolve("--below", &a->below, below, err) || check_source(&v, err))
-		code = failed(err);
+	if (resolve_dirs("--direct", &a->direct, direct, err) ||
+		resolve_dirs("--below", &a->below, below, err) || check_source(&v, err))
+		code = report_failure(err);
 	else
-		code = become(a, &v, err);
+		code = exec_command(a, &v, err);
 	for (size_t i = 0; i < COP_OPT_LIST_MAX; i++) {
 		free(direct[i]);
 		free(below[i]);
@@ -298,7 +298,7 @@ static int find_and_run(struct args *a)
 	int code;
 
 	if (cop_run_find_node(&a->where, &node, &err))
-		return failed(&err);
+		return report_failure(&err);
 	code = run_program(a, &node, &err);
 	if (code == 126 || code == 127)
 		fprintf(stderr, "copper run: %s\n", err.text);

@@ -51,7 +51,7 @@ struct cop_run_tree {
 	pid_t task;
 };
 
-static int failed(const struct cop_err *err)
+static int report_failure(const struct cop_err *err)
 {
 	fprintf(stderr, "copper run: %s\n", err->text);
 	return FAILED;
@@ -84,7 +84,7 @@ static void show_remarks(char *text)
 		fprintf(stderr, "%s", rest + 1);
 }
 
-static int stop(const char *mountpoint, const struct cop_conf *conf, bool local)
+static int stop_tree(const char *mountpoint, const struct cop_conf *conf, bool local)
 {
 	struct cop_cmd_ending ending = {0};
 	struct cop_ctl_reply reply = {0};
@@ -96,14 +96,14 @@ static int stop(const char *mountpoint, const struct cop_conf *conf, bool local)
 	if (rc == -ENOENT)
 		cop_cmd_clear_mount(conf->runtime_dir, mountpoint);
 	if (rc)
-		return rc == -ENOENT ? 0 : failed(&err);
+		return rc == -ENOENT ? 0 : report_failure(&err);
 	cop_cmd_ending_begin(&ending, socket, local);
 	rc = cop_ctl_call(socket, local ? "stop local" : "stop", STOP_MS, &reply, &err);
 	/* Its guard keeps the mount for programs that no longer exist. */
 	if (rc == -ECONNREFUSED)
 		cop_cmd_clear_away(mountpoint, socket);
 	else if (rc)
-		failed(&err);
+		report_failure(&err);
 	else if (reply.status != -ESHUTDOWN)
 		show_remarks(reply.text);
 	free(reply.text);
@@ -179,7 +179,7 @@ static void outlive_tasks(void)
 	block_ends(NULL);
 }
 
-static bool live(void *tasks)
+static bool tasks_live(void *tasks)
 {
 	return cop_tasks_live(tasks);
 }
@@ -194,7 +194,7 @@ static int run_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 	outlive_tasks();
 	cop_tasks_keep(t);
 	close_inherited(t->first_fd);
-	rc = cop_launch_here(conf, &(struct cop_launch_users){live, t}, mountpoint, &err);
+	rc = cop_launch_here(conf, &(struct cop_launch_users){tasks_live, t}, mountpoint, &err);
 	code = cop_tasks_tell(t, mountpoint, rc ? &err : NULL);
 	if (code && !rc)
 		fprintf(stderr, "copper run: cannot tell the tasks where the node is: %s\n",
@@ -206,7 +206,7 @@ static int run_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 			"copper run: %lld of the %u tasks of this machine never started; the node ends without them\n",
 			(long long)absent, t->here);
 	code = rc ? 0
-		  : stop(mountpoint, conf,
+		  : stop_tree(mountpoint, conf,
 			    t->elsewhere && !await_others(t, mountpoint, conf->runtime_dir));
 	cop_tasks_end(t);
 	return code;
@@ -275,7 +275,7 @@ static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char
 	conf->secret_dir = dir;
 }
 
-static int join(struct cop_tasks *t, const struct cop_conf *conf, struct cop_err *err)
+static int join_tasks(struct cop_tasks *t, const struct cop_conf *conf, struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE];
 	int rc = cop_ctl_dir(conf->runtime_dir, dir, sizeof(dir), err);
@@ -301,13 +301,13 @@ int cop_run_tree(struct cop_conf *conf,
 	int status = FAILED << 8;
 
 	if (cop_tasks_find(&t, &err))
-		return failed(&err);
+		return report_failure(&err);
 	choose_hosts(&t, conf);
 	choose_secret(&t, conf, secret_dir);
 	/* From here on there are files, which the keeper removes. */
 	block_ends(&unblocked);
-	if (join(&t, conf, &err))
-		return failed(&err);
+	if (join_tasks(&t, conf, &err))
+		return report_failure(&err);
 	cop_child_expect(&before);
 	if (t.local == 0)
 		keeper = start_keeper(&t, conf);
@@ -321,7 +321,7 @@ int cop_run_tree(struct cop_conf *conf,
 	if (!err.code)
 		status = run_command(run, arg, mountpoint, &before);
 	else if (t.local == 0)
-		failed(&err);
+		report_failure(&err);
 	sigprocmask(SIG_SETMASK, &before.blocked, NULL);
 	/* The keeper's failure does not change the result of the command. */
 	if (cop_tasks_finish(&t, status == 0))

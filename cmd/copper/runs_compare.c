@@ -63,17 +63,17 @@ static void keep_each_once(struct compared *c)
 
 /* ---- parameters ---- */
 
-static const char *param(const struct compared *c, unsigned run, const char *key)
+static const char *param_of(const struct compared *c, unsigned run, const char *key)
 {
 	return cop_runrec_value(&c->run[run], COP_RUNREC_PARAM, key);
 }
 
-static bool differs(const struct compared *c, const char *key)
+static bool param_differs(const struct compared *c, const char *key)
 {
-	const char *first = param(c, 0, key);
+	const char *first = param_of(c, 0, key);
 
 	for (unsigned i = 1; i < c->runs; i++) {
-		const char *other = param(c, i, key);
+		const char *other = param_of(c, i, key);
 
 		if (!first != !other || (first && strcmp(first, other) != 0))
 			return true;
@@ -96,7 +96,7 @@ static int find_params(struct compared *c)
 			c->key[c->keys++] = c->run[i].list[COP_RUNREC_PARAM].at[k].key;
 	keep_each_once(c);
 	for (size_t i = 0; i < c->keys; i++)
-		if (differs(c, c->key[i]))
+		if (param_differs(c, c->key[i]))
 			c->key[kept++] = c->key[i];
 	c->keys = kept;
 	return 0;
@@ -104,7 +104,7 @@ static int find_params(struct compared *c)
 
 /* ---- metrics ---- */
 
-static double metric(const struct compared *c, unsigned run, const char *key)
+static double metric_of(const struct compared *c, unsigned run, const char *key)
 {
 	const struct cop_runrec_series *s;
 
@@ -115,9 +115,9 @@ static double metric(const struct compared *c, unsigned run, const char *key)
 }
 
 /* Of the last run to the first. */
-static double ratio(const struct compared *c, const char *key)
+static double metric_ratio(const struct compared *c, const char *key)
 {
-	double first = metric(c, 0, key), last = metric(c, c->runs - 1, key);
+	double first = metric_of(c, 0, key), last = metric_of(c, c->runs - 1, key);
 
 	return first != 0 ? last / first : NAN;
 }
@@ -125,7 +125,7 @@ static double ratio(const struct compared *c, const char *key)
 static bool says_something(const struct compared *c, const char *key)
 {
 	for (unsigned i = 0; i < c->runs; i++) {
-		double v = metric(c, i, key);
+		double v = metric_of(c, i, key);
 
 		if (!isnan(v) && v != 0)
 			return true;
@@ -185,7 +185,7 @@ static struct cop_grid_cell head_cell(const void *arg, size_t row, unsigned col)
 static struct cop_grid_cell param_cell(const void *arg, size_t row, unsigned col)
 {
 	const struct compared *c = arg;
-	const char *value = col ? param(c, col - 1, c->key[row]) : c->key[row];
+	const char *value = col ? param_of(c, col - 1, c->key[row]) : c->key[row];
 
 	return runs_text(value ? value : "-");
 }
@@ -199,7 +199,7 @@ static struct cop_grid_cell metric_cell(const void *arg, size_t row, unsigned co
 
 	if (col == 0)
 		return runs_text(key);
-	v = col > c->runs ? ratio(c, key) : metric(c, col - 1, key);
+	v = col > c->runs ? metric_ratio(c, key) : metric_of(c, col - 1, key);
 	if (isnan(v))
 		return runs_text("-");
 	if (col <= c->runs)
@@ -253,7 +253,7 @@ static void put_json_params(const struct compared *c, struct cop_json *j)
 	for (size_t k = 0; k < c->keys; k++) {
 		cop_json_array(j, c->key[k]);
 		for (unsigned i = 0; i < c->runs; i++) {
-			const char *value = param(c, i, c->key[k]);
+			const char *value = param_of(c, i, c->key[k]);
 
 			if (value)
 				cop_json_str(j, NULL, value);
@@ -272,9 +272,9 @@ static void put_json_metrics(const struct compared *c, struct cop_json *j)
 		cop_json_object(j, c->key[k]);
 		cop_json_array(j, "values");
 		for (unsigned i = 0; i < c->runs; i++)
-			cop_json_double(j, NULL, metric(c, i, c->key[k]), 6);
+			cop_json_double(j, NULL, metric_of(c, i, c->key[k]), 6);
 		cop_json_end(j);
-		cop_json_double(j, "ratio", ratio(c, c->key[k]), 6);
+		cop_json_double(j, "ratio", metric_ratio(c, c->key[k]), 6);
 		cop_json_end(j);
 	}
 	cop_json_end(j);

@@ -33,7 +33,7 @@ struct import {
 	unsigned taken, refused;
 };
 
-static void say(const struct import *i, const struct cop_runrec *r, const char *file)
+static void say_what_was_done(const struct import *i, const struct cop_runrec *r, const char *file)
 {
 	if (!i->json) {
 		printf("%.8s %s (%s)\n", r->id, cop_runrec_status_name(r->status), file);
@@ -57,7 +57,7 @@ static void import_file(struct import *i, const char *file)
 		cop_cmd_runs_fail(table, &err);
 		i->refused++;
 	} else {
-		say(i, &r, file);
+		say_what_was_done(i, &r, file);
 		i->taken++;
 	}
 	cop_runrec_free(&r);

@@ -107,7 +107,7 @@ static const struct cop_grid_col cols[] = {{"ID", COP_GRID_TEXT}, {"NAME", COP_G
 	{"GROUP", COP_GRID_TEXT}, {"STATUS", COP_GRID_TEXT}, {"START", COP_GRID_TEXT},
 	{"TIME", COP_GRID_TEXT}, {"NODES", COP_GRID_TEXT}, {"REASON", COP_GRID_TEXT}};
 
-static struct cop_grid_cell cell(const void *arg, size_t row, unsigned col)
+static struct cop_grid_cell run_cell(const void *arg, size_t row, unsigned col)
 {
 	const struct cop_store_runs *runs = arg;
 	const struct cop_runrec *r = &runs->at[row];
@@ -157,7 +157,7 @@ static int list(const void *args, struct cop_store *store)
 	struct cop_buf out = {0};
 	struct cop_err err = {0};
 	struct cop_grid grid = {
-		.col = cols, .cols = COP_ARRAY_SIZE(cols), .cell = cell, .arg = &runs};
+		.col = cols, .cols = COP_ARRAY_SIZE(cols), .cell = run_cell, .arg = &runs};
 	int code =
 		cop_store_runs(store, &a->filter, &runs, &err) ? cop_cmd_runs_fail(table, &err) : 0;
 

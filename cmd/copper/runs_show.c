@@ -24,7 +24,7 @@ static const struct cop_opt_table *const table = &cop_cmd_runs_show_options;
 
 /* ---- for people ---- */
 
-static void line(struct cop_buf *out, const char *name, const char *value)
+static void put_line(struct cop_buf *out, const char *name, const char *value)
 {
 	if (*value)
 		cop_buf_printf(out, "%-10s", name);
@@ -39,18 +39,18 @@ static void put_head(const struct cop_runrec *r, struct cop_buf *out)
 {
 	char text[32];
 
-	line(out, "run", r->id);
-	line(out, "name", cop_runrec_get(r, COP_RUNREC_NAME));
-	line(out, "group", cop_runrec_get(r, COP_RUNREC_GROUP));
-	line(out, "status", cop_runrec_status_name(r->status));
-	line(out, "reason", cop_runrec_get(r, COP_RUNREC_REASON));
-	line(out, "start", cop_cmd_runs_time(r->start_s, text));
-	line(out, "end", r->end_s > 0 ? cop_cmd_runs_time(r->end_s, text) : "");
-	line(out, "last seen", r->end_s > 0 ? "" : cop_cmd_runs_time(r->seen_s, text));
-	line(out, "time", cop_cmd_runs_span(r, text));
+	put_line(out, "run", r->id);
+	put_line(out, "name", cop_runrec_get(r, COP_RUNREC_NAME));
+	put_line(out, "group", cop_runrec_get(r, COP_RUNREC_GROUP));
+	put_line(out, "status", cop_runrec_status_name(r->status));
+	put_line(out, "reason", cop_runrec_get(r, COP_RUNREC_REASON));
+	put_line(out, "start", cop_cmd_runs_time(r->start_s, text));
+	put_line(out, "end", r->end_s > 0 ? cop_cmd_runs_time(r->end_s, text) : "");
+	put_line(out, "last seen", r->end_s > 0 ? "" : cop_cmd_runs_time(r->seen_s, text));
+	put_line(out, "time", cop_cmd_runs_span(r, text));
 	snprintf(text, sizeof(text), "%u", r->nodes);
-	line(out, "nodes", text);
-	line(out, "version", cop_runrec_get(r, COP_RUNREC_VERSION));
+	put_line(out, "nodes", text);
+	put_line(out, "version", cop_runrec_get(r, COP_RUNREC_VERSION));
 }
 
 static struct cop_grid_cell pair_cell(const void *arg, size_t row, unsigned col)

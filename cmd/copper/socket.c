@@ -70,7 +70,7 @@ static void keep_if_wanted(void *ctx, const char *key, const char *path)
 	cop_buf_printf(&s->keys, "%s%s", s->count++ ? ", " : "", key);
 }
 
-static void search(struct search *s, const char *dir, unsigned which)
+static void search_dir(struct search *s, const char *dir, unsigned which)
 {
 	cop_buf_free(&s->keys);
 	*s = (struct search){.which = which};
@@ -79,16 +79,16 @@ static void search(struct search *s, const char *dir, unsigned which)
 
 /* The nodes of this job, else all, else those that are not dead, until only one is left: two jobs
  * of a user may share a machine, and a killed node leaves its socket. */
-static void narrow(struct search *s, const char *dir)
+static void narrow_search(struct search *s, const char *dir)
 {
 	if (cop_place_job())
-		search(s, dir, OF_THIS_JOB);
+		search_dir(s, dir, OF_THIS_JOB);
 	if (s->count == 0)
-		search(s, dir, 0);
+		search_dir(s, dir, 0);
 	if (s->count > 1) {
 		struct search living = {0};
 
-		search(&living, dir, s->which | LIVING);
+		search_dir(&living, dir, s->which | LIVING);
 		if (living.count == 1) {
 			cop_buf_free(&s->keys);
 			*s = living;
@@ -103,7 +103,7 @@ static int the_only_one(const char *dir, char *path, struct cop_err *err)
 	struct search s = {0};
 	int rc = 0;
 
-	narrow(&s, dir);
+	narrow_search(&s, dir);
 	if (s.count == 0)
 		rc = cop_err_set(err, ENOENT, "no copper node of this user runs here");
 	else if (s.count > 1)
@@ -123,7 +123,7 @@ int cop_cmd_only_mount(const char *runtime_dir, char *out)
 
 	if (rc)
 		return rc;
-	narrow(&s, dir);
+	narrow_search(&s, dir);
 	if (s.count == 1 && s.key[0] == '/' && strlen(s.key) < PATH_MAX)
 		memcpy(out, s.key, strlen(s.key) + 1);
 	else
@@ -139,7 +139,7 @@ static int is_copper_on(void *dir, const char *at, const char *type)
 
 /* A list of the existing nodes helps a user who mistyped a name, or named a directory below the
  * mount. */
-static int nobody(const char *dir, char *key, struct cop_err *err)
+static int no_node_there(const char *dir, char *key, struct cop_err *err)
 {
 	struct search s = {0};
 
@@ -148,7 +148,7 @@ static int nobody(const char *dir, char *key, struct cop_err *err)
 			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
 			"container, or with another --runtime-dir",
 			key, dir);
-	search(&s, dir, 0);
+	search_dir(&s, dir, 0);
 	cop_err_set(err, ENOENT,
 		"no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s",
 		key, s.count ? "; there are: " : "", s.count ? s.keys.data : "");
@@ -174,5 +174,5 @@ int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, 
 	if (rc)
 		return cop_err_set(
 			err, -rc, "%s: the path of its control socket is too long", mountpoint);
-	return access(path, F_OK) ? nobody(dir, key, err) : 0;
+	return access(path, F_OK) ? no_node_there(dir, key, err) : 0;
 }

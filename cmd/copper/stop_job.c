@@ -39,7 +39,7 @@ struct here {
 	struct cop_cmd_ending ending;
 };
 
-static void known(void *arg, const char *tree)
+static void note_tree(void *arg, const char *tree)
 {
 	struct here *h = arg;
 
@@ -73,7 +73,7 @@ int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
 	int rc = cop_guest_stop(&(struct cop_guest_stop){.job_dir = what->job_dir,
 					.secret_file = what->secret_file,
 					.timeout_ms = what->timeout_ms,
-					.known = known,
+					.known = note_tree,
 					.arg = &here},
 		    &result, &err),
 	    code = 1;

@@ -14,7 +14,7 @@
 /* A node with a million objects needs some seconds to list them. */
 #define TIMEOUT_MS 120000
 
-static int failed(const struct cop_err *err)
+static int report_failure(const struct cop_err *err)
 {
 	fprintf(stderr, "copper cache-stats: %s\n", err->text);
 	return 1;
@@ -54,7 +54,7 @@ int cop_cmd_usage_from(const char *from, const char *output_dir, bool json)
 		fprintf(stderr, "%s", u.named.data);
 	if (!rc && output_dir)
 		rc = write_summary(&u, output_dir, &err);
-	code = rc ? failed(&err) : print_usage(&u, json);
+	code = rc ? report_failure(&err) : print_usage(&u, json);
 	cop_usage_free(&u);
 	return code;
 }
@@ -158,7 +158,7 @@ int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
 			"cannot understand the node's answer; is the node another version?");
 	if (!rc)
 		rc = write_listing(&l, output_dir, &err);
-	rc = rc ? failed(&err) : print_usage(&l.usage, json);
+	rc = rc ? report_failure(&err) : print_usage(&l.usage, json);
 	cop_usage_free(&l.usage);
 	free(reply.text);
 	return rc;

@@ -64,7 +64,7 @@ static void ask_node(struct watch *w, uint64_t now)
 	end_watch(w, 1);
 }
 
-static void refused(struct watch *w, const struct cop_ctl_reply *reply)
+static void end_on_refusal(struct watch *w, const struct cop_ctl_reply *reply)
 {
 	cop_err_set(&w->err, reply->status < 0 ? -reply->status : EIO, "%.*s",
 		(int)strcspn(reply->text, "\n"), reply->text);
@@ -76,7 +76,7 @@ static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 	int rc;
 
 	if (reply->status) {
-		refused(w, reply);
+		end_on_refusal(w, reply);
 		return;
 	}
 	rc = cop_board_update(w->board, reply->text);
@@ -91,7 +91,7 @@ static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 }
 
 /* A node that ends may drop a request; the next one shows what has become of it. */
-static void dropped(struct watch *w, uint64_t now)
+static void note_lost_connection(struct watch *w, uint64_t now)
 {
 	w->due_ms = now + AGAIN_MS;
 	if (++w->dropped >= DROPPED_MOST)
@@ -109,7 +109,7 @@ static void have_some(struct watch *w)
 	cop_ctl_question_free(w->question);
 	w->question = NULL;
 	if (rc == -ECONNRESET) {
-		dropped(w, now);
+		note_lost_connection(w, now);
 		return;
 	}
 	if (rc) {
@@ -174,7 +174,7 @@ static void have_ended(struct watch *w, int signal)
 	end_watch(w, signal == SIGINT ? 0 : 1);
 }
 
-static void have(struct watch *w, const struct cop_screen_event *e)
+static void handle_event(struct watch *w, const struct cop_screen_event *e)
 {
 	switch (e->what) {
 	case COP_SCREEN_KEY:
@@ -195,7 +195,7 @@ static void have(struct watch *w, const struct cop_screen_event *e)
 }
 
 /* The time until something has to be done without an event. */
-static int patience(const struct watch *w, uint64_t now)
+static int wait_ms(const struct watch *w, uint64_t now)
 {
 	if (w->question || cop_board_is_paused(w->board))
 		return 1000;
@@ -204,7 +204,7 @@ static int patience(const struct watch *w, uint64_t now)
 
 static void wait_for_events(struct watch *w, uint64_t now)
 {
-	int timeout_ms = patience(w, now);
+	int timeout_ms = wait_ms(w, now);
 
 	for (unsigned i = 0; i < EVENTS_MOST && !w->over; i++) {
 		struct cop_screen_event e;
@@ -213,12 +213,12 @@ static void wait_for_events(struct watch *w, uint64_t now)
 		cop_screen_wait(w->screen, fd, timeout_ms, &e);
 		if (e.what == COP_SCREEN_IDLE)
 			return;
-		have(w, &e);
+		handle_event(w, &e);
 		timeout_ms = 0;
 	}
 }
 
-static void run(struct watch *w)
+static void run_screen(struct watch *w)
 {
 	w->changed = true;
 	while (!w->over) {
@@ -241,7 +241,7 @@ bool cop_cmd_can_watch(void)
 }
 
 /* The page has left the terminal, and its last contents with it. */
-static int leave(struct watch *w)
+static int leave_page(struct watch *w)
 {
 	struct cop_buf last = {0};
 
@@ -267,12 +267,12 @@ int cop_cmd_watch(const char *path, uint32_t interval_s)
 	if (!w.board)
 		cop_err_set(&w.err, ENOMEM, "out of memory");
 	else if (cop_screen_open(STDIN_FILENO, STDOUT_FILENO, &w.screen, &w.err) == 0)
-		run(&w);
+		run_screen(&w);
 	cop_ctl_question_free(w.question);
 	cop_screen_close(w.screen);
 	cop_buf_free(&w.frame.out);
 	if (w.screen)
-		code = leave(&w);
+		code = leave_page(&w);
 	else
 		fprintf(stderr, "copper cache-stats: %s\n", w.err.text);
 	cop_board_free(w.board);

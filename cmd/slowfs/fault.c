@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Copies path without slashes at either end. */
-static int trim(const char *path, char out[COP_SLOWFS_PATH_MAX])
+static int trim_path(const char *path, char out[COP_SLOWFS_PATH_MAX])
 {
 	size_t len;
 
@@ -27,7 +27,7 @@ static int add_fault(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, int
 {
 	char trimmed[COP_SLOWFS_PATH_MAX];
 	uint32_t n;
-	int rc = trim(path, trimmed);
+	int rc = trim_path(path, trimmed);
 
 	if (rc)
 		return cop_err_set(err, -rc, "the path of the fault is too long");
@@ -83,7 +83,7 @@ bool cop_slowfs_fault_any(struct cop_slowfs_state *s)
 	return atomic_load(&s->faults_set) != 0;
 }
 
-static bool covers(const char *fault_path, const char *path)
+static bool fault_covers(const char *fault_path, const char *path)
 {
 	size_t len = strlen(fault_path);
 
@@ -100,7 +100,7 @@ enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char
 	cop_slowfs_state_lock(s);
 	n = COP_MIN(atomic_load(&s->faults_set), (uint32_t)COP_SLOWFS_MAX_FAULTS);
 	for (uint32_t i = 0; i < n && found == SLOWFS_NO_FAULT; i++) {
-		if (s->fault[i].kind != SLOWFS_SIZE && covers(s->fault[i].path, path))
+		if (s->fault[i].kind != SLOWFS_SIZE && fault_covers(s->fault[i].path, path))
 			found = s->fault[i].kind;
 	}
 	cop_slowfs_state_unlock(s);
@@ -115,7 +115,7 @@ int64_t cop_slowfs_fault_size(struct cop_slowfs_state *s, const char *path)
 	cop_slowfs_state_lock(s);
 	n = COP_MIN(atomic_load(&s->faults_set), (uint32_t)COP_SLOWFS_MAX_FAULTS);
 	for (uint32_t i = 0; i < n && !bytes; i++)
-		if (s->fault[i].kind == SLOWFS_SIZE && covers(s->fault[i].path, path))
+		if (s->fault[i].kind == SLOWFS_SIZE && fault_covers(s->fault[i].path, path))
 			bytes = s->fault[i].bytes;
 	cop_slowfs_state_unlock(s);
 	return bytes;

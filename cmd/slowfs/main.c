@@ -70,7 +70,7 @@ static int make_session(
 	return rc == -ENOTSUP ? 0 : rc;
 }
 
-static int join(struct cop_slowfs *fs, struct cop_err *err)
+static int join_state(struct cop_slowfs *fs, struct cop_err *err)
 {
 	int rc = cop_slowfs_state_join(fs->share, &fs->mount_index);
 
@@ -121,7 +121,7 @@ static int run_mounted(const struct cop_slowfs_options *o, struct cop_err *err)
 	if (!rc && fuse_daemonize(o->foreground))
 		rc = cop_err_set(err, EIO, "cannot go to the background");
 	if (!rc)
-		rc = join(&fs, err);
+		rc = join_state(&fs, err);
 	if (!rc) {
 		rc = serve_requests(&fs, o, err);
 		remove_mount(&fs);
@@ -139,7 +139,7 @@ static int run_mounted(const struct cop_slowfs_options *o, struct cop_err *err)
 }
 
 /* --print, --reset and --fault; only --fault creates a missing file, before the mount. */
-static int control(const struct cop_slowfs_options *o, struct cop_err *err)
+static int run_control(const struct cop_slowfs_options *o, struct cop_err *err)
 {
 	struct cop_slowfs_state *s = NULL;
 	struct cop_buf text = {0};
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 		fputs(cop_slowfs_usage, stdout);
 		return 0;
 	}
-	rc = o.mode == SLOWFS_MOUNT ? run_mounted(&o, &err) : control(&o, &err);
+	rc = o.mode == SLOWFS_MOUNT ? run_mounted(&o, &err) : run_control(&o, &err);
 	if (rc)
 		fprintf(stderr, "slowfs: %s\n", err.text);
 	return rc ? 1 : 0;

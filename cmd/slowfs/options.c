@@ -115,7 +115,7 @@ static int number_option(int which, struct cop_slowfs_options *o, struct cop_err
 	return rc;
 }
 
-static int option(int which, struct cop_slowfs_options *o, struct cop_err *err)
+static int set_option(int which, struct cop_slowfs_options *o, struct cop_err *err)
 {
 	switch (which) {
 	case OPT_SHARE:
@@ -158,7 +158,7 @@ int cop_slowfs_options_parse(
 	*o = (struct cop_slowfs_options){.threads = DEFAULT_THREADS};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "fh", long_options, NULL)) != -1) {
-		rc = option(c, o, err);
+		rc = set_option(c, o, err);
 		if (rc)
 			return rc;
 	}

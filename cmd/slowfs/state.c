@@ -176,7 +176,7 @@ void cop_slowfs_state_count(
 	atomic_fetch_add_explicit(&s->count[counter], amount, memory_order_relaxed);
 }
 
-static uint64_t outstanding(const struct cop_slowfs_state *s)
+static uint64_t count_outstanding(const struct cop_slowfs_state *s)
 {
 	uint64_t sum = 0;
 
@@ -196,7 +196,7 @@ void cop_slowfs_state_enter(struct cop_slowfs_state *s, uint32_t index)
 {
 	cop_slowfs_state_lock(s);
 	s->mounts[index].outstanding++;
-	raise_to(s, SLOWFS_MAX_OUTSTANDING, outstanding(s));
+	raise_to(s, SLOWFS_MAX_OUTSTANDING, count_outstanding(s));
 	cop_slowfs_state_unlock(s);
 }
 
@@ -249,7 +249,7 @@ uint64_t cop_slowfs_state_reserve(struct cop_slowfs_state *s, const struct cop_s
 	if (c->slots)
 		s->slot_free_ns[slot] = end;
 	raise_to(s, SLOWFS_MAX_SERVED,
-		c->slots ? COP_MAX(1U, busy_at(s, c->slots, begin)) : outstanding(s));
+		c->slots ? COP_MAX(1U, busy_at(s, c->slots, begin)) : count_outstanding(s));
 	cop_slowfs_state_unlock(s);
 	return end;
 }

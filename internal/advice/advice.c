@@ -22,10 +22,11 @@ struct size {
 };
 #define SIZE(bytes) cop_format_size(bytes, (struct size){0}.text)
 
-static void say(struct finding *found, uint64_t times, const char *option, const char *fmt, ...)
-	COP_PRINTF(4, 5);
+static void say_advice(struct finding *found, uint64_t times, const char *option, const char *fmt,
+	...) COP_PRINTF(4, 5);
 
-static void say(struct finding *found, uint64_t times, const char *option, const char *fmt, ...)
+static void say_advice(
+	struct finding *found, uint64_t times, const char *option, const char *fmt, ...)
 {
 	va_list args;
 
@@ -36,7 +37,7 @@ static void say(struct finding *found, uint64_t times, const char *option, const
 	va_end(args);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t subtract(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
@@ -58,48 +59,48 @@ static unsigned percent(uint64_t part, uint64_t whole)
 
 /* Sizes of files on one side, bytes that were read on the other: a file that is mapped is not
  * always read whole, but then it is often read more than once. */
-static void past(const struct cop_advice_facts *f, struct finding *found)
+static void judge_past(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t nodes = COP_MAX(f->nodes, 1u),
 		 times = COP_MAX(f->past_files / PAST_FILES_MIN, f->past_bytes / PAST_BYTES_MIN);
 
 	if (times < nodes || f->past_bytes <= f->read_bytes / PAST_SHARE)
 		return;
-	say(found, times / nodes, "copper run",
+	say_advice(found, times / nodes, "copper run",
 		"%" PRIu64 " program%s used %" PRIu64
 		" files (%s) of the source at its own path, past the mount, where Copper does nothing for them%s%s; start them with copper run -- COMMAND, or give them paths below the mount point",
 		f->past_programs, f->past_programs == 1 ? "" : "s", f->past_files,
 		SIZE(f->past_bytes), *f->past ? ", the first " : "", f->past);
 }
 
-static void changed(const struct cop_advice_facts *f, struct finding *found)
+static void judge_changed(const struct cop_advice_facts *f, struct finding *found)
 {
 	if (f->changed < CHANGED_MIN)
 		return;
-	say(found, f->changed / CHANGED_MIN, "copper cache-stats --invalidate",
+	say_advice(found, f->changed / CHANGED_MIN, "copper cache-stats --invalidate",
 		"files changed while the job used them: %" PRIu64
 		" read%s found another version%s%s, and programs that had such a file open may have got ESTALE; leave the tree alone while a job runs, or tell the job of each change with copper cache-stats --invalidate",
 		f->changed, f->changed == 1 ? "" : "s", *f->changed_file ? ", the first in " : "",
 		f->changed_file);
 }
 
-static void fallback(const struct cop_advice_facts *f, struct finding *found)
+static void judge_fallback(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t limit = FALLBACKS_MIN * COP_MAX(f->fell_back, 1u);
 
 	if (f->fallbacks < limit)
 		return;
-	say(found, f->fallbacks / limit, "--peer-timeout",
+	say_advice(found, f->fallbacks / limit, "--peer-timeout",
 		"%" PRIu64 " of %" PRIu64 " nodes asked the storage themselves %" PRIu64
 		" times because no node above them answered; the logs in JOBDIR/logs say which were passed over and why, and if those were only busy, a longer --peer-timeout waits for them",
 		f->fell_back, f->nodes, f->fallbacks);
 }
 
-static void bypass(const struct cop_advice_facts *f, struct finding *found)
+static void judge_bypass(const struct cop_advice_facts *f, struct finding *found)
 {
 	if (!is_much(f->bypass_bytes, f->read_bytes, BYPASS_SHARE))
 		return;
-	say(found, f->bypass_bytes / LEAST_BYTES, "--max-cacheable-bytes",
+	say_advice(found, f->bypass_bytes / LEAST_BYTES, "--max-cacheable-bytes",
 		"programs read %s (%u %% of all) past the tree, each node from the storage by itself%s%s; these files are larger than --max-cacheable-bytes permits: a larger one, or none, brings them through the tree",
 		SIZE(f->bypass_bytes), percent(f->bypass_bytes, f->read_bytes),
 		*f->bypassed ? ", the first from " : "", f->bypassed);
@@ -111,20 +112,20 @@ static uint64_t round_up(uint64_t bytes)
 	return (bytes / LEAST_BYTES + 1) * LEAST_BYTES / COP_MIB;
 }
 
-static void cache(const struct cop_advice_facts *f, struct finding *found)
+static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 {
 	if (!is_much(f->refetched_bytes, f->fetched_bytes, REFETCHED_SHARE))
 		return;
-	say(found, f->refetched_bytes / LEAST_BYTES, "--cache-size",
+	say_advice(found, f->refetched_bytes / LEAST_BYTES, "--cache-size",
 		"the cache was too small: %" PRIu64
 		" objects (%s) were dropped from it and then fetched again; --cache-size %" PRIu64
 		"M would have held all that any node needed",
 		f->refetches, SIZE(f->refetched_bytes), round_up(f->cache_needed));
 }
 
-static void storage(const struct cop_advice_facts *f, struct finding *found)
+static void judge_storage(const struct cop_advice_facts *f, struct finding *found)
 {
-	uint64_t us = less(f->origin_us, f->origin_bytes / STORAGE_BYTES_PER_US), mean, hop;
+	uint64_t us = subtract(f->origin_us, f->origin_bytes / STORAGE_BYTES_PER_US), mean, hop;
 	bool prefetched = f->prefetched_bytes > 0;
 
 	if (f->origin_operations < STORAGE_SAMPLES || f->held < HELD_SAMPLES)
@@ -133,7 +134,7 @@ static void storage(const struct cop_advice_facts *f, struct finding *found)
 	hop = f->held_us / f->held;
 	if (mean < STORAGE_US || mean / STORAGE_HOPS < hop)
 		return;
-	say(found, mean / STORAGE_US, prefetched ? "--origin-ops" : "--prefetch",
+	say_advice(found, mean / STORAGE_US, prefetched ? "--origin-ops" : "--prefetch",
 		"the storage is slow: %.1f ms for each of %" PRIu64
 		" operations, where another node answers in %.1f ms; %s",
 		(double)mean / 1e3, f->origin_operations, (double)hop / 1e3,
@@ -145,7 +146,7 @@ static void storage(const struct cop_advice_facts *f, struct finding *found)
 /* Fetched for nobody. Objects that were only passed on to other nodes do not count. */
 static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64_t *whole)
 {
-	*unused = less(f->fetched_bytes, f->wanted_bytes);
+	*unused = subtract(f->fetched_bytes, f->wanted_bytes);
 	*whole = *unused + f->used_bytes;
 	return is_much(*unused, *whole, UNUSED_SHARE);
 }
@@ -153,43 +154,43 @@ static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64
 #define NEW_MANIFEST                                                                               \
 	"the manifest is of another job: copper paths --manifest writes one from this job's profile, and --prefetch auto keeps one up to date by itself"
 
-static void manifest(const struct cop_advice_facts *f, struct finding *found)
+static void judge_manifest(const struct cop_advice_facts *f, struct finding *found)
 {
 	/* An object that was dropped and came again had perhaps been prefetched. */
-	uint64_t unused, whole, later = less(f->later_bytes, f->refetched_bytes);
+	uint64_t unused, whole, later = subtract(f->later_bytes, f->refetched_bytes);
 
 	if (!f->prefetched_bytes)
 		return;
 	/* Less than half of it cannot be the reason. */
 	if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
-		say(found, unused / LEAST_BYTES, "--prefetch",
+		say_advice(found, unused / LEAST_BYTES, "--prefetch",
 			"%s (%u %%) of the bytes that were fetched were never used, most of them prefetched; " NEW_MANIFEST,
 			SIZE(unused), percent(unused, whole));
 	else if (is_much(later, f->used_bytes, LATER_SHARE))
-		say(found, later / LEAST_BYTES, "--prefetch",
+		say_advice(found, later / LEAST_BYTES, "--prefetch",
 			"%s that programs used were not prefetched, and were fetched when the prefetch was over; " NEW_MANIFEST,
 			SIZE(later));
 }
 
-static void unused(const struct cop_advice_facts *f, struct finding *found)
+static void judge_unused(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t bytes, whole;
 
 	if (!is_unused(f, &bytes, &whole) ||
 		(f->prefetched_bytes && f->prefetched_bytes >= bytes / 2))
 		return;
-	say(found, bytes / LEAST_BYTES, "--chunk",
+	say_advice(found, bytes / LEAST_BYTES, "--chunk",
 		"%s (%u %%) of the bytes that were fetched were read ahead and never used, because programs read their files in places; a smaller --chunk (256K) fetches less around each of them",
 		SIZE(bytes), percent(bytes, whole));
 }
 
-static void absences(const struct cop_advice_facts *f, struct finding *found)
+static void judge_absences(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t limit = EXPIRES_MIN * COP_MAX(f->nodes, 1u);
 
 	if (f->expires < limit || f->clears > f->expires / CLEARS_SHARE)
 		return;
-	say(found, f->expires / limit, "--enoent-ttl-ms",
+	say_advice(found, f->expires / limit, "--enoent-ttl-ms",
 		"programs asked for absent names so often that %" PRIu64
 		" were checked again, %" PRIu64
 		" of them with news; a longer --enoent-ttl-ms (-E 60000) saves that, and new names then take up to that long to appear",
@@ -201,19 +202,19 @@ static const struct kind {
 	unsigned weight;
 	void (*judge)(const struct cop_advice_facts *f, struct finding *found);
 } kinds[COP_ADVICE_KINDS] = {
-	[COP_ADVICE_PAST] = {"past", 100, past},
-	[COP_ADVICE_CHANGED] = {"changed", 90, changed},
-	[COP_ADVICE_FALLBACK] = {"fallback", 80, fallback},
-	[COP_ADVICE_BYPASS] = {"bypass", 70, bypass},
-	[COP_ADVICE_CACHE] = {"cache", 60, cache},
-	[COP_ADVICE_STORAGE] = {"storage", 50, storage},
-	[COP_ADVICE_MANIFEST] = {"manifest", 40, manifest},
-	[COP_ADVICE_UNUSED] = {"unused", 30, unused},
-	[COP_ADVICE_ABSENCES] = {"absences", 20, absences},
+	[COP_ADVICE_PAST] = {"past", 100, judge_past},
+	[COP_ADVICE_CHANGED] = {"changed", 90, judge_changed},
+	[COP_ADVICE_FALLBACK] = {"fallback", 80, judge_fallback},
+	[COP_ADVICE_BYPASS] = {"bypass", 70, judge_bypass},
+	[COP_ADVICE_CACHE] = {"cache", 60, judge_cache},
+	[COP_ADVICE_STORAGE] = {"storage", 50, judge_storage},
+	[COP_ADVICE_MANIFEST] = {"manifest", 40, judge_manifest},
+	[COP_ADVICE_UNUSED] = {"unused", 30, judge_unused},
+	[COP_ADVICE_ABSENCES] = {"absences", 20, judge_absences},
 };
 
 /* One more for each doubling of the amount, so that kinds keep their order. */
-static unsigned weigh(const struct kind *k, uint64_t times)
+static unsigned weight_of(const struct kind *k, uint64_t times)
 {
 	unsigned doublings = 0;
 
@@ -233,7 +234,7 @@ void cop_advice_give(const struct cop_advice_facts *f, struct cop_advices *out)
 		if (!found.times)
 			continue;
 		a->code = kinds[i].code;
-		a->weight = weigh(&kinds[i], found.times);
+		a->weight = weight_of(&kinds[i], found.times);
 		a->option = found.option;
 		out->n++;
 	}
@@ -276,7 +277,7 @@ uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_b
 
 	/* An object that came again was counted at each eviction. */
 	return evicted ? limit_bytes +
-				 less(evicted, cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES))
+				 subtract(evicted, cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES))
 		       : 0;
 }
 

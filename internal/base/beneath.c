@@ -36,7 +36,7 @@ bool cop_has_openat2(int dirfd)
 }
 
 /* Opens one O_PATH descriptor per component, none of which may be a symlink. */
-static int walk(int top, const char *path, int flags, unsigned *calls)
+static int walk_parts(int top, const char *path, int flags, unsigned *calls)
 {
 	int dir = top, fd;
 	char name[256];
@@ -70,7 +70,7 @@ int cop_open_beneath(int dirfd, const char *path, int flags, bool has_openat2, u
 	flags |= O_NOFOLLOW | O_CLOEXEC;
 	*calls = 0;
 	if (!has_openat2)
-		return walk(dirfd, path, flags, calls);
+		return walk_parts(dirfd, path, flags, calls);
 	++*calls;
 	return openat2_beneath(dirfd, *path ? path : ".", flags);
 }

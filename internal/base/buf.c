@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Allocates space for len more bytes and the NUL. */
-static bool reserve(struct cop_buf *b, size_t len)
+static bool reserve_bytes(struct cop_buf *b, size_t len)
 {
 	size_t cap = b->cap ? b->cap : 64;
 	char *data;
@@ -32,7 +32,7 @@ static bool reserve(struct cop_buf *b, size_t len)
 
 void cop_buf_add(struct cop_buf *b, const void *data, size_t len)
 {
-	if (!reserve(b, len))
+	if (!reserve_bytes(b, len))
 		return;
 	if (len)
 		memcpy(b->data + b->len, data, len);
@@ -53,7 +53,7 @@ void cop_buf_printf(struct cop_buf *b, const char *fmt, ...)
 	va_start(ap, fmt);
 	len = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
-	if (len < 0 || !reserve(b, (size_t)len))
+	if (len < 0 || !reserve_bytes(b, (size_t)len))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(b->data + b->len, (size_t)len + 1, fmt, ap);

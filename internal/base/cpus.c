@@ -20,7 +20,7 @@ struct cpus {
 	unsigned long word[CPUS_MAX / WORD_BITS];
 };
 
-static bool has(const struct cpus *c, unsigned long cpu)
+static bool has_cpu(const struct cpus *c, unsigned long cpu)
 {
 	return c->word[cpu / WORD_BITS] >> cpu % WORD_BITS & 1;
 }
@@ -67,9 +67,9 @@ static void print_cpus(const struct cpus *c, struct cop_buf *out)
 
 	for (unsigned long i = 0, end; i < CPUS_MAX; i = end + 1) {
 		end = i;
-		if (!has(c, i))
+		if (!has_cpu(c, i))
 			continue;
-		while (end + 1 < CPUS_MAX && has(c, end + 1))
+		while (end + 1 < CPUS_MAX && has_cpu(c, end + 1))
 			end++;
 		cop_buf_printf(out, end > i ? "%s%lu-%lu" : "%s%lu", comma, i, end);
 		comma = ",";
@@ -77,7 +77,7 @@ static void print_cpus(const struct cpus *c, struct cop_buf *out)
 }
 
 /* Fills in what is in a and not in b; returns whether there is any. */
-static bool beyond(const struct cpus *a, const struct cpus *b, struct cpus *rest)
+static bool subtract_cpus(const struct cpus *a, const struct cpus *b, struct cpus *rest)
 {
 	bool any = false;
 
@@ -94,12 +94,12 @@ static int get_cpus(struct cpus *c)
 	return sched_getaffinity(0, sizeof(*c), (cpu_set_t *)c) ? -errno : 0;
 }
 
-static int set(pid_t thread, const struct cpus *c)
+static int set_affinity(pid_t thread, const struct cpus *c)
 {
 	return sched_setaffinity(thread, sizeof(*c), (const cpu_set_t *)c) ? -errno : 0;
 }
 
-static bool present(struct cpus *c)
+static bool get_present_cpus(struct cpus *c)
 {
 	char *text;
 	size_t len;
@@ -132,14 +132,14 @@ static int get_cpuset(const struct cpus *was, struct cpus *out)
 	int rc;
 
 	memset(out, 0xff, sizeof(*out));
-	set(0, out);
+	set_affinity(0, out);
 	rc = get_cpus(out);
-	set(0, was);
+	set_affinity(0, was);
 	return rc;
 }
 
 /* Pins this thread to these processors, or leaves it unchanged. */
-static int try(const struct cpus *want, struct cop_err *err)
+static int try_affinity(const struct cpus *want, struct cop_err *err)
 {
 	struct cpus was, is, rest;
 	int rc = get_cpus(&was);
@@ -147,15 +147,15 @@ static int try(const struct cpus *want, struct cop_err *err)
 	if (rc)
 		return cop_err_set(
 			err, -rc, "cannot read the processors of this process: %s", strerror(-rc));
-	if (present(&is) && beyond(want, &is, &rest))
+	if (get_present_cpus(&is) && subtract_cpus(want, &is, &rest))
 		return refuse_cpus(&rest, &is, "does not exist: this machine has", err);
-	rc = set(0, want);
+	rc = set_affinity(0, want);
 	if (rc && rc != -EINVAL)
 		return cop_err_set(err, -rc, "cannot choose processors: %s", strerror(-rc));
-	if (!rc && !get_cpus(&is) && !beyond(want, &is, &rest))
+	if (!rc && !get_cpus(&is) && !subtract_cpus(want, &is, &rest))
 		return 0;
 	rc = get_cpuset(&was, &is);
-	beyond(want, &is, &rest);
+	subtract_cpus(want, &is, &rest);
 	return rc ? cop_err_set(err, -rc, "cannot read the processors of this process: %s",
 			    strerror(-rc))
 		  : refuse_cpus(&rest, &is,
@@ -171,7 +171,7 @@ static void set_all(const struct cpus *c)
 
 	while (dir && (d = readdir(dir)))
 		if (isdigit((unsigned char)d->d_name[0]))
-			set((pid_t)atoi(d->d_name), c);
+			set_affinity((pid_t)atoi(d->d_name), c);
 	if (dir)
 		closedir(dir);
 }
@@ -184,7 +184,7 @@ int cop_cpus_pin(const char *list, struct cop_err *err)
 	if (rc)
 		return cop_err_set(
 			err, EINVAL, "'%.60s' is not a list of processors (such as 0-3,8)", list);
-	rc = try(&want, err);
+	rc = try_affinity(&want, err);
 	if (!rc)
 		set_all(&want);
 	return rc;
@@ -203,7 +203,7 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset)
 	struct cpus is, all, rest;
 	unsigned count = 0;
 
-	if (get_cpus(&is) || get_cpuset(&is, &all) || !beyond(&all, &is, &rest))
+	if (get_cpus(&is) || get_cpuset(&is, &all) || !subtract_cpus(&all, &is, &rest))
 		return false;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(is.word); i++)
 		count += (unsigned)__builtin_popcountll(is.word[i]);

@@ -93,7 +93,7 @@ static int check_above(const char *path, struct cop_err *err)
 	return rc;
 }
 
-static int remember(const char *dir)
+static int remember_dir(const char *dir)
 {
 	char *copy = strdup(dir);
 	int rc = copy ? 0 : -ENOMEM;
@@ -131,7 +131,7 @@ int cop_guard(const char *dir, struct cop_err *err)
 		return cop_err_set(err, errno, "%s: %s", dir, strerror(errno));
 	rc = check_dir(fd, dir, (int)strlen(dir), err);
 	close(fd);
-	if (!rc && (rc = remember(dir)))
+	if (!rc && (rc = remember_dir(dir)))
 		cop_err_set(err, -rc, "%s: %s", dir, strerror(-rc));
 	return rc;
 }
@@ -153,7 +153,7 @@ static size_t guarded_part(const char *path)
 	return found;
 }
 
-static int step(int dir, const char *path, const char *part, size_t len, struct cop_err *err)
+static int enter_part(int dir, const char *path, const char *part, size_t len, struct cop_err *err)
 {
 	char name[NAME_MAX + 1];
 	int fd, rc;
@@ -186,7 +186,8 @@ static int step(int dir, const char *path, const char *part, size_t len, struct 
 
 /* Opens the last directory of path, from the guarded one on. last: its last part is a directory
  * too. */
-static int walk(const char *path, size_t from, bool last, const char **name, struct cop_err *err)
+static int walk_path(
+	const char *path, size_t from, bool last, const char **name, struct cop_err *err)
 {
 	const char *part = path + from + strspn(path + from, "/");
 	char *root = strndup(path, from);
@@ -201,7 +202,7 @@ static int walk(const char *path, size_t from, bool last, const char **name, str
 
 		if (!last && !part[len + slashes])
 			break;
-		next = step(fd, path, part, len, err);
+		next = enter_part(fd, path, part, len, err);
 		if (next < 0)
 			break;
 		close(fd);
@@ -220,7 +221,7 @@ int cop_guard_check(const char *path, struct cop_err *err)
 {
 	size_t from = guarded_part(path);
 	const char *name;
-	int fd = from ? walk(path, from, true, &name, err) : -ENOENT;
+	int fd = from ? walk_path(path, from, true, &name, err) : -ENOENT;
 
 	if (fd >= 0)
 		close(fd);
@@ -234,7 +235,7 @@ int cop_dir_of(const char *path, struct cop_dir *at)
 	*at = (struct cop_dir){.fd = AT_FDCWD, .name = path};
 	if (!from)
 		return 0;
-	at->fd = walk(path, from, false, &at->name, NULL);
+	at->fd = walk_path(path, from, false, &at->name, NULL);
 	at->nofollow = O_NOFOLLOW;
 	return at->fd < 0 ? at->fd : 0;
 }

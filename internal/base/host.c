@@ -43,7 +43,7 @@ static const char *who_was_asked(void)
 
 /* How good an address is, 0 to 4. If both families work, all nodes must take the same one: IPv4, as
  * earlier versions did. */
-static int worth(const struct cop_ip *ip)
+static int preference(const struct cop_ip *ip)
 {
 	struct cop_ip from;
 
@@ -60,7 +60,7 @@ static int look_up(const char *name, int family, struct cop_ip *out, int *best)
 
 	for (const struct addrinfo *i = list; !rc && i; i = i->ai_next) {
 		struct cop_ip ip;
-		int is = cop_ip_of_socket(i->ai_addr, &ip, NULL) ? worth(&ip) : -1;
+		int is = cop_ip_of_socket(i->ai_addr, &ip, NULL) ? preference(&ip) : -1;
 
 		if (is <= *best)
 			continue;

@@ -6,7 +6,7 @@
 
 #define FIRST_HEADS 64u
 
-static void push(struct cop_htab *t, struct cop_hlink *l)
+static void push_link(struct cop_htab *t, struct cop_hlink *l)
 {
 	struct cop_hlink **head = cop_htab_head(t, l->hash);
 
@@ -29,7 +29,7 @@ static void grow_heads(struct cop_htab *t)
 	for (size_t i = 0; i <= old.mask; i++)
 		for (struct cop_hlink *l = *cop_htab_head(&old, i); l; l = next) {
 			next = l->next;
-			push(t, l);
+			push_link(t, l);
 		}
 	free(old.head);
 }
@@ -39,7 +39,7 @@ void cop_htab_add(struct cop_htab *t, struct cop_hlink *l, uint64_t hash)
 	if (!t->head || t->count > t->mask)
 		grow_heads(t);
 	l->hash = hash;
-	push(t, l);
+	push_link(t, l);
 	t->count++;
 }
 

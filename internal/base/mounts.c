@@ -11,7 +11,7 @@
 
 #define MOUNTINFO_MAX (64 * COP_MIB)
 
-static bool among(const char *type, const char *const *types, size_t n)
+static bool is_among(const char *type, const char *const *types, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(type, types[i]) == 0)
@@ -26,7 +26,7 @@ bool cop_mount_is_pseudo(const char *type)
 		"securityfs", "bpf", "pstore", "configfs", "efivarfs", "binfmt_misc", "fusectl",
 		"selinuxfs", "rpc_pipefs", "nsfs"};
 
-	return among(type, types, COP_ARRAY_SIZE(types));
+	return is_among(type, types, COP_ARRAY_SIZE(types));
 }
 
 /* FUSE file systems are usually remote (sshfs, dfuse, glusterfs); these are not. */
@@ -36,7 +36,7 @@ static bool is_fuse_of_elsewhere(const char *type)
 		"fuse.squashfuse_ll", "fuse.lxcfs", "fuse.portal", "fuse.gvfsd-fuse",
 		"fuse.snapfuse"};
 
-	return strncmp(type, "fuse.", 5) == 0 && !among(type, local, COP_ARRAY_SIZE(local));
+	return strncmp(type, "fuse.", 5) == 0 && !is_among(type, local, COP_ARRAY_SIZE(local));
 }
 
 bool cop_mount_is_shared(const char *type)
@@ -44,11 +44,11 @@ bool cop_mount_is_shared(const char *type)
 	static const char *const types[] = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph",
 		"cifs", "smb3", "afs", "pvfs2", "panfs", "wekafs", "dvs", "gfs2", "ocfs2"};
 
-	return among(type, types, COP_ARRAY_SIZE(types)) || is_fuse_of_elsewhere(type);
+	return is_among(type, types, COP_ARRAY_SIZE(types)) || is_fuse_of_elsewhere(type);
 }
 
 /* Space, tab, newline and backslash are written as \ooo. */
-static void unescape(char *text)
+static void unescape_octal(char *text)
 {
 	char *out = text;
 	unsigned code;
@@ -77,7 +77,7 @@ static int visit_line(char *line, cop_mount_visit *visit, void *arg)
 		dir = strtok_r(i ? NULL : line, " ", &save);
 	if (!dir || dir[0] != '/')
 		return 0;
-	unescape(dir);
+	unescape_octal(dir);
 	return visit(arg, dir, type);
 }
 

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static uint64_t microseconds(const struct timeval *t)
+static uint64_t microseconds_of(const struct timeval *t)
 {
 	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
@@ -32,6 +32,6 @@ void cop_process_usage(uint64_t *cpu_us, uint64_t *resident_bytes)
 	struct rusage used = {0};
 
 	getrusage(RUSAGE_SELF, &used);
-	*cpu_us = microseconds(&used.ru_utime) + microseconds(&used.ru_stime);
+	*cpu_us = microseconds_of(&used.ru_utime) + microseconds_of(&used.ru_stime);
 	*resident_bytes = resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -155,7 +155,7 @@ static void sum_nodes(struct cop_board *b)
 		b->history[i][b->answers % SUM_HISTORY] = b->sums.rate[i];
 }
 
-static void unknow(struct cop_board *b)
+static void forget_nodes(struct cop_board *b)
 {
 	for (uint32_t i = 0; i < b->nodes; i++)
 		b->row[i].requests[b->answers % ROW_HISTORY] = 0;
@@ -198,7 +198,7 @@ int cop_board_update(struct cop_board *b, char *answer)
 	if (rc)
 		return rc;
 	b->answers++;
-	unknow(b);
+	forget_nodes(b);
 	rc = take_lines(b, end + 1);
 	sum_nodes(b);
 	cop_board_sort(b);

@@ -13,7 +13,7 @@
 /* ---- numbers ---- */
 
 /* At most 6 characters up to 10^15. */
-static const char *amount(double v, char out[CELL])
+static const char *amount_text(double v, char out[CELL])
 {
 	static const char units[] = " kMGTPE";
 	unsigned u = 0;
@@ -42,7 +42,7 @@ static const char *size_of(double bytes, char out[CELL])
 /* ---- charts ---- */
 
 /* One character for a number out of most; the smallest that is not zero can be seen. */
-static const char *bar(double value, double most, bool utf8)
+static const char *bar_text(double value, double most, bool utf8)
 {
 	static const char *const blocks[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
 		"\u2586", "\u2587", "\u2588"};
@@ -67,7 +67,7 @@ static void sum_chart(
 		most = COP_MAX(most, history[(b->answers - i) % SUM_HISTORY]);
 	cop_buf_printf(out, "%*s", (int)(width - shown), "");
 	for (unsigned i = shown; i-- > 0;)
-		cop_buf_str(out, bar(history[(b->answers - i) % SUM_HISTORY], most, utf8));
+		cop_buf_str(out, bar_text(history[(b->answers - i) % SUM_HISTORY], most, utf8));
 }
 
 static void row_chart(
@@ -78,8 +78,8 @@ static void row_chart(
 	for (unsigned i = 0; i < ROW_HISTORY; i++)
 		most = COP_MAX(most, (double)r->requests[i]);
 	for (unsigned i = ROW_HISTORY; i-- > 0;)
-		cop_buf_str(
-			out, bar((double)r->requests[(b->answers - i) % ROW_HISTORY], most, utf8));
+		cop_buf_str(out,
+			bar_text((double)r->requests[(b->answers - i) % ROW_HISTORY], most, utf8));
 }
 
 /* ---- the sums ---- */
@@ -112,7 +112,7 @@ static void state_of(const struct cop_board *b, uint64_t late_ms, struct cop_buf
 		b->reversed ? " (least)" : "", b->interval_s);
 }
 
-static void title(const struct cop_board *b, uint64_t late_ms, struct cop_screen_frame *f)
+static void draw_title(const struct cop_board *b, uint64_t late_ms, struct cop_screen_frame *f)
 {
 	struct cop_buf left = {0}, right = {0};
 	int gap;
@@ -155,14 +155,14 @@ static void sum_lines(const struct cop_board *b, struct cop_screen_frame *f)
 
 	cop_screen_frame_line(f, COP_SCREEN_PLAIN,
 		"%-9s %9s%s, %" PRIu64 " now on %" PRIu32 " nodes", "wait",
-		amount(s->rate[RATE_WAIT], a), f->columns < 60 ? "" : " requests on average",
+		amount_text(s->rate[RATE_WAIT], a), f->columns < 60 ? "" : " requests on average",
 		s->waiting, s->waiting_nodes);
-	sum_with_chart(b, "requests", RATE_REQUESTS, amount, f);
+	sum_with_chart(b, "requests", RATE_REQUESTS, amount_text, f);
 	sum_with_chart(b, "bytes", RATE_BYTES, size_of, f);
 	if (f->rows < 14)
 		return;
 	cop_screen_frame_line(f, COP_SCREEN_PLAIN, "%-9s %9s/s %9s/s read from it", "storage",
-		amount(s->rate[RATE_STORAGE], a), size_of(s->rate[RATE_STORAGE_BYTES], c));
+		amount_text(s->rate[RATE_STORAGE], a), size_of(s->rate[RATE_STORAGE_BYTES], c));
 	cop_screen_frame_line(f, COP_SCREEN_PLAIN, "%-9s %11s of %s, %" PRIu64 "%%", "cached",
 		size_of((double)s->used, a), size_of((double)s->limit, c),
 		s->limit ? s->used * 100 / s->limit : 0);
@@ -221,7 +221,7 @@ static void head_line(const struct layout *l, struct cop_screen_frame *f)
 	cop_buf_free(&out);
 }
 
-static const char *cell(const struct row *r, enum column c, char out[CELL])
+static const char *cell_text(const struct row *r, enum column c, char out[CELL])
 {
 	static const enum rate of[] = {[WAIT] = RATE_WAIT,
 		[REQUESTS] = RATE_REQUESTS,
@@ -242,7 +242,7 @@ static const char *cell(const struct row *r, enum column c, char out[CELL])
 	case BYTES:
 		return r->rated ? size_of(r->rate[RATE_BYTES], out) : "-";
 	default:
-		return r->rated ? amount(r->rate[of[c]], out) : "-";
+		return r->rated ? amount_text(r->rate[of[c]], out) : "-";
 	}
 }
 
@@ -256,7 +256,8 @@ static void answered_cells(const struct cop_board *b, const struct row *r, const
 		if (c == CHART)
 			row_chart(b, r, utf8, out);
 		else
-			cop_buf_printf(out, "%*s", columns[c].width, cell(r, (enum column)c, text));
+			cop_buf_printf(
+				out, "%*s", columns[c].width, cell_text(r, (enum column)c, text));
 	}
 }
 
@@ -301,7 +302,7 @@ static void node_lines(struct cop_board *b, unsigned rows, struct cop_screen_fra
 			cop_screen_frame_line(f, COP_SCREEN_PLAIN, "%s", "");
 }
 
-static void foot(const struct cop_board *b, unsigned rows, struct cop_screen_frame *f)
+static void draw_foot(const struct cop_board *b, unsigned rows, struct cop_screen_frame *f)
 {
 	uint32_t last = COP_MIN(b->top + rows, b->nodes);
 	char where[48];
@@ -343,7 +344,7 @@ void cop_board_draw(struct cop_board *b, uint64_t late_ms, struct cop_screen_fra
 {
 	unsigned rows;
 
-	title(b, late_ms, f);
+	draw_title(b, late_ms, f);
 	if (f->rows >= 9 && !b->help)
 		sum_lines(b, f);
 	/* What is left, without the head of the table and the keys. */
@@ -356,7 +357,7 @@ void cop_board_draw(struct cop_board *b, uint64_t late_ms, struct cop_screen_fra
 		rows -= COP_MIN(rows, 2);
 		node_lines(b, rows, f);
 	}
-	foot(b, rows, f);
+	draw_foot(b, rows, f);
 	cop_screen_frame_end(f);
 }
 
@@ -371,6 +372,6 @@ void cop_board_last(const struct cop_board *b, struct cop_buf *out)
 	cop_buf_printf(out, "%" PRIu32 " nodes", b->nodes);
 	count_lost(b, out);
 	cop_buf_printf(out, ", %s requests per s, %s per s",
-		amount(b->sums.rate[RATE_REQUESTS], requests),
+		amount_text(b->sums.rate[RATE_REQUESTS], requests),
 		size_of(b->sums.rate[RATE_BYTES], bytes));
 }

@@ -6,7 +6,7 @@
 #include "board/board_priv.h"
 
 /* A node that does not answer is what a person looks for first where waiting is the question. */
-static double weight(const struct cop_board *b, const struct row *r)
+static double weight_of(const struct cop_board *b, const struct row *r)
 {
 	static const enum rate of[] = {[SORT_WAIT] = RATE_WAIT,
 		[SORT_REQUESTS] = RATE_REQUESTS,
@@ -20,7 +20,7 @@ static double weight(const struct cop_board *b, const struct row *r)
 
 static int by_weight(const struct cop_board *b, const struct row *x, const struct row *y)
 {
-	double wx = weight(b, x), wy = weight(b, y);
+	double wx = weight_of(b, x), wy = weight_of(b, y);
 	uint64_t nx = x->value[COP_NODELINE_WAITING], ny = y->value[COP_NODELINE_WAITING];
 
 	if (wx != wy)

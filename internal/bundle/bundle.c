@@ -58,7 +58,7 @@ static bool is_proved(struct cop_bundle *b, struct cop_bundle_id id)
 }
 
 /* A directory of which something was brought has to have used half of it before more comes. */
-static bool may(struct cop_bundle *b, struct cop_bundle_id id)
+static bool may_bring(struct cop_bundle *b, struct cop_bundle_id id)
 {
 	const struct cop_bundle_place *p = place_of(b, id);
 
@@ -74,7 +74,7 @@ bool cop_bundle_missed(struct cop_bundle *b, struct cop_bundle_id id)
 		return false;
 	p = place_of(b, id);
 	p->missed += p->missed < MISSES;
-	return may(b, id);
+	return may_bring(b, id);
 }
 
 /* What may be wasted from now on. */
@@ -92,7 +92,7 @@ size_t cop_bundle_allow(
 	struct cop_bundle_place *p;
 
 	*files = 0;
-	if (!id.kind || !may(b, id))
+	if (!id.kind || !may_bring(b, id))
 		return 0;
 	p = place_of(b, id);
 	p->collection = siblings > COP_BUNDLE_MOST_FILES;

@@ -114,7 +114,7 @@ static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool lo
 	       mine + n->reserve_bytes > c->limit / 2;
 }
 
-static bool reserve(struct cop_cache *c, struct node *n, size_t bytes, bool local)
+static bool try_reserve(struct cop_cache *c, struct node *n, size_t bytes, bool local)
 {
 	if (!share_left(c, bytes, local) || !cop_cache_evict_for(c, bytes))
 		return false;
@@ -150,7 +150,7 @@ bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t 
 	bool grown;
 
 	pthread_mutex_lock(&c->reserve_lock);
-	grown = bytes <= n->reserved || reserve(c, n, bytes - n->reserved, n->local);
+	grown = bytes <= n->reserved || try_reserve(c, n, bytes - n->reserved, n->local);
 	pthread_mutex_unlock(&c->reserve_lock);
 	return grown;
 }
@@ -179,7 +179,7 @@ void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_
 }
 
 /* Under reserve_lock. A queue earns no claim while no flight waits in it. */
-static void queue(struct cop_cache *c, struct node *n, bool local)
+static void queue_reservation(struct cop_cache *c, struct node *n, bool local)
 {
 	if (cop_list_empty(&c->reserve_queue[local]))
 		c->granted[local] = cop_list_empty(&c->reserve_queue[!local])
@@ -201,9 +201,9 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 	n->reserve_start = start;
 	n->reserve_arg = arg;
 	pthread_mutex_lock(&c->reserve_lock);
-	waits = atomic_load(&c->reserve_waiting) || !reserve(c, n, bytes, local);
+	waits = atomic_load(&c->reserve_waiting) || !try_reserve(c, n, bytes, local);
 	if (waits)
-		queue(c, n, local);
+		queue_reservation(c, n, local);
 	pthread_mutex_unlock(&c->reserve_lock);
 	if (!waits) {
 		start(arg);
@@ -225,7 +225,7 @@ static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
 	if (cop_list_empty(&c->reserve_queue[local]))
 		return NULL;
 	n = COP_CONTAINER_OF(c->reserve_queue[local].next, struct node, reserve_link);
-	if (!reserve(c, n, n->reserve_bytes, local)) {
+	if (!try_reserve(c, n, n->reserve_bytes, local)) {
 		/* Flights end by themselves. Bytes that only readers hold may stay in use until a
 		 * flight of the other queue has started. */
 		*blocks =

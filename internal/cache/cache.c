@@ -75,7 +75,7 @@ void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer)
 	c->tracer = tracer;
 }
 
-static struct node *lookup(struct shard *s, uint64_t hash, const struct cop_key *key)
+static struct node *find_node(struct shard *s, uint64_t hash, const struct cop_key *key)
 {
 	struct cop_hlink *l = cop_htab_first(&s->table, hash);
 
@@ -107,7 +107,7 @@ static struct node *new_node(struct cop_cache *c, const struct cop_key *key)
 	return n;
 }
 
-static void enter(struct shard *s, struct node *n, uint64_t hash)
+static void insert_node(struct shard *s, struct node *n, uint64_t hash)
 {
 	n->in_table = true;
 	cop_htab_add(&s->table, &n->link, hash);
@@ -122,7 +122,7 @@ static struct node *new_flight(
 	if (!n)
 		return NULL;
 	atomic_init(&n->refs, 2);
-	enter(s, n, hash);
+	insert_node(s, n, hash);
 	atomic_fetch_add(&c->flights, 1);
 	return n;
 }
@@ -136,7 +136,7 @@ int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_wa
 	int found;
 
 	pthread_mutex_lock(&s->lock);
-	n = lookup(s, hash, key);
+	n = find_node(s, hash, key);
 	if (n && n->state == COMPLETE) {
 		atomic_store_explicit(&n->visited, true, memory_order_relaxed);
 		atomic_fetch_add(&n->refs, 1);
@@ -169,7 +169,7 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key)
 	bool has;
 
 	pthread_mutex_lock(&s->lock);
-	has = lookup(s, hash, key) != NULL;
+	has = find_node(s, hash, key) != NULL;
 	pthread_mutex_unlock(&s->lock);
 	return has;
 }
@@ -182,7 +182,7 @@ bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key)
 	bool first;
 
 	pthread_mutex_lock(&s->lock);
-	n = lookup(s, hash, key);
+	n = find_node(s, hash, key);
 	first = n && n->state == FLYING && atomic_exchange(&n->obj.background, false);
 	pthread_mutex_unlock(&s->lock);
 	return first;
@@ -195,7 +195,7 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key)
 	struct node *n;
 
 	pthread_mutex_lock(&s->lock);
-	n = lookup(s, hash, key);
+	n = find_node(s, hash, key);
 	if (n && n->state != COMPLETE)
 		n = NULL;
 	if (n)
@@ -248,7 +248,7 @@ static void keep_complete(struct cop_cache *c, struct shard *s, struct node *n)
 }
 
 /* The lock is held. The flight becomes an object; its waiters move to *waiters. */
-static void complete(
+static void complete_flight(
 	struct cop_cache *c, struct shard *s, struct node *n, bool keep, struct cop_list *waiters)
 {
 	assert(n->state == FLYING);
@@ -301,7 +301,7 @@ void cop_cache_complete(
 		cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, flight->len);
 	cop_list_init(&waiters);
 	pthread_mutex_lock(&s->lock);
-	complete(c, s, n, completion->keep && fits, &waiters);
+	complete_flight(c, s, n, completion->keep && fits, &waiters);
 	pthread_mutex_unlock(&s->lock);
 	atomic_fetch_sub(&c->flights, 1);
 	while ((w = cop_list_pop_front(&waiters))) {
@@ -349,7 +349,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	replaced = was->in_table;
 	if (replaced) {
 		cop_cache_unlink(c, s, was);
-		enter(s, n, was->link.hash);
+		insert_node(s, n, was->link.hash);
 		keep_complete(c, s, n);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -379,7 +379,7 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key)
 	struct node *n;
 
 	pthread_mutex_lock(&s->lock);
-	n = lookup(s, hash, key);
+	n = find_node(s, hash, key);
 	if (n)
 		cop_cache_unlink(c, s, n);
 	pthread_mutex_unlock(&s->lock);

@@ -30,7 +30,7 @@ void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes)
 	c->pool.bytes = chunk_bytes;
 }
 
-static void *pop(struct pool *p)
+static void *pop_page(struct pool *p)
 {
 	void *data = NULL;
 
@@ -41,7 +41,7 @@ static void *pop(struct pool *p)
 	return data;
 }
 
-static bool push(struct pool *p, void *data)
+static bool push_page(struct pool *p, void *data)
 {
 	bool taken;
 
@@ -54,7 +54,7 @@ static bool push(struct pool *p, void *data)
 }
 
 /* Refused before Linux 5.14: the pages then come one by one, as they are written. */
-static void populate(char *data, size_t bytes)
+static void touch_pages(char *data, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (page - (uintptr_t)data % page) % page;
 
@@ -67,14 +67,14 @@ void *cop_cache_alloc(struct cop_cache *c, size_t bytes)
 
 	if (cop_cache_starves(c))
 		return NULL;
-	data = bytes == c->pool.bytes ? pop(&c->pool) : NULL;
+	data = bytes == c->pool.bytes ? pop_page(&c->pool) : NULL;
 	if (data) {
 		ASAN_UNPOISON_MEMORY_REGION(data, bytes);
 		return data;
 	}
 	data = malloc(bytes);
 	if (data && bytes >= LARGE)
-		populate(data, bytes);
+		touch_pages(data, bytes);
 	return data;
 }
 
@@ -82,7 +82,7 @@ void cop_cache_release(struct cop_cache *c, void *data, size_t bytes)
 {
 	if (data && bytes == c->pool.bytes) {
 		ASAN_POISON_MEMORY_REGION(data, bytes);
-		if (push(&c->pool, data))
+		if (push_page(&c->pool, data))
 			return;
 		ASAN_UNPOISON_MEMORY_REGION(data, bytes);
 	}
@@ -93,7 +93,7 @@ void cop_cache_pool_free(struct pool *p)
 {
 	void *data;
 
-	while ((data = pop(p))) {
+	while ((data = pop_page(p))) {
 		ASAN_UNPOISON_MEMORY_REGION(data, p->bytes);
 		free(data);
 	}

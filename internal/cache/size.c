@@ -17,7 +17,7 @@ static uint64_t ram_bytes(void)
 }
 
 /* A tenth; on a small machine 64 MiB, if the program can do without them. */
-static uint64_t tenth(uint64_t memory)
+static uint64_t tenth_of(uint64_t memory)
 {
 	return COP_MAX(memory / 10, COP_MIN(COMMON_LEAST, memory / 4));
 }
@@ -30,7 +30,7 @@ uint64_t cop_cache_size_within(uint64_t asked, uint64_t least, uint64_t ram, uin
 
 	note[0] = '\0';
 	if (!asked)
-		return COP_MAX(tenth(COP_MIN(ram, limit)), least);
+		return COP_MAX(tenth_of(COP_MIN(ram, limit)), least);
 	if (asked <= limit)
 		return asked;
 	bytes = COP_MIN(asked, COP_MAX(limit / 2, least));

@@ -27,7 +27,7 @@ static double left_of(const struct cop_chart_bars *b)
 	return fmin(left, CHART_WIDTH / 2);
 }
 
-static double highest(const struct cop_chart_bars *b)
+static double highest_bar(const struct cop_chart_bars *b)
 {
 	double most = 0;
 
@@ -106,7 +106,7 @@ static void write_numbers(struct cop_buf *out, const struct cop_chart_bars *b)
 
 void cop_chart_bars(struct cop_buf *out, const struct cop_chart_bars *b)
 {
-	double scale = (CHART_WIDTH - left_of(b) - AFTER) / highest(b);
+	double scale = (CHART_WIDTH - left_of(b) - AFTER) / highest_bar(b);
 
 	cop_chart_open(out, b->title, CHART_WIDTH, ROW * b->rows + 4);
 	for (unsigned r = 0; r < b->rows; r++)

@@ -9,7 +9,7 @@ struct map {
 	double most, cell, row; /* the highest value; width and height of a field */
 };
 
-static double highest(const struct cop_chart_heat *h)
+static double highest_cell(const struct cop_chart_heat *h)
 {
 	double most = 0;
 
@@ -20,7 +20,7 @@ static double highest(const struct cop_chart_heat *h)
 }
 
 /* Levels grow with the square root, so that a single peak leaves the rest visible. 0: nothing. */
-static unsigned level(double v, double most)
+static unsigned level_of(double v, double most)
 {
 	if (!(v > 0) || !(most > 0))
 		return 0;
@@ -31,7 +31,7 @@ static void draw_field(struct cop_buf *out, const struct map *m, unsigned r, uns
 {
 	double v = m->h->value(m->h->arg, r, c);
 	char text[COP_HTML_NUMBER], from[COP_HTML_NUMBER];
-	unsigned q = level(v, m->most);
+	unsigned q = level_of(v, m->most);
 
 	if (!q)
 		return;
@@ -98,7 +98,7 @@ static void write_numbers(struct cop_buf *out, const struct map *m)
 
 void cop_chart_heat(struct cop_buf *out, const struct cop_chart_heat *h)
 {
-	struct map m = {.h = h, .most = highest(h)};
+	struct map m = {.h = h, .most = highest_cell(h)};
 	double width = CHART_WIDTH - CHART_LEFT - CHART_RIGHT;
 
 	m.cell = width / h->cols;

@@ -26,7 +26,7 @@ static double round_up(double most)
 	return most;
 }
 
-static double highest(const struct cop_chart_lines *l)
+static double highest_point(const struct cop_chart_lines *l)
 {
 	double most = isnan(l->limit) ? 0 : l->limit;
 
@@ -139,7 +139,7 @@ static void write_numbers(struct cop_buf *out, const struct cop_chart_lines *l)
 void cop_chart_lines(struct cop_buf *out, const struct cop_chart_lines *l)
 {
 	struct plot p = {
-		.l = l, .most = highest(l), .width = CHART_WIDTH - CHART_LEFT - CHART_RIGHT};
+		.l = l, .most = highest_point(l), .width = CHART_WIDTH - CHART_LEFT - CHART_RIGHT};
 
 	cop_chart_open(out, l->title, CHART_WIDTH, TOP + HEIGHT + 26);
 	draw_side(out, &p);

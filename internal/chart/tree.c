@@ -161,14 +161,14 @@ static void choose_drawn(struct layout *l)
 /* ---- where ---- */
 
 /* At most DEEPEST levels deep. */
-static void place(struct layout *l, unsigned i)
+static void place_node(struct layout *l, unsigned i)
 {
 	double from = NAN, to = NAN;
 
 	for (int32_t c = l->first[i]; c >= 0; c = l->next[c]) {
 		if (isnan(l->x[c]))
 			continue;
-		place(l, (unsigned)c);
+		place_node(l, (unsigned)c);
 		from = isnan(from) ? l->x[c] : from;
 		to = l->x[c];
 	}
@@ -233,7 +233,7 @@ static void draw_layout(struct cop_buf *out, struct layout *l)
 	for (unsigned at = 0; at < l->reached && l->depth[l->order[at]] == 0; at++) {
 		if (!is_drawn(l, l->order[at]))
 			continue;
-		place(l, (unsigned)l->order[at]);
+		place_node(l, (unsigned)l->order[at]);
 		last_root = l->x[l->order[at]];
 		first_root = isnan(first_root) ? last_root : first_root;
 	}

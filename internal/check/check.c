@@ -292,7 +292,7 @@ static void run_checks(struct check *c)
 		checks[i](c);
 }
 
-static void release(struct check *c)
+static void free_check(struct check *c)
 {
 	for (uint32_t r = 0; c->book && r < c->hosts.count; r++)
 		free(c->book[r]);
@@ -301,7 +301,7 @@ static void release(struct check *c)
 	cop_job_hosts_free(&c->hosts);
 }
 
-static void conclude(const struct check *c)
+static void put_conclusion(const struct check *c)
 {
 	if (c->failed)
 		cop_buf_printf(c->out, "not ready: %u failed\n", c->failed);
@@ -331,8 +331,8 @@ int cop_check_run(const struct cop_conf *conf, struct cop_buf *out)
 		run_checks_json(&c);
 	} else {
 		run_checks(&c);
-		conclude(&c);
+		put_conclusion(&c);
 	}
-	release(&c);
+	free_check(&c);
 	return out->failed ? -ENOMEM : (int)c.failed;
 }

@@ -47,7 +47,7 @@ static void all_stats(void *arg, struct cop_treeop_sum *all)
 	cop_command_answer(arg, 0, &out);
 }
 
-static void stats(struct asked *q, bool all)
+static void run_stats(struct asked *q, bool all)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
 	struct cop_buf out = {0};
@@ -93,7 +93,7 @@ static void all_watched(void *arg, struct cop_treeop_sum *all)
 
 /* The counters as numbers, and the rest of the table as text that the client only shows.
  */
-static void watch(struct asked *q, bool all)
+static void run_watch(struct asked *q, bool all)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
 	struct cop_buf out = {0};
@@ -121,7 +121,7 @@ static void all_lines(void *arg, struct cop_treeop_sum *all)
 /* ---- the other short ones ---- */
 
 /* "TREE PID" */
-static void process(struct asked *q)
+static void show_process(struct asked *q)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
 	struct cop_buf out = {0};
@@ -130,7 +130,7 @@ static void process(struct asked *q)
 	cop_command_answer(q, 0, &out);
 }
 
-static void view(struct asked *q)
+static void run_view(struct asked *q)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
 	const char *source = NULL;
@@ -155,7 +155,7 @@ static void all_invalidated(void *arg, struct cop_treeop_sum *all)
 	cop_command_answer(q, all->missing ? -EHOSTDOWN : 0, &out);
 }
 
-static void invalidate(struct asked *q, const char *path)
+static void run_invalidate(struct asked *q, const char *path)
 {
 	while (*path == '/')
 		path++;
@@ -183,16 +183,16 @@ static bool is_command(const char *line, const char *name, bool *more, const cha
 	return *more || strcmp(line, name) == 0;
 }
 
-static void obey(struct asked *q, const char *line)
+static void run_command(struct asked *q, const char *line)
 {
 	bool more;
 
 	if (is_command(line, "stats", &more, "all"))
-		stats(q, more);
+		run_stats(q, more);
 	else if (is_command(line, "table", &more, "all"))
 		answer_table(q, more);
 	else if (is_command(line, "watch", &more, "all"))
-		watch(q, more);
+		run_watch(q, more);
 	else if (strcmp(line, "lines") == 0)
 		on_all(q, COP_TREEOP_TABLE, "", all_lines);
 	else if (is_command(line, "stop", &more, "local"))
@@ -202,15 +202,15 @@ static void obey(struct asked *q, const char *line)
 	else if (is_command(line, "reset", &more, "all"))
 		cop_command_reset(q, more);
 	else if (strcmp(line, "process") == 0)
-		process(q);
+		show_process(q);
 	else if (strcmp(line, "view") == 0)
-		view(q);
+		run_view(q);
 	else if (strcmp(line, "release") == 0)
 		cop_command_release(q);
 	else if (strcmp(line, "sizes") == 0)
 		cop_command_sizes(q);
 	else if (strncmp(line, "invalidate ", 11) == 0)
-		invalidate(q, line + 11);
+		run_invalidate(q, line + 11);
 	else
 		refuse_command(q, line);
 }
@@ -227,6 +227,6 @@ void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 	}
 	q = cop_command_asked_new(c, conn);
 	if (q)
-		obey(q, line);
+		run_command(q, line);
 	cop_gate_leave(c->conf.gate);
 }

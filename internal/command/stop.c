@@ -80,7 +80,7 @@ void cop_command_stop(struct asked *q, bool local)
 
 /* ---- whether it is time for that ---- */
 
-static void released(void *arg, struct cop_treeop_sum *sum)
+static void stop_released(void *arg, struct cop_treeop_sum *sum)
 {
 	bool all = cop_treeop_all_released(sum);
 	struct cop_buf out = {0};
@@ -95,5 +95,5 @@ static void released(void *arg, struct cop_treeop_sum *sum)
 
 void cop_command_release(struct asked *q)
 {
-	cop_treeop_release(q->command->conf.treeop, cop_now_ms(), released, q);
+	cop_treeop_release(q->command->conf.treeop, cop_now_ms(), stop_released, q);
 }

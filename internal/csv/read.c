@@ -21,28 +21,28 @@ void cop_csv_free(struct cop_csv *c)
 	*c = (struct cop_csv){0};
 }
 
-static int bad(struct cop_csv *c, const char *why)
+static int fail_record(struct cop_csv *c, const char *why)
 {
 	c->why = why;
 	return -EBADMSG;
 }
 
 /* 1: there is more; 0: nothing more; -errno. */
-static int refill(struct cop_csv *c)
+static int refill_buffer(struct cop_csv *c)
 {
 	ssize_t n;
 
 	if (c->ended)
 		return 0;
 	if (c->len == COP_CSV_RECORD_MAX)
-		return bad(c, "a line is longer than any that Copper writes");
+		return fail_record(c, "a line is longer than any that Copper writes");
 	memmove(c->data, c->data + c->start, c->len);
 	c->start = 0;
 	n = c->read(c->arg, c->data + c->len, COP_CSV_RECORD_MAX - c->len);
 	if (n < 0)
 		return (int)n;
 	if (memchr(c->data + c->len, '\0', (size_t)n))
-		return bad(c, "it has a NUL byte, so it is not text");
+		return fail_record(c, "it has a NUL byte, so it is not text");
 	c->ended = n == 0;
 	c->len += (size_t)n;
 	return n > 0;
@@ -69,12 +69,12 @@ static int find_end(struct cop_csv *c, size_t *end)
 				}
 			}
 		}
-		int more = refill(c);
+		int more = refill_buffer(c);
 
 		if (more < 0)
 			return more;
 		if (!more && quoted)
-			return bad(c, "a quote is not closed");
+			return fail_record(c, "a quote is not closed");
 		if (!more) {
 			*end = i;
 			return 0;
@@ -95,23 +95,23 @@ static char *split_quoted(char *text, size_t *len)
 	return from[1] == ',' || !from[1] ? from + 1 : NULL;
 }
 
-static int split(struct cop_csv *c, char *line, struct cop_csv_record *out)
+static int split_record(struct cop_csv *c, char *line, struct cop_csv_record *out)
 {
 	out->n = 0;
 	for (char *next;; line = next + 1) {
 		size_t len;
 
 		if (out->n == COP_CSV_FIELDS_MAX)
-			return bad(c, "a line has more fields than any that Copper writes");
+			return fail_record(c, "a line has more fields than any that Copper writes");
 		if (*line == '"') {
 			next = split_quoted(line, &len);
 			if (!next)
-				return bad(c, "there is text after a closing quote");
+				return fail_record(c, "there is text after a closing quote");
 		} else {
 			len = strcspn(line, ",");
 			next = line + len;
 			if (memchr(line, '"', len))
-				return bad(c, "there is a quote inside a field");
+				return fail_record(c, "there is a quote inside a field");
 		}
 		bool last = !*next;
 
@@ -142,5 +142,5 @@ int cop_csv_next(struct cop_csv *c, struct cop_csv_record *out)
 			end--;
 		line[end] = '\0';
 	} while (!end && found);
-	return end ? split(c, line, out) : 0;
+	return end ? split_record(c, line, out) : 0;
 }

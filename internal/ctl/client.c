@@ -193,7 +193,7 @@ static int await_reply(struct call *c)
 }
 
 /* Appends what has come. -EAGAIN: nothing has come, and the caller waits. */
-static int receive(struct call *c)
+static int receive_reply(struct call *c)
 {
 	char block[16384];
 	int rc = c->polled ? 0 : await_reply(c);
@@ -230,7 +230,7 @@ static int next_line(struct call *c, size_t *len)
 		}
 		if (c->in.len > HEAD_MAX)
 			return bad_reply(c);
-		rc = receive(c);
+		rc = receive_reply(c);
 		if (rc)
 			return rc;
 	}
@@ -269,7 +269,7 @@ static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 	int rc = c->headed ? 0 : read_head(c, reply);
 
 	while (!rc && c->in.len < reply->len)
-		rc = receive(c);
+		rc = receive_reply(c);
 	if (!rc && c->in.len > reply->len)
 		rc = bad_reply(c);
 	return rc;

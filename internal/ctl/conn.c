@@ -60,7 +60,7 @@ void cop_ctl_conn_close(struct cop_ctl_conn *conn)
 
 /* ---- what any thread may do ---- */
 
-static void wake(struct cop_ctl *c)
+static void wake_server(struct cop_ctl *c)
 {
 	eventfd_write(c->wake_fd, 1);
 }
@@ -93,7 +93,7 @@ void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text,
 		queue_reply(conn, 1, too_long, sizeof(too_long) - 1, -1);
 	else
 		queue_reply(conn, status, text, len, fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
-	wake(conn->ctl);
+	wake_server(conn->ctl);
 	cop_ctl_conn_put(conn);
 }
 

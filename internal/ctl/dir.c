@@ -56,7 +56,7 @@ static int put_dir(char *out, size_t size, struct cop_err *err, const char *dir,
 /* Absolute, and a directory of this user, as the specification of XDG_RUNTIME_DIR demands. The one
  * of a login (pam_systemd(8)) does not suit a node: a job has none or another one, and it is
  * removed when a login by ssh that started the node ends. */
-static bool usable(const char *dir)
+static bool is_usable(const char *dir)
 {
 	struct stat st;
 
@@ -71,7 +71,7 @@ int cop_ctl_dir(const char *override, char *out, size_t size, struct cop_err *er
 
 	if (override)
 		return put_dir(out, size, err, override, "");
-	if (usable(runtime) && put_dir(out, size, NULL, runtime, "/copper") == 0)
+	if (is_usable(runtime) && put_dir(out, size, NULL, runtime, "/copper") == 0)
 		return 0;
 	snprintf(uid, sizeof(uid), "%u", (unsigned)geteuid());
 	return put_dir(out, size, err, "/tmp/copper-", uid);

@@ -29,7 +29,7 @@ void cop_ctl_put(struct cop_ctl *c)
 	free(c);
 }
 
-static bool stopping(struct cop_ctl *c)
+static bool is_stopping(struct cop_ctl *c)
 {
 	bool stop;
 
@@ -40,7 +40,7 @@ static bool stopping(struct cop_ctl *c)
 }
 
 /* The same user, or root, who could do it anyhow. */
-static bool allowed(int fd)
+static bool is_allowed(int fd)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -72,14 +72,14 @@ static void accept_one(struct cop_ctl *c)
 			usleep(10000);
 		return;
 	}
-	if (!allowed(fd))
+	if (!is_allowed(fd))
 		close(fd);
 	else
 		c->conn[slot] = cop_ctl_conn_new(c, fd);
 }
 
 /* Closes connections that are finished or late; returns when the next one will be late. */
-static uint64_t sweep(struct cop_ctl *c)
+static uint64_t close_expired(struct cop_ctl *c)
 {
 	uint64_t now = cop_now_ms(), next = UINT64_MAX;
 
@@ -110,7 +110,7 @@ static short wanted_events(struct cop_ctl_conn *conn)
 	return cop_ctl_conn_wants_write(conn) ? POLLOUT : 0;
 }
 
-static void serve(struct cop_ctl_conn *conn, short events)
+static void serve_conn(struct cop_ctl_conn *conn, short events)
 {
 	if (conn->asked && (events & (POLLERR | POLLHUP)))
 		cop_ctl_conn_close(conn);
@@ -121,7 +121,7 @@ static void serve(struct cop_ctl_conn *conn, short events)
 }
 
 /* Sleeps until something happens or until_ms, and handles it. */
-static void turn(struct cop_ctl *c, uint64_t until_ms, bool accepting)
+static void serve_once(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 {
 	struct pollfd p[COP_CTL_CLIENTS + 2] = {{.fd = c->wake_fd, .events = POLLIN},
 		{.fd = accepting && free_slot(c) >= 0 ? c->socket.fd : -1, .events = POLLIN}};
@@ -144,7 +144,7 @@ static void turn(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 		eventfd_read(c->wake_fd, &value);
 	for (int i = 0; i < COP_CTL_CLIENTS; i++)
 		if (p[i + 2].revents)
-			serve(c->conn[i], p[i + 2].revents);
+			serve_conn(c->conn[i], p[i + 2].revents);
 	if (p[1].revents)
 		accept_one(c);
 }
@@ -164,16 +164,16 @@ static void *serve_clients(void *arg)
 	struct cop_ctl *c = arg;
 	uint64_t end, next;
 
-	while (!stopping(c)) {
-		next = sweep(c);
-		turn(c, next, true);
+	while (!is_stopping(c)) {
+		next = close_expired(c);
+		serve_once(c, next, true);
 	}
 	end = cop_now_ms() + COP_CTL_FLUSH_MS;
 	for (;;) {
-		next = sweep(c);
+		next = close_expired(c);
 		if (!replies_left(c) || cop_now_ms() >= end)
 			break;
-		turn(c, COP_MIN(next, end), false);
+		serve_once(c, COP_MIN(next, end), false);
 	}
 	for (int i = 0; i < COP_CTL_CLIENTS; i++) {
 		if (!c->conn[i])

@@ -105,7 +105,7 @@ int cop_deflate_flush(struct cop_deflate *d)
 	return d->failed;
 }
 
-static bool fits(struct cop_deflate *d, size_t text)
+static bool fits_in_block(struct cop_deflate *d, size_t text)
 {
 	return d->limit == UINT64_MAX || d->written + deflateBound(&d->z, text) <= d->limit;
 }
@@ -116,9 +116,9 @@ int cop_deflate_add(struct cop_deflate *d, const void *data, size_t len)
 
 	if (len > d->member_bytes)
 		return -EMSGSIZE;
-	if (!rc && (d->len + len > d->member_bytes || !fits(d, d->len + len)))
+	if (!rc && (d->len + len > d->member_bytes || !fits_in_block(d, d->len + len)))
 		rc = cop_deflate_flush(d);
-	if (!rc && !fits(d, len))
+	if (!rc && !fits_in_block(d, len))
 		rc = -ENOBUFS;
 	if (rc)
 		return rc;

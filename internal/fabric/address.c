@@ -18,7 +18,7 @@
 #define CXI_PID_BITS 9
 #define CXI_MASK ((1U << 29) - 1)
 
-static const char *skip(const char *text, const char *prefix)
+static const char *skip_prefix(const char *text, const char *prefix)
 {
 	size_t len = strlen(prefix);
 
@@ -34,16 +34,16 @@ static const char *skip_scheme(const char *scheme, enum cop_fabric_form form, co
 		[COP_FABRIC_FORM_CXI] = "fi_addr_cxi",
 		[COP_FABRIC_FORM_RAW] = "raw",
 	};
-	const char *rest = skip(text, fi_names[form]), *ofi = skip(text, "ofi+");
+	const char *rest = skip_prefix(text, fi_names[form]), *ofi = skip_prefix(text, "ofi+");
 
 	if (rest && form == COP_FABRIC_FORM_IP && *rest == '6')
 		rest++;
 	if (!rest) {
-		rest = skip(ofi ? ofi : text, scheme);
+		rest = skip_prefix(ofi ? ofi : text, scheme);
 		if (rest && *rest == ';')
 			rest += strcspn(rest, ":");
 	}
-	return skip(rest, "://");
+	return skip_prefix(rest, "://");
 }
 
 /* ---- IP ---- */
@@ -144,7 +144,7 @@ static int parse_cxi_number(const char *rest, uint32_t *out)
 	uint64_t value = 0;
 	size_t digits = 0;
 
-	rest = skip(rest, "0x");
+	rest = skip_prefix(rest, "0x");
 	if (!rest)
 		return -EINVAL;
 	for (; isxdigit((unsigned char)*rest); rest++, digits++) {
@@ -197,7 +197,8 @@ static int parse_str(const char *rest, void *raw, size_t *raw_len)
 
 	if (*rest == '\0' || strcmp(rest, "fi_shm://") == 0)
 		return -EINVAL;
-	len = snprintf(raw, COP_FABRIC_RAW_MAX, "%s%s", skip(rest, "fi_") ? "" : "fi_shm://", rest);
+	len = snprintf(
+		raw, COP_FABRIC_RAW_MAX, "%s%s", skip_prefix(rest, "fi_") ? "" : "fi_shm://", rest);
 	if (len < 0 || len >= COP_FABRIC_RAW_MAX)
 		return -EINVAL;
 	*raw_len = (size_t)len + 1;
@@ -210,8 +211,8 @@ static int print_str(const void *raw, size_t raw_len, char *out, size_t size)
 
 	if (raw_len == 0 || !memchr(text, '\0', raw_len))
 		return -EINVAL;
-	rest = skip(text, "fi_shm://");
-	if (!rest || skip(rest, "fi_"))
+	rest = skip_prefix(text, "fi_shm://");
+	if (!rest || skip_prefix(rest, "fi_"))
 		rest = text;
 	return snprintf(out, size, "%s", rest);
 }
@@ -222,7 +223,7 @@ static int parse_raw(
 	unsigned char *out = raw;
 	size_t len;
 
-	rest = skip(rest, "0x");
+	rest = skip_prefix(rest, "0x");
 	if (!rest || strlen(rest) != 2 * n->own_len || n->own_len == 0)
 		return -EINVAL;
 	for (len = 0; len < n->own_len; len++) {

@@ -39,7 +39,7 @@ int cop_fabric_fake_push(struct cop_fabric_net *net, struct event *e)
 	return rc;
 }
 
-static struct event *pop(struct cop_fabric_net *net)
+static struct event *pop_event(struct cop_fabric_net *net)
 {
 	struct cop_list *i;
 
@@ -116,7 +116,7 @@ static void deliver_send(struct cop_fabric_net *net, struct event *e, struct fak
 	cop_fabric_fake_end(e, 0);
 }
 
-static int place(struct fake *to, const struct event *e)
+static int write_memory(struct fake *to, const struct event *e)
 {
 	for (struct cop_list *i = to->mrs.next; i != &to->mrs; i = i->next) {
 		struct fake_mr *m = COP_CONTAINER_OF(i, struct fake_mr, link);
@@ -150,7 +150,7 @@ static bool run_event(struct cop_fabric_net *net, struct event *e)
 		cop_list_push_back(&e->from->hung, &e->link);
 		return false;
 	} else {
-		cop_fabric_fake_end(e, place(to, e));
+		cop_fabric_fake_end(e, write_memory(to, e));
 	}
 	return true;
 }
@@ -160,7 +160,7 @@ size_t cop_fabric_fake_run(struct cop_fabric_net *net, size_t max_events)
 	struct event *e, *outer = net->running;
 	size_t count = 0;
 
-	for (; count < max_events && (e = pop(net)); count++) {
+	for (; count < max_events && (e = pop_event(net)); count++) {
 		net->running = e;
 		if (run_event(net, e))
 			free(e);

@@ -8,7 +8,7 @@
 
 enum { KIND_CHALLENGE = 1, KIND_ANSWER, KIND_PROOF };
 
-static void head(uint8_t kind, uint8_t out[COP_GREET_HEAD])
+static void put_head(uint8_t kind, uint8_t out[COP_GREET_HEAD])
 {
 	const uint8_t bytes[COP_GREET_HEAD] = {'C', 'O', 'P', 'G', 1, kind, 0, 0};
 
@@ -19,7 +19,7 @@ static bool has_head(uint8_t kind, const uint8_t *data)
 {
 	uint8_t want[COP_GREET_HEAD];
 
-	head(kind, want);
+	put_head(kind, want);
 	return memcmp(want, data, sizeof(want)) == 0;
 }
 
@@ -31,7 +31,7 @@ struct tagged {
 	uint8_t address[16];
 };
 
-static void tag(const struct cop_greet_key *key, uint8_t kind, const uint8_t *challenge,
+static void make_tag(const struct cop_greet_key *key, uint8_t kind, const uint8_t *challenge,
 	const uint8_t *answer, const struct sockaddr_storage *at, uint8_t out[COP_GREET_MAC])
 {
 	struct tagged t = {.kind = kind};
@@ -52,7 +52,7 @@ static void tag(const struct cop_greet_key *key, uint8_t kind, const uint8_t *ch
 
 int cop_fabric_greet_challenge(uint8_t out[COP_GREET_CHALLENGE])
 {
-	head(KIND_CHALLENGE, out);
+	put_head(KIND_CHALLENGE, out);
 	return getrandom(out + COP_GREET_HEAD, COP_GREET_NONCE, GRND_NONBLOCK) == COP_GREET_NONCE
 		       ? 0
 		       : -EIO;
@@ -63,10 +63,10 @@ int cop_fabric_greet_answer(const struct cop_greet_key *key, const uint8_t *chal
 {
 	if (!has_head(KIND_CHALLENGE, challenge))
 		return -EBADMSG;
-	head(KIND_ANSWER, out);
+	put_head(KIND_ANSWER, out);
 	if (getrandom(out + COP_GREET_HEAD, COP_GREET_NONCE, GRND_NONBLOCK) != COP_GREET_NONCE)
 		return -EIO;
-	tag(key, KIND_ANSWER, challenge, out, at, out + COP_GREET_HEAD + COP_GREET_NONCE);
+	make_tag(key, KIND_ANSWER, challenge, out, at, out + COP_GREET_HEAD + COP_GREET_NONCE);
 	return 0;
 }
 
@@ -77,11 +77,11 @@ int cop_fabric_greet_check_answer(const struct cop_greet_key *key, const uint8_t
 
 	if (!has_head(KIND_ANSWER, answer))
 		return -EBADMSG;
-	tag(key, KIND_ANSWER, challenge, answer, at, want);
+	make_tag(key, KIND_ANSWER, challenge, answer, at, want);
 	if (sodium_memcmp(want, answer + COP_GREET_HEAD + COP_GREET_NONCE, sizeof(want)))
 		return -EACCES;
-	head(KIND_PROOF, proof);
-	tag(key, KIND_PROOF, challenge, answer, at, proof + COP_GREET_HEAD);
+	put_head(KIND_PROOF, proof);
+	make_tag(key, KIND_PROOF, challenge, answer, at, proof + COP_GREET_HEAD);
 	return 0;
 }
 
@@ -92,6 +92,6 @@ int cop_fabric_greet_check_proof(const struct cop_greet_key *key, const uint8_t 
 
 	if (!has_head(KIND_PROOF, proof))
 		return -EBADMSG;
-	tag(key, KIND_PROOF, challenge, answer, at, want);
+	make_tag(key, KIND_PROOF, challenge, answer, at, want);
 	return sodium_memcmp(want, proof + COP_GREET_HEAD, sizeof(want)) ? -EACCES : 0;
 }

@@ -83,7 +83,7 @@ int listen(int fd, int backlog)
 
 /* ---- what is pending: under the lock ---- */
 
-static void release(struct cop_guard_in *g, struct pending *h)
+static void release_pending(struct cop_guard_in *g, struct pending *h)
 {
 	cop_plain_epoll(g->epoll_fd, EPOLL_CTL_DEL, h->fd, NULL);
 	h->fd = -1;
@@ -95,7 +95,7 @@ static void refuse_connection(struct cop_guard_in *g, struct pending *h, int rc)
 	int fd = h->fd;
 
 	cop_fabric_ofi_refused(g->rejected, &h->from, rc);
-	release(g, h);
+	release_pending(g, h);
 	cop_plain_close(fd);
 }
 
@@ -105,16 +105,16 @@ static void forget_pending(struct cop_guard_in *g, struct pending *h)
 {
 	int fd = h->fd;
 
-	release(g, h);
+	release_pending(g, h);
 	cop_plain_close(fd);
 }
 
-static int unfinished(const struct pending *h)
+static int unfinished_error(const struct pending *h)
 {
 	return h->in_len ? -EBADMSG : -ETIMEDOUT;
 }
 
-static struct pending *slot(struct cop_guard_in *g)
+static struct pending *free_slot(struct cop_guard_in *g)
 {
 	struct pending *oldest = &g->pending[0];
 
@@ -124,13 +124,13 @@ static struct pending *slot(struct cop_guard_in *g)
 		if (g->pending[i].number < oldest->number)
 			oldest = &g->pending[i];
 	}
-	refuse_connection(g, oldest, unfinished(oldest));
+	refuse_connection(g, oldest, unfinished_error(oldest));
 	return oldest;
 }
 
 static void add_pending(struct cop_guard_in *g, int fd, const struct sockaddr_storage *from)
 {
-	struct pending *h = slot(g);
+	struct pending *h = free_slot(g);
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = h};
 	socklen_t len = sizeof(h->at);
 
@@ -151,7 +151,7 @@ static void add_pending(struct cop_guard_in *g, int fd, const struct sockaddr_st
 /* ---- letting in ---- */
 
 /* An earlier knock that was not accepted yet is enough. */
-static void knock(struct cop_guard_in *g)
+static void wake_acceptor(struct cop_guard_in *g)
 {
 	socklen_t len = sizeof(g->knock);
 	int fd;
@@ -257,7 +257,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 /* ---- going on ---- */
 
 /* It has answered. The proof is sent before anything that the provider sends. */
-static void pass(struct cop_guard_in *g, struct pending *h)
+static void pass_connection(struct cop_guard_in *g, struct pending *h)
 {
 	uint8_t proof[COP_GREET_PROOF];
 	int fd = h->fd,
@@ -267,7 +267,7 @@ static void pass(struct cop_guard_in *g, struct pending *h)
 		refuse_connection(g, h, rc);
 		return;
 	}
-	release(g, h);
+	release_pending(g, h);
 	if (g->passed_count == COP_GUARD_PENDING_MAX ||
 		cop_plain_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) !=
 			sizeof(proof))
@@ -293,7 +293,7 @@ static void continue_greeting(struct cop_guard_in *g, struct pending *h)
 	if (n <= 0 || memcmp(h->in, magic, COP_MIN(h->in_len, sizeof(magic))))
 		refuse_connection(g, h, -EBADMSG);
 	else if (h->in_len == sizeof(h->in))
-		pass(g, h);
+		pass_connection(g, h);
 }
 
 static void drop_late(struct cop_guard_in *g)
@@ -303,7 +303,7 @@ static void drop_late(struct cop_guard_in *g)
 	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
 		if (g->pending[i].fd >= 0 &&
 			now_ms - g->pending[i].since_ms >= COP_GUARD_PENDING_MS)
-			refuse_connection(g, &g->pending[i], unfinished(&g->pending[i]));
+			refuse_connection(g, &g->pending[i], unfinished_error(&g->pending[i]));
 }
 
 bool cop_fabric_guard_turn(struct cop_guard_in *g)
@@ -325,7 +325,7 @@ bool cop_fabric_guard_turn(struct cop_guard_in *g)
 	drop_late(g);
 	more = g->passed_count > 0;
 	if (more)
-		knock(g);
+		wake_acceptor(g);
 	pthread_mutex_unlock(&lock);
 	return more;
 }

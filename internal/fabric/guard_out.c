@@ -192,7 +192,7 @@ static int answer_challenge(struct greeting *g)
 }
 
 /* 1: the greeting has finished; 0: not yet; or -errno, now and in every later call. */
-static int advance(struct greeting *g)
+static int advance_greeting(struct greeting *g)
 {
 	int rc = 1;
 
@@ -275,7 +275,7 @@ ssize_t recv(int fd, void *data, size_t len, int flags)
 		return cop_plain_recv(fd, data, len, flags);
 	pthread_mutex_lock(&lock);
 	at = find_greeting(fd);
-	if (at && (rc = advance(*at)) == 1)
+	if (at && (rc = advance_greeting(*at)) == 1)
 		drop_greeting(at);
 	pthread_mutex_unlock(&lock);
 	if (rc == 1)

@@ -45,7 +45,7 @@ void cop_fabric_ofi_refused(struct cop_stats *stats, const struct sockaddr_stora
 	cop_log_refused("connection", why, cop_ip_print(&ip, text));
 }
 
-static void unguard(struct ofi *o)
+static void stop_guard(struct ofi *o)
 {
 	struct ofi **at = &guarded;
 
@@ -56,7 +56,7 @@ static void unguard(struct ofi *o)
 	o->listener = -1;
 }
 
-static void admit(struct ofi *o, const struct cop_ip *host)
+static void admit_host(struct ofi *o, const struct cop_ip *host)
 {
 	struct cop_ip *more;
 
@@ -110,7 +110,7 @@ void cop_fabric_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len)
 	struct cop_ip ip;
 
 	if (read_raw(o, raw, raw_len, &ip))
-		admit(o, &ip);
+		admit_host(o, &ip);
 }
 
 void cop_fabric_ofi_admit(struct cop_fabric *f, const char *address)
@@ -144,7 +144,7 @@ void cop_fabric_ofi_admit_init(struct ofi *o)
 void cop_fabric_ofi_admit_fini(struct ofi *o)
 {
 	pthread_mutex_lock(&lock);
-	unguard(o);
+	stop_guard(o);
 	free(o->admitted);
 	o->admitted = NULL;
 	o->admitted_count = 0;

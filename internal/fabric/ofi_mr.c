@@ -45,7 +45,8 @@ static int reg_once(struct ofi *o, const void *buf, size_t len, uint64_t access,
 	return rc;
 }
 
-static int reg(struct ofi *o, const void *buf, size_t len, uint64_t access, struct ofi_mr **out)
+static int register_memory(
+	struct ofi *o, const void *buf, size_t len, uint64_t access, struct ofi_mr **out)
 {
 	bool own_key = !(o->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | COP_FI_MR_BASIC));
 	struct ofi_mr *m = calloc(1, sizeof(*m));
@@ -81,7 +82,7 @@ int cop_fabric_ofi_reg(struct cop_fabric *f, void *buf, size_t len, struct cop_f
 	assert(cop_fabric_ofi_on_thread(o));
 	if (o->stopping)
 		return -ESHUTDOWN;
-	rc = reg(o, buf, len, FI_REMOTE_WRITE, &m);
+	rc = register_memory(o, buf, len, FI_REMOTE_WRITE, &m);
 	if (rc)
 		return rc;
 	*key = fi_mr_key(m->mr);
@@ -113,5 +114,5 @@ int cop_fabric_ofi_reg_local(
 	*mr = NULL;
 	if (!(o->info->domain_attr->mr_mode & FI_MR_LOCAL))
 		return 0;
-	return reg(o, buf, len, access, mr);
+	return register_memory(o, buf, len, access, mr);
 }

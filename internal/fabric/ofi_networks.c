@@ -25,7 +25,7 @@ static bool has_ip(const struct ifaddrs *i, struct cop_ip *addr, struct cop_ip *
 #define SUITS_WELL 5u
 
 /* How well an address of the interface suits the host: by its network, else by its family. */
-static unsigned suits(
+static unsigned suitability(
 	const struct cop_ip *addr, const struct cop_ip *mask, const struct cop_ip *host)
 {
 	if (cop_ip_is_none(host))
@@ -51,7 +51,7 @@ bool cop_fabric_interface_address(const char *name, const char *host, char node[
 
 		if (!has_ip(i, &addr, &mask) || strcmp(i->ifa_name, name) != 0)
 			continue;
-		is = suits(&addr, &mask, &own);
+		is = suitability(&addr, &mask, &own);
 		if (is <= best)
 			continue;
 		best_of = is == SUITS_WELL ? own : addr;

@@ -330,7 +330,7 @@ static bool is_listed(const char *list, const char *provider)
 }
 
 /* The reason behind libfabric's "no data available". */
-static const char *reason(bool listed, const struct bind_to *b, int rc)
+static const char *bind_failure(bool listed, const struct bind_to *b, int rc)
 {
 	if (rc != -FI_ENODATA)
 		return fi_strerror(-rc);
@@ -356,7 +356,7 @@ static int fail_open(const struct cop_fabric_conf *conf, const struct ofi *o,
 		"cannot open an endpoint for net type \"%s\" (provider %s%s%s%s%s): "
 		"%s; providers here: %s%s",
 		conf->net_type ? conf->net_type : "tcp", o->net.provider, b->node[0] ? " on " : "",
-		b->node, b->service[0] ? " port " : "", b->service, reason(listed, b, rc),
+		b->node, b->service[0] ? " port " : "", b->service, bind_failure(listed, b, rc),
 		have[0] ? have : "none",
 		listed || !strstr(cop_build, "static")
 			? ""
@@ -364,7 +364,7 @@ static int fail_open(const struct cop_fabric_conf *conf, const struct ofi *o,
 }
 
 /* The socket on which the provider listens is the one that is opened meanwhile. */
-static int prepare(struct ofi *o, const struct bind_to *b, int mr_mode)
+static int prepare_bind(struct ofi *o, const struct bind_to *b, int mr_mode)
 {
 	int rc = get_info(o, b, mr_mode);
 
@@ -401,7 +401,7 @@ static bool can_be_guarded(const struct ofi *o)
 	return tcp && !is_on("FI_TCP_IO_URING") && !is_on("FI_NET_IO_URING");
 }
 
-static int guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_err *err)
+static int start_guard(struct ofi *o, const struct cop_fabric_conf *conf, struct cop_err *err)
 {
 	int rc = 0;
 
@@ -474,9 +474,9 @@ int cop_fabric_ofi_open(const struct cop_fabric_conf *conf, int mr_mode, struct 
 		o->naming.scheme = o->net.scheme;
 		o->naming.form = o->net.form;
 		rc = choose_bind(conf, &o->net, &b, err);
-		if (rc == 0 && (rc = prepare(o, &b, mr_mode)))
+		if (rc == 0 && (rc = prepare_bind(o, &b, mr_mode)))
 			rc = fail_open(conf, o, &b, rc, err);
-		else if (rc == 0 && (rc = guard(o, conf, err)) == 0 &&
+		else if (rc == 0 && (rc = start_guard(o, conf, err)) == 0 &&
 			 (rc = start_progress(o, out)))
 			rc = fail_open(conf, o, &b, rc, err);
 	}

@@ -36,7 +36,7 @@ int cop_fabric_ofi_errno(long fi_err)
 
 /* ---- posted functions ---- */
 
-static void wake(struct ofi *o)
+static void wake_thread(struct ofi *o)
 {
 	uint64_t one = 1;
 
@@ -71,7 +71,7 @@ int cop_fabric_ofi_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg)
 	if (rc)
 		free(post);
 	if (asleep)
-		wake(o);
+		wake_thread(o);
 	return rc;
 }
 
@@ -126,7 +126,7 @@ int cop_fabric_ofi_post_rx(struct ofi *o)
 	return 0;
 }
 
-static void received(struct ofi *o, struct ofi_rx *rx, size_t len)
+static void note_received(struct ofi *o, struct ofi_rx *rx, size_t len)
 {
 	if (len <= COP_OFI_RX_SIZE) {
 		cop_stats_add(o->base.stats, COP_FABRIC_BYTES_IN, len);
@@ -142,7 +142,7 @@ static void operation_completed(struct ofi *o, struct ofi_ctx *ctx, size_t len, 
 	if (ctx->kind != OFI_RX)
 		cop_fabric_ofi_completed(o, ctx, rc);
 	else if (rc == 0)
-		received(o, COP_CONTAINER_OF(ctx, struct ofi_rx, ctx), len);
+		note_received(o, COP_CONTAINER_OF(ctx, struct ofi_rx, ctx), len);
 	else
 		cop_list_push_back(&o->rx_idle, &ctx->link);
 }
@@ -254,7 +254,7 @@ static void sleep_now(struct ofi *o)
 
 /* ---- the thread ---- */
 
-static void tick(struct ofi *o)
+static void run_tick(struct ofi *o)
 {
 	uint64_t now = cop_now_ms();
 
@@ -265,7 +265,7 @@ static void tick(struct ofi *o)
 		o->base.events.tick(o->base.events.ctx, now);
 }
 
-static bool closing(struct ofi *o)
+static bool is_closing(struct ofi *o)
 {
 	bool yes;
 
@@ -295,12 +295,12 @@ void *cop_fabric_ofi_main(void *arg)
 	o->self = pthread_self();
 	o->last_event_ns = cop_now_ns();
 	o->next_tick_ms = cop_now_ms() + o->base.tick_ms;
-	while (!closing(o)) {
+	while (!is_closing(o)) {
 		unsigned events = run_posted(o) + read_cq(o);
 		uint64_t now_ns = cop_now_ns();
 
 		cop_fabric_ofi_pump_all(o, now_ns);
-		tick(o);
+		run_tick(o);
 		events += cop_fabric_guard_turn(o->guard);
 		cop_fabric_ofi_unverified(o);
 		cop_log_refused_due();
@@ -326,7 +326,7 @@ void cop_fabric_ofi_close(struct cop_fabric *f)
 	o->closing = true;
 	o->asleep = false;
 	pthread_mutex_unlock(&o->lock);
-	wake(o);
+	wake_thread(o);
 	if (o->thread_started)
 		pthread_join(o->thread, NULL);
 	cop_fabric_ofi_shut(o);

@@ -32,7 +32,7 @@ static void back_off(struct ofi_peer *p, uint64_t now_ns)
 	p->next_try_ns = now_ns + delay;
 }
 
-static void alive(struct ofi_peer *p)
+static void note_alive(struct ofi_peer *p)
 {
 	p->connected = true;
 	p->misses = 0;
@@ -71,11 +71,11 @@ static void unqueue_write(struct ofi_write *w)
 
 /* ---- handing over ---- */
 
-static void flew(struct ofi *o, struct ofi_peer *p, struct ofi_ctx *ctx, size_t len)
+static void note_flying(struct ofi *o, struct ofi_peer *p, struct ofi_ctx *ctx, size_t len)
 {
 	cop_list_push_back(&o->flying, &ctx->link);
 	p->flying++;
-	alive(p);
+	note_alive(p);
 	cop_stats_add(o->base.stats, COP_FABRIC_BYTES_OUT, len);
 }
 
@@ -91,7 +91,7 @@ static int post_send(struct ofi *o, struct ofi_peer *p, struct ofi_send *s)
 	}
 	o->flying_sends++;
 	p->sends_flying++;
-	flew(o, p, &s->ctx, s->len);
+	note_flying(o, p, &s->ctx, s->len);
 	return 0;
 }
 
@@ -121,7 +121,7 @@ static int post_part(struct ofi *o, struct ofi_peer *p, struct ofi_write *w)
 	w->flying++;
 	p->parts++;
 	o->flying_parts++;
-	flew(o, p, &part->ctx, len);
+	note_flying(o, p, &part->ctx, len);
 	return 0;
 }
 
@@ -250,7 +250,7 @@ void cop_fabric_ofi_completed(struct ofi *o, struct ofi_ctx *ctx, int rc)
 
 	cop_list_remove(&ctx->link);
 	if (rc == 0)
-		alive(p);
+		note_alive(p);
 	else if (p->dropped)
 		rc = -ECANCELED;
 	if (ctx->kind == OFI_SEND) {
@@ -304,7 +304,7 @@ static int start_operation(struct ofi *o, cop_fabric_peer_t id, struct ofi_peer 
 }
 
 /* A small message to a peer with an empty queue needs no copy and no completion. */
-static int inject(struct ofi *o, struct ofi_peer *p, const void *msg, size_t len)
+static int inject_message(struct ofi *o, struct ofi_peer *p, const void *msg, size_t len)
 {
 	int rc;
 
@@ -312,7 +312,7 @@ static int inject(struct ofi *o, struct ofi_peer *p, const void *msg, size_t len
 		return -EAGAIN;
 	rc = cop_fabric_ofi_errno(fi_inject(o->ep, msg, len, p->addr));
 	if (rc == 0) {
-		alive(p);
+		note_alive(p);
 		cop_stats_add(o->base.stats, COP_FABRIC_BYTES_OUT, len);
 	}
 	return rc;
@@ -351,7 +351,7 @@ int cop_fabric_ofi_send(struct cop_fabric *f, cop_fabric_peer_t peer, const void
 
 	if (rc)
 		return rc;
-	rc = inject(o, p, msg, len);
+	rc = inject_message(o, p, msg, len);
 	if (rc == 0 && done)
 		done(arg, 0);
 	if (rc != -EAGAIN)

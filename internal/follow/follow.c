@@ -66,7 +66,7 @@ static bool is_fresh(const struct cop_follow *f, const struct follower *who)
 	       cop_now_ns() - f->latest_ns < f->conf.interval_ms * COP_NS_PER_MS / 2;
 }
 
-static void refused(struct cop_follow *f)
+static void note_refusal(struct cop_follow *f)
 {
 	struct follower *waiting[COP_FOLLOW_MAX];
 	unsigned n;
@@ -98,7 +98,7 @@ void cop_follow_ask(struct cop_follow *f, struct follower *who)
 	if (fresh)
 		cop_follower_news(who, &latest);
 	else if (first && !f->conf.ask(f->conf.ctx, sum_arrived, f))
-		refused(f);
+		note_refusal(f);
 }
 
 /* ---- the main thread ---- */

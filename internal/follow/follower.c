@@ -8,7 +8,7 @@
 
 /* ---- the thread ---- */
 
-static void destroy(struct follower *w)
+static void free_follower(struct follower *w)
 {
 	w->ops->free(w->ctx);
 	pthread_cond_destroy(&w->changed);
@@ -72,7 +72,7 @@ static void begin_follower(struct follower *w)
 }
 
 /* Returns when the next beat is due. */
-static uint64_t beat(struct follower *w, uint64_t now_ns, uint64_t due_ns)
+static uint64_t beat_once(struct follower *w, uint64_t now_ns, uint64_t due_ns)
 {
 	if (now_ns < due_ns)
 		return due_ns;
@@ -81,7 +81,7 @@ static uint64_t beat(struct follower *w, uint64_t now_ns, uint64_t due_ns)
 }
 
 /* Until the job ends. */
-static void follow(struct follower *w)
+static void follow_totals(struct follower *w)
 {
 	uint64_t interval_ns = w->interval_ms * COP_NS_PER_MS, ask_ns = cop_now_ns();
 	uint64_t beat_ns = w->ops->beats ? ask_ns + w->ops->beats * interval_ns : UINT64_MAX;
@@ -96,7 +96,7 @@ static void follow(struct follower *w)
 			ask_tree(w);
 			ask_ns = now_ns + interval_ns;
 		}
-		beat_ns = beat(w, now_ns, beat_ns);
+		beat_ns = beat_once(w, now_ns, beat_ns);
 		ending = wait_until(w, COP_MIN(ask_ns, beat_ns), &has_news, &news);
 		if (has_news)
 			w->ops->round(w->ctx, &news);
@@ -113,14 +113,14 @@ static bool is_ending(struct follower *w)
 	return ending;
 }
 
-static void *live(void *arg)
+static void *run_follower(void *arg)
 {
 	struct follower *w = arg;
 	bool left;
 
 	/* A start that failed is written down at once. */
 	if (!is_ending(w))
-		follow(w);
+		follow_totals(w);
 	w->ops->end(w->ctx, w->end_by_ms);
 	pthread_mutex_lock(&w->lock);
 	w->over = true;
@@ -128,7 +128,7 @@ static void *live(void *arg)
 	pthread_cond_broadcast(&w->changed);
 	pthread_mutex_unlock(&w->lock);
 	if (left)
-		destroy(w);
+		free_follower(w);
 	return NULL;
 }
 
@@ -152,7 +152,7 @@ struct follower *cop_follower_new(
 
 int cop_follower_start(struct follower *w)
 {
-	int rc = w->started ? 0 : cop_thread_start(&w->thread, w->ops->thread, live, w);
+	int rc = w->started ? 0 : cop_thread_start(&w->thread, w->ops->thread, run_follower, w);
 
 	w->started |= rc == 0;
 	if (rc)
@@ -212,5 +212,5 @@ void cop_follower_leave(struct follower *w)
 	}
 	if (w->started)
 		pthread_join(thread, NULL);
-	destroy(w);
+	free_follower(w);
 }

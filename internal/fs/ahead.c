@@ -40,7 +40,7 @@ static unsigned window_at(struct cop_fs *fs, struct inode *i, uint64_t index)
 	return window;
 }
 
-static void slide(struct cop_fs *fs, struct inode *i, uint64_t index)
+static void slide_window(struct cop_fs *fs, struct inode *i, uint64_t index)
 {
 	unsigned window = window_at(fs, i, index);
 	uint64_t from = COP_MAX(atomic_load(&i->ahead), index + 1), end = index + 1 + window;
@@ -59,7 +59,7 @@ void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index)
 	if (size <= chunk)
 		return;
 	if (size > COP_MAX(COP_COOP_GROUP_BYTES, chunk))
-		slide(fs, i, index);
+		slide_window(fs, i, index);
 	else if (!atomic_exchange(&i->whole, true))
 		ask_ahead(fs, i, 0, UINT64_MAX);
 }

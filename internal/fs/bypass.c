@@ -19,7 +19,7 @@ bool cop_fs_bypasses(const struct cop_fs *fs, const struct cop_attr *attr)
 	return fs->conf.max_cacheable && S_ISREG(attr->mode) && attr->size > fs->conf.max_cacheable;
 }
 
-static void doubt(struct op *op)
+static void doubt_op(struct op *op)
 {
 	char path[PATH_BYTES];
 
@@ -43,7 +43,7 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	else if (!rc && len < op->size)
 		rc = -EIO;
 	if (rc == -ESTALE)
-		doubt(op);
+		doubt_op(op);
 	if (rc) {
 		cop_fs_forget_name(op->fs, op->inode);
 		cop_fs_fail(op, rc);

@@ -12,7 +12,7 @@
 #define OPCODE_TMPFILE 51
 
 /* ino: the inode it is about, or the directory of its name. */
-static void refuse(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op op)
+static void refuse_change(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op op)
 {
 	cop_fs_count(req, COP_FUSE_REFUSED);
 	cop_fs_count(req, COP_FUSE_ERRORS);
@@ -23,58 +23,58 @@ static void refuse(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op op)
 void cop_fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
 	(void)name, (void)mode, (void)rdev;
-	refuse(req, parent, COP_PROF_OP_MKNOD);
+	refuse_change(req, parent, COP_PROF_OP_MKNOD);
 }
 
 void cop_fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	(void)name, (void)mode;
-	refuse(req, parent, COP_PROF_OP_MKDIR);
+	refuse_change(req, parent, COP_PROF_OP_MKDIR);
 }
 
 void cop_fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	(void)name;
-	refuse(req, parent, COP_PROF_OP_UNLINK);
+	refuse_change(req, parent, COP_PROF_OP_UNLINK);
 }
 
 void cop_fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	(void)name;
-	refuse(req, parent, COP_PROF_OP_RMDIR);
+	refuse_change(req, parent, COP_PROF_OP_RMDIR);
 }
 
 void cop_fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
 	(void)target, (void)name;
-	refuse(req, parent, COP_PROF_OP_SYMLINK);
+	refuse_change(req, parent, COP_PROF_OP_SYMLINK);
 }
 
 void cop_fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
 	const char *new_name, unsigned flags)
 {
 	(void)name, (void)new_parent, (void)new_name, (void)flags;
-	refuse(req, parent, COP_PROF_OP_RENAME);
+	refuse_change(req, parent, COP_PROF_OP_RENAME);
 }
 
 void cop_fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name)
 {
 	(void)new_parent, (void)new_name;
-	refuse(req, ino, COP_PROF_OP_LINK);
+	refuse_change(req, ino, COP_PROF_OP_LINK);
 }
 
 void cop_fs_setattr(
 	fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
 {
 	(void)attr, (void)to_set, (void)fi;
-	refuse(req, ino, COP_PROF_OP_SETATTR);
+	refuse_change(req, ino, COP_PROF_OP_SETATTR);
 }
 
 void cop_fs_create(
 	fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
 	(void)name, (void)mode, (void)fi;
-	refuse(req, parent, COP_PROF_OP_CREATE);
+	refuse_change(req, parent, COP_PROF_OP_CREATE);
 }
 
 /* The kernel drops the pages of a write(2) that failed, but keeps those that were written through a
@@ -87,34 +87,34 @@ void cop_fs_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
 	(void)buf, (void)size, (void)off;
 	if (fi->writepage)
 		cop_fs_forget_pages(fs, cop_fs_inode(fs, ino));
-	refuse(req, ino, COP_PROF_OP_WRITE);
+	refuse_change(req, ino, COP_PROF_OP_WRITE);
 }
 
 void cop_fs_setxattr(
 	fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size, int flags)
 {
 	(void)name, (void)value, (void)size, (void)flags;
-	refuse(req, ino, COP_PROF_OP_SETXATTR);
+	refuse_change(req, ino, COP_PROF_OP_SETXATTR);
 }
 
 void cop_fs_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	(void)name;
-	refuse(req, ino, COP_PROF_OP_REMOVEXATTR);
+	refuse_change(req, ino, COP_PROF_OP_REMOVEXATTR);
 }
 
 void cop_fs_fallocate(
 	fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
 {
 	(void)mode, (void)off, (void)len, (void)fi;
-	refuse(req, ino, COP_PROF_OP_FALLOCATE);
+	refuse_change(req, ino, COP_PROF_OP_FALLOCATE);
 }
 
 void cop_fs_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi,
 	fuse_ino_t to, off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags)
 {
 	(void)off, (void)fi, (void)to, (void)to_off, (void)to_fi, (void)len, (void)flags;
-	refuse(req, ino, COP_PROF_OP_COPY_FILE_RANGE);
+	refuse_change(req, ino, COP_PROF_OP_COPY_FILE_RANGE);
 }
 
 bool cop_fs_refuse_tmpfile(struct cop_fs *fs, const struct fuse_buf *buf)

@@ -130,7 +130,7 @@ static void fill_reply(struct fill *f)
 
 /* If the reply could not be delivered because the reader was killed, the kernel got no
  * references. */
-static void reply(struct fill *f)
+static void reply_entries(struct fill *f)
 {
 	struct op *op = f->op;
 
@@ -141,7 +141,7 @@ static void reply(struct fill *f)
 }
 
 /* page: of the first name, if the reply ends at the next one that is not here; else NULL. */
-static void fill(struct op *op, const struct cop_obj *obj, struct cop_obj *page)
+static void fill_entries(struct op *op, const struct cop_obj *obj, struct cop_obj *page)
 {
 	struct fill f = {
 		.op = op, .obj = obj, .max_given = op->size / PLUS_MIN, .waits = page != NULL};
@@ -155,7 +155,7 @@ static void fill(struct op *op, const struct cop_obj *obj, struct cop_obj *page)
 		fill_reply(&f);
 		if (f.large)
 			cop_fs_attrs_fini(&f.attrs);
-		reply(&f);
+		reply_entries(&f);
 	}
 	free(f.buf);
 	free(f.given);
@@ -166,7 +166,7 @@ static void with_page(struct op *op, struct cop_obj *page, int rc)
 {
 	if (rc)
 		cop_fs_attrs_fail(op, op->chunk[0]->data);
-	fill(op, op->chunk[0], rc ? NULL : page);
+	fill_entries(op, op->chunk[0], rc ? NULL : page);
 }
 
 static void with_names(struct op *op, struct cop_obj *obj, int rc)
@@ -184,7 +184,7 @@ static void with_names(struct op *op, struct cop_obj *obj, int rc)
 		op->chunk[op->n_chunks++] = cop_obj_get(obj);
 		cop_fs_ask(op, &ask, with_page);
 	} else {
-		fill(op, obj, NULL);
+		fill_entries(op, obj, NULL);
 	}
 }
 

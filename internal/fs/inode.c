@@ -146,7 +146,7 @@ void cop_fs_inode_ref(struct inode *i)
 /* Drops n references. Returns true if they were the last, and the inode has left the table. The
  * last ones are dropped under the lock, so that no lookup finds an inode that is about to be
  * freed. */
-static bool drop(struct cop_fs *fs, struct inode *i, uint64_t n)
+static bool drop_lookups(struct cop_fs *fs, struct inode *i, uint64_t n)
 {
 	struct inode_shard *s = shard_of(fs, i->link.hash);
 	uint64_t refs = atomic_load(&i->refs);
@@ -168,7 +168,7 @@ void cop_fs_inode_put(struct cop_fs *fs, struct inode *i, uint64_t n)
 	while (i && i != fs->root) {
 		struct inode *parent = i->parent;
 
-		if (!drop(fs, i, n))
+		if (!drop_lookups(fs, i, n))
 			return;
 		free(i);
 		i = parent;

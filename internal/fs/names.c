@@ -22,7 +22,7 @@ static bool is_another(struct cop_fs *fs, struct inode *dir, const struct cop_li
 	       !(S_ISDIR(known.mode) && S_ISDIR(e->attr.mode));
 }
 
-static bool contradicts(struct cop_fs *fs, struct inode *dir, const void *blob)
+static bool contradicts_names(struct cop_fs *fs, struct inode *dir, const void *blob)
 {
 	uint32_t count = cop_listing_count(blob);
 	struct cop_listing_entry e;
@@ -42,6 +42,6 @@ void cop_fs_meet_names(struct cop_fs *fs, struct inode *dir, const void *blob)
 
 	cop_listing_dir(blob, &now);
 	was = atomic_exchange(&dir->names_version, now.version);
-	if (was && was != now.version && contradicts(fs, dir, blob))
+	if (was && was != now.version && contradicts_names(fs, dir, blob))
 		cop_fs_expire_names(fs, dir);
 }

@@ -147,7 +147,7 @@ static struct note *new_note(
 }
 
 /* Takes ownership of the note if it returns 0. */
-static int queue(struct cop_fs *fs, struct note *n)
+static int queue_note(struct cop_fs *fs, struct note *n)
 {
 	bool ends, full;
 
@@ -185,7 +185,7 @@ static void tell_inode(
 {
 	struct note *n = new_note(fs, dir, about, name, len);
 
-	if (n && queue(fs, n) == 0)
+	if (n && queue_note(fs, n) == 0)
 		return;
 	if (n)
 		drop_note(fs, n);
@@ -246,7 +246,7 @@ static int tell_and_then(struct cop_fs *fs, struct inode *dir, enum about about,
 		n->told = then;
 		n->arg = arg;
 		n->turning = turning;
-		rc = queue(fs, n);
+		rc = queue_note(fs, n);
 		if (rc)
 			drop_note(fs, n);
 	}

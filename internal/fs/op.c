@@ -80,7 +80,7 @@ void cop_fs_profile_ttl(struct op *op, enum cop_prof_ttl event)
 		cop_prof_ttl(prof, path, (size_t)len, event);
 }
 
-static void observe(struct op *op)
+static void observe_op(struct op *op)
 {
 	struct cop_prof *prof = op->fs->conf.prof;
 	enum cop_prof_outcome outcome = (enum cop_prof_outcome)op->outcome;
@@ -98,14 +98,14 @@ static void observe(struct op *op)
 void cop_fs_op_free(struct op *op)
 {
 	if (op->fs->watched)
-		observe(op);
+		observe_op(op);
 	for (unsigned i = 0; i < op->n_chunks; i++)
 		cop_obj_put(op->fs->conf.cache, op->chunk[i]);
 	cop_fs_inode_put(op->fs, op->inode, 1);
 	free(op);
 }
 
-static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void op_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct op *op = COP_CONTAINER_OF(w, struct op, waiter);
 
@@ -126,7 +126,7 @@ void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	if (fs->conf.record)
 		cop_fs_record(op, ask);
 	op->next = next;
-	op->waiter.completed = completed;
+	op->waiter.completed = op_completed;
 	op->asked = true;
 	rc = cop_coop_get(fs->conf.coop, &whose, &op->waiter, &obj);
 	if (rc == 0) {

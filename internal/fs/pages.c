@@ -61,7 +61,7 @@ static bool goes_through(struct inode *dir, uint32_t entry)
 }
 
 /* A name that one goes past is not what a program needs at its start. */
-static void record(struct op *op)
+static void record_op(struct op *op)
 {
 	char path[PATH_BYTES];
 
@@ -77,7 +77,7 @@ static bool answer_from(struct op *op, const struct cop_obj *page)
 	if (!cop_listing_find(page->data, op->name, op->name_len, &e) ||
 		!is_usable(op, page, &e.attr, e.target))
 		return false;
-	record(op);
+	record_op(op);
 	cop_fs_reply_entry(op, &e.attr, e.target, e.target_len);
 	return true;
 }
@@ -158,7 +158,7 @@ bool cop_fs_attrs_init(struct attrs *a, struct op *op, const void *names, struct
 	return true;
 }
 
-static void put(struct attrs *a, struct cop_obj **obj)
+static void drop_object(struct attrs *a, struct cop_obj **obj)
 {
 	if (*obj)
 		cop_obj_put(a->op->fs->conf.cache, *obj);
@@ -167,13 +167,13 @@ static void put(struct attrs *a, struct cop_obj **obj)
 
 void cop_fs_attrs_fini(struct attrs *a)
 {
-	put(a, &a->page);
-	put(a, &a->entry);
+	drop_object(a, &a->page);
+	drop_object(a, &a->entry);
 }
 
 static const struct cop_obj *find_entry(struct attrs *a, struct cop_listing_entry *e)
 {
-	put(a, &a->entry);
+	drop_object(a, &a->entry);
 	if (a->dir_len + e->name_len >= PATH_BYTES)
 		return NULL;
 	memcpy(a->path + a->dir_len, e->name, e->name_len);
@@ -200,7 +200,7 @@ const struct cop_obj *cop_fs_attrs_find(struct attrs *a, struct cop_listing_entr
 		return entry->error ? NULL : entry;
 	ask = cop_coop_page_ask(a->dir, a->names, e->name, e->name_len);
 	if (a->index != ask.index) {
-		put(a, &a->page);
+		drop_object(a, &a->page);
 		a->index = ask.index;
 		a->page = cop_coop_peek(a->op->fs->conf.coop, &ask);
 	}

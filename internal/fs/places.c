@@ -10,7 +10,7 @@
 #define PLACES_MAX 256
 
 /* path relative to the source if it is strictly below, else NULL. */
-static const char *below(const char *source, const char *path)
+static const char *path_below(const char *source, const char *path)
 {
 	size_t n = strlen(source);
 
@@ -38,7 +38,7 @@ static int add_place(struct cop_fs *fs, const char *relative, enum place place, 
 static int add_mount(void *arg, const char *dir, const char *type)
 {
 	struct cop_fs *fs = arg;
-	const char *relative = below(fs->conf.source, dir);
+	const char *relative = path_below(fs->conf.source, dir);
 
 	if (!relative || strcmp(dir, fs->conf.mountpoint) == 0)
 		return 0;
@@ -52,7 +52,7 @@ static int add_mount(void *arg, const char *dir, const char *type)
 /* If /proc cannot be read, the node knows of no mounts. */
 int cop_fs_places_find(struct cop_fs *fs)
 {
-	const char *self = below(fs->conf.source, fs->conf.mountpoint);
+	const char *self = path_below(fs->conf.source, fs->conf.mountpoint);
 	int rc = self ? add_place(fs, self, PLACE_SELF, false) : 0;
 
 	if (!rc)

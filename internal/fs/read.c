@@ -32,7 +32,7 @@ static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 	return rc;
 }
 
-static void reply(struct op *op)
+static void reply_data(struct op *op)
 {
 	struct iovec iov[READ_CHUNKS_MAX];
 	char *unpacked = NULL;
@@ -76,7 +76,7 @@ static void ask_next(struct op *op)
 	int rc;
 
 	if (ask.index > last) {
-		reply(op);
+		reply_data(op);
 		return;
 	}
 	rc = cop_fs_path(op->inode, "", 0, path);

@@ -181,7 +181,7 @@ int cop_fs_start(const struct cop_fs_conf *conf, struct cop_fs **out, struct cop
 }
 
 /* Unmounts normally until the grace time is over, then lazily. */
-static void unmount(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
+static void unmount_session(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	uint64_t end = cop_now_ms() + grace_ms;
 	int rc;
@@ -212,7 +212,7 @@ void cop_fs_stop(struct cop_fs *fs, unsigned grace_ms, struct cop_buf *holders)
 	 * last report. How long unmounting takes depends on the programs that use the mount, so it
 	 * is not a latency of requests. */
 	if (fs->mounted) {
-		unmount(fs, grace_ms, holders);
+		unmount_session(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);
 	}
 	fs->mounted = false;

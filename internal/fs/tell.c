@@ -106,7 +106,7 @@ void cop_fs_tell_under(struct cop_fs *fs, struct inode *top)
 
 /* Expires the name instead of dropping it where the kernel can (Linux 6.2): what is in use, above
  * all a working directory, keeps its place in the tree if it is unchanged. */
-static void expire(struct cop_fs *fs, struct inode *i)
+static void expire_inode(struct cop_fs *fs, struct inode *i)
 {
 	fuse_ino_t dir = cop_fs_nodeid(fs, i->parent);
 	int rc = -ENOSYS;
@@ -125,5 +125,5 @@ void cop_fs_tell_names(struct cop_fs *fs, struct inode *dir)
 {
 	struct inode_list h = {.top = dir, .names = true};
 
-	tell_held(fs, &h, expire);
+	tell_held(fs, &h, expire_inode);
 }

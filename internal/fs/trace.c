@@ -12,7 +12,7 @@ static const char *const outcomes[COP_PROF_OUTCOMES] = {[COP_PROF_DONE] = "done"
 
 /* As the system call has it: bytes, 0, or -errno. Only reads of files have bytes; the target of a
  * symbolic link would count as some that were moved. */
-static int64_t result(const struct op *op)
+static int64_t result_of(const struct op *op)
 {
 	if (op->rc)
 		return op->rc;
@@ -21,7 +21,7 @@ static int64_t result(const struct op *op)
 
 void cop_fs_trace_op(struct op *op, enum cop_prof_outcome outcome, uint64_t end_ns)
 {
-	const struct cop_tracer_arg args[] = {{.key = "ret", .value = result(op)},
+	const struct cop_tracer_arg args[] = {{.key = "ret", .value = result_of(op)},
 		{.key = "outcome", .text = outcomes[outcome]}, {.key = "offset", .value = op->off}};
 	bool has_offset = op->kind == COP_PROF_OP_READ || op->kind == COP_PROF_OP_LSEEK ||
 			  op->kind == COP_PROF_OP_READDIR || op->kind == COP_PROF_OP_READDIRPLUS;

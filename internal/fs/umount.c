@@ -102,7 +102,7 @@ static bool any_link_is_under(int proc, const char *dir_name, const char *mountp
 
 /* By working directory, root, program, open files and mappings. /proc/PID/map_files needs
  * privileges, so that mappings of others show only through exe. */
-static bool holds(int proc, const char *mountpoint)
+static bool uses_mount(int proc, const char *mountpoint)
 {
 	return link_is_under(proc, "cwd", mountpoint) || link_is_under(proc, "root", mountpoint) ||
 	       link_is_under(proc, "exe", mountpoint) ||
@@ -137,7 +137,7 @@ void cop_fs_holders(const char *mountpoint, struct cop_buf *out)
 		proc = openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (proc < 0)
 			continue;
-		if (atoi(d->d_name) != getpid() && holds(proc, mountpoint))
+		if (atoi(d->d_name) != getpid() && uses_mount(proc, mountpoint))
 			add_holder(proc, d->d_name, out);
 		close(proc);
 	}

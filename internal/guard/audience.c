@@ -74,7 +74,7 @@ static bool is_program(const struct audience *a, const char *pid)
 	return st.st_dev != a->exe_dev || st.st_ino != a->exe_ino;
 }
 
-static bool belongs(const struct audience *a, const char *pid)
+static bool is_of_audience(const struct audience *a, const char *pid)
 {
 	if (a->mark[0])
 		return has_mark(pid, a->mark);
@@ -88,7 +88,7 @@ pid_t cop_guard_audience_one(const struct audience *a)
 	pid_t found = 0;
 
 	while (proc && !found && (d = readdir(proc)))
-		if (isdigit((unsigned char)d->d_name[0]) && belongs(a, d->d_name) &&
+		if (isdigit((unsigned char)d->d_name[0]) && is_of_audience(a, d->d_name) &&
 			is_program(a, d->d_name))
 			found = (pid_t)atoi(d->d_name);
 	if (proc)

@@ -222,7 +222,7 @@ static int status_of(pid_t node)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void guard(struct guard *g, int word_fd)
+static void guard_node(struct guard *g, int word_fd)
 {
 	set_up(g, word_fd);
 	if (is_left_alone(g)) {
@@ -239,7 +239,7 @@ static void guard(struct guard *g, int word_fd)
 static void run_guard(struct guard *g, int fds[2])
 {
 	close(fds[1]);
-	guard(g, fds[0]);
+	guard_node(g, fds[0]);
 }
 
 struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)

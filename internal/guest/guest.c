@@ -60,7 +60,7 @@ static void await_all(struct guest *g)
 	await_answers(g, NULL);
 }
 
-static void stopped(void *arg, struct cop_treeop_sum *got)
+static void note_stopped(void *arg, struct cop_treeop_sum *got)
 {
 	struct guest *g = arg;
 
@@ -176,14 +176,14 @@ static bool is_nobody_left(struct guest *g)
 	return true;
 }
 
-static void want(struct guest *g)
+static void mark_wanted(struct guest *g)
 {
 	for (uint32_t r = 0; r < g->topo.nodes; r++)
 		g->state[r] = is_wanted(g, r) ? NODE_SILENT : NODE_FINE;
 }
 
 /* Nodes that are known not to run need no further stop. */
-static void judge(struct guest *g, struct cop_guest_stopped *out)
+static void judge_stop(struct guest *g, struct cop_guest_stopped *out)
 {
 	/* By this stop or by the one before. */
 	bool others = out->stopped > 0 || g->tree.left_count > 0;
@@ -209,7 +209,7 @@ static void judge(struct guest *g, struct cop_guest_stopped *out)
 /* ---- the whole ---- */
 
 /* Removes it from the list of those whose sums are missing. */
-static void unlose(struct cop_treeop_sum *got, uint32_t rank)
+static void drop_from_missing(struct cop_treeop_sum *got, uint32_t rank)
 {
 	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_TREEOP_NAMED);
 
@@ -235,7 +235,7 @@ static void add_late(struct guest *g)
 		'\n');
 	for (uint32_t r = 0; r < g->topo.nodes; r++)
 		if (g->state[r] == NODE_LATE)
-			unlose(&g->got, r);
+			drop_from_missing(&g->got, r);
 }
 
 /* The root has written them, with the names of those that did not answer, unless it is dead. */
@@ -261,7 +261,8 @@ static void write_sums(struct guest *g, struct cop_buf *remarks)
 
 static int ask_tree(struct guest *g, struct cop_guest_stopped *out, struct cop_err *err)
 {
-	cop_treeop_all(g->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, stopped, g);
+	cop_treeop_all(
+		g->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, note_stopped, g);
 	await_all(g);
 	if (!g->got.nodes && !g->got.missing)
 		return cop_err_set(err, ENOMEM, "out of memory");
@@ -279,14 +280,14 @@ static int ask_all(struct guest *g, struct cop_guest_stopped *out, struct cop_er
 	int rc = 0;
 
 	if (g->tree.left_count) {
-		want(g);
+		mark_wanted(g);
 		ask_once_more(g);
 	} else {
 		rc = ask_tree(g, out, err);
 	}
 	out->stopped = g->got.nodes + g->late;
 	if (!rc)
-		judge(g, out);
+		judge_stop(g, out);
 	return rc;
 }
 
@@ -348,8 +349,8 @@ static int stop_those_left(struct guest *g, const struct cop_guest_stop *what,
 	int rc = cop_guest_secret(g, what, err);
 
 	if ((rc || g->tree.left_count) && is_nobody_left(g)) {
-		want(g);
-		judge(g, out);
+		mark_wanted(g);
+		judge_stop(g, out);
 		return 0;
 	}
 	if (!rc)

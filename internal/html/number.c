@@ -5,7 +5,7 @@
 
 #include "html/html.h"
 
-static char *unknown(char out[COP_HTML_NUMBER])
+static char *put_unknown(char out[COP_HTML_NUMBER])
 {
 	return strcpy(out, "-");
 }
@@ -16,7 +16,7 @@ char *cop_html_count(double n, char out[COP_HTML_NUMBER])
 	size_t len, to = 0;
 
 	if (!isfinite(n))
-		return unknown(out);
+		return put_unknown(out);
 	if (fabs(n) >= 1e15) {
 		snprintf(out, COP_HTML_NUMBER, "%.3g", n);
 		return out;
@@ -37,7 +37,7 @@ char *cop_html_count(double n, char out[COP_HTML_NUMBER])
 char *cop_html_size(double n, char out[COP_HTML_NUMBER])
 {
 	if (!isfinite(n) || n < 0)
-		return unknown(out);
+		return put_unknown(out);
 	return cop_format_size(n >= 0x1p63 ? UINT64_MAX >> 1 : (uint64_t)n, out);
 }
 
@@ -46,7 +46,7 @@ char *cop_html_time(double s, char out[COP_HTML_NUMBER])
 	double v = fabs(s);
 
 	if (!isfinite(s))
-		return unknown(out);
+		return put_unknown(out);
 	if (v < 0.5e-9)
 		snprintf(out, COP_HTML_NUMBER, "0 s");
 	else if (v < 0.9995e-6)
@@ -73,7 +73,7 @@ char *cop_html_share(double part, double of, char out[COP_HTML_NUMBER])
 	double percent = 100 * part / of;
 
 	if (!isfinite(percent))
-		return unknown(out);
+		return put_unknown(out);
 	snprintf(out, COP_HTML_NUMBER, percent > 0 && percent < 1 ? "under 1 %%" : "%.0f %%",
 		percent);
 	return out;

@@ -8,7 +8,7 @@
 
 /* The length of the character of UTF-8 at text, and its number; 0: it is none. The table of
  * well-formed sequences of the Unicode standard (3-7), as ranges of the number. */
-static size_t decode(const unsigned char *text, size_t len, uint32_t *c)
+static size_t decode_utf8(const unsigned char *text, size_t len, uint32_t *c)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t n = text[0] < 0x80             ? 1
@@ -63,7 +63,7 @@ void cop_html_bytes(struct cop_buf *out, const char *text, size_t len)
 
 	while (len) {
 		uint32_t c = 0;
-		size_t n = decode(at, len, &c);
+		size_t n = decode_utf8(at, len, &c);
 
 		if (!n)
 			cop_buf_printf(out, "\\x%02x", at[0]);

@@ -93,7 +93,7 @@ static bool may_begin(const unsigned char *p)
 
 /* The first place from *from where a member may begin, before the end of a buffer's worth; false,
  * and *from is where to go on, if there is none. At the end of the file *from stays. */
-static bool scan(int fd, uint64_t *from)
+static bool scan_for_member(int fd, uint64_t *from)
 {
 	unsigned char data[SCAN_BYTES], *p = data, *last;
 	ssize_t n = pread(fd, data, sizeof(data), (off_t)*from);
@@ -113,7 +113,7 @@ static bool scan(int fd, uint64_t *from)
 }
 
 /* Under the lock, which it gives up meanwhile. A free member with the place of the next guess. */
-static struct member *guess(struct ahead *a, int fd, unsigned most)
+static struct member *guess_member(struct ahead *a, int fd, unsigned most)
 {
 	const uint64_t first = a->scanned;
 	uint64_t from = first, before;
@@ -131,7 +131,7 @@ static struct member *guess(struct ahead *a, int fd, unsigned most)
 	pthread_mutex_unlock(&a->lock);
 	do {
 		before = from;
-		found = scan(fd, &from);
+		found = scan_for_member(fd, &from);
 	} while (!found && from > before && from - first < SCAN_MOST);
 	pthread_mutex_lock(&a->lock);
 	a->scanning = false;
@@ -204,7 +204,7 @@ bool cop_ahead_work(struct ahead *a, int fd, unsigned most)
 	bool whole;
 
 	pthread_mutex_lock(&a->lock);
-	m = guess(a, fd, most);
+	m = guess_member(a, fd, most);
 	pthread_mutex_unlock(&a->lock);
 	if (!m)
 		return false;

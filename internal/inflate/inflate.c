@@ -67,7 +67,7 @@ static ssize_t read_at(struct cop_inflate *in, void *data, size_t len)
 }
 
 /* Puts new bytes behind those that zlib has not taken. */
-static ssize_t refill(struct cop_inflate *in)
+static ssize_t refill_input(struct cop_inflate *in)
 {
 	ssize_t n;
 
@@ -106,7 +106,7 @@ static int next_member(struct cop_inflate *in)
 			in->z.avail_in--;
 		}
 		if (in->z.avail_in < 2)
-			n = refill(in);
+			n = refill_input(in);
 	} while (n > 0 && !*in->z.next_in);
 	if (n < 0)
 		return (int)n;
@@ -121,7 +121,7 @@ static int next_member(struct cop_inflate *in)
 
 static int inflate_some(struct cop_inflate *in)
 {
-	ssize_t n = in->z.avail_in ? 1 : refill(in);
+	ssize_t n = in->z.avail_in ? 1 : refill_input(in);
 	int rc;
 
 	if (n < 0)
@@ -198,7 +198,7 @@ ssize_t cop_inflate_read(struct cop_inflate *in, void *data, size_t len)
 	ssize_t n;
 
 	if (in->form == UNKNOWN) {
-		n = refill(in);
+		n = refill_input(in);
 		if (n < 0)
 			return n;
 		in->form = has_magic(in) ? GZIP : PLAIN;

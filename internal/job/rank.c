@@ -140,7 +140,8 @@ static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_er
 
 /* A job step on some of the job's nodes counts them from 0 again, so the number may mean another
  * host. If the list itself says unambiguously which host this is, the list is right. */
-static void distrust(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
+static void check_against_list(
+	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
 {
 	uint32_t here = 0;
 
@@ -212,7 +213,7 @@ static int find_rank(const struct cop_job_hosts *h, uint32_t *rank, struct cop_e
 	if (!rc && from_scheduler(h))
 		rc = rank_env(h, rank, err);
 	if (rc == 1) {
-		distrust(h, &m, rank);
+		check_against_list(h, &m, rank);
 		rc = 0;
 	} else if (!rc) {
 		rc = rank_here(h, &m, rank, err);

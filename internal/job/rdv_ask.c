@@ -61,7 +61,8 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 
 /* This try failed. The ask goes to the end of the line, behind those that wait for a free
  * connection. If nobody listens at the second port, that is not worth a message. */
-static void retry(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
+static void retry_ask(
+	struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {
 	bool tried = is_open(a), silent = tried && problem == no_answer && is_connected(a);
 
@@ -111,7 +112,7 @@ static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_m
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
 	if (n < 0) {
-		retry(r, a, now_ms, strerror(errno));
+		retry_ask(r, a, now_ms, strerror(errno));
 		return;
 	}
 	a->out_done += (size_t)n;
@@ -125,7 +126,7 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 	socklen_t len = cop_ip_to_socket(&a->to, a->second ? a->second_port : a->port, &to);
 
 	if (fd < 0) {
-		retry(r, a, now_ms, strerror(-fd));
+		retry_ask(r, a, now_ms, strerror(-fd));
 		return;
 	}
 	a->fd = fd;
@@ -139,9 +140,9 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 	rc = cop_rdv_ask_build(&r->key, a->identity, r->address, a->nonce, a->out);
 	a->out_len = rc < 0 ? 0 : (size_t)rc;
 	if (rc < 0)
-		retry(r, a, now_ms, "no random numbers");
+		retry_ask(r, a, now_ms, "no random numbers");
 	else if (connect(fd, (const struct sockaddr *)&to, len) && errno != EINPROGRESS)
-		retry(r, a, now_ms, strerror(errno));
+		retry_ask(r, a, now_ms, strerror(errno));
 	else
 		send_ask(r, a, now_ms);
 }
@@ -154,7 +155,7 @@ static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 	if (getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &error, &size))
 		error = errno;
 	if (error)
-		retry(r, a, now_ms, strerror(error));
+		retry_ask(r, a, now_ms, strerror(error));
 	else
 		a->step = RDV_SENDS;
 }
@@ -165,7 +166,7 @@ static void refuse_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t 
 {
 	if (rc == -EACCES)
 		cop_rdv_refused(r, "answer", &a->to, rc);
-	retry(r, a, now_ms,
+	retry_ask(r, a, now_ms,
 		rc == -EACCES ? "its answer does not prove the job's secret"
 			      : "what answers there is not a rendezvous");
 }
@@ -179,7 +180,7 @@ static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
 	if (n <= 0) {
-		retry(r, a, now_ms,
+		retry_ask(r, a, now_ms,
 			n ? strerror(errno)
 			  : "it closed the connection without an answer (does it have the same secret and host list?)");
 		return;
@@ -214,7 +215,7 @@ void cop_rdv_resolved(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 
 	a->lookup = NULL;
 	if (l->verdict) {
-		retry(r, a, now_ms, l->problem.text);
+		retry_ask(r, a, now_ms, l->problem.text);
 	} else {
 		a->to = l->found;
 		a->step = RDV_WAITS;
@@ -250,12 +251,12 @@ void cop_rdv_step(struct cop_rendezvous *r, struct rdv_ask *a, short events, uin
 	else if (now_ms >= a->deadline_ms)
 		give_up(r, a);
 	else if (is_open(a) && now_ms >= a->attempt_end_ms)
-		retry(r, a, now_ms, no_answer);
+		retry_ask(r, a, now_ms, no_answer);
 	else if (may_try)
 		start_try(r, a, now_ms);
 	else if (a->step == RDV_NEEDS_NAME && now_ms >= a->next_ms) {
 		a->step = RDV_AT_RESOLVER;
 		if (cop_rdv_resolve_give(r, a))
-			retry(r, a, now_ms, "no thread to look up its name");
+			retry_ask(r, a, now_ms, "no thread to look up its name");
 	}
 }

@@ -21,7 +21,7 @@ struct tagged {
 	char address[COP_JOB_ADDRESS_MAX];
 };
 
-static void tag(const struct rdv_key *key, struct tagged *t, const char *identity,
+static void make_tag(const struct rdv_key *key, struct tagged *t, const char *identity,
 	const void *address, size_t len, uint8_t out[RDV_MAC])
 {
 	memcpy(t->identity, identity, strnlen(identity, sizeof(t->identity)));
@@ -36,7 +36,7 @@ static void tag_ask(const struct rdv_key *key, const char *identity, const uint8
 	struct tagged t = {.kind = KIND_ASK};
 
 	memcpy(t.nonces[0], nonce, RDV_NONCE);
-	tag(key, &t, identity, address, len, out);
+	make_tag(key, &t, identity, address, len, out);
 }
 
 static void tag_answer(const struct rdv_key *key, const char *identity, const uint8_t *asked,
@@ -46,7 +46,7 @@ static void tag_answer(const struct rdv_key *key, const char *identity, const ui
 
 	memcpy(t.nonces[0], asked, RDV_NONCE);
 	memcpy(t.nonces[1], nonce, RDV_NONCE);
-	tag(key, &t, identity, address, len, out);
+	make_tag(key, &t, identity, address, len, out);
 }
 
 /* Fills in everything but the tag. Returns the length of the address or -errno. */

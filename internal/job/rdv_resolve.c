@@ -36,7 +36,7 @@ static struct rdv_lookup *next_lookup(struct cop_rendezvous *r)
 	return l;
 }
 
-static void *resolve(void *arg)
+static void *run_resolver(void *arg)
 {
 	struct cop_rendezvous *r = arg;
 	struct rdv_lookup *l;
@@ -69,7 +69,7 @@ int cop_rdv_resolve_give(struct cop_rendezvous *r, struct rdv_ask *a)
 	if (!l->name)
 		goto fail;
 	if (!r->resolver.started) {
-		rc = cop_thread_start(&r->resolver.thread, "cop-resolve", resolve, r);
+		rc = cop_thread_start(&r->resolver.thread, "cop-resolve", run_resolver, r);
 		if (rc)
 			goto fail;
 		r->resolver.started = true;

@@ -26,7 +26,7 @@ static void refuse_asker(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 }
 
 /* It timed out, or closed. */
-static int unfinished(const struct rdv_conn *c)
+static int unfinished_error(const struct rdv_conn *c)
 {
 	return c->in_len ? -EBADMSG : -ETIMEDOUT;
 }
@@ -75,7 +75,7 @@ static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
 	if (n <= 0) {
-		refuse_asker(r, c, unfinished(c));
+		refuse_asker(r, c, unfinished_error(c));
 		return;
 	}
 	c->in_len += (size_t)n;
@@ -111,7 +111,7 @@ void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, u
 	if (c->out_len)
 		hang_up(c);
 	else
-		refuse_asker(r, c, unfinished(c));
+		refuse_asker(r, c, unfinished_error(c));
 }
 
 /* An asker that waited in the backlog has usually sent its ask already, so it is read at once. */
@@ -137,7 +137,7 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 		return false;
 	}
 	if (c->fd >= 0)
-		refuse_asker(r, c, unfinished(c));
+		refuse_asker(r, c, unfinished_error(c));
 	*c = (struct rdv_conn){.fd = fd, .deadline_ms = now_ms + RDV_CONNECTION_MS};
 	cop_ip_of_socket((struct sockaddr *)&from, &c->from, NULL);
 	read_ask(r, c);

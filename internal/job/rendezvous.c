@@ -363,7 +363,7 @@ static struct rdv_ask *ask_new(const struct cop_job_host *host, uint32_t timeout
 }
 
 /* Counts the ask, unless there are too many. */
-static int admit(struct cop_rendezvous *r, struct rdv_ask *a)
+static int admit_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	int rc = 0;
 
@@ -390,7 +390,7 @@ int cop_rendezvous_ask(struct cop_rendezvous *r, const struct cop_job_host *host
 		return -ENOMEM;
 	a->found = found;
 	a->arg = arg;
-	rc = admit(r, a);
+	rc = admit_ask(r, a);
 	if (rc) {
 		free(a->name);
 		free(a);

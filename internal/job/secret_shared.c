@@ -65,7 +65,7 @@ static bool is_stale(const struct cop_job_secret *s, const char *job, char whose
 
 /* Gives the complete file its name. link(2) never replaces; on a file system without hard links,
  * renaming without replacing does the same. 0, -EEXIST or another error. */
-static int publish(const struct cop_dir *at, const char *tmp)
+static int publish_secret(const struct cop_dir *at, const char *tmp)
 {
 	if (!linkat(at->fd, tmp, at->fd, at->name, 0))
 		return 0;
@@ -102,7 +102,7 @@ static int make_at(const struct cop_dir *at, const char *job)
 	if (fd >= 0 && close(fd) && !rc)
 		rc = -errno;
 	if (!rc)
-		rc = publish(at, tmp);
+		rc = publish_secret(at, tmp);
 	if (fd >= 0)
 		unlinkat(at->fd, tmp, 0);
 	free(tmp);
@@ -123,7 +123,7 @@ static int make_secret(const char *path, const char *job, struct cop_err *err)
 }
 
 /* Replaces another job's secret. A process that cannot claim it waits for the one that did. */
-static int renew(const char *path, const char *job, struct cop_err *err)
+static int renew_secret(const char *path, const char *job, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};
 	char *claim, whose[JOB_SIZE];
@@ -144,7 +144,8 @@ static int renew(const char *path, const char *job, struct cop_err *err)
 }
 
 /* On rank 0, makes sure that there is one. note: what the user should know about it. */
-static int provide(const char *path, const char *job, char *note, size_t size, struct cop_err *err)
+static int provide_secret(
+	const char *path, const char *job, char *note, size_t size, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};
 	char whose[JOB_SIZE];
@@ -157,7 +158,7 @@ static int provide(const char *path, const char *job, char *note, size_t size, s
 	if (rc == 0 && is_stale(&now, job, whose)) {
 		snprintf(note, size, "%s was left behind by job %s; this job, %s, has a new one",
 			path, whose, job);
-		rc = renew(path, job, err);
+		rc = renew_secret(path, job, err);
 	} else if (rc == 0 && made_for(&now, whose) && !*whose) {
 		snprintf(note, size,
 			"%s exists from an earlier start and is used again; to get a new one, remove the file before a start when no node of the earlier one runs any more",
@@ -222,7 +223,7 @@ int cop_job_secret_shared(
 	if (asprintf(&path, "%s/secret", from->job_dir) < 0)
 		return cop_err_set(err, ENOMEM, NO_MEMORY);
 	if (from->rank == 0)
-		rc = provide(path, job, note, sizeof(note), err);
+		rc = provide_secret(path, job, note, sizeof(note), err);
 	if (!rc)
 		rc = await_secret(path, job, from, out, err);
 	free(path);

@@ -28,7 +28,7 @@ struct learning {
 	unsigned files, names;    /* read so far */
 };
 
-static void learn(struct learning *l, const char *name, size_t len, const char *text)
+static void learn_address(struct learning *l, const char *name, size_t len, const char *text)
 {
 	struct cop_ip address;
 	uint32_t i = cop_job_map_get(&l->ranks, name, len, 0);
@@ -56,7 +56,7 @@ static void learn_aliases(struct learning *l, const char *text)
 		at += bracket;
 		snprintf(address, sizeof(address), "%.*s", (int)strcspn(at, bracket ? "]," : ":,"),
 			at);
-		learn(l, text, name, address);
+		learn_address(l, text, name, address);
 		text += len + (text[len] == ',');
 	}
 }
@@ -74,7 +74,7 @@ static void learn_lists(struct learning *l, const char *names, size_t names_len,
 		cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0 &&
 		n.hosts.count == a.hosts.count)
 		for (uint32_t i = 0; i < n.hosts.count; i++)
-			learn(l, n.hosts.host[i].name, strlen(n.hosts.host[i].name),
+			learn_address(l, n.hosts.host[i].name, strlen(n.hosts.host[i].name),
 				a.hosts.host[i].name);
 	l->names += n.hosts.count + 1;
 	cop_job_hosts_free(&n.hosts);
@@ -104,7 +104,7 @@ static const char *value_of(const char *line, size_t len, const char *key, size_
 
 static void read_conf(struct learning *l, const char *path);
 
-static void include(struct learning *l, const char *from, const char *name, size_t len)
+static void read_included(struct learning *l, const char *from, const char *name, size_t len)
 {
 	const char *slash = strrchr(from, '/');
 	char path[4096];
@@ -130,7 +130,7 @@ static void read_line(struct learning *l, const char *path, const char *line, si
 	if (names && addresses)
 		learn_lists(l, names, names_len, addresses, addresses_len);
 	else if (len > 8 && strncasecmp(line, "Include", 7) == 0 && strchr(" \t", line[7]))
-		include(l, path, line + 8, len - 8);
+		read_included(l, path, line + 8, len - 8);
 }
 
 static void read_conf(struct learning *l, const char *path)

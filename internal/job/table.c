@@ -15,7 +15,7 @@
 #include "job/job_priv.h"
 
 /* Cell n of a line, trimmed; false if there is none. */
-static bool cell(const char *text, size_t len, unsigned n, const char **out, size_t *out_len)
+static bool next_cell(const char *text, size_t len, unsigned n, const char **out, size_t *out_len)
 {
 	const char *end = text + len, *bar;
 
@@ -62,7 +62,7 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 	c->at = 0;
 	if (!c->network || !*c->network)
 		return true;
-	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, &name, &name_len);
+	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && next_cell(text, len, n, &name, &name_len);
 		n++) {
 		if (cell_is(name, name_len, c->network)) {
 			c->at = n;
@@ -80,10 +80,10 @@ bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t
 	const char **address, size_t *address_len)
 {
 	if (c->at)
-		return cell(text, len, c->at, address, address_len) && *address_len &&
+		return next_cell(text, len, c->at, address, address_len) && *address_len &&
 		       !cell_is(*address, *address_len, "NA");
-	for (unsigned n = 1; n <= COP_JOB_NETWORKS_MAX && cell(text, len, n, address, address_len);
-		n++)
+	for (unsigned n = 1;
+		n <= COP_JOB_NETWORKS_MAX && next_cell(text, len, n, address, address_len); n++)
 		if (*address_len && !cell_is(*address, *address_len, "NA"))
 			return true;
 	return false;
@@ -157,7 +157,7 @@ struct columns {
 	unsigned count;
 };
 
-static void collect(struct columns *c, const char *text)
+static void collect_columns(struct columns *c, const char *text)
 {
 	char name[COP_JOB_NETWORK_MAX];
 	const char *address;
@@ -214,7 +214,7 @@ int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, cha
 	int rc = find_shared(hosts, &shared);
 
 	for (uint32_t i = 0; i < hosts->count; i++)
-		collect(&c, networks[i]);
+		collect_columns(&c, networks[i]);
 	qsort(c.name, c.count, sizeof(c.name[0]), by_name);
 	cop_buf_str(&out, "# host");
 	for (unsigned n = 0; n < c.count; n++)
@@ -240,8 +240,8 @@ static bool read_header(const char *text, size_t len, struct columns *c)
 
 	if (len < 6 || memcmp(text, "# host", 6))
 		return false;
-	for (c->count = 0;
-		c->count < COP_JOB_NETWORKS_MAX && cell(text, len, c->count + 1, &name, &name_len);
+	for (c->count = 0; c->count < COP_JOB_NETWORKS_MAX &&
+			   next_cell(text, len, c->count + 1, &name, &name_len);
 		c->count++) {
 		if (!name_len || name_len >= COP_JOB_NETWORK_MAX)
 			return false;
@@ -257,11 +257,12 @@ static char *read_row(const char *text, size_t len, const char *label, const str
 	const char *at;
 	size_t at_len;
 
-	if (!cell(text, len, 0, &at, &at_len) || !cell_is(at, at_len, label))
+	if (!next_cell(text, len, 0, &at, &at_len) || !cell_is(at, at_len, label))
 		return NULL;
 	cop_buf_str(&out, "");
 	for (unsigned n = 0; n < c->count; n++)
-		if (cell(text, len, n + 1, &at, &at_len) && at_len && !cell_is(at, at_len, "NA"))
+		if (next_cell(text, len, n + 1, &at, &at_len) && at_len &&
+			!cell_is(at, at_len, "NA"))
 			cop_buf_printf(&out, "%s %.*s\n", c->name[n], (int)at_len, at);
 	if (!out.failed && out.data && cop_job_networks_ok(out.data))
 		return out.data;

@@ -35,7 +35,7 @@ void cop_job_map_fini(struct cop_job_map *m)
 }
 
 /* The slot of the key, or the free one where it belongs: at least half of them are free. */
-static struct cop_job_slot *probe(
+static struct cop_job_slot *find_slot(
 	const struct cop_job_map *m, const char *key, size_t len, uint16_t port)
 {
 	size_t i = cop_hash64(key, len, port) & m->mask;
@@ -50,7 +50,7 @@ static struct cop_job_slot *probe(
 
 uint32_t cop_job_map_get(const struct cop_job_map *m, const char *key, size_t len, uint16_t port)
 {
-	const struct cop_job_slot *s = probe(m, key, len, port);
+	const struct cop_job_slot *s = find_slot(m, key, len, port);
 
 	return s->key ? s->value : COP_JOB_ABSENT;
 }
@@ -58,7 +58,7 @@ uint32_t cop_job_map_get(const struct cop_job_map *m, const char *key, size_t le
 uint32_t cop_job_map_put(
 	struct cop_job_map *m, const char *key, size_t len, uint16_t port, uint32_t value)
 {
-	struct cop_job_slot *s = probe(m, key, len, port);
+	struct cop_job_slot *s = find_slot(m, key, len, port);
 
 	if (s->key)
 		return s->value;

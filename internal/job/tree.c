@@ -116,7 +116,7 @@ static bool parse_text(struct value v, char *out, size_t size)
 }
 
 /* Cuts the first word off v. */
-static struct value word(struct value *v)
+static struct value next_word(struct value *v)
 {
 	const char *space = memchr(v->text, ' ', v->len);
 	struct value w = {v->text, space ? (size_t)(space - v->text) : v->len};
@@ -129,7 +129,7 @@ static struct value word(struct value *v)
 
 static bool parse_host(struct value v, struct cop_job_builder *b)
 {
-	struct value name = word(&v), first = word(&v);
+	struct value name = next_word(&v), first = next_word(&v);
 	uint64_t port, second;
 
 	if (!cop_job_name_ok(name.text, name.len) || !parse_number(first, 10, UINT16_MAX, &port) ||
@@ -199,7 +199,7 @@ int cop_job_tree_parse(
 		number++;
 		ok = stop != NULL;
 		next = stop ? stop + 1 : end;
-		key = word(&line);
+		key = next_word(&line);
 		ok = ok && (!key.len || key.text[0] == '#' || parse_field(t, &b, key, line));
 	}
 	t->hosts = b.hosts;

@@ -14,7 +14,7 @@
 
 #define LOG_HEAD_BYTES (16 * COP_KIB)
 
-static int set(char **to, const char *text, size_t len)
+static int set_text(char **to, const char *text, size_t len)
 {
 	free(*to);
 	*to = cop_jobdata_copy(text, len);
@@ -31,11 +31,12 @@ static int from_tree(struct cop_jobdata *j)
 	j->nodes = tree.hosts.count;
 	j->fanout = tree.fanout;
 	j->trees = tree.trees;
-	rc = set(&j->state, tree.stopped ? "stopped" : "running", 7);
-	rc = rc ? rc : set(&j->source, tree.source, strlen(tree.source));
-	rc = rc ? rc : set(&j->net_type, tree.net_type, strlen(tree.net_type));
+	rc = set_text(&j->state, tree.stopped ? "stopped" : "running", 7);
+	rc = rc ? rc : set_text(&j->source, tree.source, strlen(tree.source));
+	rc = rc ? rc : set_text(&j->net_type, tree.net_type, strlen(tree.net_type));
 	if (!rc && tree.hosts.count)
-		rc = set(&j->first_host, tree.hosts.host[0].name, strlen(tree.hosts.host[0].name));
+		rc = set_text(
+			&j->first_host, tree.hosts.host[0].name, strlen(tree.hosts.host[0].name));
 	cop_job_tree_free(&tree);
 	return rc;
 }
@@ -54,7 +55,8 @@ static int from_hosts(struct cop_jobdata *j)
 	if (!cop_job_hosts_load(path, COP_JOB_PORT, &hosts, NULL)) {
 		j->nodes = hosts.count;
 		if (hosts.count)
-			rc = set(&j->first_host, hosts.host[0].name, strlen(hosts.host[0].name));
+			rc = set_text(
+				&j->first_host, hosts.host[0].name, strlen(hosts.host[0].name));
 		cop_job_hosts_free(&hosts);
 	}
 	free(path);
@@ -73,10 +75,10 @@ static int find_word(const char *log, const char *key, bool to_end, char **to)
 		return 0;
 	at += strlen(key);
 	len = strcspn(at, to_end ? "\n" : " \n");
-	return len ? set(to, at, len) : 0;
+	return len ? set_text(to, at, len) : 0;
 }
 
-static bool says(const char *log, const char *key, const char *value)
+static bool log_says(const char *log, const char *key, const char *value)
 {
 	const char *at = strstr(log, key);
 
@@ -92,18 +94,18 @@ int cop_jobdata_parse_log(struct cop_jobdata *j, const char *log)
 	if (!line)
 		return 0;
 	if (strlen(log) > 19)
-		rc = set(&j->began, log, 19);
+		rc = set_text(&j->began, log, 19);
 	rc = rc ? rc : find_word(line, ") copper ", false, &j->version);
 	open = strstr(line + 2, " (");
 	if (!rc && open && strcspn(open, "\n") > strcspn(open, ")"))
-		rc = set(&j->build, open + 2, strcspn(open + 2, ")"));
+		rc = set_text(&j->build, open + 2, strcspn(open + 2, ")"));
 	if (!rc && !j->source)
 		rc = find_word(line, " source=", false, &j->source);
 	rc = rc ? rc : find_word(log, " provider=", false, &j->provider);
 	rc = rc ? rc : find_word(log, "profile_top_n: ", true, &top);
 	j->has_profile_lines = strstr(log, "profile_metrics: ");
-	j->profile = says(log, "profile_metrics: ", "enabled");
-	j->paths_full = says(log, "profile_paths_full: ", "enabled");
+	j->profile = log_says(log, "profile_metrics: ", "enabled");
+	j->paths_full = log_says(log, "profile_paths_full: ", "enabled");
 	j->top_n = top ? (unsigned)strtoul(top, NULL, 10) : 0;
 	free(top);
 	return rc;

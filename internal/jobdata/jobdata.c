@@ -97,7 +97,7 @@ static int find_tables(struct cop_jobdata *j)
 	return 0;
 }
 
-static int nothing(const struct cop_jobdata *j, struct cop_err *err)
+static int nothing_to_show(const struct cop_jobdata *j, struct cop_err *err)
 {
 	return cop_err_set(err, ENOENT,
 		"%s has nothing that a report could show: neither profiling/cluster, profiling/final nor a snapshot "
@@ -127,7 +127,7 @@ int cop_jobdata_read(const char *job_dir, struct cop_jobdata *j, struct cop_err 
 	if (rc)
 		return cop_err_set(err, ENOMEM, "no memory to read %s", job_dir);
 	if (!j->from && !j->telemetry && !j->has_use && !j->has_tables && !j->nodes)
-		return nothing(j, err);
+		return nothing_to_show(j, err);
 	return 0;
 }
 

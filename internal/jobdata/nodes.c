@@ -26,7 +26,7 @@ struct nodes {
 	unsigned field[COP_JOBDATA_PHASES_MAX]; /* of the phases */
 };
 
-static int head(void *arg, const struct cop_csv_record *r)
+static int read_head(void *arg, const struct cop_csv_record *r)
 {
 	static const char end[] = "_s";
 	struct nodes *n = arg;
@@ -70,7 +70,7 @@ static void take_numbers(struct cop_jobdata_node *node, const struct nodes *n,
 					   : NAN;
 }
 
-static int row(void *arg, const struct sheet *s, const struct cop_csv_record *r)
+static int read_row(void *arg, const struct sheet *s, const struct cop_csv_record *r)
 {
 	struct nodes *n = arg;
 	struct cop_jobdata *j = n->job;
@@ -109,7 +109,7 @@ static int in_order(const void *a, const void *b)
 int cop_jobdata_nodes_from(struct cop_jobdata *j, cop_csv_read *read, void *arg)
 {
 	struct nodes n = {.job = j};
-	struct sheet s = {.column = columns, .head = head, .row = row, .arg = &n};
+	struct sheet s = {.column = columns, .head = read_head, .row = read_row, .arg = &n};
 	int rc = cop_jobdata_sheet_from(&s, read, arg);
 
 	if (j->node_n)

@@ -11,7 +11,7 @@
 #include "jobdata/jobdata_priv.h"
 #include "report/report.h"
 
-static double written(const char *path)
+static double mtime_of(const char *path)
 {
 	struct stat st;
 
@@ -24,7 +24,7 @@ struct place {
 	double at; /* when it was written; 0: it does not exist */
 };
 
-static int look(const struct cop_jobdata *j, const char *folder, const char *file,
+static int find_place(const struct cop_jobdata *j, const char *folder, const char *file,
 	enum cop_jobdata_from from, struct place *out)
 {
 	char *path = NULL;
@@ -36,7 +36,7 @@ static int look(const struct cop_jobdata *j, const char *folder, const char *fil
 	}
 	if (asprintf(&path, "%s/%s", out->folder, file) < 0)
 		return -ENOMEM;
-	out->at = written(path);
+	out->at = mtime_of(path);
 	free(path);
 	return 0;
 }
@@ -185,7 +185,7 @@ static int find_places(struct cop_jobdata *j, struct place place[PLACES])
 	int rc = 0;
 
 	for (unsigned i = 0; i < PLACES && !rc; i++)
-		rc = look(j, at[i].folder, at[i].file, at[i].from, &place[i]);
+		rc = find_place(j, at[i].folder, at[i].file, at[i].from, &place[i]);
 	if (!rc) /* after the end only snapshots compete; the directory itself is the last resort */
 		qsort(place + (runs ? 0 : 2), runs ? 5 : 3, sizeof(*place), newest_first);
 	return rc;

@@ -50,7 +50,7 @@ static int find_series(struct times *t, int32_t rank, const struct sheet *s,
 	return one->host ? 0 : -ENOMEM;
 }
 
-static int row(void *arg, const struct sheet *s, const struct cop_csv_record *r)
+static int read_row(void *arg, const struct sheet *s, const struct cop_csv_record *r)
 {
 	struct times *t = arg;
 	struct cop_jobdata *j = t->job;
@@ -88,7 +88,7 @@ static int in_order(const void *a, const void *b)
 int cop_jobdata_times_from(struct cop_jobdata *j, cop_csv_read *read, void *arg)
 {
 	struct times t = {.job = j};
-	struct sheet s = {.column = columns, .row = row, .arg = &t};
+	struct sheet s = {.column = columns, .row = read_row, .arg = &t};
 	int rc = cop_jobdata_sheet_from(&s, read, arg);
 
 	if (j->series_n)

@@ -118,7 +118,7 @@ static int by_use(const void *a, const void *b)
 }
 
 /* Moves the entries into the result, and frees what does not fit. */
-static int collect(struct cop_jobdata *j, struct top *t)
+static int collect_paths(struct cop_jobdata *j, struct top *t)
 {
 	struct cop_jobdata_path *all = calloc(t->n + 1, sizeof(*all));
 	struct cop_hlink *l = cop_htab_after(&t->table, NULL), *next;
@@ -141,7 +141,7 @@ static int collect(struct cop_jobdata *j, struct top *t)
 	return all ? 0 : -ENOMEM;
 }
 
-static int classify(struct cop_jobdata *j)
+static int classify_paths(struct cop_jobdata *j)
 {
 	int rc = 0;
 
@@ -168,8 +168,8 @@ int cop_jobdata_top(struct cop_jobdata *j)
 		rc = cop_jobdata_sheet(&s, j->folder, "cluster-" FILE_END);
 	else
 		rc = read_folder(&s, j->folder);
-	collected = collect(j, &top);
+	collected = collect_paths(j, &top);
 	if (rc == -ENOMEM || collected)
 		return -ENOMEM;
-	return classify(j);
+	return classify_paths(j);
 }

@@ -28,7 +28,7 @@ static void free_items(struct cop_list *items)
 
 /* ---- telling the parent ---- */
 
-static void requeue(struct cop_join *j, struct cop_list *items)
+static void requeue_items(struct cop_join *j, struct cop_list *items)
 {
 	cop_list_splice(items, &j->ready_queue);
 	cop_list_splice(&j->ready_queue, items);
@@ -52,7 +52,7 @@ static void parent_heard(void *arg, const struct cop_rpc_result *r)
 	else
 		j->trouble[0] = '\0';
 	if (again)
-		requeue(j, &c->items);
+		requeue_items(j, &c->items);
 	pthread_mutex_unlock(&j->lock);
 	free_items(&c->items);
 	free(c);

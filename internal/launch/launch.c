@@ -23,7 +23,7 @@
 /* ---- what others hear ---- */
 
 /* Reports to the process that started the command; failure NULL: the tree is ready. */
-static void report(int fd, const struct cop_err *failure)
+static void report_failure(int fd, const struct cop_err *failure)
 {
 	if (fd < 0)
 		return;
@@ -83,11 +83,11 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &most);
 }
 
-static void started(void *arg, const struct cop_err *failure)
+static void report_start(void *arg, const struct cop_err *failure)
 {
 	const int *report_fd = arg;
 
-	report(*report_fd, failure);
+	report_failure(*report_fd, failure);
 	if (!failure && *report_fd >= 0)
 		detach_stdio();
 }
@@ -125,7 +125,7 @@ static int run_node(const struct cop_conf *conf, struct cop_place *place, int re
 		.place = place,
 		.last_pid = cop_guard_last(&guard),
 		.report_fd = report_fd,
-		.started = started,
+		.started = report_start,
 		.arg = &report_fd};
 	bool left_dead = false;
 	int rc;
@@ -153,7 +153,7 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 
 	if (rc) {
 		cop_launch_tell_others(conf, err);
-		report(fd, err);
+		report_failure(fd, err);
 		return rc;
 	}
 	if (conf->foreground)

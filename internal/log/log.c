@@ -152,7 +152,7 @@ bool cop_log_on(enum cop_log_level level)
 }
 
 /* Returns the bytes written into line, always with a newline at the end. */
-static size_t format(char line[LINE_BYTES], enum cop_log_level level, const char *where,
+static size_t format_line(char line[LINE_BYTES], enum cop_log_level level, const char *where,
 	const char *fmt, va_list ap)
 {
 	size_t len, room = LINE_BYTES - 1; /* for the newline */
@@ -184,7 +184,7 @@ static void put_line(const struct sink *s, enum cop_log_level level, const char 
 	const char *fmt, va_list ap)
 {
 	char line[LINE_BYTES];
-	size_t len = format(line, level, where, fmt, ap);
+	size_t len = format_line(line, level, where, fmt, ap);
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(s->fd); i++)
 		if (s->fd[i] >= 0)
@@ -203,7 +203,8 @@ static COP_PRINTF(4, 5) void put_formatted(
 
 /* Whether this line may be written; *dropped is how many before it were not. Two call sites that
  * share a slot evict each other: at worst a repeat is written that should have been counted. */
-static bool admit(const char *where, const char *fmt, uint64_t now_ms, struct repeat *before)
+static bool may_write_line(
+	const char *where, const char *fmt, uint64_t now_ms, struct repeat *before)
 {
 	uint64_t key = (uint64_t)(uintptr_t)fmt;
 	struct repeat *r = &repeats[cop_hash64(&key, sizeof(key), 0) % REPEAT_SLOTS];
@@ -241,7 +242,7 @@ void cop_log_write(enum cop_log_level level, const char *where, const char *fmt,
 
 	if (!cop_log_on(level))
 		return;
-	if (level < COP_LOG_DEBUG && !admit(where, fmt, cop_now_ms(), &before))
+	if (level < COP_LOG_DEBUG && !may_write_line(where, fmt, cop_now_ms(), &before))
 		return;
 	s = sink_get();
 	tell_dropped(s, &before);

@@ -89,7 +89,7 @@ static bool parse_time(struct line *l, struct cop_manifest_item *item)
 
 /* The rest of the line with \n and \\ unescaped; -1 if it does not fit or ends in half an
  * escape. */
-static ssize_t unescape(const struct line *l, char *out, size_t size)
+static ssize_t unescape_path(const struct line *l, char *out, size_t size)
 {
 	size_t n = 0;
 
@@ -143,7 +143,7 @@ int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, 
 			"it is of version %llu, and this copper knows versions 1 to %d",
 			(unsigned long long)version, COP_MANIFEST_VERSION);
 	if (next_line(data, len, body, &line) && expect_word(&line, "source "))
-		n = unescape(&line, source, COP_MANIFEST_PATH_MAX + 1);
+		n = unescape_path(&line, source, COP_MANIFEST_PATH_MAX + 1);
 	if (n <= 0 || source[0] != '/' || memchr(source, '\0', (size_t)n))
 		return cop_err_set(err, EBADMSG, "its second line does not name a source");
 	return 0;
@@ -188,7 +188,7 @@ static bool parse_item(
 
 	if ((size_t)(l->end - l->p) > COP_MANIFEST_LINE_MAX || !parse_fields(l, item))
 		return false;
-	n = unescape(l, r->path, sizeof(r->path));
+	n = unescape_path(l, r->path, sizeof(r->path));
 	if (n == 1 && r->path[0] == '.') {
 		r->path[0] = '\0';
 		n = 0;

@@ -93,7 +93,7 @@ static struct record *insert_record(
 	return r;
 }
 
-static void load(const struct record *r, struct cop_manifest_item *item)
+static void load_item(const struct record *r, struct cop_manifest_item *item)
 {
 	*item = (struct cop_manifest_item){.kind = (enum cop_manifest_kind)r->kind,
 		.path = r->path,
@@ -108,7 +108,7 @@ static void load(const struct record *r, struct cop_manifest_item *item)
 }
 
 /* Without memory for all ranges, they become one that contains them. */
-static void store(
+static void store_item(
 	struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
 {
 	size_t bytes = COP_MANIFEST_RANGES_MAX * sizeof(*r->more);
@@ -127,7 +127,7 @@ static void store(
 	}
 }
 
-static void merge(struct cop_manifest_set *s, struct record *r,
+static void merge_item(struct cop_manifest_set *s, struct record *r,
 	const struct cop_manifest_item *item, uint64_t order)
 {
 	struct cop_manifest_item both;
@@ -145,10 +145,10 @@ static void merge(struct cop_manifest_set *s, struct record *r,
 		r->one.end = COP_MAX(r->one.end, item->range[0].end);
 		return;
 	}
-	load(r, &both);
+	load_item(r, &both);
 	for (unsigned i = 0; i < item->ranges; i++)
 		cop_manifest_range_add(&both, item->range[i].start, item->range[i].end);
-	store(s, r, &both);
+	store_item(s, r, &both);
 }
 
 static bool is_valid(const struct cop_manifest_item *item)
@@ -170,7 +170,7 @@ int cop_manifest_set_add(
 	if (!r)
 		r = insert_record(s, hash, item);
 	if (r)
-		merge(s, r, item, order ? order : ++s->order);
+		merge_item(s, r, item, order ? order : ++s->order);
 	pthread_mutex_unlock(&s->lock);
 	return r ? 0 : -ENOMEM;
 }
@@ -188,7 +188,7 @@ int cop_manifest_set_keep(
 	if (!r) {
 		r = insert_record(s, hash, item);
 		if (r)
-			merge(s, r, item, ++s->order);
+			merge_item(s, r, item, ++s->order);
 		if (r)
 			r->unused = (uint8_t)COP_MIN(unused, UINT8_MAX);
 	}
@@ -224,7 +224,7 @@ static int by_order(const void *a, const void *b)
 }
 
 /* Records live as long as the set, so pointers to them stay valid. */
-static struct record **sorted(struct cop_manifest_set *s, size_t *count)
+static struct record **sorted_records(struct cop_manifest_set *s, size_t *count)
 {
 	struct record **all;
 	size_t n = 0;
@@ -245,13 +245,13 @@ int cop_manifest_set_each(
 	struct cop_manifest_set *s, int (*fn)(void *arg, struct cop_manifest_item *item), void *arg)
 {
 	size_t n;
-	struct record **all = sorted(s, &n);
+	struct record **all = sorted_records(s, &n);
 	struct cop_manifest_item item;
 	int rc = all ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		pthread_mutex_lock(&s->lock);
-		load(all[i], &item);
+		load_item(all[i], &item);
 		pthread_mutex_unlock(&s->lock);
 		rc = fn(arg, &item);
 	}

@@ -43,7 +43,7 @@ static struct due first_due(const struct cop_node *n)
 }
 
 /* Does what is due, and returns how long there will be nothing. */
-static int tend(struct cop_node *n, struct due *due)
+static int do_what_is_due(struct cop_node *n, struct due *due)
 {
 	uint64_t now_ms = cop_now_ms(), next_ms;
 
@@ -67,7 +67,8 @@ static bool wait_for_the_end(struct cop_node *n)
 
 	while (!cop_waker_is_ending(&n->waker)) {
 		unsigned why = cop_waker_wait(&n->waker,
-			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED, tend(n, &due));
+			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED,
+			do_what_is_due(n, &due));
 
 		if (!why)
 			continue;
@@ -134,7 +135,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 
 /* The node has started, but perhaps not as intended. A user who forgot to ask the scheduler for
  * nodes gets a node alone, and must not take it for a tree of the job. */
-static void notes(const struct cop_node *n)
+static void log_notes(const struct cop_node *n)
 {
 	struct cop_err unwritten;
 
@@ -172,7 +173,7 @@ static int start_node(struct cop_node *n, struct cop_err *err)
 		cop_outcome_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
 	cop_node_follow(n);
 	if (!rc)
-		notes(n);
+		log_notes(n);
 	return rc;
 }
 

@@ -38,7 +38,7 @@ static int ready_main_thread(struct cop_node *n, struct cop_err *err)
 }
 
 /* Before any thread, because a new one runs on the processors of the thread that starts it. */
-static int pin(struct cop_node *n, struct cop_err *err)
+static int pin_memory(struct cop_node *n, struct cop_err *err)
 {
 	return cop_pin_listed(n->conf->cpus, err);
 }
@@ -431,7 +431,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		int (*start)(struct cop_node *, struct cop_err *);
 		enum cop_telemetry_phase phase;
 	} starts[] = {
-		{ready_main_thread, COP_TELEMETRY_PREPARE}, {pin, COP_TELEMETRY_PREPARE},
+		{ready_main_thread, COP_TELEMETRY_PREPARE}, {pin_memory, COP_TELEMETRY_PREPARE},
 		{find_hosts, COP_TELEMETRY_PREPARE}, {find_topology, COP_TELEMETRY_PREPARE},
 		{open_barrier, COP_TELEMETRY_PREPARE}, {find_source, COP_TELEMETRY_PREPARE},
 		{open_log, COP_TELEMETRY_PREPARE}, {open_view_ns, COP_TELEMETRY_PREPARE},

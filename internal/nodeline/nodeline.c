@@ -92,7 +92,7 @@ static int read_state(const char *text, enum cop_nodeline_state *out)
 	return -EBADMSG;
 }
 
-static int split(char *line, char *field[FIELDS])
+static int split_fields(char *line, char *field[FIELDS])
 {
 	unsigned n = 0;
 
@@ -106,7 +106,7 @@ int cop_nodeline_read(char *line, struct cop_nodeline *out)
 	char *field[FIELDS], **text = field + FIELDS - 2;
 
 	*out = (struct cop_nodeline){0};
-	if (split(line, field) || read_u32(field[0], &out->rank) ||
+	if (split_fields(line, field) || read_u32(field[0], &out->rank) ||
 		read_state(field[1], &out->state) || read_u32(field[2], &out->below))
 		return -EBADMSG;
 	for (unsigned v = 0; v < COP_NODELINE_VALUES; v++)

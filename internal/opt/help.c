@@ -10,7 +10,7 @@
 #define WIDTH 80
 #define HELP_COLUMN 29
 
-static void usage(const struct cop_opt_table *t, struct cop_buf *out)
+static void put_usage(const struct cop_opt_table *t, struct cop_buf *out)
 {
 	cop_buf_printf(out, "usage: %s [options]", t->command);
 	for (size_t i = 0; i < t->operands; i++) {
@@ -29,7 +29,7 @@ static const char *shown_default(const struct cop_opt *o)
 }
 
 /* "-k, --fanout N" without the indentation; long names line up with or without a letter. */
-static int spelling(const struct cop_opt *o, char *out, size_t size)
+static int put_spelling(const struct cop_opt *o, char *out, size_t size)
 {
 	char letter[8] = "    ";
 
@@ -41,10 +41,10 @@ static int spelling(const struct cop_opt *o, char *out, size_t size)
 		o->name ? o->name : "", o->arg ? " " : "", o->arg ? o->arg : "");
 }
 
-static void explain(const struct cop_opt *o, struct cop_buf *out)
+static void put_explanation(const struct cop_opt *o, struct cop_buf *out)
 {
 	char left[64];
-	int len = spelling(o, left, sizeof(left));
+	int len = put_spelling(o, left, sizeof(left));
 	const char *value = shown_default(o);
 
 	cop_buf_printf(out, "  %-*s%s%s", HELP_COLUMN - 2, left, len >= HELP_COLUMN - 2 ? " " : "",
@@ -87,11 +87,11 @@ void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out)
 {
 	static const struct cop_opt help = {.name = "help", .letter = 'h', .help = "this text"};
 
-	usage(t, out);
+	put_usage(t, out);
 	for (size_t i = 0; i < t->rows; i++)
 		if (!t->row[i].hidden && (all || !t->row[i].rare))
-			explain(&t->row[i], out);
-	explain(&help, out);
+			put_explanation(&t->row[i], out);
+	put_explanation(&help, out);
 	if (!all)
 		name_rare(t, out);
 }

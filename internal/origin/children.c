@@ -52,7 +52,7 @@ static bool is_unanswered(struct cop_origin_unanswered *u, uint64_t key)
 }
 
 /* Replaces one key by another, if it is there. */
-static bool swap(struct cop_origin_unanswered *u, uint64_t from, uint64_t to)
+static bool swap_child(struct cop_origin_unanswered *u, uint64_t from, uint64_t to)
 {
 	bool found = false;
 
@@ -78,7 +78,7 @@ struct got {
 	uint64_t ms;
 };
 
-static struct child *claim(struct batch *b)
+static struct child *claim_child(struct batch *b)
 {
 	struct pass *p = b->p;
 	struct child *c = NULL;
@@ -132,7 +132,7 @@ static bool accept_result(struct batch *b, struct child *c, const struct got *g)
 	if (wanted)
 		return true;
 	free(g->target);
-	swap(&p->l->request.o->unanswered, name_key(p, c), 0);
+	swap_child(&p->l->request.o->unanswered, name_key(p, c), 0);
 	return false;
 }
 
@@ -172,7 +172,7 @@ static void run_batch(struct cop_origin_job *job, int rc)
 	struct child *c;
 	struct got g;
 
-	while (!rc && ours && (c = claim(b))) {
+	while (!rc && ours && (c = claim_child(b))) {
 		read_child(p, c, &g);
 		ours = accept_result(b, c, &g);
 		done += ours;
@@ -211,7 +211,7 @@ static unsigned count_late(struct pass *p)
 /* The lock is held. */
 static void leave_batch(struct pass *p, struct batch *b)
 {
-	swap(&p->l->request.o->unanswered, 0, name_key(p, b->child));
+	swap_child(&p->l->request.o->unanswered, 0, name_key(p, b->child));
 	b->child = NULL;
 	p->gave_up = true;
 }

@@ -218,7 +218,7 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 /* A name that was read but then did not exist: the directory changed. If its timestamps prove that
  * it did not, one of the two answers was wrong. The name then goes into the listing without
  * attributes, and its lookup asks again. */
-static int assemble(struct listing *l, bool moved, void **blob, size_t *len)
+static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
 	bool complete =
@@ -267,7 +267,7 @@ void cop_origin_pass_done(struct listing *l)
 	} else if (!rc) {
 		moved = !cop_version_same(after.version, l->before.version);
 		if (!moved || last)
-			rc = assemble(l, moved, &blob, &len);
+			rc = assemble_listing(l, moved, &blob, &len);
 		/* A name came twice: the directory changed while it was read. */
 		moved |= rc == -EEXIST;
 		if (rc == -EEXIST && last)

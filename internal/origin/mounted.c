@@ -16,7 +16,7 @@ struct search {
 	void *arg;
 };
 
-static int visit(void *arg, const char *dir, const char *type)
+static int visit_mount(void *arg, const char *dir, const char *type)
 {
 	struct search *s = arg;
 
@@ -38,5 +38,5 @@ void cop_origin_mounted(int fd, void (*fn)(void *arg, const char *name), void *a
 	if (n <= 0)
 		return;
 	s.len = n == 1 ? 0 : (size_t)n;
-	cop_mounts_each(visit, &s);
+	cop_mounts_each(visit_mount, &s);
 }

@@ -124,7 +124,7 @@ static bool is_surplus(const struct cop_origin_pool *p)
 	return p->threads - p->lost > p->max;
 }
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct cop_origin_worker *w = arg;
 	struct cop_origin_pool *p = w->pool;
@@ -163,7 +163,7 @@ static int start_worker(struct cop_origin_pool *p)
 	w->lost = false;
 	p->threads++;
 	snprintf(name, sizeof(name), "origin-%u", (unsigned)(w - p->worker));
-	rc = cop_thread_start(&w->thread, name, work, w);
+	rc = cop_thread_start(&w->thread, name, run_worker, w);
 	if (rc) {
 		w->state = COP_ORIGIN_FREE;
 		p->threads--;

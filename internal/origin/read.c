@@ -71,7 +71,7 @@ static void close_file(struct read_request *r, struct file *f, bool keep)
 }
 
 /* Moves iov past n bytes; returns how many of its elements are used up. */
-static int advance(struct iovec *iov, int n_iov, size_t n)
+static int advance_iov(struct iovec *iov, int n_iov, size_t n)
 {
 	int used = 0;
 
@@ -90,7 +90,7 @@ static int read_all(struct read_request *r, int fd, size_t *got)
 	struct iovec *iov = r->iov;
 	int left = r->n_iov, used;
 
-	for (*got = 0, used = advance(iov, left, 0);;) {
+	for (*got = 0, used = advance_iov(iov, left, 0);;) {
 		ssize_t n;
 
 		iov += used;
@@ -105,7 +105,7 @@ static int read_all(struct read_request *r, int fd, size_t *got)
 			return 0;
 		n = COP_MAX(n, 0);
 		*got += (size_t)n;
-		used = advance(iov, left, (size_t)n);
+		used = advance_iov(iov, left, (size_t)n);
 	}
 }
 

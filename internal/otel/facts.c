@@ -23,7 +23,7 @@ static int64_t reached_us(const struct cop_telemetry_node *n)
 }
 
 /* Into the 16 so far, which are in their order. */
-static size_t insert(const struct cop_telemetry_node *slowest[SLOWEST], size_t n,
+static size_t insert_slowest(const struct cop_telemetry_node *slowest[SLOWEST], size_t n,
 	const struct cop_telemetry_node *node)
 {
 	size_t at = n;
@@ -45,7 +45,7 @@ static void take_starts(struct facts *f, const struct cop_telemetry_sum *sum,
 	size_t n = 0;
 
 	for (size_t i = 0; (node = cop_telemetry_sum_node(sum, i)); i++)
-		n = insert(slowest, n, node);
+		n = insert_slowest(slowest, n, node);
 	for (size_t i = 0; i < n; i++) {
 		struct node_start *s = &f->slowest[i];
 

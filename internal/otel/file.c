@@ -67,7 +67,8 @@ static int write_whole(int fd, const struct cop_buf *line)
 	return n < 0 ? (int)n : -ENOSPC;
 }
 
-static int append(struct files *f, enum file which, const struct cop_buf *line, struct cop_err *err)
+static int append_line(
+	struct files *f, enum file which, const struct cop_buf *line, struct cop_err *err)
 {
 	char path[PATH_MAX + 16];
 	int fd, rc = 0;
@@ -90,7 +91,7 @@ void cop_otel_append(struct files *f, enum file which, const struct cop_buf *lin
 {
 	struct cop_err err = {0};
 
-	if (append(f, which, line, &err) == 0 || f->complained)
+	if (append_line(f, which, line, &err) == 0 || f->complained)
 		return;
 	f->complained = true;
 	cop_log_warn("the files of OpenTelemetry are not complete: %s; the job goes on", err.text);

@@ -158,7 +158,7 @@ static void add_machines(struct line *l, const struct cop_follow_numbers *n)
 		n->machine.resident_bytes_most);
 }
 
-static uint64_t calls(const struct latency *l)
+static uint64_t count_calls(const struct latency *l)
 {
 	uint64_t n = 0;
 
@@ -191,7 +191,7 @@ static void add_latencies(struct line *l, const struct totals *t)
 		"how long the requests of programs took");
 	l->metric[l->metrics - 1].histogram = l->histogram;
 	for (unsigned op = 0; op < COP_PROF_OPS; op++)
-		if (calls(&t->latency[op]))
+		if (count_calls(&t->latency[op]))
 			add_histogram(l, op, &t->latency[op]);
 	/* Without a profile nobody measured. */
 	if (!l->metric[l->metrics - 1].n)

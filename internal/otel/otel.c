@@ -24,7 +24,7 @@ static void destroy(void *ctx)
 
 /* ---- the thread ---- */
 
-static struct cop_otlp_source source(const struct cop_otel *o)
+static struct cop_otlp_source source_of(const struct cop_otel *o)
 {
 	return (struct cop_otlp_source){{o->resource.at, o->resource.n}, cop_version};
 }
@@ -34,9 +34,9 @@ typedef void writer(
 typedef void end_writer(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
 
-static void put(struct cop_otel *o, enum file which, writer *write)
+static void put_line(struct cop_otel *o, enum file which, writer *write)
 {
-	struct cop_otlp_source from = source(o);
+	struct cop_otlp_source from = source_of(o);
 	struct cop_buf line = {0};
 
 	if (which == TRACES && !cop_otel_is_sampled(&o->place))
@@ -48,7 +48,7 @@ static void put(struct cop_otel *o, enum file which, writer *write)
 
 static void put_end(struct cop_otel *o, enum file which, end_writer *write, int64_t now_ns)
 {
-	struct cop_otlp_source from = source(o);
+	struct cop_otlp_source from = source_of(o);
 	struct cop_buf line = {0};
 
 	if (which == TRACES && !cop_otel_is_sampled(&o->place))
@@ -61,7 +61,7 @@ static void put_end(struct cop_otel *o, enum file which, end_writer *write, int6
 static void put_numbers(
 	struct cop_otel *o, const struct cop_follow_numbers *n, const struct totals *totals)
 {
-	struct cop_otlp_source from = source(o);
+	struct cop_otlp_source from = source_of(o);
 	struct cop_buf line = {0};
 
 	cop_otel_metrics(&line, &from, &o->series, n, totals);
@@ -83,8 +83,8 @@ static void begin(void *ctx, uint64_t deadline_ms, struct cop_err *err)
 		cop_err_set(err, why.code, "the files of OpenTelemetry cannot be written: %.900s",
 			why.text);
 	o->begun = true;
-	put(o, TRACES, cop_otel_start_span);
-	put(o, LOGS, cop_otel_start_record);
+	put_line(o, TRACES, cop_otel_start_span);
+	put_line(o, LOGS, cop_otel_start_record);
 }
 
 static void take_round(void *ctx, const struct cop_follow_numbers *n)
@@ -106,7 +106,7 @@ static void end(void *ctx, uint64_t deadline_ms)
 	(void)deadline_ms;
 	/* It had not started. */
 	if (!o->begun)
-		put(o, TRACES, cop_otel_start_span);
+		put_line(o, TRACES, cop_otel_start_span);
 	if (o->totals.has)
 		put_numbers(o, &o->totals.numbers, &o->totals);
 	else if (o->has_latest)

@@ -31,7 +31,7 @@ struct batch {
 	size_t n;
 };
 
-static enum cop_otlp_severity severity(enum cop_telemetry_kind kind)
+static enum cop_otlp_severity severity_of(enum cop_telemetry_kind kind)
 {
 	if (kind == COP_TELEMETRY_STORAGE_ERROR)
 		return COP_OTLP_FAILURE;
@@ -53,7 +53,7 @@ static void add_fact(
 	a[2] = (struct cop_otlp_attribute){.key = "copper.detail", .text = f->detail};
 	b->record[b->n] = (struct cop_otlp_record){.time_ns = (uint64_t)f->wall_ns,
 		.observed_ns = (uint64_t)now_ns,
-		.severity = severity(f->kind),
+		.severity = severity_of(f->kind),
 		.event = b->event[b->n],
 		.body = b->body[b->n],
 		.attributes = {a, *f->detail ? 3 : 2},

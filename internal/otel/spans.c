@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct cop_otlp_span below(const struct cop_otel *o,
+static struct cop_otlp_span child_span(const struct cop_otel *o,
 	const uint8_t parent[COP_OTLP_SPAN_SIZE], const char *name, int64_t start_ns,
 	int64_t end_ns)
 {
@@ -25,7 +25,7 @@ void cop_otel_start_span(
 	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out)
 {
 	struct cop_otlp_span s =
-		below(o, o->place.job.span, "copper.start", o->started_ns, o->ready_ns);
+		child_span(o, o->place.job.span, "copper.start", o->started_ns, o->ready_ns);
 	bool failed = o->failed && !o->stop_ns;
 
 	memcpy(s.at.span, o->place.start, sizeof(s.at.span));
@@ -66,7 +66,7 @@ static void add_node(struct starts *s, const struct cop_otel *o, size_t i)
 	const struct node_start *n = &o->facts.slowest[i];
 	struct cop_otlp_attribute *a = s->attribute[i];
 	struct cop_otlp_span span =
-		below(o, o->place.start, "copper.start.node", n->start_ns, end_of(n));
+		child_span(o, o->place.start, "copper.start.node", n->start_ns, end_of(n));
 	int64_t ns = n->start_ns;
 	size_t at = s->n;
 
@@ -77,7 +77,7 @@ static void add_node(struct starts *s, const struct cop_otel *o, size_t i)
 	for (unsigned p = 0; s->n > at && p < COP_TELEMETRY_PHASES; p++) {
 		int64_t end_ns = ns + (int64_t)n->phase_us[p] * 1000;
 
-		span = below(o, s->span[at].at.span, s->name[p], ns, end_ns);
+		span = child_span(o, s->span[at].at.span, s->name[p], ns, end_ns);
 		span.attributes = s->span[at].attributes;
 		if (n->phase_us[p])
 			add_span(s, span);
@@ -117,7 +117,7 @@ static bool find_prefetch(const struct cop_otel *o, struct cop_otlp_span *span)
 		if (f->kind == COP_TELEMETRY_PREFETCH_END)
 			end_ns = f->wall_ns;
 	}
-	*span = below(o, o->place.job.span, "copper.prefetch", begin_ns, end_ns);
+	*span = child_span(o, o->place.job.span, "copper.prefetch", begin_ns, end_ns);
 	return begin_ns && end_ns && cop_otlp_new_span(span->at.span) == 0;
 }
 
@@ -161,7 +161,8 @@ static void take_troubles(struct troubles *t, const struct facts *f)
 static struct cop_otlp_span job_span(
 	const struct cop_otel *o, int64_t now_ns, const struct troubles *t)
 {
-	struct cop_otlp_span s = below(o, o->place.parent, "copper.job", o->started_ns, now_ns);
+	struct cop_otlp_span s =
+		child_span(o, o->place.parent, "copper.job", o->started_ns, now_ns);
 
 	s.remote = o->place.has_parent;
 	s.status = o->failed ? COP_OTLP_ERROR : COP_OTLP_OK;
@@ -188,7 +189,7 @@ void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *
 	add_starts(o, from, out);
 	n += find_prefetch(o, &span[n]);
 	if (o->stop_ns) {
-		span[n] = below(o, o->place.job.span, "copper.stop", o->stop_ns, now_ns);
+		span[n] = child_span(o, o->place.job.span, "copper.stop", o->stop_ns, now_ns);
 		memcpy(span[n++].at.span, o->place.stop, COP_OTLP_SPAN_SIZE);
 	}
 	take_troubles(&troubles, &o->facts);

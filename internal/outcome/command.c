@@ -22,7 +22,7 @@ void cop_outcome_say(int fd, const struct cop_err *failure)
 	close(fd);
 }
 
-static int hear(int fd, pid_t pid, struct cop_err *err)
+static int hear_outcome(int fd, pid_t pid, struct cop_err *err)
 {
 	char text[sizeof(err->text)] = "";
 	ssize_t n = cop_read_full(fd, text, sizeof(text) - 1);
@@ -72,7 +72,7 @@ int cop_outcome_background(int *fd, int keep_fd, struct cop_err *err)
 	}
 	if (pid) {
 		close(fds[1]);
-		return hear(fds[0], pid, err);
+		return hear_outcome(fds[0], pid, err);
 	}
 	close_inherited(fds[1], keep_fd);
 	setsid();

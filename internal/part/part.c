@@ -17,7 +17,7 @@ static struct cop_tally_job tally_job(const struct cop_record *r)
 
 /* ---- how it is ---- */
 
-static struct cop_status now(struct cop_part *p)
+static struct cop_status current_status(struct cop_part *p)
 {
 	struct cop_status s = p->conf.status;
 
@@ -45,7 +45,7 @@ static const char *host_of(void *ctx, uint32_t rank)
 
 static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
 {
-	struct cop_status s = now(ctx);
+	struct cop_status s = current_status(ctx);
 
 	cop_cache_usage(s.cache, &out->usage);
 	out->nodes = 1;
@@ -59,14 +59,14 @@ static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
 
 /* ---- forgetting ---- */
 
-static void forgotten(void *arg)
+static void names_forgotten(void *arg)
 {
 	(void)arg;
 }
 
 /* Returns the mount if the kernel may have cached something of it. If there is none yet, this
  * leaves a note for cop_part_use_mount and looks again, so that one of the two sees the other. */
-static struct cop_fs *mounted(struct cop_part *p)
+static struct cop_fs *find_mount(struct cop_part *p)
 {
 	if (!atomic_load(&p->fs))
 		atomic_store(&p->forgot_early, true);
@@ -79,7 +79,7 @@ int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *
 {
 	struct cop_part *p = ctx;
 	struct cop_coop *coop = atomic_load(&p->coop);
-	struct cop_fs *fs = mounted(p);
+	struct cop_fs *fs = find_mount(p);
 	size_t dropped = cop_cache_drop_under(p->conf.status.cache, path);
 
 	if (coop)
@@ -119,7 +119,7 @@ void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs)
 {
 	atomic_store(&p->fs, fs);
 	if (fs && atomic_load(&p->forgot_early))
-		cop_fs_invalidate(fs, "", forgotten, NULL);
+		cop_fs_invalidate(fs, "", names_forgotten, NULL);
 }
 
 void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
@@ -230,27 +230,27 @@ static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *e
 
 static void status(void *ctx, struct cop_buf *out)
 {
-	struct cop_status s = now(ctx);
+	struct cop_status s = current_status(ctx);
 
 	cop_status_json(&s, out);
 }
 
 static void table(void *ctx, struct cop_buf *out)
 {
-	struct cop_status s = now(ctx);
+	struct cop_status s = current_status(ctx);
 
 	cop_status_table(&s, out);
 }
 
 static void watch(void *ctx, struct cop_buf *out)
 {
-	struct cop_status s = now(ctx);
+	struct cop_status s = current_status(ctx);
 
 	cop_stats_lines(s.stats, out);
 	cop_status_table_head(&s, out);
 }
 
-static bool view(void *ctx, const char **source, int *user_ns)
+static bool view_of(void *ctx, const char **source, int *user_ns)
 {
 	struct cop_part *p = ctx;
 	bool ready = cop_join_is_ready(p->conf.join) && atomic_load(&p->fs);
@@ -288,7 +288,7 @@ static void wake(void *ctx)
 const struct cop_command_ops cop_part_commands = {.status = status,
 	.table = table,
 	.watch = watch,
-	.view = view,
+	.view = view_of,
 	.sizes = sizes,
 	.write_late = write_late,
 	.wake = wake};

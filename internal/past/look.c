@@ -78,7 +78,7 @@ static bool look_at(struct cop_past *p, pid_t pid, unsigned *left)
 	return is;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_processes(const void *a, const void *b)
 {
 	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
 
@@ -86,7 +86,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* In ascending order, beginning after the last one of the look before. */
-static size_t list(struct cop_past *p, struct cop_buf *out)
+static size_t list_processes(struct cop_past *p, struct cop_buf *out)
 {
 	int fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -110,14 +110,14 @@ static size_t list(struct cop_past *p, struct cop_buf *out)
 	closedir(d);
 	if (out->failed || !out->len)
 		return 0;
-	qsort(out->data, out->len / sizeof(pid_t), sizeof(pid_t), compare);
+	qsort(out->data, out->len / sizeof(pid_t), sizeof(pid_t), compare_processes);
 	return out->len / sizeof(pid_t);
 }
 
 void cop_past_look_now(struct cop_past *p)
 {
 	struct cop_buf pids = {0};
-	size_t n = list(p, &pids), i;
+	size_t n = list_processes(p, &pids), i;
 	unsigned processes = 0, left = COP_PAST_ENTRIES;
 	pid_t pid = 0;
 

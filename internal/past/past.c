@@ -16,7 +16,7 @@
 
 enum added { ADDED, KNOWN, FULL };
 
-static enum added add(struct cop_past_set *set, uint64_t hash)
+static enum added set_add(struct cop_past_set *set, uint64_t hash)
 {
 	size_t i = hash % COP_ARRAY_SIZE(set->slot);
 
@@ -31,7 +31,7 @@ static enum added add(struct cop_past_set *set, uint64_t hash)
 	return ADDED;
 }
 
-static bool has(const struct cop_past_set *set, uint64_t hash)
+static bool set_has(const struct cop_past_set *set, uint64_t hash)
 {
 	size_t i = hash % COP_ARRAY_SIZE(set->slot);
 
@@ -50,12 +50,12 @@ static uint64_t hash_of(const struct cop_past_process *q)
 
 bool cop_past_is_known(const struct cop_past *p, const struct cop_past_process *q)
 {
-	return q->pages && has(&p->looked, hash_of(q));
+	return q->pages && set_has(&p->looked, hash_of(q));
 }
 
 void cop_past_know(struct cop_past *p, const struct cop_past_process *q)
 {
-	if (q->pages && add(&p->looked, hash_of(q)) == FULL)
+	if (q->pages && set_add(&p->looked, hash_of(q)) == FULL)
 		p->looked = (struct cop_past_set){0};
 }
 
@@ -80,7 +80,7 @@ static void count_process(struct cop_past *p, struct cop_past_process *q)
 	if (q->counted)
 		return;
 	q->counted = true;
-	if (add(&p->processes, cop_hash64(of, sizeof(of), 0)) == ADDED)
+	if (set_add(&p->processes, cop_hash64(of, sizeof(of), 0)) == ADDED)
 		cop_stats_add(p->conf.stats, COP_PAST_PROGRAMS, 1);
 }
 
@@ -99,7 +99,7 @@ void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *
 {
 	uint64_t hash = cop_hash64(path, strlen(path), 0), bytes;
 
-	switch (add(&p->files, hash)) {
+	switch (set_add(&p->files, hash)) {
 	case FULL:
 		cop_stats_add(p->conf.stats, COP_PAST_BEYOND, 1);
 		return;
@@ -107,10 +107,10 @@ void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *
 		if (!size_of(path, &bytes))
 			return;
 		count_file(p, q, path, bytes);
-		add(&p->counted, hash);
+		set_add(&p->counted, hash);
 		break;
 	case KNOWN:
-		if (!has(&p->counted, hash))
+		if (!set_has(&p->counted, hash))
 			return;
 	}
 	count_process(p, q);
@@ -118,7 +118,7 @@ void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *
 
 /* ---- the thread ---- */
 
-static bool waits(const struct cop_past *p, uint64_t until_ns)
+static bool is_waiting(const struct cop_past *p, uint64_t until_ns)
 {
 	return !p->stop && p->asked == p->done && cop_now_ns() < until_ns;
 }
@@ -132,7 +132,7 @@ static void *look_again_and_again(void *arg)
 		uint64_t until_ns = cop_now_ns() + p->conf.every_ms * COP_NS_PER_MS, asked;
 		struct timespec until = cop_moment(until_ns);
 
-		while (waits(p, until_ns))
+		while (is_waiting(p, until_ns))
 			pthread_cond_timedwait(&p->cond, &p->lock, &until);
 		if (p->stop)
 			break;

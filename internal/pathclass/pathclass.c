@@ -37,7 +37,7 @@ static const struct rule {
 	{false, ".so", NULL, COP_PATHCLASS_SHARED_LIBRARY},
 };
 
-static bool fits(const struct rule *r, const char *path, size_t len)
+static bool rule_matches(const struct rule *r, const char *path, size_t len)
 {
 	size_t tail = r->ends ? strlen(r->ends) : 0;
 
@@ -49,7 +49,7 @@ static bool fits(const struct rule *r, const char *path, size_t len)
 enum cop_pathclass cop_pathclass_of(bool absence, const char *path, size_t len)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(rules); i++)
-		if (rules[i].absence == absence && fits(&rules[i], path, len))
+		if (rules[i].absence == absence && rule_matches(&rules[i], path, len))
 			return rules[i].class;
 	return COP_PATHCLASS_PREFIX;
 }

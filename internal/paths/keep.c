@@ -22,7 +22,7 @@ struct step {
 	struct cop_walk_dir *dir;     /* the directory of the entry */
 };
 
-static void mark(struct cop_walk_entry *e, struct cop_walk_dir *d)
+static void mark_kept(struct cop_walk_entry *e, struct cop_walk_dir *d)
 {
 	while (!(e->flags & COP_WALK_KEEP)) {
 		e->flags |= COP_WALK_KEEP;
@@ -62,11 +62,11 @@ static bool begin_path(struct step *s, const char *path)
 	}
 	free(normal);
 	if (s->entry && s->entry->type)
-		mark(s->entry, s->dir);
+		mark_kept(s->entry, s->dir);
 	return s->entry;
 }
 
-static int remember(
+static int add_ref(
 	struct usage *u, struct path_refs *in, const char *path, size_t len, uint8_t type)
 {
 	struct path_ref ref = {.len = (uint32_t)len, .type = type};
@@ -76,7 +76,7 @@ static int remember(
 }
 
 /* The entry is a link: its target goes in front of the rest of the path. */
-static int follow(struct step *s)
+static int follow_link(struct step *s)
 {
 	struct cop_buf link = {0}, next = {0};
 	char target[PATH_MAX];
@@ -90,7 +90,7 @@ static int follow(struct step *s)
 		cop_buf_printf(&next, "%s%s", target, s->path + s->at);
 		if (target[0] == '/') {
 			if (!next.failed && !begin_path(s, next.data))
-				rc = remember(s->u, &s->u->links_out, link.data, link.len, DT_LNK);
+				rc = add_ref(s->u, &s->u->links_out, link.data, link.len, DT_LNK);
 		} else if (next.len + 2 > sizeof(s->path)) {
 			s->entry = NULL;
 		} else if (!next.failed) {
@@ -124,7 +124,7 @@ static bool go_up(struct step *s)
 
 /* A link leaves its root by "..", perhaps into another root, so it is begun anew as an absolute
  * path. */
-static int leave(struct step *s, const char *rest)
+static int leave_root(struct step *s, const char *rest)
 {
 	struct cop_buf here = {0}, next = {0};
 	int rc = 0;
@@ -132,7 +132,7 @@ static int leave(struct step *s, const char *rest)
 	entry_path(s->entry, s->dir, &here);
 	cop_buf_printf(&next, "%s/../%s", here.data ? here.data : "", rest);
 	if (!next.failed && !begin_path(s, next.data))
-		rc = remember(s->u, &s->u->links_out, here.data, here.len, DT_DIR);
+		rc = add_ref(s->u, &s->u->links_out, here.data, here.len, DT_DIR);
 	rc = here.failed || next.failed ? -ENOMEM : rc;
 	cop_buf_free(&here);
 	cop_buf_free(&next);
@@ -151,7 +151,7 @@ static int not_found(struct step *s, const char *name)
 		cop_buf_printf(&path, "/%s", name);
 		rc = path.failed
 			     ? -ENOMEM
-			     : remember(s->u, &s->u->keep_beyond, path.data, path.len, DT_UNKNOWN);
+			     : add_ref(s->u, &s->u->keep_beyond, path.data, path.len, DT_UNKNOWN);
 		cop_buf_free(&path);
 	}
 	s->entry = NULL;
@@ -166,14 +166,14 @@ static int one_name(struct step *s, const char *name, size_t n)
 	if (!n || (n == 1 && name[0] == '.'))
 		return 0;
 	if (n == 2 && memcmp(name, "..", 2) == 0)
-		return go_up(s) ? 0 : leave(s, name + n);
+		return go_up(s) ? 0 : leave_root(s, name + n);
 	e = s->entry->dir ? cop_walk_dir_find(s->entry->dir, name, n) : NULL;
 	if (!e || !e->type)
 		return not_found(s, name);
 	s->dir = s->entry->dir;
 	s->entry = e;
-	mark(e, s->dir);
-	return e->type == DT_LNK ? follow(s) : 0;
+	mark_kept(e, s->dir);
+	return e->type == DT_LNK ? follow_link(s) : 0;
 }
 
 int cop_paths_keep(struct usage *u, const char *path, size_t len)

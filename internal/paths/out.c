@@ -30,7 +30,7 @@ int cop_paths_out_open(struct out *o, const char *dir, const char *name)
 	return o->rc;
 }
 
-static void flush(struct out *o)
+static void flush_output(struct out *o)
 {
 	ssize_t n = o->rc ? 0 : cop_write_full(o->fd, o->data, o->len);
 
@@ -49,13 +49,13 @@ void cop_paths_out_add(struct out *o, const char *data, size_t len)
 		data += n;
 		len -= n;
 		if (o->len == BUFFER)
-			flush(o);
+			flush_output(o);
 	}
 }
 
 int cop_paths_out_finish(struct out *o)
 {
-	flush(o);
+	flush_output(o);
 	if (o->fd >= 0 && close(o->fd) && !o->rc)
 		o->rc = -errno;
 	if (o->fd < 0 && !o->rc)

@@ -28,7 +28,7 @@ static unsigned insert_row(void *rows, unsigned *n, size_t size, const void *row
 	return i;
 }
 
-static int descending(uint64_t a, uint64_t b)
+static int compare_descending(uint64_t a, uint64_t b)
 {
 	return a > b ? -1 : a < b;
 }
@@ -62,8 +62,8 @@ static void count_below(const struct cop_walk_dir *d, struct unused_dir *sum)
 static int by_size(const void *a, const void *b)
 {
 	const struct unused_dir *x = a, *y = b;
-	int by_bytes = descending(x->bytes, y->bytes);
-	int by_files = descending(x->files, y->files);
+	int by_bytes = compare_descending(x->bytes, y->bytes);
+	int by_files = compare_descending(x->files, y->files);
 
 	return by_bytes ? by_bytes : by_files ? by_files : strcmp(x->path, y->path);
 }
@@ -135,15 +135,15 @@ static int by_directories(const void *a, const void *b)
 {
 	const struct probed_name *x = a, *y = b;
 
-	return descending(x->directories, y->directories) ?: descending(x->probes, y->probes) ?:
+	return compare_descending(x->directories, y->directories) ?: compare_descending(x->probes, y->probes) ?:
 		by_text(x->name, x->len, y->name, y->len);
 }
 
 static int by_names(const void *a, const void *b)
 {
 	const struct vain_dir *x = a, *y = b;
-	int by_count = descending(x->names, y->names);
-	int by_probes = descending(x->probes, y->probes);
+	int by_count = compare_descending(x->names, y->names);
+	int by_probes = compare_descending(x->probes, y->probes);
 
 	if (by_count)
 		return by_count;
@@ -222,7 +222,7 @@ static int absent_names(const struct usage *u, struct prune *out)
 
 /* ---- classes ---- */
 
-static int classify(const struct usage *u, struct prune *out)
+static int classify_paths(const struct usage *u, struct prune *out)
 {
 	const struct cop_pathset *s = &u->seen->set;
 	int rc = 0;
@@ -251,7 +251,7 @@ int cop_paths_prune(const struct usage *u, struct prune *out)
 	*out = (struct prune){0};
 	unused_below(&b, &u->tree->top);
 	cop_buf_free(&b.path);
-	return b.rc ?: absent_names(u, out) ?: classify(u, out);
+	return b.rc ?: absent_names(u, out) ?: classify_paths(u, out);
 }
 
 void cop_paths_prune_free(struct prune *p)

@@ -19,7 +19,7 @@ static const struct {
 };
 
 /* A name of any bytes, without those that control a terminal. */
-static void plain(struct cop_buf *out, const char *text)
+static void put_plain(struct cop_buf *out, const char *text)
 {
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
@@ -50,7 +50,7 @@ static void print_unused(const struct prune *p, bool sizes, struct cop_buf *out)
 	for (unsigned i = 0; i < p->dirs && i < 5; i++) {
 		cop_buf_printf(out, "%12s %9" PRIu64 " files  ",
 			sizes ? cop_format_size(p->dir[i].bytes, size) : "-", p->dir[i].files);
-		plain(out, p->dir[i].path);
+		put_plain(out, p->dir[i].path);
 		cop_buf_str(out, "\n");
 	}
 }
@@ -61,11 +61,11 @@ void cop_paths_result_table(const struct cop_paths_result *p, struct cop_buf *ou
 
 	cop_buf_printf(
 		out, "%zu paths in %" PRIu64 " tables of ", u->seen.set.table.count, u->seen.files);
-	plain(out, p->input);
+	put_plain(out, p->input);
 	cop_buf_printf(out, "; %" PRIu64 " of them are not below a usage root\n", u->use.elsewhere);
 	for (size_t i = 0; i < u->roots.all.n; i++) {
 		cop_buf_str(out, "usage root ");
-		plain(out, u->roots.all.path[i]);
+		put_plain(out, u->roots.all.path[i]);
 		cop_buf_str(out, u->use.tree->top.entry[i].type ? "\n" : " (not there)\n");
 	}
 	cop_buf_printf(
@@ -74,7 +74,7 @@ void cop_paths_result_table(const struct cop_paths_result *p, struct cop_buf *ou
 		print_total(out, rows[i].label, &u->lists.total[rows[i].list], u->lists.sizes);
 	print_unused(&u->prune, u->lists.sizes, out);
 	cop_buf_str(out, "\nlists and paths_summary.md are in ");
-	plain(out, p->output);
+	put_plain(out, p->output);
 	cop_buf_str(out, "\n");
 	if (!u->lists.base)
 		return;

@@ -79,7 +79,7 @@ void cop_paths_rsync(const struct cop_paths_result *p, struct cop_buf *out)
 	free(from);
 }
 
-static void human(struct cop_buf *out, const struct lists *l, uint64_t bytes)
+static void put_size(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 {
 	char text[16];
 
@@ -103,7 +103,7 @@ static void text_roots(const struct cop_paths_result *p, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static void coverage(struct cop_buf *out, const char *code, const struct lists *l)
+static void put_coverage(struct cop_buf *out, const char *code, const struct lists *l)
 {
 	const struct path_total *used = &l->total[LIST_USED], *all = &l->total[LIST_ALL];
 	const struct {
@@ -150,7 +150,7 @@ static void text_file(const struct cop_paths_result *p, struct cop_buf *out)
 		if (l->sizes || !strstr(row[i].what, "bytes"))
 			cop_buf_printf(out, "%s: %" PRIu64 "\n", row[i].what, row[i].n);
 	cop_buf_str(out, "\nCoverage estimates:\n");
-	coverage(out, "", l);
+	put_coverage(out, "", l);
 	if (l->base) {
 		cop_buf_str(out,
 			"A reduced copy (keep.txt and prune_candidates.txt are relative to this directory):\n- ");
@@ -166,37 +166,37 @@ static void text_file(const struct cop_paths_result *p, struct cop_buf *out)
 
 /* ---- paths_summary.md ---- */
 
-static void code(struct cop_buf *out, const char *text)
+static void put_code(struct cop_buf *out, const char *text)
 {
 	cop_csv_markdown(out, text, strlen(text));
 }
 
-static void head(const struct cop_paths_result *p, struct cop_buf *out)
+static void put_head(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct cop_walk_dir *top = &p->usage->use.tree->top;
 
 	cop_buf_str(out, "# What the job used of its environment\n\n- Job directory: ");
-	code(out, p->job);
+	put_code(out, p->job);
 	cop_buf_str(out, "\n- Raw tables: ");
-	code(out, p->input);
+	put_code(out, p->input);
 	cop_buf_printf(out, " (%" PRIu64 " files used", p->usage->seen.files);
 	if (p->faults)
 		cop_buf_printf(out, ", %" PRIu64 " with faults", p->faults);
 	cop_buf_str(out, ")\n- Output directory: ");
-	code(out, p->output);
+	put_code(out, p->output);
 	cop_buf_printf(out, "\n- Observed paths: `%zu`, of them below no root: `%" PRIu64 "`\n",
 		p->usage->seen.set.table.count, p->usage->use.elsewhere);
 	cop_buf_str(out, "\n## Roots\n\n");
 	for (uint32_t i = 0; i < top->n; i++) {
 		cop_buf_str(out, "- ");
-		code(out, top->entry[i].name);
+		put_code(out, top->entry[i].name);
 		cop_buf_str(out, top->entry[i].type ? "\n" : " (not there)\n");
 	}
 	if (!top->n)
 		cop_buf_str(out, "- none\n");
 }
 
-static void counts(const struct lists *l, struct cop_buf *out)
+static void put_counts(const struct lists *l, struct cop_buf *out)
 {
 	cop_buf_str(out,
 		"\n## Counts\n\n| Meaning | File | Total Paths | Files | Directories | Missing | Bytes |\n|---|---|---:|---:|---:|---:|---:|\n");
@@ -213,11 +213,11 @@ static void counts(const struct lists *l, struct cop_buf *out)
 	cop_buf_str(out,
 		"\nEverything that is not a directory is a file, including links; bytes are the sizes of regular files, counted for each name.\n"
 		"\n## Coverage\n\n");
-	coverage(out, "`", l);
+	put_coverage(out, "`", l);
 	cop_buf_printf(out, "**%s**\n", warning);
 }
 
-static void unused(const struct prune *p, const struct lists *l, struct cop_buf *out)
+static void put_unused(const struct prune *p, const struct lists *l, struct cop_buf *out)
 {
 	cop_buf_str(out, "\n## Largest directories that nothing used needs\n\n");
 	if (!p->dirs) {
@@ -233,16 +233,16 @@ static void unused(const struct prune *p, const struct lists *l, struct cop_buf 
 		const struct unused_dir *d = &p->dir[i];
 
 		cop_buf_str(out, "| ");
-		code(out, d->path);
+		put_code(out, d->path);
 		cop_buf_str(out, " | ");
 		add_bytes(out, l, d->bytes);
 		cop_buf_str(out, " | ");
-		human(out, l, d->bytes);
+		put_size(out, l, d->bytes);
 		cop_buf_printf(out, " | %" PRIu64 " | %" PRIu64 " |\n", d->files, d->dirs);
 	}
 }
 
-static void searches(const struct prune *p, struct cop_buf *out)
+static void put_searches(const struct prune *p, struct cop_buf *out)
 {
 	cop_buf_str(out, "\n## Names asked for in many directories and absent\n\n");
 	if (p->names)
@@ -299,7 +299,7 @@ static void links_out(const struct usage *u, struct cop_buf *out)
 	}
 }
 
-static void advice(const struct cop_paths_result *p, struct cop_buf *out)
+static void put_advice(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct prune *prune = &p->usage->prune;
 
@@ -313,19 +313,19 @@ static void advice(const struct cop_paths_result *p, struct cop_buf *out)
 	cop_paths_rsync(p, out);
 	cop_buf_str(
 		out, "\n```\n\nPaths in `keep.txt` and `prune_candidates.txt` are relative to ");
-	code(out, p->usage->lists.base);
+	put_code(out, p->usage->lists.base);
 	cop_buf_str(out,
 		". Run the program from the copy, more than once, before anything depends on it.\n");
 }
 
-static void summary(const struct cop_paths_result *p, struct cop_buf *out)
+static void put_summary(const struct cop_paths_result *p, struct cop_buf *out)
 {
-	head(p, out);
-	counts(&p->usage->lists, out);
-	unused(&p->usage->prune, &p->usage->lists, out);
-	searches(&p->usage->prune, out);
+	put_head(p, out);
+	put_counts(&p->usage->lists, out);
+	put_unused(&p->usage->prune, &p->usage->lists, out);
+	put_searches(&p->usage->prune, out);
 	links_out(&p->usage->use, out);
-	advice(p, out);
+	put_advice(p, out);
 }
 
 static int write_list(const struct cop_paths_result *p, const char *name,
@@ -351,5 +351,5 @@ static int write_list(const struct cop_paths_result *p, const char *name,
 int cop_paths_write(const struct cop_paths_result *p, struct cop_err *err)
 {
 	return write_list(p, "roots_and_counts.txt", text_file, err)
-		       ?: write_list(p, "paths_summary.md", summary, err);
+		       ?: write_list(p, "paths_summary.md", put_summary, err);
 }

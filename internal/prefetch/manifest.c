@@ -42,7 +42,7 @@ static const char *source_name(const char *source)
 	return strrchr(source, '/') + 1;
 }
 
-static bool beside(const char *source, char path[PATH_MAX])
+static bool is_beside_source(const char *source, char path[PATH_MAX])
 {
 	const char *name = source_name(source);
 
@@ -89,7 +89,7 @@ static int64_t usable_since(const char *source, const char *path)
 static bool find_auto(const char *source, char path[PATH_MAX])
 {
 	char cached[PATH_MAX];
-	int64_t a = beside(source, path) ? usable_since(source, path) : -1;
+	int64_t a = is_beside_source(source, path) ? usable_since(source, path) : -1;
 	int64_t b = in_cache(source, false, cached) ? usable_since(source, cached) : -1;
 
 	if (b > a)
@@ -122,7 +122,7 @@ static int read_text(const char *path, struct cop_buf *out)
 }
 
 /* Warns in one line about a manifest that is damaged or cannot be used. */
-static void warn(const struct cop_prefetch_manifest *m, const char *path, const char *text)
+static void warn_of(const struct cop_prefetch_manifest *m, const char *path, const char *text)
 {
 	cop_log_warn("prefetch: %s: %s", path, text);
 	if (m->conf.to_stderr)
@@ -143,13 +143,13 @@ static void check_text(struct cop_prefetch_manifest *m, const char *path)
 	if (cop_manifest_head(m->text.data, m->text.len, source, &m->body, &err)) {
 		snprintf(text, sizeof(text),
 			"this manifest cannot be used: %s; nothing is prefetched", err.text);
-		warn(m, path, text);
+		warn_of(m, path, text);
 		drop_text(m);
 	} else if (strcmp(source, m->conf.source) != 0) {
 		snprintf(text, sizeof(text),
 			"it was made for %s; what has the same names below %s is prefetched",
 			source, m->conf.source);
-		warn(m, path, text);
+		warn_of(m, path, text);
 	}
 }
 
@@ -165,7 +165,7 @@ static int load_auto(struct cop_prefetch_manifest *m)
 	}
 	rc = read_text(path, &m->text);
 	if (rc)
-		warn(m, path, strerror(-rc));
+		warn_of(m, path, strerror(-rc));
 	else
 		check_text(m, path);
 	return 0;
@@ -256,7 +256,8 @@ int cop_prefetch_manifest_piece(
  * then the older one. */
 static int write_auto(const char *source, const struct cop_buf *text, char path[PATH_MAX])
 {
-	int rc = beside(source, path) ? cop_write_file(path, text->data, text->len, 0644) : -ENOENT;
+	int rc = is_beside_source(source, path) ? cop_write_file(path, text->data, text->len, 0644)
+						: -ENOENT;
 
 	if (rc && in_cache(source, true, path))
 		rc = cop_write_file(path, text->data, text->len, 0644);

@@ -17,7 +17,7 @@ static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_
 
 /* ---- asking ---- */
 
-static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+static void fetch_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct slot *s = COP_CONTAINER_OF(w, struct slot, waiter);
 	struct cop_prefetch *p = s->p;
@@ -55,7 +55,7 @@ static bool ask_coop(
 		give_up(p, "the cache is nearly full; the rest is fetched when it is asked for");
 		return false;
 	}
-	s->waiter.completed = completed;
+	s->waiter.completed = fetch_completed;
 	rc = cop_coop_get(p->conf.coop, ask, &s->waiter, &obj);
 	/* It may have completed already, so s belongs to the waiter now. */
 	p->flying += rc == 0;
@@ -100,7 +100,7 @@ static void count_slot(struct cop_prefetch *p, const struct slot *s)
 
 static void ask_entry(struct cop_prefetch *p, struct slot *s);
 
-static void gone(struct cop_prefetch *p)
+static void count_changed(struct cop_prefetch *p)
 {
 	cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
 }
@@ -119,7 +119,7 @@ static void with_entry(struct cop_prefetch *p, struct slot *s)
 	count_slot(p, s);
 	if (s->rc) {
 		if (s->item->kind == COP_MANIFEST_FILE)
-			gone(p);
+			count_changed(p);
 		done_with(p, s);
 		return;
 	}
@@ -135,13 +135,13 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 	struct cop_listing_entry e;
 
 	if (s->rc == -ENOENT || s->rc == -ENOTDIR) {
-		gone(p);
+		count_changed(p);
 		done_with(p, s);
 	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
 		if (!s->rc && (cop_listing_flags(s->obj->data) & COP_LISTING_COMPLETE)) {
 			/* A job may have asked for a name that is absent. */
 			if (s->item->kind == COP_MANIFEST_FILE)
-				gone(p);
+				count_changed(p);
 			done_with(p, s);
 		} else {
 			ask_entry(p, s);
@@ -306,7 +306,7 @@ static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 }
 
 /* Asks for the pieces one after another until there are no more. 0, or -errno. */
-static int load(struct cop_prefetch *p)
+static int load_manifest(struct cop_prefetch *p)
 {
 	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
 	struct cop_ask piece = {.kind = COP_ASK_MANIFEST, .path = ""};
@@ -381,14 +381,14 @@ static void trace(struct cop_prefetch *p, uint64_t begin_ns)
 	cop_tracer_event(p->conf.tracer, &e);
 }
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct cop_prefetch *p = arg;
 	uint64_t begin_ns = cop_now_ns();
 	int rc;
 
 	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_BEGIN, "%s", "");
-	rc = load(p);
+	rc = load_manifest(p);
 
 	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
 		p->why = "there is no manifest";
@@ -434,7 +434,7 @@ int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch
 			cop_list_push_back(&p->free[stage], &p->slot[n].link);
 		}
 	}
-	rc = cop_thread_start(&p->thread, "prefetch", work, p);
+	rc = cop_thread_start(&p->thread, "prefetch", run_worker, p);
 	if (rc) {
 		p->stopping = true;
 		cop_prefetch_free(p);

@@ -7,7 +7,7 @@
 #include "csv/csv.h"
 #include "prof/prof_priv.h"
 
-static double us(uint64_t ns)
+static double to_us(uint64_t ns)
 {
 	return (double)ns / 1e3;
 }
@@ -29,7 +29,7 @@ int cop_prof_fill_operations(const struct report *r, unsigned type, struct cop_b
 			".%06" PRIu64 "\n",
 			cop_prof_op_name(op), s.calls, s.outcome[COP_PROF_HIT],
 			s.outcome[COP_PROF_MISS], s.outcome[COP_PROF_NEGATIVE],
-			us(s.latency_ns) / (double)s.calls, s.latency_us / 1000000,
+			to_us(s.latency_ns) / (double)s.calls, s.latency_us / 1000000,
 			s.latency_us % 1000000);
 	}
 	return 0;
@@ -45,8 +45,8 @@ int cop_prof_fill_latency(const struct report *r, unsigned type, struct cop_buf 
 		cop_prof_sum_op(r->sum, op, &s);
 		if (s.calls)
 			cop_buf_printf(out, "%s,%" PRIu64 ",%.2f,%.2f,%.2f,%.2f,%.2f\n",
-				cop_prof_op_name(op), s.calls, us(s.p50_ns), us(s.p90_ns),
-				us(s.p99_ns), us(s.p999_ns), us(s.max_ns));
+				cop_prof_op_name(op), s.calls, to_us(s.p50_ns), to_us(s.p90_ns),
+				to_us(s.p99_ns), to_us(s.p999_ns), to_us(s.max_ns));
 	}
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 #define RELAXED memory_order_relaxed
 
-static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
+static void move_counter(_Atomic uint64_t *from, _Atomic uint64_t *to)
 {
 	uint64_t value = atomic_load_explicit(from, RELAXED);
 
@@ -27,11 +27,11 @@ static void move_cell(struct op_cell *from, struct op_cell *to)
 	uint64_t max = atomic_exchange_explicit(&from->max_ns, 0, RELAXED);
 
 	for (unsigned o = 0; o < COP_PROF_OUTCOMES; o++)
-		move(&from->outcome[o], &to->outcome[o]);
-	move(&from->latency_ns, &to->latency_ns);
+		move_counter(&from->outcome[o], &to->outcome[o]);
+	move_counter(&from->latency_ns, &to->latency_ns);
 	cop_prof_raise(&to->max_ns, max);
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
-		move(&from->bucket[i], &to->bucket[i]);
+		move_counter(&from->bucket[i], &to->bucket[i]);
 }
 
 static void move_shards(struct op_shard from[OP_SHARDS], struct op_shard to[OP_SHARDS])
@@ -40,7 +40,7 @@ static void move_shards(struct op_shard from[OP_SHARDS], struct op_shard to[OP_S
 		for (unsigned o = 0; o < COP_PROF_OPS; o++)
 			move_cell(&from[i].op[o], &to[i].op[o]);
 		for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-			move(&from[i].ttl[e], &to[i].ttl[e]);
+			move_counter(&from[i].ttl[e], &to[i].ttl[e]);
 	}
 }
 

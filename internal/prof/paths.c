@@ -120,7 +120,7 @@ static struct record *find_record(
 	return r;
 }
 
-static void push(struct heads *h, struct record *r)
+static void push_record(struct heads *h, struct record *r)
 {
 	struct record *_Atomic *head = &h->head[r->hash & (h->n - 1)];
 
@@ -140,12 +140,12 @@ static void grow_shard(struct shard *s)
 		for (struct record *r = atomic_load_explicit(&old->head[i], RELAXED), *next; r;
 			r = next) {
 			next = atomic_load_explicit(&r->next, RELAXED);
-			push(h, r);
+			push_record(h, r);
 		}
 	atomic_store_explicit(&s->heads, h, memory_order_release);
 }
 
-static bool reserve(struct path_table *t, uint64_t bytes)
+static bool reserve_memory(struct path_table *t, uint64_t bytes)
 {
 	if (atomic_fetch_add_explicit(&t->bytes, bytes, RELAXED) + bytes <= t->max_bytes)
 		return true;
@@ -159,7 +159,7 @@ static struct record *insert_record(
 	/* Includes the record's share of both head arrays (the current and the outgrown) and the
 	 * allocator's overhead. */
 	uint64_t bytes = sizeof(struct record) + len + 48;
-	bool room = reserve(t, bytes);
+	bool room = reserve_memory(t, bytes);
 	struct record *r = room ? calloc(1, sizeof(*r) + len) : NULL, *there;
 
 	if (r) {
@@ -172,7 +172,7 @@ static struct record *insert_record(
 	if (!there && r) {
 		if (s->count >= atomic_load_explicit(&s->heads, RELAXED)->n)
 			grow_shard(s);
-		push(atomic_load_explicit(&s->heads, RELAXED), r);
+		push_record(atomic_load_explicit(&s->heads, RELAXED), r);
 		s->count++;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -184,7 +184,7 @@ static struct record *insert_record(
 	return there;
 }
 
-static struct record *record(
+static struct record *find_or_add_record(
 	struct path_table *t, const char *path, size_t len, struct shard **shard)
 {
 	uint64_t hash;
@@ -224,7 +224,7 @@ void cop_prof_paths_touch(struct path_table *t, enum category c, const char *pat
 	int slot, const struct cop_range *read)
 {
 	struct shard *s;
-	struct record *r = record(t, path, len, &s);
+	struct record *r = find_or_add_record(t, path, len, &s);
 	uint64_t zero = 0;
 
 	if (!r)
@@ -401,13 +401,13 @@ static int pair_up(struct path_table *from, struct path_table *to, struct pairs 
 	for (size_t i = 0; i < out->n && !rc; i++) {
 		struct pair *p = &out->pair[i];
 
-		p->to = record(to, p->from->path, p->from->len, &p->to_shard);
+		p->to = find_or_add_record(to, p->from->path, p->from->len, &p->to_shard);
 		rc = p->to ? 0 : -ENOMEM;
 	}
 	return rc;
 }
 
-static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
+static void move_counter(_Atomic uint64_t *from, _Atomic uint64_t *to)
 {
 	uint64_t value = atomic_exchange_explicit(from, 0, RELAXED);
 
@@ -424,7 +424,7 @@ static void move_counts(struct pair *p)
 		if (sequence)
 			atomic_store(&p->to->sequence[c], sequence);
 		for (unsigned i = 0; i < SLOTS; i++)
-			move(&p->from->count[c][i], &p->to->count[c][i]);
+			move_counter(&p->from->count[c][i], &p->to->count[c][i]);
 	}
 }
 
@@ -449,7 +449,7 @@ static void move_all(struct path_table *from, struct path_table *to, struct pair
 		move_counts(&pairs->pair[i]);
 		move_ranges(from, to, &pairs->pair[i]);
 	}
-	move(&from->dropped, &to->dropped);
+	move_counter(&from->dropped, &to->dropped);
 }
 
 int cop_prof_paths_drain(struct path_table *t, struct path_table *into)

@@ -51,7 +51,7 @@ static int by_events(const void *a, const void *b)
 	return order ? order : x->len < y->len ? -1 : x->len > y->len;
 }
 
-static void sort(struct rows *rows, int (*order)(const void *, const void *))
+static void sort_rows(struct rows *rows, int (*order)(const void *, const void *))
 {
 	if (rows->n)
 		qsort(rows->row, rows->n, sizeof(*rows->row), order);
@@ -61,7 +61,7 @@ int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *ou
 {
 	int rc = p->paths ? cop_prof_paths_rows(p->paths, c, out) : 0;
 
-	sort(out, by_sequence);
+	sort_rows(out, by_sequence);
 	return rc;
 }
 
@@ -69,7 +69,7 @@ void cop_prof_rows_busiest(struct rows *rows, size_t limit)
 {
 	size_t n = 0;
 
-	sort(rows, by_events);
+	sort_rows(rows, by_events);
 	while (n < rows->n && n < limit && rows->row[n].events)
 		n++;
 	cut_rows(rows, n);

@@ -30,7 +30,7 @@ void cop_prof_sketch_free(struct sketch *s)
 }
 
 /* Allocates once for so many rows and bytes of names. */
-static int reserve(struct sketch *s, size_t rows, size_t bytes)
+static int reserve_rows(struct sketch *s, size_t rows, size_t bytes)
 {
 	s->row = calloc(rows ? rows : 1, sizeof(*s->row));
 	s->text = malloc(bytes ? bytes : 1);
@@ -40,7 +40,7 @@ static int reserve(struct sketch *s, size_t rows, size_t bytes)
 	return -ENOMEM;
 }
 
-static void append(struct sketch *s, const struct sketch_row *row, const char *path)
+static void append_row(struct sketch *s, const struct sketch_row *row, const char *path)
 {
 	struct sketch_row *to = &s->row[s->n++];
 
@@ -82,7 +82,7 @@ static int by_row(const void *a, const void *b)
 }
 
 /* How many of the heaviest fit, and their bytes. */
-static size_t fitting(const struct sketch *s, const struct candidate *c, size_t *bytes)
+static size_t count_fitting(const struct sketch *s, const struct candidate *c, size_t *bytes)
 {
 	size_t n = 0;
 
@@ -113,8 +113,8 @@ static int cut_sketch(struct sketch *s)
 	for (size_t i = 0; i < s->n; i++)
 		c[i] = (struct candidate){.s = s, .row = (uint32_t)i};
 	qsort(c, s->n, sizeof(*c), heaviest_first);
-	n = fitting(s, c, &bytes);
-	if (reserve(&out, n, bytes))
+	n = count_fitting(s, c, &bytes);
+	if (reserve_rows(&out, n, bytes))
 		goto out;
 	off = s->row[c[n].row].weight;
 	qsort(c, n, sizeof(*c), by_row);
@@ -122,7 +122,7 @@ static int cut_sketch(struct sketch *s)
 		struct sketch_row row = s->row[c[i].row];
 
 		row.weight -= off;
-		append(&out, &row, s->text + row.at);
+		append_row(&out, &row, s->text + row.at);
 	}
 	out.error = cop_add_saturating(s->error, off);
 	cop_prof_sketch_free(s);
@@ -141,7 +141,7 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 	int rc;
 
 	*out = (struct sketch){0};
-	rc = reserve(out, a->n + b->n, a->text_len + b->text_len);
+	rc = reserve_rows(out, a->n + b->n, a->text_len + b->text_len);
 	if (rc)
 		return rc;
 	while (i < a->n || k < b->n) {
@@ -151,7 +151,7 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 			    : !y ? -1
 				 : compare_bytes(a->text + x->at, x->len, b->text + y->at, y->len);
 
-		append(out, order <= 0 ? x : y, order <= 0 ? a->text + x->at : b->text + y->at);
+		append_row(out, order <= 0 ? x : y, order <= 0 ? a->text + x->at : b->text + y->at);
 		i += order <= 0;
 		k += order >= 0;
 		if (order == 0) {
@@ -189,7 +189,7 @@ int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out)
 		bytes += rows->row[i].len;
 	if (bytes > UINT32_MAX)
 		return -E2BIG;
-	rc = reserve(out, rows->n, bytes);
+	rc = reserve_rows(out, rows->n, bytes);
 	if (rc)
 		return rc;
 	if (rows->n)
@@ -201,7 +201,7 @@ int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out)
 		if (!from->events)
 			continue;
 		memcpy(row.count, from->count, sizeof(row.count));
-		append(out, &row, from->path);
+		append_row(out, &row, from->path);
 	}
 	rc = cut_sketch(out);
 	if (rc)

@@ -6,7 +6,7 @@
 #include "pathclass/pathclass.h"
 #include "prof/prof_priv.h"
 
-static const char *mode(const struct cop_prof *p)
+static const char *mode_name(const struct cop_prof *p)
 {
 	return p->level == COP_PROF_FULL  ? "full-path"
 	       : p->level == COP_PROF_TOP ? "top-path"
@@ -14,10 +14,10 @@ static const char *mode(const struct cop_prof *p)
 }
 
 /* Headings, list and tables begin like those of Copper 1.0, which scripts look for; ours follow. */
-static void settings(const struct report *r, struct cop_buf *out)
+static void put_settings(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, "# Copper Profiling Summary\n\n");
-	cop_buf_printf(out, "- Profiling mode: `%s`\n", mode(r->p));
+	cop_buf_printf(out, "- Profiling mode: `%s`\n", mode_name(r->p));
 	cop_buf_printf(out, "- Metadata ENOENT TTL (ms): `%" PRIu32 "`\n", r->p->enoent_ttl_ms);
 	cop_buf_printf(out, "- Top-path limit: `%" PRIu32 "`\n", r->p->top_n);
 	cop_buf_printf(out, "- Full path outputs enabled: `%s`\n", r->p->paths ? "yes" : "no");
@@ -30,7 +30,7 @@ static void settings(const struct report *r, struct cop_buf *out)
 			: "- The kernel answers repeated requests by itself, so all counts, including those by path, count first uses; `copper mount --observe` counts every use.\n");
 }
 
-static void operations(const struct report *r, struct cop_buf *out)
+static void put_operations(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out,
 		"\n## Aggregate Operation Metrics\n\n"
@@ -54,7 +54,7 @@ static void operations(const struct report *r, struct cop_buf *out)
 	}
 }
 
-static void totals(const struct report *r, struct cop_buf *out)
+static void put_totals(const struct report *r, struct cop_buf *out)
 {
 	struct cop_prof_op_sum all;
 
@@ -87,7 +87,7 @@ static void totals(const struct report *r, struct cop_buf *out)
 }
 
 /* Operations of the storage are not requests of the kernel, and most nodes have none. */
-static void storage(const struct report *r, struct cop_buf *out)
+static void put_storage(const struct report *r, struct cop_buf *out)
 {
 	uint64_t us;
 
@@ -105,7 +105,7 @@ static void storage(const struct report *r, struct cop_buf *out)
 }
 
 /* Facts about the path files that are not in them. */
-static void accuracy(const struct report *r, struct cop_buf *out)
+static void put_accuracy(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");
 	if (r->p->top_n)
@@ -133,7 +133,7 @@ static void accuracy(const struct report *r, struct cop_buf *out)
 			cop_prof_paths_dropped(r->p->paths));
 }
 
-static int classify(const struct report *r, struct cop_pathclass_totals *total)
+static int put_classified(const struct report *r, struct cop_pathclass_totals *total)
 {
 	struct cop_buf path = {0};
 	int rc = 0;
@@ -153,10 +153,10 @@ static int classify(const struct report *r, struct cop_pathclass_totals *total)
 	return rc;
 }
 
-static int classes(const struct report *r, struct cop_buf *out)
+static int put_classes(const struct report *r, struct cop_buf *out)
 {
 	struct cop_pathclass_totals total = {0};
-	int rc = classify(r, &total);
+	int rc = put_classified(r, &total);
 
 	if (!rc) {
 		cop_buf_str(out, "\n## Path Class Heuristics\n\n");
@@ -176,16 +176,16 @@ int cop_prof_fill_summary(const struct report *r, unsigned type, struct cop_buf 
 	size_t paths = 0;
 
 	(void)type;
-	settings(r, out);
-	operations(r, out);
-	totals(r, out);
-	storage(r, out);
+	put_settings(r, out);
+	put_operations(r, out);
+	put_totals(r, out);
+	put_storage(r, out);
 	if (r->p->further && r->stats)
 		r->p->further(r->p->ctx, r->stats, out);
 	if (!r->with_top)
 		return 0;
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		paths += r->top[c].n;
-	accuracy(r, out);
-	return paths ? classes(r, out) : 0;
+	put_accuracy(r, out);
+	return paths ? put_classes(r, out) : 0;
 }

@@ -67,7 +67,7 @@ static void add_cell(struct sum_op *into, const struct op_cell *cell)
 }
 
 /* Rounded as in the files. */
-static uint64_t microseconds(uint64_t ns)
+static uint64_t to_microseconds(uint64_t ns)
 {
 	return ns / 1000 + (ns % 1000 >= 500);
 }
@@ -88,10 +88,10 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 				s->ttl[e], atomic_load_explicit(&shard->ttl[e], RELAXED));
 	}
 	for (unsigned o = 0; o < COP_PROF_OPS; o++) {
-		s->op[o].latency_us = microseconds(s->op[o].latency_ns);
+		s->op[o].latency_us = to_microseconds(s->op[o].latency_ns);
 		all_ns = cop_add_saturating(all_ns, s->op[o].latency_ns);
 	}
-	s->latency_us = microseconds(all_ns);
+	s->latency_us = to_microseconds(all_ns);
 }
 
 /* The rows of its top path files, by class. */

@@ -56,7 +56,7 @@ struct sizes {
 	int rc;
 };
 
-static void collect(void *arg, const char *path, size_t len, uint64_t bytes)
+static void collect_path(void *arg, const char *path, size_t len, uint64_t bytes)
 {
 	struct sizes *s = arg;
 	struct row row = {.len = (uint32_t)len, .events = bytes};
@@ -110,7 +110,7 @@ int cop_prof_fill_sizes(const struct report *r, unsigned type, struct cop_buf *o
 {
 	struct sizes s = {.rc = 0};
 
-	r->sizes->each(r->sizes->ctx, type, collect, &s);
+	r->sizes->each(r->sizes->ctx, type, collect_path, &s);
 	if (s.rows.n)
 		qsort(s.rows.row, s.rows.n, sizeof(*s.rows.row), by_name);
 	if (!s.rc)

@@ -139,7 +139,7 @@ static struct counter *find_counter(struct shard *s, uint64_t hash, const char *
 }
 
 /* False without memory; then nothing has changed. */
-static bool name(struct counter *k, const char *path, size_t len)
+static bool set_path(struct counter *k, const char *path, size_t len)
 {
 	if (k->cap < len || !k->path) {
 		char *copy = malloc(len + 1);
@@ -155,11 +155,11 @@ static bool name(struct counter *k, const char *path, size_t len)
 	return true;
 }
 
-static struct counter *fresh(struct shard *s, const char *path, size_t len)
+static struct counter *new_counter(struct shard *s, const char *path, size_t len)
 {
 	struct counter *k = calloc(1, sizeof(*k));
 
-	if (!k || !name(k, path, len)) {
+	if (!k || !set_path(k, path, len)) {
 		free(k);
 		return NULL;
 	}
@@ -172,7 +172,7 @@ static struct counter *take_over(struct shard *s, const char *path, size_t len)
 {
 	struct counter *k = s->heap[0];
 
-	if (!name(k, path, len))
+	if (!set_path(k, path, len))
 		return NULL;
 	cop_htab_remove(&s->by_path, &k->link);
 	k->error = k->value;
@@ -189,7 +189,7 @@ static struct counter *counter_of(
 
 	if (k)
 		return k;
-	k = s->n < t->counters ? fresh(s, path, len) : take_over(s, path, len);
+	k = s->n < t->counters ? new_counter(s, path, len) : take_over(s, path, len);
 	if (k)
 		cop_htab_add(&s->by_path, &k->link, hash);
 	return k;

@@ -22,7 +22,7 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 }
 
 /* The peer is about to connect. */
-static void admit(void *ctx, const char *address)
+static void admit_address(void *ctx, const char *address)
 {
 	struct cop_reach *r = ctx;
 
@@ -43,7 +43,7 @@ static int open_port(struct cop_reach *r, const struct cop_job_host *at, bool se
 		.at_second_port = second,
 		.fabric_address = cop_fabric_address(cop_rpc_fabric(*r->conf.rpc)),
 		.mac = mac,
-		.met = admit,
+		.met = admit_address,
 		.refused = count_rejected,
 		.ctx = r};
 

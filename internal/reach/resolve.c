@@ -49,7 +49,7 @@ static bool is_of_own_ip(struct cop_reach *r, uint32_t rank, const char *address
 	return false;
 }
 
-static void resolved(struct cop_reach *r, uint32_t rank, const char *address, bool lives)
+static void note_resolved(struct cop_reach *r, uint32_t rank, const char *address, bool lives)
 {
 	if (address && !is_of_own_ip(r, rank, address)) {
 		address = NULL;
@@ -67,7 +67,7 @@ static void on_resolved(void *arg, const char *address, bool lives, const char *
 		cop_log_debug(
 			"no address rank=%u lives=%d why=\"%s\"", q->rank, lives, why ? why : "");
 	r->conf.looked(r->conf.ctx, q->rank, address != NULL, address ? NULL : why);
-	resolved(r, q->rank, address ? address : cop_reach_in_book(r, q->rank), lives);
+	note_resolved(r, q->rank, address ? address : cop_reach_in_book(r, q->rank), lives);
 	free(q);
 }
 
@@ -81,7 +81,7 @@ static void ask_machine(struct cop_reach *r, uint32_t rank)
 	uint32_t timeout_ms = r->conf.peer_timeout_ms / (atomic_load(&r->ready) ? 2 : 1);
 
 	if (!q) {
-		resolved(r, rank, NULL, false);
+		note_resolved(r, rank, NULL, false);
 		return;
 	}
 	*q = (struct question){r, rank};
@@ -96,9 +96,9 @@ void cop_reach_resolve(void *reach, uint32_t rank, bool silent)
 	struct cop_reach *r = reach;
 
 	if (rank >= r->conf.nodes)
-		resolved(r, rank, NULL, false);
+		note_resolved(r, rank, NULL, false);
 	else if ((r->book && !silent) || atomic_load(&r->door_closed))
-		resolved(r, rank, cop_reach_in_book(r, rank), false);
+		note_resolved(r, rank, cop_reach_in_book(r, rank), false);
 	else
 		ask_machine(r, rank);
 }

@@ -27,7 +27,7 @@ static const struct {
 };
 
 /* CUDA_VISIBLE_DEVICES is also set without Slurm, and then says nothing of its job. */
-static bool belongs(const char *key)
+static bool is_of_this_job(const char *key)
 {
 	const char *id = getenv("SLURM_JOB_ID");
 
@@ -40,7 +40,7 @@ void cop_resource_job(cop_resource_visit *visit, void *arg)
 		for (unsigned k = 0; k < 2 && jobs[i].variable[k]; k++) {
 			const char *value = getenv(jobs[i].variable[k]);
 
-			if (!value || !*value || !belongs(jobs[i].key))
+			if (!value || !*value || !is_of_this_job(jobs[i].key))
 				continue;
 			visit(arg, jobs[i].key, value);
 			break;

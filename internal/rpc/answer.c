@@ -101,7 +101,7 @@ static int send_final(struct cop_rpc_req *q, enum msg_mode mode)
 	return 0;
 }
 
-static int announce(struct cop_rpc_req *q)
+static int announce_body(struct cop_rpc_req *q)
 {
 	struct msg_reply m = reply_of(q, MODE_ANNOUNCE);
 	int rc;
@@ -130,7 +130,7 @@ void cop_rpc_req_again(struct cop_rpc_req *q)
 	send_reply(q, &m);
 }
 
-static int advance(struct cop_rpc_req *q);
+static int advance_answer(struct cop_rpc_req *q);
 
 static void piece_ended(struct cop_rpc *r, struct item *item)
 {
@@ -149,7 +149,7 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 		s->advanced_ms = r->now_ms;
 		if (!piece->rc)
 			cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_OUT, piece->len);
-		advance(q);
+		advance_answer(q);
 		cop_rpc_session_send(s);
 	}
 	free(piece);
@@ -214,13 +214,13 @@ static int write_body(struct cop_rpc_req *q)
 	return -EAGAIN;
 }
 
-static int advance(struct cop_rpc_req *q)
+static int advance_answer(struct cop_rpc_req *q)
 {
 	if (q->is_inline)
 		return send_final(q, q->answer.unable ? MODE_UNABLE : MODE_INLINE);
 	if (q->land_len >= q->answer.body_len)
 		return write_body(q);
-	return announce(q);
+	return announce_body(q);
 }
 
 /* In the order in which the answers became ready. */
@@ -232,7 +232,7 @@ void cop_rpc_session_send(struct session *s)
 		next = at->next;
 		if (s->outstanding >= OUTSTANDING)
 			return;
-		advance(COP_CONTAINER_OF(at, struct cop_rpc_req, ready_at));
+		advance_answer(COP_CONTAINER_OF(at, struct cop_rpc_req, ready_at));
 	}
 }
 
@@ -246,7 +246,7 @@ void cop_rpc_req_ready(struct cop_rpc_req *q)
 	cop_list_push_back(&s->ready, &q->ready_at);
 	/* An answer that fits a message does not queue behind bulk bytes. */
 	if (q->is_inline)
-		advance(q);
+		advance_answer(q);
 	else
 		cop_rpc_session_send(s);
 }

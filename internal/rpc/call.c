@@ -97,7 +97,7 @@ struct batch {
 	size_t bytes;
 };
 
-static bool fits(const struct peer *p, const struct batch *b, const struct call *c)
+static bool fits_in_batch(const struct peer *p, const struct batch *b, const struct call *c)
 {
 	size_t bytes = b->bytes + MSG_MEMBER_FIXED + MSG_REQUEST_FIXED + c->ask.payload_len;
 
@@ -105,7 +105,7 @@ static bool fits(const struct peer *p, const struct batch *b, const struct call 
 	       (!b->count || bytes <= COP_FABRIC_MSG_MAX - COP_FRAME_OVERHEAD);
 }
 
-static void gather(struct cop_rpc *r, struct peer *p, struct batch *b)
+static void fill_batch(struct cop_rpc *r, struct peer *p, struct batch *b)
 {
 	struct cop_list *at = p->waiting.next;
 
@@ -115,7 +115,7 @@ static void gather(struct cop_rpc *r, struct peer *p, struct batch *b)
 		int rc;
 
 		at = at->next;
-		if (!fits(p, b, c))
+		if (!fits_in_batch(p, b, c))
 			return;
 		rc = open_landing(r, c);
 		if (rc) {
@@ -162,7 +162,8 @@ static int send_batch(struct cop_rpc *r, struct peer *p, struct batch *b)
 	return cop_rpc_link_send(r, p->link, msg, cop_frame_seal(&p->keys.tx, &w));
 }
 
-static void sent(struct cop_rpc *r, struct peer *p, struct call *c, uint64_t id, uint64_t at_ns)
+static void note_sent(
+	struct cop_rpc *r, struct peer *p, struct call *c, uint64_t id, uint64_t at_ns)
 {
 	cop_htab_add(&p->by_id, &c->by_id, id);
 	c->on_wire = true;
@@ -183,7 +184,7 @@ static int send_some(struct cop_rpc *r, struct peer *p)
 	struct batch b;
 	int rc;
 
-	gather(r, p, &b);
+	fill_batch(r, p, &b);
 	if (!b.count)
 		return 0;
 	rc = send_batch(r, p, &b);
@@ -191,7 +192,7 @@ static int send_some(struct cop_rpc *r, struct peer *p)
 		return rc;
 	cop_stats_add(r->conf.stats, COP_FABRIC_REQUEST_MESSAGES, 1);
 	for (unsigned i = 0; i < b.count; i++)
-		sent(r, p, b.call[i], b.id[i], at_ns);
+		note_sent(r, p, b.call[i], b.id[i], at_ns);
 	return 0;
 }
 
@@ -225,7 +226,7 @@ static int send_pull(struct cop_rpc *r, struct peer *p, uint64_t id, const struc
 
 /* The answer has come, or is not wanted any more. If this confirmation is lost, the server sends
  * its answer again. */
-static void confirm(struct cop_rpc *r, struct peer *p, uint64_t id)
+static void confirm_answer(struct cop_rpc *r, struct peer *p, uint64_t id)
 {
 	send_pull(r, p, id, &(struct msg_pull){0});
 }
@@ -240,19 +241,19 @@ static int reserve_body(struct cop_rpc *r, struct call *c, uint64_t len)
 }
 
 /* Asks for an announced body. A repeated announcement means that the first PULL was lost. */
-static void pull(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
+static void pull_answer(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 {
 	size_t most = c->ask.body_max ? c->ask.body_max : COP_RPC_BODY_MAX;
 	int rc;
 
 	if (!c->body && m->body_len > most) {
-		confirm(r, c->peer, c->by_id.hash);
+		confirm_answer(r, c->peer, c->by_id.hash);
 		fail_too_long(c, m->body_len);
 		return;
 	}
 	rc = c->body ? 0 : reserve_body(r, c, m->body_len);
 	if (rc) {
-		confirm(r, c->peer, c->by_id.hash);
+		confirm_answer(r, c->peer, c->by_id.hash);
 		fail_call(c, rc);
 	} else if (c->body_len == m->body_len &&
 		   send_pull(r, c->peer, c->by_id.hash,
@@ -325,12 +326,12 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 	/* An answer to a request that has been sent again meanwhile, or a duplicate. */
 	if (!n) {
 		if (m.confirm)
-			confirm(r, p, f->request);
+			confirm_answer(r, p, f->request);
 		return;
 	}
 	c = COP_CONTAINER_OF(n, struct call, by_id);
 	if (m.mode == MODE_ANNOUNCE) {
-		pull(r, c, &m);
+		pull_answer(r, c, &m);
 		cop_rpc_calls_send(r, p);
 		return;
 	}
@@ -348,7 +349,7 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 	}
 	end_call(c, &result);
 	if (m.confirm)
-		confirm(r, p, f->request);
+		confirm_answer(r, p, f->request);
 	cop_rpc_calls_send(r, p);
 }
 

@@ -11,7 +11,7 @@ struct wait_count {
 	bool done;
 };
 
-static bool waits(const struct session *s)
+static bool awaits_confirmation(const struct session *s)
 {
 	for (const struct cop_list *at = s->reqs.next; at != &s->reqs; at = at->next) {
 		const struct cop_rpc_req *q = COP_CONTAINER_OF(at, struct cop_rpc_req, session_at);
@@ -28,7 +28,7 @@ static void count_waiting(struct cop_rpc *r, struct wait_count *c)
 	for (const struct cop_list *at = r->serving.next; at != &r->serving; at = at->next) {
 		const struct session *s = COP_CONTAINER_OF(at, struct session, at);
 
-		if (!waits(s))
+		if (!awaits_confirmation(s))
 			continue;
 		if (c->found < c->max)
 			c->ranks[c->found] = s->rank;

@@ -71,7 +71,7 @@ static void send_hello(struct cop_rpc *r, struct peer *p)
 }
 
 /* Makes and sends a HELLO. While the peer is UP, it names the session in doubt. */
-static void greet(struct cop_rpc *r, struct peer *p)
+static void make_hello(struct cop_rpc *r, struct peer *p)
 {
 	const char *self = cop_fabric_address(r->fabric);
 	struct cop_hello h = {.from = r->conf.rank,
@@ -106,7 +106,7 @@ static void look_up(struct cop_rpc *r, struct peer *p)
 }
 
 /* A silent peer was resolved again and has another address now: it was restarted. */
-static void follow(struct cop_rpc *r, struct peer *p, const char *address)
+static void follow_address(struct cop_rpc *r, struct peer *p, const char *address)
 {
 	struct link *old = p->link, *link;
 
@@ -123,7 +123,7 @@ static void follow(struct cop_rpc *r, struct peer *p, const char *address)
 	cop_rpc_link_put(r, old);
 	p->sid = p->greeting.sid = 0;
 	enter_state(r, p, PEER_CONNECTING);
-	greet(r, p);
+	make_hello(r, p);
 }
 
 /* The peer was silent for the timeout and no look-up saw its process: it is dead. A look-up in
@@ -144,7 +144,7 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 	p->looked_up = false;
 	p->lives = lives;
 	if (expected && (p->state == PEER_UP || p->state == PEER_CONNECTING))
-		follow(r, p, address);
+		follow_address(r, p, address);
 	if (p->state != PEER_RESOLVING)
 		return;
 	/* The process exists but was too busy to give its address: it is asked again. */
@@ -160,7 +160,7 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 		return;
 	}
 	enter_state(r, p, PEER_CONNECTING);
-	greet(r, p);
+	make_hello(r, p);
 }
 
 static void say_changed(struct cop_rpc *r, struct peer *p, bool lives)
@@ -171,7 +171,7 @@ static void say_changed(struct cop_rpc *r, struct peer *p, bool lives)
 }
 
 /* The peer answered our HELLO: a first session, or a new one after it restarted. */
-static void adopt(
+static void adopt_session(
 	struct cop_rpc *r, struct peer *p, uint64_t remote_sid, const struct cop_frame_keys *keys)
 {
 	bool again = p->state == PEER_UP;
@@ -223,7 +223,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		return;
 	}
 	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
-	adopt(r, p, remote_sid, &keys);
+	adopt_session(r, p, remote_sid, &keys);
 }
 
 /* ---- work, life and death ---- */
@@ -252,14 +252,14 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 	cop_rpc_calls_fail(r, p, rc);
 }
 
-static bool paused(const struct cop_rpc *r, const struct peer *p)
+static bool is_paused(const struct cop_rpc *r, const struct peer *p)
 {
 	return p->state == PEER_DEAD && r->now_ms - p->since_ms < p->pause_ms;
 }
 
 void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p)
 {
-	if (paused(r, p)) {
+	if (is_paused(r, p)) {
 		cop_rpc_calls_fail(r, p, -EHOSTDOWN);
 		return;
 	}
@@ -284,12 +284,12 @@ void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted)
 	if (p->state == PEER_DEAD)
 		p->pause_ms = 0;
 	else if (p->state == PEER_UP && restarted && cop_rpc_calls_any(p))
-		greet(r, p);
+		make_hello(r, p);
 }
 
 /* ---- pings ---- */
 
-static void ping(struct cop_rpc *r, struct peer *p)
+static void send_ping(struct cop_rpc *r, struct peer *p)
 {
 	uint8_t ids[8 * PING_IDS];
 	struct cop_frame f = {
@@ -356,7 +356,7 @@ static void tick_up(struct cop_rpc *r, struct peer *p)
 		return;
 	}
 	if (ping_is_due(r, p, silent))
-		ping(r, p);
+		send_ping(r, p);
 	if (silent < timeout / 2)
 		p->lives = false;
 	else
@@ -365,7 +365,7 @@ static void tick_up(struct cop_rpc *r, struct peer *p)
 		if (p->greeting.sid)
 			send_hello(r, p);
 		else
-			greet(r, p);
+			make_hello(r, p);
 	}
 	cop_rpc_calls_send(r, p);
 }
@@ -400,7 +400,7 @@ static void tick_peer(struct cop_rpc *r, struct peer *p)
 
 static bool needs_ticks(const struct cop_rpc *r, const struct peer *p)
 {
-	return cop_rpc_calls_any(p) || paused(r, p) || p->state == PEER_RESOLVING ||
+	return cop_rpc_calls_any(p) || is_paused(r, p) || p->state == PEER_RESOLVING ||
 	       p->state == PEER_CONNECTING;
 }
 

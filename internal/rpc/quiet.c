@@ -15,7 +15,7 @@ static bool may_be_written(const struct peer *p)
 }
 
 /* Calls that the callbacks make go to the inbox and are cancelled from there. */
-static void quiet(struct cop_rpc *r)
+static void make_quiet(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;
 
@@ -33,5 +33,5 @@ static void quiet(struct cop_rpc *r)
 
 void cop_rpc_quiet(struct cop_rpc *r)
 {
-	cop_rpc_run_on_thread(r, quiet);
+	cop_rpc_run_on_thread(r, make_quiet);
 }

@@ -158,7 +158,7 @@ static bool is_for_want_of_room(int rc)
 	return rc == -ENOMEM || rc == -ENOBUFS;
 }
 
-static const char *reason(int rc)
+static const char *reason_for(int rc)
 {
 	switch (rc) {
 	case -EBADMSG:
@@ -185,7 +185,7 @@ void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc)
 	if (rank < r->conf.nodes)
 		snprintf(from, sizeof(from), "rank-%u-as-it-says", rank);
 	cop_stats_rejected(r->conf.stats, rc, 1);
-	cop_log_refused(what, reason(rc), from);
+	cop_log_refused(what, reason_for(rc), from);
 }
 
 void cop_rpc_drop(struct cop_rpc *r, const char *what, uint32_t rank, int rc)
@@ -245,7 +245,7 @@ static void server_frame(struct cop_rpc *r, struct session *s, const void *msg, 
 	cop_rpc_serve_frame(r, s, &f);
 }
 
-static void sealed(struct cop_rpc *r, const void *msg, size_t len, struct cop_frame *f)
+static void open_sealed(struct cop_rpc *r, const void *msg, size_t len, struct cop_frame *f)
 {
 	uint32_t rank = (uint32_t)f->session;
 	struct peer *p = rank < r->conf.nodes ? r->peers[rank] : NULL;
@@ -291,7 +291,7 @@ static void recv_msg(void *ctx, const void *msg, size_t len)
 	else if (f.type == COP_FRAME_WELCOME)
 		cop_rpc_peer_welcome(r, msg, len, &f);
 	else
-		sealed(r, msg, len, &f);
+		open_sealed(r, msg, len, &f);
 out:
 	cop_rpc_leave(r, outer);
 }

@@ -67,7 +67,7 @@ static int refuse_request(struct cop_rpc *r, struct session *s, const struct cop
 	return 0;
 }
 
-static int request(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
+static int take_request(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 {
 	struct msg_request m;
 	struct cop_rpc_req *q;
@@ -90,7 +90,7 @@ static int request(struct cop_rpc *r, struct session *s, const struct cop_frame 
 }
 
 /* Several in one message: each is checked and answered as if it had come alone. */
-static int requests(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
+static int take_requests(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 {
 	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
 	struct cop_frame member;
@@ -99,7 +99,7 @@ static int requests(struct cop_rpc *r, struct session *s, const struct cop_frame
 	for (unsigned i = 0; !rc && rd.p < rd.end; i++) {
 		rc = i < MSG_MEMBERS_MAX ? cop_rpc_msg_next_member(&rd, f, &member) : -EBADMSG;
 		if (!rc)
-			rc = request(r, s, &member);
+			rc = take_request(r, s, &member);
 	}
 	return rc;
 }
@@ -113,7 +113,7 @@ static struct cop_rpc_req *find_request(struct session *s, uint64_t id)
 
 /* A PULL that comes twice or after the body was given up is harmless: the caller's next ping tells
  * it to ask again. */
-static int pull(struct session *s, const struct cop_frame *f)
+static int answer_pull(struct session *s, const struct cop_frame *f)
 {
 	struct cop_rpc_req *q = find_request(s, f->request);
 	struct msg_pull m;
@@ -136,7 +136,7 @@ static int pull(struct session *s, const struct cop_frame *f)
 	return 0;
 }
 
-static int ping(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
+static int answer_ping(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 {
 	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
 	struct cop_frame pong = {
@@ -164,13 +164,13 @@ void cop_rpc_serve_frame(struct cop_rpc *r, struct session *s, const struct cop_
 	int rc = -EPROTO;
 
 	if (f->type == COP_FRAME_REQUEST)
-		rc = request(r, s, f);
+		rc = take_request(r, s, f);
 	else if (f->type == COP_FRAME_REQUESTS)
-		rc = requests(r, s, f);
+		rc = take_requests(r, s, f);
 	else if (f->type == COP_FRAME_PULL)
-		rc = pull(s, f);
+		rc = answer_pull(s, f);
 	else if (f->type == COP_FRAME_PING)
-		rc = ping(r, s, f);
+		rc = answer_ping(r, s, f);
 	if (rc)
 		cop_rpc_reject(r, "request", s->rank, rc);
 }

@@ -39,7 +39,7 @@ static void send_welcome(struct cop_rpc *r, struct session *s)
 
 /* Whether the other side asks about a session that is alive here; then this node stays silent,
  * because its ping is being answered. */
-static bool knows(struct cop_rpc *r, const struct cop_hello *h)
+static bool is_known_peer(struct cop_rpc *r, const struct cop_hello *h)
 {
 	const struct peer *p = r->peers[h->from];
 	const struct session *half;
@@ -108,7 +108,7 @@ static int check_ranks(const struct cop_rpc *r, const struct cop_hello *h)
 	return 0;
 }
 
-static void mismatch(struct cop_rpc *r, uint32_t rank)
+static void report_mismatch(struct cop_rpc *r, uint32_t rank)
 {
 	cop_rpc_reject(r, "terms", rank, -EPROTO);
 	if (r->conf.mismatch)
@@ -127,7 +127,7 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 		cop_rpc_reject(r, "hello", rc == -EBADMSG ? UINT32_MAX : h.from, rc);
 		return;
 	}
-	if ((h.config_hash == r->conf.config_hash && knows(r, &h)) || is_repeat(r, &h))
+	if ((h.config_hash == r->conf.config_hash && is_known_peer(r, &h)) || is_repeat(r, &h))
 		return;
 	s = session_new(r, &h, msg, len);
 	if (!s) {
@@ -142,7 +142,7 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
 	send_welcome(r, s);
 	if (s->refused)
-		mismatch(r, s->rank);
+		report_mismatch(r, s->rank);
 }
 
 int cop_rpc_session_promote(struct cop_rpc *r, struct session *s)

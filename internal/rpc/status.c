@@ -8,7 +8,7 @@
 
 #define WAIT_MS 1000
 
-static uint64_t oldest(const struct cop_list *calls, uint64_t started, unsigned *count)
+static uint64_t oldest_call(const struct cop_list *calls, uint64_t started, unsigned *count)
 {
 	for (const struct cop_list *at = calls->next; at != calls; at = at->next) {
 		const struct call *c = COP_CONTAINER_OF(at, struct call, at);
@@ -19,7 +19,7 @@ static uint64_t oldest(const struct cop_list *calls, uint64_t started, unsigned 
 	return started;
 }
 
-static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_json *j)
+static void describe_peer(const struct cop_rpc *r, const struct peer *p, struct cop_json *j)
 {
 	static const char *const states[] = {
 		[PEER_RESOLVING] = "connecting",
@@ -34,9 +34,9 @@ static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_j
 		[PEER_DEAD] = "session",
 	};
 	unsigned calls = 0;
-	uint64_t started = oldest(&p->inflight, r->now_ms, &calls);
+	uint64_t started = oldest_call(&p->inflight, r->now_ms, &calls);
 
-	started = oldest(&p->waiting, started, &calls);
+	started = oldest_call(&p->waiting, started, &calls);
 	cop_json_object(j, NULL);
 	cop_json_u64(j, "rank", p->rank);
 	cop_json_str(j, "state", states[p->state]);
@@ -47,7 +47,7 @@ static void describe(const struct cop_rpc *r, const struct peer *p, struct cop_j
 	cop_json_end(j);
 }
 
-static void snapshot(const struct cop_rpc *r, struct cop_buf *out)
+static void put_peers(const struct cop_rpc *r, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
 
@@ -56,7 +56,7 @@ static void snapshot(const struct cop_rpc *r, struct cop_buf *out)
 		const struct peer *p = COP_CONTAINER_OF(at, struct peer, at);
 
 		if (p->state != PEER_IDLE)
-			describe(r, p, &j);
+			describe_peer(r, p, &j);
 	}
 	cop_json_end(&j);
 }
@@ -100,7 +100,7 @@ static void answer_question(void *arg)
 	struct question *q = arg;
 	struct cop_buf text = {0};
 
-	snapshot(q->r, &text);
+	put_peers(q->r, &text);
 	pthread_mutex_lock(&q->lock);
 	q->text = text;
 	q->done = true;
@@ -143,7 +143,7 @@ void cop_rpc_peers_json(struct cop_rpc *r, struct cop_buf *out)
 {
 	/* A fake has no thread of its own: its caller is the progress thread. */
 	if (r->fake || cop_rpc_inside(r))
-		snapshot(r, out);
+		put_peers(r, out);
 	else if (!snapshot_there(r, out))
 		cop_buf_str(out, "[]");
 }

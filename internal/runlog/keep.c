@@ -34,7 +34,7 @@ static int keep_in_job_dir(struct cop_runlog *r, struct cop_err *err)
 }
 
 /* The next write may succeed, or fail for another reason; one line says that something is wrong. */
-static void complain(struct cop_runlog *r, const struct cop_err *why, const char *where)
+static void log_failure(struct cop_runlog *r, const struct cop_err *why, const char *where)
 {
 	if (!r->complained)
 		cop_log_warn("the run is not recorded in its store: %s; %s", why->text, where);
@@ -49,11 +49,12 @@ static void keep_elsewhere(struct cop_runlog *r, int why, const struct cop_err *
 	if (why == -EBUSY || why == -ENOLCK)
 		r->kept_beside |= cop_store_put_beside(r->store, &r->record, &ignored) == 0;
 	if (*r->job_dir && keep_in_job_dir(r, &ignored) == 0)
-		complain(r, err, "copper runs import JOBDIR takes it from the job directory");
+		log_failure(r, err, "copper runs import JOBDIR takes it from the job directory");
 	else if (r->kept_beside)
-		complain(r, err, "the next copper runs takes it from the folder beside the store");
+		log_failure(
+			r, err, "the next copper runs takes it from the folder beside the store");
 	else
-		complain(r, err, "and nothing else keeps it");
+		log_failure(r, err, "and nothing else keeps it");
 }
 
 static void drop_kept(struct cop_runlog *r)

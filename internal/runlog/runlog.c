@@ -117,7 +117,7 @@ static const char *store_of(const struct cop_conf *conf)
 	return store && *store ? store : NULL;
 }
 
-static int absolute(const char *path, char out[PATH_MAX])
+static int make_absolute(const char *path, char out[PATH_MAX])
 {
 	char cwd[PATH_MAX] = "";
 	int len;
@@ -130,7 +130,7 @@ static int absolute(const char *path, char out[PATH_MAX])
 
 static int fill_runlog(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 {
-	int rc = absolute(store_of(conf->conf), r->store);
+	int rc = make_absolute(store_of(conf->conf), r->store);
 
 	r->interval_ms = conf->conf->store_interval_ms;
 	snprintf(r->job_dir, sizeof(r->job_dir), "%s", conf->job_dir);

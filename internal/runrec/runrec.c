@@ -79,7 +79,7 @@ static size_t cut_text(const char *text, size_t most)
 	return len;
 }
 
-static char *copy(struct cop_runrec *r, const char *text, size_t most)
+static char *copy_text(struct cop_runrec *r, const char *text, size_t most)
 {
 	char *c = strndup(text, cut_text(text, most));
 
@@ -94,7 +94,7 @@ const char *cop_runrec_get(const struct cop_runrec *r, enum cop_runrec_field f)
 
 void cop_runrec_put(struct cop_runrec *r, enum cop_runrec_field f, const char *text)
 {
-	char *c = copy(r, text, COP_RUNREC_VALUE_MAX);
+	char *c = copy_text(r, text, COP_RUNREC_VALUE_MAX);
 
 	if (!c)
 		return;
@@ -154,7 +154,8 @@ void cop_runrec_pair(
 	struct cop_runrec *r, enum cop_runrec_list l, const char *key, const char *value)
 {
 	struct cop_runrec_pairs *p = &r->list[l];
-	char *k = copy(r, key, COP_RUNREC_KEY_MAX), *v = copy(r, value, COP_RUNREC_VALUE_MAX);
+	char *k = copy_text(r, key, COP_RUNREC_KEY_MAX),
+	     *v = copy_text(r, value, COP_RUNREC_VALUE_MAX);
 	size_t at = 0;
 
 	if (k && v && *k && find_pair(p, k, &at)) {
@@ -200,7 +201,7 @@ static struct cop_runrec_series *series_of(struct cop_runrec *r, const char *key
 		return &r->series[at];
 	if (!*key || strlen(key) > COP_RUNREC_KEY_MAX || r->series_n == COP_RUNREC_SERIES_MAX)
 		return NULL;
-	k = copy(r, key, COP_RUNREC_KEY_MAX);
+	k = copy_text(r, key, COP_RUNREC_KEY_MAX);
 	grown = k ? reallocarray(r->series, r->series_n + 1, sizeof(*grown)) : NULL;
 	if (!grown) {
 		r->failed = true;
@@ -219,7 +220,7 @@ static uint64_t stride_of(const struct cop_runrec *r)
 	return r->stride ? r->stride : 1;
 }
 
-static void thin(struct cop_runrec *r)
+static void thin_series(struct cop_runrec *r)
 {
 	r->stride = 2 * stride_of(r);
 	for (size_t i = 0; i < r->series_n; i++) {
@@ -233,7 +234,7 @@ static void thin(struct cop_runrec *r)
 	}
 }
 
-static size_t longest(const struct cop_runrec *r)
+static size_t longest_series(const struct cop_runrec *r)
 {
 	size_t most = 0;
 
@@ -246,8 +247,8 @@ static size_t longest(const struct cop_runrec *r)
 bool cop_runrec_next(struct cop_runrec *r)
 {
 	r->step++;
-	while (longest(r) >= COP_RUNREC_POINTS_MAX - 1)
-		thin(r);
+	while (longest_series(r) >= COP_RUNREC_POINTS_MAX - 1)
+		thin_series(r);
 	return r->step % stride_of(r) == 0;
 }
 

@@ -95,7 +95,7 @@ struct line {
 };
 
 /* Undoes the escapes in place. */
-static int unescape(char *text)
+static int unescape_text(char *text)
 {
 	static const char coded[] = "\\tnr", plain[] = "\\\t\n\r";
 	char *to = text;
@@ -117,7 +117,7 @@ static int unescape(char *text)
 	return 0;
 }
 
-static int split(char *text, struct line *l)
+static int split_line(char *text, struct line *l)
 {
 	char *rest = text;
 
@@ -125,14 +125,14 @@ static int split(char *text, struct line *l)
 	while (rest) {
 		char *part = strsep(&rest, "\t");
 
-		if (l->n == PARTS_MAX || unescape(part))
+		if (l->n == PARTS_MAX || unescape_text(part))
 			return -EBADMSG;
 		l->part[l->n++] = part;
 	}
 	return 0;
 }
 
-static int number(const char *text, double least, double most, double *out)
+static int parse_number(const char *text, double least, double most, double *out)
 {
 	char *end;
 	double v;
@@ -147,7 +147,7 @@ static int number(const char *text, double least, double most, double *out)
 	return 0;
 }
 
-static int whole(const char *text, uint64_t most, uint64_t *out)
+static int parse_whole(const char *text, uint64_t most, uint64_t *out)
 {
 	return cop_parse_u64(text, out) || *out > most ? -EBADMSG : 0;
 }
@@ -175,12 +175,12 @@ static int read_number(struct cop_runrec *r, const char *key, const char *text)
 
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(names); i++)
 		if (strcmp(key, names[i]) == 0)
-			return number(text, 0, TIME_MAX, times[i]);
+			return parse_number(text, 0, TIME_MAX, times[i]);
 	if (strcmp(key, "stride") == 0)
-		return whole(text, UINT64_MAX / 2, &r->stride) || !r->stride ? -EBADMSG : 0;
+		return parse_whole(text, UINT64_MAX / 2, &r->stride) || !r->stride ? -EBADMSG : 0;
 	if (strcmp(key, "nodes") != 0)
 		return -EBADMSG;
-	rc = whole(text, UINT32_MAX, &n);
+	rc = parse_whole(text, UINT32_MAX, &n);
 	if (!rc)
 		r->nodes = (uint32_t)n;
 	return rc;
@@ -215,9 +215,9 @@ static int read_point(struct cop_runrec *r, const struct line *l)
 	double time_s, value;
 	uint64_t step;
 
-	if (strcmp(l->part[0], "metric") != 0 || whole(l->part[2], UINT64_MAX / 2, &step) ||
-		number(l->part[3], 0, TIME_MAX, &time_s) ||
-		number(l->part[4], -HUGE_VAL, HUGE_VAL, &value))
+	if (strcmp(l->part[0], "metric") != 0 || parse_whole(l->part[2], UINT64_MAX / 2, &step) ||
+		parse_number(l->part[3], 0, TIME_MAX, &time_s) ||
+		parse_number(l->part[4], -HUGE_VAL, HUGE_VAL, &value))
 		return -EBADMSG;
 	r->step = step;
 	cop_runrec_point(r, l->part[1], time_s, value);
@@ -228,7 +228,7 @@ static int read_line(struct cop_runrec *r, char *text)
 {
 	struct line l;
 
-	if (split(text, &l))
+	if (split_line(text, &l))
 		return -EBADMSG;
 	if (l.n == 2)
 		return read_two(r, &l);
@@ -266,7 +266,8 @@ static int parse_record(char *text, const char *name, struct cop_runrec *r, stru
 	for (; !rc && rest; lines++) {
 		line = strsep(&rest, "\n");
 		if (strncmp(line, "lines\t", 6) == 0) {
-			if (whole(line + 6, UINT64_MAX, &said) || said != lines || !rest || *rest)
+			if (parse_whole(line + 6, UINT64_MAX, &said) || said != lines || !rest ||
+				*rest)
 				return bad_line(name, lines + 1, err);
 			if (!r->id[0])
 				return cop_err_set(err, EBADMSG, "%s: has no identifier", name);

@@ -24,7 +24,7 @@ static int64_t now_us(void *ctx)
 	return cop_tracer_now_us(s->tracer);
 }
 
-static void measured(void *ctx, int64_t offset_us, int64_t rtt_us)
+static void note_measured(void *ctx, int64_t offset_us, int64_t rtt_us)
 {
 	struct cop_sampler *s = ctx;
 
@@ -49,7 +49,7 @@ static int64_t resident_bytes(void)
 	return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-static void counter(
+static void put_counter(
 	struct cop_sampler *s, const char *name, const struct cop_tracer_arg *arg, unsigned args)
 {
 	struct cop_tracer_event e = {.phase = COP_TRACER_COUNTER,
@@ -69,7 +69,7 @@ static void count_memory(struct cop_sampler *s)
 
 	cop_cache_usage(s->cache, &usage);
 	args[1].value = (int64_t)usage.used_bytes;
-	counter(s, "memory", args, COP_ARRAY_SIZE(args));
+	put_counter(s, "memory", args, COP_ARRAY_SIZE(args));
 }
 
 /* Sums since the start, so that a missing second hides nothing. */
@@ -84,7 +84,7 @@ static void count_work(struct cop_sampler *s)
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(requests); i++)
 		programs += (int64_t)cop_stats_get(stats, requests[i]);
-	counter(s, "requests",
+	put_counter(s, "requests",
 		(const struct cop_tracer_arg[]){{.key = "programs", .value = programs},
 			{.key = "parents",
 				.value = (int64_t)cop_stats_get(stats, COP_FABRIC_REQUESTS_SENT)},
@@ -93,7 +93,7 @@ static void count_work(struct cop_sampler *s)
 			{.key = "origin",
 				.value = (int64_t)cop_stats_get(stats, COP_ORIGIN_OPERATIONS)}},
 		4);
-	counter(s, "bytes",
+	put_counter(s, "bytes",
 		(const struct cop_tracer_arg[]){
 			{.key = "programs",
 				.value = (int64_t)cop_stats_get(stats, COP_FUSE_READ_BYTES)},
@@ -184,7 +184,7 @@ int cop_sampler_start(
 		.rank = conf->rank,
 		.asks = conf->traces,
 		.now_us = now_us,
-		.measured = measured,
+		.measured = note_measured,
 		.ctx = s};
 
 	*out = s;

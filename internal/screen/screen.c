@@ -151,7 +151,7 @@ static void choose_signals(sigset_t *set)
 }
 
 /* Where the terminal cannot be opened again, as after su, writes may block. */
-static int reopen(int out)
+static int reopen_terminal(int out)
 {
 	char path[32];
 	int fd;
@@ -172,7 +172,7 @@ int cop_screen_open(int in, int out, struct cop_screen **result, struct cop_err 
 	s->out = out;
 	choose_signals(&s->blocked);
 	pthread_sigmask(SIG_BLOCK, &s->blocked, &s->before);
-	s->own = reopen(out);
+	s->own = reopen_terminal(out);
 	s->signal_fd = signalfd(-1, &s->blocked, SFD_CLOEXEC | SFD_NONBLOCK);
 	rc = s->own < 0 || s->signal_fd < 0 ? -errno : take_terminal(s);
 	if (rc) {
@@ -213,7 +213,7 @@ static void stop_until_continued(struct cop_screen *s)
 }
 
 /* The shell may have changed the terminal meanwhile, or give it back as this process had it. */
-static void continued(struct cop_screen *s, struct cop_screen_event *e)
+static void note_continued(struct cop_screen *s, struct cop_screen_event *e)
 {
 	struct termios before = s->was;
 	bool was_taken = s->taken;
@@ -236,10 +236,10 @@ static void have_signal(struct cop_screen *s, struct cop_screen_event *e)
 	switch (info.ssi_signo) {
 	case SIGTSTP:
 		stop_until_continued(s);
-		continued(s, e);
+		note_continued(s, e);
 		break;
 	case SIGCONT:
-		continued(s, e);
+		note_continued(s, e);
 		break;
 	case SIGWINCH:
 		e->what = COP_SCREEN_RESIZED;

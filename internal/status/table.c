@@ -11,7 +11,7 @@
 
 /* ---- a node's line ---- */
 
-static uint64_t requests(const struct cop_stats *s)
+static uint64_t count_requests(const struct cop_stats *s)
 {
 	uint64_t sum = 0;
 
@@ -39,7 +39,7 @@ static void fill_line(
 	*n = (struct cop_nodeline){.host = "", .reason = ""};
 	n->value[COP_NODELINE_USED_BYTES] = u->used_bytes;
 	n->value[COP_NODELINE_LIMIT_BYTES] = u->limit_bytes;
-	n->value[COP_NODELINE_REQUESTS] = requests(s);
+	n->value[COP_NODELINE_REQUESTS] = count_requests(s);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(same); i++)
 		n->value[same[i].value] = cop_stats_get(s, same[i].counter);
 }
@@ -76,7 +76,7 @@ static const struct {
 	{COP_NODELINE_ORIGIN_OPERATIONS, 10}, {COP_NODELINE_FAILOVERS, 9},
 	{COP_NODELINE_REJECTED, 9}};
 
-static void numbers(const struct cop_nodeline *n, struct cop_buf *out)
+static void put_numbers(const struct cop_nodeline *n, struct cop_buf *out)
 {
 	uint64_t used = n->value[COP_NODELINE_USED_BYTES],
 		 limit = n->value[COP_NODELINE_LIMIT_BYTES];
@@ -93,7 +93,7 @@ static void append_row(const struct cop_nodeline *n, struct cop_buf *out)
 {
 	cop_buf_printf(out, "%7" PRIu32 "  %-24s", n->rank, n->host);
 	if (n->state == COP_NODELINE_OK) {
-		numbers(n, out);
+		put_numbers(n, out);
 		return;
 	}
 	cop_buf_printf(
@@ -149,7 +149,7 @@ static void all_total(const struct cop_treeop_sum *g, struct cop_buf *out)
 				", %" PRIu32 " %s", others[i].count, others[i].word);
 	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
 	fill_line(&g->usage, &g->stats, &sums);
-	numbers(&sums, out);
+	put_numbers(&sums, out);
 }
 
 void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out)

@@ -62,7 +62,7 @@ int cop_store_errno(int code)
 	}
 }
 
-static const char *sentence(int rc, const char *said)
+static const char *sentence_for(int rc, const char *said)
 {
 	switch (-rc) {
 	case EBUSY:
@@ -90,7 +90,7 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOLCK)
 		rc = -ENOLCK;
 	return cop_err_set(err, -rc, "%s: %s", name,
-		sentence(rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
+		sentence_for(rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
 }
 
 /* Waits a little, until the deadline that the connection was opened with. */

@@ -20,7 +20,7 @@ static uint32_t big_endian(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static int cannot(const char *path, int code, struct cop_err *err)
+static int cannot_use(const char *path, int code, struct cop_err *err)
 {
 	const char *what = code == EISDIR ? "is a directory: --store and $COPPER_STORE name a file"
 			   : code == EINVAL ? "is no regular file"
@@ -40,11 +40,11 @@ int cop_store_look(const char *path, struct cop_err *err)
 	if (fd == -ENOENT)
 		return 1;
 	if (fd < 0)
-		return cannot(path, -fd, err);
+		return cannot_use(path, -fd, err);
 	n = cop_read_full(fd, head, sizeof(head));
 	close(fd);
 	if (n < 0)
-		return cannot(path, (int)-n, err);
+		return cannot_use(path, (int)-n, err);
 	if (n == 0)
 		return 1;
 	if (n < HEADER || memcmp(head, magic, sizeof(magic)) != 0)
@@ -64,7 +64,7 @@ int cop_store_look(const char *path, struct cop_err *err)
 
 /* A network file system without a lock service reports ENOLCK, others that they have no such
  * operation. SQLite would take ENOLCK for a busy store. */
-static bool refuses(int code)
+static bool is_refusal(int code)
 {
 	return code == ENOLCK || code == ENOSYS || code == EOPNOTSUPP || code == EINVAL;
 }
@@ -78,8 +78,8 @@ int cop_store_try_lock(const char *path, bool make, struct cop_err *err)
 	int rc = 0;
 
 	if (fd < 0)
-		return cannot(path, errno, err);
-	if (fcntl(fd, F_SETLK, &lock) && refuses(errno))
+		return cannot_use(path, errno, err);
+	if (fcntl(fd, F_SETLK, &lock) && is_refusal(errno))
 		rc = cop_err_set(err, ENOLCK,
 			"%s: this file system refuses locks, without which several jobs cannot write to one store",
 			path);

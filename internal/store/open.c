@@ -96,7 +96,7 @@ static int read_together(struct cop_store *s, const char *path, struct cop_err *
 
 /* ---- both ---- */
 
-static int none(const char *path, struct cop_err *err)
+static int no_store(const char *path, struct cop_err *err)
 {
 	if (access(path, F_OK) == 0)
 		return cop_err_set(err, ENOENT,
@@ -117,7 +117,7 @@ static int open_all(
 	left = cop_store_each_beside(path, take_in, &t, false, notes);
 	rc = cop_store_look(path, err);
 	if (rc < 0 || (rc == 1 && !left))
-		return rc < 0 ? rc : none(path, err);
+		return rc < 0 ? rc : no_store(path, err);
 	rc = rc == 1 ? 0 : open_stored(path, &s->db, err);
 	return !rc && left ? read_together(s, path, err) : rc;
 }

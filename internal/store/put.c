@@ -22,19 +22,19 @@ static struct step prepare_step(sqlite3 *db, const char *sql)
 	return s;
 }
 
-static void text(struct step *s, int at, const char *value)
+static void bind_text(struct step *s, int at, const char *value)
 {
 	if (!s->code)
 		s->code = sqlite3_bind_text(s->stmt, at, value, -1, SQLITE_STATIC);
 }
 
-static void real(struct step *s, int at, double value)
+static void bind_real(struct step *s, int at, double value)
 {
 	if (!s->code)
 		s->code = sqlite3_bind_double(s->stmt, at, value);
 }
 
-static void integer(struct step *s, int at, uint64_t value)
+static void bind_integer(struct step *s, int at, uint64_t value)
 {
 	if (!s->code)
 		s->code = sqlite3_bind_int64(s->stmt, at, (sqlite3_int64)value);
@@ -49,7 +49,7 @@ static void insert_row(struct step *s)
 		s->code = sqlite3_reset(s->stmt);
 }
 
-static int done(struct step *s)
+static int finish_step(struct step *s)
 {
 	sqlite3_finalize(s->stmt);
 	return s->code;
@@ -64,19 +64,19 @@ static int put_run(sqlite3 *db, const struct cop_runrec *r)
 		" ON CONFLICT (id) DO UPDATE SET name = ?2, \"group\" = ?3, status = ?4, start = ?5,"
 		" \"end\" = nullif(?6, 0), nodes = ?7, version = ?8, exit_reason = ?9, seen = ?10, beat = ?11");
 
-	text(&s, 1, r->id);
-	text(&s, 2, cop_runrec_get(r, COP_RUNREC_NAME));
-	text(&s, 3, cop_runrec_get(r, COP_RUNREC_GROUP));
-	text(&s, 4, cop_runrec_status_name(r->status));
-	real(&s, 5, r->start_s);
-	real(&s, 6, r->end_s);
-	integer(&s, 7, r->nodes);
-	text(&s, 8, cop_runrec_get(r, COP_RUNREC_VERSION));
-	text(&s, 9, cop_runrec_get(r, COP_RUNREC_REASON));
-	real(&s, 10, r->seen_s);
-	real(&s, 11, r->beat_s);
+	bind_text(&s, 1, r->id);
+	bind_text(&s, 2, cop_runrec_get(r, COP_RUNREC_NAME));
+	bind_text(&s, 3, cop_runrec_get(r, COP_RUNREC_GROUP));
+	bind_text(&s, 4, cop_runrec_status_name(r->status));
+	bind_real(&s, 5, r->start_s);
+	bind_real(&s, 6, r->end_s);
+	bind_integer(&s, 7, r->nodes);
+	bind_text(&s, 8, cop_runrec_get(r, COP_RUNREC_VERSION));
+	bind_text(&s, 9, cop_runrec_get(r, COP_RUNREC_REASON));
+	bind_real(&s, 10, r->seen_s);
+	bind_real(&s, 11, r->beat_s);
 	insert_row(&s);
-	return done(&s);
+	return finish_step(&s);
 }
 
 static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_list l)
@@ -86,19 +86,19 @@ static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_lis
 
 	snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE run = ?1", cop_runrec_list_name(l));
 	s = prepare_step(db, sql);
-	text(&s, 1, r->id);
+	bind_text(&s, 1, r->id);
 	insert_row(&s);
-	if (done(&s))
+	if (finish_step(&s))
 		return s.code;
 	snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES (?1, ?2, ?3)", cop_runrec_list_name(l));
 	s = prepare_step(db, sql);
-	text(&s, 1, r->id);
+	bind_text(&s, 1, r->id);
 	for (size_t i = 0; i < r->list[l].n; i++) {
-		text(&s, 2, r->list[l].at[i].key);
-		text(&s, 3, r->list[l].at[i].value);
+		bind_text(&s, 2, r->list[l].at[i].key);
+		bind_text(&s, 3, r->list[l].at[i].value);
 		insert_row(&s);
 	}
-	return done(&s);
+	return finish_step(&s);
 }
 
 /* Points that are written again, and those that were thinned since. */
@@ -107,31 +107,31 @@ static int drop_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_st
 	struct step s = prepare_step(
 		db, "DELETE FROM metric WHERE run = ?1 AND (step >= ?2 OR step % ?3 <> 0)");
 
-	text(&s, 1, r->id);
-	integer(&s, 2, from_step);
-	integer(&s, 3, r->stride ? r->stride : 1);
+	bind_text(&s, 1, r->id);
+	bind_integer(&s, 2, from_step);
+	bind_integer(&s, 3, r->stride ? r->stride : 1);
 	insert_row(&s);
-	return done(&s);
+	return finish_step(&s);
 }
 
 static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
 	struct step s = prepare_step(db, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4, ?5)");
 
-	text(&s, 1, r->id);
+	bind_text(&s, 1, r->id);
 	for (size_t i = 0; i < r->series_n; i++)
 		for (size_t k = 0; k < r->series[i].n; k++) {
 			const struct cop_runrec_point *p = &r->series[i].point[k];
 
 			if (p->step < from_step)
 				continue;
-			text(&s, 2, r->series[i].key);
-			real(&s, 3, p->value);
-			integer(&s, 4, p->step);
-			real(&s, 5, p->time_s);
+			bind_text(&s, 2, r->series[i].key);
+			bind_real(&s, 3, p->value);
+			bind_integer(&s, 4, p->step);
+			bind_real(&s, 5, p->time_s);
 			insert_row(&s);
 		}
-	return done(&s);
+	return finish_step(&s);
 }
 
 /* What the store has of this run. */
@@ -139,14 +139,14 @@ static int look_for(sqlite3 *db, const struct cop_runrec *r, bool *has, double *
 {
 	struct step s = prepare_step(db, "SELECT seen FROM run WHERE id = ?1");
 
-	text(&s, 1, r->id);
+	bind_text(&s, 1, r->id);
 	if (!s.code)
 		s.code = sqlite3_step(s.stmt);
 	*has = s.code == SQLITE_ROW;
 	*seen_s = *has ? sqlite3_column_double(s.stmt, 0) : 0;
 	if (s.code == SQLITE_ROW || s.code == SQLITE_DONE)
 		s.code = SQLITE_OK;
-	return done(&s);
+	return finish_step(&s);
 }
 
 int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec *r,
@@ -174,8 +174,8 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 
 /* ---- the transaction ---- */
 
-static int transact(sqlite3 *db, const char *path, const struct cop_runrec *r, uint64_t from_step,
-	struct cop_err *err)
+static int put_in_transaction(sqlite3 *db, const char *path, const struct cop_runrec *r,
+	uint64_t from_step, struct cop_err *err)
 {
 	int code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	int rc = code ? cop_store_fail(db, path, code, err) : cop_store_db_tables(db, path, err);
@@ -203,7 +203,7 @@ int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_st
 	if (!rc)
 		rc = cop_store_db_open(path, SQLITE_OPEN_READWRITE, NULL, deadline_ms, &db, err);
 	if (!rc)
-		rc = transact(db, path, r, from_step, err);
+		rc = put_in_transaction(db, path, r, from_step, err);
 	sqlite3_close(db);
 	return rc;
 }

@@ -36,7 +36,8 @@ static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 }
 
 /* What rows there were, and how it ended. */
-static int finish(struct cop_store *s, sqlite3_stmt *q, int code, bool failed, struct cop_err *err)
+static int finish_query(
+	struct cop_store *s, sqlite3_stmt *q, int code, bool failed, struct cop_err *err)
 {
 	int rc = code == SQLITE_DONE || code == SQLITE_ROW
 			 ? 0
@@ -85,14 +86,14 @@ int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 	int code = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
 
 	if (code)
-		return finish(s, q, code, false, err);
+		return finish_query(s, q, code, false, err);
 	sqlite3_bind_text(q, 1, filter->by_status ? cop_runrec_status_name(filter->status) : "", -1,
 		SQLITE_STATIC);
 	sqlite3_bind_double(q, 2, filter->since_s);
 	sqlite3_bind_text(q, 3, filter->tag ? filter->tag : "", -1, SQLITE_STATIC);
 	while (fits && (code = sqlite3_step(q)) == SQLITE_ROW)
 		fits = add_run(out, q);
-	return finish(s, q, code, !fits, err);
+	return finish_query(s, q, code, !fits, err);
 }
 
 /* ---- one run ---- */
@@ -136,7 +137,7 @@ int cop_store_find(
 		if (code == SQLITE_ROW && found++ == 0)
 			snprintf(id, COP_RUNREC_ID_LEN + 1, "%s", text_at(q, 0));
 	}
-	if (finish(s, q, code, false, err))
+	if (finish_query(s, q, code, false, err))
 		return -EIO;
 	if (found == 1)
 		return 0;
@@ -160,7 +161,7 @@ static int load_run(struct cop_store *s, const char *id, struct cop_runrec *r, s
 		code = sqlite3_step(q);
 	if (code == SQLITE_ROW)
 		take_run(q, r);
-	return finish(s, q, code, r->failed, err);
+	return finish_query(s, q, code, r->failed, err);
 }
 
 static int load_list(
@@ -180,7 +181,7 @@ static int load_list(
 		if (code == SQLITE_ROW)
 			cop_runrec_pair(r, l, text_at(q, 0), text_at(q, 1));
 	}
-	return finish(s, q, code, r->failed, err);
+	return finish_query(s, q, code, r->failed, err);
 }
 
 static int load_points(struct cop_store *s, struct cop_runrec *r, struct cop_err *err)
@@ -200,7 +201,7 @@ static int load_points(struct cop_store *s, struct cop_runrec *r, struct cop_err
 		cop_runrec_point(
 			r, text_at(q, 0), sqlite3_column_double(q, 2), sqlite3_column_double(q, 3));
 	}
-	return finish(s, q, code, r->failed, err);
+	return finish_query(s, q, code, r->failed, err);
 }
 
 int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err)

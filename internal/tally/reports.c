@@ -58,7 +58,7 @@ static void warn_of_earlier_runs(const struct cop_tally *t)
 }
 
 /* The warnings for the node's own summary. */
-static void further(void *ctx, const struct cop_stats *stats, struct cop_buf *out)
+static void put_further(void *ctx, const struct cop_stats *stats, struct cop_buf *out)
 {
 	struct cop_advices a;
 
@@ -84,7 +84,7 @@ static struct cop_prof *new_prof(struct cop_tally *t)
 		.source = conf->job.source,
 		.stats = conf->stats,
 		.observe = c->observe,
-		.further = further,
+		.further = put_further,
 		.ctx = t,
 	};
 
@@ -146,7 +146,7 @@ static void emit_one(void *arg, const struct cop_key *key, size_t bytes)
 	e->emit(e->arg, key->path, key->path_len, bytes);
 }
 
-static void each(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void *arg)
+static void each_row(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void *arg)
 {
 	static const enum cop_table tables[COP_PROF_TABLES] = {
 		[COP_PROF_METADATA] = COP_TABLE_METADATA,
@@ -160,7 +160,7 @@ static void each(void *ctx, enum cop_prof_table table, cop_prof_emit *emit, void
 
 static struct cop_prof_sizes sizes_of(struct cop_tally *t)
 {
-	return (struct cop_prof_sizes){.ctx = t, .each = each};
+	return (struct cop_prof_sizes){.ctx = t, .each = each_row};
 }
 
 void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out)
@@ -188,7 +188,7 @@ void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out)
 /* ---- reports ---- */
 
 /* With thousands of ranks their files are most of the cost of a report. */
-static bool writes(const struct cop_tally *t)
+static bool writes_profile(const struct cop_tally *t)
 {
 	return t->prof &&
 	       (t->conf.conf->rank_files == COP_CONF_RANK_FILES_ALL ||
@@ -217,7 +217,7 @@ static int write_profile(
 /* A report that cannot be written is no reason to stop anything. */
 int cop_tally_write(struct cop_tally *t, const char *tag, struct cop_err *err)
 {
-	return writes(t) ? write_profile(t, t->prof, tag, err) : -ENOENT;
+	return writes_profile(t) ? write_profile(t, t->prof, tag, err) : -ENOENT;
 }
 
 int cop_tally_reset(struct cop_tally *t, struct cop_err *err)
@@ -230,7 +230,7 @@ int cop_tally_reset(struct cop_tally *t, struct cop_err *err)
 		return cop_err_set(err, ENOMEM,
 			"no memory to set the counters aside; they continue as before");
 	cop_stats_drain(t->conf.stats, &before);
-	if (writes(t))
+	if (writes_profile(t))
 		rc = write_profile(t, taken, "pre-reset", err);
 	if (rc) {
 		cop_prof_put_back(t->prof, taken);

@@ -42,7 +42,7 @@ void cop_tally_add_facts(struct cop_tally *t, struct cop_treeop_sum *sum)
 	sum->cache_needed = COP_MAX(sum->cache_needed, needed);
 }
 
-static void tell(const struct cop_advices *a, struct cop_buf *out)
+static void tell_advices(const struct cop_advices *a, struct cop_buf *out)
 {
 	for (unsigned i = 0; i < a->n; i++)
 		cop_log_warn("note: %s", a->at[i].sentence);
@@ -54,7 +54,7 @@ void cop_tally_warn_own(struct cop_tally *t, struct cop_buf *out)
 	struct cop_advices a;
 
 	cop_tally_judge_own(t, t->conf.stats, &a);
-	tell(&a, out);
+	tell_advices(&a, out);
 }
 
 void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out)
@@ -62,5 +62,5 @@ void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out)
 	struct cop_advices a;
 
 	cop_tally_judge(sum, &a);
-	tell(&a, out);
+	tell_advices(&a, out);
 }

@@ -284,7 +284,7 @@ static bool have_all_come(const struct cop_tasks *t)
 	return stat(t->names[TASKS_LOCK], &st) == 0 && (uint64_t)st.st_size >= t->here;
 }
 
-static void repeat(int said)
+static void repeat_message(int said)
 {
 	char text[4096];
 	ssize_t n;
@@ -306,7 +306,7 @@ bool cop_tasks_finish(struct cop_tasks *t, bool well)
 	while (last && flock(first, LOCK_SH) && errno == EINTR)
 		continue;
 	if (last && said >= 0)
-		repeat(said);
+		repeat_message(said);
 	close_one(&said);
 	close_one(&first);
 	close_one(&word);

@@ -26,7 +26,7 @@ _Static_assert(COP_TELEMETRY_ALL_NODES *(5 + 3 * 10 + 2 + 10 * (NUMBERS - 3)) +
 		       COP_TELEMETRY_ENCODED_MAX,
 	"a full sum fits");
 
-static void put(struct cop_buf *out, uint64_t value)
+static void put_number(struct cop_buf *out, uint64_t value)
 {
 	unsigned char byte[10];
 	size_t n = 0;
@@ -39,13 +39,13 @@ static void put(struct cop_buf *out, uint64_t value)
 
 static void put_signed(struct cop_buf *out, int64_t value)
 {
-	put(out, value < 0 ? ~((uint64_t)value << 1) : (uint64_t)value << 1);
+	put_number(out, value < 0 ? ~((uint64_t)value << 1) : (uint64_t)value << 1);
 }
 
 static void put_all(struct cop_buf *out, const uint64_t *value, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		put(out, value[i]);
+		put_number(out, value[i]);
 }
 
 static void put_node(struct cop_buf *out, const struct cop_telemetry_node *n)
@@ -55,7 +55,7 @@ static void put_node(struct cop_buf *out, const struct cop_telemetry_node *n)
 	put_signed(out, n->stopped_us);
 	put_all(out, n->phase_us, COP_TELEMETRY_PHASES);
 	put_all(out, n->total, COP_TELEMETRY_TOTALS);
-	put(out, n->intervals);
+	put_number(out, n->intervals);
 	for (unsigned i = 0; i < n->intervals; i++)
 		put_all(out, n->series[i], METRICS);
 }
@@ -66,16 +66,16 @@ static void put_cell(struct cop_buf *out, const struct spread *s)
 
 	for (unsigned c = 0; s->count && c < SPREAD_CLASSES; c++)
 		used += s->count[c] != 0;
-	put(out, used);
+	put_number(out, used);
 	if (!used)
 		return;
-	put(out, s->least);
-	put(out, s->most);
+	put_number(out, s->least);
+	put_number(out, s->most);
 	for (unsigned c = 0; c < SPREAD_CLASSES; c++) {
 		if (!s->count[c])
 			continue;
-		put(out, c - next);
-		put(out, s->count[c]);
+		put_number(out, c - next);
+		put_number(out, s->count[c]);
 		next = c + 1;
 	}
 }
@@ -86,8 +86,8 @@ static void put_folded(struct cop_buf *out, const struct folded *f)
 
 	while (cells > 0 && !f->cell[cells - 1].others)
 		cells--;
-	put(out, f->nodes);
-	put(out, cells);
+	put_number(out, f->nodes);
+	put_number(out, cells);
 	for (unsigned i = 0; i < cells; i++)
 		put_cell(out, &f->cell[i]);
 }
@@ -97,9 +97,9 @@ static void put_event(struct cop_buf *out, const struct cop_telemetry_event *e)
 	size_t len = strlen(e->detail);
 
 	put_signed(out, e->at_us);
-	put(out, e->rank);
-	put(out, e->kind);
-	put(out, len);
+	put_number(out, e->rank);
+	put_number(out, e->kind);
+	put_number(out, len);
 	cop_buf_add(out, e->detail, len);
 }
 
@@ -108,19 +108,19 @@ void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out
 	uint32_t next = 0;
 
 	cop_buf_add(out, magic, sizeof(magic));
-	put(out, s->job_nodes);
-	put(out, s->level);
+	put_number(out, s->job_nodes);
+	put_number(out, s->level);
 	put_signed(out, s->unix_ns);
-	put(out, s->dropped);
-	put(out, s->nodes);
+	put_number(out, s->dropped);
+	put_number(out, s->nodes);
 	for (size_t i = 0; i < s->nodes; i++) {
-		put(out, s->node[i].rank - next);
+		put_number(out, s->node[i].rank - next);
 		put_node(out, &s->node[i]);
 		next = s->node[i].rank + 1;
 	}
 	put_folded(out, &s->series);
 	put_folded(out, &s->rows);
-	put(out, s->events);
+	put_number(out, s->events);
 	for (size_t i = 0; i < s->events; i++)
 		put_event(out, &s->event[i]);
 }
@@ -140,7 +140,7 @@ static uint64_t fail_decoding(struct in *in, int rc)
 	return 0;
 }
 
-static uint64_t get(struct in *in)
+static uint64_t get_number(struct in *in)
 {
 	uint64_t value = 0;
 
@@ -158,14 +158,14 @@ static uint64_t get(struct in *in)
 
 static uint64_t get_up_to(struct in *in, uint64_t most)
 {
-	uint64_t value = get(in);
+	uint64_t value = get_number(in);
 
 	return value <= most ? value : fail_decoding(in, -EBADMSG);
 }
 
 static int64_t get_signed(struct in *in)
 {
-	uint64_t value = get(in);
+	uint64_t value = get_number(in);
 
 	return (int64_t)(value & 1 ? ~(value >> 1) : value >> 1);
 }
@@ -182,7 +182,7 @@ static int64_t get_time(struct in *in)
 static void get_all(struct in *in, uint64_t *value, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		value[i] = get(in);
+		value[i] = get_number(in);
 }
 
 static void get_series(struct in *in, struct cop_telemetry_node *n)
@@ -244,8 +244,8 @@ static void get_cell(struct in *in, struct spread *s, uint32_t nodes)
 		fail_decoding(in, -ENOMEM);
 		return;
 	}
-	s->least = get(in);
-	s->most = get(in);
+	s->least = get_number(in);
+	s->most = get_number(in);
 	for (uint64_t i = 0; i < used && !in->rc; i++) {
 		class += get_up_to(in, SPREAD_CLASSES);
 		if (class == 0 || class >= SPREAD_CLASSES) {
@@ -320,7 +320,7 @@ static void get_sum(struct in *in, struct cop_telemetry_sum *s)
 	s->unix_ns = get_signed(in);
 	if (s->unix_ns < 0 || s->unix_ns > INT64_MAX / 2)
 		fail_decoding(in, -EBADMSG);
-	s->dropped = get(in);
+	s->dropped = get_number(in);
 	if (!in->rc)
 		get_nodes(in, s);
 	if (!in->rc)

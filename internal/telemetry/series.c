@@ -20,7 +20,7 @@ static void keep_peaks(struct point *into, const struct point *from)
 		into->value[m] = COP_MAX(into->value[m], from->value[m]);
 }
 
-static void thin(struct series *s)
+static void thin_series(struct series *s)
 {
 	unsigned n = 1;
 
@@ -47,7 +47,7 @@ void cop_telemetry_series_add(struct series *s, const struct point *p)
 		keep_peaks(&next, &s->point[--s->n]);
 	s->point[s->n++] = next;
 	if (s->n == POINTS + 1)
-		thin(s);
+		thin_series(s);
 }
 
 /* ---- over the intervals of the job ---- */
@@ -62,7 +62,7 @@ unsigned cop_telemetry_level(int64_t us)
 }
 
 /* The counts at a moment between two points. */
-static uint64_t counted(
+static uint64_t counted_in(
 	const struct point *a, const struct point *b, unsigned metric, int64_t at_us)
 {
 	uint64_t from = a->value[metric], to = b->value[metric], between;
@@ -91,8 +91,8 @@ static void spread_over(const struct point *a, const struct point *b, int64_t be
 		int64_t to = i == last ? INT64_MAX : began_us + (i + 1) * length_us;
 
 		for (unsigned m = 0; m < COP_TELEMETRY_FIRST_PEAK; m++)
-			rows[i][m] =
-				sat_add(rows[i][m], counted(a, b, m, to) - counted(a, b, m, from));
+			rows[i][m] = sat_add(
+				rows[i][m], counted_in(a, b, m, to) - counted_in(a, b, m, from));
 		for (unsigned m = COP_TELEMETRY_FIRST_PEAK; m < METRICS; m++)
 			rows[i][m] = COP_MAX(rows[i][m], b->value[m]);
 	}

@@ -34,7 +34,7 @@ static int open_counts(struct spread *s)
 	return s->count ? 0 : -ENOMEM;
 }
 
-static void bounds(struct spread *s, uint64_t least, uint64_t most)
+static void set_bounds(struct spread *s, uint64_t least, uint64_t most)
 {
 	s->least = s->others ? COP_MIN(s->least, least) : least;
 	s->most = COP_MAX(s->most, most);
@@ -46,7 +46,7 @@ int cop_telemetry_spread_add(struct spread *s, uint64_t value)
 		return 0;
 	if (open_counts(s))
 		return -ENOMEM;
-	bounds(s, value, value);
+	set_bounds(s, value, value);
 	s->others++;
 	s->count[cop_telemetry_class(value)]++;
 	return 0;
@@ -58,7 +58,7 @@ int cop_telemetry_spread_merge(struct spread *into, const struct spread *from)
 		return 0;
 	if (open_counts(into))
 		return -ENOMEM;
-	bounds(into, from->least, from->most);
+	set_bounds(into, from->least, from->most);
 	into->others += from->others;
 	for (unsigned c = 0; c < SPREAD_CLASSES; c++)
 		into->count[c] += from->count[c];
@@ -94,13 +94,13 @@ static struct walk from_lowest(const struct spread *s, uint32_t nodes)
 	return w;
 }
 
-static void pass(struct walk *w, uint32_t nodes)
+static void skip_nodes(struct walk *w, uint32_t nodes)
 {
 	w->left -= nodes;
 	skip_empty_classes(w);
 }
 
-static uint64_t lowest(const struct spread *s, uint32_t nodes)
+static uint64_t lowest_value(const struct spread *s, uint32_t nodes)
 {
 	return s->others == nodes ? s->least : 0;
 }
@@ -109,7 +109,8 @@ void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t node
 {
 	unsigned metric = peak ? COP_TELEMETRY_FIRST_PEAK : 0;
 	struct walk x = from_lowest(a, nodes), y = from_lowest(b, nodes);
-	struct spread sum = {.least = metric_add(metric, lowest(a, nodes), lowest(b, nodes)),
+	struct spread sum = {
+		.least = metric_add(metric, lowest_value(a, nodes), lowest_value(b, nodes)),
 		.most = metric_add(metric, a->most, b->most)};
 
 	if (b->others && open_counts(&sum) == 0) {
@@ -121,8 +122,8 @@ void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t node
 			if (value)
 				sum.count[cop_telemetry_class(value)] += both;
 			sum.others += value ? both : 0;
-			pass(&x, both);
-			pass(&y, both);
+			skip_nodes(&x, both);
+			skip_nodes(&y, both);
 		}
 		/* The lowest of those that are not 0; if some are 0, any value of the lowest class
 		 * will do. */
@@ -137,13 +138,13 @@ void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t node
 
 struct three cop_telemetry_spread_three(const struct spread *s, uint32_t nodes)
 {
-	struct three t = {.min = lowest(s, nodes), .max = s->most};
+	struct three t = {.min = lowest_value(s, nodes), .max = s->most};
 	struct walk w = from_lowest(s, nodes);
 
 	/* The lower one of the two in the middle. */
 	for (uint32_t before = (nodes - 1) / 2; before >= w.left && w.class < SPREAD_CLASSES;) {
 		before -= w.left;
-		pass(&w, w.left);
+		skip_nodes(&w, w.left);
 	}
 	t.median = w.class < SPREAD_CLASSES ? cop_telemetry_middle(w.class) : t.max;
 	t.median = COP_MIN(COP_MAX(t.median, t.min), t.max);

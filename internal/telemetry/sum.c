@@ -224,7 +224,7 @@ static void choose_series(
 		chosen[c[i].at] = true;
 }
 
-static void fold(struct cop_telemetry_sum *s)
+static void fold_nodes_in(struct cop_telemetry_sum *s)
 {
 	struct candidate *c = calloc(s->nodes + 1, sizeof(*c));
 	bool *chosen = calloc(s->nodes + 1, sizeof(*chosen));
@@ -248,7 +248,7 @@ static void fold_if_many(struct cop_telemetry_sum *s)
 	for (size_t i = 0; i < s->nodes; i++)
 		series += s->node[i].series != NULL;
 	if (s->job_nodes > COP_TELEMETRY_ALL_SERIES && series > OUTLIERS_MAX)
-		fold(s);
+		fold_nodes_in(s);
 }
 
 /* ---- one grid for all ---- */
@@ -395,7 +395,7 @@ static void move_folded(struct folded *into, struct folded *from)
 }
 
 /* The caller frees from, whose contents have moved. */
-static int absorb(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from)
+static int absorb_nodes(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from)
 {
 	unsigned level = COP_MAX(into->level, from->level);
 	int rc = into->job_nodes != from->job_nodes ? -EINVAL
@@ -427,7 +427,7 @@ int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemet
 	rc = bytes.failed ? -ENOMEM : cop_telemetry_decode(bytes.data, bytes.len, &copy);
 	cop_buf_free(&bytes);
 	if (!rc)
-		rc = absorb(into, copy);
+		rc = absorb_nodes(into, copy);
 	cop_telemetry_sum_free(copy);
 	return rc;
 }
@@ -474,7 +474,7 @@ int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, 
 		rc = fill_own(one, own, rank);
 	}
 	if (!rc)
-		rc = absorb(s, one);
+		rc = absorb_nodes(s, one);
 	if (own)
 		free(own->node.series);
 	free(own);
@@ -485,7 +485,7 @@ int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, 
 void cop_telemetry_finish(struct cop_telemetry_sum *s)
 {
 	if (s->job_nodes > COP_TELEMETRY_ALL_SERIES)
-		fold(s);
+		fold_nodes_in(s);
 	if (s->events)
 		qsort(s->event, s->events, sizeof(*s->event), by_time);
 }

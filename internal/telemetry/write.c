@@ -12,7 +12,7 @@
 
 static const char *const statistics[] = {"min", "median", "max"};
 
-static uint64_t statistic(const struct three *t, unsigned which)
+static uint64_t statistic_of(const struct three *t, unsigned which)
 {
 	return which == 0 ? t->min : which == 1 ? t->median : t->max;
 }
@@ -114,7 +114,7 @@ static int put_statistics(struct cop_buf *out, const struct cop_telemetry_sum *s
 		cop_buf_printf(out, "%s,", statistics[which]);
 		put_interval(out, s, interval);
 		for (unsigned c = 0; c < METRICS; c++) {
-			uint64_t value = statistic(&three[columns[c]], which);
+			uint64_t value = statistic_of(&three[columns[c]], which);
 
 			cop_buf_printf(
 				out, ",%" PRIu64, is_time(columns[c]) ? value / 1000 : value);
@@ -124,7 +124,7 @@ static int put_statistics(struct cop_buf *out, const struct cop_telemetry_sum *s
 	return rc;
 }
 
-static int telemetry(
+static int write_series(
 	const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job, struct cop_buf *out)
 {
 	unsigned intervals = cop_telemetry_sum_intervals(s);
@@ -234,7 +234,7 @@ static int put_statistics_of_nodes(struct cop_buf *out, const struct cop_telemet
 		rc = number_of_all(s, i, &three[i]);
 	for (unsigned which = 0; which < COP_ARRAY_SIZE(statistics) && !rc; which++) {
 		for (unsigned i = 0; i < NUMBERS; i++)
-			number[i] = statistic(&three[i], which);
+			number[i] = statistic_of(&three[i], which);
 		cop_buf_printf(out, "%s,,", statistics[which]);
 		put_seconds_after(out, cop_telemetry_sum_unix_ns(s) / 1000);
 		put_numbers(out, number, (int64_t)number[0], (int64_t)number[1]);
@@ -242,7 +242,7 @@ static int put_statistics_of_nodes(struct cop_buf *out, const struct cop_telemet
 	return rc;
 }
 
-static int nodes(
+static int write_nodes(
 	const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job, struct cop_buf *out)
 {
 	const struct cop_telemetry_node *n;
@@ -258,7 +258,7 @@ static int nodes(
 
 /* ---- cluster_events.csv ---- */
 
-static int events(
+static int write_events(
 	const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job, struct cop_buf *out)
 {
 	const struct cop_telemetry_event *e;
@@ -284,8 +284,8 @@ static const struct {
 	const char *name;
 	int (*fill)(const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job,
 		struct cop_buf *out);
-} files[] = {{"cluster_telemetry.csv", telemetry}, {"cluster_nodes.csv", nodes},
-	{"cluster_events.csv", events}};
+} files[] = {{"cluster_telemetry.csv", write_series}, {"cluster_nodes.csv", write_nodes},
+	{"cluster_events.csv", write_events}};
 
 int cop_telemetry_write(const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job,
 	const char *dir, struct cop_err *err)

@@ -11,7 +11,7 @@
 
 #define FIELDS 4
 
-static int bad(struct cop_buf *why, const char *text)
+static int set_why(struct cop_buf *why, const char *text)
 {
 	cop_buf_str(why, text);
 	return -EBADMSG;
@@ -22,7 +22,7 @@ static int set_source(struct first_touch *f, const char *path, size_t len, struc
 	while (len > 1 && path[len - 1] == '/')
 		len--;
 	if (path[0] != '/')
-		return bad(why, "it does not name its source");
+		return set_why(why, "it does not name its source");
 	len -= len == 1;
 	if (!f->source) {
 		f->source = strndup(path, len);
@@ -31,11 +31,11 @@ static int set_source(struct first_touch *f, const char *path, size_t len, struc
 	}
 	return len == f->source_len && memcmp(path, f->source, len) == 0
 		       ? 0
-		       : bad(why, "it names another source than the ranks before it");
+		       : set_why(why, "it names another source than the ranks before it");
 }
 
 /* The path relative to the source; false if it is not below it. */
-static bool relative(
+static bool relative_to_root(
 	const struct first_touch *f, const char *path, size_t len, struct cop_manifest_item *item)
 {
 	if (len < f->source_len || memcmp(path, f->source, f->source_len) != 0)
@@ -88,8 +88,8 @@ static int add_row(
 	const char *table = r->field[1].text;
 	int rc = 0;
 
-	if (!relative(f, r->field[2].text, r->field[2].len, &item))
-		return bad(why, "a path is not below its source");
+	if (!relative_to_root(f, r->field[2].text, r->field[2].len, &item))
+		return set_why(why, "a path is not below its source");
 	if (strcmp(table, "tree") == 0)
 		item.kind = COP_MANIFEST_DIR;
 	else if (strcmp(table, "data") == 0)
@@ -97,7 +97,7 @@ static int add_row(
 	else if (strcmp(table, "metadata") != 0)
 		return 0; /* of a later version */
 	if (!parse_ranges(r->field[3].text, &item))
-		return bad(why, "a byte range is malformed");
+		return set_why(why, "a byte range is malformed");
 	/* Nobody looks up the source itself. */
 	if (!item.len && item.kind != COP_MANIFEST_DIR)
 		return 0;
@@ -117,15 +117,15 @@ int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf 
 
 	for (; (rc = cop_csv_next(csv, &r)) > 0; row++) {
 		if (r.n < FIELDS || r.cut)
-			return bad(why, r.cut ? "it is truncated: its last line has no end"
-					      : "a line has the wrong number of fields");
+			return set_why(why, r.cut ? "it is truncated: its last line has no end"
+						  : "a line has the wrong number of fields");
 		for (unsigned i = 0; row == 0 && i < FIELDS; i++)
 			if (strcmp(r.field[i].text, columns[i]) != 0)
-				return bad(why, "its first line is not the expected header");
+				return set_why(why, "its first line is not the expected header");
 		if (row == 1)
 			rc = strcmp(r.field[1].text, "source") == 0
 				     ? set_source(f, r.field[2].text, r.field[2].len, why)
-				     : bad(why, "it does not name its source");
+				     : set_why(why, "it does not name its source");
 		else if (row > 1)
 			rc = add_row(f, &r, row, why);
 		if (rc < 0)
@@ -137,6 +137,6 @@ int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf 
 	else if (rc < 0 && rc != -ENOMEM)
 		cop_buf_printf(why, "it cannot be read: %s", strerror(-rc));
 	else if (!rc && row < 2)
-		return bad(why, row ? "it does not name its source" : "it is empty");
+		return set_why(why, row ? "it does not name its source" : "it is empty");
 	return rc;
 }

@@ -64,7 +64,7 @@ static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct cop_tre
 	s->missing = cop_topo_subtree(t, 0, rank);
 }
 
-static void lose(
+static void lose_child(
 	struct fanout *f, uint32_t rank, enum lost_kind kind, bool with_below, const char *reason)
 {
 	struct cop_treeop *t = f->treeop;
@@ -103,15 +103,15 @@ static void ask_children(struct fanout *f, uint32_t rank)
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)
-		lose(f, rank, LOST_FAILED, false, "it is ending");
+		lose_child(f, rank, LOST_FAILED, false, "it is ending");
 	else if (r->answered && r->unable)
-		lose(f, rank, LOST_FAILED, false, strerror(-r->status));
+		lose_child(f, rank, LOST_FAILED, false, strerror(-r->status));
 	else if (!r->answered && r->status == -EHOSTDOWN)
-		lose(f, rank, LOST_DEAD, false, "it is dead");
+		lose_child(f, rank, LOST_DEAD, false, "it is dead");
 	else if (!r->answered && r->status == -EACCES)
-		lose(f, rank, LOST_REFUSED, false, "it holds another secret");
+		lose_child(f, rank, LOST_REFUSED, false, "it holds another secret");
 	else if (!r->answered && r->status == -EPROTO)
-		lose(f, rank, LOST_REFUSED, false, "it was started with other options");
+		lose_child(f, rank, LOST_REFUSED, false, "it was started with other options");
 	else
 		return false;
 	return true;
@@ -149,7 +149,7 @@ static void child_answered(void *arg, const struct cop_rpc_result *r)
 	} else {
 		/* It was asked and has asked the nodes below it: they have answered it and may have
 		 * ended. */
-		lose(f, p.rank, LOST_FAILED, true, reason_of(rc));
+		lose_child(f, p.rank, LOST_FAILED, true, reason_of(rc));
 	}
 	cop_treeop_sum_free(&part);
 	finish_one(f);
@@ -167,7 +167,7 @@ static void ask_node(struct fanout *f, uint32_t rank, unsigned tries)
 
 	atomic_fetch_add(&f->pending, 1);
 	if (!p) {
-		lose(f, rank, LOST_FAILED, true, "out of memory");
+		lose_child(f, rank, LOST_FAILED, true, "out of memory");
 		finish_one(f);
 		return;
 	}

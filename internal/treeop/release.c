@@ -107,7 +107,7 @@ static void look_above(struct looking *l)
 		cop_rpc_call(rpc, &call);
 }
 
-static void look(struct cop_treeop *t, bool complete, cop_treeop_done *done, void *arg)
+static void ask_if_needed(struct cop_treeop *t, bool complete, cop_treeop_done *done, void *arg)
 {
 	struct looking *l = calloc(1, sizeof(*l));
 	struct cop_treeop_sum nobody = {0};
@@ -160,14 +160,14 @@ void cop_treeop_release(struct cop_treeop *t, uint64_t now_ms, cop_treeop_done *
 	complete = is_complete(t);
 	pthread_mutex_unlock(&t->lock);
 	if (due)
-		look(t, complete, done, arg);
+		ask_if_needed(t, complete, done, arg);
 	else
 		done(arg, &nobody);
 }
 
 /* ---- a node below tells ---- */
 
-static void told(void *treeop, struct cop_treeop_sum *sum)
+static void note_if_needed(void *treeop, struct cop_treeop_sum *sum)
 {
 	struct cop_treeop *t = treeop;
 
@@ -211,5 +211,5 @@ void cop_treeop_released_below(struct cop_treeop *t, uint32_t rank)
 	last = last && is_complete(t);
 	pthread_mutex_unlock(&t->lock);
 	if (last && !root)
-		look(t, true, told, t);
+		ask_if_needed(t, true, note_if_needed, t);
 }

@@ -96,7 +96,7 @@ static void complete_sum(struct cop_treeop *t, struct cop_treeop_sum *all, bool 
 }
 
 /* Moves the sum from below out of t and adds this node's own part. */
-static void complete(struct cop_treeop *t, const char *unwritten, struct cop_treeop_sum *all)
+static void complete_stop(struct cop_treeop *t, const char *unwritten, struct cop_treeop_sum *all)
 {
 	bool answered;
 
@@ -126,7 +126,7 @@ void cop_treeop_ended(struct cop_treeop *t, const char *remark, const char *unwr
 
 	if (t->ending)
 		return;
-	complete(t, unwritten, &all);
+	complete_stop(t, unwritten, &all);
 	if (unwritten)
 		cop_treeop_sum_unwritten(&own, host_of(t, t->conf.rank), unwritten);
 	add_remark(&all, remark);

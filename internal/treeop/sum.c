@@ -275,7 +275,7 @@ static void get_numbers(struct cop_rd *r, struct cop_treeop_sum *g, struct lengt
 	len->telemetry = cop_rd_u32(r);
 }
 
-static int encode(const struct cop_treeop_sum *g, bool with_text, struct cop_buf *out)
+static int encode_sum(const struct cop_treeop_sum *g, bool with_text, struct cop_buf *out)
 {
 	size_t len = with_text ? g->text.len : 0, packed_len = 0;
 	struct cop_buf telemetry = {0};
@@ -309,12 +309,12 @@ static int encode(const struct cop_treeop_sum *g, bool with_text, struct cop_buf
 int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	struct cop_treeop_sum bare = *g;
-	int rc = encode(g, true, out);
+	int rc = encode_sum(g, true, out);
 
 	if (!rc && out->len > COP_RPC_BODY_MAX) {
 		cop_buf_free(out);
 		bare.cut = g->nodes;
-		rc = encode(&bare, false, out);
+		rc = encode_sum(&bare, false, out);
 	}
 	if (rc)
 		cop_buf_free(out);
@@ -341,7 +341,7 @@ static void decode_telemetry(const void *data, size_t len, struct cop_treeop_sum
 			strerror(-rc));
 }
 
-static int unpack(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)
+static int unpack_text(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)
 {
 	int rc = len > COP_TREEOP_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
 	char *text;
@@ -372,7 +372,7 @@ int cop_treeop_sum_decode(const void *body, size_t len, struct cop_treeop_sum *g
 	if (r.bad || used > len || l.telemetry > len - used)
 		return -EBADMSG;
 	if (l.packed)
-		rc = unpack(rest, l.packed, l.text, &g->text);
+		rc = unpack_text(rest, l.packed, l.text, &g->text);
 	else
 		cop_buf_add(&g->text, rest, l.text);
 	if (rc || g->text.failed)

@@ -105,7 +105,7 @@ static void forget_request(struct request *q)
 
 /* ---- all of them ---- */
 
-static void operate(struct request *q)
+static void run_request(struct request *q)
 {
 	switch (q->what.op) {
 	case COP_TREEOP_STOP:
@@ -134,7 +134,7 @@ void cop_treeop_here(struct cop_treeop *t, const struct cop_treeop_request *what
 	struct cop_treeop_sum nothing = {0};
 
 	if (q)
-		operate(q);
+		run_request(q);
 	else
 		done(arg, &nothing);
 }
@@ -169,7 +169,7 @@ static void answer_request(void *arg, struct cop_treeop_sum *sum)
 	cop_rpc_reply(req, &a);
 }
 
-static void reply(struct cop_rpc_req *req, int status)
+static void reply_status(struct cop_rpc_req *req, int status)
 {
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = status});
 }
@@ -183,11 +183,11 @@ void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req)
 
 	if (what.op == COP_TREEOP_RELEASED_BELOW) {
 		cop_treeop_released_below(t, cop_rpc_req_rank(req));
-		reply(req, 0);
+		reply_status(req, 0);
 		return;
 	}
 	if (len >= sizeof(argument) || (len && memchr(payload, 0, len))) {
-		reply(req, -EINVAL);
+		reply_status(req, -EINVAL);
 		return;
 	}
 	if (len)
@@ -196,7 +196,7 @@ void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req)
 	what.argument = argument;
 	/* This node is ending: the requester has to ask the nodes below it. */
 	if (what.op == COP_TREEOP_STOP && cop_treeop_has_ended_alone(t))
-		reply(req, -ESHUTDOWN);
+		reply_status(req, -ESHUTDOWN);
 	else
 		cop_treeop_here(t, &what, true, answer_request, req);
 }

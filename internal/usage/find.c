@@ -184,7 +184,7 @@ static int64_t written_ns(const struct finds *all, const struct found *f)
 	return (int64_t)st.st_mtim.tv_sec * (int64_t)COP_NS_PER_S + st.st_mtim.tv_nsec;
 }
 
-static bool same(const struct found *a, const struct found *b)
+static bool is_of_same_node(const struct found *a, const struct found *b)
 {
 	return a->node_len && a->node_len == b->node_len && a->table == b->table &&
 	       memcmp(a->path + a->node, b->path + b->node, a->node_len) == 0;
@@ -197,7 +197,8 @@ static const struct found *choose_found(const struct finds *all, size_t first, s
 	const struct found *best = &all->file[first];
 	int64_t best_ns = 0;
 
-	for (*next = first + 1; *next < all->n && same(best, &all->file[*next]); ++*next) {
+	for (*next = first + 1; *next < all->n && is_of_same_node(best, &all->file[*next]);
+		++*next) {
 		const struct found *f = &all->file[*next];
 		int64_t ns;
 
@@ -262,7 +263,7 @@ static int read_finds(struct cop_usage *u, struct finds *all)
 	return rc;
 }
 
-static bool usable(const struct cop_usage *u)
+static bool has_files(const struct cop_usage *u)
 {
 	for (unsigned t = 0; t < COP_USAGE_TABLES; t++)
 		if (u->table[t].files)
@@ -293,7 +294,7 @@ int cop_usage_read(struct cop_usage *u, const char *dir, struct cop_err *err)
 			"no *_cache_size.output files in %s nor below it; copper cache-stats writes them with --snapshot or "
 			"--output-dir while a job runs, a job with --profile-paths-full writes *_cache_size.txt at its end",
 			dir);
-	if (!usable(u))
+	if (!has_files(u))
 		return cop_err_set(
 			err, ENODATA, "none of the *_cache_size files in %s can be used", dir);
 	return 0;

@@ -111,7 +111,7 @@ static int read_listing(
 }
 
 /* Returns whether the file is usable, and what is wrong with it. */
-static int judge(struct reading *r)
+static int check_reading(struct reading *r)
 {
 	bool whole = r->has_bytes && r->has_entries;
 
@@ -134,7 +134,7 @@ int cop_usage_add(struct cop_usage *u, enum cop_usage_table table,
 	int rc = read_listing(&r, read, arg);
 
 	if (!rc)
-		rc = judge(&r);
+		rc = check_reading(&r);
 	*why = r.why;
 	if (rc)
 		return rc;

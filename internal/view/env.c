@@ -44,7 +44,7 @@ void cop_view_env_path(const struct cop_view *v, const char *path, char out[PATH
 			whole + source);
 }
 
-static int rewrite(const struct cop_view *v, const char *name, struct cop_err *err)
+static int rewrite_variable(const struct cop_view *v, const char *name, struct cop_err *err)
 {
 	const char *value = getenv(name);
 	struct cop_buf out = {0};
@@ -79,7 +79,7 @@ int cop_view_env(const struct cop_view *v, struct cop_err *err)
 	int rc = 0;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names) && !rc; i++)
-		rc = rewrite(v, names[i], err);
+		rc = rewrite_variable(v, names[i], err);
 	return rc;
 }
 

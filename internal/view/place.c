@@ -90,7 +90,7 @@ static int make_changes(const struct cop_view_place *p)
 	return mkdir("c/work", 0700) && errno != EEXIST ? -errno : 0;
 }
 
-static int lay(const struct cop_view *v, const struct cop_view_place *p)
+static int lay_place(const struct cop_view *v, const struct cop_view_place *p)
 {
 	/* An ordinary user's overlay may only use the attributes that users may set. */
 	const char *options = !v->writable ? "lowerdir=m:e"
@@ -138,7 +138,7 @@ int cop_view_place_overlay(
 	int rc = enter_tmpfs(v, p->at);
 
 	if (!rc) {
-		rc = lay(v, p);
+		rc = lay_place(v, p);
 		if (rc && chdir("/") == 0)
 			umount2(p->at, MNT_DETACH);
 	}

@@ -284,7 +284,7 @@ static int mount_all(struct making *m)
 	return rc ? rc : cop_view_ns_restore(&m->rights, m->err);
 }
 
-static void fini(struct making *m)
+static void free_making(struct making *m)
 {
 	for (unsigned i = 0; i < m->places; i++) {
 		if (m->place[i].tree >= 0)
@@ -344,7 +344,7 @@ int cop_view_make(const struct cop_view *v, struct cop_view_made *out, struct co
 	if (!rc)
 		cop_log_info("view=%s source=%s mountpoint=%s%s%s", cop_view_name(out->kind),
 			v->source, v->mountpoint, out->why[0] ? " why=" : "", out->why);
-	fini(&m);
+	free_making(&m);
 	return rc;
 }
 

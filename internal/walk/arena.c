@@ -13,7 +13,7 @@ struct cop_arena_block {
 };
 
 /* A large piece gets a block of its own, behind the one in use. */
-static void *alone(struct cop_arena *a, size_t bytes)
+static void *alloc_alone(struct cop_arena *a, size_t bytes)
 {
 	struct cop_arena_block *b = malloc(sizeof(*b) + bytes);
 
@@ -37,7 +37,7 @@ void *cop_walk_arena_alloc(struct cop_arena *a, size_t bytes)
 		return NULL;
 	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (bytes > BLOCK / 4)
-		return alone(a, bytes);
+		return alloc_alone(a, bytes);
 	if (a->size - a->used < bytes) {
 		b = malloc(sizeof(*b) + BLOCK);
 		if (!b)

@@ -7,7 +7,7 @@
 #include "walk/walk_priv.h"
 
 /* As bytes. */
-static int order(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_names(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int first = memcmp(a, b, COP_MIN(a_len, b_len));
 
@@ -20,7 +20,7 @@ struct cop_walk_entry *cop_walk_dir_find(const struct cop_walk_dir *d, const cha
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		int is = order(d->entry[middle].name, d->entry[middle].len, name, len);
+		int is = compare_names(d->entry[middle].name, d->entry[middle].len, name, len);
 
 		if (!is)
 			return &d->entry[middle];
@@ -94,7 +94,7 @@ struct each {
 static void each_in(struct each *x, const struct cop_walk_dir *d);
 
 /* x->path is the directory with a slash, before and afterwards. */
-static void enter(struct each *x, const struct cop_walk_entry *e)
+static void enter_entry(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t before = x->path.len;
 
@@ -129,7 +129,7 @@ static bool is_past(const struct cop_walk_entry *e, const struct cop_walk_entry 
 	return first || e->len <= dir->len || (unsigned char)e->name[dir->len] > '/';
 }
 
-static void visit(struct each *x, const struct cop_walk_entry *e)
+static void visit_entry(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t before = x->path.len;
 
@@ -146,14 +146,14 @@ static void each_in(struct each *x, const struct cop_walk_dir *d)
 		const struct cop_walk_entry *e = &d->entry[i];
 
 		while (!x->rc && x->n > bottom && is_past(e, x->waiting[x->n - 1]))
-			enter(x, x->waiting[--x->n]);
+			enter_entry(x, x->waiting[--x->n]);
 		if (!x->rc && e->type)
-			visit(x, e);
+			visit_entry(x, e);
 		if (!x->rc && e->dir && e->dir->n)
 			x->rc = wait_for_more(x, e);
 	}
 	while (!x->rc && x->n > bottom)
-		enter(x, x->waiting[--x->n]);
+		enter_entry(x, x->waiting[--x->n]);
 	x->n = bottom;
 }
 

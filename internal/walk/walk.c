@@ -257,7 +257,7 @@ static int walk_roots(struct walk *walk, unsigned threads)
 	return rc;
 }
 
-static int explain(const struct cop_walk_conf *conf, int rc, struct cop_err *err)
+static int explain_failure(const struct cop_walk_conf *conf, int rc, struct cop_err *err)
 {
 	if (rc == -E2BIG)
 		return cop_err_set(err, E2BIG,
@@ -285,7 +285,7 @@ int cop_walk(const struct cop_walk_conf *conf, struct cop_walk_tree **out, struc
 	}
 	if (rc) {
 		cop_walk_tree_free(t);
-		return explain(&mine, rc, err);
+		return explain_failure(&mine, rc, err);
 	}
 	*out = t;
 	return 0;

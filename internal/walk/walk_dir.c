@@ -127,7 +127,7 @@ static int by_name(const void *a, const void *b)
 
 /* A directory below d; it becomes a batch unless another file system of this node is mounted
  * there. */
-static int enter(struct worker *w, struct cop_walk_dir *d, uint32_t i, const char *skip_in)
+static int enter_dir(struct worker *w, struct cop_walk_dir *d, uint32_t i, const char *skip_in)
 {
 	struct cop_walk_entry *e = &d->entry[i];
 	struct cop_walk_dir *below = cop_walk_arena_alloc(w->arena, sizeof(*below));
@@ -173,7 +173,7 @@ static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char
 
 	for (uint32_t i = 0; !rc && i < d->n; i++) {
 		if (d->entry[i].type == DT_DIR)
-			rc = enter(w, d, i, skip_in);
+			rc = enter_dir(w, d, i, skip_in);
 		else
 			w->files++;
 	}
@@ -228,7 +228,7 @@ static int read_entries(struct worker *w, struct cop_walk_dir *d, const char *wh
 	return !rc && shared ? share_attributes(w, d) : rc;
 }
 
-static int scan(struct worker *w, struct cop_walk_dir *d)
+static int scan_dir(struct worker *w, struct cop_walk_dir *d)
 {
 	uint32_t root = 0;
 	const char *path = path_below(w, d, &root);
@@ -262,7 +262,7 @@ int cop_walk_run(struct worker *w, const struct walk_batch *batch)
 {
 	w->batches = 0;
 	if (!batch->n)
-		return scan(w, batch->dir);
+		return scan_dir(w, batch->dir);
 	read_attributes(w, batch->dir, batch->from, batch->n);
 	if (atomic_fetch_sub(&batch->dir->batches, 1) == 1)
 		close(batch->dir->fd);

@@ -11,7 +11,7 @@ struct cop_rd cop_rd_init(const void *data, size_t len)
 }
 
 /* The next len bytes, or NULL after marking the reader bad and moving it to its end. */
-static const uint8_t *consume(struct cop_rd *r, size_t len)
+static const uint8_t *consume_bytes(struct cop_rd *r, size_t len)
 {
 	const uint8_t *p = r->p;
 
@@ -26,7 +26,7 @@ static const uint8_t *consume(struct cop_rd *r, size_t len)
 
 static uint64_t read_int(struct cop_rd *r, size_t len)
 {
-	const uint8_t *p = consume(r, len);
+	const uint8_t *p = consume_bytes(r, len);
 	uint64_t v = 0;
 
 	for (size_t i = 0; p && i < len; i++)
@@ -57,7 +57,7 @@ uint64_t cop_rd_u64(struct cop_rd *r)
 const char *cop_rd_str(struct cop_rd *r, size_t *len)
 {
 	size_t want = cop_rd_u16(r);
-	const uint8_t *p = consume(r, want);
+	const uint8_t *p = consume_bytes(r, want);
 
 	/* A string that is cut reads as an empty one, so that nobody needs to test for NULL. */
 	*len = p && !r->bad ? want : 0;
@@ -86,7 +86,7 @@ struct cop_wr cop_wr_init(void *data, size_t size)
 }
 
 /* Space for len bytes, or NULL after marking the writer bad; a bad writer stays where it is. */
-static uint8_t *room(struct cop_wr *w, size_t len)
+static uint8_t *append_space(struct cop_wr *w, size_t len)
 {
 	uint8_t *p = w->p;
 
@@ -100,7 +100,7 @@ static uint8_t *room(struct cop_wr *w, size_t len)
 
 static void put_int(struct cop_wr *w, uint64_t v, size_t len)
 {
-	uint8_t *p = room(w, len);
+	uint8_t *p = append_space(w, len);
 
 	for (size_t i = 0; p && i < len; i++)
 		p[i] = (uint8_t)(v >> (8 * i));
@@ -138,7 +138,7 @@ void cop_wr_str(struct cop_wr *w, const char *data, size_t len)
 
 void cop_wr_bytes(struct cop_wr *w, const void *data, size_t len)
 {
-	uint8_t *p = room(w, len);
+	uint8_t *p = append_space(w, len);
 
 	if (p && len)
 		memcpy(p, data, len);

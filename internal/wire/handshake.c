@@ -24,7 +24,7 @@ static size_t append_tag(const struct cop_wire_secret *s, const char *context,
 	return w->bad ? 0 : cop_wr_len(w);
 }
 
-static int verify(const struct cop_wire_secret *s, const char *context, const void *transcript,
+static int check_tag(const struct cop_wire_secret *s, const char *context, const void *transcript,
 	size_t transcript_len, const void *msg, size_t len)
 {
 	uint8_t tag[COP_HANDSHAKE_TAG];
@@ -52,7 +52,8 @@ size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *
 }
 
 /* Parses a frame of this handshake type whose unused header fields are zero. */
-static int parse(const void *msg, size_t len, uint8_t type, struct cop_frame *f, struct cop_rd *r)
+static int parse_message(
+	const void *msg, size_t len, uint8_t type, struct cop_frame *f, struct cop_rd *r)
 {
 	int rc = len > COP_HELLO_MAX ? -EBADMSG : cop_frame_parse(msg, len, f);
 
@@ -70,7 +71,7 @@ int cop_hello_read(
 	struct cop_frame f;
 	struct cop_rd r;
 	const uint8_t *nonce;
-	int rc = parse(msg, len, COP_FRAME_HELLO, &f, &r);
+	int rc = parse_message(msg, len, COP_FRAME_HELLO, &f, &r);
 
 	*h = (struct cop_hello){0};
 	if (rc)
@@ -89,7 +90,7 @@ int cop_hello_read(
 	if (!cop_rd_done(&r) || f.session || !h->session || !h->address_len ||
 		h->address_len > COP_HELLO_ADDRESS_MAX || memchr(h->address, 0, h->address_len))
 		return -EBADMSG;
-	return verify(s, hello_context, NULL, 0, msg, len);
+	return check_tag(s, hello_context, NULL, 0, msg, len);
 }
 
 /* Both sides derive the same bytes; the role decides which key sends. */
@@ -135,14 +136,14 @@ int cop_welcome_read(const struct cop_wire_secret *s, const void *hello, size_t 
 	struct cop_frame f;
 	struct cop_rd r;
 	uint64_t id;
-	int rc = parse(msg, len, COP_FRAME_WELCOME, &f, &r);
+	int rc = parse_message(msg, len, COP_FRAME_WELCOME, &f, &r);
 
 	if (rc)
 		return rc;
 	id = cop_rd_u64(&r);
 	if (r.bad || (size_t)(r.end - r.p) != COP_HELLO_NONCE)
 		return -EBADMSG;
-	rc = verify(s, welcome_context, hello, hello_len, msg, len);
+	rc = check_tag(s, welcome_context, hello, hello_len, msg, len);
 	if (rc || !id)
 		return rc ? rc : -EPROTO;
 	*session = id;

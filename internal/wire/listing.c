@@ -91,7 +91,8 @@ static bool type_valid(uint8_t type)
 }
 
 /* (hash, name) before (hash, name): < 0, 0, > 0. */
-static int order(uint64_t ha, const char *a, size_t a_len, uint64_t hb, const char *b, size_t b_len)
+static int compare_names(
+	uint64_t ha, const char *a, size_t a_len, uint64_t hb, const char *b, size_t b_len)
 {
 	int c;
 
@@ -112,7 +113,8 @@ static int item_order(const void *a, const void *b)
 {
 	const struct item *x = *(const struct item *const *)a, *y = *(const struct item *const *)b;
 
-	return order(x->hash, item_name(x), x->name_len, y->hash, item_name(y), y->name_len);
+	return compare_names(
+		x->hash, item_name(x), x->name_len, y->hash, item_name(y), y->name_len);
 }
 
 static bool item_valid(const struct item *it, const char *name, size_t name_len,
@@ -279,7 +281,7 @@ void cop_listing_builder_free(struct cop_listing_builder *b)
 
 /* ---- checking ---- */
 
-static const struct record *records(const void *blob)
+static const struct record *records_of(const void *blob)
 {
 	return (const struct record *)(const void *)((const char *)blob +
 						     sizeof(struct listing_head));
@@ -330,7 +332,7 @@ static bool check_record(struct walk *w, const struct record *r)
 		return false;
 	w->string += r->name_len;
 	hash = name_hash(name, r->name_len);
-	if (w->name && order(w->hash, w->name, w->name_len, hash, name, r->name_len) >= 0)
+	if (w->name && compare_names(w->hash, w->name, w->name_len, hash, name, r->name_len) >= 0)
 		return false;
 	if (r->cookie != COP_MAX(hash, w->cookie + 1) || r->cookie - hash > REACH)
 		return false;
@@ -356,7 +358,7 @@ int cop_listing_check(const void *blob, size_t len)
 	w.attr = h->attrs;
 	w.string = h->strings;
 	for (uint32_t i = 0; i < h->count; i++)
-		if (!check_record(&w, &records(blob)[i]))
+		if (!check_record(&w, &records_of(blob)[i]))
 			return -EBADMSG;
 	if (w.attr != h->strings || align8(w.string) != len)
 		return -EBADMSG;
@@ -385,7 +387,7 @@ void cop_listing_dir(const void *blob, struct cop_attr *dir)
 
 uint32_t cop_listing_seek(const void *blob, uint64_t cookie)
 {
-	const struct record *r = records(blob);
+	const struct record *r = records_of(blob);
 	uint32_t low = 0, high = cop_listing_count(blob);
 
 	while (low < high) {
@@ -402,7 +404,7 @@ uint32_t cop_listing_seek(const void *blob, uint64_t cookie)
 bool cop_listing_find(
 	const void *blob, const char *name, size_t name_len, struct cop_listing_entry *e)
 {
-	const struct record *r = records(blob);
+	const struct record *r = records_of(blob);
 	uint64_t hash = name_hash(name, name_len);
 	uint32_t count = cop_listing_count(blob);
 
@@ -420,7 +422,7 @@ bool cop_listing_find(
 
 void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *e)
 {
-	const struct record *r = &records(blob)[index];
+	const struct record *r = &records_of(blob)[index];
 
 	assert(index < cop_listing_count(blob));
 	*e = (struct cop_listing_entry){.cookie = r->cookie,

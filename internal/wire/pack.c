@@ -47,7 +47,7 @@ static size_t pack_block(const char *raw, size_t len, char *out)
 }
 
 /* Gives back the unused end of p; if that fails, p stays as it is. */
-static void *shrink(void *p, size_t bytes)
+static void *shrink_block(void *p, size_t bytes)
 {
 	void *smaller = realloc(p, bytes);
 
@@ -81,7 +81,7 @@ int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len)
 		return -ENODATA;
 	}
 	*blob_len = front + used;
-	*blob = shrink(h, *blob_len);
+	*blob = shrink_block(h, *blob_len);
 	return 0;
 }
 
