@@ -262,7 +262,7 @@ static int parse_trace(struct sim_trace *t, const char *file, struct cop_err *er
 				err, EINVAL, "%s: more than %d requests", file, LINES_MAX);
 		else if (!parse_line(line, t->lines, &t->line[t->lines]))
 			return cop_err_set(
-				err, EINVAL, "%s: line %u is no request of a trace", file, at);
+				err, EINVAL, "%s: line %u is not a request of a trace", file, at);
 		else
 			t->lines++;
 	}

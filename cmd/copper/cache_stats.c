@@ -233,7 +233,7 @@ static int check_options(const struct args *a, struct cop_err *err)
 	     files = a->from || a->output_dir;
 
 	if (a->path && !a->invalidate)
-		return cop_err_set(err, EINVAL, "PATH '%s' goes with --invalidate", a->path);
+		return cop_err_set(err, EINVAL, "PATH '%s' needs --invalidate", a->path);
 	if (a->local && !a->snapshot)
 		return cop_err_set(err, EINVAL, "--local needs --snapshot");
 	if (a->from && a->mountpoint)

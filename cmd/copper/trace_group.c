@@ -16,7 +16,7 @@ int cop_cmd_trace_group(
 	if (!g->by)
 		cop_err_set(&err, EINVAL, "--by is missing (see %s --help)", table->command);
 	else if (!g->per != !g->then)
-		cop_err_set(&err, EINVAL, "--per and --then go together");
+		cop_err_set(&err, EINVAL, "--per needs --then, and --then needs --per");
 	else
 		cop_cmd_trace_interval(g->interval, &conf->interval_ns, &err);
 	if (err.text[0])

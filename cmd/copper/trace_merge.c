@@ -126,7 +126,7 @@ static int open_output(struct job *job)
 	struct cop_err err = {0};
 
 	if (cop_trace_files_leave_out(job->run.files, job->path))
-		fprintf(stderr, "%s: %s is not read, since it is what is written\n", table->command,
+		fprintf(stderr, "%s: %s is not read, because it is the output\n", table->command,
 			job->path);
 	if (!cop_trace_files_count(job->run.files))
 		cop_err_set(&err, ENOENT, "there is no file to read");
@@ -145,8 +145,8 @@ int cop_cmd_trace_merge(int argc, char **argv)
 	if (!cop_opt_start(table, argc, argv, &a, &code))
 		return code;
 	if (!a.output || !*a.output) {
-		cop_err_set(
-			&err, EINVAL, "-o FILE is missing: where the timeline is to be written");
+		cop_err_set(&err, EINVAL,
+			"-o FILE is missing: name the file that receives the timeline");
 		return cop_opt_misuse(table, &err);
 	}
 	job.path = a.output;

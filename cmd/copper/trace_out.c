@@ -89,7 +89,7 @@ static int open_out(struct trace_out *o, const char *path, struct cop_err *err)
 
 	if (!rc && !stat(path, &st) && !S_ISREG(st.st_mode))
 		return cop_err_set(
-			err, EINVAL, "%s is no regular file, so it is not replaced", path);
+			err, EINVAL, "%s is not a regular file, so it is not replaced", path);
 	fd = rc ? rc : create(o);
 	if (fd < 0)
 		return cop_err_set(err, -fd, "%s cannot be written: %s", path, strerror(-fd));

@@ -39,7 +39,7 @@ static int seconds(const char *option, const char *text, double *out, struct cop
 	*out = strtod(text, &end);
 	if (*end || end == text || !(*out >= 0 && *out < 1e12))
 		return cop_err_set(
-			err, EINVAL, "%s: '%s' is no number of seconds from 0", option, text);
+			err, EINVAL, "%s: '%s' is not a number of seconds from 0", option, text);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err)
 
 	if (*end || end == text || !(width >= 1e-6 && width < 1e9))
 		return cop_err_set(err, EINVAL,
-			"--interval: '%s' is no number of seconds from 0.000001 to 1000000000",
+			"--interval: '%s' is not a number of seconds from 0.000001 to 1000000000",
 			text);
 	*ns = (uint64_t)(width * 1e9 + 0.5);
 	return 0;
@@ -90,7 +90,7 @@ int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 		seconds("--to", select->to, &conf.to_s, &err))
 		return cop_opt_misuse(table, &err);
 	if (select->csv && select->json) {
-		cop_err_set(&err, EINVAL, "--csv and --json are two forms of one output");
+		cop_err_set(&err, EINVAL, "give --csv or --json, not both");
 		return cop_opt_misuse(table, &err);
 	}
 	if (cop_select_new(&conf, run->threads, &run->select, &err))

@@ -40,7 +40,7 @@ static int write_summary(const struct cop_usage *u, const char *dir, struct cop_
 	int rc = cop_make_dirs(dir, 0755);
 
 	if (rc)
-		return cop_err_set(err, -rc, "cannot make %s: %s", dir, strerror(-rc));
+		return cop_err_set(err, -rc, "cannot create %s: %s", dir, strerror(-rc));
 	return cop_usage_write(u, dir, err);
 }
 
@@ -155,7 +155,7 @@ int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json)
 		rc = cop_err_set(&err, EIO, "%.*s", (int)strcspn(reply.text, "\n"), reply.text);
 	if (!rc && parse_listing(&reply, &l))
 		rc = cop_err_set(&err, EBADMSG,
-			"cannot understand the node's answer; is the node another version?");
+			"cannot understand the node's answer; it may run another version of copper");
 	if (!rc)
 		rc = write_listing(&l, output_dir, &err);
 	rc = rc ? report_failure(&err) : print_usage(&l.usage, json);

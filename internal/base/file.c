@@ -242,5 +242,5 @@ int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err)
 
 	if (refused)
 		return refused;
-	return rc ? cop_err_set(err, -rc, "cannot make %s: %s", path, strerror(-rc)) : 0;
+	return rc ? cop_err_set(err, -rc, "cannot create %s: %s", path, strerror(-rc)) : 0;
 }

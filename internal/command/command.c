@@ -167,7 +167,8 @@ static void refuse_command(struct asked *q, const char *line)
 	struct cop_buf out = {0};
 
 	cop_buf_printf(&out,
-		"this node does not know the command '%s'; is the node another version?\n", line);
+		"this node does not know the command '%s'; it may run another version of copper\n",
+		line);
 	cop_command_answer(q, -EINVAL, &out);
 }
 

@@ -332,11 +332,11 @@ static void an_unknown_command_is_refused(void **state)
 
 	open_node(n, 0, 1);
 	expect(n, "stop at once", -EINVAL,
-		"this node does not know the command 'stop at once'; is the node another version?\n");
+		"this node does not know the command 'stop at once'; it may run another version of copper\n");
 	expect(n, "statistics", -EINVAL,
-		"this node does not know the command 'statistics'; is the node another version?\n");
+		"this node does not know the command 'statistics'; it may run another version of copper\n");
 	expect(n, "", -EINVAL,
-		"this node does not know the command ''; is the node another version?\n");
+		"this node does not know the command ''; it may run another version of copper\n");
 	assert_false(n->ending);
 }
 

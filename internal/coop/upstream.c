@@ -103,7 +103,7 @@ static void drop_corrupt(struct flight *f, void *data)
 		free(data);
 	cop_stats_add(f->coop->conf.stats, COP_FABRIC_CORRUPT, 1);
 	cop_log_warn(
-		"unsound answer kind=%d rank=%u path=%s", f->ask.kind, f->upstream, f->ask.path);
+		"corrupt answer kind=%d rank=%u path=%s", f->ask.kind, f->upstream, f->ask.path);
 	if (++f->tries < TRIES_PER_HOP)
 		cop_coop_send(f);
 	else

@@ -93,7 +93,7 @@ static int connect_server(struct call *c)
 	memcpy(sa.sun_path, c->path, strlen(c->path) + 1);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
-		return cop_err_set(c->err, errno, "cannot make a socket: %m");
+		return cop_err_set(c->err, errno, "cannot create a socket: %m");
 	/* A timeout of zero would mean none. */
 	if (!c->timeout_ms)
 		tv.tv_usec = 1;
@@ -159,13 +159,13 @@ static ssize_t recv_some(struct call *c, char *block, size_t size)
 {
 	struct iovec part = {block, size};
 	union {
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct msghdr msg = {.msg_iov = &part,
 		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room)};
+		.msg_control = control.space,
+		.msg_controllen = sizeof(control.space)};
 	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n >= 0)

@@ -120,8 +120,8 @@ static void ask_handler(struct cop_ctl_conn *conn)
 
 void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 {
-	size_t room = sizeof(conn->line) - conn->line_len;
-	ssize_t n = recv(conn->fd, conn->line + conn->line_len, room, MSG_DONTWAIT);
+	size_t space = sizeof(conn->line) - conn->line_len;
+	ssize_t n = recv(conn->fd, conn->line + conn->line_len, space, MSG_DONTWAIT);
 	char *end;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -185,7 +185,7 @@ static ssize_t send_some(struct cop_ctl_conn *conn)
 {
 	struct iovec part = {conn->sending.data + conn->sent, conn->sending.len - conn->sent};
 	union {
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control = {{0}};
 	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
@@ -194,8 +194,8 @@ static ssize_t send_some(struct cop_ctl_conn *conn)
 	ssize_t n;
 
 	if (fd >= 0) {
-		msg.msg_control = control.room;
-		msg.msg_controllen = sizeof(control.room);
+		msg.msg_control = control.space;
+		msg.msg_controllen = sizeof(control.space);
 		c = CMSG_FIRSTHDR(&msg);
 		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
 			.cmsg_type = SCM_RIGHTS,

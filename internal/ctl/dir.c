@@ -39,7 +39,7 @@ int cop_ctl_dir_check(const char *dir, struct cop_err *err)
 static int make_dir(const char *dir, struct cop_err *err)
 {
 	if (mkdir(dir, 0700) && errno != EEXIST)
-		return cop_err_set(err, errno, "cannot make the control directory %s: %m", dir);
+		return cop_err_set(err, errno, "cannot create the control directory %s: %m", dir);
 	return cop_ctl_dir_check(dir, err);
 }
 

@@ -57,7 +57,7 @@ static int clear_stale(const char *path, struct cop_err *err)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
-		return cop_err_set(err, errno, "cannot make a socket: %m");
+		return cop_err_set(err, errno, "cannot create a socket: %m");
 	rc = connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0;
 	close(fd);
 	if (rc == ENOENT)
@@ -82,7 +82,7 @@ static int bind_socket(struct cop_ctl_socket *s, const char *key, struct cop_err
 	cop_ctl_key_path(s->path, key_path);
 	/* The socket's inode passes its mode to its file when it is bound. */
 	if (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)))
-		return cop_err_set(err, errno, "cannot make the control socket %s: %m", s->path);
+		return cop_err_set(err, errno, "cannot create the control socket %s: %m", s->path);
 	rc = lstat(s->path, &st) || listen(s->fd, COP_CTL_CLIENTS) ? -errno : 0;
 	if (!rc)
 		rc = cop_write_file(key_path, key, strlen(key), 0600);
@@ -114,7 +114,7 @@ int cop_ctl_socket_open(
 		goto out;
 	cop_ctl_forget(path);
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	rc = s->fd < 0 ? cop_err_set(err, errno, "cannot make a socket: %m")
+	rc = s->fd < 0 ? cop_err_set(err, errno, "cannot create a socket: %m")
 		       : bind_socket(s, key, err);
 	if (rc && s->fd >= 0) {
 		close(s->fd);

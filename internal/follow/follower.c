@@ -156,7 +156,7 @@ int cop_follower_start(struct follower *w)
 
 	w->started |= rc == 0;
 	if (rc)
-		cop_log_warn("this job is not written down by=%s error=\"%s\"", w->ops->thread,
+		cop_log_warn("this job is not recorded by=%s error=\"%s\"", w->ops->thread,
 			strerror(-rc));
 	return rc;
 }

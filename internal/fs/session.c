@@ -122,7 +122,7 @@ static int mount_session(struct cop_fs *fs, struct cop_err *err)
 	fs->mounted = true;
 	if (!(fs->caps_off & FUSE_CAP_PARALLEL_DIROPS) && cop_dirops_enable(fs->session)) {
 		cop_log_warn(
-			"lookups in one directory will queue up: no custom io in this libfuse");
+			"lookups in one directory wait for each other: this libfuse has no custom io");
 		fs->caps_off |= FUSE_CAP_PARALLEL_DIROPS;
 	}
 	return 0;

@@ -58,7 +58,7 @@ int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct 
 		from.file = g->tree.secret_file[0] ? g->tree.secret_file : path;
 	if (cop_job_secret(&from, &g->secret, &why))
 		return cop_err_set(err, EACCES,
-			"no secret, and the nodes of %s obey nobody without it: %s; give the nodes' secret by --secret-file FILE or $COPPER_SECRET",
+			"there is no secret, and the nodes of %s accept no request without one: %s; give their secret with --secret-file FILE or $COPPER_SECRET",
 			what->job_dir, why.text);
 	if (cop_wire_secret_from(g->secret.data, g->secret.len, &g->wire_secret))
 		return cop_err_set(err, EACCES,

@@ -115,7 +115,7 @@ static void numbers_are_as_people_read_them(void **state)
 	assert_string_equal(cop_html_share(1, 0, text), "-");
 }
 
-/* Whatever the number, it ends within its room. */
+/* Whatever the number, it ends within its buffer. */
 static void no_number_is_too_long(void **state)
 {
 	static const double odd[] = {

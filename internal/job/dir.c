@@ -36,7 +36,7 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err)
 	rc = cop_make_dirs(job_dir, 0700);
 	if (rc)
 		return cop_err_set(
-			err, -rc, "cannot make the job directory %s: %s", job_dir, strerror(-rc));
+			err, -rc, "cannot create the job directory %s: %s", job_dir, strerror(-rc));
 	rc = cop_job_dir_check(job_dir, err);
 	if (rc)
 		return rc;

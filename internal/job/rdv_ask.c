@@ -200,11 +200,11 @@ short cop_rdv_step_wants(const struct rdv_ask *a)
 	return a->step == RDV_RECEIVES ? POLLIN : POLLOUT;
 }
 
-uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool room)
+uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool may_connect)
 {
 	if (is_open(a))
 		return a->attempt_end_ms;
-	if (a->step == RDV_AT_RESOLVER || (a->step == RDV_WAITS && !room))
+	if (a->step == RDV_AT_RESOLVER || (a->step == RDV_WAITS && !may_connect))
 		return a->deadline_ms;
 	return COP_MIN(a->next_ms, a->deadline_ms);
 }

@@ -172,7 +172,7 @@ short cop_rdv_serve_wants(const struct rdv_conn *c);
 void cop_rdv_step(struct cop_rendezvous *r, struct rdv_ask *a, short events, uint64_t now_ms);
 short cop_rdv_step_wants(const struct rdv_ask *a);
 /* When the ask has to be stepped although nothing has happened. */
-uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool room);
+uint64_t cop_rdv_step_when(const struct rdv_ask *a, bool may_connect);
 /* Calls found and frees. */
 void cop_rdv_ask_end(
 	struct cop_rendezvous *r, struct rdv_ask *a, const char *address, const char *why);

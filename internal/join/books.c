@@ -104,7 +104,7 @@ static int write_table(struct cop_join *j, struct known *k, const char *path, st
 {
 	for (uint32_t r = 0; r < k->count; r++)
 		if (k->networks[r] && !cop_job_networks_ok(k->networks[r])) {
-			cop_log_warn("networks of a node not understood rank=%u", r);
+			cop_log_warn("networks of a node cannot be parsed rank=%u", r);
 			k->networks[r][0] = '\0';
 		}
 	return cop_job_table_write(path, j->conf.hosts, k->networks, err);

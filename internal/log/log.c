@@ -155,21 +155,21 @@ bool cop_log_on(enum cop_log_level level)
 static size_t format_line(char line[LINE_BYTES], enum cop_log_level level, const char *where,
 	const char *fmt, va_list ap)
 {
-	size_t len, room = LINE_BYTES - 1; /* for the newline */
+	size_t len, space = LINE_BYTES - 1; /* for the newline */
 	struct timespec ts;
 	struct tm tm;
 	int n;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	localtime_r(&ts.tv_sec, &tm);
-	len = strftime(line, room, "%Y-%m-%d %H-%M-%S", &tm);
-	len += (size_t)snprintf(line + len, room - len, ".%03ld [%s] (%.64s) ",
+	len = strftime(line, space, "%Y-%m-%d %H-%M-%S", &tm);
+	len += (size_t)snprintf(line + len, space - len, ".%03ld [%s] (%.64s) ",
 		ts.tv_nsec / 1000000, level_names[level], where);
-	n = vsnprintf(line + len, room - len, fmt, ap);
+	n = vsnprintf(line + len, space - len, fmt, ap);
 	if (n < 0)
 		n = 0;
-	if ((size_t)n >= room - len) {
-		n = (int)(room - len - 1);
+	if ((size_t)n >= space - len) {
+		n = (int)(space - len - 1);
 		memcpy(line + len + n - 3, "...", 3);
 	}
 	/* A name with a newline or a terminal's escape codes must not forge a line. */

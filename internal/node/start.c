@@ -371,8 +371,8 @@ static void look_past(struct cop_node *n)
 	int rc = n->fs ? cop_past_start(&conf, &n->past) : 0;
 
 	if (rc)
-		cop_log_warn(
-			"programs past the mount are not looked for error=\"%s\"", strerror(-rc));
+		cop_log_warn("programs that bypass the mount are not detected error=\"%s\"",
+			strerror(-rc));
 }
 
 static void start_prefetch(struct cop_node *n)

@@ -94,5 +94,5 @@ void cop_otel_append(struct files *f, enum file which, const struct cop_buf *lin
 	if (append_line(f, which, line, &err) == 0 || f->complained)
 		return;
 	f->complained = true;
-	cop_log_warn("the files of OpenTelemetry are not complete: %s; the job goes on", err.text);
+	cop_log_warn("the OpenTelemetry files are incomplete: %s; the job goes on", err.text);
 }

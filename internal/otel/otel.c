@@ -80,7 +80,7 @@ static void begin(void *ctx, uint64_t deadline_ms, struct cop_err *err)
 		if (f != TRACES || cop_otel_is_sampled(&o->place))
 			(void)cop_otel_make(&o->files, f, &why);
 	if (why.code)
-		cop_err_set(err, why.code, "the files of OpenTelemetry cannot be written: %.900s",
+		cop_err_set(err, why.code, "the OpenTelemetry files cannot be written: %.900s",
 			why.text);
 	o->begun = true;
 	put_line(o, TRACES, cop_otel_start_span);
@@ -195,5 +195,5 @@ void cop_otel_follow(struct cop_follow *f, const struct cop_otel_conf *conf)
 	else if (o)
 		destroy(o);
 	if (rc)
-		cop_log_warn("no files of OpenTelemetry are written error=\"%s\"", strerror(-rc));
+		cop_log_warn("no OpenTelemetry files are written error=\"%s\"", strerror(-rc));
 }

@@ -61,7 +61,7 @@ int cop_outcome_background(int *fd, int keep_fd, struct cop_err *err)
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC))
-		return cop_err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+		return cop_err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
 	pid = fork();
 	if (pid < 0) {
 		int rc = cop_err_set(err, errno, "cannot start a process: %s", strerror(errno));

@@ -276,8 +276,8 @@ static int write_lists(
 
 	if (rc)
 		return cop_err_set(err, -rc,
-			"cannot make %s: %s; name another directory with --output-dir", out->output,
-			strerror(-rc));
+			"cannot create %s: %s; name another directory with --output-dir",
+			out->output, strerror(-rc));
 	rc = cop_paths_lists_write(&u->use, out->output, &u->lists, err);
 	if (rc)
 		return rc;

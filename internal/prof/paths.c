@@ -159,8 +159,8 @@ static struct record *insert_record(
 	/* Includes the record's share of both head arrays (the current and the outgrown) and the
 	 * allocator's overhead. */
 	uint64_t bytes = sizeof(struct record) + len + 48;
-	bool room = reserve_memory(t, bytes);
-	struct record *r = room ? calloc(1, sizeof(*r) + len) : NULL, *there;
+	bool reserved = reserve_memory(t, bytes);
+	struct record *r = reserved ? calloc(1, sizeof(*r) + len) : NULL, *there;
 
 	if (r) {
 		r->hash = hash;
@@ -178,7 +178,7 @@ static struct record *insert_record(
 	pthread_mutex_unlock(&s->lock);
 	if (!there && r)
 		return r;
-	if (room)
+	if (reserved)
 		atomic_fetch_sub_explicit(&t->bytes, bytes, RELAXED);
 	free(r);
 	return there;

@@ -245,8 +245,8 @@ static int read_head(const char *line, const char *name, struct cop_err *err)
 		return cop_err_set(err, EBADMSG, "%s: is not a run record of Copper", name);
 	if (form != FORM)
 		return cop_err_set(err, EPROTO,
-			"%s: is a run record of form %" PRIu64
-			", and this version knows form %d: use a newer copper",
+			"%s: is a run record of format %" PRIu64
+			", and this version knows format %d: use a newer copper",
 			name, form, FORM);
 	return 0;
 }

@@ -21,7 +21,7 @@ static int make_dir(const char *dir, struct cop_err *err)
 	if (!dir || mkdir(dir, 0700) == 0 || errno == EEXIST)
 		return 0;
 	return cop_err_set(err, errno,
-		"cannot make %s, for the secret that several nodes need: %s; give a job directory that all of them see (-d DIR)",
+		"cannot create %s for the secret that several nodes need: %s; give a job directory that all of them see (-d DIR)",
 		dir, strerror(errno));
 }
 

@@ -156,7 +156,7 @@ static int start_srun(struct step *s, const struct cop_conf *conf, char **argv, 
 	exe[n] = '\0';
 	rc = open_err(s, conf->job_dir);
 	if (rc || pipe2(fds, O_CLOEXEC))
-		return cop_err_set(err, errno, "cannot make a descriptor: %s", strerror(errno));
+		return cop_err_set(err, errno, "cannot create a descriptor: %s", strerror(errno));
 	args = build_args(s->nodes, exe, argv, text);
 	s->srun = args ? fork() : -1;
 	if (s->srun == 0)
@@ -330,7 +330,7 @@ int cop_slurm_launch(const struct cop_conf *conf, char **argv, struct cop_err *e
 	s.nodes = hosts.count;
 	rc = block_signals(&s);
 	if (rc)
-		cop_err_set(err, -rc, "cannot make a descriptor: %s", strerror(-rc));
+		cop_err_set(err, -rc, "cannot create a descriptor: %s", strerror(-rc));
 	else
 		rc = start_srun(&s, conf, argv, err);
 	if (!rc) {

@@ -137,8 +137,8 @@ int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err)
 		return 0;
 	if (!code && strcmp(form, "0") != 0)
 		return cop_err_set(err, EPROTO,
-			"%s: is a run store of form %s, and this version knows form %d", name, form,
-			COP_STORE_FORM);
+			"%s: is a run store of format %s, and this version knows format %d", name,
+			form, COP_STORE_FORM);
 	if (!code)
 		code = sqlite3_exec(db, schema, NULL, NULL, NULL);
 	snprintf(form, sizeof(form), "%d", STORE_APPLICATION);

@@ -23,7 +23,7 @@ static uint32_t big_endian(const uint8_t *p)
 static int cannot_use(const char *path, int code, struct cop_err *err)
 {
 	const char *what = code == EISDIR ? "is a directory: --store and $COPPER_STORE name a file"
-			   : code == EINVAL ? "is no regular file"
+			   : code == EINVAL ? "is not a regular file"
 					    : strerror(code);
 
 	return cop_err_set(err, code, "%s: %s", path, what);
@@ -49,15 +49,16 @@ int cop_store_look(const char *path, struct cop_err *err)
 		return 1;
 	if (n < HEADER || memcmp(head, magic, sizeof(magic)) != 0)
 		return cop_err_set(err, EMEDIUMTYPE,
-			"%s: is no run store, and no database of SQLite: name another file", path);
+			"%s: is not an SQLite database, and so not a run store: name another file",
+			path);
 	if (big_endian(head + AT_APPLICATION) != STORE_APPLICATION)
 		return cop_err_set(err, EMEDIUMTYPE,
 			"%s: is a database of another program, not a run store: name another file",
 			path);
 	if (big_endian(head + AT_USER_VERSION) != COP_STORE_FORM)
 		return cop_err_set(err, EPROTO,
-			"%s: is a run store of form %" PRIu32
-			", and this version knows form %d: use a newer copper, or name another file",
+			"%s: is a run store of format %" PRIu32
+			", and this version knows format %d: use a newer copper, or name another file",
 			path, big_endian(head + AT_USER_VERSION), COP_STORE_FORM);
 	return 0;
 }

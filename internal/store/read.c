@@ -145,7 +145,7 @@ int cop_store_find(
 		return cop_err_set(err, EINVAL,
 			"several runs begin with '%s': give more of its characters", ref);
 	return cop_err_set(err, ENOENT,
-		"no run in %s is '%s': copper runs lists them; an ID's first characters will do, and last, last~1",
+		"no run in %s is '%s': 'copper runs' lists them; the first characters of an ID are enough, and last and last~1 are the latest runs",
 		s->name, ref);
 }
 

@@ -256,7 +256,7 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 			break;
 		if (cop_now_ms() >= end)
 			return cop_err_set(err, ETIMEDOUT,
-				"no node was ready on this machine in %u s; the first task of this machine (of %u) starts it: did it run this command, and what does it say?",
+				"no node was ready on this machine in %u s; the first task of this machine (of %u) starts it: check that it ran this command, and what it printed",
 				timeout_ms / 1000, t->here);
 		poll(NULL, 0, wait_ms);
 		wait_ms = COP_MIN(2 * wait_ms, LOOK_MOST_MS);

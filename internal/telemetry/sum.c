@@ -116,15 +116,15 @@ void cop_telemetry_numbers(const struct cop_telemetry_node *n, uint64_t out[NUMB
 
 struct cop_telemetry_node *cop_telemetry_sum_slot(struct cop_telemetry_sum *s)
 {
-	size_t room = s->room ? 2 * s->room : 4;
+	size_t capacity = s->capacity ? 2 * s->capacity : 4;
 	struct cop_telemetry_node *node;
 
-	if (s->nodes == s->room) {
-		node = reallocarray(s->node, room, sizeof(*node));
+	if (s->nodes == s->capacity) {
+		node = reallocarray(s->node, capacity, sizeof(*node));
 		if (!node)
 			return NULL;
 		s->node = node;
-		s->room = room;
+		s->capacity = capacity;
 	}
 	return &s->node[s->nodes];
 }
@@ -347,7 +347,7 @@ static int reserve_both(struct cop_telemetry_sum *into, const struct cop_telemet
 	if (!node)
 		return -ENOMEM;
 	into->node = node;
-	into->room = nodes + 1;
+	into->capacity = nodes + 1;
 	event = reallocarray(into->event, events + 1, sizeof(*event));
 	if (!event)
 		return -ENOMEM;

@@ -48,7 +48,7 @@ void cop_telemetry_series_add(struct series *s, const struct point *p);
 /* The smallest level with which a job that lasts so long has at most INTERVALS. */
 unsigned cop_telemetry_level(int64_t us);
 /* Spreads the series over intervals of a job that began when this node's clock said began_us. rows
- * has room for INTERVALS, and is zero. Returns how many are used. */
+ * has INTERVALS elements, all zero. Returns how many are used. */
 unsigned cop_telemetry_series_rows(
 	const struct series *s, int64_t began_us, unsigned level, uint64_t (*rows)[METRICS]);
 /* Adds pairs of intervals; returns how many are left. */
@@ -58,7 +58,7 @@ unsigned cop_telemetry_coarsen(uint64_t (*rows)[METRICS], unsigned n);
 
 /* What node.c hands over when the node ends. */
 struct own {
-	struct cop_telemetry_node node; /* series: room for INTERVALS, zero, which is filled */
+	struct cop_telemetry_node node; /* series: INTERVALS elements, zero, to be filled */
 	unsigned level;
 	int64_t unix_ns;
 	uint64_t dropped;
@@ -114,7 +114,7 @@ struct cop_telemetry_sum {
 	unsigned level;
 	int64_t unix_ns;
 	struct cop_telemetry_node *node; /* by rank */
-	size_t nodes, room;
+	size_t nodes, capacity;
 	struct folded series; /* cell: INTERVALS * METRICS, */
 	struct folded rows;   /* and NUMBERS; NULL: none was folded */
 	struct cop_telemetry_event *event;

@@ -64,14 +64,14 @@ int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_
 	i = find_tier(conf, word, (size_t)(equals - word));
 	if (i == conf->tiers)
 		return cop_err_set(err, EINVAL,
-			"--model: '%.*s' is no tier; --tier NAME=PREFIX says where one is",
+			"--model: '%.*s' is not a tier; --tier NAME=PREFIX says where one is",
 			(int)(equals - word), word);
 	value = strtod(equals + 1, &end);
 	if (end == equals + 1 || *end)
 		value = cop_parse_size(equals + 1, &bytes) ? 0 : (double)bytes;
 	if (!(value > 0 && value < 1e18))
 		return cop_err_set(err, EINVAL,
-			"--model: '%s' is no number of bytes per second, as 1500000000 or 2GiB",
+			"--model: '%s' is not a number of bytes per second, as 1500000000 or 2GiB",
 			equals + 1);
 	conf->bandwidth[i] = value;
 	return 0;

@@ -124,7 +124,7 @@ static void what_is_no_tier_is_told(void **state)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(words); i++)
 		assert_int_not_equal(cop_ckpt_add_tier(&conf, words[i], &err), 0);
 	assert_int_not_equal(cop_ckpt_add_model(&conf, "tape=1", &err), 0);
-	assert_non_null(strstr(err.text, "'tape' is no tier"));
+	assert_non_null(strstr(err.text, "'tape' is not a tier"));
 	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=-1", &err), 0);
 	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=nan", &err), 0);
 	assert_int_equal(cop_ckpt_add_model(&conf, "ssd=1.5e9", &err), 0);

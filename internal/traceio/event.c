@@ -403,7 +403,7 @@ const char *cop_trace_event_of(const struct fields *f, struct scratch *s, struct
 	if (e->kind != COP_TRACE_META && (!ts || !cop_trace_number(ts, 1000, &e->ts_ns)))
 		return "no event: it has no time (ts)";
 	if (!duration(f, F_DUR, &e->dur_ns))
-		return "the duration (dur) is no number";
+		return "the duration (dur) is not a number";
 	e->dur_min_ns = e->dur_max_ns = e->dur_ns;
 	if ((e->kind == COP_TRACE_SPAN || e->kind == COP_TRACE_AGGREGATE) && !aggregate(f, e))
 		return "the counts of an aggregated event are no numbers";

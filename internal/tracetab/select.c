@@ -106,7 +106,7 @@ static int compile(
 		return cop_err_set(err, ENOMEM, "no memory for --%s%s '%s'", not, option, text);
 	n = right_bytes(text, rc);
 	return cop_err_set(err, EINVAL,
-		"--%s%s '%s' is no extended regular expression: %s, at '%s' (byte %zu)", not,
+		"--%s%s '%s' is not an extended regular expression: %s, at '%s' (byte %zu)", not,
 		option, text, why, text + n, n + 1);
 }
 

@@ -40,7 +40,7 @@ int cop_tab_keys(const char *list, bool per, struct cop_tab_conf *conf, struct c
 			i++;
 		if (i == COP_KEYS)
 			return cop_err_set(err, EINVAL,
-				"--%s: there is no key '%s'; there are name, cat, file, dir, class, pid, tid, host, size, interval",
+				"--%s: there is no key '%s'; the keys are name, cat, file, dir, class, pid, tid, host, size, interval",
 				option, word);
 		if (conf->keys + conf->pers == COP_TAB_KEYS_MAX)
 			return cop_err_set(
@@ -58,7 +58,7 @@ static int unknown_col(const char *word, struct cop_err *err)
 
 	for (unsigned i = 0; i < cop_tab_col_count; i++)
 		cop_buf_printf(&all, "%s%s", i ? ", " : "", cop_tab_col[i].name);
-	rc = cop_err_set(err, EINVAL, "--show: there is no column '%s'; there are %s", word,
+	rc = cop_err_set(err, EINVAL, "--show: there is no column '%s'; the columns are %s", word,
 		all.data ? all.data : "");
 	cop_buf_free(&all);
 	return rc;

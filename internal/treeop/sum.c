@@ -111,7 +111,7 @@ static void add_telemetry(struct cop_treeop_sum *into, const struct cop_treeop_s
 	if (into->telemetry)
 		rc = cop_telemetry_merge(into->telemetry, from->telemetry);
 	if (rc)
-		cop_log_error("telemetry is missing of nodes=%" PRIu32 " error=\"%s\"",
+		cop_log_error("telemetry is missing from nodes=%" PRIu32 " error=\"%s\"",
 			cop_telemetry_sum_nodes(from->telemetry), strerror(-rc));
 }
 

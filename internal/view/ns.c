@@ -123,11 +123,11 @@ static int open_ns(struct cop_err *err)
 	pid_t pid;
 
 	if (pipe2(said, O_CLOEXEC))
-		return cop_err_set(err, errno, "cannot make a pipe: %m");
+		return cop_err_set(err, errno, "cannot create a pipe: %m");
 	if (pipe2(stay, O_CLOEXEC)) {
 		close(said[0]);
 		close(said[1]);
-		return cop_err_set(err, errno, "cannot make a pipe: %m");
+		return cop_err_set(err, errno, "cannot create a pipe: %m");
 	}
 	pid = fork();
 	if (pid == 0) {

@@ -61,13 +61,13 @@ int cop_view_probe(int user_ns, struct cop_view_made *out, struct cop_err *err)
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC))
-		return cop_err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+		return cop_err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
 	pid = fork();
 	if (pid == 0)
 		try_all(user_ns, fds[1]);
 	close(fds[1]);
 	if (pid < 0 || cop_read_full(fds[0], &told, sizeof(told)) != sizeof(told))
-		rc = cop_err_set(err, EIO, "the trial of a view failed");
+		rc = cop_err_set(err, EIO, "the test of a view failed");
 	close(fds[0]);
 	if (pid > 0)
 		waitpid(pid, NULL, 0);

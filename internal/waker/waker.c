@@ -29,7 +29,7 @@ int cop_waker_init(struct cop_waker *w, int report_fd, struct cop_err *err)
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->signal_fd < 0 || w->wake_fd < 0)
-		return cop_err_set(err, errno, "cannot make a descriptor: %s", strerror(errno));
+		return cop_err_set(err, errno, "cannot create a descriptor: %s", strerror(errno));
 	return 0;
 }
 

@@ -135,7 +135,7 @@ is 'is all that is there' "$(ask "$T/s.json" '[x["name"] for x in e if x["ph"] !
 
 ls "$T/all" >"$T/names"
 cp "$T/all.json" "$T/all/merged.json"
-is_told 'the output in what is read' 0 'merged\.json is not read, since it is what is written' merge -o "$T/all/merged.json" "$T/all"
+is_told 'the output in what is read' 0 'merged\.json is not read, because it is the output' merge -o "$T/all/merged.json" "$T/all"
 ok 'is not read' cmp "$T/all.json" "$T/all/merged.json"
 rm "$T/all/merged.json"
 generate 1 20000 3 "$T/large.pfw"
@@ -144,7 +144,7 @@ cp "$T/h.json" "$T/kept.json"
 is 'a file that grows too large' "$(cat "$T/status") $(sed 's/.*kept.json //' "$T/err")" '1 cannot be written: File too large'
 ok 'leaves what was there' cmp "$T/h.json" "$T/kept.json"
 is_told 'a directory that is not there' 1 'none/x\.json cannot be written: No such file or directory' merge -o "$T/none/x.json" "$T/h1.json"
-is_told 'what is no file' 1 '/dev/null is no regular file, so it is not replaced' merge -o /dev/null "$T/h1.json"
+is_told 'what is no file' 1 '/dev/null is not a regular file, so it is not replaced' merge -o /dev/null "$T/h1.json"
 mkdir "$T/many"
 for i in $(seq 16); do
 	cp "$T/large.pfw" "$T/many/$i.pfw"

@@ -108,13 +108,13 @@ is 'and no row is lost' "$(judge "SELECT count(*) FROM run WHERE name = 'ro'") $
 # ---- what is no store
 
 judge 'PRAGMA user_version = 2' >"$T/out"
-fails_with 1 'form 2, and this version knows form 1' "$COPPER" runs --store "$STORE"
+fails_with 1 'format 2, and this version knows format 1' "$COPPER" runs --store "$STORE"
 job 'too new' --tag name=new
-matches 'its note says so' "$(cat "$W/out.0")" 'note: .*form 2.*newer copper'
+matches 'its note says so' "$(cat "$W/out.0")" 'note: .*format 2.*newer copper'
 STORE=$SRC/dir/numbers
 before=$(sha256sum <"$STORE")
-fails_with 1 'no database of SQLite' "$COPPER" runs list --store "$STORE"
-fails_with 1 'no database of SQLite' "$COPPER" runs import --store "$STORE" "$ro"
+fails_with 1 'not an SQLite database, and so not a run store' "$COPPER" runs list --store "$STORE"
+fails_with 1 'not an SQLite database, and so not a run store' "$COPPER" runs import --store "$STORE" "$ro"
 is 'a file of somebody else stays as it is' "$(sha256sum <"$STORE")" "$before"
 fails_with 1 'is a directory' "$COPPER" runs --store "$SRC"
 fails_with 1 'there is no run store' "$COPPER" runs --store "$T/absent.db"

@@ -109,7 +109,7 @@ refused 'a trace that is not there' 1 "cannot read $T/none: No such file" "$T/no
 head -n 20 "$DATA/perl.txt" >"$T/cut.txt"
 refused 'a trace that was cut off' 1 "$T/cut.txt: not a trace of copper-sim, or cut off" "$T/cut.txt"
 sed '9s/.*/chunk 3 0 1 -7 1 0 0 0 x/' "$DATA/perl.txt" >"$T/bad.txt"
-refused 'a line that is none' 1 "$T/bad.txt: line 9 is no request of a trace" "$T/bad.txt"
+refused 'a line that is none' 1 "$T/bad.txt: line 9 is not a request of a trace" "$T/bad.txt"
 refused 'no number of nodes' 2 '--nodes 4,x: up to 32 numbers' --nodes 4,x "$DATA/perl.txt"
 refused 'a parameter that is not there' 2 '--set speed=1: there is no such parameter' --set speed=1 "$DATA/perl.txt"
 refused 'more nodes than fit into memory' 1 '1000000 nodes need about' --nodes 1000000 --manifest on "$DATA/numpy.txt"

@@ -164,20 +164,20 @@ cop_tree=1
 start_node 0 --otel --store-interval 100ms --hosts localhost || bail "$(cat "$W/out.0")"
 ok 'lines come where there is room' wait_for 30 has_lines metrics 3
 head -c 4000000 /dev/zero >"$T/small/fill" 2>/dev/null
-ok 'the log says that there is no more' wait_for 30 log_says 'files of OpenTelemetry are not complete: .*metrics.jsonl: No space left'
+ok 'the log says that there is no more' wait_for 30 log_says 'OpenTelemetry files are incomplete: .*metrics.jsonl: No space left'
 is 'the job goes on' "$(cat "$W/mnt/0/hello")" hello
 rm "$T/small/fill"
 had=$(lines_of metrics)
 ok 'lines come again' wait_for 30 has_lines metrics $((had + 2))
 ok 'it stops' without_tree
 matches 'nothing of the lines that did not fit is there' "$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
-is 'and there is one sentence about them' "$(grep -c 'files of OpenTelemetry' "$JOB"/logs/*-output.log)" 1
+is 'and there is one sentence about them' "$(grep -c 'OpenTelemetry files' "$JOB"/logs/*-output.log)" 1
 umount "$T/small"
 
 with_tree 1 --otel --store-interval 100ms
 ok 'lines come' wait_for 30 has_lines metrics 2
 rm -r "$JOB/otel"
-ok 'the log says that the directory is gone' wait_for 30 log_says 'files of OpenTelemetry are not complete: .*No such file'
+ok 'the log says that the directory is gone' wait_for 30 log_says 'OpenTelemetry files are incomplete: .*No such file'
 is 'the job goes on' "$(cat "$W/mnt/0/hello")" hello
 ok 'and stops' without_tree
 ok 'and nothing was made again' test ! -e "$JOB/otel"
