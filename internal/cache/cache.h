@@ -4,7 +4,7 @@
  * a flight fetches the object.
  *
  * An object is immutable once it is complete and is shared by reference. There is at most one
- * flight per key; everyone else who asks meanwhile joins it and is called when it completes. An
+ * flight per key; all others who ask for the key join it and are called when it completes. An
  * error can be an object too (an absent name, a directory that may not be read).
  *
  * Every byte counts against the budget from allocation to the last reference: object headers, keys,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coop: the core of Copper. It asks the parent in an object's tree for an object that is not in
- * this node's cache; a root reads it from the origin. Everyone who wants it meanwhile joins the
- * same flight; the moment it completes it goes to all of them, local readers and children alike.
+ * this node's cache; a root reads it from the origin. Further requests for it join the same
+ * flight. When the flight completes, all of them get the object, local readers and children alike.
  *
  * If a parent is dead, or lacks memory, descriptors or buffers for an answer, coop asks the next
  * living ancestor; if there is none, this node reads the origin itself. A shortage on a node is an

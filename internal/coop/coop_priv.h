@@ -109,7 +109,7 @@ struct cop_coop {
 	_Atomic bool closing;
 	uint64_t started_ns;
 	_Atomic bool heard;          /* a parent has answered */
-	_Atomic bool prefetched;     /* what was to be prefetched was */
+	_Atomic bool prefetched;     /* the prefetch has ended */
 	_Atomic uint32_t parent[64]; /* last ancestor that answered, per tree; for reports */
 };
 

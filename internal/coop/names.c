@@ -264,8 +264,8 @@ void cop_coop_learn(struct flight *f, struct cop_completion *l)
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
 	case COP_ASK_HOLES:
-		/* Nobody has met what nobody waits for: no program here has read this name's bytes,
-		 * so none may suddenly see other names. Who needs them will be told. */
+		/* A background flight has no reader: no program here has read this name's bytes, so
+		 * none may suddenly see other names. A reader will find out by its own request. */
 		if (cop_coop_disproves(l->rc) && !atomic_load(&f->obj->background))
 			bytes_gone(f);
 		break;

@@ -2,10 +2,10 @@
 /* Small files that are fetched beside one that a program asks for (bundle.h decides which).
  *
  * Each sibling is a flight of its own, led here under the key that this node's own listing gives:
- * path, version, size. So whoever asks for it meanwhile joins, its answer is checked like any
- * other, a node that dies is passed over like for any other, and nobody can place bytes here that
- * were not asked for. What makes them a bundle is that their requests leave this node in one
- * message with the one that a program waits for, and likewise the next node.
+ * path, version, size. So later requests for it join the flight, its answer is checked like any
+ * other, a dead node is passed over as for any other, and nobody can place bytes here that were not
+ * asked for. They are a bundle because their requests leave this node, and each node above it, in
+ * one message with the request that a program waits for.
  *
  * Nobody waits for siblings yet, so they are background flights: at the storage they come last, and
  * an answer that contradicts a name changes nothing here (names.c). They are only fetched where

@@ -98,7 +98,7 @@ static void who_has_the_key_speaks_both_ways_and_again(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		talks(&a.n, &b.n, 200);
+		talks(&a.n, &b.n, 5000);
 		drop_peer(&a.n, peer_of(&a.n, cop_fabric_address(b.n.f)));
 		recovers(&b.n, &a.n);
 		recovers(&a.n, &b.n);

@@ -10,8 +10,8 @@ static const char *const outcomes[COP_PROF_OUTCOMES] = {[COP_PROF_DONE] = "done"
 	[COP_PROF_NEGATIVE] = "negative",
 	[COP_PROF_ERROR] = "error"};
 
-/* As the system call has it: bytes, 0, or -errno. Only reads of files have bytes; the target of a
- * symbolic link would count as some that were moved. */
+/* What the system call returns: bytes, 0, or -errno. Only reads of files have bytes; those of a
+ * symbolic link's target would count as data that was read. */
 static int64_t result_of(const struct op *op)
 {
 	if (op->rc)

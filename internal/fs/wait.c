@@ -19,7 +19,7 @@ void cop_fs_wait_end(struct waits *w, uint64_t now_us)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* An end that is noted before its begin would give a moment too little. */
+/* If an end is noted before its begin, the sum is too small by that moment. */
 void cop_fs_waits_at(struct waits *w, uint64_t now_us, uint64_t *waiting, uint64_t *wait_us)
 {
 	int64_t n, us;

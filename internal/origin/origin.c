@@ -49,7 +49,7 @@ static const char *name_of(int error)
 	return "";
 }
 
-/* A file with another version is no error of the storage for those who look at the job later. */
+/* A file with another version is not an error of the storage: telemetry leaves it out. */
 static void count_error(const struct cop_origin_request *t, int rc)
 {
 	cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);

@@ -40,8 +40,8 @@ struct totals {
 	struct latency latency[COP_PROF_OPS];
 };
 
-/* The state of the sums. They begin anew if one has fallen, because a node that had counted does
- * not answer any more. */
+/* The state of the sums. They start again if one has fallen, because a node that had counted no
+ * longer answers. */
 struct series {
 	uint64_t start_ns, time_ns; /* since when they are counted; of the last line */
 	struct cop_stats last;

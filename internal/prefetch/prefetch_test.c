@@ -347,13 +347,21 @@ static void a_long_manifest_comes_in_pieces(void **state)
 	close_world(w);
 }
 
+static size_t requests_at_origin(const struct world *w)
+{
+	struct cop_origin_fake_counts c = cop_origin_fake_counts(w->origin);
+
+	return c.lists + c.pages + c.stats + c.reads;
+}
+
 /* What completes after the thread has ended drops its reference too: close_world checks. */
-static void a_node_may_stop_in_the_middle(void **state)
+static void a_node_that_stops_in_the_middle_requests_nothing_more(void **state)
 {
 	(void)state;
 	for (int turn = 0; turn < 20; turn++) {
 		struct world *w = open_world(COP_GIB);
 		char name[32];
+		size_t requested;
 
 		for (int i = 0; i < 100; i++) {
 			snprintf(name, sizeof(name), "d%d", i);
@@ -366,8 +374,10 @@ static void a_node_may_stop_in_the_middle(void **state)
 			cop_origin_fake_run(w->origin, 3);
 		}
 		cop_prefetch_stop(w->p);
+		requested = requests_at_origin(w);
 		if (turn % 2)
 			cop_origin_fake_run(w->origin, 10);
+		assert_int_equal(requests_at_origin(w), requested);
 		close_world(w);
 	}
 }
@@ -397,7 +407,7 @@ int main(void)
 		cmocka_unit_test(without_a_manifest_there_is_nothing_to_do),
 		cmocka_unit_test(garbage_does_nothing),
 		cmocka_unit_test(a_long_manifest_comes_in_pieces),
-		cmocka_unit_test(a_node_may_stop_in_the_middle),
+		cmocka_unit_test(a_node_that_stops_in_the_middle_requests_nothing_more),
 		cmocka_unit_test(a_null_prefetch_is_ignored),
 	};
 

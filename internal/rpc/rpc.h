@@ -7,7 +7,7 @@
  * when something at its address answered and could not prove the job's secret, or -EPROTO when the
  * peer was started with another config hash (a peer that holds another secret does not answer at
  * all: -EHOSTDOWN here, a warning and a count there), or -ECANCELED at close, or for one call
- * -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length stands in
+ * -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length is in
  * body_len), -EBADMSG (the body could not be written or its checksum was wrong). A call has no
  * deadline of its own: a peer that answers pings is alive, however long its storage takes. A peer
  * that answers neither calls nor pings for half of peer_timeout_ms is looked up again. When

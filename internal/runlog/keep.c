@@ -41,7 +41,7 @@ static void log_failure(struct cop_runlog *r, const struct cop_err *why, const c
 	r->complained = true;
 }
 
-/* Only who waits for a lock, or cannot have one, may expect that the next reader fares better. */
+/* Beside the store only if its lock was the reason: then the next reader may be able to add it. */
 static void keep_elsewhere(struct cop_runlog *r, int why, const struct cop_err *err)
 {
 	struct cop_err ignored;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* traceio: turns trace files into events. It reads the traces of programs: dlio_profiler, DFTracer
  * 1.x and 2.x, PerfFlowAspect, and the Chrome trace of torch.profiler and others; plain or gzip;
- * told apart by content, never by name. It selects, adds up and prints nothing.
+ * recognised by content, never by name. It selects, adds up and prints nothing.
  *
  * Nothing of a file is trusted to be complete or right. What cannot be read is counted and the
  * first three places are named; it never ends a reading. Memory is bounded whatever the input: a

@@ -3,11 +3,11 @@
  * load ("Trace Event Format"). It opens no file: the caller reads the traces and writes the text.
  *
  * Each process of a host, or where events name no host, each of a file, becomes a process of the
- * timeline with a number of its own and a name that says which it is. Ids are told apart by file,
- * as programs number them from 0; flows of Copper's (cat copper) are the same in all files, since
- * they lead from one node to another. Begins and ends become complete events, so that they match
- * whatever was cut off; a begin that has no end lasts to the last time seen on its thread and says
- * so: args.unfinished.
+ * timeline with a number of its own and a name that says which it is. An id belongs to its file,
+ * because programs number them from 0; flows of Copper's (cat copper) are the same in all files,
+ * since they lead from one node to another. Begins and ends become complete events, so that they
+ * match whatever was cut off; a begin that has no end lasts to the last time seen on its thread and
+ * says so: args.unfinished.
  *
  * Memory: the processes and threads, and what traceorder takes. */
 #ifndef COP_TRACEMERGE_H

@@ -10,7 +10,7 @@
 
 #include "log/log.h"
 
-/* No node waits longer than this, whoever is alive. */
+/* No node waits longer than this, no matter which others are alive. */
 #define CONFIRM_MS 120000
 /* After so long a silence the requester is asked whether it is alive. */
 #define DOUBT_MS 1000

@@ -212,7 +212,8 @@ static struct fanout *begin_fanout(struct cop_treeop *t, const struct cop_treeop
 	f->what.argument = memcpy(f->argument, what->argument, len);
 	f->done = done;
 	f->arg = arg;
-	/* One for the starter, so that it cannot finish before all nodes are asked. */
+	/* One more for the starter, so that the operation cannot finish before all nodes are asked.
+	 */
 	atomic_init(&f->pending, 1);
 	pthread_mutex_init(&f->lock, NULL);
 	cop_gate_more(t->conf.gate);

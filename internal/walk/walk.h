@@ -103,7 +103,7 @@ struct cop_walk_conf {
 };
 
 /* -E2BIG with a sentence if there is more than max_entries; -ENOMEM. A root that is not there or
- * cannot be read is no error. */
+ * cannot be read is not an error. */
 int cop_walk(const struct cop_walk_conf *conf, struct cop_walk_tree **out, struct cop_err *err);
 void cop_walk_tree_free(struct cop_walk_tree *t);
 

@@ -8,7 +8,7 @@
 #define COP_HANDSHAKE_TAG 32
 
 /* BLAKE2b keyed by the secret over context and two byte strings, each preceded by its length, so
- * that no two different inputs are hashed alike. out_len is 16 to 64. */
+ * that no two different inputs have the same hash. out_len is 16 to 64. */
 void cop_wire_derive(const struct cop_wire_secret *s, const char *context, const void *a,
 	size_t a_len, const void *b, size_t b_len, uint8_t *out, size_t out_len);
 
