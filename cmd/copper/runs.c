@@ -16,7 +16,7 @@ static const struct cop_cmd commands[] = {
 	{"list", "the runs, newest first", cop_cmd_runs_list},
 	{"show", "one run: how it went, its parameters, tags and metrics", cop_cmd_runs_show},
 	{"compare", "parameters that differ, metrics side by side", cop_cmd_runs_compare},
-	{"import", "take in what a store did not get from job directories", cop_cmd_runs_import},
+	{"import", "add runs that could not be written to their store", cop_cmd_runs_import},
 };
 static const struct cop_opt_table *const tables[] = {&cop_cmd_runs_list_options,
 	&cop_cmd_runs_show_options, &cop_cmd_runs_compare_options, &cop_cmd_runs_import_options};

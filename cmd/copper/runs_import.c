@@ -21,7 +21,7 @@ static const struct cop_opt rows[] = {RUNS_ROWS};
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, dirs), .required = true, .many = true}};
 const struct cop_opt_table cop_cmd_runs_import_options = {.command = "copper runs import",
-	.summary = "take in the runs that a store did not get from job directories",
+	.summary = "add the runs that could not be written to their store",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
 	.check = cop_cmd_runs_check};

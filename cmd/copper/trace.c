@@ -9,10 +9,10 @@
 static const struct cop_cmd commands[] = {
 	{"summary", "how much there is, where the time went, what each function did",
 		cop_cmd_trace_summary},
-	{"table", "groups of events, what they add up to, largest first", cop_cmd_trace_table},
+	{"table", "groups of events with their sums, largest first", cop_cmd_trace_table},
 	{"events", "the events themselves, in order of time", cop_cmd_trace_events},
 	{"compare", "the same table for several runs, side by side", cop_cmd_trace_compare},
-	{"checkpoint", "what checkpoints cost, on which storage, and what follows from it",
+	{"checkpoint", "what checkpoints cost on which storage, with advice",
 		cop_cmd_trace_checkpoint},
 	{"merge", "one timeline of all of them, for Perfetto", cop_cmd_trace_merge},
 };

@@ -45,7 +45,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "NAME=PATH[,PATH...]", AT(runs), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_checkpoint_options = {.command = "copper trace checkpoint",
-	.summary = "what checkpoints cost, on which storage, and what follows from it",
+	.summary = "what checkpoints cost on which storage, with advice",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_checkpoint_options;

@@ -23,7 +23,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", AT(paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_table_options = {.command = "copper trace table",
-	.summary = "groups of events, what they add up to, largest first",
+	.summary = "groups of events with their sums, largest first",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_table_options;

@@ -411,7 +411,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(tags),                                                                  \
 			.kind = COP_OPT_LIST,                                                      \
 			.arg = "KEY=VALUE",                                                        \
-			.help = "a tag of this run; name= and group= call it",                     \
+			.help = "a tag of this run; name= and group= name it",                     \
 			.rare = true},                                                             \
 		{.name = "store-interval",                                                         \
 			AT(store_interval_ms),                                                     \
