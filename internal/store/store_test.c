@@ -250,7 +250,7 @@ static void other_files_stay_as_they_are(void **state)
 	(void)state;
 	write_text(path,
 		"#!/bin/sh\necho this is a script and no database at all, however long it is made for a test; it has more than a hundred bytes\n");
-	refused(-EMEDIUMTYPE, "no database of SQLite");
+	refused(-EMEDIUMTYPE, "not an SQLite database");
 	assert_int_equal(cop_read_file(path, 4096, &text, &len), 0);
 	assert_memory_equal(text, "#!/bin/sh\n", 10);
 	free(text);

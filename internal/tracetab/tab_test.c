@@ -167,7 +167,7 @@ static void unknown_words_are_named_with_those_that_there_are(void **state)
 	assert_int_equal(cop_tab_keys("name,size,nam", false, &conf, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "no key 'nam'; the keys are name, cat, "));
 	assert_int_equal(cop_tab_cols("dur,dur:90%", &conf, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "no column 'dur:90%'; there are count, dur, "));
+	assert_non_null(strstr(err.text, "no column 'dur:90%'; the columns are count, dur, "));
 	assert_int_equal(cop_tab_check_sort(&conf, "size:max", &err), -EINVAL);
 	assert_string_equal(
 		err.text, "--sort: 'size:max' is not in the table, which has name, size, dur");

@@ -71,7 +71,7 @@ is 'a descriptor that a node was started with is closed when it is up' "$(kill -
 is 'every node has every file' "$(for i in 0 1 2; do checksums "$W/mnt/$i"; done | LC_ALL=C sort | uniq -c | awk '$1 != 3')" ''
 is 'many at once in one directory' "$(cat "$W/mnt/1/many/"* | wc -c)" "$(cat "$SRC/many/"* | wc -c)"
 fails_with 1 'Read-only file system' touch "$W/mnt/2/new"
-matches 'its log says that they queue up' "$(cat "$JOB"/logs/*)" 'lookups in one directory will queue up'
+matches 'its log says that they wait for each other' "$(cat "$JOB"/logs/*)" 'lookups in one directory wait for each other'
 is 'and the kernel is not said to have been asked' "$(node_json 1 | "$PYTHON" -c '
 import json, sys
 print("parallel_dirops" in json.load(sys.stdin)["kernel"]["capabilities"])')" False

@@ -35,7 +35,7 @@ is_told 'no name' 2 "'[^']*one\.pfw' is not NAME=PATH" compare --by name "$T/one
 is_told 'an empty name' 2 "'=x' is not NAME=PATH" compare --by name "$run" =x
 is_told 'one name twice' 2 "two runs are called 'a'" compare --by name "$run" "$run"
 is_told 'no --by' 2 '--by is missing \(see copper trace compare --help\)' compare "$run"
-is_told 'an unknown column' 1 "no column 'durs'; there are count, dur, " compare --by name --show durs "$run"
+is_told 'an unknown column' 1 "no column 'durs'; the columns are count, dur, " compare --by name --show durs "$run"
 is_told 'an expression that does not compile' 1 "compare: --file 'a\[' is not an extended regular" compare --by name --file 'a[' "$run"
 is_told 'a run with no trace' 1 'b: none of the 1 files is a trace' compare --by name "$run" "b=$T/no.pfw"
 is_told 'a run that is not there' 1 'nowhere: No such file or directory.* c: there is no file' compare --by name "$run" "c=$T/nowhere"
