@@ -267,7 +267,7 @@ static void a_later_form_is_refused(void **state)
 	(void)state;
 	put_new("00000000000000aa", 100);
 	execute("PRAGMA user_version = 2");
-	refused(-EPROTO, "form 2");
+	refused(-EPROTO, "format 2");
 }
 
 static void a_reader_makes_no_file(void **state)
