@@ -28,7 +28,7 @@ static unsigned insert_row(void *rows, unsigned *n, size_t size, const void *row
 	return i;
 }
 
-static int compare_descending(uint64_t a, uint64_t b)
+static int larger_first(uint64_t a, uint64_t b)
 {
 	return a > b ? -1 : a < b;
 }
@@ -62,8 +62,8 @@ static void count_below(const struct cop_walk_dir *d, struct unused_dir *sum)
 static int by_size(const void *a, const void *b)
 {
 	const struct unused_dir *x = a, *y = b;
-	int by_bytes = compare_descending(x->bytes, y->bytes);
-	int by_files = compare_descending(x->files, y->files);
+	int by_bytes = larger_first(x->bytes, y->bytes);
+	int by_files = larger_first(x->files, y->files);
 
 	return by_bytes ? by_bytes : by_files ? by_files : strcmp(x->path, y->path);
 }
@@ -135,15 +135,15 @@ static int by_directories(const void *a, const void *b)
 {
 	const struct probed_name *x = a, *y = b;
 
-	return compare_descending(x->directories, y->directories) ?: compare_descending(x->probes, y->probes) ?:
+	return larger_first(x->directories, y->directories) ?: larger_first(x->probes, y->probes) ?:
 		by_text(x->name, x->len, y->name, y->len);
 }
 
 static int by_names(const void *a, const void *b)
 {
 	const struct vain_dir *x = a, *y = b;
-	int by_count = compare_descending(x->names, y->names);
-	int by_probes = compare_descending(x->probes, y->probes);
+	int by_count = larger_first(x->names, y->names);
+	int by_probes = larger_first(x->probes, y->probes);
 
 	if (by_count)
 		return by_count;
