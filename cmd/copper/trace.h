@@ -79,8 +79,8 @@ extern const struct cop_opt_word cop_cmd_trace_thens[];
 			.arg = "WORD",                                                             \
 			.words = cop_cmd_trace_thens,                                              \
 			.help = "... then take the max, sum or mean of them"},                     \
-		{TRACE_GROUP(show, "columns, in seconds and bytes"), .arg = "COLS", .initial = (cols),                   \
-			.shown = "see the manual"},                                                \
+		{TRACE_GROUP(show, "columns, in seconds and bytes"), .arg = "COLS",                \
+			.initial = (cols), .shown = "see the manual"},                             \
 		{.name = "limit",                                                                  \
 			.kind = COP_OPT_U64,                                                       \
 			.offset = offsetof(struct trace_group, limit),                             \
