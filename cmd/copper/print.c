@@ -8,7 +8,7 @@ int cop_cmd_print(const char *command, const struct cop_buf *text, const char *b
 	if (text->failed)
 		fprintf(stderr, "%s: out of memory%s%s\n", command, besides ? "; " : "",
 			besides ? besides : "");
-	else if ((text->data && fputs(text->data, stdout) == EOF) || fflush(stdout))
+	else if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout))
 		fprintf(stderr, "%s: cannot write to standard output%s%s\n", command,
 			besides ? "; " : "", besides ? besides : "");
 	else

@@ -79,8 +79,8 @@ extern const struct cop_opt_word cop_cmd_trace_thens[];
 			.arg = "WORD",                                                             \
 			.words = cop_cmd_trace_thens,                                              \
 			.help = "... then take the max, sum or mean of them"},                     \
-		{TRACE_GROUP(show, "columns, in seconds and bytes"), .arg = "COLS", .initial = (cols),                   \
-			.shown = "see the manual"},                                                \
+		{TRACE_GROUP(show, "columns, in seconds and bytes"), .arg = "COLS",                \
+			.initial = (cols), .shown = "see the manual"},                             \
 		{.name = "limit",                                                                  \
 			.kind = COP_OPT_U64,                                                       \
 			.offset = offsetof(struct trace_group, limit),                             \
@@ -100,6 +100,9 @@ struct trace_run {
 	struct cop_select *select;
 	unsigned threads;
 	struct cop_trace_result result;
+	/* Progress, on a terminal. */
+	bool terminal, shown;
+	uint64_t start_ms, shown_ms;
 };
 
 /* Compiles the selection and finds the files. 0, or the exit status after having said why. */
@@ -121,6 +124,11 @@ struct trace_reading {
 int cop_cmd_trace_read(struct trace_run *run, const struct trace_reading *reading);
 /* Prints a sentence of this subcommand, and of the run if it has a name; returns 1. */
 int cop_cmd_trace_fail(const struct trace_run *run, const struct cop_err *err);
+
+/* On a terminal, for work of more than a second: so many of what are done. The line is gone after
+ * the end. */
+void cop_cmd_trace_progress(struct trace_run *run, uint64_t n, const char *what);
+void cop_cmd_trace_progress_end(struct trace_run *run);
 
 /* Where temporary files go. */
 const char *cop_cmd_trace_temp(void);

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cmd.h"
 #include "trace.h"
 #include "trace_out.h"
 #include "tracemerge/tracemerge.h"
-
-#define SILENT_MS 1000 /* shorter work shows no progress */
-#define SHOW_MS 200
 
 struct args {
 	struct trace_select select; /* first */
@@ -46,29 +40,8 @@ struct job {
 	struct cop_merge *merge;
 	struct trace_out *out;
 	int out_rc; /* why it could not be written */
-	/* Progress, on a terminal. */
-	bool terminal, shown;
-	uint64_t start_ms, shown_ms, bytes;
-	_Atomic uint64_t events;
+	uint64_t bytes;
 };
-
-static void show_progress(struct job *job, uint64_t n, const char *what)
-{
-	uint64_t now = cop_now_ms();
-
-	if (!job->terminal || now - job->start_ms < SILENT_MS || now - job->shown_ms < SHOW_MS)
-		return;
-	fprintf(stderr, "\r%s: %" PRIu64 " %s\033[K", table->command, n, what);
-	job->shown_ms = now;
-	job->shown = true;
-}
-
-static void end_progress(struct job *job)
-{
-	if (job->shown)
-		fputs("\r\033[K", stderr);
-	job->shown = false;
-}
 
 static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 {
@@ -80,14 +53,10 @@ static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 	return job->merge ? 0 : -ENOMEM;
 }
 
-/* The first thread shows what all have read. */
 static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e)
 {
 	struct job *job = arg;
-	uint64_t n = atomic_fetch_add_explicit(&job->events, 1, memory_order_relaxed);
 
-	if (!worker && n % 1024 == 0)
-		show_progress(job, n, "events read");
 	return cop_merge_add(job->merge, worker, e);
 }
 
@@ -96,7 +65,7 @@ static int put(void *arg, const char *data, size_t len)
 	struct job *job = arg;
 
 	job->bytes += len;
-	show_progress(job, job->bytes / COP_MIB, "MiB written");
+	cop_cmd_trace_progress(&job->run, job->bytes / COP_MIB, "MiB written");
 	job->out_rc = cop_trace_out_put(job->out, data, len);
 	return job->out_rc;
 }
@@ -109,7 +78,7 @@ static int write_output(struct job *job)
 	int rc = cop_trace_out_close(job->out, merged);
 
 	job->out = NULL;
-	end_progress(job);
+	cop_cmd_trace_progress_end(&job->run);
 	if (!rc)
 		return 0;
 	if (merged && !job->out_rc)
@@ -138,7 +107,7 @@ static int open_output(struct job *job)
 int cop_cmd_trace_merge(int argc, char **argv)
 {
 	struct args a = {0};
-	struct job job = {.start_ms = cop_now_ms(), .terminal = isatty(2)};
+	struct job job = {0};
 	struct cop_err err = {0};
 	int code;
 
@@ -160,7 +129,6 @@ int cop_cmd_trace_merge(int argc, char **argv)
 							    .add = add_event,
 							    .arg = &job,
 							    .temp = cop_cmd_trace_temp()});
-	end_progress(&job);
 	if (!code)
 		code = write_output(&job);
 	cop_trace_out_close(job.out, -ECANCELED);

@@ -1,17 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the subcommands of trace have in common. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "trace.h"
+
+#define SILENT_MS 1000 /* shorter work shows no progress */
+#define SHOW_MS 200
 
 int cop_cmd_trace_fail(const struct trace_run *run, const struct cop_err *err)
 {
 	fprintf(stderr, "%s: %s%s%s\n", run->table->command, run->name ? run->name : "",
 		run->name ? ": " : "", err->text);
 	return 1;
+}
+
+void cop_cmd_trace_progress(struct trace_run *run, uint64_t n, const char *what)
+{
+	uint64_t now = run->terminal ? cop_now_ms() : 0;
+
+	if (!run->terminal || now - run->start_ms < SILENT_MS || now - run->shown_ms < SHOW_MS)
+		return;
+	fprintf(stderr, "\r%s: %s%s%" PRIu64 " %s\033[K", run->table->command,
+		run->name ? run->name : "", run->name ? ": " : "", n, what);
+	run->shown_ms = now;
+	run->shown = true;
+}
+
+void cop_cmd_trace_progress_end(struct trace_run *run)
+{
+	if (run->shown)
+		fputs("\r\033[K", stderr);
+	run->shown = false;
 }
 
 /* Each line of text is one of this command. */
@@ -78,6 +103,8 @@ int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 
 	run->table = table;
 	run->threads = cop_trace_threads(0);
+	run->terminal = isatty(2);
+	run->start_ms = cop_now_ms();
 	for (unsigned i = 0; i < COP_SELECT_TEXTS; i++) {
 		conf.text[i] = words(&select->text[i]);
 		conf.not_text[i] = words(&select->not_text[i]);
@@ -130,17 +157,22 @@ static int explain(const struct trace_reading *r, int rc, struct cop_err *err)
 }
 
 struct selecting {
-	struct cop_select *select;
+	struct trace_run *run;
 	const struct trace_reading *reading;
+	_Atomic uint64_t events;
 };
 
+/* The first thread shows what all have read. */
 static int add_selected(void *arg, unsigned worker, const struct cop_trace_event *e, size_t n)
 {
-	const struct selecting *s = arg;
+	struct selecting *s = arg;
+	uint64_t before = atomic_fetch_add_explicit(&s->events, n, memory_order_relaxed);
 	int rc = 0;
 
+	if (!worker)
+		cop_cmd_trace_progress(s->run, before + n, "events read");
 	for (size_t i = 0; i < n && !rc; i++)
-		if (cop_select_test(s->select, worker, &e[i]))
+		if (cop_select_test(s->run->select, worker, &e[i]))
 			rc = s->reading->add(s->reading->arg, worker, &e[i]);
 	return rc;
 }
@@ -148,7 +180,7 @@ static int add_selected(void *arg, unsigned worker, const struct cop_trace_event
 static int read_once(struct trace_run *run, const struct trace_reading *r, int64_t first_ns,
 	struct cop_buf *notes, struct cop_err *err)
 {
-	struct selecting selecting = {run->select, r};
+	struct selecting selecting = {.run = run, .reading = r};
 	const struct cop_trace_conf conf = {
 		.names = r->names || cop_select_needs_names(run->select),
 		.args = r->whole,
@@ -177,6 +209,7 @@ int cop_cmd_trace_read(struct trace_run *run, const struct trace_reading *r)
 		cop_buf_free(&notes);
 		rc = read_once(run, r, run->result.first_ns, &notes, &err);
 	}
+	cop_cmd_trace_progress_end(run);
 	cop_trace_faults(run->files, &run->result, &notes);
 	tell(run, &notes);
 	return rc ? cop_cmd_trace_fail(run, &err) : 0;

@@ -205,7 +205,8 @@ static bool is_ours(const struct source *s)
 	       memmem(s->carry, s->carried, "\"CO\"", 4);
 }
 
-static int one_file(struct pass *p, const struct file *file, struct clocks *c, pthread_mutex_t *lock)
+static int one_file(
+	struct pass *p, const struct file *file, struct clocks *c, pthread_mutex_t *lock)
 {
 	const char *why;
 	int rc = 0, merged;

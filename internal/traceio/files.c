@@ -85,7 +85,8 @@ static int add_trace_file(struct find *f, char *name, bool given)
 	if (rc > 0) {
 		rc = grow_files(f->files);
 		if (!rc) {
-			f->files->file[f->files->n++] = (struct file){name, given || is_called_a_trace(name)};
+			f->files->file[f->files->n++] =
+				(struct file){name, given || is_called_a_trace(name)};
 			return 0;
 		}
 	}

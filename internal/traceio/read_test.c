@@ -145,7 +145,8 @@ static void files_that_are_no_trace_are_told(void **state)
 static void a_beginning_that_is_broken_does_not_end_it(void **state)
 {
 	(void)state;
-	CHECK("f\",\"cat\":\"c\"}\n" X1 "\n" X2 "\n", W1 "@2\n" W2 "@3\n", "F:1: no event begins here\n");
+	CHECK("f\",\"cat\":\"c\"}\n" X1 "\n" X2 "\n", W1 "@2\n" W2 "@3\n",
+		"F:1: no event begins here\n");
 	CHECK("\nwarning: late\n[\n" X1 "\n]\n", W1 "@4\n", "F:2: no event begins here\n");
 	CHECK("\0\0\0\n[\n" X1 ",\n", W1 "@3\n", "F:1: no event begins here\n");
 	CHECK("hello {\"a\":1}\n{\"a\":1}\n", "", "F: it is neither JSON nor gzip\n");
@@ -156,7 +157,8 @@ static void the_first_event_may_be_long(void **state)
 {
 	static const char *const form[][3] = {{"[\n", "\n", "\n"}, {"", "\n", ""},
 		{"{\"traceEvents\":[", ",", "]}"}, {"{\n\"traceEvents\": [\n ", ",\n ", "\n]\n}\n"},
-		{"{ \"displayTimeUnit\":\"us\", \"otherData\":{ }, \"traceEvents\":[\n", ",\n", ",\n"}};
+		{"{ \"displayTimeUnit\":\"us\", \"otherData\":{ }, \"traceEvents\":[\n", ",\n",
+			",\n"}};
 	static const size_t size[] = {60000, 65536, 65600, 300000, 1000000};
 
 	(void)state;
@@ -167,10 +169,11 @@ static void the_first_event_may_be_long(void **state)
 		struct cop_buf notes = {0};
 
 		memset(filler, 'y', size[i % COP_ARRAY_SIZE(size)]);
-		assert_true(asprintf(&text,
-				    "%s{\"args\":{\"x\":\"%s\"},\"name\":\"a\",\"cat\":\"c\",\"pid\":1,"
-				    "\"tid\":2,\"ts\":10,\"dur\":5,\"ph\":\"X\"}%s%s%s",
-				    f[0], filler, f[1], X2, f[2]) > 0);
+		assert_true(
+			asprintf(&text,
+				"%s{\"args\":{\"x\":\"%s\"},\"name\":\"a\",\"cat\":\"c\",\"pid\":1,"
+				"\"tid\":2,\"ts\":10,\"dur\":5,\"ph\":\"X\"}%s%s%s",
+				f[0], filler, f[1], X2, f[2]) > 0);
 		got = events_of(text, strlen(text), true, &result, &notes);
 		assert_non_null(strstr(got, W1));
 		assert_non_null(strstr(got, W2));

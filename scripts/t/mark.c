@@ -229,8 +229,8 @@ static int fills(char **word)
 static const struct {
 	const char *name;
 	int (*run)(char **word);
-} programs[] = {{"basics", basics}, {"threads", threads}, {"fork", forks}, {"many", many}, {"exec", execs},
-	{"crash", crash}, {"closes", closes}, {"signals", signals}, {"late", late},
+} programs[] = {{"basics", basics}, {"threads", threads}, {"fork", forks}, {"many", many},
+	{"exec", execs}, {"crash", crash}, {"closes", closes}, {"signals", signals}, {"late", late},
 	{"dlopen", opens}, {"moves", moves}, {"limit", limit}, {"fills", fills}};
 
 int main(int argc, char **argv)

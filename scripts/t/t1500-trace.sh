@@ -11,7 +11,7 @@
 "$PYTHON" -c 'import pandas' 2>/dev/null || skip_all 'no pandas here; scripts/install-deps.sh installs it'
 one_by_one=12 # files of which each is asked for by itself; the directory of all takes a sanitizer the same ways
 [ "$cop_mode" = release ] || one_by_one=0
-plan $((39 + one_by_one))
+plan $((42 + one_by_one))
 
 judge() { # PATH…: prints what differs, or how much is the same
 	timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_judge.py" "$COPPER" "$@" >"$T/judged" 2>&1
@@ -99,6 +99,13 @@ ok 'and what is before the cut counts' test "$(wc -l <"$T/out")" -gt 5
 printf 'hello\n' >"$T/no.pfw"
 : >"$T/empty.pfw"
 printf '\x1f\x8b\x08 no gzip at all' >"$T/none.pfw.gz"
+printf '%s\n' '{"name":"a\u0000b","cat":"c","pid":1,"tid":1,"ts":1,"dur":2,"ph":"X"}' '{"name":"next","cat":"c","pid":1,"tid":1,"ts":2,"dur":1,"ph":"X"}' >"$T/nul.pfw"
+for form in plain csv json; do
+	option=(--"$form")
+	[ "$form" != plain ] || option=()
+	trace table --by name --show count "${option[@]}" "$T/nul.pfw"
+	ok "a name with a NUL does not end the output, $form" grep -aq next "$T/out"
+done
 is_told 'no trace' 1 'no\.pfw: it is neither JSON nor gzip.*none of the 1 files is a trace' summary "$T/no.pfw"
 is_told 'an empty file' 1 'empty\.pfw: it is empty' summary "$T/empty.pfw"
 is_told 'no gzip' 1 'none\.pfw\.gz: the gzip data is damaged' events "$T/none.pfw.gz"

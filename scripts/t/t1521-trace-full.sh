@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A file system that is full: a merged timeline is written whole or not at all, and a node goes on without its trace, which is readable up
-# to there. A signal while the timeline's temporary file is created leaves none.
+# to there. A signal while the timeline's temporary file is created leaves none. What reads from a slow one tells how far it is.
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh
@@ -9,7 +9,7 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 [ "$(id -u)" -eq 0 ] || skip_all 'needs root, for a file system of its own'
-plan 23
+plan 25
 
 mkdir "$T/full"
 mount -t tmpfs -o size=200k,mode=755 tmpfs "$T/full" || skip_all 'no tmpfs here'
@@ -42,7 +42,14 @@ if traced 2>/dev/null; then
 	{ traced -e inject="openat:signal=SIGTERM:when=$nth"; } 2>/dev/null
 	is 'a signal meanwhile ends it' "$?" 143
 	is 'and leaves nothing' "$(find "$T/full" -type f)" ''
+	slow=(strace -f -o "$T/calls" -e trace=pread64 -e inject=pread64:delay_enter=300000 "$COPPER" trace table --by name "$T/large.pfw")
+	timeout "$(patient 60)" script -qec "${slow[*]}" /dev/null </dev/null >"$T/out"
+	matches 'what takes long tells on a terminal how far it is' "$(tr '\r' '\n' <"$T/out" | grep -m 1 read)" '^copper trace table: [1-9][0-9]* events read'
+	timeout "$(patient 60)" "${slow[@]}" >"$T/out" 2>"$T/err"
+	is 'and nowhere else' "$? $(cat "$T/err")" '0 '
 else
+	pass 'what takes long tells on a terminal how far it is # SKIP nothing can be traced here'
+	pass 'and nowhere else # SKIP nothing can be traced here'
 	pass 'a signal meanwhile ends it # SKIP nothing can be traced here'
 	pass 'and leaves nothing # SKIP nothing can be traced here'
 fi
