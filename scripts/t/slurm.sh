@@ -197,6 +197,11 @@ slurm_mounts() {
 	echo "$sum"
 }
 
+# As copper-mount(1) has it for Slurm 20.11.
+slurm_is_early() {
+	srun --version | awk '{ split($2, part, "."); exit part[1] > 20 }'
+}
+
 # Submits the script on standard input by sbatch and prints the job's number. Its output goes to $W/out.NAME.
 submit() { # NAME NODES [SBATCH OPTION…]
 	local name=$1 nodes=$2
@@ -206,6 +211,7 @@ submit() { # NAME NODES [SBATCH OPTION…]
 		cat
 		echo 'echo "the script ends with $?"'
 	} >"$T/$name.sh"
+	! slurm_is_early || export SLURM_OVERLAP=1
 	sbatch ${cop_user:+--uid="$cop_user"} --parsable --nodes="$nodes" --job-name="$name" --output="$W/out.$name" --open-mode=append \
 		"$@" "$T/$name.sh"
 }
