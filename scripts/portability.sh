@@ -193,6 +193,8 @@ step_root() { # ENVIRONMENT
 	rm -rf "$at" "$at.part"
 	bootstrap essential "$packages" "$release" "$at.part" "${options[@]}" || { say 'it cannot be made'; return 1; }
 	printf '127.0.0.1 localhost\n10.231.7.1 portable\n127.0.0.11 n1\n' >"$at.part/etc/hosts"
+	# fusermount3 of libfuse 3.10 unmounts for a user only what stands there.
+	[ -e "$at.part/etc/mtab" ] || ln -s ../proc/self/mounts "$at.part/etc/mtab"
 	mv "$at.part" "$at"
 	say "Debian $(cat "$at/etc/debian_version")"
 }

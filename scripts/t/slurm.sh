@@ -197,16 +197,26 @@ slurm_mounts() {
 	echo "$sum"
 }
 
+# As copper-mount(1) has it for Slurm 20.11.
+slurm_is_early() {
+	srun --version | awk '{ split($2, part, "."); exit part[1] > 20 }'
+}
+
 # Submits the script on standard input by sbatch and prints the job's number. Its output goes to $W/out.NAME.
 submit() { # NAME NODES [SBATCH OPTION…]
-	local name=$1 nodes=$2
+	local name=$1 nodes=$2 as=(${cop_user:+"--uid=$cop_user"})
 	shift 2
 	{
 		echo '#!/bin/bash'
 		cat
 		echo 'echo "the script ends with $?"'
 	} >"$T/$name.sh"
-	sbatch ${cop_user:+--uid="$cop_user"} --parsable --nodes="$nodes" --job-name="$name" --output="$W/out.$name" --open-mode=append \
+	if slurm_is_early; then
+		export SLURM_OVERLAP=1
+		# Later ones take the user's own group.
+		as+=(${cop_user:+"--gid=$cop_user"})
+	fi
+	sbatch "${as[@]}" --parsable --nodes="$nodes" --job-name="$name" --output="$W/out.$name" --open-mode=append \
 		"$@" "$T/$name.sh"
 }
 
