@@ -210,9 +210,8 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 /* One warning for thousands of tasks is enough. */
 static bool is_first_task(void)
 {
-	static const char *const ranks[] = {
-		"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK",
-		"FLUX_TASK_RANK"};
+	static const char *const ranks[] = {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID",
+		"OMPI_COMM_WORLD_RANK", "FLUX_TASK_RANK"};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
 		const char *rank = getenv(ranks[i]);

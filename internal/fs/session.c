@@ -135,8 +135,8 @@ static int refuse_mount(const struct cop_fs *fs, int code, struct cop_err *err)
 		hint = " (--allow-other needs the line user_allow_other in /etc/fuse.conf)";
 	else if (code == EPERM && in_user_namespace())
 		hint = ": this process is in a user namespace (a view of copper run, or a container), where fusermount3 has no privilege; start the node outside";
-	return cop_err_set(err, code ? code : EIO, "%s: mounting failed: %s%s",
-		fs->conf.mountpoint, code ? strerror(code) : "fusermount3 refused", hint);
+	return cop_err_set(err, code ? code : EIO, "%s: mounting failed: %s%s", fs->conf.mountpoint,
+		code ? strerror(code) : "fusermount3 refused", hint);
 }
 
 /* libfuse frees its copy of the mount point only in fuse_session_unmount, which would unmount by

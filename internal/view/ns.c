@@ -197,7 +197,8 @@ bool cop_view_ns_may_have_view(int user_ns)
 {
 	struct stat theirs, own;
 
-	if (user_ns < 0 || may_mount() || fstat(user_ns, &theirs) || stat("/proc/self/ns/user", &own))
+	if (user_ns < 0 || may_mount() || fstat(user_ns, &theirs) ||
+		stat("/proc/self/ns/user", &own))
 		return true;
 	return theirs.st_dev == own.st_dev && theirs.st_ino == own.st_ino;
 }
