@@ -95,11 +95,13 @@ static int call_node(
 static int ask_and_print(const char *path, const char *line, uint32_t timeout_ms)
 {
 	struct cop_ctl_reply reply;
+	struct cop_buf text;
 	int rc;
 
 	if (call_node(path, line, timeout_ms, &reply))
 		return 1;
-	rc = cop_cmd_print("copper cache-stats", &(struct cop_buf){.data = reply.text}, NULL);
+	text = (struct cop_buf){.data = reply.text, .len = strlen(reply.text)};
+	rc = cop_cmd_print("copper cache-stats", &text, NULL);
 	free(reply.text);
 	return rc;
 }

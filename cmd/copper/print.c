@@ -8,7 +8,8 @@ int cop_cmd_print(const char *command, const struct cop_buf *text, const char *b
 	if (text->failed)
 		fprintf(stderr, "%s: out of memory%s%s\n", command, besides ? "; " : "",
 			besides ? besides : "");
-	else if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout))
+	else if ((text->len && fwrite(text->data, 1, text->len, stdout) != text->len) ||
+		 fflush(stdout))
 		fprintf(stderr, "%s: cannot write to standard output%s%s\n", command,
 			besides ? "; " : "", besides ? besides : "");
 	else

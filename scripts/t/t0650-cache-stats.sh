@@ -88,5 +88,5 @@ fails_with 2 'cannot be combined' "$COPPER" cache-stats --snapshot --invalidate 
 fails_with 2 'cannot be combined' "$COPPER" cache-stats --json --table "$M"
 fails_with 2 'leave MOUNTPOINT out' "$COPPER" cache-stats --from "$T" "$M"
 fails_with 1 'no \*_cache_size.output files in ' "$COPPER" cache-stats --from "$T"
-fails_with 1 'cannot (make|write) /proc/nothing' "$COPPER" cache-stats --output-dir /proc/nothing "$M"
+fails_with 1 'cannot (create|write) /proc/nothing' "$COPPER" cache-stats --output-dir /proc/nothing "$M"
 ok 'the tree stops' without_tree
