@@ -362,10 +362,12 @@ step_mpi() { # ENVIRONMENT
 	checked "$1" --system-only "${mpi_tests[@]}"
 }
 
+# The scripts may be newer than what was built there, and the source archive with them.
 packages_there='
 	version=$(build/copper --version | sed -n "s/^copper //p")
-	rpmbuild -ta --quiet --nodeps --define "_topdir $PWD/rpm" "copper-$version.tar.gz" && rpm --root "$PWD/rpm/root" --dbpath /db --nodeps -i rpm/RPMS/*/*.rpm &&
-		rpm -qp --requires rpm/RPMS/*/*.rpm | grep -x fuse3 && [ "$(rpm/root/usr/bin/copper --version | head -n 1)" = "copper $version" ] ||
+	rpmbuild -ta --quiet --nodeps --define "_topdir $PWD/rpm" copper-*.tar.gz && rpm --root "$PWD/rpm/root" --dbpath /db --nodeps -i rpm/RPMS/*/*.rpm &&
+		rpm -qp --requires rpm/RPMS/*/*.rpm | grep -x fuse3 &&
+		rpm/root/usr/bin/copper --version | grep -qxF "copper $(basename copper-*.tar.gz .tar.gz | cut -c8-)" ||
 		{ echo "the package of RPM" >&3; exit 1; }
 	make deb && dpkg-deb -x build/*.deb deb && [ "$(deb/usr/bin/copper --version | head -n 1)" = "copper $version" ] || { echo "the Debian package" >&3; exit 1; }
 	make bindist && tar -xf build/*-linux-x86_64.tar.gz && copper-*-linux-x86_64/bin/copper serve --check --source /usr || { echo "the archive" >&3; exit 1; }
@@ -384,7 +386,7 @@ step_packages() { # ENVIRONMENT
 		say "with a site's libfabric that is an archive nothing is packed"
 		return 77
 	fi
-	rm -rf "$at"/{rpm,deb} "$at"/copper-*-linux-* "$at"/build/*.{deb,tar.gz}
+	rm -rf "$at"/{rpm,deb} "$at"/copper-* "$at"/build/*.{deb,tar.gz}
 	cp "$archive" "$at/" && inside "$1" bash -c "cd /var/tmp/copper && export WERROR=-Werror && $how"
 }
 

@@ -204,19 +204,15 @@ slurm_is_early() {
 
 # Submits the script on standard input by sbatch and prints the job's number. Its output goes to $W/out.NAME.
 submit() { # NAME NODES [SBATCH OPTION…]
-	local name=$1 nodes=$2 as=(${cop_user:+"--uid=$cop_user"})
+	local name=$1 nodes=$2
 	shift 2
 	{
 		echo '#!/bin/bash'
 		cat
 		echo 'echo "the script ends with $?"'
 	} >"$T/$name.sh"
-	if slurm_is_early; then
-		export SLURM_OVERLAP=1
-		# Later ones take the user's own group.
-		as+=(${cop_user:+"--gid=$cop_user"})
-	fi
-	sbatch "${as[@]}" --parsable --nodes="$nodes" --job-name="$name" --output="$W/out.$name" --open-mode=append \
+	! slurm_is_early || export SLURM_OVERLAP=1
+	sbatch ${cop_user:+--uid="$cop_user"} --parsable --nodes="$nodes" --job-name="$name" --output="$W/out.$name" --open-mode=append \
 		"$@" "$T/$name.sh"
 }
 
