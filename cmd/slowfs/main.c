@@ -107,7 +107,8 @@ static int run_mounted(const struct cop_slowfs_options *o, struct cop_err *err)
 	struct cop_slowfs fs = {.costs = o->costs,
 		.cache_s = o->cache_s,
 		.tick_s = o->tick_s,
-		.direct_io = o->direct_io};
+		.direct_io = o->direct_io,
+		.keep_pages = o->keep_pages};
 	int rc;
 
 	raise_file_limit();

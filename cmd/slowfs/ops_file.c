@@ -35,7 +35,7 @@ void cop_slowfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	}
 	fi->fh = (uint64_t)fd;
 	fi->direct_io = fs->direct_io;
-	fi->keep_cache = 0;
+	fi->keep_cache = fs->keep_pages;
 	if (fuse_reply_open(req, fi) < 0)
 		close(fd);
 }

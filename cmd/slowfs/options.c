@@ -19,6 +19,7 @@ enum {
 	OPT_COUNTERS,
 	OPT_CACHE,
 	OPT_DIRECT,
+	OPT_KEEP,
 	OPT_TICK,
 	OPT_ALLOW,
 	OPT_THREADS,
@@ -43,6 +44,7 @@ const char cop_slowfs_usage[] =
 	"  --counters FILE counters (and faults) of this mount alone\n"
 	"  --cache-s N     seconds that the kernel may keep names and attributes (0)\n"
 	"  --tick SECONDS  time stamps are shown rounded down to this (0: as they are)\n"
+	"  --keep-pages    what was read of a file stays in the page cache over its closing, as with a client that holds a lock on it\n"
 	"  --direct-io     no page cache: every single read is charged and counted\n"
 	"  --allow-other   other users may use the mount; modes are checked by the kernel\n"
 	"  --threads N     most operations held at once (256)\n"
@@ -58,6 +60,7 @@ static const struct option long_options[] = {
 	{"counters", required_argument, NULL, OPT_COUNTERS},
 	{"cache-s", required_argument, NULL, OPT_CACHE},
 	{"tick", required_argument, NULL, OPT_TICK},
+	{"keep-pages", no_argument, NULL, OPT_KEEP},
 	{"direct-io", no_argument, NULL, OPT_DIRECT},
 	{"allow-other", no_argument, NULL, OPT_ALLOW},
 	{"threads", required_argument, NULL, OPT_THREADS},
@@ -126,6 +129,9 @@ static int set_option(int which, struct cop_slowfs_options *o, struct cop_err *e
 		return 0;
 	case OPT_DIRECT:
 		o->direct_io = true;
+		return 0;
+	case OPT_KEEP:
+		o->keep_pages = true;
 		return 0;
 	case OPT_ALLOW:
 		o->allow_other = true;

@@ -69,7 +69,7 @@ struct cop_slowfs {
 	struct cop_slowfs_costs costs;
 	double cache_s;
 	int64_t tick_s; /* of the timestamps that are shown; 0: unchanged */
-	bool direct_io;
+	bool direct_io, keep_pages;
 	char *source; /* absolute, without links and without a trailing slash */
 	/* share holds times, faults and the sum of all mounts; counters is NULL or the operations
 	 * of this mount, without max_served, which belongs to the slots. With --counters alone that
@@ -177,7 +177,7 @@ struct cop_slowfs_options {
 	struct cop_slowfs_costs costs;
 	double cache_s;
 	int64_t tick_s;
-	bool direct_io, allow_other, foreground, help;
+	bool direct_io, keep_pages, allow_other, foreground, help;
 	uint32_t threads;
 };
 

@@ -9,10 +9,6 @@
 
 keeps=(--meta-us 1000 --cache-s 3600)
 asks=(--meta-us 1000)
-charged() { # what costs something
-	"$SLOWFS" --print "$SLOW_STATE" |
-		awk '$1 ~ /^(lookup|getattr|readlink|access|open|opendir|readdir|read)$/ { sum += $2 } END { print sum }'
-}
 copper() { # SIDE [OPTION…]
 	local side=$1
 	shift
@@ -21,7 +17,7 @@ copper() { # SIDE [OPTION…]
 	slow_reset
 	with_tree 1
 	add "$side" "$(import_wall "$W/mnt/0")"
-	add "$side-ops" "$(charged)"
+	add "$side-ops" "$(slow_charged)"
 	without_tree
 	without_slowfs
 }
@@ -32,7 +28,7 @@ direct() { # SIDE [OPTION…]
 	with_slowfs "$@"
 	slow_reset
 	add "$side" "$(import_wall "$W/slow")"
-	add "$side-ops" "$(charged)"
+	add "$side-ops" "$(slow_charged)"
 	without_slowfs
 }
 copper_keeps() {

@@ -238,6 +238,12 @@ pid_of() { # RANK
 	node_stat "$1" pid
 }
 
+# Operations on slowfs that cost something.
+slow_charged() {
+	"$SLOWFS" --print "$SLOW_STATE" |
+		awk '$1 ~ /^(lookup|getattr|readlink|access|open|opendir|readdir|read)$/ { sum += $2 } END { print sum }'
+}
+
 # Drops the page cache of one file, without touching anybody else's.
 forget_pages() { # FILE
 	dd if="$1" iflag=nocache count=0 status=none

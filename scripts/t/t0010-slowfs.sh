@@ -5,7 +5,7 @@
 # limit: 60
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 35
+plan 37
 
 fresh() { # OPTION…: slowfs over $T/src again
 	without_slowfs
@@ -58,6 +58,16 @@ asked_again() {
 	echo $(($(slow_count lookup) + $(slow_count getattr)))
 }
 is 'with --cache-s the kernel answers again by itself' "$(least 0 asked_again)" 0
+
+read_again() {
+	slow_reset
+	cat "$SRC/many/1" >/dev/null
+	slow_count read
+}
+ok 'pages are read again after each open' test "$(least 0 read_again)" -gt 0
+fresh --cache-s 100 --keep-pages
+cat "$SRC/many/1" >/dev/null
+is 'but for --keep-pages' "$(least 0 read_again)" 0
 
 fresh --tick 10
 touch -d '2020-02-02 02:02:19.5' "$T/src/many/5"
