@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The measurements behind the figures in the manual (man copper-design).
 #
-#   scripts/bench/run.sh [--json FILE] [NAME…]     all of them, or those named
+#   scripts/bench/run.sh [--json FILE] [NAME…]     all of them but the long ones, or those named
 #   scripts/bench/run.sh --list
 #
 # Each line is: what | copper | compared with | ratio | figure to reach | met, MISSED or UNRELIABLE; a value is a median with the least
@@ -12,6 +12,8 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 all=(warm-import import-requests absent-again four-at-once many memory origin-scale cold-slowfs cold-manifest cold-nodes
 	profile-cost hop-small hop-bulk relay stripes ready idle view warm-find read-cold book aggregate paths mark trace trace-cost)
+# Half an hour or more each, so only by name.
+long=(side-by-side)
 names=()
 json=
 
@@ -29,11 +31,12 @@ while [ $# -gt 0 ]; do
 		;;
 	--list)
 		printf '%s\n' "${all[@]}"
+		printf '%s (takes half an hour: only by name)\n' "${long[@]}"
 		exit 0
 		;;
 	-*) usage ;;
 	*)
-		if [[ " ${all[*]} " != *" $1 "* ]]; then
+		if [[ " ${all[*]} ${long[*]} " != *" $1 "* ]]; then
 			echo "run.sh: no measurement is called $1; --list shows them" >&2
 			exit 2
 		fi
