@@ -18,14 +18,14 @@ WAYS = (  # as side-by-side.sh calls it, the name shown, and what it costs besid
     ("tar", "`tar \\| tar`", "the same"),
     ("rsync", "`rsync -a`", "the same; brings only changes next time"),
     ("image", "squashfs image, copied", "a new image after each change, then copied again"),
-    ("image-there", "squashfs image, mounted where it is", "a new image after each change; each node reads it"),
+    ("image-there", "squashfs image, in place", "a new image after each change; each node reads it"),
     ("sbcast", "squashfs image by `sbcast`", "a new image after each change; only under Slurm"),
     ("bindfs", "`bindfs`", "only the price of FUSE"),
     ("passthrough", "`passthrough_ll`", "only the price of FUSE"),
     ("copper", "**Copper**", "a node's memory; more operations than one direct start"),
     ("manifest", "**Copper**, `--prefetch auto`", "the same; an earlier job"),
 )
-LEFT, TOP, RIGHT, ROW, STEP = 250, 78, 30, 44, 9
+LEFT, TOP, RIGHT, STEP, GAP = 250, 78, 30, 9, 10
 WIDTH = 860
 
 
@@ -42,6 +42,10 @@ def load(path):
     return values
 
 
+def counts_of(values, way):
+    return [n for n in NODES if (way, n, "first start") in values]
+
+
 def seconds(value):
     if value is None:
         return ""
@@ -49,9 +53,10 @@ def seconds(value):
 
 
 def table_row(values, way, name, costs):
-    most = max((n for n in NODES if (way, n, "first start") in values), default=None)
-    if most is None:
+    counts = counts_of(values, way)
+    if not counts:
         return None
+    most = counts[-1]
     firsts = [seconds(values.get((way, n, "first start"))) for n in NODES]
     ops, size = values[way, most, "storage operations"], values[way, most, "storage bytes"] / 1e6
     return [name, *firsts, seconds(values[way, most, "second start"]), f"{ops:.0f}", f"{size:.0f}", costs]
@@ -106,10 +111,9 @@ def draw_way(values, scale, way, name, y):
     """One line for each number of nodes, from the second start to the first."""
     kind = "ours" if way in ("copper", "manifest") else "other"
     plain = name.replace("`", "").replace("*", "").replace("\\", "")
-    yield text(LEFT - 34, y + 18, plain, "text", "end")
-    for i, n in enumerate(NODES):
-        if (way, n, "first start") not in values:
-            continue
+    counts = counts_of(values, way)
+    yield text(LEFT - 34, y + (len(counts) - 1) * STEP / 2 + 5, plain, "text", "end")
+    for i, n in enumerate(counts):
         at = y + i * STEP
         first, second = (scale.place(values[way, n, f"{which} start"]) for which in ("first", "second"))
         yield text(LEFT - 10, at + 4, str(n), "dim small", "end")
@@ -120,10 +124,11 @@ def draw_way(values, scale, way, name, y):
 
 def picture(values):
     scale = Scale(values)
-    ways = [w for w in WAYS if (w[0], 1, "first start") in values]
-    bottom = TOP + ROW * len(ways)
+    heights = [(way, name, STEP * len(counts_of(values, way))) for way, name, _ in WAYS]
+    heights = [(way, name, height + GAP) for way, name, height in heights if height]
+    bottom = TOP + sum(height for _, _, height in heights)
     title = "Seconds until the last of 1, 2, 4, 8 nodes has imported numpy"
-    legend = "filled: first start with all its staging; hollow: second start; fewer is better, each mark is twice to two and a half times the one before"
+    legend = "Filled: first start, with its staging. Hollow: second start. One line for each number of nodes; the scale is logarithmic."
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 12}" role="img" aria-label="{title}">',
         f"<style>{STYLE}</style>",
@@ -135,8 +140,10 @@ def picture(values):
         x = scale.place(tick)
         out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom}" class="grid"/>')
         out.append(text(x, TOP - 13, f"{tick:g} s", "dim small", "middle"))
-    for row, (way, name, _) in enumerate(ways):
-        out.extend(draw_way(values, scale, way, name, TOP + ROW * row + 4))
+    y = TOP + 4
+    for way, name, height in heights:
+        out.extend(draw_way(values, scale, way, name, y))
+        y += height
     print("\n".join(out + ["</svg>"]))
 
 

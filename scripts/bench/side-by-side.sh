@@ -21,8 +21,8 @@
 
 [ "$(id -u)" -eq 0 ] || bail 'only root can make nodes with mounts of their own'
 module=numpy
-at_once=(${BENCH_NODES:-1 2 4 8})
-methods=(${BENCH_METHODS:-direct cp tar rsync image image-there sbcast bindfs passthrough copper manifest})
+read -ra at_once <<<"${BENCH_NODES:-1 2 4 8}"
+read -ra methods <<<"${BENCH_METHODS:-direct cp tar rsync image image-there sbcast bindfs passthrough copper manifest}"
 costs=(--meta-us "${BENCH_US:-5000}" --read-us "${BENCH_US:-5000}" --slots "${BENCH_SLOTS:-16}" --cache-s 3600 --keep-pages)
 examples=/usr/share/doc/libfuse3-dev/examples
 export T COPPER
@@ -51,7 +51,9 @@ needs() { # PROGRAM PACKAGE METHOD…
 }
 # libfuse's own example, as Debian's package has it; no package has the program.
 make_passthrough() {
-	cc -O2 -o "$T/bin/passthrough" -x c "$examples/passthrough_ll.c" $(pkg-config --cflags --libs fuse3) 2>"$T/out.cc" ||
+	local flags
+	read -ra flags <<<"$(pkg-config --cflags --libs fuse3)"
+	cc -O2 -o "$T/bin/passthrough" -x c "$examples/passthrough_ll.c" "${flags[@]}" 2>"$T/out.cc" ||
 		leave_out passthrough 'its example (package libfuse3-dev) cannot be built'
 }
 needs rsync rsync rsync
