@@ -40,7 +40,7 @@ source:3)
 	files | tar -cf - --null --no-recursion --verbatim-files-from -T - | tar -C "$root/$name" -xf -
 	echo "$2" >"$root/$name/.version"
 	# rpmbuild -ta looks for it at the top. A dash is not allowed in its versions.
-	sed "s|@VERSION@|$2|; s|@RPMVERSION@|${2//-/.}|" "$here/copper.spec" >"$root/$name/copper.spec"
+	sed "s|@VERSION@|$2|; s|@RPMVERSION@|${2//-/.}|" "$here/copper.spec.in" >"$root/$name/copper.spec"
 	chmod -R go=u-w "$root/$name"
 	pack "$root" "$name" "$out/$name.tar.gz"
 	;;

@@ -5,7 +5,7 @@
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 19
+plan 20
 
 dist=$cop_root/scripts/packaging/dist.sh
 version=$("$COPPER" --version | sed -n 's/^copper //p')
@@ -49,6 +49,7 @@ matches 'the program built there has the version' "$(PATH=$T/none:/usr/bin:/bin 
 	"DCOP_VERSION='?\"?\\\\?\"?$(printf %s "$version" | sed 's/[+.]/\\&/g')"
 again=$(TMPDIR=$T "$tree/scripts/packaging/dist.sh" source "$version" "$T/again")
 ok 'packed again from the archive it is the same, byte by byte' cmp "$archive" "$again"
+is 'it has one recipe of RPM, as rpmbuild -ta demands' "$(cd "$tree" && find . -name '*.spec')" ./copper.spec
 matches 'the recipe of RPM in it is filled in' "$(grep -E '^Version:' "$tree/copper.spec")" '^Version: [0-9]+\.[0-9]+\.[0-9]+[0-9a-z.+]*$'
 
 # ---- the program
