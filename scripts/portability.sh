@@ -247,7 +247,7 @@ step_static() { # ENVIRONMENT
 
 static_by_qemu() {
 	local version
-	version=$(inside aarch64 sh -c 'file -bL /var/tmp/copper/build/copper >&2 && qemu-aarch64-static /var/tmp/copper/build/copper --version') ||
+	version=$(inside aarch64 sh -c 'file -bL /var/tmp/copper/build/copper >&2 && qemu-aarch64-static /var/tmp/copper/build/copper --version' | head -n 1) && [ -n "$version" ] ||
 		{ say 'it does not start'; return 1; }
 	inside aarch64 qemu-aarch64-static /var/tmp/copper/build/copper serve --check --hosts localhost --source /usr ||
 		{ say "$version starts; its check of the machine failed"; return 1; }
