@@ -207,7 +207,7 @@ static void operations_to_a_stopped_peer_end_when_it_is_dropped(void **state)
 	assert_true(reaches(&writes.all, 101));
 	assert_true(reaches(&sends.all, 2000));
 	assert_int_equal(atomic_load(&writes.last_error), -ECANCELED);
-	talks(&a, &b, 200);
+	talks(&a, &b, 2000);
 }
 
 /* ---- hostile peers ---- */
