@@ -161,6 +161,26 @@ struct cop_recent {
 bool cop_recent_has(const struct cop_recent *r, const void *number);
 void cop_recent_add(struct cop_recent *r, const void *number);
 
+/* ---- hashes seen before (seen.c) ---- */
+
+/* A set of hashes: what was seen, without the thing itself. base/htab.h is for entries of their
+ * own; a hash has no link. Two things with one hash are one thing here. Zeroed memory is empty. */
+struct cop_seen {
+	uint64_t *hash; /* open addressing, at most half full; 0: free */
+	size_t slots, count;
+};
+
+enum cop_seen_result {
+	COP_SEEN_NEW,
+	COP_SEEN_BEFORE,
+	COP_SEEN_FULL, /* not added: it has `most` already, or memory is short */
+};
+
+enum cop_seen_result cop_seen_add(struct cop_seen *s, uint64_t hash, size_t most);
+bool cop_seen_has(const struct cop_seen *s, uint64_t hash);
+/* It is empty again, and holds no memory. */
+void cop_seen_forget(struct cop_seen *s);
+
 /* ---- byte ranges ---- */
 
 struct cop_range {

@@ -14,33 +14,6 @@
 
 /* ---- what has been seen ---- */
 
-enum added { ADDED, KNOWN, FULL };
-
-static enum added set_add(struct cop_past_set *set, uint64_t hash)
-{
-	size_t i = hash % COP_ARRAY_SIZE(set->slot);
-
-	hash += !hash;
-	for (; set->slot[i]; i = (i + 1) % COP_ARRAY_SIZE(set->slot))
-		if (set->slot[i] == hash)
-			return KNOWN;
-	if (set->count == COP_PAST_TABLE)
-		return FULL;
-	set->slot[i] = hash;
-	set->count++;
-	return ADDED;
-}
-
-static bool set_has(const struct cop_past_set *set, uint64_t hash)
-{
-	size_t i = hash % COP_ARRAY_SIZE(set->slot);
-
-	hash += !hash;
-	while (set->slot[i] && set->slot[i] != hash)
-		i = (i + 1) % COP_ARRAY_SIZE(set->slot);
-	return set->slot[i] != 0;
-}
-
 static uint64_t hash_of(const struct cop_past_process *q)
 {
 	uint64_t of[3] = {(uint64_t)q->pid, q->began, q->pages};
@@ -50,13 +23,13 @@ static uint64_t hash_of(const struct cop_past_process *q)
 
 bool cop_past_is_known(const struct cop_past *p, const struct cop_past_process *q)
 {
-	return q->pages && set_has(&p->looked, hash_of(q));
+	return q->pages && cop_seen_has(&p->looked, hash_of(q));
 }
 
 void cop_past_know(struct cop_past *p, const struct cop_past_process *q)
 {
-	if (q->pages && set_add(&p->looked, hash_of(q)) == FULL)
-		p->looked = (struct cop_past_set){0};
+	if (q->pages && cop_seen_add(&p->looked, hash_of(q), COP_PAST_TABLE) == COP_SEEN_FULL)
+		cop_seen_forget(&p->looked);
 }
 
 /* The storage is asked once for each path, and a client of a network file system may answer with
@@ -80,7 +53,8 @@ static void count_process(struct cop_past *p, struct cop_past_process *q)
 	if (q->counted)
 		return;
 	q->counted = true;
-	if (set_add(&p->processes, cop_hash64(of, sizeof(of), 0)) == ADDED)
+	if (cop_seen_add(&p->processes, cop_hash64(of, sizeof(of), 0), COP_PAST_TABLE) ==
+		COP_SEEN_NEW)
 		cop_stats_add(p->conf.stats, COP_PAST_PROGRAMS, 1);
 }
 
@@ -99,18 +73,18 @@ void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *
 {
 	uint64_t hash = cop_hash64(path, strlen(path), 0), bytes;
 
-	switch (set_add(&p->files, hash)) {
-	case FULL:
+	switch (cop_seen_add(&p->files, hash, COP_PAST_TABLE)) {
+	case COP_SEEN_FULL:
 		cop_stats_add(p->conf.stats, COP_PAST_BEYOND, 1);
 		return;
-	case ADDED:
+	case COP_SEEN_NEW:
 		if (!size_of(path, &bytes))
 			return;
 		count_file(p, q, path, bytes);
-		set_add(&p->counted, hash);
+		cop_seen_add(&p->counted, hash, COP_PAST_TABLE);
 		break;
-	case KNOWN:
-		if (!set_has(&p->counted, hash))
+	case COP_SEEN_BEFORE:
+		if (!cop_seen_has(&p->counted, hash))
 			return;
 	}
 	count_process(p, q);
@@ -218,6 +192,10 @@ void cop_past_free(struct cop_past *p)
 {
 	if (p->proc >= 0)
 		close(p->proc);
+	cop_seen_forget(&p->files);
+	cop_seen_forget(&p->counted);
+	cop_seen_forget(&p->processes);
+	cop_seen_forget(&p->looked);
 	pthread_cond_destroy(&p->cond);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

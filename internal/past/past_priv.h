@@ -18,12 +18,6 @@
 /* Distinct files, and distinct processes, that are told apart. */
 #define COP_PAST_TABLE 4096u
 
-/* Hashes with open addressing; never more than half full. */
-struct cop_past_set {
-	uint64_t slot[2 * COP_PAST_TABLE];
-	unsigned count;
-};
-
 struct cop_past {
 	struct cop_past_conf conf;
 	int proc;                            /* descriptor of conf.proc */
@@ -31,7 +25,7 @@ struct cop_past {
 	unsigned source_major, source_minor; /* its device */
 	uint64_t exe[2], mnt_ns[2];          /* device and inode, of this process */
 	pid_t after;                         /* the last process that was looked at; 0: of all */
-	struct cop_past_set files, counted, processes, looked;
+	struct cop_seen files, counted, processes, looked;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	pthread_t thread;
