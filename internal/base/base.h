@@ -148,6 +148,12 @@ void cop_buf_str(struct cop_buf *b, const char *text);
 void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
 void cop_buf_free(struct cop_buf *b);
 
+/* Numbers as LEB128, each in its shortest form (varint.c). */
+void cop_buf_varint(struct cop_buf *b, uint64_t value);
+/* Reads one and moves *at past it. False if it is cut off, has more than 64 bits or is not in its
+ * shortest form. */
+bool cop_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
+
 /* ---- random numbers seen recently ---- */
 
 #define COP_RECENT 1024
@@ -197,6 +203,9 @@ unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t s
  * Both retry EINTR. Return the count or -errno. */
 ssize_t cop_read_full(int fd, void *data, size_t len);
 ssize_t cop_write_full(int fd, const void *data, size_t len);
+/* cop_read_full of a file of which *left bytes are left, by its size when it was opened. It reads
+ * no further, because a network file system would ask its server whether there is more. */
+ssize_t cop_read_left(int fd, uint64_t *left, void *data, size_t len);
 /* Opens the regular file name in dir (or AT_FDCWD) for reading and returns the descriptor, with the
  * file's size. -EISDIR or -EINVAL for anything else; otherwise -errno. Never blocks and touches no
  * device, so it is safe in folders that others may write to. */

@@ -32,7 +32,7 @@ static const struct {
 	{"before", "The run before", cop_page_before, NULL},
 };
 
-const char *cop_page_name(const struct cop_page *p)
+static const char *job_name(const struct cop_page *p)
 {
 	const char *slash = strrchr(p->job->dir, '/');
 
@@ -154,7 +154,7 @@ static void write_head(const struct cop_page *p, struct cop_buf *out)
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
 		"<link rel=\"icon\" href=\"data:,\">\n<title>");
-	cop_html_text(out, cop_page_name(p));
+	cop_html_text(out, job_name(p));
 	cop_buf_str(out, " - Copper</title>\n<style>\n");
 	cop_buf_str(out, cop_page_css);
 	cop_buf_str(out, "</style>\n</head>\n");
@@ -182,7 +182,7 @@ static void write_header(const struct cop_page *p, struct cop_buf *out)
 
 	cop_buf_str(out, "<body>\n<a class=\"skip\" href=\"#main\">To the contents</a>\n"
 			 "<header>\n<p class=\"kind\">Copper job</p>\n<h1>");
-	cop_html_text(out, cop_page_name(p));
+	cop_html_text(out, job_name(p));
 	cop_buf_str(out, "</h1>\n<p class=\"lead\">");
 	if (j->nodes || j->ranks)
 		cop_html_printf(out, "%s node%s", cop_html_count(j->nodes ? j->nodes : j->ranks, n),
