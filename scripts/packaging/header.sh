@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Prints a header with the parts that it includes from beside it in their places, without their first lines: one file to install.
+# Prints a header with the parts that it includes from beside it in their places, without their
+# first lines: one file to install.
 #
 #   scripts/packaging/header.sh HEADER
 set -eu

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Prints a trace for copper-sim: a program that reads one large file from its beginning to its end, with a window of chunks ahead of it.
+# Prints a trace for copper-sim: a program that reads one large file from its beginning to its end,
+# with a window of chunks ahead of it.
 #
 #   scripts/sim/large.sh [MIB [WINDOW]]      1024 MiB, and the 16 chunks of a file that goes round four trees; 8 where it has one way
 set -u

@@ -14,7 +14,8 @@ inner() { # NAME, lines on standard input
 		echo ". '$cop_t/harness.sh'"
 		cat
 	} >"$T/$1.sh"
-	env -u COP_TEST_DIR -u XDG_RUNTIME_DIR TMPDIR="$T" BUILD="$BUILD" bash "$T/$1.sh" >"$T/$1.out" 2>&1
+	env -u COP_TEST_DIR -u XDG_RUNTIME_DIR TMPDIR="$T" BUILD="$BUILD" bash "$T/$1.sh" \
+		>"$T/$1.out" 2>&1
 	status=$?
 	output=$(cat "$T/$1.out")
 }
@@ -77,7 +78,8 @@ is 'and is unmounted' "$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
 is 'and its directory is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
 
 # Like a test that makes a mount namespace while another test's slowfs is mounted.
-(wait_for 60 test -e "$T/mounted" && exec unshare --mount --propagation private sh -c 'touch "$0/pinned" && exec sleep 600' "$T") &
+(wait_for 60 test -e "$T/mounted" && exec unshare --mount --propagation private \
+		sh -c 'touch "$0/pinned" && exec sleep 600' "$T") &
 inner pinned <<'EOT'
 plan 1
 with_slowfs
@@ -98,7 +100,8 @@ numbers() { # 5, 4, 3, ... each time one less
 echo 6 >"$T/number"
 is 'least stops as soon as it is enough' "$(least 3 numbers) $(cat "$T/number")" '3 3'
 echo 6 >"$T/number"
-is 'and takes the best of thirty if it never is' "$(least -100 numbers) $(cat "$T/number")" '-24 -24'
+is 'and takes the best of thirty if it never is' \
+	"$(least -100 numbers) $(cat "$T/number")" '-24 -24'
 head -c 100000 /dev/urandom >"$T/page"
 resident() { # pages
 	fincore --noheadings --output PAGES "$T/page"

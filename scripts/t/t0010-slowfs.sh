@@ -27,7 +27,8 @@ list='%p %y %m %s %n %i %l %T@ %C@\n'
 (cd "$T/src" && find . -printf "$list" | sort) >"$T/want"
 (cd "$SRC" && find . -printf "$list" | sort) >"$T/got"
 ok 'every attribute is passed through' cmp "$T/want" "$T/got"
-is 'data past 4 GiB is there' "$(tail -c 4 "$SRC/big/over-4-gib")" "$(tail -c 4 "$T/src/big/over-4-gib")"
+is 'data past 4 GiB is there' \
+	"$(tail -c 4 "$SRC/big/over-4-gib")" "$(tail -c 4 "$T/src/big/over-4-gib")"
 is 'holes are seen' "$("$PYTHON" -c 'import os,sys; print(os.lseek(os.open(sys.argv[1], 0), 4096, os.SEEK_DATA))' "$SRC/big/over-4-gib")" \
 	"$("$PYTHON" -c 'import os,sys; print(os.lseek(os.open(sys.argv[1], 0), 4096, os.SEEK_DATA))' "$T/src/big/over-4-gib")"
 echo change >"$T/src/many/1"
@@ -48,7 +49,8 @@ dd if="$SRC/million" of="$T/copy" bs=100000 status=none
 is 'bytes are counted exactly' "$(slow_count bytes)" 1000000
 is 'reads are counted exactly' "$(slow_count read)" 11
 is 'an open is counted' "$(slow_count open)" 1
-is 'a close is counted' "$(wait_for 5 eval '[ "$(slow_count release)" = 1 ]' && slow_count release)" 1
+is 'a close is counted' \
+	"$(wait_for 5 eval '[ "$(slow_count release)" = 1 ]' && slow_count release)" 1
 
 fresh --cache-s 100
 stat "$SRC/many/1" >/dev/null
@@ -72,7 +74,9 @@ is 'but for --keep-pages' "$(least 0 read_again)" 0
 fresh --tick 10
 touch -d '2020-02-02 02:02:19.5' "$T/src/many/5"
 touch -d '1969-12-31 23:59:59.5 UTC' "$T/src/many/6"
-is 'with --tick all time stamps are rounded down to it' "$(stat -c '%.Y %X' "$SRC/many/5" "$SRC/many/6" | tr , .) $(($(stat -c %Z "$SRC/many/5") % 10))" \
+is 'with --tick all time stamps are rounded down to it' \
+	"$(stat -c '%.Y %X' "$SRC/many/5" "$SRC/many/6" |
+		tr , .) $(($(stat -c %Z "$SRC/many/5") % 10))" \
 	"$(date -d '2020-02-02 02:02:10' +%s).000000000 $(date -d '2020-02-02 02:02:10' +%s)
 -10.000000000 -10 0"
 
@@ -98,7 +102,8 @@ fresh --direct-io --meta-us 10000 --slots 1 --share "$T/share"
 "$SLOWFS" --reset "$T/share"
 ms=$(elapsed_ms sh -c 'for i in 1 2 3 4 5; do test -e "$0/none$i"; done & for i in 1 2 3 4 5; do test -e "$1/none$i"; done; wait' "$SRC" "$T/second")
 is_at_most 'two mounts share one slot' 100 "$ms"
-is 'they share the counters' "$("$SLOWFS" --print "$T/share" | awk '$1 == "negative" { print $2 }')" 10
+is 'they share the counters' \
+	"$("$SLOWFS" --print "$T/share" | awk '$1 == "negative" { print $2 }')" 10
 is 'and have their own' "$(slow_count negative)" 5
 umount "$T/second"
 

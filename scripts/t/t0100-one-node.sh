@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One node alone: it shows the source, answers again without asking anyone, reports its counters, stops.
+# One node alone: it shows the source, answers again without asking anyone, reports its counters,
+# stops.
 # modes: release asan tsan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -14,9 +15,11 @@ small_tree "$SRC"
 mkdir -p "$T/alone"
 "$COPPER" mount --source "$SRC" "$T/alone" >"$T/out.alone" 2>&1
 is 'a node alone mounts without any other option' $? 0
-matches 'and says that it is alone' "$(cat "$T/out.alone")" '^copper: note: a tree of one node.*--hosts localhost[^|]*$'
+matches 'and says that it is alone' \
+	"$(cat "$T/out.alone")" '^copper: note: a tree of one node.*--hosts localhost[^|]*$'
 ok 'its tree is the same' diff -r "$SRC" "$T/alone"
-is 'a missing name is missing' "$(cat "$T/alone/none" 2>&1 | sed 's/.*: //')" 'No such file or directory'
+is 'a missing name is missing' "$(cat "$T/alone/none" 2>&1 | sed 's/.*: //')" \
+	'No such file or directory'
 "$COPPER" stop "$T/alone" >"$T/out.stop" 2>&1
 is 'stop ends well' $? 0
 matches 'and says how many' "$(cat "$T/out.stop")" 'stopped 1/1 nodes'
@@ -41,7 +44,8 @@ is 'cache-stats finds the only node by itself' "$("$COPPER" cache-stats --json |
 
 walk() {
 	find "$W/mnt/0" -printf '%s' >/dev/null
-	cat "$W/mnt/0/hello" "$W/mnt/0/dir/numbers" "$W/mnt/0/dir/deeper/random" "$W/mnt/0/link" >/dev/null
+	cat "$W/mnt/0/hello" "$W/mnt/0/dir/numbers" "$W/mnt/0/dir/deeper/random" \
+		"$W/mnt/0/link" >/dev/null
 	[ ! -e "$W/mnt/0/dir/none" ]
 }
 questions() { # of one more walk
@@ -52,7 +56,8 @@ questions() { # of one more walk
 }
 walk
 # find itself calls statfs, which no kernel caches.
-matches 'a second walk asks the node nothing' "$(least 1 questions): $("$PYTHON" "$cop_t/t05_stats.py" names "$T/before" "$T/after")" \
+matches 'a second walk asks the node nothing' \
+	"$(least 1 questions): $("$PYTHON" "$cop_t/t05_stats.py" names "$T/before" "$T/after")" \
 	'^(0: nothing|1: statfs=1)$'
 is 'origin bytes are those of the files' "$(node_stat 0 origin.bytes)" \
 	"$(cat "$SRC/hello" "$SRC/dir/numbers" "$SRC/dir/deeper/random" | wc -c)"
@@ -60,7 +65,8 @@ before=$(node_stat 0 origin.operations)
 for name in a b c d e f g h; do
 	[ ! -e "$W/mnt/0/dir/$name" ]
 done
-is 'absent names of a known directory cost the origin nothing' "$(node_stat 0 origin.operations)" "$before"
+is 'absent names of a known directory cost the origin nothing' \
+	"$(node_stat 0 origin.operations)" "$before"
 is '--all holds one node' "$("$COPPER" cache-stats --all "$W/mnt/0" | json_value nodes.0.rank)" 0
 matches 'the table for people has a budget' "$("$COPPER" cache-stats "$W/mnt/0")" budget
 ok 'the tree stops' without_tree

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# An address book instead of the rendezvous, a root without a mount, another provider, several trees, packed chunks: each way to start
-# gives the same files.
+# An address book instead of the rendezvous, a root without a mount, another provider, several
+# trees, packed chunks: each way to start gives the same files.
 # modes: release asan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -39,12 +39,14 @@ for rank in 2 1 0; do
 done
 wait
 same_everywhere 'with a book' 2 1 0
-is 'each node listens, so that the others can tell whether it lives' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 3
+is 'each node listens, so that the others can tell whether it lives' \
+	"$(ss -Hltn "sport = :$cop_port" | wc -l)" 3
 ok 'and it stops' without_tree
 
 prepare_tree 2
 head -n 1 "$T/book" >"$T/short-book"
-fails_with 1 '127\.0\.0\.12' "$COPPER" mount --hosts "$HOSTS" --rank 0 --secret-file "$SECRET" --source "$SRC" \
+fails_with 1 '127\.0\.0\.12' "$COPPER" mount --hosts "$HOSTS" --rank 0 --secret-file "$SECRET" \
+	--source "$SRC" \
 	--address-book "$T/short-book" "$W/mnt/0"
 
 # ---- a root that serves and does not mount
@@ -58,7 +60,8 @@ done
 is 'serve returns when the tree is ready' $? 0
 wait
 same_everywhere 'below a root without a mount' 1 2
-is 'the nodes that mount asked the origin nothing' "$(node_stat 1 origin.operations)$(node_stat 2 origin.operations)" 00
+is 'the nodes that mount asked the origin nothing' \
+	"$(node_stat 1 origin.operations)$(node_stat 2 origin.operations)" 00
 cop_killed[0]=1
 matches 'all three stop' "$("$COPPER" stop "$W/mnt/1" 2>&1)" '^stopped 3/3 nodes$'
 cop_tree=0

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/install-deps.sh on machines unlike this one: bare ones without package lists, without sudo, of releases that lack packages.
-# Scripts that record their arguments replace dpkg, apt and sudo.
+# scripts/install-deps.sh on machines unlike this one: bare ones without package lists, without
+# sudo, of releases that lack packages. Scripts that record their arguments replace dpkg, apt and
+# sudo.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -68,8 +69,10 @@ lines() { # FILE
 
 machine 0
 ok 'root needs no sudo on a bare machine' install_deps
-is 'the lists are fetched, then everything is installed at once' "$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'update install'
-is 'all that is asked for' "$(LC_ALL=C sort "$MACHINE/installed")" "$("$deps" --list | LC_ALL=C sort)"
+is 'the lists are fetched, then everything is installed at once' \
+	"$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'update install'
+is 'all that is asked for' "$(LC_ALL=C sort "$MACHINE/installed")" \
+	"$("$deps" --list | LC_ALL=C sort)"
 matches 'it says what it does' "$(cat "$T/err")" '^install-deps: installing gcc make '
 : >"$MACHINE/calls"
 ok 'then there is nothing to do' install_deps
@@ -97,7 +100,8 @@ machine 0
 printf '%s\n' libclang-rt-dev lmod >"$MACHINE/lacks"
 ok 'what only tests need may be lacking' install_deps
 is 'the rest is installed' "$(lines installed)" $(($("$deps" --list | wc -l) - 2))
-matches 'it is named' "$(cat "$T/err")" 'has no libclang-rt-dev lmod : the tests that use it are skipped'
+matches 'it is named' \
+	"$(cat "$T/err")" 'has no libclang-rt-dev lmod : the tests that use it are skipped'
 : >"$MACHINE/calls"
 ok 'the next time' install_deps
 is 'nothing is fetched again' "$(lines calls)" 0
@@ -115,4 +119,5 @@ machine 0
 install_deps
 is 'a mirror that fails' "$?" 100
 matches 'says why' "$(cat "$T/err")" 'E: Failed to fetch'
-is 'after its lists were fetched once more' "$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'install update install'
+is 'after its lists were fetched once more' \
+	"$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'install update install'

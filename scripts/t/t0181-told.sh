@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node's fate may depend on its command: Slurm and other launchers end every process that a command started as soon as it has returned.
-# So a node's command returns only when the nodes below have heard that the tree is ready.
+# A node's fate may depend on its command: Slurm and other launchers end every process that a
+# command started as soon as it has returned. So a node's command returns only when the nodes below
+# have heard that the tree is ready.
 # modes: release asan tsan
 # limit: 90
 # shellcheck source=harness.sh
@@ -30,7 +31,8 @@ with_deaf_child() {
 	begin 1
 	wait_for 20 waits_for_rank_2_alone || bail 'rank 1 does not come to rank 0'
 	deaf=$(processes_of "$COPPER" | while read -r pid; do
-		[ "$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A 1 -x -e --rank | tail -n 1)" = 1 ] && echo "$pid"
+		[ "$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A 1 -x -e --rank | tail -n 1)" = \
+			1 ] && echo "$pid"
 	done)
 	# shellcheck disable=SC2086
 	kill -STOP $deaf
@@ -65,7 +67,8 @@ ok 'and stops with the others' without_tree
 
 # ---- a launcher that ends everything that its command started
 
-# The command is the first process of a namespace of its own: when it ends, the kernel kills all others there.
+# The command is the first process of a namespace of its own: when it ends, the kernel kills all
+# others there.
 begin_doomed() { # RANK [OPTION…]
 	(
 		cop_as=(unshare --pid --fork)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A slow node is not a dead node: its children wait for it, do not pass it over, and read nothing at the storage.
+# A slow node is not a dead node: its children wait for it, do not pass it over, and read nothing at
+# the storage.
 # modes: release asan
 # limit: 300
 # shellcheck source=harness.sh
@@ -19,7 +20,8 @@ slow=$(node_stat 1 pid)
 read_some() { # RANK FROM TO: the files of these numbers are as they should be
 	local i
 	for ((i = $2; i <= $3; i++)); do
-		cmp "$W/mnt/$1/$(printf 'file%05d' "$i")" "$ORIGIN/$(printf 'file%05d' "$i")" || return 1
+		cmp "$W/mnt/$1/$(printf 'file%05d' "$i")" "$ORIGIN/$(printf 'file%05d' "$i")" ||
+			return 1
 	done
 }
 
@@ -48,7 +50,8 @@ wait "$second"
 is 'on every child' $? 0
 is 'no child passed it over' "$(tree_sum fabric.failovers)" 0
 is 'no leaf has asked the storage' "$(leaf_origin)" 0
-matches 'and nobody is called dead' "$("$COPPER" cache-stats --all --json "$W/mnt/3" | json_value total.dead)" '^0$'
+matches 'and nobody is called dead' \
+	"$("$COPPER" cache-stats --all --json "$W/mnt/3" | json_value total.dead)" '^0$'
 
 # ---- asked for its statistics while it is stopped
 
@@ -58,7 +61,8 @@ asking=$!
 sleep 2
 kill -CONT "$slow"
 wait "$asking"
-is 'statistics of all wait for it, too' "$(json_value total.nodes <"$T/all.json") $(json_value total.missing <"$T/all.json")" '7 0'
+is 'statistics of all wait for it, too' \
+	"$(json_value total.nodes <"$T/all.json") $(json_value total.missing <"$T/all.json")" '7 0'
 
 # ---- all on one processor, with a hundred other processes
 

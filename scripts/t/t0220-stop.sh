@@ -29,7 +29,8 @@ with_tree 4
 exec 8<"$W/mnt/1/hello"
 cd "$W/mnt/2/dir" || exit 1
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
-matches 'open files and working directories do not hold it up' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
+matches 'open files and working directories do not hold it up' \
+	"$(cat "$T/.out")" '^stopped 4/4 nodes$'
 cd /
 exec 8<&-
 is 'nor leave a mount' "$(mounts_left)" 0
@@ -56,7 +57,8 @@ is 'the others still read' "$(cat "$W/mnt/3/hello")" hello
 is 'and stop' "$(mounts_left)" 0
 cop_tree=0
 
-# ---- the root dies while the answer to a stop is on its way through it, and another node is silent for as long as that takes
+# ---- the root dies while the answer to a stop is on its way through it, and another node is silent
+# for as long as that takes
 
 with_tree 3 --peer-timeout 1
 held=$(node_stat 2 pid)

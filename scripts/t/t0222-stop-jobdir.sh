@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stopping by the job directory: with a dead node here, with none, with a dead root; and the messages when it cannot.
+# Stopping by the job directory: with a dead node here, with none, with a dead root; and the
+# messages when it cannot.
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh
@@ -8,12 +9,14 @@
 plan 67
 
 stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as sockets tell
-	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" stop "$@" >"$T/.out" 2>"$T/.err"
+	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" stop \
+		"$@" >"$T/.out" 2>"$T/.err"
 }
 mkdir -m 700 "$T/elsewhere"
 
 all_gone() { # WHAT
-	# Guards of killed nodes that a stop elsewhere does not see keep their mounts as long as this session lasts.
+	# Guards of killed nodes that a stop elsewhere does not see keep their mounts as long as
+	# this session lasts.
 	unmount_killed
 	ok "$1" wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 	is 'and no mount is left' "$(mounts_left)" 0
@@ -28,7 +31,9 @@ stop_job -d "$JOB"
 is 'a tree is stopped from where none of its nodes are' "$?" 0
 is 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
 is 'without a remark' "$(cat "$T/.err")" ''
-is 'the root has summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 3
+is 'the root has summed up' \
+	"$(sed -n 's/^ranks_with_aggregate_files,//p' \
+		"$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 3
 all_gone 'nothing runs'
 stop_job -d "$JOB"
 is 'a second time is not a failure' "$?" 0
@@ -43,9 +48,12 @@ kill_node 0
 is 'with a dead root the others are stopped' "$?" 0
 is 'and counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
 matches 'the dead one is named' "$(cat "$T/.err")" '^127.0.0.11 \(rank 0\) does not run'
-is 'the counts of the others are summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
+is 'the counts of the others are summed up' \
+	"$(sed -n 's/^ranks_with_aggregate_files,//p' \
+		"$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
 "$COPPER" aggregate --no-coverage "$JOB" >"$T/.out" 2>&1
-matches 'aggregate names the nodes whose files are missing' "$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
+matches 'aggregate names the nodes whose files are missing' \
+	"$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
 all_gone 'nothing runs'
 stop_job -d "$JOB"
 matches 'which is known afterwards' "$(cat "$T/.err")" 'stopped already'
@@ -82,7 +90,8 @@ start_plain 2
 mv "$JOB/secret" "$T/secret"
 stop_job -d "$JOB"
 is 'without the secret nothing is stopped' "$?" 1
-matches 'and it is said what is missing' "$(cat "$T/.err")" "no secret, .*$JOB/secret.* --secret-file"
+matches 'and it is said what is missing' \
+	"$(cat "$T/.err")" "no secret, .*$JOB/secret.* --secret-file"
 head -c 32 /dev/urandom | base64 >"$T/other"
 chmod 600 "$T/other"
 stop_job -d "$JOB" --secret-file "$T/other" --timeout 20
@@ -133,9 +142,11 @@ with_tree 2
 cp "$JOB/logs/copper_tree.txt" "$T/tree"
 mkdir "$W/mnt/again"
 fails_with 1 "127.0.0.12 \(rank 1\) of this tree runs already, as process .*; end that tree with 'copper stop -d $JOB'" \
-	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$W/mnt/again"
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" \
+	--source "$SRC" "$W/mnt/again"
 fails_with 1 "mounted there already; stop it with 'copper stop $W/mnt/1'" \
-	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$W/mnt/1"
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" \
+	--source "$SRC" "$W/mnt/1"
 ok 'the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
 
 # ---- what is refused

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stopping a job once more when the first stop did not reach every node: what is left, what is reported, and which counts are summed up.
+# Stopping a job once more when the first stop did not reach every node: what is left, what is
+# reported, and which counts are summed up.
 # modes: release asan tsan
 # limit: 150
 # shellcheck source=harness.sh
@@ -30,7 +31,8 @@ stops 'a stop that misses a dead node fails' 1 'stopped 2/3 nodes' "$W/mnt/0"
 matches 'and names it' "$(cat "$T/.err")" '^127\.0\.0\.13 \(rank 2\) did not answer'
 ok 'the secret is kept for the node that may be left' test -e "$JOB/secret"
 stops 'once more there is nothing to stop' 0 'stopped 0/3 nodes' -d "$JOB"
-is 'which is said, with who never answered' "$(cat "$T/.err")" '127.0.0.13 (rank 2) did not answer the last stop, and does not run: it was stopped before, or was killed
+is 'which is said, with who never answered' "$(cat "$T/.err")" \
+	'127.0.0.13 (rank 2) did not answer the last stop, and does not run: it was stopped before, or was killed
 copper stop: no node of this job runs any more'
 ok 'and the secret goes' test ! -e "$JOB/secret"
 stops 'from then on that is known' 0 'stopped 0/0 nodes' -d "$JOB"
@@ -42,7 +44,8 @@ kill_node 0
 stops 'the same with a dead root, whom another node stands in for' 1 'stopped 2/3 nodes' "$W/mnt/1"
 rm "$JOB/secret"
 stops 'once more, without the secret' 0 'stopped 0/3 nodes' -d "$JOB"
-matches 'the root never answered' "$(cat "$T/.err")" '^127\.0\.0\.11 \(rank 0\) did not answer the last stop, and does not run'
+matches 'the root never answered' "$(cat "$T/.err")" \
+	'^127\.0\.0\.11 \(rank 0\) did not answer the last stop, and does not run'
 is 'and no other is named' "$(grep -c rank "$T/.err")" 1
 all_gone
 
@@ -74,7 +77,8 @@ all_gone
 
 # ---- a node that answers late: reached by the command itself alone
 
-late() { # RANK OF-WHOSE-END OPTION…: stop -d while RANK hangs, which wakes up when that one has ended
+# RANK OF-WHOSE-END OPTION…: stop -d while RANK hangs, which wakes up when that one has ended.
+late() {
 	local pid end
 	pid=$(node_stat "$1" pid)
 	end=$(node_stat "$2" pid)
@@ -99,7 +103,8 @@ all_gone
 
 with_tree 3 -P --peer-timeout 1
 late 2 0 3/3
-is 'where the root lives it has summed up without it' "$(cluster_value ranks_with_aggregate_files)" 2
+is 'where the root lives it has summed up without it' \
+	"$(cluster_value ranks_with_aggregate_files)" 2
 matches 'and says so' "$(summary)" 'did not answer: `127\.0\.0\.13` \(rank 2\)$'
 "$COPPER" aggregate --no-coverage "$JOB" >"$T/.out" 2>&1
 is 'the files of the nodes have all three' "$(cluster_value ranks_with_aggregate_files)" 3

@@ -49,7 +49,8 @@ except TimeoutError:
     print("open")
 PY
 }
-is 'a host of the job is asked for the secret by the fabric of the root' "$(connects "$(address_of 1)" 0)" answered
+is 'a host of the job is asked for the secret by the fabric of the root' \
+	"$(connects "$(address_of 1)" 0)" answered
 is 'and the root by that of another node' "$(connects "$(address_of 0)" 1)" answered
 is 'a host that is not of the job does not' "$(connects 127.0.0.99 0)" closed
 is 'nor that of another node' "$(connects 127.0.0.99 1)" closed

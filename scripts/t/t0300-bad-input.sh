@@ -34,7 +34,8 @@ fails_with any 'source.*file' "$COPPER" mount --source "$T/file" "$mnt"
 
 "${mount_here[@]}" "$mnt"
 fails_with any "$mnt.*already" "${mount_here[@]}" "$mnt"
-fails_with any 'already' sh -c 'cd "${1%/*}" && shift && "$@"' - "$mnt" "${mount_here[@]}" "${mnt##*/}"
+fails_with any 'already' sh -c 'cd "${1%/*}" && shift && "$@"' - "$mnt" \
+	"${mount_here[@]}" "${mnt##*/}"
 fails_with 1 "no copper node .*there are: $mnt" "$COPPER" cache-stats "$mnt/dir"
 is 'the mount there continues' "$(cat "$mnt/hello")" hello
 "$COPPER" stop "$mnt" >/dev/null
@@ -66,10 +67,12 @@ open(sys.argv[2], "w").close()
 time.sleep(1000)' "$cop_port" "$T/listening" &
 listener=$!
 wait_for 5 test -e "$T/listening"
-fails_with any "127\.0\.0\.11.*$cop_port|port $cop_port" "${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
+fails_with any "127\.0\.0\.11.*$cop_port|port $cop_port" \
+	"${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
 kill "$listener"
 
-fails_with any 'carrier-pigeon.*tcp' "${several[@]}" --hosts "$HOSTS" --rank 0 -n carrier-pigeon "$mnt"
+fails_with any 'carrier-pigeon.*tcp' \
+	"${several[@]}" --hosts "$HOSTS" --rank 0 -n carrier-pigeon "$mnt"
 
 # No FUSE, in a mount namespace of its own.
 fails_with any '/dev/fuse' "${cop_apart[@]}" sh -c \
@@ -82,11 +85,12 @@ is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0
 
-# Even without its guard, the dead mount of a killed node, whose attributes the kernel still knows, stays until stop or the next mount in
-# its place removes it. (With the guard: t0185.)
+# Even without its guard, the dead mount of a killed node, whose attributes the kernel still knows,
+# stays until stop or the next mount in its place removes it. (With the guard: t0185.)
 kill_guard() {
 	local pid
-	pid=$(pgrep --parent "$(node_stat 0 pid)" --exact cop-guard) && is_ours "$pid" && kill -KILL "$pid" && ls -la "$mnt" >/dev/null
+	pid=$(pgrep --parent "$(node_stat 0 pid)" --exact cop-guard) && is_ours "$pid" &&
+		kill -KILL "$pid" && ls -la "$mnt" >/dev/null
 }
 with_tree 1
 kill_guard
@@ -98,7 +102,8 @@ is 'with its control socket' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_node 0
 umount -l "$mnt"
-matches 'a control socket without a mount is taken away, too' "$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*removed'
+matches 'a control socket without a mount is taken away, too' \
+	"$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*removed'
 is 'and is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_guard

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The kernel takes its memory back while programs read: sums stay right, inodes are forgotten, the node stays small.
+# The kernel takes its memory back while programs read: sums stay right, inodes are forgotten, the
+# node stays small.
 # modes: release
 # alone: it drops the caches of the whole machine
 # limit: 240
@@ -15,7 +16,8 @@ in_group() { # COMMAND…: in the memory group
 		exec "$@"
 	)
 }
-# Makes a group of at most so many bytes; 1 with the reason in REASON. Versions 1 and 2 of the interface differ in the file's name.
+# Makes a group of at most so many bytes; 1 with the reason in REASON. Versions 1 and 2 of the
+# interface differ in the file's name.
 new_group() { # NAME BYTES
 	local top=/sys/fs/cgroup file=memory.max
 	REASON='no memory controller that this test may use'
@@ -146,10 +148,12 @@ export -f checksums map_all
 export PYTHON W SRC
 with_tree 2 --cache-size 32M
 if new_group "copper-test-$$" $((24 << 20)); then
-	ok 'a small program reads everything right' in_group bash -c 'for i in 1 2 3; do checksums "$W/mnt/1" | cmp - "$1" || exit 1; done' sh "$T/want"
+	ok 'a small program reads everything right' \
+		in_group bash -c 'for i in 1 2 3; do checksums "$W/mnt/1" | cmp - "$1" || exit 1; done' sh "$T/want"
 	ok 'and by maps' in_group bash -c map_all
 	remove_group
-	is_at_most 'memory that the kernel takes back there is asked for again' $((20 * 3000000 * 3)) "$(node_stat 1 fuse.read_bytes)"
+	is_at_most 'memory that the kernel takes back there is asked for again' \
+		$((20 * 3000000 * 3)) "$(node_stat 1 fuse.read_bytes)"
 else
 	for point in 11 12 13; do
 		pass "$point # SKIP $REASON"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job that may use less memory than the machine has: the cache is a share of the job's limit, whichever control group on the way up sets
-# it.
+# A job that may use less memory than the machine has: the cache is a share of the job's limit,
+# whichever control group on the way up sets it.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -11,7 +11,8 @@ job=
 for top in /sys/fs/cgroup/memory /sys/fs/cgroup; do
 	for file in memory.limit_in_bytes memory.max; do
 		mkdir "$top/copper-test-$$" 2>/dev/null || [ -d "$top/copper-test-$$" ] || continue
-		[ -n "$job" ] || [ ! -w "$top/copper-test-$$/$file" ] || job=$top/copper-test-$$ limit=$file
+		[ -n "$job" ] || [ ! -w "$top/copper-test-$$/$file" ] ||
+			job=$top/copper-test-$$ limit=$file
 		[ -n "$job" ] || rmdir "$top/copper-test-$$"
 	done
 done

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Hosts with several networks: a slow one for logins and a fast one, each host in a network namespace of its own. Which interface the
-# nodes use, by name and by what the hosts are called; names that mean something on the fast network only; and names with addresses
-# of both versions of IP.
+# Hosts with several networks: a slow one for logins and a fast one, each host in a network
+# namespace of its own. Which interface the nodes use, by name and by what the hosts are called;
+# names that mean something on the fast network only; and names with addresses of both versions of
+# IP.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -37,7 +38,8 @@ wait_for 10 is_reached 1 10.77.2.3
 on 1 ip route get 10.77.2.3 >"$T/route" 2>&1 || bail 'no way from n1 to n3' "$(cat "$T/route")"
 
 received() { # INTERFACE: KiB that n3 got there
-	on 3 cat "/sys/class/net/$1/statistics/rx_bytes" 2>/dev/null || on 3 awk -v name="$1:" '$1 == name { print $2 }' /proc/net/dev
+	on 3 cat "/sys/class/net/$1/statistics/rx_bytes" 2>/dev/null ||
+		on 3 awk -v name="$1:" '$1 == name { print $2 }' /proc/net/dev
 }
 
 with_hosts n1,n2,n3
@@ -76,11 +78,13 @@ stops 'a host whose IPv6 is switched off'
 
 # ---- what cannot be
 
-on 1 timeout "$(patient 30)" "$COPPER" mount --check --hosts n1,n2 --secret-file "$T/secret" --source "$T/src" -n tcp://ib0 "$T/mnt.1" >"$T/check" 2>&1
+on 1 timeout "$(patient 30)" "$COPPER" mount --check --hosts n1,n2 --secret-file "$T/secret" \
+	--source "$T/src" -n tcp://ib0 "$T/mnt.1" >"$T/check" 2>&1
 is 'an interface that is not there fails' "$?" 1
 matches 'it is named' "$(cat "$T/check")" 'no interface ib0 .*ip address'
 
 with_hosts n1-hsn,n2-hsn,n3-v6
 is 'hosts with different versions of IP form no tree' "$(grep -c '^1 ' "$T/said")" 3
-matches 'and it is said why' "$(cat "$T/said")" '^1 .*\(rank [0-2]\): its address .* and this node.s .* are of different versions of IP'
+matches 'and it is said why' "$(cat "$T/said")" \
+	'^1 .*\(rank [0-2]\): its address .* and this node.s .* are of different versions of IP'
 kill "${hosts[@]}"

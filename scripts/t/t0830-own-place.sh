@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A mount without MOUNTPOINT makes one in a directory of the user's own, is found without being named, and leaves nothing behind, even if
-# it is killed.
+# A mount without MOUNTPOINT makes one in a directory of the user's own, is found without being
+# named, and leaves nothing behind, even if it is killed.
 # modes: release asan
 # limit: 180
 # user: yes
@@ -57,7 +57,8 @@ ways() { # WHO
 	ok "$who: it needs no mount point" mounts
 	one=$(place)
 	matches "$who: it makes one" "$one" "^$run/copper/mnt-[0-9a-f]{16}/src\$"
-	is "$who: in a directory that is the user's alone" "$(stat -c '%a %U' "${one%/*}")" "700 ${cop_user:-root}"
+	is "$who: in a directory that is the user's alone" \
+		"$(stat -c '%a %U' "${one%/*}")" "700 ${cop_user:-root}"
 	is "$who: programs read there" "$(as_user cat "$one/hello")" hello
 	matches "$who: cache-stats finds it unnamed" "$(here "$COPPER" cache-stats 2>&1)" '^budget '
 	ok "$who: and so does stop" here "$COPPER" stop
@@ -77,12 +78,16 @@ ways() { # WHO
 	# ---- a tree of three on one machine
 	prepare_tree 3
 	for rank in 0 1 2; do
-		here "$COPPER" mount --hosts "$HOSTS" --rank "$rank" --secret-file "$SECRET" -d "$JOB" --source "$SRC" >"$W/out.$rank" 2>&1 &
+		here "$COPPER" mount --hosts "$HOSTS" --rank "$rank" --secret-file "$SECRET" \
+			-d "$JOB" --source "$SRC" >"$W/out.$rank" 2>&1 &
 	done
 	wait
-	is "$who: three nodes of a tree have three places" "$(all_hello | sort | uniq -c | tr -s ' ')" ' 3 hello'
-	is "$who: of one name" "$(cd "$run/copper" && printf '%s\n' mnt-* | sed 's/\..*//' | sort -u | wc -l)" 1
-	matches "$who: stop -d stops them" "$(here "$COPPER" stop -d "$JOB" 2>&1)" '^stopped 3/3 nodes'
+	is "$who: three nodes of a tree have three places" \
+		"$(all_hello | sort | uniq -c | tr -s ' ')" ' 3 hello'
+	is "$who: of one name" \
+		"$(cd "$run/copper" && printf '%s\n' mnt-* | sed 's/\..*//' | sort -u | wc -l)" 1
+	matches "$who: stop -d stops them" \
+		"$(here "$COPPER" stop -d "$JOB" 2>&1)" '^stopped 3/3 nodes'
 	is "$who: nothing is left of the tree" "$(left)" 0
 
 	# ---- in the foreground
@@ -95,15 +100,19 @@ ways() { # WHO
 	is "$who: a signal ends it" "$? $(left)" '0 0'
 
 	# ---- two jobs of a scheduler share the machine
-	PBS_JOBID=1.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" >"$W/out" 2>&1
-	PBS_JOBID=2.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" >"$W/out" 2>&1
-	is "$who: each job has its own" "$(cd "$run/copper" && printf '%s\n' mnt-* | grep -vc '\.')" 2
+	PBS_JOBID=1.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" \
+		>"$W/out" 2>&1
+	PBS_JOBID=2.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" \
+		>"$W/out" 2>&1
+	is "$who: each job has its own" \
+		"$(cd "$run/copper" && printf '%s\n' mnt-* | grep -vc '\.')" 2
 	one=$(PBS_JOBID=1.a place)
 	two=$(PBS_JOBID=2.a place)
 	isnt=$([ -n "$one" ] && [ "$one" != "$two" ] && echo two)
 	is "$who: and finds it" "$isnt" two
 	PBS_JOBID=2.a here "$COPPER" stop >/dev/null
-	is "$who: stop in a job stops that job" "$(as_user cat "$one/hello") $([ ! -e "$two" ] && echo gone)" 'hello gone'
+	is "$who: stop in a job stops that job" \
+		"$(as_user cat "$one/hello") $([ ! -e "$two" ] && echo gone)" 'hello gone'
 	here "$COPPER" stop >/dev/null
 	is "$who: nothing is left of both" "$(left)" 0
 
@@ -153,7 +162,8 @@ ways() { # WHO
 	rm "${one%/src}"
 	as_user mkdir -m 777 "${one%/src}"
 	chmod 777 "${one%/src}"
-	fails_with 1 "mnt-[0-9a-f]* is not yours alone \(user [0-9]*, mode 777\): remove it" "${cop_as[@]}" "$COPPER" mount --source "$SRC"
+	fails_with 1 "mnt-[0-9a-f]* is not yours alone \(user [0-9]*, mode 777\): remove it" \
+		"${cop_as[@]}" "$COPPER" mount --source "$SRC"
 	rmdir "${one%/src}" "$W/elsewhere"
 	as_user mkdir -m 700 "${one%/src}"
 	as_user mkdir -p "$one/full"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run --source in steps of a real Slurm, on one node of it: sixteen tasks, one, two steps at once, and one that is cancelled. Slurm
-# tracks processes by control groups, or as COP_TRACKS says.
+# copper run --source in steps of a real Slurm, on one node of it: sixteen tasks, one, two steps at
+# once, and one that is cancelled. Slurm tracks processes by control groups, or as COP_TRACKS says.
 # modes: release
 # limit: 150
 # user: yes
@@ -31,11 +31,13 @@ wait
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'sixteen tasks, one, and two at once read the tree' "$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 4'
+is 'sixteen tasks, one, and two at once read the tree' \
+	"$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 4'
 matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
 matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
 is 'sixteen tasks have one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 1
-is 'which reports when the last has ended' "$(find "$W/job.many/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
+is 'which reports when the last has ended' \
+	"$(find "$W/job.many/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
 wait_for 5 none_left
 is 'nothing is left of the steps' "$(left)" '0 0 '
 
@@ -90,7 +92,9 @@ echo "srun ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'several machines need a directory for their secret' "$(said several | grep -c 'give a job directory that all of them see') $(said several | tail -n 2 | head -n 1)" \
+is 'several machines need a directory for their secret' \
+	"$(said several | grep -c 'give a job directory that all of them see') $(said several |
+		tail -n 2 | head -n 1)" \
 	'1 srun ends with 125'
 is 'nothing is left of them' "$(left)" '0 0 '
 stop_slurm

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Programs that use the source's own path, past the mount, are found and told; those in a view of copper run, of other users, and what a job
-# writes are not.
+# Programs that use the source's own path, past the mount, are found and told; those in a view of
+# copper run, of other users, and what a job writes are not.
 # modes: release asan
 # user: yes
 # limit: 240
@@ -59,7 +59,8 @@ end_all() {
 	rm -f "$T/end" "$T"/ready/*
 }
 past() { # RANK: files, bytes, programs
-	echo "$(node_stat "$1" past.files) $(node_stat "$1" past.bytes) $(node_stat "$1" past.programs)"
+	echo "$(node_stat "$1" past.files) $(node_stat "$1" past.bytes) $(node_stat "$1" \
+			past.programs)"
 }
 has_past() { # RANK
 	[ "$(node_stat "$1" past.files)" -gt 0 ]
@@ -87,20 +88,28 @@ ok 'by each node' wait_for 90 has_past 1
 is 'one program, its files, their sizes, and nothing of those in views, of another user, and written' "$(past 0)" '3 36000000 1'
 is 'on the other node too' "$(past 1)" '3 36000000 1'
 as_user "$COPPER" cache-stats --all "$W/mnt/0" >"$T/all" 2>&1
-matches 'the sums of the job have it while it runs' "$(tr -d '\n' <"$T/all")" '"past": *\{ *"files": *6, *"bytes": *72000000, *"programs": *2, *"beyond": *0'
+matches 'the sums of the job have it while it runs' "$(tr -d '\n' <"$T/all")" \
+	'"past": *\{ *"files": *6, *"bytes": *72000000, *"programs": *2, *"beyond": *0'
 end_all
 ok 'the tree stops' without_tree
-is 'that is what is said' "$(notes)" "copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
-matches 'the file of warnings has it' "$(tail -n +2 "$(warnings)")" '^past,10[0-9],"2 programs used 6 files .*",copper run$'
-matches 'so has the summary' "$(sed -n '/^## Warnings/,/^## [^W]/p' "$JOB/profiling/cluster/cluster-profiling_summary.md")" 'past the mount'
-matches 'the log of a node says which program it was' "$(cat "$JOB"/logs/*.log "$JOB"/logs/*/*.log 2>/dev/null)" "a program uses files of the source past the mount pid=[0-9]+ file=\"$SRC/lib/file00000\""
+is 'that is what is said' "$(notes)" \
+	"copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
+matches 'the file of warnings has it' \
+	"$(tail -n +2 "$(warnings)")" '^past,10[0-9],"2 programs used 6 files .*",copper run$'
+matches 'so has the summary' \
+	"$(sed -n '/^## Warnings/,/^## [^W]/p' \
+		"$JOB/profiling/cluster/cluster-profiling_summary.md")" 'past the mount'
+matches 'the log of a node says which program it was' \
+	"$(cat "$JOB"/logs/*.log "$JOB"/logs/*/*.log 2>/dev/null)" \
+	"a program uses files of the source past the mount pid=[0-9]+ file=\"$SRC/lib/file00000\""
 
 # ---- a job that was stopped while it ran, and soon
 
 with_tree 1
 use as_user env -- lib soon
 ok 'a tree stops while a program runs' without_tree
-matches 'which is found then' "$(notes)" '^copper: note: 1 program used 3 files \(34\.3 MiB\) of the source'
+matches 'which is found then' \
+	"$(notes)" '^copper: note: 1 program used 3 files \(34\.3 MiB\) of the source'
 end_all
 
 # ---- by the job directory, and with a dead root

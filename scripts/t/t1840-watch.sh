@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# cache-stats --watch on a terminal: a page of all nodes that obeys keys, sizes and signals, and leaves the terminal as it was.
+# cache-stats --watch on a terminal: a page of all nodes that obeys keys, sizes and signals, and
+# leaves the terminal as it was.
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-command -v tmux >/dev/null || skip_all 'there is no tmux, in whose window the page would be looked at'
+command -v tmux >/dev/null ||
+	skip_all 'there is no tmux, in whose window the page would be looked at'
 plan 47
 
 SRC=$T/src
@@ -20,7 +22,8 @@ unset TMUX TMUX_PANE
 tm() {
 	TMUX_TMPDIR=$T tmux -L watch -f /dev/null -u "$@"
 }
-# Words are for the environment: LC_ALL=C. Leaves the state of the terminal from before and after, and the exit status.
+# Words are for the environment: LC_ALL=C. Leaves the state of the terminal from before and after,
+# and the exit status.
 cat >"$T/rc" <<EOF
 PS1='$ '
 state() { # but for the size
@@ -103,7 +106,8 @@ busy=$!
 
 watched
 shows 'a title counts the nodes' '^copper  3 nodes .* by wait, every 1 s$'
-is 'the columns are named' "$(page | grep '^rank')" 'rank host         wait  req/s   bytes/s stor/s   now    cached  full served/s'
+is 'the columns are named' "$(page | grep '^rank')" \
+	'rank host         wait  req/s   bytes/s stor/s   now    cached  full served/s'
 stands_first 'who waits most stands first' 1
 shows 'with what it waits' '^   1 127\.0\.0\.12 +([1-9]\.[0-9]+|0\.9[0-9]) .* [1-9] '
 shows 'and the sum of it' '^wait +[0-9.]+ requests on average, [1-9][0-9]* now on 1 nodes$'
@@ -184,7 +188,8 @@ plainly() { # COMMAND…
 	grep -c $'\033' "$T/plain"
 }
 is 'a file gets lines' "$(plainly "$COPPER" cache-stats --watch 1 "$M")" 0
-press "clear; $COPPER cache-stats --watch 1 $M | grep --line-buffered -E 'rank|lookup' | cat -v" Enter
+press "clear; $COPPER cache-stats --watch 1 $M | grep --line-buffered -E 'rank|lookup' | cat -v" \
+	Enter
 shows 'and so does a pipe' '^rank 2 of 3'
 press C-c
 TERM=dumb "$PYTHON" - "$T/dumb" "$(patient 20)" "$COPPER" cache-stats --watch 1 "$M" <<'PY'
@@ -200,7 +205,9 @@ os.kill(pid, signal.SIGKILL)
 os.waitpid(pid, 0)
 open(sys.argv[1], "wb").write(out)
 PY
-is 'a terminal that can do nothing gets lines' "$(grep -c '^rank 2 of 3' "$T/dumb"), $(grep -c $'\033' "$T/dumb") sequences" '2, 0 sequences'
+is 'a terminal that can do nothing gets lines' \
+	"$(grep -c '^rank 2 of 3' "$T/dumb"), $(grep -c $'\033' "$T/dumb") sequences" \
+	'2, 0 sequences'
 
 # ---- ends
 
