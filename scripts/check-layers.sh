@@ -85,9 +85,8 @@ check_include() { # FILE INCLUDED
 		[[ $1 == *_test.c ]] || [ "$target" = "$module" ] ||
 			fault "$1 includes $header, which is for tests"
 		;;
-	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/ip.h | base/compat.h)
-		
-		;;
+	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/ip.h) ;;
+	base/compat.h) ;;
 	*)
 		[ "$target" = "$module" ] ||
 			fault "$1 includes $header, which is not the public header of $target"
@@ -98,9 +97,8 @@ check_include() { # FILE INCLUDED
 # slowfs plays a file system and does not know Copper.
 check_slowfs() { # FILE INCLUDED
 	case $1:$2 in
-	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:base/compat.h | cmd/slowfs/*:dirops/dirops.h)
-		
-		;;
+	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:base/compat.h) ;;
+	cmd/slowfs/*:dirops/dirops.h) ;;
 	cmd/slowfs/*:*/*)
 		[ ! -d "internal/${2%%/*}" ] ||
 			fault "$1 includes $2, but slowfs may use base and dirops only"
@@ -148,9 +146,8 @@ check_symbols() {
 		[ -e "$source" ] || continue # left by a file that is gone
 		case $source:$name in
 		internal/fabric/guard_in.c:accept | internal/fabric/guard_in.c:listen) ;;
-		internal/fabric/guard_out.c:connect | internal/fabric/guard_out.c:send | internal/fabric/guard_out.c:recv)
-			
-			;;
+		internal/fabric/guard_out.c:connect | internal/fabric/guard_out.c:send) ;;
+		internal/fabric/guard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
 		internal/fs/*_test.c:fuse_re[qp]*) ;;
 		internal/origin/unanswered_test.c:statx) ;;

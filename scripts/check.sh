@@ -38,7 +38,7 @@ out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
 trap 'rm -rf "$out"' EXIT
 
 usage() {
-	sed -n '5,7s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 

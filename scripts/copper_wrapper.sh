@@ -7,7 +7,8 @@
 #	-d DIR       the job's directory is DIR/JOBID (default ~/copper-logs)
 #	-v DIR       the mount point (default /tmp/USER/copper)
 #	-l -t -T -M -E -P -N -A -I -b -n     as copper mount has them (copper mount --help-all)
-#	-F FILE      the site's address book, with -a facility (default $facility_address_book, or the one in COPPER_ROOT/build)
+#	-F FILE      the site's address book, with -a facility (default $facility_address_book, or
+#	             the one in COPPER_ROOT/build)
 #	-a WORD      facility or discover (default discover; facility with -F)
 #	-s SECONDS   accepted, ignored: launch returns when the tree is ready
 #

@@ -4,7 +4,8 @@
 # Copper, then through it, and show what the file system saw of that. `make demo` calls it after the
 # build.
 #
-#   scripts/demo.sh           root, or any user who may mount with FUSE; needs python3 and python3-numpy
+#   scripts/demo.sh           root, or any user who may mount with FUSE; needs python3 and
+#                             python3-numpy
 #
 # DEMO_REPORT=FILE keeps the job's page (copper report).
 # BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported (numpy, and torch if it is

@@ -4,7 +4,8 @@
 # makes the kernel forget what it keeps of files, at irregular moments (for root only). The exit
 # status is the command's, and nothing stays behind.
 #
-#   scripts/load.sh 20 scripts/check.sh                the whole suite; the same as make check LOAD=20
+#   scripts/load.sh 20 scripts/check.sh                the whole suite; the same as make check
+#                                                      LOAD=20
 #   scripts/load.sh 20 make system T=t0540             one test
 #
 # COP_LOAD_DROP_S is the longest time in seconds between two of these moments (default 10; 0:
@@ -15,7 +16,7 @@
 set -u
 
 usage() {
-	sed -n '6,7s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 case ${1:-} in

@@ -15,13 +15,16 @@
 #	build    the source archive is built with every warning an error
 #	unit     the unit tests (build)
 #	tree     three nodes that were built there are a tree (build)
-#	slurm    the system tests with that release's Slurm, which tracks by control groups of version 1 (of 2, where that is the only one)
-#	         and by parents (build)
-#	groups2  those that track by control groups of version 2, which Slurm 20.11 does not know (build)
+#	slurm    the system tests with that release's Slurm, which tracks by control groups of
+#	         version 1 (of 2, where that is the only one) and by parents (build)
+#	groups2  those that track by control groups of version 2, which Slurm 20.11 does not know
+#	         (build)
 #	mpi      those with its MPICH and Open MPI (build)
-#	packages rpmbuild makes a package of the source archive, and what was built there goes into a Debian package and an archive, which
-#	         are unpacked and start; aarch64: the archive (build)
-#	static   this machine's build/copper starts there, knows names, and is a tree of one node; aarch64: the one that was built there (build)
+#	packages rpmbuild makes a package of the source archive, and what was built there goes into
+#	         a Debian package and an archive, which are unpacked and start; aarch64: the archive
+#	         (build)
+#	static   this machine's build/copper starts there, knows names, and is a tree of one node;
+#	         aarch64: the one that was built there (build)
 #
 # Everything runs after another, with low priority. All steps of a release take a quarter of an hour
 # on two processors. The last lines are a table; the exit status is 1 if a step failed.
@@ -47,7 +50,7 @@ lookups=libnss-myhostname,libnss-mdns,libnss-sss
 launchers=slurmctld,slurmd,slurm-client,munge,mpich,openmpi-bin,hostname
 
 usage() {
-	sed -n '8s/^#\t*//p' "$0" >&2
+	sed -n '/^#\tscripts/s/^#\t//p' "$0" >&2
 	echo "environments: ${environments[*]}; steps: ${steps[*]}" >&2
 	exit 2
 }
@@ -226,13 +229,17 @@ inside() { # ENVIRONMENT COMMAND…
 	local status groups=copper-portability.$1.$$
 	nice -n 19 unshare --mount --propagation private --net --uts --pid --fork \
 		--kill-child bash -c '
-		ip link set lo up && ip link add lan type bridge && ip address add 10.231.7.1/24 dev lan && ip link set lan up && hostname portable &&
-			mount --rbind "$0" "$0" && mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" &&
-			mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/run" || exit
+		ip link set lo up && ip link add lan type bridge &&
+			ip address add 10.231.7.1/24 dev lan && ip link set lan up &&
+			hostname portable &&
+			mount --rbind "$0" "$0" && mount --rbind /dev "$0/dev" &&
+			mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" &&
+			mount -t tmpfs tmpfs "$0/run" || exit
 		for at in "$0"/sys/fs/cgroup "$0"/sys/fs/cgroup/{unified,freezer}; do
 			[ ! -e "$at/cgroup.procs" ] || { mkdir -p "$at/$2" && mount --bind "$at/$2" "$at"; } || exit
 		done
-		mkdir -p "$0/.before" && pivot_root "$0" "$0/.before" && cd / && PATH=$1 && umount -l /.before && exec env HOME=/root "${@:3}"' \
+		mkdir -p "$0/.before" && pivot_root "$0" "$0/.before" && cd / && PATH=$1 &&
+			umount -l /.before && exec env HOME=/root "${@:3}"' \
 		"$dir/root.$1" /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 		"$groups" "${@:2}"
 	status=$?
@@ -244,10 +251,12 @@ inside() { # ENVIRONMENT COMMAND…
 # ---- the static binary elsewhere
 
 static_there='
-	copper serve --check --hosts n1,no-such-host.invalid --rank 0 --insecure --source /usr || { echo "a name in the hosts file" >&3; exit 1; }
-	copper serve --check --hosts n1,no-such-host.invalid --rank 1 --insecure --source /usr 2>&1 | tee /run/said
-	grep -q "its name is unknown" /run/said || { echo "a name that nobody has gives no sentence" >&3; exit 1; }
-	mkdir -p /mnt/copper && copper mount --source /usr /mnt/copper || { echo "no tree is mounted" >&3; exit 1; }
+	fail() { echo "$1" >&3; exit 1; }
+	checked() { copper serve --check --hosts n1,no-such-host.invalid --insecure --source /usr "$@"; }
+	checked --rank 0 || fail "a name in the hosts file"
+	checked --rank 1 2>&1 | tee /run/said
+	grep -q "its name is unknown" /run/said || fail "a name that nobody has gives no sentence"
+	mkdir -p /mnt/copper && copper mount --source /usr /mnt/copper || fail "no tree is mounted"
 	cmp /usr/bin/env /mnt/copper/bin/env
 	status=$?
 	copper stop /mnt/copper && exit $status'
@@ -272,8 +281,9 @@ step_static() { # ENVIRONMENT
 
 static_by_qemu() {
 	local version
-	version=$(inside aarch64 sh -c 'file -bL /var/tmp/copper/build/copper >&2 && qemu-aarch64-static /var/tmp/copper/build/copper --version' | head -n 1) && [ -n "$version" ] ||
-		{ say 'it does not start'; return 1; }
+	version=$(inside aarch64 sh -c 'cd /var/tmp/copper/build && file -bL copper >&2 &&
+		qemu-aarch64-static "$PWD/copper" --version' | head -n 1)
+	[ -n "$version" ] || { say 'it does not start'; return 1; }
 	inside aarch64 qemu-aarch64-static /var/tmp/copper/build/copper serve --check \
 		--hosts localhost --source /usr ||
 		{ say "$version starts; its check of the machine failed"; return 1; }
@@ -303,10 +313,14 @@ newer_fabric() { # ENVIRONMENT
 native_build='
 	cd /var/tmp/copper && words="WERROR=-Werror"
 	if [ -e /opt/libfabric/lib/libfabric.a ]; then
-		gcc -O2 -Iinternal -I/opt/libfabric/include -c internal/fabric/absent_providers.c -o absent.o
+		gcc -O2 -Iinternal -I/opt/libfabric/include \
+			-c internal/fabric/absent_providers.c -o absent.o
+		libs="-l:libfuse3.a -l:liblz4.a -l:libxxhash.a -l:libsodium.a -l:libz.a"
+		libs="$libs -l:libjson-c.a -l:libsqlite3.a"
 		fabric="/var/tmp/copper/absent.o -l:libfabric.a -luuid -latomic -ldl -lrt"
-		make -j2 $words FABRIC=shared BUILD=build CPPFLAGS=-I/opt/libfabric/include LDFLAGS=-L/opt/libfabric/lib \
-			LIBS="-l:libfuse3.a -l:liblz4.a -l:libxxhash.a -l:libsodium.a -l:libz.a -l:libjson-c.a -l:libsqlite3.a $fabric -lm" \
+		make -j2 $words FABRIC=shared BUILD=build CPPFLAGS=-I/opt/libfabric/include \
+			LDFLAGS=-L/opt/libfabric/lib \
+			LIBS="$libs $fabric -lm" \
 			LIBS_SHARED="-lfuse3 -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 $fabric -lm" all tests
 	else
 		make -j2 $words all tests
@@ -351,25 +365,33 @@ step_unit() { # ENVIRONMENT
 	inside "$1" bash -c '
 		cd /var/tmp/copper || exit 1
 		for program in build/test/*/*_test; do
-			if timeout -k 5 900 qemu-aarch64-static "$program"; then passed=$((passed + 1)); else failed="$failed ${program##*/}"; fi
+			if timeout -k 5 900 qemu-aarch64-static "$program"; then
+				passed=$((passed + 1))
+			else
+				failed="$failed ${program##*/}"
+			fi
 		done
 		echo "$((passed)) programs passed by qemu-user${failed:+; not:$failed}" >&3
 		[ -z "$failed" ]'
 }
 
 tree_there='
-	copper=/var/tmp/copper/build/copper hosts=127.0.0.11,127.0.0.12,127.0.0.13 dir=$(mktemp -d) status=0
+	copper=/var/tmp/copper/build/copper hosts=127.0.0.11,127.0.0.12,127.0.0.13 status=0
+	dir=$(mktemp -d)
 	mkdir "$dir/0" "$dir/1" "$dir/2"
 	for rank in 0 1 2; do
-		"$copper" mount --hosts "$hosts" --rank "$rank" -A -d "$dir/job" --runtime-dir "$dir/run.$rank" --source /usr "$dir/$rank" &
+		"$copper" mount --hosts "$hosts" --rank "$rank" -A -d "$dir/job" \
+			--runtime-dir "$dir/run.$rank" --source /usr "$dir/$rank" &
 	done
 	wait
 	for rank in 0 1 2; do
-		cmp /usr/bin/env "$dir/$rank/bin/env" && diff -r /usr/include/linux "$dir/$rank/include/linux" || status=1
+		cmp /usr/bin/env "$dir/$rank/bin/env" &&
+			diff -r /usr/include/linux "$dir/$rank/include/linux" || status=1
 	done
 	"$copper" stop -d "$dir/job" | grep -x "stopped 3/3 nodes" || status=1
 	"$copper" paths "$dir/job" --usage-root /usr/include >"$dir/paths" || status=1
-	[ "$(wc -l <"$dir/job/paths_dir/all_possible_existing_paths.txt")" = "$(find /usr/include | wc -l)" ] || status=1
+	listed=$dir/job/paths_dir/all_possible_existing_paths.txt
+	[ "$(wc -l <"$listed")" = "$(find /usr/include | wc -l)" ] || status=1
 	exit $status'
 
 step_tree() { # ENVIRONMENT
@@ -396,16 +418,23 @@ step_mpi() { # ENVIRONMENT
 # The scripts may be newer than what was built there, and the source archive with them.
 packages_there='
 	version=$(build/copper --version | sed -n "s/^copper //p")
-	rpmbuild -ta --quiet --nodeps --define "_topdir $PWD/rpm" copper-*.tar.gz && rpm --root "$PWD/rpm/root" --dbpath /db --nodeps -i rpm/RPMS/*/*.rpm &&
+	fail() { echo "$1" >&3; exit 1; }
+	rpmbuild -ta --quiet --nodeps --define "_topdir $PWD/rpm" copper-*.tar.gz &&
+		rpm --root "$PWD/rpm/root" --dbpath /db --nodeps -i rpm/RPMS/*/*.rpm &&
 		rpm -qp --requires rpm/RPMS/*/*.rpm | grep -x fuse3 &&
-		rpm/root/usr/bin/copper --version | grep -qxF "copper $(basename copper-*.tar.gz .tar.gz | cut -c8-)" ||
-		{ echo "the package of RPM" >&3; exit 1; }
-	make deb && dpkg-deb -x build/*.deb deb && [ "$(deb/usr/bin/copper --version | head -n 1)" = "copper $version" ] || { echo "the Debian package" >&3; exit 1; }
-	make bindist && tar -xf build/*-linux-x86_64.tar.gz && copper-*-linux-x86_64/bin/copper serve --check --source /usr || { echo "the archive" >&3; exit 1; }
+		rpm/root/usr/bin/copper --version |
+		grep -qxF "copper $(basename copper-*.tar.gz .tar.gz | cut -c8-)" ||
+		fail "the package of RPM"
+	make deb && dpkg-deb -x build/*.deb deb &&
+		[ "$(deb/usr/bin/copper --version | head -n 1)" = "copper $version" ] ||
+		fail "the Debian package"
+	make bindist && tar -xf build/*-linux-x86_64.tar.gz &&
+		copper-*-linux-x86_64/bin/copper serve --check --source /usr || fail "the archive"
 	echo "rpmbuild $(rpmbuild --version | sed "s/.* //"), dpkg-deb and tar: $version starts from each" >&3'
 
 packages_of_aarch64='
-	make CC=aarch64-linux-gnu-gcc RUNNER=qemu-aarch64-static bindist && tar -xf build/*-linux-aarch64.tar.gz &&
+	make CC=aarch64-linux-gnu-gcc RUNNER=qemu-aarch64-static bindist &&
+		tar -xf build/*-linux-aarch64.tar.gz &&
 		file -b copper-*-linux-aarch64/bin/copper | grep -E "ARM aarch64.* statically linked" &&
 		qemu-aarch64-static copper-*-linux-aarch64/bin/copper --version || exit
 	echo "an archive of the static program; no other package is tried" >&3'

@@ -45,11 +45,12 @@ OPERATION_FILES = {
     "operation_cache_miss.output": ("operation_cache_miss", "cache_misses", "", ""),
     "operation_cache_neg.output": ("operation_cache_neg", "negative_results", "", ""),
 }
-OPERATIONS = """getattr readlink mknod mkdir unlink rmdir symlink rename link chmod chown truncate open read write statfs flush release fsync
-setxattr getxattr listxattr removexattr opendir readdir releasedir fsyncdir init destroy access create lock utimens bmap ioctl poll
-write_buf read_buf flock fallocate copy_file_range lseek""".split()
-COUNTERS = """lookup forget getattr readlink open read release opendir readdir releasedir statfs access ioctl lseek getxattr
-listxattr""".split()
+OPERATIONS = """getattr readlink mknod mkdir unlink rmdir symlink rename link chmod chown truncate
+open read write statfs flush release fsync setxattr getxattr listxattr removexattr opendir readdir
+releasedir fsyncdir init destroy access create lock utimens bmap ioctl poll write_buf read_buf
+flock fallocate copy_file_range lseek""".split()
+COUNTERS = """lookup forget getattr readlink open read release opendir readdir releasedir statfs
+access ioctl lseek getxattr listxattr""".split()
 
 
 def die(text):

@@ -5,13 +5,14 @@
 # anywhere.
 #
 #   scripts/packaging/dist.sh source VERSION OUTDIR
-#   scripts/packaging/dist.sh binary BUILD ARCH OUTDIR     $RUNNER runs a program of another processor (qemu-aarch64)
+#   scripts/packaging/dist.sh binary BUILD ARCH OUTDIR     $RUNNER runs a program of another
+#                                                          processor (qemu-aarch64)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
 
 usage() {
-	sed -n '6,7s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 

@@ -6,7 +6,7 @@
 #   scripts/packaging/header.sh HEADER
 set -eu
 [ "$#" -eq 1 ] || {
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 awk -v dir="$(dirname "$1")" '

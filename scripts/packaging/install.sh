@@ -24,7 +24,7 @@ uninstall:?*)
 	}
 	;;
 *)
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 	;;
 esac

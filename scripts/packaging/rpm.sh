@@ -7,7 +7,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 [ "$#" -eq 2 ] || {
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 build=$(cd "$1" && pwd)

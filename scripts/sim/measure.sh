@@ -78,7 +78,8 @@ PY
 }
 
 operation_us
-echo nodes,trees,bundle,meta_us,wall_s,waiting_s,origin_operations,origin_bytes,requests,messages,bytes_out,cpu_ms
+echo nodes,trees,bundle,meta_us,wall_s,waiting_s,origin_operations,origin_bytes,requests,\
+messages,bytes_out,cpu_ms
 for ((i = 0; i < ${ROUNDS:-3}; i++)); do
 	for n in ${COUNTS:-1 2 4 8 16}; do
 		for t in ${TREES:-1 4}; do

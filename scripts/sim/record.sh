@@ -5,7 +5,8 @@
 # several rounds the quickest is kept, since neighbours only add. Then the same program without
 # Copper under strace says what one direct client asks of the storage.
 #
-#   scripts/sim/record.sh OUTPUT COMMAND [ARGUMENT]…        {} in an argument is the root of the tree, /usr or its mount
+#   scripts/sim/record.sh OUTPUT COMMAND [ARGUMENT]…        {} in an argument is the root of the
+#                                                           tree, /usr or its mount
 #   ROUNDS=5 SOURCE=/usr
 #
 #   scripts/sim/record.sh --all                  the three in testdata/sim

@@ -512,10 +512,9 @@ def changes(top):
     yield "rename", lambda: os.rename(hello, new)
     yield "rename over", lambda: os.rename(hello, at("nothing"))
     for flags in (1, 2):
-        yield "renameat2 %d" % flags, lambda flags=flags: call(RENAMEAT2, AT_FDCWD,
-            os.fsencode(hello), AT_FDCWD,
-                                                              os.fsencode(new if flags ==
-                                                              1 else at("nothing")), flags)
+        target = os.fsencode(new if flags == 1 else at("nothing"))
+        yield "renameat2 %d" % flags, lambda flags=flags, target=target: call(
+            RENAMEAT2, AT_FDCWD, os.fsencode(hello), AT_FDCWD, target, flags)
     yield "unlink", lambda: os.unlink(hello)
     yield "rmdir", lambda: os.rmdir(empty)
     yield "mkdir", lambda: os.mkdir(new)

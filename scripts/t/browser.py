@@ -19,37 +19,60 @@ import tempfile
 # What a page must be at each width: nothing wider than the window but what scrolls by itself, and
 # every section to be seen.
 FITS = """(() => {
-  const wide = document.documentElement.scrollWidth > window.innerWidth ? ["page " + document.documentElement.scrollWidth] : [];
+  const width = document.documentElement.scrollWidth;
+  const wide = width > window.innerWidth ? ["page " + width] : [];
   const seen = r => r.width > 100 && r.height > 40;
-  const hidden = [...document.querySelectorAll("section")].filter(s => !seen(s.getBoundingClientRect())).map(s => s.id);
+  const hidden = [...document.querySelectorAll("section")]
+    .filter(s => !seen(s.getBoundingClientRect())).map(s => s.id);
   const out = [...document.querySelectorAll("section, p, dl, figure, h1, h2, figcaption")]
-    .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1).map(e => e.tagName + " " + e.className);
+    .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1)
+    .map(e => e.tagName + " " + e.className);
   return [...wide, ...hidden.map(i => "hidden " + i), ...out].slice(0, 5).join(", ");
 })()"""
 
 # Names in a drawing, which is scaled to the window, that are too small to be read.
-SMALL = """(() => [...document.querySelectorAll("svg")].map(s => [s.getBoundingClientRect().width / s.viewBox.baseVal.width, s])
-  .filter(([scale, s]) => scale && s.querySelector("text") && scale * parseFloat(getComputedStyle(s.querySelector("text")).fontSize) < 7)
+SMALL = """(() => [...document.querySelectorAll("svg")]
+  .map(s => [s.getBoundingClientRect().width / s.viewBox.baseVal.width, s])
+  .filter(([scale, s]) => scale && s.querySelector("text")
+    && scale * parseFloat(getComputedStyle(s.querySelector("text")).fontSize) < 7)
   .map(([scale, s]) => s.closest("section").id + " " + scale.toFixed(2)).slice(0, 5).join(", "))()"""
 
 # The contrast of texts with what is behind them, as in WCAG 2.1 (1.4.3).
 CONTRAST = """(() => {
   const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const rgb = c => { probe.clearRect(0, 0, 1, 1); probe.fillStyle = c; probe.fillRect(0, 0, 1, 1); return [...probe.getImageData(0, 0, 1, 1).data]; };
-  const light = c => { const [r, g, b] = c.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-                       return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-  const behind = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c[3] === 255) return c; } return [255, 255, 255, 255]; };
+  const rgb = c => {
+    probe.clearRect(0, 0, 1, 1);
+    probe.fillStyle = c;
+    probe.fillRect(0, 0, 1, 1);
+    return [...probe.getImageData(0, 0, 1, 1).data];
+  };
+  const linear = v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = c => {
+    const [r, g, b] = c.map(v => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const c = rgb(getComputedStyle(e).backgroundColor);
+      if (c[3] === 255) return c;
+    }
+    return [255, 255, 255, 255];
+  };
   const bad = [];
-  for (const e of document.querySelectorAll("h1, h2, p, th, td, dt, dd, a, summary, figcaption, code, small, svg text")) {
+  const texts = "h1, h2, p, th, td, dt, dd, a, summary, figcaption, code, small, svg text";
+  for (const e of document.querySelectorAll(texts)) {
     const s = getComputedStyle(e), ink = rgb(e.closest("svg") ? s.fill : s.color);
-    const [a, b] = [light(ink), light(behind(e))], ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const [a, b] = [light(ink), light(behind(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) bad.push(e.tagName + "." + e.getAttribute("class") + " " + ratio.toFixed(2));
   }
   return [...new Set(bad)].slice(0, 5).join(", ");
 })()"""
 
 FOCUS = """(() => { const e = document.activeElement; const s = getComputedStyle(e);
-  return JSON.stringify([e.tagName, e.getAttribute("href") || e.getAttribute("aria-label") || e.textContent, s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0]); })()"""
+  return JSON.stringify([e.tagName,
+    e.getAttribute("href") || e.getAttribute("aria-label") || e.textContent,
+    s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0]); })()"""
 
 
 class Browser:

@@ -8,7 +8,8 @@
 #	# limit: 60                    seconds (default 120; three times that under a sanitizer)
 #	# alone: why               nothing else runs beside it in check.sh
 #	# user: yes                    it uses become_user
-#	# turn: NAME                   one test with this NAME at a time on the machine, also of other checkouts
+#	# turn: NAME                   one test with this NAME at a time on the machine, also of
+#	                               other checkouts
 #	# shellcheck source=harness.sh
 #	. "$(dirname "$0")/harness.sh"
 #	plan 2
@@ -43,7 +44,8 @@ esac
 # The tests may run inside a scheduler's job, or in an environment that changes what programs print.
 for name in $(compgen -e); do
 	case $name in
-	SLURM_* | SBATCH_* | SRUN_* | PBS_* | PALS_* | PMI_* | PMIX_* | FLUX_* | OMPI_* | HYDRA_* | MPI* | COPPER_* | FI_* | PYTHON?*)
+	SLURM_* | SBATCH_* | SRUN_* | PBS_* | PALS_* | PMI_* | PMIX_* | FLUX_* | OMPI_* | \
+		HYDRA_* | MPI* | COPPER_* | FI_* | PYTHON?*)
 		unset "$name"
 		;;
 	esac

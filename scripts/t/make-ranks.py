@@ -12,7 +12,8 @@ places = ["/soft/envs/conda_env/lib/python3.11/site-packages/torch/lib/libtorch_
           "/soft/envs/conda_env/lib/python3.11/site-packages/numpy/m%d.py",
           "/soft/envs/conda_env/lib/python3.11/module%d.py", "/soft/envs/conda_env/bin/tool%d"]
 metrics = """total_counted_fuse_operations total_cache_hits total_cache_misses total_negative_results
-estimated_cache_served_operations_saved_by_copper metadata_enoent_ttl_stores metadata_enoent_ttl_serves
+estimated_cache_served_operations_saved_by_copper
+metadata_enoent_ttl_stores metadata_enoent_ttl_serves
 metadata_enoent_ttl_expires metadata_enoent_ttl_clears_on_success_or_non_enoent
 estimated_repeated_metadata_lookups_avoided_by_ttl""".split()
 os.makedirs(where, exist_ok=True)

@@ -3,7 +3,8 @@
 # Sourced by tests behind harness.sh: a real Slurm on this machine, from Debian's packages, with
 # virtual nodes n1..nN. Each slurmd has a mount namespace and a host name of its own, and in it
 #
-#	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount points, control sockets
+#	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount
+#	                   points, control sockets
 #	/etc/hosts         in which n1 is 127.0.1.1, n2 is 127.0.1.2, ...
 #
 # Processes are tracked as COP_TRACKS says (cgroup, linuxproc), by control groups of the version
@@ -106,9 +107,12 @@ make_unified() {
 		}
 		static int opened(const char *name, const char *path, int flags, int mode)
 		{
-			int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, name);
+			typedef int (*open_fn)(const char *, int, ...);
+			open_fn next = (open_fn)dlsym(RTLD_NEXT, name);
 			int fd = next(path, flags, mode);
-			return fd >= 0 && !strncmp(path, "/proc/", 6) && strstr(path, "/cgroup") ? unified(fd, !!strstr(path, "/1/")) : fd;
+			if (fd < 0 || strncmp(path, "/proc/", 6) || !strstr(path, "/cgroup"))
+				return fd;
+			return unified(fd, !!strstr(path, "/1/"));
 		}
 		#define OPEN(name) \
 			int name(const char *path, int flags, ...) \

@@ -33,7 +33,8 @@ json=$(node_json 0)
 is 'the JSON has the rank' "$(json_value rank <<<"$json")" 0
 is 'it is ready' "$(json_value ready <<<"$json")" true
 keys='nodes tables.data.bytes tables.tree.entries tables.metadata.bytes budget.limit_bytes budget.used_bytes
-budget.remaining_bytes fuse.lookup fuse.getattr fuse.read origin.operations origin.bytes fabric.requests_sent
+budget.remaining_bytes fuse.lookup fuse.getattr fuse.read origin.operations origin.bytes
+fabric.requests_sent
 fabric.requests_served fabric.bytes_in fabric.bytes_out fabric.retries fabric.failovers fabric.rejected'
 missing=
 for key in $keys; do

@@ -43,8 +43,8 @@ is 'nor in the program that is tested' "$(nm "$COPPER" | grep -c ' _dl_open$')" 
 
 # OBJECT NAME: reason.
 cat >"$T/known" <<'KNOWN'
-host.o getaddrinfo: cop_host_address, the only place where a name is looked up; static_link.c fixed what is asked to what is built in
-libfabric_la-common.o getaddrinfo: fi_getinfo, which gets the address as a number (make_numeric in ofi_open.c); fi_av_insert of texts, not called
+host.o getaddrinfo: cop_host_address, which alone looks up names, as static_link.c lets it
+libfabric_la-common.o getaddrinfo: fi_getinfo gets a number (ofi_open.c); fi_av_insert is not called
 src_libfabric_la-rxm_init.o getaddrinfo: rxm_getinfo, the same number once more
 src_libfabric_la-sock_av.o getaddrinfo: fi_av_insertsvc, not called
 src_libfabric_la-sock_ep.o getaddrinfo: provider sockets without an address: this machine's own name, by what is built in

@@ -50,7 +50,8 @@ nm -D --defined-only "$libc" "$(gcc -print-file-name=libm.so.6)" | awk '{
 }
 END {
 	for (name in is_new)
-		if (!(name in is_old) && name !~ /^_|^[fl]?stat(at)?(64)?$|^mknod(at)?$|^mallinfo2$/)
+		if (!(name in is_old) &&
+			name !~ /^_|^[fl]?stat(at)?(64)?$|^mknod(at)?$|^mallinfo2$/)
 			print name
 }' >"$T/newer"
 too_new() { # FILE…: what they use of these

@@ -6,14 +6,16 @@
 #	run          alone, by a shell that stops at the first failure; leaves nothing
 #	part NAME    the parts of one name in one file are one script, in their order
 #	output NAME  what such a script prints, but for numbers
-#	tree         on a node of a tree of three, mounted on /tmp/view, with its job directory in $job
+#	tree         on a node of a tree of three, mounted on /tmp/view, with its job directory in
+#	             $job
 #	tree SECONDS the same, but it runs on and is interrupted then
 #	env          the same, and nothing of the environment is read past the mount
 #	job          behind a job with -A, in $HOME/copper/$JOBID
 #	build        make targets: make knows them
 #	text         not commands: files, lines of a log
 #	slurm, mpi   in t0740-blocks-jobs.sh
-#	check WHAT   there, too: WHAT is not here, so that options, hosts and files are checked and nothing is started
+#	check WHAT   there, too: WHAT is not here, so that options, hosts and files are checked and
+#	             nothing is started
 #
 # /soft and /tmp stand for directories of the test.
 # modes: release

@@ -4,9 +4,11 @@
 # kinds of their blocks:
 #
 #	slurm        a batch script, given to sbatch
-#	mpi          a script of a PBS job, run on its first node with PBS's environment; mpiexec is MPICH's, then Open MPI's
-#	check WHAT   the same, but WHAT is not here (a fabric, a launcher): copper mount looks with --check at all that it would need,
-#	             and nothing but WHAT may be missing; other subcommands run
+#	mpi          a script of a PBS job, run on its first node with PBS's environment; mpiexec is
+#	             MPICH's, then Open MPI's
+#	check WHAT   the same, but WHAT is not here (a fabric, a launcher): copper mount looks with
+#	             --check at all that it would need, and nothing but WHAT may be missing; other
+#	             subcommands run
 #
 # /soft and /tmp stand for directories of the test, train.py for a program that fails where its
 # files do not come from the mount.

@@ -69,7 +69,8 @@ mpi.MPI_Comm_size(WORLD, ctypes.byref(size))
 rank, size = rank.value, size.value
 out, into = (ctypes.c_int * N)(*range(rank * N, rank * N + N)), (ctypes.c_int * N)()
 for _ in range(3):
-    mpi.MPI_Sendrecv(out, N, INT, (rank + 1) % size, 0, into, N, INT, (rank - 1) % size, 0, WORLD, IGNORE)
+    right, left = (rank + 1) % size, (rank - 1) % size
+    mpi.MPI_Sendrecv(out, N, INT, right, 0, into, N, INT, left, 0, WORLD, IGNORE)
 first = (rank - 1) % size * N
 wrong = ctypes.c_int(list(into) != list(range(first, first + N)))
 total = ctypes.c_int(-1)
@@ -92,7 +93,8 @@ mpi.MPI_Comm_size(WORLD, ctypes.byref(size))
 rank, size = rank.value, size.value
 out, into = (ctypes.c_int * N)(*range(rank * N, rank * N + N)), (ctypes.c_int * N)()
 for _ in range(3):
-    mpi.MPI_Sendrecv(out, N, INT, (rank + 1) % size, 0, into, N, INT, (rank - 1) % size, 0, WORLD, None)
+    right, left = (rank + 1) % size, (rank - 1) % size
+    mpi.MPI_Sendrecv(out, N, INT, right, 0, into, N, INT, left, 0, WORLD, None)
 first = (rank - 1) % size * N
 wrong = ctypes.c_int(list(into) != list(range(first, first + N)))
 total = ctypes.c_int(-1)

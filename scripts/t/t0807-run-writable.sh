@@ -21,7 +21,8 @@ run() {
 	as_user "$COPPER" run "$@"
 }
 changes='
-	echo changed >data && echo more >>big && rm lib/module.py.gone 2>/dev/null; mv data moved; mkdir -p new/deep && echo x >new/deep/file; ln -s moved link
+	echo changed >data && echo more >>big && rm lib/module.py.gone 2>/dev/null
+	mv data moved; mkdir -p new/deep && echo x >new/deep/file; ln -s moved link
 	rm -r lib/sub 2>/dev/null; chmod 600 moved; cat link new/deep/file; tail -n 2 big'
 writes() { # WHO
 	with_tree 1

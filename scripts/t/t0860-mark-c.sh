@@ -183,7 +183,13 @@ cat >"$T/plugin.c" <<'C'
 #include <copper/mark.h>
 void plugin(void);
 static void *thread(void *arg) { COPPER_CRITICAL_PATH("in its thread"); return arg; }
-void plugin(void) { pthread_t t; COPPER_CRITICAL_PATH(); pthread_create(&t, NULL, thread, NULL); pthread_join(t, NULL); }
+void plugin(void)
+{
+	pthread_t t;
+	COPPER_CRITICAL_PATH();
+	pthread_create(&t, NULL, thread, NULL);
+	pthread_join(t, NULL);
+}
 C
 gcc -O2 -fPIC -shared -I "$I" -o "$T/plugin.so" "$T/plugin.c" -pthread
 gcc -O2 -I "$I" -o "$T/exports" "$cop_t/mark.c" -rdynamic -pthread -ldl
