@@ -43,11 +43,21 @@ void *fuse_req_userdata(fuse_req_t req)
 	return req->fs;
 }
 
+/* A real origin replies on its own threads. */
+static pthread_mutex_t reply_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t reply_here = PTHREAD_COND_INITIALIZER;
+
 static inline int replied(fuse_req_t req, int error)
 {
+	int lost;
+
+	pthread_mutex_lock(&reply_lock);
 	req->replies++;
 	req->error = error;
-	return req->lost;
+	lost = req->lost;
+	pthread_cond_signal(&reply_here);
+	pthread_mutex_unlock(&reply_lock);
+	return lost;
 }
 
 int fuse_reply_err(fuse_req_t req, int err)
@@ -122,16 +132,16 @@ static struct cop_origin *origin;
 static struct cop_coop *coop;
 static struct cop_fs *fs;
 static struct fuse_req req;
+static bool origin_is_real;
 
-static inline int setup(void **state)
+static inline int setup_with(struct cop_origin *o)
 {
 	struct cop_coop_conf conf = {
 		.topo = {1, 8, 1}, .chunk_bytes = CHUNK, .enoent_ttl_ms = 60000, .stats = &stats};
 
-	(void)state;
 	memset(&stats, 0, sizeof(stats));
 	cache = conf.cache = cop_cache_new(64 * COP_MIB, &stats);
-	origin = conf.origin = cop_origin_fake_new();
+	origin = conf.origin = o;
 	coop = cop_coop_new(&conf);
 	fs = calloc(1, sizeof(*fs));
 	fs->conf = (struct cop_fs_conf){.mountpoint = "/mnt",
@@ -146,13 +156,30 @@ static inline int setup(void **state)
 	return cop_fs_inodes_init(fs);
 }
 
-static inline int teardown(void **state)
+static inline int setup(void **state)
 {
 	(void)state;
-	while (cop_origin_fake_run(origin, 1000))
+	origin_is_real = false;
+	return setup_with(cop_origin_fake_new());
+}
+
+/* What the origin still does is done when this returns. */
+static inline void close_origin(void)
+{
+	if (!origin)
+		return;
+	while (!origin_is_real && cop_origin_fake_run(origin, 1000))
 		;
 	cop_coop_close(coop);
 	cop_origin_close(origin);
+	origin = NULL;
+}
+
+static inline int teardown(void **state)
+{
+	(void)state;
+	close_origin();
+	cop_fs_places_free(fs);
 	cop_buf_free(&fs->root_absent);
 	cop_fs_inodes_fini(fs);
 	free(fs);
@@ -178,12 +205,16 @@ static inline fuse_req_t begin_request(void)
 	return &req;
 }
 
-/* Runs the origin until there is a reply, and expects exactly one. */
+/* Runs the origin, or waits for it, until there is a reply, and expects exactly one. */
 static inline void end_request(void)
 {
-	while (!req.replies && cop_origin_fake_run(origin, 1))
+	while (!origin_is_real && !req.replies && cop_origin_fake_run(origin, 1))
 		;
+	pthread_mutex_lock(&reply_lock);
+	while (origin_is_real && !req.replies)
+		pthread_cond_wait(&reply_here, &reply_lock);
 	assert_int_equal(req.replies, 1);
+	pthread_mutex_unlock(&reply_lock);
 }
 
 static inline fuse_ino_t lookup(fuse_ino_t dir, const char *name)
