@@ -194,6 +194,8 @@ static void a_file_is_data_up_to_its_end(void **state)
 	assert_int_equal(req.found, 2);
 	seek(f, 2, SEEK_HOLE);
 	assert_int_equal(req.found, 5);
+	seek(f, 5, SEEK_HOLE);
+	assert_int_equal(req.error, ENXIO);
 	seek(f, 5, SEEK_DATA);
 	assert_int_equal(req.error, ENXIO);
 	seek(f, -1, SEEK_HOLE);
