@@ -69,7 +69,7 @@ read_again() {
 ok 'pages are read again after each open' test "$(least 0 read_again)" -gt 0
 fresh --cache-s 100 --keep-pages
 cat "$SRC/many/1" >/dev/null
-is 'but for --keep-pages' "$(least 0 read_again)" 0
+is 'with --keep-pages pages stay after an open' "$(least 0 read_again)" 0
 
 fresh --tick 10
 touch -d '2020-02-02 02:02:19.5' "$T/src/many/5"
@@ -104,7 +104,7 @@ ms=$(elapsed_ms sh -c 'for i in 1 2 3 4 5; do test -e "$0/none$i"; done & for i 
 is_at_most 'two mounts share one slot' 100 "$ms"
 is 'they share the counters' \
 	"$("$SLOWFS" --print "$T/share" | awk '$1 == "negative" { print $2 }')" 10
-is 'and have their own' "$(slow_count negative)" 5
+is 'two mounts have counters of their own' "$(slow_count negative)" 5
 umount "$T/second"
 
 fresh
@@ -123,7 +123,7 @@ sleep 1
 ok 'a hang lasts' is_ours "$hung"
 slow_fault clear
 wait "$hung"
-is 'until it is cleared' "$(cat "$T/hung")" "$(cat "$T/src/many/4")"
+is 'a hang ends when it is cleared' "$(cat "$T/hung")" "$(cat "$T/src/many/4")"
 slow_fault hang=many/4
 timeout -s KILL 0.5 cat "$SRC/many/4" >/dev/null 2>&1
 is 'a killed reader is let go' $? 137
@@ -132,9 +132,9 @@ real=$(stat -c %s "$SRC/many/5")
 slow_fault size=1000:many/5
 slow_fault size=-2:many/6
 is 'a size that is reported too large' "$(stat -c %s "$SRC/many/5")" $((real + 1000))
-is 'and one that is reported too small' "$(stat -c %s "$SRC/many/6")" $((real - 2))
+is 'a size can be reported too small' "$(stat -c %s "$SRC/many/6")" $((real - 2))
 slow_fault clear
-is 'until that is cleared' "$(stat -c %s "$SRC/many/5")" "$real"
+is 'sizes are right when the fault is cleared' "$(stat -c %s "$SRC/many/5")" "$real"
 
 fails_with 2 'SOURCE and MOUNTPOINT' "$SLOWFS" "$T/src"
 fails_with 1 'source .*none: No such' "$SLOWFS" "$T/none" "$T/second"

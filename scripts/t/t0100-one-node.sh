@@ -15,17 +15,17 @@ small_tree "$SRC"
 mkdir -p "$T/alone"
 "$COPPER" mount --source "$SRC" "$T/alone" >"$T/out.alone" 2>&1
 is 'a node alone mounts without any other option' $? 0
-matches 'and says that it is alone' \
+matches 'a node alone says that it is alone' \
 	"$(cat "$T/out.alone")" '^copper: note: a tree of one node.*--hosts localhost[^|]*$'
 ok 'its tree is the same' diff -r "$SRC" "$T/alone"
 is 'a missing name is missing' "$(cat "$T/alone/none" 2>&1 | sed 's/.*: //')" \
 	'No such file or directory'
 "$COPPER" stop "$T/alone" >"$T/out.stop" 2>&1
 is 'stop ends well' $? 0
-matches 'and says how many' "$(cat "$T/out.stop")" 'stopped 1/1 nodes'
+matches 'stop says how many nodes it stopped' "$(cat "$T/out.stop")" 'stopped 1/1 nodes'
 is 'the mount is gone' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'so is the process' "$(nodes_running)" 0
+is 'the process is gone' "$(nodes_running)" 0
 
 # However slow the machine is, absences are not checked again meanwhile.
 with_tree 1 -d "$T/job.one" --enoent-ttl-ms 600000
@@ -40,7 +40,7 @@ missing=
 for key in $keys; do
 	json_value "$key" <<<"$json" >/dev/null 2>&1 || missing="$missing $key"
 done
-is 'and every promised key' "$missing" ''
+is 'the JSON has every promised key' "$missing" ''
 is 'cache-stats finds the only node by itself' "$("$COPPER" cache-stats --json | json_value rank)" 0
 
 walk() {
@@ -77,7 +77,7 @@ prepare_tree 1
 "$COPPER" mount --foreground --source "$SRC" "$W/mnt/0" >"$T/out.fg" 2>&1 &
 foreground=$!
 ok 'a node in the foreground mounts' wait_for 10 node_json 0
-ok 'and is there' wait_for 10 is_mounted "$W/mnt/0"
+ok 'the mount of a node in the foreground is there' wait_for 10 is_mounted "$W/mnt/0"
 "$COPPER" stop "$W/mnt/0" >/dev/null
 wait "$foreground"
-is 'and ends with 0 when it is stopped' $? 0
+is 'a node in the foreground ends with 0 when it is stopped' $? 0

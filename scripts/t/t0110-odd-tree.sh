@@ -59,6 +59,7 @@ with_tree 2
 mnt=$W/mnt/1
 is 'an absolute link under the source stays inside the mount' \
 	"$(readlink -f "$mnt/links/absolute-inside")" "$mnt/links/target"
-is 'so does one to a directory' "$(cat "$mnt/links/absolute-inside-dir/file")" through
+is 'an absolute link to a directory stays inside, too' \
+	"$(cat "$mnt/links/absolute-inside-dir/file")" through
 is 'an absolute link to elsewhere is left alone' \
 	"$(readlink "$mnt/links/absolute-outside")" /etc/hostname

@@ -33,7 +33,7 @@ ok 'SEEK_DATA and SEEK_HOLE are those of the source' contract same_holes \
 for file in hole-only hole-middle data-then-hole; do
 	timeout "$(patient 20)" cp --sparse=auto "$mnt/odd/big/$file" "$T/copy"
 	ok "cp copies $file" cmp "$T/copy" "$SRC/odd/big/$file"
-	is_at_most "and leaves the holes of $file" \
+	is_at_most "cp keeps the holes of $file" \
 		"$(stat -c %b "$T/copy")" "$(stat -c %b "$SRC/odd/big/$file")"
 done
 ok 'a shared map reads' contract shared_map "$SRC/dir/numbers" "$mnt/dir/numbers"

@@ -67,15 +67,16 @@ ok 'its directory gone' whole 3/d/gone-dir/file "$old"
 
 "$COPPER" cache-stats --invalidate "$W/mnt/1" >"$T/.out" 2>&1
 is 'everything can be invalidated' $? 0
-is 'then every node sees what is there now' "$(sha256sum <1/d/rewritten; sha256sum <3/d/replaced)" \
+is 'after that every node sees what is there now' \
+	"$(sha256sum <1/d/rewritten; sha256sum <3/d/replaced)" \
 	"$(sha256sum <"$ORIGIN/d/rewritten"; sha256sum <"$ORIGIN/d/replaced")"
-is 'and that a file is gone' "$(cat 2/d/deleted 2>&1 >/dev/null | sed 's/.*: //')" \
+is 'every node sees that a file is gone' "$(cat 2/d/deleted 2>&1 >/dev/null | sed 's/.*: //')" \
 	'No such file or directory'
 
 slow_fault eio=/fine
 matches 'EIO of the source is EIO here' "$(cat 2/fine 2>&1)" 'Input/output error'
 slow_fault clear
-is 'and is not remembered' "$(cat 2/fine)" fine
+is 'EIO is not remembered' "$(cat 2/fine)" fine
 
 # Replaced and invalidated again and again, while four nodes read: each reads at least once between
 # two changes.
@@ -107,5 +108,5 @@ while kill -0 "$writer" 2>/dev/null; do
 done
 wait "$writer"
 is 'two versions are never mixed' "$mixed" 0
-is_at_most 'and some were read whole' 1 "$whole"
+is_at_most 'some versions were read whole' 1 "$whole"
 note "$whole were read whole"

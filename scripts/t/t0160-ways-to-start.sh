@@ -41,7 +41,7 @@ wait
 same_everywhere 'with a book' 2 1 0
 is 'each node listens, so that the others can tell whether it lives' \
 	"$(ss -Hltn "sport = :$cop_port" | wc -l)" 3
-ok 'and it stops' without_tree
+ok 'the tree with an address book stops' without_tree
 
 prepare_tree 2
 head -n 1 "$T/book" >"$T/short-book"
@@ -77,7 +77,7 @@ for rank in 0 1 2 3 4; do
 	[ "$(node_stat "$rank" origin.reads)" -eq 0 ] || roots=$((roots + 1))
 done
 is 'three roots read the origin' "$roots" 3
-ok 'and stop' without_tree
+ok 'the three nodes stop' without_tree
 rm "$SRC/large"
 want=$(checksums "$SRC")
 
@@ -86,7 +86,7 @@ want=$(checksums "$SRC")
 if [ "$cop_mode" = release ]; then
 	with_tree 2 --net-type shm
 	same_everywhere 'over shared memory' 1
-	ok 'and stops' without_tree
+	ok 'the tree stops' without_tree
 else
 	pass 'shm: only with the release build'
 	pass 'shm: only with the release build'

@@ -134,7 +134,8 @@ if on ip address add 10.77.0.2/24 dev outside 2>/dev/null; then
 		wait "${starts[i]}"
 		is "x$i finds its tree" "$? $(cat "$T/out.$i")" '0 '
 	done
-	is 'and the tree stops' "$(on "$COPPER" stop --runtime-dir "$T/run.1" "$T/mnt.1" 2>&1)" \
+	is 'the tree of three machines stops' \
+		"$(on "$COPPER" stop --runtime-dir "$T/run.1" "$T/mnt.1" 2>&1)" \
 		'stopped 2/2 nodes'
 else
 	for i in 1 2 3; do
@@ -146,6 +147,6 @@ fi
 
 matches 'the program names what is in it' "$(on "$COPPER" --version)" 'providers .*tcp'
 ok 'no module was ever loaded, and no provider' test ! -e "$T/loaded"
-ok 'which these would have told' \
+ok 'the loader would have told of a module' \
 	bash -c 'LD_PRELOAD="$1/lib/one.so" /bin/true && test -e "$1/loaded"' - "$T"
 kill "$machine"

@@ -75,8 +75,8 @@ is 'all that is asked for' "$(LC_ALL=C sort "$MACHINE/installed")" \
 	"$("$deps" --list | LC_ALL=C sort)"
 matches 'it says what it does' "$(cat "$T/err")" '^install-deps: installing gcc make '
 : >"$MACHINE/calls"
-ok 'then there is nothing to do' install_deps
-is 'and apt is not asked' "$(lines calls)" 0
+ok 'a second run has nothing to do' install_deps
+is 'a second run does not ask apt' "$(lines calls)" 0
 
 # ---- a user
 

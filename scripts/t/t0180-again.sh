@@ -56,7 +56,7 @@ for rank in 3 5; do
 	is "node $rank read everything right meanwhile" "$(cat "$T/wrong.$rank")" ''
 done
 ok 'all of them stop' without_tree
-matches 'and there were six' "$(cat "$W/out.stop")" '^stopped 6/6 nodes$'
+matches 'all six nodes stop' "$(cat "$W/out.stop")" '^stopped 6/6 nodes$'
 
 # ---- those above and below as well: only the last of the chain knows that the tree was ready
 
@@ -87,8 +87,8 @@ ok 'it is taken when its options are right' start_node 0
 (cat "$HOSTS" && echo 127.0.0.14) >"$T/more"
 fails_with 1 "127\.0\.0\.11 \(rank 0\) $other" "$COPPER" mount --hosts "$T/more" --rank 2 \
 	--secret-file "$SECRET" -d "$JOB" --source "$SRC" "$W/mnt/2"
-ok 'nor does a longer host list get in' start_node 2
-ok 'and they stop' without_tree
+ok 'a longer host list does not get in' start_node 2
+ok 'the nodes of the first list stop' without_tree
 
 prepare_tree 3
 sed '1!G;h;$!d' "$HOSTS" >"$T/reversed"
@@ -100,7 +100,7 @@ done
 for rank in 0 1 2; do
 	wait "${pids[rank]}"
 	is "node $rank: not with a host list in another order" $? 1
-	matches 'and it says so' \
+	matches 'the node says that the host lists differ' \
 		"$(cat "$W/out.$rank")" "not ready: 127\.0\.0\.1[0-9] \(rank [0-9]\) $other"
 done
 is 'no mount is left' "$(mounts_left)" 0

@@ -44,8 +44,9 @@ killed() { # WHO
 	matches "$1: the next mount takes it away" \
 		"$(start_node 0; cat "$W/out.0")" 'removed the dead mount of an earlier node'
 	cop_killed=()
-	is "$1: and shows what is there" "$(as_user cat "$mnt/hello") $(mounts)" 'hello 1'
-	ok "$1: and stops" without_tree
+	is "$1: the next mount shows what is there" \
+		"$(as_user cat "$mnt/hello") $(mounts)" 'hello 1'
+	ok "$1: the next mount stops" without_tree
 	is "$1: with nothing left when stop returns" "$(nodes_running) $(mounts)" '0 0'
 }
 killed root
@@ -88,18 +89,18 @@ sessions() { # WHO
 	is "$1: not while somebody has a file of it open" "$(mounts)" 1
 	kill "$(cat "$W/holder")"
 	rm "$W/holder"
-	ok "$1: but then" wait_for 15 gone
+	ok "$1: the mount goes when the file is closed" wait_for 15 gone
 
 	export PBS_JOBID=4711.test
 	in_session "$holder; setsid sleep 600 >/dev/null 2>&1 & echo \$! >$W/program" :
 	unset PBS_JOBID
 	sleep 3
-	is "$1: nor while a scheduler's job has a program" \
+	is "$1: the mount stays while a scheduler's job has a program" \
 		"$(mounts) $(as_user cat "$mnt/dir/numbers" 2>&1 >/dev/null | sed 's/.*: //')" \
 		"1 $dead"
 	kill "$(cat "$W/program")"
 	sleep 3
-	is "$1: nor right after that, since the next one may come" "$(mounts)" 1
+	is "$1: the mount stays for a while, since the next program may come" "$(mounts)" 1
 	while read -r pid; do
 		! is_ours "$pid" || kill "$pid"
 	done < <(pgrep --exact cop-guard)
@@ -189,11 +190,11 @@ is 'when the node is killed it does not end' \
 	"$(is_ours "$above" && stat -f "$mnt" 2>&1 | sed 's/.*: //')" "$dead"
 kill "$above"
 wait "$above"
-is 'but when Slurm ends the step' "$? $(mounts)" '137 0'
+is 'the process ends when Slurm ends the step' "$? $(mounts)" '137 0'
 in_step
 disown "$above"
 kill -KILL "$above"
-ok 'and the node without it unmounts' wait_for 10 gone
+ok 'the node without the process unmounts' wait_for 10 gone
 
 # ---- the same with fusermount3
 

@@ -38,4 +38,4 @@ done
 note "$notes of $rounds met the dead mount"
 is "a mount in the place of a node that was just killed works, $rounds times of $rounds" "$failed" 0
 is 'it shows what it should, and is the only one there' "$wrong" 0
-ok 'and it stops' without_tree
+ok 'the new mount stops' without_tree

@@ -42,9 +42,10 @@ cop_killed[0]=$pid
 ok 'the program is reported' wait_for 60 is_over "$reader"
 wait "$reader" "$teller"
 matches 'by an error' "$(cat "$T/said")" 'not connected|abort'
-is 'and so are all others' "$(timeout "$(patient 20)" stat -f "$W/mnt/0" 2>&1 >/dev/null |
+is 'all other waiting programs get an error' \
+	"$(timeout "$(patient 20)" stat -f "$W/mnt/0" 2>&1 >/dev/null |
 		sed 's/.*: //')" 'Transport endpoint is not connected'
 ok 'the node is gone' wait_for 20 is_over "$pid"
-ok 'and its mount can be taken away' timeout "$(patient 20)" "$COPPER" stop "$W/mnt/0"
+ok 'the mount of the dead node can be taken away' timeout "$(patient 20)" "$COPPER" stop "$W/mnt/0"
 cop_tree=0
 without_slowfs

@@ -72,5 +72,5 @@ done
 wait
 is '64 readers of one cold file agree' "$(cut -d ' ' -f 1 "$T"/sum.* | sort -u)" \
 	"$(b2sum "$ORIGIN/cold1" | cut -d ' ' -f 1)"
-is 'and the source gave it once' "$(slow_count bytes)" 20000000
+is 'the source gave the file once' "$(slow_count bytes)" 20000000
 ok 'the tree stops again' without_tree

@@ -98,4 +98,5 @@ is 'other files are served meanwhile' \
 is 'nobody was taken for dead' "$(tree_sum fabric.failovers)" 0
 slow_fault clear
 wait "$reader"
-is 'then it gets the file' "$(cmp "$T/hung" "$ORIGIN/many/file00007" 2>&1)" ''
+is 'the reader gets the file when the source goes on' \
+	"$(cmp "$T/hung" "$ORIGIN/many/file00007" 2>&1)" ''

@@ -50,7 +50,7 @@ wait "$second"
 is 'on every child' $? 0
 is 'no child passed it over' "$(tree_sum fabric.failovers)" 0
 is 'no leaf has asked the storage' "$(leaf_origin)" 0
-matches 'and nobody is called dead' \
+matches 'nobody is called dead' \
 	"$("$COPPER" cache-stats --all --json "$W/mnt/3" | json_value total.dead)" '^0$'
 
 # ---- asked for its statistics while it is stopped
@@ -90,7 +90,7 @@ kill_node 1
 ok 'the children of a killed node continue' read_some 3 20 24
 ok 'all of them' read_some 4 25 29
 is 'past it' "$(($(node_stat 3 fabric.failovers) > 0))" 1
-is 'and not to the storage' "$(leaf_origin)" 0
+is 'the children of a killed node do not ask the storage' "$(leaf_origin)" 0
 cp "$JOB/logs/copper_address_book.txt" "$T/book"
 without_tree
 
@@ -111,8 +111,8 @@ sleep 3
 kill -CONT "$slow"
 wait "$first"
 is 'with an address book: what was asked of a node that was stopped is answered' $? 0
-is 'and nobody passed it over' "$(tree_sum fabric.failovers)" 0
+is 'with an address book nobody passes a stopped node over' "$(tree_sum fabric.failovers)" 0
 kill_node 1
-ok 'and a dead one is' read_some 3 35 39
+ok 'with an address book a dead node is passed over' read_some 3 35 39
 without_tree
 without_slowfs

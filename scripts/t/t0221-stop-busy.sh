@@ -29,9 +29,9 @@ sleep 3
 kill -CONT "$late"
 wait "$stop"
 is 'a stop past a node that was stopped for three seconds ends with 0' $? 0
-matches 'and has all of them' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
+matches 'a stop past a slow node has all nodes' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
 is 'the sums have all of them' "$(cluster_value ranks_with_aggregate_files)" 4
-ok 'and nobody stays' wait_for 30 is_gone "$child"
+ok 'no node stays' wait_for 30 is_gone "$child"
 exec 8<&-
 cop_tree=0
 
@@ -56,7 +56,7 @@ for options in '-A -N 50' '-A -N 50 --rank-files root'; do
 		cop_tree=0
 	done
 	is "twenty busy loops, $options: every stop ends with 0" "$wrong" 0
-	is 'and every sum has every node' "$sums" "$(printf ' 4%.0s' $(seq "$turns"))"
+	is 'the sums have every node' "$sums" "$(printf ' 4%.0s' $(seq "$turns"))"
 done
 
 # ---- a node that is really missing

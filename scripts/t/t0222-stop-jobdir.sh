@@ -19,7 +19,7 @@ all_gone() { # WHAT
 	# this session lasts.
 	unmount_killed
 	ok "$1" wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-	is 'and no mount is left' "$(mounts_left)" 0
+	is "$1: no mount is left" "$(mounts_left)" 0
 	cop_tree=0
 }
 
@@ -37,8 +37,10 @@ is 'the root has summed up' \
 all_gone 'nothing runs'
 stop_job -d "$JOB"
 is 'a second time is not a failure' "$?" 0
-matches 'and says so' "$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
-matches 'and why' "$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
+matches 'a second stop says that the tree has ended' \
+	"$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
+matches 'a stop that stops nothing says why' \
+	"$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
 
 # ---- the node here is dead, and it is the root
 
@@ -46,7 +48,7 @@ with_tree 3 -P --peer-timeout 1
 kill_node 0
 "$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
 is 'with a dead root the others are stopped' "$?" 0
-is 'and counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
+is 'with a dead root the stopped nodes are counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
 matches 'the dead one is named' "$(cat "$T/.err")" '^127.0.0.11 \(rank 0\) does not run'
 is 'the counts of the others are summed up' \
 	"$(sed -n 's/^ranks_with_aggregate_files,//p' \
@@ -56,7 +58,7 @@ matches 'aggregate names the nodes whose files are missing' \
 	"$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
 all_gone 'nothing runs'
 stop_job -d "$JOB"
-matches 'which is known afterwards' "$(cat "$T/.err")" 'stopped already'
+matches 'a later stop knows that the tree was stopped' "$(cat "$T/.err")" 'stopped already'
 
 with_tree 5 --fanout 1 --peer-timeout 1
 for i in 0 1 3; do
@@ -76,7 +78,8 @@ kill -STOP "$silent"
 stop_job -d "$JOB"
 is 'a node that hangs is a failure' "$?" 1
 is 'of that one only' "$(cat "$T/.out")" 'stopped 2/3 nodes'
-matches 'and named' "$(cat "$T/.err")" '^127.0.0.13 \(rank 2\) did not answer and may still run'
+matches 'the node that did not answer is named' \
+	"$(cat "$T/.err")" '^127.0.0.13 \(rank 2\) did not answer and may still run'
 kill -CONT "$silent"
 stop_job -d "$JOB"
 is 'once more stops it' "$?" 0
@@ -90,15 +93,15 @@ start_plain 2
 mv "$JOB/secret" "$T/secret"
 stop_job -d "$JOB"
 is 'without the secret nothing is stopped' "$?" 1
-matches 'and it is said what is missing' \
+matches 'a stop without the secret says what is missing' \
 	"$(cat "$T/.err")" "no secret, .*$JOB/secret.* --secret-file"
 head -c 32 /dev/urandom | base64 >"$T/other"
 chmod 600 "$T/other"
 stop_job -d "$JOB" --secret-file "$T/other" --timeout 20
-is 'nor with another one' "$?" 1
+is 'with another secret nothing is stopped' "$?" 1
 is 'not one' "$(cat "$T/.out")" 'stopped 0/2 nodes'
 is 'each is named' "$(grep -c 'may still run: something listens' "$T/.err")" 2
-is 'and lives' "$(cat "$W/mnt/1/hello")" hello
+is 'the tree lives' "$(cat "$W/mnt/1/hello")" hello
 stop_job -d "$JOB" --secret-file "$T/secret"
 is 'with the right one all are stopped' "$?" 0
 all_gone 'nothing runs'
@@ -106,7 +109,7 @@ all_gone 'nothing runs'
 start_plain 2
 stop_job -d "$JOB"
 is 'the secret of the job directory is found' "$(cat "$T/.out")" 'stopped 2/2 nodes'
-ok 'and goes with the tree' test ! -e "$JOB/secret"
+ok 'the secret goes with the tree' test ! -e "$JOB/secret"
 all_gone 'nothing runs'
 
 start_plain 2 --insecure
@@ -123,8 +126,8 @@ done >"$T/book"
 start_plain 2 --address-book "$T/book" --peer-timeout 1
 kill_node 1
 stop_job -d "$JOB"
-is 'with an address book nobody has a rendezvous' "$?" 0
-is 'and is stopped' "$(cat "$T/.out")" 'stopped 1/2 nodes'
+is 'with an address book stop needs no rendezvous' "$?" 0
+is 'with an address book the living node is stopped' "$(cat "$T/.out")" 'stopped 1/2 nodes'
 all_gone 'nothing runs'
 
 # ---- a tree of one node
@@ -133,7 +136,7 @@ prepare_tree 1
 "$COPPER" mount --source "$SRC" -d "$JOB" "$W/mnt/0" >/dev/null 2>&1
 stop_job -d "$JOB"
 is 'a node alone is stopped by its socket' "$?" 0
-is 'which the job directory knows' "$(cat "$T/.out")" 'stopped 1/1 nodes'
+is 'the job directory knows the socket of a node alone' "$(cat "$T/.out")" 'stopped 1/1 nodes'
 all_gone 'nothing runs'
 
 # ---- starting again over a live tree
@@ -167,7 +170,7 @@ fails_with 2 'local stops one node here' "$COPPER" stop --local -d "$JOB"
 sed 's/^terms .*/terms 0123456789abcdef/' "$T/tree" >"$JOB/logs/copper_tree.txt"
 stop_job -d "$JOB" --timeout 20
 is 'a stop with another tree stops nothing' "$?" 1
-ok 'and the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
+ok 'the tree lives after a stop of another one' cmp "$SRC/hello" "$W/mnt/1/hello"
 cp "$T/tree" "$JOB/logs/copper_tree.txt"
 stop_job -d "$JOB" "$W/mnt/1"
 is 'the right list stops it' "$(cat "$T/.out")" 'stopped 2/2 nodes'

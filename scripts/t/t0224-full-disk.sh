@@ -87,6 +87,7 @@ rm -f "$JOB"/profiling/cluster/*
 fill "$T/full" 1
 timeout "$(patient 60)" "$COPPER" aggregate "$JOB" >"$T/.out" 2>"$T/.err"
 is 'aggregate without room fails' "$?" 1
-matches 'and says so' "$(cat "$T/.err")" 'cannot write .*No space left on device'
-is 'and leaves nothing half written' "$(half_written)$(ls "$JOB/profiling/cluster")" ''
+matches 'aggregate without room says so' "$(cat "$T/.err")" 'cannot write .*No space left on device'
+is 'aggregate without room leaves nothing half written' \
+	"$(half_written)$(ls "$JOB/profiling/cluster")" ''
 umount "$T/full" "$T/small"

@@ -36,7 +36,8 @@ kill -TERM "$first"
 ok 'requests to the ending node are answered' wait_for 30 eval '! kill -0 "$stats0"'
 wait "$stats0"
 is 'by a table' "$?" 0
-matches 'which includes the node itself' "$(cat "$T/stats.0")" '"rank":0,"nodes":3,'
+matches 'the table of a starting tree has the node itself' \
+	"$(cat "$T/stats.0")" '"rank":0,"nodes":3,'
 slow_fault clear
 ok 'it ends' wait_for 30 is_gone "$first"
 cop_killed[0]=$first
@@ -81,11 +82,11 @@ done
 : >"$T/enough"
 wait "${loops[@]}"
 is 'a node that is asked all the while ends and starts again' "$lost" 0
-is 'and is one of the tree' \
+is 'a node that was asked all the while is one of the tree' \
 	"$("$COPPER" cache-stats --all --json "$W/mnt/0" | json_value total.nodes)" 3
 echo changed >"$SRC/hello"
 "$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null
-is 'which is told of invalidations' "$(cat "$W/mnt/1/hello")" changed
+is 'a node that starts is told of invalidations' "$(cat "$W/mnt/1/hello")" changed
 ok 'the tree stops' without_tree
 
 # ---- a start fails after others have asked the node
@@ -116,7 +117,8 @@ for i in 0 1 2; do
 	status+="$? "
 done
 is 'the tree does not start without that node' "$status" '1 1 1 '
-matches 'and says why' "$(cat "$W/out.2")" 'rank 1\) did not start|control socket|listens'
+matches 'the tree that does not start says why' \
+	"$(cat "$W/out.2")" 'rank 1\) did not start|control socket|listens'
 kill "$holder"
 wait "$holder" 2>/dev/null
 rm -f "$socket"
@@ -131,6 +133,7 @@ waiting=$!
 ok 'a node waits for the secret' wait_for 20 eval 'ls "$JOB"/logs/*-output.log'
 sleep 0.5
 kill -TERM "$waiting"
-ok 'and ends when it is told to' wait_for 30 eval '! kill -0 "$waiting"'
+ok 'a node that waits for the secret ends when it is told to' \
+	wait_for 30 eval '! kill -0 "$waiting"'
 kill -KILL "$waiting" 2>/dev/null
 wait "$waiting" 2>/dev/null || :

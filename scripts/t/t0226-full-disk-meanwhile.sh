@@ -99,7 +99,7 @@ fill 60000
 run "$COPPER" cache-stats --reset --all "$W/mnt/0"
 refused 'a reset that fails in the middle' "cannot write $JOB/.*: No space left on device"
 make_room
-is 'and each node has its counts, or its reports have them' "$(kept 0) $(kept 1)" "$before $before"
+is 'each node has its counts, or its reports have them' "$(kept 0) $(kept 1)" "$before $before"
 run "$COPPER" cache-stats --reset --all "$W/mnt/0"
 is 'with room it is done' "$status $(served 0) $(served 1)" '0 0 0'
 
@@ -130,7 +130,7 @@ beside=$T/full/.src.copper-manifest
 start_tree --prefetch auto
 read_everything 0
 ok 'the tree stops' without_tree
-ok 'and leaves a manifest' test -s "$beside"
+ok 'the tree leaves a manifest' test -s "$beside"
 cp "$beside" "$T/given"
 start_tree --prefetch auto
 read_everything 0

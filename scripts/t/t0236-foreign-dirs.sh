@@ -65,7 +65,8 @@ ln -s "$W/there" "$W/job/tables"
 ln -s "$W/there" "$W/job/profiling"
 as_user "$COPPER" stop "$W/mnt/0" >/dev/null 2>&1
 is 'links that are planted later are not followed either' "$(find "$W/there" -type f)" ''
-ok "and the log says so" wait_for 20 grep -q "profile not written" "$W"/job/logs/*.log
+ok "the log says that a planted link is not followed" \
+	wait_for 20 grep -q "profile not written" "$W"/job/logs/*.log
 
 # Usual settings still work: a link of one's own on the way, a group of one's own, an umask that
 # lets it write.
@@ -75,7 +76,7 @@ chmod 775 "$W/job" "$W/job/logs"
 ok 'one way there is a link of the user, and the group is the own one' \
 	as_user "$COPPER" mount --source "$SRC" -d "$W/mine" -P "$W/mnt/0"
 ok 'it stops' as_user "$COPPER" stop "$W/mnt/0"
-ok 'and has written its report' \
+ok 'the node has written its report' \
 	test -s "$(find "$W/job/profiling/final" -name '*profiling_aggregate.csv')"
 ok 'copper aggregate writes there' as_user "$COPPER" aggregate "$W/job" run
 rm -rf "$W/job/profiling/cluster"

@@ -91,19 +91,19 @@ wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 
 attacks() { # WHAT FROM ADDRESS
 	is "$1: the packet of another user is not heard" "$(speak packet "$2" "$3")" closed
-	is "$1: nor a greeting without the secret" "$(speak greeting "$2" "$3")" closed
-	is "$1: nor the challenge sent back" "$(speak echo "$2" "$3")" closed
+	is "$1: a greeting without the secret is not heard" "$(speak greeting "$2" "$3")" closed
+	is "$1: the challenge sent back is not heard" "$(speak echo "$2" "$3")" closed
 	is "$1: they are counted" \
 		"$(node_stat 0 fabric.rejected_form)$(node_stat 0 fabric.rejected_secret)" 12
-	matches "$1: and logged" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" \
+	matches "$1: refused packets are logged" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" \
 		"refused what=connection from=${2//./\\.} why=\"it does not prove the job's secret\""
 }
 with_tree 2
 attacks 'the rendezvous' "$(address_of 1)" \
 	"$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")"
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
-ok 'and stops' without_tree
+ok 'the tree stops' without_tree
 with_tree 2 --address-book "$T/book"
 attacks 'an address book' 127.0.0.99 "$(address_of 0):${ports[0]}"
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
-ok 'and stops' without_tree
+ok 'the tree stops' without_tree

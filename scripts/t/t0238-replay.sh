@@ -142,23 +142,25 @@ for listens in 0 1 2; do
 done
 speaks=$(($(basename "$greeting" | cut -d : -f 1 | cut -d . -f 4) - 11))
 other=$((3 - listens - speaks))
-matches 'and a greeting, with what came behind it' \
+matches 'a greeting was overheard, with what came behind it' \
 	"$(head -c 4 "$greeting")$(grep -ac COP1 "$greeting")$(head -c 4 "$(told "$greeting")")" \
 	'^COPG[1-9][0-9]*COPG$'
 
 is 'the greeting opens nothing a second time' \
 	"$(play "$greeting" "$speaks" "$(fabric_of "$listens")")" refused
-is 'and is counted' "$(rejected "$listens" secret)" 1
-is 'nor does it at another node' "$(play "$greeting" "$speaks" "$(fabric_of "$other")")" refused
+is 'a greeting that comes again is counted' "$(rejected "$listens" secret)" 1
+is 'the greeting opens nothing at another node' \
+	"$(play "$greeting" "$speaks" "$(fabric_of "$other")")" refused
 # It may not know the host, and then closes the connection before it reads anything.
-is 'which counts it too' "$(node_stat "$other" fabric.rejected)" 1
-is 'nor as from another node' "$(play "$greeting" "$other" "$(fabric_of "$listens")")" refused
+is 'the other node counts the greeting, too' "$(node_stat "$other" fabric.rejected)" 1
+is 'the ask is not answered as from another node' \
+	"$(play "$greeting" "$other" "$(fabric_of "$listens")")" refused
 is 'the ask is not answered a second time' "$(play "$ask" 1 "$root")" refused
-is 'also as from elsewhere' "$(play "$ask" 2 "$root")" refused
-is 'and each is counted as one that came before' "$(rejected 0 replay)" 2
+is 'the ask is not answered from elsewhere' "$(play "$ask" 2 "$root")" refused
+is 'each repeated ask is counted' "$(rejected 0 replay)" 2
 before=$(rejected 2 secret)
-is 'nor is it answered by another node' "$(play "$ask" 1 "$(address_of 2):$cop_port")" refused
-is 'which counts it as a wrong proof' "$(($(rejected 2 secret) - before))" 1
+is 'another node does not answer the ask' "$(play "$ask" 1 "$(address_of 2):$cop_port")" refused
+is 'the other node counts it as a wrong proof' "$(($(rejected 2 secret) - before))" 1
 is 'the greeting is nothing for the rendezvous' "$(play "$greeting" "$speaks" "$root")" refused
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 
@@ -169,7 +171,7 @@ cop_killed=()
 ok 'a node is started again' start_node "$listens"
 is 'it takes nothing that was said to the one before it' \
 	"$(play "$greeting" "$speaks" "$(fabric_of_process "$listens")")" refused
-is 'and counts it' "$(node_stat "$listens" fabric.rejected)" 1
+is 'the new node counts what was said to the one before' "$(node_stat "$listens" fabric.rejected)" 1
 
 # The root has ended, and the eavesdropper takes its place: it listens on both ports that the others
 # know.
@@ -186,7 +188,7 @@ echo new >"$SRC/new"
 wait_for 30 test -e "$W/mnt/1/new"
 is 'the false root gets no request' "$(cat "$W/mnt/1/new")" new
 wait_for 30 eval '[ "$(rejected 1 secret)" -gt "$before" ]'
-ok 'and is counted' test "$(rejected 1 secret)" -gt "$before"
+ok 'the false root is counted' test "$(rejected 1 secret)" -gt "$before"
 ok 'the tree reads all the same' diff -r "$SRC/dir" "$W/mnt/2/dir"
 kill "${posing[@]}"
-ok 'and stops' without_tree
+ok 'the tree stops' without_tree

@@ -62,7 +62,7 @@ for rank in 0 1 2; do
 		wait_for 20 test -e "$W/mnt/$rank/late"
 done
 set_clock 0 $hours
-ok 'and what is read is the same' diff -r "$SRC" "$W/mnt/2"
+ok 'what is read is the same though clocks jump' diff -r "$SRC" "$W/mnt/2"
 is 'the commands work at any hour' \
 	"$(clock_of behind; node_stat 1 nodes)$(clock_of ahead; node_stat 1 nodes)" 33
 rm "$SRC/late"
@@ -76,7 +76,7 @@ cop_as=()
 matches 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
 cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'and nothing is left' "$(nodes_running)$(mounts_left)" 00
+is 'nothing is left of the tree' "$(nodes_running)$(mounts_left)" 00
 
 start_tree
 clock_of ahead
@@ -86,7 +86,7 @@ ok 'a clock that jumps is in the way of no stop' \
 cop_as=()
 cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'and leaves nothing' "$(nodes_running)$(mounts_left)" 00
+is 'a stop leaves nothing, though a clock jumps' "$(nodes_running)$(mounts_left)" 00
 
 # Only by the file system's clock is a node's note in the job directory of this start.
 for who in ahead behind; do

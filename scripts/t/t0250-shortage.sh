@@ -61,18 +61,18 @@ no_descriptors 0
 matches 'a program on a root without descriptors sees that' \
 	"$(cat "$W/mnt/0/many/file00000" 2>&1 >/dev/null)" 'Too many open files'
 is 'one three nodes below reads everything right' "$(reads 3 many)" ''
-is 'and one below it' "$(reads 1 many)" ''
+is 'the node below it reads everything right' "$(reads 1 many)" ''
 is 'the first below it took its place' "$(node_stat 1 parent)" None
 is 'the others did not ask the storage' \
 	"$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
 all_again 0
 is 'nothing of that is an error of the storage' "$(tree_sum origin.errors)" 0
 ok 'with descriptors it is asked again' wait_for 20 takes_again 1 0 rest/file00000
-is 'and its own programs read' "$(reads 0 many)" ''
+is 'programs on the node with descriptors read' "$(reads 0 many)" ''
 
 no_memory 1
 is 'below a relay without memory everything is read right' "$(reads 3 large)" ''
-is 'also what is small' "$(reads 3 more)" ''
+is 'small files are read below a relay without memory' "$(reads 3 more)" ''
 is 'the storage was asked by the root and no other' \
 	"$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
 is_at_most 'the relay was passed over' 1 "$(node_stat 2 fabric.failovers)"
@@ -84,7 +84,7 @@ is 'with memory its own programs read' "$(reads 1 large)" ''
 no_descriptors 0
 no_descriptors 1
 is 'without descriptors at the two above, the next one reads the storage' "$(reads 3 rest)" ''
-is 'and the last one does not' "$(node_stat 3 origin.operations)" 0
+is 'the last node does not ask the storage' "$(node_stat 3 origin.operations)" 0
 all_again 0
 all_again 1
 is 'everything is right everywhere' \

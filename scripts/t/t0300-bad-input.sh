@@ -97,18 +97,19 @@ kill_guard
 kill_node 0
 is 'a node that is killed leaves its mount' "$(mounts_left)" 1
 matches 'stop takes a dead mount away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
-is 'and it is gone' "$(mounts_left)" 0
+is 'the dead mount is gone' "$(mounts_left)" 0
 is 'with its control socket' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_node 0
 umount -l "$mnt"
 matches 'a control socket without a mount is taken away, too' \
 	"$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*removed'
-is 'and is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
+is 'the control socket without a mount is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_guard
 kill_node 0
-matches 'also where the only one is meant' "$("$COPPER" stop 2>&1)" 'the node there was dead'
+matches 'a socket without a mount is no obstacle where the only node is meant' \
+	"$("$COPPER" stop 2>&1)" 'the node there was dead'
 with_tree 1
 kill_guard
 kill_node 0
@@ -126,5 +127,6 @@ cat "$mnt"/*/numbers >/dev/null
 "$COPPER" cache-stats --json "$mnt" >/dev/null
 cat "$mnt/dir/deeper/random" >"$T/copy"
 ok 'a node whose log has reached ulimit -f continues' cmp "$T/copy" "$SRC/dir/deeper/random"
-matches 'until it is stopped' "$("$COPPER" stop "$mnt" 2>&1)" '^stopped 1/1 nodes$'
+matches 'a node without room for its log continues until it is stopped' \
+	"$("$COPPER" stop "$mnt" 2>&1)" '^stopped 1/1 nodes$'
 cop_tree=0

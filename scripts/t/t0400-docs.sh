@@ -41,7 +41,7 @@ for sub in "${subcommands[@]}"; do
 		"$(comm -13 "$T/table" "$T/page" | tr '\n' ' ')" ''
 	"$COPPER" "$sub" --help >"$T/help" 2>&1
 	is "the help of copper $sub is at most 80 wide" "$(awk 'length > 80' "$T/help")" ''
-	is_at_most "and at most 24 high" "$(wc -l <"$T/help")" 24
+	is_at_most "the help of copper $sub is at most 24 lines high" "$(wc -l <"$T/help")" 24
 	matches "copper.1 refers to copper-$sub.1" \
 		"$(sed -n '/^\.Sh SEE ALSO/,$p' "$man/copper.1")" "^\\.Xr copper-$sub 1"
 done
@@ -74,7 +74,7 @@ sed -n 's/^\([a-z]*\):.*/\1/p' internal/LAYERS | sort >"$T/modules"
 sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ , /\n/g' |
 	sort >"$T/shown"
 is 'every module is in copper-design(7)' "$(comm -23 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
-is 'and no other is' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
+is 'copper-design(7) names no other module' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
 
 # The walk through a cold read: each function is defined in the file named with it.
 walk() {
@@ -93,7 +93,7 @@ while read -r file names; do
 	done
 done < <(walk)
 is 'the functions of the walk through a read are where it says' "$absent" ''
-ok 'and it has as many steps as its lines' \
+ok 'the walk through a read has as many steps as lines' \
 	test "$steps" -ge "$(grep -c '^\.It Pa .* : Fn ' "$man/copper-design.7")" -a "$steps" -ge 20
 
 # Each counter with its unit and its meaning, as the JSON has it.
@@ -111,7 +111,7 @@ is 'every row of counters.def was understood' \
 	"$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/stats/counters.def)"
 is 'every counter is in copper-formats(5), with its meaning' \
 	"$(comm -23 "$T/rows" "$T/described")" ''
-is 'and no other is' "$(comm -13 "$T/rows" "$T/described")" ''
+is 'copper-formats(5) names no other counter' "$(comm -13 "$T/rows" "$T/described")" ''
 
 # ---- README
 

@@ -49,7 +49,7 @@ note "$(wc -l <"$T/index") blocks in ${#files[@]} files: $(for kind \
 		in "${known[@]}"; do printf '%s %s, ' "$(count "$kind")" "$kind"; done)"
 note "left to t0740-blocks-jobs.sh: $(count slurm mpi check)"
 is 'every block has a kind' "$(awk -F '\t' '$4 ~ /^\?/ { print $2 ":" $3 }' "$T/index")" ''
-is 'and a test that runs it' "$(wc -l <"$T/index")" "$(count "${known[@]}")"
+is 'every block has a test that runs it' "$(wc -l <"$T/index")" "$(count "${known[@]}")"
 ok 'README has blocks that are run' test "$(kinds run part slurm mpi | grep -c README.md)" -ge 4
 
 # ---- pages show what is run: quotes and dashes that a formatter changes could not be pasted

@@ -35,7 +35,7 @@ kinds_of_files() {
 }
 ok 'the job left files of many kinds' test "$(kinds_of_files | sort -u | wc -l)" -ge 25
 is 'every file of a job directory is described' "$(kinds_of_files | undescribed)" ''
-is 'and so is every directory' \
+is 'every directory of a job directory is described' \
 	"$(cd "$JOB" && find . -mindepth 1 -type d ! -name held -printf '%f\n' | undescribed)" ''
 headers() {
 	find "$JOB" -name '*.csv' -exec sh -c 'head -n 1 "$1" | tr , "\n"' header {} \;

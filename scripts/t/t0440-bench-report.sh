@@ -39,13 +39,14 @@ is 'a missed figure is missed' "$(says slower)" MISSED
 is 'at least is the other way round' "$(says 'at least')" met
 matches 'samples that spread by more than a third are not judged' \
 	"$(says wild)" '^UNRELIABLE \(spreads by 0\.7'
-matches 'neither beside such' "$(says 'beside something wild')" '^UNRELIABLE'
+matches 'a sample beside samples that spread is not compared' \
+	"$(says 'beside something wild')" '^UNRELIABLE'
 matches 'of few samples all count' "$(says 'few, and far apart')" '^UNRELIABLE \(spreads by 0\.42\)'
 is 'a count has no spread' "$(says 'a count')$(says nothing)" metmet
 is 'what has no figure is not judged' "$(says 'not judged')" -
 matches 'a figure that wants more processors says so' "$(says 'with too few processors')" \
 	'^MISSED \(100000 processors would be needed, [0-9]+ are here\)$'
-is 'but can be met' "$(says 'good all the same')" met
+is 'a figure that wants more processors can be met' "$(says 'good all the same')" met
 is 'each row is kept, with its spread' \
 	"$(python3 -c 'import json, sys; print(*[json.loads(l)["spread"] for l in sys.stdin])' \
 		<"$T/rows")" \

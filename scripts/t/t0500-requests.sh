@@ -55,7 +55,7 @@ again() { # COMMAND…: its requests on node 0
 	echo "$REQUESTS"
 }
 requests=$(least 10 again run_python "$mnt" "$code")
-matches 'and again' "$(cat "$T/cmd.out")" "^$mnt/"
+matches "python imports $module again" "$(cat "$T/cmd.out")" "^$mnt/"
 is_at_most 'the second import makes at most 10 requests other than IOCTL' "$requests" 10
 note "warm: $(cat "$T/names"), and $(stats delta fuse.ioctl "$T/before" "$T/after") ioctl"
 is 'no file and no directory was opened at the node since' \
@@ -95,8 +95,8 @@ is 'the first walk finds 20,000 files' "$(wc -l <"$T/cmd.out")" 20000
 note "first walk: $NAMES"
 # find itself calls statfs, which no kernel caches.
 requests=$(least 1 again find "$mnt" -type f -printf '%p %s %T@\n')
-is 'so does the second' "$(wc -l <"$T/cmd.out")" 20000
-matches 'and asks the node for no name, attribute or list' \
+is 'the second walk finds 20,000 files' "$(wc -l <"$T/cmd.out")" 20000
+matches 'the second walk asks the node for no name, attribute or list' \
 	"$requests: $(cat "$T/names")" '^(0: nothing|1: statfs=1)$'
 ok 'the tree stops' without_tree
 
@@ -137,9 +137,10 @@ for rank in 2 1; do
 done
 is_at_most 'the root asked nobody for them' \
 	"$(stats delta fabric.requests_sent "$T/start.0" "$T/end.0")" $constant
-is 'and listed each directory once' \
+is 'the root listed each directory once' \
 	"$(stats delta origin.lists "$T/start.0" "$T/end.0")" "$directories"
-is_at_most 'and read each file once' "$(stats delta origin.reads "$T/start.0" "$T/end.0")" "$files"
+is_at_most 'the root read each file once' \
+	"$(stats delta origin.reads "$T/start.0" "$T/end.0")" "$files"
 ok 'the tree stops' without_tree
 
 # ---- a source with pseudo file systems, the mount point inside
@@ -172,7 +173,7 @@ with open(f"{sys.argv[1]}/proc/meminfo") as f:
     print(f.read().splitlines()[0].split()[:2])' "$1" 2>&1
 }
 is '/proc/self and /proc/meminfo are those of the asker' "$(self "$mnt")" "$(self '')"
-is 'and of the next process that asks' "$(self "$mnt")" "$(self '')"
+is '/proc/self is that of the next process that asks' "$(self "$mnt")" "$(self '')"
 is 'a file of /sys is read' \
 	"$(timeout "$(patient 10)" cat "$mnt/sys/kernel/mm/transparent_hugepage/enabled" \
 		"$mnt/sys/devices/system/cpu/online" 2>&1)" \

@@ -102,7 +102,7 @@ soon cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
 ok 'a file that a process holds open is the new one when it is opened anew' \
 	cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
 # Its bytes are those that the kernel has kept; where it has not, they are lost.
-matches 'and still what it was, or an error, where it is open' "$(sha256sum <&5 2>&1)" \
+matches 'an open file is still what it was, or an error' "$(sha256sum <&5 2>&1)" \
 	"^($(seq 1 3000 | sha256sum)|.*Stale file handle)\$"
 everywhere 'after --invalidate'
 touch "$SRC/old-name/sub/appeared"
@@ -179,14 +179,15 @@ mkdir -p "$SRC/d"
 names old "$SRC" >/dev/null
 with_tree 2 --enoent-ttl-ms 600000
 is 'the kernel learns 12,000 names' "$(names count "$W/mnt/1")" 0
-is 'and two that are absent' "$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1 | grep -c 'No such')" 2
+is 'the kernel learns two absent names' \
+	"$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1 | grep -c 'No such')" 2
 echo late | tee "$SRC/late" >"$SRC/d/late"
 names newer "$SRC" >/dev/null
 invalidate
 soon eval '[ "$(names count "$W/mnt/1")" -eq 12000 ]'
 is 'after --invalidate all of them are new' "$(names count "$W/mnt/1")" 12000
 soon cat "$W/mnt/1/late" "$W/mnt/1/d/late"
-is 'and names that were absent are there' \
+is 'after --invalidate names that were absent are there' \
 	"$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1)" $'late\nlate'
 ok 'the tree stops' without_tree
 
@@ -221,7 +222,7 @@ for rank in 2 1 0; do
 	matches "a version that is gone is an error on node $rank, or the new one" \
 		"$said$(cmp "$T/known" "$SRC/d/known" 2>&1)" '^$|Stale file handle'
 	soon cmp "$SRC/d/known" "$W/mnt/$rank/d/known"
-	ok 'and the next look at its name brings the new one' \
+	ok "the next lookup brings the new version on node $rank" \
 		cmp "$SRC/d/known" "$W/mnt/$rank/d/known"
 done
 fresh write "$SRC/d/file" "$T/states" $rounds 2>"$T/writer.err" &

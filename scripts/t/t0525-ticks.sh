@@ -44,7 +44,7 @@ cold=$(node_stat 0 origin.operations)
 note "$((cold - first)) operations"
 sleep 2.2
 (cd "$W/mnt/1" && cat old/*/*) >"$T/again"
-is 'and nothing of it again later' \
+is 'nothing of the directory is asked for again later' \
 	"$(cmp "$T/read" "$T/again" 2>&1) $(node_stat 0 origin.operations)" " $cold"
 
 # ---- a change in the tick in which it was read
@@ -81,10 +81,11 @@ done
 is 'three directories and files changed, and the storage does not show it' "${#changed[@]}" 3
 for dir in "${changed[@]}"; do
 	ok "$dir: a name that came in the tick is found" wait_for 20 on_both late "$dir/late"
-	ok "$dir: and another one" wait_for 20 on_both late "$dir/later"
+	ok "$dir: another name that came in the tick is found" wait_for 20 on_both late "$dir/later"
 	ok "$dir: a file that was written over has its new bytes" \
 		wait_for 20 on_both BBBB "$dir/over"
-	ok "$dir: and one that another took the place of" wait_for 20 on_both BBBB "$dir/instead"
+	ok "$dir: a file that another took the place of has its new bytes" \
+		wait_for 20 on_both BBBB "$dir/instead"
 done
 
 # ---- a name that the storage denies once

@@ -58,7 +58,8 @@ for way in "${ways[@]}"; do
 	exec {said}<&-
 	past_ttl
 	ok "$way: a name that only the new one has appears" test -e "$W/mnt/1/site/$way/only_v2.py"
-	ok "$way: and one that only the old one has stays" test -e "$W/mnt/1/site/$way/only_v1.py"
+	ok "$way: a name that only the old directory has stays" \
+		test -e "$W/mnt/1/site/$way/only_v1.py"
 	ls "$W"/mnt/{0,1,2,3}/"site/$way" >/dev/null
 done
 invalidate

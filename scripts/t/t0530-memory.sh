@@ -117,7 +117,7 @@ if echo 1 2>/dev/null >/proc/sys/vm/drop_caches; then
 		note "node 1: $((first >> 10)) KiB, then $((now >> 10)) KiB"
 		[ "$(cat "$T/wrong")" = 0 ] && [ "$now" -gt $((first + (8 << 20))) ] || break
 	done
-	is 'and once more' "$(cat "$T/wrong")" 0
+	is 'files read while caches are dropped are right once more' "$(cat "$T/wrong")" 0
 	is_at_most 'the node does not grow with each time' "$now" $((first + (8 << 20)))
 	echo 2 >/proc/sys/vm/drop_caches
 	wait_for 5 few_inodes
@@ -150,7 +150,7 @@ with_tree 2 --cache-size 32M
 if new_group "copper-test-$$" $((24 << 20)); then
 	ok 'a small program reads everything right' \
 		in_group bash -c 'for i in 1 2 3; do checksums "$W/mnt/1" | cmp - "$1" || exit 1; done' sh "$T/want"
-	ok 'and by maps' in_group bash -c map_all
+	ok 'a small program reads everything right by maps' in_group bash -c map_all
 	remove_group
 	is_at_most 'memory that the kernel takes back there is asked for again' \
 		$((20 * 3000000 * 3)) "$(node_stat 1 fuse.read_bytes)"
@@ -172,7 +172,7 @@ if new_group "copper-test-$$-node" $((112 << 20)); then
 		checksums "$W/mnt/0" | cmp -s - "$T/want" || wrong=$((wrong + 1))
 	done
 	is 'a node in a small group serves everything right' "$wrong" 0
-	ok 'and lives' without_tree
+	ok 'the node in a small group lives' without_tree
 	remove_group
 else
 	for point in 15 16; do

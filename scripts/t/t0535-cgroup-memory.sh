@@ -46,7 +46,7 @@ ok 'with one above the group of the node, too' mount_in_step
 is 'its cache is a tenth of the limit' "$(limit_of_cache)" $((100 * MIB))
 without_tree
 echo 800M >"$step/$limit"
-ok 'and with a smaller one in that group' mount_in_step
+ok 'a node mounts in a step with a smaller limit' mount_in_step
 is 'the smaller one counts' "$(limit_of_cache)" $((80 * MIB))
 without_tree
 echo "$none" >"$step/$limit"

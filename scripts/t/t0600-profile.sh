@@ -41,7 +41,7 @@ is 'the totals begin as scripts expect' \
 	"$(sed -n '1p;2s/,.*//p' "$(one profiling profiling_aggregate.csv)" | tr '\n' ' ')" \
 	'metric,value total_counted_fuse_operations '
 ok 'there is a report for people' grep -q 'full-path' "$(one profiling profiling_summary.md)"
-ok 'and one before the teardown' test \
+ok 'there is a report from before the teardown' test \
 	-s "$(dirname "$(one profiling x)")/../pre-destroy"/127.0.0.12-*-pre-destroy-profiling_operations.csv
 is 'no temporary file is left' \
 	"$(find "$JOB" -name '*.??????' -newer "$HOSTS" | grep -c 'csv\.\|output\.[^.]*$' || :)" 0
@@ -51,6 +51,6 @@ is 'no temporary file is left' \
 is 'every existing path of the program was seen' \
 	"$(sed -n 's/^existing-not-seen: //p' "$T/compare")" ''
 is 'every absent one too' "$(sed -n 's/^absent-not-seen: //p' "$T/compare")" ''
-is 'and nothing else' "$(sed -n 's/^seen-not-by-strace: //p' "$T/compare")" ''
+is 'the lists have nothing else' "$(sed -n 's/^seen-not-by-strace: //p' "$T/compare")" ''
 is 'of hundreds' \
 	"$(awk '/^counted/ { print ($2 > 180 && $3 > 20) ? "enough" : $0 }' "$T/compare")" enough

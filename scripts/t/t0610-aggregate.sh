@@ -87,7 +87,7 @@ aggregate --output-dir "$T/other/place" "$T/cover" x
 ok 'the files go where they are wanted' cmp "$T/other/place/x-profiling_aggregate.csv" \
 	"$T/cover/profiling/cluster/cluster-profiling_aggregate.csv"
 aggregate --no-coverage "$T/cover"
-is 'and without any' \
+is '--no-coverage leaves the coverage out' \
 	"$status$(grep -c Coverage "$T/cover/profiling/cluster/cluster-profiling_summary.md")" 00
 
 # ---- nothing to read
@@ -97,7 +97,7 @@ aggregate "$T/empty"
 is 'an empty job directory is a failure' "$status" 1
 is 'of these words' "$(head -n 1 "$T/err")" \
 	"copper aggregate: failed to find profiling csv files under: $T/empty/profiling/final"
-is 'and nothing is written' "$(cat "$T/out"; ls "$T/empty/profiling")" final
+is 'nothing is written for such words' "$(cat "$T/out"; ls "$T/empty/profiling")" final
 fails_with 1 'cannot read the job directory' "$COPPER" aggregate "$T/none"
 fails_with 2 'JOBDIR' "$COPPER" aggregate
 fails_with 2 'PREFIX' "$COPPER" aggregate "$T/empty" ../x
@@ -105,8 +105,8 @@ fails_with 2 'usage-root' "$COPPER" aggregate "$T/empty" --usage-root
 mkfifo "$T/empty/profiling/final/h-1-profiling_aggregate.csv"
 ln -s /dev/zero "$T/empty/profiling/final/h-1-profiling_operations.csv"
 aggregate "$T/empty"
-is 'neither a fifo nor an endless device is read' "$status" 1
-matches 'and both are named' "$(tr '\n' ' ' <"$T/err")" \
+is 'no fifo and no endless device is read' "$status" 1
+matches 'the fifo and the device are named' "$(tr '\n' ' ' <"$T/err")" \
 	'h-1-profiling_aggregate.csv: it is not a regular file h-1-profiling_operations.csv: it is not'
 fails_with 1 'cannot write to standard output; the cluster files are in' \
 	sh -c 'exec "$@" >/dev/full' - "$COPPER" aggregate --no-coverage "$T/aggregate-v1"
@@ -118,7 +118,7 @@ if mount -t tmpfs -o size=16k,nr_inodes=64,mode=755 none "$T/disk/profiling/clus
 	is 'a full disk is a failure' "$status" 1
 	matches 'that names the file and the way out' \
 		"$(cat "$T/err")" 'cannot write .*No space left on device; make room'
-	is 'and leaves no part of a file' "$(ls "$T/disk/profiling/cluster")" full
+	is 'a full disk leaves no part of a file' "$(ls "$T/disk/profiling/cluster")" full
 	mount -o remount,ro "$T/disk/profiling/cluster"
 	aggregate "$T/disk"
 	matches 'where nothing may be written another place is proposed' \
@@ -195,7 +195,7 @@ is 'both nodes are in it' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/got"
 matches 'the summary has the classes of its paths' \
 	"$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
 	'^\| `missing_shared_library_probe` \| [1-9]'
-matches 'and how much of the environment was used' \
+matches 'the summary says how much of the environment was used' \
 	"$(coverage_rows "$JOB")" "^\| .$SRC/conda_env. \| yes \| "
 aggregate "$JOB/profiling/pre-destroy"
 is 'the folder of a snapshot is aggregated, too' \

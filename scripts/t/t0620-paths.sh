@@ -56,7 +56,7 @@ summary_has() { # DESCRIPTION TEXT
 with_job paths-v1
 ok 'a job of Copper 1.0 is read' paths "$JOB"
 same_lists paths-v1
-is 'and nothing is wrong with it' "$(cat "$T/err")" ''
+is 'nothing is wrong with a job of Copper 1.0' "$(cat "$T/err")" ''
 summary_has 'the counts table has bytes' \
 	'| Not needed by what was used | `prune_candidates.txt` | 8 | 4 | 4 | 0 | 1075010 |'
 summary_has 'unused directories are added up' \
@@ -67,7 +67,7 @@ summary_has 'a directory that gave nothing is one too' "| \`$T/conda_env/lib-ext
 is 'no list for odd names is left where there are none' "$(find "$JOB/paths_dir" -name "*.nul")" ""
 ok 'the totals are there for scripts' paths "$JOB" --json
 is 'with bytes' "$(json_value totals.prune_candidates.bytes <"$T/out")" 1075010
-ok 'and without' paths "$JOB" --json --no-sizes --output-dir "$T/no-sizes"
+ok 'the lists are written without bytes' paths "$JOB" --json --no-sizes --output-dir "$T/no-sizes"
 is 'as null' "$(json_value totals.existing.bytes <"$T/out")" None
 ok 'the lists are the same then' \
 	cmp "$T/no-sizes/prune_candidates.txt" "$JOB/paths_dir/prune_candidates.txt"
@@ -129,10 +129,12 @@ fails_first_line() { # EXIT REGEX ARG…
 }
 ok 'no table at all is a failure' \
 	fails_first_line 1 "failed to find raw tables .*$T/empty/tables/final" "$T/empty"
-ok 'so is none of use' fails_first_line 1 '1 tables .* unusable' "$T/useless"
-ok 'so is a job directory that is not there' \
+ok 'a directory without any usable table is a failure' \
+	fails_first_line 1 '1 tables .* unusable' "$T/useless"
+ok 'a job directory that is not there is a failure' \
 	fails_first_line 1 'cannot read the job directory' "$T/none"
-ok 'or not a directory' fails_first_line 1 'is not a directory' "$T/useless/x.output"
+ok 'a job directory that is a file is a failure' \
+	fails_first_line 1 'is not a directory' "$T/useless/x.output"
 fails_with 2 'JOBDIR' "$COPPER" paths
 fails_with 2 'usage-root' "$COPPER" paths "$T/useless" --usage-root
 fails_with 1 'cannot write to standard output; the lists are in' \
@@ -163,7 +165,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	(cd "$T/many" && seq -f 'a_file_with_a_long_name_%06.0f' 1 5000 | xargs touch)
 	ok 'a full disk is a sentence' fails_first_line 1 'No space left' "$T/only" \
 		--usage-root "$T/many" --usage-root "$T/only.src" --output-dir "$T/small/out"
-	is 'and leaves nothing half written' "$(ls -A "$T/small/out")" ''
+	is 'a full disk leaves nothing half written' "$(ls -A "$T/small/out")" ''
 	umount "$T/small"
 else
 	pass 'a full disk # SKIP not root'
@@ -282,14 +284,14 @@ for error in ENOSYS EPERM; do
 		strace -f -qq -e trace=openat2 -e inject=openat2:error="$error" -o "$T/strace" \
 		"$COPPER" paths "$JOB" --usage-root "$SRC"
 done
-is 'and they are the same' \
+is "without openat2 ($error) the lists are the same" \
 	"$(diff -rq "$T/with-openat2" "$JOB/paths_dir") $(grep -c INJECTED "$T/strace")" ' 1'
 ok 'rsync takes keep.txt' rsync -a --files-from="$JOB/paths_dir/keep.txt" "$SRC/" "$T/copy/"
 mv "$SRC" "$SRC.away"
 run_from "$T/copy" >"$T/from-copy" 2>&1
 is 'the program runs in the reduced copy, from its own prefix' \
 	"$(cat "$T/from-copy")" "$(sed "s|$M|$T/copy|g" "$T/from-mount")"
-is_at_most 'which has less than a fifth of the names' \
+is_at_most 'the reduced copy has less than a fifth of the names' \
 	"$(($(find "$T/copy" | wc -l) * 5))" "$(find "$SRC.away" | wc -l)"
 is 'keep and prune candidates are all there is' "$({
 	find "$T/copy" -mindepth 1 -printf '%P\n'

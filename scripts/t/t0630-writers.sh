@@ -71,13 +71,14 @@ is 'by both nodes' "$(cat "$T/.out")" \
 	"reports of 2/2 nodes written to $JOB/profiling/ioctl-snapshot"
 is 'with every profile' "$(files profiling/ioctl-snapshot)" \
 	"$telemetry$(tagged ioctl-snapshot "$profiles")"
-is 'and every table' "$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
+is 'the job directory has every table' \
+	"$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
 "$COPPER" cache-stats --output-dir "$T/lists/here" "$W/mnt/1" >"$T/usage" 2>&1
 is 'the contents of the cache are listed' $? 0
 node_json 1 >"$T/json"
 is 'in five files' "$(cd "$T/lists/here" && echo *)" \
 	'cache_usage_summary.csv cache_usage_summary.txt data_cache_size.output md_cache_size.output tree_cache_size.output'
-is 'which agree with the tables to the byte' \
+is 'the five files agree with the tables to the byte' \
 	"$(awk -F , '{ printf "%s ", $3 }' "$T/lists/here/cache_usage_summary.csv")" \
 	"$("$PYTHON" -c '
 import json, sys
@@ -92,7 +93,7 @@ is 'nothing is wrong with them' "$(grep -c output "$T/.out")" 0
 ok 'the tree stops' without_tree
 is 'all profiles are there' "$(files profiling/final)" "$profiles"
 is 'all tables are' "$(files tables/final)" "$tables"
-is 'and those of the moment before' \
+is 'the reports of the moment before are whole' \
 	"$(files profiling/pre-destroy)" "$(tagged pre-destroy "$profiles")"
 is 'each is whole' "$(whole "$JOB/profiling" "$JOB/tables")" ''
 "$PYTHON" - "$SRC" "$JOB" "$T/lists/here" >"$T/names" <<'PY'
@@ -165,7 +166,7 @@ matches 'with a sentence that names the file and the way out' "$(cat "$T/.out")"
 	'cannot write .*: No space left on device; .*make room in the job directory'
 is 'no file is gone, and none is new' \
 	"$(cd "$JOB" && find profiling tables -type f | LC_ALL=C sort)" "$before"
-is 'and no half file is among them' "$(whole "$JOB/profiling" "$JOB/tables")" ''
+is 'no half file is among them' "$(whole "$JOB/profiling" "$JOB/tables")" ''
 is 'the mount goes on' "$(cat "$W/mnt/0/hello")" hello
 rm "$JOB/full"
 ok 'with room again it works' "$COPPER" cache-stats --snapshot "$W/mnt/0"

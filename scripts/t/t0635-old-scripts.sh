@@ -71,20 +71,22 @@ snapshot() {
 	held >"$T/held"
 	copper cache-stats --snapshot "$W/mnt/2" && held | cmp -s - "$T/held"
 }
-ok 'and again' wait_for 20 snapshot
+ok 'a second snapshot is asked for' wait_for 20 snapshot
 ok 'the tree stops' without_tree
 FINAL=$JOB/tables/final
 old observed "$FINAL" >"$T/observed"
 is 'its path scripts see every path that was used, and nothing else' \
 	"$(diff "$T/truth" "$T/observed")" ''
-is 'and as many missing ones as there were' "$(old missing "$FINAL" | wc -l)" "$(cat "$T/absent")"
+is 'its path scripts see as many missing paths as there were' \
+	"$(old missing "$FINAL" | wc -l)" "$(cat "$T/absent")"
 old usage "$JOB/tables" >"$T/usage"
 is 'its cache usage script counts each node once, to the byte' \
 	"$(cut -d ' ' -f 1-3 "$T/usage" | tr '\n' ' ')" "$("$PYTHON" -c '
 import json, sys
 t = json.load(open(sys.argv[1]))
 print(*("%s 4 %d" % (k, t[k]["bytes"]) for k in ("data", "tree", "metadata")), end=" ")' "$T/held")"
-is 'also from the top of the job directory' "$(old usage "$JOB")" "$(cat "$T/usage")"
+is 'its cache usage script works from the top of the job directory' \
+	"$(old usage "$JOB")" "$(cat "$T/usage")"
 is 'entries are the paths that are held' "$(cut -d ' ' -f 4 "$T/usage" | tr '\n' ' ')" \
 	"$(for t in data tree md; do cat "$JOB/tables/ioctl-snapshot/"*-${t}_cache_size.output |
 		grep -c ^/; done | tr '\n' ' ')"
@@ -101,7 +103,7 @@ for row in csv.DictReader(open(sys.argv[1] + "operations.csv", newline="")):
     print("operation", *(row[c] for c in ("operation", "total_calls", "cache_hits", "cache_misses", "negative_results")), row["total_latency_s"])
 PY
 }
-is 'and are those of our cluster files' "$(cluster_of cluster | diff - "$T/sums")" ''
+is 'its sums are those of our cluster files' "$(cluster_of cluster | diff - "$T/sums")" ''
 is 'every node was started and ended once' \
 	"$(grep -E '^operation (init|destroy) ' "$T/sums" | cut -d ' ' -f 2,3 | tr '\n' ' ')" \
 	'destroy 4 init 4 '
@@ -109,7 +111,7 @@ summary=$(echo "$JOB"/profiling/final/127.0.0.14-*-profiling_summary.md)
 old summary "$summary" >"$T/summary"
 is 'the summary of a node has the headings' "$(grep '^#' "$T/summary" | tr '\n' ' ')" \
 	'# Copper Profiling Summary ## Aggregate Operation Metrics ## Derived High-Level Metrics ## Storage ## Top Paths ## Full Path Outputs ## Path Class Heuristics ## Pruning Guidance '
-is 'and the columns' "$(grep ^Operation, "$T/summary")" \
+is 'the summary of a node has the columns' "$(grep ^Operation, "$T/summary")" \
 	'Operation,Total Calls,Cache Hits,Cache Misses,Negative Results,Avg Latency (us),Total Latency (s)'
 is 'with the figures of the file' "$(grep '^[a-z]' "$T/summary")" \
 	"$(sed '1d; s/,[^,]*,[^,]*$//; s/,/ /g' \
@@ -120,7 +122,7 @@ is 'a tag is named in snapshots alone' \
 	'ioctl-snapshot pre-destroy runtime-snapshot '
 matches 'it names what has every use counted' \
 	"$(cat "$summary")" 'count first uses; `copper mount --observe` counts every use\.$'
-matches 'and so does that of the job' \
+matches 'the summary of the job names what it has counted' \
 	"$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
 	'without `copper mount --observe`.* count first uses\.$'
 storage() { # NAME: of the job, by its sums
@@ -131,10 +133,10 @@ cluster_counter() {
 }
 is 'the storage has its part: operations and bytes' "$(storage operations) $(storage bytes)" \
 	"$(cluster_counter operations).000000 $(cluster_counter bytes).000000"
-ok 'and time' test "$(cluster_counter time_us)" -gt 0
+ok 'the summary has the time of the storage' test "$(cluster_counter time_us)" -gt 0
 matches 'in the summary of the job' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
 	"^\| .storage_operations. \| $(cluster_counter operations) \|$"
-is 'and by node in theirs' \
+is 'the summaries of nodes have it by node' \
 	"$(sed -n 's/^| Storage operations | \(.*\) |$/\1/p' "$JOB"/profiling/final/*summary.md |
 		awk '{ n += $1 } END { print n }')" \
 	"$(cluster_counter operations)"
@@ -144,7 +146,7 @@ is 'and by node in theirs' \
 ok 'our commands read them, too' copper cache-stats --from "$JOB" --json
 is 'each node once' "$(value combined.files) $(value faults)" '12 0'
 cp "$T/out" "$T/from"
-ok 'and the paths' copper paths "$JOB" --usage-root "$SRC" --json
+ok 'the summary of the job has the paths' copper paths "$JOB" --usage-root "$SRC" --json
 is 'as many as there are' "$(value observed) $(value totals.absent.paths) $(value faults)" \
 	"$(wc -l <"$T/truth") $(cat "$T/absent") 0"
 # As they were when sizes were beside the paths, and a snapshot during the run had them too.
@@ -178,7 +180,7 @@ is 'to what its own script finds' \
 	"$(for t in data tree metadata; do echo \
 		"$t $(value "$t.files") $(value "$t.bytes") $(value "$t.entries")"; done)" \
 	"$(old usage "$OLD")"
-is 'which is what was held' "$(value combined.bytes) $(value faults)" \
+is 'its own script finds what was held' "$(value combined.bytes) $(value faults)" \
 	"$((500 + 80 + 2 * 5 * 144)) 0"
 
 # ---- the part of a slow storage

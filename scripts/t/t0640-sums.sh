@@ -36,13 +36,14 @@ is 'seven nodes are in them' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_wit
 mv "$JOB/profiling/cluster" "$T/stop"
 ok 'copper aggregate reads the files of the nodes' "$COPPER" aggregate "$JOB"
 for name in aggregate.csv operations.csv; do
-	ok "and comes to the same $name, byte for byte" \
+	ok "copper aggregate comes to the same $name, byte for byte" \
 		cmp "$T/stop/cluster-profiling_$name" "$(cluster "$name")"
 done
 until_coverage() { # only aggregate walks the trees that were used
 	sed '/^## Path Coverage/,$d' "$1" | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
 }
-is 'and to the same summary' "$(until_coverage "$T/stop/cluster-profiling_summary.md")" \
+is 'copper aggregate comes to the same summary' \
+	"$(until_coverage "$T/stop/cluster-profiling_summary.md")" \
 	"$(until_coverage "$(cluster summary.md)")"
 "$PYTHON" - "$JOB/profiling/final" "$T/stop" >"$T/compare" <<'PY'
 import collections, csv, glob, sys
@@ -120,7 +121,8 @@ kill_node 1
 matches 'a node is dead' "$(cat "$T/.out")" '^stopped 6/7 nodes'
 is 'the others are in the sums' \
 	"$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,6
-matches 'and the summary says so' "$(cat "$(cluster summary.md)")" 'not in these sums: `1`'
+matches 'the summary says which nodes are missing' \
+	"$(cat "$(cluster summary.md)")" 'not in these sums: `1`'
 unmount_killed
 cop_tree=0
 with_tree 5 -k 2 -P --peer-timeout 1
@@ -141,7 +143,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	mount -t tmpfs -o ro,mode=700 none "$JOB/profiling/cluster" || bail 'no tmpfs'
 	ok 'a node stops where the sums cannot be written, which ends with 1' \
 		without_tree_and_reports
-	matches 'and says so, without an option that stop does not have, and where they are' \
+	matches 'the stop says where the sums are, without an option that it does not have' \
 		"$(sed -n 's/.*cluster-profiling_aggregate.csv: //p' "$W/out.stop")" \
 		"^Read-only file system; the sums of 1 nodes are kept in $T/copper-sums-[^/]* on this host$"
 	umount "$JOB/profiling/cluster"

@@ -80,8 +80,8 @@ is_refused_in_table() {
 COP_POLL_S=1 wait_for 40 is_refused_in_table
 matches 'the table has a row for it' \
 	"$(cat "$T/all.table")" '^ +2 +127\.0\.0\.13 +refused: it was started with other options$'
-matches 'and one for the dead' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +dead$'
-matches 'and counts them below' "$(tail -n 1 "$T/all.table")" '1 dead.*1 refused'
+matches 'the table has a row for the dead' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +dead$'
+matches 'the table counts the dead below' "$(tail -n 1 "$T/all.table")" '1 dead.*1 refused'
 wait "$mismatched"
 cop_killed[2]=$mismatched
 ok 'the living stops' without_tree
@@ -91,7 +91,7 @@ of_three_one_lives
 mismatched --source "$T/elsewhere"
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
 is 'a stop fails' "$? $(cat "$T/.out")" '1 stopped 1/3 nodes'
-is 'and says of each what became of it' \
+is 'the stop says of each node what became of it' \
 	"$(grep ' (rank ' "$T/.err" | sort)" '127.0.0.11 (rank 0) did not answer
 127.0.0.13 (rank 2) refused: it was started with other options'
 wait "$mismatched"
@@ -114,18 +114,20 @@ is 'a node that ends, and waits for the storage, has failed' \
 	"$(row_of 0)" '{"host": "127.0.0.11", "failed": true, "reason": "it is ending", "below": 0}'
 is 'those below it are asked directly' "$(row_of 1) $(row_of 2)" 'counted counted'
 is 'the total has it' "$(totals)" '2 0 0 1 1'
-matches 'so has the table' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
-matches 'and counts it' "$(tail -n 1 "$T/all.table")" '1 failed'
+matches 'the table has the late node' \
+	"$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
+matches 'the table counts the late node' "$(tail -n 1 "$T/all.table")" '1 failed'
 matches 'a requester of an invalidation gets the error' \
 	"$(cat "$T/all.forgot")" '^127\.0\.0\.11 \(rank 0\) failed: it is ending$'
-matches 'and how many have' "$(cat "$T/all.forgot")" '^invalidated on 2/3 nodes$'
+matches 'the requester hears how many nodes have invalidated' \
+	"$(cat "$T/all.forgot")" '^invalidated on 2/3 nodes$'
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
 is 'a stop passes it over, and stops those below it' "$? $(cat "$T/.out")" '1 stopped 2/3 nodes'
-matches 'and says so' "$(cat "$T/.err")" \
+matches 'the stop says that it passed a node over' "$(cat "$T/.err")" \
 	'^127\.0\.0\.11 \(rank 0\) (failed: it is ending|did not answer)$'
 slow_fault clear
 wait
 ok 'nothing runs' wait_for 20 eval '[ "$(processes_of "$COPPER" | wc -l)" -eq 0 ]'
 cop_tree=0
-is 'and no mount of a node is left' "$(mounts_left)" 1
+is 'no mount of a node is left' "$(mounts_left)" 1
 without_slowfs

@@ -15,7 +15,7 @@ cat "$M/hello" "$W/mnt/2/dir/numbers" >/dev/null
 is 'every node has a line, in order of rank' \
 	"$(awk '$1 != "rank" { print $1, $2 }' "$T/table" | tr '\n' ' ')" \
 	'0 127.0.0.11 1 127.0.0.12 2 127.0.0.13 3 127.0.0.14 total 4 '
-is 'and none is wider than a terminal may be' "$(awk 'length > 132' "$T/table")" ''
+is 'no line is wider than a terminal may be' "$(awk 'length > 132' "$T/table")" ''
 # requests: the sixth column of a node (1.5 MiB is two), the eighth of the total (4 nodes are two
 # more)
 is 'the total is their sum' "$(awk '$1 == "total" { print $7 }' "$T/table")" \
@@ -81,7 +81,8 @@ is 'the first round has no rates' \
 	"$(awk '/^rank/ { round++ } round == 1 && /\/s /' "$T/watched")" ''
 ok 'later ones say what a counter grew by' \
 	test "$(rates "$T/watched" | sort -g | tail -n 1 | cut -d . -f 1)" -ge 5
-is_at_most 'and not by more than was done' "$(rates "$T/watched" | sort -g | tail -n 1)" 300
+is_at_most 'no counter grows by more than was done' \
+	"$(rates "$T/watched" | sort -g | tail -n 1)" 300
 watch --all --table
 touch "$T/enough"
 wait "$busy"

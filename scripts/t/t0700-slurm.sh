@@ -52,7 +52,7 @@ wait_for 40 job_is_over "$id"
 matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$'
 is 'all four nodes import a package from the mount' "$(imports plain)" 'n1 n2 n3 n4 '
 matches 'the nodes have a step of their own' "$(said plain)" "^step $id\\.[0-9]+ copper$"
-matches 'and stop' "$(said plain)" '^stopped 4/4 nodes$'
+matches 'the nodes with a step of their own stop' "$(said plain)" '^stopped 4/4 nodes$'
 is 'ranks are in the order of the node list' \
 	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$T/stats.plain")" \
 	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
@@ -60,7 +60,7 @@ is 'the storage is asked by one of them' \
 	"$("$PYTHON" -c 'import json, sys; print([n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if n["origin"]["operations"]])' "$T/stats.plain")" \
 	'[0]'
 is 'there is one secret, readable by its owner only' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
-matches 'which is made for this job' \
+matches 'the secret is made for this job' \
 	"$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
 is 'each node has a log' \
 	"$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" \
@@ -133,16 +133,16 @@ sleep 2
 matches 'the mount of a killed node is not an empty directory' \
 	"$(slurm_mounts) $(on_node 3 stat "$MNT/none" 2>&1)" \
 	'^8 .*Transport endpoint is not connected'
-is 'and the others go on' "$(on_node 4 cat "$MNT/hello")" hello
+is 'the other nodes go on' "$(on_node 4 cat "$MNT/hello")" hello
 is 'the job too' "$(squeue -h -j "$one" -o %T)" RUNNING
 
 scancel "$one"
 wait_for 10 eval '[ "$(slurm_mounts)" -eq 4 ]'
 is 'a job that is cancelled leaves no mount' "$(slurm_mounts)" 4
-is 'and the other has what it had' "$(on_node 2 cat "$OTHER/hello")" hello
+is 'the other job has what it had' "$(on_node 2 cat "$OTHER/hello")" hello
 scancel "$two"
 wait_for 25 nodes_gone
-is 'so ends the other' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'the other job ends' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 # ---- what goes wrong
 
@@ -158,7 +158,7 @@ EOS
 wait_for 60 job_is_over "$id"
 matches 'a node that cannot mount is named' \
 	"$(said no-dir)" "copper mount: n3: $OTHER: is not a directory"
-matches 'and the command fails' "$(said no-dir)" '^mount ends with 1$'
+matches 'the command fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
 matches 'without waiting for the others' "$(said no-dir)" '^before --ready-timeout$'
 is 'in one line' "$(grep -c . "$T/out.no-dir")" 4
 wait_for 5 nodes_gone
@@ -172,7 +172,7 @@ EOS
 wait_for 40 job_is_over "$id"
 matches 'a node that does not start is named' \
 	"$(said missing)" 'the tree is not ready: 1 of 4 nodes not ready after 2 s: n4'
-matches 'and srun fails' "$(said missing)" '^mount ends with 1$'
+matches 'srun fails when a node does not start' "$(said missing)" '^mount ends with 1$'
 
 id=$(submit crowd 4 <<'EOS'
 srun --ntasks-per-node=2 --ntasks=8 --overcommit "$COPPER" mount -f --ready-timeout 20 -d "$T/job.crowd" --source "$SRC" "$MNT" &
@@ -193,7 +193,7 @@ EOS
 )
 wait_for 40 job_is_over "$id"
 matches 'without srun it says so' "$(said unknown)" 'cannot run srun: No such file or directory'
-matches 'and fails' "$(said unknown)" '^mount ends with 1$'
+matches 'without srun the command fails' "$(said unknown)" '^mount ends with 1$'
 
 wait_for 5 nodes_gone
 is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'

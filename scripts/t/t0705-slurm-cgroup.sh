@@ -45,7 +45,7 @@ wait_for 40 job_is_over "$id"
 is 'Slurm does kill what a step leaves behind' "$(said plain | sed -n 1p)" 0
 matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$'
 is 'steps that end later leave the nodes alone' "$(said plain | grep -c '^hello$')" 4
-matches 'and stop finds all of them' "$(said plain)" '^stopped 4/4 nodes$'
+matches 'stop finds all nodes that live on' "$(said plain)" '^stopped 4/4 nodes$'
 wait_for 5 nodes_gone
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 
@@ -84,7 +84,7 @@ done
 matches 'srun without --foreground is refused' "$(said shell)" '^mount ends with 1$'
 is 'by each task with a sentence' \
 	"$(said shell | grep -c '^copper mount: a task of srun cannot leave a node behind: ')" 4
-ok 'and has begun nothing' test ! -e "$W/job.refused"
+ok 'a refused task has begun nothing' test ! -e "$W/job.refused"
 matches 'a shell in a step starts nodes' "$(said shell)" '^in a shell 0$'
 matches 'in a step of their own' "$(said shell)" '^step copper n\[1-4\]$'
 is 'ranks are in the order of the node list' \
@@ -92,7 +92,8 @@ is 'ranks are in the order of the node list' \
 	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
 matches 'they live on behind the step that started them, until they are stopped' \
 	"$(said shell)" '^stopped 4/4 nodes$'
-is 'and a shell at a terminal' "$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
+is 'a shell at a terminal leaves its nodes alone' \
+	"$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
 is 'twice four programs read' "$(said shell | grep -c '^hello$')" 8
 is 'each node is mounted' "$(slurm_mounts)" 4
 # The kernel lets in who has the mount's user and group, and the group is the business of Slurm's
@@ -143,7 +144,7 @@ EOS
 wait_for 60 job_is_over "$id"
 matches 'a node that cannot mount is named' \
 	"$(said no-dir)" "^copper mount: n3: $MNT: is not a directory"
-matches 'and srun fails' "$(said no-dir)" '^mount ends with 1$'
+matches 'srun fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
 is 'in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
 
 # Slurm cannot execute the command on one machine: nobody there can say so.
@@ -163,4 +164,4 @@ matches 'long before the others have waited in vain' \
 wait_for 5 nodes_gone
 is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
-ok 'nor of Slurm' test ! -e "$slurm_groups"
+ok 'nothing is left of Slurm' test ! -e "$slurm_groups"

@@ -116,7 +116,7 @@ fails_with 1 'the tree is not ready: .*127\.0\.0\.11.*secret' \
 	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 1 \
 	--secret-file "$T/old-secret" -d "$T/job.twice" --ready-timeout 1 --source "$SRC" "$T/mnt/1"
 wait
-matches 'and the root names who is missing' \
+matches 'the root names who is missing' \
 	"$(cat "$T/out.twice")" "1 of 2 nodes not ready after $seconds s: 127\.0\.0\.12"
 lines() { # RANK: of its log, without times and what varies
 	sed -n 's/^[0-9-]* [0-9.-]* \[Info\] ([a-z_]*) //p' \
@@ -127,9 +127,9 @@ for line in 'provider registration completed after N us' \
 	'first successful parent rpc_(lstat|readdir) completed after N us since provider startup; path=/'; do
 	matches "the log says: $line" "$(lines 1)" "^${line//+/[+]}\$"
 done
-matches 'and: parent not ready yet' \
+matches 'the log says: parent not ready yet' \
 	"$(cat "$T"/job.twice/logs/127.0.0.12-*)" '\[Info\] \([a-z_]*\) parent not ready yet'
-matches 'and: timed out' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" \
+matches 'the log says: timed out' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" \
 	'\[Info\] \([a-z_]*\) timed out waiting for parent readiness'
 chmod 644 "$T/job.twice/secret"
 fails_with 1 "the secret file $T/job.twice/secret is open to others .*chmod 600" \

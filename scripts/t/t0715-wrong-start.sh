@@ -25,7 +25,7 @@ timeout "$(patient 40)" mpiexec.hydra -launcher fork -n 2 \
 is 'two tasks of a launcher without hosts do not become two trees' "$?: $(running)" '1: 0 0'
 matches 'they get the reason, and what to do' "$(cat "$T/out.mpi")" \
 	'^copper mount: PMI_SIZE=2 says that this is one of several, .*give --hosts FILE\|LIST .*--hosts localhost for a tree of one node on each$'
-matches 'so does the check' "$(PMI_RANK=1 "$COPPER" mount --check "$T/mnt/0" 2>&1)" \
+matches 'the check refuses it, too' "$(PMI_RANK=1 "$COPPER" mount --check "$T/mnt/0" 2>&1)" \
 	'^failed +hosts +PMI_RANK=1 says'
 PMI_SIZE=2 "$COPPER" mount --hosts localhost --source "$SRC" "$T/mnt/0" >"$T/out.meant" 2>&1
 is 'with --hosts for one node there is no note' "$?: $(cat "$T/out.meant")" '0: '
@@ -43,8 +43,8 @@ mkdir "$ORIGIN/shared" "$T/local"
 "$COPPER" mount --hosts localhost --source "$ORIGIN" "$T/slow/shared" >"$T/out.shared" 2>&1
 matches 'a mount point on a shared file system is warned of' "$?: $(cat "$T/out.shared")" \
 	"^0: copper: warning: $T/slow/shared is on fuse\.slowfs, .*choose a directory of the node itself, such as one below /tmp$"
-is 'and works' "$(cat "$T/slow/shared/hello")" hello
-matches 'so is one in the check' \
+is 'a mount point on a shared file system works' "$(cat "$T/slow/shared/hello")" hello
+matches 'the check warns of it, too' \
 	"$("$COPPER" mount --check --source "$ORIGIN" "$T/slow/empty" 2>&1)" \
 	'^warning +mountpoint .* is on fuse\.slowfs'
 "$COPPER" stop "$T/slow/shared" >/dev/null
@@ -105,12 +105,12 @@ matches 'the check knows that it will be replaced' \
 	"$COPPER" mount --check -d "$T/job" --source "$SRC" "$T/mnt/0" 2>&1)" \
 	'^ok +secret +rank 0 will create'
 is 'the next job starts in the same directory' "$(both $new)" '0 0'
-matches 'and says what became of the secret' "$(cat "$T/out.0")" \
+matches 'the next job says what became of the secret' "$(cat "$T/out.0")" \
 	"^copper: note: $T/job/secret was left behind by job $old; this job, $new, has a new one$"
 is 'only rank 0 does' "$(cat "$T/out.1")" ''
 isnt_first=$([ "$(cat "$T/job/secret")" = "$first" ] && echo the same || echo another)
 is 'it is another one' "$isnt_first" another
-is 'whose file is private, and the only one' "$(stat -c '%a' "$T"/job/secret*)" 600
+is 'the new secret is private, and the only one' "$(stat -c '%a' "$T"/job/secret*)" 600
 matches 'the whole tree stops' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
 
 # ---- another program has the port that follows from a job's number
@@ -138,7 +138,8 @@ third=$((number + 2)).server
 take 0 "$(port_of 0)"
 take 1 "$(port_of 1)"
 is 'the nodes take another one' "$(both "$third")" '0 0'
-is 'and read' "$(cat "$T"/mnt/?/hello | sort | uniq -c | tr -s ' ')" ' 2 hello'
+is 'the nodes with another secret read' \
+	"$(cat "$T"/mnt/?/hello | sort | uniq -c | tr -s ' ')" ' 2 hello'
 ok 'the log says so' grep \
 	-q "rendezvous at port $(second_of 0): port $(port_of \
 		0) is taken by process ${taken[0]} (python3" \
@@ -146,7 +147,7 @@ ok 'the log says so' grep \
 fails_with 1 "$(address_of 1) \(rank 1\) of this tree runs already, as process $(node_stat 1 \
 		pid) \(copper\)" env PBS_NODEFILE="$T/hosts" PBS_JOBID="$third" PALS_NODEID=1 \
 	"$COPPER" mount -d "$T/job" --source "$SRC" "$T/local"
-matches 'and stop' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
+matches 'the nodes with another secret stop' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
 take 1 "$(second_of 1)"
 fails_with 1 "cannot listen on .* port $(second_of 1) .* taken by process ${taken[2]}" \
 	env PBS_NODEFILE="$T/hosts" PBS_JOBID="$third" PALS_NODEID=1 \
@@ -177,14 +178,14 @@ plain() {
 is 'a tree without a scheduler starts' "$(plain)" '00: '
 "$COPPER" stop "$T/mnt/1" >/dev/null
 ok 'its secret ends with it' test ! -e "$T/plain/secret"
-is 'so that the next has its own' "$(plain)" '00: '
+is 'the next job has a secret of its own' "$(plain)" '00: '
 kill_both
 first=$(cat "$T/plain/secret")
 matches 'one that a killed tree left is named' "$(plain)" \
 	"^00: copper: note: $T/plain/secret exists from an earlier start .*to get a new one, remove the file before a start .*$"
-is 'and goes on' "$(cat "$T/plain/secret")" "$first"
+is 'a left secret is used by the next node' "$(cat "$T/plain/secret")" "$first"
 "$COPPER" stop "$T/mnt/0" >/dev/null
-ok 'until its tree stops' test ! -e "$T/plain/secret"
+ok 'the secret stays until its tree stops' test ! -e "$T/plain/secret"
 
 wait_for 10 eval '[ "$(running)" = "0 0" ]'
 is 'nothing is left' "$(running)" '0 0'

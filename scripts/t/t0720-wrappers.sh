@@ -41,12 +41,12 @@ EOS
 )
 wait_for 60 job_is_over "$id"
 matches 'Frontier: launch ends with 0' "$(said frontier)" '^launch ends with 0$'
-matches 'and says how long the addresses took' \
+matches 'Frontier: the launch says how long the addresses took' \
 	"$(said frontier)" '^prepared address book generation took [0-9]+ s$'
 is 'four nodes are ready' "$(sed -n '/^launch ends/ { n; p }' "$T/out.frontier")" 4
 is 'all of them read' "$(grep -c '^hello$' "$T/out.frontier")" 4
 matches 'stop stops all' "$(said frontier)" '^stopped 4/4 nodes$'
-matches 'and ends with 0' "$(said frontier)" '^stop ends with 0$'
+matches 'Frontier: stop ends with 0' "$(said frontier)" '^stop ends with 0$'
 is 'no other log has the name of a node' \
 	"$(find "$T/logs/$id/logs" -name '*output.log' | wc -l) $(cd "$T/logs/$id/logs" &&
 		echo srun*)" '4 srun.log'
@@ -81,7 +81,7 @@ matches 'Aurora: and says how long the addresses took' \
 	"$(said aurora)" '^prepared address book generation took [0-9]+ s$'
 is 'all nodes read' "$(grep -c '^hello$' "$T/out.aurora")" 4
 matches 'stop stops all of them' "$(said aurora)" '^stopped 4/4 nodes$'
-matches 'and ends with 0, too' "$(said aurora)" '^stop ends with 0$'
+matches 'Aurora: stop ends with 0' "$(said aurora)" '^stop ends with 0$'
 is 'each host is in the list once' "$(tr '\n' ' ' <"$T/logs/$id/logs/hosts" | sed 's/:[0-9]*//g')" \
 	'n1 n2 n3 n4 '
 is 'every node tells its paths' \
@@ -111,10 +111,10 @@ touch "$T/site/build/olcf_frontier_copper_addressbook.txt" "$T/other.book"
 matches '-a facility alone means the book of the site' \
 	"$(given COPPER_ROOT="$T/site" "$launch" -a facility)" \
 	"^mount -d $HOME/copper-logs/7 -F $T/site/build/olcf_frontier_copper_addressbook.txt -n cxi://cxi1 /tmp/.*/copper\$"
-matches 'or the one that its module names' \
+matches '-a facility takes the book that facility_address_book names' \
 	"$(given facility_address_book="$T/other.book" "$launch" -a facility)" " -F $T/other.book "
 given "$launch" -a facility -n cxi >"$T/out"
-is 'and without any it is an error' $? 1
+is '-a facility without any book is an error' $? 1
 matches 'that names the way out' \
 	"$(cat "$T/out")" '-a facility needs the book of the site, .*-F FILE, .*-a discover$'
 fails_with 1 'PBS_NODEFILE: cannot read .*only the first host of a PBS job has it.*--hosts FILE' \

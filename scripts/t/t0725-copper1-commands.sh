@@ -43,16 +43,16 @@ ok 'the tree stops' without_tree
 with_tree 2 -l 5 -A
 cat "$W/mnt/1/hello" >/dev/null
 matches 'level 5 is reported' "$(logs_of 1)" '^user-facing log_level: 5$'
-matches 'and tells all paths' "$(logs_of 1)" '^profile_paths_full: enabled$'
+matches 'the log says that all paths are counted' "$(logs_of 1)" '^profile_paths_full: enabled$'
 is 'level 4 has no debug lines' "$(cat "$T"/logs.4/*-output.log | grep -c '\[Debug\]')" 0
 matches 'level 5 tells what was asked for' \
 	"$(logs_of 1)" '^asking kind=(listing|entry) path="/" index=0 rank=0$'
-matches 'and what was answered' \
+matches 'level 5 tells what was answered' \
 	"$(logs_of 1)" '^answer kind=chunk path="/hello" index=0 rank=0 status=0 bytes=6$'
 matches 'what was served' "$(logs_of 0)" '^serving kind=chunk path="/hello" index=0$'
-matches 'and read from the source' \
+matches 'level 5 tells what was read from the source' \
 	"$(logs_of 0)" '^reading the source kind=chunk path="/hello" index=0$'
-ok 'and this tree stops' without_tree
+ok 'the tree with level 5 stops' without_tree
 
 # ---- a reset of the counters
 
@@ -83,13 +83,14 @@ is 'the node here has written its report' \
 	"$(cd "$JOB/logs" && echo "$(address_of 1)"-*-output.log |
 		sed 's/output.log/pre-reset-profiling_operations.csv/')"
 is 'with what it had counted' "$(counted pre-reset open 2)" 2
-is 'and the paths' "$(grep -c '^/' "$JOB/tables/pre-reset/"*-data_table_cache_event.output)" 2
+is 'the report has the paths that were read' \
+	"$(grep -c '^/' "$JOB/tables/pre-reset/"*-data_table_cache_event.output)" 2
 matches 'the bytes of its counters' "$(cat "$JOB/profiling/pre-reset/"*-profiling_fabric.csv)" \
 	'^fabric_requests_sent,[1-9]'
 is 'other nodes count on' "$(json 2 "s['fuse']['open']")" 1
 matches 'all nodes at once' "$("$COPPER" cache-stats --reset --all "$M" 2>&1)" \
 	'^counters of 3/3 nodes set to zero$'
-is 'and all of them write' \
+is 'all nodes write their reports' \
 	"$(find "$JOB/profiling/pre-reset" -name '*-profiling_operations.csv' | wc -l)" 3
 is 'now all are zero' "$("$COPPER" cache-stats --all --json "$M" |
 		"$PYTHON" -c "import json, sys; print(json.load(sys.stdin)['total']['fuse']['open'])")" 0
@@ -126,7 +127,7 @@ mv "$JOB/profiling" "$JOB/profiling.away"
 cp "$T/not-a-directory" "$JOB/profiling"
 "$COPPER" cache-stats --reset --all "$M" >"$T/reset" 2>&1
 is 'a report that cannot be written is a failure' $? 1
-is 'and no counter is set to zero' \
+is 'no counter is set to zero when a report cannot be written' \
 	"$(sed -n 's/ set to zero$//p' "$T/reset"; grep -c '/profiling: Not a directory' \
 		"$T/reset")" \
 	"counters of 0/3 nodes
@@ -184,7 +185,7 @@ is 'it names what it has written' "$(grep '^wrote' "$T/.ok")" \
 		operations.csv summary.md)"
 "$COPPER" aggregate "$T/copy" mine --usage-root "$SRC" --skip-home-inference >/dev/null
 for name in aggregate.csv operations.csv; do
-	ok "and it is what copper aggregate writes: $name" \
+	ok "the file is what copper aggregate writes: $name" \
 		cmp "$reported/profiling/cluster/mine-profiling_$name" \
 		"$T/copy/profiling/cluster/mine-profiling_$name"
 done
@@ -216,8 +217,8 @@ ok 'by default beside the job' test -s "$reported/paths_dir/paths_summary.md"
 prepare_tree 1
 VIEW_DIR=$W/mnt/0 "${wrapped[@]}" bash "$stats/get_cache_usage_summary.sh" "$T/none" >"$T/.out" 2>&1
 is 'where nothing runs the exit status says so' $? 1
-matches 'and a sentence' "$(cat "$T/.out")" 'no copper node'
-is 'and there is no table of zeros' "$(cd "$T/none" && echo *)" '*'
+matches 'where nothing runs there is a sentence' "$(cat "$T/.out")" 'no copper node'
+is 'where nothing runs there is no table of zeros' "$(cd "$T/none" && echo *)" '*'
 with_tree 1 -A
 M=$W/mnt/0
 cat "$M/hello" "$M/dir/numbers" >/dev/null
@@ -228,14 +229,16 @@ is 'it leaves every table' "$(cd "$T/usage" && echo *)" \
 	'cache_usage_summary.csv cache_usage_summary.txt data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output operation_cache_hit.output operation_cache_miss.output operation_cache_neg.output operation_count.output operation_time.output tree_cache_size.output tree_table_cache_event.output'
 is 'the summary has its form' "$(sed -n 3p "$T/usage/cache_usage_summary.txt" | tr -s ' ')" \
 	'| Table | Files Found | Used Bytes | Used Human | Entries |'
-is 'and what is held' "$(awk -F ' *[|] *' '$2 == "data" { print $3, $4, $6 }' "$T/usage/cache_usage_summary.txt")" \
+is 'the summary says what is held' \
+	"$(awk -F ' *[|] *' '$2 == "data" { print $3, $4, $6 }' \
+		"$T/usage/cache_usage_summary.txt")" \
 	"1 $(sed -n 's/^Total bytes: //p; s/^total number of files: //p' \
 		"$T/usage/data_cache_size.output" | tr '\n' ' ' | sed 's/ $//')"
 is 'the CSV, too' "$(head -n 1 "$T/usage/cache_usage_summary.csv")" \
 	table,files_found,used_bytes,used_human,entries
 is 'operations are counted' \
 	"$(sed -n 's/^open: \([0-9]*\),$/\1/p' "$T/usage/operation_count.output")" 2
-is 'and timed' "$(grep -cE '^[a-z_]+: [0-9]+ ms,?$' "$T/usage/operation_time.output")" \
+is 'operations are timed' "$(grep -cE '^[a-z_]+: [0-9]+ ms,?$' "$T/usage/operation_time.output")" \
 	"$(grep -cE '^[a-z_]+: [0-9]+,?$' "$T/usage/operation_count.output")"
 is 'absent names are in their file' \
 	"$(sed -n 's/^lookup: //p' "$T/usage/operation_cache_neg.output")" 1
@@ -259,7 +262,7 @@ export VIEW_DIR=$W/mnt/0
 "${wrapped[@]}" bash "$stats/get_all_metrics.sh" "$T/unprofiled" >"$T/.out" 2>&1
 is 'without a profile what is held and counted is read' "$? $(cd "$T/unprofiled" && echo *)" \
 	'0 data_cache_size.output md_cache_size.output operation_count.output tree_cache_size.output'
-matches 'and it says what is not, and why' \
+matches 'without a profile the script says what is not read, and why' \
 	"$(cat "$T/.out")" '^ioctl.py: not read: operation_time.output, .* started with -P '
 fails_with 1 'not read: operation_time.output: ' \
 	"${wrapped[@]}" python3 "$stats/ioctl.py" 400 "$T/unprofiled"
@@ -286,4 +289,4 @@ matches 'it lists them' "$("$cu_fuse" -h)" '^-profile_metrics -profile_top_n N '
 	-profile_metrics -s "$W/mnt/0" -- --hosts localhost >"$T/.out" 2>&1
 is 'it mounts' "$? $(cat "$W/mnt/0/hello")" '0 hello'
 "${wrapped[@]}" "$T/dest/opt/copper/bin/copper" stop "$W/mnt/0" >"$T/.out" 2>&1
-ok 'and reports' test -s "$(echo "$T"/job.cu/profiling/final/*-profiling_operations.csv)"
+ok 'cu_fuse writes reports' test -s "$(echo "$T"/job.cu/profiling/final/*-profiling_operations.csv)"

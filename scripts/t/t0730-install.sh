@@ -36,13 +36,15 @@ is 'the programs may be run' "$(find "$at/bin" ! -perm 755)" ''
 mkdir "$T/mnt"
 small_tree "$T/src"
 ok 'the installed program mounts' "$at/bin/copper" mount --source "$T/src" "$T/mnt"
-ok 'and serves' cmp "$T/src/dir/numbers" "$T/mnt/dir/numbers"
+ok 'the installed program serves a file' cmp "$T/src/dir/numbers" "$T/mnt/dir/numbers"
 
 is 'the commands of Copper 1.0 are where job scripts call them' \
 	"$(cd "$at" && echo build/* scripts/*.py scripts/get_copper_stats_ioctl/*)" \
 	"build/cu_fuse $(cd "$cop_root" && echo scripts/aggregate_profiling.py scripts/copper1.py \
 		scripts/path_usage_analysis.py scripts/get_copper_stats_ioctl/*)"
-matches 'and run' "$(env -u COPPER "$at/build/cu_fuse" -vpath "$T/mnt" -- --check --source "$T/src" 2>&1)" 'mount'
+matches 'the commands of Copper 1.0 run' \
+	"$(env -u COPPER "$at/build/cu_fuse" -vpath "$T/mnt" -- --check --source "$T/src" 2>&1)" \
+	'mount'
 
 # ---- marks
 
@@ -87,11 +89,12 @@ wrong=
 for sub in "${subcommands[@]}"; do
 	[ "$(complete_line "copper $sub -")" = "$(options_of "$sub")" ] || wrong="$wrong $sub"
 done
-is 'then every option of it' "$wrong" ''
+is 'every option of the subcommand is completed' "$wrong" ''
 is 'a beginning is enough' "$(complete_line 'copper mo')" mount
 is 'of an option too' "$(complete_line 'copper mount --secr')" --secret-file
 is 'a value that is one of some words' "$(complete_line 'copper mount -a ')" 'discover facility'
-is 'also behind an equals sign' "$(complete_line 'copper serve --compress=o')" 'off on'
+is 'values are completed behind an equals sign' \
+	"$(complete_line 'copper serve --compress=o')" 'off on'
 is 'a value that is a number has none' "$(complete_line 'copper mount --fanout ')" ''
 cd "$T" || exit 1
 is 'a directory' "$(complete_line 'copper mount -d sr')" src
@@ -115,7 +118,8 @@ if command -v zsh >/dev/null; then
 	matches 'explains them' "$(zsh_line 'copper stop --')" '--timeout.*-- give up after'
 	matches 'completes a word' \
 		"$(zsh_line 'copper mount --address-source=fac')" 'address-source=facility'
-	matches 'and a mount that is there' "$(zsh_line "copper stop $T/m")" "copper stop $T/mnt"
+	matches 'a mount that is there is completed' \
+		"$(zsh_line "copper stop $T/m")" "copper stop $T/mnt"
 else
 	for ((i = 0; i < 6; i++)); do
 		pass 'zsh # SKIP not installed'
@@ -139,7 +143,7 @@ if [ -e "$lmod" ]; then
 	is 'the manual too' "$(module_says 'man -w copper-mount 2>/dev/null || tr : "\n" <<<"$MANPATH" | head -n 1')" \
 		"$(command -v man >/dev/null && echo "$at/share/man/man1/copper-mount.1" ||
 			echo "$at/share/man")"
-	is 'and where it is' "$(module_says 'echo "$COPPER_ROOT"')" "$at"
+	is 'the module says where Copper is' "$(module_says 'echo "$COPPER_ROOT"')" "$at"
 	is 'the header and the module of Python, too' \
 		"$(module_says 'cd / && echo "#include <copper/mark.h>" | cc -fsyntax-only -x c - && '"$PYTHON"' -c "import copper_mark; print(copper_mark.__file__)"')" \
 		"$at/share/copper/python/copper_mark.py"
@@ -180,7 +184,8 @@ if command -v dpkg-deb >/dev/null; then
 	ok 'the module of Python is where Python finds it' \
 		test -s "$T/root/usr/lib/python3/dist-packages/copper_mark.py" \
 		-a ! -e "$T/root/usr/share/copper/python"
-	ok 'and goes away' dpkg --root="$T/root" --log=/dev/null --force-not-root --purge copper
+	ok 'the package can be removed' \
+		dpkg --root="$T/root" --log=/dev/null --force-not-root --purge copper
 	is 'without a trace' "$(below "$T/root" | grep -v '^/var/lib/dpkg/')" ''
 	again=$(TMPDIR=$T "$deb" "$BUILD" "$T/again")
 	ok 'made again it is the same, byte by byte' cmp "$package" "$again"

@@ -17,8 +17,8 @@ version=$("$COPPER" --version | sed -n 's/^copper //p')
 is 'its version is that of the program' "$(rpm -qp --qf '%{VERSION}' "$package")" "${version//-/.}"
 requires=$(rpm -qp --requires "$package")
 matches 'it asks for what mounts' "$requires" '(^|[[:space:]])fuse3([[:space:]]|$)'
-matches "and for the system's libfabric" "$requires" 'libfabric\.so\.1'
-is 'which it does not bring along' "$(rpm -qpl "$package" | grep -c 'libfabric')" 0
+matches "the package asks for the system's libfabric" "$requires" 'libfabric\.so\.1'
+is 'the package does not bring libfabric along' "$(rpm -qpl "$package" | grep -c 'libfabric')" 0
 ok 'it can be installed' rpm --root "$T/root" --dbpath /db --nodeps --noscripts -i "$package"
 is 'with all that make install puts there' \
 	"$(cd "$T/root" && find usr ! -type d -printf '/%p\n' | sed 's/\.gz$//' | LC_ALL=C sort)" \

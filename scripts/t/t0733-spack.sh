@@ -20,7 +20,7 @@ least() { # LIBRARY: what needed.c takes
 }
 is 'libfuse as old as will do' "$(needs libfuse)" "$(least libfuse)"
 is 'libfabric, too' "$(needs libfabric)" "$(least libfabric)"
-is 'and xxHash' "$(needs xxhash).0" "$(least xxHash)"
+is 'xxHash is asked for with archives, too' "$(needs xxhash).0" "$(least xxHash)"
 is 'a provider that is asked for is in libfabric' \
 	"$(grep -c "$(printf '^depends_on\tlibfabric fabrics=cxi\tfabrics=cxi')" "$T/~static")" 1
 is 'where it can be' "$(grep -c "$(printf '^conflicts\tfabrics=cxi\t+static')" "$T/~static")" 1
@@ -39,12 +39,13 @@ matches "libfuse's headers are Spack's" \
 	"$(grep 'internal/fs/fs\.c' "$T/make" | tail -n 1)" "-I$T/opt/libfuse/include/fuse3 "
 words build '+static'
 make_it "${words[@]}" >"$T/make"
-matches 'or with archives, and loads nothing' \
+matches 'a build with archives loads nothing' \
 	"$(grep -e '-o build/copper ' "$T/make")" ' -static .*--wrap=dlopen.* -lfabric '
 words install '~static'
 make_it "${words[@]}" >"$T/make"
 matches 'it is installed where Spack wants it' \
 	"$(cat "$T/make")" "PREFIX=\"$T/opt/copper\" .*install\.sh install build/shared"
-matches 'and tested without the packages of the system' "$(grep '^check' "$T/~static")" 'unit$'
+matches 'the build is tested without the packages of the system' \
+	"$(grep '^check' "$T/~static")" 'unit$'
 is 'a shell that loads it finds the program' "$(grep '^environment' "$T/~static")" \
 	"$(printf 'environment\tCOPPER_ROOT\t%s' "$T/opt/copper")"

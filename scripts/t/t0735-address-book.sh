@@ -27,7 +27,7 @@ done
 table=$logs/copper_address_book_full_output.txt
 matches 'the raw table has a column for each network' \
 	"$(head -n 1 "$table")" '^# host( \| [^ ]+)* \| lo( |$)'
-is 'and a row for each host' "$(sed -n '2,$s/ | .*//p' "$table")" "$(hosts_of)"
+is 'the raw table has a row for each host' "$(sed -n '2,$s/ | .*//p' "$table")" "$(hosts_of)"
 column=$(head -n 1 "$table" | tr '|' '\n' | grep -nx ' lo *' | cut -d : -f 1)
 is 'its column of the network is the book' \
 	"$(awk -F ' \\| ' -v c="$column" 'NR > 1 { print $1, $c }' "$table")" \
@@ -49,7 +49,7 @@ done
 wait
 is 'a raw table will do as a book: the nodes are where it says' \
 	"$(cat "$JOB/logs/copper_address_book.txt")" "$(cat "$T/discovered")"
-ok 'and it is kept as it was' cmp "$T/table" "$JOB/logs/copper_address_book_full_output.txt"
+ok 'the raw table is kept as it was' cmp "$T/table" "$JOB/logs/copper_address_book_full_output.txt"
 ok 'a file comes down this tree' cmp "$SRC/dir/numbers" "$W/mnt/2/dir/numbers"
 without_tree
 
@@ -70,7 +70,7 @@ is 'a book of 10,000 hosts is filtered to the job, in its order' \
 	"$(cat "$JOB/logs/copper_address_book.txt")" "$(cat "$T/discovered")"
 ok 'the whole of it is kept' cmp "$T/site" "$JOB/logs/copper_address_book_full_output.txt"
 is 'with the hosts beside it' "$(cat "$JOB/logs/node_file.txt")" "$(hosts_of)"
-ok 'and a file comes down' cmp "$SRC/dir/numbers" "$W/mnt/1/dir/numbers"
+ok 'a file comes down to the last node' cmp "$SRC/dir/numbers" "$W/mnt/1/dir/numbers"
 without_tree
 
 # ---- nodes that are restarted with other addresses
@@ -105,15 +105,15 @@ was=$(book_of 0 1 2)
 ok 'a root that was killed starts again' again 0
 ok 'the book has its new address' is_in_book 0
 is 'in the place of the old one' "$(book_of 0 1 2 | grep -cFx "$was")" 2
-is 'and those of the others as before' "$(book_of 1 2)" "$(tail -n 2 <<<"$was")"
-ok 'so has the raw table' table_is_book
+is 'the addresses of the others are as before' "$(book_of 1 2)" "$(tail -n 2 <<<"$was")"
+ok 'the raw table has the new address' table_is_book
 ok 'another node that was killed starts again' again 2
 ok 'the root puts that into the book, too' wait_for 10 is_in_book 2
-ok 'and into the table' wait_for 10 table_is_book
+ok 'the root puts the address into the table, too' wait_for 10 table_is_book
 is 'nothing else has changed' "$(book_of 0 1)" "$(running_at 0)
 $(sed -n 2p <<<"$was")"
 ok 'a file comes down to it' cmp "$SRC/dir/numbers" "$W/mnt/2/dir/numbers"
-ok 'and all stop' without_tree
+ok 'all nodes stop' without_tree
 
 # ---- what cannot be found is named
 

@@ -27,7 +27,7 @@ with_tree 2 -b "$last"
 use 0
 use 1
 is 'all threads of the root run where -b says' "$(threads_of 0)" "$last "
-is 'and of the leaf' "$(threads_of 1)" "$last "
+is 'all threads of the leaf run where -b says' "$(threads_of 1)" "$last "
 is_at_most 'those that came with the first reads are among them' 6 "$(count_of 0)"
 is 'cache-stats tells' "$(node_stat 1 cpus)" "$last"
 matches 'the table too' "$("$COPPER" cache-stats "$W/mnt/0")" "^processors $last\$"
@@ -43,9 +43,9 @@ mkdir "$W/one"
 ok 'a launcher that binds its tasks' taskset -c "$first" "$COPPER" mount --source "$SRC" "$W/one"
 is 'binds the node' "$("$COPPER" cache-stats --json "$W/one" | json_value cpus)" "$first"
 "$COPPER" stop "$W/one" >"$T/.out"
-ok 'but -b is the word of the user' \
+ok '-b outranks the binding of the launcher' \
 	taskset -c "$first" "$COPPER" mount -b "$first,$last" --source "$SRC" "$W/one"
-matches 'and counts more' "$("$COPPER" cache-stats --json "$W/one" | json_value cpus)" \
+matches 'the node runs where -b says' "$("$COPPER" cache-stats --json "$W/one" | json_value cpus)" \
 	"^${first}[,-]$last\$"
 "$COPPER" stop "$W/one" >"$T/.out"
 
@@ -74,12 +74,13 @@ prepare_tree 2
 export JOB HOSTS SECRET
 ok 'with near' near "$last"
 is 'all threads run near the card' "$(sort -u "$T/near")" "$last"
-matches 'and the log tells which' "$(cat "$JOB"/logs/*.log)" "pinned near network=lo cpus=$last"
+matches 'the log tells near which card they run' \
+	"$(cat "$JOB"/logs/*.log)" "pinned near network=lo cpus=$last"
 prepare_tree 2
 rm "$T/near"
 ok 'where the machine does not tell' near ''
 is 'nothing is pinned' "$(sort -u "$T/near")" "$all"
-matches 'and the log says so' \
+matches 'the log says that nothing is pinned' \
 	"$(cat "$JOB"/logs/*.log)" 'not pinned, since this machine does not say.*network=lo'
 
 # ---- what is refused

@@ -39,7 +39,7 @@ is 'a job that has all it needs is ready' "$status" 0
 matches 'its rank is reported' "$(line hosts)" "3 from .*rank 1, 127\.0\.0\.12"
 matches 'the secret is still to be made' "$(line secret)" 'rank 0 will create .*/new/job/secret'
 matches 'the address is reported' "$(line network)" 'address ofi\+tcp://127\.0\.0\.12:'
-ok 'and nothing was made' test ! -e "$T/new"
+ok 'the check makes nothing' test ! -e "$T/new"
 check "${words[@]}" -d "$T/job" --secret-file "$SECRET" "$W/mnt/1" --json
 is 'the same as JSON' "$("$PYTHON" -c '
 import json, sys
@@ -124,7 +124,7 @@ matches "allow_other: $(line allow_other)" "$status $(line allow_other)" '^0 ok 
 "${cop_apart[@]}" bash -c 'mount --bind /dev/null /dev/fuse; exec "$@"' - \
 	"$COPPER" serve --check --source "$SRC" >"$T/check" 2>&1
 is 'serve needs no FUSE' "$? $(tail -n 1 "$T/check")" '0 ready'
-is 'nor asks for it' "$(line fuse)$(line kernel)$(line mountpoint)" ''
+is 'serve does not ask for FUSE' "$(line fuse)$(line kernel)$(line mountpoint)" ''
 "$COPPER" serve --check --hosts '127.0.0.11,127.0.0.12' --rank 0 --insecure \
 	--source /no-such-source >"$T/check" 2>&1
 is 'missing files fail there, too' $? 1

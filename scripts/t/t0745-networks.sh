@@ -52,7 +52,7 @@ slow=$(received eth0)
 fast=$(received hsn0)
 all_up 'an interface by its name'
 is 'all use that' "$(addresses)" '10.77.2.1 10.77.2.2 10.77.2.3'
-is_at_most 'and the 3 MB come over it' 3000000 $(($(received hsn0) - fast))
+is_at_most '3 MB come over the version of IP that all use' 3000000 $(($(received hsn0) - fast))
 is_at_most 'not over the other one' $(($(received eth0) - slow)) 100000
 stops 'an interface by its name'
 
@@ -85,6 +85,6 @@ matches 'it is named' "$(cat "$T/check")" 'no interface ib0 .*ip address'
 
 with_hosts n1-hsn,n2-hsn,n3-v6
 is 'hosts with different versions of IP form no tree' "$(grep -c '^1 ' "$T/said")" 3
-matches 'and it is said why' "$(cat "$T/said")" \
+matches 'hosts with different versions of IP hear why' "$(cat "$T/said")" \
 	'^1 .*\(rank [0-2]\): its address .* and this node.s .* are of different versions of IP'
 kill "${hosts[@]}"

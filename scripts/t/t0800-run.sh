@@ -66,7 +66,7 @@ all_views() { # WHO
 		"$(run "$COPPER" run sh -c "grep -c ' - overlay copper:' /proc/self/mountinfo")" 1
 	is "$1: the same user namespace for all" \
 		"$(run readlink /proc/self/ns/user)" "$(run readlink /proc/self/ns/user)"
-	is "$1: and inside of each other" \
+	is "$1: views inside of each other share the user namespace" \
 		"$(run sh -c "readlink /proc/self/ns/user; '$COPPER' run readlink /proc/self/ns/user" | uniq | wc -l)" 1
 	is "$1: capabilities, and no_new_privs" \
 		"$(run grep -E '^(Cap|NoNewPrivs)' /proc/self/status)" \
@@ -86,7 +86,7 @@ all_views() { # WHO
 		$'result\nhello\n'"touch: cannot touch '../no': Read-only file system"
 	fails_with 125 "--direct $SRC/out: .*inside of a view.* outer copper run" \
 		"${cop_as[@]}" "$COPPER" run "$COPPER" run --direct "$SRC/out" true
-	is "$1: and the storage has it" "$(cat "$SRC/out/file.$1")" result
+	is "$1: what --direct writes is on the storage" "$(cat "$SRC/out/file.$1")" result
 	ok "$1: the tree stops" without_tree
 }
 all_views root

@@ -51,7 +51,7 @@ all_the_same() { # WHO
 				"$T/without" "$T/with"
 		done
 	done
-	ok "$1: which is much" grep -q '^death signal 12 ' "$T/with"
+	ok "$1: the comparison went as far as the last signal" grep -q '^death signal 12 ' "$T/with"
 	for how in kill core interrupt stop; do
 		(cd "$W" && "${as[@]}" "$PYTHON" "$T/process.py" end "$how" \
 				sh -c 'echo ready; exec sleep 100') >"$T/without" 2>&1
@@ -106,4 +106,4 @@ is 'a supplementary group keeps its rights' \
 	"$(as_user "$COPPER" run \
 		sh -c "echo mine >'$T/shared/file' && cat '$T/shared/file'" 2>&1)" mine
 ok 'the tree stops' without_tree
-is 'whose file it is' "$(stat -c %U "$T/shared/file")" "$cop_user"
+is 'the file belongs to who made it' "$(stat -c %U "$T/shared/file")" "$cop_user"

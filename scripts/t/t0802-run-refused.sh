@@ -67,17 +67,20 @@ without_namespaces() { # COMMAND…
 is 'namespaces are off: variables are rewritten' \
 	"$(PATH=$SRC/bin:$PATH without_namespaces "$COPPER" run sh -c 'echo "$PATH"' |
 		cut -d : -f 1)" "$W/mnt/0/bin"
-matches 'and --check says why' "$(without_namespaces "$COPPER" run --check)" \
+matches '--check says why namespaces are off' "$(without_namespaces "$COPPER" run --check)" \
 	'^warning +view +env: .*user\.max_user_namespaces is 0'
-matches 'so does mount --check' \
+matches 'mount --check says why, too' \
 	"$(without_namespaces "$COPPER" mount --check --source "$SRC" "$W/run" | grep ' view ')" \
 	'^warning +view .*env: .*user\.max_user_namespaces is 0'
-matches 'and the log' "$(without_namespaces "$COPPER" run -l 4 true 2>&1)" \
+matches 'the log says why, too' "$(without_namespaces "$COPPER" run -l 4 true 2>&1)" \
 	'view=env .* why=.*user\.max_user_namespaces is 0'
 is 'demanded, it is refused' \
 	"$(without_namespaces "$COPPER" run --view overlay true 2>&1; echo $?)" \
 	'copper run: this machine refuses user namespaces to ordinary users (user.max_user_namespaces is 0): ask its administrator'$'\n125'
-is 'so is --direct' "$(without_namespaces "$COPPER" run --direct "$SRC/other" true 2>&1 | wc -l; without_namespaces "$COPPER" run --direct "$SRC/other" true 2>/dev/null; echo $?)" $'1\n125'
+is '--direct is refused' \
+	"$(without_namespaces "$COPPER" run --direct "$SRC/other" true 2>&1 |
+		wc -l; without_namespaces "$COPPER" run --direct "$SRC/other" \
+			true 2>/dev/null; echo $?)" $'1\n125'
 
 if [ "$cop_mode" = release ] && command -v strace >/dev/null; then
 	inject() { # SYSTEM CALL, ERROR AND WHEN, COMMAND…
@@ -90,7 +93,7 @@ if [ "$cop_mode" = release ] && command -v strace >/dev/null; then
 	matches 'an overlay is refused: a bind' \
 		"$(inject mount:error=EPERM:when=3 -l 4 cat "$SRC/hello" 2>&1 | tr '\n' ' ')" \
 		'view=bind .*why=an overlay of .* since 5\.11.* hello $'
-	is 'and demanded it fails' \
+	is 'a demanded overlay fails' \
 		"$(inject mount:error=EPERM:when=3 --view overlay true 2>/dev/null; echo $?)" 125
 	matches 'no overlayfs: a bind' \
 		"$(inject mount:error=ENODEV:when=3 -l 4 cat "$SRC/hello" 2>&1 | tr '\n' ' ')" \
@@ -117,8 +120,11 @@ fails_with 125 'several copper nodes run here.* --mount with one of: ' "${run[@]
 is 'the working directory tells which' \
 	"$(cd "$SRC/other" && "${run[@]}" -l 4 true 2>&1 | grep -o 'mountpoint=.*')" \
 	"mountpoint=$W/second"
-is 'or the command' "$(cd "$T" && "${run[@]}" -l 4 "$SRC/bin/../dir/../../src/bin/lost" 2>&1 | grep -o 'mountpoint=.*')" "mountpoint=$W/mnt/0"
-is 'or an option' "$("${run[@]}" -l 4 --mount "$W/second" true 2>&1 | grep -o 'mountpoint=.*')" \
+is 'the command tells which node is meant' \
+	"$(cd "$T" && "${run[@]}" -l 4 "$SRC/bin/../dir/../../src/bin/lost" 2>&1 |
+		grep -o 'mountpoint=.*')" "mountpoint=$W/mnt/0"
+is 'an option tells which node is meant' \
+	"$("${run[@]}" -l 4 --mount "$W/second" true 2>&1 | grep -o 'mountpoint=.*')" \
 	"mountpoint=$W/second"
 # VARIABLE=VALUE…: a view of the second tree inside of one of the first, which has a namespace of
 # its own.

@@ -29,7 +29,7 @@ environments() { # of $SOFT
 	before=$(reads)
 	is "$who: a console script of a conda-like prefix" "$(run "$SOFT/envs/torch/bin/console")" \
 		"$SOFT/envs/torch $SOFT/envs/torch/lib/$version/json/__init__.py"
-	ok "$who: and its bytes came through the node" test "$(reads)" -gt "$before"
+	ok "$who: the bytes of the script came through the node" test "$(reads)" -gt "$before"
 	is "$who: a console script of a venv, whose base is that prefix" \
 		"$(run "$SOFT/venvs/train/bin/console")" \
 		"$SOFT/venvs/train $SOFT/envs/torch/lib/$version/json/__init__.py"
@@ -41,7 +41,7 @@ environments() { # of $SOFT
 		"$SOFT/venvs/train/lib/$version/site-packages/worklike/__init__.py"
 	if [ -n "$compiler" ]; then
 		is "$who: a program with an absolute RPATH" "$(run "$SOFT/app/bin/main")" 42
-		is "$who: whose library is the one of the tree" \
+		is "$who: the library of the program is the one of the tree" \
 			"$(run sh -c "ldd '$SOFT/app/bin/main' | sed -n 's/.*libanswer.so => \\([^ ]*\\).*/\\1/p'")" "$SOFT/app/lib/libanswer.so"
 	else
 		pass "$who: RPATH # SKIP no gcc"
@@ -52,7 +52,7 @@ environments() { # of $SOFT
 	is "$who: where namespaces are off, the prefix still comes through the mount" \
 		"$(run --view env "$bin/python" -c 'import json; print(json.__file__)')" \
 		"$W/mnt/0/envs/torch/lib/$version/json/__init__.py"
-	is "$who: and so does the base of a venv" \
+	is "$who: where namespaces are off, the base of a venv is in the mount" \
 		"$(run --view env "$SOFT/venvs/train/bin/python" \
 			-c 'import json; print(json.__file__)')" \
 		"$W/mnt/0/envs/torch/lib/$version/json/__init__.py"
@@ -63,7 +63,7 @@ environments() { # of $SOFT
 		is "$who: what a package exports, both ways" \
 			"$(cd "$SOFT/js" && run node -e 'import("@site/tool/deep").then(m => console.log(m.where, require("@site/tool/deep").where))')" \
 			"$SOFT/js/node_modules/@site/tool/lib/deep.mjs $SOFT/js/node_modules/@site/tool/lib/deep.js"
-		matches "$who: and nothing else" \
+		matches "$who: a package exports nothing else" \
 			"$(cd "$SOFT/js" && run node -e 'require("@site/tool/lib/main.js")' 2>&1)" \
 			ERR_PACKAGE_PATH_NOT_EXPORTED
 	else

@@ -126,7 +126,7 @@ task=$(join "${run[@]}" "$PYTHON" -B "$SRC/peek.py")
 is 'process_vm_readv between two tasks, both ways' \
 	"$("$PYTHON" "$T/pair.py" "$task" "$task")" $'word of a task\nword of a task'
 bind=$(join "${run[@]}" --view bind "$PYTHON" -B "$SRC/peek.py")
-is 'and where their views are of different kinds' \
+is 'process_vm_readv works between views of different kinds' \
 	"$("$PYTHON" "$T/pair.py" "$task" "$bind")" $'word of a task\nword of a task'
 plain=$(join "${cop_as[@]}" "$PYTHON" -B "$SRC/peek.py")
 is 'a plain process reads a task; a task does not read a plain process' \

@@ -100,13 +100,13 @@ done
 is 'overlay: as it is' "$first" "one $absent"
 is 'overlay: for this command what was absent stays so, and a known file is the old one' \
 	"$then" "$absent one"
-is 'and the new name is there for the next' "$next" new
+is 'overlay: the new name is there for the next command' "$next" new
 is 'overlay: --invalidate' "$invalidated" yes
 is 'overlay: the list is new' "$listed" new
 is 'overlay: an absent name stays absent, a replaced file is stale' \
 	"$last" "$absent Stale file handle"
 is 'overlay: a name that was not asked for is the new one' "$other" hello
-is 'and the next command sees all of it' "$all" $'new\ntwo'
+is 'overlay: the next command sees both new names' "$all" $'new\ntwo'
 
 # ---- the tree is stopped
 

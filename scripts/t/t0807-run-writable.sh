@@ -54,7 +54,7 @@ writes() { # WHO
 			sh -c 'cat moved new/deep/file; ls data 2>&1')" \
 		$'changed\nx\n'"ls: cannot access 'data': No such file or directory"
 	ok "$1: others see nothing of that either" test "$(run cat "$SRC/mine/data")" = data
-	is "$1: and the source is as it was" \
+	is "$1: the source is as it was, with a directory" \
 		"$(find "$SRC" -printf '%P %y %m %s %T@ %l\n' | LC_ALL=C sort |
 			cmp - "$T/before" 2>&1)" ''
 	fails_with 125 'writable=.*nowhere: No such file' \
@@ -69,7 +69,7 @@ writes() { # WHO
 		"${cop_as[@]}" "$COPPER" run --writable="$W/changes" true
 	exec 8>&-
 	wait "$holder"
-	ok "$1: but for the next one it is free" run --writable="$W/changes" true
+	ok "$1: the directory is free for the next command" run --writable="$W/changes" true
 	rm "$W/hold"
 	chmod -R u+rwx "$W/changes" && rm -rf "$W/changes"
 	ok "$1: the tree stops" without_tree
@@ -138,7 +138,7 @@ if "$PYTHON" -m venv --without-pip "$T/probe" >/dev/null 2>&1; then
 	is 'pip installs into it' \
 		"$(run --writable sh -c "'$SRC/mine/venv/bin/python' -m pip install --no-index --quiet --disable-pip-version-check '$T/added-1.0-py3-none-any.whl' 2>&1 &&
 		'$SRC/mine/venv/bin/python' -c 'import added; print(added.value)'")" installed
-	is 'and nowhere else' "$(find "$SRC/mine/venv" -name 'added*')" ''
+	is 'pip changes nothing else' "$(find "$SRC/mine/venv" -name 'added*')" ''
 else
 	pass 'pip # SKIP no venv'
 	pass 'pip # SKIP no venv'

@@ -61,8 +61,8 @@ ways() { # WHO
 		"$(stat -c '%a %U' "${one%/*}")" "700 ${cop_user:-root}"
 	is "$who: programs read there" "$(as_user cat "$one/hello")" hello
 	matches "$who: cache-stats finds it unnamed" "$(here "$COPPER" cache-stats 2>&1)" '^budget '
-	ok "$who: and so does stop" here "$COPPER" stop
-	is "$who: which leaves nothing" "$(left)" 0
+	ok "$who: stop finds it unnamed" here "$COPPER" stop
+	is "$who: stop leaves nothing" "$(left)" 0
 
 	# ---- two
 	mounts
@@ -72,7 +72,7 @@ ways() { # WHO
 	fails_with 2 "copper stop: several copper nodes run here; name one of: $run/copper/mnt-[^ ]*/src, $run/copper/mnt-[^ ]*/src" "${cop_as[@]}" "$COPPER" stop
 	ok "$who: a named one stops" here "$COPPER" stop "$one.1" # no such
 	ok "$who: the first" here "$COPPER" stop "$one"
-	ok "$who: and then the only one" here "$COPPER" stop
+	ok "$who: the only one left is found" here "$COPPER" stop
 	is "$who: nothing is left of two" "$(left)" 0
 
 	# ---- a tree of three on one machine
@@ -109,7 +109,7 @@ ways() { # WHO
 	one=$(PBS_JOBID=1.a place)
 	two=$(PBS_JOBID=2.a place)
 	isnt=$([ -n "$one" ] && [ "$one" != "$two" ] && echo two)
-	is "$who: and finds it" "$isnt" two
+	is "$who: each job finds its own" "$isnt" two
 	PBS_JOBID=2.a here "$COPPER" stop >/dev/null
 	is "$who: stop in a job stops that job" \
 		"$(as_user cat "$one/hello") $([ ! -e "$two" ] && echo gone)" 'hello gone'
@@ -149,7 +149,8 @@ ways() { # WHO
 	wait_for 5 is_gone "$pid"
 	umount -l "$one"
 	here "$COPPER" stop >/dev/null 2>&1
-	is "$who: also if the guard was killed right after it had unmounted" "$(left)" 0
+	is "$who: stop removes it though the guard was killed right after it had unmounted" \
+		"$(left)" 0
 
 	# ---- what is there already
 	mounts

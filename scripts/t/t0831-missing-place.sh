@@ -46,7 +46,7 @@ ways() { # WHO
 		"$(stat -c %a "$W/made" "$W/made/by" | tr '\n' ' ')" '700 700 '
 	is "$who: programs read there" "$(as_user cat "$at/hello")" hello
 	ok "$who: stop finds it by its name" stops "$at"
-	is "$who: and nothing of it is left" "$([ ! -e "$W/made" ] && echo gone)" gone
+	is "$who: nothing of the node is left" "$([ ! -e "$W/made" ] && echo gone)" gone
 	ok "$who: stopping it again is no failure" stops "$at"
 
 	as_user mkdir -p "$W/made/by"
@@ -70,9 +70,9 @@ $W/made/by"
 		"$(as_user cat "$at/dir/numbers" 2>&1 >/dev/null | sed 's/.*: //')" \
 		'Transport endpoint is not connected'
 	ok "$who: the next node takes it over" mounts "$at"
-	is "$who: and reads" "$(as_user cat "$at/hello")" hello
+	is "$who: the next node reads" "$(as_user cat "$at/hello")" hello
 	stops "$at"
-	is "$who: and removes it at the end" "$(ls "$W/made/by")" ''
+	is "$who: the next node removes the directory at the end" "$(ls "$W/made/by")" ''
 	mounts "$at"
 	kill_at "$at"
 	guards_end
@@ -82,14 +82,15 @@ $W/made/by"
 		kill_at "$at"
 		guards_end
 		ok "$who: the next node may come while it does ($round)" mounts "$at"
-		is "$who: and has its directory ($round)" "$(as_user cat "$at/hello")" hello
+		is "$who: the next node has the directory ($round)" \
+			"$(as_user cat "$at/hello")" hello
 		stops "$at"
-		ok "$who: which goes with it ($round)" wait_for 5 nothing_left
+		ok "$who: the directory goes with the node ($round)" wait_for 5 nothing_left
 	done
 	mounts "$at"
 	kill_at "$at"
 	stops "$at"
-	ok "$who: and so does stop" wait_for 5 nothing_left
+	ok "$who: nothing is left when it is stopped" wait_for 5 nothing_left
 	is "$who: with the socket" "$(find "$run/copper" -type s)" ''
 
 	fails_with 1 "no/where: No such file" \
@@ -98,9 +99,10 @@ $W/made/by"
 	matches "$who: --check says that it will be made" \
 		"$(as_user "$COPPER" mount --check --source "$SRC" "$at")" \
 		"^ok +mountpoint +$at will be created, and removed at the end"
-	matches "$who: or where" "$(as_user "$COPPER" mount --check --source "$SRC")" \
+	matches "$who: --check says where it will be made" \
+		"$(as_user "$COPPER" mount --check --source "$SRC")" \
 		"^ok +mountpoint +none is given: $run/copper/mnt-[0-9a-f]+/src will be created"
-	is "$who: and makes nothing" "$(find "$W/made" "$run/copper" | wc -l)" 3
+	is "$who: --check makes nothing" "$(find "$W/made" "$run/copper" | wc -l)" 3
 	rmdir "$W/made/by" "$W/made"
 }
 

@@ -33,7 +33,7 @@ ways() { # WHO
 		"$(runs -- sh -c 'cat "$SRC/hello"; touch "$SRC/new" 2>&1' | sed 's/.*: //' |
 			tr '\n' ' ')" \
 		'hello Read-only file system '
-	is "$who: then nothing is left" "$(left)" '0 0'
+	is "$who: nothing is left of the command" "$(left)" '0 0'
 	runs -- sh -c 'exit 7'
 	is "$who: its exit status is the command's" "$?" 7
 	# shellcheck disable=SC2016
@@ -65,7 +65,7 @@ ways() { # WHO
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
 	ok "$who: killed, it takes its command along" wait_for 10 is_gone "$(cat "$W/up")"
-	ok "$who: and then the node ends" wait_for 20 none_left
+	ok "$who: the node ends with the killed command" wait_for 20 none_left
 
 	# ---- the node is killed
 	is "$who: a command whose node is killed sees it, and ends as it likes" "$(runs -- sh -c '
@@ -79,7 +79,7 @@ ways() { # WHO
 	is "$who: there is a report when it has ended" \
 		"$(find "$W/job.$who/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
 
-	matches "$who: and a trace of what the command read" \
+	matches "$who: there is a trace of what the command read" \
 		"$("$COPPER" trace events --name '^read$' --file numbers "$W/job.$who/trace" \
 			2>&1)" 'dir/numbers'
 
@@ -95,7 +95,7 @@ ways() { # WHO
 	done
 	is "$who: they have one node" \
 		"$(grep -h '^pid' "$W"/task.* | sort | uniq -c | awk '{ print $1 }')" 4
-	is "$who: which ends with the last" "$(left)" '0 0'
+	is "$who: the node ends with the last task" "$(left)" '0 0'
 
 	# ---- the first task fails: whoever started it has to know, for the others may wait for it
 	rm -f "$W/go"
@@ -131,7 +131,7 @@ ways() { # WHO
 		is "$who: the others go on, task $i" "$? $(cat "$W/task.$i")" '0 20000'
 	done
 	wait
-	ok "$who: and the node ends with them" wait_for 20 none_left
+	ok "$who: the node ends with the tasks" wait_for 20 none_left
 }
 
 run=$XDG_RUNTIME_DIR

@@ -36,7 +36,7 @@ is 'sixteen tasks, one, and two at once read the tree' \
 matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
 matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
 is 'sixteen tasks have one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 1
-is 'which reports when the last has ended' \
+is 'the node reports when the last task has ended' \
 	"$(find "$W/job.many/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
 wait_for 5 none_left
 is 'nothing is left of the steps' "$(left)" '0 0 '
@@ -53,7 +53,7 @@ EOS
 )
 wait_for 60 job_is_over "$id"
 is 'the first task is killed: the others go on' "$(said killed | grep -cx 20000)" 2
-matches 'and srun says so' "$(said killed)" '^srun ends with 137$'
+matches 'srun says that the first task was killed' "$(said killed)" '^srun ends with 137$'
 wait_for 10 none_left
 is 'nothing is left of it' "$(left)" '0 0 '
 id=$(submit cancelled 1 <<'EOS'
@@ -98,4 +98,4 @@ is 'several machines need a directory for their secret' \
 	'1 srun ends with 125'
 is 'nothing is left of them' "$(left)" '0 0 '
 stop_slurm
-is 'and no node' "$(nodes_running)" 0
+is 'no node of the tasks is left' "$(nodes_running)" 0

@@ -46,7 +46,7 @@ is 'their counts are summed up' \
 	"$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" \
 	ranks_with_aggregate_files,4
 gone 'nothing is left of the steps'
-is 'nor of the secret of the one without a job directory' \
+is 'nothing is left of the secret without a job directory' \
 	"$(find "$W" -maxdepth 1 -name '.copper*')" ''
 
 # ---- tasks that end early: the nodes of their machines stay for the others
@@ -64,7 +64,7 @@ wait_for 90 job_is_over "$id"
 is 'two tasks of the last node read when all others have ended' \
 	"$(said early | grep -cx 20000)" 2 || note "$(said early)"
 matches 'srun says so' "$(said early)" '^srun ends with 0$'
-is 'then all nodes are there' "$("$PYTHON" -c 'import json, sys
+is 'all nodes are there when the step begins' "$("$PYTHON" -c 'import json, sys
 print(sorted(n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if "pid" in n))' \
 		"$W/stats.0")" '[0, 1, 2, 3]'
 gone 'and end with the last'
@@ -109,7 +109,8 @@ EOS
 			grep -c -- "^copper run: .*--source $W/none: No such file")" 4 ||
 		note "$(said "wrong.$wrong")"
 	gone 'nothing is left of them'
-	is 'nor of what they said to each other' "$(find "$W" -maxdepth 1 -name '.copper*')" ''
+	is 'nothing is left of what the tasks said to each other' \
+		"$(find "$W" -maxdepth 1 -name '.copper*')" ''
 done
 
 # ---- a node is killed, which may be the root

@@ -76,14 +76,14 @@ ways() { # WHO
 	touch "$W/go"
 	wait "$pid"
 	is "$who: the keeper is killed: the command ends as it likes" "$?" 0
-	ok "$who: and nothing is left" wait_for 20 none_left
+	ok "$who: nothing is left after the keeper was killed" wait_for 20 none_left
 
 	start_and_wait
 	kill -KILL "$node"
 	touch "$W/go"
 	wait "$pid"
 	is "$who: the node is killed: the command ends as it likes" "$?" 0
-	ok "$who: and nothing is left of it" wait_for 20 none_left
+	ok "$who: nothing is left after the node was killed" wait_for 20 none_left
 
 	start_and_wait
 	kill -KILL "$keeper" "$node"
@@ -102,7 +102,7 @@ ways() { # WHO
 	is "$who: all are killed at once: the mount is left" "$(mounts)" 1
 	is "$who: the next start reads its own" \
 		"$(here "$COPPER" run --source "$SRC" -- cat "$SRC/hello")" hello
-	is "$who: and has removed what was left" "$(left)" '0 0'
+	is "$who: the next start has removed what was left" "$(left)" '0 0'
 
 	start_and_wait
 	kill_all
@@ -113,7 +113,7 @@ ways() { # WHO
 	kill_all
 	as_user mkdir -p "$W/mnt/0"
 	here "$COPPER" mount --source "$SRC" "$W/mnt/0"
-	is "$who: and so does the next mount" \
+	is "$who: the next mount removes it" \
 		"$(mounts) $(find "$run/copper" -name 'run-*' -o -name 'mnt-*')" '0 '
 	here "$COPPER" stop "$W/mnt/0" >/dev/null
 
@@ -142,7 +142,7 @@ ways() { # WHO
 		"$(here "$COPPER" cache-stats --json | json_value pid)" "$node"
 	touch "$W/go"
 	wait "$pid"
-	is "$who: and ends well" "$?" 0
+	is "$who: a start that kept its node ends well" "$?" 0
 	ok "$who: without a trace" wait_for 10 none_left
 }
 

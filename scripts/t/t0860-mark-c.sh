@@ -134,7 +134,7 @@ not a value of log-event: Short; ignored 1 files'
 
 traces -- "$mark" threads 8 2000
 is 'threads: every event, ended or there at exit' "$(count)" '1 files work:B 32000 work:E 32000'
-is 'and they nest' "$(nest)" ''
+is 'the events of threads nest' "$(nest)" ''
 for how in exit _exit raw; do
 	traces -- "$mark" fork "$how"
 	is "fork, $how: a file each, nothing twice" \
@@ -148,12 +148,13 @@ matches 'the second has a number' \
 traces -- "$mark" crash 1
 is 'killed: what was marked before is there' "$? $(count)" '137 1 files last:B 1 step:B 1 step:E 1'
 traces -- "$mark" crash 5000
-is 'also of many' "$(count)" '1 files last:B 1 step:B 5000 step:E 5000'
+is 'killed: what many threads marked before is there' \
+	"$(count)" '1 files last:B 1 step:B 5000 step:E 5000'
 traces -- "$mark" closes "$T/own"
 is 'a program that closes our file: its own file is whole, and ours goes on' \
 	"$(cat "$T/own") $(count)" 'mine 1 files step:B 2 step:E 2'
 traces -- "$mark" closes "$T/own" <&- >&- 2>&-
-is 'and one without standard descriptors' \
+is 'a program without standard descriptors has its events' \
 	"$(cat "$T/own") $(count)" 'mine 1 files step:B 2 step:E 2'
 traces -- "$mark" signals 300000
 is 'handlers that interrupt marks: none of the program is lost' \
@@ -215,7 +216,7 @@ is 'a library that it is linked with, too' "$? $(count) $(nest)" "0 1 files $all
 traces -- "$mark" limit 20000 3000
 is 'a limit of file sizes does not end the program' \
 	"$? $(count | cut -d ' ' -f -2) $(wc -l <"$T/err")" '0 1 files 2'
-matches 'and it is told once, and how many are missing' "$(paste -sd ' ' "$T/err")" \
+matches 'the program says once how many events are missing' "$(paste -sd ' ' "$T/err")" \
 	'^copper-mark: cannot write .*: File too large; the program goes on, events beyond.* copper-mark: [0-9]+ events are missing in '
 : >"$T/file"
 PERFFLOW_OPTIONS=log-dir=$T/file/below "$mark" basics 2>"$T/err"

@@ -34,7 +34,7 @@ nest() {
 
 traces -- "$PYTHON" "$cop_t/mark_old.py"
 is 'code written for it runs' "$? $(cat "$T/err")" '0 '
-is 'and its events are those that it would have had' "$(count)" \
+is 'code written for PerfFlowAspect has the events that it would have had' "$(count)" \
 	'1 files alone:b 1 alone:e 1 bar:B 2 bar:E 2 closed:E 1 ended:e 1 foo:B 2 foo:E 2 load:b 1 load:e 1 load:n 1 main:B 1 main:E 1 opened:B 1 submitted:b 1'
 is 'with their categories, scopes and ids' \
 	"$("$PYTHON" "$cop_t/marks.py" list "$T/log" | grep -e '^[lmse]' -e '^bar.*B' |
@@ -107,7 +107,7 @@ matches 'killed: what was marked before is there' \
 marks -- closes "$T/own"
 is 'a program that closes our file' "$? $(cat "$T/own") $(count)" '0 mine 1 files step:B 2 step:E 2'
 marks -- closes "$T/own" <&- >&- 2>&-
-is 'and one without standard descriptors' \
+is 'a program without standard descriptors has its events' \
 	"$(cat "$T/own") $(count)" 'mine 1 files step:B 2 step:E 2'
 marks -- alarms 20000
 is 'handlers that interrupt marks' "$? $(count | grep -o 'loop:. [0-9]*' | paste -sd ' ')" \

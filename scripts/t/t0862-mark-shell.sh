@@ -88,7 +88,7 @@ is 'it ends with its parent' \
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
 	wait_for 10 eval '! kill -0 "$(cat "$T/out")" 2>/dev/null' && echo gone)" gone
-is 'and its begin can be read' "$(count | grep -c ' a:B')" 1
+is 'the begin of a command that was cut off can be read' "$(count | grep -c ' a:B')" 1
 fails_with 127 '/nonexistent: no such command' "$COPPER" mark a -- /nonexistent
 fails_with 126 '/etc/passwd: Permission denied' "$COPPER" mark a -- /etc/passwd
 is 'its environment' "$(env -i A=b PERFFLOW_OPTIONS="$PERFFLOW_OPTIONS" "$COPPER" mark a -- env |

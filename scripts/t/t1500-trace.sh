@@ -73,7 +73,7 @@ for name, dur in sorted(most.items()):
 P
 ok 'a large file is read' trace table --csv --by name --per pid,tid --then max --show dur \
 	--sort name "$T/large.pfw.gz"
-is 'and adds up' "$(sed 1d "$T/out")" "$(cat "$T/wanted")"
+is 'a large file adds up' "$(sed 1d "$T/out")" "$(cat "$T/wanted")"
 trace summary --json "$T/large.verbose.pfw" && cp "$T/out" "$T/first"
 for _ in 1 2 3; do
 	trace summary --json "$T/large.verbose.pfw"
@@ -106,7 +106,7 @@ is_told 'broken lines' 0 'broken\.pfw:201: .*broken\.pfw:202: ' table --by name 
 head -c 20000 "$T/all/one-member.pfw.gz" >"$T/cut.pfw.gz"
 is_told 'a gzip that is cut off' 0 'cut\.pfw\.gz: the gzip data is cut off' table --by name \
 	"$T/cut.pfw.gz"
-ok 'and what is before the cut counts' test "$(wc -l <"$T/out")" -gt 5
+ok 'what is before the cut counts' test "$(wc -l <"$T/out")" -gt 5
 printf 'hello\n' >"$T/no.pfw"
 : >"$T/empty.pfw"
 printf '\x1f\x8b\x08 no gzip at all' >"$T/none.pfw.gz"
@@ -137,7 +137,7 @@ trace summary --json "$T/some"
 is 'in a directory, what is called a trace and is none is told' \
 	"$(sed "s|.*$T/some/||" "$T/err" | sort | paste -sd ';')" \
 	'b.pfw: it is empty;c.pfw.gz: the gzip data is cut off'
-ok 'and what is not called one is not read' cmp "$T/alone" "$T/out"
+ok 'what is not called a trace is not read' cmp "$T/alone" "$T/out"
 
 # ---- what is wrongly asked for
 

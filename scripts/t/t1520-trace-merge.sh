@@ -95,10 +95,10 @@ is 'counters have values only' \
 	"$(ask "$T/all.json" '{tuple(x["args"]) for x in e if x["ph"] == "C" and x["name"] == "memory"}')" "{('bytes',)}"
 matches 'files have their names' \
 	"$(ask "$T/all.json" '{x["args"].get("fname", "/p/") for x in e if x.get("cat") == "POSIX" and "args" in x}')" '/p/lustre1/user'
-is 'and no hash is left' "$(grep -cE '"[fh]hash"' "$T/all.json")" 0
+is 'no hash is left' "$(grep -cE '"[fh]hash"' "$T/all.json")" 0
 trace merge -o "$T/all.json.gz" "$T/all"
 ok 'compressed it is gzip' gzip -t "$T/all.json.gz"
-ok 'and the same' sh -c "gzip -dc '$T/all.json.gz' | cmp - '$T/all.json'"
+ok 'compressed it is the same' sh -c "gzip -dc '$T/all.json.gz' | cmp - '$T/all.json'"
 trace summary --json "$T/all" && cp "$T/out" "$T/before"
 trace summary --json "$T/all.json"
 is 'what was merged reads as the same spans, but for what is aggregated' \
@@ -184,7 +184,7 @@ for signal in TERM PIPE; do
 	kill -s "$signal" "$pid"
 	wait "$pid"
 	is "SIG$signal ends it" "$?" $((128 + $(kill -l "$signal")))
-	ok 'and leaves what was there, too' cmp "$T/h.json" "$T/kept.json"
+	ok "SIG$signal leaves what was there" cmp "$T/h.json" "$T/kept.json"
 done
 rm -r "$T/many"
 is 'nothing is left behind' \

@@ -46,7 +46,7 @@ if traced 2>/dev/null; then
 	nth=$(grep openat "$T/calls" | grep -n O_EXCL | head -n 1 | cut -d : -f 1)
 	{ traced -e inject="openat:signal=SIGTERM:when=$nth"; } 2>/dev/null
 	is 'a signal meanwhile ends it' "$?" 143
-	is 'and leaves nothing' "$(find "$T/full" -type f)" ''
+	is 'a signal leaves nothing' "$(find "$T/full" -type f)" ''
 	slow=(strace -f -o "$T/calls" -e trace=pread64 -e inject=pread64:delay_enter=300000
 		"$COPPER" trace table --by name "$T/large.pfw")
 	timeout "$(patient 60)" script -qec "${slow[*]}" /dev/null </dev/null >"$T/out"
@@ -54,7 +54,7 @@ if traced 2>/dev/null; then
 		"$(tr '\r' '\n' <"$T/out" | grep -m 1 read)" \
 		'^copper trace table: [1-9][0-9]* events read'
 	timeout "$(patient 60)" "${slow[@]}" >"$T/out" 2>"$T/err"
-	is 'and nowhere else' "$? $(cat "$T/err")" '0 '
+	is 'without a terminal nothing tells how far it is' "$? $(cat "$T/err")" '0 '
 else
 	pass 'what takes long tells on a terminal how far it is # SKIP nothing can be traced here'
 	pass 'and nowhere else # SKIP nothing can be traced here'
@@ -86,10 +86,10 @@ matches 'the log says so' "$(grep -h 'the trace ends here' "$JOB"/logs/*.log)" \
 	'file=.*/trace/.*\.pfw\.gz error="No space left on device"; what comes after it is left out, the node goes on'
 ask 1
 ok 'the node goes on' diff -r "$SRC" "$W/mnt/0"
-is 'and says it once' "$(ends)" 1
+is 'the node says it once' "$(ends)" 1
 file=$(echo "$JOB"/trace/*.pfw.gz)
 ok 'the trace is whole members up to there' gzip -t "$file"
-is_told 'and is read' 0 '^$' summary "$file"
+is_told 'a trace of whole members is read' 0 '^$' summary "$file"
 ok 'with the requests before' test "$("$PYTHON" "$cop_t/node_trace.py" posix "$file")" -gt 100
 ok 'the node stops' without_tree
 wait_for 5 umount "$JOB/trace"

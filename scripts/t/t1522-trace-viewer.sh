@@ -60,7 +60,8 @@ is 'every span' "$(sed -n 's/^same.* \([0-9]*\) spans.*/\1/p' "$T/seen")" "$span
 is 'the nodes come first, in order of rank' \
 	"$(grep '^process' "$T/seen" | head -n 3 | sed 's/ (pid [0-9]*)//')" \
 	"$(for i in 0 1 2; do echo "process $(address_of $i) rank $i: copper"; done)"
-matches 'then programs' "$(grep '^process' "$T/seen" | tail -n +4 | paste -sd ' ')" \
+matches 'programs come after the nodes' \
+	"$(grep '^process' "$T/seen" | tail -n +4 | paste -sd ' ')" \
 	'perfflow\.array.*torch\.json|torch\.json.*perfflow\.array'
 arrows=$(grep '^flight ' "$T/seen" | sed 's/ (pid [0-9]*)//g; s/: [0-9]*$//')
 is 'arrows lead from the wire of a child to what its parent did, and nowhere else' "$arrows" \
@@ -77,9 +78,9 @@ is 'the same is true of a compressed one' "$? $(tail -n 1 "$T/seen" | cut -c 1-5
 matches 'a flight that arrives nowhere is found out' \
 	"$(seen_changed 'next(x for x in e if x["ph"] == "f")["id"] = "0x1"')" \
 	'^1 .*flights: the file has'
-matches 'and so is a node without a name' \
+matches 'a node without a name is found out' \
 	"$(seen_changed 'e.remove(next(x for x in e if x["ph"] == "M" and x["name"] == "process_name" and "rank 1" in x["args"]["name"]))')" \
 	'^1 [0-9]+ has no name'
-matches 'and a begin without an end' \
+matches 'a begin without an end is found out' \
 	"$(seen_changed 'next(x for x in e if x["ph"] == "X" and x["dur"] > 10)["ph"] = "B"')" \
 	'^1 .*spans and instants: the file has'

@@ -56,15 +56,15 @@ for rank in 0 1 2 3; do
 	is 'its form is right' "$(in_trace form "$file")" ''
 	is 'every request is in it' \
 		"$(in_trace posix "$file") $(say_lost "$file")" "$(cat "$T/requests.$rank") "
-	is 'and every byte' "$(in_trace bytes "$file")" "$(cat "$T/bytes.$rank")"
+	is 'every byte is in it' "$(in_trace bytes "$file")" "$(cat "$T/bytes.$rank")"
 done
 absent=$(in_trace names "$(trace_of 3)" | tee "$T/names" | comm -13 - <(
 	(cd "$SRC" && find . -type f -size +0) | sed "s|^\.|$SRC|; s/[()']/ /g" | LC_ALL=C sort))
 is 'every file that was read is in it' "$absent" ''
-ok 'and the one that is not there' grep -qxF "$SRC/absent" "$T/names"
+ok 'the file that is not there is in it' grep -qxF "$SRC/absent" "$T/names"
 flows=$(in_trace flows "$JOB"/trace/*.pfw.gz)
 ok 'requests left nodes' test "${flows% *}" -gt 0
-is 'and each arrived at one other' "${flows#* }" 0
+is 'each request arrived at one other node' "${flows#* }" 0
 is 'the last node knows how far its clock is ahead, over two others' \
 	"$(in_trace clock "$(trace_of 3)")" 'True 0'
 ok 'the root has what it asked of the storage' \
@@ -99,7 +99,7 @@ for rank in 0 1 2 3; do
 done
 flows=$(in_trace flows "$JOB"/trace/*.pfw.gz)
 ok 'requests left nodes' test "${flows% *}" -gt 0
-is 'and each arrived at one other' "${flows#* }" 0
+is 'each request arrived at one other node' "${flows#* }" 0
 matches 'a node was answered by several' \
 	"$(in_trace values "$(trace_of 3)" wire rank)" '[0-9] [0-9]'
 file=$(trace_of 1)
@@ -120,7 +120,7 @@ ok 'the next one stops' without_tree
 file=$(trace_of 1)
 is 'its prefetch is in the trace' \
 	"$(in_trace has "$file" prefetch) $(in_trace values "$file" prefetch files)" "1 $prefetched"
-ok 'and so are its flights, in the background' \
+ok 'flights of the prefetch are in the background' \
 	test "$(in_trace sum "$file" flight background)" -ge "$prefetched"
 
 # ---- shorter than a second
@@ -132,7 +132,7 @@ ok 'a tree that has just begun stops' without_tree
 file=$(trace_of 0)
 is 'its counters are those of its end' \
 	"$(in_trace counter "$file" requests programs)" "$(cat "$T/requests.0")"
-is 'and so are the bytes' "$(in_trace counter "$file" bytes programs)" 6
+is 'the bytes are those of its end' "$(in_trace counter "$file" bytes programs)" 6
 ok 'memory is in it, too' test "$(in_trace counter "$file" memory resident)" -gt 0
 
 # ---- a limit
@@ -143,7 +143,7 @@ for ((i = 0; i < 3000; i++)); do
 done | xargs stat >/dev/null 2>&1
 ok 'the tree with a limit stops' without_tree
 is_at_most 'the limit holds' "$(stat -c %s "$(trace_of 0)")" 65536
-matches 'and the trace says what it left out' "$(in_trace lost "$(trace_of 0)")" 'limit=[1-9]'
+matches 'the trace says what it left out' "$(in_trace lost "$(trace_of 0)")" 'limit=[1-9]'
 
 # ---- a parent that dies, and comes back
 
@@ -162,7 +162,7 @@ returned() {
 	sleep 1
 	happened peer_back
 }
-ok 'and that is in the trace, too' wait_for 40 returned
+ok 'the second start is in the trace, too' wait_for 40 returned
 ok 'both stop' without_tree
 
 # ---- killed
@@ -172,4 +172,4 @@ cat "$W/mnt/0/dir/numbers" >"$T/out"
 is_read() { [ "$(in_trace has "$(trace_of 0)" read)" -gt 0 ]; }
 ok "a node's trace can be read while it runs" wait_for 20 is_read
 kill_node 0
-ok 'and when it was killed' is_read
+ok 'a trace of a node that was killed can be read' is_read

@@ -22,14 +22,16 @@ ok 'telemetry comes in while it runs' wait_for 30 has_points
 bytes=$(node_stat 0 fuse.read_bytes)
 ok 'it stops' without_tree
 is 'the row is closed' "$(judge 'SELECT status, exit_reason, "end" > start, seen >= "end" FROM run')" 'FINISHED|stopped|1|1'
-is 'and stays the only one' "$(judge 'SELECT count(*) FROM run')" 1
+is 'the row stays the only one' "$(judge 'SELECT count(*) FROM run')" 1
 
 # ---- what is in it
 
 is 'parameters are what differs from the defaults' \
 	"$(judge "SELECT key, value FROM param WHERE key IN ('chunk', 'profile', 'fanout', 'store-interval')")" \
 	$'chunk|131072\nprofile|true\nstore-interval|200ms'
-is 'and where it was' "$(judge "SELECT value FROM param WHERE key IN ('source', 'mountpoint') ORDER BY key")" "$W/mnt/0"$'\n'"$SRC"
+is 'parameters tell where it was' \
+	"$(judge "SELECT value FROM param WHERE key IN ('source', 'mountpoint') ORDER BY key")" \
+	"$W/mnt/0"$'\n'"$SRC"
 is 'tags are as they were given' "$(judge 'SELECT key, value FROM tag ORDER BY key')" \
 	$'group|g\nname|first\nnote|a = b'
 is 'the resource is this host' \
@@ -45,7 +47,7 @@ import csv, sys
 print("\n".join(sorted("operation.%s.calls|%s" % (r["operation"], r["total_calls"]) for r in csv.DictReader(open(sys.argv[1])))))
 PY
 }
-is 'and, of a profile, what the cluster files have' \
+is 'the totals of a profile are those of the cluster files' \
 	"$(judge "SELECT key, CAST(value AS INT) FROM metric WHERE key GLOB 'operation.*.calls' ORDER BY key")" \
 	"$(operations)"
 matches 'the steps of a metric ascend, and its times' \
@@ -64,7 +66,7 @@ store_before=$(cksum <"$STORE")
 runs show "${id:0:6}" >"$T/shown"
 is 'an ID alone is shown' "$(COPPER_STORE=$STORE "$COPPER" runs "${id:0:6}")" "$(cat "$T/shown")"
 matches 'copper runs show has its parameters' "$(cat "$T/shown")" '^chunk +131072$'
-matches 'and its metrics' "$(cat "$T/shown")" '^fuse\.requests +[0-9]'
+matches 'copper runs show has its metrics' "$(cat "$T/shown")" '^fuse\.requests +[0-9]'
 is 'JSON is the same' "$(runs show --json last | json_of 'j["id"], j["status"], j["param"]["chunk"], j["metric"]["fuse.read_bytes"]["last"]')" \
 	"$id FINISHED 131072 $bytes.0"
 is 'nothing of that changed the store' "$(cksum <"$STORE")" "$store_before"
@@ -82,7 +84,7 @@ is "the scheduler's job is in tags and resource" \
 COPPER_STORE=$STORE "$COPPER" runs compare last~1 last >"$T/compared" 2>&1
 matches 'copper runs compare shows parameters that differ' \
 	"$(cat "$T/compared")" '^chunk +131072 +-'
-is 'and none that do not' "$(grep -c '^source ' "$T/compared")" 0
+is 'copper runs compare shows no parameter that is the same' "$(grep -c '^source ' "$T/compared")" 0
 is 'ratios are those of the values' \
 	"$(runs compare "$id" "$id" --json |
 		json_of 'j["metrics"]["fuse.requests"]["ratio"], j["parameters"]')" '1.0 {}'
@@ -95,7 +97,7 @@ failed() { [ "$(judge "SELECT count(*) FROM run WHERE status = 'FAILED'")" = 1 ]
 ok 'a start that failed is recorded' wait_for 20 failed
 is 'with its sentence' "$(judge "SELECT exit_reason FROM run WHERE status = 'FAILED'")" \
 	"$(sed 's/^copper mount: //' "$T/err")"
-is 'and can be asked for' \
+is 'the failed run can be asked for' \
 	"$(runs list --status failed --json | json_of 'len(j), j[0]["status"]')" '1 FAILED'
 with_tree 1 --store "$STORE"
 umount "$W/mnt/0"
@@ -108,7 +110,7 @@ wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 cop_tree=0
 is 'copper run takes the options' \
 	"$("$COPPER" run --store "$STORE" --tag name=run --source "$SRC" cat "$SRC/hello")" hello
-is 'and its run is there when it ends' \
+is 'the run of copper run is there when it ends' \
 	"$(judge "SELECT status FROM run WHERE name = 'run'")" FINISHED
 
 # ---- how it is asked
@@ -135,4 +137,4 @@ manifest() { # of a job that prefetches what the one before it used
 is 'the first job has no manifest' "$(manifest)" ''
 hash=$(manifest)
 matches 'the tag of the second one is its hash' "$hash" '^[0-9a-f]{16}$'
-is 'and that of a third that prefetches the same' "$(manifest)" "$hash"
+is 'the third job that prefetches the same has that tag' "$(manifest)" "$hash"

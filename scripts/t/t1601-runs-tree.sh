@@ -38,7 +38,7 @@ is 'its totals are those of all nodes' \
 is 'what of the caches was used is another number, of the end' \
 	"$(value cache.used_bytes) $(judge \
 		"SELECT count(*) FROM metric WHERE key = 'cache.used_bytes'")" "$used 1"
-is 'and only rank 0 wrote' \
+is 'only rank 0 wrote' \
 	"$(judge "SELECT value FROM resource WHERE key = 'service.instance.id'")" 0
 
 # ---- nodes that are gone when it stops
@@ -48,7 +48,7 @@ kill_node 2
 missed() { [ "$(value nodes.missing)" = 1 ]; }
 ok 'telemetry says that a node is missing' wait_for 40 missed
 ok 'the others stop' without_tree
-is 'and so does the end' "$(last 'status, exit_reason')" \
+is 'the end is recorded' "$(last 'status, exit_reason')" \
 	'FINISHED|stopped; 1 of 3 nodes did not answer'
 unmount_killed
 
@@ -60,7 +60,7 @@ is 'its row says that it runs' \
 	"$(judge 'SELECT status FROM run ORDER BY start DESC LIMIT 1')" RUNNING
 is_lost() { [ "$(last status)" = LOST ]; }
 ok 'the view says that it is lost' wait_for 40 is_lost
-is 'and so does copper runs' "$(runs list --status lost --json | json_of 'len(j)')" 1
+is 'copper runs says that the run is lost' "$(runs list --status lost --json | json_of 'len(j)')" 1
 ok 'the others stop' without_tree
 unmount_killed
-is 'which does not change the row, since rank 0 alone writes' "$(last status)" LOST
+is 'the stop of the others does not change the row' "$(last status)" LOST

@@ -34,7 +34,7 @@ mount -o remount,ro "$T/store"
 job 'read-only' --tag name=ro
 matches 'a note says so at the start' \
 	"$(cat "$W/out.0")" 'note: this run is not in its store: .*[Rr]ead-only'
-matches 'and the log' "$(cat "$JOB"/logs/*-output.log)" \
+matches 'the log says so at the start' "$(cat "$JOB"/logs/*-output.log)" \
 	'is not recorded in its store: .*ead-only.*copper runs import JOBDIR'
 is 'the record is in the job directory' "$(kept)" 1
 is 'a read-only store can be read' \
@@ -76,7 +76,7 @@ wait "$holder"
 taken() { [ ! -e "$STORE.d" ] || [ -z "$(ls "$STORE.d")" ]; }
 ok 'the store has all of it once it is free' wait_for 60 taken
 ok 'it stops' without_tree
-is 'and the run ended there' "$(judge 'SELECT name, status FROM run')" 'locked|FINISHED'
+is 'the record of the run has its end' "$(judge 'SELECT name, status FROM run')" 'locked|FINISHED'
 is 'nothing is left in the job directory' "$(kept)" 0
 
 # ---- no locks at all
@@ -87,10 +87,10 @@ prepare_tree 1
 ok 'a node starts where locks are refused' "$PYTHON" "$cop_t/runs_judge.py" --no-locks "$COPPER" \
 	mount --hosts localhost --job-dir "$JOB" \
 	--source "$SRC" --store "$STORE" --tag name=free "$W/mnt/0"
-ok 'and stops' "$COPPER" stop "$W/mnt/0"
+ok 'a node where locks are refused stops' "$COPPER" stop "$W/mnt/0"
 matches 'its log says so' "$(cat "$JOB"/logs/*-output.log)" 'this file system refuses locks'
 ok 'its run is beside the store' test -n "$(ls "$STORE.d")"
-is 'and read from there' \
+is 'the run is read from beside the store' \
 	"$("$PYTHON" "$cop_t/runs_judge.py" --no-locks "$COPPER" runs --store "$STORE" --json |
 		json_of 'j[0]["name"], j[0]["status"]')" 'free FINISHED'
 is 'a reader that gets locks takes it in' \
@@ -115,7 +115,7 @@ for pid in "${pids[@]}"; do
 	wait "$pid" || unwritten=$((unwritten + 1))
 done
 is '64 writers at once: all say that they have written' "$unwritten" 0
-is 'and no row is lost' \
+is '64 writers at once lose no row' \
 	"$(judge "SELECT count(*) FROM run WHERE name = 'ro'") $(judge 'PRAGMA integrity_check')" \
 	'64 ok'
 
@@ -133,7 +133,7 @@ fails_with 1 'not an SQLite database, and so not a run store' \
 is 'a file of somebody else stays as it is' "$(sha256sum <"$STORE")" "$before"
 fails_with 1 'is a directory' "$COPPER" runs --store "$SRC"
 fails_with 1 'there is no run store' "$COPPER" runs --store "$T/absent.db"
-ok 'and reading makes none' test ! -e "$T/absent.db"
+ok 'reading makes no store' test ! -e "$T/absent.db"
 fails_with 1 'has no record of a run, which would be runs/ID.run' \
 	"$COPPER" runs import --store "$T/absent.db" "$SRC"
 fails_with 1 'No such file or directory' "$COPPER" runs import --store "$T/absent.db" "$T/no job"

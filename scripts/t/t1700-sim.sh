@@ -36,9 +36,9 @@ without_tree
 ok 'a trace of a leaf node is made into requests' \
 	"$PYTHON" "$REDUCE" trace "$SRC" "$began" "$ended" "$JOB/trace/$(address_of 1)"-*.pfw*
 cp "$T/.ok" "$T/small.txt"
-ok 'which can be simulated' simulate --nodes 2 "$T/small.txt"
+ok 'the requests can be simulated' simulate --nodes 2 "$T/small.txt"
 is 'the real root made as many system calls' "$(value storage_operations)" "$operations"
-is 'and read as many bytes' "$(value storage_bytes)" "$bytes"
+is 'the real root read as many bytes' "$(value storage_bytes)" "$bytes"
 
 # ---- what was measured
 
@@ -87,7 +87,7 @@ ok 'a large file is simulated, with one tree and with four' \
 	simulate --nodes 64 --trees 1,4 --set land_mb_per_s=3000 "$T/large.txt"
 is_at_most 'four trees take half of the time' \
 	"$(value last_s 2)" "$(awk -v s="$(value last_s)" 'BEGIN { print s / 2 }')"
-is_at_most 'and no node sends more than the file' "$(value node_bytes 2)" $((520 << 20))
+is_at_most 'with four trees no node sends more than the file' "$(value node_bytes 2)" $((520 << 20))
 simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt"
 is 'nodes die and all others are done' "$?" 0
 ok 'some died' test "$(value died)" -gt 0

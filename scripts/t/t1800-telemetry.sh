@@ -38,9 +38,10 @@ counted="$(tree_sum fuse.read_bytes) $(for name in lookup getattr readlink open 
 ok 'four nodes stop' without_tree
 without_slowfs
 is 'each node has a row, with its parent' "$(judge parents)" '0:-1 1:0 2:0 3:1'
-is 'and a row for each interval, on one grid' "$(judge grid)" good
+is 'each node has a row for each interval, on one grid' "$(judge grid)" good
 is 'the intervals add up to the sums of the nodes' "$(judge adds_up)" good
-is 'and these to the counters of the job' "$(judge totals "${counted% *}" "${counted#* }")" good
+is 'the sums of the nodes add up to the counters of the job' \
+	"$(judge totals "${counted% *}" "${counted#* }")" good
 is 'the phases of the start add up to the moment when it was ready' "$(judge phases)" good
 is 'where most of the time was waited is known' "$(judge waits)" good
 is 'who worked when can be seen' "$(judge when)" good
@@ -66,9 +67,10 @@ use 3
 is 'a stop with a dead node ends with 1' $? 1
 matches 'its child went to another parent' \
 	"$(events failover)" '^3 failover tree 0: rank 1: .*; next 0$'
-matches 'and names it' "$(events peer_dead)" '^3 peer_dead rank 1 \(127\.0\.0\.12\)$'
+matches 'the child names its new parent' \
+	"$(events peer_dead)" '^3 peer_dead rank 1 \(127\.0\.0\.12\)$'
 is 'it has no row itself' "$(judge ranks)" '0 2 3'
-is 'nor has it said anything' "$(events | grep -c '^1 ')" 0
+is 'the dead node has said nothing' "$(events | grep -c '^1 ')" 0
 is 'the failover is counted' "$(judge value 3 failovers)" 1
 unmount_killed
 cop_tree=0
@@ -149,5 +151,6 @@ is 'a node without a job directory starts' $? 0
 cat "$T/alone/hello" >/dev/null
 cd "$T" || exit 1
 as_user "$COPPER" stop "$T/alone" >"$T/.out" 2>&1
-is 'and stops' $? 0
-is 'and has written nothing' "$(find "$T" -newer "$T/.before" -name 'cluster*')" ''
+is 'a node without a job directory stops' $? 0
+is 'a node without a job directory has written nothing' \
+	"$(find "$T" -newer "$T/.before" -name 'cluster*')" ''

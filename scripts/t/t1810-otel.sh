@@ -53,18 +53,21 @@ ok 'the tree stops' without_tree
 matches 'every line is what OpenTelemetry defines' \
 	"$(otlp check 2>&1)" '^traces=[0-9]+ metrics=[0-9]+ logs=[0-9]+$'
 is 'bytes read are those of all nodes' "$(otlp_total copper.fuse.io)" "${expect[0]}"
-is 'and so are operations at the source' "$(otlp_total copper.origin.operations)" "${expect[1]}"
-is 'their bytes' "$(otlp_total copper.origin.io)" "${expect[2]}"
-is 'and attributes' "$(otlp_total copper.origin.objects/attributes)" "${expect[3]}"
+is 'operations at the source are those of all nodes' \
+	"$(otlp_total copper.origin.operations)" "${expect[1]}"
+is 'bytes read at the source are those of all nodes' "$(otlp_total copper.origin.io)" "${expect[2]}"
+is 'attributes read at the source are those of all nodes' \
+	"$(otlp_total copper.origin.objects/attributes)" "${expect[3]}"
 is 'the cluster files say the same of the source' \
 	"$(otlp_total copper.origin.operations) $(otlp_total copper.origin.io)" \
 	"$(cluster_value storage_operations) $(cluster_value storage_bytes)"
-is 'and its time' "$(printf %.6f "$(otlp_total copper.origin.time)")" \
+is 'the cluster files say the same of the time of the source' \
+	"$(printf %.6f "$(otlp_total copper.origin.time)")" \
 	"$(cluster_value storage_time_seconds)"
 is 'of the network' \
 	"$(otlp_total copper.fabric.io/receive) $(otlp_total copper.fabric.io/transmit)" \
 	"$(fabric_value fabric_bytes_in) $(fabric_value fabric_bytes_out)"
-is 'and of the requests that were measured' \
+is 'the cluster files say the same of measured requests' \
 	"$(otlp totals | awk '/^copper.fuse.request.duration/ { n += $2 } END { print n }')" \
 	"$(cluster_value total_counted_fuse_operations)"
 is 'all nodes have answered' \
@@ -131,7 +134,7 @@ matches 'the prefetch is a span' "$(otlp spans)" '^copper.prefetch copper.job 0$
 is 'the failovers are counted' "$(otlp_total copper.fabric.failovers)" "$failovers"
 is 'each is a record, a warning with rank and host, and an event of the job' \
 	"$(otlp ask '[(r.severity_text, attributes(r)["copper.rank"], attributes(r)["host.name"]) for r in records if r.event_name == "copper.failover"] == [("WARN", 2, "'"$(address_of 2)"'")] * '"$failovers"', [e.name for e in span("copper.job").events].count("copper.failover") == '"$failovers")" '(True, True)'
-matches 'and so is the dead node' \
+matches 'the dead node is a record' \
 	"$(otlp ask '{(r.event_name, attributes(r).get("copper.detail")) for r in records}')" \
 	"'copper.peer_dead', 'rank 1 "
 is 'a node is missing' "$(otlp_total copper.node.count/missing) $(otlp ask 'attributes(span("copper.job"))["copper.nodes.missing"]')" '1 1'
@@ -159,7 +162,7 @@ job TRACEPARENT=00-$TRACE-b7ad6b7169203331-00
 is 'where nobody records, no span is written, but all the others' \
 	"$(otlp check 2>&1 | sed 's/metrics=[1-9].*/metrics logs/') $(cd "$JOB/otel" && echo *)" \
 	'traces=0 metrics logs logs.jsonl metrics.jsonl'
-is 'and the records are of that trace' \
+is 'where nobody records, the records are of that trace' \
 	"$(otlp ask '{(r.trace_id.hex(), r.flags) for r in records}')" "{('$TRACE', 0)}"
 for parent in 00-$TRACE-0000000000000000-01 00-${TRACE^^}-b7ad6b7169203331-01 \
 	ff-$TRACE-b7ad6b7169203331-01 00-$TRACE-b7ad6b7169203331-01-x nonsense; do
@@ -177,7 +180,10 @@ fails_with any 'rank 1|missing|127' timeout "$(patient 60)" "$COPPER" mount --ho
 matches 'a failed start: every line is in order' "$(otlp check 2>&1)" '^traces=2 metrics=0 logs=1$'
 is 'the job and its start have failed' \
 	"$(otlp spans | sort)" $'copper.job - 2\ncopper.start copper.job 2'
-matches 'and say why' "$(of_job 's.status.message') $(otlp ask '(records[0].event_name, records[0].severity_text)')" "[a-z]+.*'copper.job.failed', 'ERROR'"
+matches 'the failed spans say why' \
+	"$(of_job 's.status.message') $(otlp ask \
+		'(records[0].event_name, records[0].severity_text)')" \
+	"[a-z]+.*'copper.job.failed', 'ERROR'"
 
 # ---- a root that is killed
 
@@ -212,7 +218,7 @@ ok 'lines come again' wait_for 30 has_lines metrics $((had + 2))
 ok 'it stops' without_tree
 matches 'nothing of the lines that did not fit is there' \
 	"$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
-is 'and there is one sentence about them' \
+is 'there is one sentence about lines that did not fit' \
 	"$(grep -c 'OpenTelemetry files' "$JOB"/logs/*-output.log)" 1
 umount "$T/small"
 
@@ -222,20 +228,20 @@ rm -r "$JOB/otel"
 ok 'the log says that the directory is gone' \
 	wait_for 30 log_says 'OpenTelemetry files are incomplete: .*No such file'
 is 'the job goes on' "$(cat "$W/mnt/0/hello")" hello
-ok 'and stops' without_tree
-ok 'and nothing was made again' test ! -e "$JOB/otel"
+ok 'the job without room stops' without_tree
+ok 'nothing is made again after the files were removed' test ! -e "$JOB/otel"
 
 # ---- other ways to start
 
 JOB=$T/job.run
 ok 'copper run has it' "$COPPER" run --source "$SRC" --hosts localhost --job-dir "$JOB" --otel -- \
 	cat "$SRC/hello"
-matches 'and leaves whole files' "$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
+matches 'copper run leaves whole files' "$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
 JOB=$T/job.serve
 "$COPPER" serve --hosts localhost --job-dir "$JOB" --source "$SRC" --otel >"$T/out.serve" 2>&1 ||
 	bail "$(cat "$T/out.serve")"
 ok 'copper serve has it' "$COPPER" stop --job-dir "$JOB"
-matches 'and leaves whole files, too' "$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
+matches 'copper serve leaves whole files' "$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
 
 # ---- misuse
 

@@ -41,11 +41,11 @@ without_tree
 matches 'every line is as published' \
 	"$(published "$JOB/otel")" '^traces=[1-9][0-9]* metrics=[1-9][0-9]* logs=[1-9][0-9]*$'
 ok 'a failover is among them' grep -q '"copper.failover"' "$JOB/otel/logs.jsonl"
-ok 'and the trace that was begun elsewhere' \
+ok 'the trace that was begun elsewhere is among them' \
 	grep -q '"traceId":"0af7651916cd43dd8448eb211c80319c"' "$JOB/otel/traces.jsonl"
 matches 'a field that is not defined is found out' \
 	"$(changed traces.jsonl '1s/"startTimeUnixNano"/"startTime"/')" 'startTime is not defined$'
-matches 'and so is a number where a string belongs' \
+matches 'a number where a string belongs is found out' \
 	"$(changed metrics.jsonl '1s/"asInt":"\([0-9]*\)"/"asInt":\1/')" 'asInt is no string$'
-matches 'and an identifier in another form' \
+matches 'an identifier in another form is found out' \
 	"$(changed logs.jsonl '1s/"traceId":"[0-9a-f]*"/"traceId":"abc"/')" 'traceId is abc$'

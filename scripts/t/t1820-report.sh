@@ -37,20 +37,21 @@ ok 'there is a snapshot' wait_for 30 has_snapshot
 "$COPPER" report "$JOB" -o "$T/early.html" >/dev/null || bail 'no page of a running job'
 is_page 'a job that runs' "$T/early.html"
 is 'it says that it is a snapshot' "$(judge "$T/early.html" says 'counts of a snapshot')" yes
-is 'and whose it is' "$(judge "$T/early.html" says 'This is what 1 of the 3 nodes said')" yes
+is 'it says whose snapshot it is' \
+	"$(judge "$T/early.html" says 'This is what 1 of the 3 nodes said')" yes
 ok 'the job ends' without_tree
 
 CLUSTER=$JOB/profiling/cluster
 out=$("$COPPER" report "$JOB" --store "$STORE" 2>"$T/.err")
 is 'the command prints where the page is' "$out" "$JOB/report.html"
-is 'and nothing else' "$(cat "$T/.err")" ''
+is 'the command prints nothing else' "$(cat "$T/.err")" ''
 PAGE=$JOB/report.html
 is_page 'a job' "$PAGE"
 matches 'it has its sections' "$(judge "$PAGE" sections)" \
 	'^job (warnings )?when operations tree paths environment memory start events before$'
 is 'operations are those of the job' \
 	"$(judge "$PAGE" operations "$CLUSTER/cluster-profiling_operations.csv")" same
-is 'and so are the paths that were read most' \
+is 'the most used paths are those of the job' \
 	"$(judge "$PAGE" paths "$CLUSTER/cluster-profiling_top_paths.csv")" same
 is 'a name with markup in it is text' "$(judge "$PAGE" says "$SRC/lib/$EVIL")" yes
 is 'bytes that are no characters are shown by their numbers' \
@@ -84,7 +85,7 @@ is 'compares it with the first' \
 	"$(judge "$T/second.html" says \
 		"$(sed -n 's/^run  *\(........\).*/\1/p' \
 			<("$COPPER" runs show last~1 --store "$STORE"))")" yes
-matches 'and shows the option that differs' \
+matches 'the comparison shows the option that differs' \
 	"$(judge "$T/second.html" table before option before 'this run')" $'^chunk\t-\t131072'
 is 'without -N and -A it says what is missing' \
 	"$(judge "$T/second.html" missing)" 'paths environment'
@@ -118,7 +119,7 @@ is_at_most 'below 5 MB' "$(stat -c %s "$T/many.html")" 5000000
 is_page '10,000 nodes' "$T/many.html"
 is 'with the statistics first' "$(judge "$T/many.html" table tree node 'read by programs' |
 		cut -f1 | head -n 3 | tr '\n' ' ')" 'minimum median maximum '
-is 'and the outliers by name' \
+is 'the tree has the outliers by name' \
 	"$(judge "$T/many.html" table tree node | grep -c '^13 x0001c0s0b5$')" 1
 is 'the tree is drawn, down to them' \
 	"$(grep -cE '<title>(storage → 0: 953.7 MiB|0 → 1: -|1 → 13: 953.7 MiB)</title>' \
@@ -130,4 +131,5 @@ is 'an event with markup is text' "$(judge "$T/many.html" says 'rank 1 <b>not ma
 cp -r "$cop_root/testdata/jobs/aggregate-v1/job" "$T/old"
 ok 'a job of Copper 1.0 has a page' "$COPPER" report "$T/old"
 is 'with its sums' "$(judge "$T/old/report.html" operations "$cop_root/testdata/jobs/aggregate-v1/expected/cluster-profiling_operations.csv")" same
-is 'and its paths' "$(judge "$T/old/report.html" missing | tr ' ' '\n' | grep -c '^paths$')" 0
+is 'an old job has its paths' \
+	"$(judge "$T/old/report.html" missing | tr ' ' '\n' | grep -c '^paths$')" 0

@@ -71,8 +71,10 @@ for n in 1 4; do
 		"$(cat "$T/import.$((n - 1))")" "^$W/mnt/$((n - 1))/"
 	ok 'the job stops' without_tree
 	is 'nothing is said of it' "$(cat "$W/out.stop")" "stopped $n/$n nodes"
-	is 'and its file of warnings has none' "$(cat "$(warnings)")" 'code,weight,sentence,option'
-	is 'nor has a summary' "$(grep -l '## Warnings' "$JOB"/profiling/*/*summary.md)" ''
+	is 'the file of warnings of a healthy job has none' \
+		"$(cat "$(warnings)")" 'code,weight,sentence,option'
+	is 'the summary of a healthy job has no warning' \
+		"$(grep -l '## Warnings' "$JOB"/profiling/*/*summary.md)" ''
 done
 
 # ---- four kinds at once: files beyond -M, a change, heads of files, absent names
@@ -107,7 +109,7 @@ change "$mnt"
 ok 'a job in which much went badly stops as any other' without_tree
 is 'all of it is in the file, the most important first' "$(codes)" 'changed bypass unused absences'
 is 'three notes are said' "$(notes | wc -l)" 3
-matches 'which file changed' "$(notes | sed -n 1p)" \
+matches 'a note says which file changed' "$(notes | sed -n 1p)" \
 	'files changed .*: [0-9]+ reads? found another version, the first in changes, '
 matches 'what was read past the tree, and where' "$(notes | sed -n 2p)" \
 	'programs read [0-9.]+ MiB .* past the tree, .* the first from beyond; .*--max-cacheable-bytes'
@@ -123,7 +125,7 @@ is 'all are in the summary of the job' \
 	"$(section "$JOB/profiling/cluster/cluster-profiling_summary.md" | grep -c '^- ')" 4
 before=$(section "$JOB/profiling/cluster/cluster-profiling_summary.md")
 "$COPPER" aggregate "$JOB" >/dev/null 2>&1
-is 'and in one that is written again' \
+is 'all warnings are in a summary that is written again' \
 	"$? $(section "$JOB/profiling/cluster/cluster-profiling_summary.md")" "0 $before"
 cp "$(warnings)" "$T/kept.csv"
 printf 'code,weight,sentence,option\nx,1,"a line\n## Another",-x\ny,2,"cut' >"$(warnings)"
@@ -132,8 +134,10 @@ is 'what stands in that file stays in its line' \
 	"$? $(section "$JOB/profiling/cluster/again-profiling_summary.md" |
 		grep -e '^- ' -e Another)" '0 - a line ## Another'
 mv "$T/kept.csv" "$(warnings)"
-is 'and in that of the node' "$(section "$JOB"/profiling/final/*summary.md | grep -c '^- ')" 4
-is 'and in its log' "$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null |
+is 'what stands there stays in the line of the summary of the node' \
+	"$(section "$JOB"/profiling/final/*summary.md | grep -c '^- ')" 4
+is 'what stands there stays in the line of the log' \
+	"$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null |
 		grep -c 'note: \(files changed\|programs read\|programs asked\|[0-9.]* MiB\)')" 4
 
 # ---- a node that is stopped alone says it itself, and one that is ended by a signal in its log
@@ -142,7 +146,7 @@ with_tree 3 -M 8M -T 1
 cat "$W/mnt/1/beyond" >/dev/null
 "$COPPER" stop --local "$W/mnt/1" >"$W/out.stop" 2>&1
 is 'one node stops' "$? $(head -n 1 "$W/out.stop")" '0 stopped 1/1 nodes'
-matches 'and says what went badly there' \
+matches 'the node that stops says what went badly there' \
 	"$(notes)" '^copper: note: programs read [0-9.]+ MiB \(100 % of all\) past the tree'
 cat "$W/mnt/2/beyond" >/dev/null
 pid=$(node_stat 2 pid)
@@ -161,7 +165,7 @@ cat "$W/mnt/1/beyond" >/dev/null
 "$COPPER" stop -d "$JOB" >"$W/out.stop" 2>&1
 is 'stop -d ends as ever' "$? $(head -n 1 "$W/out.stop")" '0 stopped 2/2 nodes'
 cop_tree=0
-matches 'and says it' "$(notes)" 'past the tree'
+matches 'stop -d says what went badly' "$(notes)" 'past the tree'
 ok 'without a profile there is no file of it' test ! -e "$(warnings)"
 
 # ---- a cache that is too small
@@ -183,7 +187,7 @@ matches 'with the size that is enough' "$(notes)" \
 with_tree 3 --cache-size "$(notes | sed 's/.*--cache-size \([0-9]*M\) .*/\1/')" -P -T 1
 read_again_and_again
 ok 'a job with that size stops' without_tree
-is 'and has nothing to say' "$(codes)$(notes)" ''
+is 'the job with that size has nothing to say' "$(codes)$(notes)" ''
 
 # ---- a dead parent
 
@@ -193,7 +197,7 @@ kill_node 0
 is 'the files are there though the root is dead' "$(all_of "$W/mnt/1/many" 8)" 480000
 ok 'the others stop' without_tree
 is 'they read the storage themselves' "$(codes)" fallback
-matches 'which is said' "$(notes)" \
+matches 'the job says that nodes read the storage themselves' "$(notes)" \
 	'1 of 3 nodes asked the storage themselves [0-9]+ times because no node above them answered; .*--peer-timeout'
 
 with_tree 2 -T 1
@@ -237,7 +241,7 @@ with_tree 2 --prefetch "$T/large" -P -T 1 --cache-size 512M
 wait_for 60 prefetched 1
 all_of "$W/mnt/1/heads" >"$T/.out"
 ok 'the job that it is of stops' without_tree
-is 'and has nothing to say' "$(codes)$(notes)" ''
+is 'the job of the other manifest has nothing to say' "$(codes)$(notes)" ''
 
 # ---- a slow storage beside a fast tree
 

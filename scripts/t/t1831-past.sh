@@ -96,7 +96,7 @@ is 'that is what is said' "$(notes)" \
 	"copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
 matches 'the file of warnings has it' \
 	"$(tail -n +2 "$(warnings)")" '^past,10[0-9],"2 programs used 6 files .*",copper run$'
-matches 'so has the summary' \
+matches 'the summary has the warning' \
 	"$(sed -n '/^## Warnings/,/^## [^W]/p' \
 		"$JOB/profiling/cluster/cluster-profiling_summary.md")" 'past the mount'
 matches 'the log of a node says which program it was' \
@@ -108,7 +108,7 @@ matches 'the log of a node says which program it was' \
 with_tree 1
 use as_user env -- lib soon
 ok 'a tree stops while a program runs' without_tree
-matches 'which is found then' \
+matches 'the last look finds the program' \
 	"$(notes)" '^copper: note: 1 program used 3 files \(34\.3 MiB\) of the source'
 end_all
 
@@ -132,7 +132,7 @@ ok 'few and small files are counted' wait_for 90 has_past 0
 is 'exactly' "$(past 0)" '5 5000 1'
 end_all
 ok 'that tree stops' without_tree
-is 'and nothing is said of it' "$(notes)$(tail -n +2 "$(warnings)")" ''
+is 'nothing is said of a tree without such a program' "$(notes)$(tail -n +2 "$(warnings)")" ''
 
 with_tree 1 -P
 as_user find "$W/mnt/0/lib" "$W/mnt/0/view" -type f -exec cat {} + >/dev/null
@@ -140,7 +140,7 @@ for view in overlay bind; do
 	use as_user "$COPPER" run --mount "$W/mnt/0" --view "$view" -- view "$view"
 done
 ok 'a job in views stops while it runs' without_tree
-is 'and nothing is said of it either' "$(notes)$(tail -n +2 "$(warnings)")" ''
+is 'nothing is said of a job in views' "$(notes)$(tail -n +2 "$(warnings)")" ''
 end_all
 
 # ---- the system itself
@@ -152,7 +152,7 @@ with_tree 1 -P
 SRC=$own
 use as_user env -- lib system
 ok 'a job with the system as its source stops while programs run' without_tree
-is 'which are not past the mount' "$(notes)$(tail -n +2 "$(warnings)")" ''
+is 'programs of the system are not past the mount' "$(notes)$(tail -n +2 "$(warnings)")" ''
 end_all
 
 # ---- what may be expected of many looks
@@ -160,5 +160,5 @@ end_all
 with_tree 1 -P
 pid=$(node_stat 0 pid)
 is 'a thread of its own looks' "$(cat "/proc/$pid/task/"*/comm | grep -c '^cop-past$')" 1
-ok 'and ends with the node' without_tree
-ok 'which is gone' wait_for 20 is_gone "$pid"
+ok 'the thread ends with the node' without_tree
+ok 'the node with the thread is gone' wait_for 20 is_gone "$pid"

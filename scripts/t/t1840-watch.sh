@@ -73,7 +73,7 @@ is_left() {
 leaves() { # HOW STATUS
 	wait_for 40 is_left
 	is "$1 ends it with $2" "$(cat "$T/status")" "$2"
-	is 'and the terminal is as it was' "$(cat "$T/after")" "$(cat "$T/before")"
+	is "$1: the terminal is as it was" "$(cat "$T/after")" "$(cat "$T/before")"
 }
 # The ranks on the page, from top to bottom.
 ranks() {
@@ -150,7 +150,7 @@ tm resize-window -x 80 -y 24
 press C-z
 shows 'Ctrl-Z stops it' 'Stopped'
 wait_for 40 is_left
-is 'and the terminal is as it was' "$(cat "$T/after")" "$(cat "$T/before")"
+is 'the small terminal is as it was' "$(cat "$T/after")" "$(cat "$T/before")"
 rm "$T/after"
 press 'fg; ended' Enter
 shows 'and fg brings the page back' '^rank host +wait'
@@ -159,14 +159,14 @@ kill -STOP "$node"
 shows 'an answer that is late is said to be' ' LATE [0-9]+ s, by rank'
 kill -CONT "$node"
 wait_for 40 page_lacks LATE
-ok 'until it comes' page_lacks LATE
+ok 'the page waits until the tree comes' page_lacks LATE
 press q
 leaves q 0
-is 'and says nothing' "$(cat "$T/said")" ''
+is 'the page says nothing meanwhile' "$(cat "$T/said")" ''
 
 watched LC_ALL=C
 shows 'without UTF-8 the chart is of ASCII' '^requests +[0-9.]+/s .*[-=+*%#]'
-is 'and so is all' "$(page | LC_ALL=C grep -c '[^ -~]')" 0
+is 'without UTF-8 the whole page is ASCII' "$(page | LC_ALL=C grep -c '[^ -~]')" 0
 press C-c
 leaves Ctrl-C 0
 watched
@@ -222,6 +222,6 @@ wait "$busy"
 slow_fault clear
 ok 'the tree stops' without_tree
 leaves 'the end of the tree' 1
-matches 'which is said, with what was last known' "$(cat "$T/said")" \
+matches 'the page says that the tree stopped, with what was last known' "$(cat "$T/said")" \
 	'^copper cache-stats: the node here (has ended: |is ending).*; last known: 3 nodes, 1 dead, '
 tm kill-server
