@@ -102,7 +102,7 @@ fresh --direct-io --meta-us 10000 --slots 1 --share "$T/share"
 "$SLOWFS" --reset "$T/share"
 ms=$(elapsed_ms sh -c 'for i in 1 2 3 4 5; do test -e "$0/none$i"; done & for i in 1 2 3 4 5; do test -e "$1/none$i"; done; wait' "$SRC" "$T/second")
 is_at_most 'two mounts share one slot' 100 "$ms"
-is 'they share the counters' \
+is 'the two mounts share the counters' \
 	"$("$SLOWFS" --print "$T/share" | awk '$1 == "negative" { print $2 }')" 10
 is 'two mounts have counters of their own' "$(slow_count negative)" 5
 umount "$T/second"
@@ -113,7 +113,7 @@ ok 'a fault says that a name is not there' test ! -e "$SRC/many/3"
 slow_fault clear
 slow_fault eio=/many/3
 matches 'a fault gives EIO' "$(cat "$SRC/many/3" 2>&1)" 'Input/output error'
-ok 'its neighbour has none' test -s "$SRC/many/30"
+ok 'a fault leaves its neighbour alone' test -s "$SRC/many/30"
 slow_fault clear
 ok 'a cleared fault is gone' test -s "$SRC/many/3"
 slow_fault hang=many/4

@@ -63,7 +63,7 @@ done
 ok 'emptied: old, an error, or empty with the size of an empty file' \
 	whole 3/d/emptied "$old" "$([ ! -s 3/d/emptied ] && sum_of A 0)"
 ok 'grown' whole 3/d/grown "$old" "$(sum_of A $((size + 1000000)))"
-ok 'its directory gone' whole 3/d/gone-dir/file "$old"
+ok 'the directory of the file gone' whole 3/d/gone-dir/file "$old"
 
 "$COPPER" cache-stats --invalidate "$W/mnt/1" >"$T/.out" 2>&1
 is 'everything can be invalidated' $? 0

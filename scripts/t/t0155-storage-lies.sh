@@ -64,7 +64,7 @@ wait "$reader"
 is 'changing sizes: no byte is wrong' $? 0
 note "right, failed: $(cat "$T/read")"
 ok 'when the sizes stay, every byte is there' cmp "$ORIGIN/lies/changes3" "$W/mnt/1/lies/changes3"
-is 'with its size' "$(stat -c %s "$W/mnt/1/lies/changes3")" $((4 << 20))
+is 'the file has its size' "$(stat -c %s "$W/mnt/1/lies/changes3")" $((4 << 20))
 
 umount "$T/pages"
 

@@ -83,7 +83,7 @@ is 'an address is not a name' "$status $(diff "$T/asked.before" "$T/asked")" '0 
 check 1 n1,nobody
 matches 'an unknown name fails, and not by a signal' \
 	"$status $(line network)" '^1 .*nobody: its name is unknown: .*DNS'
-matches 'with the way out' "$(line network)" 'address book'
+matches 'an unknown name comes with the way out' "$(line network)" 'address book'
 check 0 lonely,n1
 matches "a machine's own name, which only a module would know" \
 	"$status $(line network)" '^0 .*tcp://127\.0\.1\.1:'

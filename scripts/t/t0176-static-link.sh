@@ -69,6 +69,7 @@ LC_ALL=C sort -u "$T/all" | while read -r object name; do
 	esac
 done >"$T/found"
 ok 'references are found' grep -qx 'host.o getaddrinfo' "$T/found"
-is 'each is known' "$(LC_ALL=C comm -23 "$T/found" <(sed 's/:.*//' "$T/known" | LC_ALL=C sort))" ''
+is 'each reference is known' \
+	"$(LC_ALL=C comm -23 "$T/found" <(sed 's/:.*//' "$T/known" | LC_ALL=C sort))" ''
 is 'the linker warns of our one place only' \
 	"$(grep 'requires at runtime' "$T/link" | grep -v "Using 'getaddrinfo'")" ''

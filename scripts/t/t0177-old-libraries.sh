@@ -126,5 +126,6 @@ is 'the storage was asked by the root alone' \
 ok 'the tree stops' without_tree
 ok 'used files are distinguished from unused ones' \
 	timeout "$(patient 60)" "$COPPER" paths "$JOB" --usage-root "$SRC"
-is 'to the last name' "$(wc -l <"$JOB/paths_dir/all_possible_existing_paths.txt")" \
+is 'the list of possible paths has every name' \
+	"$(wc -l <"$JOB/paths_dir/all_possible_existing_paths.txt")" \
 	"$(find "$SRC" | wc -l)"

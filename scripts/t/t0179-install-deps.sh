@@ -84,12 +84,13 @@ machine 1000
 : >"$MACHINE/lists"
 install_deps
 is 'a user without sudo is refused' "$?" 1
-matches 'with advice for root' "$(cat "$T/err")" 'only root .* apt-get install gcc make '
+matches 'a user without sudo gets advice for root' \
+	"$(cat "$T/err")" 'only root .* apt-get install gcc make '
 is 'before anything was tried' "$(lines calls)" 0
 tool sudo <<'S'
 BY_SUDO=1 exec "$@"
 S
-ok 'with sudo it works' install_deps
+ok 'with sudo everything is installed' install_deps
 is 'all is there' "$(lines installed)" "$("$deps" --list | wc -l)"
 rm -f "$bin/sudo"
 ok 'when all is there a user needs nothing' install_deps
@@ -100,16 +101,17 @@ machine 0
 printf '%s\n' libclang-rt-dev lmod >"$MACHINE/lacks"
 ok 'what only tests need may be lacking' install_deps
 is 'the rest is installed' "$(lines installed)" $(($("$deps" --list | wc -l) - 2))
-matches 'it is named' \
+matches 'a package that lacks is named' \
 	"$(cat "$T/err")" 'has no libclang-rt-dev lmod : the tests that use it are skipped'
 : >"$MACHINE/calls"
 ok 'the next time' install_deps
-is 'nothing is fetched again' "$(lines calls)" 0
+is 'the second time nothing is fetched' "$(lines calls)" 0
 machine 0
 echo libfuse3-dev >"$MACHINE/lacks"
 install_deps
 is 'what it is built with may not' "$?" 1
-matches 'with the way out' "$(cat "$T/err")" 'no package libfuse3-dev, .*vendor/README\.md'
+matches 'a lacking package for the build comes with the way out' \
+	"$(cat "$T/err")" 'no package libfuse3-dev, .*vendor/README\.md'
 
 # ---- a mirror that fails
 

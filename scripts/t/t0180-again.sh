@@ -55,7 +55,7 @@ for rank in 3 5; do
 	wait "${readers[rank]}"
 	is "node $rank read everything right meanwhile" "$(cat "$T/wrong.$rank")" ''
 done
-ok 'all of them stop' without_tree
+ok 'all nodes stop' without_tree
 matches 'all six nodes stop' "$(cat "$W/out.stop")" '^stopped 6/6 nodes$'
 
 # ---- those above and below as well: only the last of the chain knows that the tree was ready

@@ -33,10 +33,12 @@ killed() { # WHO
 	kill_node 0
 	looks_dead "$1"
 	sleep 2
-	is "$1: it stays so" "$(as_user stat -f "$mnt" 2>&1 >/dev/null | sed 's/.*: //') $(nodes_running)" "$dead 1"
+	is "$1: the dead mount stays dead" \
+		"$(as_user stat -f "$mnt" 2>&1 >/dev/null | sed 's/.*: //') $(nodes_running)" \
+		"$dead 1"
 	matches "$1: stop takes it away" "$(as_user "$COPPER" stop "$mnt" 2>&1)" \
 		'the node there was dead; its mount was removed'
-	is "$1: at once" "$(mounts)" 0
+	is "$1: the mount is gone at once" "$(mounts)" 0
 	ok "$1: its guard goes, too" wait_for 5 gone
 	cop_tree=0
 	with_tree 1

@@ -41,7 +41,7 @@ cop_killed[0]=$pid
 "$SLOWFS" --fault "$SLOW_STATE" clear
 ok 'the program is reported' wait_for 60 is_over "$reader"
 wait "$reader" "$teller"
-matches 'by an error' "$(cat "$T/said")" 'not connected|abort'
+matches 'the program gets an error' "$(cat "$T/said")" 'not connected|abort'
 is 'all other waiting programs get an error' \
 	"$(timeout "$(patient 20)" stat -f "$W/mnt/0" 2>&1 >/dev/null |
 		sed 's/.*: //')" 'Transport endpoint is not connected'

@@ -84,7 +84,7 @@ umount -l "$W/mnt/$child"
 unset "cop_killed[$child]"
 ok "its child $child starts again without it" \
 	start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)"
-ok 'its remaining nodes stop' without_tree
+ok 'the remaining nodes of the tree stop' without_tree
 
 with_tree 4 --trees 1 --peer-timeout 1
 ls -lR "$W/mnt/3" >/dev/null

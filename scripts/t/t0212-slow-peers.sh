@@ -42,12 +42,12 @@ first=$!
 read_some 4 2 9 &
 second=$!
 sleep 3
-ok 'those below wait' kill -0 "$first" "$second"
+ok 'readers below the stopped node wait' kill -0 "$first" "$second"
 kill -CONT "$slow"
 wait "$first"
 is 'requests made while a node was stopped are answered' $? 0
 wait "$second"
-is 'on every child' $? 0
+is 'every child is answered' $? 0
 is 'no child passed it over' "$(tree_sum fabric.failovers)" 0
 is 'no leaf has asked the storage' "$(leaf_origin)" 0
 matches 'nobody is called dead' \
@@ -88,8 +88,8 @@ is 'no leaf has asked the storage' "$(leaf_origin)" 0
 
 kill_node 1
 ok 'the children of a killed node continue' read_some 3 20 24
-ok 'all of them' read_some 4 25 29
-is 'past it' "$(($(node_stat 3 fabric.failovers) > 0))" 1
+ok 'all children of a killed node read' read_some 4 25 29
+is 'the child asks past the killed node' "$(($(node_stat 3 fabric.failovers) > 0))" 1
 is 'the children of a killed node do not ask the storage' "$(leaf_origin)" 0
 cp "$JOB/logs/copper_address_book.txt" "$T/book"
 without_tree

@@ -45,7 +45,7 @@ is 'after a death stop ends with 1' $? 1
 matches 'the living stop, and are counted' "$(cat "$T/.out")" '^stopped 3/4 nodes'
 matches 'stop names who is missing' "$(cat "$T/.out")" '^127.0.0.13 \(rank 2\) did not answer$'
 unmount_killed
-is 'their mounts are gone' "$(mounts_left)" 0
+is 'the mounts of the living are gone' "$(mounts_left)" 0
 cop_tree=0
 
 with_tree 4 --peer-timeout 1

@@ -31,7 +31,7 @@ wait "$stop"
 is 'a stop past a node that was stopped for three seconds ends with 0' $? 0
 matches 'a stop past a slow node has all nodes' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
 is 'the sums have all of them' "$(cluster_value ranks_with_aggregate_files)" 4
-ok 'no node stays' wait_for 30 is_gone "$child"
+ok 'the slow node ends' wait_for 30 is_gone "$child"
 exec 8<&-
 cop_tree=0
 
@@ -65,7 +65,7 @@ with_tree 4 --peer-timeout 1 -P
 kill_node 2
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'a missing node is a failure' $? 1
-matches 'it is named' "$(cat "$T/.out")" '^127\.0\.0\.13 \(rank 2\) did not answer$'
+matches 'the missing node is named' "$(cat "$T/.out")" '^127\.0\.0\.13 \(rank 2\) did not answer$'
 summary=$JOB/profiling/cluster/cluster-profiling_summary.md
 matches 'in the cluster summary, too' \
 	"$(cat "$summary")" '^- Nodes that did not answer: `127\.0\.0\.13` \(rank 2\)$'

@@ -29,8 +29,8 @@ with_tree 3 -P
 : >"$JOB/logs/node_file.txt"
 stop_job -d "$JOB"
 is 'a tree is stopped from where none of its nodes are' "$?" 0
-is 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
-is 'without a remark' "$(cat "$T/.err")" ''
+is 'the stop from outside reaches all nodes' "$(cat "$T/.out")" 'stopped 3/3 nodes'
+is 'the stop from outside has no remark' "$(cat "$T/.err")" ''
 is 'the root has summed up' \
 	"$(sed -n 's/^ranks_with_aggregate_files,//p' \
 		"$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 3
@@ -77,7 +77,7 @@ silent=$(node_stat 2 pid)
 kill -STOP "$silent"
 stop_job -d "$JOB"
 is 'a node that hangs is a failure' "$?" 1
-is 'of that one only' "$(cat "$T/.out")" 'stopped 2/3 nodes'
+is 'the two other nodes are stopped' "$(cat "$T/.out")" 'stopped 2/3 nodes'
 matches 'the node that did not answer is named' \
 	"$(cat "$T/.err")" '^127.0.0.13 \(rank 2\) did not answer and may still run'
 kill -CONT "$silent"
@@ -99,8 +99,8 @@ head -c 32 /dev/urandom | base64 >"$T/other"
 chmod 600 "$T/other"
 stop_job -d "$JOB" --secret-file "$T/other" --timeout 20
 is 'with another secret nothing is stopped' "$?" 1
-is 'not one' "$(cat "$T/.out")" 'stopped 0/2 nodes'
-is 'each is named' "$(grep -c 'may still run: something listens' "$T/.err")" 2
+is 'with another secret no node is stopped' "$(cat "$T/.out")" 'stopped 0/2 nodes'
+is 'each node that refuses is named' "$(grep -c 'may still run: something listens' "$T/.err")" 2
 is 'the tree lives' "$(cat "$W/mnt/1/hello")" hello
 stop_job -d "$JOB" --secret-file "$T/secret"
 is 'with the right one all are stopped' "$?" 0

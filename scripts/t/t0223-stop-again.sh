@@ -56,7 +56,7 @@ for i in 0 1; do
 done
 rm "$JOB/secret"
 stops 'nor is a secret needed where all were killed' 0 'stopped 0/2 nodes' -d "$JOB"
-is 'each is named' "$(grep -c '(rank [01]) does not run' "$T/.err")" 2
+is 'each dead node is named' "$(grep -c '(rank [01]) does not run' "$T/.err")" 2
 all_gone
 
 # ---- a node that hangs

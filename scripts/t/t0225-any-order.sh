@@ -35,11 +35,11 @@ ok 'the silent child is asked' \
 kill -TERM "$first"
 ok 'requests to the ending node are answered' wait_for 30 eval '! kill -0 "$stats0"'
 wait "$stats0"
-is 'by a table' "$?" 0
+is 'the ending node answers with a table' "$?" 0
 matches 'the table of a starting tree has the node itself' \
 	"$(cat "$T/stats.0")" '"rank":0,"nodes":3,'
 slow_fault clear
-ok 'it ends' wait_for 30 is_gone "$first"
+ok 'the node that the others wait for ends' wait_for 30 is_gone "$first"
 cop_killed[0]=$first
 kill -CONT "$silent"
 wait "$stats1"
@@ -47,7 +47,7 @@ matches 'a requester at another node is answered, too' \
 	"$(json_value total.nodes <"$T/stats.1" 2>/dev/null || cat "$T/stats.1")" '^[123]$'
 wait "$reader"
 is 'the read that hung ends well' "$?" 0
-ok 'with the right bytes' cmp "$T/read" "$ORIGIN/dir/numbers"
+ok 'the read that hung has the right bytes' cmp "$T/read" "$ORIGIN/dir/numbers"
 "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>&1
 is 'nothing is mounted after it' "$(grep -c " $W/mnt/" /proc/self/mountinfo)" 0
 cop_tree=0

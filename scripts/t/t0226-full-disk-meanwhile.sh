@@ -137,6 +137,6 @@ read_everything 0
 fill 4096
 ok 'a tree stops well where it cannot leave one' without_tree
 ok 'the one of before is whole' cmp "$T/given" "$beside"
-is 'nothing is half written' "$(half_written "$T/full")$(find "$HOME" -type f)" ''
+is 'no file is half written' "$(half_written "$T/full")$(find "$HOME" -type f)" ''
 make_room
 wait_for 5 umount "$T/full"

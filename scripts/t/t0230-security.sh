@@ -23,7 +23,7 @@ other_secret=$T/other start_pair 4
 is 'with a wrong secret the first node fails' "$status0" 1
 is 'with a wrong secret the second node fails' "$status1" 1
 matches 'the missing host is named' "$(cat "$W/out.0")" '127\.0\.0\.12'
-is 'in one line' "$(grep -c . "$W/out.0")" 1
+is 'the missing host is named in one line' "$(grep -c . "$W/out.0")" 1
 is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0

@@ -49,7 +49,7 @@ is 'asks that are cut off are counted' "$(rejected form 0)" 875
 is 'asks with a wrong tag are counted' "$(rejected secret 0)" 75
 attempts silent 10 127.0.0.79 "$rdv"
 is 'connections that say nothing are counted' "$(rejected silent 0)" 10
-is 'their sum is counted' "$(rejected 0)" 960
+is 'the refusals add up' "$(rejected 0)" 960
 fabric=$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")
 attempts noise 20 127.0.0.80 "$fabric"
 wait_for 20 eval '[ "$(rejected host 0)" -eq 20 ]'

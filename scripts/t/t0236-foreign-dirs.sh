@@ -16,7 +16,7 @@ other=65534
 
 refused() { # WHAT REGEX DIR
 	fails_with 1 "$2" "${cop_as[@]}" "$COPPER" mount --source "$SRC" -d "$3" "$W/mnt/0"
-	is "$1: nothing was written" "$(find "$W/there" "$3/" -type f 2>/dev/null)" ''
+	is "$1: nothing was written there" "$(find "$W/there" "$3/" -type f 2>/dev/null)" ''
 }
 fresh() { # a job directory with logs
 	rm -rf "$W/job"
@@ -75,7 +75,7 @@ as_user ln -s "$W/job" "$W/mine"
 chmod 775 "$W/job" "$W/job/logs"
 ok 'one way there is a link of the user, and the group is the own one' \
 	as_user "$COPPER" mount --source "$SRC" -d "$W/mine" -P "$W/mnt/0"
-ok 'it stops' as_user "$COPPER" stop "$W/mnt/0"
+ok 'the node with links of its user stops' as_user "$COPPER" stop "$W/mnt/0"
 ok 'the node has written its report' \
 	test -s "$(find "$W/job/profiling/final" -name '*profiling_aggregate.csv')"
 ok 'copper aggregate writes there' as_user "$COPPER" aggregate "$W/job" run

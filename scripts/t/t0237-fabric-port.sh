@@ -93,7 +93,7 @@ attacks() { # WHAT FROM ADDRESS
 	is "$1: the packet of another user is not heard" "$(speak packet "$2" "$3")" closed
 	is "$1: a greeting without the secret is not heard" "$(speak greeting "$2" "$3")" closed
 	is "$1: the challenge sent back is not heard" "$(speak echo "$2" "$3")" closed
-	is "$1: they are counted" \
+	is "$1: the refused packets are counted" \
 		"$(node_stat 0 fabric.rejected_form)$(node_stat 0 fabric.rejected_secret)" 12
 	matches "$1: refused packets are logged" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" \
 		"refused what=connection from=${2//./\\.} why=\"it does not prove the job's secret\""

@@ -73,7 +73,7 @@ timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop -d "$JOB" --secret-file "$
 	>"$T/.out" 2>&1
 is 'a command whose clock is behind stops the tree' "$?" 0
 cop_as=()
-matches 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
+matches 'the stop with a wrong clock reaches all nodes' "$(cat "$T/.out")" 'stopped 3/3 nodes'
 cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing is left of the tree' "$(nodes_running)$(mounts_left)" 00

@@ -14,7 +14,7 @@ mount_here=("$COPPER" mount --source "$SRC")
 
 "$COPPER" >"$T/.out" 2>"$T/.err"
 is 'without a subcommand: misuse' $? 2
-matches 'with the usage' "$(cat "$T/.err")" 'usage: copper'
+matches 'without a subcommand the usage is shown' "$(cat "$T/.err")" 'usage: copper'
 fails_with 2 'unknown.*mout.*mount' "$COPPER" mout
 fails_with 2 '' "$COPPER" mount
 fails_with 2 'no-such-option' "${mount_here[@]}" --no-such-option "$mnt"
@@ -98,7 +98,7 @@ kill_node 0
 is 'a node that is killed leaves its mount' "$(mounts_left)" 1
 matches 'stop takes a dead mount away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
 is 'the dead mount is gone' "$(mounts_left)" 0
-is 'with its control socket' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
+is 'the control socket of the dead mount is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_node 0
 umount -l "$mnt"

@@ -23,7 +23,8 @@ is 'a directory for root alone is refused' \
 	"$(as_user ls "$mnt/odd/modes/closed" 2>&1 | sed 's/.*: //')" 'Permission denied'
 is 'a directory that may be searched only: its file' \
 	"$(as_user cat "$mnt/odd/modes/search-only/file")" seen
-is 'its list is refused' "$(as_user ls "$mnt/odd/modes/search-only" 2>&1 | sed 's/.*: //')" \
+is 'a directory that may be searched only: its list is refused' \
+	"$(as_user ls "$mnt/odd/modes/search-only" 2>&1 | sed 's/.*: //')" \
 	'Permission denied'
 is 'modes are those of the source' "$(as_user stat -c '%a %u' "$mnt/odd/modes/file4755")" \
 	"$(stat -c '%a %u' "$SRC/odd/modes/file4755")"

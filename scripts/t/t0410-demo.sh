@@ -30,7 +30,7 @@ nothing_left() { # WHEN
 
 "${demo[@]}" >"$T/out.demo" 2>"$T/out.err"
 is 'the demo ends well' $? 0
-is 'without complaints' "$(cat "$T/out.err")" ''
+is 'the demo has no complaints' "$(cat "$T/out.err")" ''
 text=$(cat "$T/out.demo")
 matches 'it says what is imported' "$text" '^Copper demo: 4 nodes on this machine import numpy'
 matches 'how long one process took directly' \
@@ -73,7 +73,8 @@ chmod 755 "$T/broken"
 cp "$bin/copper" "$T/whole" && cp "$T/broken" "$bin/copper"
 "${demo[@]}" >"$T/out.demo" 2>"$T/out.err"
 is 'nodes that do not start fail it' $? 1
-matches 'with their reason' "$(cat "$T/out.err")" 'node . did not start: no such luck'
+matches 'nodes that do not start give their reason' \
+	"$(cat "$T/out.err")" 'node . did not start: no such luck'
 nothing_left 'after that'
 cp "$T/whole" "$bin/copper"
 

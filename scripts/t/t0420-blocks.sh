@@ -231,4 +231,4 @@ done < <(kinds text)
 
 is 'no node and no mount is left' "$(nodes_running) $(mounts_left)" '0 0'
 rm -rf "$T/home/copper"
-ok 'nothing else is left' test -z "$(ls -A "$T/tmp")"
+ok 'no file is left' test -z "$(ls -A "$T/tmp")"

@@ -60,7 +60,8 @@ is_at_most 'the second import makes at most 10 requests other than IOCTL' "$requ
 note "warm: $(cat "$T/names"), and $(stats delta fuse.ioctl "$T/before" "$T/after") ioctl"
 is 'no file and no directory was opened at the node since' \
 	"$(node_stat 0 fuse.open) $(node_stat 0 fuse.opendir)" '1 1'
-is 'nothing was released' "$(node_stat 0 fuse.release) $(node_stat 0 fuse.releasedir)" '0 0'
+is 'no file and no directory was released at the node' \
+	"$(node_stat 0 fuse.release) $(node_stat 0 fuse.releasedir)" '0 0'
 
 ls "$mnt/share" >/dev/null
 requests=$(least 1 again "$PYTHON" -c '

@@ -48,7 +48,7 @@ is 'the others are there while somebody waits for it' \
 ok 'a program that waits for it keeps waiting' is_ours "$reader"
 slow_fault clear
 ok 'the program ends when the storage answers' wait_for 20 eval '! kill -0 "$reader"'
-is 'with what it holds' "$(cat "$T/hung")" late
+is 'the waiting program gets what the file holds' "$(cat "$T/hung")" late
 ok 'the tree stops' without_tree
 
 # ---- more names than workers

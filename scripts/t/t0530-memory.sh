@@ -88,7 +88,8 @@ if echo 1 2>/dev/null >/proc/sys/vm/drop_caches; then
 	wait_for 5 few_inodes
 	left=$(node_stat 1 kernel.inodes)
 	is_at_most 'dropped inodes are forgotten by the node too' "$left" $((count / 10))
-	is_at_most 'each by a request' $((held - left)) "$(node_stat 1 fuse.forget)"
+	is_at_most 'each dropped inode is forgotten by a request' \
+		$((held - left)) "$(node_stat 1 fuse.forget)"
 	note "$held inodes, $left after drop_caches"
 	is 'a file that is open is not' "$(sha256sum <&5)" "$sum"
 	reader 4 "$T/wrong" &

@@ -52,11 +52,11 @@ without_tree
 echo "$none" >"$step/$limit"
 mount_in_step --cache-size 4G
 is 'a larger cache than the job may use is lowered' "$? $(limit_of_cache)" "0 $((500 * MIB))"
-matches 'with a sentence' "$(cat "$T/.err")" \
+matches 'a lowered cache comes with a sentence' "$(cat "$T/.err")" \
 	'^copper: note: --cache-size 4\.0 GiB is more than the 1000\.0 MiB that this job may use in all .* the cache may grow to 500\.0 MiB; .*more memory'
 without_tree
 mount_in_step --cache-size 900M
 is 'one that fits is given' "$? $(limit_of_cache)" "0 $((900 * MIB))"
-is 'without a word' "$(grep 'more than' "$T/.err")" ''
+is 'a cache that fits comes without a word' "$(grep 'more than' "$T/.err")" ''
 without_tree
 ok 'nothing of them stays in the group' wait_for 5 remove_groups

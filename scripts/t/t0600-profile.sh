@@ -52,5 +52,5 @@ is 'every existing path of the program was seen' \
 	"$(sed -n 's/^existing-not-seen: //p' "$T/compare")" ''
 is 'every absent one too' "$(sed -n 's/^absent-not-seen: //p' "$T/compare")" ''
 is 'the lists have nothing else' "$(sed -n 's/^seen-not-by-strace: //p' "$T/compare")" ''
-is 'of hundreds' \
+is 'the comparison is of hundreds of names' \
 	"$(awk '/^counted/ { print ($2 > 180 && $3 > 20) ? "enough" : $0 }' "$T/compare")" enough

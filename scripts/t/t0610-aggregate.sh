@@ -95,7 +95,7 @@ is '--no-coverage leaves the coverage out' \
 mkdir -p "$T/empty/profiling/final"
 aggregate "$T/empty"
 is 'an empty job directory is a failure' "$status" 1
-is 'of these words' "$(head -n 1 "$T/err")" \
+is 'an empty job directory is named' "$(head -n 1 "$T/err")" \
 	"copper aggregate: failed to find profiling csv files under: $T/empty/profiling/final"
 is 'nothing is written for such words' "$(cat "$T/out"; ls "$T/empty/profiling")" final
 fails_with 1 'cannot read the job directory' "$COPPER" aggregate "$T/none"

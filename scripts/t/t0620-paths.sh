@@ -66,7 +66,7 @@ summary_has 'an absent name in two directories is a row, probes over all ranks' 
 summary_has 'a directory that gave nothing is one too' "| \`$T/conda_env/lib-extra\` | 1 | 1 |"
 is 'no list for odd names is left where there are none' "$(find "$JOB/paths_dir" -name "*.nul")" ""
 ok 'the totals are there for scripts' paths "$JOB" --json
-is 'with bytes' "$(json_value totals.prune_candidates.bytes <"$T/out")" 1075010
+is 'the totals have bytes' "$(json_value totals.prune_candidates.bytes <"$T/out")" 1075010
 ok 'the lists are written without bytes' paths "$JOB" --json --no-sizes --output-dir "$T/no-sizes"
 is 'as null' "$(json_value totals.existing.bytes <"$T/out")" None
 ok 'the lists are the same then' \
@@ -110,7 +110,7 @@ mkfifo "$JOB/tables/final/g-7-data_cache_size.output"
 mkdir "$JOB/tables/final/h-8-data_cache_size.output"
 ln -s /dev/zero "$JOB/tables/final/i-9-data_cache_size.output"
 ok 'what can be used is used' paths "$JOB" --usage-root "$T/nowhere" --json
-is 'of four tables' "$(json_value tables <"$T/out")" 4
+is 'four tables can be used' "$(json_value tables <"$T/out")" 4
 is 'three paths' "$(json_value observed <"$T/out")" 3
 is 'eight tables are counted as faulty' "$(json_value faults <"$T/out")" 8
 for fault in 'a-1-.*truncated' 'b-2-.*empty' 'c-3-.*not a raw table' 'd-4-.*truncated' \
@@ -226,7 +226,7 @@ run_from "$M" >"$T/from-mount"
 strace -f -qq -e trace=%file -e signal=none -s 4096 -o "$T/trace" env -i PATH=/usr/bin:/bin \
 	PYTHONDONTWRITEBYTECODE=1 PYTHONHOME="$M" "$M/bin/program" >/dev/null 2>&1
 ok 'the tree stops' without_tree
-ok 'its job has lists' paths "$JOB" --usage-root "$SRC"
+ok 'the stopped job has lists' paths "$JOB" --usage-root "$SRC"
 "$PYTHON" - "$M" "$SRC" "$JOB" "$T/trace" >"$T/compare" <<'PY'
 import glob, os, re, sys
 mount, src, job, trace = sys.argv[1:]

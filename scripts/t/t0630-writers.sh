@@ -67,16 +67,16 @@ use 0
 use 1
 "$COPPER" cache-stats --snapshot "$W/mnt/1" >"$T/.out" 2>&1
 is 'a snapshot is written when it is asked for' $? 0
-is 'by both nodes' "$(cat "$T/.out")" \
+is 'both nodes write a snapshot' "$(cat "$T/.out")" \
 	"reports of 2/2 nodes written to $JOB/profiling/ioctl-snapshot"
-is 'with every profile' "$(files profiling/ioctl-snapshot)" \
+is 'a snapshot has every profile' "$(files profiling/ioctl-snapshot)" \
 	"$telemetry$(tagged ioctl-snapshot "$profiles")"
 is 'the job directory has every table' \
 	"$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
 "$COPPER" cache-stats --output-dir "$T/lists/here" "$W/mnt/1" >"$T/usage" 2>&1
 is 'the contents of the cache are listed' $? 0
 node_json 1 >"$T/json"
-is 'in five files' "$(cd "$T/lists/here" && echo *)" \
+is 'the contents of the cache are in five files' "$(cd "$T/lists/here" && echo *)" \
 	'cache_usage_summary.csv cache_usage_summary.txt data_cache_size.output md_cache_size.output tree_cache_size.output'
 is 'the five files agree with the tables to the byte' \
 	"$(awk -F , '{ printf "%s ", $3 }' "$T/lists/here/cache_usage_summary.csv")" \
@@ -95,7 +95,7 @@ is 'all profiles are there' "$(files profiling/final)" "$profiles"
 is 'all tables are' "$(files tables/final)" "$tables"
 is 'the reports of the moment before are whole' \
 	"$(files profiling/pre-destroy)" "$(tagged pre-destroy "$profiles")"
-is 'each is whole' "$(whole "$JOB/profiling" "$JOB/tables")" ''
+is 'each report is whole' "$(whole "$JOB/profiling" "$JOB/tables")" ''
 "$PYTHON" - "$SRC" "$JOB" "$T/lists/here" >"$T/names" <<'PY'
 import csv, glob, os, re, sys
 src, job, lists = (os.fsencode(a) for a in sys.argv[1:])

@@ -144,7 +144,7 @@ is 'the summaries of nodes have it by node' \
 # ---- ours, for us
 
 ok 'our commands read them, too' copper cache-stats --from "$JOB" --json
-is 'each node once' "$(value combined.files) $(value faults)" '12 0'
+is 'our commands count each node once' "$(value combined.files) $(value faults)" '12 0'
 cp "$T/out" "$T/from"
 ok 'the summary of the job has the paths' copper paths "$JOB" --usage-root "$SRC" --json
 is 'as many as there are' "$(value observed) $(value totals.absent.paths) $(value faults)" \
@@ -155,8 +155,8 @@ for file in "$T"/earlier/tables/*/*_cache_size.txt; do mv "$file" "${file%.txt}.
 ok 'in which its scripts saw what was not there' \
 	test "$(old observed "$T/earlier/tables/final" | wc -l)" -gt "$(wc -l <"$T/truth")"
 ok 'earlier directories are read' copper cache-stats --from "$T/earlier" --json
-is 'to the same sums' "$(cat "$T/out")" "$(cat "$T/from")"
-ok 'with their paths' copper paths "$T/earlier" --usage-root "$SRC" --json
+is 'earlier directories have the same sums' "$(cat "$T/out")" "$(cat "$T/from")"
+ok 'earlier directories have their paths' copper paths "$T/earlier" --usage-root "$SRC" --json
 is 'of which there are as many' "$(value observed) $(value totals.absent.paths) $(value faults)" \
 	"$(wc -l <"$T/truth") $(cat "$T/absent") 0"
 
@@ -165,13 +165,13 @@ is 'of which there are as many' "$(value observed) $(value totals.absent.paths) 
 OLD=$T/old
 "$PYTHON" "$cop_t/old_job.py" "$OLD" "$T/soft"
 ok 'a job of Copper 1.0 is summed up' copper aggregate --no-coverage "$OLD"
-is 'without a word' "$(cat "$T/err")" ''
+is 'a job of Copper 1.0 is summed up without a word' "$(cat "$T/err")" ''
 JOB=$OLD
 is 'as by its own script' "$(cluster_of cluster)" "$(old sums "$OLD")"
 is 'its counts are of every use, and nothing else is said' \
 	"$(grep -c observe "$OLD/profiling/cluster/cluster-profiling_summary.md")" 0
-ok 'its paths are read' copper paths "$OLD" --json
-is 'without a word, too' "$(cat "$T/err")" ''
+ok 'the paths of a job of Copper 1.0 are read' copper paths "$OLD" --json
+is 'the paths of a job of Copper 1.0 are read without a word' "$(cat "$T/err")" ''
 is 'all of them, and the two that are missing' \
 	"$(value observed) $(value totals.absent.paths) $(value faults)" '7 2 0'
 ok 'its sizes are summed up' copper cache-stats --from "$OLD" --json

@@ -96,7 +96,7 @@ done
 sleep 1.2
 "$COPPER" cache-stats --snapshot "$W/mnt/3" >"$T/.out" 2>&1
 is 'a snapshot that nobody writes is a failure' $? 1
-ok 'they stop' without_tree
+ok 'the nodes without reports stop' without_tree
 is 'only files of the whole job are left' \
 	"$(cd "$JOB" && find profiling tables -type f -printf '%h\n' | sort -u)" 'profiling/cluster'
 matches 'with what all of them did' \

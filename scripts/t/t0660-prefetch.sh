@@ -80,7 +80,8 @@ cp "$manifest" "$T/given"
 slow_reset
 with_tree 4 --prefetch auto
 ok 'four nodes prefetch' wait_for 20 prefetched 0 1 2 3
-is 'all of it' "$(state 0) $(state 1) $(state 2) $(state 3)" 'done done done done'
+is 'four nodes prefetch everything' \
+	"$(state 0) $(state 1) $(state 2) $(state 3)" 'done done done done'
 is 'nothing had changed or was refused' \
 	"$(tree_sum prefetch.changed) $(tree_sum prefetch.failed)" '0 0'
 before=$(tree_sum cache.misses)
@@ -125,7 +126,8 @@ cp "$T/given" "$manifest"
 
 with_tree 2 --prefetch "$T/given"
 ok 'a manifest can be given' wait_for 20 prefetched 0 1
-is 'to all nodes' "$(state 1) $(($(node_stat 1 prefetch.objects) > 15))" 'done 1'
+is 'a given manifest reaches all nodes' \
+	"$(state 1) $(($(node_stat 1 prefetch.objects) > 15))" 'done 1'
 ok 'stopping' without_tree
 rm "$manifest"
 with_tree 1 --prefetch "$T/given"
@@ -142,7 +144,7 @@ is 'with the same files and bytes' \
 	"$(grep '^f' "$T/profiled" | LC_ALL=C sort)" "$(grep '^f' "$T/given" | LC_ALL=C sort)"
 with_tree 2 --prefetch "$T/profiled"
 wait_for 20 prefetched 0 1
-is 'it does the same' \
+is 'the profiled manifest is prefetched' \
 	"$(state 1) $(node_stat 1 prefetch.changed) $(node_stat 1 prefetch.failed)" 'done 0 0'
 ok 'and the node stops' without_tree
 
@@ -170,7 +172,7 @@ with_tree 1 --prefetch "$T/given" --cache-size 16M --chunk 4M
 wait_for 20 prefetched 0
 is 'in a small cache it stops' "$(state 0): $(node_stat 0 prefetching.why | cut -d ';' -f 1)" \
 	'stopped: the cache is nearly full'
-is 'with nothing evicted' "$(node_stat 0 cache.evictions)" 0
+is 'the prefetch evicts nothing from a small cache' "$(node_stat 0 cache.evictions)" 0
 ok 'and the application runs' use 0
 ok 'stopping the small one' without_tree
 

@@ -91,7 +91,9 @@ is 'by each task with the ways that work' \
 	' 8 copper mount: a task of srun cannot leave a node behind: "copper mount ..." "srun copper run --source DIR -- COMMAND"
  1 copper serve: a task of srun cannot leave a node behind: "copper serve ..." "srun copper run --source DIR -- COMMAND"'
 matches 'a check is not' "$(said by-srun)" '^check ends with 0$'
-is 'nothing has begun' "$(said by-srun | grep -c '^step .* copper$') $(ls -d "$T/job.by-srun" 2>/dev/null) $(slurm_mounts) $(nodes_running)" '0  0 0'
+is 'the refused tasks have begun nothing' \
+	"$(said by-srun | grep -c '^step .* copper$') $(ls -d "$T/job.by-srun" \
+		2>/dev/null) $(slurm_mounts) $(nodes_running)" '0  0 0'
 
 # ---- as a step that the script keeps
 
@@ -160,7 +162,7 @@ matches 'a node that cannot mount is named' \
 	"$(said no-dir)" "copper mount: n3: $OTHER: is not a directory"
 matches 'the command fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
 matches 'without waiting for the others' "$(said no-dir)" '^before --ready-timeout$'
-is 'in one line' "$(grep -c . "$T/out.no-dir")" 4
+is 'the failed start is told in one line by each node' "$(grep -c . "$T/out.no-dir")" 4
 wait_for 5 nodes_gone
 is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
 

@@ -94,8 +94,8 @@ matches 'they live on behind the step that started them, until they are stopped'
 	"$(said shell)" '^stopped 4/4 nodes$'
 is 'a shell at a terminal leaves its nodes alone' \
 	"$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
-is 'twice four programs read' "$(said shell | grep -c '^hello$')" 8
-is 'each node is mounted' "$(slurm_mounts)" 4
+is 'four programs read, and four later' "$(said shell | grep -c '^hello$')" 8
+is 'the mount is on each node' "$(slurm_mounts)" 4
 # The kernel lets in who has the mount's user and group, and the group is the business of Slurm's
 # version.
 group=$(on_node 3 sed -n 's/.* fuse\.copper .*[ ,]group_id=\([0-9]*\).*/\1/p' /proc/self/mountinfo)
@@ -145,7 +145,7 @@ wait_for 60 job_is_over "$id"
 matches 'a node that cannot mount is named' \
 	"$(said no-dir)" "^copper mount: n3: $MNT: is not a directory"
 matches 'srun fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
-is 'in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
+is 'the failed mount is told in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
 
 # Slurm cannot execute the command on one machine: nobody there can say so.
 on_node 2 mount --bind /dev/null "$COPPER"

@@ -107,9 +107,9 @@ matches 'the check knows that it will be replaced' \
 is 'the next job starts in the same directory' "$(both $new)" '0 0'
 matches 'the next job says what became of the secret' "$(cat "$T/out.0")" \
 	"^copper: note: $T/job/secret was left behind by job $old; this job, $new, has a new one$"
-is 'only rank 0 does' "$(cat "$T/out.1")" ''
+is 'only rank 0 says it' "$(cat "$T/out.1")" ''
 isnt_first=$([ "$(cat "$T/job/secret")" = "$first" ] && echo the same || echo another)
-is 'it is another one' "$isnt_first" another
+is 'the new secret is another one' "$isnt_first" another
 is 'the new secret is private, and the only one' "$(stat -c '%a' "$T"/job/secret*)" 600
 matches 'the whole tree stops' "$("$COPPER" stop "$T/mnt/0")" '^stopped 2/2 nodes$'
 

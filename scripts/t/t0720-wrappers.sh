@@ -44,7 +44,7 @@ matches 'Frontier: launch ends with 0' "$(said frontier)" '^launch ends with 0$'
 matches 'Frontier: the launch says how long the addresses took' \
 	"$(said frontier)" '^prepared address book generation took [0-9]+ s$'
 is 'four nodes are ready' "$(sed -n '/^launch ends/ { n; p }' "$T/out.frontier")" 4
-is 'all of them read' "$(grep -c '^hello$' "$T/out.frontier")" 4
+is 'programs on all nodes read' "$(grep -c '^hello$' "$T/out.frontier")" 4
 matches 'stop stops all' "$(said frontier)" '^stopped 4/4 nodes$'
 matches 'Frontier: stop ends with 0' "$(said frontier)" '^stop ends with 0$'
 is 'no other log has the name of a node' \

@@ -192,7 +192,7 @@ done
 ok 'run by itself, with a prefix of its own choice' \
 	"${wrapped[@]}" "$old/aggregate_profiling.py" "$reported"
 for name in aggregate.csv operations.csv summary.md; do
-	ok "it writes cluster-profiling_$name" \
+	ok "without a prefix it writes cluster-profiling_$name" \
 		test -s "$reported/profiling/cluster/cluster-profiling_$name"
 done
 mkdir "$T/nothing"
@@ -208,7 +208,8 @@ ok 'path_usage_analysis.py' "${wrapped[@]}" python3 "$old/path_usage_analysis.py
 	--usage-root "$SRC" --output-dir "$T/lists" --skip-home-inference
 is 'it names its six files' "$(grep '^wrote' "$T/.ok" | sed 's|.*/||' | tr '\n' ' ')" \
 	'all_possible_existing_paths.txt used_paths_existing.txt same_run_candidate_not_observed_existing_paths.txt missing_probe_paths.txt roots_and_counts.txt paths_summary.md '
-ok 'with what was used' grep -qx "$SRC/hello" "$T/lists/used_paths_existing.txt"
+ok 'the list of used paths has what was used' \
+	grep -qx "$SRC/hello" "$T/lists/used_paths_existing.txt"
 (cd "$old" && "${wrapped[@]}" ./path_usage_analysis.py "$reported" >"$T/.out" 2>&1)
 ok 'by default beside the job' test -s "$reported/paths_dir/paths_summary.md"
 
@@ -225,7 +226,7 @@ cat "$M/hello" "$M/dir/numbers" >/dev/null
 [ ! -e "$M/absent" ]
 export VIEW_DIR=$M
 ok 'get_cache_usage_summary.sh' "${wrapped[@]}" bash "$stats/get_cache_usage_summary.sh" "$T/usage"
-is 'it leaves every table' "$(cd "$T/usage" && echo *)" \
+is 'get_cache_usage_summary.sh leaves every table' "$(cd "$T/usage" && echo *)" \
 	'cache_usage_summary.csv cache_usage_summary.txt data_cache_size.output data_table_cache_event.output md_cache_size.output md_table_cache_event.output md_ttl_cache_event.output operation_cache_hit.output operation_cache_miss.output operation_cache_neg.output operation_count.output operation_time.output tree_cache_size.output tree_table_cache_event.output'
 is 'the summary has its form' "$(sed -n 3p "$T/usage/cache_usage_summary.txt" | tr -s ' ')" \
 	'| Table | Files Found | Used Bytes | Used Human | Entries |'
@@ -266,7 +267,7 @@ matches 'without a profile the script says what is not read, and why' \
 	"$(cat "$T/.out")" '^ioctl.py: not read: operation_time.output, .* started with -P '
 fails_with 1 'not read: operation_time.output: ' \
 	"${wrapped[@]}" python3 "$stats/ioctl.py" 400 "$T/unprofiled"
-ok 'this tree stops, too' without_tree
+ok 'the tree without a profile stops' without_tree
 unset VIEW_DIR
 
 # ---- cu_fuse
@@ -284,9 +285,9 @@ is '0 means none' "$(COPPER=/bin/echo "$cu_fuse" -max_cacheable_byte_size 0 -pro
 fails_with 2 '-frobnicate is unknown' "$cu_fuse" -frobnicate
 fails_with 2 '-tpath needs a value' "$cu_fuse" -tpath
 fails_with 2 'where to. give -vpath DIR' "$cu_fuse" -tpath /
-matches 'it lists them' "$("$cu_fuse" -h)" '^-profile_metrics -profile_top_n N '
+matches 'cu_fuse -h lists the options' "$("$cu_fuse" -h)" '^-profile_metrics -profile_top_n N '
 "${wrapped[@]}" "$cu_fuse" -tpath "$SRC" -vpath "$W/mnt/0" -log_output_dir "$T/job.cu" \
 	-profile_metrics -s "$W/mnt/0" -- --hosts localhost >"$T/.out" 2>&1
-is 'it mounts' "$? $(cat "$W/mnt/0/hello")" '0 hello'
+is 'cu_fuse mounts' "$? $(cat "$W/mnt/0/hello")" '0 hello'
 "${wrapped[@]}" "$T/dest/opt/copper/bin/copper" stop "$W/mnt/0" >"$T/.out" 2>&1
 ok 'cu_fuse writes reports' test -s "$(echo "$T"/job.cu/profiling/final/*-profiling_operations.csv)"

@@ -91,7 +91,7 @@ for sub in "${subcommands[@]}"; do
 done
 is 'every option of the subcommand is completed' "$wrong" ''
 is 'a beginning is enough' "$(complete_line 'copper mo')" mount
-is 'of an option too' "$(complete_line 'copper mount --secr')" --secret-file
+is 'the beginning of an option is completed' "$(complete_line 'copper mount --secr')" --secret-file
 is 'a value that is one of some words' "$(complete_line 'copper mount -a ')" 'discover facility'
 is 'values are completed behind an equals sign' \
 	"$(complete_line 'copper serve --compress=o')" 'off on'
@@ -101,7 +101,7 @@ is 'a directory' "$(complete_line 'copper mount -d sr')" src
 is 'a file' "$(complete_line 'copper mount --secret-file src/hel')" src/hello
 is 'the operand after options' "$(complete_line 'copper mount -T 2 --insecure mn')" mnt
 matches 'mounts that are there, to stop' " $(complete_line 'copper stop ') " " $T/mnt "
-is 'no second operand' "$(complete_line 'copper mount mnt ')" ''
+is 'stop completes no second operand' "$(complete_line 'copper mount mnt ')" ''
 is 'after help a subcommand' "$(complete_line 'copper help cache')" cache-stats
 
 # ---- zsh
@@ -147,7 +147,7 @@ if [ -e "$lmod" ]; then
 	is 'the header and the module of Python, too' \
 		"$(module_says 'cd / && echo "#include <copper/mark.h>" | cc -fsyntax-only -x c - && '"$PYTHON"' -c "import copper_mark; print(copper_mark.__file__)"')" \
 		"$at/share/copper/python/copper_mark.py"
-	is 'it goes away' \
+	is 'the module can be unloaded' \
 		"$(module_says 'module unload copper && echo "${COPPER_ROOT:-none}"')" none
 	matches 'it says what it is' "$(module_says 'module whatis copper')" 'Version: .*[0-9a-f]'
 else
@@ -172,7 +172,7 @@ if command -v dpkg-deb >/dev/null; then
 	mkdir -p "$T/root/var/lib/dpkg/info" "$T/root/var/lib/dpkg/updates" \
 		"$T/root/var/lib/dpkg/triggers"
 	: >"$T/root/var/lib/dpkg/status"
-	ok 'it can be installed' \
+	ok 'the Debian package can be installed' \
 		dpkg --root="$T/root" --log=/dev/null --force-depends --force-not-root -i "$package"
 	matches 'it asks for what it needs' "$(dpkg-deb -f "$package" Depends)" '^fuse3$'
 	ok 'the program runs there' \
@@ -186,7 +186,7 @@ if command -v dpkg-deb >/dev/null; then
 		-a ! -e "$T/root/usr/share/copper/python"
 	ok 'the package can be removed' \
 		dpkg --root="$T/root" --log=/dev/null --force-not-root --purge copper
-	is 'without a trace' "$(below "$T/root" | grep -v '^/var/lib/dpkg/')" ''
+	is 'the removed package leaves no trace' "$(below "$T/root" | grep -v '^/var/lib/dpkg/')" ''
 	again=$(TMPDIR=$T "$deb" "$BUILD" "$T/again")
 	ok 'made again it is the same, byte by byte' cmp "$package" "$again"
 	mkdir "$T/other"

@@ -19,7 +19,8 @@ requires=$(rpm -qp --requires "$package")
 matches 'it asks for what mounts' "$requires" '(^|[[:space:]])fuse3([[:space:]]|$)'
 matches "the package asks for the system's libfabric" "$requires" 'libfabric\.so\.1'
 is 'the package does not bring libfabric along' "$(rpm -qpl "$package" | grep -c 'libfabric')" 0
-ok 'it can be installed' rpm --root "$T/root" --dbpath /db --nodeps --noscripts -i "$package"
+ok 'the package can be installed' \
+	rpm --root "$T/root" --dbpath /db --nodeps --noscripts -i "$package"
 is 'with all that make install puts there' \
 	"$(cd "$T/root" && find usr ! -type d -printf '/%p\n' | sed 's/\.gz$//' | LC_ALL=C sort)" \
 	"$(DESTDIR='' PREFIX=/usr "$cop_root/scripts/packaging/install.sh" list "$BUILD" |
@@ -27,8 +28,8 @@ is 'with all that make install puts there' \
 small_tree "$T/src"
 mkdir "$T/mnt"
 ok 'the program runs there' "$T/root/usr/bin/copper" mount --check --source "$T/src" "$T/mnt"
-ok 'it goes away' rpm --root "$T/root" --dbpath /db --nodeps --noscripts -e copper
-is 'without a trace' "$(cd "$T/root" && find . ! -type d ! -path './db/*')" ''
+ok 'the package can be removed' rpm --root "$T/root" --dbpath /db --nodeps --noscripts -e copper
+is 'the removed package leaves no trace' "$(cd "$T/root" && find . ! -type d ! -path './db/*')" ''
 mkdir "$T/static"
 echo 'int main(void) { return 0; }' | gcc -static -x c -o "$T/static/copper" - ||
 	bail 'no static program can be built'

@@ -23,7 +23,8 @@ is 'libfabric, too' "$(needs libfabric)" "$(least libfabric)"
 is 'xxHash is asked for with archives, too' "$(needs xxhash).0" "$(least xxHash)"
 is 'a provider that is asked for is in libfabric' \
 	"$(grep -c "$(printf '^depends_on\tlibfabric fabrics=cxi\tfabrics=cxi')" "$T/~static")" 1
-is 'where it can be' "$(grep -c "$(printf '^conflicts\tfabrics=cxi\t+static')" "$T/~static")" 1
+is 'a static build does not offer cxi' \
+	"$(grep -c "$(printf '^conflicts\tfabrics=cxi\t+static')" "$T/~static")" 1
 words() { # LINE HOW
 	mapfile -t words < <(sed -n "s/^$1\t//p" "$T/$2" | tr '\t' '\n')
 }

@@ -110,7 +110,7 @@ ok 'the raw table has the new address' table_is_book
 ok 'another node that was killed starts again' again 2
 ok 'the root puts that into the book, too' wait_for 10 is_in_book 2
 ok 'the root puts the address into the table, too' wait_for 10 table_is_book
-is 'nothing else has changed' "$(book_of 0 1)" "$(running_at 0)
+is 'no other address in the book has changed' "$(book_of 0 1)" "$(running_at 0)
 $(sed -n 2p <<<"$was")"
 ok 'a file comes down to it' cmp "$SRC/dir/numbers" "$W/mnt/2/dir/numbers"
 ok 'all nodes stop' without_tree

@@ -72,14 +72,14 @@ near() { # LIST
 export COPPER W T SRC
 prepare_tree 2
 export JOB HOSTS SECRET
-ok 'with near' near "$last"
+ok 'near pins the node near the card' near "$last"
 is 'all threads run near the card' "$(sort -u "$T/near")" "$last"
 matches 'the log tells near which card they run' \
 	"$(cat "$JOB"/logs/*.log)" "pinned near network=lo cpus=$last"
 prepare_tree 2
 rm "$T/near"
 ok 'where the machine does not tell' near ''
-is 'nothing is pinned' "$(sort -u "$T/near")" "$all"
+is 'near pins nothing there' "$(sort -u "$T/near")" "$all"
 matches 'the log says that nothing is pinned' \
 	"$(cat "$JOB"/logs/*.log)" 'not pinned, since this machine does not say.*network=lo'
 

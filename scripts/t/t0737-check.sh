@@ -36,7 +36,7 @@ prepare_tree 3
 words=(--hosts "$HOSTS" --rank 1 --source "$SRC")
 check "${words[@]}" -d "$T/new/job" "$W/mnt/1"
 is 'a job that has all it needs is ready' "$status" 0
-matches 'its rank is reported' "$(line hosts)" "3 from .*rank 1, 127\.0\.0\.12"
+matches 'the rank is reported' "$(line hosts)" "3 from .*rank 1, 127\.0\.0\.12"
 matches 'the secret is still to be made' "$(line secret)" 'rank 0 will create .*/new/job/secret'
 matches 'the address is reported' "$(line network)" 'address ofi\+tcp://127\.0\.0\.12:'
 ok 'the check makes nothing' test ! -e "$T/new"
@@ -128,7 +128,7 @@ is 'serve does not ask for FUSE' "$(line fuse)$(line kernel)$(line mountpoint)" 
 "$COPPER" serve --check --hosts '127.0.0.11,127.0.0.12' --rank 0 --insecure \
 	--source /no-such-source >"$T/check" 2>&1
 is 'missing files fail there, too' $? 1
-matches 'by name' "$(line source)" '^failed .*no-such-source'
+matches 'a missing source is named' "$(line source)" '^failed .*no-such-source'
 
 # ---- the rest
 

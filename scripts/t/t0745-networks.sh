@@ -58,17 +58,17 @@ stops 'an interface by its name'
 
 with_hosts n1-hsn,n2-hsn,n3-hsn
 all_up 'names of the fast network only'
-is 'they use it' "$(addresses)" '10.77.2.1 10.77.2.2 10.77.2.3'
+is 'all hosts use the fast network' "$(addresses)" '10.77.2.1 10.77.2.2 10.77.2.3'
 stops 'names of the fast network only'
 
 with_hosts n1-both,n2-both,n3-both
 all_up 'names with addresses of both versions of IP'
-is 'they use IPv4' "$(addresses)" '10.77.2.1 10.77.2.2 10.77.2.3'
+is 'all hosts use IPv4' "$(addresses)" '10.77.2.1 10.77.2.2 10.77.2.3'
 stops 'names with addresses of both versions of IP'
 
 with_hosts n1-v6,n2-v6,n3-v6
 all_up 'names with IPv6 only'
-is 'they use it' "$(addresses)" '[fd77::1] [fd77::2] [fd77::3]'
+is 'all hosts use IPv6' "$(addresses)" '[fd77::1] [fd77::2] [fd77::3]'
 stops 'names with IPv6 only'
 
 on 1 bash -c 'for to in /proc/sys/net/ipv6/conf/{all,default,lo,eth0,hsn0}/disable_ipv6; do echo 1 >"$to" || exit 1; done' 2>/dev/null
@@ -81,7 +81,7 @@ stops 'a host whose IPv6 is switched off'
 on 1 timeout "$(patient 30)" "$COPPER" mount --check --hosts n1,n2 --secret-file "$T/secret" \
 	--source "$T/src" -n tcp://ib0 "$T/mnt.1" >"$T/check" 2>&1
 is 'an interface that is not there fails' "$?" 1
-matches 'it is named' "$(cat "$T/check")" 'no interface ib0 .*ip address'
+matches 'the missing interface is named' "$(cat "$T/check")" 'no interface ib0 .*ip address'
 
 with_hosts n1-hsn,n2-hsn,n3-v6
 is 'hosts with different versions of IP form no tree' "$(grep -c '^1 ' "$T/said")" 3

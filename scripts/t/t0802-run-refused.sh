@@ -95,10 +95,11 @@ if [ "$cop_mode" = release ] && command -v strace >/dev/null; then
 		'view=bind .*why=an overlay of .* since 5\.11.* hello $'
 	is 'a demanded overlay fails' \
 		"$(inject mount:error=EPERM:when=3 --view overlay true 2>/dev/null; echo $?)" 125
-	matches 'no overlayfs: a bind' \
+	matches 'without overlayfs the view is a bind' \
 		"$(inject mount:error=ENODEV:when=3 -l 4 cat "$SRC/hello" 2>&1 | tr '\n' ' ')" \
 		'view=bind .*no overlayfs.* hello $'
-	matches 'no namespace: variables' "$(inject setns,unshare:error=EPERM -l 4 true 2>&1)" \
+	matches 'without a namespace the view is variables' \
+		"$(inject setns,unshare:error=EPERM -l 4 true 2>&1)" \
 		'view=env .*a container or a security module'
 	matches 'no further mount namespace: variables' \
 		"$(inject unshare:error=ENOSPC -l 4 true 2>&1)" \

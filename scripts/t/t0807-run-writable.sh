@@ -30,7 +30,7 @@ writes() { # WHO
 	is "$1: a program changes its tree" \
 		"$(cd "$SRC/mine" && run --writable sh -c "$changes" 2>&1)" \
 		$'changed\nx\n1000\nmore'
-	is "$1: with no warning" "$(cd "$SRC/mine" && run --writable true 2>&1)" ''
+	is "$1: there is no warning" "$(cd "$SRC/mine" && run --writable true 2>&1)" ''
 	is "$1: __pycache__ is written" \
 		"$(cd "$SRC/mine" && as_user env -u PYTHONDONTWRITEBYTECODE \
 			"$COPPER" run --writable \
@@ -46,7 +46,7 @@ writes() { # WHO
 	is "$1: it is bounded, and df tells" \
 		"$(cd "$SRC/mine" && run --writable sh -c 'df --output=size -k . | tail -n 1' | awk -v ram="$(awk '/^MemTotal/ { print $2 }' /proc/meminfo)" '{ print ($1 > 1000 && $1 <= ram / 4 + 8 ? "bounded" : $1) }')" bounded
 	as_user mkdir "$W/changes"
-	is "$1: in a directory" \
+	is "$1: a program changes its tree in a directory" \
 		"$(cd "$SRC/mine" && run --writable="$W/changes" sh -c "$changes" 2>&1)" \
 		$'changed\nx\n1000\nmore'
 	is "$1: where it stays for the next" \

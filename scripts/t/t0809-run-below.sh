@@ -17,7 +17,8 @@ replaced() { # WORD…: which directories of the source are another file system'
 	"${run[@]}" "$@" sh -c "for d in '$SRC' '$SRC/dir' '$SRC/empty' '$SRC/dir/deeper'; do stat -f -c %T \$d; done" | sed 's/overlay.*/tree/; /tree/!s/.*/own/' | tr '\n' ' '
 }
 parts() { # SOURCE OF THE NODE
-	is "$1: one directory" "$(replaced --below "$SRC/dir")" 'own tree own tree '
+	is "$1: --below replaces one directory" \
+		"$(replaced --below "$SRC/dir")" 'own tree own tree '
 	is "$1: two, by relative names" \
 		"$(cd "$SRC" && replaced --below dir --below ./empty)" 'own tree tree tree '
 	is "$1: the bytes are right" \

@@ -56,7 +56,8 @@ ways() { # WHO
 	# ---- alone
 	ok "$who: it needs no mount point" mounts
 	one=$(place)
-	matches "$who: it makes one" "$one" "^$run/copper/mnt-[0-9a-f]{16}/src\$"
+	matches "$who: the node makes a mount point of its own" \
+		"$one" "^$run/copper/mnt-[0-9a-f]{16}/src\$"
 	is "$who: in a directory that is the user's alone" \
 		"$(stat -c '%a %U' "${one%/*}")" "700 ${cop_user:-root}"
 	is "$who: programs read there" "$(as_user cat "$one/hello")" hello
@@ -84,7 +85,7 @@ ways() { # WHO
 	wait
 	is "$who: three nodes of a tree have three places" \
 		"$(all_hello | sort | uniq -c | tr -s ' ')" ' 3 hello'
-	is "$who: of one name" \
+	is "$who: the three places have one name" \
 		"$(cd "$run/copper" && printf '%s\n' mnt-* | sed 's/\..*//' | sort -u | wc -l)" 1
 	matches "$who: stop -d stops them" \
 		"$(here "$COPPER" stop -d "$JOB" 2>&1)" '^stopped 3/3 nodes'
@@ -128,7 +129,7 @@ ways() { # WHO
 	is "$who: who is dead is not meant" "$(place)" "${one%/src}.1/src"
 	here "$COPPER" stop >/dev/null 2>&1
 	ok "$who: stop takes a dead one away" here "$COPPER" stop
-	ok "$who: with its place" wait_for 20 none_left
+	ok "$who: the place of the dead node goes, too" wait_for 20 none_left
 	mounts
 	kill_at "$(place)"
 	guards -TERM

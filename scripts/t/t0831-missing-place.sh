@@ -60,7 +60,8 @@ $W/made/by"
 	is "$who: one that was there stays" "$(ls -d "$at")" "$at"
 	rmdir "$at"
 	(cd "$W" && mounts ./made/by/../by/node/) >/dev/null
-	is "$who: by another name" "$(as_user cat "$at/hello")" hello
+	is "$who: the node can be read by another name of the directory" \
+		"$(as_user cat "$at/hello")" hello
 	stops "$at"
 	is "$who: it goes as well" "$(ls "$W/made/by")" ''
 
@@ -91,7 +92,7 @@ $W/made/by"
 	kill_at "$at"
 	stops "$at"
 	ok "$who: nothing is left when it is stopped" wait_for 5 nothing_left
-	is "$who: with the socket" "$(find "$run/copper" -type s)" ''
+	is "$who: the socket is gone" "$(find "$run/copper" -type s)" ''
 
 	fails_with 1 "no/where: No such file" \
 		"${cop_as[@]}" "$COPPER" mount --source "$W/no/where" "$at"

@@ -143,7 +143,7 @@ ways() { # WHO
 	touch "$W/go"
 	wait "$pid"
 	is "$who: a start that kept its node ends well" "$?" 0
-	ok "$who: without a trace" wait_for 10 none_left
+	ok "$who: the start leaves no trace" wait_for 10 none_left
 }
 
 run=$XDG_RUNTIME_DIR

@@ -65,7 +65,9 @@ is 'regions, counters, and what ends with an exception' \
 marks log-format=object:name=part:log-filename-include=name,instance-path,pid -- basics
 matches 'object, and a name like that of C' "$(basename "$T/log"/*)" \
 	"^perfflow\.object\.part\.\{$(printf 1 | sha1sum | cut -c -8)\}\.[0-9]+\.pfw\$"
-is 'its document' "$("$PYTHON" -c 'import json, sys; print(sorted(json.load(open(sys.argv[1]))))' "$T/log"/*)" "['displayTimeUnit', 'otherData', 'traceEvents']"
+is 'the document has the members of the format' \
+	"$("$PYTHON" -c 'import json, sys; print(sorted(json.load(open(sys.argv[1]))))' \
+		"$T/log"/*)" "['displayTimeUnit', 'otherData', 'traceEvents']"
 marks cpu-mem-usage=True -- basics
 is 'processor and memory' "$("$PYTHON" -c '
 import json, sys
@@ -73,7 +75,7 @@ e = [e["args"] for e in json.load(open(sys.argv[1])) if e["ph"] == "C" and e["na
 print(len(e), sum(a["memory_usage"] > 5000 for a in e), all(a["cpu_usage"] >= 0 for a in e))' \
 		"$T/log"/*)" '2 1 True'
 marks -- off
-is 'on is not off' "$?" 1
+is 'marks that are on are not off' "$?" 1
 marks log-enable=False -- off
 is 'off, a function is itself' "$? $(traced "$T/log") $(cat "$T/err")" '0 0 '
 marks -- unknown

@@ -54,7 +54,8 @@ rm -rf "$T/log"
 "$COPPER" mark begin -p 4711 a 2>"$T/err"
 is 'options come first' "$?" 2
 "$COPPER" mark -p 4711 begin a && "$COPPER" mark --pid=4711 end a
-is 'of another shell' "$(basename "$T/log"/*) $(nest)" "perfflow.array.$(hostname).4711-shell.pfw "
+is 'marks of another shell nest' \
+	"$(basename "$T/log"/*) $(nest)" "perfflow.array.$(hostname).4711-shell.pfw "
 rm -rf "$T/log"
 seq 200 | xargs -P 8 -n 1 "$COPPER" mark many -- true
 is 'many at the same time' "$(count) $(nest)" '1 files many:B 200 many:E 200 '
@@ -91,7 +92,8 @@ is 'it ends with its parent' \
 is 'the begin of a command that was cut off can be read' "$(count | grep -c ' a:B')" 1
 fails_with 127 '/nonexistent: no such command' "$COPPER" mark a -- /nonexistent
 fails_with 126 '/etc/passwd: Permission denied' "$COPPER" mark a -- /etc/passwd
-is 'its environment' "$(env -i A=b PERFFLOW_OPTIONS="$PERFFLOW_OPTIONS" "$COPPER" mark a -- env |
+is 'the command has its environment' \
+	"$(env -i A=b PERFFLOW_OPTIONS="$PERFFLOW_OPTIONS" "$COPPER" mark a -- env |
 		LC_ALL=C sort)" "A=b
 PERFFLOW_OPTIONS=$PERFFLOW_OPTIONS"
 

@@ -53,7 +53,7 @@ ok 'the tree stops' without_tree
 for rank in 0 1 2 3; do
 	file=$(trace_of "$rank")
 	ok "node $rank has a trace" test -s "$file"
-	is 'its form is right' "$(in_trace form "$file")" ''
+	is "the form of the trace of node $rank is right" "$(in_trace form "$file")" ''
 	is 'every request is in it' \
 		"$(in_trace posix "$file") $(say_lost "$file")" "$(cat "$T/requests.$rank") "
 	is 'every byte is in it' "$(in_trace bytes "$file")" "$(cat "$T/bytes.$rank")"
@@ -155,7 +155,7 @@ happened() { [ "$(in_trace has "$(trace_of 1)" "$1")" -gt 0 ]; }
 ok "a parent's death is in the trace" wait_for 20 happened peer_died
 unmount_killed
 unset 'cop_killed[0]'
-ok 'it starts again' start_node 0 --trace --trees 1 --peer-timeout 1
+ok 'the node that died starts again' start_node 0 --trace --trees 1 --peer-timeout 1
 returned() {
 	stat "$W/mnt/1/dir/absent.$RANDOM.$RANDOM" >/dev/null 2>&1
 	cat "$W/mnt/1/dir/deeper/random" >"$T/out"

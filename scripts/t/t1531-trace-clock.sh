@@ -50,7 +50,8 @@ is 'the third, over the second, is 3 s behind' "$(in_trace clock "$(trace_of 2)"
 
 # ---- merged
 
-is_told 'all of them' 0 "clocks: $(address_of 1) \+.* us .*clocks: $(address_of 2) -.* us " merge \
+is_told 'the merge tells all clocks' 0 \
+	"clocks: $(address_of 1) \+.* us .*clocks: $(address_of 2) -.* us " merge \
 	-o "$T/all.json" "$JOB/trace"
 told() { # RANK MICROSECONDS: whether what is told is that, within what is told
 	"$PYTHON" -c '

@@ -20,7 +20,7 @@ read_everything 0
 has_points() { [ "$(judge "SELECT count(*) FROM metric WHERE key = 'fuse.read_bytes'")" -ge 3 ]; }
 ok 'telemetry comes in while it runs' wait_for 30 has_points
 bytes=$(node_stat 0 fuse.read_bytes)
-ok 'it stops' without_tree
+ok 'the node with telemetry stops' without_tree
 is 'the row is closed' "$(judge 'SELECT status, exit_reason, "end" > start, seen >= "end" FROM run')" 'FINISHED|stopped|1|1'
 is 'the row stays the only one' "$(judge 'SELECT count(*) FROM run')" 1
 
@@ -95,7 +95,8 @@ is 'ratios are those of the values' \
 	2>"$T/err" || bail 'that starts'
 failed() { [ "$(judge "SELECT count(*) FROM run WHERE status = 'FAILED'")" = 1 ]; }
 ok 'a start that failed is recorded' wait_for 20 failed
-is 'with its sentence' "$(judge "SELECT exit_reason FROM run WHERE status = 'FAILED'")" \
+is 'a failed start is recorded with its sentence' \
+	"$(judge "SELECT exit_reason FROM run WHERE status = 'FAILED'")" \
 	"$(sed 's/^copper mount: //' "$T/err")"
 is 'the failed run can be asked for' \
 	"$(runs list --status failed --json | json_of 'len(j), j[0]["status"]')" '1 FAILED'

@@ -23,7 +23,7 @@ job() { # WHAT [OPTION…]
 	shift
 	with_tree 1 --store "$STORE" "$@"
 	is "$what: the job reads" "$(cat "$W/mnt/0/hello")" hello
-	ok "$what: it stops" without_tree
+	ok "$what: the job stops" without_tree
 }
 
 # ---- read-only, full
@@ -53,7 +53,8 @@ is 'the store is as it was' \
 ok 'both are imported' runs import "$ro" "$JOB"
 is 'whole, and once' "$(runs import "$ro" >"$T/out"; judge 'SELECT name, status, exit_reason FROM run ORDER BY start')" \
 	$'good|FINISHED|stopped\nro|FINISHED|stopped\nfull|FINISHED|stopped'
-is 'with totals' "$(judge "SELECT count(*) FROM metric_last WHERE key = 'fuse.requests'")" 3
+is 'the imported runs have totals' \
+	"$(judge "SELECT count(*) FROM metric_last WHERE key = 'fuse.requests'")" 3
 umount "$T/store"
 
 # ---- locked, and free again
@@ -75,7 +76,7 @@ exec 7>&-
 wait "$holder"
 taken() { [ ! -e "$STORE.d" ] || [ -z "$(ls "$STORE.d")" ]; }
 ok 'the store has all of it once it is free' wait_for 60 taken
-ok 'it stops' without_tree
+ok 'the node with a locked store stops' without_tree
 is 'the record of the run has its end' "$(judge 'SELECT name, status FROM run')" 'locked|FINISHED'
 is 'nothing is left in the job directory' "$(kept)" 0
 
@@ -88,7 +89,8 @@ ok 'a node starts where locks are refused' "$PYTHON" "$cop_t/runs_judge.py" --no
 	mount --hosts localhost --job-dir "$JOB" \
 	--source "$SRC" --store "$STORE" --tag name=free "$W/mnt/0"
 ok 'a node where locks are refused stops' "$COPPER" stop "$W/mnt/0"
-matches 'its log says so' "$(cat "$JOB"/logs/*-output.log)" 'this file system refuses locks'
+matches 'its log says that locks are refused' \
+	"$(cat "$JOB"/logs/*-output.log)" 'this file system refuses locks'
 ok 'its run is beside the store' test -n "$(ls "$STORE.d")"
 is 'the run is read from beside the store' \
 	"$("$PYTHON" "$cop_t/runs_judge.py" --no-locks "$COPPER" runs --store "$STORE" --json |
@@ -124,7 +126,8 @@ is '64 writers at once lose no row' \
 judge 'PRAGMA user_version = 2' >"$T/out"
 fails_with 1 'format 2, and this version knows format 1' "$COPPER" runs --store "$STORE"
 job 'too new' --tag name=new
-matches 'its note says so' "$(cat "$W/out.0")" 'note: .*format 2.*newer copper'
+matches 'a note says that the store is of a newer copper' \
+	"$(cat "$W/out.0")" 'note: .*format 2.*newer copper'
 STORE=$SRC/dir/numbers
 before=$(sha256sum <"$STORE")
 fails_with 1 'not an SQLite database, and so not a run store' "$COPPER" runs list --store "$STORE"

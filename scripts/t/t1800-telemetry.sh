@@ -140,7 +140,7 @@ cache=$((16 * 1024 * 1024))
 with_tree 1 --cache-size $cache --chunk 64K
 use 0
 ok 'a node alone stops' without_tree
-is 'its budget is known' "$(judge value 0 cache_limit_bytes)" $cache
+is 'the budget of a node alone is known' "$(judge value 0 cache_limit_bytes)" $cache
 
 # The harness gives each tree a job directory.
 mkdir "$T/alone" "$T/.before"

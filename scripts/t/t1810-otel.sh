@@ -64,7 +64,7 @@ is 'the cluster files say the same of the source' \
 is 'the cluster files say the same of the time of the source' \
 	"$(printf %.6f "$(otlp_total copper.origin.time)")" \
 	"$(cluster_value storage_time_seconds)"
-is 'of the network' \
+is 'the cluster files say the same of the network' \
 	"$(otlp_total copper.fabric.io/receive) $(otlp_total copper.fabric.io/transmit)" \
 	"$(fabric_value fabric_bytes_in) $(fabric_value fabric_bytes_out)"
 is 'the cluster files say the same of measured requests' \
@@ -167,7 +167,7 @@ is 'where nobody records, the records are of that trace' \
 for parent in 00-$TRACE-0000000000000000-01 00-${TRACE^^}-b7ad6b7169203331-01 \
 	ff-$TRACE-b7ad6b7169203331-01 00-$TRACE-b7ad6b7169203331-01-x nonsense; do
 	job TRACEPARENT="$parent" TRACESTATE=rojo=1
-	is "no parent: $parent" \
+	is "a trace with this parent is begun anew: $parent" \
 		"$(of_job "(s.trace_id.hex() == '$TRACE', s.parent_span_id, remote(s), s.trace_state, s.flags & 255)")" "(False, b'', False, '', 1)"
 done
 
@@ -215,7 +215,7 @@ is 'the job goes on' "$(cat "$W/mnt/0/hello")" hello
 rm "$T/small/fill"
 had=$(lines_of metrics)
 ok 'lines come again' wait_for 30 has_lines metrics $((had + 2))
-ok 'it stops' without_tree
+ok 'the job with lines again stops' without_tree
 matches 'nothing of the lines that did not fit is there' \
 	"$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
 is 'there is one sentence about lines that did not fit' \

@@ -47,7 +47,7 @@ is 'the command prints where the page is' "$out" "$JOB/report.html"
 is 'the command prints nothing else' "$(cat "$T/.err")" ''
 PAGE=$JOB/report.html
 is_page 'a job' "$PAGE"
-matches 'it has its sections' "$(judge "$PAGE" sections)" \
+matches 'the page has its sections' "$(judge "$PAGE" sections)" \
 	'^job (warnings )?when operations tree paths environment memory start events before$'
 is 'operations are those of the job' \
 	"$(judge "$PAGE" operations "$CLUSTER/cluster-profiling_operations.csv")" same
@@ -74,13 +74,14 @@ is 'it says how to have it' "$(judge "$PAGE" says "copper paths $JOB compares")"
 fails_with 1 'exists: --force replaces it, -o FILE names another' "$COPPER" report "$JOB"
 ok '--force replaces it' "$COPPER" report "$JOB" --force --store "$STORE"
 is 'the environment is there now' "$(judge "$PAGE" missing)" before
-matches 'with what was used' \
+matches 'the page says how much of the environment was used' \
 	"$(judge "$PAGE" says 'The job used 5 of 5 paths (100 %) of its environment')" yes
 FIRST=$JOB
 with_tree 3 -P --store "$STORE" --chunk 128K
 read_everything 0
 ok 'a second job ends' without_tree
-ok 'its page' env COPPER_STORE="$STORE" "$COPPER" report "$JOB" -o "$T/second.html"
+ok 'the page of the second job is written' \
+	env COPPER_STORE="$STORE" "$COPPER" report "$JOB" -o "$T/second.html"
 is 'compares it with the first' \
 	"$(judge "$T/second.html" says \
 		"$(sed -n 's/^run  *\(........\).*/\1/p' \
@@ -117,7 +118,7 @@ fi
 ok 'a job of 10,000 nodes has a page' "$COPPER" report "$T/many" -o "$T/many.html"
 is_at_most 'below 5 MB' "$(stat -c %s "$T/many.html")" 5000000
 is_page '10,000 nodes' "$T/many.html"
-is 'with the statistics first' "$(judge "$T/many.html" table tree node 'read by programs' |
+is 'the tree has the statistics first' "$(judge "$T/many.html" table tree node 'read by programs' |
 		cut -f1 | head -n 3 | tr '\n' ' ')" 'minimum median maximum '
 is 'the tree has the outliers by name' \
 	"$(judge "$T/many.html" table tree node | grep -c '^13 x0001c0s0b5$')" 1
@@ -130,6 +131,9 @@ is 'an event with markup is text' "$(judge "$T/many.html" says 'rank 1 <b>not ma
 
 cp -r "$cop_root/testdata/jobs/aggregate-v1/job" "$T/old"
 ok 'a job of Copper 1.0 has a page' "$COPPER" report "$T/old"
-is 'with its sums' "$(judge "$T/old/report.html" operations "$cop_root/testdata/jobs/aggregate-v1/expected/cluster-profiling_operations.csv")" same
+is 'the page of a job of Copper 1.0 has its sums' \
+	"$(judge "$T/old/report.html" operations \
+		"$cop_root/testdata/jobs/aggregate-v1/expected/cluster-profiling_operations.csv")" \
+	same
 is 'an old job has its paths' \
 	"$(judge "$T/old/report.html" missing | tr ' ' '\n' | grep -c '^paths$')" 0

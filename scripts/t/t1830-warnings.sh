@@ -225,7 +225,7 @@ wait_for 60 prefetched 1
 all_of "$W/mnt/1/many" 8 >"$T/.out"
 ok 'another job with it stops' without_tree
 is 'that it was of no use is said' "$(codes)" manifest
-matches 'with how much' "$(notes)" \
+matches 'a note says how much was of no use' "$(notes)" \
 	'MiB \([0-9]+ %\) of the bytes that were fetched were never used, most of them prefetched; .*copper paths --manifest'
 with_tree 1 --prefetch auto
 all_of "$W/mnt/0/many" 8 >"$T/.out"

@@ -84,7 +84,7 @@ if [ -n "$cop_user" ]; then
 fi
 use as_user env -- lib past
 ok 'what a program has open and mapped past the mount is found while it runs' wait_for 90 has_past 0
-ok 'by each node' wait_for 90 has_past 1
+ok 'each node finds it' wait_for 90 has_past 1
 is 'one program, its files, their sizes, and nothing of those in views, of another user, and written' "$(past 0)" '3 36000000 1'
 is 'on the other node too' "$(past 1)" '3 36000000 1'
 as_user "$COPPER" cache-stats --all "$W/mnt/0" >"$T/all" 2>&1
@@ -131,7 +131,7 @@ use as_user env -- few few
 ok 'few and small files are counted' wait_for 90 has_past 0
 is 'exactly' "$(past 0)" '5 5000 1'
 end_all
-ok 'that tree stops' without_tree
+ok 'the tree stops' without_tree
 is 'nothing is said of a tree without such a program' "$(notes)$(tail -n +2 "$(warnings)")" ''
 
 with_tree 1 -P

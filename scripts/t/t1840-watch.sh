@@ -127,7 +127,7 @@ press p
 shows 'p: a pause' ' PAUSED, by rank, every 1 s$'
 still=$(page)
 sleep 2
-is 'in which nothing moves' "$(page)" "$still"
+is 'p: nothing moves during a pause' "$(page)" "$still"
 press p '?'
 shows '?: help' '  q, Ctrl-C: leave$'
 press x
@@ -136,7 +136,7 @@ wait_for 40 page_has '^rank host'
 tm resize-window -x 40 -y 10
 shows 'a narrow window has fewer columns' '^rank host +wait  req/s   bytes/s$'
 shows 'and sums' '^wait +[0-9.]+, [0-9]+ now on [0-9]+ nodes$'
-is 'in its ten lines' "$(page | wc -l)" 10
+is 'the page fits ten lines' "$(page | wc -l)" 10
 tm resize-window -x 40 -y 5
 shows 'a low one has no sums and fewer nodes' '^\? help  q leave +1-2 of 3$'
 press Down
