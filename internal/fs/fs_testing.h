@@ -153,6 +153,7 @@ static inline int setup_with(struct cop_origin *o)
 		.stats = &stats};
 	fs->conn_caps = CAP_ABSENT_ENTRIES;
 	cop_list_init(&fs->notify);
+	fs->notify_stop = true; /* there is no kernel to notify */
 	return cop_fs_inodes_init(fs);
 }
 
