@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Bytes passed on per CPU second of the middle node of a chain of three, which also keeps and checks them, compared with a process that
-# receives chunks on one TCP socket and sends them on another. As in hop-bulk, the third pass is comparable.
+# receives chunks on one TCP socket and sends them on another. As in hop-bulk, the third pass is comparable. A raw relay that also keeps
+# what it passes on, as a cache must, shows what of the difference is memory: it has fresh memory, too, and then memory that it used before.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,6 +15,16 @@ copper() {
 tcp() {
 	add tcp "$("$BENCH/tcprelay" 1073741824 1048576)"
 }
-in_turn "${BENCH_PAIRS:-8}" copper tcp
+keeping() {
+	"$BENCH/tcprelay" 1073741824 1048576 keep >"$T/keep" || bail "tcprelay failed"
+	add tcp-fresh "$(sed -n 1p "$T/keep")"
+	add tcp-used "$(sed -n 2p "$T/keep")"
+}
+both() {
+	tcp && keeping
+}
+in_turn "${BENCH_PAIRS:-8}" copper both
 report 'bytes relayed per CPU second / raw TCP relay' B/s at_least 0.8 third tcp
 report 'the same into fresh memory / raw TCP relay' B/s at_least 0.8 first tcp
+report 'bytes relayed per CPU second / raw TCP relay that keeps them' B/s none - third tcp-used
+report 'the same into fresh memory / raw TCP relay that keeps them' B/s none - first tcp-fresh

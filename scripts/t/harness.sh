@@ -195,10 +195,11 @@ fails_with() { # EXIT REGEX COMMAND…
 add_user() { # NAME
 	local n
 	for ((n = 1001; n < 1200; n++)); do
-		! getent passwd "$n" && ! getent group "$n" && groupadd --gid "$n" "$1" || continue
-		! useradd --no-create-home --home-dir "$T/u" --shell /bin/sh --uid "$n" --gid "$n" \
-			"$1" || return 0
-		groupdel "$1"
+		! getent passwd "$n" && ! getent group "$n" &&
+			alone_with_users groupadd --gid "$n" "$1" || continue
+		! alone_with_users useradd --no-create-home --home-dir "$T/u" --shell /bin/sh \
+			--uid "$n" --gid "$n" "$1" || return 0
+		alone_with_users groupdel "$1"
 	done >/dev/null 2>&1
 	return 1
 }

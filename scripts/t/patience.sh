@@ -62,6 +62,12 @@ take_lane() {
 	return 1
 }
 
+# Runs a command that changes this machine's users, alone: such commands refuse when another holds
+# their lock, and one that is refused halfway leaves a group behind.
+alone_with_users() { # COMMAND…
+	flock -w 120 /tmp/copper-lanes/users "$@"
+}
+
 # Waits for its turn to use what this machine has only once, by NAME; like a lane, the turn is kept
 # by what the test starts. Call it before the test's time begins to run.
 take_turn() { # NAME

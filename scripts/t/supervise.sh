@@ -55,7 +55,7 @@ sweep() {
 		umount -l "$mount" 2>/dev/null || fusermount3 -u -z "$mount" 2>/dev/null
 	done
 	wait_for 5 killed
-	[ ! -e "$test_dir/user" ] || userdel "$(cat "$test_dir/user")" 2>/dev/null
+	[ ! -e "$test_dir/user" ] || alone_with_users userdel "$(cat "$test_dir/user")" 2>/dev/null
 }
 
 show_logs() {
